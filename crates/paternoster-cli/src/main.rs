@@ -1,0 +1,2 @@
+//! The binary `paternoster`.
+fn main() {}

@@ -1,0 +1,1 @@
+//! Linux's block-layer I/O scheduling as state machines.
