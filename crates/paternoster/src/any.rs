@@ -1,0 +1,169 @@
+//! Schedulers by name, and one that is any of them.
+
+use std::fmt;
+use std::str::FromStr;
+
+use thiserror::Error;
+
+use crate::arena::{GroupId, IocId, RequestId};
+use crate::cfq::Cfq;
+use crate::group::GroupChange;
+use crate::mq_deadline::MqDeadline;
+use crate::none::NoScheduler;
+use crate::request::Bio;
+use crate::scheduler::{Cx, Dump, InsertAt, MergeRules, Requeue, Scheduler, Side};
+use crate::time::Instant;
+use crate::trace::{MergeKind, Trace};
+use crate::tunable::{TunableError, TunableInfo};
+
+/// The schedulers that there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum SchedulerKind {
+    /// First come, first served.
+    None,
+    /// Batches in sector order, with deadlines.
+    MqDeadline,
+    /// Turns, and groups by weight.
+    Cfq,
+}
+
+impl SchedulerKind {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::None, Self::MqDeadline, Self::Cfq];
+
+    /// Its name in sysfs.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::MqDeadline => "mq-deadline",
+            Self::Cfq => "cfq",
+        }
+    }
+
+    /// What may be tuned of it.
+    pub const fn tunables(self) -> &'static [TunableInfo] {
+        match self {
+            Self::None => &[],
+            Self::MqDeadline => MqDeadline::<crate::trace::NoTrace>::TUNABLES,
+            Self::Cfq => Cfq::<crate::trace::NoTrace>::TUNABLES,
+        }
+    }
+
+    /// The tunable of that name, for checking a value before a scheduler is made.
+    pub fn tunable(self, name: &str) -> Result<&'static TunableInfo, TunableError> {
+        let found = self.tunables().iter().find(|info| info.name == name);
+        found.ok_or_else(|| crate::tunable::unknown(self.name(), name, self.tunables()))
+    }
+
+    /// Whether group weights change what it decides.
+    pub const fn has_weights(self) -> bool {
+        matches!(self, Self::Cfq)
+    }
+}
+
+impl fmt::Display for SchedulerKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A name that is no scheduler's.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("there is no scheduler {name:?}; there are: {}", known())]
+pub struct UnknownScheduler {
+    name: String,
+}
+
+fn known() -> String {
+    SchedulerKind::ALL.map(SchedulerKind::name).join(", ")
+}
+
+impl FromStr for SchedulerKind {
+    type Err = UnknownScheduler;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        let found = Self::ALL.into_iter().find(|kind| kind.name() == name);
+        found.ok_or_else(|| UnknownScheduler { name: name.to_owned() })
+    }
+}
+
+/// Any of the schedulers, chosen at run time.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum AnyScheduler<T> {
+    /// First come, first served.
+    None(NoScheduler<T>),
+    /// Batches in sector order, with deadlines.
+    MqDeadline(Box<MqDeadline<T>>),
+    /// Turns, and groups by weight.
+    Cfq(Box<Cfq<T>>),
+}
+
+impl<T: Trace> AnyScheduler<T> {
+    /// The scheduler of that kind, with Linux's defaults; its events go to `trace`.
+    pub fn new(kind: SchedulerKind, trace: T) -> Self {
+        match kind {
+            SchedulerKind::None => Self::None(NoScheduler::new(trace)),
+            SchedulerKind::MqDeadline => Self::MqDeadline(Box::new(MqDeadline::new(trace))),
+            SchedulerKind::Cfq => Self::Cfq(Box::new(Cfq::new(trace))),
+        }
+    }
+}
+
+/// Has each method do what the scheduler that it is does.
+macro_rules! forward {
+    ($( fn $method:ident(&mut self $(, $arg:ident: $Arg:ty)*) $(-> $Out:ty)?; )*
+     -- $( fn $asked:ident(&self $(, $param:ident: $Param:ty)*) $(-> $Answer:ty)?; )*) => {
+        $( fn $method(&mut self $(, $arg: $Arg)*) $(-> $Out)? {
+            match self {
+                Self::None(scheduler) => scheduler.$method($($arg),*),
+                Self::MqDeadline(scheduler) => scheduler.$method($($arg),*),
+                Self::Cfq(scheduler) => scheduler.$method($($arg),*),
+            }
+        } )*
+        $( fn $asked(&self $(, $param: $Param)*) $(-> $Answer)? {
+            match self {
+                Self::None(scheduler) => scheduler.$asked($($param),*),
+                Self::MqDeadline(scheduler) => scheduler.$asked($($param),*),
+                Self::Cfq(scheduler) => scheduler.$asked($($param),*),
+            }
+        } )*
+    };
+}
+
+impl<T: Trace> Scheduler for AnyScheduler<T> {
+    type Trace = T;
+
+    forward! {
+        fn bind(&mut self, cx: &mut Cx<'_>, rq: RequestId);
+        fn insert(&mut self, cx: &mut Cx<'_>, rq: RequestId, at: InsertAt);
+        fn complete(&mut self, cx: &mut Cx<'_>, rq: RequestId);
+        fn requeue(&mut self, cx: &mut Cx<'_>, rq: RequestId) -> Requeue;
+        fn handle_timeout(&mut self, cx: &mut Cx<'_>);
+        fn exit_io_context(&mut self, cx: &mut Cx<'_>, ioc: IocId);
+        fn group_changed(&mut self, cx: &mut Cx<'_>, group: GroupId, change: GroupChange);
+        fn offer(&mut self, cx: &mut Cx<'_>, bio: &Bio);
+        fn allow_merge(&mut self, cx: &mut Cx<'_>, rq: RequestId, bio: &Bio) -> bool;
+        fn request_merged(&mut self, cx: &mut Cx<'_>, rq: RequestId, kind: MergeKind);
+        fn requests_merged(&mut self, cx: &mut Cx<'_>, rq: RequestId, absorbed: RequestId);
+        fn dispatch(&mut self, cx: &mut Cx<'_>) -> Option<RequestId>;
+        fn drain(&mut self, cx: &mut Cx<'_>, out: &mut Vec<RequestId>);
+        fn set_tunable(&mut self, cx: &mut Cx<'_>, name: &str, value: i64)
+            -> Result<i64, TunableError>;
+        fn trace(&mut self) -> &mut T;
+        --
+        fn name(&self) -> &'static str;
+        fn merge_rules(&self) -> MergeRules;
+        fn find_front_merge(&self, cx: &Cx<'_>, bio: &Bio) -> Option<RequestId>;
+        fn neighbour(&self, cx: &Cx<'_>, rq: RequestId, side: Side) -> Option<RequestId>;
+        fn scan(&self, cx: &Cx<'_>, bio: &Bio, newer: Option<RequestId>) -> Option<RequestId>;
+        fn poll_timeout(&self) -> Option<Instant>;
+        fn has_work(&self) -> bool;
+        fn depth_limit(&self, cx: &Cx<'_>, bio: &Bio) -> Option<u32>;
+        fn tunables(&self) -> &'static [TunableInfo];
+        fn tunable(&self, name: &str) -> Result<i64, TunableError>;
+        fn dump(&self, out: &mut dyn Dump);
+        fn check(&self, cx: &Cx<'_>);
+    }
+}

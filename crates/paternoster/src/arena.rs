@@ -1,0 +1,132 @@
+//! Names for things: generational keys, tables beside an arena, and lists threaded through one.
+//!
+//! Nothing here is counted by reference or points upwards. A thing is named by its key; a stale
+//! key is a bug and panics where it is used.
+//!
+//! ```text
+//!   List { first ─┐          last ─┐ }
+//!                 ▼                ▼
+//!   arena:   [ … links ⇄ links ⇄ links … ]     the links live in the things themselves
+//! ```
+
+use slotmap::{Key, SecondaryMap, new_key_type};
+
+new_key_type! {
+    /// Names a request for as long as it exists.
+    pub struct RequestId;
+    /// Names an I/O context until it has exited and its last request is freed.
+    pub struct IocId;
+    /// Names a group of one elevator.
+    pub struct GroupId;
+}
+
+/// Data of one's own beside somebody else's arena, by its keys.
+pub type SideTable<K, V> = SecondaryMap<K, V>;
+
+/// A thing's place in a [`List`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ListLinks<K> {
+    before: Option<K>,
+    after: Option<K>,
+}
+
+impl<K> Default for ListLinks<K> {
+    fn default() -> Self {
+        Self { before: None, after: None }
+    }
+}
+
+/// An arena whose things can be in lists that `L` names.
+pub(crate) trait Linked<K, L> {
+    fn list_links(&self, key: K) -> &ListLinks<K>;
+    fn list_links_mut(&mut self, key: K) -> &mut ListLinks<K>;
+}
+
+/// A doubly linked list; `L` says which links of the things it uses, so that a thing can be in
+/// one list of each kind.
+#[derive(Debug)]
+pub(crate) struct List<K, L> {
+    first: Option<K>,
+    last: Option<K>,
+    kind: std::marker::PhantomData<L>,
+}
+
+impl<K, L> Default for List<K, L> {
+    fn default() -> Self {
+        Self { first: None, last: None, kind: std::marker::PhantomData }
+    }
+}
+
+impl<K: Key, L> List<K, L> {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.first.is_none()
+    }
+
+    pub(crate) fn first(&self) -> Option<K> {
+        self.first
+    }
+
+    pub(crate) fn last(&self) -> Option<K> {
+        self.last
+    }
+
+    pub(crate) fn push_back(&mut self, arena: &mut impl Linked<K, L>, key: K) {
+        *arena.list_links_mut(key) = ListLinks { before: self.last, after: None };
+        match self.last {
+            Some(last) => arena.list_links_mut(last).after = Some(key),
+            None => self.first = Some(key),
+        }
+        self.last = Some(key);
+    }
+
+    pub(crate) fn push_front(&mut self, arena: &mut impl Linked<K, L>, key: K) {
+        *arena.list_links_mut(key) = ListLinks { before: None, after: self.first };
+        match self.first {
+            Some(first) => arena.list_links_mut(first).before = Some(key),
+            None => self.last = Some(key),
+        }
+        self.first = Some(key);
+    }
+
+    /// Puts `key` into the place of `gone`, which leaves the list.
+    pub(crate) fn replace(&mut self, arena: &mut impl Linked<K, L>, gone: K, key: K) {
+        let links = std::mem::take(arena.list_links_mut(gone));
+        *arena.list_links_mut(key) = links;
+        match links.before {
+            Some(before) => arena.list_links_mut(before).after = Some(key),
+            None => self.first = Some(key),
+        }
+        match links.after {
+            Some(after) => arena.list_links_mut(after).before = Some(key),
+            None => self.last = Some(key),
+        }
+    }
+
+    pub(crate) fn remove(&mut self, arena: &mut impl Linked<K, L>, key: K) {
+        let links = std::mem::take(arena.list_links_mut(key));
+        match links.before {
+            Some(before) => arena.list_links_mut(before).after = links.after,
+            None => self.first = links.after,
+        }
+        match links.after {
+            Some(after) => arena.list_links_mut(after).before = links.before,
+            None => self.last = links.before,
+        }
+    }
+
+    pub(crate) fn pop_front(&mut self, arena: &mut impl Linked<K, L>) -> Option<K> {
+        let first = self.first?;
+        self.remove(arena, first);
+        Some(first)
+    }
+
+    /// The one before `key`.
+    pub(crate) fn before(arena: &impl Linked<K, L>, key: K) -> Option<K> {
+        arena.list_links(key).before
+    }
+
+    /// The one after `key`.
+    pub(crate) fn after(arena: &impl Linked<K, L>, key: K) -> Option<K> {
+        arena.list_links(key).after
+    }
+}

@@ -1,0 +1,86 @@
+//! Who may have a request made now, and when those who may not should try again.
+//!
+//! Submitters that were turned away wait with the caller, in order of arrival. They are called
+//! back in batches: waking one for each completion breaks up the sequential streams of those
+//! that compete.
+
+use crate::request::{Bio, Op};
+
+/// The part of the limit that must be free before waiters are called.
+const WAKE_SHARE: u32 = 8;
+
+/// Linux's bound on requests with a scheduler.
+const NR_REQUESTS: u32 = 256;
+
+#[derive(Debug)]
+pub(super) struct Admission {
+    /// Requests that may exist at once; none is no limit.
+    pub(super) nr_requests: Option<u32>,
+    /// Requests that exist and may merge or wait in the scheduler.
+    admitted: u32,
+    /// Those of them that are not reads.
+    non_reads: u32,
+    /// The limit that last turned a bio away, until its submitters are called.
+    turned_away_by: Option<u32>,
+    /// Requests freed since then.
+    freed: u32,
+}
+
+impl Admission {
+    pub(super) fn new() -> Self {
+        Self {
+            nr_requests: Some(NR_REQUESTS),
+            admitted: 0,
+            non_reads: 0,
+            turned_away_by: None,
+            freed: 0,
+        }
+    }
+
+    /// Whether a request may be made of `bio`; `non_read_limit` is the scheduler's.
+    pub(super) fn admits(&mut self, bio: &Bio, non_read_limit: Option<u32>) -> bool {
+        if let Some(limit) = self.nr_requests
+            && self.admitted >= limit
+        {
+            return self.turn_away(limit);
+        }
+        match non_read_limit {
+            Some(limit) if bio.op != Op::Read && self.non_reads >= limit => self.turn_away(limit),
+            _ => true,
+        }
+    }
+
+    fn turn_away(&mut self, limit: u32) -> bool {
+        self.turned_away_by = Some(limit);
+        self.freed = 0;
+        false
+    }
+
+    pub(super) fn made(&mut self, op: Op) {
+        self.admitted += 1;
+        self.non_reads += u32::from(op != Op::Read);
+    }
+
+    pub(super) fn freed(&mut self, op: Op) {
+        self.admitted -= 1;
+        self.non_reads -= u32::from(op != Op::Read);
+        self.freed += 1;
+    }
+
+    /// Whether those who were turned away should try again now; asked once after each event
+    /// that frees requests.
+    pub(super) fn call_waiters(&mut self) -> bool {
+        let Some(limit) = self.turned_away_by else { return false };
+        let enough = (limit / WAKE_SHARE).max(1);
+        let call = self.freed >= enough || self.admitted == 0 || self.non_reads == 0;
+        if call {
+            self.turned_away_by = None;
+        }
+        call
+    }
+
+    /// The limits have changed: whoever waits should try again.
+    pub(super) fn limits_changed(&mut self) {
+        self.freed = u32::MAX / 2;
+    }
+}

@@ -1,0 +1,127 @@
+//! The elevator's administration: I/O contexts, groups, weights, limits and tunables.
+
+use super::{Elevator, Limits, NoMerges};
+use crate::arena::{GroupId, IocId};
+use crate::group::{GroupChange, Groups, Weight};
+use crate::io_context::IoPrio;
+use crate::scheduler::{Device, Scheduler};
+use crate::time::Instant;
+use crate::tunable::TunableError;
+
+impl<S: Scheduler> Elevator<S> {
+    /// Makes an I/O context of `group`.
+    pub fn io_context(&mut self, now: Instant, io_prio: IoPrio, group: GroupId) -> IocId {
+        self.advance(now);
+        self.contexts.add(io_prio, group)
+    }
+
+    /// Has the context's next requests issued at `io_prio`.
+    pub fn set_io_priority(&mut self, now: Instant, ioc: IocId, io_prio: IoPrio) {
+        self.advance(now);
+        self.contexts[ioc].io_prio = io_prio;
+    }
+
+    /// Has the context's next requests belong to `group`.
+    pub fn move_to_group(&mut self, now: Instant, ioc: IocId, group: GroupId) {
+        self.advance(now);
+        self.contexts[ioc].group = group;
+    }
+
+    /// The context makes no more requests. Its key goes with the last of those it has.
+    pub fn exit_io_context(&mut self, now: Instant, ioc: IocId) {
+        self.advance(now);
+        self.ask(now, |scheduler, cx| scheduler.exit_io_context(cx, ioc));
+        self.contexts.exit(ioc);
+    }
+
+    /// Makes a group below `parent`; its leaf weight is its weight.
+    pub fn add_group(&mut self, now: Instant, parent: GroupId, weight: Weight) -> GroupId {
+        self.advance(now);
+        let group = self.groups.add(parent, weight);
+        self.stats.add_group(group);
+        group
+    }
+
+    /// Removes a group without children, I/O contexts and requests; anything else is a bug of
+    /// the caller's.
+    pub fn remove_group(&mut self, now: Instant, group: GroupId) {
+        self.advance(now);
+        assert!(!self.contexts.any_in(group), "a group is removed when no context is in it");
+        assert!(self.groups.is_unused(group), "a group is removed when nothing is in it");
+        let change = GroupChange::Removed;
+        self.ask(now, |scheduler, cx| scheduler.group_changed(cx, group, change));
+        self.groups.remove(group);
+        self.stats.remove_group(group);
+    }
+
+    /// Sets a group's weight against its siblings, and that of its own requests against its
+    /// child groups.
+    pub fn set_weight(&mut self, now: Instant, group: GroupId, weight: Weight, leaf: Weight) {
+        self.advance(now);
+        self.groups[group].weight = weight;
+        self.groups[group].leaf_weight = leaf;
+        let change = GroupChange::Weight;
+        self.ask(now, |scheduler, cx| scheduler.group_changed(cx, group, change));
+    }
+
+    /// The group tree.
+    pub fn groups(&self) -> &Groups {
+        &self.groups
+    }
+
+    /// The device as the scheduler sees it.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// Bounds what is in the device from now on; what is there stays.
+    pub fn set_depth(&mut self, queue_depth: u32) {
+        self.device.queue_depth = queue_depth;
+    }
+
+    /// Bounds the requests that exist (`queue/nr_requests`, at first 256); none is no bound. Where
+    /// submitters are held back otherwise, none is right: at a bound they compete for admission
+    /// instead of by weight.
+    pub fn set_nr_requests(&mut self, nr_requests: Option<u32>) {
+        self.admission.nr_requests = nr_requests;
+        self.admission.limits_changed();
+    }
+
+    /// How large requests may grow.
+    pub fn limits(&self) -> &Limits {
+        &self.merging.limits
+    }
+
+    /// Sets how large requests may grow from now on.
+    pub fn set_limits(&mut self, limits: Limits) {
+        self.merging.limits = limits;
+    }
+
+    /// Sets how much merging looks for (`queue/nomerges`).
+    pub fn set_nomerges(&mut self, nomerges: NoMerges) {
+        self.merging.nomerges = nomerges;
+    }
+
+    /// Sets how many requests a list scan looks at; 8 in Linux.
+    pub fn set_scan_depth(&mut self, requests: u32) {
+        self.merging.scan_depth = requests;
+    }
+
+    /// The value of a tunable of the scheduler, in its own unit.
+    pub fn tunable(&self, name: &str) -> Result<i64, TunableError> {
+        self.scheduler.tunable(name)
+    }
+
+    /// Stores and returns `value` as Linux clamps it.
+    pub fn set_tunable(
+        &mut self,
+        now: Instant,
+        name: &str,
+        value: i64,
+    ) -> Result<i64, TunableError> {
+        self.advance(now);
+        let set = self.ask(now, |scheduler, cx| scheduler.set_tunable(cx, name, value))?;
+        self.admission.limits_changed();
+        Ok(set)
+    }
+}

@@ -1,0 +1,155 @@
+//! The group tree: who shares the device, and with what weight.
+//!
+//! A group is a node with a weight against its siblings and a leaf weight, which is that of its
+//! own requests against its child groups. Groups belong to one elevator: a tenant on two disks is
+//! two nodes.
+
+use slotmap::SlotMap;
+use thiserror::Error;
+
+use crate::arena::GroupId;
+
+/// The weight of a group, 1 to 1000.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Weight(u16);
+
+impl Weight {
+    /// The least weight.
+    pub const MIN: u32 = 1;
+    /// The greatest weight.
+    pub const MAX: u32 = 1000;
+    /// Of the root, where CFQ compares its own requests with its child groups.
+    pub const ROOT: Self = Self(1000);
+
+    /// The weight, or why it is none.
+    pub fn new(weight: u32) -> Result<Self, WeightError> {
+        match u16::try_from(weight) {
+            Ok(small) if (Self::MIN..=Self::MAX).contains(&weight) => Ok(Self(small)),
+            _ => Err(WeightError(weight)),
+        }
+    }
+
+    /// As a plain number, for arithmetic.
+    pub const fn value(self) -> u32 {
+        self.0 as u32
+    }
+}
+
+impl Default for Weight {
+    fn default() -> Self {
+        Self(100)
+    }
+}
+
+/// A number that is no weight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("weight {0}: {min} to {max} is allowed", min = Weight::MIN, max = Weight::MAX)]
+pub struct WeightError(u32);
+
+/// What changed of a group, as schedulers are told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum GroupChange {
+    /// Its weight or leaf weight.
+    Weight,
+    /// It is about to go; nothing of it is queued or in the device.
+    Removed,
+}
+
+/// One group.
+#[derive(Clone, Debug)]
+pub struct Group {
+    /// The group above; none for the root.
+    pub parent: Option<GroupId>,
+    /// Against its siblings.
+    pub weight: Weight,
+    /// Of its own requests against its child groups.
+    pub leaf_weight: Weight,
+    /// Groups directly below.
+    children: u32,
+    /// Requests that exist of it.
+    pub(crate) requests: u32,
+}
+
+/// The group tree of one elevator.
+#[derive(Debug)]
+pub struct Groups {
+    slots: SlotMap<GroupId, Group>,
+    root: GroupId,
+}
+
+impl Groups {
+    pub(crate) fn new() -> Self {
+        let mut slots = SlotMap::with_key();
+        let root = slots.insert(Group {
+            parent: None,
+            weight: Weight::ROOT,
+            leaf_weight: Weight::ROOT,
+            children: 0,
+            requests: 0,
+        });
+        Self { slots, root }
+    }
+
+    /// The root of the tree.
+    pub fn root(&self) -> GroupId {
+        self.root
+    }
+
+    pub(crate) fn add(&mut self, parent: GroupId, weight: Weight) -> GroupId {
+        self.slots[parent].children += 1;
+        self.slots.insert(Group {
+            parent: Some(parent),
+            weight,
+            leaf_weight: weight,
+            children: 0,
+            requests: 0,
+        })
+    }
+
+    pub(crate) fn remove(&mut self, group: GroupId) {
+        assert!(self.is_unused(group), "a group is removed when nothing is in it");
+        let parent = self.slots[group].parent.expect("the root is never removed");
+        self.slots.remove(group);
+        self.slots[parent].children -= 1;
+    }
+
+    /// Whether the group has neither child groups nor requests.
+    pub(crate) fn is_unused(&self, group: GroupId) -> bool {
+        let group = &self.slots[group];
+        group.children == 0 && group.requests == 0
+    }
+
+    /// All groups, the root first.
+    pub fn iter(&self) -> impl Iterator<Item = (GroupId, &Group)> {
+        self.slots.iter()
+    }
+}
+
+impl std::ops::Index<GroupId> for Groups {
+    type Output = Group;
+    fn index(&self, group: GroupId) -> &Group {
+        &self.slots[group]
+    }
+}
+
+impl std::ops::IndexMut<GroupId> for Groups {
+    fn index_mut(&mut self, group: GroupId) -> &mut Group {
+        &mut self.slots[group]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_weight_outside_1_to_1000_is_refused_with_what_is_allowed() {
+        assert_eq!(Weight::new(1).map(Weight::value), Ok(1));
+        assert_eq!(Weight::new(1000).map(Weight::value), Ok(1000));
+        for bad in [0, 1001, 70_000] {
+            let error = Weight::new(bad).expect_err("out of range");
+            assert_eq!(error.to_string(), format!("weight {bad}: 1 to 1000 is allowed"));
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! Who issues: I/O contexts, their I/O priorities and the group that each belongs to.
+//!
+//! An I/O context is what Linux keeps for a task (or for threads that share one): the schedulers
+//! build one queue from it. In the server a connection is one.
+
+use std::fmt;
+use std::str::FromStr;
+
+use slotmap::SlotMap;
+use thiserror::Error;
+
+use crate::arena::{GroupId, IocId};
+
+/// The class of an I/O priority, the more urgent the less.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum IoClass {
+    /// Real time: served before the others.
+    Rt = 0,
+    /// Best effort: the default.
+    Be = 1,
+    /// Served when nobody else wants the device.
+    Idle = 2,
+}
+
+impl IoClass {
+    /// The number of classes.
+    pub const COUNT: usize = 3;
+    /// All of them, the most urgent first.
+    pub const ALL: [Self; Self::COUNT] = [Self::Rt, Self::Be, Self::Idle];
+}
+
+/// An I/O priority: class and level, as `ionice` sets it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct IoPrio {
+    class: IoClass,
+    level: u8,
+}
+
+impl IoPrio {
+    /// The number of levels in a class.
+    pub const LEVELS: u8 = 8;
+    /// The idle class; Linux gives it the lowest level.
+    pub const IDLE: Self = Self { class: IoClass::Idle, level: Self::LEVELS - 1 };
+
+    /// Real time at `level`, 0 (most) to 7.
+    pub const fn rt(level: u8) -> Option<Self> {
+        Self::leveled(IoClass::Rt, level)
+    }
+
+    /// Best effort at `level`, 0 (most) to 7.
+    pub const fn be(level: u8) -> Option<Self> {
+        Self::leveled(IoClass::Be, level)
+    }
+
+    const fn leveled(class: IoClass, level: u8) -> Option<Self> {
+        if level < Self::LEVELS { Some(Self { class, level }) } else { None }
+    }
+
+    /// The class.
+    pub const fn class(self) -> IoClass {
+        self.class
+    }
+
+    /// The level in the class, 0 (most) to 7.
+    pub const fn level(self) -> u8 {
+        self.level
+    }
+}
+
+impl Default for IoPrio {
+    /// `be/4`: what Linux gives a task of nice value 0 that has none.
+    fn default() -> Self {
+        Self { class: IoClass::Be, level: 4 }
+    }
+}
+
+impl fmt::Display for IoPrio {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.class {
+            IoClass::Rt => write!(f, "rt/{}", self.level),
+            IoClass::Be => write!(f, "be/{}", self.level),
+            IoClass::Idle => f.write_str("idle"),
+        }
+    }
+}
+
+/// A text that names no I/O priority.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{0:?} is no I/O priority; rt/0 to rt/7, be/0 to be/7, idle and none are")]
+pub struct ParseIoPrioError(String);
+
+impl FromStr for IoPrio {
+    type Err = ParseIoPrioError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let level = |digits: &str| match digits.as_bytes() {
+            [digit @ b'0'..=b'7'] => Some(digit - b'0'),
+            _ => None,
+        };
+        let prio = match text.split_once('/') {
+            None if text == "idle" => Some(Self::IDLE),
+            None if text == "none" => Some(Self::default()),
+            Some(("rt", digits)) => level(digits).and_then(Self::rt),
+            Some(("be", digits)) => level(digits).and_then(Self::be),
+            _ => None,
+        };
+        prio.ok_or_else(|| ParseIoPrioError(text.to_owned()))
+    }
+}
+
+/// One I/O context.
+#[derive(Clone, Debug)]
+pub struct IoContext {
+    /// What its next requests are issued at.
+    pub io_prio: IoPrio,
+    /// The group that its next requests belong to.
+    pub group: GroupId,
+    /// Requests that exist of it.
+    requests: u32,
+    /// Set once it has exited; its key is freed with its last request.
+    exited: bool,
+}
+
+/// The I/O contexts of one elevator.
+#[derive(Debug, Default)]
+pub struct IoContexts {
+    slots: SlotMap<IocId, IoContext>,
+}
+
+impl IoContexts {
+    /// Whether the context still exists and has not exited. The one question that may be asked
+    /// with a key that is gone.
+    pub fn alive(&self, ioc: IocId) -> bool {
+        self.slots.get(ioc).is_some_and(|context| !context.exited)
+    }
+
+    pub(crate) fn add(&mut self, io_prio: IoPrio, group: GroupId) -> IocId {
+        self.slots.insert(IoContext { io_prio, group, requests: 0, exited: false })
+    }
+
+    pub(crate) fn request_made(&mut self, ioc: IocId) {
+        self.slots[ioc].requests += 1;
+    }
+
+    /// A request is freed; its context's key may go with it.
+    pub(crate) fn request_freed(&mut self, ioc: IocId) {
+        self.slots[ioc].requests -= 1;
+        self.free_if_unused(ioc);
+    }
+
+    /// The context exits; its key may go at once.
+    pub(crate) fn exit(&mut self, ioc: IocId) {
+        let context = &mut self.slots[ioc];
+        assert!(!context.exited, "an I/O context exits once");
+        context.exited = true;
+        self.free_if_unused(ioc);
+    }
+
+    fn free_if_unused(&mut self, ioc: IocId) {
+        let context = &self.slots[ioc];
+        if context.exited && context.requests == 0 {
+            self.slots.remove(ioc);
+        }
+    }
+
+    /// Whether any context, exited or not, belongs to `group`.
+    pub(crate) fn any_in(&self, group: GroupId) -> bool {
+        self.slots.values().any(|context| context.group == group)
+    }
+}
+
+impl std::ops::Index<IocId> for IoContexts {
+    type Output = IoContext;
+    fn index(&self, ioc: IocId) -> &IoContext {
+        &self.slots[ioc]
+    }
+}
+
+impl std::ops::IndexMut<IocId> for IoContexts {
+    fn index_mut(&mut self, ioc: IocId) -> &mut IoContext {
+        &mut self.slots[ioc]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn priorities_are_written_as_ionice_users_write_them() {
+        for text in ["rt/0", "rt/7", "be/0", "be/4", "be/7", "idle"] {
+            assert_eq!(text.parse::<IoPrio>().expect(text).to_string(), text);
+        }
+        assert_eq!("none".parse(), Ok(IoPrio::default()));
+    }
+
+    #[test]
+    fn what_is_no_priority_is_refused_with_what_is_allowed() {
+        for text in ["", "be", "be/8", "be/-1", "be/44", "idle/3", "RT/1"] {
+            let error = text.parse::<IoPrio>().expect_err(text);
+            assert!(error.to_string().contains("rt/0 to rt/7"), "{error}");
+        }
+    }
+}

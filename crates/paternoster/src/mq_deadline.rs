@@ -1,0 +1,446 @@
+//! mq-deadline: batches in sector order, a deadline for each request, reads before writes.
+//!
+//! A disk is fast in sector order and fair in order of arrival; this scheduler goes upward in
+//! sector order for a batch of requests, then decides anew where to go on:
+//!
+//! ```text
+//!   for each class RT, BE, IDLE:           head ▶ handed back, served first
+//!                 reads                         writes
+//!     sort   ●──●──●──●──●──●            ○──○──○──○──○         by sector
+//!                  ▲ next[read]          ▲ next[write]
+//!     fifo   ●─●─●─●─●─●                 ○─○─○─○─○             by arrival, deadlines
+//! ```
+//!
+//! A decision picks the direction (reads, unless writes were passed over `writes_starved` times),
+//! then the request: the oldest if its deadline has passed, else where the direction stopped. A
+//! lower class waits until a higher one has nothing queued *or in the device*, or until it has
+//! waited for `prio_aging_expire`. All clocks are ticks.
+//!
+//! Decisions are those of Linux 6.1, oddities included; each stands in a step of its own.
+
+use crate::arena::RequestId;
+use crate::io_context::IoClass;
+use crate::parts::fifo::Fifo;
+use crate::parts::sort_list::SortList;
+use crate::request::{Bio, Direction, Op, Request, Requests};
+use crate::scheduler::{Cx, Dump, InsertAt, Requeue, Scheduler, Side};
+use crate::time::{Instant, Jiffies, Ticks};
+use crate::trace::{BatchReason, Event, MergeKind, Trace};
+use crate::tunable::{TunableError, TunableInfo, tunables};
+
+const INT_MAX: i64 = i32::MAX as i64;
+const INT_MIN: i64 = i32::MIN as i64;
+
+tunables! {
+    struct Tunables of "mq-deadline";
+    read_expire: "ms", 500, 0, INT_MAX, "Deadline of a read from its arrival on.";
+    write_expire: "ms", 5000, 0, INT_MAX, "Deadline of a write from its arrival on.";
+    writes_starved: "count", 2, INT_MIN, INT_MAX,
+        "How often reads are preferred over waiting writes; below 0, always.";
+    front_merges: "bool", 1, 0, 1, "Whether the sort list is searched for front merges.";
+    fifo_batch: "requests", 16, 0, INT_MAX, "Requests in sector order between two decisions.";
+    prio_aging_expire: "ms", 10_000, 0, INT_MAX,
+        "After how long a request is served before a higher class.";
+    async_depth: "requests", INT_MAX, 1, INT_MAX,
+        "How many requests other than reads may exist; `nr_requests` if that is less.";
+}
+
+/// The requests of one class, and how many of them there are anywhere.
+#[derive(Debug, Default)]
+struct Class {
+    /// Handed back by the device, the last one first.
+    head: Fifo,
+    sorted: [SortList; 2],
+    fifo: [Fifo; 2],
+    /// What follows, in sector order, the request last taken in that direction.
+    next: [Option<RequestId>; 2],
+    counts: Counts,
+}
+
+/// How often each happened to a request of the class.
+#[derive(Debug, Default)]
+struct Counts {
+    inserted: u64,
+    merged: u64,
+    dispatched: u64,
+    completed: u64,
+}
+
+impl Class {
+    /// Requests that are queued or in the device.
+    fn queued(&self) -> u64 {
+        self.counts.inserted - self.counts.completed
+    }
+
+    fn is_empty(&self) -> bool {
+        self.head.is_empty() && self.fifo.iter().all(Fifo::is_empty)
+    }
+
+    /// Takes `rq` out of its direction's lists; `next` moves on from it.
+    fn remove(&mut self, requests: &mut Requests, rq: RequestId) {
+        let direction = requests[rq].direction() as usize;
+        if self.next[direction] == Some(rq) {
+            self.next[direction] = SortList::after(requests, rq);
+        }
+        self.sorted[direction].remove(requests, rq);
+        self.fifo[direction].remove(requests, rq);
+    }
+}
+
+/// What a class has to give.
+enum Pick {
+    /// This request.
+    Request(RequestId),
+    /// This one, but it started after the moment asked about.
+    TooYoung(RequestId),
+    Nothing,
+}
+
+/// The mq-deadline scheduler.
+#[derive(Debug)]
+pub struct MqDeadline<T> {
+    classes: [Class; IoClass::COUNT],
+    /// The direction of the last decision, of whatever class.
+    last_direction: Direction,
+    /// Requests served since the last decision, of whatever class.
+    batching: u32,
+    /// How often reads were preferred over waiting writes, in whatever class.
+    starved: u32,
+    /// When the request that was too young to be served will not be any more.
+    ripens: Option<Instant>,
+    tunables: Tunables,
+    trace: T,
+}
+
+impl<T: Trace> MqDeadline<T> {
+    /// Holds nothing, with Linux's defaults; its events go to `trace`.
+    pub fn new(trace: T) -> Self {
+        Self {
+            classes: Default::default(),
+            last_direction: Direction::Write,
+            batching: 0,
+            starved: 0,
+            ripens: None,
+            tunables: Tunables::default(),
+            trace,
+        }
+    }
+
+    /// What may be tuned.
+    pub const TUNABLES: &'static [TunableInfo] = Tunables::TABLE;
+
+    fn class(&mut self, request: &Request) -> &mut Class {
+        &mut self.classes[request.io_prio.class() as usize]
+    }
+
+    fn expire(&self, cx: &Cx<'_>, direction: Direction) -> Ticks {
+        let millis = match direction {
+            Direction::Read => self.tunables.read_expire,
+            Direction::Write => self.tunables.write_expire,
+        };
+        cx.device.hz.ticks_from_millis(millis.cast_unsigned())
+    }
+
+    /// A class that has waited long enough is served before higher ones.
+    ///
+    /// The probe is a full pick, and Linux lets it change the batch before the age is judged: with
+    /// two classes active the batch rarely grows and writes starve for the wrong class.
+    fn pick_aged(&mut self, cx: &mut Cx<'_>) -> Option<RequestId> {
+        if self.classes.iter().filter(|class| class.queued() > 0).count() < 2 {
+            return None;
+        }
+        let aging = self.tunables.prio_aging_expire.cast_unsigned();
+        let latest = cx.jiffies() - cx.device.hz.ticks_from_millis(aging);
+        for class in [IoClass::Be, IoClass::Idle] {
+            if let Pick::Request(rq) = self.pick(cx, class, latest) {
+                self.trace.event(cx.now, Event::Aged { class });
+                return Some(rq);
+            }
+        }
+        None
+    }
+
+    /// The classes in order. A higher one that has requests anywhere, be it in the device, holds
+    /// back the lower ones.
+    fn pick_in_order(&mut self, cx: &mut Cx<'_>) -> Option<RequestId> {
+        let latest = cx.jiffies();
+        for class in IoClass::ALL {
+            match self.pick(cx, class, latest) {
+                Pick::Request(rq) => return Some(rq),
+                Pick::TooYoung(rq) => {
+                    self.ripens = Some(cx.device.hz.instant(self.started(cx, rq)));
+                    return None;
+                }
+                Pick::Nothing if self.classes[class as usize].queued() > 0 => return None,
+                Pick::Nothing => {}
+            }
+        }
+        None
+    }
+
+    /// The request of `class` that is next, if it started at `latest` or before. The choice of
+    /// direction stands even if its request turns out too young.
+    fn pick(&mut self, cx: &mut Cx<'_>, class: IoClass, latest: Jiffies) -> Pick {
+        if let Some(rq) = self.classes[class as usize].head.first() {
+            if self.started(cx, rq) > latest {
+                return Pick::TooYoung(rq);
+            }
+            self.classes[class as usize].head.pop(cx.requests);
+            return self.give(class, rq);
+        }
+        let rq = match self.batch_goes_on_with(class) {
+            Some(rq) => rq,
+            None => match self.begin_batch(cx, class) {
+                Some(rq) => rq,
+                None => return Pick::Nothing,
+            },
+        };
+        if self.started(cx, rq) > latest {
+            return Pick::TooYoung(rq);
+        }
+        self.batching += 1;
+        let direction = cx.requests[rq].direction() as usize;
+        let class_state = &mut self.classes[class as usize];
+        // So that removing it moves `next` on to what follows it.
+        class_state.next[direction] = Some(rq);
+        class_state.remove(cx.requests, rq);
+        self.give(class, rq)
+    }
+
+    fn give(&mut self, class: IoClass, rq: RequestId) -> Pick {
+        self.classes[class as usize].counts.dispatched += 1;
+        Pick::Request(rq)
+    }
+
+    fn batch_goes_on_with(&self, class: IoClass) -> Option<RequestId> {
+        let next = self.classes[class as usize].next[self.last_direction as usize]?;
+        (i64::from(self.batching) < self.tunables.fifo_batch).then_some(next)
+    }
+
+    /// Decides on a direction and where in it to go on.
+    fn begin_batch(&mut self, cx: &Cx<'_>, class: IoClass) -> Option<RequestId> {
+        let direction = self.choose_direction(class)?;
+        let (rq, reason) = self.choose_request(cx, class, direction);
+        self.last_direction = direction;
+        self.batching = 0;
+        let event = Event::Batch { direction, class, starved: self.starved, reason };
+        self.trace.event(cx.now, event);
+        Some(rq)
+    }
+
+    /// Reads before writes, until writes have been passed over often enough.
+    fn choose_direction(&mut self, class: IoClass) -> Option<Direction> {
+        let [reads, writes] = &self.classes[class as usize].fifo;
+        match (reads.is_empty(), writes.is_empty()) {
+            (true, true) => None,
+            (false, true) => Some(Direction::Read),
+            (true, false) => {
+                self.starved = 0;
+                Some(Direction::Write)
+            }
+            (false, false) => {
+                let passed_over = self.starved;
+                self.starved = self.starved.wrapping_add(1);
+                if passed_over < self.writes_starved() {
+                    return Some(Direction::Read);
+                }
+                self.starved = 0;
+                Some(Direction::Write)
+            }
+        }
+    }
+
+    /// Linux compares it as an unsigned number, so that below 0 means (nearly) never.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    fn writes_starved(&self) -> u32 {
+        self.tunables.writes_starved as u32
+    }
+
+    /// The oldest request if it is late, else where the direction stopped. Only the oldest one's
+    /// deadline is looked at, and only here.
+    fn choose_request(
+        &self,
+        cx: &Cx<'_>,
+        class: IoClass,
+        direction: Direction,
+    ) -> (RequestId, BatchReason) {
+        let class = &self.classes[class as usize];
+        let oldest = class.fifo[direction as usize].first().expect("the direction has requests");
+        match class.next[direction as usize] {
+            None => (oldest, BatchReason::Start),
+            Some(_) if cx.now >= cx.requests[oldest].deadline => (oldest, BatchReason::Expired),
+            Some(next) => (next, BatchReason::Onward),
+        }
+    }
+
+    /// The tick in which the request seems to have started: its deadline less the expiry *as it
+    /// is now*. Lowering the expiry makes requests look younger, even than now.
+    fn started(&self, cx: &Cx<'_>, rq: RequestId) -> Jiffies {
+        let request = &cx.requests[rq];
+        cx.device.hz.jiffies(request.deadline) - self.expire(cx, request.direction())
+    }
+
+    fn insert_sorted(&mut self, cx: &mut Cx<'_>, rq: RequestId) {
+        let direction = cx.requests[rq].direction();
+        let deadline = cx.jiffies() + self.expire(cx, direction);
+        let deadline = cx.device.hz.instant(deadline);
+        let class = &mut self.classes[cx.requests[rq].io_prio.class() as usize];
+        class.sorted[direction as usize].insert(cx.requests, rq);
+        class.fifo[direction as usize].push(cx.requests, rq, deadline);
+    }
+}
+
+impl<T: Trace> Scheduler for MqDeadline<T> {
+    type Trace = T;
+
+    fn name(&self) -> &'static str {
+        "mq-deadline"
+    }
+
+    fn bind(&mut self, cx: &mut Cx<'_>, rq: RequestId) {
+        self.class(&cx.requests[rq]).counts.inserted += 1;
+    }
+
+    fn insert(&mut self, cx: &mut Cx<'_>, rq: RequestId, at: InsertAt) {
+        match at {
+            InsertAt::Sorted => self.insert_sorted(cx, rq),
+            InsertAt::Head => {
+                // Now, without the expiry: it looks that much older than it is (Q4).
+                let deadline = cx.device.hz.instant(cx.jiffies());
+                let class = &mut self.classes[cx.requests[rq].io_prio.class() as usize];
+                class.head.push_front(cx.requests, rq, deadline);
+            }
+        }
+    }
+
+    fn complete(&mut self, cx: &mut Cx<'_>, rq: RequestId) {
+        self.class(&cx.requests[rq]).counts.completed += 1;
+    }
+
+    fn requeue(&mut self, cx: &mut Cx<'_>, rq: RequestId) -> Requeue {
+        self.insert(cx, rq, InsertAt::Head);
+        Requeue::Scheduler
+    }
+
+    fn find_front_merge(&self, cx: &Cx<'_>, bio: &Bio) -> Option<RequestId> {
+        if self.tunables.front_merges == 0 {
+            return None;
+        }
+        let class = &self.classes[cx.contexts[bio.ioc].io_prio.class() as usize];
+        class.sorted[bio.op.direction() as usize].find_start(cx.requests, bio.end())
+    }
+
+    fn neighbour(&self, cx: &Cx<'_>, rq: RequestId, side: Side) -> Option<RequestId> {
+        match side {
+            Side::Before => SortList::before(cx.requests, rq),
+            Side::After => SortList::after(cx.requests, rq),
+        }
+    }
+
+    fn request_merged(&mut self, cx: &mut Cx<'_>, rq: RequestId, kind: MergeKind) {
+        if kind == MergeKind::Front {
+            let direction = cx.requests[rq].direction() as usize;
+            let class = &mut self.classes[cx.requests[rq].io_prio.class() as usize];
+            class.sorted[direction].reposition(cx.requests, rq);
+        }
+    }
+
+    fn requests_merged(&mut self, cx: &mut Cx<'_>, rq: RequestId, absorbed: RequestId) {
+        let direction = cx.requests[absorbed].direction() as usize;
+        let listed = cx.requests[absorbed].is_queued();
+        let class = self.class(&cx.requests[absorbed]);
+        class.counts.merged += 1;
+        class.counts.completed += 1;
+        if !listed {
+            return;
+        }
+        if class.next[direction] == Some(absorbed) {
+            class.next[direction] = SortList::after(cx.requests, absorbed);
+        }
+        class.sorted[direction].remove(cx.requests, absorbed);
+        class.fifo[direction].absorb(cx.requests, rq, absorbed);
+    }
+
+    fn dispatch(&mut self, cx: &mut Cx<'_>) -> Option<RequestId> {
+        self.ripens = None;
+        self.pick_aged(cx).or_else(|| self.pick_in_order(cx))
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.ripens
+    }
+
+    fn has_work(&self) -> bool {
+        !self.classes.iter().all(Class::is_empty)
+    }
+
+    fn depth_limit(&self, _cx: &Cx<'_>, bio: &Bio) -> Option<u32> {
+        (bio.op != Op::Read).then(|| {
+            u32::try_from(self.tunables.async_depth).expect("the table's range is a u32's")
+        })
+    }
+
+    fn drain(&mut self, cx: &mut Cx<'_>, out: &mut Vec<RequestId>) {
+        for class in &mut self.classes {
+            let before = out.len();
+            while let Some(rq) = class.head.pop(cx.requests) {
+                out.push(rq);
+            }
+            for direction in [Direction::Read, Direction::Write] {
+                while let Some(rq) = class.fifo[direction as usize].pop(cx.requests) {
+                    class.sorted[direction as usize].remove(cx.requests, rq);
+                    out.push(rq);
+                }
+            }
+            class.next = [None, None];
+            class.counts.completed += (out.len() - before) as u64;
+        }
+        (self.last_direction, self.batching, self.starved) = (Direction::Write, 0, 0);
+        self.ripens = None;
+    }
+
+    fn tunables(&self) -> &'static [TunableInfo] {
+        Self::TUNABLES
+    }
+
+    fn tunable(&self, name: &str) -> Result<i64, TunableError> {
+        self.tunables.get(name)
+    }
+
+    fn set_tunable(&mut self, _: &mut Cx<'_>, name: &str, value: i64) -> Result<i64, TunableError> {
+        self.tunables.set(name, value)
+    }
+
+    fn dump(&self, out: &mut dyn Dump) {
+        let number = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
+        out.number("batching", self.batching.into());
+        out.number("starved", self.starved.into());
+        out.number("async_depth", self.tunables.async_depth);
+        for (name, class) in ["queued_rt", "queued_be", "queued_idle"].iter().zip(&self.classes) {
+            out.number(name, number(class.queued()));
+        }
+        let names = ["owned_by_driver_rt", "owned_by_driver_be", "owned_by_driver_idle"];
+        for (name, Class { counts, .. }) in names.iter().zip(&self.classes) {
+            out.number(name, number(counts.dispatched + counts.merged - counts.completed));
+        }
+    }
+
+    fn check(&self, cx: &Cx<'_>) {
+        for class in &self.classes {
+            for direction in [Direction::Read, Direction::Write] {
+                let sorted = &class.sorted[direction as usize];
+                let mut starts = sorted.iter(cx.requests).map(|rq| cx.requests[rq].sector);
+                assert!(starts.by_ref().is_sorted(), "the sort list is in sector order");
+                let listed = sorted.iter(cx.requests).count();
+                assert_eq!(listed, class.fifo[direction as usize].iter(cx.requests).count());
+                if let Some(next) = class.next[direction as usize] {
+                    assert!(sorted.iter(cx.requests).any(|rq| rq == next), "next is listed");
+                }
+            }
+        }
+    }
+
+    fn trace(&mut self) -> &mut T {
+        &mut self.trace
+    }
+}

@@ -1,0 +1,73 @@
+//! No scheduling: requests go to the device in the order in which they arrived.
+//!
+//! The smallest complete scheduler; read it first. One list, no sorting; a bio may merge into one
+//! of the newest requests of the list.
+
+use crate::arena::RequestId;
+use crate::parts::fifo::Fifo;
+use crate::request::Bio;
+use crate::scheduler::{Cx, InsertAt, MergeRules, Requeue, Scheduler};
+use crate::trace::Trace;
+
+/// First come, first served.
+#[derive(Debug, Default)]
+pub struct NoScheduler<T> {
+    list: Fifo,
+    trace: T,
+}
+
+impl<T: Trace> NoScheduler<T> {
+    /// Holds nothing; its events go to `trace`.
+    pub fn new(trace: T) -> Self {
+        Self { list: Fifo::default(), trace }
+    }
+}
+
+impl<T: Trace> Scheduler for NoScheduler<T> {
+    type Trace = T;
+
+    fn name(&self) -> &'static str {
+        "none"
+    }
+
+    fn insert(&mut self, cx: &mut Cx<'_>, rq: RequestId, at: InsertAt) {
+        match at {
+            InsertAt::Sorted => self.list.push(cx.requests, rq, cx.now),
+            InsertAt::Head => self.list.push_front(cx.requests, rq, cx.now),
+        }
+    }
+
+    fn requeue(&mut self, cx: &mut Cx<'_>, rq: RequestId) -> Requeue {
+        self.insert(cx, rq, InsertAt::Head);
+        Requeue::Scheduler
+    }
+
+    fn merge_rules(&self) -> MergeRules {
+        MergeRules::ListScan
+    }
+
+    fn scan(&self, cx: &Cx<'_>, _bio: &Bio, newer: Option<RequestId>) -> Option<RequestId> {
+        match newer {
+            None => self.list.last(),
+            Some(rq) => Fifo::older(cx.requests, rq),
+        }
+    }
+
+    fn dispatch(&mut self, cx: &mut Cx<'_>) -> Option<RequestId> {
+        self.list.pop(cx.requests)
+    }
+
+    fn has_work(&self) -> bool {
+        !self.list.is_empty()
+    }
+
+    fn drain(&mut self, cx: &mut Cx<'_>, out: &mut Vec<RequestId>) {
+        while let Some(rq) = self.list.pop(cx.requests) {
+            out.push(rq);
+        }
+    }
+
+    fn trace(&mut self) -> &mut T {
+        &mut self.trace
+    }
+}

@@ -1,0 +1,90 @@
+//! Things by a key, equal keys in order of arrival.
+
+use slotmap::{SlotMap, new_key_type};
+
+use crate::parts::red_black::{Branch, Nodes, Tree, TreeLinks};
+
+new_key_type! {
+    /// Names a place in a [`KeyedTree`].
+    pub(crate) struct PlaceId;
+}
+
+#[derive(Debug)]
+struct Place<K, V> {
+    key: K,
+    value: V,
+    links: TreeLinks<PlaceId>,
+}
+
+#[derive(Debug)]
+struct Places<K, V>(SlotMap<PlaceId, Place<K, V>>);
+
+impl<K, V> Nodes<PlaceId> for Places<K, V> {
+    fn links(&self, place: PlaceId) -> &TreeLinks<PlaceId> {
+        &self.0[place].links
+    }
+    fn links_mut(&mut self, place: PlaceId) -> &mut TreeLinks<PlaceId> {
+        &mut self.0[place].links
+    }
+}
+
+/// A textbook red-black tree of values by key.
+#[derive(Debug)]
+pub(crate) struct KeyedTree<K, V> {
+    places: Places<K, V>,
+    tree: Tree<PlaceId>,
+    first: Option<PlaceId>,
+}
+
+impl<K, V> Default for KeyedTree<K, V> {
+    fn default() -> Self {
+        Self { places: Places(SlotMap::with_key()), tree: Tree::default(), first: None }
+    }
+}
+
+impl<K: Copy + Ord, V: Copy> KeyedTree<K, V> {
+    /// The value of the least key.
+    pub(crate) fn first(&self) -> Option<(K, V)> {
+        self.first.map(|place| self.entry(place))
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.places.0.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.places.0.is_empty()
+    }
+
+    /// Puts `value` behind those of an equal key.
+    pub(crate) fn insert(&mut self, key: K, value: V) -> PlaceId {
+        let new = self.places.0.insert(Place { key, value, links: TreeLinks::default() });
+        let mut below = None;
+        let mut leftmost = true;
+        let mut node = self.tree.root();
+        while let Some(parent) = node {
+            let branch = if key < self.places.0[parent].key { Branch::Left } else { Branch::Right };
+            leftmost &= branch == Branch::Left;
+            below = Some((parent, branch));
+            node = Tree::child(&self.places, parent, branch);
+        }
+        self.tree.insert_below(&mut self.places, new, below);
+        if leftmost {
+            self.first = Some(new);
+        }
+        new
+    }
+
+    pub(crate) fn remove(&mut self, place: PlaceId) {
+        if self.first == Some(place) {
+            self.first = Tree::neighbour(&self.places, place, Branch::Right);
+        }
+        self.tree.remove(&mut self.places, place);
+        self.places.0.remove(place);
+    }
+
+    fn entry(&self, place: PlaceId) -> (K, V) {
+        let Place { key, value, .. } = self.places.0[place];
+        (key, value)
+    }
+}

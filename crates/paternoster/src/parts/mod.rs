@@ -1,0 +1,7 @@
+//! What several schedulers are built of. A part never calls back, knows no scheduler and emits no
+//! event; it is shared because its arithmetic is the same to the bit.
+
+pub(crate) mod fifo;
+pub(crate) mod keyed_tree;
+pub(crate) mod red_black;
+pub(crate) mod sort_list;

@@ -1,0 +1,176 @@
+//! Time as the schedulers see it: passed in, never read.
+//!
+//! Linux's schedulers use two clocks, and which one decides matters to the bit. CFQ and BFQ count
+//! nanoseconds ([`Instant`], [`Nanos`]); mq-deadline counts ticks of the jiffies clock
+//! ([`Jiffies`], [`Ticks`]), so that two events of one tick are simultaneous. [`Hz`] converts, and
+//! rounds where Linux rounds: an instant down to its tick, a span up to whole ticks.
+
+use std::ops::{Add, AddAssign, Sub};
+
+const NANOS_PER_MILLI: u64 = 1_000_000;
+const NANOS_PER_SECOND: u64 = 1_000_000_000;
+
+/// A moment: nanoseconds on the clock of whoever drives the elevator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Instant(u64);
+
+impl Instant {
+    /// Where every run starts: 10¹² ns, in the laboratory and in the engine alike, because Linux's
+    /// clocks are never near 0 and several of its rules rely on it.
+    pub const START: Self = Self(1_000_000_000_000);
+
+    /// The moment that many nanoseconds after the clock's zero.
+    pub const fn from_nanos(nanos: u64) -> Self {
+        Self(nanos)
+    }
+
+    /// Nanoseconds since the clock's zero.
+    pub const fn as_nanos(self) -> u64 {
+        self.0
+    }
+
+    /// Time passed since `earlier`; nothing where that is in fact later.
+    pub const fn saturating_since(self, earlier: Self) -> Nanos {
+        Nanos(self.0.saturating_sub(earlier.0))
+    }
+
+    /// Time passed since the run began, as logs print it.
+    pub const fn since_start(self) -> Nanos {
+        self.saturating_since(Self::START)
+    }
+}
+
+impl Add<Nanos> for Instant {
+    type Output = Self;
+    fn add(self, span: Nanos) -> Self {
+        Self(self.0.saturating_add(span.0))
+    }
+}
+
+/// A span of time in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Nanos(u64);
+
+impl Nanos {
+    /// No time.
+    pub const ZERO: Self = Self(0);
+
+    /// A span of that many nanoseconds.
+    pub const fn new(nanos: u64) -> Self {
+        Self(nanos)
+    }
+
+    /// A span of that many microseconds.
+    pub const fn from_micros(micros: u64) -> Self {
+        Self(micros.saturating_mul(1_000))
+    }
+
+    /// A span of that many milliseconds.
+    pub const fn from_millis(millis: u64) -> Self {
+        Self(millis.saturating_mul(NANOS_PER_MILLI))
+    }
+
+    /// The span in nanoseconds.
+    pub const fn as_nanos(self) -> u64 {
+        self.0
+    }
+}
+
+impl Add for Nanos {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+}
+
+impl AddAssign for Nanos {
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
+}
+
+/// A moment on the jiffies clock. Signed, so that a moment before its zero is just negative and
+/// no comparison wraps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Jiffies(i64);
+
+/// A span of the jiffies clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Ticks(i64);
+
+impl Add<Ticks> for Jiffies {
+    type Output = Self;
+    fn add(self, span: Ticks) -> Self {
+        Self(self.0 + span.0)
+    }
+}
+
+impl Sub<Ticks> for Jiffies {
+    type Output = Self;
+    fn sub(self, span: Ticks) -> Self {
+        Self(self.0 - span.0)
+    }
+}
+
+/// Ticks a second of the jiffies clock, such that a tick is a whole number of nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hz(u32);
+
+impl Hz {
+    /// The oracle's clock, and the default.
+    pub const MILLI: Self = Self(1000);
+
+    /// A clock of `hz` ticks a second: 1 to 1000, and a divisor of 10⁹.
+    pub fn new(hz: u32) -> Option<Self> {
+        ((1..=1000).contains(&hz) && NANOS_PER_SECOND.is_multiple_of(u64::from(hz)))
+            .then_some(Self(hz))
+    }
+
+    const fn tick_nanos(self) -> u64 {
+        NANOS_PER_SECOND / self.0 as u64
+    }
+
+    /// The tick in which `at` lies.
+    pub const fn jiffies(self, at: Instant) -> Jiffies {
+        Jiffies((at.0 / self.tick_nanos()).cast_signed())
+    }
+
+    /// The moment at which the tick begins; the clock's zero for one before it.
+    pub const fn instant(self, at: Jiffies) -> Instant {
+        let ticks = if at.0 < 0 { 0 } else { at.0.cast_unsigned() };
+        Instant(ticks.saturating_mul(self.tick_nanos()))
+    }
+
+    /// A span of milliseconds in ticks, rounded up as Linux rounds it.
+    pub const fn ticks_from_millis(self, millis: u64) -> Ticks {
+        Ticks(millis.saturating_mul(self.0 as u64).div_ceil(1000).cast_signed())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_moment_falls_into_the_tick_that_began_before_it() {
+        let hz = Hz::new(250).expect("a tick of 4 ms");
+        assert_eq!(hz.jiffies(Instant::from_nanos(7_999_999)), Jiffies(1));
+        assert_eq!(hz.jiffies(Instant::from_nanos(8_000_000)), Jiffies(2));
+        assert_eq!(hz.instant(Jiffies(2)), Instant::from_nanos(8_000_000));
+    }
+
+    #[test]
+    fn a_span_of_milliseconds_is_rounded_up_to_whole_ticks() {
+        let hz = Hz::new(250).expect("a tick of 4 ms");
+        assert_eq!(hz.ticks_from_millis(1), Ticks(1));
+        assert_eq!(hz.ticks_from_millis(4), Ticks(1));
+        assert_eq!(hz.ticks_from_millis(5), Ticks(2));
+    }
+
+    #[test]
+    fn a_clock_whose_tick_is_no_whole_number_of_nanoseconds_is_refused() {
+        assert_eq!(Hz::new(300), None);
+        assert_eq!(Hz::new(0), None);
+        assert_eq!(Hz::new(2000), None);
+    }
+}

@@ -1,0 +1,127 @@
+//! Tunables by their sysfs names: one line each in a scheduler's table, from which validation,
+//! help and reference pages are made.
+
+use thiserror::Error;
+
+/// What is known of a tunable without its scheduler at hand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TunableInfo {
+    /// The attribute's name under `queue/iosched/`.
+    pub name: &'static str,
+    /// The unit in which it is read and written.
+    pub unit: &'static str,
+    /// Its value when the scheduler is attached.
+    pub default: i64,
+    /// The least value that the command line, TOML and ctl accept.
+    pub min: i64,
+    /// The greatest such value.
+    pub max: i64,
+    /// What it changes, in a sentence.
+    pub doc: &'static str,
+}
+
+impl TunableInfo {
+    /// Whether `value` is in the range that users may set; the core itself clamps, as Linux does.
+    pub fn accepts(&self, value: i64) -> Result<(), TunableError> {
+        if (self.min..=self.max).contains(&value) {
+            return Ok(());
+        }
+        Err(TunableError::OutOfRange { name: self.name, value, min: self.min, max: self.max })
+    }
+}
+
+/// Why a tunable could not be read or set.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum TunableError {
+    /// The scheduler has none of this name.
+    #[error("{scheduler} has no tunable {name:?}; it has: {allowed}")]
+    Unknown {
+        /// The scheduler's name.
+        scheduler: &'static str,
+        /// What was asked for.
+        name: String,
+        /// The names that it has, separated by commas.
+        allowed: String,
+    },
+    /// The value is outside the tunable's range.
+    #[error("{name} = {value}: {min} to {max} is allowed")]
+    OutOfRange {
+        /// The tunable's name.
+        name: &'static str,
+        /// What was asked for.
+        value: i64,
+        /// The least that is allowed.
+        min: i64,
+        /// The most that is allowed.
+        max: i64,
+    },
+}
+
+/// The error for a name that is not in `table`.
+pub(crate) fn unknown(
+    scheduler: &'static str,
+    name: &str,
+    table: &'static [TunableInfo],
+) -> TunableError {
+    let names: Vec<_> = table.iter().map(|info| info.name).collect();
+    let allowed = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+    TunableError::Unknown { scheduler, name: name.to_owned(), allowed }
+}
+
+/// Declares a scheduler's tunables: a struct with a field each, in the attribute's own unit, and
+/// `TABLE`, `get` and `set` by name. `set` stores and returns the value clamped to the range, as
+/// Linux does.
+macro_rules! tunables {
+    (
+        $(#[$outer:meta])* $vis:vis struct $Struct:ident of $scheduler:literal;
+        $( $name:ident: $unit:literal, $default:expr, $min:expr, $max:expr, $doc:literal; )+
+    ) => {
+        $(#[$outer])*
+        #[derive(Clone, Copy, Debug)]
+        $vis struct $Struct {
+            $( #[doc = $doc] $vis $name: i64, )+
+        }
+
+        impl Default for $Struct {
+            fn default() -> Self {
+                Self { $( $name: $default, )+ }
+            }
+        }
+
+        impl $Struct {
+            $vis const TABLE: &'static [$crate::tunable::TunableInfo] = &[
+                $( $crate::tunable::TunableInfo {
+                    name: stringify!($name),
+                    unit: $unit,
+                    default: $default,
+                    min: $min,
+                    max: $max,
+                    doc: $doc,
+                }, )+
+            ];
+
+            $vis fn get(&self, name: &str) -> Result<i64, $crate::tunable::TunableError> {
+                match name {
+                    $( stringify!($name) => Ok(self.$name), )+
+                    _ => Err($crate::tunable::unknown($scheduler, name, Self::TABLE)),
+                }
+            }
+
+            $vis fn set(
+                &mut self,
+                name: &str,
+                value: i64,
+            ) -> Result<i64, $crate::tunable::TunableError> {
+                match name {
+                    $( stringify!($name) => {
+                        self.$name = value.clamp($min, $max);
+                        Ok(self.$name)
+                    } )+
+                    _ => Err($crate::tunable::unknown($scheduler, name, Self::TABLE)),
+                }
+            }
+        }
+    };
+}
+pub(crate) use tunables;
