@@ -1,1 +1,22 @@
-//! Comes with the next commits.
+//! The laboratory: the schedulers of [`paternoster`] over device models in virtual time.
+//!
+//! ```text
+//!   NAME.scenario.json ──▶ scenario ──▶ run ◀──▶ Elevator<AnyScheduler>
+//!                                        ▲ ▼
+//!                                       device       run ──▶ log ──▶ NAME.log.jsonl
+//! ```
+//!
+//! A scenario lists every request of every task; [`decide`] runs it and gives the log of what the
+//! scheduler decided, to be compared with what Linux's decided on the same scenario. The format
+//! of both is `oracle/FORMAT.md`.
+
+mod decide;
+mod device;
+mod log;
+mod run;
+mod scenario;
+
+pub use decide::{DecideError, Decided, decide, decide_folder};
+pub use log::Log;
+pub use run::{RunError, run};
+pub use scenario::{DeviceModel, Group, Op, Request, Scenario, ScenarioError, Task};

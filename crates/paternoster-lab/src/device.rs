@@ -1,0 +1,76 @@
+//! The oracle's device: k servers, each with a head of its own, and a queue in front of them.
+
+use std::collections::VecDeque;
+
+use paternoster::RequestId;
+
+use crate::scenario::DeviceModel;
+
+/// A request in the device.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Job {
+    pub(crate) rq: RequestId,
+    pub(crate) sector: u64,
+    pub(crate) sectors: u32,
+}
+
+/// A request that a server has begun to serve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Started {
+    pub(crate) rq: RequestId,
+    pub(crate) server: usize,
+    pub(crate) service_ns: u64,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Server {
+    busy: bool,
+    /// Where its previous request ended.
+    head: u64,
+}
+
+#[derive(Debug)]
+pub(crate) struct Device {
+    model: DeviceModel,
+    servers: Vec<Server>,
+    waiting: VecDeque<Job>,
+}
+
+impl Device {
+    pub(crate) fn new(model: DeviceModel) -> Self {
+        let servers = vec![Server::default(); model.channels as usize];
+        Self { model, servers, waiting: VecDeque::new() }
+    }
+
+    /// Takes a request: it starts at once on the free server of the lowest index, or waits.
+    pub(crate) fn take(&mut self, job: Job) -> Option<Started> {
+        let free = self.servers.iter().position(|server| !server.busy);
+        if free.is_none() {
+            self.waiting.push_back(job);
+        }
+        free.map(|server| self.start(server, job))
+    }
+
+    /// A server is done; it starts the request that waited longest.
+    pub(crate) fn finish(&mut self, server: usize) -> Option<Started> {
+        self.servers[server].busy = false;
+        let job = self.waiting.pop_front()?;
+        Some(self.start(server, job))
+    }
+
+    fn start(&mut self, index: usize, job: Job) -> Started {
+        let seek_ns = self.seek_ns(self.servers[index].head, job.sector);
+        let transfer_ns = self.model.per_sector_ns.saturating_mul(u64::from(job.sectors));
+        let service_ns = self.model.base_ns.saturating_add(transfer_ns).saturating_add(seek_ns);
+        self.servers[index] = Server { busy: true, head: job.sector + u64::from(job.sectors) };
+        Started { rq: job.rq, server: index, service_ns }
+    }
+
+    fn seek_ns(&self, head: u64, sector: u64) -> u64 {
+        if head == sector {
+            return 0;
+        }
+        let way = head.abs_diff(sector).saturating_mul(self.model.seek_ns_per_mi_sector) >> 20;
+        self.model.seek_base_ns.saturating_add(way)
+    }
+}

@@ -1,0 +1,314 @@
+//! The run of a scenario in virtual time, event by event, as FORMAT.md lays down.
+//!
+//! ```text
+//!   agenda, by (time, kind, sequence)      kind: completion < scheduler timer < arrival
+//!     │ next
+//!     ▼
+//!   tell the elevator ──▶ dispatch until it gives none ──▶ device ──▶ completions on the agenda
+//! ```
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+
+use paternoster::{
+    AnyScheduler, Bio, BioFlags, Device as BlockDevice, Elevator, GroupId, Instant, IocId, Limits,
+    Nanos, NoMerges, Recorder, RequestId, SchedulerKind, Sector, SectorCount, Submitted, Weight,
+};
+use thiserror::Error;
+
+use crate::device::{Device, Job, Started};
+use crate::log::Log;
+use crate::scenario::{Op, Request, Scenario, ScenarioError, parent_path};
+
+/// The weight of a CFQ group that names none (cgroup v1); the others' is [`Weight::default`].
+const CFQ_DEFAULT_WEIGHT: u32 = 500;
+
+/// Why a run gave no log.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// The scenario cannot be run.
+    #[error(transparent)]
+    Scenario(#[from] ScenarioError),
+    /// Requests are left and nothing will ever happen.
+    #[error("stuck at {at_ns} ns with {left} requests left")]
+    Stuck {
+        /// The time of the last event.
+        at_ns: u64,
+        /// Requests that have not completed.
+        left: usize,
+    },
+}
+
+/// What is to happen, in the order of kinds at one time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    Completion { rq: RequestId, server: usize },
+    Timer,
+    Arrival { index: usize },
+}
+
+impl Event {
+    fn kind(self) -> u8 {
+        match self {
+            Self::Completion { .. } => 0,
+            Self::Timer => 1,
+            Self::Arrival { .. } => 2,
+        }
+    }
+}
+
+/// A task as far as the run has come.
+struct TaskState {
+    /// Its I/O context, from its first request on.
+    ioc: Option<IocId>,
+    /// Requests that have not completed.
+    left: usize,
+}
+
+struct Run<'a> {
+    scenario: &'a Scenario,
+    names: Vec<String>,
+    /// The task and the request of each index.
+    requests: Vec<(usize, &'a Request)>,
+    /// The requests that wait for the completion of each, in the order of the file.
+    followers: Vec<Vec<usize>>,
+    tasks: Vec<TaskState>,
+    groups: HashMap<&'a str, GroupId>,
+    elevator: Elevator<AnyScheduler<Recorder>>,
+    device: Device,
+    agenda: BinaryHeap<Reverse<(Instant, u8, u64, Event)>>,
+    sequence: u64,
+    /// The timer that is on the agenda.
+    timer: Option<Instant>,
+    log: Log,
+}
+
+/// Runs the scenario to its end.
+pub fn run(scenario: &Scenario) -> Result<Log, RunError> {
+    let mut run = Run::new(scenario)?;
+    run.set_up_groups()?;
+    run.set_up_arrivals();
+    let mut now = Instant::START;
+    while let Some(Reverse((at, _, _, event))) = run.agenda.pop() {
+        now = at;
+        run.handle(now, event);
+    }
+    match run.tasks.iter().map(|task| task.left).sum() {
+        0 => Ok(run.log),
+        left => Err(RunError::Stuck { at_ns: now.since_start().as_nanos(), left }),
+    }
+}
+
+impl<'a> Run<'a> {
+    fn new(scenario: &'a Scenario) -> Result<Self, ScenarioError> {
+        let (names, indices) = scenario.names();
+        let requests: Vec<_> = scenario
+            .tasks
+            .iter()
+            .enumerate()
+            .flat_map(|(task, tasks)| tasks.requests.iter().map(move |rq| (task, rq)))
+            .collect();
+        let followers = followers(scenario, &names, &indices)?;
+        let tasks = scenario.tasks.iter();
+        let tasks = tasks.map(|task| TaskState { ioc: None, left: task.requests.len() }).collect();
+        Ok(Self {
+            names,
+            requests,
+            followers,
+            tasks,
+            groups: HashMap::new(),
+            elevator: elevator(scenario)?,
+            device: Device::new(scenario.device),
+            agenda: BinaryHeap::new(),
+            sequence: 0,
+            timer: None,
+            log: Log::default(),
+            scenario,
+        })
+    }
+
+    fn set_up_groups(&mut self) -> Result<(), ScenarioError> {
+        let default = match self.scenario.scheduler.parse()? {
+            SchedulerKind::Cfq => CFQ_DEFAULT_WEIGHT,
+            _ => Weight::default().value(),
+        };
+        let start = Instant::START;
+        self.groups.insert("/", self.elevator.groups().root());
+        for group in &self.scenario.groups {
+            let weight = |weight: Option<u32>| {
+                Weight::new(weight.unwrap_or(default))
+                    .map_err(|source| ScenarioError::Weight { path: group.path.clone(), source })
+            };
+            let (own, leaf) = (weight(group.weight)?, weight(group.leaf_weight)?);
+            let parent = self.groups[parent_path(&group.path)];
+            let id = self.elevator.add_group(start, parent, own);
+            self.elevator.set_weight(start, id, own, leaf);
+            self.groups.insert(&group.path, id);
+        }
+        Ok(())
+    }
+
+    /// Puts on the agenda what waits for no completion.
+    fn set_up_arrivals(&mut self) {
+        let mut first = 0;
+        for task in &self.scenario.tasks {
+            for (i, rq) in task.requests.iter().enumerate() {
+                if i < task.depth && rq.after.is_none() {
+                    let at = Instant::START + Nanos::new(task.start_ns) + Nanos::new(rq.think_ns);
+                    self.schedule(at, Event::Arrival { index: first + i });
+                }
+            }
+            first += task.requests.len();
+        }
+    }
+
+    fn schedule(&mut self, at: Instant, event: Event) {
+        self.sequence += 1;
+        self.agenda.push(Reverse((at, event.kind(), self.sequence, event)));
+    }
+
+    fn handle(&mut self, now: Instant, event: Event) {
+        match event {
+            Event::Completion { rq, server } => self.complete(now, rq, server),
+            Event::Timer if self.timer == Some(now) => {
+                self.timer = None;
+                self.elevator.handle_timeout(now);
+            }
+            Event::Timer => return,
+            Event::Arrival { index } => self.arrive(now, index),
+        }
+        self.log_events();
+        self.dispatch(now);
+        self.arm_timer();
+    }
+
+    fn arrive(&mut self, now: Instant, index: usize) {
+        let (task, rq) = self.requests[index];
+        let ioc = self.io_context(now, task);
+        let (op, flags) = match rq.op {
+            Op::Read => (paternoster::Op::Read, BioFlags::empty()),
+            Op::Write => (paternoster::Op::Write, BioFlags::empty()),
+            Op::WriteSync => (paternoster::Op::Write, BioFlags::SYNC),
+            Op::Flush => (paternoster::Op::Flush, BioFlags::empty()),
+            Op::Discard => (paternoster::Op::Discard, BioFlags::empty()),
+        };
+        let bio = Bio {
+            op,
+            flags,
+            sector: Sector(rq.sector),
+            sectors: SectorCount(rq.sectors),
+            segments: 1,
+            ioc,
+            user_data: index as u64,
+        };
+        let submitted = self.elevator.submit(now, bio);
+        assert!(!matches!(submitted, Submitted::Later(_)), "reference runs have no admission");
+    }
+
+    fn io_context(&mut self, now: Instant, task: usize) -> IocId {
+        if let Some(ioc) = self.tasks[task].ioc {
+            return ioc;
+        }
+        let settings = &self.scenario.tasks[task];
+        let io_prio = settings.io_prio().expect("checked when the scenario was read");
+        let group = self.groups[settings.group.as_str()];
+        *self.tasks[task].ioc.insert(self.elevator.io_context(now, io_prio, group))
+    }
+
+    fn complete(&mut self, now: Instant, rq: RequestId, server: usize) {
+        let bios = self.elevator.complete(now, rq);
+        if let Some(started) = self.device.finish(server) {
+            self.schedule_completion(now, started);
+        }
+        for &bio in &bios.user_data {
+            let index = usize::try_from(bio).expect("user data are indices");
+            self.log.completed(now, &self.names[index]);
+            for follower in std::mem::take(&mut self.followers[index]) {
+                let at = now + Nanos::new(self.requests[follower].1.think_ns);
+                self.schedule(at, Event::Arrival { index: follower });
+            }
+            let task = &mut self.tasks[self.requests[index].0];
+            task.left -= 1;
+            if task.left == 0 {
+                let ioc = task.ioc.expect("a task whose request completed has a context");
+                self.elevator.exit_io_context(now, ioc);
+            }
+        }
+    }
+
+    fn dispatch(&mut self, now: Instant) {
+        while let Some(rq) = self.elevator.dispatch(now) {
+            let request = self.elevator.request(rq);
+            let job = Job { rq, sector: request.sector.0, sectors: request.sectors.0 };
+            if let Some(started) = self.device.take(job) {
+                self.schedule_completion(now, started);
+            }
+        }
+        self.log_events();
+    }
+
+    fn schedule_completion(&mut self, now: Instant, started: Started) {
+        let Started { rq, server, service_ns } = started;
+        self.schedule(now + Nanos::new(service_ns), Event::Completion { rq, server });
+    }
+
+    fn arm_timer(&mut self) {
+        let wanted = self.elevator.poll_timeout();
+        if wanted != self.timer {
+            self.timer = wanted;
+            if let Some(at) = wanted {
+                self.schedule(at, Event::Timer);
+            }
+        }
+    }
+
+    fn log_events(&mut self) {
+        for (at, event) in self.elevator.trace().take() {
+            self.log.event(at, event, &self.names);
+        }
+    }
+}
+
+/// For each request, those that wait for its completion.
+fn followers(
+    scenario: &Scenario,
+    names: &[String],
+    indices: &HashMap<String, usize>,
+) -> Result<Vec<Vec<usize>>, ScenarioError> {
+    let mut followers = vec![Vec::new(); names.len()];
+    let mut first = 0;
+    for task in &scenario.tasks {
+        for (i, rq) in task.requests.iter().enumerate() {
+            let awaited = match &rq.after {
+                Some(after) => Some(*indices.get(after).ok_or_else(|| ScenarioError::After {
+                    rq: names[first + i].clone(),
+                    after: after.clone(),
+                })?),
+                None => i.checked_sub(task.depth).map(|earlier| first + earlier),
+            };
+            if let Some(awaited) = awaited {
+                followers[awaited].push(first + i);
+            }
+        }
+        first += task.requests.len();
+    }
+    Ok(followers)
+}
+
+fn elevator(scenario: &Scenario) -> Result<Elevator<AnyScheduler<Recorder>>, ScenarioError> {
+    let kind: SchedulerKind = scenario.scheduler.parse()?;
+    let device = BlockDevice {
+        rotational: scenario.device.rotational,
+        queue_depth: scenario.device.queue_depth,
+        hz: scenario.clock()?,
+    };
+    let mut elevator = Elevator::new(AnyScheduler::new(kind, Recorder::default()), device);
+    elevator.set_nr_requests(None);
+    elevator.set_limits(Limits { max_segments: u16::MAX, ..Limits::default() });
+    elevator.set_nomerges(if scenario.merges { NoMerges::Off } else { NoMerges::All });
+    for (name, &value) in &scenario.tunables {
+        elevator.set_tunable(Instant::START, name, value)?;
+    }
+    Ok(elevator)
+}

@@ -1,0 +1,299 @@
+//! Scenarios: one scheduler, one device, and every request that every task makes.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::str::FromStr;
+
+use paternoster::{Hz, IoPrio, ParseIoPrioError, UnknownScheduler, Weight, WeightError};
+use serde::Deserialize;
+use thiserror::Error;
+
+/// A scenario, as its file has it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    /// The file's own name.
+    pub name: String,
+    /// What it exercises, in a line.
+    pub about: String,
+    /// The scheduler's name.
+    pub scheduler: String,
+    /// Tunables by sysfs name; the others keep Linux's defaults.
+    pub tunables: BTreeMap<String, i64>,
+    /// Ticks a second of the jiffies clock.
+    pub hz: u32,
+    /// Whether the elevator merges.
+    pub merges: bool,
+    /// The device.
+    pub device: DeviceModel,
+    /// Groups, parents before children; the root always exists.
+    pub groups: Vec<Group>,
+    /// Who makes requests.
+    pub tasks: Vec<Task>,
+}
+
+/// The device of a scenario.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DeviceModel {
+    /// What `queue/rotational` says.
+    pub rotational: bool,
+    /// Requests that it holds at once.
+    pub queue_depth: u32,
+    /// Requests that it serves in parallel.
+    pub channels: u32,
+    /// Service time of any request.
+    pub base_ns: u64,
+    /// Service time of a sector.
+    pub per_sector_ns: u64,
+    /// Time of any seek.
+    pub seek_base_ns: u64,
+    /// Time of a seek for each 2²⁰ sectors of distance.
+    pub seek_ns_per_mi_sector: u64,
+}
+
+/// A group of a scenario.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Group {
+    /// From the root: `/a/b`.
+    pub path: String,
+    /// Against its siblings; the scheduler's default where absent.
+    pub weight: Option<u32>,
+    /// Of its own requests against its child groups (CFQ); the default where absent.
+    pub leaf_weight: Option<u32>,
+}
+
+/// One process with one I/O context.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Task {
+    /// Its name in the log.
+    pub id: u32,
+    /// The path of its group.
+    pub group: String,
+    /// `rt/0..7`, `be/0..7`, `idle` or `none`.
+    pub ioprio: String,
+    /// When it begins.
+    pub start_ns: u64,
+    /// Requests that it makes without waiting for an earlier one.
+    pub depth: usize,
+    /// Its requests in order.
+    pub requests: Vec<Request>,
+}
+
+/// One request of a task, in the file a list of four or five.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(from = "RequestFields")]
+pub struct Request {
+    /// Time between what it waits for and its arrival.
+    pub think_ns: u64,
+    /// What is to be done.
+    pub op: Op,
+    /// Where it starts.
+    pub sector: u64,
+    /// How long it is.
+    pub sectors: u32,
+    /// The request whose completion it waits for, whatever its index.
+    pub after: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum RequestFields {
+    Plain(u64, Op, u64, u32),
+    After(u64, Op, u64, u32, String),
+}
+
+impl From<RequestFields> for Request {
+    fn from(fields: RequestFields) -> Self {
+        let (think_ns, op, sector, sectors, after) = match fields {
+            RequestFields::Plain(think, op, sector, sectors) => (think, op, sector, sectors, None),
+            RequestFields::After(think, op, sector, sectors, after) => {
+                (think, op, sector, sectors, Some(after))
+            }
+        };
+        Self { think_ns, op, sector, sectors, after }
+    }
+}
+
+/// An operation of a scenario.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+pub enum Op {
+    /// A read.
+    #[serde(rename = "R")]
+    Read,
+    /// A buffered, asynchronous write.
+    #[serde(rename = "W")]
+    Write,
+    /// A synchronous write.
+    #[serde(rename = "WS")]
+    WriteSync,
+    /// A flush; it has no sectors.
+    #[serde(rename = "F")]
+    Flush,
+    /// A discard.
+    #[serde(rename = "D")]
+    Discard,
+}
+
+/// Why a scenario cannot be run.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ScenarioError {
+    /// It is no JSON, or not of the format.
+    #[error("not of the scenario format: {0}")]
+    Format(#[from] serde_json::Error),
+    /// A clock that ticks at no whole number of nanoseconds.
+    #[error("hz {0}: 1 to 1000 is allowed, and only divisors of 1000000000")]
+    Hz(u32),
+    /// A device that could never serve anything.
+    #[error("device.{field} is 0: at least 1 is allowed")]
+    NoRoom {
+        /// The field.
+        field: &'static str,
+    },
+    /// A group without a parent, twice, or not a path.
+    #[error("group {path:?} {problem}")]
+    Group {
+        /// The group.
+        path: String,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+    /// A weight that is none.
+    #[error("group {path:?}: {source}")]
+    Weight {
+        /// The group.
+        path: String,
+        /// What is allowed.
+        source: WeightError,
+    },
+    /// Something wrong with a task.
+    #[error("task {id}: {problem}")]
+    Task {
+        /// The task.
+        id: u32,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The tasks' requests wait for something that never comes.
+    #[error("request {rq} waits for {after:?}, which is no request of the scenario")]
+    After {
+        /// The request that waits.
+        rq: String,
+        /// What it waits for.
+        after: String,
+    },
+    /// We lack the scheduler.
+    #[error(transparent)]
+    Scheduler(#[from] UnknownScheduler),
+    /// We lack a tunable of it.
+    #[error(transparent)]
+    Tunable(#[from] paternoster::TunableError),
+}
+
+impl FromStr for Scenario {
+    type Err = ScenarioError;
+
+    /// Reads and checks a scenario.
+    fn from_str(text: &str) -> Result<Self, ScenarioError> {
+        let scenario: Self = serde_json::from_str(text)?;
+        scenario.check()?;
+        Ok(scenario)
+    }
+}
+
+impl Scenario {
+    fn check(&self) -> Result<(), ScenarioError> {
+        self.clock()?;
+        for (field, value) in
+            [("queue_depth", self.device.queue_depth), ("channels", self.device.channels)]
+        {
+            if value == 0 {
+                return Err(ScenarioError::NoRoom { field });
+            }
+        }
+        self.check_groups()?;
+        self.check_tasks()
+    }
+
+    /// The jiffies clock.
+    pub fn clock(&self) -> Result<Hz, ScenarioError> {
+        Hz::new(self.hz).ok_or(ScenarioError::Hz(self.hz))
+    }
+
+    fn check_groups(&self) -> Result<(), ScenarioError> {
+        let mut known = HashSet::from(["/"]);
+        for Group { path, weight, leaf_weight } in &self.groups {
+            let problem = |problem| ScenarioError::Group { path: path.clone(), problem };
+            if !path.starts_with('/') || path.ends_with('/') {
+                return Err(problem("is no path from the root, such as /a"));
+            }
+            if !known.contains(parent_path(path)) {
+                return Err(problem("comes before its parent"));
+            }
+            if !known.insert(path) {
+                return Err(problem("is there twice"));
+            }
+            for weight in [weight, leaf_weight].into_iter().flatten() {
+                Weight::new(*weight)
+                    .map_err(|source| ScenarioError::Weight { path: path.clone(), source })?;
+            }
+        }
+        Ok(())
+    }
+
+    fn check_tasks(&self) -> Result<(), ScenarioError> {
+        let mut ids = HashSet::new();
+        for task in &self.tasks {
+            let problem = |problem: String| ScenarioError::Task { id: task.id, problem };
+            if !ids.insert(task.id) {
+                return Err(problem("is there twice".to_owned()));
+            }
+            if task.group != "/" && !self.groups.iter().any(|group| group.path == task.group) {
+                return Err(problem(format!("there is no group {:?}", task.group)));
+            }
+            if task.depth == 0 && !task.requests.is_empty() {
+                return Err(problem("depth 0: at least 1 is allowed".to_owned()));
+            }
+            task.io_prio().map_err(|error| problem(error.to_string()))?;
+            for (index, rq) in task.requests.iter().enumerate() {
+                if (rq.op == Op::Flush) != (rq.sectors == 0) {
+                    let what = "a flush has 0 sectors, and nothing else has";
+                    return Err(problem(format!("request {index}: {what}")));
+                }
+                if rq.sector.checked_add(u64::from(rq.sectors)).is_none() {
+                    return Err(problem(format!("request {index} ends beyond sector 2⁶⁴")));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The index of every request by its name in the log, in the order of the file.
+    pub(crate) fn names(&self) -> (Vec<String>, HashMap<String, usize>) {
+        let names: Vec<String> = self
+            .tasks
+            .iter()
+            .flat_map(|task| (0..task.requests.len()).map(move |i| format!("{}.{i}", task.id)))
+            .collect();
+        let indices = names.iter().cloned().enumerate().map(|(index, name)| (name, index));
+        let indices = indices.collect();
+        (names, indices)
+    }
+}
+
+impl Task {
+    /// Its I/O priority.
+    pub fn io_prio(&self) -> Result<IoPrio, ParseIoPrioError> {
+        self.ioprio.parse()
+    }
+}
+
+/// The path of the group above.
+pub(crate) fn parent_path(path: &str) -> &str {
+    match path.rsplit_once('/') {
+        None | Some(("", _)) => "/",
+        Some((parent, _)) => parent,
+    }
+}
