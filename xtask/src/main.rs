@@ -2,6 +2,11 @@
 //!
 //! Every path in this crate is relative to the root of the repository.
 
+mod bench_sched;
+mod cargo;
+mod compare;
+mod oracle;
+mod scores;
 mod source;
 mod tidy;
 
@@ -23,6 +28,18 @@ struct Cli {
 enum Command {
     /// What a machine can check of how the code base should read
     Tidy,
+    /// Compare our decisions with what Linux decided on the same scenarios
+    Oracle(oracle::Args),
+    /// Measure
+    #[command(subcommand)]
+    Bench(Bench),
+}
+
+/// What there is to measure.
+#[derive(Subcommand)]
+enum Bench {
+    /// The schedulers: instructions per request, against the pins, and nanoseconds
+    Sched(bench_sched::Args),
 }
 
 fn main() -> Result<()> {
@@ -31,5 +48,7 @@ fn main() -> Result<()> {
     std::env::set_current_dir(root).with_context(|| format!("going to {}", root.display()))?;
     match cli.command {
         Command::Tidy => tidy::run(),
+        Command::Oracle(args) => oracle::run(&args),
+        Command::Bench(Bench::Sched(args)) => bench_sched::run(&args),
     }
 }
