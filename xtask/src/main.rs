@@ -1,13 +1,17 @@
 //! The project’s own commands, run as `cargo xtask COMMAND`.
 //!
-//! Every path in this crate is relative to the root of the repository.
+//! `test` is what continuous integration runs, in one go; the others are its parts, and the
+//! benchmarks. Every path in this crate is relative to the root of the repository.
 
+mod bench_nbd;
 mod bench_sched;
 mod cargo;
 mod compare;
 mod oracle;
+mod packages;
 mod scores;
 mod source;
+mod test;
 mod tidy;
 
 use anyhow::{Context, Result};
@@ -26,6 +30,8 @@ struct Cli {
 /// The commands, each in the file of its name.
 #[derive(Subcommand)]
 enum Command {
+    /// Everything that continuous integration checks, in order, up to the first failure
+    Test,
     /// What a machine can check of how the code base should read
     Tidy,
     /// Compare our decisions with what Linux decided on the same scenarios
@@ -40,6 +46,8 @@ enum Command {
 enum Bench {
     /// The schedulers: instructions per request, against the pins, and nanoseconds
     Sched(bench_sched::Args),
+    /// The server beside nbdkit and qemu-nbd: IOPS and latency
+    Nbd(bench_nbd::Args),
 }
 
 fn main() -> Result<()> {
@@ -47,8 +55,10 @@ fn main() -> Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask has no parent")?;
     std::env::set_current_dir(root).with_context(|| format!("going to {}", root.display()))?;
     match cli.command {
+        Command::Test => test::run(),
         Command::Tidy => tidy::run(),
         Command::Oracle(args) => oracle::run(&args),
         Command::Bench(Bench::Sched(args)) => bench_sched::run(&args),
+        Command::Bench(Bench::Nbd(args)) => bench_nbd::run(&args),
     }
 }
