@@ -17,6 +17,7 @@ mod tidy;
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
 use std::path::Path;
+use std::process::ExitCode;
 
 /// The command line.
 #[derive(Parser)]
@@ -50,15 +51,25 @@ enum Bench {
     Nbd(bench_nbd::Args),
 }
 
-fn main() -> Result<()> {
-    let cli = Cli::parse();
+fn main() -> ExitCode {
+    match run(&Cli::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Runs `command`, from the root of the repository.
+fn run(command: &Command) -> Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask has no parent")?;
     std::env::set_current_dir(root).with_context(|| format!("going to {}", root.display()))?;
-    match cli.command {
+    match command {
         Command::Test => test::run(),
         Command::Tidy => tidy::run(),
-        Command::Oracle(args) => oracle::run(&args),
-        Command::Bench(Bench::Sched(args)) => bench_sched::run(&args),
-        Command::Bench(Bench::Nbd(args)) => bench_nbd::run(&args),
+        Command::Oracle(args) => oracle::run(args),
+        Command::Bench(Bench::Sched(args)) => bench_sched::run(args),
+        Command::Bench(Bench::Nbd(args)) => bench_nbd::run(args),
     }
 }

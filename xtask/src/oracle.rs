@@ -213,7 +213,8 @@ fn show(scheduler: &str, name: &str, outcome: &Outcome) {
     let Some(difference) = &outcome.difference else { return };
     let Outcome { same, longest, .. } = outcome;
     let score = outcome.score();
-    println!("DIFFER {scheduler} {name}: score {score:.4}, {same} of {longest} dispatches before");
+    println!("DIFFER {scheduler} {name}: score {score:.4}");
+    println!("    {same} of {longest} dispatches before the first difference");
     print!("{difference}");
 }
 
