@@ -48,7 +48,8 @@ fn executable_in(messages: &str, name: &str) -> Option<PathBuf> {
 
 /// Runs `command`, whose output goes where ours goes; an exit status other than 0 is an error.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
-    let name = Path::new(command.get_program()).display().to_string();
+    let program = Path::new(command.get_program());
+    let name = program.file_name().unwrap_or(program.as_os_str()).display().to_string();
     let status = command.status().with_context(|| format!("{name} does not start"))?;
     if status.success() { Ok(()) } else { bail!("{name} failed: {status}") }
 }

@@ -9,7 +9,7 @@ use crate::compare::{Log, Outcome};
 use crate::scores::{self, ByScenario, Fall, Scores};
 use crate::{cargo, compare};
 use anyhow::{Context, Result, bail};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -49,11 +49,11 @@ pub(crate) struct Args {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<()> {
-    let schedulers = match args.schedulers.as_slice() {
-        [] => archived()?,
-        named => named.to_vec(),
-    };
     let mut pins = Scores::load()?;
+    let schedulers: BTreeSet<String> = match args.schedulers.as_slice() {
+        [] => archived()?.into_iter().chain(pins.schedulers()).collect(),
+        named => named.iter().cloned().collect(),
+    };
     let mut fallen = vec![];
     for scheduler in &schedulers {
         let outcomes = score(scheduler, args)?;

@@ -2,9 +2,9 @@
 
 use crate::cargo;
 use anyhow::{Context, Result, bail};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
-/// The packages, the first of them for: nbdinfo, nbdcopy, nbdfuse; qemu-img, qemu-io, qemu-nbd.
+/// The packages. libnbd-bin has nbdinfo, nbdcopy and nbdfuse; qemu-utils has qemu-nbd, -img, -io.
 const PACKAGES: [&str; 9] = [
     "libnbd-bin",
     "qemu-utils",
@@ -33,7 +33,7 @@ pub(crate) fn ensure() -> Result<()> {
     let mut install = Command::new("apt-get");
     install.env("DEBIAN_FRONTEND", "noninteractive");
     install.args(["install", "-qq", "-y", "--no-install-recommends"]).args(&missing);
-    cargo::run(&mut install)
+    cargo::run(install.stdout(Stdio::null()))
 }
 
 /// The packages that are not installed.

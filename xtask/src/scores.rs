@@ -73,6 +73,11 @@ impl Scores {
         text
     }
 
+    /// The schedulers that have pins.
+    pub(crate) fn schedulers(&self) -> impl Iterator<Item = String> {
+        self.0.keys().cloned()
+    }
+
     /// The pin of a scenario; 0 where it has none.
     pub(crate) fn pin(&self, scheduler: &str, scenario: &str) -> f64 {
         self.0.get(scheduler).and_then(|pins| pins.get(scenario)).copied().unwrap_or(0.0)

@@ -4,7 +4,7 @@
 //! summary ends the output.
 
 use crate::{bench_sched, cargo, oracle, packages, tidy};
-use anyhow::{Context, Result};
+use anyhow::{Result, bail};
 use std::time::Instant;
 
 /// A step of the run.
@@ -51,9 +51,9 @@ pub(crate) fn run() -> Result<()> {
         let number = format!("{}/{}", index + 1, STEPS.len());
         println!("== {number} {}: {}", step.name, step.command_line());
         let start = Instant::now();
-        step.run().with_context(|| {
-            format!("step {} failed; to repeat it: {}", step.name, step.command_line())
-        })?;
+        if let Err(error) = step.run() {
+            bail!("step {} failed: {error:#}\nto repeat it: {}", step.name, step.command_line());
+        }
         if index + 1 < STEPS.len() {
             println!("== {number} {}: {:.1} s", step.name, start.elapsed().as_secs_f64());
         }
