@@ -4,7 +4,8 @@
 //! nanoseconds they are the same on a busy machine. The binary that is counted,
 //! `crates/paternoster/benches/instructions.rs`, prints the names of its configurations for
 //! `--list`; for `NAME REQUESTS` it serves that many requests in a function whose name contains
-//! `measured`, and only there callgrind counts.
+//! `measured`, and only there callgrind counts. Exactly one function may be named so: callgrind
+//! stops counting where one such function calls another.
 
 use crate::cargo;
 use anyhow::{Context, Result, bail};
