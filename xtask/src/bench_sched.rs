@@ -1,0 +1,255 @@
+//! `cargo xtask bench sched`: what a request costs in each scheduler.
+//!
+//! Instructions are counted by callgrind and pinned in `bench/instructions.toml`: unlike
+//! nanoseconds they are the same on a busy machine. The binary that is counted,
+//! `crates/paternoster/benches/instructions.rs`, prints the names of its configurations for
+//! `--list`; for `NAME REQUESTS` it serves that many requests in a function whose name contains
+//! `measured`, and only there callgrind counts. Exactly one function may be named so: callgrind
+//! stops counting where one such function calls another.
+
+use crate::cargo;
+use anyhow::{Context, Result, bail};
+use serde::Deserialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// Where the pins are.
+const FILE: &str = "bench/instructions.toml";
+/// What the file says of itself.
+const HEADER: &str = "# Instructions per request, as callgrind counts them. Written by `cargo \
+xtask bench sched --pin`;\n# `cargo xtask test` lets none grow by more than 3 %. Another compiler \
+counts otherwise.\n";
+/// How builds of the counted binary begin.
+const BUILD: [&str; 7] =
+    ["bench", "--locked", "-p", "paternoster", "--bench", "instructions", "--no-run"];
+/// Requests that a count is taken over.
+const REQUESTS: u32 = 20_000;
+/// Percent by which a count may leave its pin.
+const TOLERANCE: f64 = 3.0;
+
+/// What to do with the counts.
+#[derive(clap::Args, Default)]
+pub(crate) struct Args {
+    /// Make the counts the pins
+    #[arg(long, conflicts_with = "check")]
+    pin: bool,
+    /// Fail where a count is more than 3 % above its pin
+    #[arg(long)]
+    check: bool,
+}
+
+/// The pins, as the file has them.
+#[derive(Debug, Default, PartialEq, Deserialize)]
+struct Pins {
+    /// The compiler that they hold for, as `rustc --version` names it.
+    compiler: String,
+    /// Instructions per request by configuration.
+    instructions: BTreeMap<String, f64>,
+}
+
+/// How a count stands to its pin.
+#[derive(Debug, PartialEq)]
+enum Verdict {
+    /// Close enough.
+    Holds,
+    /// More instructions than are allowed.
+    Worse,
+    /// So much better that the pin should move.
+    Better,
+    /// There is no pin.
+    New,
+    /// There is a pin, but the configuration is gone.
+    Gone,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args) -> Result<()> {
+    let pins = load()?;
+    if args.check && pins.instructions.is_empty() {
+        println!("nothing is pinned in {FILE}: cargo xtask bench sched --pin");
+        return Ok(());
+    }
+    let now = Pins { compiler: compiler()?, instructions: count()? };
+    let failed = compare(&now, &pins);
+    if args.pin {
+        fs::create_dir_all("bench").context("making bench/")?;
+        fs::write(FILE, print(&now)).with_context(|| format!("writing {FILE}"))?;
+        println!("{FILE} holds the pins");
+        return Ok(());
+    }
+    if !args.check {
+        let criterion = ["bench", "--locked", "-p", "paternoster", "--bench", "requests"];
+        return cargo::run(cargo::command().args(criterion));
+    }
+    if failed.is_empty() {
+        return Ok(());
+    }
+    let list = failed.join(", ");
+    if now.compiler != pins.compiler {
+        println!("not held against {} but told: {list}", now.compiler);
+        println!("the pins are from {}: cargo xtask bench sched --pin", pins.compiler);
+        return Ok(());
+    }
+    bail!("instructions per request, more than {TOLERANCE} % worse or gone: {list}");
+}
+
+/// Fails where a scheduler needs more instructions than are pinned.
+pub(crate) fn check() -> Result<()> {
+    run(&Args { check: true, ..Args::default() })
+}
+
+/// The pins in the file; none where there is no file yet.
+fn load() -> Result<Pins> {
+    if !Path::new(FILE).exists() {
+        return Ok(Pins::default());
+    }
+    let text = fs::read_to_string(FILE).with_context(|| format!("reading {FILE}"))?;
+    toml::from_str(&text).with_context(|| FILE.to_owned())
+}
+
+/// The file's text for `pins`.
+fn print(pins: &Pins) -> String {
+    let mut text = format!("{HEADER}\ncompiler = {:?}\n\n[instructions]\n", pins.compiler);
+    for (name, count) in &pins.instructions {
+        writeln!(text, "{name:?} = {count:.1}").expect("writing to a String succeeds");
+    }
+    text
+}
+
+/// Which compiler we have.
+fn compiler() -> Result<String> {
+    let output = Command::new("rustc").arg("--version").output().context("rustc does not start")?;
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+/// Builds the binary and counts each of its configurations.
+fn count() -> Result<BTreeMap<String, f64>> {
+    if Command::new("valgrind").arg("--version").output().is_err() {
+        bail!("valgrind does not start: install the package valgrind");
+    }
+    let binary = cargo::executable(&BUILD, "instructions")?;
+    let list = Command::new(&binary).arg("--list").output().context("listing configurations")?;
+    let list = String::from_utf8(list.stdout).context("the names of the configurations")?;
+    let names = list.lines().map(str::trim).filter(|name| !name.is_empty());
+    names.map(|name| Ok((name.to_owned(), count_one(&binary, name)?))).collect()
+}
+
+/// Instructions per request of one configuration.
+fn count_one(binary: &Path, name: &str) -> Result<f64> {
+    let dir = tempfile::tempdir().context("a temporary directory")?;
+    let out = dir.path().join("callgrind.out");
+    let output = Command::new("valgrind")
+        .args(["--tool=callgrind", "--collect-atstart=no", "--toggle-collect=*measured*"])
+        .arg(format!("--callgrind-out-file={}", out.display()))
+        .arg(binary)
+        .args([name, &REQUESTS.to_string()])
+        .output()
+        .context("valgrind does not start")?;
+    if !output.status.success() {
+        bail!("{name}: {}\n{}", output.status, String::from_utf8_lossy(&output.stderr));
+    }
+    let text = fs::read_to_string(&out).context("reading what callgrind wrote")?;
+    let total = total(&text).with_context(|| format!("{name}: callgrind gives no total"))?;
+    if total == 0 {
+        bail!("{name}: nothing was counted; is there a function named *measured*?");
+    }
+    // A total is far below 2^53: exact as a float.
+    let total: f64 = total.to_string().parse().expect("a printed number parses");
+    Ok(total / f64::from(REQUESTS))
+}
+
+/// The instructions in a file of callgrind: its line `totals:`, or `summary:` where it has none.
+fn total(text: &str) -> Option<u64> {
+    let number = |key| {
+        let line = text.lines().find_map(|line| line.strip_prefix(key))?;
+        line.split_whitespace().next()?.parse().ok()
+    };
+    number("totals:").or_else(|| number("summary:"))
+}
+
+/// Prints a table of `now` beside `pins`; returns what is worse or gone.
+fn compare(now: &Pins, pins: &Pins) -> Vec<String> {
+    println!("{:<40} {:>12} {:>12} {:>8}", "configuration", "instructions", "pin", "change");
+    let names: BTreeSet<_> = now.instructions.keys().chain(pins.instructions.keys()).collect();
+    let mut failed = vec![];
+    for name in names {
+        let (count, pin) = (now.instructions.get(name), pins.instructions.get(name));
+        let verdict = judge(count.copied(), pin.copied());
+        let cell =
+            |value: Option<&f64>| value.map_or("-".to_owned(), |value| format!("{value:.1}"));
+        let change = count.zip(pin).map(|(count, pin)| format!("{:+.1} %", percent(*count, *pin)));
+        let note = match verdict {
+            Verdict::Holds => "",
+            Verdict::Worse => "  too many",
+            Verdict::Better => "  move the pin: cargo xtask bench sched --pin",
+            Verdict::New => "  not pinned",
+            Verdict::Gone => "  gone",
+        };
+        let change = change.unwrap_or_default();
+        println!("{name:<40} {:>12} {:>12} {change:>8}{note}", cell(count), cell(pin));
+        if matches!(verdict, Verdict::Worse | Verdict::Gone) {
+            failed.push(format!("{name} {change}"));
+        }
+    }
+    failed
+}
+
+/// How a count stands to its pin.
+fn judge(count: Option<f64>, pin: Option<f64>) -> Verdict {
+    match (count, pin) {
+        (_, None) => Verdict::New,
+        (None, Some(_)) => Verdict::Gone,
+        (Some(count), Some(pin)) if percent(count, pin) > TOLERANCE => Verdict::Worse,
+        (Some(count), Some(pin)) if percent(count, pin) < -TOLERANCE => Verdict::Better,
+        (Some(_), Some(_)) => Verdict::Holds,
+    }
+}
+
+/// By how many percent `count` is above `pin`.
+fn percent(count: f64, pin: f64) -> f64 {
+    (count / pin - 1.0) * 100.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn total_is_read_from_what_callgrind_writes() {
+        let text = "version: 1\nevents: Ir\nsummary: 41\n\nfn=(1) measured\n5 12\ntotals: 42\n";
+        assert_eq!(total(text), Some(42));
+        assert_eq!(total("events: Ir\nsummary: 41 7\n"), Some(41));
+        assert_eq!(total("events: Ir\n"), None);
+    }
+
+    #[test]
+    fn three_percent_are_tolerated_either_way() {
+        assert_eq!(judge(Some(102.9), Some(100.0)), Verdict::Holds);
+        assert_eq!(judge(Some(97.1), Some(100.0)), Verdict::Holds);
+        assert_eq!(judge(Some(103.1), Some(100.0)), Verdict::Worse);
+        assert_eq!(judge(Some(96.9), Some(100.0)), Verdict::Better);
+        assert_eq!(judge(Some(1.0), None), Verdict::New);
+        assert_eq!(judge(None, Some(1.0)), Verdict::Gone);
+    }
+
+    #[test]
+    fn pins_are_read_as_they_were_written() {
+        let instructions = BTreeMap::from([("cfq, 8 contexts".to_owned(), 812.5)]);
+        let pins = Pins { compiler: "rustc 1.88.0".to_owned(), instructions };
+        assert_eq!(toml::from_str::<Pins>(&print(&pins)).expect("it is TOML"), pins);
+    }
+
+    #[test]
+    fn what_is_worse_or_gone_fails() {
+        let pins = |list: &[(&str, f64)]| Pins {
+            compiler: String::new(),
+            instructions: list.iter().map(|&(name, count)| (name.to_owned(), count)).collect(),
+        };
+        let failed =
+            compare(&pins(&[("a", 110.0), ("b", 1.0)]), &pins(&[("a", 100.0), ("c", 1.0)]));
+        assert_eq!(failed, ["a +10.0 %", "c "]);
+    }
+}

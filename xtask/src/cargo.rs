@@ -1,0 +1,72 @@
+//! Building with cargo, and running commands whose failure is an error.
+
+use anyhow::{Context, Result, bail};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// The cargo that runs us.
+pub(crate) fn command() -> Command {
+    Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+}
+
+/// Cargo's target directory.
+pub(crate) fn target_dir() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from)
+}
+
+/// Builds the command line program as it is released, and says where it is.
+pub(crate) fn paternoster() -> Result<PathBuf> {
+    let args =
+        ["build", "-q", "--release", "--locked", "-p", "paternoster-cli", "--bin", "paternoster"];
+    executable(&args, "paternoster")
+}
+
+/// Runs cargo with `args`, which build the executable target `name`, and says where it is.
+pub(crate) fn executable(args: &[&str], name: &str) -> Result<PathBuf> {
+    let output = command()
+        .args(args)
+        .arg("--message-format=json-render-diagnostics")
+        .stderr(Stdio::inherit())
+        .output()
+        .context("cargo does not start")?;
+    if !output.status.success() {
+        bail!("cargo {} failed: {}", args.join(" "), output.status);
+    }
+    let messages = String::from_utf8(output.stdout).context("cargo's messages")?;
+    executable_in(&messages, name)
+        .with_context(|| format!("cargo {} made no executable {name}", args.join(" ")))
+}
+
+/// The path of the executable target `name` in cargo's JSON messages.
+fn executable_in(messages: &str, name: &str) -> Option<PathBuf> {
+    messages
+        .lines()
+        .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
+        .filter(|message| message["target"]["name"] == name)
+        .find_map(|message| message["executable"].as_str().map(PathBuf::from))
+}
+
+/// Runs `command`, whose output goes where ours goes; an exit status other than 0 is an error.
+pub(crate) fn run(command: &mut Command) -> Result<()> {
+    let program = Path::new(command.get_program());
+    let name = program.file_name().unwrap_or(program.as_os_str()).display().to_string();
+    let status = command.status().with_context(|| format!("{name} does not start"))?;
+    if status.success() { Ok(()) } else { bail!("{name} failed: {status}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn executable_is_found_among_the_messages_of_cargo() {
+        let messages = r#"
+{"reason":"compiler-artifact","target":{"name":"other"},"executable":"/t/other"}
+{"reason":"compiler-artifact","target":{"name":"paternoster"},"executable":null}
+{"reason":"compiler-artifact","target":{"name":"paternoster"},"executable":"/t/paternoster"}
+{"reason":"build-finished","success":true}"#;
+        let path = executable_in(messages, "paternoster");
+        assert_eq!(path.as_deref(), Some(Path::new("/t/paternoster")));
+        assert_eq!(executable_in(messages, "missing"), None);
+    }
+}

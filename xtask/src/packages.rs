@@ -1,0 +1,74 @@
+//! The Debian packages that the tests and benchmarks use as peers and tools.
+
+use crate::cargo;
+use anyhow::{Context, Result, bail};
+use std::process::{Command, Stdio};
+
+/// The packages. libnbd-bin has nbdinfo, nbdcopy and nbdfuse; qemu-utils has qemu-nbd, -img, -io.
+const PACKAGES: [&str; 9] = [
+    "libnbd-bin",
+    "qemu-utils",
+    "nbdkit",
+    "fio",
+    "nbd-client",
+    "e2fsprogs",
+    "fuse3",
+    "curl",
+    "valgrind",
+];
+
+/// Installs what is missing where we are root; says what is missing where we are not.
+pub(crate) fn ensure() -> Result<()> {
+    let missing = missing()?;
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let list = missing.join(" ");
+    if !is_root()? {
+        bail!("missing: {list}\nsudo apt-get install --no-install-recommends {list}");
+    }
+    println!("installing {list}");
+    let mut update = Command::new("apt-get");
+    cargo::run(update.args(["update", "-qq"]))?;
+    let mut install = Command::new("apt-get");
+    install.env("DEBIAN_FRONTEND", "noninteractive");
+    install.args(["install", "-qq", "-y", "--no-install-recommends"]).args(&missing);
+    cargo::run(install.stdout(Stdio::null()))
+}
+
+/// The packages that are not installed.
+fn missing() -> Result<Vec<&'static str>> {
+    let output = Command::new("dpkg-query")
+        .args(["--show", "--showformat=${Package} ${db:Status-Status}\n"])
+        .args(PACKAGES)
+        .output()
+        .with_context(|| format!("dpkg-query does not start; needed: {}", PACKAGES.join(" ")))?;
+    Ok(missing_in(&String::from_utf8_lossy(&output.stdout)))
+}
+
+/// The packages that `status`, a line a package, does not call installed.
+fn missing_in(status: &str) -> Vec<&'static str> {
+    let is_installed =
+        |package: &&str| status.lines().any(|line| line == format!("{package} installed"));
+    PACKAGES.into_iter().filter(|package| !is_installed(package)).collect()
+}
+
+/// Whether we may install packages.
+fn is_root() -> Result<bool> {
+    let output = Command::new("id").arg("-u").output().context("id does not start")?;
+    Ok(output.stdout.trim_ascii() == b"0")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn package_that_was_removed_or_never_there_is_missing() {
+        let mut status = PACKAGES.map(|package| format!("{package} installed\n"));
+        assert_eq!(missing_in(&status.concat()), [""; 0]);
+        status[2] = "nbdkit config-files\n".to_owned();
+        status[3] = String::new();
+        assert_eq!(missing_in(&status.concat()), ["nbdkit", "fio"]);
+    }
+}

@@ -1,0 +1,110 @@
+//! `cargo xtask test`: all checks, in order, up to the first failure.
+//!
+//! Cheap checks come before dear ones, except that the test runner comes last, so that its own
+//! summary ends the output.
+
+use crate::{bench_sched, cargo, oracle, packages, tidy};
+use anyhow::{Result, bail};
+use std::time::Instant;
+
+/// A step of the run.
+struct Step {
+    /// What it is called.
+    name: &'static str,
+    /// The command that repeats it.
+    repeat: &'static str,
+    /// Variables that the command needs.
+    env: &'static [(&'static str, &'static str)],
+    /// How it is done from within.
+    action: Action,
+}
+
+/// How a step is done.
+enum Action {
+    /// By cargo, as the step's command says.
+    Cargo,
+    /// By a function of ours.
+    Call(fn() -> Result<()>),
+}
+
+/// The steps.
+const STEPS: [Step; 9] = [
+    Step::call("packages", "cargo xtask test", packages::ensure),
+    Step::cargo("format", "cargo fmt --all --check"),
+    Step::cargo("clippy", "cargo clippy --workspace --all-targets --locked -- -D warnings"),
+    Step {
+        name: "documentation",
+        repeat: "cargo doc --workspace --no-deps --document-private-items --locked",
+        env: &[("RUSTDOCFLAGS", "-D warnings")],
+        action: Action::Cargo,
+    },
+    Step::call("tidy", "cargo xtask tidy", tidy::run),
+    Step::cargo("release build", "cargo build --release --locked"),
+    Step::call("oracle", "cargo xtask oracle --check", oracle::check),
+    Step::call("instructions", "cargo xtask bench sched --check", bench_sched::check),
+    Step::cargo("tests", "cargo test --workspace --locked"),
+];
+
+/// Runs the command.
+pub(crate) fn run() -> Result<()> {
+    for (index, step) in STEPS.iter().enumerate() {
+        let number = format!("{}/{}", index + 1, STEPS.len());
+        println!("== {number} {}: {}", step.name, step.command_line());
+        let start = Instant::now();
+        if let Err(error) = step.run() {
+            bail!("step {} failed: {error:#}\nto repeat it: {}", step.name, step.command_line());
+        }
+        if index + 1 < STEPS.len() {
+            println!("== {number} {}: {:.1} s", step.name, start.elapsed().as_secs_f64());
+        }
+    }
+    Ok(())
+}
+
+impl Step {
+    /// A step that is a cargo command.
+    const fn cargo(name: &'static str, repeat: &'static str) -> Self {
+        Self { name, repeat, env: &[], action: Action::Cargo }
+    }
+
+    /// A step that is done here.
+    const fn call(name: &'static str, repeat: &'static str, call: fn() -> Result<()>) -> Self {
+        Self { name, repeat, env: &[], action: Action::Call(call) }
+    }
+
+    /// The command that repeats the step, for a shell.
+    fn command_line(&self) -> String {
+        let env = self.env.iter().map(|(key, value)| format!("{key}=\"{value}\" "));
+        env.chain([self.repeat.to_owned()]).collect()
+    }
+
+    /// Does the step.
+    fn run(&self) -> Result<()> {
+        match self.action {
+            Action::Call(call) => call(),
+            Action::Cargo => {
+                let args = self.repeat.split(' ').skip(1);
+                cargo::run(cargo::command().args(args).envs(self.env.iter().copied()))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_cargo_step_is_its_command_line_split_at_spaces() {
+        for step in STEPS.iter().filter(|step| matches!(step.action, Action::Cargo)) {
+            assert!(step.repeat.starts_with("cargo "), "{}", step.repeat);
+            assert!(!step.repeat.contains(['"', '\'', '$']), "{}", step.repeat);
+        }
+    }
+
+    #[test]
+    fn command_line_names_the_variables_that_it_needs() {
+        let step = STEPS.iter().find(|step| step.name == "documentation").expect("it is a step");
+        assert!(step.command_line().starts_with("RUSTDOCFLAGS=\"-D warnings\" cargo doc "));
+    }
+}

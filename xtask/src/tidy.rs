@@ -1,0 +1,111 @@
+//! `cargo xtask tidy`: what a machine can check of how the code base should read.
+//!
+//!   *.rs              length of files and lines; `unsafe` only where it is at home; nothing
+//!                     ignored or left to do; no floating point in the core
+//!   *.md              relative links lead somewhere; the paths and names in the "Where is …?"
+//!                     table of ARCHITECTURE.md exist
+//!   Cargo.toml        every crate takes the workspace's lints
+//!   clippy.toml       functions are limited, and the core is kept from clocks and the like
+//!
+//! Only files that git tracks are looked at. A function's length is clippy's to check.
+
+mod documents;
+mod manifests;
+mod rust;
+
+use anyhow::{Context, Result, bail};
+use std::fmt;
+use std::path::Path;
+use std::process::Command;
+
+/// Where the sources of the core crate are.
+const CORE: &str = "crates/paternoster/src";
+
+/// A tracked file.
+struct File {
+    /// Its path from the root of the repository.
+    path: String,
+    /// What is in it.
+    text: String,
+}
+
+/// Something that should not be so.
+#[derive(Debug, PartialEq)]
+struct Finding {
+    /// The file.
+    path: String,
+    /// The line, from 1.
+    line: usize,
+    /// What is wrong, and the limit where there is one.
+    what: String,
+}
+
+impl File {
+    /// Whether the name ends in `.` and `extension`.
+    fn has_extension(&self, extension: &str) -> bool {
+        Path::new(&self.path).extension().is_some_and(|own| own == extension)
+    }
+}
+
+impl Finding {
+    /// A finding in `file`; `index` counts lines from 0.
+    fn at(file: &File, index: usize, what: impl Into<String>) -> Self {
+        Self { path: file.path.clone(), line: index + 1, what: what.into() }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}", self.path, self.line, self.what)
+    }
+}
+
+/// Runs the command.
+pub(crate) fn run() -> Result<()> {
+    let files = tracked()?;
+    let mut findings = rust::check(&files);
+    findings.extend(documents::check(&files, &|path| Path::new(path).exists()));
+    findings.extend(manifests::check(&files));
+    for finding in &findings {
+        println!("{finding}");
+    }
+    if findings.is_empty() {
+        println!("tidy: {} files, nothing found", files.len());
+        return Ok(());
+    }
+    bail!("tidy: {} findings", findings.len());
+}
+
+/// The tracked files that are looked at.
+fn tracked() -> Result<Vec<File>> {
+    // In a container the repository may belong to someone else, and git then refuses to list it.
+    let output = Command::new("git")
+        .args(["-c", "safe.directory=*", "ls-files", "-z", "*.rs", "*.md", "*.toml"])
+        .output()
+        .context("git does not start")?;
+    if !output.status.success() {
+        bail!("git ls-files failed: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    let list = String::from_utf8(output.stdout).context("git's list of files")?;
+    let paths = list.split_terminator('\0').filter(|path| Path::new(path).is_file());
+    paths
+        .map(|path| {
+            let text = std::fs::read_to_string(path).with_context(|| format!("reading {path}"))?;
+            Ok(File { path: path.to_owned(), text })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+impl File {
+    /// A file for a test.
+    fn new(path: &str, text: &str) -> Self {
+        Self { path: path.to_owned(), text: text.to_owned() }
+    }
+}
+
+/// The findings as `line: what`, for tests.
+#[cfg(test)]
+fn told(findings: &[Finding]) -> Vec<String> {
+    findings.iter().map(|finding| format!("{}: {}", finding.line, finding.what)).collect()
+}
