@@ -1,1 +1,34 @@
-//! Comes with the next commits.
+//! The live engine: one disk, its scheduler, and the thread that owns both.
+//!
+//! ```text
+//!   front (connections)                        the owner's thread
+//!     │ Command            ┌──────────────────────────────────────────────────────┐
+//!     └──────────────────▶ │ engine: command ─▶ bios ─▶ Elevator ─▶ Transfer ──┐  │
+//!     ◀─────────────────── │         outcome ◀─ pieces ◀─ completion ◀───────┐ │  │
+//!       Outcome            │                                                 │ ▼  │
+//!                          │                        backend: file, memory, modelled│
+//!                          │ ring: everything that waits, waits here               │
+//!                          └──────────────────────────────────────────────────────┘
+//! ```
+//!
+//! [`Engine`] decides and is as sans-IO as the core: commands in, [`Transfer`]s out, results in,
+//! [`Outcome`]s out. A [`Backend`] carries transfers out. [`Owner`] is the loop of the one thread
+//! that holds them, the [`Ring`] and the front, so that nothing crosses a thread on the way of a
+//! request.
+
+mod backend;
+mod clock;
+mod engine;
+mod owner;
+mod ring;
+
+pub use backend::{
+    Backend, Capabilities, Extent, FileBackend, MemoryBackend, Model, ModelledBackend,
+    ModelledStats, TransferDone,
+};
+pub use clock::{Clock, MonotonicClock};
+pub use engine::{
+    Command, CommandOp, Engine, Outcome, Payload, SyncStats, Transfer, TransferId, Transferred,
+};
+pub use owner::{Front, Owner, Token, Turn, Waker};
+pub use ring::{Buffers, Completion, Fd, Ring};

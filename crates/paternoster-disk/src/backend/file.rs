@@ -1,0 +1,170 @@
+//! A raw file, through the page cache.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use paternoster::Instant;
+use rustix::fs::{FallocateFlags, SeekFrom, fallocate, seek};
+use rustix::io::Errno;
+
+use super::{Backend, Capabilities, Extent, TransferDone};
+use crate::engine::{Transfer, TransferId, Transferred};
+use crate::owner::Token;
+use crate::ring::{Buffers, Completion, Fd, Ring};
+
+/// Requests in flight that keep a file busy.
+const DEPTH: u32 = 16;
+
+/// How many extents one look at a file collects at most.
+const MAX_EXTENTS: usize = 4096;
+
+/// A transfer that is more than what its operation says when it completes.
+#[derive(Debug)]
+enum Work {
+    /// An operation without bytes of its own covers so many.
+    Covers(u64),
+    /// A range is to stay allocated and read as zeroes; where the file system cannot, they are
+    /// written.
+    ZeroRange { offset: u64, len: u64 },
+}
+
+/// A raw file as a disk.
+#[derive(Debug)]
+pub struct FileBackend {
+    file: Fd,
+    size: u64,
+    /// Whether the file system can punch holes, which read as zeroes.
+    punches: bool,
+    /// What to make of operations under way, of those that are not plain reads and writes.
+    works: Vec<(TransferId, Work)>,
+}
+
+impl FileBackend {
+    /// Opens the file, for writing unless it is to be read only.
+    pub fn open(path: &Path, read_only: bool) -> io::Result<Self> {
+        let file = OpenOptions::new().read(true).write(!read_only).open(path)?;
+        let size = file.metadata()?.len();
+        let punches = !read_only && can_punch(&file, size);
+        let file = Arc::new(OwnedFd::from(file));
+        Ok(Self { file, size, punches, works: Vec::new() })
+    }
+
+    fn allocate(
+        &mut self,
+        ring: &mut Ring<Token>,
+        id: TransferId,
+        mode: FallocateFlags,
+        (offset, len): (u64, u64),
+        work: Work,
+    ) {
+        self.works.push((id, work));
+        let mode = mode.bits().cast_signed();
+        ring.allocate(Token::Transfer(id), &self.file, mode, offset, len);
+    }
+
+    fn punch(&mut self, ring: &mut Ring<Token>, id: TransferId, offset: u64, len: u64) {
+        let mode = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        self.allocate(ring, id, mode, (offset, len), Work::Covers(len));
+    }
+
+    fn write_zeroes(&mut self, ring: &mut Ring<Token>, id: TransferId, offset: u64, len: u64) {
+        let len = usize::try_from(len).expect("a transfer is shorter than memory");
+        let zeroes = Buffers::from_elem(Bytes::from(vec![0; len]), 1);
+        ring.write(Token::Transfer(id), &self.file, offset, zeroes, false);
+    }
+
+    fn take_work(&mut self, id: TransferId) -> Option<Work> {
+        let index = self.works.iter().position(|(of, _)| *of == id)?;
+        Some(self.works.swap_remove(index).1)
+    }
+}
+
+impl Backend for FileBackend {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { size: self.size, rotational: false, fast_zero: self.punches, depth: DEPTH }
+    }
+
+    fn start(&mut self, ring: &mut Ring<Token>, _: Instant, id: TransferId, transfer: Transfer) {
+        let token = Token::Transfer(id);
+        match transfer {
+            Transfer::Read { offset, into } => ring.read(token, &self.file, offset, into),
+            Transfer::Write { offset, from, durable } => {
+                ring.write(token, &self.file, offset, from, durable);
+            }
+            Transfer::Trim { offset, len } if self.punches => self.punch(ring, id, offset, len),
+            // It is only a hint, and this file system cannot take it.
+            Transfer::Trim { len, .. } => {
+                self.works.push((id, Work::Covers(len)));
+                ring.nothing(token);
+            }
+            Transfer::Zero { offset, len, allocate: true } => {
+                let mode = FallocateFlags::ZERO_RANGE | FallocateFlags::KEEP_SIZE;
+                self.allocate(ring, id, mode, (offset, len), Work::ZeroRange { offset, len });
+            }
+            Transfer::Zero { offset, len, .. } if self.punches => self.punch(ring, id, offset, len),
+            Transfer::Zero { offset, len, .. } => self.write_zeroes(ring, id, offset, len),
+            Transfer::Sync => {
+                self.works.push((id, Work::Covers(0)));
+                ring.sync(token, &self.file);
+            }
+        }
+    }
+
+    fn ring_completed(
+        &mut self,
+        ring: &mut Ring<Token>,
+        completion: Completion<TransferId>,
+    ) -> Option<TransferDone> {
+        let id = completion.token;
+        let result = match (self.take_work(id), completion.result) {
+            (Some(Work::ZeroRange { offset, len }), Err(Errno::OPNOTSUPP)) => {
+                self.write_zeroes(ring, id, offset, len);
+                return None;
+            }
+            (Some(Work::Covers(len) | Work::ZeroRange { len, .. }), Ok(_)) => Ok(len),
+            (_, result) => result.map(u64::from),
+        };
+        Some(TransferDone { id, transferred: Transferred { result, filled: completion.filled } })
+    }
+
+    fn extents(&self, offset: u64, len: u64) -> io::Result<Vec<Extent>> {
+        let end = offset + len;
+        let mut extents = Vec::new();
+        let mut at = offset;
+        while at < end && extents.len() < MAX_EXTENTS {
+            let data = seek_or_end(&self.file, SeekFrom::Data(at), end)?;
+            if data > at {
+                extents.push(Extent { len: data - at, hole: true });
+            }
+            if data < end {
+                let hole = seek_or_end(&self.file, SeekFrom::Hole(data), end)?;
+                extents.push(Extent { len: hole - data, hole: false });
+                at = hole;
+            } else {
+                at = end;
+            }
+        }
+        Ok(extents)
+    }
+}
+
+/// Whether the file system can punch holes: asked by one beyond the end, which changes nothing.
+fn can_punch(file: &File, size: u64) -> bool {
+    const ANY: u64 = 4096;
+    let mode = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+    fallocate(file, mode, size.next_multiple_of(ANY), ANY).is_ok()
+}
+
+/// Where data or a hole begins, at `end` at the latest.
+fn seek_or_end(file: &OwnedFd, to: SeekFrom, end: u64) -> io::Result<u64> {
+    match seek(file, to) {
+        Ok(at) => Ok(at.min(end)),
+        // There is none any more.
+        Err(Errno::NXIO) => Ok(end),
+        Err(error) => Err(error.into()),
+    }
+}

@@ -1,0 +1,84 @@
+//! What carries transfers out: a file, memory, or memory behind a model of a device.
+
+mod file;
+mod memory;
+mod modelled;
+
+pub use file::FileBackend;
+pub use memory::MemoryBackend;
+pub use modelled::{Model, ModelledBackend, ModelledStats};
+
+use std::fmt::Debug;
+use std::io;
+
+use paternoster::Instant;
+
+use crate::engine::{Transfer, TransferId, Transferred};
+use crate::owner::Token;
+use crate::ring::{Completion, Ring};
+
+/// What a back end is and can do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capabilities {
+    /// Bytes that it holds.
+    pub size: u64,
+    /// What `queue/rotational` would say.
+    pub rotational: bool,
+    /// Whether zeroing a range is faster than writing it.
+    pub fast_zero: bool,
+    /// Requests in flight that keep it busy and no more.
+    pub depth: u32,
+}
+
+/// A range of a disk and whether anything is stored there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// Bytes.
+    pub len: u64,
+    /// Whether the range is not allocated and reads as zeroes.
+    pub hole: bool,
+}
+
+/// A transfer that is done.
+#[derive(Debug)]
+pub struct TransferDone {
+    /// The engine's name for it.
+    pub id: TransferId,
+    /// What became of it.
+    pub transferred: Transferred,
+}
+
+/// Carries transfers out, on the owner's thread.
+pub trait Backend: Send + Debug {
+    /// What it is and can do.
+    fn capabilities(&self) -> Capabilities;
+
+    /// Begins a transfer, on the ring or at once; it is done when `take_done` or `ring_completed`
+    /// says so.
+    fn start(&mut self, ring: &mut Ring<Token>, now: Instant, id: TransferId, transfer: Transfer);
+
+    /// One of its operations on the ring has completed: the transfer that is done by that.
+    fn ring_completed(
+        &mut self,
+        ring: &mut Ring<Token>,
+        completion: Completion<TransferId>,
+    ) -> Option<TransferDone>;
+
+    /// A transfer that is done by `now` without the ring.
+    fn take_done(&mut self, _now: Instant) -> Option<TransferDone> {
+        None
+    }
+
+    /// When `take_done` will have something.
+    fn poll_timeout(&self) -> Option<Instant> {
+        None
+    }
+
+    /// What is stored from `offset` on, at least one extent, up to `len` bytes.
+    fn extents(&self, offset: u64, len: u64) -> io::Result<Vec<Extent>>;
+
+    /// What `stat` tells of a modelled device.
+    fn modelled(&self) -> Option<ModelledStats> {
+        None
+    }
+}

@@ -1,0 +1,143 @@
+//! Memory behind a model of a device: k servers, each busy for a fixed time and a time per byte.
+//!
+//! ```text
+//!   server 1   ├── a ──┤├── c ──┤ idle ├── e ──┤        a transfer starts at
+//!   server 2   ├── b ──┤├── d ──┤                       max(its dispatch, its server's free time)
+//!                              time ──▶
+//! ```
+//!
+//! A transfer ends on that schedule, however late the owner wakes up to hear of it: all that is
+//! due is delivered then, and the next one has begun in the model long before. So the device's
+//! throughput is what it is said to be, as long as more is in flight than it has servers.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::io;
+
+use paternoster::{Instant, Nanos};
+
+use super::memory::Memory;
+use super::{Backend, Capabilities, Extent, TransferDone};
+use crate::engine::{Transfer, TransferId};
+use crate::owner::Token;
+use crate::ring::{Completion, Ring};
+
+const PICOS_PER_NANO: u64 = 1_000;
+
+/// The device that is modelled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Model {
+    /// Transfers served in parallel; at least 1.
+    pub servers: u32,
+    /// Time that any transfer takes; a sync takes none.
+    pub service: Nanos,
+    /// Time that a byte takes, in picoseconds.
+    pub byte_picos: u64,
+}
+
+/// What `stat` tells of a modelled device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ModelledStats {
+    /// The device.
+    pub model: Model,
+    /// Time that servers stood free, summed over servers, between their transfers.
+    pub idle: Nanos,
+}
+
+/// A disk in memory that takes its time.
+#[derive(Debug)]
+pub struct ModelledBackend {
+    model: Model,
+    memory: Memory,
+    /// When each server is free, the earliest first.
+    free_at: BinaryHeap<Reverse<Instant>>,
+    /// Transfers by their end, those of one moment as they were started.
+    ends: BTreeMap<(Instant, u64), TransferDone>,
+    /// Syncs, which are done at once.
+    synced: VecDeque<TransferDone>,
+    started: u64,
+    idle: Nanos,
+}
+
+impl ModelledBackend {
+    /// A disk of zeroes of `size` bytes, idle.
+    pub fn new(size: usize, model: Model) -> Self {
+        let free_at = (0..model.servers.max(1)).map(|_| Reverse(Instant::START)).collect();
+        Self {
+            model,
+            memory: Memory::new(size),
+            free_at,
+            ends: BTreeMap::new(),
+            synced: VecDeque::new(),
+            started: 0,
+            idle: Nanos::ZERO,
+        }
+    }
+
+    /// The moment at which a transfer that is dispatched now ends.
+    fn schedule(&mut self, now: Instant, bytes: u64) -> Instant {
+        let Reverse(free) = self.free_at.pop().expect("there is at least one server");
+        let begins = now.max(free);
+        self.idle += begins.saturating_since(free);
+        let transfer = Nanos::new(bytes.saturating_mul(self.model.byte_picos) / PICOS_PER_NANO);
+        let ends = begins + self.model.service + transfer;
+        self.free_at.push(Reverse(ends));
+        ends
+    }
+}
+
+impl Backend for ModelledBackend {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            size: self.memory.size(),
+            rotational: false,
+            fast_zero: true,
+            depth: self.model.servers.saturating_mul(2),
+        }
+    }
+
+    fn start(&mut self, _: &mut Ring<Token>, now: Instant, id: TransferId, transfer: Transfer) {
+        let is_sync = matches!(transfer, Transfer::Sync);
+        let bytes = transfer.len();
+        let transferred = self.memory.carry_out(transfer);
+        let done = TransferDone { id, transferred };
+        if is_sync {
+            self.synced.push_back(done);
+            return;
+        }
+        let ends = self.schedule(now, bytes);
+        self.started += 1;
+        self.ends.insert((ends, self.started), done);
+    }
+
+    fn ring_completed(
+        &mut self,
+        _: &mut Ring<Token>,
+        _: Completion<TransferId>,
+    ) -> Option<TransferDone> {
+        unreachable!("it starts nothing on the ring")
+    }
+
+    fn take_done(&mut self, now: Instant) -> Option<TransferDone> {
+        if let Some(done) = self.synced.pop_front() {
+            return Some(done);
+        }
+        let next = self.ends.first_entry().filter(|entry| entry.key().0 <= now)?;
+        Some(next.remove())
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        if !self.synced.is_empty() {
+            return Some(Instant::START);
+        }
+        self.ends.first_key_value().map(|(&(end, _), _)| end)
+    }
+
+    fn extents(&self, _offset: u64, len: u64) -> io::Result<Vec<Extent>> {
+        Ok(vec![Extent { len, hole: false }])
+    }
+
+    fn modelled(&self) -> Option<ModelledStats> {
+        Some(ModelledStats { model: self.model, idle: self.idle })
+    }
+}

@@ -1,0 +1,156 @@
+//! What fronts ask of a disk, and what the engine asks of a back end.
+
+use bytes::{Bytes, BytesMut};
+use paternoster::{IocId, RequestId};
+use rustix::io::Errno;
+
+use crate::ring::Buffers;
+
+/// One command of a front. Ranges lie inside the disk.
+#[derive(Clone, Debug)]
+pub struct Command {
+    /// The front's name for it, given back in its [`Outcome`].
+    pub tag: u64,
+    /// The I/O context that it is issued by.
+    pub ioc: IocId,
+    /// What is to be done.
+    pub op: CommandOp,
+}
+
+/// What a command does. Offsets and lengths are in bytes, at any alignment.
+#[derive(Clone, Debug)]
+pub enum CommandOp {
+    /// Read the range.
+    Read {
+        /// First byte.
+        offset: u64,
+        /// Bytes.
+        len: u32,
+    },
+    /// Read the range and forget it: it will be wanted soon.
+    Cache {
+        /// First byte.
+        offset: u64,
+        /// Bytes.
+        len: u32,
+    },
+    /// Write `data`.
+    Write {
+        /// First byte.
+        offset: u64,
+        /// What to write.
+        data: Bytes,
+        /// Durable before it completes.
+        fua: bool,
+    },
+    /// Forget the range.
+    Trim {
+        /// First byte.
+        offset: u64,
+        /// Bytes.
+        len: u32,
+        /// Durable before it completes.
+        fua: bool,
+    },
+    /// Make the range read as zeroes.
+    Zero {
+        /// First byte.
+        offset: u64,
+        /// Bytes.
+        len: u32,
+        /// Durable before it completes.
+        fua: bool,
+        /// The range must stay allocated.
+        allocate: bool,
+        /// Fail with `EOPNOTSUPP` at once where writing would be as fast.
+        fast: bool,
+    },
+    /// Make durable what was completed before.
+    Flush,
+}
+
+/// What became of a command.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The front's name for the command.
+    pub tag: u64,
+    /// What was read (empty for other commands), or why it failed.
+    pub result: Result<Payload, Errno>,
+}
+
+/// What a command read, in pieces in order.
+pub type Payload = Buffers<BytesMut>;
+
+/// Names a transfer while a back end works on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum TransferId {
+    /// A request of the elevator.
+    Request(RequestId),
+    /// The sync that flushes wait for; there is one at a time.
+    Sync,
+}
+
+/// What a back end is to do.
+#[derive(Debug)]
+pub enum Transfer {
+    /// Fill the buffers, one after the other, from `offset` on.
+    Read {
+        /// First byte.
+        offset: u64,
+        /// The buffers; their lengths are what to read.
+        into: Buffers<BytesMut>,
+    },
+    /// Write the buffers, one after the other, at `offset` on.
+    Write {
+        /// First byte.
+        offset: u64,
+        /// What to write.
+        from: Buffers<Bytes>,
+        /// Durable before it completes.
+        durable: bool,
+    },
+    /// Forget the range; it may read as anything that was there, or zeroes.
+    Trim {
+        /// First byte.
+        offset: u64,
+        /// Bytes.
+        len: u64,
+    },
+    /// Make the range read as zeroes.
+    Zero {
+        /// First byte.
+        offset: u64,
+        /// Bytes.
+        len: u64,
+        /// The range must stay allocated.
+        allocate: bool,
+    },
+    /// Make durable what completed before this began.
+    Sync,
+}
+
+impl Transfer {
+    /// Bytes that it moves or covers.
+    pub fn len(&self) -> u64 {
+        match self {
+            Self::Read { into, .. } => into.iter().map(|part| part.len() as u64).sum(),
+            Self::Write { from, .. } => from.iter().map(|part| part.len() as u64).sum(),
+            Self::Trim { len, .. } | Self::Zero { len, .. } => *len,
+            Self::Sync => 0,
+        }
+    }
+
+    /// Whether it covers nothing, as a sync.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// What became of a transfer.
+#[derive(Debug)]
+pub struct Transferred {
+    /// Bytes done from its start on, or why it failed.
+    pub result: Result<u64, Errno>,
+    /// The buffers of a read.
+    pub filled: Buffers<BytesMut>,
+}

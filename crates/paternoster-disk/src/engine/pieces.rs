@@ -1,0 +1,289 @@
+//! Commands in pieces: one bio each, with the exact bytes beside it.
+//!
+//! ```text
+//!   command   bytes 700 ──────────────────────────────▶ 3500
+//!   bio       sectors [1,+4) …          whole sectors around them, cut at the largest request
+//!   piece     bytes 700…2560, 2560…3500                 what is really read or written
+//! ```
+//!
+//! A command is done when its last piece is, with the error of the first piece that failed.
+
+use bytes::{Bytes, BytesMut};
+use paternoster::{Bio, BioFlags, IocId, Limits, Op, Sector, SectorCount};
+use rustix::io::Errno;
+use slotmap::{Key, KeyData, SlotMap, new_key_type};
+
+use super::command::{Command, CommandOp, Outcome, Payload};
+
+new_key_type! {
+    pub(super) struct CommandId;
+    pub(super) struct PieceId;
+}
+
+const SECTOR_BYTES: u64 = SectorCount::SECTOR_BYTES as u64;
+
+/// A command under way.
+#[derive(Debug)]
+pub(super) struct Running {
+    tag: u64,
+    /// Its pieces are all made durable by a sync at the end.
+    pub(super) sync_afterwards: bool,
+    pieces_left: u32,
+    /// The error of the earliest piece that failed, and that piece's number.
+    failure: Option<(u32, Errno)>,
+    /// What was read, by the piece's number; empty for other commands.
+    read: Payload,
+}
+
+/// What a piece does, beyond its range.
+#[derive(Clone, Debug)]
+pub(super) enum Kind {
+    Read,
+    /// A read whose data nobody wants.
+    Cache,
+    Write {
+        data: Bytes,
+        /// On the medium when it completes.
+        durable: bool,
+    },
+    Trim,
+    Zero {
+        /// The range must stay allocated.
+        allocate: bool,
+    },
+}
+
+impl Kind {
+    fn op(&self) -> Op {
+        match self {
+            Self::Read | Self::Cache => Op::Read,
+            Self::Write { .. } => Op::Write,
+            Self::Trim => Op::Discard,
+            Self::Zero { .. } => Op::WriteZeroes,
+        }
+    }
+
+    /// The flags of its bios. Somebody waits for every write, while a discard is not flagged so
+    /// by Linux either. That a write is to be durable stays here: told of it, the core would let
+    /// the bio pass everyone.
+    fn bio_flags(&self) -> BioFlags {
+        match self {
+            Self::Write { durable: true, .. } => BioFlags::SYNC | BioFlags::NO_MERGE,
+            Self::Write { .. } | Self::Zero { .. } => BioFlags::SYNC,
+            Self::Cache => BioFlags::NO_MERGE,
+            Self::Read | Self::Trim => BioFlags::empty(),
+        }
+    }
+
+    /// The same for a part of the range.
+    fn part(&self, from: usize, len: usize) -> Self {
+        match self {
+            Self::Write { data, durable } => {
+                Self::Write { data: data.slice(from..from + len), durable: *durable }
+            }
+            whole => whole.clone(),
+        }
+    }
+}
+
+/// One bio of a command.
+#[derive(Debug)]
+pub(super) struct Piece {
+    command: CommandId,
+    /// Its number in the command.
+    number: u32,
+    ioc: IocId,
+    pub(super) kind: Kind,
+    /// First byte.
+    pub(super) offset: u64,
+    /// Bytes.
+    pub(super) len: u32,
+    /// Whether it is issued alone for the second time.
+    pub(super) reissued: bool,
+}
+
+impl Piece {
+    /// Whether its bytes are whole sectors.
+    fn is_whole_sectors(&self) -> bool {
+        self.offset.is_multiple_of(SECTOR_BYTES)
+            && self.len.is_multiple_of(SectorCount::SECTOR_BYTES)
+    }
+
+    /// The byte behind its last.
+    pub(super) fn end(&self) -> u64 {
+        self.offset + u64::from(self.len)
+    }
+
+    /// Whether it is to be on the medium when it completes.
+    pub(super) fn is_durable(&self) -> bool {
+        matches!(self.kind, Kind::Write { durable: true, .. })
+    }
+
+    /// What it writes.
+    pub(super) fn data(&self) -> Option<&Bytes> {
+        match &self.kind {
+            Kind::Write { data, .. } => Some(data),
+            _ => None,
+        }
+    }
+
+    /// The bio of its sectors, as far as they are whole ones around its bytes.
+    fn bio(&self, id: PieceId) -> Bio {
+        let (first, last) = (self.offset / SECTOR_BYTES, self.end().div_ceil(SECTOR_BYTES));
+        let mut flags = self.kind.bio_flags();
+        flags.set(BioFlags::NO_MERGE, flags.contains(BioFlags::NO_MERGE) || self.reissued);
+        Bio {
+            op: self.kind.op(),
+            flags,
+            sector: Sector(first),
+            sectors: sectors_between(first, last),
+            segments: 1,
+            ioc: self.ioc,
+            user_data: id.data().as_ffi(),
+        }
+    }
+}
+
+/// All commands under way.
+#[derive(Debug, Default)]
+pub(super) struct Pieces {
+    commands: SlotMap<CommandId, Running>,
+    pieces: SlotMap<PieceId, Piece>,
+}
+
+/// The name of a piece, as the elevator keeps it.
+pub(super) fn piece_id(user_data: u64) -> PieceId {
+    PieceId::from(KeyData::from_ffi(user_data))
+}
+
+impl Pieces {
+    /// Whether no command is under way.
+    pub(super) fn is_empty(&self) -> bool {
+        self.commands.is_empty()
+    }
+
+    /// Takes a command that only waits for a sync.
+    pub(super) fn add_flush(&mut self, tag: u64) -> CommandId {
+        self.commands.insert(Running {
+            tag,
+            sync_afterwards: false,
+            pieces_left: 0,
+            failure: None,
+            read: Payload::new(),
+        })
+    }
+
+    /// Takes a command apart; `bios` takes its bios in order.
+    pub(super) fn add(&mut self, command: Command, limits: &Limits, bios: &mut Vec<Bio>) {
+        let Command { tag, ioc, op } = command;
+        let (kind, offset, len, sync_afterwards) = taken_apart(op);
+        let command = self.add_flush(tag);
+        let whole = Piece { command, number: 0, ioc, kind, offset, len, reissued: false };
+        let mut number = 0;
+        let mut rest = Some(whole.bio(PieceId::null()));
+        while let Some(bio) = rest {
+            let (bio, left) = limits.split(bio);
+            bios.push(self.add_piece(&whole, number, bio));
+            number += 1;
+            rest = left;
+        }
+        let running = &mut self.commands[command];
+        running.pieces_left = number;
+        running.sync_afterwards = sync_afterwards;
+        if matches!(whole.kind, Kind::Read) {
+            running.read = (0..number).map(|_| BytesMut::new()).collect();
+        }
+    }
+
+    /// Makes the piece of `whole` that lies in `bio`'s sectors: the bio under its name.
+    fn add_piece(&mut self, whole: &Piece, number: u32, bio: Bio) -> Bio {
+        let offset = whole.offset.max(bio.sector.0 * SECTOR_BYTES);
+        let end = whole.end().min(bio.end().0 * SECTOR_BYTES);
+        let len = u32::try_from(end - offset).expect("a part is not longer than the whole");
+        let from = usize::try_from(offset - whole.offset).expect("inside the command");
+        let kind = whole.kind.part(from, len as usize);
+        let Piece { command, ioc, .. } = *whole;
+        let piece = Piece { command, number, ioc, kind, offset, len, reissued: false };
+        let mut flags = bio.flags;
+        flags.set(
+            BioFlags::NO_MERGE,
+            flags.contains(BioFlags::NO_MERGE) || !piece.is_whole_sectors(),
+        );
+        let id = self.pieces.insert(piece);
+        Bio { flags, user_data: id.data().as_ffi(), ..bio }
+    }
+
+    pub(super) fn piece(&self, id: PieceId) -> &Piece {
+        &self.pieces[id]
+    }
+
+    /// The bio to issue the piece again with, alone.
+    pub(super) fn reissue(&mut self, id: PieceId) -> Bio {
+        let piece = &mut self.pieces[id];
+        piece.reissued = true;
+        piece.bio(id)
+    }
+
+    /// A piece is done. Its command, if that was its last one.
+    pub(super) fn end_piece(
+        &mut self,
+        id: PieceId,
+        result: Result<BytesMut, Errno>,
+    ) -> Option<CommandId> {
+        let piece = self.pieces.remove(id).expect("a piece ends once");
+        let command = &mut self.commands[piece.command];
+        match (result, piece.kind) {
+            (Ok(data), Kind::Read) => command.read[piece.number as usize] = data,
+            (Err(error), _) => {
+                let failure = (piece.number, error);
+                let first = command.failure.filter(|(number, _)| *number < piece.number);
+                command.failure = Some(first.unwrap_or(failure));
+            }
+            _ => {}
+        }
+        command.pieces_left -= 1;
+        (command.pieces_left == 0).then_some(piece.command)
+    }
+
+    pub(super) fn command(&self, id: CommandId) -> &Running {
+        &self.commands[id]
+    }
+
+    /// A command is done: what to tell of it. An `error` comes after those of its pieces.
+    pub(super) fn end_command(&mut self, id: CommandId, error: Option<Errno>) -> Outcome {
+        let command = self.commands.remove(id).expect("a command ends once");
+        let failure = command.failure.map(|(_, error)| error).or(error);
+        let result = match failure {
+            Some(error) => Err(error),
+            None => Ok(command.read),
+        };
+        Outcome { tag: command.tag, result }
+    }
+}
+
+impl Running {
+    pub(super) fn has_failed(&self) -> bool {
+        self.failure.is_some()
+    }
+}
+
+/// What a command does to which range, and whether a sync makes it durable at the end.
+fn taken_apart(op: CommandOp) -> (Kind, u64, u32, bool) {
+    match op {
+        CommandOp::Read { offset, len } => (Kind::Read, offset, len, false),
+        CommandOp::Cache { offset, len } => (Kind::Cache, offset, len, false),
+        CommandOp::Write { offset, data, fua } => {
+            let len = u32::try_from(data.len()).expect("a command is shorter than 4 GiB");
+            (Kind::Write { data, durable: fua }, offset, len, false)
+        }
+        CommandOp::Trim { offset, len, fua } => (Kind::Trim, offset, len, fua),
+        CommandOp::Zero { offset, len, fua, allocate, .. } => {
+            (Kind::Zero { allocate }, offset, len, fua)
+        }
+        CommandOp::Flush => unreachable!("a flush has no pieces"),
+    }
+}
+
+fn sectors_between(first: u64, last: u64) -> SectorCount {
+    SectorCount(u32::try_from(last - first).expect("a command is shorter than 4 GiB"))
+}

@@ -1,0 +1,352 @@
+//! The io_uring of one thread: operations on file descriptors in, completions out.
+//!
+//! It knows descriptors and buffers, not disks and connections: read, write, send, receive,
+//! accept, sync, allocate, wait until readable, wake at a moment. An operation owns its buffers
+//! and keeps its descriptor open until it completes, so callers need no `unsafe`; this file alone
+//! has it.
+//!
+//! ```text
+//!   ring.read(token, …) ──▶ submission queue ──┐
+//!                                              │ wait: one system call submits all and waits
+//!   Completion { token, … } ◀── completions ◀──┘
+//! ```
+
+#![allow(unsafe_code)] // The kernel works on our buffers; each block says why they are alive.
+
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use io_uring::types::{self, TimeoutFlags, Timespec};
+use io_uring::{IoUring, opcode, squeue};
+use rustix::io::Errno;
+use slotmap::{Key, KeyData, SlotMap, new_key_type};
+use smallvec::SmallVec;
+
+new_key_type! {
+    struct OperationId;
+}
+
+/// A descriptor that stays open while an operation on it is under way.
+pub type Fd = Arc<OwnedFd>;
+
+/// Buffers of one operation, in the order of the device or the stream.
+pub type Buffers<B> = SmallVec<[B; 1]>;
+
+/// Entries of the submission queue; more operations can be under way.
+const ENTRIES: u32 = 256;
+
+/// Has `io_uring_enter` run deferred work (its man page).
+const IORING_ENTER_GETEVENTS: u32 = 1;
+
+/// Buffers that one operation takes at most (`IOV_MAX`).
+pub(crate) const MAX_BUFFERS: usize = 1024;
+
+/// What an operation gave back.
+#[derive(Debug)]
+pub struct Completion<T> {
+    /// The caller's name for the operation.
+    pub token: T,
+    /// What the kernel says: bytes moved, a descriptor, or nothing.
+    pub result: Result<u32, Errno>,
+    /// The buffers that a read or a receive filled.
+    pub filled: Buffers<BytesMut>,
+    /// The descriptor that an accept gave.
+    pub accepted: Option<OwnedFd>,
+}
+
+/// What an operation keeps alive until it completes. The kernel has addresses into it, so what
+/// it points to must not move; the enum itself may.
+enum Held {
+    Nothing,
+    Read(Buffers<BytesMut>),
+    Write(#[allow(dead_code)] Buffers<Bytes>),
+    Receive(BytesMut),
+    Moment(#[allow(dead_code)] Box<Timespec>),
+    Accept,
+}
+
+struct Operation<T> {
+    token: Option<T>,
+    held: Held,
+    /// The vector for the kernel, where there are several buffers.
+    _vector: Option<Box<Vector>>,
+    _fd: Option<Fd>,
+}
+
+/// Addresses and lengths of several buffers.
+struct Vector {
+    parts: Vec<libc::iovec>,
+    message: libc::msghdr,
+}
+
+/// The io_uring of one thread. `T` names operations.
+pub struct Ring<T> {
+    uring: IoUring,
+    operations: SlotMap<OperationId, Operation<T>>,
+    /// The earliest moment at which a wake-up is under way, on the monotonic clock.
+    wake_at: Option<u64>,
+}
+
+impl<T> Ring<T> {
+    /// A ring for the thread that calls this, and only for it.
+    pub fn new() -> io::Result<Self> {
+        let uring = IoUring::builder()
+            .setup_single_issuer()
+            .setup_coop_taskrun()
+            .setup_defer_taskrun()
+            .setup_cqsize(ENTRIES * 8)
+            .build(ENTRIES)?;
+        Ok(Self { uring, operations: SlotMap::with_key(), wake_at: None })
+    }
+
+    /// Operations that have not completed.
+    pub fn in_flight(&self) -> usize {
+        self.operations.len()
+    }
+
+    /// Fills `into`, one buffer after the other, from `offset` of the file on.
+    pub fn read(&mut self, token: T, fd: &Fd, offset: u64, mut into: Buffers<BytesMut>) {
+        let raw = types::Fd(fd.as_raw_fd());
+        if let [only] = into.as_mut_slice() {
+            let entry = opcode::Read::new(raw, only.as_mut_ptr(), buffer_len(only.len()));
+            let entry = entry.offset(offset).build();
+            self.start(entry, Some(token), Held::Read(into), None, Some(fd));
+            return;
+        }
+        let parts = into.iter_mut().map(|part| iovec(part.as_mut_ptr(), part.len())).collect();
+        let vector = Box::new(Vector::new(parts));
+        let entry = opcode::Readv::new(raw, vector.parts.as_ptr(), buffer_len(vector.parts.len()));
+        let entry = entry.offset(offset).build();
+        self.start(entry, Some(token), Held::Read(into), Some(vector), Some(fd));
+    }
+
+    /// Writes `from`, one buffer after the other, at `offset` of the file on; with `durable`, it
+    /// is on the medium when this completes.
+    pub fn write(&mut self, token: T, fd: &Fd, offset: u64, from: Buffers<Bytes>, durable: bool) {
+        let raw = types::Fd(fd.as_raw_fd());
+        let flags = if durable { libc::RWF_DSYNC } else { 0 };
+        if let [only] = from.as_slice() {
+            let entry = opcode::Write::new(raw, only.as_ptr(), buffer_len(only.len()));
+            let entry = entry.offset(offset).rw_flags(flags).build();
+            self.start(entry, Some(token), Held::Write(from), None, Some(fd));
+            return;
+        }
+        let vector = Box::new(Vector::of(&from));
+        let entry = opcode::Writev::new(raw, vector.parts.as_ptr(), buffer_len(vector.parts.len()));
+        let entry = entry.offset(offset).rw_flags(flags).build();
+        self.start(entry, Some(token), Held::Write(from), Some(vector), Some(fd));
+    }
+
+    /// Makes the file's data durable (`fdatasync`).
+    pub fn sync(&mut self, token: T, fd: &Fd) {
+        let entry = opcode::Fsync::new(types::Fd(fd.as_raw_fd()));
+        let entry = entry.flags(types::FsyncFlags::DATASYNC).build();
+        self.start(entry, Some(token), Held::Nothing, None, Some(fd));
+    }
+
+    /// `fallocate` with that mode.
+    pub fn allocate(&mut self, token: T, fd: &Fd, mode: i32, offset: u64, len: u64) {
+        let entry = opcode::Fallocate::new(types::Fd(fd.as_raw_fd()), len);
+        let entry = entry.offset(offset).mode(mode).build();
+        self.start(entry, Some(token), Held::Nothing, None, Some(fd));
+    }
+
+    /// Receives what has arrived on the socket, at least a byte, behind what `into` holds, as far
+    /// as it has room. 0 bytes are the end of the stream.
+    pub fn receive(&mut self, token: T, fd: &Fd, mut into: BytesMut) {
+        let room = into.spare_capacity_mut();
+        let (at, len) = (room.as_mut_ptr().cast::<u8>(), room.len());
+        let entry = opcode::Recv::new(types::Fd(fd.as_raw_fd()), at, buffer_len(len)).build();
+        self.start(entry, Some(token), Held::Receive(into), None, Some(fd));
+    }
+
+    /// Sends `from` on the socket; as much as it says, which may be less than all.
+    pub fn send(&mut self, token: T, fd: &Fd, from: Buffers<Bytes>) {
+        let raw = types::Fd(fd.as_raw_fd());
+        let flags = libc::MSG_NOSIGNAL | libc::MSG_WAITALL;
+        if let [only] = from.as_slice() {
+            let entry = opcode::Send::new(raw, only.as_ptr(), buffer_len(only.len()));
+            let entry = entry.flags(flags).build();
+            self.start(entry, Some(token), Held::Write(from), None, Some(fd));
+            return;
+        }
+        let vector = Box::new(Vector::of(&from));
+        let entry = opcode::SendMsg::new(raw, &raw const vector.message);
+        let entry = entry.flags(flags.cast_unsigned()).build();
+        self.start(entry, Some(token), Held::Write(from), Some(vector), Some(fd));
+    }
+
+    /// Accepts one connection.
+    pub fn accept(&mut self, token: T, fd: &Fd) {
+        let raw = types::Fd(fd.as_raw_fd());
+        let entry = opcode::Accept::new(raw, std::ptr::null_mut(), std::ptr::null_mut());
+        let entry = entry.flags(libc::SOCK_CLOEXEC).build();
+        self.start(entry, Some(token), Held::Accept, None, Some(fd));
+    }
+
+    /// Waits until the descriptor can be read.
+    pub fn poll_readable(&mut self, token: T, fd: &Fd) {
+        let events = u32::from(libc::POLLIN.cast_unsigned());
+        let entry = opcode::PollAdd::new(types::Fd(fd.as_raw_fd()), events).build();
+        self.start(entry, Some(token), Held::Nothing, None, Some(fd));
+    }
+
+    /// Completes at once, in its turn.
+    pub fn nothing(&mut self, token: T) {
+        self.start(opcode::Nop::new().build(), Some(token), Held::Nothing, None, None);
+    }
+
+    /// Submits everything and waits for a completion, or until that moment of `CLOCK_MONOTONIC`
+    /// in nanoseconds.
+    pub fn wait(&mut self, until: Option<u64>) -> io::Result<()> {
+        if let Some(at) = until {
+            self.wake_at(at);
+        }
+        self.submit_and_wait()
+    }
+
+    /// Submits everything and has the kernel finish what it can, without waiting.
+    pub fn submit(&mut self) -> io::Result<()> {
+        let waiting = {
+            let mut queue = self.uring.submission();
+            queue.sync();
+            queue.len()
+        };
+        // The crate's own `submit` does not let deferred completions come in.
+        // SAFETY: no argument is passed, and the entries are those that `start` pushed.
+        let entered = unsafe {
+            let flags = IORING_ENTER_GETEVENTS;
+            self.uring.submitter().enter::<()>(buffer_len(waiting), 0, flags, None)
+        };
+        go_on(entered)
+    }
+
+    /// Takes what has completed since the last call.
+    pub fn take_completions(&mut self, into: &mut Vec<Completion<T>>) {
+        let operations = &mut self.operations;
+        let wake_at = &mut self.wake_at;
+        for entry in self.uring.completion() {
+            let id = OperationId::from(KeyData::from_ffi(entry.user_data()));
+            let Some(operation) = operations.remove(id) else { continue };
+            match operation.token {
+                Some(token) => into.push(completion(token, operation.held, entry.result())),
+                // A wake-up came; the next wait arms another if one is wanted.
+                None => *wake_at = None,
+            }
+        }
+    }
+
+    fn submit_and_wait(&mut self) -> io::Result<()> {
+        go_on(self.uring.submit_and_wait(1))
+    }
+
+    /// Has a wake-up under way for `at` or earlier.
+    fn wake_at(&mut self, at: u64) {
+        if self.wake_at.is_some_and(|armed| armed <= at) {
+            return;
+        }
+        self.wake_at = Some(at);
+        #[allow(clippy::cast_possible_truncation)] // less than a second
+        let moment = Timespec::new().sec(at / 1_000_000_000).nsec((at % 1_000_000_000) as u32);
+        let moment = Box::new(moment);
+        let entry = opcode::Timeout::new(&raw const *moment).flags(TimeoutFlags::ABS).build();
+        self.start(entry, None, Held::Moment(moment), None, None);
+    }
+
+    fn start(
+        &mut self,
+        entry: squeue::Entry,
+        token: Option<T>,
+        held: Held,
+        vector: Option<Box<Vector>>,
+        fd: Option<&Fd>,
+    ) {
+        let operation = Operation { token, held, _vector: vector, _fd: fd.cloned() };
+        let id = self.operations.insert(operation);
+        let entry = entry.user_data(id.data().as_ffi());
+        // SAFETY: all addresses in the entry are into `operation`'s heap memory, which neither
+        // moves nor is freed before the completion removes it, or `drop` has waited for all.
+        while unsafe { self.uring.submission().push(&entry) }.is_err() {
+            self.uring.submit().expect("a full queue can be submitted");
+        }
+    }
+}
+
+impl<T> Drop for Ring<T> {
+    /// Cancels what is under way and waits for it: the kernel must be done with the buffers.
+    fn drop(&mut self) {
+        let all = types::CancelBuilder::any();
+        let _ = self.uring.submitter().register_sync_cancel(None, all);
+        let mut completed = Vec::new();
+        while !self.operations.is_empty() {
+            if self.submit_and_wait().is_err() {
+                // Better to leak than to free what the kernel may still write to.
+                std::mem::forget(std::mem::take(&mut self.operations));
+                return;
+            }
+            self.take_completions(&mut completed);
+        }
+    }
+}
+
+impl<T> std::fmt::Debug for Ring<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Ring").field("in_flight", &self.operations.len()).finish_non_exhaustive()
+    }
+}
+
+impl Vector {
+    fn new(mut parts: Vec<libc::iovec>) -> Self {
+        assert!(parts.len() <= MAX_BUFFERS, "an operation takes at most 1024 buffers");
+        // SAFETY: a message header of zeroes is one without address, control data and buffers.
+        let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+        message.msg_iov = parts.as_mut_ptr();
+        message.msg_iovlen = parts.len();
+        Self { parts, message }
+    }
+
+    fn of(buffers: &[Bytes]) -> Self {
+        // The kernel only reads what it sends or writes.
+        Self::new(buffers.iter().map(|part| iovec(part.as_ptr().cast_mut(), part.len())).collect())
+    }
+}
+
+/// Whether the caller's loop goes on: completions are to be taken first, or a signal came.
+fn go_on(entered: io::Result<usize>) -> io::Result<()> {
+    match entered {
+        Err(error) if matches!(error.raw_os_error(), Some(libc::EBUSY | libc::EINTR)) => Ok(()),
+        other => other.map(drop),
+    }
+}
+
+fn iovec(at: *mut u8, len: usize) -> libc::iovec {
+    libc::iovec { iov_base: at.cast(), iov_len: len }
+}
+
+fn buffer_len(len: usize) -> u32 {
+    u32::try_from(len).expect("a buffer is shorter than 4 GiB")
+}
+
+fn completion<T>(token: T, held: Held, result: i32) -> Completion<T> {
+    let result = u32::try_from(result).map_err(|_| Errno::from_raw_os_error(-result));
+    let mut filled = Buffers::new();
+    let mut accepted = None;
+    match (held, result) {
+        (Held::Read(buffers), _) => filled = buffers,
+        (Held::Receive(mut buffer), result) => {
+            let received = result.unwrap_or(0) as usize;
+            // SAFETY: the kernel has filled that many bytes of the spare capacity.
+            unsafe { buffer.set_len(buffer.len() + received) };
+            filled.push(buffer);
+        }
+        (Held::Accept, Ok(fd)) => {
+            let fd: RawFd = fd.cast_signed();
+            // SAFETY: the kernel has just made this descriptor for us.
+            accepted = Some(unsafe { OwnedFd::from_raw_fd(fd) });
+        }
+        _ => {}
+    }
+    Completion { token, result, filled, accepted }
+}
