@@ -85,8 +85,8 @@ struct Vector {
 pub struct Ring<T> {
     uring: IoUring,
     operations: SlotMap<OperationId, Operation<T>>,
-    /// The earliest moment at which a wake-up is under way, on the monotonic clock.
-    wake_at: Option<u64>,
+    /// The moments of wake-ups under way, on the monotonic clock, the earliest last.
+    wake_ups: Vec<u64>,
 }
 
 impl<T> Ring<T> {
@@ -98,7 +98,7 @@ impl<T> Ring<T> {
             .setup_defer_taskrun()
             .setup_cqsize(ENTRIES * 8)
             .build(ENTRIES)?;
-        Ok(Self { uring, operations: SlotMap::with_key(), wake_at: None })
+        Ok(Self { uring, operations: SlotMap::with_key(), wake_ups: Vec::new() })
     }
 
     /// Operations that have not completed.
@@ -226,14 +226,13 @@ impl<T> Ring<T> {
     /// Takes what has completed since the last call.
     pub fn take_completions(&mut self, into: &mut Vec<Completion<T>>) {
         let operations = &mut self.operations;
-        let wake_at = &mut self.wake_at;
         for entry in self.uring.completion() {
             let id = OperationId::from(KeyData::from_ffi(entry.user_data()));
             let Some(operation) = operations.remove(id) else { continue };
             match operation.token {
                 Some(token) => into.push(completion(token, operation.held, entry.result())),
-                // A wake-up came; the next wait arms another if one is wanted.
-                None => *wake_at = None,
+                // A wake-up came, the earliest.
+                None => drop(self.wake_ups.pop()),
             }
         }
     }
@@ -244,10 +243,10 @@ impl<T> Ring<T> {
 
     /// Has a wake-up under way for `at` or earlier.
     fn wake_at(&mut self, at: u64) {
-        if self.wake_at.is_some_and(|armed| armed <= at) {
+        if self.wake_ups.last().is_some_and(|&armed| armed <= at) {
             return;
         }
-        self.wake_at = Some(at);
+        self.wake_ups.push(at);
         #[allow(clippy::cast_possible_truncation)] // less than a second
         let moment = Timespec::new().sec(at / 1_000_000_000).nsec((at % 1_000_000_000) as u32);
         let moment = Box::new(moment);

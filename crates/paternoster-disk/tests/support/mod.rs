@@ -249,3 +249,18 @@ pub(crate) fn trim(offset: u64, len: u32, fua: bool) -> CommandOp {
 pub(crate) fn zero(offset: u64, len: u32, fua: bool) -> CommandOp {
     CommandOp::Zero { offset, len, fua, allocate: false, fast: false }
 }
+
+/// Runs what must not hang on a thread of its own, and fails if it does.
+pub(crate) fn within_a_minute(work: impl FnOnce() + Send + 'static) {
+    let (ended, end) = std::sync::mpsc::channel();
+    let thread = std::thread::spawn(move || {
+        work();
+        let _ = ended.send(());
+    });
+    let hangs = end.recv_timeout(std::time::Duration::from_secs(60))
+        == Err(std::sync::mpsc::RecvTimeoutError::Timeout);
+    assert!(!hangs, "it hangs");
+    if let Err(panic) = thread.join() {
+        std::panic::resume_unwind(panic);
+    }
+}
