@@ -241,6 +241,19 @@ impl<T> Ring<T> {
         go_on(self.uring.submit_and_wait(1))
     }
 
+    /// Cancels everything that can be, and waits until something has completed.
+    fn cancel_and_wait(&mut self) -> io::Result<()> {
+        self.submit()?;
+        if !self.uring.submission().is_empty() {
+            // The kernel wants completions taken first. What it has not been handed it cannot
+            // cancel, and would begin afterwards.
+            return Ok(());
+        }
+        // It finds nothing where all has completed, and what it must let finish is waited for.
+        let _ = self.uring.submitter().register_sync_cancel(None, types::CancelBuilder::any());
+        self.submit_and_wait()
+    }
+
     /// Has a wake-up under way for `at` or earlier.
     fn wake_at(&mut self, at: u64) {
         if self.wake_ups.last().is_some_and(|&armed| armed <= at) {
@@ -262,25 +275,25 @@ impl<T> Ring<T> {
         vector: Option<Box<Vector>>,
         fd: Option<&Fd>,
     ) {
+        while self.uring.submission().is_full() {
+            self.submit().expect("a full queue can be submitted");
+        }
         let operation = Operation { token, held, _vector: vector, _fd: fd.cloned() };
         let id = self.operations.insert(operation);
         let entry = entry.user_data(id.data().as_ffi());
         // SAFETY: all addresses in the entry are into `operation`'s heap memory, which neither
         // moves nor is freed before the completion removes it, or `drop` has waited for all.
-        while unsafe { self.uring.submission().push(&entry) }.is_err() {
-            self.uring.submit().expect("a full queue can be submitted");
-        }
+        let pushed = unsafe { self.uring.submission().push(&entry) };
+        pushed.expect("there is room, and one thread pushes");
     }
 }
 
 impl<T> Drop for Ring<T> {
     /// Cancels what is under way and waits for it: the kernel must be done with the buffers.
     fn drop(&mut self) {
-        let all = types::CancelBuilder::any();
-        let _ = self.uring.submitter().register_sync_cancel(None, all);
         let mut completed = Vec::new();
         while !self.operations.is_empty() {
-            if self.submit_and_wait().is_err() {
+            if self.cancel_and_wait().is_err() {
                 // Better to leak than to free what the kernel may still write to.
                 std::mem::forget(std::mem::take(&mut self.operations));
                 return;

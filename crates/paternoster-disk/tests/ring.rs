@@ -347,6 +347,18 @@ fn a_ring_that_is_dropped_lets_go_of_what_is_under_way() {
     });
 }
 
+/// What had not been handed to the kernel could not be cancelled, was handed to it afterwards,
+/// and waited for ever.
+#[test]
+fn a_ring_that_is_dropped_lets_go_of_what_was_not_submitted() {
+    within_a_minute(|| {
+        let mut ring = Ring::new().expect("a ring");
+        let (fds, data, peers) = start_what_never_ends(&mut ring);
+        drop(ring);
+        assert_all_is_let_go(&fds, &data, peers);
+    });
+}
+
 #[test]
 fn a_ring_that_is_dropped_finishes_what_cannot_be_cancelled() {
     within_a_minute(|| {
