@@ -3,6 +3,7 @@
 
 #![allow(dead_code)] // Each test file uses its own part.
 
+pub(crate) mod front;
 pub(crate) mod random;
 pub(crate) mod recorder;
 
@@ -10,8 +11,8 @@ use std::cell::Cell;
 
 use bytes::{Bytes, BytesMut};
 use paternoster::{
-    AnyScheduler, Device, Elevator, Instant, IoPrio, IocId, Limits, Nanos, NoTrace, SchedulerKind,
-    Weight,
+    AnyScheduler, Device, Elevator, Instant, IoPrio, IocId, Limits, Nanos, NoTrace, Op,
+    SchedulerKind, Weight,
 };
 use paternoster_disk::{
     Buffers, Clock, Command, CommandOp, Engine, Outcome, Transfer, TransferId, Transferred,
@@ -20,6 +21,9 @@ use rustix::io::Errno;
 
 /// The engine that is tested.
 pub(crate) type TestEngine = Engine<AnyScheduler<NoTrace>>;
+
+/// Its elevator.
+pub(crate) type TestElevator = Elevator<AnyScheduler<NoTrace>>;
 
 /// Bytes in a sector.
 pub(crate) const SECTOR: u64 = 512;
@@ -55,22 +59,33 @@ pub(crate) struct Rig {
 }
 
 /// An elevator with two tenants of two connections each.
-pub(crate) fn elevator(
+pub(crate) fn elevator(kind: SchedulerKind, depth: u32) -> (TestElevator, Vec<IocId>) {
+    elevator_with(kind, Device::solid_state(depth), 2)
+}
+
+/// An elevator with two tenants, of so many connections each; the first tenant's come first.
+pub(crate) fn elevator_with(
     kind: SchedulerKind,
-    depth: u32,
-) -> (Elevator<AnyScheduler<NoTrace>>, Vec<IocId>) {
-    let scheduler = AnyScheduler::new(kind, NoTrace);
-    let mut elevator = Elevator::new(scheduler, Device::solid_state(depth));
+    device: Device,
+    connections_each: usize,
+) -> (TestElevator, Vec<IocId>) {
+    let mut elevator = Elevator::new(AnyScheduler::new(kind, NoTrace), device);
     let mut connections = Vec::new();
     for weight in [100, 300] {
         let weight = Weight::new(weight).expect("a weight that is allowed");
         let root = elevator.groups().root();
         let tenant = elevator.add_group(Instant::START, root, weight);
-        for _ in 0..2 {
+        for _ in 0..connections_each {
             connections.push(elevator.io_context(Instant::START, IoPrio::default(), tenant));
         }
     }
     (elevator, connections)
+}
+
+/// Bios and requests that became part of others.
+pub(crate) fn merges(elevator: &TestElevator) -> u64 {
+    let groups = elevator.groups().iter().map(|(group, _)| elevator.stats().group(group));
+    groups.flat_map(|group| Op::ALL.map(|op| group.op(op).merged)).sum()
 }
 
 impl Rig {
