@@ -142,7 +142,10 @@ impl Backend for FileBackend {
             }
             if data < end {
                 let hole = seek_or_end(&self.file, SeekFrom::Hole(data), end)?;
-                extents.push(Extent { len: hole - data, hole: false });
+                // A trim on its way may have taken the data since.
+                if hole > data {
+                    extents.push(Extent { len: hole - data, hole: false });
+                }
                 at = hole;
             } else {
                 at = end;
