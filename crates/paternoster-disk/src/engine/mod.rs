@@ -1,7 +1,7 @@
 //! One disk's commands, from a front to a back end and back. Decides, never acts: sans-IO.
 //!
 //! ```text
-//!   submit ──▶ pieces ──bio──▶ Elevator ──request──▶ poll_transfer ──▶ back end
+//!   submit ──▶ pieces ──bio──▶ Elevator ──request──▶ settle ─────────▶ back end
 //!     │ flush                     ▲                                      │
 //!     └──────▶ syncs ─────────────┼───────── Transfer::Sync ───────────▶ │
 //!                                 │ alone, once                          ▼
