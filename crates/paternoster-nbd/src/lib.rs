@@ -1,1 +1,9 @@
-//! Comes with the next commits.
+//! The NBD protocol as state machines: bytes in, events out, no I/O.
+
+mod command;
+mod export;
+pub mod proto;
+
+pub use command::{Command, Extent, Request, Session, StatusQuery};
+pub use export::{BlockSize, ExportInfo, Exports};
+pub use proto::{ExtentFlags, NbdError, TransmissionFlags};
