@@ -3,6 +3,7 @@
 mod command;
 mod export;
 pub mod proto;
+pub mod server;
 
 pub use command::{Command, Extent, Request, Session, StatusQuery};
 pub use export::{BlockSize, ExportInfo, Exports};
