@@ -92,6 +92,8 @@
 pub mod client;
 mod command;
 mod export;
+#[doc(hidden)]
+pub mod fuzz_targets;
 pub mod proto;
 pub mod server;
 

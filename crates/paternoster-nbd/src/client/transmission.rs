@@ -228,10 +228,10 @@ impl Transmission {
     /// Takes the next finished reply from the front of `input`; `None` means that input is missing.
     pub fn decode(&mut self, input: &mut BytesMut) -> Result<Option<Reply>, ReplyError> {
         loop {
-            let Some(magic) = input.first_chunk().map(|bytes| u32::from_be_bytes(*bytes)) else {
+            if input.len() < SIMPLE_REPLY_LEN {
                 return Ok(self.wait(input, SIMPLE_REPLY_LEN));
-            };
-            match magic {
+            }
+            match (&input[..]).get_u32() {
                 SIMPLE_REPLY_MAGIC => return self.decode_simple(input),
                 STRUCTURED_REPLY_MAGIC if self.session.structured_replies => {}
                 found => return Err(ReplyError::BadMagic { found }),
@@ -270,10 +270,8 @@ impl Transmission {
         None
     }
 
+    /// Takes a simple reply whose header has come.
     fn decode_simple(&mut self, input: &mut BytesMut) -> Result<Option<Reply>, ReplyError> {
-        if input.len() < SIMPLE_REPLY_LEN {
-            return Ok(self.wait(input, SIMPLE_REPLY_LEN));
-        }
         let mut header = &input[size_of::<u32>()..SIMPLE_REPLY_LEN];
         let (code, cookie) = (header.get_u32(), header.get_u64());
         let Some(request) = self.in_flight.get(&cookie) else {

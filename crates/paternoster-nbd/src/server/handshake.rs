@@ -189,7 +189,8 @@ impl Handshake {
         Ok(Progress::SendOutput)
     }
 
-    /// How many bytes must arrive before `receive` can do more than at its last call.
+    /// How many bytes must arrive, at least, before `receive` can do more than at its last call;
+    /// never more than the longest option.
     pub fn wanted(&self) -> usize {
         self.wanted
     }
@@ -261,7 +262,8 @@ impl Handshake {
         let left = left - passing;
         if left > 0 {
             self.state = State::Skip { option, len, left };
-            return Step::Missing(left);
+            // Not all of `left`: nobody shall make room for what is thrown away.
+            return Step::Missing(left.min(OPTION_HEADER_LEN));
         }
         self.state = State::Options;
         let message = format!("{len} bytes of option data, at most {MAX_OPTION_LEN} are allowed");

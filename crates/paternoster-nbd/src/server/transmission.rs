@@ -106,7 +106,7 @@ impl Transmission {
                     input.advance(passing);
                     *left -= passing;
                     if *left > 0 {
-                        self.wanted = REQUEST_LEN;
+                        self.wanted = REQUEST_LEN.min(*left);
                         return Ok(None);
                     }
                     let (cookie, error) = (*cookie, refusal.error);
@@ -123,9 +123,9 @@ impl Transmission {
         }
     }
 
-    /// How many bytes must arrive before `decode` can yield more than at its last call, as far as
-    /// they have to be in the buffer at once: with the rest of a big payload missing, reserve this
-    /// much. A payload that is only drained does not count.
+    /// How many bytes must arrive, at least, before `decode` can do more than at its last call, and
+    /// how much room the input should have for them: all that is missing of a write's payload, but
+    /// no more than a header while a refused payload is drained.
     pub fn wanted(&self) -> usize {
         self.wanted
     }
