@@ -8,27 +8,27 @@ use paternoster_nbd::server::{Handshake, HandshakeError, Progress};
 use paternoster_nbd::{BlockSize, ExportInfo, Exports, Session, TransmissionFlags};
 
 /// Both sides know fixed newstyle and leave out the padding.
-pub const CLIENT_FLAGS: u32 = 3;
+pub(crate) const CLIENT_FLAGS: u32 = 3;
 
 /// One reply to an option.
 #[derive(Debug, PartialEq, Eq)]
-pub struct OptionReply {
-    pub option: u32,
-    pub reply: u32,
-    pub data: Bytes,
+pub(crate) struct OptionReply {
+    pub(crate) option: u32,
+    pub(crate) reply: u32,
+    pub(crate) data: Bytes,
 }
 
-pub fn disk(name: &str, size: u64) -> ExportInfo {
+pub(crate) fn disk(name: &str, size: u64) -> ExportInfo {
     let flags = TransmissionFlags::all() - TransmissionFlags::READ_ONLY;
     let block_size = BlockSize::default();
     ExportInfo { name: name.to_owned(), description: None, size, flags, block_size }
 }
 
-pub fn client_flags(flags: u32) -> Vec<u8> {
+pub(crate) fn client_flags(flags: u32) -> Vec<u8> {
     flags.to_be_bytes().to_vec()
 }
 
-pub fn option(option: u32, data: &[u8]) -> Vec<u8> {
+pub(crate) fn option(option: u32, data: &[u8]) -> Vec<u8> {
     let mut bytes = BytesMut::new();
     bytes.put_u64(OPTION_MAGIC);
     bytes.put_u32(option);
@@ -38,26 +38,26 @@ pub fn option(option: u32, data: &[u8]) -> Vec<u8> {
 }
 
 /// A length and what has it.
-pub fn string(text: &[u8]) -> Vec<u8> {
+pub(crate) fn string(text: &[u8]) -> Vec<u8> {
     [&u32::try_from(text.len()).unwrap().to_be_bytes()[..], text].concat()
 }
 
 /// Data of `INFO` and `GO`.
-pub fn info_request(name: &str, kinds: &[u16]) -> Vec<u8> {
+pub(crate) fn info_request(name: &str, kinds: &[u16]) -> Vec<u8> {
     let count = u16::try_from(kinds.len()).unwrap().to_be_bytes();
     let kinds: Vec<u8> = kinds.iter().flat_map(|kind| kind.to_be_bytes()).collect();
     [string(name.as_bytes()), count.to_vec(), kinds].concat()
 }
 
 /// Data of `LIST_META_CONTEXT` and `SET_META_CONTEXT`.
-pub fn meta_request(name: &str, queries: &[&str]) -> Vec<u8> {
+pub(crate) fn meta_request(name: &str, queries: &[&str]) -> Vec<u8> {
     let count = u32::try_from(queries.len()).unwrap().to_be_bytes();
     let queries: Vec<u8> = queries.iter().flat_map(|query| string(query.as_bytes())).collect();
     [string(name.as_bytes()), count.to_vec(), queries].concat()
 }
 
 /// A request; the payload of a write is to follow.
-pub fn request(flags: u16, code: u16, cookie: u64, offset: u64, len: u32) -> Vec<u8> {
+pub(crate) fn request(flags: u16, code: u16, cookie: u64, offset: u64, len: u32) -> Vec<u8> {
     let mut bytes = BytesMut::new();
     bytes.put_u32(REQUEST_MAGIC);
     bytes.put_u16(flags);
@@ -69,7 +69,7 @@ pub fn request(flags: u16, code: u16, cookie: u64, offset: u64, len: u32) -> Vec
 }
 
 /// What a server does with what a client sends after its flags.
-pub fn negotiate(
+pub(crate) fn negotiate(
     exports: &dyn Exports,
     options: &[Vec<u8>],
 ) -> (Result<Progress, HandshakeError>, Vec<OptionReply>) {
@@ -79,7 +79,7 @@ pub fn negotiate(
 }
 
 /// Feeds a handshake to its end or to the end of the bytes.
-pub fn run(
+pub(crate) fn run(
     handshake: &mut Handshake,
     exports: &dyn Exports,
     sent: &[u8],
@@ -96,14 +96,15 @@ pub fn run(
 }
 
 /// The session a client enters with these options.
-pub fn enter(exports: &dyn Exports, options: &[Vec<u8>]) -> Session {
-    match negotiate(exports, options) {
-        (Ok(Progress::Entered(session)), _) => session,
+pub(crate) fn enter(exports: &dyn Exports, options: &[Vec<u8>]) -> Session {
+    let sent = [client_flags(CLIENT_FLAGS), options.concat()].concat();
+    match run(&mut Handshake::new(), exports, &sent).0 {
+        Ok(Progress::Entered(session)) => session,
         other => panic!("the options do not enter a session: {other:?}"),
     }
 }
 
-pub fn option_replies(mut output: Bytes) -> Vec<OptionReply> {
+pub(crate) fn option_replies(mut output: Bytes) -> Vec<OptionReply> {
     let mut replies = Vec::new();
     while output.has_remaining() {
         assert_eq!(output.get_u64(), OPTION_REPLY_MAGIC);
@@ -115,6 +116,6 @@ pub fn option_replies(mut output: Bytes) -> Vec<OptionReply> {
 }
 
 /// The codes of the replies alone.
-pub fn codes(replies: &[OptionReply]) -> Vec<u32> {
+pub(crate) fn codes(replies: &[OptionReply]) -> Vec<u32> {
     replies.iter().map(|reply| reply.reply).collect()
 }
