@@ -3,8 +3,8 @@
 //! Asked in this order, so that the first answer is the one that helps most:
 //!
 //! ```text
-//!   known command? ──▶ may it write here? ──▶ advertised? ──▶ flags? ──▶ range, payload, block size
-//!   EINVAL             EPERM                  EINVAL          EINVAL     ENOSPC, EINVAL, EOVERFLOW
+//!   known command? ──▶ may it write? ──▶ offered? ──▶ flags? ──▶ payload, range, block size
+//!   EINVAL             EPERM            EINVAL       EINVAL     EINVAL, EOVERFLOW, ENOSPC
 //! ```
 
 use bytes::Buf;
@@ -105,6 +105,7 @@ pub(super) fn check(header: &Header, session: &Session) -> Result<Verdict, Refus
             no_hole: flags.contains(CommandFlags::NO_HOLE),
             fast: flags.contains(CommandFlags::FAST_ZERO),
         },
+        // BLOCK_STATUS: nothing else has passed `check_command`.
         _ => {
             let one = flags.contains(CommandFlags::REQ_ONE);
             Command::BlockStatus(StatusQuery { offset, len, one })
@@ -167,7 +168,7 @@ fn check_range(header: &Header, session: &Session, flags: CommandFlags) -> Resul
     let Header { offset, len, .. } = *header;
     let export = &session.export;
     if header.carries_data() && len > export.block_size.max {
-        // Said of DF only: without it the client may ask again in pieces all the same.
+        // EOVERFLOW is kept for reads that may not be fragmented.
         let error =
             if flags.contains(CommandFlags::DF) { NbdError::Overflow } else { NbdError::Invalid };
         return refuse(
@@ -176,7 +177,7 @@ fn check_range(header: &Header, session: &Session, flags: CommandFlags) -> Resul
         );
     }
     if offset.checked_add(u64::from(len)).is_none_or(|end| end > export.size) {
-        // Trimming is a hint, and takes no space.
+        // Trimming takes no space; the protocol text counts it with reading here.
         let error = match header.code {
             cmd::WRITE | cmd::WRITE_ZEROES => NbdError::NoSpace,
             _ => NbdError::Invalid,

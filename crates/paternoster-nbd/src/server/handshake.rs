@@ -79,7 +79,7 @@ pub enum Progress {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum HandshakeError {
     /// The client's flags have bits that the greeting did not offer.
-    #[error("client flags {found:#x}, allowed are {allowed:#x}", allowed = ClientFlags::all().bits())]
+    #[error("client flags {found:#x}, allowed are {:#x}", ClientFlags::all().bits())]
     UnknownClientFlags {
         /// All of the flags.
         found: u32,
