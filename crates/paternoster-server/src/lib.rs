@@ -2,6 +2,7 @@
 
 pub mod config;
 pub mod sockets;
+pub mod stat;
 
 use config::Config;
 
