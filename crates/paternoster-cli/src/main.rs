@@ -1,2 +1,38 @@
-//! The binary `paternoster`.
-fn main() {}
+//! The binary `paternoster`: one subcommand a file.
+
+mod serve;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// A block server whose tenants share disks by weight, over NBD.
+#[derive(Debug, Parser)]
+#[command(name = "paternoster", version, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Serve(serve::Args),
+}
+
+impl Command {
+    fn run(self) -> anyhow::Result<ExitCode> {
+        match self {
+            Self::Serve(args) => serve::run(args),
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    match Cli::parse().command.run() {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("paternoster: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
