@@ -86,7 +86,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         eprintln!("paternoster: the configuration is valid");
         return Ok(ExitCode::SUCCESS);
     }
-    paternoster_server::run(config)?;
+    paternoster_server::run(&config)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,12 +1,26 @@
 //! The block server: tenants, connections, control plane.
+//!
+//! ```text
+//!   clients ──▶ acceptor: option phase ──▶ owner of disk0 │ owner of disk1 │ …
+//!                                            connections  │                │     a thread each
+//!                                            engine       │                │
+//!                                            back end     │                │
+//!   ctl     ──▶ control plane ──asks─────────▶            │                │
+//! ```
+//!
+//! A tenant is a group with a weight; its exports' connections are I/O contexts of it. Everything
+//! of one disk is decided by one thread in one order.
 
+mod acceptor;
 pub mod config;
+mod connections;
+mod export_table;
+mod messages;
+mod serve;
+mod server;
 pub mod sockets;
 pub mod stat;
+mod uri;
 
-use config::Config;
-
-/// Serves until it is told to stop.
-pub fn run(_config: Config) -> anyhow::Result<()> {
-    anyhow::bail!("the server is not built yet")
-}
+pub use serve::run;
+pub use server::{Server, StatHandle};
