@@ -1,6 +1,7 @@
 //! The binary `paternoster`: one subcommand a file.
 
 mod decide;
+mod demo;
 mod serve;
 
 use std::process::ExitCode;
@@ -17,6 +18,7 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Demo(demo::Args),
     Serve(serve::Args),
     Decide(decide::Args),
 }
@@ -24,6 +26,7 @@ enum Command {
 impl Command {
     fn run(self) -> anyhow::Result<ExitCode> {
         match self {
+            Self::Demo(args) => demo::run(&args),
             Self::Serve(args) => serve::run(args),
             Self::Decide(args) => decide::run(&args),
         }

@@ -277,11 +277,14 @@ impl<T> Ring<T> {
 impl<T> Drop for Ring<T> {
     /// Cancels what is under way and waits for it: the kernel must be done with the buffers.
     fn drop(&mut self) {
-        let all = types::CancelBuilder::any();
-        let _ = self.uring.submitter().register_sync_cancel(None, all);
         let mut completed = Vec::new();
         while !self.operations.is_empty() {
-            if self.submit_and_wait().is_err() {
+            // What is still in the submission queue can only be cancelled once it is submitted.
+            // That nothing was found is no error: it may be completing.
+            let all = types::CancelBuilder::any().all();
+            let submitted = self.submit();
+            let _ = self.uring.submitter().register_sync_cancel(None, all);
+            if submitted.and_then(|()| self.submit_and_wait()).is_err() {
                 // Better to leak than to free what the kernel may still write to.
                 std::mem::forget(std::mem::take(&mut self.operations));
                 return;

@@ -15,6 +15,7 @@ mod acceptor;
 pub mod config;
 mod connections;
 mod export_table;
+pub mod load;
 mod messages;
 mod serve;
 mod server;
