@@ -96,6 +96,53 @@ fn flush_handed_back_is_offered_before_other_flushes() {
     }
 }
 
+/// The effect of `nr_requests`: 16 may exist; those turned away are called when an eighth, 2, is
+/// free again. A merge needs no request, and a flush is never held back.
+#[test]
+fn nr_requests_bounds_what_exists_and_calls_waiters_in_batches() {
+    for mut rig in every_scheduler() {
+        rig.run(&[SetNrRequests(Some(16))]);
+        for i in 0..16_u64 {
+            rig.submit(&format!("r{i}"), read(1000 * i..1000 * i + 8));
+        }
+        rig.run(&[
+            TurnAway("late", read(90_000..90_008)),
+            BackMerge("merged", read(15_008..15_016), "r15"),
+            Submit("flush", flush()),
+            Expect(dispatched("flush")),
+            TurnAway("later", read(91_000..91_008)),
+            Complete("flush"),
+            Expect(WaitersCalled(false)),
+            Serve(&["r0"]),
+            Expect(WaitersCalled(true)),
+            Retry("late", read(90_000..90_008)),
+            Serve(&["r1"]),
+            Expect(WaitersCalled(false)),
+        ]);
+    }
+}
+
+/// While some wait to be called, newcomers took each place that became free, and each one turned
+/// away began the count towards the next call anew: those who waited were never called.
+#[test]
+fn newcomers_do_not_put_off_the_call_of_those_who_wait() {
+    let mut rig = Rig::none().without_merging();
+    rig.run(&[SetNrRequests(Some(16))]);
+    for i in 0..16_u64 {
+        rig.submit(&format!("r{i}"), read(1000 * i..1000 * i + 8));
+    }
+    rig.run(&[
+        TurnAway("late", read(90_000..90_008)),
+        Serve(&["r0"]),
+        Expect(WaitersCalled(false)),
+        Submit("newcomer", read(91_000..91_008)),
+        TurnAway("other newcomer", read(92_000..92_008)),
+        Serve(&["r1"]),
+        // Two requests were freed since the first one was turned away.
+        Expect(WaitersCalled(true)),
+    ]);
+}
+
 #[test]
 fn last_request_to_go_calls_those_who_wait() {
     Rig::none().run(&[
