@@ -296,6 +296,28 @@ fn request_that_was_handed_back_is_given_up_too() {
     }
 }
 
+/// mq-deadline counted what it gave up as completed, though it was never dispatched: the number
+/// in the driver fell below 0.
+#[test]
+fn what_was_given_up_is_not_in_the_driver() {
+    Rig::mq_deadline().without_merging().depth(2).run(&[
+        Submit("a", read(0..8)),
+        Submit("b", read(100..108)),
+        Submit("c", read(200..208)),
+        Expect(dispatched("a")),
+        Expect(Number("queued_be", 3)),
+        Expect(Number("owned_by_driver_be", 1)),
+        Cancel(&["b", "c"]),
+        Expect(Number("queued_be", 1)),
+        Expect(Number("owned_by_driver_be", 1)),
+        Requeue("a"),
+        Expect(Number("owned_by_driver_be", 0)),
+        Cancel(&["a"]),
+        Expect(Number("queued_be", 0)),
+        Expect(Number("owned_by_driver_be", 0)),
+    ]);
+}
+
 #[test]
 fn requests_outlive_the_exit_of_their_context() {
     for kind in SchedulerKind::ALL {
