@@ -261,6 +261,24 @@ fn merging_goes_on_across_a_switch() {
     }
 }
 
+/// A context that has exited while it had requests, of which the new scheduler makes a queue,
+/// kept that queue for ever: nobody told the new scheduler of the exit.
+#[test]
+fn switching_tells_the_new_scheduler_of_contexts_that_have_exited() {
+    Rig::none().without_merging().task("task", "be/4", ROOT).run(&[
+        Submit("a", read(0..8).by("task")),
+        Submit("b", read(100..108).by("task")),
+        Exit("task"),
+        SwitchTo(SchedulerKind::Cfq),
+        Expect(Number("queues", 1)),
+        Serve(&["a", "b"]),
+        Submit("c", read(200..208)),
+        Serve(&["c"]),
+        Exit(MAIN),
+        Expect(Number("queues", 0)),
+    ]);
+}
+
 #[test]
 fn all_that_waits_is_given_up_in_order_of_arrival() {
     for mut rig in every_scheduler() {
