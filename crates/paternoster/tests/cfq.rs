@@ -208,6 +208,25 @@ fn queue_is_served_in_sector_order_from_the_head_on() {
     ]);
 }
 
+/// One for the group that it left, as long as it has a request there, and one for its new group.
+#[test]
+fn queue_of_a_context_that_moved_goes_with_its_last_request() {
+    let mut rig = Rig::cfq().without_merging().group("/a", 100).task("t", "be/4", "/a");
+    rig.run(&[
+        Submit("old", read(0..8).by("t")),
+        Expect(Number("queues", 1)),
+        Move("t", ROOT),
+        Submit("new", read(100..108).by("t")),
+        Expect(Number("queues", 2)),
+        Serve(&["old", "new"]),
+        Submit("newer", read(200..208).by("t")),
+        Expect(Number("queues", 1)),
+        Serve(&["newer"]),
+        Exit("t"),
+        Expect(Number("queues", 0)),
+    ]);
+}
+
 /// The effect of `quantum`.
 #[test]
 fn quantum_is_the_length_of_a_turn() {

@@ -241,6 +241,21 @@ fn joined_request_inherits_the_earlier_deadline_and_its_place() {
     ]);
 }
 
+/// P is behind the head, N is next; with N in P the batch goes on with what follows N.
+#[test]
+fn batch_goes_on_behind_a_request_that_was_joined() {
+    Rig::mq_deadline().run(&[
+        Submit("head", read(0..8)),
+        Submit("N", read(116..124)),
+        Submit("far", read(9000..9008)),
+        Serve(&["head"]),
+        Submit("P", read(100..108)),
+        BackMerge("between", read(108..116), "P"),
+        Expect(together("P", "N")),
+        Serve(&["far", "P"]),
+    ]);
+}
+
 /// Scenario 13: a device of depth 3 hands back two; the batch was at its third request.
 #[test]
 fn requests_handed_back_are_served_first_and_the_last_of_them_before_the_others() {
@@ -352,6 +367,22 @@ fn async_depth_bounds_everything_but_reads() {
         Retry("w2", write(200..208)),
         Serve(&["w1", "w2"]),
         Expect(Nothing),
+    ]);
+}
+
+/// A write is turned away by the limit of 2 on writes, which calls at each completion; a read by
+/// the limit of 17 on all, which calls at every second. The write is not made to wait for that.
+#[test]
+fn those_turned_away_by_several_limits_are_called_as_by_the_least() {
+    let mut rig = Rig::mq_deadline().without_merging();
+    rig.run(&[Set("async_depth", 2), SetNrRequests(Some(17))]);
+    fill(&mut rig, 14, 2);
+    rig.run(&[
+        TurnAway("write", write(900_000..900_008)),
+        Submit("17th", read(910_000..910_008)),
+        TurnAway("read", read(920_000..920_008)),
+        Serve(&["r0"]),
+        Expect(WaitersCalled(true)),
     ]);
 }
 
