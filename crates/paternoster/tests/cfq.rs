@@ -227,6 +227,23 @@ fn queue_of_a_context_that_moved_goes_with_its_last_request() {
     ]);
 }
 
+/// The head is at 110: b, 6 ahead, is next, and a, 10 behind, is not. With b in a, a is.
+#[test]
+fn request_that_swallowed_the_next_one_is_next() {
+    Rig::cfq().run(&[
+        Submit("head", read(102..110)),
+        Serve(&["head"]),
+        Submit("a", read(100..108)),
+        Submit("b", read(116..124)),
+        Submit("far", read(9000..9008)),
+        BackMerge("between", read(108..116), "a"),
+        Expect(together("a", "b")),
+        Serve(&["a"]),
+        Expect(Done(&["a", "between", "b"])),
+        Serve(&["far"]),
+    ]);
+}
+
 /// The effect of `quantum`.
 #[test]
 fn quantum_is_the_length_of_a_turn() {

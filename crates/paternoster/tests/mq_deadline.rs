@@ -241,7 +241,8 @@ fn joined_request_inherits_the_earlier_deadline_and_its_place() {
     ]);
 }
 
-/// P is behind the head, N is next; with N in P the batch goes on with what follows N.
+/// P is behind the head, N is next; with N in P the batch goes on with what follows N, although P
+/// is the oldest now, by N's deadline.
 #[test]
 fn batch_goes_on_behind_a_request_that_was_joined() {
     Rig::mq_deadline().run(&[
@@ -249,6 +250,7 @@ fn batch_goes_on_behind_a_request_that_was_joined() {
         Submit("N", read(116..124)),
         Submit("far", read(9000..9008)),
         Serve(&["head"]),
+        Advance(ms(1)),
         Submit("P", read(100..108)),
         BackMerge("between", read(108..116), "P"),
         Expect(together("P", "N")),

@@ -162,7 +162,8 @@ mod tests {
                     model.iter().map(|&(rq, deadline)| (rq, due(deadline))).collect();
                 prop_assert_eq!(&held, &expected);
                 prop_assert_eq!(fifo.last(), model.last().map(|entry| entry.0));
-                let backwards = std::iter::successors(fifo.last(), |&rq| Fifo::older(&requests, rq));
+                let older = |&rq: &RequestId| Fifo::older(&requests, rq);
+                let backwards = std::iter::successors(fifo.last(), older);
                 prop_assert!(backwards.eq(model.iter().rev().map(|entry| entry.0)));
             }
         }

@@ -12,7 +12,7 @@ use crate::random::Random;
 /// The elevator's invariants are asserted every so many events.
 const CHECK_EVERY: u64 = 32;
 /// Sectors that are used, in units of 8: few, so that much merges.
-const UNITS: u64 = 600;
+const UNITS: u64 = 150;
 
 struct Context {
     ioc: IocId,
@@ -319,7 +319,7 @@ impl Swarm {
     }
 
     fn add_context(&mut self) {
-        if self.contexts.iter().filter(|context| !context.exited).count() >= 12 {
+        if self.contexts.iter().filter(|context| !context.exited).count() >= 6 {
             return;
         }
         let (io_prio, group) = (self.io_prio(), self.random.pick(&self.groups));
