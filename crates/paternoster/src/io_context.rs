@@ -157,6 +157,12 @@ impl IoContexts {
         self.free_if_unused(ioc);
     }
 
+    /// Those that have exited and still have requests.
+    pub(crate) fn exited(&self) -> Vec<IocId> {
+        let exited = self.slots.iter().filter(|(_, context)| context.exited);
+        exited.map(|(ioc, _)| ioc).collect()
+    }
+
     fn free_if_unused(&mut self, ioc: IocId) {
         let context = &self.slots[ioc];
         if context.exited && context.requests == 0 {

@@ -318,6 +318,7 @@ impl<T: Trace> Scheduler for MqDeadline<T> {
     }
 
     fn requeue(&mut self, cx: &mut Cx<'_>, rq: RequestId) -> Requeue {
+        self.class(&cx.requests[rq]).counts.dispatched -= 1;
         self.insert(cx, rq, InsertAt::Head);
         Requeue::Scheduler
     }
@@ -393,7 +394,8 @@ impl<T: Trace> Scheduler for MqDeadline<T> {
                 }
             }
             class.next = [None, None];
-            class.counts.completed += (out.len() - before) as u64;
+            // As if they had never come.
+            class.counts.inserted -= (out.len() - before) as u64;
         }
         (self.last_direction, self.batching, self.starved) = (Direction::Write, 0, 0);
         self.ripens = None;

@@ -373,3 +373,49 @@ impl Linked<RequestId, ByEnd> for Requests {
         &mut self[rq].by_end
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use std::ops::Range;
+
+    /// A read of those sectors, of no context in particular.
+    pub(crate) fn bio(range: Range<u64>) -> Bio {
+        Bio {
+            op: Op::Read,
+            flags: BioFlags::empty(),
+            sector: Sector(range.start),
+            sectors: SectorCount(u32::try_from(range.end - range.start).expect("a short range")),
+            segments: 1,
+            ioc: IocId::default(),
+            user_data: 0,
+        }
+    }
+
+    /// A request of that bio alone.
+    pub(crate) fn request(requests: &mut Requests, bio: &Bio) -> RequestId {
+        requests.add(Instant::START, bio, IoPrio::default(), GroupId::default())
+    }
+
+    #[test]
+    fn what_may_change_the_device_is_a_write() {
+        let writes = Op::ALL.map(|op| op.direction() == Direction::Write);
+        assert_eq!(writes, [false, true, true, true, false]);
+    }
+
+    #[test]
+    fn every_read_is_synchronous_and_a_write_only_if_it_says_so() {
+        let read = bio(0..8);
+        let write = Bio { op: Op::Write, ..read };
+        assert!(read.is_sync());
+        assert!(!write.is_sync());
+        assert!(Bio { flags: BioFlags::SYNC, ..write }.is_sync());
+    }
+
+    #[test]
+    fn a_request_tells_its_operation_range_and_name() {
+        let mut requests = Requests::default();
+        let rq = request(&mut requests, &Bio { user_data: 7, ..bio(100..108) });
+        assert_eq!(requests[rq].to_string(), "Read[100,+8) of bio 7");
+    }
+}

@@ -4,7 +4,7 @@ use crate::arena::{GroupId, SideTable};
 use crate::request::{Bio, Op, Request};
 use crate::time::{Instant, Nanos};
 
-/// Counts of one operation of one group. Times are sums over requests.
+/// Counts of one operation of one group. Times are sums over requests, counted as they complete.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OpStats {
     /// Bios that arrived (`io_serviced`, counted at submission).
@@ -17,7 +17,7 @@ pub struct OpStats {
     pub dispatched: u64,
     /// Requests done.
     pub completed: u64,
-    /// From creation to the device (`io_wait_time`).
+    /// From creation to the device, the last time where it handed one back (`io_wait_time`).
     pub wait: Nanos,
     /// From the device to completion (`io_service_time`).
     pub service: Nanos,
@@ -107,9 +107,7 @@ impl Stats {
         let stats = &mut self.by_group[request.group];
         stats.request_waits_no_more(now);
         stats.in_device += 1;
-        let op = &mut stats.ops[request.op as usize];
-        op.dispatched += 1;
-        op.wait += now.saturating_since(request.start);
+        stats.ops[request.op as usize].dispatched += 1;
     }
 
     pub(crate) fn requeued(&mut self, now: Instant, request: &Request) {
@@ -123,6 +121,7 @@ impl Stats {
         stats.in_device -= 1;
         let op = &mut stats.ops[request.op as usize];
         op.completed += 1;
+        op.wait += request.dispatched.saturating_since(request.start);
         op.service += now.saturating_since(request.dispatched);
     }
 }

@@ -69,3 +69,73 @@ impl Ends {
 fn new_buckets(count: usize) -> Vec<List<RequestId, ByEnd>> {
     std::iter::repeat_with(List::default).take(count).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::tests::{bio, request};
+    use proptest::prelude::*;
+
+    fn hash(ends: &mut Ends, requests: &mut Requests, end: u64) -> RequestId {
+        let rq = request(requests, &bio(end - 8..end));
+        ends.insert(requests, rq);
+        rq
+    }
+
+    #[test]
+    fn of_equal_ends_the_one_hashed_last_is_found() {
+        let (mut ends, mut requests) = (Ends::new(), Requests::default());
+        let [old, new] = [108, 108].map(|end| hash(&mut ends, &mut requests, end));
+        assert_eq!(ends.find(&requests, Sector(108)), Some(new));
+        ends.remove(&mut requests, new, Sector(108));
+        assert_eq!(ends.find(&requests, Sector(108)), Some(old));
+        assert_eq!(ends.find(&requests, Sector(100)), None);
+    }
+
+    #[test]
+    fn what_may_merge_no_more_hides_nothing() {
+        let (mut ends, mut requests) = (Ends::new(), Requests::default());
+        let [old, new] = [108, 108].map(|end| hash(&mut ends, &mut requests, end));
+        requests[new].never_merge = true;
+        assert_eq!(ends.find(&requests, Sector(108)), Some(old));
+    }
+
+    /// 64 buckets are doubled by the 65th and by the 129th request.
+    #[test]
+    fn equal_ends_stay_newest_first_as_buckets_are_doubled() {
+        let (mut ends, mut requests) = (Ends::new(), Requests::default());
+        let equals: Vec<_> = (0..10).map(|_| hash(&mut ends, &mut requests, 4096)).collect();
+        for other in 0..190 {
+            hash(&mut ends, &mut requests, 8192 + 8 * other);
+        }
+        assert_eq!(ends.buckets.len(), 256);
+        for &newest in equals.iter().rev() {
+            assert_eq!(ends.find(&requests, Sector(4096)), Some(newest));
+            ends.remove(&mut requests, newest, Sector(4096));
+        }
+        assert_eq!(ends.find(&requests, Sector(4096)), None);
+    }
+
+    proptest! {
+        /// The model is one list, newest last.
+        #[test]
+        fn any_table_finds_the_newest_of_an_end(
+            steps in proptest::collection::vec((1_u64..24, any::<u16>(), 0_u8..4), 0..400),
+        ) {
+            let (mut ends, mut requests) = (Ends::new(), Requests::default());
+            let mut model: Vec<RequestId> = vec![];
+            for (end, pick, what) in steps {
+                if what == 0 && !model.is_empty() {
+                    let rq = model.remove(usize::from(pick) % model.len());
+                    let end = requests[rq].end();
+                    ends.remove(&mut requests, rq, end);
+                } else {
+                    model.push(hash(&mut ends, &mut requests, end * 8));
+                }
+                let end = Sector(end * 8);
+                let newest = model.iter().rev().copied().find(|&rq| requests[rq].end() == end);
+                prop_assert_eq!(ends.find(&requests, end), newest);
+            }
+        }
+    }
+}

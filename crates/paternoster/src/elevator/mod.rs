@@ -237,6 +237,9 @@ impl<S: Scheduler> Elevator<S> {
             self.bind(now, rq);
             self.insert(now, rq);
         }
+        for ioc in self.contexts.exited() {
+            self.ask(now, |scheduler, cx| scheduler.exit_io_context(cx, ioc));
+        }
         old
     }
 

@@ -88,3 +88,33 @@ impl<K: Copy + Ord, V: Copy> KeyedTree<K, V> {
         (key, value)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// The model is a list: a new entry goes behind the last that is not greater.
+        #[test]
+        fn first_is_the_oldest_of_the_least_keys(
+            steps in proptest::collection::vec((0_u8..8, any::<u16>(), any::<bool>()), 0..300),
+        ) {
+            let mut tree = KeyedTree::default();
+            let mut model: Vec<(u8, usize, PlaceId)> = vec![];
+            for (value, (key, pick, remove)) in steps.into_iter().enumerate() {
+                if remove && !model.is_empty() {
+                    let (_, _, place) = model.remove(usize::from(pick) % model.len());
+                    tree.remove(place);
+                } else {
+                    let at = model.partition_point(|&(other, ..)| other <= key);
+                    model.insert(at, (key, value, tree.insert(key, value)));
+                }
+                tree.tree.check(&tree.places);
+                prop_assert_eq!(tree.first(), model.first().map(|&(key, value, _)| (key, value)));
+                prop_assert_eq!(tree.len(), model.len());
+                prop_assert_eq!(tree.is_empty(), model.is_empty());
+            }
+        }
+    }
+}
