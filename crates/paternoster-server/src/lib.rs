@@ -1,6 +1,7 @@
 //! The block server: tenants, connections, control plane.
 
 pub mod config;
+pub mod ctl;
 pub mod sockets;
 pub mod stat;
 
