@@ -1,5 +1,6 @@
 //! The binary `paternoster`: one subcommand a file.
 
+mod ctl;
 mod serve;
 
 use std::process::ExitCode;
@@ -17,12 +18,14 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Serve(serve::Args),
+    Ctl(ctl::Args),
 }
 
 impl Command {
     fn run(self) -> anyhow::Result<ExitCode> {
         match self {
             Self::Serve(args) => serve::run(args),
+            Self::Ctl(args) => ctl::run(&args),
         }
     }
 }
