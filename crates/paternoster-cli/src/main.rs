@@ -1,5 +1,6 @@
 //! The binary `paternoster`: one subcommand a file.
 
+mod ctl;
 mod decide;
 mod demo;
 mod serve;
@@ -20,6 +21,7 @@ struct Cli {
 enum Command {
     Demo(demo::Args),
     Serve(serve::Args),
+    Ctl(ctl::Args),
     Decide(decide::Args),
 }
 
@@ -28,6 +30,7 @@ impl Command {
         match self {
             Self::Demo(args) => demo::run(&args),
             Self::Serve(args) => serve::run(args),
+            Self::Ctl(args) => ctl::run(&args),
             Self::Decide(args) => decide::run(&args),
         }
     }

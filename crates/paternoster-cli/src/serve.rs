@@ -5,12 +5,16 @@ use std::process::ExitCode;
 
 use paternoster_server::config::{Config, Options};
 
+const USAGE: &str = "\
+paternoster serve [--check] <CONFIG>
+       paternoster serve [OPTIONS] --disk <PATH> --export <NAME[,weight=N]...>...";
+
 /// Serve disks to NBD clients, shared by weight.
 ///
 /// What to serve is written in a TOML file, or for one disk in options. When clients can connect,
 /// the NBD URI of each export is printed, a line each.
 #[derive(Debug, clap::Args)]
-#[command(arg_required_else_help = true)]
+#[command(arg_required_else_help = true, override_usage = USAGE)]
 pub(crate) struct Args {
     /// TOML file with disks, groups and exports
     #[arg(value_name = "CONFIG", required_unless_present = "disk")]

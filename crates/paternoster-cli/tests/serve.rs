@@ -48,7 +48,7 @@ fn bad_values_are_exit_status_1_with_their_place() {
     let dir = dir_with_disk();
     fs::write(dir.path().join("c.toml"), "\nport = 1\n").expect("a file");
     for (args, words) in [
-        (&["c.toml"][..], "paternoster: c.toml:2: unknown field `port`"),
+        (&["c.toml"][..], "paternoster: c.toml:2: unknown key `port`"),
         (&["--check", "none.toml"], "paternoster: cannot read none.toml: No such file"),
         (&["--disk", "none.img", "--export", "e"], "paternoster: --disk: disk file \"none.img\""),
         (

@@ -14,6 +14,7 @@
 mod acceptor;
 pub mod config;
 mod connections;
+pub mod ctl;
 mod export_table;
 pub mod load;
 mod messages;

@@ -5,7 +5,6 @@ use std::sync::mpsc;
 use bytes::BytesMut;
 use paternoster_disk::{Fd, Waker};
 use paternoster_nbd::Session;
-use tokio::sync::oneshot;
 
 use crate::stat::DiskStat;
 
@@ -24,7 +23,7 @@ pub(crate) struct NewConnection {
 #[derive(Debug)]
 pub(crate) enum Message {
     Connect(NewConnection),
-    Stat(oneshot::Sender<DiskStat>),
+    Stat(mpsc::Sender<DiskStat>),
     Shutdown,
 }
 
@@ -46,8 +45,8 @@ impl OwnerHandle {
     }
 
     /// Asks for the disk's statistics. Nothing comes where the owner has stopped.
-    pub(crate) fn stat(&self) -> oneshot::Receiver<DiskStat> {
-        let (sender, receiver) = oneshot::channel();
+    pub(crate) fn stat(&self) -> mpsc::Receiver<DiskStat> {
+        let (sender, receiver) = mpsc::channel();
         self.tell(Message::Stat(sender));
         receiver
     }

@@ -9,9 +9,11 @@
 //! whatever is refused is refused before anything is changed.
 
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow};
 use paternoster::{Device, Elevator, Instant, NoTrace};
@@ -23,11 +25,15 @@ use paternoster_disk::{
 use crate::acceptor::{Acceptor, Listener, StopFlag};
 use crate::config::{BackendConfig, Config, DiskConfig};
 use crate::connections::{Connections, DiskLabel, Export, Scheduler, Tenant};
+use crate::ctl::{StatError, StatSource};
 use crate::export_table::ExportTable;
 use crate::messages::OwnerHandle;
 use crate::sockets;
 use crate::stat::Stat;
 use crate::uri;
+
+/// How long the owner of a disk may take to tell its statistics.
+const STAT_WAIT: Duration = Duration::from_secs(5);
 
 /// A server that runs until it is shut down.
 #[derive(Debug)]
@@ -37,6 +43,8 @@ pub struct Server {
     acceptor_thread: JoinHandle<io::Result<()>>,
     stop: StopFlag,
     uris: Vec<String>,
+    /// The unix socket, to be removed at the end.
+    socket: Option<PathBuf>,
 }
 
 impl Server {
@@ -66,7 +74,8 @@ impl Server {
         let stop = StopFlag::new()?;
         let acceptor_thread = start_acceptor(config, listeners, &owners, &stop)?;
         let uris = uri::of_exports(config, tcp_address)?;
-        Ok(Self { owners, owner_threads, acceptor_thread, stop, uris })
+        let socket = config.listen.unix.clone();
+        Ok(Self { owners, owner_threads, acceptor_thread, stop, uris, socket })
     }
 
     /// The NBD URI of each export, in the order of the configuration.
@@ -81,6 +90,10 @@ impl Server {
 
     /// Stops accepting, lets what is in the devices finish, refuses what waits, flushes.
     pub fn shut_down(self) -> Result<()> {
+        if let Some(socket) = &self.socket {
+            // Where somebody else has removed it, so much the better.
+            let _ = std::fs::remove_file(socket);
+        }
         self.stop.stop();
         let accepted = join(self.acceptor_thread).context("the acceptor failed");
         for owner in &self.owners {
@@ -99,25 +112,12 @@ pub struct StatHandle {
     owners: Vec<OwnerHandle>,
 }
 
-impl StatHandle {
-    /// The statistics of every disk.
-    pub async fn stat(&self) -> Result<Stat> {
+impl StatSource for StatHandle {
+    fn stat(&self) -> Result<Stat, StatError> {
         let asked: Vec<_> = self.owners.iter().map(OwnerHandle::stat).collect();
-        let mut disks = Vec::new();
-        for answer in asked {
-            disks.push(answer.await.context("the owner of a disk has stopped")?);
-        }
-        Ok(Stat::new(disks))
-    }
-
-    /// The same, for callers without a runtime.
-    pub fn stat_blocking(&self) -> Result<Stat> {
-        let asked: Vec<_> = self.owners.iter().map(OwnerHandle::stat).collect();
-        let mut disks = Vec::new();
-        for answer in asked {
-            disks.push(answer.blocking_recv().context("the owner of a disk has stopped")?);
-        }
-        Ok(Stat::new(disks))
+        let answers = asked.into_iter().map(|answer| answer.recv_timeout(STAT_WAIT));
+        let disks: Result<Vec<_>, _> = answers.collect();
+        disks.map(Stat::new).map_err(|error| StatError(format!("a disk does not answer: {error}")))
     }
 }
 

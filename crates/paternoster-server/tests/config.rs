@@ -253,12 +253,12 @@ fn assert_refused(cases: &[(&str, usize, &[&str])]) {
 #[test]
 fn keys_that_there_are_not_are_refused_with_those_that_there_are() {
     assert_refused(&[
-        ("unix = \"u\"\nport = 1", 2, &["`port`", "`tcp`"]),
+        ("unix = \"u\"\nport = 1", 2, &["unknown key `port`", "`tcp`"]),
         ("[disks.d]\npath = \"p\"\nsched = \"cfq\"", 3, &["`sched`", "`scheduler`"]),
         ("[groups.\"/g\"]\nweigth = 1", 2, &["`weigth`", "`weight`"]),
         ("[exports.e]\n\ndisk = \"d\"\nreadonly = true", 4, &["`readonly`", "`read_only`"]),
         ("[disk.d]\npath = \"p\"", 1, &["`disk`", "`disks`"]),
-        ("[exports.e]\nsize = 1", 1, &["missing field `disk`"]),
+        ("[exports.e]\nsize = 1", 1, &["missing key `disk`"]),
     ]);
 }
 
@@ -268,10 +268,12 @@ fn what_is_no_toml_is_refused_in_its_line() {
         ("unix = ", 1, &[]),
         ("\nunix = u", 2, &[]),
         ("tcp = 10809", 1, &["10809", "string"]),
-        ("[disks.d]\npath = \"p\"\ndepth = \"16\"", 3, &["\"16\"", "i64"]),
+        ("[disks.d]\npath = \"p\"\ndepth = \"16\"", 3, &["\"16\"", "a whole number"]),
         ("unix = \"u\"\nunix = \"v\"", 2, &["unix is written twice"]),
         ("[groups.\"/g\"]\nweight = 1\n[groups.\"/g\"]", 3, &["\"/g\" is written twice"]),
         ("[exports.e]\ndisk = \"d\"\n[exports.e]", 3, &["e is written twice"]),
+        ("disks = 3", 1, &["`3`", "expected a table"]),
+        ("[groups.\"/g\"]\nweight = 99999999999999999999", 2, &["`99999999999999999999`,"]),
         ("unix = \"u\"\nunix_mode = true", 2, &["boolean"]),
         ("[disks.d]\nbackend = \"memory\"\nsize = 1.5", 3, &["float"]),
     ]);
@@ -402,6 +404,7 @@ fn options_that_cannot_be_served_are_refused_by_name() {
         (set("quantum"), &["--set: ", "\"quantum\"", "TUNABLE=VALUE"]),
         (set("quantum=many"), &["--set: ", "\"quantum=many\"", "whole number"]),
         (set("quantum=0"), &["--set: ", "quantum = 0", "1 to 4294967295 requests"]),
+        (set("back_seek_penalty=0"), &["--set: ", "= 0: 1 to 4294967295 is allowed"]),
         (set("depth=1"), &["--set: ", "\"depth\"", "quantum"]),
         (Options { set: twice, ..base() }, &["--set: ", "quantum", "twice"]),
         (rig.options(&[]), &["command line: ", "no export"]),

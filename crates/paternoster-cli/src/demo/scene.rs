@@ -9,6 +9,7 @@ use paternoster_server::Server;
 use paternoster_server::config::{
     BackendConfig, Config, DiskConfig, ExportConfig, GroupConfig, Listen,
 };
+use paternoster_server::ctl::StatSource as _;
 use paternoster_server::load::{Load, Measured, TenantLoad};
 use tempfile::TempDir;
 
@@ -131,7 +132,7 @@ impl Scene {
 
     /// Nanoseconds in which each tenant has had a request waiting, so far.
     fn backlogged(&self) -> Result<Vec<u64>> {
-        let stat = self.server.stat_source().stat_blocking()?;
+        let stat = self.server.stat_source().stat()?;
         let groups = stat.disks.iter().flat_map(|disk| &disk.groups);
         Ok(groups.map(|group| group.backlogged_ns).collect())
     }

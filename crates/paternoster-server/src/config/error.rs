@@ -216,6 +216,10 @@ pub enum Problem {
 
 const BACKENDS: &str = "\"memory\" or \"modelled\"";
 
+/// The unit behind a range, where it says more than that it is a number.
 fn spaced(unit: &str) -> String {
-    if unit.is_empty() { String::new() } else { format!(" {unit}") }
+    match unit {
+        "" | "bool" | "count" | "factor" => String::new(),
+        unit => format!(" {unit}"),
+    }
 }

@@ -167,7 +167,7 @@ impl Source<'_> {
         let found = error.span().and_then(|span| self.text.get(span)).unwrap_or_default();
         let message = match error.message() {
             "duplicate key" => format!("{found} is written twice; once is allowed"),
-            message => message.replace('\n', ", "),
+            message => in_users_words(message),
         };
         ConfigError::Syntax { place, message }
     }
@@ -177,6 +177,20 @@ impl Source<'_> {
         let line = 1 + before.filter(|&&byte| byte == b'\n').count();
         Place::Line { path: self.path.to_owned(), line }
     }
+}
+
+/// The parser's message in the words of TOML, on one line.
+fn in_users_words(message: &str) -> String {
+    const WORDS: [(&str, &str); 7] = [
+        ("\n", ", "),
+        ("unknown field", "unknown key"),
+        ("missing field", "missing key"),
+        (" as i128", ""),
+        (" as u128", ""),
+        ("expected i64", "expected a whole number up to 9223372036854775807"),
+        ("expected a map", "expected a table"),
+    ];
+    WORDS.into_iter().fold(message.to_owned(), |text, (from, to)| text.replace(from, to))
 }
 
 fn in_order<T>(table: Table<T>) -> Vec<(Spanned<String>, T)> {
