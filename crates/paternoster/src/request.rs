@@ -31,6 +31,7 @@ impl SectorCount {
     pub const SECTOR_BYTES: u32 = 512;
 
     /// The length in bytes.
+    #[inline]
     pub const fn bytes(self) -> u64 {
         self.0 as u64 * Self::SECTOR_BYTES as u64
     }
@@ -38,6 +39,7 @@ impl SectorCount {
 
 impl Add<SectorCount> for Sector {
     type Output = Self;
+    #[inline]
     fn add(self, count: SectorCount) -> Self {
         Self(self.0 + u64::from(count.0))
     }
@@ -45,6 +47,7 @@ impl Add<SectorCount> for Sector {
 
 impl Add for SectorCount {
     type Output = Self;
+    #[inline]
     fn add(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
     }
@@ -52,6 +55,7 @@ impl Add for SectorCount {
 
 impl Sub for Sector {
     type Output = u64;
+    #[inline]
     fn sub(self, other: Self) -> u64 {
         self.0 - other.0
     }
@@ -82,6 +86,7 @@ impl Op {
         [Self::Read, Self::Write, Self::Discard, Self::WriteZeroes, Self::Flush];
 
     /// The direction as schedulers see it: everything that changes the device is a write.
+    #[inline]
     pub const fn direction(self) -> Direction {
         match self {
             Self::Read | Self::Flush => Direction::Read,
@@ -136,22 +141,26 @@ pub struct Bio {
 
 impl Bio {
     /// Whether it goes round the scheduler: a flush, or anything with FUA or PREFLUSH.
+    #[inline]
     pub const fn bypasses(&self) -> bool {
         matches!(self.op, Op::Flush)
             || self.flags.intersects(BioFlags::FUA.union(BioFlags::PREFLUSH))
     }
 
     /// Whether somebody waits for it.
+    #[inline]
     pub const fn is_sync(&self) -> bool {
         matches!(self.op, Op::Read) || self.flags.contains(BioFlags::SYNC)
     }
 
     /// Whether it may merge at all.
+    #[inline]
     pub(crate) const fn is_mergeable(&self) -> bool {
         !self.bypasses() && !self.flags.contains(BioFlags::NO_MERGE)
     }
 
     /// The sector behind its last.
+    #[inline]
     pub fn end(&self) -> Sector {
         self.sector + self.sectors
     }
@@ -216,36 +225,43 @@ pub struct Request {
 
 impl Request {
     /// The sector behind its last.
+    #[inline]
     pub fn end(&self) -> Sector {
         self.sector + self.sectors
     }
 
     /// The direction as schedulers see it.
+    #[inline]
     pub fn direction(&self) -> Direction {
         self.op.direction()
     }
 
     /// Whether somebody waits for it.
+    #[inline]
     pub fn is_sync(&self) -> bool {
         self.op == Op::Read || self.flags.contains(BioFlags::SYNC)
     }
 
     /// The submitter's names of its bios, in the order in which they were merged.
+    #[inline]
     pub fn user_data(&self) -> &[u64] {
         &self.bios
     }
 
     /// The name of the bio that it was made of, by which traces name the request.
+    #[inline]
     pub fn name(&self) -> u64 {
         self.bios[0]
     }
 
     /// Whether a scheduler holds it, in its lists.
+    #[inline]
     pub(crate) fn is_queued(&self) -> bool {
         self.place == Place::Queued
     }
 
     /// Whether it may merge at all (merging.md 2).
+    #[inline]
     pub(crate) fn is_mergeable(&self) -> bool {
         !self.never_merge && matches!(self.place, Place::Made | Place::Queued)
     }
@@ -265,6 +281,7 @@ pub struct Requests {
 }
 
 impl Requests {
+    #[inline]
     pub(crate) fn add(
         &mut self,
         now: Instant,
@@ -298,16 +315,19 @@ impl Requests {
         })
     }
 
+    #[inline]
     pub(crate) fn remove(&mut self, rq: RequestId) -> Request {
         self.slots.remove(rq).expect("a request is freed once")
     }
 
     /// Requests that exist.
+    #[inline]
     pub fn len(&self) -> usize {
         self.slots.len()
     }
 
     /// Whether none exists.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.slots.is_empty()
     }
@@ -329,21 +349,25 @@ impl Requests {
 
 impl std::ops::Index<RequestId> for Requests {
     type Output = Request;
+    #[inline]
     fn index(&self, rq: RequestId) -> &Request {
         &self.slots[rq]
     }
 }
 
 impl std::ops::IndexMut<RequestId> for Requests {
+    #[inline]
     fn index_mut(&mut self, rq: RequestId) -> &mut Request {
         &mut self.slots[rq]
     }
 }
 
 impl Nodes<RequestId> for Requests {
+    #[inline]
     fn links(&self, rq: RequestId) -> &TreeLinks<RequestId> {
         &self[rq].by_sector
     }
+    #[inline]
     fn links_mut(&mut self, rq: RequestId) -> &mut TreeLinks<RequestId> {
         &mut self[rq].by_sector
     }
@@ -357,18 +381,22 @@ pub(crate) enum ByArrival {}
 pub(crate) enum ByEnd {}
 
 impl Linked<RequestId, ByArrival> for Requests {
+    #[inline]
     fn list_links(&self, rq: RequestId) -> &ListLinks<RequestId> {
         &self[rq].by_arrival
     }
+    #[inline]
     fn list_links_mut(&mut self, rq: RequestId) -> &mut ListLinks<RequestId> {
         &mut self[rq].by_arrival
     }
 }
 
 impl Linked<RequestId, ByEnd> for Requests {
+    #[inline]
     fn list_links(&self, rq: RequestId) -> &ListLinks<RequestId> {
         &self[rq].by_end
     }
+    #[inline]
     fn list_links_mut(&mut self, rq: RequestId) -> &mut ListLinks<RequestId> {
         &mut self[rq].by_end
     }

@@ -38,6 +38,7 @@ impl Admission {
     }
 
     /// Whether a request may be made of `bio`; `non_read_limit` is the scheduler's.
+    #[inline]
     pub(super) fn admits(&mut self, bio: &Bio, non_read_limit: Option<u32>) -> bool {
         if let Some(limit) = self.nr_requests
             && self.admitted >= limit
@@ -56,11 +57,13 @@ impl Admission {
         false
     }
 
+    #[inline]
     pub(super) fn made(&mut self, op: Op) {
         self.admitted += 1;
         self.non_reads += u32::from(op != Op::Read);
     }
 
+    #[inline]
     pub(super) fn freed(&mut self, op: Op) {
         self.admitted -= 1;
         self.non_reads -= u32::from(op != Op::Read);
@@ -69,6 +72,7 @@ impl Admission {
 
     /// Whether those who were turned away should try again now; asked once after each event
     /// that frees requests.
+    #[inline]
     pub(super) fn call_waiters(&mut self) -> bool {
         let Some(limit) = self.turned_away_by else { return false };
         let enough = (limit / WAKE_SHARE).max(1);

@@ -12,10 +12,12 @@ pub(crate) struct SortList {
 
 impl SortList {
     /// The request that starts lowest.
+    #[inline]
     pub(crate) fn first(&self, requests: &Requests) -> Option<RequestId> {
         self.tree.outermost(requests, Branch::Left)
     }
 
+    #[inline]
     pub(crate) fn insert(&mut self, requests: &mut Requests, rq: RequestId) {
         let sector = requests[rq].sector;
         let mut below = None;
@@ -29,6 +31,7 @@ impl SortList {
         self.tree.insert_below(requests, rq, below);
     }
 
+    #[inline]
     pub(crate) fn remove(&mut self, requests: &mut Requests, rq: RequestId) {
         self.tree.remove(requests, rq);
     }
@@ -40,17 +43,20 @@ impl SortList {
     }
 
     /// The request that follows `rq` in sector order.
+    #[inline]
     pub(crate) fn after(requests: &Requests, rq: RequestId) -> Option<RequestId> {
         Tree::neighbour(requests, rq, Branch::Right)
     }
 
     /// The request that precedes `rq` in sector order.
+    #[inline]
     pub(crate) fn before(requests: &Requests, rq: RequestId) -> Option<RequestId> {
         Tree::neighbour(requests, rq, Branch::Left)
     }
 
     /// A request that starts at `sector`: of several, the first met on the way down, which
     /// depends on the tree's shape, in Linux as here.
+    #[inline]
     pub(crate) fn find_start(&self, requests: &Requests, sector: Sector) -> Option<RequestId> {
         let mut node = self.tree.root();
         while let Some(rq) = node {
