@@ -15,7 +15,7 @@ use smallvec::SmallVec;
 
 use crate::arena::{GroupId, IocId, Linked, ListLinks, RequestId};
 use crate::io_context::IoPrio;
-use crate::parts::red_black::{Nodes, TreeLinks};
+use crate::parts::sort_list::SortNodes;
 use crate::time::Instant;
 
 /// A position on the device, in sectors of 512 bytes.
@@ -218,7 +218,6 @@ pub struct Request {
     /// Whether the table of ends has it.
     pub(crate) hashed: bool,
     pub(crate) bios: UserDataList,
-    pub(crate) by_sector: TreeLinks<RequestId>,
     pub(crate) by_end: ListLinks<RequestId>,
     pub(crate) by_arrival: ListLinks<RequestId>,
 }
@@ -277,6 +276,8 @@ impl fmt::Display for Request {
 #[derive(Debug, Default)]
 pub struct Requests {
     slots: SlotMap<RequestId, Request>,
+    /// Their nodes in sort lists.
+    pub(crate) sort_nodes: SortNodes,
     made: u64,
 }
 
@@ -290,7 +291,7 @@ impl Requests {
         group: GroupId,
     ) -> RequestId {
         self.made += 1;
-        self.slots.insert(Request {
+        let rq = self.slots.insert(Request {
             op: bio.op,
             flags: bio.flags,
             io_prio,
@@ -309,10 +310,11 @@ impl Requests {
             never_merge: !bio.is_mergeable() || bio.op == Op::WriteZeroes,
             hashed: false,
             bios: UserDataList::from_slice(&[bio.user_data]),
-            by_sector: TreeLinks::default(),
             by_end: ListLinks::default(),
             by_arrival: ListLinks::default(),
-        })
+        });
+        self.sort_nodes.add(rq);
+        rq
     }
 
     #[inline]
@@ -359,17 +361,6 @@ impl std::ops::IndexMut<RequestId> for Requests {
     #[inline]
     fn index_mut(&mut self, rq: RequestId) -> &mut Request {
         &mut self.slots[rq]
-    }
-}
-
-impl Nodes<RequestId> for Requests {
-    #[inline]
-    fn links(&self, rq: RequestId) -> &TreeLinks<RequestId> {
-        &self[rq].by_sector
-    }
-    #[inline]
-    fn links_mut(&mut self, rq: RequestId) -> &mut TreeLinks<RequestId> {
-        &mut self[rq].by_sector
     }
 }
 
