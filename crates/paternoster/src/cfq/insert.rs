@@ -49,12 +49,16 @@ impl<T: Trace> Cfq<T> {
         self.leave_group(cx, self.queues[queue].group);
     }
 
-    /// Takes a waiting request out of its queue.
-    pub(super) fn take_out(&mut self, cx: &mut Cx<'_>, queue: QueueId, rq: RequestId) {
-        let state = &self.queues[queue];
-        let next = if state.next == Some(rq) { self.follower(cx, rq) } else { state.next };
+    /// Takes a waiting request out of its queue; `follower` is the one to send next.
+    pub(super) fn take_out(
+        &mut self,
+        cx: &mut Cx<'_>,
+        queue: QueueId,
+        rq: RequestId,
+        follower: Option<RequestId>,
+    ) {
         let state = &mut self.queues[queue];
-        state.next = next;
+        state.next = follower;
         state.sorted.remove(cx.requests, rq);
         state.fifo.remove(cx.requests, rq);
         self.queued -= 1;
