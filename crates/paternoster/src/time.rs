@@ -8,7 +8,7 @@
 use std::ops::{Add, AddAssign, Sub};
 
 const NANOS_PER_MILLI: u64 = 1_000_000;
-const NANOS_PER_SECOND: u64 = 1_000_000_000;
+const NANOS_PER_SECOND: u32 = 1_000_000_000;
 
 /// A moment: nanoseconds on the clock of whoever drives the elevator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -123,21 +123,24 @@ impl Sub<Ticks> for Jiffies {
 
 /// Ticks a second of the jiffies clock, such that a tick is a whole number of nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Hz(u32);
+pub struct Hz {
+    ticks_per_s: u32,
+    tick_nanos: u32,
+}
 
 impl Hz {
     /// The oracle's clock, and the default.
-    pub const MILLI: Self = Self(1000);
+    pub const MILLI: Self = Self { ticks_per_s: 1000, tick_nanos: 1_000_000 };
 
     /// A clock of `hz` ticks a second: 1 to 1000, and a divisor of 10⁹.
     pub fn new(hz: u32) -> Option<Self> {
-        ((1..=1000).contains(&hz) && NANOS_PER_SECOND.is_multiple_of(u64::from(hz)))
-            .then_some(Self(hz))
+        ((1..=1000).contains(&hz) && NANOS_PER_SECOND.is_multiple_of(hz))
+            .then(|| Self { ticks_per_s: hz, tick_nanos: NANOS_PER_SECOND / hz })
     }
 
     #[inline]
     const fn tick_nanos(self) -> u64 {
-        NANOS_PER_SECOND / self.0 as u64
+        self.tick_nanos as u64
     }
 
     /// The tick in which `at` lies.
@@ -156,7 +159,7 @@ impl Hz {
     /// A span of milliseconds in ticks, rounded up as Linux rounds it.
     #[inline]
     pub const fn ticks_from_millis(self, millis: u64) -> Ticks {
-        Ticks(millis.saturating_mul(self.0 as u64).div_ceil(1000).cast_signed())
+        Ticks(millis.saturating_mul(self.ticks_per_s as u64).div_ceil(1000).cast_signed())
     }
 }
 
