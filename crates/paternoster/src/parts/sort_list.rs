@@ -1,5 +1,7 @@
 //! Requests by start sector; equal starts in order of insertion.
 
+use std::hint::select_unpredictable;
+
 use crate::arena::{RequestId, Slot};
 use crate::parts::red_black::{Branch, Nodes, Tree, TreeLinks};
 use crate::request::{Requests, Sector};
@@ -15,15 +17,28 @@ struct SortNode {
     links: TreeLinks<Slot>,
 }
 
-/// The nodes of all requests of one elevator, by slot.
-#[derive(Debug, Default)]
+impl SortNode {
+    fn new(rq: RequestId) -> Self {
+        Self { sector: Sector(0), rq, links: TreeLinks::default() }
+    }
+}
+
+/// The nodes of all requests of one elevator, by slot. The first is no request's: a search ends
+/// there.
+#[derive(Debug)]
 pub(crate) struct SortNodes(Vec<SortNode>);
+
+impl Default for SortNodes {
+    fn default() -> Self {
+        Self(vec![SortNode::new(RequestId::default())])
+    }
+}
 
 impl SortNodes {
     /// Makes the node of a request that was just made.
     #[inline]
     pub(crate) fn add(&mut self, rq: RequestId) {
-        let node = SortNode { sector: Sector(0), rq, links: TreeLinks::default() };
+        let node = SortNode::new(rq);
         let index = Slot::of(rq).index();
         if index >= self.0.len() {
             self.0.resize(index + 1, node);
@@ -37,6 +52,21 @@ impl SortNodes {
         let slot = Slot::of(rq);
         assert!(self.0[slot.index()].rq == rq, "a request exists while it is in a list");
         slot
+    }
+
+    #[inline]
+    fn at(&self, slot: Option<Slot>) -> &SortNode {
+        &self.0[slot.map_or(0, Slot::index)]
+    }
+
+    /// One step of a search: the node on that side below `node`, and its slot. The side cannot be
+    /// predicted, so both nodes are looked up and one is chosen without a jump.
+    #[inline]
+    fn below(&self, node: &SortNode, branch: Branch) -> (Option<Slot>, &SortNode) {
+        let [left, right] = [Branch::Left, Branch::Right].map(|branch| node.links.child(branch));
+        let to_left = branch == Branch::Left;
+        let slot = select_unpredictable(to_left, left, right);
+        (slot, select_unpredictable(to_left, self.at(left), self.at(right)))
     }
 
     #[inline]
@@ -77,12 +107,12 @@ impl SortList {
         let slot = nodes.slot(rq);
         nodes.0[slot.index()].sector = sector;
         let mut below = None;
-        let mut node = self.tree.root();
-        while let Some(parent) = node {
-            let SortNode { sector: start, links, .. } = &nodes.0[parent.index()];
-            let branch = if sector < *start { Branch::Left } else { Branch::Right };
+        let mut place = self.tree.root();
+        let mut node = nodes.at(place);
+        while let Some(parent) = place {
+            let branch = if sector < node.sector { Branch::Left } else { Branch::Right };
             below = Some((parent, branch));
-            node = links.child(branch);
+            (place, node) = nodes.below(node, branch);
         }
         self.tree.insert_below(nodes, slot, below);
     }
@@ -115,13 +145,15 @@ impl SortList {
     /// depends on the tree's shape, in Linux as here.
     #[inline]
     pub(crate) fn find_start(&self, requests: &Requests, sector: Sector) -> Option<RequestId> {
-        let mut node = self.tree.root();
-        while let Some(slot) = node {
-            let SortNode { sector: start, rq, links } = &requests.sort_nodes.0[slot.index()];
-            if *start == sector {
-                return Some(*rq);
+        let nodes = &requests.sort_nodes;
+        let mut place = self.tree.root();
+        let mut node = nodes.at(place);
+        while place.is_some() {
+            if node.sector == sector {
+                return Some(node.rq);
             }
-            node = links.child(if sector < *start { Branch::Left } else { Branch::Right });
+            let branch = if sector < node.sector { Branch::Left } else { Branch::Right };
+            (place, node) = nodes.below(node, branch);
         }
         None
     }
