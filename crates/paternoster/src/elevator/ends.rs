@@ -9,6 +9,10 @@ use crate::request::{ByEnd, Requests, Sector};
 /// As many buckets as Linux has; more are made as requests come.
 const BUCKETS_AT_START: usize = 64;
 
+/// Buckets for each request, at least: most lookups find nothing, and whether a bucket is empty is
+/// easier to predict the rarer it is not.
+const SPARSENESS: usize = 4;
+
 /// Knuth's multiplicative hash: the golden ratio in 64 bits.
 const GOLDEN_RATIO: u64 = 0x9E37_79B9_7F4A_7C15;
 
@@ -25,7 +29,7 @@ impl Ends {
 
     #[inline]
     pub(super) fn insert(&mut self, requests: &mut Requests, rq: RequestId) {
-        if self.count == self.buckets.len() {
+        if self.count * SPARSENESS >= self.buckets.len() {
             self.grow(requests);
         }
         let bucket = self.bucket(requests[rq].end());
