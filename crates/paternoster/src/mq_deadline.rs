@@ -182,7 +182,7 @@ impl<T: Trace> MqDeadline<T> {
     /// direction stands even if its request turns out too young.
     fn pick(&mut self, cx: &mut Cx<'_>, class: IoClass, latest: Jiffies) -> Pick {
         if let Some(rq) = self.classes[class as usize].head.first() {
-            if self.started(cx, rq) > latest {
+            if self.started_after(cx, rq, latest) {
                 return Pick::TooYoung(rq);
             }
             self.classes[class as usize].head.pop(cx.requests);
@@ -195,7 +195,7 @@ impl<T: Trace> MqDeadline<T> {
                 None => return Pick::Nothing,
             },
         };
-        if self.started(cx, rq) > latest {
+        if self.started_after(cx, rq, latest) {
             return Pick::TooYoung(rq);
         }
         self.batching += 1;
@@ -278,6 +278,14 @@ impl<T: Trace> MqDeadline<T> {
     fn started(&self, cx: &Cx<'_>, rq: RequestId) -> Jiffies {
         let request = &cx.requests[rq];
         cx.device.hz.jiffies(request.deadline) - self.expire(cx, request.direction())
+    }
+
+    /// Whether the request seems to have started after the tick `latest`. Deadlines are the
+    /// beginnings of ticks, so that instants compare as their ticks do, without a division.
+    fn started_after(&self, cx: &Cx<'_>, rq: RequestId, latest: Jiffies) -> bool {
+        let request = &cx.requests[rq];
+        let latest_deadline = latest + self.expire(cx, request.direction());
+        request.deadline > cx.device.hz.instant(latest_deadline)
     }
 
     fn insert_sorted(&mut self, cx: &mut Cx<'_>, rq: RequestId) {

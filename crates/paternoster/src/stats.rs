@@ -49,6 +49,7 @@ impl GroupStats {
         self.backlogged + open
     }
 
+    #[inline]
     fn request_waits(&mut self, now: Instant) {
         self.queued += 1;
         if self.queued == 1 {
@@ -56,6 +57,7 @@ impl GroupStats {
         }
     }
 
+    #[inline]
     fn request_waits_no_more(&mut self, now: Instant) {
         self.queued -= 1;
         if self.queued == 0 {
@@ -85,24 +87,29 @@ impl Stats {
         self.by_group.remove(group);
     }
 
+    #[inline]
     pub(crate) fn bio_arrived(&mut self, bio: &Bio, group: GroupId) {
         let stats = &mut self.by_group[group].ops[bio.op as usize];
         stats.bios += 1;
         stats.bytes += bio.sectors.bytes();
     }
 
+    #[inline]
     pub(crate) fn merged(&mut self, op: Op, group: GroupId) {
         self.by_group[group].ops[op as usize].merged += 1;
     }
 
+    #[inline]
     pub(crate) fn request_waits(&mut self, now: Instant, group: GroupId) {
         self.by_group[group].request_waits(now);
     }
 
+    #[inline]
     pub(crate) fn request_gone(&mut self, now: Instant, group: GroupId) {
         self.by_group[group].request_waits_no_more(now);
     }
 
+    #[inline]
     pub(crate) fn dispatched(&mut self, now: Instant, request: &Request) {
         let stats = &mut self.by_group[request.group];
         stats.request_waits_no_more(now);
@@ -116,6 +123,7 @@ impl Stats {
         stats.request_waits(now);
     }
 
+    #[inline]
     pub(crate) fn completed(&mut self, now: Instant, request: &Request) {
         let stats = &mut self.by_group[request.group];
         stats.in_device -= 1;

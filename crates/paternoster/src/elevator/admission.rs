@@ -38,6 +38,7 @@ impl Admission {
     }
 
     /// Whether a request may be made of `bio`; `non_read_limit` is the scheduler's.
+    #[inline]
     pub(super) fn admits(&mut self, bio: &Bio, non_read_limit: Option<u32>) -> bool {
         if let Some(limit) = self.nr_requests
             && self.admitted >= limit
@@ -56,11 +57,13 @@ impl Admission {
         false
     }
 
+    #[inline]
     pub(super) fn made(&mut self, op: Op) {
         self.admitted += 1;
         self.non_reads += u32::from(op != Op::Read);
     }
 
+    #[inline]
     pub(super) fn freed(&mut self, op: Op) {
         self.admitted -= 1;
         self.non_reads -= u32::from(op != Op::Read);
@@ -71,6 +74,7 @@ impl Admission {
 
     /// Whether those who were turned away should try again now; asked once after each event
     /// that frees requests. At the limit there are enough of them to come to this.
+    #[inline]
     pub(super) fn call_waiters(&mut self) -> bool {
         let Some(TurnedAway { limit, freed }) = self.turned_away else { return false };
         let call = freed >= (limit / WAKE_SHARE).max(1);

@@ -9,6 +9,10 @@ use crate::request::{ByEnd, Requests, Sector};
 /// As many buckets as Linux has; more are made as requests come.
 const BUCKETS_AT_START: usize = 64;
 
+/// Buckets for each request, at least: most lookups find nothing, and whether a bucket is empty is
+/// easier to predict the rarer it is not.
+const SPARSENESS: usize = 4;
+
 /// Knuth's multiplicative hash: the golden ratio in 64 bits.
 const GOLDEN_RATIO: u64 = 0x9E37_79B9_7F4A_7C15;
 
@@ -23,8 +27,9 @@ impl Ends {
         Self { buckets: new_buckets(BUCKETS_AT_START), count: 0 }
     }
 
+    #[inline]
     pub(super) fn insert(&mut self, requests: &mut Requests, rq: RequestId) {
-        if self.count == self.buckets.len() {
+        if self.count * SPARSENESS >= self.buckets.len() {
             self.grow(requests);
         }
         let bucket = self.bucket(requests[rq].end());
@@ -33,6 +38,7 @@ impl Ends {
     }
 
     /// Takes out `rq`, which was inserted when it ended at `end`.
+    #[inline]
     pub(super) fn remove(&mut self, requests: &mut Requests, rq: RequestId, end: Sector) {
         let bucket = self.bucket(end);
         self.buckets[bucket].remove(requests, rq);
@@ -40,6 +46,7 @@ impl Ends {
     }
 
     /// The request hashed last of those that end at `end` and may merge at all.
+    #[inline]
     pub(super) fn find(&self, requests: &Requests, end: Sector) -> Option<RequestId> {
         let newest = self.buckets[self.bucket(end)].first();
         std::iter::successors(newest, |&rq| List::<_, ByEnd>::after(requests, rq))
@@ -47,6 +54,7 @@ impl Ends {
     }
 
     #[allow(clippy::cast_possible_truncation)] // as many bits are left as the index has
+    #[inline]
     fn bucket(&self, end: Sector) -> usize {
         let bits = self.buckets.len().trailing_zeros();
         (end.0.wrapping_mul(GOLDEN_RATIO) >> (u64::BITS - bits)) as usize

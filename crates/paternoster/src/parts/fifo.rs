@@ -11,31 +11,37 @@ pub(crate) struct Fifo {
 }
 
 impl Fifo {
+    #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
     /// The request that arrived first.
+    #[inline]
     pub(crate) fn first(&self) -> Option<RequestId> {
         self.list.first()
     }
 
     /// Appends `rq`, due at `deadline`.
+    #[inline]
     pub(crate) fn push(&mut self, requests: &mut Requests, rq: RequestId, deadline: Instant) {
         requests[rq].deadline = deadline;
         self.list.push_back(requests, rq);
     }
 
     /// Puts `rq` before all others, due at `deadline`.
+    #[inline]
     pub(crate) fn push_front(&mut self, requests: &mut Requests, rq: RequestId, deadline: Instant) {
         requests[rq].deadline = deadline;
         self.list.push_front(requests, rq);
     }
 
+    #[inline]
     pub(crate) fn remove(&mut self, requests: &mut Requests, rq: RequestId) {
         self.list.remove(requests, rq);
     }
 
+    #[inline]
     pub(crate) fn pop(&mut self, requests: &mut Requests) -> Option<RequestId> {
         self.list.pop_front(requests)
     }
@@ -53,11 +59,13 @@ impl Fifo {
     }
 
     /// The request before `rq`, counted from the newest: what arrived just earlier.
+    #[inline]
     pub(crate) fn older(requests: &Requests, rq: RequestId) -> Option<RequestId> {
         List::<RequestId, ByArrival>::before(requests, rq)
     }
 
     /// The request that arrived last.
+    #[inline]
     pub(crate) fn last(&self) -> Option<RequestId> {
         self.list.last()
     }

@@ -44,6 +44,13 @@ impl<K> Default for TreeLinks<K> {
     }
 }
 
+impl<K: Copy> TreeLinks<K> {
+    #[inline]
+    pub(crate) fn child(&self, branch: Branch) -> Option<K> {
+        self.child[branch as usize]
+    }
+}
+
 /// An arena whose things can be in a tree.
 pub(crate) trait Nodes<K> {
     fn links(&self, key: K) -> &TreeLinks<K>;
@@ -68,7 +75,7 @@ impl<K: Copy + Eq + Debug> Tree<K> {
     }
 
     pub(crate) fn child(nodes: &impl Nodes<K>, node: K, branch: Branch) -> Option<K> {
-        nodes.links(node).child[branch as usize]
+        nodes.links(node).child(branch)
     }
 
     /// The outermost node on that side.
