@@ -223,6 +223,10 @@ impl<S: Scheduler> Owner<S> {
     }
 
     fn wait(&mut self, front: Option<Instant>) -> io::Result<()> {
+        if self.engine.has_outcome() {
+            // The front put a command at the end of its turn that is done already.
+            return self.ring.submit();
+        }
         let due = [self.engine.poll_timeout(), self.backend.poll_timeout(), front];
         let until = due.into_iter().flatten().min();
         if until.is_some_and(|until| until <= self.clock.now()) {

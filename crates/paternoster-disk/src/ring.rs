@@ -85,8 +85,8 @@ struct Vector {
 pub struct Ring<T> {
     uring: IoUring,
     operations: SlotMap<OperationId, Operation<T>>,
-    /// The earliest moment at which a wake-up is under way, on the monotonic clock.
-    wake_at: Option<u64>,
+    /// The moments of wake-ups under way, on the monotonic clock, the earliest last.
+    wake_ups: Vec<u64>,
 }
 
 impl<T> Ring<T> {
@@ -98,7 +98,7 @@ impl<T> Ring<T> {
             .setup_defer_taskrun()
             .setup_cqsize(ENTRIES * 8)
             .build(ENTRIES)?;
-        Ok(Self { uring, operations: SlotMap::with_key(), wake_at: None })
+        Ok(Self { uring, operations: SlotMap::with_key(), wake_ups: Vec::new() })
     }
 
     /// Operations that have not completed.
@@ -226,14 +226,13 @@ impl<T> Ring<T> {
     /// Takes what has completed since the last call.
     pub fn take_completions(&mut self, into: &mut Vec<Completion<T>>) {
         let operations = &mut self.operations;
-        let wake_at = &mut self.wake_at;
         for entry in self.uring.completion() {
             let id = OperationId::from(KeyData::from_ffi(entry.user_data()));
             let Some(operation) = operations.remove(id) else { continue };
             match operation.token {
                 Some(token) => into.push(completion(token, operation.held, entry.result())),
-                // A wake-up came; the next wait arms another if one is wanted.
-                None => *wake_at = None,
+                // A wake-up came, the earliest.
+                None => drop(self.wake_ups.pop()),
             }
         }
     }
@@ -242,12 +241,26 @@ impl<T> Ring<T> {
         go_on(self.uring.submit_and_wait(1))
     }
 
+    /// Cancels everything that can be, and waits until something has completed.
+    fn cancel_and_wait(&mut self) -> io::Result<()> {
+        self.submit()?;
+        if !self.uring.submission().is_empty() {
+            // The kernel wants completions taken first. What it has not been handed it cannot
+            // cancel, and would begin afterwards.
+            return Ok(());
+        }
+        // It finds nothing where all has completed, and what it must let finish is waited for.
+        let _ =
+            self.uring.submitter().register_sync_cancel(None, types::CancelBuilder::any().all());
+        self.submit_and_wait()
+    }
+
     /// Has a wake-up under way for `at` or earlier.
     fn wake_at(&mut self, at: u64) {
-        if self.wake_at.is_some_and(|armed| armed <= at) {
+        if self.wake_ups.last().is_some_and(|&armed| armed <= at) {
             return;
         }
-        self.wake_at = Some(at);
+        self.wake_ups.push(at);
         #[allow(clippy::cast_possible_truncation)] // less than a second
         let moment = Timespec::new().sec(at / 1_000_000_000).nsec((at % 1_000_000_000) as u32);
         let moment = Box::new(moment);
@@ -263,14 +276,16 @@ impl<T> Ring<T> {
         vector: Option<Box<Vector>>,
         fd: Option<&Fd>,
     ) {
+        while self.uring.submission().is_full() {
+            self.submit().expect("a full queue can be submitted");
+        }
         let operation = Operation { token, held, _vector: vector, _fd: fd.cloned() };
         let id = self.operations.insert(operation);
         let entry = entry.user_data(id.data().as_ffi());
         // SAFETY: all addresses in the entry are into `operation`'s heap memory, which neither
         // moves nor is freed before the completion removes it, or `drop` has waited for all.
-        while unsafe { self.uring.submission().push(&entry) }.is_err() {
-            self.uring.submit().expect("a full queue can be submitted");
-        }
+        let pushed = unsafe { self.uring.submission().push(&entry) };
+        pushed.expect("there is room, and one thread pushes");
     }
 }
 
@@ -279,12 +294,7 @@ impl<T> Drop for Ring<T> {
     fn drop(&mut self) {
         let mut completed = Vec::new();
         while !self.operations.is_empty() {
-            // What is still in the submission queue can only be cancelled once it is submitted.
-            // That nothing was found is no error: it may be completing.
-            let all = types::CancelBuilder::any().all();
-            let submitted = self.submit();
-            let _ = self.uring.submitter().register_sync_cancel(None, all);
-            if submitted.and_then(|()| self.submit_and_wait()).is_err() {
+            if self.cancel_and_wait().is_err() {
                 // Better to leak than to free what the kernel may still write to.
                 std::mem::forget(std::mem::take(&mut self.operations));
                 return;

@@ -155,6 +155,11 @@ impl<S: Scheduler> Engine<S> {
         self.outcomes.pop_front()
     }
 
+    /// Whether `poll_outcome` has something.
+    pub fn has_outcome(&self) -> bool {
+        !self.outcomes.is_empty()
+    }
+
     /// When the scheduler wants to be told the time.
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.elevator.poll_timeout()

@@ -83,9 +83,7 @@ pub enum CtlError {
         message: String,
     },
     /// The answer cannot be understood.
-    #[error(
-        "the server on {path:?} answers in a form that this program does not know; is it paternoster?"
-    )]
+    #[error("the server on {path:?} answers in a form unknown to this program; is it paternoster?")]
     BadAnswer {
         /// The socket's path.
         path: PathBuf,

@@ -108,7 +108,8 @@ mod tests {
         assert_eq!(ends.find(&requests, Sector(108)), Some(old));
     }
 
-    /// 64 buckets are doubled by the 65th and by the 129th request.
+    /// A bucket in four is used at most: 64 are doubled by the 17th request, 128 by the 33rd, 256
+    /// by the 65th, 512 by the 129th.
     #[test]
     fn equal_ends_stay_newest_first_as_buckets_are_doubled() {
         let (mut ends, mut requests) = (Ends::new(), Requests::default());
@@ -116,7 +117,7 @@ mod tests {
         for other in 0..190 {
             hash(&mut ends, &mut requests, 8192 + 8 * other);
         }
-        assert_eq!(ends.buckets.len(), 256);
+        assert_eq!(ends.buckets.len(), 1024);
         for &newest in equals.iter().rev() {
             assert_eq!(ends.find(&requests, Sector(4096)), Some(newest));
             ends.remove(&mut requests, newest, Sector(4096));

@@ -1,0 +1,201 @@
+//! Failed and short transfers: each client gets its own result, and one more try.
+
+mod support;
+
+use paternoster::SchedulerKind;
+use paternoster_disk::{Clock, Transfer, Transferred};
+use rustix::io::Errno;
+
+use support::{Rig, Shape, read, trim, write, write_fua};
+
+/// Four reads of 8 sectors each by the two connections of a tenant, one behind the other: one
+/// transfer.
+fn four_merged_reads() -> Rig {
+    let mut rig = Rig::held_back();
+    for (tag, connection) in [(0, 0), (1, 1), (2, 0), (3, 1)] {
+        rig.submit(connection, tag, read(tag * 4096, 4096));
+    }
+    rig.let_go();
+    assert_eq!(rig.shapes(), [Shape::Read { offset: 0, parts: vec![4096; 4] }]);
+    rig
+}
+
+fn ok(tags: &[u64]) -> Vec<(u64, Result<(), Errno>)> {
+    tags.iter().map(|&tag| (tag, Ok(()))).collect()
+}
+
+/// Ends all that is in the device, with EIO where a transfer covers that byte: what was tried.
+fn finish_with_bad_byte(rig: &mut Rig, bad: u64) -> Vec<Shape> {
+    let mut tried = Vec::new();
+    while let Some((_, transfer)) = rig.in_device.first() {
+        let shape = Shape::of(transfer);
+        let (start, end) = shape.range().expect("there is no sync");
+        let result = if (start..end).contains(&bad) { Err(Errno::IO) } else { Ok(end - start) };
+        tried.push(shape);
+        rig.finish_nth(0, result);
+    }
+    tried
+}
+
+#[test]
+fn one_bad_sector_in_a_merged_read_is_one_commands_trouble() {
+    let mut rig = four_merged_reads();
+    let tried = finish_with_bad_byte(&mut rig, 2 * 4096 + 700);
+    assert_eq!(tried.len(), 5, "once together, then each alone: {tried:?}");
+    let mut results = rig.results();
+    results.sort_by_key(|(tag, _)| *tag);
+    assert_eq!(results, [(0, Ok(())), (1, Ok(())), (2, Err(Errno::IO)), (3, Ok(()))]);
+    assert!(rig.engine.is_idle());
+}
+
+#[test]
+fn what_is_issued_again_is_issued_alone_and_never_merges() {
+    let mut rig = four_merged_reads();
+    rig.submit(1, 4, read(4 * 4096, 4096)); // A fifth neighbour, which waits behind.
+    rig.finish_nth(0, Err(Errno::IO));
+    let shapes = rig.finish_all();
+    let alone = |at: u64| Shape::Read { offset: at * 4096, parts: vec![4096] };
+    assert_eq!(shapes.len(), 5, "{shapes:?}");
+    for number in 0..5 {
+        assert!(shapes.contains(&alone(number)), "{shapes:?}");
+    }
+}
+
+#[test]
+fn what_lies_inside_a_short_transfer_succeeds_at_once() {
+    let mut rig = four_merged_reads();
+    rig.finish_nth(0, Ok(2 * 4096 + 1));
+    assert_eq!(rig.results(), ok(&[0, 1]));
+    let shapes = rig.finish_all();
+    let alone = |at: u64| Shape::Read { offset: at * 4096, parts: vec![4096] };
+    assert_eq!(shapes, [alone(2), alone(3)]);
+    assert_eq!(rig.results(), ok(&[2, 3]));
+}
+
+#[test]
+fn a_short_transfer_that_ends_between_two_commands_splits_them_there() {
+    let mut rig = four_merged_reads();
+    rig.finish_nth(0, Ok(3 * 4096));
+    assert_eq!(rig.results(), ok(&[0, 1, 2]));
+    assert_eq!(rig.finish_all(), [Shape::Read { offset: 3 * 4096, parts: vec![4096] }]);
+}
+
+#[test]
+fn data_in_a_short_transfer_goes_to_the_commands_that_it_is_of() {
+    let mut rig = four_merged_reads();
+    let (id, transfer) = rig.in_device.remove(0);
+    let Transfer::Read { mut into, .. } = transfer else { panic!("a read") };
+    for (number, part) in (1u8..).zip(into.iter_mut()) {
+        part.fill(number);
+    }
+    let transferred = Transferred { result: Ok(2 * 4096), filled: into };
+    rig.engine.transfer_done(rig.clock.now(), id, transferred);
+    for (tag, outcome) in (0u64..).zip(rig.outcomes()) {
+        assert_eq!(outcome.tag, tag);
+        let data = outcome.result.expect("it is inside what was transferred").concat();
+        assert_eq!(data, vec![u8::try_from(tag + 1).expect("1 or 2"); 4096]);
+    }
+}
+
+#[test]
+fn a_single_short_transfer_is_tried_once_more() {
+    for op in [read(100, 5000), write(100, 5000, 1)] {
+        let mut rig = Rig::new(SchedulerKind::Cfq, 4);
+        rig.submit(0, 1, op);
+        rig.finish_nth(0, Ok(4999));
+        assert_eq!(rig.results(), []);
+        assert_eq!(rig.shapes()[0].range(), Some((100, 5100)));
+        rig.finish_next();
+        assert_eq!(rig.results(), ok(&[1]));
+    }
+}
+
+#[test]
+fn a_transfer_that_stays_short_is_eio() {
+    for (again, op) in [(0, read(0, 512)), (511, write(0, 512, 1)), (300, write_fua(0, 512, 1))] {
+        let mut rig = Rig::new(SchedulerKind::Cfq, 4);
+        rig.submit(0, 1, op);
+        rig.finish_nth(0, Ok(0));
+        rig.finish_nth(0, Ok(again));
+        assert_eq!(rig.results(), [(1, Err(Errno::IO))]);
+        assert!(rig.engine.is_idle() && rig.in_device.is_empty());
+    }
+}
+
+#[test]
+fn a_single_transfer_that_fails_is_not_tried_again() {
+    let mut rig = Rig::new(SchedulerKind::Cfq, 4);
+    rig.submit(0, 1, read(0, 512));
+    rig.finish_nth(0, Err(Errno::NOSPC));
+    assert_eq!(rig.results(), [(1, Err(Errno::NOSPC))]);
+    assert!(rig.engine.is_idle() && rig.in_device.is_empty());
+}
+
+#[test]
+fn a_second_failure_is_final_and_its_error_is_what_is_told() {
+    let mut rig = four_merged_reads();
+    rig.finish_nth(0, Err(Errno::IO));
+    for error in [Errno::NOSPC, Errno::NXIO, Errno::PERM, Errno::DQUOT] {
+        rig.finish_nth(0, Err(error));
+    }
+    let errors = [Errno::NOSPC, Errno::NXIO, Errno::PERM, Errno::DQUOT];
+    let expected: Vec<_> = (0..).zip(errors.map(Err::<(), _>)).collect();
+    assert_eq!(rig.results(), expected);
+    assert!(rig.engine.is_idle() && rig.in_device.is_empty());
+}
+
+#[test]
+fn a_merged_trim_that_fails_is_tried_again_range_by_range() {
+    let mut rig = Rig::held_back();
+    rig.submit(0, 1, trim(0, 4096, false));
+    rig.submit(0, 2, trim(4096, 4096, false));
+    rig.let_go();
+    assert_eq!(rig.shapes(), [Shape::Trim { offset: 0, len: 8192 }]);
+    rig.finish_nth(0, Err(Errno::IO));
+    let alone = |offset| Shape::Trim { offset, len: 4096 };
+    assert_eq!(rig.finish_all(), [alone(0), alone(4096)]);
+    assert_eq!(rig.results(), ok(&[1, 2]));
+}
+
+/// A write in three pieces, all in the device.
+fn write_in_three_pieces() -> Rig {
+    let mut rig = Rig::with_short_requests(SchedulerKind::Cfq, 8, 8);
+    rig.submit(0, 1, write(0, 3 * 4096, 7));
+    assert_eq!(rig.in_device.len(), 3);
+    rig
+}
+
+#[test]
+fn a_command_in_pieces_fails_only_when_all_its_pieces_are_done() {
+    let mut rig = write_in_three_pieces();
+    rig.finish_nth(1, Err(Errno::IO));
+    assert_eq!(rig.results(), []);
+    rig.finish_nth(1, Ok(4096));
+    assert_eq!(rig.results(), []);
+    rig.finish_nth(0, Ok(4096));
+    assert_eq!(rig.results(), [(1, Err(Errno::IO))]);
+}
+
+#[test]
+fn a_command_in_pieces_fails_with_the_error_of_its_first_piece_that_failed() {
+    for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+        let mut rig = write_in_three_pieces();
+        let ids: Vec<_> = rig.in_device.iter().map(|(id, _)| *id).collect();
+        let results = [Ok(4096), Err(Errno::NOSPC), Err(Errno::IO)];
+        for piece in order {
+            rig.finish(ids[piece], results[piece]);
+        }
+        assert_eq!(rig.results(), [(1, Err(Errno::NOSPC))], "{order:?}");
+    }
+}
+
+#[test]
+fn pieces_of_one_command_do_not_fail_others() {
+    let mut rig = write_in_three_pieces();
+    rig.submit(1, 2, write(1 << 20, 4096, 8));
+    for _ in 0..3 {
+        rig.finish_nth(0, Err(Errno::IO));
+    }
+    rig.finish_next();
+    assert_eq!(rig.results(), [(1, Err(Errno::IO)), (2, Ok(()))]);
+}

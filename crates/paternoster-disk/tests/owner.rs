@@ -1,0 +1,196 @@
+//! The loop of an owner: who is called when, and that it waits for nothing in vain.
+
+mod support;
+
+use bytes::BytesMut;
+use paternoster::{AnyScheduler, Device, Instant, IoPrio, Nanos, NoTrace, SchedulerKind};
+use paternoster_disk::{
+    Command, CommandOp, Completion, Engine, Fd, Front, FrontToken, MemoryBackend, MonotonicClock,
+    Outcome, Owner, Token, Turn, Waker,
+};
+use rustix::io::Errno;
+
+use support::front::TestOwner;
+use support::{elevator_with, read, within_a_minute, write};
+
+/// A front that notes what it is told; a function says what to do at the end of a turn.
+struct Noting<F> {
+    notes: Vec<Note>,
+    timeout: Option<Instant>,
+    turn_over: F,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Note {
+    Started,
+    Ring(FrontToken, Result<u32, Errno>),
+    Done(u64, Result<(), Errno>),
+    Woken,
+}
+
+impl<F: FnMut(&mut TestOwner, &[Note]) -> Turn> Front<AnyScheduler<NoTrace>> for Noting<F> {
+    fn started(&mut self, _: &mut TestOwner) {
+        self.notes.push(Note::Started);
+    }
+
+    fn ring_completed(&mut self, _: &mut TestOwner, completion: Completion<FrontToken>) {
+        self.notes.push(Note::Ring(completion.token, completion.result));
+    }
+
+    fn command_done(&mut self, _: &mut TestOwner, outcome: Outcome) {
+        self.notes.push(Note::Done(outcome.tag, outcome.result.map(drop)));
+    }
+
+    fn woken(&mut self, _: &mut TestOwner) {
+        self.notes.push(Note::Woken);
+    }
+
+    fn turn_over(&mut self, owner: &mut TestOwner) -> Turn {
+        (self.turn_over)(owner, &self.notes)
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.timeout
+    }
+}
+
+/// An owner of a disk in memory; turns until the function stops: what its front was told.
+fn run(
+    waker: Waker,
+    timeout: Option<Instant>,
+    turn_over: impl FnMut(&mut TestOwner, &[Note]) -> Turn,
+) -> Vec<Note> {
+    let device = Device::solid_state(4);
+    let (elevator, _) = elevator_with(SchedulerKind::Cfq, device, 1);
+    let engine = Engine::new(elevator, true);
+    let backend = Box::new(MemoryBackend::new(1 << 20));
+    let clock = MonotonicClock::start();
+    let owner = Owner::new(engine, backend, clock, waker).expect("a ring");
+    let mut front = Noting { notes: Vec::new(), timeout, turn_over };
+    owner.run(&mut front).expect("the ring works");
+    front.notes
+}
+
+fn waker() -> Waker {
+    Waker::new().expect("an event")
+}
+
+fn stop_when(stop: bool) -> Turn {
+    if stop { Turn::Stop } else { Turn::GoOn }
+}
+
+/// A context of the root group.
+fn submit(owner: &mut TestOwner, tag: u64, op: CommandOp) {
+    let now = owner.now();
+    let elevator = owner.engine_mut().elevator_mut();
+    let root = elevator.groups().root();
+    let ioc = elevator.io_context(now, IoPrio::default(), root);
+    owner.submit(Command { tag, ioc, op });
+}
+
+#[test]
+fn a_front_is_started_before_its_first_turn() {
+    within_a_minute(|| {
+        assert_eq!(run(waker(), None, |_, _| Turn::Stop), [Note::Started]);
+    });
+}
+
+#[test]
+fn another_thread_wakes_an_owner_that_waits_and_does_so_again() {
+    within_a_minute(|| {
+        let waker = waker();
+        let (asleep, sleeps) = std::sync::mpsc::channel();
+        let other = waker.clone();
+        let thread = std::thread::spawn(move || {
+            while sleeps.recv().is_ok() {
+                other.wake();
+                other.wake(); // A second call while one is pending is the same call.
+            }
+        });
+        let notes = run(waker, None, move |_, notes| {
+            let _ = asleep.send(());
+            stop_when(notes.iter().filter(|note| **note == Note::Woken).count() >= 3)
+        });
+        assert!(notes[1..].iter().all(|note| *note == Note::Woken), "{notes:?}");
+        thread.join().expect("it ends");
+    });
+}
+
+#[test]
+fn a_front_has_its_turn_at_its_own_moment() {
+    within_a_minute(|| {
+        let until = Instant::START + Nanos::from_millis(5);
+        let mut turns = 0;
+        run(waker(), Some(until), move |owner, _| {
+            turns += 1;
+            assert!(turns < 1000, "it waits in between");
+            stop_when(owner.now() >= until)
+        });
+    });
+}
+
+const RECEIVE: FrontToken = FrontToken { key: 7, operation: 0 };
+const SEND: FrontToken = FrontToken { key: 7, operation: 1 };
+
+#[test]
+fn operations_of_the_front_come_back_under_its_names() {
+    within_a_minute(|| {
+        let (ours, theirs) = std::os::unix::net::UnixStream::pair().expect("a pair of sockets");
+        let (ours, theirs): (Fd, Fd) = (Fd::new(ours.into()), Fd::new(theirs.into()));
+        let mut begun = false;
+        let notes = run(waker(), None, move |owner, notes| {
+            if !std::mem::replace(&mut begun, true) {
+                let buffer = BytesMut::with_capacity(10);
+                owner.ring().receive(Token::Front(RECEIVE), &ours, buffer);
+                let hello = [bytes::Bytes::from_static(b"hello")].into_iter().collect();
+                owner.ring().send(Token::Front(SEND), &theirs, hello);
+            }
+            stop_when(notes.len() == 3)
+        });
+        let mut notes = notes[1..].to_vec();
+        notes.sort_by_key(|note| matches!(note, Note::Ring(SEND, _)));
+        assert_eq!(notes, [Note::Ring(RECEIVE, Ok(5)), Note::Ring(SEND, Ok(5))]);
+    });
+}
+
+#[test]
+fn commands_put_at_the_end_of_a_turn_are_answered_in_the_next() {
+    within_a_minute(|| {
+        let mut begun = false;
+        let notes = run(waker(), None, move |owner, notes| {
+            if !std::mem::replace(&mut begun, true) {
+                submit(owner, 1, write(100, 100, 1));
+                submit(owner, 2, read(8192, 100));
+                submit(owner, 3, read(0, 0));
+                submit(owner, 4, CommandOp::Flush);
+            }
+            stop_when(notes.len() == 5)
+        });
+        let mut done = notes[1..].to_vec();
+        done.sort_by_key(|note| format!("{note:?}"));
+        assert_eq!(done, [1, 2, 3, 4].map(|tag| Note::Done(tag, Ok(()))));
+    });
+}
+
+#[test]
+fn commands_cancelled_at_the_end_of_a_turn_are_answered_in_the_next() {
+    within_a_minute(|| {
+        let mut begun = false;
+        let notes = run(waker(), None, move |owner, notes| {
+            if !std::mem::replace(&mut begun, true) {
+                owner.engine_mut().elevator_mut().set_depth(0);
+                submit_held_back(owner);
+                let now = owner.now();
+                owner.engine_mut().cancel_queued(now);
+            }
+            stop_when(notes.len() == 2)
+        });
+        assert_eq!(notes[1..], [Note::Done(1, Err(Errno::SHUTDOWN))]);
+    });
+}
+
+/// Puts a read that a device of no depth does not take.
+fn submit_held_back(owner: &mut TestOwner) {
+    submit(owner, 1, read(0, 512));
+    assert_eq!(owner.engine().elevator().queued(), 1);
+}

@@ -1,0 +1,124 @@
+//! A front that plays a script on the real loop of an owner, and the disk behind it.
+
+use std::collections::VecDeque;
+
+use paternoster::{AnyScheduler, Device, IocId, NoTrace, SchedulerKind};
+use paternoster_disk::{
+    Backend, Command, CommandOp, Completion, Engine, Front, FrontToken, MonotonicClock, Outcome,
+    Owner, Turn, Waker,
+};
+use rustix::io::Errno;
+
+use super::{elevator_with, merges};
+
+/// An owner of the kind that is tested.
+pub(crate) type TestOwner = Owner<AnyScheduler<NoTrace>>;
+
+/// What commands answered, in the order in which they were scripted: the bytes read, or an error.
+pub(crate) type Answers = Vec<Result<Vec<u8>, Errno>>;
+
+/// Commands that a connection has under way.
+const DEPTH: usize = 8;
+/// Connections, half of them of each of two tenants.
+const CONNECTIONS: usize = 8;
+
+/// Plays one phase after the other.
+struct Script {
+    connections: Vec<IocId>,
+    phases: VecDeque<Vec<CommandOp>>,
+    /// What each connection has still to submit in this phase, with the tag.
+    waiting: Vec<VecDeque<(u64, CommandOp)>>,
+    under_way: usize,
+    answers: Vec<Answers>,
+    merges: u64,
+}
+
+/// Plays the phases against the back end: what each answered, and how many bios merged.
+pub(crate) fn play(
+    backend: Box<dyn Backend>,
+    kind: SchedulerKind,
+    phases: Vec<Vec<CommandOp>>,
+) -> (Vec<Answers>, u64) {
+    let capabilities = backend.capabilities();
+    let device = Device::solid_state(capabilities.depth);
+    let (elevator, connections) = elevator_with(kind, device, CONNECTIONS / 2);
+    let engine = Engine::new(elevator, capabilities.fast_zero);
+    let waker = Waker::new().expect("an event");
+    let clock = MonotonicClock::start();
+    let owner = Owner::new(engine, backend, clock, waker).expect("a ring");
+    let waiting = vec![VecDeque::new(); CONNECTIONS];
+    let phases = phases.into();
+    let mut script =
+        Script { connections, phases, waiting, under_way: 0, answers: Vec::new(), merges: 0 };
+    owner.run(&mut script).expect("the ring works");
+    (script.answers, script.merges)
+}
+
+/// Plays one phase.
+pub(crate) fn play_one(backend: Box<dyn Backend>, commands: Vec<CommandOp>) -> Answers {
+    let (mut answers, _) = play(backend, SchedulerKind::Cfq, vec![commands]);
+    answers.remove(0)
+}
+
+/// Plays commands each of which waits for the one before.
+pub(crate) fn play_in_turn(backend: Box<dyn Backend>, commands: Vec<CommandOp>) -> Answers {
+    let phases = commands.into_iter().map(|command| vec![command]).collect();
+    play(backend, SchedulerKind::Cfq, phases).0.into_iter().flatten().collect()
+}
+
+impl Script {
+    fn begin_phase(&mut self, owner: &mut TestOwner, phase: Vec<CommandOp>) {
+        self.answers.push(vec![Err(Errno::INPROGRESS); phase.len()]);
+        for (tag, op) in (0u64..).zip(phase) {
+            self.waiting[connection_of(tag)].push_back((tag, op));
+        }
+        for connection in 0..CONNECTIONS {
+            for _ in 0..DEPTH {
+                self.submit_next(owner, connection);
+            }
+        }
+    }
+
+    fn submit_next(&mut self, owner: &mut TestOwner, connection: usize) {
+        let Some((tag, op)) = self.waiting[connection].pop_front() else { return };
+        self.under_way += 1;
+        owner.submit(Command { tag, ioc: self.connections[connection], op });
+    }
+}
+
+/// Whose command that is: of two neighbours one connection's, then the next one's.
+fn connection_of(tag: u64) -> usize {
+    usize::try_from(tag / 2).expect("a count") % CONNECTIONS
+}
+
+impl Front<AnyScheduler<NoTrace>> for Script {
+    fn started(&mut self, _: &mut TestOwner) {}
+
+    fn ring_completed(&mut self, _: &mut TestOwner, _: Completion<FrontToken>) {
+        unreachable!("it has nothing on the ring")
+    }
+
+    fn command_done(&mut self, owner: &mut TestOwner, outcome: Outcome) {
+        let tag = usize::try_from(outcome.tag).expect("a count");
+        let answers = self.answers.last_mut().expect("a phase is under way");
+        assert_eq!(answers[tag], Err(Errno::INPROGRESS), "a command is answered once");
+        answers[tag] = outcome.result.map(|payload| payload.concat());
+        self.under_way -= 1;
+        self.submit_next(owner, connection_of(outcome.tag));
+    }
+
+    fn woken(&mut self, _: &mut TestOwner) {}
+
+    fn turn_over(&mut self, owner: &mut TestOwner) -> Turn {
+        if self.under_way > 0 {
+            return Turn::GoOn;
+        }
+        let Some(phase) = self.phases.pop_front() else {
+            self.merges = merges(owner.engine().elevator());
+            assert!(owner.engine().is_idle());
+            return Turn::Stop;
+        };
+        self.begin_phase(owner, phase);
+        Turn::GoOn
+    }
+}

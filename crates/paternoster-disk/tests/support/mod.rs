@@ -1,0 +1,281 @@
+//! What the tests of the engine share: an engine in virtual time, whose transfers the test carries
+//! out by hand, in any order and with any result.
+
+#![allow(dead_code)] // Each test file uses its own part.
+
+pub(crate) mod front;
+pub(crate) mod random;
+pub(crate) mod recorder;
+
+use std::cell::Cell;
+
+use bytes::{Bytes, BytesMut};
+use paternoster::{
+    AnyScheduler, Device, Elevator, Instant, IoPrio, IocId, Limits, Nanos, NoTrace, Op,
+    SchedulerKind, Weight,
+};
+use paternoster_disk::{
+    Buffers, Clock, Command, CommandOp, Engine, Outcome, Transfer, TransferId, Transferred,
+};
+use rustix::io::Errno;
+
+/// The engine that is tested.
+pub(crate) type TestEngine = Engine<AnyScheduler<NoTrace>>;
+
+/// Its elevator.
+pub(crate) type TestElevator = Elevator<AnyScheduler<NoTrace>>;
+
+/// Bytes in a sector.
+pub(crate) const SECTOR: u64 = 512;
+
+/// A clock that stands until it is moved.
+#[derive(Debug)]
+pub(crate) struct ManualClock(Cell<Instant>);
+
+impl ManualClock {
+    pub(crate) fn advance(&self, span: Nanos) {
+        self.0.set(self.0.get() + span);
+    }
+
+    pub(crate) fn advance_to(&self, at: Instant) {
+        self.0.set(self.0.get().max(at));
+    }
+}
+
+impl Clock for ManualClock {
+    fn now(&self) -> Instant {
+        self.0.get()
+    }
+}
+
+/// An engine whose device is the test: it sees every transfer and says what becomes of it.
+pub(crate) struct Rig {
+    pub(crate) engine: TestEngine,
+    pub(crate) clock: ManualClock,
+    /// Connections 0 and 1 are of one tenant, 2 and 3 of another.
+    pub(crate) connections: Vec<IocId>,
+    /// Transfers in the device, in the order in which they began.
+    pub(crate) in_device: Vec<(TransferId, Transfer)>,
+}
+
+/// An elevator with two tenants of two connections each.
+pub(crate) fn elevator(kind: SchedulerKind, depth: u32) -> (TestElevator, Vec<IocId>) {
+    elevator_with(kind, Device::solid_state(depth), 2)
+}
+
+/// An elevator with two tenants, of so many connections each; the first tenant's come first.
+pub(crate) fn elevator_with(
+    kind: SchedulerKind,
+    device: Device,
+    connections_each: usize,
+) -> (TestElevator, Vec<IocId>) {
+    let mut elevator = Elevator::new(AnyScheduler::new(kind, NoTrace), device);
+    let mut connections = Vec::new();
+    for weight in [100, 300] {
+        let weight = Weight::new(weight).expect("a weight that is allowed");
+        let root = elevator.groups().root();
+        let tenant = elevator.add_group(Instant::START, root, weight);
+        for _ in 0..connections_each {
+            connections.push(elevator.io_context(Instant::START, IoPrio::default(), tenant));
+        }
+    }
+    (elevator, connections)
+}
+
+/// Bios and requests that became part of others.
+pub(crate) fn merges(elevator: &TestElevator) -> u64 {
+    let groups = elevator.groups().iter().map(|(group, _)| elevator.stats().group(group));
+    groups.flat_map(|group| Op::ALL.map(|op| group.op(op).merged)).sum()
+}
+
+impl Rig {
+    /// On a device that takes `depth` transfers at once and can zero without writing.
+    pub(crate) fn new(kind: SchedulerKind, depth: u32) -> Self {
+        let (elevator, connections) = elevator(kind, depth);
+        let engine = Engine::new(elevator, true);
+        let clock = ManualClock(Cell::new(Instant::START));
+        Self { engine, clock, connections, in_device: Vec::new() }
+    }
+
+    /// The same, whose requests and discards are cut at so many sectors.
+    pub(crate) fn with_short_requests(kind: SchedulerKind, depth: u32, sectors: u32) -> Self {
+        let mut rig = Self::new(kind, depth);
+        rig.engine.elevator_mut().set_limits(Limits {
+            max_sectors: sectors,
+            max_discard_sectors: sectors,
+            ..Limits::default()
+        });
+        rig
+    }
+
+    /// mq-deadline with one transfer at a time, which is in the device already: what is submitted
+    /// now waits and may merge until [`Rig::let_go`].
+    pub(crate) fn held_back() -> Self {
+        let mut rig = Self::new(SchedulerKind::MqDeadline, 1);
+        rig.submit(0, BLOCKER, read(1 << 40, 512));
+        assert_eq!(rig.in_device.len(), 1, "the blocker is in the device");
+        rig
+    }
+
+    /// Ends the transfer that holds the others back.
+    pub(crate) fn let_go(&mut self) {
+        self.finish_next();
+        let [outcome] = &self.outcomes()[..] else { panic!("the blocker alone is done") };
+        assert_eq!(outcome.tag, BLOCKER);
+    }
+
+    /// A connection puts a command.
+    pub(crate) fn submit(&mut self, connection: usize, tag: u64, op: CommandOp) {
+        self.engine.submit(Command { tag, ioc: self.connections[connection], op });
+        self.settle();
+    }
+
+    /// The transfer of that name is done.
+    pub(crate) fn finish(&mut self, id: TransferId, result: Result<u64, Errno>) {
+        let index = self.in_device.iter().position(|(of, _)| *of == id).expect("it is under way");
+        self.finish_nth(index, result);
+    }
+
+    /// The transfer that began as the `index`th of those in the device is done.
+    pub(crate) fn finish_nth(&mut self, index: usize, result: Result<u64, Errno>) {
+        let (id, transfer) = self.in_device.remove(index);
+        let filled = match transfer {
+            Transfer::Read { into, .. } => into,
+            _ => Buffers::new(),
+        };
+        let transferred = Transferred { result, filled };
+        self.engine.transfer_done(self.clock.now(), id, transferred);
+        self.settle();
+    }
+
+    /// The earliest transfer in the device succeeds: what it was.
+    pub(crate) fn finish_next(&mut self) -> Shape {
+        let shape = Shape::of(&self.in_device[0].1);
+        let len = self.in_device[0].1.len();
+        self.finish_nth(0, Ok(len));
+        shape
+    }
+
+    /// Everything succeeds in the order in which it began, until nothing is under way: what it
+    /// was.
+    pub(crate) fn finish_all(&mut self) -> Vec<Shape> {
+        let mut shapes = Vec::new();
+        while !self.in_device.is_empty() {
+            shapes.push(self.finish_next());
+        }
+        shapes
+    }
+
+    /// What is in the device, in the order in which it began.
+    pub(crate) fn shapes(&self) -> Vec<Shape> {
+        self.in_device.iter().map(|(_, transfer)| Shape::of(transfer)).collect()
+    }
+
+    pub(crate) fn outcomes(&mut self) -> Vec<Outcome> {
+        std::iter::from_fn(|| self.engine.poll_outcome()).collect()
+    }
+
+    /// What became of the commands that are done, by tag in the order of their ends.
+    pub(crate) fn results(&mut self) -> Vec<(u64, Result<(), Errno>)> {
+        self.outcomes().into_iter().map(|one| (one.tag, one.result.map(drop))).collect()
+    }
+
+    pub(crate) fn settle(&mut self) {
+        let Self { engine, clock, in_device, .. } = self;
+        engine.settle(clock, |_, id, transfer| in_device.push((id, transfer)));
+        // A scheduler that idles goes on when its timer says so, not before.
+        while in_device.is_empty()
+            && let Some(at) = engine.poll_timeout()
+        {
+            clock.advance_to(at);
+            engine.handle_timeout(clock.now());
+            engine.settle(clock, |_, id, transfer| in_device.push((id, transfer)));
+        }
+    }
+}
+
+/// The tag of the command that holds others back.
+const BLOCKER: u64 = u64::MAX;
+
+/// A transfer, as tests compare it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Shape {
+    Read { offset: u64, parts: Vec<usize> },
+    Write { offset: u64, parts: Vec<usize>, durable: bool },
+    Trim { offset: u64, len: u64 },
+    Zero { offset: u64, len: u64, allocate: bool },
+    Sync,
+}
+
+impl Shape {
+    pub(crate) fn of(transfer: &Transfer) -> Self {
+        match transfer {
+            Transfer::Read { offset, into } => {
+                Self::Read { offset: *offset, parts: into.iter().map(BytesMut::len).collect() }
+            }
+            Transfer::Write { offset, from, durable } => {
+                let parts = from.iter().map(Bytes::len).collect();
+                Self::Write { offset: *offset, parts, durable: *durable }
+            }
+            Transfer::Trim { offset, len } => Self::Trim { offset: *offset, len: *len },
+            Transfer::Zero { offset, len, allocate } => {
+                Self::Zero { offset: *offset, len: *len, allocate: *allocate }
+            }
+            Transfer::Sync => Self::Sync,
+        }
+    }
+
+    /// First byte and the byte behind the last; none of a sync.
+    pub(crate) fn range(&self) -> Option<(u64, u64)> {
+        let sum = |parts: &[usize]| parts.iter().sum::<usize>() as u64;
+        let (offset, len) = match self {
+            Self::Read { offset, parts } | Self::Write { offset, parts, .. } => {
+                (*offset, sum(parts))
+            }
+            Self::Trim { offset, len } | Self::Zero { offset, len, .. } => (*offset, *len),
+            Self::Sync => return None,
+        };
+        Some((offset, offset + len))
+    }
+}
+
+pub(crate) fn read(offset: u64, len: u32) -> CommandOp {
+    CommandOp::Read { offset, len }
+}
+
+pub(crate) fn cache(offset: u64, len: u32) -> CommandOp {
+    CommandOp::Cache { offset, len }
+}
+
+/// Writes that many bytes of value `fill`.
+pub(crate) fn write(offset: u64, len: usize, fill: u8) -> CommandOp {
+    CommandOp::Write { offset, data: Bytes::from(vec![fill; len]), fua: false }
+}
+
+/// The same, durable when it is answered.
+pub(crate) fn write_fua(offset: u64, len: usize, fill: u8) -> CommandOp {
+    CommandOp::Write { offset, data: Bytes::from(vec![fill; len]), fua: true }
+}
+
+pub(crate) fn trim(offset: u64, len: u32, fua: bool) -> CommandOp {
+    CommandOp::Trim { offset, len, fua }
+}
+
+pub(crate) fn zero(offset: u64, len: u32, fua: bool) -> CommandOp {
+    CommandOp::Zero { offset, len, fua, allocate: false, fast: false }
+}
+
+/// Runs what must not hang on a thread of its own, and fails if it does.
+pub(crate) fn within_a_minute(work: impl FnOnce() + Send + 'static) {
+    let (ended, end) = std::sync::mpsc::channel();
+    let thread = std::thread::spawn(move || {
+        work();
+        let _ = ended.send(());
+    });
+    let hangs = end.recv_timeout(std::time::Duration::from_secs(60))
+        == Err(std::sync::mpsc::RecvTimeoutError::Timeout);
+    assert!(!hangs, "it hangs");
+    if let Err(panic) = thread.join() {
+        std::panic::resume_unwind(panic);
+    }
+}

@@ -1,0 +1,246 @@
+//! Random commands, completions, failures and short transfers, in random order: every command is
+//! answered once, and reads give what was written.
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use paternoster::{Nanos, SchedulerKind};
+use paternoster_disk::{Clock, CommandOp, Transfer, TransferId};
+use rustix::io::Errno;
+
+use support::random::Random;
+use support::{Rig, cache, merges, read, trim, write, write_fua, zero};
+
+const DISK: usize = 64 << 10;
+const COMMANDS: u64 = 400;
+
+/// A command under way, and what it may change.
+struct UnderWay {
+    op: CommandOp,
+    range: Range<usize>,
+    fill: u8,
+}
+
+/// What is varied from seed to seed.
+#[derive(Clone, Copy, Debug)]
+struct Trouble {
+    /// A transfer fails or falls short once in so many; 0 is never.
+    fails_once_in: u64,
+    /// What is queued is cancelled once in so many steps; 0 is never.
+    cancels_once_in: u64,
+}
+
+struct Swarm {
+    rig: Rig,
+    random: Random,
+    trouble: Trouble,
+    depth: usize,
+    /// What the device holds.
+    disk: Vec<u8>,
+    /// What clients believe it holds; none where a change has failed.
+    model: Vec<Option<u8>>,
+    under_way: BTreeMap<u64, UnderWay>,
+    submitted: u64,
+    transfers_failed: bool,
+}
+
+impl Swarm {
+    fn new(kind: SchedulerKind, seed: u64, trouble: Trouble) -> Self {
+        let mut random = Random::new(seed);
+        let depth = u32::try_from(random.of(1..9)).expect("small");
+        let sectors = u32::try_from(random.of(1..24)).expect("small");
+        let mut rig = Rig::with_short_requests(kind, depth, sectors);
+        if random.once_in(3) {
+            let bound = u32::try_from(random.of(1..12)).expect("small");
+            rig.engine.elevator_mut().set_nr_requests(Some(bound));
+        }
+        Self {
+            rig,
+            random,
+            trouble,
+            depth: depth as usize,
+            disk: vec![0; DISK],
+            model: vec![Some(0); DISK],
+            under_way: BTreeMap::new(),
+            submitted: 0,
+            transfers_failed: false,
+        }
+    }
+
+    /// Until all commands are submitted and answered.
+    fn run(mut self) -> Self {
+        while self.submitted < COMMANDS || !self.under_way.is_empty() {
+            self.rig.clock.advance(Nanos::from_micros(self.random.of(0..2000)));
+            if self.submitted < COMMANDS && self.random.once_in(2) {
+                self.submit();
+            } else if !self.rig.in_device.is_empty() {
+                self.finish();
+            }
+            let cancels = self.trouble.cancels_once_in;
+            if cancels > 0 && self.random.once_in(cancels) {
+                self.rig.engine.cancel_queued(self.rig.clock.now());
+                self.rig.settle();
+            }
+            self.take_answers();
+            self.check();
+        }
+        assert!(self.rig.engine.is_idle());
+        assert!(self.rig.in_device.is_empty());
+        assert!(self.rig.engine.poll_outcome().is_none());
+        self
+    }
+
+    fn check(&mut self) {
+        self.rig.engine.elevator_mut().check();
+        let syncs = self.rig.in_device.iter().filter(|(id, _)| *id == TransferId::Sync).count();
+        assert!(syncs <= 1, "one sync at a time");
+        assert!(self.rig.in_device.len() - syncs <= self.depth, "no more than the device takes");
+    }
+
+    fn submit(&mut self) {
+        let offset = self.random.index(DISK);
+        let len = 1 + self.random.index(9000.min(DISK - offset));
+        let range = self.rounded(offset..offset + len);
+        let fill = self.random.next().to_le_bytes()[0];
+        let op = self.op(&range, fill);
+        let conflicts = self.under_way.values().any(|other| {
+            (changes(&op) || changes(&other.op))
+                && other.range.start < range.end
+                && range.start < other.range.end
+        });
+        if conflicts {
+            return; // What overlapping commands leave is nobody's promise.
+        }
+        let tag = self.submitted;
+        self.submitted += 1;
+        self.under_way.insert(tag, UnderWay { op: op.clone(), range, fill });
+        let connection = self.random.index(4);
+        self.rig.submit(connection, tag, op);
+    }
+
+    /// Every other range is of whole sectors.
+    fn rounded(&mut self, range: Range<usize>) -> Range<usize> {
+        if self.random.once_in(2) {
+            range
+        } else {
+            range.start / 512 * 512..range.end.next_multiple_of(512)
+        }
+    }
+
+    fn op(&mut self, range: &Range<usize>, fill: u8) -> CommandOp {
+        let (offset, long) = (range.start as u64, range.len());
+        let short = u32::try_from(long).expect("at most 10000");
+        let fua = self.random.once_in(2);
+        match self.random.of(0..12) {
+            0..4 => read(offset, short),
+            4 => cache(offset, short),
+            5..8 => write(offset, long, fill),
+            8 => write_fua(offset, long, fill),
+            9 => trim(offset, short, fua),
+            10 => zero(offset, short, fua),
+            _ => CommandOp::Flush,
+        }
+    }
+
+    /// Some transfer ends, well or not.
+    fn finish(&mut self) {
+        let index = self.random.index(self.rig.in_device.len());
+        let len = self.rig.in_device[index].1.len();
+        let fails = self.trouble.fails_once_in;
+        let fails = fails > 0 && self.random.once_in(fails);
+        self.transfers_failed |= fails;
+        let done = if fails { self.random.of(0..len + 1) } else { len };
+        self.carry_out(index, usize::try_from(done).expect("small"));
+        let errors = [Errno::IO, Errno::NOSPC];
+        let error = errors[self.random.index(2)];
+        let result = if fails && self.random.once_in(2) { Err(error) } else { Ok(done) };
+        self.rig.finish_nth(index, result);
+    }
+
+    /// Does the first bytes of a transfer.
+    fn carry_out(&mut self, index: usize, done: usize) {
+        let start = |offset: u64| usize::try_from(offset).expect("inside the disk");
+        match &mut self.rig.in_device[index].1 {
+            Transfer::Read { offset, into } => {
+                let data = &self.disk[start(*offset)..start(*offset) + done];
+                let to = into.iter_mut().flat_map(|part| part.iter_mut());
+                to.zip(data).for_each(|(to, from)| *to = *from);
+            }
+            Transfer::Write { offset, from, .. } => {
+                let data = from.concat();
+                self.disk[start(*offset)..start(*offset) + done].copy_from_slice(&data[..done]);
+            }
+            Transfer::Trim { offset, .. } | Transfer::Zero { offset, .. } => {
+                self.disk[start(*offset)..start(*offset) + done].fill(0);
+            }
+            Transfer::Sync => {}
+        }
+    }
+
+    fn take_answers(&mut self) {
+        for outcome in self.rig.outcomes() {
+            let command = self.under_way.remove(&outcome.tag).expect("a command is answered once");
+            let model = &mut self.model[command.range];
+            match (command.op, outcome.result) {
+                (CommandOp::Read { len, .. }, Ok(data)) => {
+                    let data = data.concat();
+                    assert_eq!(data.len(), len as usize);
+                    let agrees = |(known, is): (&Option<u8>, &u8)| known.is_none_or(|k| k == *is);
+                    assert!(
+                        model.iter().zip(&data).all(agrees),
+                        "command {} read something else",
+                        outcome.tag
+                    );
+                }
+                (CommandOp::Write { .. }, Ok(_)) => model.fill(Some(command.fill)),
+                (CommandOp::Trim { .. } | CommandOp::Zero { .. }, Ok(_)) => model.fill(Some(0)),
+                (CommandOp::Read { .. } | CommandOp::Cache { .. } | CommandOp::Flush, _) => {}
+                (_, Err(_)) => model.fill(None),
+            }
+        }
+    }
+}
+
+fn changes(op: &CommandOp) -> bool {
+    !matches!(op, CommandOp::Read { .. } | CommandOp::Cache { .. } | CommandOp::Flush)
+}
+
+fn each_seed(trouble: Trouble, check: impl Fn(Swarm)) {
+    for kind in SchedulerKind::ALL {
+        for seed in 0..40 {
+            println!("{kind}, seed {seed}, {trouble:?}"); // Shown when it fails.
+            check(Swarm::new(kind, seed, trouble).run());
+        }
+    }
+}
+
+#[test]
+fn every_command_succeeds_and_reads_what_was_written() {
+    let trouble = Trouble { fails_once_in: 0, cancels_once_in: 0 };
+    each_seed(trouble, |swarm| {
+        let model: Vec<u8> = swarm.model.iter().map(|byte| byte.expect("nothing failed")).collect();
+        assert!(swarm.disk == model);
+        assert!(!swarm.rig.engine.sync_stats().failed);
+    });
+}
+
+#[test]
+fn every_command_is_answered_once_whatever_fails() {
+    let trouble = Trouble { fails_once_in: 5, cancels_once_in: 0 };
+    each_seed(trouble, |swarm| assert!(swarm.transfers_failed));
+}
+
+#[test]
+fn every_command_is_answered_once_when_what_is_queued_is_cancelled() {
+    each_seed(Trouble { fails_once_in: 20, cancels_once_in: 30 }, |_| {});
+}
+
+#[test]
+fn a_swarm_merges() {
+    let trouble = Trouble { fails_once_in: 0, cancels_once_in: 0 };
+    let swarms = (0..40).map(|seed| Swarm::new(SchedulerKind::MqDeadline, seed, trouble).run());
+    let merges: u64 = swarms.map(|swarm| merges(swarm.rig.engine.elevator())).sum();
+    assert!(merges > 0);
+}
