@@ -1,14 +1,17 @@
-//! The binary `paternoster`.
+//! The binary `paternoster`: one subcommand a file.
 
+mod ctl;
 mod decide;
+mod demo;
+mod serve;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// One disk, many tenants: Linux's I/O schedulers in user space.
+/// A block server whose tenants share disks by weight, over NBD.
 #[derive(Debug, Parser)]
-#[command(version, about)]
+#[command(name = "paternoster", version, arg_required_else_help = true)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -16,15 +19,29 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Demo(demo::Args),
+    Serve(serve::Args),
+    Ctl(ctl::Args),
     Decide(decide::Args),
 }
 
+impl Command {
+    fn run(self) -> anyhow::Result<ExitCode> {
+        match self {
+            Self::Demo(args) => demo::run(&args),
+            Self::Serve(args) => serve::run(args),
+            Self::Ctl(args) => ctl::run(&args),
+            Self::Decide(args) => decide::run(&args),
+        }
+    }
+}
+
 fn main() -> ExitCode {
-    let result = match Cli::parse().command {
-        Command::Decide(args) => decide::run(&args),
-    };
-    result.unwrap_or_else(|error| {
-        eprintln!("paternoster: {error:#}");
-        ExitCode::FAILURE
-    })
+    match Cli::parse().command.run() {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("paternoster: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
 }

@@ -22,6 +22,12 @@ impl MonotonicClock {
         Self { origin: monotonic_nanos() }
     }
 
+    /// What `CLOCK_MONOTONIC` says now, in nanoseconds, as [`Ring::wait`](crate::Ring::wait)
+    /// takes it.
+    pub fn monotonic_now() -> u64 {
+        monotonic_nanos()
+    }
+
     /// What `CLOCK_MONOTONIC` says at that moment, in nanoseconds.
     pub(crate) fn monotonic_at(self, at: Instant) -> u64 {
         self.origin.saturating_add(at.since_start().as_nanos())

@@ -30,5 +30,5 @@ pub use clock::{Clock, MonotonicClock};
 pub use engine::{
     Command, CommandOp, Engine, Outcome, Payload, SyncStats, Transfer, TransferId, Transferred,
 };
-pub use owner::{Front, Owner, Token, Turn, Waker};
+pub use owner::{Front, FrontToken, Owner, Token, Turn, Waker};
 pub use ring::{Buffers, Completion, Fd, Ring};

@@ -13,7 +13,6 @@
 
 use std::io;
 use std::num::NonZeroU64;
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use paternoster::{Instant, Scheduler};
@@ -31,8 +30,17 @@ pub enum Token {
     Transfer(TransferId),
     /// The owner's own: another thread wants its attention.
     Wake,
-    /// The front's, by its own name.
-    Front(u64),
+    /// The front's.
+    Front(FrontToken),
+}
+
+/// Names an operation of the front.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FrontToken {
+    /// What of the front's it belongs to.
+    pub key: u64,
+    /// Which of that thing's operations it is.
+    pub operation: u8,
 }
 
 /// Who puts commands to a disk and takes their outcomes, on the owner's thread.
@@ -41,7 +49,7 @@ pub trait Front<S: Scheduler> {
     fn started(&mut self, owner: &mut Owner<S>);
 
     /// One of its operations on the ring has completed.
-    fn ring_completed(&mut self, owner: &mut Owner<S>, completion: Completion<u64>);
+    fn ring_completed(&mut self, owner: &mut Owner<S>, completion: Completion<FrontToken>);
 
     /// A command is done.
     fn command_done(&mut self, owner: &mut Owner<S>, outcome: Outcome);
@@ -90,7 +98,8 @@ impl Waker {
         let _ = rustix::io::read(&*self.event, &mut [0; 8]);
     }
 
-    fn fd(&self) -> &Arc<OwnedFd> {
+    /// What becomes readable, for a ring of one's own.
+    pub fn fd(&self) -> &Fd {
         &self.event
     }
 }

@@ -250,7 +250,8 @@ impl<T> Ring<T> {
             return Ok(());
         }
         // It finds nothing where all has completed, and what it must let finish is waited for.
-        let _ = self.uring.submitter().register_sync_cancel(None, types::CancelBuilder::any());
+        let _ =
+            self.uring.submitter().register_sync_cancel(None, types::CancelBuilder::any().all());
         self.submit_and_wait()
     }
 

@@ -91,8 +91,11 @@ fn what_is_written_trimmed_and_zeroed_in_memory_reads_so() {
 #[test]
 fn what_is_written_and_zeroed_on_a_modelled_disk_reads_so() {
     within_a_minute(|| {
-        let model =
-            Model { servers: 2, service: paternoster::Nanos::from_micros(20), byte_picos: 100 };
+        let model = Model {
+            servers: 2,
+            service: paternoster::Nanos::from_micros(20),
+            per_kib: paternoster::Nanos::new(100),
+        };
         let modelled = || Box::new(ModelledBackend::new(7000, model));
         assert_eq!(around(modelled(), |at, len| write_fua(at, len as usize, 7)), with_3000_of(7));
         assert_eq!(around(modelled(), |at, len| zero(at, len, true)), with_3000_of(0));
@@ -204,7 +207,11 @@ fn what_each_disk_can_do_is_told() {
     assert_eq!((file.size, file.depth, file.rotational), (BLOCK + 1, 16, false));
     let memory = MemoryBackend::new(5).capabilities();
     assert_eq!((memory.size, memory.fast_zero), (5, true));
-    let model = Model { servers: 4, service: paternoster::Nanos::new(1), byte_picos: 0 };
+    let model = Model {
+        servers: 4,
+        service: paternoster::Nanos::new(1),
+        per_kib: paternoster::Nanos::ZERO,
+    };
     let modelled = ModelledBackend::new(5, model).capabilities();
     assert_eq!(modelled.depth, 8, "twice its servers");
 }

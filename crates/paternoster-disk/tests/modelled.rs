@@ -29,7 +29,7 @@ fn id(number: u64) -> TransferId {
 impl Disk {
     /// Servers that take 50 µs a transfer, and 1 ns a byte.
     fn new(servers: u32) -> Self {
-        let model = Model { servers, service: Nanos::from_micros(50), byte_picos: 1000 };
+        let model = Model { servers, service: Nanos::from_micros(50), per_kib: Nanos::new(1024) };
         Self { backend: ModelledBackend::new(1 << 20, model), ring: Ring::new().expect("a ring") }
     }
 

@@ -5,8 +5,8 @@ mod support;
 use bytes::BytesMut;
 use paternoster::{AnyScheduler, Device, Instant, IoPrio, Nanos, NoTrace, SchedulerKind};
 use paternoster_disk::{
-    Command, CommandOp, Completion, Engine, Fd, Front, MemoryBackend, MonotonicClock, Outcome,
-    Owner, Token, Turn, Waker,
+    Command, CommandOp, Completion, Engine, Fd, Front, FrontToken, MemoryBackend, MonotonicClock,
+    Outcome, Owner, Token, Turn, Waker,
 };
 use rustix::io::Errno;
 
@@ -23,7 +23,7 @@ struct Noting<F> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Note {
     Started,
-    Ring(u64, Result<u32, Errno>),
+    Ring(FrontToken, Result<u32, Errno>),
     Done(u64, Result<(), Errno>),
     Woken,
 }
@@ -33,7 +33,7 @@ impl<F: FnMut(&mut TestOwner, &[Note]) -> Turn> Front<AnyScheduler<NoTrace>> for
         self.notes.push(Note::Started);
     }
 
-    fn ring_completed(&mut self, _: &mut TestOwner, completion: Completion<u64>) {
+    fn ring_completed(&mut self, _: &mut TestOwner, completion: Completion<FrontToken>) {
         self.notes.push(Note::Ring(completion.token, completion.result));
     }
 
@@ -129,6 +129,9 @@ fn a_front_has_its_turn_at_its_own_moment() {
     });
 }
 
+const RECEIVE: FrontToken = FrontToken { key: 7, operation: 0 };
+const SEND: FrontToken = FrontToken { key: 7, operation: 1 };
+
 #[test]
 fn operations_of_the_front_come_back_under_its_names() {
     within_a_minute(|| {
@@ -138,15 +141,15 @@ fn operations_of_the_front_come_back_under_its_names() {
         let notes = run(waker(), None, move |owner, notes| {
             if !std::mem::replace(&mut begun, true) {
                 let buffer = BytesMut::with_capacity(10);
-                owner.ring().receive(Token::Front(7), &ours, buffer);
+                owner.ring().receive(Token::Front(RECEIVE), &ours, buffer);
                 let hello = [bytes::Bytes::from_static(b"hello")].into_iter().collect();
-                owner.ring().send(Token::Front(8), &theirs, hello);
+                owner.ring().send(Token::Front(SEND), &theirs, hello);
             }
             stop_when(notes.len() == 3)
         });
         let mut notes = notes[1..].to_vec();
-        notes.sort_by_key(|note| matches!(note, Note::Ring(8, _)));
-        assert_eq!(notes, [Note::Ring(7, Ok(5)), Note::Ring(8, Ok(5))]);
+        notes.sort_by_key(|note| matches!(note, Note::Ring(SEND, _)));
+        assert_eq!(notes, [Note::Ring(RECEIVE, Ok(5)), Note::Ring(SEND, Ok(5))]);
     });
 }
 

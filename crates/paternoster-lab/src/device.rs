@@ -32,23 +32,33 @@ struct Server {
 #[derive(Debug)]
 pub(crate) struct Device {
     model: DeviceModel,
+    /// Those that have served anything, by index; the others are as new.
     servers: Vec<Server>,
     waiting: VecDeque<Job>,
 }
 
 impl Device {
     pub(crate) fn new(model: DeviceModel) -> Self {
-        let servers = vec![Server::default(); model.channels as usize];
-        Self { model, servers, waiting: VecDeque::new() }
+        Self { model, servers: Vec::new(), waiting: VecDeque::new() }
     }
 
     /// Takes a request: it starts at once on the free server of the lowest index, or waits.
     pub(crate) fn take(&mut self, job: Job) -> Option<Started> {
-        let free = self.servers.iter().position(|server| !server.busy);
+        let free = self.free_server();
         if free.is_none() {
             self.waiting.push_back(job);
         }
         free.map(|server| self.start(server, job))
+    }
+
+    fn free_server(&mut self) -> Option<usize> {
+        let used = self.servers.len();
+        let free = self.servers.iter().position(|server| !server.busy);
+        if free.is_none() && used < self.model.channels as usize {
+            self.servers.push(Server::default());
+            return Some(used);
+        }
+        free
     }
 
     /// A server is done; it starts the request that waited longest.

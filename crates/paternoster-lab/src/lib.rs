@@ -6,7 +6,7 @@
 //!                                       device       run ──▶ log ──▶ NAME.log.jsonl
 //! ```
 //!
-//! A scenario lists every request of every task; [`decide`] runs it and gives the log of what the
+//! A scenario lists every request of every task; [`decide()`] runs it and gives the log of what the
 //! scheduler decided, to be compared with what Linux's decided on the same scenario. The format
 //! of both is `oracle/FORMAT.md`.
 

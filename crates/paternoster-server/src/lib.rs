@@ -1,1 +1,28 @@
-//! Comes with the next commits.
+//! The block server: tenants, connections, control plane.
+//!
+//! ```text
+//!   clients ──▶ acceptor: option phase ──▶ owner of disk0 │ owner of disk1 │ …
+//!                                            connections  │                │     a thread each
+//!                                            engine       │                │
+//!                                            back end     │                │
+//!   ctl     ──▶ control plane ──asks─────────▶            │                │
+//! ```
+//!
+//! A tenant is a group with a weight; its exports' connections are I/O contexts of it. Everything
+//! of one disk is decided by one thread in one order.
+
+mod acceptor;
+pub mod config;
+mod connections;
+pub mod ctl;
+mod export_table;
+pub mod load;
+mod messages;
+mod serve;
+mod server;
+pub mod sockets;
+pub mod stat;
+mod uri;
+
+pub use serve::run;
+pub use server::{Server, StatHandle};

@@ -9,6 +9,8 @@
 //!   arena:   [ … links ⇄ links ⇄ links … ]     the links live in the things themselves
 //! ```
 
+use std::num::NonZeroU32;
+
 use slotmap::{Key, SecondaryMap, new_key_type};
 
 new_key_type! {
@@ -22,6 +24,27 @@ new_key_type! {
 
 /// Data of one's own beside somebody else's arena, by its keys.
 pub type SideTable<K, V> = SecondaryMap<K, V>;
+
+/// Where a thing is in its arena: its key without the generation, in half the space. Links on a hot
+/// path are slots; they lead only to what is linked, and so alive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Slot(NonZeroU32);
+
+impl Slot {
+    /// The slot of the thing that `key` names.
+    #[inline]
+    #[allow(clippy::cast_possible_truncation)] // the low half is the index
+    pub(crate) fn of(key: impl Key) -> Self {
+        let index = NonZeroU32::new(key.data().as_ffi() as u32);
+        Self(index.expect("an arena does not use its first slot"))
+    }
+
+    /// As an index of a table beside the arena.
+    #[inline]
+    pub(crate) const fn index(self) -> usize {
+        self.0.get() as usize
+    }
+}
 
 /// A thing's place in a [`List`].
 #[derive(Clone, Copy, Debug)]

@@ -30,6 +30,7 @@ impl Weight {
     }
 
     /// As a plain number, for arithmetic.
+    #[inline]
     pub const fn value(self) -> u32 {
         self.0 as u32
     }
@@ -92,6 +93,7 @@ impl Groups {
     }
 
     /// The root of the tree.
+    #[inline]
     pub fn root(&self) -> GroupId {
         self.root
     }
@@ -128,12 +130,14 @@ impl Groups {
 
 impl std::ops::Index<GroupId> for Groups {
     type Output = Group;
+    #[inline]
     fn index(&self, group: GroupId) -> &Group {
         &self.slots[group]
     }
 }
 
 impl std::ops::IndexMut<GroupId> for Groups {
+    #[inline]
     fn index_mut(&mut self, group: GroupId) -> &mut Group {
         &mut self.slots[group]
     }

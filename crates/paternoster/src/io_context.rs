@@ -58,11 +58,13 @@ impl IoPrio {
     }
 
     /// The class.
+    #[inline]
     pub const fn class(self) -> IoClass {
         self.class
     }
 
     /// The level in the class, 0 (most) to 7.
+    #[inline]
     pub const fn level(self) -> u8 {
         self.level
     }
@@ -131,6 +133,7 @@ pub struct IoContexts {
 impl IoContexts {
     /// Whether the context still exists and has not exited. The one question that may be asked
     /// with a key that is gone.
+    #[inline]
     pub fn alive(&self, ioc: IocId) -> bool {
         self.slots.get(ioc).is_some_and(|context| !context.exited)
     }
@@ -139,11 +142,13 @@ impl IoContexts {
         self.slots.insert(IoContext { io_prio, group, requests: 0, exited: false })
     }
 
+    #[inline]
     pub(crate) fn request_made(&mut self, ioc: IocId) {
         self.slots[ioc].requests += 1;
     }
 
     /// A request is freed; its context's key may go with it.
+    #[inline]
     pub(crate) fn request_freed(&mut self, ioc: IocId) {
         self.slots[ioc].requests -= 1;
         self.free_if_unused(ioc);
@@ -157,6 +162,13 @@ impl IoContexts {
         self.free_if_unused(ioc);
     }
 
+    /// Those that have exited and still have requests.
+    pub(crate) fn exited(&self) -> Vec<IocId> {
+        let exited = self.slots.iter().filter(|(_, context)| context.exited);
+        exited.map(|(ioc, _)| ioc).collect()
+    }
+
+    #[inline]
     fn free_if_unused(&mut self, ioc: IocId) {
         let context = &self.slots[ioc];
         if context.exited && context.requests == 0 {
@@ -172,12 +184,14 @@ impl IoContexts {
 
 impl std::ops::Index<IocId> for IoContexts {
     type Output = IoContext;
+    #[inline]
     fn index(&self, ioc: IocId) -> &IoContext {
         &self.slots[ioc]
     }
 }
 
 impl std::ops::IndexMut<IocId> for IoContexts {
+    #[inline]
     fn index_mut(&mut self, ioc: IocId) -> &mut IoContext {
         &mut self.slots[ioc]
     }

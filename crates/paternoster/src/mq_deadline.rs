@@ -182,7 +182,7 @@ impl<T: Trace> MqDeadline<T> {
     /// direction stands even if its request turns out too young.
     fn pick(&mut self, cx: &mut Cx<'_>, class: IoClass, latest: Jiffies) -> Pick {
         if let Some(rq) = self.classes[class as usize].head.first() {
-            if self.started(cx, rq) > latest {
+            if self.started_after(cx, rq, latest) {
                 return Pick::TooYoung(rq);
             }
             self.classes[class as usize].head.pop(cx.requests);
@@ -195,7 +195,7 @@ impl<T: Trace> MqDeadline<T> {
                 None => return Pick::Nothing,
             },
         };
-        if self.started(cx, rq) > latest {
+        if self.started_after(cx, rq, latest) {
             return Pick::TooYoung(rq);
         }
         self.batching += 1;
@@ -280,6 +280,14 @@ impl<T: Trace> MqDeadline<T> {
         cx.device.hz.jiffies(request.deadline) - self.expire(cx, request.direction())
     }
 
+    /// Whether the request seems to have started after the tick `latest`. Deadlines are the
+    /// beginnings of ticks, so that instants compare as their ticks do, without a division.
+    fn started_after(&self, cx: &Cx<'_>, rq: RequestId, latest: Jiffies) -> bool {
+        let request = &cx.requests[rq];
+        let latest_deadline = latest + self.expire(cx, request.direction());
+        request.deadline > cx.device.hz.instant(latest_deadline)
+    }
+
     fn insert_sorted(&mut self, cx: &mut Cx<'_>, rq: RequestId) {
         let direction = cx.requests[rq].direction();
         let deadline = cx.jiffies() + self.expire(cx, direction);
@@ -318,6 +326,7 @@ impl<T: Trace> Scheduler for MqDeadline<T> {
     }
 
     fn requeue(&mut self, cx: &mut Cx<'_>, rq: RequestId) -> Requeue {
+        self.class(&cx.requests[rq]).counts.dispatched -= 1;
         self.insert(cx, rq, InsertAt::Head);
         Requeue::Scheduler
     }
@@ -393,7 +402,8 @@ impl<T: Trace> Scheduler for MqDeadline<T> {
                 }
             }
             class.next = [None, None];
-            class.counts.completed += (out.len() - before) as u64;
+            // As if they had never come.
+            class.counts.inserted -= (out.len() - before) as u64;
         }
         (self.last_direction, self.batching, self.starved) = (Direction::Write, 0, 0);
         self.ripens = None;

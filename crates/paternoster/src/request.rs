@@ -15,7 +15,7 @@ use smallvec::SmallVec;
 
 use crate::arena::{GroupId, IocId, Linked, ListLinks, RequestId};
 use crate::io_context::IoPrio;
-use crate::parts::red_black::{Nodes, TreeLinks};
+use crate::parts::sort_list::SortNodes;
 use crate::time::Instant;
 
 /// A position on the device, in sectors of 512 bytes.
@@ -31,6 +31,7 @@ impl SectorCount {
     pub const SECTOR_BYTES: u32 = 512;
 
     /// The length in bytes.
+    #[inline]
     pub const fn bytes(self) -> u64 {
         self.0 as u64 * Self::SECTOR_BYTES as u64
     }
@@ -38,6 +39,7 @@ impl SectorCount {
 
 impl Add<SectorCount> for Sector {
     type Output = Self;
+    #[inline]
     fn add(self, count: SectorCount) -> Self {
         Self(self.0 + u64::from(count.0))
     }
@@ -45,6 +47,7 @@ impl Add<SectorCount> for Sector {
 
 impl Add for SectorCount {
     type Output = Self;
+    #[inline]
     fn add(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
     }
@@ -52,6 +55,7 @@ impl Add for SectorCount {
 
 impl Sub for Sector {
     type Output = u64;
+    #[inline]
     fn sub(self, other: Self) -> u64 {
         self.0 - other.0
     }
@@ -82,6 +86,7 @@ impl Op {
         [Self::Read, Self::Write, Self::Discard, Self::WriteZeroes, Self::Flush];
 
     /// The direction as schedulers see it: everything that changes the device is a write.
+    #[inline]
     pub const fn direction(self) -> Direction {
         match self {
             Self::Read | Self::Flush => Direction::Read,
@@ -136,22 +141,26 @@ pub struct Bio {
 
 impl Bio {
     /// Whether it goes round the scheduler: a flush, or anything with FUA or PREFLUSH.
+    #[inline]
     pub const fn bypasses(&self) -> bool {
         matches!(self.op, Op::Flush)
             || self.flags.intersects(BioFlags::FUA.union(BioFlags::PREFLUSH))
     }
 
     /// Whether somebody waits for it.
+    #[inline]
     pub const fn is_sync(&self) -> bool {
         matches!(self.op, Op::Read) || self.flags.contains(BioFlags::SYNC)
     }
 
     /// Whether it may merge at all.
+    #[inline]
     pub(crate) const fn is_mergeable(&self) -> bool {
         !self.bypasses() && !self.flags.contains(BioFlags::NO_MERGE)
     }
 
     /// The sector behind its last.
+    #[inline]
     pub fn end(&self) -> Sector {
         self.sector + self.sectors
     }
@@ -209,43 +218,49 @@ pub struct Request {
     /// Whether the table of ends has it.
     pub(crate) hashed: bool,
     pub(crate) bios: UserDataList,
-    pub(crate) by_sector: TreeLinks<RequestId>,
     pub(crate) by_end: ListLinks<RequestId>,
     pub(crate) by_arrival: ListLinks<RequestId>,
 }
 
 impl Request {
     /// The sector behind its last.
+    #[inline]
     pub fn end(&self) -> Sector {
         self.sector + self.sectors
     }
 
     /// The direction as schedulers see it.
+    #[inline]
     pub fn direction(&self) -> Direction {
         self.op.direction()
     }
 
     /// Whether somebody waits for it.
+    #[inline]
     pub fn is_sync(&self) -> bool {
         self.op == Op::Read || self.flags.contains(BioFlags::SYNC)
     }
 
     /// The submitter's names of its bios, in the order in which they were merged.
+    #[inline]
     pub fn user_data(&self) -> &[u64] {
         &self.bios
     }
 
     /// The name of the bio that it was made of, by which traces name the request.
+    #[inline]
     pub fn name(&self) -> u64 {
         self.bios[0]
     }
 
     /// Whether a scheduler holds it, in its lists.
+    #[inline]
     pub(crate) fn is_queued(&self) -> bool {
         self.place == Place::Queued
     }
 
     /// Whether it may merge at all (merging.md 2).
+    #[inline]
     pub(crate) fn is_mergeable(&self) -> bool {
         !self.never_merge && matches!(self.place, Place::Made | Place::Queued)
     }
@@ -261,10 +276,13 @@ impl fmt::Display for Request {
 #[derive(Debug, Default)]
 pub struct Requests {
     slots: SlotMap<RequestId, Request>,
+    /// Their nodes in sort lists.
+    pub(crate) sort_nodes: SortNodes,
     made: u64,
 }
 
 impl Requests {
+    #[inline]
     pub(crate) fn add(
         &mut self,
         now: Instant,
@@ -273,7 +291,7 @@ impl Requests {
         group: GroupId,
     ) -> RequestId {
         self.made += 1;
-        self.slots.insert(Request {
+        let rq = self.slots.insert(Request {
             op: bio.op,
             flags: bio.flags,
             io_prio,
@@ -292,22 +310,26 @@ impl Requests {
             never_merge: !bio.is_mergeable() || bio.op == Op::WriteZeroes,
             hashed: false,
             bios: UserDataList::from_slice(&[bio.user_data]),
-            by_sector: TreeLinks::default(),
             by_end: ListLinks::default(),
             by_arrival: ListLinks::default(),
-        })
+        });
+        self.sort_nodes.add(rq);
+        rq
     }
 
+    #[inline]
     pub(crate) fn remove(&mut self, rq: RequestId) -> Request {
         self.slots.remove(rq).expect("a request is freed once")
     }
 
     /// Requests that exist.
+    #[inline]
     pub fn len(&self) -> usize {
         self.slots.len()
     }
 
     /// Whether none exists.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.slots.is_empty()
     }
@@ -329,23 +351,16 @@ impl Requests {
 
 impl std::ops::Index<RequestId> for Requests {
     type Output = Request;
+    #[inline]
     fn index(&self, rq: RequestId) -> &Request {
         &self.slots[rq]
     }
 }
 
 impl std::ops::IndexMut<RequestId> for Requests {
+    #[inline]
     fn index_mut(&mut self, rq: RequestId) -> &mut Request {
         &mut self.slots[rq]
-    }
-}
-
-impl Nodes<RequestId> for Requests {
-    fn links(&self, rq: RequestId) -> &TreeLinks<RequestId> {
-        &self[rq].by_sector
-    }
-    fn links_mut(&mut self, rq: RequestId) -> &mut TreeLinks<RequestId> {
-        &mut self[rq].by_sector
     }
 }
 
@@ -357,19 +372,69 @@ pub(crate) enum ByArrival {}
 pub(crate) enum ByEnd {}
 
 impl Linked<RequestId, ByArrival> for Requests {
+    #[inline]
     fn list_links(&self, rq: RequestId) -> &ListLinks<RequestId> {
         &self[rq].by_arrival
     }
+    #[inline]
     fn list_links_mut(&mut self, rq: RequestId) -> &mut ListLinks<RequestId> {
         &mut self[rq].by_arrival
     }
 }
 
 impl Linked<RequestId, ByEnd> for Requests {
+    #[inline]
     fn list_links(&self, rq: RequestId) -> &ListLinks<RequestId> {
         &self[rq].by_end
     }
+    #[inline]
     fn list_links_mut(&mut self, rq: RequestId) -> &mut ListLinks<RequestId> {
         &mut self[rq].by_end
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use std::ops::Range;
+
+    /// A read of those sectors, of no context in particular.
+    pub(crate) fn bio(range: Range<u64>) -> Bio {
+        Bio {
+            op: Op::Read,
+            flags: BioFlags::empty(),
+            sector: Sector(range.start),
+            sectors: SectorCount(u32::try_from(range.end - range.start).expect("a short range")),
+            segments: 1,
+            ioc: IocId::default(),
+            user_data: 0,
+        }
+    }
+
+    /// A request of that bio alone.
+    pub(crate) fn request(requests: &mut Requests, bio: &Bio) -> RequestId {
+        requests.add(Instant::START, bio, IoPrio::default(), GroupId::default())
+    }
+
+    #[test]
+    fn what_may_change_the_device_is_a_write() {
+        let writes = Op::ALL.map(|op| op.direction() == Direction::Write);
+        assert_eq!(writes, [false, true, true, true, false]);
+    }
+
+    #[test]
+    fn every_read_is_synchronous_and_a_write_only_if_it_says_so() {
+        let read = bio(0..8);
+        let write = Bio { op: Op::Write, ..read };
+        assert!(read.is_sync());
+        assert!(!write.is_sync());
+        assert!(Bio { flags: BioFlags::SYNC, ..write }.is_sync());
+    }
+
+    #[test]
+    fn a_request_tells_its_operation_range_and_name() {
+        let mut requests = Requests::default();
+        let rq = request(&mut requests, &Bio { user_data: 7, ..bio(100..108) });
+        assert_eq!(requests[rq].to_string(), "Read[100,+8) of bio 7");
     }
 }

@@ -49,6 +49,7 @@ pub struct Cx<'a> {
 
 impl Cx<'_> {
     /// The current tick.
+    #[inline]
     pub fn jiffies(&self) -> Jiffies {
         self.device.hz.jiffies(self.now)
     }
@@ -223,6 +224,7 @@ pub trait Dump {
 }
 
 /// Asserts that `rq` may be inserted.
+#[inline]
 pub(crate) fn assert_insertable(request: &Request) {
     debug_assert!(!request.is_queued(), "a request is inserted once");
 }

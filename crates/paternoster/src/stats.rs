@@ -4,7 +4,7 @@ use crate::arena::{GroupId, SideTable};
 use crate::request::{Bio, Op, Request};
 use crate::time::{Instant, Nanos};
 
-/// Counts of one operation of one group. Times are sums over requests.
+/// Counts of one operation of one group. Times are sums over requests, counted as they complete.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OpStats {
     /// Bios that arrived (`io_serviced`, counted at submission).
@@ -17,7 +17,7 @@ pub struct OpStats {
     pub dispatched: u64,
     /// Requests done.
     pub completed: u64,
-    /// From creation to the device (`io_wait_time`).
+    /// From creation to the device, the last time where it handed one back (`io_wait_time`).
     pub wait: Nanos,
     /// From the device to completion (`io_service_time`).
     pub service: Nanos,
@@ -49,6 +49,7 @@ impl GroupStats {
         self.backlogged + open
     }
 
+    #[inline]
     fn request_waits(&mut self, now: Instant) {
         self.queued += 1;
         if self.queued == 1 {
@@ -56,6 +57,7 @@ impl GroupStats {
         }
     }
 
+    #[inline]
     fn request_waits_no_more(&mut self, now: Instant) {
         self.queued -= 1;
         if self.queued == 0 {
@@ -85,31 +87,34 @@ impl Stats {
         self.by_group.remove(group);
     }
 
+    #[inline]
     pub(crate) fn bio_arrived(&mut self, bio: &Bio, group: GroupId) {
         let stats = &mut self.by_group[group].ops[bio.op as usize];
         stats.bios += 1;
         stats.bytes += bio.sectors.bytes();
     }
 
+    #[inline]
     pub(crate) fn merged(&mut self, op: Op, group: GroupId) {
         self.by_group[group].ops[op as usize].merged += 1;
     }
 
+    #[inline]
     pub(crate) fn request_waits(&mut self, now: Instant, group: GroupId) {
         self.by_group[group].request_waits(now);
     }
 
+    #[inline]
     pub(crate) fn request_gone(&mut self, now: Instant, group: GroupId) {
         self.by_group[group].request_waits_no_more(now);
     }
 
+    #[inline]
     pub(crate) fn dispatched(&mut self, now: Instant, request: &Request) {
         let stats = &mut self.by_group[request.group];
         stats.request_waits_no_more(now);
         stats.in_device += 1;
-        let op = &mut stats.ops[request.op as usize];
-        op.dispatched += 1;
-        op.wait += now.saturating_since(request.start);
+        stats.ops[request.op as usize].dispatched += 1;
     }
 
     pub(crate) fn requeued(&mut self, now: Instant, request: &Request) {
@@ -118,11 +123,13 @@ impl Stats {
         stats.request_waits(now);
     }
 
+    #[inline]
     pub(crate) fn completed(&mut self, now: Instant, request: &Request) {
         let stats = &mut self.by_group[request.group];
         stats.in_device -= 1;
         let op = &mut stats.ops[request.op as usize];
         op.completed += 1;
+        op.wait += request.dispatched.saturating_since(request.start);
         op.service += now.saturating_since(request.dispatched);
     }
 }

@@ -8,7 +8,7 @@
 use std::ops::{Add, AddAssign, Sub};
 
 const NANOS_PER_MILLI: u64 = 1_000_000;
-const NANOS_PER_SECOND: u64 = 1_000_000_000;
+const NANOS_PER_SECOND: u32 = 1_000_000_000;
 
 /// A moment: nanoseconds on the clock of whoever drives the elevator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -25,11 +25,13 @@ impl Instant {
     }
 
     /// Nanoseconds since the clock's zero.
+    #[inline]
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
 
     /// Time passed since `earlier`; nothing where that is in fact later.
+    #[inline]
     pub const fn saturating_since(self, earlier: Self) -> Nanos {
         Nanos(self.0.saturating_sub(earlier.0))
     }
@@ -42,6 +44,7 @@ impl Instant {
 
 impl Add<Nanos> for Instant {
     type Output = Self;
+    #[inline]
     fn add(self, span: Nanos) -> Self {
         Self(self.0.saturating_add(span.0))
     }
@@ -66,11 +69,13 @@ impl Nanos {
     }
 
     /// A span of that many milliseconds.
+    #[inline]
     pub const fn from_millis(millis: u64) -> Self {
         Self(millis.saturating_mul(NANOS_PER_MILLI))
     }
 
     /// The span in nanoseconds.
+    #[inline]
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
@@ -78,12 +83,14 @@ impl Nanos {
 
 impl Add for Nanos {
     type Output = Self;
+    #[inline]
     fn add(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
     }
 }
 
 impl AddAssign for Nanos {
+    #[inline]
     fn add_assign(&mut self, other: Self) {
         *self = *self + other;
     }
@@ -100,6 +107,7 @@ pub struct Ticks(i64);
 
 impl Add<Ticks> for Jiffies {
     type Output = Self;
+    #[inline]
     fn add(self, span: Ticks) -> Self {
         Self(self.0 + span.0)
     }
@@ -107,6 +115,7 @@ impl Add<Ticks> for Jiffies {
 
 impl Sub<Ticks> for Jiffies {
     type Output = Self;
+    #[inline]
     fn sub(self, span: Ticks) -> Self {
         Self(self.0 - span.0)
     }
@@ -114,36 +123,43 @@ impl Sub<Ticks> for Jiffies {
 
 /// Ticks a second of the jiffies clock, such that a tick is a whole number of nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Hz(u32);
+pub struct Hz {
+    ticks_per_s: u32,
+    tick_nanos: u32,
+}
 
 impl Hz {
     /// The oracle's clock, and the default.
-    pub const MILLI: Self = Self(1000);
+    pub const MILLI: Self = Self { ticks_per_s: 1000, tick_nanos: 1_000_000 };
 
     /// A clock of `hz` ticks a second: 1 to 1000, and a divisor of 10⁹.
     pub fn new(hz: u32) -> Option<Self> {
-        ((1..=1000).contains(&hz) && NANOS_PER_SECOND.is_multiple_of(u64::from(hz)))
-            .then_some(Self(hz))
+        ((1..=1000).contains(&hz) && NANOS_PER_SECOND.is_multiple_of(hz))
+            .then(|| Self { ticks_per_s: hz, tick_nanos: NANOS_PER_SECOND / hz })
     }
 
+    #[inline]
     const fn tick_nanos(self) -> u64 {
-        NANOS_PER_SECOND / self.0 as u64
+        self.tick_nanos as u64
     }
 
     /// The tick in which `at` lies.
+    #[inline]
     pub const fn jiffies(self, at: Instant) -> Jiffies {
         Jiffies((at.0 / self.tick_nanos()).cast_signed())
     }
 
     /// The moment at which the tick begins; the clock's zero for one before it.
+    #[inline]
     pub const fn instant(self, at: Jiffies) -> Instant {
         let ticks = if at.0 < 0 { 0 } else { at.0.cast_unsigned() };
         Instant(ticks.saturating_mul(self.tick_nanos()))
     }
 
     /// A span of milliseconds in ticks, rounded up as Linux rounds it.
+    #[inline]
     pub const fn ticks_from_millis(self, millis: u64) -> Ticks {
-        Ticks(millis.saturating_mul(self.0 as u64).div_ceil(1000).cast_signed())
+        Ticks(millis.saturating_mul(self.ticks_per_s as u64).div_ceil(1000).cast_signed())
     }
 }
 

@@ -22,7 +22,7 @@ use crate::engine::{Transfer, TransferId};
 use crate::owner::Token;
 use crate::ring::{Completion, Ring};
 
-const PICOS_PER_NANO: u64 = 1_000;
+const KIB: u64 = 1024;
 
 /// The device that is modelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,8 +31,8 @@ pub struct Model {
     pub servers: u32,
     /// Time that any transfer takes; a sync takes none.
     pub service: Nanos,
-    /// Time that a byte takes, in picoseconds.
-    pub byte_picos: u64,
+    /// Further time for each KiB.
+    pub per_kib: Nanos,
 }
 
 /// What `stat` tells of a modelled device.
@@ -79,7 +79,7 @@ impl ModelledBackend {
         let Reverse(free) = self.free_at.pop().expect("there is at least one server");
         let begins = now.max(free);
         self.idle += begins.saturating_since(free);
-        let transfer = Nanos::new(bytes.saturating_mul(self.model.byte_picos) / PICOS_PER_NANO);
+        let transfer = Nanos::new(bytes.saturating_mul(self.model.per_kib.as_nanos()) / KIB);
         let ends = begins + self.model.service + transfer;
         self.free_at.push(Reverse(ends));
         ends

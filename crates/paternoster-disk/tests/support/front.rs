@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use paternoster::{AnyScheduler, Device, IocId, NoTrace, SchedulerKind};
 use paternoster_disk::{
-    Backend, Command, CommandOp, Completion, Engine, Front, MonotonicClock, Outcome, Owner, Turn,
-    Waker,
+    Backend, Command, CommandOp, Completion, Engine, Front, FrontToken, MonotonicClock, Outcome,
+    Owner, Turn, Waker,
 };
 use rustix::io::Errno;
 
@@ -94,7 +94,7 @@ fn connection_of(tag: u64) -> usize {
 impl Front<AnyScheduler<NoTrace>> for Script {
     fn started(&mut self, _: &mut TestOwner) {}
 
-    fn ring_completed(&mut self, _: &mut TestOwner, _: Completion<u64>) {
+    fn ring_completed(&mut self, _: &mut TestOwner, _: Completion<FrontToken>) {
         unreachable!("it has nothing on the ring")
     }
 

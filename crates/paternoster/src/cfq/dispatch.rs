@@ -14,10 +14,8 @@ impl<T: Trace> Cfq<T> {
             .or(self.queues[queue].next)
             .expect("a queue is selected for its requests");
         let follower = self.follower(cx, rq);
-        self.take_out(cx, queue, rq);
-        let state = &mut self.queues[queue];
-        state.next = follower;
-        state.sent += 1;
+        self.take_out(cx, queue, rq, follower);
+        self.queues[queue].sent += 1;
         self.head = cx.requests[rq].end();
         rq
     }

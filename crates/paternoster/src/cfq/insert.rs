@@ -1,5 +1,7 @@
 //! Putting a request into its queue, and which of a queue's requests is next.
 
+use std::cmp::Reverse;
+
 use crate::arena::RequestId;
 use crate::cfq::Cfq;
 use crate::cfq::queue::QueueId;
@@ -49,12 +51,16 @@ impl<T: Trace> Cfq<T> {
         self.leave_group(cx, self.queues[queue].group);
     }
 
-    /// Takes a waiting request out of its queue.
-    pub(super) fn take_out(&mut self, cx: &mut Cx<'_>, queue: QueueId, rq: RequestId) {
-        let state = &self.queues[queue];
-        let next = if state.next == Some(rq) { self.follower(cx, rq) } else { state.next };
+    /// Takes a waiting request out of its queue; `follower` is the one to send next.
+    pub(super) fn take_out(
+        &mut self,
+        cx: &mut Cx<'_>,
+        queue: QueueId,
+        rq: RequestId,
+        follower: Option<RequestId>,
+    ) {
         let state = &mut self.queues[queue];
-        state.next = next;
+        state.next = follower;
         state.sorted.remove(cx.requests, rq);
         state.fifo.remove(cx.requests, rq);
         self.queued -= 1;
@@ -96,24 +102,21 @@ impl<T: Trace> Cfq<T> {
         if rq_a.is_sync() != rq_b.is_sync() {
             return if rq_a.is_sync() { a } else { b };
         }
-        let a_wins = match (self.cost(rq_a, from), self.cost(rq_b, from)) {
-            (Some(cost_a), Some(cost_b)) if cost_a != cost_b => cost_a < cost_b,
-            (Some(_), Some(_)) => rq_a.sector >= rq_b.sector,
-            (Some(_), None) => true,
-            (None, Some(_)) => false,
-            (None, None) => rq_a.sector <= rq_b.sector,
-        };
-        if a_wins { a } else { b }
+        let rank = |rq: &Request| (self.cost(rq, from), Reverse(rq.sector));
+        if rank(rq_a) <= rank(rq_b) { a } else { b }
     }
 
-    /// How far the head has to go; none if the request is too far behind it.
-    fn cost(&self, rq: &Request, from: Sector) -> Option<u64> {
-        if rq.sector >= from {
-            return Some(rq.sector - from);
-        }
-        let back = from - rq.sector;
+    /// How far the head has to go; where the request is too far behind it, its place in the next
+    /// sweep, beyond all that are of this one. Computed without a jump: which it is, is as good as
+    /// random.
+    fn cost(&self, rq: &Request, from: Sector) -> u128 {
         let back_max = self.tunables.back_seek_max.cast_unsigned() * SECTORS_PER_KIB;
         let penalty = self.tunables.back_seek_penalty.cast_unsigned();
-        (back <= back_max).then(|| back.saturating_mul(penalty))
+        let distance = rq.sector.0.abs_diff(from.0);
+        let ahead = rq.sector >= from;
+        let too_far_behind = !ahead && distance > back_max;
+        let here = distance.saturating_mul(if ahead { 1 } else { penalty });
+        let cost = if too_far_behind { rq.sector.0 } else { here };
+        (u128::from(too_far_behind) << u64::BITS) | u128::from(cost)
     }
 }

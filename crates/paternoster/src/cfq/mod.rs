@@ -170,7 +170,8 @@ impl<T: Trace> Scheduler for Cfq<T> {
         self.expire_active(cx, ExpireReason::Drain);
         while let Some(queue) = self.choose(cx) {
             while let Some(rq) = self.queues[queue].next {
-                self.take_out(cx, queue, rq);
+                let follower = self.follower(cx, rq);
+                self.take_out(cx, queue, rq, follower);
                 self.unbind(rq);
                 out.push(rq);
             }

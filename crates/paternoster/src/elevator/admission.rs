@@ -20,24 +20,25 @@ pub(super) struct Admission {
     admitted: u32,
     /// Those of them that are not reads.
     non_reads: u32,
-    /// The limit that last turned a bio away, until its submitters are called.
-    turned_away_by: Option<u32>,
-    /// Requests freed since then.
+    turned_away: Option<TurnedAway>,
+}
+
+/// Bios that were turned away, until their submitters are called.
+#[derive(Debug)]
+struct TurnedAway {
+    /// The least limit that turned one away.
+    limit: u32,
+    /// Requests freed since the first was turned away.
     freed: u32,
 }
 
 impl Admission {
     pub(super) fn new() -> Self {
-        Self {
-            nr_requests: Some(NR_REQUESTS),
-            admitted: 0,
-            non_reads: 0,
-            turned_away_by: None,
-            freed: 0,
-        }
+        Self { nr_requests: Some(NR_REQUESTS), admitted: 0, non_reads: 0, turned_away: None }
     }
 
     /// Whether a request may be made of `bio`; `non_read_limit` is the scheduler's.
+    #[inline]
     pub(super) fn admits(&mut self, bio: &Bio, non_read_limit: Option<u32>) -> bool {
         if let Some(limit) = self.nr_requests
             && self.admitted >= limit
@@ -51,36 +52,42 @@ impl Admission {
     }
 
     fn turn_away(&mut self, limit: u32) -> bool {
-        self.turned_away_by = Some(limit);
-        self.freed = 0;
+        let before = self.turned_away.get_or_insert(TurnedAway { limit, freed: 0 });
+        before.limit = before.limit.min(limit);
         false
     }
 
+    #[inline]
     pub(super) fn made(&mut self, op: Op) {
         self.admitted += 1;
         self.non_reads += u32::from(op != Op::Read);
     }
 
+    #[inline]
     pub(super) fn freed(&mut self, op: Op) {
         self.admitted -= 1;
         self.non_reads -= u32::from(op != Op::Read);
-        self.freed += 1;
+        if let Some(turned_away) = &mut self.turned_away {
+            turned_away.freed += 1;
+        }
     }
 
     /// Whether those who were turned away should try again now; asked once after each event
-    /// that frees requests.
+    /// that frees requests. At the limit there are enough of them to come to this.
+    #[inline]
     pub(super) fn call_waiters(&mut self) -> bool {
-        let Some(limit) = self.turned_away_by else { return false };
-        let enough = (limit / WAKE_SHARE).max(1);
-        let call = self.freed >= enough || self.admitted == 0 || self.non_reads == 0;
+        let Some(TurnedAway { limit, freed }) = self.turned_away else { return false };
+        let call = freed >= (limit / WAKE_SHARE).max(1);
         if call {
-            self.turned_away_by = None;
+            self.turned_away = None;
         }
         call
     }
 
-    /// The limits have changed: whoever waits should try again.
+    /// The limits have changed: whoever waits should try again at the next chance.
     pub(super) fn limits_changed(&mut self) {
-        self.freed = u32::MAX / 2;
+        if let Some(turned_away) = &mut self.turned_away {
+            turned_away.limit = 0;
+        }
     }
 }

@@ -9,6 +9,10 @@ use crate::request::{ByEnd, Requests, Sector};
 /// As many buckets as Linux has; more are made as requests come.
 const BUCKETS_AT_START: usize = 64;
 
+/// Buckets for each request, at least: most lookups find nothing, and whether a bucket is empty is
+/// easier to predict the rarer it is not.
+const SPARSENESS: usize = 4;
+
 /// Knuth's multiplicative hash: the golden ratio in 64 bits.
 const GOLDEN_RATIO: u64 = 0x9E37_79B9_7F4A_7C15;
 
@@ -23,8 +27,9 @@ impl Ends {
         Self { buckets: new_buckets(BUCKETS_AT_START), count: 0 }
     }
 
+    #[inline]
     pub(super) fn insert(&mut self, requests: &mut Requests, rq: RequestId) {
-        if self.count == self.buckets.len() {
+        if self.count * SPARSENESS >= self.buckets.len() {
             self.grow(requests);
         }
         let bucket = self.bucket(requests[rq].end());
@@ -33,6 +38,7 @@ impl Ends {
     }
 
     /// Takes out `rq`, which was inserted when it ended at `end`.
+    #[inline]
     pub(super) fn remove(&mut self, requests: &mut Requests, rq: RequestId, end: Sector) {
         let bucket = self.bucket(end);
         self.buckets[bucket].remove(requests, rq);
@@ -40,6 +46,7 @@ impl Ends {
     }
 
     /// The request hashed last of those that end at `end` and may merge at all.
+    #[inline]
     pub(super) fn find(&self, requests: &Requests, end: Sector) -> Option<RequestId> {
         let newest = self.buckets[self.bucket(end)].first();
         std::iter::successors(newest, |&rq| List::<_, ByEnd>::after(requests, rq))
@@ -47,6 +54,7 @@ impl Ends {
     }
 
     #[allow(clippy::cast_possible_truncation)] // as many bits are left as the index has
+    #[inline]
     fn bucket(&self, end: Sector) -> usize {
         let bits = self.buckets.len().trailing_zeros();
         (end.0.wrapping_mul(GOLDEN_RATIO) >> (u64::BITS - bits)) as usize
@@ -68,4 +76,75 @@ impl Ends {
 
 fn new_buckets(count: usize) -> Vec<List<RequestId, ByEnd>> {
     std::iter::repeat_with(List::default).take(count).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::tests::{bio, request};
+    use proptest::prelude::*;
+
+    fn hash(ends: &mut Ends, requests: &mut Requests, end: u64) -> RequestId {
+        let rq = request(requests, &bio(end - 8..end));
+        ends.insert(requests, rq);
+        rq
+    }
+
+    #[test]
+    fn of_equal_ends_the_one_hashed_last_is_found() {
+        let (mut ends, mut requests) = (Ends::new(), Requests::default());
+        let [old, new] = [108, 108].map(|end| hash(&mut ends, &mut requests, end));
+        assert_eq!(ends.find(&requests, Sector(108)), Some(new));
+        ends.remove(&mut requests, new, Sector(108));
+        assert_eq!(ends.find(&requests, Sector(108)), Some(old));
+        assert_eq!(ends.find(&requests, Sector(100)), None);
+    }
+
+    #[test]
+    fn what_may_merge_no_more_hides_nothing() {
+        let (mut ends, mut requests) = (Ends::new(), Requests::default());
+        let [old, new] = [108, 108].map(|end| hash(&mut ends, &mut requests, end));
+        requests[new].never_merge = true;
+        assert_eq!(ends.find(&requests, Sector(108)), Some(old));
+    }
+
+    /// A bucket in four is used at most: 64 are doubled by the 17th request, 128 by the 33rd, 256
+    /// by the 65th, 512 by the 129th.
+    #[test]
+    fn equal_ends_stay_newest_first_as_buckets_are_doubled() {
+        let (mut ends, mut requests) = (Ends::new(), Requests::default());
+        let equals: Vec<_> = (0..10).map(|_| hash(&mut ends, &mut requests, 4096)).collect();
+        for other in 0..190 {
+            hash(&mut ends, &mut requests, 8192 + 8 * other);
+        }
+        assert_eq!(ends.buckets.len(), 1024);
+        for &newest in equals.iter().rev() {
+            assert_eq!(ends.find(&requests, Sector(4096)), Some(newest));
+            ends.remove(&mut requests, newest, Sector(4096));
+        }
+        assert_eq!(ends.find(&requests, Sector(4096)), None);
+    }
+
+    proptest! {
+        /// The model is one list, newest last.
+        #[test]
+        fn any_table_finds_the_newest_of_an_end(
+            steps in proptest::collection::vec((1_u64..24, any::<u16>(), 0_u8..4), 0..400),
+        ) {
+            let (mut ends, mut requests) = (Ends::new(), Requests::default());
+            let mut model: Vec<RequestId> = vec![];
+            for (end, pick, what) in steps {
+                if what == 0 && !model.is_empty() {
+                    let rq = model.remove(usize::from(pick) % model.len());
+                    let end = requests[rq].end();
+                    ends.remove(&mut requests, rq, end);
+                } else {
+                    model.push(hash(&mut ends, &mut requests, end * 8));
+                }
+                let end = Sector(end * 8);
+                let newest = model.iter().rev().copied().find(|&rq| requests[rq].end() == end);
+                prop_assert_eq!(ends.find(&requests, end), newest);
+            }
+        }
+    }
 }

@@ -317,6 +317,7 @@ impl<S: Scheduler> Elevator<S> {
 }
 
 /// At which end of `rq` the bio would go. Back is tested before front.
+#[inline]
 fn adjacency(rq: &Request, bio: &Bio) -> Option<MergeKind> {
     debug_assert_ne!(rq.place, Place::InDevice, "what is in the device does not merge");
     if rq.end() == bio.sector {

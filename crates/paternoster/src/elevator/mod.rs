@@ -183,8 +183,8 @@ impl<S: Scheduler> Elevator<S> {
             self.ask(now, |scheduler, cx| scheduler.complete(cx, rq));
         }
         self.scheduler.trace().event(now, Event::Completed { rq: name });
-        let request = self.free(rq);
-        Bios { user_data: request.bios, call_waiters: self.admission.call_waiters() }
+        let user_data = self.free(rq);
+        Bios { user_data, call_waiters: self.admission.call_waiters() }
     }
 
     /// The device hands a request back unserved. It never merges again, and is served before
@@ -237,6 +237,9 @@ impl<S: Scheduler> Elevator<S> {
             self.bind(now, rq);
             self.insert(now, rq);
         }
+        for ioc in self.contexts.exited() {
+            self.ask(now, |scheduler, cx| scheduler.exit_io_context(cx, ioc));
+        }
         old
     }
 
@@ -254,8 +257,8 @@ impl<S: Scheduler> Elevator<S> {
         let cancelled = waiting.into_iter().map(|rq| {
             self.queued -= 1;
             self.stats.request_gone(now, self.requests[rq].group);
-            let request = self.free(rq);
-            Bios { user_data: request.bios, call_waiters: self.admission.call_waiters() }
+            let user_data = self.free(rq);
+            Bios { user_data, call_waiters: self.admission.call_waiters() }
         });
         cancelled.collect()
     }
@@ -376,11 +379,13 @@ impl<S: Scheduler> Elevator<S> {
         held
     }
 
-    fn free(&mut self, rq: RequestId) -> Request {
-        let request = self.requests.remove(rq);
-        self.contexts.request_freed(request.ioc);
-        self.groups[request.group].requests -= 1;
-        self.admission.freed(request.op);
-        request
+    /// Forgets `rq`: its bios.
+    fn free(&mut self, rq: RequestId) -> UserDataList {
+        let Request { op, ioc, group, .. } = self.requests[rq];
+        let bios = self.requests.remove(rq).bios;
+        self.contexts.request_freed(ioc);
+        self.groups[group].requests -= 1;
+        self.admission.freed(op);
+        bios
     }
 }

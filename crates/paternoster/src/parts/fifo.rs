@@ -11,31 +11,37 @@ pub(crate) struct Fifo {
 }
 
 impl Fifo {
+    #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
     /// The request that arrived first.
+    #[inline]
     pub(crate) fn first(&self) -> Option<RequestId> {
         self.list.first()
     }
 
     /// Appends `rq`, due at `deadline`.
+    #[inline]
     pub(crate) fn push(&mut self, requests: &mut Requests, rq: RequestId, deadline: Instant) {
         requests[rq].deadline = deadline;
         self.list.push_back(requests, rq);
     }
 
     /// Puts `rq` before all others, due at `deadline`.
+    #[inline]
     pub(crate) fn push_front(&mut self, requests: &mut Requests, rq: RequestId, deadline: Instant) {
         requests[rq].deadline = deadline;
         self.list.push_front(requests, rq);
     }
 
+    #[inline]
     pub(crate) fn remove(&mut self, requests: &mut Requests, rq: RequestId) {
         self.list.remove(requests, rq);
     }
 
+    #[inline]
     pub(crate) fn pop(&mut self, requests: &mut Requests) -> Option<RequestId> {
         self.list.pop_front(requests)
     }
@@ -53,11 +59,13 @@ impl Fifo {
     }
 
     /// The request before `rq`, counted from the newest: what arrived just earlier.
+    #[inline]
     pub(crate) fn older(requests: &Requests, rq: RequestId) -> Option<RequestId> {
         List::<RequestId, ByArrival>::before(requests, rq)
     }
 
     /// The request that arrived last.
+    #[inline]
     pub(crate) fn last(&self) -> Option<RequestId> {
         self.list.last()
     }
@@ -68,5 +76,104 @@ impl Fifo {
         requests: &'a Requests,
     ) -> impl Iterator<Item = RequestId> + use<'a> {
         std::iter::successors(self.first(), |&rq| List::<RequestId, ByArrival>::after(requests, rq))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::tests::{bio, request};
+    use crate::time::Nanos;
+    use proptest::prelude::*;
+
+    fn due(millis: u64) -> Instant {
+        Instant::START + Nanos::from_millis(millis)
+    }
+
+    fn three(requests: &mut Requests, deadlines: [u64; 3]) -> (Fifo, [RequestId; 3]) {
+        let mut fifo = Fifo::default();
+        let members = deadlines.map(|deadline| {
+            let rq = request(requests, &bio(0..8));
+            fifo.push(requests, rq, due(deadline));
+            rq
+        });
+        (fifo, members)
+    }
+
+    #[test]
+    fn absorbing_an_earlier_request_takes_its_deadline_and_place() {
+        let mut requests = Requests::default();
+        let (mut fifo, [early, middle, late]) = three(&mut requests, [10, 20, 30]);
+        fifo.absorb(&mut requests, late, early);
+        assert_eq!(fifo.iter(&requests).collect::<Vec<_>>(), [late, middle]);
+        assert_eq!(requests[late].deadline, due(10));
+    }
+
+    #[test]
+    fn absorbing_a_later_request_changes_neither_deadline_nor_place() {
+        let mut requests = Requests::default();
+        let (mut fifo, [early, middle, late]) = three(&mut requests, [10, 20, 30]);
+        fifo.absorb(&mut requests, middle, late);
+        assert_eq!(fifo.iter(&requests).collect::<Vec<_>>(), [early, middle]);
+        assert_eq!(requests[middle].deadline, due(20));
+    }
+
+    #[test]
+    fn absorbing_a_request_of_the_same_deadline_keeps_the_place() {
+        let mut requests = Requests::default();
+        let (mut fifo, [first, _, last]) = three(&mut requests, [10, 20, 10]);
+        fifo.absorb(&mut requests, last, first);
+        assert_eq!(fifo.last(), Some(last));
+    }
+
+    proptest! {
+        #[test]
+        fn any_fifo_holds_what_a_plain_list_holds(
+            steps in proptest::collection::vec((0_u8..6, any::<u16>(), 0_u64..50), 0..300),
+        ) {
+            let (mut fifo, mut requests) = (Fifo::default(), Requests::default());
+            let mut model: Vec<(RequestId, u64)> = vec![];
+            for (what, pick, deadline) in steps {
+                let pick = usize::from(pick) % model.len().max(1);
+                match what {
+                    0 => {
+                        let popped = fifo.pop(&mut requests);
+                        let first = (!model.is_empty()).then(|| model.remove(0).0);
+                        prop_assert_eq!(popped, first);
+                    }
+                    1 if !model.is_empty() => fifo.remove(&mut requests, model.remove(pick).0),
+                    2 if model.len() > 1 => {
+                        let gone = model[pick];
+                        let heir = (pick + 1) % model.len();
+                        fifo.absorb(&mut requests, model[heir].0, gone.0);
+                        if gone.1 < model[heir].1 {
+                            model[pick].0 = model[heir].0;
+                            model.remove(heir);
+                        } else {
+                            model.remove(pick);
+                        }
+                    }
+                    3 => {
+                        let rq = request(&mut requests, &bio(0..8));
+                        fifo.push_front(&mut requests, rq, due(deadline));
+                        model.insert(0, (rq, deadline));
+                    }
+                    _ => {
+                        let rq = request(&mut requests, &bio(0..8));
+                        fifo.push(&mut requests, rq, due(deadline));
+                        model.push((rq, deadline));
+                    }
+                }
+                let held: Vec<_> =
+                    fifo.iter(&requests).map(|rq| (rq, requests[rq].deadline)).collect();
+                let expected: Vec<_> =
+                    model.iter().map(|&(rq, deadline)| (rq, due(deadline))).collect();
+                prop_assert_eq!(&held, &expected);
+                prop_assert_eq!(fifo.last(), model.last().map(|entry| entry.0));
+                let older = |&rq: &RequestId| Fifo::older(&requests, rq);
+                let backwards = std::iter::successors(fifo.last(), older);
+                prop_assert!(backwards.eq(model.iter().rev().map(|entry| entry.0)));
+            }
+        }
     }
 }

@@ -34,11 +34,12 @@ pub(crate) struct KeyedTree<K, V> {
     places: Places<K, V>,
     tree: Tree<PlaceId>,
     first: Option<PlaceId>,
+    last: Option<PlaceId>,
 }
 
 impl<K, V> Default for KeyedTree<K, V> {
     fn default() -> Self {
-        Self { places: Places(SlotMap::with_key()), tree: Tree::default(), first: None }
+        Self { places: Places(SlotMap::with_key()), tree: Tree::default(), first: None, last: None }
     }
 }
 
@@ -59,25 +60,40 @@ impl<K: Copy + Ord, V: Copy> KeyedTree<K, V> {
     /// Puts `value` behind those of an equal key.
     pub(crate) fn insert(&mut self, key: K, value: V) -> PlaceId {
         let new = self.places.0.insert(Place { key, value, links: TreeLinks::default() });
+        let below = self.parent_for(key);
+        self.tree.insert_below(&mut self.places, new, below);
+        if below.is_none_or(|(parent, side)| Some(parent) == self.first && side == Branch::Left) {
+            self.first = Some(new);
+        }
+        if below.is_none_or(|(parent, side)| Some(parent) == self.last && side == Branch::Right) {
+            self.last = Some(new);
+        }
+        new
+    }
+
+    /// Below which place, and on which side, one of that key belongs; none in an empty tree. What
+    /// goes behind all others, as most does, ends on the right of the last, whatever the shape.
+    fn parent_for(&self, key: K) -> Option<(PlaceId, Branch)> {
+        let last = self.last?;
+        if key >= self.places.0[last].key {
+            return Some((last, Branch::Right));
+        }
         let mut below = None;
-        let mut leftmost = true;
         let mut node = self.tree.root();
         while let Some(parent) = node {
             let branch = if key < self.places.0[parent].key { Branch::Left } else { Branch::Right };
-            leftmost &= branch == Branch::Left;
             below = Some((parent, branch));
             node = Tree::child(&self.places, parent, branch);
         }
-        self.tree.insert_below(&mut self.places, new, below);
-        if leftmost {
-            self.first = Some(new);
-        }
-        new
+        below
     }
 
     pub(crate) fn remove(&mut self, place: PlaceId) {
         if self.first == Some(place) {
             self.first = Tree::neighbour(&self.places, place, Branch::Right);
+        }
+        if self.last == Some(place) {
+            self.last = Tree::neighbour(&self.places, place, Branch::Left);
         }
         self.tree.remove(&mut self.places, place);
         self.places.0.remove(place);
@@ -86,5 +102,35 @@ impl<K: Copy + Ord, V: Copy> KeyedTree<K, V> {
     fn entry(&self, place: PlaceId) -> (K, V) {
         let Place { key, value, .. } = self.places.0[place];
         (key, value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// The model is a list: a new entry goes behind the last that is not greater.
+        #[test]
+        fn first_is_the_oldest_of_the_least_keys(
+            steps in proptest::collection::vec((0_u8..8, any::<u16>(), any::<bool>()), 0..300),
+        ) {
+            let mut tree = KeyedTree::default();
+            let mut model: Vec<(u8, usize, PlaceId)> = vec![];
+            for (value, (key, pick, remove)) in steps.into_iter().enumerate() {
+                if remove && !model.is_empty() {
+                    let (_, _, place) = model.remove(usize::from(pick) % model.len());
+                    tree.remove(place);
+                } else {
+                    let at = model.partition_point(|&(other, ..)| other <= key);
+                    model.insert(at, (key, value, tree.insert(key, value)));
+                }
+                tree.tree.check(&tree.places);
+                prop_assert_eq!(tree.first(), model.first().map(|&(key, value, _)| (key, value)));
+                prop_assert_eq!(tree.len(), model.len());
+                prop_assert_eq!(tree.is_empty(), model.is_empty());
+            }
+        }
     }
 }

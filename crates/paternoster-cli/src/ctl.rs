@@ -1,0 +1,208 @@
+//! `paternoster ctl`: asks a running server, and shows its answer to people.
+
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use comfy_table::{CellAlignment, Table, presets};
+use paternoster_server::ctl::{DEFAULT_PATH, fetch_stat};
+use paternoster_server::stat::{DiskStat, GroupStat, OpStat, Stat};
+
+/// Ask a running server.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The server's control socket, as in its --ctl or its file
+    #[arg(long = "ctl", value_name = "PATH", default_value = DEFAULT_PATH, global = true)]
+    socket: PathBuf,
+
+    #[command(subcommand)]
+    question: Question,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Question {
+    /// Show each disk and what its tenants did since start-up
+    ///
+    /// READS and WRITES are requests done, after merging; WAIT and SERVICE are means over all
+    /// requests, in µs: from a request's arrival to the disk, and from there to its completion.
+    Stat {
+        /// Print the JSON of GET /v1/stat; times in it are sums in ns, sizes bytes
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Runs the subcommand.
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let Question::Stat { json } = args.question;
+    let answer = fetch_stat(&args.socket)?;
+    let text = if json { answer.json } else { show(&answer.stat) };
+    match io::stdout().write_all(text.as_bytes()) {
+        // Whoever reads has seen enough, as `head` does.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
+        written => written?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn show(stat: &Stat) -> String {
+    let disks: Vec<_> = stat.disks.iter().map(show_disk).collect();
+    disks.join("\n")
+}
+
+fn show_disk(disk: &DiskStat) -> String {
+    let DiskStat { name, scheduler, backend, depth, queued, in_device, .. } = disk;
+    let size = Bytes(disk.size_bytes);
+    let connections = plural(disk.connections, "connection");
+    let mut text = format!(
+        "disk {name}: {scheduler} over {backend}, {size}; depth {depth}, {queued} queued, \
+         {in_device} in device, {connections}, {syncs}\n",
+        syncs = plural(disk.syncs, "sync")
+    );
+    if disk.sync_failed {
+        text.push_str("  SYNC FAILED: flushes and FUA writes get errors until the restart\n");
+    }
+    if !disk.weights_apply {
+        let _ = writeln!(text, "  weights have no effect under {scheduler}");
+    }
+    for line in table(&disk.groups).lines() {
+        let _ = writeln!(text, " {}", line.trim_end());
+    }
+    text
+}
+
+fn table(groups: &[GroupStat]) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_header([
+        "GROUP",
+        "WEIGHT",
+        "CONNS",
+        "READS",
+        "BYTES",
+        "WRITES",
+        "BYTES",
+        "WAIT",
+        "SERVICE",
+        "QUEUED",
+        "IN DEVICE",
+    ]);
+    for group in groups {
+        let op = |name: &str| group.ops.get(name).copied().unwrap_or_default();
+        let (read, write) = (op("read"), op("write"));
+        let sum =
+            |count: fn(&OpStat) -> u64| group.ops.values().map(count).fold(0, u64::saturating_add);
+        table.add_row([
+            group.path.clone(),
+            group.weight.to_string(),
+            group.connections.to_string(),
+            read.completed.to_string(),
+            Bytes(read.bytes).to_string(),
+            write.completed.to_string(),
+            Bytes(write.bytes).to_string(),
+            mean_us(sum(|op| op.wait_ns), sum(|op| op.dispatched)),
+            mean_us(sum(|op| op.service_ns), sum(|op| op.completed)),
+            group.queued.to_string(),
+            group.in_device.to_string(),
+        ]);
+    }
+    for column in 1..11 {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table
+}
+
+/// A mean of nanoseconds, in microseconds with one digit behind the point.
+fn mean_us(sum_ns: u64, count: u64) -> String {
+    match sum_ns.checked_div(count) {
+        Some(mean) => format!("{}.{} µs", mean / 1000, mean % 1000 / 100),
+        None => "-".to_owned(),
+    }
+}
+
+fn plural(count: impl Into<u64>, noun: &str) -> String {
+    let count = count.into();
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
+/// Shown in the largest binary unit of which there is at least one.
+struct Bytes(u64);
+
+impl std::fmt::Display for Bytes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let units = [(60, "EiB"), (50, "PiB"), (40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")];
+        let Some((shift, unit)) = units.into_iter().find(|(shift, _)| self.0 >> shift > 0) else {
+            return write!(f, "{} B", self.0);
+        };
+        let tenths = (u128::from(self.0) * 10) >> shift;
+        match tenths % 10 {
+            0 => write!(f, "{} {unit}", tenths / 10),
+            tenth => write!(f, "{}.{tenth} {unit}", tenths / 10),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_is_a_line_its_flags_and_its_tenants() {
+        let read = OpStat {
+            bytes: 3 << 19,
+            dispatched: 10,
+            completed: 8,
+            wait_ns: 1_234_500,
+            service_ns: 800_000,
+            ..OpStat::default()
+        };
+        let gold = GroupStat {
+            path: "/gold".to_owned(),
+            weight: 400,
+            connections: 2,
+            queued: 7,
+            in_device: 2,
+            ops: [("read".to_owned(), read)].into(),
+            ..GroupStat::default()
+        };
+        let free = GroupStat { path: "/f".to_owned(), weight: 1, ..GroupStat::default() };
+        let disk = DiskStat {
+            name: "d".to_owned(),
+            backend: "file".to_owned(),
+            size_bytes: 10 << 30,
+            scheduler: "none".to_owned(),
+            depth: 16,
+            queued: 7,
+            in_device: 2,
+            syncs: 1,
+            sync_failed: true,
+            connections: 2,
+            groups: vec![gold, free],
+            ..DiskStat::default()
+        };
+        let expected = "\
+disk d: none over file, 10 GiB; depth 16, 7 queued, 2 in device, 2 connections, 1 sync
+  SYNC FAILED: flushes and FUA writes get errors until the restart
+  weights have no effect under none
+  GROUP  WEIGHT  CONNS  READS    BYTES  WRITES  BYTES      WAIT   SERVICE  QUEUED  IN DEVICE
+  /gold     400      2      8  1.5 MiB       0    0 B  123.4 µs  100.0 µs       7          2
+  /f          1      0      0      0 B       0    0 B         -         -       0          0
+";
+        assert_eq!(show(&Stat::new(vec![disk])), expected);
+    }
+
+    #[test]
+    fn bytes_are_shown_in_their_unit() {
+        for (bytes, shown) in [
+            (0, "0 B"),
+            (1023, "1023 B"),
+            (1024, "1 KiB"),
+            (1536, "1.5 KiB"),
+            (u64::MAX, "15.9 EiB"),
+        ] {
+            assert_eq!(Bytes(bytes).to_string(), shown);
+        }
+    }
+}

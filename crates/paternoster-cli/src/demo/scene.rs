@@ -1,0 +1,186 @@
+//! One phase of the demo: a server with one scheduler, three tenants' clients, and what they got.
+
+use std::fmt::Write as _;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result};
+use paternoster::{IoPrio, Nanos, SchedulerKind, Weight};
+use paternoster_server::Server;
+use paternoster_server::config::{
+    BackendConfig, Config, DiskConfig, ExportConfig, GroupConfig, Listen,
+};
+use paternoster_server::ctl::StatSource as _;
+use paternoster_server::load::{Load, Measured, TenantLoad};
+use tempfile::TempDir;
+
+/// A tenant of the demo.
+pub(super) struct Tenant {
+    pub(super) name: &'static str,
+    pub(super) weight: u32,
+    pub(super) connections: u32,
+    pub(super) depth: u32,
+}
+
+/// The lighter, the more it asks for.
+pub(super) const TENANTS: [Tenant; 3] = [
+    Tenant { name: "light", weight: 100, connections: 16, depth: 16 },
+    Tenant { name: "middle", weight: 200, connections: 4, depth: 16 },
+    Tenant { name: "heavy", weight: 400, connections: 2, depth: 32 },
+];
+
+/// The modelled disk serves so many requests at once, each in so long: 20,000 IOPS.
+const SERVERS: u32 = 4;
+const SERVICE: Nanos = Nanos::from_micros(200);
+const EXPORT_BYTES: u64 = 16 << 20;
+const BLOCK: u32 = 4096;
+
+/// How long every tenant has been backlogged before shares are counted.
+const BACKLOGGED: Duration = Duration::from_millis(500);
+
+/// How long before the tenants stop the counting ends.
+const MARGIN: Duration = Duration::from_millis(50);
+
+/// How often progress is shown.
+const SLICE: Duration = Duration::from_millis(100);
+
+/// Where the clients' addresses come from.
+const SEED: u64 = 0x7061_7465;
+
+/// What a tenant got in the time that counts.
+pub(super) struct Got {
+    pub(super) measured: Measured,
+    /// The part of the time in which it had a request waiting.
+    pub(super) demand: f64,
+}
+
+/// What all tenants got, and in how long.
+pub(super) struct Outcome {
+    pub(super) tenants: Vec<Got>,
+    pub(super) counted: Duration,
+}
+
+/// A server and its clients.
+pub(super) struct Scene {
+    scheduler: SchedulerKind,
+    server: Server,
+    load: Load,
+    /// Holds the socket.
+    _folder: TempDir,
+}
+
+impl Scene {
+    pub(super) fn new(scheduler: SchedulerKind) -> Result<Self> {
+        let folder = tempfile::tempdir().context("there is no room for the demo's socket")?;
+        let socket = folder.path().join("nbd.sock");
+        let server = Server::start(&config(scheduler, socket.clone())?)?;
+        let tenants = TENANTS.map(|tenant| TenantLoad {
+            export: tenant.name.to_owned(),
+            connections: tenant.connections,
+            depth: tenant.depth,
+            block: BLOCK,
+            write_percent: 0,
+        });
+        let load = Load::connect(&socket, &tenants, SEED)?;
+        Ok(Self { scheduler, server, load, _folder: folder })
+    }
+
+    /// Lets the tenants ask for as much as they can, for so long.
+    pub(super) fn play(mut self, span: Duration, show: &dyn Fn(String)) -> Result<Outcome> {
+        let end = Instant::now() + span.saturating_sub(MARGIN);
+        self.load.start()?;
+        self.until_backlogged(show)?;
+        self.load.take_measured();
+        let began = Instant::now();
+        let backlogged_before = self.backlogged()?;
+        let mut sums: Option<Vec<Measured>> = None;
+        while Instant::now() < end {
+            let left = end.saturating_duration_since(Instant::now());
+            self.load.run_for(left.min(SLICE))?;
+            let slice = self.load.take_measured();
+            show(self.line(&slice, end));
+            sums = Some(match sums {
+                None => slice,
+                Some(sums) => sums.iter().zip(&slice).map(|(sum, more)| sum.and(more)).collect(),
+            });
+        }
+        let counted = began.elapsed();
+        let backlogged_after = self.backlogged()?;
+        self.load.run_for(MARGIN)?;
+        self.load.finish()?;
+        self.server.shut_down()?;
+        let sums = sums.context("the demo is too short to count anything")?;
+        let waited = backlogged_before.iter().zip(&backlogged_after).map(|(a, b)| b - a);
+        let tenants = sums.into_iter().zip(waited).map(|(measured, waited)| Got {
+            measured,
+            demand: (Duration::from_nanos(waited).as_secs_f64() / counted.as_secs_f64()).min(1.0),
+        });
+        Ok(Outcome { tenants: tenants.collect(), counted })
+    }
+
+    /// Runs until every tenant has had replies for long enough.
+    fn until_backlogged(&mut self, show: &dyn Fn(String)) -> Result<()> {
+        let mut answered = [false; TENANTS.len()];
+        while !answered.iter().all(|answered| *answered) {
+            self.load.run_for(Duration::from_millis(5))?;
+            for (answered, measured) in answered.iter_mut().zip(self.load.take_measured()) {
+                *answered |= measured.replies > 0;
+            }
+        }
+        show(format!("{}: all tenants have requests waiting …", self.scheduler));
+        self.load.run_for(BACKLOGGED)
+    }
+
+    /// Nanoseconds in which each tenant has had a request waiting, so far.
+    fn backlogged(&self) -> Result<Vec<u64>> {
+        let stat = self.server.stat_source().stat()?;
+        let groups = stat.disks.iter().flat_map(|disk| &disk.groups);
+        Ok(groups.map(|group| group.backlogged_ns).collect())
+    }
+
+    fn line(&self, slice: &[Measured], end: Instant) -> String {
+        let left = end.saturating_duration_since(Instant::now()).as_secs_f64();
+        let total: u64 = slice.iter().map(|measured| measured.replies).sum();
+        let mut line = format!("{:11} {left:4.1} s left", self.scheduler.name());
+        for (tenant, measured) in TENANTS.iter().zip(slice) {
+            let share = 100 * measured.replies / total.max(1);
+            let Tenant { name, weight, .. } = tenant;
+            write!(line, "   {name} (weight {weight}) {share:2} %").expect("a string takes it");
+        }
+        line
+    }
+}
+
+fn config(scheduler: SchedulerKind, socket: std::path::PathBuf) -> Result<Config> {
+    let size = EXPORT_BYTES * TENANTS.len() as u64;
+    let backend =
+        BackendConfig::Modelled { size, servers: SERVERS, service: SERVICE, per_kib: Nanos::ZERO };
+    let mut groups = Vec::new();
+    let mut exports = Vec::new();
+    for (index, tenant) in TENANTS.iter().enumerate() {
+        let weight = Weight::new(tenant.weight)?;
+        groups.push(GroupConfig { path: format!("/{}", tenant.name), weight });
+        exports.push(ExportConfig {
+            name: tenant.name.to_owned(),
+            disk: 0,
+            offset: EXPORT_BYTES * index as u64,
+            size: EXPORT_BYTES,
+            group: index,
+            io_prio: IoPrio::default(),
+            read_only: false,
+            description: None,
+        });
+    }
+    Ok(Config {
+        listen: Listen { unix: Some(socket), unix_mode: Listen::DEFAULT_MODE, tcp: None },
+        ctl: None,
+        disks: vec![DiskConfig {
+            name: "modelled".to_owned(),
+            backend,
+            scheduler,
+            depth: None,
+            tunables: Vec::new(),
+        }],
+        groups,
+        exports,
+    })
+}

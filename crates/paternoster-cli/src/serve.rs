@@ -1,0 +1,110 @@
+//! `paternoster serve`: from a file or from options to a running server.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use paternoster_server::config::{Config, Options};
+
+const USAGE: &str = "\
+paternoster serve [--check] <CONFIG>
+       paternoster serve [OPTIONS] --disk <PATH> --export <NAME[,weight=N]...>...";
+
+/// Serve disks to NBD clients, shared by weight.
+///
+/// What to serve is written in a TOML file, or for one disk in options. When clients can connect,
+/// the NBD URI of each export is printed, a line each.
+#[derive(Debug, clap::Args)]
+#[command(arg_required_else_help = true, override_usage = USAGE)]
+pub(crate) struct Args {
+    /// TOML file with disks, groups and exports
+    #[arg(value_name = "CONFIG", required_unless_present = "disk")]
+    config: Option<PathBuf>,
+
+    #[command(flatten)]
+    options: DiskArgs,
+
+    /// Validate the configuration and exit; nothing is opened or changed
+    #[arg(long)]
+    check: bool,
+}
+
+/// One disk without a file.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "One disk without a CONFIG")]
+struct DiskArgs {
+    /// Raw image to serve, a regular file
+    #[arg(long, value_name = "PATH", conflicts_with = "config", requires = "exports")]
+    disk: Option<PathBuf>,
+
+    /// What orders the disk's requests: none, mq-deadline or cfq [default: cfq]
+    ///
+    /// Weights have an effect under cfq alone.
+    #[arg(long, value_name = "S", conflicts_with = "config")]
+    scheduler: Option<String>,
+
+    /// Set a tunable of the scheduler, by its name in sysfs and in its unit there, such as
+    /// quantum=8; may be repeated
+    #[arg(long, value_name = "TUNABLE=V", conflicts_with = "config")]
+    set: Vec<String>,
+
+    /// Requests in the disk at once, 1 to 1024; the scheduler orders those beyond [default: 16]
+    #[arg(long, value_name = "N", conflicts_with = "config", allow_negative_numbers = true)]
+    depth: Option<i64>,
+
+    /// What clients ask for by NAME; may be repeated
+    ///
+    /// Each is a tenant of its own: weight=N against the others, 1 to 1000, default 100. It is the
+    /// whole disk, or the range given by offset=BYTES and size=BYTES (or 512M, 10G and the like);
+    /// ranges may overlap if all that do are read-only.
+    #[arg(
+        long = "export",
+        value_name = "NAME[,weight=N][,offset=BYTES][,size=BYTES][,read-only]",
+        conflicts_with = "config",
+        requires = "disk"
+    )]
+    exports: Vec<String>,
+
+    /// Unix socket for clients, mode 0600 [default: paternoster.sock, if there is no --tcp]
+    #[arg(long, value_name = "PATH", conflicts_with = "config")]
+    unix: Option<PathBuf>,
+
+    /// IP address and port for clients, such as 127.0.0.1:10809; port 0 is any free one
+    #[arg(long, value_name = "ADDR:PORT", conflicts_with = "config")]
+    tcp: Option<String>,
+
+    /// Unix socket for `paternoster ctl`, mode 0600 [default: none]
+    #[arg(long, value_name = "PATH", conflicts_with = "config")]
+    ctl: Option<PathBuf>,
+}
+
+/// Runs the subcommand.
+pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let config = match args.config {
+        Some(path) => Config::from_file(&path)?,
+        None => Config::from_options(&args.options.into_options())?,
+    };
+    if args.check {
+        for notice in config.notices() {
+            eprintln!("paternoster: {notice}");
+        }
+        eprintln!("paternoster: the configuration is valid");
+        return Ok(ExitCode::SUCCESS);
+    }
+    paternoster_server::run(&config)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+impl DiskArgs {
+    fn into_options(self) -> Options {
+        Options {
+            disk: self.disk.unwrap_or_default(),
+            scheduler: self.scheduler,
+            set: self.set,
+            depth: self.depth,
+            exports: self.exports,
+            unix: self.unix,
+            tcp: self.tcp,
+            ctl: self.ctl,
+        }
+    }
+}

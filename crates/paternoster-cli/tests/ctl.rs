@@ -1,0 +1,57 @@
+//! `paternoster ctl` against a control plane in this process.
+
+use std::path::Path;
+use std::process::{Command, Output};
+use std::sync::Arc;
+
+use paternoster_server::ctl::{self, StatError, StatSource};
+use paternoster_server::sockets::bind_unix;
+use paternoster_server::stat::{DiskStat, GroupStat, Stat};
+
+struct OneDisk;
+
+impl StatSource for OneDisk {
+    fn stat(&self) -> Result<Stat, StatError> {
+        let group = GroupStat { path: "/gold".to_owned(), weight: 400, ..Default::default() };
+        let name = "disk0".to_owned();
+        Ok(Stat::new(vec![DiskStat { name, groups: vec![group], ..Default::default() }]))
+    }
+}
+
+fn ask(socket: &Path, args: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_paternoster"));
+    command.args(["ctl", "--ctl"]).arg(socket).args(args).output().expect("the binary runs")
+}
+
+#[test]
+fn stat_is_a_table_or_the_json() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("ctl.sock");
+    let listener = bind_unix(&path, 0o600).expect("a socket");
+    let server = ctl::serve(listener, Arc::new(OneDisk)).expect("a server");
+
+    let table = ask(&path, &["stat"]);
+    let shown = String::from_utf8(table.stdout).expect("UTF-8");
+    assert_eq!(table.status.code(), Some(0));
+    assert!(shown.starts_with("disk disk0: ") && shown.contains("/gold     400"), "{shown}");
+
+    let json = ask(&path, &["stat", "--json"]);
+    let stat: Stat = serde_json::from_slice(&json.stdout).expect("JSON");
+    assert_eq!(stat, OneDisk.stat().expect("fixed"));
+    server.stop();
+}
+
+#[test]
+fn without_a_server_the_error_names_socket_and_next_step() {
+    let output = ask(Path::new("/nowhere/ctl.sock"), &["stat"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.stdout, b"");
+    let said = String::from_utf8(output.stderr).expect("UTF-8");
+    assert!(said.starts_with("paternoster: there is no control socket \"/nowhere/ctl.sock\""));
+    assert!(said.contains("--ctl PATH"), "{said}");
+}
+
+#[test]
+fn a_question_is_needed() {
+    assert_eq!(ask(Path::new("s"), &[]).status.code(), Some(2));
+}

@@ -1,0 +1,126 @@
+//! A scenario that cannot be run is refused with what is wrong and what is allowed.
+
+mod common;
+
+use common::{log, parse, scenario, task, with};
+use serde_json::{Value, json};
+
+/// What is said of the scenario with that value, before it is run or as it is set up.
+fn error_with(pointer: &str, value: Value) -> String {
+    log(&with(scenario(), pointer, value)).expect_err("it cannot be run").to_string()
+}
+
+#[test]
+fn small_scenario_is_fine_as_it_is() {
+    parse(&scenario()).expect("the base of the tests below");
+}
+
+#[test]
+fn text_that_is_no_json_is_refused_with_line_and_column() {
+    let error = "{\"name\": }".parse::<paternoster_lab::Scenario>().expect_err("no JSON");
+    let told = "not of the scenario format: expected value at line 1 column 10";
+    assert_eq!(error.to_string(), told);
+}
+
+#[test]
+fn unknown_and_missing_fields_are_named() {
+    let unknown = error_with("/speed", json!(1));
+    assert!(unknown.contains("unknown field `speed`, expected one of `name`"), "{unknown}");
+    let unknown = error_with("/device/heads", json!(1));
+    assert!(unknown.contains("unknown field `heads`, expected one of `rotational`"), "{unknown}");
+    let mut without = scenario();
+    without.as_object_mut().expect("an object").remove("hz");
+    let missing = parse(&without).expect_err("a field is missing").to_string();
+    assert!(missing.contains("missing field `hz`"), "{missing}");
+}
+
+#[test]
+fn clock_without_whole_nanoseconds_a_tick_is_refused() {
+    let told = |hz| format!("hz {hz}: 1 to 1000 is allowed, and only divisors of 1000000000");
+    for hz in [0, 300, 2000] {
+        assert_eq!(error_with("/hz", json!(hz)), told(hz));
+    }
+}
+
+#[test]
+fn device_without_room_is_refused_by_its_field() {
+    let told = |field| format!("device.{field} is 0: at least 1 is allowed");
+    for field in ["queue_depth", "channels"] {
+        assert_eq!(error_with(&format!("/device/{field}"), json!(0)), told(field));
+    }
+}
+
+#[test]
+fn groups_come_once_after_their_parents_by_path() {
+    let groups = |paths: &[&str]| {
+        let groups: Vec<_> = paths.iter().map(|path| json!({ "path": path })).collect();
+        error_with("/groups", Value::Array(groups))
+    };
+    assert_eq!(groups(&["/a/b"]), "group \"/a/b\" comes before its parent");
+    assert_eq!(groups(&["/a", "/a"]), "group \"/a\" is there twice");
+    for path in ["a", "/", "/a/", ""] {
+        let told = format!("group {path:?} is no path from the root, such as /a");
+        assert_eq!(groups(&[path]), told);
+    }
+}
+
+#[test]
+fn weight_out_of_range_is_refused_by_its_group() {
+    for field in ["weight", "leaf_weight"] {
+        for weight in [0, 1001] {
+            let group = json!([{ "path": "/a", field: weight }]);
+            let told = format!("group \"/a\": weight {weight}: 1 to 1000 is allowed");
+            assert_eq!(error_with("/groups", group), told);
+        }
+    }
+}
+
+#[test]
+fn task_is_refused_by_its_number() {
+    let twice = json!([task(7, &json!([])), task(7, &json!([]))]);
+    assert_eq!(error_with("/tasks", twice), "task 7: is there twice");
+    let group = error_with("/tasks/0/group", json!("/none"));
+    assert_eq!(group, "task 1: there is no group \"/none\"");
+    assert_eq!(error_with("/tasks/0/depth", json!(0)), "task 1: depth 0: at least 1 is allowed");
+    let told = "task 1: \"be/8\" is no I/O priority; rt/0 to rt/7, be/0 to be/7, idle and none are";
+    assert_eq!(error_with("/tasks/0/ioprio", json!("be/8")), told);
+}
+
+#[test]
+fn request_is_refused_by_its_task_and_index() {
+    let request = |request: Value| error_with("/tasks/0/requests/0", request);
+    let flush = "task 1: request 0: a flush has 0 sectors, and nothing else has";
+    assert_eq!(request(json!([0, "F", 0, 8])), flush);
+    assert_eq!(request(json!([0, "R", 0, 0])), flush);
+    let end = request(json!([0, "R", u64::MAX, 1]));
+    assert_eq!(end, "task 1: request 0 ends beyond sector 2⁶⁴");
+    for bad in [json!([0, "X", 0, 8]), json!([0, "R", 0]), json!([-1, "R", 0, 8])] {
+        let told = request(bad);
+        assert!(told.starts_with("not of the scenario format: "), "{told}");
+    }
+}
+
+#[test]
+fn request_that_waits_for_none_of_the_scenario_is_refused() {
+    let told = "request 1.0 waits for \"3.0\", which is no request of the scenario";
+    assert_eq!(error_with("/tasks/0/requests/0", json!([0, "R", 0, 8, "3.0"])), told);
+}
+
+#[test]
+fn scheduler_that_we_lack_is_refused_with_those_that_there_are() {
+    let told = "there is no scheduler \"anticipatory\"; there are: none, mq-deadline, cfq";
+    assert_eq!(error_with("/scheduler", json!("anticipatory")), told);
+}
+
+#[test]
+fn tunable_that_the_scheduler_lacks_is_refused_with_those_that_it_has() {
+    let told = error_with("/tunables", json!({ "quantum": 8 }));
+    assert!(told.starts_with("mq-deadline has no tunable \"quantum\"; it has: read_expire, "));
+}
+
+/// The servers of a device were all made at once, whatever their number.
+#[test]
+fn device_of_very_many_channels_runs() {
+    let many = with(scenario(), "/device/channels", json!(u32::MAX));
+    log(&with(many, "/device/queue_depth", json!(u32::MAX))).expect("only some are used");
+}

@@ -1,0 +1,532 @@
+//! The option phase from the client's side: one goal, and what to ask for on the way.
+//!
+//! ```text
+//!   greeting ──▶ STRUCTURED_REPLY ──▶ SET_META_CONTEXT ──▶ GO ──────▶ Entered
+//!                 (if wished)          (if wished)          │ not known there
+//!                                                           └▶ EXPORT_NAME ──▶ Entered
+//!   greeting ──▶ STRUCTURED_REPLY ──▶ INFO ──▶ ABORT: Described
+//!   greeting ──▶ LIST ──▶ ABORT: Listed
+//! ```
+//!
+//! A server that knows neither structured replies nor metadata contexts is used without them.
+
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use thiserror::Error;
+
+use crate::command::Session;
+use crate::export::{BlockSize, ExportInfo};
+use crate::proto::{
+    BASE_ALLOCATION, ClientFlags, EXPORT_NAME_PADDING, GREETING_LEN, GREETING_MAGIC,
+    HandshakeFlags, MAX_OPTION_LEN, MAX_STRING, OPTION_HEADER_LEN, OPTION_MAGIC,
+    OPTION_REPLY_HEADER_LEN, OPTION_REPLY_MAGIC, TransmissionFlags, info, opt, rep,
+};
+
+/// Most replies to one option.
+const MAX_REPLIES: usize = 1 << 16;
+/// Most bytes in the replies to one option.
+const MAX_REPLIED: usize = 16 << 20;
+/// Bytes of an export's size and flags.
+const SIZE_AND_FLAGS_LEN: usize = 10;
+/// Bytes of an export's block sizes.
+const BLOCK_SIZES_LEN: usize = 12;
+
+/// What a client wants of a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wishes {
+    /// Where the handshake is to end.
+    pub goal: Goal,
+    /// Ask for structured replies.
+    pub structured_replies: bool,
+    /// Ask for `base:allocation`, which needs structured replies.
+    pub allocation: bool,
+}
+
+/// Where a handshake is to end. A name that is empty means the server's default export.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Goal {
+    /// In the transmission phase with this export.
+    Go(String),
+    /// In the transmission phase with this export, in the old way that gives no reasons.
+    ExportName(String),
+    /// With a description of this export.
+    Info(String),
+    /// With a list of the exports.
+    List,
+}
+
+/// One line of a server's list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    /// What to ask for.
+    pub name: String,
+    /// A text for people.
+    pub description: Option<String>,
+}
+
+/// The client's side of the option phase.
+#[derive(Debug)]
+pub struct Handshake {
+    wishes: Wishes,
+    /// What the next bytes are.
+    state: State,
+    /// Both sides leave out the padding after `EXPORT_NAME`.
+    no_zeroes: bool,
+    /// The server agreed to structured replies.
+    structured_replies: bool,
+    /// The id the server gave `base:allocation`.
+    allocation_context: Option<u32>,
+    /// What `GO` or `INFO` said so far.
+    export: ExportInfo,
+    /// Size and flags are among it.
+    described: bool,
+    /// What `LIST` said so far.
+    listed: Vec<Listed>,
+    /// Replies to this option.
+    replies: usize,
+    /// Bytes in them.
+    replied: usize,
+    /// Bytes missing when `receive` last ran out of input.
+    wanted: usize,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum State {
+    Greeting,
+    /// Replies to this option.
+    Replies(u32),
+    /// Size and flags, without a header.
+    ExportName,
+    /// Nothing: the handshake has ended.
+    Over,
+}
+
+/// What came of the bytes received so far.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// Send the output, then read more.
+    NeedMore,
+    /// Send the output; the transmission phase has begun with what is left of the input.
+    Entered(Session),
+    /// Send the output, then close: this is the export.
+    Described(ExportInfo),
+    /// Send the output, then close: these are the exports.
+    Listed(Vec<Listed>),
+}
+
+/// Why a handshake failed: send the output, if any, then close.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum HandshakeError {
+    /// This is no NBD server, or a very old one.
+    #[error("the server says {found:#018x} where {wanted:#018x} belongs")]
+    BadMagic {
+        /// The eight bytes in the magic's place.
+        found: u64,
+        /// The magic.
+        wanted: u64,
+    },
+    /// A reply to another option than the one sent.
+    #[error("a reply to option {found}, though option {sent} was sent")]
+    WrongOption {
+        /// What the reply names.
+        found: u32,
+        /// What was asked.
+        sent: u32,
+    },
+    /// More than a client need keep.
+    #[error("option {option} is answered with more than {limit} {unit}")]
+    TooMuch {
+        /// What was asked.
+        option: u32,
+        /// How much is allowed.
+        limit: usize,
+        /// Of what.
+        unit: &'static str,
+    },
+    /// A reply that means nothing, or not here.
+    #[error("option {option} is answered with reply {reply:#x} of {len} bytes: {why}")]
+    BadReply {
+        /// What was asked.
+        option: u32,
+        /// The reply's code.
+        reply: u32,
+        /// Bytes of its data.
+        len: usize,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// The server understands and says no.
+    #[error("option {option} is refused with {reply:#x}: {message:?}")]
+    Refused {
+        /// What was asked.
+        option: u32,
+        /// One of the `rep::ERR_` codes.
+        reply: u32,
+        /// The server's words.
+        message: String,
+    },
+    /// The server is too old to list or describe its exports.
+    #[error("the server knows no options but EXPORT_NAME")]
+    NoOptions,
+    /// The machine was asked to go on after its end.
+    #[error("the handshake is over")]
+    Over,
+}
+
+/// What one step of the machine came to.
+enum Step {
+    /// Look at what follows in the input.
+    Again,
+    /// This many bytes are missing.
+    Missing(usize),
+    /// The handshake has ended.
+    End(Progress),
+}
+
+/// One reply and what it answers.
+struct OptionReply {
+    option: u32,
+    reply: u32,
+    data: Bytes,
+}
+
+impl OptionReply {
+    fn bad<T>(&self, why: &'static str) -> Result<T, HandshakeError> {
+        let (option, reply, len) = (self.option, self.reply, self.data.len());
+        Err(HandshakeError::BadReply { option, reply, len, why })
+    }
+
+    fn text(&self, bytes: &[u8]) -> Result<String, HandshakeError> {
+        if bytes.len() > MAX_STRING {
+            return self.bad("a string is longer than 4096 bytes");
+        }
+        match str::from_utf8(bytes) {
+            Ok(text) => Ok(text.to_owned()),
+            Err(_) => self.bad("a string is not UTF-8"),
+        }
+    }
+}
+
+impl Handshake {
+    /// A handshake that waits for the server's greeting.
+    pub fn new(wishes: Wishes) -> Self {
+        let name = match &wishes.goal {
+            Goal::Go(name) | Goal::ExportName(name) | Goal::Info(name) => name.clone(),
+            Goal::List => String::new(),
+        };
+        Self {
+            wishes,
+            state: State::Greeting,
+            no_zeroes: false,
+            structured_replies: false,
+            allocation_context: None,
+            export: ExportInfo {
+                name,
+                description: None,
+                size: 0,
+                flags: TransmissionFlags::empty(),
+                block_size: BlockSize::default(),
+            },
+            described: false,
+            listed: Vec::new(),
+            replies: 0,
+            replied: 0,
+            wanted: GREETING_LEN,
+        }
+    }
+
+    /// Takes what is complete from the front of `input` and appends what to send to `output`.
+    pub fn receive(
+        &mut self,
+        input: &mut BytesMut,
+        output: &mut BytesMut,
+    ) -> Result<Progress, HandshakeError> {
+        loop {
+            let step = match self.state {
+                State::Greeting => self.receive_greeting(input, output),
+                State::Replies(option) => self.receive_reply(option, input, output),
+                State::ExportName => Ok(self.receive_export_name(input)),
+                State::Over => Err(HandshakeError::Over),
+            };
+            match step {
+                Ok(Step::Again) => {}
+                Ok(Step::Missing(bytes)) => {
+                    self.wanted = bytes;
+                    return Ok(Progress::NeedMore);
+                }
+                Ok(Step::End(progress)) => {
+                    self.state = State::Over;
+                    return Ok(progress);
+                }
+                Err(error) => {
+                    self.state = State::Over;
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    /// How many bytes must arrive before `receive` can do more than at its last call.
+    pub fn wanted(&self) -> usize {
+        self.wanted
+    }
+
+    fn receive_greeting(
+        &mut self,
+        input: &mut BytesMut,
+        output: &mut BytesMut,
+    ) -> Result<Step, HandshakeError> {
+        if input.len() < GREETING_LEN {
+            return Ok(Step::Missing(GREETING_LEN - input.len()));
+        }
+        for wanted in [GREETING_MAGIC, OPTION_MAGIC] {
+            let found = input.get_u64();
+            if found != wanted {
+                return Err(HandshakeError::BadMagic { found, wanted });
+            }
+        }
+        let offered = HandshakeFlags::from_bits_truncate(input.get_u16());
+        self.no_zeroes = offered.contains(HandshakeFlags::NO_ZEROES);
+        let fixed = offered.contains(HandshakeFlags::FIXED_NEWSTYLE);
+        let mut flags = ClientFlags::empty();
+        flags.set(ClientFlags::FIXED_NEWSTYLE, fixed);
+        flags.set(ClientFlags::NO_ZEROES, self.no_zeroes);
+        output.put_u32(flags.bits());
+        match self.wishes.goal {
+            Goal::Info(_) | Goal::List if !fixed => return Err(HandshakeError::NoOptions),
+            Goal::Go(_) | Goal::ExportName(_) if !fixed => self.send(opt::EXPORT_NAME, output),
+            Goal::Go(_) | Goal::ExportName(_) | Goal::Info(_) if self.wishes.structured_replies => {
+                self.send(opt::STRUCTURED_REPLY, output);
+            }
+            _ => self.send_goal(output),
+        }
+        Ok(Step::Again)
+    }
+
+    fn receive_reply(
+        &mut self,
+        sent: u32,
+        input: &mut BytesMut,
+        output: &mut BytesMut,
+    ) -> Result<Step, HandshakeError> {
+        if input.len() < OPTION_REPLY_HEADER_LEN {
+            return Ok(Step::Missing(OPTION_REPLY_HEADER_LEN - input.len()));
+        }
+        let mut header = &input[..OPTION_REPLY_HEADER_LEN];
+        let (found, option) = (header.get_u64(), header.get_u32());
+        let (reply, len) = (header.get_u32(), header.get_u32());
+        if found != OPTION_REPLY_MAGIC {
+            return Err(HandshakeError::BadMagic { found, wanted: OPTION_REPLY_MAGIC });
+        }
+        if option != sent {
+            return Err(HandshakeError::WrongOption { found: option, sent });
+        }
+        let len = usize_of(len);
+        self.check_amount(option, len)?;
+        let whole = OPTION_REPLY_HEADER_LEN + len;
+        if input.len() < whole {
+            return Ok(Step::Missing(whole - input.len()));
+        }
+        self.replies += 1;
+        self.replied += len;
+        input.advance(OPTION_REPLY_HEADER_LEN);
+        let data = input.split_to(len).freeze();
+        self.handle_reply(&OptionReply { option, reply, data }, output)
+    }
+
+    /// One more reply of `len` bytes is not too much.
+    fn check_amount(&self, option: u32, len: usize) -> Result<(), HandshakeError> {
+        let amounts = [
+            (self.replies + 1, MAX_REPLIES, "replies"),
+            (len, usize_of(MAX_OPTION_LEN), "bytes at once"),
+            (self.replied + len, MAX_REPLIED, "bytes in all"),
+        ];
+        for (amount, limit, unit) in amounts {
+            if amount > limit {
+                return Err(HandshakeError::TooMuch { option, limit, unit });
+            }
+        }
+        Ok(())
+    }
+
+    fn handle_reply(
+        &mut self,
+        reply: &OptionReply,
+        output: &mut BytesMut,
+    ) -> Result<Step, HandshakeError> {
+        if reply.reply & rep::ERROR != 0 {
+            return self.handle_refusal(reply, output);
+        }
+        match (reply.option, reply.reply) {
+            (opt::STRUCTURED_REPLY, rep::ACK) => {
+                self.structured_replies = true;
+                let enters = matches!(self.wishes.goal, Goal::Go(_) | Goal::ExportName(_));
+                if self.wishes.allocation && enters {
+                    self.send(opt::SET_META_CONTEXT, output);
+                } else {
+                    self.send_goal(output);
+                }
+            }
+            (opt::SET_META_CONTEXT, rep::META_CONTEXT) => self.note_context(reply)?,
+            (opt::SET_META_CONTEXT, rep::ACK) => self.send_goal(output),
+            (opt::LIST, rep::SERVER) => self.note_listed(reply)?,
+            (opt::LIST, rep::ACK) => {
+                self.send(opt::ABORT, output);
+                return Ok(Step::End(Progress::Listed(std::mem::take(&mut self.listed))));
+            }
+            (opt::GO | opt::INFO, rep::INFO) => self.note_info(reply)?,
+            (opt::GO | opt::INFO, rep::ACK) if !self.described => {
+                return reply.bad("size and flags did not come before");
+            }
+            (opt::GO, rep::ACK) => return Ok(Step::End(Progress::Entered(self.session()))),
+            (opt::INFO, rep::ACK) => {
+                self.send(opt::ABORT, output);
+                return Ok(Step::End(Progress::Described(self.export.clone())));
+            }
+            _ => return reply.bad("it does not belong to this option"),
+        }
+        Ok(Step::Again)
+    }
+
+    /// Goes on without what is only a wish; falls back where `GO` is not known; else gives up.
+    fn handle_refusal(
+        &mut self,
+        reply: &OptionReply,
+        output: &mut BytesMut,
+    ) -> Result<Step, HandshakeError> {
+        match (reply.option, reply.reply) {
+            (opt::STRUCTURED_REPLY | opt::SET_META_CONTEXT, code) if code != rep::ERR_SHUTDOWN => {
+                self.allocation_context = None;
+                self.send_goal(output);
+                Ok(Step::Again)
+            }
+            (opt::GO, rep::ERR_UNSUP) => {
+                self.send(opt::EXPORT_NAME, output);
+                Ok(Step::Again)
+            }
+            (option, code) => {
+                self.send(opt::ABORT, output);
+                let message = String::from_utf8_lossy(&reply.data).into_owned();
+                Err(HandshakeError::Refused { option, reply: code, message })
+            }
+        }
+    }
+
+    fn note_context(&mut self, reply: &OptionReply) -> Result<(), HandshakeError> {
+        let mut data = &reply.data[..];
+        match data.try_get_u32() {
+            Ok(id) if data == BASE_ALLOCATION.as_bytes() => self.allocation_context = Some(id),
+            Ok(_) => {}
+            Err(_) => return reply.bad("it has no id"),
+        }
+        Ok(())
+    }
+
+    fn note_listed(&mut self, reply: &OptionReply) -> Result<(), HandshakeError> {
+        let mut data = &reply.data[..];
+        let len = data.try_get_u32().map(usize_of).ok();
+        let Some((name, text)) = len.and_then(|len| data.split_at_checked(len)) else {
+            return reply.bad("it ends within the export's name");
+        };
+        let (name, text) = (reply.text(name)?, reply.text(text)?);
+        let description = (!text.is_empty()).then_some(text);
+        self.listed.push(Listed { name, description });
+        Ok(())
+    }
+
+    fn note_info(&mut self, reply: &OptionReply) -> Result<(), HandshakeError> {
+        let mut data = &reply.data[..];
+        let Ok(kind) = data.try_get_u16() else { return reply.bad("it has no kind") };
+        match (kind, data.len()) {
+            (info::EXPORT, SIZE_AND_FLAGS_LEN) => {
+                self.export.size = data.get_u64();
+                self.export.flags = TransmissionFlags::from_bits_truncate(data.get_u16());
+                self.described = true;
+            }
+            (info::NAME, _) => self.export.name = reply.text(data)?,
+            (info::DESCRIPTION, _) => self.export.description = Some(reply.text(data)?),
+            (info::BLOCK_SIZE, BLOCK_SIZES_LEN) => {
+                let (min, preferred, max) = (data.get_u32(), data.get_u32(), data.get_u32());
+                if !min.is_power_of_two() || !preferred.is_power_of_two() || max < min {
+                    return reply.bad("block sizes are not powers of two in order");
+                }
+                self.export.block_size = BlockSize { min, preferred, max };
+            }
+            (info::EXPORT | info::BLOCK_SIZE, _) => return reply.bad("its length is wrong"),
+            // Kinds that were not asked for are to be ignored.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn receive_export_name(&mut self, input: &mut BytesMut) -> Step {
+        let padding = if self.no_zeroes { 0 } else { EXPORT_NAME_PADDING };
+        let whole = SIZE_AND_FLAGS_LEN + padding;
+        if input.len() < whole {
+            return Step::Missing(whole - input.len());
+        }
+        self.export.size = input.get_u64();
+        self.export.flags = TransmissionFlags::from_bits_truncate(input.get_u16());
+        input.advance(padding);
+        Step::End(Progress::Entered(self.session()))
+    }
+
+    fn session(&self) -> Session {
+        Session {
+            export: self.export.clone(),
+            structured_replies: self.structured_replies,
+            allocation_context: self.allocation_context,
+        }
+    }
+
+    fn send_goal(&mut self, output: &mut BytesMut) {
+        let option = match self.wishes.goal {
+            Goal::Go(_) => opt::GO,
+            Goal::ExportName(_) => opt::EXPORT_NAME,
+            Goal::Info(_) => opt::INFO,
+            Goal::List => opt::LIST,
+        };
+        self.send(option, output);
+    }
+
+    /// Sends an option with the data it takes, and awaits its replies.
+    fn send(&mut self, option: u32, output: &mut BytesMut) {
+        let name = self.export.name.as_bytes();
+        let mut data = BytesMut::new();
+        match option {
+            opt::EXPORT_NAME => data.put_slice(name),
+            opt::SET_META_CONTEXT => {
+                put_string(&mut data, name);
+                data.put_u32(1);
+                put_string(&mut data, BASE_ALLOCATION.as_bytes());
+            }
+            opt::GO | opt::INFO => {
+                put_string(&mut data, name);
+                data.put_u16(3);
+                data.put_u16(info::NAME);
+                data.put_u16(info::DESCRIPTION);
+                data.put_u16(info::BLOCK_SIZE);
+            }
+            _ => {}
+        }
+        output.reserve(OPTION_HEADER_LEN + data.len());
+        output.put_u64(OPTION_MAGIC);
+        output.put_u32(option);
+        put_string(output, &data);
+        self.replies = 0;
+        self.replied = 0;
+        self.state = match option {
+            opt::EXPORT_NAME => State::ExportName,
+            _ => State::Replies(option),
+        };
+    }
+}
+
+/// Appends a length and what has it.
+fn put_string(output: &mut BytesMut, text: &[u8]) {
+    output.put_u32(u32::try_from(text.len()).expect("names are far shorter than 4 GiB"));
+    output.put_slice(text);
+}
+
+fn usize_of(bytes: u32) -> usize {
+    usize::try_from(bytes).expect("a u32 fits in memory sizes")
+}

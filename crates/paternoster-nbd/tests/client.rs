@@ -1,0 +1,347 @@
+//! The client's side, mostly against servers that do what they must not.
+
+mod common;
+
+use bytes::{BufMut, Bytes, BytesMut};
+use common::disk;
+use paternoster_nbd::client::{
+    Answer, EncodeError, Goal, Handshake, HandshakeError, Listed, Progress, ReplyError,
+    Transmission, Wishes,
+};
+use paternoster_nbd::proto::{
+    MAX_PAYLOAD, OPTION_REPLY_MAGIC, SIMPLE_REPLY_MAGIC, STRUCTURED_REPLY_MAGIC, chunk, opt, rep,
+};
+use paternoster_nbd::{
+    Command, Extent, ExtentFlags, NbdError, Request, Session, StatusQuery, server,
+};
+
+const READ: Command = Command::Read { offset: 1000, len: 100, df: false };
+const STATUS: StatusQuery = StatusQuery { offset: 0, len: 100, one: false };
+
+fn wishes(goal: Goal) -> Wishes {
+    Wishes { goal, structured_replies: true, allocation: true }
+}
+
+fn go() -> Wishes {
+    wishes(Goal::Go("disk".to_owned()))
+}
+
+fn option_reply(option: u32, reply: u32, data: &[u8]) -> Vec<u8> {
+    let mut bytes = BytesMut::new();
+    bytes.put_u64(OPTION_REPLY_MAGIC);
+    bytes.put_u32(option);
+    bytes.put_u32(reply);
+    bytes.put_u32(u32::try_from(data.len()).unwrap());
+    bytes.put_slice(data);
+    bytes.to_vec()
+}
+
+/// What a client makes of a greeting and these replies, and what it has sent by then.
+fn shake(wishes: Wishes, replies: &[Vec<u8>]) -> (Result<Progress, HandshakeError>, BytesMut) {
+    let greeting = server::Handshake::greeting().to_vec();
+    let mut input = BytesMut::from(&[greeting, replies.concat()].concat()[..]);
+    let mut output = BytesMut::new();
+    let end = Handshake::new(wishes).receive(&mut input, &mut output);
+    (end, output)
+}
+
+/// A client and our server until the client has got where it wanted.
+fn meet(
+    wishes: Wishes,
+    exports: &dyn paternoster_nbd::Exports,
+) -> Result<Progress, HandshakeError> {
+    let (mut client, mut server) = (Handshake::new(wishes), server::Handshake::new());
+    let mut to_client = BytesMut::from(&server::Handshake::greeting()[..]);
+    let mut to_server = BytesMut::new();
+    loop {
+        let progress = client.receive(&mut to_client, &mut to_server);
+        if progress != Ok(Progress::NeedMore) {
+            return progress;
+        }
+        server.receive(&mut to_server, exports, &mut to_client).expect("the client is legal");
+    }
+}
+
+fn session() -> Session {
+    let export = disk("disk", 1 << 20);
+    Session { export, structured_replies: true, allocation_context: Some(7) }
+}
+
+fn simple_session() -> Session {
+    Session { structured_replies: false, allocation_context: None, ..session() }
+}
+
+fn chunk(flags: u16, kind: u16, cookie: u64, payload: &[&[u8]]) -> Vec<u8> {
+    let mut bytes = BytesMut::new();
+    bytes.put_u32(STRUCTURED_REPLY_MAGIC);
+    bytes.put_u16(flags);
+    bytes.put_u16(kind);
+    bytes.put_u64(cookie);
+    let payload = payload.concat();
+    bytes.put_u32(u32::try_from(payload.len()).unwrap());
+    bytes.put_slice(&payload);
+    bytes.to_vec()
+}
+
+fn data(flags: u16, offset: u64, data: &[u8]) -> Vec<u8> {
+    chunk(flags, chunk::OFFSET_DATA, 1, &[&offset.to_be_bytes(), data])
+}
+
+fn hole(flags: u16, offset: u64, len: u32) -> Vec<u8> {
+    chunk(flags, chunk::OFFSET_HOLE, 1, &[&offset.to_be_bytes(), &len.to_be_bytes()])
+}
+
+fn extents(flags: u16, context: u32, extents: &[(u32, u32)]) -> Vec<u8> {
+    let extents: Vec<u8> = extents
+        .iter()
+        .flat_map(|(len, flags)| [len.to_be_bytes(), flags.to_be_bytes()].concat())
+        .collect();
+    chunk(flags, chunk::BLOCK_STATUS, 1, &[&context.to_be_bytes(), &extents])
+}
+
+fn simple(error: u32, cookie: u64) -> Vec<u8> {
+    let mut bytes = BytesMut::new();
+    bytes.put_u32(SIMPLE_REPLY_MAGIC);
+    bytes.put_u32(error);
+    bytes.put_u64(cookie);
+    bytes.to_vec()
+}
+
+/// What comes of one request, with cookie 1, and what the server says to it.
+fn ask(
+    session: Session,
+    command: Command,
+    said: &[Vec<u8>],
+) -> Result<Option<Result<Answer, NbdError>>, ReplyError> {
+    let mut client = Transmission::new(session);
+    client.encode(&Request { cookie: 1, command }, &mut BytesMut::new()).expect("it can be sent");
+    let reply = client.decode(&mut BytesMut::from(&said.concat()[..]))?;
+    Ok(reply.map(|reply| reply.result.map_err(|remote| remote.error)))
+}
+
+fn why(end: Result<Option<Result<Answer, NbdError>>, ReplyError>) -> &'static str {
+    match end {
+        Err(ReplyError::BadChunk { why, .. }) => why,
+        other => panic!("no bad chunk: {other:?}"),
+    }
+}
+
+#[test]
+fn every_goal_is_reached_with_our_server() {
+    let mut export = disk("disk", 12345);
+    export.description = Some("for a test".to_owned());
+    for goal in [Goal::Go("disk".to_owned()), Goal::ExportName("disk".to_owned())] {
+        let Ok(Progress::Entered(session)) = meet(wishes(goal.clone()), &export) else {
+            panic!("{goal:?}")
+        };
+        assert_eq!((session.export.size, session.allocation_context), (12345, Some(1)));
+        assert!(session.structured_replies);
+    }
+    let Ok(Progress::Described(found)) = meet(wishes(Goal::Info(String::new())), &export) else {
+        panic!("no description")
+    };
+    assert_eq!((found.name, found.description), (export.name.clone(), export.description.clone()));
+    let listed = Listed { name: export.name.clone(), description: export.description.clone() };
+    assert_eq!(meet(wishes(Goal::List), &export), Ok(Progress::Listed(vec![listed])));
+}
+
+#[test]
+fn a_refusal_comes_with_the_servers_words() {
+    let end = meet(wishes(Goal::Info("other".to_owned())), &disk("disk", 0));
+    let Err(HandshakeError::Refused { option: opt::INFO, reply: rep::ERR_UNKNOWN, message }) = end
+    else {
+        panic!("{end:?}")
+    };
+    assert_eq!(message, "there is no export \"other\"");
+}
+
+#[test]
+fn an_old_server_is_entered_by_export_name_without_structured_replies() {
+    let replies = [
+        option_reply(opt::STRUCTURED_REPLY, rep::ERR_UNSUP, b""),
+        option_reply(opt::GO, rep::ERR_UNSUP, b""),
+        [&(1u64 << 30).to_be_bytes()[..], &[0, 1]].concat(),
+    ];
+    let (end, _) = shake(go(), &replies);
+    let Ok(Progress::Entered(session)) = end else { panic!("{end:?}") };
+    assert_eq!((session.export.size, session.structured_replies), (1 << 30, false));
+}
+
+#[test]
+fn a_server_that_does_not_speak_nbd_is_left() {
+    let mut input = BytesMut::from(&b"SSH-2.0-OpenSSH_9.2"[..]);
+    let end = Handshake::new(go()).receive(&mut input, &mut BytesMut::new());
+    assert!(matches!(end, Err(HandshakeError::BadMagic { .. })));
+}
+
+#[test]
+fn replies_to_other_options_and_of_other_kinds_are_errors() {
+    let (end, _) = shake(go(), &[option_reply(opt::GO, rep::ACK, b"")]);
+    assert!(matches!(end, Err(HandshakeError::WrongOption { .. })));
+    let (end, _) = shake(go(), &[option_reply(opt::STRUCTURED_REPLY, rep::SERVER, b"")]);
+    assert!(matches!(end, Err(HandshakeError::BadReply { .. })));
+    let plain = Wishes { structured_replies: false, ..go() };
+    let (end, _) = shake(plain, &[option_reply(opt::GO, rep::ACK, b"")]);
+    assert!(matches!(end, Err(HandshakeError::BadReply { .. })));
+}
+
+#[test]
+fn a_list_without_end_is_cut_off() {
+    let entry = option_reply(opt::LIST, rep::SERVER, &[0; 4]);
+    let (end, _) = shake(wishes(Goal::List), &vec![entry; (1 << 16) + 1]);
+    assert!(matches!(end, Err(HandshakeError::TooMuch { unit: "replies", .. })));
+    let mut huge = option_reply(opt::LIST, rep::SERVER, b"");
+    huge[16..].copy_from_slice(&u32::MAX.to_be_bytes());
+    let (end, _) = shake(wishes(Goal::List), &[huge]);
+    assert!(matches!(end, Err(HandshakeError::TooMuch { unit: "bytes at once", .. })));
+    let long = option_reply(opt::LIST, rep::SERVER, &[&[0; 4][..], &[b'd'; 4096]].concat());
+    let (end, _) = shake(wishes(Goal::List), &vec![long; 5000]);
+    assert!(matches!(end, Err(HandshakeError::TooMuch { unit: "bytes in all", .. })));
+}
+
+#[test]
+fn one_chunk_is_handed_on_without_a_copy() {
+    let mut client = Transmission::new(session());
+    client.encode(&Request { cookie: 1, command: READ }, &mut BytesMut::new()).unwrap();
+    let mut input = BytesMut::from(&data(1, 1000, &[b'x'; 100])[..]);
+    let place = input[28..].as_ptr();
+    let reply = client.decode(&mut input).unwrap().unwrap();
+    let Ok(Answer::Data(data)) = reply.result else { panic!("{reply:?}") };
+    assert_eq!((data.as_ptr(), data.len(), client.in_flight()), (place, 100, 0));
+}
+
+#[test]
+fn chunks_come_in_any_order_and_holes_are_zeroes() {
+    let said = [
+        data(0, 1090, &[b'c'; 10]),
+        hole(0, 1020, 70),
+        data(0, 1000, &[b'a'; 20]),
+        chunk(1, chunk::NONE, 1, &[]),
+    ];
+    let expected = [&[b'a'; 20][..], &[0; 70], &[b'c'; 10]].concat();
+    assert_eq!(ask(session(), READ, &said), Ok(Some(Ok(Answer::Data(expected.into())))));
+    assert_eq!(ask(session(), READ, &said[..3]), Ok(None));
+}
+
+#[test]
+fn chunks_may_not_overlap_or_leave_the_range_or_a_gap() {
+    let overlap = "a chunk that overlaps an earlier one";
+    for second in [data(0, 1019, b"x"), data(0, 1009, &[1; 12]), hole(0, 1000, 100)] {
+        assert_eq!(why(ask(session(), READ, &[data(0, 1010, &[0; 10]), second])), overlap);
+    }
+    let whole = data(0, 1000, &[0; 100]);
+    assert_eq!(why(ask(session(), READ, &[whole.clone(), whole])), overlap);
+    let outside = "a chunk outside the range asked for";
+    for out in [data(0, 999, b"x"), data(0, 1100, b"x"), hole(0, 1099, 2), hole(0, 0, u32::MAX)] {
+        assert_eq!(why(ask(session(), READ, &[out])), outside);
+    }
+    let gap = [data(0, 1000, &[0; 99]), chunk(1, chunk::NONE, 1, &[])];
+    assert_eq!(why(ask(session(), READ, &gap)), "it ends a reply that lacks some of the data");
+    assert_eq!(why(ask(session(), READ, &[hole(0, 1000, 0)])), "an empty chunk");
+}
+
+#[test]
+fn df_allows_one_chunk() {
+    let read = Command::Read { offset: 1000, len: 100, df: true };
+    let said = [data(0, 1000, &[0; 50]), data(1, 1050, &[0; 50])];
+    let reason = why(ask(session(), read, &said));
+    assert_eq!(reason, "a second chunk, though no more than one was asked for");
+}
+
+#[test]
+fn the_first_error_counts_whatever_follows() {
+    let error = |code: u32| [&code.to_be_bytes()[..], &[0, 2], b"no"].concat();
+    let said = [
+        chunk(0, chunk::ERROR, 1, &[&error(5)]),
+        data(0, 1000, &[0; 50]),
+        chunk(1, chunk::ERROR_OFFSET, 1, &[&error(22), &[0; 8]]),
+    ];
+    assert_eq!(ask(session(), READ, &said), Ok(Some(Err(NbdError::Io))));
+    let unknown = chunk(1, chunk::ERROR_BIT + 99, 1, &[&error(12345)]);
+    assert_eq!(ask(session(), READ, &[unknown]), Ok(Some(Err(NbdError::Invalid))));
+}
+
+#[test]
+fn lengths_are_judged_before_the_payload_has_come() {
+    let mut client = Transmission::new(session());
+    client.encode(&Request { cookie: 1, command: READ }, &mut BytesMut::new()).unwrap();
+    for (kind, len) in [
+        (chunk::NONE, 1),
+        (chunk::OFFSET_DATA, 8),
+        (chunk::OFFSET_DATA, 109),
+        (chunk::OFFSET_HOLE, 13),
+        (chunk::ERROR, 5),
+        (chunk::ERROR, u32::MAX),
+    ] {
+        let mut header = chunk(1, kind, 1, &[]);
+        header[16..].copy_from_slice(&u32::to_be_bytes(len));
+        let end = client.decode(&mut BytesMut::from(&header[..]));
+        assert!(matches!(end, Err(ReplyError::BadChunk { .. })), "{kind} {len}: {end:?}");
+    }
+}
+
+#[test]
+fn extents_are_checked() {
+    let status = Command::BlockStatus(STATUS);
+    let good = [(60, 3), (60, 0)];
+    let expected = good
+        .map(|(len, flags)| Extent { len, flags: ExtentFlags::from_bits_truncate(flags) })
+        .to_vec();
+    let end = ask(session(), status.clone(), &[extents(1, 7, &good)]);
+    assert_eq!(end, Ok(Some(Ok(Answer::Extents(expected)))));
+    let one = Command::BlockStatus(StatusQuery { one: true, ..STATUS });
+    for (command, said, reason) in [
+        (&status, extents(1, 8, &good), "its context was not selected"),
+        (&status, extents(1, 7, &[(0, 0)]), "an extent is empty"),
+        (&status, extents(1, 7, &[(100, 0), (1, 1)]), "extents go on after the range asked for"),
+        (&status, extents(1, 7, &[]), "its length is wrong"),
+        (&status, chunk(1, chunk::NONE, 1, &[]), "it ends a reply that lacks the extents"),
+        (&one, extents(1, 7, &good), "more than the one extent asked for"),
+        (&one, extents(1, 7, &[(101, 0)]), "the one extent is longer than the range asked for"),
+    ] {
+        assert_eq!(why(ask(session(), command.clone(), &[said])), reason);
+    }
+    let twice = [extents(0, 7, &good), extents(1, 7, &good)];
+    assert_eq!(why(ask(session(), status, &twice)), "the extents have come already");
+}
+
+#[test]
+fn simple_replies_are_taken_where_they_are_legal() {
+    let end = ask(simple_session(), READ, &[simple(0, 1), vec![9; 100]]);
+    assert_eq!(end, Ok(Some(Ok(Answer::Data(Bytes::from(vec![9; 100]))))));
+    let error = ask(simple_session(), READ, &[simple(28, 1)]);
+    assert_eq!(error, Ok(Some(Err(NbdError::NoSpace))));
+    assert_eq!(ask(session(), Command::Flush, &[simple(0, 1)]), Ok(Some(Ok(Answer::Done))));
+    let not = Err(ReplyError::NotStructured { cookie: 1 });
+    assert_eq!(ask(session(), READ, &[simple(0, 1)]), not);
+    assert_eq!(ask(session(), Command::BlockStatus(STATUS), &[simple(0, 1)]), not);
+    let structured = ask(simple_session(), READ, &[data(1, 1000, &[0; 100])]);
+    assert_eq!(structured, Err(ReplyError::BadMagic { found: STRUCTURED_REPLY_MAGIC }));
+}
+
+#[test]
+fn replies_to_nothing_are_errors() {
+    let unknown = Err(ReplyError::UnknownCookie { cookie: 2 });
+    assert_eq!(ask(session(), READ, &[simple(0, 2)]), unknown);
+    assert_eq!(ask(session(), READ, &[chunk(1, chunk::NONE, 2, &[])]), unknown);
+    let flush = ask(session(), Command::Flush, &[data(1, 0, b"x")]);
+    assert_eq!(why(flush), "it does not belong to this request");
+}
+
+#[test]
+fn what_could_not_be_understood_is_not_sent() {
+    let mut client = Transmission::new(simple_session());
+    let mut output = BytesMut::new();
+    let mut send = |cookie, command| client.encode(&Request { cookie, command }, &mut output);
+    assert_eq!(send(1, READ), Ok(()));
+    assert_eq!(send(1, READ), Err(EncodeError::CookieInFlight { cookie: 1 }));
+    assert_eq!(send(2, Command::BlockStatus(STATUS)), Err(EncodeError::NoContext));
+    let long = MAX_PAYLOAD as usize + 1;
+    let read = Command::Read { offset: 0, len: MAX_PAYLOAD + 1, df: false };
+    assert_eq!(send(2, read), Err(EncodeError::TooLong { len: long }));
+    let write = Command::Write { offset: 0, data: vec![0; long].into(), fua: false };
+    assert_eq!(send(2, write), Err(EncodeError::TooLong { len: long }));
+    assert_eq!(send(2, Command::Disconnect), Ok(()));
+    assert_eq!(send(3, READ), Err(EncodeError::Disconnected));
+    assert_eq!(output.len(), 2 * 28);
+}

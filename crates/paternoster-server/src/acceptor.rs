@@ -1,0 +1,360 @@
+//! The thread that accepts connections, does the option phase, and hands each socket to the owner
+//! of the export's disk.
+//!
+//! ```text
+//!   accept ──▶ greeting ──▶ receive ⇄ send … ──▶ entered ──▶ the disk's owner
+//!                 │                                │
+//!                 └── 10 s ────────────────────────┴──▶ closed
+//! ```
+//!
+//! A negotiation does one thing at a time on its socket: it sends, or it receives. Those that take
+//! longer than the deadline are closed, and so is the oldest where too many are open, so that
+//! sockets which never negotiate lock nobody out.
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::TcpListener;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixListener;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use paternoster_disk::{Buffers, Completion, Fd, MonotonicClock, Ring, Waker};
+use paternoster_nbd::Session;
+use paternoster_nbd::server::{Handshake, Progress};
+use rustix::io::Errno;
+use rustix::net::{Shutdown, shutdown, sockopt};
+use slotmap::{SlotMap, new_key_type};
+
+use crate::export_table::ExportTable;
+use crate::messages::{NewConnection, OwnerHandle};
+
+new_key_type! {
+    struct NegotiationId;
+}
+
+/// How long a client may take to enter an export.
+const DEADLINE: Duration = Duration::from_secs(10);
+
+/// Clients that may negotiate at once; one more closes the oldest.
+const MAX_NEGOTIATIONS: usize = 256;
+
+/// How long to wait after the system had no descriptor for another connection.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Room for what a negotiating client sends at once.
+const RECEIVE_ROOM: usize = 4096;
+
+/// Time without traffic after which TCP asks whether the client is still there.
+const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
+
+/// Names an operation on the acceptor's ring.
+#[derive(Clone, Copy, Debug)]
+enum Token {
+    Accept(usize),
+    Received(NegotiationId),
+    Sent(NegotiationId),
+    Wake,
+}
+
+/// One client in the option phase.
+#[derive(Debug)]
+struct Negotiation {
+    socket: Fd,
+    handshake: Handshake,
+    input: BytesMut,
+    output: BytesMut,
+    /// What to do once the output is sent.
+    then: Then,
+}
+
+#[derive(Debug)]
+enum Then {
+    Receive,
+    AskAgain,
+    Close,
+    Enter(Session),
+}
+
+/// Accepts connections until it is told to stop.
+pub(crate) struct Acceptor {
+    listeners: Vec<Listener>,
+    exports: Arc<ExportTable>,
+    owners: Vec<OwnerHandle>,
+    ring: Ring<Token>,
+    negotiations: SlotMap<NegotiationId, Negotiation>,
+    /// When each negotiation is closed, the earliest first; those that are over are skipped.
+    deadlines: VecDeque<(u64, NegotiationId)>,
+    /// Listeners that wait for descriptors, and until when.
+    paused: Vec<(u64, usize)>,
+    stop: StopFlag,
+}
+
+/// A listening socket.
+pub(crate) struct Listener {
+    fd: Fd,
+    is_tcp: bool,
+}
+
+impl From<UnixListener> for Listener {
+    fn from(listener: UnixListener) -> Self {
+        Self { fd: Arc::new(listener.into()), is_tcp: false }
+    }
+}
+
+impl From<TcpListener> for Listener {
+    fn from(listener: TcpListener) -> Self {
+        Self { fd: Arc::new(listener.into()), is_tcp: true }
+    }
+}
+
+/// Tells the acceptor to stop.
+#[derive(Clone, Debug)]
+pub(crate) struct StopFlag {
+    stop: Arc<AtomicBool>,
+    waker: Waker,
+}
+
+impl StopFlag {
+    pub(crate) fn new() -> io::Result<Self> {
+        Ok(Self { stop: Arc::default(), waker: Waker::new()? })
+    }
+
+    pub(crate) fn stop(&self) {
+        self.stop.store(true, Ordering::Release);
+        self.waker.wake();
+    }
+
+    fn is_set(&self) -> bool {
+        self.stop.load(Ordering::Acquire)
+    }
+}
+
+impl Acceptor {
+    /// An acceptor on the thread that calls this, which it must not leave.
+    pub(crate) fn new(
+        listeners: Vec<Listener>,
+        exports: Arc<ExportTable>,
+        owners: Vec<OwnerHandle>,
+        stop: StopFlag,
+    ) -> io::Result<Self> {
+        Ok(Self {
+            listeners,
+            exports,
+            owners,
+            ring: Ring::new()?,
+            negotiations: SlotMap::with_key(),
+            deadlines: VecDeque::new(),
+            paused: Vec::new(),
+            stop,
+        })
+    }
+
+    /// Accepts until told to stop; then closes what is still negotiating.
+    pub(crate) fn run(mut self) -> io::Result<()> {
+        for index in 0..self.listeners.len() {
+            self.accept(index);
+        }
+        self.ring.poll_readable(Token::Wake, self.stop.waker.fd());
+        let mut completions = Vec::new();
+        while !self.stop.is_set() {
+            let due = self.next_due();
+            self.ring.wait(due)?;
+            self.ring.take_completions(&mut completions);
+            for completion in completions.drain(..) {
+                self.handle(completion);
+            }
+            self.handle_due();
+        }
+        Ok(())
+    }
+
+    fn accept(&mut self, index: usize) {
+        let fd = self.listeners[index].fd.clone();
+        self.ring.accept(Token::Accept(index), &fd);
+    }
+
+    fn handle(&mut self, completion: Completion<Token>) {
+        let Completion { token, result, mut filled, accepted } = completion;
+        match token {
+            Token::Accept(index) => self.accepted(index, accepted, result),
+            Token::Received(id) => {
+                if let Some(input) = filled.pop() {
+                    self.received(id, input, result);
+                }
+            }
+            Token::Sent(id) => self.sent(id, result),
+            Token::Wake => {}
+        }
+    }
+
+    fn accepted(&mut self, index: usize, socket: Option<OwnedFd>, result: Result<u32, Errno>) {
+        match (socket, result) {
+            (Some(socket), _) => {
+                self.begin(Arc::new(socket), self.listeners[index].is_tcp);
+                self.accept(index);
+            }
+            (None, Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM)) => {
+                tracing::warn!("no descriptor is left for another connection; it has to wait");
+                self.paused.push((deadline(ACCEPT_PAUSE), index));
+            }
+            // The client has given up before it was accepted.
+            (None, _) => self.accept(index),
+        }
+    }
+
+    fn begin(&mut self, socket: Fd, is_tcp: bool) {
+        if is_tcp && let Err(error) = prepare_tcp(&socket) {
+            tracing::debug!("a connection was lost at once: {error}");
+            return;
+        }
+        if self.negotiations.len() >= MAX_NEGOTIATIONS {
+            self.close_oldest();
+        }
+        let mut output = BytesMut::new();
+        output.extend_from_slice(&Handshake::greeting());
+        let id = self.negotiations.insert(Negotiation {
+            socket,
+            handshake: Handshake::new(),
+            input: BytesMut::new(),
+            output,
+            then: Then::Receive,
+        });
+        self.deadlines.push_back((deadline(DEADLINE), id));
+        self.send(id);
+    }
+
+    fn received(&mut self, id: NegotiationId, input: BytesMut, result: Result<u32, Errno>) {
+        let Some(negotiation) = self.negotiations.get_mut(id) else { return };
+        negotiation.input = input;
+        match result {
+            Ok(0) | Err(_) => self.close(id),
+            Ok(_) => self.ask(id),
+        }
+    }
+
+    /// Has the machine look at the input, and does what it says.
+    fn ask(&mut self, id: NegotiationId) {
+        let negotiation = &mut self.negotiations[id];
+        let Negotiation { handshake, input, output, then, .. } = negotiation;
+        *then = match handshake.receive(input, &*self.exports, output) {
+            Ok(Progress::NeedMore) => Then::Receive,
+            Ok(Progress::SendOutput) => Then::AskAgain,
+            Ok(Progress::Entered(session)) => Then::Enter(session),
+            Ok(Progress::Aborted) => Then::Close,
+            Err(error) => {
+                tracing::info!("a client is turned away: {error}");
+                Then::Close
+            }
+        };
+        self.send(id);
+    }
+
+    /// Sends the output, or goes on at once where there is none.
+    fn send(&mut self, id: NegotiationId) {
+        let negotiation = &mut self.negotiations[id];
+        if negotiation.output.is_empty() {
+            return self.go_on(id);
+        }
+        let output: Bytes = negotiation.output.clone().freeze();
+        let socket = negotiation.socket.clone();
+        self.ring.send(Token::Sent(id), &socket, Buffers::from_elem(output, 1));
+    }
+
+    fn sent(&mut self, id: NegotiationId, result: Result<u32, Errno>) {
+        let Some(negotiation) = self.negotiations.get_mut(id) else { return };
+        match result {
+            Ok(sent) if sent > 0 => {
+                let sent = usize::try_from(sent).expect("a u32 fits");
+                let _ = negotiation.output.split_to(sent);
+                self.send(id);
+            }
+            _ => self.close(id),
+        }
+    }
+
+    fn go_on(&mut self, id: NegotiationId) {
+        let negotiation = &mut self.negotiations[id];
+        match std::mem::replace(&mut negotiation.then, Then::Receive) {
+            Then::Receive => {
+                let wanted = negotiation.handshake.wanted().max(RECEIVE_ROOM);
+                let mut input = std::mem::take(&mut negotiation.input);
+                input.reserve(wanted);
+                let socket = negotiation.socket.clone();
+                self.ring.receive(Token::Received(id), &socket, input);
+            }
+            Then::AskAgain => self.ask(id),
+            Then::Close => self.close(id),
+            Then::Enter(session) => self.hand_over(id, session),
+        }
+    }
+
+    fn hand_over(&mut self, id: NegotiationId, session: Session) {
+        let Some(Negotiation { socket, input, .. }) = self.negotiations.remove(id) else { return };
+        let name = &session.export.name;
+        let place = self.exports.place(name).expect("a session enters an export of the table");
+        let connection = NewConnection { socket, session, input, export: place.export };
+        self.owners[place.disk].connect(connection);
+    }
+
+    fn close(&mut self, id: NegotiationId) {
+        // Dropping the socket closes it once no operation holds it any more.
+        if let Some(negotiation) = self.negotiations.remove(id) {
+            let _ = shutdown(&*negotiation.socket, Shutdown::Both);
+        }
+    }
+
+    fn close_oldest(&mut self) {
+        while let Some((_, id)) = self.deadlines.pop_front() {
+            if self.negotiations.contains_key(id) {
+                tracing::info!("too many clients negotiate: the oldest is closed");
+                return self.close(id);
+            }
+        }
+    }
+
+    fn next_due(&mut self) -> Option<u64> {
+        while let Some(&(at, id)) = self.deadlines.front() {
+            if self.negotiations.contains_key(id) {
+                return self.paused.iter().map(|&(at, _)| at).chain([at]).min();
+            }
+            self.deadlines.pop_front();
+        }
+        self.paused.iter().map(|&(at, _)| at).min()
+    }
+
+    fn handle_due(&mut self) {
+        let now = MonotonicClock::monotonic_now();
+        while let Some(&(at, id)) = self.deadlines.front()
+            && at <= now
+        {
+            self.deadlines.pop_front();
+            if self.negotiations.contains_key(id) {
+                tracing::info!("a client entered no export within {DEADLINE:?}: closed");
+                self.close(id);
+            }
+        }
+        for (at, index) in std::mem::take(&mut self.paused) {
+            if at <= now {
+                self.accept(index);
+            } else {
+                self.paused.push((at, index));
+            }
+        }
+    }
+}
+
+/// The moment that lies so far ahead, as the ring takes it.
+fn deadline(span: Duration) -> u64 {
+    let nanos = u64::try_from(span.as_nanos()).expect("a short span");
+    MonotonicClock::monotonic_now().saturating_add(nanos)
+}
+
+/// Replies are sent at once, and a client that has vanished is noticed.
+fn prepare_tcp(socket: &Fd) -> Result<(), Errno> {
+    sockopt::set_tcp_nodelay(&**socket, true)?;
+    sockopt::set_socket_keepalive(&**socket, true)?;
+    sockopt::set_tcp_keepidle(&**socket, KEEPALIVE_IDLE)
+}

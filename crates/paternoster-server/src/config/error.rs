@@ -1,0 +1,225 @@
+//! What can be wrong with a configuration: what was found, where, and what is allowed.
+
+use std::fmt;
+use std::io;
+use std::ops::Range;
+use std::path::PathBuf;
+
+use paternoster::{ParseIoPrioError, TunableError, UnknownScheduler};
+use thiserror::Error;
+
+/// Why there is no configuration.
+#[derive(Debug, Error)]
+pub enum ConfigError {
+    /// The file could not be read.
+    #[error("cannot read {}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The file is no TOML, or has a key or a type that it may not have.
+    #[error("{place}: {message}")]
+    Syntax {
+        /// Where.
+        place: Place,
+        /// What the parser says.
+        message: String,
+    },
+    /// A value is not allowed, by itself or beside the others.
+    #[error("{place}: {problem}")]
+    Invalid {
+        /// Where it was written.
+        place: Place,
+        /// What is wrong with it.
+        problem: Problem,
+    },
+}
+
+/// Where a value was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In a file.
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// Its line, from 1.
+        line: usize,
+    },
+    /// Nowhere in particular in a file: something is missing.
+    File(PathBuf),
+    /// On the command line, after this option.
+    Option(&'static str),
+    /// On the command line as a whole.
+    CommandLine,
+}
+
+impl Place {
+    /// The error that says `problem` of this place.
+    pub(super) fn refuses(&self, problem: Problem) -> ConfigError {
+        ConfigError::Invalid { place: self.clone(), problem }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Line { path, line } => write!(f, "{}:{line}", path.display()),
+            Self::File(path) => write!(f, "{}", path.display()),
+            Self::Option(name) => f.write_str(name),
+            Self::CommandLine => f.write_str("command line"),
+        }
+    }
+}
+
+/// What is wrong with a value.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+#[expect(missing_docs, reason = "each message says what its fields are")]
+pub enum Problem {
+    /// A number outside its range.
+    #[error("{key} = {value}: {min} to {max}{unit} is allowed", unit = spaced(unit))]
+    OutOfRange { key: &'static str, value: i64, min: i64, max: i64, unit: &'static str },
+    /// A size that cannot be read as one.
+    #[error(
+        "{key} = {found}: a number of bytes is allowed, or one in quotes with K, M, G or T \
+         (KiB, MiB, GiB, TiB) behind it, such as \"10G\""
+    )]
+    BadSize { key: &'static str, found: String },
+    /// A size or an offset that no file has.
+    #[error("{key} = {found}: at most {} bytes are allowed", i64::MAX)]
+    SizeTooLarge { key: &'static str, found: String },
+    /// A name with characters that it may not have, or too long.
+    #[error("{what} {name:?}: at most {max} bytes without control characters are allowed")]
+    BadName { what: &'static str, name: String, max: usize },
+
+    /// No disk at all.
+    #[error("there is no disk; a [disks.NAME] table is needed")]
+    NoDisk,
+    /// A disk without a back end.
+    #[error("disk {disk:?} has no path; path = FILE is needed, or backend = {BACKENDS}")]
+    NoBackend { disk: String },
+    /// A kind of back end that there is not.
+    #[error("backend = {found:?}: {BACKENDS} is allowed, or none beside path")]
+    UnknownBackend { found: String },
+    /// A key that this back end needs.
+    #[error("disk {disk:?} has no {key}, which a {backend} disk needs")]
+    MissingKey { disk: String, key: &'static str, backend: &'static str },
+    /// A key that means nothing to this back end.
+    #[error("disk {disk:?} has {key}, which a {backend} disk does not take")]
+    UnusedKey { disk: String, key: &'static str, backend: &'static str },
+    /// A disk file that cannot be looked at.
+    #[error("disk file {path:?}: {reason}")]
+    NoDiskFile { path: PathBuf, reason: io::Error },
+    /// A path that is not a regular file.
+    #[error("disk file {path:?} is {kind}; a regular file is allowed (block devices come later)")]
+    NotRegular { path: PathBuf, kind: &'static str },
+    /// One file behind two disks.
+    #[error("disk file {path:?} is that of disk {other:?} too; one disk a file is allowed")]
+    SameFile { path: PathBuf, other: String },
+    /// A disk of no bytes.
+    #[error("disk {disk:?} has 0 bytes; at least 1 is needed")]
+    EmptyDisk { disk: String },
+    /// A name that is no scheduler's.
+    #[error(transparent)]
+    UnknownScheduler(UnknownScheduler),
+    /// A name that is no tunable of the disk's scheduler.
+    #[error(transparent)]
+    UnknownTunable(TunableError),
+    /// A tunable given twice.
+    #[error("{name} is set twice; once is allowed")]
+    TunableTwice { name: String },
+
+    /// No export at all.
+    #[error("there is no export; an [exports.NAME] table is needed")]
+    NoExport,
+    /// Two exports of one name.
+    #[error("there are two exports {name:?}; a name is allowed once")]
+    ExportTwice { name: String },
+    /// An export of a disk that there is not.
+    #[error("there is no disk {disk:?}; there are: {known}")]
+    UnknownDisk { disk: String, known: String },
+    /// An export of no bytes.
+    #[error("export {export:?} has 0 bytes; at least 1 is needed")]
+    EmptyExport { export: String },
+    /// A range that leaves the disk.
+    #[error(
+        "export {export:?} is offset {offset} and size {size}, {past} bytes past the end of \
+         disk {disk:?}, which has {disk_size} bytes",
+        past = offset.saturating_add(*size).saturating_sub(*disk_size)
+    )]
+    PastEnd { export: String, offset: u64, size: u64, disk: String, disk_size: u64 },
+    /// Ranges that share bytes of which one may be written.
+    #[error(
+        "exports {export:?} and {other:?} share the bytes {} to {} of disk {disk:?}; that is \
+         allowed if both are read-only", bytes.start, bytes.end - 1
+    )]
+    Overlap { export: String, other: String, disk: String, bytes: Range<u64> },
+    /// A text that names no I/O priority.
+    #[error(transparent)]
+    BadIoPrio(ParseIoPrioError),
+
+    /// A text that is no group's path.
+    #[error("group {path:?}: a \"/\" and a name is allowed, such as \"/gold\"")]
+    BadGroup { path: String },
+    /// A group inside another.
+    #[error("group {path:?}: one name is allowed; nested groups come with the full CFQ")]
+    NestedGroup { path: String },
+    /// A group that nobody is in.
+    #[error("group {path:?} is used by no export; the exports' groups are: {used}")]
+    UnusedGroup { path: String, used: String },
+    /// An export whose name cannot be its group's.
+    #[error(
+        "export {export:?} needs a group, as {path:?} cannot be one: a \"/\" and a name is \
+         allowed, such as group = \"/gold\""
+    )]
+    NoOwnGroup { export: String, path: String },
+    /// A weight beside a group.
+    #[error(
+        "export {export:?} has a weight and a group; the weight of group {group:?} belongs into \
+         [groups.{group:?}]"
+    )]
+    WeightBesideGroup { export: String, group: String },
+    /// Two weights of one group.
+    #[error("group {group:?} has a weight here and in [groups.{group:?}]; one is allowed")]
+    WeightTwice { group: String },
+
+    /// A mode that is none.
+    #[error("unix_mode = {found}: \"0000\" to \"0777\" in quotes or 0o000 to 0o777 is allowed")]
+    BadMode { found: String },
+    /// A mode without a socket.
+    #[error("unix_mode is of no use without unix")]
+    ModeWithoutSocket,
+    /// A text that is no address.
+    #[error(
+        "{found:?}: an IP address and a port is allowed, such as 127.0.0.1:10809 or [::1]:10809"
+    )]
+    BadAddress { found: String },
+    /// A socket path that the kernel does not take.
+    #[error("socket {path:?} has {len} bytes; 1 to {max} are allowed, none of them 0")]
+    BadSocketPath { path: PathBuf, len: usize, max: usize },
+    /// One path for clients and control.
+    #[error("socket {path:?} is that of unix too; ctl needs one of its own")]
+    SameSocket { path: PathBuf },
+
+    /// Something else than `TUNABLE=VALUE`.
+    #[error("{found:?}: TUNABLE=VALUE with a whole number is allowed, such as quantum=8")]
+    BadSet { found: String },
+    /// Something unknown behind an export's name.
+    #[error(
+        "{found:?} in {option:?}: weight=N, offset=BYTES, size=BYTES and read-only are allowed, \
+         each once"
+    )]
+    BadExportOption { option: String, found: String },
+}
+
+const BACKENDS: &str = "\"memory\" or \"modelled\"";
+
+/// The unit behind a range, where it says more than that it is a number.
+fn spaced(unit: &str) -> String {
+    match unit {
+        "" | "bool" | "count" | "factor" => String::new(),
+        unit => format!(" {unit}"),
+    }
+}

@@ -1,0 +1,99 @@
+//! What is served: disks, their exports, and the groups that share them.
+//!
+//! A configuration comes from a TOML file or from the command line. Both are first read into one
+//! draft, in which every value remembers where it was written, and one validation makes the
+//! [`Config`] of it, so that the same mistake gets the same answer in both. Nothing is opened or
+//! changed; files are only looked at.
+//!
+//! ```text
+//!   FILE.toml ──▶ file.rs ─────┐                       ┌─ listen.rs   sockets
+//!                              ├─▶ draft.rs ─▶ check ──┼─ disk.rs     disks
+//!   --disk … ──▶ options.rs ───┘                       ├─ group.rs    groups and weights
+//!                                                      └─ export.rs   exports
+//! ```
+//!
+//! Relative paths are relative to the current directory.
+
+mod disk;
+mod draft;
+mod error;
+mod export;
+mod file;
+mod group;
+mod listen;
+mod options;
+mod size;
+
+use std::path::{Path, PathBuf};
+
+pub use disk::{BackendConfig, DiskConfig};
+pub use error::{ConfigError, Place, Problem};
+pub use export::ExportConfig;
+pub use group::GroupConfig;
+pub use listen::Listen;
+pub use options::Options;
+
+use draft::Draft;
+
+/// A validated configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Where clients connect.
+    pub listen: Listen,
+    /// Where the control socket is; none is none.
+    pub ctl: Option<PathBuf>,
+    /// The disks, in the order in which they were written; at least one.
+    pub disks: Vec<DiskConfig>,
+    /// The tenants: those written, then those that exports name or make, each used by an export.
+    pub groups: Vec<GroupConfig>,
+    /// The exports, in the order in which they were written; at least one.
+    pub exports: Vec<ExportConfig>,
+}
+
+impl Config {
+    /// Reads and validates a TOML file.
+    pub fn from_file(path: &Path) -> Result<Self, ConfigError> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| ConfigError::Read { path: path.to_owned(), source })?;
+        Self::from_toml(&text, path)
+    }
+
+    /// Validates the text of a TOML file; `path` is what errors call it.
+    pub fn from_toml(text: &str, path: &Path) -> Result<Self, ConfigError> {
+        file::read(text, path)?.check()
+    }
+
+    /// Validates what the command line says.
+    pub fn from_options(options: &Options) -> Result<Self, ConfigError> {
+        options.draft()?.check()
+    }
+
+    /// What the user should know although it is allowed, a sentence each: weights that have no
+    /// effect under their disk's scheduler.
+    pub fn notices(&self) -> Vec<String> {
+        let ignored = self.disks.iter().enumerate().filter(|&(index, disk)| {
+            !disk.scheduler.has_weights()
+                && self.exports.iter().any(|export| {
+                    export.disk == index
+                        && self.groups[export.group].weight != paternoster::Weight::default()
+                })
+        });
+        ignored
+            .map(|(_, disk)| {
+                format!("disk {:?}: weights have no effect under {}", disk.name, disk.scheduler)
+            })
+            .collect()
+    }
+}
+
+impl Draft {
+    fn check(self) -> Result<Config, ConfigError> {
+        let (listen, ctl) = listen::check(self.unix, self.unix_mode, self.tcp, self.ctl)?;
+        let disks = disk::check(self.disks, &self.whole)?;
+        export::check_names(&self.exports)?;
+        let groups = group::check(&self.groups, &self.exports)?;
+        let exports = export::check(self.exports, &self.whole, &disks, &groups)?;
+        let disks = disks.into_iter().map(|checked| checked.config).collect();
+        Ok(Config { listen, ctl, disks, groups, exports })
+    }
+}

@@ -1,0 +1,176 @@
+//! What asks on the control socket.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use http_body_util::{BodyExt as _, Empty, Limited};
+use hyper::body::Bytes;
+use hyper::client::conn::http1;
+use hyper::{Request, StatusCode, header};
+use hyper_util::rt::TokioIo;
+use serde::Deserialize;
+use thiserror::Error;
+use tokio::net::UnixStream;
+
+use crate::stat::Stat;
+
+/// How long an answer may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long an answer may be, in bytes: a thousand times that of a large server.
+const ANSWER_MAX: usize = 64 << 20;
+
+/// Why there is no answer, and what to do about it.
+#[derive(Debug, Error)]
+pub enum CtlError {
+    /// The socket does not exist.
+    #[error(
+        "there is no control socket {path:?}; start the server with --ctl PATH or with ctl = PATH \
+         in its file, and name the same path here with --ctl"
+    )]
+    NoSocket {
+        /// Its path.
+        path: PathBuf,
+    },
+    /// Nobody listens.
+    #[error("nobody listens on control socket {path:?}; the server has ended, start it again")]
+    Refused {
+        /// Its path.
+        path: PathBuf,
+    },
+    /// The socket is another user's.
+    #[error("control socket {path:?} is not yours to use; ask as the user that the server runs as")]
+    Denied {
+        /// Its path.
+        path: PathBuf,
+    },
+    /// The socket cannot be used.
+    #[error("cannot connect to control socket {path:?}; name a server's with --ctl")]
+    Connect {
+        /// Its path.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// No answer in time.
+    #[error(
+        "the server on {path:?} has not answered for {seconds} s; it hangs or is overloaded, its \
+         own messages may say why"
+    )]
+    Timeout {
+        /// The socket's path.
+        path: PathBuf,
+        /// How long was waited.
+        seconds: u64,
+    },
+    /// The answer is not HTTP.
+    #[error("{path:?} does not speak HTTP; name the server's control socket, not that of clients")]
+    NoHttp {
+        /// The socket's path.
+        path: PathBuf,
+        /// What was wrong.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The server refused.
+    #[error("the server on {path:?} answers {status}: {message}")]
+    Status {
+        /// The socket's path.
+        path: PathBuf,
+        /// The HTTP status.
+        status: u16,
+        /// What the server says.
+        message: String,
+    },
+    /// The answer cannot be understood.
+    #[error("the server on {path:?} answers in a form unknown to this program; is it paternoster?")]
+    BadAnswer {
+        /// The socket's path.
+        path: PathBuf,
+        /// What was wrong.
+        source: serde_json::Error,
+    },
+    /// The answer is of another version.
+    #[error(
+        "the server on {path:?} answers in version {found}, this program knows {known}; ask with \
+         the server's own program",
+        known = Stat::VERSION
+    )]
+    Version {
+        /// The socket's path.
+        path: PathBuf,
+        /// Its version.
+        found: u32,
+    },
+}
+
+/// A server's answer.
+#[derive(Clone, Debug)]
+pub struct StatAnswer {
+    /// As it was received, with what this program does not know.
+    pub json: String,
+    /// What this program knows of it.
+    pub stat: Stat,
+}
+
+/// Asks the server on this control socket for its state.
+pub fn fetch_stat(path: &Path) -> Result<StatAnswer, CtlError> {
+    let (status, body) = fetch(path, "/v1/stat")?;
+    let json = String::from_utf8_lossy(&body).into_owned();
+    if status != StatusCode::OK {
+        let message = message_of(&json);
+        return Err(CtlError::Status { path: path.to_owned(), status: status.as_u16(), message });
+    }
+    let stat: Stat = serde_json::from_str(&json)
+        .map_err(|source| CtlError::BadAnswer { path: path.to_owned(), source })?;
+    if stat.version != Stat::VERSION {
+        return Err(CtlError::Version { path: path.to_owned(), found: stat.version });
+    }
+    Ok(StatAnswer { json, stat })
+}
+
+/// The sentence of an error's JSON, else the beginning of what was sent.
+fn message_of(body: &str) -> String {
+    #[derive(Deserialize)]
+    struct Refusal {
+        error: String,
+    }
+    match serde_json::from_str::<Refusal>(body) {
+        Ok(refusal) => refusal.error,
+        Err(_) => body.chars().filter(|c| !c.is_control()).take(200).collect(),
+    }
+}
+
+fn fetch(path: &Path, resource: &str) -> Result<(StatusCode, Bytes), CtlError> {
+    let failed = |source| CtlError::Connect { path: path.to_owned(), source };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let answer = async {
+        let stream = UnixStream::connect(path).await.map_err(|source| match source.kind() {
+            io::ErrorKind::NotFound => CtlError::NoSocket { path: path.to_owned() },
+            io::ErrorKind::ConnectionRefused => CtlError::Refused { path: path.to_owned() },
+            io::ErrorKind::PermissionDenied => CtlError::Denied { path: path.to_owned() },
+            _ => failed(source),
+        })?;
+        let talked = talk(stream, resource).await;
+        talked.map_err(|source| CtlError::NoHttp { path: path.to_owned(), source })
+    };
+    runtime.map_err(failed)?.block_on(async {
+        let seconds = PATIENCE.as_secs();
+        let late = |_| CtlError::Timeout { path: path.to_owned(), seconds };
+        tokio::time::timeout(PATIENCE, answer).await.map_err(late)?
+    })
+}
+
+async fn talk(
+    stream: UnixStream,
+    resource: &str,
+) -> Result<(StatusCode, Bytes), Box<dyn std::error::Error + Send + Sync>> {
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+    tokio::spawn(connection);
+    let request =
+        Request::get(resource).header(header::HOST, "localhost").body(Empty::<Bytes>::new())?;
+    let response = sender.send_request(request).await?;
+    let status = response.status();
+    let body = Limited::new(response.into_body(), ANSWER_MAX).collect().await?;
+    Ok((status, body.to_bytes()))
+}

@@ -1,0 +1,20 @@
+//! The control plane: HTTP and JSON on a unix socket.
+//!
+//! ```text
+//!   paternoster ctl, curl --unix-socket PATH
+//!        │ client.rs
+//!        ▼
+//!   GET /v1/stat ──▶ server.rs ──▶ StatSource, which asks the owners of the disks
+//! ```
+//!
+//! It has a thread of its own and shares nothing with the path of a request. Every answer, an
+//! error too, is a JSON object with a `version`.
+
+mod client;
+mod server;
+
+pub use client::{CtlError, StatAnswer, fetch_stat};
+pub use server::{CtlServer, StatError, StatSource, serve};
+
+/// Where `paternoster ctl` looks for the socket if it is not told.
+pub const DEFAULT_PATH: &str = "/run/paternoster/ctl.sock";

@@ -1,0 +1,123 @@
+//! What answers on the control socket.
+
+use std::io;
+use std::os::unix::net::UnixListener;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::{Method, StatusCode, Uri, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use serde::Serialize;
+use thiserror::Error;
+use tokio::sync::watch;
+
+use crate::stat::Stat;
+
+/// How long connections have to end when the server is stopped.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// Whoever knows the state of the server.
+pub trait StatSource: Send + Sync + 'static {
+    /// The state now. Called on a thread that may wait, but not for long: a client gives up after
+    /// ten seconds.
+    fn stat(&self) -> Result<Stat, StatError>;
+}
+
+/// Why there is no state to tell; clients get status 503 and this sentence.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{0}")]
+pub struct StatError(pub String);
+
+/// The running control plane. Dropping it stops it without waiting.
+#[derive(Debug)]
+pub struct CtlServer {
+    stop: watch::Sender<bool>,
+    thread: JoinHandle<()>,
+}
+
+impl CtlServer {
+    /// Accepts no more connections, and returns when the last has ended, after a second at most.
+    pub fn stop(self) {
+        self.stop.send_replace(true);
+        self.thread.join().expect("the control plane does not panic");
+    }
+}
+
+/// Answers on `listener`, in a thread of its own, until it is stopped.
+pub fn serve(listener: UnixListener, source: Arc<dyn StatSource>) -> io::Result<CtlServer> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    listener.set_nonblocking(true)?;
+    let listener = {
+        let _context = runtime.enter();
+        tokio::net::UnixListener::from_std(listener)?
+    };
+    let (stop, stopped) = watch::channel(false);
+    let thread = std::thread::Builder::new().name("ctl".to_owned()).spawn(move || {
+        runtime.block_on(answer(listener, router(source), stopped));
+        // Somebody may still wait in `StatSource::stat`; that is not waited for.
+        runtime.shutdown_background();
+    })?;
+    Ok(CtlServer { stop, thread })
+}
+
+async fn answer(listener: tokio::net::UnixListener, router: Router, stop: watch::Receiver<bool>) {
+    let serving = axum::serve(listener, router).with_graceful_shutdown(until_set(stop.clone()));
+    tokio::select! {
+        _ = serving => {}
+        () = async { until_set(stop).await; tokio::time::sleep(GRACE).await } => {}
+    }
+}
+
+async fn until_set(mut stop: watch::Receiver<bool>) {
+    // An error says that the handle is gone, which stops too.
+    let _ = stop.wait_for(|&set| set).await;
+}
+
+fn router(source: Arc<dyn StatSource>) -> Router {
+    Router::new()
+        .route("/v1/stat", get(stat))
+        .fallback(not_found)
+        .method_not_allowed_fallback(not_allowed)
+        .with_state(source)
+}
+
+async fn stat(State(source): State<Arc<dyn StatSource>>) -> Response {
+    match tokio::task::spawn_blocking(move || source.stat()).await {
+        Ok(Ok(stat)) => json(StatusCode::OK, &stat),
+        Ok(Err(error)) => refuse(StatusCode::SERVICE_UNAVAILABLE, error.to_string()),
+        Err(_) => refuse(StatusCode::INTERNAL_SERVER_ERROR, "the server failed".to_owned()),
+    }
+}
+
+async fn not_found(uri: Uri) -> Response {
+    let error = format!("there is no {:?}; there is: /v1/stat", uri.path());
+    refuse(StatusCode::NOT_FOUND, error)
+}
+
+async fn not_allowed(method: Method, uri: Uri) -> Response {
+    let error = format!("{method} {:?}: GET is allowed", uri.path());
+    let refusal = refuse(StatusCode::METHOD_NOT_ALLOWED, error);
+    ([(header::ALLOW, "GET, HEAD")], refusal).into_response()
+}
+
+/// What every error says.
+#[derive(Serialize)]
+struct Refusal {
+    version: u32,
+    error: String,
+}
+
+fn refuse(status: StatusCode, error: String) -> Response {
+    json(status, &Refusal { version: Stat::VERSION, error })
+}
+
+/// JSON that people can read too, as they may ask with `curl`.
+fn json(status: StatusCode, value: &impl Serialize) -> Response {
+    let mut text = serde_json::to_string_pretty(value).expect("the answer has string keys only");
+    text.push('\n');
+    (status, [(header::CONTENT_TYPE, "application/json")], text).into_response()
+}

@@ -1,0 +1,64 @@
+//! What other threads tell the owner of a disk.
+
+use std::sync::mpsc;
+
+use bytes::BytesMut;
+use paternoster_disk::{Fd, Waker};
+use paternoster_nbd::Session;
+
+use crate::stat::DiskStat;
+
+/// A client that has entered an export.
+#[derive(Debug)]
+pub(crate) struct NewConnection {
+    pub(crate) socket: Fd,
+    pub(crate) session: Session,
+    /// What it has sent beyond the option phase.
+    pub(crate) input: BytesMut,
+    /// The export, as an index into the configuration's.
+    pub(crate) export: usize,
+}
+
+/// What an owner is told.
+#[derive(Debug)]
+pub(crate) enum Message {
+    Connect(NewConnection),
+    Stat(mpsc::Sender<DiskStat>),
+    Shutdown,
+}
+
+/// Tells one owner.
+#[derive(Clone, Debug)]
+pub(crate) struct OwnerHandle {
+    sender: mpsc::Sender<Message>,
+    waker: Waker,
+}
+
+impl OwnerHandle {
+    pub(crate) fn new(sender: mpsc::Sender<Message>, waker: Waker) -> Self {
+        Self { sender, waker }
+    }
+
+    /// Hands a client over. Where the owner has stopped, the socket is closed.
+    pub(crate) fn connect(&self, connection: NewConnection) {
+        self.tell(Message::Connect(connection));
+    }
+
+    /// Asks for the disk's statistics. Nothing comes where the owner has stopped.
+    pub(crate) fn stat(&self) -> mpsc::Receiver<DiskStat> {
+        let (sender, receiver) = mpsc::channel();
+        self.tell(Message::Stat(sender));
+        receiver
+    }
+
+    /// Has the owner finish what is in the device, and stop.
+    pub(crate) fn shut_down(&self) {
+        self.tell(Message::Shutdown);
+    }
+
+    fn tell(&self, message: Message) {
+        // An owner that has stopped has dropped its end: what is told is dropped as well.
+        let _ = self.sender.send(message);
+        self.waker.wake();
+    }
+}

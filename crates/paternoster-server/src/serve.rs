@@ -1,0 +1,67 @@
+//! `paternoster serve`: a server from its start to a signal.
+
+use std::io::{self, Write as _};
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use crate::config::Config;
+use crate::server::Server;
+use crate::{ctl, sockets};
+
+/// Only the user who runs the server may ask it.
+const CTL_MODE: u32 = 0o600;
+
+/// Serves until SIGTERM or SIGINT. Standard output is the URI of each export, a line each, written
+/// when clients can connect.
+pub fn run(config: &Config) -> Result<()> {
+    log_to_stderr();
+    for notice in config.notices() {
+        tracing::warn!("{notice}");
+    }
+    // Before anything is started, so that no signal is missed.
+    let mut signals = Signals::new([SIGTERM, SIGINT]).context("cannot wait for signals")?;
+    let ctl_listener = match &config.ctl {
+        Some(path) => Some(sockets::bind_unix(path, CTL_MODE)?),
+        None => None,
+    };
+    let server = Server::start(config)?;
+    let ctl_server = match ctl_listener {
+        Some(listener) => Some(ctl::serve(listener, Arc::new(server.stat_source()))?),
+        None => None,
+    };
+    print_uris(server.uris()).context("cannot write to standard output")?;
+    if let Some(signal) = signals.forever().next() {
+        let name = signal_hook::low_level::signal_name(signal).unwrap_or("a signal");
+        tracing::info!("{name}: shutting down");
+    }
+    if let Some(ctl_server) = ctl_server {
+        ctl_server.stop();
+    }
+    if let Some(path) = &config.ctl {
+        let _ = std::fs::remove_file(path);
+    }
+    server.shut_down()
+}
+
+fn print_uris(uris: &[String]) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    for uri in uris {
+        writeln!(out, "{uri}")?;
+    }
+    out.flush()
+}
+
+/// Logs what `RUST_LOG` asks for, else what is worth telling an operator.
+fn log_to_stderr() {
+    use tracing_subscriber::EnvFilter;
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    // Where a program has its own subscriber, that one stays.
+    let _ = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(io::stderr)
+        .with_target(false)
+        .try_init();
+}

@@ -1,0 +1,239 @@
+//! A running server: its threads, and the handles on them.
+//!
+//! ```text
+//!   acceptor ──NewConnection──▶ owner of disk0, owner of disk1, …        a thread each
+//!   control plane ──Stat──────▶
+//! ```
+//!
+//! The order of starting: sockets are bound, then disks are opened, then threads run; so that
+//! whatever is refused is refused before anything is changed.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, anyhow};
+use paternoster::{Device, Elevator, Instant, NoTrace};
+use paternoster_disk::{
+    Backend, Engine, FileBackend, MemoryBackend, Model, ModelledBackend, MonotonicClock, Owner,
+    Waker,
+};
+
+use crate::acceptor::{Acceptor, Listener, StopFlag};
+use crate::config::{BackendConfig, Config, DiskConfig};
+use crate::connections::{Connections, DiskLabel, Export, Scheduler, Tenant};
+use crate::ctl::{StatError, StatSource};
+use crate::export_table::ExportTable;
+use crate::messages::OwnerHandle;
+use crate::sockets;
+use crate::stat::Stat;
+use crate::uri;
+
+/// How long the owner of a disk may take to tell its statistics.
+const STAT_WAIT: Duration = Duration::from_secs(5);
+
+/// A server that runs until it is shut down.
+#[derive(Debug)]
+pub struct Server {
+    owners: Vec<OwnerHandle>,
+    owner_threads: Vec<JoinHandle<io::Result<()>>>,
+    acceptor_thread: JoinHandle<io::Result<()>>,
+    stop: StopFlag,
+    uris: Vec<String>,
+    /// The unix socket, to be removed at the end.
+    socket: Option<PathBuf>,
+}
+
+impl Server {
+    /// Starts to serve; clients can connect when this returns.
+    pub fn start(config: &Config) -> Result<Self> {
+        let mut listeners = Vec::new();
+        let mut tcp_address = None;
+        if let Some(path) = &config.listen.unix {
+            listeners.push(Listener::from(sockets::bind_unix(path, config.listen.unix_mode)?));
+        }
+        if let Some(address) = config.listen.tcp {
+            let listener = sockets::bind_tcp(address)?;
+            tcp_address = Some(listener.local_addr()?);
+            listeners.push(Listener::from(listener));
+        }
+        let mut backends = Vec::new();
+        for (index, disk) in config.disks.iter().enumerate() {
+            backends.push(open_backend(config, index, disk)?);
+        }
+        let mut owners = Vec::new();
+        let mut owner_threads = Vec::new();
+        for (index, backend) in backends.into_iter().enumerate() {
+            let (handle, thread) = start_owner(config, index, backend)?;
+            owners.push(handle);
+            owner_threads.push(thread);
+        }
+        let stop = StopFlag::new()?;
+        let acceptor_thread = start_acceptor(config, listeners, &owners, &stop)?;
+        let uris = uri::of_exports(config, tcp_address)?;
+        let socket = config.listen.unix.clone();
+        Ok(Self { owners, owner_threads, acceptor_thread, stop, uris, socket })
+    }
+
+    /// The NBD URI of each export, in the order of the configuration.
+    pub fn uris(&self) -> &[String] {
+        &self.uris
+    }
+
+    /// Asks every disk for its statistics.
+    pub fn stat_source(&self) -> StatHandle {
+        StatHandle { owners: self.owners.clone() }
+    }
+
+    /// Stops accepting, lets what is in the devices finish, refuses what waits, flushes.
+    pub fn shut_down(self) -> Result<()> {
+        if let Some(socket) = &self.socket {
+            // Where somebody else has removed it, so much the better.
+            let _ = std::fs::remove_file(socket);
+        }
+        self.stop.stop();
+        let accepted = join(self.acceptor_thread).context("the acceptor failed");
+        for owner in &self.owners {
+            owner.shut_down();
+        }
+        for thread in self.owner_threads {
+            join(thread).context("the owner of a disk failed")?;
+        }
+        accepted
+    }
+}
+
+/// Asks a running server for its statistics.
+#[derive(Clone, Debug)]
+pub struct StatHandle {
+    owners: Vec<OwnerHandle>,
+}
+
+impl StatSource for StatHandle {
+    fn stat(&self) -> Result<Stat, StatError> {
+        let asked: Vec<_> = self.owners.iter().map(OwnerHandle::stat).collect();
+        let answers = asked.into_iter().map(|answer| answer.recv_timeout(STAT_WAIT));
+        let disks: Result<Vec<_>, _> = answers.collect();
+        disks.map(Stat::new).map_err(|error| StatError(format!("a disk does not answer: {error}")))
+    }
+}
+
+fn join(thread: JoinHandle<io::Result<()>>) -> Result<()> {
+    let result = thread.join().map_err(|_| anyhow!("its thread panicked"))?;
+    Ok(result?)
+}
+
+fn open_backend(config: &Config, index: usize, disk: &DiskConfig) -> Result<Box<dyn Backend>> {
+    let in_memory = |size: u64| {
+        usize::try_from(size)
+            .with_context(|| format!("disk {:?}: no memory is so large", disk.name))
+    };
+    Ok(match &disk.backend {
+        BackendConfig::File { path } => {
+            let mut exports = config.exports.iter().filter(|export| export.disk == index);
+            let read_only = exports.all(|export| export.read_only);
+            let backend = FileBackend::open(path, read_only)
+                .with_context(|| format!("disk {:?}: cannot open {}", disk.name, path.display()))?;
+            Box::new(backend)
+        }
+        BackendConfig::Memory { size } => Box::new(MemoryBackend::new(in_memory(*size)?)),
+        &BackendConfig::Modelled { size, servers, service, per_kib } => {
+            let model = Model { servers, service, per_kib };
+            Box::new(ModelledBackend::new(in_memory(size)?, model))
+        }
+    })
+}
+
+/// A disk's elevator with its tenants' groups, and the exports of each.
+fn populate(
+    config: &Config,
+    index: usize,
+    elevator: &mut Elevator<Scheduler>,
+) -> (Vec<Export>, Vec<Tenant>) {
+    let (mut exports, mut tenants) = (Vec::new(), Vec::<Tenant>::new());
+    let root = elevator.groups().root();
+    for (number, export) in config.exports.iter().enumerate() {
+        if export.disk != index {
+            continue;
+        }
+        let group = &config.groups[export.group];
+        let tenant = tenants.iter().position(|tenant| tenant.path == group.path);
+        let tenant = tenant.unwrap_or_else(|| {
+            let id = elevator.add_group(Instant::START, root, group.weight);
+            tenants.push(Tenant::new(group.path.clone(), group.weight, id));
+            tenants.len() - 1
+        });
+        exports.push(Export {
+            index: number,
+            name: export.name.clone(),
+            offset: export.offset,
+            io_prio: export.io_prio,
+            tenant,
+        });
+    }
+    (exports, tenants)
+}
+
+fn start_owner(
+    config: &Config,
+    index: usize,
+    backend: Box<dyn Backend>,
+) -> Result<(OwnerHandle, JoinHandle<io::Result<()>>)> {
+    let disk = &config.disks[index];
+    let capabilities = backend.capabilities();
+    let device = Device {
+        rotational: capabilities.rotational,
+        ..Device::solid_state(disk.depth.unwrap_or(capabilities.depth))
+    };
+    let mut elevator = Elevator::new(Scheduler::new(disk.scheduler, NoTrace), device);
+    for (name, value) in &disk.tunables {
+        elevator.set_tunable(Instant::START, name, *value)?;
+    }
+    let (exports, tenants) = populate(config, index, &mut elevator);
+    let engine = Engine::new(elevator, capabilities.fast_zero);
+    let label = DiskLabel {
+        name: disk.name.clone(),
+        backend: disk.backend.kind(),
+        weights_apply: disk.scheduler.has_weights(),
+    };
+    let (sender, inbox) = mpsc::channel();
+    let waker = Waker::new()?;
+    let handle = OwnerHandle::new(sender, waker.clone());
+    let mut connections = Connections::new(label, exports, tenants, inbox);
+    let thread = spawn(&format!("disk {}", disk.name), move || {
+        Owner::new(engine, backend, MonotonicClock::start(), waker)?.run(&mut connections)
+    })?;
+    Ok((handle, thread))
+}
+
+fn start_acceptor(
+    config: &Config,
+    listeners: Vec<Listener>,
+    owners: &[OwnerHandle],
+    stop: &StopFlag,
+) -> Result<JoinHandle<io::Result<()>>> {
+    let exports = Arc::new(ExportTable::new(config));
+    let owners = owners.to_vec();
+    let stop = stop.clone();
+    spawn("acceptor", move || Acceptor::new(listeners, exports, owners, stop)?.run())
+}
+
+/// A thread that tells what it failed of.
+fn spawn(
+    name: &str,
+    work: impl FnOnce() -> io::Result<()> + Send + 'static,
+) -> Result<JoinHandle<io::Result<()>>> {
+    let label = name.to_owned();
+    let logged = move || {
+        let result = work();
+        if let Err(error) = &result {
+            tracing::error!("{label}: {error}");
+        }
+        result
+    };
+    let builder = thread::Builder::new().name(name.to_owned());
+    builder.spawn(logged).with_context(|| format!("cannot start the thread of {name}"))
+}

@@ -1,0 +1,131 @@
+//! Listening sockets: bound before any disk is opened, and never taken from somebody else.
+
+use std::fs;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileTypeExt as _;
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::fs::{FlockOperation, Mode};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use thiserror::Error;
+
+/// The longest path of a unix socket, in bytes: what `sun_path` holds beside its final 0.
+pub const UNIX_PATH_MAX: usize = 107;
+
+/// Connections that wait to be accepted.
+const BACKLOG: i32 = 128;
+
+/// Why there is no listening socket.
+#[derive(Debug, Error)]
+pub enum BindError {
+    /// Somebody listens on the unix socket.
+    #[error("socket {path:?} is in use: another program accepts connections on it")]
+    UnixInUse {
+        /// Its path.
+        path: PathBuf,
+    },
+    /// The path leads to something that is not removed to make room.
+    #[error("{path:?} exists and is no socket; it is left alone, choose another path")]
+    NotASocket {
+        /// That path.
+        path: PathBuf,
+    },
+    /// The unix socket could not be made.
+    #[error("cannot listen on socket {path:?}")]
+    Unix {
+        /// Its path.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// Somebody listens on the TCP port.
+    #[error("{address} is in use: another program listens on it")]
+    TcpInUse {
+        /// The address and the port.
+        address: SocketAddr,
+    },
+    /// The TCP socket could not be made.
+    #[error("cannot listen on {address}")]
+    Tcp {
+        /// The address and the port.
+        address: SocketAddr,
+        /// Why not.
+        source: io::Error,
+    },
+}
+
+/// Listens on a unix socket with these permission bits. A socket that a dead program left behind is
+/// replaced; one in use, and anything else at this path, is refused.
+pub fn bind_unix(path: &Path, mode: u32) -> Result<UnixListener, BindError> {
+    let failed = |source: io::Error| BindError::Unix { path: path.to_owned(), source };
+    // Two starters must not both find the same dead socket and then remove each other's.
+    let _lock = lock_directory(path).map_err(failed)?;
+    let address = SocketAddrUnix::new(path).map_err(|errno| failed(errno.into()))?;
+    let socket = new_socket(SocketFlags::CLOEXEC).map_err(|errno| failed(errno.into()))?;
+    match rustix::net::bind(&socket, &address) {
+        Ok(()) => {}
+        Err(Errno::ADDRINUSE) => {
+            remove_dead_socket(path, &address)?;
+            rustix::net::bind(&socket, &address).map_err(|errno| failed(errno.into()))?;
+        }
+        Err(errno) => return Err(failed(errno.into())),
+    }
+    // Nobody can connect before `listen`, so there is no moment with another mode.
+    rustix::fs::chmod(path, Mode::from_bits_truncate(mode))
+        .and_then(|()| rustix::net::listen(&socket, BACKLOG))
+        .map_err(|errno| failed(errno.into()))?;
+    Ok(UnixListener::from(socket))
+}
+
+/// Listens on a TCP address.
+pub fn bind_tcp(address: SocketAddr) -> Result<TcpListener, BindError> {
+    TcpListener::bind(address).map_err(|source| match source.kind() {
+        io::ErrorKind::AddrInUse => BindError::TcpInUse { address },
+        _ => BindError::Tcp { address, source },
+    })
+}
+
+/// Holds the lock of the directory of `path` until it is dropped; waits a second for it.
+fn lock_directory(path: &Path) -> io::Result<fs::File> {
+    let directory = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let file = fs::File::open(directory)?;
+    for _ in 0..100 {
+        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Err(Errno::WOULDBLOCK) => std::thread::sleep(Duration::from_millis(10)),
+            Err(errno) => return Err(errno.into()),
+            Ok(()) => return Ok(file),
+        }
+    }
+    let message = format!("another program keeps {} locked", directory.display());
+    Err(io::Error::new(io::ErrorKind::WouldBlock, message))
+}
+
+fn remove_dead_socket(path: &Path, address: &SocketAddrUnix) -> Result<(), BindError> {
+    let failed = |source: io::Error| BindError::Unix { path: path.to_owned(), source };
+    let seen = fs::symlink_metadata(path).map_err(failed)?;
+    if !seen.file_type().is_socket() {
+        return Err(BindError::NotASocket { path: path.to_owned() });
+    }
+    let probe = new_socket(SocketFlags::CLOEXEC | SocketFlags::NONBLOCK)
+        .map_err(|errno| failed(errno.into()))?;
+    match rustix::net::connect(&probe, address) {
+        Err(Errno::CONNREFUSED) => fs::remove_file(path).map_err(failed),
+        // EAGAIN is a full backlog, EPROTOTYPE a socket of another type: both have an owner.
+        Ok(()) | Err(Errno::AGAIN | Errno::PROTOTYPE) => {
+            Err(BindError::UnixInUse { path: path.to_owned() })
+        }
+        Err(errno) => Err(failed(errno.into())),
+    }
+}
+
+fn new_socket(flags: SocketFlags) -> Result<OwnedFd, Errno> {
+    rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)
+}

@@ -1,0 +1,168 @@
+//! What `GET /v1/stat` answers: the state of every disk and tenant, for people and programs.
+//!
+//! Within a [`Stat::VERSION`] fields are only added. Counts are since start-up, times are sums in
+//! nanoseconds over requests, sizes are bytes. A field that an older server did not send is read
+//! as its default.
+
+use std::collections::BTreeMap;
+
+use paternoster::{Dump, GroupStats, Instant, Op, OpStats};
+use serde::{Deserialize, Serialize};
+
+/// The whole answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Stat {
+    /// [`Stat::VERSION`].
+    pub version: u32,
+    /// The disks, in the order of the configuration.
+    pub disks: Vec<DiskStat>,
+}
+
+impl Stat {
+    /// The version of this form.
+    pub const VERSION: u32 = 1;
+
+    /// The answer about these disks.
+    pub fn new(disks: Vec<DiskStat>) -> Self {
+        Self { version: Self::VERSION, disks }
+    }
+}
+
+/// One disk.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct DiskStat {
+    /// Its name in the configuration.
+    pub name: String,
+    /// Its kind: `file`, `memory` or `modelled`.
+    pub backend: String,
+    /// Its size in bytes.
+    pub size_bytes: u64,
+    /// What orders its requests.
+    pub scheduler: String,
+    /// The most requests in the device at once.
+    pub depth: u32,
+    /// Requests in the device now.
+    pub in_device: u32,
+    /// Requests that the scheduler holds now.
+    pub queued: u32,
+    /// Syncs of the disk that ended well.
+    pub syncs: u64,
+    /// Whether a sync failed: since then every flush and FUA write gets an error.
+    pub sync_failed: bool,
+    /// Whether weights have an effect under `scheduler`.
+    pub weights_apply: bool,
+    /// The scheduler's tunables, each in its own unit.
+    pub tunables: BTreeMap<String, i64>,
+    /// The scheduler's internal state, a number each, named as in Linux's debugfs.
+    pub internals: BTreeMap<String, i64>,
+    /// The model; there if `backend` is `modelled`.
+    pub modelled: Option<ModelledStat>,
+    /// Client connections now.
+    pub connections: u32,
+    /// The tenants that have an export here, in the order of the configuration.
+    pub groups: Vec<GroupStat>,
+}
+
+/// Collects what a scheduler dumps, for [`DiskStat::internals`].
+#[derive(Clone, Debug, Default)]
+pub struct Internals(pub BTreeMap<String, i64>);
+
+impl Dump for Internals {
+    fn number(&mut self, name: &'static str, value: i64) {
+        self.0.insert(name.to_owned(), value);
+    }
+}
+
+/// A modelled disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ModelledStat {
+    /// Requests that it serves at once.
+    pub servers: u32,
+    /// Fixed time of a request, in nanoseconds.
+    pub service_ns: u64,
+    /// Further time for each KiB of a request, in nanoseconds.
+    pub ns_per_kib: u64,
+    /// Time that its servers stood idle, in nanoseconds, as a sum over them.
+    pub idle_ns: u64,
+}
+
+/// One tenant on one disk.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct GroupStat {
+    /// The group's path.
+    pub path: String,
+    /// Its weight, 1 to 1000.
+    pub weight: u32,
+    /// The names of its exports of this disk.
+    pub exports: Vec<String>,
+    /// Client connections to these exports now.
+    pub connections: u32,
+    /// Its requests that the scheduler holds now.
+    pub queued: u32,
+    /// Its requests in the device now.
+    pub in_device: u32,
+    /// Time in which at least one of its requests waited for the device, in nanoseconds.
+    pub backlogged_ns: u64,
+    /// Counts by operation: `read`, `write`, `discard`, `write_zeroes` and `flush`.
+    pub ops: BTreeMap<String, OpStat>,
+}
+
+impl GroupStat {
+    /// Takes over what the elevator counted of the group.
+    pub fn count(&mut self, stats: &GroupStats, now: Instant) {
+        self.queued = stats.queued;
+        self.in_device = stats.in_device;
+        self.backlogged_ns = stats.backlogged(now).as_nanos();
+        self.ops = Op::ALL.map(|op| (op_name(op).to_owned(), OpStat::from(stats.op(op)))).into();
+    }
+}
+
+/// One operation of one tenant on one disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct OpStat {
+    /// Pieces of I/O that arrived.
+    pub bios: u64,
+    /// Their bytes, in whole sectors.
+    pub bytes: u64,
+    /// Those that became part of another request.
+    pub merged: u64,
+    /// Requests given to the device.
+    pub dispatched: u64,
+    /// Requests done.
+    pub completed: u64,
+    /// From a request's making to the device, in nanoseconds, over all `dispatched`.
+    pub wait_ns: u64,
+    /// From the device to its completion, in nanoseconds, over all `completed`.
+    pub service_ns: u64,
+}
+
+impl From<&OpStats> for OpStat {
+    fn from(stats: &OpStats) -> Self {
+        Self {
+            bios: stats.bios,
+            bytes: stats.bytes,
+            merged: stats.merged,
+            dispatched: stats.dispatched,
+            completed: stats.completed,
+            wait_ns: stats.wait.as_nanos(),
+            service_ns: stats.service.as_nanos(),
+        }
+    }
+}
+
+/// The key of an operation in [`GroupStat::ops`].
+pub fn op_name(op: Op) -> &'static str {
+    match op {
+        Op::Read => "read",
+        Op::Write => "write",
+        Op::Discard => "discard",
+        Op::WriteZeroes => "write_zeroes",
+        Op::Flush => "flush",
+        _ => "other",
+    }
+}

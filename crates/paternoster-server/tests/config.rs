@@ -1,0 +1,450 @@
+//! What configurations mean, and what bad ones get.
+
+use std::fs::{self, File};
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+
+use paternoster::{IoPrio, Nanos, SchedulerKind, Weight};
+use paternoster_server::config::{
+    BackendConfig, Config, DiskConfig, ExportConfig, GroupConfig, Listen, Options,
+};
+
+/// A directory with a disk of 1 MiB, an empty one, and things that are no disks.
+struct Rig {
+    dir: tempfile::TempDir,
+}
+
+impl Rig {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let at = |name: &str| dir.path().join(name);
+        File::create(at("disk.img")).and_then(|file| file.set_len(1 << 20)).expect("a disk");
+        File::create(at("empty.img")).expect("an empty disk");
+        fs::hard_link(at("disk.img"), at("same.img")).expect("another name of the disk");
+        fs::create_dir(at("dir")).expect("a directory");
+        UnixListener::bind(at("socket")).expect("a socket");
+        Self { dir }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// Reads a file in which `@` stands for the directory.
+    fn read(&self, toml: &str) -> Result<Config, String> {
+        let toml = toml.replace('@', self.dir.path().to_str().expect("UTF-8"));
+        Config::from_toml(&toml, Path::new("test.toml")).map_err(|error| error.to_string())
+    }
+
+    fn options(&self, exports: &[&str]) -> Options {
+        let exports = exports.iter().map(|&export| export.to_owned()).collect();
+        Options { disk: self.path("disk.img"), exports, ..Options::default() }
+    }
+}
+
+fn weight(value: u32) -> Weight {
+    Weight::new(value).expect("within range")
+}
+
+const DISK: &str = "[disks.d]\npath = \"@/disk.img\"\n";
+
+const EVERY_KEY: &str = r#"
+unix = "/run/p/nbd.sock"
+unix_mode = "0660"
+tcp = "127.0.0.1:10809"
+ctl = "/run/p/ctl.sock"
+[disks.z]
+path = "@/disk.img"
+scheduler = "mq-deadline"
+depth = 3
+tunables = { read_expire = 20, fifo_batch = 4 }
+[disks.a]
+backend = "modelled"
+size = "1G"
+servers = 4
+service_us = 200
+ns_per_kib = 50
+[disks.m]
+backend = "memory"
+size = 4096
+[groups."/gold"]
+weight = 400
+[exports.vm1]
+disk = "a"
+offset = "1M"
+size = 8192
+group = "/gold"
+ioprio = "rt/2"
+description = "the first"
+[exports.boot]
+disk = "m"
+read_only = true
+weight = 7
+"#;
+
+#[test]
+fn every_key_of_sockets_and_disks_is_read() {
+    let rig = Rig::new();
+    let config = rig.read(EVERY_KEY).expect("valid");
+    let tcp = Some("127.0.0.1:10809".parse().expect("an address"));
+    let unix = Some("/run/p/nbd.sock".into());
+    assert_eq!(config.listen, Listen { unix, unix_mode: 0o660, tcp });
+    assert_eq!(config.ctl, Some("/run/p/ctl.sock".into()));
+    let disk = |name: &str, backend| DiskConfig {
+        name: name.to_owned(),
+        backend,
+        scheduler: SchedulerKind::Cfq,
+        depth: None,
+        tunables: Vec::new(),
+    };
+    let tunables = vec![("read_expire".to_owned(), 20), ("fifo_batch".to_owned(), 4)];
+    let modelled = BackendConfig::Modelled {
+        size: 1 << 30,
+        servers: 4,
+        service: Nanos::from_micros(200),
+        per_kib: Nanos::new(50),
+    };
+    let file = BackendConfig::File { path: rig.path("disk.img") };
+    let scheduler = SchedulerKind::MqDeadline;
+    let expected = [
+        DiskConfig { scheduler, depth: Some(3), tunables, ..disk("z", file) },
+        disk("a", modelled),
+        disk("m", BackendConfig::Memory { size: 4096 }),
+    ];
+    assert_eq!(config.disks, expected);
+    assert_eq!(
+        config.disks.iter().map(DiskConfig::depth_or_default).collect::<Vec<_>>(),
+        [3, 8, 16]
+    );
+}
+
+#[test]
+fn every_key_of_groups_and_exports_is_read() {
+    let config = Rig::new().read(EVERY_KEY).expect("valid");
+    let group = |path: &str, value| GroupConfig { path: path.to_owned(), weight: weight(value) };
+    assert_eq!(config.groups, [group("/gold", 400), group("/boot", 7)]);
+    let vm1 = ExportConfig {
+        name: "vm1".to_owned(),
+        disk: 1,
+        offset: 1 << 20,
+        size: 8192,
+        group: 0,
+        io_prio: IoPrio::rt(2).expect("a level"),
+        read_only: false,
+        description: Some("the first".to_owned()),
+    };
+    let boot = ExportConfig {
+        name: "boot".to_owned(),
+        disk: 2,
+        offset: 0,
+        size: 4096,
+        group: 1,
+        io_prio: IoPrio::default(),
+        read_only: true,
+        description: None,
+    };
+    assert_eq!(config.exports, [vm1, boot]);
+}
+
+#[test]
+fn what_is_not_written_has_its_default() {
+    let rig = Rig::new();
+    let config = rig.read(&format!("{DISK}[exports.vm]\ndisk = \"d\"")).expect("valid");
+    let unix = Some("paternoster.sock".into());
+    assert_eq!(config.listen, Listen { unix, unix_mode: 0o600, tcp: None });
+    assert_eq!(config.ctl, None);
+    assert_eq!(config.disks[0].scheduler, SchedulerKind::Cfq);
+    assert_eq!(config.disks[0].depth_or_default(), 16);
+    assert_eq!(config.groups, [GroupConfig { path: "/vm".to_owned(), weight: weight(100) }]);
+    assert_eq!(config.exports[0].bytes(), 0..1 << 20);
+    assert_eq!(config.exports[0].io_prio.to_string(), "be/4");
+}
+
+#[test]
+fn options_and_file_make_the_same_configuration() {
+    let rig = Rig::new();
+    let options = Options {
+        scheduler: Some("cfq".to_owned()),
+        set: vec!["quantum=4".to_owned()],
+        depth: Some(2),
+        unix: Some("u".into()),
+        tcp: Some("[::1]:0".to_owned()),
+        ctl: Some("c".into()),
+        ..rig.options(&["a,weight=300,size=64K", "b,read-only,offset=64K"])
+    };
+    let file = r#"
+        unix = "u"
+        tcp = "[::1]:0"
+        ctl = "c"
+        [disks.disk0]
+        path = "@/disk.img"
+        scheduler = "cfq"
+        depth = 2
+        tunables.quantum = 4
+        [exports.a]
+        disk = "disk0"
+        size = "64KiB"
+        weight = 300
+        [exports.b]
+        disk = "disk0"
+        offset = 65536
+        read_only = true
+    "#;
+    let from_options = Config::from_options(&options).map_err(|error| error.to_string());
+    assert_eq!(from_options, rig.read(file));
+}
+
+#[test]
+fn exports_share_a_group_whose_weight_is_written_once_anywhere() {
+    let rig = Rig::new();
+    let config = rig.read(&format!(
+        "{DISK}[exports.b]\ndisk = \"d\"\ngroup = \"/a\"\nsize = 1\n\
+         [exports.a]\ndisk = \"d\"\nweight = 250\noffset = 1\n"
+    ));
+    let config = config.expect("valid");
+    assert_eq!(config.groups, [GroupConfig { path: "/a".to_owned(), weight: weight(250) }]);
+    assert_eq!(config.exports.iter().map(|export| export.group).collect::<Vec<_>>(), [0, 0]);
+}
+
+#[test]
+fn modes_are_octal_in_quotes_and_out_of_them() {
+    let rig = Rig::new();
+    for mode in ["\"0660\"", "\"660\"", "\"0o660\"", "0o660"] {
+        let toml = format!("unix = \"u\"\nunix_mode = {mode}\n{DISK}[exports.vm]\ndisk = \"d\"");
+        assert_eq!(rig.read(&toml).expect(mode).listen.unix_mode, 0o660);
+    }
+}
+
+#[test]
+fn read_only_exports_may_share_bytes() {
+    let rig = Rig::new();
+    let options = rig.options(&["a,read-only", "b,read-only"]);
+    assert_eq!(Config::from_options(&options).expect("valid").exports.len(), 2);
+}
+
+#[test]
+fn weights_under_a_scheduler_without_weights_are_noticed() {
+    let rig = Rig::new();
+    let none = |exports| Options { scheduler: Some("none".to_owned()), ..rig.options(exports) };
+    let notices = |options| Config::from_options(&options).expect("valid").notices();
+    assert_eq!(
+        notices(none(&["a,weight=300"])),
+        ["disk \"disk0\": weights have no effect under none"]
+    );
+    assert!(notices(none(&["a"])).is_empty());
+    assert!(notices(rig.options(&["a,weight=300"])).is_empty());
+}
+
+/// Asserts that each text is refused in its line, with these words.
+fn assert_refused(cases: &[(&str, usize, &[&str])]) {
+    let rig = Rig::new();
+    for &(toml, line, words) in cases {
+        let refused = rig.read(toml).expect_err(toml);
+        let place =
+            if line == 0 { "test.toml: ".to_owned() } else { format!("test.toml:{line}: ") };
+        assert!(refused.starts_with(&place), "not {place}\n{toml}\n{refused}");
+        for word in words {
+            assert!(refused.contains(word), "no {word}\n{toml}\n{refused}");
+        }
+        assert!(!refused.contains('\n'), "{refused}");
+    }
+}
+
+#[test]
+fn keys_that_there_are_not_are_refused_with_those_that_there_are() {
+    assert_refused(&[
+        ("unix = \"u\"\nport = 1", 2, &["unknown key `port`", "`tcp`"]),
+        ("[disks.d]\npath = \"p\"\nsched = \"cfq\"", 3, &["`sched`", "`scheduler`"]),
+        ("[groups.\"/g\"]\nweigth = 1", 2, &["`weigth`", "`weight`"]),
+        ("[exports.e]\n\ndisk = \"d\"\nreadonly = true", 4, &["`readonly`", "`read_only`"]),
+        ("[disk.d]\npath = \"p\"", 1, &["`disk`", "`disks`"]),
+        ("[exports.e]\nsize = 1", 1, &["missing key `disk`"]),
+    ]);
+}
+
+#[test]
+fn what_is_no_toml_is_refused_in_its_line() {
+    assert_refused(&[
+        ("unix = ", 1, &[]),
+        ("\nunix = u", 2, &[]),
+        ("tcp = 10809", 1, &["10809", "string"]),
+        ("[disks.d]\npath = \"p\"\ndepth = \"16\"", 3, &["\"16\"", "a whole number"]),
+        ("unix = \"u\"\nunix = \"v\"", 2, &["unix is written twice"]),
+        ("[groups.\"/g\"]\nweight = 1\n[groups.\"/g\"]", 3, &["\"/g\" is written twice"]),
+        ("[exports.e]\ndisk = \"d\"\n[exports.e]", 3, &["e is written twice"]),
+        ("disks = 3", 1, &["`3`", "expected a table"]),
+        ("[groups.\"/g\"]\nweight = 99999999999999999999", 2, &["`99999999999999999999`,"]),
+        ("unix = \"u\"\nunix_mode = true", 2, &["boolean"]),
+        ("[disks.d]\nbackend = \"memory\"\nsize = 1.5", 3, &["float"]),
+    ]);
+}
+
+#[test]
+fn disks_that_cannot_be_served_are_refused() {
+    let more = "[exports.e]\ndisk = \"d\"\n";
+    let disk = |keys: &str| format!("[disks.d]\n{keys}\n{more}");
+    let file = |keys: &str| disk(&format!("path = \"@/disk.img\"\n{keys}"));
+    let model = |keys: &str| disk(&format!("backend = \"modelled\"\nsize = 1\n{keys}"));
+    let twice = format!("{DISK}[disks.e]\npath = \"@/same.img\"\n{more}");
+    assert_refused(&[
+        (more, 0, &["no disk", "[disks.NAME]"]),
+        (&disk(""), 1, &["\"d\"", "path", "\"memory\" or \"modelled\""]),
+        (&disk("path = \"@/none.img\""), 2, &["none.img", "No such file"]),
+        (&disk("path = \"@/dir\""), 2, &["is a directory", "regular file"]),
+        (&disk("path = \"@/socket\""), 2, &["is a socket", "regular file"]),
+        (&disk("path = \"/dev/null\""), 2, &["is a character device", "later"]),
+        (&disk("path = \"@/empty.img\""), 1, &["\"d\"", "0 bytes"]),
+        (&twice, 4, &["same.img", "disk \"d\" too"]),
+        (&disk("backend = \"ram\""), 2, &["\"ram\"", "\"memory\" or \"modelled\""]),
+        (&disk("backend = \"memory\""), 1, &["no size", "memory"]),
+        (&disk("backend = \"memory\"\nsize = 0"), 3, &["\"d\"", "0 bytes"]),
+        (&disk("backend = \"memory\"\nsize = \"1X\""), 3, &["size = \"1X\"", "\"10G\""]),
+        (&disk("backend = \"memory\"\nsize = -1"), 3, &["size = -1", "\"10G\""]),
+        (&disk("backend = \"memory\"\nsize = \"9999999T\""), 3, &["9223372036854775807"]),
+        (&disk("backend = \"memory\"\nsize = 1\nservers = 1"), 4, &["servers", "memory"]),
+        (&disk("backend = \"memory\"\nsize = 1\npath = \"p\""), 4, &["path", "memory"]),
+        (&file("size = 1"), 3, &["size", "a file disk does not take"]),
+        (&model("service_us = 1"), 1, &["no servers"]),
+        (&model("servers = 1"), 1, &["no service_us"]),
+        (&model("service_us = 1\nservers = 0"), 5, &["servers = 0", "1 to 512"]),
+        (&model("servers = 1\nservice_us = 10000001"), 5, &["10000001", "1 to 10000000 µs"]),
+        (&model("servers = 1\nservice_us = 1\nns_per_kib = -1"), 6, &["-1", "0 to 1000000 ns"]),
+        (&file("depth = 0"), 3, &["depth = 0", "1 to 1024 requests"]),
+        (&file("\ndepth = 5000000000"), 4, &["depth = 5000000000", "1 to 1024 requests"]),
+        (&file("scheduler = \"noop\""), 3, &["\"noop\"", "none, mq-deadline, cfq"]),
+        (&file("[disks.d.tunables]\nquantum = 1\nq = 1"), 5, &["cfq", "\"q\"", "quantum"]),
+        (&file("tunables.quantum = 0"), 3, &["quantum = 0", "1 to 4294967295 requests"]),
+        ("[disks.\"a\\u0007\"]\npath = \"p\"", 1, &["disk", "control characters"]),
+    ]);
+}
+
+#[test]
+fn exports_that_cannot_be_served_are_refused() {
+    let export = |keys: &str| format!("{DISK}[exports.e]\ndisk = \"d\"\n{keys}\n");
+    let beside = |keys: &str| {
+        let other = "[exports.f]\ndisk = \"d\"\nread_only = true\n";
+        format!("{DISK}{other}[exports.e]\ndisk = \"d\"\n{keys}\n")
+    };
+    let long = format!("{DISK}[exports.\"{}\"]\ndisk = \"d\"\n", "x".repeat(4097));
+    assert_refused(&[
+        (DISK, 0, &["no export", "[exports.NAME]"]),
+        (&export("").replace("\"d\"", "\"x\""), 4, &["no disk \"x\"", "there are: \"d\""]),
+        (&export("size = 0"), 5, &["\"e\"", "0 bytes"]),
+        (&export("offset = \"1M\""), 5, &["\"e\"", "0 bytes"]),
+        (&export("offset = \"1M\"\nsize = 1"), 6, &["1 bytes past", "\"d\"", "1048576 bytes"]),
+        (&export("offset = \"2M\""), 5, &["1048576 bytes past"]),
+        (&export("offset = 1\nsize = 9223372036854775807"), 6, &["past the end"]),
+        (&export("offset = \"x\""), 5, &["offset = \"x\"", "K, M, G or T"]),
+        (&beside(""), 6, &["\"e\" and \"f\"", "0 to 1048575", "read-only"]),
+        (&beside("offset = 4096\nsize = 1"), 6, &["4096 to 4096"]),
+        (&export("ioprio = \"be/8\""), 5, &["\"be/8\"", "be/0 to be/7"]),
+        (&long, 3, &["export", "4096 bytes"]),
+        (&export("description = \"a\\nb\""), 5, &["description", "control characters"]),
+    ]);
+}
+
+#[test]
+fn groups_that_cannot_be_served_are_refused() {
+    let grouped = |path: &str, keys: &str| {
+        format!("{DISK}[exports.e]\ndisk = \"d\"\ngroup = \"{path}\"\n{keys}\n")
+    };
+    let written =
+        |path: &str, keys: &str| format!("{}[groups.\"{path}\"]\n{keys}\n", grouped("/g", ""));
+    let own =
+        |name: &str, keys: &str| format!("{DISK}[exports.\"{name}\"]\ndisk = \"d\"\n{keys}\n");
+    assert_refused(&[
+        (&grouped("gold", ""), 5, &["\"gold\"", "\"/gold\""]),
+        (&grouped("/", ""), 5, &["\"/\"", "\"/gold\""]),
+        (&grouped("/g/", ""), 5, &["\"/g/\"", "\"/gold\""]),
+        (&grouped("/a/b", ""), 5, &["\"/a/b\"", "nested groups come with the full CFQ"]),
+        (&written("/a/b", ""), 7, &["\"/a/b\"", "nested groups come with the full CFQ"]),
+        (&written("/g", "weight = 0"), 8, &["weight = 0", "1 to 1000"]),
+        (&written("/g", "weight = 1001"), 8, &["weight = 1001", "1 to 1000"]),
+        (&own("e", "weight = -5"), 5, &["weight = -5", "1 to 1000"]),
+        (&written("/h", ""), 7, &["\"/h\"", "no export", "\"/g\""]),
+        (&grouped("/g", "weight = 5"), 6, &["weight and a group", "[groups.\"/g\"]"]),
+        (&own("e", "weight = 5\n[groups.\"/e\"]\nweight = 6"), 5, &["\"/e\"", "one is allowed"]),
+        (&own("a/b", ""), 3, &["\"a/b\" needs a group", "group = \"/gold\""]),
+        (&own("", ""), 3, &["\"\" needs a group"]),
+    ]);
+}
+
+#[test]
+fn sockets_that_cannot_be_are_refused() {
+    let long = format!("unix = \"/{}\"", "x".repeat(107));
+    assert_refused(&[
+        (&long, 1, &["108 bytes", "1 to 107"]),
+        ("ctl = \"\"", 1, &["0 bytes", "1 to 107"]),
+        ("unix = \"a\\u0000b\"", 1, &["none of them 0"]),
+        ("tcp = \"localhost:10809\"", 1, &["\"localhost:10809\"", "127.0.0.1:10809"]),
+        ("tcp = \"127.0.0.1\"", 1, &["[::1]:10809"]),
+        ("tcp = \"127.0.0.1:99999\"", 1, &["99999", "[::1]:10809"]),
+        ("unix = \"u\"\nunix_mode = 660", 2, &["unix_mode = 660", "0o000 to 0o777"]),
+        ("unix = \"u\"\nunix_mode = \"rw\"", 2, &["\"rw\"", "\"0777\""]),
+        ("unix = \"u\"\nunix_mode = \"01777\"", 2, &["\"01777\""]),
+        ("tcp = \"0.0.0.0:1\"\nunix_mode = 0o600", 2, &["no use without unix"]),
+        ("unix = \"u\"\nctl = \"u\"", 2, &["\"u\"", "one of its own"]),
+    ]);
+}
+
+#[test]
+fn options_that_cannot_be_served_are_refused_by_name() {
+    let rig = Rig::new();
+    let base = || rig.options(&["a"]);
+    let text = |text: &str| Some(text.to_owned());
+    let set = |text: &str| Options { set: vec![text.to_owned()], ..base() };
+    let twice = vec!["quantum=1".to_owned(), "quantum=2".to_owned()];
+    let cases: &[(Options, &[&str])] = &[
+        (Options { disk: "none.img".into(), ..base() }, &["--disk: ", "\"none.img\""]),
+        (Options { scheduler: text("noop"), ..base() }, &["--scheduler: ", "none, mq-deadline"]),
+        (Options { depth: Some(-1), ..base() }, &["--depth: ", "-1", "1 to 1024"]),
+        (Options { tcp: text(":1"), ..base() }, &["--tcp: ", "\":1\""]),
+        (Options { unix: Some("".into()), ..base() }, &["--unix: ", "0 bytes"]),
+        (Options { ctl: Some("x".repeat(200).into()), ..base() }, &["--ctl: ", "200 bytes"]),
+        (set("quantum"), &["--set: ", "\"quantum\"", "TUNABLE=VALUE"]),
+        (set("quantum=many"), &["--set: ", "\"quantum=many\"", "whole number"]),
+        (set("quantum=0"), &["--set: ", "quantum = 0", "1 to 4294967295 requests"]),
+        (set("back_seek_penalty=0"), &["--set: ", "= 0: 1 to 4294967295 is allowed"]),
+        (set("depth=1"), &["--set: ", "\"depth\"", "quantum"]),
+        (Options { set: twice, ..base() }, &["--set: ", "quantum", "twice"]),
+        (rig.options(&[]), &["command line: ", "no export"]),
+        (rig.options(&["a,size=1", "a,offset=1"]), &["--export: ", "two exports \"a\""]),
+        (rig.options(&["a", "b"]), &["--export: ", "\"b\" and \"a\" share the bytes 0 to 1048575"]),
+        (rig.options(&["a,weight=0"]), &["--export: ", "weight = 0", "1 to 1000"]),
+        (rig.options(&["a,weight=x"]), &["--export: ", "\"weight=x\" in \"a,weight=x\""]),
+        (rig.options(&["a,wieght=1"]), &["--export: ", "\"wieght=1\"", "read-only are allowed"]),
+        (rig.options(&["a,weight=1,weight=2"]), &["--export: ", "\"weight=2\"", "once"]),
+        (rig.options(&["a,size=2M"]), &["--export: ", "1048576 bytes past the end"]),
+        (rig.options(&["/a"]), &["--export: ", "\"/a\" needs a group"]),
+    ];
+    for (options, words) in cases {
+        let refused = Config::from_options(options).expect_err("bad").to_string();
+        assert!(refused.starts_with(words[0]), "not {}\n{refused}", words[0]);
+        for word in &words[1..] {
+            assert!(refused.contains(word), "no {word}\n{refused}");
+        }
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_named_with_the_cause() {
+    let rig = Rig::new();
+    let missing = Config::from_file(&rig.path("none.toml")).expect_err("missing");
+    let shown = format!("{:#}", anyhow::Error::from(missing));
+    assert!(shown.contains("none.toml") && shown.contains("No such file"), "{shown}");
+}
+
+#[test]
+fn no_beginning_of_a_valid_file_panics() {
+    let rig = Rig::new();
+    let toml = "unix='ü'\nunix_mode='0600'\n[disks.d]\nbackend='memory'\nsize='1G'\n\
+                tunables={quantum=8}\n[groups.'/g']\nweight=1\n[exports.e]\ndisk='d'\ngroup='/g'";
+    rig.read(toml).expect("valid as a whole");
+    for (end, _) in toml.char_indices() {
+        let _ = rig.read(&toml[..end]);
+        for other in ["0", "\"", "=", "]", "-", "é"] {
+            let rest = toml[end..].chars().skip(1).collect::<String>();
+            let _ = rig.read(&format!("{}{other}{rest}", &toml[..end]));
+        }
+    }
+}

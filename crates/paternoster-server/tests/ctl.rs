@@ -1,0 +1,179 @@
+//! The control plane over a real socket, with a server's state made up.
+
+use std::collections::BTreeMap;
+use std::io::{Read as _, Write as _};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use paternoster_server::ctl::{self, CtlError, CtlServer, StatError, StatSource};
+use paternoster_server::sockets::bind_unix;
+use paternoster_server::stat::{DiskStat, GroupStat, ModelledStat, OpStat, Stat};
+
+struct Fixed(Result<Stat, StatError>);
+
+impl StatSource for Fixed {
+    fn stat(&self) -> Result<Stat, StatError> {
+        self.0.clone()
+    }
+}
+
+fn state() -> Stat {
+    let read = OpStat { bios: 5, bytes: 20480, merged: 1, dispatched: 4, ..OpStat::default() };
+    let group = GroupStat {
+        path: "/gold".to_owned(),
+        weight: 400,
+        exports: vec!["vm1".to_owned()],
+        connections: 2,
+        ops: BTreeMap::from([("read".to_owned(), read)]),
+        ..GroupStat::default()
+    };
+    let modelled = Some(ModelledStat { servers: 4, service_ns: 200_000, ..Default::default() });
+    let disk =
+        DiskStat { name: "d".to_owned(), modelled, groups: vec![group], ..Default::default() };
+    Stat::new(vec![disk])
+}
+
+/// A control plane that answers so.
+struct Rig {
+    dir: tempfile::TempDir,
+    server: CtlServer,
+}
+
+impl Rig {
+    fn new(answer: Result<Stat, StatError>) -> Self {
+        let dir = tempfile::tempdir().expect("a directory");
+        let listener = bind_unix(&dir.path().join("ctl"), 0o600).expect("a socket");
+        let server = ctl::serve(listener, Arc::new(Fixed(answer))).expect("a server");
+        Self { dir, server }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.dir.path().join("ctl")
+    }
+
+    /// Sends these bytes and reads until the server closes.
+    fn talk(&self, request: &str) -> String {
+        let mut stream = UnixStream::connect(self.path()).expect("a connection");
+        stream.write_all(request.as_bytes()).expect("sent");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("UTF-8");
+        answer
+    }
+}
+
+/// A socket on which somebody says this to whoever connects: HTTP once asked, else at once.
+fn says(dir: &Path, text: &'static [u8]) -> PathBuf {
+    let path = dir.join("other");
+    let listener = UnixListener::bind(&path).expect("a socket");
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("a connection");
+        let mut question = [0; 1000];
+        if text.starts_with(b"HTTP") {
+            let _ = stream.read(&mut question);
+            let _ = stream.write_all(text);
+        } else {
+            let _ = stream.write_all(text);
+            let _ = stream.read(&mut question);
+        }
+    });
+    path
+}
+
+#[test]
+fn what_the_source_says_arrives() {
+    let rig = Rig::new(Ok(state()));
+    for _ in 0..3 {
+        let answer = ctl::fetch_stat(&rig.path()).expect("an answer");
+        assert_eq!(answer.stat, state());
+        let json: serde_json::Value = serde_json::from_str(&answer.json).expect("JSON");
+        assert_eq!(json["version"], 1);
+        assert_eq!(json["disks"][0]["groups"][0]["ops"]["read"]["bytes"], 20480);
+    }
+    rig.server.stop();
+}
+
+#[test]
+fn any_http_client_is_answered() {
+    let rig = Rig::new(Ok(state()));
+    let get = |path, rest| rig.talk(&format!("GET {path} HTTP/1.1\r\nHost: x\r\n{rest}\r\n"));
+    let answer = get("/v1/stat", "Connection: close\r\n");
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+    assert!(answer.contains("content-type: application/json"), "{answer}");
+    let answer = get("/v2/stat", "Connection: close\r\n");
+    assert!(answer.starts_with("HTTP/1.1 404 "), "{answer}");
+    assert!(
+        answer.contains(r#""error": "there is no \"/v2/stat\"; there is: /v1/stat""#),
+        "{answer}"
+    );
+    let answer = rig.talk("POST /v1/stat HTTP/1.0\r\n\r\n");
+    assert!(answer.contains(" 405 ") && answer.contains("GET is allowed"), "{answer}");
+    assert!(answer.contains("allow: GET"), "{answer}");
+    assert!(rig.talk("what?\r\n\r\n").contains(" 400 "));
+}
+
+#[test]
+fn a_source_without_an_answer_is_status_503_with_its_reason() {
+    let rig = Rig::new(Err(StatError("disk d does not answer".to_owned())));
+    let refused = ctl::fetch_stat(&rig.path()).expect_err("refused");
+    assert!(matches!(refused, CtlError::Status { status: 503, .. }), "{refused}");
+    assert!(refused.to_string().contains("disk d does not answer"), "{refused}");
+}
+
+#[test]
+fn stopping_does_not_wait_for_silent_connections() {
+    let rig = Rig::new(Ok(state()));
+    let _silent = UnixStream::connect(rig.path()).expect("a connection");
+    ctl::fetch_stat(&rig.path()).expect("an answer");
+    let begin = Instant::now();
+    rig.server.stop();
+    assert!(begin.elapsed() < Duration::from_secs(5), "{:?}", begin.elapsed());
+    let path = rig.dir.path().join("ctl");
+    let refused = ctl::fetch_stat(&path).expect_err("nobody listens");
+    assert!(matches!(refused, CtlError::Refused { .. }), "{refused}");
+}
+
+#[test]
+fn errors_name_the_socket_and_what_to_do() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let refused = |path: &Path| ctl::fetch_stat(path).expect_err("no answer");
+
+    let missing = refused(&dir.path().join("none")).to_string();
+    assert!(missing.contains("/none\"") && missing.contains("--ctl PATH"), "{missing}");
+
+    let dead = dir.path().join("dead");
+    drop(UnixListener::bind(&dead).expect("a socket"));
+    let dead = refused(&dead).to_string();
+    assert!(dead.contains("/dead\"") && dead.contains("start it again"), "{dead}");
+
+    let long = refused(&dir.path().join("x".repeat(200)));
+    assert!(matches!(long, CtlError::Connect { .. }), "{long}");
+}
+
+#[test]
+fn answers_that_are_none_are_refused() {
+    let cases: [(&[u8], &str); 6] = [
+        (b"NBDMAGICIHAVEOPT\0\x03", "does not speak HTTP"),
+        (b"", "does not speak HTTP"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{", "does not speak HTTP"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\noops", "is it paternoster?"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 13\r\n\r\n{\"version\":2}", "in version 2"),
+        (b"HTTP/1.1 500 No\r\nContent-Length: 4\r\n\r\noops", "answers 500: oops"),
+    ];
+    for (sent, words) in cases {
+        let dir = tempfile::tempdir().expect("a directory");
+        let refused = ctl::fetch_stat(&says(dir.path(), sent)).expect_err("no answer").to_string();
+        assert!(refused.contains(words), "no {words}\n{refused}");
+    }
+}
+
+#[test]
+fn fields_of_other_servers_are_kept_in_the_json_and_do_no_harm() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let sent =
+        b"HTTP/1.1 200 OK\r\nContent-Length: 34\r\n\r\n{\"version\":1,\"new\":0,\"disks\":[{}]}";
+    let answer = ctl::fetch_stat(&says(dir.path(), sent)).expect("an answer");
+    assert!(answer.json.contains("\"new\":0"));
+    assert_eq!(answer.stat, Stat::new(vec![DiskStat::default()]));
+}

@@ -1,0 +1,180 @@
+//! A closed loop of readers on a device that serves in the order in which it was given requests.
+//!
+//! One step is the life of a request under the law of the elevator: the oldest request in the
+//! device completes, what is next goes there, and the task whose read it was submits another one.
+//! Each submission looks for a merge and, the reads being random, hardly ever finds one.
+
+use std::collections::VecDeque;
+use std::fmt;
+
+use paternoster::{
+    Bio, BioFlags, Device, Elevator, Instant, IoPrio, IocId, Nanos, Op, RequestId, Scheduler,
+    Sector, SectorCount, Submitted, Weight,
+};
+
+/// Requests in the device at once.
+const DEVICE_DEPTH: u32 = 32;
+/// The length of a read.
+const READ: SectorCount = SectorCount(8);
+/// Reads start at one of 2²⁸ places, so that the device holds a TiB.
+const PLACES_BITS: u32 = 28;
+/// From one completion to the next.
+const STEP: Nanos = Nanos::from_micros(10);
+
+/// How many read, and how much at once.
+#[derive(Clone, Copy)]
+pub(crate) struct Shape {
+    /// Groups below the root, of equal weight; 0 leaves all tasks in the root.
+    pub(crate) groups: u32,
+    /// Tasks of each group.
+    pub(crate) tasks: u32,
+    /// Reads that each task keeps outstanding.
+    pub(crate) outstanding: u32,
+}
+
+impl Shape {
+    /// One task, some, and many, in one group.
+    pub(crate) const ALONE: [Self; 3] =
+        [Self::new(0, 1, 64), Self::new(0, 16, 16), Self::new(0, 256, 2)];
+    /// Some groups, and many.
+    pub(crate) const GROUPED: [Self; 2] = [Self::new(8, 16, 4), Self::new(64, 4, 4)];
+
+    const fn new(groups: u32, tasks: u32, outstanding: u32) -> Self {
+        Self { groups, tasks, outstanding }
+    }
+}
+
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.groups > 0 {
+            write!(f, "{}x", self.groups)?;
+        }
+        write!(f, "{}x{}", self.tasks, self.outstanding)
+    }
+}
+
+/// The schedulers that are measured.
+#[derive(Clone, Copy)]
+pub(crate) enum Kind {
+    None,
+    MqDeadline,
+    Cfq,
+    /// CFQ, chosen at run time.
+    AnyCfq,
+}
+
+/// A scheduler under a load.
+#[derive(Clone, Copy)]
+pub(crate) struct Config {
+    pub(crate) kind: Kind,
+    pub(crate) shape: Shape,
+}
+
+impl Config {
+    /// All that is measured.
+    pub(crate) fn all() -> Vec<Self> {
+        let mut all = vec![];
+        for kind in [Kind::None, Kind::MqDeadline, Kind::Cfq] {
+            all.extend(Shape::ALONE.map(|shape| Self { kind, shape }));
+        }
+        all.extend(Shape::GROUPED.map(|shape| Self { kind: Kind::Cfq, shape }));
+        all.push(Self { kind: Kind::AnyCfq, shape: Shape::GROUPED[0] });
+        all
+    }
+}
+
+impl fmt::Display for Config {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = match self.kind {
+            Kind::None => "none",
+            Kind::MqDeadline => "mq-deadline",
+            Kind::Cfq => "cfq",
+            Kind::AnyCfq => "any-cfq",
+        };
+        write!(f, "{name}/{}", self.shape)
+    }
+}
+
+/// An elevator whose readers are at work.
+pub(crate) struct Load<S> {
+    elevator: Elevator<S>,
+    /// A task is named by its place here, and so are its bios.
+    tasks: Vec<IocId>,
+    in_device: VecDeque<RequestId>,
+    now: Instant,
+    random: u64,
+}
+
+impl<S: Scheduler> Load<S> {
+    /// Every task has submitted all that it may, and the device is full.
+    pub(crate) fn new(scheduler: S, shape: Shape) -> Self {
+        let mut elevator = Elevator::new(scheduler, Device::solid_state(DEVICE_DEPTH));
+        elevator.set_nr_requests(None);
+        let now = Instant::START;
+        let root = elevator.groups().root();
+        let groups = match shape.groups {
+            0 => vec![root],
+            count => (0..count).map(|_| elevator.add_group(now, root, Weight::default())).collect(),
+        };
+        // Neighbours in memory are of different groups, as tasks come and go.
+        let tasks = (0..shape.tasks).flat_map(|_| &groups);
+        let tasks =
+            tasks.map(|&group| elevator.io_context(now, IoPrio::default(), group)).collect();
+        let mut load = Self { elevator, tasks, in_device: VecDeque::new(), now, random: 1 };
+        for _ in 0..shape.outstanding {
+            for task in 0..load.tasks.len() {
+                load.submit(task);
+            }
+        }
+        load
+    }
+
+    /// Serves that many requests.
+    pub(crate) fn serve(&mut self, requests: u32) {
+        for _ in 0..requests {
+            self.step();
+        }
+    }
+
+    /// Serves one request, in place of which its task submits another.
+    pub(crate) fn step(&mut self) {
+        let rq = self.in_device.pop_front().expect("the device is always full");
+        self.now = self.now + STEP;
+        let bios = self.elevator.complete(self.now, rq);
+        self.fill_device();
+        for task in bios.user_data {
+            self.submit(usize::try_from(task).expect("it was an index"));
+        }
+    }
+
+    fn submit(&mut self, task: usize) {
+        let bio = Bio {
+            op: Op::Read,
+            flags: BioFlags::empty(),
+            sector: self.random_place(),
+            sectors: READ,
+            segments: 1,
+            ioc: self.tasks[task],
+            user_data: task as u64,
+        };
+        let submitted = self.elevator.submit(self.now, bio);
+        assert!(!matches!(submitted, Submitted::Later(_)), "requests are not limited");
+        self.fill_device();
+    }
+
+    /// Gives the device what it takes.
+    fn fill_device(&mut self) {
+        while let Some(rq) = self.elevator.dispatch(self.now) {
+            self.in_device.push_back(rq);
+        }
+        assert_eq!(self.elevator.poll_timeout(), None, "nothing waits for a time");
+    }
+
+    /// The next number of Marsaglia's xorshift, as a place.
+    fn random_place(&mut self) -> Sector {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        Sector((self.random >> (u64::BITS - PLACES_BITS)) * u64::from(READ.0))
+    }
+}
