@@ -78,7 +78,7 @@ pub trait Backend: Send + Debug {
     fn extents(&self, offset: u64, len: u64) -> io::Result<Vec<Extent>>;
 
     /// What `stat` tells of a modelled device.
-    fn modelled(&self) -> Option<ModelledStats> {
+    fn modelled(&self, _now: Instant) -> Option<ModelledStats> {
         None
     }
 }
