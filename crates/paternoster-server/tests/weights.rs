@@ -105,8 +105,8 @@ fn judge(drawn: &Drawn, window: &Window) -> (usize, usize, String) {
         let TenantLoad { connections, depth, write_percent, .. } = load;
         writeln!(
             text,
-            "  weight {weight:3}, {connections:2} × {depth:2}, {write_percent:3} % writes: entitled \
-             {:5.2} %, got {:5.2} % ({:+.1} %), demand {:.3}",
+            "  weight {weight:3}, {connections:2} × {depth:2}, {write_percent:3} % writes: \
+             entitled {:5.2} %, got {:5.2} % ({:+.1} %), demand {:.3}",
             entitled * 100.0,
             share * 100.0,
             error * 100.0,

@@ -13,8 +13,8 @@ use rustix::io::Errno;
 
 use super::{Backend, Capabilities, Extent, TransferDone};
 use crate::engine::{Transfer, TransferId, Transferred};
-use crate::owner::Token;
 use crate::ring::{Buffers, Completion, Fd, Ring};
+use crate::token::Token;
 
 /// Requests in flight that keep a file busy.
 const DEPTH: u32 = 16;

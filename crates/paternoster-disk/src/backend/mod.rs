@@ -14,8 +14,8 @@ use std::io;
 use paternoster::Instant;
 
 use crate::engine::{Transfer, TransferId, Transferred};
-use crate::owner::Token;
 use crate::ring::{Completion, Ring};
+use crate::token::Token;
 
 /// What a back end is and can do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

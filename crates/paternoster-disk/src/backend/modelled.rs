@@ -19,8 +19,8 @@ use paternoster::{Instant, Nanos};
 use super::memory::Memory;
 use super::{Backend, Capabilities, Extent, TransferDone};
 use crate::engine::{Transfer, TransferId};
-use crate::owner::Token;
 use crate::ring::{Completion, Ring};
+use crate::token::Token;
 
 const KIB: u64 = 1024;
 
