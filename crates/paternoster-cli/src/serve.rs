@@ -20,12 +20,13 @@ pub(crate) struct Args {
     #[arg(value_name = "CONFIG", required_unless_present = "disk")]
     config: Option<PathBuf>,
 
-    #[command(flatten)]
-    options: DiskArgs,
-
     /// Validate the configuration and exit; nothing is opened or changed
     #[arg(long)]
     check: bool,
+
+    // Last, as its heading holds for all that follows.
+    #[command(flatten)]
+    options: DiskArgs,
 }
 
 /// One disk without a file.
