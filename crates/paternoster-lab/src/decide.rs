@@ -17,12 +17,12 @@ const LOG: &str = ".log.jsonl";
 #[non_exhaustive]
 pub enum DecideError {
     /// A file could not be read or written.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {why}", path.display())]
     File {
         /// The file.
         path: PathBuf,
         /// What the system says.
-        source: io::Error,
+        why: io::Error,
     },
     /// A folder without the scenario asked for, or without any.
     #[error("{} holds no {}{SCENARIO}", path.display(), name.as_deref().unwrap_or("*"))]
@@ -33,12 +33,12 @@ pub enum DecideError {
         name: Option<String>,
     },
     /// The scenario gave no log.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {why}", path.display())]
     Run {
         /// The scenario's file.
         path: PathBuf,
         /// Why.
-        source: RunError,
+        why: RunError,
     },
 }
 
@@ -53,7 +53,7 @@ pub struct Decided {
 
 /// The log of the scenario in the file.
 pub fn decide(path: &Path) -> Result<String, DecideError> {
-    let text = fs::read_to_string(path).map_err(|source| file_error(path, source))?;
+    let text = fs::read_to_string(path).map_err(|why| file_error(path, why))?;
     let scenario: Scenario = text.parse().map_err(|error| run_error(path, error))?;
     let log = run(&scenario).map_err(|error| run_error(path, error))?;
     Ok(log.as_str().to_owned())
@@ -67,11 +67,11 @@ pub fn decide_folder(
     only: Option<&str>,
 ) -> Result<Vec<Decided>, DecideError> {
     let names = scenario_names(dir, only)?;
-    fs::create_dir_all(out).map_err(|source| file_error(out, source))?;
+    fs::create_dir_all(out).map_err(|why| file_error(out, why))?;
     let decided = names.into_iter().map(|name| {
         let to = out.join(format!("{name}{LOG}"));
         let log = decide(&dir.join(format!("{name}{SCENARIO}"))).and_then(|log| {
-            fs::write(&to, log).map_err(|source| file_error(&to, source))?;
+            fs::write(&to, log).map_err(|why| file_error(&to, why))?;
             Ok(to)
         });
         Decided { name, log }
@@ -81,8 +81,8 @@ pub fn decide_folder(
 
 fn scenario_names(dir: &Path, only: Option<&str>) -> Result<Vec<String>, DecideError> {
     let mut names = Vec::new();
-    for entry in fs::read_dir(dir).map_err(|source| file_error(dir, source))? {
-        let entry = entry.map_err(|source| file_error(dir, source))?;
+    for entry in fs::read_dir(dir).map_err(|why| file_error(dir, why))? {
+        let entry = entry.map_err(|why| file_error(dir, why))?;
         if let Some(name) = entry.file_name().to_str().and_then(|n| n.strip_suffix(SCENARIO))
             && only.is_none_or(|only| only == name)
         {
@@ -97,10 +97,10 @@ fn scenario_names(dir: &Path, only: Option<&str>) -> Result<Vec<String>, DecideE
     Ok(names)
 }
 
-fn file_error(path: &Path, source: io::Error) -> DecideError {
-    DecideError::File { path: path.to_owned(), source }
+fn file_error(path: &Path, why: io::Error) -> DecideError {
+    DecideError::File { path: path.to_owned(), why }
 }
 
-fn run_error(path: &Path, source: impl Into<RunError>) -> DecideError {
-    DecideError::Run { path: path.to_owned(), source: source.into() }
+fn run_error(path: &Path, why: impl Into<RunError>) -> DecideError {
+    DecideError::Run { path: path.to_owned(), why: why.into() }
 }

@@ -148,7 +148,7 @@ impl<'a> Run<'a> {
                     return Err(ScenarioError::CfqWeight { path, weight: weight.unwrap_or(0) });
                 }
                 Weight::new(weight.unwrap_or(default))
-                    .map_err(|source| ScenarioError::Weight { path: group.path.clone(), source })
+                    .map_err(|why| ScenarioError::Weight { path: group.path.clone(), why })
             };
             let (own, leaf) = (weight(group.weight)?, weight(group.leaf_weight)?);
             let parent = self.groups[parent_path(&group.path)];

@@ -161,12 +161,12 @@ pub enum ScenarioError {
         problem: &'static str,
     },
     /// A weight that is none.
-    #[error("group {path:?}: {source}")]
+    #[error("group {path:?}: {why}")]
     Weight {
         /// The group.
         path: String,
         /// What is allowed.
-        source: WeightError,
+        why: WeightError,
     },
     /// A weight that is none in cgroup v1.
     #[error("group {path:?}: weight {weight}: 10 to 1000 is allowed for cfq")]
@@ -245,7 +245,7 @@ impl Scenario {
             }
             for weight in [weight, leaf_weight].into_iter().flatten() {
                 Weight::new(*weight)
-                    .map_err(|source| ScenarioError::Weight { path: path.clone(), source })?;
+                    .map_err(|why| ScenarioError::Weight { path: path.clone(), why })?;
             }
         }
         Ok(())

@@ -33,7 +33,7 @@ fn scenario_that_cannot_be_run_does_not_keep_the_others_from_it() {
     let error = decided[1].log.as_ref().expect_err("we lack it");
     assert!(matches!(
         error,
-        DecideError::Run { source: RunError::Scenario(ScenarioError::Scheduler(_)), .. }
+        DecideError::Run { why: RunError::Scenario(ScenarioError::Scheduler(_)), .. }
     ));
     let told = error.to_string();
     assert!(

@@ -59,6 +59,26 @@ pub enum BindError {
     },
 }
 
+/// The file of a unix socket that was bound; it is removed when this is dropped.
+#[derive(Debug)]
+pub struct SocketFile {
+    path: PathBuf,
+}
+
+impl SocketFile {
+    /// Of the socket that [`bind_unix`] has bound to that path.
+    pub fn new(path: &Path) -> Self {
+        Self { path: path.to_owned() }
+    }
+}
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        // Where somebody else has removed it, so much the better.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
 /// Listens on a unix socket with these permission bits. A socket that a dead program left behind is
 /// replaced; one in use, and anything else at this path, is refused.
 pub fn bind_unix(path: &Path, mode: u32) -> Result<UnixListener, BindError> {

@@ -313,7 +313,7 @@ impl<T: Trace> Scheduler for MqDeadline<T> {
         match at {
             InsertAt::Sorted => self.insert_sorted(cx, rq),
             InsertAt::Head => {
-                // Now, without the expiry: it looks that much older than it is (Q4).
+                // Now, without the expiry: it looks that much older than it is, in Linux as here.
                 let deadline = cx.device.hz.instant(cx.jiffies());
                 let class = &mut self.classes[cx.requests[rq].io_prio.class() as usize];
                 class.head.push_front(cx.requests, rq, deadline);

@@ -259,7 +259,7 @@ impl Request {
         self.place == Place::Queued
     }
 
-    /// Whether it may merge at all (merging.md 2).
+    /// Whether it may merge at all.
     #[inline]
     pub(crate) fn is_mergeable(&self) -> bool {
         !self.never_merge && matches!(self.place, Place::Made | Place::Queued)
@@ -306,7 +306,7 @@ impl Requests {
             sequence: self.made,
             place: Place::Made,
             known: false,
-            // Zeroes carry no data to gather (merging.md 2).
+            // Zeroes carry no data to gather.
             never_merge: !bio.is_mergeable() || bio.op == Op::WriteZeroes,
             hashed: false,
             bios: UserDataList::from_slice(&[bio.user_data]),

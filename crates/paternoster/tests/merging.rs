@@ -1,5 +1,5 @@
-//! When two I/Os become one request: the scenarios of merging.md 12, in its order, under
-//! mq-deadline and none, then the limits and `nomerges`.
+//! When two I/Os become one request: the scenarios of the description it was written from, by their
+//! numbers there, under mq-deadline and none, then the limits and `nomerges`.
 //!
 //! Left out: 9 (requests that Kyber has moved to another list) and 13 (a bad sector in a merged
 //! read, which is the disk engine's). 8 and 14 are shown with the list scan of `none`, which has

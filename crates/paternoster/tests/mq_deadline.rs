@@ -1,4 +1,5 @@
-//! What mq-deadline decides: the scenarios of mq-deadline.md 12, in its order, then its tunables.
+//! What mq-deadline decides: the scenarios of the description it was written from, by their
+//! numbers there, then its tunables.
 //!
 //! As there: all requests have 8 sectors, the device takes one at a time and is instantly done,
 //! and nothing merges, where a test does not say otherwise. A tick is a millisecond.
@@ -114,7 +115,7 @@ fn expired_request_that_is_not_the_oldest_waits_for_the_sweep() {
     rig.run(&[Serve(&["hi"])]);
 }
 
-/// Scenario 7 (Q2).
+/// Scenario 7.
 #[test]
 fn request_in_the_device_holds_back_lower_classes() {
     let rig = Rig::mq_deadline().without_merging().depth(4);
@@ -165,7 +166,7 @@ fn prio_aging_expire_says_how_long_a_lower_class_waits() {
     ]);
 }
 
-/// Scenario 9 (Q1). Each dispatch first probes BE, which prefers reads for the first time, for
+/// Scenario 9. Each dispatch first probes BE, which prefers reads for the first time, for
 /// the second, and then chooses writes; each choice ends the batch.
 #[test]
 fn aging_probes_starve_writes_and_end_batches_of_the_other_class() {
@@ -200,7 +201,7 @@ fn request_that_arrives_behind_the_head_waits_for_a_decision() {
     ]);
 }
 
-/// Scenario 11 (Q3): with the deadline of 590 and an expiry of 0 now, the read seems to start at
+/// Scenario 11: with the deadline of 590 and an expiry of 0 now, the read seems to start at
 /// 590. Linux would wait for another event; we ask to be woken, or a quiet disk would hang.
 #[test]
 fn lowered_read_expire_makes_a_queued_read_ripen_later_and_wakes_for_it() {
@@ -329,7 +330,7 @@ fn write_expire_says_when_the_oldest_write_is_served_out_of_order() {
     }
 }
 
-/// The effect of `writes_starved`, which is an unsigned number in Linux (Q5): below 0, never.
+/// The effect of `writes_starved`, which is an unsigned number in Linux: below 0, never.
 #[test]
 fn writes_starved_says_how_often_reads_pass_a_waiting_write() {
     let orders = [(1, "r×1 w×1 r×1 w×1 r×4"), (3, "r×3 w×1 r×3 w×1"), (-1, "r×6 w×2")];

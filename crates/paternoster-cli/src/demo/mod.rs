@@ -56,7 +56,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         println!("{}", report.table());
     }
     Ok(match report.verdict() {
-        Verdict::Shared => ExitCode::SUCCESS,
+        Verdict::Shared => {
+            eprintln!("every share with cfq is within 5 % of what its weight entitles it to");
+            ExitCode::SUCCESS
+        }
         Verdict::Unfair(what) => {
             eprintln!("paternoster: {what}");
             ExitCode::FAILURE

@@ -16,7 +16,7 @@
 //! The life of a request: `insert.rs` finds its queue and puts it there; `select.rs` says whose
 //! turn it is; `dispatch.rs` sends; `slice.rs` ends the turn and charges; `complete.rs` lets go.
 //!
-//! **This is the first cut** of Linux v4.20's CFQ (cfq.md), in the shape in which the whole of it
+//! **This is the first cut** of Linux v4.20's CFQ, in the shape in which the whole of it
 //! grows. What differs until then: a turn is counted in requests (`quantum` of them at level 4)
 //! and every charge too; no idling, no preemption, no cooperating queues; a group that comes back
 //! keeps its vdisktime (see `group.rs`).

@@ -124,7 +124,7 @@ impl Limits {
     }
 
     /// Cuts `bio` so that its first piece is a request that the device takes. The piece that is
-    /// cut off the front never merges (merging.md 1); the rest is to be split again.
+    /// cut off the front never merges; the rest is to be split again.
     pub fn split(&self, bio: Bio) -> (Bio, Option<Bio>) {
         let longest = self.max_sectors_at(bio.op, bio.sector);
         if bio.sectors <= longest {

@@ -89,7 +89,7 @@ impl<S: Scheduler> Elevator<S> {
         Some((rq, found.kind))
     }
 
-    /// The lookups of merging.md 3. Only one candidate a step is tried.
+    /// The lookups, in their order. Only one candidate a step is tried.
     fn find_candidate(&mut self, now: Instant, bio: &Bio) -> Option<Candidate> {
         if let Some(last) = self.merging.last
             && self.may_merge(now, last, bio)
@@ -110,7 +110,7 @@ impl<S: Scheduler> Elevator<S> {
         self.may_merge(now, rq, bio).then_some(front)
     }
 
-    /// The scan of merging.md 4: every request looked at counts.
+    /// The list scan: every request looked at counts, whatever came of it.
     fn merge_by_scan(&mut self, now: Instant, bio: &Bio) -> Option<(RequestId, MergeKind)> {
         let mut newer = None;
         for _ in 0..self.merging.scan_depth {
@@ -134,7 +134,7 @@ impl<S: Scheduler> Elevator<S> {
             && self.ask(now, |scheduler, cx| scheduler.allow_merge(cx, rq, bio))
     }
 
-    /// The general rules of merging.md 2. Under the legacy rules group and priority are the
+    /// The general rules. Under the legacy rules group and priority are the
     /// scheduler's to compare, by the queue.
     fn rules_allow(&self, rq: RequestId, bio: &Bio) -> bool {
         let request = &self.requests[rq];
