@@ -12,19 +12,13 @@ use std::collections::{BinaryHeap, HashMap};
 
 use paternoster::{
     AnyScheduler, Bio, BioFlags, Device as BlockDevice, Elevator, GroupId, Instant, IocId, Limits,
-    Nanos, NoMerges, Recorder, RequestId, SchedulerKind, Sector, SectorCount, Submitted, Weight,
+    Nanos, NoMerges, Recorder, RequestId, SchedulerKind, Sector, SectorCount, Submitted,
 };
 use thiserror::Error;
 
 use crate::device::{Device, Job, Started};
 use crate::log::Log;
 use crate::scenario::{Op, Request, Scenario, ScenarioError, parent_path};
-
-/// The weight of a CFQ group that names none (cgroup v1); the others' is [`Weight::default`].
-const CFQ_DEFAULT_WEIGHT: u32 = 500;
-
-/// The least weight of a CFQ group (cgroup v1).
-const CFQ_LEAST_WEIGHT: u32 = 10;
 
 /// Why a run gave no log.
 #[derive(Debug, Error)]
@@ -132,25 +126,10 @@ impl<'a> Run<'a> {
     }
 
     fn set_up_groups(&mut self) -> Result<(), ScenarioError> {
-        let kind: SchedulerKind = self.scenario.scheduler.parse()?;
-        let default = match kind {
-            SchedulerKind::Cfq => CFQ_DEFAULT_WEIGHT,
-            _ => Weight::default().value(),
-        };
         let start = Instant::START;
         self.groups.insert("/", self.elevator.groups().root());
         for group in &self.scenario.groups {
-            let weight = |weight: Option<u32>| {
-                if kind == SchedulerKind::Cfq
-                    && weight.is_some_and(|weight| weight < CFQ_LEAST_WEIGHT)
-                {
-                    let path = group.path.clone();
-                    return Err(ScenarioError::CfqWeight { path, weight: weight.unwrap_or(0) });
-                }
-                Weight::new(weight.unwrap_or(default))
-                    .map_err(|why| ScenarioError::Weight { path: group.path.clone(), why })
-            };
-            let (own, leaf) = (weight(group.weight)?, weight(group.leaf_weight)?);
+            let (own, leaf) = group.weights(&self.scenario.scheduler)?;
             let parent = self.groups[parent_path(&group.path)];
             let id = self.elevator.add_group(start, parent, own);
             self.elevator.set_weight(start, id, own, leaf);

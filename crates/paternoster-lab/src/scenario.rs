@@ -3,9 +3,17 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::str::FromStr;
 
-use paternoster::{Hz, IoPrio, ParseIoPrioError, UnknownScheduler, Weight, WeightError};
+use paternoster::{
+    Hz, IoPrio, ParseIoPrioError, SchedulerKind, UnknownScheduler, Weight, WeightError,
+};
 use serde::Deserialize;
 use thiserror::Error;
+
+/// The weight of a CFQ group that names none (cgroup v1); the others' is [`Weight::default`].
+const CFQ_DEFAULT_WEIGHT: u32 = 500;
+
+/// The least weight of a CFQ group (cgroup v1).
+const CFQ_LEAST_WEIGHT: u32 = 10;
 
 /// A scenario, as its file has it.
 #[derive(Clone, Debug, Deserialize)]
@@ -232,7 +240,8 @@ impl Scenario {
 
     fn check_groups(&self) -> Result<(), ScenarioError> {
         let mut known = HashSet::from(["/"]);
-        for Group { path, weight, leaf_weight } in &self.groups {
+        for group in &self.groups {
+            let path = &group.path;
             let problem = |problem| ScenarioError::Group { path: path.clone(), problem };
             if !path.starts_with('/') || path.ends_with('/') {
                 return Err(problem("is no path from the root, such as /a"));
@@ -243,10 +252,7 @@ impl Scenario {
             if !known.insert(path) {
                 return Err(problem("is there twice"));
             }
-            for weight in [weight, leaf_weight].into_iter().flatten() {
-                Weight::new(*weight)
-                    .map_err(|why| ScenarioError::Weight { path: path.clone(), why })?;
-            }
+            group.weights(&self.scheduler)?;
         }
         Ok(())
     }
@@ -288,6 +294,23 @@ impl Scenario {
         let indices = names.iter().cloned().enumerate().map(|(index, name)| (name, index));
         let indices = indices.collect();
         (names, indices)
+    }
+}
+
+impl Group {
+    /// Its weight and leaf weight; each the scheduler's default where the file has none.
+    pub(crate) fn weights(&self, scheduler: &str) -> Result<(Weight, Weight), ScenarioError> {
+        let is_cfq = scheduler == SchedulerKind::Cfq.name();
+        let default = if is_cfq { CFQ_DEFAULT_WEIGHT } else { Weight::default().value() };
+        let checked = |weight: Option<u32>| {
+            let weight = weight.unwrap_or(default);
+            let path = || self.path.clone();
+            if is_cfq && weight < CFQ_LEAST_WEIGHT {
+                return Err(ScenarioError::CfqWeight { path: path(), weight });
+            }
+            Weight::new(weight).map_err(|why| ScenarioError::Weight { path: path(), why })
+        };
+        Ok((checked(self.weight)?, checked(self.leaf_weight)?))
     }
 }
 

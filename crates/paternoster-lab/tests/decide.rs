@@ -78,3 +78,12 @@ fn file_gives_the_log_that_its_scenario_gives() {
     let path = dir.path().join("a.scenario.json");
     assert_eq!(decide(&path).expect("a log"), log(&scenario()).expect("a log"));
 }
+
+/// The oracle's runs have no admission: `async_depth` is stored and turns nobody away.
+#[test]
+fn scenario_that_sets_async_depth_runs_as_without_it() {
+    let writes = common::task(1, &json!([[0, "W", 0, 8], [0, "W", 800, 8], [0, "W", 1600, 8]]));
+    let plain = with(scenario(), "/tasks/0", writes);
+    let bounded = with(plain.clone(), "/tunables", json!({ "async_depth": 1 }));
+    assert_eq!(log(&bounded).expect("it runs"), log(&plain).expect("it runs"));
+}

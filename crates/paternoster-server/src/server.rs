@@ -136,8 +136,10 @@ fn join(thread: JoinHandle<io::Result<()>>) -> Result<()> {
 
 fn open_backend(config: &Config, index: usize, disk: &DiskConfig) -> Result<Box<dyn Backend>> {
     let in_memory = |size: u64| {
-        usize::try_from(size)
-            .with_context(|| format!("disk {:?}: no memory is so large", disk.name))
+        // Asked for first: a disk that does not fit would end the process.
+        let fits = |bytes: &usize| Vec::<u8>::new().try_reserve_exact(*bytes).is_ok();
+        let bytes = usize::try_from(size).ok().filter(fits);
+        bytes.with_context(|| format!("disk {:?}: there is no memory of {size} bytes", disk.name))
     };
     Ok(match &disk.backend {
         BackendConfig::File { path } => {

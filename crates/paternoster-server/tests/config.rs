@@ -112,10 +112,6 @@ fn every_key_of_sockets_and_disks_is_read() {
         disk("m", BackendConfig::Memory { size: 4096 }),
     ];
     assert_eq!(config.disks, expected);
-    assert_eq!(
-        config.disks.iter().map(DiskConfig::depth_or_default).collect::<Vec<_>>(),
-        [3, 8, 16]
-    );
 }
 
 #[test]
@@ -154,7 +150,7 @@ fn what_is_not_written_has_its_default() {
     assert_eq!(config.listen, Listen { unix, unix_mode: 0o600, tcp: None });
     assert_eq!(config.ctl, None);
     assert_eq!(config.disks[0].scheduler, SchedulerKind::Cfq);
-    assert_eq!(config.disks[0].depth_or_default(), 16);
+    assert_eq!(config.disks[0].depth, None);
     assert_eq!(config.groups, [GroupConfig { path: "/vm".to_owned(), weight: weight(100) }]);
     assert_eq!(config.exports[0].bytes(), 0..1 << 20);
     assert_eq!(config.exports[0].io_prio.to_string(), "be/4");

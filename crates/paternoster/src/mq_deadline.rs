@@ -76,12 +76,10 @@ impl Class {
         self.head.is_empty() && self.fifo.iter().all(Fifo::is_empty)
     }
 
-    /// Takes `rq` out of its direction's lists; `next` moves on from it.
-    fn remove(&mut self, requests: &mut Requests, rq: RequestId) {
+    /// Takes `rq` out of its direction's lists, which go on with what follows it.
+    fn take(&mut self, requests: &mut Requests, rq: RequestId) {
         let direction = requests[rq].direction() as usize;
-        if self.next[direction] == Some(rq) {
-            self.next[direction] = SortList::after(requests, rq);
-        }
+        self.next[direction] = SortList::after(requests, rq);
         self.sorted[direction].remove(requests, rq);
         self.fifo[direction].remove(requests, rq);
     }
@@ -199,11 +197,7 @@ impl<T: Trace> MqDeadline<T> {
             return Pick::TooYoung(rq);
         }
         self.batching += 1;
-        let direction = cx.requests[rq].direction() as usize;
-        let class_state = &mut self.classes[class as usize];
-        // So that removing it moves `next` on to what follows it.
-        class_state.next[direction] = Some(rq);
-        class_state.remove(cx.requests, rq);
+        self.classes[class as usize].take(cx.requests, rq);
         self.give(class, rq)
     }
 
@@ -323,6 +317,11 @@ impl<T: Trace> Scheduler for MqDeadline<T> {
 
     fn complete(&mut self, cx: &mut Cx<'_>, rq: RequestId) {
         self.class(&cx.requests[rq]).counts.completed += 1;
+    }
+
+    fn handle_timeout(&mut self, cx: &mut Cx<'_>) {
+        // A dispatch, once the device has room for one, looks again.
+        self.ripens = self.ripens.filter(|&at| at > cx.now);
     }
 
     fn requeue(&mut self, cx: &mut Cx<'_>, rq: RequestId) -> Requeue {

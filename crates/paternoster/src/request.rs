@@ -7,7 +7,7 @@
 //! ```
 
 use std::fmt;
-use std::ops::{Add, Sub};
+use std::ops::Add;
 
 use bitflags::bitflags;
 use slotmap::SlotMap;
@@ -50,14 +50,6 @@ impl Add for SectorCount {
     #[inline]
     fn add(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
-    }
-}
-
-impl Sub for Sector {
-    type Output = u64;
-    #[inline]
-    fn sub(self, other: Self) -> u64 {
-        self.0 - other.0
     }
 }
 

@@ -3,6 +3,7 @@
 //! A scheduler owns its sink and is generic over it: [`NoTrace`] costs nothing, [`Recorder`]
 //! serves tests and the laboratory. A request is named by the bio that it was made of.
 
+use crate::arena::GroupId;
 use crate::io_context::IoClass;
 use crate::request::{Direction, Op, Sector, SectorCount};
 use crate::time::{Instant, Nanos};
@@ -134,6 +135,10 @@ pub enum Event {
     },
     /// CFQ: a queue's turn begins.
     Active {
+        /// Its group.
+        group: GroupId,
+        /// Its class.
+        class: IoClass,
         /// The group's vdisktime.
         vdisktime: u64,
         /// The least vdisktime so far.
@@ -141,6 +146,8 @@ pub enum Event {
     },
     /// CFQ: a queue's turn ends.
     Expired {
+        /// Its group.
+        group: GroupId,
         /// Why.
         why: ExpireReason,
         /// Requests sent in the turn, which is what its group is charged.

@@ -221,6 +221,24 @@ fn lowered_read_expire_makes_a_queued_read_ripen_later_and_wakes_for_it() {
     ]);
 }
 
+/// A full device once kept the moment at which a request ripens although it had passed: whoever
+/// waits until then would not have slept again.
+#[test]
+fn moment_that_has_come_is_not_asked_for_again_while_the_device_is_full() {
+    Rig::mq_deadline().run(&[
+        Submit("a", read(0..8)),
+        Set("read_expire", 0),
+        Expect(Nothing),
+        Expect(Timeout(Some(ms(500)))),
+        SetDepth(0),
+        Advance(ms(500)),
+        TimerFires,
+        Expect(Timeout(None)),
+        SetDepth(1),
+        Expect(dispatched("a")),
+    ]);
+}
+
 /// Scenario 12. The second bio makes A the last merge, so that the third finds A and not N.
 #[test]
 fn joined_request_inherits_the_earlier_deadline_and_its_place() {

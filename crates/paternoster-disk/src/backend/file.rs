@@ -25,8 +25,8 @@ const PUNCH: FallocateFlags = FallocateFlags::PUNCH_HOLE.union(FallocateFlags::K
 /// Has the range read as zeroes and stay allocated.
 const ZERO: FallocateFlags = FallocateFlags::ZERO_RANGE.union(FallocateFlags::KEEP_SIZE);
 
-/// How many extents one look at a file collects at most.
-const MAX_EXTENTS: usize = 4096;
+/// How many extents one look at a file collects at most: it is the owner that waits for each.
+const MAX_EXTENTS: usize = 64;
 
 /// A transfer that is more than what its operation says when it completes.
 #[derive(Debug)]

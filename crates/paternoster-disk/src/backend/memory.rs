@@ -8,7 +8,7 @@ use paternoster::Instant;
 
 use super::{Backend, Capabilities, Extent, TransferDone};
 use crate::engine::{Transfer, TransferId, Transferred};
-use crate::ring::{Buffers, Completion, Ring};
+use crate::ring::{Buffers, Ring};
 use crate::token::Token;
 
 /// Requests in flight: enough to have something to do in each turn of the owner.
@@ -92,14 +92,6 @@ impl Backend for MemoryBackend {
     fn start(&mut self, _: &mut Ring<Token>, _: Instant, id: TransferId, transfer: Transfer) {
         let transferred = self.memory.carry_out(transfer);
         self.done.push_back(TransferDone { id, transferred });
-    }
-
-    fn ring_completed(
-        &mut self,
-        _: &mut Ring<Token>,
-        _: Completion<TransferId>,
-    ) -> Option<TransferDone> {
-        unreachable!("it starts nothing on the ring")
     }
 
     fn take_done(&mut self, _now: Instant) -> Option<TransferDone> {

@@ -19,7 +19,7 @@ use paternoster::{Instant, Nanos};
 use super::memory::Memory;
 use super::{Backend, Capabilities, Extent, TransferDone};
 use crate::engine::{Transfer, TransferId};
-use crate::ring::{Completion, Ring};
+use crate::ring::Ring;
 use crate::token::Token;
 
 const KIB: u64 = 1024;
@@ -112,14 +112,6 @@ impl Backend for ModelledBackend {
         let ends = self.schedule(now, bytes);
         self.started += 1;
         self.ends.insert((ends, self.started), done);
-    }
-
-    fn ring_completed(
-        &mut self,
-        _: &mut Ring<Token>,
-        _: Completion<TransferId>,
-    ) -> Option<TransferDone> {
-        unreachable!("it starts nothing on the ring")
     }
 
     fn take_done(&mut self, now: Instant) -> Option<TransferDone> {

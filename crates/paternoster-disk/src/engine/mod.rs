@@ -67,7 +67,7 @@ impl<S: Scheduler> Engine<S> {
             max_segments: max_segments.min(Limits::default().max_segments),
             ..Limits::default()
         });
-        elevator.set_nr_requests(None);
+        elevator.set_nr_requests(Some(u32::MAX));
         Self {
             elevator,
             pieces: Pieces::default(),
@@ -89,7 +89,7 @@ impl<S: Scheduler> Engine<S> {
                 self.outcomes.push_back(Outcome { tag: command.tag, result: Err(Errno::IO) });
             }
             CommandOp::Flush => {
-                let flush = self.pieces.add_flush(command.tag);
+                let flush = self.pieces.begin(command.tag);
                 self.syncs.wait(flush);
             }
             CommandOp::Zero { fast: true, allocate, .. } if allocate || !self.fast_zero => {

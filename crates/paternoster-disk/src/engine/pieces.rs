@@ -162,8 +162,8 @@ impl Pieces {
         self.commands.is_empty()
     }
 
-    /// Takes a command that only waits for a sync.
-    pub(super) fn add_flush(&mut self, tag: u64) -> CommandId {
+    /// Takes a command, which has no pieces yet: for a flush that is all.
+    pub(super) fn begin(&mut self, tag: u64) -> CommandId {
         self.commands.insert(Running {
             tag,
             sync_afterwards: false,
@@ -177,7 +177,7 @@ impl Pieces {
     pub(super) fn add(&mut self, command: Command, limits: &Limits, bios: &mut Vec<Bio>) {
         let Command { tag, ioc, op } = command;
         let (kind, offset, len, sync_afterwards) = taken_apart(op);
-        let command = self.add_flush(tag);
+        let command = self.begin(tag);
         let whole = Piece { command, number: 0, ioc, kind, offset, len, reissued: false };
         let mut number = 0;
         let mut rest = Some(whole.bio(PieceId::null()));

@@ -19,8 +19,8 @@ pub struct DiskConfig {
     pub backend: BackendConfig,
     /// What orders its requests; `cfq` where none was written.
     pub scheduler: SchedulerKind,
-    /// The most requests in the device at once, 1 to 1024; [`Self::depth_or_default`] where none
-    /// was written.
+    /// The most requests in the device at once, 1 to 1024; what the back end says where none was
+    /// written.
     pub depth: Option<u32>,
     /// Tunables of `scheduler` and their values, each in its own unit and range, none twice.
     pub tunables: Vec<(String, i64)>,
@@ -29,14 +29,6 @@ pub struct DiskConfig {
 impl DiskConfig {
     /// The greatest `depth`.
     pub const DEPTH_MAX: u32 = 1024;
-
-    /// The depth that was written, else two requests for each server of a modelled disk, else 16.
-    pub fn depth_or_default(&self) -> u32 {
-        self.depth.unwrap_or(match self.backend {
-            BackendConfig::Modelled { servers, .. } => servers.saturating_mul(2),
-            BackendConfig::File { .. } | BackendConfig::Memory { .. } => 16,
-        })
-    }
 }
 
 /// What stands behind a disk.

@@ -81,8 +81,10 @@ pub(super) struct Connection {
     receiving: Option<usize>,
     /// What the send under way was given.
     sending: Option<Buffers<Bytes>>,
-    /// Bytes of read data in `out` and `sending`.
-    unsent: usize,
+    /// Bytes in `out` and `sending`.
+    queued: usize,
+    /// Bytes of the tenant's credit that its replies hold.
+    pub(super) charged: usize,
 }
 
 impl Connection {
@@ -100,7 +102,8 @@ impl Connection {
             out: VecDeque::new(),
             receiving: None,
             sending: None,
-            unsent: 0,
+            queued: 0,
+            charged: 0,
         }
     }
 
@@ -150,6 +153,9 @@ impl Connection {
     /// The socket is of no use any more.
     pub(super) fn fail(&mut self) {
         self.state = State::Failed;
+        self.replies = BytesMut::new();
+        let dropped: usize = self.out.drain(..).map(|piece| piece.len()).sum();
+        self.queued -= dropped;
         // Has operations under way end soon.
         let _ = shutdown(&*self.socket, Shutdown::Both);
     }
@@ -166,23 +172,22 @@ impl Connection {
         self.transmission.reply_block_status(cookie, query, of, &mut self.replies);
     }
 
-    /// Answers a read: the bytes that are now to be sent.
-    pub(super) fn reply_read(
-        &mut self,
-        cookie: u64,
-        offset: u64,
-        len: u32,
-        payload: Payload,
-    ) -> usize {
-        if self.state == State::Failed {
-            return 0;
-        }
+    pub(super) fn reply_read(&mut self, cookie: u64, offset: u64, len: u32, payload: Payload) {
         self.transmission.read_header(cookie, offset, len, &mut self.replies);
-        self.out.push_back(self.replies.split().freeze());
-        self.out.extend(payload.into_iter().map(BytesMut::freeze));
-        let bytes = usize::try_from(len).expect("a u32 fits");
-        self.unsent += bytes;
-        bytes
+        self.queue_replies();
+        for piece in payload {
+            self.queued += piece.len();
+            self.out.push_back(piece.freeze());
+        }
+    }
+
+    /// Moves what was encoded behind what is to be sent.
+    fn queue_replies(&mut self) {
+        if !self.replies.is_empty() {
+            let encoded = self.replies.split().freeze();
+            self.queued += encoded.len();
+            self.out.push_back(encoded);
+        }
     }
 
     /// Sends what there is, unless a send is under way.
@@ -190,9 +195,7 @@ impl Connection {
         if self.sending.is_some() || self.state == State::Failed {
             return;
         }
-        if !self.replies.is_empty() {
-            self.out.push_back(self.replies.split().freeze());
-        }
+        self.queue_replies();
         if self.out.is_empty() {
             return;
         }
@@ -202,18 +205,19 @@ impl Connection {
         ring.send(Operation::Send.token(id), &self.socket, from);
     }
 
-    /// A send has completed: the bytes of read data that are not to be sent any more.
-    pub(super) fn sent(&mut self, result: Result<u32, Errno>) -> usize {
+    /// A send has completed: what it left goes back to the front, in order.
+    pub(super) fn sent(&mut self, result: Result<u32, Errno>) {
         let pieces = self.sending.take().unwrap_or_default();
+        let given: usize = pieces.iter().map(Bytes::len).sum();
         let mut sent = match result {
             Ok(sent) => sent as usize,
             Err(Errno::INTR | Errno::AGAIN) => 0,
             Err(_) => {
-                self.fail();
-                return 0;
+                self.queued -= given;
+                return self.fail();
             }
         };
-        // What was not sent goes back to the front, in order.
+        self.queued -= sent;
         let mut left = Vec::new();
         for mut piece in pieces {
             let part = piece.len().min(sent);
@@ -226,15 +230,11 @@ impl Connection {
         for piece in left.into_iter().rev() {
             self.out.push_front(piece);
         }
-        let queued: usize = self.out.iter().map(Bytes::len).sum();
-        let freed = self.unsent.saturating_sub(queued);
-        self.unsent -= freed;
-        freed
     }
 
-    /// Bytes of read data that are still to be sent.
-    pub(super) fn unsent_bytes(&self) -> usize {
-        self.unsent
+    /// Bytes of replies that it holds.
+    pub(super) fn reply_bytes(&self) -> usize {
+        self.queued + self.replies.len()
     }
 
     /// Whether everything that was to be sent is.

@@ -6,8 +6,12 @@
 //! ```
 //!
 //! The tenant is the group; a connection is an I/O context of it, made at its first command and
-//! gone when it is closed and its last command is done. Memory is bounded by tenant: one whose
-//! commands and unsent replies hold more than its credit is not read from until some are sent.
+//! gone when it is closed and its last command is done.
+//!
+//! No tenant is another's trouble. Memory is bounded by tenant: one whose commands and replies hold
+//! more than its credit is not read from until some are sent. Work on this thread is bounded by
+//! turn: what costs the owner system calls of its own, `BLOCK_STATUS`, is done once a turn and
+//! connection.
 
 mod connection;
 mod shutdown;
@@ -83,6 +87,8 @@ pub(crate) struct Connections {
     underway: SlotMap<CommandId, Underway>,
     /// Connections with replies to send, or that may be over.
     touched: Vec<ConnectionId>,
+    /// Connections whose next commands have to wait for the next turn.
+    deferred: Vec<ConnectionId>,
     shutting_down: Option<ShuttingDown>,
 }
 
@@ -101,6 +107,7 @@ impl Connections {
             clients: SlotMap::with_key(),
             underway: SlotMap::with_key(),
             touched: Vec::new(),
+            deferred: Vec::new(),
             shutting_down: None,
         }
     }
@@ -127,14 +134,34 @@ impl Connections {
                 return;
             }
             match self.clients[id].decode() {
+                Ok(Some(Request { cookie, command: Command::BlockStatus(query) })) => {
+                    self.block_status(owner, id, cookie, query);
+                    self.charge_replies(id);
+                    self.deferred.push(id);
+                    return;
+                }
                 Ok(Some(request)) => self.handle_request(owner, id, request),
-                Ok(None) => return self.receive(owner, id),
+                Ok(None) => {
+                    self.charge_replies(id);
+                    return self.receive(owner, id);
+                }
                 Err(error) => {
                     tracing::info!("a connection is closed: {error}");
                     self.clients[id].fail();
                 }
             }
+            self.charge_replies(id);
         }
+    }
+
+    /// Has the tenant's credit hold what the connection's replies hold now.
+    fn charge_replies(&mut self, id: ConnectionId) {
+        let tenant = self.tenant_of(id);
+        let connection = &mut self.clients[id];
+        let bytes = connection.reply_bytes();
+        let charged = std::mem::replace(&mut connection.charged, bytes);
+        self.tenants[tenant].give_back(charged);
+        self.tenants[tenant].take(bytes);
     }
 
     /// Receives what is missing, if the tenant has credit for it.
@@ -174,7 +201,7 @@ impl Connections {
                 CommandOp::Zero { offset: base + offset, len, fua, allocate: no_hole, fast }
             }
             Command::Flush => CommandOp::Flush,
-            Command::BlockStatus(query) => return self.block_status(owner, id, cookie, query),
+            Command::BlockStatus(_) => unreachable!("it is answered when it is decoded"),
             Command::Disconnect => return self.clients[id].finish(),
         };
         if self.shutting_down.is_some() {
@@ -244,8 +271,9 @@ impl Connections {
         let connection = self.clients.remove(id).expect("a connection ends once");
         let tenant = &mut self.tenants[tenant];
         tenant.connections -= 1;
-        tenant.give_back(connection.unsent_bytes());
+        tenant.give_back(connection.charged);
         tenant.paused.retain(|&paused| paused != id);
+        self.deferred.retain(|&deferred| deferred != id);
         if let Some(ioc) = connection.ioc {
             let now = owner.now();
             owner.engine_mut().elevator_mut().exit_io_context(now, ioc);
@@ -282,9 +310,8 @@ impl Front<Scheduler> for Connections {
                 self.take_commands(owner, id);
             }
             Operation::Send => {
-                let freed = connection.sent(result);
-                let tenant = self.tenant_of(id);
-                self.tenants[tenant].give_back(freed);
+                connection.sent(result);
+                self.charge_replies(id);
                 self.touch(id);
             }
         }
@@ -299,22 +326,20 @@ impl Front<Scheduler> for Connections {
         let id = done.connection;
         let connection = &mut self.clients[id];
         connection.underway -= 1;
-        let unsent = match (outcome.result, done.read) {
-            (Ok(payload), Some((offset, len))) => {
-                connection.reply_read(done.cookie, offset, len, payload)
+        if connection.state != State::Failed {
+            match (outcome.result, done.read) {
+                (Ok(payload), Some((offset, len))) => {
+                    connection.reply_read(done.cookie, offset, len, payload);
+                }
+                (Ok(_), None) => connection.reply_ok(done.cookie),
+                (Err(errno), _) => {
+                    connection.reply_error(done.cookie, nbd_error(errno), &errno.to_string());
+                }
             }
-            (Ok(_), None) => {
-                connection.reply_ok(done.cookie);
-                0
-            }
-            (Err(errno), _) => {
-                connection.reply_error(done.cookie, nbd_error(errno), &errno.to_string());
-                0
-            }
-        };
+        }
         let tenant = self.tenant_of(id);
         self.tenants[tenant].give_back(done.cost);
-        self.tenants[tenant].take(unsent);
+        self.charge_replies(id);
         self.touch(id);
     }
 
@@ -332,6 +357,9 @@ impl Front<Scheduler> for Connections {
     }
 
     fn turn_over(&mut self, owner: &mut DiskOwner) -> Turn {
+        for id in std::mem::take(&mut self.deferred) {
+            self.take_commands(owner, id);
+        }
         self.resume_paused(owner);
         for id in std::mem::take(&mut self.touched) {
             self.tend(owner, id);
@@ -340,6 +368,9 @@ impl Front<Scheduler> for Connections {
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
+        if !self.deferred.is_empty() {
+            return Some(Instant::START);
+        }
         self.shutting_down.as_ref().map(ShuttingDown::deadline)
     }
 }

@@ -39,6 +39,8 @@ impl<T: Trace> Cfq<T> {
         let group = self.group_tree.choose()?;
         let queue = self.groups[group].trees.first().expect("a group on the tree has queues");
         let event = Event::Active {
+            group,
+            class: self.queues[queue].io_prio.class(),
             vdisktime: self.groups[group].vdisktime.0,
             min_vdisktime: self.group_tree.min_vdisktime().0,
         };

@@ -37,7 +37,7 @@ impl<T: Trace> Cfq<T> {
         self.put_group(cx, group);
 
         let used = cx.now.saturating_since(turn_start);
-        self.trace.event(cx.now, Event::Expired { why, sent, used, vdisktime: vdisktime.0 });
+        self.trace.event(cx.now, Event::Expired { group, why, sent, used, vdisktime: vdisktime.0 });
         if self.queues[active].is_empty() {
             self.unlist(cx, active);
             self.free_if_unused(active);

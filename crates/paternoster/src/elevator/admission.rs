@@ -14,7 +14,7 @@ const NR_REQUESTS: u32 = 256;
 
 #[derive(Debug)]
 pub(super) struct Admission {
-    /// Requests that may exist at once; none is no limit.
+    /// Requests that may exist at once; none is no admission: every bio enters.
     pub(super) nr_requests: Option<u32>,
     /// Requests that exist and may merge or wait in the scheduler.
     admitted: u32,

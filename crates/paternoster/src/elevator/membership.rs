@@ -80,9 +80,10 @@ impl<S: Scheduler> Elevator<S> {
         self.device.queue_depth = queue_depth;
     }
 
-    /// Bounds the requests that exist (`queue/nr_requests`, at first 256, at least 1); none is no
-    /// bound. Where submitters are held back otherwise, none is right: at a bound they compete for
-    /// admission instead of by weight.
+    /// Bounds the requests that exist (`queue/nr_requests`, at first 256, at least 1). At a bound
+    /// submitters compete for admission instead of by weight: one who bounds them otherwise sets
+    /// it out of reach, and the scheduler's own limits still hold. None is no admission at all, as
+    /// in reference runs: the scheduler is not asked either.
     pub fn set_nr_requests(&mut self, nr_requests: Option<u32>) {
         assert_ne!(nr_requests, Some(0), "at least one request may exist");
         self.admission.nr_requests = nr_requests;

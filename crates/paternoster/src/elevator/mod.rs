@@ -321,6 +321,9 @@ impl<S: Scheduler> Elevator<S> {
     }
 
     fn admits(&mut self, now: Instant, bio: &Bio) -> bool {
+        if self.admission.nr_requests.is_none() {
+            return true;
+        }
         let limit = self.ask(now, |scheduler, cx| scheduler.depth_limit(cx, bio));
         self.admission.admits(bio, limit)
     }

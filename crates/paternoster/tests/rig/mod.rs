@@ -43,6 +43,8 @@ pub const fn ms(millis: u64) -> Nanos {
 pub enum Step {
     /// Time passes.
     Advance(Nanos),
+    /// The elevator is told that the time has come that it asked for.
+    TimerFires,
     /// A bio arrives and becomes a request.
     Submit(&'static str, Io),
     /// A bio arrives and becomes part of the request that holds that other bio, behind it.
@@ -151,7 +153,7 @@ impl Rig {
     pub fn new(kind: SchedulerKind) -> Self {
         let scheduler = AnyScheduler::new(kind, Recorder::default());
         let mut elevator = Elevator::new(scheduler, Device::disk(1));
-        elevator.set_nr_requests(None);
+        elevator.set_nr_requests(Some(u32::MAX));
         let groups = BTreeMap::from([(ROOT.to_owned(), elevator.groups().root())]);
         let rig = Self {
             elevator,
@@ -285,6 +287,7 @@ impl Rig {
     fn step(&mut self, step: &Step) -> Outcome {
         let now = self.now;
         match *step {
+            TimerFires => self.elevator.handle_timeout(self.now),
             Advance(span) => self.now = now + span,
             Submit(bio, io) => return own_request(self.submit(bio, io)),
             BackMerge(bio, io, into) => {
