@@ -100,7 +100,7 @@ fn table(groups: &[GroupStat]) -> Table {
             Bytes(read.bytes).to_string(),
             write.completed.to_string(),
             Bytes(write.bytes).to_string(),
-            mean_us(sum(|op| op.wait_ns), sum(|op| op.dispatched)),
+            mean_us(sum(|op| op.wait_ns), sum(|op| op.completed)),
             mean_us(sum(|op| op.service_ns), sum(|op| op.completed)),
             group.queued.to_string(),
             group.in_device.to_string(),
@@ -154,7 +154,7 @@ mod tests {
             bytes: 3 << 19,
             dispatched: 10,
             completed: 8,
-            wait_ns: 1_234_500,
+            wait_ns: 987_200,
             service_ns: 800_000,
             ..OpStat::default()
         };

@@ -21,6 +21,7 @@ mod clock;
 mod engine;
 mod owner;
 mod ring;
+mod token;
 
 pub use backend::{
     Backend, Capabilities, Extent, FileBackend, MemoryBackend, Model, ModelledBackend,
@@ -30,5 +31,6 @@ pub use clock::{Clock, MonotonicClock};
 pub use engine::{
     Command, CommandOp, Engine, Outcome, Payload, SyncStats, Transfer, TransferId, Transferred,
 };
-pub use owner::{Front, FrontToken, Owner, Token, Turn, Waker};
+pub use owner::{Front, Owner, Turn, Waker};
 pub use ring::{Buffers, Completion, Fd, Ring};
+pub use token::{FrontToken, Token};

@@ -20,28 +20,9 @@ use rustix::event::{EventfdFlags, eventfd};
 
 use crate::backend::{Backend, TransferDone};
 use crate::clock::{Clock, MonotonicClock};
-use crate::engine::{Command, Engine, Outcome, TransferId};
+use crate::engine::{Command, Engine, Outcome};
 use crate::ring::{Completion, Fd, Ring};
-
-/// Names an operation on an owner's ring.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Token {
-    /// The back end's.
-    Transfer(TransferId),
-    /// The owner's own: another thread wants its attention.
-    Wake,
-    /// The front's.
-    Front(FrontToken),
-}
-
-/// Names an operation of the front.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FrontToken {
-    /// What of the front's it belongs to.
-    pub key: u64,
-    /// Which of that thing's operations it is.
-    pub operation: u8,
-}
+use crate::token::{FrontToken, Token};
 
 /// Who puts commands to a disk and takes their outcomes, on the owner's thread.
 pub trait Front<S: Scheduler> {

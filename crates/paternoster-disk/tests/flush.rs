@@ -227,10 +227,23 @@ fn a_fua_write_that_fails_with_eio_means_what_a_failed_sync_means() {
 fn a_fua_write_that_fails_for_lack_of_space_fails_alone() {
     let mut rig = rig();
     rig.submit(0, 1, write_fua(0, 512, 1));
-    rig.finish_nth(0, Err(Errno::NOSPC));
+    rig.finish_nth(0, Err(Errno::NOSPC)); // Was it the write or the sync in it?
+    rig.finish_nth(0, Err(Errno::NOSPC)); // The plain write: no room.
     rig.submit(0, 2, FLUSH);
     rig.finish_next();
     assert_eq!(rig.results(), [(1, Err(Errno::NOSPC)), (2, Ok(()))]);
+}
+
+#[test]
+fn a_fua_write_that_fails_otherwise_than_by_eio_is_written_plainly_and_synced() {
+    let mut rig = rig();
+    rig.submit(0, 1, write_fua(0, 512, 1));
+    rig.finish_nth(0, Err(Errno::NOSPC));
+    rig.finish_next(); // The plain write.
+    assert_eq!(rig.results(), [], "it waits for the sync");
+    rig.finish_nth(0, Err(Errno::NOSPC)); // The sync: what was written before had no room.
+    rig.submit(0, 2, FLUSH);
+    assert_eq!(rig.results(), [(1, Err(Errno::IO)), (2, Err(Errno::IO))]);
 }
 
 #[test]

@@ -4,6 +4,7 @@ mod support;
 
 use std::collections::VecDeque;
 
+use bytes::BytesMut;
 use paternoster::{Instant, Nanos, RequestId, SchedulerKind};
 use paternoster_disk::{
     Backend, Buffers, Clock, CommandOp, Model, ModelledBackend, Ring, Token, Transfer, TransferId,
@@ -33,8 +34,9 @@ impl Disk {
         Self { backend: ModelledBackend::new(1 << 20, model), ring: Ring::new().expect("a ring") }
     }
 
-    fn start(&mut self, micros: u64, number: u64, len: u64) {
-        let transfer = Transfer::Trim { offset: 0, len };
+    fn start(&mut self, micros: u64, number: u64, len: usize) {
+        let into = Buffers::from_elem(BytesMut::zeroed(len), 1);
+        let transfer = Transfer::Read { offset: 0, into };
         self.backend.start(&mut self.ring, at(micros), id(number), transfer);
     }
 
@@ -53,8 +55,8 @@ impl Disk {
         self.backend.poll_timeout()
     }
 
-    fn idle(&self) -> Nanos {
-        self.backend.modelled().expect("it is modelled").idle
+    fn idle(&self, micros: u64) -> Nanos {
+        self.backend.modelled(at(micros)).expect("it is modelled").idle
     }
 }
 
@@ -80,7 +82,7 @@ fn a_transfer_starts_when_it_is_dispatched_or_when_a_server_is_free() {
         assert_eq!(disk.done(end - 1), []);
         assert_eq!(disk.done(end), [number]);
     }
-    assert_eq!(disk.idle(), Nanos::from_micros(97), "from 103 to 200");
+    assert_eq!(disk.idle(303), Nanos::from_micros(97), "from 103 to 200");
 }
 
 #[test]
@@ -104,7 +106,7 @@ fn a_late_owner_does_not_slow_what_had_been_dispatched() {
     disk.start(499, 10, 0); // 500 to 550
     assert_eq!(disk.done(549), [9]);
     assert_eq!(disk.done(550), [10]);
-    assert_eq!(disk.idle(), Nanos::ZERO);
+    assert_eq!(disk.idle(550), Nanos::ZERO);
 }
 
 #[test]
@@ -120,13 +122,22 @@ fn servers_work_in_parallel() {
 }
 
 #[test]
-fn idle_time_is_summed_over_servers_up_to_their_last_transfers() {
+fn idle_time_is_summed_over_servers_up_to_now() {
     let mut disk = Disk::new(2);
     disk.start(0, 1, 0); //    first:    0 to  50
     disk.start(30, 2, 0); //   second:  30 to  80, idle for 30
     disk.start(100, 3, 0); //  first:  100 to 150, idle for 50
     disk.start(100, 4, 0); //  second: 100 to 150, idle for 20
-    assert_eq!(disk.idle(), Nanos::from_micros(100));
+    assert_eq!(disk.idle(150), Nanos::from_micros(100));
+    assert_eq!(disk.idle(160), Nanos::from_micros(120), "both stand free for 10");
+}
+
+#[test]
+fn what_moves_no_data_takes_its_fixed_time_alone() {
+    let mut disk = Disk::new(1);
+    let trim = Transfer::Trim { offset: 0, len: 64 << 10 };
+    disk.backend.start(&mut disk.ring, at(0), id(1), trim);
+    assert_eq!(disk.due(), Some(at(50)));
 }
 
 #[test]
@@ -175,7 +186,7 @@ fn a_backlogged_engine_keeps_every_server_busy() {
     }
     assert_eq!(rig.outcomes().len(), 100);
     assert_eq!(rig.clock.now(), at(50 * 51), "100 transfers of 51 µs by 2 servers");
-    assert_eq!(disk.idle(), Nanos::ZERO);
+    assert_eq!(disk.idle(550), Nanos::ZERO);
     rig.submit(0, 1, CommandOp::Flush);
     assert_eq!(rig.in_device.len(), 1);
 }

@@ -303,3 +303,22 @@ fn what_the_elevator_turns_away_is_tried_again_in_order_and_can_be_cancelled() {
     assert_eq!(rig.results(), [(4, Ok(()))]);
     assert!(rig.engine.is_idle());
 }
+
+#[test]
+fn what_was_called_to_try_again_or_is_to_be_issued_again_is_cancelled_too() {
+    let mut rig = Rig::new(SchedulerKind::MqDeadline, 1);
+    rig.engine.elevator_mut().set_nr_requests(Some(1));
+    for tag in 0..3 {
+        rig.submit(0, tag, read(tag * 8192, 512));
+    }
+    let (id, transfer) = rig.in_device.remove(0);
+    let Transfer::Read { into, .. } = transfer else { panic!("a read is read") };
+    let now = rig.clock.now();
+    rig.engine.transfer_done(now, id, Transferred { result: Ok(0), filled: into });
+    rig.engine.cancel_queued(now);
+    rig.settle();
+    let mut results = rig.results();
+    results.sort_by_key(|(tag, _)| *tag);
+    assert_eq!(results, [0, 1, 2].map(|tag| (tag, Err(Errno::SHUTDOWN))));
+    assert!(rig.engine.is_idle() && rig.in_device.is_empty());
+}

@@ -23,6 +23,9 @@ use crate::scenario::{Op, Request, Scenario, ScenarioError, parent_path};
 /// The weight of a CFQ group that names none (cgroup v1); the others' is [`Weight::default`].
 const CFQ_DEFAULT_WEIGHT: u32 = 500;
 
+/// The least weight of a CFQ group (cgroup v1).
+const CFQ_LEAST_WEIGHT: u32 = 10;
+
 /// Why a run gave no log.
 #[derive(Debug, Error)]
 #[non_exhaustive]
@@ -129,7 +132,8 @@ impl<'a> Run<'a> {
     }
 
     fn set_up_groups(&mut self) -> Result<(), ScenarioError> {
-        let default = match self.scenario.scheduler.parse()? {
+        let kind: SchedulerKind = self.scenario.scheduler.parse()?;
+        let default = match kind {
             SchedulerKind::Cfq => CFQ_DEFAULT_WEIGHT,
             _ => Weight::default().value(),
         };
@@ -137,6 +141,12 @@ impl<'a> Run<'a> {
         self.groups.insert("/", self.elevator.groups().root());
         for group in &self.scenario.groups {
             let weight = |weight: Option<u32>| {
+                if kind == SchedulerKind::Cfq
+                    && weight.is_some_and(|weight| weight < CFQ_LEAST_WEIGHT)
+                {
+                    let path = group.path.clone();
+                    return Err(ScenarioError::CfqWeight { path, weight: weight.unwrap_or(0) });
+                }
                 Weight::new(weight.unwrap_or(default))
                     .map_err(|source| ScenarioError::Weight { path: group.path.clone(), source })
             };

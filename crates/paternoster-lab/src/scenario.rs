@@ -168,6 +168,14 @@ pub enum ScenarioError {
         /// What is allowed.
         source: WeightError,
     },
+    /// A weight that is none in cgroup v1.
+    #[error("group {path:?}: weight {weight}: 10 to 1000 is allowed for cfq")]
+    CfqWeight {
+        /// The group.
+        path: String,
+        /// What was asked for.
+        weight: u32,
+    },
     /// Something wrong with a task.
     #[error("task {id}: {problem}")]
     Task {

@@ -1,7 +1,8 @@
 //! `paternoster serve`: a server from its start to a signal.
 
 use std::io::{self, Write as _};
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
+use std::thread;
 
 use anyhow::{Context as _, Result};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -22,21 +23,20 @@ pub fn run(config: &Config) -> Result<()> {
         tracing::warn!("{notice}");
     }
     // Before anything is started, so that no signal is missed.
-    let mut signals = Signals::new([SIGTERM, SIGINT]).context("cannot wait for signals")?;
+    let (ends, end) = mpsc::channel();
+    forward_signals(ends.clone()).context("cannot wait for signals")?;
     let ctl_listener = match &config.ctl {
         Some(path) => Some(sockets::bind_unix(path, CTL_MODE)?),
         None => None,
     };
-    let server = Server::start(config)?;
+    let server = Server::start_watched(config, &ends)?;
     let ctl_server = match ctl_listener {
         Some(listener) => Some(ctl::serve(listener, Arc::new(server.stat_source()))?),
         None => None,
     };
     print_uris(server.uris()).context("cannot write to standard output")?;
-    if let Some(signal) = signals.forever().next() {
-        let name = signal_hook::low_level::signal_name(signal).unwrap_or("a signal");
-        tracing::info!("{name}: shutting down");
-    }
+    let why = end.recv().context("nobody is left who could end the server")?;
+    tracing::info!("{why}: shutting down");
     if let Some(ctl_server) = ctl_server {
         ctl_server.stop();
     }
@@ -44,6 +44,20 @@ pub fn run(config: &Config) -> Result<()> {
         let _ = std::fs::remove_file(path);
     }
     server.shut_down()
+}
+
+/// Has SIGTERM and SIGINT told by their names.
+fn forward_signals(ends: mpsc::Sender<String>) -> io::Result<()> {
+    let mut signals = Signals::new([SIGTERM, SIGINT])?;
+    thread::Builder::new().name("signals".to_owned()).spawn(move || {
+        for signal in signals.forever() {
+            let name = signal_hook::low_level::signal_name(signal).unwrap_or("a signal");
+            if ends.send(name.to_owned()).is_err() {
+                return;
+            }
+        }
+    })?;
+    Ok(())
 }
 
 fn print_uris(uris: &[String]) -> io::Result<()> {

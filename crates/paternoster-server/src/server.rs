@@ -19,7 +19,7 @@ use anyhow::{Context as _, Result, anyhow};
 use paternoster::{Device, Elevator, Instant, NoTrace};
 use paternoster_disk::{
     Backend, Engine, FileBackend, MemoryBackend, Model, ModelledBackend, MonotonicClock, Owner,
-    Waker,
+    Ring, Waker,
 };
 
 use crate::acceptor::{Acceptor, Listener, StopFlag};
@@ -50,6 +50,17 @@ pub struct Server {
 impl Server {
     /// Starts to serve; clients can connect when this returns.
     pub fn start(config: &Config) -> Result<Self> {
+        let (failures, _) = mpsc::channel();
+        Self::start_watched(config, &failures)
+    }
+
+    /// The same; whoever has the other end of `failures` is told, in a sentence, of a thread that
+    /// failed.
+    pub fn start_watched(config: &Config, failures: &mpsc::Sender<String>) -> Result<Self> {
+        Ring::<()>::new().context(
+            "io_uring is not to be had: Linux 6.1 or later is needed, with the sysctl \
+             kernel.io_uring_disabled = 0, and no sandbox that forbids it",
+        )?;
         let mut listeners = Vec::new();
         let mut tcp_address = None;
         if let Some(path) = &config.listen.unix {
@@ -67,12 +78,12 @@ impl Server {
         let mut owners = Vec::new();
         let mut owner_threads = Vec::new();
         for (index, backend) in backends.into_iter().enumerate() {
-            let (handle, thread) = start_owner(config, index, backend)?;
+            let (handle, thread) = start_owner(config, index, backend, failures)?;
             owners.push(handle);
             owner_threads.push(thread);
         }
         let stop = StopFlag::new()?;
-        let acceptor_thread = start_acceptor(config, listeners, &owners, &stop)?;
+        let acceptor_thread = start_acceptor(config, listeners, &owners, &stop, failures)?;
         let uris = uri::of_exports(config, tcp_address)?;
         let socket = config.listen.unix.clone();
         Ok(Self { owners, owner_threads, acceptor_thread, stop, uris, socket })
@@ -181,6 +192,7 @@ fn start_owner(
     config: &Config,
     index: usize,
     backend: Box<dyn Backend>,
+    failures: &mpsc::Sender<String>,
 ) -> Result<(OwnerHandle, JoinHandle<io::Result<()>>)> {
     let disk = &config.disks[index];
     let capabilities = backend.capabilities();
@@ -203,7 +215,7 @@ fn start_owner(
     let waker = Waker::new()?;
     let handle = OwnerHandle::new(sender, waker.clone());
     let mut connections = Connections::new(label, exports, tenants, inbox);
-    let thread = spawn(&format!("disk {}", disk.name), move || {
+    let thread = spawn(&format!("disk {}", disk.name), failures, move || {
         Owner::new(engine, backend, MonotonicClock::start(), waker)?.run(&mut connections)
     })?;
     Ok((handle, thread))
@@ -214,26 +226,50 @@ fn start_acceptor(
     listeners: Vec<Listener>,
     owners: &[OwnerHandle],
     stop: &StopFlag,
+    failures: &mpsc::Sender<String>,
 ) -> Result<JoinHandle<io::Result<()>>> {
     let exports = Arc::new(ExportTable::new(config));
     let owners = owners.to_vec();
     let stop = stop.clone();
-    spawn("acceptor", move || Acceptor::new(listeners, exports, owners, stop)?.run())
+    spawn("acceptor", failures, move || Acceptor::new(listeners, exports, owners, stop)?.run())
 }
 
-/// A thread that tells what it failed of.
+/// A thread that tells when it ends otherwise than well, be it by a panic.
 fn spawn(
     name: &str,
+    failures: &mpsc::Sender<String>,
     work: impl FnOnce() -> io::Result<()> + Send + 'static,
 ) -> Result<JoinHandle<io::Result<()>>> {
-    let label = name.to_owned();
-    let logged = move || {
+    let watch = Watch { name: name.to_owned(), failures: Some(failures.clone()) };
+    let watched = move || {
         let result = work();
-        if let Err(error) = &result {
-            tracing::error!("{label}: {error}");
+        match &result {
+            Ok(()) => watch.ended_well(),
+            Err(error) => tracing::error!("{}: {error}", watch.name),
         }
         result
     };
     let builder = thread::Builder::new().name(name.to_owned());
-    builder.spawn(logged).with_context(|| format!("cannot start the thread of {name}"))
+    builder.spawn(watched).with_context(|| format!("cannot start the thread of {name}"))
+}
+
+/// Tells of the end of a thread, unless it ended well.
+struct Watch {
+    name: String,
+    failures: Option<mpsc::Sender<String>>,
+}
+
+impl Watch {
+    fn ended_well(mut self) {
+        self.failures = None;
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        if let Some(failures) = self.failures.take() {
+            // Where nobody watches, the end is seen when the thread is joined.
+            let _ = failures.send(format!("the thread of {} has failed", self.name));
+        }
+    }
 }

@@ -135,7 +135,7 @@ pub struct OpStat {
     pub dispatched: u64,
     /// Requests done.
     pub completed: u64,
-    /// From a request's making to the device, in nanoseconds, over all `dispatched`.
+    /// From a request's making to the device, in nanoseconds, over all `completed`.
     pub wait_ns: u64,
     /// From the device to its completion, in nanoseconds, over all `completed`.
     pub service_ns: u64,

@@ -3,7 +3,7 @@
 use crate::arena::{GroupId, IocId, RequestId};
 use crate::group::{GroupChange, Groups};
 use crate::io_context::IoContexts;
-use crate::request::{Bio, Request, Requests};
+use crate::request::{Bio, Requests};
 use crate::time::{Hz, Instant, Jiffies};
 use crate::trace::{MergeKind, Trace};
 use crate::tunable::{TunableError, TunableInfo};
@@ -221,10 +221,4 @@ pub trait Scheduler {
 pub trait Dump {
     /// One number under its name in Linux's debugfs.
     fn number(&mut self, name: &'static str, value: i64);
-}
-
-/// Asserts that `rq` may be inserted.
-#[inline]
-pub(crate) fn assert_insertable(request: &Request) {
-    debug_assert!(!request.is_queued(), "a request is inserted once");
 }

@@ -35,13 +35,13 @@ impl TunableInfo {
 #[non_exhaustive]
 pub enum TunableError {
     /// The scheduler has none of this name.
-    #[error("{scheduler} has no tunable {name:?}; it has: {allowed}")]
+    #[error("{scheduler} has no tunable {name:?}; {allowed}")]
     Unknown {
         /// The scheduler's name.
         scheduler: &'static str,
         /// What was asked for.
         name: String,
-        /// The names that it has, separated by commas.
+        /// What it has, in words.
         allowed: String,
     },
     /// The value is outside the tunable's range.
@@ -65,7 +65,10 @@ pub(crate) fn unknown(
     table: &'static [TunableInfo],
 ) -> TunableError {
     let names: Vec<_> = table.iter().map(|info| info.name).collect();
-    let allowed = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+    let allowed = match names.as_slice() {
+        [] => "nothing can be tuned there".to_owned(),
+        names => format!("it has: {}", names.join(", ")),
+    };
     TunableError::Unknown { scheduler, name: name.to_owned(), allowed }
 }
 

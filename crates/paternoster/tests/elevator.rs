@@ -447,5 +447,5 @@ fn depth_of_the_device_is_never_exceeded() {
 fn scheduler_without_tunables_says_so() {
     let mut rig = Rig::none();
     let error = rig.elevator.set_tunable(rig.now, "quantum", 8).expect_err("it has none");
-    assert_eq!(error.to_string(), "none has no tunable \"quantum\"; it has: none");
+    assert_eq!(error.to_string(), "none has no tunable \"quantum\"; nothing can be tuned there");
 }

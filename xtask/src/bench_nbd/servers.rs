@@ -140,10 +140,10 @@ impl Kind {
 fn memory_config(dir: &Path, socket: &Path) -> Result<PathBuf> {
     let path = dir.join("memory.toml");
     let text = format!(
-        "[disks.disk0]\nbackend = \"memory\"\nsize = \"{}M\"\n\n\
-         [exports.disk]\ndisk = \"disk0\"\nunix = {:?}\n",
-        DISK_SIZE >> 20,
+        "unix = {:?}\n\n[disks.disk0]\nbackend = \"memory\"\nsize = \"{}M\"\n\n\
+         [exports.disk]\ndisk = \"disk0\"\n",
         socket.display().to_string(),
+        DISK_SIZE >> 20,
     );
     fs::write(&path, text).with_context(|| format!("writing {}", path.display()))?;
     Ok(path)

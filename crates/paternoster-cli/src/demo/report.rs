@@ -1,9 +1,10 @@
 //! What the demo tells: a table for people, JSON for programs, and a verdict.
 
 use comfy_table::{CellAlignment, Table, presets};
+use paternoster_server::load::{Got, Window};
 use serde::Serialize;
 
-use super::scene::{Got, Outcome, TENANTS};
+use super::scene::TENANTS;
 
 /// How far a share may be off, in parts of what its tenant is entitled to.
 const TOLERANCE: f64 = 0.05;
@@ -44,7 +45,7 @@ pub(super) enum Verdict {
 }
 
 impl Report {
-    pub(super) fn new(without: &Outcome, with: &Outcome) -> Self {
+    pub(super) fn new(without: &Window, with: &Window) -> Self {
         let weights: f64 = TENANTS.iter().map(|tenant| f64::from(tenant.weight)).sum();
         let (sum_none, sum_cfq) = (replies(without), replies(with));
         let pairs = without.tenants.iter().zip(&with.tenants);
@@ -126,7 +127,7 @@ fn count(got: &Got) -> f64 {
     got.measured.replies as f64
 }
 
-fn replies(outcome: &Outcome) -> f64 {
+fn replies(outcome: &Window) -> f64 {
     outcome.tenants.iter().map(count).sum()
 }
 

@@ -9,8 +9,7 @@ use paternoster_server::Server;
 use paternoster_server::config::{
     BackendConfig, Config, DiskConfig, ExportConfig, GroupConfig, Listen,
 };
-use paternoster_server::ctl::StatSource as _;
-use paternoster_server::load::{Load, Measured, TenantLoad};
+use paternoster_server::load::{Load, Measured, TenantLoad, Window};
 use tempfile::TempDir;
 
 /// A tenant of the demo.
@@ -31,33 +30,11 @@ pub(super) const TENANTS: [Tenant; 3] = [
 /// The modelled disk serves so many requests at once, each in so long: 20,000 IOPS.
 const SERVERS: u32 = 4;
 const SERVICE: Nanos = Nanos::from_micros(200);
-const EXPORT_BYTES: u64 = 16 << 20;
+const EXPORT_BYTES: u64 = 64 << 20;
 const BLOCK: u32 = 4096;
-
-/// How long every tenant has been backlogged before shares are counted.
-const BACKLOGGED: Duration = Duration::from_millis(500);
-
-/// How long before the tenants stop the counting ends.
-const MARGIN: Duration = Duration::from_millis(50);
-
-/// How often progress is shown.
-const SLICE: Duration = Duration::from_millis(100);
 
 /// Where the clients' addresses come from.
 const SEED: u64 = 0x7061_7465;
-
-/// What a tenant got in the time that counts.
-pub(super) struct Got {
-    pub(super) measured: Measured,
-    /// The part of the time in which it had a request waiting.
-    pub(super) demand: f64,
-}
-
-/// What all tenants got, and in how long.
-pub(super) struct Outcome {
-    pub(super) tenants: Vec<Got>,
-    pub(super) counted: Duration,
-}
 
 /// A server and its clients.
 pub(super) struct Scene {
@@ -85,69 +62,29 @@ impl Scene {
     }
 
     /// Lets the tenants ask for as much as they can, for so long.
-    pub(super) fn play(mut self, span: Duration, show: &dyn Fn(String)) -> Result<Outcome> {
-        let end = Instant::now() + span.saturating_sub(MARGIN);
-        self.load.start()?;
-        self.until_backlogged(show)?;
-        self.load.take_measured();
-        let began = Instant::now();
-        let backlogged_before = self.backlogged()?;
-        let mut sums: Option<Vec<Measured>> = None;
-        while Instant::now() < end {
-            let left = end.saturating_duration_since(Instant::now());
-            self.load.run_for(left.min(SLICE))?;
-            let slice = self.load.take_measured();
-            show(self.line(&slice, end));
-            sums = Some(match sums {
-                None => slice,
-                Some(sums) => sums.iter().zip(&slice).map(|(sum, more)| sum.and(more)).collect(),
-            });
-        }
-        let counted = began.elapsed();
-        let backlogged_after = self.backlogged()?;
-        self.load.run_for(MARGIN)?;
+    pub(super) fn play(mut self, span: Duration, show: &dyn Fn(String)) -> Result<Window> {
+        let end = Instant::now() + span;
+        show(format!("{}: waiting until all tenants have requests waiting", self.scheduler));
+        let stat = self.server.stat_source();
+        let scheduler = self.scheduler;
+        let progress = |slice: &[Measured]| show(line(scheduler, slice, end));
+        let window = self.load.measure(&stat, span, progress)?;
         self.load.finish()?;
         self.server.shut_down()?;
-        let sums = sums.context("the demo is too short to count anything")?;
-        let waited = backlogged_before.iter().zip(&backlogged_after).map(|(a, b)| b - a);
-        let tenants = sums.into_iter().zip(waited).map(|(measured, waited)| Got {
-            measured,
-            demand: (Duration::from_nanos(waited).as_secs_f64() / counted.as_secs_f64()).min(1.0),
-        });
-        Ok(Outcome { tenants: tenants.collect(), counted })
+        Ok(window)
     }
+}
 
-    /// Runs until every tenant has had replies for long enough.
-    fn until_backlogged(&mut self, show: &dyn Fn(String)) -> Result<()> {
-        let mut answered = [false; TENANTS.len()];
-        while !answered.iter().all(|answered| *answered) {
-            self.load.run_for(Duration::from_millis(5))?;
-            for (answered, measured) in answered.iter_mut().zip(self.load.take_measured()) {
-                *answered |= measured.replies > 0;
-            }
-        }
-        show(format!("{}: all tenants have requests waiting …", self.scheduler));
-        self.load.run_for(BACKLOGGED)
+fn line(scheduler: SchedulerKind, slice: &[Measured], end: Instant) -> String {
+    let left = end.saturating_duration_since(Instant::now()).as_secs_f64();
+    let total: u64 = slice.iter().map(|measured| measured.replies).sum();
+    let mut line = format!("{:11} {left:4.1} s left", scheduler.name());
+    for (tenant, measured) in TENANTS.iter().zip(slice) {
+        let share = 100 * measured.replies / total.max(1);
+        let Tenant { name, weight, .. } = tenant;
+        write!(line, "   {name} (weight {weight}) {share:2} %").expect("a string takes it");
     }
-
-    /// Nanoseconds in which each tenant has had a request waiting, so far.
-    fn backlogged(&self) -> Result<Vec<u64>> {
-        let stat = self.server.stat_source().stat()?;
-        let groups = stat.disks.iter().flat_map(|disk| &disk.groups);
-        Ok(groups.map(|group| group.backlogged_ns).collect())
-    }
-
-    fn line(&self, slice: &[Measured], end: Instant) -> String {
-        let left = end.saturating_duration_since(Instant::now()).as_secs_f64();
-        let total: u64 = slice.iter().map(|measured| measured.replies).sum();
-        let mut line = format!("{:11} {left:4.1} s left", self.scheduler.name());
-        for (tenant, measured) in TENANTS.iter().zip(slice) {
-            let share = 100 * measured.replies / total.max(1);
-            let Tenant { name, weight, .. } = tenant;
-            write!(line, "   {name} (weight {weight}) {share:2} %").expect("a string takes it");
-        }
-        line
-    }
+    line
 }
 
 fn config(scheduler: SchedulerKind, socket: std::path::PathBuf) -> Result<Config> {

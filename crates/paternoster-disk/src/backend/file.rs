@@ -8,16 +8,22 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use paternoster::Instant;
-use rustix::fs::{FallocateFlags, SeekFrom, fallocate, seek};
+use rustix::fs::{FallocateFlags, FlockOperation, SeekFrom, fallocate, flock, seek};
 use rustix::io::Errno;
 
 use super::{Backend, Capabilities, Extent, TransferDone};
 use crate::engine::{Transfer, TransferId, Transferred};
-use crate::owner::Token;
 use crate::ring::{Buffers, Completion, Fd, Ring};
+use crate::token::Token;
 
 /// Requests in flight that keep a file busy.
 const DEPTH: u32 = 16;
+
+/// Frees the range, which then reads as zeroes.
+const PUNCH: FallocateFlags = FallocateFlags::PUNCH_HOLE.union(FallocateFlags::KEEP_SIZE);
+
+/// Has the range read as zeroes and stay allocated.
+const ZERO: FallocateFlags = FallocateFlags::ZERO_RANGE.union(FallocateFlags::KEEP_SIZE);
 
 /// How many extents one look at a file collects at most.
 const MAX_EXTENTS: usize = 4096;
@@ -25,11 +31,11 @@ const MAX_EXTENTS: usize = 4096;
 /// A transfer that is more than what its operation says when it completes.
 #[derive(Debug)]
 enum Work {
-    /// An operation without bytes of its own covers so many.
-    Covers(u64),
-    /// A range is to stay allocated and read as zeroes; where the file system cannot, they are
+    /// A range is no longer needed: a hint, which may have no effect.
+    Trim { len: u64 },
+    /// A range is to read as zeroes; where the file system has no operation for that, they are
     /// written.
-    ZeroRange { offset: u64, len: u64 },
+    Zero { offset: u64, len: u64 },
 }
 
 /// A raw file as a disk.
@@ -44,9 +50,22 @@ pub struct FileBackend {
 }
 
 impl FileBackend {
-    /// Opens the file, for writing unless it is to be read only.
+    /// Opens the file, for writing unless it is to be read only, and locks it: against everybody
+    /// else, or if it is to be read only against those who would write.
     pub fn open(path: &Path, read_only: bool) -> io::Result<Self> {
         let file = OpenOptions::new().read(true).write(!read_only).open(path)?;
+        flock(
+            &file,
+            if read_only {
+                FlockOperation::NonBlockingLockShared
+            } else {
+                FlockOperation::NonBlockingLockExclusive
+            },
+        )
+        .map_err(|errno| match errno {
+            Errno::WOULDBLOCK => io::Error::other("another program has locked it"),
+            other => other.into(),
+        })?;
         let size = file.metadata()?.len();
         let punches = !read_only && can_punch(&file, size);
         let file = Arc::new(OwnedFd::from(file));
@@ -64,11 +83,6 @@ impl FileBackend {
         self.works.push((id, work));
         let mode = mode.bits().cast_signed();
         ring.allocate(Token::Transfer(id), &self.file, mode, offset, len);
-    }
-
-    fn punch(&mut self, ring: &mut Ring<Token>, id: TransferId, offset: u64, len: u64) {
-        let mode = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-        self.allocate(ring, id, mode, (offset, len), Work::Covers(len));
     }
 
     fn write_zeroes(&mut self, ring: &mut Ring<Token>, id: TransferId, offset: u64, len: u64) {
@@ -95,22 +109,19 @@ impl Backend for FileBackend {
             Transfer::Write { offset, from, durable } => {
                 ring.write(token, &self.file, offset, from, durable);
             }
-            Transfer::Trim { offset, len } if self.punches => self.punch(ring, id, offset, len),
-            // It is only a hint, and this file system cannot take it.
+            Transfer::Trim { offset, len } if self.punches => {
+                self.allocate(ring, id, PUNCH, (offset, len), Work::Trim { len });
+            }
             Transfer::Trim { len, .. } => {
-                self.works.push((id, Work::Covers(len)));
+                self.works.push((id, Work::Trim { len }));
                 ring.nothing(token);
             }
-            Transfer::Zero { offset, len, allocate: true } => {
-                let mode = FallocateFlags::ZERO_RANGE | FallocateFlags::KEEP_SIZE;
-                self.allocate(ring, id, mode, (offset, len), Work::ZeroRange { offset, len });
+            Transfer::Zero { offset, len, allocate } if allocate || self.punches => {
+                let mode = if allocate { ZERO } else { PUNCH };
+                self.allocate(ring, id, mode, (offset, len), Work::Zero { offset, len });
             }
-            Transfer::Zero { offset, len, .. } if self.punches => self.punch(ring, id, offset, len),
             Transfer::Zero { offset, len, .. } => self.write_zeroes(ring, id, offset, len),
-            Transfer::Sync => {
-                self.works.push((id, Work::Covers(0)));
-                ring.sync(token, &self.file);
-            }
+            Transfer::Sync => ring.sync(token, &self.file),
         }
     }
 
@@ -121,11 +132,12 @@ impl Backend for FileBackend {
     ) -> Option<TransferDone> {
         let id = completion.token;
         let result = match (self.take_work(id), completion.result) {
-            (Some(Work::ZeroRange { offset, len }), Err(Errno::OPNOTSUPP)) => {
+            (Some(Work::Trim { len } | Work::Zero { len, .. }), Ok(_))
+            | (Some(Work::Trim { len }), Err(Errno::OPNOTSUPP)) => Ok(len),
+            (Some(Work::Zero { offset, len }), Err(Errno::OPNOTSUPP)) => {
                 self.write_zeroes(ring, id, offset, len);
                 return None;
             }
-            (Some(Work::Covers(len) | Work::ZeroRange { len, .. }), Ok(_)) => Ok(len),
             (_, result) => result.map(u64::from),
         };
         Some(TransferDone { id, transferred: Transferred { result, filled: completion.filled } })
@@ -142,7 +154,10 @@ impl Backend for FileBackend {
             }
             if data < end {
                 let hole = seek_or_end(&self.file, SeekFrom::Hole(data), end)?;
-                extents.push(Extent { len: hole - data, hole: false });
+                // A trim on its way may have taken the data since.
+                if hole > data {
+                    extents.push(Extent { len: hole - data, hole: false });
+                }
                 at = hole;
             } else {
                 at = end;
@@ -155,8 +170,7 @@ impl Backend for FileBackend {
 /// Whether the file system can punch holes: asked by one beyond the end, which changes nothing.
 fn can_punch(file: &File, size: u64) -> bool {
     const ANY: u64 = 4096;
-    let mode = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-    fallocate(file, mode, size.next_multiple_of(ANY), ANY).is_ok()
+    fallocate(file, PUNCH, size.next_multiple_of(ANY), ANY).is_ok()
 }
 
 /// Where data or a hole begins, at `end` at the latest.

@@ -8,8 +8,8 @@ use paternoster::Instant;
 
 use super::{Backend, Capabilities, Extent, TransferDone};
 use crate::engine::{Transfer, TransferId, Transferred};
-use crate::owner::Token;
 use crate::ring::{Buffers, Completion, Ring};
+use crate::token::Token;
 
 /// Requests in flight: enough to have something to do in each turn of the owner.
 const DEPTH: u32 = 16;

@@ -14,8 +14,8 @@ use std::io;
 use paternoster::Instant;
 
 use crate::engine::{Transfer, TransferId, Transferred};
-use crate::owner::Token;
 use crate::ring::{Completion, Ring};
+use crate::token::Token;
 
 /// What a back end is and can do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,7 +78,7 @@ pub trait Backend: Send + Debug {
     fn extents(&self, offset: u64, len: u64) -> io::Result<Vec<Extent>>;
 
     /// What `stat` tells of a modelled device.
-    fn modelled(&self) -> Option<ModelledStats> {
+    fn modelled(&self, _now: Instant) -> Option<ModelledStats> {
         None
     }
 }

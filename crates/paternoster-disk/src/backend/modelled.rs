@@ -19,8 +19,8 @@ use paternoster::{Instant, Nanos};
 use super::memory::Memory;
 use super::{Backend, Capabilities, Extent, TransferDone};
 use crate::engine::{Transfer, TransferId};
-use crate::owner::Token;
 use crate::ring::{Completion, Ring};
+use crate::token::Token;
 
 const KIB: u64 = 1024;
 
@@ -31,7 +31,7 @@ pub struct Model {
     pub servers: u32,
     /// Time that any transfer takes; a sync takes none.
     pub service: Nanos,
-    /// Further time for each KiB.
+    /// Further time for each KiB that is read or written.
     pub per_kib: Nanos,
 }
 
@@ -40,7 +40,7 @@ pub struct Model {
 pub struct ModelledStats {
     /// The device.
     pub model: Model,
-    /// Time that servers stood free, summed over servers, between their transfers.
+    /// Time that servers have stood free, summed over servers.
     pub idle: Nanos,
 }
 
@@ -98,7 +98,11 @@ impl Backend for ModelledBackend {
 
     fn start(&mut self, _: &mut Ring<Token>, now: Instant, id: TransferId, transfer: Transfer) {
         let is_sync = matches!(transfer, Transfer::Sync);
-        let bytes = transfer.len();
+        let bytes = match transfer {
+            Transfer::Read { .. } | Transfer::Write { .. } => transfer.len(),
+            // No data moves.
+            Transfer::Trim { .. } | Transfer::Zero { .. } | Transfer::Sync => 0,
+        };
         let transferred = self.memory.carry_out(transfer);
         let done = TransferDone { id, transferred };
         if is_sync {
@@ -137,7 +141,9 @@ impl Backend for ModelledBackend {
         Ok(vec![Extent { len, hole: false }])
     }
 
-    fn modelled(&self) -> Option<ModelledStats> {
-        Some(ModelledStats { model: self.model, idle: self.idle })
+    fn modelled(&self, now: Instant) -> Option<ModelledStats> {
+        let standing = self.free_at.iter().map(|Reverse(free)| now.saturating_since(*free));
+        let idle = standing.fold(self.idle, |sum, span| sum + span);
+        Some(ModelledStats { model: self.model, idle })
     }
 }

@@ -11,7 +11,8 @@ use crate::ring::Buffers;
 pub struct Command {
     /// The front's name for it, given back in its [`Outcome`].
     pub tag: u64,
-    /// The I/O context that it is issued by.
+    /// The I/O context that it is issued by. It may exit when the outcome has come, not before:
+    /// what failed is issued again.
     pub ioc: IocId,
     /// What is to be done.
     pub op: CommandOp,

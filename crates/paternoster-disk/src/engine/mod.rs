@@ -1,7 +1,7 @@
 //! One disk's commands, from a front to a back end and back. Decides, never acts: sans-IO.
 //!
 //! ```text
-//!   submit ──▶ pieces ──bio──▶ Elevator ──request──▶ poll_transfer ──▶ back end
+//!   submit ──▶ pieces ──bio──▶ Elevator ──request──▶ settle ─────────▶ back end
 //!     │ flush                     ▲                                      │
 //!     └──────▶ syncs ─────────────┼───────── Transfer::Sync ───────────▶ │
 //!                                 │ alone, once                          ▼
@@ -244,13 +244,19 @@ impl<S: Scheduler> Engine<S> {
                 continue;
             }
             let fell_short = transferred.result.is_ok();
-            if !piece.reissued && (merged || fell_short) {
+            let error = transferred.result.err().unwrap_or(Errno::IO);
+            let durable = piece.is_durable();
+            if !piece.reissued && (merged || fell_short || (durable && error != Errno::IO)) {
+                if durable && !fell_short {
+                    // It may have been the sync in it that failed, and told so to nobody else: a
+                    // plain write and a sync of its own say which.
+                    self.pieces.sync_afterwards(id);
+                }
                 let bio = self.pieces.reissue(id);
                 self.to_submit.push_back(bio);
                 continue;
             }
-            let error = transferred.result.err().unwrap_or(Errno::IO);
-            if piece.is_durable() && error == Errno::IO {
+            if durable && error == Errno::IO {
                 self.syncs.fail();
             }
             self.end_piece(id, Err(error));

@@ -217,6 +217,15 @@ impl Pieces {
         &self.pieces[id]
     }
 
+    /// Has the piece written plainly, and its command made durable by a sync at the end.
+    pub(super) fn sync_afterwards(&mut self, id: PieceId) {
+        let piece = &mut self.pieces[id];
+        if let Kind::Write { durable, .. } = &mut piece.kind {
+            *durable = false;
+        }
+        self.commands[piece.command].sync_afterwards = true;
+    }
+
     /// The bio to issue the piece again with, alone.
     pub(super) fn reissue(&mut self, id: PieceId) -> Bio {
         let piece = &mut self.pieces[id];

@@ -27,7 +27,7 @@ impl Connections {
             weights_apply: self.label.weights_apply,
             tunables: tunables.map(|info| (info.name.to_owned(), value(info.name))).collect(),
             internals: internals.0,
-            modelled: owner.backend().modelled().map(|stats| ModelledStat {
+            modelled: owner.backend().modelled(owner.now()).map(|stats| ModelledStat {
                 servers: stats.model.servers,
                 service_ns: stats.model.service.as_nanos(),
                 ns_per_kib: stats.model.per_kib.as_nanos(),

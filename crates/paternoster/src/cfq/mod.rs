@@ -118,7 +118,9 @@ impl<T: Trace> Scheduler for Cfq<T> {
 
     fn group_changed(&mut self, cx: &mut Cx<'_>, group: GroupId, change: GroupChange) {
         match change {
-            // Read anew whenever the group is put on the tree, which every charge does.
+            // Read anew when the group becomes active again, as in Linux: for one without active
+            // child groups that is at every charge; with several busy members it is when all of
+            // them have been idle.
             GroupChange::Weight => {}
             GroupChange::Removed => self.remove_group(cx, group),
         }

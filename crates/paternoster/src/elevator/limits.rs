@@ -55,6 +55,12 @@ pub(super) struct Joint {
 }
 
 impl Limits {
+    /// Asserts that a request of at least a sector is possible.
+    pub(super) fn check(&self) {
+        assert!(self.max_sectors > 0 && self.max_discard_sectors > 0, "a request has a sector");
+        assert!(self.max_segments > 0, "a request has a segment");
+    }
+
     /// Whether a request may be made of the two pieces of `joint`.
     pub(super) fn fits(&self, joint: &Joint) -> Result<(), Refusal> {
         if joint.first.bytes() & u64::from(self.virt_boundary) != 0 {
@@ -97,17 +103,17 @@ impl Limits {
 
     /// The longest request that may start at `start`.
     fn max_sectors_at(&self, op: Op, start: Sector) -> SectorCount {
-        let max = match op {
-            Op::Discard => self.max_discard_sectors,
-            _ => self.max_sectors,
-        };
+        // Nothing but its own limit holds for a discard.
+        if op == Op::Discard {
+            return SectorCount(self.max_discard_sectors);
+        }
         if self.chunk_sectors == 0 {
-            return SectorCount(max);
+            return SectorCount(self.max_sectors);
         }
         let into_chunk = start.0 % u64::from(self.chunk_sectors);
         let left = u32::try_from(u64::from(self.chunk_sectors) - into_chunk)
             .expect("what is left of a chunk is not longer than the chunk");
-        SectorCount(max.min(left))
+        SectorCount(self.max_sectors.min(left))
     }
 
     fn max_segments_of(&self, op: Op) -> u32 {

@@ -74,15 +74,17 @@ impl<S: Scheduler> Elevator<S> {
         &self.device
     }
 
-    /// Bounds what is in the device from now on; what is there stays.
+    /// Bounds what is in the device from now on; what is there stays. 0 holds everything back,
+    /// until another bound is set.
     pub fn set_depth(&mut self, queue_depth: u32) {
         self.device.queue_depth = queue_depth;
     }
 
-    /// Bounds the requests that exist (`queue/nr_requests`, at first 256); none is no bound. Where
-    /// submitters are held back otherwise, none is right: at a bound they compete for admission
-    /// instead of by weight.
+    /// Bounds the requests that exist (`queue/nr_requests`, at first 256, at least 1); none is no
+    /// bound. Where submitters are held back otherwise, none is right: at a bound they compete for
+    /// admission instead of by weight.
     pub fn set_nr_requests(&mut self, nr_requests: Option<u32>) {
+        assert_ne!(nr_requests, Some(0), "at least one request may exist");
         self.admission.nr_requests = nr_requests;
         self.admission.limits_changed();
     }
@@ -94,6 +96,7 @@ impl<S: Scheduler> Elevator<S> {
 
     /// Sets how large requests may grow from now on.
     pub fn set_limits(&mut self, limits: Limits) {
+        limits.check();
         self.merging.limits = limits;
     }
 

@@ -35,7 +35,7 @@ use crate::group::Groups;
 use crate::io_context::IoContexts;
 use crate::parts::fifo::Fifo;
 use crate::request::{Bio, Place, Request, Requests, UserDataList};
-use crate::scheduler::{Cx, Device, InsertAt, MergeRules, Requeue, Scheduler, assert_insertable};
+use crate::scheduler::{Cx, Device, InsertAt, MergeRules, Requeue, Scheduler};
 use crate::stats::Stats;
 use crate::time::Instant;
 use crate::trace::{Event, MergeKind, Trace};
@@ -343,7 +343,7 @@ impl<S: Scheduler> Elevator<S> {
     }
 
     fn insert(&mut self, now: Instant, rq: RequestId) {
-        assert_insertable(&self.requests[rq]);
+        debug_assert!(!self.requests[rq].is_queued(), "a request is inserted once");
         self.ask(now, |scheduler, cx| scheduler.insert(cx, rq, InsertAt::Sorted));
         self.requests[rq].place = Place::Queued;
         self.remember(rq);

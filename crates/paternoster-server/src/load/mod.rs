@@ -7,6 +7,8 @@
 //!
 //! Everything is real but the application: sockets, the handshake, the protocol.
 
+mod measure;
+
 use std::io::{Read as _, Write as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -21,6 +23,8 @@ use hdrhistogram::Histogram;
 use paternoster_disk::{Buffers, Completion, Fd, MonotonicClock, Ring};
 use paternoster_nbd::client::{Goal, Handshake, Progress, Transmission, Wishes};
 use paternoster_nbd::{Command, Request};
+
+pub use measure::{Got, Window};
 
 /// Room for replies that arrive at once.
 const RECEIVE_ROOM: usize = 256 << 10;

@@ -1,0 +1,23 @@
+//! Names of the operations on an owner's ring: whose completion it is.
+
+use crate::engine::TransferId;
+
+/// Names an operation on an owner's ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Token {
+    /// The back end's.
+    Transfer(TransferId),
+    /// The owner's own: another thread wants its attention.
+    Wake,
+    /// The front's.
+    Front(FrontToken),
+}
+
+/// Names an operation of the front.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FrontToken {
+    /// What of the front's it belongs to.
+    pub key: u64,
+    /// Which of that thing's operations it is.
+    pub operation: u8,
+}

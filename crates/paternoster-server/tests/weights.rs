@@ -1,0 +1,144 @@
+//! Weights end to end: real NBD clients over a unix socket, tenants drawn from a seed.
+//!
+//! A share is counted among the tenants that had a request waiting for (nearly) all of the time:
+//! one that asked for less leaves the rest to the others, by weight again.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use fastrand::Rng;
+use paternoster::{IoPrio, Nanos, SchedulerKind, Weight};
+use paternoster_server::Server;
+use paternoster_server::config::{
+    BackendConfig, Config, DiskConfig, ExportConfig, GroupConfig, Listen,
+};
+use paternoster_server::load::{Load, TenantLoad, Window};
+
+const CONFIGURATIONS: u64 = 20;
+const SPAN: Duration = Duration::from_secs(3);
+/// Large enough that requests seldom merge: what is charged is requests, what is counted replies.
+const EXPORT_BYTES: u64 = 64 << 20;
+const DEMAND: f64 = 0.98;
+const TOLERANCE: f64 = 0.05;
+
+/// Servers and the time of a request: 10,000, 20,000 and 16,000 IOPS.
+const DEVICES: [(u32, u64); 3] = [(1, 100), (4, 200), (8, 500)];
+
+/// One configuration, as drawn.
+struct Drawn {
+    weights: Vec<u32>,
+    loads: Vec<TenantLoad>,
+    device: (u32, u64),
+}
+
+fn draw(seed: u64) -> Drawn {
+    let mut random = Rng::with_seed(seed);
+    let tenants = random.usize(2..=8);
+    let weights = (0..tenants).map(|_| random.u32(50..=800)).collect();
+    let loads = (0..tenants).map(|index| TenantLoad {
+        export: format!("tenant{index}"),
+        connections: random.u32(1..=16),
+        depth: random.u32(8..=32),
+        block: 4096,
+        write_percent: [0, 50, 100][random.usize(..3)],
+    });
+    let loads = loads.collect();
+    Drawn { weights, loads, device: DEVICES[random.usize(..DEVICES.len())] }
+}
+
+fn config(drawn: &Drawn, socket: PathBuf) -> Config {
+    let (servers, micros) = drawn.device;
+    let size = EXPORT_BYTES * drawn.loads.len() as u64;
+    let service = Nanos::from_micros(micros);
+    let backend = BackendConfig::Modelled { size, servers, service, per_kib: Nanos::ZERO };
+    let name = "modelled".to_owned();
+    let (scheduler, tunables) = (SchedulerKind::Cfq, Vec::new());
+    let groups = drawn.weights.iter().zip(&drawn.loads).map(|(&weight, load)| GroupConfig {
+        path: format!("/{}", load.export),
+        weight: Weight::new(weight).expect("drawn weights are allowed"),
+    });
+    let exports = drawn.loads.iter().enumerate().map(|(index, load)| ExportConfig {
+        name: load.export.clone(),
+        disk: 0,
+        offset: EXPORT_BYTES * index as u64,
+        size: EXPORT_BYTES,
+        group: index,
+        io_prio: IoPrio::default(),
+        read_only: false,
+        description: None,
+    });
+    Config {
+        listen: Listen { unix: Some(socket), unix_mode: Listen::DEFAULT_MODE, tcp: None },
+        ctl: None,
+        disks: vec![DiskConfig { name, backend, scheduler, depth: None, tunables }],
+        groups: groups.collect(),
+        exports: exports.collect(),
+    }
+}
+
+fn measure(drawn: &Drawn, seed: u64) -> anyhow::Result<Window> {
+    let folder = tempfile::tempdir()?;
+    let socket = folder.path().join("nbd.sock");
+    let server = Server::start(&config(drawn, socket.clone()))?;
+    let mut load = Load::connect(&socket, &drawn.loads, seed)?;
+    let window = load.measure(&server.stat_source(), SPAN, |_| {})?;
+    load.finish()?;
+    server.shut_down()?;
+    Ok(window)
+}
+
+/// The tenants that asked all the time, how many of them were off, and a line for each.
+fn judge(drawn: &Drawn, window: &Window) -> (usize, usize, String) {
+    let tenants = drawn.weights.iter().zip(&drawn.loads).zip(&window.tenants);
+    let asking: Vec<_> = tenants.filter(|(_, got)| got.demand >= DEMAND).collect();
+    let weights: f64 = asking.iter().map(|((weight, _), _)| f64::from(**weight)).sum();
+    #[allow(clippy::cast_precision_loss)] // a few thousand replies
+    let replies = |got: &paternoster_server::load::Got| got.measured.replies as f64;
+    let total: f64 = asking.iter().map(|(_, got)| replies(got)).sum();
+    let (mut off, mut text) = (0, String::new());
+    for ((weight, load), got) in &asking {
+        let entitled = f64::from(**weight) / weights;
+        let share = replies(got) / total;
+        let error = share / entitled - 1.0;
+        off += usize::from(error.abs() > TOLERANCE);
+        let TenantLoad { connections, depth, write_percent, .. } = load;
+        writeln!(
+            text,
+            "  weight {weight:3}, {connections:2} × {depth:2}, {write_percent:3} % writes: \
+             entitled {:5.2} %, got {:5.2} % ({:+.1} %), demand {:.3}",
+            entitled * 100.0,
+            share * 100.0,
+            error * 100.0,
+            got.demand
+        )
+        .expect("a string takes it");
+    }
+    (asking.len(), off, text)
+}
+
+#[test]
+fn every_tenant_that_asks_all_the_time_gets_its_share_within_5_percent() {
+    let only = std::env::var("PATERNOSTER_WEIGHTS_SEED").ok();
+    let only: Option<u64> = only.map(|seed| seed.parse().expect("a seed is a number"));
+    let seeds = only.map_or(0..CONFIGURATIONS, |seed| seed..seed + 1);
+    let (mut judged, mut drawn_tenants) = (0, 0);
+    for seed in seeds {
+        let drawn = draw(seed);
+        let window = measure(&drawn, seed).expect("the server serves");
+        let (asking, off, text) = judge(&drawn, &window);
+        println!("seed {seed}, device {:?}: {asking} judged\n{text}", drawn.device);
+        assert_eq!(
+            off, 0,
+            "seed {seed}: {off} of {asking} shares are off:\n{text}to repeat: \
+             PATERNOSTER_WEIGHTS_SEED={seed} cargo test -p paternoster-server --test weights"
+        );
+        judged += asking;
+        drawn_tenants += drawn.loads.len();
+    }
+    assert!(
+        only.is_some() || judged * 2 >= drawn_tenants,
+        "only {judged} of {drawn_tenants} tenants had a request waiting all the time: this machine \
+         is too slow to say anything"
+    );
+}
