@@ -9,8 +9,9 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::config::Config;
+use crate::ctl;
 use crate::server::Server;
-use crate::{ctl, sockets};
+use crate::sockets::{self, SocketFile};
 
 /// Only the user who runs the server may ask it.
 const CTL_MODE: u32 = 0o600;
@@ -26,22 +27,21 @@ pub fn run(config: &Config) -> Result<()> {
     let (ends, end) = mpsc::channel();
     forward_signals(ends.clone()).context("cannot wait for signals")?;
     let ctl_listener = match &config.ctl {
-        Some(path) => Some(sockets::bind_unix(path, CTL_MODE)?),
+        Some(path) => Some((sockets::bind_unix(path, CTL_MODE)?, SocketFile::new(path))),
         None => None,
     };
     let server = Server::start_watched(config, &ends)?;
     let ctl_server = match ctl_listener {
-        Some(listener) => Some(ctl::serve(listener, Arc::new(server.stat_source()))?),
+        Some((listener, file)) => {
+            Some((ctl::serve(listener, Arc::new(server.stat_source()))?, file))
+        }
         None => None,
     };
     print_uris(server.uris()).context("cannot write to standard output")?;
     let why = end.recv().context("nobody is left who could end the server")?;
     tracing::info!("{why}: shutting down");
-    if let Some(ctl_server) = ctl_server {
+    if let Some((ctl_server, _file)) = ctl_server {
         ctl_server.stop();
-    }
-    if let Some(path) = &config.ctl {
-        let _ = std::fs::remove_file(path);
     }
     server.shut_down()
 }

@@ -9,7 +9,6 @@
 //! whatever is refused is refused before anything is changed.
 
 use std::io;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
@@ -28,7 +27,7 @@ use crate::connections::{Connections, DiskLabel, Export, Scheduler, Tenant};
 use crate::ctl::{StatError, StatSource};
 use crate::export_table::ExportTable;
 use crate::messages::OwnerHandle;
-use crate::sockets;
+use crate::sockets::{self, SocketFile};
 use crate::stat::Stat;
 use crate::uri;
 
@@ -43,8 +42,7 @@ pub struct Server {
     acceptor_thread: JoinHandle<io::Result<()>>,
     stop: StopFlag,
     uris: Vec<String>,
-    /// The unix socket, to be removed at the end.
-    socket: Option<PathBuf>,
+    socket: Option<SocketFile>,
 }
 
 impl Server {
@@ -63,8 +61,10 @@ impl Server {
         )?;
         let mut listeners = Vec::new();
         let mut tcp_address = None;
+        let mut socket = None;
         if let Some(path) = &config.listen.unix {
             listeners.push(Listener::from(sockets::bind_unix(path, config.listen.unix_mode)?));
+            socket = Some(SocketFile::new(path));
         }
         if let Some(address) = config.listen.tcp {
             let listener = sockets::bind_tcp(address)?;
@@ -85,7 +85,6 @@ impl Server {
         let stop = StopFlag::new()?;
         let acceptor_thread = start_acceptor(config, listeners, &owners, &stop, failures)?;
         let uris = uri::of_exports(config, tcp_address)?;
-        let socket = config.listen.unix.clone();
         Ok(Self { owners, owner_threads, acceptor_thread, stop, uris, socket })
     }
 
@@ -101,10 +100,7 @@ impl Server {
 
     /// Stops accepting, lets what is in the devices finish, refuses what waits, flushes.
     pub fn shut_down(self) -> Result<()> {
-        if let Some(socket) = &self.socket {
-            // Where somebody else has removed it, so much the better.
-            let _ = std::fs::remove_file(socket);
-        }
+        drop(self.socket);
         self.stop.stop();
         let accepted = join(self.acceptor_thread).context("the acceptor failed");
         for owner in &self.owners {

@@ -6,6 +6,7 @@
 mod demo;
 mod interop;
 mod shutdown;
+mod startup;
 mod stat;
 mod support;
 mod wire;
