@@ -5,6 +5,7 @@
 
 mod demo;
 mod interop;
+mod memory;
 mod shutdown;
 mod startup;
 mod stat;

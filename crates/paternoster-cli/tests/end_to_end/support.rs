@@ -118,13 +118,18 @@ impl Served {
         self.child.try_wait().expect("a child").is_none()
     }
 
+    /// Its process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Asks it to end.
     pub(crate) fn terminate(&self) {
         self.signal("-TERM");
     }
 
     pub(crate) fn signal(&self, signal: &str) {
-        let pid = self.child.id().to_string();
+        let pid = self.id().to_string();
         let output = tool("procps", "kill", [signal, &pid], self.dir.path());
         assert!(output.status.success(), "{output:?}");
     }

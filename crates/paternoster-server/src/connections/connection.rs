@@ -77,12 +77,16 @@ pub(super) struct Connection {
     replies: BytesMut,
     /// What is to be sent next.
     out: VecDeque<Bytes>,
-    /// Bytes of credit that a receive under way holds for a payload; none is under way otherwise.
-    receiving: Option<usize>,
+    /// Whether a receive is under way.
+    receiving: bool,
+    /// Bytes of credit that it has been given for a large write, until that is complete.
+    landing: usize,
     /// What the send under way was given.
     sending: Option<Buffers<Bytes>>,
-    /// Bytes of read data in `out` and `sending`.
+    /// Bytes in `out` and `sending`.
     unsent: usize,
+    /// Bytes of credit that its tenant is charged for it.
+    charged: usize,
 }
 
 impl Connection {
@@ -98,46 +102,61 @@ impl Connection {
             input: new.input,
             replies: BytesMut::new(),
             out: VecDeque::new(),
-            receiving: None,
+            receiving: false,
+            landing: 0,
             sending: None,
             unsent: 0,
+            charged: 0,
         }
     }
 
     /// The next command of those received; illegal ones are answered.
     pub(super) fn decode(&mut self) -> Result<Option<Request>, Fatal> {
-        if self.receiving.is_some() {
+        if self.receiving {
             return Ok(None);
         }
-        self.transmission.decode(&mut self.input, &mut self.replies)
+        let decoded = self.transmission.decode(&mut self.input, &mut self.replies);
+        if !matches!(decoded, Ok(None)) {
+            self.landing = 0;
+        }
+        decoded
     }
 
-    /// Bytes of credit that the next receive needs: a payload that does not fit into the room
-    /// that every connection has.
-    pub(super) fn landing(&self) -> usize {
-        let wanted = self.transmission.wanted();
-        if self.receiving.is_some() || wanted <= RECEIVE_ROOM { 0 } else { wanted }
+    /// Whether it has been given credit for a large write, which it must be let complete.
+    pub(super) fn is_landing(&self) -> bool {
+        self.landing > 0
     }
 
-    pub(super) fn receive(&mut self, ring: &mut Ring<Token>, id: ConnectionId, landing: usize) {
-        if self.receiving.is_some() {
+    /// Bytes of credit that the next receive needs beyond those that it has been given: all of a
+    /// write that does not fit into the room that every connection has.
+    pub(super) fn landing_wanted(&self) -> usize {
+        let whole = self.input.len() + self.transmission.wanted();
+        if self.receiving || whole <= RECEIVE_ROOM { 0 } else { whole.saturating_sub(self.landing) }
+    }
+
+    /// Receives, with so much more credit.
+    pub(super) fn receive(&mut self, ring: &mut Ring<Token>, id: ConnectionId, credit: usize) {
+        if self.receiving {
             return;
         }
+        self.landing += credit;
+        let wanted = self.transmission.wanted();
         let mut input = std::mem::take(&mut self.input);
-        input.reserve(self.transmission.wanted().max(RECEIVE_ROOM));
+        // More room than a large write needs would move all that has come of it.
+        input.reserve(if self.is_landing() { wanted } else { wanted.max(RECEIVE_ROOM) });
         ring.receive(Operation::Receive.token(id), &self.socket, input);
-        self.receiving = Some(landing);
+        self.receiving = true;
     }
 
-    /// A receive has completed: the credit that it held.
-    pub(super) fn received(&mut self, input: BytesMut, result: Result<u32, Errno>) -> usize {
+    /// A receive has completed.
+    pub(super) fn received(&mut self, input: BytesMut, result: Result<u32, Errno>) {
         self.input = input;
+        self.receiving = false;
         match result {
             Ok(0) => self.finish(),
             Ok(_) | Err(Errno::INTR | Errno::AGAIN) => {}
             Err(_) => self.fail(),
         }
-        self.receiving.take().unwrap_or(0)
     }
 
     /// The client has said or shown that no more commands come.
@@ -166,23 +185,23 @@ impl Connection {
         self.transmission.reply_block_status(cookie, query, of, &mut self.replies);
     }
 
-    /// Answers a read: the bytes that are now to be sent.
-    pub(super) fn reply_read(
-        &mut self,
-        cookie: u64,
-        offset: u64,
-        len: u32,
-        payload: Payload,
-    ) -> usize {
+    /// Answers a read.
+    pub(super) fn reply_read(&mut self, cookie: u64, offset: u64, len: u32, payload: Payload) {
         if self.state == State::Failed {
-            return 0;
+            return;
         }
         self.transmission.read_header(cookie, offset, len, &mut self.replies);
-        self.out.push_back(self.replies.split().freeze());
+        self.flush_replies();
+        self.unsent += usize::try_from(len).expect("a u32 fits");
         self.out.extend(payload.into_iter().map(BytesMut::freeze));
-        let bytes = usize::try_from(len).expect("a u32 fits");
-        self.unsent += bytes;
-        bytes
+    }
+
+    /// Puts the replies that are encoded to what is sent next.
+    fn flush_replies(&mut self) {
+        if !self.replies.is_empty() {
+            self.unsent += self.replies.len();
+            self.out.push_back(self.replies.split().freeze());
+        }
     }
 
     /// Sends what there is, unless a send is under way.
@@ -190,9 +209,7 @@ impl Connection {
         if self.sending.is_some() || self.state == State::Failed {
             return;
         }
-        if !self.replies.is_empty() {
-            self.out.push_back(self.replies.split().freeze());
-        }
+        self.flush_replies();
         if self.out.is_empty() {
             return;
         }
@@ -202,17 +219,18 @@ impl Connection {
         ring.send(Operation::Send.token(id), &self.socket, from);
     }
 
-    /// A send has completed: the bytes of read data that are not to be sent any more.
-    pub(super) fn sent(&mut self, result: Result<u32, Errno>) -> usize {
+    /// A send has completed.
+    pub(super) fn sent(&mut self, result: Result<u32, Errno>) {
         let pieces = self.sending.take().unwrap_or_default();
         let mut sent = match result {
             Ok(sent) => sent as usize,
             Err(Errno::INTR | Errno::AGAIN) => 0,
             Err(_) => {
                 self.fail();
-                return 0;
+                return;
             }
         };
+        self.unsent -= sent;
         // What was not sent goes back to the front, in order.
         let mut left = Vec::new();
         for mut piece in pieces {
@@ -226,15 +244,18 @@ impl Connection {
         for piece in left.into_iter().rev() {
             self.out.push_front(piece);
         }
-        let queued: usize = self.out.iter().map(Bytes::len).sum();
-        let freed = self.unsent.saturating_sub(queued);
-        self.unsent -= freed;
-        freed
     }
 
-    /// Bytes of read data that are still to be sent.
-    pub(super) fn unsent_bytes(&self) -> usize {
-        self.unsent
+    /// What its tenant was charged for it, and what it holds now and is charged from here on:
+    /// replies that are not sent, and a large write that is not complete.
+    pub(super) fn recharge(&mut self) -> (usize, usize) {
+        let now = self.unsent + self.replies.len() + self.landing;
+        (std::mem::replace(&mut self.charged, now), now)
+    }
+
+    /// What its tenant is charged for it.
+    pub(super) fn charged(&self) -> usize {
+        self.charged
     }
 
     /// Whether everything that was to be sent is.
@@ -249,10 +270,8 @@ impl Connection {
     pub(super) fn is_over(&self) -> bool {
         match self.state {
             State::Open => false,
-            State::Finishing => self.is_drained() && self.receiving.is_none(),
-            State::Failed => {
-                self.underway == 0 && self.sending.is_none() && self.receiving.is_none()
-            }
+            State::Finishing => self.is_drained() && !self.receiving,
+            State::Failed => self.underway == 0 && self.sending.is_none() && !self.receiving,
         }
     }
 }

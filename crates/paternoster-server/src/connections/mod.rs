@@ -122,12 +122,17 @@ impl Connections {
         self.touch(id);
         while self.clients[id].state == State::Open {
             let tenant = self.tenant_of(id);
-            if self.tenants[tenant].is_out_of_credit() {
+            if self.tenants[tenant].is_out_of_credit() && !self.clients[id].is_landing() {
                 self.tenants[tenant].paused.push(id);
                 return;
             }
-            match self.clients[id].decode() {
-                Ok(Some(request)) => self.handle_request(owner, id, request),
+            let decoded = self.clients[id].decode();
+            self.recharge(id);
+            match decoded {
+                Ok(Some(request)) => {
+                    self.handle_request(owner, id, request);
+                    self.recharge(id);
+                }
                 Ok(None) => return self.receive(owner, id),
                 Err(error) => {
                     tracing::info!("a connection is closed: {error}");
@@ -141,13 +146,21 @@ impl Connections {
     fn receive(&mut self, owner: &mut DiskOwner, id: ConnectionId) {
         let tenant = self.tenant_of(id);
         let connection = &mut self.clients[id];
-        let landing = connection.landing();
-        if !self.tenants[tenant].may_land(landing) {
+        let credit = connection.landing_wanted();
+        if credit > 0 && !self.tenants[tenant].may_land(credit) {
             self.tenants[tenant].paused.push(id);
             return;
         }
-        self.tenants[tenant].take(landing);
-        connection.receive(owner.ring(), id, landing);
+        connection.receive(owner.ring(), id, credit);
+        self.recharge(id);
+    }
+
+    /// Charges the tenant for what the connection holds now.
+    fn recharge(&mut self, id: ConnectionId) {
+        let tenant = self.tenant_of(id);
+        let (before, now) = self.clients[id].recharge();
+        self.tenants[tenant].give_back(before);
+        self.tenants[tenant].take(now);
     }
 
     fn tenant_of(&self, id: ConnectionId) -> usize {
@@ -244,7 +257,7 @@ impl Connections {
         let connection = self.clients.remove(id).expect("a connection ends once");
         let tenant = &mut self.tenants[tenant];
         tenant.connections -= 1;
-        tenant.give_back(connection.unsent_bytes());
+        tenant.give_back(connection.charged());
         tenant.paused.retain(|&paused| paused != id);
         if let Some(ioc) = connection.ioc {
             let now = owner.now();
@@ -276,15 +289,12 @@ impl Front<Scheduler> for Connections {
         match operation {
             Operation::Receive => {
                 let input = filled.pop().unwrap_or_default();
-                let landed = connection.received(input, result);
-                let tenant = self.tenant_of(id);
-                self.tenants[tenant].give_back(landed);
+                connection.received(input, result);
                 self.take_commands(owner, id);
             }
             Operation::Send => {
-                let freed = connection.sent(result);
-                let tenant = self.tenant_of(id);
-                self.tenants[tenant].give_back(freed);
+                connection.sent(result);
+                self.recharge(id);
                 self.touch(id);
             }
         }
@@ -299,22 +309,18 @@ impl Front<Scheduler> for Connections {
         let id = done.connection;
         let connection = &mut self.clients[id];
         connection.underway -= 1;
-        let unsent = match (outcome.result, done.read) {
+        match (outcome.result, done.read) {
             (Ok(payload), Some((offset, len))) => {
-                connection.reply_read(done.cookie, offset, len, payload)
+                connection.reply_read(done.cookie, offset, len, payload);
             }
-            (Ok(_), None) => {
-                connection.reply_ok(done.cookie);
-                0
-            }
+            (Ok(_), None) => connection.reply_ok(done.cookie),
             (Err(errno), _) => {
                 connection.reply_error(done.cookie, nbd_error(errno), &errno.to_string());
-                0
             }
-        };
+        }
         let tenant = self.tenant_of(id);
         self.tenants[tenant].give_back(done.cost);
-        self.tenants[tenant].take(unsent);
+        self.recharge(id);
         self.touch(id);
     }
 
@@ -340,7 +346,7 @@ impl Front<Scheduler> for Connections {
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        self.shutting_down.as_ref().map(ShuttingDown::deadline)
+        self.shutting_down.as_ref().and_then(ShuttingDown::deadline)
     }
 }
 
