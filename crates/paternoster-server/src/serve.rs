@@ -9,9 +9,9 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::config::Config;
+use crate::ctl;
 use crate::server::Server;
-use crate::sockets::SocketFile;
-use crate::{ctl, sockets};
+use crate::sockets::{self, SocketFile};
 
 /// Only the user who runs the server may ask it.
 const CTL_MODE: u32 = 0o600;
@@ -40,7 +40,7 @@ pub fn run(config: &Config) -> Result<()> {
     print_uris(server.uris()).context("cannot write to standard output")?;
     let why = end.recv().context("nobody is left who could end the server")?;
     tracing::info!("{why}: shutting down");
-    if let Some((ctl_server, _)) = ctl_server {
+    if let Some((ctl_server, _file)) = ctl_server {
         ctl_server.stop();
     }
     server.shut_down()

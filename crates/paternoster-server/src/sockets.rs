@@ -17,6 +17,11 @@ use thiserror::Error;
 /// The longest path of a unix socket, in bytes: what `sun_path` holds beside its final 0.
 pub const UNIX_PATH_MAX: usize = 107;
 
+/// After which milliseconds a socket in use is tried again: one of a server that was killed stays
+/// until the kernel has taken that server's rings apart, a moment after the process has gone. They
+/// are few, as each trial is a connection that waits to be accepted.
+const TRIALS_MS: [u64; 4] = [50, 100, 200, 400];
+
 /// Connections that wait to be accepted.
 const BACKLOG: i32 = 128;
 
@@ -59,29 +64,13 @@ pub enum BindError {
     },
 }
 
-/// The file of a unix socket that was bound; it is removed when this is dropped.
-#[derive(Debug)]
-pub struct SocketFile {
-    path: PathBuf,
-}
-
-impl SocketFile {
-    /// Of the socket that [`bind_unix`] has bound to that path.
-    pub fn new(path: &Path) -> Self {
-        Self { path: path.to_owned() }
-    }
-}
-
-impl Drop for SocketFile {
-    fn drop(&mut self) {
-        // Where somebody else has removed it, so much the better.
-        let _ = fs::remove_file(&self.path);
-    }
-}
-
 /// Listens on a unix socket with these permission bits. A socket that a dead program left behind is
 /// replaced; one in use, and anything else at this path, is refused.
 pub fn bind_unix(path: &Path, mode: u32) -> Result<UnixListener, BindError> {
+    patiently(|| bind_unix_now(path, mode))
+}
+
+fn bind_unix_now(path: &Path, mode: u32) -> Result<UnixListener, BindError> {
     let failed = |source: io::Error| BindError::Unix { path: path.to_owned(), source };
     // Two starters must not both find the same dead socket and then remove each other's.
     let _lock = lock_directory(path).map_err(failed)?;
@@ -102,12 +91,45 @@ pub fn bind_unix(path: &Path, mode: u32) -> Result<UnixListener, BindError> {
     Ok(UnixListener::from(socket))
 }
 
+/// The file of a unix socket of ours, removed when this is dropped.
+#[derive(Debug)]
+pub(crate) struct SocketFile(PathBuf);
+
+impl SocketFile {
+    /// Of a socket that we have bound.
+    pub(crate) fn new(path: &Path) -> Self {
+        Self(path.to_owned())
+    }
+}
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        // Where somebody else has removed it, so much the better.
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
 /// Listens on a TCP address.
 pub fn bind_tcp(address: SocketAddr) -> Result<TcpListener, BindError> {
-    TcpListener::bind(address).map_err(|source| match source.kind() {
-        io::ErrorKind::AddrInUse => BindError::TcpInUse { address },
-        _ => BindError::Tcp { address, source },
+    patiently(|| {
+        TcpListener::bind(address).map_err(|source| match source.kind() {
+            io::ErrorKind::AddrInUse => BindError::TcpInUse { address },
+            _ => BindError::Tcp { address, source },
+        })
     })
+}
+
+/// Binds, and tries again for a while what is in use.
+fn patiently<T>(mut bind: impl FnMut() -> Result<T, BindError>) -> Result<T, BindError> {
+    for pause in TRIALS_MS {
+        match bind() {
+            Err(BindError::UnixInUse { .. } | BindError::TcpInUse { .. }) => {
+                std::thread::sleep(Duration::from_millis(pause));
+            }
+            bound => return bound,
+        }
+    }
+    bind()
 }
 
 /// Holds the lock of the directory of `path` until it is dropped; waits a second for it.

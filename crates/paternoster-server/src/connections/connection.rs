@@ -77,14 +77,16 @@ pub(super) struct Connection {
     replies: BytesMut,
     /// What is to be sent next.
     out: VecDeque<Bytes>,
-    /// Bytes of credit that a receive under way holds for a payload; none is under way otherwise.
-    receiving: Option<usize>,
+    /// Whether a receive is under way.
+    receiving: bool,
+    /// Bytes of credit that it has been given for a large write, until that is complete.
+    landing: usize,
     /// What the send under way was given.
     sending: Option<Buffers<Bytes>>,
     /// Bytes in `out` and `sending`.
-    queued: usize,
-    /// Bytes of the tenant's credit that its replies hold.
-    pub(super) charged: usize,
+    unsent: usize,
+    /// Bytes of credit that its tenant is charged for it.
+    charged: usize,
 }
 
 impl Connection {
@@ -100,47 +102,61 @@ impl Connection {
             input: new.input,
             replies: BytesMut::new(),
             out: VecDeque::new(),
-            receiving: None,
+            receiving: false,
+            landing: 0,
             sending: None,
-            queued: 0,
+            unsent: 0,
             charged: 0,
         }
     }
 
     /// The next command of those received; illegal ones are answered.
     pub(super) fn decode(&mut self) -> Result<Option<Request>, Fatal> {
-        if self.receiving.is_some() {
+        if self.receiving {
             return Ok(None);
         }
-        self.transmission.decode(&mut self.input, &mut self.replies)
+        let decoded = self.transmission.decode(&mut self.input, &mut self.replies);
+        if !matches!(decoded, Ok(None)) {
+            self.landing = 0;
+        }
+        decoded
     }
 
-    /// Bytes of credit that the next receive needs: a payload that does not fit into the room
-    /// that every connection has.
-    pub(super) fn landing(&self) -> usize {
-        let wanted = self.transmission.wanted();
-        if self.receiving.is_some() || wanted <= RECEIVE_ROOM { 0 } else { wanted }
+    /// Whether it has been given credit for a large write, which it must be let complete.
+    pub(super) fn is_landing(&self) -> bool {
+        self.landing > 0
     }
 
-    pub(super) fn receive(&mut self, ring: &mut Ring<Token>, id: ConnectionId, landing: usize) {
-        if self.receiving.is_some() {
+    /// Bytes of credit that the next receive needs beyond those that it has been given: all of a
+    /// write that does not fit into the room that every connection has.
+    pub(super) fn landing_wanted(&self) -> usize {
+        let whole = self.input.len() + self.transmission.wanted();
+        if self.receiving || whole <= RECEIVE_ROOM { 0 } else { whole.saturating_sub(self.landing) }
+    }
+
+    /// Receives, with so much more credit.
+    pub(super) fn receive(&mut self, ring: &mut Ring<Token>, id: ConnectionId, credit: usize) {
+        if self.receiving {
             return;
         }
+        self.landing += credit;
+        let wanted = self.transmission.wanted();
         let mut input = std::mem::take(&mut self.input);
-        input.reserve(self.transmission.wanted().max(RECEIVE_ROOM));
+        // More room than a large write needs would move all that has come of it.
+        input.reserve(if self.is_landing() { wanted } else { wanted.max(RECEIVE_ROOM) });
         ring.receive(Operation::Receive.token(id), &self.socket, input);
-        self.receiving = Some(landing);
+        self.receiving = true;
     }
 
-    /// A receive has completed: the credit that it held.
-    pub(super) fn received(&mut self, input: BytesMut, result: Result<u32, Errno>) -> usize {
+    /// A receive has completed.
+    pub(super) fn received(&mut self, input: BytesMut, result: Result<u32, Errno>) {
         self.input = input;
+        self.receiving = false;
         match result {
             Ok(0) => self.finish(),
             Ok(_) | Err(Errno::INTR | Errno::AGAIN) => {}
             Err(_) => self.fail(),
         }
-        self.receiving.take().unwrap_or(0)
     }
 
     /// The client has said or shown that no more commands come.
@@ -153,9 +169,6 @@ impl Connection {
     /// The socket is of no use any more.
     pub(super) fn fail(&mut self) {
         self.state = State::Failed;
-        self.replies = BytesMut::new();
-        let dropped: usize = self.out.drain(..).map(|piece| piece.len()).sum();
-        self.queued -= dropped;
         // Has operations under way end soon.
         let _ = shutdown(&*self.socket, Shutdown::Both);
     }
@@ -172,21 +185,22 @@ impl Connection {
         self.transmission.reply_block_status(cookie, query, of, &mut self.replies);
     }
 
+    /// Answers a read.
     pub(super) fn reply_read(&mut self, cookie: u64, offset: u64, len: u32, payload: Payload) {
-        self.transmission.read_header(cookie, offset, len, &mut self.replies);
-        self.queue_replies();
-        for piece in payload {
-            self.queued += piece.len();
-            self.out.push_back(piece.freeze());
+        if self.state == State::Failed {
+            return;
         }
+        self.transmission.read_header(cookie, offset, len, &mut self.replies);
+        self.flush_replies();
+        self.unsent += usize::try_from(len).expect("a u32 fits");
+        self.out.extend(payload.into_iter().map(BytesMut::freeze));
     }
 
-    /// Moves what was encoded behind what is to be sent.
-    fn queue_replies(&mut self) {
+    /// Puts the replies that are encoded to what is sent next.
+    fn flush_replies(&mut self) {
         if !self.replies.is_empty() {
-            let encoded = self.replies.split().freeze();
-            self.queued += encoded.len();
-            self.out.push_back(encoded);
+            self.unsent += self.replies.len();
+            self.out.push_back(self.replies.split().freeze());
         }
     }
 
@@ -195,7 +209,7 @@ impl Connection {
         if self.sending.is_some() || self.state == State::Failed {
             return;
         }
-        self.queue_replies();
+        self.flush_replies();
         if self.out.is_empty() {
             return;
         }
@@ -205,19 +219,19 @@ impl Connection {
         ring.send(Operation::Send.token(id), &self.socket, from);
     }
 
-    /// A send has completed: what it left goes back to the front, in order.
+    /// A send has completed.
     pub(super) fn sent(&mut self, result: Result<u32, Errno>) {
         let pieces = self.sending.take().unwrap_or_default();
-        let given: usize = pieces.iter().map(Bytes::len).sum();
         let mut sent = match result {
             Ok(sent) => sent as usize,
             Err(Errno::INTR | Errno::AGAIN) => 0,
             Err(_) => {
-                self.queued -= given;
-                return self.fail();
+                self.fail();
+                return;
             }
         };
-        self.queued -= sent;
+        self.unsent -= sent;
+        // What was not sent goes back to the front, in order.
         let mut left = Vec::new();
         for mut piece in pieces {
             let part = piece.len().min(sent);
@@ -232,9 +246,16 @@ impl Connection {
         }
     }
 
-    /// Bytes of replies that it holds.
-    pub(super) fn reply_bytes(&self) -> usize {
-        self.queued + self.replies.len()
+    /// What its tenant was charged for it, and what it holds now and is charged from here on:
+    /// replies that are not sent, and a large write that is not complete.
+    pub(super) fn recharge(&mut self) -> (usize, usize) {
+        let now = self.unsent + self.replies.len() + self.landing;
+        (std::mem::replace(&mut self.charged, now), now)
+    }
+
+    /// What its tenant is charged for it.
+    pub(super) fn charged(&self) -> usize {
+        self.charged
     }
 
     /// Whether everything that was to be sent is.
@@ -249,10 +270,8 @@ impl Connection {
     pub(super) fn is_over(&self) -> bool {
         match self.state {
             State::Open => false,
-            State::Finishing => self.is_drained() && self.receiving.is_none(),
-            State::Failed => {
-                self.underway == 0 && self.sending.is_none() && self.receiving.is_none()
-            }
+            State::Finishing => self.is_drained() && !self.receiving,
+            State::Failed => self.underway == 0 && self.sending.is_none() && !self.receiving,
         }
     }
 }

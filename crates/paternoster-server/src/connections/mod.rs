@@ -8,10 +8,10 @@
 //! The tenant is the group; a connection is an I/O context of it, made at its first command and
 //! gone when it is closed and its last command is done.
 //!
-//! No tenant is another's trouble. Memory is bounded by tenant: one whose commands and replies hold
-//! more than its credit is not read from until some are sent. Work on this thread is bounded by
-//! turn: what costs the owner system calls of its own, `BLOCK_STATUS`, is done once a turn and
-//! connection.
+//! No tenant is another's trouble. Memory is bounded by tenant: one whose commands and unsent
+//! replies hold more than its credit is not read from until some are sent. Work on this thread is
+//! bounded by turn: what costs the owner system calls of its own, `BLOCK_STATUS`, is done once a
+//! turn and connection.
 
 mod connection;
 mod shutdown;
@@ -129,52 +129,51 @@ impl Connections {
         self.touch(id);
         while self.clients[id].state == State::Open {
             let tenant = self.tenant_of(id);
-            if self.tenants[tenant].is_out_of_credit() {
+            if self.tenants[tenant].is_out_of_credit() && !self.clients[id].is_landing() {
                 self.tenants[tenant].paused.push(id);
                 return;
             }
-            match self.clients[id].decode() {
+            let decoded = self.clients[id].decode();
+            self.recharge(id);
+            match decoded {
                 Ok(Some(Request { cookie, command: Command::BlockStatus(query) })) => {
                     self.block_status(owner, id, cookie, query);
-                    self.charge_replies(id);
+                    self.recharge(id);
                     self.deferred.push(id);
                     return;
                 }
-                Ok(Some(request)) => self.handle_request(owner, id, request),
-                Ok(None) => {
-                    self.charge_replies(id);
-                    return self.receive(owner, id);
+                Ok(Some(request)) => {
+                    self.handle_request(owner, id, request);
+                    self.recharge(id);
                 }
+                Ok(None) => return self.receive(owner, id),
                 Err(error) => {
                     tracing::info!("a connection is closed: {error}");
                     self.clients[id].fail();
                 }
             }
-            self.charge_replies(id);
         }
-    }
-
-    /// Has the tenant's credit hold what the connection's replies hold now.
-    fn charge_replies(&mut self, id: ConnectionId) {
-        let tenant = self.tenant_of(id);
-        let connection = &mut self.clients[id];
-        let bytes = connection.reply_bytes();
-        let charged = std::mem::replace(&mut connection.charged, bytes);
-        self.tenants[tenant].give_back(charged);
-        self.tenants[tenant].take(bytes);
     }
 
     /// Receives what is missing, if the tenant has credit for it.
     fn receive(&mut self, owner: &mut DiskOwner, id: ConnectionId) {
         let tenant = self.tenant_of(id);
         let connection = &mut self.clients[id];
-        let landing = connection.landing();
-        if !self.tenants[tenant].may_land(landing) {
+        let credit = connection.landing_wanted();
+        if credit > 0 && !self.tenants[tenant].may_land(credit) {
             self.tenants[tenant].paused.push(id);
             return;
         }
-        self.tenants[tenant].take(landing);
-        connection.receive(owner.ring(), id, landing);
+        connection.receive(owner.ring(), id, credit);
+        self.recharge(id);
+    }
+
+    /// Charges the tenant for what the connection holds now.
+    fn recharge(&mut self, id: ConnectionId) {
+        let tenant = self.tenant_of(id);
+        let (before, now) = self.clients[id].recharge();
+        self.tenants[tenant].give_back(before);
+        self.tenants[tenant].take(now);
     }
 
     fn tenant_of(&self, id: ConnectionId) -> usize {
@@ -271,7 +270,7 @@ impl Connections {
         let connection = self.clients.remove(id).expect("a connection ends once");
         let tenant = &mut self.tenants[tenant];
         tenant.connections -= 1;
-        tenant.give_back(connection.charged);
+        tenant.give_back(connection.charged());
         tenant.paused.retain(|&paused| paused != id);
         self.deferred.retain(|&deferred| deferred != id);
         if let Some(ioc) = connection.ioc {
@@ -304,14 +303,12 @@ impl Front<Scheduler> for Connections {
         match operation {
             Operation::Receive => {
                 let input = filled.pop().unwrap_or_default();
-                let landed = connection.received(input, result);
-                let tenant = self.tenant_of(id);
-                self.tenants[tenant].give_back(landed);
+                connection.received(input, result);
                 self.take_commands(owner, id);
             }
             Operation::Send => {
                 connection.sent(result);
-                self.charge_replies(id);
+                self.recharge(id);
                 self.touch(id);
             }
         }
@@ -326,20 +323,18 @@ impl Front<Scheduler> for Connections {
         let id = done.connection;
         let connection = &mut self.clients[id];
         connection.underway -= 1;
-        if connection.state != State::Failed {
-            match (outcome.result, done.read) {
-                (Ok(payload), Some((offset, len))) => {
-                    connection.reply_read(done.cookie, offset, len, payload);
-                }
-                (Ok(_), None) => connection.reply_ok(done.cookie),
-                (Err(errno), _) => {
-                    connection.reply_error(done.cookie, nbd_error(errno), &errno.to_string());
-                }
+        match (outcome.result, done.read) {
+            (Ok(payload), Some((offset, len))) => {
+                connection.reply_read(done.cookie, offset, len, payload);
+            }
+            (Ok(_), None) => connection.reply_ok(done.cookie),
+            (Err(errno), _) => {
+                connection.reply_error(done.cookie, nbd_error(errno), &errno.to_string());
             }
         }
         let tenant = self.tenant_of(id);
         self.tenants[tenant].give_back(done.cost);
-        self.charge_replies(id);
+        self.recharge(id);
         self.touch(id);
     }
 
@@ -371,7 +366,7 @@ impl Front<Scheduler> for Connections {
         if !self.deferred.is_empty() {
             return Some(Instant::START);
         }
-        self.shutting_down.as_ref().map(ShuttingDown::deadline)
+        self.shutting_down.as_ref().and_then(ShuttingDown::deadline)
     }
 }
 

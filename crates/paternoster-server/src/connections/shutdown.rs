@@ -19,7 +19,8 @@ const FLUSH_TAG: u64 = u64::MAX;
 /// How far the end is.
 #[derive(Debug)]
 pub(super) struct ShuttingDown {
-    deadline: Instant,
+    /// When it goes on, whether or not every reply was sent; none once that is past.
+    deadline: Option<Instant>,
     stage: Stage,
 }
 
@@ -34,8 +35,8 @@ enum Stage {
 }
 
 impl ShuttingDown {
-    /// When it goes on, whether or not every reply was sent.
-    pub(super) fn deadline(&self) -> Instant {
+    /// When it wants to go on at the latest.
+    pub(super) fn deadline(&self) -> Option<Instant> {
         self.deadline
     }
 }
@@ -51,7 +52,7 @@ impl Connections {
         let now = owner.now();
         owner.engine_mut().cancel_queued(now);
         owner.settle();
-        let deadline = now + DRAIN;
+        let deadline = Some(now + DRAIN);
         self.shutting_down = Some(ShuttingDown { deadline, stage: Stage::Draining });
     }
 
@@ -61,7 +62,10 @@ impl Connections {
             Stage::Draining => {
                 let drained = self.clients.values().all(super::Connection::is_drained);
                 let served = owner.engine().is_idle();
-                if served && (drained || owner.now() >= ending.deadline) {
+                // What the device still has wakes the owner when it is done.
+                ending.deadline = ending.deadline.filter(|&at| owner.now() < at);
+                if served && (drained || ending.deadline.is_none()) {
+                    ending.deadline = None;
                     ending.stage = Stage::Flushing;
                     flush(owner);
                 }

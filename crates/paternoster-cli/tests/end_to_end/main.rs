@@ -1,0 +1,13 @@
+//! The binary as its users meet it: served disks, other people's clients, signals.
+//!
+//! Every server has its own folder, socket and port, and is killed where a test fails; every tool
+//! is ended after a while. A tool that is missing is a failure that names its Debian package.
+
+mod demo;
+mod interop;
+mod memory;
+mod shutdown;
+mod startup;
+mod stat;
+mod support;
+mod wire;

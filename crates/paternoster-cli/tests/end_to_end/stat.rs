@@ -1,0 +1,104 @@
+//! What the control plane tells of a server that has worked.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::support::{Place, Served, eventually, paternoster, run, temp_dir};
+use crate::wire::{Wire, request};
+
+const MIB: u64 = 1 << 20;
+
+/// The answer of `curl`, which must be what `paternoster ctl` says too but for what changes.
+fn stat(served: &Served) -> Value {
+    let dir = served.dir.path();
+    let url = ["--silent", "--fail", "--unix-socket", "ctl.sock", "http://localhost/v1/stat"];
+    let text = run("curl", "curl", &url, dir);
+    serde_json::from_str(&text).expect("JSON")
+}
+
+#[test]
+fn known_traffic_is_counted_by_group_and_operation() {
+    let more = ["--set", "quantum=5", "--ctl", "ctl.sock"];
+    let served = Served::empty_file(Place::Unix, MIB, &more);
+    let mut wire = Wire::enter(&served, Place::Unix);
+    let requests: [(u16, u64, u32); 7] = [
+        (1, 0, 4096),
+        (1, 65536, 4096),
+        (0, 0, 4096),
+        (0, 1000, 100),
+        (4, 131_072, 4096),
+        (6, 262_144, 8192),
+        (3, 0, 0),
+    ];
+    for (cookie, (code, offset, len)) in (0..).zip(requests) {
+        let payload = if code == 1 { vec![1; len as usize] } else { Vec::new() };
+        wire.send(&[request(0, code, cookie, offset, len), payload].concat());
+        assert_eq!(wire.simple_reply(cookie), 0);
+        if code == 0 {
+            wire.skip(len);
+        }
+    }
+    let _idle = Wire::enter(&served, Place::Unix);
+    eventually("two connections are counted", || stat(&served)["disks"][0]["connections"] == 2);
+
+    let told = stat(&served);
+    assert_eq!(told["version"], 1);
+    let disk = &told["disks"][0];
+    let expected = json!({
+        "name": "disk0", "backend": "file", "size_bytes": MIB, "scheduler": "cfq", "depth": 16,
+        "in_device": 0, "queued": 0, "sync_failed": false, "weights_apply": true,
+        "modelled": null,
+    });
+    for (key, value) in expected.as_object().expect("an object") {
+        assert_eq!(&disk[key], value, "{key}");
+    }
+    assert_eq!(disk["tunables"]["quantum"], 5);
+    assert!(disk["syncs"].as_u64().is_some_and(|syncs| syncs >= 1), "{disk}");
+    let group = &disk["groups"][0];
+    assert_eq!(group["path"], "/disk");
+    assert_eq!(group["weight"], 100);
+    assert_eq!(group["exports"], json!(["disk"]));
+    assert_eq!(group["connections"], 2);
+    // The read of 100 bytes touches two sectors.
+    for (op, bios, bytes) in
+        [("read", 2, 5120), ("write", 2, 8192), ("discard", 1, 4096), ("write_zeroes", 1, 8192)]
+    {
+        let counted = &group["ops"][op];
+        assert_eq!(counted["bios"], bios, "{op}: {group}");
+        assert_eq!(counted["bytes"], bytes, "{op}: {group}");
+        assert_eq!(counted["completed"], bios, "{op}: {group}");
+    }
+    let mut ctl = paternoster(served.dir.path());
+    let output = ctl.args(["ctl", "--ctl", "ctl.sock", "stat", "--json"]).output();
+    let by_ctl: Value = serde_json::from_slice(&output.expect("it runs").stdout).expect("JSON");
+    assert_eq!(by_ctl["disks"][0]["groups"][0]["ops"], group["ops"]);
+    served.end();
+}
+
+#[test]
+fn weights_without_effect_are_told_at_the_start_and_in_stat() {
+    let dir = temp_dir();
+    let toml = "unix = \"nbd.sock\"\nctl = \"ctl.sock\"\n\
+                [disks.m]\nbackend = \"modelled\"\nsize = \"1M\"\nservers = 3\nservice_us = 250\n\
+                ns_per_kib = 7\nscheduler = \"none\"\n\
+                [exports.disk]\ndisk = \"m\"\nweight = 300\n";
+    fs::write(dir.path().join("c.toml"), toml).expect("a file");
+    let served = Served::start(dir, &["c.toml"], 1);
+    let warned = served.log();
+    assert!(warned.contains("disk \"m\": weights have no effect under none"), "{warned}");
+    let told = stat(&served);
+    let disk = &told["disks"][0];
+    assert_eq!(disk["weights_apply"], false);
+    assert_eq!(disk["depth"], 6, "two for each server");
+    let modelled = &disk["modelled"];
+    assert_eq!(modelled["servers"], 3);
+    assert_eq!(modelled["service_ns"], 250_000);
+    assert_eq!(modelled["ns_per_kib"], 7);
+    assert!(modelled["idle_ns"].as_u64().is_some_and(|idle| idle > 0), "{modelled}");
+    let mut ctl = paternoster(served.dir.path());
+    let output = ctl.args(["ctl", "--ctl", "ctl.sock", "stat"]).output().expect("it runs");
+    let table = String::from_utf8(output.stdout).expect("UTF-8");
+    assert!(table.contains("no effect"), "{table}");
+    served.end();
+}

@@ -1,0 +1,227 @@
+//! A server that runs for a test, and tools that act on it.
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use fastrand::Rng;
+use tempfile::TempDir;
+
+/// How long a server may take to say where it is.
+const START: Duration = Duration::from_secs(20);
+
+/// How long a tool may run, in seconds.
+const TOOL: &str = "60";
+
+/// What listens.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Place {
+    Unix,
+    Tcp,
+}
+
+/// A running server; dropping it kills it.
+pub(crate) struct Served {
+    child: Child,
+    pub(crate) dir: TempDir,
+    /// What it printed: the URI of each export.
+    pub(crate) uris: Vec<String>,
+    /// Further lines, which should not come.
+    lines: mpsc::Receiver<String>,
+}
+
+pub(crate) fn temp_dir() -> TempDir {
+    tempfile::tempdir().expect("a directory")
+}
+
+/// The program, with `dir` as its current directory.
+pub(crate) fn paternoster(dir: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_paternoster"));
+    command.current_dir(dir).env("RUST_LOG", "info");
+    command
+}
+
+impl Served {
+    /// `paternoster serve ARGS` in `dir`, which must print so many URIs.
+    pub(crate) fn start(dir: TempDir, args: &[&str], uris: usize) -> Self {
+        let log = File::create(dir.path().join("server.log")).expect("a log");
+        let mut command = paternoster(dir.path());
+        command.arg("serve").args(args).stdout(Stdio::piped()).stderr(log);
+        let mut child = command.spawn().expect("the binary runs");
+        let stdout = BufReader::new(child.stdout.take().expect("it is piped"));
+        let (sender, lines) = mpsc::channel();
+        thread::spawn(move || stdout.lines().map_while(Result::ok).all(|l| sender.send(l).is_ok()));
+        let mut served = Self { child, dir, uris: Vec::new(), lines };
+        for _ in 0..uris {
+            let line = served.lines.recv_timeout(START);
+            let line = line.unwrap_or_else(|_| panic!("no URI; it says:\n{}", served.log()));
+            served.uris.push(line);
+        }
+        served
+    }
+
+    /// Serves `disk.img` of `dir` as the export `disk`, with more options.
+    pub(crate) fn file(dir: TempDir, place: Place, more: &[&str]) -> Self {
+        let mut args = vec!["--disk", "disk.img", "--export", "disk"];
+        match place {
+            Place::Unix => args.extend(["--unix", "nbd.sock"]),
+            Place::Tcp => args.extend(["--tcp", "127.0.0.1:0"]),
+        }
+        args.extend(more);
+        Self::start(dir, &args, 1)
+    }
+
+    /// Serves a new file of so many bytes, all of them a hole.
+    pub(crate) fn empty_file(place: Place, bytes: u64, more: &[&str]) -> Self {
+        let dir = temp_dir();
+        let disk = File::create(dir.path().join("disk.img")).expect("a disk");
+        disk.set_len(bytes).expect("room for it");
+        Self::file(dir, place, more)
+    }
+
+    /// Serves so many bytes of memory as the export `disk`.
+    pub(crate) fn memory(place: Place, bytes: u64) -> Self {
+        let dir = temp_dir();
+        let listen = match place {
+            Place::Unix => "unix = \"nbd.sock\"",
+            Place::Tcp => "tcp = \"127.0.0.1:0\"",
+        };
+        let toml = format!(
+            "{listen}\n[disks.d]\nbackend = \"memory\"\nsize = {bytes}\n\
+             [exports.disk]\ndisk = \"d\"\n"
+        );
+        fs::write(dir.path().join("c.toml"), toml).expect("a file");
+        Self::start(dir, &["c.toml"], 1)
+    }
+
+    /// The URI of the first export.
+    pub(crate) fn uri(&self) -> &str {
+        &self.uris[0]
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// What it has written to standard error.
+    pub(crate) fn log(&self) -> String {
+        fs::read_to_string(self.path("server.log")).expect("the log")
+    }
+
+    pub(crate) fn is_running(&mut self) -> bool {
+        self.child.try_wait().expect("a child").is_none()
+    }
+
+    /// Its process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Asks it to end.
+    pub(crate) fn terminate(&self) {
+        self.signal("-TERM");
+    }
+
+    pub(crate) fn signal(&self, signal: &str) {
+        let pid = self.id().to_string();
+        let output = tool("procps", "kill", [signal, &pid], self.dir.path());
+        assert!(output.status.success(), "{output:?}");
+    }
+
+    /// Waits until it has ended: how it did, and how long that took.
+    pub(crate) fn wait(&mut self, patience: Duration) -> (ExitStatus, Duration) {
+        let begin = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().expect("a child") {
+                return (status, begin.elapsed());
+            }
+            assert!(begin.elapsed() < patience, "it does not end; it says:\n{}", self.log());
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Gives its folder back once it has been killed.
+    pub(crate) fn leave(mut self) -> TempDir {
+        self.wait(Duration::from_secs(10));
+        std::mem::replace(&mut self.dir, temp_dir())
+    }
+
+    /// Ends it by SIGTERM, which must go well and promptly.
+    pub(crate) fn end(mut self) {
+        assert!(self.is_running(), "it has ended; it says:\n{}", self.log());
+        self.terminate();
+        let (status, _) = self.wait(Duration::from_secs(10));
+        assert!(status.success(), "{status}:\n{}", self.log());
+        let further: Vec<String> = self.lines.try_iter().collect();
+        assert_eq!(further, [""; 0], "standard output has the URIs alone");
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Runs a tool of a Debian package in `dir`, for a minute at most.
+pub(crate) fn tool<A: AsRef<OsStr>>(
+    package: &str,
+    program: &str,
+    args: impl IntoIterator<Item = A>,
+    dir: &Path,
+) -> Output {
+    let output = tool_command(program, dir).args(args).output();
+    let output = output.expect("timeout, of the package coreutils, runs");
+    check_found(package, program, output.status);
+    output
+}
+
+/// The command that runs a tool and ends it, with what it started, after a minute.
+pub(crate) fn tool_command(program: &str, dir: &Path) -> Command {
+    let path = std::env::var("PATH").unwrap_or_default();
+    let mut command = Command::new("timeout");
+    command.args(["--kill-after=1", TOOL, program]).current_dir(dir).stdin(Stdio::null());
+    command.env("PATH", format!("{path}:/usr/sbin:/sbin"));
+    command
+}
+
+pub(crate) fn check_found(package: &str, program: &str, status: ExitStatus) {
+    match status.code() {
+        Some(126 | 127) => panic!("{program} does not start: install the Debian package {package}"),
+        Some(124 | 137) => panic!("{program} did not end within {TOOL} s"),
+        _ => assert_eq!(status.signal(), None, "{program} was killed"),
+    }
+}
+
+/// Runs a tool, which must succeed; what it says on standard output.
+pub(crate) fn run(package: &str, program: &str, args: &[&str], dir: &Path) -> String {
+    let output = tool(package, program, args, dir);
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let complained = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{program} {args:?}: {}\n{said}{complained}", output.status);
+    said
+}
+
+/// Asks until it is so, for ten seconds.
+pub(crate) fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begin = Instant::now();
+    while !is_so() {
+        assert!(begin.elapsed() < Duration::from_secs(10), "not within 10 s: {what}");
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Bytes with nothing in them that repeats.
+pub(crate) fn noise(len: usize, seed: u64) -> Vec<u8> {
+    let mut bytes = vec![0; len];
+    Rng::with_seed(seed).fill(&mut bytes);
+    bytes
+}

@@ -1,0 +1,149 @@
+//! Several disks and exports: who sees what, and where bytes land.
+
+use std::fs;
+use std::io::Write as _;
+use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
+
+use bytes::BytesMut;
+use paternoster_nbd::client::{Goal, Handshake, Progress, Wishes};
+use paternoster_nbd::{Command, NbdError, TransmissionFlags};
+
+use crate::support::{Rig, receive};
+
+/// Two files, five exports, three tenants.
+const SEVERAL: &str = r#"
+[disks.one]
+path = "DIR/one.img"
+[disks.two]
+path = "DIR/two.img"
+scheduler = "mq-deadline"
+[groups."/gold"]
+weight = 400
+[exports.first]
+disk = "one"
+size = 5000
+group = "/gold"
+description = "the first"
+[exports.second]
+disk = "one"
+offset = 5000
+size = "512K"
+group = "/gold"
+[exports.third]
+disk = "two"
+offset = 777
+size = 1000
+group = "/gold"
+[exports.low]
+disk = "two"
+offset = 4096
+size = 8192
+read_only = true
+[exports.high]
+disk = "two"
+offset = 8192
+read_only = true
+"#;
+
+fn several() -> Rig {
+    Rig::prepared(SEVERAL, |dir| {
+        for name in ["one.img", "two.img"] {
+            let disk = fs::File::create(dir.join(name)).expect("a disk");
+            disk.set_len(1 << 20).expect("room");
+        }
+        let two = fs::File::options().write(true).open(dir.join("two.img")).expect("the disk");
+        two.write_all_at(&[2; 4096], 8192).expect("written");
+    })
+}
+
+#[test]
+fn list_tells_every_export_of_every_disk() {
+    let rig = several();
+    let mut stream = rig.connect();
+    let wishes = Wishes { goal: Goal::List, structured_replies: true, allocation: false };
+    let mut handshake = Handshake::new(wishes);
+    let (mut input, mut output) = (BytesMut::new(), BytesMut::new());
+    let listed = loop {
+        let progress = handshake.receive(&mut input, &mut output).expect("the server agrees");
+        stream.write_all(&output.split()).expect("taken");
+        match progress {
+            Progress::Listed(listed) => break listed,
+            Progress::NeedMore => receive(&mut stream, &mut input),
+            other => panic!("{other:?}"),
+        }
+    };
+    let names: Vec<_> = listed.iter().map(|listed| listed.name.as_str()).collect();
+    assert_eq!(names, ["first", "second", "third", "low", "high"]);
+    rig.end();
+}
+
+#[test]
+fn bytes_land_at_their_export_s_offset_and_nowhere_else() {
+    let rig = several();
+    let mut expected = vec![0; 1 << 20];
+    expected[..5000].fill(10);
+    expected[5000..9000].fill(20);
+    expected[5000 + (512 << 10) - 1] = 21;
+    rig.client("first").write(0, &[10; 5000]);
+    let mut second = rig.client("second");
+    second.write(0, &[20; 4000]);
+    second.write((512 << 10) - 1, &[21]);
+    let past = second.call(Command::Write { offset: 512 << 10, data: vec![1].into(), fua: false });
+    assert_eq!(past, Err(NbdError::NoSpace));
+    rig.client("third").write(999, &[30]);
+    let dir = rig.dir.path().to_owned();
+    assert!(fs::read(dir.join("one.img")).expect("the disk") == expected);
+    let mut expected = vec![0; 1 << 20];
+    expected[777 + 999] = 30;
+    expected[8192..12288].fill(2);
+    assert!(fs::read(dir.join("two.img")).expect("the disk") == expected);
+    rig.end();
+}
+
+#[test]
+fn overlapping_read_only_exports_show_the_same_bytes() {
+    let rig = several();
+    let (mut low, mut high) = (rig.client("low"), rig.client("high"));
+    assert!(low.export().flags.contains(TransmissionFlags::READ_ONLY));
+    assert_eq!(low.export().size, 8192);
+    assert_eq!(high.export().size, (1 << 20) - 8192);
+    assert_eq!(low.read(4096, 4096), high.read(0, 4096));
+    assert_eq!(high.read(0, 4096), [2; 4096][..]);
+    assert_eq!(high.read(4096, 10), [0; 10][..]);
+    rig.end();
+}
+
+#[test]
+fn exports_of_one_group_are_one_tenant_a_disk() {
+    let rig = several();
+    let mut clients = ["first", "second", "third"].map(|name| rig.client(name));
+    for client in &mut clients {
+        client.write(0, &[1; 512]);
+    }
+    let stat = rig.stat();
+    let groups = |disk: usize| {
+        let groups = stat.disks[disk].groups.iter();
+        groups
+            .map(|group| (group.path.as_str(), group.weight, group.connections))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(groups(0), [("/gold", 400, 2)]);
+    assert_eq!(groups(1), [("/gold", 400, 1), ("/low", 100, 0), ("/high", 100, 0)]);
+    assert_eq!(stat.disks[0].groups[0].exports, ["first", "second"]);
+    assert_eq!(stat.disks[0].groups[0].ops["write"].completed, 2);
+    assert_eq!(stat.disks[1].scheduler, "mq-deadline");
+    assert!(!stat.disks[1].weights_apply);
+    rig.end();
+}
+
+#[test]
+fn a_disk_that_is_only_read_need_not_be_writable() {
+    let toml = "[disks.d]\npath = \"DIR/disk.img\"\n[exports.e]\ndisk = \"d\"\nread_only = true\n";
+    let rig = Rig::prepared(toml, |dir| {
+        let path = dir.join("disk.img");
+        fs::write(&path, [6; 4096]).expect("a disk");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o400)).expect("so");
+    });
+    assert_eq!(rig.client("e").read(0, 4096), [6; 4096][..]);
+    rig.end();
+}

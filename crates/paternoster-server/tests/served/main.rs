@@ -1,0 +1,10 @@
+//! A server in this process, and clients that say to it what no well-behaved client would; or what
+//! well-behaved clients rely on.
+
+mod byte_ranges;
+mod exports;
+mod hostile;
+mod negotiation;
+mod sessions;
+mod slow;
+mod support;
