@@ -147,7 +147,8 @@ impl Backend for FileBackend {
         let end = offset + len;
         let mut extents = Vec::new();
         let mut at = offset;
-        while at < end && extents.len() < MAX_EXTENTS {
+        // A step finds at most two.
+        while at < end && extents.len() + 2 <= MAX_EXTENTS {
             let data = seek_or_end(&self.file, SeekFrom::Data(at), end)?;
             if data > at {
                 extents.push(Extent { len: data - at, hole: true });

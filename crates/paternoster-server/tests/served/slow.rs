@@ -1,10 +1,14 @@
 //! Clients that ask and do not read, or that vanish.
 
+use std::fs::File;
 use std::io::Write as _;
+use std::os::unix::fs::FileExt as _;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use paternoster_nbd::Command;
+use paternoster_nbd::client::Answer;
+use paternoster_nbd::{Command, StatusQuery};
 
 use crate::support::{Rig, TWO_TENANTS, header};
 
@@ -73,5 +77,42 @@ fn clients_that_vanish_leave_nothing_behind() {
         rig.until_empty();
     }
     rig.client("a").check_served(1);
+    rig.end();
+}
+
+/// A tenant's `BLOCK_STATUS` once had the owner look up all of its questions, thousands of extents
+/// each, before anybody else had a turn.
+#[test]
+fn questions_for_many_extents_take_turns_with_another_tenant() {
+    const QUESTIONS: u64 = 2000;
+    const SIZE: u32 = 8 << 20;
+    let toml = "[disks.d]\npath = \"DIR/disk.img\"\n[exports.a]\ndisk = \"d\"\nsize = \"8M\"\n\
+                [exports.b]\ndisk = \"d\"\noffset = \"8M\"\n";
+    let rig = Rig::prepared(toml, |dir| {
+        let disk = File::create(dir.join("disk.img")).expect("a disk");
+        disk.set_len(2 * u64::from(SIZE)).expect("room");
+        for block in (0..u64::from(SIZE)).step_by(16 << 10) {
+            disk.write_all_at(&[1; 4096], block).expect("room");
+        }
+    });
+    let (mut asker, mut other) = (rig.client("a"), rig.client("b"));
+    let query = StatusQuery { offset: 0, len: SIZE, one: false };
+    let mut questions = Vec::new();
+    for _ in 0..QUESTIONS {
+        questions.extend_from_slice(&asker.encode(Command::BlockStatus(query)).1);
+    }
+    let mut writer = asker.stream.try_clone().expect("a descriptor");
+    let writing = thread::spawn(move || writer.write_all(&questions).expect("they are taken"));
+
+    for number in 1..=QUESTIONS {
+        let reply = asker.reply();
+        assert_eq!(reply.cookie, number, "in their order");
+        let Ok(Answer::Extents(extents)) = reply.result else { panic!("{:?}", reply.result) };
+        assert!((1..=64).contains(&extents.len()), "{} extents", extents.len());
+        if number % 100 == 0 {
+            other.check_served(number);
+        }
+    }
+    writing.join().expect("all were asked");
     rig.end();
 }
