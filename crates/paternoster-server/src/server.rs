@@ -56,7 +56,8 @@ impl Server {
     /// The same; whoever has the other end of `failures` is told, in a sentence, of a thread that
     /// failed.
     pub fn start_watched(config: &Config, failures: &mpsc::Sender<String>) -> Result<Self> {
-        Ring::<()>::new().context(
+        // On a thread of its own: a ring may leave work behind that interrupts its thread.
+        join(thread::spawn(|| Ring::<()>::new().map(drop))).context(
             "io_uring is not to be had: Linux 6.1 or later is needed, with the sysctl \
              kernel.io_uring_disabled = 0, and no sandbox that forbids it",
         )?;
@@ -103,14 +104,15 @@ impl Server {
     pub fn shut_down(self) -> Result<()> {
         drop(self.socket);
         self.stop.stop();
-        let accepted = join(self.acceptor_thread).context("the acceptor failed");
+        let mut ended = join(self.acceptor_thread).context("the acceptor failed");
         for owner in &self.owners {
             owner.shut_down();
         }
+        // All are waited for; the first that failed is told of.
         for thread in self.owner_threads {
-            join(thread).context("the owner of a disk failed")?;
+            ended = ended.and(join(thread).context("the owner of a disk failed"));
         }
-        accepted
+        ended
     }
 }
 
