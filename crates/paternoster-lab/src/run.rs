@@ -178,7 +178,7 @@ impl<'a> Run<'a> {
         let (op, flags) = match rq.op {
             Op::Read => (paternoster::Op::Read, BioFlags::empty()),
             Op::Write => (paternoster::Op::Write, BioFlags::empty()),
-            Op::WriteSync => (paternoster::Op::Write, BioFlags::SYNC),
+            Op::WriteSync => (paternoster::Op::Write, BioFlags::SYNC | BioFlags::IDLE),
             Op::Flush => (paternoster::Op::Flush, BioFlags::empty()),
             Op::Discard => (paternoster::Op::Discard, BioFlags::empty()),
         };

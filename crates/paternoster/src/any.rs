@@ -12,6 +12,7 @@ use crate::mq_deadline::MqDeadline;
 use crate::none::NoScheduler;
 use crate::request::Bio;
 use crate::scheduler::{Cx, Dump, InsertAt, MergeRules, Requeue, Scheduler, Side};
+use crate::stats::TurnStats;
 use crate::time::Instant;
 use crate::trace::{MergeKind, Trace};
 use crate::tunable::{TunableError, TunableInfo};
@@ -136,10 +137,12 @@ impl<T: Trace> Scheduler for AnyScheduler<T> {
     type Trace = T;
 
     forward! {
+        fn attach(&mut self, cx: &mut Cx<'_>);
         fn bind(&mut self, cx: &mut Cx<'_>, rq: RequestId);
         fn insert(&mut self, cx: &mut Cx<'_>, rq: RequestId, at: InsertAt);
         fn complete(&mut self, cx: &mut Cx<'_>, rq: RequestId);
         fn requeue(&mut self, cx: &mut Cx<'_>, rq: RequestId) -> Requeue;
+        fn reactivate(&mut self, cx: &mut Cx<'_>, rq: RequestId);
         fn handle_timeout(&mut self, cx: &mut Cx<'_>);
         fn exit_io_context(&mut self, cx: &mut Cx<'_>, ioc: IocId);
         fn group_changed(&mut self, cx: &mut Cx<'_>, group: GroupId, change: GroupChange);
@@ -148,6 +151,7 @@ impl<T: Trace> Scheduler for AnyScheduler<T> {
         fn request_merged(&mut self, cx: &mut Cx<'_>, rq: RequestId, kind: MergeKind);
         fn requests_merged(&mut self, cx: &mut Cx<'_>, rq: RequestId, absorbed: RequestId);
         fn dispatch(&mut self, cx: &mut Cx<'_>) -> Option<RequestId>;
+        fn must_admit(&mut self, cx: &mut Cx<'_>, bio: &Bio) -> bool;
         fn drain(&mut self, cx: &mut Cx<'_>, out: &mut Vec<RequestId>);
         fn set_tunable(&mut self, cx: &mut Cx<'_>, name: &str, value: i64)
             -> Result<i64, TunableError>;
@@ -163,6 +167,7 @@ impl<T: Trace> Scheduler for AnyScheduler<T> {
         fn depth_limit(&self, cx: &Cx<'_>, bio: &Bio) -> Option<u32>;
         fn tunables(&self) -> &'static [TunableInfo];
         fn tunable(&self, name: &str) -> Result<i64, TunableError>;
+        fn turn_stats(&self, group: GroupId) -> Option<&TurnStats>;
         fn dump(&self, out: &mut dyn Dump);
         fn check(&self, cx: &Cx<'_>);
     }

@@ -62,14 +62,53 @@ pub enum GroupChange {
 pub struct Group {
     /// The group above; none for the root.
     pub parent: Option<GroupId>,
-    /// Against its siblings.
-    pub weight: Weight,
-    /// Of its own requests against its child groups.
-    pub leaf_weight: Weight,
+    /// Its weights where this device has none of its own for it.
+    pub(crate) configured: Weights,
+    /// Those of its weights that hold on this device alone.
+    pub(crate) device: DeviceWeights,
     /// Groups directly below.
     children: u32,
     /// Requests that exist of it.
     pub(crate) requests: u32,
+}
+
+/// A group's two weights.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Weights {
+    /// Against its siblings (`blkio.weight`).
+    pub weight: Weight,
+    /// Of its own requests against its child groups (`blkio.leaf_weight`).
+    pub leaf: Weight,
+}
+
+impl From<Weight> for Weights {
+    /// That weight for both.
+    fn from(weight: Weight) -> Self {
+        Self { weight, leaf: weight }
+    }
+}
+
+/// Weights that hold on one device instead of the group's own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DeviceWeights {
+    /// Against its siblings (`blkio.weight_device`).
+    pub weight: Option<Weight>,
+    /// Of its own requests against its child groups (`blkio.leaf_weight_device`).
+    pub leaf: Option<Weight>,
+}
+
+impl Group {
+    /// Its weight against its siblings, on this device.
+    #[inline]
+    pub fn weight(&self) -> Weight {
+        self.device.weight.unwrap_or(self.configured.weight)
+    }
+
+    /// The weight of its own requests against its child groups, on this device.
+    #[inline]
+    pub fn leaf_weight(&self) -> Weight {
+        self.device.leaf.unwrap_or(self.configured.leaf)
+    }
 }
 
 /// The group tree of one elevator.
@@ -84,8 +123,8 @@ impl Groups {
         let mut slots = SlotMap::with_key();
         let root = slots.insert(Group {
             parent: None,
-            weight: Weight::ROOT,
-            leaf_weight: Weight::ROOT,
+            configured: Weight::ROOT.into(),
+            device: DeviceWeights::default(),
             children: 0,
             requests: 0,
         });
@@ -102,8 +141,8 @@ impl Groups {
         self.slots[parent].children += 1;
         self.slots.insert(Group {
             parent: Some(parent),
-            weight,
-            leaf_weight: weight,
+            configured: weight.into(),
+            device: DeviceWeights::default(),
             children: 0,
             requests: 0,
         })

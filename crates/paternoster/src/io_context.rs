@@ -57,6 +57,12 @@ impl IoPrio {
         if level < Self::LEVELS { Some(Self { class, level }) } else { None }
     }
 
+    /// Raised to best effort and to level 4, where it is below.
+    pub(crate) fn boosted(self) -> Self {
+        let Self { class, level } = Self::default();
+        Self { class: self.class.min(class), level: self.level.min(level) }
+    }
+
     /// The class.
     #[inline]
     pub const fn class(self) -> IoClass {

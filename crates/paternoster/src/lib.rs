@@ -69,7 +69,7 @@ pub use any::{AnyScheduler, SchedulerKind, UnknownScheduler};
 pub use arena::{GroupId, IocId, RequestId, SideTable};
 pub use cfq::Cfq;
 pub use elevator::{Bios, Elevator, Limits, NoMerges, Submitted};
-pub use group::{Group, GroupChange, Groups, Weight, WeightError};
+pub use group::{DeviceWeights, Group, GroupChange, Groups, Weight, WeightError, Weights};
 pub use io_context::{IoClass, IoContext, IoContexts, IoPrio, ParseIoPrioError};
 pub use mq_deadline::MqDeadline;
 pub use none::NoScheduler;
@@ -77,7 +77,10 @@ pub use request::{
     Bio, BioFlags, Direction, Op, Request, Requests, Sector, SectorCount, UserDataList,
 };
 pub use scheduler::{Cx, Device, Dump, InsertAt, MergeRules, Requeue, Scheduler, Side};
-pub use stats::{GroupStats, OpStats, Stats};
+pub use stats::{GroupStats, OpStats, Stats, TurnStats};
 pub use time::{Hz, Instant, Jiffies, Nanos, Ticks};
-pub use trace::{BatchReason, Event, ExpireReason, MergeKind, MergeSite, NoTrace, Recorder, Trace};
+pub use trace::{
+    BatchReason, Event, ExpireReason, MergeKind, MergeSite, NoTrace, PreemptReason, QueueName,
+    Recorder, Trace, WaitReason, Workload,
+};
 pub use tunable::{TunableError, TunableInfo};

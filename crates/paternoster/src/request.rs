@@ -109,6 +109,11 @@ bitflags! {
         const PREFLUSH = 1 << 2;
         /// Never to be merged with another.
         const NO_MERGE = 1 << 3;
+        /// A synchronous write after which its submitter is expected to go on soon, as after an
+        /// `O_DIRECT` one (`REQ_IDLE`).
+        const IDLE = 1 << 4;
+        /// Metadata that much else waits for (`REQ_PRIO`).
+        const PRIO = 1 << 5;
     }
 }
 
@@ -231,6 +236,21 @@ impl Request {
     #[inline]
     pub fn is_sync(&self) -> bool {
         self.op == Op::Read || self.flags.contains(BioFlags::SYNC)
+    }
+
+    /// Whether it is a synchronous write after which nothing is to be waited for, as those of
+    /// `fsync` and of journals.
+    #[inline]
+    pub fn is_noidle(&self) -> bool {
+        self.op == Op::Write
+            && self.flags.contains(BioFlags::SYNC)
+            && !self.flags.contains(BioFlags::IDLE)
+    }
+
+    /// Whether much else waits for it.
+    #[inline]
+    pub fn has_prio(&self) -> bool {
+        self.flags.contains(BioFlags::PRIO)
     }
 
     /// The submitter's names of its bios, in the order in which they were merged.

@@ -4,6 +4,7 @@ use crate::arena::{GroupId, IocId, RequestId};
 use crate::group::{GroupChange, Groups};
 use crate::io_context::IoContexts;
 use crate::request::{Bio, Requests};
+use crate::stats::TurnStats;
 use crate::time::{Hz, Instant, Jiffies};
 use crate::trace::{MergeKind, Trace};
 use crate::tunable::{TunableError, TunableInfo};
@@ -104,6 +105,9 @@ pub trait Scheduler {
 
     // A. What happens
 
+    /// It is the device's scheduler from now on; comes before everything else.
+    fn attach(&mut self, _cx: &mut Cx<'_>) {}
+
     /// A request was made because its bio merged nowhere; comes before any merge at insert.
     fn bind(&mut self, _cx: &mut Cx<'_>, _rq: RequestId) {}
 
@@ -115,6 +119,9 @@ pub trait Scheduler {
 
     /// A request that it gave out was handed back unserved.
     fn requeue(&mut self, cx: &mut Cx<'_>, rq: RequestId) -> Requeue;
+
+    /// A request that was handed back, and that the elevator kept, goes to the device again.
+    fn reactivate(&mut self, _cx: &mut Cx<'_>, _rq: RequestId) {}
 
     /// The moment that `poll_timeout` named has come.
     fn handle_timeout(&mut self, _cx: &mut Cx<'_>) {}
@@ -182,6 +189,12 @@ pub trait Scheduler {
         None
     }
 
+    /// Whether `bio` may become a request though as many exist as may. Asked by admission only,
+    /// at the bound.
+    fn must_admit(&mut self, _cx: &mut Cx<'_>, _bio: &Bio) -> bool {
+        false
+    }
+
     /// Gives up all that it holds, in any order, and is empty afterwards.
     fn drain(&mut self, cx: &mut Cx<'_>, out: &mut Vec<RequestId>);
 
@@ -205,6 +218,11 @@ pub trait Scheduler {
         _value: i64,
     ) -> Result<i64, TunableError> {
         Err(crate::tunable::unknown(self.name(), name, self.tunables()))
+    }
+
+    /// How turns went for a group, without those below it, where it gives groups turns.
+    fn turn_stats(&self, _group: GroupId) -> Option<&TurnStats> {
+        None
     }
 
     /// Tells its internal state, by name.

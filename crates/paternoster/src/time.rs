@@ -42,6 +42,15 @@ impl Instant {
     }
 }
 
+impl Instant {
+    /// The moment that long before; the clock's zero where there is none.
+    #[inline]
+    #[must_use]
+    pub const fn saturating_sub(self, span: Nanos) -> Self {
+        Self(self.0.saturating_sub(span.0))
+    }
+}
+
 impl Add<Nanos> for Instant {
     type Output = Self;
     #[inline]
@@ -78,6 +87,15 @@ impl Nanos {
     #[inline]
     pub const fn as_nanos(self) -> u64 {
         self.0
+    }
+}
+
+impl Nanos {
+    /// What is left after `other`; nothing where that is longer.
+    #[inline]
+    #[must_use]
+    pub const fn saturating_sub(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
     }
 }
 
@@ -141,6 +159,18 @@ impl Hz {
     #[inline]
     const fn tick_nanos(self) -> u64 {
         self.tick_nanos as u64
+    }
+
+    /// The length of a tick.
+    #[inline]
+    pub const fn tick(self) -> Nanos {
+        Nanos(self.tick_nanos())
+    }
+
+    /// Ticks a second.
+    #[inline]
+    pub const fn ticks_per_s(self) -> u32 {
+        self.ticks_per_s
     }
 
     /// The tick in which `at` lies.

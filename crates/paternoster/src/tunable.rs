@@ -73,8 +73,7 @@ pub(crate) fn unknown(
 }
 
 /// Declares a scheduler's tunables: a struct with a field each, in the attribute's own unit, and
-/// `TABLE`, `get` and `set` by name. `set` stores and returns the value clamped to the range, as
-/// Linux does.
+/// its table.
 macro_rules! tunables {
     (
         $(#[$outer:meta])* $vis:vis struct $Struct:ident of $scheduler:literal;
@@ -92,6 +91,24 @@ macro_rules! tunables {
             }
         }
 
+        $crate::tunable::tunable_table! {
+            $vis $Struct of $scheduler;
+            $( $name = $name * 1, $unit, $default, $min, $max, $doc; )+
+        }
+    };
+}
+pub(crate) use tunables;
+
+/// Declares the table of a struct of tunables, and `get` and `set` by name: a line for each
+/// attribute, which reads and writes a field that holds so many smaller units. Two attributes may
+/// share a field. `set` stores and returns the value clamped to the range, as Linux does; `get`
+/// truncates.
+macro_rules! tunable_table {
+    (
+        $vis:vis $Struct:ident of $scheduler:literal;
+        $( $name:ident = $field:ident * $scale:expr,
+           $unit:literal, $default:expr, $min:expr, $max:expr, $doc:literal; )+
+    ) => {
         impl $Struct {
             $vis const TABLE: &'static [$crate::tunable::TunableInfo] = &[
                 $( $crate::tunable::TunableInfo {
@@ -106,7 +123,7 @@ macro_rules! tunables {
 
             $vis fn get(&self, name: &str) -> Result<i64, $crate::tunable::TunableError> {
                 match name {
-                    $( stringify!($name) => Ok(self.$name), )+
+                    $( stringify!($name) => Ok(self.$field / $scale), )+
                     _ => Err($crate::tunable::unknown($scheduler, name, Self::TABLE)),
                 }
             }
@@ -118,8 +135,9 @@ macro_rules! tunables {
             ) -> Result<i64, $crate::tunable::TunableError> {
                 match name {
                     $( stringify!($name) => {
-                        self.$name = value.clamp($min, $max);
-                        Ok(self.$name)
+                        let value = value.clamp($min, $max);
+                        self.$field = value * $scale;
+                        Ok(value)
                     } )+
                     _ => Err($crate::tunable::unknown($scheduler, name, Self::TABLE)),
                 }
@@ -127,4 +145,4 @@ macro_rules! tunables {
         }
     };
 }
-pub(crate) use tunables;
+pub(crate) use tunable_table;

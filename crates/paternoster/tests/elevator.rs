@@ -388,7 +388,8 @@ fn group_changes_at_the_next_request() {
 
 #[test]
 fn bios_of_a_moved_context_do_not_merge_into_its_old_group() {
-    for kind in SchedulerKind::ALL {
+    // CFQ compares queues instead: see its own tests.
+    for kind in SchedulerKind::ALL.into_iter().filter(|&kind| kind != SchedulerKind::Cfq) {
         Rig::new(kind).group("/a", 100).task("task", "be/4", "/a").run(&[
             Submit("a", read(0..8).by("task")),
             Move("task", ROOT),

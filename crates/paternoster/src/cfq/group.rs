@@ -12,26 +12,63 @@
 //! A fraction is computed when its own group is put on the tree, which every charge does; those
 //! of other groups do not change then.
 
+use std::cmp::Ordering;
+
 use crate::arena::GroupId;
 use crate::cfq::Cfq;
 use crate::cfq::queue::{ASYNC_QUEUES, QueueId};
 use crate::cfq::service_tree::ServiceTrees;
+use crate::io_context::IoClass;
 use crate::parts::keyed_tree::{KeyedTree, PlaceId};
+use crate::parts::think_time::ThinkTime;
 use crate::scheduler::Cx;
-use crate::trace::{ExpireReason, Trace};
+use crate::stats::TurnStats;
+use crate::time::{Instant, Nanos};
+use crate::trace::{Event, ExpireReason, Trace, Workload};
 
 /// Fractions are in 1/4096.
 const WHOLE: u32 = 1 << 12;
 
-/// A group's service, scaled by its fraction; comparable between groups.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+/// By how much a group that joins is behind the last one, where groups are charged in time. The
+/// span is not scaled as charges are, so it stands for some 50 µs of a lone group.
+const GROUP_DELAY: u64 = 200_000_000;
+/// The same in IOPS mode: so many parts of a second in ticks, a bare number.
+const GROUP_DELAY_IOPS_PARTS: u64 = 5;
+
+/// A group's service, scaled by its fraction; comparable between groups. It wraps, so the order is
+/// that of signed differences.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Vdisktime(pub(super) u64);
 
 impl Vdisktime {
     /// After `amount` was served to a group of this fraction.
-    pub(super) fn charged(self, amount: u32, fraction: u32) -> Self {
-        Self(self.0 + (u64::from(amount) << 24) / u64::from(fraction))
+    #[inline]
+    pub(super) fn charged(self, amount: u64, fraction: u32) -> Self {
+        Self(self.0.wrapping_add((amount << 24) / u64::from(fraction)))
     }
+}
+
+impl Ord for Vdisktime {
+    #[inline]
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.wrapping_sub(other.0).cast_signed().cmp(&0)
+    }
+}
+
+impl PartialOrd for Vdisktime {
+    #[inline]
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// What a group was being served with when its last turn ended.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SavedWorkload {
+    /// What was left of its time; more than 0.
+    pub(super) span: Nanos,
+    pub(super) class: IoClass,
+    pub(super) workload: Workload,
 }
 
 /// What CFQ keeps of a group.
@@ -42,9 +79,20 @@ pub(super) struct GroupState {
     pub(super) fraction: u32,
     /// Its place on the group tree, while it has listed queues.
     place: Option<PlaceId>,
+    /// Its listed queues, but for one that is being listed.
+    pub(super) queues: u32,
     pub(super) trees: ServiceTrees,
+    /// Decaying numbers of busy queues of RT and of BE.
+    pub(super) average_busy: [u32; 2],
+    pub(super) saved: Option<SavedWorkload>,
+    /// Requests of its queues that wait.
+    pub(super) queued: u32,
+    /// Requests of its queues that were sent and have not completed.
+    pub(super) in_flight: u32,
+    pub(super) think: ThinkTime,
     /// The shared queues of asynchronous requests, by class and level.
     pub(super) async_queues: [Option<QueueId>; ASYNC_QUEUES],
+    pub(super) stats: TurnStats,
     /// Members that are on the tree or have a descendant there: child groups, and itself.
     active_members: u32,
     /// The sum of those members' weights; its own counts as the leaf weight.
@@ -56,18 +104,39 @@ pub(super) struct GroupState {
 }
 
 impl GroupState {
-    fn new() -> Self {
+    fn new(now: Instant) -> Self {
         Self {
             vdisktime: Vdisktime::default(),
             fraction: 0,
             place: None,
-            trees: ServiceTrees::default(),
+            queues: 0,
+            trees: ServiceTrees::new(now),
+            average_busy: [0; 2],
+            saved: None,
+            queued: 0,
+            in_flight: 0,
+            think: ThinkTime::new(now),
             async_queues: [None; ASYNC_QUEUES],
+            stats: TurnStats::default(),
             active_members: 0,
             active_weight: 0,
             counted_weight: 0,
             counted_leaf: 0,
         }
+    }
+
+    /// Whether it has listed queues, but for one that is being listed.
+    pub(super) fn is_on_tree(&self) -> bool {
+        self.place.is_some()
+    }
+
+    /// Whether it or a group below is on the tree.
+    pub(super) fn is_active(&self) -> bool {
+        self.active_members > 0
+    }
+
+    pub(super) fn active_members(&self) -> u32 {
+        self.active_members
     }
 }
 
@@ -105,32 +174,50 @@ impl<T: Trace> Cfq<T> {
         if let Some(parent) = cx.groups[group].parent {
             self.ensure_group(cx, parent);
         }
-        self.groups.insert(group, GroupState::new());
+        self.groups.insert(group, GroupState::new(cx.now));
     }
 
-    /// A queue of the group was listed.
-    ///
-    /// Linux has a group that comes back forget its vdisktime and go behind the last one, and
-    /// keeps busy groups from leaving by idling. Without idling a group leaves for the moment
-    /// between two requests, so it keeps what it was charged and gains nothing by leaving.
+    /// A queue of the group was listed. Whatever vdisktime the group had before it left is
+    /// forgotten: it goes right behind the last one.
     pub(super) fn join_group(&mut self, cx: &Cx<'_>, group: GroupId) {
-        if self.groups[group].place.is_none() {
-            let state = &mut self.groups[group];
-            state.vdisktime = state.vdisktime.max(self.group_tree.min_vdisktime);
-            self.put_group(cx, group);
+        self.groups[group].queues += 1;
+        if self.groups[group].place.is_some() {
+            return;
+        }
+        self.groups[group].vdisktime = match self.group_tree.tree.last() {
+            Some((last, _)) => Vdisktime(last.0.wrapping_add(self.group_delay(cx))),
+            None => self.group_tree.min_vdisktime,
+        };
+        self.put_group(cx, group);
+    }
+
+    fn group_delay(&self, cx: &Cx<'_>) -> u64 {
+        if self.iops_mode() {
+            u64::from(cx.device.hz.ticks_per_s()) / GROUP_DELAY_IOPS_PARTS
+        } else {
+            GROUP_DELAY
         }
     }
 
     /// A queue of the group was unlisted.
     pub(super) fn leave_group(&mut self, cx: &Cx<'_>, group: GroupId) {
-        if self.groups[group].trees.is_empty() {
-            self.pull_group(cx, group);
+        let state = &mut self.groups[group];
+        state.queues -= 1;
+        if state.queues > 0 {
+            return;
         }
+        state.saved = None;
+        state.stats.dequeue += 1;
+        self.pull_group(cx, group);
+        self.trace.event(cx.now, Event::GroupLeft { group });
     }
 
     /// Puts the group on the tree and computes its fraction from the weights as they are now.
+    ///
+    /// A leaf weight takes effect here. A weight does where the group, or the one above it through
+    /// which this goes, becomes active: not while another member of it is.
     pub(super) fn put_group(&mut self, cx: &Cx<'_>, group: GroupId) {
-        let leaf_weight = cx.groups[group].leaf_weight.value();
+        let leaf_weight = cx.groups[group].leaf_weight().value();
         let state = &mut self.groups[group];
         state.counted_leaf = leaf_weight;
         state.place = Some(self.group_tree.tree.insert(state.vdisktime, group));
@@ -140,7 +227,7 @@ impl<T: Trace> Cfq<T> {
         let mut node = group;
         while let Some(parent) = cx.groups[node].parent {
             if was_idle {
-                let weight = cx.groups[node].weight.value();
+                let weight = cx.groups[node].weight().value();
                 self.groups[node].counted_weight = weight;
                 was_idle = activate_member(&mut self.groups[parent], weight);
             }
@@ -172,29 +259,36 @@ impl<T: Trace> Cfq<T> {
         }
     }
 
-    /// The group is about to go; no I/O context and no request is in it.
+    /// Whether `group` is `below` or one of those above it.
+    pub(super) fn is_ancestor(cx: &Cx<'_>, group: GroupId, below: GroupId) -> bool {
+        let mut node = Some(below);
+        while let Some(here) = node {
+            if here == group {
+                return true;
+            }
+            node = cx.groups[here].parent;
+        }
+        false
+    }
+
+    /// The group is about to go; no request of it exists, and no I/O context is in it. Contexts
+    /// that moved on may still hold queues of it: they leave them now instead of at their next
+    /// request.
     pub(super) fn remove_group(&mut self, cx: &Cx<'_>, group: GroupId) {
         if !self.groups.contains_key(group) {
             return;
         }
-        if self.active.is_some_and(|queue| self.queues[queue].group == group) {
-            self.expire_active(cx, ExpireReason::Exit);
+        if let Some(active) = self.active.filter(|&queue| self.queues[queue].group == group) {
+            self.expire(cx, active, ExpireReason::Gone);
         }
-        // What is left are its async queues, and sync ones of contexts that moved on.
-        self.queues.retain(|_, queue| queue.group != group);
-        let queues = &self.queues;
-        self.sync_queues.retain(|_, queue| queues.contains_key(*queue));
+        self.abandon_queues_of(cx, group);
+        for queue in self.groups[group].async_queues.into_iter().flatten() {
+            self.drop_holder(cx, queue);
+        }
+        if self.serving.group == Some(group) {
+            self.serving.group = None;
+        }
         self.groups.remove(group);
-    }
-
-    pub(super) fn check_groups(&self) {
-        for (id, state) in &self.groups {
-            assert_eq!(state.place.is_some(), !state.trees.is_empty(), "on the tree if it wants");
-            let members = self.queues.values().filter(|queue| queue.group == id);
-            let listed = members.filter(|queue| queue.place.is_some()).count();
-            assert_eq!(listed, state.trees.len(), "listed queues are on the group's trees");
-            assert_eq!(state.active_members == 0, state.active_weight == 0, "sum of the weights");
-        }
     }
 }
 

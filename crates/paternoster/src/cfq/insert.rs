@@ -1,122 +1,140 @@
-//! Putting a request into its queue, and which of a queue's requests is next.
-
-use std::cmp::Reverse;
+//! Putting a request into its queue, and what is learned from it.
 
 use crate::arena::RequestId;
 use crate::cfq::Cfq;
-use crate::cfq::queue::QueueId;
-use crate::parts::sort_list::SortList;
-use crate::request::{Request, Sector};
+use crate::cfq::queue::{Queue, QueueId};
+use crate::io_context::IoClass;
+use crate::request::SectorCount;
 use crate::scheduler::Cx;
-use crate::time::Nanos;
 use crate::trace::Trace;
 
-/// Sectors in a KiB.
-const SECTORS_PER_KIB: u64 = 2;
+/// Farther from the end of the queue's last request is a seek, where the device is rotational.
+const SEEK_FAR: u64 = 8 * 100;
+/// Shorter is a seek where it is not: 32 KiB.
+const SEEK_SMALL: SectorCount = SectorCount(64);
+/// A request of at most so many bytes does not end the waiting for its queue: it may grow.
+const PAGE_BYTES: u64 = 4096;
 
 impl<T: Trace> Cfq<T> {
     pub(super) fn insert_request(&mut self, cx: &mut Cx<'_>, rq: RequestId) {
         let queue = self.queue_of[rq];
-        let expire = if cx.requests[rq].is_sync() {
-            self.tunables.fifo_expire_sync
-        } else {
-            self.tunables.fifo_expire_async
-        };
-        let deadline = cx.now + Nanos::from_millis(expire.cast_unsigned());
+        let ioc = cx.requests[rq].ioc;
+        self.refresh_priority(queue, self.contexts[ioc].io_prio);
+        self.put_in(cx, queue, rq);
+        self.learn(cx, queue, rq);
+        if self.active == Some(queue) {
+            self.end_waiting(cx, queue, rq);
+        } else if let Some(why) = self.should_preempt(cx, rq) {
+            self.preempt(cx, queue, why);
+        }
+    }
+
+    fn put_in(&mut self, cx: &mut Cx<'_>, queue: QueueId, rq: RequestId) {
+        let request = &cx.requests[rq];
+        let (sync, has_prio) = (request.is_sync(), request.has_prio());
+        let deadline = cx.now + self.tunables.fifo_expire(sync);
         let state = &mut self.queues[queue];
         state.fifo.push(cx.requests, rq, deadline);
         state.sorted.insert(cx.requests, rq);
-        self.queued += 1;
-        self.prefer(cx, queue, rq);
-        if self.queues[queue].place.is_none() {
+        state.queued += 1;
+        state.prio_pending += u32::from(has_prio);
+        let group = &mut self.groups[state.group];
+        group.queued += 1;
+        let served = self.serving.group == Some(state.group);
+        group.stats.request_queued(cx.now, served);
+        // Its place is that of a queue without this request: the idle window is judged later.
+        if !state.is_listed() {
             self.list(cx, queue);
         }
+        self.prefer(cx, queue, rq);
+        self.queued += 1;
     }
 
     /// Makes `rq` the queue's next request if it is the better one.
     pub(super) fn prefer(&mut self, cx: &Cx<'_>, queue: QueueId, rq: RequestId) {
-        let next = self.queues[queue].next;
-        self.queues[queue].next = self.better(cx, next, Some(rq), self.head);
+        let old = self.queues[queue].next;
+        let next = self.better(cx, old, Some(rq), self.head);
+        if next != old {
+            self.queues[queue].next = next;
+            self.index_position(cx, queue);
+        }
     }
 
-    /// The queue wants turns from now on.
-    fn list(&mut self, cx: &Cx<'_>, queue: QueueId) {
-        self.place(cx.now, queue);
-        self.join_group(cx, self.queues[queue].group);
-    }
-
-    /// The queue wants no turn any more.
-    pub(super) fn unlist(&mut self, cx: &Cx<'_>, queue: QueueId) {
-        self.unplace(queue);
-        self.leave_group(cx, self.queues[queue].group);
-    }
-
-    /// Takes a waiting request out of its queue; `follower` is the one to send next.
-    pub(super) fn take_out(
-        &mut self,
-        cx: &mut Cx<'_>,
-        queue: QueueId,
-        rq: RequestId,
-        follower: Option<RequestId>,
-    ) {
+    /// Brings up to date what is known of how its queue, task, tree and group work.
+    fn learn(&mut self, cx: &Cx<'_>, queue: QueueId, rq: RequestId) {
+        let request = &cx.requests[rq];
+        let Queue { group, name, .. } = self.queues[queue];
+        let slice_idle = self.tunables.slice_idle();
+        let group_state = &mut self.groups[group];
+        if name.sync {
+            if let Some(context) = self.contexts.get_mut(request.ioc) {
+                context.think.request_made(cx.now, slice_idle);
+            }
+            let tree = self.queues[queue].tree();
+            group_state.trees.tree_mut(tree).think.request_made(cx.now, slice_idle);
+        }
+        group_state.think.request_made(cx.now, self.tunables.group_idle());
         let state = &mut self.queues[queue];
-        state.next = follower;
+        let seek = if cx.device.rotational {
+            state.last_end.is_some_and(|last| request.sector.0.abs_diff(last.0) > SEEK_FAR)
+        } else {
+            request.sectors < SEEK_SMALL
+        };
+        state.seeks.push(seek);
+        if name.sync && state.class() != IoClass::Idle {
+            self.judge_window(cx, queue, rq);
+        }
+        self.queues[queue].last_end = Some(request.end());
+    }
+
+    /// What the active queue was waited for has come. Alone with a small request, its timer goes
+    /// on: Linux holds such a request back for a moment, so that it may grow by merging, and here
+    /// only the timer is left of that.
+    fn end_waiting(&mut self, cx: &Cx<'_>, active: QueueId, rq: RequestId) {
+        let turn = &mut self.queues[active].turn;
+        if !turn.awaiting {
+            return;
+        }
+        if cx.requests[rq].sectors.bytes() > PAGE_BYTES || self.busy > 1 {
+            turn.awaiting = false;
+            self.stop_idle_timer(cx);
+        } else {
+            turn.forced = true;
+        }
+    }
+
+    /// Takes a waiting request out of its queue, the next one of which is known already.
+    pub(super) fn take_out(&mut self, cx: &mut Cx<'_>, queue: QueueId, rq: RequestId) {
+        let has_prio = cx.requests[rq].has_prio();
+        let state = &mut self.queues[queue];
         state.sorted.remove(cx.requests, rq);
         state.fifo.remove(cx.requests, rq);
-        self.queued -= 1;
+        self.forget_waiting(queue, has_prio);
     }
 
-    /// `absorbed` has become part of `rq`, of the same queue.
+    fn forget_waiting(&mut self, queue: QueueId, has_prio: bool) {
+        let state = &mut self.queues[queue];
+        state.queued -= 1;
+        state.prio_pending -= u32::from(has_prio);
+        self.queued -= 1;
+        self.groups[state.group].queued -= 1;
+        if state.is_empty() {
+            self.unindex_position(queue);
+        }
+    }
+
+    /// `absorbed` has become part of `rq`, of the same queue. On the position index the queue
+    /// stays where it is.
     pub(super) fn absorb(&mut self, cx: &mut Cx<'_>, rq: RequestId, absorbed: RequestId) {
-        let state = &mut self.queues[self.queue_of[rq]];
+        let queue = self.queue_of[rq];
+        let has_prio = cx.requests[absorbed].has_prio();
+        let state = &mut self.queues[queue];
         if state.next == Some(absorbed) {
             state.next = Some(rq);
         }
         state.sorted.remove(cx.requests, absorbed);
         state.fifo.absorb(cx.requests, rq, absorbed);
-        self.queued -= 1;
-        self.unbind(absorbed);
-    }
-
-    /// The request to send after `rq`: the one behind it, from the last on the first, or the one
-    /// before it, whichever is cheaper to reach from its start.
-    pub(super) fn follower(&self, cx: &Cx<'_>, rq: RequestId) -> Option<RequestId> {
-        let sorted = &self.queues[self.queue_of[rq]].sorted;
-        let after = SortList::after(cx.requests, rq)
-            .or_else(|| sorted.first(cx.requests).filter(|&first| first != rq));
-        let before = SortList::before(cx.requests, rq);
-        self.better(cx, after, before, cx.requests[rq].sector)
-    }
-
-    /// Which of two requests to send from a head at `from`: sync before async, then the cheaper
-    /// to reach; a little way back counts `back_seek_penalty` times, a longer one is a new sweep.
-    fn better(
-        &self,
-        cx: &Cx<'_>,
-        a: Option<RequestId>,
-        b: Option<RequestId>,
-        from: Sector,
-    ) -> Option<RequestId> {
-        let (Some(first), Some(second)) = (a, b) else { return a.or(b) };
-        let (rq_a, rq_b) = (&cx.requests[first], &cx.requests[second]);
-        if rq_a.is_sync() != rq_b.is_sync() {
-            return if rq_a.is_sync() { a } else { b };
-        }
-        let rank = |rq: &Request| (self.cost(rq, from), Reverse(rq.sector));
-        if rank(rq_a) <= rank(rq_b) { a } else { b }
-    }
-
-    /// How far the head has to go; where the request is too far behind it, its place in the next
-    /// sweep, beyond all that are of this one. Computed without a jump: which it is, is as good as
-    /// random.
-    fn cost(&self, rq: &Request, from: Sector) -> u128 {
-        let back_max = self.tunables.back_seek_max.cast_unsigned() * SECTORS_PER_KIB;
-        let penalty = self.tunables.back_seek_penalty.cast_unsigned();
-        let distance = rq.sector.0.abs_diff(from.0);
-        let ahead = rq.sector >= from;
-        let too_far_behind = !ahead && distance > back_max;
-        let here = distance.saturating_mul(if ahead { 1 } else { penalty });
-        let cost = if too_far_behind { rq.sector.0 } else { here };
-        (u128::from(too_far_behind) << u64::BITS) | u128::from(cost)
+        self.forget_waiting(queue, has_prio);
+        self.unbind(cx, absorbed);
     }
 }

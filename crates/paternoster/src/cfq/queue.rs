@@ -1,71 +1,227 @@
 //! A queue: the requests of one I/O context, or the asynchronous ones of a group at one priority.
+//!
+//! It is freed with its last holder and its last request. Holders are the I/O contexts that put
+//! requests into it or are to do so by a merge of queues that is set up, and its group if it is
+//! async.
 
-use slotmap::new_key_type;
+use std::ops::{Index, IndexMut};
+
+use slotmap::{SlotMap, new_key_type};
 
 use crate::arena::{GroupId, IocId, RequestId};
 use crate::cfq::Cfq;
-use crate::cfq::service_tree::TreePlace;
+use crate::cfq::service_tree::{Key, TreeId, TreePlace};
+use crate::cfq::slice::Turn;
 use crate::io_context::{IoClass, IoPrio};
 use crate::parts::fifo::Fifo;
+use crate::parts::red_black::{Nodes, TreeLinks};
+use crate::parts::seek_history::SeekHistory;
 use crate::parts::sort_list::SortList;
-use crate::request::Bio;
+use crate::request::Sector;
 use crate::scheduler::Cx;
-use crate::time::Instant;
-use crate::trace::{ExpireReason, Trace};
+use crate::trace::{Event, ExpireReason, QueueName, Trace, Workload};
 
 new_key_type! {
     /// Names a queue for as long as it exists.
     pub(super) struct QueueId;
 }
 
+/// More seeks than this among the last 32 requests make a queue seeky.
+const MANY_SEEKS: u32 = 4;
+
 /// One queue.
 #[derive(Debug)]
+#[allow(clippy::struct_excessive_bools)] // flags of Linux's, each with a life of its own
 pub(super) struct Queue {
     /// Its group, for life.
     pub(super) group: GroupId,
-    /// Whether it holds what somebody waits for.
-    pub(super) sync: bool,
-    /// Its class and level.
+    /// Who made it, or is its last user; and whether it is sync, for life.
+    pub(super) name: QueueName,
+    /// The class and level by which it is served now.
     pub(super) io_prio: IoPrio,
+    /// Those that it falls back to after a boost.
+    pub(super) own_io_prio: IoPrio,
+    /// Its user's priority has changed and is to be read again.
+    pub(super) prio_dirty: bool,
+
     pub(super) sorted: SortList,
     pub(super) fifo: Fifo,
     /// The request to send next; none if and only if there is none.
     pub(super) next: Option<RequestId>,
+    /// Requests that wait in it.
+    pub(super) queued: u32,
+    /// Of them, those that carry the priority flag.
+    pub(super) prio_pending: u32,
+    /// Requests that were sent and have not completed.
+    pub(super) in_flight: u32,
+
     /// Its place on a service tree, while it is listed.
     pub(super) place: Option<TreePlace>,
-    /// When its turn began; meaningful while it is active.
-    pub(super) turn_start: Instant,
-    /// Requests sent in this turn.
-    pub(super) sent: u32,
-    /// Whether the fifo was looked at in this turn.
-    pub(super) fifo_done: bool,
+    /// Its key there.
+    pub(super) key: Key,
+    /// The position index that it is on, by level.
+    pub(super) near: Option<u8>,
+    near_links: TreeLinks<QueueId>,
+
+    /// The turn that it has, or had last.
+    pub(super) turn: Turn,
+    /// What was left of its last slice (less than 0: used beyond it), in ns, until it is placed.
+    pub(super) residue: i64,
+
+    pub(super) seeks: SeekHistory,
+    /// Where its last request ended.
+    pub(super) last_end: Option<Sector>,
+    /// It is worth waiting for.
+    pub(super) idle_window: bool,
+    /// It once had several requests at a time, so that seeks do not make it worth less.
+    pub(super) deep: bool,
+
+    /// The queue into which its users are to go.
+    pub(super) merge_into: Option<QueueId>,
+    /// Users of another queue have come.
+    pub(super) shared: bool,
+    /// It is shared and seeky: its users are to part.
+    pub(super) to_split: bool,
+    /// Who holds it, without its requests.
+    pub(super) holders: u32,
     /// Requests that exist of it.
     pub(super) requests_bound: u32,
-    /// Whether an I/O context or a group still puts requests here.
-    pub(super) owned: bool,
 }
 
 impl Queue {
-    fn new(cx: &Cx<'_>, group: GroupId, sync: bool, io_prio: IoPrio) -> Self {
+    fn new(cx: &Cx<'_>, group: GroupId, name: QueueName, io_prio: IoPrio) -> Self {
         Self {
             group,
-            sync,
+            name,
             io_prio,
+            own_io_prio: io_prio,
+            prio_dirty: false,
             sorted: SortList::default(),
             fifo: Fifo::default(),
             next: None,
+            queued: 0,
+            prio_pending: 0,
+            in_flight: 0,
             place: None,
-            turn_start: cx.now,
-            sent: 0,
-            fifo_done: false,
+            key: Key::default(),
+            near: None,
+            near_links: TreeLinks::default(),
+            turn: Turn::begin(cx.now),
+            residue: 0,
+            seeks: SeekHistory::default(),
+            last_end: None,
+            idle_window: name.sync && io_prio.class() != IoClass::Idle,
+            deep: false,
+            merge_into: None,
+            shared: false,
+            to_split: false,
+            holders: 0,
             requests_bound: 0,
-            owned: true,
         }
     }
 
     /// Whether it has nothing to send.
+    #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.next.is_none()
+    }
+
+    #[inline]
+    pub(super) fn is_sync(&self) -> bool {
+        self.name.sync
+    }
+
+    #[inline]
+    pub(super) fn class(&self) -> IoClass {
+        self.io_prio.class()
+    }
+
+    /// Whether it wants turns: it is on a service tree.
+    #[inline]
+    pub(super) fn is_listed(&self) -> bool {
+        self.place.is_some()
+    }
+
+    #[inline]
+    pub(super) fn is_seeky(&self) -> bool {
+        self.seeks.seeks() > MANY_SEEKS
+    }
+
+    /// The kind of work that it is now; the tree that it is on may be that of another.
+    #[inline]
+    pub(super) fn workload(&self) -> Workload {
+        if !self.is_sync() {
+            Workload::Async
+        } else if self.idle_window {
+            Workload::Sync
+        } else {
+            Workload::SyncNoIdle
+        }
+    }
+
+    /// The tree that it should be on.
+    #[inline]
+    pub(super) fn wanted_tree(&self) -> TreeId {
+        TreeId::new(self.class(), self.workload())
+    }
+
+    /// The tree that it is on.
+    #[inline]
+    pub(super) fn tree(&self) -> TreeId {
+        self.place.as_ref().expect("a listed queue is on a tree").tree
+    }
+
+    fn set_io_prio(&mut self, io_prio: IoPrio) {
+        self.io_prio = io_prio;
+        self.own_io_prio = io_prio;
+        if io_prio.class() == IoClass::Idle {
+            self.idle_window = false;
+        }
+    }
+}
+
+/// The queues of one device.
+#[derive(Debug)]
+pub(super) struct Queues(SlotMap<QueueId, Queue>);
+
+impl Queues {
+    pub(super) fn new() -> Self {
+        Self(SlotMap::with_key())
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (QueueId, &Queue)> {
+        self.0.iter()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+}
+
+impl Index<QueueId> for Queues {
+    type Output = Queue;
+    #[inline]
+    fn index(&self, queue: QueueId) -> &Queue {
+        &self.0[queue]
+    }
+}
+
+impl IndexMut<QueueId> for Queues {
+    #[inline]
+    fn index_mut(&mut self, queue: QueueId) -> &mut Queue {
+        &mut self.0[queue]
+    }
+}
+
+/// The links by which a queue is on a position index.
+impl Nodes<QueueId> for Queues {
+    #[inline]
+    fn links(&self, queue: QueueId) -> &TreeLinks<QueueId> {
+        &self.0[queue].near_links
+    }
+    #[inline]
+    fn links_mut(&mut self, queue: QueueId) -> &mut TreeLinks<QueueId> {
+        &mut self.0[queue].near_links
     }
 }
 
@@ -81,90 +237,88 @@ fn async_slot(io_prio: IoPrio) -> usize {
 }
 
 impl<T: Trace> Cfq<T> {
-    /// The queue of a request that is being made; it is made if there is none.
-    pub(super) fn queue_for(&mut self, cx: &Cx<'_>, rq: RequestId) -> QueueId {
-        let request = &cx.requests[rq];
-        let (ioc, group, io_prio) = (request.ioc, request.group, request.io_prio);
-        self.ensure_group(cx, group);
-        if request.is_sync() {
-            self.sync_queue_for(cx, ioc, group, io_prio)
-        } else {
-            self.async_queue_for(cx, group, io_prio)
-        }
-    }
-
-    fn sync_queue_for(
+    /// Gives `ioc` a queue for its requests of that kind: one of its own if they are sync, else
+    /// that of the group for its priority.
+    pub(super) fn obtain_queue(
         &mut self,
         cx: &Cx<'_>,
         ioc: IocId,
         group: GroupId,
-        io_prio: IoPrio,
+        sync: bool,
     ) -> QueueId {
-        if let Some(&queue) = self.sync_queues.get(ioc) {
-            if self.queues[queue].group == group {
-                // A changed priority tells at the queue's next place on a tree.
-                self.queues[queue].io_prio = io_prio;
-                return queue;
-            }
-            self.disown(cx, queue);
-        }
-        let queue = self.queues.insert(Queue::new(cx, group, true, io_prio));
-        self.sync_queues.insert(ioc, queue);
+        let io_prio = self.contexts[ioc].io_prio;
+        let queue = if sync {
+            self.queues.0.insert(Queue::new(cx, group, QueueName { ioc, sync }, io_prio))
+        } else {
+            let queues = &mut self.queues.0;
+            let slot = &mut self.groups[group].async_queues[async_slot(io_prio)];
+            *slot.get_or_insert_with(|| {
+                let queue = queues.insert(Queue::new(cx, group, QueueName { ioc, sync }, io_prio));
+                // The group itself.
+                queues[queue].holders = 1;
+                queue
+            })
+        };
+        self.queues[queue].holders += 1;
+        self.contexts[ioc].queues[usize::from(sync)] = Some(queue);
         queue
     }
 
-    fn async_queue_for(&mut self, cx: &Cx<'_>, group: GroupId, io_prio: IoPrio) -> QueueId {
-        let queues = &mut self.queues;
-        let slot = &mut self.groups[group].async_queues[async_slot(io_prio)];
-        *slot.get_or_insert_with(|| queues.insert(Queue::new(cx, group, false, io_prio)))
-    }
-
-    /// The queue into which a bio would go, as far as it exists.
-    pub(super) fn existing_queue(&self, cx: &Cx<'_>, bio: &Bio) -> Option<QueueId> {
-        let context = &cx.contexts[bio.ioc];
-        let queue = if bio.is_sync() {
-            *self.sync_queues.get(bio.ioc)?
-        } else {
-            self.groups.get(context.group)?.async_queues[async_slot(context.io_prio)]?
-        };
-        (self.queues[queue].group == context.group).then_some(queue)
-    }
-
-    /// Nobody puts requests into the queue any more; it goes with its last one.
-    pub(super) fn disown(&mut self, cx: &Cx<'_>, queue: QueueId) {
-        if self.active == Some(queue) {
-            self.expire_active(cx, ExpireReason::Exit);
+    /// Reads the queue's class and level again if its user's have changed.
+    pub(super) fn refresh_priority(&mut self, queue: QueueId, io_prio: IoPrio) {
+        let state = &mut self.queues[queue];
+        if std::mem::take(&mut state.prio_dirty) {
+            state.set_io_prio(io_prio);
         }
-        self.queues[queue].owned = false;
-        self.free_if_unused(queue);
+    }
+
+    /// A request is about to be made: one with the priority flag raises its queue for now, the
+    /// next without it lets it fall back. The queue is not moved.
+    pub(super) fn boost(&mut self, ioc: IocId, sync: bool, has_prio: bool) {
+        let Some(queue) = self.existing_queue(ioc, sync) else { return };
+        self.refresh_priority(queue, self.contexts[ioc].io_prio);
+        let state = &mut self.queues[queue];
+        state.io_prio = if has_prio { state.io_prio.boosted() } else { state.own_io_prio };
+    }
+
+    /// The first time in a turn that a request is made for a queue that is waited for: it may
+    /// exceed the bound on requests, lest it be waited for in vain.
+    pub(super) fn take_allowance(&mut self, ioc: IocId, sync: bool) -> bool {
+        let Some(queue) = self.existing_queue(ioc, sync) else { return false };
+        let turn = &mut self.queues[queue].turn;
+        turn.awaiting && !std::mem::replace(&mut turn.allowance_used, true)
+    }
+
+    /// One holder less of `queue`, and of those into which it is to merge.
+    pub(super) fn drop_chain(&mut self, cx: &Cx<'_>, queue: QueueId) {
+        let mut link = Some(queue);
+        while let Some(held) = link {
+            link = self.queues[held].merge_into;
+            self.drop_holder(cx, held);
+        }
+    }
+
+    pub(super) fn drop_holder(&mut self, cx: &Cx<'_>, queue: QueueId) {
+        self.queues[queue].holders -= 1;
+        self.free_if_unused(cx, queue);
     }
 
     /// A request of the queue has ended.
-    pub(super) fn unbind(&mut self, rq: RequestId) {
+    pub(super) fn unbind(&mut self, cx: &Cx<'_>, rq: RequestId) {
         let queue = self.queue_of.remove(rq).expect("a request ends once");
         self.queues[queue].requests_bound -= 1;
-        self.free_if_unused(queue);
+        self.free_if_unused(cx, queue);
     }
 
-    pub(super) fn free_if_unused(&mut self, queue: QueueId) {
-        let Queue { owned, requests_bound, place, .. } = &self.queues[queue];
-        let unused = !owned && *requests_bound == 0 && self.active != Some(queue);
-        if unused && place.is_none() {
-            self.queues.remove(queue);
+    fn free_if_unused(&mut self, cx: &Cx<'_>, queue: QueueId) {
+        let Queue { holders, requests_bound, name, .. } = self.queues[queue];
+        if holders > 0 || requests_bound > 0 {
+            return;
         }
-    }
-
-    pub(super) fn check_queues(&self, cx: &Cx<'_>) {
-        let mut queued = 0;
-        for (id, queue) in &self.queues {
-            let waiting = queue.sorted.iter(cx.requests).count();
-            assert_eq!(waiting, queue.fifo.iter(cx.requests).count(), "both lists hold the same");
-            assert_eq!(queue.next.is_none(), waiting == 0, "next is one of what waits");
-            let listed = queue.place.is_some();
-            assert!(listed || waiting == 0, "a queue with requests is listed");
-            assert!(listed || self.active != Some(id), "the active queue is listed");
-            queued += waiting;
+        if self.active == Some(queue) {
+            self.expire(cx, queue, ExpireReason::Gone);
         }
-        assert_eq!(queued, self.queued as usize, "the sum of what waits");
+        self.trace.event(cx.now, Event::QueueFreed { queue: name });
+        self.queues.0.remove(queue);
     }
 }

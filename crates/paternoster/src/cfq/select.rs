@@ -1,55 +1,217 @@
-//! Whose turn it is.
+//! Whose turn it is: which queue to send from, or why to wait.
+//!
+//! First the active queue is judged; if its turn is to end, a group is chosen by vdisktime, then a
+//! class, a kind of work and a queue of it. What is chosen may still be held back by the gate, in
+//! `dispatch.rs`.
 
+use crate::arena::GroupId;
 use crate::cfq::Cfq;
-use crate::cfq::queue::QueueId;
+use crate::cfq::queue::{Queue, QueueId};
+use crate::cfq::slice::Turn;
+use crate::io_context::IoClass;
 use crate::scheduler::Cx;
-use crate::trace::{Event, ExpireReason, Trace};
+use crate::time::{Instant, Nanos};
+use crate::trace::{Event, ExpireReason, Trace, WaitReason, Workload};
+
+/// A workload has at least so many ticks.
+const MIN_WORKLOAD_TICKS: u64 = 2;
+
+/// What is served: until its time is over, the next queue is of the same group and workload.
+#[derive(Debug)]
+pub(super) struct Serving {
+    pub(super) group: Option<GroupId>,
+    pub(super) class: IoClass,
+    pub(super) workload: Workload,
+    /// When the time of the workload is over. Looked at only when the next queue is chosen.
+    pub(super) end: Instant,
+}
+
+impl Serving {
+    pub(super) fn new(now: Instant) -> Self {
+        Self { group: None, class: IoClass::Be, workload: Workload::Async, end: now }
+    }
+}
 
 /// What is to happen with the active queue.
 enum Verdict {
-    Keep(QueueId),
+    /// It sends.
+    Serve,
+    /// It keeps the device, and nobody sends.
+    Wait(WaitReason),
+    /// Its turn ends.
     Expire(ExpireReason),
+    /// Its turn ends for that of a queue with a request near the head, without another choice.
+    GiveTo(QueueId),
 }
 
 impl<T: Trace> Cfq<T> {
     /// The queue to send from; it has a request.
     pub(super) fn select(&mut self, cx: &Cx<'_>) -> Option<QueueId> {
-        if let Some(active) = self.active {
-            match self.judge_active(active) {
-                Verdict::Keep(queue) => return Some(queue),
-                Verdict::Expire(reason) => self.expire_active(cx, reason),
+        let Some(active) = self.active else { return self.choose_queue(cx) };
+        if self.queued == 0 {
+            return None;
+        }
+        match self.judge_active(cx, active) {
+            Verdict::Serve => Some(active),
+            Verdict::Wait(why) => {
+                self.trace.event(cx.now, Event::Waiting { why });
+                None
+            }
+            Verdict::Expire(why) => {
+                self.expire(cx, active, why);
+                self.choose_queue(cx)
+            }
+            Verdict::GiveTo(near) => {
+                self.set_up_merge(active, near);
+                self.expire(cx, active, ExpireReason::Cooperator);
+                self.activate(cx, near);
+                Some(near)
             }
         }
-        self.choose(cx)
     }
 
-    fn judge_active(&self, active: QueueId) -> Verdict {
+    /// What is to happen with the active queue. The order of the questions matters.
+    fn judge_active(&mut self, cx: &Cx<'_>, active: QueueId) -> Verdict {
         let queue = &self.queues[active];
-        if queue.is_empty() {
-            Verdict::Expire(ExpireReason::Empty)
-        } else if queue.sent >= self.slice(queue) {
-            Verdict::Expire(ExpireReason::SliceUsed)
-        } else {
-            Verdict::Keep(active)
+        if queue.turn.busy_wait && !queue.is_empty() {
+            return Verdict::Expire(ExpireReason::WaitBusy);
+        }
+        if queue.turn.is_over(cx.now) && !queue.turn.forced {
+            return self.judge_spent(cx, queue);
+        }
+        if !queue.is_empty() {
+            return Verdict::Serve;
+        }
+        if let Some(near) = self.close_cooperator(cx, active) {
+            return Verdict::GiveTo(near);
+        }
+        if self.idle_timer.is_some() {
+            return Verdict::Wait(WaitReason::IdleTimer);
+        }
+        self.give_up_window_of_seeky(cx, active);
+        let queue = &self.queues[active];
+        if queue.in_flight > 0 && self.should_idle(cx, queue) {
+            return Verdict::Wait(WaitReason::InFlight);
+        }
+        self.hold_for_group(queue, ExpireReason::Empty)
+    }
+
+    /// The slice is over. The only queue of its group keeps the device while its requests are in
+    /// flight, even with others to send: else its group would leave the tree and lose its place.
+    fn judge_spent(&self, cx: &Cx<'_>, queue: &Queue) -> Verdict {
+        let alone = self.groups[queue.group].queues == 1;
+        if alone && queue.is_empty() && queue.in_flight > 0 && self.should_idle(cx, queue) {
+            return Verdict::Wait(WaitReason::InFlight);
+        }
+        self.hold_for_group(queue, ExpireReason::SliceUsed)
+    }
+
+    /// Group idle: the only queue of a group with requests in flight holds the device for it.
+    fn hold_for_group(&self, queue: &Queue, otherwise: ExpireReason) -> Verdict {
+        let group_idle = self.tunables.group_idle();
+        let group = &self.groups[queue.group];
+        let held = group_idle > Nanos::ZERO
+            && group.queues == 1
+            && group.in_flight > 0
+            && !group.think.exceeds(group_idle);
+        if held { Verdict::Wait(WaitReason::GroupInFlight) } else { Verdict::Expire(otherwise) }
+    }
+
+    /// A seeky queue that has run empty with more than half of its slice left is not waited for
+    /// any more. Linux decides that here, in the middle of judging.
+    fn give_up_window_of_seeky(&mut self, cx: &Cx<'_>, active: QueueId) {
+        let queue = &mut self.queues[active];
+        if queue.is_seeky() && queue.idle_window && has_used_less_than_half(&queue.turn, cx.now) {
+            queue.deep = false;
+            queue.idle_window = false;
+            self.trace.event(cx.now, Event::IdleWindow { queue: queue.name, on: false });
         }
     }
 
-    /// Begins the turn of the first queue of the group that was served least for its weight.
-    pub(super) fn choose(&mut self, cx: &Cx<'_>) -> Option<QueueId> {
+    /// Begins the turn of the queue that is due.
+    fn choose_queue(&mut self, cx: &Cx<'_>) -> Option<QueueId> {
         let group = self.group_tree.choose()?;
-        let queue = self.groups[group].trees.first().expect("a group on the tree has queues");
-        let event = Event::Active {
-            group,
-            class: self.queues[queue].io_prio.class(),
-            vdisktime: self.groups[group].vdisktime.0,
-            min_vdisktime: self.group_tree.min_vdisktime().0,
-        };
-        self.trace.event(cx.now, event);
-        let state = &mut self.queues[queue];
-        state.turn_start = cx.now;
-        state.sent = 0;
-        state.fifo_done = false;
-        self.active = Some(queue);
+        self.choose_workload_of(cx, group);
+        let trees = &self.groups[group].trees;
+        let queue = trees.of(self.serving.class, self.serving.workload).first();
+        let queue = queue.expect("a workload is chosen for its queues");
+        self.activate(cx, queue);
         Some(queue)
     }
+
+    /// Serves `group` from now on: with what it was served with when its last turn ended, if time
+    /// of that is left.
+    fn choose_workload_of(&mut self, cx: &Cx<'_>, group: GroupId) {
+        let mut goes_on = false;
+        self.serving.group = Some(group);
+        if let Some(saved) = self.groups[group].saved {
+            self.serving.class = saved.class;
+            self.serving.workload = saved.workload;
+            self.serving.end = cx.now + saved.span;
+            goes_on = true;
+        }
+        let trees = &self.groups[group].trees;
+        let served = self.serving.class;
+        let class = [IoClass::Rt, IoClass::Be].into_iter().find(|&class| trees.busy_of(class) > 0);
+        let Some(class) = class else {
+            self.serving.class = IoClass::Idle;
+            self.serving.end = cx.now + cx.device.hz.tick();
+            return;
+        };
+        self.serving.class = class;
+        if goes_on && class == served && !trees.of(class, self.serving.workload).is_empty() {
+            return;
+        }
+        // The workload whose first queue is due first; on equal keys the first of this order.
+        let first_keys = Workload::ALL
+            .into_iter()
+            .filter_map(|workload| Some((trees.of(class, workload).first_key()?, workload)));
+        let due = first_keys.min_by_key(|&(key, _)| key).expect("the class has a queue");
+        self.serving.workload = due.1;
+        let span = self.workload_span(cx, group);
+        self.serving.end = cx.now + span;
+        let workload = due.1;
+        self.trace.event(cx.now, Event::Workload { group, class, workload, span });
+    }
+
+    /// How long the chosen workload is served: its part of the group's span by its number of
+    /// queues, async ones less, at least two ticks.
+    fn workload_span(&self, cx: &Cx<'_>, group: GroupId) -> Nanos {
+        let Serving { class, workload, .. } = self.serving;
+        let state = &self.groups[group];
+        let queues = u64::from(state.trees.of(class, workload).len());
+        let busy = state.trees.busy_of(class).max(state.average_busy[class as usize]);
+        let span = self.group_span(group).as_nanos().wrapping_mul(queues) / u64::from(busy);
+        let span = if workload == Workload::Async {
+            let target = self.tunables.target_latency().as_nanos();
+            let of_async = u64::from(state.trees.busy_async());
+            let cap = target.wrapping_mul(of_async) / u64::from(self.busy);
+            let [async_part, whole] =
+                [false, true].map(|sync| self.tunables.slice(sync).as_nanos());
+            span.min(cap).wrapping_mul(async_part) / whole
+        } else {
+            span.max(2 * self.tunables.slice_idle().as_nanos())
+        };
+        Nanos::new(span.max(MIN_WORKLOAD_TICKS * cx.device.hz.tick().as_nanos()))
+    }
+
+    /// The queue's turn begins.
+    pub(super) fn activate(&mut self, cx: &Cx<'_>, queue: QueueId) {
+        let state = &mut self.queues[queue];
+        let (name, group) = (state.name, state.group);
+        state.turn = Turn::begin(cx.now);
+        self.stop_idle_timer(cx);
+        self.active = Some(queue);
+        let state = &mut self.groups[group];
+        state.stats.activated(cx.now, state.queued);
+        let Serving { class, workload, .. } = self.serving;
+        self.trace.event(cx.now, Event::Active { queue: name, group, class, workload });
+    }
+}
+
+/// Whether more of the slice is left than was used; both in Linux's unsigned arithmetic, so that
+/// a fresh turn has everything left and a spent one too.
+fn has_used_less_than_half(turn: &Turn, now: Instant) -> bool {
+    let start = turn.start.map_or(0, Instant::as_nanos);
+    turn.fresh || turn.end.as_nanos().wrapping_sub(now.as_nanos()) > now.as_nanos() - start
 }

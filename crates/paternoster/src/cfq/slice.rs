@@ -1,48 +1,274 @@
-//! How long a turn is, and what is charged at its end.
+//! How long a turn is, and what its group is charged at its end.
+//!
+//! ```text
+//!   activate      first completion                          expire
+//!      │ fresh          │◀──────────── slice ─────────▶│       │
+//!      ├────────────────┼──────────────────────────────┼───────┤
+//!      dispatch_start   start                          end
+//!                       └──────── used, at most the slice ──────┘
+//! ```
 
+use crate::arena::GroupId;
 use crate::cfq::Cfq;
-use crate::cfq::queue::Queue;
+use crate::cfq::group::SavedWorkload;
+use crate::cfq::queue::{Queue, QueueId};
+use crate::io_context::IoClass;
 use crate::scheduler::Cx;
+use crate::time::{Instant, Nanos};
 use crate::trace::{Event, ExpireReason, Trace};
 
 /// A level is worth this part of the slice of level 4: 1/5.
-const SLICE_STEP: i64 = 5;
+const SLICE_STEP: u64 = 5;
+/// The level whose slice is the tunable itself.
+const NORMAL_LEVEL: u64 = 4;
+/// Fractions of groups are in 1/4096.
+const FRACTION_SHIFT: u32 = 12;
 
-/// Async queues get 2/5 of a sync queue's slice, as 40 ms are of 100 ms in Linux.
-const ASYNC_PARTS: i64 = 2;
+/// A queue's turn: from its activation to its expiry.
+#[derive(Clone, Copy, Debug)]
+#[allow(clippy::struct_excessive_bools)] // flags of Linux's, each with a life of its own
+pub(super) struct Turn {
+    /// When it was activated.
+    pub(super) dispatch_start: Instant,
+    /// When its slice began: at the first completion.
+    pub(super) start: Option<Instant>,
+    /// When its slice ends; meaningful once it has begun, or was set to be over.
+    pub(super) end: Instant,
+    /// The length of its slice, once it has begun.
+    pub(super) length: Nanos,
+    /// Requests sent.
+    pub(super) sent: u32,
+    /// Sectors sent.
+    pub(super) sectors: u64,
+    /// Its slice has not begun.
+    pub(super) fresh: bool,
+    /// The idle timer was armed for it.
+    pub(super) awaiting: bool,
+    /// Its next request passes the gate.
+    pub(super) forced: bool,
+    /// A request beyond the bound on requests was allowed.
+    pub(super) allowance_used: bool,
+    /// The fifo was looked at.
+    pub(super) fifo_done: bool,
+    /// Its slice was stretched for the sake of its group: it is not to send.
+    pub(super) busy_wait: bool,
+}
 
-impl<T: Trace> Cfq<T> {
-    /// Requests that the queue may send in a turn:
-    ///
-    /// `quantum × (9 − level) / 5`, for async queues 2/5 of it; at least 1
-    pub(super) fn slice(&self, queue: &Queue) -> u32 {
-        let parts = SLICE_STEP + 4 - i64::from(queue.io_prio.level());
-        let mut slice = self.tunables.quantum * parts / SLICE_STEP;
-        if !queue.sync {
-            slice = slice * ASYNC_PARTS / SLICE_STEP;
+impl Turn {
+    /// The turn of a queue that becomes active.
+    #[inline]
+    pub(super) fn begin(now: Instant) -> Self {
+        Self {
+            dispatch_start: now,
+            start: None,
+            end: Instant::from_nanos(0),
+            length: Nanos::ZERO,
+            sent: 0,
+            sectors: 0,
+            fresh: true,
+            awaiting: false,
+            forced: false,
+            allowance_used: false,
+            fifo_done: false,
+            busy_wait: false,
         }
-        u32::try_from(slice.max(1)).unwrap_or(u32::MAX)
     }
 
-    /// Ends the turn of the active queue, if there is one: its group is charged, and it goes
-    /// behind those that wait, or off the trees if it is empty.
-    pub(super) fn expire_active(&mut self, cx: &Cx<'_>, why: ExpireReason) {
-        let Some(active) = self.active.take() else { return };
-        let Queue { group, sent, turn_start, .. } = self.queues[active];
+    /// Whether the slice is used up.
+    #[inline]
+    pub(super) fn is_over(&self, now: Instant) -> bool {
+        !self.fresh && now >= self.end
+    }
+
+    /// What is left of the slice, negative once it is over.
+    #[inline]
+    pub(super) fn left(&self, now: Instant) -> i64 {
+        self.end.as_nanos().wrapping_sub(now.as_nanos()).cast_signed()
+    }
+}
+
+/// What a turn took.
+struct Usage {
+    used: Nanos,
+    unaccounted: Nanos,
+}
+
+impl<T: Trace> Cfq<T> {
+    /// The slice of a level, whatever the class:
+    ///
+    /// `slice + slice / 5 × (4 − level)`
+    #[inline]
+    pub(super) fn nominal_slice(&self, sync: bool, level: u8) -> Nanos {
+        let base = self.tunables.slice(sync).as_nanos();
+        Nanos::new(base + base / SLICE_STEP * NORMAL_LEVEL - base / SLICE_STEP * u64::from(level))
+    }
+
+    /// The slice that `queue` gets now. With `low_latency` it shrinks so that all busy queues of
+    /// the group have their turn in the group's part of `target_latency`, but not below twice the
+    /// idle time, in proportion:
+    ///
+    /// `max(slice × have / want, min(slice, 2 × slice_idle × slice / slice_sync))`
+    ///
+    /// Asking brings the average number of busy queues up to date.
+    pub(super) fn scaled_slice(&mut self, queue: QueueId) -> Nanos {
+        let Queue { group, io_prio, name, .. } = self.queues[queue];
+        let nominal = self.nominal_slice(name.sync, io_prio.level());
+        if !self.tunables.low_latency() {
+            return nominal;
+        }
+        let class = if io_prio.class() == IoClass::Rt { IoClass::Rt } else { IoClass::Be };
+        let busy = self.refresh_average_busy(group, class);
+        let slice_sync = self.tunables.slice(true).as_nanos();
+        let want = slice_sync.wrapping_mul(busy.into());
+        let have = self.group_span(group).as_nanos();
+        if want <= have {
+            return nominal;
+        }
+        let slice = nominal.as_nanos();
+        let idles = self.tunables.slice_idle().as_nanos() * 2;
+        let low = slice.min(idles.wrapping_mul(slice) / slice_sync);
+        Nanos::new((slice.wrapping_mul(have) / want).max(low))
+    }
+
+    /// The group's part of `target_latency`, by its fraction as of its last place on the tree.
+    pub(super) fn group_span(&self, group: GroupId) -> Nanos {
+        let fraction = u64::from(self.groups[group].fraction);
+        Nanos::new((self.tunables.target_latency().as_nanos() * fraction) >> FRACTION_SHIFT)
+    }
+
+    /// A mean of busy queues that follows up quickly and down slowly: `(3 × high + low + 2) / 4`
+    fn refresh_average_busy(&mut self, group: GroupId, class: IoClass) -> u32 {
         let state = &mut self.groups[group];
+        let busy = state.trees.busy_of(class);
+        let average = &mut state.average_busy[class as usize];
+        let (high, low) = (busy.max(*average), busy.min(*average));
+        *average = (3 * high + low + 2) / 4;
+        *average
+    }
+
+    /// The first request of a turn has completed.
+    pub(super) fn begin_slice(&mut self, cx: &Cx<'_>, queue: QueueId) {
+        let length = self.scaled_slice(queue);
+        let state = &mut self.queues[queue];
+        state.turn.start = Some(cx.now);
+        state.turn.length = length;
+        state.turn.end = cx.now + length;
+        state.turn.fresh = false;
+        self.trace.event(cx.now, Event::Slice { queue: state.name, length });
+    }
+
+    /// Ends the turn of `queue`, whose slice has ended with it: what is left of the slice, or was
+    /// used beyond it, moves its next turn.
+    pub(super) fn expire_with_residue(&mut self, cx: &Cx<'_>, queue: QueueId, why: ExpireReason) {
+        let turn = self.queues[queue].turn;
+        let residue = if turn.fresh {
+            self.scaled_slice(queue).as_nanos().cast_signed()
+        } else {
+            turn.left(cx.now)
+        };
+        self.queues[queue].residue = residue;
+        self.end_turn(cx, queue, why, Some(residue));
+    }
+
+    /// Ends the turn of `queue`: its group is charged, and it goes where its next turn is due, or
+    /// off the trees if it is empty.
+    pub(super) fn expire(&mut self, cx: &Cx<'_>, queue: QueueId, why: ExpireReason) {
+        self.end_turn(cx, queue, why, None);
+    }
+
+    fn end_turn(&mut self, cx: &Cx<'_>, queue: QueueId, why: ExpireReason, residue: Option<i64>) {
+        if self.queues[queue].turn.awaiting {
+            self.stop_idle_timer(cx);
+        }
+        let state = &mut self.queues[queue];
+        state.turn.awaiting = false;
+        state.turn.busy_wait = false;
+        if state.shared && state.is_seeky() {
+            state.to_split = true;
+        }
+        self.charge(cx, queue, why, residue);
+        if self.queues[queue].is_empty() {
+            self.unlist(cx, queue);
+        } else {
+            self.place(cx, queue);
+            self.index_position(cx, queue);
+        }
+        self.active = None;
+        self.active_context = None;
+    }
+
+    /// Charges the queue's group for the turn and puts it where it belongs then.
+    fn charge(&mut self, cx: &Cx<'_>, queue: QueueId, why: ExpireReason, residue: Option<i64>) {
+        let Queue { group, name, turn, .. } = self.queues[queue];
+        let Usage { used, unaccounted } = usage(cx, &turn);
+        let iops_mode = self.iops_mode();
+        let charge = if iops_mode {
+            turn.sent.into()
+        } else if !name.sync && self.sync_queues_of(group) == 0 {
+            // A group that only writes back is charged for the whole slice, which it gives up
+            // early to nobody of its own.
+            turn.length.as_nanos()
+        } else {
+            used.as_nanos()
+        };
         // At the fraction of its last put; then it is put anew, at the weights as they are now.
-        let vdisktime = state.vdisktime.charged(sent, state.fraction);
+        let state = &self.groups[group];
+        let vdisktime = state.vdisktime.charged(charge, state.fraction);
         self.pull_group(cx, group);
         self.groups[group].vdisktime = vdisktime;
         self.put_group(cx, group);
-
-        let used = cx.now.saturating_since(turn_start);
-        self.trace.event(cx.now, Event::Expired { group, why, sent, used, vdisktime: vdisktime.0 });
-        if self.queues[active].is_empty() {
-            self.unlist(cx, active);
-            self.free_if_unused(active);
-        } else {
-            self.place(cx.now, active);
-        }
+        self.save_workload(cx, group);
+        let state = &mut self.groups[group];
+        state.stats.charged(cx.now, used, unaccounted, state.queued);
+        self.trace.event(
+            cx.now,
+            Event::Expired {
+                queue: name,
+                group,
+                why,
+                residue,
+                used,
+                unaccounted,
+                sent: turn.sent,
+                charge,
+                iops_mode,
+                sectors: turn.sectors,
+                vdisktime: vdisktime.0,
+                min_vdisktime: self.group_tree.min_vdisktime().0,
+            },
+        );
     }
+
+    /// Listed queues of the group that are neither async nor of the idle class, by their trees.
+    fn sync_queues_of(&self, group: GroupId) -> u32 {
+        let state = &self.groups[group];
+        state.queues - state.trees.busy_async() - state.trees.busy_idle()
+    }
+
+    /// The group goes on with the same workload later, if time of it is left.
+    fn save_workload(&mut self, cx: &Cx<'_>, group: GroupId) {
+        let serving = &self.serving;
+        let span = serving.end.saturating_since(cx.now);
+        let saved = SavedWorkload { span, class: serving.class, workload: serving.workload };
+        self.groups[group].saved = (span > Nanos::ZERO).then_some(saved);
+    }
+
+    /// Whether groups are charged for requests instead of time: where no queue is waited for and
+    /// the device, for all that is known, queues requests itself.
+    pub(super) fn iops_mode(&self) -> bool {
+        self.tunables.slice_idle() == Nanos::ZERO && self.may_queue_in_hardware()
+    }
+}
+
+/// The time of a turn: from the beginning of its slice, at most the slice. Where no request has
+/// completed, or the first only now, it is that since the activation, at least a tick.
+fn usage(cx: &Cx<'_>, turn: &Turn) -> Usage {
+    let Some(start) = turn.start.filter(|&start| start != cx.now) else {
+        let used = cx.now.saturating_since(turn.dispatch_start).max(cx.device.hz.tick());
+        return Usage { used, unaccounted: Nanos::ZERO };
+    };
+    let taken = cx.now.saturating_since(start);
+    let used = taken.min(turn.length);
+    let beyond = taken.saturating_sub(used);
+    Usage { used, unaccounted: beyond + start.saturating_since(turn.dispatch_start) }
 }

@@ -1,19 +1,147 @@
-//! CFQ's attributes under `queue/iosched/`, those that the first cut has.
+//! CFQ's attributes under `queue/iosched/`.
 
-use crate::tunable::tunables;
+use crate::request::SectorCount;
+use crate::time::Nanos;
+use crate::tunable::tunable_table;
 
 const UINT_MAX: i64 = u32::MAX as i64;
+const MS: i64 = 1_000_000;
+const US: i64 = 1_000;
 
-tunables! {
-    pub(super) struct Tunables of "cfq";
-    quantum: "requests", 8, 1, UINT_MAX,
-        "Requests that a best-effort queue of level 4 sends in one turn.";
-    fifo_expire_sync: "ms", 125, 1, UINT_MAX,
+/// The value of each, times in nanoseconds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Tunables {
+    quantum: i64,
+    fifo_expire_sync: i64,
+    fifo_expire_async: i64,
+    back_seek_max: i64,
+    back_seek_penalty: i64,
+    slice_sync: i64,
+    slice_async: i64,
+    slice_async_rq: i64,
+    slice_idle: i64,
+    group_idle: i64,
+    low_latency: i64,
+    target_latency: i64,
+}
+
+impl Default for Tunables {
+    fn default() -> Self {
+        Self {
+            quantum: 8,
+            fifo_expire_sync: 125 * MS,
+            fifo_expire_async: 250 * MS,
+            back_seek_max: 16384,
+            back_seek_penalty: 2,
+            slice_sync: 100 * MS,
+            slice_async: 40 * MS,
+            slice_async_rq: 2,
+            slice_idle: 8 * MS,
+            group_idle: 8 * MS,
+            low_latency: 1,
+            target_latency: 300 * MS,
+        }
+    }
+}
+
+tunable_table! {
+    pub(super) Tunables of "cfq";
+    quantum = quantum * 1, "requests", 8, 1, UINT_MAX,
+        "Requests that a queue may have in flight while others wait; half of it where its slice \
+         is about to end, 1 for the idle class.";
+    fifo_expire_sync = fifo_expire_sync * MS, "ms", 125, 1, UINT_MAX,
         "After how long a synchronous request is served out of sector order.";
-    fifo_expire_async: "ms", 250, 1, UINT_MAX,
+    fifo_expire_async = fifo_expire_async * MS, "ms", 250, 1, UINT_MAX,
         "After how long an asynchronous request is served out of sector order.";
-    back_seek_max: "KiB", 16384, 0, UINT_MAX,
+    back_seek_max = back_seek_max * 1, "KiB", 16384, 0, UINT_MAX,
         "How far behind the head a request may lie to be weighed against those ahead.";
-    back_seek_penalty: "factor", 2, 1, UINT_MAX,
+    back_seek_penalty = back_seek_penalty * 1, "factor", 2, 1, UINT_MAX,
         "How many times farther a request behind the head counts than one ahead.";
+    slice_sync = slice_sync * MS, "ms", 100, 1, UINT_MAX,
+        "The slice of a synchronous queue of level 4; a level is worth a fifth of it.";
+    slice_sync_us = slice_sync * US, "us", 100_000, 1, UINT_MAX,
+        "slice_sync in microseconds.";
+    slice_async = slice_async * MS, "ms", 40, 1, UINT_MAX,
+        "The slice of an asynchronous queue of level 4; a level is worth a fifth of it.";
+    slice_async_us = slice_async * US, "us", 40_000, 1, UINT_MAX,
+        "slice_async in microseconds.";
+    slice_async_rq = slice_async_rq * 1, "requests", 2, 1, UINT_MAX,
+        "An asynchronous queue of level p sends 2 x (8 - p) times this many requests in a turn \
+         while others wait.";
+    slice_idle = slice_idle * MS, "ms", 8, 0, UINT_MAX,
+        "How long the device is kept free for the next request of a queue. 0 where the device is \
+         not rotational; then groups are charged by requests if it queues.";
+    slice_idle_us = slice_idle * US, "us", 8_000, 0, UINT_MAX,
+        "slice_idle in microseconds.";
+    group_idle = group_idle * MS, "ms", 8, 0, UINT_MAX,
+        "How long the device is kept free for the next request of a group, where that is not done \
+         for a queue.";
+    group_idle_us = group_idle * US, "us", 8_000, 0, UINT_MAX,
+        "group_idle in microseconds.";
+    low_latency = low_latency * 1, "bool", 1, 0, 1,
+        "Whether slices shrink so that every queue of a group has its turn within target_latency.";
+    target_latency = target_latency * MS, "ms", 300, 1, UINT_MAX,
+        "Within how long every queue is to have its turn; divided among groups by weight.";
+    target_latency_us = target_latency * US, "us", 300_000, 1, UINT_MAX,
+        "target_latency in microseconds.";
+}
+
+/// A time; ranges exclude negative ones.
+fn span(value: i64) -> Nanos {
+    Nanos::new(value.cast_unsigned())
+}
+
+/// A number of requests or a factor; ranges exclude what does not fit.
+fn number(value: i64) -> u32 {
+    u32::try_from(value).unwrap_or(u32::MAX)
+}
+
+impl Tunables {
+    /// What Linux sets as the scheduler is attached to a device without moving parts; what its
+    /// flag says later changes nothing.
+    pub(super) fn attach_to_non_rotational(&mut self) {
+        self.slice_idle = 0;
+    }
+
+    pub(super) fn quantum(&self) -> u32 {
+        number(self.quantum)
+    }
+
+    pub(super) fn fifo_expire(&self, sync: bool) -> Nanos {
+        span(if sync { self.fifo_expire_sync } else { self.fifo_expire_async })
+    }
+
+    /// How far behind the head is weighed. Linux doubles the KiB in 32 bits, which wraps.
+    pub(super) fn back_seek_max(&self) -> SectorCount {
+        SectorCount(number(self.back_seek_max).wrapping_mul(2))
+    }
+
+    pub(super) fn back_seek_penalty(&self) -> u32 {
+        number(self.back_seek_penalty)
+    }
+
+    /// The slice of level 4.
+    pub(super) fn slice(&self, sync: bool) -> Nanos {
+        span(if sync { self.slice_sync } else { self.slice_async })
+    }
+
+    pub(super) fn slice_async_rq(&self) -> u32 {
+        number(self.slice_async_rq)
+    }
+
+    pub(super) fn slice_idle(&self) -> Nanos {
+        span(self.slice_idle)
+    }
+
+    pub(super) fn group_idle(&self) -> Nanos {
+        span(self.group_idle)
+    }
+
+    pub(super) fn low_latency(&self) -> bool {
+        self.low_latency != 0
+    }
+
+    pub(super) fn target_latency(&self) -> Nanos {
+        span(self.target_latency)
+    }
 }

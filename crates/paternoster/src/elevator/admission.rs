@@ -37,24 +37,18 @@ impl Admission {
         Self { nr_requests: Some(NR_REQUESTS), admitted: 0, non_reads: 0, turned_away: None }
     }
 
-    /// Whether a request may be made of `bio`; `non_read_limit` is the scheduler's.
+    /// The bound that keeps `bio` from becoming a request now; `non_read_limit` is the scheduler's.
     #[inline]
-    pub(super) fn admits(&mut self, bio: &Bio, non_read_limit: Option<u32>) -> bool {
-        if let Some(limit) = self.nr_requests
-            && self.admitted >= limit
-        {
-            return self.turn_away(limit);
-        }
-        match non_read_limit {
-            Some(limit) if bio.op != Op::Read && self.non_reads >= limit => self.turn_away(limit),
-            _ => true,
-        }
+    pub(super) fn refusal(&self, bio: &Bio, non_read_limit: Option<u32>) -> Option<u32> {
+        let all = self.nr_requests.filter(|&limit| self.admitted >= limit);
+        let of_scheduler = || non_read_limit.filter(|&limit| self.non_reads >= limit);
+        all.or_else(|| if bio.op == Op::Read { None } else { of_scheduler() })
     }
 
-    fn turn_away(&mut self, limit: u32) -> bool {
+    /// A bio was told to come again, for that bound.
+    pub(super) fn turn_away(&mut self, limit: u32) {
         let before = self.turned_away.get_or_insert(TurnedAway { limit, freed: 0 });
         before.limit = before.limit.min(limit);
-        false
     }
 
     #[inline]

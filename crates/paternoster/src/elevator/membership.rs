@@ -2,7 +2,7 @@
 
 use super::{Elevator, Limits, NoMerges};
 use crate::arena::{GroupId, IocId};
-use crate::group::{GroupChange, Groups, Weight};
+use crate::group::{DeviceWeights, GroupChange, Groups, Weight, Weights};
 use crate::io_context::IoPrio;
 use crate::scheduler::{Device, Scheduler};
 use crate::time::Instant;
@@ -58,8 +58,18 @@ impl<S: Scheduler> Elevator<S> {
     /// child groups.
     pub fn set_weight(&mut self, now: Instant, group: GroupId, weight: Weight, leaf: Weight) {
         self.advance(now);
-        self.groups[group].weight = weight;
-        self.groups[group].leaf_weight = leaf;
+        self.groups[group].configured = Weights { weight, leaf };
+        self.weights_changed(now, group);
+    }
+
+    /// Sets weights that hold on this device instead of the group's own, or with none those.
+    pub fn set_device_weights(&mut self, now: Instant, group: GroupId, weights: DeviceWeights) {
+        self.advance(now);
+        self.groups[group].device = weights;
+        self.weights_changed(now, group);
+    }
+
+    fn weights_changed(&mut self, now: Instant, group: GroupId) {
         let change = GroupChange::Weight;
         self.ask(now, |scheduler, cx| scheduler.group_changed(cx, group, change));
     }

@@ -38,7 +38,7 @@ use crate::request::{Bio, Place, Request, Requests, UserDataList};
 use crate::scheduler::{Cx, Device, InsertAt, MergeRules, Requeue, Scheduler};
 use crate::stats::Stats;
 use crate::time::Instant;
-use crate::trace::{Event, MergeKind, Trace};
+use crate::trace::{Event, MergeKind, Trace, WaitReason};
 
 /// What became of a submitted bio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,7 +92,7 @@ impl<S: Scheduler> Elevator<S> {
         let groups = Groups::new();
         let mut stats = Stats::default();
         stats.add_group(groups.root());
-        Self {
+        let mut elevator = Self {
             scheduler,
             device,
             requests: Requests::default(),
@@ -105,7 +105,9 @@ impl<S: Scheduler> Elevator<S> {
             queued: 0,
             in_device: 0,
             now: Instant::START,
-        }
+        };
+        elevator.ask(Instant::START, S::attach);
+        elevator
     }
 
     /// A bio arrives.
@@ -150,9 +152,16 @@ impl<S: Scheduler> Elevator<S> {
     pub fn dispatch(&mut self, now: Instant) -> Option<RequestId> {
         self.advance(now);
         if self.in_device >= self.device.queue_depth {
+            if self.queued > 0 {
+                let why = WaitReason::DeviceFull;
+                self.scheduler.trace().event(now, Event::Waiting { why });
+            }
             return None;
         }
         if let Some(rq) = self.bypass.pop(&mut self.requests) {
+            if self.requests[rq].known {
+                self.ask(now, |scheduler, cx| scheduler.reactivate(cx, rq));
+            }
             self.start(now, rq);
             return Some(rq);
         }
@@ -233,6 +242,7 @@ impl<S: Scheduler> Elevator<S> {
             request.known = false;
         }
         let old = std::mem::replace(&mut self.scheduler, to);
+        self.ask(now, S::attach);
         for rq in held {
             self.bind(now, rq);
             self.insert(now, rq);
@@ -249,6 +259,8 @@ impl<S: Scheduler> Elevator<S> {
         let mut waiting = self.drain_scheduler(now);
         while let Some(rq) = self.bypass.pop(&mut self.requests) {
             if self.requests[rq].known {
+                // As if the device took it again and had done with it at once.
+                self.ask(now, |scheduler, cx| scheduler.reactivate(cx, rq));
                 self.ask(now, |scheduler, cx| scheduler.complete(cx, rq));
             }
             waiting.push(rq);
@@ -325,7 +337,14 @@ impl<S: Scheduler> Elevator<S> {
             return true;
         }
         let limit = self.ask(now, |scheduler, cx| scheduler.depth_limit(cx, bio));
-        self.admission.admits(bio, limit)
+        match self.admission.refusal(bio, limit) {
+            None => true,
+            Some(_) if self.ask(now, |scheduler, cx| scheduler.must_admit(cx, bio)) => true,
+            Some(limit) => {
+                self.admission.turn_away(limit);
+                false
+            }
+        }
     }
 
     fn make(&mut self, now: Instant, bio: &Bio) -> RequestId {

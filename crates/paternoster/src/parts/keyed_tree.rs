@@ -49,6 +49,11 @@ impl<K: Copy + Ord, V: Copy> KeyedTree<K, V> {
         self.first.map(|place| self.entry(place))
     }
 
+    /// The value of the greatest key, of several the newest.
+    pub(crate) fn last(&self) -> Option<(K, V)> {
+        self.last.map(|place| self.entry(place))
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.places.0.len()
     }
@@ -128,6 +133,7 @@ mod tests {
                 }
                 tree.tree.check(&tree.places);
                 prop_assert_eq!(tree.first(), model.first().map(|&(key, value, _)| (key, value)));
+                prop_assert_eq!(tree.last(), model.last().map(|&(key, value, _)| (key, value)));
                 prop_assert_eq!(tree.len(), model.len());
                 prop_assert_eq!(tree.is_empty(), model.is_empty());
             }

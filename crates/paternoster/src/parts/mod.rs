@@ -4,4 +4,6 @@
 pub(crate) mod fifo;
 pub(crate) mod keyed_tree;
 pub(crate) mod red_black;
+pub(crate) mod seek_history;
 pub(crate) mod sort_list;
+pub(crate) mod think_time;

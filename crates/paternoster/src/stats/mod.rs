@@ -1,8 +1,12 @@
 //! What went through, by group and operation: the counts of Linux's `blkio` files.
 
+mod turns;
+
 use crate::arena::{GroupId, SideTable};
 use crate::request::{Bio, Op, Request};
 use crate::time::{Instant, Nanos};
+
+pub use turns::TurnStats;
 
 /// Counts of one operation of one group. Times are sums over requests, counted as they complete.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

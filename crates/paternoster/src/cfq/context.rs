@@ -1,0 +1,154 @@
+//! What CFQ keeps of an I/O context: the queues into which its requests go.
+
+use crate::arena::{GroupId, IocId};
+use crate::cfq::Cfq;
+use crate::cfq::queue::QueueId;
+use crate::io_context::IoPrio;
+use crate::parts::think_time::ThinkTime;
+use crate::scheduler::Cx;
+use crate::time::Nanos;
+use crate::trace::{Event, ExpireReason, Trace};
+
+/// What CFQ keeps of an I/O context, from its first request to its exit.
+#[derive(Debug)]
+pub(super) struct ContextState {
+    /// Into which its async and its sync requests go, once there were any.
+    pub(super) queues: [Option<QueueId>; 2],
+    pub(super) think: ThinkTime,
+    /// Its I/O priority when it last made a request.
+    pub(super) io_prio: IoPrio,
+    /// Its group when it last made a request.
+    group: GroupId,
+}
+
+/// The I/O context whose request was the first that was sent since a turn ended.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ActiveContext {
+    pub(super) ioc: IocId,
+    /// Its think time, where it has exited.
+    departed: Option<ThinkTime>,
+}
+
+impl ActiveContext {
+    pub(super) fn new(ioc: IocId) -> Self {
+        Self { ioc, departed: None }
+    }
+}
+
+/// Async queues first.
+const ASYNC: usize = 0;
+const SYNC: usize = 1;
+
+impl<T: Trace> Cfq<T> {
+    /// The queue of a request that `ioc` is making in `group`; it is made if there is none.
+    pub(super) fn queue_for(
+        &mut self,
+        cx: &Cx<'_>,
+        ioc: IocId,
+        group: GroupId,
+        sync: bool,
+    ) -> QueueId {
+        self.ensure_group(cx, group);
+        let io_prio = cx.contexts[ioc].io_prio;
+        if self.contexts.contains_key(ioc) {
+            self.follow_priority(cx, ioc, group, io_prio);
+            self.follow_group(cx, ioc, group);
+        } else {
+            let think = ThinkTime::new(cx.now);
+            self.contexts.insert(ioc, ContextState { queues: [None; 2], think, io_prio, group });
+        }
+        loop {
+            let Some(queue) = self.contexts[ioc].queues[usize::from(sync)] else {
+                return self.obtain_queue(cx, ioc, group, sync);
+            };
+            if let Some(queue) = self.follow_cooperation(cx, ioc, queue) {
+                return queue;
+            }
+        }
+    }
+
+    /// The task's priority may have changed since its last request.
+    ///
+    /// Linux looks the async queue up by the priority that is about to be forgotten, so the old
+    /// one is found again, and the next change or a fresh start leaves it.
+    fn follow_priority(&mut self, cx: &Cx<'_>, ioc: IocId, group: GroupId, io_prio: IoPrio) {
+        let context = &self.contexts[ioc];
+        let old = context.io_prio;
+        if old == io_prio {
+            return;
+        }
+        let [async_queue, sync_queue] = context.queues;
+        if let Some(queue) = async_queue {
+            self.contexts[ioc].queues[ASYNC] = None;
+            self.drop_holder(cx, queue);
+            self.obtain_queue(cx, ioc, group, false);
+        }
+        if let Some(queue) = sync_queue {
+            self.queues[queue].prio_dirty = true;
+        }
+        self.contexts[ioc].io_prio = io_prio;
+    }
+
+    /// The task may have gone to another group since its last request: its queues stay behind.
+    fn follow_group(&mut self, cx: &Cx<'_>, ioc: IocId, group: GroupId) {
+        if self.contexts[ioc].group == group {
+            return;
+        }
+        self.trace.event(cx.now, Event::GroupMoved { ioc });
+        self.leave_queues(cx, ioc);
+        self.contexts[ioc].group = group;
+    }
+
+    /// The queue into which a bio of `ioc` would go, as far as it exists.
+    #[inline]
+    pub(super) fn existing_queue(&self, ioc: IocId, sync: bool) -> Option<QueueId> {
+        self.contexts.get(ioc)?.queues[usize::from(sync)]
+    }
+
+    /// The task has exited: the turns of its queues end, those of shared ones too.
+    pub(super) fn exit_context(&mut self, cx: &Cx<'_>, ioc: IocId) {
+        let Some(context) = self.contexts.get(ioc) else { return };
+        let think = context.think;
+        for queue in context.queues.into_iter().flatten() {
+            if self.active == Some(queue) {
+                self.expire(cx, queue, ExpireReason::Exit);
+            }
+        }
+        if let Some(active) = &mut self.active_context
+            && active.ioc == ioc
+        {
+            active.departed = Some(think);
+        }
+        self.leave_queues(cx, ioc);
+        self.contexts.remove(ioc);
+    }
+
+    /// The context uses its queues no more, nor those into which they are to merge.
+    fn leave_queues(&mut self, cx: &Cx<'_>, ioc: IocId) {
+        for slot in [ASYNC, SYNC] {
+            if let Some(queue) = self.contexts[ioc].queues[slot].take() {
+                self.drop_chain(cx, queue);
+            }
+        }
+    }
+
+    /// The group is about to go: contexts that moved on and made no request since leave the queues
+    /// that they have there.
+    pub(super) fn abandon_queues_of(&mut self, cx: &Cx<'_>, group: GroupId) {
+        let stayed = self.contexts.iter().filter(|(_, context)| context.group == group);
+        let stayed: Vec<IocId> = stayed.map(|(ioc, _)| ioc).collect();
+        for ioc in stayed {
+            self.leave_queues(cx, ioc);
+        }
+    }
+
+    /// The think time of the active context, surely known.
+    pub(super) fn active_think_mean(&self) -> Option<Nanos> {
+        let active = self.active_context.as_ref()?;
+        let think = active
+            .departed
+            .as_ref()
+            .or_else(|| self.contexts.get(active.ioc).map(|context| &context.think));
+        think?.mean()
+    }
+}

@@ -1,0 +1,185 @@
+//! Every decision CFQ makes to leave the device free for a request that has not come yet.
+//!
+//! Idling pays where the next request of this queue is likely soon and near, so that waiting costs
+//! less than a seek away and back. Three kinds, asked in this order:
+//!
+//! ```text
+//!   queue idle   the queue itself is worth waiting for       should_idle
+//!   wait busy    its group would lose its share otherwise    should_wait_busy
+//!   group idle   the group is alone and still in flight      hold_for_group, in select.rs;
+//!                or has nothing in flight                    judge_idle, as the fallback
+//!
+//!   complete ──▶ judge_idle ──no──▶ nothing; select ends the turn when somebody else waits
+//!                    │yes
+//!                    ▼
+//!              the idle timer ──▶ insert (same queue): stopped, served on
+//!                    └──────────▶ idle_timer_fired: the turn ends
+//! ```
+//!
+//! A queue earns its *idle window* request by request, by `judge_window`.
+
+use crate::arena::{GroupId, RequestId};
+use crate::cfq::Cfq;
+use crate::cfq::queue::{Queue, QueueId};
+use crate::io_context::IoClass;
+use crate::scheduler::Cx;
+use crate::time::{Instant, Nanos};
+use crate::trace::{Event, ExpireReason, Trace};
+
+/// So many requests in a queue at a time make it deep.
+const DEEP: u32 = 4;
+
+/// Whether, and for whose sake, the device is to be kept free.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum IdleFor {
+    Queue,
+    Group,
+}
+
+/// The device is kept free up to then, unless the request comes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct IdleTimer {
+    pub(super) at: Instant,
+    group: GroupId,
+}
+
+impl<T: Trace> Cfq<T> {
+    /// Whether `queue`, which is on a tree, is worth waiting for: it has an idle window and the
+    /// device seeks, or it is the last of its tree, whose tasks come back soon.
+    pub(super) fn should_idle(&self, cx: &Cx<'_>, queue: &Queue) -> bool {
+        let slice_idle = self.tunables.slice_idle();
+        if slice_idle == Nanos::ZERO || queue.class() == IoClass::Idle {
+            return false;
+        }
+        if queue.idle_window && !self.is_fast(cx) {
+            return true;
+        }
+        let tree = self.groups[queue.group].trees.tree(queue.tree());
+        tree.len() == 1 && queue.is_sync() && !tree.think.exceeds(slice_idle)
+    }
+
+    /// Whether the slice of the active queue is to be stretched: its group would leave the tree,
+    /// and lose its place, just before the group's next request.
+    pub(super) fn should_wait_busy(&self, cx: &Cx<'_>, active: QueueId) -> bool {
+        let queue = &self.queues[active];
+        let group = &self.groups[queue.group];
+        if !queue.is_empty() || group.queues > 1 || group.think.exceeds(self.tunables.group_idle())
+        {
+            return false;
+        }
+        queue.turn.is_over(cx.now)
+            || self.will_think_beyond(cx, queue)
+            || queue.turn.left(cx.now) <= cx.device.hz.tick().as_nanos().cast_signed()
+    }
+
+    /// Whether the rest of the slice is surely too short for the task's next request.
+    fn will_think_beyond(&self, cx: &Cx<'_>, queue: &Queue) -> bool {
+        let left = queue.turn.left(cx.now).cast_unsigned();
+        self.active_think_mean().is_some_and(|mean| left < mean.as_nanos())
+    }
+
+    /// The slice of the active queue, the only one of its group, is stretched, so that the group
+    /// does not leave the tree before its next request.
+    pub(super) fn wait_busy(&mut self, cx: &Cx<'_>, active: QueueId) {
+        let slice_idle = self.tunables.slice_idle();
+        let stretch =
+            if slice_idle > Nanos::ZERO { slice_idle } else { self.tunables.group_idle() };
+        let state = &mut self.queues[active];
+        state.turn.end = cx.now + stretch;
+        state.turn.busy_wait = true;
+        self.trace.event(cx.now, Event::WaitBusy { queue: state.name });
+    }
+
+    /// The active queue has run empty with its slice not over: the device is kept free for its
+    /// next request, or that of its group, if that pays.
+    pub(super) fn arm_idle_timer(&mut self, cx: &Cx<'_>, active: QueueId) {
+        let Some(idle_for) = self.judge_idle(cx, active) else { return };
+        let for_group = idle_for == IdleFor::Group;
+        let length =
+            if for_group { self.tunables.group_idle() } else { self.tunables.slice_idle() };
+        let state = &mut self.queues[active];
+        state.turn.awaiting = true;
+        let (queue, group) = (state.name, state.group);
+        self.groups[group].stats.idle_begins(cx.now);
+        self.idle_timer = Some(IdleTimer { at: cx.now + length, group });
+        self.trace.event(cx.now, Event::IdleArmed { queue, length, for_group });
+    }
+
+    fn judge_idle(&self, cx: &Cx<'_>, active: QueueId) -> Option<IdleFor> {
+        let queue = &self.queues[active];
+        let group_idle = self.tunables.group_idle();
+        if self.is_fast(cx) && group_idle == Nanos::ZERO {
+            return None;
+        }
+        let idle_for = if self.should_idle(cx, queue) { IdleFor::Queue } else { IdleFor::Group };
+        if idle_for == IdleFor::Group && group_idle == Nanos::ZERO {
+            return None;
+        }
+        let task = self.active_context?;
+        if queue.in_flight > 0 || !cx.contexts.alive(task.ioc) || self.will_think_beyond(cx, queue)
+        {
+            return None;
+        }
+        let group = &self.groups[queue.group];
+        let pays = match idle_for {
+            IdleFor::Queue => true,
+            // Linux asks the think time of the tree here, not the group's.
+            IdleFor::Group => {
+                group.queues == 1 && !group.trees.tree(queue.tree()).think.exceeds(group_idle)
+            }
+        };
+        pays.then_some(idle_for)
+    }
+
+    /// The idle timer, if it runs, does not any more.
+    pub(super) fn stop_idle_timer(&mut self, cx: &Cx<'_>) {
+        if let Some(timer) = self.idle_timer.take() {
+            self.groups[timer.group].stats.idle_ends(cx.now);
+        }
+    }
+
+    /// What the device was kept free for has not come in time.
+    pub(super) fn idle_timer_fired(&mut self, cx: &Cx<'_>) {
+        self.stop_idle_timer(cx);
+        self.trace.event(cx.now, Event::IdleTimerFired);
+        let Some(active) = self.active else { return };
+        let queue = &mut self.queues[active];
+        if queue.turn.forced {
+            return;
+        }
+        if queue.turn.is_over(cx.now) {
+            return self.expire(cx, active, ExpireReason::SliceUsed);
+        }
+        if !queue.is_empty() {
+            return;
+        }
+        queue.deep = false;
+        self.expire(cx, active, ExpireReason::IdleTimer);
+    }
+
+    /// A sync request was inserted: whether its queue is worth waiting for from now on. A queue
+    /// that was deep once may seek; until the task's think time is known, nothing changes.
+    pub(super) fn judge_window(&mut self, cx: &Cx<'_>, queue: QueueId, rq: RequestId) {
+        let ioc = cx.requests[rq].ioc;
+        let slice_idle = self.tunables.slice_idle();
+        let state = &mut self.queues[queue];
+        if state.queued >= DEEP {
+            state.deep = true;
+        }
+        let next = state.next.expect("a request was inserted");
+        let lost = cx.requests[next].is_noidle()
+            || !cx.contexts.alive(ioc)
+            || slice_idle == Nanos::ZERO
+            || (!state.deep && state.is_seeky());
+        let mean = self.contexts.get(ioc).and_then(|context| context.think.mean());
+        let on = !lost && mean.map_or(state.idle_window, |mean| mean <= slice_idle);
+        if std::mem::replace(&mut state.idle_window, on) != on {
+            self.trace.event(cx.now, Event::IdleWindow { queue: state.name, on });
+        }
+    }
+
+    /// Whether the device does not seek and queues requests itself, for all that is known.
+    fn is_fast(&self, cx: &Cx<'_>) -> bool {
+        !cx.device.rotational && self.may_queue_in_hardware()
+    }
+}

@@ -1,0 +1,76 @@
+//! When a new request takes the device from the active queue.
+
+use crate::arena::RequestId;
+use crate::cfq::Cfq;
+use crate::cfq::cooperate::is_close;
+use crate::cfq::queue::QueueId;
+use crate::io_context::IoClass;
+use crate::scheduler::Cx;
+use crate::time::Instant;
+use crate::trace::{Event, PreemptReason, Trace, Workload};
+
+impl<T: Trace> Cfq<T> {
+    /// Why the queue of `rq`, which was just inserted, is to take the device from the active
+    /// queue, if it is. The first row that matches decides.
+    pub(super) fn should_preempt(&self, cx: &Cx<'_>, rq: RequestId) -> Option<PreemptReason> {
+        let request = &cx.requests[rq];
+        let new = &self.queues[self.queue_of[rq]];
+        let active = &self.queues[self.active?];
+        if new.class() == IoClass::Idle {
+            return None;
+        }
+        if active.class() == IoClass::Idle {
+            return Some(PreemptReason::OverIdleClass);
+        }
+        if active.class() == IoClass::Rt && new.class() != IoClass::Rt {
+            return None;
+        }
+        if request.is_sync() && !active.is_sync() && !active.turn.forced {
+            // Across groups, too.
+            return Some(PreemptReason::SyncOverAsync);
+        }
+        if !Self::is_ancestor(cx, new.group, active.group) {
+            return None;
+        }
+        if active.turn.is_over(cx.now) {
+            return Some(PreemptReason::SliceOver);
+        }
+        if new.class() == IoClass::Rt && active.class() != IoClass::Rt {
+            return Some(PreemptReason::RealTime);
+        }
+        if self.serving.workload == Workload::SyncNoIdle
+            && new.workload() == Workload::SyncNoIdle
+            && active.is_empty()
+        {
+            return Some(PreemptReason::NoIdleWorkload);
+        }
+        if request.has_prio() && active.prio_pending == 0 {
+            return Some(PreemptReason::Priority);
+        }
+        if active.is_empty() && !self.should_idle(cx, active) {
+            return Some(PreemptReason::NotIdling);
+        }
+        if self.active_context.is_none() || !active.turn.awaiting {
+            return None;
+        }
+        is_close(request.sector, self.head).then_some(PreemptReason::Close)
+    }
+
+    /// Ends the turn of the active queue and puts `queue` first on its tree. It is not made active
+    /// here: its group and its kind of work have to be chosen first.
+    pub(super) fn preempt(&mut self, cx: &Cx<'_>, queue: QueueId, why: PreemptReason) {
+        let active = self.active.expect("there is a turn to end");
+        let (by, over) = (self.queues[queue].name, self.queues[active].name);
+        self.trace.event(cx.now, Event::Preempted { by, over, why });
+        let workload = self.queues[active].workload();
+        self.expire_with_residue(cx, active, crate::trace::ExpireReason::Preempted);
+        let state = &self.queues[queue];
+        if state.workload() != workload {
+            self.groups[state.group].saved = None;
+        }
+        self.place_first(cx, queue);
+        let turn = &mut self.queues[queue].turn;
+        turn.end = Instant::from_nanos(0);
+        turn.fresh = true;
+    }
+}

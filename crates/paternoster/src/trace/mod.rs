@@ -1,0 +1,276 @@
+//! What happened and why, one event for every decision.
+//!
+//! A scheduler owns its sink and is generic over it: [`NoTrace`] costs nothing, [`Recorder`]
+//! serves tests and the laboratory. A request is named by the bio that it was made of.
+
+mod reasons;
+
+pub use reasons::{
+    BatchReason, ExpireReason, MergeKind, MergeSite, PreemptReason, WaitReason, Workload,
+};
+
+use crate::arena::{GroupId, IocId};
+use crate::io_context::IoClass;
+use crate::request::{Direction, Op, Sector, SectorCount};
+use crate::time::{Instant, Nanos};
+
+/// Takes the events of one elevator and its scheduler.
+pub trait Trace {
+    /// Takes one event, which happened at `now`.
+    fn event(&mut self, now: Instant, event: Event);
+}
+
+/// A scheduler's queue, by who made it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueName {
+    /// The I/O context that made it, or the last one that uses it since its users parted. It may
+    /// be gone.
+    pub ioc: IocId,
+    /// Whether it holds what somebody waits for.
+    pub sync: bool,
+}
+
+/// One event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Event {
+    /// A bio arrived.
+    Queued {
+        /// The bio.
+        bio: u64,
+        /// Its operation.
+        op: Op,
+        /// Where it starts.
+        sector: Sector,
+        /// How long it is.
+        sectors: SectorCount,
+    },
+    /// A bio became part of a request.
+    Merged {
+        /// The bio.
+        bio: u64,
+        /// The request.
+        into: u64,
+        /// At which of its ends.
+        kind: MergeKind,
+        /// How they met.
+        site: MergeSite,
+    },
+    /// A request became part of the one before it.
+    Joined {
+        /// The one that is gone.
+        gone: u64,
+        /// The one that it is part of now.
+        into: u64,
+        /// How they met.
+        site: MergeSite,
+    },
+    /// A request went to the device.
+    Dispatched {
+        /// The request.
+        rq: u64,
+    },
+    /// The device handed a request back unserved.
+    Requeued {
+        /// The request.
+        rq: u64,
+    },
+    /// A request was done.
+    Completed {
+        /// The request.
+        rq: u64,
+    },
+    /// mq-deadline: a batch begins.
+    Batch {
+        /// In this direction.
+        direction: Direction,
+        /// Of this class.
+        class: IoClass,
+        /// How often reads were preferred over waiting writes.
+        starved: u32,
+        /// Why with this request.
+        reason: BatchReason,
+    },
+    /// mq-deadline: a lower class was served for the age of its request.
+    Aged {
+        /// The class.
+        class: IoClass,
+    },
+    /// CFQ: a queue wants turns from now on (`add_to_rr`).
+    Listed {
+        /// The queue.
+        queue: QueueName,
+    },
+    /// CFQ: a queue wants no turn any more (`del_from_rr`).
+    Unlisted {
+        /// The queue.
+        queue: QueueName,
+    },
+    /// CFQ: the last user of a queue and its last request have gone (`put_queue`).
+    QueueFreed {
+        /// The queue.
+        queue: QueueName,
+    },
+    /// CFQ: a task's queues are dropped, for its group is another (`changed cgroup`).
+    GroupMoved {
+        /// The task.
+        ioc: IocId,
+    },
+    /// CFQ: a group has no queue that wants turns (`del_from_rr group`).
+    GroupLeft {
+        /// The group.
+        group: GroupId,
+    },
+    /// CFQ: what a group is served with next is chosen (`workload slice`).
+    Workload {
+        /// The group.
+        group: GroupId,
+        /// The class.
+        class: IoClass,
+        /// Which of its queues.
+        workload: Workload,
+        /// For how long.
+        span: Nanos,
+    },
+    /// CFQ: a queue's turn begins (`set_active`).
+    Active {
+        /// The queue.
+        queue: QueueName,
+        /// Its group.
+        group: GroupId,
+        /// The class that is served.
+        class: IoClass,
+        /// The workload that is served.
+        workload: Workload,
+    },
+    /// CFQ: the slice of the active queue begins (`set_slice`).
+    Slice {
+        /// The queue.
+        queue: QueueName,
+        /// How long it is.
+        length: Nanos,
+    },
+    /// CFQ: a queue's turn ends (`slice expired`, `sl_used`, `served`).
+    Expired {
+        /// The queue.
+        queue: QueueName,
+        /// Its group.
+        group: GroupId,
+        /// Why.
+        why: ExpireReason,
+        /// What is left of the slice, or was used beyond it, where that is carried over.
+        residue: Option<i64>,
+        /// The time of the slice that was used.
+        used: Nanos,
+        /// The time of the turn beyond that.
+        unaccounted: Nanos,
+        /// Requests sent.
+        sent: u32,
+        /// What the group is charged: nanoseconds, or requests in IOPS mode.
+        charge: u64,
+        /// Whether groups are charged for requests.
+        iops_mode: bool,
+        /// Sectors sent.
+        sectors: u64,
+        /// The group's vdisktime after the charge.
+        vdisktime: u64,
+        /// The least vdisktime of a chosen group so far.
+        min_vdisktime: u64,
+    },
+    /// CFQ: a queue begins or ceases to be worth waiting for (`idle=`).
+    IdleWindow {
+        /// The queue.
+        queue: QueueName,
+        /// Whether it is.
+        on: bool,
+    },
+    /// CFQ: the device is kept free for the active queue (`arm_idle`).
+    IdleArmed {
+        /// The queue.
+        queue: QueueName,
+        /// For how long.
+        length: Nanos,
+        /// Whether for the sake of its group.
+        for_group: bool,
+    },
+    /// CFQ: what the device was kept free for has not come (`idle timer fired`).
+    IdleTimerFired,
+    /// CFQ: the slice of a group's only queue is stretched (`will busy wait`).
+    WaitBusy {
+        /// The queue.
+        queue: QueueName,
+    },
+    /// CFQ: a queue's request takes the device from the active queue (`preempt`).
+    Preempted {
+        /// The queue.
+        by: QueueName,
+        /// The active queue.
+        over: QueueName,
+        /// Why.
+        why: PreemptReason,
+    },
+    /// CFQ: a task's requests go to the queue of another from now on (`merging with queue`).
+    QueuesMerged {
+        /// The task's queue so far.
+        queue: QueueName,
+        /// The other.
+        into: QueueName,
+    },
+    /// CFQ: a task leaves a shared queue (`breaking apart`).
+    QueueSplit {
+        /// The queue.
+        queue: QueueName,
+    },
+    /// CFQ: the oldest request of the active queue is late (`fifo=`).
+    Overdue {
+        /// The queue.
+        queue: QueueName,
+        /// The request.
+        rq: u64,
+    },
+    /// CFQ: whether the device queues requests itself is known, or known better.
+    HardwareQueueing {
+        /// What was known before.
+        before: Option<bool>,
+        /// What is known now.
+        now: bool,
+    },
+    /// Requests wait and none is given.
+    Waiting {
+        /// Why.
+        why: WaitReason,
+    },
+    /// All that waits was taken out of the scheduler (`forced_dispatch`).
+    Drained {
+        /// How much that was.
+        requests: u32,
+    },
+}
+
+/// A sink that costs nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoTrace;
+
+impl Trace for NoTrace {
+    #[inline(always)]
+    fn event(&mut self, _now: Instant, _event: Event) {}
+}
+
+/// A sink that keeps everything, until it is taken.
+#[derive(Clone, Debug, Default)]
+pub struct Recorder {
+    events: Vec<(Instant, Event)>,
+}
+
+impl Recorder {
+    /// What was recorded since the last call.
+    pub fn take(&mut self) -> Vec<(Instant, Event)> {
+        std::mem::take(&mut self.events)
+    }
+}
+
+impl Trace for Recorder {
+    fn event(&mut self, now: Instant, event: Event) {
+        self.events.push((now, event));
+    }
+}
