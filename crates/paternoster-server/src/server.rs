@@ -175,7 +175,7 @@ fn populate(
         let tenant = tenants.iter().position(|tenant| tenant.path == group.path);
         let tenant = tenant.unwrap_or_else(|| {
             let id = elevator.add_group(Instant::START, root, group.weight);
-            tenants.push(Tenant::new(group.path.clone(), group.weight, id));
+            tenants.push(Tenant::new(group.path.clone(), id));
             tenants.len() - 1
         });
         exports.push(Export {

@@ -40,16 +40,17 @@ impl Connections {
 
     fn group_stats(&self, owner: &DiskOwner) -> Vec<GroupStat> {
         let now = owner.now();
+        let elevator = owner.engine().elevator();
         let tenants = self.tenants.iter().enumerate().map(|(index, tenant)| {
             let exports = self.exports.iter().filter(|export| export.tenant == index);
             let mut stat = GroupStat {
                 path: tenant.path.clone(),
-                weight: tenant.weight.value(),
+                weight: elevator.groups()[tenant.group].weight.value(),
                 exports: exports.map(|export| export.name.clone()).collect(),
                 connections: tenant.connections,
                 ..GroupStat::default()
             };
-            stat.count(owner.engine().elevator().stats().group(tenant.group), now);
+            stat.count(elevator.stats().group(tenant.group), now);
             stat
         });
         tenants.collect()
