@@ -54,9 +54,9 @@ fn config(drawn: &Drawn, socket: PathBuf) -> Config {
     let backend = BackendConfig::Modelled { size, servers, service, per_kib: Nanos::ZERO };
     let name = "modelled".to_owned();
     let (scheduler, tunables) = (SchedulerKind::Cfq, Vec::new());
-    let groups = drawn.weights.iter().zip(&drawn.loads).map(|(&weight, load)| GroupConfig {
-        path: format!("/{}", load.export),
-        weight: Weight::new(weight).expect("drawn weights are allowed"),
+    let groups = drawn.weights.iter().zip(&drawn.loads).map(|(&weight, load)| {
+        let weight = Weight::new(weight).expect("drawn weights are allowed");
+        GroupConfig::new(format!("/{}", load.export), weight)
     });
     let exports = drawn.loads.iter().enumerate().map(|(index, load)| ExportConfig {
         name: load.export.clone(),

@@ -1,4 +1,6 @@
 //! A tenant on one disk: its group, and how much memory its clients may hold.
+//!
+//! A group above tenants that has no export itself is a tenant without clients.
 
 use paternoster::GroupId;
 use paternoster_disk::CommandOp;
