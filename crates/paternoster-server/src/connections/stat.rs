@@ -1,4 +1,4 @@
-//! What `stat` tells of a disk and its tenants.
+//! What `stat` tells of a disk and its groups.
 
 use paternoster::Scheduler as _;
 
@@ -43,9 +43,11 @@ impl Connections {
         let elevator = owner.engine().elevator();
         let tenants = self.tenants.iter().enumerate().map(|(index, tenant)| {
             let exports = self.exports.iter().filter(|export| export.tenant == index);
+            let group = &elevator.groups()[tenant.group];
             let mut stat = GroupStat {
                 path: tenant.path.clone(),
-                weight: elevator.groups()[tenant.group].weight.value(),
+                weight: group.weight.value(),
+                leaf_weight: group.leaf_weight.value(),
                 exports: exports.map(|export| export.name.clone()).collect(),
                 connections: tenant.connections,
                 ..GroupStat::default()
