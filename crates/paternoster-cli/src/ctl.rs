@@ -5,7 +5,7 @@ use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::{CellAlignment, ColumnConstraint, Table, presets};
 use paternoster_server::ctl::{DEFAULT_PATH, fetch_stat};
 use paternoster_server::stat::{DiskStat, GroupStat, OpStat, Stat};
 
@@ -26,6 +26,8 @@ enum Question {
     ///
     /// READS and WRITES are requests done, after merging; WAIT and SERVICE are means over all
     /// requests, in µs: from a request's arrival to the disk, and from there to its completion.
+    /// Where groups are nested, each line is a group without those below it, and LEAF is the weight
+    /// of its own requests against them.
     Stat {
         /// Print the JSON of GET /v1/stat; times in it are sums in ns, sizes bytes
         #[arg(long)]
@@ -72,11 +74,15 @@ fn show_disk(disk: &DiskStat) -> String {
     text
 }
 
+/// The column of the leaf weight, which means something where groups are nested.
+const LEAF: usize = 2;
+
 fn table(groups: &[GroupStat]) -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_header([
         "GROUP",
         "WEIGHT",
+        "LEAF",
         "CONNS",
         "READS",
         "BYTES",
@@ -95,6 +101,7 @@ fn table(groups: &[GroupStat]) -> Table {
         table.add_row([
             group.path.clone(),
             group.weight.to_string(),
+            group.leaf_weight.to_string(),
             group.connections.to_string(),
             read.completed.to_string(),
             Bytes(read.bytes).to_string(),
@@ -106,10 +113,12 @@ fn table(groups: &[GroupStat]) -> Table {
             group.in_device.to_string(),
         ]);
     }
-    for column in 1..11 {
-        if let Some(column) = table.column_mut(column) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    let nested = groups.iter().any(|group| group.path.matches('/').count() > 1);
+    if let Some(leaf) = table.column_mut(LEAF).filter(|_| !nested) {
+        leaf.set_constraint(ColumnConstraint::Hidden);
     }
     table
 }
@@ -191,6 +200,27 @@ disk d: none over file, 10 GiB; depth 16, 7 queued, 2 in device, 2 connections, 
   /f          1      0      0      0 B       0    0 B         -         -       0          0
 ";
         assert_eq!(show(&Stat::new(vec![disk])), expected);
+    }
+
+    #[test]
+    fn leaf_weights_are_shown_where_groups_are_nested() {
+        let group = |path: &str, weight, leaf_weight| GroupStat {
+            path: path.to_owned(),
+            weight,
+            leaf_weight,
+            ..GroupStat::default()
+        };
+        let flat = [group("/org", 100, 30), group("/lab", 100, 100)];
+        assert!(!table(&flat).to_string().contains("LEAF"));
+        let nested = [group("/org", 100, 30), group("/org/db", 1000, 1000)];
+        let shown = table(&nested).to_string();
+        let starts: Vec<_> = shown.lines().map(|line| &line[..31]).collect();
+        let expected = [
+            " GROUP    WEIGHT  LEAF  CONNS  ",
+            " /org        100    30      0  ",
+            " /org/db    1000  1000      0  ",
+        ];
+        assert_eq!(starts, expected);
     }
 
     #[test]

@@ -8,8 +8,8 @@
 //!   ctl     ──▶ control plane ──asks─────────▶            │                │
 //! ```
 //!
-//! A tenant is a group with a weight; its exports' connections are I/O contexts of it. Everything
-//! of one disk is decided by one thread in one order.
+//! A tenant is a group with a weight, maybe below others; its exports' connections are I/O contexts
+//! of it. Everything of one disk is decided by one thread in one order.
 
 mod acceptor;
 pub mod config;

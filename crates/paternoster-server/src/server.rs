@@ -22,7 +22,7 @@ use paternoster_disk::{
 };
 
 use crate::acceptor::{Acceptor, Listener, StopFlag};
-use crate::config::{BackendConfig, Config, DiskConfig};
+use crate::config::{BackendConfig, Config, DiskConfig, GroupConfig};
 use crate::connections::{Connections, DiskLabel, Export, Scheduler, Tenant};
 use crate::ctl::{StatError, StatSource};
 use crate::export_table::ExportTable;
@@ -159,34 +159,37 @@ fn open_backend(config: &Config, index: usize, disk: &DiskConfig) -> Result<Box<
     })
 }
 
-/// A disk's elevator with its tenants' groups, and the exports of each.
+/// Puts into a disk's elevator the groups of its exports and those above. What of each group is
+/// the connections', and the exports.
 fn populate(
     config: &Config,
     index: usize,
     elevator: &mut Elevator<Scheduler>,
 ) -> (Vec<Export>, Vec<Tenant>) {
-    let (mut exports, mut tenants) = (Vec::new(), Vec::<Tenant>::new());
+    let exports = || config.exports.iter().enumerate().filter(|(_, export)| export.disk == index);
+    let mut groups: Vec<_> = exports().flat_map(|(_, it)| config.lineage(it.group)).collect();
+    groups.sort_unstable();
+    groups.dedup();
+    let place = |group| groups.binary_search(&group).expect("groups above are collected too");
+
     let root = elevator.groups().root();
-    for (number, export) in config.exports.iter().enumerate() {
-        if export.disk != index {
-            continue;
-        }
-        let group = &config.groups[export.group];
-        let tenant = tenants.iter().position(|tenant| tenant.path == group.path);
-        let tenant = tenant.unwrap_or_else(|| {
-            let id = elevator.add_group(Instant::START, root, group.weight);
-            tenants.push(Tenant::new(group.path.clone(), group.weight, id));
-            tenants.len() - 1
-        });
-        exports.push(Export {
-            index: number,
-            name: export.name.clone(),
-            offset: export.offset,
-            io_prio: export.io_prio,
-            tenant,
-        });
+    let mut tenants = Vec::<Tenant>::new();
+    for &group in &groups {
+        let GroupConfig { path, parent, weight, leaf_weight } = &config.groups[group];
+        // A parent has a smaller index in the configuration.
+        let parent = parent.map_or(root, |parent| tenants[place(parent)].group);
+        let id = elevator.add_group(Instant::START, parent, *weight);
+        elevator.set_weight(Instant::START, id, *weight, *leaf_weight);
+        tenants.push(Tenant::new(path.clone(), id));
     }
-    (exports, tenants)
+    let exports = exports().map(|(number, export)| Export {
+        index: number,
+        name: export.name.clone(),
+        offset: export.offset,
+        io_prio: export.io_prio,
+        tenant: place(export.group),
+    });
+    (exports.collect(), tenants)
 }
 
 fn start_owner(

@@ -1,4 +1,4 @@
-//! What `GET /v1/stat` answers: the state of every disk and tenant, for people and programs.
+//! What `GET /v1/stat` answers: the state of every disk and group, for people and programs.
 //!
 //! Within a [`Stat::VERSION`] fields are only added. Counts are since start-up, times are sums in
 //! nanoseconds over requests, sizes are bytes. A field that an older server did not send is read
@@ -61,7 +61,8 @@ pub struct DiskStat {
     pub modelled: Option<ModelledStat>,
     /// Client connections now.
     pub connections: u32,
-    /// The tenants that have an export here, in the order of the configuration.
+    /// The groups that have an export here or below them, in the order of the configuration: each
+    /// behind its parent.
     pub groups: Vec<GroupStat>,
 }
 
@@ -89,14 +90,16 @@ pub struct ModelledStat {
     pub idle_ns: u64,
 }
 
-/// One tenant on one disk.
+/// One group on one disk: what is counted is its own, without that of the groups below it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct GroupStat {
     /// The group's path.
     pub path: String,
-    /// Its weight, 1 to 1000.
+    /// Its weight against its siblings, 1 to 1000.
     pub weight: u32,
+    /// The weight of its own requests against the groups below it, 1 to 1000.
+    pub leaf_weight: u32,
     /// The names of its exports of this disk.
     pub exports: Vec<String>,
     /// Client connections to these exports now.
@@ -121,7 +124,7 @@ impl GroupStat {
     }
 }
 
-/// One operation of one tenant on one disk.
+/// One operation of one group on one disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct OpStat {

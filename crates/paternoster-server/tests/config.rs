@@ -69,6 +69,7 @@ backend = "memory"
 size = 4096
 [groups."/gold"]
 weight = 400
+leaf_weight = 30
 [exports.vm1]
 disk = "a"
 offset = "1M"
@@ -117,8 +118,8 @@ fn every_key_of_sockets_and_disks_is_read() {
 #[test]
 fn every_key_of_groups_and_exports_is_read() {
     let config = Rig::new().read(EVERY_KEY).expect("valid");
-    let group = |path: &str, value| GroupConfig { path: path.to_owned(), weight: weight(value) };
-    assert_eq!(config.groups, [group("/gold", 400), group("/boot", 7)]);
+    let gold = GroupConfig { leaf_weight: weight(30), ..GroupConfig::new("/gold", weight(400)) };
+    assert_eq!(config.groups, [gold, GroupConfig::new("/boot", weight(7))]);
     let vm1 = ExportConfig {
         name: "vm1".to_owned(),
         disk: 1,
@@ -151,7 +152,7 @@ fn what_is_not_written_has_its_default() {
     assert_eq!(config.ctl, None);
     assert_eq!(config.disks[0].scheduler, SchedulerKind::Cfq);
     assert_eq!(config.disks[0].depth, None);
-    assert_eq!(config.groups, [GroupConfig { path: "/vm".to_owned(), weight: weight(100) }]);
+    assert_eq!(config.groups, [GroupConfig::new("/vm", weight(100))]);
     assert_eq!(config.exports[0].bytes(), 0..1 << 20);
     assert_eq!(config.exports[0].io_prio.to_string(), "be/4");
 }
@@ -198,8 +199,47 @@ fn exports_share_a_group_whose_weight_is_written_once_anywhere() {
          [exports.a]\ndisk = \"d\"\nweight = 250\noffset = 1\n"
     ));
     let config = config.expect("valid");
-    assert_eq!(config.groups, [GroupConfig { path: "/a".to_owned(), weight: weight(250) }]);
+    assert_eq!(config.groups, [GroupConfig::new("/a", weight(250))]);
     assert_eq!(config.exports.iter().map(|export| export.group).collect::<Vec<_>>(), [0, 0]);
+}
+
+/// A group as a line: index of its parent, weight, leaf weight, path.
+fn lines(groups: &[GroupConfig]) -> Vec<String> {
+    let line = |group: &GroupConfig| {
+        let parent = group.parent.map_or("-".to_owned(), |parent| parent.to_string());
+        let (weight, leaf) = (group.weight.value(), group.leaf_weight.value());
+        format!("{parent} {weight} {leaf} {}", group.path)
+    };
+    groups.iter().map(line).collect()
+}
+
+#[test]
+fn groups_above_are_there_unwritten_and_stand_before_those_below() {
+    let rig = Rig::new();
+    let config = rig.read(&format!(
+        "{DISK}[exports.lab]\ndisk = \"d\"\nsize = 1\nweight = 20\n\
+         [exports.deep]\ndisk = \"d\"\nsize = 1\noffset = 1\ngroup = \"/org/db/x\"\n\
+         [exports.near]\ndisk = \"d\"\nsize = 1\noffset = 2\ngroup = \"/org-2/x\"\n\
+         [exports.web]\ndisk = \"d\"\nsize = 1\noffset = 3\ngroup = \"/org/web\"\n\
+         [exports.org]\ndisk = \"d\"\nsize = 1\noffset = 4\n\
+         [groups.\"/org/web\"]\nleaf_weight = 30\n\
+         [groups.\"/org/db\"]\nweight = 300\nleaf_weight = 1000\n\
+         [groups.\"/lab\"]\nleaf_weight = 1\n"
+    ));
+    let config = config.expect("valid");
+    let expected = [
+        "- 100 100 /org",
+        "0 100 30 /org/web",
+        "0 300 1000 /org/db",
+        "2 100 100 /org/db/x",
+        "- 20 1 /lab",
+        "- 100 100 /org-2",
+        "5 100 100 /org-2/x",
+    ];
+    assert_eq!(lines(&config.groups), expected);
+    let groups: Vec<_> = config.exports.iter().map(|export| export.group).collect();
+    assert_eq!(groups, [4, 3, 6, 1, 0]);
+    assert_eq!(config.lineage(3).collect::<Vec<_>>(), [3, 2, 0]);
 }
 
 #[test]
@@ -228,6 +268,14 @@ fn weights_under_a_scheduler_without_weights_are_noticed() {
         ["disk \"disk0\": weights have no effect under none"]
     );
     assert!(notices(none(&["a"])).is_empty());
+    for above in ["weight = 5", "leaf_weight = 5"] {
+        let toml = format!(
+            "[disks.d]\nbackend = \"memory\"\nsize = 1\nscheduler = \"none\"\n\
+             [groups.\"/org\"]\n{above}\n[exports.a]\ndisk = \"d\"\ngroup = \"/org/db\"\n"
+        );
+        let notices = rig.read(&toml).expect("valid").notices();
+        assert_eq!(notices, ["disk \"d\": weights have no effect under none"], "{above}");
+    }
     assert!(notices(rig.options(&["a,weight=300"])).is_empty());
 }
 
@@ -251,7 +299,7 @@ fn keys_that_there_are_not_are_refused_with_those_that_there_are() {
     assert_refused(&[
         ("unix = \"u\"\nport = 1", 2, &["unknown key `port`", "`tcp`"]),
         ("[disks.d]\npath = \"p\"\nsched = \"cfq\"", 3, &["`sched`", "`scheduler`"]),
-        ("[groups.\"/g\"]\nweigth = 1", 2, &["`weigth`", "`weight`"]),
+        ("[groups.\"/g\"]\nweigth = 1", 2, &["`weigth`", "`weight`", "`leaf_weight`"]),
         ("[exports.e]\n\ndisk = \"d\"\nreadonly = true", 4, &["`readonly`", "`read_only`"]),
         ("[disk.d]\npath = \"p\"", 1, &["`disk`", "`disks`"]),
         ("[exports.e]\nsize = 1", 1, &["missing key `disk`"]),
@@ -348,20 +396,32 @@ fn groups_that_cannot_be_served_are_refused() {
         |path: &str, keys: &str| format!("{}[groups.\"{path}\"]\n{keys}\n", grouped("/g", ""));
     let own =
         |name: &str, keys: &str| format!("{DISK}[exports.\"{name}\"]\ndisk = \"d\"\n{keys}\n");
+    let unused_beside = written("/g", "").replacen("\"/g\"", "\"/gold\"", 1);
     assert_refused(&[
         (&grouped("gold", ""), 5, &["\"gold\"", "\"/gold\""]),
         (&grouped("/", ""), 5, &["\"/\"", "\"/gold\""]),
         (&grouped("/g/", ""), 5, &["\"/g/\"", "\"/gold\""]),
-        (&grouped("/a/b", ""), 5, &["\"/a/b\"", "nested groups come with the full CFQ"]),
-        (&written("/a/b", ""), 7, &["\"/a/b\"", "nested groups come with the full CFQ"]),
+        (&grouped("", ""), 5, &["group \"\"", "\"/org/db\""]),
+        (&grouped("a/b", ""), 5, &["\"a/b\"", "\"/org/db\""]),
+        (&grouped("/a//b", ""), 5, &["\"/a//b\"", "\"/org/db\""]),
+        (&grouped("/a/b/", ""), 5, &["\"/a/b/\"", "\"/org/db\""]),
+        (&grouped("/a/b\\u0007", ""), 5, &["group", "control characters"]),
+        (&written("/g//", ""), 7, &["\"/g//\"", "\"/org/db\""]),
+        (&grouped(&"/x".repeat(9), ""), 5, &["\"/x/x/x", "9 names", "1 to 8"]),
+        (&grouped(&"/x".repeat(2049), ""), 5, &["group", "4096 bytes"]),
         (&written("/g", "weight = 0"), 8, &["weight = 0", "1 to 1000"]),
         (&written("/g", "weight = 1001"), 8, &["weight = 1001", "1 to 1000"]),
         (&own("e", "weight = -5"), 5, &["weight = -5", "1 to 1000"]),
+        (&written("/g", "leaf_weight = 0"), 8, &["leaf_weight = 0", "1 to 1000"]),
+        (&written("/g", "leaf_weight = 1001"), 8, &["leaf_weight = 1001", "1 to 1000"]),
         (&written("/h", ""), 7, &["\"/h\"", "no export", "\"/g\""]),
+        (&written("/g/x", ""), 7, &["\"/g/x\" or below", "no export", "\"/g\""]),
+        (&unused_beside, 7, &["\"/g\" or below", "\"/gold\""]),
         (&grouped("/g", "weight = 5"), 6, &["weight and a group", "[groups.\"/g\"]"]),
         (&own("e", "weight = 5\n[groups.\"/e\"]\nweight = 6"), 5, &["\"/e\"", "one is allowed"]),
-        (&own("a/b", ""), 3, &["\"a/b\" needs a group", "group = \"/gold\""]),
-        (&own("", ""), 3, &["\"\" needs a group"]),
+        (&own("a/b", ""), 3, &["\"a/b\" needs a group", "group = \"/gold\"", "no \"/\""]),
+        (&own("", ""), 3, &["\"\" needs a group", "1 to 4095 bytes"]),
+        (&own(&"x".repeat(4096), ""), 3, &["needs a group", "1 to 4095 bytes"]),
     ]);
 }
 
@@ -434,7 +494,7 @@ fn a_file_that_cannot_be_read_is_named_with_the_cause() {
 fn no_beginning_of_a_valid_file_panics() {
     let rig = Rig::new();
     let toml = "unix='ü'\nunix_mode='0600'\n[disks.d]\nbackend='memory'\nsize='1G'\n\
-                tunables={quantum=8}\n[groups.'/g']\nweight=1\n[exports.e]\ndisk='d'\ngroup='/g'";
+                tunables={quantum=8}\n[groups.'/g']\nweight=1\n[exports.e]\ndisk='d'\ngroup='/g/h'";
     rig.read(toml).expect("valid as a whole");
     for (end, _) in toml.char_indices() {
         let _ = rig.read(&toml[..end]);

@@ -24,14 +24,20 @@ fn state() -> Stat {
     let group = GroupStat {
         path: "/gold".to_owned(),
         weight: 400,
+        leaf_weight: 30,
         exports: vec!["vm1".to_owned()],
         connections: 2,
         ops: BTreeMap::from([("read".to_owned(), read)]),
         ..GroupStat::default()
     };
+    let below = GroupStat { path: "/gold/db".to_owned(), weight: 7, ..GroupStat::default() };
     let modelled = Some(ModelledStat { servers: 4, service_ns: 200_000, ..Default::default() });
-    let disk =
-        DiskStat { name: "d".to_owned(), modelled, groups: vec![group], ..Default::default() };
+    let disk = DiskStat {
+        name: "d".to_owned(),
+        modelled,
+        groups: vec![group, below],
+        ..Default::default()
+    };
     Stat::new(vec![disk])
 }
 
@@ -89,7 +95,12 @@ fn what_the_source_says_arrives() {
         assert_eq!(answer.stat, state());
         let json: serde_json::Value = serde_json::from_str(&answer.json).expect("JSON");
         assert_eq!(json["version"], 1);
-        assert_eq!(json["disks"][0]["groups"][0]["ops"]["read"]["bytes"], 20480);
+        let groups = &json["disks"][0]["groups"];
+        assert_eq!(groups[0]["ops"]["read"]["bytes"], 20480);
+        assert_eq!(
+            (&groups[0]["leaf_weight"], &groups[1]["path"]),
+            (&30.into(), &"/gold/db".into())
+        );
     }
     rig.server.stop();
 }

@@ -3,23 +3,25 @@
 //! A share is counted among the tenants that had a request waiting for (nearly) all of the time:
 //! one that asked for less leaves the rest to the others, by weight again.
 
+mod shares;
+
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use fastrand::Rng;
 use paternoster::{IoPrio, Nanos, SchedulerKind, Weight};
-use paternoster_server::Server;
 use paternoster_server::config::{
     BackendConfig, Config, DiskConfig, ExportConfig, GroupConfig, Listen,
 };
-use paternoster_server::load::{Load, TenantLoad, Window};
+use paternoster_server::load::{TenantLoad, Window};
+
+use shares::{DEMAND, Rig, Share, replies};
 
 const CONFIGURATIONS: u64 = 20;
 const SPAN: Duration = Duration::from_secs(3);
 /// Large enough that requests seldom merge: what is charged is requests, what is counted replies.
 const EXPORT_BYTES: u64 = 64 << 20;
-const DEMAND: f64 = 0.98;
 const TOLERANCE: f64 = 0.05;
 
 /// Servers and the time of a request: 10,000, 20,000 and 16,000 IOPS.
@@ -54,9 +56,9 @@ fn config(drawn: &Drawn, socket: PathBuf) -> Config {
     let backend = BackendConfig::Modelled { size, servers, service, per_kib: Nanos::ZERO };
     let name = "modelled".to_owned();
     let (scheduler, tunables) = (SchedulerKind::Cfq, Vec::new());
-    let groups = drawn.weights.iter().zip(&drawn.loads).map(|(&weight, load)| GroupConfig {
-        path: format!("/{}", load.export),
-        weight: Weight::new(weight).expect("drawn weights are allowed"),
+    let groups = drawn.weights.iter().zip(&drawn.loads).map(|(&weight, load)| {
+        let weight = Weight::new(weight).expect("drawn weights are allowed");
+        GroupConfig::new(format!("/{}", load.export), weight)
     });
     let exports = drawn.loads.iter().enumerate().map(|(index, load)| ExportConfig {
         name: load.export.clone(),
@@ -78,13 +80,9 @@ fn config(drawn: &Drawn, socket: PathBuf) -> Config {
 }
 
 fn measure(drawn: &Drawn, seed: u64) -> anyhow::Result<Window> {
-    let folder = tempfile::tempdir()?;
-    let socket = folder.path().join("nbd.sock");
-    let server = Server::start(&config(drawn, socket.clone()))?;
-    let mut load = Load::connect(&socket, &drawn.loads, seed)?;
-    let window = load.measure(&server.stat_source(), SPAN, |_| {})?;
-    load.finish()?;
-    server.shut_down()?;
+    let rig = Rig::start(|socket| config(drawn, socket))?;
+    let window = rig.measure(&drawn.loads, seed, SPAN)?;
+    rig.end()?;
     Ok(window)
 }
 
@@ -93,23 +91,17 @@ fn judge(drawn: &Drawn, window: &Window) -> (usize, usize, String) {
     let tenants = drawn.weights.iter().zip(&drawn.loads).zip(&window.tenants);
     let asking: Vec<_> = tenants.filter(|(_, got)| got.demand >= DEMAND).collect();
     let weights: f64 = asking.iter().map(|((weight, _), _)| f64::from(**weight)).sum();
-    #[allow(clippy::cast_precision_loss)] // a few thousand replies
-    let replies = |got: &paternoster_server::load::Got| got.measured.replies as f64;
-    let total: f64 = asking.iter().map(|(_, got)| replies(got)).sum();
+    let total = replies(asking.iter().map(|(_, got)| *got));
     let (mut off, mut text) = (0, String::new());
     for ((weight, load), got) in &asking {
         let entitled = f64::from(**weight) / weights;
-        let share = replies(got) / total;
-        let error = share / entitled - 1.0;
-        off += usize::from(error.abs() > TOLERANCE);
+        let share = Share { entitled, got: replies([*got]) / total };
+        off += usize::from(!share.holds(TOLERANCE));
         let TenantLoad { connections, depth, write_percent, .. } = load;
         writeln!(
             text,
             "  weight {weight:3}, {connections:2} × {depth:2}, {write_percent:3} % writes: \
-             entitled {:5.2} %, got {:5.2} % ({:+.1} %), demand {:.3}",
-            entitled * 100.0,
-            share * 100.0,
-            error * 100.0,
+             {share}, demand {:.3}",
             got.demand
         )
         .expect("a string takes it");

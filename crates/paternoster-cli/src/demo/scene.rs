@@ -95,7 +95,7 @@ fn config(scheduler: SchedulerKind, socket: std::path::PathBuf) -> Result<Config
     let mut exports = Vec::new();
     for (index, tenant) in TENANTS.iter().enumerate() {
         let weight = Weight::new(tenant.weight)?;
-        groups.push(GroupConfig { path: format!("/{}", tenant.name), weight });
+        groups.push(GroupConfig::new(format!("/{}", tenant.name), weight));
         exports.push(ExportConfig {
             name: tenant.name.to_owned(),
             disk: 0,

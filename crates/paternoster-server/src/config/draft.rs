@@ -56,6 +56,7 @@ pub(super) struct DraftDisk {
 pub(super) struct DraftGroup {
     pub(super) path: At<String>,
     pub(super) weight: Option<At<i64>>,
+    pub(super) leaf_weight: Option<At<i64>>,
 }
 
 #[derive(Debug)]

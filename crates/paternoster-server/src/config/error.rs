@@ -161,20 +161,23 @@ pub enum Problem {
     BadIoPrio(ParseIoPrioError),
 
     /// A text that is no group's path.
-    #[error("group {path:?}: a \"/\" and a name is allowed, such as \"/gold\"")]
+    #[error(
+        "group {path:?}: one name or more are allowed, a \"/\" before each, such as \"/gold\" or \
+         \"/org/db\""
+    )]
     BadGroup { path: String },
-    /// A group inside another.
-    #[error("group {path:?}: one name is allowed; nested groups come with the full CFQ")]
-    NestedGroup { path: String },
+    /// A group below too many others.
+    #[error("group {path:?} has {levels} names; 1 to {max} are allowed")]
+    GroupTooDeep { path: String, levels: usize, max: usize },
     /// A group that nobody is in.
-    #[error("group {path:?} is used by no export; the exports' groups are: {used}")]
+    #[error("no export is in group {path:?} or below it; the exports' groups are: {used}")]
     UnusedGroup { path: String, used: String },
     /// An export whose name cannot be its group's.
     #[error(
-        "export {export:?} needs a group, as {path:?} cannot be one: a \"/\" and a name is \
-         allowed, such as group = \"/gold\""
+        "export {export:?} needs a group, such as group = \"/gold\"; it can have one of its own \
+         name if that has 1 to {max} bytes and no \"/\""
     )]
-    NoOwnGroup { export: String, path: String },
+    NoOwnGroup { export: String, max: usize },
     /// A weight beside a group.
     #[error(
         "export {export:?} has a weight and a group; the weight of group {group:?} belongs into \

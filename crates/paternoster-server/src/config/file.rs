@@ -62,6 +62,7 @@ struct Disk {
 #[serde(deny_unknown_fields)]
 struct Group {
     weight: Option<Spanned<i64>>,
+    leaf_weight: Option<Spanned<i64>>,
 }
 
 #[derive(Deserialize)]
@@ -106,7 +107,8 @@ impl Source<'_> {
 
     #[expect(clippy::unnecessary_wraps, reason = "alike for `each`")]
     fn group(&self, path: At<String>, group: Group) -> Result<DraftGroup, ConfigError> {
-        Ok(DraftGroup { path, weight: self.at(group.weight) })
+        let (weight, leaf_weight) = (self.at(group.weight), self.at(group.leaf_weight));
+        Ok(DraftGroup { path, weight, leaf_weight })
     }
 
     fn export(&self, name: At<String>, export: Export) -> Result<DraftExport, ConfigError> {

@@ -1,51 +1,70 @@
-//! The tenants: groups of exports that share a weight.
+//! The groups: tenants with a weight, and what tenants have in common.
 //!
-//! A group's weight is written in `[groups."/NAME"]`, or as the `weight` of the export whose own
-//! group it is, or is 100. An export without a `group` makes its own, of its name. A written group
-//! that no export is in is refused: the name is misspelt there or at the export, which would then
+//! A path says where a group is: `/org/db` is below `/org`, and those above a group are there
+//! without being written. Its weight is against its siblings; its leaf weight is that of its own
+//! exports against the groups below it.
+//!
+//! ```text
+//!   /                 ┌─ /org's own exports   leaf weight of /org
+//!   ├─ /org  weight ──┼─ /org/db              weight
+//!   └─ /lab  weight   └─ /org/web             weight
+//! ```
+//!
+//! A weight is written in `[groups."/NAME"]`, or as the `weight` of the export whose own group it
+//! is, or is 100. An export without a `group` makes its own, of its name. A written group that no
+//! export is in or below is refused: the name is misspelt there or at the export, which would then
 //! silently run at weight 100.
 
 use std::borrow::Cow;
 
 use paternoster::Weight;
 
-use super::draft::{At, Bounds, DraftExport, DraftGroup, check_name};
+use super::draft::{At, Bounds, DraftExport, DraftGroup, NAME_MAX, check_name};
 use super::error::{ConfigError, Problem};
 
-/// A tenant.
+/// The most names of a path. Each level costs every decision a step, and CFQ has parts of a disk
+/// in 1/4096: of a tree much deeper, nothing would be left to share.
+const LEVELS_MAX: usize = 8;
+
+/// A tenant, or a group above tenants.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupConfig {
-    /// Its path, `/` and one name.
+    /// Its path, a name behind a `/` for each level.
     pub path: String,
-    /// Its weight against the other groups of each disk.
+    /// The group above, as an index into [`Config::groups`](super::Config::groups); none at the
+    /// top level.
+    pub parent: Option<usize>,
+    /// Its weight against its siblings on each disk.
     pub weight: Weight,
+    /// The weight of its own exports against the groups below it.
+    pub leaf_weight: Weight,
 }
 
-/// The groups that are written, then those that exports name or make, in their order.
+impl GroupConfig {
+    /// A group at the top level, whose leaf weight is its weight.
+    pub fn new(path: impl Into<String>, weight: Weight) -> Self {
+        Self { path: path.into(), parent: None, weight, leaf_weight: weight }
+    }
+}
+
+/// The groups that are written, then those that exports name or make, in their order; but behind
+/// each group at once those below it.
 pub(super) fn check(
     written: &[DraftGroup],
     exports: &[DraftExport],
 ) -> Result<Vec<GroupConfig>, ConfigError> {
-    let mut groups = Vec::new();
+    let mut paths = Vec::new();
     for group in written {
         check_path(&group.path)?;
-        let weight = group.weight.as_ref().map(check_weight).transpose()?.unwrap_or_default();
-        groups.push(GroupConfig { path: group.path.value.clone(), weight });
+        add(&mut paths, &group.path.value);
     }
     for export in exports {
         check_reference(export)?;
-        let path = path_of(export);
-        let known = groups.iter_mut().find(|group| group.path == path);
-        let weight = own_weight(export, written)?;
-        match (known, weight) {
-            (Some(group), Some(weight)) => group.weight = weight,
-            (Some(_), None) => {}
-            (None, weight) => groups
-                .push(GroupConfig { path: path.into_owned(), weight: weight.unwrap_or_default() }),
-        }
+        check_weight_place(export, written)?;
+        add(&mut paths, &path_of(export));
     }
     check_all_used(written, exports)?;
-    Ok(groups)
+    paths.iter().map(|path| check_group(path, &paths, written, exports)).collect()
 }
 
 /// The path of an export's group.
@@ -56,39 +75,91 @@ pub(super) fn path_of(export: &DraftExport) -> Cow<'_, str> {
     }
 }
 
+/// Adds a path behind all that is below its parent, which is added before. Where it is.
+fn add(paths: &mut Vec<String>, path: &str) -> usize {
+    if let Some(known) = paths.iter().position(|known| known == path) {
+        return known;
+    }
+    let place = match parent_of(path) {
+        None => paths.len(),
+        Some(parent) => {
+            let first = add(paths, parent) + 1;
+            first + paths[first..].iter().take_while(|other| is_below(other, parent)).count()
+        }
+    };
+    paths.insert(place, path.to_owned());
+    place
+}
+
+fn parent_of(path: &str) -> Option<&str> {
+    path.rsplit_once('/').map(|(parent, _)| parent).filter(|parent| !parent.is_empty())
+}
+
+fn is_below(path: &str, group: &str) -> bool {
+    path.strip_prefix(group).is_some_and(|rest| rest.starts_with('/'))
+}
+
+fn check_group(
+    path: &str,
+    paths: &[String],
+    written: &[DraftGroup],
+    exports: &[DraftExport],
+) -> Result<GroupConfig, ConfigError> {
+    let written = written.iter().find(|group| group.path.value == path);
+    let weight_of_export = || {
+        let mut own = exports.iter().filter(|export| export.group.is_none());
+        own.find(|export| path_of(export) == path).and_then(|export| export.weight.as_ref())
+    };
+    let weight = written.and_then(|group| group.weight.as_ref()).or_else(weight_of_export);
+    let weight = weight.map(|weight| check_weight("weight", weight)).transpose()?;
+    let weight = weight.unwrap_or_default();
+    let leaf = written.and_then(|group| group.leaf_weight.as_ref());
+    let leaf = leaf.map(|leaf| check_weight("leaf_weight", leaf)).transpose()?;
+    Ok(GroupConfig {
+        path: path.to_owned(),
+        parent: parent_of(path).and_then(|parent| paths.iter().position(|other| other == parent)),
+        weight,
+        leaf_weight: leaf.unwrap_or(weight),
+    })
+}
+
 fn check_reference(export: &DraftExport) -> Result<(), ConfigError> {
     if let Some(path) = &export.group {
         return check_path(path);
     }
-    let own = At { value: path_of(export).into_owned(), place: export.name.place.clone() };
-    check_path(&own).or_else(|_| {
-        let export_name = export.name.value.clone();
-        own.refuse(Problem::NoOwnGroup { export: export_name, path: own.value.clone() })
-    })
+    let At { value: name, place } = &export.name;
+    // The path has a "/" before it. A name with one inside would put the export into a group that
+    // nobody has written.
+    let max = NAME_MAX - 1;
+    if (1..=max).contains(&name.len()) && !name.contains('/') {
+        return Ok(());
+    }
+    Err(place.refuses(Problem::NoOwnGroup { export: name.clone(), max }))
 }
 
 fn check_path(path: &At<String>) -> Result<(), ConfigError> {
     check_name("group", path)?;
-    match path.value.strip_prefix('/') {
-        Some(name) if name.split('/').any(str::is_empty) => {}
-        Some(name) if name.contains('/') => {
-            return path.refuse(Problem::NestedGroup { path: path.value.clone() });
-        }
-        Some(_) => return Ok(()),
-        None => {}
+    let found = path.value.clone();
+    let names = path.value.strip_prefix('/').unwrap_or_default();
+    if names.split('/').any(str::is_empty) {
+        return path.refuse(Problem::BadGroup { path: found });
     }
-    path.refuse(Problem::BadGroup { path: path.value.clone() })
+    let levels = names.split('/').count();
+    if levels > LEVELS_MAX {
+        return path.refuse(Problem::GroupTooDeep { path: found, levels, max: LEVELS_MAX });
+    }
+    Ok(())
 }
 
-fn check_weight(weight: &At<i64>) -> Result<Weight, ConfigError> {
-    let bounds = Bounds { key: "weight", min: Weight::MIN, max: Weight::MAX, unit: "" };
+fn check_weight(key: &'static str, weight: &At<i64>) -> Result<Weight, ConfigError> {
+    let bounds = Bounds { key, min: Weight::MIN, max: Weight::MAX, unit: "" };
     let value = bounds.check(weight)?;
     Ok(Weight::new(value).expect("a weight within its bounds is one"))
 }
 
-/// The weight that an export gives its own group.
-fn own_weight(export: &DraftExport, written: &[DraftGroup]) -> Result<Option<Weight>, ConfigError> {
-    let Some(weight) = &export.weight else { return Ok(None) };
+/// Whether an export's weight is its own group's, and the only one of that.
+fn check_weight_place(export: &DraftExport, written: &[DraftGroup]) -> Result<(), ConfigError> {
+    let Some(weight) = &export.weight else { return Ok(()) };
     let path = path_of(export);
     if export.group.is_some() {
         let (export, group) = (export.name.value.clone(), path.into_owned());
@@ -97,15 +168,18 @@ fn own_weight(export: &DraftExport, written: &[DraftGroup]) -> Result<Option<Wei
     if written.iter().any(|group| group.path.value == path && group.weight.is_some()) {
         return weight.refuse(Problem::WeightTwice { group: path.into_owned() });
     }
-    check_weight(weight).map(Some)
+    Ok(())
 }
 
 fn check_all_used(written: &[DraftGroup], exports: &[DraftExport]) -> Result<(), ConfigError> {
-    let used = |group: &&DraftGroup| exports.iter().any(|e| path_of(e) == group.path.value);
-    let Some(unused) = written.iter().find(|group| !used(group)) else { return Ok(()) };
-    let mut names: Vec<_> = exports.iter().map(|export| format!("{:?}", path_of(export))).collect();
-    names.sort();
-    names.dedup();
+    let mut used: Vec<_> = exports.iter().map(path_of).collect();
+    used.sort();
+    used.dedup();
+    let is_used = |group: &str| used.iter().any(|path| *path == group || is_below(path, group));
+    let Some(unused) = written.iter().find(|group| !is_used(&group.path.value)) else {
+        return Ok(());
+    };
     let path = unused.path.value.clone();
-    unused.path.refuse(Problem::UnusedGroup { path, used: names.join(", ") })
+    let used: Vec<_> = used.iter().map(|path| format!("{path:?}")).collect();
+    unused.path.refuse(Problem::UnusedGroup { path, used: used.join(", ") })
 }

@@ -44,7 +44,8 @@ pub struct Config {
     pub ctl: Option<PathBuf>,
     /// The disks, in the order in which they were written; at least one.
     pub disks: Vec<DiskConfig>,
-    /// The tenants: those written, then those that exports name or make, each used by an export.
+    /// The groups: those written, then those that exports name or make, each behind its parent and
+    /// at once followed by those below it. An export is in each or below it.
     pub groups: Vec<GroupConfig>,
     /// The exports, in the order in which they were written; at least one.
     pub exports: Vec<ExportConfig>,
@@ -68,15 +69,22 @@ impl Config {
         options.draft()?.check()
     }
 
+    /// A group and those above it, as indices into [`Config::groups`].
+    pub fn lineage(&self, group: usize) -> impl Iterator<Item = usize> + '_ {
+        std::iter::successors(Some(group), |&group| self.groups[group].parent)
+    }
+
     /// What the user should know although it is allowed, a sentence each: weights that have no
     /// effect under their disk's scheduler.
     pub fn notices(&self) -> Vec<String> {
+        let is_weighted = |group: usize| {
+            let GroupConfig { weight, leaf_weight, .. } = self.groups[group];
+            weight != paternoster::Weight::default() || leaf_weight != weight
+        };
         let ignored = self.disks.iter().enumerate().filter(|&(index, disk)| {
+            let mut exports = self.exports.iter().filter(|export| export.disk == index);
             !disk.scheduler.has_weights()
-                && self.exports.iter().any(|export| {
-                    export.disk == index
-                        && self.groups[export.group].weight != paternoster::Weight::default()
-                })
+                && exports.any(|export| self.lineage(export.group).any(is_weighted))
         });
         ignored
             .map(|(_, disk)| {

@@ -1,4 +1,4 @@
-//! What `stat` tells of a disk and its tenants.
+//! What `stat` tells of a disk and its groups.
 
 use paternoster::Scheduler as _;
 
@@ -40,16 +40,19 @@ impl Connections {
 
     fn group_stats(&self, owner: &DiskOwner) -> Vec<GroupStat> {
         let now = owner.now();
+        let elevator = owner.engine().elevator();
         let tenants = self.tenants.iter().enumerate().map(|(index, tenant)| {
             let exports = self.exports.iter().filter(|export| export.tenant == index);
+            let group = &elevator.groups()[tenant.group];
             let mut stat = GroupStat {
                 path: tenant.path.clone(),
-                weight: tenant.weight.value(),
+                weight: group.weight.value(),
+                leaf_weight: group.leaf_weight.value(),
                 exports: exports.map(|export| export.name.clone()).collect(),
                 connections: tenant.connections,
                 ..GroupStat::default()
             };
-            stat.count(owner.engine().elevator().stats().group(tenant.group), now);
+            stat.count(elevator.stats().group(tenant.group), now);
             stat
         });
         tenants.collect()

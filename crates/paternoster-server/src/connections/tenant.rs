@@ -1,6 +1,8 @@
 //! A tenant on one disk: its group, and how much memory its clients may hold.
+//!
+//! A group above tenants that has no export itself is a tenant without clients.
 
-use paternoster::{GroupId, Weight};
+use paternoster::GroupId;
 use paternoster_disk::CommandOp;
 
 use super::connection::ConnectionId;
@@ -16,7 +18,6 @@ const COMMAND_COST: usize = 4096;
 #[derive(Debug)]
 pub(crate) struct Tenant {
     pub(crate) path: String,
-    pub(crate) weight: Weight,
     pub(crate) group: GroupId,
     /// Its connections now.
     pub(super) connections: u32,
@@ -27,8 +28,8 @@ pub(crate) struct Tenant {
 }
 
 impl Tenant {
-    pub(crate) fn new(path: String, weight: Weight, group: GroupId) -> Self {
-        Self { path, weight, group, connections: 0, held: 0, paused: Vec::new() }
+    pub(crate) fn new(path: String, group: GroupId) -> Self {
+        Self { path, group, connections: 0, held: 0, paused: Vec::new() }
     }
 
     /// Whether its clients have to wait until something is sent.

@@ -3,6 +3,7 @@
 
 mod byte_ranges;
 mod exports;
+mod groups;
 mod hostile;
 mod negotiation;
 mod sessions;

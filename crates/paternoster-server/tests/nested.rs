@@ -1,0 +1,139 @@
+//! Nested groups end to end: organisations of equal weight share a disk, whatever is below them.
+//!
+//! ```text
+//!   /a ── /a/1              1/2 of the disk
+//!   /b ─┬ /b/1              1/8
+//!       ├ /b/2              1/8
+//!       ├ /b/3              1/8
+//!       └ /b/4              1/8
+//! ```
+
+mod shares;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use paternoster_server::config::Config;
+use paternoster_server::load::{Got, TenantLoad, Window};
+
+use shares::{DEMAND, Rig, Share, replies};
+
+const SPAN: Duration = Duration::from_secs(4);
+const TOLERANCE: f64 = 0.03;
+/// How much of what the disk did for all it must do for some.
+const KEPT: f64 = 0.95;
+
+/// 10,000 IOPS. Exports are large enough that requests seldom merge.
+const DISK: &str = "[disks.d]\nbackend = \"modelled\"\nsize = \"320M\"\nservers = 1\n\
+                    service_us = 100\n";
+
+/// One test at a time: what they measure is how long things take.
+static ALONE: Mutex<()> = Mutex::new(());
+
+/// A server of that disk with these groups, and an export of 64 MiB in each of the `paths`, whose
+/// name is the path's.
+fn start(groups: &str, paths: &[&str]) -> Rig {
+    let export = |(index, path): (usize, &&str)| {
+        let offset = 64 * index;
+        format!(
+            "[exports.\"{path}\"]\ndisk = \"d\"\noffset = \"{offset}M\"\nsize = \"64M\"\n\
+             group = \"{path}\"\n"
+        )
+    };
+    let exports: String = paths.iter().enumerate().map(export).collect();
+    let config = |socket: PathBuf| {
+        let text = format!("{DISK}{groups}{exports}");
+        let config = Config::from_toml(&text, Path::new("test.toml"));
+        let mut config = config.expect("a configuration");
+        config.listen.unix = Some(socket);
+        config
+    };
+    Rig::start(config).expect("a server")
+}
+
+/// As much for everyone: reads, 64 outstanding on 2 connections.
+fn loads(paths: &[&str]) -> Vec<TenantLoad> {
+    let load = |path: &&str| TenantLoad {
+        export: (*path).to_owned(),
+        connections: 2,
+        depth: 32,
+        block: 4096,
+        write_percent: 0,
+    };
+    paths.iter().map(load).collect()
+}
+
+/// What the exports in these groups get while all of them ask.
+fn measure(rig: &Rig, paths: &[&str], seed: u64) -> Window {
+    let window = rig.measure(&loads(paths), seed, SPAN).expect("the server serves");
+    for (path, got) in paths.iter().zip(&window.tenants) {
+        assert!(
+            got.demand >= DEMAND,
+            "{path} had a request waiting for {:.3} of the time only: this machine is too slow to \
+             say anything",
+            got.demand
+        );
+    }
+    window
+}
+
+/// Asserts what the `tenants` got of what `all` did.
+fn assert_share(who: &str, tenants: &[Got], all: &[Got], entitled: f64) {
+    let share = Share { entitled, got: replies(tenants) / replies(all) };
+    println!("{who}: {share}");
+    assert!(
+        share.holds(TOLERANCE),
+        "{who}: {share}; to repeat: cargo test -p paternoster-server --test nested"
+    );
+}
+
+/// Asserts that each of these got as much as each other.
+fn assert_equal(who: &str, tenants: &[Got]) {
+    for (index, tenant) in tenants.chunks(1).enumerate() {
+        assert_share(&format!("{who}, number {}", index + 1), tenant, tenants, 0.25);
+    }
+}
+
+fn iops(window: &Window) -> f64 {
+    replies(&window.tenants) / window.counted.as_secs_f64()
+}
+
+/// However many groups it has below it, however often its clients go and come.
+#[test]
+fn each_organisation_gets_half_and_all_while_the_other_is_idle() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let paths = ["/a/1", "/b/1", "/b/2", "/b/3", "/b/4"];
+    let (a, b) = paths.split_at(1);
+    let rig = start("", &paths);
+
+    let both = measure(&rig, &paths, 1);
+    assert_share("a beside b", &both.tenants[..1], &both.tenants, 0.5);
+    assert_equal("b beside a", &both.tenants[1..]);
+
+    let silent = rig.connect(&loads(a), 2).expect("clients that never ask");
+    let alone = measure(&rig, b, 3);
+    assert_equal("b alone", &alone.tenants);
+    let kept = iops(&alone) / iops(&both);
+    println!("b alone: {kept:.3} of what both got");
+    assert!(kept >= KEPT, "b alone got {kept:.3} of what both got: at least {KEPT} is allowed");
+    drop(silent);
+
+    let again = measure(&rig, &paths, 4);
+    assert_share("a come back", &again.tenants[..1], &again.tenants, 0.5);
+    assert_equal("b with a come back", &again.tenants[1..]);
+    rig.end().expect("the server ends well");
+}
+
+#[test]
+fn own_exports_of_a_group_share_with_those_below_by_leaf_weight() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let groups = "[groups.\"/a\"]\nleaf_weight = 50\n[groups.\"/a/1\"]\nweight = 150\n";
+    let paths = ["/a", "/a/1", "/b"];
+    let rig = start(groups, &paths);
+    let all = measure(&rig, &paths, 5).tenants;
+    for (index, (path, entitled)) in paths.into_iter().zip([0.125, 0.375, 0.5]).enumerate() {
+        assert_share(path, &all[index..=index], &all, entitled);
+    }
+    rig.end().expect("the server ends well");
+}

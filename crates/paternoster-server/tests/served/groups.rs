@@ -1,0 +1,76 @@
+//! Groups below others, as the server has them on each disk.
+
+use paternoster_server::stat::{DiskStat, GroupStat};
+
+use crate::support::Rig;
+
+const TWO_DISKS: &str = r#"
+[disks.d]
+backend = "memory"
+size = "1M"
+[disks.e]
+backend = "memory"
+size = "1M"
+[groups."/org"]
+weight = 700
+leaf_weight = 50
+[groups."/org/db"]
+weight = 300
+[exports.db]
+disk = "d"
+size = "512K"
+group = "/org/db"
+[exports.org]
+disk = "d"
+offset = "512K"
+[exports.web]
+disk = "e"
+size = "512K"
+group = "/org/web/front"
+[exports.lab]
+disk = "e"
+offset = "512K"
+group = "/lab/x"
+"#;
+
+/// A line a group: path, weight, leaf weight, its exports.
+fn lines(disk: &DiskStat) -> Vec<String> {
+    let line = |group: &GroupStat| {
+        let GroupStat { path, weight, leaf_weight, exports, .. } = group;
+        format!("{path} {weight} {leaf_weight} {}", exports.join(","))
+    };
+    disk.groups.iter().map(line).collect()
+}
+
+#[test]
+fn a_disk_has_the_groups_of_its_exports_and_those_above() {
+    let rig = Rig::start(TWO_DISKS);
+    let stat = rig.stat();
+    assert_eq!(lines(&stat.disks[0]), ["/org 700 50 org", "/org/db 300 300 db"]);
+    let expected = [
+        "/org 700 50 ",
+        "/org/web 100 100 ",
+        "/org/web/front 100 100 web",
+        "/lab 100 100 ",
+        "/lab/x 100 100 lab",
+    ];
+    assert_eq!(lines(&stat.disks[1]), expected);
+    rig.end();
+}
+
+#[test]
+fn a_group_is_told_its_own_work_and_not_that_of_those_below() {
+    let rig = Rig::start(TWO_DISKS);
+    for round in 1..=3 {
+        rig.client("web").check_served(round);
+        rig.client("db").check_served(round);
+        rig.client("org").check_served(round);
+        // Its clients have gone; the next ones find it as it was.
+        rig.until_empty();
+    }
+    let stat = rig.stat();
+    let groups = stat.disks.iter().flat_map(|disk| &disk.groups);
+    let written: Vec<_> = groups.map(|group| group.ops["write"].bios).collect();
+    assert_eq!(written, [3, 3, 0, 0, 3, 0, 0]);
+    rig.end();
+}

@@ -1,0 +1,82 @@
+//! A server whose disk is shared, what real NBD clients get of it, and how far off that is.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use paternoster_server::Server;
+use paternoster_server::config::Config;
+use paternoster_server::load::{Got, Load, TenantLoad, Window};
+use tempfile::TempDir;
+
+/// The least part of the time with a request waiting of a tenant that asks all the time.
+pub(crate) const DEMAND: f64 = 0.98;
+
+/// A running server.
+pub(crate) struct Rig {
+    folder: TempDir,
+    server: Server,
+}
+
+impl Rig {
+    /// A server of what `config` makes of the path of its socket.
+    pub(crate) fn start(config: impl FnOnce(PathBuf) -> Config) -> anyhow::Result<Self> {
+        let folder = tempfile::tempdir()?;
+        let server = Server::start(&config(folder.path().join("nbd.sock")))?;
+        Ok(Self { folder, server })
+    }
+
+    /// Clients that have not asked yet; `seed` decides for what they will.
+    pub(crate) fn connect(&self, loads: &[TenantLoad], seed: u64) -> anyhow::Result<Load> {
+        Load::connect(&self.folder.path().join("nbd.sock"), loads, seed)
+    }
+
+    /// What these clients get while all of them ask, for `span` in all.
+    pub(crate) fn measure(
+        &self,
+        loads: &[TenantLoad],
+        seed: u64,
+        span: Duration,
+    ) -> anyhow::Result<Window> {
+        let mut load = self.connect(loads, seed)?;
+        let window = load.measure(&self.server.stat_source(), span, |_| {})?;
+        load.finish()?;
+        Ok(window)
+    }
+
+    pub(crate) fn end(self) -> anyhow::Result<()> {
+        self.server.shut_down()
+    }
+}
+
+/// Replies, as a number to make parts of.
+pub(crate) fn replies<'a>(tenants: impl IntoIterator<Item = &'a Got>) -> f64 {
+    #[allow(clippy::cast_precision_loss)] // some thousands
+    tenants.into_iter().map(|got| got.measured.replies as f64).sum()
+}
+
+/// What somebody got of what there was, and should have got; in parts of 1.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Share {
+    pub(crate) entitled: f64,
+    pub(crate) got: f64,
+}
+
+impl Share {
+    /// Whether it is within `tolerance`, which is in parts of what it should be.
+    pub(crate) fn holds(self, tolerance: f64) -> bool {
+        self.error().abs() <= tolerance
+    }
+
+    fn error(self) -> f64 {
+        self.got / self.entitled - 1.0
+    }
+}
+
+impl fmt::Display for Share {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { entitled, got } = self;
+        let [entitled, got, error] = [*entitled, *got, self.error()].map(|part| part * 100.0);
+        write!(f, "entitled {entitled:5.2} %, got {got:5.2} % ({error:+.1} %)")
+    }
+}
