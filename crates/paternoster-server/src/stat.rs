@@ -144,8 +144,8 @@ pub struct OpStat {
     pub service_ns: u64,
 }
 
-impl From<&OpStats> for OpStat {
-    fn from(stats: &OpStats) -> Self {
+impl From<OpStats> for OpStat {
+    fn from(stats: OpStats) -> Self {
         Self {
             bios: stats.bios,
             bytes: stats.bytes,

@@ -148,17 +148,31 @@ impl Groups {
         })
     }
 
-    pub(crate) fn remove(&mut self, group: GroupId) {
+    /// Removes a group; its parent.
+    pub(crate) fn remove(&mut self, group: GroupId) -> GroupId {
         assert!(self.is_unused(group), "a group is removed when nothing is in it");
         let parent = self.slots[group].parent.expect("the root is never removed");
         self.slots.remove(group);
         self.slots[parent].children -= 1;
+        parent
     }
 
     /// Whether the group has neither child groups nor requests.
     pub(crate) fn is_unused(&self, group: GroupId) -> bool {
         let group = &self.slots[group];
         group.children == 0 && group.requests == 0
+    }
+
+    /// Whether `group` is `above` or somewhere below it.
+    pub(crate) fn is_within(&self, group: GroupId, above: GroupId) -> bool {
+        let mut node = Some(group);
+        while let Some(here) = node {
+            if here == above {
+                return true;
+            }
+            node = self[here].parent;
+        }
+        false
     }
 
     /// All groups, the root first.

@@ -77,7 +77,7 @@ pub use request::{
     Bio, BioFlags, Direction, Op, Request, Requests, Sector, SectorCount, UserDataList,
 };
 pub use scheduler::{Cx, Device, Dump, InsertAt, MergeRules, Requeue, Scheduler, Side};
-pub use stats::{GroupStats, OpStats, Stats, TurnStats};
+pub use stats::{BlkioFile, BlkioValue, GroupStats, OpStats, Stats, TurnStats};
 pub use time::{Hz, Instant, Jiffies, Nanos, Ticks};
 pub use trace::{
     BatchReason, Event, ExpireReason, MergeKind, MergeSite, NoTrace, PreemptReason, QueueName,

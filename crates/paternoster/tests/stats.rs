@@ -2,7 +2,7 @@
 
 mod rig;
 
-use paternoster::{Nanos, Op, OpStats, SchedulerKind};
+use paternoster::{BlkioValue, Nanos, Op, OpStats, SchedulerKind};
 use rig::*;
 
 /// Two reads merge and wait 2 ms, then take 3; a read of 4 KiB comes 1 ms after them, waits until
@@ -32,9 +32,10 @@ fn bios_and_requests_are_counted_with_their_times() {
             completed: 2,
             wait: ms(2 + 4),
             service: ms(3 + 1),
+            ..OpStats::default()
         };
-        assert_eq!(*rig.stats(ROOT).op(Op::Read), expected, "{kind}");
-        assert_eq!(*rig.stats(ROOT).op(Op::Write), OpStats::default(), "{kind}");
+        assert_eq!(rig.stats(ROOT).op(Op::Read), expected, "{kind}");
+        assert_eq!(rig.stats(ROOT).op(Op::Write), OpStats::default(), "{kind}");
     }
 }
 
@@ -142,4 +143,69 @@ fn request_handed_back_waits_until_its_last_dispatch() {
         // It waited from 0 to 1 and from 3 to 4.
         assert_eq!(rig.stats(ROOT).backlogged(rig.now), ms(2), "{kind}");
     }
+}
+
+/// The value of a group's `blkio` file.
+fn blkio(rig: &Rig, path: &str, file: &str, recursive: bool) -> BlkioValue {
+    let group = rig.group_id(path);
+    let elevator = &rig.elevator;
+    let files = if recursive { elevator.blkio_recursive(group) } else { elevator.blkio(group) };
+    files.into_iter().find(|known| known.name == file).expect("such a file").value
+}
+
+/// A read of 4 KiB waits 2 ms and takes 3; an asynchronous write of 8 KiB still waits.
+#[test]
+fn blkio_files_split_by_operation_and_by_whether_somebody_waits() {
+    let mut rig = Rig::none().group("/a", 100).task("t", "be/4", "/a");
+    rig.run(&[
+        Submit("r", read(0..8).by("t")),
+        Submit("w", write(100..116).by("t")),
+        Submit("s", write(200..208).by("t").sync()),
+        Advance(ms(2)),
+        Expect(dispatched("r")),
+        Advance(ms(3)),
+        Complete("r"),
+    ]);
+    let file = |name| blkio(&rig, "/a", name, false);
+    let split = |read, write, sync, asynchronous| BlkioValue::Split {
+        read,
+        write,
+        discard: 0,
+        sync,
+        asynchronous,
+        total: read + write,
+    };
+    assert_eq!(file("sectors"), BlkioValue::Number(32));
+    assert_eq!(file("io_service_bytes"), split(4096, 3 * 4096, 2 * 4096, 2 * 4096));
+    assert_eq!(file("io_serviced"), split(1, 2, 2, 1));
+    assert_eq!(file("io_wait_time"), split(2_000_000, 0, 2_000_000, 0));
+    assert_eq!(file("io_service_time"), split(3_000_000, 0, 3_000_000, 0));
+    assert_eq!(file("io_queued"), split(0, 2, 1, 1));
+}
+
+/// What was counted of a group goes to its parent as it is removed; time in slices too: the turn
+/// of the read is charged with the 4 ms from its dispatch, as no other request ever began a slice.
+#[test]
+fn recursive_files_keep_what_was_counted_of_groups_that_are_gone() {
+    let mut rig = Rig::cfq().group("/a", 100).group("/a/b", 100).task("t", "be/4", "/a/b");
+    rig.run(&[
+        Submit("r", read(0..8).by("t")),
+        Expect(dispatched("r")),
+        Advance(ms(4)),
+        Complete("r"),
+        Exit("t"),
+    ]);
+    let check = |rig: &Rig| {
+        assert_eq!(blkio(rig, "/a", "sectors", false), BlkioValue::Number(0));
+        assert_eq!(blkio(rig, "/a", "time", false), BlkioValue::Number(0));
+        for path in ["/a", ROOT] {
+            assert_eq!(blkio(rig, path, "sectors", true), BlkioValue::Number(8));
+            assert_eq!(blkio(rig, path, "time", true), BlkioValue::Number(4_000_000));
+        }
+    };
+    check(&rig);
+    rig.run(&[RemoveGroup("/a/b")]);
+    check(&rig);
+    rig.run(&[RemoveGroup("/a")]);
+    assert_eq!(blkio(&rig, ROOT, "time", true), BlkioValue::Number(4_000_000));
 }

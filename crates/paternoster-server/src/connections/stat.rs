@@ -46,8 +46,8 @@ impl Connections {
             let group = &elevator.groups()[tenant.group];
             let mut stat = GroupStat {
                 path: tenant.path.clone(),
-                weight: group.weight.value(),
-                leaf_weight: group.leaf_weight.value(),
+                weight: group.weight().value(),
+                leaf_weight: group.leaf_weight().value(),
                 exports: exports.map(|export| export.name.clone()).collect(),
                 connections: tenant.connections,
                 ..GroupStat::default()

@@ -259,18 +259,6 @@ impl<T: Trace> Cfq<T> {
         }
     }
 
-    /// Whether `group` is `below` or one of those above it.
-    pub(super) fn is_ancestor(cx: &Cx<'_>, group: GroupId, below: GroupId) -> bool {
-        let mut node = Some(below);
-        while let Some(here) = node {
-            if here == group {
-                return true;
-            }
-            node = cx.groups[here].parent;
-        }
-        false
-    }
-
     /// The group is about to go; no request of it exists, and no I/O context is in it. Contexts
     /// that moved on may still hold queues of it: they leave them now instead of at their next
     /// request.

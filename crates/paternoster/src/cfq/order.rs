@@ -20,8 +20,9 @@ impl<T: Trace> Cfq<T> {
         self.better(cx, after, before, cx.requests[rq].sector)
     }
 
-    /// Which of two requests to send from a head at `from`: sync before async, one with
-    /// priority before one without, then the cheaper to reach; a little way back counts `back_seek_penalty` times, a longer one is a new sweep.
+    /// Which of two requests to send from a head at `from`: sync before async, one with priority
+    /// before one without, then the cheaper to reach; a little way back counts
+    /// `back_seek_penalty` times, a longer one is a new sweep.
     pub(super) fn better(
         &self,
         cx: &Cx<'_>,

@@ -7,7 +7,7 @@ use crate::cfq::queue::QueueId;
 use crate::io_context::IoClass;
 use crate::scheduler::Cx;
 use crate::time::Instant;
-use crate::trace::{Event, PreemptReason, Trace, Workload};
+use crate::trace::{Event, ExpireReason, PreemptReason, Trace, Workload};
 
 impl<T: Trace> Cfq<T> {
     /// Why the queue of `rq`, which was just inserted, is to take the device from the active
@@ -29,7 +29,7 @@ impl<T: Trace> Cfq<T> {
             // Across groups, too.
             return Some(PreemptReason::SyncOverAsync);
         }
-        if !Self::is_ancestor(cx, new.group, active.group) {
+        if !cx.groups.is_within(active.group, new.group) {
             return None;
         }
         if active.turn.is_over(cx.now) {
@@ -63,7 +63,7 @@ impl<T: Trace> Cfq<T> {
         let (by, over) = (self.queues[queue].name, self.queues[active].name);
         self.trace.event(cx.now, Event::Preempted { by, over, why });
         let workload = self.queues[active].workload();
-        self.expire_with_residue(cx, active, crate::trace::ExpireReason::Preempted);
+        self.expire_with_residue(cx, active, ExpireReason::Preempted);
         let state = &self.queues[queue];
         if state.workload() != workload {
             self.groups[state.group].saved = None;

@@ -48,10 +48,11 @@ impl<S: Scheduler> Elevator<S> {
         self.advance(now);
         assert!(!self.contexts.any_in(group), "a group is removed when no context is in it");
         assert!(self.groups.is_unused(group), "a group is removed when nothing is in it");
+        let last = self.counted_below(group);
         let change = GroupChange::Removed;
         self.ask(now, |scheduler, cx| scheduler.group_changed(cx, group, change));
-        self.groups.remove(group);
-        self.stats.remove_group(group);
+        let parent = self.groups.remove(group);
+        self.stats.remove_group(group, parent, &last);
     }
 
     /// Sets a group's weight against its siblings, and that of its own requests against its

@@ -22,6 +22,7 @@ use super::limits::{Limits, Refusal};
 use crate::arena::RequestId;
 use crate::request::{Bio, Place, Request, Sector};
 use crate::scheduler::{MergeRules, Scheduler, Side};
+use crate::stats::Counted;
 use crate::time::Instant;
 use crate::trace::{Event, MergeKind, MergeSite, Trace};
 
@@ -161,7 +162,7 @@ impl<S: Scheduler> Elevator<S> {
         }
         let old_end = self.requests[rq].end();
         self.take_bio(rq, bio, kind);
-        self.stats.merged(bio.op, self.requests[rq].group);
+        self.stats.merged(Counted::bio(bio, self.requests[rq].group));
         let event =
             Event::Merged { bio: bio.user_data, into: self.requests[rq].name(), kind, site };
         self.scheduler.trace().event(now, event);
@@ -272,10 +273,11 @@ impl<S: Scheduler> Elevator<S> {
         self.merging.ends.remove(&mut self.requests, rq, old_end);
         self.merging.ends.insert(&mut self.requests, rq);
         self.merging.last = Some(rq);
-        self.stats.merged(self.requests[gone].op, self.requests[gone].group);
+        let counted = Counted::request(&self.requests[gone]);
+        self.stats.merged(counted);
         if was_queued {
             self.queued -= 1;
-            self.stats.request_gone(now, self.requests[gone].group);
+            self.stats.request_gone(now, counted);
         }
         self.free(gone);
     }

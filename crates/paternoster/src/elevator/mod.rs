@@ -20,6 +20,7 @@
 //! [`Elevator::poll_timeout`]; then the next event. Nothing is dispatched inside an event.
 
 mod admission;
+mod blkio;
 mod ends;
 mod limits;
 mod membership;
@@ -36,7 +37,7 @@ use crate::io_context::IoContexts;
 use crate::parts::fifo::Fifo;
 use crate::request::{Bio, Place, Request, Requests, UserDataList};
 use crate::scheduler::{Cx, Device, InsertAt, MergeRules, Requeue, Scheduler};
-use crate::stats::Stats;
+use crate::stats::{Counted, Stats};
 use crate::time::Instant;
 use crate::trace::{Event, MergeKind, Trace, WaitReason};
 
@@ -141,7 +142,7 @@ impl<S: Scheduler> Elevator<S> {
             && let Some(into) = self.join_at_insert(now, rq)
         {
             self.queued -= 1;
-            self.stats.request_gone(now, group);
+            self.stats.request_gone(now, Counted::bio(&bio, group));
             return Submitted::Merged { into, kind: MergeKind::Back };
         }
         self.insert(now, rq);
@@ -268,7 +269,7 @@ impl<S: Scheduler> Elevator<S> {
         self.requests.sort_by_arrival(&mut waiting);
         let cancelled = waiting.into_iter().map(|rq| {
             self.queued -= 1;
-            self.stats.request_gone(now, self.requests[rq].group);
+            self.stats.request_gone(now, Counted::request(&self.requests[rq]));
             let user_data = self.free(rq);
             Bios { user_data, call_waiters: self.admission.call_waiters() }
         });
@@ -355,7 +356,7 @@ impl<S: Scheduler> Elevator<S> {
         self.groups[group].requests += 1;
         self.admission.made(bio.op);
         self.queued += 1;
-        self.stats.request_waits(now, group);
+        self.stats.request_waits(now, Counted::bio(bio, group));
         rq
     }
 

@@ -81,13 +81,12 @@ mod tests {
         means.collect()
     }
 
-    /// 10 ms each. Samples 32, 60, 84; totals 320 ms, 600 ms, 845 ms: the means are
-    /// 10⁷ + 128/32, 10⁷ + 128/60 and, from 845 000 000 × … / 84, the first that counts.
+    /// 10 ms each: samples 32, 60, 84; total 320, 600 and (7 × 600 + 256 × 10) / 8 = 845 ms. The
+    /// first mean that counts is (845 000 000 + 128) / 84.
     #[test]
     fn mean_counts_from_the_third_sample_on() {
         let means = means(Nanos::from_millis(10), 3);
         assert_eq!(means[..2], [None, None]);
-        // (7 × 600 000 000 + 256 × 10 000 000) / 8 = 845 000 000; + 128, / 84
         assert_eq!(means[2], Some(10_059_525));
     }
 

@@ -1,11 +1,16 @@
 //! What went through, by group and operation: the counts of Linux's `blkio` files.
 
+mod blkio;
 mod turns;
+
+use std::ops::AddAssign;
 
 use crate::arena::{GroupId, SideTable};
 use crate::request::{Bio, Op, Request};
 use crate::time::{Instant, Nanos};
 
+pub(crate) use blkio::files as blkio_files;
+pub use blkio::{BlkioFile, BlkioValue};
 pub use turns::TurnStats;
 
 /// Counts of one operation of one group. Times are sums over requests, counted as they complete.
@@ -21,17 +26,53 @@ pub struct OpStats {
     pub dispatched: u64,
     /// Requests done.
     pub completed: u64,
+    /// Requests that wait now (`io_queued`).
+    pub queued: u64,
     /// From creation to the device, the last time where it handed one back (`io_wait_time`).
     pub wait: Nanos,
     /// From the device to completion (`io_service_time`).
     pub service: Nanos,
 }
 
-/// What went through of one group.
+impl AddAssign<&OpStats> for OpStats {
+    fn add_assign(&mut self, other: &OpStats) {
+        self.bios += other.bios;
+        self.bytes += other.bytes;
+        self.merged += other.merged;
+        self.dispatched += other.dispatched;
+        self.completed += other.completed;
+        self.queued += other.queued;
+        self.wait += other.wait;
+        self.service += other.service;
+    }
+}
+
+/// What a bio or request is counted as.
+#[derive(Clone, Copy)]
+pub(crate) struct Counted {
+    group: GroupId,
+    op: Op,
+    sync: bool,
+}
+
+impl Counted {
+    #[inline]
+    pub(crate) fn bio(bio: &Bio, group: GroupId) -> Self {
+        Self { group, op: bio.op, sync: bio.is_sync() }
+    }
+
+    #[inline]
+    pub(crate) fn request(rq: &Request) -> Self {
+        Self { group: rq.group, op: rq.op, sync: rq.is_sync() }
+    }
+}
+
+/// What went through of one group, or of several.
 #[derive(Clone, Debug, Default)]
 pub struct GroupStats {
-    ops: [OpStats; Op::COUNT],
-    /// Requests that wait now (`io_queued`).
+    /// By operation; of each, what nobody waits for and what somebody does.
+    ops: [[OpStats; 2]; Op::COUNT],
+    /// Requests that wait now.
     pub queued: u32,
     /// Requests in the device now.
     pub in_device: u32,
@@ -43,14 +84,34 @@ pub struct GroupStats {
 
 impl GroupStats {
     /// The counts of one operation.
-    pub fn op(&self, op: Op) -> &OpStats {
-        &self.ops[op as usize]
+    pub fn op(&self, op: Op) -> OpStats {
+        sum(&self.ops[op as usize])
+    }
+
+    /// The counts of what somebody waits for, or of what nobody does.
+    pub fn synchronous(&self, sync: bool) -> OpStats {
+        sum(self.ops.iter().map(|op| &op[usize::from(sync)]))
     }
 
     /// The time in which at least one request waited for the device.
     pub fn backlogged(&self, now: Instant) -> Nanos {
         let open = self.backlogged_since.map_or(Nanos::ZERO, |since| now.saturating_since(since));
         self.backlogged + open
+    }
+
+    /// Adds the counts of another group; not the time with a request waiting, which several
+    /// groups may have at once.
+    pub(crate) fn add_counts(&mut self, other: &Self) {
+        for (own, other) in self.ops.iter_mut().flatten().zip(other.ops.iter().flatten()) {
+            *own += other;
+        }
+        self.queued += other.queued;
+        self.in_device += other.in_device;
+    }
+
+    #[inline]
+    fn of(&mut self, op: Op, sync: bool) -> &mut OpStats {
+        &mut self.ops[op as usize][usize::from(sync)]
     }
 
     #[inline]
@@ -71,10 +132,25 @@ impl GroupStats {
     }
 }
 
+fn sum<'a>(stats: impl IntoIterator<Item = &'a OpStats>) -> OpStats {
+    let mut sum = OpStats::default();
+    stats.into_iter().for_each(|stats| sum += stats);
+    sum
+}
+
+/// What groups below one had when they were removed.
+#[derive(Debug, Default)]
+pub(crate) struct Departed {
+    pub(crate) stats: GroupStats,
+    pub(crate) turns: TurnStats,
+}
+
 /// What went through one elevator.
 #[derive(Debug, Default)]
 pub struct Stats {
     by_group: SideTable<GroupId, GroupStats>,
+    /// Kept for those above a group that is gone.
+    pub(crate) departed: SideTable<GroupId, Departed>,
 }
 
 impl Stats {
@@ -87,30 +163,42 @@ impl Stats {
         self.by_group.insert(group, GroupStats::default());
     }
 
-    pub(crate) fn remove_group(&mut self, group: GroupId) {
+    /// The group is gone; its parent keeps `last`, what it and those below it had.
+    pub(crate) fn remove_group(&mut self, group: GroupId, parent: GroupId, last: &Departed) {
         self.by_group.remove(group);
+        self.departed.remove(group);
+        if !self.departed.contains_key(parent) {
+            self.departed.insert(parent, Departed::default());
+        }
+        let kept = &mut self.departed[parent];
+        kept.stats.add_counts(&last.stats);
+        kept.turns.add(&last.turns);
     }
 
     #[inline]
     pub(crate) fn bio_arrived(&mut self, bio: &Bio, group: GroupId) {
-        let stats = &mut self.by_group[group].ops[bio.op as usize];
+        let stats = self.by_group[group].of(bio.op, bio.is_sync());
         stats.bios += 1;
         stats.bytes += bio.sectors.bytes();
     }
 
     #[inline]
-    pub(crate) fn merged(&mut self, op: Op, group: GroupId) {
-        self.by_group[group].ops[op as usize].merged += 1;
+    pub(crate) fn merged(&mut self, Counted { group, op, sync }: Counted) {
+        self.by_group[group].of(op, sync).merged += 1;
     }
 
     #[inline]
-    pub(crate) fn request_waits(&mut self, now: Instant, group: GroupId) {
-        self.by_group[group].request_waits(now);
+    pub(crate) fn request_waits(&mut self, now: Instant, Counted { group, op, sync }: Counted) {
+        let stats = &mut self.by_group[group];
+        stats.request_waits(now);
+        stats.of(op, sync).queued += 1;
     }
 
     #[inline]
-    pub(crate) fn request_gone(&mut self, now: Instant, group: GroupId) {
-        self.by_group[group].request_waits_no_more(now);
+    pub(crate) fn request_gone(&mut self, now: Instant, Counted { group, op, sync }: Counted) {
+        let stats = &mut self.by_group[group];
+        stats.request_waits_no_more(now);
+        stats.of(op, sync).queued -= 1;
     }
 
     #[inline]
@@ -118,20 +206,21 @@ impl Stats {
         let stats = &mut self.by_group[request.group];
         stats.request_waits_no_more(now);
         stats.in_device += 1;
-        stats.ops[request.op as usize].dispatched += 1;
+        let op = stats.of(request.op, request.is_sync());
+        op.queued -= 1;
+        op.dispatched += 1;
     }
 
     pub(crate) fn requeued(&mut self, now: Instant, request: &Request) {
-        let stats = &mut self.by_group[request.group];
-        stats.in_device -= 1;
-        stats.request_waits(now);
+        self.by_group[request.group].in_device -= 1;
+        self.request_waits(now, Counted::request(request));
     }
 
     #[inline]
     pub(crate) fn completed(&mut self, now: Instant, request: &Request) {
         let stats = &mut self.by_group[request.group];
         stats.in_device -= 1;
-        let op = &mut stats.ops[request.op as usize];
+        let op = stats.of(request.op, request.is_sync());
         op.completed += 1;
         op.wait += request.dispatched.saturating_since(request.start);
         op.service += now.saturating_since(request.dispatched);

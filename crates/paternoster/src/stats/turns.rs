@@ -77,6 +77,18 @@ impl TurnStats {
     pub(crate) fn idle_ends(&mut self, now: Instant) {
         add_since(&mut self.idle_time, self.idles_since.take(), now);
     }
+
+    /// Adds what another group has gathered.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.time += other.time;
+        self.unaccounted_time += other.unaccounted_time;
+        self.group_wait_time += other.group_wait_time;
+        self.idle_time += other.idle_time;
+        self.empty_time += other.empty_time;
+        self.dequeue += other.dequeue;
+        self.queue_size_sum += other.queue_size_sum;
+        self.turns += other.turns;
+    }
 }
 
 fn add_since(total: &mut Nanos, since: Option<Instant>, now: Instant) {

@@ -1,0 +1,36 @@
+//! What is counted of a group, alone or with all below it.
+
+use super::Elevator;
+use crate::arena::GroupId;
+use crate::scheduler::Scheduler;
+use crate::stats::{BlkioFile, Departed, blkio_files};
+
+impl<S: Scheduler> Elevator<S> {
+    /// The group's files of Linux's `blkio` controller, without what is counted below it.
+    pub fn blkio(&self, group: GroupId) -> Vec<BlkioFile> {
+        blkio_files(self.stats.group(group), self.scheduler.turn_stats(group))
+    }
+
+    /// The same with all groups below it, those that were removed too: the `_recursive` files.
+    pub fn blkio_recursive(&self, group: GroupId) -> Vec<BlkioFile> {
+        let all = self.counted_below(group);
+        let turns = self.scheduler.turn_stats(self.groups.root()).is_some();
+        blkio_files(&all.stats, turns.then_some(&all.turns))
+    }
+
+    /// The counts of the group and of all below it, as far as there ever were any.
+    pub(super) fn counted_below(&self, group: GroupId) -> Departed {
+        let mut all = Departed::default();
+        for (id, _) in self.groups.iter().filter(|&(id, _)| self.groups.is_within(id, group)) {
+            all.stats.add_counts(self.stats.group(id));
+            if let Some(turns) = self.scheduler.turn_stats(id) {
+                all.turns.add(turns);
+            }
+            if let Some(departed) = self.stats.departed.get(id) {
+                all.stats.add_counts(&departed.stats);
+                all.turns.add(&departed.turns);
+            }
+        }
+        all
+    }
+}
