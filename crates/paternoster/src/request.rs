@@ -10,7 +10,7 @@ use std::fmt;
 use std::ops::Add;
 
 use bitflags::bitflags;
-use slotmap::SlotMap;
+use slotmap::{KeyData, SlotMap};
 use smallvec::SmallVec;
 
 use crate::arena::{GroupId, IocId, Linked, ListLinks, RequestId};
@@ -206,6 +206,9 @@ pub struct Request {
     pub(crate) dispatched: Instant,
     /// Counts the requests made; orders those of one instant.
     pub(crate) sequence: u64,
+    /// The queue of its scheduler that it belongs to, by that scheduler's own kind of key;
+    /// meaningful to one that has queues.
+    pub(crate) queue: KeyData,
     pub(crate) place: Place,
     /// Whether the scheduler that holds the elevator now was told of it, and is to be told of its
     /// completion.
@@ -316,6 +319,7 @@ impl Requests {
             deadline: now,
             dispatched: now,
             sequence: self.made,
+            queue: KeyData::default(),
             place: Place::Made,
             known: false,
             // Zeroes carry no data to gather.

@@ -24,8 +24,10 @@ const STEP: Nanos = Nanos::from_micros(10);
 /// How many read, and how much at once.
 #[derive(Clone, Copy)]
 pub(crate) struct Shape {
-    /// Groups below the root, of equal weight; 0 leaves all tasks in the root.
+    /// Groups with tasks, of equal weight; 0 leaves all tasks in the root.
     pub(crate) groups: u32,
+    /// How far below the root they are, each below groups of its own.
+    pub(crate) levels: u32,
     /// Tasks of each group.
     pub(crate) tasks: u32,
     /// Reads that each task keeps outstanding.
@@ -33,14 +35,24 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// One task, some, and many, in one group.
-    pub(crate) const ALONE: [Self; 3] =
-        [Self::new(0, 1, 64), Self::new(0, 16, 16), Self::new(0, 256, 2)];
-    /// Some groups, and many.
-    pub(crate) const GROUPED: [Self; 2] = [Self::new(8, 16, 4), Self::new(64, 4, 4)];
+    /// One task, some, many, and very many, in one group.
+    pub(crate) const ALONE: [Self; 4] = [
+        Self::flat(0, 1, 64),
+        Self::flat(0, 16, 16),
+        Self::flat(0, 256, 2),
+        Self::flat(0, 4096, 1),
+    ];
+    /// One group, some, and many.
+    pub(crate) const GROUPED: [Self; 3] =
+        [Self::flat(1, 16, 16), Self::flat(8, 16, 4), Self::flat(64, 4, 4)];
 
-    const fn new(groups: u32, tasks: u32, outstanding: u32) -> Self {
-        Self { groups, tasks, outstanding }
+    const fn flat(groups: u32, tasks: u32, outstanding: u32) -> Self {
+        Self { groups, levels: 1, tasks, outstanding }
+    }
+
+    /// The same with its groups four levels below the root.
+    const fn deep(self) -> Self {
+        Self { levels: 4, ..self }
     }
 }
 
@@ -49,7 +61,11 @@ impl fmt::Display for Shape {
         if self.groups > 0 {
             write!(f, "{}x", self.groups)?;
         }
-        write!(f, "{}x{}", self.tasks, self.outstanding)
+        write!(f, "{}x{}", self.tasks, self.outstanding)?;
+        if self.levels > 1 {
+            write!(f, "-deep{}", self.levels)?;
+        }
+        Ok(())
     }
 }
 
@@ -77,8 +93,10 @@ impl Config {
         for kind in [Kind::None, Kind::MqDeadline, Kind::Cfq] {
             all.extend(Shape::ALONE.map(|shape| Self { kind, shape }));
         }
-        all.extend(Shape::GROUPED.map(|shape| Self { kind: Kind::Cfq, shape }));
-        all.push(Self { kind: Kind::AnyCfq, shape: Shape::GROUPED[0] });
+        for shape in Shape::GROUPED {
+            all.extend([shape, shape.deep()].map(|shape| Self { kind: Kind::Cfq, shape }));
+        }
+        all.push(Self { kind: Kind::AnyCfq, shape: Shape::GROUPED[1] });
         all
     }
 }
@@ -114,7 +132,12 @@ impl<S: Scheduler> Load<S> {
         let root = elevator.groups().root();
         let groups = match shape.groups {
             0 => vec![root],
-            count => (0..count).map(|_| elevator.add_group(now, root, Weight::default())).collect(),
+            count => (0..count)
+                .map(|_| {
+                    (0..shape.levels)
+                        .fold(root, |parent, _| elevator.add_group(now, parent, Weight::default()))
+                })
+                .collect(),
         };
         // Neighbours in memory are of different groups, as tasks come and go.
         let tasks = (0..shape.tasks).flat_map(|_| &groups);

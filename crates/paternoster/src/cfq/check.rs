@@ -33,8 +33,12 @@ impl<T: Trace> Cfq<T> {
         assert_eq!(waiting.len(), queue.queued as usize, "requests in the sort list");
         assert_eq!(waiting.len(), queue.fifo.iter(cx.requests).count(), "both lists hold the same");
         assert_eq!(with_prio, queue.prio_pending as usize, "requests with the priority flag");
-        match queue.next {
-            Some(next) => assert!(waiting.contains(&next), "next is one of what waits"),
+        match queue.next() {
+            Some(next) => {
+                assert!(waiting.contains(&next), "next is one of what waits");
+                let sector = cx.requests[next].sector;
+                assert_eq!(queue.next_sector(), Some(sector), "where next starts is known");
+            }
             None => assert!(waiting.is_empty(), "one of what waits is next"),
         }
         assert!(queue.is_listed() || waiting.is_empty(), "a queue with requests is listed");

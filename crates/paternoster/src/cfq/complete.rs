@@ -2,7 +2,7 @@
 
 use crate::arena::RequestId;
 use crate::cfq::Cfq;
-use crate::cfq::queue::QueueId;
+use crate::cfq::queue::{QueueId, queue_of};
 use crate::io_context::IoClass;
 use crate::request::Sector;
 use crate::scheduler::Cx;
@@ -10,7 +10,7 @@ use crate::trace::{ExpireReason, Trace};
 
 impl<T: Trace> Cfq<T> {
     pub(super) fn complete_request(&mut self, cx: &Cx<'_>, rq: RequestId) {
-        let queue = self.queue_of[rq];
+        let queue = queue_of(cx.requests, rq);
         self.sample_hw_queueing(cx);
         self.in_driver -= 1;
         let state = &mut self.queues[queue];
@@ -21,7 +21,7 @@ impl<T: Trace> Cfq<T> {
         if self.active == Some(queue) {
             self.judge_turn(cx, queue, cx.requests[rq].is_sync());
         }
-        self.unbind(cx, rq);
+        self.unbind(cx, queue);
     }
 
     /// Think times begin; a sync request that was long on its way slows async ones down.
@@ -57,7 +57,7 @@ impl<T: Trace> Cfq<T> {
             self.expire_with_residue(cx, active, ExpireReason::SliceUsed);
         } else if queue.class() == IoClass::Idle {
             self.expire_with_residue(cx, active, ExpireReason::IdleClass);
-        } else if sync && queue.is_empty() && self.close_cooperator(cx, active).is_none() {
+        } else if sync && queue.is_empty() && self.close_cooperator(active).is_none() {
             self.arm_idle_timer(cx, active);
         }
     }

@@ -50,12 +50,17 @@ impl<T: Trace> Cfq<T> {
     ) -> QueueId {
         self.ensure_group(cx, group);
         let io_prio = cx.contexts[ioc].io_prio;
-        if self.contexts.contains_key(ioc) {
-            self.follow_priority(cx, ioc, group, io_prio);
-            self.follow_group(cx, ioc, group);
-        } else {
-            let think = ThinkTime::new(cx.now);
-            self.contexts.insert(ioc, ContextState { queues: [None; 2], think, io_prio, group });
+        match self.contexts.get(ioc) {
+            Some(known) if known.io_prio == io_prio && known.group == group => {}
+            Some(_) => {
+                self.follow_priority(cx, ioc, group, io_prio);
+                self.follow_group(cx, ioc, group);
+            }
+            None => {
+                let think = ThinkTime::new(cx.now);
+                let new = ContextState { queues: [None; 2], think, io_prio, group };
+                self.contexts.insert(ioc, new);
+            }
         }
         loop {
             let Some(queue) = self.contexts[ioc].queues[usize::from(sync)] else {

@@ -38,10 +38,10 @@ pub(super) struct PositionIndex([Tree<QueueId>; IoPrio::LEVELS as usize]);
 impl<T: Trace> Cfq<T> {
     /// Puts the queue on the index of its level anew. One whose next request starts where that of
     /// another does stays off.
-    pub(super) fn index_position(&mut self, cx: &Cx<'_>, queue: QueueId) {
+    pub(super) fn index_position(&mut self, queue: QueueId) {
         self.unindex_position(queue);
         let state = &self.queues[queue];
-        let Some(sector) = self.next_sector(cx, queue) else { return };
+        let Some(sector) = state.next_sector() else { return };
         if state.class() == IoClass::Idle {
             return;
         }
@@ -50,8 +50,8 @@ impl<T: Trace> Cfq<T> {
         let mut below = None;
         let mut node = tree.root();
         while let Some(parent) = node {
-            let next = self.queues[parent].next.expect("an indexed queue has a next request");
-            let there = cx.requests[next].sector;
+            let there = self.queues[parent].next_sector();
+            let there = there.expect("an indexed queue has a next request");
             if sector == there {
                 return;
             }
@@ -72,7 +72,7 @@ impl<T: Trace> Cfq<T> {
 
     /// Another queue of the group of `queue`, which has run empty, that has a request near the
     /// head and is of its kind. If the one found near is not suitable, no other is looked for.
-    pub(super) fn close_cooperator(&self, cx: &Cx<'_>, queue: QueueId) -> Option<QueueId> {
+    pub(super) fn close_cooperator(&self, queue: QueueId) -> Option<QueueId> {
         let state = &self.queues[queue];
         if state.class() == IoClass::Idle
             || !state.is_sync()
@@ -81,7 +81,7 @@ impl<T: Trace> Cfq<T> {
         {
             return None;
         }
-        let near = self.nearest(cx, state)?;
+        let near = self.nearest(state)?;
         let other = &self.queues[near];
         let suits = other.group == state.group
             && other.is_sync()
@@ -92,12 +92,12 @@ impl<T: Trace> Cfq<T> {
 
     /// The queue at the head; else the last on the way down to it, or, if that is not near, its
     /// neighbour on the other side of the head.
-    fn nearest(&self, cx: &Cx<'_>, queue: &Queue) -> Option<QueueId> {
+    fn nearest(&self, queue: &Queue) -> Option<QueueId> {
         let tree = &self.positions.0[usize::from(queue.own_io_prio.level())];
         let mut node = tree.root();
         let mut last = None;
         while let Some(here) = node {
-            let sector = self.next_sector(cx, here)?;
+            let sector = self.queues[here].next_sector()?;
             if sector == self.head {
                 return Some(here);
             }
@@ -111,12 +111,8 @@ impl<T: Trace> Cfq<T> {
         }
         let branch = if sector < self.head { Branch::Right } else { Branch::Left };
         let other = Tree::neighbour(&self.queues, last, branch)?;
-        let sector = self.next_sector(cx, other)?;
+        let sector = self.queues[other].next_sector()?;
         is_close(sector, self.head).then_some(other)
-    }
-
-    fn next_sector(&self, cx: &Cx<'_>, queue: QueueId) -> Option<Sector> {
-        self.queues[queue].next.map(|next| cx.requests[next].sector)
     }
 
     /// The users of one of the two queues are to go to the other, or to the one into which that

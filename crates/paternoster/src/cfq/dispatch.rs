@@ -18,7 +18,8 @@ impl<T: Trace> Cfq<T> {
             self.trace.event(cx.now, Event::Waiting { why });
             return None;
         }
-        let rq = overdue.or(self.queues[queue].next).expect("a queue is selected for its requests");
+        let rq =
+            overdue.or(self.queues[queue].next()).expect("a queue is selected for its requests");
         self.send(cx, queue, rq);
         if self.active_context.is_none() {
             self.active_context = Some(ActiveContext::new(cx.requests[rq].ioc));
@@ -101,7 +102,7 @@ impl<T: Trace> Cfq<T> {
     /// Takes `rq` out of its queue for the device.
     fn send(&mut self, cx: &mut Cx<'_>, queue: QueueId, rq: RequestId) {
         let follower = self.follower(cx, rq);
-        self.queues[queue].next = follower;
+        self.queues[queue].set_next(cx.requests, follower);
         self.take_out(cx, queue, rq);
         let request = &cx.requests[rq];
         let state = &mut self.queues[queue];

@@ -212,6 +212,17 @@ impl<T: Trace> Cfq<T> {
         self.trace.event(cx.now, Event::GroupLeft { group });
     }
 
+    /// Charges the group: it goes to another place on the tree, with the fraction and the weights
+    /// as they are now.
+    pub(super) fn charge_group(&mut self, cx: &Cx<'_>, group: GroupId, charge: u64) -> Vdisktime {
+        let state = &self.groups[group];
+        let vdisktime = state.vdisktime.charged(charge, state.fraction);
+        self.pull_group(cx, group);
+        self.groups[group].vdisktime = vdisktime;
+        self.put_group(cx, group);
+        vdisktime
+    }
+
     /// Puts the group on the tree and computes its fraction from the weights as they are now.
     ///
     /// A leaf weight takes effect here. A weight does where the group, or the one above it through

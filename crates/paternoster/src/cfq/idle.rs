@@ -166,7 +166,7 @@ impl<T: Trace> Cfq<T> {
         if state.queued >= DEEP {
             state.deep = true;
         }
-        let next = state.next.expect("a request was inserted");
+        let next = state.next().expect("a request was inserted");
         let lost = cx.requests[next].is_noidle()
             || !cx.contexts.alive(ioc)
             || slice_idle == Nanos::ZERO

@@ -2,7 +2,7 @@
 
 use crate::arena::RequestId;
 use crate::cfq::Cfq;
-use crate::cfq::queue::{Queue, QueueId};
+use crate::cfq::queue::{Queue, QueueId, queue_of};
 use crate::io_context::IoClass;
 use crate::request::SectorCount;
 use crate::scheduler::Cx;
@@ -17,7 +17,7 @@ const PAGE_BYTES: u64 = 4096;
 
 impl<T: Trace> Cfq<T> {
     pub(super) fn insert_request(&mut self, cx: &mut Cx<'_>, rq: RequestId) {
-        let queue = self.queue_of[rq];
+        let queue = queue_of(cx.requests, rq);
         let ioc = cx.requests[rq].ioc;
         self.refresh_priority(queue, self.contexts[ioc].io_prio);
         self.put_in(cx, queue, rq);
@@ -52,11 +52,13 @@ impl<T: Trace> Cfq<T> {
 
     /// Makes `rq` the queue's next request if it is the better one.
     pub(super) fn prefer(&mut self, cx: &Cx<'_>, queue: QueueId, rq: RequestId) {
-        let old = self.queues[queue].next;
+        let old = self.queues[queue].next();
         let next = self.better(cx, old, Some(rq), self.head);
+        if next == Some(rq) {
+            self.queues[queue].set_next(cx.requests, next);
+        }
         if next != old {
-            self.queues[queue].next = next;
-            self.index_position(cx, queue);
+            self.index_position(queue);
         }
     }
 
@@ -126,15 +128,15 @@ impl<T: Trace> Cfq<T> {
     /// `absorbed` has become part of `rq`, of the same queue. On the position index the queue
     /// stays where it is.
     pub(super) fn absorb(&mut self, cx: &mut Cx<'_>, rq: RequestId, absorbed: RequestId) {
-        let queue = self.queue_of[rq];
+        let queue = queue_of(cx.requests, rq);
         let has_prio = cx.requests[absorbed].has_prio();
         let state = &mut self.queues[queue];
-        if state.next == Some(absorbed) {
-            state.next = Some(rq);
+        if state.next() == Some(absorbed) {
+            state.set_next(cx.requests, Some(rq));
         }
         state.sorted.remove(cx.requests, absorbed);
         state.fifo.absorb(cx.requests, rq, absorbed);
         self.forget_waiting(queue, has_prio);
-        self.unbind(cx, absorbed);
+        self.unbind(cx, queue);
     }
 }

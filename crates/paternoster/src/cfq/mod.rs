@@ -50,7 +50,7 @@ use crate::cfq::cooperate::PositionIndex;
 use crate::cfq::group::{GroupState, GroupTree};
 use crate::cfq::hw_queueing::HwQueueing;
 use crate::cfq::idle::IdleTimer;
-use crate::cfq::queue::{QueueId, Queues};
+use crate::cfq::queue::{QueueId, Queues, queue_of};
 use crate::cfq::select::Serving;
 use crate::cfq::tunables::Tunables;
 use crate::group::GroupChange;
@@ -61,14 +61,13 @@ use crate::stats::TurnStats;
 use crate::time::{Instant, Nanos};
 use crate::trace::{Event, ExpireReason, MergeKind, Trace};
 use crate::tunable::{TunableError, TunableInfo};
+use slotmap::Key as _;
 
 /// The CFQ scheduler.
 #[derive(Debug)]
 pub struct Cfq<T> {
     contexts: SideTable<IocId, ContextState>,
     queues: Queues,
-    /// The queue of each request, from its making to its end.
-    queue_of: SideTable<RequestId, QueueId>,
     /// Queues by where their next request is.
     positions: PositionIndex,
     groups: SideTable<GroupId, GroupState>,
@@ -112,7 +111,6 @@ impl<T: Trace> Cfq<T> {
         Self {
             contexts: SideTable::new(),
             queues: Queues::new(),
-            queue_of: SideTable::new(),
             positions: PositionIndex::default(),
             groups: SideTable::new(),
             group_tree: GroupTree::default(),
@@ -155,7 +153,7 @@ impl<T: Trace> Scheduler for Cfq<T> {
         self.boost(ioc, sync, request.has_prio());
         let queue = self.queue_for(cx, ioc, group, sync);
         self.queues[queue].requests_bound += 1;
-        self.queue_of.insert(rq, queue);
+        cx.requests[rq].queue = queue.data();
     }
 
     fn insert(&mut self, cx: &mut Cx<'_>, rq: RequestId, _at: InsertAt) {
@@ -200,7 +198,8 @@ impl<T: Trace> Scheduler for Cfq<T> {
 
     fn allow_merge(&mut self, cx: &mut Cx<'_>, rq: RequestId, bio: &Bio) -> bool {
         let sync_into_async = bio.is_sync() && !cx.requests[rq].is_sync();
-        !sync_into_async && self.existing_queue(bio.ioc, bio.is_sync()) == Some(self.queue_of[rq])
+        !sync_into_async
+            && self.existing_queue(bio.ioc, bio.is_sync()) == Some(queue_of(cx.requests, rq))
     }
 
     fn find_front_merge(&self, cx: &Cx<'_>, bio: &Bio) -> Option<RequestId> {
@@ -217,7 +216,7 @@ impl<T: Trace> Scheduler for Cfq<T> {
 
     fn request_merged(&mut self, cx: &mut Cx<'_>, rq: RequestId, kind: MergeKind) {
         if kind == MergeKind::Front {
-            let queue = self.queue_of[rq];
+            let queue = queue_of(cx.requests, rq);
             self.queues[queue].sorted.reposition(cx.requests, rq);
             self.prefer(cx, queue, rq);
         }
@@ -253,15 +252,16 @@ impl<T: Trace> Scheduler for Cfq<T> {
             let trees = &self.groups[group].trees;
             let queue = trees.any_first().expect("a group on the tree has queues");
             self.activate(cx, queue);
-            while let Some(rq) = self.queues[queue].next {
-                self.queues[queue].next = self.follower(cx, rq);
+            while let Some(rq) = self.queues[queue].next() {
+                let follower = self.follower(cx, rq);
+                self.queues[queue].set_next(cx.requests, follower);
                 self.take_out(cx, queue, rq);
                 out.push(rq);
             }
             self.expire(cx, queue, ExpireReason::Drain);
         }
         for &rq in out.iter() {
-            self.unbind(cx, rq);
+            self.unbind(cx, queue_of(cx.requests, rq));
         }
         self.trace.event(cx.now, Event::Drained { requests });
     }

@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 
 use crate::arena::RequestId;
 use crate::cfq::Cfq;
+use crate::cfq::queue::queue_of;
 use crate::parts::sort_list::SortList;
 use crate::request::{Request, Sector};
 use crate::scheduler::Cx;
@@ -13,7 +14,7 @@ impl<T: Trace> Cfq<T> {
     /// The request to send after `rq`: the one behind it, from the last on the first, or the one
     /// before it, whichever is cheaper to reach from its start.
     pub(super) fn follower(&self, cx: &Cx<'_>, rq: RequestId) -> Option<RequestId> {
-        let sorted = &self.queues[self.queue_of[rq]].sorted;
+        let sorted = &self.queues[queue_of(cx.requests, rq)].sorted;
         let after = SortList::after(cx.requests, rq)
             .or_else(|| sorted.first(cx.requests).filter(|&first| first != rq));
         let before = SortList::before(cx.requests, rq);

@@ -3,7 +3,7 @@
 use crate::arena::RequestId;
 use crate::cfq::Cfq;
 use crate::cfq::cooperate::is_close;
-use crate::cfq::queue::QueueId;
+use crate::cfq::queue::{QueueId, queue_of};
 use crate::io_context::IoClass;
 use crate::scheduler::Cx;
 use crate::time::Instant;
@@ -14,7 +14,7 @@ impl<T: Trace> Cfq<T> {
     /// queue, if it is. The first row that matches decides.
     pub(super) fn should_preempt(&self, cx: &Cx<'_>, rq: RequestId) -> Option<PreemptReason> {
         let request = &cx.requests[rq];
-        let new = &self.queues[self.queue_of[rq]];
+        let new = &self.queues[queue_of(cx.requests, rq)];
         let active = &self.queues[self.active?];
         if new.class() == IoClass::Idle {
             return None;

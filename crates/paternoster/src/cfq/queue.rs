@@ -17,7 +17,7 @@ use crate::parts::fifo::Fifo;
 use crate::parts::red_black::{Nodes, TreeLinks};
 use crate::parts::seek_history::SeekHistory;
 use crate::parts::sort_list::SortList;
-use crate::request::Sector;
+use crate::request::{Requests, Sector};
 use crate::scheduler::Cx;
 use crate::trace::{Event, ExpireReason, QueueName, Trace, Workload};
 
@@ -47,7 +47,9 @@ pub(super) struct Queue {
     pub(super) sorted: SortList,
     pub(super) fifo: Fifo,
     /// The request to send next; none if and only if there is none.
-    pub(super) next: Option<RequestId>,
+    next: Option<RequestId>,
+    /// Where that starts, kept beside it for those who look for a queue by position.
+    next_sector: Sector,
     /// Requests that wait in it.
     pub(super) queued: u32,
     /// Of them, those that carry the priority flag.
@@ -99,6 +101,7 @@ impl Queue {
             sorted: SortList::default(),
             fifo: Fifo::default(),
             next: None,
+            next_sector: Sector(0),
             queued: 0,
             prio_pending: 0,
             in_flight: 0,
@@ -117,6 +120,27 @@ impl Queue {
             to_split: false,
             holders: 0,
             requests_bound: 0,
+        }
+    }
+
+    /// The request to send next; none if and only if there is none.
+    #[inline]
+    pub(super) fn next(&self) -> Option<RequestId> {
+        self.next
+    }
+
+    /// Where the next request starts.
+    #[inline]
+    pub(super) fn next_sector(&self) -> Option<Sector> {
+        self.next.map(|_| self.next_sector)
+    }
+
+    /// Has `next`, one of its requests, sent next; also to be told where that starts anew.
+    #[inline]
+    pub(super) fn set_next(&mut self, requests: &Requests, next: Option<RequestId>) {
+        self.next = next;
+        if let Some(next) = next {
+            self.next_sector = requests[next].sector;
         }
     }
 
@@ -236,6 +260,12 @@ fn async_slot(io_prio: IoPrio) -> usize {
     }
 }
 
+/// The queue of a request, from its making to its end.
+#[inline]
+pub(super) fn queue_of(requests: &Requests, rq: RequestId) -> QueueId {
+    requests[rq].queue.into()
+}
+
 impl<T: Trace> Cfq<T> {
     /// Gives `ioc` a queue for its requests of that kind: one of its own if they are sync, else
     /// that of the group for its priority.
@@ -304,8 +334,7 @@ impl<T: Trace> Cfq<T> {
     }
 
     /// A request of the queue has ended.
-    pub(super) fn unbind(&mut self, cx: &Cx<'_>, rq: RequestId) {
-        let queue = self.queue_of.remove(rq).expect("a request ends once");
+    pub(super) fn unbind(&mut self, cx: &Cx<'_>, queue: QueueId) {
         self.queues[queue].requests_bound -= 1;
         self.free_if_unused(cx, queue);
     }

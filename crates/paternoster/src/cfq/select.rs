@@ -82,7 +82,7 @@ impl<T: Trace> Cfq<T> {
         if !queue.is_empty() {
             return Verdict::Serve;
         }
-        if let Some(near) = self.close_cooperator(cx, active) {
+        if let Some(near) = self.close_cooperator(active) {
             return Verdict::GiveTo(near);
         }
         if self.idle_timer.is_some() {

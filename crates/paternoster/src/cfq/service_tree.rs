@@ -163,7 +163,7 @@ impl<T: Trace> Cfq<T> {
         self.busy_sync += u32::from(name.sync);
         self.place(cx, queue);
         self.join_group(cx, group);
-        self.index_position(cx, queue);
+        self.index_position(queue);
     }
 
     /// The queue wants no turn any more.
@@ -210,7 +210,11 @@ impl<T: Trace> Cfq<T> {
         let tree = state.wanted_tree();
         let trees = &mut self.groups[state.group].trees;
         if let Some(old) = state.place {
-            if key == state.key && old.tree == tree {
+            if old.tree == tree {
+                if key != state.key {
+                    trees.tree_mut(tree).queues.set_key(old.place, key);
+                    state.key = key;
+                }
                 return;
             }
             trees.tree_mut(old.tree).queues.remove(old.place);

@@ -191,7 +191,7 @@ impl<T: Trace> Cfq<T> {
             self.unlist(cx, queue);
         } else {
             self.place(cx, queue);
-            self.index_position(cx, queue);
+            self.index_position(queue);
         }
         self.active = None;
         self.active_context = None;
@@ -211,12 +211,7 @@ impl<T: Trace> Cfq<T> {
         } else {
             used.as_nanos()
         };
-        // At the fraction of its last put; then it is put anew, at the weights as they are now.
-        let state = &self.groups[group];
-        let vdisktime = state.vdisktime.charged(charge, state.fraction);
-        self.pull_group(cx, group);
-        self.groups[group].vdisktime = vdisktime;
-        self.put_group(cx, group);
+        let vdisktime = self.charge_group(cx, group, charge);
         self.save_workload(cx, group);
         let state = &mut self.groups[group];
         state.stats.charged(cx.now, used, unaccounted, state.queued);

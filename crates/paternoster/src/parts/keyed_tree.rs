@@ -65,6 +65,11 @@ impl<K: Copy + Ord, V: Copy> KeyedTree<K, V> {
     /// Puts `value` behind those of an equal key.
     pub(crate) fn insert(&mut self, key: K, value: V) -> PlaceId {
         let new = self.places.0.insert(Place { key, value, links: TreeLinks::default() });
+        self.link(new, key);
+        new
+    }
+
+    fn link(&mut self, new: PlaceId, key: K) {
         let below = self.parent_for(key);
         self.tree.insert_below(&mut self.places, new, below);
         if below.is_none_or(|(parent, side)| Some(parent) == self.first && side == Branch::Left) {
@@ -73,7 +78,6 @@ impl<K: Copy + Ord, V: Copy> KeyedTree<K, V> {
         if below.is_none_or(|(parent, side)| Some(parent) == self.last && side == Branch::Right) {
             self.last = Some(new);
         }
-        new
     }
 
     /// Below which place, and on which side, one of that key belongs; none in an empty tree. What
@@ -94,6 +98,18 @@ impl<K: Copy + Ord, V: Copy> KeyedTree<K, V> {
     }
 
     pub(crate) fn remove(&mut self, place: PlaceId) {
+        self.unlink(place);
+        self.places.0.remove(place);
+    }
+
+    /// Gives what is at `place` another key: it goes behind those of an equal one.
+    pub(crate) fn set_key(&mut self, place: PlaceId, key: K) {
+        self.unlink(place);
+        self.places.0[place].key = key;
+        self.link(place, key);
+    }
+
+    fn unlink(&mut self, place: PlaceId) {
         if self.first == Some(place) {
             self.first = Tree::neighbour(&self.places, place, Branch::Right);
         }
@@ -101,7 +117,6 @@ impl<K: Copy + Ord, V: Copy> KeyedTree<K, V> {
             self.last = Tree::neighbour(&self.places, place, Branch::Left);
         }
         self.tree.remove(&mut self.places, place);
-        self.places.0.remove(place);
     }
 
     fn entry(&self, place: PlaceId) -> (K, V) {
@@ -119,18 +134,26 @@ mod tests {
         /// The model is a list: a new entry goes behind the last that is not greater.
         #[test]
         fn first_is_the_oldest_of_the_least_keys(
-            steps in proptest::collection::vec((0_u8..8, any::<u16>(), any::<bool>()), 0..300),
+            steps in proptest::collection::vec((0_u8..8, any::<u16>(), 0_u8..5), 0..300),
         ) {
             let mut tree = KeyedTree::default();
             let mut model: Vec<(u8, usize, PlaceId)> = vec![];
-            for (value, (key, pick, remove)) in steps.into_iter().enumerate() {
-                if remove && !model.is_empty() {
-                    let (_, _, place) = model.remove(usize::from(pick) % model.len());
-                    tree.remove(place);
-                } else {
-                    let at = model.partition_point(|&(other, ..)| other <= key);
-                    model.insert(at, (key, value, tree.insert(key, value)));
-                }
+            for (new, (key, pick, what)) in steps.into_iter().enumerate() {
+                let at = usize::from(pick) % model.len().max(1);
+                let (value, place) = match what {
+                    0..2 if !model.is_empty() => {
+                        tree.remove(model.remove(at).2);
+                        continue;
+                    }
+                    2 if !model.is_empty() => {
+                        let (_, value, place) = model.remove(at);
+                        tree.set_key(place, key);
+                        (value, place)
+                    }
+                    _ => (new, tree.insert(key, new)),
+                };
+                let at = model.partition_point(|&(other, ..)| other <= key);
+                model.insert(at, (key, value, place));
                 tree.tree.check(&tree.places);
                 prop_assert_eq!(tree.first(), model.first().map(|&(key, value, _)| (key, value)));
                 prop_assert_eq!(tree.last(), model.last().map(|&(key, value, _)| (key, value)));

@@ -24,12 +24,11 @@ pub(crate) struct ThinkTime {
     samples: u64,
     /// Nanoseconds, weighted like the samples.
     total: u64,
-    mean: Nanos,
 }
 
 impl ThinkTime {
     pub(crate) fn new(now: Instant) -> Self {
-        Self { last_end: now, samples: 0, total: 0, mean: Nanos::ZERO }
+        Self { last_end: now, samples: 0, total: 0 }
     }
 
     /// A request has ended.
@@ -46,19 +45,19 @@ impl ThinkTime {
         self.samples = (7 * self.samples + SAMPLE) / 8;
         let total = self.total.wrapping_mul(7).wrapping_add(SAMPLE.wrapping_mul(thought));
         self.total = total / 8;
-        self.mean = Nanos::new(self.total.wrapping_add(SAMPLE / 2) / self.samples);
     }
 
     /// The mean, once there are samples enough.
     #[inline]
     pub(crate) fn mean(&self) -> Option<Nanos> {
-        (self.samples > ENOUGH).then_some(self.mean)
+        let enough = self.samples > ENOUGH;
+        enough.then(|| Nanos::new(self.total.wrapping_add(SAMPLE / 2) / self.samples))
     }
 
     /// Whether it surely takes longer than `limit`.
     #[inline]
     pub(crate) fn exceeds(&self, limit: Nanos) -> bool {
-        self.samples > ENOUGH && self.mean > limit
+        self.mean().is_some_and(|mean| mean > limit)
     }
 }
 
