@@ -15,6 +15,7 @@ mod device;
 mod log;
 mod run;
 mod scenario;
+mod scheduler_line;
 
 pub use decide::{DecideError, Decided, decide, decide_folder};
 pub use log::Log;

@@ -1,7 +1,11 @@
 //! The log of a run: what the scheduler decided, a JSON object a line.
 
-use paternoster::{Direction, Event, Instant, MergeKind};
+use std::collections::HashMap;
+
+use paternoster::{Event, GroupId, Instant, IocId, MergeKind, QueueName};
 use serde::Serialize;
+
+use crate::scheduler_line::SchedulerLine;
 
 /// The lines of a log so far.
 #[derive(Debug, Default)]
@@ -9,22 +13,54 @@ pub struct Log {
     text: String,
 }
 
-#[derive(Default, Serialize)]
+/// What things are called in a log.
+#[derive(Debug, Default)]
+pub(crate) struct Names {
+    /// The requests', by the user data of their bios.
+    pub(crate) requests: Vec<String>,
+    /// The paths of groups.
+    pub(crate) groups: HashMap<GroupId, String>,
+    /// The tasks of I/O contexts.
+    pub(crate) tasks: HashMap<IocId, u32>,
+}
+
+impl Names {
+    pub(crate) fn request(&self, bio: u64) -> &str {
+        &self.requests[usize::try_from(bio).expect("user data are indices")]
+    }
+
+    pub(crate) fn group(&self, group: GroupId) -> &str {
+        &self.groups[&group]
+    }
+
+    /// A queue by the task that made it and `S` (sync) or `A` (async).
+    pub(crate) fn queue(&self, queue: QueueName) -> String {
+        format!("{}{}", self.tasks[&queue.ioc], if queue.sync { 'S' } else { 'A' })
+    }
+}
+
+#[derive(Serialize)]
 struct Line<'a> {
     t: u64,
-    ev: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    rq: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    into: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    kind: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    dir: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    prio: Option<u8>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    starved: Option<u32>,
+    #[serde(flatten)]
+    what: What<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "ev")]
+enum What<'a> {
+    #[serde(rename = "Q")]
+    Queued { rq: &'a str },
+    #[serde(rename = "M")]
+    Merged { rq: &'a str, into: &'a str, kind: &'static str },
+    #[serde(rename = "D")]
+    Dispatched { rq: &'a str },
+    #[serde(rename = "C")]
+    Completed { rq: &'a str },
+    #[serde(rename = "exit")]
+    Exit { task: u32 },
+    #[serde(untagged)]
+    Scheduler(SchedulerLine<'a>),
 }
 
 impl Log {
@@ -33,48 +69,42 @@ impl Log {
         &self.text
     }
 
-    /// Notes what the scheduler said of itself; `names` are the bios'. Completions are told bio
-    /// by bio, by [`Log::completed`].
-    pub(crate) fn event(&mut self, now: Instant, event: Event, names: &[String]) {
-        let name = |user_data: u64| usize::try_from(user_data).ok().map(|i| names[i].as_str());
-        let line = match event {
-            Event::Queued { bio, .. } => Line { ev: "Q", rq: name(bio), ..Line::default() },
+    /// Notes an event; completions are told bio by bio, by [`Log::completed`].
+    pub(crate) fn event(&mut self, now: Instant, event: Event, names: &Names) {
+        let rq = |bio| names.request(bio);
+        let what = match event {
+            Event::Queued { bio, .. } => What::Queued { rq: rq(bio) },
             Event::Merged { bio, into, kind, .. } => {
                 let kind = match kind {
                     MergeKind::Back => "back",
                     MergeKind::Front => "front",
                 };
-                merge(name(bio), name(into), kind)
+                What::Merged { rq: rq(bio), into: rq(into), kind }
             }
-            Event::Joined { gone, into, .. } => merge(name(gone), name(into), "back"),
-            Event::Dispatched { rq } => Line { ev: "D", rq: name(rq), ..Line::default() },
-            Event::Batch { direction, class, starved, .. } => Line {
-                ev: "batch",
-                dir: Some(match direction {
-                    Direction::Read => "R",
-                    Direction::Write => "W",
-                }),
-                prio: Some(class as u8),
-                starved: Some(starved),
-                ..Line::default()
+            Event::Joined { gone, into, .. } => {
+                What::Merged { rq: rq(gone), into: rq(into), kind: "back" }
+            }
+            Event::Dispatched { rq: bio } => What::Dispatched { rq: rq(bio) },
+            other => match SchedulerLine::new(other, names) {
+                Some(line) => What::Scheduler(line),
+                None => return,
             },
-            _ => return,
         };
-        self.push(now, &line);
+        self.push(now, what);
     }
 
     pub(crate) fn completed(&mut self, now: Instant, name: &str) {
-        self.push(now, &Line { ev: "C", rq: Some(name), ..Line::default() });
+        self.push(now, What::Completed { rq: name });
     }
 
-    fn push(&mut self, now: Instant, line: &Line<'_>) {
-        let line = Line { t: now.since_start().as_nanos(), ..*line };
+    pub(crate) fn exited(&mut self, now: Instant, task: u32) {
+        self.push(now, What::Exit { task });
+    }
+
+    fn push(&mut self, now: Instant, what: What<'_>) {
+        let line = Line { t: now.since_start().as_nanos(), what };
         let json = serde_json::to_string(&line).expect("a line is plain numbers and texts");
         self.text.push_str(&json);
         self.text.push('\n');
     }
-}
-
-fn merge<'a>(rq: Option<&'a str>, into: Option<&'a str>, kind: &'a str) -> Line<'a> {
-    Line { ev: "M", rq, into, kind: Some(kind), ..Line::default() }
 }

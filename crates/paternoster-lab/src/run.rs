@@ -17,7 +17,7 @@ use paternoster::{
 use thiserror::Error;
 
 use crate::device::{Device, Job, Started};
-use crate::log::Log;
+use crate::log::{Log, Names};
 use crate::scenario::{Op, Request, Scenario, ScenarioError, parent_path};
 
 /// Why a run gave no log.
@@ -65,7 +65,7 @@ struct TaskState {
 
 struct Run<'a> {
     scenario: &'a Scenario,
-    names: Vec<String>,
+    names: Names,
     /// The task and the request of each index.
     requests: Vec<(usize, &'a Request)>,
     /// The requests that wait for the completion of each, in the order of the file.
@@ -110,7 +110,7 @@ impl<'a> Run<'a> {
         let tasks = scenario.tasks.iter();
         let tasks = tasks.map(|task| TaskState { ioc: None, left: task.requests.len() }).collect();
         Ok(Self {
-            names,
+            names: Names { requests: names, ..Names::default() },
             requests,
             followers,
             tasks,
@@ -127,13 +127,16 @@ impl<'a> Run<'a> {
 
     fn set_up_groups(&mut self) -> Result<(), ScenarioError> {
         let start = Instant::START;
-        self.groups.insert("/", self.elevator.groups().root());
+        let root = self.elevator.groups().root();
+        self.groups.insert("/", root);
+        self.names.groups.insert(root, "/".to_owned());
         for group in &self.scenario.groups {
             let (own, leaf) = group.weights(&self.scenario.scheduler)?;
             let parent = self.groups[parent_path(&group.path)];
             let id = self.elevator.add_group(start, parent, own);
             self.elevator.set_weight(start, id, own, leaf);
             self.groups.insert(&group.path, id);
+            self.names.groups.insert(id, group.path.clone());
         }
         Ok(())
     }
@@ -202,17 +205,20 @@ impl<'a> Run<'a> {
         let settings = &self.scenario.tasks[task];
         let io_prio = settings.io_prio().expect("checked when the scenario was read");
         let group = self.groups[settings.group.as_str()];
-        *self.tasks[task].ioc.insert(self.elevator.io_context(now, io_prio, group))
+        let ioc = self.elevator.io_context(now, io_prio, group);
+        self.names.tasks.insert(ioc, settings.id);
+        *self.tasks[task].ioc.insert(ioc)
     }
 
     fn complete(&mut self, now: Instant, rq: RequestId, server: usize) {
         let bios = self.elevator.complete(now, rq);
+        self.log_events();
         if let Some(started) = self.device.finish(server) {
             self.schedule_completion(now, started);
         }
         for &bio in &bios.user_data {
             let index = usize::try_from(bio).expect("user data are indices");
-            self.log.completed(now, &self.names[index]);
+            self.log.completed(now, &self.names.requests[index]);
             for follower in std::mem::take(&mut self.followers[index]) {
                 let at = now + Nanos::new(self.requests[follower].1.think_ns);
                 self.schedule(at, Event::Arrival { index: follower });
@@ -221,6 +227,8 @@ impl<'a> Run<'a> {
             task.left -= 1;
             if task.left == 0 {
                 let ioc = task.ioc.expect("a task whose request completed has a context");
+                self.log_events();
+                self.log.exited(now, self.scenario.tasks[self.requests[index].0].id);
                 self.elevator.exit_io_context(now, ioc);
             }
         }
