@@ -163,11 +163,12 @@ fn what_is_read_is_what_had_been_written_when_it_was_dispatched() {
     assert_eq!((read.result, &read.filled[0][..2]), (Ok(12), &[0, 7][..]));
 }
 
-/// The engine on a modelled disk whose owner wakes up exactly when something is due.
+/// The engine on a modelled disk whose owner wakes up exactly when something is due, under a
+/// scheduler that never keeps the device free on purpose.
 #[test]
 fn a_backlogged_engine_keeps_every_server_busy() {
     let mut disk = Disk::new(2);
-    let mut rig = Rig::new(SchedulerKind::Cfq, disk.backend.capabilities().depth);
+    let mut rig = Rig::new(SchedulerKind::MqDeadline, disk.backend.capabilities().depth);
     for tag in 0..100 {
         let connection = usize::try_from(tag).expect("small") % 4;
         rig.submit(connection, tag, read(tag * 8192, 1000));

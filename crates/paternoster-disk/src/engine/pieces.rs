@@ -64,12 +64,14 @@ impl Kind {
     }
 
     /// The flags of its bios. Somebody waits for every write, while a discard is not flagged so
-    /// by Linux either. That a write is to be durable stays here: told of it, the core would let
-    /// the bio pass everyone.
+    /// by Linux either. After a plain write its submitter goes on, as after an `O_DIRECT` one; one
+    /// to be durable ends something, as a journal's does. That it is to be durable stays here: told
+    /// of it, the core would let the bio pass everyone.
     fn bio_flags(&self) -> BioFlags {
         match self {
             Self::Write { durable: true, .. } => BioFlags::SYNC | BioFlags::NO_MERGE,
-            Self::Write { .. } | Self::Zero { .. } => BioFlags::SYNC,
+            Self::Write { .. } => BioFlags::SYNC | BioFlags::IDLE,
+            Self::Zero { .. } => BioFlags::SYNC,
             Self::Cache => BioFlags::NO_MERGE,
             Self::Read | Self::Trim => BioFlags::empty(),
         }
