@@ -80,7 +80,7 @@ pub use scheduler::{Cx, Device, Dump, InsertAt, MergeRules, Requeue, Scheduler, 
 pub use stats::{BlkioFile, BlkioValue, GroupStats, OpStats, Stats, TurnStats};
 pub use time::{Hz, Instant, Jiffies, Nanos, Ticks};
 pub use trace::{
-    BatchReason, Event, ExpireReason, MergeKind, MergeSite, NoTrace, PreemptReason, QueueName,
-    Recorder, Trace, WaitReason, Workload,
+    BatchReason, Event, ExpireReason, MergeKind, MergeSite, NoIdleReason, NoTrace, PreemptReason,
+    QueueName, Recorder, Trace, WaitReason, Workload,
 };
 pub use tunable::{TunableError, TunableInfo};

@@ -117,7 +117,7 @@ impl<T: Trace> Cfq<T> {
 
     /// The users of one of the two queues are to go to the other, or to the one into which that
     /// is to merge: to the one that has more.
-    pub(super) fn set_up_merge(&mut self, queue: QueueId, near: QueueId) {
+    pub(super) fn set_up_merge(&mut self, cx: &Cx<'_>, queue: QueueId, near: QueueId) {
         if self.queues[queue].merge_into.is_some() || self.queues[near].holders == 0 {
             return;
         }
@@ -136,6 +136,8 @@ impl<T: Trace> Cfq<T> {
             if others >= users { (queue, target, users) } else { (target, queue, others) };
         self.queues[from].merge_into = Some(into);
         self.queues[into].holders += moving;
+        let (queue, into) = (self.queues[from].name, self.queues[into].name);
+        self.trace.event(cx.now, Event::MergePlanned { queue, into });
     }
 
     /// The task is about to put a request into `queue`, its own so far: it moves to the queue into

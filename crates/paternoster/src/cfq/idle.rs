@@ -24,7 +24,7 @@ use crate::cfq::queue::{Queue, QueueId};
 use crate::io_context::IoClass;
 use crate::scheduler::Cx;
 use crate::time::{Instant, Nanos};
-use crate::trace::{Event, ExpireReason, Trace};
+use crate::trace::{Event, ExpireReason, NoIdleReason, Trace};
 
 /// So many requests in a queue at a time make it deep.
 const DEEP: u32 = 4;
@@ -93,7 +93,13 @@ impl<T: Trace> Cfq<T> {
     /// The active queue has run empty with its slice not over: the device is kept free for its
     /// next request, or that of its group, if that pays.
     pub(super) fn arm_idle_timer(&mut self, cx: &Cx<'_>, active: QueueId) {
-        let Some(idle_for) = self.judge_idle(cx, active) else { return };
+        let idle_for = match self.judge_idle(cx, active) {
+            Ok(idle_for) => idle_for,
+            Err(why) => {
+                let queue = self.queues[active].name;
+                return self.trace.event(cx.now, Event::NotIdling { queue, why });
+            }
+        };
         let for_group = idle_for == IdleFor::Group;
         let length =
             if for_group { self.tunables.group_idle() } else { self.tunables.slice_idle() };
@@ -105,30 +111,39 @@ impl<T: Trace> Cfq<T> {
         self.trace.event(cx.now, Event::IdleArmed { queue, length, for_group });
     }
 
-    fn judge_idle(&self, cx: &Cx<'_>, active: QueueId) -> Option<IdleFor> {
+    /// For whose sake the device is to be kept free. The first reason against it is told.
+    fn judge_idle(&self, cx: &Cx<'_>, active: QueueId) -> Result<IdleFor, NoIdleReason> {
         let queue = &self.queues[active];
         let group_idle = self.tunables.group_idle();
-        if self.is_fast(cx) && group_idle == Nanos::ZERO {
-            return None;
+        let groups_are_waited_for = group_idle > Nanos::ZERO;
+        if self.is_fast(cx) && !groups_are_waited_for {
+            return Err(NoIdleReason::FastDevice);
         }
-        let idle_for = if self.should_idle(cx, queue) { IdleFor::Queue } else { IdleFor::Group };
-        if idle_for == IdleFor::Group && group_idle == Nanos::ZERO {
-            return None;
+        let worth_it = self.should_idle(cx, queue);
+        if !worth_it && !groups_are_waited_for {
+            return Err(NoIdleReason::NotWorthIt);
         }
-        let task = self.active_context?;
-        if queue.in_flight > 0 || !cx.contexts.alive(task.ioc) || self.will_think_beyond(cx, queue)
-        {
-            return None;
+        if queue.in_flight > 0 {
+            return Err(NoIdleReason::InFlight);
+        }
+        if !self.active_context.is_some_and(|task| cx.contexts.alive(task.ioc)) {
+            return Err(NoIdleReason::TaskGone);
+        }
+        if self.will_think_beyond(cx, queue) {
+            return Err(NoIdleReason::ThinksBeyondSlice);
+        }
+        if worth_it {
+            return Ok(IdleFor::Queue);
         }
         let group = &self.groups[queue.group];
-        let pays = match idle_for {
-            IdleFor::Queue => true,
-            // Linux asks the think time of the tree here, not the group's.
-            IdleFor::Group => {
-                group.queues == 1 && !group.trees.tree(queue.tree()).think.exceeds(group_idle)
-            }
-        };
-        pays.then_some(idle_for)
+        if group.queues > 1 {
+            return Err(NoIdleReason::GroupHasOthers);
+        }
+        // Linux asks the think time of the tree here, not the group's.
+        if group.trees.tree(queue.tree()).think.exceeds(group_idle) {
+            return Err(NoIdleReason::GroupThinksTooLong);
+        }
+        Ok(IdleFor::Group)
     }
 
     /// The idle timer, if it runs, does not any more.

@@ -62,7 +62,7 @@ impl<T: Trace> Cfq<T> {
                 self.choose_queue(cx)
             }
             Verdict::GiveTo(near) => {
-                self.set_up_merge(active, near);
+                self.set_up_merge(cx, active, near);
                 self.expire(cx, active, ExpireReason::Cooperator);
                 self.activate(cx, near);
                 Some(near)

@@ -6,7 +6,8 @@
 mod reasons;
 
 pub use reasons::{
-    BatchReason, ExpireReason, MergeKind, MergeSite, PreemptReason, WaitReason, Workload,
+    BatchReason, ExpireReason, MergeKind, MergeSite, NoIdleReason, PreemptReason, WaitReason,
+    Workload,
 };
 
 use crate::arena::{GroupId, IocId};
@@ -193,6 +194,13 @@ pub enum Event {
         /// Whether for the sake of its group.
         for_group: bool,
     },
+    /// CFQ: the device is not kept free for the active queue, which has run empty (`Not idling`).
+    NotIdling {
+        /// The queue.
+        queue: QueueName,
+        /// Why not.
+        why: NoIdleReason,
+    },
     /// CFQ: what the device was kept free for has not come (`idle timer fired`).
     IdleTimerFired,
     /// CFQ: the slice of a group's only queue is stretched (`will busy wait`).
@@ -208,6 +216,13 @@ pub enum Event {
         over: QueueName,
         /// Why.
         why: PreemptReason,
+    },
+    /// CFQ: the users of a queue are to go to another, each at its next request.
+    MergePlanned {
+        /// The queue.
+        queue: QueueName,
+        /// The other.
+        into: QueueName,
     },
     /// CFQ: a task's requests go to the queue of another from now on (`merging with queue`).
     QueuesMerged {

@@ -108,6 +108,26 @@ pub enum PreemptReason {
     Close,
 }
 
+/// Why CFQ does not keep the device free for the active queue, which has run empty.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum NoIdleReason {
+    /// The device does not seek and queues requests, and groups are not waited for.
+    FastDevice,
+    /// The queue is not worth waiting for, and groups are not waited for.
+    NotWorthIt,
+    /// Requests of the queue are in flight.
+    InFlight,
+    /// No task is known that would make a request: it has exited.
+    TaskGone,
+    /// The task surely thinks for longer than its slice has left.
+    ThinksBeyondSlice,
+    /// Only the group might be waited for, and it has other queues.
+    GroupHasOthers,
+    /// Only the group might be waited for, and those on its tree surely think for too long.
+    GroupThinksTooLong,
+}
+
 /// Why CFQ gives nothing though requests wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
