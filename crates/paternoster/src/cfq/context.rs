@@ -48,15 +48,16 @@ impl<T: Trace> Cfq<T> {
         group: GroupId,
         sync: bool,
     ) -> QueueId {
-        self.ensure_group(cx, group);
         let io_prio = cx.contexts[ioc].io_prio;
         match self.contexts.get(ioc) {
             Some(known) if known.io_prio == io_prio && known.group == group => {}
             Some(_) => {
+                self.ensure_group(cx, group);
                 self.follow_priority(cx, ioc, group, io_prio);
                 self.follow_group(cx, ioc, group);
             }
             None => {
+                self.ensure_group(cx, group);
                 let think = ThinkTime::new(cx.now);
                 let new = ContextState { queues: [None; 2], think, io_prio, group };
                 self.contexts.insert(ioc, new);

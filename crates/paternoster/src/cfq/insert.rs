@@ -18,8 +18,10 @@ const PAGE_BYTES: u64 = 4096;
 impl<T: Trace> Cfq<T> {
     pub(super) fn insert_request(&mut self, cx: &mut Cx<'_>, rq: RequestId) {
         let queue = queue_of(cx.requests, rq);
-        let ioc = cx.requests[rq].ioc;
-        self.refresh_priority(queue, self.contexts[ioc].io_prio);
+        if self.queues[queue].prio_dirty {
+            let ioc = cx.requests[rq].ioc;
+            self.refresh_priority(queue, self.contexts[ioc].io_prio);
+        }
         self.put_in(cx, queue, rq);
         self.learn(cx, queue, rq);
         if self.active == Some(queue) {
