@@ -3,6 +3,11 @@
 #[path = "../rig/mod.rs"]
 mod rig;
 
+mod groups;
+mod idling;
 mod membership;
 mod order;
+mod slices;
 mod tunables;
+mod wait_busy;
+mod weights;
