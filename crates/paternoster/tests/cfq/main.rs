@@ -3,10 +3,13 @@
 #[path = "../rig/mod.rs"]
 mod rig;
 
+mod async_queues;
 mod groups;
 mod idling;
 mod membership;
 mod order;
+mod preemption;
+mod priorities;
 mod slices;
 mod tunables;
 mod wait_busy;
