@@ -4,8 +4,12 @@
 mod rig;
 
 mod async_queues;
+mod cooperation;
+mod gate;
 mod groups;
+mod hw_queueing;
 mod idling;
+mod iops_mode;
 mod membership;
 mod order;
 mod preemption;

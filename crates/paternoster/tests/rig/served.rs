@@ -213,8 +213,9 @@ impl Served {
             self.begin_service(waiting);
         }
         self.rig.complete(name).expect("what was dispatched is in the device");
-        let (task, _) = name.split_once('.').expect("a task's request");
-        let Some((&task, source)) = self.sources.get_key_value(task) else { return };
+        let task = name.split_once('.').and_then(|(task, _)| self.sources.get_key_value(task));
+        // One that a step submitted has none.
+        let Some((&task, source)) = task else { return };
         let at = self.rig.now + source.stream.think;
         self.schedule_arrival(task, at);
     }
