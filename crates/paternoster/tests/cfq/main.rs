@@ -3,10 +3,13 @@
 #[path = "../rig/mod.rs"]
 mod rig;
 
+mod admission;
 mod async_queues;
 mod cooperation;
+mod drain;
 mod gate;
 mod groups;
+mod handed_back;
 mod hw_queueing;
 mod idling;
 mod iops_mode;
