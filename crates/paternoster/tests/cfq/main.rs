@@ -18,6 +18,8 @@ mod order;
 mod preemption;
 mod priorities;
 mod slices;
+mod ticks;
 mod tunables;
+mod turn_stats;
 mod wait_busy;
 mod weights;
