@@ -7,6 +7,7 @@ mod admission;
 mod async_queues;
 mod cooperation;
 mod drain;
+mod extremes;
 mod gate;
 mod groups;
 mod handed_back;

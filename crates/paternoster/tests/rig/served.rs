@@ -104,6 +104,8 @@ pub struct Served {
     in_service: usize,
     /// In the device, with no channel free.
     waiting: VecDeque<String>,
+    /// Bios that are done.
+    pub completed: usize,
     dispatched: Vec<(Nanos, String)>,
 }
 
@@ -119,6 +121,7 @@ impl Rig {
             happenings: 0,
             in_service: 0,
             waiting: VecDeque::new(),
+            completed: 0,
             dispatched: vec![],
         }
     }
@@ -192,7 +195,7 @@ impl Served {
 
     fn happen(&mut self, happening: Happening) {
         match happening {
-            Happening::Completion(_, name) => self.completed(&name),
+            Happening::Completion(_, name) => self.complete(&name),
             Happening::Timer => self.rig.elevator.handle_timeout(self.rig.now),
             Happening::Arrival(_, task) => self.arrive(task),
         }
@@ -207,17 +210,21 @@ impl Served {
         self.rig.submit(&name, (stream.op)(start..start + stream.sectors).by(task));
     }
 
-    fn completed(&mut self, name: &str) {
+    fn complete(&mut self, name: &str) {
         self.in_service -= 1;
         if let Some(waiting) = self.waiting.pop_front() {
             self.begin_service(waiting);
         }
         self.rig.complete(name).expect("what was dispatched is in the device");
-        let task = name.split_once('.').and_then(|(task, _)| self.sources.get_key_value(task));
-        // One that a step submitted has none.
-        let Some((&task, source)) = task else { return };
-        let at = self.rig.now + source.stream.think;
-        self.schedule_arrival(task, at);
+        for bio in self.rig.done.clone() {
+            self.completed += 1;
+            let task = bio.split_once('.').and_then(|(task, _)| self.sources.get_key_value(task));
+            // What a step submitted has none.
+            if let Some((&task, source)) = task {
+                let at = self.rig.now + source.stream.think;
+                self.schedule_arrival(task, at);
+            }
+        }
     }
 
     fn enter_device(&mut self, name: String) {
