@@ -123,3 +123,19 @@ fn seeky_queue_cooperates_with_nobody() {
         Expect(Nothing),
     ]);
 }
+
+/// The other one was listed first, and is due first.
+#[test]
+fn near_request_is_served_before_one_that_is_due_earlier() {
+    let rig = Rig::cfq().task("a", "be/4", ROOT).task("due", "be/4", ROOT);
+    rig.task("near", "be/4", ROOT).run(&[
+        Submit("a", read(0..16).by("a")),
+        Expect(dispatched("a")),
+        Submit("due", read(FAR..FAR + 16).by("due")),
+        Submit("near", read(1000..1016).by("near")),
+        Complete("a"),
+        Expect(dispatched("near")),
+        Expect(Told("expired a: Cooperator")),
+        Expect(Told("active near")),
+    ]);
+}

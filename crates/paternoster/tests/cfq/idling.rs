@@ -215,3 +215,29 @@ fn window_stays_where_a_read_comes_before_the_last_write() {
         Expect(Told("window a: off")),
     ]);
 }
+
+/// The slice is 0 to 10 ms. At 5 ms the timer is armed up to 13; the small request of 6 ms does not
+/// stop it, and cannot be sent, for the device takes nothing. With the slice over at 13, the turn
+/// goes on all the same: that one request was promised.
+#[test]
+fn small_request_that_was_waited_for_is_sent_though_the_slice_is_over() {
+    Rig::cfq().without_merging().set("slice_sync", 10).task("a", "be/4", ROOT).run(&[
+        Submit("a", read(0..8).by("a")),
+        Serve(&["a"]),
+        Submit("a2", read(8..16).by("a")),
+        Expect(dispatched("a2")),
+        Advance(ms(5)),
+        Complete("a2"),
+        Expect(Timeout(Some(ms(13)))),
+        Advance(ms(1)),
+        SetDepth(0),
+        Submit("a3", read(16..24).by("a")),
+        Expect(Nothing),
+        Advance(ms(7)),
+        TimerFires,
+        Expect(Untold("expired")),
+        SetDepth(1),
+        Expect(dispatched("a3")),
+        Expect(Untold("expired")),
+    ]);
+}

@@ -115,3 +115,20 @@ fn small_requests_are_seeks_where_nothing_moves() {
         assert_eq!(run.told(&["window"]), lost, "{sectors} sectors");
     }
 }
+
+/// Both came while the device took nothing, so that neither took it from the other.
+#[test]
+fn group_with_another_queue_is_not_waited_for() {
+    let rig = solid_state(0).without_merging().task("a", "be/4", ROOT).task("b", "be/4", ROOT);
+    let mut rig = rig;
+    rig.run(&[
+        Submit("a", read(0..64).by("a")),
+        Submit("b", read(FAR..FAR + 64).by("b")),
+        SetDepth(1),
+        Expect(dispatched("a")),
+        Complete("a"),
+        Expect(Untold("idles")),
+        Expect(dispatched("b")),
+        Expect(Told("expired a: Empty")),
+    ]);
+}

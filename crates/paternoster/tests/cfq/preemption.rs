@@ -58,7 +58,7 @@ fn reader_and_real_time_reader(group: &str) -> Served {
     run
 }
 
-/// At 100 ms a tick is left of the reader's slice: it is waited for and, as it comes, does not send.
+/// At 100 ms a tick is left of the reader's slice: its next request comes and is not sent.
 #[test]
 fn real_time_request_of_another_group_has_to_wait() {
     let mut run = reader_and_real_time_reader("/b");
@@ -229,4 +229,19 @@ fn request_near_the_head_takes_the_device_from_a_queue_that_is_waited_for() {
         let expected = if near { Told("preempted a by b: Close") } else { Untold("preempted") };
         rig.run(&[Expect(expected)]);
     }
+}
+
+/// Within its group: what is left of the workload of writes is forgotten.
+#[test]
+fn reader_that_takes_the_device_from_writes_of_its_group_is_next() {
+    Rig::cfq().without_merging().task("a", "be/4", ROOT).run(&[
+        Submit("w", write(0..8)),
+        Submit("w2", write(100..108)),
+        Expect(dispatched("w")),
+        Submit("a", read(FAR..FAR + 16).by("a")),
+        Expect(Told("preempted async main by a: SyncOverAsync")),
+        Complete("w"),
+        Expect(dispatched("a")),
+        Expect(Told("workload /: Be Sync for 150 ms")),
+    ]);
 }

@@ -24,13 +24,13 @@ fn idle_class_starves_while_a_best_effort_reader_of_its_group_is_busy() {
     assert_eq!(run.told(&["preempted"]), told);
 }
 
-/// Both have enough queued. The best-effort reader's turns are of 5 ms from the first completion on, 40960000000 at half of
-/// the device. In between the idle class has requests, one at a time: for each it pays two ticks,
-/// one as it is sent, and one as it completes, when the queue has a turn again though it may not
-/// send. At half of the device these are 8192000000 each; the first is 4096000000, for the group
-/// was alone. So: 4.096 at 0.1 ms, when the other group, of 0.2, takes the device; 12.288 and
-/// 20.48 with the 2nd request, 28.672 and 36.864 with the 3rd, and 45.056, behind the other's
-/// 41.16, as the 4th is sent. A slice of its level, 7, would be 2 ms.
+/// Both have enough queued. The best-effort reader's turns are of 5 ms from the first completion
+/// on, 40960000000 at half of the device. In between the idle class has requests, one at a time:
+/// for each it pays two ticks, one as it is sent, and one as it completes, when the queue has a
+/// turn again though it may not send. At half of the device these are 8192000000 each; the first
+/// is 4096000000, for the group was alone. So: 4.096 at 0.1 ms, when the other group, of 0.2, takes
+/// the device; 12.288 and 20.48 with the 2nd request, 28.672 and 36.864 with the 3rd, and 45.056,
+/// behind the other's 41.16, as the 4th is sent. A slice of its level, 7, would be 2 ms.
 #[test]
 fn idle_class_of_another_group_is_served_between_turns() {
     let rig = Rig::cfq().without_merging().set("slice_sync", 5).depth(2);

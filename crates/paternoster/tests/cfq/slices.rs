@@ -111,3 +111,34 @@ fn what_was_used_beyond_the_slice_is_carried_over() {
     ];
     assert_eq!(run.until(ms(40)).told_up_to(5, &["expired"]), told);
 }
+
+/// The keys of b, c and d, listed at 0, 0.5 and 0.6 ms with 1, 2 and 3 queues before them, are 0,
+/// 80.5 and (level 6 has 180 - 60) 0.6 + 2 × 120 = 240.6 ms. The first queue loses its turn to a
+/// real-time one at 2.5 ms with 98.5 ms of its slice left. It is the fifth of all then, and its key
+/// is 2.5 + 4 × 80 - 98.5 = 224 ms; without what is left it would be 322.5.
+#[test]
+fn what_is_left_of_the_slice_brings_the_next_turn_forward() {
+    let at = |number: u64| read(number * FAR..number * FAR + 16);
+    let rig = Rig::cfq().without_merging().task("a", "be/4", ROOT).task("b", "be/4", ROOT);
+    let mut rig = rig.task("c", "be/4", ROOT).task("d", "be/6", ROOT).task("rt", "rt/4", ROOT);
+    rig.run(&[
+        Submit("a", at(0).by("a")),
+        Expect(dispatched("a")),
+        Submit("b", at(1).by("b")),
+        Advance(us(500)),
+        Submit("c", at(2).by("c")),
+        Advance(us(100)),
+        Submit("d", at(3).by("d")),
+        Submit("a2", at(4).by("a")),
+        Advance(us(400)),
+        Complete("a"),
+        Advance(us(1500)),
+        Submit("rt", at(5).by("rt")),
+        Expect(Told("preempted a by rt: RealTime")),
+        Serve(&["rt"]),
+        Exit("rt"),
+    ]);
+    for (name, task) in [("b", "b"), ("c", "c"), ("a2", "a"), ("d", "d")] {
+        rig.run(&[Expect(dispatched(name)), Complete(name), Exit(task)]);
+    }
+}
