@@ -101,3 +101,12 @@ fn group_leaves_the_tree_with_its_last_queue() {
         Expect(Told("active main")),
     ]);
 }
+
+/// What was left of it when the group left is forgotten.
+#[test]
+fn group_that_comes_back_has_a_whole_workload() {
+    let mut run = Rig::cfq().without_merging().task("a", "be/4", ROOT).served(1, ms(1));
+    run.issues("a", Stream::reads(16).think(ms(10))).until(ms(12));
+    let workload = |at| format!("{at} ms: workload /: Be Sync for 300 ms");
+    assert_eq!(run.told(&["workload"]), [0, 11].map(workload));
+}

@@ -55,17 +55,33 @@ fn window_is_lost_once_the_mean_think_time_exceeds_the_idle_time() {
     }
 }
 
-/// As long as it is waited for, each turn ends with the timer, 8 ms after the completion.
+/// Until that is known, with the fourth request, which completes at 34 ms.
 #[test]
 fn turn_of_a_reader_that_thinks_too_long_ends_with_the_idle_timer() {
     let mut run = Rig::cfq().without_merging().task("a", "be/4", ROOT).served(1, ms(1));
     run.issues("a", Stream::reads(16).think(ms(10))).until(ms(40));
     let told = [
+        "1 ms: idles a: 8 ms",
         "9 ms: expired a: IdleTimer, used 8 ms, charged 8 ms",
+        "12 ms: idles a: 8 ms",
         "20 ms: expired a: IdleTimer, used 8 ms, charged 8 ms",
+        "23 ms: idles a: 8 ms",
         "31 ms: expired a: IdleTimer, used 8 ms, charged 8 ms",
     ];
-    assert_eq!(run.told_up_to(3, &["expired"]), told);
+    assert_eq!(run.told_up_to(3, &["idles", "expired"]), told);
+}
+
+/// A mean think time of 845/105 × 0.4 = 3.2 ms at 16 ms, when the fourth request completes. Of
+/// a slice of 20 ms from 1 on 5 are left, and of one of 18 ms 3.
+#[test]
+fn task_is_not_waited_for_that_thinks_longer_than_its_slice_lasts() {
+    for (slice, given_away) in [(20, ms(21)), (18, ms(16))] {
+        let rig = Rig::cfq().without_merging().set("slice_sync", slice).task("a", "be/4", ROOT);
+        let mut run = rig.task("b", "be/4", ROOT).served(1, ms(1));
+        run.issues("a", Stream::reads(16).think(ms(4)));
+        run.issues("b", Stream::reads(16).from(FAR).count(1)).until(ms(30));
+        assert_eq!(run.dispatch_times("b"), [given_away], "a slice of {slice} ms");
+    }
 }
 
 /// An oddity of Linux: a request of one page is held back a moment so that it may grow, and the
@@ -240,4 +256,16 @@ fn small_request_that_was_waited_for_is_sent_though_the_slice_is_over() {
         Expect(dispatched("a3")),
         Expect(Untold("expired")),
     ]);
+}
+
+/// Six requests, five of them seeks, are done at 6 ms, and the timer fires at 14. The next one, a
+/// seek too, is no more than one at a time.
+#[test]
+fn deep_queue_is_deep_until_it_was_waited_for_in_vain() {
+    for (at, lost) in [(13, vec![]), (15, vec!["15 ms: window a: off"])] {
+        let mut run = Rig::cfq().task("a", "be/4", ROOT).served(1, ms(1));
+        run.issues("a", Stream::reads(16).stride(FAR).depth(5).count(6)).until(ms(10));
+        run.issues("a", Stream::reads(16).from(9 * FAR).at(ms(at)).count(1)).until(ms(20));
+        assert_eq!(run.told(&["window"]), lost, "at {at} ms");
+    }
 }

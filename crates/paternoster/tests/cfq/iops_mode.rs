@@ -132,3 +132,18 @@ fn group_with_another_queue_is_not_waited_for() {
         Expect(Told("expired a: Empty")),
     ]);
 }
+
+/// The requests of the first group are in the device from 0 to 2, 22 to 24 and 44 to 46 ms. While
+/// the first is, and 8 ms longer, the group holds the device. The think times of the group are 0
+/// and then at most 16 ms, and their mean at the third request, 600/84 × 1.6 = 11.4, is too long.
+#[test]
+fn group_that_thinks_too_long_does_not_hold_the_device() {
+    for (arrives, sent) in [(ms(1), ms(10)), (ms(45), ms(45))] {
+        let rig = Rig::cfq().without_merging().set("slice_idle", 0).depth(2);
+        let rig = rig.group("/a", 500).group("/b", 500);
+        let mut run = rig.task("a", "be/4", "/a").task("b", "be/4", "/b").served(2, ms(2));
+        run.issues("a", Stream::reads(16).think(ms(20)));
+        run.issues("b", Stream::reads(16).from(FAR).at(arrives).count(1)).until(ms(60));
+        assert_eq!(run.dispatch_times("b"), [sent], "it arrives at {arrives:?}");
+    }
+}

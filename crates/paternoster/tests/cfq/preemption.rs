@@ -122,6 +122,8 @@ fn real_time_request_takes_the_device_within_its_group() {
         Expect(Told("expired be: Preempted, used 1 ms, charged 1 ms, residue 180 ms, sent 1")),
         Complete("a"),
         Expect(dispatched("b")),
+        // Of a class of its own, not what is left of the other's.
+        Expect(Told("workload /: Rt Sync for 300 ms")),
     ]);
 }
 

@@ -142,3 +142,32 @@ fn what_is_left_of_the_slice_brings_the_next_turn_forward() {
         rig.run(&[Expect(dispatched(name)), Complete(name), Exit(task)]);
     }
 }
+
+/// With two queues the mean is (3 × 2 + 0 + 2) / 4 = 2, and it counts where one is left.
+#[test]
+fn workload_is_shared_with_queues_that_were_busy_lately() {
+    let rig = Rig::cfq().task("a", "be/4", ROOT).task("b", "be/4", ROOT);
+    rig.task("c", "be/4", ROOT).run(&[
+        Submit("a", read(0..16).by("a")),
+        Expect(dispatched("a")),
+        Expect(Told("workload /: Be Sync for 300 ms")),
+        Submit("b", read(FAR..FAR + 16).by("b")),
+        Complete("a"),
+        Exit("a"),
+        Serve(&["b"]),
+        Exit("b"),
+        Expect(Told("left /")),
+        Submit("c", read(0..16).by("c")),
+        Expect(dispatched("c")),
+        Expect(Told("workload /: Be Sync for 150 ms")),
+    ]);
+}
+
+#[test]
+fn sync_workload_has_two_idle_times_at_least() {
+    Rig::cfq().set("target_latency", 1).run(&[
+        Submit("a", read(0..16)),
+        Expect(dispatched("a")),
+        Expect(Told("workload /: Be Sync for 16 ms")),
+    ]);
+}
