@@ -3,6 +3,24 @@
 #[path = "../rig/mod.rs"]
 mod rig;
 
+mod admission;
+mod async_queues;
+mod cooperation;
+mod drain;
+mod extremes;
+mod gate;
+mod groups;
+mod handed_back;
+mod hw_queueing;
+mod idling;
+mod iops_mode;
 mod membership;
 mod order;
+mod preemption;
+mod priorities;
+mod slices;
+mod ticks;
 mod tunables;
+mod turn_stats;
+mod wait_busy;
+mod weights;

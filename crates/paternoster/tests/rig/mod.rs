@@ -17,16 +17,19 @@
 #![allow(dead_code, unused_imports, unreachable_pub)]
 
 pub mod io;
+pub mod served;
+pub mod told;
 
 pub use io::{Io, discard, flush, read, write, zeroes};
+pub use served::{Served, Stream};
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 use paternoster::{
-    AnyScheduler, Bios, Device, Dump, Elevator, Event, GroupId, GroupStats, Instant, IocId, Limits,
-    MergeKind, MergeSite, Nanos, NoMerges, Recorder, RequestId, Scheduler, SchedulerKind,
-    Submitted, Weight,
+    AnyScheduler, Bios, Device, DeviceWeights, Dump, Elevator, Event, GroupId, GroupStats, Instant,
+    IocId, Limits, MergeKind, MergeSite, Nanos, NoMerges, Recorder, RequestId, Scheduler,
+    SchedulerKind, Submitted, TurnStats, Weight,
 };
 
 /// The task that issues what names no other: `be/4`, in the root group.
@@ -36,6 +39,10 @@ pub const ROOT: &str = "/";
 
 pub const fn ms(millis: u64) -> Nanos {
     Nanos::from_millis(millis)
+}
+
+pub const fn us(micros: u64) -> Nanos {
+    Nanos::from_micros(micros)
 }
 
 /// What a test does, or says must hold.
@@ -72,8 +79,12 @@ pub enum Step {
     SetDepth(u32),
     /// A task's I/O priority.
     SetPriority(&'static str, &'static str),
-    /// A group's weight and leaf weight.
+    /// A group's weight and leaf weight, both the same.
     SetWeight(&'static str, u32),
+    /// A group's weight and leaf weight.
+    SetWeights(&'static str, u32, u32),
+    /// The weight and the leaf weight that a group has on this device alone, if any.
+    SetDeviceWeights(&'static str, Option<u32>, Option<u32>),
     /// A task goes to a group.
     Move(&'static str, &'static str),
     Exit(&'static str),
@@ -107,9 +118,16 @@ pub enum Expected {
     Number(&'static str, i64),
     /// Requests that wait.
     Waiting(u32),
+    /// The trace tells this, after what was looked at before (`told.rs` has the words). What the
+    /// line has beyond it, from a comma on, may be anything.
+    Told(&'static str),
+    /// The trace tells nothing that begins so, after what was looked at before.
+    Untold(&'static str),
 }
 
-pub use Expected::{Deadline, Done, Nothing, Number, Timeout, WaitersCalled, Waiting};
+pub use Expected::{
+    Deadline, Done, Nothing, Number, Timeout, Told, Untold, WaitersCalled, Waiting,
+};
 pub use Step::*;
 
 pub const fn dispatched(bio: &'static str) -> Expected {
@@ -145,14 +163,18 @@ pub struct Rig {
     done: Vec<String>,
     waiters_called: bool,
     /// What the trace has told and the test has not looked at.
-    events: Vec<Event>,
+    events: Vec<(Instant, Event)>,
     steps: usize,
 }
 
 impl Rig {
     pub fn new(kind: SchedulerKind) -> Self {
+        Self::on(Device::disk(1), kind)
+    }
+
+    pub fn on(device: Device, kind: SchedulerKind) -> Self {
         let scheduler = AnyScheduler::new(kind, Recorder::default());
-        let mut elevator = Elevator::new(scheduler, Device::disk(1));
+        let mut elevator = Elevator::new(scheduler, device);
         elevator.set_nr_requests(Some(u32::MAX));
         let groups = BTreeMap::from([(ROOT.to_owned(), elevator.groups().root())]);
         let rig = Self {
@@ -197,6 +219,12 @@ impl Rig {
         let io_prio = io_prio.parse().expect("an I/O priority");
         let ioc = self.elevator.io_context(self.now, io_prio, self.groups[group]);
         self.tasks.insert(name.to_owned(), ioc);
+        self
+    }
+
+    /// With a tunable set.
+    pub fn set(mut self, tunable: &'static str, value: i64) -> Self {
+        self.run(&[Set(tunable, value)]);
         self
     }
 
@@ -260,6 +288,11 @@ impl Rig {
 
     /// Events since the last call.
     pub fn events(&mut self) -> Vec<Event> {
+        self.timed_events().into_iter().map(|(_, event)| event).collect()
+    }
+
+    /// The same, with their times.
+    pub fn timed_events(&mut self) -> Vec<(Instant, Event)> {
         self.collect_events();
         std::mem::take(&mut self.events)
     }
@@ -279,6 +312,15 @@ impl Rig {
 
     pub fn stats(&self, group: &str) -> &GroupStats {
         self.elevator.stats().group(self.groups[group])
+    }
+
+    pub fn group_id(&self, path: &str) -> GroupId {
+        self.groups[path]
+    }
+
+    pub fn turn_stats(&self, group: &str) -> &TurnStats {
+        let stats = self.elevator.scheduler().turn_stats(self.groups[group]);
+        stats.expect("a group that had a request")
     }
 
     /// An internal number of the scheduler.
@@ -335,9 +377,16 @@ impl Rig {
                 let io_prio = io_prio.parse().expect("an I/O priority");
                 self.elevator.set_io_priority(now, self.tasks[task], io_prio);
             }
-            SetWeight(group, weight) => {
-                let weight = Weight::new(weight).expect("a weight");
-                self.elevator.set_weight(now, self.groups[group], weight, weight);
+            SetWeight(group, weight) => self.administrate(&SetWeights(group, weight, weight)),
+            SetWeights(group, weight, leaf) => {
+                let [weight, leaf] = [weight, leaf].map(|w| Weight::new(w).expect("a weight"));
+                self.elevator.set_weight(now, self.groups[group], weight, leaf);
+            }
+            SetDeviceWeights(group, weight, leaf) => {
+                let [weight, leaf] =
+                    [weight, leaf].map(|w| w.map(|w| Weight::new(w).expect("a weight")));
+                let weights = DeviceWeights { weight, leaf };
+                self.elevator.set_device_weights(now, self.groups[group], weights);
             }
             Move(task, group) => {
                 self.elevator.move_to_group(now, self.tasks[task], self.groups[group]);
@@ -347,7 +396,8 @@ impl Rig {
             SwitchTo(kind) => {
                 self.collect_events();
                 let scheduler = AnyScheduler::new(kind, Recorder::default());
-                self.elevator.switch(now, scheduler);
+                let mut old = self.elevator.switch(now, scheduler);
+                self.events.extend(old.trace().take());
             }
             _ => unreachable!("step does the others"),
         }
@@ -388,10 +438,9 @@ impl Rig {
 
     /// Takes what the trace has told since the last call, and keeps it for the test too.
     fn collect_events(&mut self) -> Vec<Event> {
-        let new = self.elevator.trace().take().into_iter().map(|(_, event)| event);
-        let new: Vec<_> = new.collect();
+        let new = self.elevator.trace().take();
         self.events.extend(&new);
-        new
+        new.into_iter().map(|(_, event)| event).collect()
     }
 
     fn merged(
@@ -467,6 +516,8 @@ impl Rig {
             }
             Expected::Number(name, value) => equal(&self.number(name), &Some(value)),
             Expected::Waiting(requests) => equal(&self.elevator.queued(), &requests),
+            Expected::Told(line) => self.expect_told(line),
+            Expected::Untold(line) => self.expect_untold(line),
         }
     }
 
