@@ -150,7 +150,7 @@ impl<T: Trace> Scheduler for Cfq<T> {
     fn bind(&mut self, cx: &mut Cx<'_>, rq: RequestId) {
         let request = &cx.requests[rq];
         let (ioc, group, sync) = (request.ioc, request.group, request.is_sync());
-        self.boost(ioc, sync, request.has_prio());
+        self.announce(ioc, sync, request.has_prio());
         let queue = self.queue_for(cx, ioc, group, sync);
         self.queues[queue].requests_bound += 1;
         cx.requests[rq].queue = queue.data();
@@ -239,8 +239,7 @@ impl<T: Trace> Scheduler for Cfq<T> {
     }
 
     fn must_admit(&mut self, _cx: &mut Cx<'_>, bio: &Bio) -> bool {
-        self.boost(bio.ioc, bio.is_sync(), bio.flags.contains(BioFlags::PRIO));
-        self.take_allowance(bio.ioc, bio.is_sync())
+        self.announce(bio.ioc, bio.is_sync(), bio.flags.contains(BioFlags::PRIO))
     }
 
     fn drain(&mut self, cx: &mut Cx<'_>, out: &mut Vec<RequestId>) {

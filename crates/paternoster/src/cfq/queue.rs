@@ -302,21 +302,19 @@ impl<T: Trace> Cfq<T> {
         }
     }
 
-    /// A request is about to be made: one with the priority flag raises its queue for now, the
-    /// next without it lets it fall back. The queue is not moved.
-    pub(super) fn boost(&mut self, ioc: IocId, sync: bool, has_prio: bool) {
-        let Some(queue) = self.existing_queue(ioc, sync) else { return };
-        self.refresh_priority(queue, self.contexts[ioc].io_prio);
+    /// A request is about to be made, and its queue, if there is one yet, is told.
+    ///
+    /// One with the priority flag raises the queue for now, the next without it lets it fall back;
+    /// the queue is not moved. Whether the request may exceed the bound on requests, lest its queue
+    /// be waited for in vain: the first one in a turn that is waited for.
+    pub(super) fn announce(&mut self, ioc: IocId, sync: bool, has_prio: bool) -> bool {
+        let Some(queue) = self.existing_queue(ioc, sync) else { return false };
+        if self.queues[queue].prio_dirty {
+            self.refresh_priority(queue, self.contexts[ioc].io_prio);
+        }
         let state = &mut self.queues[queue];
         state.io_prio = if has_prio { state.io_prio.boosted() } else { state.own_io_prio };
-    }
-
-    /// The first time in a turn that a request is made for a queue that is waited for: it may
-    /// exceed the bound on requests, lest it be waited for in vain.
-    pub(super) fn take_allowance(&mut self, ioc: IocId, sync: bool) -> bool {
-        let Some(queue) = self.existing_queue(ioc, sync) else { return false };
-        let turn = &mut self.queues[queue].turn;
-        turn.awaiting && !std::mem::replace(&mut turn.allowance_used, true)
+        state.turn.awaiting && !std::mem::replace(&mut state.turn.allowance_used, true)
     }
 
     /// One holder less of `queue`, and of those into which it is to merge.

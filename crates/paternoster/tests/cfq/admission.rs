@@ -69,3 +69,18 @@ fn task_has_one_request_beyond_the_bound_a_turn() {
         Submit("a5", read(64..80).by("a")),
     ]);
 }
+
+/// Linux asks before every request, and not at the bound only. A small one does not end the
+/// waiting, so that the next one asks again.
+#[test]
+fn request_below_the_bound_uses_the_turn_s_allowance_up() {
+    let mut rig = Rig::cfq().without_merging().task("a", "be/4", ROOT);
+    rig.run(&[
+        SetNrRequests(Some(1)),
+        Submit("a", read(0..8).by("a")),
+        Serve(&["a"]),
+        Expect(Told("idles a: 8 ms")),
+        Submit("a2", read(8..16).by("a")),
+        TurnAway("a3", read(16..24).by("a")),
+    ]);
+}

@@ -306,10 +306,6 @@ impl Rig {
         self.events().into_iter().filter_map(site).collect()
     }
 
-    pub fn group_id(&self, path: &str) -> GroupId {
-        self.groups[path]
-    }
-
     pub fn stats(&self, group: &str) -> &GroupStats {
         self.elevator.stats().group(self.groups[group])
     }
