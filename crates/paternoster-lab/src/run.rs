@@ -212,25 +212,32 @@ impl<'a> Run<'a> {
 
     fn complete(&mut self, now: Instant, rq: RequestId, server: usize) {
         let bios = self.elevator.complete(now, rq);
-        self.log_events();
         if let Some(started) = self.device.finish(server) {
             self.schedule_completion(now, started);
         }
-        for &bio in &bios.user_data {
-            let index = usize::try_from(bio).expect("user data are indices");
+        let index = |&bio| usize::try_from(bio).expect("user data are indices");
+        let done: Vec<usize> = bios.user_data.iter().map(index).collect();
+        for &index in &done {
             self.log.completed(now, &self.names.requests[index]);
+        }
+        self.log_events();
+        for index in done {
             for follower in std::mem::take(&mut self.followers[index]) {
                 let at = now + Nanos::new(self.requests[follower].1.think_ns);
                 self.schedule(at, Event::Arrival { index: follower });
             }
-            let task = &mut self.tasks[self.requests[index].0];
-            task.left -= 1;
-            if task.left == 0 {
-                let ioc = task.ioc.expect("a task whose request completed has a context");
-                self.log_events();
-                self.log.exited(now, self.scenario.tasks[self.requests[index].0].id);
-                self.elevator.exit_io_context(now, ioc);
-            }
+            self.finish_one_of(now, self.requests[index].0);
+        }
+    }
+
+    /// One request of the task is done; it exits with its last.
+    fn finish_one_of(&mut self, now: Instant, task: usize) {
+        let state = &mut self.tasks[task];
+        state.left -= 1;
+        if state.left == 0 {
+            let ioc = state.ioc.expect("a task whose request completed has a context");
+            self.log.exited(now, self.scenario.tasks[task].id);
+            self.elevator.exit_io_context(now, ioc);
         }
     }
 

@@ -182,6 +182,7 @@ fn reason(why: ExpireReason) -> &'static str {
         ExpireReason::IdleTimer => "idle_timer",
         ExpireReason::Exit => "exit",
         ExpireReason::Gone => "queue_gone",
-        _ => "drain",
+        ExpireReason::Drain => "drain",
+        _ => "other",
     }
 }

@@ -9,7 +9,8 @@ use thiserror::Error;
 
 use crate::arena::GroupId;
 
-/// The weight of a group, 1 to 1000.
+/// The weight of a group, 1 to 1000: the range of BFQ's in Linux. CFQ's files there take 10 to
+/// 1000; to the arithmetic it is all the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Weight(u16);
 
@@ -53,7 +54,9 @@ pub struct WeightError(u32);
 pub enum GroupChange {
     /// Its weight or leaf weight.
     Weight,
-    /// It is about to go; nothing of it is queued or in the device.
+    /// It is about to go; nothing of it is queued or in the device. Its counts are read after this.
+    Closing,
+    /// It goes, right after it was closing.
     Removed,
 }
 

@@ -237,6 +237,6 @@ pub trait Scheduler {
 
 /// Takes a scheduler's internal state, a number at a time.
 pub trait Dump {
-    /// One number under its name in Linux's debugfs.
+    /// One number under its name, Linux's where it has one in debugfs.
     fn number(&mut self, name: &'static str, value: i64);
 }

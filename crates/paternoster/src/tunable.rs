@@ -10,7 +10,7 @@ pub struct TunableInfo {
     pub name: &'static str,
     /// The unit in which it is read and written.
     pub unit: &'static str,
-    /// Its value when the scheduler is attached.
+    /// Its value when the scheduler is attached; where that depends on the device, `doc` says so.
     pub default: i64,
     /// The least value that the command line, TOML and ctl accept.
     pub min: i64,

@@ -209,3 +209,22 @@ fn recursive_files_keep_what_was_counted_of_groups_that_are_gone() {
     rig.run(&[RemoveGroup("/a")]);
     assert_eq!(blkio(&rig, ROOT, "time", true), BlkioValue::Number(4_000_000));
 }
+
+/// The group is waited for from 4 ms on when its task goes elsewhere; at 7 ms it is removed, which
+/// ends its turn: 3 ms idle and 3 ms of its slice.
+#[test]
+fn group_that_is_removed_while_it_is_waited_for_is_charged_for_that() {
+    let mut rig = Rig::cfq().group("/a", 100).task("t", "be/4", "/a");
+    rig.run(&[
+        Submit("r", read(0..8).by("t")),
+        Expect(dispatched("r")),
+        Advance(ms(4)),
+        Complete("r"),
+        Move("t", ROOT),
+        Advance(ms(3)),
+        RemoveGroup("/a"),
+    ]);
+    assert_eq!(blkio(&rig, ROOT, "time", true), BlkioValue::Number(3_000_000));
+    assert_eq!(blkio(&rig, ROOT, "idle_time", true), BlkioValue::Number(3_000_000));
+    assert_eq!(blkio(&rig, ROOT, "dequeue", true), BlkioValue::Number(1));
+}

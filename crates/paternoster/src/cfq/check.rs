@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::cfq::Cfq;
+use crate::cfq::group::WHOLE;
 use crate::cfq::queue::{Queue, QueueId};
-use crate::io_context::IoClass;
 use crate::scheduler::Cx;
 use crate::trace::Trace;
 
@@ -15,8 +15,8 @@ impl<T: Trace> Cfq<T> {
             self.check_queue(cx, id, queue);
             queued += queue.queued;
             busy += u32::from(queue.is_listed());
-            busy_sync += u32::from(queue.is_listed() && queue.is_sync());
-            sent[usize::from(queue.is_sync())] += queue.in_flight;
+            busy_sync += u32::from(queue.is_listed() && queue.sync);
+            sent[usize::from(queue.sync)] += queue.in_flight;
         }
         assert_eq!(queued, self.queued, "the sum of what waits");
         assert_eq!((busy, busy_sync), (self.busy, self.busy_sync), "queues that want turns");
@@ -24,6 +24,8 @@ impl<T: Trace> Cfq<T> {
         assert!(self.in_driver <= sent.iter().sum(), "what the device has was sent");
         let active_waits = self.active.is_some_and(|active| self.queues[active].turn.awaiting);
         assert!(self.idle_timer.is_none() || active_waits, "the timer runs for the active queue");
+        let has_context = self.active_context.is_some();
+        assert!(self.active.is_some() || !has_context, "an active context is of a turn");
         self.check_holders();
     }
 
@@ -46,6 +48,7 @@ impl<T: Trace> Cfq<T> {
         assert!(queue.is_listed() || !is_active, "the active queue is listed");
         assert!(is_active || !queue.is_listed() || !waiting.is_empty(), "one that waits has work");
         assert!(queue.near.is_none() || !waiting.is_empty(), "an indexed queue has requests");
+        assert!(queue.near.is_none() || self.is_indexed(id), "an indexed queue is on its index");
         assert!(queue.requests_bound >= queue.queued + queue.in_flight, "its requests are bound");
         assert!(queue.holders > 0 || queue.requests_bound > 0, "an unused queue is freed");
     }
@@ -77,23 +80,17 @@ impl<T: Trace> Cfq<T> {
         for (id, state) in &self.groups {
             let members = || self.queues.iter().map(|(_, queue)| queue).filter(|q| q.group == id);
             let listed = members().filter(|queue| queue.is_listed()).count();
-            assert_eq!(listed, state.queues as usize, "listed queues of the group");
-            assert_eq!(state.queues, state.trees.len(), "they are on its trees, each on one");
+            assert_eq!(listed, state.listed as usize, "listed queues of the group");
+            assert_eq!(state.listed, state.trees.len(), "they are on its trees, each on one");
             let queued: u32 = members().map(|queue| queue.queued).sum();
             let in_flight: u32 = members().map(|queue| queue.in_flight).sum();
             assert_eq!((queued, in_flight), (state.queued, state.in_flight), "its requests");
-            assert_eq!(state.is_on_tree(), state.queues > 0, "on the tree if it wants turns");
-            let children = self
-                .groups
-                .iter()
-                .filter(|&(child, state)| cx.groups[child].parent == Some(id) && state.is_active());
-            let own = u32::from(state.is_on_tree());
-            let active = own + u32::try_from(children.count()).expect("a few groups");
-            assert_eq!(state.active_members(), active, "itself and its active children");
+            assert_eq!(state.is_on_tree(), state.listed > 0, "on the tree if it wants turns");
+            let children = self.groups.iter().filter(|(it, _)| cx.groups[*it].parent == Some(id));
+            state.check_sums(children.map(|(_, child)| child));
             if state.is_on_tree() {
-                assert!((1..=4096).contains(&state.fraction), "a part of the whole");
+                assert!((1..=WHOLE).contains(&state.fraction), "a part of the whole");
             }
-            assert!(state.trees.busy_of(IoClass::Rt) <= state.queues, "a class is a part of all");
         }
     }
 }

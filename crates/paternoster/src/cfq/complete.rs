@@ -9,19 +9,20 @@ use crate::scheduler::Cx;
 use crate::trace::{ExpireReason, Trace};
 
 impl<T: Trace> Cfq<T> {
+    /// A request that was sent has completed.
     pub(super) fn complete_request(&mut self, cx: &Cx<'_>, rq: RequestId) {
         let queue = queue_of(cx.requests, rq);
         self.sample_hw_queueing(cx);
         self.in_driver -= 1;
         let state = &mut self.queues[queue];
         state.in_flight -= 1;
-        self.sent[usize::from(state.is_sync())] -= 1;
+        self.sent[usize::from(state.sync)] -= 1;
         self.groups[state.group].in_flight -= 1;
         self.note_end(cx, queue, rq);
         if self.active == Some(queue) {
-            self.judge_turn(cx, queue, cx.requests[rq].is_sync());
+            self.continue_or_end_turn(cx, queue, cx.requests[rq].is_sync());
         }
-        self.unbind(cx, queue);
+        self.unbind_request(cx, rq);
     }
 
     /// Think times begin; a sync request that was long on its way slows async ones down.
@@ -45,8 +46,8 @@ impl<T: Trace> Cfq<T> {
 
     /// A request of the active queue has completed: its slice begins, is stretched or over, or the
     /// device is kept free for the next one.
-    fn judge_turn(&mut self, cx: &Cx<'_>, active: QueueId, sync: bool) {
-        if self.queues[active].turn.fresh {
+    fn continue_or_end_turn(&mut self, cx: &Cx<'_>, active: QueueId, sync: bool) {
+        if self.queues[active].turn.is_fresh() {
             self.begin_slice(cx, active);
         }
         if self.should_wait_busy(cx, active) {
@@ -54,9 +55,9 @@ impl<T: Trace> Cfq<T> {
         }
         let queue = &self.queues[active];
         if queue.turn.is_over(cx.now) {
-            self.expire_with_residue(cx, active, ExpireReason::SliceUsed);
+            self.expire_with_residue(cx, ExpireReason::SliceUsed);
         } else if queue.class() == IoClass::Idle {
-            self.expire_with_residue(cx, active, ExpireReason::IdleClass);
+            self.expire_with_residue(cx, ExpireReason::IdleClass);
         } else if sync && queue.is_empty() && self.close_cooperator(active).is_none() {
             self.arm_idle_timer(cx, active);
         }

@@ -1,15 +1,17 @@
 //! What CFQ keeps of an I/O context: the queues into which its requests go.
 
-use crate::arena::{GroupId, IocId};
+use crate::arena::{GroupId, IocId, RequestId};
 use crate::cfq::Cfq;
-use crate::cfq::queue::QueueId;
+use crate::cfq::queue::{QueueId, queue_of};
 use crate::io_context::IoPrio;
 use crate::parts::think_time::ThinkTime;
 use crate::scheduler::Cx;
 use crate::time::Nanos;
 use crate::trace::{Event, ExpireReason, Trace};
+use slotmap::Key as _;
 
-/// What CFQ keeps of an I/O context, from its first request to its exit.
+/// What CFQ keeps of an I/O context, from its first request until it has exited and neither a
+/// request of it exists nor the turn that it began goes on.
 #[derive(Debug)]
 pub(super) struct ContextState {
     /// Into which its async and its sync requests go, once there were any.
@@ -19,35 +21,43 @@ pub(super) struct ContextState {
     pub(super) io_prio: IoPrio,
     /// Its group when it last made a request.
     group: GroupId,
+    /// Requests that exist of it.
+    requests_bound: u32,
+    exited: bool,
 }
 
-/// The I/O context whose request was the first that was sent since a turn ended.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct ActiveContext {
-    pub(super) ioc: IocId,
-    /// Its think time, where it has exited.
-    departed: Option<ThinkTime>,
-}
-
-impl ActiveContext {
-    pub(super) fn new(ioc: IocId) -> Self {
-        Self { ioc, departed: None }
-    }
-}
-
-/// Async queues first.
+/// Which of a context's queues: async ones first.
 const ASYNC: usize = 0;
-const SYNC: usize = 1;
+pub(super) const SYNC: usize = 1;
 
 impl<T: Trace> Cfq<T> {
+    /// A request is made: it belongs to a queue from now on.
+    pub(super) fn bind_request(&mut self, cx: &mut Cx<'_>, rq: RequestId) {
+        let request = &cx.requests[rq];
+        let (ioc, group, sync) = (request.ioc, request.group, request.is_sync());
+        // The queues that are told are those of before: of the old priority and group. What the
+        // allowance is, was for admission to ask; it is used up all the same.
+        self.boost(cx, ioc, sync, request.has_prio());
+        self.take_allowance(ioc, sync);
+        let queue = self.queue_for(cx, ioc, group, sync);
+        self.queues[queue].requests_bound += 1;
+        self.contexts[ioc].requests_bound += 1;
+        cx.requests[rq].queue = queue.data();
+    }
+
+    /// A request has ended: its queue may go with it, and its context.
+    pub(super) fn unbind_request(&mut self, cx: &Cx<'_>, rq: RequestId) {
+        let (queue, ioc) = (queue_of(cx.requests, rq), cx.requests[rq].ioc);
+        self.queues[queue].requests_bound -= 1;
+        self.free_queue_if_unused(cx, queue);
+        if let Some(context) = self.contexts.get_mut(ioc) {
+            context.requests_bound -= 1;
+        }
+        self.free_context_if_unused(ioc);
+    }
+
     /// The queue of a request that `ioc` is making in `group`; it is made if there is none.
-    pub(super) fn queue_for(
-        &mut self,
-        cx: &Cx<'_>,
-        ioc: IocId,
-        group: GroupId,
-        sync: bool,
-    ) -> QueueId {
+    fn queue_for(&mut self, cx: &Cx<'_>, ioc: IocId, group: GroupId, sync: bool) -> QueueId {
         let io_prio = cx.contexts[ioc].io_prio;
         match self.contexts.get(ioc) {
             Some(known) if known.io_prio == io_prio && known.group == group => {}
@@ -59,7 +69,14 @@ impl<T: Trace> Cfq<T> {
             None => {
                 self.ensure_group(cx, group);
                 let think = ThinkTime::new(cx.now);
-                let new = ContextState { queues: [None; 2], think, io_prio, group };
+                let new = ContextState {
+                    queues: [None; 2],
+                    think,
+                    io_prio,
+                    group,
+                    requests_bound: 0,
+                    exited: false,
+                };
                 self.contexts.insert(ioc, new);
             }
         }
@@ -113,20 +130,26 @@ impl<T: Trace> Cfq<T> {
 
     /// The task has exited: the turns of its queues end, those of shared ones too.
     pub(super) fn exit_context(&mut self, cx: &Cx<'_>, ioc: IocId) {
-        let Some(context) = self.contexts.get(ioc) else { return };
-        let think = context.think;
-        for queue in context.queues.into_iter().flatten() {
-            if self.active == Some(queue) {
-                self.expire(cx, queue, ExpireReason::Exit);
-            }
-        }
-        if let Some(active) = &mut self.active_context
-            && active.ioc == ioc
+        let Some(context) = self.contexts.get_mut(ioc) else { return };
+        context.exited = true;
+        if let Some(active) = self.active
+            && context.queues.contains(&Some(active))
         {
-            active.departed = Some(think);
+            self.expire(cx, ExpireReason::Exit);
         }
         self.leave_queues(cx, ioc);
-        self.contexts.remove(ioc);
+        self.free_context_if_unused(ioc);
+    }
+
+    pub(super) fn free_context_if_unused(&mut self, ioc: IocId) {
+        let Some(context) = self.contexts.get(ioc) else { return };
+        let in_use = !context.exited
+            || context.requests_bound > 0
+            || context.queues != [None; 2]
+            || self.active_context == Some(ioc);
+        if !in_use {
+            self.contexts.remove(ioc);
+        }
     }
 
     /// The context uses its queues no more, nor those into which they are to merge.
@@ -148,13 +171,8 @@ impl<T: Trace> Cfq<T> {
         }
     }
 
-    /// The think time of the active context, surely known.
+    /// The mean think time of the active context, once it has samples enough.
     pub(super) fn active_think_mean(&self) -> Option<Nanos> {
-        let active = self.active_context.as_ref()?;
-        let think = active
-            .departed
-            .as_ref()
-            .or_else(|| self.contexts.get(active.ioc).map(|context| &context.think));
-        think?.mean()
+        self.contexts.get(self.active_context?)?.think.mean()
     }
 }

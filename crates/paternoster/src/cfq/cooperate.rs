@@ -16,6 +16,7 @@
 
 use crate::arena::IocId;
 use crate::cfq::Cfq;
+use crate::cfq::context::SYNC;
 use crate::cfq::queue::{Queue, QueueId};
 use crate::io_context::{IoClass, IoPrio};
 use crate::parts::red_black::{Branch, Tree};
@@ -25,6 +26,8 @@ use crate::trace::{Event, Trace};
 
 /// Requests at most this many sectors from the head are near it: 4 MiB.
 const CLOSE: u64 = 8 * 1024;
+
+const HAS_NEXT: &str = "an indexed queue has a next request";
 
 /// Whether `sector` is near the head at `head`.
 pub(super) fn is_close(sector: Sector, head: Sector) -> bool {
@@ -50,8 +53,7 @@ impl<T: Trace> Cfq<T> {
         let mut below = None;
         let mut node = tree.root();
         while let Some(parent) = node {
-            let there = self.queues[parent].next_sector();
-            let there = there.expect("an indexed queue has a next request");
+            let there = self.queues[parent].next_sector().expect(HAS_NEXT);
             if sector == there {
                 return;
             }
@@ -70,21 +72,27 @@ impl<T: Trace> Cfq<T> {
         }
     }
 
+    /// Whether the queue is on the index that it names: its parents lead to that root.
+    pub(super) fn is_indexed(&self, queue: QueueId) -> bool {
+        let index = self.queues[queue].near.map(|level| &self.positions.0[usize::from(level)]);
+        index.is_some_and(|tree| tree.root() == Some(Tree::root_above(&self.queues, queue)))
+    }
+
     /// Another queue of the group of `queue`, which has run empty, that has a request near the
     /// head and is of its kind. If the one found near is not suitable, no other is looked for.
     pub(super) fn close_cooperator(&self, queue: QueueId) -> Option<QueueId> {
         let state = &self.queues[queue];
         if state.class() == IoClass::Idle
-            || !state.is_sync()
+            || !state.sync
             || state.is_seeky()
-            || self.groups[state.group].queues == 1
+            || self.groups[state.group].listed == 1
         {
             return None;
         }
         let near = self.nearest(state)?;
         let other = &self.queues[near];
         let suits = other.group == state.group
-            && other.is_sync()
+            && other.sync
             && !other.is_seeky()
             && (other.class() == IoClass::Rt) == (state.class() == IoClass::Rt);
         suits.then_some(near)
@@ -97,7 +105,7 @@ impl<T: Trace> Cfq<T> {
         let mut node = tree.root();
         let mut last = None;
         while let Some(here) = node {
-            let sector = self.queues[here].next_sector()?;
+            let sector = self.queues[here].next_sector().expect(HAS_NEXT);
             if sector == self.head {
                 return Some(here);
             }
@@ -111,7 +119,7 @@ impl<T: Trace> Cfq<T> {
         }
         let branch = if sector < self.head { Branch::Right } else { Branch::Left };
         let other = Tree::neighbour(&self.queues, last, branch)?;
-        let sector = self.queues[other].next_sector()?;
+        let sector = self.queues[other].next_sector().expect(HAS_NEXT);
         is_close(sector, self.head).then_some(other)
     }
 
@@ -136,7 +144,7 @@ impl<T: Trace> Cfq<T> {
             if others >= users { (queue, target, users) } else { (target, queue, others) };
         self.queues[from].merge_into = Some(into);
         self.queues[into].holders += moving;
-        let (queue, into) = (self.queues[from].name, self.queues[into].name);
+        let (queue, into) = (self.queues[from].name(), self.queues[into].name());
         self.trace.event(cx.now, Event::MergePlanned { queue, into });
     }
 
@@ -151,21 +159,22 @@ impl<T: Trace> Cfq<T> {
     ) -> Option<QueueId> {
         let state = &mut self.queues[queue];
         if state.shared && state.to_split {
-            self.trace.event(cx.now, Event::QueueSplit { queue: state.name });
+            self.trace.event(cx.now, Event::QueueSplit { queue: state.name() });
             if state.holders > 1 {
-                self.contexts[ioc].queues[usize::from(true)] = None;
+                self.contexts[ioc].queues[SYNC] = None;
                 self.drop_chain(cx, queue);
                 return None;
             }
             // The last user keeps it.
-            state.name.ioc = ioc;
+            state.made_by = ioc;
             state.shared = false;
             state.to_split = false;
         }
         let Some(into) = self.queues[queue].merge_into else { return Some(queue) };
-        let (name, into_name) = (self.queues[queue].name, self.queues[into].name);
+        debug_assert!(self.queues[queue].sync, "async queues do not merge");
+        let (name, into_name) = (self.queues[queue].name(), self.queues[into].name());
         self.trace.event(cx.now, Event::QueuesMerged { queue: name, into: into_name });
-        self.contexts[ioc].queues[usize::from(true)] = Some(into);
+        self.contexts[ioc].queues[SYNC] = Some(into);
         self.queues[into].shared = true;
         self.drop_holder(cx, queue);
         Some(into)

@@ -2,18 +2,16 @@
 
 use crate::arena::RequestId;
 use crate::cfq::Cfq;
-use crate::cfq::context::ActiveContext;
 use crate::cfq::queue::{Queue, QueueId};
 use crate::io_context::{IoClass, IoPrio};
 use crate::scheduler::Cx;
-use crate::time::Nanos;
 use crate::trace::{Event, ExpireReason, Trace, WaitReason};
 
 impl<T: Trace> Cfq<T> {
     /// The next request for the device.
     pub(super) fn poll(&mut self, cx: &mut Cx<'_>) -> Option<RequestId> {
         let queue = self.select(cx)?;
-        let overdue = self.overdue(cx, queue);
+        let overdue = self.take_overdue(cx, queue);
         if let Err(why) = self.gate(cx, &self.queues[queue]) {
             self.trace.event(cx.now, Event::Waiting { why });
             return None;
@@ -22,21 +20,21 @@ impl<T: Trace> Cfq<T> {
             overdue.or(self.queues[queue].next()).expect("a queue is selected for its requests");
         self.send(cx, queue, rq);
         if self.active_context.is_none() {
-            self.active_context = Some(ActiveContext::new(cx.requests[rq].ioc));
+            self.active_context = Some(cx.requests[rq].ioc);
         }
         let turn = &mut self.queues[queue].turn;
         turn.sent += 1;
         turn.forced = false;
         if let Some(why) = self.should_yield(&self.queues[queue]) {
-            self.queues[queue].turn.end = cx.now + Nanos::new(1);
-            self.expire(cx, queue, why);
+            // Linux also sets the slice to its end here; the next activation does so anyway.
+            self.expire(cx, why);
         }
         Some(rq)
     }
 
     /// The queue's oldest request, if it is late: the queue passes the gate with it. It is looked
     /// at once a turn, even if the gate then refuses.
-    fn overdue(&mut self, cx: &Cx<'_>, queue: QueueId) -> Option<RequestId> {
+    fn take_overdue(&mut self, cx: &Cx<'_>, queue: QueueId) -> Option<RequestId> {
         let state = &mut self.queues[queue];
         if std::mem::replace(&mut state.turn.fifo_done, true) {
             return None;
@@ -44,7 +42,7 @@ impl<T: Trace> Cfq<T> {
         let oldest = state.fifo.first().filter(|&rq| cx.now >= cx.requests[rq].deadline)?;
         state.turn.forced = true;
         let rq = cx.requests[oldest].name();
-        self.trace.event(cx.now, Event::Overdue { queue: state.name, rq });
+        self.trace.event(cx.now, Event::Overdue { queue: state.name(), rq });
         Some(oldest)
     }
 
@@ -57,7 +55,7 @@ impl<T: Trace> Cfq<T> {
         if async_sent > 0 && self.should_idle(cx, queue) {
             return Err(WaitReason::GateAsyncDrains);
         }
-        if !queue.is_sync() && sync_sent > 0 {
+        if !queue.sync && sync_sent > 0 {
             return Err(WaitReason::GateSyncDrains);
         }
         if queue.in_flight < self.depth_allowed(cx, queue) {
@@ -73,19 +71,20 @@ impl<T: Trace> Cfq<T> {
         let is_idle_class = queue.class() == IoClass::Idle;
         let mut limit = if is_idle_class { 1 } else { (quantum / 2).max(1) };
         if queue.in_flight >= limit {
-            let only_sync = queue.is_sync() && self.busy_sync == 1;
+            let only_sync = queue.sync && self.busy_sync == 1;
             if is_idle_class || (self.busy > 1 && !only_sync && self.ends_soon(cx, queue)) {
                 return limit;
             }
             limit = if self.busy == 1 || only_sync { u32::MAX } else { quantum };
         }
-        if queue.is_sync() || !self.tunables.low_latency() {
+        if queue.sync || !self.tunables.low_latency() {
             return limit;
         }
         limit.min(self.async_depth(cx, queue))
     }
 
-    /// After a late sync request async ones come back slowly: one more for each sync slice.
+    /// One more for each sync slice since a sync request was last late; one at least if none is in
+    /// flight.
     #[allow(clippy::cast_possible_truncation)] // as in Linux
     fn async_depth(&self, cx: &Cx<'_>, queue: &Queue) -> u32 {
         let since = cx.now.saturating_since(self.last_delayed_sync).as_nanos();
@@ -96,7 +95,7 @@ impl<T: Trace> Cfq<T> {
     /// Whether the slice is likely over before the requests in flight are done.
     fn ends_soon(&self, cx: &Cx<'_>, queue: &Queue) -> bool {
         let idles = self.tunables.slice_idle().as_nanos().wrapping_mul(queue.in_flight.into());
-        queue.turn.fresh || cx.now.as_nanos().wrapping_add(idles) > queue.turn.end.as_nanos()
+        queue.turn.is_fresh() || cx.now.as_nanos().wrapping_add(idles) > queue.turn.end.as_nanos()
     }
 
     /// Takes `rq` out of its queue for the device.
@@ -108,7 +107,7 @@ impl<T: Trace> Cfq<T> {
         let state = &mut self.queues[queue];
         state.in_flight += 1;
         state.turn.sectors += u64::from(request.sectors.0);
-        self.sent[usize::from(state.is_sync())] += 1;
+        self.sent[usize::from(state.sync)] += 1;
         self.groups[state.group].in_flight += 1;
         self.activate_request(request.end());
     }
@@ -122,11 +121,11 @@ impl<T: Trace> Cfq<T> {
         if queue.class() == IoClass::Idle {
             return Some(ExpireReason::IdleClass);
         }
-        let spent = !queue.is_sync() && queue.turn.sent >= self.async_requests(queue);
+        let spent = !queue.sync && queue.turn.sent >= self.async_requests(queue);
         spent.then_some(ExpireReason::AsyncRequests)
     }
 
-    /// Requests of an async turn: `2 × slice_async_rq × (8 − level)`
+    /// Requests of an async turn, in 32 bits, which wrap: `2 × slice_async_rq × (8 − level)`
     fn async_requests(&self, queue: &Queue) -> u32 {
         let levels = u32::from(IoPrio::LEVELS - queue.io_prio.level());
         2_u32.wrapping_mul(self.tunables.slice_async_rq()).wrapping_mul(levels)

@@ -27,7 +27,8 @@ use crate::time::{Instant, Nanos};
 use crate::trace::{Event, ExpireReason, Trace, Workload};
 
 /// Fractions are in 1/4096.
-const WHOLE: u32 = 1 << 12;
+pub(super) const FRACTION_SHIFT: u32 = 12;
+pub(super) const WHOLE: u32 = 1 << FRACTION_SHIFT;
 
 /// By how much a group that joins is behind the last one, where groups are charged in time. The
 /// span is not scaled as charges are, so it stands for some 50 µs of a lone group.
@@ -35,8 +36,12 @@ const GROUP_DELAY: u64 = 200_000_000;
 /// The same in IOPS mode: so many parts of a second in ticks, a bare number.
 const GROUP_DELAY_IOPS_PARTS: u64 = 5;
 
-/// A group's service, scaled by its fraction; comparable between groups. It wraps, so the order is
-/// that of signed differences.
+/// A group's service, scaled by its fraction; comparable between groups:
+///
+/// `ns (or requests) × 2²⁴ / fraction`
+///
+/// It wraps, so the order is that of signed differences. Linux takes them from the minimum and here
+/// they are taken pairwise: the same as long as groups are less than 2⁶³ apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Vdisktime(pub(super) u64);
 
@@ -44,7 +49,7 @@ impl Vdisktime {
     /// After `amount` was served to a group of this fraction.
     #[inline]
     pub(super) fn charged(self, amount: u64, fraction: u32) -> Self {
-        Self(self.0.wrapping_add((amount << 24) / u64::from(fraction)))
+        Self(self.0.wrapping_add((amount << (2 * FRACTION_SHIFT)) / u64::from(fraction)))
     }
 }
 
@@ -80,7 +85,7 @@ pub(super) struct GroupState {
     /// Its place on the group tree, while it has listed queues.
     place: Option<PlaceId>,
     /// Its listed queues, but for one that is being listed.
-    pub(super) queues: u32,
+    pub(super) listed: u32,
     pub(super) trees: ServiceTrees,
     /// Decaying numbers of busy queues of RT and of BE.
     pub(super) average_busy: [u32; 2],
@@ -109,7 +114,7 @@ impl GroupState {
             vdisktime: Vdisktime::default(),
             fraction: 0,
             place: None,
-            queues: 0,
+            listed: 0,
             trees: ServiceTrees::new(now),
             average_busy: [0; 2],
             saved: None,
@@ -130,13 +135,13 @@ impl GroupState {
         self.place.is_some()
     }
 
-    /// Whether it or a group below is on the tree.
-    pub(super) fn is_active(&self) -> bool {
-        self.active_members > 0
-    }
-
-    pub(super) fn active_members(&self) -> u32 {
-        self.active_members
+    /// Asserts that its sums are those of itself and of its active children.
+    pub(super) fn check_sums<'a>(&self, children: impl Iterator<Item = &'a Self>) {
+        let own = (u32::from(self.is_on_tree()), u32::from(self.is_on_tree()) * self.counted_leaf);
+        let sums = children
+            .filter(|child| child.active_members > 0)
+            .fold(own, |sums, child| (sums.0 + 1, sums.1 + child.counted_weight));
+        assert_eq!((self.active_members, self.active_weight), sums, "sums of the active members");
     }
 }
 
@@ -153,7 +158,7 @@ impl GroupTree {
         self.tree.len()
     }
 
-    /// The group to serve next.
+    /// The group to serve next; the minimum moves up to it.
     pub(super) fn choose(&mut self) -> Option<GroupId> {
         let (vdisktime, group) = self.tree.first()?;
         self.min_vdisktime = self.min_vdisktime.max(vdisktime);
@@ -180,7 +185,7 @@ impl<T: Trace> Cfq<T> {
     /// A queue of the group was listed. Whatever vdisktime the group had before it left is
     /// forgotten: it goes right behind the last one.
     pub(super) fn join_group(&mut self, cx: &Cx<'_>, group: GroupId) {
-        self.groups[group].queues += 1;
+        self.groups[group].listed += 1;
         if self.groups[group].place.is_some() {
             return;
         }
@@ -202,8 +207,8 @@ impl<T: Trace> Cfq<T> {
     /// A queue of the group was unlisted.
     pub(super) fn leave_group(&mut self, cx: &Cx<'_>, group: GroupId) {
         let state = &mut self.groups[group];
-        state.queues -= 1;
-        if state.queues > 0 {
+        state.listed -= 1;
+        if state.listed > 0 {
             return;
         }
         state.saved = None;
@@ -271,23 +276,23 @@ impl<T: Trace> Cfq<T> {
     }
 
     /// The group is about to go; no request of it exists, and no I/O context is in it. Contexts
-    /// that moved on may still hold queues of it: they leave them now instead of at their next
-    /// request.
-    pub(super) fn remove_group(&mut self, cx: &Cx<'_>, group: GroupId) {
+    /// that moved on may still hold queues of it: they leave them now. Linux lets the group live
+    /// until they do so at their next request; here its turn ends at once, if it has one.
+    pub(super) fn close_group(&mut self, cx: &Cx<'_>, group: GroupId) {
         if !self.groups.contains_key(group) {
             return;
         }
-        if let Some(active) = self.active.filter(|&queue| self.queues[queue].group == group) {
-            self.expire(cx, active, ExpireReason::Gone);
+        if self.active.is_some_and(|queue| self.queues[queue].group == group) {
+            self.expire(cx, ExpireReason::Gone);
         }
         self.abandon_queues_of(cx, group);
         for queue in self.groups[group].async_queues.into_iter().flatten() {
             self.drop_holder(cx, queue);
         }
+        self.groups[group].async_queues = [None; ASYNC_QUEUES];
         if self.serving.group == Some(group) {
             self.serving.group = None;
         }
-        self.groups.remove(group);
     }
 }
 

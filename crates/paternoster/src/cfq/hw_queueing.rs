@@ -13,7 +13,7 @@ const SAMPLES: u32 = 50;
 #[derive(Debug, Default)]
 pub(super) struct HwQueueing {
     /// Whether it queues; nothing is known at first. Yes is final, no is not.
-    queues: Option<bool>,
+    device_queues: Option<bool>,
     /// The most requests that were in it at a completion.
     depth_seen: u32,
     samples: u32,
@@ -23,7 +23,7 @@ impl<T: Trace> Cfq<T> {
     /// Whether the device queues, which it is taken to do until it is known not to.
     #[inline]
     pub(super) fn may_queue_in_hardware(&self) -> bool {
-        self.hw_queueing.queues != Some(false)
+        self.hw_queueing.device_queues != Some(false)
     }
 
     /// A request has completed, and is still counted as in the device. Only completions under
@@ -31,7 +31,9 @@ impl<T: Trace> Cfq<T> {
     pub(super) fn sample_hw_queueing(&mut self, cx: &Cx<'_>) {
         let hw = &mut self.hw_queueing;
         hw.depth_seen = hw.depth_seen.max(self.in_driver);
-        if hw.queues == Some(true) || (self.queued <= DEPTH_MIN && self.in_driver <= DEPTH_MIN) {
+        if hw.device_queues == Some(true)
+            || (self.queued <= DEPTH_MIN && self.in_driver <= DEPTH_MIN)
+        {
             return;
         }
         if let Some(active) = self.active {
@@ -48,7 +50,7 @@ impl<T: Trace> Cfq<T> {
             return;
         }
         let now = hw.depth_seen >= DEPTH_MIN;
-        let before = hw.queues.replace(now);
+        let before = hw.device_queues.replace(now);
         if before != Some(now) {
             self.trace.event(cx.now, Event::HardwareQueueing { before, now });
         }

@@ -16,12 +16,10 @@ const SEEK_SMALL: SectorCount = SectorCount(64);
 const PAGE_BYTES: u64 = 4096;
 
 impl<T: Trace> Cfq<T> {
+    /// Takes a request into its queue, and lets it take the device if it may not wait.
     pub(super) fn insert_request(&mut self, cx: &mut Cx<'_>, rq: RequestId) {
         let queue = queue_of(cx.requests, rq);
-        if self.queues[queue].prio_dirty {
-            let ioc = cx.requests[rq].ioc;
-            self.refresh_priority(queue, self.contexts[ioc].io_prio);
-        }
+        self.refresh_priority(cx, queue, cx.requests[rq].ioc);
         self.put_in(cx, queue, rq);
         self.learn(cx, queue, rq);
         if self.active == Some(queue) {
@@ -31,6 +29,7 @@ impl<T: Trace> Cfq<T> {
         }
     }
 
+    /// Puts a request into the lists of its queue, which wants turns from now on.
     fn put_in(&mut self, cx: &mut Cx<'_>, queue: QueueId, rq: RequestId) {
         let request = &cx.requests[rq];
         let (sync, has_prio) = (request.is_sync(), request.has_prio());
@@ -67,10 +66,10 @@ impl<T: Trace> Cfq<T> {
     /// Brings up to date what is known of how its queue, task, tree and group work.
     fn learn(&mut self, cx: &Cx<'_>, queue: QueueId, rq: RequestId) {
         let request = &cx.requests[rq];
-        let Queue { group, name, .. } = self.queues[queue];
+        let Queue { group, sync, .. } = self.queues[queue];
         let slice_idle = self.tunables.slice_idle();
         let group_state = &mut self.groups[group];
-        if name.sync {
+        if sync {
             if let Some(context) = self.contexts.get_mut(request.ioc) {
                 context.think.request_made(cx.now, slice_idle);
             }
@@ -85,8 +84,8 @@ impl<T: Trace> Cfq<T> {
             request.sectors < SEEK_SMALL
         };
         state.seeks.push(seek);
-        if name.sync && state.class() != IoClass::Idle {
-            self.judge_window(cx, queue, rq);
+        if sync && state.class() != IoClass::Idle {
+            self.update_idle_window(cx, queue, rq);
         }
         self.queues[queue].last_end = Some(request.end());
     }
@@ -116,6 +115,7 @@ impl<T: Trace> Cfq<T> {
         self.forget_waiting(queue, has_prio);
     }
 
+    /// One request less waits in the queue.
     fn forget_waiting(&mut self, queue: QueueId, has_prio: bool) {
         let state = &mut self.queues[queue];
         state.queued -= 1;
@@ -139,6 +139,6 @@ impl<T: Trace> Cfq<T> {
         state.sorted.remove(cx.requests, absorbed);
         state.fifo.absorb(cx.requests, rq, absorbed);
         self.forget_waiting(queue, has_prio);
-        self.unbind(cx, queue);
+        self.unbind_request(cx, absorbed);
     }
 }

@@ -11,17 +11,18 @@
 //!   ▲ least: served                  BE   [q4]    [q1 q9] [q3]                ▲ next
 //!                                    IDLE [q7]       ▲ first: active
 //!
-//!   vdisktime += time (or requests) of the turn × 4096 / the group's fraction of all weights
+//!   vdisktime += time (or requests) of the turn × 2²⁴ / the group's fraction (of 4096)
 //! ```
 //!
 //! What makes it CFQ is what it does *not* send: the device is kept free for a moment where the
 //! next request of the active queue is worth more than what others have waiting (`idle.rs`).
 //!
-//! The life of a request: `context.rs` finds its queue as it is made; `insert.rs` puts it there
-//! and learns from it; `preempt.rs` says whether it may wait; `select.rs` says whose turn it is;
-//! `dispatch.rs` sends it, in the order of `order.rs`; `complete.rs` hears of its end; `slice.rs`
-//! ends the turn and charges `group.rs`. `cooperate.rs` merges the queues of tasks that work
-//! on the same part of the device.
+//! The life of a request: `context.rs` finds its queue (`queue.rs`) as it is made; `insert.rs`
+//! puts it there and learns from it; `preempt.rs` says whether it may wait; `select.rs` says whose
+//! turn it is, of the queues on the trees of `service_tree.rs`; `dispatch.rs` sends it, in the
+//! order of `order.rs`; `complete.rs` hears of its end, and `hw_queueing.rs` with it; `slice.rs`
+//! begins and ends turns and charges `group.rs`. `cooperate.rs` merges the queues of tasks that
+//! work on the same part of the device. `check.rs` asserts what always holds.
 //!
 //! This is CFQ as of Linux v4.20, decision for decision. Where Linux is odd, the oddity is a named
 //! step. What it asks of its driver, to ask again soon (a *kick*), is nothing here: the elevator is
@@ -32,6 +33,7 @@ mod complete;
 mod context;
 mod cooperate;
 mod dispatch;
+mod drain;
 mod group;
 mod hw_queueing;
 mod idle;
@@ -45,7 +47,7 @@ mod slice;
 mod tunables;
 
 use crate::arena::{GroupId, IocId, RequestId, SideTable};
-use crate::cfq::context::{ActiveContext, ContextState};
+use crate::cfq::context::ContextState;
 use crate::cfq::cooperate::PositionIndex;
 use crate::cfq::group::{GroupState, GroupTree};
 use crate::cfq::hw_queueing::HwQueueing;
@@ -59,9 +61,8 @@ use crate::request::{Bio, BioFlags, Sector};
 use crate::scheduler::{Cx, Dump, InsertAt, MergeRules, Requeue, Scheduler, Side};
 use crate::stats::TurnStats;
 use crate::time::{Instant, Nanos};
-use crate::trace::{Event, ExpireReason, MergeKind, Trace};
+use crate::trace::{MergeKind, Trace};
 use crate::tunable::{TunableError, TunableInfo};
-use slotmap::Key as _;
 
 /// The CFQ scheduler.
 #[derive(Debug)]
@@ -77,7 +78,7 @@ pub struct Cfq<T> {
     /// The queue whose turn it is.
     active: Option<QueueId>,
     /// Whose request was the first that was sent since the last turn ended.
-    active_context: Option<ActiveContext>,
+    active_context: Option<IocId>,
     /// The device is kept free for the active queue.
     idle_timer: Option<IdleTimer>,
     /// Queues that want turns.
@@ -126,7 +127,7 @@ impl<T: Trace> Cfq<T> {
             head: Sector(0),
             last_delayed_sync: Instant::from_nanos(0),
             hw_queueing: HwQueueing::default(),
-            tunables: Tunables::default(),
+            tunables: Tunables::new(),
             trace,
         }
     }
@@ -148,12 +149,7 @@ impl<T: Trace> Scheduler for Cfq<T> {
     }
 
     fn bind(&mut self, cx: &mut Cx<'_>, rq: RequestId) {
-        let request = &cx.requests[rq];
-        let (ioc, group, sync) = (request.ioc, request.group, request.is_sync());
-        self.announce(ioc, sync, request.has_prio());
-        let queue = self.queue_for(cx, ioc, group, sync);
-        self.queues[queue].requests_bound += 1;
-        cx.requests[rq].queue = queue.data();
+        self.bind_request(cx, rq);
     }
 
     fn insert(&mut self, cx: &mut Cx<'_>, rq: RequestId, _at: InsertAt) {
@@ -188,7 +184,10 @@ impl<T: Trace> Scheduler for Cfq<T> {
         match change {
             // Weights are read as the group is put on the tree.
             GroupChange::Weight => {}
-            GroupChange::Removed => self.remove_group(cx, group),
+            GroupChange::Closing => self.close_group(cx, group),
+            GroupChange::Removed => {
+                self.groups.remove(group);
+            }
         }
     }
 
@@ -238,31 +237,13 @@ impl<T: Trace> Scheduler for Cfq<T> {
         self.busy > 0
     }
 
-    fn must_admit(&mut self, _cx: &mut Cx<'_>, bio: &Bio) -> bool {
-        self.announce(bio.ioc, bio.is_sync(), bio.flags.contains(BioFlags::PRIO))
+    fn must_admit(&mut self, cx: &mut Cx<'_>, bio: &Bio) -> bool {
+        self.boost(cx, bio.ioc, bio.is_sync(), bio.flags.contains(BioFlags::PRIO));
+        self.take_allowance(bio.ioc, bio.is_sync())
     }
 
     fn drain(&mut self, cx: &mut Cx<'_>, out: &mut Vec<RequestId>) {
-        if let Some(active) = self.active {
-            self.expire(cx, active, ExpireReason::Drain);
-        }
-        let requests = self.queued;
-        while let Some(group) = self.group_tree.choose() {
-            let trees = &self.groups[group].trees;
-            let queue = trees.any_first().expect("a group on the tree has queues");
-            self.activate(cx, queue);
-            while let Some(rq) = self.queues[queue].next() {
-                let follower = self.follower(cx, rq);
-                self.queues[queue].set_next(cx.requests, follower);
-                self.take_out(cx, queue, rq);
-                out.push(rq);
-            }
-            self.expire(cx, queue, ExpireReason::Drain);
-        }
-        for &rq in out.iter() {
-            self.unbind(cx, queue_of(cx.requests, rq));
-        }
-        self.trace.event(cx.now, Event::Drained { requests });
+        self.drain_queues(cx, out);
     }
 
     fn tunables(&self) -> &'static [TunableInfo] {

@@ -6,7 +6,6 @@ use crate::cfq::cooperate::is_close;
 use crate::cfq::queue::{QueueId, queue_of};
 use crate::io_context::IoClass;
 use crate::scheduler::Cx;
-use crate::time::Instant;
 use crate::trace::{Event, ExpireReason, PreemptReason, Trace, Workload};
 
 impl<T: Trace> Cfq<T> {
@@ -25,7 +24,7 @@ impl<T: Trace> Cfq<T> {
         if active.class() == IoClass::Rt && new.class() != IoClass::Rt {
             return None;
         }
-        if request.is_sync() && !active.is_sync() && !active.turn.forced {
+        if request.is_sync() && !active.sync && !active.turn.forced {
             // Across groups, too.
             return Some(PreemptReason::SyncOverAsync);
         }
@@ -60,17 +59,14 @@ impl<T: Trace> Cfq<T> {
     /// here: its group and its kind of work have to be chosen first.
     pub(super) fn preempt(&mut self, cx: &Cx<'_>, queue: QueueId, why: PreemptReason) {
         let active = self.active.expect("there is a turn to end");
-        let (by, over) = (self.queues[queue].name, self.queues[active].name);
+        let (by, over) = (self.queues[queue].name(), self.queues[active].name());
         self.trace.event(cx.now, Event::Preempted { by, over, why });
         let workload = self.queues[active].workload();
-        self.expire_with_residue(cx, active, ExpireReason::Preempted);
+        self.expire_with_residue(cx, ExpireReason::Preempted);
         let state = &self.queues[queue];
         if state.workload() != workload {
             self.groups[state.group].saved = None;
         }
         self.place_first(cx, queue);
-        let turn = &mut self.queues[queue].turn;
-        turn.end = Instant::from_nanos(0);
-        turn.fresh = true;
     }
 }

@@ -35,8 +35,10 @@ const MANY_SEEKS: u32 = 4;
 pub(super) struct Queue {
     /// Its group, for life.
     pub(super) group: GroupId,
-    /// Who made it, or is its last user; and whether it is sync, for life.
-    pub(super) name: QueueName,
+    /// Whether it holds what somebody waits for, for life.
+    pub(super) sync: bool,
+    /// Who made it, or is its last user since its users parted: for traces.
+    pub(super) made_by: IocId,
     /// The class and level by which it is served now.
     pub(super) io_prio: IoPrio,
     /// Those that it falls back to after a boost.
@@ -46,7 +48,7 @@ pub(super) struct Queue {
 
     pub(super) sorted: SortList,
     pub(super) fifo: Fifo,
-    /// The request to send next; none if and only if there is none.
+    /// The request to send next; none if and only if nothing waits.
     next: Option<RequestId>,
     /// Where that starts, kept beside it for those who look for a queue by position.
     next_sector: Sector,
@@ -75,10 +77,12 @@ pub(super) struct Queue {
     pub(super) last_end: Option<Sector>,
     /// It is worth waiting for.
     pub(super) idle_window: bool,
-    /// It once had several requests at a time, so that seeks do not make it worth less.
+    /// Had four requests at a time, so that seeks do not cost it its window; until it is waited for
+    /// in vain or its window is given up.
     pub(super) deep: bool,
 
-    /// The queue into which its users are to go.
+    /// The queue into which its users are to go. Read for as long as it has users; each of them
+    /// holds that queue too.
     pub(super) merge_into: Option<QueueId>,
     /// Users of another queue have come.
     pub(super) shared: bool,
@@ -94,7 +98,8 @@ impl Queue {
     fn new(cx: &Cx<'_>, group: GroupId, name: QueueName, io_prio: IoPrio) -> Self {
         Self {
             group,
-            name,
+            sync: name.sync,
+            made_by: name.ioc,
             io_prio,
             own_io_prio: io_prio,
             prio_dirty: false,
@@ -123,7 +128,7 @@ impl Queue {
         }
     }
 
-    /// The request to send next; none if and only if there is none.
+    /// The request to send next; none if and only if nothing waits.
     #[inline]
     pub(super) fn next(&self) -> Option<RequestId> {
         self.next
@@ -135,7 +140,7 @@ impl Queue {
         self.next.map(|_| self.next_sector)
     }
 
-    /// Has `next`, one of its requests, sent next; also to be told where that starts anew.
+    /// Makes `next` the request to send next; also called when its start has changed.
     #[inline]
     pub(super) fn set_next(&mut self, requests: &Requests, next: Option<RequestId>) {
         self.next = next;
@@ -150,9 +155,10 @@ impl Queue {
         self.next.is_none()
     }
 
+    /// What traces call it.
     #[inline]
-    pub(super) fn is_sync(&self) -> bool {
-        self.name.sync
+    pub(super) fn name(&self) -> QueueName {
+        QueueName { ioc: self.made_by, sync: self.sync }
     }
 
     #[inline]
@@ -174,7 +180,7 @@ impl Queue {
     /// The kind of work that it is now; the tree that it is on may be that of another.
     #[inline]
     pub(super) fn workload(&self) -> Workload {
-        if !self.is_sync() {
+        if !self.sync {
             Workload::Async
         } else if self.idle_window {
             Workload::Sync
@@ -277,44 +283,54 @@ impl<T: Trace> Cfq<T> {
         sync: bool,
     ) -> QueueId {
         let io_prio = self.contexts[ioc].io_prio;
-        let queue = if sync {
-            self.queues.0.insert(Queue::new(cx, group, QueueName { ioc, sync }, io_prio))
-        } else {
-            let queues = &mut self.queues.0;
-            let slot = &mut self.groups[group].async_queues[async_slot(io_prio)];
-            *slot.get_or_insert_with(|| {
-                let queue = queues.insert(Queue::new(cx, group, QueueName { ioc, sync }, io_prio));
-                // The group itself.
-                queues[queue].holders = 1;
+        let slot = &mut self.groups[group].async_queues[async_slot(io_prio)];
+        let queue = match slot {
+            Some(shared) if !sync => *shared,
+            _ => {
+                let name = QueueName { ioc, sync };
+                let queue = self.queues.0.insert(Queue::new(cx, group, name, io_prio));
+                self.trace.event(cx.now, Event::QueueMade { queue: name, group });
+                if !sync {
+                    *slot = Some(queue);
+                    // The group itself.
+                    self.queues[queue].holders = 1;
+                }
                 queue
-            })
+            }
         };
         self.queues[queue].holders += 1;
         self.contexts[ioc].queues[usize::from(sync)] = Some(queue);
         queue
     }
 
-    /// Reads the queue's class and level again if its user's have changed.
-    pub(super) fn refresh_priority(&mut self, queue: QueueId, io_prio: IoPrio) {
+    /// Reads the queue's class and level again if those of its user, `ioc`, have changed.
+    pub(super) fn refresh_priority(&mut self, cx: &Cx<'_>, queue: QueueId, ioc: IocId) {
         let state = &mut self.queues[queue];
         if std::mem::take(&mut state.prio_dirty) {
+            let io_prio = self.contexts[ioc].io_prio;
             state.set_io_prio(io_prio);
+            self.trace.event(cx.now, Event::Priority { queue: state.name(), io_prio });
         }
     }
 
-    /// A request is about to be made, and its queue, if there is one yet, is told.
-    ///
-    /// One with the priority flag raises the queue for now, the next without it lets it fall back;
-    /// the queue is not moved. Whether the request may exceed the bound on requests, lest its queue
-    /// be waited for in vain: the first one in a turn that is waited for.
-    pub(super) fn announce(&mut self, ioc: IocId, sync: bool, has_prio: bool) -> bool {
-        let Some(queue) = self.existing_queue(ioc, sync) else { return false };
-        if self.queues[queue].prio_dirty {
-            self.refresh_priority(queue, self.contexts[ioc].io_prio);
-        }
+    /// A request of `ioc` is about to be made: one with the priority flag raises its queue for
+    /// now, the next without it lets it fall back. The queue is not moved.
+    pub(super) fn boost(&mut self, cx: &Cx<'_>, ioc: IocId, sync: bool, has_prio: bool) {
+        let Some(queue) = self.existing_queue(ioc, sync) else { return };
+        self.refresh_priority(cx, queue, ioc);
         let state = &mut self.queues[queue];
-        state.io_prio = if has_prio { state.io_prio.boosted() } else { state.own_io_prio };
-        state.turn.awaiting && !std::mem::replace(&mut state.turn.allowance_used, true)
+        let io_prio = if has_prio { state.io_prio.boosted() } else { state.own_io_prio };
+        if std::mem::replace(&mut state.io_prio, io_prio) != io_prio {
+            self.trace.event(cx.now, Event::Priority { queue: state.name(), io_prio });
+        }
+    }
+
+    /// Whether a request of `ioc` may exceed the bound on requests, lest its queue be waited for
+    /// in vain: the first one that is made in a turn while the queue is waited for.
+    pub(super) fn take_allowance(&mut self, ioc: IocId, sync: bool) -> bool {
+        let Some(queue) = self.existing_queue(ioc, sync) else { return false };
+        let turn = &mut self.queues[queue].turn;
+        turn.awaiting && !std::mem::replace(&mut turn.allowance_used, true)
     }
 
     /// One holder less of `queue`, and of those into which it is to merge.
@@ -326,25 +342,21 @@ impl<T: Trace> Cfq<T> {
         }
     }
 
+    /// One holder less of `queue`.
     pub(super) fn drop_holder(&mut self, cx: &Cx<'_>, queue: QueueId) {
         self.queues[queue].holders -= 1;
-        self.free_if_unused(cx, queue);
+        self.free_queue_if_unused(cx, queue);
     }
 
-    /// A request of the queue has ended.
-    pub(super) fn unbind(&mut self, cx: &Cx<'_>, queue: QueueId) {
-        self.queues[queue].requests_bound -= 1;
-        self.free_if_unused(cx, queue);
-    }
-
-    fn free_if_unused(&mut self, cx: &Cx<'_>, queue: QueueId) {
-        let Queue { holders, requests_bound, name, .. } = self.queues[queue];
+    pub(super) fn free_queue_if_unused(&mut self, cx: &Cx<'_>, queue: QueueId) {
+        let Queue { holders, requests_bound, .. } = self.queues[queue];
         if holders > 0 || requests_bound > 0 {
             return;
         }
         if self.active == Some(queue) {
-            self.expire(cx, queue, ExpireReason::Gone);
+            self.expire(cx, ExpireReason::Gone);
         }
+        let name = self.queues[queue].name();
         self.trace.event(cx.now, Event::QueueFreed { queue: name });
         self.queues.0.remove(queue);
     }

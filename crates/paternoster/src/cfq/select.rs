@@ -7,7 +7,6 @@
 use crate::arena::GroupId;
 use crate::cfq::Cfq;
 use crate::cfq::queue::{Queue, QueueId};
-use crate::cfq::slice::Turn;
 use crate::io_context::IoClass;
 use crate::scheduler::Cx;
 use crate::time::{Instant, Nanos};
@@ -38,6 +37,8 @@ enum Verdict {
     Serve,
     /// It keeps the device, and nobody sends.
     Wait(WaitReason),
+    /// It has nothing to send and no timer runs for it: more is to be asked.
+    RanEmpty,
     /// Its turn ends.
     Expire(ExpireReason),
     /// Its turn ends for that of a queue with a request near the head, without another choice.
@@ -51,27 +52,31 @@ impl<T: Trace> Cfq<T> {
         if self.queued == 0 {
             return None;
         }
-        match self.judge_active(cx, active) {
-            Verdict::Serve => Some(active),
+        let mut verdict = self.judge_active(cx, active);
+        if matches!(verdict, Verdict::RanEmpty) {
+            self.give_up_window_of_seeky(cx, active);
+            verdict = self.judge_empty(cx, active);
+        }
+        match verdict {
+            Verdict::Serve => return Some(active),
             Verdict::Wait(why) => {
                 self.trace.event(cx.now, Event::Waiting { why });
-                None
+                return None;
             }
-            Verdict::Expire(why) => {
-                self.expire(cx, active, why);
-                self.choose_queue(cx)
-            }
+            Verdict::Expire(why) => self.expire(cx, why),
             Verdict::GiveTo(near) => {
                 self.set_up_merge(cx, active, near);
-                self.expire(cx, active, ExpireReason::Cooperator);
+                self.expire(cx, ExpireReason::Cooperator);
                 self.activate(cx, near);
-                Some(near)
+                return Some(near);
             }
+            Verdict::RanEmpty => unreachable!("an empty queue was judged"),
         }
+        self.choose_queue(cx)
     }
 
     /// What is to happen with the active queue. The order of the questions matters.
-    fn judge_active(&mut self, cx: &Cx<'_>, active: QueueId) -> Verdict {
+    fn judge_active(&self, cx: &Cx<'_>, active: QueueId) -> Verdict {
         let queue = &self.queues[active];
         if queue.turn.busy_wait && !queue.is_empty() {
             return Verdict::Expire(ExpireReason::WaitBusy);
@@ -88,43 +93,43 @@ impl<T: Trace> Cfq<T> {
         if self.idle_timer.is_some() {
             return Verdict::Wait(WaitReason::IdleTimer);
         }
-        self.give_up_window_of_seeky(cx, active);
-        let queue = &self.queues[active];
-        if queue.in_flight > 0 && self.should_idle(cx, queue) {
-            return Verdict::Wait(WaitReason::InFlight);
-        }
-        self.hold_for_group(queue, ExpireReason::Empty)
+        Verdict::RanEmpty
     }
 
     /// The slice is over. The only queue of its group keeps the device while its requests are in
     /// flight, even with others to send: else its group would leave the tree and lose its place.
     fn judge_spent(&self, cx: &Cx<'_>, queue: &Queue) -> Verdict {
-        let alone = self.groups[queue.group].queues == 1;
+        let alone = self.groups[queue.group].listed == 1;
         if alone && queue.is_empty() && queue.in_flight > 0 && self.should_idle(cx, queue) {
-            return Verdict::Wait(WaitReason::InFlight);
+            Verdict::Wait(WaitReason::InFlight)
+        } else if self.judge_group_idle(queue) {
+            Verdict::Wait(WaitReason::GroupInFlight)
+        } else {
+            Verdict::Expire(ExpireReason::SliceUsed)
         }
-        self.hold_for_group(queue, ExpireReason::SliceUsed)
     }
 
-    /// Group idle: the only queue of a group with requests in flight holds the device for it.
-    fn hold_for_group(&self, queue: &Queue, otherwise: ExpireReason) -> Verdict {
-        let group_idle = self.tunables.group_idle();
-        let group = &self.groups[queue.group];
-        let held = group_idle > Nanos::ZERO
-            && group.queues == 1
-            && group.in_flight > 0
-            && !group.think.exceeds(group_idle);
-        if held { Verdict::Wait(WaitReason::GroupInFlight) } else { Verdict::Expire(otherwise) }
+    /// The queue has nothing to send and is not waited for by the timer.
+    fn judge_empty(&self, cx: &Cx<'_>, active: QueueId) -> Verdict {
+        let queue = &self.queues[active];
+        if queue.in_flight > 0 && self.should_idle(cx, queue) {
+            Verdict::Wait(WaitReason::InFlight)
+        } else if self.judge_group_idle(queue) {
+            Verdict::Wait(WaitReason::GroupInFlight)
+        } else {
+            Verdict::Expire(ExpireReason::Empty)
+        }
     }
 
     /// A seeky queue that has run empty with more than half of its slice left is not waited for
-    /// any more. Linux decides that here, in the middle of judging.
+    /// any more. Linux decides that here, in the middle of judging, after the timer was looked at
+    /// and before the requests in flight are.
     fn give_up_window_of_seeky(&mut self, cx: &Cx<'_>, active: QueueId) {
         let queue = &mut self.queues[active];
-        if queue.is_seeky() && queue.idle_window && has_used_less_than_half(&queue.turn, cx.now) {
+        if queue.is_seeky() && queue.idle_window && queue.turn.has_half_left(cx.now) {
             queue.deep = false;
             queue.idle_window = false;
-            self.trace.event(cx.now, Event::IdleWindow { queue: queue.name, on: false });
+            self.trace.event(cx.now, Event::WindowGivenUp { queue: queue.name() });
         }
     }
 
@@ -140,37 +145,33 @@ impl<T: Trace> Cfq<T> {
     }
 
     /// Serves `group` from now on: with what it was served with when its last turn ended, if time
-    /// of that is left.
+    /// of that is left, or with what is due.
     fn choose_workload_of(&mut self, cx: &Cx<'_>, group: GroupId) {
-        let mut goes_on = false;
         self.serving.group = Some(group);
-        if let Some(saved) = self.groups[group].saved {
+        let saved = self.groups[group].saved;
+        if let Some(saved) = saved {
             self.serving.class = saved.class;
             self.serving.workload = saved.workload;
             self.serving.end = cx.now + saved.span;
-            goes_on = true;
         }
         let trees = &self.groups[group].trees;
-        let served = self.serving.class;
-        let class = [IoClass::Rt, IoClass::Be].into_iter().find(|&class| trees.busy_of(class) > 0);
-        let Some(class) = class else {
-            self.serving.class = IoClass::Idle;
+        let class = trees.first_class();
+        let goes_on = saved.is_some_and(|saved| {
+            saved.class == class && !trees.of(class, saved.workload).is_empty()
+        });
+        self.serving.class = class;
+        if class == IoClass::Idle {
+            // The workload is left as it is: there is one tree.
             self.serving.end = cx.now + cx.device.hz.tick();
             return;
-        };
-        self.serving.class = class;
-        if goes_on && class == served && !trees.of(class, self.serving.workload).is_empty() {
+        }
+        if goes_on {
             return;
         }
-        // The workload whose first queue is due first; on equal keys the first of this order.
-        let first_keys = Workload::ALL
-            .into_iter()
-            .filter_map(|workload| Some((trees.of(class, workload).first_key()?, workload)));
-        let due = first_keys.min_by_key(|&(key, _)| key).expect("the class has a queue");
-        self.serving.workload = due.1;
+        let workload = trees.due_workload(class);
+        self.serving.workload = workload;
         let span = self.workload_span(cx, group);
         self.serving.end = cx.now + span;
-        let workload = due.1;
         self.trace.event(cx.now, Event::Workload { group, class, workload, span });
     }
 
@@ -194,24 +195,4 @@ impl<T: Trace> Cfq<T> {
         };
         Nanos::new(span.max(MIN_WORKLOAD_TICKS * cx.device.hz.tick().as_nanos()))
     }
-
-    /// The queue's turn begins.
-    pub(super) fn activate(&mut self, cx: &Cx<'_>, queue: QueueId) {
-        let state = &mut self.queues[queue];
-        let (name, group) = (state.name, state.group);
-        state.turn = Turn::begin(cx.now);
-        self.stop_idle_timer(cx);
-        self.active = Some(queue);
-        let state = &mut self.groups[group];
-        state.stats.activated(cx.now, state.queued);
-        let Serving { class, workload, .. } = self.serving;
-        self.trace.event(cx.now, Event::Active { queue: name, group, class, workload });
-    }
-}
-
-/// Whether more of the slice is left than was used; both in Linux's unsigned arithmetic, so that
-/// a fresh turn has everything left and a spent one too.
-fn has_used_less_than_half(turn: &Turn, now: Instant) -> bool {
-    let start = turn.start.map_or(0, Instant::as_nanos);
-    turn.fresh || turn.end.as_nanos().wrapping_sub(now.as_nanos()) > now.as_nanos() - start
 }

@@ -145,6 +145,21 @@ impl ServiceTrees {
         self.0.iter().map(ServiceTree::len).sum()
     }
 
+    /// The most urgent class that has a queue: RT before BE before IDLE.
+    pub(super) fn first_class(&self) -> IoClass {
+        let mut classes = [IoClass::Rt, IoClass::Be].into_iter();
+        classes.find(|&class| self.busy_of(class) > 0).unwrap_or(IoClass::Idle)
+    }
+
+    /// The workload of `class` whose first queue is due first; on equal keys the first of their
+    /// order. The class has a queue.
+    pub(super) fn due_workload(&self, class: IoClass) -> Workload {
+        let first_key = |workload| self.of(class, workload).first_key();
+        let with_queues =
+            Workload::ALL.into_iter().filter_map(|workload| Some((first_key(workload)?, workload)));
+        with_queues.min_by_key(|&(key, _)| key).expect("the class has a queue").1
+    }
+
     /// The queue that a drain takes next, in Linux's order.
     pub(super) fn any_first(&self) -> Option<QueueId> {
         let in_order = [IoClass::Be, IoClass::Rt]
@@ -157,10 +172,12 @@ impl ServiceTrees {
 impl<T: Trace> Cfq<T> {
     /// The queue wants turns from now on.
     pub(super) fn list(&mut self, cx: &Cx<'_>, queue: QueueId) {
-        let Queue { name, group, .. } = self.queues[queue];
+        let state = &self.queues[queue];
+        let (name, group) = (state.name(), state.group);
         self.trace.event(cx.now, Event::Listed { queue: name });
         self.busy += 1;
         self.busy_sync += u32::from(name.sync);
+        // Before it is counted among the queues of its group: see `slice_offset`.
         self.place(cx, queue);
         self.join_group(cx, group);
         self.index_position(queue);
@@ -169,7 +186,7 @@ impl<T: Trace> Cfq<T> {
     /// The queue wants no turn any more.
     pub(super) fn unlist(&mut self, cx: &Cx<'_>, queue: QueueId) {
         let state = &mut self.queues[queue];
-        let (name, group) = (state.name, state.group);
+        let (name, group) = (state.name(), state.group);
         let TreePlace { tree, place } = state.place.take().expect("a listed queue has a place");
         self.groups[group].trees.tree_mut(tree).queues.remove(place);
         self.unindex_position(queue);
@@ -193,7 +210,7 @@ impl<T: Trace> Cfq<T> {
         self.put_on_tree(queue, key);
     }
 
-    /// Puts the queue, which is listed, before all others of its tree.
+    /// Puts the queue, which is listed, before all others of its tree; of the idle class it stays.
     pub(super) fn place_first(&mut self, cx: &Cx<'_>, queue: QueueId) {
         let state = &self.queues[queue];
         let key = if state.class() == IoClass::Idle {
@@ -231,9 +248,9 @@ impl<T: Trace> Cfq<T> {
     /// One that is being listed does not count itself, so the first of a group is due *earlier*
     /// the lower its level. So it is in Linux.
     fn slice_offset(&self, queue: &Queue) -> i64 {
-        let others = i64::from(self.groups[queue.group].queues) - 1;
+        let others = i64::from(self.groups[queue.group].listed) - 1;
         let top = self.nominal_slice(true, 0).as_nanos();
-        let own = self.nominal_slice(queue.is_sync(), queue.io_prio.level()).as_nanos();
+        let own = self.nominal_slice(queue.sync, queue.io_prio.level()).as_nanos();
         others.wrapping_mul(top.wrapping_sub(own).cast_signed())
     }
 }

@@ -1,4 +1,4 @@
-//! How long a turn is, and what its group is charged at its end.
+//! A turn: how it begins, how long it is, and what its group is charged at its end.
 //!
 //! ```text
 //!   activate      first completion                          expire
@@ -10,8 +10,9 @@
 
 use crate::arena::GroupId;
 use crate::cfq::Cfq;
-use crate::cfq::group::SavedWorkload;
+use crate::cfq::group::{FRACTION_SHIFT, SavedWorkload};
 use crate::cfq::queue::{Queue, QueueId};
+use crate::cfq::select::Serving;
 use crate::io_context::IoClass;
 use crate::scheduler::Cx;
 use crate::time::{Instant, Nanos};
@@ -21,8 +22,7 @@ use crate::trace::{Event, ExpireReason, Trace};
 const SLICE_STEP: u64 = 5;
 /// The level whose slice is the tunable itself.
 const NORMAL_LEVEL: u64 = 4;
-/// Fractions of groups are in 1/4096.
-const FRACTION_SHIFT: u32 = 12;
+const HAS_TURN: &str = "a queue whose turn ends has one";
 
 /// A queue's turn: from its activation to its expiry.
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +32,7 @@ pub(super) struct Turn {
     pub(super) dispatch_start: Instant,
     /// When its slice began: at the first completion.
     pub(super) start: Option<Instant>,
-    /// When its slice ends; meaningful once it has begun, or was set to be over.
+    /// When its slice ends; meaningful once it has begun.
     pub(super) end: Instant,
     /// The length of its slice, once it has begun.
     pub(super) length: Nanos,
@@ -40,8 +40,6 @@ pub(super) struct Turn {
     pub(super) sent: u32,
     /// Sectors sent.
     pub(super) sectors: u64,
-    /// Its slice has not begun.
-    pub(super) fresh: bool,
     /// The idle timer was armed for it.
     pub(super) awaiting: bool,
     /// Its next request passes the gate.
@@ -65,7 +63,6 @@ impl Turn {
             length: Nanos::ZERO,
             sent: 0,
             sectors: 0,
-            fresh: true,
             awaiting: false,
             forced: false,
             allowance_used: false,
@@ -74,10 +71,23 @@ impl Turn {
         }
     }
 
+    /// Whether its slice has not begun.
+    #[inline]
+    pub(super) fn is_fresh(&self) -> bool {
+        self.start.is_none()
+    }
+
     /// Whether the slice is used up.
     #[inline]
     pub(super) fn is_over(&self, now: Instant) -> bool {
-        !self.fresh && now >= self.end
+        !self.is_fresh() && now >= self.end
+    }
+
+    /// Whether more of the slice is left than was used, in unsigned arithmetic: what is over has
+    /// everything left.
+    pub(super) fn has_half_left(&self, now: Instant) -> bool {
+        let left = self.left(now).cast_unsigned();
+        self.start.is_none_or(|start| left > now.saturating_since(start).as_nanos())
     }
 
     /// What is left of the slice, negative once it is over.
@@ -103,21 +113,25 @@ impl<T: Trace> Cfq<T> {
         Nanos::new(base + base / SLICE_STEP * NORMAL_LEVEL - base / SLICE_STEP * u64::from(level))
     }
 
-    /// The slice that `queue` gets now. With `low_latency` it shrinks so that all busy queues of
-    /// the group have their turn in the group's part of `target_latency`, but not below twice the
-    /// idle time, in proportion:
-    ///
-    /// `max(slice × have / want, min(slice, 2 × slice_idle × slice / slice_sync))`
-    ///
-    /// Asking brings the average number of busy queues up to date.
-    pub(super) fn scaled_slice(&mut self, queue: QueueId) -> Nanos {
-        let Queue { group, io_prio, name, .. } = self.queues[queue];
-        let nominal = self.nominal_slice(name.sync, io_prio.level());
+    /// The slice that `queue` gets now, and with `low_latency` brings the average number of busy
+    /// queues up to date on the way, as Linux does.
+    fn take_slice(&mut self, queue: QueueId) -> Nanos {
+        let Queue { group, io_prio, .. } = self.queues[queue];
         if !self.tunables.low_latency() {
-            return nominal;
+            return self.nominal_slice(self.queues[queue].sync, io_prio.level());
         }
         let class = if io_prio.class() == IoClass::Rt { IoClass::Rt } else { IoClass::Be };
         let busy = self.refresh_average_busy(group, class);
+        self.scaled_slice(queue, busy)
+    }
+
+    /// With `low_latency` a slice shrinks so that all busy queues of the group have their turn in
+    /// the group's part of `target_latency`, but not below twice the idle time, in proportion:
+    ///
+    /// `max(slice × have / want, min(slice, 2 × slice_idle × slice / slice_sync))`
+    fn scaled_slice(&self, queue: QueueId, busy: u32) -> Nanos {
+        let Queue { group, io_prio, sync, .. } = self.queues[queue];
+        let nominal = self.nominal_slice(sync, io_prio.level());
         let slice_sync = self.tunables.slice(true).as_nanos();
         let want = slice_sync.wrapping_mul(busy.into());
         let have = self.group_span(group).as_nanos();
@@ -146,34 +160,48 @@ impl<T: Trace> Cfq<T> {
         *average
     }
 
+    /// The queue's turn begins.
+    pub(super) fn activate(&mut self, cx: &Cx<'_>, queue: QueueId) {
+        let state = &mut self.queues[queue];
+        let (name, group) = (state.name(), state.group);
+        state.turn = Turn::begin(cx.now);
+        self.stop_idle_timer(cx);
+        self.active = Some(queue);
+        let state = &mut self.groups[group];
+        state.stats.activated(cx.now, state.queued);
+        let Serving { class, workload, .. } = self.serving;
+        self.trace.event(cx.now, Event::Active { queue: name, group, class, workload });
+    }
+
     /// The first request of a turn has completed.
     pub(super) fn begin_slice(&mut self, cx: &Cx<'_>, queue: QueueId) {
-        let length = self.scaled_slice(queue);
+        let length = self.take_slice(queue);
         let state = &mut self.queues[queue];
         state.turn.start = Some(cx.now);
         state.turn.length = length;
         state.turn.end = cx.now + length;
-        state.turn.fresh = false;
-        self.trace.event(cx.now, Event::Slice { queue: state.name, length });
+        self.trace.event(cx.now, Event::Slice { queue: state.name(), length });
     }
 
-    /// Ends the turn of `queue`, whose slice has ended with it: what is left of the slice, or was
-    /// used beyond it, moves its next turn.
-    pub(super) fn expire_with_residue(&mut self, cx: &Cx<'_>, queue: QueueId, why: ExpireReason) {
-        let turn = self.queues[queue].turn;
-        let residue = if turn.fresh {
-            self.scaled_slice(queue).as_nanos().cast_signed()
+    /// Ends the turn of the active queue; what is left of its slice, or was used beyond it, is
+    /// carried over to its next placing.
+    pub(super) fn expire_with_residue(&mut self, cx: &Cx<'_>, why: ExpireReason) {
+        let active = self.active.expect(HAS_TURN);
+        let turn = &self.queues[active].turn;
+        let residue = if turn.is_fresh() {
+            self.take_slice(active).as_nanos().cast_signed()
         } else {
             turn.left(cx.now)
         };
-        self.queues[queue].residue = residue;
-        self.end_turn(cx, queue, why, Some(residue));
+        self.queues[active].residue = residue;
+        self.end_turn(cx, active, why, Some(residue));
     }
 
-    /// Ends the turn of `queue`: its group is charged, and it goes where its next turn is due, or
-    /// off the trees if it is empty.
-    pub(super) fn expire(&mut self, cx: &Cx<'_>, queue: QueueId, why: ExpireReason) {
-        self.end_turn(cx, queue, why, None);
+    /// Ends the turn of the active queue: its group is charged, and it goes where its next turn is
+    /// due, or off the trees if it is empty.
+    pub(super) fn expire(&mut self, cx: &Cx<'_>, why: ExpireReason) {
+        let active = self.active.expect(HAS_TURN);
+        self.end_turn(cx, active, why, None);
     }
 
     fn end_turn(&mut self, cx: &Cx<'_>, queue: QueueId, why: ExpireReason, residue: Option<i64>) {
@@ -183,8 +211,8 @@ impl<T: Trace> Cfq<T> {
         let state = &mut self.queues[queue];
         state.turn.awaiting = false;
         state.turn.busy_wait = false;
-        if state.shared && state.is_seeky() {
-            state.to_split = true;
+        if state.shared && state.is_seeky() && !std::mem::replace(&mut state.to_split, true) {
+            self.trace.event(cx.now, Event::SplitPlanned { queue: state.name() });
         }
         self.charge(cx, queue, why, residue);
         if self.queues[queue].is_empty() {
@@ -194,12 +222,15 @@ impl<T: Trace> Cfq<T> {
             self.index_position(queue);
         }
         self.active = None;
-        self.active_context = None;
+        if let Some(ioc) = self.active_context.take() {
+            self.free_context_if_unused(ioc);
+        }
     }
 
     /// Charges the queue's group for the turn and puts it where it belongs then.
     fn charge(&mut self, cx: &Cx<'_>, queue: QueueId, why: ExpireReason, residue: Option<i64>) {
-        let Queue { group, name, turn, .. } = self.queues[queue];
+        let state = &self.queues[queue];
+        let (group, name, turn) = (state.group, state.name(), state.turn);
         let Usage { used, unaccounted } = usage(cx, &turn);
         let iops_mode = self.iops_mode();
         let charge = if iops_mode {
@@ -237,7 +268,7 @@ impl<T: Trace> Cfq<T> {
     /// Listed queues of the group that are neither async nor of the idle class, by their trees.
     fn sync_queues_of(&self, group: GroupId) -> u32 {
         let state = &self.groups[group];
-        state.queues - state.trees.busy_async() - state.trees.busy_idle()
+        state.listed - state.trees.busy_async() - state.trees.busy_idle()
     }
 
     /// The group goes on with the same workload later, if time of it is left.

@@ -9,7 +9,7 @@ const MS: i64 = 1_000_000;
 const US: i64 = 1_000;
 
 /// The value of each, times in nanoseconds.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Tunables {
     quantum: i64,
     fifo_expire_sync: i64,
@@ -23,25 +23,6 @@ pub(super) struct Tunables {
     group_idle: i64,
     low_latency: i64,
     target_latency: i64,
-}
-
-impl Default for Tunables {
-    fn default() -> Self {
-        Self {
-            quantum: 8,
-            fifo_expire_sync: 125 * MS,
-            fifo_expire_async: 250 * MS,
-            back_seek_max: 16384,
-            back_seek_penalty: 2,
-            slice_sync: 100 * MS,
-            slice_async: 40 * MS,
-            slice_async_rq: 2,
-            slice_idle: 8 * MS,
-            group_idle: 8 * MS,
-            low_latency: 1,
-            target_latency: 300 * MS,
-        }
-    }
 }
 
 tunable_table! {
@@ -97,6 +78,15 @@ fn number(value: i64) -> u32 {
 }
 
 impl Tunables {
+    /// With Linux's defaults, as the table has them.
+    pub(super) fn new() -> Self {
+        let mut tunables = Self::default();
+        for info in Self::TABLE {
+            tunables.set(info.name, info.default).expect("the table's own name");
+        }
+        tunables
+    }
+
     /// What Linux sets as the scheduler is attached to a device without moving parts; what its
     /// flag says later changes nothing.
     pub(super) fn attach_to_non_rotational(&mut self) {

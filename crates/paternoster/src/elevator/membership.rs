@@ -48,9 +48,9 @@ impl<S: Scheduler> Elevator<S> {
         self.advance(now);
         assert!(!self.contexts.any_in(group), "a group is removed when no context is in it");
         assert!(self.groups.is_unused(group), "a group is removed when nothing is in it");
+        self.tell_group(now, group, GroupChange::Closing);
         let last = self.counted_below(group);
-        let change = GroupChange::Removed;
-        self.ask(now, |scheduler, cx| scheduler.group_changed(cx, group, change));
+        self.tell_group(now, group, GroupChange::Removed);
         let parent = self.groups.remove(group);
         self.stats.remove_group(group, parent, &last);
     }
@@ -71,7 +71,10 @@ impl<S: Scheduler> Elevator<S> {
     }
 
     fn weights_changed(&mut self, now: Instant, group: GroupId) {
-        let change = GroupChange::Weight;
+        self.tell_group(now, group, GroupChange::Weight);
+    }
+
+    fn tell_group(&mut self, now: Instant, group: GroupId, change: GroupChange) {
         self.ask(now, |scheduler, cx| scheduler.group_changed(cx, group, change));
     }
 

@@ -44,12 +44,12 @@ impl<K, V> Default for KeyedTree<K, V> {
 }
 
 impl<K: Copy + Ord, V: Copy> KeyedTree<K, V> {
-    /// The value of the least key.
+    /// The least key and its value, of several the oldest.
     pub(crate) fn first(&self) -> Option<(K, V)> {
         self.first.map(|place| self.entry(place))
     }
 
-    /// The value of the greatest key, of several the newest.
+    /// The greatest key and its value, of several the newest.
     pub(crate) fn last(&self) -> Option<(K, V)> {
         self.last.map(|place| self.entry(place))
     }
@@ -97,6 +97,7 @@ impl<K: Copy + Ord, V: Copy> KeyedTree<K, V> {
         below
     }
 
+    /// Takes out what is at `place`.
     pub(crate) fn remove(&mut self, place: PlaceId) {
         self.unlink(place);
         self.places.0.remove(place);

@@ -83,6 +83,13 @@ impl<K: Copy + Eq + Debug> Tree<K> {
         self.root.map(|root| Self::descend(nodes, root, branch))
     }
 
+    /// The root of the tree that `node` is in.
+    pub(crate) fn root_above(nodes: &impl Nodes<K>, node: K) -> K {
+        std::iter::successors(Some(node), |&node| nodes.links(node).parent)
+            .last()
+            .expect("at least the node itself")
+    }
+
     /// The neighbour of `node` in order, on that side.
     pub(crate) fn neighbour(nodes: &impl Nodes<K>, node: K, branch: Branch) -> Option<K> {
         if let Some(child) = Self::child(nodes, node, branch) {

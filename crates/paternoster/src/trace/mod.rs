@@ -1,5 +1,8 @@
 //! What happened and why, one event for every decision.
 //!
+//! Events that one of Linux's traces also tells name its text. What the block layer itself does
+//! with a request (insert, activate, complete) is told by the elevator's events.
+//!
 //! A scheduler owns its sink and is generic over it: [`NoTrace`] costs nothing, [`Recorder`]
 //! serves tests and the laboratory. A request is named by the bio that it was made of.
 
@@ -11,7 +14,7 @@ pub use reasons::{
 };
 
 use crate::arena::{GroupId, IocId};
-use crate::io_context::IoClass;
+use crate::io_context::{IoClass, IoPrio};
 use crate::request::{Direction, Op, Sector, SectorCount};
 use crate::time::{Instant, Nanos};
 
@@ -97,6 +100,21 @@ pub enum Event {
         /// The class.
         class: IoClass,
     },
+    /// CFQ: a queue is made (`alloced`).
+    QueueMade {
+        /// The queue.
+        queue: QueueName,
+        /// Its group.
+        group: GroupId,
+    },
+    /// CFQ: a queue is served by another class or level from now on: its user's have changed, or a
+    /// request with priority raises it, or it falls back.
+    Priority {
+        /// The queue.
+        queue: QueueName,
+        /// Its class and level.
+        io_prio: IoPrio,
+    },
     /// CFQ: a queue wants turns from now on (`add_to_rr`).
     Listed {
         /// The queue.
@@ -159,7 +177,8 @@ pub enum Event {
         group: GroupId,
         /// Why.
         why: ExpireReason,
-        /// What is left of the slice, or was used beyond it, where that is carried over.
+        /// What is left of the slice in ns, negative where more was used, where that is carried
+        /// over.
         residue: Option<i64>,
         /// The time of the slice that was used.
         used: Nanos,
@@ -173,7 +192,7 @@ pub enum Event {
         iops_mode: bool,
         /// Sectors sent.
         sectors: u64,
-        /// The group's vdisktime after the charge.
+        /// The group's vdisktime after the charge: ns (or requests) × 2²⁴ / its fraction.
         vdisktime: u64,
         /// The least vdisktime of a chosen group so far.
         min_vdisktime: u64,
@@ -184,6 +203,11 @@ pub enum Event {
         queue: QueueName,
         /// Whether it is.
         on: bool,
+    },
+    /// CFQ: a seeky queue that has run empty early in its slice ceases to be worth waiting for.
+    WindowGivenUp {
+        /// The queue.
+        queue: QueueName,
     },
     /// CFQ: the device is kept free for the active queue (`arm_idle`).
     IdleArmed {
@@ -230,6 +254,11 @@ pub enum Event {
         queue: QueueName,
         /// The other.
         into: QueueName,
+    },
+    /// CFQ: the users of a shared queue, which is seeky, are to part.
+    SplitPlanned {
+        /// The queue.
+        queue: QueueName,
     },
     /// CFQ: a task leaves a shared queue (`breaking apart`).
     QueueSplit {

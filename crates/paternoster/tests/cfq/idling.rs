@@ -181,7 +181,7 @@ fn seeky_queue_is_not_waited_for_in_the_first_half_of_its_slice() {
     seeky_and_deep().run(&[
         Advance(ms(49)),
         Expect(dispatched("b")),
-        Expect(Told("window a: off")),
+        Expect(Told("window a: given up")),
         Expect(Told("expired a: Empty, used 49 ms")),
     ]);
     seeky_and_deep().run(&[

@@ -47,6 +47,7 @@ impl Rig {
                 format!("slice {}: {}", q(queue), ms_of(length.as_nanos()))
             }
             Event::Expired { .. } => self.tell_expired(event),
+            Event::WindowGivenUp { queue } => format!("window {}: given up", q(queue)),
             Event::IdleWindow { queue, on } => {
                 format!("window {}: {}", q(queue), if on { "on" } else { "off" })
             }

@@ -1,0 +1,33 @@
+//! Giving up all that waits, when the scheduler is switched or the device goes away.
+
+use crate::arena::RequestId;
+use crate::cfq::Cfq;
+use crate::scheduler::Cx;
+use crate::trace::{Event, ExpireReason, Trace};
+
+impl<T: Trace> Cfq<T> {
+    /// Takes out every request that waits: group by group and queue by queue, each in a turn of
+    /// its own.
+    pub(super) fn drain_queues(&mut self, cx: &mut Cx<'_>, out: &mut Vec<RequestId>) {
+        if self.active.is_some() {
+            self.expire(cx, ExpireReason::Drain);
+        }
+        let requests = self.queued;
+        while let Some(group) = self.group_tree.choose() {
+            let trees = &self.groups[group].trees;
+            let queue = trees.any_first().expect("a group on the tree has queues");
+            self.activate(cx, queue);
+            while let Some(rq) = self.queues[queue].next() {
+                let follower = self.follower(cx, rq);
+                self.queues[queue].set_next(cx.requests, follower);
+                self.take_out(cx, queue, rq);
+                out.push(rq);
+            }
+            self.expire(cx, ExpireReason::Drain);
+        }
+        for &rq in out.iter() {
+            self.unbind_request(cx, rq);
+        }
+        self.trace.event(cx.now, Event::Drained { requests });
+    }
+}
