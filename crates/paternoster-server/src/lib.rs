@@ -15,6 +15,7 @@ mod acceptor;
 pub mod config;
 mod connections;
 pub mod ctl;
+mod defaults;
 mod export_table;
 pub mod load;
 mod messages;

@@ -25,6 +25,7 @@ use crate::acceptor::{Acceptor, Listener, StopFlag};
 use crate::config::{BackendConfig, Config, DiskConfig, GroupConfig};
 use crate::connections::{Connections, DiskLabel, Export, Scheduler, Tenant};
 use crate::ctl::{StatError, StatSource};
+use crate::defaults;
 use crate::export_table::ExportTable;
 use crate::messages::OwnerHandle;
 use crate::sockets::{self, SocketFile};
@@ -205,8 +206,8 @@ fn start_owner(
         ..Device::solid_state(disk.depth.unwrap_or(capabilities.depth))
     };
     let mut elevator = Elevator::new(Scheduler::new(disk.scheduler, NoTrace), device);
-    for (name, value) in &disk.tunables {
-        elevator.set_tunable(Instant::START, name, *value)?;
+    for (name, value) in defaults::tunables(disk, capabilities.rotational) {
+        elevator.set_tunable(Instant::START, name, value)?;
     }
     let (exports, tenants) = populate(config, index, &mut elevator);
     let engine = Engine::new(elevator, capabilities.fast_zero);
