@@ -176,11 +176,14 @@ fn populate(
     let root = elevator.groups().root();
     let mut tenants = Vec::<Tenant>::new();
     for &group in &groups {
-        let GroupConfig { path, parent, weight, leaf_weight } = &config.groups[group];
+        let GroupConfig { path, parent, weight, leaf_weight, device_weights } =
+            &config.groups[group];
         // A parent has a smaller index in the configuration.
         let parent = parent.map_or(root, |parent| tenants[place(parent)].group);
         let id = elevator.add_group(Instant::START, parent, *weight);
         elevator.set_weight(Instant::START, id, *weight, *leaf_weight);
+        let on_disk = device_weights.get(&index).copied().unwrap_or_default();
+        elevator.set_device_weights(Instant::START, id, on_disk);
         tenants.push(Tenant::new(path.clone(), id));
     }
     let exports = exports().map(|(number, export)| Export {

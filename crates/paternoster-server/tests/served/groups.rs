@@ -16,6 +16,8 @@ size = "1M"
 [groups."/org"]
 weight = 700
 leaf_weight = 50
+weight_device.e = 30
+leaf_weight_device.e = 20
 [groups."/org/db"]
 weight = 300
 [exports.db]
@@ -50,7 +52,7 @@ fn a_disk_has_the_groups_of_its_exports_and_those_above() {
     let stat = rig.stat();
     assert_eq!(lines(&stat.disks[0]), ["/org 700 50 org", "/org/db 300 300 db"]);
     let expected = [
-        "/org 700 50 ",
+        "/org 30 20 ",
         "/org/web 100 100 ",
         "/org/web/front 100 100 web",
         "/lab 100 100 ",
