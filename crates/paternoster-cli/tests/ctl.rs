@@ -4,13 +4,13 @@ use std::path::Path;
 use std::process::{Command, Output};
 use std::sync::Arc;
 
-use paternoster_server::ctl::{self, StatError, StatSource};
+use paternoster_server::ctl::{self, Control, StatError};
 use paternoster_server::sockets::bind_unix;
 use paternoster_server::stat::{DiskStat, GroupStat, Stat};
 
 struct OneDisk;
 
-impl StatSource for OneDisk {
+impl Control for OneDisk {
     fn stat(&self) -> Result<Stat, StatError> {
         let group = GroupStat { path: "/gold".to_owned(), weight: 400, ..Default::default() };
         let name = "disk0".to_owned();

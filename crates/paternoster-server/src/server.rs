@@ -12,7 +12,6 @@ use std::io;
 use std::sync::Arc;
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow};
 use paternoster::{Device, Elevator, Instant, NoTrace};
@@ -24,16 +23,12 @@ use paternoster_disk::{
 use crate::acceptor::{Acceptor, Listener, StopFlag};
 use crate::config::{BackendConfig, Config, DiskConfig, GroupConfig};
 use crate::connections::{Connections, DiskLabel, Export, Scheduler, Tenant};
-use crate::ctl::{StatError, StatSource};
+use crate::control::ControlHandle;
 use crate::defaults;
 use crate::export_table::ExportTable;
 use crate::messages::OwnerHandle;
 use crate::sockets::{self, SocketFile};
-use crate::stat::Stat;
 use crate::uri;
-
-/// How long the owner of a disk may take to tell its statistics.
-const STAT_WAIT: Duration = Duration::from_secs(5);
 
 /// A server that runs until it is shut down.
 #[derive(Debug)]
@@ -96,9 +91,9 @@ impl Server {
         &self.uris
     }
 
-    /// Asks every disk for its statistics.
-    pub fn stat_source(&self) -> StatHandle {
-        StatHandle { owners: self.owners.clone() }
+    /// What asks every disk for its statistics.
+    pub fn control(&self) -> ControlHandle {
+        ControlHandle::new(self.owners.clone())
     }
 
     /// Stops accepting, lets what is in the devices finish, refuses what waits, flushes.
@@ -114,21 +109,6 @@ impl Server {
             ended = ended.and(join(thread).context("the owner of a disk failed"));
         }
         ended
-    }
-}
-
-/// Asks a running server for its statistics.
-#[derive(Clone, Debug)]
-pub struct StatHandle {
-    owners: Vec<OwnerHandle>,
-}
-
-impl StatSource for StatHandle {
-    fn stat(&self) -> Result<Stat, StatError> {
-        let asked: Vec<_> = self.owners.iter().map(OwnerHandle::stat).collect();
-        let answers = asked.into_iter().map(|answer| answer.recv_timeout(STAT_WAIT));
-        let disks: Result<Vec<_>, _> = answers.collect();
-        disks.map(Stat::new).map_err(|error| StatError(format!("a disk does not answer: {error}")))
     }
 }
 

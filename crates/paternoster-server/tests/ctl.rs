@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use paternoster_server::ctl::{self, CtlError, CtlServer, StatError, StatSource};
+use paternoster_server::ctl::{self, Control, CtlError, CtlServer, StatError};
 use paternoster_server::sockets::bind_unix;
 use paternoster_server::stat::{DiskStat, GroupStat, ModelledStat, OpStat, Stat};
 
 struct Fixed(Result<Stat, StatError>);
 
-impl StatSource for Fixed {
+impl Control for Fixed {
     fn stat(&self) -> Result<Stat, StatError> {
         self.0.clone()
     }

@@ -4,7 +4,7 @@
 //!   paternoster ctl, curl --unix-socket PATH
 //!        │ client.rs
 //!        ▼
-//!   GET /v1/stat ──▶ server.rs ──▶ StatSource, which asks the owners of the disks
+//!   GET /v1/stat ──▶ server.rs ──▶ Control, which asks the owners of the disks
 //! ```
 //!
 //! It has a thread of its own and shares nothing with the path of a request. Every answer, an
@@ -14,7 +14,7 @@ mod client;
 mod server;
 
 pub use client::{CtlError, StatAnswer, fetch_stat};
-pub use server::{CtlServer, StatError, StatSource, serve};
+pub use server::{Control, CtlServer, StatError, serve};
 
 /// Where `paternoster ctl` looks for the socket if it is not told.
 pub const DEFAULT_PATH: &str = "/run/paternoster/ctl.sock";

@@ -20,8 +20,8 @@ use crate::stat::Stat;
 /// How long connections have to end when the server is stopped.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Whoever knows the state of the server.
-pub trait StatSource: Send + Sync + 'static {
+/// A server, as the control plane sees it.
+pub trait Control: Send + Sync + 'static {
     /// The state now. Called on a thread that may wait, but not for long: a client gives up after
     /// ten seconds.
     fn stat(&self) -> Result<Stat, StatError>;
@@ -48,7 +48,7 @@ impl CtlServer {
 }
 
 /// Answers on `listener`, in a thread of its own, until it is stopped.
-pub fn serve(listener: UnixListener, source: Arc<dyn StatSource>) -> io::Result<CtlServer> {
+pub fn serve(listener: UnixListener, server: Arc<dyn Control>) -> io::Result<CtlServer> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     listener.set_nonblocking(true)?;
     let listener = {
@@ -57,8 +57,8 @@ pub fn serve(listener: UnixListener, source: Arc<dyn StatSource>) -> io::Result<
     };
     let (stop, stopped) = watch::channel(false);
     let thread = std::thread::Builder::new().name("ctl".to_owned()).spawn(move || {
-        runtime.block_on(answer(listener, router(source), stopped));
-        // Somebody may still wait in `StatSource::stat`; that is not waited for.
+        runtime.block_on(answer(listener, router(server), stopped));
+        // Somebody may still wait in `Control::stat`; that is not waited for.
         runtime.shutdown_background();
     })?;
     Ok(CtlServer { stop, thread })
@@ -77,16 +77,16 @@ async fn until_set(mut stop: watch::Receiver<bool>) {
     let _ = stop.wait_for(|&set| set).await;
 }
 
-fn router(source: Arc<dyn StatSource>) -> Router {
+fn router(server: Arc<dyn Control>) -> Router {
     Router::new()
         .route("/v1/stat", get(stat))
         .fallback(not_found)
         .method_not_allowed_fallback(not_allowed)
-        .with_state(source)
+        .with_state(server)
 }
 
-async fn stat(State(source): State<Arc<dyn StatSource>>) -> Response {
-    match tokio::task::spawn_blocking(move || source.stat()).await {
+async fn stat(State(server): State<Arc<dyn Control>>) -> Response {
+    match tokio::task::spawn_blocking(move || server.stat()).await {
         Ok(Ok(stat)) => json(StatusCode::OK, &stat),
         Ok(Err(error)) => refuse(StatusCode::SERVICE_UNAVAILABLE, error.to_string()),
         Err(_) => refuse(StatusCode::INTERNAL_SERVER_ERROR, "the server failed".to_owned()),

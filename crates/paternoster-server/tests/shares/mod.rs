@@ -39,7 +39,7 @@ impl Rig {
         span: Duration,
     ) -> anyhow::Result<Window> {
         let mut load = self.connect(loads, seed)?;
-        let window = load.measure(&self.server.stat_source(), span, |_| {})?;
+        let window = load.measure(&self.server.control(), span, |_| {})?;
         load.finish()?;
         Ok(window)
     }
