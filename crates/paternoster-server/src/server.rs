@@ -34,6 +34,7 @@ use crate::uri;
 #[derive(Debug)]
 pub struct Server {
     owners: Vec<OwnerHandle>,
+    control: ControlHandle,
     owner_threads: Vec<JoinHandle<io::Result<()>>>,
     acceptor_thread: JoinHandle<io::Result<()>>,
     stop: StopFlag,
@@ -83,7 +84,8 @@ impl Server {
         let stop = StopFlag::new()?;
         let acceptor_thread = start_acceptor(config, listeners, &owners, &stop, failures)?;
         let uris = uri::of_exports(config, tcp_address)?;
-        Ok(Self { owners, owner_threads, acceptor_thread, stop, uris, socket })
+        let control = ControlHandle::new(config, &owners);
+        Ok(Self { owners, control, owner_threads, acceptor_thread, stop, uris, socket })
     }
 
     /// The NBD URI of each export, in the order of the configuration.
@@ -91,9 +93,9 @@ impl Server {
         &self.uris
     }
 
-    /// What asks every disk for its statistics.
+    /// What asks the disks for their statistics and changes weights.
     pub fn control(&self) -> ControlHandle {
-        ControlHandle::new(self.owners.clone())
+        self.control.clone()
     }
 
     /// Stops accepting, lets what is in the devices finish, refuses what waits, flushes.
@@ -148,9 +150,7 @@ fn populate(
     elevator: &mut Elevator<Scheduler>,
 ) -> (Vec<Export>, Vec<Tenant>) {
     let exports = || config.exports.iter().enumerate().filter(|(_, export)| export.disk == index);
-    let mut groups: Vec<_> = exports().flat_map(|(_, it)| config.lineage(it.group)).collect();
-    groups.sort_unstable();
-    groups.dedup();
+    let groups = config.groups_on(index);
     let place = |group| groups.binary_search(&group).expect("groups above are collected too");
 
     let root = elevator.groups().root();

@@ -76,6 +76,16 @@ impl Config {
         std::iter::successors(Some(group), |&group| self.groups[group].parent)
     }
 
+    /// The groups that have an export of the disk, and those above them, as indices into
+    /// [`Config::groups`] in its order.
+    pub fn groups_on(&self, disk: usize) -> Vec<usize> {
+        let exports = self.exports.iter().filter(|export| export.disk == disk);
+        let mut groups: Vec<_> = exports.flat_map(|export| self.lineage(export.group)).collect();
+        groups.sort_unstable();
+        groups.dedup();
+        groups
+    }
+
     /// What the user should know although it is allowed, a sentence each: weights that have no
     /// effect under their disk's scheduler.
     pub fn notices(&self) -> Vec<String> {
