@@ -45,6 +45,11 @@ struct DiskArgs {
 
     /// Set a tunable of the scheduler, by its name in sysfs and in its unit there, such as
     /// quantum=8; may be repeated
+    ///
+    /// What is not set is as in Linux, but for what fits cfq to the disk. Where sysfs does not call
+    /// its device rotational, that is `slice_sync=10`, `slice_async=4`, `target_latency=30`,
+    /// `slice_idle=0` and `group_idle_us=1000`. `paternoster ctl stat --json` shows what is in
+    /// force.
     #[arg(long, value_name = "TUNABLE=V", conflicts_with = "config")]
     set: Vec<String>,
 

@@ -4,17 +4,30 @@ use std::path::Path;
 use std::process::{Command, Output};
 use std::sync::Arc;
 
-use paternoster_server::ctl::{self, StatError, StatSource};
+use paternoster_server::ctl::{
+    self, Control, StatError, WeightAnswer, WeightChange, WeightError, WeightsInForce,
+};
 use paternoster_server::sockets::bind_unix;
 use paternoster_server::stat::{DiskStat, GroupStat, Stat};
 
 struct OneDisk;
 
-impl StatSource for OneDisk {
+impl Control for OneDisk {
     fn stat(&self) -> Result<Stat, StatError> {
         let group = GroupStat { path: "/gold".to_owned(), weight: 400, ..Default::default() };
         let name = "disk0".to_owned();
         Ok(Stat::new(vec![DiskStat { name, groups: vec![group], ..Default::default() }]))
+    }
+
+    fn set_weight(&self, change: &WeightChange) -> Result<WeightAnswer, WeightError> {
+        let asked = [&change.weight].into_iter().chain(&change.leaf_weight);
+        let asked: Vec<_> = asked.map(ToString::to_string).collect();
+        let Some(disk) = &change.disk else {
+            return Err(WeightError::BadWeight { key: "weight", found: asked.join(" and ") });
+        };
+        assert_eq!(change.group, "/gold");
+        let disk = format!("{disk} was asked for {}", asked.join(" and "));
+        Ok(WeightAnswer::new(vec![WeightsInForce { disk, ..Default::default() }]))
     }
 }
 
@@ -38,6 +51,26 @@ fn stat_is_a_table_or_the_json() {
     let json = ask(&path, &["stat", "--json"]);
     let stat: Stat = serde_json::from_slice(&json.stdout).expect("JSON");
     assert_eq!(stat, OneDisk.stat().expect("fixed"));
+    server.stop();
+}
+
+#[test]
+fn weight_sends_what_is_written_and_shows_what_is_in_force() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("ctl.sock");
+    let listener = bind_unix(&path, 0o600).expect("a socket");
+    let server = ctl::serve(listener, Arc::new(OneDisk)).expect("a server");
+
+    let set = ask(&path, &["weight", "/gold", "300", "--leaf", "default", "--disk", "vda"]);
+    let shown = String::from_utf8(set.stdout).expect("UTF-8");
+    assert_eq!(set.status.code(), Some(0));
+    assert!(shown.starts_with("disk vda was asked for 300 and \"default\": /gold has"), "{shown}");
+
+    let refused = ask(&path, &["weight", "/gold", "many"]);
+    assert_eq!(refused.status.code(), Some(1));
+    let said = String::from_utf8(refused.stderr).expect("UTF-8");
+    assert!(said.contains("answers 400: weight = \"many\": 1 to 1000 is allowed"), "{said}");
+    assert_eq!(ask(&path, &["weight", "/gold"]).status.code(), Some(2));
     server.stop();
 }
 

@@ -204,14 +204,17 @@ fn a_command_that_is_over_at_once_is_answered_at_once() {
 fn what_each_disk_can_do_is_told() {
     let (_folder, path) = empty_file(BLOCK + 1);
     let file = open(&path).capabilities();
-    assert_eq!((file.size, file.depth, file.rotational), (BLOCK + 1, 16, false));
+    assert_eq!(
+        (file.size, file.depth),
+        (BLOCK + 1, 16),
+        "whether it is rotational is the machine's"
+    );
     let memory = MemoryBackend::new(5).capabilities();
-    assert_eq!((memory.size, memory.fast_zero), (5, true));
-    let model = Model {
-        servers: 4,
-        service: paternoster::Nanos::new(1),
-        per_kib: paternoster::Nanos::ZERO,
-    };
-    let modelled = ModelledBackend::new(5, model).capabilities();
-    assert_eq!(modelled.depth, 8, "twice its servers");
+    assert_eq!((memory.size, memory.fast_zero, memory.rotational), (5, true, false));
+    for (servers, depth) in [(5, 10), (4, 8), (1, 8)] {
+        let per_kib = paternoster::Nanos::ZERO;
+        let model = Model { servers, service: paternoster::Nanos::new(1), per_kib };
+        let modelled = ModelledBackend::new(5, model).capabilities();
+        assert_eq!(modelled.depth, depth, "twice its servers, and at least 8");
+    }
 }

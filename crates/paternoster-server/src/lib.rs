@@ -14,7 +14,9 @@
 mod acceptor;
 pub mod config;
 mod connections;
+mod control;
 pub mod ctl;
+mod defaults;
 mod export_table;
 pub mod load;
 mod messages;
@@ -24,5 +26,6 @@ pub mod sockets;
 pub mod stat;
 mod uri;
 
+pub use control::ControlHandle;
 pub use serve::run;
-pub use server::{Server, StatHandle};
+pub use server::Server;

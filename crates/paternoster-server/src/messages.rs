@@ -6,6 +6,7 @@ use bytes::BytesMut;
 use paternoster_disk::{Fd, Waker};
 use paternoster_nbd::Session;
 
+use crate::ctl::{NewWeights, WeightsInForce};
 use crate::stat::DiskStat;
 
 /// A client that has entered an export.
@@ -24,7 +25,16 @@ pub(crate) struct NewConnection {
 pub(crate) enum Message {
     Connect(NewConnection),
     Stat(mpsc::Sender<DiskStat>),
+    SetWeight(GroupWeights, mpsc::Sender<WeightsInForce>),
     Shutdown,
+}
+
+/// Weights for a group of the disk.
+#[derive(Debug)]
+pub(crate) struct GroupWeights {
+    /// Its path.
+    pub(crate) group: String,
+    pub(crate) weights: NewWeights,
 }
 
 /// Tells one owner.
@@ -48,6 +58,14 @@ impl OwnerHandle {
     pub(crate) fn stat(&self) -> mpsc::Receiver<DiskStat> {
         let (sender, receiver) = mpsc::channel();
         self.tell(Message::Stat(sender));
+        receiver
+    }
+
+    /// Has the owner change a group's weights; those in force then. Nothing comes where the owner
+    /// has stopped, or has no such group.
+    pub(crate) fn set_weight(&self, weights: GroupWeights) -> mpsc::Receiver<WeightsInForce> {
+        let (sender, receiver) = mpsc::channel();
+        self.tell(Message::SetWeight(weights, sender));
         receiver
     }
 

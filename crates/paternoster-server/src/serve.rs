@@ -32,9 +32,7 @@ pub fn run(config: &Config) -> Result<()> {
     };
     let server = Server::start_watched(config, &ends)?;
     let ctl_server = match ctl_listener {
-        Some((listener, file)) => {
-            Some((ctl::serve(listener, Arc::new(server.stat_source()))?, file))
-        }
+        Some((listener, file)) => Some((ctl::serve(listener, Arc::new(server.control()))?, file)),
         None => None,
     };
     print_uris(server.uris()).context("cannot write to standard output")?;

@@ -12,7 +12,6 @@ use std::io;
 use std::sync::Arc;
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow};
 use paternoster::{Device, Elevator, Instant, NoTrace};
@@ -24,20 +23,18 @@ use paternoster_disk::{
 use crate::acceptor::{Acceptor, Listener, StopFlag};
 use crate::config::{BackendConfig, Config, DiskConfig, GroupConfig};
 use crate::connections::{Connections, DiskLabel, Export, Scheduler, Tenant};
-use crate::ctl::{StatError, StatSource};
+use crate::control::ControlHandle;
+use crate::defaults;
 use crate::export_table::ExportTable;
 use crate::messages::OwnerHandle;
 use crate::sockets::{self, SocketFile};
-use crate::stat::Stat;
 use crate::uri;
-
-/// How long the owner of a disk may take to tell its statistics.
-const STAT_WAIT: Duration = Duration::from_secs(5);
 
 /// A server that runs until it is shut down.
 #[derive(Debug)]
 pub struct Server {
     owners: Vec<OwnerHandle>,
+    control: ControlHandle,
     owner_threads: Vec<JoinHandle<io::Result<()>>>,
     acceptor_thread: JoinHandle<io::Result<()>>,
     stop: StopFlag,
@@ -87,7 +84,8 @@ impl Server {
         let stop = StopFlag::new()?;
         let acceptor_thread = start_acceptor(config, listeners, &owners, &stop, failures)?;
         let uris = uri::of_exports(config, tcp_address)?;
-        Ok(Self { owners, owner_threads, acceptor_thread, stop, uris, socket })
+        let control = ControlHandle::new(config, &owners);
+        Ok(Self { owners, control, owner_threads, acceptor_thread, stop, uris, socket })
     }
 
     /// The NBD URI of each export, in the order of the configuration.
@@ -95,9 +93,9 @@ impl Server {
         &self.uris
     }
 
-    /// Asks every disk for its statistics.
-    pub fn stat_source(&self) -> StatHandle {
-        StatHandle { owners: self.owners.clone() }
+    /// What asks the disks for their statistics and changes weights.
+    pub fn control(&self) -> ControlHandle {
+        self.control.clone()
     }
 
     /// Stops accepting, lets what is in the devices finish, refuses what waits, flushes.
@@ -113,21 +111,6 @@ impl Server {
             ended = ended.and(join(thread).context("the owner of a disk failed"));
         }
         ended
-    }
-}
-
-/// Asks a running server for its statistics.
-#[derive(Clone, Debug)]
-pub struct StatHandle {
-    owners: Vec<OwnerHandle>,
-}
-
-impl StatSource for StatHandle {
-    fn stat(&self) -> Result<Stat, StatError> {
-        let asked: Vec<_> = self.owners.iter().map(OwnerHandle::stat).collect();
-        let answers = asked.into_iter().map(|answer| answer.recv_timeout(STAT_WAIT));
-        let disks: Result<Vec<_>, _> = answers.collect();
-        disks.map(Stat::new).map_err(|error| StatError(format!("a disk does not answer: {error}")))
     }
 }
 
@@ -167,19 +150,20 @@ fn populate(
     elevator: &mut Elevator<Scheduler>,
 ) -> (Vec<Export>, Vec<Tenant>) {
     let exports = || config.exports.iter().enumerate().filter(|(_, export)| export.disk == index);
-    let mut groups: Vec<_> = exports().flat_map(|(_, it)| config.lineage(it.group)).collect();
-    groups.sort_unstable();
-    groups.dedup();
+    let groups = config.groups_on(index);
     let place = |group| groups.binary_search(&group).expect("groups above are collected too");
 
     let root = elevator.groups().root();
     let mut tenants = Vec::<Tenant>::new();
     for &group in &groups {
-        let GroupConfig { path, parent, weight, leaf_weight } = &config.groups[group];
+        let GroupConfig { path, parent, weight, leaf_weight, device_weights } =
+            &config.groups[group];
         // A parent has a smaller index in the configuration.
         let parent = parent.map_or(root, |parent| tenants[place(parent)].group);
         let id = elevator.add_group(Instant::START, parent, *weight);
         elevator.set_weight(Instant::START, id, *weight, *leaf_weight);
+        let on_disk = device_weights.get(&index).copied().unwrap_or_default();
+        elevator.set_device_weights(Instant::START, id, on_disk);
         tenants.push(Tenant::new(path.clone(), id));
     }
     let exports = exports().map(|(number, export)| Export {
@@ -205,8 +189,8 @@ fn start_owner(
         ..Device::solid_state(disk.depth.unwrap_or(capabilities.depth))
     };
     let mut elevator = Elevator::new(Scheduler::new(disk.scheduler, NoTrace), device);
-    for (name, value) in &disk.tunables {
-        elevator.set_tunable(Instant::START, name, *value)?;
+    for (name, value) in defaults::tunables(disk, capabilities.rotational) {
+        elevator.set_tunable(Instant::START, name, value)?;
     }
     let (exports, tenants) = populate(config, index, &mut elevator);
     let engine = Engine::new(elevator, capabilities.fast_zero);

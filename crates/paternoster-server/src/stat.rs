@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use paternoster::{Dump, GroupStats, Instant, Op, OpStats};
+use paternoster::{BlkioFile, BlkioValue, Dump, GroupStats, Instant, Op, OpStats};
 use serde::{Deserialize, Serialize};
 
 /// The whole answer.
@@ -112,6 +112,12 @@ pub struct GroupStat {
     pub backlogged_ns: u64,
     /// Counts by operation: `read`, `write`, `discard`, `write_zeroes` and `flush`.
     pub ops: BTreeMap<String, OpStat>,
+    /// Its files of Linux's `blkio` controller, named without the `blkio.`. Those of turns (`time`
+    /// and what belongs to it) are there under a scheduler that gives groups turns.
+    pub blkio: BTreeMap<String, BlkioStat>,
+    /// The same of all that is below it as well: the files whose names end in `_recursive`, named
+    /// without that.
+    pub blkio_recursive: BTreeMap<String, BlkioStat>,
 }
 
 impl GroupStat {
@@ -122,6 +128,67 @@ impl GroupStat {
         self.backlogged_ns = stats.backlogged(now).as_nanos();
         self.ops = Op::ALL.map(|op| (op_name(op).to_owned(), OpStat::from(stats.op(op)))).into();
     }
+}
+
+/// What a `blkio` file holds. Times are nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum BlkioStat {
+    /// One number.
+    Number(u64),
+    /// A number for each operation, and the same by whether somebody waits.
+    Split(BlkioSplit),
+}
+
+/// The numbers of a `blkio` file: `read`, `write` and `discard` add up to `total`, and so do
+/// `sync` and `async`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct BlkioSplit {
+    /// Reads and flushes.
+    pub read: u64,
+    /// Writes, and zeroes written.
+    pub write: u64,
+    /// Discards.
+    pub discard: u64,
+    /// What somebody waits for.
+    pub sync: u64,
+    /// What nobody waits for.
+    #[serde(rename = "async")]
+    pub asynchronous: u64,
+    /// All.
+    pub total: u64,
+}
+
+impl BlkioSplit {
+    /// Each number by its name in Linux's files, in their order.
+    pub fn named(&self) -> [(&'static str, u64); 6] {
+        let Self { read, write, discard, sync, asynchronous, total } = *self;
+        [
+            ("Read", read),
+            ("Write", write),
+            ("Discard", discard),
+            ("Sync", sync),
+            ("Async", asynchronous),
+            ("Total", total),
+        ]
+    }
+}
+
+impl From<BlkioValue> for BlkioStat {
+    fn from(value: BlkioValue) -> Self {
+        match value {
+            BlkioValue::Number(number) => Self::Number(number),
+            BlkioValue::Split { read, write, discard, sync, asynchronous, total } => {
+                Self::Split(BlkioSplit { read, write, discard, sync, asynchronous, total })
+            }
+        }
+    }
+}
+
+/// Files by name, for [`GroupStat::blkio`].
+pub fn blkio_files(files: &[BlkioFile]) -> BTreeMap<String, BlkioStat> {
+    files.iter().map(|file| (file.name.to_owned(), file.value.into())).collect()
 }
 
 /// One operation of one group on one disk.

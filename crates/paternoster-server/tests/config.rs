@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
-use paternoster::{IoPrio, Nanos, SchedulerKind, Weight};
+use paternoster::{DeviceWeights, IoPrio, Nanos, SchedulerKind, Weight};
 use paternoster_server::config::{
     BackendConfig, Config, DiskConfig, ExportConfig, GroupConfig, Listen, Options,
 };
@@ -70,6 +70,8 @@ size = 4096
 [groups."/gold"]
 weight = 400
 leaf_weight = 30
+weight_device = { m = 9, a = 700 }
+leaf_weight_device.a = 1
 [exports.vm1]
 disk = "a"
 offset = "1M"
@@ -81,6 +83,10 @@ description = "the first"
 disk = "m"
 read_only = true
 weight = 7
+[exports.below]
+disk = "m"
+read_only = true
+group = "/gold/below"
 "#;
 
 #[test]
@@ -118,8 +124,17 @@ fn every_key_of_sockets_and_disks_is_read() {
 #[test]
 fn every_key_of_groups_and_exports_is_read() {
     let config = Rig::new().read(EVERY_KEY).expect("valid");
-    let gold = GroupConfig { leaf_weight: weight(30), ..GroupConfig::new("/gold", weight(400)) };
-    assert_eq!(config.groups, [gold, GroupConfig::new("/boot", weight(7))]);
+    let on_a = DeviceWeights { weight: Some(weight(700)), leaf: Some(weight(1)) };
+    let on_m = DeviceWeights { weight: Some(weight(9)), leaf: None };
+    let gold = GroupConfig {
+        leaf_weight: weight(30),
+        device_weights: [(1, on_a), (2, on_m)].into(),
+        ..GroupConfig::new("/gold", weight(400))
+    };
+    let on = |disk| (gold.weights_on(disk).weight.value(), gold.weights_on(disk).leaf.value());
+    assert_eq!([0, 1, 2].map(on), [(400, 30), (700, 1), (9, 30)]);
+    let below = GroupConfig { parent: Some(0), ..GroupConfig::new("/gold/below", weight(100)) };
+    assert_eq!(config.groups, [gold, below, GroupConfig::new("/boot", weight(7))]);
     let vm1 = ExportConfig {
         name: "vm1".to_owned(),
         disk: 1,
@@ -135,12 +150,13 @@ fn every_key_of_groups_and_exports_is_read() {
         disk: 2,
         offset: 0,
         size: 4096,
-        group: 1,
+        group: 2,
         io_prio: IoPrio::default(),
         read_only: true,
         description: None,
     };
-    assert_eq!(config.exports, [vm1, boot]);
+    let below = ExportConfig { name: "below".to_owned(), group: 1, ..boot.clone() };
+    assert_eq!(config.exports, [vm1, boot, below]);
 }
 
 #[test]
@@ -268,7 +284,7 @@ fn weights_under_a_scheduler_without_weights_are_noticed() {
         ["disk \"disk0\": weights have no effect under none"]
     );
     assert!(notices(none(&["a"])).is_empty());
-    for above in ["weight = 5", "leaf_weight = 5"] {
+    for above in ["weight = 5", "leaf_weight = 5", "weight_device.d = 5"] {
         let toml = format!(
             "[disks.d]\nbackend = \"memory\"\nsize = 1\nscheduler = \"none\"\n\
              [groups.\"/org\"]\n{above}\n[exports.a]\ndisk = \"d\"\ngroup = \"/org/db\"\n"
@@ -423,6 +439,30 @@ fn groups_that_cannot_be_served_are_refused() {
         (&own("", ""), 3, &["\"\" needs a group", "1 to 4095 bytes"]),
         (&own(&"x".repeat(4096), ""), 3, &["needs a group", "1 to 4095 bytes"]),
     ]);
+}
+
+#[test]
+fn weights_on_disks_where_the_group_is_not_are_refused_with_those_where_it_is() {
+    let with = |keys: &str| {
+        format!(
+            "[disks.d]\nbackend = \"memory\"\nsize = 1\n[disks.e]\nbackend = \"memory\"\n\
+             size = 1\n[disks.f]\nbackend = \"memory\"\nsize = 1\n\
+             [exports.x]\ndisk = \"e\"\ngroup = \"/g/x\"\n[exports.y]\ndisk = \"f\"\n\
+             group = \"/g\"\n[exports.g2]\ndisk = \"d\"\n[groups.\"/g\"]\n{keys}\n"
+        )
+    };
+    for (keys, words) in [
+        ("weight_device = { e = 5, d = 7 }", ["disk \"d\"", "group \"/g\"", "of: \"e\", \"f\""]),
+        ("weight_device.sda = 5", ["no export of disk \"sda\"", "or below", "of: \"e\", \"f\""]),
+        ("leaf_weight_device.d = 5", ["\"d\"", "group \"/g\"", "of: \"e\", \"f\""]),
+        ("weight_device.e = 0", ["weight_device = 0", "1 to 1000", "allowed"]),
+        ("leaf_weight_device.f = 1001", ["leaf_weight_device = 1001", "1 to 1000", "allowed"]),
+        ("weight_device.e = \"5\"", ["invalid type", "string \"5\"", "whole number"]),
+        ("weight_device = 5", ["invalid type", "integer `5`", "expected a table"]),
+        ("weight_device = { e = 1, e = 2 }", ["written twice", "once", "allowed"]),
+    ] {
+        assert_refused(&[(&with(keys), 19, &words)]);
+    }
 }
 
 #[test]

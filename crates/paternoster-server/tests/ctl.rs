@@ -7,16 +7,36 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use paternoster_server::ctl::{self, CtlError, CtlServer, StatError, StatSource};
+use paternoster_server::ctl::{
+    self, Control, CtlError, CtlServer, StatError, WeightAnswer, WeightChange, WeightError,
+    WeightsInForce,
+};
 use paternoster_server::sockets::bind_unix;
 use paternoster_server::stat::{DiskStat, GroupStat, ModelledStat, OpStat, Stat};
 
 struct Fixed(Result<Stat, StatError>);
 
-impl StatSource for Fixed {
+impl Control for Fixed {
     fn stat(&self) -> Result<Stat, StatError> {
         self.0.clone()
     }
+
+    fn set_weight(&self, change: &WeightChange) -> Result<WeightAnswer, WeightError> {
+        if change.group != "/gold" {
+            let (group, known) = (change.group.clone(), "\"/gold\"".to_owned());
+            return Err(WeightError::UnknownGroup { group, known });
+        }
+        let weight = change.weight.as_u64().and_then(|weight| weight.try_into().ok());
+        let disk = change.disk.clone().unwrap_or_default();
+        let weight_of_disk = change.leaf_weight.is_some();
+        let weight = weight.unwrap_or_default();
+        let in_force = WeightsInForce { disk, weight, weight_of_disk, ..Default::default() };
+        Ok(WeightAnswer::new(vec![in_force]))
+    }
+}
+
+fn change(group: &str) -> WeightChange {
+    WeightChange { group: group.to_owned(), weight: 300.into(), leaf_weight: None, disk: None }
 }
 
 fn state() -> Stat {
@@ -115,13 +135,63 @@ fn any_http_client_is_answered() {
     let answer = get("/v2/stat", "Connection: close\r\n");
     assert!(answer.starts_with("HTTP/1.1 404 "), "{answer}");
     assert!(
-        answer.contains(r#""error": "there is no \"/v2/stat\"; there is: /v1/stat""#),
+        answer.contains(
+            r#""error": "there is no \"/v2/stat\"; there are: /v1/stat, /v1/groups/weight""#
+        ),
         "{answer}"
     );
     let answer = rig.talk("POST /v1/stat HTTP/1.0\r\n\r\n");
     assert!(answer.contains(" 405 ") && answer.contains("GET is allowed"), "{answer}");
     assert!(answer.contains("allow: GET"), "{answer}");
     assert!(rig.talk("what?\r\n\r\n").contains(" 400 "));
+}
+
+#[test]
+fn a_change_of_weights_arrives_and_so_does_the_answer() {
+    let rig = Rig::new(Ok(state()));
+    let wanted = WeightChange {
+        leaf_weight: Some(5.into()),
+        disk: Some("slow".to_owned()),
+        ..change("/gold")
+    };
+    let answer = ctl::set_weight(&rig.path(), &wanted).expect("an answer");
+    let (disk, weight) = ("slow".to_owned(), 300);
+    let in_force = WeightsInForce { disk, weight, weight_of_disk: true, ..Default::default() };
+    assert_eq!(answer, WeightAnswer::new(vec![in_force]));
+
+    let refused = ctl::set_weight(&rig.path(), &change("/gild")).expect_err("no such group");
+    assert!(matches!(refused, CtlError::Status { status: 404, .. }), "{refused}");
+    let words = "answers 404: there is no group \"/gild\"; there are: \"/gold\"";
+    assert!(refused.to_string().contains(words), "{refused}");
+}
+
+#[test]
+fn a_change_of_weights_that_is_none_is_refused_in_json() {
+    let rig = Rig::new(Ok(state()));
+    let send = |method: &str, body: &str| {
+        rig.talk(&format!(
+            "{method} /v1/groups/weight HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\
+             Content-Length: {}\r\n\r\n{body}",
+            body.len()
+        ))
+    };
+    let plain = send("PUT", r#"{"group": "/gold", "weight": 7}"#);
+    assert!(plain.contains(" 200 ") && plain.contains("\"weight\": 7"), "{plain}");
+    for (body, words) in [
+        ("", "EOF"),
+        ("{", "EOF"),
+        ("7", "invalid type"),
+        (r#"{"group": "/gold"}"#, "missing field `weight`"),
+        (r#"{"group": "/gold", "weight": 7, "wieght": 8}"#, "unknown field `wieght`"),
+        (r#"{"group": 7, "weight": 7}"#, "expected a string"),
+    ] {
+        let refused = send("PUT", body);
+        assert!(refused.contains(" 400 ") && refused.contains("\"version\": 1"), "{refused}");
+        assert!(refused.contains(words) && refused.contains("group and weight"), "{refused}");
+    }
+    let refused = send("GET", "");
+    assert!(refused.contains(" 405 ") && refused.contains("PUT is allowed"), "{refused}");
+    assert!(refused.contains("allow: PUT\r\n"), "{refused}");
 }
 
 #[test]

@@ -101,6 +101,16 @@ pub struct DeviceWeights {
 }
 
 impl Group {
+    /// Its weights where this device has none of its own for it.
+    pub fn configured(&self) -> Weights {
+        self.configured
+    }
+
+    /// Those of its weights that hold on this device alone.
+    pub fn on_device(&self) -> DeviceWeights {
+        self.device
+    }
+
     /// Its weight against its siblings, on this device.
     #[inline]
     pub fn weight(&self) -> Weight {

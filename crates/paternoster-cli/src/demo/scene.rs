@@ -65,7 +65,7 @@ impl Scene {
     pub(super) fn play(mut self, span: Duration, show: &dyn Fn(String)) -> Result<Window> {
         let end = Instant::now() + span;
         show(format!("{}: waiting until all tenants have requests waiting", self.scheduler));
-        let stat = self.server.stat_source();
+        let stat = self.server.control();
         let scheduler = self.scheduler;
         let progress = |slice: &[Measured]| show(line(scheduler, slice, end));
         let window = self.load.measure(&stat, span, progress)?;

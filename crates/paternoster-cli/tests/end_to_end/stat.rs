@@ -69,18 +69,52 @@ fn known_traffic_is_counted_by_group_and_operation() {
         assert_eq!(counted["bytes"], bytes, "{op}: {group}");
         assert_eq!(counted["completed"], bios, "{op}: {group}");
     }
-    let mut ctl = paternoster(served.dir.path());
-    let output = ctl.args(["ctl", "--ctl", "ctl.sock", "stat", "--json"]).output();
-    let by_ctl: Value = serde_json::from_slice(&output.expect("it runs").stdout).expect("JSON");
+    let by_ctl: Value = serde_json::from_str(&ctl(&served, "--json")).expect("JSON");
     assert_eq!(by_ctl["disks"][0]["groups"][0]["ops"], group["ops"]);
+    check_blkio(group, &ctl(&served, "--blkio"));
     served.end();
+}
+
+/// What `paternoster ctl stat` writes with this option.
+fn ctl(served: &Served, option: &str) -> String {
+    let mut ctl = paternoster(served.dir.path());
+    let output = ctl.args(["ctl", "--ctl", "ctl.sock", "stat", option]).output().expect("it runs");
+    String::from_utf8(output.stdout).expect("UTF-8")
+}
+
+/// The traffic of [`known_traffic_is_counted_by_group_and_operation`] as `blkio` counts it.
+fn check_blkio(group: &Value, text: &str) {
+    let blkio = &group["blkio"];
+    assert_eq!(blkio, &group["blkio_recursive"], "nothing is below");
+    assert!(blkio["time"].as_u64().is_some_and(|time| time > 0), "{blkio}");
+    assert_eq!(blkio["sectors"], (5120 + 8192 + 4096 + 8192) / 512);
+    for (file, read, write, discard) in [
+        ("io_serviced", 2, 3, 1),
+        ("io_service_bytes", 5120, 8192 + 8192, 4096),
+        ("io_merged", 0, 0, 0),
+        ("io_queued", 0, 0, 0),
+    ] {
+        let split = &blkio[file];
+        let (sync, total) = (split["sync"].as_u64(), read + write + discard);
+        let sync = sync.expect("a number");
+        let expected = json!({
+            "read": read, "write": write, "discard": discard,
+            "sync": sync, "async": total - sync, "total": total,
+        });
+        assert_eq!(*split, expected, "{file}");
+    }
+    assert!(text.starts_with("disk disk0, group /disk\n"), "{text}");
+    for line in ["blkio.io_serviced Write 3", "blkio.io_serviced Total 6", "blkio.sectors 50"] {
+        assert!(text.lines().any(|shown| shown == line), "no {line}\n{text}");
+    }
+    assert!(!text.contains("_recursive"), "{text}");
 }
 
 #[test]
 fn weights_without_effect_are_told_at_the_start_and_in_stat() {
     let dir = temp_dir();
     let toml = "unix = \"nbd.sock\"\nctl = \"ctl.sock\"\n\
-                [disks.m]\nbackend = \"modelled\"\nsize = \"1M\"\nservers = 3\nservice_us = 250\n\
+                [disks.m]\nbackend = \"modelled\"\nsize = \"1M\"\nservers = 5\nservice_us = 250\n\
                 ns_per_kib = 7\nscheduler = \"none\"\n\
                 [exports.disk]\ndisk = \"m\"\nweight = 300\n";
     fs::write(dir.path().join("c.toml"), toml).expect("a file");
@@ -90,9 +124,9 @@ fn weights_without_effect_are_told_at_the_start_and_in_stat() {
     let told = stat(&served);
     let disk = &told["disks"][0];
     assert_eq!(disk["weights_apply"], false);
-    assert_eq!(disk["depth"], 6, "two for each server");
+    assert_eq!(disk["depth"], 10, "two for each server");
     let modelled = &disk["modelled"];
-    assert_eq!(modelled["servers"], 3);
+    assert_eq!(modelled["servers"], 5);
     assert_eq!(modelled["service_ns"], 250_000);
     assert_eq!(modelled["ns_per_kib"], 7);
     assert!(modelled["idle_ns"].as_u64().is_some_and(|idle| idle > 0), "{modelled}");

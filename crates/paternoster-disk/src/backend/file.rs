@@ -11,6 +11,7 @@ use paternoster::Instant;
 use rustix::fs::{FallocateFlags, FlockOperation, SeekFrom, fallocate, flock, seek};
 use rustix::io::Errno;
 
+use super::rotational::is_rotational;
 use super::{Backend, Capabilities, Extent, TransferDone};
 use crate::engine::{Transfer, TransferId, Transferred};
 use crate::ring::{Buffers, Completion, Fd, Ring};
@@ -43,6 +44,8 @@ enum Work {
 pub struct FileBackend {
     file: Fd,
     size: u64,
+    /// Whether the device that it is on has a head that moves.
+    rotational: bool,
     /// Whether the file system can punch holes, which read as zeroes.
     punches: bool,
     /// What to make of operations under way, of those that are not plain reads and writes.
@@ -66,10 +69,11 @@ impl FileBackend {
             Errno::WOULDBLOCK => io::Error::other("another program has locked it"),
             other => other.into(),
         })?;
-        let size = file.metadata()?.len();
+        let seen = file.metadata()?;
+        let (size, rotational) = (seen.len(), is_rotational(&seen));
         let punches = !read_only && can_punch(&file, size);
         let file = Arc::new(OwnedFd::from(file));
-        Ok(Self { file, size, punches, works: Vec::new() })
+        Ok(Self { file, size, rotational, punches, works: Vec::new() })
     }
 
     fn allocate(
@@ -99,7 +103,8 @@ impl FileBackend {
 
 impl Backend for FileBackend {
     fn capabilities(&self) -> Capabilities {
-        Capabilities { size: self.size, rotational: false, fast_zero: self.punches, depth: DEPTH }
+        let Self { size, rotational, punches: fast_zero, .. } = *self;
+        Capabilities { size, rotational, fast_zero, depth: DEPTH }
     }
 
     fn start(&mut self, ring: &mut Ring<Token>, _: Instant, id: TransferId, transfer: Transfer) {

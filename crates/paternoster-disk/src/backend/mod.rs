@@ -3,6 +3,7 @@
 mod file;
 mod memory;
 mod modelled;
+mod rotational;
 
 pub use file::FileBackend;
 pub use memory::MemoryBackend;
@@ -22,7 +23,7 @@ use crate::token::Token;
 pub struct Capabilities {
     /// Bytes that it holds.
     pub size: u64,
-    /// What `queue/rotational` would say.
+    /// Whether it has a head that moves: what `queue/rotational` in sysfs says of it.
     pub rotational: bool,
     /// Whether zeroing a range is faster than writing it.
     pub fast_zero: bool,

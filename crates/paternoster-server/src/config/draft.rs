@@ -57,6 +57,9 @@ pub(super) struct DraftGroup {
     pub(super) path: At<String>,
     pub(super) weight: Option<At<i64>>,
     pub(super) leaf_weight: Option<At<i64>>,
+    /// By the name of a disk.
+    pub(super) weight_device: Vec<(At<String>, At<i64>)>,
+    pub(super) leaf_weight_device: Vec<(At<String>, At<i64>)>,
 }
 
 #[derive(Debug)]

@@ -172,6 +172,11 @@ pub enum Problem {
     /// A group that nobody is in.
     #[error("no export is in group {path:?} or below it; the exports' groups are: {used}")]
     UnusedGroup { path: String, used: String },
+    /// A weight on a disk that the group is not on.
+    #[error(
+        "no export of disk {disk:?} is in group {group:?} or below it; there are such of: {known}"
+    )]
+    GroupNotOnDisk { group: String, disk: String, known: String },
     /// An export whose name cannot be its group's.
     #[error(
         "export {export:?} needs a group, such as group = \"/gold\"; it can have one of its own \

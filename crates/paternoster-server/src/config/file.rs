@@ -63,6 +63,10 @@ struct Disk {
 struct Group {
     weight: Option<Spanned<i64>>,
     leaf_weight: Option<Spanned<i64>>,
+    #[serde(default)]
+    weight_device: Table<Spanned<i64>>,
+    #[serde(default)]
+    leaf_weight_device: Table<Spanned<i64>>,
 }
 
 #[derive(Deserialize)]
@@ -87,7 +91,6 @@ struct Source<'a> {
 
 impl Source<'_> {
     fn disk(&self, name: At<String>, disk: Disk) -> Result<DraftDisk, ConfigError> {
-        let mut tunables = in_order(disk.tunables);
         Ok(DraftDisk {
             name,
             path: self.at(disk.path),
@@ -98,17 +101,19 @@ impl Source<'_> {
             ns_per_kib: self.at(disk.ns_per_kib),
             scheduler: self.at(disk.scheduler),
             depth: self.at(disk.depth),
-            tunables: tunables
-                .drain(..)
-                .map(|(name, value)| (self.place_in(name), self.place_in(value)))
-                .collect(),
+            tunables: self.numbers(disk.tunables),
         })
     }
 
     #[expect(clippy::unnecessary_wraps, reason = "alike for `each`")]
     fn group(&self, path: At<String>, group: Group) -> Result<DraftGroup, ConfigError> {
-        let (weight, leaf_weight) = (self.at(group.weight), self.at(group.leaf_weight));
-        Ok(DraftGroup { path, weight, leaf_weight })
+        Ok(DraftGroup {
+            path,
+            weight: self.at(group.weight),
+            leaf_weight: self.at(group.leaf_weight),
+            weight_device: self.numbers(group.weight_device),
+            leaf_weight_device: self.numbers(group.leaf_weight_device),
+        })
     }
 
     fn export(&self, name: At<String>, export: Export) -> Result<DraftExport, ConfigError> {
@@ -133,6 +138,12 @@ impl Source<'_> {
     ) -> Result<Vec<D>, ConfigError> {
         let entries = in_order(table).into_iter();
         entries.map(|(name, entry)| draft(self, self.place_in(name), entry)).collect()
+    }
+
+    /// A table of numbers, in the order of the file.
+    fn numbers(&self, table: Table<Spanned<i64>>) -> Vec<(At<String>, At<i64>)> {
+        let entries = in_order(table).into_iter();
+        entries.map(|(name, value)| (self.place_in(name), self.place_in(value))).collect()
     }
 
     fn at<T>(&self, found: Option<Spanned<T>>) -> Option<At<T>> {

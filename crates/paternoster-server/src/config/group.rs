@@ -14,11 +14,16 @@
 //! is, or is 100. An export without a `group` makes its own, of its name. A written group that no
 //! export is in or below is refused: the name is misspelt there or at the export, which would then
 //! silently run at weight 100.
+//!
+//! `weight_device` and `leaf_weight_device` are other weights on the disks that they name, as in
+//! version 1 of Linux's I/O cgroups. A disk on which the group is not is refused as well.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
-use paternoster::Weight;
+use paternoster::{DeviceWeights, Weight, Weights};
 
+use super::disk::Checked;
 use super::draft::{At, Bounds, DraftExport, DraftGroup, NAME_MAX, check_name};
 use super::error::{ConfigError, Problem};
 
@@ -38,12 +43,25 @@ pub struct GroupConfig {
     pub weight: Weight,
     /// The weight of its own exports against the groups below it.
     pub leaf_weight: Weight,
+    /// Weights that hold on one disk instead of these, by its index in
+    /// [`Config::disks`](super::Config::disks).
+    pub device_weights: BTreeMap<usize, DeviceWeights>,
 }
 
 impl GroupConfig {
     /// A group at the top level, whose leaf weight is its weight.
     pub fn new(path: impl Into<String>, weight: Weight) -> Self {
-        Self { path: path.into(), parent: None, weight, leaf_weight: weight }
+        let device_weights = BTreeMap::new();
+        Self { path: path.into(), parent: None, weight, leaf_weight: weight, device_weights }
+    }
+
+    /// The weights that hold on a disk, by its index.
+    pub fn weights_on(&self, disk: usize) -> Weights {
+        let on_disk = self.device_weights.get(&disk).copied().unwrap_or_default();
+        Weights {
+            weight: on_disk.weight.unwrap_or(self.weight),
+            leaf: on_disk.leaf.unwrap_or(self.leaf_weight),
+        }
     }
 }
 
@@ -52,6 +70,7 @@ impl GroupConfig {
 pub(super) fn check(
     written: &[DraftGroup],
     exports: &[DraftExport],
+    disks: &[Checked],
 ) -> Result<Vec<GroupConfig>, ConfigError> {
     let mut paths = Vec::new();
     for group in written {
@@ -64,7 +83,16 @@ pub(super) fn check(
         add(&mut paths, &path_of(export));
     }
     check_all_used(written, exports)?;
-    paths.iter().map(|path| check_group(path, &paths, written, exports)).collect()
+    let mut groups = Vec::new();
+    for path in &paths {
+        let written = written.iter().find(|group| group.path.value == *path);
+        let mut group = check_group(path, &paths, written, exports)?;
+        if let Some(written) = written {
+            group.device_weights = check_device_weights(written, exports, disks)?;
+        }
+        groups.push(group);
+    }
+    Ok(groups)
 }
 
 /// The path of an export's group.
@@ -102,10 +130,9 @@ fn is_below(path: &str, group: &str) -> bool {
 fn check_group(
     path: &str,
     paths: &[String],
-    written: &[DraftGroup],
+    written: Option<&DraftGroup>,
     exports: &[DraftExport],
 ) -> Result<GroupConfig, ConfigError> {
-    let written = written.iter().find(|group| group.path.value == path);
     let weight_of_export = || {
         let mut own = exports.iter().filter(|export| export.group.is_none());
         own.find(|export| path_of(export) == path).and_then(|export| export.weight.as_ref())
@@ -120,6 +147,51 @@ fn check_group(
         parent: parent_of(path).and_then(|parent| paths.iter().position(|other| other == parent)),
         weight,
         leaf_weight: leaf.unwrap_or(weight),
+        device_weights: BTreeMap::new(),
+    })
+}
+
+fn check_device_weights(
+    group: &DraftGroup,
+    exports: &[DraftExport],
+    disks: &[Checked],
+) -> Result<BTreeMap<usize, DeviceWeights>, ConfigError> {
+    let mut weights = BTreeMap::<usize, DeviceWeights>::new();
+    for (disk, weight) in &group.weight_device {
+        let index = find_disk(group, disk, exports, disks)?;
+        let weight = check_weight("weight_device", weight)?;
+        weights.entry(index).or_default().weight = Some(weight);
+    }
+    for (disk, leaf) in &group.leaf_weight_device {
+        let index = find_disk(group, disk, exports, disks)?;
+        let leaf = check_weight("leaf_weight_device", leaf)?;
+        weights.entry(index).or_default().leaf = Some(leaf);
+    }
+    Ok(weights)
+}
+
+/// The index of a disk of that name, on which an export is in the group or below it.
+fn find_disk(
+    group: &DraftGroup,
+    name: &At<String>,
+    exports: &[DraftExport],
+    disks: &[Checked],
+) -> Result<usize, ConfigError> {
+    let path = group.path.value.as_str();
+    let inside = |export: &&DraftExport| {
+        let own = path_of(export);
+        own == path || is_below(&own, path)
+    };
+    let has_exports = |disk: &&Checked| {
+        exports.iter().filter(inside).any(|export| export.disk.value == disk.config.name)
+    };
+    let index = disks.iter().position(|disk| disk.config.name == name.value);
+    index.filter(|&index| has_exports(&&disks[index])).ok_or_else(|| {
+        let known = disks.iter().filter(has_exports);
+        let known: Vec<_> = known.map(|disk| format!("{:?}", disk.config.name)).collect();
+        let (group, disk) = (path.to_owned(), name.value.clone());
+        let problem = Problem::GroupNotOnDisk { group, disk, known: known.join(", ") };
+        name.place.refuses(problem)
     })
 }
 

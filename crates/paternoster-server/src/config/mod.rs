@@ -26,6 +26,8 @@ mod size;
 
 use std::path::{Path, PathBuf};
 
+use paternoster::{Weight, Weights};
+
 pub use disk::{BackendConfig, DiskConfig};
 pub use error::{ConfigError, Place, Problem};
 pub use export::ExportConfig;
@@ -74,17 +76,28 @@ impl Config {
         std::iter::successors(Some(group), |&group| self.groups[group].parent)
     }
 
+    /// The groups that have an export of the disk, and those above them, as indices into
+    /// [`Config::groups`] in its order.
+    pub fn groups_on(&self, disk: usize) -> Vec<usize> {
+        let exports = self.exports.iter().filter(|export| export.disk == disk);
+        let mut groups: Vec<_> = exports.flat_map(|export| self.lineage(export.group)).collect();
+        groups.sort_unstable();
+        groups.dedup();
+        groups
+    }
+
     /// What the user should know although it is allowed, a sentence each: weights that have no
     /// effect under their disk's scheduler.
     pub fn notices(&self) -> Vec<String> {
-        let is_weighted = |group: usize| {
-            let GroupConfig { weight, leaf_weight, .. } = self.groups[group];
-            weight != paternoster::Weight::default() || leaf_weight != weight
+        let is_weighted = |group: usize, disk: usize| {
+            let Weights { weight, leaf } = self.groups[group].weights_on(disk);
+            weight != Weight::default() || leaf != weight
         };
         let ignored = self.disks.iter().enumerate().filter(|&(index, disk)| {
             let mut exports = self.exports.iter().filter(|export| export.disk == index);
             !disk.scheduler.has_weights()
-                && exports.any(|export| self.lineage(export.group).any(is_weighted))
+                && exports
+                    .any(|export| self.lineage(export.group).any(|group| is_weighted(group, index)))
         });
         ignored
             .map(|(_, disk)| {
@@ -99,7 +112,7 @@ impl Draft {
         let (listen, ctl) = listen::check(self.unix, self.unix_mode, self.tcp, self.ctl)?;
         let disks = disk::check(self.disks, &self.whole)?;
         export::check_names(&self.exports)?;
-        let groups = group::check(&self.groups, &self.exports)?;
+        let groups = group::check(&self.groups, &self.exports, &disks)?;
         let exports = export::check(self.exports, &self.whole, &disks, &groups)?;
         let disks = disks.into_iter().map(|checked| checked.config).collect();
         Ok(Config { listen, ctl, disks, groups, exports })

@@ -17,6 +17,7 @@ mod connection;
 mod shutdown;
 mod stat;
 mod tenant;
+mod weight;
 
 use std::sync::mpsc;
 
@@ -345,6 +346,12 @@ impl Front<Scheduler> for Connections {
                 Message::Stat(sender) => {
                     // Whoever asked may have gone.
                     let _ = sender.send(self.stat(owner));
+                }
+                Message::SetWeight(weights, sender) => {
+                    if let Some(in_force) = self.set_weight(owner, &weights) {
+                        // Whoever asked may have gone.
+                        let _ = sender.send(in_force);
+                    }
                 }
                 Message::Shutdown => self.begin_shutdown(owner),
             }

@@ -1,9 +1,11 @@
 //! What `stat` tells of a disk and its groups.
 
+use std::collections::BTreeSet;
+
 use paternoster::Scheduler as _;
 
 use super::{Connections, DiskOwner};
-use crate::stat::{DiskStat, GroupStat, Internals, ModelledStat};
+use crate::stat::{DiskStat, GroupStat, Internals, ModelledStat, blkio_files};
 
 impl Connections {
     pub(super) fn stat(&self, owner: &DiskOwner) -> DiskStat {
@@ -41,6 +43,8 @@ impl Connections {
     fn group_stats(&self, owner: &DiskOwner) -> Vec<GroupStat> {
         let now = owner.now();
         let elevator = owner.engine().elevator();
+        let parents: BTreeSet<_> =
+            elevator.groups().iter().filter_map(|(_, group)| group.parent).collect();
         let tenants = self.tenants.iter().enumerate().map(|(index, tenant)| {
             let exports = self.exports.iter().filter(|export| export.tenant == index);
             let group = &elevator.groups()[tenant.group];
@@ -50,9 +54,17 @@ impl Connections {
                 leaf_weight: group.leaf_weight().value(),
                 exports: exports.map(|export| export.name.clone()).collect(),
                 connections: tenant.connections,
+                blkio: blkio_files(&elevator.blkio(tenant.group)),
                 ..GroupStat::default()
             };
             stat.count(elevator.stats().group(tenant.group), now);
+            // Groups stay as long as the server: with none below, all of it is its own. To ask
+            // for each would cost the owner a walk through all groups a group.
+            stat.blkio_recursive = if parents.contains(&tenant.group) {
+                blkio_files(&elevator.blkio_recursive(tenant.group))
+            } else {
+                stat.blkio.clone()
+            };
             stat
         });
         tenants.collect()

@@ -4,15 +4,17 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use http_body_util::{BodyExt as _, Empty, Limited};
+use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::Bytes;
 use hyper::client::conn::http1;
-use hyper::{Request, StatusCode, header};
+use hyper::{Method, Request, StatusCode, header};
 use hyper_util::rt::TokioIo;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use thiserror::Error;
 use tokio::net::UnixStream;
 
+use super::weight::{WeightAnswer, WeightChange};
 use crate::stat::Stat;
 
 /// How long an answer may take.
@@ -115,18 +117,41 @@ pub struct StatAnswer {
 
 /// Asks the server on this control socket for its state.
 pub fn fetch_stat(path: &Path) -> Result<StatAnswer, CtlError> {
-    let (status, body) = fetch(path, "/v1/stat")?;
+    let (json, stat) =
+        ask(path, Method::GET, "/v1/stat", Bytes::new(), |stat: &Stat| stat.version)?;
+    Ok(StatAnswer { json, stat })
+}
+
+/// Has the server on this control socket change a group's weights; those that are in force then.
+pub fn set_weight(path: &Path, change: &WeightChange) -> Result<WeightAnswer, CtlError> {
+    let body = serde_json::to_vec(change).expect("the question has string keys only").into();
+    let version = |answer: &WeightAnswer| answer.version;
+    ask(path, Method::PUT, "/v1/groups/weight", body, version).map(|(_, answer)| answer)
+}
+
+/// The answer of a server, as it was received and as it is understood.
+fn ask<T: DeserializeOwned>(
+    path: &Path,
+    method: Method,
+    resource: &'static str,
+    body: Bytes,
+    version: fn(&T) -> u32,
+) -> Result<(String, T), CtlError> {
+    let request = Request::builder().method(method).uri(resource);
+    let request = request.header(header::HOST, "localhost").body(Full::new(body));
+    let (status, body) = fetch(path, request.expect("each part is one of HTTP's"))?;
     let json = String::from_utf8_lossy(&body).into_owned();
     if status != StatusCode::OK {
         let message = message_of(&json);
         return Err(CtlError::Status { path: path.to_owned(), status: status.as_u16(), message });
     }
-    let stat: Stat = serde_json::from_str(&json)
+    let answer: T = serde_json::from_str(&json)
         .map_err(|source| CtlError::BadAnswer { path: path.to_owned(), source })?;
-    if stat.version != Stat::VERSION {
-        return Err(CtlError::Version { path: path.to_owned(), found: stat.version });
+    let found = version(&answer);
+    if found != Stat::VERSION {
+        return Err(CtlError::Version { path: path.to_owned(), found });
     }
-    Ok(StatAnswer { json, stat })
+    Ok((json, answer))
 }
 
 /// The sentence of an error's JSON, else the beginning of what was sent.
@@ -141,7 +166,7 @@ fn message_of(body: &str) -> String {
     }
 }
 
-fn fetch(path: &Path, resource: &str) -> Result<(StatusCode, Bytes), CtlError> {
+fn fetch(path: &Path, request: Request<Full<Bytes>>) -> Result<(StatusCode, Bytes), CtlError> {
     let failed = |source| CtlError::Connect { path: path.to_owned(), source };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let answer = async {
@@ -151,7 +176,7 @@ fn fetch(path: &Path, resource: &str) -> Result<(StatusCode, Bytes), CtlError> {
             io::ErrorKind::PermissionDenied => CtlError::Denied { path: path.to_owned() },
             _ => failed(source),
         })?;
-        let talked = talk(stream, resource).await;
+        let talked = talk(stream, request).await;
         talked.map_err(|source| CtlError::NoHttp { path: path.to_owned(), source })
     };
     runtime.map_err(failed)?.block_on(async {
@@ -163,12 +188,10 @@ fn fetch(path: &Path, resource: &str) -> Result<(StatusCode, Bytes), CtlError> {
 
 async fn talk(
     stream: UnixStream,
-    resource: &str,
+    request: Request<Full<Bytes>>,
 ) -> Result<(StatusCode, Bytes), Box<dyn std::error::Error + Send + Sync>> {
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
     tokio::spawn(connection);
-    let request =
-        Request::get(resource).header(header::HOST, "localhost").body(Empty::<Bytes>::new())?;
     let response = sender.send_request(request).await?;
     let status = response.status();
     let body = Limited::new(response.into_body(), ANSWER_MAX).collect().await?;

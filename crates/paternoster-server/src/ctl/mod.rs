@@ -4,7 +4,8 @@
 //!   paternoster ctl, curl --unix-socket PATH
 //!        │ client.rs
 //!        ▼
-//!   GET /v1/stat ──▶ server.rs ──▶ StatSource, which asks the owners of the disks
+//!   GET /v1/stat, PUT /v1/groups/weight ──▶ server.rs ──▶ Control, which asks the owners of
+//!                                                         the disks
 //! ```
 //!
 //! It has a thread of its own and shares nothing with the path of a request. Every answer, an
@@ -12,9 +13,12 @@
 
 mod client;
 mod server;
+mod weight;
 
-pub use client::{CtlError, StatAnswer, fetch_stat};
-pub use server::{CtlServer, StatError, StatSource, serve};
+pub use client::{CtlError, StatAnswer, fetch_stat, set_weight};
+pub use server::{Control, CtlServer, StatError, serve};
+pub(crate) use weight::NewWeights;
+pub use weight::{WeightAnswer, WeightChange, WeightError, WeightsInForce};
 
 /// Where `paternoster ctl` looks for the socket if it is not told.
 pub const DEFAULT_PATH: &str = "/run/paternoster/ctl.sock";

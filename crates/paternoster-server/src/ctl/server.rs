@@ -7,24 +7,30 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use axum::Router;
+use axum::body::Bytes;
 use axum::extract::State;
+use axum::extract::rejection::BytesRejection;
 use axum::http::{Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{get, put};
 use serde::Serialize;
 use thiserror::Error;
 use tokio::sync::watch;
 
+use super::weight::{WeightAnswer, WeightChange, WeightError};
 use crate::stat::Stat;
 
 /// How long connections have to end when the server is stopped.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Whoever knows the state of the server.
-pub trait StatSource: Send + Sync + 'static {
+/// A server, as the control plane sees it.
+pub trait Control: Send + Sync + 'static {
     /// The state now. Called on a thread that may wait, but not for long: a client gives up after
     /// ten seconds.
     fn stat(&self) -> Result<Stat, StatError>;
+
+    /// Changes weights of a group; they are in force when this returns. Called as `stat` is.
+    fn set_weight(&self, change: &WeightChange) -> Result<WeightAnswer, WeightError>;
 }
 
 /// Why there is no state to tell; clients get status 503 and this sentence.
@@ -48,7 +54,7 @@ impl CtlServer {
 }
 
 /// Answers on `listener`, in a thread of its own, until it is stopped.
-pub fn serve(listener: UnixListener, source: Arc<dyn StatSource>) -> io::Result<CtlServer> {
+pub fn serve(listener: UnixListener, server: Arc<dyn Control>) -> io::Result<CtlServer> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     listener.set_nonblocking(true)?;
     let listener = {
@@ -57,8 +63,8 @@ pub fn serve(listener: UnixListener, source: Arc<dyn StatSource>) -> io::Result<
     };
     let (stop, stopped) = watch::channel(false);
     let thread = std::thread::Builder::new().name("ctl".to_owned()).spawn(move || {
-        runtime.block_on(answer(listener, router(source), stopped));
-        // Somebody may still wait in `StatSource::stat`; that is not waited for.
+        runtime.block_on(answer(listener, router(server), stopped));
+        // Somebody may still wait in `Control::stat`; that is not waited for.
         runtime.shutdown_background();
     })?;
     Ok(CtlServer { stop, thread })
@@ -77,31 +83,61 @@ async fn until_set(mut stop: watch::Receiver<bool>) {
     let _ = stop.wait_for(|&set| set).await;
 }
 
-fn router(source: Arc<dyn StatSource>) -> Router {
+const STAT: &str = "/v1/stat";
+const WEIGHT: &str = "/v1/groups/weight";
+
+fn router(server: Arc<dyn Control>) -> Router {
     Router::new()
-        .route("/v1/stat", get(stat))
+        .route(STAT, get(stat))
+        .route(WEIGHT, put(set_weight))
         .fallback(not_found)
         .method_not_allowed_fallback(not_allowed)
-        .with_state(source)
+        .with_state(server)
 }
 
-async fn stat(State(source): State<Arc<dyn StatSource>>) -> Response {
-    match tokio::task::spawn_blocking(move || source.stat()).await {
+async fn stat(State(server): State<Arc<dyn Control>>) -> Response {
+    match tokio::task::spawn_blocking(move || server.stat()).await {
         Ok(Ok(stat)) => json(StatusCode::OK, &stat),
         Ok(Err(error)) => refuse(StatusCode::SERVICE_UNAVAILABLE, error.to_string()),
         Err(_) => refuse(StatusCode::INTERNAL_SERVER_ERROR, "the server failed".to_owned()),
     }
 }
 
+async fn set_weight(
+    State(server): State<Arc<dyn Control>>,
+    body: Result<Bytes, BytesRejection>,
+) -> Response {
+    let body = match body {
+        Ok(body) => body,
+        Err(rejection) => return refuse(rejection.status(), rejection.body_text()),
+    };
+    let change: WeightChange = match serde_json::from_slice(&body) {
+        Ok(change) => change,
+        Err(error) => {
+            let error = format!(
+                "{error}: a JSON object with group and weight is allowed, and with leaf_weight and \
+                 disk"
+            );
+            return refuse(StatusCode::BAD_REQUEST, error);
+        }
+    };
+    match tokio::task::spawn_blocking(move || server.set_weight(&change)).await {
+        Ok(Ok(answer)) => json(StatusCode::OK, &answer),
+        Ok(Err(error)) => refuse(error.status(), error.to_string()),
+        Err(_) => refuse(StatusCode::INTERNAL_SERVER_ERROR, "the server failed".to_owned()),
+    }
+}
+
 async fn not_found(uri: Uri) -> Response {
-    let error = format!("there is no {:?}; there is: /v1/stat", uri.path());
+    let error = format!("there is no {:?}; there are: {STAT}, {WEIGHT}", uri.path());
     refuse(StatusCode::NOT_FOUND, error)
 }
 
 async fn not_allowed(method: Method, uri: Uri) -> Response {
-    let error = format!("{method} {:?}: GET is allowed", uri.path());
+    let (one, all) = if uri.path() == WEIGHT { ("PUT", "PUT") } else { ("GET", "GET, HEAD") };
+    let error = format!("{method} {:?}: {one} is allowed", uri.path());
     let refusal = refuse(StatusCode::METHOD_NOT_ALLOWED, error);
-    ([(header::ALLOW, "GET, HEAD")], refusal).into_response()
+    ([(header::ALLOW, all)], refusal).into_response()
 }
 
 /// What every error says.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result};
 
 use super::{Load, Measured};
-use crate::ctl::StatSource;
+use crate::ctl::Control;
 
 /// How long every tenant has been backlogged before anything counts.
 const BACKLOGGED: Duration = Duration::from_millis(500);
@@ -43,7 +43,7 @@ impl Load {
     /// `progress` is told what each tenant got in a slice of the time.
     pub fn measure(
         &mut self,
-        stat: &impl StatSource,
+        stat: &impl Control,
         span: Duration,
         mut progress: impl FnMut(&[Measured]),
     ) -> Result<Window> {
@@ -86,7 +86,7 @@ impl Load {
     }
 
     /// Nanoseconds in which each tenant has had a request waiting, so far.
-    fn backlogged(&self, stat: &impl StatSource) -> Result<Vec<u64>> {
+    fn backlogged(&self, stat: &impl Control) -> Result<Vec<u64>> {
         let stat = stat.stat()?;
         let group_of = |export: &String| {
             let groups = stat.disks.iter().flat_map(|disk| &disk.groups);

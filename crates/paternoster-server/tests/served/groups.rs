@@ -1,6 +1,8 @@
 //! Groups below others, as the server has them on each disk.
 
-use paternoster_server::stat::{DiskStat, GroupStat};
+use std::collections::BTreeMap;
+
+use paternoster_server::stat::{BlkioStat, DiskStat, GroupStat};
 
 use crate::support::Rig;
 
@@ -14,6 +16,8 @@ size = "1M"
 [groups."/org"]
 weight = 700
 leaf_weight = 50
+weight_device.e = 30
+leaf_weight_device.e = 20
 [groups."/org/db"]
 weight = 300
 [exports.db]
@@ -48,7 +52,7 @@ fn a_disk_has_the_groups_of_its_exports_and_those_above() {
     let stat = rig.stat();
     assert_eq!(lines(&stat.disks[0]), ["/org 700 50 org", "/org/db 300 300 db"]);
     let expected = [
-        "/org 700 50 ",
+        "/org 30 20 ",
         "/org/web 100 100 ",
         "/org/web/front 100 100 web",
         "/lab 100 100 ",
@@ -72,5 +76,31 @@ fn a_group_is_told_its_own_work_and_not_that_of_those_below() {
     let groups = stat.disks.iter().flat_map(|disk| &disk.groups);
     let written: Vec<_> = groups.map(|group| group.ops["write"].bios).collect();
     assert_eq!(written, [3, 3, 0, 0, 3, 0, 0]);
+    rig.end();
+}
+
+#[test]
+fn blkio_files_are_a_groups_own_and_with_all_below_it() {
+    let rig = Rig::start(TWO_DISKS);
+    for export in ["web", "db", "org"] {
+        rig.client(export).check_served(1);
+    }
+    rig.until_empty();
+    let stat = rig.stat();
+    let groups: Vec<_> = stat.disks.iter().flat_map(|disk| &disk.groups).collect();
+    let writes = |files: fn(&GroupStat) -> &BTreeMap<String, BlkioStat>| -> Vec<u64> {
+        let write = |group: &&GroupStat| match files(group)["io_serviced"] {
+            BlkioStat::Split(split) => split.write,
+            BlkioStat::Number(_) => panic!("it is split by operation"),
+        };
+        groups.iter().map(write).collect()
+    };
+    assert_eq!(writes(|group| &group.blkio), [1, 1, 0, 0, 1, 0, 0]);
+    assert_eq!(writes(|group| &group.blkio_recursive), [2, 1, 1, 1, 1, 0, 0]);
+    for group in groups {
+        let names = |files: &BTreeMap<_, _>| files.keys().cloned().collect::<Vec<String>>();
+        assert_eq!(names(&group.blkio), names(&group.blkio_recursive), "{}", group.path);
+        assert!(group.blkio.contains_key("time"), "CFQ gives turns, to {} too", group.path);
+    }
     rig.end();
 }

@@ -12,7 +12,7 @@ use paternoster_nbd::client::{Answer, Goal, Handshake, Progress, Reply, Transmis
 use paternoster_nbd::{Command, ExportInfo, NbdError, Request};
 use paternoster_server::Server;
 use paternoster_server::config::Config;
-use paternoster_server::ctl::StatSource as _;
+use paternoster_server::ctl::Control as _;
 use paternoster_server::stat::Stat;
 use tempfile::TempDir;
 
@@ -87,7 +87,7 @@ impl Rig {
     }
 
     pub(crate) fn stat(&self) -> Stat {
-        self.server.stat_source().stat().expect("every disk answers")
+        self.server.control().stat().expect("every disk answers")
     }
 
     /// Waits until no connection and no request is left.

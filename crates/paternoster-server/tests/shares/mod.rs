@@ -4,9 +4,9 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use paternoster_server::Server;
 use paternoster_server::config::Config;
 use paternoster_server::load::{Got, Load, TenantLoad, Window};
+use paternoster_server::{ControlHandle, Server};
 use tempfile::TempDir;
 
 /// The least part of the time with a request waiting of a tenant that asks all the time.
@@ -31,6 +31,11 @@ impl Rig {
         Load::connect(&self.folder.path().join("nbd.sock"), loads, seed)
     }
 
+    /// What asks the server, and changes it.
+    pub(crate) fn control(&self) -> ControlHandle {
+        self.server.control()
+    }
+
     /// What these clients get while all of them ask, for `span` in all.
     pub(crate) fn measure(
         &self,
@@ -39,7 +44,7 @@ impl Rig {
         span: Duration,
     ) -> anyhow::Result<Window> {
         let mut load = self.connect(loads, seed)?;
-        let window = load.measure(&self.server.stat_source(), span, |_| {})?;
+        let window = load.measure(&self.control(), span, |_| {})?;
         load.finish()?;
         Ok(window)
     }

@@ -3,19 +3,27 @@
 use super::Elevator;
 use crate::arena::GroupId;
 use crate::scheduler::Scheduler;
-use crate::stats::{BlkioFile, Departed, blkio_files};
+use crate::stats::{BlkioFile, Departed, TurnStats, blkio_files};
 
 impl<S: Scheduler> Elevator<S> {
     /// The group's files of Linux's `blkio` controller, without what is counted below it.
     pub fn blkio(&self, group: GroupId) -> Vec<BlkioFile> {
-        blkio_files(self.stats.group(group), self.scheduler.turn_stats(group))
+        // A scheduler that gives groups turns may not have heard of this one yet.
+        let none = TurnStats::default();
+        let turns = self.scheduler.turn_stats(group);
+        let turns = turns.or_else(|| self.has_turns().then_some(&none));
+        blkio_files(self.stats.group(group), turns)
     }
 
     /// The same with all groups below it, those that were removed too: the `_recursive` files.
     pub fn blkio_recursive(&self, group: GroupId) -> Vec<BlkioFile> {
         let all = self.counted_below(group);
-        let turns = self.scheduler.turn_stats(self.groups.root()).is_some();
-        blkio_files(&all.stats, turns.then_some(&all.turns))
+        blkio_files(&all.stats, self.has_turns().then_some(&all.turns))
+    }
+
+    /// Whether the scheduler gives groups turns.
+    fn has_turns(&self) -> bool {
+        self.scheduler.turn_stats(self.groups.root()).is_some()
     }
 
     /// The counts of the group and of all below it, as far as there ever were any.

@@ -1,54 +1,14 @@
-//! `paternoster ctl`: asks a running server, and shows its answer to people.
+//! What `ctl stat` shows to people: a line and a table for each disk.
 
 use std::fmt::Write as _;
-use std::io::{self, Write as _};
-use std::path::PathBuf;
-use std::process::ExitCode;
 
 use comfy_table::{CellAlignment, ColumnConstraint, Table, presets};
-use paternoster_server::ctl::{DEFAULT_PATH, fetch_stat};
-use paternoster_server::stat::{DiskStat, GroupStat, OpStat, Stat};
+use paternoster_server::stat::{BlkioStat, DiskStat, GroupStat, OpStat, Stat};
 
-/// Ask a running server.
-#[derive(Debug, clap::Args)]
-pub(crate) struct Args {
-    /// The server's control socket, as in its --ctl or its file
-    #[arg(long = "ctl", value_name = "PATH", default_value = DEFAULT_PATH, global = true)]
-    socket: PathBuf,
+use super::are_nested;
 
-    #[command(subcommand)]
-    question: Question,
-}
-
-#[derive(Debug, clap::Subcommand)]
-enum Question {
-    /// Show each disk and what its tenants did since start-up
-    ///
-    /// READS and WRITES are requests done, after merging; WAIT and SERVICE are means over all
-    /// requests, in µs: from a request's arrival to the disk, and from there to its completion.
-    /// Where groups are nested, each line is a group without those below it, and LEAF is the weight
-    /// of its own requests against them.
-    Stat {
-        /// Print the JSON of GET /v1/stat; times in it are sums in ns, sizes bytes
-        #[arg(long)]
-        json: bool,
-    },
-}
-
-/// Runs the subcommand.
-pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let Question::Stat { json } = args.question;
-    let answer = fetch_stat(&args.socket)?;
-    let text = if json { answer.json } else { show(&answer.stat) };
-    match io::stdout().write_all(text.as_bytes()) {
-        // Whoever reads has seen enough, as `head` does.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
-        written => written?,
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-fn show(stat: &Stat) -> String {
+/// The whole answer.
+pub(super) fn show(stat: &Stat) -> String {
     let disks: Vec<_> = stat.disks.iter().map(show_disk).collect();
     disks.join("\n")
 }
@@ -77,12 +37,16 @@ fn show_disk(disk: &DiskStat) -> String {
 /// The column of the leaf weight, which means something where groups are nested.
 const LEAF: usize = 2;
 
+/// The column of the time of turns, which there is under a scheduler that gives groups turns.
+const TIME: usize = 3;
+
 fn table(groups: &[GroupStat]) -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_header([
         "GROUP",
         "WEIGHT",
         "LEAF",
+        "TIME",
         "CONNS",
         "READS",
         "BYTES",
@@ -93,6 +57,7 @@ fn table(groups: &[GroupStat]) -> Table {
         "QUEUED",
         "IN DEVICE",
     ]);
+    let all_turns: u64 = groups.iter().filter_map(turns_ns).sum();
     for group in groups {
         let op = |name: &str| group.ops.get(name).copied().unwrap_or_default();
         let (read, write) = (op("read"), op("write"));
@@ -102,6 +67,7 @@ fn table(groups: &[GroupStat]) -> Table {
             group.path.clone(),
             group.weight.to_string(),
             group.leaf_weight.to_string(),
+            percent(turns_ns(group).unwrap_or(0), all_turns),
             group.connections.to_string(),
             read.completed.to_string(),
             Bytes(read.bytes).to_string(),
@@ -116,11 +82,29 @@ fn table(groups: &[GroupStat]) -> Table {
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
     }
-    let nested = groups.iter().any(|group| group.path.matches('/').count() > 1);
-    if let Some(leaf) = table.column_mut(LEAF).filter(|_| !nested) {
-        leaf.set_constraint(ColumnConstraint::Hidden);
+    let hidden =
+        [(LEAF, !are_nested(groups)), (TIME, groups.iter().all(|group| turns_ns(group).is_none()))];
+    for (column, _) in hidden.into_iter().filter(|(_, hidden)| *hidden) {
+        let column = table.column_mut(column).expect("the header has it");
+        column.set_constraint(ColumnConstraint::Hidden);
     }
     table
+}
+
+/// The time of the group's turns, without those of the groups below it.
+fn turns_ns(group: &GroupStat) -> Option<u64> {
+    match group.blkio.get("time")? {
+        BlkioStat::Number(nanos) => Some(*nanos),
+        BlkioStat::Split(_) => None,
+    }
+}
+
+/// A part of a whole with one digit behind the point.
+fn percent(part: u64, whole: u64) -> String {
+    match (u128::from(part) * 1000).checked_div(whole.into()) {
+        Some(tenths) => format!("{}.{} %", tenths / 10, tenths % 10),
+        None => "-".to_owned(),
+    }
 }
 
 /// A mean of nanoseconds, in microseconds with one digit behind the point.
@@ -221,6 +205,38 @@ disk d: none over file, 10 GiB; depth 16, 7 queued, 2 in device, 2 connections, 
             " /org/db    1000  1000      0  ",
         ];
         assert_eq!(starts, expected);
+    }
+
+    #[test]
+    fn the_part_of_the_time_is_shown_where_groups_have_turns() {
+        let group = |path: &str, files: &[(&str, u64)]| GroupStat {
+            path: path.to_owned(),
+            weight: 100,
+            blkio: files
+                .iter()
+                .map(|&(name, value)| (name.to_owned(), BlkioStat::Number(value)))
+                .collect(),
+            ..GroupStat::default()
+        };
+        let starts = |groups: &[GroupStat]| -> Vec<String> {
+            table(groups).to_string().lines().map(|line| line[..31].to_owned()).collect()
+        };
+        let turns = [
+            group("/a", &[("time", 2_000_000_000)]),
+            group("/b", &[("time", 998_000_000)]),
+            group("/c", &[("time", 2_000_000)]),
+        ];
+        let expected = [
+            " GROUP  WEIGHT    TIME  CONNS  ",
+            " /a        100  66.6 %      0  ",
+            " /b        100  33.2 %      0  ",
+            " /c        100   0.0 %      0  ",
+        ];
+        assert_eq!(starts(&turns), expected);
+        let idle = starts(&[group("/a", &[("time", 0)])]);
+        assert!(idle[1].starts_with(" /a        100     -      0"), "{idle:?}");
+        let none = starts(&[group("/a", &[("sectors", 8)])]);
+        assert!(!none[0].contains("TIME"), "{none:?}");
     }
 
     #[test]

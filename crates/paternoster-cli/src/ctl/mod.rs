@@ -1,0 +1,99 @@
+//! `paternoster ctl`: asks a running server, or changes it, and shows its answer to people.
+
+mod blkio;
+mod table;
+mod weight;
+
+use std::io::{self, Write as _};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use paternoster_server::ctl::{DEFAULT_PATH, WeightChange, fetch_stat, set_weight};
+use paternoster_server::stat::GroupStat;
+
+/// Ask a running server, or change weights while it runs.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The server's control socket, as in its --ctl or its file
+    #[arg(long = "ctl", value_name = "PATH", default_value = DEFAULT_PATH, global = true)]
+    socket: PathBuf,
+
+    #[command(subcommand)]
+    question: Question,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Question {
+    /// Show each disk and what its tenants did since start-up
+    ///
+    /// READS and WRITES are requests done, after merging; WAIT and SERVICE are means over all
+    /// requests, in µs: from a request's arrival to the disk, and from there to its completion.
+    /// Where groups are nested, each line is a group without those below it, and LEAF is the weight
+    /// of its own requests against them. TIME is a group's part of the time that all groups were
+    /// served.
+    Stat {
+        /// Print the JSON of GET /v1/stat; times in it are sums in ns, sizes bytes
+        #[arg(long, conflicts_with = "blkio")]
+        json: bool,
+
+        /// Print what Linux's blkio controller has in files for each disk and group, times in ns;
+        /// where groups are nested, also with all groups below (_recursive)
+        #[arg(long)]
+        blkio: bool,
+    },
+
+    /// Change a group's weights while it is served, until the server ends
+    ///
+    /// The group's weight holds on every disk that has none of its own for it. Prints what is in
+    /// force then on each disk where the group is. Shares follow when the group's turn ends; of a
+    /// group with others below it, when no two of them have requests waiting.
+    Weight {
+        /// Path of the group, such as /gold
+        group: String,
+
+        /// Weight against its siblings, 1 to 1000; with --disk also "default": that of the group
+        weight: String,
+
+        /// Weight of its own exports against the groups below it, likewise [default: as it is]
+        #[arg(long, value_name = "WEIGHT")]
+        leaf: Option<String>,
+
+        /// Set the weights on this disk alone
+        #[arg(long, value_name = "NAME")]
+        disk: Option<String>,
+    },
+}
+
+/// Runs the subcommand.
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let text = match &args.question {
+        Question::Stat { json, blkio } => {
+            let answer = fetch_stat(&args.socket)?;
+            match () {
+                () if *json => answer.json,
+                () if *blkio => blkio::show(&answer.stat),
+                () => table::show(&answer.stat),
+            }
+        }
+        Question::Weight { group, weight, leaf, disk } => {
+            let change = WeightChange {
+                group: group.clone(),
+                weight: WeightChange::value(weight),
+                leaf_weight: leaf.as_deref().map(WeightChange::value),
+                disk: disk.clone(),
+            };
+            weight::show(group, &set_weight(&args.socket, &change)?)
+        }
+    };
+    match io::stdout().write_all(text.as_bytes()) {
+        // Whoever reads has seen enough, as `head` does.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
+        written => written?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Whether one of the groups is below another.
+fn are_nested(groups: &[GroupStat]) -> bool {
+    groups.iter().any(|group| group.path.matches('/').count() > 1)
+}

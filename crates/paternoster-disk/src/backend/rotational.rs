@@ -1,0 +1,96 @@
+//! Whether what stands behind a file has a head that moves, as sysfs tells it.
+//!
+//! ```text
+//!   /sys/dev/block/8:0 ─▶ …/block/sda        a disk:      queue/rotational
+//!   /sys/dev/block/8:1 ─▶ …/block/sda/sda1   a partition: ../queue/rotational, that of its disk
+//! ```
+//!
+//! File systems that are on no device, or on several (tmpfs, overlayfs, btrfs, NFS), have numbers
+//! there that sysfs does not know. What cannot be found out is taken not to move: to idle where
+//! that does not pay costs more than not to idle where it does.
+
+use std::fs::Metadata;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
+use std::path::Path;
+
+use rustix::fs::{Dev, major, minor};
+
+/// Where sysfs lists block devices by number.
+const DEVICES: &str = "/sys/dev/block";
+
+/// Whether the block device, or the one that the file is on, says that it is rotational.
+pub(super) fn is_rotational(file: &Metadata) -> bool {
+    let device = if file.file_type().is_block_device() { file.rdev() } else { file.dev() };
+    says_rotational(Path::new(DEVICES), device)
+}
+
+fn says_rotational(devices: &Path, device: Dev) -> bool {
+    let device = devices.join(format!("{}:{}", major(device), minor(device)));
+    // The way up is from where the link leads, so it has to be left to the kernel.
+    let said = ["queue/rotational", "../queue/rotational"]
+        .into_iter()
+        .find_map(|attribute| std::fs::read_to_string(device.join(attribute)).ok());
+    said.is_some_and(|said| said.trim() == "1")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use rustix::fs::makedev;
+
+    use super::*;
+
+    /// A sysfs with the disks `sda` (8:0, with a partition 8:1) and `vdb` (254:16), and a device
+    /// without a queue, 7:0.
+    fn sysfs(sda: &str, vdb: &str) -> tempfile::TempDir {
+        let dir = tempfile::tempdir().expect("a directory");
+        let at = |path: &str| dir.path().join(path);
+        for (disk, said) in [("sda", sda), ("vdb", vdb)] {
+            fs::create_dir_all(at(&format!("devices/{disk}/queue"))).expect("a directory");
+            fs::write(at(&format!("devices/{disk}/queue/rotational")), said).expect("a file");
+        }
+        fs::create_dir_all(at("devices/sda/sda1")).expect("a directory");
+        fs::create_dir_all(at("devices/loop0")).expect("a directory");
+        fs::create_dir_all(at("dev/block")).expect("a directory");
+        for (number, device) in
+            [("8:0", "sda"), ("8:1", "sda/sda1"), ("254:16", "vdb"), ("7:0", "loop0")]
+        {
+            let target = format!("../../devices/{device}");
+            symlink(target, at(&format!("dev/block/{number}"))).expect("a link");
+        }
+        dir
+    }
+
+    fn asked(sysfs: &tempfile::TempDir, (major, minor): (u32, u32)) -> bool {
+        says_rotational(&sysfs.path().join("dev/block"), makedev(major, minor))
+    }
+
+    #[test]
+    fn a_disk_is_what_its_queue_says() {
+        let sysfs = sysfs("1\n", "0\n");
+        assert!(asked(&sysfs, (8, 0)));
+        assert!(!asked(&sysfs, (254, 16)));
+    }
+
+    #[test]
+    fn a_partition_is_what_its_disk_is() {
+        assert!(asked(&sysfs("1\n", "0\n"), (8, 1)));
+        assert!(!asked(&sysfs("0\n", "1\n"), (8, 1)));
+    }
+
+    #[test]
+    fn what_cannot_be_found_out_does_not_move() {
+        let sysfs = sysfs("1\n", "perhaps\n");
+        for device in [(0, 42), (7, 0), (254, 16)] {
+            assert!(!asked(&sysfs, device), "{device:?}");
+        }
+        assert!(!says_rotational(Path::new("/nowhere"), makedev(8, 0)));
+    }
+
+    #[test]
+    fn a_file_that_is_on_no_device_does_not_move() {
+        assert!(!is_rotational(&fs::metadata("/proc/self/status").expect("procfs is mounted")));
+    }
+}

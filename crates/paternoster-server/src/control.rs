@@ -1,0 +1,95 @@
+//! What the control plane asks of a running server: messages to the owners of its disks.
+
+use std::time::Duration;
+
+use crate::config::Config;
+use crate::ctl::{Control, StatError, WeightAnswer, WeightChange, WeightError};
+use crate::messages::{GroupWeights, OwnerHandle};
+use crate::stat::Stat;
+
+/// How long the owner of a disk may take to answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Asks a running server for its statistics, and changes weights.
+#[derive(Clone, Debug)]
+pub struct ControlHandle {
+    disks: Vec<Disk>,
+}
+
+/// A disk, and what is known of it without asking its owner.
+#[derive(Clone, Debug)]
+struct Disk {
+    name: String,
+    /// The paths of the groups that have an export here or below them.
+    groups: Vec<String>,
+    owner: OwnerHandle,
+}
+
+impl ControlHandle {
+    /// The `owners` are those of the configuration's disks.
+    pub(crate) fn new(config: &Config, owners: &[OwnerHandle]) -> Self {
+        let disks = config.disks.iter().zip(owners).enumerate();
+        let disks = disks.map(|(index, (disk, owner))| Disk {
+            name: disk.name.clone(),
+            groups: config
+                .groups_on(index)
+                .into_iter()
+                .map(|group| config.groups[group].path.clone())
+                .collect(),
+            owner: owner.clone(),
+        });
+        Self { disks: disks.collect() }
+    }
+
+    /// The disks that the change is for.
+    fn disks_of(&self, change: &WeightChange) -> Result<Vec<&Disk>, WeightError> {
+        let group = change.group.clone();
+        let having = self.disks.iter().filter(|disk| disk.groups.contains(&change.group));
+        let having: Vec<_> = having.collect();
+        if having.is_empty() {
+            let mut known: Vec<_> = self.disks.iter().flat_map(|disk| &disk.groups).collect();
+            known.sort();
+            known.dedup();
+            return Err(WeightError::UnknownGroup { group, known: listed(known) });
+        }
+        let Some(name) = &change.disk else { return Ok(having) };
+        let disk = name.clone();
+        if !self.disks.iter().any(|disk| disk.name == *name) {
+            let known = listed(self.disks.iter().map(|disk| &disk.name));
+            return Err(WeightError::UnknownDisk { disk, known });
+        }
+        let found = having.iter().find(|disk| disk.name == *name);
+        found.map(|disk| vec![*disk]).ok_or_else(|| {
+            let known = listed(having.iter().map(|disk| &disk.name));
+            WeightError::NotOnDisk { group, disk, known }
+        })
+    }
+}
+
+impl Control for ControlHandle {
+    fn stat(&self) -> Result<Stat, StatError> {
+        let asked: Vec<_> = self.disks.iter().map(|disk| disk.owner.stat()).collect();
+        let answers = asked.into_iter().map(|answer| answer.recv_timeout(PATIENCE));
+        let disks: Result<Vec<_>, _> = answers.collect();
+        disks.map(Stat::new).map_err(|error| StatError(format!("a disk does not answer: {error}")))
+    }
+
+    fn set_weight(&self, change: &WeightChange) -> Result<WeightAnswer, WeightError> {
+        let weights = change.check()?;
+        let asked = self.disks_of(change)?.into_iter().map(|disk| {
+            let group = change.group.clone();
+            (disk, disk.owner.set_weight(GroupWeights { group, weights }))
+        });
+        let asked: Vec<_> = asked.collect();
+        let answers = asked.into_iter().map(|(disk, answer)| {
+            let late = |_| WeightError::Unanswered { disk: disk.name.clone() };
+            answer.recv_timeout(PATIENCE).map_err(late)
+        });
+        answers.collect::<Result<_, _>>().map(WeightAnswer::new)
+    }
+}
+
+/// Names in quotes, for a message.
+fn listed<'a>(names: impl IntoIterator<Item = &'a String>) -> String {
+    names.into_iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ")
+}

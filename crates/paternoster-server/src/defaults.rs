@@ -1,0 +1,116 @@
+//! The tunables that a disk has where its configuration sets none: CFQ's, fitted to the back end.
+//!
+//! ```text
+//!                     a file,       a file, not rotational;
+//!                     rotational    a modelled disk            memory
+//!   slice_idle          8 ms           0                          0
+//!   group_idle          8 ms           1 ms                       0
+//!   slice_sync        100 ms          10 ms                      10 ms
+//!   slice_async        40 ms           4 ms                       4 ms
+//!   target_latency    300 ms          30 ms                      30 ms
+//! ```
+//!
+//! - To wait for a queue's next request pays where it spares a seek. The core clears `slice_idle`
+//!   elsewhere, as Linux does.
+//! - To wait for a group's next request gives its share to a tenant with little outstanding, where
+//!   a request takes about as long as its client takes to ask again. A client nearby asks within
+//!   0.1 ms. In memory nothing is worth waiting for.
+//! - A long turn is for a head that moves. Without one it only has everybody else wait longer.
+//!
+//! The first column is Linux's own. All else is as in Linux, as are the tunables of the other
+//! schedulers. What the configuration sets is set afterwards and so wins, by either name of a
+//! tunable that has two.
+
+use paternoster::SchedulerKind;
+
+use crate::config::{BackendConfig, DiskConfig};
+
+type Tunables = &'static [(&'static str, i64)];
+
+/// Linux's own.
+const ROTATIONAL: Tunables = &[];
+
+const NOT_ROTATIONAL: Tunables =
+    &[("group_idle_us", 1000), ("slice_sync", 10), ("slice_async", 4), ("target_latency", 30)];
+
+const MEMORY: Tunables =
+    &[("group_idle_us", 0), ("slice_sync", 10), ("slice_async", 4), ("target_latency", 30)];
+
+/// What to set of the disk's scheduler, in this order. `rotational` is what the back end says.
+pub(crate) fn tunables(disk: &DiskConfig, rotational: bool) -> impl Iterator<Item = (&str, i64)> {
+    let written = disk.tunables.iter().map(|(name, value)| (name.as_str(), *value));
+    fitted(disk, rotational).iter().copied().chain(written)
+}
+
+fn fitted(disk: &DiskConfig, rotational: bool) -> Tunables {
+    match (disk.scheduler, &disk.backend) {
+        (SchedulerKind::Cfq, BackendConfig::Memory { .. }) => MEMORY,
+        (SchedulerKind::Cfq, _) if rotational => ROTATIONAL,
+        (SchedulerKind::Cfq, _) => NOT_ROTATIONAL,
+        _ => &[],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use paternoster::{AnyScheduler, Device, Elevator, Instant, Nanos, NoTrace};
+
+    use super::*;
+
+    const MODELLED: BackendConfig = BackendConfig::Modelled {
+        size: 1,
+        servers: 1,
+        service: Nanos::from_micros(1),
+        per_kib: Nanos::ZERO,
+    };
+
+    fn file() -> BackendConfig {
+        BackendConfig::File { path: "disk.img".into() }
+    }
+
+    fn disk(scheduler: SchedulerKind, backend: BackendConfig, set: &[(&str, i64)]) -> DiskConfig {
+        let tunables = set.iter().map(|&(name, value)| (name.to_owned(), value)).collect();
+        DiskConfig { name: String::new(), backend, scheduler, depth: None, tunables }
+    }
+
+    /// What holds of the tunables that are fitted, in microseconds.
+    fn in_force(backend: BackendConfig, rotational: bool, set: &[(&str, i64)]) -> [i64; 5] {
+        let device = Device { rotational, ..Device::solid_state(1) };
+        let cfq = AnyScheduler::new(SchedulerKind::Cfq, NoTrace);
+        let mut elevator = Elevator::new(cfq, device);
+        for (name, value) in tunables(&disk(SchedulerKind::Cfq, backend, set), rotational) {
+            let stored = elevator.set_tunable(Instant::START, name, value);
+            assert_eq!(stored, Ok(value), "{name} is in its range");
+        }
+        ["slice_idle_us", "group_idle_us", "slice_sync_us", "slice_async_us", "target_latency_us"]
+            .map(|name| elevator.tunable(name).expect("CFQ has it"))
+    }
+
+    #[test]
+    fn cfq_idles_where_that_pays_and_takes_long_turns_on_a_rotational_device_alone() {
+        let linux = [8_000, 8_000, 100_000, 40_000, 300_000];
+        let solid_state = [0, 1_000, 10_000, 4_000, 30_000];
+        let memory = [0, 0, 10_000, 4_000, 30_000];
+        assert_eq!(in_force(file(), true, &[]), linux);
+        assert_eq!(in_force(file(), false, &[]), solid_state);
+        assert_eq!(in_force(MODELLED, false, &[]), solid_state);
+        assert_eq!(in_force(BackendConfig::Memory { size: 1 }, false, &[]), memory);
+    }
+
+    #[test]
+    fn what_the_configuration_sets_wins_by_either_name() {
+        let coarse = [("group_idle", 3), ("slice_sync", 70), ("slice_idle", 2)];
+        assert_eq!(in_force(file(), false, &coarse), [2_000, 3_000, 70_000, 4_000, 30_000]);
+        let fine = [("group_idle_us", 300), ("slice_async_us", 1), ("target_latency_us", 9)];
+        assert_eq!(in_force(file(), false, &fine), [0, 300, 10_000, 1, 9]);
+        assert_eq!(in_force(file(), true, &[("slice_idle_us", 0)])[..2], [0, 8_000]);
+    }
+
+    #[test]
+    fn other_schedulers_have_what_linux_gives_them() {
+        for scheduler in [SchedulerKind::None, SchedulerKind::MqDeadline] {
+            let disk = disk(scheduler, MODELLED, &[("read_expire", 20)]);
+            assert_eq!(tunables(&disk, false).collect::<Vec<_>>(), [("read_expire", 20)]);
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! Weights changed while real clients are served.
+
+#[allow(dead_code)] // clients go on while weights change, which `Rig::measure` cannot
+mod shares;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use paternoster_server::config::Config;
+use paternoster_server::ctl::{Control as _, WeightChange, WeightError, WeightsInForce};
+use paternoster_server::load::{Load, TenantLoad};
+use serde_json::{Value, json};
+
+use shares::{Rig, Share};
+
+const TOLERANCE: f64 = 0.05;
+/// How long a change may take until shares follow.
+const SETTLE: Duration = Duration::from_secs(1);
+const SPAN: Duration = Duration::from_secs(2);
+
+/// Two tenants of `d`, 20,000 IOPS; `/b` is also on `e`, where it has a weight of its own.
+const TWO_TENANTS: &str = r#"
+[disks.d]
+backend = "modelled"
+size = "128M"
+servers = 4
+service_us = 200
+[disks.e]
+backend = "memory"
+size = "1M"
+[groups."/b"]
+weight_device.e = 7
+[exports.a]
+disk = "d"
+size = "64M"
+[exports.b]
+disk = "d"
+offset = "64M"
+[exports.c]
+disk = "e"
+group = "/b/c"
+"#;
+
+fn start() -> Rig {
+    let config = |socket: PathBuf| {
+        let config = Config::from_toml(TWO_TENANTS, Path::new("test.toml"));
+        let mut config = config.expect("a configuration");
+        config.listen.unix = Some(socket);
+        config
+    };
+    Rig::start(config).expect("a server")
+}
+
+fn change(group: &str, weight: impl Into<Value>) -> WeightChange {
+    let (group, weight) = (group.to_owned(), weight.into());
+    WeightChange { group, weight, leaf_weight: None, disk: None }
+}
+
+fn on(disk: &str, change: WeightChange) -> WeightChange {
+    WeightChange { disk: Some(disk.to_owned()), ..change }
+}
+
+/// Changes weights; what is in force then on each disk, in words.
+fn set(rig: &Rig, change: &WeightChange) -> Vec<String> {
+    let answer = rig.control().set_weight(change).expect("it is allowed");
+    let own = |is: bool| if is { "!" } else { "" };
+    let line = |disk: &WeightsInForce| {
+        let (weight, leaf) = (disk.weight, disk.leaf_weight);
+        let (of_disk, leaf_of_disk) = (own(disk.weight_of_disk), own(disk.leaf_weight_of_disk));
+        format!("{} {weight}{of_disk} {leaf}{leaf_of_disk}", disk.disk)
+    };
+    answer.disks.iter().map(line).collect()
+}
+
+/// What the first of two tenants gets of both in the next while.
+fn share(load: &mut Load, entitled: f64) -> Share {
+    load.run_for(SETTLE).expect("the server serves");
+    load.take_measured();
+    load.run_for(SPAN).expect("the server serves");
+    let replies: Vec<_> = load.take_measured().iter().map(|tenant| tenant.replies).collect();
+    #[allow(clippy::cast_precision_loss)] // some thousands
+    let got = replies[0] as f64 / (replies[0] + replies[1]) as f64;
+    Share { entitled, got }
+}
+
+#[test]
+fn shares_follow_a_changed_weight_within_a_second() {
+    let rig = start();
+    let tenant = |export: &str| TenantLoad {
+        export: export.to_owned(),
+        connections: 2,
+        depth: 32,
+        block: 4096,
+        write_percent: 0,
+    };
+    let mut load = rig.connect(&[tenant("a"), tenant("b")], 1).expect("clients");
+    load.start().expect("they ask");
+    let mut check = |when: &str, entitled: f64| {
+        let share = share(&mut load, entitled);
+        println!("{when}: {share}");
+        assert!(share.holds(TOLERANCE), "{when}: {share}");
+    };
+    check("1 to 1", 0.5);
+    set(&rig, &change("/b", 300));
+    check("1 to 3", 0.25);
+    set(&rig, &on("d", change("/a", 900)));
+    check("3 to 1, by a weight of the disk's", 0.75);
+    set(&rig, &on("d", change("/a", "default")));
+    check("1 to 3 again", 0.25);
+    load.finish().expect("clients end well");
+    rig.end().expect("the server ends well");
+}
+
+#[test]
+fn weights_change_on_every_disk_of_the_group_that_has_none_of_its_own() {
+    let rig = start();
+    assert_eq!(set(&rig, &change("/b", 300)), ["d 300 100", "e 7! 100"]);
+    assert_eq!(set(&rig, &on("e", change("/b", 9))), ["e 9! 100"]);
+    let leaf = |leaf: Value, change| WeightChange { leaf_weight: Some(leaf), ..change };
+    assert_eq!(set(&rig, &leaf(json!(5), change("/b", 200))), ["d 200 5", "e 9! 5"]);
+    assert_eq!(set(&rig, &on("e", leaf(json!(6), change("/b", "default")))), ["e 200 6!"]);
+    assert_eq!(set(&rig, &on("e", leaf(json!("default"), change("/b", 1)))), ["e 1! 5"]);
+    assert_eq!(set(&rig, &change("/b/c", 1000)), ["e 1000 100"]);
+
+    let stat = rig.control().stat().expect("every disk answers");
+    let groups = stat.disks.iter().flat_map(|disk| &disk.groups);
+    let told: Vec<_> =
+        groups.map(|group| (group.path.as_str(), group.weight, group.leaf_weight)).collect();
+    let expected = [("/b", 200, 5), ("/a", 100, 100), ("/b", 1, 5), ("/b/c", 1000, 100)];
+    assert_eq!(told, expected);
+    rig.end().expect("the server ends well");
+}
+
+#[test]
+fn changes_that_cannot_be_are_refused_and_change_nothing() {
+    let rig = start();
+    let leaf = WeightChange { leaf_weight: Some(json!(0)), ..change("/a", 5) };
+    for (change, words) in [
+        (change("/x", 5), "there is no group \"/x\"; there are: \"/a\", \"/b\", \"/b/c\""),
+        (on("x", change("/a", 5)), "there is no disk \"x\"; there are: \"d\", \"e\""),
+        (on("e", change("/a", 5)), "group \"/a\" is not on disk \"e\"; it is on: \"d\""),
+        (change("/a", 0), "weight = 0: 1 to 1000 is allowed"),
+        (leaf, "leaf_weight = 0: 1 to 1000 is allowed"),
+        (change("/a", "default"), "weight = \"default\": allowed with a disk alone"),
+    ] {
+        let refused: WeightError = rig.control().set_weight(&change).expect_err(words);
+        assert!(refused.to_string().starts_with(words), "not {words}\n{refused}");
+    }
+    let stat = rig.control().stat().expect("every disk answers");
+    for group in &stat.disks[0].groups {
+        assert_eq!((group.weight, group.leaf_weight), (100, 100), "{}", group.path);
+    }
+    rig.end().expect("the server ends well");
+}
