@@ -1,16 +1,22 @@
 //! Random events on an elevator with every scheduler, switching between them in flight: nothing
-//! is lost, nothing comes twice, nothing hangs, and the same seed gives the same trace.
+//! is lost, nothing comes twice, nothing hangs, and the same seed gives the same trace. And random
+//! loads under CFQ: groups get their shares, queues their turns.
 //!
-//! `PATERNOSTER_SWARM_EVENTS` says how many events (a million at first) are spread over the seeds;
-//! `PATERNOSTER_SWARM_SEED` repeats the run of one.
+//! `PATERNOSTER_SWARM_EVENTS` says how many events (a million at first) are spread over the seeds
+//! of the first; `PATERNOSTER_SWARM_SEED` repeats the run of one seed.
 
+mod due;
 mod habit;
 mod judge;
+mod load;
 mod model;
 mod random;
+mod shares;
+mod waits;
 
 use judge::{Tally, Witness};
 use model::Swarm;
+use waits::Shown;
 
 const SEEDS: u64 = 40;
 const EVENTS: u64 = 1_000_000;
@@ -22,7 +28,11 @@ impl Drop for Repeat {
     fn drop(&mut self) {
         if std::thread::panicking() {
             let Self(seed) = self;
-            eprintln!("to repeat it: PATERNOSTER_SWARM_SEED={seed} cargo test --test swarm");
+            let events = number_from_env("PATERNOSTER_SWARM_EVENTS").unwrap_or(EVENTS);
+            eprintln!(
+                "to repeat it: PATERNOSTER_SWARM_SEED={seed} PATERNOSTER_SWARM_EVENTS={events} \
+                 cargo test -p paternoster --test swarm"
+            );
         }
     }
 }
@@ -66,4 +76,42 @@ fn same_seed_gives_the_same_trace() {
     let first = digests(50_000);
     assert_eq!(first, digests(50_000));
     assert!(first.windows(2).all(|pair| pair[0] != pair[1]), "seeds make a difference");
+}
+
+/// The seeds of a property.
+fn seeds(count: u64) -> std::ops::Range<u64> {
+    match number_from_env("PATERNOSTER_SWARM_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..count,
+    }
+}
+
+#[test]
+fn backlogged_groups_are_charged_time_by_weight_to_within_a_turn() {
+    for seed in seeds(40) {
+        let _repeat = Repeat(seed);
+        shares::run(seed, false);
+    }
+}
+
+#[test]
+fn backlogged_groups_are_charged_requests_by_weight_to_within_a_turn() {
+    for seed in seeds(40) {
+        let _repeat = Repeat(seed);
+        shares::run(seed, true);
+    }
+}
+
+/// And it is the one that is due first. That the bound is nearly reached shows that it is one.
+#[test]
+fn sync_queue_waits_for_the_slices_and_idle_times_of_the_others_and_no_longer() {
+    let mut shown = Shown::default();
+    for seed in seeds(100) {
+        let _repeat = Repeat(seed);
+        shown.add(&waits::run(seed));
+    }
+    if number_from_env("PATERNOSTER_SWARM_SEED").is_none() {
+        assert!(shown.turns > 100_000 && shown.waits > 100_000, "{shown:?}");
+        assert!(shown.requests > 100_000 && shown.longest > 90, "{shown:?}");
+    }
 }
