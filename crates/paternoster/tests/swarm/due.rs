@@ -41,12 +41,30 @@ pub(crate) enum Change {
     Left(usize),
 }
 
+/// The tunables that matter.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tuned {
+    pub(crate) slice_sync: Nanos,
+    pub(crate) slice_idle: Nanos,
+    pub(crate) low_latency: bool,
+    pub(crate) target_latency: Nanos,
+}
+
+impl Tuned {
+    /// The slice of a level without regard to others.
+    fn nominal(&self, level: u8) -> Nanos {
+        let base = self.slice_sync.as_nanos();
+        Nanos::new(base + base / 5 * 4 - base / 5 * u64::from(level))
+    }
+}
+
 /// The model. Queues go by the numbers of their tasks.
 #[derive(Debug)]
 pub(crate) struct Due {
+    tuned: Tuned,
     queues: Vec<Queue>,
-    /// The slice of level 0.
-    top: Nanos,
+    /// The mean of listed queues at the beginnings of slices.
+    average: u64,
     placings: u64,
     /// A queue whose turn has ended, until it is known whether it has requests.
     ended: Option<usize>,
@@ -56,15 +74,14 @@ pub(crate) struct Due {
 
 impl Due {
     /// Of tasks of these levels.
-    pub(crate) fn new(slice_sync: Nanos, levels: impl IntoIterator<Item = u8>) -> Self {
-        let slice = |level: u8| {
-            let base = slice_sync.as_nanos();
-            Nanos::new(base + base / 5 * 4 - base / 5 * u64::from(level))
-        };
-        let queue = |level| Queue { nominal: slice(level), place: None, residue: 0, window: true };
+    pub(crate) fn new(tuned: Tuned, levels: impl IntoIterator<Item = u8>) -> Self {
+        let nominal = |level| tuned.nominal(level);
+        let queue =
+            |level| Queue { nominal: nominal(level), place: None, residue: 0, window: true };
         Self {
+            tuned,
             queues: levels.into_iter().map(queue).collect(),
-            top: slice(0),
+            average: 0,
             placings: 0,
             ended: None,
             preempting: None,
@@ -73,6 +90,11 @@ impl Due {
 
     pub(crate) fn place(&self, queue: usize) -> Option<Place> {
         self.queues[queue].place
+    }
+
+    /// The kind of work that a queue is from its next placing on.
+    pub(crate) fn workload(&self, queue: usize) -> Workload {
+        if self.queues[queue].window { Workload::Sync } else { Workload::SyncNoIdle }
     }
 
     /// All queues that are listed, with their places.
@@ -92,6 +114,25 @@ impl Due {
             .into_iter()
             .filter_map(|workload| Some((self.first_place(workload)?.1.key, workload)));
         firsts.min_by_key(|&(key, _)| key).expect("a queue is listed").1
+    }
+
+    /// The slice that a queue gets now. With `low_latency` all that are listed are to have theirs
+    /// within `target_latency`, but none below twice the idle time.
+    pub(crate) fn slice(&mut self, queue: usize) -> Nanos {
+        let nominal = self.queues[queue].nominal;
+        if !self.tuned.low_latency {
+            return nominal;
+        }
+        let listed = self.listed().count() as u64;
+        self.average = (3 * listed.max(self.average) + listed.min(self.average) + 2) / 4;
+        let sync = self.tuned.slice_sync.as_nanos();
+        let (want, have) = (sync * self.average, self.tuned.target_latency.as_nanos());
+        if want <= have {
+            return nominal;
+        }
+        let nominal = nominal.as_nanos();
+        let low = nominal.min(2 * self.tuned.slice_idle.as_nanos() * nominal / sync);
+        Nanos::new((nominal * have / want).max(low))
     }
 
     fn first_place(&self, workload: Workload) -> Option<(usize, Place)> {
@@ -143,7 +184,7 @@ impl Due {
         let others = self.listed().count() as i128 - 1;
         let Queue { nominal, ref mut residue, .. } = self.queues[queue];
         let residue = std::mem::take(residue);
-        let lower = i128::from(self.top.as_nanos()) - i128::from(nominal.as_nanos());
+        let lower = i128::from(self.tuned.nominal(0).as_nanos()) - i128::from(nominal.as_nanos());
         self.put(queue, nanos(at) + others * lower - i128::from(residue));
         Change::Placed { queue, residue }
     }
@@ -156,10 +197,6 @@ impl Due {
         }
         self.placings += 1;
         self.queues[queue].place = Some(Place { workload, key, order: self.placings });
-    }
-
-    fn workload(&self, queue: usize) -> Workload {
-        if self.queues[queue].window { Workload::Sync } else { Workload::SyncNoIdle }
     }
 }
 

@@ -116,6 +116,11 @@ impl Load {
         &self.tasks[task].task
     }
 
+    /// Requests of a task that wait.
+    pub(crate) fn waiting(&self, task: usize) -> u32 {
+        self.tasks[task].waiting
+    }
+
     /// The next event and what follows by the law; what the trace tells of it.
     pub(crate) fn step(&mut self) -> Vec<(Instant, Event)> {
         if let Some(task) = self.starving() {

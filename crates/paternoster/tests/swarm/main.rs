@@ -12,6 +12,7 @@ mod load;
 mod model;
 mod random;
 mod shares;
+mod turn;
 mod waits;
 
 use judge::{Tally, Witness};

@@ -26,14 +26,18 @@
 //! is what the others were in fact given meanwhile. All this is so while all queues are on one
 //! tree; between the trees of those with and without an idle window time is divided otherwise.
 //!
+//! The naive model of `due.rs` says besides which queue's turn it is, and with what slice; a
+//! workload goes on while time of its span is left; and a turn is charged what it took.
+//!
 //! A request of a task that has one at a time is sent as its queue is activated; or within `S`,
 //! for want of room, if that had its turn already.
 
 use paternoster::{Device, Event, Hz, Instant, IoPrio, Nanos, Weight, Workload};
 
-use crate::due::{Change, Due, nanos};
+use crate::due::{Change, Due, Tuned, nanos};
 use crate::load::{Load, Pace, Task};
 use crate::random::Random;
+use crate::turn::Turn;
 
 /// So many events a seed.
 const EVENTS: u32 = 20_000;
@@ -58,6 +62,39 @@ struct Wait {
     residue: i64,
     /// Some other queue was on another tree.
     mixed: bool,
+}
+
+/// For how long the workload that is served goes on.
+#[derive(Debug, Default)]
+struct Span {
+    workload: Option<Workload>,
+    end: Option<Instant>,
+    /// What is left between two turns.
+    left: Option<Nanos>,
+    /// A queue of another workload preempts: what is left is forgotten.
+    forgotten: bool,
+}
+
+impl Span {
+    fn turn_ends(&mut self, at: Instant) {
+        let left = self.end.take().map(|end| end.saturating_since(at));
+        let forgotten = std::mem::take(&mut self.forgotten);
+        self.left = left.filter(|&left| left > Nanos::ZERO && !forgotten);
+    }
+
+    /// Another workload is chosen, or the same for another span.
+    fn chosen(&mut self, at: Instant, workload: Workload, span: Nanos, due: &Due) {
+        let goes_on = self.workload.is_some_and(|served| due.first(served).is_some());
+        assert!(self.left.is_none() || !goes_on, "the workload's time is not over: {self:?}");
+        *self = Self { workload: Some(workload), end: Some(at + span), ..Self::default() };
+    }
+
+    fn turn_begins(&mut self, at: Instant) {
+        if self.end.is_none() {
+            let left = self.left.take().expect("the workload's time is not over");
+            self.end = Some(at + left);
+        }
+    }
 }
 
 /// What was shown.
@@ -92,8 +129,8 @@ struct Waits {
     /// When the request of each task arrived that has one at a time.
     arrived: Vec<Instant>,
     active: Option<usize>,
-    /// Of the active queue, once it has begun.
-    slice: Nanos,
+    turn: Turn,
+    span: Span,
     service: Nanos,
     idle: Nanos,
     shown: Shown,
@@ -112,20 +149,29 @@ impl Waits {
         let slice_sync = load.random.pick(&[10, 20, 40, 100]);
         let slice_idle = load.random.pick(&[0, 2, 8, 16]);
         let (group_idle, low_latency) = (load.random.pick(&[0, 8]), load.random.below(2));
+        let target_latency = load.random.pick(&[50, 300]);
         load.tune("slice_sync", slice_sync);
         load.tune("slice_idle", slice_idle);
         load.tune("group_idle", group_idle);
         load.tune("low_latency", low_latency);
+        load.tune("target_latency", target_latency);
+        let tuned = Tuned {
+            slice_sync: Nanos::from_millis(slice_sync),
+            slice_idle: Nanos::from_millis(slice_idle),
+            low_latency: low_latency == 1,
+            target_latency: Nanos::from_millis(target_latency),
+        };
         let tasks = Self::add_tasks(&mut load, slice_idle);
         let levels: Vec<u8> = (0..tasks).map(|task| load.task(task).io_prio.level()).collect();
         Self {
             load,
-            due: Due::new(Nanos::from_millis(slice_sync), levels),
+            due: Due::new(tuned, levels),
             waiting: vec![None; tasks],
             waited: vec![None; tasks],
             arrived: vec![Instant::START; tasks],
             active: None,
-            slice: Nanos::ZERO,
+            turn: Turn::new(device.hz.tick()),
+            span: Span::default(),
             service,
             idle: Nanos::from_millis(slice_idle.max(group_idle)),
             shown: Shown::default(),
@@ -173,6 +219,7 @@ impl Waits {
     }
 
     fn hear(&mut self, at: Instant, event: Event) {
+        self.turn.hear(at, event);
         match event {
             Event::Queued { bio, .. } => {
                 let task = self.load.task_of_request(bio);
@@ -191,9 +238,16 @@ impl Waits {
                 self.follow(at, changes);
                 self.note(at, event, queue);
             }
-            Event::Workload { workload, .. } => {
+            Event::GroupLeft { .. } => self.span.left = None,
+            Event::WaitBusy { queue } => {
+                let queue = self.load.task_of(queue.ioc);
+                assert_eq!(self.load.waiting(queue), 0, "it has nothing to send");
+                assert_eq!(self.due.listed().count(), 1, "it is all that its group has");
+            }
+            Event::Workload { workload, span, .. } => {
                 let change = self.due.settle(at);
                 self.follow(at, change);
+                self.span.chosen(at, workload, span, &self.due);
                 assert_eq!(workload, self.due.first_workload(), "the tree that is due first");
             }
             _ => {}
@@ -202,8 +256,17 @@ impl Waits {
 
     fn note(&mut self, at: Instant, event: Event, queue: usize) {
         match event {
-            Event::Expired { .. } => self.active = None,
+            Event::Expired { residue, .. } => {
+                if let (Some(residue), None) = (residue, self.turn.slice()) {
+                    let slice = self.due.slice(queue).as_nanos();
+                    assert_eq!(residue, slice.cast_signed(), "it keeps what it has not begun");
+                }
+                self.active = None;
+                self.span.turn_ends(at);
+            }
             Event::Preempted { .. } => {
+                let active = self.active.expect("one queue preempts another");
+                self.span.forgotten = self.due.workload(active) != self.due.workload(queue);
                 for wait in self.waiting.iter_mut().flatten() {
                     wait.others[queue].preemptions += 1;
                 }
@@ -213,13 +276,13 @@ impl Waits {
                 self.shown.turns += 1;
                 self.judge_waits(at, queue);
                 self.active = Some(queue);
-                self.slice = Nanos::ZERO;
+                self.span.turn_begins(at);
                 for wait in self.waiting.iter_mut().flatten() {
                     wait.others[queue].had_a_turn = true;
                 }
             }
             Event::Slice { length, .. } => {
-                self.slice = length;
+                assert_eq!(length, self.due.slice(queue), "the slice of its level");
                 for wait in self.waiting.iter_mut().flatten() {
                     let other = &mut wait.others[queue];
                     other.slice = other.slice.max(length);
@@ -247,7 +310,8 @@ impl Waits {
         }
         let mut others = vec![Other::default(); self.waiting.len()];
         if let Some(active) = self.active {
-            others[active] = Other { had_a_turn: true, slice: self.slice, preemptions: 0 };
+            let slice = self.turn.slice().unwrap_or_default();
+            others[active] = Other { had_a_turn: true, slice, preemptions: 0 };
         }
         let mixed = self.due.listed().any(|(_, other)| other.workload != place.workload);
         let (key, workload) = (place.key, place.workload);
