@@ -1,16 +1,26 @@
 //! Random events on an elevator with every scheduler, switching between them in flight: nothing
-//! is lost, nothing comes twice, nothing hangs, and the same seed gives the same trace.
+//! is lost, nothing comes twice, nothing hangs, and the same seed gives the same trace. And random
+//! loads under CFQ: groups get their shares, queues their turns.
 //!
-//! `PATERNOSTER_SWARM_EVENTS` says how many events (200 000 at first) are spread over the seeds;
-//! `PATERNOSTER_SWARM_SEED` repeats the run of one.
+//! `PATERNOSTER_SWARM_EVENTS` says how many events (a million at first) are spread over the seeds
+//! of the first; `PATERNOSTER_SWARM_SEED` repeats the run of one seed.
 
+mod due;
+mod habit;
+mod judge;
+mod load;
 mod model;
 mod random;
+mod shares;
+mod turn;
+mod waits;
 
+use judge::{Tally, Witness};
 use model::Swarm;
+use waits::Shown;
 
-const SEEDS: u64 = 20;
-const EVENTS: u64 = 200_000;
+const SEEDS: u64 = 40;
+const EVENTS: u64 = 1_000_000;
 
 /// Tells how to repeat the run if it panics.
 struct Repeat(u64);
@@ -19,7 +29,11 @@ impl Drop for Repeat {
     fn drop(&mut self) {
         if std::thread::panicking() {
             let Self(seed) = self;
-            eprintln!("to repeat it: PATERNOSTER_SWARM_SEED={seed} cargo test --test swarm");
+            let events = number_from_env("PATERNOSTER_SWARM_EVENTS").unwrap_or(EVENTS);
+            eprintln!(
+                "to repeat it: PATERNOSTER_SWARM_SEED={seed} PATERNOSTER_SWARM_EVENTS={events} \
+                 cargo test -p paternoster --test swarm"
+            );
         }
     }
 }
@@ -29,8 +43,8 @@ fn number_from_env(name: &str) -> Option<u64> {
     Some(text.parse().unwrap_or_else(|_| panic!("{name}={text} is no number")))
 }
 
-/// Runs the events of a seed; the digest of its trace.
-fn run(seed: u64, events: u64) -> u64 {
+/// Runs the events of a seed; what was seen of its trace.
+fn run(seed: u64, events: u64) -> Witness {
     let _repeat = Repeat(seed);
     let mut swarm = Swarm::new(seed);
     for _ in 0..events {
@@ -39,22 +53,66 @@ fn run(seed: u64, events: u64) -> u64 {
     swarm.finish()
 }
 
+/// CFQ has everything done that it can do at least once, so that none of it goes untested.
 #[test]
-fn every_bio_comes_back_once_whatever_happens() {
-    let events = number_from_env("PATERNOSTER_SWARM_EVENTS").unwrap_or(EVENTS) / SEEDS;
-    let seeds = match number_from_env("PATERNOSTER_SWARM_SEED") {
+fn every_bio_comes_back_once_and_every_wait_has_its_reason_whatever_happens() {
+    let events = number_from_env("PATERNOSTER_SWARM_EVENTS").unwrap_or(EVENTS);
+    if let Some(seed) = number_from_env("PATERNOSTER_SWARM_SEED") {
+        run(seed, events / SEEDS);
+        return;
+    }
+    let mut tally = Tally::default();
+    for seed in 0..SEEDS {
+        tally.add_all(run(seed, events / SEEDS).tally);
+    }
+    if events >= EVENTS {
+        assert_eq!(tally.missing(), [""; 0], "never happened; what did: {tally:#?}");
+    }
+}
+
+/// Two of the seeds are of CFQ alone.
+#[test]
+fn same_seed_gives_the_same_trace() {
+    let digests = |events| -> Vec<u64> { (0..4).map(|seed| run(seed, events).digest).collect() };
+    let first = digests(50_000);
+    assert_eq!(first, digests(50_000));
+    assert!(first.windows(2).all(|pair| pair[0] != pair[1]), "seeds make a difference");
+}
+
+/// The seeds of a property.
+fn seeds(count: u64) -> std::ops::Range<u64> {
+    match number_from_env("PATERNOSTER_SWARM_SEED") {
         Some(seed) => seed..seed + 1,
-        None => 0..SEEDS,
-    };
-    for seed in seeds {
-        run(seed, events);
+        None => 0..count,
     }
 }
 
 #[test]
-fn same_seed_gives_the_same_trace() {
-    let digests: Vec<_> = (0..4).map(|seed| run(seed, 3000)).collect();
-    let again: Vec<_> = (0..4).map(|seed| run(seed, 3000)).collect();
-    assert_eq!(digests, again);
-    assert!(digests.windows(2).all(|pair| pair[0] != pair[1]), "seeds make a difference");
+fn backlogged_groups_are_charged_time_by_weight_to_within_a_turn() {
+    for seed in seeds(40) {
+        let _repeat = Repeat(seed);
+        shares::run(seed, false);
+    }
+}
+
+#[test]
+fn backlogged_groups_are_charged_requests_by_weight_to_within_a_turn() {
+    for seed in seeds(40) {
+        let _repeat = Repeat(seed);
+        shares::run(seed, true);
+    }
+}
+
+/// And it is the one that is due first. That the bound is nearly reached shows that it is one.
+#[test]
+fn sync_queue_waits_for_the_slices_and_idle_times_of_the_others_and_no_longer() {
+    let mut shown = Shown::default();
+    for seed in seeds(100) {
+        let _repeat = Repeat(seed);
+        shown.add(&waits::run(seed));
+    }
+    if number_from_env("PATERNOSTER_SWARM_SEED").is_none() {
+        assert!(shown.turns > 100_000 && shown.waits > 100_000, "{shown:?}");
+        assert!(shown.requests > 100_000 && shown.longest > 90, "{shown:?}");
+    }
 }

@@ -3,20 +3,58 @@
 use std::collections::VecDeque;
 
 use paternoster::{
-    AnyScheduler, Bio, BioFlags, Device, Elevator, GroupId, Instant, IoPrio, IocId, Limits, Nanos,
-    NoMerges, Op, Recorder, RequestId, SchedulerKind, Sector, SectorCount, Submitted, Weight,
+    AnyScheduler, Bio, BioFlags, Device, DeviceWeights, Elevator, GroupId, Hz, Instant, IoPrio,
+    IocId, Limits, Nanos, NoMerges, Op, Recorder, Request, RequestId, SchedulerKind, Sector,
+    SectorCount, Submitted, Weight,
 };
 
+use crate::habit::{Habit, Streams};
+use crate::judge::{Given, Silence, Witness};
 use crate::random::Random;
 
 /// The elevator's invariants are asserted every so many events.
-const CHECK_EVERY: u64 = 32;
-/// Sectors that are used, in units of 8: few, so that much merges.
-const UNITS: u64 = 150;
+const CHECK_EVERY: u64 = 16;
+/// So many events long, the swarm is as busy as it is.
+const PHASE: u64 = 250;
+
+/// How busy the swarm is.
+struct Phase {
+    /// Of 880 events, how many are arrivals; the others are completions.
+    arrivals: u64,
+    /// About how long it is from one event to the next.
+    pause: Pause,
+}
+
+#[derive(Clone, Copy)]
+enum Pause {
+    Short,
+    Long,
+    /// About as long as idling is worth it.
+    Thinking,
+}
+
+impl Phase {
+    fn draw(random: &mut Random) -> Self {
+        let pauses = [Pause::Short, Pause::Short, Pause::Long, Pause::Thinking];
+        Self { arrivals: random.pick(&[250, 400, 470, 600]), pause: random.pick(&pauses) }
+    }
+
+    fn pause(&self, random: &mut Random) -> Nanos {
+        match self.pause {
+            Pause::Short => Nanos::from_micros(random.below(300)),
+            Pause::Long => Nanos::from_micros(random.below(3000)),
+            Pause::Thinking => {
+                let millis = random.pick(&[0, 0, 1, 1, 2, 4, 8, 8, 16]);
+                Nanos::new(Nanos::from_millis(millis).as_nanos() + random.below(3))
+            }
+        }
+    }
+}
 
 struct Context {
     ioc: IocId,
     group: GroupId,
+    habit: Habit,
     exited: bool,
     /// Bios that have not come back.
     outstanding: u32,
@@ -33,18 +71,23 @@ impl Context {
 
 pub(crate) struct Swarm {
     random: Random,
+    /// The schedulers between which it switches.
+    kinds: &'static [SchedulerKind],
+    phase: Phase,
+    streams: Streams,
     elevator: Elevator<AnyScheduler<Recorder>>,
     now: Instant,
     contexts: Vec<Context>,
     /// The root first.
     groups: Vec<GroupId>,
     in_device: Vec<RequestId>,
+    given: Given,
     /// Bios that were told `Later`, in order of arrival.
     later: VecDeque<Bio>,
     /// For each bio its context, until it has come back.
     bios: Vec<Option<usize>>,
     events: u64,
-    digest: u64,
+    witness: Witness,
 }
 
 fn scheduler(kind: SchedulerKind) -> AnyScheduler<Recorder> {
@@ -52,23 +95,33 @@ fn scheduler(kind: SchedulerKind) -> AnyScheduler<Recorder> {
 }
 
 impl Swarm {
+    /// Of an odd seed with CFQ alone, of an even one with all schedulers.
     pub(crate) fn new(seed: u64) -> Self {
         let mut random = Random::new(seed);
-        let kind = random.pick(&SchedulerKind::ALL);
-        let depth = random.pick(&[1, 2, 8, 32]);
-        let elevator = Elevator::new(scheduler(kind), Device::disk(depth));
+        let only_cfq = !seed.is_multiple_of(2);
+        let kinds: &[_] = if only_cfq { &[SchedulerKind::Cfq] } else { &SchedulerKind::ALL };
+        let device = Device {
+            rotational: random.below(2) == 0,
+            queue_depth: random.pick(&[1, 2, 8, 32]),
+            hz: Hz::new(random.pick(&[1000, 250])).expect("a clock"),
+        };
+        let elevator = Elevator::new(scheduler(random.pick(kinds)), device);
         let root = elevator.groups().root();
         let mut swarm = Self {
+            phase: Phase::draw(&mut random),
             random,
+            kinds,
+            streams: Streams::default(),
             elevator,
             now: Instant::START,
             contexts: vec![],
             groups: vec![root],
             in_device: vec![],
+            given: Given::default(),
             later: VecDeque::new(),
             bios: vec![],
             events: 0,
-            digest: 0,
+            witness: Witness::default(),
         };
         swarm.add_group();
         for _ in 0..4 {
@@ -79,24 +132,46 @@ impl Swarm {
 
     /// One random event, and what follows by the law.
     pub(crate) fn event(&mut self) {
-        self.now = self.now + Nanos::from_micros(self.random.below(300));
+        if self.events.is_multiple_of(PHASE) {
+            self.phase = Phase::draw(&mut self.random);
+        }
+        let pause = self.phase.pause(&mut self.random);
+        self.pass(pause);
         match self.random.below(1000) {
-            0..470 => self.submit(),
-            470..880 => self.complete(),
-            880..920 => self.requeue(),
-            920..925 => self.switch(),
-            925..935 => self.tune(),
-            935..940 => self.limit(),
-            940..942 => self.cancel(),
-            942..960 => self.wait_long(),
+            event if event < self.phase.arrivals => self.submit(),
+            0..880 => self.complete(),
+            880..900 => self.requeue(),
+            900..903 => self.switch(),
+            903..910 => self.tune(),
+            910..915 => self.limit(),
+            915..917 => self.cancel(),
+            917..935 => self.wait_long(),
             _ => self.administrate(),
         }
+        self.events += 1;
         self.follow_up();
+        if self.events.is_multiple_of(CHECK_EVERY) {
+            self.check();
+        }
+    }
+
+    /// Time passes; timers fire at their very moments, or now and then late.
+    fn pass(&mut self, pause: Nanos) {
+        let then = self.now + pause;
+        while let Some(at) = self.elevator.poll_timeout().filter(|&at| at <= then) {
+            if self.random.one_in(8) {
+                break;
+            }
+            self.now = self.now.max(at);
+            self.elevator.handle_timeout(self.now);
+            self.follow_up();
+        }
+        self.now = then;
     }
 
     /// Lets everything come to its end, those who were turned away when they are called; the
-    /// digest of the trace.
-    pub(crate) fn finish(mut self) -> u64 {
+    /// what was seen of the trace.
+    pub(crate) fn finish(mut self) -> Witness {
         self.follow_up();
         while !self.bios.iter().all(Option::is_none) {
             if self.in_device.is_empty() {
@@ -109,24 +184,38 @@ impl Swarm {
             self.follow_up();
         }
         assert_eq!((self.elevator.queued(), self.elevator.in_device()), (0, 0));
-        self.digest
+        self.check();
+        self.witness
     }
 
     /// Dispatches, and judges.
     fn follow_up(&mut self) {
+        self.look_at_trace();
         while let Some(rq) = self.elevator.dispatch(self.now) {
             assert!(!self.in_device.contains(&rq), "a request is dispatched once");
             self.in_device.push(rq);
-        }
-        for (at, event) in self.elevator.trace().take() {
-            for byte in format!("{at:?}{event:?}").bytes() {
-                self.digest = (self.digest ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3);
+            if !bypasses(self.elevator.request(rq)) {
+                self.given.note(rq);
             }
         }
-        self.events += 1;
-        if self.events.is_multiple_of(CHECK_EVERY) {
-            self.check();
+        let asked = self.elevator.trace().take();
+        self.witness.see(&asked);
+        // mq-deadline lets a lower class wait for what a higher one has in flight, untold.
+        let is_cfq = matches!(self.elevator.scheduler(), AnyScheduler::Cfq(_));
+        if is_cfq && self.elevator.queued() > 0 {
+            let silence = Silence {
+                in_device: self.elevator.in_device(),
+                queue_depth: self.elevator.device().queue_depth,
+                given: self.given.of(&self.in_device),
+                timeout: self.elevator.poll_timeout(),
+            };
+            silence.judge(&asked);
         }
+    }
+
+    fn look_at_trace(&mut self) {
+        let events = self.elevator.trace().take();
+        self.witness.see(&events);
     }
 
     fn check(&mut self) {
@@ -141,29 +230,15 @@ impl Swarm {
 
     fn submit(&mut self) {
         let context = self.live_context();
-        let op = self.random.pick(&[
-            Op::Read,
-            Op::Read,
-            Op::Read,
-            Op::Write,
-            Op::Write,
-            Op::Discard,
-            Op::WriteZeroes,
-            Op::Flush,
-        ]);
-        let flag = match self.random.below(20) {
-            0 => BioFlags::FUA,
-            1 => BioFlags::PREFLUSH,
-            2 => BioFlags::NO_MERGE,
-            3..8 => BioFlags::SYNC,
-            _ => BioFlags::empty(),
-        };
-        let units = if op == Op::Flush { 0 } else { 1 + self.random.below(3) };
+        let habit = &mut self.contexts[context].habit;
+        let op = habit.op(&mut self.random);
+        let flags = habit.flags(&mut self.random);
+        let (sector, sectors) = habit.range(&mut self.random, &mut self.streams);
         let bio = Bio {
             op,
-            flags: if op == Op::Flush { BioFlags::empty() } else { flag },
-            sector: Sector(8 * self.random.below(UNITS)),
-            sectors: SectorCount(u32::try_from(8 * units).expect("a few sectors")),
+            flags: if op == Op::Flush { BioFlags::empty() } else { flags },
+            sector: if op == Op::Flush { Sector(0) } else { sector },
+            sectors: if op == Op::Flush { SectorCount(0) } else { sectors },
             segments: 1 + u16::try_from(self.random.below(3)).expect("a few"),
             ioc: self.contexts[context].ioc,
             user_data: self.bios.len() as u64,
@@ -196,6 +271,7 @@ impl Swarm {
         }
         let which = self.random.index(self.in_device.len());
         let rq = self.in_device.swap_remove(which);
+        self.given.forget(rq);
         let bios = self.elevator.complete(self.now, rq);
         for &bio in &bios.user_data {
             self.come_back(bio);
@@ -221,8 +297,11 @@ impl Swarm {
     }
 
     fn switch(&mut self) {
-        let to = self.random.pick(&SchedulerKind::ALL);
-        self.elevator.switch(self.now, scheduler(to));
+        self.look_at_trace();
+        let to = self.random.pick(self.kinds);
+        let mut old = self.elevator.switch(self.now, scheduler(to));
+        self.witness.see(&paternoster::Scheduler::trace(&mut old).take());
+        self.given.clear();
     }
 
     fn tune(&mut self) {
@@ -283,24 +362,21 @@ impl Swarm {
     fn administrate(&mut self) {
         let which = self.live_context();
         let Context { ioc, later, .. } = self.contexts[which];
-        match self.random.below(7) {
+        match self.random.below(9) {
             0 => self.add_context(),
             1 => self.add_group(),
             2 => self.remove_a_group(),
-            3 => {
-                let group = self.random.pick(&self.groups);
-                let (weight, leaf) = (self.weight(), self.weight());
-                self.elevator.set_weight(self.now, group, weight, leaf);
-            }
+            3 => self.weigh(),
             4 => {
                 let io_prio = self.io_prio();
                 self.elevator.set_io_priority(self.now, ioc, io_prio);
             }
             5 => {
-                let group = self.random.pick(&self.groups);
+                let group = self.some_group();
                 self.elevator.move_to_group(self.now, ioc, group);
                 self.contexts[which].group = group;
             }
+            7 => self.contexts[which].habit = Habit::draw(&mut self.random),
             // One that waits outside keeps its context.
             6 if later == 0 => {
                 self.elevator.exit_io_context(self.now, ioc);
@@ -309,6 +385,19 @@ impl Swarm {
             }
             _ => {}
         }
+    }
+
+    fn weigh(&mut self) {
+        let group = self.random.pick(&self.groups);
+        let (weight, leaf) = (self.weight(), self.weight());
+        if self.random.below(2) == 0 {
+            return self.elevator.set_weight(self.now, group, weight, leaf);
+        }
+        let weights = DeviceWeights {
+            weight: self.random.pick(&[None, Some(weight)]),
+            leaf: self.random.pick(&[None, Some(leaf)]),
+        };
+        self.elevator.set_device_weights(self.now, group, weights);
     }
 
     /// One that has not exited; there always is one.
@@ -322,9 +411,16 @@ impl Swarm {
         if self.contexts.iter().filter(|context| !context.exited).count() >= 6 {
             return;
         }
-        let (io_prio, group) = (self.io_prio(), self.random.pick(&self.groups));
+        let (io_prio, group) = (self.io_prio(), self.some_group());
         let ioc = self.elevator.io_context(self.now, io_prio, group);
-        self.contexts.push(Context { ioc, group, exited: false, outstanding: 0, later: 0 });
+        let habit = Habit::draw(&mut self.random);
+        let context = Context { ioc, group, habit, exited: false, outstanding: 0, later: 0 };
+        self.contexts.push(context);
+    }
+
+    /// The root as often as any other, so that tasks meet.
+    fn some_group(&mut self) -> GroupId {
+        if self.random.below(2) == 0 { self.groups[0] } else { self.random.pick(&self.groups) }
     }
 
     fn add_group(&mut self) {
@@ -358,4 +454,9 @@ impl Swarm {
         let texts = ["rt/0", "rt/7", "be/0", "be/4", "be/4", "be/4", "be/7", "idle"];
         self.random.pick(&texts).parse().expect("an I/O priority")
     }
+}
+
+/// Whether the scheduler was never told of it.
+fn bypasses(rq: &Request) -> bool {
+    rq.op == Op::Flush || rq.flags.intersects(BioFlags::FUA | BioFlags::PREFLUSH)
 }

@@ -20,6 +20,11 @@ impl Random {
         self.next() % bound
     }
 
+    /// True once in so many times.
+    pub(crate) fn one_in(&mut self, times: u64) -> bool {
+        self.below(times) == 0
+    }
+
     pub(crate) fn index(&mut self, len: usize) -> usize {
         usize::try_from(self.below(len as u64)).expect("below a usize")
     }

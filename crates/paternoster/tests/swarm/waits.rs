@@ -1,0 +1,363 @@
+//! Sync tasks of one class and group wait for each other's slices and idle times, not longer.
+//!
+//! Let a device serve each request within `S` of its dispatch, and let `I` be the longer of the
+//! two idle times. A turn with a slice of `L` is over, and the next begun, within `L + 3 S + I`:
+//!
+//! ```text
+//!   activated     ▷ a request is sent at once, or some are in flight
+//!     ≤ S         ▷ the first is done: the slice begins
+//!     L           ▷ the slice ends; a completion that finds it over, or nearly, may stretch it,
+//!     ≤ S + I       but no more once another queue of the group is listed; or it passes unnoticed
+//!                   while requests are in flight or the idle timer runs
+//!     ≤ S         ▷ the device has room: the next queue is activated
+//! ```
+//!
+//! A queue `w` is placed with the key `k(w)`: the moment of placing, and as much later as its level
+//! makes it, and by what it was given too much before. Another queue that is placed at `t` gets a
+//! key of at least `t − r`, where `r` is what was left of its slice when its last turn was ended
+//! for it. So no queue that is placed after `k(w) + r` is ahead of `w`, and of those ahead each
+//! has one turn left: another only if it preempts, which puts it first. So `w` waits for at most
+//!
+//! ```text
+//!   (k(w) + r − moment of placing) + Σ over the other queues (1 + preemptions) × (L + 3 S + I)
+//! ```
+//!
+//! and with level 0, nothing given too much and nobody preempting, that is the sum alone. `L`
+//! is what the others were in fact given meanwhile. All this is so while all queues are on one
+//! tree; between the trees of those with and without an idle window time is divided otherwise.
+//!
+//! The naive model of `due.rs` says besides which queue's turn it is, and with what slice; a
+//! workload goes on while time of its span is left; and a turn is charged what it took.
+//!
+//! A request of a task that has one at a time is sent as its queue is activated; or within `S`,
+//! for want of room, if that had its turn already.
+
+use paternoster::{Device, Event, Hz, Instant, IoPrio, Nanos, Weight, Workload};
+
+use crate::due::{Change, Due, Tuned, nanos};
+use crate::load::{Load, Pace, Task};
+use crate::random::Random;
+use crate::turn::Turn;
+
+/// So many events a seed.
+const EVENTS: u32 = 20_000;
+
+/// What another queue did while one waited.
+#[derive(Clone, Copy, Debug, Default)]
+struct Other {
+    had_a_turn: bool,
+    /// The longest slice.
+    slice: Nanos,
+    preemptions: u64,
+}
+
+/// A queue waits for its turn.
+#[derive(Clone, Debug)]
+struct Wait {
+    since: Instant,
+    key: i128,
+    workload: Workload,
+    others: Vec<Other>,
+    /// The most that was left of another's slice.
+    residue: i64,
+    /// Some other queue was on another tree.
+    mixed: bool,
+}
+
+/// For how long the workload that is served goes on.
+#[derive(Debug, Default)]
+struct Span {
+    workload: Option<Workload>,
+    end: Option<Instant>,
+    /// What is left between two turns.
+    left: Option<Nanos>,
+    /// A queue of another workload preempts: what is left is forgotten.
+    forgotten: bool,
+}
+
+impl Span {
+    fn turn_ends(&mut self, at: Instant) {
+        let left = self.end.take().map(|end| end.saturating_since(at));
+        let forgotten = std::mem::take(&mut self.forgotten);
+        self.left = left.filter(|&left| left > Nanos::ZERO && !forgotten);
+    }
+
+    /// Another workload is chosen, or the same for another span.
+    fn chosen(&mut self, at: Instant, workload: Workload, span: Nanos, due: &Due) {
+        let goes_on = self.workload.is_some_and(|served| due.first(served).is_some());
+        assert!(self.left.is_none() || !goes_on, "the workload's time is not over: {self:?}");
+        *self = Self { workload: Some(workload), end: Some(at + span), ..Self::default() };
+    }
+
+    fn turn_begins(&mut self, at: Instant) {
+        if self.end.is_none() {
+            let left = self.left.take().expect("the workload's time is not over");
+            self.end = Some(at + left);
+        }
+    }
+}
+
+/// What was shown.
+#[derive(Debug, Default)]
+pub(crate) struct Shown {
+    /// Turns that began with the queue that was due first.
+    pub(crate) turns: u64,
+    /// Waits that were within their bound.
+    pub(crate) waits: u64,
+    /// Requests that were sent as they should.
+    pub(crate) requests: u64,
+    /// The longest wait, in percent of its bound.
+    pub(crate) longest: u64,
+}
+
+impl Shown {
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.turns += other.turns;
+        self.waits += other.waits;
+        self.requests += other.requests;
+        self.longest = self.longest.max(other.longest);
+    }
+}
+
+struct Waits {
+    load: Load,
+    due: Due,
+    /// Each task's, if its queue waits.
+    waiting: Vec<Option<Wait>>,
+    /// From when to when each task's queue last waited.
+    waited: Vec<Option<(Instant, Instant)>>,
+    /// When the request of each task arrived that has one at a time.
+    arrived: Vec<Instant>,
+    active: Option<usize>,
+    turn: Turn,
+    span: Span,
+    service: Nanos,
+    idle: Nanos,
+    shown: Shown,
+}
+
+impl Waits {
+    fn new(seed: u64) -> Self {
+        let mut random = Random::new(seed);
+        let device = Device {
+            rotational: !random.one_in(4),
+            queue_depth: random.pick(&[1, 2, 8, 32]),
+            hz: Hz::new(random.pick(&[1000, 250])).expect("a clock"),
+        };
+        let service = Nanos::from_micros(random.pick(&[200, 1000, 3000]));
+        let mut load = Load::new(random, device, service);
+        let slice_sync = load.random.pick(&[10, 20, 40, 100]);
+        let slice_idle = load.random.pick(&[0, 2, 8, 16]);
+        let (group_idle, low_latency) = (load.random.pick(&[0, 8]), load.random.below(2));
+        let target_latency = load.random.pick(&[50, 300]);
+        load.tune("slice_sync", slice_sync);
+        load.tune("slice_idle", slice_idle);
+        load.tune("group_idle", group_idle);
+        load.tune("low_latency", low_latency);
+        load.tune("target_latency", target_latency);
+        let tuned = Tuned {
+            slice_sync: Nanos::from_millis(slice_sync),
+            slice_idle: Nanos::from_millis(slice_idle),
+            low_latency: low_latency == 1,
+            target_latency: Nanos::from_millis(target_latency),
+        };
+        let tasks = Self::add_tasks(&mut load, slice_idle);
+        let levels: Vec<u8> = (0..tasks).map(|task| load.task(task).io_prio.level()).collect();
+        Self {
+            load,
+            due: Due::new(tuned, levels),
+            waiting: vec![None; tasks],
+            waited: vec![None; tasks],
+            arrived: vec![Instant::START; tasks],
+            active: None,
+            turn: Turn::new(device.hz.tick()),
+            span: Span::default(),
+            service,
+            idle: Nanos::from_millis(slice_idle.max(group_idle)),
+            shown: Shown::default(),
+        }
+    }
+
+    /// All of one group and class; how many.
+    fn add_tasks(load: &mut Load, slice_idle: u64) -> usize {
+        let root = load.elevator.groups().root();
+        let below = load.elevator.add_group(load.now, root, Weight::default());
+        let group = load.random.pick(&[root, below]);
+        let class = load.random.pick(&[IoPrio::be as fn(u8) -> _, IoPrio::rt]);
+        let (same_level, sequential) = (load.random.below(2) == 0, !load.random.one_in(4));
+        let common = load.random.pick(&[0, 0, 4, 7]);
+        let tasks = load.random.pick(&[2, 3, 4, 6]);
+        for _ in 0..tasks {
+            let random = &mut load.random;
+            let own = u8::try_from(random.below(8)).expect("a level");
+            let longest = if slice_idle == 0 { 10 } else { slice_idle };
+            let task = Task {
+                group,
+                io_prio: class(if same_level { common } else { own }).expect("a level"),
+                writes: random.below(2) == 0,
+                sequential,
+                sectors: random.pick(&[8, 16, 128]),
+                pace: Pace::Thinks {
+                    requests: random.pick(&[1, 1, 1, 2, 3]),
+                    up_to: Nanos::from_micros(random.pick(&[0, 100, 250, 500]) * longest),
+                },
+            };
+            load.add(task);
+        }
+        tasks
+    }
+
+    fn run(mut self) -> Shown {
+        for _ in 0..EVENTS {
+            for (at, event) in self.load.step() {
+                self.hear(at, event);
+            }
+            let change = self.due.settle(self.load.now);
+            self.follow(self.load.now, change);
+        }
+        self.shown
+    }
+
+    fn hear(&mut self, at: Instant, event: Event) {
+        self.turn.hear(at, event);
+        match event {
+            Event::Queued { bio, .. } => {
+                let task = self.load.task_of_request(bio);
+                self.arrived[task] = at;
+            }
+            Event::Dispatched { rq } => self.judge_request(at, self.load.task_of_request(rq)),
+            Event::Listed { queue }
+            | Event::Unlisted { queue }
+            | Event::Expired { queue, .. }
+            | Event::Preempted { by: queue, .. }
+            | Event::IdleWindow { queue, .. }
+            | Event::Active { queue, .. }
+            | Event::Slice { queue, .. } => {
+                let queue = self.load.task_of(queue.ioc);
+                let changes = self.due.hear(at, event, queue);
+                self.follow(at, changes);
+                self.note(at, event, queue);
+            }
+            Event::GroupLeft { .. } => self.span.left = None,
+            Event::WaitBusy { queue } => {
+                let queue = self.load.task_of(queue.ioc);
+                assert_eq!(self.load.waiting(queue), 0, "it has nothing to send");
+                assert_eq!(self.due.listed().count(), 1, "it is all that its group has");
+            }
+            Event::Workload { workload, span, .. } => {
+                let change = self.due.settle(at);
+                self.follow(at, change);
+                self.span.chosen(at, workload, span, &self.due);
+                assert_eq!(workload, self.due.first_workload(), "the tree that is due first");
+            }
+            _ => {}
+        }
+    }
+
+    fn note(&mut self, at: Instant, event: Event, queue: usize) {
+        match event {
+            Event::Expired { residue, .. } => {
+                if let (Some(residue), None) = (residue, self.turn.slice()) {
+                    let slice = self.due.slice(queue).as_nanos();
+                    assert_eq!(residue, slice.cast_signed(), "it keeps what it has not begun");
+                }
+                self.active = None;
+                self.span.turn_ends(at);
+            }
+            Event::Preempted { .. } => {
+                let active = self.active.expect("one queue preempts another");
+                self.span.forgotten = self.due.workload(active) != self.due.workload(queue);
+                for wait in self.waiting.iter_mut().flatten() {
+                    wait.others[queue].preemptions += 1;
+                }
+            }
+            Event::Active { workload, .. } => {
+                assert_eq!(Some(queue), self.due.first(workload), "the queue that is due first");
+                self.shown.turns += 1;
+                self.judge_waits(at, queue);
+                self.active = Some(queue);
+                self.span.turn_begins(at);
+                for wait in self.waiting.iter_mut().flatten() {
+                    wait.others[queue].had_a_turn = true;
+                }
+            }
+            Event::Slice { length, .. } => {
+                assert_eq!(length, self.due.slice(queue), "the slice of its level");
+                for wait in self.waiting.iter_mut().flatten() {
+                    let other = &mut wait.others[queue];
+                    other.slice = other.slice.max(length);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Queues begin to wait, or are placed ahead of others that do.
+    fn follow(&mut self, at: Instant, changes: impl IntoIterator<Item = Change>) {
+        for change in changes {
+            match change {
+                Change::Left(queue) => self.waiting[queue] = None,
+                Change::Placed { queue, residue } => self.begin_wait(at, queue, residue),
+            }
+        }
+    }
+
+    fn begin_wait(&mut self, at: Instant, queue: usize, residue: i64) {
+        let place = self.due.place(queue).expect("it was placed");
+        for wait in self.waiting.iter_mut().flatten() {
+            wait.residue = wait.residue.max(residue);
+            wait.mixed |= wait.workload != place.workload;
+        }
+        let mut others = vec![Other::default(); self.waiting.len()];
+        if let Some(active) = self.active {
+            let slice = self.turn.slice().unwrap_or_default();
+            others[active] = Other { had_a_turn: true, slice, preemptions: 0 };
+        }
+        let mixed = self.due.listed().any(|(_, other)| other.workload != place.workload);
+        let (key, workload) = (place.key, place.workload);
+        let wait = Wait { since: at, key, workload, others, residue: 0, mixed };
+        self.waiting[queue] = Some(wait);
+    }
+
+    /// The turn of `queue` begins: its wait is over, those of others are not too long so far.
+    fn judge_waits(&mut self, at: Instant, queue: usize) {
+        for wait in self.waiting.iter().flatten().filter(|wait| !wait.mixed) {
+            let bound = self.bound(wait);
+            let waited = nanos(at) - nanos(wait.since);
+            assert!(waited <= bound, "a queue waits for {waited} ns, not {bound}: {wait:?}");
+            let percent = u64::try_from(waited * 100 / bound).expect("time goes on");
+            self.shown.longest = self.shown.longest.max(percent);
+        }
+        if let Some(wait) = self.waiting[queue].take() {
+            self.waited[queue] = Some((wait.since, at));
+            self.shown.waits += u64::from(!wait.mixed);
+        }
+    }
+
+    /// How long the wait may be, by what others did so far.
+    fn bound(&self, wait: &Wait) -> i128 {
+        let [service, idle] = [self.service, self.idle].map(|span| i128::from(span.as_nanos()));
+        let turns = wait.others.iter().filter(|other| other.had_a_turn).map(|other| {
+            let turn = i128::from(other.slice.as_nanos()) + 3 * service + idle;
+            i128::from(1 + other.preemptions) * turn
+        });
+        let behind = wait.key + i128::from(wait.residue) - nanos(wait.since);
+        // Nobody may have a turn yet, for want of room.
+        behind.max(0) + turns.sum::<i128>() + service
+    }
+
+    fn judge_request(&mut self, at: Instant, task: usize) {
+        if !matches!(self.load.task(task).pace, Pace::Thinks { requests: 1, .. }) {
+            return;
+        }
+        let in_time = self.arrived[task] + self.service;
+        let with_turn = self.waited[task].is_some_and(|(since, to)| since <= in_time && to == at);
+        assert!(at <= in_time || with_turn, "a request was left behind by its queue");
+        self.shown.requests += 1;
+    }
+}
+
+/// Runs the tasks of a seed.
+pub(crate) fn run(seed: u64) -> Shown {
+    Waits::new(seed).run()
+}
