@@ -305,6 +305,7 @@ fn elevator(scenario: &Scenario) -> Result<Elevator<AnyScheduler<Recorder>>, Sce
     let device = BlockDevice {
         rotational: scenario.device.rotational,
         queue_depth: scenario.device.queue_depth,
+        queues: None,
         hz: scenario.clock()?,
     };
     let mut elevator = Elevator::new(AnyScheduler::new(kind, Recorder::default()), device);

@@ -186,6 +186,9 @@ fn start_owner(
     let capabilities = backend.capabilities();
     let device = Device {
         rotational: capabilities.rotational,
+        // What does not seek has always something to do at once. Linux finds that out, and is
+        // wrong about a disk that is given few; what groups were charged then counts no more.
+        queues: (!capabilities.rotational).then_some(true),
         ..Device::solid_state(disk.depth.unwrap_or(capabilities.depth))
     };
     let mut elevator = Elevator::new(Scheduler::new(disk.scheduler, NoTrace), device);

@@ -16,6 +16,10 @@ pub struct Device {
     pub rotational: bool,
     /// How many requests it is given at once.
     pub queue_depth: u32,
+    /// Whether it queues requests itself and serves them in an order of its own, where that is
+    /// known. Where it is not, a scheduler to which it matters finds out as Linux does, which may
+    /// be wrong about a device that is never given many.
+    pub queues: Option<bool>,
     /// Ticks a second of the jiffies clock.
     pub hz: Hz,
 }
@@ -23,12 +27,12 @@ pub struct Device {
 impl Device {
     /// A device without moving parts.
     pub fn solid_state(queue_depth: u32) -> Self {
-        Self { rotational: false, queue_depth, hz: Hz::MILLI }
+        Self { rotational: false, queue_depth, queues: None, hz: Hz::MILLI }
     }
 
     /// A device with a head that moves.
     pub fn disk(queue_depth: u32) -> Self {
-        Self { rotational: true, queue_depth, hz: Hz::MILLI }
+        Self { rotational: true, queue_depth, queues: None, hz: Hz::MILLI }
     }
 }
 

@@ -114,7 +114,7 @@ fn check_blkio(group: &Value, text: &str) {
 fn weights_without_effect_are_told_at_the_start_and_in_stat() {
     let dir = temp_dir();
     let toml = "unix = \"nbd.sock\"\nctl = \"ctl.sock\"\n\
-                [disks.m]\nbackend = \"modelled\"\nsize = \"1M\"\nservers = 5\nservice_us = 250\n\
+                [disks.m]\nbackend = \"modelled\"\nsize = \"1M\"\nservers = 3\nservice_us = 250\n\
                 ns_per_kib = 7\nscheduler = \"none\"\n\
                 [exports.disk]\ndisk = \"m\"\nweight = 300\n";
     fs::write(dir.path().join("c.toml"), toml).expect("a file");
@@ -124,9 +124,9 @@ fn weights_without_effect_are_told_at_the_start_and_in_stat() {
     let told = stat(&served);
     let disk = &told["disks"][0];
     assert_eq!(disk["weights_apply"], false);
-    assert_eq!(disk["depth"], 10, "two for each server");
+    assert_eq!(disk["depth"], 6, "two for each server");
     let modelled = &disk["modelled"];
-    assert_eq!(modelled["servers"], 5);
+    assert_eq!(modelled["servers"], 3);
     assert_eq!(modelled["service_ns"], 250_000);
     assert_eq!(modelled["ns_per_kib"], 7);
     assert!(modelled["idle_ns"].as_u64().is_some_and(|idle| idle > 0), "{modelled}");

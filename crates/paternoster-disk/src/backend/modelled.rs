@@ -24,12 +24,6 @@ use crate::token::Token;
 
 const KIB: u64 = 1024;
 
-/// The least depth, however few its servers. CFQ takes a device that never has five requests at
-/// once to be one that does not queue, and where nothing moves charges its turns by time: that
-/// counts what is in flight at the end of a short turn to nobody, and has the device run empty
-/// between turns.
-const DEPTH_MIN: u32 = 8;
-
 /// The device that is modelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Model {
@@ -98,7 +92,7 @@ impl Backend for ModelledBackend {
             size: self.memory.size(),
             rotational: false,
             fast_zero: true,
-            depth: self.model.servers.saturating_mul(2).max(DEPTH_MIN),
+            depth: self.model.servers.saturating_mul(2),
         }
     }
 

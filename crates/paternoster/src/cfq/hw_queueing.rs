@@ -19,6 +19,13 @@ pub(super) struct HwQueueing {
     samples: u32,
 }
 
+impl HwQueueing {
+    /// Of a device of which that is known; Linux knows nothing at first.
+    pub(super) fn new(known: Option<bool>) -> Self {
+        Self { device_queues: known, ..Self::default() }
+    }
+}
+
 impl<T: Trace> Cfq<T> {
     /// Whether the device queues, which it is taken to do until it is known not to.
     #[inline]
@@ -29,6 +36,9 @@ impl<T: Trace> Cfq<T> {
     /// A request has completed, and is still counted as in the device. Only completions under
     /// enough load, that the active queue does not keep down itself, say anything.
     pub(super) fn sample_hw_queueing(&mut self, cx: &Cx<'_>) {
+        if cx.device.queues.is_some() {
+            return;
+        }
         let hw = &mut self.hw_queueing;
         hw.depth_seen = hw.depth_seen.max(self.in_driver);
         if hw.device_queues == Some(true)

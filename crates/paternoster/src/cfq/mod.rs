@@ -142,6 +142,7 @@ impl<T: Trace> Scheduler for Cfq<T> {
 
     fn attach(&mut self, cx: &mut Cx<'_>) {
         self.ensure_group(cx, cx.groups.root());
+        self.hw_queueing = HwQueueing::new(cx.device.queues);
         self.last_delayed_sync = cx.now.saturating_sub(LONG_AGO);
         if !cx.device.rotational {
             self.tunables.attach_to_non_rotational();

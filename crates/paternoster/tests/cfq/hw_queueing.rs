@@ -1,6 +1,7 @@
 //! How it is learned whether the device queues requests itself.
 
 use crate::rig::*;
+use paternoster::{Device, SchedulerKind};
 
 /// A task with so many requests at a time, all that it has, on a device that takes 1 ms for each.
 fn reader(tasks: u64, depth: u32) -> Served {
@@ -42,4 +43,18 @@ fn no_is_not_final_and_yes_is() {
     run.until(ms(100)).rig.run(&[SetDepth(1)]);
     let told = ["51 ms: hardware queueing: false", "62 ms: hardware queueing: true"];
     assert_eq!(run.until(ms(300)).told(&["hardware"]), told);
+}
+
+/// Where it is known what the device does, load that is too shallow to show it changes nothing.
+#[test]
+fn device_of_which_it_is_known_is_not_found_out_otherwise() {
+    let told = |queues| {
+        let device = Device { queues, ..Device::disk(2) };
+        let mut run = Rig::on(device, SchedulerKind::Cfq).without_merging().served(1, ms(1));
+        run.issues("main", Stream::reads(16).depth(16));
+        run.until(ms(100)).told(&["hardware"])
+    };
+    assert_eq!(told(None), ["51 ms: hardware queueing: false"]);
+    assert_eq!(told(Some(true)), [""; 0]);
+    assert_eq!(told(Some(false)), [""; 0]);
 }

@@ -103,6 +103,7 @@ impl Swarm {
         let device = Device {
             rotational: random.below(2) == 0,
             queue_depth: random.pick(&[1, 2, 8, 32]),
+            queues: None,
             hz: Hz::new(random.pick(&[1000, 250])).expect("a clock"),
         };
         let elevator = Elevator::new(scheduler(random.pick(kinds)), device);

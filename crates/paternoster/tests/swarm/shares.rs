@@ -76,6 +76,7 @@ impl Shares {
         let device = Device {
             rotational: random.below(2) == 0,
             queue_depth: if iops { random.pick(&[8, 32]) } else { random.pick(&[1, 2, 8]) },
+            queues: None,
             hz: Hz::new(random.pick(&[1000, 250])).expect("a clock"),
         };
         let service = Nanos::from_micros(random.pick(&[500, 1000, 3000]));

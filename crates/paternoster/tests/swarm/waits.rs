@@ -142,6 +142,7 @@ impl Waits {
         let device = Device {
             rotational: !random.one_in(4),
             queue_depth: random.pick(&[1, 2, 8, 32]),
+            queues: None,
             hz: Hz::new(random.pick(&[1000, 250])).expect("a clock"),
         };
         let service = Nanos::from_micros(random.pick(&[200, 1000, 3000]));
