@@ -3,7 +3,8 @@
 //! loads under CFQ: groups get their shares, queues their turns.
 //!
 //! `PATERNOSTER_SWARM_EVENTS` says how many events (a million at first) are spread over the seeds
-//! of the first; `PATERNOSTER_SWARM_SEED` repeats the run of one seed.
+//! of the first, and for each further million the others get as many more seeds;
+//! `PATERNOSTER_SWARM_SEED` repeats the run of one seed.
 
 mod due;
 mod habit;
@@ -79,11 +80,12 @@ fn same_seed_gives_the_same_trace() {
     assert!(first.windows(2).all(|pair| pair[0] != pair[1]), "seeds make a difference");
 }
 
-/// The seeds of a property.
+/// The seeds of a property: so many, and more where more events are asked for.
 fn seeds(count: u64) -> std::ops::Range<u64> {
+    let events = number_from_env("PATERNOSTER_SWARM_EVENTS").unwrap_or(EVENTS);
     match number_from_env("PATERNOSTER_SWARM_SEED") {
         Some(seed) => seed..seed + 1,
-        None => 0..count,
+        None => 0..count * (events / EVENTS).max(1),
     }
 }
 
