@@ -242,6 +242,15 @@ mod tests {
         assert_eq!(toml::from_str::<Pins>(&print(&pins)).expect("it is TOML"), pins);
     }
 
+    /// What is pinned is held to 3 %.
+    #[test]
+    fn very_many_queues_cost_cfq_at_most_twice_what_some_cost() {
+        let pins: Pins = toml::from_str(include_str!("../../bench/instructions.toml"))
+            .expect("the pins are TOML");
+        let [some, very_many] = ["cfq/16x16", "cfq/4096x1"].map(|name| pins.instructions[name]);
+        assert!(very_many <= 2.0 * some, "{very_many} instructions, and {some} with 16 queues");
+    }
+
     #[test]
     fn what_is_worse_or_gone_fails() {
         let pins = |list: &[(&str, f64)]| Pins {

@@ -50,7 +50,8 @@ fn weight_counts_from_the_charge_after_the_next_one() {
     let mut run = busy(siblings(), &["a", "b"]);
     run.until(ms(14)).rig.run(&[SetWeight("/a", 1000)]);
     let of_a = run.until(ms(30)).told_up_to(6, &["expired a"]);
-    let vdisktimes: Vec<_> = of_a.iter().map(|line| line.rsplit(' ').next().unwrap()).collect();
+    let vdisktimes: Vec<_> =
+        of_a.iter().map(|line| line.rsplit(' ').next().expect("the last word")).collect();
     assert_eq!(vdisktimes, ["20480000000", "61440000000", "92167501831"]);
 }
 
