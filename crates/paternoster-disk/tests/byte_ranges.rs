@@ -99,7 +99,7 @@ fn file_of(size: usize, folder: &Path) -> Box<dyn Backend> {
     Box::new(FileBackend::open(&path, false).expect("it opens"))
 }
 
-const SCHEDULERS: [SchedulerKind; 3] = SchedulerKind::ALL;
+const SCHEDULERS: [SchedulerKind; SchedulerKind::ALL.len()] = SchedulerKind::ALL;
 
 #[test]
 fn every_byte_written_to_a_file_is_read_back() {

@@ -1,8 +1,9 @@
 //! Scenarios: one scheduler, one device, and every request that every task makes.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::str::FromStr;
 
+use indexmap::IndexMap;
 use paternoster::{
     Hz, IoPrio, ParseIoPrioError, SchedulerKind, UnknownScheduler, Weight, WeightError,
 };
@@ -25,8 +26,8 @@ pub struct Scenario {
     pub about: String,
     /// The scheduler's name.
     pub scheduler: String,
-    /// Tunables by sysfs name; the others keep Linux's defaults.
-    pub tunables: BTreeMap<String, i64>,
+    /// Tunables by sysfs name, set in this order; the others keep Linux's defaults.
+    pub tunables: IndexMap<String, i64>,
     /// Ticks a second of the jiffies clock.
     pub hz: u32,
     /// Whether the elevator merges.

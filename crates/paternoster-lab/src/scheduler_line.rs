@@ -1,7 +1,7 @@
 //! The lines of a log in which a scheduler tells of itself, in the words of the recordings. They
 //! help to find where two runs part.
 
-use paternoster::{Direction, Event, ExpireReason, IoClass, Nanos, Workload};
+use paternoster::{BudgetEnd, Direction, Event, ExpireReason, IoClass, Nanos, Workload};
 use serde::Serialize;
 
 use crate::log::Names;
@@ -74,6 +74,54 @@ pub(crate) enum SchedulerLine<'a> {
         from: i8,
         to: i8,
     },
+    Serve {
+        q: String,
+        budget: u32,
+        weight: u32,
+    },
+    #[serde(rename = "expire")]
+    BudgetExpire {
+        q: String,
+        why: &'static str,
+        slow: u8,
+        charged: u32,
+        budget: u32,
+        in_dev: u32,
+    },
+    Idle {
+        q: String,
+        ns: u64,
+    },
+    Inject {
+        q: String,
+        #[serde(rename = "for")]
+        instead_of: String,
+    },
+    InjectLimit {
+        q: String,
+        v: u32,
+    },
+    Waker {
+        q: String,
+        waker: String,
+    },
+    Wr {
+        q: String,
+        coeff: u32,
+        ms: u64,
+    },
+    LargeBurst {
+        v: u8,
+    },
+    NonrotWithQueueing {
+        v: u8,
+    },
+    Rate {
+        v: u32,
+    },
+    MaxBudget {
+        v: u32,
+    },
 }
 
 impl<'a> SchedulerLine<'a> {
@@ -120,6 +168,46 @@ impl<'a> SchedulerLine<'a> {
             Event::HardwareQueueing { before, now } => {
                 Self::HwTag { from: before.map_or(-1, i8::from), to: now.into() }
             }
+            event => return Self::of_bfq(event, names),
+        })
+    }
+
+    /// A line of BFQ. A queue keeps the name of its maker when it is merged with others, where the
+    /// recordings count the shared ones.
+    fn of_bfq(event: Event, names: &'a Names) -> Option<Self> {
+        Some(match event {
+            Event::InService { queue, budget, weight } => {
+                Self::Serve { q: names.queue(queue), budget: budget.0, weight }
+            }
+            Event::BudgetExpired { queue, why, slow, service, budget, in_flight } => {
+                Self::BudgetExpire {
+                    q: names.queue(queue),
+                    why: budget_end(why),
+                    slow: slow.into(),
+                    charged: service.0,
+                    budget: budget.0,
+                    in_dev: in_flight,
+                }
+            }
+            Event::Idling { queue, length } => {
+                Self::Idle { q: names.queue(queue), ns: length.as_nanos() }
+            }
+            Event::Injected { queue, instead_of } => {
+                Self::Inject { q: names.queue(queue), instead_of: names.queue(instead_of) }
+            }
+            Event::InjectionLimit { queue, limit } => {
+                Self::InjectLimit { q: names.queue(queue), v: limit }
+            }
+            Event::WakerFound { queue, waker } => {
+                Self::Waker { q: names.queue(queue), waker: names.queue(waker) }
+            }
+            Event::Raised { queue, factor, millis } => {
+                Self::Wr { q: names.queue(queue), coeff: factor, ms: millis }
+            }
+            Event::LargeBurst => Self::LargeBurst { v: 1 },
+            Event::QueueMerging { on } => Self::NonrotWithQueueing { v: (!on).into() },
+            Event::PeakRate { sectors_per_us } => Self::Rate { v: sectors_per_us },
+            Event::MaxBudget { sectors } => Self::MaxBudget { v: sectors.0 },
             _ => return None,
         })
     }
@@ -168,6 +256,16 @@ fn wl(class: IoClass, workload: Workload) -> String {
         Workload::Sync => "sync",
     };
     format!("{class}/{workload}")
+}
+
+fn budget_end(why: BudgetEnd) -> &'static str {
+    match why {
+        BudgetEnd::TooIdle => "TOO_IDLE",
+        BudgetEnd::Timeout => "BUDGET_TIMEOUT",
+        BudgetEnd::Exhausted => "BUDGET_EXHAUSTED",
+        BudgetEnd::NoMoreRequests => "NO_MORE_REQUESTS",
+        BudgetEnd::Preempted => "PREEMPTED",
+    }
 }
 
 fn reason(why: ExpireReason) -> &'static str {

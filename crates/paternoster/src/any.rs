@@ -6,6 +6,7 @@ use std::str::FromStr;
 use thiserror::Error;
 
 use crate::arena::{GroupId, IocId, RequestId};
+use crate::bfq::Bfq;
 use crate::cfq::Cfq;
 use crate::group::GroupChange;
 use crate::mq_deadline::MqDeadline;
@@ -27,11 +28,13 @@ pub enum SchedulerKind {
     MqDeadline,
     /// Turns, and groups by weight.
     Cfq,
+    /// Budgets by weight, and raised weights for what somebody waits for.
+    Bfq,
 }
 
 impl SchedulerKind {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::None, Self::MqDeadline, Self::Cfq];
+    pub const ALL: [Self; 4] = [Self::None, Self::MqDeadline, Self::Cfq, Self::Bfq];
 
     /// Its name in sysfs.
     pub const fn name(self) -> &'static str {
@@ -39,6 +42,7 @@ impl SchedulerKind {
             Self::None => "none",
             Self::MqDeadline => "mq-deadline",
             Self::Cfq => "cfq",
+            Self::Bfq => "bfq",
         }
     }
 
@@ -48,6 +52,7 @@ impl SchedulerKind {
             Self::None => &[],
             Self::MqDeadline => MqDeadline::<crate::trace::NoTrace>::TUNABLES,
             Self::Cfq => Cfq::<crate::trace::NoTrace>::TUNABLES,
+            Self::Bfq => Bfq::<crate::trace::NoTrace>::TUNABLES,
         }
     }
 
@@ -59,7 +64,7 @@ impl SchedulerKind {
 
     /// Whether group weights change what it decides.
     pub const fn has_weights(self) -> bool {
-        matches!(self, Self::Cfq)
+        matches!(self, Self::Cfq | Self::Bfq)
     }
 }
 
@@ -99,6 +104,8 @@ pub enum AnyScheduler<T> {
     MqDeadline(Box<MqDeadline<T>>),
     /// Turns, and groups by weight.
     Cfq(Box<Cfq<T>>),
+    /// Budgets by weight, and raised weights for what somebody waits for.
+    Bfq(Box<Bfq<T>>),
 }
 
 impl<T: Trace> AnyScheduler<T> {
@@ -108,6 +115,7 @@ impl<T: Trace> AnyScheduler<T> {
             SchedulerKind::None => Self::None(NoScheduler::new(trace)),
             SchedulerKind::MqDeadline => Self::MqDeadline(Box::new(MqDeadline::new(trace))),
             SchedulerKind::Cfq => Self::Cfq(Box::new(Cfq::new(trace))),
+            SchedulerKind::Bfq => Self::Bfq(Box::new(Bfq::new(trace))),
         }
     }
 }
@@ -121,6 +129,7 @@ macro_rules! forward {
                 Self::None(scheduler) => scheduler.$method($($arg),*),
                 Self::MqDeadline(scheduler) => scheduler.$method($($arg),*),
                 Self::Cfq(scheduler) => scheduler.$method($($arg),*),
+                Self::Bfq(scheduler) => scheduler.$method($($arg),*),
             }
         } )*
         $( fn $asked(&self $(, $param: $Param)*) $(-> $Answer)? {
@@ -128,6 +137,7 @@ macro_rules! forward {
                 Self::None(scheduler) => scheduler.$asked($($param),*),
                 Self::MqDeadline(scheduler) => scheduler.$asked($($param),*),
                 Self::Cfq(scheduler) => scheduler.$asked($($param),*),
+                Self::Bfq(scheduler) => scheduler.$asked($($param),*),
             }
         } )*
     };

@@ -57,6 +57,19 @@ impl IoPrio {
         if level < Self::LEVELS { Some(Self { class, level }) } else { None }
     }
 
+    /// How many priorities the async queues of a group tell apart: the levels of RT and of BE, and
+    /// IDLE.
+    pub(crate) const KINDS: usize = 2 * Self::LEVELS as usize + 1;
+
+    /// Which of these it is.
+    pub(crate) fn kind(self) -> usize {
+        match self.class {
+            IoClass::Rt => self.level.into(),
+            IoClass::Be => (Self::LEVELS + self.level).into(),
+            IoClass::Idle => Self::KINDS - 1,
+        }
+    }
+
     /// Raised to best effort and to level 4, where it is below.
     pub(crate) fn boosted(self) -> Self {
         let Self { class, level } = Self::default();

@@ -8,7 +8,7 @@
 //!   group tree, weights      I/O contexts, priorities
 //!            \                 /
 //!   bio ──▶ merge ──▶ scheduler ──▶ dispatch ──▶ the device ──▶ complete ──▶ user data
-//!          elevator/  none, mq_deadline, cfq/
+//!          elevator/  none, mq_deadline, cfq/, bfq/
 //! ```
 //!
 //! One loop drives it, in a simulation as in a server: an event, then `dispatch` until it gives
@@ -51,6 +51,7 @@
 
 mod any;
 mod arena;
+mod bfq;
 mod cfq;
 mod elevator;
 mod group;
@@ -67,6 +68,7 @@ mod tunable;
 
 pub use any::{AnyScheduler, SchedulerKind, UnknownScheduler};
 pub use arena::{GroupId, IocId, RequestId, SideTable};
+pub use bfq::Bfq;
 pub use cfq::Cfq;
 pub use elevator::{Bios, Elevator, Limits, NoMerges, Submitted};
 pub use group::{DeviceWeights, Group, GroupChange, Groups, Weight, WeightError, Weights};
@@ -80,7 +82,7 @@ pub use scheduler::{Cx, Device, Dump, InsertAt, MergeRules, Requeue, Scheduler, 
 pub use stats::{BlkioFile, BlkioValue, GroupStats, OpStats, Stats, TurnStats};
 pub use time::{Hz, Instant, Jiffies, Nanos, Ticks};
 pub use trace::{
-    BatchReason, Event, ExpireReason, MergeKind, MergeSite, NoIdleReason, NoTrace, PreemptReason,
-    QueueName, Recorder, Trace, WaitReason, Workload,
+    BatchReason, BudgetEnd, Event, ExpireReason, MergeKind, MergeSite, NoIdleReason, NoTrace,
+    PreemptReason, QueueName, Recorder, Trace, WaitReason, Workload,
 };
 pub use tunable::{TunableError, TunableInfo};

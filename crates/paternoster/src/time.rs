@@ -5,7 +5,7 @@
 //! ([`Jiffies`], [`Ticks`]), so that two events of one tick are simultaneous. [`Hz`] converts, and
 //! rounds where Linux rounds: an instant down to its tick, a span up to whole ticks.
 
-use std::ops::{Add, AddAssign, Sub};
+use std::ops::{Add, AddAssign, Mul, Sub};
 
 const NANOS_PER_MILLI: u64 = 1_000_000;
 const NANOS_PER_SECOND: u32 = 1_000_000_000;
@@ -34,6 +34,13 @@ impl Instant {
     #[inline]
     pub const fn saturating_since(self, earlier: Self) -> Nanos {
         Nanos(self.0.saturating_sub(earlier.0))
+    }
+
+    /// Time passed since `earlier`; where that is in fact later, as a counter of 64 bits has it:
+    /// next to endless. Linux's unsigned clocks do so, and decisions depend on it.
+    #[inline]
+    pub const fn wrapping_since(self, earlier: Self) -> Nanos {
+        Nanos(self.0.wrapping_sub(earlier.0))
     }
 
     /// Time passed since the run began, as logs print it.
@@ -123,6 +130,32 @@ pub struct Jiffies(i64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ticks(i64);
 
+impl Jiffies {
+    /// Before every moment of a run, by more than any span in use.
+    pub const LONG_AGO: Self = Self(i64::MIN / 2);
+}
+
+impl Ticks {
+    /// A span of that many ticks; less than 0 is one backwards.
+    pub const fn new(ticks: i64) -> Self {
+        Self(ticks)
+    }
+
+    /// The number of ticks.
+    #[inline]
+    pub const fn count(self) -> i64 {
+        self.0
+    }
+}
+
+impl Mul<u32> for Ticks {
+    type Output = Self;
+    #[inline]
+    fn mul(self, times: u32) -> Self {
+        Self(self.0 * i64::from(times))
+    }
+}
+
 impl Add<Ticks> for Jiffies {
     type Output = Self;
     #[inline]
@@ -136,6 +169,14 @@ impl Sub<Ticks> for Jiffies {
     #[inline]
     fn sub(self, span: Ticks) -> Self {
         Self(self.0 - span.0)
+    }
+}
+
+impl Sub for Jiffies {
+    type Output = Ticks;
+    #[inline]
+    fn sub(self, earlier: Self) -> Ticks {
+        Ticks(self.0 - earlier.0)
     }
 }
 
@@ -190,6 +231,19 @@ impl Hz {
     #[inline]
     pub const fn ticks_from_millis(self, millis: u64) -> Ticks {
         Ticks(millis.saturating_mul(self.ticks_per_s as u64).div_ceil(1000).cast_signed())
+    }
+
+    /// The whole ticks in a span.
+    #[inline]
+    pub const fn whole_ticks(self, span: Nanos) -> Ticks {
+        Ticks((span.0 / self.tick_nanos()).cast_signed())
+    }
+
+    /// A span of ticks in milliseconds, rounded down; nothing where it is backwards.
+    #[inline]
+    pub const fn millis(self, span: Ticks) -> u64 {
+        let ticks = if span.0 < 0 { 0 } else { span.0.cast_unsigned() };
+        ticks.saturating_mul(1000) / self.ticks_per_s as u64
     }
 }
 

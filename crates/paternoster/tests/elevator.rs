@@ -195,9 +195,9 @@ fn switching_keeps_every_request_and_the_order_of_arrival() {
                 Expect(Done(&["running"])),
                 Serve(&["flush"]),
             ]);
-            // In order of arrival, but for CFQ, which goes upward from sector 0.
+            // In order of arrival, but for CFQ and BFQ, which go upward from sector 0.
             let order = match to {
-                SchedulerKind::Cfq => ["low", "high"],
+                SchedulerKind::Cfq | SchedulerKind::Bfq => ["low", "high"],
                 _ => ["high", "low"],
             };
             assert_eq!(rig.serve_all(), order, "from {from} to {to}");

@@ -9,34 +9,20 @@
 //!   task 1 ───────────────────────────▶ queue b ◀─ task 2      b is shared
 //! ```
 //!
-//! The *position index*, one for each level, has the queues by the sector of their next request.
-//! That request may change without the index being told, as it is in Linux: entries stay where
-//! they are, and comparisons read the sector as it is now. So the tree may be out of order for a
-//! while, and which neighbour is found depends on its shape.
+//! The position index, one for each level, has the queues by the sector of their next request.
+//! That request may change without the index being told, as it is in Linux.
 
 use crate::arena::IocId;
 use crate::cfq::Cfq;
 use crate::cfq::context::SYNC;
-use crate::cfq::queue::{Queue, QueueId};
+use crate::cfq::queue::QueueId;
 use crate::io_context::{IoClass, IoPrio};
-use crate::parts::red_black::{Branch, Tree};
-use crate::request::Sector;
+use crate::parts::position_index::PositionIndex;
 use crate::scheduler::Cx;
 use crate::trace::{Event, Trace};
 
-/// Requests at most this many sectors from the head are near it: 4 MiB.
-const CLOSE: u64 = 8 * 1024;
-
-const HAS_NEXT: &str = "an indexed queue has a next request";
-
-/// Whether `sector` is near the head at `head`.
-pub(super) fn is_close(sector: Sector, head: Sector) -> bool {
-    sector.0.abs_diff(head.0) <= CLOSE
-}
-
 /// The queues with requests by where their next one starts, an index for each level.
-#[derive(Debug, Default)]
-pub(super) struct PositionIndex([Tree<QueueId>; IoPrio::LEVELS as usize]);
+pub(super) type Positions = [PositionIndex<QueueId>; IoPrio::LEVELS as usize];
 
 impl<T: Trace> Cfq<T> {
     /// Puts the queue on the index of its level anew. One whose next request starts where that of
@@ -44,38 +30,26 @@ impl<T: Trace> Cfq<T> {
     pub(super) fn index_position(&mut self, queue: QueueId) {
         self.unindex_position(queue);
         let state = &self.queues[queue];
-        let Some(sector) = state.next_sector() else { return };
-        if state.class() == IoClass::Idle {
+        if state.next_sector().is_none() || state.class() == IoClass::Idle {
             return;
         }
         let level = state.own_io_prio.level();
-        let tree = &mut self.positions.0[usize::from(level)];
-        let mut below = None;
-        let mut node = tree.root();
-        while let Some(parent) = node {
-            let there = self.queues[parent].next_sector().expect(HAS_NEXT);
-            if sector == there {
-                return;
-            }
-            let branch = if sector > there { Branch::Right } else { Branch::Left };
-            below = Some((parent, branch));
-            node = Tree::child(&self.queues, parent, branch);
+        if self.positions[usize::from(level)].insert(&mut self.queues, queue) {
+            self.queues[queue].near = Some(level);
         }
-        tree.insert_below(&mut self.queues, queue, below);
-        self.queues[queue].near = Some(level);
     }
 
     /// Takes the queue off its index, if it is on one.
     pub(super) fn unindex_position(&mut self, queue: QueueId) {
         if let Some(level) = self.queues[queue].near.take() {
-            self.positions.0[usize::from(level)].remove(&mut self.queues, queue);
+            self.positions[usize::from(level)].remove(&mut self.queues, queue);
         }
     }
 
-    /// Whether the queue is on the index that it names: its parents lead to that root.
+    /// Whether the queue is on the index that it names.
     pub(super) fn is_indexed(&self, queue: QueueId) -> bool {
-        let index = self.queues[queue].near.map(|level| &self.positions.0[usize::from(level)]);
-        index.is_some_and(|tree| tree.root() == Some(Tree::root_above(&self.queues, queue)))
+        let index = self.queues[queue].near.map(|level| &self.positions[usize::from(level)]);
+        index.is_some_and(|index| index.contains(&self.queues, queue))
     }
 
     /// Another queue of the group of `queue`, which has run empty, that has a request near the
@@ -89,38 +63,14 @@ impl<T: Trace> Cfq<T> {
         {
             return None;
         }
-        let near = self.nearest(state)?;
+        let level = state.own_io_prio.level();
+        let near = self.positions[usize::from(level)].nearest(&self.queues, self.head)?;
         let other = &self.queues[near];
         let suits = other.group == state.group
             && other.sync
             && !other.is_seeky()
             && (other.class() == IoClass::Rt) == (state.class() == IoClass::Rt);
         suits.then_some(near)
-    }
-
-    /// The queue at the head; else the last on the way down to it, or, if that is not near, its
-    /// neighbour on the other side of the head.
-    fn nearest(&self, queue: &Queue) -> Option<QueueId> {
-        let tree = &self.positions.0[usize::from(queue.own_io_prio.level())];
-        let mut node = tree.root();
-        let mut last = None;
-        while let Some(here) = node {
-            let sector = self.queues[here].next_sector().expect(HAS_NEXT);
-            if sector == self.head {
-                return Some(here);
-            }
-            last = Some((here, sector));
-            let branch = if self.head > sector { Branch::Right } else { Branch::Left };
-            node = Tree::child(&self.queues, here, branch);
-        }
-        let (last, sector) = last?;
-        if is_close(sector, self.head) {
-            return Some(last);
-        }
-        let branch = if sector < self.head { Branch::Right } else { Branch::Left };
-        let other = Tree::neighbour(&self.queues, last, branch)?;
-        let sector = self.queues[other].next_sector().expect(HAS_NEXT);
-        is_close(sector, self.head).then_some(other)
     }
 
     /// The users of one of the two queues are to go to the other, or to the one into which that

@@ -16,9 +16,9 @@ use std::cmp::Ordering;
 
 use crate::arena::GroupId;
 use crate::cfq::Cfq;
-use crate::cfq::queue::{ASYNC_QUEUES, QueueId};
+use crate::cfq::queue::QueueId;
 use crate::cfq::service_tree::ServiceTrees;
-use crate::io_context::IoClass;
+use crate::io_context::{IoClass, IoPrio};
 use crate::parts::keyed_tree::{KeyedTree, PlaceId};
 use crate::parts::think_time::ThinkTime;
 use crate::scheduler::Cx;
@@ -96,7 +96,7 @@ pub(super) struct GroupState {
     pub(super) in_flight: u32,
     pub(super) think: ThinkTime,
     /// The shared queues of asynchronous requests, by class and level.
-    pub(super) async_queues: [Option<QueueId>; ASYNC_QUEUES],
+    pub(super) async_queues: [Option<QueueId>; IoPrio::KINDS],
     pub(super) stats: TurnStats,
     /// Members that are on the tree or have a descendant there: child groups, and itself.
     active_members: u32,
@@ -121,7 +121,7 @@ impl GroupState {
             queued: 0,
             in_flight: 0,
             think: ThinkTime::new(now),
-            async_queues: [None; ASYNC_QUEUES],
+            async_queues: [None; IoPrio::KINDS],
             stats: TurnStats::default(),
             active_members: 0,
             active_weight: 0,
@@ -289,7 +289,7 @@ impl<T: Trace> Cfq<T> {
         for queue in self.groups[group].async_queues.into_iter().flatten() {
             self.drop_holder(cx, queue);
         }
-        self.groups[group].async_queues = [None; ASYNC_QUEUES];
+        self.groups[group].async_queues = [None; IoPrio::KINDS];
         if self.serving.group == Some(group) {
             self.serving.group = None;
         }

@@ -48,7 +48,7 @@ mod tunables;
 
 use crate::arena::{GroupId, IocId, RequestId, SideTable};
 use crate::cfq::context::ContextState;
-use crate::cfq::cooperate::PositionIndex;
+use crate::cfq::cooperate::Positions;
 use crate::cfq::group::{GroupState, GroupTree};
 use crate::cfq::hw_queueing::HwQueueing;
 use crate::cfq::idle::IdleTimer;
@@ -70,7 +70,7 @@ pub struct Cfq<T> {
     contexts: SideTable<IocId, ContextState>,
     queues: Queues,
     /// Queues by where their next request is.
-    positions: PositionIndex,
+    positions: Positions,
     groups: SideTable<GroupId, GroupState>,
     group_tree: GroupTree,
     /// The group and the kind of work that is served.
@@ -112,7 +112,7 @@ impl<T: Trace> Cfq<T> {
         Self {
             contexts: SideTable::new(),
             queues: Queues::new(),
-            positions: PositionIndex::default(),
+            positions: Positions::default(),
             groups: SideTable::new(),
             group_tree: GroupTree::default(),
             serving: Serving::new(Instant::START),

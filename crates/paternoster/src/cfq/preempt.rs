@@ -2,9 +2,9 @@
 
 use crate::arena::RequestId;
 use crate::cfq::Cfq;
-use crate::cfq::cooperate::is_close;
 use crate::cfq::queue::{QueueId, queue_of};
 use crate::io_context::IoClass;
+use crate::parts::position_index::is_close;
 use crate::scheduler::Cx;
 use crate::trace::{Event, ExpireReason, PreemptReason, Trace, Workload};
 

@@ -14,6 +14,7 @@ use crate::cfq::service_tree::{Key, TreeId, TreePlace};
 use crate::cfq::slice::Turn;
 use crate::io_context::{IoClass, IoPrio};
 use crate::parts::fifo::Fifo;
+use crate::parts::position_index::NextSectors;
 use crate::parts::red_black::{Nodes, TreeLinks};
 use crate::parts::seek_history::SeekHistory;
 use crate::parts::sort_list::SortList;
@@ -255,14 +256,10 @@ impl Nodes<QueueId> for Queues {
     }
 }
 
-/// Async queues of a group: 8 levels of RT, 8 of BE, and one for IDLE.
-pub(super) const ASYNC_QUEUES: usize = 2 * IoPrio::LEVELS as usize + 1;
-
-fn async_slot(io_prio: IoPrio) -> usize {
-    match io_prio.class() {
-        IoClass::Rt => io_prio.level().into(),
-        IoClass::Be => (IoPrio::LEVELS + io_prio.level()).into(),
-        IoClass::Idle => ASYNC_QUEUES - 1,
+impl NextSectors<QueueId> for Queues {
+    #[inline]
+    fn next_sector(&self, queue: QueueId) -> Sector {
+        self.0[queue].next_sector().expect("an indexed queue has a next request")
     }
 }
 
@@ -283,7 +280,7 @@ impl<T: Trace> Cfq<T> {
         sync: bool,
     ) -> QueueId {
         let io_prio = self.contexts[ioc].io_prio;
-        let slot = &mut self.groups[group].async_queues[async_slot(io_prio)];
+        let slot = &mut self.groups[group].async_queues[io_prio.kind()];
         let queue = match slot {
             Some(shared) if !sync => *shared,
             _ => {

@@ -55,6 +55,13 @@ impl<K: Copy> TreeLinks<K> {
 pub(crate) trait Nodes<K> {
     fn links(&self, key: K) -> &TreeLinks<K>;
     fn links_mut(&mut self, key: K) -> &mut TreeLinks<K>;
+
+    /// Whether each thing keeps a summary of all that hangs from it.
+    const SUMMARIZED: bool = false;
+
+    /// Makes the summary of `key` anew, from itself and its children.
+    #[inline]
+    fn summarize(&mut self, _key: K) {}
 }
 
 /// A tree by its root. It knows no keys: who inserts has looked for the place.
@@ -131,7 +138,21 @@ impl<K: Copy + Eq + Debug> Tree<K> {
                 *slot = Some(node);
             }
         }
+        Self::summarize_upwards(nodes, Some(node));
         self.mend_after_insert(nodes, node);
+    }
+
+    /// Makes the summaries of `node` and of all above it anew.
+    #[inline]
+    fn summarize_upwards<N: Nodes<K>>(nodes: &mut N, node: Option<K>) {
+        if !N::SUMMARIZED {
+            return;
+        }
+        let mut node = node;
+        while let Some(here) = node {
+            nodes.summarize(here);
+            node = nodes.links(here).parent;
+        }
     }
 
     fn mend_after_insert(&mut self, nodes: &mut impl Nodes<K>, inserted: K) {
@@ -174,6 +195,7 @@ impl<K: Copy + Eq + Debug> Tree<K> {
             (Some(left), Some(right)) => self.replace_by_successor(nodes, node, left, right),
         };
         *nodes.links_mut(node) = TreeLinks::default();
+        Self::summarize_upwards(nodes, hole.0);
         if lost_black {
             self.mend_after_remove(nodes, hole.0, hole.1);
         }
@@ -298,6 +320,8 @@ impl<K: Copy + Eq + Debug> Tree<K> {
         self.put_in_place(nodes, parent, node, Some(rising));
         nodes.links_mut(rising).child[side as usize] = Some(node);
         nodes.links_mut(node).parent = Some(rising);
+        nodes.summarize(node);
+        nodes.summarize(rising);
     }
 
     /// What hangs below `parent` in the place of `gone` (at the root without a parent).

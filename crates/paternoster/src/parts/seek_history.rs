@@ -6,6 +6,18 @@
 pub(crate) struct SeekHistory(u32);
 
 impl SeekHistory {
+    /// All verdicts are that there was a seek.
+    const ALL: u32 = u32::MAX;
+
+    /// A history whose newest verdict was a seek, and the others not.
+    pub(crate) const ONE_SEEK: Self = Self(1);
+
+    /// Whether all of them were seeks.
+    #[inline]
+    pub(crate) fn all_seeks(self) -> bool {
+        self.0 == Self::ALL
+    }
+
     /// Adds a verdict; the oldest is forgotten.
     #[inline]
     pub(crate) fn push(&mut self, seek: bool) {

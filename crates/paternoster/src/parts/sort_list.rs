@@ -129,6 +129,20 @@ impl SortList {
         self.insert(requests, rq);
     }
 
+    /// Takes note that the start of `rq` has changed, without moving it.
+    #[inline]
+    pub(crate) fn set_start_in_place(requests: &mut Requests, rq: RequestId) {
+        let sector = requests[rq].sector;
+        let slot = requests.sort_nodes.slot(rq);
+        requests.sort_nodes.0[slot.index()].sector = sector;
+    }
+
+    /// Whether it holds nothing.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.tree.root().is_none()
+    }
+
     /// The request that follows `rq` in sector order.
     #[inline]
     pub(crate) fn after(requests: &Requests, rq: RequestId) -> Option<RequestId> {

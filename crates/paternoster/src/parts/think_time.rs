@@ -19,7 +19,7 @@ const ENOUGH: u64 = 80;
 /// The think time of a task, or of all that share a tree or a group.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ThinkTime {
-    /// When the last request ended; at first when its owner was made.
+    /// When the last request ended; at first what its owner says.
     last_end: Instant,
     samples: u64,
     /// Nanoseconds, weighted like the samples.
@@ -27,8 +27,14 @@ pub(crate) struct ThinkTime {
 }
 
 impl ThinkTime {
-    pub(crate) fn new(now: Instant) -> Self {
-        Self { last_end: now, samples: 0, total: 0 }
+    pub(crate) fn new(last_end: Instant) -> Self {
+        Self { last_end, samples: 0, total: 0 }
+    }
+
+    /// When the last request ended.
+    #[inline]
+    pub(crate) fn last_end(&self) -> Instant {
+        self.last_end
     }
 
     /// A request has ended.
@@ -41,7 +47,7 @@ impl ThinkTime {
     #[inline]
     pub(crate) fn request_made(&mut self, now: Instant, idle: Nanos) {
         let longest = idle.as_nanos().saturating_mul(2);
-        let thought = now.saturating_since(self.last_end).as_nanos().min(longest);
+        let thought = now.wrapping_since(self.last_end).as_nanos().min(longest);
         self.samples = (7 * self.samples + SAMPLE) / 8;
         let total = self.total.wrapping_mul(7).wrapping_add(SAMPLE.wrapping_mul(thought));
         self.total = total / 8;

@@ -9,8 +9,8 @@
 mod reasons;
 
 pub use reasons::{
-    BatchReason, ExpireReason, MergeKind, MergeSite, NoIdleReason, PreemptReason, WaitReason,
-    Workload,
+    BatchReason, BudgetEnd, ExpireReason, MergeKind, MergeSite, NoIdleReason, PreemptReason,
+    WaitReason, Workload,
 };
 
 use crate::arena::{GroupId, IocId};
@@ -100,37 +100,38 @@ pub enum Event {
         /// The class.
         class: IoClass,
     },
-    /// CFQ: a queue is made (`alloced`).
+    /// CFQ, BFQ: a queue is made (`alloced`).
     QueueMade {
         /// The queue.
         queue: QueueName,
         /// Its group.
         group: GroupId,
     },
-    /// CFQ: a queue is served by another class or level from now on: its user's have changed, or a
-    /// request with priority raises it, or it falls back.
+    /// CFQ, BFQ: a queue is served by another class or level from now on, or when it is next
+    /// scheduled: its user's have changed, or (CFQ) a request with priority raises it, or it falls
+    /// back.
     Priority {
         /// The queue.
         queue: QueueName,
         /// Its class and level.
         io_prio: IoPrio,
     },
-    /// CFQ: a queue wants turns from now on (`add_to_rr`).
+    /// CFQ, BFQ: a queue wants turns from now on (`add_to_rr`).
     Listed {
         /// The queue.
         queue: QueueName,
     },
-    /// CFQ: a queue wants no turn any more (`del_from_rr`).
+    /// CFQ, BFQ: a queue wants no turn any more (`del_from_rr`).
     Unlisted {
         /// The queue.
         queue: QueueName,
     },
-    /// CFQ: the last user of a queue and its last request have gone (`put_queue`).
+    /// CFQ, BFQ: the last user of a queue and its last request have gone (`put_queue`).
     QueueFreed {
         /// The queue.
         queue: QueueName,
     },
-    /// CFQ: a task's queues are dropped, for its group is another (`changed cgroup`).
+    /// CFQ, BFQ: a task's queues are dropped, for its group is another (`changed cgroup`).
     GroupMoved {
         /// The task.
         ioc: IocId,
@@ -225,14 +226,14 @@ pub enum Event {
         /// Why not.
         why: NoIdleReason,
     },
-    /// CFQ: what the device was kept free for has not come (`idle timer fired`).
+    /// CFQ, BFQ: what the device was kept free for has not come (`idle timer fired`).
     IdleTimerFired,
     /// CFQ: the slice of a group's only queue is stretched (`will busy wait`).
     WaitBusy {
         /// The queue.
         queue: QueueName,
     },
-    /// CFQ: a queue's request takes the device from the active queue (`preempt`).
+    /// CFQ, BFQ: a queue's request takes the device from the active queue (`preempt`).
     Preempted {
         /// The queue.
         by: QueueName,
@@ -241,43 +242,121 @@ pub enum Event {
         /// Why.
         why: PreemptReason,
     },
-    /// CFQ: the users of a queue are to go to another, each at its next request.
+    /// CFQ, BFQ: the users of a queue are to go to another, each at its next request.
     MergePlanned {
         /// The queue.
         queue: QueueName,
         /// The other.
         into: QueueName,
     },
-    /// CFQ: a task's requests go to the queue of another from now on (`merging with queue`).
+    /// CFQ, BFQ: a task's requests go to the queue of another from now on (`merging with queue`).
     QueuesMerged {
         /// The task's queue so far.
         queue: QueueName,
         /// The other.
         into: QueueName,
     },
-    /// CFQ: the users of a shared queue, which is seeky, are to part.
+    /// CFQ, BFQ: the users of a shared queue, which is seeky, are to part.
     SplitPlanned {
         /// The queue.
         queue: QueueName,
     },
-    /// CFQ: a task leaves a shared queue (`breaking apart`).
+    /// CFQ, BFQ: a task leaves a shared queue (`breaking apart`).
     QueueSplit {
         /// The queue.
         queue: QueueName,
     },
-    /// CFQ: the oldest request of the active queue is late (`fifo=`).
+    /// CFQ, BFQ: the oldest request of a queue is late, and goes first (`fifo=`).
     Overdue {
         /// The queue.
         queue: QueueName,
         /// The request.
         rq: u64,
     },
-    /// CFQ: whether the device queues requests itself is known, or known better.
+    /// CFQ, BFQ: whether the device queues requests itself is known, or known better.
     HardwareQueueing {
         /// What was known before.
         before: Option<bool>,
         /// What is known now.
         now: bool,
+    },
+    /// BFQ: a queue is put in service.
+    InService {
+        /// The queue.
+        queue: QueueName,
+        /// What it may have served.
+        budget: SectorCount,
+        /// Its weight, raised or not.
+        weight: u32,
+    },
+    /// BFQ: a queue's turn ends (`expire`).
+    BudgetExpired {
+        /// The queue.
+        queue: QueueName,
+        /// Why.
+        why: BudgetEnd,
+        /// Whether the turn was slow, so that its time was charged.
+        slow: bool,
+        /// What was charged.
+        service: SectorCount,
+        /// What it might have had served.
+        budget: SectorCount,
+        /// Requests of it in the device.
+        in_flight: u32,
+    },
+    /// BFQ: the device is kept free for the queue in service.
+    Idling {
+        /// The queue.
+        queue: QueueName,
+        /// For how long.
+        length: Nanos,
+    },
+    /// BFQ: a request of a queue is sent while another queue is in service.
+    Injected {
+        /// The queue.
+        queue: QueueName,
+        /// The queue in service.
+        instead_of: QueueName,
+    },
+    /// BFQ: how many requests of others may be in the device while a queue is kept empty.
+    InjectionLimit {
+        /// The queue.
+        queue: QueueName,
+        /// How many.
+        limit: u32,
+    },
+    /// BFQ: a queue waits for another's requests to complete (`waker`).
+    WakerFound {
+        /// The queue that waits.
+        queue: QueueName,
+        /// The other.
+        waker: QueueName,
+    },
+    /// BFQ: a queue's weight is raised, or not any more (`wrais`).
+    Raised {
+        /// The queue.
+        queue: QueueName,
+        /// By which factor; 1 if not.
+        factor: u32,
+        /// For how long at most.
+        millis: u64,
+    },
+    /// BFQ: so many queues came to life together that none of them is raised.
+    LargeBurst,
+    /// BFQ: whether queues are merged for the position of their requests has changed.
+    QueueMerging {
+        /// Whether they are.
+        on: bool,
+    },
+    /// BFQ: the estimate of the device's peak rate was brought up to date.
+    PeakRate {
+        /// Sectors a microsecond × 2¹⁶.
+        sectors_per_us: u32,
+    },
+    /// BFQ: the greatest budget has changed.
+    MaxBudget {
+        /// What it is.
+        sectors: SectorCount,
     },
     /// Requests wait and none is given.
     Waiting {

@@ -86,7 +86,22 @@ pub enum ExpireReason {
     Drain,
 }
 
-/// Why CFQ let a request of one queue take the device from another.
+/// Why BFQ ended a queue's turn, as Linux's reasons.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BudgetEnd {
+    /// The request that it was waited for did not come in time (`TOO_IDLE`).
+    TooIdle,
+    /// It had the device for as long as a turn may last (`BUDGET_TIMEOUT`).
+    Timeout,
+    /// Its budget does not suffice for its next request (`BUDGET_EXHAUSTED`).
+    Exhausted,
+    /// It has nothing to send and is not waited for (`NO_MORE_REQUESTS`).
+    NoMoreRequests,
+    /// Another queue's request may not wait, or it goes to another group (`PREEMPTED`).
+    Preempted,
+}
+
+/// Why CFQ or BFQ let a request of one queue take the device from another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PreemptReason {
@@ -106,6 +121,12 @@ pub enum PreemptReason {
     NotIdling,
     /// The active queue is waited for, and the request is near the head.
     Close,
+    /// BFQ: its queue is back in time to go on with its budget.
+    InTime,
+    /// BFQ: it is of a more urgent class.
+    Class,
+    /// BFQ: its queue, or group, has more weight.
+    Weight,
 }
 
 /// Why CFQ does not keep the device free for the active queue, which has run empty.
@@ -144,6 +165,8 @@ pub enum WaitReason {
     GateSyncDrains,
     /// As many requests of the active queue are in flight as may be.
     GateDepth,
+    /// BFQ sends one request at a time, by `strict_guarantees`.
+    OneAtATime,
     /// The device is full.
     DeviceFull,
 }

@@ -1,0 +1,29 @@
+//! Giving up all that waits, when the scheduler is switched or the device goes away.
+
+use crate::arena::RequestId;
+use crate::bfq::Bfq;
+use crate::bfq::queue::QueueId;
+use crate::scheduler::Cx;
+use crate::trace::{BudgetEnd, Event, Trace};
+
+impl<T: Trace> Bfq<T> {
+    /// Takes out every request that waits, queue by queue. The turn that goes on ends.
+    pub(super) fn drain_queues(&mut self, cx: &mut Cx<'_>, out: &mut Vec<RequestId>) {
+        if let Some(active) = self.in_service {
+            self.expire(cx, active, BudgetEnd::Preempted);
+        }
+        let requests = self.queued;
+        let waiting = self.queues.iter().filter(|(_, state)| !state.is_empty());
+        let queues: Vec<QueueId> = waiting.map(|(queue, _)| queue).collect();
+        for queue in queues {
+            while let Some(rq) = self.queues[queue].next() {
+                self.remove(cx, queue, rq);
+                out.push(rq);
+            }
+        }
+        for &rq in out.iter() {
+            self.unbind_request(cx, rq);
+        }
+        self.trace.event(cx.now, Event::Drained { requests });
+    }
+}

@@ -1,0 +1,146 @@
+//! BFQ's attributes under `queue/iosched/`.
+
+use crate::bfq::Bfq;
+use crate::request::SectorCount;
+use crate::scheduler::Cx;
+use crate::time::Nanos;
+use crate::trace::Trace;
+use crate::tunable::{TunableError, tunable_table};
+
+const INT_MAX: i64 = i32::MAX as i64;
+const MS: i64 = 1_000_000;
+const US: i64 = 1_000;
+/// `slice_idle` is kept in nanoseconds of 32 bits; Linux wraps what is longer.
+const LONGEST_IDLE: i64 = u32::MAX as i64;
+/// Strict guarantees need queues to be waited for, for so long at least.
+const STRICT_IDLE: i64 = 8 * MS;
+
+/// The value of each, times in nanoseconds but for `timeout_sync`, in milliseconds.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Tunables {
+    fifo_expire_sync: i64,
+    fifo_expire_async: i64,
+    back_seek_max: i64,
+    back_seek_penalty: i64,
+    slice_idle: i64,
+    max_budget: i64,
+    timeout_sync: i64,
+    strict_guarantees: i64,
+    low_latency: i64,
+}
+
+tunable_table! {
+    pub(super) Tunables of "bfq";
+    fifo_expire_sync = fifo_expire_sync * MS, "ms", 125, 1, INT_MAX,
+        "After how long a synchronous request is served out of sector order.";
+    fifo_expire_async = fifo_expire_async * MS, "ms", 250, 1, INT_MAX,
+        "After how long an asynchronous request is served out of sector order.";
+    back_seek_max = back_seek_max * 1, "KiB", 16384, 0, INT_MAX,
+        "How far behind the head a request may lie to be weighed against those ahead.";
+    back_seek_penalty = back_seek_penalty * 1, "factor", 2, 1, INT_MAX,
+        "How many times farther a request behind the head counts than one ahead.";
+    slice_idle = slice_idle * MS, "ms", 8, 0, LONGEST_IDLE / MS,
+        "How long the device is kept free for the next request of a queue. 0 gives throughput for \
+         shares.";
+    slice_idle_us = slice_idle * US, "us", 8_000, 0, LONGEST_IDLE / US,
+        "slice_idle in microseconds.";
+    max_budget = max_budget * 1, "sectors", 0, 0, INT_MAX,
+        "How many sectors a queue may have served in a turn. 0: as many as the device serves in \
+         timeout_sync at its peak rate.";
+    timeout_sync = timeout_sync * 1, "ms", 125, 1, INT_MAX,
+        "How long the turn of a queue may last, sync or not; in whole ticks of the clock (124 at \
+         250 Hz).";
+    strict_guarantees = strict_guarantees * 1, "bool", 0, 0, 1,
+        "Whether requests are sent one at a time and every queue is waited for. Turned on, it \
+         raises slice_idle to 8 ms at least.";
+    low_latency = low_latency * 1, "bool", 1, 0, 1,
+        "Whether the weights of interactive and of soft real-time queues are raised.";
+}
+
+/// A time; ranges exclude negative ones.
+fn span(value: i64) -> Nanos {
+    Nanos::new(value.cast_unsigned())
+}
+
+/// A number; ranges exclude what does not fit.
+fn number(value: i64) -> u32 {
+    u32::try_from(value).unwrap_or(u32::MAX)
+}
+
+impl Tunables {
+    /// With Linux's defaults, as the table has them.
+    pub(super) fn new() -> Self {
+        let mut tunables = Self::default();
+        for info in Self::TABLE {
+            tunables.set(info.name, info.default).expect("the table's own name");
+        }
+        tunables
+    }
+
+    /// The timeout as the clock has it.
+    pub(super) fn set_timeout(&mut self, millis: u64) {
+        self.timeout_sync = millis.cast_signed();
+    }
+
+    pub(super) fn fifo_expire(&self, sync: bool) -> Nanos {
+        span(if sync { self.fifo_expire_sync } else { self.fifo_expire_async })
+    }
+
+    /// How far behind the head is weighed. Linux doubles the KiB in 32 bits, which wraps.
+    pub(super) fn back_seek_max(&self) -> SectorCount {
+        SectorCount(number(self.back_seek_max).wrapping_mul(2))
+    }
+
+    pub(super) fn back_seek_penalty(&self) -> u32 {
+        number(self.back_seek_penalty)
+    }
+
+    #[inline]
+    pub(super) fn slice_idle(&self) -> Nanos {
+        span(self.slice_idle)
+    }
+
+    /// The greatest budget; 0 follows the peak rate.
+    pub(super) fn max_budget(&self) -> SectorCount {
+        SectorCount(number(self.max_budget))
+    }
+
+    #[inline]
+    pub(super) fn strict_guarantees(&self) -> bool {
+        self.strict_guarantees != 0
+    }
+
+    #[inline]
+    pub(super) fn low_latency(&self) -> bool {
+        self.low_latency != 0
+    }
+}
+
+impl<T: Trace> Bfq<T> {
+    /// Stores a tunable, and does at once what follows from it: what is stored.
+    pub(super) fn tune(
+        &mut self,
+        cx: &Cx<'_>,
+        name: &str,
+        value: i64,
+    ) -> Result<i64, TunableError> {
+        let before = self.tunables;
+        let set = self.tunables.set(name, value)?;
+        let tuned = &mut self.tunables;
+        match name {
+            "max_budget" => self.update_max_budget(cx),
+            "timeout_sync" => {
+                let hz = cx.device.hz;
+                self.budgets.timeout = hz.ticks_from_millis(set.cast_unsigned());
+                tuned.set_timeout(hz.millis(self.budgets.timeout));
+                self.update_max_budget(cx);
+            }
+            "strict_guarantees" if before.strict_guarantees < tuned.strict_guarantees => {
+                tuned.slice_idle = tuned.slice_idle.max(STRICT_IDLE);
+            }
+            "low_latency" if before.low_latency > tuned.low_latency => self.end_all_raising(cx),
+            _ => {}
+        }
+        self.tunables.get(name)
+    }
+}

@@ -1,0 +1,257 @@
+//! Who competes for service: a queue, or a group of them, with its weight and its timestamps.
+
+use std::cmp::Ordering;
+use std::ops::{Index, IndexMut};
+
+use slotmap::{SlotMap, new_key_type};
+
+use crate::arena::{GroupId, Linked, ListLinks};
+use crate::io_context::{IoClass, IoPrio};
+use crate::parts::red_black::{Branch, Nodes, TreeLinks};
+use crate::request::SectorCount;
+
+new_key_type! {
+    /// Names an entity for as long as it exists. A queue goes by the name of its entity.
+    pub(in crate::bfq) struct EntityId;
+}
+
+/// Virtual time: service in sectors × 2²² per unit of weight. It wraps, so the order is that of
+/// signed differences.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::bfq) struct Vtime(pub(in crate::bfq) u64);
+
+/// By how many bits a sector is shifted in virtual time.
+const SERVICE_SHIFT: u32 = 22;
+
+impl Vtime {
+    /// After `service` at that weight, or at that sum of weights.
+    #[inline]
+    pub(in crate::bfq) fn after(self, service: SectorCount, weight: u64) -> Self {
+        Self(self.0.wrapping_add((u64::from(service.0) << SERVICE_SHIFT) / weight))
+    }
+}
+
+impl Ord for Vtime {
+    #[inline]
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.wrapping_sub(other.0).cast_signed().cmp(&0)
+    }
+}
+
+impl PartialOrd for Vtime {
+    #[inline]
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// The weight of a queue: 10 for each level below the lowest.
+const WEIGHT_PER_LEVEL: u32 = 10;
+/// Weights that an entity may have, raised ones aside.
+const MIN_WEIGHT: u32 = 1;
+const MAX_WEIGHT: u32 = 1000;
+
+/// The weight that an I/O priority gives a queue, before it is raised.
+pub(in crate::bfq) fn weight_of(io_prio: IoPrio) -> u32 {
+    u32::from(IoPrio::LEVELS - io_prio.level()) * WEIGHT_PER_LEVEL
+}
+
+/// On which of the trees of its class an entity is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// On none.
+    Off,
+    /// Waits for service.
+    Active,
+    /// Wants none, but is remembered for the service it had.
+    Idle,
+}
+
+/// One entity.
+#[derive(Debug)]
+pub(in crate::bfq) struct Entity {
+    /// The group that it stands for; none if it is a queue.
+    pub(in crate::bfq) group: Option<GroupId>,
+    /// The group in which it competes.
+    pub(in crate::bfq) above: GroupId,
+    pub(super) place: Place,
+    /// Counts in its tree's sum of weights: waits, is served, or is remembered.
+    pub(in crate::bfq) known: bool,
+    pub(super) start: Vtime,
+    pub(super) finish: Vtime,
+    /// The least start below it in its tree, its own included.
+    pub(super) least_start: Vtime,
+    links: TreeLinks<EntityId>,
+    by_place: ListLinks<EntityId>,
+
+    /// What it has got of its budget.
+    pub(in crate::bfq) service: SectorCount,
+    /// What it is to get in its turn; of a group, that of the child that would be served next.
+    pub(in crate::bfq) budget: SectorCount,
+
+    /// By which its timestamps run.
+    pub(in crate::bfq) weight: u32,
+    /// The same without raising.
+    pub(in crate::bfq) own_weight: u32,
+    /// What that is to be, once it is applied.
+    pub(in crate::bfq) new_weight: u32,
+    /// By how much its weight is raised; 1 if it is not. Groups are not.
+    pub(in crate::bfq) raising: u32,
+    pub(in crate::bfq) class: IoClass,
+    /// What that is to be, once it is applied.
+    pub(in crate::bfq) new_class: IoClass,
+    /// Weight, raising or class have changed and are to be applied.
+    pub(in crate::bfq) change_due: bool,
+
+    /// The weight under which it is counted among the active queues that are not raised.
+    pub(super) counted: Option<u32>,
+    /// A group: counted as one that has I/O pending.
+    pub(super) pending: bool,
+    /// Requests that exist in it or below.
+    pub(in crate::bfq) requests: u32,
+}
+
+impl Entity {
+    fn new(group: Option<GroupId>, above: GroupId, weight: u32, class: IoClass) -> Self {
+        Self {
+            group,
+            above,
+            place: Place::Off,
+            known: false,
+            start: Vtime::default(),
+            finish: Vtime::default(),
+            least_start: Vtime::default(),
+            links: TreeLinks::default(),
+            by_place: ListLinks::default(),
+            service: SectorCount(0),
+            budget: SectorCount(0),
+            weight,
+            own_weight: weight,
+            new_weight: weight,
+            raising: 1,
+            class,
+            new_class: class,
+            change_due: false,
+            counted: None,
+            pending: false,
+            requests: 0,
+        }
+    }
+
+    /// That of a queue. A change is due though there is none: it is applied without effect.
+    pub(in crate::bfq) fn of_queue(above: GroupId, io_prio: IoPrio) -> Self {
+        let new = Self::new(None, above, weight_of(io_prio), io_prio.class());
+        Self { change_due: true, ..new }
+    }
+
+    /// That of a group; groups compete in the BE class.
+    pub(in crate::bfq) fn of_group(group: GroupId, above: GroupId, weight: u32) -> Self {
+        Self::new(Some(group), above, weight, IoClass::Be)
+    }
+
+    #[inline]
+    pub(super) fn is_queue(&self) -> bool {
+        self.group.is_none()
+    }
+
+    /// The level to which its weight amounts.
+    pub(in crate::bfq) fn level(&self) -> u32 {
+        u32::from(IoPrio::LEVELS).saturating_sub(self.own_weight / WEIGHT_PER_LEVEL)
+    }
+
+    /// What is left of its budget; less than 0 if it got more.
+    #[inline]
+    pub(in crate::bfq) fn left(&self) -> i64 {
+        i64::from(self.budget.0) - i64::from(self.service.0)
+    }
+
+    /// Has it finish when it has got `service` from its start.
+    #[inline]
+    pub(super) fn finish_after(&mut self, service: SectorCount) {
+        self.finish = self.start.after(service, self.weight.into());
+    }
+
+    /// Makes the weight that was asked for its own.
+    pub(super) fn take_new_weight(&mut self) {
+        if self.new_weight != self.own_weight {
+            self.new_weight = self.new_weight.clamp(MIN_WEIGHT, MAX_WEIGHT);
+            self.own_weight = self.new_weight;
+        }
+    }
+}
+
+/// The entities of one device.
+#[derive(Debug, Default)]
+pub(in crate::bfq) struct Entities(SlotMap<EntityId, Entity>);
+
+impl Entities {
+    pub(super) fn add(&mut self, entity: Entity) -> EntityId {
+        self.0.insert(entity)
+    }
+
+    pub(super) fn remove(&mut self, id: EntityId) -> Entity {
+        self.0.remove(id).expect("an entity goes once")
+    }
+
+    pub(in crate::bfq) fn iter(&self) -> impl Iterator<Item = (EntityId, &Entity)> {
+        self.0.iter()
+    }
+}
+
+impl Index<EntityId> for Entities {
+    type Output = Entity;
+    #[inline]
+    fn index(&self, id: EntityId) -> &Entity {
+        &self.0[id]
+    }
+}
+
+impl IndexMut<EntityId> for Entities {
+    #[inline]
+    fn index_mut(&mut self, id: EntityId) -> &mut Entity {
+        &mut self.0[id]
+    }
+}
+
+/// The links by which an entity is on one of the trees of its class; those on the active tree
+/// know the least start below them.
+impl Nodes<EntityId> for Entities {
+    const SUMMARIZED: bool = true;
+
+    #[inline]
+    fn links(&self, id: EntityId) -> &TreeLinks<EntityId> {
+        &self.0[id].links
+    }
+
+    #[inline]
+    fn links_mut(&mut self, id: EntityId) -> &mut TreeLinks<EntityId> {
+        &mut self.0[id].links
+    }
+
+    #[inline]
+    fn summarize(&mut self, id: EntityId) {
+        let entity = &self.0[id];
+        let mut least = entity.start;
+        for branch in [Branch::Left, Branch::Right] {
+            if let Some(child) = entity.links.child(branch) {
+                least = least.min(self.0[child].least_start);
+            }
+        }
+        self.0[id].least_start = least;
+    }
+}
+
+/// The links by which a queue is on the list of those active or of those remembered.
+#[derive(Debug)]
+pub(super) enum ByPlace {}
+
+impl Linked<EntityId, ByPlace> for Entities {
+    #[inline]
+    fn list_links(&self, id: EntityId) -> &ListLinks<EntityId> {
+        &self.0[id].by_place
+    }
+    #[inline]
+    fn list_links_mut(&mut self, id: EntityId) -> &mut ListLinks<EntityId> {
+        &mut self.0[id].by_place
+    }
+}
