@@ -6,7 +6,9 @@
 mod load;
 
 use load::{Config, Kind, Load};
-use paternoster::{AnyScheduler, Cfq, MqDeadline, NoScheduler, NoTrace, Scheduler, SchedulerKind};
+use paternoster::{
+    AnyScheduler, Bfq, Cfq, MqDeadline, NoScheduler, NoTrace, Scheduler, SchedulerKind,
+};
 
 /// Requests before anything is counted.
 const WARM_UP: u32 = 10_000;
@@ -35,12 +37,13 @@ fn run(config: Config, requests: u32) {
         Kind::None => count(NoScheduler::new(NoTrace), config, requests),
         Kind::MqDeadline => count(MqDeadline::new(NoTrace), config, requests),
         Kind::Cfq => count(Cfq::new(NoTrace), config, requests),
+        Kind::Bfq | Kind::BfqMerging => count(Bfq::new(NoTrace), config, requests),
         Kind::AnyCfq => count(AnyScheduler::new(SchedulerKind::Cfq, NoTrace), config, requests),
     }
 }
 
 fn count<S: Scheduler>(scheduler: S, config: Config, requests: u32) {
-    let mut load = Load::new(scheduler, config.shape);
+    let mut load = Load::new(scheduler, config);
     load.serve(WARM_UP);
     measured(&mut load, requests);
 }

@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use load::{Config, Kind, Load};
-use paternoster::{AnyScheduler, Cfq, MqDeadline, NoScheduler, NoTrace, Scheduler, SchedulerKind};
+use paternoster::{
+    AnyScheduler, Bfq, Cfq, MqDeadline, NoScheduler, NoTrace, Scheduler, SchedulerKind,
+};
 
 /// Requests before anything is measured.
 const WARM_UP: u32 = 10_000;
@@ -19,6 +21,7 @@ fn requests(criterion: &mut Criterion) {
             Kind::None => measure(criterion, config, NoScheduler::new(NoTrace)),
             Kind::MqDeadline => measure(criterion, config, MqDeadline::new(NoTrace)),
             Kind::Cfq => measure(criterion, config, Cfq::new(NoTrace)),
+            Kind::Bfq | Kind::BfqMerging => measure(criterion, config, Bfq::new(NoTrace)),
             Kind::AnyCfq => {
                 let scheduler = AnyScheduler::new(SchedulerKind::Cfq, NoTrace);
                 measure(criterion, config, scheduler);
@@ -28,7 +31,7 @@ fn requests(criterion: &mut Criterion) {
 }
 
 fn measure<S: Scheduler>(criterion: &mut Criterion, config: Config, scheduler: S) {
-    let mut load = Load::new(scheduler, config.shape);
+    let mut load = Load::new(scheduler, config);
     load.serve(WARM_UP);
     criterion.bench_function(&config.to_string(), |bencher| bencher.iter(|| load.step()));
 }

@@ -3,6 +3,9 @@
 //! One step is the life of a request under the law of the elevator: the oldest request in the
 //! device completes, what is next goes there, and the task whose read it was submits another one.
 //! Each submission looks for a merge and, the reads being random, hardly ever finds one.
+//!
+//! Under BFQ the tasks begin a second apart, so that their queues are not merged at their birth,
+//! and `low_latency` is off: else each of them would be raised for longer than is measured.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -20,6 +23,8 @@ const READ: SectorCount = SectorCount(8);
 const PLACES_BITS: u32 = 28;
 /// From one completion to the next.
 const STEP: Nanos = Nanos::from_micros(10);
+/// From one task's first read to the next one's, under BFQ.
+const APART: Nanos = Nanos::from_millis(1000);
 
 /// How many read, and how much at once.
 #[derive(Clone, Copy)]
@@ -42,6 +47,8 @@ impl Shape {
         Self::flat(0, 256, 2),
         Self::flat(0, 4096, 1),
     ];
+    /// As many as the device holds and more, one read each: BFQ changes queues with each of them.
+    pub(crate) const MANY_SHALLOW: Self = Self::flat(0, 256, 1);
     /// One group, some, and many.
     pub(crate) const GROUPED: [Self; 3] =
         [Self::flat(1, 16, 16), Self::flat(8, 16, 4), Self::flat(64, 4, 4)];
@@ -77,6 +84,24 @@ pub(crate) enum Kind {
     Cfq,
     /// CFQ, chosen at run time.
     AnyCfq,
+    /// BFQ where it does not merge queues: the device does not rotate, and queues.
+    Bfq,
+    /// BFQ where it does: the device rotates.
+    BfqMerging,
+}
+
+impl Kind {
+    fn is_bfq(self) -> bool {
+        matches!(self, Self::Bfq | Self::BfqMerging)
+    }
+
+    fn device(self) -> Device {
+        match self {
+            Self::BfqMerging => Device::disk(DEVICE_DEPTH),
+            Self::Bfq => Device { queues: Some(true), ..Device::solid_state(DEVICE_DEPTH) },
+            _ => Device::solid_state(DEVICE_DEPTH),
+        }
+    }
 }
 
 /// A scheduler under a load.
@@ -90,13 +115,16 @@ impl Config {
     /// All that is measured.
     pub(crate) fn all() -> Vec<Self> {
         let mut all = vec![];
-        for kind in [Kind::None, Kind::MqDeadline, Kind::Cfq] {
+        for kind in [Kind::None, Kind::MqDeadline, Kind::Cfq, Kind::Bfq, Kind::BfqMerging] {
             all.extend(Shape::ALONE.map(|shape| Self { kind, shape }));
         }
+        all.extend([Shape::MANY_SHALLOW].map(|shape| Self { kind: Kind::Bfq, shape }));
         for shape in Shape::GROUPED {
             all.extend([shape, shape.deep()].map(|shape| Self { kind: Kind::Cfq, shape }));
         }
         all.push(Self { kind: Kind::AnyCfq, shape: Shape::GROUPED[1] });
+        let groups = [Shape::GROUPED[1], Shape::GROUPED[1].deep()];
+        all.extend(groups.map(|shape| Self { kind: Kind::Bfq, shape }));
         all
     }
 }
@@ -108,6 +136,8 @@ impl fmt::Display for Config {
             Kind::MqDeadline => "mq-deadline",
             Kind::Cfq => "cfq",
             Kind::AnyCfq => "any-cfq",
+            Kind::Bfq => "bfq",
+            Kind::BfqMerging => "bfq-merging",
         };
         write!(f, "{name}/{}", self.shape)
     }
@@ -125,10 +155,13 @@ pub(crate) struct Load<S> {
 
 impl<S: Scheduler> Load<S> {
     /// Every task has submitted all that it may, and the device is full.
-    pub(crate) fn new(scheduler: S, shape: Shape) -> Self {
-        let mut elevator = Elevator::new(scheduler, Device::solid_state(DEVICE_DEPTH));
+    pub(crate) fn new(scheduler: S, Config { kind, shape }: Config) -> Self {
+        let mut elevator = Elevator::new(scheduler, kind.device());
         elevator.set_nr_requests(None);
         let now = Instant::START;
+        if kind.is_bfq() {
+            elevator.set_tunable(now, "low_latency", 0).expect("BFQ has it");
+        }
         let root = elevator.groups().root();
         let groups = match shape.groups {
             0 => vec![root],
@@ -144,9 +177,12 @@ impl<S: Scheduler> Load<S> {
         let tasks =
             tasks.map(|&group| elevator.io_context(now, IoPrio::default(), group)).collect();
         let mut load = Self { elevator, tasks, in_device: VecDeque::new(), now, random: 1 };
-        for _ in 0..shape.outstanding {
+        for read in 0..shape.outstanding {
             for task in 0..load.tasks.len() {
                 load.submit(task);
+                if read == 0 && kind.is_bfq() {
+                    load.now = load.now + APART;
+                }
             }
         }
         load
@@ -161,8 +197,15 @@ impl<S: Scheduler> Load<S> {
 
     /// Serves one request, in place of which its task submits another.
     pub(crate) fn step(&mut self) {
-        let rq = self.in_device.pop_front().expect("the device is always full");
         self.now = self.now + STEP;
+        while let Some(at) = self.elevator.poll_timeout()
+            && (at <= self.now || self.in_device.is_empty())
+        {
+            self.now = self.now.max(at);
+            self.elevator.handle_timeout(self.now);
+            self.fill_device();
+        }
+        let rq = self.in_device.pop_front().expect("the device is empty only for a time");
         let bios = self.elevator.complete(self.now, rq);
         self.fill_device();
         for task in bios.user_data {
@@ -190,7 +233,6 @@ impl<S: Scheduler> Load<S> {
         while let Some(rq) = self.elevator.dispatch(self.now) {
             self.in_device.push_back(rq);
         }
-        assert_eq!(self.elevator.poll_timeout(), None, "nothing waits for a time");
     }
 
     /// The next number of Marsaglia's xorshift, as a place.

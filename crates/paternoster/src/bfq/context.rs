@@ -28,7 +28,7 @@ pub(super) struct ContextState {
     /// Its queue was merged with one made at about the same time: it stays so.
     pub(super) stably_merged: bool,
     /// Its queue as it was when it was merged last.
-    pub(super) saved: Option<Saved>,
+    pub(super) saved: Option<Box<Saved>>,
     exited: bool,
 }
 

@@ -42,12 +42,13 @@ impl<T: Trace> Bfq<T> {
         let newborn = state.fresh && !state.in_large_burst && self.tunables.low_latency();
         let (factor, raising) = if newborn {
             // It has not had the chance to be raised, and would have been.
-            let served = self.contexts[owner].saved.map_or(0, |saved| saved.raising.served);
+            let served =
+                self.contexts[owner].saved.as_ref().map_or(0, |saved| saved.raising.served);
             self.raising_of_newborn(cx.jiffies(), Raising { served, ..state.raising })
         } else {
             (entity.raising, state.raising)
         };
-        self.contexts[owner].saved = Some(Saved {
+        let saved = Saved {
             injection: state.injection,
             habits: state.habits,
             weight: entity.own_weight,
@@ -55,7 +56,8 @@ impl<T: Trace> Bfq<T> {
             raising,
             in_large_burst: state.in_large_burst,
             in_burst: state.in_burst,
-        });
+        };
+        self.contexts[owner].saved = Some(Box::new(saved));
     }
 
     /// `ioc` leaves the shared queue that is to be split, or keeps it if it is the last user.
@@ -78,7 +80,7 @@ impl<T: Trace> Bfq<T> {
         self.drop_chain(cx, queue);
         self.drop_user(cx, queue);
         let new = self.make_sync_queue(cx, ioc);
-        let saved = self.contexts[ioc].saved;
+        let saved = self.contexts[ioc].saved.as_deref();
         let in_burst = saved.is_some_and(|saved| saved.in_burst);
         let in_large_burst = (in_burst && self.burst.large)
             || saved.map_or(in_large_burst, |saved| saved.in_large_burst);
@@ -106,7 +108,7 @@ impl<T: Trace> Bfq<T> {
 
     /// Gives a queue that is one user's own again what was kept for that user.
     pub(super) fn restore(&mut self, cx: &Cx<'_>, ioc: IocId, queue: QueueId, split: Split) {
-        let Some(saved) = self.contexts[ioc].saved else { return };
+        let Some(&saved) = self.contexts[ioc].saved.as_deref() else { return };
         let now = cx.jiffies();
         let entity = &mut self.wf2q.entities[queue];
         entity.new_weight = saved.weight;

@@ -59,9 +59,11 @@ pub(crate) trait Nodes<K> {
     /// Whether each thing keeps a summary of all that hangs from it.
     const SUMMARIZED: bool = false;
 
-    /// Makes the summary of `key` anew, from itself and its children.
+    /// Makes the summary of `key` anew, from itself and its children: whether it has changed.
     #[inline]
-    fn summarize(&mut self, _key: K) {}
+    fn summarize(&mut self, _key: K) -> bool {
+        false
+    }
 }
 
 /// A tree by its root. It knows no keys: who inserts has looked for the place.
@@ -138,19 +140,31 @@ impl<K: Copy + Eq + Debug> Tree<K> {
                 *slot = Some(node);
             }
         }
-        Self::summarize_upwards(nodes, Some(node));
+        Self::summarize_inserted(nodes, node, parent);
         self.mend_after_insert(nodes, node);
     }
 
-    /// Makes the summaries of `node` and of all above it anew.
+    /// `node` was put below `parent`: makes the summaries anew of all above it that change.
     #[inline]
-    fn summarize_upwards<N: Nodes<K>>(nodes: &mut N, node: Option<K>) {
-        if !N::SUMMARIZED {
-            return;
+    fn summarize_inserted<N: Nodes<K>>(nodes: &mut N, node: K, parent: Option<K>) {
+        if N::SUMMARIZED {
+            nodes.summarize(node);
+            Self::summarize_upwards(nodes, parent, None);
         }
+    }
+
+    /// Makes the summaries anew from `node` on upwards, for as long as they change, and in any case
+    /// beyond `past`: a node that has come there from below.
+    #[inline]
+    fn summarize_upwards<N: Nodes<K>>(nodes: &mut N, node: Option<K>, past: Option<K>) {
+        let mut is_past = past.is_none();
         let mut node = node;
         while let Some(here) = node {
-            nodes.summarize(here);
+            let changed = nodes.summarize(here);
+            if is_past && !changed {
+                return;
+            }
+            is_past |= Some(here) == past;
             node = nodes.links(here).parent;
         }
     }
@@ -185,17 +199,24 @@ impl<K: Copy + Eq + Debug> Tree<K> {
     }
 
     /// Takes `node` out and restores the balance.
-    pub(crate) fn remove(&mut self, nodes: &mut impl Nodes<K>, node: K) {
+    pub(crate) fn remove<N: Nodes<K>>(&mut self, nodes: &mut N, node: K) {
         let TreeLinks { parent, child: [left, right], red } = *nodes.links(node);
+        let mut heir = None;
         let (hole, lost_black) = match (left, right) {
             (None, only) | (only, None) => {
                 self.put_in_place(nodes, parent, node, only);
                 ((parent, only), !red)
             }
-            (Some(left), Some(right)) => self.replace_by_successor(nodes, node, left, right),
+            (Some(left), Some(right)) => {
+                let replaced = self.replace_by_successor(nodes, node, left, right);
+                heir = nodes.links(left).parent;
+                replaced
+            }
         };
         *nodes.links_mut(node) = TreeLinks::default();
-        Self::summarize_upwards(nodes, hole.0);
+        if N::SUMMARIZED {
+            Self::summarize_upwards(nodes, hole.0, heir);
+        }
         if lost_black {
             self.mend_after_remove(nodes, hole.0, hole.1);
         }

@@ -38,12 +38,13 @@ impl<L: Lookup> Wf2q<L> {
     /// Whether `changed` is sure to be served before `candidate`, without a look-up. Without a
     /// candidate it is taken as it is, eligible or not.
     fn is_better(&self, changed: EntityId, candidate: Option<EntityId>) -> bool {
-        let Some(candidate) = candidate.map(|id| &self.entities[id]) else { return true };
-        let changed = &self.entities[changed];
-        let tree = &self.servers[changed.above].classes[changed.class as usize];
-        changed.class == candidate.class
-            && changed.start <= tree.vtime
-            && candidate.finish > changed.finish
+        let Some(candidate) = candidate else { return true };
+        let (new, old) = (&self.entities[changed], &self.entities[candidate]);
+        let (new_times, old_times) = (self.entities.times(changed), self.entities.times(candidate));
+        let tree = &self.servers[new.above].classes[new.class as usize];
+        new.class == old.class
+            && new_times.start <= tree.vtime
+            && old_times.finish > new_times.finish
     }
 
     /// Chooses among the classes of a group: the most urgent first, but the idle class when it has

@@ -5,7 +5,7 @@ use std::ops::{Index, IndexMut};
 
 use slotmap::{SlotMap, new_key_type};
 
-use crate::arena::{GroupId, Linked, ListLinks};
+use crate::arena::{GroupId, Linked, ListLinks, Slot};
 use crate::io_context::{IoClass, IoPrio};
 use crate::parts::red_black::{Branch, Nodes, TreeLinks};
 use crate::request::SectorCount;
@@ -77,11 +77,6 @@ pub(in crate::bfq) struct Entity {
     pub(super) place: Place,
     /// Counts in its tree's sum of weights: waits, is served, or is remembered.
     pub(in crate::bfq) known: bool,
-    pub(super) start: Vtime,
-    pub(super) finish: Vtime,
-    /// The least start below it in its tree, its own included.
-    pub(super) least_start: Vtime,
-    links: TreeLinks<EntityId>,
     by_place: ListLinks<EntityId>,
 
     /// What it has got of its budget.
@@ -118,10 +113,6 @@ impl Entity {
             above,
             place: Place::Off,
             known: false,
-            start: Vtime::default(),
-            finish: Vtime::default(),
-            least_start: Vtime::default(),
-            links: TreeLinks::default(),
             by_place: ListLinks::default(),
             service: SectorCount(0),
             budget: SectorCount(0),
@@ -165,12 +156,6 @@ impl Entity {
         i64::from(self.budget.0) - i64::from(self.service.0)
     }
 
-    /// Has it finish when it has got `service` from its start.
-    #[inline]
-    pub(super) fn finish_after(&mut self, service: SectorCount) {
-        self.finish = self.start.after(service, self.weight.into());
-    }
-
     /// Makes the weight that was asked for its own.
     pub(super) fn take_new_weight(&mut self) {
         if self.new_weight != self.own_weight {
@@ -180,21 +165,86 @@ impl Entity {
     }
 }
 
-/// The entities of one device.
-#[derive(Debug, Default)]
-pub(in crate::bfq) struct Entities(SlotMap<EntityId, Entity>);
+/// What a tree looks at of an entity. On the way down nothing else is read: a cache line a level.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+pub(super) struct Timestamps {
+    pub(super) start: Vtime,
+    pub(super) finish: Vtime,
+    /// The least start below it in its tree, its own included.
+    pub(super) least_start: Vtime,
+    pub(super) id: EntityId,
+    links: TreeLinks<Slot>,
+}
+
+impl Timestamps {
+    fn new(id: EntityId) -> Self {
+        Self {
+            start: Vtime::default(),
+            finish: Vtime::default(),
+            least_start: Vtime::default(),
+            id,
+            links: TreeLinks::default(),
+        }
+    }
+}
+
+/// The entities of one device, and beside them their timestamps, by slot. The first slot is no
+/// entity's.
+#[derive(Debug)]
+pub(in crate::bfq) struct Entities {
+    slots: SlotMap<EntityId, Entity>,
+    timestamps: Vec<Timestamps>,
+}
+
+impl Default for Entities {
+    fn default() -> Self {
+        let nobody = Timestamps::new(EntityId::default());
+        Self { slots: SlotMap::default(), timestamps: vec![nobody] }
+    }
+}
 
 impl Entities {
     pub(super) fn add(&mut self, entity: Entity) -> EntityId {
-        self.0.insert(entity)
+        let id = self.slots.insert(entity);
+        let index = Slot::of(id).index();
+        if index >= self.timestamps.len() {
+            self.timestamps.resize(index + 1, self.timestamps[0]);
+        }
+        self.timestamps[index] = Timestamps::new(id);
+        id
     }
 
     pub(super) fn remove(&mut self, id: EntityId) -> Entity {
-        self.0.remove(id).expect("an entity goes once")
+        self.slots.remove(id).expect("an entity goes once")
     }
 
     pub(in crate::bfq) fn iter(&self) -> impl Iterator<Item = (EntityId, &Entity)> {
-        self.0.iter()
+        self.slots.iter()
+    }
+
+    #[inline]
+    pub(super) fn times(&self, id: EntityId) -> &Timestamps {
+        debug_assert_eq!(self.at(Slot::of(id)).id, id, "an entity exists while it is looked at");
+        self.at(Slot::of(id))
+    }
+
+    #[inline]
+    pub(super) fn times_mut(&mut self, id: EntityId) -> &mut Timestamps {
+        &mut self.timestamps[Slot::of(id).index()]
+    }
+
+    #[inline]
+    pub(super) fn at(&self, slot: Slot) -> &Timestamps {
+        &self.timestamps[slot.index()]
+    }
+
+    /// Has the entity finish when it has got `service` from its start.
+    #[inline]
+    pub(super) fn finish_after(&mut self, id: EntityId, service: SectorCount) {
+        let weight = self.slots[id].weight;
+        let times = self.times_mut(id);
+        times.finish = times.start.after(service, weight.into());
     }
 }
 
@@ -202,42 +252,43 @@ impl Index<EntityId> for Entities {
     type Output = Entity;
     #[inline]
     fn index(&self, id: EntityId) -> &Entity {
-        &self.0[id]
+        &self.slots[id]
     }
 }
 
 impl IndexMut<EntityId> for Entities {
     #[inline]
     fn index_mut(&mut self, id: EntityId) -> &mut Entity {
-        &mut self.0[id]
+        &mut self.slots[id]
     }
 }
 
-/// The links by which an entity is on one of the trees of its class; those on the active tree
-/// know the least start below them.
-impl Nodes<EntityId> for Entities {
+/// The links by which an entity is on one of the trees of its class, where each knows the least
+/// start below it.
+impl Nodes<Slot> for Entities {
     const SUMMARIZED: bool = true;
 
     #[inline]
-    fn links(&self, id: EntityId) -> &TreeLinks<EntityId> {
-        &self.0[id].links
+    fn links(&self, slot: Slot) -> &TreeLinks<Slot> {
+        &self.timestamps[slot.index()].links
     }
 
     #[inline]
-    fn links_mut(&mut self, id: EntityId) -> &mut TreeLinks<EntityId> {
-        &mut self.0[id].links
+    fn links_mut(&mut self, slot: Slot) -> &mut TreeLinks<Slot> {
+        &mut self.timestamps[slot.index()].links
     }
 
     #[inline]
-    fn summarize(&mut self, id: EntityId) {
-        let entity = &self.0[id];
-        let mut least = entity.start;
+    fn summarize(&mut self, slot: Slot) -> bool {
+        let times = self.at(slot);
+        let mut least = times.start;
         for branch in [Branch::Left, Branch::Right] {
-            if let Some(child) = entity.links.child(branch) {
-                least = least.min(self.0[child].least_start);
+            if let Some(child) = times.links.child(branch) {
+                least = least.min(self.at(child).least_start);
             }
         }
-        self.0[id].least_start = least;
+        let before = &mut self.timestamps[slot.index()].least_start;
+        std::mem::replace(before, least) != least
     }
 }
 
@@ -248,10 +299,10 @@ pub(super) enum ByPlace {}
 impl Linked<EntityId, ByPlace> for Entities {
     #[inline]
     fn list_links(&self, id: EntityId) -> &ListLinks<EntityId> {
-        &self.0[id].by_place
+        &self.slots[id].by_place
     }
     #[inline]
     fn list_links_mut(&mut self, id: EntityId) -> &mut ListLinks<EntityId> {
-        &mut self.0[id].by_place
+        &mut self.slots[id].by_place
     }
 }

@@ -430,18 +430,17 @@ impl<L: Lookup> Wf2q<L> {
     /// not gain by having left.
     fn become_active(&mut self, id: EntityId, comeback: Comeback) {
         let vtime = self.tree_of(id).vtime;
-        let finish = self.entities[id].finish;
+        let finish = self.entities.times(id).finish;
         let goes_on = comeback == Comeback::InTime && vtime > finish;
         let floor = if goes_on { finish } else { vtime };
         if self.entities[id].place == Place::Idle {
             self.take_off_idle(id);
-            self.entities[id].start = floor.max(finish);
+            self.entities.times_mut(id).start = floor.max(finish);
         } else {
             let weight = self.entities[id].weight;
             self.tree_of(id).weight_sum += u64::from(weight);
-            let entity = &mut self.entities[id];
-            entity.start = floor;
-            entity.known = true;
+            self.entities.times_mut(id).start = floor;
+            self.entities[id].known = true;
         }
         let entity = &mut self.entities[id];
         if !entity.is_queue() && !std::mem::replace(&mut entity.pending, true) {
@@ -454,9 +453,9 @@ impl<L: Lookup> Wf2q<L> {
     /// starts where its service so far ends.
     fn put_anew(&mut self, id: EntityId) {
         if self.is_in_service(id) {
-            let entity = &mut self.entities[id];
-            entity.finish_after(entity.service);
-            entity.start = entity.finish;
+            self.entities.finish_after(id, self.entities[id].service);
+            let times = self.entities.times_mut(id);
+            times.start = times.finish;
         }
         if self.entities[id].place == Place::Active {
             self.take_off_active(id);
@@ -469,14 +468,16 @@ impl<L: Lookup> Wf2q<L> {
     fn put_on_active(&mut self, id: EntityId, goes_on: bool) {
         self.apply_changes(id, true);
         let vtime = self.tree_of(id).vtime;
-        let entity = &mut self.entities[id];
-        entity.finish_after(entity.budget);
-        if goes_on && vtime > entity.finish {
-            let behind = vtime.0.wrapping_sub(entity.finish.0) / u64::from(entity.raising);
-            entity.start.0 = entity.start.0.wrapping_add(behind);
-            entity.finish.0 = entity.finish.0.wrapping_add(behind);
-        }
+        self.entities.finish_after(id, self.entities[id].budget);
+        let entity = &self.entities[id];
         let (above, class, is_queue) = (entity.above, entity.class, entity.is_queue());
+        let raising = u64::from(entity.raising);
+        let times = self.entities.times_mut(id);
+        if goes_on && vtime > times.finish {
+            let behind = vtime.0.wrapping_sub(times.finish.0) / raising;
+            times.start.0 = times.start.0.wrapping_add(behind);
+            times.finish.0 = times.finish.0.wrapping_add(behind);
+        }
         let server = &mut self.servers[above];
         server.active += 1;
         server.classes[class as usize].insert_active(&mut self.entities, id);
@@ -533,11 +534,10 @@ impl<L: Lookup> Wf2q<L> {
             return false;
         }
         let in_service = self.is_in_service(id);
+        self.entities.finish_after(id, self.entities[id].service);
         let entity = &mut self.entities[id];
-        entity.finish_after(entity.service);
-        let above = entity.above;
         if in_service {
-            self.servers[above].in_service = None;
+            self.servers[entity.above].in_service = None;
         } else {
             entity.service = SectorCount(0);
         }
@@ -547,7 +547,7 @@ impl<L: Lookup> Wf2q<L> {
             Place::Idle | Place::Off => {}
         }
         let vtime = self.tree_of(id).vtime;
-        if past == Past::Remembered && self.entities[id].finish > vtime {
+        if past == Past::Remembered && self.entities.times(id).finish > vtime {
             self.put_on_idle(id);
         } else {
             self.forget(id, in_service);
@@ -583,7 +583,7 @@ impl<L: Lookup> Wf2q<L> {
         classes[old_class as usize].weight_sum -= u64::from(before);
         classes[class as usize].weight_sum += u64::from(weight);
         if class != old_class {
-            self.entities[id].start = classes[class as usize].vtime;
+            self.entities.times_mut(id).start = classes[class as usize].vtime;
         }
     }
 }

@@ -13,6 +13,7 @@
 //!          20 [0..]
 //! ```
 
+use crate::arena::Slot;
 use crate::bfq::wf2q::entity::{Entities, EntityId, Place, Vtime};
 use crate::parts::red_black::{Branch, Tree};
 use crate::request::SectorCount;
@@ -20,7 +21,7 @@ use crate::request::SectorCount;
 /// Which of the eligible entities is served.
 pub(in crate::bfq) trait Lookup {
     /// One of the entities below `root` that may start by `vtime`; at least one of them may.
-    fn eligible(entities: &Entities, root: EntityId, vtime: Vtime) -> Option<EntityId>;
+    fn eligible(entities: &Entities, root: Slot, vtime: Vtime) -> Option<Slot>;
 }
 
 /// As Linux looks: greedily, keeping to the left. It remembers the last eligible entity that it
@@ -30,17 +31,16 @@ pub(in crate::bfq) trait Lookup {
 pub(in crate::bfq) enum Greedy {}
 
 impl Lookup for Greedy {
-    fn eligible(entities: &Entities, root: EntityId, vtime: Vtime) -> Option<EntityId> {
+    fn eligible(entities: &Entities, root: Slot, vtime: Vtime) -> Option<Slot> {
         let mut found = None;
         let mut node = Some(root);
         while let Some(here) = node {
-            let entity = &entities[here];
-            if entity.start <= vtime {
+            if entities.at(here).start <= vtime {
                 found = Some(here);
             }
             let left = Tree::child(entities, here, Branch::Left);
             if let Some(left) = left
-                && entities[left].least_start <= vtime
+                && entities.at(left).least_start <= vtime
             {
                 node = Some(left);
                 continue;
@@ -58,9 +58,9 @@ impl Lookup for Greedy {
 #[derive(Debug, Default)]
 pub(super) struct ClassTree {
     /// Those that wait for service.
-    active: Tree<EntityId>,
+    active: Tree<Slot>,
     /// Those that are remembered for their past service.
-    idle: Tree<EntityId>,
+    idle: Tree<Slot>,
     /// Of these the one that finishes first, and nearly the one that finishes last.
     first_idle: Option<EntityId>,
     last_idle: Option<EntityId>,
@@ -77,7 +77,7 @@ impl ClassTree {
 
     /// The active entity that finishes first, eligible or not.
     pub(super) fn first_active(&self, entities: &Entities) -> Option<EntityId> {
-        self.active.outermost(entities, Branch::Left)
+        self.active.outermost(entities, Branch::Left).map(|slot| entities.at(slot).id)
     }
 
     pub(super) fn first_idle(&self) -> Option<EntityId> {
@@ -92,17 +92,17 @@ impl ClassTree {
 
     pub(super) fn remove_active(&mut self, entities: &mut Entities, id: EntityId) {
         debug_assert_eq!(entities[id].place, Place::Active, "it is on the active tree");
-        self.active.remove(entities, id);
+        self.active.remove(entities, Slot::of(id));
         entities[id].place = Place::Off;
     }
 
     pub(super) fn insert_idle(&mut self, entities: &mut Entities, id: EntityId) {
         debug_assert_eq!(entities[id].place, Place::Off, "an entity is on one tree");
-        let finish = entities[id].finish;
-        if self.first_idle.is_none_or(|first| entities[first].finish > finish) {
+        let finish = entities.times(id).finish;
+        if self.first_idle.is_none_or(|first| entities.times(first).finish > finish) {
             self.first_idle = Some(id);
         }
-        if self.last_idle.is_none_or(|last| finish > entities[last].finish) {
+        if self.last_idle.is_none_or(|last| finish > entities.times(last).finish) {
             self.last_idle = Some(id);
         }
         entities[id].place = Place::Idle;
@@ -114,12 +114,12 @@ impl ClassTree {
     pub(super) fn remove_idle(&mut self, entities: &mut Entities, id: EntityId) {
         debug_assert_eq!(entities[id].place, Place::Idle, "it is on the idle tree");
         if self.first_idle == Some(id) {
-            self.first_idle = Tree::neighbour(entities, id, Branch::Right);
+            self.first_idle = neighbour(entities, id, Branch::Right);
         }
         if self.last_idle == Some(id) {
-            self.last_idle = Tree::neighbour(entities, id, Branch::Left);
+            self.last_idle = neighbour(entities, id, Branch::Left);
         }
-        self.idle.remove(entities, id);
+        self.idle.remove(entities, Slot::of(id));
         entities[id].place = Place::Off;
     }
 
@@ -132,14 +132,15 @@ impl ClassTree {
         held: bool,
     ) -> (Option<EntityId>, Option<EntityId>) {
         let Some(root) = self.active.root() else { return (None, None) };
-        let vtime = self.vtime.max(entities[root].least_start);
+        let vtime = self.vtime.max(entities.at(root).least_start);
         let mut forgotten = None;
         // A plain comparison, unlike all others.
         if !held && vtime.0 > self.vtime.0 {
             self.vtime = vtime;
             forgotten = self.overdue_idle(entities);
         }
-        (L::eligible(entities, root, vtime), forgotten)
+        let next = L::eligible(entities, root, vtime).map(|slot| entities.at(slot).id);
+        (next, forgotten)
     }
 
     /// The time moves on by `service`: the entity that is to be forgotten then.
@@ -159,32 +160,35 @@ impl ClassTree {
     fn overdue_idle(&mut self, entities: &Entities) -> Option<EntityId> {
         if !self.has_active()
             && let Some(last) = self.last_idle
-            && entities[last].finish <= self.vtime
+            && entities.times(last).finish <= self.vtime
         {
-            self.vtime = entities[last].finish;
+            self.vtime = entities.times(last).finish;
         }
-        self.first_idle.filter(|&first| entities[first].finish <= self.vtime)
+        self.first_idle.filter(|&first| entities.times(first).finish <= self.vtime)
     }
 
     /// All entities on the active and on the idle tree, each in order.
     pub(super) fn iter<'a>(&self, entities: &'a Entities) -> impl Iterator<Item = EntityId> + 'a {
-        let next = |&id: &EntityId| Tree::neighbour(entities, id, Branch::Right);
-        let in_order = move |tree: &Tree<EntityId>| {
-            std::iter::successors(tree.outermost(entities, Branch::Left), next)
-        };
-        in_order(&self.active).chain(in_order(&self.idle))
+        let next = |&slot: &Slot| Tree::neighbour(entities, slot, Branch::Right);
+        let firsts = [&self.active, &self.idle].map(|tree| tree.outermost(entities, Branch::Left));
+        let slots = firsts.into_iter().flat_map(move |first| std::iter::successors(first, next));
+        slots.map(|slot| entities.at(slot).id)
     }
 }
 
+fn neighbour(entities: &Entities, id: EntityId, branch: Branch) -> Option<EntityId> {
+    Tree::neighbour(entities, Slot::of(id), branch).map(|slot| entities.at(slot).id)
+}
+
 /// Equal finishes in order of insertion.
-fn insert_by_finish(tree: &mut Tree<EntityId>, entities: &mut Entities, id: EntityId) {
-    let finish = entities[id].finish;
+fn insert_by_finish(tree: &mut Tree<Slot>, entities: &mut Entities, id: EntityId) {
+    let finish = entities.times(id).finish;
     let mut below = None;
     let mut node = tree.root();
     while let Some(parent) = node {
-        let branch = if entities[parent].finish > finish { Branch::Left } else { Branch::Right };
+        let branch = if entities.at(parent).finish > finish { Branch::Left } else { Branch::Right };
         below = Some((parent, branch));
         node = Tree::child(entities, parent, branch);
     }
-    tree.insert_below(entities, id, below);
+    tree.insert_below(entities, Slot::of(id), below);
 }
