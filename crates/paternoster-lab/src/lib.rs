@@ -19,5 +19,5 @@ mod scheduler_line;
 
 pub use decide::{DecideError, Decided, decide, decide_folder};
 pub use log::Log;
-pub use run::{RunError, run};
+pub use run::{RunError, run, run_with};
 pub use scenario::{DeviceModel, Group, Op, Request, Scenario, ScenarioError, Task};

@@ -83,7 +83,14 @@ struct Run<'a> {
 
 /// Runs the scenario to its end.
 pub fn run(scenario: &Scenario) -> Result<Log, RunError> {
-    let mut run = Run::new(scenario)?;
+    let kind: SchedulerKind = scenario.scheduler.parse().map_err(ScenarioError::from)?;
+    run_with(scenario, AnyScheduler::new(kind, Recorder::default()))
+}
+
+/// Runs the scenario to its end under another scheduler than it names, with the tunables that it
+/// names.
+pub fn run_with(scenario: &Scenario, scheduler: AnyScheduler<Recorder>) -> Result<Log, RunError> {
+    let mut run = Run::new(scenario, scheduler)?;
     run.set_up_groups()?;
     run.set_up_arrivals();
     let mut now = Instant::START;
@@ -98,7 +105,10 @@ pub fn run(scenario: &Scenario) -> Result<Log, RunError> {
 }
 
 impl<'a> Run<'a> {
-    fn new(scenario: &'a Scenario) -> Result<Self, ScenarioError> {
+    fn new(
+        scenario: &'a Scenario,
+        scheduler: AnyScheduler<Recorder>,
+    ) -> Result<Self, ScenarioError> {
         let (names, indices) = scenario.names();
         let requests: Vec<_> = scenario
             .tasks
@@ -115,7 +125,7 @@ impl<'a> Run<'a> {
             followers,
             tasks,
             groups: HashMap::new(),
-            elevator: elevator(scenario)?,
+            elevator: elevator(scenario, scheduler)?,
             device: Device::new(scenario.device),
             agenda: BinaryHeap::new(),
             sequence: 0,
@@ -300,15 +310,17 @@ fn followers(
     Ok(followers)
 }
 
-fn elevator(scenario: &Scenario) -> Result<Elevator<AnyScheduler<Recorder>>, ScenarioError> {
-    let kind: SchedulerKind = scenario.scheduler.parse()?;
+fn elevator(
+    scenario: &Scenario,
+    scheduler: AnyScheduler<Recorder>,
+) -> Result<Elevator<AnyScheduler<Recorder>>, ScenarioError> {
     let device = BlockDevice {
         rotational: scenario.device.rotational,
         queue_depth: scenario.device.queue_depth,
         queues: None,
         hz: scenario.clock()?,
     };
-    let mut elevator = Elevator::new(AnyScheduler::new(kind, Recorder::default()), device);
+    let mut elevator = Elevator::new(scheduler, device);
     elevator.set_nr_requests(None);
     elevator.set_limits(Limits { max_segments: u16::MAX, ..Limits::default() });
     elevator.set_nomerges(if scenario.merges { NoMerges::Off } else { NoMerges::All });

@@ -174,7 +174,8 @@ impl<T: Trace> Scheduler for AnyScheduler<T> {
         fn scan(&self, cx: &Cx<'_>, bio: &Bio, newer: Option<RequestId>) -> Option<RequestId>;
         fn poll_timeout(&self) -> Option<Instant>;
         fn has_work(&self) -> bool;
-        fn depth_limit(&self, cx: &Cx<'_>, bio: &Bio) -> Option<u32>;
+        fn depth_limit(&self, cx: &Cx<'_>, bio: &Bio, nr_requests: u32) -> Option<u32>;
+        fn holds_share(&self, cx: &Cx<'_>, bio: &Bio, nr_requests: u32) -> bool;
         fn tunables(&self) -> &'static [TunableInfo];
         fn tunable(&self, name: &str) -> Result<i64, TunableError>;
         fn turn_stats(&self, group: GroupId) -> Option<&TurnStats>;

@@ -382,7 +382,7 @@ impl<T: Trace> Scheduler for MqDeadline<T> {
         !self.classes.iter().all(Class::is_empty)
     }
 
-    fn depth_limit(&self, _cx: &Cx<'_>, bio: &Bio) -> Option<u32> {
+    fn depth_limit(&self, _cx: &Cx<'_>, bio: &Bio, _nr_requests: u32) -> Option<u32> {
         (bio.op != Op::Read).then(|| {
             u32::try_from(self.tunables.async_depth).expect("the table's range is a u32's")
         })

@@ -187,10 +187,16 @@ pub trait Scheduler {
     /// Whether it may be asked for a request.
     fn has_work(&self) -> bool;
 
-    /// Of everything but reads, how many may exist before `bio` is made a request; none is no
-    /// limit. Asked by admission only.
-    fn depth_limit(&self, _cx: &Cx<'_>, _bio: &Bio) -> Option<u32> {
+    /// Of everything but reads, how many may exist before `bio` is made a request, of
+    /// `nr_requests` that may exist at all; none is no limit. Asked by admission only.
+    fn depth_limit(&self, _cx: &Cx<'_>, _bio: &Bio, _nr_requests: u32) -> Option<u32> {
         None
+    }
+
+    /// Whether the submitter of `bio` has its share of the `nr_requests` that may exist. Asked by
+    /// admission only.
+    fn holds_share(&self, _cx: &Cx<'_>, _bio: &Bio, _nr_requests: u32) -> bool {
+        false
     }
 
     /// Whether `bio` may become a request though as many exist as may. Asked by admission only,

@@ -27,13 +27,21 @@ pub(super) struct HwQueueing {
     samples: u32,
     /// Whether queues are merged for the position of their requests.
     merges_queues: bool,
+    /// They are whatever the device, to see what that costs.
+    pub(super) forced: bool,
 }
 
 impl HwQueueing {
     /// Of a device of which that may be known; Linux knows nothing at first.
-    pub(super) fn new(device: &Device) -> Self {
+    pub(super) fn new(device: &Device, forced: bool) -> Self {
         let fast = !device.rotational && device.queues != Some(false);
-        Self { device_queues: device.queues, depth_seen: 0, samples: 0, merges_queues: !fast }
+        Self {
+            device_queues: device.queues,
+            depth_seen: 0,
+            samples: 0,
+            merges_queues: !fast,
+            forced,
+        }
     }
 
     /// Whether the device queues, which it is taken to do until it is known not to.
@@ -45,7 +53,7 @@ impl HwQueueing {
     /// Whether queues are merged for the position of their requests.
     #[inline]
     pub(super) fn merges_queues(&self) -> bool {
-        self.merges_queues
+        self.merges_queues || self.forced
     }
 }
 

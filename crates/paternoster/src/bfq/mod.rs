@@ -39,6 +39,7 @@ mod check;
 mod complete;
 mod context;
 mod cooperate;
+mod depth;
 mod dispatch;
 mod drain;
 mod expire;
@@ -142,7 +143,7 @@ impl<T: Trace> Bfq<T> {
             budgets: Budgets::new(hz),
             peak_rate: PeakRate::new(true),
             reference_product: 0,
-            hw_queueing: HwQueueing::new(&Device::disk(1)),
+            hw_queueing: HwQueueing::new(&Device::disk(1), false),
             burst: Burst::new(),
             queued: 0,
             in_driver: 0,
@@ -154,6 +155,13 @@ impl<T: Trace> Bfq<T> {
         }
     }
 
+    /// Has queues merge for the position of their requests on any device, to see what that costs
+    /// where Linux has turned it off. For tests.
+    #[doc(hidden)]
+    pub fn force_queue_merging(&mut self) {
+        self.hw_queueing.forced = true;
+    }
+
     fn attach_to(&mut self, cx: &Cx<'_>) {
         let Device { hz, rotational, .. } = *cx.device;
         self.spans = Spans::new(hz);
@@ -161,7 +169,7 @@ impl<T: Trace> Bfq<T> {
         self.tunables.set_timeout(hz.millis(self.budgets.timeout));
         self.peak_rate = PeakRate::new(rotational);
         self.reference_product = Self::reference_product_of(cx, &self.spans);
-        self.hw_queueing = HwQueueing::new(cx.device);
+        self.hw_queueing = HwQueueing::new(cx.device, self.hw_queueing.forced);
         self.ensure_group(cx, cx.groups.root());
     }
 }
@@ -258,6 +266,14 @@ impl<T: Trace> Scheduler for Bfq<T> {
 
     fn has_work(&self) -> bool {
         self.queued > 0
+    }
+
+    fn depth_limit(&self, _cx: &Cx<'_>, bio: &Bio, nr_requests: u32) -> Option<u32> {
+        self.depth_of(bio, nr_requests)
+    }
+
+    fn holds_share(&self, _cx: &Cx<'_>, bio: &Bio, nr_requests: u32) -> bool {
+        self.is_share_used(bio, nr_requests)
     }
 
     fn drain(&mut self, cx: &mut Cx<'_>, out: &mut Vec<RequestId>) {

@@ -334,11 +334,14 @@ impl<S: Scheduler> Elevator<S> {
     }
 
     fn admits(&mut self, now: Instant, bio: &Bio) -> bool {
-        if self.admission.nr_requests.is_none() {
-            return true;
-        }
-        let limit = self.ask(now, |scheduler, cx| scheduler.depth_limit(cx, bio));
-        match self.admission.refusal(bio, limit) {
+        let Some(nr_requests) = self.admission.nr_requests else { return true };
+        let limit = self.ask(now, |scheduler, cx| scheduler.depth_limit(cx, bio, nr_requests));
+        let refusal = self.admission.refusal(bio, limit).or_else(|| {
+            let holds = self.ask(now, |scheduler, cx| scheduler.holds_share(cx, bio, nr_requests));
+            // It may try again as soon as any request is freed.
+            holds.then_some(1)
+        });
+        match refusal {
             None => true,
             Some(_) if self.ask(now, |scheduler, cx| scheduler.must_admit(cx, bio)) => true,
             Some(limit) => {

@@ -168,6 +168,11 @@ impl<L: Lookup> Wf2q<L> {
         self.servers[self.entities[id].above].entity
     }
 
+    /// The weights of all that wait, are served or are remembered in a class of a group.
+    pub(super) fn weight_sum(&self, group: GroupId, class: IoClass) -> u64 {
+        self.servers[group].classes[class as usize].weight_sum
+    }
+
     /// Queues on active trees, the newest there first.
     pub(super) fn active_queues(&self) -> impl Iterator<Item = EntityId> {
         let next = |&id: &EntityId| List::<_, ByPlace>::after(&self.entities, id);
