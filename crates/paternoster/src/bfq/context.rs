@@ -58,8 +58,10 @@ impl<T: Trace> Bfq<T> {
     pub(super) fn bind_request(&mut self, cx: &mut Cx<'_>, rq: RequestId) {
         let request = &cx.requests[rq];
         let (ioc, group, sync) = (request.ioc, request.group, request.is_sync());
-        self.follow_priority(cx, ioc, group);
-        self.follow_group(cx, ioc, group);
+        if !self.is_unchanged(cx, ioc, group) {
+            self.follow_priority(cx, ioc, group);
+            self.follow_group(cx, ioc, group);
+        }
         let (queue, split) = self.queue_for(cx, ioc, sync);
         self.wf2q.count_request(queue, 1);
         self.contexts[ioc].requests_bound += 1;
@@ -143,6 +145,15 @@ impl<T: Trace> Bfq<T> {
         self.queues.insert(queue, Queue::new(cx, name, self.budgets.of_new_queue()));
         self.trace.event(cx.now, Event::QueueMade { queue: name, group });
         queue
+    }
+
+    /// Whether the task is known, of the same priority and in the same group as at its last request.
+    #[inline]
+    fn is_unchanged(&self, cx: &Cx<'_>, ioc: IocId, group: GroupId) -> bool {
+        let io_prio = cx.contexts[ioc].io_prio;
+        self.contexts
+            .get(ioc)
+            .is_some_and(|context| context.io_prio == io_prio && context.group == Some(group))
     }
 
     /// The task's priority may have changed since its last request. Its sync queue takes it over

@@ -26,6 +26,7 @@ use slotmap::Key as _;
 
 impl<T: Trace> Bfq<T> {
     /// The queue into which a request of `ioc` at `sector`, for `queue`, is to go instead.
+    #[inline]
     pub(super) fn cooperator(
         &mut self,
         cx: &Cx<'_>,
@@ -33,13 +34,22 @@ impl<T: Trace> Bfq<T> {
         sector: Sector,
         ioc: IocId,
     ) -> Option<QueueId> {
-        let state = &self.queues[queue];
-        if state.merge_into.is_some() {
-            return self.merge_target(queue);
+        if self.queues[queue].merge_into.is_some() {
+            self.merge_target(queue)
+        } else if self.hw_queueing.merges_queues() {
+            self.look_for_cooperator(cx, queue, sector, ioc)
+        } else {
+            None
         }
-        if !self.hw_queueing.merges_queues() {
-            return None;
-        }
+    }
+
+    fn look_for_cooperator(
+        &mut self,
+        cx: &Cx<'_>,
+        queue: QueueId,
+        sector: Sector,
+        ioc: IocId,
+    ) -> Option<QueueId> {
         if self.is_elder_due(cx, queue, ioc) {
             // Decided once; no other is looked for this time.
             return self.merge_with_elder(cx, queue, ioc);
@@ -215,10 +225,14 @@ impl<T: Trace> Bfq<T> {
     }
 
     /// Puts the queue on the position index of its group anew, if it may merge.
+    #[inline]
     pub(super) fn index_position(&mut self, cx: &Cx<'_>, queue: QueueId) {
-        if !self.hw_queueing.merges_queues() {
-            return;
+        if self.hw_queueing.merges_queues() {
+            self.index_position_anew(cx, queue);
         }
+    }
+
+    fn index_position_anew(&mut self, cx: &Cx<'_>, queue: QueueId) {
         self.unindex_position(queue);
         let entity = &self.wf2q.entities[queue];
         if self.queues[queue].next().is_none()

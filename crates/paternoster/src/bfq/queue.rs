@@ -290,11 +290,14 @@ impl<T: Trace> Bfq<T> {
     }
 
     /// Frees the queue if nobody holds it. Whether it is gone.
+    #[inline]
     pub(super) fn free_queue_if_unused(&mut self, cx: &Cx<'_>, queue: QueueId) -> bool {
         let state = &self.queues[queue];
+        if state.users > 0 {
+            return false;
+        }
         let entity = &self.wf2q.entities[queue];
-        let held = state.users > 0
-            || state.stable_holders > 0
+        let held = state.stable_holders > 0
             || entity.requests > 0
             || entity.known
             || self.in_service == Some(queue)
