@@ -147,7 +147,7 @@ impl<T: Trace> Bfq<T> {
         queue
     }
 
-    /// Whether the task is known, of the same priority and in the same group as at its last request.
+    /// Whether the task is known, and of the same priority and group as at its last request.
     #[inline]
     fn is_unchanged(&self, cx: &Cx<'_>, ioc: IocId, group: GroupId) -> bool {
         let io_prio = cx.contexts[ioc].io_prio;

@@ -308,6 +308,7 @@ impl<T: Trace> Bfq<T> {
         debug_assert!(!state.busy && !state.near, "an unused queue is not scheduled");
         self.trace.event(cx.now, Event::QueueFreed { queue: state.name() });
         self.burst.forget(queue);
+        self.forget_last_made(queue);
         self.stop_waking(queue);
         if self.last_completed == Some(queue) {
             self.last_completed = None;
