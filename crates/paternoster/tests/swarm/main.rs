@@ -6,6 +6,7 @@
 //! of the first, and for each further million the others get as many more seeds;
 //! `PATERNOSTER_SWARM_SEED` repeats the run of one seed.
 
+mod bfq;
 mod due;
 mod habit;
 mod judge;
@@ -56,7 +57,8 @@ fn run(seed: u64, events: u64) -> Witness {
     swarm.finish()
 }
 
-/// CFQ and BFQ have everything done that they can do at least once, so that none of it goes untested.
+/// CFQ and BFQ have everything done that they can do at least once, so that none of it goes
+/// untested.
 #[test]
 fn every_bio_comes_back_once_and_every_wait_has_its_reason_whatever_happens() {
     let events = number_from_env("PATERNOSTER_SWARM_EVENTS").unwrap_or(EVENTS);
@@ -119,5 +121,36 @@ fn sync_queue_waits_for_the_slices_and_idle_times_of_the_others_and_no_longer() 
     if number_from_env("PATERNOSTER_SWARM_SEED").is_none() {
         assert!(shown.turns > 100_000 && shown.waits > 100_000, "{shown:?}");
         assert!(shown.requests > 100_000 && shown.longest > 90, "{shown:?}");
+    }
+}
+
+/// A queue's charge is besides what it sent, or what its time was worth.
+#[test]
+fn backlogged_queues_are_charged_sectors_by_weight_to_within_two_budgets() {
+    let mut turns = 0;
+    for seed in seeds(40) {
+        let _repeat = Repeat(seed);
+        for flat in [true, false] {
+            let shown = bfq::shares::run(seed, flat);
+            assert!(shown.lag <= 200, "{shown:?}");
+            turns += shown.turns;
+        }
+    }
+    if number_from_env("PATERNOSTER_SWARM_SEED").is_none() {
+        assert!(turns > 10_000, "{turns}");
+    }
+}
+
+/// With low latency, and queues that are raised for it.
+#[test]
+fn backlogged_queue_has_its_next_turn_before_others_got_more_than_their_weights_allow() {
+    let mut shown = bfq::starving::Shown::default();
+    for seed in seeds(60) {
+        let _repeat = Repeat(seed);
+        shown.add(&bfq::starving::run(seed));
+    }
+    if number_from_env("PATERNOSTER_SWARM_SEED").is_none() {
+        assert!(shown.waits > 100_000 && shown.with_raised > 10_000, "{shown:?}");
+        assert!(shown.longest > 60, "the bound is one: {shown:?}");
     }
 }
