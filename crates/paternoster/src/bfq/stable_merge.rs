@@ -34,6 +34,8 @@ impl<T: Trace> Bfq<T> {
         }
         if self.hw_queueing.merges_queues() {
             self.queues[elder].stable_holders += 1;
+            // It had one already if it left a queue that it shares, for another group.
+            self.drop_elder(cx, ioc);
             self.contexts[ioc].elder = Some(elder);
             return queue;
         }

@@ -406,6 +406,52 @@ mod tests {
         }
     }
 
+    /// Nodes by index, each with a value and with the least value below it.
+    struct Values {
+        links: Vec<TreeLinks<usize>>,
+        own: Vec<u32>,
+        least: Vec<u32>,
+    }
+
+    impl Nodes<usize> for Values {
+        const SUMMARIZED: bool = true;
+
+        fn links(&self, key: usize) -> &TreeLinks<usize> {
+            &self.links[key]
+        }
+        fn links_mut(&mut self, key: usize) -> &mut TreeLinks<usize> {
+            &mut self.links[key]
+        }
+        fn summarize(&mut self, key: usize) {
+            let children = self.links[key].child.into_iter().flatten();
+            let below = children.map(|child| self.least[child]).min();
+            self.least[key] = self.own[key].min(below.unwrap_or(u32::MAX));
+        }
+    }
+
+    impl Values {
+        /// The least value below `node`, by looking at all; each summary on the way is that.
+        fn checked_least(&self, node: usize) -> u32 {
+            let children = self.links[node].child.into_iter().flatten();
+            let least = children.map(|child| self.checked_least(child)).min();
+            let least = self.own[node].min(least.unwrap_or(u32::MAX));
+            assert_eq!(self.least[node], least, "the summary of {node}");
+            least
+        }
+    }
+
+    /// A key's place: how the search for it went.
+    fn place(tree: &Tree<usize>, nodes: &impl Nodes<usize>, key: usize) -> Option<(usize, Branch)> {
+        let mut below = None;
+        let mut node = tree.root();
+        while let Some(parent) = node {
+            let branch = if key < parent { Branch::Left } else { Branch::Right };
+            below = Some((parent, branch));
+            node = Tree::child(nodes, parent, branch);
+        }
+        below
+    }
+
     struct Numbers {
         tree: Tree<usize>,
         keys: Keys,
@@ -417,13 +463,7 @@ mod tests {
         }
 
         fn insert(&mut self, key: usize) {
-            let mut below = None;
-            let mut node = self.tree.root();
-            while let Some(parent) = node {
-                let branch = if key < parent { Branch::Left } else { Branch::Right };
-                below = Some((parent, branch));
-                node = Tree::child(&self.keys, parent, branch);
-            }
+            let below = place(&self.tree, &self.keys, key);
             self.tree.insert_below(&mut self.keys, key, below);
             self.tree.check(&self.keys);
         }
@@ -520,6 +560,30 @@ mod tests {
                 prop_assert_eq!(tree.from(Branch::Left), model.iter().copied().collect::<Vec<_>>());
                 let backwards = model.iter().rev().copied().collect::<Vec<_>>();
                 prop_assert_eq!(tree.from(Branch::Right), backwards);
+            }
+        }
+
+        #[test]
+        fn summaries_are_those_of_all_that_hangs_below(
+            steps in proptest::collection::vec((0_usize..64, 0_u32..1000), 0..400),
+        ) {
+            let (links, own) = (vec![TreeLinks::default(); 64], vec![0; 64]);
+            let mut nodes = Values { links, least: own.clone(), own };
+            let mut tree = Tree::default();
+            let mut present = [false; 64];
+            for (key, value) in steps {
+                present[key] = !present[key];
+                if present[key] {
+                    nodes.own[key] = value;
+                    let below = place(&tree, &nodes, key);
+                    tree.insert_below(&mut nodes, key, below);
+                } else {
+                    tree.remove(&mut nodes, key);
+                }
+                tree.check(&nodes);
+                if let Some(root) = tree.root() {
+                    nodes.checked_least(root);
+                }
             }
         }
     }

@@ -1,116 +1,56 @@
-//! What a trace must say: why nothing is given though requests wait, and that everything that a
-//! scheduler can do has been done.
+//! What a trace must say: why nothing is given though requests wait.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Debug;
 
-use paternoster::{Event, Instant, RequestId, WaitReason};
+use paternoster::{Event, Instant, RequestId, SchedulerKind, WaitReason};
 
-/// What CFQ does only now and then, by the names of events and reasons.
-const RARE: [&str; 46] = [
-    "Active",
-    "Drained",
-    "Expired AsyncRequests",
-    "Expired Cooperator",
-    "Expired Drain",
-    "Expired Empty",
-    "Expired Exit",
-    "Expired Gone",
-    "Expired IdleClass",
-    "Expired IdleTimer",
-    "Expired Preempted",
-    "Expired SliceUsed",
-    "Expired WaitBusy",
-    "GroupLeft",
-    "GroupMoved",
-    "HardwareQueueing false",
-    "HardwareQueueing true",
-    "IdleArmed false",
-    "IdleArmed true",
-    "IdleTimerFired",
-    "IdleWindow false",
-    "IdleWindow true",
-    "Overdue",
-    "Preempted Close",
-    "Preempted NoIdleWorkload",
-    "Preempted NotIdling",
-    "Preempted OverIdleClass",
-    "Preempted Priority",
-    "Preempted RealTime",
-    "Preempted SliceOver",
-    "Preempted SyncOverAsync",
-    "QueueFreed",
-    "QueueSplit",
-    "QueuesMerged",
-    "WaitBusy",
-    "Waiting DeviceFull",
-    "Waiting GateAsyncDrains",
-    "Waiting GateDepth",
-    "Waiting GateSyncDrains",
-    "Waiting GroupInFlight",
-    "Waiting IdleTimer",
-    "Waiting InFlight",
-    "Workload Async",
-    "Workload Sync",
-    "Workload SyncNoIdle",
-    "charged in requests",
-];
-
-/// How often each thing happened.
-#[derive(Debug, Default)]
-pub(crate) struct Tally(BTreeMap<String, u64>);
-
-impl Tally {
-    /// Counts an event, which is told by that text.
-    fn count(&mut self, event: &Event, text: &str) {
-        let name = text.split(' ').next().expect("an event has a name");
-        let why: Option<&dyn Debug> = match event {
-            Event::Waiting { why } => Some(why),
-            Event::Expired { why, .. } => Some(why),
-            Event::Preempted { why, .. } => Some(why),
-            Event::Workload { workload, .. } => Some(workload),
-            Event::IdleArmed { for_group, .. } => Some(for_group),
-            Event::IdleWindow { on, .. } => Some(on),
-            Event::HardwareQueueing { now, .. } => Some(now),
-            _ => None,
-        };
-        match why {
-            Some(why) => self.add(format!("{name} {why:?}"), 1),
-            None => self.add(name.to_owned(), 1),
-        }
-        if matches!(event, Event::Expired { iops_mode: true, .. }) {
-            self.add("charged in requests".to_owned(), 1);
-        }
-    }
-
-    fn add(&mut self, what: String, times: u64) {
-        *self.0.entry(what).or_default() += times;
-    }
-
-    pub(crate) fn add_all(&mut self, other: Self) {
-        for (what, times) in other.0 {
-            self.add(what, times);
-        }
-    }
-
-    /// What never happened though CFQ can do it.
-    pub(crate) fn missing(&self) -> Vec<&'static str> {
-        RARE.into_iter().filter(|&what| !self.0.contains_key(what)).collect()
-    }
-}
+use crate::tally::Tally;
 
 /// What has been seen of a trace.
 #[derive(Debug, Default)]
 pub(crate) struct Witness {
     pub(crate) tally: Tally,
     pub(crate) digest: u64,
+    /// The queue in service, by the trace.
+    service: Service,
+}
+
+/// Whose turn it is under BFQ.
+#[derive(Debug, Default)]
+struct Service {
+    /// A queue is in service.
+    begun: bool,
+    /// The device is kept free for it, since then and until then.
+    idling: Option<(Instant, Instant)>,
+}
+
+impl Service {
+    fn hear(&mut self, at: Instant, event: Event) {
+        match event {
+            Event::InService { .. } => *self = Self { begun: true, idling: None },
+            Event::BudgetExpired { .. } => *self = Self::default(),
+            Event::Idling { length, .. } => {
+                assert!(self.begun, "the device is kept free for the queue in service");
+                self.idling = Some((at, at + length));
+            }
+            Event::IdleTimerFired => {
+                let (_, until) = self.idling.take().expect("the device was kept free");
+                assert!(until <= at, "the timer fires in time");
+            }
+            _ => {}
+        }
+    }
 }
 
 impl Witness {
-    pub(crate) fn see(&mut self, events: &[(Instant, Event)]) {
+    /// Events of a scheduler and its elevator.
+    pub(crate) fn see(&mut self, kind: SchedulerKind, events: &[(Instant, Event)]) {
         for (at, event) in events {
             let text = format!("{event:?}");
-            self.tally.count(event, &text);
+            self.tally.count(kind, event, &text);
+            if kind == SchedulerKind::Bfq {
+                self.service.hear(*at, *event);
+            }
             for byte in format!("{at:?}").bytes().chain(text.bytes()) {
                 self.digest = (self.digest ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3);
             }
@@ -120,17 +60,23 @@ impl Witness {
 
 /// The device, when its elevator gave nothing though requests waited.
 pub(crate) struct Silence {
+    pub(crate) kind: SchedulerKind,
+    pub(crate) now: Instant,
     /// Requests in the device.
     pub(crate) in_device: u32,
     pub(crate) queue_depth: u32,
     /// Of what is in the device, what the scheduler gave.
     pub(crate) given: u32,
     pub(crate) timeout: Option<Instant>,
+    /// A timeout that has passed, and of which the elevator has not been told.
+    pub(crate) overdue: Option<Instant>,
+    /// BFQ is to give one request at a time.
+    pub(crate) one_at_a_time: bool,
 }
 
 impl Silence {
     /// Asserts that the trace of the asking says why, once, and that it is so.
-    pub(crate) fn judge(&self, asked: &[(Instant, Event)]) {
+    pub(crate) fn judge(&self, asked: &[(Instant, Event)], witness: &Witness) {
         let reasons = asked.iter().filter_map(|&(_, event)| match event {
             Event::Waiting { why } => Some(why),
             _ => None,
@@ -142,33 +88,68 @@ impl Silence {
         assert_eq!(asked.last().map(|&(_, event)| event), Some(Event::Waiting { why }), "at last");
         match why {
             WaitReason::DeviceFull => assert!(self.in_device >= self.queue_depth, "it is full"),
+            WaitReason::IdleTimer if self.kind == SchedulerKind::Bfq => {
+                self.judge_idling(&witness.service);
+            }
             WaitReason::IdleTimer => assert!(self.timeout.is_some(), "a timer is armed"),
+            WaitReason::OneAtATime => assert!(self.one_at_a_time && self.given > 0, "it is alone"),
+            WaitReason::InFlight if self.kind == SchedulerKind::Bfq => {
+                assert!(self.given > 0 && witness.service.begun, "requests may be of its queue");
+            }
             _ => assert!(self.given > 0, "{why:?}: something is in flight"),
         }
     }
 }
 
+impl Silence {
+    /// The timer runs that the trace told of; unless nobody told that it is over, or it was armed
+    /// for no time at all.
+    fn judge_idling(&self, service: &Service) {
+        assert!(!self.one_at_a_time || self.given == 0, "that is not why");
+        let (since, until) = service.idling.expect("a queue is waited for");
+        assert_eq!(self.timeout, Some(until), "the timer is armed");
+        let runs = until > self.now || self.overdue == Some(until) || since == until;
+        assert!(runs, "the time is not over");
+    }
+}
+
 /// Which of the requests in the device their scheduler gave, and will hear of.
 #[derive(Debug, Default)]
-pub(crate) struct Given(BTreeSet<RequestId>);
+pub(crate) struct Given {
+    in_device: BTreeSet<RequestId>,
+    /// Those that were handed back and that the elevator keeps: whether the scheduler will hear of
+    /// them again.
+    handed_back: BTreeMap<RequestId, bool>,
+}
 
 impl Given {
-    pub(crate) fn note(&mut self, rq: RequestId) {
-        self.0.insert(rq);
+    /// A request goes to the device; one that is new there is the scheduler's unless it bypasses.
+    pub(crate) fn note(&mut self, rq: RequestId, bypasses: bool) {
+        if self.handed_back.remove(&rq).unwrap_or(!bypasses) {
+            self.in_device.insert(rq);
+        }
     }
 
     pub(crate) fn forget(&mut self, rq: RequestId) {
-        self.0.remove(&rq);
+        self.in_device.remove(&rq);
+    }
+
+    /// CFQ and BFQ leave to the elevator what the device hands back, others take it in again.
+    pub(crate) fn hand_back(&mut self, rq: RequestId, kind: SchedulerKind) {
+        let known = self.in_device.remove(&rq);
+        if !known || matches!(kind, SchedulerKind::Cfq | SchedulerKind::Bfq) {
+            self.handed_back.insert(rq, known);
+        }
     }
 
     /// Another scheduler comes: what is in the device is none of its.
     pub(crate) fn clear(&mut self) {
-        self.0.clear();
+        self.in_device.clear();
+        self.handed_back.values_mut().for_each(|known| *known = false);
     }
 
-    /// How many of `in_device`.
-    pub(crate) fn of(&self, in_device: &[RequestId]) -> u32 {
-        let count = in_device.iter().filter(|rq| self.0.contains(rq)).count();
-        u32::try_from(count).expect("a few requests")
+    /// How many.
+    pub(crate) fn count(&self) -> u32 {
+        u32::try_from(self.in_device.len()).expect("a few requests")
     }
 }

@@ -1,4 +1,4 @@
-//! Tasks in closed loops on a modelled device under CFQ: each keeps a number of requests, and asks
+//! Tasks in closed loops on a modelled device: each keeps a number of requests, and asks
 //! for the next one some time after one is done.
 //!
 //! The device serves all that it has at the same time, each within a bound. Tasks are far apart
@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 
 use paternoster::{
-    Bio, BioFlags, Cfq, Device, Elevator, Event, GroupId, Instant, IoPrio, IocId, Nanos, NoMerges,
-    Op, Recorder, RequestId, Sector, SectorCount, Submitted,
+    Bio, BioFlags, Device, Elevator, Event, GroupId, Instant, IoPrio, IocId, Nanos, NoMerges, Op,
+    Recorder, RequestId, Scheduler, Sector, SectorCount, Submitted,
 };
 
 use crate::random::Random;
@@ -54,22 +54,22 @@ enum Due {
     Completion(RequestId),
 }
 
-pub(crate) struct Load {
-    pub(crate) elevator: Elevator<Cfq<Recorder>>,
+pub(crate) struct Load<S> {
+    pub(crate) elevator: Elevator<S>,
     pub(crate) now: Instant,
     pub(crate) random: Random,
     tasks: Vec<Running>,
     /// A request is done within this time of its dispatch.
-    service: Nanos,
+    pub(crate) service: Nanos,
     due: BTreeMap<(Instant, u64), Due>,
     made: u64,
     /// The task of each bio.
     task_of: Vec<usize>,
 }
 
-impl Load {
-    pub(crate) fn new(random: Random, device: Device, service: Nanos) -> Self {
-        let mut elevator = Elevator::new(Cfq::new(Recorder::default()), device);
+impl<S: Scheduler<Trace = Recorder>> Load<S> {
+    pub(crate) fn new(scheduler: S, random: Random, device: Device, service: Nanos) -> Self {
+        let mut elevator = Elevator::new(scheduler, device);
         elevator.set_nomerges(NoMerges::All);
         elevator.set_nr_requests(Some(u32::MAX));
         Self {

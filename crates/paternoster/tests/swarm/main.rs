@@ -1,11 +1,12 @@
 //! Random events on an elevator with every scheduler, switching between them in flight: nothing
 //! is lost, nothing comes twice, nothing hangs, and the same seed gives the same trace. And random
-//! loads under CFQ: groups get their shares, queues their turns.
+//! loads under CFQ and BFQ: groups get their shares, queues their turns.
 //!
 //! `PATERNOSTER_SWARM_EVENTS` says how many events (a million at first) are spread over the seeds
 //! of the first, and for each further million the others get as many more seeds;
 //! `PATERNOSTER_SWARM_SEED` repeats the run of one seed.
 
+mod bfq;
 mod due;
 mod habit;
 mod judge;
@@ -13,14 +14,16 @@ mod load;
 mod model;
 mod random;
 mod shares;
+mod tally;
 mod turn;
 mod waits;
 
-use judge::{Tally, Witness};
+use judge::Witness;
 use model::Swarm;
+use tally::Tally;
 use waits::Shown;
 
-const SEEDS: u64 = 40;
+const SEEDS: u64 = 60;
 const EVENTS: u64 = 1_000_000;
 
 /// Tells how to repeat the run if it panics.
@@ -54,7 +57,8 @@ fn run(seed: u64, events: u64) -> Witness {
     swarm.finish()
 }
 
-/// CFQ has everything done that it can do at least once, so that none of it goes untested.
+/// CFQ and BFQ have everything done that they can do at least once, so that none of it goes
+/// untested.
 #[test]
 fn every_bio_comes_back_once_and_every_wait_has_its_reason_whatever_happens() {
     let events = number_from_env("PATERNOSTER_SWARM_EVENTS").unwrap_or(EVENTS);
@@ -67,14 +71,15 @@ fn every_bio_comes_back_once_and_every_wait_has_its_reason_whatever_happens() {
         tally.add_all(run(seed, events / SEEDS).tally);
     }
     if events >= EVENTS {
-        assert_eq!(tally.missing(), [""; 0], "never happened; what did: {tally:#?}");
+        let missing = tally.missing();
+        assert!(missing.is_empty(), "never happened: {missing:?}; what did: {tally:#?}");
     }
 }
 
-/// Two of the seeds are of CFQ alone.
+/// Two of the seeds are of CFQ alone, and two of BFQ.
 #[test]
 fn same_seed_gives_the_same_trace() {
-    let digests = |events| -> Vec<u64> { (0..4).map(|seed| run(seed, events).digest).collect() };
+    let digests = |events| -> Vec<u64> { (0..6).map(|seed| run(seed, events).digest).collect() };
     let first = digests(50_000);
     assert_eq!(first, digests(50_000));
     assert!(first.windows(2).all(|pair| pair[0] != pair[1]), "seeds make a difference");
@@ -116,5 +121,36 @@ fn sync_queue_waits_for_the_slices_and_idle_times_of_the_others_and_no_longer() 
     if number_from_env("PATERNOSTER_SWARM_SEED").is_none() {
         assert!(shown.turns > 100_000 && shown.waits > 100_000, "{shown:?}");
         assert!(shown.requests > 100_000 && shown.longest > 90, "{shown:?}");
+    }
+}
+
+/// A queue's charge is besides what it sent, or what its time was worth.
+#[test]
+fn backlogged_queues_are_charged_sectors_by_weight_to_within_two_budgets() {
+    let mut turns = 0;
+    for seed in seeds(40) {
+        let _repeat = Repeat(seed);
+        for flat in [true, false] {
+            let shown = bfq::shares::run(seed, flat);
+            assert!(shown.lag <= 200, "{shown:?}");
+            turns += shown.turns;
+        }
+    }
+    if number_from_env("PATERNOSTER_SWARM_SEED").is_none() {
+        assert!(turns > 10_000, "{turns}");
+    }
+}
+
+/// With low latency, and queues that are raised for it.
+#[test]
+fn backlogged_queue_has_its_next_turn_before_others_got_more_than_their_weights_allow() {
+    let mut shown = bfq::starving::Shown::default();
+    for seed in seeds(60) {
+        let _repeat = Repeat(seed);
+        shown.add(&bfq::starving::run(seed));
+    }
+    if number_from_env("PATERNOSTER_SWARM_SEED").is_none() {
+        assert!(shown.waits > 100_000 && shown.with_raised > 10_000, "{shown:?}");
+        assert!(shown.longest > 60, "the bound is one: {shown:?}");
     }
 }

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use paternoster::{
     AnyScheduler, Bio, BioFlags, Device, DeviceWeights, Elevator, GroupId, Hz, Instant, IoPrio,
-    IocId, Limits, Nanos, NoMerges, Op, Recorder, Request, RequestId, SchedulerKind, Sector,
-    SectorCount, Submitted, Weight,
+    IocId, Limits, Nanos, NoMerges, Op, Recorder, Request, RequestId, Scheduler, SchedulerKind,
+    Sector, SectorCount, Submitted, Weight,
 };
 
 use crate::habit::{Habit, Streams};
@@ -16,6 +16,9 @@ use crate::random::Random;
 const CHECK_EVERY: u64 = 16;
 /// So many events long, the swarm is as busy as it is.
 const PHASE: u64 = 250;
+
+/// Contexts that have not exited; more only for a while after many began together.
+const CONTEXTS: usize = 6;
 
 /// How busy the swarm is.
 struct Phase {
@@ -77,6 +80,8 @@ pub(crate) struct Swarm {
     streams: Streams,
     elevator: Elevator<AnyScheduler<Recorder>>,
     now: Instant,
+    /// A timeout that has passed, and of which the elevator has not been told.
+    overdue: Option<Instant>,
     contexts: Vec<Context>,
     /// The root first.
     groups: Vec<GroupId>,
@@ -95,11 +100,14 @@ fn scheduler(kind: SchedulerKind) -> AnyScheduler<Recorder> {
 }
 
 impl Swarm {
-    /// Of an odd seed with CFQ alone, of an even one with all schedulers.
+    /// Of one seed in three with all schedulers, of one with CFQ alone, of one with BFQ alone.
     pub(crate) fn new(seed: u64) -> Self {
         let mut random = Random::new(seed);
-        let only_cfq = !seed.is_multiple_of(2);
-        let kinds: &[_] = if only_cfq { &[SchedulerKind::Cfq] } else { &SchedulerKind::ALL };
+        let kinds: &[_] = match seed % 3 {
+            0 => &SchedulerKind::ALL,
+            1 => &[SchedulerKind::Cfq],
+            _ => &[SchedulerKind::Bfq],
+        };
         let device = Device {
             rotational: random.below(2) == 0,
             queue_depth: random.pick(&[1, 2, 8, 32]),
@@ -115,6 +123,7 @@ impl Swarm {
             streams: Streams::default(),
             elevator,
             now: Instant::START,
+            overdue: None,
             contexts: vec![],
             groups: vec![root],
             in_device: vec![],
@@ -168,6 +177,7 @@ impl Swarm {
             self.follow_up();
         }
         self.now = then;
+        self.overdue = self.elevator.poll_timeout().filter(|&at| at <= then);
     }
 
     /// Lets everything come to its end, those who were turned away when they are called; the
@@ -195,28 +205,36 @@ impl Swarm {
         while let Some(rq) = self.elevator.dispatch(self.now) {
             assert!(!self.in_device.contains(&rq), "a request is dispatched once");
             self.in_device.push(rq);
-            if !bypasses(self.elevator.request(rq)) {
-                self.given.note(rq);
-            }
+            self.given.note(rq, bypasses(self.elevator.request(rq)));
         }
         let asked = self.elevator.trace().take();
-        self.witness.see(&asked);
+        let kind = self.kind();
+        self.witness.see(kind, &asked);
         // mq-deadline lets a lower class wait for what a higher one has in flight, untold.
-        let is_cfq = matches!(self.elevator.scheduler(), AnyScheduler::Cfq(_));
-        if is_cfq && self.elevator.queued() > 0 {
+        let tells = matches!(kind, SchedulerKind::Cfq | SchedulerKind::Bfq);
+        if tells && self.elevator.queued() > 0 {
+            let strict = self.elevator.scheduler().tunable("strict_guarantees");
             let silence = Silence {
+                kind,
+                now: self.now,
                 in_device: self.elevator.in_device(),
                 queue_depth: self.elevator.device().queue_depth,
-                given: self.given.of(&self.in_device),
+                given: self.given.count(),
                 timeout: self.elevator.poll_timeout(),
+                overdue: self.overdue,
+                one_at_a_time: strict == Ok(1),
             };
-            silence.judge(&asked);
+            silence.judge(&asked, &self.witness);
         }
     }
 
     fn look_at_trace(&mut self) {
         let events = self.elevator.trace().take();
-        self.witness.see(&events);
+        self.witness.see(self.kind(), &events);
+    }
+
+    fn kind(&self) -> SchedulerKind {
+        self.elevator.scheduler().name().parse().expect("its own name")
     }
 
     fn check(&mut self) {
@@ -231,6 +249,10 @@ impl Swarm {
 
     fn submit(&mut self) {
         let context = self.live_context();
+        self.submit_of(context);
+    }
+
+    fn submit_of(&mut self, context: usize) {
         let habit = &mut self.contexts[context].habit;
         let op = habit.op(&mut self.random);
         let flags = habit.flags(&mut self.random);
@@ -294,20 +316,21 @@ impl Swarm {
         }
         let which = self.random.index(self.in_device.len());
         let rq = self.in_device.swap_remove(which);
+        self.given.hand_back(rq, self.kind());
         self.elevator.requeue(self.now, rq);
     }
 
     fn switch(&mut self) {
         self.look_at_trace();
         let to = self.random.pick(self.kinds);
+        let kind = self.kind();
         let mut old = self.elevator.switch(self.now, scheduler(to));
-        self.witness.see(&paternoster::Scheduler::trace(&mut old).take());
+        self.witness.see(kind, &old.trace().take());
         self.given.clear();
     }
 
     fn tune(&mut self) {
-        let kind = paternoster::Scheduler::name(self.elevator.scheduler()).parse();
-        let tunables = SchedulerKind::tunables(kind.expect("its own name"));
+        let tunables = self.kind().tunables();
         if tunables.is_empty() {
             return;
         }
@@ -357,6 +380,7 @@ impl Swarm {
             Some(at) if self.random.below(2) == 0 => self.now.max(at),
             _ => later,
         };
+        self.overdue = None;
         self.elevator.handle_timeout(self.now);
     }
 
@@ -365,6 +389,7 @@ impl Swarm {
         let Context { ioc, later, .. } = self.contexts[which];
         match self.random.below(9) {
             0 => self.add_context(),
+            8 if self.random.one_in(2) && self.live() <= CONTEXTS => self.crowd(),
             1 => self.add_group(),
             2 => self.remove_a_group(),
             3 => self.weigh(),
@@ -401,6 +426,11 @@ impl Swarm {
         self.elevator.set_device_weights(self.now, group, weights);
     }
 
+    /// Contexts that have not exited.
+    fn live(&self) -> usize {
+        self.contexts.iter().filter(|context| !context.exited).count()
+    }
+
     /// One that has not exited; there always is one.
     fn live_context(&mut self) -> usize {
         let live = self.contexts.iter().enumerate().filter(|(_, context)| !context.exited);
@@ -408,11 +438,25 @@ impl Swarm {
         self.random.pick(&live)
     }
 
-    fn add_context(&mut self) {
-        if self.contexts.iter().filter(|context| !context.exited).count() >= 6 {
-            return;
+    /// Many tasks begin together.
+    fn crowd(&mut self) {
+        let group = self.some_group();
+        for _ in 0..10 {
+            self.add_context_to(group);
+            self.submit_of(self.contexts.len() - 1);
+            self.follow_up();
         }
-        let (io_prio, group) = (self.io_prio(), self.some_group());
+    }
+
+    fn add_context(&mut self) {
+        if self.live() < CONTEXTS {
+            let group = self.some_group();
+            self.add_context_to(group);
+        }
+    }
+
+    fn add_context_to(&mut self, group: GroupId) {
+        let io_prio = self.io_prio();
         let ioc = self.elevator.io_context(self.now, io_prio, group);
         let habit = Habit::draw(&mut self.random);
         let context = Context { ioc, group, habit, exited: false, outstanding: 0, later: 0 };

@@ -16,7 +16,7 @@
 //! and `Δv(g)` is the service that was charged to `g` between them, over its fraction. A group
 //! that joins goes a little behind the last one, which widens the band by that little for each.
 
-use paternoster::{Device, Event, GroupId, Hz, Instant, IoPrio, Nanos, Weight};
+use paternoster::{Cfq, Device, Event, GroupId, Hz, Instant, IoPrio, Nanos, Recorder, Weight};
 
 use crate::load::{Load, Pace, Task};
 use crate::random::Random;
@@ -63,7 +63,7 @@ impl Node {
 }
 
 struct Shares {
-    load: Load,
+    load: Load<Cfq<Recorder>>,
     /// The root first.
     nodes: Vec<Node>,
     turn: Turn,
@@ -80,7 +80,7 @@ impl Shares {
             hz: Hz::new(random.pick(&[1000, 250])).expect("a clock"),
         };
         let service = Nanos::from_micros(random.pick(&[500, 1000, 3000]));
-        let mut load = Load::new(random, device, service);
+        let mut load = Load::new(Cfq::new(Recorder::default()), random, device, service);
         let slice_idle = if iops { 0 } else { load.random.pick(&[2, 8, 16]) };
         let slice_sync = load.random.pick(&[10, 20, 50]);
         let (group_idle, low_latency) = (load.random.pick(&[0, 8]), load.random.below(2));

@@ -32,7 +32,7 @@
 //! A request of a task that has one at a time is sent as its queue is activated; or within `S`,
 //! for want of room, if that had its turn already.
 
-use paternoster::{Device, Event, Hz, Instant, IoPrio, Nanos, Weight, Workload};
+use paternoster::{Cfq, Device, Event, Hz, Instant, IoPrio, Nanos, Recorder, Weight, Workload};
 
 use crate::due::{Change, Due, Tuned, nanos};
 use crate::load::{Load, Pace, Task};
@@ -120,7 +120,7 @@ impl Shown {
 }
 
 struct Waits {
-    load: Load,
+    load: Load<Cfq<Recorder>>,
     due: Due,
     /// Each task's, if its queue waits.
     waiting: Vec<Option<Wait>>,
@@ -146,7 +146,7 @@ impl Waits {
             hz: Hz::new(random.pick(&[1000, 250])).expect("a clock"),
         };
         let service = Nanos::from_micros(random.pick(&[200, 1000, 3000]));
-        let mut load = Load::new(random, device, service);
+        let mut load = Load::new(Cfq::new(Recorder::default()), random, device, service);
         let slice_sync = load.random.pick(&[10, 20, 40, 100]);
         let slice_idle = load.random.pick(&[0, 2, 8, 16]);
         let (group_idle, low_latency) = (load.random.pick(&[0, 8]), load.random.below(2));
@@ -180,7 +180,7 @@ impl Waits {
     }
 
     /// All of one group and class; how many.
-    fn add_tasks(load: &mut Load, slice_idle: u64) -> usize {
+    fn add_tasks(load: &mut Load<Cfq<Recorder>>, slice_idle: u64) -> usize {
         let root = load.elevator.groups().root();
         let below = load.elevator.add_group(load.now, root, Weight::default());
         let group = load.random.pick(&[root, below]);

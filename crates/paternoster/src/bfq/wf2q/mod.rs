@@ -22,6 +22,8 @@ mod candidate;
 mod check;
 mod counters;
 mod entity;
+#[cfg(test)]
+mod tests;
 mod tree;
 
 pub(super) use entity::{Entity, EntityId, weight_of};

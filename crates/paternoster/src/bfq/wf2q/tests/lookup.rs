@@ -1,0 +1,127 @@
+//! What the look-up finds on any tree, against a walk over all entities.
+
+use proptest::prelude::*;
+use slotmap::SlotMap;
+
+use crate::arena::GroupId;
+use crate::bfq::wf2q::entity::{Entities, Vtime};
+use crate::bfq::wf2q::tree::{ClassTree, Greedy, Lookup};
+use crate::bfq::wf2q::{Entity, EntityId};
+use crate::io_context::IoPrio;
+use crate::parts::red_black::{Branch, Tree};
+
+/// Exactly: of all that may start, the one that finishes first; of equals the one put there first.
+#[derive(Debug)]
+pub(super) enum Exact {}
+
+impl Lookup for Exact {
+    fn eligible(entities: &Entities, root: EntityId, vtime: Vtime) -> Option<EntityId> {
+        let left = |&node: &EntityId| Tree::child(entities, node, Branch::Left);
+        let first = std::iter::successors(Some(root), left).last();
+        let right = |&node: &EntityId| Tree::neighbour(entities, node, Branch::Right);
+        std::iter::successors(first, right).find(|&node| entities[node].start <= vtime)
+    }
+}
+
+/// Time is counted from here, so that it wraps on the way.
+const ORIGIN: u64 = u64::MAX - 20;
+
+fn at(time: u64) -> Vtime {
+    Vtime(ORIGIN.wrapping_add(time))
+}
+
+struct Field {
+    entities: Entities,
+    tree: ClassTree,
+    group: GroupId,
+}
+
+impl Field {
+    fn new() -> Self {
+        let group = SlotMap::<GroupId, ()>::with_key().insert(());
+        Self { entities: Entities::default(), tree: ClassTree::default(), group }
+    }
+
+    fn insert(&mut self, start: u64, finish: u64) -> EntityId {
+        let mut entity = Entity::of_queue(self.group, IoPrio::default());
+        entity.start = at(start);
+        entity.finish = at(finish);
+        let id = self.entities.add(entity);
+        self.tree.insert_active(&mut self.entities, id);
+        id
+    }
+
+    fn finish(&self, id: EntityId) -> u64 {
+        self.entities[id].finish.0.wrapping_sub(ORIGIN)
+    }
+
+    fn all(&self) -> Vec<EntityId> {
+        self.tree.iter(&self.entities).collect()
+    }
+
+    fn root(&self) -> Option<EntityId> {
+        self.all().first().map(|&id| Tree::root_above(&self.entities, id))
+    }
+
+    /// The least start of `node` and all below it, by looking at all; each on the way knows that.
+    fn checked_least_start(&self, node: EntityId) -> Vtime {
+        let children = [Branch::Left, Branch::Right]
+            .into_iter()
+            .filter_map(|branch| Tree::child(&self.entities, node, branch));
+        let starts = children.map(|child| self.checked_least_start(child));
+        let least = starts.chain([self.entities[node].start]).min().expect("its own at least");
+        assert_eq!(self.entities[node].least_start, least, "the least start below an entity");
+        least
+    }
+}
+
+/// The picture in `tree.rs`.
+#[test]
+fn greedy_look_up_misses_what_is_right_of_an_ineligible_left_child() {
+    let mut field = Field::new();
+    for (start, finish) in [(0, 30), (5, 10), (0, 40), (0, 20)] {
+        field.insert(start, finish);
+    }
+    let root = field.root().expect("it has entities");
+    let found = |id: Option<EntityId>| id.map(|id| field.finish(id));
+    assert_eq!(field.finish(root), 30);
+    assert_eq!(found(Greedy::eligible(&field.entities, root, at(0))), Some(30));
+    assert_eq!(found(Exact::eligible(&field.entities, root, at(0))), Some(20));
+    // Once the left child may start it is found.
+    assert_eq!(found(Greedy::eligible(&field.entities, root, at(5))), Some(10));
+}
+
+proptest! {
+    #[test]
+    fn look_up_finds_an_entity_that_may_start(
+        steps in proptest::collection::vec((0_u64..60, 1_u64..40, 0_usize..3), 1..120),
+        vtime in 0_u64..80,
+    ) {
+        let mut field = Field::new();
+        for (start, length, gone) in steps {
+            let id = field.insert(start, start + length);
+            if gone == 0 {
+                let all = field.all();
+                let other = all[usize::try_from(start).expect("small") % all.len()];
+                field.tree.remove_active(&mut field.entities, other);
+                field.entities.remove(other);
+            } else if gone == 1 {
+                field.tree.remove_active(&mut field.entities, id);
+                field.entities[id].start = at(length);
+                field.tree.insert_active(&mut field.entities, id);
+            }
+            if let Some(root) = field.root() {
+                field.checked_least_start(root);
+            }
+        }
+        let Some(root) = field.root() else { return Ok(()) };
+        let vtime = at(vtime).max(field.entities[root].least_start);
+        let greedy = Greedy::eligible(&field.entities, root, vtime).expect("one may start");
+        let exact = Exact::eligible(&field.entities, root, vtime).expect("one may start");
+        prop_assert!(field.entities[greedy].start <= vtime, "it may start");
+        let may_start = field.all().into_iter().filter(|&id| field.entities[id].start <= vtime);
+        let least = may_start.map(|id| field.finish(id)).min();
+        prop_assert_eq!(Some(field.finish(exact)), least, "the first finish of all");
+        prop_assert!(field.finish(exact) <= field.finish(greedy));
+    }
+}

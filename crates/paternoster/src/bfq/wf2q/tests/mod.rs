@@ -1,0 +1,127 @@
+//! B-WF2Q+ on its own: queues of one class in one group, served by the rules of `expire.rs` and
+//! `select.rs`, without a device.
+
+mod fairness;
+mod horizon;
+mod lookup;
+
+use slotmap::SlotMap;
+
+use crate::arena::GroupId;
+use crate::bfq::wf2q::tree::Lookup;
+use crate::bfq::wf2q::{Comeback, Entity, EntityId, Past, Service, Wf2q};
+use crate::io_context::IoPrio;
+use crate::request::SectorCount;
+use crate::time::{Hz, Instant, Jiffies};
+
+/// How many millions of events `PATERNOSTER_SWARM_EVENTS` asks for; one at least.
+fn millions() -> u64 {
+    let text = std::env::var("PATERNOSTER_SWARM_EVENTS").unwrap_or_default();
+    text.parse::<u64>().map_or(1, |events| (events / 1_000_000).max(1))
+}
+
+/// Numbers that follow from a seed (`SplitMix64`).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: u32) -> u32 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        u32::try_from((z ^ (z >> 31)) % u64::from(bound)).expect("below 32 bits")
+    }
+
+    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+        from[self.below(u32::try_from(from.len()).expect("a few")) as usize]
+    }
+
+    fn one_in(&mut self, times: u32) -> bool {
+        self.below(times) == 0
+    }
+
+    /// As many small ones as large ones, up to `bound`.
+    fn spread(&mut self, bound: u32) -> u32 {
+        let bits = self.below(bound.ilog2() + 1);
+        (1 + self.below(2 << bits)).min(bound)
+    }
+}
+
+/// Who is due, as a turn begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Candidate {
+    /// Whom the changes so far left as candidate, as in Linux.
+    Kept,
+    /// The look-up says it.
+    Anew,
+}
+
+/// The server of one group, and its queues.
+struct Field<L> {
+    wf2q: Wf2q<L>,
+    root: GroupId,
+    now: Jiffies,
+}
+
+impl<L: Lookup> Field<L> {
+    fn new() -> Self {
+        let root = SlotMap::<GroupId, ()>::with_key().insert(());
+        let now = Hz::MILLI.jiffies(Instant::START);
+        let mut wf2q = Wf2q::new();
+        wf2q.set_root(root, now, Hz::MILLI);
+        Self { wf2q, root, now }
+    }
+
+    /// A queue of that weight, raised by that factor.
+    fn add(&mut self, weight: u32, raising: u32) -> EntityId {
+        let mut entity = Entity::of_queue(self.root, IoPrio::default());
+        entity.new_weight = weight;
+        entity.raising = raising;
+        self.wf2q.add_queue(entity)
+    }
+
+    fn activate(&mut self, queue: EntityId, budget: SectorCount, comeback: Comeback) {
+        self.wf2q.entities[queue].service = SectorCount(0);
+        self.wf2q.entities[queue].budget = budget;
+        self.wf2q.activate(queue, comeback, self.now);
+        self.let_go();
+    }
+
+    fn serve_next(&mut self, candidate: Candidate) -> EntityId {
+        if candidate == Candidate::Anew {
+            self.wf2q.update_next(self.root, None, Service::Ends, self.now);
+        }
+        let queue = self.wf2q.serve_next(self.root, self.now);
+        self.let_go();
+        queue
+    }
+
+    fn charge(&mut self, queue: EntityId, sectors: SectorCount) {
+        self.wf2q.charge(queue, sectors);
+        self.let_go();
+    }
+
+    /// The turn of the queue ends; it wants another, with that budget.
+    fn requeue(&mut self, queue: EntityId, budget: SectorCount) {
+        self.wf2q.entities[queue].budget = budget;
+        self.wf2q.requeue(queue, Service::Ends, self.now);
+        self.leave(queue);
+    }
+
+    /// The turn of the queue ends; it wants no other.
+    fn go_idle(&mut self, queue: EntityId) {
+        self.wf2q.deactivate(queue, Past::Remembered, Service::Ends, self.now);
+        self.leave(queue);
+    }
+
+    fn leave(&mut self, queue: EntityId) {
+        self.wf2q.leave_service(queue);
+        self.wf2q.entities[queue].service = SectorCount(0);
+        self.let_go();
+    }
+
+    /// Queues that are forgotten stay: they may come back.
+    fn let_go(&mut self) {
+        while self.wf2q.poll_forgotten().is_some() {}
+    }
+}

@@ -1,0 +1,71 @@
+//! What a turn is charged, told by what the trace says of its course: the sectors that were sent,
+//! or the time that it took, if it was slow. Holds for sync queues that are not raised, and whose
+//! turns do not end with idling.
+
+use paternoster::{BudgetEnd, Event, Hz, Instant};
+
+/// The greatest budget, until another is told.
+const MAX_BUDGET: u64 = 16384;
+
+/// The turn that somebody has.
+#[derive(Debug)]
+pub(crate) struct Turn {
+    hz: Hz,
+    rotational: bool,
+    max_budget: u64,
+    begun: Instant,
+    budget: u64,
+    sent: u64,
+}
+
+impl Turn {
+    pub(crate) fn new(hz: Hz, rotational: bool) -> Self {
+        let begun = Instant::START;
+        Self { hz, rotational, max_budget: MAX_BUDGET, begun, budget: 0, sent: 0 }
+    }
+
+    /// Takes an event, and judges the charge at the end of the turn.
+    pub(crate) fn hear(&mut self, at: Instant, event: Event) {
+        match event {
+            Event::MaxBudget { sectors } => self.max_budget = sectors.0.into(),
+            Event::InService { budget, .. } => {
+                self.begun = at;
+                self.budget = budget.0.into();
+                self.sent = 0;
+            }
+            Event::BudgetExpired { why, slow, service, .. } => {
+                self.judge(at, why, slow, service.0.into());
+            }
+            _ => {}
+        }
+    }
+
+    /// Sectors of the queue in service are sent.
+    pub(crate) fn send(&mut self, sectors: u64) {
+        self.sent += sectors;
+    }
+
+    fn judge(&self, at: Instant, why: BudgetEnd, slow: bool, charged: u64) {
+        let took = at.saturating_since(self.begun).as_nanos() / 1000;
+        // In a millisecond to twenty it depends on its seeks.
+        if took > 20_000 {
+            assert_eq!(
+                slow,
+                self.sent < self.max_budget / 2,
+                "it got little in its time: {self:?}"
+            );
+        }
+        let much_left = self.budget - self.sent >= self.budget / 3;
+        let by_time = slow || (why == BudgetEnd::Timeout && much_left);
+        let default_timeout = u64::from(self.hz.ticks_per_s() / 8) * 1000;
+        let full = default_timeout / u64::from(self.hz.ticks_per_s());
+        let millis = match took {
+            0..1000 if self.rotational => 8,
+            0..1000 => 2,
+            _ => took / 1000,
+        };
+        let time = self.max_budget * millis.min(full) / full;
+        let expected = if by_time { time.max(self.sent) } else { self.sent };
+        assert_eq!(charged, expected, "what the turn took: {self:?}, {at:?}, {why:?}");
+    }
+}

@@ -1,0 +1,199 @@
+//! Everything that a scheduler can do has been done: how often each thing was, by its events.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+
+use paternoster::{Event, IocId, QueueName, SchedulerKind};
+
+/// What CFQ does only now and then, by the names of events and reasons.
+const RARE_OF_CFQ: [&str; 46] = [
+    "Active",
+    "Drained",
+    "Expired AsyncRequests",
+    "Expired Cooperator",
+    "Expired Drain",
+    "Expired Empty",
+    "Expired Exit",
+    "Expired Gone",
+    "Expired IdleClass",
+    "Expired IdleTimer",
+    "Expired Preempted",
+    "Expired SliceUsed",
+    "Expired WaitBusy",
+    "GroupLeft",
+    "GroupMoved",
+    "HardwareQueueing false",
+    "HardwareQueueing true",
+    "IdleArmed false",
+    "IdleArmed true",
+    "IdleTimerFired",
+    "IdleWindow false",
+    "IdleWindow true",
+    "Overdue",
+    "Preempted Close",
+    "Preempted NoIdleWorkload",
+    "Preempted NotIdling",
+    "Preempted OverIdleClass",
+    "Preempted Priority",
+    "Preempted RealTime",
+    "Preempted SliceOver",
+    "Preempted SyncOverAsync",
+    "QueueFreed",
+    "QueueSplit",
+    "QueuesMerged",
+    "WaitBusy",
+    "Waiting DeviceFull",
+    "Waiting GateAsyncDrains",
+    "Waiting GateDepth",
+    "Waiting GateSyncDrains",
+    "Waiting GroupInFlight",
+    "Waiting IdleTimer",
+    "Waiting InFlight",
+    "Workload Async",
+    "Workload Sync",
+    "Workload SyncNoIdle",
+    "charged in requests",
+];
+
+/// What BFQ does only now and then.
+const RARE_OF_BFQ: [&str; 47] = [
+    "BudgetExpired Exhausted",
+    "BudgetExpired NoMoreRequests",
+    "BudgetExpired Preempted",
+    "BudgetExpired Timeout",
+    "BudgetExpired TooIdle",
+    "Drained",
+    "GroupMoved",
+    "HardwareQueueing false",
+    "HardwareQueueing true",
+    "IdleTimerFired",
+    "Idling",
+    "Injected",
+    "InjectionLimit down",
+    "InjectionLimit of 2",
+    "InjectionLimit up",
+    "LargeBurst",
+    "MaxBudget",
+    "MergePlanned at birth",
+    "MergePlanned into elder",
+    "MergePlanned into younger",
+    "Overdue",
+    "PeakRate",
+    "Preempted Class",
+    "Preempted InTime",
+    "Preempted NotIdling",
+    "Preempted Weight",
+    "Priority",
+    "QueueFreed",
+    "QueueMerging false",
+    "QueueMerging true",
+    "QueueSplit",
+    "QueuesMerged",
+    "Raised for starving",
+    "Raised from 1 to 30",
+    "Raised from 1 to 3000",
+    "Raised from 30 to 1",
+    "Raised from 30 to 3000",
+    "Raised from 3000 to 1",
+    "Raised from 3000 to 30",
+    "SplitPlanned",
+    "Unlisted",
+    "Waiting DeviceFull",
+    "Waiting IdleTimer",
+    "Waiting InFlight",
+    "Waiting OneAtATime",
+    "WakerFound",
+    "charged for time",
+];
+
+/// How often each thing happened.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    times: BTreeMap<String, u64>,
+    /// By which factor each queue is raised, and what its injection limit is, as last told.
+    raised: BTreeMap<(IocId, bool), u32>,
+    limits: BTreeMap<(IocId, bool), u32>,
+    /// Queues that were made; how many these were when each was, and the one just made.
+    makings: u64,
+    made: BTreeMap<(IocId, bool), u64>,
+    newborn: Option<QueueName>,
+}
+
+impl Tally {
+    /// Counts an event of a scheduler, which is told by that text.
+    pub(crate) fn count(&mut self, kind: SchedulerKind, event: &Event, text: &str) {
+        let name = text.split(' ').next().expect("an event has a name");
+        let why: Option<&dyn Debug> = match event {
+            Event::Waiting { why } => Some(why),
+            Event::Expired { why, .. } => Some(why),
+            Event::BudgetExpired { why, .. } => Some(why),
+            Event::Preempted { why, .. } => Some(why),
+            Event::Workload { workload, .. } => Some(workload),
+            Event::IdleArmed { for_group, .. } => Some(for_group),
+            Event::IdleWindow { on, .. } | Event::QueueMerging { on } => Some(on),
+            Event::HardwareQueueing { now, .. } => Some(now),
+            _ => None,
+        };
+        match why {
+            Some(why) => self.add(kind, &format!("{name} {why:?}")),
+            None => self.add(kind, name),
+        }
+        match *event {
+            Event::Expired { iops_mode: true, .. } => self.add(kind, "charged in requests"),
+            Event::BudgetExpired { slow: true, .. } => self.add(kind, "charged for time"),
+            Event::QueueMade { queue, .. } => {
+                self.makings += 1;
+                self.made.insert((queue.ioc, queue.sync), self.makings);
+            }
+            Event::MergePlanned { queue, into } => self.count_merge(kind, queue, into),
+            Event::Raised { queue, factor, .. } => self.count_raising(kind, queue, factor),
+            Event::InjectionLimit { queue, limit } => {
+                let before = self.limits.insert((queue.ioc, queue.sync), limit).unwrap_or(0);
+                let change = if limit > before { "up" } else { "down" };
+                self.add(kind, &format!("InjectionLimit {change}"));
+                self.add(kind, &format!("InjectionLimit of {limit}"));
+            }
+            _ => {}
+        }
+        self.newborn = match *event {
+            Event::QueueMade { queue, .. } => Some(queue),
+            _ => None,
+        };
+    }
+
+    fn count_merge(&mut self, kind: SchedulerKind, queue: QueueName, into: QueueName) {
+        let [from, to] = [queue, into].map(|name| self.made[&(name.ioc, name.sync)]);
+        let other = if to < from { "elder" } else { "younger" };
+        self.add(kind, &format!("MergePlanned into {other}"));
+        if self.newborn == Some(queue) {
+            self.add(kind, "MergePlanned at birth");
+        }
+    }
+
+    fn count_raising(&mut self, kind: SchedulerKind, queue: QueueName, factor: u32) {
+        let before = self.raised.insert((queue.ioc, queue.sync), factor).unwrap_or(1);
+        self.add(kind, &format!("Raised from {before} to {factor}"));
+        if !queue.sync && factor > 1 {
+            self.add(kind, "Raised for starving");
+        }
+    }
+
+    fn add(&mut self, kind: SchedulerKind, what: &str) {
+        *self.times.entry(format!("{kind:?} {what}")).or_default() += 1;
+    }
+
+    pub(crate) fn add_all(&mut self, other: Self) {
+        for (what, times) in other.times {
+            *self.times.entry(what).or_default() += times;
+        }
+    }
+
+    /// What never happened though CFQ or BFQ can do it.
+    pub(crate) fn missing(&self) -> Vec<String> {
+        let names = [("Cfq", RARE_OF_CFQ.as_slice()), ("Bfq", RARE_OF_BFQ.as_slice())];
+        let all = names.into_iter().flat_map(|(scheduler, rare)| {
+            rare.iter().map(move |what| format!("{scheduler} {what}"))
+        });
+        all.filter(|what| !self.times.contains_key(what)).collect()
+    }
+}
