@@ -422,10 +422,11 @@ mod tests {
         fn links_mut(&mut self, key: usize) -> &mut TreeLinks<usize> {
             &mut self.links[key]
         }
-        fn summarize(&mut self, key: usize) {
+        fn summarize(&mut self, key: usize) -> bool {
             let children = self.links[key].child.into_iter().flatten();
             let below = children.map(|child| self.least[child]).min();
-            self.least[key] = self.own[key].min(below.unwrap_or(u32::MAX));
+            let least = self.own[key].min(below.unwrap_or(u32::MAX));
+            std::mem::replace(&mut self.least[key], least) != least
         }
     }
 

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use slotmap::SlotMap;
 
-use crate::arena::GroupId;
+use crate::arena::{GroupId, Slot};
 use crate::bfq::wf2q::entity::{Entities, Vtime};
 use crate::bfq::wf2q::tree::{ClassTree, Greedy, Lookup};
 use crate::bfq::wf2q::{Entity, EntityId};
@@ -15,11 +15,11 @@ use crate::parts::red_black::{Branch, Tree};
 pub(super) enum Exact {}
 
 impl Lookup for Exact {
-    fn eligible(entities: &Entities, root: EntityId, vtime: Vtime) -> Option<EntityId> {
-        let left = |&node: &EntityId| Tree::child(entities, node, Branch::Left);
+    fn eligible(entities: &Entities, root: Slot, vtime: Vtime) -> Option<Slot> {
+        let left = |&node: &Slot| Tree::child(entities, node, Branch::Left);
         let first = std::iter::successors(Some(root), left).last();
-        let right = |&node: &EntityId| Tree::neighbour(entities, node, Branch::Right);
-        std::iter::successors(first, right).find(|&node| entities[node].start <= vtime)
+        let right = |&node: &Slot| Tree::neighbour(entities, node, Branch::Right);
+        std::iter::successors(first, right).find(|&node| entities.at(node).start <= vtime)
     }
 }
 
@@ -43,34 +43,34 @@ impl Field {
     }
 
     fn insert(&mut self, start: u64, finish: u64) -> EntityId {
-        let mut entity = Entity::of_queue(self.group, IoPrio::default());
-        entity.start = at(start);
-        entity.finish = at(finish);
-        let id = self.entities.add(entity);
+        let id = self.entities.add(Entity::of_queue(self.group, IoPrio::default()));
+        let times = self.entities.times_mut(id);
+        times.start = at(start);
+        times.finish = at(finish);
         self.tree.insert_active(&mut self.entities, id);
         id
     }
 
     fn finish(&self, id: EntityId) -> u64 {
-        self.entities[id].finish.0.wrapping_sub(ORIGIN)
+        self.entities.times(id).finish.0.wrapping_sub(ORIGIN)
     }
 
     fn all(&self) -> Vec<EntityId> {
         self.tree.iter(&self.entities).collect()
     }
 
-    fn root(&self) -> Option<EntityId> {
-        self.all().first().map(|&id| Tree::root_above(&self.entities, id))
+    fn root(&self) -> Option<Slot> {
+        self.all().first().map(|&id| Tree::root_above(&self.entities, Slot::of(id)))
     }
 
     /// The least start of `node` and all below it, by looking at all; each on the way knows that.
-    fn checked_least_start(&self, node: EntityId) -> Vtime {
+    fn checked_least_start(&self, node: Slot) -> Vtime {
         let children = [Branch::Left, Branch::Right]
             .into_iter()
             .filter_map(|branch| Tree::child(&self.entities, node, branch));
         let starts = children.map(|child| self.checked_least_start(child));
-        let least = starts.chain([self.entities[node].start]).min().expect("its own at least");
-        assert_eq!(self.entities[node].least_start, least, "the least start below an entity");
+        let least = starts.chain([self.entities.at(node).start]).min().expect("its own at least");
+        assert_eq!(self.entities.at(node).least_start, least, "the least start below an entity");
         least
     }
 }
@@ -83,8 +83,9 @@ fn greedy_look_up_misses_what_is_right_of_an_ineligible_left_child() {
         field.insert(start, finish);
     }
     let root = field.root().expect("it has entities");
-    let found = |id: Option<EntityId>| id.map(|id| field.finish(id));
-    assert_eq!(field.finish(root), 30);
+    let finish = |slot| field.finish(field.entities.at(slot).id);
+    let found = |slot: Option<Slot>| slot.map(finish);
+    assert_eq!(finish(root), 30);
     assert_eq!(found(Greedy::eligible(&field.entities, root, at(0))), Some(30));
     assert_eq!(found(Exact::eligible(&field.entities, root, at(0))), Some(20));
     // Once the left child may start it is found.
@@ -107,7 +108,7 @@ proptest! {
                 field.entities.remove(other);
             } else if gone == 1 {
                 field.tree.remove_active(&mut field.entities, id);
-                field.entities[id].start = at(length);
+                field.entities.times_mut(id).start = at(length);
                 field.tree.insert_active(&mut field.entities, id);
             }
             if let Some(root) = field.root() {
@@ -115,13 +116,14 @@ proptest! {
             }
         }
         let Some(root) = field.root() else { return Ok(()) };
-        let vtime = at(vtime).max(field.entities[root].least_start);
+        let vtime = at(vtime).max(field.entities.at(root).least_start);
         let greedy = Greedy::eligible(&field.entities, root, vtime).expect("one may start");
         let exact = Exact::eligible(&field.entities, root, vtime).expect("one may start");
-        prop_assert!(field.entities[greedy].start <= vtime, "it may start");
-        let may_start = field.all().into_iter().filter(|&id| field.entities[id].start <= vtime);
+        prop_assert!(field.entities.at(greedy).start <= vtime, "it may start");
+        let may_start = field.all().into_iter().filter(|&id| field.entities.times(id).start <= vtime);
         let least = may_start.map(|id| field.finish(id)).min();
-        prop_assert_eq!(Some(field.finish(exact)), least, "the first finish of all");
-        prop_assert!(field.finish(exact) <= field.finish(greedy));
+        let finish = |slot| field.finish(field.entities.at(slot).id);
+        prop_assert_eq!(Some(finish(exact)), least, "the first finish of all");
+        prop_assert!(finish(exact) <= finish(greedy));
     }
 }
