@@ -201,12 +201,12 @@ impl<'a> SchedulerLine<'a> {
             Event::WakerFound { queue, waker } => {
                 Self::Waker { q: names.queue(queue), waker: names.queue(waker) }
             }
-            Event::Raised { queue, factor, millis } => {
-                Self::Wr { q: names.queue(queue), coeff: factor, ms: millis }
+            Event::Raised { queue, factor, length } => {
+                Self::Wr { q: names.queue(queue), coeff: factor, ms: length.as_nanos() / 1_000_000 }
             }
             Event::LargeBurst => Self::LargeBurst { v: 1 },
             Event::QueueMerging { on } => Self::NonrotWithQueueing { v: (!on).into() },
-            Event::PeakRate { sectors_per_us } => Self::Rate { v: sectors_per_us },
+            Event::PeakRate { rate } => Self::Rate { v: rate },
             Event::MaxBudget { sectors } => Self::MaxBudget { v: sectors.0 },
             _ => return None,
         })

@@ -233,6 +233,13 @@ impl Hz {
         Ticks(millis.saturating_mul(self.ticks_per_s as u64).div_ceil(1000).cast_signed())
     }
 
+    /// The ticks of that part of a second, rounded down; one at least.
+    #[inline]
+    pub const fn part_of_second(self, parts: u32) -> Ticks {
+        let ticks = self.ticks_per_s / parts;
+        Ticks(if ticks > 0 { ticks as i64 } else { 1 })
+    }
+
     /// The whole ticks in a span.
     #[inline]
     pub const fn whole_ticks(self, span: Nanos) -> Ticks {

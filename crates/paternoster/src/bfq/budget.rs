@@ -21,7 +21,7 @@ use crate::trace::{Event, Trace};
 const DEFAULT_MAX: SectorCount = SectorCount(16 * 1024);
 /// The least budget is this part of the maximum.
 const MIN_PARTS: u32 = 32;
-/// So many budgets, smoothed, are given before the maximum that was learned is gone by.
+/// After so many budgets, smoothed, the maximum that was learned counts.
 const ENOUGH_ASSIGNED: u32 = 194;
 /// What smoothed counts tend to.
 const SAMPLE: u32 = 256;
@@ -80,7 +80,7 @@ impl Budgets {
 /// How long a turn may last, unless that is tuned: also the measure by which time is charged,
 /// tuned or not.
 pub(super) fn default_timeout(hz: Hz) -> Ticks {
-    Ticks::new(i64::from(hz.ticks_per_s() / TIMEOUT_PARTS))
+    hz.part_of_second(TIMEOUT_PARTS)
 }
 
 impl<T: Trace> Bfq<T> {

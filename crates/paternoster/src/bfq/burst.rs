@@ -16,7 +16,7 @@ const LARGE: u32 = 8;
 pub(super) struct Burst {
     /// When the last queue joined.
     last: Jiffies,
-    /// Queues that joined; more than are on the list. One that goes is not taken off, as in Linux.
+    /// Queues that joined. One that is freed leaves the list but still counts here, as in Linux.
     size: u32,
     /// The group of them all.
     group: Option<GroupId>,

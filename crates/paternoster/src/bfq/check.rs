@@ -41,9 +41,9 @@ impl<T: Trace> Bfq<T> {
         assert!(!queue.near || positions.contains(&self.queues, id), "it is on its index");
         assert!(!queue.waiting || self.in_service == Some(id), "only one in service is waited for");
         assert!(entity.requests >= queue.queued + queue.in_flight, "its requests are bound");
-        let woken =
-            queue.waker.waker.is_none_or(|waker| self.queues[waker].woken.first().is_some());
-        assert!(woken, "a waker knows whom it wakes");
+        let wakes = |waker| self.woken_by(waker).any(|woken| woken == id);
+        assert!(queue.waker.waker.is_none_or(wakes), "a waker knows whom it wakes");
+        assert!(queue.owner.is_none_or(|owner| self.contexts.contains_key(owner)), "it is there");
     }
 
     /// Each task's slot uses its queue; a queue that is to merge with another uses that for each of
@@ -71,7 +71,7 @@ impl<T: Trace> Bfq<T> {
             let expected = users.get(&id).copied().unwrap_or(0);
             assert_eq!(queue.users, expected, "who uses a queue");
             let holders = elders.get(&id).copied().unwrap_or(0);
-            assert_eq!(queue.stable_holders, holders, "whose elder brother it is");
+            assert_eq!(queue.holders, holders, "whose elder brother it is");
         }
     }
 }

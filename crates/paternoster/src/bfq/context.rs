@@ -248,8 +248,8 @@ impl<T: Trace> Bfq<T> {
         }
     }
 
-    /// A task that has exited is forgotten with its last request. One that was handed back
-    /// meanwhile has given it a queue again.
+    /// A task that has exited is forgotten with its last request. It uses no queue any more, unless
+    /// a request that was handed back since has given it one.
     fn free_context_if_unused(&mut self, cx: &Cx<'_>, ioc: IocId) {
         let Some(context) = self.contexts.get(ioc) else { return };
         if context.exited && context.requests_bound == 0 {

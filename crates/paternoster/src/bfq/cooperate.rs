@@ -24,6 +24,10 @@ use crate::scheduler::Cx;
 use crate::trace::{Event, Trace};
 use slotmap::Key as _;
 
+/// Queues that have been served for longer than this part of a second begin to work on the same
+/// part of the device by chance.
+const MERGE_WINDOW_PARTS: u32 = 10;
+
 impl<T: Trace> Bfq<T> {
     /// The queue into which a request of `ioc` at `sector`, for `queue`, is to go instead.
     #[inline]
@@ -98,7 +102,8 @@ impl<T: Trace> Bfq<T> {
     /// it now do so by chance.
     fn is_too_late(&self, cx: &Cx<'_>, queue: QueueId) -> bool {
         let state = &self.queues[queue];
-        state.served_since_busy > 0 && cx.jiffies() > state.first_served + self.spans.merge_window
+        state.served_since_busy > 0
+            && cx.jiffies() > state.first_served + cx.device.hz.part_of_second(MERGE_WINDOW_PARTS)
     }
 
     /// Whether the two queues are of a kind that merges.
@@ -207,6 +212,7 @@ impl<T: Trace> Bfq<T> {
         entity.raising = 1;
         entity.change_due = true;
         self.symmetry.raised_busy -= i32::from(was_busy);
+        self.trace_raising(cx, queue);
     }
 
     /// A request that is about to be added goes to `target` instead of its queue, and so do those

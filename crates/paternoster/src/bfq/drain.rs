@@ -10,7 +10,7 @@ impl<T: Trace> Bfq<T> {
     /// Takes out every request that waits, queue by queue. The turn that goes on ends.
     pub(super) fn drain_queues(&mut self, cx: &mut Cx<'_>, out: &mut Vec<RequestId>) {
         if let Some(active) = self.in_service {
-            self.expire(cx, active, BudgetEnd::Preempted);
+            self.expire(cx, active, BudgetEnd::Timeout);
         }
         let requests = self.queued;
         let waiting = self.queues.iter().filter(|(_, state)| !state.is_empty());

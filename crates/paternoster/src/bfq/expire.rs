@@ -16,7 +16,8 @@ use crate::trace::{BudgetEnd, Event, Trace};
 const SHORT_TURN_US: u64 = 1000;
 /// Longer ones are slow if they got less than half of the maximum.
 const LONG_TURN_US: u64 = 20_000;
-/// The time that a short turn is charged for, in ms: what a seek costs, or what it does not.
+/// The time that a short turn is charged for, in ms: on a device that rotates, and on one that
+/// does not.
 const SHORT_TURN_MS: [u64; 2] = [8, 2];
 
 /// How fast a turn was.
@@ -147,8 +148,7 @@ impl<T: Trace> Bfq<T> {
     /// only holds if it keeps its place. Whether it is gone.
     pub(super) fn leave(&mut self, cx: &Cx<'_>, queue: QueueId, why: BudgetEnd) -> bool {
         let state = &mut self.queues[queue];
-        if state.shared && state.is_seeky() {
-            state.split_due = true;
+        if state.shared && state.is_seeky() && !std::mem::replace(&mut state.split_due, true) {
             self.trace.event(cx.now, Event::SplitPlanned { queue: state.name() });
         }
         let keeps_place = why == BudgetEnd::Preempted && self.idling_guarantees_service(queue);

@@ -50,11 +50,16 @@ impl<T: Trace> Bfq<T> {
         }
     }
 
-    /// Has the queue, which somebody uses, compete in another group.
+    /// Has the queue compete in another group. It may go with that, if nobody uses it.
+    ///
+    /// The group that it leaves stays counted as one with I/O pending, and those above it, until
+    /// the last queue of one of them has run empty there: as in Linux.
     pub(super) fn move_queue(&mut self, cx: &Cx<'_>, queue: QueueId, group: GroupId) {
         if self.wf2q.entities[queue].above == group {
             return;
         }
+        // It stays until it has arrived.
+        self.queues[queue].holders += 1;
         if self.in_service == Some(queue) {
             self.expire(cx, queue, BudgetEnd::Preempted);
         }
@@ -72,6 +77,8 @@ impl<T: Trace> Bfq<T> {
             self.index_position(cx, queue);
             self.reactivate_busy(cx, queue);
         }
+        self.queues[queue].holders -= 1;
+        self.free_queue_if_unused(cx, queue);
     }
 
     /// The group goes; no request of it exists, and no I/O context is in it. Contexts that moved on

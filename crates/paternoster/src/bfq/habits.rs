@@ -37,8 +37,10 @@ impl Habits {
     /// Of a queue just made.
     ///
     /// Its last completion is put one nanosecond ahead, as in Linux, where that is meant as long
-    /// ago. With one instant for a whole event the first think time, from then to now, wraps and
-    /// counts as the longest there is; so does the first idle time. Queues of the idle class begin
+    /// ago. Here an event has one instant, in the laboratory as in the engine, so the first think
+    /// time, from then to now, wraps and counts as the longest there is; so does the first idle
+    /// time. Under Linux's running clock it would be next to nothing: three requests later that
+    /// makes no difference. Queues of the idle class begin
     /// with a short think time as well, and keep it.
     pub(super) fn new(now: Instant, sync: bool) -> Self {
         Self {
@@ -68,8 +70,8 @@ impl Habits {
     }
 }
 
-/// Whether `request`, after one that ended at `last_end`, is a seek. Nothing is far from 0, which
-/// stands for none.
+/// Whether `request`, after one that ended at `last_end`, is a seek. 0 stands for no request
+/// before.
 #[inline]
 pub(super) fn is_seek(cx: &Cx<'_>, last_end: Sector, request: &Request) -> bool {
     last_end != Sector(0)

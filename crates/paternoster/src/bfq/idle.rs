@@ -32,7 +32,7 @@ const MANY_OF_OTHERS: u32 = 4;
 /// The device is kept free.
 #[derive(Debug)]
 pub(super) struct Idling {
-    /// Up to then, unless the request comes; for the queue in service then.
+    /// When the waiting ends, and for which queue; unless its request comes.
     pub(super) timer: Option<(Instant, QueueId)>,
     /// Since when, or when that was last so.
     pub(super) since: Instant,

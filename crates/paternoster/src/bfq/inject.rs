@@ -133,8 +133,8 @@ impl<T: Trace> Bfq<T> {
     }
 
     /// Whether the queue in service, of which nothing is known, was waited for long enough to let
-    /// one large request pass. Linux compares ticks with nanoseconds, so that this holds only where
-    /// a queue is waited for though `slice_idle` is 0, as `strict_guarantees` has it.
+    /// one large request pass. Hardly ever: Linux compares ticks with nanoseconds, so that it takes
+    /// a queue that is waited for though `slice_idle` is 0, as `strict_guarantees` has it.
     fn is_grace_over(&self, cx: &Cx<'_>, active: QueueId) -> bool {
         let state = &self.queues[active];
         let ticks = self.tunables.slice_idle().as_nanos().cast_signed();

@@ -24,9 +24,12 @@
 //! it there, `habits.rs` learns from it; `select.rs` says whose turn it is, by `wf2q/`;
 //! `dispatch.rs` sends it, in the order of `order.rs`; `complete.rs` hears of its end;
 //! `expire.rs` ends the turn, charges for it, and grants the next budget (`budget.rs`,
-//! `peak_rate.rs`). Whether to be fair it takes more than to serve alike, `symmetry.rs` knows.
-//! Queues that work on the same part of the device merge (`cooperate.rs`, `stable_merge.rs`) and
-//! part again (`split.rs`), where that is worth it (`hw_queueing.rs`). `depth.rs` bounds the
+//! `peak_rate.rs`). Whether shares need the device kept free, or come from serving whatever is
+//! there, `symmetry.rs` knows, and what the device does by itself `hw_queueing.rs`. Queues that
+//! work on the same part of the device merge (`cooperate.rs`, `stable_merge.rs`) and part again
+//! (`split.rs`), on devices where that pays. What a group keeps and how queues go from one to
+//! another is in `group.rs`; `spans.rs` and `tunables.rs` have the numbers; `drain.rs` gives up
+//! what waits. `depth.rs` bounds the
 //! requests that may exist. `check.rs` asserts what always holds.
 //!
 //! This is BFQ as of Linux 6.1, decision for decision. Where Linux is odd, the oddity is a named

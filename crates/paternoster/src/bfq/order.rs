@@ -49,8 +49,8 @@ impl<T: Trace> Bfq<T> {
         Some(oldest)
     }
 
-    /// Which of two requests to send from a head at `from`: sync before async, metadata before
-    /// data, then the cheaper to reach; a little way back counts `back_seek_penalty` times, a
+    /// Which of two requests to send from a head at `from`: sync before async, metadata (what has
+    /// the priority flag) before data, then the cheaper to reach; a little way back counts `back_seek_penalty` times, a
     /// longer one is a new sweep.
     pub(super) fn better(
         &self,

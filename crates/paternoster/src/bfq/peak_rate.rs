@@ -168,8 +168,8 @@ impl<T: Trace> Bfq<T> {
 
     fn close_rate_interval(&mut self, cx: &Cx<'_>, first: Option<SectorCount>) {
         if self.peak_rate.close(self.last_completion) {
-            let sectors_per_us = self.peak_rate.rate;
-            self.trace.event(cx.now, Event::PeakRate { sectors_per_us });
+            let rate = self.peak_rate.rate;
+            self.trace.event(cx.now, Event::PeakRate { rate });
             if self.tunables.max_budget() == SectorCount(0) {
                 self.update_max_budget(cx);
             }

@@ -91,8 +91,9 @@ pub(super) struct Queue {
     pub(super) owner: Option<IocId>,
     /// The I/O contexts that use it or are to by a merge; of an async one also its group.
     pub(super) users: u32,
-    /// The I/O contexts that are to merge their queues with it, if both keep running.
-    pub(super) stable_holders: u32,
+    /// Who else keeps it: the I/O contexts that are to merge their queues with it if both keep
+    /// running, and a move to another group while it goes on.
+    pub(super) holders: u32,
     /// The queue to which its users are to go, each at its next request.
     pub(super) merge_into: Option<QueueId>,
     /// Users of another queue have come.
@@ -142,7 +143,7 @@ impl Queue {
             in_burst: false,
             owner: None,
             users: 0,
-            stable_holders: 0,
+            holders: 0,
             merge_into: None,
             shared: false,
             split_due: false,
@@ -297,7 +298,7 @@ impl<T: Trace> Bfq<T> {
             return false;
         }
         let entity = &self.wf2q.entities[queue];
-        let held = state.stable_holders > 0
+        let held = state.holders > 0
             || entity.requests > 0
             || entity.known
             || self.in_service == Some(queue)

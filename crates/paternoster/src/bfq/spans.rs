@@ -34,18 +34,17 @@ spans! {
     reference_rotational: 7000;
     /// … and not.
     reference_solid: 2500;
-    /// Queues that become busy no farther apart are of one burst.
+    /// Queues that become busy no farther apart are of one burst, and those made no farther apart
+    /// merge.
     burst: 180;
     /// After so long a queue has outlived the large burst it was in.
     burst_memory: 10_000;
     /// For so long after a split a queue is not of a burst.
     split_immunity: 10;
-    /// A queue made this long after the last one may be merged with it …
-    merge_at_birth: 600;
-    /// … and, where they are not merged at once, after this long.
+    /// For so long a queue stays the elder brother with which others may merge …
+    elder_memory: 600;
+    /// … and where they are not merged at once, they are after this long.
     merge_delay: 600;
-    /// Beyond this, queues that begin to work on the same part do so by chance.
-    merge_window: 100;
     /// After so long the injection limit is found anew.
     injection_reset: 1000;
     /// For so long after it was reset or lowered nothing is measured.

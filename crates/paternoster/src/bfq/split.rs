@@ -136,6 +136,8 @@ impl<T: Trace> Bfq<T> {
         if split == Split::Kept && self.queues[queue].busy {
             self.symmetry.raised_busy += i32::from(is_raised) - i32::from(before > 1);
         }
-        self.trace_raising(cx, queue);
+        if is_raised != (before > 1) {
+            self.trace_raising(cx, queue);
+        }
     }
 }

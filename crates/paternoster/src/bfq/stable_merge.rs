@@ -20,7 +20,7 @@ impl<T: Trace> Bfq<T> {
         let made_at = self.queues[queue].made_at;
         let elder = self.groups[group].last_made.filter(|&elder| {
             let (a, b) = (&self.wf2q.entities[elder], &self.wf2q.entities[queue]);
-            self.queues[elder].made_at + self.spans.merge_at_birth >= made_at
+            self.queues[elder].made_at + self.spans.elder_memory >= made_at
                 && a.above == b.above
                 && a.level() == b.level()
                 && a.class == b.class
@@ -33,7 +33,7 @@ impl<T: Trace> Bfq<T> {
             return queue;
         }
         if self.hw_queueing.merges_queues() {
-            self.queues[elder].stable_holders += 1;
+            self.queues[elder].holders += 1;
             // It had one already if it left a queue that it shares, for another group.
             self.drop_elder(cx, ioc);
             self.contexts[ioc].elder = Some(elder);
@@ -84,7 +84,7 @@ impl<T: Trace> Bfq<T> {
     /// `ioc` is not to merge with its elder brother any more.
     pub(super) fn drop_elder(&mut self, cx: &Cx<'_>, ioc: IocId) {
         if let Some(elder) = self.contexts[ioc].elder.take() {
-            self.queues[elder].stable_holders -= 1;
+            self.queues[elder].holders -= 1;
             self.free_queue_if_unused(cx, elder);
         }
     }

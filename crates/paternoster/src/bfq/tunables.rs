@@ -86,9 +86,9 @@ impl Tunables {
         span(if sync { self.fifo_expire_sync } else { self.fifo_expire_async })
     }
 
-    /// How far behind the head is weighed. Linux doubles the KiB in 32 bits, which wraps.
+    /// How far behind the head is weighed: the KiB in sectors.
     pub(super) fn back_seek_max(&self) -> SectorCount {
-        SectorCount(number(self.back_seek_max).wrapping_mul(2))
+        SectorCount(number(self.back_seek_max).saturating_mul(2))
     }
 
     pub(super) fn back_seek_penalty(&self) -> u32 {

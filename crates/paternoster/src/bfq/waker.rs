@@ -3,7 +3,7 @@
 
 use crate::arena::List;
 use crate::bfq::Bfq;
-use crate::bfq::queue::QueueId;
+use crate::bfq::queue::{ByWaker, QueueId};
 use crate::scheduler::Cx;
 use crate::time::{Instant, Nanos};
 use crate::trace::{Event, Trace};
@@ -80,6 +80,12 @@ impl<T: Trace> Bfq<T> {
         {
             self.set_waker(queue, waker);
         }
+    }
+
+    /// The queues that `waker` wakes.
+    pub(super) fn woken_by(&self, waker: QueueId) -> impl Iterator<Item = QueueId> {
+        let next = |&queue: &QueueId| List::<_, ByWaker>::after(&self.queues, queue);
+        std::iter::successors(self.queues[waker].woken.first(), next)
     }
 
     fn leave_waker(&mut self, queue: QueueId) {

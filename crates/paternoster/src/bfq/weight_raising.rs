@@ -19,7 +19,7 @@ use crate::bfq::wf2q::weight_of;
 use crate::io_context::IoPrio;
 use crate::request::SectorCount;
 use crate::scheduler::Cx;
-use crate::time::{Jiffies, Ticks};
+use crate::time::{Jiffies, Nanos, Ticks};
 use crate::trace::{Event, Trace};
 
 /// The factor of what is interactive.
@@ -71,7 +71,7 @@ impl SoftRealTime {
 #[derive(Clone, Copy, Debug)]
 #[allow(clippy::struct_excessive_bools)] // independent verdicts
 pub(super) struct Merits {
-    /// To be raised at all, if it is not.
+    /// It is raised already, or may be now.
     pub(super) raise: bool,
     pub(super) interactive: bool,
     pub(super) soft_rt: bool,
@@ -334,7 +334,7 @@ impl<T: Trace> Bfq<T> {
     pub(super) fn trace_raising(&mut self, cx: &Cx<'_>, queue: QueueId) {
         let factor = self.wf2q.entities[queue].raising;
         let state = &self.queues[queue];
-        let millis = cx.device.hz.millis(state.raising.span);
-        self.trace.event(cx.now, Event::Raised { queue: state.name(), factor, millis });
+        let length = Nanos::from_millis(cx.device.hz.millis(state.raising.span));
+        self.trace.event(cx.now, Event::Raised { queue: state.name(), factor, length });
     }
 }

@@ -131,7 +131,8 @@ pub enum Event {
         /// The queue.
         queue: QueueName,
     },
-    /// CFQ, BFQ: a task's queues are dropped, for its group is another (`changed cgroup`).
+    /// CFQ, BFQ: a task is in another group than at its last request, and uses the queues that it
+    /// shares there no more (`changed cgroup`). CFQ drops its own queue as well; BFQ takes it along.
     GroupMoved {
         /// The task.
         ioc: IocId,
@@ -295,7 +296,7 @@ pub enum Event {
         queue: QueueName,
         /// Why.
         why: BudgetEnd,
-        /// Whether the turn was slow, so that its time was charged.
+        /// Whether the turn was slow: its time was charged, unless the queue is raised.
         slow: bool,
         /// What was charged.
         service: SectorCount,
@@ -339,7 +340,7 @@ pub enum Event {
         /// By which factor; 1 if not.
         factor: u32,
         /// For how long at most.
-        millis: u64,
+        length: Nanos,
     },
     /// BFQ: so many queues came to life together that none of them is raised.
     LargeBurst,
@@ -351,7 +352,7 @@ pub enum Event {
     /// BFQ: the estimate of the device's peak rate was brought up to date.
     PeakRate {
         /// Sectors a microsecond × 2¹⁶.
-        sectors_per_us: u32,
+        rate: u32,
     },
     /// BFQ: the greatest budget has changed.
     MaxBudget {

@@ -39,8 +39,8 @@ use crate::io_context::IoClass;
 use crate::request::SectorCount;
 use crate::time::{Hz, Jiffies, Ticks};
 
-/// A waiting idle class is looked at first again after so many milliseconds.
-const IDLE_CLASS_GUARD_MS: u64 = 200;
+/// A waiting idle class is looked at first again after this part of a second.
+const IDLE_CLASS_GUARD_PARTS: u32 = 5;
 
 /// The server of one group.
 #[derive(Debug)]
@@ -130,7 +130,7 @@ impl<L: Lookup> Wf2q<L> {
 
     /// Makes the server of the root.
     pub(super) fn set_root(&mut self, root: GroupId, now: Jiffies, hz: Hz) {
-        self.idle_class_guard = hz.ticks_from_millis(IDLE_CLASS_GUARD_MS);
+        self.idle_class_guard = hz.part_of_second(IDLE_CLASS_GUARD_PARTS);
         self.servers.insert(root, Server::new(None, now));
     }
 
@@ -193,8 +193,8 @@ impl<L: Lookup> Wf2q<L> {
         self.forgotten.pop()
     }
 
-    /// Whether an entity of another level-0 branch than the one served would be served next. Only
-    /// the root's level is looked at: between two queues of one child group nobody may.
+    /// Whether, on the root's level, another entity than the one being served is next. No other
+    /// level is looked at: between two queues of one child group nobody may preempt.
     pub(super) fn may_preempt(&self, root: GroupId) -> bool {
         let server = &self.servers[root];
         server.next != server.in_service
