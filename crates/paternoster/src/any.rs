@@ -67,6 +67,11 @@ impl SchedulerKind {
     pub const fn has_weights(self) -> bool {
         matches!(self, Self::Cfq | Self::Bfq)
     }
+
+    /// Whether leaf weights do.
+    pub const fn has_leaf_weights(self) -> bool {
+        matches!(self, Self::Cfq)
+    }
 }
 
 impl fmt::Display for SchedulerKind {
