@@ -9,6 +9,7 @@ use std::time::Duration;
 use paternoster_server::config::Config;
 use paternoster_server::ctl::{Control as _, WeightChange, WeightError, WeightsInForce};
 use paternoster_server::load::{Load, TenantLoad};
+use paternoster_server::stat::Detail;
 use serde_json::{Value, json};
 
 use shares::{Rig, Share};
@@ -130,7 +131,7 @@ fn weights_change_on_every_disk_of_the_group_that_has_none_of_its_own() {
     assert_eq!(set(&rig, &on("e", leaf(json!("default"), change("/b", 1)))), ["e 1! 5"]);
     assert_eq!(set(&rig, &change("/b/c", 1000)), ["e 1000 100"]);
 
-    let stat = rig.control().stat().expect("every disk answers");
+    let stat = rig.control().stat(Detail::Groups).expect("every disk answers");
     let groups = stat.disks.iter().flat_map(|disk| &disk.groups);
     let told: Vec<_> =
         groups.map(|group| (group.path.as_str(), group.weight, group.leaf_weight)).collect();
@@ -154,7 +155,7 @@ fn changes_that_cannot_be_are_refused_and_change_nothing() {
         let refused: WeightError = rig.control().set_weight(&change).expect_err(words);
         assert!(refused.to_string().starts_with(words), "not {words}\n{refused}");
     }
-    let stat = rig.control().stat().expect("every disk answers");
+    let stat = rig.control().stat(Detail::Groups).expect("every disk answers");
     for group in &stat.disks[0].groups {
         assert_eq!((group.weight, group.leaf_weight), (100, 100), "{}", group.path);
     }
