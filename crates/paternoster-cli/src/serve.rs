@@ -37,19 +37,20 @@ struct DiskArgs {
     #[arg(long, value_name = "PATH", conflicts_with = "config", requires = "exports")]
     disk: Option<PathBuf>,
 
-    /// What orders the disk's requests: none, mq-deadline or cfq [default: cfq]
+    /// What orders the disk's requests: none, mq-deadline, cfq or bfq [default: cfq]
     ///
-    /// Weights have an effect under cfq alone.
+    /// Weights have an effect under cfq and bfq.
     #[arg(long, value_name = "S", conflicts_with = "config")]
     scheduler: Option<String>,
 
     /// Set a tunable of the scheduler, by its name in sysfs and in its unit there, such as
     /// quantum=8; may be repeated
     ///
-    /// What is not set is as in Linux, but for what fits cfq to the disk. Where sysfs does not call
-    /// its device rotational, that is `slice_sync=10`, `slice_async=4`, `target_latency=30`,
-    /// `slice_idle=0` and `group_idle_us=1000`. `paternoster ctl stat --json` shows what is in
-    /// force.
+    /// What is not set is as in Linux, but for what fits cfq and bfq to the disk. Where sysfs does
+    /// not call its device rotational, that is of cfq `slice_sync=10`, `slice_async=4`,
+    /// `target_latency=30`, `slice_idle=0` and `group_idle_us=1000`, of bfq `timeout_sync=5` and
+    /// `slice_idle_us=1000`; and of bfq everywhere `low_latency=0`. `paternoster ctl stat --json`
+    /// shows what is in force.
     #[arg(long, value_name = "TUNABLE=V", conflicts_with = "config")]
     set: Vec<String>,
 

@@ -8,15 +8,17 @@ use paternoster_server::ctl::{
     self, Control, StatError, WeightAnswer, WeightChange, WeightError, WeightsInForce,
 };
 use paternoster_server::sockets::bind_unix;
-use paternoster_server::stat::{DiskStat, GroupStat, Stat};
+use paternoster_server::stat::{Detail, DiskStat, GroupStat, QueueStat, Stat};
 
 struct OneDisk;
 
 impl Control for OneDisk {
-    fn stat(&self) -> Result<Stat, StatError> {
+    fn stat(&self, detail: Detail) -> Result<Stat, StatError> {
         let group = GroupStat { path: "/gold".to_owned(), weight: 400, ..Default::default() };
         let name = "disk0".to_owned();
-        Ok(Stat::new(vec![DiskStat { name, groups: vec![group], ..Default::default() }]))
+        let queue = || QueueStat { connection: "vm1#3".to_owned(), ..Default::default() };
+        let queues = (detail == Detail::Queues).then(|| vec![queue()]);
+        Ok(Stat::new(vec![DiskStat { name, groups: vec![group], queues, ..Default::default() }]))
     }
 
     fn set_weight(&self, change: &WeightChange) -> Result<WeightAnswer, WeightError> {
@@ -50,7 +52,15 @@ fn stat_is_a_table_or_the_json() {
 
     let json = ask(&path, &["stat", "--json"]);
     let stat: Stat = serde_json::from_slice(&json.stdout).expect("JSON");
-    assert_eq!(stat, OneDisk.stat().expect("fixed"));
+    assert_eq!(stat, OneDisk.stat(Detail::Groups).expect("fixed"));
+
+    let table = ask(&path, &["stat", "--verbose"]);
+    let shown = String::from_utf8(table.stdout).expect("UTF-8");
+    assert!(shown.contains("/gold     400") && shown.contains("vm1#3"), "{shown}");
+    let json = ask(&path, &["stat", "--verbose", "--json"]);
+    let stat: Stat = serde_json::from_slice(&json.stdout).expect("JSON");
+    assert_eq!(stat, OneDisk.stat(Detail::Queues).expect("fixed"));
+    assert_eq!(ask(&path, &["stat", "--verbose", "--blkio"]).status.code(), Some(2));
     server.stop();
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::config::Config;
 use crate::ctl::{Control, StatError, WeightAnswer, WeightChange, WeightError};
 use crate::messages::{GroupWeights, OwnerHandle};
-use crate::stat::Stat;
+use crate::stat::{Detail, Stat};
 
 /// How long the owner of a disk may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -67,8 +67,8 @@ impl ControlHandle {
 }
 
 impl Control for ControlHandle {
-    fn stat(&self) -> Result<Stat, StatError> {
-        let asked: Vec<_> = self.disks.iter().map(|disk| disk.owner.stat()).collect();
+    fn stat(&self, detail: Detail) -> Result<Stat, StatError> {
+        let asked: Vec<_> = self.disks.iter().map(|disk| disk.owner.stat(detail)).collect();
         let answers = asked.into_iter().map(|answer| answer.recv_timeout(PATIENCE));
         let disks: Result<Vec<_>, _> = answers.collect();
         disks.map(Stat::new).map_err(|error| StatError(format!("a disk does not answer: {error}")))

@@ -1,24 +1,32 @@
-//! The tunables that a disk has where its configuration sets none: CFQ's, fitted to the back end.
+//! The tunables that a disk has where its configuration sets none: CFQ's and BFQ's, fitted to the
+//! back end.
 //!
 //! ```text
-//!                     a file,       a file, not rotational;
-//!                     rotational    a modelled disk            memory
-//!   slice_idle          8 ms           0                          0
-//!   group_idle          8 ms           1 ms                       0
-//!   slice_sync        100 ms          10 ms                      10 ms
-//!   slice_async        40 ms           4 ms                       4 ms
-//!   target_latency    300 ms          30 ms                      30 ms
+//!                          a file,       a file, not rotational;
+//!                          rotational    a modelled disk            memory
+//!   cfq  slice_idle          8 ms           0                          0
+//!        group_idle          8 ms           1 ms                       0
+//!        slice_sync        100 ms          10 ms                      10 ms
+//!        slice_async        40 ms           4 ms                       4 ms
+//!        target_latency    300 ms          30 ms                      30 ms
+//!   bfq  slice_idle          8 ms           1 ms                       0
+//!        timeout_sync      125 ms           5 ms                       5 ms
+//!        low_latency         0              0                          0
 //! ```
 //!
-//! - To wait for a queue's next request pays where it spares a seek. The core clears `slice_idle`
-//!   elsewhere, as Linux does.
+//! - To wait for a queue's next request pays where it spares a seek. The core clears CFQ's
+//!   `slice_idle` elsewhere, as Linux does.
 //! - To wait for a group's next request gives its share to a tenant with little outstanding, where
 //!   a request takes about as long as its client takes to ask again. A client nearby asks within
-//!   0.1 ms. In memory nothing is worth waiting for.
+//!   0.1 ms. In memory nothing is worth waiting for. BFQ has one tunable for queues and groups.
 //! - A long turn is for a head that moves. Without one it only has everybody else wait longer.
+//! - BFQ's low latency is meant for the processes of one machine, of which somebody waits in front
+//!   of one. Here a queue is a connection, and mostly a whole machine. It is raised within its
+//!   tenant alone, but for as long as it is, its turns are up to thirty times as long, and the disk
+//!   is kept free for it for 20 ms at a time: that the other tenants pay.
 //!
-//! The first column is Linux's own. All else is as in Linux, as are the tunables of the other
-//! schedulers. What the configuration sets is set afterwards and so wins, by either name of a
+//! The rest of the first column is Linux's own. All else is as in Linux, as are the tunables of the
+//! other schedulers. What the configuration sets is set afterwards and so wins, by either name of a
 //! tunable that has two.
 
 use paternoster::SchedulerKind;
@@ -27,14 +35,26 @@ use crate::config::{BackendConfig, DiskConfig};
 
 type Tunables = &'static [(&'static str, i64)];
 
-/// Linux's own.
-const ROTATIONAL: Tunables = &[];
+/// What the back end is to a scheduler.
+#[derive(Clone, Copy, Debug)]
+enum Medium {
+    Rotational,
+    NotRotational,
+    Memory,
+}
 
-const NOT_ROTATIONAL: Tunables =
+const CFQ_NOT_ROTATIONAL: Tunables =
     &[("group_idle_us", 1000), ("slice_sync", 10), ("slice_async", 4), ("target_latency", 30)];
 
-const MEMORY: Tunables =
+const CFQ_MEMORY: Tunables =
     &[("group_idle_us", 0), ("slice_sync", 10), ("slice_async", 4), ("target_latency", 30)];
+
+const BFQ_ROTATIONAL: Tunables = &[("low_latency", 0)];
+
+const BFQ_NOT_ROTATIONAL: Tunables =
+    &[("low_latency", 0), ("timeout_sync", 5), ("slice_idle_us", 1000)];
+
+const BFQ_MEMORY: Tunables = &[("low_latency", 0), ("timeout_sync", 5), ("slice_idle_us", 0)];
 
 /// What to set of the disk's scheduler, in this order. `rotational` is what the back end says.
 pub(crate) fn tunables(disk: &DiskConfig, rotational: bool) -> impl Iterator<Item = (&str, i64)> {
@@ -43,10 +63,17 @@ pub(crate) fn tunables(disk: &DiskConfig, rotational: bool) -> impl Iterator<Ite
 }
 
 fn fitted(disk: &DiskConfig, rotational: bool) -> Tunables {
-    match (disk.scheduler, &disk.backend) {
-        (SchedulerKind::Cfq, BackendConfig::Memory { .. }) => MEMORY,
-        (SchedulerKind::Cfq, _) if rotational => ROTATIONAL,
-        (SchedulerKind::Cfq, _) => NOT_ROTATIONAL,
+    let medium = match disk.backend {
+        BackendConfig::Memory { .. } => Medium::Memory,
+        _ if rotational => Medium::Rotational,
+        _ => Medium::NotRotational,
+    };
+    match (disk.scheduler, medium) {
+        (SchedulerKind::Cfq, Medium::NotRotational) => CFQ_NOT_ROTATIONAL,
+        (SchedulerKind::Cfq, Medium::Memory) => CFQ_MEMORY,
+        (SchedulerKind::Bfq, Medium::Rotational) => BFQ_ROTATIONAL,
+        (SchedulerKind::Bfq, Medium::NotRotational) => BFQ_NOT_ROTATIONAL,
+        (SchedulerKind::Bfq, Medium::Memory) => BFQ_MEMORY,
         _ => &[],
     }
 }
@@ -73,17 +100,29 @@ mod tests {
         DiskConfig { name: String::new(), backend, scheduler, depth: None, tunables }
     }
 
-    /// What holds of the tunables that are fitted, in microseconds.
-    fn in_force(backend: BackendConfig, rotational: bool, set: &[(&str, i64)]) -> [i64; 5] {
+    /// What the server sets.
+    fn elevator(disk: &DiskConfig, rotational: bool) -> Elevator<AnyScheduler<NoTrace>> {
         let device = Device { rotational, ..Device::solid_state(1) };
-        let cfq = AnyScheduler::new(SchedulerKind::Cfq, NoTrace);
-        let mut elevator = Elevator::new(cfq, device);
-        for (name, value) in tunables(&disk(SchedulerKind::Cfq, backend, set), rotational) {
+        let mut elevator = Elevator::new(AnyScheduler::new(disk.scheduler, NoTrace), device);
+        for (name, value) in tunables(disk, rotational) {
             let stored = elevator.set_tunable(Instant::START, name, value);
             assert_eq!(stored, Ok(value), "{name} is in its range");
         }
+        elevator
+    }
+
+    /// What holds of CFQ's tunables that are fitted, in microseconds.
+    fn in_force(backend: BackendConfig, rotational: bool, set: &[(&str, i64)]) -> [i64; 5] {
+        let elevator = elevator(&disk(SchedulerKind::Cfq, backend, set), rotational);
         ["slice_idle_us", "group_idle_us", "slice_sync_us", "slice_async_us", "target_latency_us"]
             .map(|name| elevator.tunable(name).expect("CFQ has it"))
+    }
+
+    /// The same of BFQ's: `slice_idle` in microseconds, `timeout_sync` in ms, `low_latency`.
+    fn in_force_of_bfq(backend: BackendConfig, rotational: bool, set: &[(&str, i64)]) -> [i64; 3] {
+        let elevator = elevator(&disk(SchedulerKind::Bfq, backend, set), rotational);
+        ["slice_idle_us", "timeout_sync", "low_latency"]
+            .map(|name| elevator.tunable(name).expect("BFQ has it"))
     }
 
     #[test]
@@ -104,6 +143,17 @@ mod tests {
         let fine = [("group_idle_us", 300), ("slice_async_us", 1), ("target_latency_us", 9)];
         assert_eq!(in_force(file(), false, &fine), [0, 300, 10_000, 1, 9]);
         assert_eq!(in_force(file(), true, &[("slice_idle_us", 0)])[..2], [0, 8_000]);
+    }
+
+    #[test]
+    fn bfq_raises_nothing_unless_told_and_takes_long_turns_on_a_rotational_device_alone() {
+        let solid_state = [1_000, 5, 0];
+        assert_eq!(in_force_of_bfq(file(), true, &[]), [8_000, 125, 0]);
+        assert_eq!(in_force_of_bfq(file(), false, &[]), solid_state);
+        assert_eq!(in_force_of_bfq(MODELLED, false, &[]), solid_state);
+        assert_eq!(in_force_of_bfq(BackendConfig::Memory { size: 1 }, false, &[]), [0, 5, 0]);
+        let set = [("slice_idle", 8), ("timeout_sync", 125), ("low_latency", 1)];
+        assert_eq!(in_force_of_bfq(file(), false, &set), [8_000, 125, 1]);
     }
 
     #[test]

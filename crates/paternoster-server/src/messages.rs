@@ -7,7 +7,7 @@ use paternoster_disk::{Fd, Waker};
 use paternoster_nbd::Session;
 
 use crate::ctl::{NewWeights, WeightsInForce};
-use crate::stat::DiskStat;
+use crate::stat::{Detail, DiskStat};
 
 /// A client that has entered an export.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub(crate) struct NewConnection {
 #[derive(Debug)]
 pub(crate) enum Message {
     Connect(NewConnection),
-    Stat(mpsc::Sender<DiskStat>),
+    Stat(Detail, mpsc::Sender<DiskStat>),
     SetWeight(GroupWeights, mpsc::Sender<WeightsInForce>),
     Shutdown,
 }
@@ -55,9 +55,9 @@ impl OwnerHandle {
     }
 
     /// Asks for the disk's statistics. Nothing comes where the owner has stopped.
-    pub(crate) fn stat(&self) -> mpsc::Receiver<DiskStat> {
+    pub(crate) fn stat(&self, detail: Detail) -> mpsc::Receiver<DiskStat> {
         let (sender, receiver) = mpsc::channel();
-        self.tell(Message::Stat(sender));
+        self.tell(Message::Stat(detail, sender));
         receiver
     }
 

@@ -295,6 +295,22 @@ fn weights_under_a_scheduler_without_weights_are_noticed() {
     assert!(notices(rig.options(&["a,weight=300"])).is_empty());
 }
 
+#[test]
+fn leaf_weights_under_bfq_are_told() {
+    let rig = Rig::new();
+    let notices = |group: &str| {
+        let toml = format!(
+            "[disks.d]\nbackend = \"memory\"\nsize = 1\nscheduler = \"bfq\"\n\
+             [groups.\"/org\"]\n{group}\n[exports.a]\ndisk = \"d\"\ngroup = \"/org/db\"\n"
+        );
+        rig.read(&toml).expect("valid").notices()
+    };
+    let told = ["disk \"d\": leaf weights have no effect under bfq"];
+    assert_eq!(notices("leaf_weight = 5"), told);
+    assert_eq!(notices("leaf_weight_device.d = 5"), told);
+    assert_eq!(notices("weight = 5\nweight_device.d = 7"), [""; 0]);
+}
+
 /// Asserts that each text is refused in its line, with these words.
 fn assert_refused(cases: &[(&str, usize, &[&str])]) {
     let rig = Rig::new();

@@ -12,13 +12,19 @@ use paternoster_server::ctl::{
     WeightsInForce,
 };
 use paternoster_server::sockets::bind_unix;
-use paternoster_server::stat::{DiskStat, GroupStat, ModelledStat, OpStat, Stat};
+use paternoster_server::stat::{
+    BudgetStat, Detail, DiskStat, GroupStat, ModelledStat, OpStat, QueueStat, Stat,
+};
 
 struct Fixed(Result<Stat, StatError>);
 
 impl Control for Fixed {
-    fn stat(&self) -> Result<Stat, StatError> {
-        self.0.clone()
+    fn stat(&self, detail: Detail) -> Result<Stat, StatError> {
+        let mut stat = self.0.clone()?;
+        if detail == Detail::Queues {
+            stat.disks.iter_mut().for_each(|disk| disk.queues = Some(vec![queue()]));
+        }
+        Ok(stat)
     }
 
     fn set_weight(&self, change: &WeightChange) -> Result<WeightAnswer, WeightError> {
@@ -37,6 +43,11 @@ impl Control for Fixed {
 
 fn change(group: &str) -> WeightChange {
     WeightChange { group: group.to_owned(), weight: 300.into(), leaf_weight: None, disk: None }
+}
+
+fn queue() -> QueueStat {
+    let budget = BudgetStat { weight: 1200, raising: 30, ..BudgetStat::default() };
+    QueueStat { connection: "vm1#3".to_owned(), budget: Some(budget), ..QueueStat::default() }
 }
 
 fn state() -> Stat {
@@ -111,7 +122,7 @@ fn says(dir: &Path, text: &'static [u8]) -> PathBuf {
 fn what_the_source_says_arrives() {
     let rig = Rig::new(Ok(state()));
     for _ in 0..3 {
-        let answer = ctl::fetch_stat(&rig.path()).expect("an answer");
+        let answer = ctl::fetch_stat(&rig.path(), Detail::Groups).expect("an answer");
         assert_eq!(answer.stat, state());
         let json: serde_json::Value = serde_json::from_str(&answer.json).expect("JSON");
         assert_eq!(json["version"], 1);
@@ -123,6 +134,27 @@ fn what_the_source_says_arrives() {
         );
     }
     rig.server.stop();
+}
+
+#[test]
+fn queues_are_told_to_those_who_ask_for_them() {
+    let rig = Rig::new(Ok(state()));
+    let brief = ctl::fetch_stat(&rig.path(), Detail::Groups).expect("an answer");
+    assert!(!brief.json.contains("queues"), "{}", brief.json);
+    let verbose = ctl::fetch_stat(&rig.path(), Detail::Queues).expect("an answer");
+    assert_eq!(verbose.stat.disks[0].queues, Some(vec![queue()]));
+    let json: serde_json::Value = serde_json::from_str(&verbose.json).expect("JSON");
+    let told = &json["disks"][0]["queues"][0];
+    assert_eq!((&told["connection"], &told["budget"]["raising"]), (&"vm1#3".into(), &30.into()));
+    assert!(told.get("slice").is_none(), "{told}");
+
+    let get = |query| {
+        rig.talk(&format!("GET /v1/stat?{query} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"))
+    };
+    assert!(get("verbose=true").contains("vm1#3"));
+    assert!(!get("verbose=false").contains("vm1#3"));
+    let refused = get("verbose=1");
+    assert!(refused.contains(" 400 ") && refused.contains("?verbose=1: verbose=true"), "{refused}");
 }
 
 #[test]
@@ -197,7 +229,7 @@ fn a_change_of_weights_that_is_none_is_refused_in_json() {
 #[test]
 fn a_source_without_an_answer_is_status_503_with_its_reason() {
     let rig = Rig::new(Err(StatError("disk d does not answer".to_owned())));
-    let refused = ctl::fetch_stat(&rig.path()).expect_err("refused");
+    let refused = ctl::fetch_stat(&rig.path(), Detail::Groups).expect_err("refused");
     assert!(matches!(refused, CtlError::Status { status: 503, .. }), "{refused}");
     assert!(refused.to_string().contains("disk d does not answer"), "{refused}");
 }
@@ -206,19 +238,19 @@ fn a_source_without_an_answer_is_status_503_with_its_reason() {
 fn stopping_does_not_wait_for_silent_connections() {
     let rig = Rig::new(Ok(state()));
     let _silent = UnixStream::connect(rig.path()).expect("a connection");
-    ctl::fetch_stat(&rig.path()).expect("an answer");
+    ctl::fetch_stat(&rig.path(), Detail::Groups).expect("an answer");
     let begin = Instant::now();
     rig.server.stop();
     assert!(begin.elapsed() < Duration::from_secs(5), "{:?}", begin.elapsed());
     let path = rig.dir.path().join("ctl");
-    let refused = ctl::fetch_stat(&path).expect_err("nobody listens");
+    let refused = ctl::fetch_stat(&path, Detail::Groups).expect_err("nobody listens");
     assert!(matches!(refused, CtlError::Refused { .. }), "{refused}");
 }
 
 #[test]
 fn errors_name_the_socket_and_what_to_do() {
     let dir = tempfile::tempdir().expect("a directory");
-    let refused = |path: &Path| ctl::fetch_stat(path).expect_err("no answer");
+    let refused = |path: &Path| ctl::fetch_stat(path, Detail::Groups).expect_err("no answer");
 
     let missing = refused(&dir.path().join("none")).to_string();
     assert!(missing.contains("/none\"") && missing.contains("--ctl PATH"), "{missing}");
@@ -244,7 +276,9 @@ fn answers_that_are_none_are_refused() {
     ];
     for (sent, words) in cases {
         let dir = tempfile::tempdir().expect("a directory");
-        let refused = ctl::fetch_stat(&says(dir.path(), sent)).expect_err("no answer").to_string();
+        let refused = ctl::fetch_stat(&says(dir.path(), sent), Detail::Groups)
+            .expect_err("no answer")
+            .to_string();
         assert!(refused.contains(words), "no {words}\n{refused}");
     }
 }
@@ -254,7 +288,7 @@ fn fields_of_other_servers_are_kept_in_the_json_and_do_no_harm() {
     let dir = tempfile::tempdir().expect("a directory");
     let sent =
         b"HTTP/1.1 200 OK\r\nContent-Length: 34\r\n\r\n{\"version\":1,\"new\":0,\"disks\":[{}]}";
-    let answer = ctl::fetch_stat(&says(dir.path(), sent)).expect("an answer");
+    let answer = ctl::fetch_stat(&says(dir.path(), sent), Detail::Groups).expect("an answer");
     assert!(answer.json.contains("\"new\":0"));
     assert_eq!(answer.stat, Stat::new(vec![DiskStat::default()]));
 }

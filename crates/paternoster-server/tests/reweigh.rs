@@ -9,6 +9,7 @@ use std::time::Duration;
 use paternoster_server::config::Config;
 use paternoster_server::ctl::{Control as _, WeightChange, WeightError, WeightsInForce};
 use paternoster_server::load::{Load, TenantLoad};
+use paternoster_server::stat::Detail;
 use serde_json::{Value, json};
 
 use shares::{Rig, Share};
@@ -25,6 +26,7 @@ backend = "modelled"
 size = "128M"
 servers = 4
 service_us = 200
+scheduler = "SCHEDULER"
 [disks.e]
 backend = "memory"
 size = "1M"
@@ -41,9 +43,10 @@ disk = "e"
 group = "/b/c"
 "#;
 
-fn start() -> Rig {
+fn start(scheduler: &str) -> Rig {
+    let text = TWO_TENANTS.replace("SCHEDULER", scheduler);
     let config = |socket: PathBuf| {
-        let config = Config::from_toml(TWO_TENANTS, Path::new("test.toml"));
+        let config = Config::from_toml(&text, Path::new("test.toml"));
         let mut config = config.expect("a configuration");
         config.listen.unix = Some(socket);
         config
@@ -85,7 +88,13 @@ fn share(load: &mut Load, entitled: f64) -> Share {
 
 #[test]
 fn shares_follow_a_changed_weight_within_a_second() {
-    let rig = start();
+    for scheduler in ["cfq", "bfq"] {
+        check_shares_follow(scheduler);
+    }
+}
+
+fn check_shares_follow(scheduler: &str) {
+    let rig = start(scheduler);
     let tenant = |export: &str| TenantLoad {
         export: export.to_owned(),
         connections: 2,
@@ -97,8 +106,8 @@ fn shares_follow_a_changed_weight_within_a_second() {
     load.start().expect("they ask");
     let mut check = |when: &str, entitled: f64| {
         let share = share(&mut load, entitled);
-        println!("{when}: {share}");
-        assert!(share.holds(TOLERANCE), "{when}: {share}");
+        println!("{scheduler}, {when}: {share}");
+        assert!(share.holds(TOLERANCE), "{scheduler}, {when}: {share}");
     };
     check("1 to 1", 0.5);
     set(&rig, &change("/b", 300));
@@ -113,7 +122,7 @@ fn shares_follow_a_changed_weight_within_a_second() {
 
 #[test]
 fn weights_change_on_every_disk_of_the_group_that_has_none_of_its_own() {
-    let rig = start();
+    let rig = start("cfq");
     assert_eq!(set(&rig, &change("/b", 300)), ["d 300 100", "e 7! 100"]);
     assert_eq!(set(&rig, &on("e", change("/b", 9))), ["e 9! 100"]);
     let leaf = |leaf: Value, change| WeightChange { leaf_weight: Some(leaf), ..change };
@@ -122,7 +131,7 @@ fn weights_change_on_every_disk_of_the_group_that_has_none_of_its_own() {
     assert_eq!(set(&rig, &on("e", leaf(json!("default"), change("/b", 1)))), ["e 1! 5"]);
     assert_eq!(set(&rig, &change("/b/c", 1000)), ["e 1000 100"]);
 
-    let stat = rig.control().stat().expect("every disk answers");
+    let stat = rig.control().stat(Detail::Groups).expect("every disk answers");
     let groups = stat.disks.iter().flat_map(|disk| &disk.groups);
     let told: Vec<_> =
         groups.map(|group| (group.path.as_str(), group.weight, group.leaf_weight)).collect();
@@ -133,7 +142,7 @@ fn weights_change_on_every_disk_of_the_group_that_has_none_of_its_own() {
 
 #[test]
 fn changes_that_cannot_be_are_refused_and_change_nothing() {
-    let rig = start();
+    let rig = start("cfq");
     let leaf = WeightChange { leaf_weight: Some(json!(0)), ..change("/a", 5) };
     for (change, words) in [
         (change("/x", 5), "there is no group \"/x\"; there are: \"/a\", \"/b\", \"/b/c\""),
@@ -146,7 +155,7 @@ fn changes_that_cannot_be_are_refused_and_change_nothing() {
         let refused: WeightError = rig.control().set_weight(&change).expect_err(words);
         assert!(refused.to_string().starts_with(words), "not {words}\n{refused}");
     }
-    let stat = rig.control().stat().expect("every disk answers");
+    let stat = rig.control().stat(Detail::Groups).expect("every disk answers");
     for group in &stat.disks[0].groups {
         assert_eq!((group.weight, group.leaf_weight), (100, 100), "{}", group.path);
     }

@@ -8,11 +8,12 @@ use thiserror::Error;
 use crate::arena::{GroupId, IocId, RequestId};
 use crate::bfq::Bfq;
 use crate::cfq::Cfq;
+use crate::dump::Dump;
 use crate::group::GroupChange;
 use crate::mq_deadline::MqDeadline;
 use crate::none::NoScheduler;
 use crate::request::Bio;
-use crate::scheduler::{Cx, Dump, InsertAt, MergeRules, Requeue, Scheduler, Side};
+use crate::scheduler::{Cx, InsertAt, MergeRules, Requeue, Scheduler, Side};
 use crate::stats::TurnStats;
 use crate::time::Instant;
 use crate::trace::{MergeKind, Trace};
@@ -65,6 +66,11 @@ impl SchedulerKind {
     /// Whether group weights change what it decides.
     pub const fn has_weights(self) -> bool {
         matches!(self, Self::Cfq | Self::Bfq)
+    }
+
+    /// Whether leaf weights do.
+    pub const fn has_leaf_weights(self) -> bool {
+        matches!(self, Self::Cfq)
     }
 }
 

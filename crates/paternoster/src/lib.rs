@@ -53,6 +53,7 @@ mod any;
 mod arena;
 mod bfq;
 mod cfq;
+mod dump;
 mod elevator;
 mod group;
 mod io_context;
@@ -70,6 +71,7 @@ pub use any::{AnyScheduler, SchedulerKind, UnknownScheduler};
 pub use arena::{GroupId, IocId, RequestId, SideTable};
 pub use bfq::Bfq;
 pub use cfq::Cfq;
+pub use dump::{BudgetDump, Dump, QueueDump, SliceDump, TurnDump};
 pub use elevator::{Bios, Elevator, Limits, NoMerges, Submitted};
 pub use group::{DeviceWeights, Group, GroupChange, Groups, Weight, WeightError, Weights};
 pub use io_context::{IoClass, IoContext, IoContexts, IoPrio, ParseIoPrioError};
@@ -78,7 +80,7 @@ pub use none::NoScheduler;
 pub use request::{
     Bio, BioFlags, Direction, Op, Request, Requests, Sector, SectorCount, UserDataList,
 };
-pub use scheduler::{Cx, Device, Dump, InsertAt, MergeRules, Requeue, Scheduler, Side};
+pub use scheduler::{Cx, Device, InsertAt, MergeRules, Requeue, Scheduler, Side};
 pub use stats::{BlkioFile, BlkioValue, GroupStats, OpStats, Stats, TurnStats};
 pub use time::{Hz, Instant, Jiffies, Nanos, Ticks};
 pub use trace::{

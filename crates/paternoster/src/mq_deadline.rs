@@ -19,11 +19,12 @@
 //! Decisions are those of Linux 6.1, oddities included; each stands in a step of its own.
 
 use crate::arena::RequestId;
+use crate::dump::Dump;
 use crate::io_context::IoClass;
 use crate::parts::fifo::Fifo;
 use crate::parts::sort_list::SortList;
 use crate::request::{Bio, Direction, Op, Request, Requests};
-use crate::scheduler::{Cx, Dump, InsertAt, Requeue, Scheduler, Side};
+use crate::scheduler::{Cx, InsertAt, Requeue, Scheduler, Side};
 use crate::time::{Instant, Jiffies, Ticks};
 use crate::trace::{BatchReason, Event, MergeKind, Trace};
 use crate::tunable::{TunableError, TunableInfo, tunables};

@@ -1,6 +1,7 @@
 //! What a scheduler is: told what happens, asked what to do next.
 
 use crate::arena::{GroupId, IocId, RequestId};
+use crate::dump::Dump;
 use crate::group::{GroupChange, Groups};
 use crate::io_context::IoContexts;
 use crate::request::{Bio, Requests};
@@ -235,7 +236,7 @@ pub trait Scheduler {
         None
     }
 
-    /// Tells its internal state, by name.
+    /// Tells its internal state: numbers by name, and its queues.
     fn dump(&self, _out: &mut dyn Dump) {}
 
     /// Asserts what always holds, by walking everything.
@@ -243,10 +244,4 @@ pub trait Scheduler {
 
     /// Where its events go.
     fn trace(&mut self) -> &mut Self::Trace;
-}
-
-/// Takes a scheduler's internal state, a number at a time.
-pub trait Dump {
-    /// One number under its name, Linux's where it has one in debugfs.
-    fn number(&mut self, name: &'static str, value: i64);
 }

@@ -5,6 +5,8 @@
 //!   blkio.io_serviced Read 12
 //!   blkio.time 123456
 //! ```
+//!
+//! Under BFQ their names begin with `blkio.bfq.`, as there.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -21,23 +23,27 @@ pub(super) fn show(stat: &Stat) -> String {
 
 fn show_disk(disk: &DiskStat) -> Vec<String> {
     let nested = are_nested(&disk.groups);
+    let prefix = if disk.scheduler == "bfq" { "blkio.bfq" } else { "blkio" };
     let show = |group: &GroupStat| {
         let mut text = format!("disk {}, group {}\n", disk.name, group.path);
-        show_files(&mut text, &group.blkio, "");
+        if disk.weights_apply {
+            let _ = writeln!(text, "{prefix}.weight {}", group.weight);
+        }
+        show_files(&mut text, prefix, &group.blkio, "");
         if nested {
-            show_files(&mut text, &group.blkio_recursive, "_recursive");
+            show_files(&mut text, prefix, &group.blkio_recursive, "_recursive");
         }
         text
     };
     disk.groups.iter().map(show).collect()
 }
 
-fn show_files(text: &mut String, files: &BTreeMap<String, BlkioStat>, suffix: &str) {
+fn show_files(text: &mut String, prefix: &str, files: &BTreeMap<String, BlkioStat>, suffix: &str) {
     for (name, value) in files {
         let _ = match value {
-            BlkioStat::Number(number) => writeln!(text, "blkio.{name}{suffix} {number}"),
+            BlkioStat::Number(number) => writeln!(text, "{prefix}.{name}{suffix} {number}"),
             BlkioStat::Split(split) => split.named().into_iter().try_for_each(|(which, number)| {
-                writeln!(text, "blkio.{name}{suffix} {which} {number}")
+                writeln!(text, "{prefix}.{name}{suffix} {which} {number}")
             }),
         };
     }
@@ -78,6 +84,21 @@ disk d, group /free
 blkio.time 0
 ";
         assert_eq!(shown("d", vec![gold, group("/free", 0)]), expected);
+    }
+
+    #[test]
+    fn files_are_named_as_the_scheduler_names_them_in_linux() {
+        let shown = |scheduler: &str, weights_apply| {
+            let group = GroupStat { weight: 300, ..group("/gold", 5) };
+            let scheduler = scheduler.to_owned();
+            let groups = vec![group];
+            let disk = DiskStat { scheduler, weights_apply, groups, ..DiskStat::default() };
+            show(&Stat::new(vec![disk]))
+        };
+        let bfq = "disk , group /gold\nblkio.bfq.weight 300\nblkio.bfq.time 5\n";
+        assert_eq!(shown("bfq", true), bfq);
+        assert_eq!(shown("cfq", true), bfq.replace("bfq.", ""));
+        assert_eq!(shown("none", false), "disk , group /gold\nblkio.time 5\n");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! `paternoster ctl`: asks a running server, or changes it, and shows its answer to people.
 
 mod blkio;
+mod queues;
 mod table;
 mod weight;
 
@@ -9,7 +10,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use paternoster_server::ctl::{DEFAULT_PATH, WeightChange, fetch_stat, set_weight};
-use paternoster_server::stat::GroupStat;
+use paternoster_server::stat::{Detail, GroupStat};
 
 /// Ask a running server, or change weights while it runs.
 #[derive(Debug, clap::Args)]
@@ -31,6 +32,13 @@ enum Question {
     /// Where groups are nested, each line is a group without those below it, and LEAF is the weight
     /// of its own requests against them. TIME is a group's part of the time that all groups were
     /// served.
+    ///
+    /// With --verbose each line of the second table is a queue: QUEUE is an export and the number
+    /// of its connection, `async` what nobody waits for. BUDGET is what it had of what it may have
+    /// served in its turn, INJECT how many requests of others may be in the disk while it is waited
+    /// for, THINK its mean think time, WAKER the connection that it follows, SLICE the length of
+    /// its turn. RAISED is by how much its weight is raised, and for how long that has been so, of
+    /// how long.
     Stat {
         /// Print the JSON of GET /v1/stat; times in it are sums in ns, sizes bytes
         #[arg(long, conflicts_with = "blkio")]
@@ -40,13 +48,17 @@ enum Question {
         /// where groups are nested, also with all groups below (_recursive)
         #[arg(long)]
         blkio: bool,
+
+        /// Tell each queue of the scheduler too, in a table of its own or in the JSON
+        #[arg(long, conflicts_with = "blkio")]
+        verbose: bool,
     },
 
     /// Change a group's weights while it is served, until the server ends
     ///
     /// The group's weight holds on every disk that has none of its own for it. Prints what is in
-    /// force then on each disk where the group is. Shares follow when the group's turn ends; of a
-    /// group with others below it, when no two of them have requests waiting.
+    /// force then on each disk where the group is. Shares follow when the group's turn ends; under
+    /// cfq, of a group with others below it, when no two of them have requests waiting.
     Weight {
         /// Path of the group, such as /gold
         group: String,
@@ -54,7 +66,8 @@ enum Question {
         /// Weight against its siblings, 1 to 1000; with --disk also "default": that of the group
         weight: String,
 
-        /// Weight of its own exports against the groups below it, likewise [default: as it is]
+        /// Weight of its own exports against the groups below it, likewise; has an effect under cfq
+        /// [default: as it is]
         #[arg(long, value_name = "WEIGHT")]
         leaf: Option<String>,
 
@@ -67,8 +80,9 @@ enum Question {
 /// Runs the subcommand.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let text = match &args.question {
-        Question::Stat { json, blkio } => {
-            let answer = fetch_stat(&args.socket)?;
+        Question::Stat { json, blkio, verbose } => {
+            let detail = if *verbose { Detail::Queues } else { Detail::Groups };
+            let answer = fetch_stat(&args.socket, detail)?;
             match () {
                 () if *json => answer.json,
                 () if *blkio => blkio::show(&answer.stat),

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use comfy_table::{CellAlignment, ColumnConstraint, Table, presets};
 use paternoster_server::stat::{BlkioStat, DiskStat, GroupStat, OpStat, Stat};
 
-use super::are_nested;
+use super::{are_nested, queues};
 
 /// The whole answer.
 pub(super) fn show(stat: &Stat) -> String {
@@ -30,6 +30,9 @@ fn show_disk(disk: &DiskStat) -> String {
     }
     for line in table(&disk.groups).lines() {
         let _ = writeln!(text, " {}", line.trim_end());
+    }
+    if let Some(told) = &disk.queues {
+        text.push_str(&queues::show(told));
     }
     text
 }
@@ -121,7 +124,7 @@ fn plural(count: impl Into<u64>, noun: &str) -> String {
 }
 
 /// Shown in the largest binary unit of which there is at least one.
-struct Bytes(u64);
+pub(super) struct Bytes(pub(super) u64);
 
 impl std::fmt::Display for Bytes {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

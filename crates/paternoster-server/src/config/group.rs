@@ -55,6 +55,12 @@ impl GroupConfig {
         Self { path: path.into(), parent: None, weight, leaf_weight: weight, device_weights }
     }
 
+    /// Whether its leaf weight is another than its weight, or the disk's own.
+    pub(super) fn has_leaf_weight(&self, disk: usize) -> bool {
+        let of_disk = self.device_weights.get(&disk).and_then(|weights| weights.leaf);
+        self.leaf_weight != self.weight || of_disk.is_some()
+    }
+
     /// The weights that hold on a disk, by its index.
     pub fn weights_on(&self, disk: usize) -> Weights {
         let on_disk = self.device_weights.get(&disk).copied().unwrap_or_default();

@@ -26,7 +26,7 @@ mod size;
 
 use std::path::{Path, PathBuf};
 
-use paternoster::{Weight, Weights};
+use paternoster::Weight;
 
 pub use disk::{BackendConfig, DiskConfig};
 pub use error::{ConfigError, Place, Problem};
@@ -86,24 +86,28 @@ impl Config {
         groups
     }
 
-    /// What the user should know although it is allowed, a sentence each: weights that have no
-    /// effect under their disk's scheduler.
+    /// What the user should know although it is allowed, a sentence each: weights and leaf weights
+    /// that have no effect under their disk's scheduler.
     pub fn notices(&self) -> Vec<String> {
-        let is_weighted = |group: usize, disk: usize| {
-            let Weights { weight, leaf } = self.groups[group].weights_on(disk);
-            weight != Weight::default() || leaf != weight
-        };
-        let ignored = self.disks.iter().enumerate().filter(|&(index, disk)| {
-            let mut exports = self.exports.iter().filter(|export| export.disk == index);
-            !disk.scheduler.has_weights()
-                && exports
-                    .any(|export| self.lineage(export.group).any(|group| is_weighted(group, index)))
-        });
-        ignored
-            .map(|(_, disk)| {
-                format!("disk {:?}: weights have no effect under {}", disk.name, disk.scheduler)
+        let disks = self.disks.iter().enumerate();
+        let ignored = disks.filter_map(|(index, disk)| {
+            let on_disk = self.groups_on(index);
+            let groups = || on_disk.iter().map(|&group| &self.groups[group]);
+            let has_leaf = || groups().any(|group| group.has_leaf_weight(index));
+            let has_any = || {
+                has_leaf()
+                    || groups().any(|group| group.weights_on(index).weight != Weight::default())
+            };
+            let what = match disk.scheduler {
+                kind if !kind.has_weights() => has_any().then_some("weights"),
+                kind if !kind.has_leaf_weights() => has_leaf().then_some("leaf weights"),
+                _ => None,
+            };
+            what.map(|what| {
+                format!("disk {:?}: {what} have no effect under {}", disk.name, disk.scheduler)
             })
-            .collect()
+        });
+        ignored.collect()
     }
 }
 

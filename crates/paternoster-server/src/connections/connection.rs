@@ -64,6 +64,8 @@ pub(super) struct Connection {
     pub(super) transmission: Transmission,
     /// Its export, as an index into the disk's.
     pub(super) export: usize,
+    /// Which of the disk's it is, in order of arrival, from 1.
+    pub(super) number: u64,
     /// Made at its first command.
     pub(super) ioc: Option<IocId>,
     pub(super) state: State,
@@ -90,11 +92,12 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    pub(super) fn new(new: NewConnection, export: usize) -> Self {
+    pub(super) fn new(new: NewConnection, export: usize, number: u64) -> Self {
         Self {
             socket: new.socket,
             transmission: Transmission::new(new.session),
             export,
+            number,
             ioc: None,
             state: State::Open,
             underway: 0,

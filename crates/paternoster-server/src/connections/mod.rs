@@ -85,6 +85,8 @@ pub(crate) struct Connections {
     tenants: Vec<Tenant>,
     inbox: mpsc::Receiver<Message>,
     clients: SlotMap<ConnectionId, Connection>,
+    /// Connections so far.
+    connected: u64,
     underway: SlotMap<CommandId, Underway>,
     /// Connections with replies to send, or that may be over.
     touched: Vec<ConnectionId>,
@@ -106,6 +108,7 @@ impl Connections {
             tenants,
             inbox,
             clients: SlotMap::with_key(),
+            connected: 0,
             underway: SlotMap::with_key(),
             touched: Vec::new(),
             deferred: Vec::new(),
@@ -117,7 +120,8 @@ impl Connections {
         let mine = self.exports.iter().position(|export| export.index == new.export);
         let export = mine.expect("clients are handed to the owner of their export's disk");
         self.tenants[self.exports[export].tenant].connections += 1;
-        let id = self.clients.insert(Connection::new(new, export));
+        self.connected += 1;
+        let id = self.clients.insert(Connection::new(new, export, self.connected));
         if self.shutting_down.is_some() {
             self.clients[id].transmission.begin_shutdown();
         }
@@ -343,9 +347,9 @@ impl Front<Scheduler> for Connections {
         while let Ok(message) = self.inbox.try_recv() {
             match message {
                 Message::Connect(new) => self.connect(owner, new),
-                Message::Stat(sender) => {
+                Message::Stat(detail, sender) => {
                     // Whoever asked may have gone.
-                    let _ = sender.send(self.stat(owner));
+                    let _ = sender.send(self.stat(owner, detail));
                 }
                 Message::SetWeight(weights, sender) => {
                     if let Some(in_force) = self.set_weight(owner, &weights) {

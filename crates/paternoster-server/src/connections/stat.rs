@@ -1,14 +1,16 @@
-//! What `stat` tells of a disk and its groups.
+//! What `stat` tells of a disk, its groups, and its scheduler's queues.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use paternoster::Scheduler as _;
+use paternoster::{QueueDump, QueueName, Scheduler as _};
 
 use super::{Connections, DiskOwner};
-use crate::stat::{DiskStat, GroupStat, Internals, ModelledStat, blkio_files};
+use crate::stat::{
+    Detail, DiskStat, GroupStat, Internals, ModelledStat, QueueStat, Telling, blkio_files,
+};
 
 impl Connections {
-    pub(super) fn stat(&self, owner: &DiskOwner) -> DiskStat {
+    pub(super) fn stat(&self, owner: &DiskOwner, detail: Detail) -> DiskStat {
         let elevator = owner.engine().elevator();
         let scheduler = elevator.scheduler();
         let syncs = owner.engine().sync_stats();
@@ -28,7 +30,7 @@ impl Connections {
             sync_failed: syncs.failed,
             weights_apply: self.label.weights_apply,
             tunables: tunables.map(|info| (info.name.to_owned(), value(info.name))).collect(),
-            internals: internals.0,
+            internals: internals.numbers,
             modelled: owner.backend().modelled(owner.now()).map(|stats| ModelledStat {
                 servers: stats.model.servers,
                 service_ns: stats.model.service.as_nanos(),
@@ -37,7 +39,37 @@ impl Connections {
             }),
             connections: u32::try_from(self.clients.len()).unwrap_or(u32::MAX),
             groups: self.group_stats(owner),
+            queues: match detail {
+                Detail::Groups => None,
+                Detail::Queues => Some(self.queue_stats(owner, &internals.queues)),
+            },
         }
+    }
+
+    /// In the order of their groups and connections.
+    fn queue_stats(&self, owner: &DiskOwner, queues: &[QueueDump]) -> Vec<QueueStat> {
+        let paths: BTreeMap<_, _> =
+            self.tenants.iter().map(|tenant| (tenant.group, &tenant.path)).collect();
+        let connections: BTreeMap<_, _> = self
+            .clients
+            .values()
+            .filter_map(|client| Some((client.ioc?, (client.export, client.number))))
+            .collect();
+        let told = Telling {
+            now: owner.now(),
+            hz: owner.engine().elevator().device().hz,
+            path: &|queue| paths.get(&queue.group).map_or("/", |path| path).to_owned(),
+            connection: &|QueueName { ioc, .. }| match connections.get(&ioc) {
+                Some((export, number)) => format!("{}#{number}", self.exports[*export].name),
+                None => "gone".to_owned(),
+            },
+        };
+        let mut sorted: Vec<_> = queues.iter().collect();
+        let place = |queue: &QueueDump| {
+            (self.tenants.iter().position(|tenant| tenant.group == queue.group), queue.name.sync)
+        };
+        sorted.sort_by_key(|queue| (place(queue), connections.get(&queue.name.ioc)));
+        sorted.into_iter().map(|queue| told.queue(queue)).collect()
     }
 
     fn group_stats(&self, owner: &DiskOwner) -> Vec<GroupStat> {

@@ -15,7 +15,7 @@ use thiserror::Error;
 use tokio::net::UnixStream;
 
 use super::weight::{WeightAnswer, WeightChange};
-use crate::stat::Stat;
+use crate::stat::{Detail, Stat};
 
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -116,9 +116,12 @@ pub struct StatAnswer {
 }
 
 /// Asks the server on this control socket for its state.
-pub fn fetch_stat(path: &Path) -> Result<StatAnswer, CtlError> {
-    let (json, stat) =
-        ask(path, Method::GET, "/v1/stat", Bytes::new(), |stat: &Stat| stat.version)?;
+pub fn fetch_stat(path: &Path, detail: Detail) -> Result<StatAnswer, CtlError> {
+    let resource = match detail {
+        Detail::Groups => "/v1/stat",
+        Detail::Queues => "/v1/stat?verbose=true",
+    };
+    let (json, stat) = ask(path, Method::GET, resource, Bytes::new(), |stat: &Stat| stat.version)?;
     Ok(StatAnswer { json, stat })
 }
 

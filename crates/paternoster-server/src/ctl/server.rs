@@ -18,7 +18,7 @@ use thiserror::Error;
 use tokio::sync::watch;
 
 use super::weight::{WeightAnswer, WeightChange, WeightError};
-use crate::stat::Stat;
+use crate::stat::{Detail, Stat};
 
 /// How long connections have to end when the server is stopped.
 const GRACE: Duration = Duration::from_secs(1);
@@ -27,7 +27,7 @@ const GRACE: Duration = Duration::from_secs(1);
 pub trait Control: Send + Sync + 'static {
     /// The state now. Called on a thread that may wait, but not for long: a client gives up after
     /// ten seconds.
-    fn stat(&self) -> Result<Stat, StatError>;
+    fn stat(&self, detail: Detail) -> Result<Stat, StatError>;
 
     /// Changes weights of a group; they are in force when this returns. Called as `stat` is.
     fn set_weight(&self, change: &WeightChange) -> Result<WeightAnswer, WeightError>;
@@ -95,8 +95,16 @@ fn router(server: Arc<dyn Control>) -> Router {
         .with_state(server)
 }
 
-async fn stat(State(server): State<Arc<dyn Control>>) -> Response {
-    match tokio::task::spawn_blocking(move || server.stat()).await {
+async fn stat(State(server): State<Arc<dyn Control>>, uri: Uri) -> Response {
+    let detail = match uri.query() {
+        None | Some("" | "verbose=false") => Detail::Groups,
+        Some("verbose=true") => Detail::Queues,
+        Some(query) => {
+            let error = format!("?{query}: verbose=true or verbose=false is allowed");
+            return refuse(StatusCode::BAD_REQUEST, error);
+        }
+    };
+    match tokio::task::spawn_blocking(move || server.stat(detail)).await {
         Ok(Ok(stat)) => json(StatusCode::OK, &stat),
         Ok(Err(error)) => refuse(StatusCode::SERVICE_UNAVAILABLE, error.to_string()),
         Err(_) => refuse(StatusCode::INTERNAL_SERVER_ERROR, "the server failed".to_owned()),

@@ -6,6 +6,7 @@ use anyhow::{Context as _, Result};
 
 use super::{Load, Measured};
 use crate::ctl::Control;
+use crate::stat::Detail;
 
 /// How long every tenant has been backlogged before anything counts.
 const BACKLOGGED: Duration = Duration::from_millis(500);
@@ -87,7 +88,7 @@ impl Load {
 
     /// Nanoseconds in which each tenant has had a request waiting, so far.
     fn backlogged(&self, stat: &impl Control) -> Result<Vec<u64>> {
-        let stat = stat.stat()?;
+        let stat = stat.stat(Detail::Groups)?;
         let group_of = |export: &String| {
             let groups = stat.disks.iter().flat_map(|disk| &disk.groups);
             let mut of_export = groups.filter(|group| group.exports.contains(export));

@@ -104,3 +104,21 @@ fn blkio_files_are_a_groups_own_and_with_all_below_it() {
     }
     rig.end();
 }
+
+/// In Linux they are there without debug options too.
+#[test]
+fn bfq_counts_for_blkio_what_was_served() {
+    let disk = "size = \"1M\"\n";
+    let rig = Rig::start(&TWO_DISKS.replace(disk, &format!("{disk}scheduler = \"bfq\"\n")));
+    rig.client("db").check_served(1);
+    rig.until_empty();
+    let stat = rig.stat();
+    let [org, db] = [0, 1].map(|index| &stat.disks[0].groups[index]);
+    for file in ["io_serviced", "io_service_bytes"] {
+        assert_eq!(org.blkio_recursive[file], db.blkio[file]);
+        let BlkioStat::Split(split) = db.blkio[file] else { panic!("it is split by operation") };
+        assert!(split.write > 0, "{file}: {split:?}");
+    }
+    assert!(!db.blkio.contains_key("time"), "what BFQ shares is sectors");
+    rig.end();
+}

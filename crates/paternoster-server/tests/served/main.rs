@@ -6,6 +6,7 @@ mod exports;
 mod groups;
 mod hostile;
 mod negotiation;
+mod queues;
 mod sessions;
 mod slow;
 mod support;

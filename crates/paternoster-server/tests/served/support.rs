@@ -13,7 +13,7 @@ use paternoster_nbd::{Command, ExportInfo, NbdError, Request};
 use paternoster_server::Server;
 use paternoster_server::config::Config;
 use paternoster_server::ctl::Control as _;
-use paternoster_server::stat::Stat;
+use paternoster_server::stat::{Detail, Stat};
 use tempfile::TempDir;
 
 /// How long an answer may take.
@@ -87,7 +87,11 @@ impl Rig {
     }
 
     pub(crate) fn stat(&self) -> Stat {
-        self.server.control().stat().expect("every disk answers")
+        self.detailed_stat(Detail::Groups)
+    }
+
+    pub(crate) fn detailed_stat(&self, detail: Detail) -> Stat {
+        self.server.control().stat(detail).expect("every disk answers")
     }
 
     /// Waits until no connection and no request is left.

@@ -74,7 +74,7 @@ impl<T: Trace> Bfq<T> {
     /// Makes `rq` the queue's next request if it is the better one: whether it is.
     fn prefer(&mut self, cx: &Cx<'_>, queue: QueueId, rq: RequestId) -> bool {
         let before = self.queues[queue].next();
-        let next = self.better(cx, before, Some(rq), self.peak_rate.head);
+        let next = self.sweep(self.peak_rate.head).better(cx.requests, before, Some(rq));
         self.queues[queue].set_next(cx.requests, next);
         next != before
     }

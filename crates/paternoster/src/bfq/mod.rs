@@ -28,9 +28,9 @@
 //! there, `symmetry.rs` knows, and what the device does by itself `hw_queueing.rs`. Queues that
 //! work on the same part of the device merge (`cooperate.rs`, `stable_merge.rs`) and part again
 //! (`split.rs`), on devices where that pays. What a group keeps and how queues go from one to
-//! another is in `group.rs`; `spans.rs` and `tunables.rs` have the numbers; `drain.rs` gives up
-//! what waits. `depth.rs` bounds the
-//! requests that may exist. `check.rs` asserts what always holds.
+//! another is in `group.rs`; `spans.rs` and `tunables.rs` have the numbers. `depth.rs` bounds the
+//! requests that may exist, `drain.rs` gives up those that wait. `check.rs` asserts what always
+//! holds; `dump.rs` tells what is inside.
 //!
 //! This is BFQ as of Linux 6.1, decision for decision. Where Linux is odd, the oddity is a named
 //! step. What it asks of its driver, to ask again soon (a *kick*), is nothing here: the elevator is
@@ -45,6 +45,7 @@ mod cooperate;
 mod depth;
 mod dispatch;
 mod drain;
+mod dump;
 mod expire;
 mod group;
 mod habits;
@@ -79,10 +80,11 @@ use crate::bfq::spans::Spans;
 use crate::bfq::symmetry::Symmetry;
 use crate::bfq::tunables::Tunables;
 use crate::bfq::wf2q::Wf2q;
+use crate::dump::Dump;
 use crate::group::GroupChange;
 use crate::parts::sort_list::SortList;
 use crate::request::{Bio, Sector};
-use crate::scheduler::{Cx, Device, Dump, InsertAt, Requeue, Scheduler, Side};
+use crate::scheduler::{Cx, Device, InsertAt, Requeue, Scheduler, Side};
 use crate::time::{Hz, Instant};
 use crate::trace::{MergeKind, Trace};
 use crate::tunable::{TunableError, TunableInfo};
@@ -301,11 +303,7 @@ impl<T: Trace> Scheduler for Bfq<T> {
     }
 
     fn dump(&self, out: &mut dyn Dump) {
-        let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
-        out.number("queues", number(self.queues.len()));
-        out.number("busy_queues", self.symmetry.busy().into());
-        out.number("queued", self.queued.into());
-        out.number("in_driver", self.in_driver.into());
+        self.dump_all(out);
     }
 
     fn check(&self, cx: &Cx<'_>) {

@@ -54,7 +54,7 @@ impl<T: Trace> Cfq<T> {
     /// Makes `rq` the queue's next request if it is the better one.
     pub(super) fn prefer(&mut self, cx: &Cx<'_>, queue: QueueId, rq: RequestId) {
         let old = self.queues[queue].next();
-        let next = self.better(cx, old, Some(rq), self.head);
+        let next = self.sweep(self.head).better(cx.requests, old, Some(rq));
         if next == Some(rq) {
             self.queues[queue].set_next(cx.requests, next);
         }

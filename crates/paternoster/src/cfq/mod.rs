@@ -22,7 +22,8 @@
 //! turn it is, of the queues on the trees of `service_tree.rs`; `dispatch.rs` sends it, in the
 //! order of `order.rs`; `complete.rs` hears of its end, and `hw_queueing.rs` with it; `slice.rs`
 //! begins and ends turns and charges `group.rs`. `cooperate.rs` merges the queues of tasks that
-//! work on the same part of the device. `check.rs` asserts what always holds.
+//! work on the same part of the device. `check.rs` asserts what always holds; `dump.rs` tells what
+//! is inside.
 //!
 //! This is CFQ as of Linux v4.20, decision for decision. Where Linux is odd, the oddity is a named
 //! step. What it asks of its driver, to ask again soon (a *kick*), is nothing here: the elevator is
@@ -34,6 +35,7 @@ mod context;
 mod cooperate;
 mod dispatch;
 mod drain;
+mod dump;
 mod group;
 mod hw_queueing;
 mod idle;
@@ -55,10 +57,11 @@ use crate::cfq::idle::IdleTimer;
 use crate::cfq::queue::{QueueId, Queues, queue_of};
 use crate::cfq::select::Serving;
 use crate::cfq::tunables::Tunables;
+use crate::dump::Dump;
 use crate::group::GroupChange;
 use crate::parts::sort_list::SortList;
 use crate::request::{Bio, BioFlags, Sector};
-use crate::scheduler::{Cx, Dump, InsertAt, MergeRules, Requeue, Scheduler, Side};
+use crate::scheduler::{Cx, InsertAt, MergeRules, Requeue, Scheduler, Side};
 use crate::stats::TurnStats;
 use crate::time::{Instant, Nanos};
 use crate::trace::{MergeKind, Trace};
@@ -264,12 +267,7 @@ impl<T: Trace> Scheduler for Cfq<T> {
     }
 
     fn dump(&self, out: &mut dyn Dump) {
-        let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
-        out.number("queues", number(self.queues.len()));
-        out.number("busy_queues", self.busy.into());
-        out.number("busy_groups", number(self.group_tree.len()));
-        out.number("queued", self.queued.into());
-        out.number("in_driver", self.in_driver.into());
+        self.dump_all(out);
     }
 
     fn check(&self, cx: &Cx<'_>) {

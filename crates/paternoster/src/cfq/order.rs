@@ -1,59 +1,24 @@
-//! Which of a queue's requests is next: a sweep over the device that may turn back a little.
-
-use std::cmp::Reverse;
+//! Which of a queue's requests is next: the sweep of `parts/sweep.rs`.
 
 use crate::arena::RequestId;
 use crate::cfq::Cfq;
 use crate::cfq::queue::queue_of;
-use crate::parts::sort_list::SortList;
-use crate::request::{Request, Sector};
+use crate::parts::sweep::Sweep;
+use crate::request::Sector;
 use crate::scheduler::Cx;
 use crate::trace::Trace;
 
 impl<T: Trace> Cfq<T> {
-    /// The request to send after `rq`: the one behind it, from the last on the first, or the one
-    /// before it, whichever is cheaper to reach from its start.
+    /// How the head moves on from `from`.
+    #[inline]
+    pub(super) fn sweep(&self, from: Sector) -> Sweep {
+        let back_max = self.tunables.back_seek_max();
+        Sweep { from, back_max, back_penalty: self.tunables.back_seek_penalty() }
+    }
+
+    /// The request to send after `rq`, from its start.
     pub(super) fn follower(&self, cx: &Cx<'_>, rq: RequestId) -> Option<RequestId> {
         let sorted = &self.queues[queue_of(cx.requests, rq)].sorted;
-        let after = SortList::after(cx.requests, rq)
-            .or_else(|| sorted.first(cx.requests).filter(|&first| first != rq));
-        let before = SortList::before(cx.requests, rq);
-        self.better(cx, after, before, cx.requests[rq].sector)
-    }
-
-    /// Which of two requests to send from a head at `from`: sync before async, one with priority
-    /// before one without, then the cheaper to reach; a little way back counts
-    /// `back_seek_penalty` times, a longer one is a new sweep.
-    pub(super) fn better(
-        &self,
-        cx: &Cx<'_>,
-        a: Option<RequestId>,
-        b: Option<RequestId>,
-        from: Sector,
-    ) -> Option<RequestId> {
-        let (Some(first), Some(second)) = (a, b) else { return a.or(b) };
-        let (rq_a, rq_b) = (&cx.requests[first], &cx.requests[second]);
-        if rq_a.is_sync() != rq_b.is_sync() {
-            return if rq_a.is_sync() { a } else { b };
-        }
-        if rq_a.has_prio() != rq_b.has_prio() {
-            return if rq_a.has_prio() { a } else { b };
-        }
-        let rank = |rq: &Request| (self.cost(rq, from), Reverse(rq.sector));
-        if rank(rq_a) <= rank(rq_b) { a } else { b }
-    }
-
-    /// How far the head has to go; where the request is too far behind it, its place in the next
-    /// sweep, beyond all that are of this one. Computed without a jump: which it is, is as good as
-    /// random.
-    fn cost(&self, rq: &Request, from: Sector) -> u128 {
-        let back_max = u64::from(self.tunables.back_seek_max().0);
-        let penalty = u64::from(self.tunables.back_seek_penalty());
-        let distance = rq.sector.0.abs_diff(from.0);
-        let ahead = rq.sector >= from;
-        let too_far_behind = !ahead && distance > back_max;
-        let here = distance.saturating_mul(if ahead { 1 } else { penalty });
-        let cost = if too_far_behind { rq.sector.0 } else { here };
-        (u128::from(too_far_behind) << u64::BITS) | u128::from(cost)
+        self.sweep(cx.requests[rq].sector).follower(cx.requests, sorted, rq)
     }
 }

@@ -7,4 +7,5 @@ pub(crate) mod position_index;
 pub(crate) mod red_black;
 pub(crate) mod seek_history;
 pub(crate) mod sort_list;
+pub(crate) mod sweep;
 pub(crate) mod think_time;

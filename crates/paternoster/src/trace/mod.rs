@@ -132,7 +132,8 @@ pub enum Event {
         queue: QueueName,
     },
     /// CFQ, BFQ: a task is in another group than at its last request, and uses the queues that it
-    /// shares there no more (`changed cgroup`). CFQ drops its own queue as well; BFQ takes it along.
+    /// shares there no more (`changed cgroup`). CFQ drops its own queue as well, BFQ takes that
+    /// along.
     GroupMoved {
         /// The task.
         ioc: IocId,

@@ -91,8 +91,8 @@ pub enum ExpireReason {
 pub enum BudgetEnd {
     /// The request that it was waited for did not come in time (`TOO_IDLE`).
     TooIdle,
-    /// It had the device for as long as a turn may last (`BUDGET_TIMEOUT`), or its task has gone, or
-    /// the scheduler gives up what waits.
+    /// It had the device for as long as a turn may last (`BUDGET_TIMEOUT`), or its task has gone,
+    /// or the scheduler gives up what waits.
     Timeout,
     /// Its budget does not suffice for its next request (`BUDGET_EXHAUSTED`).
     Exhausted,

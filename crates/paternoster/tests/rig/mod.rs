@@ -28,8 +28,8 @@ use std::ops::Range;
 
 use paternoster::{
     AnyScheduler, Bios, Device, DeviceWeights, Dump, Elevator, Event, GroupId, GroupStats, Instant,
-    IocId, Limits, MergeKind, MergeSite, Nanos, NoMerges, Recorder, RequestId, Scheduler,
-    SchedulerKind, Submitted, TurnStats, Weight,
+    IocId, Limits, MergeKind, MergeSite, Nanos, NoMerges, QueueDump, Recorder, RequestId,
+    Scheduler, SchedulerKind, Submitted, TurnStats, Weight,
 };
 
 /// The task that issues what names no other: `be/4`, in the root group.
@@ -314,6 +314,10 @@ impl Rig {
         self.groups[path]
     }
 
+    pub fn task_id(&self, name: &str) -> IocId {
+        self.tasks[name]
+    }
+
     pub fn turn_stats(&self, group: &str) -> &TurnStats {
         let stats = self.elevator.scheduler().turn_stats(self.groups[group]);
         stats.expect("a group that had a request")
@@ -324,6 +328,14 @@ impl Rig {
         let mut found = Wanted { name, value: None };
         self.elevator.scheduler().dump(&mut found);
         found.value
+    }
+
+    /// The scheduler's queues, by who made them.
+    pub fn queues(&self) -> Vec<QueueDump> {
+        let mut queues = Queues(vec![]);
+        self.elevator.scheduler().dump(&mut queues);
+        queues.0.sort_by_key(|queue| (queue.name.ioc, queue.name.sync));
+        queues.0
     }
 
     fn step(&mut self, step: &Step) -> Outcome {
@@ -550,6 +562,16 @@ impl Dump for Wanted {
         if name == self.name {
             self.value = Some(value);
         }
+    }
+}
+
+struct Queues(Vec<QueueDump>);
+
+impl Dump for Queues {
+    fn number(&mut self, _: &'static str, _: i64) {}
+
+    fn queue(&mut self, queue: &QueueDump) {
+        self.0.push(*queue);
     }
 }
 

@@ -150,6 +150,17 @@ impl Entity {
         u32::from(IoPrio::LEVELS).saturating_sub(self.own_weight / WEIGHT_PER_LEVEL)
     }
 
+    /// The I/O priority to which a queue's class and weight amount.
+    pub(in crate::bfq) fn io_prio(&self) -> IoPrio {
+        let level = u8::try_from(self.level()).unwrap_or(IoPrio::LEVELS).min(IoPrio::LEVELS - 1);
+        let leveled = match self.class {
+            IoClass::Rt => IoPrio::rt(level),
+            IoClass::Be => IoPrio::be(level),
+            IoClass::Idle => Some(IoPrio::IDLE),
+        };
+        leveled.expect("it is one of the levels")
+    }
+
     /// What is left of its budget; less than 0 if it got more.
     #[inline]
     pub(in crate::bfq) fn left(&self) -> i64 {

@@ -120,7 +120,8 @@ proptest! {
         let greedy = Greedy::eligible(&field.entities, root, vtime).expect("one may start");
         let exact = Exact::eligible(&field.entities, root, vtime).expect("one may start");
         prop_assert!(field.entities.at(greedy).start <= vtime, "it may start");
-        let may_start = field.all().into_iter().filter(|&id| field.entities.times(id).start <= vtime);
+        let start = |&id: &EntityId| field.entities.times(id).start;
+        let may_start = field.all().into_iter().filter(|id| start(id) <= vtime);
         let least = may_start.map(|id| field.finish(id)).min();
         let finish = |slot| field.finish(field.entities.at(slot).id);
         prop_assert_eq!(Some(finish(exact)), least, "the first finish of all");

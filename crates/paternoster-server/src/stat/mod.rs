@@ -1,13 +1,19 @@
-//! What `GET /v1/stat` answers: the state of every disk and group, for people and programs.
+//! What `GET /v1/stat` answers: the state of every disk and group, for people and programs; with
+//! `?verbose=true` also that of every queue.
 //!
 //! Within a [`Stat::VERSION`] fields are only added. Counts are since start-up, times are sums in
 //! nanoseconds over requests, sizes are bytes. A field that an older server did not send is read
 //! as its default.
 
+mod queue;
+
 use std::collections::BTreeMap;
 
-use paternoster::{BlkioFile, BlkioValue, Dump, GroupStats, Instant, Op, OpStats};
+use paternoster::{BlkioFile, BlkioValue, Dump, GroupStats, Instant, Op, OpStats, QueueDump};
 use serde::{Deserialize, Serialize};
+
+pub(crate) use self::queue::Telling;
+pub use self::queue::{BudgetStat, QueueStat, SliceStat};
 
 /// The whole answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,6 +33,16 @@ impl Stat {
     pub fn new(disks: Vec<DiskStat>) -> Self {
         Self { version: Self::VERSION, disks }
     }
+}
+
+/// How much is told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Detail {
+    /// Disks and groups.
+    #[default]
+    Groups,
+    /// The queues of schedulers too: one or two for each connection.
+    Queues,
 }
 
 /// One disk.
@@ -64,15 +80,27 @@ pub struct DiskStat {
     /// The groups that have an export here or below them, in the order of the configuration: each
     /// behind its parent.
     pub groups: Vec<GroupStat>,
+    /// The scheduler's queues, if they were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queues: Option<Vec<QueueStat>>,
 }
 
-/// Collects what a scheduler dumps, for [`DiskStat::internals`].
+/// Collects what a scheduler dumps, for [`DiskStat::internals`] and [`DiskStat::queues`].
 #[derive(Clone, Debug, Default)]
-pub struct Internals(pub BTreeMap<String, i64>);
+pub struct Internals {
+    /// Numbers by name.
+    pub numbers: BTreeMap<String, i64>,
+    /// Queues.
+    pub queues: Vec<QueueDump>,
+}
 
 impl Dump for Internals {
     fn number(&mut self, name: &'static str, value: i64) {
-        self.0.insert(name.to_owned(), value);
+        self.numbers.insert(name.to_owned(), value);
+    }
+
+    fn queue(&mut self, queue: &QueueDump) {
+        self.queues.push(*queue);
     }
 }
 

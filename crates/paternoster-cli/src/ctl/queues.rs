@@ -1,0 +1,171 @@
+//! What `ctl stat --verbose` shows of a disk beside its groups: a table of its scheduler's queues.
+
+use std::fmt::Write as _;
+
+use comfy_table::{CellAlignment, Table, presets};
+use paternoster_server::stat::{BudgetStat, QueueStat, SliceStat};
+
+use super::table::Bytes;
+
+/// The queues, a line each, or that there are none.
+pub(super) fn show(queues: &[QueueStat]) -> String {
+    if queues.is_empty() {
+        return "  no queues\n".to_owned();
+    }
+    let mut text = String::new();
+    for line in table(queues).lines() {
+        let _ = writeln!(text, " {}", line.trim_end());
+    }
+    text
+}
+
+/// Columns from this one on are numbers.
+const FIRST_NUMBER: usize = 4;
+
+/// The columns that all queues have, then those of their scheduler.
+fn table(queues: &[QueueStat]) -> Table {
+    let by_budget = queues.iter().any(|queue| queue.budget.is_some());
+    let mut table = Table::new();
+    let common = ["QUEUE", "GROUP", "PRIO", "STATE", "QUEUED", "IN DEVICE"];
+    let further: &[_] = if by_budget {
+        &["WEIGHT", "RAISED", "BUDGET", "INJECT", "THINK", "WAKER"]
+    } else {
+        &["SLICE", "SENT"]
+    };
+    table.load_style(presets::NOTHING).set_header(common.iter().chain(further));
+    for queue in queues {
+        let kind = if queue.sync { "" } else { " async" };
+        let mut row = vec![
+            format!("{}{kind}", queue.connection),
+            queue.group.clone(),
+            queue.io_prio.clone(),
+            state(queue),
+            queue.queued.to_string(),
+            queue.in_device.to_string(),
+        ];
+        match (&queue.budget, &queue.slice) {
+            (Some(budget), _) => row.extend(budget_cells(budget)),
+            (None, Some(slice)) => row.extend(slice_cells(slice)),
+            (None, None) => {}
+        }
+        table.add_row(row);
+    }
+    for column in table.column_iter_mut().skip(FIRST_NUMBER) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
+
+fn budget_cells(budget: &BudgetStat) -> [String; 6] {
+    [
+        budget.weight.to_string(),
+        raised(budget),
+        format!("{} of {}", Bytes(budget.service_bytes), Bytes(budget.budget_bytes)),
+        budget.injection_limit.to_string(),
+        budget.think_time_ns.map_or_else(unknown, millis),
+        budget.waker.clone().unwrap_or_else(unknown),
+    ]
+}
+
+fn slice_cells(slice: &SliceStat) -> [String; 2] {
+    [slice.slice_ns.map_or_else(unknown, millis), slice.sent.to_string()]
+}
+
+/// By how much the weight is raised, and for how long that has been so, of how long.
+fn raised(budget: &BudgetStat) -> String {
+    if budget.raising <= 1 {
+        return unknown();
+    }
+    let BudgetStat { raising, raised_ns, raised_span_ns, .. } = *budget;
+    format!("by {raising}, {} of {}", millis(raised_ns), millis(raised_span_ns))
+}
+
+/// What there is to say of a queue, in words.
+fn state(queue: &QueueStat) -> String {
+    let budget = queue.budget.as_ref();
+    let comes_soon = budget.map(|budget| budget.thinks_briefly);
+    let comes_soon = comes_soon.or(queue.slice.as_ref().map(|slice| slice.idle_window));
+    let words = [
+        (queue.in_service, "in service"),
+        (queue.busy && !queue.in_service, "busy"),
+        (queue.waited_for, "waited for"),
+        (comes_soon == Some(true), "soon back"),
+        (queue.seeky, "seeky"),
+        (queue.shared, "shared"),
+        (budget.is_some_and(|budget| budget.in_large_burst), "burst"),
+    ];
+    let true_ones = words.into_iter().filter_map(|(holds, word)| holds.then_some(word));
+    let words: Vec<_> = true_ones.collect();
+    if words.is_empty() { unknown() } else { words.join(", ") }
+}
+
+fn unknown() -> String {
+    "-".to_owned()
+}
+
+/// Nanoseconds, in milliseconds with one digit behind the point.
+fn millis(nanos: u64) -> String {
+    format!("{}.{} ms", nanos / 1_000_000, nanos % 1_000_000 / 100_000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn queue(connection: &str) -> QueueStat {
+        QueueStat {
+            group: "/gold".to_owned(),
+            connection: connection.to_owned(),
+            io_prio: "be/4".to_owned(),
+            sync: true,
+            ..QueueStat::default()
+        }
+    }
+
+    #[test]
+    fn queues_of_bfq_are_told_by_weight_and_budget() {
+        let raised = BudgetStat {
+            weight: 1200,
+            raising: 30,
+            raised_ns: 1_230_000_000,
+            raised_span_ns: 3_750_000_000,
+            budget_bytes: 8 << 20,
+            service_bytes: 1536,
+            injection_limit: 1,
+            thinks_briefly: true,
+            ..BudgetStat::default()
+        };
+        let raised =
+            QueueStat { in_service: true, busy: true, budget: Some(raised), ..queue("vm1#1") };
+        let woken = BudgetStat {
+            weight: 40,
+            raising: 1,
+            waker: Some("vm1#1".to_owned()),
+            think_time_ns: Some(150_000),
+            ..BudgetStat::default()
+        };
+        let woken = QueueStat { sync: false, queued: 3, budget: Some(woken), ..queue("vm2#12") };
+        let expected = [
+            "QUEUE GROUP PRIO STATE QUEUED IN DEVICE WEIGHT RAISED BUDGET INJECT THINK WAKER",
+            "vm1#1 /gold be/4 in service, soon back 0 0 1200 by 30, 1230.0 ms of 3750.0 ms \
+             1.5 KiB of 8 MiB 1 - -",
+            "vm2#12 async /gold be/4 - 3 0 40 - 0 B of 0 B 0 0.1 ms vm1#1",
+        ];
+        // The whole table is wider than this page.
+        let shown = show(&[raised, woken]);
+        let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(shown.lines().map(words).collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn queues_of_cfq_are_told_by_slice() {
+        let slice = SliceStat { idle_window: true, slice_ns: Some(100_000_000), sent: 7 };
+        let queue = QueueStat { busy: true, seeky: true, slice: Some(slice), ..queue("vm1#1") };
+        let expected = "  \
+QUEUE  GROUP  PRIO  STATE                   QUEUED  IN DEVICE     SLICE  SENT
+  vm1#1  /gold  be/4  busy, soon back, seeky       0          0  100.0 ms     7
+";
+        assert_eq!(show(&[queue]), expected);
+        assert_eq!(show(&[]), "  no queues\n");
+    }
+}

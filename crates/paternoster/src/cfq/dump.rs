@@ -1,0 +1,42 @@
+//! What CFQ tells of its inside.
+
+use crate::cfq::Cfq;
+use crate::cfq::queue::{Queue, QueueId};
+use crate::dump::{Dump, QueueDump, SliceDump, TurnDump};
+use crate::trace::Trace;
+
+impl<T: Trace> Cfq<T> {
+    pub(super) fn dump_all(&self, out: &mut dyn Dump) {
+        let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+        out.number("queues", number(self.queues.len()));
+        out.number("busy_queues", self.busy.into());
+        out.number("busy_groups", number(self.group_tree.len()));
+        out.number("queued", self.queued.into());
+        out.number("in_driver", self.in_driver.into());
+        for (queue, state) in self.queues.iter() {
+            out.queue(&self.dump_of(queue, state));
+        }
+    }
+
+    fn dump_of(&self, queue: QueueId, state: &Queue) -> QueueDump {
+        let slice = SliceDump {
+            workload: state.workload(),
+            idle_window: state.idle_window,
+            slice: (!state.turn.is_fresh()).then_some(state.turn.length),
+            sent: state.turn.sent,
+        };
+        QueueDump {
+            name: state.name(),
+            group: state.group,
+            io_prio: state.io_prio,
+            in_service: self.active == Some(queue),
+            busy: state.is_listed(),
+            waited_for: self.idle_timer.is_some() && state.turn.awaiting,
+            shared: state.shared,
+            seeky: state.is_seeky(),
+            queued: state.queued,
+            in_flight: state.in_flight,
+            turn: TurnDump::Slice(slice),
+        }
+    }
+}
