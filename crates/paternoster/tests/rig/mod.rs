@@ -9,9 +9,9 @@
 //!   Serve(&["a", "c"])                   a device that is instantly done takes these, in order
 //! ```
 //!
-//! A request goes by the name of any of its bios; of bios of one name, by that of the last. Times are
-//! counted from the start of the run. What happens otherwise than a step says ends the test with
-//! the step's number, and what happened instead.
+//! A request goes by the name of any of its bios; of bios of one name, by that of the last. Times
+//! are counted from the start of the run. What happens otherwise than a step says ends the test
+//! with the step's number, and what happened instead.
 
 // Each test file uses the part of the rig that it needs.
 #![allow(dead_code, unused_imports, unreachable_pub)]

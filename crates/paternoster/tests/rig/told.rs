@@ -111,9 +111,9 @@ impl Rig {
             }
             Event::LargeBurst => "large burst".to_owned(),
             Event::MergePlanned { queue, into } => {
-                format!("merge planned of {} into {}", q(queue), q(into))
+                format!("to merge {} into {}", q(queue), q(into))
             }
-            Event::SplitPlanned { queue } => format!("split planned of {}", q(queue)),
+            Event::SplitPlanned { queue } => format!("to split {}", q(queue)),
             Event::QueueMerging { on } => {
                 format!("queue merging: {}", if on { "on" } else { "off" })
             }
