@@ -74,8 +74,8 @@ fn completions_under_a_load_that_the_queue_in_service_keeps_down_say_nothing() {
     // It has to be idle for a moment to be known as I/O-bound.
     run.issues("a", Stream::reads(8).think(us(10)).count(50));
     run.issues("b", Stream::reads(8).from(FAR).depth(8)).until(ms(100));
-    // Its last completes at 50.49 ms, and it is waited for until 58.49: the other's 33rd is done 33 ms
-    // later.
+    // Its last completes at 50.49 ms, and it is waited for until 58.49: the other's 33rd is done
+    // 33 ms later.
     assert_eq!(run.told(&["hardware"]), ["91.49 ms: hardware queueing: false"]);
 }
 

@@ -43,8 +43,8 @@ fn injection_stops_at_the_limit() {
     assert_eq!(sent, [us(11_800), ms(13), ms(13)]);
 }
 
-/// Arrivals are 1.2 ms apart: the first from 1000 ms on is at 1000.8, and the first 10 ms (in ticks)
-/// after that at 1010.4.
+/// Arrivals are 1.2 ms apart: the first from 1000 ms on is at 1000.8, and the first 10 ms after
+/// that, in ticks, at 1010.4.
 #[test]
 fn limit_of_injection_is_found_anew_after_a_second() {
     let rig = plain_fast(1).set("timeout_sync", 5000).task("a", "be/4", ROOT);

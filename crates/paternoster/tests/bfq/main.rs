@@ -5,14 +5,24 @@ mod rig;
 
 mod budgets;
 mod bursts;
+mod cooperation;
+mod drain;
+mod handed_back;
 mod hw_queueing;
 mod idling;
 mod injection;
+mod membership;
+mod order;
+mod peak_rate;
 mod preemption;
 mod soft_real_time;
+mod splitting;
 mod stable_merge;
+mod ticks;
+mod tunables;
 mod wakers;
 mod weight_raising;
+mod wf2q;
 
 use paternoster::{Device, SchedulerKind};
 use rig::Rig;

@@ -129,8 +129,8 @@ fn soft_real_time_ends_with_what_is_beneath_it() {
     }
 }
 
-/// Its turn, begun at 40 ms, is over at 165, and ended at 341: it goes on as if that were 165, where
-/// it has 175 ms left.
+/// Its turn, begun at 40 ms, is over at 165; the next one begins at 341, as if no time had passed:
+/// 300 ms from 40 ms on are over 176 ms later than that, and 125 more are of its turn.
 #[test]
 fn soft_real_time_is_prolonged_by_the_time_after_its_turn() {
     for (longer, told) in [(0, Untold("raised")), (124, Untold("raised"))] {

@@ -32,8 +32,8 @@ fn first_queue_counts_for_600_ms() {
         run.issues(name, Stream::reads(8).from(n * FAR).at(ms(at)).count(1));
     }
     run.until(ms(800));
-    let told = ["700 ms: merge planned of e into d", "700 ms: merged e into d"];
-    assert_eq!(run.told(&["merge"]), told);
+    let told = ["700 ms: to merge e into d", "700 ms: merged e into d"];
+    assert_eq!(run.told(&["merge", "to merge"]), told);
 }
 
 /// 600 ms are not more than 600.
@@ -135,7 +135,7 @@ fn queue_shared_from_birth_is_not_split() {
     rig.run(&[
         Advance(ms(20)),
         TimerFires,
-        Expect(Told("split planned of a")),
+        Expect(Told("to split a")),
         read_of("a", 50),
         read_of("b", 51),
         Expect(Untold("split")),

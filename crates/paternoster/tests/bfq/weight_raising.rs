@@ -133,8 +133,7 @@ fn async_queue_is_raised_when_it_got_no_request_for_long() {
     }
 }
 
-/// More than 120000 sectors at first, and 8 more in its second raising: what was served in the first
-/// counts on.
+/// More than 120000 sectors in its first raising, which count on in its second.
 #[test]
 fn async_queue_that_got_much_is_not_raised_for_long_again() {
     disk(0).run(&[
