@@ -1,7 +1,7 @@
 //! Budgets: what a turn may have served, what it is charged, and what is granted after it.
 
 use crate::rig::*;
-use crate::{FAR, plain_disk};
+use crate::{FAR, plain_disk, plain_fast};
 use paternoster::Nanos;
 
 /// Reads two at once and pauses for 50 ms. What is granted falls by 4 × 512 for each turn that ends
@@ -205,5 +205,79 @@ fn maximum_counts_from_the_eleventh_turn_on() {
         }
         rig.run(&[Submit("b", read(FAR..FAR + 8).by("b")), Expect(dispatched("b"))]);
         rig.run(&[Expect(Told(budget))]);
+    }
+}
+
+/// All of the 512 that it was granted: there is nothing left to go on with.
+#[test]
+fn queue_that_used_up_its_budget_begins_anew() {
+    plain_disk(1).set("slice_idle", 0).run(&[
+        Submit("a", read(0..8)),
+        Serve(&["a"]),
+        Submit("b", read(8..520)),
+        Serve(&["b"]),
+        Expect(Told("expired main: NoMoreRequests, charged 512 of 512")),
+        Submit("c", read(520..528)),
+        Serve(&["c"]),
+        Expect(Told("in service main, budget 512")),
+        Expect(Told("expired main: NoMoreRequests, charged 8 of 512")),
+    ]);
+}
+
+/// A seeky queue is charged for 8 ms on a disk, 16384 × 8 / 125, and for 2 where nothing seeks. Its
+/// twentieth request makes it seeky; of 512, 18 turns of 8 sectors have left 368.
+#[test]
+fn short_turn_of_a_seeky_queue_is_charged_for_a_seek() {
+    for (rig, told) in [
+        (plain_disk(1), "expired main: NoMoreRequests, charged 1048 of 1048, slow"),
+        (plain_fast(1), "expired main: NoMoreRequests, charged 262 of 368, slow"),
+    ] {
+        let mut rig = rig.set("slice_idle", 0);
+        for n in 0..20 {
+            rig.run(&[
+                Expect(Untold(told)),
+                Submit("a", read(n * FAR..n * FAR + 8)),
+                Serve(&["a"]),
+            ]);
+        }
+        rig.run(&[Expect(Told(told))]);
+    }
+}
+
+/// Short is less than 1 ms. 16384 / 125 for 1 ms is less than for a seek.
+#[test]
+fn turn_of_a_seeky_queue_is_charged_for_its_time() {
+    for (took, told) in [
+        (us(999), "expired main: Preempted, charged 1048 of 1048, slow"),
+        (us(1000), "expired main: Preempted, charged 131 of 368, slow"),
+    ] {
+        let mut rig = plain_disk(2).set("slice_idle", 0).task("rt", "rt/4", ROOT);
+        for n in 0..19 {
+            rig.run(&[Submit("a", read(n * FAR..n * FAR + 8)), Serve(&["a"])]);
+        }
+        rig.run(&[
+            Submit("a", read(19 * FAR..19 * FAR + 8)),
+            Expect(dispatched("a")),
+            Advance(took),
+            Submit("rt", read(0..8).by("rt")),
+            Expect(Told(told)),
+        ]);
+    }
+}
+
+/// One that is not seeky, for more than 20 ms: 16384 × 20 / 125.
+#[test]
+fn turn_of_20_ms_is_not_yet_slow() {
+    for (took, told) in [
+        (us(20_000), "expired main: Preempted, charged 8 of 10922, fast"),
+        (us(20_001), "expired main: Preempted, charged 2621 of 10922, slow"),
+    ] {
+        plain_disk(2).task("rt", "rt/4", ROOT).run(&[
+            Submit("a", read(0..8)),
+            Expect(dispatched("a")),
+            Advance(took),
+            Submit("rt", read(FAR..FAR + 8).by("rt")),
+            Expect(Told(told)),
+        ]);
     }
 }

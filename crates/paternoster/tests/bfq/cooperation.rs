@@ -192,3 +192,69 @@ fn bio_does_not_become_part_of_a_request_of_a_queue_that_is_not_its_own() {
         Submit("rt2", read(8..16).by("rt")),
     ]);
 }
+
+/// The queue of two tasks merges into that of a third, as one of them reads near that.
+fn chain() -> Rig {
+    let rig = plain_disk(0).group("/g", 100).task("a", "be/4", ROOT).task("b", "be/4", ROOT);
+    let mut rig = rig.task("c", "be/4", ROOT);
+    rig.run(&[
+        Submit("a", read(0..8).by("a")),
+        Submit("b", read(FAR..FAR + 8).by("b")),
+        Submit("b2", read(8..16).by("b")),
+        Expect(Told("merged b into a")),
+        Submit("c", read(5 * FAR..5 * FAR + 8).by("c")),
+        Submit("b3", read(5 * FAR + 8..5 * FAR + 16).by("b")),
+        Expect(Told("to merge a into c")),
+        Expect(Told("merged a into c")),
+        Expect(Number("queues", 3)),
+    ]);
+    rig
+}
+
+/// Wherever its request is.
+#[test]
+fn other_user_of_a_merged_queue_follows_at_its_next_request() {
+    chain().run(&[
+        Submit("a", read(50 * FAR..50 * FAR + 8).by("a")),
+        Expect(Untold("to merge")),
+        Expect(Told("merged a into c")),
+    ]);
+}
+
+#[test]
+fn user_of_a_merged_queue_that_moves_to_another_group_does_not_follow() {
+    chain().run(&[
+        Move("a", "/g"),
+        Submit("a", read(50 * FAR..50 * FAR + 8).by("a")),
+        Expect(Untold("merged")),
+        Expect(Told("made a in /g")),
+    ]);
+}
+
+#[test]
+fn user_of_a_merged_queue_may_exit_before_it_follows() {
+    let mut rig = chain();
+    rig.run(&[SetDepth(1)]);
+    while rig.elevator.queued() > 0 {
+        rig.serve_all();
+        rig.run(&[Advance(ms(20)), TimerFires]);
+    }
+    rig.run(&[Exit("a"), Exit("b"), Exit("c"), Expect(Number("busy_queues", 0))]);
+    rig.run(&[Submit("m", read(0..8)), Serve(&["m"])]);
+}
+
+/// It finds others there, and others find it.
+#[test]
+fn queue_that_moved_to_another_group_merges_there() {
+    for (group, told) in [("/g", Told("merged b into a")), (ROOT, Untold("merge"))] {
+        let rig = plain_disk(0).group("/g", 100).task("a", "be/4", ROOT).task("b", "be/4", group);
+        { rig }.run(&[
+            Submit("a", read(0..8).by("a")),
+            Move("a", "/g"),
+            Submit("a2", read(9 * FAR..9 * FAR + 8).by("a")),
+            Submit("b", read(FAR..FAR + 8).by("b")),
+            Submit("b2", read(8..16).by("b")),
+            Expect(told),
+        ]);
+    }
+}

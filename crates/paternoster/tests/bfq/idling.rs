@@ -324,3 +324,23 @@ fn queue_of_another_level_is_not_raised() {
         Expect(Told("idles a: 8 ms")),
     ]);
 }
+
+/// Though all that are busy are raised: four requests of others would delay it.
+#[test]
+fn raised_queue_is_waited_for_with_many_requests_of_others_in_the_device() {
+    for (others, told) in [(3, Untold("idles")), (4, Told("idles a: 20 ms"))] {
+        let mut rig = disk(8).task("a", "be/4", ROOT).task("b", "be/4", ROOT);
+        for n in 0..5 {
+            rig.run(&[Submit("b", read(n * FAR..n * FAR + 8).by("b"))]);
+        }
+        for _ in 0..others {
+            assert!(rig.dispatch().is_some());
+        }
+        rig.run(&[
+            Submit("a", read(9 * FAR..9 * FAR + 8).by("a")),
+            Expect(Told("preempted b by a: NotIdling")),
+            Serve(&["a"]),
+            Expect(told),
+        ]);
+    }
+}

@@ -192,3 +192,42 @@ fn nothing_is_injected_for_a_sequential_reader_on_a_disk() {
     assert_eq!(run.told(&["injected"]), [""; 0]);
     assert_eq!(run.dispatch_times("deep"), []);
 }
+
+/// Beside one that always has requests it is not waited for, and so its think times are known. They
+/// are 16 ms, as that of a new queue, and then 0: 16, 7.5, and 4.7 in the mean, of which only the
+/// third counts, as long; after that it is short, but not for long enough to reset the limit.
+#[test]
+fn new_queue_seems_to_think_long_for_a_moment() {
+    let rig = plain_fast(4).task("deep", "be/4", ROOT).task("a", "be/4", ROOT);
+    let mut run = rig.served(4, ms(1));
+    run.issues("deep", Stream::reads(8).stride(FAR).depth(8));
+    run.issues("a", Stream::reads(8).at(ms(200))).until(ms(1300));
+    // Sent a millisecond after it arrives, with the device full, a request takes two; the limit is
+    // reset a second later.
+    assert_eq!(run.told(&["limit a"]), ["204 ms: limit a: 1", "1204 ms: limit a: 0"]);
+}
+
+/// The turn ends before the request is done.
+#[test]
+fn end_of_the_turn_ends_the_measuring() {
+    for (ends, told) in [(false, Told("limit a: 1")), (true, Untold("limit"))] {
+        let mut rig = plain_fast(2).task("a", "be/4", ROOT).task("rt", "rt/4", ROOT);
+        rig.run(&[
+            Submit("a", read(0..8).by("a")),
+            Serve(&["a"]),
+            Advance(ms(5)),
+            Submit("a", read(8..16).by("a")),
+            Serve(&["a"]),
+            Advance(ms(5)),
+            Submit("a", read(16..24).by("a")),
+            Expect(dispatched("a")),
+        ]);
+        if ends {
+            rig.run(&[
+                Submit("rt", read(FAR..FAR + 8).by("rt")),
+                Expect(Told("preempted a by rt: Class")),
+            ]);
+        }
+        rig.run(&[Advance(us(100)), Complete("a"), Expect(told)]);
+    }
+}

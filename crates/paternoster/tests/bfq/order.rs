@@ -60,8 +60,8 @@ fn metadata_goes_first() {
     assert_eq!(rig.serve_all(), ["metadata", "near that", "data"]);
 }
 
-/// Its time was over at 1 ms. The first removal of a turn makes it the next, wherever it is; then it
-/// goes by position again, though others are overdue too.
+/// Its time was over at 1 ms. The first removal of a turn makes it the next, wherever it is; then
+/// it goes by position again, though others are overdue too.
 #[test]
 fn overdue_request_is_served_once_a_turn() {
     let mut rig = plain_disk(1).set("fifo_expire_sync", 1);
@@ -135,4 +135,22 @@ fn fifo_times_differ_by_direction() {
         Expect(Deadline("w", ms(250))),
         Expect(Deadline("ws", ms(125))),
     ]);
+}
+
+#[test]
+fn oldest_request_is_looked_at_again_in_the_next_turn() {
+    let mut rig = plain_disk(1).set("fifo_expire_sync", 1);
+    // The head is at 1108 the second time.
+    for order in [&["1000", "5000", "1100"], &["1100", "5000", "1000"]] {
+        rig.run(&[
+            Submit("5000", read(5000..5008)),
+            Submit("1000", read(1000..1008)),
+            Submit("1100", read(1100..1108)),
+            Advance(ms(1)),
+            Serve(order),
+            Expect(Told("overdue 5000")),
+            Advance(ms(8)),
+            TimerFires,
+        ]);
+    }
 }

@@ -3,10 +3,10 @@
 use crate::rig::*;
 use crate::{FAR, plain_disk, plain_fast};
 
-/// The first completion is long after the one before, which never was: observation begins with the
-/// second request. 1001 requests of 1024 sectors in a second: 1025024 × 65536 / 10⁶ = 67175. All but the first are
-/// sequential: 9 × 1000 / 1001 = 8, so that half of what was known counts, 22000 / 2, and half of
-/// the new. In 125 ms that are 44587 × 125000 / 65536 sectors.
+/// The first completion is long after the one before, which never was: observation begins with
+/// the second request. 1001 requests of 1024 sectors in a second: 1025024 × 65536 / 10⁶ = 67175.
+/// All but the first are sequential: 9 × 1000 / 1001 = 8, so that half of what was known counts,
+/// 22000 / 2, and half of the new. In 125 ms that are 44587 × 125000 / 65536 sectors.
 #[test]
 fn estimate_moves_to_what_a_sequential_reader_gets() {
     let mut run = plain_fast(1).served(1, ms(1));

@@ -99,8 +99,8 @@ fn time_of_a_turn_counts_from_the_next_one_on() {
     assert_eq!(run.told_up_to(1, &["expired"]), told);
 }
 
-/// Whatever the time of a turn may be, 125 ms are charged as the whole maximum: 1000 for 25 of them,
-/// not of 250.
+/// Whatever the time of a turn may be, 125 ms are charged as the whole maximum, 5000: 1000 for 25
+/// of them.
 #[test]
 fn time_is_charged_by_the_default_of_a_turn() {
     let mut run = plain_disk(1).set("timeout_sync", 250).set("max_budget", 5000);

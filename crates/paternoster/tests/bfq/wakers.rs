@@ -139,3 +139,40 @@ fn waker_and_woken_are_served_for_each_other_beyond_the_limit() {
         ]);
     }
 }
+
+/// Two tasks' queue, merged at their birth.
+#[test]
+fn shared_queue_is_no_waker() {
+    let rig = plain_fast(2).task("reader", "be/4", ROOT).task("other", "be/4", ROOT);
+    let mut rig = rig.task("third", "be/4", ROOT);
+    rig.run(&[
+        Submit("w", write(FAR..FAR + 8).sync().by("other")),
+        Submit("w2", write(FAR + 8..FAR + 16).sync().by("third")),
+        Expect(Told("merged third into other")),
+        Serve(&["w", "w2"]),
+        Advance(ms(200)),
+        TimerFires,
+    ]);
+    for _ in 0..12 {
+        round(&mut rig, Nanos::ZERO);
+    }
+    assert!(!found(&mut rig));
+}
+
+/// Its queue goes with it, and the other has no waker then.
+#[test]
+fn waker_may_exit() {
+    let mut rig = begun("be/4");
+    for _ in 0..5 {
+        round(&mut rig, Nanos::ZERO);
+    }
+    assert!(found(&mut rig));
+    rig.run(&[
+        Exit("other"),
+        Submit("r", read(0..8).by("reader")),
+        Serve(&["r"]),
+        Expect(Nothing),
+        Exit("reader"),
+        Expect(Number("busy_queues", 0)),
+    ]);
+}

@@ -201,3 +201,23 @@ fn low_latency_turned_off_spoils_the_count_of_raised_queues() {
         }
     }
 }
+
+/// It left service long before its request was done, at 1000 ms: it is idle from then on. 30000
+/// sectors are too many for soft real time within 4285 ms.
+#[test]
+fn queue_is_idle_from_its_last_completion_on() {
+    for (idle, told) in [(2000, Untold("raised a")), (2001, Told("raised a: 30"))] {
+        plain_disk(2).task("a", "be/4", ROOT).task("b", "be/4", ROOT).run(&[
+            Submit("a", read(0..30_000).by("a")),
+            Expect(dispatched("a")),
+            Set("low_latency", 1),
+            Submit("b", read(FAR..FAR + 8).by("b")),
+            Expect(Told("preempted a by b: Weight")),
+            Advance(ms(1000)),
+            Complete("a"),
+            Advance(ms(idle)),
+            Submit("a", read(0..8).by("a")),
+            Expect(told),
+        ]);
+    }
+}

@@ -32,10 +32,10 @@ fn queues_that_finish_at_one_time_are_served_in_order_of_arrival() {
 }
 
 /// Linux looks for the queue that finishes first only along one way down its tree. Finishes are
-/// starts plus budgets by weight, in sectors a unit of weight: r, the root, from 0 to 20000 / 40 = 500;
-/// b, to the left of it, begins at 800 / 80 = 10, after 800 sectors were served of it, and so is not
-/// eligible at 800 / (80 + 40 + 40) = 5; n, to the right of that, came at 5 and finishes at 5 +
-/// 10922 / 40 = 278. That r is eligible is seen first, and n is not found.
+/// starts plus budgets by weight, in sectors a unit of weight. r, the root, goes from 0 to 20000 /
+/// 40 = 500. b, to the left of it, begins at 800 / 80 = 10, after 800 sectors were served of it,
+/// and so is not eligible at 800 / (80 + 40 + 40) = 5. n, to the right of that, came at 5 and
+/// finishes at 5 + 10922 / 40 = 278. That r is eligible is seen first, and n is not found.
 #[test]
 fn queue_that_finishes_first_may_be_missed() {
     let rig = plain_disk(0).set("slice_idle", 0).task("b", "be/0", ROOT).task("r", "be/4", ROOT);
@@ -136,4 +136,14 @@ fn idle_class_alone_is_served_on() {
         Serve(&["i2"]),
         Expect(Told("expired i: NoMoreRequests, charged 16 of 10922")),
     ]);
+}
+
+/// 200 ms are not more than 200.
+#[test]
+fn idle_class_has_its_chance_after_more_than_200_ms() {
+    let rig = plain_disk(1).set("timeout_sync", 100).task("be", "be/4", ROOT);
+    let mut run = rig.task("i", "idle", ROOT).served(1, ms(1));
+    run.issues("be", Stream::reads(8).depth(2));
+    run.issues("i", Stream::reads(8).from(FAR)).until(ms(350));
+    assert_eq!(run.dispatch_times("i"), [ms(300)]);
 }
