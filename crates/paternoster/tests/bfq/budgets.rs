@@ -281,3 +281,20 @@ fn turn_of_20_ms_is_not_yet_slow() {
         ]);
     }
 }
+
+/// Time goes before emptiness, in the end of a turn of a queue that is not waited for.
+#[test]
+fn turn_of_an_empty_queue_may_end_for_its_time() {
+    for (took, told) in [
+        (124, "expired async main: NoMoreRequests, charged 24 of 10922"),
+        (125, "expired async main: Timeout, charged 24 of 10922"),
+    ] {
+        plain_disk(1).run(&[
+            Submit("w", write(0..8)),
+            Expect(dispatched("w")),
+            Advance(ms(took)),
+            Complete("w"),
+            Expect(Told(told)),
+        ]);
+    }
+}

@@ -258,3 +258,21 @@ fn queue_that_moved_to_another_group_merges_there() {
         ]);
     }
 }
+
+/// One of two busy ones is raised after the merge as before, and so the one that is waited for while
+/// the other is not. What is left of the first has no user, and is not waited for.
+#[test]
+fn merged_queue_counts_as_raised_once() {
+    let rig = disk(0).task("a", "be/3", ROOT).task("b", "be/4", ROOT).task("c", "be/3", ROOT);
+    { rig }.run(&[
+        Submit("a", read(0..8).by("a")),
+        Submit("b", read(FAR..FAR + 8).by("b")),
+        Submit("c", read(5 * FAR..5 * FAR + 8).by("c")),
+        Submit("b2", read(8..16).by("b")),
+        Expect(Told("merged b into a")),
+        SetDepth(1),
+        Serve(&["b", "a", "b2"]),
+        Expect(Told("idles a: 20 ms")),
+        Expect(Nothing),
+    ]);
+}

@@ -231,3 +231,17 @@ fn end_of_the_turn_ends_the_measuring() {
         rig.run(&[Advance(us(100)), Complete("a"), Expect(told)]);
     }
 }
+
+/// A task that thinks for 10 ms, twelve times, and then no more: of the think times, that of a new
+/// queue first, the third makes the mean count, as long, and the seventh 0 makes it 3.5 ms. More
+/// than 100 ms after the limit was reset for the one it is for the other.
+#[test]
+fn limit_is_reset_as_think_times_become_short() {
+    let rig = plain_fast(4).task("deep", "be/4", ROOT).task("a", "be/4", ROOT);
+    let mut run = rig.served(4, ms(1));
+    run.issues("deep", Stream::reads(8).stride(FAR).depth(8));
+    // One millisecond to wait, one to be served: every 12 ms, the last done at 334.
+    run.issues("a", Stream::reads(8).at(ms(200)).think(ms(10)).count(12)).until(ms(334));
+    run.issues("a", Stream::reads(8).from(96).at(ms(334))).until(ms(400));
+    assert_eq!(run.told(&["limit a"]), ["224 ms: limit a: 1", "346 ms: limit a: 0"]);
+}

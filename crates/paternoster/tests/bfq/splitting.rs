@@ -92,3 +92,53 @@ fn queue_is_not_raised_soon_after_its_users_parted() {
         rig.run(&[Advance(ms(later - 20)), Submit("2", read(8..16).by("b")), Expect(told)]);
     }
 }
+
+/// Its first request merged its queue, which would have been raised for it: that is made up for, as
+/// far as the 10.5 s from then on are not over.
+#[test]
+fn newborn_that_was_merged_is_raised_as_it_leaves() {
+    for (later, told) in [(0, Told("raised b: 30, for 10500 ms")), (10_500, Told("raised b: 1"))] {
+        let rig = disk(0).task("a", "be/4", ROOT).task("x", "be/4", ROOT).task("b", "be/4", ROOT);
+        let mut rig = rig;
+        rig.run(&[
+            Submit("a", read(0..8).by("a")),
+            Submit("x", read(FAR..FAR + 8).by("x")),
+            Submit("b", read(8..16).by("b")),
+            Expect(Told("merged b into a")),
+            SetDepth(1),
+        ]);
+        serve_out(&mut rig);
+        for n in 2..21 {
+            rig.run(&[Submit("b", read(n * FAR..n * FAR + 8).by("b"))]);
+            serve_out(&mut rig);
+        }
+        rig.run(&[Expect(Told("to split a")), Expect(Untold("raised b"))]);
+        rig.run(&[Advance(ms(later)), Submit("1", read(0..8).by("b")), Expect(told)]);
+    }
+}
+
+/// 50, whatever its priority is meanwhile.
+#[test]
+fn user_that_leaves_a_shared_queue_gets_its_weight_back() {
+    let mut rig = plain_disk(0).task("a", "be/4", ROOT).task("b", "be/3", ROOT);
+    rig.run(&[
+        Submit("a", read(0..8).by("a")),
+        Submit("b", read(FAR..FAR + 8).by("b")),
+        Submit("b2", read(8..16).by("b")),
+        Expect(Told("merged b into a")),
+        SetDepth(1),
+    ]);
+    serve_out(&mut rig);
+    for n in 2..21 {
+        rig.run(&[Submit("b", read(n * FAR..n * FAR + 8).by("b"))]);
+        serve_out(&mut rig);
+    }
+    rig.run(&[
+        Expect(Told("in service a, budget 512, weight 40")),
+        Expect(Told("to split a")),
+        SetPriority("b", "be/0"),
+        Submit("1", read(0..8).by("b")),
+        Expect(dispatched("1")),
+        Expect(Told("in service b, budget 10922, weight 50")),
+    ]);
+}
