@@ -298,3 +298,25 @@ fn turn_of_an_empty_queue_may_end_for_its_time() {
         ]);
     }
 }
+
+/// The greatest is 2848, what a disk serves in 20 ms at 9333: of 5000 that were used no more than
+/// that is granted, once it counts, from the eleventh turn on.
+#[test]
+fn no_more_than_the_maximum_is_granted_once_that_counts() {
+    for (turns, told) in [(9, "in service main, budget 5000"), (10, "in service main, budget 2848")]
+    {
+        let mut rig = plain_disk(1).set("slice_idle", 0).set("timeout_sync", 20);
+        for _ in 0..turns {
+            rig.run(&[Submit("a", read(0..8)), Serve(&["a"]), Advance(ms(1))]);
+        }
+        rig.run(&[
+            Submit("b", read(0..5000)),
+            Serve(&["b"]),
+            Expect(Told("expired main: NoMoreRequests, charged 5000 of 5000")),
+            Advance(ms(1)),
+            Submit("c", read(0..8)),
+            Serve(&["c"]),
+            Expect(Told(told)),
+        ]);
+    }
+}

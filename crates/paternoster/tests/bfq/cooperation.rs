@@ -259,8 +259,8 @@ fn queue_that_moved_to_another_group_merges_there() {
     }
 }
 
-/// One of two busy ones is raised after the merge as before, and so the one that is waited for while
-/// the other is not. What is left of the first has no user, and is not waited for.
+/// Of what is busy in the end one is raised and the other is not, and so the first is waited for.
+/// What was left of the queue that merged has no user, and is not.
 #[test]
 fn merged_queue_counts_as_raised_once() {
     let rig = disk(0).task("a", "be/3", ROOT).task("b", "be/4", ROOT).task("c", "be/3", ROOT);
