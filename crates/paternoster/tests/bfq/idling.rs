@@ -344,3 +344,19 @@ fn raised_queue_is_waited_for_with_many_requests_of_others_in_the_device() {
         ]);
     }
 }
+
+/// At 20 ms, waited for from 12 or from 11 on.
+#[test]
+fn waiting_that_ends_with_the_time_ends_the_turn_for_its_time() {
+    for (done, told) in [(11, "expired main: TooIdle"), (12, "expired main: Timeout")] {
+        plain_disk(1).set("timeout_sync", 20).run(&[
+            Submit("a", read(0..8)),
+            Expect(dispatched("a")),
+            Advance(ms(done)),
+            Complete("a"),
+            Advance(ms(8)),
+            TimerFires,
+            Expect(Told(told)),
+        ]);
+    }
+}

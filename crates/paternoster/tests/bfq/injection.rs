@@ -245,3 +245,28 @@ fn limit_is_reset_as_think_times_become_short() {
     run.issues("a", Stream::reads(8).from(96).at(ms(334))).until(ms(400));
     assert_eq!(run.told(&["limit a"]), ["224 ms: limit a: 1", "346 ms: limit a: 0"]);
 }
+
+/// First 1 ms, then 2: what is bearable then is less than 3.
+#[test]
+fn time_that_a_request_takes_alone_is_measured_again() {
+    for (took, told) in [(us(2999), "limit a: 2"), (us(3000), "limit a: 0")] {
+        let mut rig = plain_fast(4).task("a", "be/0", ROOT).task("b", "be/4", ROOT);
+        rig.run(&[Submit("a", read(0..8).by("a")), Serve(&["a"]), Advance(ms(5))]);
+        rig.run(&[Submit("a", read(0..8).by("a")), Serve(&["a"]), Advance(ms(5))]);
+        for alone in [1, 2] {
+            rig.run(&[Submit("a", read(0..8).by("a")), Expect(dispatched("a"))]);
+            rig.run(&[Advance(ms(alone)), Complete("a")]);
+        }
+        rig.run(&[
+            Expect(Told("limit a: 1")),
+            Submit("b", read(FAR..FAR + 8).by("b")),
+            Expect(dispatched("b")),
+            Expect(Told("injected b for a")),
+            Submit("a", read(0..8).by("a")),
+            Expect(dispatched("a")),
+            Advance(took),
+            Complete("a"),
+            Expect(Told(told)),
+        ]);
+    }
+}

@@ -147,3 +147,49 @@ fn idle_class_has_its_chance_after_more_than_200_ms() {
     run.issues("i", Stream::reads(8).from(FAR)).until(ms(350));
     assert_eq!(run.dispatch_times("i"), [ms(300)]);
 }
+
+/// A group that went into service with its only queue stays the candidate of the root, as in Linux.
+/// So nobody of a group that is busy already may take the device, of whatever class, but one that
+/// makes its group busy may.
+#[test]
+fn group_in_service_hides_those_that_wait_beside_it() {
+    for (waits, told) in [(true, Untold("preempted")), (false, Told("preempted g by rt: Class"))] {
+        let rig = plain_disk(0).group("/g", 500).group("/h", 100).task("g", "be/4", "/g");
+        let mut rig = rig.task("h", "be/4", "/h").task("rt", "rt/4", "/h");
+        rig.run(&[Submit("g", read(0..8).by("g"))]);
+        if waits {
+            rig.run(&[Submit("h", read(FAR..FAR + 8).by("h"))]);
+        }
+        rig.run(&[
+            SetDepth(1),
+            Expect(dispatched("g")),
+            Submit("rt", read(2 * FAR..2 * FAR + 8).by("rt")),
+            Expect(told),
+        ]);
+    }
+}
+
+/// Two groups of 100. The first has 4000 sectors served, when a second queue in it becomes busy:
+/// the group is put anew, from 4000 / 100 = 40 on, and again as the turn ends, for the same
+/// service, from 80 on. The other begins its second turn at 6000 / 100 = 60. The time is 10000 /
+/// 200 = 50: if the first began at 40, it would be its turn.
+#[test]
+fn group_that_is_put_anew_in_service_is_charged_twice() {
+    let rig = plain_disk(0).set("slice_idle", 0).group("/g", 100).group("/h", 100);
+    let rig = rig.task("1", "be/4", "/g").task("2", "be/4", "/g").task("h", "be/4", "/h");
+    { rig }.run(&[
+        Submit("1", read(0..4000).by("1")),
+        Submit("h", read(FAR..FAR + 6000).by("h")),
+        SetDepth(1),
+        Expect(dispatched("1")),
+        Submit("2", read(5 * FAR..5 * FAR + 8).by("2")),
+        Expect(Told("expired 1: Preempted, charged 4000 of 10922")),
+        Complete("1"),
+        Expect(dispatched("h")),
+        Submit("h2", read(FAR + 6000..FAR + 11_000).by("h")),
+        Complete("h"),
+        Expect(dispatched("h2")),
+        Expect(Told("expired h: Exhausted, charged 6000 of 10922")),
+        Expect(Told("in service h")),
+    ]);
+}
