@@ -176,3 +176,21 @@ fn turn_of_an_empty_queue_lasts_as_long_as_its_request() {
         }
     }
 }
+
+/// 8 ms after its last completion it goes on with its budget, but not before one that is raised.
+#[test]
+fn queue_that_is_back_in_time_does_not_take_the_device_from_a_raised_one() {
+    for (prio, told) in [("be/4", Untold("preempted")), ("be/2", Told("preempted a by b: InTime"))]
+    {
+        crate::disk(2).task("a", prio, ROOT).task("b", "be/3", ROOT).run(&[
+            Submit("b", read(0..8).by("b")),
+            Serve(&["b"]),
+            Advance(ms(8)),
+            TimerFires,
+            Submit("a", read(FAR..FAR + 8).by("a")),
+            Expect(dispatched("a")),
+            Submit("b", read(8..16).by("b")),
+            Expect(told),
+        ]);
+    }
+}
