@@ -320,3 +320,26 @@ fn no_more_than_the_maximum_is_granted_once_that_counts() {
         ]);
     }
 }
+
+/// A third of 16384 is 5461: after 10923 sectors that is left, after one more it is not.
+#[test]
+fn third_of_a_budget_is_a_third_rounded_down() {
+    for (sectors, told) in [
+        (10_923, "expired main: Timeout, charged 16384 of 16384, fast"),
+        (10_924, "expired main: Timeout, charged 10924 of 16384, fast"),
+    ] {
+        plain_disk(1).run(&[
+            Submit("a", read(0..8)),
+            Expect(dispatched("a")),
+            Advance(ms(125)),
+            Submit("b", read(8..8 + sectors)),
+            Complete("a"),
+            Expect(Told("expired main: Timeout")),
+            Expect(dispatched("b")),
+            Submit("c", read(FAR..FAR + 8)),
+            Advance(ms(125)),
+            Complete("b"),
+            Expect(Told(told)),
+        ]);
+    }
+}

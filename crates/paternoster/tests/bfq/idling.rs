@@ -360,3 +360,26 @@ fn waiting_that_ends_with_the_time_ends_the_turn_for_its_time() {
         ]);
     }
 }
+
+/// Waited for until 23 ms, its next request is there at 16, small, so that the waiting goes on, and
+/// is asked for at 21, after 20. With less than a third of its budget left it may use that up.
+#[test]
+fn queue_that_is_nearly_through_may_be_late() {
+    for (sectors, told) in [(8000, Untold("expired")), (7000, Told("expired main: Timeout"))] {
+        plain_disk(1).set("timeout_sync", 20).run(&[
+            Submit("a", read(0..sectors)),
+            Expect(dispatched("a")),
+            Advance(ms(15)),
+            Complete("a"),
+            Expect(Timeout(Some(ms(23)))),
+            Advance(ms(1)),
+            SetDepth(0),
+            Submit("b", read(sectors..sectors + 8)),
+            Expect(Timeout(Some(ms(23)))),
+            Advance(ms(5)),
+            SetDepth(1),
+            Expect(dispatched("b")),
+            Expect(told),
+        ]);
+    }
+}
