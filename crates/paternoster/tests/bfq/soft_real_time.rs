@@ -190,3 +190,28 @@ fn reader_that_only_seeks_is_not_soft_real_time() {
         ]);
     }
 }
+
+/// Interactive since 0, for 3750 ms.
+#[test]
+fn interactive_raising_goes_on_after_soft_real_time_as_if_that_had_not_been() {
+    after_a_batch(fast(1).set("timeout_sync", 5000), 8).run(&[
+        Advance(ms(20)),
+        Submit("a", read(8..16).by("a")),
+        Expect(Told("raised a: 3000, for 300 ms")),
+        Expect(dispatched("a")),
+        Advance(ms(301)),
+        Submit("a2", read(16..24).by("a")),
+        Complete("a"),
+        Expect(dispatched("a2")),
+        Expect(Told("raised a: 30, for 3750 ms")),
+        Advance(ms(3750 - 341)),
+        Submit("a3", read(24..32).by("a")),
+        Submit("a4", read(32..40).by("a")),
+        Complete("a2"),
+        Serve(&["a3"]),
+        Expect(Untold("raised")),
+        Advance(ms(1)),
+        Serve(&["a4"]),
+        Expect(Told("raised a: 1, for 0 ms")),
+    ]);
+}
