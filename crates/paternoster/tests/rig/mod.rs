@@ -9,9 +9,9 @@
 //!   Serve(&["a", "c"])                   a device that is instantly done takes these, in order
 //! ```
 //!
-//! A request goes by the name of any of its bios. Times are counted from the start of the run.
-//! What happens otherwise than a step says ends the test with the step's number, and what
-//! happened instead.
+//! A request goes by the name of any of its bios; of bios of one name, by that of the last. Times
+//! are counted from the start of the run. What happens otherwise than a step says ends the test
+//! with the step's number, and what happened instead.
 
 // Each test file uses the part of the rig that it needs.
 #![allow(dead_code, unused_imports, unreachable_pub)]
@@ -202,6 +202,10 @@ impl Rig {
 
     pub fn cfq() -> Self {
         Self::new(SchedulerKind::Cfq)
+    }
+
+    pub fn bfq() -> Self {
+        Self::new(SchedulerKind::Bfq)
     }
 
     pub fn depth(mut self, queue_depth: u32) -> Self {
@@ -541,7 +545,7 @@ impl Rig {
     }
 
     fn request(&self, bio: &str) -> Result<RequestId, String> {
-        let index = self.bios.iter().position(|name| name == bio);
+        let index = self.bios.iter().rposition(|name| name == bio);
         let rq = index.and_then(|index| self.requests.get(&(index as u64)));
         rq.copied().ok_or_else(|| format!("no request holds {bio}"))
     }

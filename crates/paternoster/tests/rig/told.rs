@@ -7,9 +7,17 @@
 //!   expired a: SliceUsed, used 10 ms, charged 10 ms, residue 0 ms, sent 9, vdisktime 40960000000
 //! ```
 //!
+//! BFQ's turns have budgets in sectors, and it does more:
+//!
+//! ```text
+//!   in service a, budget 1024, weight 1200     raised a: 30, for 10500 ms
+//!   expired a: Timeout, charged 104 of 16384, slow, in flight 0
+//!   injected b for a                           limit a: 2
+//! ```
+//!
 //! A queue goes by the task that made it, an async one as `async a`.
 
-use paternoster::{Event, Instant, QueueName};
+use paternoster::{Event, Instant, QueueName, SectorCount};
 
 use super::{Outcome, Rig};
 
@@ -66,6 +74,51 @@ impl Rig {
             Event::HardwareQueueing { now, .. } => format!("hardware queueing: {now}"),
             Event::Waiting { why } => format!("waiting: {why:?}"),
             Event::Drained { requests } => format!("drained {requests}"),
+            _ => return self.tell_of_bfq(event),
+        })
+    }
+
+    /// The line of an event of BFQ alone, or one that says more of BFQ than of CFQ.
+    fn tell_of_bfq(&self, event: &Event) -> Option<String> {
+        let q = |queue| self.queue_name(queue);
+        Some(match *event {
+            Event::QueueMade { queue, group } => {
+                format!("made {} in {}", q(queue), self.path(group))
+            }
+            Event::Priority { queue, io_prio } => format!("priority {}: {io_prio}", q(queue)),
+            Event::InService { queue, budget: SectorCount(budget), weight } => {
+                format!("in service {}, budget {budget}, weight {weight}", q(queue))
+            }
+            Event::BudgetExpired { queue, why, slow, service, budget, in_flight } => {
+                let (service, budget) = (service.0, budget.0);
+                let pace = if slow { "slow" } else { "fast" };
+                format!(
+                    "expired {}: {why:?}, charged {service} of {budget}, {pace}, \
+                     in flight {in_flight}",
+                    q(queue)
+                )
+            }
+            Event::Idling { queue, length } => {
+                format!("idles {}: {}", q(queue), ms_of(length.as_nanos()))
+            }
+            Event::Injected { queue, instead_of } => {
+                format!("injected {} for {}", q(queue), q(instead_of))
+            }
+            Event::InjectionLimit { queue, limit } => format!("limit {}: {limit}", q(queue)),
+            Event::WakerFound { queue, waker } => format!("waker of {}: {}", q(queue), q(waker)),
+            Event::Raised { queue, factor, millis } => {
+                format!("raised {}: {factor}, for {millis} ms", q(queue))
+            }
+            Event::LargeBurst => "large burst".to_owned(),
+            Event::MergePlanned { queue, into } => {
+                format!("to merge {} into {}", q(queue), q(into))
+            }
+            Event::SplitPlanned { queue } => format!("to split {}", q(queue)),
+            Event::QueueMerging { on } => {
+                format!("queue merging: {}", if on { "on" } else { "off" })
+            }
+            Event::PeakRate { sectors_per_us } => format!("peak rate {sectors_per_us}"),
+            Event::MaxBudget { sectors } => format!("max budget {}", sectors.0),
             _ => return None,
         })
     }

@@ -1,0 +1,345 @@
+//! Budgets: what a turn may have served, what it is charged, and what is granted after it.
+
+use crate::rig::*;
+use crate::{FAR, plain_disk, plain_fast};
+use paternoster::Nanos;
+
+/// Reads two at once and pauses for 50 ms. What is granted falls by 4 × 512 for each turn that ends
+/// for the pause, and to 512 where no more than 5 × 512 is left: 10922 is two thirds of 16384.
+#[test]
+fn queue_that_pauses_is_granted_less_each_time() {
+    let mut run = plain_disk(1).task("a", "be/4", ROOT).served(1, ms(1));
+    run.issues("a", Stream::reads(8).depth(2).think(ms(50))).until(ms(360));
+    let budgets = [10_922, 8_874, 6_826, 4_778, 2_730, 682, 512, 512];
+    let turns = (0..).step_by(51).zip(budgets);
+    let told: Vec<_> =
+        turns.map(|(at, budget)| format!("{at} ms: in service a, budget {budget}")).collect();
+    assert_eq!(run.told_up_to(2, &["in service"]), told);
+}
+
+/// It is granted what it used, at least 512, and is back at once each time: what is left of 512 is
+/// its next budget.
+#[test]
+fn queue_that_runs_empty_goes_on_with_what_is_left() {
+    let mut rig = plain_disk(1).set("slice_idle", 0);
+    for budget in [10_922, 512, 504, 496] {
+        let told: &'static str =
+            format!("expired main: NoMoreRequests, charged 8 of {budget}").leak();
+        rig.run(&[Submit("a", read(0..8)), Serve(&["a"]), Expect(Told(told))]);
+    }
+    rig.run(&[Advance(Nanos::new(1)), Submit("a", read(0..8)), Serve(&["a"])]);
+    rig.run(&[Expect(Told("expired main: NoMoreRequests, charged 8 of 512"))]);
+}
+
+/// Within three times 8 ms after a completion. It used 24 of 10922, and is granted 16384 anew.
+#[test]
+fn queue_is_back_in_time_within_three_idle_times() {
+    for (late, told) in
+        [(0, "in service async main, budget 10898"), (1, "in service async main, budget 16384")]
+    {
+        plain_disk(1).run(&[
+            Submit("a", write(0..8)),
+            Serve(&["a"]),
+            Expect(Told("expired async main: NoMoreRequests, charged 24 of 10922")),
+            Advance(ms(24)),
+            Advance(Nanos::new(late)),
+            Submit("b", write(8..16)),
+            Serve(&["b"]),
+            Expect(Told(told)),
+        ]);
+    }
+}
+
+/// Thirteen requests of 8 sectors in 130 ms, of which 125 are charged at 16384 for all of them.
+#[test]
+fn slow_turn_is_charged_for_its_time() {
+    let mut run = plain_disk(1).task("a", "be/4", ROOT).served(1, ms(10));
+    run.issues("a", Stream::reads(8).depth(2)).until(ms(130));
+    let told = ["130 ms: expired a: Timeout, charged 16384 of 16384, slow, in flight 0"];
+    assert_eq!(run.told(&["expired"]), told);
+}
+
+/// A turn of more than 20 ms is slow if it got less than half of 16384. Requests of 4096 take 50 ms
+/// each: two at 100 ms are half. Of three, 12288 are more than the budget.
+#[test]
+fn turn_that_got_half_of_the_maximum_is_charged_for_its_service() {
+    let mut run = plain_disk(1).task("a", "be/4", ROOT).served(1, ms(50));
+    run.issues("a", Stream::reads(4096).depth(2)).until(ms(100));
+    let told = ["100 ms: expired a: Exhausted, charged 8192 of 10922, fast, in flight 0"];
+    assert_eq!(run.told(&["expired"]), told);
+    let mut run = plain_disk(1).task("a", "be/4", ROOT).served(1, ms(50));
+    run.issues("a", Stream::reads(4095).depth(2)).until(ms(100));
+    // 16384 × 100 / 125 = 13107.2.
+    let told = ["100 ms: expired a: Exhausted, charged 13107 of 13107, slow, in flight 0"];
+    assert_eq!(run.told(&["expired"]), told);
+}
+
+/// Nine requests of 1024 sectors in 126 ms are not slow. Of 10922 they leave 1706, less than a
+/// third; of 16384, granted then, 7168, which is more than 5461: the time is charged after all.
+#[test]
+fn turn_that_times_out_with_a_third_of_its_budget_left_is_charged_for_its_time() {
+    let mut run = plain_disk(1).task("a", "be/4", ROOT).served(1, ms(14));
+    run.issues("a", Stream::reads(1024).depth(2)).until(ms(252));
+    let told = [
+        "126 ms: expired a: Timeout, charged 9216 of 10922, fast, in flight 0",
+        "252 ms: expired a: Timeout, charged 16384 of 16384, fast, in flight 0",
+    ];
+    assert_eq!(run.told(&["expired"]), told);
+}
+
+/// Ten requests of 1024 in 120 ms; the eleventh is more than the 682 that are left. In the second
+/// turn eleven leave 5120 of 16384, less than a third.
+#[test]
+fn exhausted_budget_is_granted_fourfold_up_to_the_maximum() {
+    let mut run = plain_disk(1).task("a", "be/4", ROOT).served(1, ms(12));
+    run.issues("a", Stream::reads(1024).depth(2)).until(ms(252));
+    let told = [
+        "120 ms: expired a: Exhausted, charged 10240 of 10922, fast, in flight 0",
+        "252 ms: expired a: Timeout, charged 11264 of 16384, fast, in flight 0",
+    ];
+    assert_eq!(run.told(&["expired"]), told);
+}
+
+/// 512 after a turn of 8 sectors: four times that after the next, in which 512 are served, and
+/// four times that after 2048.
+#[test]
+fn budget_grows_from_512_to_2048_to_8192() {
+    let mut run = plain_disk(1).set("slice_idle", 0).task("a", "be/4", ROOT).served(1, us(100));
+    run.issues("a", Stream::reads(8).count(1)).until(ms(100));
+    run.issues("a", Stream::reads(64).at(ms(100)).depth(2)).until(ms(130));
+    let told = [
+        "0.1 ms: expired a: NoMoreRequests, charged 8 of 10922",
+        "100.8 ms: expired a: Exhausted, charged 512 of 512",
+        "104 ms: expired a: Exhausted, charged 2048 of 2048",
+        "116.8 ms: expired a: Exhausted, charged 8192 of 8192",
+    ];
+    assert_eq!(run.told_up_to(2, &["expired"]), told);
+}
+
+/// Three of 8 sectors.
+#[test]
+fn async_sectors_count_threefold() {
+    plain_disk(3).run(&[
+        Submit("a", write(0..8)),
+        Submit("b", write(100..108)),
+        Submit("c", write(200..208)),
+        Expect(dispatched("a")),
+        Expect(dispatched("b")),
+        Expect(dispatched("c")),
+        Complete("a"),
+        Expect(Told("expired async main: NoMoreRequests, charged 72 of 10922, fast, in flight 2")),
+    ]);
+}
+
+#[test]
+fn async_sectors_count_once_where_a_group_has_io() {
+    plain_disk(3).group("/g", 100).task("a", "be/4", "/g").run(&[
+        Submit("a", write(0..8).by("a")),
+        Submit("b", write(100..108).by("a")),
+        Submit("c", write(200..208).by("a")),
+        Expect(dispatched("a")),
+        Expect(dispatched("b")),
+        Expect(dispatched("c")),
+        Complete("a"),
+        Expect(Told("expired async a: NoMoreRequests, charged 24 of 10922, fast, in flight 2")),
+    ]);
+}
+
+/// Unless its own is the least weight of those that are busy or in flight: 40, beside 50 or 30.
+#[test]
+fn async_sectors_count_once_where_queues_weigh_less() {
+    for (task, told) in [
+        ("be/3", "expired async main: NoMoreRequests, charged 24 of 10922"),
+        ("be/4", "expired async main: NoMoreRequests, charged 24 of 10922"),
+        ("be/5", "expired async main: NoMoreRequests, charged 8 of 10922"),
+    ] {
+        plain_disk(2).set("slice_idle", 0).task("a", task, ROOT).run(&[
+            Submit("a", read(0..8).by("a")),
+            Expect(dispatched("a")),
+            Submit("w", write(FAR..FAR + 8)),
+            Expect(dispatched("w")),
+            Complete("w"),
+            Expect(Told(told)),
+        ]);
+    }
+}
+
+/// Async queues are granted the maximum whatever they used.
+#[test]
+fn async_queue_is_granted_the_maximum() {
+    plain_disk(1).run(&[
+        Submit("a", write(0..8)),
+        Serve(&["a"]),
+        Expect(Told("expired async main: NoMoreRequests, charged 24 of 10922")),
+        Advance(ms(100)),
+        Submit("b", write(8..16)),
+        Expect(dispatched("b")),
+        Expect(Told("in service async main, budget 16384")),
+    ]);
+}
+
+/// A request that is nearer than the one before, and larger than the budget.
+#[test]
+fn budget_of_a_queue_that_waits_grows_with_its_next_request() {
+    plain_disk(1).set("slice_idle", 0).task("a", "be/4", ROOT).run(&[
+        Submit("first", read(0..8)),
+        Expect(dispatched("first")),
+        Submit("far", read(FAR..FAR + 8).by("a")),
+        Submit("near", read(100_000..120_000).by("a")),
+        Complete("first"),
+        Expect(dispatched("near")),
+        Expect(Told("in service a, budget 20000")),
+    ]);
+}
+
+/// Two thirds of the maximum, which is not gone by before the eleventh turn: the smoothed count of
+/// turns is 186 after ten and 194 after eleven.
+#[test]
+fn maximum_counts_from_the_eleventh_turn_on() {
+    for (turns, budget) in [(10, "in service b, budget 10922"), (11, "in service b, budget 666")] {
+        let mut rig = plain_disk(1).set("slice_idle", 0).set("max_budget", 1000);
+        rig = rig.task("a", "be/4", ROOT).task("b", "be/4", ROOT);
+        for _ in 0..turns {
+            rig.run(&[Submit("a", read(0..8).by("a")), Serve(&["a"])]);
+            rig.run(&[Expect(Told("expired a: NoMoreRequests"))]);
+        }
+        rig.run(&[Submit("b", read(FAR..FAR + 8).by("b")), Expect(dispatched("b"))]);
+        rig.run(&[Expect(Told(budget))]);
+    }
+}
+
+/// All of the 512 that it was granted: there is nothing left to go on with.
+#[test]
+fn queue_that_used_up_its_budget_begins_anew() {
+    plain_disk(1).set("slice_idle", 0).run(&[
+        Submit("a", read(0..8)),
+        Serve(&["a"]),
+        Submit("b", read(8..520)),
+        Serve(&["b"]),
+        Expect(Told("expired main: NoMoreRequests, charged 512 of 512")),
+        Submit("c", read(520..528)),
+        Serve(&["c"]),
+        Expect(Told("in service main, budget 512")),
+        Expect(Told("expired main: NoMoreRequests, charged 8 of 512")),
+    ]);
+}
+
+/// A seeky queue is charged for 8 ms on a disk, 16384 × 8 / 125, and for 2 where nothing seeks. Its
+/// twentieth request makes it seeky; of 512, 18 turns of 8 sectors have left 368.
+#[test]
+fn short_turn_of_a_seeky_queue_is_charged_for_a_seek() {
+    for (rig, told) in [
+        (plain_disk(1), "expired main: NoMoreRequests, charged 1048 of 1048, slow"),
+        (plain_fast(1), "expired main: NoMoreRequests, charged 262 of 368, slow"),
+    ] {
+        let mut rig = rig.set("slice_idle", 0);
+        for n in 0..20 {
+            rig.run(&[
+                Expect(Untold(told)),
+                Submit("a", read(n * FAR..n * FAR + 8)),
+                Serve(&["a"]),
+            ]);
+        }
+        rig.run(&[Expect(Told(told))]);
+    }
+}
+
+/// Short is less than 1 ms. 16384 / 125 for 1 ms is less than for a seek.
+#[test]
+fn turn_of_a_seeky_queue_is_charged_for_its_time() {
+    for (took, told) in [
+        (us(999), "expired main: Preempted, charged 1048 of 1048, slow"),
+        (us(1000), "expired main: Preempted, charged 131 of 368, slow"),
+    ] {
+        let mut rig = plain_disk(2).set("slice_idle", 0).task("rt", "rt/4", ROOT);
+        for n in 0..19 {
+            rig.run(&[Submit("a", read(n * FAR..n * FAR + 8)), Serve(&["a"])]);
+        }
+        rig.run(&[
+            Submit("a", read(19 * FAR..19 * FAR + 8)),
+            Expect(dispatched("a")),
+            Advance(took),
+            Submit("rt", read(0..8).by("rt")),
+            Expect(Told(told)),
+        ]);
+    }
+}
+
+/// One that is not seeky, for more than 20 ms: 16384 × 20 / 125.
+#[test]
+fn turn_of_20_ms_is_not_yet_slow() {
+    for (took, told) in [
+        (us(20_000), "expired main: Preempted, charged 8 of 10922, fast"),
+        (us(20_001), "expired main: Preempted, charged 2621 of 10922, slow"),
+    ] {
+        plain_disk(2).task("rt", "rt/4", ROOT).run(&[
+            Submit("a", read(0..8)),
+            Expect(dispatched("a")),
+            Advance(took),
+            Submit("rt", read(FAR..FAR + 8).by("rt")),
+            Expect(Told(told)),
+        ]);
+    }
+}
+
+/// Time goes before emptiness, in the end of a turn of a queue that is not waited for.
+#[test]
+fn turn_of_an_empty_queue_may_end_for_its_time() {
+    for (took, told) in [
+        (124, "expired async main: NoMoreRequests, charged 24 of 10922"),
+        (125, "expired async main: Timeout, charged 24 of 10922"),
+    ] {
+        plain_disk(1).run(&[
+            Submit("w", write(0..8)),
+            Expect(dispatched("w")),
+            Advance(ms(took)),
+            Complete("w"),
+            Expect(Told(told)),
+        ]);
+    }
+}
+
+/// The greatest is 2848, what a disk serves in 20 ms at 9333: of 5000 that were used no more than
+/// that is granted, once it counts, from the eleventh turn on.
+#[test]
+fn no_more_than_the_maximum_is_granted_once_that_counts() {
+    for (turns, told) in [(9, "in service main, budget 5000"), (10, "in service main, budget 2848")]
+    {
+        let mut rig = plain_disk(1).set("slice_idle", 0).set("timeout_sync", 20);
+        for _ in 0..turns {
+            rig.run(&[Submit("a", read(0..8)), Serve(&["a"]), Advance(ms(1))]);
+        }
+        rig.run(&[
+            Submit("b", read(0..5000)),
+            Serve(&["b"]),
+            Expect(Told("expired main: NoMoreRequests, charged 5000 of 5000")),
+            Advance(ms(1)),
+            Submit("c", read(0..8)),
+            Serve(&["c"]),
+            Expect(Told(told)),
+        ]);
+    }
+}
+
+/// A third of 16384 is 5461: after 10923 sectors that is left, after one more it is not.
+#[test]
+fn third_of_a_budget_is_a_third_rounded_down() {
+    for (sectors, told) in [
+        (10_923, "expired main: Timeout, charged 16384 of 16384, fast"),
+        (10_924, "expired main: Timeout, charged 10924 of 16384, fast"),
+    ] {
+        plain_disk(1).run(&[
+            Submit("a", read(0..8)),
+            Expect(dispatched("a")),
+            Advance(ms(125)),
+            Submit("b", read(8..8 + sectors)),
+            Complete("a"),
+            Expect(Told("expired main: Timeout")),
+            Expect(dispatched("b")),
+            Submit("c", read(FAR..FAR + 8)),
+            Advance(ms(125)),
+            Complete("b"),
+            Expect(Told(told)),
+        ]);
+    }
+}

@@ -1,0 +1,242 @@
+//! Queues and those who hold them: I/O contexts that move and exit, groups that go, and
+//! priorities that change.
+
+use crate::rig::*;
+use crate::{FAR, fast, plain_disk, plain_fast};
+
+/// At its next bio, with what it holds; its turn ends.
+#[test]
+fn queue_goes_with_its_task_to_another_group() {
+    let mut rig = plain_disk(1).group("/g", 100).task("t", "be/4", ROOT);
+    rig.run(&[
+        Submit("1", read(0..8).by("t")),
+        Submit("2", read(8..16).by("t")),
+        Expect(dispatched("1")),
+        Move("t", "/g"),
+        Expect(Untold("expired")),
+        Submit("3", read(16..24).by("t")),
+        Expect(Told("moved t")),
+        Expect(Told("expired t: Preempted, charged 8 of 10922")),
+        Expect(Untold("made")),
+        Expect(Number("queues", 1)),
+        Complete("1"),
+        Serve(&["2", "3"]),
+        Exit("t"),
+        RemoveGroup("/g"),
+        Expect(Number("queues", 0)),
+    ]);
+}
+
+/// Another has it, too.
+#[test]
+fn shared_queue_stays_behind() {
+    fast(1).group("/g", 100).task("a", "be/4", ROOT).task("b", "be/4", ROOT).run(&[
+        Submit("a", read(0..8).by("a")),
+        Submit("b", read(FAR..FAR + 8).by("b")),
+        Expect(Told("merged b into a")),
+        Serve(&["a", "b"]),
+        Move("b", "/g"),
+        Submit("b", read(0..8).by("b")),
+        Expect(Told("made b in /g")),
+        Expect(Number("queues", 2)),
+    ]);
+}
+
+/// A queue of async requests is the group's.
+#[test]
+fn async_queue_stays_behind() {
+    plain_disk(1).group("/g", 100).task("t", "be/4", "/g").run(&[
+        Submit("w", write(0..8).by("t")),
+        Serve(&["w"]),
+        Move("t", ROOT),
+        Submit("w2", write(0..8).by("t")),
+        Expect(Told("made async t in /")),
+        Expect(Number("queues", 2)),
+        RemoveGroup("/g"),
+        Expect(Number("queues", 1)),
+    ]);
+}
+
+/// Its task made no request since it moved. It goes to the root first, with what was learned: 8 ms
+/// in vain have cost 4 × 512 of 10922.
+#[test]
+fn queue_outlives_the_group_that_its_task_has_left() {
+    plain_disk(1).group("/g", 100).group("/h", 100).task("t", "be/4", "/g").run(&[
+        Submit("1", read(0..8).by("t")),
+        Serve(&["1"]),
+        Advance(ms(8)),
+        TimerFires,
+        Expect(Told("expired t: TooIdle")),
+        Move("t", "/h"),
+        RemoveGroup("/g"),
+        Expect(Untold("freed")),
+        Expect(Number("queues", 1)),
+        Advance(ms(100)),
+        Submit("2", read(8..16).by("t")),
+        Expect(Told("moved t")),
+        Expect(Untold("made")),
+        Expect(dispatched("2")),
+        Expect(Told("in service t, budget 8874")),
+        Complete("2"),
+        Exit("t"),
+        RemoveGroup("/h"),
+        Expect(Number("queues", 0)),
+    ]);
+}
+
+/// It is waited for as its group goes: that ends.
+#[test]
+fn turn_ends_as_the_group_goes() {
+    plain_disk(1).group("/g", 100).task("t", "be/4", "/g").run(&[
+        Submit("1", read(0..8).by("t")),
+        Serve(&["1"]),
+        Expect(Timeout(Some(ms(8)))),
+        Move("t", ROOT),
+        Expect(Timeout(Some(ms(8)))),
+        RemoveGroup("/g"),
+        Expect(Told("expired t: Preempted")),
+        Expect(Timeout(None)),
+        Submit("2", read(8..16).by("t")),
+        Serve(&["2"]),
+        Expect(Told("idles t: 8 ms")),
+        Expect(Number("queues", 1)),
+    ]);
+}
+
+/// With groups gone the scenario is symmetric again.
+#[test]
+fn group_that_is_gone_is_not_at_work() {
+    plain_fast(1).group("/g", 100).task("t", "be/4", "/g").task("u", "be/4", ROOT).run(&[
+        Submit("1", read(0..8).by("t")),
+        Serve(&["1"]),
+        Move("t", ROOT),
+        RemoveGroup("/g"),
+        Submit("u", read(FAR..FAR + 8).by("u")),
+        Expect(dispatched("u")),
+        Advance(ms(181)),
+        Submit("m", read(2 * FAR..2 * FAR + 8)),
+        Expect(Told("preempted u by main: NotIdling")),
+    ]);
+}
+
+/// At once, without charge: nothing is told of an end of its turn.
+#[test]
+fn queue_that_is_waited_for_goes_with_its_task() {
+    plain_disk(1).task("t", "be/4", ROOT).run(&[
+        Submit("1", read(0..8).by("t")),
+        Serve(&["1"]),
+        Expect(Told("idles t: 8 ms")),
+        Exit("t"),
+        Expect(Timeout(None)),
+        Expect(Untold("expired")),
+        Expect(Told("freed t")),
+        Expect(Number("busy_queues", 0)),
+        Expect(Number("queues", 0)),
+    ]);
+}
+
+/// Even one that another task uses.
+#[test]
+fn turn_of_a_shared_queue_ends_with_one_of_its_tasks() {
+    plain_fast(1).task("a", "be/4", ROOT).task("b", "be/4", ROOT).run(&[
+        Submit("a", read(0..8).by("a")),
+        Submit("b", read(FAR..FAR + 8).by("b")),
+        Submit("b2", read(FAR + 8..FAR + 16).by("b")),
+        Expect(Told("merged b into a")),
+        Serve(&["a"]),
+        Exit("a"),
+        Expect(Untold("expired")),
+        Serve(&["b"]),
+        Expect(Told("in service a")),
+        Expect(Told("in service a")),
+        Expect(Number("queues", 1)),
+    ]);
+}
+
+/// It is noticed at the next request, and counts from when the queue is scheduled next: 80 then.
+#[test]
+fn priority_may_change() {
+    plain_disk(1).task("t", "be/4", ROOT).run(&[
+        Submit("1", read(0..8).by("t")),
+        Submit("2", read(8..16).by("t")),
+        Expect(dispatched("1")),
+        Expect(Told("in service t, budget 10922, weight 40")),
+        SetPriority("t", "be/0"),
+        Expect(Untold("priority")),
+        Submit("3", read(16..24).by("t")),
+        Expect(Told("priority t: be/0")),
+        Advance(ms(125)),
+        Complete("1"),
+        Expect(Told("expired t: Timeout")),
+        Expect(dispatched("2")),
+        Expect(Told("in service t, budget 16384, weight 80")),
+    ]);
+}
+
+#[test]
+fn async_requests_go_to_the_queue_of_the_new_priority() {
+    plain_disk(1).task("t", "be/4", ROOT).run(&[
+        Submit("1", write(0..8).by("t")),
+        Expect(Told("made async t in /")),
+        SetPriority("t", "be/0"),
+        Submit("2", write(8..16).by("t")),
+        Expect(Told("made async t in /")),
+        Expect(Number("queues", 2)),
+        SetPriority("t", "be/4"),
+        Submit("3", write(16..24).by("t")),
+        Expect(Untold("made")),
+    ]);
+}
+
+/// It became busy as one of best effort and is no longer as one of real time: from then on there
+/// seem to be both, and queues are waited for that are not otherwise.
+#[test]
+fn change_of_class_while_a_queue_is_busy_spoils_the_count_of_classes() {
+    for (prio, told) in
+        [("be/5", Told("preempted b by c: NotIdling")), ("rt/4", Untold("preempted"))]
+    {
+        let rig = plain_fast(2).task("a", "be/4", ROOT).task("b", "be/4", ROOT);
+        rig.task("c", "be/4", ROOT).run(&[
+            Submit("1", read(0..8).by("a")),
+            Submit("2", read(8..16).by("a")),
+            Expect(dispatched("1")),
+            SetPriority("a", prio),
+            Submit("3", read(16..24).by("a")),
+            Advance(ms(125)),
+            Complete("1"),
+            Expect(Told("expired a: Timeout")),
+            Serve(&["2", "3"]),
+            Advance(ms(8)),
+            TimerFires,
+            Expect(Number("busy_queues", 0)),
+            Submit("b", read(FAR..FAR + 8).by("b")),
+            Expect(dispatched("b")),
+            Advance(ms(181)),
+            Submit("c", read(2 * FAR..2 * FAR + 8).by("c")),
+            Expect(told),
+        ]);
+    }
+}
+
+/// 500 for one device, beside 300; without that it is 100 again.
+#[test]
+fn weight_for_one_device_falls_back() {
+    let rig = plain_disk(2).group("/a", 100).group("/b", 300);
+    rig.task("a", "be/4", "/a").task("b", "be/4", "/b").run(&[
+        SetDeviceWeights("/a", Some(500), None),
+        Submit("b", read(0..8).by("b")),
+        Expect(dispatched("b")),
+        Submit("a", read(FAR..FAR + 8).by("a")),
+        Expect(Told("preempted b by a: Weight")),
+        Expect(dispatched("a")),
+        Complete("a"),
+        Complete("b"),
+        Advance(ms(100)),
+        TimerFires,
+        SetDeviceWeights("/a", None, None),
+        Submit("b2", read(8..16).by("b")),
+        Expect(dispatched("b2")),
+        Submit("a2", read(FAR + 8..FAR + 16).by("a")),
+        Expect(Untold("preempted")),
+    ]);
+}
