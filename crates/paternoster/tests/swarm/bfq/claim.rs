@@ -146,6 +146,8 @@ impl Claim {
 pub(super) struct Turn {
     pub(super) queue: usize,
     pub(super) begun: Instant,
+    /// By which its weight was raised then.
+    pub(super) factor: u64,
     pub(super) sent: u64,
     /// The device is kept free for it until then.
     pub(super) idle_until: Option<Instant>,

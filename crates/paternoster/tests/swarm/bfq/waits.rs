@@ -37,6 +37,10 @@ const APART: u64 = 650;
 const RAISED: Nanos = Nanos::from_millis(20);
 const SEEKY: Nanos = Nanos::from_millis(2);
 
+/// By which a weight is raised.
+const INTERACTIVE: u64 = 30;
+const SOFT_RT: u64 = 3000;
+
 /// What was shown.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Shown {
@@ -168,6 +172,7 @@ impl Waits {
             }
             Event::Raised { queue, factor, .. } => {
                 let queue = self.load.task_of(queue.ioc);
+                assert!([1, INTERACTIVE, SOFT_RT].contains(&factor.into()), "by {factor}");
                 self.claim.queues[queue].factor = factor.into();
             }
             Event::HardwareQueueing { now, .. } => self.claim.device_queues = Some(now),
@@ -181,10 +186,12 @@ impl Waits {
             }
             Event::Dispatched { rq } => self.send(self.load.task_of_request(rq)),
             Event::Injected { queue, .. } => self.judge_injected(self.load.task_of(queue.ioc)),
-            Event::InService { queue, .. } => {
+            Event::InService { queue, weight, .. } => {
                 let queue = self.load.task_of(queue.ioc);
+                let Queue { weight: own, factor, .. } = self.claim.queues[queue];
+                assert_eq!(u64::from(weight), own * factor, "it is raised, or is not");
                 let (sent, idle_until, preempted) = (0, None, false);
-                self.turn = Some(Turn { queue, begun: at, sent, idle_until, preempted });
+                self.turn = Some(Turn { queue, begun: at, factor, sent, idle_until, preempted });
             }
             Event::Preempted { over, .. } => {
                 let over = self.load.task_of(over.ioc);
@@ -290,7 +297,9 @@ impl Waits {
             }
             BudgetEnd::Timeout => {
                 let ticks = self.hz.jiffies(at) - self.hz.jiffies(turn.begun);
-                assert!(ticks.count() >= i64::from(self.hz.ticks_per_s() / 8), "too early");
+                let times = if turn.factor == INTERACTIVE { 30 } else { 1 };
+                let timeout = times * i64::from(self.hz.ticks_per_s() / 8);
+                assert!(ticks.count() >= timeout, "too early");
             }
             BudgetEnd::Exhausted => {
                 let next = u64::from(self.load.task(turn.queue).sectors);
