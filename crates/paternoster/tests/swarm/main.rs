@@ -154,3 +154,17 @@ fn backlogged_queue_has_its_next_turn_before_others_got_more_than_their_weights_
         assert!(shown.longest > 60, "the bound is one: {shown:?}");
     }
 }
+
+/// Of BFQ, again and in more detail.
+#[test]
+fn turns_and_waits_of_sync_queues_end_for_reasons_that_hold_and_claims_are_heard() {
+    let mut shown = bfq::waits::Shown::default();
+    for seed in seeds(60) {
+        let _repeat = Repeat(seed);
+        shown.add(&bfq::waits::run(seed));
+    }
+    if number_from_env("PATERNOSTER_SWARM_SEED").is_none() {
+        assert!(shown.waits > 100_000 && shown.turns > 100_000, "{shown:?}");
+        assert!(shown.injected > 10_000, "{shown:?}");
+    }
+}

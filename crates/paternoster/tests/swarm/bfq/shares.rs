@@ -168,7 +168,14 @@ impl Shares {
     fn hear(&mut self, at: Instant, event: Event) {
         self.turn.hear(at, event);
         match event {
-            Event::InService { queue, .. } => self.in_service = Some(self.load.task_of(queue.ioc)),
+            Event::InService { queue, budget, .. } => {
+                let task = self.load.task_of(queue.ioc);
+                let next = u64::from(self.load.task(task).sectors);
+                if let Some(granted) = self.turn.granted(queue.ioc) {
+                    assert_eq!(u64::from(budget.0), granted.max(next), "what it is granted");
+                }
+                self.in_service = Some(task);
+            }
             Event::Dispatched { rq } => {
                 let task = self.load.task_of_request(rq);
                 assert_eq!(self.in_service, Some(task), "only it is served whose turn it is");

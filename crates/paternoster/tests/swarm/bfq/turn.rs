@@ -2,7 +2,9 @@
 //! or the time that it took, if it was slow. Holds for sync queues that are not raised, and whose
 //! turns do not end with idling.
 
-use paternoster::{BudgetEnd, Event, Hz, Instant};
+use std::collections::BTreeMap;
+
+use paternoster::{BudgetEnd, Event, Hz, Instant, IocId};
 
 /// The greatest budget, until another is told.
 const MAX_BUDGET: u64 = 16384;
@@ -16,12 +18,22 @@ pub(crate) struct Turn {
     begun: Instant,
     budget: u64,
     sent: u64,
+    /// What each queue is granted for its next turn, unless its next request is larger.
+    granted: BTreeMap<IocId, u64>,
 }
 
 impl Turn {
     pub(crate) fn new(hz: Hz, rotational: bool) -> Self {
         let begun = Instant::START;
-        Self { hz, rotational, max_budget: MAX_BUDGET, begun, budget: 0, sent: 0 }
+        Self {
+            hz,
+            rotational,
+            max_budget: MAX_BUDGET,
+            begun,
+            budget: 0,
+            sent: 0,
+            granted: BTreeMap::new(),
+        }
     }
 
     /// Takes an event, and judges the charge at the end of the turn.
@@ -33,11 +45,31 @@ impl Turn {
                 self.budget = budget.0.into();
                 self.sent = 0;
             }
-            Event::BudgetExpired { why, slow, service, .. } => {
+            Event::BudgetExpired { queue, why, slow, service, .. } => {
                 self.judge(at, why, slow, service.0.into());
+                self.grant(queue.ioc, why);
             }
             _ => {}
         }
+    }
+
+    /// What a queue has to have for its turn, if that is known.
+    pub(crate) fn granted(&self, queue: IocId) -> Option<u64> {
+        self.granted.get(&queue).copied()
+    }
+
+    /// A queue that used up its budget gets four times as much, one that used up its time twice.
+    fn grant(&mut self, queue: IocId, why: BudgetEnd) {
+        let times = match why {
+            BudgetEnd::Exhausted => 4,
+            BudgetEnd::Timeout => 2,
+            _ => {
+                self.granted.remove(&queue);
+                return;
+            }
+        };
+        let before = self.granted.get(&queue).copied().unwrap_or(self.budget);
+        self.granted.insert(queue, (before * times).min(self.max_budget));
     }
 
     /// Sectors of the queue in service are sent.
