@@ -136,8 +136,6 @@ impl<T: Trace> Bfq<T> {
         if split == Split::Kept && self.queues[queue].busy {
             self.symmetry.raised_busy += i32::from(is_raised) - i32::from(before > 1);
         }
-        if is_raised != (before > 1) {
-            self.trace_raising(cx, queue);
-        }
+        self.trace_raising(cx, queue);
     }
 }

@@ -3,6 +3,7 @@
 #[path = "../rig/mod.rs"]
 mod rig;
 
+mod admission;
 mod budgets;
 mod bursts;
 mod cooperation;

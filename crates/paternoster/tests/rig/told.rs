@@ -106,8 +106,8 @@ impl Rig {
             }
             Event::InjectionLimit { queue, limit } => format!("limit {}: {limit}", q(queue)),
             Event::WakerFound { queue, waker } => format!("waker of {}: {}", q(queue), q(waker)),
-            Event::Raised { queue, factor, millis } => {
-                format!("raised {}: {factor}, for {millis} ms", q(queue))
+            Event::Raised { queue, factor, length } => {
+                format!("raised {}: {factor}, for {}", q(queue), ms_of(length.as_nanos()))
             }
             Event::LargeBurst => "large burst".to_owned(),
             Event::MergePlanned { queue, into } => {
@@ -117,7 +117,7 @@ impl Rig {
             Event::QueueMerging { on } => {
                 format!("queue merging: {}", if on { "on" } else { "off" })
             }
-            Event::PeakRate { sectors_per_us } => format!("peak rate {sectors_per_us}"),
+            Event::PeakRate { rate } => format!("peak rate {rate}"),
             Event::MaxBudget { sectors } => format!("max budget {}", sectors.0),
             _ => return None,
         })
