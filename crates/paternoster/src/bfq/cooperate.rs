@@ -58,7 +58,7 @@ impl<T: Trace> Bfq<T> {
             // Decided once; no other is looked for this time.
             return self.merge_with_elder(cx, queue, ioc);
         }
-        if self.is_too_late(cx, queue) || self.symmetry.busy() == 1 {
+        if self.is_too_late(cx, queue) || self.symmetry.busy() == 1 || !self.may_merge(queue) {
             return None;
         }
         if let Some(active) = self.in_service
@@ -106,17 +106,17 @@ impl<T: Trace> Bfq<T> {
             && cx.jiffies() > state.first_served + cx.device.hz.part_of_second(MERGE_WINDOW_PARTS)
     }
 
-    /// Whether the two queues are of a kind that merges.
+    /// Whether the queue is of a kind that merges.
+    fn may_merge(&self, queue: QueueId) -> bool {
+        let state = &self.queues[queue];
+        state.sync && !state.is_seeky() && self.wf2q.entities[queue].class != IoClass::Idle
+    }
+
+    /// Whether `other` is one with which `queue`, which may merge, does.
     fn fits(&self, cx: &Cx<'_>, queue: QueueId, other: QueueId) -> bool {
-        let class = self.wf2q.entities[queue].class;
-        let (a, b) = (&self.queues[queue], &self.queues[other]);
         !self.is_too_late(cx, other)
-            && class == self.wf2q.entities[other].class
-            && class != IoClass::Idle
-            && !a.is_seeky()
-            && !b.is_seeky()
-            && a.sync
-            && b.sync
+            && self.wf2q.entities[queue].class == self.wf2q.entities[other].class
+            && self.may_merge(other)
     }
 
     /// The users of `queue` are to go to `other`, or to the queue into which that is to merge:

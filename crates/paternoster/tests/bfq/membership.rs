@@ -240,3 +240,59 @@ fn weight_for_one_device_falls_back() {
         Expect(Untold("preempted")),
     ]);
 }
+
+/// A queue into which others were to merge outlives its own tasks, and these exit too before they go:
+/// nobody uses it any more, and it is still in service, waited for, when its group goes.
+#[test]
+fn group_may_go_whose_queue_in_service_nobody_uses() {
+    let rig = plain_disk(0).group("/g", 100).task("a", "be/4", "/g").task("b", "be/4", "/g");
+    let mut rig = rig.task("c", "be/4", "/g");
+    rig.run(&[
+        Submit("a", read(0..8).by("a")),
+        Submit("b", read(FAR..FAR + 8).by("b")),
+        Submit("b2", read(8..16).by("b")),
+        Expect(Told("merged b into a")),
+        Submit("c", read(5 * FAR..5 * FAR + 8).by("c")),
+        Submit("b3", read(5 * FAR + 8..5 * FAR + 16).by("b")),
+        Expect(Told("to merge a into c")),
+        Expect(Told("merged a into c")),
+        Exit("b"),
+        Exit("c"),
+        SetDepth(1),
+    ]);
+    rig.run(&[
+        Serve(&["a", "b2"]),
+        Advance(ms(8)),
+        TimerFires,
+        Serve(&["b"]),
+        Serve(&["c", "b3"]),
+        Expect(Told("idles c: 8 ms")),
+        Exit("a"),
+        RemoveGroup("/g"),
+        Expect(Number("queues", 0)),
+    ]);
+}
+
+/// A task that leaves a queue that it shares for another group gets a new queue there, and with
+/// that another elder brother: the one before is let go.
+#[test]
+fn task_lets_go_of_its_elder_brother_for_another_one() {
+    let rig = plain_disk(0).group("/g", 100).task("elder", "be/4", ROOT).task("near", "be/4", ROOT);
+    let mut rig = rig.task("a", "be/4", ROOT).task("other", "be/4", "/g");
+    rig.run(&[
+        Submit("1", read(FAR..FAR + 8).by("elder")),
+        Submit("2", read(5 * FAR..5 * FAR + 8).by("near")),
+        Submit("3", read(0..8).by("a")),
+        Submit("4", read(5 * FAR + 8..5 * FAR + 16).by("a")),
+        Expect(Told("merged a into near")),
+        Submit("5", read(0..8).by("other")),
+        Move("a", "/g"),
+        Submit("6", read(FAR..FAR + 8).by("a")),
+        Cancel(&["1", "2", "3", "4", "5", "6"]),
+        Exit("elder"),
+        Exit("near"),
+        Exit("a"),
+        Exit("other"),
+        Expect(Number("queues", 0)),
+    ]);
+}
