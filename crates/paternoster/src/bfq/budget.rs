@@ -1,9 +1,9 @@
 //! Budgets: how many sectors a queue may have served in a turn, and what a request costs.
 //!
 //! ```text
-//!   granted ──▶ max_budget of the queue ──▶ budget of its next turn ──▶ finish time
-//!      ▲                                          │ service
-//!      └── feedback, as the turn ends ◀───────────┘ (expire.rs)
+//!   granted to the queue ──▶ budget of its next turn ──▶ finish time
+//!      ▲                          │ service
+//!      └── feedback, at its end ◀─┘ (expire.rs)
 //! ```
 //!
 //! All bounds follow from the maximum, which is what the device serves in a turn at its peak rate.
@@ -11,7 +11,7 @@
 use crate::arena::RequestId;
 use crate::bfq::Bfq;
 use crate::bfq::queue::QueueId;
-use crate::bfq::wf2q::Service;
+use crate::bfq::wf2q::Turn;
 use crate::request::SectorCount;
 use crate::scheduler::Cx;
 use crate::time::{Hz, Jiffies, Nanos, Ticks};
@@ -90,7 +90,7 @@ impl<T: Trace> Bfq<T> {
     pub(super) fn charge_of(&self, cx: &Cx<'_>, queue: QueueId, rq: RequestId) -> SectorCount {
         let sectors = cx.requests[rq].sectors;
         let plain = self.queues[queue].sync
-            || self.wf2q.entities[queue].raising > 1
+            || self.wf2q.entities[queue].factor > 1
             || self.is_asymmetric(queue);
         if plain { sectors } else { SectorCount(sectors.0.saturating_mul(ASYNC_FACTOR)) }
     }
@@ -104,16 +104,16 @@ impl<T: Trace> Bfq<T> {
         in_time: bool,
     ) -> bool {
         let state = &self.queues[queue];
-        let max_budget = state.max_budget;
+        let granted = state.granted;
         let entity = &mut self.wf2q.entities[queue];
         let left = u32::try_from(entity.left()).unwrap_or(0);
         entity.service = SectorCount(0);
         if state.resumable && in_time && left > 0 {
-            entity.budget = max_budget.min(SectorCount(left));
+            entity.budget = granted.min(SectorCount(left));
             return true;
         }
         let next = state.next().expect("a queue becomes busy with a request");
-        let budget = max_budget.max(self.charge_of(cx, queue, next));
+        let budget = granted.max(self.charge_of(cx, queue, next));
         self.wf2q.entities[queue].budget = budget;
         self.queues[queue].resumable = false;
         false
@@ -126,9 +126,9 @@ impl<T: Trace> Bfq<T> {
         let Some(next) = state.next().filter(|_| self.in_service != Some(queue)) else { return };
         let charge = self.charge_of(cx, queue, next);
         let entity = &mut self.wf2q.entities[queue];
-        let budget = state.max_budget.max(charge).max(entity.service);
+        let budget = state.granted.max(charge).max(entity.service);
         if std::mem::replace(&mut entity.budget, budget) != budget {
-            self.wf2q.requeue(queue, Service::GoesOn, cx.jiffies());
+            self.wf2q.requeue(queue, Turn::GoesOn, cx.jiffies());
             self.free_forgotten(cx);
         }
     }

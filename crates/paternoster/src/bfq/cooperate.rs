@@ -192,24 +192,24 @@ impl<T: Trace> Bfq<T> {
 
     /// A raised queue is so no longer: the one into which it merges is, unless it was.
     fn hand_over_raising(&mut self, cx: &Cx<'_>, queue: QueueId, target: QueueId) {
-        let factor = self.wf2q.entities[queue].raising;
+        let factor = self.wf2q.entities[queue].factor;
         if factor == 1 {
             return;
         }
         let (from, into) = (&self.queues[queue], &self.queues[target]);
         let (was_busy, is_busy) = (from.busy, into.busy);
-        if self.wf2q.entities[target].raising == 1 {
+        if self.wf2q.entities[target].factor == 1 {
             let raising = from.raising;
             let served = into.raising.served;
             self.queues[target].raising = Raising { served, ..raising };
             let entity = &mut self.wf2q.entities[target];
-            entity.raising = factor;
+            entity.factor = factor;
             entity.change_due = true;
             self.symmetry.raised_busy += i32::from(is_busy);
             self.trace_raising(cx, target);
         }
         let entity = &mut self.wf2q.entities[queue];
-        entity.raising = 1;
+        entity.factor = 1;
         entity.change_due = true;
         self.symmetry.raised_busy -= i32::from(was_busy);
         self.trace_raising(cx, queue);

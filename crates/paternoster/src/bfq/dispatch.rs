@@ -55,7 +55,7 @@ impl<T: Trace> Bfq<T> {
         if state.served_since_busy == 0 {
             state.first_served = cx.jiffies();
         }
-        if self.wf2q.entities[queue].raising > 1 {
+        if self.wf2q.entities[queue].factor > 1 {
             state.raising.served += u64::from(service.0);
         }
         state.served_since_busy += u64::from(service.0);

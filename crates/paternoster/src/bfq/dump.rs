@@ -26,12 +26,12 @@ impl<T: Trace> Bfq<T> {
         let waker = state.waker.waker.map(|waker| self.queues[waker].name());
         let budget = BudgetDump {
             weight: entity.weight,
-            raising: entity.raising,
+            raising: entity.factor,
             raised_since: state.raising.since,
             raised_for: state.raising.span,
             budget: entity.budget,
             service: entity.service,
-            max_budget: state.max_budget,
+            max_budget: state.granted,
             injection_limit: state.injection.limit,
             injection_base: (base > Nanos::ZERO).then_some(base),
             waker,

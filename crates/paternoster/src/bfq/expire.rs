@@ -6,7 +6,7 @@
 use crate::bfq::Bfq;
 use crate::bfq::budget::default_timeout;
 use crate::bfq::queue::QueueId;
-use crate::bfq::wf2q::{Past, Service};
+use crate::bfq::wf2q::{Past, Turn};
 use crate::request::SectorCount;
 use crate::scheduler::Cx;
 use crate::time::Instant;
@@ -41,7 +41,7 @@ impl<T: Trace> Bfq<T> {
 
     fn expire_as_of(&mut self, cx: &Cx<'_>, queue: QueueId, why: BudgetEnd, end: Instant) {
         let pace = self.pace(cx, queue, end);
-        let raised = self.wf2q.entities[queue].raising > 1;
+        let raised = self.wf2q.entities[queue].factor > 1;
         let late = why == BudgetEnd::Timeout && self.has_third_left(queue);
         if !raised && (pace.slow || late) {
             self.charge_time(cx, queue, pace.millis);
@@ -119,9 +119,9 @@ impl<T: Trace> Bfq<T> {
         let (least, max) = (self.budgets.lower(), self.budgets.max);
         let entity = &self.wf2q.entities[queue];
         let state = &mut self.queues[queue];
-        let before = state.max_budget;
+        let before = state.granted;
         let times = |factor: u32| SectorCount(before.0.saturating_mul(factor)).min(max);
-        let granted = if entity.raising > 1 {
+        let granted = if entity.factor > 1 {
             if state.sync { SectorCount(2 * least.0) } else { max }
         } else if !state.sync {
             max
@@ -137,9 +137,9 @@ impl<T: Trace> Bfq<T> {
             }
         };
         let learned = self.budgets.is_settled() && self.tunables.max_budget() == SectorCount(0);
-        state.max_budget = if learned { granted.min(max) } else { granted };
+        state.granted = if learned { granted.min(max) } else { granted };
         if let Some(next) = state.next() {
-            let budget = state.max_budget.max(self.charge_of(cx, queue, next));
+            let budget = state.granted.max(self.charge_of(cx, queue, next));
             self.wf2q.entities[queue].budget = budget;
         }
     }
@@ -157,9 +157,9 @@ impl<T: Trace> Bfq<T> {
             if state.in_flight == 0 {
                 state.turn_end = cx.jiffies();
             }
-            self.remove_busy(cx, queue, Service::Ends);
+            self.remove_busy(cx, queue, Turn::Ends);
         } else {
-            self.wf2q.requeue(queue, Service::Ends, cx.jiffies());
+            self.wf2q.requeue(queue, Turn::Ends, cx.jiffies());
             self.free_forgotten(cx);
             if !self.queues[queue].sorted.is_empty() {
                 self.index_position(cx, queue);
@@ -172,17 +172,17 @@ impl<T: Trace> Bfq<T> {
     }
 
     /// The queue is busy no more.
-    pub(super) fn remove_busy(&mut self, cx: &Cx<'_>, queue: QueueId, service: Service) {
+    pub(super) fn remove_busy(&mut self, cx: &Cx<'_>, queue: QueueId, turn: Turn) {
         let state = &mut self.queues[queue];
         state.busy = false;
         let name = state.name();
         self.trace.event(cx.now, Event::Unlisted { queue: name });
         let entity = &self.wf2q.entities[queue];
         self.symmetry.leaves_busy(entity.class);
-        if entity.raising > 1 {
+        if entity.factor > 1 {
             self.symmetry.raised_busy -= 1;
         }
-        self.wf2q.deactivate(queue, Past::Remembered, service, cx.jiffies());
+        self.wf2q.deactivate(queue, Past::Remembered, turn, cx.jiffies());
         self.free_forgotten(cx);
         if self.queues[queue].in_flight == 0 {
             self.wf2q.drop_pending(queue);

@@ -3,7 +3,7 @@
 use crate::arena::GroupId;
 use crate::bfq::Bfq;
 use crate::bfq::queue::QueueId;
-use crate::bfq::wf2q::{Entity, Past, Service};
+use crate::bfq::wf2q::{Entity, Past, Turn};
 use crate::io_context::IoPrio;
 use crate::parts::position_index::PositionIndex;
 use crate::scheduler::Cx;
@@ -65,7 +65,7 @@ impl<T: Trace> Bfq<T> {
         }
         let busy = self.queues[queue].busy;
         if busy {
-            self.wf2q.deactivate(queue, Past::Forgotten, Service::GoesOn, cx.jiffies());
+            self.wf2q.deactivate(queue, Past::Forgotten, Turn::GoesOn, cx.jiffies());
         } else {
             self.wf2q.forget_idle(queue);
         }

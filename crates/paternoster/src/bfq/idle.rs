@@ -77,7 +77,7 @@ impl<T: Trace> Bfq<T> {
         if state.users == 0 {
             return false;
         }
-        let raised = self.wf2q.entities[queue].raising > 1;
+        let raised = self.wf2q.entities[queue].factor > 1;
         (raised
             && (self.symmetry.some_not_raised()
                 || self.in_driver >= state.in_flight + MANY_OF_OTHERS))
@@ -88,7 +88,7 @@ impl<T: Trace> Bfq<T> {
     /// The queue in service has run empty, with nothing in flight: the device is kept free for it.
     pub(super) fn arm_idle_timer(&mut self, cx: &Cx<'_>, queue: QueueId) {
         let mut length = self.tunables.slice_idle();
-        let raised = self.wf2q.entities[queue].raising > 1;
+        let raised = self.wf2q.entities[queue].factor > 1;
         if self.queues[queue].is_seeky() && !raised && !self.is_asymmetric(queue) {
             length = length.min(SEEKY_IDLE);
         } else if raised {

@@ -77,7 +77,7 @@ impl<T: Trace> Bfq<T> {
         if related.is_some() {
             return related;
         }
-        let raised = self.wf2q.entities[active].raising > 1;
+        let raised = self.wf2q.entities[active].factor > 1;
         let briefly = self.queues[active].habits.think_briefly;
         let open = !self.idling_boosts_throughput(cx, active)
             && (!raised || self.symmetry.raised_busy > 1 || !briefly);
@@ -111,9 +111,9 @@ impl<T: Trace> Bfq<T> {
             return None;
         }
         let raised_wait =
-            self.wf2q.entities[active].raising > 1 && self.queues[active].habits.think_briefly;
+            self.wf2q.entities[active].factor > 1 && self.queues[active].habits.think_briefly;
         for queue in self.wf2q.active_queues() {
-            let raised = self.wf2q.entities[queue].raising > 1;
+            let raised = self.wf2q.entities[queue].factor > 1;
             if (raised_wait && !raised) || !self.may_be_injected(cx, queue) {
                 continue;
             }

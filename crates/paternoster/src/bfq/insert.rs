@@ -4,7 +4,7 @@
 use crate::arena::RequestId;
 use crate::bfq::Bfq;
 use crate::bfq::queue::{QueueId, queue_of};
-use crate::bfq::wf2q::{Comeback, Service};
+use crate::bfq::wf2q::{Comeback, Turn};
 use crate::parts::sort_list::SortList;
 use crate::request::SectorCount;
 use crate::scheduler::Cx;
@@ -39,7 +39,7 @@ impl<T: Trace> Bfq<T> {
     /// Puts a request into the order of its queue.
     fn add(&mut self, cx: &mut Cx<'_>, queue: QueueId, rq: RequestId) {
         let ioc = cx.requests[rq].ioc;
-        let was_raised = self.wf2q.entities[queue].raising > 1;
+        let was_raised = self.wf2q.entities[queue].factor > 1;
         self.queues[queue].queued += 1;
         self.queued += 1;
         if self.queues[queue].sync {
@@ -65,7 +65,7 @@ impl<T: Trace> Bfq<T> {
         } else {
             interactive = self.become_busy(cx, queue, rq);
         }
-        let is_raised = self.wf2q.entities[queue].raising > 1;
+        let is_raised = self.wf2q.entities[queue].factor > 1;
         if self.tunables.low_latency() && (!was_raised || !is_raised || interactive) {
             self.queues[queue].raising.since = cx.jiffies();
         }
@@ -121,7 +121,7 @@ impl<T: Trace> Bfq<T> {
         self.trace.event(cx.now, Event::Listed { queue: name });
         let entity = &self.wf2q.entities[queue];
         self.symmetry.becomes_busy(entity.class);
-        if entity.raising > 1 {
+        if entity.factor > 1 {
             self.symmetry.raised_busy += 1;
         } else if in_flight == 0 {
             self.wf2q.count(queue);
@@ -157,7 +157,7 @@ impl<T: Trace> Bfq<T> {
         goes_on: bool,
     ) -> Option<PreemptReason> {
         let (new, old) = (&self.wf2q.entities[queue], &self.wf2q.entities[active]);
-        if goes_on && new.raising >= old.raising {
+        if goes_on && new.factor >= old.factor {
             Some(PreemptReason::InTime)
         } else if new.class < old.class {
             Some(PreemptReason::Class)
@@ -223,7 +223,7 @@ impl<T: Trace> Bfq<T> {
         }
         state.set_next(cx.requests, None);
         if state.busy && self.in_service != Some(queue) {
-            self.remove_busy(cx, queue, Service::GoesOn);
+            self.remove_busy(cx, queue, Turn::GoesOn);
             let entity = &mut self.wf2q.entities[queue];
             entity.budget = SectorCount(0);
             entity.service = SectorCount(0);

@@ -12,7 +12,7 @@ use crate::bfq::habits::Habits;
 use crate::bfq::inject::InjectionLimit;
 use crate::bfq::waker::WakerSearch;
 use crate::bfq::weight_raising::{Raising, SoftRealTime};
-use crate::bfq::wf2q::{EntityId, Service};
+use crate::bfq::wf2q::{EntityId, Turn};
 use crate::parts::fifo::Fifo;
 use crate::parts::position_index::NextSectors;
 use crate::parts::red_black::{Nodes, TreeLinks};
@@ -60,7 +60,7 @@ pub(super) struct Queue {
     /// No request was added to it yet.
     pub(super) fresh: bool,
     /// What the feedback grants it for its next turn.
-    pub(super) max_budget: SectorCount,
+    pub(super) granted: SectorCount,
     /// While it is in service, until when it may have the device; afterwards, when it went idle.
     pub(super) turn_end: Jiffies,
 
@@ -108,7 +108,7 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    pub(super) fn new(cx: &Cx<'_>, name: QueueName, max_budget: SectorCount) -> Self {
+    pub(super) fn new(cx: &Cx<'_>, name: QueueName, granted: SectorCount) -> Self {
         let now = cx.jiffies();
         Self {
             sync: name.sync,
@@ -124,7 +124,7 @@ impl Queue {
             resumable: false,
             fifo_checked: false,
             fresh: name.sync,
-            max_budget,
+            granted,
             turn_end: Jiffies::LONG_AGO,
             seeks: SeekHistory::ONE_SEEK,
             last_end: Sector(0),
@@ -265,7 +265,7 @@ impl<T: Trace> Bfq<T> {
     pub(super) fn drop_user(&mut self, cx: &Cx<'_>, queue: QueueId) {
         let state = &self.queues[queue];
         if state.busy && state.sorted.is_empty() && self.in_service != Some(queue) {
-            self.remove_busy(cx, queue, Service::GoesOn);
+            self.remove_busy(cx, queue, Turn::GoesOn);
         }
         self.forget_last_made(queue);
         self.queues[queue].users -= 1;

@@ -46,7 +46,7 @@ impl<T: Trace> Bfq<T> {
                 self.contexts[owner].saved.as_ref().map_or(0, |saved| saved.raising.served);
             self.raising_of_newborn(cx.jiffies(), Raising { served, ..state.raising })
         } else {
-            (entity.raising, state.raising)
+            (entity.factor, state.raising)
         };
         let saved = Saved {
             injection: state.injection,
@@ -114,11 +114,11 @@ impl<T: Trace> Bfq<T> {
         entity.new_weight = saved.weight;
         entity.change_due = true;
         let before = if self.tunables.low_latency() {
-            std::mem::replace(&mut entity.raising, saved.factor)
+            std::mem::replace(&mut entity.factor, saved.factor)
         } else {
             1
         };
-        let is_raised = entity.raising > 1;
+        let is_raised = entity.factor > 1;
         let state = &mut self.queues[queue];
         state.injection = saved.injection;
         state.habits = saved.habits;
@@ -129,10 +129,10 @@ impl<T: Trace> Bfq<T> {
             if self.is_soft_rt(queue) && !in_large_burst && now <= interactive_end {
                 self.back_to_interactive(queue);
             } else {
-                self.wf2q.entities[queue].raising = 1;
+                self.wf2q.entities[queue].factor = 1;
             }
         }
-        let is_raised = self.wf2q.entities[queue].raising > 1;
+        let is_raised = self.wf2q.entities[queue].factor > 1;
         if split == Split::Kept && self.queues[queue].busy {
             self.symmetry.raised_busy += i32::from(is_raised) - i32::from(before > 1);
         }

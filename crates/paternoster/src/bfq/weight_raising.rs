@@ -115,7 +115,7 @@ impl<T: Trace> Bfq<T> {
         // Those that were merged at their birth count as one.
         let of_one_user = || state.owner.is_some() || self.contexts[ioc].stably_merged;
         let raise = self.tunables.low_latency()
-            && (entity.raising > 1 || (state.sync && (interactive || soft_rt) && of_one_user()));
+            && (entity.factor > 1 || (state.sync && (interactive || soft_rt) && of_one_user()));
         Merits { raise, interactive, soft_rt, in_large_burst }
     }
 
@@ -137,13 +137,13 @@ impl<T: Trace> Bfq<T> {
         if now <= state.split_at + min_idle {
             return;
         }
-        let before = self.wf2q.entities[queue].raising;
+        let before = self.wf2q.entities[queue].factor;
         if before == 1 && merits.raise {
             self.begin_raising(queue, merits);
         } else if before > 1 {
             self.go_on_raising(now, queue, merits);
         }
-        if self.wf2q.entities[queue].raising != before {
+        if self.wf2q.entities[queue].factor != before {
             self.wf2q.entities[queue].change_due = true;
             self.trace_raising(cx, queue);
         }
@@ -167,7 +167,7 @@ impl<T: Trace> Bfq<T> {
         if merits.interactive {
             self.set_interactive(queue);
         } else if merits.in_large_burst {
-            self.wf2q.entities[queue].raising = 1;
+            self.wf2q.entities[queue].factor = 1;
         } else if merits.soft_rt {
             if !self.is_soft_rt(queue) {
                 let raising = &mut self.queues[queue].raising;
@@ -180,12 +180,12 @@ impl<T: Trace> Bfq<T> {
 
     fn set_interactive(&mut self, queue: QueueId) {
         self.queues[queue].raising.span = self.interactive_span();
-        self.wf2q.entities[queue].raising = INTERACTIVE;
+        self.wf2q.entities[queue].factor = INTERACTIVE;
     }
 
     fn set_soft_rt(&mut self, queue: QueueId) {
         self.queues[queue].raising.span = self.spans.soft_rt;
-        self.wf2q.entities[queue].raising = INTERACTIVE * SOFT_RT;
+        self.wf2q.entities[queue].factor = INTERACTIVE * SOFT_RT;
     }
 
     /// An async request arrives for a queue that is busy and had none for long: it is raised. What
@@ -204,7 +204,7 @@ impl<T: Trace> Bfq<T> {
     /// once, in the middle of the turn.
     pub(super) fn update_raising(&mut self, cx: &Cx<'_>, queue: QueueId) {
         let now = cx.jiffies();
-        if self.wf2q.entities[queue].raising > 1 {
+        if self.wf2q.entities[queue].factor > 1 {
             let state = &self.queues[queue];
             if state.in_large_burst {
                 self.end_raising(cx, queue);
@@ -212,7 +212,7 @@ impl<T: Trace> Bfq<T> {
                 self.end_or_change_raising(cx, queue);
             }
             let served = self.queues[queue].raising.served;
-            if self.wf2q.entities[queue].raising > 1
+            if self.wf2q.entities[queue].factor > 1
                 && !self.is_soft_rt(queue)
                 && served > MAX_SERVED
             {
@@ -220,7 +220,7 @@ impl<T: Trace> Bfq<T> {
             }
         }
         let entity = &self.wf2q.entities[queue];
-        if (entity.weight > entity.own_weight) != (entity.raising > 1) {
+        if (entity.weight > entity.own_weight) != (entity.factor > 1) {
             self.wf2q.apply_weight(queue);
         }
     }
@@ -241,7 +241,7 @@ impl<T: Trace> Bfq<T> {
 
     /// What is raised as soft real time and only seeks is no such thing.
     pub(super) fn stop_soft_rt_of_seeky(&mut self, cx: &Cx<'_>, queue: QueueId) {
-        if self.wf2q.entities[queue].raising > 1 && self.is_soft_rt(queue) {
+        if self.wf2q.entities[queue].factor > 1 && self.is_soft_rt(queue) {
             self.end_or_change_raising(cx, queue);
         }
     }
@@ -260,7 +260,7 @@ impl<T: Trace> Bfq<T> {
         state.raising.since = now;
         let entity = &mut self.wf2q.entities[queue];
         entity.change_due = true;
-        if std::mem::replace(&mut entity.raising, 1) > 1 {
+        if std::mem::replace(&mut entity.factor, 1) > 1 {
             self.trace_raising(cx, queue);
         }
     }
@@ -285,7 +285,7 @@ impl<T: Trace> Bfq<T> {
 
     /// Whether the queue is raised as interactive.
     pub(super) fn is_raised_as_interactive(&self, queue: QueueId) -> bool {
-        self.wf2q.entities[queue].raising == INTERACTIVE
+        self.wf2q.entities[queue].factor == INTERACTIVE
     }
 
     /// Raised as soft real time, the queue is put in service after its turn ended long ago: the
@@ -294,7 +294,7 @@ impl<T: Trace> Bfq<T> {
         let is_soft_rt = self.is_soft_rt(queue);
         let state = &mut self.queues[queue];
         if now > state.raising.since
-            && self.wf2q.entities[queue].raising > 1
+            && self.wf2q.entities[queue].factor > 1
             && is_soft_rt
             && now > state.turn_end
         {
@@ -332,7 +332,7 @@ impl<T: Trace> Bfq<T> {
     }
 
     pub(super) fn trace_raising(&mut self, cx: &Cx<'_>, queue: QueueId) {
-        let factor = self.wf2q.entities[queue].raising;
+        let factor = self.wf2q.entities[queue].factor;
         let state = &self.queues[queue];
         let length = Nanos::from_millis(cx.device.hz.millis(state.raising.span));
         self.trace.event(cx.now, Event::Raised { queue: state.name(), factor, length });

@@ -241,7 +241,7 @@ fn weight_for_one_device_falls_back() {
     ]);
 }
 
-/// A queue into which others were to merge outlives its own tasks, and these exit too before they go:
+/// A queue into which others were to merge outlives its own tasks, and these exit before they go:
 /// nobody uses it any more, and it is still in service, waited for, when its group goes.
 #[test]
 fn group_may_go_whose_queue_in_service_nobody_uses() {

@@ -6,7 +6,7 @@
 use crate::arena::GroupId;
 use crate::bfq::wf2q::entity::EntityId;
 use crate::bfq::wf2q::tree::Lookup;
-use crate::bfq::wf2q::{Service, Wf2q};
+use crate::bfq::wf2q::{Turn, Wf2q};
 use crate::io_context::IoClass;
 use crate::time::Jiffies;
 
@@ -18,12 +18,12 @@ impl<L: Lookup> Wf2q<L> {
         &mut self,
         group: GroupId,
         changed: Option<EntityId>,
-        service: Service,
+        turn: Turn,
         now: Jiffies,
     ) -> bool {
         let before = self.servers[group].next;
         let better = changed.filter(|&id| Some(id) != before && self.is_better(id, before));
-        let next = better.or_else(|| self.look_up(group, service, now));
+        let next = better.or_else(|| self.look_up(group, turn, now));
         let server = &self.servers[group];
         let mut budget_fell = false;
         if let (Some(next), Some(own)) = (next, server.entity) {
@@ -49,7 +49,7 @@ impl<L: Lookup> Wf2q<L> {
 
     /// Chooses among the classes of a group: the most urgent first, but the idle class when it has
     /// waited for long. The stamp of that is renewed whether or not one waits there.
-    fn look_up(&mut self, group: GroupId, service: Service, now: Jiffies) -> Option<EntityId> {
+    fn look_up(&mut self, group: GroupId, turn: Turn, now: Jiffies) -> Option<EntityId> {
         let server = &mut self.servers[group];
         let mut first = IoClass::Rt;
         if now > server.idle_class_last + self.idle_class_guard {
@@ -59,7 +59,7 @@ impl<L: Lookup> Wf2q<L> {
             server.idle_class_last = now;
         }
         // The time is not moved for others while one is being served, which is eligible by that.
-        let held = server.in_service.is_some() && service == Service::GoesOn;
+        let held = server.in_service.is_some() && turn == Turn::GoesOn;
         for class in IoClass::ALL.into_iter().filter(|&class| class >= first) {
             let tree = &mut self.servers[group].classes[class as usize];
             let (next, overdue) = tree.choose::<L>(&self.entities, held);

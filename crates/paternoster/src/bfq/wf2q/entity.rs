@@ -90,8 +90,8 @@ pub(in crate::bfq) struct Entity {
     pub(in crate::bfq) own_weight: u32,
     /// What that is to be, once it is applied.
     pub(in crate::bfq) new_weight: u32,
-    /// By how much its weight is raised; 1 if it is not. Groups are not.
-    pub(in crate::bfq) raising: u32,
+    /// By which factor its weight is raised; 1 if it is not, as groups never are.
+    pub(in crate::bfq) factor: u32,
     pub(in crate::bfq) class: IoClass,
     /// What that is to be, once it is applied.
     pub(in crate::bfq) new_class: IoClass,
@@ -119,7 +119,7 @@ impl Entity {
             weight,
             own_weight: weight,
             new_weight: weight,
-            raising: 1,
+            factor: 1,
             class,
             new_class: class,
             change_due: false,

@@ -80,9 +80,9 @@ pub(super) enum Comeback {
     InTime,
 }
 
-/// Whether the entity in service is on its way out.
+/// Whether the turn of the entity in service goes on, or is just ending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Service {
+pub(super) enum Turn {
     GoesOn,
     Ends,
 }
@@ -205,7 +205,7 @@ impl<L: Lookup> Wf2q<L> {
         let mut node = Some(queue);
         while let Some(id) = node {
             self.activate_or_put_anew(id, comeback);
-            if !self.update_next(self.entities[id].above, Some(id), Service::GoesOn, now) {
+            if !self.update_next(self.entities[id].above, Some(id), Turn::GoesOn, now) {
                 return;
             }
             node = self.above(id);
@@ -213,13 +213,13 @@ impl<L: Lookup> Wf2q<L> {
     }
 
     /// Puts a queue that wants service anew, by the budget and the weight that it has now.
-    pub(super) fn requeue(&mut self, queue: EntityId, service: Service, now: Jiffies) {
+    pub(super) fn requeue(&mut self, queue: EntityId, turn: Turn, now: Jiffies) {
         let whole_path = self.is_in_service(queue);
         let mut node = Some(queue);
         while let Some(id) = node {
             self.activate_or_put_anew(id, Comeback::Anew);
             let above = self.entities[id].above;
-            if !self.update_next(above, Some(id), service, now) && !whole_path {
+            if !self.update_next(above, Some(id), turn, now) && !whole_path {
                 return;
             }
             node = self.above(id);
@@ -227,13 +227,7 @@ impl<L: Lookup> Wf2q<L> {
     }
 
     /// A queue wants no service any more; nor do the groups that have no other child then.
-    pub(super) fn deactivate(
-        &mut self,
-        queue: EntityId,
-        past: Past,
-        service: Service,
-        now: Jiffies,
-    ) {
+    pub(super) fn deactivate(&mut self, queue: EntityId, past: Past, turn: Turn, now: Jiffies) {
         let (mut id, mut past) = (queue, past);
         loop {
             let group = self.entities[id].above;
@@ -241,7 +235,7 @@ impl<L: Lookup> Wf2q<L> {
                 return;
             }
             if self.servers[group].next == Some(id) {
-                self.update_next(group, None, service, now);
+                self.update_next(group, None, turn, now);
             }
             let server = &self.servers[group];
             let Some(above) = server.entity else { return };
@@ -256,7 +250,7 @@ impl<L: Lookup> Wf2q<L> {
             // Even a group in service, which then is on a tree while it is served.
             self.put_anew(id);
             let above = self.entities[id].above;
-            if !self.update_next(above, Some(id), service, now) && service == Service::GoesOn {
+            if !self.update_next(above, Some(id), turn, now) && turn == Turn::GoesOn {
                 return;
             }
             node = self.above(id);
@@ -282,7 +276,7 @@ impl<L: Lookup> Wf2q<L> {
         };
         let mut node = Some(queue);
         while let Some(id) = node {
-            if !self.update_next(self.entities[id].above, None, Service::GoesOn, now) {
+            if !self.update_next(self.entities[id].above, None, Turn::GoesOn, now) {
                 break;
             }
             node = self.above(id);
@@ -478,7 +472,7 @@ impl<L: Lookup> Wf2q<L> {
         self.entities.finish_after(id, self.entities[id].budget);
         let entity = &self.entities[id];
         let (above, class, is_queue) = (entity.above, entity.class, entity.is_queue());
-        let raising = u64::from(entity.raising);
+        let raising = u64::from(entity.factor);
         let times = self.entities.times_mut(id);
         if goes_on && vtime > times.finish {
             let behind = vtime.0.wrapping_sub(times.finish.0) / raising;
@@ -576,9 +570,9 @@ impl<L: Lookup> Wf2q<L> {
         }
         entity.change_due = entity.class != entity.new_class;
         let (above, class) = (entity.above, entity.class);
-        let weight = entity.own_weight * entity.raising;
+        let weight = entity.own_weight * entity.factor;
         let recount = weight != before && entity.is_queue();
-        let raised = entity.raising > 1;
+        let raised = entity.factor > 1;
         if recount {
             self.uncount(id);
         }

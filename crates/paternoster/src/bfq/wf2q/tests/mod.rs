@@ -9,7 +9,7 @@ use slotmap::SlotMap;
 
 use crate::arena::GroupId;
 use crate::bfq::wf2q::tree::Lookup;
-use crate::bfq::wf2q::{Comeback, Entity, EntityId, Past, Service, Wf2q};
+use crate::bfq::wf2q::{Comeback, Entity, EntityId, Past, Turn, Wf2q};
 use crate::io_context::IoPrio;
 use crate::request::SectorCount;
 use crate::time::{Hz, Instant, Jiffies};
@@ -76,7 +76,7 @@ impl<L: Lookup> Field<L> {
     fn add(&mut self, weight: u32, raising: u32) -> EntityId {
         let mut entity = Entity::of_queue(self.root, IoPrio::default());
         entity.new_weight = weight;
-        entity.raising = raising;
+        entity.factor = raising;
         self.wf2q.add_queue(entity)
     }
 
@@ -89,7 +89,7 @@ impl<L: Lookup> Field<L> {
 
     fn serve_next(&mut self, candidate: Candidate) -> EntityId {
         if candidate == Candidate::Anew {
-            self.wf2q.update_next(self.root, None, Service::Ends, self.now);
+            self.wf2q.update_next(self.root, None, Turn::Ends, self.now);
         }
         let queue = self.wf2q.serve_next(self.root, self.now);
         self.let_go();
@@ -104,13 +104,13 @@ impl<L: Lookup> Field<L> {
     /// The turn of the queue ends; it wants another, with that budget.
     fn requeue(&mut self, queue: EntityId, budget: SectorCount) {
         self.wf2q.entities[queue].budget = budget;
-        self.wf2q.requeue(queue, Service::Ends, self.now);
+        self.wf2q.requeue(queue, Turn::Ends, self.now);
         self.leave(queue);
     }
 
     /// The turn of the queue ends; it wants no other.
     fn go_idle(&mut self, queue: EntityId) {
-        self.wf2q.deactivate(queue, Past::Remembered, Service::Ends, self.now);
+        self.wf2q.deactivate(queue, Past::Remembered, Turn::Ends, self.now);
         self.leave(queue);
     }
 
