@@ -251,6 +251,19 @@ mod tests {
         assert!(very_many <= 2.0 * some, "{very_many} instructions, and {some} with 16 queues");
     }
 
+    /// On a device that does not rotate and queues, the bookkeeping for merges of queues is not
+    /// done: elsewhere a request takes a tenth more instructions at least.
+    #[test]
+    fn queues_that_never_merge_cost_bfq_no_bookkeeping() {
+        let pins: Pins = toml::from_str(include_str!("../../bench/instructions.toml"))
+            .expect("the pins are TOML");
+        for shape in ["16x16", "256x2"] {
+            let [off, on] =
+                ["bfq", "bfq-merging"].map(|name| pins.instructions[&format!("{name}/{shape}")]);
+            assert!(on >= 1.1 * off, "{shape}: {off} instructions without it and {on} with it");
+        }
+    }
+
     #[test]
     fn what_is_worse_or_gone_fails() {
         let pins = |list: &[(&str, f64)]| Pins {
