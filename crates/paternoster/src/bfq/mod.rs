@@ -168,6 +168,7 @@ impl<T: Trace> Bfq<T> {
     }
 
     fn attach_to(&mut self, cx: &Cx<'_>) {
+        assert!(self.groups.is_empty(), "a scheduler is attached once, and new");
         let Device { hz, rotational, .. } = *cx.device;
         self.spans = Spans::new(hz);
         self.budgets = Budgets::new(hz);

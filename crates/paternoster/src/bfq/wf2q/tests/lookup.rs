@@ -9,6 +9,7 @@ use crate::bfq::wf2q::tree::{ClassTree, Greedy, Lookup};
 use crate::bfq::wf2q::{Entity, EntityId};
 use crate::io_context::IoPrio;
 use crate::parts::red_black::{Branch, Tree};
+use crate::request::SectorCount;
 
 /// Exactly: of all that may start, the one that finishes first; of equals the one put there first.
 #[derive(Debug)]
@@ -90,6 +91,24 @@ fn greedy_look_up_misses_what_is_right_of_an_ineligible_left_child() {
     assert_eq!(found(Exact::eligible(&field.entities, root, at(0))), Some(20));
     // Once the left child may start it is found.
     assert_eq!(found(Greedy::eligible(&field.entities, root, at(5))), Some(10));
+}
+
+/// As in Linux, where a queue that comes then starts earlier than it would have.
+#[test]
+fn time_turns_back_to_the_last_finish_where_nothing_waits() {
+    let mut field = Field::new();
+    let idle = field.entities.add(Entity::of_queue(field.group, IoPrio::default()));
+    field.entities.times_mut(idle).finish = at(60);
+    field.tree.insert_idle(&mut field.entities, idle);
+    field.tree.weight_sum = 40;
+    field.tree.vtime = at(100);
+    assert_eq!(field.tree.advance(&field.entities, SectorCount(0)), Some(idle));
+    assert_eq!(field.tree.vtime, at(60));
+    // With one that waits it stays.
+    field.insert(0, 200);
+    field.tree.vtime = at(100);
+    assert_eq!(field.tree.advance(&field.entities, SectorCount(0)), Some(idle));
+    assert_eq!(field.tree.vtime, at(100));
 }
 
 proptest! {
