@@ -233,9 +233,9 @@ impl<S: Scheduler> Elevator<S> {
         self.scheduler.poll_timeout()
     }
 
-    /// Changes to another scheduler, a new one. What was held is inserted into it in order of arrival; what
-    /// is in the device completes without it hearing of that. Groups, weights and I/O contexts
-    /// stay, learned state goes.
+    /// Changes to another scheduler, a new one. What was held is inserted into it in order of
+    /// arrival; what is in the device completes without it hearing of that. Groups, weights and I/O
+    /// contexts stay, learned state goes.
     pub fn switch(&mut self, now: Instant, to: S) -> S {
         self.advance(now);
         let held = self.drain_scheduler(now);
