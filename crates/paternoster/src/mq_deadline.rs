@@ -120,7 +120,7 @@ impl<T: Trace> MqDeadline<T> {
             batching: 0,
             starved: 0,
             ripens: None,
-            tunables: Tunables::default(),
+            tunables: Tunables::with_defaults(),
             trace,
         }
     }

@@ -3,6 +3,8 @@
 
 use thiserror::Error;
 
+use crate::time::Nanos;
+
 /// What is known of a tunable without its scheduler at hand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TunableInfo {
@@ -72,6 +74,18 @@ pub(crate) fn unknown(
     TunableError::Unknown { scheduler, name: name.to_owned(), allowed }
 }
 
+/// A time in nanoseconds as a table keeps it; ranges exclude negative ones.
+#[inline]
+pub(crate) fn span(value: i64) -> Nanos {
+    Nanos::new(value.cast_unsigned())
+}
+
+/// A number as a table keeps it; ranges exclude what does not fit.
+#[inline]
+pub(crate) fn number(value: i64) -> u32 {
+    u32::try_from(value).unwrap_or(u32::MAX)
+}
+
 /// Declares a scheduler's tunables: a struct with a field each, in the attribute's own unit, and
 /// its table.
 macro_rules! tunables {
@@ -80,15 +94,9 @@ macro_rules! tunables {
         $( $name:ident: $unit:literal, $default:expr, $min:expr, $max:expr, $doc:literal; )+
     ) => {
         $(#[$outer])*
-        #[derive(Clone, Copy, Debug)]
+        #[derive(Clone, Copy, Debug, Default)]
         $vis struct $Struct {
             $( #[doc = $doc] $vis $name: i64, )+
-        }
-
-        impl Default for $Struct {
-            fn default() -> Self {
-                Self { $( $name: $default, )+ }
-            }
         }
 
         $crate::tunable::tunable_table! {
@@ -120,6 +128,18 @@ macro_rules! tunable_table {
                     doc: $doc,
                 }, )+
             ];
+
+            /// With the defaults of the table.
+            $vis fn with_defaults() -> Self
+            where
+                Self: Default,
+            {
+                let mut tunables = Self::default();
+                for info in Self::TABLE {
+                    tunables.set(info.name, info.default).expect("the table's own name");
+                }
+                tunables
+            }
 
             $vis fn get(&self, name: &str) -> Result<i64, $crate::tunable::TunableError> {
                 match name {

@@ -86,7 +86,8 @@ pub(crate) enum Kind {
     AnyCfq,
     /// BFQ where it does not merge queues: the device does not rotate, and queues.
     Bfq,
-    /// BFQ where it does: the device rotates.
+    /// BFQ where it may: the device rotates. These readers seek too much to be merged, so this is
+    /// the cost of keeping the queues by position.
     BfqMerging,
 }
 

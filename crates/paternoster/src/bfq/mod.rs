@@ -155,7 +155,7 @@ impl<T: Trace> Bfq<T> {
             last_completion: Instant::from_nanos(0),
             last_completed: None,
             spans: Spans::new(hz),
-            tunables: Tunables::new(),
+            tunables: Tunables::with_defaults(),
             trace,
         }
     }

@@ -5,7 +5,7 @@ use crate::request::SectorCount;
 use crate::scheduler::Cx;
 use crate::time::Nanos;
 use crate::trace::Trace;
-use crate::tunable::{TunableError, tunable_table};
+use crate::tunable::{TunableError, number, span, tunable_table};
 
 const INT_MAX: i64 = i32::MAX as i64;
 const MS: i64 = 1_000_000;
@@ -57,26 +57,7 @@ tunable_table! {
         "Whether the weights of interactive and of soft real-time queues are raised.";
 }
 
-/// A time; ranges exclude negative ones.
-fn span(value: i64) -> Nanos {
-    Nanos::new(value.cast_unsigned())
-}
-
-/// A number; ranges exclude what does not fit.
-fn number(value: i64) -> u32 {
-    u32::try_from(value).unwrap_or(u32::MAX)
-}
-
 impl Tunables {
-    /// With Linux's defaults, as the table has them.
-    pub(super) fn new() -> Self {
-        let mut tunables = Self::default();
-        for info in Self::TABLE {
-            tunables.set(info.name, info.default).expect("the table's own name");
-        }
-        tunables
-    }
-
     /// The timeout as the clock has it.
     pub(super) fn set_timeout(&mut self, millis: u64) {
         self.timeout_sync = millis.cast_signed();

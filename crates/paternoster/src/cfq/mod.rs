@@ -130,7 +130,7 @@ impl<T: Trace> Cfq<T> {
             head: Sector(0),
             last_delayed_sync: Instant::from_nanos(0),
             hw_queueing: HwQueueing::default(),
-            tunables: Tunables::new(),
+            tunables: Tunables::with_defaults(),
             trace,
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::request::SectorCount;
 use crate::time::Nanos;
-use crate::tunable::tunable_table;
+use crate::tunable::{number, span, tunable_table};
 
 const UINT_MAX: i64 = u32::MAX as i64;
 const MS: i64 = 1_000_000;
@@ -67,26 +67,7 @@ tunable_table! {
         "target_latency in microseconds.";
 }
 
-/// A time; ranges exclude negative ones.
-fn span(value: i64) -> Nanos {
-    Nanos::new(value.cast_unsigned())
-}
-
-/// A number of requests or a factor; ranges exclude what does not fit.
-fn number(value: i64) -> u32 {
-    u32::try_from(value).unwrap_or(u32::MAX)
-}
-
 impl Tunables {
-    /// With Linux's defaults, as the table has them.
-    pub(super) fn new() -> Self {
-        let mut tunables = Self::default();
-        for info in Self::TABLE {
-            tunables.set(info.name, info.default).expect("the table's own name");
-        }
-        tunables
-    }
-
     /// What Linux sets as the scheduler is attached to a device without moving parts; what its
     /// flag says later changes nothing.
     pub(super) fn attach_to_non_rotational(&mut self) {
