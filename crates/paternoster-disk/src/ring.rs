@@ -14,6 +14,7 @@
 #![allow(unsafe_code)] // The kernel works on our buffers; each block says why they are alive.
 
 use std::io;
+use std::ops::Range;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 
@@ -122,28 +123,34 @@ impl<T> Ring<T> {
         self.start(entry, Some(token), Held::Read(into), Some(vector), Some(fd));
     }
 
-    /// Writes `from`, one buffer after the other, at `offset` of the file on; with `durable`, it
-    /// is on the medium when this completes.
-    pub fn write(&mut self, token: T, fd: &Fd, offset: u64, from: Buffers<Bytes>, durable: bool) {
+    /// Writes `from`, one buffer after the other, at `offset` of the file on.
+    pub fn write(&mut self, token: T, fd: &Fd, offset: u64, from: Buffers<Bytes>) {
         let raw = types::Fd(fd.as_raw_fd());
-        let flags = if durable { libc::RWF_DSYNC } else { 0 };
         if let [only] = from.as_slice() {
             let entry = opcode::Write::new(raw, only.as_ptr(), buffer_len(only.len()));
-            let entry = entry.offset(offset).rw_flags(flags).build();
+            let entry = entry.offset(offset).build();
             self.start(entry, Some(token), Held::Write(from), None, Some(fd));
             return;
         }
         let vector = Box::new(Vector::of(&from));
         let entry = opcode::Writev::new(raw, vector.parts.as_ptr(), buffer_len(vector.parts.len()));
-        let entry = entry.offset(offset).rw_flags(flags).build();
+        let entry = entry.offset(offset).build();
         self.start(entry, Some(token), Held::Write(from), Some(vector), Some(fd));
     }
 
-    /// Makes the file's data durable (`fdatasync`).
-    pub fn sync(&mut self, token: T, fd: &Fd) {
+    /// Makes the file's data durable (`fdatasync`), all of it or that of a range of bytes.
+    pub fn sync(&mut self, token: T, fd: &Fd, range: Option<Range<u64>>) {
         let entry = opcode::Fsync::new(types::Fd(fd.as_raw_fd()));
-        let entry = entry.flags(types::FsyncFlags::DATASYNC).build();
-        self.start(entry, Some(token), Held::Nothing, None, Some(fd));
+        let entry = entry.flags(types::FsyncFlags::DATASYNC);
+        // The kernel counts the bytes of a range in 32 bits.
+        let range = range.and_then(|range| {
+            Some((range.start, u32::try_from(range.end.checked_sub(range.start)?).ok()?))
+        });
+        let entry = match range {
+            Some((offset, len)) => entry.offset(offset).len(len),
+            None => entry,
+        };
+        self.start(entry.build(), Some(token), Held::Nothing, None, Some(fd));
     }
 
     /// `fallocate` with that mode.
