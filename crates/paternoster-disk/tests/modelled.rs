@@ -134,14 +134,6 @@ fn idle_time_is_summed_over_servers_up_to_now() {
 }
 
 #[test]
-fn what_moves_no_data_takes_its_fixed_time_alone() {
-    let mut disk = Disk::new(1);
-    let trim = Transfer::Trim { offset: 0, len: 64 << 10 };
-    disk.backend.start(&mut disk.ring, at(0), id(1), trim);
-    assert_eq!(disk.due(), Some(at(50)));
-}
-
-#[test]
 fn a_sync_takes_no_time_and_no_server() {
     let mut disk = Disk::new(1);
     disk.start(0, 1, 0);
@@ -150,6 +142,22 @@ fn a_sync_takes_no_time_and_no_server() {
     assert!(disk.due().is_some_and(|due| due <= at(7)));
     assert_eq!(disk.done(7), [0]);
     assert_eq!(disk.due(), Some(at(50)));
+}
+
+#[test]
+fn trims_and_zeroes_take_time_by_size_as_reads_do() {
+    let mut disk = Disk::new(1);
+    let transfers = [
+        Transfer::Trim { offset: 0, len: 10_000 },
+        Transfer::Zero { offset: 0, len: 20_000, allocate: false },
+    ];
+    for (number, transfer) in (1..).zip(transfers) {
+        disk.backend.start(&mut disk.ring, at(0), id(number), transfer);
+    }
+    assert_eq!(disk.done(59), [0; 0]);
+    assert_eq!(disk.done(60), [1]);
+    assert_eq!(disk.done(129), [0; 0]);
+    assert_eq!(disk.done(130), [2]);
 }
 
 #[test]

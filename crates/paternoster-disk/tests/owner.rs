@@ -11,7 +11,7 @@ use paternoster_disk::{
 use rustix::io::Errno;
 
 use support::front::TestOwner;
-use support::{elevator_with, read, within_a_minute, write};
+use support::{cache, elevator_with, read, within_a_minute, write};
 
 /// A front that notes what it is told; a function says what to do at the end of a turn.
 struct Noting<F> {
@@ -193,4 +193,25 @@ fn commands_cancelled_at_the_end_of_a_turn_are_answered_in_the_next() {
 fn submit_held_back(owner: &mut TestOwner) {
     submit(owner, 1, read(0, 512));
     assert_eq!(owner.engine().elevator().queued(), 1);
+}
+
+/// On a disk that is done with a transfer as soon as it has begun, the owner was never done with
+/// what was due: nobody else had a turn, and the server did not end.
+#[test]
+fn a_front_has_its_turn_while_a_disk_in_memory_has_more_and_more_to_do() {
+    within_a_minute(|| {
+        let mut turns = 0;
+        let notes = run(waker(), None, move |owner, _| {
+            turns += 1;
+            if turns == 1 {
+                // A terabyte.
+                for tag in 0..1 << 20 {
+                    submit(owner, tag, cache(0, 1 << 20));
+                }
+            }
+            stop_when(turns == 5)
+        });
+        let done = notes.iter().filter(|note| matches!(note, Note::Done(..))).count();
+        assert!((1..1000).contains(&done), "{done} commands in four rounds");
+    });
 }

@@ -31,7 +31,7 @@ pub struct Model {
     pub servers: u32,
     /// Time that any transfer takes; a sync takes none.
     pub service: Nanos,
-    /// Further time for each KiB that is read or written.
+    /// Further time for each KiB that is read, written, trimmed or zeroed.
     pub per_kib: Nanos,
 }
 
@@ -98,11 +98,7 @@ impl Backend for ModelledBackend {
 
     fn start(&mut self, _: &mut Ring<Token>, now: Instant, id: TransferId, transfer: Transfer) {
         let is_sync = matches!(transfer, Transfer::Sync { .. });
-        let bytes = match transfer {
-            Transfer::Read { .. } | Transfer::Write { .. } => transfer.len(),
-            // No data moves.
-            Transfer::Trim { .. } | Transfer::Zero { .. } | Transfer::Sync { .. } => 0,
-        };
+        let bytes = transfer.len();
         let transferred = self.memory.carry_out(transfer);
         let done = TransferDone { id, transferred };
         if is_sync {

@@ -30,13 +30,14 @@ use paternoster::{Bio, Elevator, Instant, Limits, RequestId, Scheduler, SideTabl
 use rustix::io::Errno;
 use smallvec::SmallVec;
 
-use self::pieces::{CommandId, Kind, Piece, PieceId, Pieces, piece_id};
+use self::pieces::{CommandId, Kind, Left, Piece, PieceId, Pieces, piece_id};
 use self::sync::Syncs;
 use crate::clock::Clock;
 use crate::ring::{Buffers, MAX_BUFFERS};
 
-/// The longest discard: long enough to be cheap, short enough to share the device.
-const MAX_DISCARD_SECTORS: u32 = 64 << 11;
+/// The longest discard: long enough to be cheap, short enough to share the device, and the thread
+/// where it is memory that is cleared.
+const MAX_DISCARD_SECTORS: u32 = 4 << 11;
 
 /// The pieces of one request in the device, in the order of the disk.
 type InOrder = SmallVec<[PieceId; 1]>;
@@ -58,8 +59,6 @@ pub struct Engine<S> {
     /// Those of them that it has called to try again.
     called: VecDeque<Bio>,
     outcomes: VecDeque<Outcome>,
-    /// Reused by [`Engine::submit`].
-    bios: Vec<Bio>,
 }
 
 impl<S: Scheduler> Engine<S> {
@@ -83,7 +82,6 @@ impl<S: Scheduler> Engine<S> {
             turned_away: VecDeque::new(),
             called: VecDeque::new(),
             outcomes: VecDeque::new(),
-            bios: Vec::new(),
         }
     }
 
@@ -106,10 +104,8 @@ impl<S: Scheduler> Engine<S> {
                 self.outcomes.push_back(Outcome { tag: command.tag, result });
             }
             _ => {
-                let mut bios = std::mem::take(&mut self.bios);
-                self.pieces.add(command, self.elevator.limits(), &mut bios);
-                self.to_submit.extend(bios.drain(..));
-                self.bios = bios;
+                let command = self.pieces.add(command);
+                self.pieces.cut(command, self.elevator.limits(), &mut self.to_submit);
             }
         }
     }
@@ -177,6 +173,7 @@ impl<S: Scheduler> Engine<S> {
 
     /// Fails with ESHUTDOWN everything that is not in the device yet.
     pub fn cancel_queued(&mut self, now: Instant) {
+        self.pieces.give_up_uncut(Errno::SHUTDOWN);
         let cancelled = self.elevator.cancel_queued(now);
         let queued = cancelled.into_iter().flat_map(|bios| bios.user_data);
         let turned_away = self.turned_away.drain(..).chain(self.called.drain(..));
@@ -258,7 +255,17 @@ impl<S: Scheduler> Engine<S> {
     }
 
     fn end_piece(&mut self, id: PieceId, result: Result<BytesMut, Errno>) {
-        let Some(command) = self.pieces.end_piece(id, result) else { return };
+        match self.pieces.end_piece(id, result) {
+            (_, Left::Pieces) => {}
+            (command, Left::Uncut) => {
+                self.pieces.cut(command, self.elevator.limits(), &mut self.to_submit);
+            }
+            (command, Left::Nothing) => self.end_command(command),
+        }
+    }
+
+    /// Nothing is left to do of a command but, where it promised that, to make it durable.
+    fn end_command(&mut self, command: CommandId) {
         let running = self.pieces.command(command);
         match &running.sync_afterwards {
             None => {

@@ -6,9 +6,14 @@
 //!   piece     bytes 700…2560, 2560…3500                 what is really read or written
 //! ```
 //!
+//! A command is cut as it goes: it has at most [`PIECES_AT_ONCE`] pieces, and the next is cut when
+//! one of them is done. So the memory and the work that a command costs do not grow with its
+//! length, and a command of 4 GiB queues no more than others.
+//!
 //! A command is done when its last piece is, with the error of the first piece that failed. Of a
 //! piece that a transfer did in part, the rest stays.
 
+use std::collections::VecDeque;
 use std::ops::Range;
 
 use bytes::{Buf as _, Bytes, BytesMut};
@@ -25,10 +30,16 @@ new_key_type! {
 
 const SECTOR_BYTES: u64 = SectorCount::SECTOR_BYTES as u64;
 
+/// Pieces of one command that there may be at once: enough to keep a device busy with a single
+/// command.
+pub(super) const PIECES_AT_ONCE: u32 = 4;
+
 /// A command under way.
 #[derive(Debug)]
 pub(super) struct Running {
     tag: u64,
+    /// What no piece has been made of yet.
+    uncut: Option<Box<Uncut>>,
     /// The bytes that a sync at the end is to make durable; none where nothing is promised.
     pub(super) sync_afterwards: Option<Range<u64>>,
     pieces_left: u32,
@@ -36,6 +47,17 @@ pub(super) struct Running {
     failure: Option<(u32, Errno)>,
     /// What was read, by the piece's number; empty for other commands.
     read: Payload,
+}
+
+/// The part of a command that has yet to be cut into pieces.
+#[derive(Debug)]
+struct Uncut {
+    /// The command as a single piece.
+    whole: Piece,
+    /// Its sectors that are left.
+    left: Bio,
+    /// The number of the next piece.
+    number: u32,
 }
 
 /// What a piece does, beyond its range.
@@ -166,6 +188,7 @@ impl Pieces {
     pub(super) fn begin(&mut self, tag: u64) -> CommandId {
         self.commands.insert(Running {
             tag,
+            uncut: None,
             sync_afterwards: None,
             pieces_left: 0,
             failure: None,
@@ -173,25 +196,44 @@ impl Pieces {
         })
     }
 
-    /// Takes a command apart; `bios` takes its bios in order.
-    pub(super) fn add(&mut self, command: Command, limits: &Limits, bios: &mut Vec<Bio>) {
+    /// Takes a command, to be cut.
+    pub(super) fn add(&mut self, command: Command) -> CommandId {
         let Command { tag, ioc, op } = command;
         let (kind, offset, len, fua) = taken_apart(op);
         let command = self.begin(tag);
         let whole = Piece { command, number: 0, ioc, kind, offset, len, reissued: false };
-        let mut number = 0;
-        let mut rest = Some(whole.bio(PieceId::null()));
-        while let Some(bio) = rest {
-            let (bio, left) = limits.split(bio);
-            bios.push(self.add_piece(&whole, number, bio));
-            number += 1;
-            rest = left;
-        }
         let running = &mut self.commands[command];
-        running.pieces_left = number;
         running.sync_afterwards = fua.then(|| whole.offset..whole.end());
-        if matches!(whole.kind, Kind::Read) {
-            running.read = (0..number).map(|_| BytesMut::new()).collect();
+        let left = whole.bio(PieceId::null());
+        running.uncut = Some(Box::new(Uncut { whole, left, number: 0 }));
+        command
+    }
+
+    /// Cuts the next pieces of a command, as many as it may have; `bios` takes theirs in order.
+    pub(super) fn cut(&mut self, id: CommandId, limits: &Limits, bios: &mut VecDeque<Bio>) {
+        while self.commands[id].pieces_left < PIECES_AT_ONCE
+            && let Some(mut uncut) = self.commands[id].uncut.take()
+        {
+            let (bio, left) = limits.split(uncut.left);
+            bios.push_back(self.add_piece(&uncut.whole, uncut.number, bio));
+            let running = &mut self.commands[id];
+            running.pieces_left += 1;
+            if matches!(uncut.whole.kind, Kind::Read) {
+                running.read.push(BytesMut::new());
+            }
+            if let Some(left) = left {
+                (uncut.left, uncut.number) = (left, uncut.number + 1);
+                running.uncut = Some(uncut);
+            }
+        }
+    }
+
+    /// Gives up what has not been cut of any command, with that error. Each still has pieces.
+    pub(super) fn give_up_uncut(&mut self, errno: Errno) {
+        for running in self.commands.values_mut() {
+            if let Some(uncut) = running.uncut.take() {
+                running.fail(uncut.number, errno);
+            }
         }
     }
 
@@ -242,25 +284,30 @@ impl Pieces {
         }
     }
 
-    /// A piece is done. Its command, if that was its last one.
+    /// A piece is done: what of its command that leaves.
     pub(super) fn end_piece(
         &mut self,
         id: PieceId,
         result: Result<BytesMut, Errno>,
-    ) -> Option<CommandId> {
+    ) -> (CommandId, Left) {
         let piece = self.pieces.remove(id).expect("a piece ends once");
         let command = &mut self.commands[piece.command];
         match (result, piece.kind) {
             (Ok(data), Kind::Read) => command.read[piece.number as usize].unsplit(data),
             (Err(error), _) => {
-                let failure = (piece.number, error);
-                let first = command.failure.filter(|(number, _)| *number < piece.number);
-                command.failure = Some(first.unwrap_or(failure));
+                command.fail(piece.number, error);
+                // Nobody wants the rest of what has failed.
+                command.uncut = None;
             }
             _ => {}
         }
         command.pieces_left -= 1;
-        (command.pieces_left == 0).then_some(piece.command)
+        let left = match (&command.uncut, command.pieces_left) {
+            (Some(_), _) => Left::Uncut,
+            (None, 0) => Left::Nothing,
+            (None, _) => Left::Pieces,
+        };
+        (piece.command, left)
     }
 
     pub(super) fn command(&self, id: CommandId) -> &Running {
@@ -279,7 +326,25 @@ impl Pieces {
     }
 }
 
+/// What is left of a command when a piece of it is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Left {
+    /// Something to cut the next piece from.
+    Uncut,
+    /// Pieces that are under way.
+    Pieces,
+    /// Nothing: it is done.
+    Nothing,
+}
+
 impl Running {
+    /// Notes the error of a piece; the earliest one's counts.
+    fn fail(&mut self, number: u32, error: Errno) {
+        if self.failure.is_none_or(|(first, _)| number <= first) {
+            self.failure = Some((number, error));
+        }
+    }
+
     pub(super) fn has_failed(&self) -> bool {
         self.failure.is_some()
     }
