@@ -29,7 +29,8 @@ pub use backend::{
 };
 pub use clock::{Clock, MonotonicClock};
 pub use engine::{
-    Command, CommandOp, Engine, Outcome, Payload, SyncStats, Transfer, TransferId, Transferred,
+    Command, CommandOp, Engine, InDevice, Outcome, Payload, SyncStats, Transfer, TransferId,
+    Transferred,
 };
 pub use owner::{Front, Owner, Turn, Waker};
 pub use ring::{Buffers, Completion, Fd, Ring};

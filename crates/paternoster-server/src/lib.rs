@@ -22,6 +22,7 @@ pub mod load;
 mod messages;
 mod serve;
 mod server;
+mod signals;
 pub mod sockets;
 pub mod stat;
 mod uri;

@@ -4,9 +4,11 @@
 //! is ended after a while. A tool that is missing is a failure that names its Debian package.
 
 mod demo;
+mod fuse;
 mod interop;
 mod memory;
 mod shutdown;
+mod signals;
 mod startup;
 mod stat;
 mod support;

@@ -12,10 +12,12 @@
 //! [`Engine::settle`], then the next.
 
 mod command;
+mod in_device;
 mod pieces;
 mod sync;
 
 pub use command::{Command, CommandOp, Outcome, Payload, Transfer, TransferId, Transferred};
+pub use in_device::InDevice;
 pub use sync::SyncStats;
 
 use std::collections::VecDeque;

@@ -30,7 +30,7 @@ use rustix::io::Errno;
 use slotmap::{Key, KeyData, SlotMap, new_key_type};
 
 use self::connection::{Connection, ConnectionId, Operation, State};
-use self::shutdown::ShuttingDown;
+use self::shutdown::{Patience, ShuttingDown};
 pub(crate) use self::tenant::Tenant;
 use self::tenant::request_cost;
 use crate::messages::{Message, NewConnection};
@@ -93,6 +93,7 @@ pub(crate) struct Connections {
     /// Connections whose next commands have to wait for the next turn.
     deferred: Vec<ConnectionId>,
     shutting_down: Option<ShuttingDown>,
+    patience: Patience,
 }
 
 impl Connections {
@@ -113,6 +114,7 @@ impl Connections {
             touched: Vec::new(),
             deferred: Vec::new(),
             shutting_down: None,
+            patience: Patience::default(),
         }
     }
 
@@ -377,7 +379,7 @@ impl Front<Scheduler> for Connections {
         if !self.deferred.is_empty() {
             return Some(Instant::START);
         }
-        self.shutting_down.as_ref().and_then(ShuttingDown::deadline)
+        self.shutting_down.as_ref().map(ShuttingDown::deadline)
     }
 }
 
