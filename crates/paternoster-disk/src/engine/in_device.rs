@@ -1,14 +1,14 @@
 //! What the device has, for whoever wants to say what it is slow with.
 
-use paternoster::{Op, Scheduler};
+use paternoster::Scheduler;
 
-use super::Engine;
+use super::{DiskOp, Engine};
 
 /// A request in the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InDevice {
     /// What it does.
-    pub op: Op,
+    pub op: DiskOp,
     /// First byte on the disk.
     pub offset: u64,
     /// Bytes.
@@ -18,12 +18,13 @@ pub struct InDevice {
 impl<S: Scheduler> Engine<S> {
     /// The requests in the device, in no order. A sync is none: see [`Engine::is_syncing`].
     pub fn in_device(&self) -> impl Iterator<Item = InDevice> {
-        self.in_device.iter().map(|(rq, order)| {
-            let each = || order.iter().map(|&piece| self.pieces.piece(piece));
+        self.in_device.values().map(|order| {
+            let first = self.pieces.piece(order[0]);
+            let each = order.iter().map(|&piece| self.pieces.piece(piece));
             InDevice {
-                op: self.elevator.request(rq).op,
-                offset: self.pieces.piece(order[0]).offset,
-                len: each().map(|piece| u64::from(piece.len)).sum(),
+                op: (&first.kind).into(),
+                offset: first.offset,
+                len: each.map(|piece| u64::from(piece.len)).sum(),
             }
         })
     }

@@ -9,8 +9,8 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use paternoster::{Instant, Nanos, Op};
-use paternoster_disk::{Command as DiskCommand, CommandOp, InDevice, Outcome, Turn};
+use paternoster::{Instant, Nanos};
+use paternoster_disk::{Command as DiskCommand, CommandOp, DiskOp, InDevice, Outcome, Turn};
 
 use super::{Connections, DiskOwner};
 
@@ -136,29 +136,18 @@ fn flush(owner: &mut DiskOwner) {
 
 /// What the device has not done, in words; one range of each kind of operation.
 fn stuck(owner: &DiskOwner) -> String {
-    let mut kinds = BTreeMap::<&str, (u32, InDevice)>::new();
+    let mut kinds = BTreeMap::<DiskOp, (u32, InDevice)>::new();
     for request in owner.engine().in_device() {
-        kinds.entry(op_name(request.op)).or_insert((0, request)).0 += 1;
+        kinds.entry(request.op).or_insert((0, request)).0 += 1;
     }
-    let told = |(name, (count, one)): (&&str, &(u32, InDevice))| {
-        format!("{count} × {name} (one of {} bytes at {})", one.len, one.offset)
+    let told = |(op, (count, one)): (&DiskOp, &(u32, InDevice))| {
+        format!("{count} × {op} (one of {} bytes at {})", one.len, one.offset)
     };
     let mut all: Vec<String> = kinds.iter().map(told).collect();
     if owner.engine().is_syncing() {
         all.push("a sync".to_owned());
     }
     if all.is_empty() { "nothing is known to be in the device".to_owned() } else { all.join(", ") }
-}
-
-/// What an operation is called where people read of it.
-fn op_name(op: Op) -> &'static str {
-    match op {
-        Op::Read => "read",
-        Op::Write => "write",
-        Op::Discard => "trim",
-        Op::WriteZeroes => "write zeroes",
-        _ => "other",
-    }
 }
 
 #[cfg(test)]
