@@ -18,7 +18,6 @@ const CTL_MODE: u32 = 0o600;
 /// written when clients can connect. An error where the end was not a good one: a disk's last flush
 /// failed, or something was stuck and is left behind, for the process to end without it.
 pub fn run(config: &Config) -> Result<()> {
-    log_to_stderr();
     for notice in config.notices() {
         tracing::warn!("{notice}");
     }
@@ -51,16 +50,4 @@ fn print_uris(uris: &[String]) -> io::Result<()> {
         writeln!(out, "{uri}")?;
     }
     out.flush()
-}
-
-/// Logs what `RUST_LOG` asks for, else what is worth telling an operator.
-fn log_to_stderr() {
-    use tracing_subscriber::EnvFilter;
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
-    // Where a program has its own subscriber, that one stays.
-    let _ = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(io::stderr)
-        .with_target(false)
-        .try_init();
 }

@@ -22,6 +22,7 @@ use paternoster_disk::{
 };
 
 use crate::acceptor::{Acceptor, Listener, StopFlag};
+use crate::announce;
 use crate::config::{BackendConfig, Config, DiskConfig, GroupConfig};
 use crate::connections::{Connections, DiskLabel, Export, Scheduler, Tenant};
 use crate::control::ControlHandle;
@@ -238,6 +239,7 @@ fn start_owner(
     for (name, value) in defaults::tunables(disk, capabilities.rotational) {
         elevator.set_tunable(Instant::START, name, value)?;
     }
+    announce::disk(disk, &*backend, &elevator);
     let (exports, tenants) = populate(config, index, &mut elevator);
     let engine = Engine::new(elevator, capabilities.fast_zero);
     let label = DiskLabel {

@@ -35,13 +35,23 @@ impl Mounted {
         mounted
     }
 
-    /// What `nbdkit eval` serves: zeroes, a MiB, whatever is written; with more methods, each
-    /// `NAME=SHELL COMMANDS`.
+    /// What `nbdkit eval` serves: zeroes, a MiB, whatever is written; unless these methods, each
+    /// `NAME=SHELL COMMANDS`, do otherwise.
     pub(crate) fn evaluated(methods: &[&str]) -> Self {
-        let zeroes = ["get_size=echo 1048576", "pread=head -c $3 /dev/zero"];
-        let sink = ["pwrite=cat >/dev/null", "can_write=exit 0", "can_flush=exit 0"];
-        let nbdkit = ["[", "nbdkit", "--exit-with-parent", "eval"];
-        Self::new(&[&nbdkit[..], &zeroes, &sink, methods, &["]"]].concat())
+        let ordinary = [
+            "get_size=echo 1048576",
+            "pread=head -c $3 /dev/zero",
+            "pwrite=cat >/dev/null",
+            "can_write=exit 0",
+            "can_flush=exit 0",
+        ];
+        let name = |method: &str| method.split('=').next().map(str::to_owned);
+        let is_other = |method: &&str| !methods.iter().any(|own| name(own) == name(method));
+        let mut source = vec!["[", "nbdkit", "--exit-with-parent", "eval"];
+        source.extend(ordinary.iter().filter(|method| is_other(method)));
+        source.extend(methods);
+        source.push("]");
+        Self::new(&source)
     }
 
     pub(crate) fn file(&self) -> PathBuf {

@@ -6,6 +6,7 @@
 mod demo;
 mod fuse;
 mod interop;
+mod log;
 mod memory;
 mod shutdown;
 mod signals;

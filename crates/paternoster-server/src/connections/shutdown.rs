@@ -120,7 +120,8 @@ impl Connections {
     }
 
     /// How the disk's end was, once it has come.
-    pub(crate) fn ended(self) -> io::Result<()> {
+    pub(crate) fn ended(mut self) -> io::Result<()> {
+        self.limits.tell_rest();
         let failure = self.shutting_down.and_then(|ending| ending.failure);
         failure.map_or(Ok(()), |failure| Err(io::Error::other(failure)))
     }
