@@ -3,6 +3,7 @@
 //! `test` is what continuous integration runs, in one go; the others are its parts, and the
 //! benchmarks. Every path in this crate is relative to the root of the repository.
 
+mod bench_idle;
 mod bench_nbd;
 mod bench_sched;
 mod cargo;
@@ -47,6 +48,8 @@ enum Command {
 enum Bench {
     /// The schedulers: instructions per request, against the pins, and nanoseconds
     Sched(bench_sched::Args),
+    /// A server without clients: iowait, I/O pressure and wake-ups that it adds to the machine's
+    Idle(bench_idle::Args),
     /// The server beside nbdkit and qemu-nbd: IOPS and latency
     Nbd(bench_nbd::Args),
 }
@@ -70,6 +73,7 @@ fn run(command: &Command) -> Result<()> {
         Command::Tidy => tidy::run(),
         Command::Oracle(args) => oracle::run(args),
         Command::Bench(Bench::Sched(args)) => bench_sched::run(args),
+        Command::Bench(Bench::Idle(args)) => bench_idle::run(args),
         Command::Bench(Bench::Nbd(args)) => bench_nbd::run(args),
     }
 }

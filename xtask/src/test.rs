@@ -3,7 +3,7 @@
 //! Cheap checks come before dear ones, except that the test runner comes last, so that its own
 //! summary ends the output.
 
-use crate::{bench_sched, cargo, oracle, packages, tidy};
+use crate::{bench_idle, bench_sched, cargo, oracle, packages, tidy};
 use anyhow::{Result, bail};
 use std::time::Instant;
 
@@ -28,7 +28,7 @@ enum Action {
 }
 
 /// The steps.
-const STEPS: [Step; 9] = [
+const STEPS: [Step; 10] = [
     Step::call("packages", "cargo xtask test", packages::ensure),
     Step::cargo("format", "cargo fmt --all --check"),
     Step::cargo("clippy", "cargo clippy --workspace --all-targets --locked -- -D warnings"),
@@ -42,6 +42,7 @@ const STEPS: [Step; 9] = [
     Step::cargo("release build", "cargo build --release --locked"),
     Step::call("oracle", "cargo xtask oracle --check", oracle::check),
     Step::call("instructions", "cargo xtask bench sched --check", bench_sched::check),
+    Step::call("idle server", "cargo xtask bench idle --check", bench_idle::check),
     Step::cargo("tests", "cargo test --workspace --locked"),
 ];
 

@@ -29,8 +29,8 @@ pub use backend::{
 };
 pub use clock::{Clock, MonotonicClock};
 pub use engine::{
-    Command, CommandOp, DiskOp, Engine, Fault, FaultyPiece, InDevice, Outcome, Payload, SyncStats,
-    Transfer, TransferId, Transferred,
+    Command, CommandOp, DiskOp, Engine, Fault, FaultyPiece, InDevice, Outcome, Payload, SyncRange,
+    SyncStats, Transfer, TransferId, Transferred,
 };
 pub use owner::{Front, Owner, Turn, Waker};
 pub use ring::{Buffers, Completion, Fd, Ring};

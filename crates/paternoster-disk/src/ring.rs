@@ -14,12 +14,14 @@
 #![allow(unsafe_code)] // The kernel works on our buffers; each block says why they are alive.
 
 use std::io;
+use std::ops::Range;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use io_uring::types::{self, TimeoutFlags, Timespec};
-use io_uring::{IoUring, opcode, squeue};
+use io_uring::{EnterFlags, IoUring, opcode, squeue};
+use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::Errno;
 use slotmap::{Key, KeyData, SlotMap, new_key_type};
 use smallvec::SmallVec;
@@ -37,8 +39,27 @@ pub type Buffers<B> = SmallVec<[B; 1]>;
 /// Entries of the submission queue; more operations can be under way.
 const ENTRIES: u32 = 256;
 
-/// Has `io_uring_enter` run deferred work (its man page).
-const IORING_ENTER_GETEVENTS: u32 = 1;
+/// How a thread waits. One that waits in the ring counts as waiting for I/O, whatever it waits for:
+/// an idle server would make the machine look overloaded (iowait in `/proc/stat`, I/O pressure).
+#[derive(Debug)]
+enum Waiting {
+    /// In the ring, which is told otherwise: Linux 6.15 and later.
+    InRing,
+    /// On an event that the ring signals. (Deferred work does not make the ring itself readable.)
+    OnEvent(OwnedFd),
+}
+
+impl Waiting {
+    fn best(uring: &IoUring) -> io::Result<Self> {
+        if uring.params().is_feature_no_iowait() { Ok(Self::InRing) } else { Self::on_event(uring) }
+    }
+
+    fn on_event(uring: &IoUring) -> io::Result<Self> {
+        let event = eventfd(0, EventfdFlags::CLOEXEC)?;
+        uring.submitter().register_eventfd(event.as_raw_fd())?;
+        Ok(Self::OnEvent(event))
+    }
+}
 
 /// Buffers that one operation takes at most (`IOV_MAX`).
 pub(crate) const MAX_BUFFERS: usize = 1024;
@@ -84,6 +105,7 @@ struct Vector {
 /// The io_uring of one thread. `T` names operations.
 pub struct Ring<T> {
     uring: IoUring,
+    waiting: Waiting,
     operations: SlotMap<OperationId, Operation<T>>,
     /// The moments of wake-ups under way, on the monotonic clock, the earliest last.
     wake_ups: Vec<u64>,
@@ -98,7 +120,8 @@ impl<T> Ring<T> {
             .setup_defer_taskrun()
             .setup_cqsize(ENTRIES * 8)
             .build(ENTRIES)?;
-        Ok(Self { uring, operations: SlotMap::with_key(), wake_ups: Vec::new() })
+        let waiting = Waiting::best(&uring)?;
+        Ok(Self { uring, waiting, operations: SlotMap::with_key(), wake_ups: Vec::new() })
     }
 
     /// Operations that have not completed.
@@ -122,28 +145,34 @@ impl<T> Ring<T> {
         self.start(entry, Some(token), Held::Read(into), Some(vector), Some(fd));
     }
 
-    /// Writes `from`, one buffer after the other, at `offset` of the file on; with `durable`, it
-    /// is on the medium when this completes.
-    pub fn write(&mut self, token: T, fd: &Fd, offset: u64, from: Buffers<Bytes>, durable: bool) {
+    /// Writes `from`, one buffer after the other, at `offset` of the file on.
+    pub fn write(&mut self, token: T, fd: &Fd, offset: u64, from: Buffers<Bytes>) {
         let raw = types::Fd(fd.as_raw_fd());
-        let flags = if durable { libc::RWF_DSYNC } else { 0 };
         if let [only] = from.as_slice() {
             let entry = opcode::Write::new(raw, only.as_ptr(), buffer_len(only.len()));
-            let entry = entry.offset(offset).rw_flags(flags).build();
+            let entry = entry.offset(offset).build();
             self.start(entry, Some(token), Held::Write(from), None, Some(fd));
             return;
         }
         let vector = Box::new(Vector::of(&from));
         let entry = opcode::Writev::new(raw, vector.parts.as_ptr(), buffer_len(vector.parts.len()));
-        let entry = entry.offset(offset).rw_flags(flags).build();
+        let entry = entry.offset(offset).build();
         self.start(entry, Some(token), Held::Write(from), Some(vector), Some(fd));
     }
 
-    /// Makes the file's data durable (`fdatasync`).
-    pub fn sync(&mut self, token: T, fd: &Fd) {
+    /// Makes the file's data durable (`fdatasync`), all of it or that of a range of bytes.
+    pub fn sync(&mut self, token: T, fd: &Fd, range: Option<Range<u64>>) {
         let entry = opcode::Fsync::new(types::Fd(fd.as_raw_fd()));
-        let entry = entry.flags(types::FsyncFlags::DATASYNC).build();
-        self.start(entry, Some(token), Held::Nothing, None, Some(fd));
+        let entry = entry.flags(types::FsyncFlags::DATASYNC);
+        // The kernel counts the bytes of a range in 32 bits.
+        let range = range.and_then(|range| {
+            Some((range.start, u32::try_from(range.end.checked_sub(range.start)?).ok()?))
+        });
+        let entry = match range {
+            Some((offset, len)) => entry.offset(offset).len(len),
+            None => entry,
+        };
+        self.start(entry.build(), Some(token), Held::Nothing, None, Some(fd));
     }
 
     /// `fallocate` with that mode.
@@ -209,18 +238,7 @@ impl<T> Ring<T> {
 
     /// Submits everything and has the kernel finish what it can, without waiting.
     pub fn submit(&mut self) -> io::Result<()> {
-        let waiting = {
-            let mut queue = self.uring.submission();
-            queue.sync();
-            queue.len()
-        };
-        // The crate's own `submit` does not let deferred completions come in.
-        // SAFETY: no argument is passed, and the entries are those that `start` pushed.
-        let entered = unsafe {
-            let flags = IORING_ENTER_GETEVENTS;
-            self.uring.submitter().enter::<()>(buffer_len(waiting), 0, flags, None)
-        };
-        go_on(entered)
+        self.enter(0, EnterFlags::GETEVENTS)
     }
 
     /// Takes what has completed since the last call.
@@ -238,7 +256,39 @@ impl<T> Ring<T> {
     }
 
     fn submit_and_wait(&mut self) -> io::Result<()> {
-        go_on(self.uring.submit_and_wait(1))
+        match &self.waiting {
+            Waiting::InRing => self.enter(1, EnterFlags::GETEVENTS | EnterFlags::NO_IOWAIT),
+            Waiting::OnEvent(_) => self.submit_and_wait_for_event(),
+        }
+    }
+
+    fn submit_and_wait_for_event(&mut self) -> io::Result<()> {
+        self.submit()?;
+        if let Waiting::OnEvent(event) = &self.waiting
+            && self.uring.completion().is_empty()
+        {
+            // An earlier signal may end it at once; whoever waits looks and waits again.
+            go_on(rustix::io::read(event, &mut [0; 8]).map(drop).map_err(io::Error::from))?;
+            // What has signalled may be work that has yet to complete.
+            self.submit()?;
+        }
+        Ok(())
+    }
+
+    /// Hands everything to the kernel, and waits for so many completions. The crate's own `submit`
+    /// neither lets deferred completions come in nor takes flags.
+    fn enter(&mut self, wanted: u32, flags: EnterFlags) -> io::Result<()> {
+        let waiting = {
+            let mut queue = self.uring.submission();
+            queue.sync();
+            queue.len()
+        };
+        // SAFETY: no argument is passed, and the entries are those that `start` pushed.
+        let entered = unsafe {
+            let submitter = self.uring.submitter();
+            submitter.enter::<()>(buffer_len(waiting), wanted, flags.bits(), None)
+        };
+        go_on(entered.map(drop))
     }
 
     /// Cancels everything that can be, and waits until something has completed.
@@ -327,10 +377,10 @@ impl Vector {
 }
 
 /// Whether the caller's loop goes on: completions are to be taken first, or a signal came.
-fn go_on(entered: io::Result<usize>) -> io::Result<()> {
+fn go_on(entered: io::Result<()>) -> io::Result<()> {
     match entered {
         Err(error) if matches!(error.raw_os_error(), Some(libc::EBUSY | libc::EINTR)) => Ok(()),
-        other => other.map(drop),
+        other => other,
     }
 }
 
@@ -362,4 +412,61 @@ fn completion<T>(token: T, held: Held, result: i32) -> Completion<T> {
         _ => {}
     }
     Completion { token, result, filled, accepted }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+    use std::os::unix::net::UnixStream;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::clock::MonotonicClock;
+
+    const MILLISECOND: u64 = 1_000_000;
+
+    /// What completes next on a ring that waits so.
+    fn next(ring: &mut Ring<u32>) -> u32 {
+        let mut completions = Vec::new();
+        while completions.is_empty() {
+            ring.wait(None).expect("the ring works");
+            ring.take_completions(&mut completions);
+        }
+        assert_eq!(completions.len(), 1);
+        completions[0].token
+    }
+
+    /// Both ways have to work where only one would be chosen.
+    #[test]
+    fn whatever_completes_ends_a_wait_in_the_ring_and_one_on_the_event() {
+        let in_ring = Ring::new().expect("a ring");
+        let mut on_event = Ring::new().expect("a ring");
+        on_event.waiting = Waiting::on_event(&on_event.uring).expect("an event");
+        for mut ring in [in_ring, on_event] {
+            let (ours, mut theirs) = UnixStream::pair().expect("sockets");
+            let ours: Fd = Arc::new(OwnedFd::from(ours));
+            let file: Fd = Arc::new(tempfile::tempfile().expect("a file").into());
+
+            ring.nothing(1);
+            assert_eq!(next(&mut ring), 1);
+            ring.write(2, &file, 0, Buffers::from_elem(Bytes::from(vec![7; 4096]), 1));
+            assert_eq!(next(&mut ring), 2);
+            ring.sync(3, &file, None);
+            assert_eq!(next(&mut ring), 3);
+            ring.poll_readable(4, &ours);
+            let sender = std::thread::spawn(move || {
+                std::thread::sleep(Duration::from_millis(20));
+                theirs.write_all(&[7]).expect("taken");
+                theirs
+            });
+            assert_eq!(next(&mut ring), 4);
+            ring.receive(5, &ours, BytesMut::with_capacity(10));
+            assert_eq!(next(&mut ring), 5);
+            let until = MonotonicClock::monotonic_now() + 20 * MILLISECOND;
+            while MonotonicClock::monotonic_now() < until {
+                ring.wait(Some(until)).expect("the ring works");
+            }
+            drop(sender);
+        }
+    }
 }

@@ -13,7 +13,7 @@
 mod support;
 
 use paternoster::{NoMerges, SchedulerKind};
-use paternoster_disk::CommandOp;
+use paternoster_disk::{CommandOp, Transfer};
 
 use support::random::Random;
 use support::recorder::{Honesty, Recorder};
@@ -133,13 +133,14 @@ impl Run {
         self.tick += 1;
         let index = self.random.index(self.rig.in_device.len());
         let (id, transfer) = &self.rig.in_device[index];
-        let syncing = self.rig.in_device.iter().any(|(_, one)| Shape::of(one) == Shape::Sync);
+        let syncing =
+            self.rig.in_device.iter().any(|(_, one)| matches!(one, Transfer::Sync { .. }));
         match Shape::of(transfer) {
             Shape::Write { parts, .. } => {
                 self.merged += usize::from(parts.len() > 1);
                 self.ended_in_sync += usize::from(syncing);
             }
-            Shape::Sync | Shape::Read { .. } | Shape::Trim { .. } | Shape::Zero { .. } => {}
+            Shape::Sync(_) | Shape::Read { .. } | Shape::Trim { .. } | Shape::Zero { .. } => {}
         }
         self.recorder.end(self.tick, *id);
         let len = transfer.len();
@@ -291,10 +292,10 @@ fn a_flush_that_does_nothing_is_found_out() {
 }
 
 #[test]
-fn a_durable_write_that_is_not_is_found_out() {
+fn a_sync_for_fua_that_does_nothing_is_found_out() {
     for kind in SCHEDULERS {
         for seed in SEEDS {
-            let violation = Run::new(kind, Honesty::DurableIsPlain, seed).run().violation();
+            let violation = Run::new(kind, Honesty::SyncsOfRangesDoNothing, seed).run().violation();
             assert!(violation.is_some(), "{kind}, seed {seed}");
         }
     }

@@ -1,12 +1,12 @@
-//! Failed and short transfers: each client gets its own result, and one more try.
+//! Failed and short transfers: each client gets its own result, and the rest is tried again.
 
 mod support;
 
 use paternoster::SchedulerKind;
-use paternoster_disk::{Clock, Transfer, Transferred};
+use paternoster_disk::{Clock, CommandOp, Transfer, Transferred};
 use rustix::io::Errno;
 
-use support::{Rig, Shape, read, trim, write, write_fua};
+use support::{Rig, Shape, cache, read, trim, write, write_fua};
 
 /// Four reads of 8 sectors each by the two connections of a tenant, one behind the other: one
 /// transfer.
@@ -62,13 +62,12 @@ fn what_is_issued_again_is_issued_alone_and_never_merges() {
 }
 
 #[test]
-fn what_lies_inside_a_short_transfer_succeeds_at_once() {
+fn what_lies_inside_a_short_transfer_succeeds_at_once_and_the_rest_is_issued() {
     let mut rig = four_merged_reads();
     rig.finish_nth(0, Ok(2 * 4096 + 1));
     assert_eq!(rig.results(), ok(&[0, 1]));
-    let shapes = rig.finish_all();
-    let alone = |at: u64| Shape::Read { offset: at * 4096, parts: vec![4096] };
-    assert_eq!(shapes, [alone(2), alone(3)]);
+    let alone = |offset, len| Shape::Read { offset, parts: vec![len] };
+    assert_eq!(rig.finish_all(), [alone(2 * 4096 + 1, 4095), alone(3 * 4096, 4096)]);
     assert_eq!(rig.results(), ok(&[2, 3]));
 }
 
@@ -98,28 +97,91 @@ fn data_in_a_short_transfer_goes_to_the_commands_that_it_is_of() {
 }
 
 #[test]
-fn a_single_short_transfer_is_tried_once_more() {
-    for op in [read(100, 5000), write(100, 5000, 1)] {
+fn a_short_transfer_goes_on_with_its_rest_until_all_is_done() {
+    for op in [read(100, 5000), write(100, 5000, 1), write_fua(100, 5000, 1), cache(100, 5000)] {
         let mut rig = Rig::new(SchedulerKind::Cfq, 4);
         rig.submit(0, 1, op);
-        rig.finish_nth(0, Ok(4999));
-        assert_eq!(rig.results(), []);
-        assert_eq!(rig.shapes()[0].range(), Some((100, 5100)));
-        rig.finish_next();
+        for start in [100, 1100, 1101, 5098] {
+            let range = (start, 5100);
+            assert_eq!(rig.shapes().iter().map(Shape::range).collect::<Vec<_>>(), [Some(range)]);
+            assert_eq!(rig.results(), []);
+            let next = [(100, 1000), (1100, 1), (1101, 3997), (5098, 2)];
+            let moved = next.iter().find(|(from, _)| *from == start).expect("one of these").1;
+            rig.finish_nth(0, Ok(moved));
+        }
+        rig.finish_all();
         assert_eq!(rig.results(), ok(&[1]));
     }
 }
 
 #[test]
-fn a_transfer_that_stays_short_is_eio() {
-    for (again, op) in [(0, read(0, 512)), (511, write(0, 512, 1)), (300, write_fua(0, 512, 1))] {
+fn data_of_a_read_that_came_in_parts_is_put_together() {
+    let mut rig = Rig::with_short_requests(SchedulerKind::Cfq, 1, 8);
+    let disk: Vec<u8> = (0..=255).cycle().take(10_000).collect();
+    rig.submit(0, 1, read(700, 9000));
+    while let Some((_, transfer)) = rig.in_device.first_mut() {
+        let Transfer::Read { offset, into } = transfer else { panic!("a read") };
+        let [buffer] = into.as_mut_slice() else { panic!("of one piece") };
+        let moved = buffer.len().min(1500);
+        let from = usize::try_from(*offset).expect("small");
+        buffer[..moved].copy_from_slice(&disk[from..from + moved]);
+        rig.finish_nth(0, Ok(moved as u64));
+    }
+    let outcome = rig.outcomes().remove(0);
+    assert!(outcome.result.expect("all was read").concat() == disk[700..9700], "the same bytes");
+}
+
+#[test]
+fn data_of_a_write_that_went_in_parts_is_what_was_to_be_written() {
+    let data: Vec<u8> = (0..=255).cycle().take(5000).collect();
+    let mut rig = Rig::new(SchedulerKind::Cfq, 4);
+    let op = CommandOp::Write { offset: 300, data: data.clone().into(), fua: false };
+    rig.submit(0, 1, op);
+    let mut disk = vec![0; 6000];
+    while let Some((_, Transfer::Write { offset, from })) = rig.in_device.first() {
+        let (at, from) = (usize::try_from(*offset).expect("small"), from.concat());
+        let moved = from.len().min(777);
+        disk[at..at + moved].copy_from_slice(&from[..moved]);
+        rig.finish_nth(0, Ok(moved as u64));
+    }
+    assert_eq!(rig.results(), ok(&[1]));
+    assert!(disk[300..5300] == data, "the same bytes");
+}
+
+#[test]
+fn a_short_transfer_s_rest_brings_the_error() {
+    for op in [write(0, 5000, 1), write_fua(0, 5000, 1)] {
         let mut rig = Rig::new(SchedulerKind::Cfq, 4);
         rig.submit(0, 1, op);
-        rig.finish_nth(0, Ok(0));
-        rig.finish_nth(0, Ok(again));
-        assert_eq!(rig.results(), [(1, Err(Errno::IO))]);
+        rig.finish_nth(0, Ok(4096));
+        rig.finish_nth(0, Err(Errno::NOSPC));
+        assert_eq!(rig.results(), [(1, Err(Errno::NOSPC))]);
         assert!(rig.engine.is_idle() && rig.in_device.is_empty());
     }
+}
+
+#[test]
+fn a_transfer_that_moves_nothing_is_eio_and_no_loop() {
+    for op in [read(0, 512), write(0, 512, 1), write_fua(0, 512, 1)] {
+        for moved_before in [0, 300] {
+            let mut rig = Rig::new(SchedulerKind::Cfq, 4);
+            rig.submit(0, 1, op.clone());
+            if moved_before > 0 {
+                rig.finish_nth(0, Ok(moved_before));
+            }
+            rig.finish_nth(0, Ok(0));
+            assert_eq!(rig.results(), [(1, Err(Errno::IO))]);
+            assert!(rig.engine.is_idle() && rig.in_device.is_empty());
+        }
+    }
+}
+
+#[test]
+fn a_merged_transfer_that_moves_nothing_is_tried_again_one_by_one() {
+    let mut rig = four_merged_reads();
+    rig.finish_nth(0, Ok(0));
+    assert_eq!(rig.finish_all().len(), 4);
+    assert_eq!(rig.results(), ok(&[0, 1, 2, 3]));
 }
 
 #[test]

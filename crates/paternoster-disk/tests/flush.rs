@@ -6,7 +6,7 @@ use paternoster::SchedulerKind;
 use paternoster_disk::{CommandOp, SyncStats, TransferId};
 use rustix::io::Errno;
 
-use support::{Rig, Shape, read, trim, write, write_fua, zero};
+use support::{Rig, SYNC, Shape, read, trim, write, write_fua, zero};
 
 const FLUSH: CommandOp = CommandOp::Flush;
 
@@ -23,14 +23,14 @@ fn sync_fails(rig: &mut Rig, error: Errno) {
 }
 
 fn syncs(rig: &Rig) -> usize {
-    rig.shapes().iter().filter(|shape| **shape == Shape::Sync).count()
+    rig.shapes().iter().filter(|shape| matches!(shape, Shape::Sync(_))).count()
 }
 
 #[test]
 fn a_flush_is_answered_when_its_sync_has_ended() {
     let mut rig = rig();
     rig.submit(0, 1, FLUSH);
-    assert_eq!(rig.shapes(), [Shape::Sync]);
+    assert_eq!(rig.shapes(), [SYNC]);
     assert_eq!(rig.results(), []);
     assert!(!rig.engine.is_idle(), "a flush is under way");
     sync_succeeds(&mut rig);
@@ -71,28 +71,66 @@ fn a_flush_waits_for_no_transfer_and_needs_no_room_in_the_device() {
     rig.submit(0, 1, write(0, 512, 1));
     rig.submit(0, 2, write(8192, 512, 1));
     rig.submit(0, 3, FLUSH);
-    assert_eq!(rig.shapes().last(), Some(&Shape::Sync));
+    assert_eq!(rig.shapes().last(), Some(&SYNC));
     sync_succeeds(&mut rig);
     assert_eq!(rig.results(), [(3, Ok(()))]);
 }
 
 #[test]
-fn a_fua_write_is_a_durable_transfer_and_needs_no_sync() {
+fn a_fua_write_is_a_plain_one_and_then_a_sync_of_its_range() {
     let mut rig = rig();
     rig.submit(0, 1, write_fua(512, 1024, 7));
-    assert_eq!(rig.finish_all(), [Shape::Write { offset: 512, parts: vec![1024], durable: true }]);
+    assert_eq!(rig.finish_next(), Shape::Write { offset: 512, parts: vec![1024] });
+    assert_eq!(rig.results(), [], "what is written is not durable yet");
+    assert_eq!(rig.shapes(), [Shape::sync_of(512..1536)]);
+    sync_succeeds(&mut rig);
     assert_eq!(rig.results(), [(1, Ok(()))]);
-    assert_eq!(rig.engine.sync_stats().begun, 0);
 }
 
 #[test]
-fn every_piece_of_a_fua_write_is_durable() {
+fn a_fua_write_in_pieces_is_synced_once_after_its_last_piece() {
     let mut rig = Rig::with_short_requests(SchedulerKind::Cfq, 8, 8);
     rig.submit(0, 1, write_fua(100, 10_000, 7));
-    let shapes = rig.finish_all();
-    assert_eq!(shapes.len(), 3, "{shapes:?}");
-    let durable = |shape: &Shape| matches!(shape, Shape::Write { durable: true, .. });
-    assert!(shapes.iter().all(durable), "{shapes:?}");
+    assert_eq!(rig.in_device.len(), 3);
+    for _ in 0..3 {
+        assert_eq!(syncs(&rig), 0);
+        rig.finish_next();
+    }
+    assert_eq!(rig.finish_all(), [Shape::sync_of(100..10_100)]);
+    assert_eq!(rig.results(), [(1, Ok(()))]);
+}
+
+#[test]
+fn fua_commands_that_wait_share_a_sync_from_the_first_of_their_bytes_to_the_last() {
+    let mut rig = rig();
+    rig.submit(0, 1, FLUSH);
+    rig.submit(0, 2, write_fua(1 << 20, 512, 7));
+    rig.submit(0, 3, write_fua(8192, 512, 7));
+    rig.finish_nth(1, Ok(512));
+    rig.finish_nth(1, Ok(512));
+    sync_succeeds(&mut rig);
+    assert_eq!(rig.results(), [(1, Ok(()))]);
+    assert_eq!(rig.finish_all(), [Shape::sync_of(8192..(1 << 20) + 512)]);
+    assert_eq!(rig.results().len(), 2);
+}
+
+#[test]
+fn a_flush_among_those_that_wait_makes_their_sync_one_of_the_whole_disk() {
+    for flush_first in [true, false] {
+        let mut rig = rig();
+        rig.submit(0, 1, FLUSH);
+        if flush_first {
+            rig.submit(1, 2, FLUSH);
+        }
+        rig.submit(0, 3, write_fua(0, 512, 7));
+        rig.finish_nth(1, Ok(512));
+        if !flush_first {
+            rig.submit(1, 2, FLUSH);
+        }
+        sync_succeeds(&mut rig);
+        assert_eq!(rig.finish_all(), [SYNC]);
+        assert_eq!(rig.results().len(), 3);
+    }
 }
 
 #[test]
@@ -102,7 +140,7 @@ fn a_fua_trim_and_a_fua_zero_are_answered_after_a_sync_of_their_own() {
         rig.submit(0, 1, op);
         rig.finish_next();
         assert_eq!(rig.results(), []);
-        assert_eq!(rig.shapes(), [Shape::Sync]);
+        assert_eq!(rig.shapes(), [Shape::sync_of(0..4096)]);
         sync_succeeds(&mut rig);
         assert_eq!(rig.results(), [(1, Ok(()))]);
     }
@@ -117,7 +155,7 @@ fn a_fua_trim_is_synced_once_after_its_last_piece() {
         assert_eq!((rig.in_device.len(), syncs(&rig)), (left, 0));
     }
     rig.finish_next();
-    assert_eq!(rig.shapes(), [Shape::Sync]);
+    assert_eq!(rig.shapes(), [Shape::sync_of(0..12288)]);
     sync_succeeds(&mut rig);
     assert_eq!(rig.results(), [(1, Ok(()))]);
 }
@@ -212,41 +250,49 @@ fn fua_commands_in_the_device_when_a_sync_fails_get_eio() {
 }
 
 #[test]
-fn a_fua_write_that_fails_with_eio_means_what_a_failed_sync_means() {
-    let mut rig = rig();
-    rig.submit(0, 1, write_fua(0, 512, 1));
-    rig.submit(1, 2, FLUSH);
-    rig.submit(2, 3, FLUSH);
-    rig.finish_nth(0, Err(Errno::IO));
-    assert_eq!(rig.results(), [(1, Err(Errno::IO))]);
-    assert!(rig.engine.sync_stats().failed);
-    rig.finish_all();
-    assert_eq!(rig.results(), [(2, Err(Errno::IO)), (3, Err(Errno::IO))]);
-    rig.submit(3, 4, FLUSH);
-    assert_eq!(rig.results(), [(4, Err(Errno::IO))]);
+fn a_fua_write_that_fails_fails_alone_and_is_not_synced() {
+    for error in [Errno::IO, Errno::NOSPC, Errno::DQUOT] {
+        let mut rig = rig();
+        rig.submit(0, 1, write_fua(0, 512, 1));
+        rig.finish_nth(0, Err(error));
+        rig.submit(0, 2, FLUSH);
+        rig.finish_next();
+        assert_eq!(rig.results(), [(1, Err(error)), (2, Ok(()))]);
+        assert_eq!(rig.engine.sync_stats(), SyncStats { begun: 1, failed: false });
+    }
 }
 
+/// A FUA write of 9 MiB where there was room for 8 got EIO, and so did every FLUSH and FUA write
+/// of all tenants until the restart.
 #[test]
-fn a_fua_write_that_fails_for_lack_of_space_fails_alone() {
+fn a_fua_write_that_fits_in_part_fails_for_lack_of_space_and_nobody_else_does() {
     let mut rig = rig();
-    rig.submit(0, 1, write_fua(0, 512, 1));
-    rig.finish_nth(0, Err(Errno::NOSPC)); // Was it the write or the sync in it?
-    rig.finish_nth(0, Err(Errno::NOSPC)); // The plain write: no room.
-    rig.submit(0, 2, FLUSH);
-    rig.finish_next();
-    assert_eq!(rig.results(), [(1, Err(Errno::NOSPC)), (2, Ok(()))]);
-}
-
-#[test]
-fn a_fua_write_that_fails_otherwise_than_by_eio_is_written_plainly_and_synced() {
-    let mut rig = rig();
-    rig.submit(0, 1, write_fua(0, 512, 1));
+    rig.submit(0, 1, write_fua(0, 9 << 10, 1));
+    rig.finish_nth(0, Ok(8 << 10));
+    assert_eq!(rig.shapes(), [Shape::Write { offset: 8 << 10, parts: vec![1 << 10] }]);
     rig.finish_nth(0, Err(Errno::NOSPC));
-    rig.finish_next(); // The plain write.
-    assert_eq!(rig.results(), [], "it waits for the sync");
-    rig.finish_nth(0, Err(Errno::NOSPC)); // The sync: what was written before had no room.
-    rig.submit(0, 2, FLUSH);
-    assert_eq!(rig.results(), [(1, Err(Errno::IO)), (2, Err(Errno::IO))]);
+    assert_eq!(rig.results(), [(1, Err(Errno::NOSPC))]);
+    rig.submit(2, 2, FLUSH);
+    rig.submit(2, 3, write_fua(1 << 20, 512, 1));
+    rig.finish_all();
+    assert_eq!(rig.results(), [(2, Ok(())), (3, Ok(()))]);
+}
+
+/// The kernel tells of a failed writeback once for each open file, to whoever syncs next.
+#[test]
+fn a_failed_writeback_of_one_tenant_that_another_s_fua_write_is_told_of_is_not_lost() {
+    for error in [Errno::IO, Errno::NOSPC] {
+        let mut rig = rig();
+        rig.submit(2, 1, write(1 << 20, 4096, 1));
+        rig.finish_next(); // Tenant B's page, of which the kernel now cannot write back.
+        rig.submit(0, 2, write_fua(0, 512, 1));
+        rig.finish_next();
+        sync_fails(&mut rig, error); // Told to tenant A, and never again.
+        rig.submit(2, 3, FLUSH);
+        rig.finish_all();
+        let told = [(1, Ok(())), (2, Err(Errno::IO)), (3, Err(Errno::IO))];
+        assert_eq!(rig.results(), told, "{error:?}");
+    }
 }
 
 #[test]

@@ -7,7 +7,8 @@ use std::collections::VecDeque;
 use bytes::BytesMut;
 use paternoster::{Instant, Nanos, RequestId, SchedulerKind};
 use paternoster_disk::{
-    Backend, Buffers, Clock, CommandOp, Model, ModelledBackend, Ring, Token, Transfer, TransferId,
+    Backend, Buffers, Clock, CommandOp, Model, ModelledBackend, Ring, SyncRange, Token, Transfer,
+    TransferId,
 };
 use slotmap::{Key, KeyData};
 
@@ -144,7 +145,8 @@ fn what_moves_no_data_takes_its_fixed_time_alone() {
 fn a_sync_takes_no_time_and_no_server() {
     let mut disk = Disk::new(1);
     disk.start(0, 1, 0);
-    disk.backend.start(&mut disk.ring, at(7), TransferId::Sync, Transfer::Sync);
+    let sync = Transfer::Sync { range: SyncRange::Disk };
+    disk.backend.start(&mut disk.ring, at(7), TransferId::Sync, sync);
     assert!(disk.due().is_some_and(|due| due <= at(7)));
     assert_eq!(disk.done(7), [0]);
     assert_eq!(disk.due(), Some(at(50)));
@@ -154,7 +156,7 @@ fn a_sync_takes_no_time_and_no_server() {
 fn what_is_read_is_what_had_been_written_when_it_was_dispatched() {
     let mut disk = Disk::new(1);
     let from = Buffers::from_elem(vec![7; 10].into(), 1);
-    let write = Transfer::Write { offset: 100, from, durable: false };
+    let write = Transfer::Write { offset: 100, from };
     disk.backend.start(&mut disk.ring, at(0), id(1), write);
     let into = Buffers::from_elem(bytes::BytesMut::zeroed(12), 1);
     disk.backend.start(&mut disk.ring, at(0), id(2), Transfer::Read { offset: 99, into });

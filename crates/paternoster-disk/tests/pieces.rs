@@ -81,7 +81,7 @@ fn whole_sector_neighbours_of_a_tenants_connections_become_one_vectored_transfer
     rig.submit(1, 1, write(0, 512, 1));
     rig.let_go();
     let parts = vec![512, 1536, 1024, 512];
-    assert_eq!(rig.shapes(), [Shape::Write { offset: 0, parts, durable: false }]);
+    assert_eq!(rig.shapes(), [Shape::Write { offset: 0, parts }]);
     let Transfer::Write { from, .. } = &rig.in_device[0].1 else { panic!("a write is written") };
     let values: Vec<u8> = from.iter().map(|part| part[0]).collect();
     assert_eq!(values, [1, 2, 3, 4], "in the order of the disk");
@@ -137,7 +137,9 @@ fn zeroes_fua_writes_and_caching_reads_never_merge() {
         rig.submit(0, 1, make(0));
         rig.submit(0, 2, make(512));
         rig.let_go();
-        assert_eq!(rig.finish_all().len(), 2);
+        let shapes = rig.finish_all();
+        let transfers = shapes.iter().filter(|shape| shape.range().is_some());
+        assert_eq!(transfers.count(), 2, "{shapes:?}");
     }
 }
 
@@ -314,7 +316,7 @@ fn what_was_called_to_try_again_or_is_to_be_issued_again_is_cancelled_too() {
     let (id, transfer) = rig.in_device.remove(0);
     let Transfer::Read { into, .. } = transfer else { panic!("a read is read") };
     let now = rig.clock.now();
-    rig.engine.transfer_done(now, id, Transferred { result: Ok(0), filled: into });
+    rig.engine.transfer_done(now, id, Transferred { result: Ok(100), filled: into });
     rig.engine.cancel_queued(now);
     rig.settle();
     let mut results = rig.results();

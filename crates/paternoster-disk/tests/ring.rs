@@ -66,16 +66,18 @@ fn what_is_written_from_several_buffers_is_read_into_others() {
     within_a_minute(|| {
         let mut ring = Ring::new().expect("a ring");
         let file = temporary_file();
-        for (count, durable) in [(1, false), (2, true), (7, false), (1024, true)] {
+        for count in [1, 2, 7, 1024] {
             let from = valued(count, 100);
             let written = from.concat();
-            ring.write(1, &file, 1000, from, durable);
+            ring.write(1, &file, 1000, from);
             assert_eq!(only(&mut ring).result, Ok(u32::try_from(count * 100).expect("small")));
             ring.read(2, &file, 1000, parts(count, 100));
             assert_eq!(only(&mut ring).filled.concat(), written);
         }
-        ring.sync(3, &file);
-        assert_eq!(only(&mut ring).result, Ok(0));
+        for range in [None, Some(1000..2000), Some(0..u64::MAX)] {
+            ring.sync(3, &file, range);
+            assert_eq!(only(&mut ring).result, Ok(0));
+        }
         assert_eq!(ring.in_flight(), 0);
     });
 }
@@ -85,7 +87,7 @@ fn a_read_past_the_end_is_short_and_gives_its_buffers_back() {
     within_a_minute(|| {
         let mut ring = Ring::new().expect("a ring");
         let file = temporary_file();
-        ring.write(1, &file, 0, valued(1, 100), false);
+        ring.write(1, &file, 0, valued(1, 100));
         only(&mut ring);
         ring.read(2, &file, 60, parts(3, 30));
         let read = only(&mut ring);
@@ -366,7 +368,8 @@ fn a_ring_that_is_dropped_finishes_what_cannot_be_cancelled() {
         let file = temporary_file();
         let data = Bytes::from(vec![1; 8 << 20]);
         for number in 0..8 {
-            ring.write(number, &file, number << 23, Buffers::from_elem(data.clone(), 1), true);
+            ring.write(number, &file, number << 23, Buffers::from_elem(data.clone(), 1));
+            ring.sync(number, &file, None);
         }
         ring.submit().expect("the ring works");
         drop(ring);

@@ -4,6 +4,7 @@
 //! is ended after a while. A tool that is missing is a failure that names its Debian package.
 
 mod demo;
+mod full_disk;
 mod fuse;
 mod interop;
 mod log;

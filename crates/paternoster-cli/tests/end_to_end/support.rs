@@ -51,9 +51,15 @@ pub(crate) fn paternoster(dir: &Path) -> Command {
 impl Served {
     /// `paternoster serve ARGS` in `dir`, which must print so many URIs.
     pub(crate) fn start(dir: TempDir, args: &[&str], uris: usize) -> Self {
-        let log = File::create(dir.path().join("server.log")).expect("a log");
         let mut command = paternoster(dir.path());
-        command.arg("serve").args(args).stdout(Stdio::piped()).stderr(log);
+        command.arg("serve").args(args);
+        Self::spawn(dir, command, uris)
+    }
+
+    /// The same, by a command that becomes the server.
+    pub(crate) fn spawn(dir: TempDir, mut command: Command, uris: usize) -> Self {
+        let log = File::create(dir.path().join("server.log")).expect("a log");
+        command.stdout(Stdio::piped()).stderr(log);
         let mut child = command.spawn().expect("the binary runs");
         let stdout = BufReader::new(child.stdout.take().expect("it is piped"));
         let (sender, lines) = mpsc::channel();

@@ -13,7 +13,7 @@ use rustix::io::Errno;
 
 use super::rotational::{Rotational, is_rotational};
 use super::{Backend, Capabilities, Damage, Extent, TransferDone, damage};
-use crate::engine::{Transfer, TransferId, Transferred};
+use crate::engine::{SyncRange, Transfer, TransferId, Transferred};
 use crate::ring::{Buffers, Completion, Fd, Ring};
 use crate::token::Token;
 
@@ -92,7 +92,7 @@ impl FileBackend {
     fn write_zeroes(&mut self, ring: &mut Ring<Token>, id: TransferId, offset: u64, len: u64) {
         let len = usize::try_from(len).expect("a transfer is shorter than memory");
         let zeroes = Buffers::from_elem(Bytes::from(vec![0; len]), 1);
-        ring.write(Token::Transfer(id), &self.file, offset, zeroes, false);
+        ring.write(Token::Transfer(id), &self.file, offset, zeroes);
     }
 
     fn take_work(&mut self, id: TransferId) -> Option<Work> {
@@ -111,9 +111,7 @@ impl Backend for FileBackend {
         let token = Token::Transfer(id);
         match transfer {
             Transfer::Read { offset, into } => ring.read(token, &self.file, offset, into),
-            Transfer::Write { offset, from, durable } => {
-                ring.write(token, &self.file, offset, from, durable);
-            }
+            Transfer::Write { offset, from } => ring.write(token, &self.file, offset, from),
             Transfer::Trim { offset, len } if self.punches => {
                 self.allocate(ring, id, PUNCH, (offset, len), Work::Trim { len });
             }
@@ -126,7 +124,10 @@ impl Backend for FileBackend {
                 self.allocate(ring, id, mode, (offset, len), Work::Zero { offset, len });
             }
             Transfer::Zero { offset, len, .. } => self.write_zeroes(ring, id, offset, len),
-            Transfer::Sync => ring.sync(token, &self.file),
+            Transfer::Sync { range: SyncRange::Disk } => ring.sync(token, &self.file, None),
+            Transfer::Sync { range: SyncRange::Bytes(range) } => {
+                ring.sync(token, &self.file, Some(range));
+            }
         }
     }
 

@@ -39,7 +39,7 @@ impl Memory {
                 self.read(offset, &mut into);
                 filled = into;
             }
-            Transfer::Write { offset, from, .. } => {
+            Transfer::Write { offset, from } => {
                 let mut at = offset;
                 for part in from {
                     self.range(at, part.len() as u64).copy_from_slice(&part);
@@ -49,7 +49,7 @@ impl Memory {
             Transfer::Trim { offset, len } | Transfer::Zero { offset, len, .. } => {
                 self.range(offset, len).fill(0);
             }
-            Transfer::Sync => {}
+            Transfer::Sync { .. } => {}
         }
         Transferred { result: Ok(moved), filled }
     }

@@ -97,11 +97,11 @@ impl Backend for ModelledBackend {
     }
 
     fn start(&mut self, _: &mut Ring<Token>, now: Instant, id: TransferId, transfer: Transfer) {
-        let is_sync = matches!(transfer, Transfer::Sync);
+        let is_sync = matches!(transfer, Transfer::Sync { .. });
         let bytes = match transfer {
             Transfer::Read { .. } | Transfer::Write { .. } => transfer.len(),
             // No data moves.
-            Transfer::Trim { .. } | Transfer::Zero { .. } | Transfer::Sync => 0,
+            Transfer::Trim { .. } | Transfer::Zero { .. } | Transfer::Sync { .. } => 0,
         };
         let transferred = self.memory.carry_out(transfer);
         let done = TransferDone { id, transferred };

@@ -4,6 +4,7 @@ use bytes::{Bytes, BytesMut};
 use paternoster::{IocId, RequestId};
 use rustix::io::Errno;
 
+use super::sync::SyncRange;
 use crate::ring::Buffers;
 
 /// One command of a front. Ranges lie inside the disk.
@@ -107,8 +108,6 @@ pub enum Transfer {
         offset: u64,
         /// What to write.
         from: Buffers<Bytes>,
-        /// Durable before it completes.
-        durable: bool,
     },
     /// Forget the range; it may read as anything that was there, or zeroes.
     Trim {
@@ -127,7 +126,10 @@ pub enum Transfer {
         allocate: bool,
     },
     /// Make durable what completed before this began.
-    Sync,
+    Sync {
+        /// Of what.
+        range: SyncRange,
+    },
 }
 
 impl Transfer {
@@ -137,7 +139,7 @@ impl Transfer {
             Self::Read { into, .. } => into.iter().map(|part| part.len() as u64).sum(),
             Self::Write { from, .. } => from.iter().map(|part| part.len() as u64).sum(),
             Self::Trim { len, .. } | Self::Zero { len, .. } => *len,
-            Self::Sync => 0,
+            Self::Sync { .. } => 0,
         }
     }
 

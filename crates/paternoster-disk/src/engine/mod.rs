@@ -4,9 +4,14 @@
 //!   submit ──▶ pieces ──bio──▶ Elevator ──request──▶ settle ─────────▶ back end
 //!     │ flush                     ▲                                      │
 //!     └──────▶ syncs ─────────────┼───────── Transfer::Sync ───────────▶ │
-//!                                 │ alone, once                          ▼
+//!               ▲ FUA             │ alone                                ▼
 //!   poll_outcome ◀── pieces ◀─────┴─ failed or short ◀──────────── transfer_done
 //! ```
+//!
+//! A FUA command is two operations: a plain one, whose error is its own, and then the shared sync,
+//! whose error is everybody's. The kernel tells a failed writeback once for each open file, to
+//! whoever syncs next: a write and a sync in one (`RWF_DSYNC`) could bring a client the error of
+//! another's page, and nobody could tell.
 //!
 //! The owner's law is the elevator's: one input with a clock reading of its own, then
 //! [`Engine::settle`], then the next.
@@ -20,7 +25,7 @@ mod sync;
 pub use command::{Command, CommandOp, Outcome, Payload, Transfer, TransferId, Transferred};
 pub use fault::{DiskOp, Fault, FaultyPiece};
 pub use in_device::InDevice;
-pub use sync::SyncStats;
+pub use sync::{SyncRange, SyncStats};
 
 use std::collections::VecDeque;
 
@@ -29,7 +34,7 @@ use paternoster::{Bio, Elevator, Instant, Limits, RequestId, Scheduler, SideTabl
 use rustix::io::Errno;
 use smallvec::SmallVec;
 
-use self::pieces::{CommandId, Kind, PieceId, Pieces, piece_id};
+use self::pieces::{CommandId, Kind, Piece, PieceId, Pieces, piece_id};
 use self::sync::Syncs;
 use crate::clock::Clock;
 use crate::ring::{Buffers, MAX_BUFFERS};
@@ -94,7 +99,7 @@ impl<S: Scheduler> Engine<S> {
             }
             CommandOp::Flush => {
                 let flush = self.pieces.begin(command.tag);
-                self.syncs.wait(flush);
+                self.syncs.wait(flush, SyncRange::Disk);
             }
             CommandOp::Zero { fast: true, allocate, .. } if allocate || !self.fast_zero => {
                 let result = Err(Errno::OPNOTSUPP);
@@ -121,8 +126,8 @@ impl<S: Scheduler> Engine<S> {
         mut start: impl FnMut(Instant, TransferId, Transfer),
     ) {
         loop {
-            if self.syncs.begin() {
-                start(clock.now(), TransferId::Sync, Transfer::Sync);
+            if let Some(range) = self.syncs.begin() {
+                start(clock.now(), TransferId::Sync, Transfer::Sync { range });
             }
             let now = clock.now();
             while let Some(rq) = self.elevator.dispatch(now) {
@@ -223,9 +228,9 @@ impl<S: Scheduler> Engine<S> {
                 let into = each().map(|piece| BytesMut::zeroed(piece.len as usize)).collect();
                 Transfer::Read { offset, into }
             }
-            Kind::Write { durable, .. } => {
+            Kind::Write { .. } => {
                 let from = each().filter_map(|piece| piece.data().cloned()).collect();
-                Transfer::Write { offset, from, durable: *durable }
+                Transfer::Write { offset, from }
             }
             Kind::Trim => Transfer::Trim { offset, len: len() },
             Kind::Zero { allocate } => Transfer::Zero { offset, len: len(), allocate: *allocate },
@@ -234,39 +239,25 @@ impl<S: Scheduler> Engine<S> {
         transfer
     }
 
-    /// Each piece of a request gets its own result. Where the request failed or fell short, those
-    /// that were not done are issued again alone, once: one bad sector is nobody else's trouble.
+    /// Each piece of a request gets its own result: what is not done and may yet be is issued
+    /// again, alone.
     fn request_done(&mut self, now: Instant, rq: RequestId, transferred: Transferred) {
         let bios = self.elevator.complete(now, rq);
         let order = self.in_device.remove(rq).expect("a request is done once");
-        let merged = order.len() > 1;
         let start = self.pieces.piece(order[0]).offset;
-        let done_until = transferred.result.map_or(start, |bytes| start + bytes);
+        let ended = Ended { alone: order.len() == 1, start, result: transferred.result };
         let mut filled: Buffers<BytesMut> = transferred.filled;
         for (index, &id) in order.iter().enumerate() {
-            let piece = self.pieces.piece(id);
-            if transferred.result.is_ok() && piece.end() <= done_until {
-                let data = filled.get_mut(index).map(std::mem::take).unwrap_or_default();
-                self.end_piece(id, Ok(data));
-                continue;
-            }
-            let fell_short = transferred.result.is_ok();
-            let error = transferred.result.err().unwrap_or(Errno::IO);
-            let durable = piece.is_durable();
-            if !piece.reissued && (merged || fell_short || (durable && error != Errno::IO)) {
-                if durable && !fell_short {
-                    // It may have been the sync in it that failed, and told so to nobody else: a
-                    // plain write and a sync of its own say which.
-                    self.pieces.sync_afterwards(id);
+            let mut data = || filled.get_mut(index).map(std::mem::take).unwrap_or_default();
+            match ended.verdict(self.pieces.piece(id)) {
+                Verdict::Done => self.end_piece(id, Ok(data())),
+                Verdict::Failed(errno) => self.end_piece(id, Err(errno)),
+                Verdict::GoOn { done_until } => {
+                    self.pieces.keep_rest(id, done_until, data());
+                    self.to_submit.push_back(self.pieces.reissue(id));
                 }
-                let bio = self.pieces.reissue(id);
-                self.to_submit.push_back(bio);
-                continue;
+                Verdict::Again => self.to_submit.push_back(self.pieces.reissue(id)),
             }
-            if durable && error == Errno::IO {
-                self.syncs.fail();
-            }
-            self.end_piece(id, Err(error));
         }
         if bios.call_waiters {
             self.called.append(&mut self.turned_away);
@@ -274,16 +265,17 @@ impl<S: Scheduler> Engine<S> {
     }
 
     fn end_piece(&mut self, id: PieceId, result: Result<BytesMut, Errno>) {
-        let durable = self.pieces.piece(id).is_durable();
         let Some(command) = self.pieces.end_piece(id, result) else { return };
         let running = self.pieces.command(command);
-        if running.sync_afterwards && !running.has_failed() && !self.syncs.failed() {
-            self.syncs.wait(command);
-        } else if durable || running.sync_afterwards {
-            self.end_durable(command);
-        } else {
-            let outcome = self.pieces.end_command(command, None);
-            self.outcomes.push_back(outcome);
+        match &running.sync_afterwards {
+            None => {
+                let outcome = self.pieces.end_command(command, None);
+                self.outcomes.push_back(outcome);
+            }
+            Some(range) if !running.has_failed() && !self.syncs.failed() => {
+                self.syncs.wait(command, SyncRange::Bytes(range.clone()));
+            }
+            Some(_) => self.end_durable(command),
         }
     }
 
@@ -292,6 +284,43 @@ impl<S: Scheduler> Engine<S> {
         let error = self.syncs.failed().then_some(Errno::IO);
         let outcome = self.pieces.end_command(command, error);
         self.outcomes.push_back(outcome);
+    }
+}
+
+/// How the transfer of a request has ended.
+#[derive(Clone, Copy, Debug)]
+struct Ended {
+    /// Whether it was of a single piece.
+    alone: bool,
+    /// First byte.
+    start: u64,
+    /// Bytes done, or why it failed.
+    result: Result<u64, Errno>,
+}
+
+/// What becomes of a piece whose transfer has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    /// All of it is done.
+    Done,
+    /// It is done up to that byte of the disk; the rest may succeed, or say why it does not.
+    GoOn { done_until: u64 },
+    /// Another piece may have been the trouble: one bad sector is its own client's alone.
+    Again,
+    /// It will not be done.
+    Failed(Errno),
+}
+
+impl Ended {
+    /// A transfer of one piece that moved nothing would move nothing again: EIO.
+    fn verdict(self, piece: &Piece) -> Verdict {
+        match self.result.map(|bytes| self.start + bytes) {
+            Ok(done_until) if done_until >= piece.end() => Verdict::Done,
+            Ok(done_until) if done_until > piece.offset => Verdict::GoOn { done_until },
+            Ok(_) if self.alone => Verdict::Failed(Errno::IO),
+            Err(errno) if self.alone => Verdict::Failed(errno),
+            Ok(_) | Err(_) => Verdict::Again,
+        }
     }
 }
 

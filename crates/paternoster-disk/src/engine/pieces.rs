@@ -6,9 +6,12 @@
 //!   piece     bytes 700…2560, 2560…3500                 what is really read or written
 //! ```
 //!
-//! A command is done when its last piece is, with the error of the first piece that failed.
+//! A command is done when its last piece is, with the error of the first piece that failed. Of a
+//! piece that a transfer did in part, the rest stays.
 
-use bytes::{Bytes, BytesMut};
+use std::ops::Range;
+
+use bytes::{Buf as _, Bytes, BytesMut};
 use paternoster::{Bio, BioFlags, IocId, Limits, Op, Sector, SectorCount};
 use rustix::io::Errno;
 use slotmap::{Key, KeyData, SlotMap, new_key_type};
@@ -27,8 +30,8 @@ const SECTOR_BYTES: u64 = SectorCount::SECTOR_BYTES as u64;
 #[derive(Debug)]
 pub(super) struct Running {
     tag: u64,
-    /// Its pieces are all made durable by a sync at the end.
-    pub(super) sync_afterwards: bool,
+    /// The bytes that a sync at the end is to make durable; none where nothing is promised.
+    pub(super) sync_afterwards: Option<Range<u64>>,
     pieces_left: u32,
     /// The error of the earliest piece that failed, and that piece's number.
     failure: Option<(u32, Errno)>,
@@ -44,8 +47,8 @@ pub(super) enum Kind {
     Cache,
     Write {
         data: Bytes,
-        /// On the medium when it completes.
-        durable: bool,
+        /// Its command ends with a sync.
+        fua: bool,
     },
     Trim,
     Zero {
@@ -66,11 +69,11 @@ impl Kind {
 
     /// The flags of its bios. Somebody waits for every write, while a discard is not flagged so
     /// by Linux either. After a plain write its submitter goes on, as after an `O_DIRECT` one; one
-    /// to be durable ends something, as a journal's does. That it is to be durable stays here: told
-    /// of it, the core would let the bio pass everyone.
+    /// with FUA ends something, as a journal's does. FUA itself stays here: told of it, the core
+    /// would let the bio pass everyone.
     fn bio_flags(&self) -> BioFlags {
         match self {
-            Self::Write { durable: true, .. } => BioFlags::SYNC | BioFlags::NO_MERGE,
+            Self::Write { fua: true, .. } => BioFlags::SYNC | BioFlags::NO_MERGE,
             Self::Write { .. } => BioFlags::SYNC | BioFlags::IDLE,
             Self::Zero { .. } => BioFlags::SYNC,
             Self::Cache => BioFlags::NO_MERGE,
@@ -81,8 +84,8 @@ impl Kind {
     /// The same for a part of the range.
     fn part(&self, from: usize, len: usize) -> Self {
         match self {
-            Self::Write { data, durable } => {
-                Self::Write { data: data.slice(from..from + len), durable: *durable }
+            Self::Write { data, fua } => {
+                Self::Write { data: data.slice(from..from + len), fua: *fua }
             }
             whole => whole.clone(),
         }
@@ -101,8 +104,8 @@ pub(super) struct Piece {
     pub(super) offset: u64,
     /// Bytes.
     pub(super) len: u32,
-    /// Whether it is issued alone for the second time.
-    pub(super) reissued: bool,
+    /// Whether it, or the rest of it, is issued again, and so alone.
+    reissued: bool,
 }
 
 impl Piece {
@@ -115,11 +118,6 @@ impl Piece {
     /// The byte behind its last.
     pub(super) fn end(&self) -> u64 {
         self.offset + u64::from(self.len)
-    }
-
-    /// Whether it is to be on the medium when it completes.
-    pub(super) fn is_durable(&self) -> bool {
-        matches!(self.kind, Kind::Write { durable: true, .. })
     }
 
     /// What it writes.
@@ -172,7 +170,7 @@ impl Pieces {
     pub(super) fn begin(&mut self, tag: u64) -> CommandId {
         self.commands.insert(Running {
             tag,
-            sync_afterwards: false,
+            sync_afterwards: None,
             pieces_left: 0,
             failure: None,
             read: Payload::new(),
@@ -182,7 +180,7 @@ impl Pieces {
     /// Takes a command apart; `bios` takes its bios in order.
     pub(super) fn add(&mut self, command: Command, limits: &Limits, bios: &mut Vec<Bio>) {
         let Command { tag, ioc, op } = command;
-        let (kind, offset, len, sync_afterwards) = taken_apart(op);
+        let (kind, offset, len, fua) = taken_apart(op);
         let command = self.begin(tag);
         let whole = Piece { command, number: 0, ioc, kind, offset, len, reissued: false };
         let mut number = 0;
@@ -195,7 +193,7 @@ impl Pieces {
         }
         let running = &mut self.commands[command];
         running.pieces_left = number;
-        running.sync_afterwards = sync_afterwards;
+        running.sync_afterwards = fua.then(|| whole.offset..whole.end());
         if matches!(whole.kind, Kind::Read) {
             running.read = (0..number).map(|_| BytesMut::new()).collect();
         }
@@ -223,20 +221,29 @@ impl Pieces {
         &self.pieces[id]
     }
 
-    /// Has the piece written plainly, and its command made durable by a sync at the end.
-    pub(super) fn sync_afterwards(&mut self, id: PieceId) {
-        let piece = &mut self.pieces[id];
-        if let Kind::Write { durable, .. } = &mut piece.kind {
-            *durable = false;
-        }
-        self.commands[piece.command].sync_afterwards = true;
-    }
-
     /// The bio to issue the piece again with, alone.
     pub(super) fn reissue(&mut self, id: PieceId) -> Bio {
         let piece = &mut self.pieces[id];
         piece.reissued = true;
         piece.bio(id)
+    }
+
+    /// A transfer ended inside the piece, `done_until` in bytes of the disk, after it had read
+    /// `data`. What is left of the piece is its rest.
+    pub(super) fn keep_rest(&mut self, id: PieceId, done_until: u64, mut data: BytesMut) {
+        let piece = &mut self.pieces[id];
+        assert!((piece.offset..piece.end()).contains(&done_until), "a rest is left");
+        let done = u32::try_from(done_until - piece.offset).expect("less than the piece");
+        piece.offset += u64::from(done);
+        piece.len -= done;
+        match &mut piece.kind {
+            Kind::Write { data, .. } => data.advance(done as usize),
+            Kind::Read => {
+                data.truncate(done as usize);
+                self.commands[piece.command].read[piece.number as usize].unsplit(data);
+            }
+            Kind::Cache | Kind::Trim | Kind::Zero { .. } => {}
+        }
     }
 
     /// A piece is done. Its command, if that was its last one.
@@ -248,7 +255,7 @@ impl Pieces {
         let piece = self.pieces.remove(id).expect("a piece ends once");
         let command = &mut self.commands[piece.command];
         match (result, piece.kind) {
-            (Ok(data), Kind::Read) => command.read[piece.number as usize] = data,
+            (Ok(data), Kind::Read) => command.read[piece.number as usize].unsplit(data),
             (Err(error), kind) => {
                 let (tag, offset, len) = (command.tag, piece.offset, u64::from(piece.len));
                 let place = Some(FaultyPiece { tag, offset, len });
@@ -285,14 +292,14 @@ impl Running {
     }
 }
 
-/// What a command does to which range, and whether a sync makes it durable at the end.
+/// What a command does to which range, and whether it is to be durable when it is done.
 fn taken_apart(op: CommandOp) -> (Kind, u64, u32, bool) {
     match op {
         CommandOp::Read { offset, len } => (Kind::Read, offset, len, false),
         CommandOp::Cache { offset, len } => (Kind::Cache, offset, len, false),
         CommandOp::Write { offset, data, fua } => {
             let len = u32::try_from(data.len()).expect("a command is shorter than 4 GiB");
-            (Kind::Write { data, durable: fua }, offset, len, false)
+            (Kind::Write { data, fua }, offset, len, fua)
         }
         CommandOp::Trim { offset, len, fua } => (Kind::Trim, offset, len, fua),
         CommandOp::Zero { offset, len, fua, allocate, .. } => {

@@ -1,14 +1,20 @@
-//! Flushes: one sync at a time, shared by all that wait for it.
+//! Flushes and FUA: one sync at a time, shared by all that wait for it.
 //!
 //! ```text
-//!   flush ──▶ waiting ──sync begins──▶ running ──sync ends──▶ done
-//!                ▲                        │
-//!     a flush that comes meanwhile        └─ fails: this and every later one gets EIO
+//!   FLUSH      whole disk ──▶ waiting ──sync begins──▶ running ──sync ends──▶ done
+//!   FUA write  its range  ──▶    ▲                        │
+//!          who comes meanwhile ──┘                        └─ fails: this and every later
+//!                                                            one gets EIO
 //! ```
 //!
-//! A flush that arrives while a sync runs waits for the next one: what completed after that sync
-//! began may not be covered by it. After a failed sync nobody knows what the medium holds (the
-//! system may have dropped what it could not write), so no later one may call it durable.
+//! Who arrives while a sync runs waits for the next one: what completed after that sync began may
+//! not be covered by it. A sync covers the bytes from the first to the last that anybody waits
+//! for: beside a neighbour that writes much, a FUA write does not wait for the neighbour's pages.
+//! After a failed sync nobody knows what the medium holds (the system may have dropped what it
+//! could not write, and tells of it once, in whatever range it was), so no later one may call it
+//! durable.
+
+use std::ops::Range;
 
 use rustix::io::Errno;
 
@@ -21,17 +27,46 @@ pub struct SyncStats {
     pub failed: bool,
 }
 
-/// The flushes of one disk; `W` is who waits for one.
+/// The syncs of one disk; `W` is who waits for one.
 #[derive(Debug)]
 pub(super) struct Syncs<W> {
     waiting: Vec<W>,
+    /// What those in `waiting` wait for.
+    wanted: SyncRange,
     running: Option<Vec<W>>,
     stats: SyncStats,
 }
 
+/// What a sync makes durable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SyncRange {
+    /// The whole disk.
+    Disk,
+    /// These bytes of it.
+    Bytes(Range<u64>),
+}
+
+impl SyncRange {
+    const NOTHING: Self = Self::Bytes(0..0);
+
+    /// The bytes from the first to the last of both.
+    fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Bytes(a), b) if a.is_empty() => b,
+            (Self::Bytes(a), Self::Bytes(b)) => Self::Bytes(a.start.min(b.start)..a.end.max(b.end)),
+            (Self::Disk, _) | (_, Self::Disk) => Self::Disk,
+        }
+    }
+}
+
 impl<W> Syncs<W> {
     pub(super) fn new() -> Self {
-        Self { waiting: Vec::new(), running: None, stats: SyncStats::default() }
+        Self {
+            waiting: Vec::new(),
+            wanted: SyncRange::NOTHING,
+            running: None,
+            stats: SyncStats::default(),
+        }
     }
 
     pub(super) fn stats(&self) -> SyncStats {
@@ -48,33 +83,29 @@ impl<W> Syncs<W> {
         self.waiting.is_empty() && self.running.is_none()
     }
 
-    /// `who` waits for a sync that has not begun yet.
-    pub(super) fn wait(&mut self, who: W) {
+    /// `who` waits for a sync of `range` that has not begun yet.
+    pub(super) fn wait(&mut self, who: W, range: SyncRange) {
         self.waiting.push(who);
+        self.wanted = std::mem::replace(&mut self.wanted, SyncRange::NOTHING).and(range);
     }
 
-    /// Begins a sync if somebody waits and none runs.
-    pub(super) fn begin(&mut self) -> bool {
+    /// Begins a sync if somebody waits and none runs: what it is to cover.
+    pub(super) fn begin(&mut self) -> Option<SyncRange> {
         if self.running.is_some() || self.waiting.is_empty() {
-            return false;
+            return None;
         }
         self.running = Some(std::mem::take(&mut self.waiting));
         self.stats.begun += 1;
-        true
+        Some(std::mem::replace(&mut self.wanted, SyncRange::NOTHING))
     }
 
     /// The running sync has ended: who it was for.
     pub(super) fn end(&mut self, result: Result<(), Errno>) -> Vec<W> {
         let mut ended = self.running.take().expect("a sync ends once");
         if result.is_err() {
-            self.fail();
+            self.stats.failed = true;
             ended.append(&mut self.waiting);
         }
         ended
-    }
-
-    /// Something that was to be durable is not.
-    pub(super) fn fail(&mut self) {
-        self.stats.failed = true;
     }
 }

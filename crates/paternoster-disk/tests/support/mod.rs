@@ -8,6 +8,7 @@ pub(crate) mod random;
 pub(crate) mod recorder;
 
 use std::cell::Cell;
+use std::ops::Range;
 
 use bytes::{Bytes, BytesMut};
 use paternoster::{
@@ -15,7 +16,8 @@ use paternoster::{
     SchedulerKind, Weight,
 };
 use paternoster_disk::{
-    Buffers, Clock, Command, CommandOp, Engine, Outcome, Transfer, TransferId, Transferred,
+    Buffers, Clock, Command, CommandOp, Engine, Outcome, SyncRange, Transfer, TransferId,
+    Transferred,
 };
 use rustix::io::Errno;
 
@@ -197,14 +199,17 @@ impl Rig {
 /// The tag of the command that holds others back.
 const BLOCKER: u64 = u64::MAX;
 
+/// A sync of the whole disk.
+pub(crate) const SYNC: Shape = Shape::Sync(SyncRange::Disk);
+
 /// A transfer, as tests compare it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
     Read { offset: u64, parts: Vec<usize> },
-    Write { offset: u64, parts: Vec<usize>, durable: bool },
+    Write { offset: u64, parts: Vec<usize> },
     Trim { offset: u64, len: u64 },
     Zero { offset: u64, len: u64, allocate: bool },
-    Sync,
+    Sync(SyncRange),
 }
 
 impl Shape {
@@ -213,27 +218,29 @@ impl Shape {
             Transfer::Read { offset, into } => {
                 Self::Read { offset: *offset, parts: into.iter().map(BytesMut::len).collect() }
             }
-            Transfer::Write { offset, from, durable } => {
-                let parts = from.iter().map(Bytes::len).collect();
-                Self::Write { offset: *offset, parts, durable: *durable }
+            Transfer::Write { offset, from } => {
+                Self::Write { offset: *offset, parts: from.iter().map(Bytes::len).collect() }
             }
             Transfer::Trim { offset, len } => Self::Trim { offset: *offset, len: *len },
             Transfer::Zero { offset, len, allocate } => {
                 Self::Zero { offset: *offset, len: *len, allocate: *allocate }
             }
-            Transfer::Sync => Self::Sync,
+            Transfer::Sync { range } => Self::Sync(range.clone()),
         }
+    }
+
+    /// A sync of these bytes.
+    pub(crate) fn sync_of(bytes: Range<u64>) -> Self {
+        Self::Sync(SyncRange::Bytes(bytes))
     }
 
     /// First byte and the byte behind the last; none of a sync.
     pub(crate) fn range(&self) -> Option<(u64, u64)> {
         let sum = |parts: &[usize]| parts.iter().sum::<usize>() as u64;
         let (offset, len) = match self {
-            Self::Read { offset, parts } | Self::Write { offset, parts, .. } => {
-                (*offset, sum(parts))
-            }
+            Self::Read { offset, parts } | Self::Write { offset, parts } => (*offset, sum(parts)),
             Self::Trim { offset, len } | Self::Zero { offset, len, .. } => (*offset, *len),
-            Self::Sync => return None,
+            Self::Sync(_) => return None,
         };
         Some((offset, offset + len))
     }

@@ -8,11 +8,14 @@
 //!   write C                            ├────…         may have reached the medium, or not
 //! ```
 //!
-//! What is written stays volatile until a sync that began after the write ended has ended. A cut
+//! What is written stays volatile until a sync of its range that began after the write ended has
+//! ended. A cut
 //! leaves of the volatile writes any subset, each wholly or not at all; two that overlap take
 //! effect in the order in which they ran, or in any if they ran at the same time.
 
-use paternoster_disk::{Transfer, TransferId};
+use std::ops::Range;
+
+use paternoster_disk::{SyncRange, Transfer, TransferId};
 
 use super::random::Random;
 
@@ -23,25 +26,49 @@ pub(crate) enum Honesty {
     Honest,
     /// A sync ends well and makes nothing durable.
     SyncsDoNothing,
-    /// A durable write is like any other.
-    DurableIsPlain,
+    /// The same of a sync that is not of the whole disk.
+    SyncsOfRangesDoNothing,
 }
 
 /// One transfer that changes the disk, or a sync.
+#[derive(Clone)]
 struct Record {
     id: TransferId,
     began: u64,
     ended: Option<u64>,
-    durable: bool,
     change: Change,
     /// From when on a cut cannot lose it.
     kept_from: Option<u64>,
 }
 
+#[derive(Clone)]
 enum Change {
     None,
+    Sync(SyncRange),
     Write { offset: usize, bytes: Vec<u8> },
     Zero { offset: usize, len: usize },
+}
+
+impl Change {
+    fn range(&self) -> Range<usize> {
+        match self {
+            Self::None | Self::Sync(_) => 0..0,
+            Self::Write { offset, bytes } => *offset..offset + bytes.len(),
+            Self::Zero { offset, len } => *offset..offset + len,
+        }
+    }
+
+    /// The part of it in the range.
+    fn part(&self, range: Range<usize>) -> Self {
+        match self {
+            Self::None | Self::Sync(_) => self.clone(),
+            Self::Write { offset, bytes } => Self::Write {
+                offset: range.start,
+                bytes: bytes[range.start - offset..range.end - offset].to_vec(),
+            },
+            Self::Zero { .. } => Self::Zero { offset: range.start, len: range.len() },
+        }
+    }
 }
 
 /// All that the device was asked to do.
@@ -64,16 +91,17 @@ impl Recorder {
 
     pub(crate) fn begin(&mut self, tick: u64, id: TransferId, transfer: &Transfer) {
         let index = |at: u64| usize::try_from(at).expect("inside the disk");
-        let (change, durable) = match transfer {
-            Transfer::Read { .. } | Transfer::Sync => (Change::None, false),
-            Transfer::Write { offset, from, durable } => {
-                (Change::Write { offset: index(*offset), bytes: from.concat() }, *durable)
+        let change = match transfer {
+            Transfer::Read { .. } => Change::None,
+            Transfer::Sync { range } => Change::Sync(range.clone()),
+            Transfer::Write { offset, from } => {
+                Change::Write { offset: index(*offset), bytes: from.concat() }
             }
             Transfer::Trim { offset, len } | Transfer::Zero { offset, len, .. } => {
-                (Change::Zero { offset: index(*offset), len: index(*len) }, false)
+                Change::Zero { offset: index(*offset), len: index(*len) }
             }
         };
-        let record = Record { id, began: tick, ended: None, durable, change, kept_from: None };
+        let record = Record { id, began: tick, ended: None, change, kept_from: None };
         self.records.push(record);
     }
 
@@ -82,15 +110,41 @@ impl Recorder {
         let record = self.records.iter_mut().find(under_way).expect("it is under way");
         record.ended = Some(tick);
         let began = record.began;
-        if record.durable && self.honesty != Honesty::DurableIsPlain {
+        let synced = match (&record.change, self.honesty) {
+            (Change::Sync(_), Honesty::SyncsDoNothing)
+            | (Change::Sync(SyncRange::Bytes(_)), Honesty::SyncsOfRangesDoNothing) => return,
+            (Change::Sync(SyncRange::Disk), _) => 0..self.size,
+            (Change::Sync(SyncRange::Bytes(bytes)), _) => {
+                let index = |at: u64| usize::try_from(at).expect("inside the disk");
+                index(bytes.start)..index(bytes.end)
+            }
+            _ => return,
+        };
+        self.keep(tick, began, &synced);
+    }
+
+    /// What was written to the range before `began` is kept from `tick` on; of a write that lies
+    /// there in part, that part.
+    fn keep(&mut self, tick: u64, began: u64, synced: &Range<usize>) {
+        let mut outside = Vec::new();
+        for record in &mut self.records {
+            let is_covered = record.ended.is_some_and(|ended| ended < began);
+            let whole = record.change.range();
+            let inside = whole.start.max(synced.start)..whole.end.min(synced.end);
+            if !is_covered || record.kept_from.is_some() || inside.is_empty() {
+                continue;
+            }
+            for rest in [whole.start..inside.start, inside.end..whole.end] {
+                if !rest.is_empty() {
+                    let change = record.change.part(rest);
+                    outside.push(Record { change, ..record.clone() });
+                }
+            }
+            record.change = record.change.part(inside);
             record.kept_from = Some(tick);
         }
-        if id == TransferId::Sync && self.honesty != Honesty::SyncsDoNothing {
-            let covered = |record: &&mut Record| record.ended.is_some_and(|ended| ended < began);
-            for record in self.records.iter_mut().filter(covered) {
-                record.kept_from.get_or_insert(tick);
-            }
-        }
+        self.records.append(&mut outside);
+        self.records.sort_by_key(|record| record.began);
     }
 
     /// What the medium may hold if the device is cut off after that tick.
@@ -108,7 +162,7 @@ impl Recorder {
         let mut medium = vec![0; self.size];
         for (_, change) in reached {
             match change {
-                Change::None => {}
+                Change::None | Change::Sync(_) => {}
                 Change::Write { offset, bytes } => {
                     medium[*offset..offset + bytes.len()].copy_from_slice(bytes);
                 }

@@ -182,7 +182,7 @@ mod tests {
         }
 
         fn start(&mut self, _: &mut Ring<Token>, _: Instant, id: TransferId, transfer: Transfer) {
-            if matches!(transfer, Transfer::Sync) {
+            if matches!(transfer, Transfer::Sync { .. }) {
                 let transferred = Transferred { result: self.sync, filled: Buffers::new() };
                 self.done = Some(TransferDone { id, transferred });
             }
