@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use paternoster_server::config::{Config, Options};
+use paternoster_server::log::{self, LogFormat, LogLevel};
 
 const USAGE: &str = "\
 paternoster serve [--check] <CONFIG>
@@ -23,6 +24,15 @@ pub(crate) struct Args {
     /// Validate the configuration and exit; nothing is opened or changed
     #[arg(long)]
     check: bool,
+
+    /// What is logged to standard error: error, warn, info, debug or trace, each with those before
+    /// it [default: what `RUST_LOG` asks for, else info]
+    #[arg(long, value_name = "LEVEL")]
+    log: Option<LogLevel>,
+
+    /// How it is logged: text, or json, an object a line
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    log_format: LogFormat,
 
     // Last, as its heading holds for all that follows.
     #[command(flatten)]
@@ -86,6 +96,19 @@ struct DiskArgs {
 
 /// Runs the subcommand.
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let format = args.log_format;
+    log::to_stderr(args.log, format);
+    match serve(args) {
+        // Whoever reads JSON reads nothing else.
+        Err(error) if format == LogFormat::Json => {
+            log::failure(&error);
+            Ok(ExitCode::FAILURE)
+        }
+        served => served,
+    }
+}
+
+fn serve(args: Args) -> anyhow::Result<ExitCode> {
     let config = match args.config {
         Some(path) => Config::from_file(&path)?,
         None => Config::from_options(&args.options.into_options())?,

@@ -24,13 +24,13 @@ mod ring;
 mod token;
 
 pub use backend::{
-    Backend, Capabilities, Extent, FileBackend, MemoryBackend, Model, ModelledBackend,
+    Backend, Capabilities, Damage, Extent, FileBackend, MemoryBackend, Model, ModelledBackend,
     ModelledStats, TransferDone,
 };
 pub use clock::{Clock, MonotonicClock};
 pub use engine::{
-    Command, CommandOp, Engine, Outcome, Payload, SyncRange, SyncStats, Transfer, TransferId,
-    Transferred,
+    Command, CommandOp, DiskOp, Engine, Fault, FaultyPiece, InDevice, Outcome, Payload, SyncRange,
+    SyncStats, Transfer, TransferId, Transferred,
 };
 pub use owner::{Front, Owner, Turn, Waker};
 pub use ring::{Buffers, Completion, Fd, Ring};

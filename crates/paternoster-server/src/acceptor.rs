@@ -12,13 +12,14 @@
 //! sockets which never negotiate lock nobody out.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::io;
 use std::net::TcpListener;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
 use paternoster_disk::{Buffers, Completion, Fd, MonotonicClock, Ring, Waker};
@@ -28,8 +29,10 @@ use rustix::io::Errno;
 use rustix::net::{Shutdown, shutdown, sockopt};
 use slotmap::{SlotMap, new_key_type};
 
-use crate::export_table::ExportTable;
+use crate::export_table::{Asked, ExportTable};
+use crate::log::Limits;
 use crate::messages::{NewConnection, OwnerHandle};
+use crate::peer::Peer;
 
 new_key_type! {
     struct NegotiationId;
@@ -63,6 +66,7 @@ enum Token {
 #[derive(Debug)]
 struct Negotiation {
     socket: Fd,
+    peer: Peer,
     handshake: Handshake,
     input: BytesMut,
     output: BytesMut,
@@ -89,6 +93,7 @@ pub(crate) struct Acceptor {
     deadlines: VecDeque<(u64, NegotiationId)>,
     /// Listeners that wait for descriptors, and until when.
     paused: Vec<(u64, usize)>,
+    limits: Limits,
     stop: StopFlag,
 }
 
@@ -148,6 +153,7 @@ impl Acceptor {
             negotiations: SlotMap::with_key(),
             deadlines: VecDeque::new(),
             paused: Vec::new(),
+            limits: Limits::default(),
             stop,
         })
     }
@@ -168,6 +174,7 @@ impl Acceptor {
             }
             self.handle_due();
         }
+        self.limits.tell_rest();
         Ok(())
     }
 
@@ -197,7 +204,10 @@ impl Acceptor {
                 self.accept(index);
             }
             (None, Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM)) => {
-                tracing::warn!("no descriptor is left for another connection; it has to wait");
+                let kind = "no descriptor is left for another connection; it has to wait";
+                if let Some(line) = self.limits.ask(kind, Instant::now()) {
+                    tracing::warn!(left_out = line.left_out, "{kind}");
+                }
                 self.paused.push((deadline(ACCEPT_PAUSE), index));
             }
             // The client has given up before it was accepted.
@@ -206,9 +216,9 @@ impl Acceptor {
     }
 
     fn begin(&mut self, socket: Fd, is_tcp: bool) {
+        let peer = Peer::of(&*socket, is_tcp);
         if is_tcp && let Err(error) = prepare_tcp(&socket) {
-            tracing::debug!("a connection was lost at once: {error}");
-            return;
+            return self.tell_refused("a connection was lost at once", peer, &error);
         }
         if self.negotiations.len() >= MAX_NEGOTIATIONS {
             self.close_oldest();
@@ -217,6 +227,7 @@ impl Acceptor {
         output.extend_from_slice(&Handshake::greeting());
         let id = self.negotiations.insert(Negotiation {
             socket,
+            peer,
             handshake: Handshake::new(),
             input: BytesMut::new(),
             output,
@@ -238,17 +249,24 @@ impl Acceptor {
     /// Has the machine look at the input, and does what it says.
     fn ask(&mut self, id: NegotiationId) {
         let negotiation = &mut self.negotiations[id];
-        let Negotiation { handshake, input, output, then, .. } = negotiation;
-        *then = match handshake.receive(input, &*self.exports, output) {
+        let Negotiation { handshake, input, output, then, peer, .. } = negotiation;
+        let (peer, asked) = (*peer, Asked::of(&self.exports));
+        let progress = handshake.receive(input, &asked, output);
+        let refused = match &progress {
+            Err(error) => Some(("a client was turned away", error.to_string())),
+            Ok(_) => asked.missing().map(|name| {
+                ("a client was refused an export", format!("there is none of the name {name:?}"))
+            }),
+        };
+        *then = match progress {
             Ok(Progress::NeedMore) => Then::Receive,
             Ok(Progress::SendOutput) => Then::AskAgain,
             Ok(Progress::Entered(session)) => Then::Enter(session),
-            Ok(Progress::Aborted) => Then::Close,
-            Err(error) => {
-                tracing::info!("a client is turned away: {error}");
-                Then::Close
-            }
+            Ok(Progress::Aborted) | Err(_) => Then::Close,
         };
+        if let Some((kind, why)) = refused {
+            self.tell_refused(kind, peer, &why);
+        }
         self.send(id);
     }
 
@@ -292,10 +310,12 @@ impl Acceptor {
     }
 
     fn hand_over(&mut self, id: NegotiationId, session: Session) {
-        let Some(Negotiation { socket, input, .. }) = self.negotiations.remove(id) else { return };
+        let Some(Negotiation { socket, input, peer, .. }) = self.negotiations.remove(id) else {
+            return;
+        };
         let name = &session.export.name;
         let place = self.exports.place(name).expect("a session enters an export of the table");
-        let connection = NewConnection { socket, session, input, export: place.export };
+        let connection = NewConnection { socket, session, input, export: place.export, peer };
         self.owners[place.disk].connect(connection);
     }
 
@@ -308,11 +328,20 @@ impl Acceptor {
 
     fn close_oldest(&mut self) {
         while let Some((_, id)) = self.deadlines.pop_front() {
-            if self.negotiations.contains_key(id) {
-                tracing::info!("too many clients negotiate: the oldest is closed");
+            if let Some(oldest) = self.negotiations.get(id) {
+                let why = format!("it is the oldest of {}", self.negotiations.len());
+                self.tell_refused("too many clients negotiate: one is closed", oldest.peer, &why);
                 return self.close(id);
             }
         }
+    }
+
+    /// Tells of a client that entered no export. `kind` is the sentence, of which there is one a
+    /// second.
+    fn tell_refused(&mut self, kind: &'static str, peer: Peer, why: &dyn fmt::Display) {
+        let Some(line) = self.limits.ask(kind, Instant::now()) else { return };
+        let negotiating = self.negotiations.len();
+        tracing::info!(%peer, %why, negotiating, left_out = line.left_out, "{kind}");
     }
 
     fn next_due(&mut self) -> Option<u64> {
@@ -331,8 +360,9 @@ impl Acceptor {
             && at <= now
         {
             self.deadlines.pop_front();
-            if self.negotiations.contains_key(id) {
-                tracing::info!("a client entered no export within {DEADLINE:?}: closed");
+            if let Some(negotiation) = self.negotiations.get(id) {
+                let why = format!("it entered no export within {DEADLINE:?}");
+                self.tell_refused("a client took too long", negotiation.peer, &why);
                 self.close(id);
             }
         }

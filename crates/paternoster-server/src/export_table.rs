@@ -1,5 +1,7 @@
 //! What the acceptor offers: the exports of all disks, as NBD clients see them.
 
+use std::cell::RefCell;
+
 use paternoster_nbd::proto::TransmissionFlags;
 use paternoster_nbd::{BlockSize, ExportInfo, Exports};
 
@@ -54,6 +56,38 @@ impl Exports for ExportTable {
             _ => None,
         };
         named.or_else(only).map(|entry| entry.info.clone())
+    }
+}
+
+/// The exports as one client asks for them; it notes a name that there is not.
+#[derive(Debug)]
+pub(crate) struct Asked<'a> {
+    table: &'a ExportTable,
+    missing: RefCell<Option<String>>,
+}
+
+impl<'a> Asked<'a> {
+    pub(crate) fn of(table: &'a ExportTable) -> Self {
+        Self { table, missing: RefCell::default() }
+    }
+
+    /// The last name that was asked for and is not there, at most its first 64 characters.
+    pub(crate) fn missing(self) -> Option<String> {
+        self.missing.into_inner()
+    }
+}
+
+impl Exports for Asked<'_> {
+    fn names(&self) -> Vec<String> {
+        self.table.names()
+    }
+
+    fn find(&self, name: &str) -> Option<ExportInfo> {
+        let found = self.table.find(name);
+        if found.is_none() {
+            self.missing.replace(Some(name.chars().take(64).collect()));
+        }
+        found
     }
 }
 

@@ -12,6 +12,7 @@
 //! of it. Everything of one disk is decided by one thread in one order.
 
 mod acceptor;
+mod announce;
 pub mod config;
 mod connections;
 mod control;
@@ -19,9 +20,12 @@ pub mod ctl;
 mod defaults;
 mod export_table;
 pub mod load;
+pub mod log;
 mod messages;
+mod peer;
 mod serve;
 mod server;
+mod signals;
 pub mod sockets;
 pub mod stat;
 mod uri;

@@ -7,6 +7,7 @@ use paternoster_disk::{Fd, Waker};
 use paternoster_nbd::Session;
 
 use crate::ctl::{NewWeights, WeightsInForce};
+use crate::peer::Peer;
 use crate::stat::{Detail, DiskStat};
 
 /// A client that has entered an export.
@@ -18,6 +19,7 @@ pub(crate) struct NewConnection {
     pub(crate) input: BytesMut,
     /// The export, as an index into the configuration's.
     pub(crate) export: usize,
+    pub(crate) peer: Peer,
 }
 
 /// What an owner is told.

@@ -12,8 +12,9 @@ use std::io;
 use std::sync::Arc;
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant as SystemInstant};
 
-use anyhow::{Context as _, Result, anyhow};
+use anyhow::{Context as _, Result, anyhow, bail};
 use paternoster::{Device, Elevator, Instant, NoTrace};
 use paternoster_disk::{
     Backend, Engine, FileBackend, MemoryBackend, Model, ModelledBackend, MonotonicClock, Owner,
@@ -21,6 +22,7 @@ use paternoster_disk::{
 };
 
 use crate::acceptor::{Acceptor, Listener, StopFlag};
+use crate::announce;
 use crate::config::{BackendConfig, Config, DiskConfig, GroupConfig};
 use crate::connections::{Connections, DiskLabel, Export, Scheduler, Tenant};
 use crate::control::ControlHandle;
@@ -30,6 +32,9 @@ use crate::messages::OwnerHandle;
 use crate::sockets::{self, SocketFile};
 use crate::uri;
 
+/// How long threads have to end: a moment more than the owner of a disk gives its device.
+const PATIENCE: Duration = Duration::from_millis(9_500);
+
 /// A server that runs until it is shut down.
 #[derive(Debug)]
 pub struct Server {
@@ -37,10 +42,14 @@ pub struct Server {
     control: ControlHandle,
     owner_threads: Vec<JoinHandle<io::Result<()>>>,
     acceptor_thread: JoinHandle<io::Result<()>>,
+    /// Closed when every thread has ended.
+    running: mpsc::Receiver<()>,
     stop: StopFlag,
     uris: Vec<String>,
-    /// The unix socket, which goes with the server.
+    /// The unix socket, which goes when the end begins.
     socket: Option<SocketFile>,
+    /// When that was.
+    end_begun: Option<SystemInstant>,
 }
 
 impl Server {
@@ -74,18 +83,31 @@ impl Server {
         for (index, disk) in config.disks.iter().enumerate() {
             backends.push(open_backend(config, index, disk)?);
         }
+        let (alive, running) = mpsc::channel();
+        let watch = Watchers { failures: failures.clone(), alive };
         let mut owners = Vec::new();
         let mut owner_threads = Vec::new();
         for (index, backend) in backends.into_iter().enumerate() {
-            let (handle, thread) = start_owner(config, index, backend, failures)?;
+            let (handle, thread) = start_owner(config, index, backend, &watch)?;
             owners.push(handle);
             owner_threads.push(thread);
         }
         let stop = StopFlag::new()?;
-        let acceptor_thread = start_acceptor(config, listeners, &owners, &stop, failures)?;
+        let acceptor_thread = start_acceptor(config, listeners, &owners, &stop, &watch)?;
         let uris = uri::of_exports(config, tcp_address)?;
         let control = ControlHandle::new(config, &owners);
-        Ok(Self { owners, control, owner_threads, acceptor_thread, stop, uris, socket })
+        let end_begun = None;
+        Ok(Self {
+            owners,
+            control,
+            owner_threads,
+            acceptor_thread,
+            running,
+            stop,
+            uris,
+            socket,
+            end_begun,
+        })
     }
 
     /// The NBD URI of each export, in the order of the configuration.
@@ -98,17 +120,39 @@ impl Server {
         self.control.clone()
     }
 
-    /// Stops accepting, lets what is in the devices finish, refuses what waits, flushes.
-    pub fn shut_down(self) -> Result<()> {
-        drop(self.socket);
+    /// Stops accepting, and has every disk begin its end.
+    pub fn begin_shutdown(&mut self) {
+        if self.end_begun.is_some() {
+            return;
+        }
+        self.end_begun = Some(SystemInstant::now());
+        self.socket = None;
         self.stop.stop();
-        let mut ended = join(self.acceptor_thread).context("the acceptor failed");
         for owner in &self.owners {
             owner.shut_down();
         }
-        // All are waited for; the first that failed is told of.
+    }
+
+    /// Stops accepting, lets what is in the devices finish, refuses what waits, flushes.
+    ///
+    /// An error where a thread failed or a last flush did; and after some ten seconds where a disk
+    /// does not end, because something is stuck in the kernel: its thread is then left behind, and
+    /// ends with the process.
+    pub fn shut_down(mut self) -> Result<()> {
+        self.begin_shutdown();
+        let spent = self.end_begun.map(|begun| begun.elapsed()).unwrap_or_default();
+        let left = PATIENCE.saturating_sub(spent);
+        if self.running.recv_timeout(left) == Err(mpsc::RecvTimeoutError::Timeout) {
+            let threads = self.owner_threads.iter().chain([&self.acceptor_thread]);
+            let stuck = threads.filter(|thread| !thread.is_finished());
+            let stuck: Vec<_> = stuck.filter_map(|thread| thread.thread().name()).collect();
+            bail!("{} did not end in {PATIENCE:?} and is left behind", stuck.join(", "));
+        }
+        let mut ended = join(self.acceptor_thread).context("the acceptor failed");
+        // The first that failed is told of.
         for thread in self.owner_threads {
-            ended = ended.and(join(thread).context("the owner of a disk failed"));
+            let name = thread.thread().name().unwrap_or_default().to_owned();
+            ended = ended.and(join(thread).context(name));
         }
         ended
     }
@@ -180,7 +224,7 @@ fn start_owner(
     config: &Config,
     index: usize,
     backend: Box<dyn Backend>,
-    failures: &mpsc::Sender<String>,
+    watch: &Watchers,
 ) -> Result<(OwnerHandle, JoinHandle<io::Result<()>>)> {
     let disk = &config.disks[index];
     let capabilities = backend.capabilities();
@@ -195,6 +239,7 @@ fn start_owner(
     for (name, value) in defaults::tunables(disk, capabilities.rotational) {
         elevator.set_tunable(Instant::START, name, value)?;
     }
+    announce::disk(disk, &*backend, &elevator);
     let (exports, tenants) = populate(config, index, &mut elevator);
     let engine = Engine::new(elevator, capabilities.fast_zero);
     let label = DiskLabel {
@@ -206,8 +251,9 @@ fn start_owner(
     let waker = Waker::new()?;
     let handle = OwnerHandle::new(sender, waker.clone());
     let mut connections = Connections::new(label, exports, tenants, inbox);
-    let thread = spawn(&format!("disk {}", disk.name), failures, move || {
-        Owner::new(engine, backend, MonotonicClock::start(), waker)?.run(&mut connections)
+    let thread = spawn(&format!("disk {}", disk.name), watch, move || {
+        Owner::new(engine, backend, MonotonicClock::start(), waker)?.run(&mut connections)?;
+        connections.ended()
     })?;
     Ok((handle, thread))
 }
@@ -217,21 +263,22 @@ fn start_acceptor(
     listeners: Vec<Listener>,
     owners: &[OwnerHandle],
     stop: &StopFlag,
-    failures: &mpsc::Sender<String>,
+    watch: &Watchers,
 ) -> Result<JoinHandle<io::Result<()>>> {
     let exports = Arc::new(ExportTable::new(config));
     let owners = owners.to_vec();
     let stop = stop.clone();
-    spawn("acceptor", failures, move || Acceptor::new(listeners, exports, owners, stop)?.run())
+    spawn("acceptor", watch, move || Acceptor::new(listeners, exports, owners, stop)?.run())
 }
 
 /// A thread that tells when it ends otherwise than well, be it by a panic.
 fn spawn(
     name: &str,
-    failures: &mpsc::Sender<String>,
+    watch: &Watchers,
     work: impl FnOnce() -> io::Result<()> + Send + 'static,
 ) -> Result<JoinHandle<io::Result<()>>> {
-    let watch = Watch { name: name.to_owned(), failures: Some(failures.clone()) };
+    let Watchers { failures, alive } = watch.clone();
+    let watch = Watch { name: name.to_owned(), failures: Some(failures), _alive: alive };
     let watched = move || {
         let result = work();
         match &result {
@@ -244,10 +291,20 @@ fn spawn(
     builder.spawn(watched).with_context(|| format!("cannot start the thread of {name}"))
 }
 
-/// Tells of the end of a thread, unless it ended well.
+/// Who is told of the ends of threads.
+#[derive(Clone)]
+struct Watchers {
+    /// Takes a sentence where one has failed.
+    failures: mpsc::Sender<String>,
+    /// Closed when all of them have ended.
+    alive: mpsc::Sender<()>,
+}
+
+/// Tells of the end of a thread: of every one by `_alive`, and in words unless it ended well.
 struct Watch {
     name: String,
     failures: Option<mpsc::Sender<String>>,
+    _alive: mpsc::Sender<()>,
 }
 
 impl Watch {

@@ -1,16 +1,14 @@
 //! Other people's clients, each over a unix socket and over TCP, against a file; and against
 //! memory, where that is cheap.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
-use std::process::Child;
 
 use serde_json::Value;
 
-use crate::support::{
-    Place, Served, check_found, eventually, noise, run, temp_dir, tool, tool_command,
-};
+use crate::fuse::Mounted;
+use crate::support::{Place, Served, noise, run, temp_dir};
 
 const MIB: u64 = 1 << 20;
 
@@ -178,56 +176,15 @@ fn fio_verifies_random_writes_of_all_sizes() {
     }
 }
 
-/// A mounted export; dropping it unmounts.
-struct Mounted<'a> {
-    served: &'a Served,
-    child: Child,
-}
-
-impl<'a> Mounted<'a> {
-    fn new(served: &'a Served) -> Self {
-        assert!(Path::new("/dev/fuse").exists(), "nbdfuse needs /dev/fuse: modprobe fuse");
-        fs::create_dir(served.path("mnt")).expect("a directory");
-        let mut command = tool_command("nbdfuse", served.dir.path());
-        let child = command.args(["mnt/nbd", served.uri()]).spawn().expect("timeout runs");
-        let mut mounted = Self { served, child };
-        eventually("nbdfuse has mounted the export", || {
-            if let Some(status) = mounted.child.try_wait().expect("a child") {
-                check_found("libnbd-bin", "nbdfuse", status);
-                panic!("nbdfuse has ended: {status}");
-            }
-            served.path("mnt/nbd").exists()
-        });
-        mounted
-    }
-
-    fn unmount(mut self) {
-        eventually("the export can be unmounted", || {
-            tool("fuse3", "fusermount3", ["-u", "mnt"], self.served.dir.path()).status.success()
-        });
-        assert!(self.child.wait().expect("a child").success());
-    }
-}
-
-impl Drop for Mounted<'_> {
-    fn drop(&mut self) {
-        // Unmounted already, where all went well.
-        let _ = tool_command("fusermount3", self.served.dir.path())
-            .args(["-u", "-z", "-q", "mnt"])
-            .output();
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
 #[test]
 fn a_file_system_made_through_nbdfuse_is_clean() {
     for place in PLACES {
         let served = Served::empty_file(place, SIZE, &[]);
-        let mounted = Mounted::new(&served);
-        let dir = served.dir.path();
-        run("e2fsprogs", "mkfs.ext4", &["-q", "-F", "mnt/nbd"], dir);
-        run("e2fsprogs", "fsck.ext4", &["-fn", "mnt/nbd"], dir);
+        let mounted = Mounted::new(&[served.uri()]);
+        let (file, dir) = (mounted.file(), served.dir.path());
+        let file = file.to_str().expect("UTF-8");
+        run("e2fsprogs", "mkfs.ext4", &["-q", "-F", file], dir);
+        run("e2fsprogs", "fsck.ext4", &["-fn", file], dir);
         mounted.unmount();
         run("e2fsprogs", "fsck.ext4", &["-fn", "disk.img"], dir);
         served.end();

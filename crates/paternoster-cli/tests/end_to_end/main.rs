@@ -5,9 +5,12 @@
 
 mod demo;
 mod full_disk;
+mod fuse;
 mod interop;
+mod log;
 mod memory;
 mod shutdown;
+mod signals;
 mod startup;
 mod stat;
 mod support;

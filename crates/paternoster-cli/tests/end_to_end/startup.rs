@@ -5,6 +5,7 @@ use std::net::TcpListener;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 
+use rustix::process::Signal;
 use tempfile::TempDir;
 
 use crate::support::{Place, Served, paternoster, run, temp_dir};
@@ -112,7 +113,7 @@ fn a_configuration_is_refused_with_file_and_line() {
 #[test]
 fn a_socket_left_by_a_killed_server_is_taken_over() {
     let served = Served::file(dir_with_disk(), Place::Unix, &[]);
-    served.signal("-KILL");
+    served.signal(Signal::KILL);
     let dir = served.leave();
     assert!(dir.path().join("nbd.sock").exists());
     let served = Served::file(dir, Place::Unix, &[]);

@@ -10,7 +10,7 @@ use crate::wire::{Wire, request};
 const MIB: u64 = 1 << 20;
 
 /// The answer of `curl`, which must be what `paternoster ctl` says too but for what changes.
-fn stat(served: &Served) -> Value {
+pub(crate) fn stat(served: &Served) -> Value {
     let dir = served.dir.path();
     let url = ["--silent", "--fail", "--unix-socket", "ctl.sock", "http://localhost/v1/stat"];
     let text = run("curl", "curl", &url, dir);

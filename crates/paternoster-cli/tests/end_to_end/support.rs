@@ -11,6 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use fastrand::Rng;
+use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 /// How long a server may take to say where it is.
@@ -131,13 +132,11 @@ impl Served {
 
     /// Asks it to end.
     pub(crate) fn terminate(&self) {
-        self.signal("-TERM");
+        self.signal(Signal::TERM);
     }
 
-    pub(crate) fn signal(&self, signal: &str) {
-        let pid = self.id().to_string();
-        let output = tool("procps", "kill", [signal, &pid], self.dir.path());
-        assert!(output.status.success(), "{output:?}");
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).expect("it is not waited for yet");
     }
 
     /// Waits until it has ended: how it did, and how long that took.

@@ -10,7 +10,7 @@ use crate::support::{Place, Served, noise};
 const MIB: u64 = 1 << 20;
 
 /// A socket of either kind.
-trait Socket: Read + Write + Send {}
+pub(crate) trait Socket: Read + Write + Send {}
 
 impl Socket for UnixStream {}
 impl Socket for TcpStream {}
@@ -36,6 +36,11 @@ impl Wire {
                 Self(Box::new(stream))
             }
         }
+    }
+
+    /// Over a socket that is connected.
+    pub(crate) fn over(socket: impl Socket + 'static) -> Self {
+        Self(Box::new(socket))
     }
 
     /// Enters the export `disk` with simple replies.

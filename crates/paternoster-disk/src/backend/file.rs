@@ -11,8 +11,8 @@ use paternoster::Instant;
 use rustix::fs::{FallocateFlags, FlockOperation, SeekFrom, fallocate, flock, seek};
 use rustix::io::Errno;
 
-use super::rotational::is_rotational;
-use super::{Backend, Capabilities, Extent, TransferDone};
+use super::rotational::{Rotational, is_rotational};
+use super::{Backend, Capabilities, Damage, Extent, TransferDone, damage};
 use crate::engine::{SyncRange, Transfer, TransferId, Transferred};
 use crate::ring::{Buffers, Completion, Fd, Ring};
 use crate::token::Token;
@@ -45,7 +45,7 @@ pub struct FileBackend {
     file: Fd,
     size: u64,
     /// Whether the device that it is on has a head that moves.
-    rotational: bool,
+    rotational: Rotational,
     /// Whether the file system can punch holes, which read as zeroes.
     punches: bool,
     /// What to make of operations under way, of those that are not plain reads and writes.
@@ -103,8 +103,8 @@ impl FileBackend {
 
 impl Backend for FileBackend {
     fn capabilities(&self) -> Capabilities {
-        let Self { size, rotational, punches: fast_zero, .. } = *self;
-        Capabilities { size, rotational, fast_zero, depth: DEPTH }
+        let Self { size, punches: fast_zero, .. } = *self;
+        Capabilities { size, rotational: self.rotational.yes, fast_zero, depth: DEPTH }
     }
 
     fn start(&mut self, ring: &mut Ring<Token>, _: Instant, id: TransferId, transfer: Transfer) {
@@ -171,6 +171,14 @@ impl Backend for FileBackend {
             }
         }
         Ok(extents)
+    }
+
+    fn rotational_because(&self) -> String {
+        self.rotational.because.clone()
+    }
+
+    fn damage(&self) -> Option<Damage> {
+        damage::of(&self.file, self.size)
     }
 }
 

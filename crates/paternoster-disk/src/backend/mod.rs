@@ -1,10 +1,12 @@
 //! What carries transfers out: a file, memory, or memory behind a model of a device.
 
+mod damage;
 mod file;
 mod memory;
 mod modelled;
 mod rotational;
 
+pub use damage::Damage;
 pub use file::FileBackend;
 pub use memory::MemoryBackend;
 pub use modelled::{Model, ModelledBackend, ModelledStats};
@@ -79,6 +81,16 @@ pub trait Backend: Send + Debug {
 
     /// What is stored from `offset` on, at least one extent, up to `len` bytes.
     fn extents(&self, offset: u64, len: u64) -> io::Result<Vec<Extent>>;
+
+    /// How it is known whether it is rotational, in words.
+    fn rotational_because(&self) -> String {
+        "nothing moves in memory".to_owned()
+    }
+
+    /// What others have done to what it stands on. To ask is cheap, and waits for nothing.
+    fn damage(&self) -> Option<Damage> {
+        None
+    }
 
     /// What `stat` tells of a modelled device.
     fn modelled(&self, _now: Instant) -> Option<ModelledStats> {

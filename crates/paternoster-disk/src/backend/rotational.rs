@@ -11,26 +11,41 @@
 
 use std::fs::Metadata;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{Dev, major, minor};
 
 /// Where sysfs lists block devices by number.
 const DEVICES: &str = "/sys/dev/block";
 
+/// Whether something has a head that moves, and how that is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Rotational {
+    pub(super) yes: bool,
+    /// In words.
+    pub(super) because: String,
+}
+
 /// Whether the block device, or the one that the file is on, says that it is rotational.
-pub(super) fn is_rotational(file: &Metadata) -> bool {
+pub(super) fn is_rotational(file: &Metadata) -> Rotational {
     let device = if file.file_type().is_block_device() { file.rdev() } else { file.dev() };
     says_rotational(Path::new(DEVICES), device)
 }
 
-fn says_rotational(devices: &Path, device: Dev) -> bool {
+fn says_rotational(devices: &Path, device: Dev) -> Rotational {
     let device = devices.join(format!("{}:{}", major(device), minor(device)));
     // The way up is from where the link leads, so it has to be left to the kernel.
-    let said = ["queue/rotational", "../queue/rotational"]
-        .into_iter()
-        .find_map(|attribute| std::fs::read_to_string(device.join(attribute)).ok());
-    said.is_some_and(|said| said.trim() == "1")
+    let files = ["queue/rotational", "../queue/rotational"].map(|file| device.join(file));
+    let read = |file: &PathBuf| Some((file.clone(), std::fs::read_to_string(file).ok()?));
+    if let Some((file, said)) = files.iter().find_map(read) {
+        let said = said.trim();
+        return Rotational {
+            yes: said == "1",
+            because: format!("{} says {said:?}", file.display()),
+        };
+    }
+    let because = format!("not to be found out: there is no {}", files[0].display());
+    Rotational { yes: false, because }
 }
 
 #[cfg(test)]
@@ -64,7 +79,7 @@ mod tests {
     }
 
     fn asked(sysfs: &tempfile::TempDir, (major, minor): (u32, u32)) -> bool {
-        says_rotational(&sysfs.path().join("dev/block"), makedev(major, minor))
+        says_rotational(&sysfs.path().join("dev/block"), makedev(major, minor)).yes
     }
 
     #[test]
@@ -86,11 +101,23 @@ mod tests {
         for device in [(0, 42), (7, 0), (254, 16)] {
             assert!(!asked(&sysfs, device), "{device:?}");
         }
-        assert!(!says_rotational(Path::new("/nowhere"), makedev(8, 0)));
+        assert!(!says_rotational(Path::new("/nowhere"), makedev(8, 0)).yes);
+    }
+
+    #[test]
+    fn the_file_that_said_so_is_named_and_so_is_the_one_that_is_missing() {
+        let sysfs = sysfs("1\n", "0\n");
+        let devices = sysfs.path().join("dev/block");
+        let because = |minor| says_rotational(&devices, makedev(8, minor)).because;
+        let at = devices.display();
+        assert_eq!(because(0), format!("{at}/8:0/queue/rotational says \"1\""));
+        assert_eq!(because(1), format!("{at}/8:1/../queue/rotational says \"1\""));
+        let missing = format!("not to be found out: there is no {at}/8:9/queue/rotational");
+        assert_eq!(because(9), missing);
     }
 
     #[test]
     fn a_file_that_is_on_no_device_does_not_move() {
-        assert!(!is_rotational(&fs::metadata("/proc/self/status").expect("procfs is mounted")));
+        assert!(!is_rotational(&fs::metadata("/proc/self/status").expect("procfs is mounted")).yes);
     }
 }

@@ -17,10 +17,14 @@
 //! [`Engine::settle`], then the next.
 
 mod command;
+mod fault;
+mod in_device;
 mod pieces;
 mod sync;
 
 pub use command::{Command, CommandOp, Outcome, Payload, Transfer, TransferId, Transferred};
+pub use fault::{DiskOp, Fault, FaultyPiece};
+pub use in_device::InDevice;
 pub use sync::{SyncRange, SyncStats};
 
 use std::collections::VecDeque;
@@ -144,6 +148,9 @@ impl<S: Scheduler> Engine<S> {
         match id {
             TransferId::Request(rq) => self.request_done(now, rq, transferred),
             TransferId::Sync => {
+                if let Err(errno) = transferred.result {
+                    self.pieces.faults.add(Fault { op: DiskOp::Sync, errno, piece: None });
+                }
                 for command in self.syncs.end(transferred.result.map(drop)) {
                     self.end_durable(command);
                 }

@@ -22,6 +22,7 @@ use rustix::io::Errno;
 use slotmap::{Key, KeyData, SlotMap, new_key_type};
 
 use super::command::{Command, CommandOp, Outcome, Payload};
+use super::fault::{Fault, Faults, FaultyPiece};
 
 new_key_type! {
     pub(super) struct CommandId;
@@ -168,9 +169,12 @@ impl Piece {
 
 /// All commands under way.
 #[derive(Debug, Default)]
+#[allow(clippy::struct_field_names)] // Its pieces are what it is named after.
 pub(super) struct Pieces {
     commands: SlotMap<CommandId, Running>,
     pieces: SlotMap<PieceId, Piece>,
+    /// What went wrong and was not told yet.
+    pub(super) faults: Faults,
 }
 
 /// The name of a piece, as the elevator keeps it.
@@ -294,7 +298,10 @@ impl Pieces {
         let command = &mut self.commands[piece.command];
         match (result, piece.kind) {
             (Ok(data), Kind::Read) => command.read[piece.number as usize].unsplit(data),
-            (Err(error), _) => {
+            (Err(error), kind) => {
+                let (tag, offset, len) = (command.tag, piece.offset, u64::from(piece.len));
+                let place = Some(FaultyPiece { tag, offset, len });
+                self.faults.add(Fault { op: (&kind).into(), errno: error, piece: place });
                 command.fail(piece.number, error);
                 // Nobody wants the rest of what has failed.
                 command.uncut = None;

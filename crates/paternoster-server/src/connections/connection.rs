@@ -11,7 +11,9 @@ use rustix::io::Errno;
 use rustix::net::{Shutdown, shutdown};
 use slotmap::{Key, KeyData, new_key_type};
 
+use super::visits::Leave;
 use crate::messages::NewConnection;
+use crate::peer::Peer;
 
 new_key_type! {
     /// Names a connection for as long as it exists.
@@ -66,6 +68,9 @@ pub(super) struct Connection {
     pub(super) export: usize,
     /// Which of the disk's it is, in order of arrival, from 1.
     pub(super) number: u64,
+    pub(super) peer: Peer,
+    /// Why it ends, once it does.
+    pub(super) leave: Option<Leave>,
     /// Made at its first command.
     pub(super) ioc: Option<IocId>,
     pub(super) state: State,
@@ -98,6 +103,8 @@ impl Connection {
             transmission: Transmission::new(new.session),
             export,
             number,
+            peer: new.peer,
+            leave: None,
             ioc: None,
             state: State::Open,
             underway: 0,
@@ -156,21 +163,23 @@ impl Connection {
         self.input = input;
         self.receiving = false;
         match result {
-            Ok(0) => self.finish(),
+            Ok(0) => self.finish(Leave::Closed),
             Ok(_) | Err(Errno::INTR | Errno::AGAIN) => {}
-            Err(_) => self.fail(),
+            Err(errno) => self.fail(Leave::Broken(errno)),
         }
     }
 
     /// The client has said or shown that no more commands come.
-    pub(super) fn finish(&mut self) {
+    pub(super) fn finish(&mut self, why: Leave) {
+        self.leave.get_or_insert(why);
         if self.state == State::Open {
             self.state = State::Finishing;
         }
     }
 
     /// The socket is of no use any more.
-    pub(super) fn fail(&mut self) {
+    pub(super) fn fail(&mut self, why: Leave) {
+        self.leave.get_or_insert(why);
         self.state = State::Failed;
         // Has operations under way end soon.
         let _ = shutdown(&*self.socket, Shutdown::Both);
@@ -228,8 +237,8 @@ impl Connection {
         let mut sent = match result {
             Ok(sent) => sent as usize,
             Err(Errno::INTR | Errno::AGAIN) => 0,
-            Err(_) => {
-                self.fail();
+            Err(errno) => {
+                self.fail(Leave::Broken(errno));
                 return;
             }
         };

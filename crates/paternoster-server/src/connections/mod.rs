@@ -14,9 +14,11 @@
 //! turn and connection.
 
 mod connection;
+mod faults;
 mod shutdown;
 mod stat;
 mod tenant;
+mod visits;
 mod weight;
 
 use std::sync::mpsc;
@@ -30,9 +32,12 @@ use rustix::io::Errno;
 use slotmap::{Key, KeyData, SlotMap, new_key_type};
 
 use self::connection::{Connection, ConnectionId, Operation, State};
-use self::shutdown::ShuttingDown;
+use self::faults::Faults;
+use self::shutdown::{Patience, ShuttingDown};
 pub(crate) use self::tenant::Tenant;
 use self::tenant::request_cost;
+use self::visits::Leave;
+use crate::log::Limits;
 use crate::messages::{Message, NewConnection};
 
 /// The scheduler of a served disk.
@@ -93,6 +98,9 @@ pub(crate) struct Connections {
     /// Connections whose next commands have to wait for the next turn.
     deferred: Vec<ConnectionId>,
     shutting_down: Option<ShuttingDown>,
+    patience: Patience,
+    faults: Faults,
+    limits: Limits,
 }
 
 impl Connections {
@@ -113,6 +121,9 @@ impl Connections {
             touched: Vec::new(),
             deferred: Vec::new(),
             shutting_down: None,
+            patience: Patience::default(),
+            faults: Faults::default(),
+            limits: Limits::default(),
         }
     }
 
@@ -125,6 +136,7 @@ impl Connections {
         if self.shutting_down.is_some() {
             self.clients[id].transmission.begin_shutdown();
         }
+        self.tell_connected(id);
         self.take_commands(owner, id);
     }
 
@@ -152,10 +164,7 @@ impl Connections {
                     self.recharge(id);
                 }
                 Ok(None) => return self.receive(owner, id),
-                Err(error) => {
-                    tracing::info!("a connection is closed: {error}");
-                    self.clients[id].fail();
-                }
+                Err(error) => self.clients[id].fail(Leave::CutOff(error)),
             }
         }
     }
@@ -206,7 +215,7 @@ impl Connections {
             }
             Command::Flush => CommandOp::Flush,
             Command::BlockStatus(_) => unreachable!("it is answered when it is decoded"),
-            Command::Disconnect => return self.clients[id].finish(),
+            Command::Disconnect => return self.clients[id].finish(Leave::Farewell),
         };
         if self.shutting_down.is_some() {
             let error = NbdError::Shutdown;
@@ -272,9 +281,10 @@ impl Connections {
 
     fn remove(&mut self, owner: &mut DiskOwner, id: ConnectionId) {
         let tenant = self.tenant_of(id);
+        self.tenants[tenant].connections -= 1;
+        self.tell_left(id);
         let connection = self.clients.remove(id).expect("a connection ends once");
         let tenant = &mut self.tenants[tenant];
-        tenant.connections -= 1;
         tenant.give_back(connection.charged());
         tenant.paused.retain(|&paused| paused != id);
         self.deferred.retain(|&deferred| deferred != id);
@@ -319,7 +329,10 @@ impl Front<Scheduler> for Connections {
         }
     }
 
-    fn command_done(&mut self, _owner: &mut DiskOwner, outcome: Outcome) {
+    fn command_done(&mut self, owner: &mut DiskOwner, outcome: Outcome) {
+        if outcome.result.is_err() {
+            self.tell_faults(owner);
+        }
         if self.shutdown_flushed(&outcome) {
             return;
         }
@@ -370,6 +383,7 @@ impl Front<Scheduler> for Connections {
         for id in std::mem::take(&mut self.touched) {
             self.tend(owner, id);
         }
+        self.tell_faults(owner);
         self.go_on_shutting_down(owner)
     }
 
@@ -377,7 +391,7 @@ impl Front<Scheduler> for Connections {
         if !self.deferred.is_empty() {
             return Some(Instant::START);
         }
-        self.shutting_down.as_ref().and_then(ShuttingDown::deadline)
+        self.shutting_down.as_ref().map(ShuttingDown::deadline)
     }
 }
 

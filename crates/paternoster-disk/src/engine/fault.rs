@@ -1,0 +1,94 @@
+//! What went wrong on the disk, told as it happens, beside the outcomes of commands.
+//!
+//! A command of many pieces fails late and with one error; a fault names the piece.
+
+use std::fmt;
+
+use paternoster::Scheduler;
+use rustix::io::Errno;
+
+use super::Engine;
+use super::pieces::Kind;
+
+/// What a disk does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum DiskOp {
+    /// A read, also one that only warms the cache.
+    Read,
+    /// A write.
+    Write,
+    /// A trim.
+    Trim,
+    /// Zeroes.
+    Zero,
+    /// A sync.
+    Sync,
+}
+
+impl fmt::Display for DiskOp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Trim => "trim",
+            Self::Zero => "write of zeroes",
+            Self::Sync => "sync",
+        })
+    }
+}
+
+impl From<&Kind> for DiskOp {
+    fn from(kind: &Kind) -> Self {
+        match kind {
+            Kind::Read | Kind::Cache => Self::Read,
+            Kind::Write { .. } => Self::Write,
+            Kind::Trim => Self::Trim,
+            Kind::Zero { .. } => Self::Zero,
+        }
+    }
+}
+
+/// Something that the back end could not do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// What.
+    pub op: DiskOp,
+    /// Why.
+    pub errno: Errno,
+    /// Where; none of a sync.
+    pub piece: Option<FaultyPiece>,
+}
+
+/// The part of a command that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FaultyPiece {
+    /// The front's name for the command.
+    pub tag: u64,
+    /// First byte on the disk.
+    pub offset: u64,
+    /// Bytes.
+    pub len: u64,
+}
+
+/// Faults that nobody has asked for yet, the first of each operation and errno.
+#[derive(Debug, Default)]
+pub(super) struct Faults(Vec<Fault>);
+
+impl Faults {
+    pub(super) fn add(&mut self, fault: Fault) {
+        // What is refused at the end of a server is no fault of the disk.
+        let is_refusal = fault.errno == Errno::SHUTDOWN;
+        let same = |known: &Fault| (known.op, known.errno) == (fault.op, fault.errno);
+        if !is_refusal && !self.0.iter().any(same) {
+            self.0.push(fault);
+        }
+    }
+}
+
+impl<S: Scheduler> Engine<S> {
+    /// What has gone wrong since the last call, the first of each operation and errno. A command
+    /// that failed with it has its outcome afterwards, or at the same time.
+    pub fn take_faults(&mut self) -> Vec<Fault> {
+        std::mem::take(&mut self.pieces.faults.0)
+    }
+}

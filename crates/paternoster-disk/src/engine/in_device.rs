@@ -1,0 +1,36 @@
+//! What the device has, for whoever wants to say what it is slow with.
+
+use paternoster::Scheduler;
+
+use super::{DiskOp, Engine};
+
+/// A request in the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InDevice {
+    /// What it does.
+    pub op: DiskOp,
+    /// First byte on the disk.
+    pub offset: u64,
+    /// Bytes.
+    pub len: u64,
+}
+
+impl<S: Scheduler> Engine<S> {
+    /// The requests in the device, in no order. A sync is none: see [`Engine::is_syncing`].
+    pub fn in_device(&self) -> impl Iterator<Item = InDevice> {
+        self.in_device.values().map(|order| {
+            let first = self.pieces.piece(order[0]);
+            let each = order.iter().map(|&piece| self.pieces.piece(piece));
+            InDevice {
+                op: (&first.kind).into(),
+                offset: first.offset,
+                len: each.map(|piece| u64::from(piece.len)).sum(),
+            }
+        })
+    }
+
+    /// Whether a sync is under way, or about to be.
+    pub fn is_syncing(&self) -> bool {
+        !self.syncs.is_idle()
+    }
+}

@@ -1,0 +1,58 @@
+//! What is said of a disk when it begins to be served.
+
+use paternoster::{Elevator, Scheduler as _};
+use paternoster_disk::Backend;
+
+use crate::config::{BackendConfig, DiskConfig};
+use crate::connections::Scheduler;
+
+/// Logs what is in force.
+pub(crate) fn disk(disk: &DiskConfig, backend: &dyn Backend, elevator: &Elevator<Scheduler>) {
+    let path = match &disk.backend {
+        BackendConfig::File { path } => Some(tracing::field::debug(path)),
+        BackendConfig::Memory { .. } | BackendConfig::Modelled { .. } => None,
+    };
+    let capabilities = backend.capabilities();
+    tracing::info!(
+        disk = disk.name,
+        backend = disk.backend.kind(),
+        path,
+        bytes = capabilities.size,
+        scheduler = elevator.scheduler().name(),
+        depth = elevator.device().queue_depth,
+        rotational = capabilities.rotational,
+        because = backend.rotational_because(),
+        tunables = tunables(elevator),
+        "a disk is served"
+    );
+}
+
+/// The tunables that are not as in Linux; of one with two names the finer.
+fn tunables(elevator: &Elevator<Scheduler>) -> String {
+    let all = elevator.scheduler().tunables();
+    let has_finer = |name: &str| all.iter().any(|info| info.name == format!("{name}_us"));
+    let told = all.iter().filter(|info| !has_finer(info.name)).filter_map(|info| {
+        let value = elevator.tunable(info.name).ok()?;
+        (value != info.default).then(|| format!("{}={value}", info.name))
+    });
+    let told: Vec<_> = told.collect();
+    if told.is_empty() { "all as in Linux".to_owned() } else { told.join(" ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use paternoster::{AnyScheduler, Device, Instant, NoTrace, SchedulerKind};
+
+    use super::*;
+
+    #[test]
+    fn tunables_that_are_not_as_in_linux_are_told_by_their_finer_names() {
+        let device = Device { rotational: true, ..Device::solid_state(1) };
+        let mut elevator = Elevator::new(AnyScheduler::new(SchedulerKind::Cfq, NoTrace), device);
+        assert_eq!(tunables(&elevator), "all as in Linux");
+        for (name, value) in [("slice_sync", 10), ("quantum", 5)] {
+            elevator.set_tunable(Instant::START, name, value).expect("CFQ has it");
+        }
+        assert_eq!(tunables(&elevator), "quantum=5 slice_sync_us=10000");
+    }
+}

@@ -1,0 +1,114 @@
+//! What an operator is told of a disk that fails, the moment it happens.
+//!
+//! Told are the first fault of each operation and errno, that nothing can be called durable any
+//! more, and what others have done to the image. The image is looked at after a fault, and at most
+//! once a second while the disk has anything to do, be it a client that connects: nothing wakes up
+//! to look.
+
+use std::collections::BTreeSet;
+
+use paternoster::{Instant, Nanos};
+use paternoster_disk::{Damage, DiskOp, Fault};
+use slotmap::KeyData;
+
+use super::{CommandId, Connections, DiskOwner};
+
+/// The least time between two looks at the image, but for those after faults.
+const LOOK: Nanos = Nanos::from_millis(1_000);
+
+/// What has been told of one disk.
+#[derive(Debug, Default)]
+pub(super) struct Faults {
+    kinds: BTreeSet<(DiskOp, i32)>,
+    not_durable: bool,
+    damage: Option<Damage>,
+    /// When the image was looked at last.
+    looked_at: Option<Instant>,
+}
+
+impl Faults {
+    /// Whether a fault is the first of its operation and errno.
+    fn is_new(&mut self, fault: &Fault) -> bool {
+        self.kinds.insert((fault.op, fault.errno.raw_os_error()))
+    }
+
+    /// Whether it is time to look at the image, which is then looked at.
+    fn is_look_due(&mut self, now: Instant) -> bool {
+        let due = self.looked_at.is_none_or(|at| now.saturating_since(at) >= LOOK);
+        if due {
+            self.looked_at = Some(now);
+        }
+        due
+    }
+}
+
+impl Connections {
+    /// Tells what is new. Called before the outcomes of commands are taken, which are what leads
+    /// from a fault to an export, and after every turn.
+    pub(super) fn tell_faults(&mut self, owner: &mut DiskOwner) {
+        let faults = owner.engine_mut().take_faults();
+        for fault in &faults {
+            if self.faults.is_new(fault) {
+                self.tell_fault(fault);
+            }
+        }
+        if owner.engine().sync_stats().failed
+            && !std::mem::replace(&mut self.faults.not_durable, true)
+        {
+            tracing::error!(
+                disk = self.label.name,
+                "nothing can be called durable any more: FLUSH and FUA get EIO until the restart"
+            );
+        }
+        if self.faults.is_look_due(owner.now()) || !faults.is_empty() {
+            let damage = owner.backend().damage();
+            if let Some(damage) = damage.filter(|_| damage != self.faults.damage) {
+                tracing::error!(disk = self.label.name, "{damage}");
+            }
+            self.faults.damage = damage;
+        }
+    }
+
+    fn tell_fault(&self, fault: &Fault) {
+        let Fault { op, errno, piece } = fault;
+        let export = piece.and_then(|piece| {
+            let tag = CommandId::from(KeyData::from_ffi(piece.tag));
+            let client = self.clients.get(self.underway.get(tag)?.connection)?;
+            Some(self.exports[client.export].name.as_str())
+        });
+        tracing::error!(
+            disk = self.label.name,
+            export,
+            offset = piece.map(|piece| piece.offset),
+            bytes = piece.map(|piece| piece.len),
+            errno = errno.raw_os_error(),
+            "a {op} failed: {errno}; further errors of this kind are not logged"
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::io::Errno;
+
+    use super::*;
+
+    #[test]
+    fn a_fault_is_new_once_for_each_operation_and_errno() {
+        let mut faults = Faults::default();
+        let mut is_new = |op, errno| faults.is_new(&Fault { op, errno, piece: None });
+        assert!(is_new(DiskOp::Read, Errno::IO));
+        assert!(!is_new(DiskOp::Read, Errno::IO));
+        assert!(is_new(DiskOp::Write, Errno::IO));
+        assert!(is_new(DiskOp::Write, Errno::NOSPC));
+        assert!(!is_new(DiskOp::Write, Errno::IO));
+    }
+
+    #[test]
+    fn the_image_is_looked_at_at_most_once_a_second() {
+        let mut faults = Faults::default();
+        let at = |millis| Instant::START + Nanos::from_millis(millis);
+        let looks = [0, 10, 999, 1000, 1001, 5000].map(|millis| faults.is_look_due(at(millis)));
+        assert_eq!(looks, [true, false, false, true, false, true]);
+    }
+}

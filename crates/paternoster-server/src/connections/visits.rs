@@ -1,0 +1,70 @@
+//! What is logged of clients: that they came, that they left, and that they were cut off.
+
+use std::fmt;
+use std::time::Instant;
+
+use paternoster_nbd::server::Fatal;
+use rustix::io::Errno;
+
+use super::Connections;
+use super::connection::ConnectionId;
+
+/// Why a connection ended; the first reason is the one.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Leave {
+    /// The client said that it was done.
+    Farewell,
+    /// The client closed its end without saying so.
+    Closed,
+    /// The socket failed.
+    Broken(Errno),
+    /// What it sent cannot be understood.
+    CutOff(Fatal),
+}
+
+impl fmt::Display for Leave {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Farewell => f.write_str("it said farewell"),
+            Self::Closed => f.write_str("it closed the connection"),
+            Self::Broken(errno) => errno.fmt(f),
+            Self::CutOff(fatal) => fatal.fmt(f),
+        }
+    }
+}
+
+impl Connections {
+    pub(super) fn tell_connected(&mut self, id: ConnectionId) {
+        self.tell("a client has connected", id, None);
+    }
+
+    /// The connection is not counted any more.
+    pub(super) fn tell_left(&mut self, id: ConnectionId) {
+        let leave = self.clients[id].leave;
+        let kind = match leave {
+            Some(Leave::CutOff(_)) => "a client was cut off",
+            _ => "a client has left",
+        };
+        self.tell(kind, id, leave);
+    }
+
+    /// `kind` is the sentence, of which there is one a second.
+    fn tell(&mut self, kind: &'static str, id: ConnectionId, why: Option<Leave>) {
+        let Some(line) = self.limits.ask(kind, Instant::now()) else { return };
+        let client = &self.clients[id];
+        let export = &self.exports[client.export];
+        let tenant = &self.tenants[export.tenant];
+        let on_disk: u32 = self.tenants.iter().map(|tenant| tenant.connections).sum();
+        tracing::info!(
+            disk = self.label.name,
+            export = export.name,
+            peer = %client.peer,
+            why = why.map(tracing::field::display),
+            tenant = tenant.path,
+            of_tenant = tenant.connections,
+            of_disk = on_disk,
+            left_out = line.left_out,
+            "{kind}"
+        );
+    }
+}

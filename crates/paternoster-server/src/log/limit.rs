@@ -1,0 +1,112 @@
+//! How often a line is written that clients can cause: once a second of its kind, with the number
+//! of those that were left out since the last.
+//!
+//! ```text
+//!   lines    a  a a a a   a        a
+//!   written  a                     a, left_out = 5
+//!            ├───── a second ─────┤
+//! ```
+//!
+//! No line is written late, so that nothing has to wake up for it: what was left out is told with
+//! the next line of the kind, or at the end.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+/// The least time between two lines of a kind.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// The limits of all kinds of lines of one thread; a kind is named by its sentence.
+#[derive(Debug, Default)]
+pub(crate) struct Limits {
+    kinds: BTreeMap<&'static str, Kind>,
+}
+
+#[derive(Debug)]
+struct Kind {
+    /// When its last line was written.
+    last: Instant,
+    /// Lines that were not, since then.
+    left_out: u64,
+}
+
+/// Leave to write a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Line {
+    /// How many of its kind were left out since the last; none where that is 0.
+    pub(crate) left_out: Option<u64>,
+}
+
+impl Limits {
+    /// Whether a line of this kind may be written at `now`. If not, it is counted.
+    pub(crate) fn ask(&mut self, kind: &'static str, now: Instant) -> Option<Line> {
+        let Some(known) = self.kinds.get_mut(kind) else {
+            self.kinds.insert(kind, Kind { last: now, left_out: 0 });
+            return Some(Line { left_out: None });
+        };
+        if now.saturating_duration_since(known.last) < PAUSE {
+            known.left_out += 1;
+            return None;
+        }
+        known.last = now;
+        let left_out = std::mem::take(&mut known.left_out);
+        Some(Line { left_out: Some(left_out).filter(|&left_out| left_out > 0) })
+    }
+
+    /// Tells what was left out and not told yet: at the end, after which no line comes.
+    pub(crate) fn tell_rest(&mut self) {
+        for (kind, left_out) in self.take_rest() {
+            tracing::info!(left_out, "{kind}: these were left out since the last such line");
+        }
+    }
+
+    fn take_rest(&mut self) -> Vec<(&'static str, u64)> {
+        let kinds = self.kinds.iter_mut();
+        let rest = kinds.map(|(kind, known)| (*kind, std::mem::take(&mut known.left_out)));
+        rest.filter(|&(_, left_out)| left_out > 0).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(left_out: Option<u64>) -> Line {
+        Line { left_out }
+    }
+
+    #[test]
+    fn a_kind_is_written_once_a_second_with_the_count_of_those_left_out() {
+        let mut limits = Limits::default();
+        let start = Instant::now();
+        let at = |millis| start + Duration::from_millis(millis);
+        assert_eq!(limits.ask("a", at(0)), Some(line(None)));
+        for millis in [0, 1, 500, 999] {
+            assert_eq!(limits.ask("a", at(millis)), None);
+        }
+        assert_eq!(limits.ask("a", at(1000)), Some(line(Some(4))));
+        assert_eq!(limits.ask("a", at(1999)), None);
+        assert_eq!(limits.ask("a", at(9000)), Some(line(Some(1))));
+        assert_eq!(limits.ask("a", at(10_000)), Some(line(None)), "none was left out");
+    }
+
+    #[test]
+    fn kinds_do_not_take_each_others_lines() {
+        let mut limits = Limits::default();
+        let now = Instant::now();
+        assert_eq!(limits.ask("a", now), Some(line(None)));
+        assert_eq!(limits.ask("b", now), Some(line(None)));
+        assert_eq!(limits.ask("a", now), None);
+    }
+
+    #[test]
+    fn what_was_left_out_last_is_told_at_the_end_once() {
+        let mut limits = Limits::default();
+        let now = Instant::now();
+        for kind in ["a", "a", "b", "a"] {
+            limits.ask(kind, now);
+        }
+        assert_eq!(limits.take_rest(), [("a", 2)]);
+        assert_eq!(limits.take_rest(), []);
+    }
+}

@@ -1,0 +1,80 @@
+//! What each signal means to a server.
+//!
+//! ```text
+//!   SIGTERM, SIGINT, SIGQUIT    the end; once more: the end at once, without a flush, status 1
+//!   SIGHUP                      nothing yet: it will mean that the configuration is read again
+//!   SIGUSR1, SIGUSR2            nothing
+//! ```
+//!
+//! None of them ends the process by itself, which would leave clients unanswered and sockets
+//! behind.
+
+use std::io;
+use std::sync::mpsc;
+use std::thread;
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
+use signal_hook::iterator::Signals;
+use signal_hook::low_level::signal_name;
+
+/// What to do about a signal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Meaning {
+    End,
+    EndAtOnce,
+    Nothing(&'static str),
+}
+
+/// What a signal means to a server that `ends` already, or does not yet.
+fn meaning(signal: i32, ends: bool) -> Meaning {
+    match signal {
+        SIGHUP => Meaning::Nothing("the configuration cannot be read again while it is served"),
+        SIGUSR1 | SIGUSR2 => Meaning::Nothing("it means nothing to this server"),
+        _ if ends => Meaning::EndAtOnce,
+        _ => Meaning::End,
+    }
+}
+
+/// Takes all signals from here on, on a thread of its own: `ends` is told the name of the first
+/// that means the end.
+pub(crate) fn forward(ends: mpsc::Sender<String>) -> io::Result<()> {
+    let mut signals = Signals::new([SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGUSR1, SIGUSR2])?;
+    thread::Builder::new().name("signals".to_owned()).spawn(move || {
+        let mut ending = false;
+        for signal in signals.forever() {
+            let name = signal_name(signal).unwrap_or("a signal");
+            match meaning(signal, ending) {
+                Meaning::Nothing(why) => tracing::warn!("{name} is ignored: {why}"),
+                Meaning::EndAtOnce => {
+                    // The sockets' files went when the end began.
+                    tracing::error!("{name} again: ending at once, without a flush");
+                    std::process::exit(1);
+                }
+                Meaning::End => {
+                    ending = true;
+                    // Nobody listens where the server has failed to start.
+                    let _ = ends.send(name.to_owned());
+                }
+            }
+        }
+    })?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_signal_to_end_ends_at_once_and_no_other_ends_anything() {
+        for signal in [SIGTERM, SIGINT, SIGQUIT] {
+            assert_eq!(meaning(signal, false), Meaning::End);
+            assert_eq!(meaning(signal, true), Meaning::EndAtOnce);
+        }
+        for signal in [SIGHUP, SIGUSR1, SIGUSR2] {
+            for ends in [false, true] {
+                assert!(matches!(meaning(signal, ends), Meaning::Nothing(_)), "{signal}");
+            }
+        }
+    }
+}
