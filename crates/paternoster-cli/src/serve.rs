@@ -7,7 +7,7 @@ use paternoster_server::config::{Config, Options};
 use paternoster_server::log::{self, LogFormat, LogLevel};
 
 const USAGE: &str = "\
-paternoster serve [--check] <CONFIG>
+paternoster serve [--check] [--log <LEVEL>] [--log-format <FORMAT>] <CONFIG>
        paternoster serve [OPTIONS] --disk <PATH> --export <NAME[,weight=N]...>...";
 
 /// Serve disks to NBD clients, shared by weight.

@@ -341,7 +341,9 @@ impl Acceptor {
     fn tell_refused(&mut self, kind: &'static str, peer: Peer, why: &dyn fmt::Display) {
         let Some(line) = self.limits.ask(kind, Instant::now()) else { return };
         let negotiating = self.negotiations.len();
-        tracing::info!(%peer, %why, negotiating, left_out = line.left_out, "{kind}");
+        // As strings: text has them in quotes, with what is not printable escaped.
+        let (peer, why) = (peer.to_string(), why.to_string());
+        tracing::info!(peer, why, negotiating, left_out = line.left_out, "{kind}");
     }
 
     fn next_due(&mut self) -> Option<u64> {

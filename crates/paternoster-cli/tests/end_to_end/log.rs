@@ -105,12 +105,12 @@ fn clients_are_named_as_they_come_and_go() {
     eventually("it has left", || count(&served.log(), "a client has left") == 1);
     let log = served.log();
     let uid = rustix::process::geteuid().as_raw();
-    let who = format!("peer=pid {} of uid {uid}", std::process::id());
+    let who = format!("peer=\"pid {} of uid {uid}\"", std::process::id());
     let of = ["INFO", "disk=\"d\"", "export=\"disk\"", "tenant=\"/gold\"", &who];
     let came = line(&log, "a client has connected");
     assert_says(&came, &[&of[..], &["of_tenant=1", "of_disk=1"]].concat());
     let left = line(&log, "a client has left");
-    assert_says(&left, &[&of[..], &["why=it said farewell", "of_tenant=0"]].concat());
+    assert_says(&left, &[&of[..], &["why=\"it said farewell\"", "of_tenant=0"]].concat());
 
     let mut rubbish = Wire::enter(&served, Place::Unix);
     rubbish.send(&[0xff; 64]);
@@ -126,7 +126,7 @@ fn clients_that_are_refused_are_named_with_what_they_asked_for() {
     let served = Served::memory(Place::Tcp, MIB);
     let address = served.uri().trim_start_matches("nbd://").split('/').next().expect("one");
     let stream = TcpStream::connect(address).expect("a connection");
-    let peer = format!("peer={}", stream.local_addr().expect("an address"));
+    let peer = format!("peer=\"{}\"", stream.local_addr().expect("an address"));
     let mut wire = Wire::over(stream);
     let _greeting: [u8; 18] = wire.take();
     // GO for an export that there is not, with a line break in its name; then what is no option.
@@ -140,9 +140,9 @@ fn clients_that_are_refused_are_named_with_what_they_asked_for() {
     wire.rest();
     let log = served.log();
     let refused = line(&log, "a client was refused an export");
-    assert_says(&refused, &["INFO", &peer, "there is none of the name \"no\\npe\""]);
+    assert_says(&refused, &["INFO", &peer, r#"there is none of the name \"no\\npe\""#]);
     let turned_away = line(&log, "a client was turned away");
-    assert_says(&turned_away, &["INFO", &peer, "why=an option begins with"]);
+    assert_says(&turned_away, &["INFO", &peer, "why=\"an option begins with"]);
     served.end();
 }
 

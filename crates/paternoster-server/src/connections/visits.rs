@@ -58,8 +58,8 @@ impl Connections {
         tracing::info!(
             disk = self.label.name,
             export = export.name,
-            peer = %client.peer,
-            why = why.map(tracing::field::display),
+            peer = client.peer.to_string(),
+            why = why.map(|why| why.to_string()),
             tenant = tenant.path,
             of_tenant = tenant.connections,
             of_disk = on_disk,
