@@ -222,6 +222,13 @@ impl<T> Ring<T> {
         self.start(entry, Some(token), Held::Nothing, None, Some(fd));
     }
 
+    /// Waits until the peer of the socket has hung up, or the socket has failed.
+    pub fn poll_hang_up(&mut self, token: T, fd: &Fd) {
+        // Both are told whatever is asked for.
+        let entry = opcode::PollAdd::new(types::Fd(fd.as_raw_fd()), 0).build();
+        self.start(entry, Some(token), Held::Nothing, None, Some(fd));
+    }
+
     /// Completes at once, in its turn.
     pub fn nothing(&mut self, token: T) {
         self.start(opcode::Nop::new().build(), Some(token), Held::Nothing, None, None);

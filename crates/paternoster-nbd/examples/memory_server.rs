@@ -84,6 +84,7 @@ fn serve(mut connection: Connection, disk: &Disk) -> io::Result<()> {
         match transmission.decode(input, output).map_err(io::Error::other)? {
             Some(Request { command: Command::Disconnect, .. }) => return connection.send(),
             Some(request) => execute(&transmission, request, disk, output),
+            None if transmission.has_more() => {}
             None if connection.exchange(transmission.wanted())? => {}
             None => return Ok(()),
         }

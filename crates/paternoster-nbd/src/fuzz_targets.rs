@@ -202,6 +202,7 @@ impl Server {
             }
             ServerPhase::Transmission(transmission) => {
                 match transmission.decode(&mut self.input, &mut self.output) {
+                    Ok(None) if transmission.has_more() => return true,
                     Ok(None) => {
                         assert!(self.input.len() < REQUEST_LEN.max(MAX_PAYLOAD as usize));
                         return false;

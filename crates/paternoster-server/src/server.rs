@@ -208,7 +208,7 @@ fn populate(
         elevator.set_weight(Instant::START, id, *weight, *leaf_weight);
         let on_disk = device_weights.get(&index).copied().unwrap_or_default();
         elevator.set_device_weights(Instant::START, id, on_disk);
-        tenants.push(Tenant::new(path.clone(), id));
+        tenants.push(Tenant::new(path.clone(), id, 64 << 20));
     }
     let exports = exports().map(|(number, export)| Export {
         index: number,

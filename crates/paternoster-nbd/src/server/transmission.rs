@@ -18,6 +18,10 @@ use super::check::{Header, Refusal, Verdict, check};
 use crate::command::{Command, Request, Session};
 use crate::proto::{NbdError, REQUEST_LEN, REQUEST_MAGIC, cmd};
 
+/// Requests that `decode` answers itself in one call: a caller with other work to do is not kept
+/// from it by a client that sends nothing but rubbish.
+const ANSWERS_AT_ONCE: u32 = 16;
+
 /// The server's side of the transmission phase.
 #[derive(Debug)]
 pub struct Transmission {
@@ -66,14 +70,15 @@ impl Transmission {
 
     /// Takes the next legal request from the front of `input`; answers the others in `output`.
     ///
-    /// `None` means that input is missing, or that the client has disconnected. The data of a
+    /// `None` means that input is missing, that the client has disconnected, or, where
+    /// [`has_more`](Self::has_more) says so, that enough was answered for one call. The data of a
     /// write is split off `input`, not copied. An error means: close the connection.
     pub fn decode(
         &mut self,
         input: &mut BytesMut,
         output: &mut BytesMut,
     ) -> Result<Option<Request>, Fatal> {
-        loop {
+        for _ in 0..ANSWERS_AT_ONCE {
             match &mut self.state {
                 State::Header => {
                     let Some(bytes) = input.first_chunk::<REQUEST_LEN>() else {
@@ -121,6 +126,13 @@ impl Transmission {
                 }
             }
         }
+        self.wanted = 0;
+        Ok(None)
+    }
+
+    /// Whether `decode` gave none only because it had answered enough: it is to be called again.
+    pub fn has_more(&self) -> bool {
+        self.wanted == 0 && !matches!(self.state, State::Over)
     }
 
     /// How many bytes must arrive, at least, before `decode` can do more than at its last call, and

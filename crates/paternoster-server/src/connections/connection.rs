@@ -1,16 +1,17 @@
 //! One client in the transmission phase: its socket, what it has sent, what it is to be sent.
 
-use std::collections::VecDeque;
-
 use bytes::{Bytes, BytesMut};
-use paternoster::IocId;
-use paternoster_disk::{Buffers, Fd, FrontToken, Payload, Ring, Token};
+use paternoster::{Instant, IocId};
+use paternoster_disk::{Fd, FrontToken, Payload, Ring, Token};
 use paternoster_nbd::server::{Fatal, Transmission};
 use paternoster_nbd::{Extent, NbdError, Request, StatusQuery};
 use rustix::io::Errno;
 use rustix::net::{Shutdown, shutdown};
 use slotmap::{Key, KeyData, new_key_type};
 
+use super::credit::Amount;
+use super::incoming::{Incoming, Room};
+use super::outgoing::Outgoing;
 use super::visits::Leave;
 use crate::messages::NewConnection;
 use crate::peer::Peer;
@@ -20,18 +21,14 @@ new_key_type! {
     pub(super) struct ConnectionId;
 }
 
-/// Room for what a client sends at once.
-const RECEIVE_ROOM: usize = 64 << 10;
-
-/// Pieces sent by one operation: `IOV_MAX`.
-const SEND_PIECES: usize = 1024;
-
 /// What an operation of a connection on the ring does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Operation {
     Receive,
     Send,
+    /// Waits until the client has hung up.
+    HangUp,
 }
 
 impl Operation {
@@ -42,8 +39,11 @@ impl Operation {
 
     pub(super) fn from_token(token: FrontToken) -> (ConnectionId, Self) {
         let id = ConnectionId::from(KeyData::from_ffi(token.key));
-        let operation =
-            if token.operation == Self::Receive as u8 { Self::Receive } else { Self::Send };
+        let operation = match token.operation {
+            op if op == Self::Receive as u8 => Self::Receive,
+            op if op == Self::Send as u8 => Self::Send,
+            _ => Self::HangUp,
+        };
         (id, operation)
     }
 }
@@ -76,28 +76,37 @@ pub(super) struct Connection {
     pub(super) state: State,
     /// Commands that the engine has.
     pub(super) underway: u32,
-    /// Whether it is noted to be tended at the end of the turn.
-    pub(super) touched: bool,
-    /// Received and not yet decoded; empty while a receive is under way.
-    input: BytesMut,
-    /// Replies as they are encoded, behind all of `out`.
-    replies: BytesMut,
-    /// What is to be sent next.
-    out: VecDeque<Bytes>,
-    /// Whether a receive is under way.
-    receiving: bool,
-    /// Bytes of credit that it has been given for a large write, until that is complete.
-    landing: usize,
-    /// What the send under way was given.
-    sending: Option<Buffers<Bytes>>,
-    /// Bytes in `out` and `sending`.
-    unsent: usize,
-    /// Bytes of credit that its tenant is charged for it.
-    charged: usize,
+    /// Whether it is queued to be worked for.
+    pub(super) queued: bool,
+    /// A command that waits for memory.
+    pub(super) pending: Option<Request>,
+    /// What it waits for.
+    pub(super) waiting: Waiting,
+    /// Credit that has been taken for what it does next.
+    pub(super) granted: Amount,
+    /// What its tenant is charged for what it holds.
+    charged: [Amount; 3],
+    incoming: Incoming,
+    outgoing: Outgoing,
+    /// Whether a send is under way.
+    sending: bool,
+    /// When it last sent a byte of a payload, or took one of a reply.
+    progress: Instant,
+    /// Whether it is watched for hanging up.
+    watched: bool,
+}
+
+/// Whether a connection waits for credit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Waiting {
+    /// It does not.
+    No,
+    /// It does, and is not received from.
+    ForCredit,
 }
 
 impl Connection {
-    pub(super) fn new(new: NewConnection, export: usize, number: u64) -> Self {
+    pub(super) fn new(new: NewConnection, export: usize, number: u64, now: Instant) -> Self {
         Self {
             socket: new.socket,
             transmission: Transmission::new(new.session),
@@ -108,64 +117,96 @@ impl Connection {
             ioc: None,
             state: State::Open,
             underway: 0,
-            touched: false,
-            input: new.input,
-            replies: BytesMut::new(),
-            out: VecDeque::new(),
-            receiving: false,
-            landing: 0,
-            sending: None,
-            unsent: 0,
-            charged: 0,
+            queued: false,
+            pending: None,
+            waiting: Waiting::No,
+            granted: Amount::Small(0),
+            charged: [Amount::Small(0); 3],
+            incoming: Incoming::new(new.input),
+            outgoing: Outgoing::default(),
+            sending: false,
+            progress: now,
+            watched: false,
+        }
+    }
+
+    /// The next command: the one that waited, else one of those received.
+    pub(super) fn next_command(&mut self) -> Result<Decoded, Fatal> {
+        match self.pending.take() {
+            Some(request) => Ok(Decoded::Request(request)),
+            None => self.decode(),
         }
     }
 
     /// The next command of those received; illegal ones are answered.
-    pub(super) fn decode(&mut self) -> Result<Option<Request>, Fatal> {
-        if self.receiving {
-            return Ok(None);
-        }
-        let decoded = self.transmission.decode(&mut self.input, &mut self.replies);
-        if !matches!(decoded, Ok(None)) {
-            self.landing = 0;
-        }
-        decoded
+    fn decode(&mut self) -> Result<Decoded, Fatal> {
+        let Some(input) = self.incoming.undecoded() else { return Ok(Decoded::Underway) };
+        let decoded = self.transmission.decode(input, self.outgoing.tail())?;
+        Ok(match decoded {
+            Some(request) => Decoded::Request(request),
+            None if self.transmission.has_more() => Decoded::Answered,
+            None => Decoded::NeedMore,
+        })
     }
 
-    /// Whether it has been given credit for a large write, which it must be let complete.
+    /// Whether it has room, and credit, for a payload alone: until that is taken from it.
     pub(super) fn is_landing(&self) -> bool {
-        self.landing > 0
+        self.incoming.is_landing()
     }
 
-    /// Bytes of credit that the next receive needs beyond those that it has been given: all of a
-    /// write that does not fit into the room that every connection has.
-    pub(super) fn landing_wanted(&self) -> usize {
-        let whole = self.input.len() + self.transmission.wanted();
-        if self.receiving || whole <= RECEIVE_ROOM { 0 } else { whole.saturating_sub(self.landing) }
+    /// The data of a write, in memory of its own.
+    pub(super) fn own(&mut self, data: Bytes) -> Bytes {
+        self.incoming.own(data)
     }
 
-    /// Receives, with so much more credit.
-    pub(super) fn receive(&mut self, ring: &mut Ring<Token>, id: ConnectionId, credit: usize) {
-        if self.receiving {
-            return;
-        }
-        self.landing += credit;
-        let wanted = self.transmission.wanted();
-        let mut input = std::mem::take(&mut self.input);
-        // More room than a large write needs would move all that has come of it.
-        input.reserve(if self.is_landing() { wanted } else { wanted.max(RECEIVE_ROOM) });
-        ring.receive(Operation::Receive.token(id), &self.socket, input);
-        self.receiving = true;
+    /// The room that the next receive must have, and the one that it would have with memory to
+    /// spare; each with the credit that it takes.
+    pub(super) fn rooms(&self) -> [(Room, Amount); 2] {
+        let least = self.incoming.least_room(self.transmission.wanted());
+        let best = self.incoming.best_room(least);
+        [least, best].map(|room| (room, self.incoming.needed_for(room)))
+    }
+
+    /// Receives.
+    pub(super) fn receive(
+        &mut self,
+        ring: &mut Ring<Token>,
+        id: ConnectionId,
+        room: Room,
+        now: Instant,
+    ) {
+        self.progress = now;
+        let buffer = self.incoming.begin_receive(room);
+        ring.receive(Operation::Receive.token(id), &self.socket, buffer);
     }
 
     /// A receive has completed.
-    pub(super) fn received(&mut self, input: BytesMut, result: Result<u32, Errno>) {
-        self.input = input;
-        self.receiving = false;
+    pub(super) fn received(&mut self, input: BytesMut, result: Result<u32, Errno>, now: Instant) {
+        self.incoming.received(input, result);
+        self.progress = now;
         match result {
             Ok(0) => self.finish(Leave::Closed),
             Ok(_) | Err(Errno::INTR | Errno::AGAIN) => {}
             Err(errno) => self.fail(Leave::Broken(errno)),
+        }
+        if self.state == State::Failed {
+            self.incoming.clear();
+        }
+    }
+
+    /// Has it noticed that the client hangs up while nothing is received.
+    pub(super) fn watch(&mut self, ring: &mut Ring<Token>, id: ConnectionId) {
+        if !std::mem::replace(&mut self.watched, true) {
+            ring.poll_hang_up(Operation::HangUp.token(id), &self.socket);
+        }
+    }
+
+    /// The client has hung up.
+    pub(super) fn hung_up(&mut self) {
+        self.watched = false;
+        // What is received says so itself, after what was sent before.
+        if self.waiting == Waiting::ForCredit {
+            self.fail(Leave::Closed);
         }
     }
 
@@ -181,109 +222,107 @@ impl Connection {
     pub(super) fn fail(&mut self, why: Leave) {
         self.leave.get_or_insert(why);
         self.state = State::Failed;
-        // Has operations under way end soon.
+        self.pending = None;
+        self.incoming.clear();
+        self.outgoing.clear();
+        self.shut();
+    }
+
+    /// Has operations under way end soon.
+    pub(super) fn shut(&self) {
+        // It may be shut already.
         let _ = shutdown(&*self.socket, Shutdown::Both);
     }
 
+    /// Whether it has made no progress since `then` with what it holds: a payload that does not
+    /// come, or replies that are not read.
+    pub(super) fn is_stalled_since(&self, then: Instant) -> bool {
+        let holds = self.incoming.is_landing() || self.sending;
+        self.state != State::Failed && holds && self.progress <= then
+    }
+
     pub(super) fn reply_ok(&mut self, cookie: u64) {
-        self.transmission.reply_ok(cookie, &mut self.replies);
+        self.transmission.reply_ok(cookie, self.outgoing.tail());
     }
 
     pub(super) fn reply_error(&mut self, cookie: u64, error: NbdError, message: &str) {
-        self.transmission.reply_error(cookie, error, message, &mut self.replies);
+        self.transmission.reply_error(cookie, error, message, self.outgoing.tail());
     }
 
     pub(super) fn reply_block_status(&mut self, cookie: u64, query: StatusQuery, of: &[Extent]) {
-        self.transmission.reply_block_status(cookie, query, of, &mut self.replies);
+        self.transmission.reply_block_status(cookie, query, of, self.outgoing.tail());
     }
 
     /// Answers a read.
     pub(super) fn reply_read(&mut self, cookie: u64, offset: u64, len: u32, payload: Payload) {
+        self.transmission.read_header(cookie, offset, len, self.outgoing.tail());
+        self.outgoing.add_data(payload);
+    }
+
+    /// Sends what there is, unless a send is under way. Whether it did.
+    pub(super) fn send(&mut self, ring: &mut Ring<Token>, id: ConnectionId, now: Instant) -> bool {
         if self.state == State::Failed {
-            return;
+            self.outgoing.clear();
         }
-        self.transmission.read_header(cookie, offset, len, &mut self.replies);
-        self.flush_replies();
-        self.unsent += usize::try_from(len).expect("a u32 fits");
-        self.out.extend(payload.into_iter().map(BytesMut::freeze));
-    }
-
-    /// Puts the replies that are encoded to what is sent next.
-    fn flush_replies(&mut self) {
-        if !self.replies.is_empty() {
-            self.unsent += self.replies.len();
-            self.out.push_back(self.replies.split().freeze());
-        }
-    }
-
-    /// Sends what there is, unless a send is under way.
-    pub(super) fn send(&mut self, ring: &mut Ring<Token>, id: ConnectionId) {
-        if self.sending.is_some() || self.state == State::Failed {
-            return;
-        }
-        self.flush_replies();
-        if self.out.is_empty() {
-            return;
-        }
-        let pieces = self.out.len().min(SEND_PIECES);
-        let from: Buffers<Bytes> = self.out.drain(..pieces).collect();
-        self.sending = Some(from.clone());
+        let Some(from) = self.outgoing.next_send() else { return false };
+        // Until now nothing was there to be read.
+        self.progress = now;
+        self.sending = true;
         ring.send(Operation::Send.token(id), &self.socket, from);
+        true
     }
 
     /// A send has completed.
-    pub(super) fn sent(&mut self, result: Result<u32, Errno>) {
-        let pieces = self.sending.take().unwrap_or_default();
-        let mut sent = match result {
-            Ok(sent) => sent as usize,
-            Err(Errno::INTR | Errno::AGAIN) => 0,
-            Err(errno) => {
-                self.fail(Leave::Broken(errno));
-                return;
-            }
-        };
-        self.unsent -= sent;
-        // What was not sent goes back to the front, in order.
-        let mut left = Vec::new();
-        for mut piece in pieces {
-            let part = piece.len().min(sent);
-            sent -= part;
-            let _ = piece.split_to(part);
-            if !piece.is_empty() {
-                left.push(piece);
-            }
+    pub(super) fn sent(&mut self, result: Result<u32, Errno>, now: Instant) {
+        self.sending = false;
+        match self.outgoing.sent(result) {
+            Ok(0) => {}
+            Ok(_) => self.progress = now,
+            Err(errno) => self.fail(Leave::Broken(errno)),
         }
-        for piece in left.into_iter().rev() {
-            self.out.push_front(piece);
+        if self.state == State::Failed {
+            self.outgoing.clear();
         }
     }
 
     /// What its tenant was charged for it, and what it holds now and is charged from here on:
-    /// replies that are not sent, and a large write that is not complete.
-    pub(super) fn recharge(&mut self) -> (usize, usize) {
-        let now = self.unsent + self.replies.len() + self.landing;
+    /// replies that are not sent, and what it has received beyond the room of every connection.
+    pub(super) fn recharge(&mut self) -> ([Amount; 3], [Amount; 3]) {
+        let [small, large] = self.outgoing.held();
+        let now = [small, large, self.incoming.held()];
         (std::mem::replace(&mut self.charged, now), now)
     }
 
-    /// What its tenant is charged for it.
-    pub(super) fn charged(&self) -> usize {
-        self.charged
+    /// What its tenant is charged for it, and what was taken for what it does next.
+    pub(super) fn charged(&self) -> impl Iterator<Item = Amount> {
+        self.charged.into_iter().chain([self.granted])
     }
 
     /// Whether everything that was to be sent is.
     pub(super) fn is_drained(&self) -> bool {
-        self.underway == 0
-            && self.replies.is_empty()
-            && self.out.is_empty()
-            && self.sending.is_none()
+        self.underway == 0 && self.outgoing.is_empty() && !self.sending
     }
 
     /// Whether nothing is left to do for it.
     pub(super) fn is_over(&self) -> bool {
+        let is_receiving = self.incoming.is_receiving();
         match self.state {
             State::Open => false,
-            State::Finishing => self.is_drained() && !self.receiving,
-            State::Failed => self.underway == 0 && self.sending.is_none() && !self.receiving,
+            State::Finishing => self.is_drained() && !is_receiving,
+            State::Failed => self.underway == 0 && !self.sending && !is_receiving,
         }
     }
+}
+
+/// What came of looking at what a client has sent.
+#[derive(Debug)]
+pub(super) enum Decoded {
+    /// A command.
+    Request(Request),
+    /// Illegal commands, which are answered; there is more to look at.
+    Answered,
+    /// The beginning of something.
+    NeedMore,
+    /// A receive is under way.
+    Underway,
 }

@@ -8,16 +8,21 @@
 //! The tenant is the group; a connection is an I/O context of it, made at its first command and
 //! gone when it is closed and its last command is done.
 //!
-//! No tenant is another's trouble. Memory is bounded by tenant: one whose commands and unsent
-//! replies hold more than its credit is not read from until some are sent. Work on this thread is
-//! bounded by turn: what costs the owner system calls of its own, `BLOCK_STATUS`, is done once a
-//! turn and connection.
+//! No tenant is another's trouble. Memory is bounded by tenant (`credit.rs`): what would hold more
+//! than its credit waits, in order, and is not read from. Work on this thread is bounded by turn
+//! (`turns.rs`): what happens only queues a connection to be worked for, and tenants are worked for
+//! in rotation.
 
 mod connection;
+mod credit;
 mod faults;
+mod incoming;
+mod outgoing;
 mod shutdown;
+mod stalled;
 mod stat;
 mod tenant;
+mod turns;
 mod visits;
 mod weight;
 
@@ -31,11 +36,14 @@ use paternoster_nbd::{Command, Extent, ExtentFlags, NbdError, Request, StatusQue
 use rustix::io::Errno;
 use slotmap::{Key, KeyData, SlotMap, new_key_type};
 
-use self::connection::{Connection, ConnectionId, Operation, State};
+use self::connection::{Connection, ConnectionId, Decoded, Operation, State, Waiting};
+use self::credit::Amount;
 use self::faults::Faults;
 use self::shutdown::{Patience, ShuttingDown};
+use self::stalled::Stalled;
 pub(crate) use self::tenant::Tenant;
-use self::tenant::request_cost;
+use self::tenant::{LEAST, request_cost};
+use self::turns::{QUANTUM, Turns};
 use self::visits::Leave;
 use crate::log::Limits;
 use crate::messages::{Message, NewConnection};
@@ -57,8 +65,8 @@ struct Underway {
     cookie: u64,
     /// What a read's reply says of its place: offset and length.
     read: Option<(u64, u32)>,
-    /// Bytes of the tenant's credit that it holds.
-    cost: usize,
+    /// What of the tenant's credit it holds.
+    cost: Amount,
 }
 
 /// An export of the disk.
@@ -93,10 +101,8 @@ pub(crate) struct Connections {
     /// Connections so far.
     connected: u64,
     underway: SlotMap<CommandId, Underway>,
-    /// Connections with replies to send, or that may be over.
-    touched: Vec<ConnectionId>,
-    /// Connections whose next commands have to wait for the next turn.
-    deferred: Vec<ConnectionId>,
+    turns: Turns<ConnectionId>,
+    stalled: Stalled,
     shutting_down: Option<ShuttingDown>,
     patience: Patience,
     faults: Faults,
@@ -110,6 +116,7 @@ impl Connections {
         tenants: Vec<Tenant>,
         inbox: mpsc::Receiver<Message>,
     ) -> Self {
+        let turns = Turns::new(tenants.len());
         Self {
             label,
             exports,
@@ -118,8 +125,8 @@ impl Connections {
             clients: SlotMap::with_key(),
             connected: 0,
             underway: SlotMap::with_key(),
-            touched: Vec::new(),
-            deferred: Vec::new(),
+            turns,
+            stalled: Stalled::default(),
             shutting_down: None,
             patience: Patience::default(),
             faults: Faults::default(),
@@ -132,62 +139,133 @@ impl Connections {
         let export = mine.expect("clients are handed to the owner of their export's disk");
         self.tenants[self.exports[export].tenant].connections += 1;
         self.connected += 1;
-        let id = self.clients.insert(Connection::new(new, export, self.connected));
+        let client = Connection::new(new, export, self.connected, owner.now());
+        let id = self.clients.insert(client);
         if self.shutting_down.is_some() {
             self.clients[id].transmission.begin_shutdown();
         }
         self.tell_connected(id);
-        self.take_commands(owner, id);
+        self.queue(id);
     }
 
-    /// Puts what has been received to the disk, as far as the tenant's credit goes, then receives
-    /// more.
-    fn take_commands(&mut self, owner: &mut DiskOwner, id: ConnectionId) {
-        self.touch(id);
-        while self.clients[id].state == State::Open {
-            let tenant = self.tenant_of(id);
-            if self.tenants[tenant].is_out_of_credit() && !self.clients[id].is_landing() {
-                self.tenants[tenant].paused.push(id);
-                return;
-            }
-            let decoded = self.clients[id].decode();
-            self.recharge(id);
-            match decoded {
-                Ok(Some(Request { cookie, command: Command::BlockStatus(query) })) => {
-                    self.block_status(owner, id, cookie, query);
-                    self.recharge(id);
-                    self.deferred.push(id);
-                    return;
-                }
-                Ok(Some(request)) => {
-                    self.handle_request(owner, id, request);
-                    self.recharge(id);
-                }
-                Ok(None) => return self.receive(owner, id),
-                Err(error) => self.clients[id].fail(Leave::CutOff(error)),
-            }
-        }
-    }
-
-    /// Receives what is missing, if the tenant has credit for it.
-    fn receive(&mut self, owner: &mut DiskOwner, id: ConnectionId) {
+    /// Has the connection worked for.
+    fn queue(&mut self, id: ConnectionId) {
         let tenant = self.tenant_of(id);
-        let connection = &mut self.clients[id];
-        let credit = connection.landing_wanted();
-        if credit > 0 && !self.tenants[tenant].may_land(credit) {
-            self.tenants[tenant].paused.push(id);
-            return;
+        if !std::mem::replace(&mut self.clients[id].queued, true) {
+            self.turns.add(tenant, id);
         }
-        connection.receive(owner.ring(), id, credit);
+    }
+
+    /// Puts what has been received to the disk, sends what is to be sent, and lets the connection
+    /// go if it is over; for a quantum of work at most.
+    fn work_for(&mut self, owner: &mut DiskOwner, id: ConnectionId) {
+        // One that is gone was still queued.
+        let Some(client) = self.clients.get_mut(id) else { return };
+        client.queued = false;
+        let tenant = self.tenant_of(id);
+        let mut units = self.take_commands(owner, id);
+        self.release(id);
+        let now = owner.now();
+        units += i32::from(self.clients[id].send(owner.ring(), id, now));
         self.recharge(id);
+        if self.clients[id].is_over() {
+            self.remove(owner, id);
+        }
+        self.turns.charge(tenant, units.max(1));
+    }
+
+    /// Takes commands until none is left, the tenant has no credit, or a quantum is used. The
+    /// units of work that it was.
+    fn take_commands(&mut self, owner: &mut DiskOwner, id: ConnectionId) -> i32 {
+        let mut units = 0;
+        while self.clients[id].state == State::Open && self.clients[id].waiting == Waiting::No {
+            if units >= QUANTUM {
+                self.queue(id);
+                return units;
+            }
+            let client = &self.clients[id];
+            if client.pending.is_none()
+                && !client.is_landing()
+                && !self.has_credit(owner, id, LEAST)
+            {
+                return units;
+            }
+            units += match self.clients[id].next_command() {
+                Ok(Decoded::Request(Request { cookie, command: Command::BlockStatus(query) })) => {
+                    self.block_status(owner, id, cookie, query)
+                }
+                Ok(Decoded::Request(request)) => {
+                    self.handle_request(owner, id, request);
+                    1
+                }
+                Ok(Decoded::Answered) => {
+                    // What it was answered is charged, and there may be no more room for that.
+                    self.release(id);
+                    self.recharge(id);
+                    QUANTUM / 2
+                }
+                Ok(Decoded::NeedMore) => return units + self.receive(owner, id),
+                Ok(Decoded::Underway) => return units,
+                Err(error) => {
+                    self.clients[id].fail(Leave::CutOff(error));
+                    1
+                }
+            };
+        }
+        units
+    }
+
+    /// Receives what is missing, if the tenant has credit for it. The units of work that it was.
+    fn receive(&mut self, owner: &mut DiskOwner, id: ConnectionId) -> i32 {
+        let [(least, needed), (best, wished)] = self.clients[id].rooms();
+        if !self.has_credit(owner, id, needed) {
+            return 1;
+        }
+        // What was taken for the room is charged with it.
+        self.release(id);
+        let tenant = self.tenant_of(id);
+        let spare = wished.bytes() == 0 || self.tenants[tenant].has_spare(wished);
+        let now = owner.now();
+        self.clients[id].receive(owner.ring(), id, if spare { best } else { least }, now);
+        self.recharge(id);
+        1
+    }
+
+    /// Whether so much credit has been taken for the connection, which waits for it otherwise.
+    fn has_credit(&mut self, owner: &mut DiskOwner, id: ConnectionId, amount: Amount) -> bool {
+        let tenant = self.tenant_of(id);
+        if amount.bytes() <= self.clients[id].granted.bytes() {
+            return true;
+        }
+        self.release(id);
+        let client = &mut self.clients[id];
+        if self.tenants[tenant].take_in_turn(id, amount) {
+            client.granted = amount;
+            return true;
+        }
+        client.waiting = Waiting::ForCredit;
+        client.watch(owner.ring(), id);
+        self.stalled.look_soon(owner.now());
+        false
+    }
+
+    /// Gives back what has been taken for what the connection does next.
+    fn release(&mut self, id: ConnectionId) {
+        let tenant = self.tenant_of(id);
+        let granted = std::mem::replace(&mut self.clients[id].granted, Amount::Small(0));
+        self.tenants[tenant].give_back(granted);
     }
 
     /// Charges the tenant for what the connection holds now.
     fn recharge(&mut self, id: ConnectionId) {
         let tenant = self.tenant_of(id);
         let (before, now) = self.clients[id].recharge();
-        self.tenants[tenant].give_back(before);
-        self.tenants[tenant].take(now);
+        for amount in before {
+            self.tenants[tenant].give_back(amount);
+        }
+        for amount in now {
+            self.tenants[tenant].take(amount);
+        }
     }
 
     fn tenant_of(&self, id: ConnectionId) -> usize {
@@ -195,6 +273,12 @@ impl Connections {
     }
 
     fn handle_request(&mut self, owner: &mut DiskOwner, id: ConnectionId, request: Request) {
+        let cost = request_cost(&request.command);
+        let has_landed = self.clients[id].is_landing();
+        if !has_landed && self.shutting_down.is_none() && !self.has_credit(owner, id, cost) {
+            self.clients[id].pending = Some(request);
+            return;
+        }
         let Request { cookie, command } = request;
         let base = self.exports[self.clients[id].export].offset;
         let mut read = None;
@@ -204,6 +288,7 @@ impl Connections {
                 CommandOp::Read { offset: base + offset, len }
             }
             Command::Write { offset, data, fua } => {
+                let data = self.clients[id].own(data);
                 CommandOp::Write { offset: base + offset, data, fua }
             }
             Command::Trim { offset, len, fua } => {
@@ -222,7 +307,9 @@ impl Connections {
             return self.clients[id].reply_error(cookie, error, "the server is shutting down");
         }
         let ioc = self.io_context(owner, id);
-        let cost = request_cost(&op);
+        // What was taken for the connection, or for the room of its payload, is the command's now.
+        self.release(id);
+        self.recharge(id);
         let tenant = self.tenant_of(id);
         self.tenants[tenant].take(cost);
         self.clients[id].underway += 1;
@@ -241,41 +328,27 @@ impl Connections {
         })
     }
 
-    /// What is allocated is the back end's to say, at once: no data moves.
+    /// What is allocated is the back end's to say, at once: no data moves. The units of work that
+    /// it was: a look for data and one for a hole each extent.
     fn block_status(
         &mut self,
         owner: &mut DiskOwner,
         id: ConnectionId,
         cookie: u64,
         query: StatusQuery,
-    ) {
+    ) -> i32 {
         let connection = &mut self.clients[id];
         let base = self.exports[connection.export].offset;
         match owner.backend().extents(base + query.offset, query.len.into()) {
             Ok(extents) => {
                 let extents: Vec<Extent> = extents.iter().map(nbd_extent).collect();
                 connection.reply_block_status(cookie, query, &extents);
+                i32::try_from(2 * extents.len()).expect("a look has few extents")
             }
             Err(error) => {
                 connection.reply_error(cookie, NbdError::Io, &error.to_string());
+                1
             }
-        }
-    }
-
-    fn touch(&mut self, id: ConnectionId) {
-        let connection = &mut self.clients[id];
-        if !std::mem::replace(&mut connection.touched, true) {
-            self.touched.push(id);
-        }
-    }
-
-    /// Sends what the turn has gathered for the connection, or lets it go if it is over.
-    fn tend(&mut self, owner: &mut DiskOwner, id: ConnectionId) {
-        let connection = &mut self.clients[id];
-        connection.touched = false;
-        connection.send(owner.ring(), id);
-        if connection.is_over() {
-            self.remove(owner, id);
         }
     }
 
@@ -284,10 +357,10 @@ impl Connections {
         self.tenants[tenant].connections -= 1;
         self.tell_left(id);
         let connection = self.clients.remove(id).expect("a connection ends once");
-        let tenant = &mut self.tenants[tenant];
-        tenant.give_back(connection.charged());
-        tenant.paused.retain(|&paused| paused != id);
-        self.deferred.retain(|&deferred| deferred != id);
+        for amount in connection.charged() {
+            self.tenants[tenant].give_back(amount);
+        }
+        connection.shut();
         if let Some(ioc) = connection.ioc {
             let now = owner.now();
             owner.engine_mut().elevator_mut().exit_io_context(now, ioc);
@@ -295,14 +368,18 @@ impl Connections {
         }
     }
 
-    /// Goes on with the connections of tenants that have credit again.
-    fn resume_paused(&mut self, owner: &mut DiskOwner) {
+    /// Goes on with connections for which there is credit again, in their order.
+    fn call_waiting(&mut self) {
         for tenant in 0..self.tenants.len() {
-            if self.tenants[tenant].is_out_of_credit() {
-                continue;
-            }
-            for id in std::mem::take(&mut self.tenants[tenant].paused) {
-                self.take_commands(owner, id);
+            while let Some((id, amount)) = self.tenants[tenant].call_next() {
+                match self.clients.get_mut(id) {
+                    Some(client) if client.waiting == Waiting::ForCredit => {
+                        client.waiting = Waiting::No;
+                        client.granted = amount;
+                        self.queue(id);
+                    }
+                    _ => self.tenants[tenant].give_back(amount),
+                }
             }
         }
     }
@@ -318,15 +395,13 @@ impl Front<Scheduler> for Connections {
         match operation {
             Operation::Receive => {
                 let input = filled.pop().unwrap_or_default();
-                connection.received(input, result);
-                self.take_commands(owner, id);
+                connection.received(input, result, owner.now());
             }
-            Operation::Send => {
-                connection.sent(result);
-                self.recharge(id);
-                self.touch(id);
-            }
+            Operation::Send => connection.sent(result, owner.now()),
+            Operation::HangUp => connection.hung_up(),
         }
+        self.recharge(id);
+        self.queue(id);
     }
 
     fn command_done(&mut self, owner: &mut DiskOwner, outcome: Outcome) {
@@ -353,7 +428,7 @@ impl Front<Scheduler> for Connections {
         let tenant = self.tenant_of(id);
         self.tenants[tenant].give_back(done.cost);
         self.recharge(id);
-        self.touch(id);
+        self.queue(id);
     }
 
     fn woken(&mut self, owner: &mut DiskOwner) {
@@ -376,22 +451,22 @@ impl Front<Scheduler> for Connections {
     }
 
     fn turn_over(&mut self, owner: &mut DiskOwner) -> Turn {
-        for id in std::mem::take(&mut self.deferred) {
-            self.take_commands(owner, id);
-        }
-        self.resume_paused(owner);
-        for id in std::mem::take(&mut self.touched) {
-            self.tend(owner, id);
+        self.close_stalled(owner.now());
+        self.call_waiting();
+        self.turns.begin_turn();
+        while let Some(id) = self.turns.next() {
+            self.work_for(owner, id);
         }
         self.tell_faults(owner);
         self.go_on_shutting_down(owner)
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        if !self.deferred.is_empty() {
+        if self.turns.has_more() {
             return Some(Instant::START);
         }
-        self.shutting_down.as_ref().map(ShuttingDown::deadline)
+        let ending = self.shutting_down.as_ref().map(ShuttingDown::deadline);
+        ending.into_iter().chain(self.stalled.due()).min()
     }
 }
 

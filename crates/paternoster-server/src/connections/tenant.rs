@@ -1,18 +1,25 @@
-//! A tenant on one disk: its group, and how much memory its clients may hold.
+//! A tenant on one disk: its group, its connections, and who of them waits for memory.
 //!
 //! A group above tenants that has no export itself is a tenant without clients.
 
+use std::collections::VecDeque;
+
 use paternoster::GroupId;
-use paternoster_disk::CommandOp;
+use paternoster_nbd::Command;
 
 use super::connection::ConnectionId;
+use super::credit::{Amount, Credit};
 
-/// Bytes that a tenant's commands and unsent replies may hold before its clients are not read
-/// from: two of the largest writes.
-const CREDIT: usize = 64 << 20;
-
-/// What a command holds at least, so that the number of commands is bounded too.
+/// What a command holds beside its data: its pieces, of which there are a few at a time, and its
+/// places in the tables.
 const COMMAND_COST: usize = 4096;
+
+/// What there has to be room for before a client is listened to: a command without data, or the
+/// refusals of a few illegal ones.
+pub(super) const LEAST: Amount = Amount::Small(COMMAND_COST);
+
+/// What a command that moves no data of a client's may hold in buffers of its pieces.
+const PIECES_COST: usize = 4 * (1280 << 10);
 
 /// A tenant on one disk.
 #[derive(Debug)]
@@ -21,43 +28,77 @@ pub(crate) struct Tenant {
     pub(crate) group: GroupId,
     /// Its connections now.
     pub(super) connections: u32,
-    /// Bytes that it holds.
-    held: usize,
-    /// Connections that wait for credit.
-    pub(super) paused: Vec<ConnectionId>,
+    credit: Credit,
+    /// Connections that wait for credit, and for how much, in order of arrival: for small amounts
+    /// and for large ones. Those that are gone are skipped.
+    waiting: [VecDeque<(ConnectionId, Amount)>; 2],
 }
 
 impl Tenant {
-    pub(crate) fn new(path: String, group: GroupId) -> Self {
-        Self { path, group, connections: 0, held: 0, paused: Vec::new() }
+    /// `memory` is how many bytes it may hold.
+    pub(crate) fn new(path: String, group: GroupId, memory: usize) -> Self {
+        let (credit, waiting) = (Credit::new(memory), Default::default());
+        Self { path, group, connections: 0, credit, waiting }
     }
 
-    /// Whether its clients have to wait until something is sent.
-    pub(super) fn is_out_of_credit(&self) -> bool {
-        self.held >= CREDIT
+    /// Takes so much for a connection, behind those that wait. If that does not fit now, the
+    /// connection waits, and is called when it has been taken.
+    pub(super) fn take_in_turn(&mut self, id: ConnectionId, amount: Amount) -> bool {
+        let has_room = self.queue(amount).is_empty() && self.credit.fits(amount);
+        if has_room {
+            self.credit.take(amount);
+        } else {
+            self.queue(amount).push_back((id, amount));
+        }
+        has_room
     }
 
-    /// Whether there is credit for a payload that is yet to be received. Alone, it may be larger
-    /// than the credit.
-    pub(super) fn may_land(&self, bytes: usize) -> bool {
-        self.held == 0 || self.held + bytes <= CREDIT
+    /// Whether so much fits that nobody waits for.
+    pub(super) fn has_spare(&self, amount: Amount) -> bool {
+        self.waiting.iter().all(VecDeque::is_empty) && self.credit.fits(amount)
     }
 
-    pub(super) fn take(&mut self, bytes: usize) {
-        self.held += bytes;
+    /// The next connection for which there is credit now, and how much, which has been taken.
+    pub(super) fn call_next(&mut self) -> Option<(ConnectionId, Amount)> {
+        let fits = |queue: &&mut VecDeque<(_, Amount)>| {
+            queue.front().is_some_and(|&(_, amount)| self.credit.fits(amount))
+        };
+        let (id, amount) = self.waiting.iter_mut().find(fits)?.pop_front()?;
+        self.credit.take(amount);
+        Some((id, amount))
     }
 
-    pub(super) fn give_back(&mut self, bytes: usize) {
-        self.held -= bytes;
+    /// The connections that wait, some of which may be gone.
+    pub(super) fn waiting(&self) -> impl Iterator<Item = ConnectionId> {
+        self.waiting.iter().flatten().map(|&(id, _)| id)
+    }
+
+    pub(super) fn take(&mut self, amount: Amount) {
+        self.credit.take(amount);
+    }
+
+    pub(super) fn give_back(&mut self, amount: Amount) {
+        self.credit.give_back(amount);
+    }
+
+    fn queue(&mut self, amount: Amount) -> &mut VecDeque<(ConnectionId, Amount)> {
+        &mut self.waiting[usize::from(matches!(amount, Amount::Large(_)))]
     }
 }
 
-/// Bytes of credit that a command holds until it is done: its data, and its place in the tables.
-pub(super) fn request_cost(op: &CommandOp) -> usize {
-    let data = match op {
-        CommandOp::Read { len, .. } => usize::try_from(*len).unwrap_or(usize::MAX),
-        CommandOp::Write { data, .. } => data.len(),
+/// What a command holds until it is done.
+pub(super) fn request_cost(command: &Command) -> Amount {
+    let data = match command {
+        Command::Read { len, .. } => bytes(*len),
+        Command::Write { data, .. } => data.len(),
+        Command::Cache { len, .. } | Command::WriteZeroes { len, .. } => {
+            bytes(*len).min(PIECES_COST)
+        }
         _ => 0,
     };
-    data.saturating_add(COMMAND_COST)
+    Amount::of_data(data, COMMAND_COST)
+}
+
+fn bytes(len: u32) -> usize {
+    usize::try_from(len).expect("a u32 fits in memory sizes")
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Instant;
 
+use paternoster::Nanos;
 use paternoster_nbd::server::Fatal;
 use rustix::io::Errno;
 
@@ -20,6 +21,8 @@ pub(super) enum Leave {
     Broken(Errno),
     /// What it sent cannot be understood.
     CutOff(Fatal),
+    /// It made no progress for so long, while others of its tenant waited for memory.
+    Stalled(Nanos),
 }
 
 impl fmt::Display for Leave {
@@ -29,6 +32,11 @@ impl fmt::Display for Leave {
             Self::Closed => f.write_str("it closed the connection"),
             Self::Broken(errno) => errno.fmt(f),
             Self::CutOff(fatal) => fatal.fmt(f),
+            Self::Stalled(span) => write!(
+                f,
+                "it made no progress for {} s while others of its tenant waited for memory",
+                span.as_nanos() / 1_000_000_000
+            ),
         }
     }
 }
@@ -42,7 +50,7 @@ impl Connections {
     pub(super) fn tell_left(&mut self, id: ConnectionId) {
         let leave = self.clients[id].leave;
         let kind = match leave {
-            Some(Leave::CutOff(_)) => "a client was cut off",
+            Some(Leave::CutOff(_) | Leave::Stalled(_)) => "a client was cut off",
             _ => "a client has left",
         };
         self.tell(kind, id, leave);

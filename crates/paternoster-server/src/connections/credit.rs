@@ -1,0 +1,133 @@
+//! How much memory a tenant may hold on one disk.
+//!
+//! ```text
+//!   0                          3/4 of the limit           limit
+//!   ├── large: payloads, reads ──┤ at most; one always fits ┤
+//!   ├── small: short commands, their replies ───────────────┤ a quarter is theirs alone
+//! ```
+//!
+//! What is charged is what is held: commands under way with their data, received payloads, replies
+//! that are not sent, and the buffers of all that. Large amounts leave a quarter of the limit to
+//! small ones, so that two stalled writes of 32 MiB do not stop a tenant's other clients.
+
+/// Bytes of data up to which a command is small: as much as a stream is received at once.
+pub(super) const SMALL_DATA: usize = 64 << 10;
+
+/// Bytes of memory, of one account.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Amount {
+    Small(usize),
+    Large(usize),
+}
+
+impl Amount {
+    /// What a command holds that moves so much data, and `more`.
+    pub(super) fn of_data(data: usize, more: usize) -> Self {
+        if data <= SMALL_DATA { Self::Small(data + more) } else { Self::Large(data + more) }
+    }
+
+    pub(super) fn bytes(self) -> usize {
+        let (Self::Small(bytes) | Self::Large(bytes)) = self;
+        bytes
+    }
+}
+
+/// The bytes that one tenant holds on one disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Credit {
+    limit: usize,
+    /// Held in small amounts.
+    small: usize,
+    /// Held in large ones.
+    large: usize,
+}
+
+impl Credit {
+    pub(super) fn new(limit: usize) -> Self {
+        Self { limit, small: 0, large: 0 }
+    }
+
+    /// Whether so much more fits.
+    pub(super) fn fits(&self, amount: Amount) -> bool {
+        let Self { limit, small, large } = *self;
+        match amount {
+            Amount::Small(bytes) => small + large + bytes <= limit || small + bytes <= limit / 4,
+            Amount::Large(bytes) if large == 0 => small + bytes <= limit || small <= limit / 4,
+            Amount::Large(bytes) => {
+                small + large + bytes <= limit && large + bytes <= limit / 4 * 3
+            }
+        }
+    }
+
+    /// Takes so much, whether it fits or not: some is held already when it is counted.
+    pub(super) fn take(&mut self, amount: Amount) {
+        match amount {
+            Amount::Small(bytes) => self.small += bytes,
+            Amount::Large(bytes) => self.large += bytes,
+        }
+    }
+
+    /// Gives back an amount that was taken.
+    pub(super) fn give_back(&mut self, amount: Amount) {
+        match amount {
+            Amount::Small(bytes) => self.small -= bytes,
+            Amount::Large(bytes) => self.large -= bytes,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: usize = 1 << 20;
+
+    /// Takes small amounts as long as they fit: how much.
+    fn fill(credit: &mut Credit) -> usize {
+        let before = credit.small;
+        while credit.fits(Amount::Small(4096)) {
+            credit.take(Amount::Small(4096));
+        }
+        credit.small - before
+    }
+
+    #[test]
+    fn small_amounts_fit_up_to_the_limit() {
+        let mut credit = Credit::new(MIB);
+        assert_eq!(fill(&mut credit), MIB);
+        assert!(!credit.fits(Amount::Small(1)));
+        credit.give_back(Amount::Small(4096));
+        assert_eq!(fill(&mut credit), 4096);
+    }
+
+    #[test]
+    fn large_amounts_leave_a_quarter_to_small_ones() {
+        let mut credit = Credit::new(64 * MIB);
+        credit.take(Amount::Large(32 * MIB));
+        assert!(!credit.fits(Amount::Large(32 * MIB)), "two of them would be all");
+        assert!(credit.fits(Amount::Large(16 * MIB)));
+        credit.take(Amount::Large(16 * MIB));
+        assert!(!credit.fits(Amount::Large(MIB)));
+        assert_eq!(fill(&mut credit), 16 * MIB);
+    }
+
+    #[test]
+    fn the_largest_request_fits_beside_small_ones_whatever_the_limit() {
+        let mut credit = Credit::new(32 * MIB);
+        credit.take(Amount::Small(8 * MIB));
+        let largest = Amount::of_data(32 * MIB, 4096);
+        assert!(credit.fits(largest));
+        credit.take(largest);
+        assert!(!credit.fits(Amount::Large(MIB)));
+        assert!(!credit.fits(Amount::Small(4096)));
+        credit.give_back(Amount::Small(MIB));
+        assert_eq!(fill(&mut credit), MIB, "a quarter is for small ones");
+    }
+
+    #[test]
+    fn small_amounts_that_hold_all_keep_a_large_one_waiting() {
+        let mut credit = Credit::new(64 * MIB);
+        fill(&mut credit);
+        assert!(!credit.fits(Amount::Large(32 * MIB)));
+    }
+}

@@ -1,0 +1,198 @@
+//! What has been received of a client and is not decoded yet.
+//!
+//! ```text
+//!   idle, one command at a time   room of 4 KiB      not charged: there is one a connection
+//!   commands that stream in       room of 64 KiB     if the tenant has credit to spare
+//!   a payload that fits neither   room for it alone  when the tenant has credit for it
+//! ```
+//!
+//! Data of a write that has room of its own is not copied; other data is, so that a write of one
+//! byte does not hold the buffer that it came in.
+
+use bytes::{Bytes, BytesMut};
+use rustix::io::Errno;
+
+use super::credit::Amount;
+
+/// Room that every connection has.
+pub(super) const BASE_ROOM: usize = 4 << 10;
+
+/// Room of a connection that streams.
+const STREAM_ROOM: usize = 64 << 10;
+
+/// What has been received of one client.
+#[derive(Debug)]
+pub(super) struct Incoming {
+    /// Received and not yet decoded; elsewhere while a receive is under way.
+    buffer: BytesMut,
+    /// Bytes of memory that the buffer has.
+    room: usize,
+    /// Whether the room is for one payload alone.
+    landing: bool,
+    /// Whether a receive is under way.
+    receiving: bool,
+    /// Bytes that the last receive brought.
+    last: usize,
+}
+
+/// The room that the next receive should have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Room {
+    /// Bytes in all.
+    bytes: usize,
+    landing: bool,
+}
+
+impl Incoming {
+    /// What came behind the handshake.
+    pub(super) fn new(input: BytesMut) -> Self {
+        let room = input.len().max(BASE_ROOM);
+        Self { buffer: input, room, landing: false, receiving: false, last: 0 }
+    }
+
+    /// What is to be decoded; none while a receive is under way.
+    pub(super) fn undecoded(&mut self) -> Option<&mut BytesMut> {
+        (!self.receiving).then_some(&mut self.buffer)
+    }
+
+    /// The room that the next receive must have for `wanted` more bytes.
+    pub(super) fn least_room(&self, wanted: usize) -> Room {
+        let whole = self.buffer.len() + wanted;
+        match whole {
+            0..=BASE_ROOM => Room { bytes: BASE_ROOM, landing: false },
+            _ if !self.landing && whole <= self.room => Room { bytes: self.room, landing: false },
+            _ => Room { bytes: whole, landing: true },
+        }
+    }
+
+    /// The room that it would have with memory to spare: that of a stream, where more came than
+    /// the least room holds.
+    pub(super) fn best_room(&self, least: Room) -> Room {
+        if self.last >= BASE_ROOM && !least.landing {
+            Room { bytes: STREAM_ROOM, landing: false }
+        } else {
+            least
+        }
+    }
+
+    /// The buffer to receive into, of that room.
+    pub(super) fn begin_receive(&mut self, room: Room) -> BytesMut {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        if room.bytes == self.room {
+            // In place where it can be.
+            buffer.reserve(room.bytes - buffer.len());
+        } else {
+            let mut other = BytesMut::with_capacity(room.bytes);
+            other.extend_from_slice(&buffer);
+            buffer = other;
+        }
+        (self.room, self.landing) = (room.bytes, room.landing);
+        self.receiving = true;
+        buffer
+    }
+
+    /// A receive has completed; what it brought is at the end of `buffer`.
+    pub(super) fn received(&mut self, buffer: BytesMut, result: Result<u32, Errno>) {
+        self.last = result.map_or(0, |bytes| bytes as usize);
+        self.buffer = buffer;
+        self.receiving = false;
+    }
+
+    /// The data of a write that has been decoded, in memory of its own.
+    pub(super) fn own(&mut self, data: Bytes) -> Bytes {
+        if !self.landing {
+            return Bytes::copy_from_slice(&data);
+        }
+        // What came behind it, which is short, keeps no part of its buffer.
+        self.buffer = BytesMut::from(&self.buffer[..]);
+        (self.room, self.landing) = (self.buffer.len().max(BASE_ROOM), false);
+        data
+    }
+
+    /// Forgets what it has: nobody will decode it.
+    pub(super) fn clear(&mut self) {
+        if !self.receiving {
+            *self = Self::new(BytesMut::new());
+        }
+    }
+
+    /// Memory that it holds beyond what every connection has.
+    pub(super) fn held(&self) -> Amount {
+        Amount::of_data(self.room - BASE_ROOM, 0)
+    }
+
+    /// Memory that it would hold in that room; nothing if that is no more than now.
+    pub(super) fn needed_for(&self, room: Room) -> Amount {
+        if room.bytes <= self.room {
+            return Amount::Small(0);
+        }
+        Amount::of_data(room.bytes - BASE_ROOM, 0)
+    }
+
+    /// Whether it has room for a payload that is not complete.
+    pub(super) fn is_landing(&self) -> bool {
+        self.landing
+    }
+
+    pub(super) fn is_receiving(&self) -> bool {
+        self.receiving
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A receive brings that many bytes.
+    fn receive(incoming: &mut Incoming, wanted: usize, bytes: usize, spare: bool) -> Room {
+        let least = incoming.least_room(wanted);
+        let room = if spare { incoming.best_room(least) } else { least };
+        let mut buffer = incoming.begin_receive(room);
+        assert!(buffer.capacity() >= buffer.len() + wanted, "there is room for it");
+        assert!(buffer.capacity() <= room.bytes, "what is charged is what is held");
+        let bytes = bytes.min(buffer.capacity() - buffer.len());
+        buffer.resize(buffer.len() + bytes, 7);
+        incoming.received(buffer, Ok(u32::try_from(bytes).expect("small")));
+        room
+    }
+
+    #[test]
+    fn a_client_that_streams_has_more_room_if_there_is_memory_to_spare() {
+        let mut incoming = Incoming::new(BytesMut::new());
+        assert_eq!(receive(&mut incoming, 28, 28, true).bytes, BASE_ROOM);
+        incoming.undecoded().expect("nothing is under way").clear();
+        assert_eq!(receive(&mut incoming, 28, 100_000, true).bytes, BASE_ROOM);
+        incoming.undecoded().expect("nothing is under way").clear();
+        assert_eq!(receive(&mut incoming, 28, 100_000, true).bytes, STREAM_ROOM);
+        incoming.undecoded().expect("nothing is under way").clear();
+        assert_eq!(incoming.held(), Amount::Small(STREAM_ROOM - BASE_ROOM));
+        assert_eq!(receive(&mut incoming, 28, 28, false).bytes, BASE_ROOM);
+        assert_eq!(incoming.held().bytes(), 0);
+    }
+
+    /// A write of one byte once held 64 KiB.
+    #[test]
+    fn data_that_shares_a_buffer_is_copied_out_of_it() {
+        let mut incoming = Incoming::new(BytesMut::new());
+        receive(&mut incoming, 28, 100, true);
+        let input = incoming.undecoded().expect("nothing is under way");
+        let data = input.split_to(1).freeze();
+        let address = data.as_ptr();
+        assert_ne!(incoming.own(data).as_ptr(), address);
+    }
+
+    #[test]
+    fn a_large_payload_has_room_of_its_own_and_takes_it_along() {
+        let mut incoming = Incoming::new(BytesMut::from(&[7; 100][..]));
+        let wanted = (1 << 20) - 100;
+        let room = receive(&mut incoming, wanted, 1000, true);
+        assert_eq!((room.bytes, room.landing), (1 << 20, true));
+        assert!(incoming.is_landing());
+        assert_eq!(receive(&mut incoming, wanted - 1000, wanted, true), room);
+        let input = incoming.undecoded().expect("nothing is under way");
+        let data = input.split_to(1 << 20).freeze();
+        let address = data.as_ptr();
+        assert_eq!(incoming.own(data).as_ptr(), address, "it is not copied");
+        assert_eq!((incoming.held().bytes(), incoming.is_landing()), (0, false));
+    }
+}

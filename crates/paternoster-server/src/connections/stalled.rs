@@ -1,0 +1,81 @@
+//! Clients that hold their tenant's memory and do nothing with it, while others wait for it.
+//!
+//! A payload that does not come, or replies that are not read, for `payload_timeout`: the connection
+//! is closed if another one of its tenant waits for credit, and only then. A stopped virtual machine
+//! alone does not lose its disk.
+
+use paternoster::{Instant, Nanos};
+
+use super::Connections;
+use super::connection::{Connection, ConnectionId, Waiting};
+use super::visits::Leave;
+
+/// The least time between two looks.
+const LOOK: Nanos = Nanos::from_millis(250);
+
+/// When to look for them.
+#[derive(Debug)]
+pub(super) struct Stalled {
+    /// How long a client may make no progress.
+    timeout: Nanos,
+    /// When to look next; none while nobody waits for credit.
+    due: Option<Instant>,
+}
+
+/// How long a client may make no progress where no configuration says.
+const TIMEOUT: Nanos = Nanos::from_millis(30_000);
+
+impl Default for Stalled {
+    fn default() -> Self {
+        Self { timeout: TIMEOUT, due: None }
+    }
+}
+
+impl Stalled {
+    /// Somebody waits for credit.
+    pub(super) fn look_soon(&mut self, now: Instant) {
+        self.due.get_or_insert(now + LOOK);
+    }
+
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.due
+    }
+}
+
+impl Connections {
+    /// Closes those that others have waited for too long.
+    pub(super) fn close_stalled(&mut self, now: Instant) {
+        if self.stalled.due.is_none_or(|due| now < due) {
+            return;
+        }
+        self.stalled.due = None;
+        let timeout = self.stalled.timeout;
+        let then = now.saturating_sub(timeout);
+        for tenant in 0..self.tenants.len() {
+            let waiting: Vec<_> = self.waiting_of(tenant).take(2).collect();
+            let is_stalled = |id: ConnectionId, client: &Connection| {
+                self.exports[client.export].tenant == tenant
+                    && client.is_stalled_since(then)
+                    && waiting.iter().any(|&other| other != id)
+            };
+            let clients = self.clients.iter();
+            let stalled = clients.filter(|(id, client)| is_stalled(*id, client)).map(|(id, _)| id);
+            for id in stalled.collect::<Vec<_>>() {
+                self.clients[id].fail(Leave::Stalled(timeout));
+                self.recharge(id);
+                self.queue(id);
+            }
+        }
+        if (0..self.tenants.len()).any(|tenant| self.waiting_of(tenant).next().is_some()) {
+            self.stalled.look_soon(now);
+        }
+    }
+
+    /// The connections of a tenant that wait for credit.
+    fn waiting_of(&self, tenant: usize) -> impl Iterator<Item = ConnectionId> {
+        let waits = |id: &ConnectionId| {
+            self.clients.get(*id).is_some_and(|client| client.waiting == Waiting::ForCredit)
+        };
+        self.tenants[tenant].waiting().filter(waits)
+    }
+}
