@@ -1,4 +1,4 @@
-//! The elevator's administration: I/O contexts, groups, weights, limits and tunables.
+//! The elevator's administration: I/O contexts, groups, weights and limits.
 
 use super::{Elevator, Limits, NoMerges};
 use crate::arena::{GroupId, IocId};
@@ -6,7 +6,6 @@ use crate::group::{DeviceWeights, GroupChange, Groups, Weight, Weights};
 use crate::io_context::IoPrio;
 use crate::scheduler::{Device, Scheduler};
 use crate::time::Instant;
-use crate::tunable::TunableError;
 
 impl<S: Scheduler> Elevator<S> {
     /// Makes an I/O context of `group`.
@@ -123,23 +122,5 @@ impl<S: Scheduler> Elevator<S> {
     /// Sets how many requests a list scan looks at; 8 in Linux.
     pub fn set_scan_depth(&mut self, requests: u32) {
         self.merging.scan_depth = requests;
-    }
-
-    /// The value of a tunable of the scheduler, in its own unit.
-    pub fn tunable(&self, name: &str) -> Result<i64, TunableError> {
-        self.scheduler.tunable(name)
-    }
-
-    /// Stores and returns `value` as Linux clamps it.
-    pub fn set_tunable(
-        &mut self,
-        now: Instant,
-        name: &str,
-        value: i64,
-    ) -> Result<i64, TunableError> {
-        self.advance(now);
-        let set = self.ask(now, |scheduler, cx| scheduler.set_tunable(cx, name, value))?;
-        self.admission.limits_changed();
-        Ok(set)
     }
 }

@@ -25,11 +25,13 @@ mod ends;
 mod limits;
 mod membership;
 mod merge;
+mod tuning;
 
 use admission::Admission;
 pub use limits::Limits;
 use merge::Merging;
 pub use merge::NoMerges;
+use tuning::Tuning;
 
 use crate::arena::RequestId;
 use crate::group::Groups;
@@ -76,6 +78,7 @@ pub struct Elevator<S> {
     groups: Groups,
     merging: Merging,
     admission: Admission,
+    tuning: Tuning,
     stats: Stats,
     /// What goes round the scheduler and is handed out before anything that it holds.
     bypass: Fifo,
@@ -101,6 +104,7 @@ impl<S: Scheduler> Elevator<S> {
             groups,
             merging: Merging::new(),
             admission: Admission::new(),
+            tuning: Tuning::default(),
             stats,
             bypass: Fifo::default(),
             queued: 0,
@@ -236,6 +240,11 @@ impl<S: Scheduler> Elevator<S> {
     /// Changes to another scheduler, a new one. What was held is inserted into it in order of
     /// arrival; what is in the device completes without it hearing of that. Groups, weights and I/O
     /// contexts stay, learned state goes.
+    ///
+    /// Its tunables are those that fit the device, if the elevator was [`fitted`](Self::fitted),
+    /// and over them what [`set_tunable`](Self::set_tunable) has ever set: where this scheduler has
+    /// a tunable of that name, and the value is in its range. All others have their defaults.
+    /// [`tunable`](Self::tunable) tells what holds.
     pub fn switch(&mut self, now: Instant, to: S) -> S {
         self.advance(now);
         let held = self.drain_scheduler(now);
@@ -244,6 +253,7 @@ impl<S: Scheduler> Elevator<S> {
         }
         let old = std::mem::replace(&mut self.scheduler, to);
         self.ask(now, S::attach);
+        self.tune(now);
         for rq in held {
             self.bind(now, rq);
             self.insert(now, rq);
