@@ -51,8 +51,8 @@
 //!
 //! # How long it takes until weights show
 //!
-//! [`Elevator::new`] leaves a scheduler's tunables as they are in Linux. CFQ's turns there are for a
-//! disk with a head: a queue that always has a request waiting keeps the device for 100 ms, in
+//! [`Elevator::new`] leaves a scheduler's tunables as they are in Linux. There CFQ's turns are for
+//! a disk with a head: a queue that always has a request waiting keeps the device for 100 ms, in
 //! which a fast one serves thousands. A short run then shows the first turn alone, and of two
 //! groups one seems to get everything. [`Elevator::fitted`] gives it the tunables that fit what
 //! serves the requests, [`fitted_tunables`], so that turns take 10 ms at most.
