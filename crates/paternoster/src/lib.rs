@@ -120,6 +120,9 @@
 //! # Ok::<(), paternoster::WeightError>(())
 //! ```
 
+// Whoever uses this crate is to know what ends their program.
+#![warn(clippy::missing_panics_doc)]
+
 mod any;
 mod arena;
 mod bfq;

@@ -5,11 +5,11 @@ use crate::request::{Bio, BioFlags, Op, Request, Sector, SectorCount};
 /// Limits of a device, by the names of `queue/` in sysfs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// The largest request (`max_sectors_kb`, here in sectors).
+    /// The largest request (`max_sectors_kb`, here in sectors): 1 to 2³² − 2.
     pub max_sectors: u32,
-    /// The largest discard (`discard_max_bytes`, here in sectors).
+    /// The largest discard (`discard_max_bytes`, here in sectors): 1 to 2³² − 2.
     pub max_discard_sectors: u32,
-    /// Pieces of memory a request.
+    /// Pieces of memory a request: at least 1.
     pub max_segments: u16,
     /// No request crosses a multiple of this (`chunk_sectors`); 0 is none.
     pub chunk_sectors: u32,
@@ -55,9 +55,12 @@ pub(super) struct Joint {
 }
 
 impl Limits {
-    /// Asserts that a request of at least a sector is possible.
+    /// Asserts that a request of at least a sector is possible, and that the sum of two lengths,
+    /// which stops at the greatest number, is then too long.
     pub(super) fn check(&self) {
-        assert!(self.max_sectors > 0 && self.max_discard_sectors > 0, "a request has a sector");
+        for limit in [self.max_sectors, self.max_discard_sectors] {
+            assert!((1..u32::MAX).contains(&limit), "a request has 1 to 2³² − 2 sectors");
+        }
         assert!(self.max_segments > 0, "a request has a segment");
     }
 
