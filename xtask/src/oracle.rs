@@ -155,7 +155,9 @@ fn find(scheduler: &str, wanted: &str, names: &[String]) -> Result<()> {
 
 /// The names that are like `wanted`, the nearest first.
 fn near(wanted: &str, names: &[String]) -> Vec<String> {
-    let likeness = |name: &String| strsim::jaro_winkler(wanted, name);
+    let likeness = |name: &String| {
+        if name.contains(wanted) { 1.0 } else { strsim::jaro_winkler(wanted, name) }
+    };
     let mut near: Vec<_> = names.iter().filter(|name| likeness(name) > ALIKE).cloned().collect();
     near.sort_by(|a, b| likeness(b).total_cmp(&likeness(a)));
     near.truncate(NEAR);
@@ -298,8 +300,10 @@ mod tests {
         assert_eq!(refused("nested"), Ok(()));
         let near = "cfq has no scenario \"weights-2to\"; near it are: weights-2to1, weights-3";
         assert_eq!(refused("weights-2to"), Err(near.to_owned()));
-        let none = "cfq has no scenario \"\"; it has: weights-2to1, weights-3, nested, exit";
-        assert_eq!(refused(""), Err(none.to_owned()));
+        let part = "cfq has no scenario \"est\"; near it are: nested";
+        assert_eq!(refused("est"), Err(part.to_owned()));
+        let none = "cfq has no scenario \"zoo\"; it has: weights-2to1, weights-3, nested, exit";
+        assert_eq!(refused("zoo"), Err(none.to_owned()));
     }
 
     /// All were decided, and all but one thrown away.
