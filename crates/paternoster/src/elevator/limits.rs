@@ -128,8 +128,13 @@ impl Limits {
 
     /// Cuts `bio` so that its first piece is a request that the device takes. The piece that is
     /// cut off the front never merges; the rest is to be split again.
+    ///
+    /// # Panics
+    ///
+    /// Where the limit on its sectors is 0.
     pub fn split(&self, bio: Bio) -> (Bio, Option<Bio>) {
         let longest = self.max_sectors_at(bio.op, bio.sector);
+        assert!(longest.0 > 0, "a request has a sector");
         if bio.sectors <= longest {
             return (bio, None);
         }
@@ -172,6 +177,13 @@ mod tests {
         assert!(first.flags.contains(BioFlags::NO_MERGE));
         assert!(second.flags.contains(BioFlags::NO_MERGE));
         assert_eq!(limits.split(last), (last, None));
+    }
+
+    /// It was cut into a piece of no sectors and itself, for ever.
+    #[test]
+    #[should_panic(expected = "a request has a sector")]
+    fn a_bio_is_not_split_at_requests_without_sectors() {
+        Limits { max_sectors: 0, ..Limits::default() }.split(bio(0, 8));
     }
 
     #[test]

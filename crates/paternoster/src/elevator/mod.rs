@@ -93,7 +93,8 @@ pub struct Elevator<S> {
 }
 
 impl<S: Scheduler> Elevator<S> {
-    /// An elevator without requests, with the root group alone.
+    /// An elevator without requests, with the root group alone. Its time begins at
+    /// [`Instant::START`]: no event is before that.
     pub fn new(scheduler: S, device: Device) -> Self {
         let groups = Groups::new();
         let mut stats = Stats::default();
