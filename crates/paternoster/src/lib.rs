@@ -94,6 +94,7 @@
 //!     ioc: tenants[tenant],
 //!     user_data: tenant as u64,
 //! };
+//! // 128 at a time: none is told `Later`, which happens at 256 where no other bound is set.
 //! for n in 0..64 {
 //!     let _queued = elevator.submit(now, read(2 * n, 0));
 //!     let _queued = elevator.submit(now, read(2 * n + 1, 1));
