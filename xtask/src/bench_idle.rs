@@ -107,7 +107,8 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     }
     if args.check && (iowait > MAX_IOWAIT || pressure > MAX_PRESSURE) {
         bail!(
-            "an idle server is taken for one that waits for I/O: at most {MAX_IOWAIT} cores and {MAX_PRESSURE} % are allowed"
+            "an idle server is taken for one that waits for I/O: at most {MAX_IOWAIT} cores and \
+             {MAX_PRESSURE} % are allowed"
         );
     }
     Ok(())

@@ -10,6 +10,7 @@ use crate::scores::{self, ByScenario, Fall, Scores};
 use crate::{cargo, compare};
 use anyhow::{Context, Result, bail};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -24,14 +25,19 @@ const SCENARIO: &str = ".scenario.json";
 const LOG: &str = ".log.jsonl";
 /// Lines shown before and after a first difference.
 const CONTEXT: usize = 4;
+/// How like another a name is that somebody may have meant, of 1.
+const ALIKE: f64 = 0.8;
+/// The most such names that are told.
+const NEAR: usize = 5;
 
 /// What to compare, and what to do with the scores.
 #[derive(clap::Args, Default)]
 pub(crate) struct Args {
     /// Schedulers to compare [default: all that have an archive in oracle/]
     schedulers: Vec<String>,
-    /// Show this scenario only
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["check", "pin"])]
+    /// Run this scenario of the schedulers alone
+    #[arg(long, value_name = "NAME", requires = "schedulers")]
+    #[arg(conflicts_with_all = ["check", "pin"])]
     scenario: Option<String>,
     /// Compare the logs in DIR/SCHEDULER instead of making them
     #[arg(long, value_name = "DIR")]
@@ -119,20 +125,43 @@ fn score(scheduler: &str, args: &Args) -> Result<BTreeMap<String, Outcome>> {
     let dir = cargo::target_dir().join("oracle");
     let reference = dir.join(scheduler);
     unpack(scheduler, &reference)?;
+    let mut names = names(&reference, LOG)?;
+    if let Some(only) = &args.scenario {
+        find(scheduler, only, &names)?;
+        names.retain(|name| name == only);
+    }
     let ours = match &args.logs {
         Some(logs) => logs.join(scheduler),
-        None => decide(&reference, &dir.join(format!("{scheduler}-ours")))?,
+        None => {
+            decide(&reference, &dir.join(format!("{scheduler}-ours")), args.scenario.as_deref())?
+        }
     };
-    let names = names(&reference, LOG)?;
-    if let Some(only) = args.scenario.as_ref().filter(|only| !names.contains(only)) {
-        bail!("{scheduler} has no scenario {only} with a log");
-    }
-    let chosen = |name: &String| args.scenario.as_ref().is_none_or(|only| only == name);
     let outcome = |name: String| {
         let outcome = compare_files(&reference, &ours, &name)?;
         Ok((name, outcome))
     };
-    names.into_iter().filter(chosen).map(outcome).collect()
+    names.into_iter().map(outcome).collect()
+}
+
+/// Fails where `wanted` is none of the scenarios `names`, with those that it might be.
+fn find(scheduler: &str, wanted: &str, names: &[String]) -> Result<()> {
+    if names.iter().any(|name| name == wanted) {
+        return Ok(());
+    }
+    let near = near(wanted, names);
+    let (which, told) = if near.is_empty() { ("it has", names) } else { ("near it are", &*near) };
+    bail!("{scheduler} has no scenario {wanted:?}; {which}: {}", told.join(", "))
+}
+
+/// The names that are like `wanted`, the nearest first.
+fn near(wanted: &str, names: &[String]) -> Vec<String> {
+    let likeness = |name: &String| {
+        if name.contains(wanted) { 1.0 } else { strsim::jaro_winkler(wanted, name) }
+    };
+    let mut near: Vec<_> = names.iter().filter(|name| likeness(name) > ALIKE).cloned().collect();
+    near.sort_by(|a, b| likeness(b).total_cmp(&likeness(a)));
+    near.truncate(NEAR);
+    near
 }
 
 /// The schedulers that have an archive.
@@ -172,20 +201,31 @@ fn make_empty(dir: &Path) -> Result<()> {
     fs::create_dir_all(dir).with_context(|| format!("making {}", dir.display()))
 }
 
-/// Has the released program decide the scenarios in `scenarios`; the logs are in `out` then.
+/// Has the released program decide the scenarios in `scenarios`, or `only` that one; the logs are
+/// in `out` then.
 ///
 /// Its exit status is 1 where a scheduler is not there yet, which it names itself. Whatever else
 /// ends it early leaves logs out, and these score 0.
-fn decide(scenarios: &Path, out: &Path) -> Result<PathBuf> {
+fn decide(scenarios: &Path, out: &Path, only: Option<&str>) -> Result<PathBuf> {
     make_empty(out)?;
     let program = cargo::paternoster()?;
     let mut command = Command::new(&program);
-    command.arg("decide").arg(scenarios).arg("--out").arg(out);
-    let status = command.status().with_context(|| format!("starting {}", program.display()))?;
+    let status = command.args(decide_arguments(scenarios, out, only)).status();
+    let status = status.with_context(|| format!("starting {}", program.display()))?;
     if !matches!(status.code(), Some(0 | 1)) {
         println!("paternoster decide {}: {status}", scenarios.display());
     }
     Ok(out.to_owned())
+}
+
+/// What the program is told for that.
+fn decide_arguments(scenarios: &Path, out: &Path, only: Option<&str>) -> Vec<OsString> {
+    let mut arguments =
+        vec!["decide".into(), scenarios.into(), OsString::from("--out"), out.into()];
+    if let Some(only) = only {
+        arguments.extend(["--only".into(), only.into()]);
+    }
+    arguments
 }
 
 /// Compares the logs of the scenario `name`.
@@ -251,5 +291,26 @@ mod tests {
         assert_eq!(names(&reference, LOG).expect("it can be listed"), ["a"]);
         let outcome = compare_files(&reference, dir.path(), "a").expect("the log is well formed");
         assert!(!outcome.agrees());
+    }
+
+    #[test]
+    fn scenario_that_there_is_not_is_refused_with_those_that_are_near() {
+        let names = ["weights-2to1", "weights-3", "nested", "exit"].map(str::to_owned);
+        let refused = |wanted| find("cfq", wanted, &names).map_err(|error| error.to_string());
+        assert_eq!(refused("nested"), Ok(()));
+        let near = "cfq has no scenario \"weights-2to\"; near it are: weights-2to1, weights-3";
+        assert_eq!(refused("weights-2to"), Err(near.to_owned()));
+        let part = "cfq has no scenario \"est\"; near it are: nested";
+        assert_eq!(refused("est"), Err(part.to_owned()));
+        let none = "cfq has no scenario \"zoo\"; it has: weights-2to1, weights-3, nested, exit";
+        assert_eq!(refused("zoo"), Err(none.to_owned()));
+    }
+
+    /// All were decided, and all but one thrown away.
+    #[test]
+    fn program_is_told_to_decide_one_scenario_where_one_is_named() {
+        let told = |only| decide_arguments(Path::new("in"), Path::new("out"), only);
+        assert_eq!(told(None), ["decide", "in", "--out", "out"]);
+        assert_eq!(told(Some("a")), ["decide", "in", "--out", "out", "--only", "a"]);
     }
 }

@@ -12,6 +12,7 @@
 
 mod decide;
 mod device;
+mod fields;
 mod log;
 mod run;
 mod scenario;

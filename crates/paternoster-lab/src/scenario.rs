@@ -10,15 +10,16 @@ use paternoster::{
 use serde::Deserialize;
 use thiserror::Error;
 
+use crate::fields::ScenarioFields;
+
 /// The weight of a CFQ group that names none (cgroup v1); the others' is [`Weight::default`].
 const CFQ_DEFAULT_WEIGHT: u32 = 500;
 
 /// The least weight of a CFQ group (cgroup v1).
 const CFQ_LEAST_WEIGHT: u32 = 10;
 
-/// A scenario, as its file has it.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+/// A scenario.
+#[derive(Clone, Debug)]
 pub struct Scenario {
     /// The file's own name.
     pub name: String,
@@ -73,8 +74,7 @@ pub struct Group {
 }
 
 /// One process with one I/O context.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug)]
 pub struct Task {
     /// Its name in the log.
     pub id: u32,
@@ -91,8 +91,7 @@ pub struct Task {
 }
 
 /// One request of a task, in the file a list of four or five.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(from = "RequestFields")]
+#[derive(Clone, Debug)]
 pub struct Request {
     /// Time between what it waits for and its arrival.
     pub think_ns: u64,
@@ -106,43 +105,36 @@ pub struct Request {
     pub after: Option<String>,
 }
 
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum RequestFields {
-    Plain(u64, Op, u64, u32),
-    After(u64, Op, u64, u32, String),
-}
-
-impl From<RequestFields> for Request {
-    fn from(fields: RequestFields) -> Self {
-        let (think_ns, op, sector, sectors, after) = match fields {
-            RequestFields::Plain(think, op, sector, sectors) => (think, op, sector, sectors, None),
-            RequestFields::After(think, op, sector, sectors, after) => {
-                (think, op, sector, sectors, Some(after))
-            }
-        };
-        Self { think_ns, op, sector, sectors, after }
-    }
-}
-
 /// An operation of a scenario.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
     /// A read.
-    #[serde(rename = "R")]
     Read,
     /// A buffered, asynchronous write.
-    #[serde(rename = "W")]
     Write,
     /// A synchronous write.
-    #[serde(rename = "WS")]
     WriteSync,
     /// A flush; it has no sectors.
-    #[serde(rename = "F")]
     Flush,
     /// A discard.
-    #[serde(rename = "D")]
     Discard,
+}
+
+impl Op {
+    /// All of them.
+    pub const ALL: [Self; 5] =
+        [Self::Read, Self::Write, Self::WriteSync, Self::Flush, Self::Discard];
+
+    /// Its name in the file.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Read => "R",
+            Self::Write => "W",
+            Self::WriteSync => "WS",
+            Self::Flush => "F",
+            Self::Discard => "D",
+        }
+    }
 }
 
 /// Why a scenario cannot be run.
@@ -214,7 +206,8 @@ impl FromStr for Scenario {
 
     /// Reads and checks a scenario.
     fn from_str(text: &str) -> Result<Self, ScenarioError> {
-        let scenario: Self = serde_json::from_str(text)?;
+        let fields: ScenarioFields = serde_json::from_str(text)?;
+        let scenario = Self::try_from(fields)?;
         scenario.check()?;
         Ok(scenario)
     }

@@ -94,10 +94,45 @@ fn request_is_refused_by_its_task_and_index() {
     assert_eq!(request(json!([0, "R", 0, 0])), flush);
     let end = request(json!([0, "R", u64::MAX, 1]));
     assert_eq!(end, "task 1: request 0 ends beyond sector 2⁶⁴");
-    for bad in [json!([0, "X", 0, 8]), json!([0, "R", 0]), json!([-1, "R", 0, 8])] {
-        let told = request(bad);
-        assert!(told.starts_with("not of the scenario format: "), "{told}");
+}
+
+/// It was told that the data did not match any variant of an untagged enum.
+#[test]
+fn request_that_is_none_is_refused_with_what_was_found_and_what_is_allowed() {
+    let request = |request: Value| error_with("/tasks/0/requests/0", request);
+    let number = |max: u64| format!("a whole number, 0 to {max}, is allowed");
+    let sectors = number(u32::MAX.into());
+    let list = "[think_ns, op, sector, sectors], or with the name of a request as the fifth";
+    let ops = "one of \"R\", \"W\", \"WS\", \"F\", \"D\" is allowed";
+    for (bad, told) in [
+        (json!("R"), format!("it is \"R\": {list} is allowed")),
+        (json!({ "op": "R" }), format!("it is {{\"op\":\"R\"}}: {list} is allowed")),
+        (json!([0, "R", 0]), format!("a list of 3 is [0,\"R\",0]: {list} is allowed")),
+        (json!([-1, "R", 0, 8]), format!("think_ns is -1: {}", number(u64::MAX))),
+        (json!([0.5, "R", 0, 8]), format!("think_ns is 0.5: {}", number(u64::MAX))),
+        (json!([0, "X", 0, 8]), format!("op is \"X\": {ops}")),
+        (json!([0, 1, 0, 8]), format!("op is 1: {ops}")),
+        (json!([0, "R", "0", 8]), format!("sector is \"0\": {}", number(u64::MAX))),
+        (json!([0, "R", 0, null]), format!("sectors is null: {sectors}")),
+        (
+            json!([0, "R", 0, 1_u64 << 32]),
+            format!("sectors is 4294967296: {}", number(u32::MAX.into())),
+        ),
+        (
+            json!([0, "R", 0, 8, 2.7]),
+            "the request to wait for is 2.7: a name such as \"2.7\" is allowed".to_owned(),
+        ),
+    ] {
+        assert_eq!(request(bad), format!("task 1: request 0: {told}"));
     }
+}
+
+#[test]
+fn bad_request_is_told_by_its_own_number_and_cut_where_it_is_long() {
+    let requests = json!([[0, "R", 0, 8], ["é".repeat(100), "R", 0, 8]]);
+    let told = error_with("/tasks/0/requests", requests);
+    let begin = format!("task 1: request 1: think_ns is \"{}…: a whole", "é".repeat(59));
+    assert!(told.starts_with(&begin), "{told}");
 }
 
 #[test]

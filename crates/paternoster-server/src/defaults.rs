@@ -1,86 +1,26 @@
-//! The tunables that a disk has where its configuration sets none: CFQ's and BFQ's, fitted to the
-//! back end.
+//! What is set of a disk's scheduler when the server starts: the core's values for the back end,
+//! and over them what the configuration sets, by either name of a tunable that has two.
 //!
-//! ```text
-//!                          a file,       a file, not rotational;
-//!                          rotational    a modelled disk            memory
-//!   cfq  slice_idle          8 ms           0                          0
-//!        group_idle          8 ms           1 ms                       0
-//!        slice_sync        100 ms          10 ms                      10 ms
-//!        slice_async        40 ms           4 ms                       4 ms
-//!        target_latency    300 ms          30 ms                      30 ms
-//!   bfq  slice_idle          8 ms           1 ms                       0
-//!        timeout_sync      125 ms           5 ms                       5 ms
-//!        low_latency         0              0                          0
-//! ```
-//!
-//! - To wait for a queue's next request pays where it spares a seek. The core clears CFQ's
-//!   `slice_idle` elsewhere, as Linux does.
-//! - To wait for a group's next request gives its share to a tenant with little outstanding, where
-//!   a request takes about as long as its client takes to ask again. A client nearby asks within
-//!   0.1 ms. In memory nothing is worth waiting for. BFQ has one tunable for queues and groups.
-//! - A long turn is for a head that moves. Without one it only has everybody else wait longer.
-//! - BFQ's low latency is meant for the processes of one machine, of which somebody waits in front
-//!   of one. Here a queue is a connection, and mostly a whole machine. It is raised within its
-//!   tenant alone, but for as long as it is, its turns are up to thirty times as long, and the disk
-//!   is kept free for it for 20 ms at a time: that the other tenants pay.
-//!
-//! The rest of the first column is Linux's own. All else is as in Linux, as are the tunables of the
-//! other schedulers. What the configuration sets is set afterwards and so wins, by either name of a
-//! tunable that has two.
+//! A file is rotational where its device says so; a modelled disk is not.
 
-use paternoster::SchedulerKind;
+use paternoster::{Medium, fitted_tunables};
 
 use crate::config::{BackendConfig, DiskConfig};
 
-type Tunables = &'static [(&'static str, i64)];
-
-/// What the back end is to a scheduler.
-#[derive(Clone, Copy, Debug)]
-enum Medium {
-    Rotational,
-    NotRotational,
-    Memory,
-}
-
-const CFQ_NOT_ROTATIONAL: Tunables =
-    &[("group_idle_us", 1000), ("slice_sync", 10), ("slice_async", 4), ("target_latency", 30)];
-
-const CFQ_MEMORY: Tunables =
-    &[("group_idle_us", 0), ("slice_sync", 10), ("slice_async", 4), ("target_latency", 30)];
-
-const BFQ_ROTATIONAL: Tunables = &[("low_latency", 0)];
-
-const BFQ_NOT_ROTATIONAL: Tunables =
-    &[("low_latency", 0), ("timeout_sync", 5), ("slice_idle_us", 1000)];
-
-const BFQ_MEMORY: Tunables = &[("low_latency", 0), ("timeout_sync", 5), ("slice_idle_us", 0)];
-
 /// What to set of the disk's scheduler, in this order. `rotational` is what the back end says.
 pub(crate) fn tunables(disk: &DiskConfig, rotational: bool) -> impl Iterator<Item = (&str, i64)> {
-    let written = disk.tunables.iter().map(|(name, value)| (name.as_str(), *value));
-    fitted(disk, rotational).iter().copied().chain(written)
-}
-
-fn fitted(disk: &DiskConfig, rotational: bool) -> Tunables {
     let medium = match disk.backend {
         BackendConfig::Memory { .. } => Medium::Memory,
         _ if rotational => Medium::Rotational,
         _ => Medium::NotRotational,
     };
-    match (disk.scheduler, medium) {
-        (SchedulerKind::Cfq, Medium::NotRotational) => CFQ_NOT_ROTATIONAL,
-        (SchedulerKind::Cfq, Medium::Memory) => CFQ_MEMORY,
-        (SchedulerKind::Bfq, Medium::Rotational) => BFQ_ROTATIONAL,
-        (SchedulerKind::Bfq, Medium::NotRotational) => BFQ_NOT_ROTATIONAL,
-        (SchedulerKind::Bfq, Medium::Memory) => BFQ_MEMORY,
-        _ => &[],
-    }
+    let written = disk.tunables.iter().map(|(name, value)| (name.as_str(), *value));
+    fitted_tunables(disk.scheduler, medium).iter().copied().chain(written)
 }
 
 #[cfg(test)]
 mod tests {
-    use paternoster::{AnyScheduler, Device, Elevator, Instant, Nanos, NoTrace};
+    use paternoster::{AnyScheduler, Device, Elevator, Instant, Nanos, NoTrace, SchedulerKind};
 
     use super::*;
 

@@ -150,6 +150,11 @@ impl Groups {
         self.root
     }
 
+    /// Asserts that the key is a group's.
+    pub(crate) fn assert_exists(&self, group: GroupId) {
+        assert!(self.slots.contains_key(group), "the group is gone");
+    }
+
     pub(crate) fn add(&mut self, parent: GroupId, weight: Weight) -> GroupId {
         self.slots[parent].children += 1;
         self.slots.insert(Group {
@@ -196,6 +201,7 @@ impl Groups {
 
 impl std::ops::Index<GroupId> for Groups {
     type Output = Group;
+    /// The group; panics where it is gone.
     #[inline]
     fn index(&self, group: GroupId) -> &Group {
         &self.slots[group]

@@ -203,6 +203,7 @@ impl IoContexts {
 
 impl std::ops::Index<IocId> for IoContexts {
     type Output = IoContext;
+    /// The I/O context; panics where it is gone.
     #[inline]
     fn index(&self, ioc: IocId) -> &IoContext {
         &self.slots[ioc]

@@ -39,9 +39,10 @@ impl SectorCount {
 
 impl Add<SectorCount> for Sector {
     type Output = Self;
+    /// That many sectors further on, 2⁶⁴ − 1 at most: an elevator takes no bio that ends beyond.
     #[inline]
     fn add(self, count: SectorCount) -> Self {
-        Self(self.0 + u64::from(count.0))
+        Self(self.0.saturating_add(u64::from(count.0)))
     }
 }
 
@@ -126,7 +127,7 @@ pub struct Bio {
     pub flags: BioFlags,
     /// Where it starts.
     pub sector: Sector,
-    /// How long it is; 0 for a flush.
+    /// How long it is; 0 for a flush, and for nothing else.
     pub sectors: SectorCount,
     /// Pieces of memory that it gathers or scatters.
     pub segments: u16,
@@ -160,6 +161,23 @@ impl Bio {
     #[inline]
     pub fn end(&self) -> Sector {
         self.sector + self.sectors
+    }
+
+    /// Asserts that its range is one, so that no sum of sectors wraps behind this.
+    #[inline]
+    pub(crate) fn check_range(&self) {
+        let Self { op, sector, sectors, user_data, .. } = *self;
+        assert!(
+            (op == Op::Flush) == (sectors.0 == 0),
+            "bio {user_data}: {op:?} of {} sectors: a flush has none, and nothing else has none",
+            sectors.0
+        );
+        assert!(
+            sector.0.checked_add(u64::from(sectors.0)).is_some(),
+            "bio {user_data}: {op:?} of {} sectors at sector {} ends beyond sector 2⁶⁴ − 1",
+            sectors.0,
+            sector.0
+        );
     }
 }
 
@@ -226,7 +244,8 @@ impl Request {
     /// The sector behind its last.
     #[inline]
     pub fn end(&self) -> Sector {
-        self.sector + self.sectors
+        // No bio was taken that ends beyond what can be counted, and merging asks for this often.
+        Sector(self.sector.0 + u64::from(self.sectors.0))
     }
 
     /// The direction as schedulers see it.
@@ -367,6 +386,7 @@ impl Requests {
 
 impl std::ops::Index<RequestId> for Requests {
     type Output = Request;
+    /// The request; panics where it is gone.
     #[inline]
     fn index(&self, rq: RequestId) -> &Request {
         &self.slots[rq]

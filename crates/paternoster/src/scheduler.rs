@@ -101,6 +101,9 @@ pub enum Requeue {
 }
 
 /// Orders requests for one device. Never does I/O, never reads a clock. May change until 1.0.
+///
+/// The elevator calls these methods in the order of what happens. One that is called otherwise, or
+/// with a key that is gone, may panic.
 pub trait Scheduler {
     /// Where its events go.
     type Trace: Trace;

@@ -234,6 +234,10 @@ impl Hz {
     }
 
     /// The ticks of that part of a second, rounded down; one at least.
+    ///
+    /// # Panics
+    ///
+    /// Where `parts` is 0.
     #[inline]
     pub const fn part_of_second(self, parts: u32) -> Ticks {
         let ticks = self.ticks_per_s / parts;

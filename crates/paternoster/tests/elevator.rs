@@ -103,7 +103,7 @@ fn nr_requests_bounds_what_exists_and_calls_waiters_in_batches() {
     for mut rig in every_scheduler() {
         rig.run(&[SetNrRequests(Some(16))]);
         for i in 0..16_u64 {
-            rig.submit(&format!("r{i}"), read(1000 * i..1000 * i + 8));
+            rig.enter(&format!("r{i}"), read(1000 * i..1000 * i + 8));
         }
         rig.run(&[
             TurnAway("late", read(90_000..90_008)),
@@ -129,7 +129,7 @@ fn newcomers_do_not_put_off_the_call_of_those_who_wait() {
     let mut rig = Rig::none().without_merging();
     rig.run(&[SetNrRequests(Some(16))]);
     for i in 0..16_u64 {
-        rig.submit(&format!("r{i}"), read(1000 * i..1000 * i + 8));
+        rig.enter(&format!("r{i}"), read(1000 * i..1000 * i + 8));
     }
     rig.run(&[
         TurnAway("late", read(90_000..90_008)),

@@ -157,7 +157,7 @@ fn only_bios_of_one_priority_and_group_merge() {
 fn list_scan_looks_at_the_newest_eight_requests() {
     let ten = |rig: &mut Rig| {
         for i in 0..10_u64 {
-            rig.submit(&format!("r{i}"), read(1000 * i..1000 * i + 8));
+            rig.enter(&format!("r{i}"), read(1000 * i..1000 * i + 8));
         }
     };
     let mut rig = Rig::none();

@@ -24,11 +24,11 @@ fn names(prefix: &str, numbers: std::ops::Range<u64>) -> Vec<String> {
 /// Submits reads and writes of 8 sectors, one after the other each.
 fn fill(rig: &mut Rig, reads: u64, writes: u64) {
     for i in 0..reads {
-        rig.submit(&format!("r{i}"), read(8 * i..8 * i + 8));
+        rig.enter(&format!("r{i}"), read(8 * i..8 * i + 8));
     }
     for i in 0..writes {
         let start = 100_000 + 8 * i;
-        rig.submit(&format!("w{i}"), write(start..start + 8));
+        rig.enter(&format!("w{i}"), write(start..start + 8));
     }
 }
 
@@ -93,10 +93,10 @@ fn sweep_that_ends_starts_again_at_the_oldest() {
 #[test]
 fn expired_oldest_request_moves_the_head() {
     let mut rig = Rig::mq_deadline().without_merging();
-    rig.submit("r0", read(0..8));
-    rig.submit("hi", read(9000..9008));
+    rig.enter("r0", read(0..8));
+    rig.enter("hi", read(9000..9008));
     for i in 1..40 {
-        rig.submit(&format!("r{i}"), read(8 * i..8 * i + 8));
+        rig.enter(&format!("r{i}"), read(8 * i..8 * i + 8));
     }
     assert_eq!(rig.serve_up_to(16), names("r", 0..16));
     rig.run(&[Advance(ms(500)), Serve(&["hi"])]);
@@ -108,7 +108,7 @@ fn expired_oldest_request_moves_the_head() {
 fn expired_request_that_is_not_the_oldest_waits_for_the_sweep() {
     let mut rig = Rig::mq_deadline().without_merging();
     fill(&mut rig, 40, 0);
-    rig.submit("hi", read(9000..9008));
+    rig.enter("hi", read(9000..9008));
     assert_eq!(rig.serve_up_to(16), names("r", 0..16));
     rig.run(&[Advance(ms(500))]);
     assert_eq!(rig.serve_up_to(24), names("r", 16..40));

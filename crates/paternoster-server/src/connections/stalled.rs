@@ -1,8 +1,8 @@
 //! Clients that hold their tenant's memory and do nothing with it, while others wait for it.
 //!
-//! A payload that does not come, or replies that are not read, for `payload_timeout`: the connection
-//! is closed if another one of its tenant waits for credit, and only then. A stopped virtual machine
-//! alone does not lose its disk.
+//! A payload that does not come, or replies that are not read, for `payload_timeout`: the
+//! connection is closed if another one of its tenant waits for credit, and only then. A stopped
+//! virtual machine alone does not lose its disk.
 
 use paternoster::{Instant, Nanos};
 

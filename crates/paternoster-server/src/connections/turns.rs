@@ -8,9 +8,9 @@
 //!
 //! Connections with something to do are queued by tenant. Work is counted in units, about a system
 //! call or a command each; a tenant that has used more than its quantum sits out visits until that
-//! is made up (deficit round robin). So a tenant with a thousand connections, or with questions that
-//! take long, does not get more of the thread than one with a single connection, and no turn is so
-//! long that the disk has nothing to do.
+//! is made up (deficit round robin). So a tenant with a thousand connections, or with questions
+//! that take long, does not get more of the thread than one with a single connection, and no turn
+//! is so long that the disk has nothing to do.
 
 use std::collections::VecDeque;
 

@@ -7,6 +7,10 @@ use crate::stats::{BlkioFile, Departed, TurnStats, blkio_files};
 
 impl<S: Scheduler> Elevator<S> {
     /// The group's files of Linux's `blkio` controller, without what is counted below it.
+    ///
+    /// # Panics
+    ///
+    /// Where the group is gone.
     pub fn blkio(&self, group: GroupId) -> Vec<BlkioFile> {
         // A scheduler that gives groups turns may not have heard of this one yet.
         let none = TurnStats::default();
@@ -15,7 +19,8 @@ impl<S: Scheduler> Elevator<S> {
         blkio_files(self.stats.group(group), turns)
     }
 
-    /// The same with all groups below it, those that were removed too: the `_recursive` files.
+    /// The same with all groups below it, those that were removed too: the `_recursive` files. Of a
+    /// group that is gone they tell nothing.
     pub fn blkio_recursive(&self, group: GroupId) -> Vec<BlkioFile> {
         let all = self.counted_below(group);
         blkio_files(&all.stats, self.has_turns().then_some(&all.turns))

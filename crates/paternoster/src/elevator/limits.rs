@@ -5,11 +5,11 @@ use crate::request::{Bio, BioFlags, Op, Request, Sector, SectorCount};
 /// Limits of a device, by the names of `queue/` in sysfs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// The largest request (`max_sectors_kb`, here in sectors).
+    /// The largest request (`max_sectors_kb`, here in sectors): 1 to 2³² − 2.
     pub max_sectors: u32,
-    /// The largest discard (`discard_max_bytes`, here in sectors).
+    /// The largest discard (`discard_max_bytes`, here in sectors): 1 to 2³² − 2.
     pub max_discard_sectors: u32,
-    /// Pieces of memory a request.
+    /// Pieces of memory a request: at least 1.
     pub max_segments: u16,
     /// No request crosses a multiple of this (`chunk_sectors`); 0 is none.
     pub chunk_sectors: u32,
@@ -55,9 +55,12 @@ pub(super) struct Joint {
 }
 
 impl Limits {
-    /// Asserts that a request of at least a sector is possible.
+    /// Asserts that a request of at least a sector is possible, and that the sum of two lengths,
+    /// which stops at the greatest number, is then too long.
     pub(super) fn check(&self) {
-        assert!(self.max_sectors > 0 && self.max_discard_sectors > 0, "a request has a sector");
+        for limit in [self.max_sectors, self.max_discard_sectors] {
+            assert!((1..u32::MAX).contains(&limit), "a request has 1 to 2³² − 2 sectors");
+        }
         assert!(self.max_segments > 0, "a request has a segment");
     }
 
@@ -125,8 +128,13 @@ impl Limits {
 
     /// Cuts `bio` so that its first piece is a request that the device takes. The piece that is
     /// cut off the front never merges; the rest is to be split again.
+    ///
+    /// # Panics
+    ///
+    /// Where the limit on its sectors is 0.
     pub fn split(&self, bio: Bio) -> (Bio, Option<Bio>) {
         let longest = self.max_sectors_at(bio.op, bio.sector);
+        assert!(longest.0 > 0, "a request has a sector");
         if bio.sectors <= longest {
             return (bio, None);
         }
@@ -169,6 +177,13 @@ mod tests {
         assert!(first.flags.contains(BioFlags::NO_MERGE));
         assert!(second.flags.contains(BioFlags::NO_MERGE));
         assert_eq!(limits.split(last), (last, None));
+    }
+
+    /// It was cut into a piece of no sectors and itself, for ever.
+    #[test]
+    #[should_panic(expected = "a request has a sector")]
+    fn a_bio_is_not_split_at_requests_without_sectors() {
+        Limits { max_sectors: 0, ..Limits::default() }.split(bio(0, 8));
     }
 
     #[test]

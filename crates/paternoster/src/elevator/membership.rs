@@ -1,4 +1,4 @@
-//! The elevator's administration: I/O contexts, groups, weights, limits and tunables.
+//! The elevator's administration: I/O contexts, groups, weights and limits.
 
 use super::{Elevator, Limits, NoMerges};
 use crate::arena::{GroupId, IocId};
@@ -6,28 +6,45 @@ use crate::group::{DeviceWeights, GroupChange, Groups, Weight, Weights};
 use crate::io_context::IoPrio;
 use crate::scheduler::{Device, Scheduler};
 use crate::time::Instant;
-use crate::tunable::TunableError;
 
 impl<S: Scheduler> Elevator<S> {
     /// Makes an I/O context of `group`.
+    ///
+    /// # Panics
+    ///
+    /// Where `now` is before the last event. Where the group is gone.
     pub fn io_context(&mut self, now: Instant, io_prio: IoPrio, group: GroupId) -> IocId {
         self.advance(now);
+        self.groups.assert_exists(group);
         self.contexts.add(io_prio, group)
     }
 
     /// Has the context's next requests issued at `io_prio`.
+    ///
+    /// # Panics
+    ///
+    /// Where `now` is before the last event. Where the context is gone.
     pub fn set_io_priority(&mut self, now: Instant, ioc: IocId, io_prio: IoPrio) {
         self.advance(now);
         self.contexts[ioc].io_prio = io_prio;
     }
 
     /// Has the context's next requests belong to `group`.
+    ///
+    /// # Panics
+    ///
+    /// Where `now` is before the last event. Where the context or the group is gone.
     pub fn move_to_group(&mut self, now: Instant, ioc: IocId, group: GroupId) {
         self.advance(now);
+        self.groups.assert_exists(group);
         self.contexts[ioc].group = group;
     }
 
     /// The context makes no more requests. Its key goes with the last of those it has.
+    ///
+    /// # Panics
+    ///
+    /// Where `now` is before the last event. Where the context has exited before.
     pub fn exit_io_context(&mut self, now: Instant, ioc: IocId) {
         self.advance(now);
         self.ask(now, |scheduler, cx| scheduler.exit_io_context(cx, ioc));
@@ -35,6 +52,10 @@ impl<S: Scheduler> Elevator<S> {
     }
 
     /// Makes a group below `parent`; its leaf weight is its weight.
+    ///
+    /// # Panics
+    ///
+    /// Where `now` is before the last event. Where `parent` is gone.
     pub fn add_group(&mut self, now: Instant, parent: GroupId, weight: Weight) -> GroupId {
         self.advance(now);
         let group = self.groups.add(parent, weight);
@@ -42,8 +63,12 @@ impl<S: Scheduler> Elevator<S> {
         group
     }
 
-    /// Removes a group without children, I/O contexts and requests; anything else is a bug of
-    /// the caller's.
+    /// Removes a group without children, I/O contexts and requests.
+    ///
+    /// # Panics
+    ///
+    /// Where `now` is before the last event. Where the group is gone, is the root, or has any of
+    /// these.
     pub fn remove_group(&mut self, now: Instant, group: GroupId) {
         self.advance(now);
         assert!(!self.contexts.any_in(group), "a group is removed when no context is in it");
@@ -57,6 +82,10 @@ impl<S: Scheduler> Elevator<S> {
 
     /// Sets a group's weight against its siblings, and that of its own requests against its
     /// child groups.
+    ///
+    /// # Panics
+    ///
+    /// Where `now` is before the last event. Where the group is gone.
     pub fn set_weight(&mut self, now: Instant, group: GroupId, weight: Weight, leaf: Weight) {
         self.advance(now);
         self.groups[group].configured = Weights { weight, leaf };
@@ -64,6 +93,10 @@ impl<S: Scheduler> Elevator<S> {
     }
 
     /// Sets weights that hold on this device instead of the group's own, or with none those.
+    ///
+    /// # Panics
+    ///
+    /// Where `now` is before the last event. Where the group is gone.
     pub fn set_device_weights(&mut self, now: Instant, group: GroupId, weights: DeviceWeights) {
         self.advance(now);
         self.groups[group].device = weights;
@@ -98,6 +131,10 @@ impl<S: Scheduler> Elevator<S> {
     /// submitters compete for admission instead of by weight: one who bounds them otherwise sets
     /// it out of reach, and the scheduler's own limits still hold. None is no admission at all, as
     /// in reference runs: the scheduler is not asked either.
+    ///
+    /// # Panics
+    ///
+    /// Where the bound is 0.
     pub fn set_nr_requests(&mut self, nr_requests: Option<u32>) {
         assert_ne!(nr_requests, Some(0), "at least one request may exist");
         self.admission.nr_requests = nr_requests;
@@ -110,6 +147,10 @@ impl<S: Scheduler> Elevator<S> {
     }
 
     /// Sets how large requests may grow from now on.
+    ///
+    /// # Panics
+    ///
+    /// Where a limit on sectors is 0 or 2³² − 1, or that on segments is 0.
     pub fn set_limits(&mut self, limits: Limits) {
         limits.check();
         self.merging.limits = limits;
@@ -123,23 +164,5 @@ impl<S: Scheduler> Elevator<S> {
     /// Sets how many requests a list scan looks at; 8 in Linux.
     pub fn set_scan_depth(&mut self, requests: u32) {
         self.merging.scan_depth = requests;
-    }
-
-    /// The value of a tunable of the scheduler, in its own unit.
-    pub fn tunable(&self, name: &str) -> Result<i64, TunableError> {
-        self.scheduler.tunable(name)
-    }
-
-    /// Stores and returns `value` as Linux clamps it.
-    pub fn set_tunable(
-        &mut self,
-        now: Instant,
-        name: &str,
-        value: i64,
-    ) -> Result<i64, TunableError> {
-        self.advance(now);
-        let set = self.ask(now, |scheduler, cx| scheduler.set_tunable(cx, name, value))?;
-        self.admission.limits_changed();
-        Ok(set)
     }
 }

@@ -25,11 +25,13 @@ mod ends;
 mod limits;
 mod membership;
 mod merge;
+mod tuning;
 
 use admission::Admission;
 pub use limits::Limits;
 use merge::Merging;
 pub use merge::NoMerges;
+use tuning::Tuning;
 
 use crate::arena::RequestId;
 use crate::group::Groups;
@@ -42,6 +44,7 @@ use crate::time::Instant;
 use crate::trace::{Event, MergeKind, Trace, WaitReason};
 
 /// What became of a submitted bio.
+#[must_use = "a bio that was told `Later` is its caller's to submit again"]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Submitted {
     /// A request was made of it.
@@ -53,7 +56,8 @@ pub enum Submitted {
         /// At which of its ends.
         kind: MergeKind,
     },
-    /// It may not enter now. The caller keeps it and submits it again when a completion says so.
+    /// It may not enter now. The caller keeps it, and submits it again with [`Elevator::resubmit`]
+    /// when a completion says so.
     Later(Bio),
 }
 
@@ -76,6 +80,7 @@ pub struct Elevator<S> {
     groups: Groups,
     merging: Merging,
     admission: Admission,
+    tuning: Tuning,
     stats: Stats,
     /// What goes round the scheduler and is handed out before anything that it holds.
     bypass: Fifo,
@@ -88,7 +93,8 @@ pub struct Elevator<S> {
 }
 
 impl<S: Scheduler> Elevator<S> {
-    /// An elevator without requests, with the root group alone.
+    /// An elevator without requests, with the root group alone. Its time begins at
+    /// [`Instant::START`]: no event is before that.
     pub fn new(scheduler: S, device: Device) -> Self {
         let groups = Groups::new();
         let mut stats = Stats::default();
@@ -101,6 +107,7 @@ impl<S: Scheduler> Elevator<S> {
             groups,
             merging: Merging::new(),
             admission: Admission::new(),
+            tuning: Tuning::default(),
             stats,
             bypass: Fifo::default(),
             queued: 0,
@@ -112,6 +119,11 @@ impl<S: Scheduler> Elevator<S> {
     }
 
     /// A bio arrives.
+    ///
+    /// # Panics
+    ///
+    /// Where `now` is before the last event. Where the I/O context of the bio is gone. Where the
+    /// bio ends beyond sector 2⁶⁴ − 1, is a flush with sectors, or is anything else without.
     pub fn submit(&mut self, now: Instant, bio: Bio) -> Submitted {
         self.advance(now);
         let Bio { op, sector, sectors, user_data, .. } = bio;
@@ -119,9 +131,46 @@ impl<S: Scheduler> Elevator<S> {
         self.resubmit(now, bio)
     }
 
-    /// A bio that was told `Later` tries again.
+    /// A bio that was told [`Later`](Submitted::Later) tries again.
+    ///
+    /// ```
+    /// use paternoster::{
+    ///     AnyScheduler, Bio, BioFlags, Device, Elevator, Instant, IoPrio, NoTrace, Op,
+    ///     SchedulerKind, Sector, SectorCount, Submitted,
+    /// };
+    ///
+    /// let scheduler = AnyScheduler::new(SchedulerKind::MqDeadline, NoTrace);
+    /// let mut elevator = Elevator::new(scheduler, Device::solid_state(1));
+    /// let now = Instant::START;
+    /// let ioc = elevator.io_context(now, IoPrio::default(), elevator.groups().root());
+    /// let read = |sector, user_data| Bio {
+    ///     op: Op::Read,
+    ///     flags: BioFlags::empty(),
+    ///     sector: Sector(sector),
+    ///     sectors: SectorCount(8),
+    ///     segments: 1,
+    ///     ioc,
+    ///     user_data,
+    /// };
+    /// elevator.set_nr_requests(Some(1));
+    ///
+    /// let Submitted::Queued(rq) = elevator.submit(now, read(0, 1)) else { panic!("it is free") };
+    /// // Only one request may exist. This bio merges with none, so it has to wait with us.
+    /// let later = elevator.submit(now, read(500, 2));
+    /// let Submitted::Later(waits) = later else { panic!("there is no room") };
+    ///
+    /// assert_eq!(elevator.dispatch(now), Some(rq));
+    /// let done = elevator.complete(now, rq);
+    /// assert!(done.call_waiters, "there is room again");
+    /// assert!(matches!(elevator.resubmit(now, waits), Submitted::Queued(_)));
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// As [`submit`](Self::submit).
     pub fn resubmit(&mut self, now: Instant, bio: Bio) -> Submitted {
         self.advance(now);
+        bio.check_range();
         let group = self.contexts[bio.ioc].group;
         if let Some((into, kind)) = self.merge_bio(now, &bio) {
             self.stats.bio_arrived(&bio, group);
@@ -150,6 +199,11 @@ impl<S: Scheduler> Elevator<S> {
     }
 
     /// The next request for the device, if it has room and there is one to serve now.
+    ///
+    /// # Panics
+    ///
+    /// Where `now` is before the last event. Where the scheduler would hang: it holds requests,
+    /// gives none though nothing is in the device, and asks for no timeout.
     pub fn dispatch(&mut self, now: Instant) -> Option<RequestId> {
         self.advance(now);
         if self.in_device >= self.device.queue_depth {
@@ -184,6 +238,10 @@ impl<S: Scheduler> Elevator<S> {
     }
 
     /// A request is done.
+    ///
+    /// # Panics
+    ///
+    /// Where `now` is before the last event. Where the request is not in the device.
     pub fn complete(&mut self, now: Instant, rq: RequestId) -> Bios {
         self.leave_device(now, rq);
         let request = &self.requests[rq];
@@ -199,6 +257,10 @@ impl<S: Scheduler> Elevator<S> {
 
     /// The device hands a request back unserved. It never merges again, and is served before
     /// others of its kind.
+    ///
+    /// # Panics
+    ///
+    /// Where `now` is before the last event. Where the request is not in the device.
     pub fn requeue(&mut self, now: Instant, rq: RequestId) {
         self.leave_device(now, rq);
         let request = &mut self.requests[rq];
@@ -223,6 +285,10 @@ impl<S: Scheduler> Elevator<S> {
     }
 
     /// The moment that `poll_timeout` named has come. A needless call does nothing.
+    ///
+    /// # Panics
+    ///
+    /// Where `now` is before the last event.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.advance(now);
         self.ask(now, S::handle_timeout);
@@ -236,6 +302,16 @@ impl<S: Scheduler> Elevator<S> {
     /// Changes to another scheduler, a new one. What was held is inserted into it in order of
     /// arrival; what is in the device completes without it hearing of that. Groups, weights and I/O
     /// contexts stay, learned state goes.
+    ///
+    /// Its tunables are those that fit the device, if the elevator was [`fitted`](Self::fitted),
+    /// and over them what [`set_tunable`](Self::set_tunable) has ever set: where this scheduler has
+    /// a tunable of that name, and the value is in its range. All others have their defaults.
+    /// [`tunable`](Self::tunable) tells what holds.
+    ///
+    /// # Panics
+    ///
+    /// Where `now` is before the last event. Where the old scheduler keeps requests that it was to
+    /// give up.
     pub fn switch(&mut self, now: Instant, to: S) -> S {
         self.advance(now);
         let held = self.drain_scheduler(now);
@@ -244,6 +320,7 @@ impl<S: Scheduler> Elevator<S> {
         }
         let old = std::mem::replace(&mut self.scheduler, to);
         self.ask(now, S::attach);
+        self.tune(now);
         for rq in held {
             self.bind(now, rq);
             self.insert(now, rq);
@@ -255,6 +332,11 @@ impl<S: Scheduler> Elevator<S> {
     }
 
     /// Gives up all that waits, in order of arrival: the bios of each request.
+    ///
+    /// # Panics
+    ///
+    /// Where `now` is before the last event. Where the scheduler keeps requests that it was to give
+    /// up.
     pub fn cancel_queued(&mut self, now: Instant) -> Vec<Bios> {
         self.advance(now);
         let mut waiting = self.drain_scheduler(now);
@@ -277,6 +359,10 @@ impl<S: Scheduler> Elevator<S> {
     }
 
     /// A request that exists.
+    ///
+    /// # Panics
+    ///
+    /// Where it does not: it is freed as it completes, is given up, or becomes part of another.
     pub fn request(&self, rq: RequestId) -> &Request {
         &self.requests[rq]
     }
@@ -307,6 +393,10 @@ impl<S: Scheduler> Elevator<S> {
     }
 
     /// Asserts what always holds, by walking everything.
+    ///
+    /// # Panics
+    ///
+    /// Where it does not, which is a bug of this crate's or of the scheduler's.
     pub fn check(&mut self) {
         let places = |wanted: &[Place]| {
             let found = self.requests.iter().filter(|(_, rq)| wanted.contains(&rq.place)).count();

@@ -155,6 +155,10 @@ pub struct Stats {
 
 impl Stats {
     /// The counts of a group, without those below it.
+    ///
+    /// # Panics
+    ///
+    /// Where the group is gone.
     pub fn group(&self, group: GroupId) -> &GroupStats {
         &self.by_group[group]
     }

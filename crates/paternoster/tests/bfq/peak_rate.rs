@@ -87,7 +87,7 @@ fn device_from_which_nothing_comes_back_has_no_rate() {
     let mut rig = plain_fast(64);
     for n in 0..34 {
         let from = n * 8;
-        rig.submit(&n.to_string(), read(from..from + 8));
+        rig.enter(&n.to_string(), read(from..from + 8));
         assert!(rig.dispatch().is_some());
         if n < 33 {
             rig.run(&[Expect(Untold("peak rate")), Advance(ms(31))]);

@@ -25,7 +25,7 @@ fn queue_sends_half_its_quantum_before_its_slice_begins_and_then_all_of_it() {
         let mut rig = rig.task("a", "be/4", ROOT).task("b", "be/4", ROOT);
         rig.run(&[Submit("first", read(0..16).by("a"))]);
         for start in 1..40 {
-            rig.submit("", read(start * 100..start * 100 + 16).by("a"));
+            rig.enter("", read(start * 100..start * 100 + 16).by("a"));
         }
         rig.run(&[Submit("b", read(FAR..FAR + 16).by("b")), SetDepth(32)]);
         assert_eq!(sent(&mut rig), half, "of {quantum}");
@@ -53,7 +53,7 @@ fn slice_that_ends_soon_has_half_the_quantum() {
             Submit("b", read(FAR..FAR + 16).by("b")),
         ]);
         for start in 1..40 {
-            rig.submit("", read(start * 100..start * 100 + 16).by("a"));
+            rig.enter("", read(start * 100..start * 100 + 16).by("a"));
         }
         rig.now = rig.now + ms(at);
         let sent = sent(&mut rig);
@@ -67,7 +67,7 @@ fn only_sync_queue_sends_all_it_has() {
     let mut rig = Rig::cfq().without_merging().depth(32).task("a", "be/4", ROOT);
     rig.run(&[Submit("first", read(0..16).by("a")), Submit("w", write(FAR..FAR + 16))]);
     for start in 1..20 {
-        rig.submit("", read(start * 100..start * 100 + 16).by("a"));
+        rig.enter("", read(start * 100..start * 100 + 16).by("a"));
     }
     assert_eq!(sent(&mut rig), 20);
 }
@@ -158,7 +158,7 @@ fn async_requests_in_the_device_are_as_many_as_slices_since_a_late_sync_request(
     for (slice_sync, sent_at_once) in [(100, 10), (300, 3), (1000, 1), (2000, 1)] {
         let mut rig = Rig::cfq().without_merging().set("slice_sync", slice_sync).depth(32);
         for start in 0..40 {
-            rig.submit("", write(start * 100..start * 100 + 8));
+            rig.enter("", write(start * 100..start * 100 + 8));
         }
         assert_eq!(sent(&mut rig), sent_at_once, "slices of {slice_sync} ms");
     }
@@ -196,7 +196,7 @@ fn async_requests_come_back_one_by_one_after_a_late_sync_request() {
 fn late_sync_request_slows_nobody_down_without_low_latency() {
     let mut rig = Rig::cfq().without_merging().set("low_latency", 0).depth(32);
     for start in 0..40 {
-        rig.submit("", write(start * 100..start * 100 + 8));
+        rig.enter("", write(start * 100..start * 100 + 8));
     }
     assert_eq!(sent(&mut rig), 32);
 }

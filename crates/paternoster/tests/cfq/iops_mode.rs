@@ -14,10 +14,12 @@ fn nobody_is_waited_for_on_a_device_without_moving_parts_unless_that_is_set() {
     let mut rig = solid_state(1);
     assert_eq!(rig.elevator.tunable("slice_idle"), Ok(0));
     assert_eq!(rig.elevator.tunable("group_idle"), Ok(8));
+    rig.run(&[SwitchTo(SchedulerKind::None), SwitchTo(SchedulerKind::Cfq)]);
+    assert_eq!(rig.elevator.tunable("slice_idle"), Ok(0));
     rig.run(&[Set("slice_idle", 8), Advance(ms(100)), Submit("a", read(0..64)), Serve(&["a"])]);
     assert_eq!(rig.elevator.tunable("slice_idle"), Ok(8));
     rig.run(&[SwitchTo(SchedulerKind::None), SwitchTo(SchedulerKind::Cfq)]);
-    assert_eq!(rig.elevator.tunable("slice_idle"), Ok(0));
+    assert_eq!(rig.elevator.tunable("slice_idle"), Ok(8));
 }
 
 /// The window of a queue goes with its first request, when it is on its tree already. Unknown

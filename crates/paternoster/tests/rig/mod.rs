@@ -256,6 +256,12 @@ impl Rig {
         self
     }
 
+    /// Submits a bio for which there is room.
+    pub fn enter(&mut self, name: &str, io: Io) {
+        let submitted = self.submit(name, io);
+        assert!(!matches!(submitted, Submitted::Later(_)), "{name} may enter");
+    }
+
     /// A bio arrives; what became of it.
     pub fn submit(&mut self, name: &str, io: Io) -> Submitted {
         let bio = io.bio(self.tasks[io.task], self.bios.len() as u64);
@@ -268,9 +274,8 @@ impl Rig {
     /// The scheduler is asked once: the name of what it gives.
     pub fn dispatch(&mut self) -> Option<String> {
         let rq = self.elevator.dispatch(self.now)?;
-        Some(
-            self.bios[usize::try_from(self.elevator.request(rq).name()).expect("an index")].clone(),
-        )
+        let bio = usize::try_from(self.elevator.request(rq).name()).expect("an index");
+        Some(self.bios[bio].clone())
     }
 
     /// Asks and completes at once, until nothing is given: the names in order.

@@ -207,7 +207,7 @@ impl Served {
         let start = stream.from + source.issued * stream.stride;
         let name = format!("{task}.{}", source.issued_before + source.issued);
         source.issued += 1;
-        self.rig.submit(&name, (stream.op)(start..start + stream.sectors).by(task));
+        self.rig.enter(&name, (stream.op)(start..start + stream.sectors).by(task));
     }
 
     fn complete(&mut self, name: &str) {

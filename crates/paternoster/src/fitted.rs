@@ -1,0 +1,90 @@
+//! The tunables that fit what serves the requests, where that is no rotating disk of a single
+//! machine: CFQ's and BFQ's.
+//!
+//! ```text
+//!                          rotational    not rotational    memory
+//!   cfq  slice_idle          8 ms           0                0
+//!        group_idle          8 ms           1 ms             0
+//!        slice_sync        100 ms          10 ms            10 ms
+//!        slice_async        40 ms           4 ms             4 ms
+//!        target_latency    300 ms          30 ms            30 ms
+//!   bfq  slice_idle          8 ms           1 ms             0
+//!        timeout_sync      125 ms           5 ms             5 ms
+//!        low_latency         0              0                0
+//! ```
+//!
+//! - To wait for a queue's next request pays where it spares a seek. CFQ clears its `slice_idle`
+//!   elsewhere by itself, as in Linux.
+//! - To wait for a group's next request gives its share to a tenant with little outstanding, where
+//!   a request takes about as long as its client takes to ask again. A client nearby asks within
+//!   0.1 ms. In memory nothing is worth waiting for. BFQ has one tunable for queues and groups.
+//! - A long turn is for a head that moves. Without one it only has everybody else wait longer.
+//! - BFQ's low latency is meant for the processes of one machine, of which somebody waits in front
+//!   of one. Here a queue is a tenant's, and mostly a whole machine's. It is raised within its
+//!   group alone, but for as long as it is, its turns are up to thirty times as long, and the
+//!   device is kept free for it for 20 ms at a time: that the other tenants pay.
+//!
+//! The rest of the first column is Linux's own. All else is as in Linux, as are the tunables of the
+//! other schedulers.
+
+use crate::any::SchedulerKind;
+
+/// Tunables by name with their values, in the order in which they are to be set.
+type Tunables = &'static [(&'static str, i64)];
+
+/// What serves the requests of a device, as far as tunables are fitted to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Medium {
+    /// A head that moves: a request that is far away costs milliseconds.
+    Rotational,
+    /// No head, and a request takes tens of microseconds or more: SSDs, disks on a network.
+    NotRotational,
+    /// A request takes less time than whoever made it needs to make the next.
+    Memory,
+}
+
+const CFQ_NOT_ROTATIONAL: Tunables =
+    &[("group_idle_us", 1000), ("slice_sync", 10), ("slice_async", 4), ("target_latency", 30)];
+
+const CFQ_MEMORY: Tunables =
+    &[("group_idle_us", 0), ("slice_sync", 10), ("slice_async", 4), ("target_latency", 30)];
+
+const BFQ_ROTATIONAL: Tunables = &[("low_latency", 0)];
+
+const BFQ_NOT_ROTATIONAL: Tunables =
+    &[("low_latency", 0), ("timeout_sync", 5), ("slice_idle_us", 1000)];
+
+const BFQ_MEMORY: Tunables = &[("low_latency", 0), ("timeout_sync", 5), ("slice_idle_us", 0)];
+
+/// The tunables of a scheduler that fit `medium` better than Linux's defaults do: names and values,
+/// each in the tunable's own unit and range, to be set in this order and before those that somebody
+/// chose. What is not among them stays as it is. [`Elevator::fitted`](crate::Elevator::fitted) sets
+/// them.
+pub fn fitted_tunables(scheduler: SchedulerKind, medium: Medium) -> &'static [(&'static str, i64)] {
+    match (scheduler, medium) {
+        (SchedulerKind::Cfq, Medium::NotRotational) => CFQ_NOT_ROTATIONAL,
+        (SchedulerKind::Cfq, Medium::Memory) => CFQ_MEMORY,
+        (SchedulerKind::Bfq, Medium::Rotational) => BFQ_ROTATIONAL,
+        (SchedulerKind::Bfq, Medium::NotRotational) => BFQ_NOT_ROTATIONAL,
+        (SchedulerKind::Bfq, Medium::Memory) => BFQ_MEMORY,
+        _ => &[],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_fitted_value_is_one_that_a_user_might_set() {
+        for kind in SchedulerKind::ALL {
+            for medium in [Medium::Rotational, Medium::NotRotational, Medium::Memory] {
+                for &(name, value) in fitted_tunables(kind, medium) {
+                    let info = kind.tunable(name).expect("the scheduler has it");
+                    assert_eq!(info.accepts(value), Ok(()), "{kind} on {medium:?}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! What the elevator does not take: a bio whose sectors cannot be counted, limits at which lengths
+//! could not be, keys that are gone. Behind that nothing wraps.
+
+use paternoster::{
+    AnyScheduler, Bio, BioFlags, Device, Elevator, Instant, IoPrio, Limits, NoTrace, Op,
+    SchedulerKind, Sector, SectorCount, Submitted, Weight,
+};
+
+const NOW: Instant = Instant::START;
+
+fn elevator(kind: SchedulerKind) -> Elevator<AnyScheduler<NoTrace>> {
+    Elevator::new(AnyScheduler::new(kind, NoTrace), Device::disk(4))
+}
+
+/// What becomes of bio 7 with these sectors.
+fn submit(op: Op, sector: u64, sectors: u32) -> Submitted {
+    let mut elevator = elevator(SchedulerKind::None);
+    let ioc = elevator.io_context(NOW, IoPrio::default(), elevator.groups().root());
+    let (sector, sectors) = (Sector(sector), SectorCount(sectors));
+    let flags = BioFlags::empty();
+    elevator.submit(NOW, Bio { op, flags, sector, sectors, segments: 1, ioc, user_data: 7 })
+}
+
+/// It wrapped in a release build, and was served as if it ended at sector 3.
+#[test]
+#[should_panic(
+    expected = "bio 7: Write of 8 sectors at sector 18446744073709551611 ends beyond sector 2⁶⁴ − 1"
+)]
+fn bio_that_ends_beyond_the_last_sector_that_there_can_be_is_refused() {
+    let _refused = submit(Op::Write, u64::MAX - 4, 8);
+}
+
+#[test]
+#[should_panic(expected = "bio 7: Read of 0 sectors: a flush has none, and nothing else has none")]
+fn read_without_sectors_is_refused() {
+    let _refused = submit(Op::Read, 100, 0);
+}
+
+#[test]
+#[should_panic(expected = "bio 7: Flush of 8 sectors: a flush has none, and nothing else has none")]
+fn flush_with_sectors_is_refused() {
+    let _refused = submit(Op::Flush, 0, 8);
+}
+
+#[test]
+fn bios_at_both_ends_of_what_can_be_counted_are_served_by_every_scheduler() {
+    for kind in SchedulerKind::ALL {
+        let mut elevator = elevator(kind);
+        let ioc = elevator.io_context(NOW, IoPrio::default(), elevator.groups().root());
+        let ends = [0, u64::MAX - 8, 8, u64::MAX - 16, u64::MAX / 2];
+        for (sector, user_data) in ends.into_iter().zip(0..) {
+            let flags = BioFlags::empty();
+            let (op, sector, sectors) = (Op::Read, Sector(sector), SectorCount(8));
+            let bio = Bio { op, flags, sector, sectors, segments: 1, ioc, user_data };
+            assert!(!matches!(elevator.submit(NOW, bio), Submitted::Later(_)), "there is room");
+        }
+        let mut now = NOW;
+        let mut served = vec![];
+        while served.len() < ends.len() {
+            while let Some(rq) = elevator.dispatch(now) {
+                served.extend(elevator.complete(now, rq).user_data);
+            }
+            elevator.check();
+            if let Some(at) = elevator.poll_timeout() {
+                now = at.max(now);
+                elevator.handle_timeout(now);
+            }
+        }
+        served.sort_unstable();
+        assert_eq!(served, [0, 1, 2, 3, 4], "{kind}");
+    }
+}
+
+#[test]
+fn end_of_a_bio_that_no_elevator_takes_does_not_wrap() {
+    assert_eq!(Sector(u64::MAX - 4) + SectorCount(8), Sector(u64::MAX));
+}
+
+/// Two bios of 3 · 2³⁰ sectors became one request of 2³² − 1.
+#[test]
+#[should_panic(expected = "a request has 1 to 2³² − 2 sectors")]
+fn limit_at_which_a_length_could_not_be_counted_is_refused() {
+    let limits = Limits { max_sectors: u32::MAX, ..Limits::default() };
+    elevator(SchedulerKind::MqDeadline).set_limits(limits);
+}
+
+/// It was found out as the first request was made, far from the mistake.
+#[test]
+#[should_panic(expected = "the group is gone")]
+fn io_context_of_a_group_that_is_gone_is_refused() {
+    let mut elevator = elevator(SchedulerKind::None);
+    let group = elevator.add_group(NOW, elevator.groups().root(), Weight::default());
+    elevator.remove_group(NOW, group);
+    let _ioc = elevator.io_context(NOW, IoPrio::default(), group);
+}
+
+#[test]
+#[should_panic(expected = "time does not go back")]
+fn event_before_the_last_one_is_refused() {
+    let mut elevator = elevator(SchedulerKind::None);
+    elevator.handle_timeout(NOW);
+    elevator.handle_timeout(Instant::from_nanos(NOW.as_nanos() - 1));
+}

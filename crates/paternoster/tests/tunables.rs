@@ -1,0 +1,96 @@
+//! Which tunables hold after the scheduler of an elevator was switched.
+
+use std::collections::BTreeMap;
+
+use paternoster::{
+    AnyScheduler, Device, Elevator, Instant, Medium, NoTrace, SchedulerKind, TunableError,
+};
+
+type AnyElevator = Elevator<AnyScheduler<NoTrace>>;
+
+fn scheduler(kind: SchedulerKind) -> AnyScheduler<NoTrace> {
+    AnyScheduler::new(kind, NoTrace)
+}
+
+fn on_disk(kind: SchedulerKind) -> AnyElevator {
+    Elevator::new(scheduler(kind), Device::disk(1))
+}
+
+fn set(elevator: &mut AnyElevator, name: &str, value: i64) {
+    assert_eq!(elevator.set_tunable(Instant::START, name, value), Ok(value), "{name}");
+}
+
+fn switch(elevator: &mut AnyElevator, to: SchedulerKind) {
+    let _old = elevator.switch(Instant::START, scheduler(to));
+}
+
+fn values<const N: usize>(elevator: &AnyElevator, names: [&str; N]) -> [i64; N] {
+    names.map(|name| elevator.tunable(name).expect("it has that one"))
+}
+
+#[test]
+fn what_was_set_holds_after_a_switch_where_both_schedulers_have_it() {
+    let mut elevator = on_disk(SchedulerKind::Cfq);
+    set(&mut elevator, "fifo_expire_sync", 77);
+    set(&mut elevator, "slice_idle", 5);
+    set(&mut elevator, "quantum", 3);
+    switch(&mut elevator, SchedulerKind::Bfq);
+    let names = ["fifo_expire_sync", "slice_idle", "slice_idle_us", "fifo_expire_async"];
+    assert_eq!(values(&elevator, names), [77, 5, 5_000, 250]);
+    let unknown = elevator.tunable("quantum");
+    assert!(matches!(unknown, Err(TunableError::Unknown { .. })), "{unknown:?}");
+}
+
+#[test]
+fn what_was_set_is_back_when_a_scheduler_is_back_that_has_it() {
+    let mut elevator = on_disk(SchedulerKind::Cfq);
+    set(&mut elevator, "quantum", 3);
+    switch(&mut elevator, SchedulerKind::None);
+    switch(&mut elevator, SchedulerKind::Cfq);
+    assert_eq!(values(&elevator, ["quantum", "slice_sync"]), [3, 100]);
+}
+
+#[test]
+fn value_that_the_new_scheduler_does_not_take_is_left_at_its_default() {
+    let mut elevator = on_disk(SchedulerKind::Cfq);
+    set(&mut elevator, "back_seek_max", i64::from(u32::MAX));
+    switch(&mut elevator, SchedulerKind::Bfq);
+    assert_eq!(values(&elevator, ["back_seek_max"]), [16_384]);
+}
+
+#[test]
+fn of_two_names_of_a_tunable_the_one_set_last_holds_after_a_switch_too() {
+    let mut elevator = on_disk(SchedulerKind::Cfq);
+    for (name, value) in [("slice_idle_us", 700), ("slice_idle", 5), ("slice_idle_us", 200)] {
+        set(&mut elevator, name, value);
+    }
+    switch(&mut elevator, SchedulerKind::Bfq);
+    assert_eq!(values(&elevator, ["slice_idle_us"]), [200]);
+}
+
+#[test]
+fn fitted_tunables_are_those_of_the_scheduler_that_there_is_and_what_was_set_is_over_them() {
+    let device = Device::solid_state(1);
+    let mut elevator =
+        Elevator::fitted(scheduler(SchedulerKind::Bfq), device, Medium::NotRotational);
+    assert_eq!(values(&elevator, ["slice_idle_us", "low_latency"]), [1000, 0]);
+    switch(&mut elevator, SchedulerKind::Cfq);
+    // BFQ's fitted values are not CFQ's.
+    let names = ["slice_idle_us", "low_latency", "slice_sync", "group_idle_us"];
+    assert_eq!(values(&elevator, names), [0, 1, 10, 1000]);
+    set(&mut elevator, "slice_sync", 20);
+    set(&mut elevator, "slice_idle", 2);
+    switch(&mut elevator, SchedulerKind::Bfq);
+    assert_eq!(values(&elevator, ["slice_idle_us", "timeout_sync"]), [2000, 5]);
+    switch(&mut elevator, SchedulerKind::Cfq);
+    assert_eq!(values(&elevator, ["slice_idle", "slice_sync", "group_idle_us"]), [2, 20, 1000]);
+}
+
+#[test]
+fn tunables_of_one_name_have_one_unit() {
+    let mut units = BTreeMap::new();
+    for info in SchedulerKind::ALL.iter().flat_map(|kind| kind.tunables()) {
+        let unit = *units.entry(info.name).or_insert(info.unit);
+        assert_eq!(unit, info.unit, "{}", info.name);
+    }
+}
