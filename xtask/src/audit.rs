@@ -1,0 +1,117 @@
+//! `cargo xtask audit`: cargo-deny's check of what we depend on, known vulnerabilities included.
+//!
+//! It needs cargo-deny and its database of advisories, which comes over the network. Where one of
+//! them is not to be had nothing has been checked, and the exit status is 2. What tidy checks of
+//! deny.toml is a part of this, without the two.
+
+use crate::cargo;
+use crate::not_run::NotRun;
+use anyhow::{Context, Result};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+/// How cargo-deny is installed.
+const INSTALL: &str = "cargo install --locked cargo-deny";
+/// What renews the database.
+const FETCH: [&str; 4] = ["deny", "--locked", "fetch", "db"];
+/// What checks, with the database that is there.
+const CHECK: [&str; 4] = ["deny", "--locked", "check", "--disable-fetch"];
+
+/// What is there.
+#[derive(Debug, Clone, Copy)]
+struct Found {
+    /// cargo-deny starts.
+    has_program: bool,
+    /// The database has just been renewed.
+    is_renewed: bool,
+    /// There is a database, new or old.
+    has_database: bool,
+}
+
+/// Runs the command.
+pub(crate) fn run() -> Result<()> {
+    let database = database()?;
+    let has_program = starts(&["deny", "--version"])?;
+    let is_renewed = has_program && starts(&FETCH)?;
+    let found = Found { has_program, is_renewed, has_database: has_clone(&database) };
+    if let Some(note) = judge(found, &database)? {
+        println!("audit: {note}");
+    }
+    cargo::run(cargo::command().args(CHECK))
+}
+
+/// What to say before the check, or why there is none.
+fn judge(found: Found, database: &Path) -> Result<Option<String>, NotRun> {
+    let place = database.display();
+    if !found.has_program {
+        return Err(NotRun(format!("cargo-deny is not installed: {INSTALL}")));
+    }
+    if !found.has_database {
+        let fetch = FETCH.join(" ");
+        let why = format!("there are no advisories in {place}, and `cargo {fetch}` brought none");
+        return Err(NotRun(why));
+    }
+    let is_old = !found.is_renewed;
+    Ok(is_old.then(|| format!("the advisories in {place} could not be renewed; using those")))
+}
+
+/// Where cargo-deny keeps its databases.
+fn database() -> Result<PathBuf> {
+    let home = match std::env::var_os("CARGO_HOME") {
+        Some(home) => PathBuf::from(home),
+        None => std::env::home_dir().context("there is no home directory")?.join(".cargo"),
+    };
+    Ok(home.join("advisory-dbs"))
+}
+
+/// Whether `dir` holds a directory: a clone of a database. A lock alone is none.
+fn has_clone(dir: &Path) -> bool {
+    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).any(|path| path.is_dir())
+}
+
+/// Whether cargo ends well with `args`.
+fn starts(args: &[&str]) -> Result<bool> {
+    let mut command = cargo::command();
+    command.args(args).stdout(Stdio::null()).stderr(Stdio::null());
+    Ok(command.status().context("cargo does not start")?.success())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: Found = Found { has_program: true, is_renewed: true, has_database: true };
+
+    fn judged(found: Found) -> Result<Option<String>, String> {
+        judge(found, Path::new("db")).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn what_is_missing_is_named_and_nothing_counts_as_checked() {
+        let none = judged(Found { has_program: false, ..ALL });
+        let install = "not run: cargo-deny is not installed: cargo install --locked cargo-deny";
+        assert_eq!(none, Err(install.to_owned()));
+        let empty = judged(Found { is_renewed: false, has_database: false, ..ALL });
+        let fetch = "not run: there are no advisories in db, \
+                     and `cargo deny --locked fetch db` brought none";
+        assert_eq!(empty, Err(fetch.to_owned()));
+    }
+
+    #[test]
+    fn old_advisories_are_used_and_told() {
+        assert_eq!(judged(ALL), Ok(None));
+        let old = judged(Found { is_renewed: false, ..ALL }).expect("it runs");
+        assert!(old.is_some_and(|note| note.contains("could not be renewed")));
+    }
+
+    #[test]
+    fn lock_alone_is_no_database() {
+        let dir = tempfile::tempdir().expect("a directory");
+        assert!(!has_clone(&dir.path().join("not there")));
+        std::fs::write(dir.path().join("db.lock"), "").expect("a file");
+        assert!(!has_clone(dir.path()));
+        std::fs::create_dir(dir.path().join("advisory-db")).expect("a directory");
+        assert!(has_clone(dir.path()));
+    }
+}
