@@ -7,7 +7,7 @@
 use crate::cargo;
 use crate::not_run::NotRun;
 use anyhow::{Context, Result};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Stdio;
 
 /// How cargo-deny is installed.
@@ -30,7 +30,7 @@ struct Found {
 
 /// Runs the command.
 pub(crate) fn run() -> Result<()> {
-    let database = database()?;
+    let database = cargo::home()?.join("advisory-dbs");
     let has_program = starts(&["deny", "--version"])?;
     let is_renewed = has_program && starts(&FETCH)?;
     let found = Found { has_program, is_renewed, has_database: has_clone(&database) };
@@ -53,15 +53,6 @@ fn judge(found: Found, database: &Path) -> Result<Option<String>, NotRun> {
     }
     let is_old = !found.is_renewed;
     Ok(is_old.then(|| format!("the advisories in {place} could not be renewed; using those")))
-}
-
-/// Where cargo-deny keeps its databases.
-fn database() -> Result<PathBuf> {
-    let home = match std::env::var_os("CARGO_HOME") {
-        Some(home) => PathBuf::from(home),
-        None => std::env::home_dir().context("there is no home directory")?.join(".cargo"),
-    };
-    Ok(home.join("advisory-dbs"))
 }
 
 /// Whether `dir` holds a directory: a clone of a database. A lock alone is none.

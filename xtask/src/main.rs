@@ -8,6 +8,7 @@ mod bench_nbd;
 mod bench_sched;
 mod cargo;
 mod compare;
+mod fresh;
 mod not_run;
 mod oracle;
 mod packages;
@@ -40,6 +41,8 @@ enum Command {
     Tidy,
     /// Check what we depend on for known vulnerabilities, by cargo-deny
     Audit,
+    /// Do what README says on a machine that has only what README asks for; as root
+    Fresh(fresh::Args),
     /// Compare our decisions with what Linux decided on the same scenarios
     Oracle(oracle::Args),
     /// Measure
@@ -75,6 +78,7 @@ fn run(command: &Command) -> Result<()> {
         Command::Test => test::run(),
         Command::Tidy => tidy::run(),
         Command::Audit => audit::run(),
+        Command::Fresh(args) => fresh::run(args),
         Command::Oracle(args) => oracle::run(args),
         Command::Bench(Bench::Sched(args)) => bench_sched::run(args),
         Command::Bench(Bench::Nbd(args)) => bench_nbd::run(args),
