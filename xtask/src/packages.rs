@@ -4,8 +4,9 @@ use crate::cargo;
 use anyhow::{Context, Result, bail};
 use std::process::{Command, Stdio};
 
-/// The packages. libnbd-bin has nbdinfo, nbdcopy and nbdfuse; qemu-utils has qemu-nbd, -img, -io.
-const PACKAGES: [&str; 9] = [
+/// The packages. libnbd-bin has nbdinfo, nbdcopy and nbdfuse; qemu-utils has qemu-nbd, -img, -io;
+/// systemd has systemd-analyze, which verifies the unit.
+const PACKAGES: [&str; 10] = [
     "libnbd-bin",
     "qemu-utils",
     "nbdkit",
@@ -14,6 +15,7 @@ const PACKAGES: [&str; 9] = [
     "e2fsprogs",
     "fuse3",
     "curl",
+    "systemd",
     "valgrind",
 ];
 
