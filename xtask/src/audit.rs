@@ -14,8 +14,10 @@ use std::process::Stdio;
 const INSTALL: &str = "cargo install --locked cargo-deny";
 /// What renews the database.
 const FETCH: [&str; 4] = ["deny", "--locked", "fetch", "db"];
-/// What checks, with the database that is there.
-const CHECK: [&str; 4] = ["deny", "--locked", "check", "--disable-fetch"];
+/// What checks, when there is a network.
+const CHECK: [&str; 3] = ["deny", "--locked", "check"];
+/// What checks with the database that is there.
+const CHECK_OFFLINE: [&str; 4] = ["deny", "--locked", "--offline", "check"];
 
 /// What is there.
 #[derive(Debug, Clone, Copy)]
@@ -31,17 +33,19 @@ struct Found {
 /// Runs the command.
 pub(crate) fn run() -> Result<()> {
     let database = cargo::home()?.join("advisory-dbs");
-    let has_program = starts(&["deny", "--version"])?;
-    let is_renewed = has_program && starts(&FETCH)?;
+    let has_program = succeeds(&["deny", "--version"], Stdio::null())?;
+    // Why it fails, it says itself: a bad deny.toml is told so too.
+    let is_renewed = has_program && succeeds(&FETCH, Stdio::inherit())?;
     let found = Found { has_program, is_renewed, has_database: has_clone(&database) };
-    if let Some(note) = judge(found, &database)? {
-        println!("audit: {note}");
+    let arguments = judge(found, &database)?;
+    if !is_renewed {
+        println!("audit: the advisories could not be renewed; using {}", database.display());
     }
-    cargo::run(cargo::command().args(CHECK))
+    cargo::run(cargo::command().args(arguments))
 }
 
-/// What to say before the check, or why there is none.
-fn judge(found: Found, database: &Path) -> Result<Option<String>, NotRun> {
+/// What to check with, or why that cannot be done.
+fn judge(found: Found, database: &Path) -> Result<&'static [&'static str], NotRun> {
     let place = database.display();
     if !found.has_program {
         return Err(NotRun(format!("cargo-deny is not installed: {INSTALL}")));
@@ -51,8 +55,7 @@ fn judge(found: Found, database: &Path) -> Result<Option<String>, NotRun> {
         let why = format!("there are no advisories in {place}, and `cargo {fetch}` brought none");
         return Err(NotRun(why));
     }
-    let is_old = !found.is_renewed;
-    Ok(is_old.then(|| format!("the advisories in {place} could not be renewed; using those")))
+    Ok(if found.is_renewed { &CHECK } else { &CHECK_OFFLINE })
 }
 
 /// Whether `dir` holds a directory: a clone of a database. A lock alone is none.
@@ -61,10 +64,10 @@ fn has_clone(dir: &Path) -> bool {
     entries.map(|entry| entry.path()).any(|path| path.is_dir())
 }
 
-/// Whether cargo ends well with `args`.
-fn starts(args: &[&str]) -> Result<bool> {
+/// Whether cargo ends well with `args`, whose complaints go to `stderr`.
+fn succeeds(args: &[&str], stderr: Stdio) -> Result<bool> {
     let mut command = cargo::command();
-    command.args(args).stdout(Stdio::null()).stderr(Stdio::null());
+    command.args(args).stdout(Stdio::null()).stderr(stderr);
     Ok(command.status().context("cargo does not start")?.success())
 }
 
@@ -74,8 +77,9 @@ mod tests {
 
     const ALL: Found = Found { has_program: true, is_renewed: true, has_database: true };
 
-    fn judged(found: Found) -> Result<Option<String>, String> {
-        judge(found, Path::new("db")).map_err(|error| error.to_string())
+    fn judged(found: Found) -> Result<String, String> {
+        let judged = judge(found, Path::new("db"));
+        judged.map(|arguments| arguments.join(" ")).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -90,10 +94,10 @@ mod tests {
     }
 
     #[test]
-    fn old_advisories_are_used_and_told() {
-        assert_eq!(judged(ALL), Ok(None));
-        let old = judged(Found { is_renewed: false, ..ALL }).expect("it runs");
-        assert!(old.is_some_and(|note| note.contains("could not be renewed")));
+    fn old_advisories_are_used_without_the_network() {
+        assert_eq!(judged(ALL), Ok("deny --locked check".to_owned()));
+        let old = judged(Found { is_renewed: false, ..ALL });
+        assert_eq!(old, Ok("deny --locked --offline check".to_owned()));
     }
 
     #[test]
