@@ -2,7 +2,8 @@
 //!
 //! The machine is a Debian 12 of mmdebstrap's smallest set, below cargo's target directory, with a
 //! C compiler, git, this machine's Rust, and a clone of what is committed. Stages, each after the
-//! one before; a failure ends the run with the stage's name, and the machine is removed either way:
+//! one before; a failure ends the run with the stage's name, and the machine is removed either way
+//! (after a kill, by the next run):
 //!
 //!   root        Debian is installed
 //!   toolchain   its compilers start
