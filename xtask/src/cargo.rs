@@ -14,6 +14,14 @@ pub(crate) fn target_dir() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from)
 }
 
+/// Cargo's home: its settings, and what it has downloaded.
+pub(crate) fn home() -> Result<PathBuf> {
+    match std::env::var_os("CARGO_HOME") {
+        Some(home) => Ok(home.into()),
+        None => Ok(std::env::home_dir().context("there is no home directory")?.join(".cargo")),
+    }
+}
+
 /// Builds the command line program as it is released, and says where it is.
 pub(crate) fn paternoster() -> Result<PathBuf> {
     let args =

@@ -3,11 +3,14 @@
 //! `test` is what continuous integration runs, in one go; the others are its parts, and the
 //! benchmarks. Every path in this crate is relative to the root of the repository.
 
+mod audit;
 mod bench_idle;
 mod bench_nbd;
 mod bench_sched;
 mod cargo;
 mod compare;
+mod fresh;
+mod not_run;
 mod oracle;
 mod packages;
 mod scores;
@@ -17,6 +20,7 @@ mod tidy;
 
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
+use not_run::NotRun;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -36,6 +40,10 @@ enum Command {
     Test,
     /// What a machine can check of how the code base should read
     Tidy,
+    /// Check what we depend on for known vulnerabilities, by cargo-deny
+    Audit,
+    /// Do what README says on a machine that has only what README asks for; as root
+    Fresh(fresh::Args),
     /// Compare our decisions with what Linux decided on the same scenarios
     Oracle(oracle::Args),
     /// Measure
@@ -59,7 +67,8 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("xtask: {error:#}");
-            ExitCode::FAILURE
+            let is_not_run = error.downcast_ref::<NotRun>().is_some();
+            if is_not_run { ExitCode::from(2) } else { ExitCode::FAILURE }
         }
     }
 }
@@ -71,6 +80,8 @@ fn run(command: &Command) -> Result<()> {
     match command {
         Command::Test => test::run(),
         Command::Tidy => tidy::run(),
+        Command::Audit => audit::run(),
+        Command::Fresh(args) => fresh::run(args),
         Command::Oracle(args) => oracle::run(args),
         Command::Bench(Bench::Sched(args)) => bench_sched::run(args),
         Command::Bench(Bench::Idle(args)) => bench_idle::run(args),

@@ -4,8 +4,9 @@ use crate::cargo;
 use anyhow::{Context, Result, bail};
 use std::process::{Command, Stdio};
 
-/// The packages. libnbd-bin has nbdinfo, nbdcopy and nbdfuse; qemu-utils has qemu-nbd, -img, -io.
-const PACKAGES: [&str; 9] = [
+/// The packages. libnbd-bin has nbdinfo, nbdcopy and nbdfuse; qemu-utils has qemu-nbd, -img, -io;
+/// systemd has systemd-analyze, which verifies the unit.
+const PACKAGES: [&str; 10] = [
     "libnbd-bin",
     "qemu-utils",
     "nbdkit",
@@ -14,12 +15,18 @@ const PACKAGES: [&str; 9] = [
     "e2fsprogs",
     "fuse3",
     "curl",
+    "systemd",
     "valgrind",
 ];
 
-/// Installs what is missing where we are root; says what is missing where we are not.
+/// Installs what the tests need, as [`require`] does.
 pub(crate) fn ensure() -> Result<()> {
-    let missing = missing()?;
+    require(&PACKAGES)
+}
+
+/// Installs what is missing where we are root; says what is missing where we are not.
+pub(crate) fn require(packages: &[&str]) -> Result<()> {
+    let missing = missing(packages)?;
     if missing.is_empty() {
         return Ok(());
     }
@@ -36,25 +43,25 @@ pub(crate) fn ensure() -> Result<()> {
     cargo::run(install.stdout(Stdio::null()))
 }
 
-/// The packages that are not installed.
-fn missing() -> Result<Vec<&'static str>> {
+/// Those of `packages` that are not installed.
+fn missing<'a>(packages: &[&'a str]) -> Result<Vec<&'a str>> {
     let output = Command::new("dpkg-query")
         .args(["--show", "--showformat=${Package} ${db:Status-Status}\n"])
-        .args(PACKAGES)
+        .args(packages)
         .output()
-        .with_context(|| format!("dpkg-query does not start; needed: {}", PACKAGES.join(" ")))?;
-    Ok(missing_in(&String::from_utf8_lossy(&output.stdout)))
+        .with_context(|| format!("dpkg-query does not start; needed: {}", packages.join(" ")))?;
+    Ok(missing_in(packages, &String::from_utf8_lossy(&output.stdout)))
 }
 
-/// The packages that `status`, a line a package, does not call installed.
-fn missing_in(status: &str) -> Vec<&'static str> {
+/// Those of `packages` that `status`, a line a package, does not call installed.
+fn missing_in<'a>(packages: &[&'a str], status: &str) -> Vec<&'a str> {
     let is_installed =
         |package: &&str| status.lines().any(|line| line == format!("{package} installed"));
-    PACKAGES.into_iter().filter(|package| !is_installed(package)).collect()
+    packages.iter().copied().filter(|package| !is_installed(package)).collect()
 }
 
-/// Whether we may install packages.
-fn is_root() -> Result<bool> {
+/// Whether we are root, and so may install packages and mount.
+pub(crate) fn is_root() -> Result<bool> {
     let output = Command::new("id").arg("-u").output().context("id does not start")?;
     Ok(output.stdout.trim_ascii() == b"0")
 }
@@ -66,9 +73,9 @@ mod tests {
     #[test]
     fn package_that_was_removed_or_never_there_is_missing() {
         let mut status = PACKAGES.map(|package| format!("{package} installed\n"));
-        assert_eq!(missing_in(&status.concat()), [""; 0]);
+        assert_eq!(missing_in(&PACKAGES, &status.concat()), [""; 0]);
         status[2] = "nbdkit config-files\n".to_owned();
         status[3] = String::new();
-        assert_eq!(missing_in(&status.concat()), ["nbdkit", "fio"]);
+        assert_eq!(missing_in(&PACKAGES, &status.concat()), ["nbdkit", "fio"]);
     }
 }

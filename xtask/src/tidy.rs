@@ -5,12 +5,15 @@
 //!   *.md              relative links lead somewhere; the paths and names in the "Where is …?"
 //!                     table of ARCHITECTURE.md exist
 //!   Cargo.toml        every crate takes the workspace's lints
+//!   deny.toml         licences, versions, bans and sources of all that we depend on
 //!   clippy.toml       functions are limited, and the core is kept from clocks and the like
 //!
 //! Only files that git tracks are looked at. A function's length is clippy's to check.
 
+mod dependencies;
 mod documents;
 mod manifests;
+mod policy;
 mod rust;
 
 use anyhow::{Context, Result, bail};
@@ -66,6 +69,7 @@ pub(crate) fn run() -> Result<()> {
     let mut findings = rust::check(&files);
     findings.extend(documents::check(&files, &|path| Path::new(path).exists()));
     findings.extend(manifests::check(&files));
+    findings.extend(dependencies::check_all(&files)?);
     for finding in &findings {
         println!("{finding}");
     }

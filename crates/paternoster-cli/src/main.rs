@@ -1,13 +1,16 @@
 //! The binary `paternoster`: one subcommand a file.
 
+mod completions;
 mod ctl;
 mod decide;
 mod demo;
+mod man;
+mod output;
 mod serve;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 
 /// A block server whose tenants share disks by weight, over NBD.
 #[derive(Debug, Parser)]
@@ -23,6 +26,8 @@ enum Command {
     Serve(serve::Args),
     Ctl(ctl::Args),
     Decide(decide::Args),
+    Completions(completions::Args),
+    Man(man::Args),
 }
 
 impl Command {
@@ -32,6 +37,8 @@ impl Command {
             Self::Serve(args) => serve::run(args),
             Self::Ctl(args) => ctl::run(&args),
             Self::Decide(args) => decide::run(&args),
+            Self::Completions(args) => completions::run(&args, Cli::command()),
+            Self::Man(args) => man::run(&args, Cli::command()),
         }
     }
 }

@@ -5,12 +5,13 @@ mod queues;
 mod table;
 mod weight;
 
-use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use paternoster_server::ctl::{DEFAULT_PATH, WeightChange, fetch_stat, set_weight};
 use paternoster_server::stat::{Detail, GroupStat};
+
+use crate::output::print;
 
 /// Ask a running server, or change weights while it runs.
 #[derive(Debug, clap::Args)]
@@ -99,11 +100,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             weight::show(group, &set_weight(&args.socket, &change)?)
         }
     };
-    match io::stdout().write_all(text.as_bytes()) {
-        // Whoever reads has seen enough, as `head` does.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
-        written => written?,
-    }
+    print(text.as_bytes())?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,0 +1,25 @@
+//! `paternoster completions`: what a shell needs to complete the command line.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap_complete::Shell;
+
+use crate::output::print;
+
+/// Print completions for a shell.
+///
+/// In bash, for this session: `source <(paternoster completions bash)`
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The shell
+    shell: Shell,
+}
+
+/// Runs the subcommand; `command` is the whole command line.
+pub(crate) fn run(args: &Args, mut command: clap::Command) -> Result<ExitCode> {
+    let mut text = Vec::new();
+    clap_complete::generate(args.shell, &mut command, "paternoster", &mut text);
+    print(&text)?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,11 @@
+//! Standard output, of which a reader may have had enough.
+
+use std::io::{self, Write as _};
+
+/// Writes `text` to standard output. A reader that has gone, as `head` does, is no error.
+pub(crate) fn print(text: &[u8]) -> io::Result<()> {
+    match io::stdout().write_all(text) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => written,
+    }
+}
