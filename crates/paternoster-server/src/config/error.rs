@@ -19,26 +19,28 @@ pub enum ConfigError {
         /// Why not.
         source: io::Error,
     },
-    /// The file is no TOML, or has a key or a type that it may not have.
-    #[error("{place}: {message}")]
-    Syntax {
-        /// Where.
-        place: Place,
-        /// What the parser says.
-        message: String,
-    },
-    /// A value is not allowed, by itself or beside the others.
-    #[error("{place}: {problem}")]
-    Invalid {
-        /// Where it was written.
-        place: Place,
-        /// What is wrong with it.
-        problem: Problem,
-    },
+    /// What is wrong in it: at least one mistake, those of a file in the order of its lines. Each
+    /// is a line.
+    #[error("{}", lines(.0))]
+    Mistakes(Vec<Mistake>),
+}
+
+fn lines(mistakes: &[Mistake]) -> String {
+    mistakes.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}
+
+/// One thing that is not allowed, by itself or beside the others.
+#[derive(Debug, Error)]
+#[error("{place}: {problem}")]
+pub struct Mistake {
+    /// Where it was written.
+    pub place: Place,
+    /// What is wrong with it.
+    pub problem: Problem,
 }
 
 /// Where a value was written.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Place {
     /// In a file.
     Line {
@@ -52,13 +54,14 @@ pub enum Place {
     /// On the command line, after this option.
     Option(&'static str),
     /// On the command line as a whole.
+    #[default]
     CommandLine,
 }
 
 impl Place {
-    /// The error that says `problem` of this place.
-    pub(super) fn refuses(&self, problem: Problem) -> ConfigError {
-        ConfigError::Invalid { place: self.clone(), problem }
+    /// The mistake that is `problem` in this place.
+    pub(super) fn mistake(&self, problem: Problem) -> Mistake {
+        Mistake { place: self.clone(), problem }
     }
 }
 
@@ -78,6 +81,22 @@ impl fmt::Display for Place {
 #[non_exhaustive]
 #[expect(missing_docs, reason = "each message says what its fields are")]
 pub enum Problem {
+    /// Something that is no TOML.
+    #[error("{message}")]
+    Syntax { message: String },
+    /// A key written twice.
+    #[error("{found} is written twice; once is allowed")]
+    Twice { found: String },
+    /// A key that there is not.
+    #[error("unknown key `{key}`; there are: {known}")]
+    UnknownKey { key: String, known: String },
+    /// A key that has to be there.
+    #[error("missing key `{key}`")]
+    Missing { key: &'static str },
+    /// A value of a type that the key does not take.
+    #[error("{key} = {found}: {allowed} is allowed")]
+    WrongType { key: String, found: String, allowed: &'static str },
+
     /// A number outside its range.
     #[error("{key} = {value}: {min} to {max}{unit} is allowed", unit = spaced(unit))]
     OutOfRange { key: &'static str, value: i64, min: i64, max: i64, unit: &'static str },

@@ -4,8 +4,9 @@ use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use super::draft::{At, Number};
-use super::error::{ConfigError, Problem};
+use super::draft::{At, Draft, Number};
+use super::error::{Mistake, Problem};
+use super::mistakes::Mistakes;
 use crate::sockets::UNIX_PATH_MAX;
 
 /// Where clients connect; at least one of the two is there.
@@ -28,32 +29,31 @@ impl Listen {
 
 const MODE_MAX: u32 = 0o777;
 
-pub(super) fn check(
-    unix: Option<At<PathBuf>>,
-    unix_mode: Option<At<Number>>,
-    tcp: Option<At<String>>,
-    ctl: Option<At<PathBuf>>,
-) -> Result<(Listen, Option<PathBuf>), ConfigError> {
-    let unix = unix.map(|path| check_socket_path(&path).map(|()| path.value)).transpose()?;
-    let tcp = tcp.map(|address| check_address(&address)).transpose()?;
-    let unix = unix.or_else(|| tcp.is_none().then(|| Listen::DEFAULT_UNIX.into()));
-    let unix_mode = match unix_mode {
-        Some(mode) if unix.is_none() => return mode.refuse(Problem::ModeWithoutSocket),
-        Some(mode) => check_mode(&mode)?,
-        None => Listen::DEFAULT_MODE,
-    };
-    if let Some(ctl) = &ctl {
-        check_socket_path(ctl)?;
-        if unix.as_ref() == Some(&ctl.value) {
-            return ctl.refuse(Problem::SameSocket { path: ctl.value.clone() });
+/// The sockets of clients, and that of control.
+pub(super) fn check(draft: &Draft, mistakes: &mut Mistakes) -> Option<(Listen, Option<PathBuf>)> {
+    let unix = draft.unix.check(mistakes, check_socket_path);
+    let tcp = draft.tcp.check(mistakes, check_address);
+    let by_default = draft.unix.is_missing() && draft.tcp.is_missing();
+    let unix = unix.map(|unix| unix.or_else(|| by_default.then(|| Listen::DEFAULT_UNIX.into())));
+    let unix_mode = draft.unix_mode.check_or(Listen::DEFAULT_MODE, mistakes, |mode| {
+        if unix == Some(None) {
+            return mode.refuse(Problem::ModeWithoutSocket);
         }
-    }
-    Ok((Listen { unix, unix_mode, tcp }, ctl.map(|path| path.value)))
+        check_mode(mode)
+    });
+    let ctl = draft.ctl.check(mistakes, |found| {
+        let path = check_socket_path(found)?;
+        if unix.as_ref().is_some_and(|unix| unix.as_ref() == Some(&path)) {
+            return found.refuse(Problem::SameSocket { path });
+        }
+        Ok(path)
+    });
+    Some((Listen { unix: unix?, unix_mode: unix_mode?, tcp: tcp? }, ctl?))
 }
 
-fn check_socket_path(path: &At<PathBuf>) -> Result<(), ConfigError> {
+fn check_socket_path(path: &At<PathBuf>) -> Result<PathBuf, Mistake> {
     if is_socket_path(&path.value) {
-        return Ok(());
+        return Ok(path.value.clone());
     }
     let len = path.value.as_os_str().len();
     path.refuse(Problem::BadSocketPath { path: path.value.clone(), len, max: UNIX_PATH_MAX })
@@ -64,11 +64,11 @@ fn is_socket_path(path: &Path) -> bool {
     (1..=UNIX_PATH_MAX).contains(&bytes.len()) && !bytes.contains(&0)
 }
 
-fn check_address(text: &At<String>) -> Result<SocketAddr, ConfigError> {
+fn check_address(text: &At<String>) -> Result<SocketAddr, Mistake> {
     text.value.parse().or_else(|_| text.refuse(Problem::BadAddress { found: text.value.clone() }))
 }
 
-fn check_mode(mode: &At<Number>) -> Result<u32, ConfigError> {
+fn check_mode(mode: &At<Number>) -> Result<u32, Mistake> {
     let (bits, found) = match &mode.value {
         Number::Plain(value) => (u32::try_from(*value).ok(), value.to_string()),
         Number::Text(text) => (parse_octal(text), format!("{text:?}")),
