@@ -16,7 +16,7 @@ paternoster serve [--check] <CONFIG>
 #[derive(Debug, clap::Args)]
 #[command(arg_required_else_help = true, override_usage = USAGE)]
 pub(crate) struct Args {
-    /// TOML file with disks, groups and exports
+    /// TOML file with disks, groups and exports; relative paths in it are relative to it
     #[arg(value_name = "CONFIG", required_unless_present = "disk")]
     config: Option<PathBuf>,
 

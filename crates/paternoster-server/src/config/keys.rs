@@ -100,8 +100,14 @@ impl<'a, 'm> Keys<'a, 'm> {
         self.read(key, |value| text(value).map(str::to_owned))
     }
 
+    /// A path, which is relative to the file if it is relative.
     pub(super) fn path(&mut self, key: &'static str) -> Key<PathBuf> {
-        self.read(key, |value| text(value).map(PathBuf::from))
+        let directory = self.source.path.parent().unwrap_or(Path::new(""));
+        self.read(key, |value| match text(value)? {
+            // Joined, it would be the directory.
+            "" => Ok(PathBuf::new()),
+            path => Ok(directory.join(path)),
+        })
     }
 
     pub(super) fn whole(&mut self, key: &'static str) -> Key<i64> {

@@ -15,7 +15,8 @@
 //!
 //! A new key is a line in file.rs, one in draft.rs, and its check.
 //!
-//! Relative paths are relative to the current directory.
+//! Relative paths in a file are relative to the file's directory, those on the command line and the
+//! default sockets to the current directory.
 
 mod disk;
 mod draft;
@@ -68,7 +69,8 @@ impl Config {
         Self::from_toml(&text, path)
     }
 
-    /// Validates the text of a TOML file; `path` is what errors call it.
+    /// Validates the text of a TOML file; `path` is what errors call it, and what its relative paths
+    /// are relative to the directory of.
     pub fn from_toml(text: &str, path: &Path) -> Result<Self, ConfigError> {
         let mut mistakes = Mistakes::default();
         match file::read(text, path, &mut mistakes) {
