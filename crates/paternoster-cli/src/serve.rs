@@ -20,7 +20,9 @@ pub(crate) struct Args {
     #[arg(value_name = "CONFIG", required_unless_present = "disk")]
     config: Option<PathBuf>,
 
-    /// Validate the configuration and exit; nothing is opened or changed
+    /// Tell all that is wrong with the configuration, and exit; nothing is opened or changed
+    ///
+    /// Looks at sockets' directories, disk files and the machine's memory as the user who asks.
     #[arg(long)]
     check: bool,
 
@@ -62,7 +64,8 @@ struct DiskArgs {
     ///
     /// Each is a tenant of its own: weight=N against the others, 1 to 1000, default 100. It is the
     /// whole disk, or the range given by offset=BYTES and size=BYTES (or 512M, 10G and the like);
-    /// ranges may overlap if all that do are read-only.
+    /// ranges may overlap if all that do are read-only. An empty NAME is NBD's default export,
+    /// whose tenant is /default.
     #[arg(
         long = "export",
         value_name = "NAME[,weight=N][,offset=BYTES][,size=BYTES][,read-only]",

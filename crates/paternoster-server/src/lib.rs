@@ -20,6 +20,7 @@ mod defaults;
 mod export_table;
 pub mod load;
 mod messages;
+mod rings;
 mod serve;
 mod server;
 pub mod sockets;

@@ -49,10 +49,10 @@ fn weight(value: u32) -> Weight {
 const DISK: &str = "[disks.d]\npath = \"@/disk.img\"\n";
 
 const EVERY_KEY: &str = r#"
-unix = "/run/p/nbd.sock"
+unix = "@/nbd.sock"
 unix_mode = "0660"
 tcp = "127.0.0.1:10809"
-ctl = "/run/p/ctl.sock"
+ctl = "@/ctl.sock"
 [disks.z]
 path = "@/disk.img"
 scheduler = "mq-deadline"
@@ -94,9 +94,9 @@ fn every_key_of_sockets_and_disks_is_read() {
     let rig = Rig::new();
     let config = rig.read(EVERY_KEY).expect("valid");
     let tcp = Some("127.0.0.1:10809".parse().expect("an address"));
-    let unix = Some("/run/p/nbd.sock".into());
+    let unix = Some(rig.path("nbd.sock"));
     assert_eq!(config.listen, Listen { unix, unix_mode: 0o660, tcp });
-    assert_eq!(config.ctl, Some("/run/p/ctl.sock".into()));
+    assert_eq!(config.ctl, Some(rig.path("ctl.sock")));
     let disk = |name: &str, backend| DiskConfig {
         name: name.to_owned(),
         backend,
@@ -256,6 +256,21 @@ fn groups_above_are_there_unwritten_and_stand_before_those_below() {
     let groups: Vec<_> = config.exports.iter().map(|export| export.group).collect();
     assert_eq!(groups, [4, 3, 6, 1, 0]);
     assert_eq!(config.lineage(3).collect::<Vec<_>>(), [3, 2, 0]);
+}
+
+#[test]
+fn the_default_export_has_a_group_of_its_own() {
+    let rig = Rig::new();
+    let config = rig.read(&format!("{DISK}[exports.\"\"]\ndisk = \"d\"\nweight = 7\n"));
+    assert_eq!(config.expect("valid").groups, [GroupConfig::new("/default", weight(7))]);
+    let both = |keys: &str| {
+        format!(
+            "{DISK}[exports.\"\"]\ndisk = \"d\"\nread_only = true\n\
+             [exports.default]\ndisk = \"d\"\nread_only = true\n{keys}"
+        )
+    };
+    assert_refused(&[(&both(""), 3, &["\"\" and \"default\"", "\"/default\"", "allowed"])]);
+    rig.read(&both("group = \"/default\"")).expect("one says that it means that group");
 }
 
 #[test]
@@ -471,8 +486,7 @@ fn groups_that_cannot_be_served_are_refused() {
         (&grouped("/g", "weight = 5"), 6, &["weight and a group", "[groups.\"/g\"]"]),
         (&own("e", "weight = 5\n[groups.\"/e\"]\nweight = 6"), 5, &["\"/e\"", "one is allowed"]),
         (&own("a/b", ""), 3, &["\"a/b\" needs a group", "group = \"/gold\"", "no \"/\""]),
-        (&own("", ""), 3, &["\"\" needs a group", "1 to 4095 bytes"]),
-        (&own(&"x".repeat(4096), ""), 3, &["needs a group", "1 to 4095 bytes"]),
+        (&own(&"x".repeat(4096), ""), 3, &["needs a group", "at most 4095 bytes"]),
     ]);
 }
 

@@ -72,7 +72,7 @@ size = 1.5
         "c:2: unix_mode = \"0999\"",
         "c:3: \"localhost\"",
         "c:4: unknown key `colour`; there are: `unix`, `unix_mode`, `tcp`, `ctl`, `disks`",
-        "c:6: disk file",
+        "c:6: disk file \"/",
         "c:7: depth = 0: 1 to 1024",
         "c:8: ",
         "c:13: servers = \"four\": a whole number is allowed",
@@ -142,7 +142,6 @@ fn what_follows_from_a_disk_that_is_wrong_is_not_told() {
         ("backend = \"memory\"", "c:1: disk \"d\" has no size"),
         ("backend = \"memory\"\nsize = \"1X\"", "c:3: size = \"1X\""),
         ("backend = \"memory\"\nsize = 0", "c:3: disk \"d\" has 0 bytes"),
-        ("backend = \"modelled\"\nsize = \"8T\"\nservers = 0\nservice_us = 1", "c:4: servers"),
     ] {
         // With a size none of these exports would fit, nor stand beside the other.
         let toml = format!(
@@ -201,6 +200,21 @@ fn what_follows_from_a_socket_that_is_wrong_is_not_told() {
         assert_mistakes(&format!("{unix}\nunix_mode = \"0660\"\n{rest}"), &["c:1: "]);
         assert_mistakes(&format!("{unix}\ntcp = \"127.0.0.1:1\"\n{rest}"), &["c:1: "]);
     }
+}
+
+#[test]
+fn every_line_that_is_not_in_utf_8_is_told() {
+    let dir = dir();
+    let path = dir.path().join("c.toml");
+    std::fs::write(&path, b"unix = \"u\"\n# gr\xfcn\n\n# \xc3\xbc\ntcp = \"\xe9\xe8\"\n")
+        .expect("a file");
+    let refused = Config::from_file(&path).expect_err("no text").to_string();
+    let path = path.display();
+    let expected = format!(
+        "{path}:2: the byte 0xfc is no UTF-8; text in UTF-8 is allowed\n\
+         {path}:5: the byte 0xe9 is no UTF-8; text in UTF-8 is allowed"
+    );
+    assert_eq!(refused, expected);
 }
 
 #[test]

@@ -6,8 +6,9 @@ use std::path::PathBuf;
 
 use paternoster::{Nanos, SchedulerKind};
 
-use super::draft::{At, Bounds, Draft, DraftDisk, Key, check_name};
+use super::draft::{At, Bounds, Draft, DraftDisk, DraftExport, Key, check_name};
 use super::error::{Mistake, Problem};
+use super::machine;
 use super::mistakes::Mistakes;
 use super::size;
 
@@ -89,13 +90,17 @@ const SERVICE: Bounds = Bounds { key: "service_us", min: 1, max: 10_000_000, uni
 const PER_KIB: Bounds = Bounds { key: "ns_per_kib", min: 0, max: 1_000_000, unit: "ns" };
 
 /// The disks, in the order in which they were written, whatever is wrong with them.
-pub(super) fn check(draft: &Draft, mistakes: &mut Mistakes) -> Vec<Checked> {
-    if draft.disks.is_empty() && !draft.has_gaps {
-        mistakes.add(&draft.whole, Problem::NoDisk);
+pub(super) fn check(whole: &Draft, mistakes: &mut Mistakes) -> Vec<Checked> {
+    if whole.disks.is_empty() && !whole.has_gaps {
+        mistakes.add(&whole.whole, Problem::NoDisk);
     }
     let mut disks: Vec<Checked> = Vec::new();
-    for draft in &draft.disks {
+    for draft in &whole.disks {
         let disk = check_disk(draft, mistakes);
+        if let (Some(_), Some(path)) = (disk.file, draft.path.value()) {
+            let is_written = whole.exports.iter().any(|export| may_write(export, &disk.name));
+            mistakes.note(machine::check_file_access(path, is_written));
+        }
         let same = disks.iter().find(|other| disk.file.is_some() && other.file == disk.file);
         if let (Some(other), Some(At { value, place })) = (same, draft.path.value()) {
             let (path, other) = (value.clone(), other.name.clone());
@@ -104,6 +109,11 @@ pub(super) fn check(draft: &Draft, mistakes: &mut Mistakes) -> Vec<Checked> {
         disks.push(disk);
     }
     disks
+}
+
+/// Whether clients of the export may write to this disk, as far as that is known.
+fn may_write(export: &DraftExport, disk: &str) -> bool {
+    export.disk.value().is_some_and(|written| written.value == disk) && export.may_write()
 }
 
 fn check_disk(draft: &DraftDisk, mistakes: &mut Mistakes) -> Checked {

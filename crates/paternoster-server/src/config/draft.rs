@@ -136,6 +136,17 @@ pub(super) struct DraftExport {
     pub(super) description: Key<String>,
 }
 
+impl DraftExport {
+    /// Whether clients may write, as far as that is known.
+    pub(super) fn may_write(&self) -> bool {
+        match &self.read_only {
+            Key::Missing => !self.has_gaps,
+            Key::Unreadable => false,
+            Key::Written(read_only) => !read_only.value,
+        }
+    }
+}
+
 /// A number within a range, in a unit that errors name.
 pub(super) struct Bounds {
     pub(super) key: &'static str,

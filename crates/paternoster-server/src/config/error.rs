@@ -81,6 +81,9 @@ impl fmt::Display for Place {
 #[non_exhaustive]
 #[expect(missing_docs, reason = "each message says what its fields are")]
 pub enum Problem {
+    /// A line that is not in UTF-8, such as one in Latin-1.
+    #[error("the byte 0x{byte:02x} is no UTF-8; text in UTF-8 is allowed")]
+    NotUtf8 { byte: u8 },
     /// Something that is no TOML.
     #[error("{message}")]
     Syntax { message: String },
@@ -134,6 +137,21 @@ pub enum Problem {
     /// A path that is not a regular file.
     #[error("disk file {path:?} is {kind}; a regular file is allowed (block devices come later)")]
     NotRegular { path: PathBuf, kind: &'static str },
+    /// A disk file that this user may not read.
+    #[error("disk file {path:?} cannot be read by user {uid}: {reason}")]
+    Unreadable { path: PathBuf, uid: u32, reason: io::Error },
+    /// A disk file that this user may not write, while clients may.
+    #[error(
+        "disk file {path:?} cannot be written by user {uid}: {reason}; reading is enough if all \
+         its exports are read-only"
+    )]
+    Unwritable { path: PathBuf, uid: u32, reason: io::Error },
+    /// Disks that do not fit into memory.
+    #[error(
+        "with disk {disk:?} the disks in memory have {needs} bytes; {has} are allowed, which is \
+         what there is of memory and swap"
+    )]
+    TooMuchMemory { disk: String, needs: u64, has: u64 },
     /// One file behind two disks.
     #[error("disk file {path:?} is that of disk {other:?} too; one disk a file is allowed")]
     SameFile { path: PathBuf, other: String },
@@ -199,9 +217,15 @@ pub enum Problem {
     /// An export whose name cannot be its group's.
     #[error(
         "export {export:?} needs a group, such as group = \"/gold\"; it can have one of its own \
-         name if that has 1 to {max} bytes and no \"/\""
+         name if that has at most {max} bytes and no \"/\""
     )]
     NoOwnGroup { export: String, max: usize },
+    /// The default export beside one that is named as its group.
+    #[error(
+        "exports \"\" and {name:?} would both have a group {path:?} of their own; that is allowed \
+         for one of them: name the other's group, or give it another name"
+    )]
+    DefaultGroupTwice { name: &'static str, path: String },
     /// A weight beside a group.
     #[error(
         "export {export:?} has a weight and a group; the weight of group {group:?} belongs into \
@@ -226,6 +250,21 @@ pub enum Problem {
     /// A socket path that the kernel does not take.
     #[error("socket {path:?} has {len} bytes; 1 to {max} are allowed, none of them 0")]
     BadSocketPath { path: PathBuf, len: usize, max: usize },
+    /// A directory that cannot be looked at.
+    #[error("the socket's directory {directory:?}: {reason}")]
+    NoDirectory { directory: PathBuf, reason: io::Error },
+    /// Something else in its place.
+    #[error("the socket's directory {directory:?} is none; a directory is allowed")]
+    NotADirectory { directory: PathBuf },
+    /// A directory in which this user may not make a socket.
+    #[error(
+        "the socket's directory {directory:?} cannot be read, written and searched by user {uid}, \
+         as it has to be: {reason}"
+    )]
+    ClosedDirectory { directory: PathBuf, uid: u32, reason: io::Error },
+    /// A file in the socket's place.
+    #[error("{path:?} exists and is no socket; it would be left alone, another path is allowed")]
+    NotASocket { path: PathBuf },
     /// One path for clients and control.
     #[error("socket {path:?} is that of unix too; ctl needs one of its own")]
     SameSocket { path: PathBuf },

@@ -5,7 +5,7 @@ use std::ops::Range;
 use paternoster::IoPrio;
 
 use super::disk::Checked;
-use super::draft::{Draft, DraftExport, Key, check_name};
+use super::draft::{Draft, DraftExport, check_name};
 use super::error::{Mistake, Problem};
 use super::group::{GroupConfig, Members};
 use super::mistakes::Mistakes;
@@ -185,7 +185,7 @@ fn check_beside(
         let other_name = &other.draft.name.value;
         let (one, two) = (&export.bytes, &other.bytes);
         let bytes = one.start.max(two.start)..one.end.min(two.end);
-        let may_share = !export.is_written() && !other.is_written();
+        let may_share = !export.draft.may_write() && !other.draft.may_write();
         // Of two of one name, that is told.
         let are_one = name.value == *other_name;
         if export.disk == other.disk && !bytes.is_empty() && !may_share && !are_one {
@@ -198,15 +198,4 @@ fn check_beside(
         }
     }
     Ok(())
-}
-
-impl Extent<'_> {
-    /// Whether clients may write, as far as that is known.
-    fn is_written(&self) -> bool {
-        match &self.draft.read_only {
-            Key::Missing => !self.draft.has_gaps,
-            Key::Unreadable => false,
-            Key::Written(read_only) => !read_only.value,
-        }
-    }
 }

@@ -5,9 +5,20 @@ use std::path::Path;
 use toml::de::DeTable;
 
 use super::draft::{At, Draft, DraftDisk, DraftExport, DraftGroup};
-use super::error::Place;
+use super::error::{Place, Problem};
 use super::keys::{Keys, Source};
 use super::mistakes::Mistakes;
+
+/// The text of a file. None, and a note of each line that is not, if it is not in UTF-8.
+pub(super) fn decode<'b>(bytes: &'b [u8], path: &Path, mistakes: &mut Mistakes) -> Option<&'b str> {
+    for (index, line) in bytes.split(|&byte| byte == b'\n').enumerate() {
+        if let Err(error) = str::from_utf8(line) {
+            let place = Place::Line { path: path.to_owned(), line: index + 1 };
+            mistakes.add(&place, Problem::NotUtf8 { byte: line[error.valid_up_to()] });
+        }
+    }
+    str::from_utf8(bytes).ok()
+}
 
 /// Reads a file into a draft. Notes keys that there are not, and values of a wrong type. None if
 /// the text is no TOML.

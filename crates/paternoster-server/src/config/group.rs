@@ -11,7 +11,8 @@
 //! ```
 //!
 //! A weight is written in `[groups."/NAME"]`, or as the `weight` of the export whose own group it
-//! is, or is 100. An export without a `group` makes its own, of its name. A written group that no
+//! is, or is 100. An export without a `group` makes its own, of its name; the default export, whose
+//! name is empty, makes `/default`. A written group that no
 //! export is in or below is refused: the name is misspelt there or at the export, which would then
 //! silently run at weight 100.
 //!
@@ -30,6 +31,9 @@ use super::mistakes::Mistakes;
 /// The most names of a path. Each level costs every decision a step, and CFQ has parts of a disk
 /// in 1/4096: of a tree much deeper, nothing would be left to share.
 const LEVELS_MAX: usize = 8;
+
+/// What the own group of the default export is called, whose name is empty.
+const DEFAULT: &str = "default";
 
 /// A tenant, or a group above tenants.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,6 +87,7 @@ impl Members {
     pub(super) fn of(draft: &Draft, mistakes: &mut Mistakes) -> Self {
         let path = |export| mistakes.note(check_reference(export)).flatten();
         let paths: Vec<_> = draft.exports.iter().map(path).collect();
+        check_default(&draft.exports, mistakes);
         let is_known = |(export, path): (&DraftExport, &Option<String>)| {
             path.is_some() && !(export.has_gaps && export.group.is_missing())
         };
@@ -277,10 +282,22 @@ fn check_reference(export: &DraftExport) -> Result<Option<String>, Mistake> {
     // The path has a "/" before it. A name with one inside would put the export into a group that
     // nobody has written.
     let max = NAME_MAX - 1;
-    if (1..=max).contains(&name.len()) && !name.contains('/') {
+    let name = if name.is_empty() { DEFAULT } else { name };
+    if name.len() <= max && !name.contains('/') {
         return Ok(Some(format!("/{name}")));
     }
-    Err(place.mistake(Problem::NoOwnGroup { export: name.clone(), max }))
+    Err(place.mistake(Problem::NoOwnGroup { export: name.to_owned(), max }))
+}
+
+/// Notes two exports that would have the default export's own group.
+fn check_default(exports: &[DraftExport], mistakes: &mut Mistakes) {
+    let own = |name: &str| {
+        exports.iter().find(|export| export.name.value == name && export.group.is_missing())
+    };
+    if let (Some(unnamed), Some(_)) = (own(""), own(DEFAULT)) {
+        let problem = Problem::DefaultGroupTwice { name: DEFAULT, path: format!("/{DEFAULT}") };
+        mistakes.add(&unnamed.name.place, problem);
+    }
 }
 
 fn check_path(path: &At<String>) -> Result<(), Mistake> {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::draft::{At, Draft, Number};
 use super::error::{Mistake, Problem};
+use super::machine;
 use super::mistakes::Mistakes;
 use crate::sockets::UNIX_PATH_MAX;
 
@@ -31,10 +32,13 @@ const MODE_MAX: u32 = 0o777;
 
 /// The sockets of clients, and that of control.
 pub(super) fn check(draft: &Draft, mistakes: &mut Mistakes) -> Option<(Listen, Option<PathBuf>)> {
-    let unix = draft.unix.check(mistakes, check_socket_path);
+    let unix = draft.unix.check(mistakes, check_socket);
     let tcp = draft.tcp.check(mistakes, check_address);
     let by_default = draft.unix.is_missing() && draft.tcp.is_missing();
-    let unix = unix.map(|unix| unix.or_else(|| by_default.then(|| Listen::DEFAULT_UNIX.into())));
+    let unix = unix.and_then(|unix| match unix {
+        None if by_default => mistakes.note(default_socket(draft, Listen::DEFAULT_UNIX)).map(Some),
+        unix => Some(unix),
+    });
     let unix_mode = draft.unix_mode.check_or(Listen::DEFAULT_MODE, mistakes, |mode| {
         if unix == Some(None) {
             return mode.refuse(Problem::ModeWithoutSocket);
@@ -42,7 +46,7 @@ pub(super) fn check(draft: &Draft, mistakes: &mut Mistakes) -> Option<(Listen, O
         check_mode(mode)
     });
     let ctl = draft.ctl.check(mistakes, |found| {
-        let path = check_socket_path(found)?;
+        let path = check_socket(found)?;
         if unix.as_ref().is_some_and(|unix| unix.as_ref() == Some(&path)) {
             return found.refuse(Problem::SameSocket { path });
         }
@@ -51,12 +55,18 @@ pub(super) fn check(draft: &Draft, mistakes: &mut Mistakes) -> Option<(Listen, O
     Some((Listen { unix: unix?, unix_mode: unix_mode?, tcp: tcp? }, ctl?))
 }
 
-fn check_socket_path(path: &At<PathBuf>) -> Result<PathBuf, Mistake> {
-    if is_socket_path(&path.value) {
-        return Ok(path.value.clone());
+/// The socket that there is when none is written.
+fn default_socket(draft: &Draft, path: &str) -> Result<PathBuf, Mistake> {
+    check_socket(&At { value: path.into(), place: draft.whole.clone() })
+}
+
+fn check_socket(path: &At<PathBuf>) -> Result<PathBuf, Mistake> {
+    if !is_socket_path(&path.value) {
+        let (shown, len) = (path.value.clone(), path.value.as_os_str().len());
+        return path.refuse(Problem::BadSocketPath { path: shown, len, max: UNIX_PATH_MAX });
     }
-    let len = path.value.as_os_str().len();
-    path.refuse(Problem::BadSocketPath { path: path.value.clone(), len, max: UNIX_PATH_MAX })
+    machine::check_socket(path)?;
+    Ok(path.value.clone())
 }
 
 fn is_socket_path(path: &Path) -> bool {

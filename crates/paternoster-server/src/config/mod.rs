@@ -10,7 +10,7 @@
 //!                                  ├─▶ draft.rs ─▶ check ──┼─ disk.rs     disks
 //!   --disk … ─▶ options.rs ────────┘                       ├─ group.rs    groups and weights
 //!                                                          └─ export.rs   exports
-//!                                               mistakes.rs ◀── all of them
+//!                                                 with the help of machine.rs
 //! ```
 //!
 //! A new key is a line in file.rs, one in draft.rs, and its check.
@@ -26,6 +26,7 @@ mod file;
 mod group;
 mod keys;
 mod listen;
+mod machine;
 mod mistakes;
 mod options;
 mod size;
@@ -64,13 +65,17 @@ pub struct Config {
 impl Config {
     /// Reads and validates a TOML file.
     pub fn from_file(path: &Path) -> Result<Self, ConfigError> {
-        let text = std::fs::read_to_string(path)
+        let bytes = std::fs::read(path)
             .map_err(|source| ConfigError::Read { path: path.to_owned(), source })?;
-        Self::from_toml(&text, path)
+        let mut mistakes = Mistakes::default();
+        match file::decode(&bytes, path, &mut mistakes) {
+            Some(text) => Self::from_toml(text, path),
+            None => mistakes.end(None),
+        }
     }
 
-    /// Validates the text of a TOML file; `path` is what errors call it, and what its relative paths
-    /// are relative to the directory of.
+    /// Validates the text of a TOML file; `path` is what errors call it, and its relative paths are
+    /// relative to that one's directory.
     pub fn from_toml(text: &str, path: &Path) -> Result<Self, ConfigError> {
         let mut mistakes = Mistakes::default();
         match file::read(text, path, &mut mistakes) {
@@ -129,6 +134,7 @@ impl Draft {
     fn check(&self, mut mistakes: Mistakes) -> Result<Config, ConfigError> {
         let sockets = listen::check(self, &mut mistakes);
         let disks = disk::check(self, &mut mistakes);
+        machine::check_memory(self, &disks, &mut mistakes);
         export::check_names(&self.exports, &mut mistakes);
         let members = Members::of(self, &mut mistakes);
         let groups = group::check(self, &members, &disks, &mut mistakes);
