@@ -82,7 +82,8 @@ struct DiskArgs {
     #[arg(long, value_name = "ADDR:PORT", conflicts_with = "config")]
     tcp: Option<String>,
 
-    /// Unix socket for `paternoster ctl`, mode 0600 [default: none]
+    /// Unix socket for `paternoster ctl`, mode 0600; `none` for none
+    /// [default: paternoster-ctl.sock]
     #[arg(long, value_name = "PATH", conflicts_with = "config")]
     ctl: Option<PathBuf>,
 }

@@ -27,7 +27,11 @@ pub fn run(config: &Config) -> Result<()> {
     let (ends, end) = mpsc::channel();
     forward_signals(ends.clone()).context("cannot wait for signals")?;
     let ctl_listener = match &config.ctl {
-        Some(path) => Some((sockets::bind_unix(path, CTL_MODE)?, SocketFile::new(path))),
+        Some(path) => {
+            let listener = sockets::bind_unix(path, CTL_MODE)
+                .context("the control socket, which is another with --ctl PATH or none")?;
+            Some((listener, SocketFile::new(path)))
+        }
         None => None,
     };
     let server = Server::start_watched(config, &ends)?;

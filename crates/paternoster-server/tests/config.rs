@@ -165,7 +165,7 @@ fn what_is_not_written_has_its_default() {
     let config = rig.read(&format!("{DISK}[exports.vm]\ndisk = \"d\"")).expect("valid");
     let unix = Some("paternoster.sock".into());
     assert_eq!(config.listen, Listen { unix, unix_mode: 0o600, tcp: None });
-    assert_eq!(config.ctl, None);
+    assert_eq!(config.ctl, Some("paternoster-ctl.sock".into()));
     assert_eq!(config.disks[0].scheduler, SchedulerKind::Cfq);
     assert_eq!(config.disks[0].depth, None);
     assert_eq!(config.groups, [GroupConfig::new("/vm", weight(100))]);
@@ -529,6 +529,7 @@ fn sockets_that_cannot_be_are_refused() {
         ("unix = \"u\"\nunix_mode = \"01777\"", 2, &["\"01777\""]),
         ("tcp = \"0.0.0.0:1\"\nunix_mode = 0o600", 2, &["no use without unix"]),
         ("unix = \"u\"\nctl = \"u\"", 2, &["\"u\"", "one of its own"]),
+        ("unix = \"paternoster-ctl.sock\"", 0, &["\"paternoster-ctl.sock\"", "one of its own"]),
     ]);
 }
 

@@ -64,4 +64,22 @@ fn options_and_what_is_not_written_are_relative_to_the_current_directory() {
     let toml = TOML.replace("unix = \"nbd.sock\"\n", "");
     let config = Config::from_toml(&toml, &dir.path().join("c.toml")).expect("valid");
     assert_eq!(config.listen.unix.as_deref(), Some(Path::new("paternoster.sock")));
+    let toml = TOML.replace("ctl = \"run/ctl.sock\"\n", "");
+    let config = Config::from_toml(&toml, &dir.path().join("c.toml")).expect("valid");
+    assert_eq!(config.ctl.as_deref(), Some(Path::new(paternoster_server::ctl::DEFAULT_PATH)));
+}
+
+#[test]
+fn none_is_no_control_socket() {
+    let dir = dir();
+    let toml = TOML.replace("run/ctl.sock", "none");
+    let config = Config::from_toml(&toml, &dir.path().join("c.toml")).expect("valid");
+    assert_eq!(config.ctl, None);
+    let options = Options {
+        disk: dir.path().join("disk.img"),
+        exports: vec!["e".to_owned()],
+        ctl: Some("none".into()),
+        ..Options::default()
+    };
+    assert_eq!(Config::from_options(&options).expect("valid").ctl, None);
 }

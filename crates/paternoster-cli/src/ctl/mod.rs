@@ -15,7 +15,8 @@ use paternoster_server::stat::{Detail, GroupStat};
 /// Ask a running server, or change weights while it runs.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The server's control socket, as in its --ctl or its file
+    /// The server's control socket, as in its --ctl or its file; by default both are in the current
+    /// directory
     #[arg(long = "ctl", value_name = "PATH", default_value = DEFAULT_PATH, global = true)]
     socket: PathBuf,
 

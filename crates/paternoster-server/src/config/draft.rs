@@ -89,7 +89,8 @@ pub(super) struct Draft {
     pub(super) unix: Key<PathBuf>,
     pub(super) unix_mode: Key<Number>,
     pub(super) tcp: Key<String>,
-    pub(super) ctl: Key<PathBuf>,
+    /// None is to have none.
+    pub(super) ctl: Key<Option<PathBuf>>,
     pub(super) disks: Vec<DraftDisk>,
     pub(super) groups: Vec<DraftGroup>,
     pub(super) exports: Vec<DraftExport>,
@@ -170,6 +171,9 @@ impl Bounds {
         }
     }
 }
+
+/// What is written in place of a path to have none.
+pub(super) const NO_PATH: &str = "none";
 
 /// The longest name that the NBD protocol has room for, in bytes.
 pub(super) const NAME_MAX: usize = 4096;

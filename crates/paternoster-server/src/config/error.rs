@@ -266,7 +266,7 @@ pub enum Problem {
     #[error("{path:?} exists and is no socket; it would be left alone, another path is allowed")]
     NotASocket { path: PathBuf },
     /// One path for clients and control.
-    #[error("socket {path:?} is that of unix too; ctl needs one of its own")]
+    #[error("socket {path:?} is that of unix too; ctl needs one of its own, or \"none\"")]
     SameSocket { path: PathBuf },
 
     /// Something else than `TUNABLE=VALUE`.

@@ -32,7 +32,7 @@ pub(super) fn read(text: &str, path: &Path, mistakes: &mut Mistakes) -> Option<D
         unix: keys.path("unix"),
         unix_mode: keys.number("unix_mode"),
         tcp: keys.text("tcp"),
-        ctl: keys.path("ctl"),
+        ctl: keys.path_or_none("ctl"),
         disks: keys.tables("disks", disk),
         groups: keys.tables("groups", group),
         exports: keys.tables("exports", export),

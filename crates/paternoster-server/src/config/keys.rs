@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use toml::Spanned;
 use toml::de::{DeInteger, DeString, DeTable, DeValue, Error};
 
-use super::draft::{At, Key, Number};
+use super::draft::{At, Key, NO_PATH, Number};
 use super::error::{Place, Problem};
 use super::mistakes::Mistakes;
 
@@ -61,6 +61,15 @@ impl Source<'_> {
         Place::Line { path: self.path.to_owned(), line }
     }
 
+    /// The path, in the file's directory if it is relative.
+    fn beside(self, path: &str) -> PathBuf {
+        match self.path.parent() {
+            // An empty one, joined, would be the directory.
+            Some(directory) if !path.is_empty() => directory.join(path),
+            _ => PathBuf::from(path),
+        }
+    }
+
     /// What stands there, as far as it fits into a message.
     fn shown(&self, value: &Spanned<DeValue<'_>>) -> String {
         const LONGEST: usize = 40;
@@ -102,11 +111,16 @@ impl<'a, 'm> Keys<'a, 'm> {
 
     /// A path, which is relative to the file if it is relative.
     pub(super) fn path(&mut self, key: &'static str) -> Key<PathBuf> {
-        let directory = self.source.path.parent().unwrap_or(Path::new(""));
+        let source = self.source;
+        self.read(key, |value| text(value).map(|path| source.beside(path)))
+    }
+
+    /// The same, or none if it is `none`.
+    pub(super) fn path_or_none(&mut self, key: &'static str) -> Key<Option<PathBuf>> {
+        let source = self.source;
         self.read(key, |value| match text(value)? {
-            // Joined, it would be the directory.
-            "" => Ok(PathBuf::new()),
-            path => Ok(directory.join(path)),
+            NO_PATH => Ok(None),
+            path => Ok(Some(source.beside(path))),
         })
     }
 

@@ -4,10 +4,11 @@ use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use super::draft::{At, Draft, Number};
+use super::draft::{At, Draft, Key, Number};
 use super::error::{Mistake, Problem};
 use super::machine;
 use super::mistakes::Mistakes;
+use crate::ctl;
 use crate::sockets::UNIX_PATH_MAX;
 
 /// Where clients connect; at least one of the two is there.
@@ -45,14 +46,30 @@ pub(super) fn check(draft: &Draft, mistakes: &mut Mistakes) -> Option<(Listen, O
         }
         check_mode(mode)
     });
-    let ctl = draft.ctl.check(mistakes, |found| {
-        let path = check_socket(found)?;
-        if unix.as_ref().is_some_and(|unix| unix.as_ref() == Some(&path)) {
-            return found.refuse(Problem::SameSocket { path });
+    let ctl = match &draft.ctl {
+        Key::Unreadable => None,
+        Key::Written(At { value: None, .. }) => Some(None),
+        Key::Written(At { value: Some(path), place }) => {
+            let path = At { value: path.clone(), place: place.clone() };
+            mistakes.note(check_ctl(&path, unix.as_ref())).map(Some)
         }
-        Ok(path)
-    });
+        // What is wrong with the directory is told already.
+        Key::Missing if by_default && unix.is_none() => None,
+        Key::Missing => {
+            let path = At { value: ctl::DEFAULT_PATH.into(), place: draft.whole.clone() };
+            mistakes.note(check_ctl(&path, unix.as_ref())).map(Some)
+        }
+    };
     Some((Listen { unix: unix?, unix_mode: unix_mode?, tcp: tcp? }, ctl?))
+}
+
+/// The control socket beside that of clients, as far as that is known.
+fn check_ctl(path: &At<PathBuf>, unix: Option<&Option<PathBuf>>) -> Result<PathBuf, Mistake> {
+    let checked = check_socket(path)?;
+    if unix.is_some_and(|unix| unix.as_ref() == Some(&checked)) {
+        return path.refuse(Problem::SameSocket { path: checked });
+    }
+    Ok(checked)
 }
 
 /// The socket that there is when none is written.

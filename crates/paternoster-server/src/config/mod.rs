@@ -51,7 +51,8 @@ use mistakes::Mistakes;
 pub struct Config {
     /// Where clients connect.
     pub listen: Listen,
-    /// Where the control socket is; none is none.
+    /// Where the control socket is: [`DEFAULT_PATH`](crate::ctl::DEFAULT_PATH) if nothing was
+    /// written. None is none.
     pub ctl: Option<PathBuf>,
     /// The disks, in the order in which they were written; at least one.
     pub disks: Vec<DiskConfig>,

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::draft::{At, Draft, DraftDisk, DraftExport, Key, Number};
+use super::draft::{At, Draft, DraftDisk, DraftExport, Key, NO_PATH, Number};
 use super::error::{Mistake, Place, Problem};
 use super::mistakes::Mistakes;
 
@@ -23,7 +23,7 @@ pub struct Options {
     pub unix: Option<PathBuf>,
     /// `--tcp`: an address and a port.
     pub tcp: Option<String>,
-    /// `--ctl`: the path of the control socket.
+    /// `--ctl`: the path of the control socket; `none` is none.
     pub ctl: Option<PathBuf>,
 }
 
@@ -43,12 +43,14 @@ impl Options {
             tunables: tunables.into_iter().flatten().collect(),
             ..DraftDisk::default()
         };
+        let ctl =
+            self.ctl.clone().map(|path| Some(path).filter(|path| path.as_os_str() != NO_PATH));
         Draft {
             whole: Place::CommandLine,
             has_gaps: exports.iter().any(Option::is_none),
             unix: key("--unix", self.unix.clone()),
             tcp: key("--tcp", self.tcp.clone()),
-            ctl: key("--ctl", self.ctl.clone()),
+            ctl: key("--ctl", ctl),
             disks: vec![disk],
             exports: exports.into_iter().flatten().collect(),
             ..Draft::default()
