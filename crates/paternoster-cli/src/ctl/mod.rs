@@ -64,7 +64,8 @@ enum Question {
         /// Path of the group, such as /gold
         group: String,
 
-        /// Weight against its siblings, 1 to 1000; with --disk also "default": that of the group
+        /// Weight against its siblings, 1 to 1000, or "default": as the server's file or options
+        /// have it, and with --disk that of the group
         weight: String,
 
         /// Weight of its own exports against the groups below it, likewise; has an effect under cfq
