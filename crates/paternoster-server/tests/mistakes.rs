@@ -227,3 +227,37 @@ fn every_line_that_is_no_toml_is_told_once_and_alone() {
         format!("unix = \"u\"\nunix = \"v\"\n{MEMORY}depth = 0\n[exports.a]\ndisk = \"d\"\n");
     assert_mistakes(&twice, &["c:2: unix is written twice", "c:6: depth = 0"]);
 }
+
+#[test]
+fn whatever_is_changed_in_a_file_it_is_right_or_has_mistakes() {
+    let toml = "unix = 'u'\nunix_mode = '0600'\ntcp = '[::1]:0'\nctl = 'c'\n[disks.d]\n\
+                backend = 'modelled'\nsize = '1M'\nservers = 1\nservice_us = 1\nns_per_kib = 1\n\
+                scheduler = 'bfq'\ndepth = 1\ntunables.slice_idle = 0\n[groups.'/g']\n\
+                weight = 1\nleaf_weight = 1\nweight_device.d = 1\nleaf_weight_device.d = 1\n\
+                [exports.e]\ndisk = 'd'\noffset = 1\nsize = 1\ngroup = '/g'\nioprio = 'be/1'\n\
+                read_only = true\ndescription = 'x'\n[exports.f]\ndisk = 'd'\nweight = 1\n\
+                read_only = true\n";
+    let read = |toml: &str| match Config::from_toml(toml, Path::new("c")) {
+        Ok(_) => true,
+        Err(refused) => {
+            assert!(refused.to_string().starts_with('c'), "{toml}");
+            false
+        }
+    };
+    assert!(read(toml));
+    let lines: Vec<_> = toml.lines().collect();
+    for (index, line) in lines.iter().enumerate() {
+        let key = line.split_once(" = ").map_or(*line, |(key, _)| key);
+        let with = |changed: String| {
+            let mut lines: Vec<_> = lines.iter().map(|&line| line.to_owned()).collect();
+            lines[index] = changed;
+            lines.join("\n")
+        };
+        for value in ["''", "'/'", "'none'", "0", "-1", "1.5", "true", "[]", "{}", "{ a = 0 }"] {
+            read(&with(format!("{key} = {value}")));
+        }
+        for changed in ["", "x = 1", "[x]", "[disks]", "[exports.e]", "disks = 1", "= ="] {
+            read(&with(changed.to_owned()));
+        }
+    }
+}

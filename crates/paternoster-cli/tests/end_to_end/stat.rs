@@ -61,6 +61,8 @@ fn known_traffic_is_counted_by_group_and_operation() {
     assert_eq!(group["weight"], 100);
     assert_eq!(group["exports"], json!(["disk"]));
     assert_eq!(group["connections"], 2);
+    let (elapsed, backlogged) = (disk["elapsed_ns"].as_u64(), group["backlogged_ns"].as_u64());
+    assert!(elapsed > Some(0) && backlogged.is_some() && backlogged <= elapsed, "{disk}");
     // The read of 100 bytes touches two sectors.
     for (op, bios, bytes) in
         [("read", 2, 5120), ("write", 2, 8192), ("discard", 1, 4096), ("write_zeroes", 1, 8192)]
