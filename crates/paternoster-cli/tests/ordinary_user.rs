@@ -64,7 +64,11 @@ fn check_tells_files_and_directories_that_the_user_may_not_use() {
     allow(&dir.path().join("d.img"), 0o666);
     allow(dir.path(), 0o555);
     let refused = said(&sh(&dir, check), 1);
-    assert!(refused.contains("directory \".\" cannot be read, written and searched"), "{refused}");
+    let words = "socket \"paternoster.sock\" needs directory \".\", which user";
+    assert!(refused.contains(words) && refused.contains("may not read, write and"), "{refused}");
+    let refused = said(&sh(&dir, &format!("{check} --tcp 127.0.0.1:0")), 1);
+    assert!(refused.contains("socket \"paternoster-ctl.sock\" needs"), "{refused}");
+    said(&sh(&dir, &format!("{check} --tcp 127.0.0.1:0 --ctl none")), 0);
 }
 
 #[test]

@@ -29,7 +29,7 @@ pub fn run(config: &Config) -> Result<()> {
     let ctl_listener = match &config.ctl {
         Some(path) => {
             let listener = sockets::bind_unix(path, CTL_MODE)
-                .context("the control socket, which is another with --ctl PATH or none")?;
+                .context("no control socket: name another as ctl, or \"none\"")?;
             Some((listener, SocketFile::new(path)))
         }
         None => None,

@@ -24,10 +24,11 @@ fn sockets_need_a_directory() {
         let with = |path: &str| said(&format!("{key} = \"{path}\"\n{REST}"));
         assert_eq!(with("@/new"), "");
         let missing = with("@/none/new");
-        assert!(missing.starts_with("c:1: the socket's directory \"/"), "{missing}");
+        assert!(missing.starts_with("c:1: socket \"/"), "{missing}");
+        assert!(missing.contains("/none/new\" needs directory \"/"), "{missing}");
         assert!(missing.contains("/none\": No such file"), "{missing}");
         let file = with("@/file/new");
-        assert!(file.contains("/file\" is none; a directory is allowed"), "{file}");
+        assert!(file.contains("/file\", which is none"), "{file}");
     }
 }
 

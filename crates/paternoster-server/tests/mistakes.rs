@@ -129,6 +129,16 @@ fn every_wrong_option_is_told() {
     assert_eq!(places, expected, "{refused}");
 }
 
+#[test]
+fn weights_are_checked_even_where_it_is_open_whose_they_are() {
+    let toml = format!(
+        "{MEMORY}[groups.g]\nweight = 0\nleaf_weight = 0\nweight_device.d = 0\n\
+         leaf_weight_device.d = 0\n[exports.\"a/b\"]\ndisk = \"d\"\nweight = 0\n"
+    );
+    let expected = ["c:4: group \"g\"", "c:5: w", "c:6: l", "c:7: w", "c:8: l", "c:9: ", "c:11: w"];
+    assert_mistakes(&toml, &expected);
+}
+
 const MEMORY: &str = "[disks.d]\nbackend = \"memory\"\nsize = \"1M\"\n";
 
 #[test]

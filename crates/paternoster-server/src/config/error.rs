@@ -251,17 +251,17 @@ pub enum Problem {
     #[error("socket {path:?} has {len} bytes; 1 to {max} are allowed, none of them 0")]
     BadSocketPath { path: PathBuf, len: usize, max: usize },
     /// A directory that cannot be looked at.
-    #[error("the socket's directory {directory:?}: {reason}")]
-    NoDirectory { directory: PathBuf, reason: io::Error },
+    #[error("socket {path:?} needs directory {directory:?}: {reason}")]
+    NoDirectory { path: PathBuf, directory: PathBuf, reason: io::Error },
     /// Something else in its place.
-    #[error("the socket's directory {directory:?} is none; a directory is allowed")]
-    NotADirectory { directory: PathBuf },
+    #[error("socket {path:?} needs directory {directory:?}, which is none")]
+    NotADirectory { path: PathBuf, directory: PathBuf },
     /// A directory in which this user may not make a socket.
     #[error(
-        "the socket's directory {directory:?} cannot be read, written and searched by user {uid}, \
-         as it has to be: {reason}"
+        "socket {path:?} needs directory {directory:?}, which user {uid} may not read, write and \
+         search: {reason}"
     )]
-    ClosedDirectory { directory: PathBuf, uid: u32, reason: io::Error },
+    ClosedDirectory { path: PathBuf, directory: PathBuf, uid: u32, reason: io::Error },
     /// A file in the socket's place.
     #[error("{path:?} exists and is no socket; it would be left alone, another path is allowed")]
     NotASocket { path: PathBuf },

@@ -120,18 +120,20 @@ pub(super) fn check(
     let mut paths = Vec::new();
     let mut is_right = true;
     for group in &draft.groups {
-        match mistakes.note(check_path(&group.path)) {
-            Some(()) => _ = add(&mut paths, &group.path.value),
-            None => is_right = false,
+        if mistakes.note(check_path(&group.path)).is_some() {
+            add(&mut paths, &group.path.value);
+        } else {
+            check_weights_nowhere(group, mistakes);
+            is_right = false;
         }
     }
     for (index, export) in draft.exports.iter().enumerate() {
-        match members.path(index) {
-            Some(path) => {
-                mistakes.note(check_weight_place(export, path, &draft.groups));
-                add(&mut paths, path);
-            }
-            None => is_right = false,
+        if let Some(path) = members.path(index) {
+            mistakes.note(check_weight_place(export, path, &draft.groups));
+            add(&mut paths, path);
+        } else {
+            export.weight.check(mistakes, |weight| check_weight("weight", weight));
+            is_right = false;
         }
     }
     check_all_used(draft, members, mistakes);
@@ -139,15 +141,11 @@ pub(super) fn check(
     for path in &paths {
         let written = draft.groups.iter().find(|group| group.path.value == *path);
         let group = check_group(path, &paths, draft, members, mistakes);
-        let on_disks = written.map(|written| {
-            let of = OfGroup { written, draft, members, disks };
-            of.device_weights(mistakes)
-        });
+        let on_disks = written.map(|written| OfGroup { written, draft, members, disks });
+        let device_weights = on_disks.map(|on_disks| on_disks.device_weights(mistakes));
         is_right &= group.is_some();
-        groups.extend(
-            group
-                .map(|group| GroupConfig { device_weights: on_disks.unwrap_or_default(), ..group }),
-        );
+        let device_weights = device_weights.unwrap_or_default();
+        groups.extend(group.map(|group| GroupConfig { device_weights, ..group }));
     }
     is_right.then_some(groups)
 }
@@ -184,12 +182,12 @@ fn check_group(
     mistakes: &mut Mistakes,
 ) -> Option<GroupConfig> {
     let written = draft.groups.iter().find(|group| group.path.value == path);
-    let mut own =
-        draft.exports.iter().enumerate().filter(|(index, export)| {
-            members.path(*index) == Some(path) && export.group.is_missing()
-        });
+    let is_own = |(index, export): &(usize, &DraftExport)| {
+        members.path(*index) == Some(path) && export.group.is_missing()
+    };
+    let own = || draft.exports.iter().enumerate().find(is_own);
     let of_group = written.map(|group| &group.weight).filter(|weight| !weight.is_missing());
-    let weight = of_group.or_else(|| own.next().map(|(_, export)| &export.weight));
+    let weight = of_group.or_else(|| own().map(|(_, export)| &export.weight));
     let missing = Key::Missing;
     let weight = weight
         .unwrap_or(&missing)
@@ -312,6 +310,18 @@ fn check_path(path: &At<String>) -> Result<(), Mistake> {
         return path.refuse(Problem::GroupTooDeep { path: found, levels, max: LEVELS_MAX });
     }
     Ok(())
+}
+
+/// The weights of a group that is nowhere, as its path is wrong.
+fn check_weights_nowhere(group: &DraftGroup, mistakes: &mut Mistakes) {
+    group.weight.check(mistakes, |weight| check_weight("weight", weight));
+    group.leaf_weight.check(mistakes, |leaf| check_weight("leaf_weight", leaf));
+    for (_, weight) in &group.weight_device {
+        mistakes.note(check_weight("weight_device", weight));
+    }
+    for (_, leaf) in &group.leaf_weight_device {
+        mistakes.note(check_weight("leaf_weight_device", leaf));
+    }
 }
 
 fn check_weight(key: &'static str, weight: &At<i64>) -> Result<Weight, Mistake> {

@@ -37,7 +37,9 @@ pub(super) fn check(draft: &Draft, mistakes: &mut Mistakes) -> Option<(Listen, O
     let tcp = draft.tcp.check(mistakes, check_address);
     let by_default = draft.unix.is_missing() && draft.tcp.is_missing();
     let unix = unix.and_then(|unix| match unix {
-        None if by_default => mistakes.note(default_socket(draft, Listen::DEFAULT_UNIX)).map(Some),
+        None if by_default => {
+            mistakes.note(check_socket(&unwritten(draft, Listen::DEFAULT_UNIX))).map(Some)
+        }
         unix => Some(unix),
     });
     let unix_mode = draft.unix_mode.check_or(Listen::DEFAULT_MODE, mistakes, |mode| {
@@ -56,7 +58,7 @@ pub(super) fn check(draft: &Draft, mistakes: &mut Mistakes) -> Option<(Listen, O
         // What is wrong with the directory is told already.
         Key::Missing if by_default && unix.is_none() => None,
         Key::Missing => {
-            let path = At { value: ctl::DEFAULT_PATH.into(), place: draft.whole.clone() };
+            let path = unwritten(draft, ctl::DEFAULT_PATH);
             mistakes.note(check_ctl(&path, unix.as_ref())).map(Some)
         }
     };
@@ -72,9 +74,9 @@ fn check_ctl(path: &At<PathBuf>, unix: Option<&Option<PathBuf>>) -> Result<PathB
     Ok(checked)
 }
 
-/// The socket that there is when none is written.
-fn default_socket(draft: &Draft, path: &str) -> Result<PathBuf, Mistake> {
-    check_socket(&At { value: path.into(), place: draft.whole.clone() })
+/// The path of a socket that is there unwritten.
+fn unwritten(draft: &Draft, path: &str) -> At<PathBuf> {
+    At { value: path.into(), place: draft.whole.clone() }
 }
 
 fn check_socket(path: &At<PathBuf>) -> Result<PathBuf, Mistake> {

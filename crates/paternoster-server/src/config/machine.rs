@@ -19,17 +19,20 @@ pub(super) fn check_socket(path: &At<PathBuf>) -> Result<(), Mistake> {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     };
-    let shown = || directory.to_owned();
-    let seen = fs::metadata(directory)
-        .or_else(|reason| path.refuse(Problem::NoDirectory { directory: shown(), reason }))?;
+    let shown = || (path.value.clone(), directory.to_owned());
+    let seen = fs::metadata(directory).or_else(|reason| {
+        let (socket, directory) = shown();
+        path.refuse(Problem::NoDirectory { path: socket, directory, reason })
+    })?;
     if !seen.is_dir() {
-        return path.refuse(Problem::NotADirectory { directory: shown() });
+        let (socket, directory) = shown();
+        return path.refuse(Problem::NotADirectory { path: socket, directory });
     }
     // It is locked while the socket is made, for which it is opened.
     let access = Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK;
     rustix::fs::access(directory, access).or_else(|errno| {
-        let (directory, uid) = (shown(), uid());
-        path.refuse(Problem::ClosedDirectory { directory, uid, reason: errno.into() })
+        let ((socket, directory), reason) = (shown(), errno.into());
+        path.refuse(Problem::ClosedDirectory { path: socket, directory, uid: uid(), reason })
     })?;
     // A socket is replaced where nobody listens on it, which is seen at the start.
     match fs::symlink_metadata(&path.value) {
