@@ -47,7 +47,10 @@ fn main() -> ExitCode {
     match Cli::parse().command.run() {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("paternoster: {error:#}");
+            // A configuration has a line for each of its mistakes.
+            for line in format!("{error:#}").lines() {
+                eprintln!("paternoster: {line}");
+            }
             ExitCode::FAILURE
         }
     }

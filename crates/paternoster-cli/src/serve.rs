@@ -17,11 +17,13 @@ paternoster serve [--check] [--log <LEVEL>] [--log-format <FORMAT>] <CONFIG>
 #[derive(Debug, clap::Args)]
 #[command(arg_required_else_help = true, override_usage = USAGE)]
 pub(crate) struct Args {
-    /// TOML file with disks, groups and exports
+    /// TOML file with disks, groups and exports; relative paths in it are relative to it
     #[arg(value_name = "CONFIG", required_unless_present = "disk")]
     config: Option<PathBuf>,
 
-    /// Validate the configuration and exit; nothing is opened or changed
+    /// Tell all that is wrong with the configuration, and exit; nothing is opened or changed
+    ///
+    /// Looks at sockets' directories, disk files and the machine's memory as the user who asks.
     #[arg(long)]
     check: bool,
 
@@ -72,7 +74,8 @@ struct DiskArgs {
     ///
     /// Each is a tenant of its own: weight=N against the others, 1 to 1000, default 100. It is the
     /// whole disk, or the range given by offset=BYTES and size=BYTES (or 512M, 10G and the like);
-    /// ranges may overlap if all that do are read-only.
+    /// ranges may overlap if all that do are read-only. An empty NAME is NBD's default export,
+    /// whose tenant is /default.
     #[arg(
         long = "export",
         value_name = "NAME[,weight=N][,offset=BYTES][,size=BYTES][,read-only]",
@@ -89,7 +92,8 @@ struct DiskArgs {
     #[arg(long, value_name = "ADDR:PORT", conflicts_with = "config")]
     tcp: Option<String>,
 
-    /// Unix socket for `paternoster ctl`, mode 0600 [default: none]
+    /// Unix socket for `paternoster ctl`, mode 0600; `none` for none
+    /// [default: paternoster-ctl.sock]
     #[arg(long, value_name = "PATH", conflicts_with = "config")]
     ctl: Option<PathBuf>,
 }

@@ -64,6 +64,23 @@ fn bad_values_are_exit_status_1_with_their_place() {
 }
 
 #[test]
+fn every_mistake_is_a_line() {
+    let dir = dir_with_disk();
+    let toml = "tcp = 1\n[disks.d]\npath = \"d.img\"\ndepth = 0\n[exports.e]\ndisk = \"x\"\n";
+    fs::write(dir.path().join("c.toml"), toml).expect("a file");
+    let expected = "\
+paternoster: c.toml:1: tcp = 1: a text in quotes is allowed
+paternoster: c.toml:4: depth = 0: 1 to 1024 requests is allowed
+paternoster: c.toml:6: there is no disk \"x\"; there are: \"d\"
+";
+    for args in [&["c.toml"][..], &["--check", "c.toml"]] {
+        let output = serve(dir.path(), args);
+        assert_eq!(output.status.code(), Some(1), "{args:?}");
+        assert_eq!(stderr(&output), expected);
+    }
+}
+
+#[test]
 fn wrong_usage_is_exit_status_2() {
     let dir = dir_with_disk();
     for args in [

@@ -1,6 +1,9 @@
 //! What the control plane asks of a running server: messages to the owners of its disks.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
+
+use paternoster::Weights;
 
 use crate::config::Config;
 use crate::ctl::{Control, StatError, WeightAnswer, WeightChange, WeightError};
@@ -14,6 +17,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug)]
 pub struct ControlHandle {
     disks: Vec<Disk>,
+    /// The weights that groups have in the configuration, by their paths.
+    written: BTreeMap<String, Weights>,
 }
 
 /// A disk, and what is known of it without asking its owner.
@@ -38,7 +43,11 @@ impl ControlHandle {
                 .collect(),
             owner: owner.clone(),
         });
-        Self { disks: disks.collect() }
+        let written = config.groups.iter().map(|group| {
+            let weights = Weights { weight: group.weight, leaf: group.leaf_weight };
+            (group.path.clone(), weights)
+        });
+        Self { disks: disks.collect(), written: written.collect() }
     }
 
     /// The disks that the change is for.
@@ -75,8 +84,10 @@ impl Control for ControlHandle {
     }
 
     fn set_weight(&self, change: &WeightChange) -> Result<WeightAnswer, WeightError> {
-        let weights = change.check()?;
-        let asked = self.disks_of(change)?.into_iter().map(|disk| {
+        let disks = self.disks_of(change)?;
+        // A group that is on a disk is one of the configuration's.
+        let weights = change.check(self.written[&change.group])?;
+        let asked = disks.into_iter().map(|disk| {
             let group = change.group.clone();
             (disk, disk.owner.set_weight(GroupWeights { group, weights }))
         });

@@ -23,6 +23,7 @@ pub mod load;
 pub mod log;
 mod messages;
 mod peer;
+mod rings;
 mod serve;
 mod server;
 mod signals;

@@ -25,7 +25,11 @@ pub fn run(config: &Config) -> Result<()> {
     let (ends, end) = mpsc::channel();
     signals::forward(ends.clone()).context("cannot wait for signals")?;
     let ctl_listener = match &config.ctl {
-        Some(path) => Some((sockets::bind_unix(path, CTL_MODE)?, SocketFile::new(path))),
+        Some(path) => {
+            let listener = sockets::bind_unix(path, CTL_MODE)
+                .context("no control socket: name another as ctl, or \"none\"")?;
+            Some((listener, SocketFile::new(path)))
+        }
         None => None,
     };
     let mut server = Server::start_watched(config, &ends)?;

@@ -18,7 +18,7 @@ use anyhow::{Context as _, Result, anyhow, bail};
 use paternoster::{Device, Elevator, Instant, NoTrace};
 use paternoster_disk::{
     Backend, Engine, FileBackend, MemoryBackend, Model, ModelledBackend, MonotonicClock, Owner,
-    Ring, Waker,
+    Waker,
 };
 
 use crate::acceptor::{Acceptor, Listener, StopFlag};
@@ -29,6 +29,7 @@ use crate::control::ControlHandle;
 use crate::defaults;
 use crate::export_table::ExportTable;
 use crate::messages::OwnerHandle;
+use crate::rings;
 use crate::sockets::{self, SocketFile};
 use crate::uri;
 
@@ -62,11 +63,8 @@ impl Server {
     /// The same; whoever has the other end of `failures` is told, in a sentence, of a thread that
     /// failed.
     pub fn start_watched(config: &Config, failures: &mpsc::Sender<String>) -> Result<Self> {
-        // On a thread of its own: a ring may leave work behind that interrupts its thread.
-        join(thread::spawn(|| Ring::<()>::new().map(drop))).context(
-            "io_uring is not to be had: Linux 6.1 or later is needed, with the sysctl \
-             kernel.io_uring_disabled = 0, and no sandbox that forbids it",
-        )?;
+        // One for each owner, and the acceptor's.
+        rings::try_out(config.disks.len() + 1)?;
         let mut listeners = Vec::new();
         let mut tcp_address = None;
         let mut socket = None;
@@ -280,7 +278,7 @@ fn spawn(
     let Watchers { failures, alive } = watch.clone();
     let watch = Watch { name: name.to_owned(), failures: Some(failures), _alive: alive };
     let watched = move || {
-        let result = work();
+        let result = work().map_err(rings::explained);
         match &result {
             Ok(()) => watch.ended_well(),
             Err(error) => tracing::error!("{}: {error}", watch.name),

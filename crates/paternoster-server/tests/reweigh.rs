@@ -137,6 +137,11 @@ fn weights_change_on_every_disk_of_the_group_that_has_none_of_its_own() {
         groups.map(|group| (group.path.as_str(), group.weight, group.leaf_weight)).collect();
     let expected = [("/b", 200, 5), ("/a", 100, 100), ("/b", 1, 5), ("/b/c", 1000, 100)];
     assert_eq!(told, expected);
+
+    // Without a disk that is what the configuration says, which sets a disk's own alone.
+    assert_eq!(set(&rig, &change("/b", "default")), ["d 100 5", "e 1! 5"]);
+    set(&rig, &change("/b", 300));
+    assert_eq!(set(&rig, &leaf(json!("default"), change("/b", 2))), ["d 2 100", "e 1! 100"]);
     rig.end().expect("the server ends well");
 }
 
@@ -150,7 +155,7 @@ fn changes_that_cannot_be_are_refused_and_change_nothing() {
         (on("e", change("/a", 5)), "group \"/a\" is not on disk \"e\"; it is on: \"d\""),
         (change("/a", 0), "weight = 0: 1 to 1000 is allowed"),
         (leaf, "leaf_weight = 0: 1 to 1000 is allowed"),
-        (change("/a", "default"), "weight = \"default\": allowed with a disk alone"),
+        (change("/a", "file"), "weight = \"file\": 1 to 1000 is allowed, or \"default\""),
     ] {
         let refused: WeightError = rig.control().set_weight(&change).expect_err(words);
         assert!(refused.to_string().starts_with(words), "not {words}\n{refused}");

@@ -129,7 +129,7 @@ impl Kind {
             }
             (Program::Paternoster, Backing::File) => {
                 command.args(["serve", "--export", "disk", "--depth", OUR_DEPTH]);
-                command.arg("--disk").arg(disk).arg("--unix").arg(socket);
+                command.args(["--ctl", "none", "--disk"]).arg(disk).arg("--unix").arg(socket);
             }
         }
         Ok(command)
@@ -140,7 +140,7 @@ impl Kind {
 fn memory_config(dir: &Path, socket: &Path) -> Result<PathBuf> {
     let path = dir.join("memory.toml");
     let text = format!(
-        "unix = {:?}\n\n[disks.disk0]\nbackend = \"memory\"\nsize = \"{}M\"\n\n\
+        "unix = {:?}\nctl = \"none\"\n\n[disks.disk0]\nbackend = \"memory\"\nsize = \"{}M\"\n\n\
          [exports.disk]\ndisk = \"disk0\"\n",
         socket.display().to_string(),
         DISK_SIZE >> 20,

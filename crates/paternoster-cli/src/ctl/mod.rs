@@ -1,12 +1,16 @@
 //! `paternoster ctl`: asks a running server, or changes it, and shows its answer to people.
 
 mod blkio;
+mod lines;
 mod queues;
 mod table;
+mod units;
+mod watch;
 mod weight;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use paternoster_server::ctl::{DEFAULT_PATH, WeightChange, fetch_stat, set_weight};
 use paternoster_server::stat::{Detail, GroupStat};
@@ -16,7 +20,8 @@ use crate::output::print;
 /// Ask a running server, or change weights while it runs.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The server's control socket, as in its --ctl or its file
+    /// The server's control socket, as in its --ctl or its file; by default both are in the current
+    /// directory
     #[arg(long = "ctl", value_name = "PATH", default_value = DEFAULT_PATH, global = true)]
     socket: PathBuf,
 
@@ -29,10 +34,14 @@ enum Question {
     /// Show each disk and what its tenants did since start-up
     ///
     /// READS and WRITES are requests done, after merging; WAIT and SERVICE are means over all
-    /// requests, in µs: from a request's arrival to the disk, and from there to its completion.
+    /// requests: from a request's arrival to the disk, and from there to its completion. TIME is a
+    /// group's part of the time that all groups were served. DEMAND is the part of the time in
+    /// which it had a request waiting: near 100 % it was short of the disk, and has its share by
+    /// weight; a group that asks for less than that is not.
+    ///
     /// Where groups are nested, each line is a group without those below it, and LEAF is the weight
-    /// of its own requests against them. TIME is a group's part of the time that all groups were
-    /// served.
+    /// of its own requests against them; a line that ends in / is all of a group with those below
+    /// it.
     ///
     /// With --verbose each line of the second table is a queue: QUEUE is an export and the number
     /// of its connection, `async` what nobody waits for. BUDGET is what it had of what it may have
@@ -53,6 +62,18 @@ enum Question {
         /// Tell each queue of the scheduler too, in a table of its own or in the JSON
         #[arg(long, conflicts_with = "blkio")]
         verbose: bool,
+
+        /// Show again and again what happened in the last SECONDS, counts as rates a second, until
+        /// Ctrl-C [default: 1]
+        #[arg(
+            long,
+            value_name = "SECONDS",
+            num_args = 0..=1,
+            default_missing_value = "1",
+            value_parser = watch::interval,
+            conflicts_with_all = ["json", "blkio"]
+        )]
+        watch: Option<Duration>,
     },
 
     /// Change a group's weights while it is served, until the server ends
@@ -64,7 +85,8 @@ enum Question {
         /// Path of the group, such as /gold
         group: String,
 
-        /// Weight against its siblings, 1 to 1000; with --disk also "default": that of the group
+        /// Weight against its siblings, 1 to 1000, or "default": as the server's file or options
+        /// have it, and with --disk that of the group
         weight: String,
 
         /// Weight of its own exports against the groups below it, likewise; has an effect under cfq
@@ -81,8 +103,11 @@ enum Question {
 /// Runs the subcommand.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let text = match &args.question {
-        Question::Stat { json, blkio, verbose } => {
+        Question::Stat { json, blkio, verbose, watch } => {
             let detail = if *verbose { Detail::Queues } else { Detail::Groups };
+            if let Some(interval) = watch {
+                return watch::run(&args.socket, detail, *interval).map(|()| ExitCode::SUCCESS);
+            }
             let answer = fetch_stat(&args.socket, detail)?;
             match () {
                 () if *json => answer.json,

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use comfy_table::{CellAlignment, Table, presets};
 use paternoster_server::stat::{BudgetStat, QueueStat, SliceStat};
 
-use super::table::Bytes;
+use super::units::{Bytes, NONE, Time};
 
 /// The queues, a line each, or that there are none.
 pub(super) fn show(queues: &[QueueStat]) -> String {
@@ -62,13 +62,13 @@ fn budget_cells(budget: &BudgetStat) -> [String; 6] {
         raised(budget),
         format!("{} of {}", Bytes(budget.service_bytes), Bytes(budget.budget_bytes)),
         budget.injection_limit.to_string(),
-        budget.think_time_ns.map_or_else(unknown, millis),
+        budget.think_time_ns.map_or_else(unknown, time),
         budget.waker.clone().unwrap_or_else(unknown),
     ]
 }
 
 fn slice_cells(slice: &SliceStat) -> [String; 2] {
-    [slice.slice_ns.map_or_else(unknown, millis), slice.sent.to_string()]
+    [slice.slice_ns.map_or_else(unknown, time), slice.sent.to_string()]
 }
 
 /// By how much the weight is raised, and for how long that has been so, of how long.
@@ -77,7 +77,7 @@ fn raised(budget: &BudgetStat) -> String {
         return unknown();
     }
     let BudgetStat { raising, raised_ns, raised_span_ns, .. } = *budget;
-    format!("by {raising}, {} of {}", millis(raised_ns), millis(raised_span_ns))
+    format!("by {raising}, {} of {}", Time(raised_ns), Time(raised_span_ns))
 }
 
 /// What there is to say of a queue, in words.
@@ -100,12 +100,11 @@ fn state(queue: &QueueStat) -> String {
 }
 
 fn unknown() -> String {
-    "-".to_owned()
+    NONE.to_owned()
 }
 
-/// Nanoseconds, in milliseconds with one digit behind the point.
-fn millis(nanos: u64) -> String {
-    format!("{}.{} ms", nanos / 1_000_000, nanos % 1_000_000 / 100_000)
+fn time(nanos: u64) -> String {
+    Time(nanos).to_string()
 }
 
 #[cfg(test)]
@@ -147,9 +146,9 @@ mod tests {
         let woken = QueueStat { sync: false, queued: 3, budget: Some(woken), ..queue("vm2#12") };
         let expected = [
             "QUEUE GROUP PRIO STATE QUEUED IN DEVICE WEIGHT RAISED BUDGET INJECT THINK WAKER",
-            "vm1#1 /gold be/4 in service, soon back 0 0 1200 by 30, 1230.0 ms of 3750.0 ms \
+            "vm1#1 /gold be/4 in service, soon back 0 0 1200 by 30, 1.2 s of 3.7 s \
              1.5 KiB of 8 MiB 1 - -",
-            "vm2#12 async /gold be/4 - 3 0 40 - 0 B of 0 B 0 0.1 ms vm1#1",
+            "vm2#12 async /gold be/4 - 3 0 40 - 0 B of 0 B 0 150.0 µs vm1#1",
         ];
         // The whole table is wider than this page.
         let shown = show(&[raised, woken]);

@@ -3,17 +3,35 @@
 use std::fmt::Write as _;
 
 use comfy_table::{CellAlignment, ColumnConstraint, Table, presets};
-use paternoster_server::stat::{BlkioStat, DiskStat, GroupStat, OpStat, Stat};
+use paternoster_server::stat::{DiskStat, OpStat, Stat};
 
-use super::{are_nested, queues};
+use super::lines::Line;
+use super::units::{Bytes, NONE, mean, per_second, percent, plural};
+use super::{are_nested, lines, queues};
 
-/// The whole answer.
+/// How counts are told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Counts {
+    Whole,
+    PerSecond,
+}
+
+/// What happened since start-up.
 pub(super) fn show(stat: &Stat) -> String {
-    let disks: Vec<_> = stat.disks.iter().map(show_disk).collect();
+    show_disks(stat, Counts::Whole)
+}
+
+/// What happened in a second of the time that was measured.
+pub(super) fn show_rates(stat: &Stat) -> String {
+    show_disks(stat, Counts::PerSecond)
+}
+
+fn show_disks(stat: &Stat, counts: Counts) -> String {
+    let disks: Vec<_> = stat.disks.iter().map(|disk| show_disk(disk, counts)).collect();
     disks.join("\n")
 }
 
-fn show_disk(disk: &DiskStat) -> String {
+fn show_disk(disk: &DiskStat, counts: Counts) -> String {
     let DiskStat { name, scheduler, backend, depth, queued, in_device, .. } = disk;
     let size = Bytes(disk.size_bytes);
     let connections = plural(disk.connections, "connection");
@@ -28,7 +46,7 @@ fn show_disk(disk: &DiskStat) -> String {
     if !disk.weights_apply {
         let _ = writeln!(text, "  weights have no effect under {scheduler}");
     }
-    for line in table(&disk.groups).lines() {
+    for line in table(disk, counts).lines() {
         let _ = writeln!(text, " {}", line.trim_end());
     }
     if let Some(told) = &disk.queues {
@@ -43,50 +61,38 @@ const LEAF: usize = 2;
 /// The column of the time of turns, which there is under a scheduler that gives groups turns.
 const TIME: usize = 3;
 
-fn table(groups: &[GroupStat]) -> Table {
+fn table(disk: &DiskStat, counts: Counts) -> Table {
+    let [reads, writes, bytes] = match counts {
+        Counts::Whole => ["READS", "WRITES", "BYTES"],
+        Counts::PerSecond => ["READS/S", "WRITES/S", "BYTES/S"],
+    };
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_header([
         "GROUP",
         "WEIGHT",
         "LEAF",
         "TIME",
+        "DEMAND",
         "CONNS",
-        "READS",
-        "BYTES",
-        "WRITES",
-        "BYTES",
+        reads,
+        bytes,
+        writes,
+        bytes,
         "WAIT",
         "SERVICE",
         "QUEUED",
         "IN DEVICE",
     ]);
-    let all_turns: u64 = groups.iter().filter_map(turns_ns).sum();
-    for group in groups {
-        let op = |name: &str| group.ops.get(name).copied().unwrap_or_default();
-        let (read, write) = (op("read"), op("write"));
-        let sum =
-            |count: fn(&OpStat) -> u64| group.ops.values().map(count).fold(0, u64::saturating_add);
-        table.add_row([
-            group.path.clone(),
-            group.weight.to_string(),
-            group.leaf_weight.to_string(),
-            percent(turns_ns(group).unwrap_or(0), all_turns),
-            group.connections.to_string(),
-            read.completed.to_string(),
-            Bytes(read.bytes).to_string(),
-            write.completed.to_string(),
-            Bytes(write.bytes).to_string(),
-            mean_us(sum(|op| op.wait_ns), sum(|op| op.completed)),
-            mean_us(sum(|op| op.service_ns), sum(|op| op.completed)),
-            group.queued.to_string(),
-            group.in_device.to_string(),
-        ]);
+    let all_turns: u64 = disk.groups.iter().filter_map(lines::turns_ns).sum();
+    let lines = lines::of(&disk.groups);
+    for line in &lines {
+        table.add_row(row(line, counts, disk.elapsed_ns, all_turns));
     }
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
     }
-    let hidden =
-        [(LEAF, !are_nested(groups)), (TIME, groups.iter().all(|group| turns_ns(group).is_none()))];
+    let have_no_turns = lines.iter().all(|line| line.turns_ns.is_none());
+    let hidden = [(LEAF, !are_nested(&disk.groups)), (TIME, have_no_turns)];
     for (column, _) in hidden.into_iter().filter(|(_, hidden)| *hidden) {
         let column = table.column_mut(column).expect("the header has it");
         column.set_constraint(ColumnConstraint::Hidden);
@@ -94,55 +100,44 @@ fn table(groups: &[GroupStat]) -> Table {
     table
 }
 
-/// The time of the group's turns, without those of the groups below it.
-fn turns_ns(group: &GroupStat) -> Option<u64> {
-    match group.blkio.get("time")? {
-        BlkioStat::Number(nanos) => Some(*nanos),
-        BlkioStat::Split(_) => None,
-    }
-}
-
-/// A part of a whole with one digit behind the point.
-fn percent(part: u64, whole: u64) -> String {
-    match (u128::from(part) * 1000).checked_div(whole.into()) {
-        Some(tenths) => format!("{}.{} %", tenths / 10, tenths % 10),
-        None => "-".to_owned(),
-    }
-}
-
-/// A mean of nanoseconds, in microseconds with one digit behind the point.
-fn mean_us(sum_ns: u64, count: u64) -> String {
-    match sum_ns.checked_div(count) {
-        Some(mean) => format!("{}.{} µs", mean / 1000, mean % 1000 / 100),
-        None => "-".to_owned(),
-    }
-}
-
-fn plural(count: impl Into<u64>, noun: &str) -> String {
-    let count = count.into();
-    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
-}
-
-/// Shown in the largest binary unit of which there is at least one.
-pub(super) struct Bytes(pub(super) u64);
-
-impl std::fmt::Display for Bytes {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let units = [(60, "EiB"), (50, "PiB"), (40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")];
-        let Some((shift, unit)) = units.into_iter().find(|(shift, _)| self.0 >> shift > 0) else {
-            return write!(f, "{} B", self.0);
-        };
-        let tenths = (u128::from(self.0) * 10) >> shift;
-        match tenths % 10 {
-            0 => write!(f, "{} {unit}", tenths / 10),
-            tenth => write!(f, "{}.{tenth} {unit}", tenths / 10),
-        }
-    }
+fn row(line: &Line, counts: Counts, elapsed_ns: u64, all_turns: u64) -> [String; 14] {
+    let none = || NONE.to_owned();
+    let told = |count: u64, show: fn(u64) -> String| match counts {
+        Counts::Whole => show(count),
+        Counts::PerSecond => per_second(count, elapsed_ns).map_or_else(none, show),
+    };
+    let bytes = |count| told(count, |bytes| Bytes(bytes).to_string());
+    let requests = |count| told(count, |count| count.to_string());
+    let OpStat { completed, wait_ns, service_ns, .. } = line.all;
+    [
+        line.name.clone(),
+        line.weight.to_string(),
+        line.leaf_weight.map_or_else(none, |leaf| leaf.to_string()),
+        percent(line.turns_ns.unwrap_or(0), all_turns),
+        line.backlogged_ns.map_or_else(none, |nanos| percent(nanos, elapsed_ns)),
+        line.connections.to_string(),
+        requests(line.reads.completed),
+        bytes(line.reads.bytes),
+        requests(line.writes.completed),
+        bytes(line.writes.bytes),
+        mean(wait_ns, completed),
+        mean(service_ns, completed),
+        line.queued.to_string(),
+        line.in_device.to_string(),
+    ]
 }
 
 #[cfg(test)]
 mod tests {
+    use paternoster_server::stat::{BlkioStat, GroupStat};
+
     use super::*;
+
+    /// The table of these groups on a disk, since start-up.
+    fn shown(groups: &[GroupStat]) -> String {
+        let disk = DiskStat { groups: groups.to_vec(), ..DiskStat::default() };
+        table(&disk, Counts::Whole).to_string()
+    }
 
     #[test]
     fn a_disk_is_a_line_its_flags_and_its_tenants() {
@@ -157,6 +152,7 @@ mod tests {
         let gold = GroupStat {
             path: "/gold".to_owned(),
             weight: 400,
+            backlogged_ns: 3_000_000_000,
             connections: 2,
             queued: 7,
             in_device: 2,
@@ -168,6 +164,7 @@ mod tests {
             name: "d".to_owned(),
             backend: "file".to_owned(),
             size_bytes: 10 << 30,
+            elapsed_ns: 4_000_000_000,
             scheduler: "none".to_owned(),
             depth: 16,
             queued: 7,
@@ -182,11 +179,21 @@ mod tests {
 disk d: none over file, 10 GiB; depth 16, 7 queued, 2 in device, 2 connections, 1 sync
   SYNC FAILED: flushes and FUA writes get errors until the restart
   weights have no effect under none
-  GROUP  WEIGHT  CONNS  READS    BYTES  WRITES  BYTES      WAIT   SERVICE  QUEUED  IN DEVICE
-  /gold     400      2      8  1.5 MiB       0    0 B  123.4 µs  100.0 µs       7          2
-  /f          1      0      0      0 B       0    0 B         -         -       0          0
+  GROUP  WEIGHT  DEMAND  CONNS  READS    BYTES  WRITES  BYTES      WAIT   SERVICE  QUEUED  IN DEVICE
+  /gold     400  75.0 %      2      8  1.5 MiB       0    0 B  123.4 µs  100.0 µs       7          2
+  /f          1   0.0 %      0      0      0 B       0    0 B         -         -       0          0
 ";
-        assert_eq!(show(&Stat::new(vec![disk])), expected);
+        let stat = Stat::new(vec![disk]);
+        assert_eq!(show(&stat), expected);
+        let rates = show_rates(&stat);
+        let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+        let lines: Vec<_> = rates.lines().skip(3).take(2).map(words).collect();
+        let expected = [
+            "GROUP WEIGHT DEMAND CONNS READS/S BYTES/S WRITES/S BYTES/S WAIT SERVICE QUEUED \
+             IN DEVICE",
+            "/gold 400 75.0 % 2 2 384 KiB 0 0 B 123.4 µs 100.0 µs 7 2",
+        ];
+        assert_eq!(lines, expected);
     }
 
     #[test]
@@ -198,14 +205,15 @@ disk d: none over file, 10 GiB; depth 16, 7 queued, 2 in device, 2 connections, 
             ..GroupStat::default()
         };
         let flat = [group("/org", 100, 30), group("/lab", 100, 100)];
-        assert!(!table(&flat).to_string().contains("LEAF"));
+        assert!(!shown(&flat).contains("LEAF"));
         let nested = [group("/org", 100, 30), group("/org/db", 1000, 1000)];
-        let shown = table(&nested).to_string();
+        let shown = shown(&nested);
         let starts: Vec<_> = shown.lines().map(|line| &line[..31]).collect();
         let expected = [
-            " GROUP    WEIGHT  LEAF  CONNS  ",
-            " /org        100    30      0  ",
-            " /org/db    1000  1000      0  ",
+            " GROUP    WEIGHT  LEAF  DEMAND ",
+            " /org/       100     -       - ",
+            " /org        100    30       - ",
+            " /org/db    1000  1000       - ",
         ];
         assert_eq!(starts, expected);
     }
@@ -222,7 +230,7 @@ disk d: none over file, 10 GiB; depth 16, 7 queued, 2 in device, 2 connections, 
             ..GroupStat::default()
         };
         let starts = |groups: &[GroupStat]| -> Vec<String> {
-            table(groups).to_string().lines().map(|line| line[..31].to_owned()).collect()
+            shown(groups).lines().map(|line| line[..31].to_owned()).collect()
         };
         let turns = [
             group("/a", &[("time", 2_000_000_000)]),
@@ -230,28 +238,15 @@ disk d: none over file, 10 GiB; depth 16, 7 queued, 2 in device, 2 connections, 
             group("/c", &[("time", 2_000_000)]),
         ];
         let expected = [
-            " GROUP  WEIGHT    TIME  CONNS  ",
-            " /a        100  66.6 %      0  ",
-            " /b        100  33.2 %      0  ",
-            " /c        100   0.0 %      0  ",
+            " GROUP  WEIGHT    TIME  DEMAND ",
+            " /a        100  66.6 %       - ",
+            " /b        100  33.2 %       - ",
+            " /c        100   0.0 %       - ",
         ];
         assert_eq!(starts(&turns), expected);
         let idle = starts(&[group("/a", &[("time", 0)])]);
-        assert!(idle[1].starts_with(" /a        100     -      0"), "{idle:?}");
+        assert!(idle[1].starts_with(" /a        100     -       -"), "{idle:?}");
         let none = starts(&[group("/a", &[("sectors", 8)])]);
         assert!(!none[0].contains("TIME"), "{none:?}");
-    }
-
-    #[test]
-    fn bytes_are_shown_in_their_unit() {
-        for (bytes, shown) in [
-            (0, "0 B"),
-            (1023, "1023 B"),
-            (1024, "1 KiB"),
-            (1536, "1.5 KiB"),
-            (u64::MAX, "15.9 EiB"),
-        ] {
-            assert_eq!(Bytes(bytes).to_string(), shown);
-        }
     }
 }

@@ -55,6 +55,15 @@ fn standard_output_is_a_uri_a_line_and_nothing_else() {
 }
 
 #[test]
+fn an_export_of_the_empty_name_is_the_default_one() {
+    let served = Served::start(dir_with_disk(), &["--disk", "disk.img", "--export", ""], 1);
+    assert!(served.uri().starts_with("nbd+unix:///?socket="), "{}", served.uri());
+    let size = run("libnbd-bin", "nbdinfo", &["--size", served.uri()], served.dir.path());
+    assert_eq!(size, "1048576\n");
+    served.end();
+}
+
+#[test]
 fn a_socket_in_use_is_refused_and_stays_in_use() {
     let dir = dir_with_disk();
     let path = dir.path().join("nbd.sock");

@@ -1,6 +1,7 @@
 //! What the control plane tells of a server that has worked.
 
 use std::fs;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -60,6 +61,8 @@ fn known_traffic_is_counted_by_group_and_operation() {
     assert_eq!(group["weight"], 100);
     assert_eq!(group["exports"], json!(["disk"]));
     assert_eq!(group["connections"], 2);
+    let (elapsed, backlogged) = (disk["elapsed_ns"].as_u64(), group["backlogged_ns"].as_u64());
+    assert!(elapsed > Some(0) && backlogged.is_some() && backlogged <= elapsed, "{disk}");
     // The read of 100 bytes touches two sectors.
     for (op, bios, bytes) in
         [("read", 2, 5120), ("write", 2, 8192), ("discard", 1, 4096), ("write_zeroes", 1, 8192)]
@@ -72,6 +75,27 @@ fn known_traffic_is_counted_by_group_and_operation() {
     let by_ctl: Value = serde_json::from_str(&ctl(&served, "--json")).expect("JSON");
     assert_eq!(by_ctl["disks"][0]["groups"][0]["ops"], group["ops"]);
     check_blkio(group, &ctl(&served, "--blkio"));
+    served.end();
+}
+
+#[test]
+fn a_server_and_ctl_find_each_other_untold() {
+    let served = Served::empty_file(Place::Unix, MIB, &[]);
+    let output = paternoster(served.dir.path()).args(["ctl", "stat"]).output().expect("it runs");
+    let table = String::from_utf8(output.stdout).expect("UTF-8");
+    assert!(table.starts_with("disk disk0: cfq over file, 1 MiB"), "{table}");
+    let socket = served.path("paternoster-ctl.sock");
+    assert!(socket.exists());
+    let mut served = served;
+    served.terminate();
+    served.wait(Duration::from_secs(10));
+    assert!(!socket.exists());
+
+    let served = Served::empty_file(Place::Unix, MIB, &["--ctl", "none"]);
+    let output = paternoster(served.dir.path()).args(["ctl", "stat"]).output().expect("it runs");
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8(output.stderr).expect("UTF-8");
+    assert!(said.contains("there is no control socket \"paternoster-ctl.sock\""), "{said}");
     served.end();
 }
 

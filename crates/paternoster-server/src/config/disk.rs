@@ -6,8 +6,10 @@ use std::path::PathBuf;
 
 use paternoster::{Nanos, SchedulerKind};
 
-use super::draft::{At, Bounds, DraftDisk, check_name};
-use super::error::{ConfigError, Place, Problem};
+use super::draft::{At, Bounds, Draft, DraftDisk, DraftExport, Key, check_name};
+use super::error::{Mistake, Problem};
+use super::machine;
+use super::mistakes::Mistakes;
 use super::size;
 
 /// One disk.
@@ -72,9 +74,11 @@ impl BackendConfig {
 
 /// A disk and what was seen while it was checked.
 pub(super) struct Checked {
-    pub(super) config: DiskConfig,
-    /// Its bytes, at least 1.
-    pub(super) size: u64,
+    pub(super) name: String,
+    /// None if something is wrong with it.
+    pub(super) config: Option<DiskConfig>,
+    /// Its bytes, at least 1; none if that cannot be known.
+    pub(super) size: Option<u64>,
     /// Device and inode number of its file.
     file: Option<(u64, u64)>,
 }
@@ -85,145 +89,210 @@ const SERVERS: Bounds =
 const SERVICE: Bounds = Bounds { key: "service_us", min: 1, max: 10_000_000, unit: "µs" };
 const PER_KIB: Bounds = Bounds { key: "ns_per_kib", min: 0, max: 1_000_000, unit: "ns" };
 
-pub(super) fn check(drafts: Vec<DraftDisk>, whole: &Place) -> Result<Vec<Checked>, ConfigError> {
-    if drafts.is_empty() {
-        return Err(whole.refuses(Problem::NoDisk));
+/// The disks, in the order in which they were written, whatever is wrong with them.
+pub(super) fn check(whole: &Draft, mistakes: &mut Mistakes) -> Vec<Checked> {
+    if whole.disks.is_empty() && !whole.has_gaps {
+        mistakes.add(&whole.whole, Problem::NoDisk);
     }
     let mut disks: Vec<Checked> = Vec::new();
-    for draft in drafts {
-        let disk = check_disk(&draft)?;
+    for draft in &whole.disks {
+        let disk = check_disk(draft, mistakes);
+        if let (Some(_), Some(path)) = (disk.file, draft.path.value()) {
+            let is_written = whole.exports.iter().any(|export| may_write(export, &disk.name));
+            mistakes.note(machine::check_file_access(path, is_written));
+        }
         let same = disks.iter().find(|other| disk.file.is_some() && other.file == disk.file);
-        if let (Some(other), Some(path)) = (same, &draft.path) {
-            let other = other.config.name.clone();
-            return path.refuse(Problem::SameFile { path: path.value.clone(), other });
+        if let (Some(other), Some(At { value, place })) = (same, draft.path.value()) {
+            let (path, other) = (value.clone(), other.name.clone());
+            mistakes.add(place, Problem::SameFile { path, other });
         }
         disks.push(disk);
     }
-    Ok(disks)
+    disks
 }
 
-fn check_disk(draft: &DraftDisk) -> Result<Checked, ConfigError> {
-    check_name("disk", &draft.name)?;
-    let scheduler = match &draft.scheduler {
-        None => SchedulerKind::Cfq,
-        Some(name) => {
-            let parsed = name.value.parse();
-            parsed.or_else(|error| name.refuse(Problem::UnknownScheduler(error)))?
-        }
-    };
-    let depth = draft.depth.as_ref().map(|depth| DEPTH.check(depth)).transpose()?;
-    let tunables = check_tunables(scheduler, &draft.tunables)?;
-    let (backend, size, file) = check_backend(draft)?;
-    if size == 0 {
-        let place = draft.size.as_ref().map_or(&draft.name.place, |size| &size.place);
-        return Err(place.refuses(Problem::EmptyDisk { disk: draft.name.value.clone() }));
+/// Whether clients of the export may write to this disk, as far as that is known.
+fn may_write(export: &DraftExport, disk: &str) -> bool {
+    export.disk.value().is_some_and(|written| written.value == disk) && export.may_write()
+}
+
+fn check_disk(draft: &DraftDisk, mistakes: &mut Mistakes) -> Checked {
+    let name = mistakes.note(check_name("disk", &draft.name));
+    let scheduler = draft.scheduler.check_or(SchedulerKind::Cfq, mistakes, |name| {
+        name.value.parse().or_else(|error| name.refuse(Problem::UnknownScheduler(error)))
+    });
+    let depth = draft.depth.check(mistakes, |depth| DEPTH.check(depth));
+    let tunables = scheduler.map(|scheduler| check_tunables(scheduler, &draft.tunables, mistakes));
+    let Behind { backend, size, file } = check_backend(draft, mistakes);
+    if size == Some(0) {
+        let place = draft.size.value().map_or(&draft.name.place, |size| &size.place);
+        mistakes.add(place, Problem::EmptyDisk { disk: draft.name.value.clone() });
     }
+    let config = || {
+        name?;
+        let (name, tunables) = (draft.name.value.clone(), tunables?);
+        Some(DiskConfig { name, backend: backend?, scheduler: scheduler?, depth: depth?, tunables })
+    };
     let name = draft.name.value.clone();
-    let config = DiskConfig { name, backend, scheduler, depth, tunables };
-    Ok(Checked { config, size, file })
+    Checked { name, config: config(), size: size.filter(|&size| size > 0), file }
 }
 
+/// Those of the tunables that are right.
 fn check_tunables(
     scheduler: SchedulerKind,
     written: &[(At<String>, At<i64>)],
-) -> Result<Vec<(String, i64)>, ConfigError> {
+    mistakes: &mut Mistakes,
+) -> Vec<(String, i64)> {
     let mut tunables: Vec<(String, i64)> = Vec::new();
     for (name, value) in written {
-        let info = scheduler
-            .tunable(&name.value)
-            .or_else(|error| name.refuse(Problem::UnknownTunable(error)))?;
-        if info.accepts(value.value).is_err() {
-            let paternoster::TunableInfo { name: key, unit, min, max, .. } = *info;
-            return value.refuse(Problem::OutOfRange { key, value: value.value, min, max, unit });
-        }
-        if tunables.iter().any(|(other, _)| *other == name.value) {
-            return name.refuse(Problem::TunableTwice { name: name.value.clone() });
-        }
-        tunables.push((name.value.clone(), value.value));
-    }
-    Ok(tunables)
-}
-
-type Backend = (BackendConfig, u64, Option<(u64, u64)>);
-
-fn check_backend(draft: &DraftDisk) -> Result<Backend, ConfigError> {
-    let name = || draft.name.value.clone();
-    match (&draft.path, &draft.backend) {
-        (None, None) => draft.name.refuse(Problem::NoBackend { disk: name() }),
-        (Some(path), None) => {
-            refuse_keys(draft, "file", &["size", "servers", "service_us", "ns_per_kib"])?;
-            check_file(path)
-        }
-        (_, Some(backend)) => match backend.value.as_str() {
-            "memory" => {
-                refuse_keys(draft, "memory", &["path", "servers", "service_us", "ns_per_kib"])?;
-                let size = check_size(draft, "memory")?;
-                Ok((BackendConfig::Memory { size }, size, None))
+        let checked = check_tunable(scheduler, name, value).and_then(|()| {
+            if tunables.iter().any(|(other, _)| *other == name.value) {
+                return name.refuse(Problem::TunableTwice { name: name.value.clone() });
             }
-            "modelled" => check_modelled(draft),
-            _ => backend.refuse(Problem::UnknownBackend { found: backend.value.clone() }),
-        },
+            Ok((name.value.clone(), value.value))
+        });
+        tunables.extend(mistakes.note(checked));
     }
+    tunables
 }
 
-fn check_modelled(draft: &DraftDisk) -> Result<Backend, ConfigError> {
-    const KIND: &str = "modelled";
-    refuse_keys(draft, KIND, &["path"])?;
-    let size = check_size(draft, KIND)?;
-    let servers = SERVERS.check(required(draft, draft.servers.as_ref(), "servers", KIND)?)?;
-    let service = required(draft, draft.service_us.as_ref(), "service_us", KIND)?;
-    let service = Nanos::from_micros(SERVICE.check(service)?.into());
-    let per_kib = draft.ns_per_kib.as_ref().map(|found| PER_KIB.check(found)).transpose()?;
-    let per_kib = per_kib.map_or(Nanos::ZERO, |nanos| Nanos::new(nanos.into()));
-    Ok((BackendConfig::Modelled { size, servers, service, per_kib }, size, None))
-}
-
-fn check_size(draft: &DraftDisk, backend: &'static str) -> Result<u64, ConfigError> {
-    size::check("size", required(draft, draft.size.as_ref(), "size", backend)?)
-}
-
-fn required<'a, T>(
-    draft: &DraftDisk,
-    found: Option<&'a At<T>>,
-    key: &'static str,
-    backend: &'static str,
-) -> Result<&'a At<T>, ConfigError> {
-    let disk = || draft.name.value.clone();
-    found
-        .ok_or_else(|| draft.name.place.refuses(Problem::MissingKey { disk: disk(), key, backend }))
-}
-
-/// Refuses those of `keys` that are there, as they mean nothing to this back end.
-fn refuse_keys(
-    draft: &DraftDisk,
-    backend: &'static str,
-    keys: &[&'static str],
-) -> Result<(), ConfigError> {
-    let places = [
-        ("path", draft.path.as_ref().map(|found| &found.place)),
-        ("size", draft.size.as_ref().map(|found| &found.place)),
-        ("servers", draft.servers.as_ref().map(|found| &found.place)),
-        ("service_us", draft.service_us.as_ref().map(|found| &found.place)),
-        ("ns_per_kib", draft.ns_per_kib.as_ref().map(|found| &found.place)),
-    ];
-    for (key, place) in places {
-        if let Some(place) = place.filter(|_| keys.contains(&key)) {
-            let disk = draft.name.value.clone();
-            return Err(place.refuses(Problem::UnusedKey { disk, key, backend }));
-        }
+fn check_tunable(
+    scheduler: SchedulerKind,
+    name: &At<String>,
+    value: &At<i64>,
+) -> Result<(), Mistake> {
+    let info = scheduler
+        .tunable(&name.value)
+        .or_else(|error| name.refuse(Problem::UnknownTunable(error)))?;
+    if info.accepts(value.value).is_err() {
+        let paternoster::TunableInfo { name: key, unit, min, max, .. } = *info;
+        return value.refuse(Problem::OutOfRange { key, value: value.value, min, max, unit });
     }
     Ok(())
 }
 
-fn check_file(path: &At<PathBuf>) -> Result<Backend, ConfigError> {
+/// What stands behind a disk, as far as that can be known.
+#[derive(Default)]
+struct Behind {
+    backend: Option<BackendConfig>,
+    /// In bytes.
+    size: Option<u64>,
+    /// Device and inode number.
+    file: Option<(u64, u64)>,
+}
+
+fn check_backend(draft: &DraftDisk, mistakes: &mut Mistakes) -> Behind {
+    let of_kind = |kind| OfKind { draft, kind };
+    let in_memory = |size, backend| Behind { backend, size, file: None };
+    match (&draft.backend, &draft.path) {
+        (Key::Written(backend), _) => match backend.value.as_str() {
+            "memory" => {
+                let check = of_kind("memory");
+                check.refuse_keys(&["path", "servers", "service_us", "ns_per_kib"], mistakes);
+                let size = check.size(mistakes);
+                in_memory(size, size.map(|size| BackendConfig::Memory { size }))
+            }
+            "modelled" => {
+                let check = of_kind("modelled");
+                check.refuse_keys(&["path"], mistakes);
+                let size = check.size(mistakes);
+                in_memory(size, check.model(size, mistakes))
+            }
+            _ => {
+                let found = backend.value.clone();
+                mistakes.add(&backend.place, Problem::UnknownBackend { found });
+                Behind::default()
+            }
+        },
+        (Key::Missing, Key::Written(path)) => {
+            let unused = ["size", "servers", "service_us", "ns_per_kib"];
+            of_kind("file").refuse_keys(&unused, mistakes);
+            mistakes.note(look_at(path)).unwrap_or_default()
+        }
+        (Key::Missing, Key::Missing) if !draft.has_gaps => {
+            let disk = draft.name.value.clone();
+            mistakes.add(&draft.name.place, Problem::NoBackend { disk });
+            Behind::default()
+        }
+        _ => Behind::default(),
+    }
+}
+
+/// A disk of this kind of back end.
+#[derive(Clone, Copy)]
+struct OfKind<'a> {
+    draft: &'a DraftDisk,
+    kind: &'static str,
+}
+
+impl OfKind<'_> {
+    fn size(self, mistakes: &mut Mistakes) -> Option<u64> {
+        self.required("size", &self.draft.size, mistakes, |found| size::check("size", found))
+    }
+
+    /// A modelled disk of so many bytes.
+    fn model(self, size: Option<u64>, mistakes: &mut Mistakes) -> Option<BackendConfig> {
+        let Self { draft, .. } = self;
+        let servers =
+            self.required("servers", &draft.servers, mistakes, |found| SERVERS.check(found));
+        let service =
+            self.required("service_us", &draft.service_us, mistakes, |found| SERVICE.check(found));
+        let per_kib = draft.ns_per_kib.check_or(0, mistakes, |found| PER_KIB.check(found));
+        Some(BackendConfig::Modelled {
+            size: size?,
+            servers: servers?,
+            service: Nanos::from_micros(service?.into()),
+            per_kib: Nanos::new(per_kib?.into()),
+        })
+    }
+
+    /// What `check` makes of a key that has to be there.
+    fn required<T, U>(
+        self,
+        key: &'static str,
+        written: &Key<T>,
+        mistakes: &mut Mistakes,
+        check: impl FnOnce(&At<T>) -> Result<U, Mistake>,
+    ) -> Option<U> {
+        let Self { draft, kind: backend } = self;
+        if written.is_missing() && !draft.has_gaps {
+            let disk = draft.name.value.clone();
+            mistakes.add(&draft.name.place, Problem::MissingKey { disk, key, backend });
+        }
+        written.check(mistakes, check).flatten()
+    }
+
+    /// Refuses those of `keys` that are there, as they mean nothing to this back end.
+    fn refuse_keys(self, keys: &[&'static str], mistakes: &mut Mistakes) {
+        let Self { draft, kind: backend } = self;
+        let places = [
+            ("path", draft.path.place()),
+            ("size", draft.size.place()),
+            ("servers", draft.servers.place()),
+            ("service_us", draft.service_us.place()),
+            ("ns_per_kib", draft.ns_per_kib.place()),
+        ];
+        for (key, place) in places {
+            if let Some(place) = place.filter(|_| keys.contains(&key)) {
+                let disk = draft.name.value.clone();
+                mistakes.add(place, Problem::UnusedKey { disk, key, backend });
+            }
+        }
+    }
+}
+
+fn look_at(path: &At<PathBuf>) -> Result<Behind, Mistake> {
     let seen = std::fs::metadata(&path.value)
         .or_else(|reason| path.refuse(Problem::NoDiskFile { path: path.value.clone(), reason }))?;
     if !seen.is_file() {
         let kind = kind_of(&seen);
         return path.refuse(Problem::NotRegular { path: path.value.clone(), kind });
     }
-    let backend = BackendConfig::File { path: path.value.clone() };
-    Ok((backend, seen.len(), Some((seen.dev(), seen.ino()))))
+    Ok(Behind {
+        backend: Some(BackendConfig::File { path: path.value.clone() }),
+        size: Some(seen.len()),
+        file: Some((seen.dev(), seen.ino())),
+    })
 }
 
 fn kind_of(seen: &Metadata) -> &'static str {

@@ -19,26 +19,28 @@ pub enum ConfigError {
         /// Why not.
         source: io::Error,
     },
-    /// The file is no TOML, or has a key or a type that it may not have.
-    #[error("{place}: {message}")]
-    Syntax {
-        /// Where.
-        place: Place,
-        /// What the parser says.
-        message: String,
-    },
-    /// A value is not allowed, by itself or beside the others.
-    #[error("{place}: {problem}")]
-    Invalid {
-        /// Where it was written.
-        place: Place,
-        /// What is wrong with it.
-        problem: Problem,
-    },
+    /// What is wrong in it: at least one mistake, those of a file in the order of its lines. Each
+    /// is a line.
+    #[error("{}", lines(.0))]
+    Mistakes(Vec<Mistake>),
+}
+
+fn lines(mistakes: &[Mistake]) -> String {
+    mistakes.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}
+
+/// One thing that is not allowed, by itself or beside the others.
+#[derive(Debug, Error)]
+#[error("{place}: {problem}")]
+pub struct Mistake {
+    /// Where it was written.
+    pub place: Place,
+    /// What is wrong with it.
+    pub problem: Problem,
 }
 
 /// Where a value was written.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Place {
     /// In a file.
     Line {
@@ -52,13 +54,14 @@ pub enum Place {
     /// On the command line, after this option.
     Option(&'static str),
     /// On the command line as a whole.
+    #[default]
     CommandLine,
 }
 
 impl Place {
-    /// The error that says `problem` of this place.
-    pub(super) fn refuses(&self, problem: Problem) -> ConfigError {
-        ConfigError::Invalid { place: self.clone(), problem }
+    /// The mistake that is `problem` in this place.
+    pub(super) fn mistake(&self, problem: Problem) -> Mistake {
+        Mistake { place: self.clone(), problem }
     }
 }
 
@@ -78,6 +81,25 @@ impl fmt::Display for Place {
 #[non_exhaustive]
 #[expect(missing_docs, reason = "each message says what its fields are")]
 pub enum Problem {
+    /// A line that is not in UTF-8, such as one in Latin-1.
+    #[error("the byte 0x{byte:02x} is no UTF-8; text in UTF-8 is allowed")]
+    NotUtf8 { byte: u8 },
+    /// Something that is no TOML.
+    #[error("{message}")]
+    Syntax { message: String },
+    /// A key written twice.
+    #[error("{found} is written twice; once is allowed")]
+    Twice { found: String },
+    /// A key that there is not.
+    #[error("unknown key `{key}`; there are: {known}")]
+    UnknownKey { key: String, known: String },
+    /// A key that has to be there.
+    #[error("missing key `{key}`")]
+    Missing { key: &'static str },
+    /// A value of a type that the key does not take.
+    #[error("{key} = {found}: {allowed} is allowed")]
+    WrongType { key: String, found: String, allowed: &'static str },
+
     /// A number outside its range.
     #[error("{key} = {value}: {min} to {max}{unit} is allowed", unit = spaced(unit))]
     OutOfRange { key: &'static str, value: i64, min: i64, max: i64, unit: &'static str },
@@ -115,6 +137,21 @@ pub enum Problem {
     /// A path that is not a regular file.
     #[error("disk file {path:?} is {kind}; a regular file is allowed (block devices come later)")]
     NotRegular { path: PathBuf, kind: &'static str },
+    /// A disk file that this user may not read.
+    #[error("disk file {path:?} cannot be read by user {uid}: {reason}")]
+    Unreadable { path: PathBuf, uid: u32, reason: io::Error },
+    /// A disk file that this user may not write, while clients may.
+    #[error(
+        "disk file {path:?} cannot be written by user {uid}: {reason}; reading is enough if all \
+         its exports are read-only"
+    )]
+    Unwritable { path: PathBuf, uid: u32, reason: io::Error },
+    /// Disks that do not fit into memory.
+    #[error(
+        "with disk {disk:?} the disks in memory have {needs} bytes; {has} are allowed, which is \
+         what there is of memory and swap"
+    )]
+    TooMuchMemory { disk: String, needs: u64, has: u64 },
     /// One file behind two disks.
     #[error("disk file {path:?} is that of disk {other:?} too; one disk a file is allowed")]
     SameFile { path: PathBuf, other: String },
@@ -180,9 +217,15 @@ pub enum Problem {
     /// An export whose name cannot be its group's.
     #[error(
         "export {export:?} needs a group, such as group = \"/gold\"; it can have one of its own \
-         name if that has 1 to {max} bytes and no \"/\""
+         name if that has at most {max} bytes and no \"/\""
     )]
     NoOwnGroup { export: String, max: usize },
+    /// The default export beside one that is named as its group.
+    #[error(
+        "exports \"\" and {name:?} would both have a group {path:?} of their own; that is allowed \
+         for one of them: name the other's group, or give it another name"
+    )]
+    DefaultGroupTwice { name: &'static str, path: String },
     /// A weight beside a group.
     #[error(
         "export {export:?} has a weight and a group; the weight of group {group:?} belongs into \
@@ -207,8 +250,23 @@ pub enum Problem {
     /// A socket path that the kernel does not take.
     #[error("socket {path:?} has {len} bytes; 1 to {max} are allowed, none of them 0")]
     BadSocketPath { path: PathBuf, len: usize, max: usize },
+    /// A directory that cannot be looked at.
+    #[error("socket {path:?} needs directory {directory:?}: {reason}")]
+    NoDirectory { path: PathBuf, directory: PathBuf, reason: io::Error },
+    /// Something else in its place.
+    #[error("socket {path:?} needs directory {directory:?}, which is none")]
+    NotADirectory { path: PathBuf, directory: PathBuf },
+    /// A directory in which this user may not make a socket.
+    #[error(
+        "socket {path:?} needs directory {directory:?}, which user {uid} may not read, write and \
+         search: {reason}"
+    )]
+    ClosedDirectory { path: PathBuf, directory: PathBuf, uid: u32, reason: io::Error },
+    /// A file in the socket's place.
+    #[error("{path:?} exists and is no socket; it would be left alone, another path is allowed")]
+    NotASocket { path: PathBuf },
     /// One path for clients and control.
-    #[error("socket {path:?} is that of unix too; ctl needs one of its own")]
+    #[error("socket {path:?} is that of unix too; ctl needs one of its own, or \"none\"")]
     SameSocket { path: PathBuf },
 
     /// Something else than `TUNABLE=VALUE`.

@@ -5,9 +5,10 @@ use std::ops::Range;
 use paternoster::IoPrio;
 
 use super::disk::Checked;
-use super::draft::{DraftExport, check_name};
-use super::error::{ConfigError, Place, Problem};
-use super::group::{GroupConfig, path_of};
+use super::draft::{Draft, DraftExport, check_name};
+use super::error::{Mistake, Problem};
+use super::group::{GroupConfig, Members};
+use super::mistakes::Mistakes;
 use super::size;
 
 /// One export.
@@ -38,112 +39,160 @@ impl ExportConfig {
     }
 }
 
-/// Refuses names that cannot be, before groups are named after them.
-pub(super) fn check_names(drafts: &[DraftExport]) -> Result<(), ConfigError> {
-    for (index, draft) in drafts.iter().enumerate() {
-        check_name("export", &draft.name)?;
-        if drafts[..index].iter().any(|other| other.name.value == draft.name.value) {
-            return draft.name.refuse(Problem::ExportTwice { name: draft.name.value.clone() });
+/// Notes names that are there twice.
+pub(super) fn check_names(drafts: &[DraftExport], mistakes: &mut Mistakes) {
+    for (index, DraftExport { name, .. }) in drafts.iter().enumerate() {
+        if drafts[..index].iter().any(|other| other.name.value == name.value) {
+            mistakes.add(&name.place, Problem::ExportTwice { name: name.value.clone() });
         }
     }
-    Ok(())
 }
 
 /// The exports of these disks, in these groups.
 pub(super) fn check(
-    drafts: Vec<DraftExport>,
-    whole: &Place,
+    draft: &Draft,
+    members: &Members,
     disks: &[Checked],
-    groups: &[GroupConfig],
-) -> Result<Vec<ExportConfig>, ConfigError> {
-    if drafts.is_empty() {
-        return Err(whole.refuses(Problem::NoExport));
+    groups: Option<&[GroupConfig]>,
+    mistakes: &mut Mistakes,
+) -> Option<Vec<ExportConfig>> {
+    if draft.exports.is_empty() && !draft.has_gaps {
+        mistakes.add(&draft.whole, Problem::NoExport);
     }
     let mut exports = Vec::new();
-    for draft in drafts {
-        let export = check_export(&draft, disks, groups)?;
-        check_beside(&draft, &export, &exports, disks)?;
-        exports.push(export);
+    let mut extents = Vec::new();
+    for (index, written) in draft.exports.iter().enumerate() {
+        let extent = find_extent(written, draft, disks, mistakes);
+        if let Some(extent) = &extent {
+            mistakes.note(check_beside(extent, &extents, disks));
+        }
+        let path = members.path(index);
+        let group = groups.and_then(|groups| groups.iter().position(|g| Some(&*g.path) == path));
+        exports.push(check_export(written, extent.as_ref(), group, mistakes));
+        extents.extend(extent);
     }
-    Ok(exports)
+    exports.into_iter().collect()
 }
 
 fn check_export(
     draft: &DraftExport,
-    disks: &[Checked],
-    groups: &[GroupConfig],
-) -> Result<ExportConfig, ConfigError> {
-    if let Some(description) = &draft.description {
-        check_name("description", description)?;
-    }
-    let disk = find_disk(draft, disks)?;
-    let (offset, size) = check_range(draft, &disks[disk])?;
-    let path = path_of(draft);
-    let group = groups.iter().position(|group| group.path == path);
-    let io_prio = match &draft.io_prio {
-        None => IoPrio::default(),
-        Some(text) => text.value.parse().or_else(|error| text.refuse(Problem::BadIoPrio(error)))?,
+    extent: Option<&Extent<'_>>,
+    group: Option<usize>,
+    mistakes: &mut Mistakes,
+) -> Option<ExportConfig> {
+    // Of those without a group, this is told with the group.
+    let name = if draft.group.is_missing() {
+        Some(())
+    } else {
+        mistakes.note(check_name("export", &draft.name))
     };
-    Ok(ExportConfig {
+    let description = draft.description.check(mistakes, |text| {
+        check_name("description", text)?;
+        Ok(text.value.clone())
+    });
+    let io_prio = draft.io_prio.check_or(IoPrio::default(), mistakes, |text| {
+        text.value.parse().or_else(|error| text.refuse(Problem::BadIoPrio(error)))
+    });
+    let read_only = draft.read_only.check_or(false, mistakes, |found| Ok(found.value));
+    name?;
+    let Extent { disk, bytes, .. } = extent?;
+    Some(ExportConfig {
         name: draft.name.value.clone(),
-        disk,
-        offset,
-        size,
-        group: group.expect("every export's group was made"),
-        io_prio,
-        read_only: draft.read_only,
-        description: draft.description.as_ref().map(|text| text.value.clone()),
+        disk: *disk,
+        offset: bytes.start,
+        size: bytes.end - bytes.start,
+        group: group?,
+        io_prio: io_prio?,
+        read_only: read_only?,
+        description: description?,
     })
 }
 
-fn find_disk(draft: &DraftExport, disks: &[Checked]) -> Result<usize, ConfigError> {
-    let wanted = &draft.disk.value;
-    let found = disks.iter().position(|disk| disk.config.name == *wanted);
-    found.ok_or_else(|| {
-        let names: Vec<_> = disks.iter().map(|disk| format!("{:?}", disk.config.name)).collect();
-        let problem = Problem::UnknownDisk { disk: wanted.clone(), known: names.join(", ") };
-        draft.disk.place.refuses(problem)
-    })
+/// What of a disk an export is.
+struct Extent<'a> {
+    draft: &'a DraftExport,
+    /// Its index.
+    disk: usize,
+    /// Not empty, and all of the disk.
+    bytes: Range<u64>,
 }
 
-/// Offset and size, both in bytes.
-fn check_range(draft: &DraftExport, disk: &Checked) -> Result<(u64, u64), ConfigError> {
-    let offset = match &draft.offset {
-        None => 0,
-        Some(found) => size::check("offset", found)?,
-    };
-    let size = match &draft.size {
-        None => disk.size.saturating_sub(offset),
-        Some(found) => size::check("size", found)?,
-    };
-    let last_written = draft.size.as_ref().or(draft.offset.as_ref());
-    let place = last_written.map_or(&draft.name.place, |found| &found.place);
+fn find_extent<'a>(
+    written: &'a DraftExport,
+    draft: &Draft,
+    disks: &[Checked],
+    mistakes: &mut Mistakes,
+) -> Option<Extent<'a>> {
+    if written.disk.is_missing() && !written.has_gaps {
+        mistakes.add(&written.name.place, Problem::Missing { key: "disk" });
+    }
+    let disk = written.disk.value().and_then(|name| {
+        let index = disks.iter().position(|disk| disk.name == name.value);
+        if index.is_none() && !draft.has_gaps && !disks.is_empty() {
+            mistakes.add(&name.place, unknown_disk(&name.value, disks));
+        }
+        index
+    });
+    let offset = written.offset.check_or(0, mistakes, |found| size::check("offset", found));
+    let size = written.size.check(mistakes, |found| size::check("size", found));
+    let (disk, offset, size) = (disk?, offset?, size?);
+    let bytes = mistakes.note(check_range(written, offset, size, &disks[disk]))??;
+    Some(Extent { draft: written, disk, bytes })
+}
+
+fn unknown_disk(disk: &str, disks: &[Checked]) -> Problem {
+    let known: Vec<_> = disks.iter().map(|disk| format!("{:?}", disk.name)).collect();
+    Problem::UnknownDisk { disk: disk.to_owned(), known: known.join(", ") }
+}
+
+/// The bytes from `offset` on, as many as `size` says, else all. None if the disk's size is not
+/// known.
+fn check_range(
+    draft: &DraftExport,
+    offset: u64,
+    size: Option<u64>,
+    disk: &Checked,
+) -> Result<Option<Range<u64>>, Mistake> {
+    let place = draft.size.place().or(draft.offset.place()).unwrap_or(&draft.name.place);
     let export = draft.name.value.clone();
-    if offset.saturating_add(size) > disk.size {
-        let (disk, disk_size) = (disk.config.name.clone(), disk.size);
-        return Err(place.refuses(Problem::PastEnd { export, offset, size, disk, disk_size }));
+    let Some(disk_size) = disk.size else {
+        let is_empty = size == Some(0);
+        return if is_empty {
+            Err(place.mistake(Problem::EmptyExport { export }))
+        } else {
+            Ok(None)
+        };
+    };
+    let size = size.unwrap_or(disk_size.saturating_sub(offset));
+    if offset.saturating_add(size) > disk_size {
+        let disk = disk.name.clone();
+        return Err(place.mistake(Problem::PastEnd { export, offset, size, disk, disk_size }));
     }
     if size == 0 {
-        return Err(place.refuses(Problem::EmptyExport { export }));
+        return Err(place.mistake(Problem::EmptyExport { export }));
     }
-    Ok((offset, size))
+    Ok(Some(offset..offset + size))
 }
 
 /// Whether `export` may stand beside the `others`.
 fn check_beside(
-    draft: &DraftExport,
-    export: &ExportConfig,
-    others: &[ExportConfig],
+    export: &Extent<'_>,
+    others: &[Extent<'_>],
     disks: &[Checked],
-) -> Result<(), ConfigError> {
+) -> Result<(), Mistake> {
+    let name = &export.draft.name;
     for other in others {
-        let bytes = export.offset.max(other.offset)..export.bytes().end.min(other.bytes().end);
-        let both_read = export.read_only && other.read_only;
-        if export.disk == other.disk && !bytes.is_empty() && !both_read {
-            return draft.name.refuse(Problem::Overlap {
-                export: export.name.clone(),
-                other: other.name.clone(),
-                disk: disks[export.disk].config.name.clone(),
+        let other_name = &other.draft.name.value;
+        let (one, two) = (&export.bytes, &other.bytes);
+        let bytes = one.start.max(two.start)..one.end.min(two.end);
+        let may_share = !export.draft.may_write() && !other.draft.may_write();
+        // Of two of one name, that is told.
+        let are_one = name.value == *other_name;
+        if export.disk == other.disk && !bytes.is_empty() && !may_share && !are_one {
+            return name.refuse(Problem::Overlap {
+                export: name.value.clone(),
+                other: other_name.clone(),
+                disk: disks[export.disk].name.clone(),
                 bytes,
             });
         }

@@ -1,213 +1,84 @@
 //! The TOML file: its keys, and where in it each value stands.
 
-use std::collections::BTreeMap;
-use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use serde::Deserialize;
-use toml::{Spanned, Value};
+use toml::de::DeTable;
 
-use super::draft::{At, Draft, DraftDisk, DraftExport, DraftGroup, Number};
-use super::error::{ConfigError, Place};
+use super::draft::{At, Draft, DraftDisk, DraftExport, DraftGroup};
+use super::error::{Place, Problem};
+use super::keys::{Keys, Source};
+use super::mistakes::Mistakes;
 
-/// Reads a file into a draft. Refuses keys that there are not, and values of a wrong type.
-pub(super) fn read(text: &str, path: &Path) -> Result<Draft, ConfigError> {
+/// The text of a file. None, and a note of each line that is not, if it is not in UTF-8.
+pub(super) fn decode<'b>(bytes: &'b [u8], path: &Path, mistakes: &mut Mistakes) -> Option<&'b str> {
+    for (index, line) in bytes.split(|&byte| byte == b'\n').enumerate() {
+        if let Err(error) = str::from_utf8(line) {
+            let place = Place::Line { path: path.to_owned(), line: index + 1 };
+            mistakes.add(&place, Problem::NotUtf8 { byte: line[error.valid_up_to()] });
+        }
+    }
+    str::from_utf8(bytes).ok()
+}
+
+/// Reads a file into a draft. Notes keys that there are not, and values of a wrong type. None if
+/// the text is no TOML.
+pub(super) fn read(text: &str, path: &Path, mistakes: &mut Mistakes) -> Option<Draft> {
     let source = Source { text, path };
-    let file: File = toml::from_str(text).map_err(|error| source.refuse(&error))?;
-    Ok(Draft {
+    let (table, errors) = DeTable::parse_recoverable(text);
+    source.check_syntax(&errors, mistakes)?;
+    let mut keys = Keys::new(source, table.into_inner(), mistakes);
+    Some(Draft {
         whole: Place::File(path.to_owned()),
-        unix: source.at(file.unix),
-        unix_mode: source.number(file.unix_mode)?,
-        tcp: source.at(file.tcp),
-        ctl: source.at(file.ctl),
-        disks: source.each(file.disks, Source::disk)?,
-        groups: source.each(file.groups, Source::group)?,
-        exports: source.each(file.exports, Source::export)?,
+        unix: keys.path("unix"),
+        unix_mode: keys.number("unix_mode"),
+        tcp: keys.text("tcp"),
+        ctl: keys.path_or_none("ctl"),
+        disks: keys.tables("disks", disk),
+        groups: keys.tables("groups", group),
+        exports: keys.tables("exports", export),
+        has_gaps: keys.end_of_file(),
     })
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct File {
-    unix: Option<Spanned<PathBuf>>,
-    unix_mode: Option<Spanned<Value>>,
-    tcp: Option<Spanned<String>>,
-    ctl: Option<Spanned<PathBuf>>,
-    #[serde(default)]
-    disks: Table<Disk>,
-    #[serde(default)]
-    groups: Table<Group>,
-    #[serde(default)]
-    exports: Table<Export>,
-}
-
-type Table<T> = BTreeMap<Spanned<String>, T>;
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Disk {
-    path: Option<Spanned<PathBuf>>,
-    backend: Option<Spanned<String>>,
-    size: Option<Spanned<Value>>,
-    servers: Option<Spanned<i64>>,
-    service_us: Option<Spanned<i64>>,
-    ns_per_kib: Option<Spanned<i64>>,
-    scheduler: Option<Spanned<String>>,
-    depth: Option<Spanned<i64>>,
-    #[serde(default)]
-    tunables: Table<Spanned<i64>>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Group {
-    weight: Option<Spanned<i64>>,
-    leaf_weight: Option<Spanned<i64>>,
-    #[serde(default)]
-    weight_device: Table<Spanned<i64>>,
-    #[serde(default)]
-    leaf_weight_device: Table<Spanned<i64>>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Export {
-    disk: Spanned<String>,
-    offset: Option<Spanned<Value>>,
-    size: Option<Spanned<Value>>,
-    group: Option<Spanned<String>>,
-    weight: Option<Spanned<i64>>,
-    ioprio: Option<Spanned<String>>,
-    #[serde(default)]
-    read_only: bool,
-    description: Option<Spanned<String>>,
-}
-
-/// The text, for turning offsets in it into lines.
-struct Source<'a> {
-    text: &'a str,
-    path: &'a Path,
-}
-
-impl Source<'_> {
-    fn disk(&self, name: At<String>, disk: Disk) -> Result<DraftDisk, ConfigError> {
-        Ok(DraftDisk {
-            name,
-            path: self.at(disk.path),
-            backend: self.at(disk.backend),
-            size: self.number(disk.size)?,
-            servers: self.at(disk.servers),
-            service_us: self.at(disk.service_us),
-            ns_per_kib: self.at(disk.ns_per_kib),
-            scheduler: self.at(disk.scheduler),
-            depth: self.at(disk.depth),
-            tunables: self.numbers(disk.tunables),
-        })
-    }
-
-    #[expect(clippy::unnecessary_wraps, reason = "alike for `each`")]
-    fn group(&self, path: At<String>, group: Group) -> Result<DraftGroup, ConfigError> {
-        Ok(DraftGroup {
-            path,
-            weight: self.at(group.weight),
-            leaf_weight: self.at(group.leaf_weight),
-            weight_device: self.numbers(group.weight_device),
-            leaf_weight_device: self.numbers(group.leaf_weight_device),
-        })
-    }
-
-    fn export(&self, name: At<String>, export: Export) -> Result<DraftExport, ConfigError> {
-        Ok(DraftExport {
-            name,
-            disk: self.place_in(export.disk),
-            offset: self.number(export.offset)?,
-            size: self.number(export.size)?,
-            group: self.at(export.group),
-            weight: self.at(export.weight),
-            io_prio: self.at(export.ioprio),
-            read_only: export.read_only,
-            description: self.at(export.description),
-        })
-    }
-
-    /// Each entry of a table, in the order of the file.
-    fn each<T, D>(
-        &self,
-        table: Table<T>,
-        draft: impl Fn(&Self, At<String>, T) -> Result<D, ConfigError>,
-    ) -> Result<Vec<D>, ConfigError> {
-        let entries = in_order(table).into_iter();
-        entries.map(|(name, entry)| draft(self, self.place_in(name), entry)).collect()
-    }
-
-    /// A table of numbers, in the order of the file.
-    fn numbers(&self, table: Table<Spanned<i64>>) -> Vec<(At<String>, At<i64>)> {
-        let entries = in_order(table).into_iter();
-        entries.map(|(name, value)| (self.place_in(name), self.place_in(value))).collect()
-    }
-
-    fn at<T>(&self, found: Option<Spanned<T>>) -> Option<At<T>> {
-        found.map(|found| self.place_in(found))
-    }
-
-    fn place_in<T>(&self, found: Spanned<T>) -> At<T> {
-        let place = self.place(&found.span());
-        At { value: found.into_inner(), place }
-    }
-
-    fn number(&self, found: Option<Spanned<Value>>) -> Result<Option<At<Number>>, ConfigError> {
-        let Some(found) = found else { return Ok(None) };
-        let place = self.place(&found.span());
-        let value = match found.into_inner() {
-            Value::Integer(value) => Number::Plain(value),
-            Value::String(text) => Number::Text(text),
-            other => {
-                let message = format!(
-                    "invalid type: {}, expected a number, or one in quotes",
-                    other.type_str()
-                );
-                return Err(ConfigError::Syntax { place, message });
-            }
-        };
-        Ok(Some(At { value, place }))
-    }
-
-    fn refuse(&self, error: &toml::de::Error) -> ConfigError {
-        let place = match error.span() {
-            Some(span) => self.place(&span),
-            None => Place::File(self.path.to_owned()),
-        };
-        let found = error.span().and_then(|span| self.text.get(span)).unwrap_or_default();
-        let message = match error.message() {
-            "duplicate key" => format!("{found} is written twice; once is allowed"),
-            message => in_users_words(message),
-        };
-        ConfigError::Syntax { place, message }
-    }
-
-    fn place(&self, span: &Range<usize>) -> Place {
-        let before = self.text.as_bytes().iter().take(span.start);
-        let line = 1 + before.filter(|&&byte| byte == b'\n').count();
-        Place::Line { path: self.path.to_owned(), line }
+fn disk(name: At<String>, keys: &mut Keys<'_, '_>) -> DraftDisk {
+    DraftDisk {
+        name,
+        path: keys.path("path"),
+        backend: keys.text("backend"),
+        size: keys.number("size"),
+        servers: keys.whole("servers"),
+        service_us: keys.whole("service_us"),
+        ns_per_kib: keys.whole("ns_per_kib"),
+        scheduler: keys.text("scheduler"),
+        depth: keys.whole("depth"),
+        tunables: keys.wholes("tunables"),
+        has_gaps: keys.end(),
     }
 }
 
-/// The parser's message in the words of TOML, on one line.
-fn in_users_words(message: &str) -> String {
-    const WORDS: [(&str, &str); 7] = [
-        ("\n", ", "),
-        ("unknown field", "unknown key"),
-        ("missing field", "missing key"),
-        (" as i128", ""),
-        (" as u128", ""),
-        ("expected i64", "expected a whole number up to 9223372036854775807"),
-        ("expected a map", "expected a table"),
-    ];
-    WORDS.into_iter().fold(message.to_owned(), |text, (from, to)| text.replace(from, to))
+fn group(path: At<String>, keys: &mut Keys<'_, '_>) -> DraftGroup {
+    let group = DraftGroup {
+        path,
+        weight: keys.whole("weight"),
+        leaf_weight: keys.whole("leaf_weight"),
+        weight_device: keys.wholes("weight_device"),
+        leaf_weight_device: keys.wholes("leaf_weight_device"),
+    };
+    keys.end();
+    group
 }
 
-fn in_order<T>(table: Table<T>) -> Vec<(Spanned<String>, T)> {
-    let mut entries: Vec<_> = table.into_iter().collect();
-    entries.sort_by_key(|(name, _)| name.span().start);
-    entries
+fn export(name: At<String>, keys: &mut Keys<'_, '_>) -> DraftExport {
+    DraftExport {
+        name,
+        disk: keys.text("disk"),
+        offset: keys.number("offset"),
+        size: keys.number("size"),
+        group: keys.text("group"),
+        weight: keys.whole("weight"),
+        io_prio: keys.text("ioprio"),
+        read_only: keys.flag("read_only"),
+        description: keys.text("description"),
+        has_gaps: keys.end(),
+    }
 }

@@ -4,8 +4,11 @@ use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use super::draft::{At, Number};
-use super::error::{ConfigError, Problem};
+use super::draft::{At, Draft, Key, Number};
+use super::error::{Mistake, Problem};
+use super::machine;
+use super::mistakes::Mistakes;
+use crate::ctl;
 use crate::sockets::UNIX_PATH_MAX;
 
 /// Where clients connect; at least one of the two is there.
@@ -28,35 +31,61 @@ impl Listen {
 
 const MODE_MAX: u32 = 0o777;
 
-pub(super) fn check(
-    unix: Option<At<PathBuf>>,
-    unix_mode: Option<At<Number>>,
-    tcp: Option<At<String>>,
-    ctl: Option<At<PathBuf>>,
-) -> Result<(Listen, Option<PathBuf>), ConfigError> {
-    let unix = unix.map(|path| check_socket_path(&path).map(|()| path.value)).transpose()?;
-    let tcp = tcp.map(|address| check_address(&address)).transpose()?;
-    let unix = unix.or_else(|| tcp.is_none().then(|| Listen::DEFAULT_UNIX.into()));
-    let unix_mode = match unix_mode {
-        Some(mode) if unix.is_none() => return mode.refuse(Problem::ModeWithoutSocket),
-        Some(mode) => check_mode(&mode)?,
-        None => Listen::DEFAULT_MODE,
-    };
-    if let Some(ctl) = &ctl {
-        check_socket_path(ctl)?;
-        if unix.as_ref() == Some(&ctl.value) {
-            return ctl.refuse(Problem::SameSocket { path: ctl.value.clone() });
+/// The sockets of clients, and that of control.
+pub(super) fn check(draft: &Draft, mistakes: &mut Mistakes) -> Option<(Listen, Option<PathBuf>)> {
+    let unix = draft.unix.check(mistakes, check_socket);
+    let tcp = draft.tcp.check(mistakes, check_address);
+    let by_default = draft.unix.is_missing() && draft.tcp.is_missing();
+    let unix = unix.and_then(|unix| match unix {
+        None if by_default => {
+            mistakes.note(check_socket(&unwritten(draft, Listen::DEFAULT_UNIX))).map(Some)
         }
-    }
-    Ok((Listen { unix, unix_mode, tcp }, ctl.map(|path| path.value)))
+        unix => Some(unix),
+    });
+    let unix_mode = draft.unix_mode.check_or(Listen::DEFAULT_MODE, mistakes, |mode| {
+        if unix == Some(None) {
+            return mode.refuse(Problem::ModeWithoutSocket);
+        }
+        check_mode(mode)
+    });
+    let ctl = match &draft.ctl {
+        Key::Unreadable => None,
+        Key::Written(At { value: None, .. }) => Some(None),
+        Key::Written(At { value: Some(path), place }) => {
+            let path = At { value: path.clone(), place: place.clone() };
+            mistakes.note(check_ctl(&path, unix.as_ref())).map(Some)
+        }
+        // What is wrong with the directory is told already.
+        Key::Missing if by_default && unix.is_none() => None,
+        Key::Missing => {
+            let path = unwritten(draft, ctl::DEFAULT_PATH);
+            mistakes.note(check_ctl(&path, unix.as_ref())).map(Some)
+        }
+    };
+    Some((Listen { unix: unix?, unix_mode: unix_mode?, tcp: tcp? }, ctl?))
 }
 
-fn check_socket_path(path: &At<PathBuf>) -> Result<(), ConfigError> {
-    if is_socket_path(&path.value) {
-        return Ok(());
+/// The control socket beside that of clients, as far as that is known.
+fn check_ctl(path: &At<PathBuf>, unix: Option<&Option<PathBuf>>) -> Result<PathBuf, Mistake> {
+    let checked = check_socket(path)?;
+    if unix.is_some_and(|unix| unix.as_ref() == Some(&checked)) {
+        return path.refuse(Problem::SameSocket { path: checked });
     }
-    let len = path.value.as_os_str().len();
-    path.refuse(Problem::BadSocketPath { path: path.value.clone(), len, max: UNIX_PATH_MAX })
+    Ok(checked)
+}
+
+/// The path of a socket that is there unwritten.
+fn unwritten(draft: &Draft, path: &str) -> At<PathBuf> {
+    At { value: path.into(), place: draft.whole.clone() }
+}
+
+fn check_socket(path: &At<PathBuf>) -> Result<PathBuf, Mistake> {
+    if !is_socket_path(&path.value) {
+        let (shown, len) = (path.value.clone(), path.value.as_os_str().len());
+        return path.refuse(Problem::BadSocketPath { path: shown, len, max: UNIX_PATH_MAX });
+    }
+    machine::check_socket(path)?;
+    Ok(path.value.clone())
 }
 
 fn is_socket_path(path: &Path) -> bool {
@@ -64,11 +93,11 @@ fn is_socket_path(path: &Path) -> bool {
     (1..=UNIX_PATH_MAX).contains(&bytes.len()) && !bytes.contains(&0)
 }
 
-fn check_address(text: &At<String>) -> Result<SocketAddr, ConfigError> {
+fn check_address(text: &At<String>) -> Result<SocketAddr, Mistake> {
     text.value.parse().or_else(|_| text.refuse(Problem::BadAddress { found: text.value.clone() }))
 }
 
-fn check_mode(mode: &At<Number>) -> Result<u32, ConfigError> {
+fn check_mode(mode: &At<Number>) -> Result<u32, Mistake> {
     let (bits, found) = match &mode.value {
         Number::Plain(value) => (u32::try_from(*value).ok(), value.to_string()),
         Number::Text(text) => (parse_octal(text), format!("{text:?}")),

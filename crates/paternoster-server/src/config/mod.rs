@@ -2,17 +2,21 @@
 //!
 //! A configuration comes from a TOML file or from the command line. Both are first read into one
 //! draft, in which every value remembers where it was written, and one validation makes the
-//! [`Config`] of it, so that the same mistake gets the same answer in both. Nothing is opened or
-//! changed; files are only looked at.
+//! [`Config`] of it, so that the same mistake gets the same answer in both. All mistakes are told
+//! in one run. Nothing is opened or changed; files are only looked at.
 //!
 //! ```text
-//!   FILE.toml ──▶ file.rs ─────┐                       ┌─ listen.rs   sockets
-//!                              ├─▶ draft.rs ─▶ check ──┼─ disk.rs     disks
-//!   --disk … ──▶ options.rs ───┘                       ├─ group.rs    groups and weights
-//!                                                      └─ export.rs   exports
+//!   FILE.toml ─▶ keys.rs, file.rs ─┐                       ┌─ listen.rs   sockets
+//!                                  ├─▶ draft.rs ─▶ check ──┼─ disk.rs     disks
+//!   --disk … ─▶ options.rs ────────┘                       ├─ group.rs    groups and weights
+//!                                                          └─ export.rs   exports
+//!                                                 with the help of machine.rs
 //! ```
 //!
-//! Relative paths are relative to the current directory.
+//! A new key is a line in file.rs, one in draft.rs, and its check.
+//!
+//! Relative paths in a file are relative to the file's directory, those on the command line and the
+//! default sockets to the current directory.
 
 mod disk;
 mod draft;
@@ -20,7 +24,10 @@ mod error;
 mod export;
 mod file;
 mod group;
+mod keys;
 mod listen;
+mod machine;
+mod mistakes;
 mod options;
 mod size;
 
@@ -29,20 +36,23 @@ use std::path::{Path, PathBuf};
 use paternoster::Weight;
 
 pub use disk::{BackendConfig, DiskConfig};
-pub use error::{ConfigError, Place, Problem};
+pub use error::{ConfigError, Mistake, Place, Problem};
 pub use export::ExportConfig;
 pub use group::GroupConfig;
 pub use listen::Listen;
 pub use options::Options;
 
 use draft::Draft;
+use group::Members;
+use mistakes::Mistakes;
 
 /// A validated configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// Where clients connect.
     pub listen: Listen,
-    /// Where the control socket is; none is none.
+    /// Where the control socket is: [`DEFAULT_PATH`](crate::ctl::DEFAULT_PATH) if nothing was
+    /// written. None is none.
     pub ctl: Option<PathBuf>,
     /// The disks, in the order in which they were written; at least one.
     pub disks: Vec<DiskConfig>,
@@ -56,19 +66,29 @@ pub struct Config {
 impl Config {
     /// Reads and validates a TOML file.
     pub fn from_file(path: &Path) -> Result<Self, ConfigError> {
-        let text = std::fs::read_to_string(path)
+        let bytes = std::fs::read(path)
             .map_err(|source| ConfigError::Read { path: path.to_owned(), source })?;
-        Self::from_toml(&text, path)
+        let mut mistakes = Mistakes::default();
+        match file::decode(&bytes, path, &mut mistakes) {
+            Some(text) => Self::from_toml(text, path),
+            None => mistakes.end(None),
+        }
     }
 
-    /// Validates the text of a TOML file; `path` is what errors call it.
+    /// Validates the text of a TOML file; `path` is what errors call it, and its relative paths are
+    /// relative to that one's directory.
     pub fn from_toml(text: &str, path: &Path) -> Result<Self, ConfigError> {
-        file::read(text, path)?.check()
+        let mut mistakes = Mistakes::default();
+        match file::read(text, path, &mut mistakes) {
+            Some(draft) => draft.check(mistakes),
+            None => mistakes.end(None),
+        }
     }
 
     /// Validates what the command line says.
     pub fn from_options(options: &Options) -> Result<Self, ConfigError> {
-        options.draft()?.check()
+        let mut mistakes = Mistakes::default();
+        options.draft(&mut mistakes).check(mistakes)
     }
 
     /// A group and those above it, as indices into [`Config::groups`].
@@ -112,13 +132,19 @@ impl Config {
 }
 
 impl Draft {
-    fn check(self) -> Result<Config, ConfigError> {
-        let (listen, ctl) = listen::check(self.unix, self.unix_mode, self.tcp, self.ctl)?;
-        let disks = disk::check(self.disks, &self.whole)?;
-        export::check_names(&self.exports)?;
-        let groups = group::check(&self.groups, &self.exports, &disks)?;
-        let exports = export::check(self.exports, &self.whole, &disks, &groups)?;
-        let disks = disks.into_iter().map(|checked| checked.config).collect();
-        Ok(Config { listen, ctl, disks, groups, exports })
+    fn check(&self, mut mistakes: Mistakes) -> Result<Config, ConfigError> {
+        let sockets = listen::check(self, &mut mistakes);
+        let disks = disk::check(self, &mut mistakes);
+        machine::check_memory(self, &disks, &mut mistakes);
+        export::check_names(&self.exports, &mut mistakes);
+        let members = Members::of(self, &mut mistakes);
+        let groups = group::check(self, &members, &disks, &mut mistakes);
+        let exports = export::check(self, &members, &disks, groups.as_deref(), &mut mistakes);
+        let disks: Option<_> = disks.into_iter().map(|checked| checked.config).collect();
+        let config = || {
+            let (listen, ctl) = sockets?;
+            Some(Config { listen, ctl, disks: disks?, groups: groups?, exports: exports? })
+        };
+        mistakes.end(config())
     }
 }

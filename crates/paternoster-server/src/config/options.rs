@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
-use super::draft::{At, Draft, DraftDisk, DraftExport, Number};
-use super::error::{ConfigError, Place, Problem};
+use super::draft::{At, Draft, DraftDisk, DraftExport, Key, NO_PATH, Number};
+use super::error::{Mistake, Place, Problem};
+use super::mistakes::Mistakes;
 
 /// What the command line says in place of a file.
 #[derive(Clone, Debug, Default)]
@@ -22,7 +23,7 @@ pub struct Options {
     pub unix: Option<PathBuf>,
     /// `--tcp`: an address and a port.
     pub tcp: Option<String>,
-    /// `--ctl`: the path of the control socket.
+    /// `--ctl`: the path of the control socket; `none` is none.
     pub ctl: Option<PathBuf>,
 }
 
@@ -30,30 +31,30 @@ pub struct Options {
 const DISK: &str = "disk0";
 
 impl Options {
-    pub(super) fn draft(&self) -> Result<Draft, ConfigError> {
-        let tunables = self.set.iter().map(|text| read_set(text)).collect::<Result<_, _>>()?;
+    pub(super) fn draft(&self, mistakes: &mut Mistakes) -> Draft {
+        let tunables: Vec<_> = self.set.iter().map(|text| mistakes.note(read_set(text))).collect();
+        let exports: Vec<_> =
+            self.exports.iter().map(|text| mistakes.note(read_export(text))).collect();
         let disk = DraftDisk {
             name: at("--disk", DISK.to_owned()),
-            path: Some(at("--disk", self.disk.clone())),
-            backend: None,
-            size: None,
-            servers: None,
-            service_us: None,
-            ns_per_kib: None,
-            scheduler: self.scheduler.clone().map(|name| at("--scheduler", name)),
-            depth: self.depth.map(|depth| at("--depth", depth)),
-            tunables,
+            path: Key::Written(at("--disk", self.disk.clone())),
+            scheduler: key("--scheduler", self.scheduler.clone()),
+            depth: key("--depth", self.depth),
+            tunables: tunables.into_iter().flatten().collect(),
+            ..DraftDisk::default()
         };
-        Ok(Draft {
+        let ctl =
+            self.ctl.clone().map(|path| Some(path).filter(|path| path.as_os_str() != NO_PATH));
+        Draft {
             whole: Place::CommandLine,
-            unix: self.unix.clone().map(|path| at("--unix", path)),
-            unix_mode: None,
-            tcp: self.tcp.clone().map(|address| at("--tcp", address)),
-            ctl: self.ctl.clone().map(|path| at("--ctl", path)),
+            has_gaps: exports.iter().any(Option::is_none),
+            unix: key("--unix", self.unix.clone()),
+            tcp: key("--tcp", self.tcp.clone()),
+            ctl: key("--ctl", ctl),
             disks: vec![disk],
-            groups: Vec::new(),
-            exports: self.exports.iter().map(|text| read_export(text)).collect::<Result<_, _>>()?,
-        })
+            exports: exports.into_iter().flatten().collect(),
+            ..Draft::default()
+        }
     }
 }
 
@@ -61,7 +62,11 @@ fn at<T>(option: &'static str, value: T) -> At<T> {
     At { value, place: Place::Option(option) }
 }
 
-fn read_set(text: &str) -> Result<(At<String>, At<i64>), ConfigError> {
+fn key<T>(option: &'static str, value: Option<T>) -> Key<T> {
+    value.map_or(Key::Missing, |value| Key::Written(at(option, value)))
+}
+
+fn read_set(text: &str) -> Result<(At<String>, At<i64>), Mistake> {
     let read = text.split_once('=').and_then(|(name, value)| Some((name, value.parse().ok()?)));
     let Some((name, value)) = read else {
         return at("--set", ()).refuse(Problem::BadSet { found: text.to_owned() });
@@ -69,19 +74,13 @@ fn read_set(text: &str) -> Result<(At<String>, At<i64>), ConfigError> {
     Ok((at("--set", name.to_owned()), at("--set", value)))
 }
 
-fn read_export(text: &str) -> Result<DraftExport, ConfigError> {
+fn read_export(text: &str) -> Result<DraftExport, Mistake> {
     let mut parts = text.split(',');
     let name = parts.next().unwrap_or_default();
     let mut export = DraftExport {
         name: at("--export", name.to_owned()),
-        disk: at("--disk", DISK.to_owned()),
-        offset: None,
-        size: None,
-        group: None,
-        weight: None,
-        io_prio: None,
-        read_only: false,
-        description: None,
+        disk: Key::Written(at("--disk", DISK.to_owned())),
+        ..DraftExport::default()
     };
     for part in parts {
         if read_part(part, &mut export).is_none() {
@@ -94,15 +93,19 @@ fn read_export(text: &str) -> Result<DraftExport, ConfigError> {
 
 /// Takes one part behind the name; none if it is unknown or there already.
 fn read_part(part: &str, export: &mut DraftExport) -> Option<()> {
-    let bytes = |text: &str| at("--export", Number::Text(text.to_owned()));
-    let was_there = match part.split_once('=') {
-        Some(("weight", text)) => {
-            export.weight.replace(at("--export", text.parse().ok()?)).is_some()
-        }
-        Some(("offset", text)) => export.offset.replace(bytes(text)).is_some(),
-        Some(("size", text)) => export.size.replace(bytes(text)).is_some(),
-        None if part == "read-only" => std::mem::replace(&mut export.read_only, true),
-        _ => return None,
-    };
-    (!was_there).then_some(())
+    let bytes = |text: &str| Number::Text(text.to_owned());
+    match part.split_once('=') {
+        Some(("weight", text)) => set(&mut export.weight, text.parse().ok()?),
+        Some(("offset", text)) => set(&mut export.offset, bytes(text)),
+        Some(("size", text)) => set(&mut export.size, bytes(text)),
+        None if part == "read-only" => set(&mut export.read_only, true),
+        _ => None,
+    }
+}
+
+/// None if there is a value already.
+fn set<T>(key: &mut Key<T>, value: T) -> Option<()> {
+    let was_missing = key.is_missing();
+    *key = Key::Written(at("--export", value));
+    was_missing.then_some(())
 }

@@ -1,7 +1,7 @@
 //! Sizes and offsets in bytes, written as numbers or with a binary unit.
 
 use super::draft::{At, Number};
-use super::error::{ConfigError, Problem};
+use super::error::{Mistake, Problem};
 
 /// The units, by how many bits each shifts.
 const UNITS: [(&str, u32); 8] = [
@@ -16,7 +16,7 @@ const UNITS: [(&str, u32); 8] = [
 ];
 
 /// The bytes that `found`, the value of `key`, says; at most `i64::MAX`, as files have.
-pub(super) fn check(key: &'static str, found: &At<Number>) -> Result<u64, ConfigError> {
+pub(super) fn check(key: &'static str, found: &At<Number>) -> Result<u64, Mistake> {
     match &found.value {
         Number::Plain(value) => u64::try_from(*value)
             .or_else(|_| found.refuse(Problem::BadSize { key, found: value.to_string() })),

@@ -22,6 +22,7 @@ impl Connections {
             name: self.label.name.clone(),
             backend: self.label.backend.to_owned(),
             size_bytes: owner.backend().capabilities().size,
+            elapsed_ns: owner.now().since_start().as_nanos(),
             scheduler: scheduler.name().to_owned(),
             depth: elevator.device().queue_depth,
             in_device: elevator.in_device(),

@@ -14,6 +14,7 @@ use serde::de::DeserializeOwned;
 use thiserror::Error;
 use tokio::net::UnixStream;
 
+use super::DEFAULT_PATH;
 use super::weight::{WeightAnswer, WeightChange};
 use crate::stat::{Detail, Stat};
 
@@ -28,8 +29,8 @@ const ANSWER_MAX: usize = 64 << 20;
 pub enum CtlError {
     /// The socket does not exist.
     #[error(
-        "there is no control socket {path:?}; start the server with --ctl PATH or with ctl = PATH \
-         in its file, and name the same path here with --ctl"
+        "there is no control socket {path:?}; name the server's with --ctl PATH: without a ctl of \
+         its own it makes {DEFAULT_PATH} in the directory in which it is started"
     )]
     NoSocket {
         /// Its path.

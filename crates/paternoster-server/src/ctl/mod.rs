@@ -20,5 +20,6 @@ pub use server::{Control, CtlServer, StatError, serve};
 pub(crate) use weight::NewWeights;
 pub use weight::{WeightAnswer, WeightChange, WeightError, WeightsInForce};
 
-/// Where `paternoster ctl` looks for the socket if it is not told.
-pub const DEFAULT_PATH: &str = "/run/paternoster/ctl.sock";
+/// The socket, in the current directory, that a server makes and `paternoster ctl` asks if neither
+/// is told.
+pub const DEFAULT_PATH: &str = "paternoster-ctl.sock";

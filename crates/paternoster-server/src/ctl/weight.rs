@@ -4,10 +4,12 @@
 //!   {"group": "/gold", "weight": 300}                      echo 300 > blkio.weight
 //!   {"group": "/gold", "weight": 300, "disk": "slow"}      echo 8:0 300 > blkio.weight_device
 //!   {"group": "/gold", "weight": "default", "disk": "slow"}
+//!   {"group": "/gold", "weight": "default"}                as the configuration has it
 //! ```
 //!
 //! As there, a weight of a disk's own stays in force when the group's is set, until it is
-//! `"default"`; and what is not named stays as it is. A change holds until the server ends.
+//! `"default"` on that disk; and what is not named stays as it is. A change holds until the server
+//! ends.
 
 use axum::http::StatusCode;
 use paternoster::{DeviceWeights, Group, Weight, Weights};
@@ -23,7 +25,8 @@ use crate::stat::Stat;
 pub struct WeightChange {
     /// The group's path.
     pub group: String,
-    /// Its weight against its siblings: 1 to 1000, or `"default"` with a disk.
+    /// Its weight against its siblings: 1 to 1000, or `"default"`: with a disk that of the group,
+    /// else the configuration's.
     pub weight: Value,
     /// The weight of its own requests against the groups below it, likewise; as it is if missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -39,18 +42,24 @@ impl WeightChange {
         text.parse::<i64>().map_or_else(|_| Value::from(text), Value::from)
     }
 
-    /// What to do to the group on each disk that is meant.
-    pub(crate) fn check(&self) -> Result<NewWeights, WeightError> {
-        let weight = self.check_value("weight", &self.weight)?;
+    /// What to do to the group on each disk that is meant; `written` are its weights in the
+    /// configuration.
+    pub(crate) fn check(&self, written: Weights) -> Result<NewWeights, WeightError> {
+        let weight = self.check_value("weight", &self.weight, written.weight)?;
         let leaf = self.leaf_weight.as_ref();
-        let leaf = leaf.map(|leaf| self.check_value("leaf_weight", leaf)).transpose()?;
-        Ok(NewWeights { weight, leaf, of_disk: self.disk.is_some() })
+        let leaf = leaf.map(|leaf| self.check_value("leaf_weight", leaf, written.leaf));
+        Ok(NewWeights { weight, leaf: leaf.transpose()?, of_disk: self.disk.is_some() })
     }
 
-    fn check_value(&self, key: &'static str, value: &Value) -> Result<NewWeight, WeightError> {
+    fn check_value(
+        &self,
+        key: &'static str,
+        value: &Value,
+        written: Weight,
+    ) -> Result<NewWeight, WeightError> {
         if value == "default" {
-            let with_disk = self.disk.is_some().then_some(NewWeight::Default);
-            return with_disk.ok_or(WeightError::DefaultWithoutDisk { key });
+            let is_of_disk = self.disk.is_some();
+            return Ok(if is_of_disk { NewWeight::Default } else { NewWeight::Weight(written) });
         }
         let number = value.as_u64().and_then(|number| u32::try_from(number).ok());
         let weight = number.and_then(|number| Weight::new(number).ok());
@@ -142,17 +151,8 @@ pub struct WeightsInForce {
 #[expect(missing_docs, reason = "each message says what its fields are")]
 pub enum WeightError {
     /// Something that is no weight.
-    #[error(
-        "{key} = {found}: {} to {} is allowed, or \"default\" with a disk",
-        Weight::MIN,
-        Weight::MAX
-    )]
+    #[error("{key} = {found}: {} to {} is allowed, or \"default\"", Weight::MIN, Weight::MAX)]
     BadWeight { key: &'static str, found: String },
-    /// `"default"` of all disks.
-    #[error(
-        "{key} = \"default\": allowed with a disk alone, where the group's own weight holds then"
-    )]
-    DefaultWithoutDisk { key: &'static str },
     /// A group that there is not.
     #[error("there is no group {group:?}; there are: {known}")]
     UnknownGroup { group: String, known: String },
@@ -171,7 +171,7 @@ impl WeightError {
     /// The status with which clients are told.
     pub(super) fn status(&self) -> StatusCode {
         match self {
-            Self::BadWeight { .. } | Self::DefaultWithoutDisk { .. } => StatusCode::BAD_REQUEST,
+            Self::BadWeight { .. } => StatusCode::BAD_REQUEST,
             Self::UnknownGroup { .. } | Self::UnknownDisk { .. } | Self::NotOnDisk { .. } => {
                 StatusCode::NOT_FOUND
             }
@@ -193,11 +193,13 @@ mod tests {
     ) -> Result<NewWeights, String> {
         let disk = disk.then(|| "d".to_owned());
         let change = WeightChange { group: "/g".to_owned(), weight, leaf_weight, disk };
-        change.check().map_err(|error| error.to_string())
+        let weight = |value| Weight::new(value).expect("within range");
+        let written = Weights { weight: weight(44), leaf: weight(55) };
+        change.check(written).map_err(|error| error.to_string())
     }
 
     #[test]
-    fn weights_are_1_to_1000_or_default_with_a_disk() {
+    fn weights_are_1_to_1000_or_default() {
         let weight = |value| NewWeight::Weight(Weight::new(value).expect("within range"));
         let new = |weight, leaf, of_disk| Ok(NewWeights { weight, leaf, of_disk });
         assert_eq!(checked(json!(1), None, false), new(weight(1), None, false));
@@ -205,20 +207,18 @@ mod tests {
         assert_eq!(both, new(weight(1000), Some(weight(7)), true));
         let default = checked(json!("default"), Some(json!("default")), true);
         assert_eq!(default, new(NewWeight::Default, Some(NewWeight::Default), true));
+        let written = checked(json!("default"), Some(json!("default")), false);
+        assert_eq!(written, new(weight(44), Some(weight(55)), false));
     }
 
     #[test]
     fn anything_else_is_refused_by_its_key_with_what_is_allowed() {
         for found in [json!(0), json!(1001), json!(-1), json!(1.5), json!("300"), json!(null)] {
             let refused = checked(found.clone(), None, true).expect_err("no weight");
-            let words =
-                format!("weight = {found}: 1 to 1000 is allowed, or \"default\" with a disk");
-            assert_eq!(refused, words);
+            assert_eq!(refused, format!("weight = {found}: 1 to 1000 is allowed, or \"default\""));
         }
         let leaf = checked(json!(5), Some(json!(0)), false).expect_err("no weight");
         assert!(leaf.starts_with("leaf_weight = 0: 1 to 1000"), "{leaf}");
-        let everywhere = checked(json!("default"), None, false).expect_err("no disk");
-        assert!(everywhere.contains("allowed with a disk alone"), "{everywhere}");
     }
 
     #[test]

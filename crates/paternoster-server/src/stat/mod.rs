@@ -6,6 +6,7 @@
 //! as its default.
 
 mod queue;
+mod since;
 
 use std::collections::BTreeMap;
 
@@ -55,6 +56,9 @@ pub struct DiskStat {
     pub backend: String,
     /// Its size in bytes.
     pub size_bytes: u64,
+    /// Time since its server started, in nanoseconds, on the clock of all times here; 0 of an older
+    /// server.
+    pub elapsed_ns: u64,
     /// What orders its requests.
     pub scheduler: String,
     /// The most requests in the device at once.

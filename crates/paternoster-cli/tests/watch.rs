@@ -1,0 +1,129 @@
+//! `paternoster ctl stat --watch` against a control plane in this process.
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use paternoster_server::ctl::{
+    self, Control, CtlServer, StatError, WeightAnswer, WeightChange, WeightError,
+};
+use paternoster_server::sockets::bind_unix;
+use paternoster_server::stat::{Detail, DiskStat, GroupStat, OpStat, Stat};
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+/// A disk on which two seconds pass between two readings, whatever a clock says, and in them a
+/// group has ten reads of 1 KiB done, and something waiting for half a second.
+#[derive(Default)]
+struct Steady(AtomicU64);
+
+impl Control for Steady {
+    fn stat(&self, _: Detail) -> Result<Stat, StatError> {
+        let reading = 1000 + self.0.fetch_add(1, Ordering::Relaxed);
+        let completed = reading * 10;
+        let bytes = completed << 10;
+        let wait_ns = completed * 1_500_000;
+        let read = OpStat { completed, bytes, wait_ns, ..OpStat::default() };
+        let group = GroupStat {
+            path: "/gold".to_owned(),
+            weight: 400,
+            backlogged_ns: reading * 500_000_000,
+            ops: [("read".to_owned(), read)].into(),
+            ..GroupStat::default()
+        };
+        let (name, elapsed_ns) = ("d".to_owned(), reading * 2_000_000_000);
+        let groups = vec![group];
+        let weights_apply = true;
+        let disk = DiskStat { name, elapsed_ns, groups, weights_apply, ..DiskStat::default() };
+        Ok(Stat::new(vec![disk]))
+    }
+
+    fn set_weight(&self, _: &WeightChange) -> Result<WeightAnswer, WeightError> {
+        unreachable!("nobody asks for it")
+    }
+}
+
+struct Watching {
+    child: Child,
+    /// None once nobody reads.
+    out: Option<BufReader<ChildStdout>>,
+    _server: CtlServer,
+    _dir: TempDir,
+}
+
+impl Watching {
+    fn start(seconds: &str) -> Self {
+        let dir = tempfile::tempdir().expect("a directory");
+        let listener = bind_unix(&dir.path().join("ctl"), 0o600).expect("a socket");
+        let server = ctl::serve(listener, Arc::new(Steady::default())).expect("a server");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_paternoster"));
+        command.current_dir(dir.path()).args(["ctl", "--ctl", "ctl", "stat", "--watch", seconds]);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the binary runs");
+        let out = BufReader::new(child.stdout.take().expect("it is piped"));
+        Self { child, out: Some(out), _server: server, _dir: dir }
+    }
+
+    fn lines(&mut self, count: usize) -> Vec<String> {
+        let out = self.out.as_mut().expect("somebody reads");
+        let lines = out.by_ref().lines().take(count);
+        lines.map(|line| line.expect("UTF-8")).collect()
+    }
+
+    /// Waits until it has ended, which is no failure and said to nobody.
+    fn end(mut self) {
+        let begin = Instant::now();
+        let status = loop {
+            if let Some(status) = self.child.try_wait().expect("a child") {
+                break status;
+            }
+            if begin.elapsed() > Duration::from_secs(20) {
+                let _ = self.child.kill();
+                panic!("it does not end");
+            }
+            thread::sleep(Duration::from_millis(5));
+        };
+        let mut said = String::new();
+        let mut stderr = self.child.stderr.take().expect("it is piped");
+        stderr.read_to_string(&mut said).expect("UTF-8");
+        assert_eq!((status.code(), said.as_str()), (Some(0), ""));
+    }
+}
+
+#[test]
+fn each_table_has_the_rates_of_its_interval_until_ctrl_c() {
+    let mut watching = Watching::start("0.1");
+    let shown = watching.lines(7);
+    let tables = [&shown[..3], &shown[4..]];
+    assert_eq!(shown[3], "", "an empty line between two");
+    for table in tables {
+        assert!(table[0].starts_with("disk d: "), "{shown:?}");
+        let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+        let expected = [
+            "GROUP WEIGHT DEMAND CONNS READS/S BYTES/S WRITES/S BYTES/S WAIT SERVICE QUEUED \
+             IN DEVICE",
+            "/gold 400 25.0 % 0 5 5 KiB 0 0 B 1.5 ms 0.0 µs 0 0",
+        ];
+        assert_eq!(words(&table[1]), expected[0]);
+        let row = words(&table[2]);
+        assert_eq!(row, expected[1]);
+    }
+    let id = Pid::from_child(&watching.child);
+    kill_process(id, Signal::INT).expect("it runs");
+    watching.end();
+}
+
+#[test]
+fn it_ends_when_nobody_reads_any_more() {
+    let mut watching = Watching::start("0.1");
+    watching.lines(1);
+    watching.out = None;
+    watching.end();
+    // And does not wait for its interval to see that.
+    let mut watching = Watching::start("3600");
+    watching.out = None;
+    watching.end();
+}
