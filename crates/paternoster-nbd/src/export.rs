@@ -42,6 +42,12 @@ pub trait Exports {
 
     /// The export a client means by `name`; the empty name is the default export, if there is one.
     fn find(&self, name: &str) -> Option<ExportInfo>;
+
+    /// Whether a client may enter that export now, which is there; else why not, in a sentence.
+    fn may_enter(&self, name: &str) -> Result<(), String> {
+        let _ = name;
+        Ok(())
+    }
 }
 
 /// Several exports in order; the first is the default one.

@@ -254,9 +254,7 @@ impl Acceptor {
         let progress = handshake.receive(input, &asked, output);
         let refused = match &progress {
             Err(error) => Some(("a client was turned away", error.to_string())),
-            Ok(_) => asked.missing().map(|name| {
-                ("a client was refused an export", format!("there is none of the name {name:?}"))
-            }),
+            Ok(_) => asked.refusal().map(|why| ("a client was refused an export", why)),
         };
         *then = match progress {
             Ok(Progress::NeedMore) => Then::Receive,
@@ -315,7 +313,15 @@ impl Acceptor {
         };
         let name = &session.export.name;
         let place = self.exports.place(name).expect("a session enters an export of the table");
-        let connection = NewConnection { socket, session, input, export: place.export, peer };
+        let admitted = match self.exports.admit(place) {
+            Ok(admitted) => admitted,
+            // Others have entered since it was told that it may.
+            Err(no_room) => {
+                return self.tell_refused("a client was refused an export", peer, &no_room);
+            }
+        };
+        let export = place.export;
+        let connection = NewConnection { socket, session, input, export, peer, admitted };
         self.owners[place.disk].connect(connection);
     }
 

@@ -1,16 +1,19 @@
 //! What the acceptor offers: the exports of all disks, as NBD clients see them.
 
 use std::cell::RefCell;
+use std::sync::Arc;
 
 use paternoster_nbd::proto::TransmissionFlags;
 use paternoster_nbd::{BlockSize, ExportInfo, Exports};
 
+use crate::admission::{Admission, Admitted, NoRoom};
 use crate::config::{Config, ExportConfig};
 
 /// The exports and the disk behind each.
 #[derive(Debug)]
 pub(crate) struct ExportTable {
     entries: Vec<Entry>,
+    admission: Arc<Admission>,
 }
 
 #[derive(Debug)]
@@ -26,20 +29,36 @@ pub(crate) struct ExportPlace {
     pub(crate) disk: usize,
     /// The export, as an index into the configuration's.
     pub(crate) export: usize,
+    /// Its tenant, as an index into the configuration's groups.
+    pub(crate) group: usize,
 }
 
 impl ExportTable {
-    pub(crate) fn new(config: &Config) -> Self {
+    pub(crate) fn new(config: &Config, admission: Arc<Admission>) -> Self {
         let entries = config.exports.iter().enumerate().map(|(index, export)| Entry {
             info: export_info(export),
-            place: ExportPlace { disk: export.disk, export: index },
+            place: ExportPlace { disk: export.disk, export: index, group: export.group },
         });
-        Self { entries: entries.collect() }
+        Self { entries: entries.collect(), admission }
     }
 
     /// Where the export is that a session has entered.
     pub(crate) fn place(&self, name: &str) -> Option<ExportPlace> {
-        self.entries.iter().find(|entry| entry.info.name == name).map(|entry| entry.place)
+        self.entry(name).map(|entry| entry.place)
+    }
+
+    /// Admits a client of an export's tenant.
+    pub(crate) fn admit(&self, place: ExportPlace) -> Result<Admitted, NoRoom> {
+        self.admission.admit(place.group)
+    }
+
+    /// The empty name is the default export: the one of that name, else the only one there is.
+    fn entry(&self, name: &str) -> Option<&Entry> {
+        let only = || match self.entries.as_slice() {
+            [only] if name.is_empty() => Some(only),
+            _ => None,
+        };
+        self.entries.iter().find(|entry| entry.info.name == name).or_else(only)
     }
 }
 
@@ -48,32 +67,31 @@ impl Exports for ExportTable {
         self.entries.iter().map(|entry| entry.info.name.clone()).collect()
     }
 
-    /// The empty name is the default export: the one of that name, else the only one there is.
     fn find(&self, name: &str) -> Option<ExportInfo> {
-        let named = self.entries.iter().find(|entry| entry.info.name == name);
-        let only = || match self.entries.as_slice() {
-            [only] if name.is_empty() => Some(only),
-            _ => None,
-        };
-        named.or_else(only).map(|entry| entry.info.clone())
+        self.entry(name).map(|entry| entry.info.clone())
+    }
+
+    fn may_enter(&self, name: &str) -> Result<(), String> {
+        let room = self.entry(name).map_or(Ok(()), |entry| self.admission.check(entry.place.group));
+        room.map_err(|no_room| no_room.to_string())
     }
 }
 
-/// The exports as one client asks for them; it notes a name that there is not.
+/// The exports as one client asks for them; it notes why it refuses one.
 #[derive(Debug)]
 pub(crate) struct Asked<'a> {
     table: &'a ExportTable,
-    missing: RefCell<Option<String>>,
+    refusal: RefCell<Option<String>>,
 }
 
 impl<'a> Asked<'a> {
     pub(crate) fn of(table: &'a ExportTable) -> Self {
-        Self { table, missing: RefCell::default() }
+        Self { table, refusal: RefCell::default() }
     }
 
-    /// The last name that was asked for and is not there, at most its first 64 characters.
-    pub(crate) fn missing(self) -> Option<String> {
-        self.missing.into_inner()
+    /// Why it was last refused an export.
+    pub(crate) fn refusal(self) -> Option<String> {
+        self.refusal.into_inner()
     }
 }
 
@@ -85,9 +103,16 @@ impl Exports for Asked<'_> {
     fn find(&self, name: &str) -> Option<ExportInfo> {
         let found = self.table.find(name);
         if found.is_none() {
-            self.missing.replace(Some(name.chars().take(64).collect()));
+            let name: String = name.chars().take(64).collect();
+            self.refusal.replace(Some(format!("there is none of the name {name:?}")));
         }
         found
+    }
+
+    fn may_enter(&self, name: &str) -> Result<(), String> {
+        self.table.may_enter(name).inspect_err(|why| {
+            self.refusal.replace(Some(why.clone()));
+        })
     }
 }
 

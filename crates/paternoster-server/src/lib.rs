@@ -12,6 +12,7 @@
 //! of it. Everything of one disk is decided by one thread in one order.
 
 mod acceptor;
+mod admission;
 mod announce;
 pub mod config;
 mod connections;

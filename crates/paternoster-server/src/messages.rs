@@ -6,6 +6,7 @@ use bytes::BytesMut;
 use paternoster_disk::{Fd, Waker};
 use paternoster_nbd::Session;
 
+use crate::admission::Admitted;
 use crate::ctl::{NewWeights, WeightsInForce};
 use crate::peer::Peer;
 use crate::stat::{Detail, DiskStat};
@@ -20,6 +21,7 @@ pub(crate) struct NewConnection {
     /// The export, as an index into the configuration's.
     pub(crate) export: usize,
     pub(crate) peer: Peer,
+    pub(crate) admitted: Admitted,
 }
 
 /// What an owner is told.

@@ -22,6 +22,7 @@ use paternoster_disk::{
 };
 
 use crate::acceptor::{Acceptor, Listener, StopFlag};
+use crate::admission::{Admission, raise_descriptors};
 use crate::announce;
 use crate::config::{BackendConfig, Config, DiskConfig, GroupConfig};
 use crate::connections::{Connections, DiskLabel, Export, Scheduler, Tenant};
@@ -198,7 +199,7 @@ fn populate(
     let root = elevator.groups().root();
     let mut tenants = Vec::<Tenant>::new();
     for &group in &groups {
-        let GroupConfig { path, parent, weight, leaf_weight, device_weights } =
+        let GroupConfig { path, parent, weight, leaf_weight, device_weights, bounds } =
             &config.groups[group];
         // A parent has a smaller index in the configuration.
         let parent = parent.map_or(root, |parent| tenants[place(parent)].group);
@@ -206,7 +207,7 @@ fn populate(
         elevator.set_weight(Instant::START, id, *weight, *leaf_weight);
         let on_disk = device_weights.get(&index).copied().unwrap_or_default();
         elevator.set_device_weights(Instant::START, id, on_disk);
-        tenants.push(Tenant::new(path.clone(), id, 64 << 20));
+        tenants.push(Tenant::new(path.clone(), id, bounds.memory));
     }
     let exports = exports().map(|(number, export)| Export {
         index: number,
@@ -248,7 +249,7 @@ fn start_owner(
     let (sender, inbox) = mpsc::channel();
     let waker = Waker::new()?;
     let handle = OwnerHandle::new(sender, waker.clone());
-    let mut connections = Connections::new(label, exports, tenants, inbox);
+    let mut connections = Connections::new(label, exports, tenants, inbox, config.payload_timeout);
     let thread = spawn(&format!("disk {}", disk.name), watch, move || {
         Owner::new(engine, backend, MonotonicClock::start(), waker)?.run(&mut connections)?;
         connections.ended()
@@ -263,7 +264,7 @@ fn start_acceptor(
     stop: &StopFlag,
     watch: &Watchers,
 ) -> Result<JoinHandle<io::Result<()>>> {
-    let exports = Arc::new(ExportTable::new(config));
+    let exports = Arc::new(ExportTable::new(config, Admission::new(config, raise_descriptors())));
     let owners = owners.to_vec();
     let stop = stop.clone();
     spawn("acceptor", watch, move || Acceptor::new(listeners, exports, owners, stop)?.run())

@@ -84,6 +84,7 @@ fn config(scheduler: SchedulerKind, drawn: &Drawn, socket: PathBuf) -> Config {
         disks: vec![DiskConfig { name, backend, scheduler, depth: None, tunables }],
         groups: groups.collect(),
         exports: exports.collect(),
+        payload_timeout: Config::PAYLOAD_TIMEOUT,
     }
 }
 

@@ -119,5 +119,6 @@ fn config(scheduler: SchedulerKind, socket: std::path::PathBuf) -> Result<Config
         }],
         groups,
         exports,
+        payload_timeout: Config::PAYLOAD_TIMEOUT,
     })
 }

@@ -102,6 +102,12 @@ pub enum HandshakeError {
         /// The name.
         name: String,
     },
+    /// `EXPORT_NAME` with the name of an export that may not be entered now.
+    #[error("{why}")]
+    NoEntry {
+        /// Why not.
+        why: String,
+    },
     /// `EXPORT_NAME` while the server is being shut down.
     #[error("EXPORT_NAME while the server is shutting down")]
     ShuttingDown,
@@ -328,6 +334,7 @@ impl Handshake {
         let Some(export) = exports.find(name) else {
             return Err(HandshakeError::UnknownExport { name: name.to_owned() });
         };
+        exports.may_enter(name).map_err(|why| HandshakeError::NoEntry { why })?;
         let session = self.session(name, export);
         output.put_u64(session.export.size);
         output.put_u16(session.export.flags.bits());
@@ -347,6 +354,9 @@ impl Handshake {
     ) -> Result<Session, Refusal> {
         let request = InfoRequest::parse(data)?;
         let export = exports.find(&request.name).ok_or_else(|| unknown(&request.name))?;
+        if option == opt::GO {
+            exports.may_enter(&request.name).map_err(|why| Refusal::new(rep::ERR_POLICY, why))?;
+        }
         let session = self.session(&request.name, export);
         let export = &session.export;
         let mut put_info = |kind: u16, parts: [&[u8]; 3]| {

@@ -91,6 +91,9 @@ pub(super) struct Draft {
     pub(super) tcp: Key<String>,
     /// None is to have none.
     pub(super) ctl: Key<Option<PathBuf>>,
+    pub(super) memory: Key<Number>,
+    pub(super) connections: Key<i64>,
+    pub(super) payload_timeout: Key<i64>,
     pub(super) disks: Vec<DraftDisk>,
     pub(super) groups: Vec<DraftGroup>,
     pub(super) exports: Vec<DraftExport>,
@@ -120,6 +123,8 @@ pub(super) struct DraftGroup {
     /// By the name of a disk.
     pub(super) weight_device: Vec<(At<String>, At<i64>)>,
     pub(super) leaf_weight_device: Vec<(At<String>, At<i64>)>,
+    pub(super) memory: Key<Number>,
+    pub(super) connections: Key<i64>,
 }
 
 #[derive(Debug, Default)]

@@ -33,6 +33,9 @@ pub(super) fn read(text: &str, path: &Path, mistakes: &mut Mistakes) -> Option<D
         unix_mode: keys.number("unix_mode"),
         tcp: keys.text("tcp"),
         ctl: keys.path_or_none("ctl"),
+        memory: keys.number("memory"),
+        connections: keys.whole("connections"),
+        payload_timeout: keys.whole("payload_timeout"),
         disks: keys.tables("disks", disk),
         groups: keys.tables("groups", group),
         exports: keys.tables("exports", export),
@@ -63,6 +66,8 @@ fn group(path: At<String>, keys: &mut Keys<'_, '_>) -> DraftGroup {
         leaf_weight: keys.whole("leaf_weight"),
         weight_device: keys.wholes("weight_device"),
         leaf_weight_device: keys.wholes("leaf_weight_device"),
+        memory: keys.number("memory"),
+        connections: keys.whole("connections"),
     };
     keys.end();
     group

@@ -23,6 +23,7 @@ use std::collections::BTreeMap;
 
 use paternoster::{DeviceWeights, Weight, Weights};
 
+use super::bounds::{self, TenantBounds};
 use super::disk::Checked;
 use super::draft::{At, Bounds, Draft, DraftExport, DraftGroup, Key, NAME_MAX, check_name};
 use super::error::{Mistake, Problem};
@@ -50,13 +51,21 @@ pub struct GroupConfig {
     /// Weights that hold on one disk instead of these, by its index in
     /// [`Config::disks`](super::Config::disks).
     pub device_weights: BTreeMap<usize, DeviceWeights>,
+    /// What its clients may take of the server.
+    pub bounds: TenantBounds,
 }
 
 impl GroupConfig {
     /// A group at the top level, whose leaf weight is its weight.
     pub fn new(path: impl Into<String>, weight: Weight) -> Self {
-        let device_weights = BTreeMap::new();
-        Self { path: path.into(), parent: None, weight, leaf_weight: weight, device_weights }
+        Self {
+            path: path.into(),
+            parent: None,
+            weight,
+            leaf_weight: weight,
+            device_weights: BTreeMap::new(),
+            bounds: TenantBounds::default(),
+        }
     }
 
     /// Whether its leaf weight is another than its weight, or the disk's own.
@@ -115,6 +124,7 @@ pub(super) fn check(
     draft: &Draft,
     members: &Members,
     disks: &[Checked],
+    general: TenantBounds,
     mistakes: &mut Mistakes,
 ) -> Option<Vec<GroupConfig>> {
     let mut paths = Vec::new();
@@ -143,9 +153,12 @@ pub(super) fn check(
         let group = check_group(path, &paths, draft, members, mistakes);
         let on_disks = written.map(|written| OfGroup { written, draft, members, disks });
         let device_weights = on_disks.map(|on_disks| on_disks.device_weights(mistakes));
-        is_right &= group.is_some();
+        let bounds =
+            written.map_or(Some(general), |group| bounds::check_group(general, group, mistakes));
+        is_right &= group.is_some() && bounds.is_some();
         let device_weights = device_weights.unwrap_or_default();
-        groups.extend(group.map(|group| GroupConfig { device_weights, ..group }));
+        let bounds = bounds.unwrap_or(general);
+        groups.extend(group.map(|group| GroupConfig { device_weights, bounds, ..group }));
     }
     is_right.then_some(groups)
 }
@@ -200,6 +213,7 @@ fn check_group(
         weight: weight?,
         leaf_weight: leaf?.unwrap_or(weight?),
         device_weights: BTreeMap::new(),
+        bounds: TenantBounds::default(),
     })
 }
 

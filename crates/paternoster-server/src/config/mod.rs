@@ -18,6 +18,7 @@
 //! Relative paths in a file are relative to the file's directory, those on the command line and the
 //! default sockets to the current directory.
 
+mod bounds;
 mod disk;
 mod draft;
 mod error;
@@ -33,8 +34,9 @@ mod size;
 
 use std::path::{Path, PathBuf};
 
-use paternoster::Weight;
+use paternoster::{Nanos, Weight};
 
+pub use bounds::TenantBounds;
 pub use disk::{BackendConfig, DiskConfig};
 pub use error::{ConfigError, Mistake, Place, Problem};
 pub use export::ExportConfig;
@@ -61,9 +63,15 @@ pub struct Config {
     pub groups: Vec<GroupConfig>,
     /// The exports, in the order in which they were written; at least one.
     pub exports: Vec<ExportConfig>,
+    /// How long a client may hold memory and make no progress while others of its tenant wait for
+    /// that memory: `payload_timeout`, in seconds.
+    pub payload_timeout: Nanos,
 }
 
 impl Config {
+    /// The payload timeout where none was written: 30 s.
+    pub const PAYLOAD_TIMEOUT: Nanos = bounds::DEFAULT_PAYLOAD_TIMEOUT;
+
     /// Reads and validates a TOML file.
     pub fn from_file(path: &Path) -> Result<Self, ConfigError> {
         let bytes = std::fs::read(path)
@@ -138,12 +146,23 @@ impl Draft {
         machine::check_memory(self, &disks, &mut mistakes);
         export::check_names(&self.exports, &mut mistakes);
         let members = Members::of(self, &mut mistakes);
-        let groups = group::check(self, &members, &disks, &mut mistakes);
+        let bounds = bounds::check(self, &mut mistakes);
+        let payload_timeout = bounds::check_payload_timeout(self, &mut mistakes);
+        let general = bounds.unwrap_or_default();
+        let groups = group::check(self, &members, &disks, general, &mut mistakes);
         let exports = export::check(self, &members, &disks, groups.as_deref(), &mut mistakes);
         let disks: Option<_> = disks.into_iter().map(|checked| checked.config).collect();
         let config = || {
             let (listen, ctl) = sockets?;
-            Some(Config { listen, ctl, disks: disks?, groups: groups?, exports: exports? })
+            bounds?;
+            Some(Config {
+                listen,
+                ctl,
+                disks: disks?,
+                groups: groups?,
+                exports: exports?,
+                payload_timeout: payload_timeout?,
+            })
         };
         mistakes.end(config())
     }

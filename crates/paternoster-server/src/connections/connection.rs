@@ -13,6 +13,7 @@ use super::credit::Amount;
 use super::incoming::{Incoming, Room};
 use super::outgoing::Outgoing;
 use super::visits::Leave;
+use crate::admission::Admitted;
 use crate::messages::NewConnection;
 use crate::peer::Peer;
 
@@ -69,6 +70,7 @@ pub(super) struct Connection {
     /// Which of the disk's it is, in order of arrival, from 1.
     pub(super) number: u64,
     pub(super) peer: Peer,
+    _admitted: Admitted,
     /// Why it ends, once it does.
     pub(super) leave: Option<Leave>,
     /// Made at its first command.
@@ -113,6 +115,7 @@ impl Connection {
             export,
             number,
             peer: new.peer,
+            _admitted: new.admitted,
             leave: None,
             ioc: None,
             state: State::Open,

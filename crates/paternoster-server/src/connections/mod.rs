@@ -28,7 +28,7 @@ mod weight;
 
 use std::sync::mpsc;
 
-use paternoster::{AnyScheduler, Instant, NoTrace};
+use paternoster::{AnyScheduler, Instant, Nanos, NoTrace};
 use paternoster_disk::{
     Command as DiskCommand, CommandOp, Completion, Front, FrontToken, Outcome, Owner, Turn,
 };
@@ -115,6 +115,7 @@ impl Connections {
         exports: Vec<Export>,
         tenants: Vec<Tenant>,
         inbox: mpsc::Receiver<Message>,
+        payload_timeout: Nanos,
     ) -> Self {
         let turns = Turns::new(tenants.len());
         Self {
@@ -126,7 +127,7 @@ impl Connections {
             connected: 0,
             underway: SlotMap::with_key(),
             turns,
-            stalled: Stalled::default(),
+            stalled: Stalled::new(payload_timeout),
             shutting_down: None,
             patience: Patience::default(),
             faults: Faults::default(),

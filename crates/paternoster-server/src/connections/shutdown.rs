@@ -210,7 +210,7 @@ mod tests {
         let (sender, inbox) = mpsc::channel();
         let waker = Waker::new().expect("an event");
         let handle = OwnerHandle::new(sender, waker.clone());
-        let mut connections = Connections::new(label, Vec::new(), Vec::new(), inbox);
+        let mut connections = Connections::new(label, Vec::new(), Vec::new(), inbox, Nanos::ZERO);
         connections.patience = patience;
         let disk = thread::spawn(move || {
             let backend = Box::new(Bad { sync, done: None });

@@ -22,16 +22,11 @@ pub(super) struct Stalled {
     due: Option<Instant>,
 }
 
-/// How long a client may make no progress where no configuration says.
-const TIMEOUT: Nanos = Nanos::from_millis(30_000);
-
-impl Default for Stalled {
-    fn default() -> Self {
-        Self { timeout: TIMEOUT, due: None }
-    }
-}
-
 impl Stalled {
+    pub(super) fn new(timeout: Nanos) -> Self {
+        Self { timeout, due: None }
+    }
+
     /// Somebody waits for credit.
     pub(super) fn look_soon(&mut self, now: Instant) {
         self.due.get_or_insert(now + LOOK);

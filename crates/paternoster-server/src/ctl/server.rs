@@ -13,12 +13,24 @@ use axum::extract::rejection::BytesRejection;
 use axum::http::{Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, put};
+use hyper::server::conn::http1;
+use hyper_util::rt::TokioIo;
+use hyper_util::service::TowerToHyperService;
 use serde::Serialize;
 use thiserror::Error;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 use super::weight::{WeightAnswer, WeightChange, WeightError};
 use crate::stat::{Detail, Stat};
+
+/// Connections at once; more wait to be accepted.
+const CONNECTIONS: usize = 32;
+
+/// How long a connection may take for its request and the answer: longer than an owner may.
+const TIMEOUT: Duration = Duration::from_secs(8);
+
+/// How long to wait after a connection could not be accepted.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// How long connections have to end when the server is stopped.
 const GRACE: Duration = Duration::from_secs(1);
@@ -63,18 +75,51 @@ pub fn serve(listener: UnixListener, server: Arc<dyn Control>) -> io::Result<Ctl
     };
     let (stop, stopped) = watch::channel(false);
     let thread = std::thread::Builder::new().name("ctl".to_owned()).spawn(move || {
-        runtime.block_on(answer(listener, router(server), stopped));
+        runtime.block_on(answer(listener, router(server), stopped, TIMEOUT));
         // Somebody may still wait in `Control::stat`; that is not waited for.
         runtime.shutdown_background();
     })?;
     Ok(CtlServer { stop, thread })
 }
 
-async fn answer(listener: tokio::net::UnixListener, router: Router, stop: watch::Receiver<bool>) {
-    let serving = axum::serve(listener, router).with_graceful_shutdown(until_set(stop.clone()));
+async fn answer(
+    listener: tokio::net::UnixListener,
+    router: Router,
+    stop: watch::Receiver<bool>,
+    patience: Duration,
+) {
+    let places = Arc::new(Semaphore::new(CONNECTIONS));
     tokio::select! {
-        _ = serving => {}
-        () = async { until_set(stop).await; tokio::time::sleep(GRACE).await } => {}
+        () = accept(&listener, router, &places, patience) => {}
+        () = until_set(stop) => {}
+    }
+    // Every place is free when the last connection has ended.
+    let all = u32::try_from(CONNECTIONS).expect("a few");
+    let _ = tokio::time::timeout(GRACE, places.acquire_many(all)).await;
+}
+
+/// Accepts connections, each of which has its place and its time.
+async fn accept(
+    listener: &tokio::net::UnixListener,
+    router: Router,
+    places: &Arc<Semaphore>,
+    patience: Duration,
+) {
+    loop {
+        let place = Arc::clone(places).acquire_owned().await.expect("it is never closed");
+        let Ok((stream, _)) = listener.accept().await else {
+            // The client has gone again, or there is no descriptor for it.
+            tokio::time::sleep(ACCEPT_PAUSE).await;
+            continue;
+        };
+        let service = TowerToHyperService::new(router.clone());
+        let mut http = http1::Builder::new();
+        let serving = http.keep_alive(false).serve_connection(TokioIo::new(stream), service);
+        tokio::spawn(async move {
+            // What becomes of it is the client's to see.
+            let _ = tokio::time::timeout(patience, serving).await;
+            drop(place);
+        });
     }
 }
 
@@ -164,4 +209,41 @@ fn json(status: StatusCode, value: &impl Serialize) -> Response {
     let mut text = serde_json::to_string_pretty(value).expect("the answer has string keys only");
     text.push('\n');
     (status, [(header::CONTENT_TYPE, "application/json")], text).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    /// A control plane without routes, with little patience; what a client does meanwhile.
+    fn with_patience(patience: Duration, client: impl FnOnce(UnixStream) + Send + 'static) {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("ctl.sock");
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.expect("a runtime").block_on(async {
+            let listener = tokio::net::UnixListener::bind(&path).expect("a socket");
+            let (stop, stopped) = watch::channel(false);
+            let connect = move || UnixStream::connect(&path).expect("a connection");
+            std::thread::spawn(move || {
+                // As many as there are places, which say nothing.
+                let silent: Vec<_> = (0..CONNECTIONS).map(|_| connect()).collect();
+                client(connect());
+                drop((silent, stop));
+            });
+            answer(listener, Router::new(), stopped, patience).await;
+        });
+    }
+
+    #[test]
+    fn connections_that_say_nothing_are_closed_and_others_are_answered() {
+        with_patience(Duration::from_millis(50), |mut stream| {
+            stream.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").expect("taken");
+            let mut said = String::new();
+            stream.read_to_string(&mut said).expect("it ends");
+            assert!(said.starts_with("HTTP/1.1 404"), "{said:?}");
+        });
+    }
 }

@@ -1,6 +1,7 @@
 //! A server in this process, and clients that say to it what no well-behaved client would; or what
 //! well-behaved clients rely on.
 
+mod bounds;
 mod byte_ranges;
 mod exports;
 mod groups;
