@@ -135,12 +135,9 @@ impl Run {
         let (id, transfer) = &self.rig.in_device[index];
         let syncing =
             self.rig.in_device.iter().any(|(_, one)| matches!(one, Transfer::Sync { .. }));
-        match Shape::of(transfer) {
-            Shape::Write { parts, .. } => {
-                self.merged += usize::from(parts.len() > 1);
-                self.ended_in_sync += usize::from(syncing);
-            }
-            Shape::Sync(_) | Shape::Read { .. } | Shape::Trim { .. } | Shape::Zero { .. } => {}
+        if let Shape::Write { parts, .. } = Shape::of(transfer) {
+            self.merged += usize::from(parts.len() > 1);
+            self.ended_in_sync += usize::from(syncing);
         }
         self.recorder.end(self.tick, *id);
         let len = transfer.len();

@@ -145,11 +145,12 @@ fn a_sync_takes_no_time_and_no_server() {
 }
 
 #[test]
-fn trims_and_zeroes_take_time_by_size_as_reads_do() {
+fn trims_zeroes_and_cache_take_time_by_size_as_reads_do() {
     let mut disk = Disk::new(1);
     let transfers = [
         Transfer::Trim { offset: 0, len: 10_000 },
         Transfer::Zero { offset: 0, len: 20_000, allocate: false },
+        Transfer::Cache { offset: 0, len: 10_000 },
     ];
     for (number, transfer) in (1..).zip(transfers) {
         disk.backend.start(&mut disk.ring, at(0), id(number), transfer);
@@ -158,6 +159,8 @@ fn trims_and_zeroes_take_time_by_size_as_reads_do() {
     assert_eq!(disk.done(60), [1]);
     assert_eq!(disk.done(129), [0; 0]);
     assert_eq!(disk.done(130), [2]);
+    assert_eq!(disk.done(189), [0; 0]);
+    assert_eq!(disk.done(190), [3]);
 }
 
 #[test]

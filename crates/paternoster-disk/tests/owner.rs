@@ -11,7 +11,7 @@ use paternoster_disk::{
 use rustix::io::Errno;
 
 use support::front::TestOwner;
-use support::{cache, elevator_with, read, within_a_minute, write};
+use support::{elevator_with, read, within_a_minute, write};
 
 /// A front that notes what it is told; a function says what to do at the end of a turn.
 struct Noting<F> {
@@ -206,7 +206,7 @@ fn a_front_has_its_turn_while_a_disk_in_memory_has_more_and_more_to_do() {
             if turns == 1 {
                 // A terabyte.
                 for tag in 0..1 << 20 {
-                    submit(owner, tag, cache(0, 1 << 20));
+                    submit(owner, tag, read(0, 1 << 20));
                 }
             }
             stop_when(turns == 5)

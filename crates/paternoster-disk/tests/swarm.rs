@@ -175,7 +175,7 @@ impl Swarm {
             Transfer::Trim { offset, .. } | Transfer::Zero { offset, .. } => {
                 self.disk[start(*offset)..start(*offset) + done].fill(0);
             }
-            Transfer::Sync { .. } => {}
+            Transfer::Cache { .. } | Transfer::Sync { .. } => {}
         }
     }
 

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use paternoster::Instant;
 use rustix::fs::{FallocateFlags, FlockOperation, SeekFrom, fallocate, flock, seek};
 use rustix::io::Errno;
@@ -111,6 +111,11 @@ impl Backend for FileBackend {
         let token = Token::Transfer(id);
         match transfer {
             Transfer::Read { offset, into } => ring.read(token, &self.file, offset, into),
+            Transfer::Cache { offset, len } => {
+                let len = usize::try_from(len).expect("a transfer is shorter than memory");
+                let into = Buffers::from_elem(BytesMut::zeroed(len), 1);
+                ring.read(token, &self.file, offset, into);
+            }
             Transfer::Write { offset, from } => ring.write(token, &self.file, offset, from),
             Transfer::Trim { offset, len } if self.punches => {
                 self.allocate(ring, id, PUNCH, (offset, len), Work::Trim { len });

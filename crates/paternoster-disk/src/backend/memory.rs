@@ -49,7 +49,8 @@ impl Memory {
             Transfer::Trim { offset, len } | Transfer::Zero { offset, len, .. } => {
                 self.range(offset, len).fill(0);
             }
-            Transfer::Sync { .. } => {}
+            // What is in memory is read as fast without.
+            Transfer::Cache { .. } | Transfer::Sync { .. } => {}
         }
         Transferred { result: Ok(moved), filled }
     }

@@ -102,6 +102,13 @@ pub enum Transfer {
         /// The buffers; their lengths are what to read.
         into: Buffers<BytesMut>,
     },
+    /// Read the range and forget it, where that makes a later read faster.
+    Cache {
+        /// First byte.
+        offset: u64,
+        /// Bytes.
+        len: u64,
+    },
     /// Write the buffers, one after the other, at `offset` on.
     Write {
         /// First byte.
@@ -138,7 +145,7 @@ impl Transfer {
         match self {
             Self::Read { into, .. } => into.iter().map(|part| part.len() as u64).sum(),
             Self::Write { from, .. } => from.iter().map(|part| part.len() as u64).sum(),
-            Self::Trim { len, .. } | Self::Zero { len, .. } => *len,
+            Self::Cache { len, .. } | Self::Trim { len, .. } | Self::Zero { len, .. } => *len,
             Self::Sync { .. } => 0,
         }
     }

@@ -221,7 +221,7 @@ impl<S: Scheduler> Engine<S> {
         let each = || order.iter().map(|&piece| self.pieces.piece(piece));
         let len = || each().map(|piece| u64::from(piece.len)).sum();
         let transfer = match &first.kind {
-            Kind::Read | Kind::Cache => {
+            Kind::Read => {
                 let into = each().map(|piece| BytesMut::zeroed(piece.len as usize)).collect();
                 Transfer::Read { offset, into }
             }
@@ -229,6 +229,7 @@ impl<S: Scheduler> Engine<S> {
                 let from = each().filter_map(|piece| piece.data().cloned()).collect();
                 Transfer::Write { offset, from }
             }
+            Kind::Cache => Transfer::Cache { offset, len: len() },
             Kind::Trim => Transfer::Trim { offset, len: len() },
             Kind::Zero { allocate } => Transfer::Zero { offset, len: len(), allocate: *allocate },
         };

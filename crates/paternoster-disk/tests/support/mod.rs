@@ -206,6 +206,7 @@ pub(crate) const SYNC: Shape = Shape::Sync(SyncRange::Disk);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
     Read { offset: u64, parts: Vec<usize> },
+    Cache { offset: u64, len: u64 },
     Write { offset: u64, parts: Vec<usize> },
     Trim { offset: u64, len: u64 },
     Zero { offset: u64, len: u64, allocate: bool },
@@ -221,6 +222,7 @@ impl Shape {
             Transfer::Write { offset, from } => {
                 Self::Write { offset: *offset, parts: from.iter().map(Bytes::len).collect() }
             }
+            Transfer::Cache { offset, len } => Self::Cache { offset: *offset, len: *len },
             Transfer::Trim { offset, len } => Self::Trim { offset: *offset, len: *len },
             Transfer::Zero { offset, len, allocate } => {
                 Self::Zero { offset: *offset, len: *len, allocate: *allocate }
@@ -239,7 +241,9 @@ impl Shape {
         let sum = |parts: &[usize]| parts.iter().sum::<usize>() as u64;
         let (offset, len) = match self {
             Self::Read { offset, parts } | Self::Write { offset, parts } => (*offset, sum(parts)),
-            Self::Trim { offset, len } | Self::Zero { offset, len, .. } => (*offset, *len),
+            Self::Cache { offset, len }
+            | Self::Trim { offset, len }
+            | Self::Zero { offset, len, .. } => (*offset, *len),
             Self::Sync(_) => return None,
         };
         Some((offset, offset + len))

@@ -92,7 +92,7 @@ impl Recorder {
     pub(crate) fn begin(&mut self, tick: u64, id: TransferId, transfer: &Transfer) {
         let index = |at: u64| usize::try_from(at).expect("inside the disk");
         let change = match transfer {
-            Transfer::Read { .. } => Change::None,
+            Transfer::Read { .. } | Transfer::Cache { .. } => Change::None,
             Transfer::Sync { range } => Change::Sync(range.clone()),
             Transfer::Write { offset, from } => {
                 Change::Write { offset: index(*offset), bytes: from.concat() }
