@@ -28,10 +28,14 @@ enum Action {
 }
 
 /// The steps.
-const STEPS: [Step; 10] = [
+const STEPS: [Step; 12] = [
     Step::call("packages", "cargo xtask test", packages::ensure),
     Step::cargo("format", "cargo fmt --all --check"),
     Step::cargo("clippy", "cargo clippy --workspace --all-targets --locked -- -D warnings"),
+    Step::cargo(
+        "clippy, attacks",
+        "cargo clippy -p paternoster-cli --test attacks --locked -- -D warnings",
+    ),
     Step {
         name: "documentation",
         repeat: "cargo doc --workspace --no-deps --document-private-items --locked",
@@ -42,6 +46,7 @@ const STEPS: [Step; 10] = [
     Step::cargo("release build", "cargo build --release --locked"),
     Step::call("oracle", "cargo xtask oracle --check", oracle::check),
     Step::call("instructions", "cargo xtask bench sched --check", bench_sched::check),
+    Step::cargo("attacks", "cargo test -p paternoster-cli --test attacks --locked -- --nocapture"),
     Step::call("idle server", "cargo xtask bench idle --check", bench_idle::check),
     Step::cargo("tests", "cargo test --workspace --locked"),
 ];

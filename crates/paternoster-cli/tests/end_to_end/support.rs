@@ -230,3 +230,14 @@ pub(crate) fn noise(len: usize, seed: u64) -> Vec<u8> {
     Rng::with_seed(seed).fill(&mut bytes);
     bytes
 }
+
+/// A request's header.
+pub(crate) fn request(flags: u16, code: u16, cookie: u64, offset: u64, len: u32) -> Vec<u8> {
+    let mut bytes = 0x2560_9513_u32.to_be_bytes().to_vec();
+    bytes.extend(flags.to_be_bytes());
+    bytes.extend(code.to_be_bytes());
+    bytes.extend(cookie.to_be_bytes());
+    bytes.extend(offset.to_be_bytes());
+    bytes.extend(len.to_be_bytes());
+    bytes
+}

@@ -5,6 +5,7 @@ use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
+pub(crate) use crate::support::request;
 use crate::support::{Place, Served, noise};
 
 const MIB: u64 = 1 << 20;
@@ -113,17 +114,6 @@ impl Wire {
         assert_eq!(reply[8..], cookie.to_be_bytes());
         u32::from_be_bytes([reply[4], reply[5], reply[6], reply[7]])
     }
-}
-
-/// A request's header.
-pub(crate) fn request(flags: u16, code: u16, cookie: u64, offset: u64, len: u32) -> Vec<u8> {
-    let mut bytes = 0x2560_9513_u32.to_be_bytes().to_vec();
-    bytes.extend(flags.to_be_bytes());
-    bytes.extend(code.to_be_bytes());
-    bytes.extend(cookie.to_be_bytes());
-    bytes.extend(offset.to_be_bytes());
-    bytes.extend(len.to_be_bytes());
-    bytes
 }
 
 #[test]

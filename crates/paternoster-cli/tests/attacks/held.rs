@@ -1,0 +1,105 @@
+//! Ways to have the server hold memory.
+
+use crate::arena::{Attack, PROGRAM, modelled};
+use crate::client::{CACHE, ILLEGAL, NO_HOLE, READ, WRITE_ZEROES, request, write};
+use crate::flood::Flood;
+use crate::verdict::Entitled;
+
+/// Nobody, on a disk without attackers: what everything else stands on.
+#[test]
+fn nobody() {
+    Attack {
+        name: "nobody",
+        config: modelled(16),
+        attackers: Vec::new(),
+        entitled: Entitled::Part(1.0),
+        ceiling: PROGRAM + 32,
+    }
+    .run();
+}
+
+#[test]
+fn cache_of_four_gigabytes() {
+    let cache = request(0, CACHE, 1, 0, u32::MAX - 0xffff);
+    Attack {
+        name: "CACHE 4 GiB, 4 connections, unread",
+        config: modelled(4096),
+        attackers: vec![Flood::unread(4, &cache).attacker()],
+        entitled: Entitled::Part(0.5),
+        ceiling: PROGRAM + 64,
+    }
+    .run();
+}
+
+#[test]
+fn zeroes_over_the_whole_disk() {
+    let zeroes = |flags| request(flags, WRITE_ZEROES, 1, 0, 48 << 20);
+    Attack {
+        name: "WRITE_ZEROES 48 MiB, 16 connections, unread",
+        config: modelled(48),
+        attackers: vec![Flood::unread(16, &[zeroes(0), zeroes(NO_HOLE)].concat()).attacker()],
+        entitled: Entitled::Part(0.5),
+        ceiling: PROGRAM + 64 + 64,
+    }
+    .run();
+}
+
+#[test]
+fn writes_of_a_byte() {
+    Attack {
+        name: "WRITE 1 byte, 32 connections, unread",
+        config: modelled(16),
+        attackers: vec![Flood::unread(32, &write(0, 1)).attacker()],
+        entitled: Entitled::Part(0.5),
+        ceiling: PROGRAM + 32 + 64,
+    }
+    .run();
+}
+
+#[test]
+fn reads_of_a_byte() {
+    Attack {
+        name: "READ 1 byte, 32 connections, unread",
+        config: modelled(16),
+        attackers: vec![Flood::unread(32, &request(0, READ, 1, 1, 1)).attacker()],
+        entitled: Entitled::Part(0.5),
+        ceiling: PROGRAM + 32 + 64,
+    }
+    .run();
+}
+
+#[test]
+fn large_reads() {
+    Attack {
+        name: "READ 32 MiB, 16 connections, unread",
+        config: modelled(32),
+        attackers: vec![Flood::unread(16, &request(0, READ, 1, 0, 32 << 20)).attacker()],
+        entitled: Entitled::Part(0.5),
+        ceiling: PROGRAM + 48 + 64,
+    }
+    .run();
+}
+
+#[test]
+fn large_writes() {
+    Attack {
+        name: "WRITE 32 MiB, 16 connections, unread",
+        config: modelled(32),
+        attackers: vec![Flood::unread(16, &write(0, 32 << 20)).attacker()],
+        entitled: Entitled::Part(0.5),
+        ceiling: PROGRAM + 48 + 64,
+    }
+    .run();
+}
+
+#[test]
+fn illegal_commands_unread() {
+    Attack {
+        name: "illegal commands, 16 connections, unread",
+        config: modelled(16),
+        attackers: vec![Flood::unread(16, &request(0, ILLEGAL, 1, 0, 0)).attacker()],
+        entitled: Entitled::Part(1.0),
+        ceiling: PROGRAM + 32 + 64,
+    }
+    .run();
+}

@@ -1,0 +1,176 @@
+//! Whether a rate shows what the server did, or what the machine had no time for.
+//!
+//! ```text
+//!   entitlement = the least of   the weight's part of what the victim had alone
+//!                                half of the owner's thread, at the victim's cost of a read
+//! ```
+//!
+//! The second is what is left to share where attackers keep the owner's thread busy all the time.
+//! A canary sleeps for a millisecond at a time, as the victim and the server without nice do: if it
+//! wakes up late, cores were short, and the rate is printed, not judged.
+
+use std::fmt;
+use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use crate::support::Served;
+
+/// What the victim has to keep of its entitlement.
+const KEPT: f64 = 0.9;
+
+/// From which part of the time on the owner's thread is what is short.
+const OWNER_BUSY: f64 = 0.85;
+
+/// Which part of the canary's time may be lateness.
+const LATE: f64 = 0.05;
+
+/// How long the canary sleeps.
+const NAP: Duration = Duration::from_millis(1);
+
+/// Seconds of a tick of `/proc`.
+const TICK: f64 = 0.01;
+
+/// What a window of the victim has shown.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Window {
+    /// Replies in a second.
+    pub(crate) rate: f64,
+    /// The part of the time in which the owner's thread was on a core.
+    pub(crate) owner: f64,
+    /// The part of the time by which the canary was late.
+    pub(crate) late: f64,
+}
+
+impl Window {
+    /// Measures the server while `work` goes on, which gives the replies.
+    pub(crate) fn of(served: &Served, work: impl FnOnce() -> u64) -> Self {
+        let canary = Canary::start();
+        let (begin, before) = (Instant::now(), owner_time(served));
+        let replies = work();
+        let span = begin.elapsed().as_secs_f64();
+        let owner = (owner_time(served) - before) / span;
+        let late = canary.stop().as_secs_f64() / span;
+        #[allow(clippy::cast_precision_loss, reason = "a few thousand replies")]
+        Self { rate: replies as f64 / span, owner, late }
+    }
+}
+
+/// What the victim is entitled to while it is attacked.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Entitled {
+    /// That part of what it has alone: 0.5 where the attackers, whose weight is the same, want the
+    /// disk, and 1 where they do not.
+    Part(f64),
+    /// Replies in a second.
+    Rate(f64),
+}
+
+/// What came of an attack, for the victim.
+pub(crate) struct Verdict {
+    before: Window,
+    during: Window,
+    /// Replies in a second.
+    entitled: f64,
+}
+
+impl Verdict {
+    pub(crate) fn new(before: Window, during: Window, to: Entitled) -> Self {
+        let mut entitled = match to {
+            Entitled::Part(part) => before.rate * part,
+            Entitled::Rate(rate) => rate,
+        };
+        if during.owner >= OWNER_BUSY {
+            let cost = before.owner / before.rate;
+            entitled = entitled.min(0.5 * during.owner / cost);
+        }
+        Self { before, during, entitled }
+    }
+
+    /// The first good one, else the best.
+    pub(crate) fn of_best(windows: &mut impl Iterator<Item = Self>) -> Self {
+        let mut best = windows.next().expect("there is one");
+        while !best.is_good()
+            && let Some(next) = windows.next()
+        {
+            best = if next.kept() > best.kept() { next } else { best };
+        }
+        best
+    }
+
+    fn kept(&self) -> f64 {
+        self.during.rate / self.entitled
+    }
+
+    pub(crate) fn is_good(&self) -> bool {
+        self.kept() >= KEPT
+    }
+
+    /// Whether it says something about the server.
+    pub(crate) fn is_judged(&self) -> bool {
+        self.before.late < LATE && self.during.late < LATE
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { before, during, entitled } = self;
+        write!(
+            f,
+            "{:6.0}/s alone, {entitled:6.0} entitled, {:6.0} during: {:3.0} %; owner {:3.0} % then \
+             {:3.0} %, canary late {:2.0} % then {:2.0} %",
+            before.rate,
+            during.rate,
+            100.0 * self.kept(),
+            100.0 * before.owner,
+            100.0 * during.owner,
+            100.0 * before.late,
+            100.0 * during.late,
+        )
+    }
+}
+
+/// Sleeps, and notes by how much it overslept.
+struct Canary {
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<Duration>,
+}
+
+impl Canary {
+    fn start() -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let until = stop.clone();
+        let thread = thread::spawn(move || {
+            let mut late = Duration::ZERO;
+            while !until.load(Ordering::Relaxed) {
+                let begin = Instant::now();
+                thread::sleep(NAP);
+                // A nap takes a little longer on a machine without work too.
+                late += begin.elapsed().saturating_sub(NAP + NAP / 10);
+            }
+            late
+        });
+        Self { stop, thread }
+    }
+
+    fn stop(self) -> Duration {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.join().expect("it only sleeps")
+    }
+}
+
+/// Seconds that the thread of the disk `d` has been on a core.
+fn owner_time(served: &Served) -> f64 {
+    let tasks = fs::read_dir(format!("/proc/{}/task", served.id())).expect("it runs");
+    let mut stats = tasks.flatten().filter_map(|task| {
+        let stat = fs::read_to_string(task.path().join("stat")).ok()?;
+        let (name, rest) = stat.split_once('(')?.1.rsplit_once(") ")?;
+        (name == "disk d").then(|| rest.to_owned())
+    });
+    let stat = stats.next().expect("a disk has a thread");
+    // The 14th and 15th of all, after the number and the name.
+    let ticks = stat.split(' ').skip(11).take(2).map(|ticks| ticks.parse::<f64>().expect("ticks"));
+    ticks.sum::<f64>() * TICK
+}
