@@ -3,6 +3,7 @@
 //! `test` is what continuous integration runs, in one go; the others are its parts, and the
 //! benchmarks. Every path in this crate is relative to the root of the repository.
 
+mod bench_fairness;
 mod bench_nbd;
 mod bench_sched;
 mod cargo;
@@ -49,6 +50,8 @@ enum Bench {
     Sched(bench_sched::Args),
     /// The server beside nbdkit and qemu-nbd: IOPS and latency
     Nbd(bench_nbd::Args),
+    /// What a neighbour keeps of a disk that other clients attack
+    Fairness(bench_fairness::Args),
 }
 
 fn main() -> ExitCode {
@@ -71,5 +74,6 @@ fn run(command: &Command) -> Result<()> {
         Command::Oracle(args) => oracle::run(args),
         Command::Bench(Bench::Sched(args)) => bench_sched::run(args),
         Command::Bench(Bench::Nbd(args)) => bench_nbd::run(args),
+        Command::Bench(Bench::Fairness(args)) => bench_fairness::run(args),
     }
 }
