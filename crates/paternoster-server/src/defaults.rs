@@ -68,7 +68,7 @@ mod tests {
     #[test]
     fn cfq_idles_where_that_pays_and_takes_long_turns_on_a_rotational_device_alone() {
         let linux = [8_000, 8_000, 100_000, 40_000, 300_000];
-        let solid_state = [0, 1_000, 10_000, 4_000, 30_000];
+        let solid_state = [0, 2_000, 10_000, 4_000, 30_000];
         let memory = [0, 0, 10_000, 4_000, 30_000];
         assert_eq!(in_force(file(), true, &[]), linux);
         assert_eq!(in_force(file(), false, &[]), solid_state);

@@ -4,7 +4,7 @@
 //! ```text
 //!                          rotational    not rotational    memory
 //!   cfq  slice_idle          8 ms           0                0
-//!        group_idle          8 ms           1 ms             0
+//!        group_idle          8 ms           2 ms             0
 //!        slice_sync        100 ms          10 ms            10 ms
 //!        slice_async        40 ms           4 ms             4 ms
 //!        target_latency    300 ms          30 ms            30 ms
@@ -53,7 +53,7 @@ pub enum Medium {
 const CFQ_ROTATIONAL: Tunables = &[("charge_whole_turn", 1)];
 
 const CFQ_NOT_ROTATIONAL: Tunables = &[
-    ("group_idle_us", 1000),
+    ("group_idle_us", 2000),
     ("slice_sync", 10),
     ("slice_async", 4),
     ("target_latency", 30),
