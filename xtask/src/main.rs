@@ -4,6 +4,7 @@
 //! benchmarks. Every path in this crate is relative to the root of the repository.
 
 mod audit;
+mod bench_fairness;
 mod bench_idle;
 mod bench_nbd;
 mod bench_sched;
@@ -60,6 +61,8 @@ enum Bench {
     Idle(bench_idle::Args),
     /// The server beside nbdkit and qemu-nbd: IOPS and latency
     Nbd(bench_nbd::Args),
+    /// What a neighbour keeps of a disk that other clients attack
+    Fairness(bench_fairness::Args),
 }
 
 fn main() -> ExitCode {
@@ -86,5 +89,6 @@ fn run(command: &Command) -> Result<()> {
         Command::Bench(Bench::Sched(args)) => bench_sched::run(args),
         Command::Bench(Bench::Idle(args)) => bench_idle::run(args),
         Command::Bench(Bench::Nbd(args)) => bench_nbd::run(args),
+        Command::Bench(Bench::Fairness(args)) => bench_fairness::run(args),
     }
 }

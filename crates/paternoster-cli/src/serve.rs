@@ -60,9 +60,10 @@ struct DiskArgs {
     ///
     /// What is not set is as in Linux, but for what fits cfq and bfq to the disk. Where sysfs does
     /// not call its device rotational, that is of cfq `slice_sync=10`, `slice_async=4`,
-    /// `target_latency=30`, `slice_idle=0` and `group_idle_us=1000`, of bfq `timeout_sync=5` and
-    /// `slice_idle_us=1000`; and of bfq everywhere `low_latency=0`. `paternoster ctl stat --json`
-    /// shows what is in force.
+    /// `target_latency=30`, `slice_idle=0` and `group_idle_us=2000`, of bfq `timeout_sync=5`,
+    /// `slice_idle_us=1000` and `least_charge=8`; and everywhere of cfq
+    /// `charge_whole_turn=1`, of bfq `low_latency=0` and `charge_waiting=1`. Those that charge are
+    /// not of Linux, which does as with 0. `paternoster ctl stat --json` shows what is in force.
     #[arg(long, value_name = "TUNABLE=V", conflicts_with = "config")]
     set: Vec<String>,
 

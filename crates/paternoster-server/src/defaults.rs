@@ -68,7 +68,7 @@ mod tests {
     #[test]
     fn cfq_idles_where_that_pays_and_takes_long_turns_on_a_rotational_device_alone() {
         let linux = [8_000, 8_000, 100_000, 40_000, 300_000];
-        let solid_state = [0, 1_000, 10_000, 4_000, 30_000];
+        let solid_state = [0, 2_000, 10_000, 4_000, 30_000];
         let memory = [0, 0, 10_000, 4_000, 30_000];
         assert_eq!(in_force(file(), true, &[]), linux);
         assert_eq!(in_force(file(), false, &[]), solid_state);
@@ -94,6 +94,30 @@ mod tests {
         assert_eq!(in_force_of_bfq(BackendConfig::Memory { size: 1 }, false, &[]), [0, 5, 0]);
         let set = [("slice_idle", 8), ("timeout_sync", 125), ("low_latency", 1)];
         assert_eq!(in_force_of_bfq(file(), false, &set), [8_000, 125, 1]);
+    }
+
+    /// What holds of our own tunables; each scheduler is told of `set` what it has.
+    fn charges(backend: &BackendConfig, rotational: bool, set: &[(&str, i64)]) -> [i64; 3] {
+        [
+            (SchedulerKind::Cfq, "charge_whole_turn"),
+            (SchedulerKind::Bfq, "charge_waiting"),
+            (SchedulerKind::Bfq, "least_charge"),
+        ]
+        .map(|(kind, name)| {
+            let set: Vec<_> = set.iter().filter(|(set, _)| *set == name).copied().collect();
+            let elevator = elevator(&disk(kind, backend.clone(), &set), rotational);
+            elevator.tunable(name).expect("the scheduler has it")
+        })
+    }
+
+    #[test]
+    fn idle_time_and_small_requests_are_charged_unless_the_configuration_says_as_in_linux() {
+        assert_eq!(charges(&file(), true, &[]), [1, 1, 0]);
+        assert_eq!(charges(&file(), false, &[]), [1, 1, 8]);
+        assert_eq!(charges(&MODELLED, false, &[]), [1, 1, 8]);
+        assert_eq!(charges(&BackendConfig::Memory { size: 1 }, false, &[]), [0, 0, 8]);
+        let as_in_linux = [("charge_whole_turn", 0), ("charge_waiting", 0), ("least_charge", 0)];
+        assert_eq!(charges(&MODELLED, false, &as_in_linux), [0, 0, 0]);
     }
 
     #[test]

@@ -4,13 +4,16 @@
 //! ```text
 //!                          rotational    not rotational    memory
 //!   cfq  slice_idle          8 ms           0                0
-//!        group_idle          8 ms           1 ms             0
+//!        group_idle          8 ms           2 ms             0
 //!        slice_sync        100 ms          10 ms            10 ms
 //!        slice_async        40 ms           4 ms             4 ms
 //!        target_latency    300 ms          30 ms            30 ms
+//!        charge_whole_turn   1              1                0
 //!   bfq  slice_idle          8 ms           1 ms             0
 //!        timeout_sync      125 ms           5 ms             5 ms
 //!        low_latency         0              0                0
+//!        charge_waiting      1              1                0
+//!        least_charge        0              8 sectors        8 sectors
 //! ```
 //!
 //! - To wait for a queue's next request pays where it spares a seek. CFQ clears its `slice_idle`
@@ -18,6 +21,9 @@
 //! - To wait for a group's next request gives its share to a tenant with little outstanding, where
 //!   a request takes about as long as its client takes to ask again. A client nearby asks within
 //!   0.1 ms. In memory nothing is worth waiting for. BFQ has one tunable for queues and groups.
+//! - While it waits, the device serves nobody else, and that has its price: `charge_whole_turn` and
+//!   `charge_waiting` have it paid. They are not of Linux, nor is `least_charge`.
+//! - A request costs a device without a head as much as a page of 4 KiB at least.
 //! - A long turn is for a head that moves. Without one it only has everybody else wait longer.
 //! - BFQ's low latency is meant for the processes of one machine, of which somebody waits in front
 //!   of one. Here a queue is a tenant's, and mostly a whole machine's. It is raised within its
@@ -44,18 +50,31 @@ pub enum Medium {
     Memory,
 }
 
-const CFQ_NOT_ROTATIONAL: Tunables =
-    &[("group_idle_us", 1000), ("slice_sync", 10), ("slice_async", 4), ("target_latency", 30)];
+const CFQ_ROTATIONAL: Tunables = &[("charge_whole_turn", 1)];
+
+const CFQ_NOT_ROTATIONAL: Tunables = &[
+    ("group_idle_us", 2000),
+    ("slice_sync", 10),
+    ("slice_async", 4),
+    ("target_latency", 30),
+    ("charge_whole_turn", 1),
+];
 
 const CFQ_MEMORY: Tunables =
     &[("group_idle_us", 0), ("slice_sync", 10), ("slice_async", 4), ("target_latency", 30)];
 
-const BFQ_ROTATIONAL: Tunables = &[("low_latency", 0)];
+const BFQ_ROTATIONAL: Tunables = &[("low_latency", 0), ("charge_waiting", 1)];
 
-const BFQ_NOT_ROTATIONAL: Tunables =
-    &[("low_latency", 0), ("timeout_sync", 5), ("slice_idle_us", 1000)];
+const BFQ_NOT_ROTATIONAL: Tunables = &[
+    ("low_latency", 0),
+    ("timeout_sync", 5),
+    ("slice_idle_us", 1000),
+    ("charge_waiting", 1),
+    ("least_charge", 8),
+];
 
-const BFQ_MEMORY: Tunables = &[("low_latency", 0), ("timeout_sync", 5), ("slice_idle_us", 0)];
+const BFQ_MEMORY: Tunables =
+    &[("low_latency", 0), ("timeout_sync", 5), ("slice_idle_us", 0), ("least_charge", 8)];
 
 /// The tunables of a scheduler that fit `medium` better than Linux's defaults do: names and values,
 /// each in the tunable's own unit and range, to be set in this order and before those that somebody
@@ -63,6 +82,7 @@ const BFQ_MEMORY: Tunables = &[("low_latency", 0), ("timeout_sync", 5), ("slice_
 /// them.
 pub fn fitted_tunables(scheduler: SchedulerKind, medium: Medium) -> &'static [(&'static str, i64)] {
     match (scheduler, medium) {
+        (SchedulerKind::Cfq, Medium::Rotational) => CFQ_ROTATIONAL,
         (SchedulerKind::Cfq, Medium::NotRotational) => CFQ_NOT_ROTATIONAL,
         (SchedulerKind::Cfq, Medium::Memory) => CFQ_MEMORY,
         (SchedulerKind::Bfq, Medium::Rotational) => BFQ_ROTATIONAL,

@@ -8,7 +8,8 @@ use crate::time::Nanos;
 /// What is known of a tunable without its scheduler at hand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TunableInfo {
-    /// The attribute's name under `queue/iosched/`.
+    /// The attribute's name under `queue/iosched/`, or one of our own, where `doc` says so: with
+    /// its default the scheduler does as Linux does.
     pub name: &'static str,
     /// The unit in which it is read and written.
     pub unit: &'static str,

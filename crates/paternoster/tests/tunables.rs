@@ -77,13 +77,13 @@ fn fitted_tunables_are_those_of_the_scheduler_that_there_is_and_what_was_set_is_
     switch(&mut elevator, SchedulerKind::Cfq);
     // BFQ's fitted values are not CFQ's.
     let names = ["slice_idle_us", "low_latency", "slice_sync", "group_idle_us"];
-    assert_eq!(values(&elevator, names), [0, 1, 10, 1000]);
+    assert_eq!(values(&elevator, names), [0, 1, 10, 2000]);
     set(&mut elevator, "slice_sync", 20);
     set(&mut elevator, "slice_idle", 2);
     switch(&mut elevator, SchedulerKind::Bfq);
     assert_eq!(values(&elevator, ["slice_idle_us", "timeout_sync"]), [2000, 5]);
     switch(&mut elevator, SchedulerKind::Cfq);
-    assert_eq!(values(&elevator, ["slice_idle", "slice_sync", "group_idle_us"]), [2, 20, 1000]);
+    assert_eq!(values(&elevator, ["slice_idle", "slice_sync", "group_idle_us"]), [2, 20, 2000]);
 }
 
 #[test]

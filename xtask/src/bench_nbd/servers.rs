@@ -128,7 +128,7 @@ impl Kind {
                 command.arg("serve").arg(memory_config(dir, socket)?);
             }
             (Program::Paternoster, Backing::File) => {
-                command.args(["serve", "--export", "disk", "--depth", OUR_DEPTH]);
+                command.args(["serve", "--log", "warn", "--export", "disk", "--depth", OUR_DEPTH]);
                 command.args(["--ctl", "none", "--disk"]).arg(disk).arg("--unix").arg(socket);
             }
         }

@@ -7,12 +7,15 @@
 //!
 //! Everything is real but the application: sockets, the handshake, the protocol.
 
+mod habit;
 mod measure;
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::io::{Read as _, Write as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,6 +27,7 @@ use paternoster_disk::{Buffers, Completion, Fd, MonotonicClock, Ring};
 use paternoster_nbd::client::{Goal, Handshake, Progress, Transmission, Wishes};
 use paternoster_nbd::{Command, Request};
 
+pub use habit::Habit;
 pub use measure::{Got, Window};
 
 /// Room for replies that arrive at once.
@@ -92,9 +96,15 @@ struct Client {
 
 /// The clients of some tenants.
 pub struct Load {
+    /// Where the server is.
+    socket: PathBuf,
     ring: Ring<Token>,
     tenants: Vec<(TenantLoad, Measured)>,
+    /// One for each tenant.
+    habits: Vec<Habit>,
     clients: Vec<Client>,
+    /// Clients that think: until when, which, and the number of their next request.
+    due: BinaryHeap<Reverse<(u64, usize, u64)>>,
     random: Rng,
     /// Whether replies are answered with new requests.
     asking: bool,
@@ -112,9 +122,12 @@ impl Load {
             }
         }
         Ok(Self {
+            socket: socket.to_owned(),
             ring: Ring::new()?,
             tenants: tenants.iter().map(|tenant| (tenant.clone(), Measured::new())).collect(),
+            habits: vec![Habit::default(); tenants.len()],
             clients,
+            due: BinaryHeap::new(),
             random: Rng::with_seed(seed),
             asking: true,
             outstanding: 0,
@@ -160,7 +173,8 @@ impl Load {
     }
 
     fn turn(&mut self, until: Option<u64>) -> Result<()> {
-        self.ring.wait(until)?;
+        let next = until.into_iter().chain(self.next_due().filter(|_| self.asking)).min();
+        self.ring.wait(next)?;
         let mut completions = Vec::new();
         self.ring.take_completions(&mut completions);
         for Completion { token, result, mut filled, .. } in completions {
@@ -180,11 +194,13 @@ impl Load {
                 }
             }
         }
-        Ok(())
+        self.ask_due()
     }
 
     fn take_replies(&mut self, index: usize, mut input: BytesMut) -> Result<()> {
+        let mut answered = false;
         while let Some(reply) = self.clients[index].transmission.decode(&mut input)? {
+            answered = true;
             reply.result.context("the server refuses a request")?;
             let number = usize::try_from(reply.cookie).context("a number that was not given")?;
             let client = &self.clients[index];
@@ -194,8 +210,11 @@ impl Load {
             measured.latency.saturating_record(latency);
             self.outstanding -= 1;
             if self.asking {
-                self.ask(index, reply.cookie)?;
+                self.ask_again(index, reply.cookie)?;
             }
+        }
+        if answered && self.is_over(index) {
+            return Ok(());
         }
         self.send(index);
         self.receive(index, input);

@@ -84,11 +84,11 @@ pub(super) fn default_timeout(hz: Hz) -> Ticks {
 }
 
 impl<T: Trace> Bfq<T> {
-    /// What a request counts: its sectors; async ones threefold, unless their queue is raised or
-    /// the scenario asymmetric.
+    /// What a request counts: its sectors, and no less than the least charge; async ones threefold,
+    /// unless their queue is raised or the scenario asymmetric.
     #[inline]
     pub(super) fn charge_of(&self, cx: &Cx<'_>, queue: QueueId, rq: RequestId) -> SectorCount {
-        let sectors = cx.requests[rq].sectors;
+        let sectors = cx.requests[rq].sectors.max(self.tunables.least_charge());
         let plain = self.queues[queue].sync
             || self.wf2q.entities[queue].factor > 1
             || self.is_asymmetric(queue);

@@ -30,10 +30,13 @@ impl<T: Trace> Bfq<T> {
 
     /// Takes `rq` out of its queue for the device.
     fn send(&mut self, cx: &mut Cx<'_>, queue: QueueId, rq: RequestId) {
-        self.charge(cx, queue, self.charge_of(cx, queue, rq));
+        let charge = self.charge_of(cx, queue, rq);
+        self.charge(cx, queue, charge);
         let in_service = self.in_service == Some(queue);
         if in_service {
             self.note_measured(rq);
+        } else {
+            self.waiting.injected = self.waiting.injected + charge;
         }
         // Before it leaves, so that a queue emptied by this stays counted as active.
         self.queues[queue].in_flight += 1;

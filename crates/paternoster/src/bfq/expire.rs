@@ -46,6 +46,7 @@ impl<T: Trace> Bfq<T> {
         if !raised && (pace.slow || late) {
             self.charge_time(cx, queue, pace.millis);
         }
+        self.charge_waiting(cx, queue, why);
         self.trace_expiry(cx, queue, why, pace.slow);
         if self.tunables.low_latency() {
             self.note_for_raising(cx, queue, raised);
@@ -106,8 +107,13 @@ impl<T: Trace> Bfq<T> {
         let full = cx.device.hz.millis(default_timeout(cx.device.hz));
         let whole = u64::from(self.budgets.max.0);
         let want = whole * millis.min(full) / full.max(1);
+        self.charge_up_to(cx, queue, SectorCount(u32::try_from(want).unwrap_or(u32::MAX)));
+    }
+
+    /// Charges the queue as if it had been served so much in its turn, unless it was served more.
+    pub(super) fn charge_up_to(&mut self, cx: &Cx<'_>, queue: QueueId, want: SectorCount) {
         let entity = &mut self.wf2q.entities[queue];
-        let want = SectorCount(u32::try_from(want).unwrap_or(u32::MAX)).max(entity.service);
+        let want = want.max(entity.service);
         entity.budget = entity.budget.max(want);
         let more = SectorCount(want.0 - entity.service.0);
         self.charge(cx, queue, more);

@@ -28,13 +28,14 @@
 //! there, `symmetry.rs` knows, and what the device does by itself `hw_queueing.rs`. Queues that
 //! work on the same part of the device merge (`cooperate.rs`, `stable_merge.rs`) and part again
 //! (`split.rs`), on devices where that pays. What a group keeps and how queues go from one to
-//! another is in `group.rs`; `spans.rs` and `tunables.rs` have the numbers. `depth.rs` bounds the
-//! requests that may exist, `drain.rs` gives up those that wait. `check.rs` asserts what always
-//! holds; `dump.rs` tells what is inside.
+//! another is in `group.rs`; `spans.rs` and `tunables.rs` have the numbers. What keeping the
+//! device free costs the others is charged by `waiting.rs`, if that is tuned so: Linux does
+//! not. `depth.rs` bounds the requests that may exist, `drain.rs` gives up those that wait.
+//! `check.rs` asserts what always holds; `dump.rs` tells what is inside.
 //!
-//! This is BFQ as of Linux 6.1, decision for decision. Where Linux is odd, the oddity is a named
-//! step. What it asks of its driver, to ask again soon (a *kick*), is nothing here: the elevator is
-//! asked after every event.
+//! This is BFQ as of Linux 6.1, decision for decision, unless one of our own tunables is set.
+//! Where Linux is odd, the oddity is a named step. What it asks of its driver, to ask again soon (a
+//! *kick*), is nothing here: the elevator is asked after every event.
 
 mod budget;
 mod burst;
@@ -62,6 +63,7 @@ mod split;
 mod stable_merge;
 mod symmetry;
 mod tunables;
+mod waiting;
 mod waker;
 mod weight_raising;
 mod wf2q;
@@ -79,6 +81,7 @@ use crate::bfq::queue::{QueueId, Queues};
 use crate::bfq::spans::Spans;
 use crate::bfq::symmetry::Symmetry;
 use crate::bfq::tunables::Tunables;
+use crate::bfq::waiting::Waiting;
 use crate::bfq::wf2q::Wf2q;
 use crate::dump::Dump;
 use crate::group::GroupChange;
@@ -105,6 +108,8 @@ pub struct Bfq<T> {
     /// Where the last request of its turn ended.
     turn_head: Sector,
     idling: Idling,
+    /// What it costs to keep the device free.
+    waiting: Waiting,
     measuring: Measuring,
     budgets: Budgets,
     peak_rate: PeakRate,
@@ -144,6 +149,7 @@ impl<T: Trace> Bfq<T> {
             turn_began: Instant::START,
             turn_head: Sector(0),
             idling: Idling { timer: None, since: Instant::from_nanos(0) },
+            waiting: Waiting::default(),
             measuring: Measuring::new(Instant::START),
             budgets: Budgets::new(hz),
             peak_rate: PeakRate::new(true),

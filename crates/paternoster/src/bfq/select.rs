@@ -38,6 +38,7 @@ impl<T: Trace> Bfq<T> {
                     return Some(queue);
                 }
                 Verdict::Wait(why) => {
+                    self.waiting.waited = true;
                     let injected = self.choose_injected(cx, queue);
                     if injected.is_none() {
                         self.trace.event(cx.now, Event::Waiting { why });
@@ -113,6 +114,7 @@ impl<T: Trace> Bfq<T> {
         self.queues[queue].turn_end = self.turn_end(now, queue);
         self.in_service = Some(queue);
         let entity = &self.wf2q.entities[queue];
+        self.waiting.begin_turn(entity.service);
         let event = Event::InService {
             queue: self.queues[queue].name(),
             budget: entity.budget,

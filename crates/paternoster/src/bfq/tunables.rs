@@ -14,6 +14,8 @@ const US: i64 = 1_000;
 const LONGEST_IDLE: i64 = u32::MAX as i64;
 /// Strict guarantees need queues to be waited for, for so long at least.
 const STRICT_IDLE: i64 = 8 * MS;
+/// No more than the least that a budget may be.
+const LARGEST_LEAST_CHARGE: i64 = 512;
 
 /// The value of each, times in nanoseconds but for `timeout_sync`, in milliseconds.
 #[derive(Clone, Copy, Debug, Default)]
@@ -27,6 +29,8 @@ pub(super) struct Tunables {
     timeout_sync: i64,
     strict_guarantees: i64,
     low_latency: i64,
+    charge_waiting: i64,
+    least_charge: i64,
 }
 
 tunable_table! {
@@ -55,6 +59,11 @@ tunable_table! {
          raises slice_idle to 8 ms at least.";
     low_latency = low_latency * 1, "bool", 1, 0, 1,
         "Whether the weights of interactive and of soft real-time queues are raised.";
+    charge_waiting = charge_waiting * 1, "bool", 0, 0, 1,
+        "Not of Linux, which has 0: whether a turn in which the device was kept free for its queue \
+         is charged for its time, in the sectors that turns get for theirs in which it was not.";
+    least_charge = least_charge * 1, "sectors", 0, 0, LARGEST_LEAST_CHARGE,
+        "Not of Linux, which has 0: what a request is charged at least, however small it is.";
 }
 
 impl Tunables {
@@ -94,6 +103,15 @@ impl Tunables {
     #[inline]
     pub(super) fn low_latency(&self) -> bool {
         self.low_latency != 0
+    }
+
+    pub(super) fn charge_waiting(&self) -> bool {
+        self.charge_waiting != 0
+    }
+
+    #[inline]
+    pub(super) fn least_charge(&self) -> SectorCount {
+        SectorCount(number(self.least_charge))
     }
 }
 

@@ -25,9 +25,9 @@
 //! work on the same part of the device. `check.rs` asserts what always holds; `dump.rs` tells what
 //! is inside.
 //!
-//! This is CFQ as of Linux v4.20, decision for decision. Where Linux is odd, the oddity is a named
-//! step. What it asks of its driver, to ask again soon (a *kick*), is nothing here: the elevator is
-//! asked after every event.
+//! This is CFQ as of Linux v4.20, decision for decision, unless `charge_whole_turn` is set.
+//! Where Linux is odd, the oddity is a named step. What it asks of its driver, to ask again soon (a
+//! *kick*), is nothing here: the elevator is asked after every event.
 
 mod check;
 mod complete;
@@ -59,6 +59,7 @@ use crate::cfq::select::Serving;
 use crate::cfq::tunables::Tunables;
 use crate::dump::Dump;
 use crate::group::GroupChange;
+use crate::parts::pace::Pace;
 use crate::parts::sort_list::SortList;
 use crate::request::{Bio, BioFlags, Sector};
 use crate::scheduler::{Cx, InsertAt, MergeRules, Requeue, Scheduler, Side};
@@ -78,8 +79,13 @@ pub struct Cfq<T> {
     group_tree: GroupTree,
     /// The group and the kind of work that is served.
     serving: Serving,
+    /// Requests that are sent in turns without waiting.
+    pace: Pace,
     /// The queue whose turn it is.
     active: Option<QueueId>,
+    /// When the last turn ended, if a request ended it that is to be sent next: no turn goes on
+    /// until the device has room.
+    preempted_at: Option<Instant>,
     /// Whose request was the first that was sent since the last turn ended.
     active_context: Option<IocId>,
     /// The device is kept free for the active queue.
@@ -119,7 +125,9 @@ impl<T: Trace> Cfq<T> {
             groups: SideTable::new(),
             group_tree: GroupTree::default(),
             serving: Serving::new(Instant::START),
+            pace: Pace::default(),
             active: None,
+            preempted_at: None,
             active_context: None,
             idle_timer: None,
             busy: 0,

@@ -63,6 +63,7 @@ impl<T: Trace> Cfq<T> {
         self.trace.event(cx.now, Event::Preempted { by, over, why });
         let workload = self.queues[active].workload();
         self.expire_with_residue(cx, ExpireReason::Preempted);
+        self.preempted_at = Some(cx.now);
         let state = &self.queues[queue];
         if state.workload() != workload {
             self.groups[state.group].saved = None;

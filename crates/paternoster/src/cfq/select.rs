@@ -60,6 +60,7 @@ impl<T: Trace> Cfq<T> {
         match verdict {
             Verdict::Serve => return Some(active),
             Verdict::Wait(why) => {
+                self.queues[active].turn.waited = true;
                 self.trace.event(cx.now, Event::Waiting { why });
                 return None;
             }

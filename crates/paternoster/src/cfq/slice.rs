@@ -6,6 +6,7 @@
 //!      ├────────────────┼──────────────────────────────┼───────┤
 //!      dispatch_start   start                          end
 //!                       └──────── used, at most the slice ──────┘
+//!      └─────────────────── charged if `charge_whole_turn` is set ───────────────────┘
 //! ```
 
 use crate::arena::GroupId;
@@ -30,6 +31,9 @@ const HAS_TURN: &str = "a queue whose turn ends has one";
 pub(super) struct Turn {
     /// When it was activated.
     pub(super) dispatch_start: Instant,
+    /// Since when its group has had the device: before that, if it took it from a turn that it
+    /// ended, and the device was full.
+    since: Instant,
     /// When its slice began: at the first completion.
     pub(super) start: Option<Instant>,
     /// When its slice ends; meaningful once it has begun.
@@ -40,6 +44,8 @@ pub(super) struct Turn {
     pub(super) sent: u32,
     /// Sectors sent.
     pub(super) sectors: u64,
+    /// It kept the device while it was empty and others had requests.
+    pub(super) waited: bool,
     /// The idle timer was armed for it.
     pub(super) awaiting: bool,
     /// Its next request passes the gate.
@@ -58,11 +64,13 @@ impl Turn {
     pub(super) fn begin(now: Instant) -> Self {
         Self {
             dispatch_start: now,
+            since: now,
             start: None,
             end: Instant::from_nanos(0),
             length: Nanos::ZERO,
             sent: 0,
             sectors: 0,
+            waited: false,
             awaiting: false,
             forced: false,
             allowance_used: false,
@@ -162,9 +170,10 @@ impl<T: Trace> Cfq<T> {
 
     /// The queue's turn begins.
     pub(super) fn activate(&mut self, cx: &Cx<'_>, queue: QueueId) {
+        let since = self.preempted_at.take().unwrap_or(cx.now);
         let state = &mut self.queues[queue];
         let (name, group) = (state.name(), state.group);
-        state.turn = Turn::begin(cx.now);
+        state.turn = Turn { since, ..Turn::begin(cx.now) };
         self.stop_idle_timer(cx);
         self.active = Some(queue);
         let state = &mut self.groups[group];
@@ -231,10 +240,14 @@ impl<T: Trace> Cfq<T> {
     fn charge(&mut self, cx: &Cx<'_>, queue: QueueId, why: ExpireReason, residue: Option<i64>) {
         let state = &self.queues[queue];
         let (group, name, turn) = (state.group, state.name(), state.turn);
-        let Usage { used, unaccounted } = usage(cx, &turn);
+        let whole = self.tunables.charge_whole_turn();
+        let Usage { used, unaccounted } =
+            if whole { whole_usage(cx, &turn) } else { usage(cx, &turn) };
         let iops_mode = self.iops_mode();
         let charge = if iops_mode {
-            turn.sent.into()
+            if whole { self.requests_due(cx, queue, used) } else { turn.sent.into() }
+        } else if whole {
+            used.as_nanos()
         } else if !name.sync && self.sync_queues_of(group) == 0 {
             // A group that only writes back is charged for the whole slice, which it gives up
             // early to nobody of its own.
@@ -265,6 +278,20 @@ impl<T: Trace> Cfq<T> {
         );
     }
 
+    /// The requests that a turn sent, or that others would have sent in its time, if it was waited
+    /// for while they had some. A turn that could have gone on shows how many that are.
+    fn requests_due(&mut self, cx: &Cx<'_>, queue: QueueId, time: Nanos) -> u64 {
+        let state = &self.queues[queue];
+        let (turn, sent) = (&state.turn, u64::from(state.turn.sent));
+        if turn.waited {
+            return sent.max(self.pace.served_in(time));
+        }
+        if !state.is_empty() && turn.is_over(cx.now) {
+            self.pace.learn(sent, time);
+        }
+        sent
+    }
+
     /// Listed queues of the group that are neither async nor of the idle class, by their trees.
     fn sync_queues_of(&self, group: GroupId) -> u32 {
         let state = &self.groups[group];
@@ -284,6 +311,12 @@ impl<T: Trace> Cfq<T> {
     pub(super) fn iops_mode(&self) -> bool {
         self.tunables.slice_idle() == Nanos::ZERO && self.may_queue_in_hardware()
     }
+}
+
+/// All the time in which a turn kept others from sending. Linux does not count that until the first
+/// completion, which is the better part of a short turn.
+fn whole_usage(cx: &Cx<'_>, turn: &Turn) -> Usage {
+    Usage { used: cx.now.saturating_since(turn.since), unaccounted: Nanos::ZERO }
 }
 
 /// The time of a turn: from the beginning of its slice, at most the slice. Where no request has

@@ -23,6 +23,7 @@ pub(super) struct Tunables {
     group_idle: i64,
     low_latency: i64,
     target_latency: i64,
+    charge_whole_turn: i64,
 }
 
 tunable_table! {
@@ -65,6 +66,10 @@ tunable_table! {
         "Within how long every queue is to have its turn; divided among groups by weight.";
     target_latency_us = target_latency * US, "us", 300_000, 1, UINT_MAX,
         "target_latency in microseconds.";
+    charge_whole_turn = charge_whole_turn * 1, "bool", 0, 0, 1,
+        "Not of Linux, which has 0: whether a group is charged for all the time of its turns: from \
+         when they begin, not only from their first completion on, and beyond the slice. Where \
+         requests are charged: for those that others would have sent while it was waited for.";
 }
 
 impl Tunables {
@@ -110,6 +115,10 @@ impl Tunables {
 
     pub(super) fn low_latency(&self) -> bool {
         self.low_latency != 0
+    }
+
+    pub(super) fn charge_whole_turn(&self) -> bool {
+        self.charge_whole_turn != 0
     }
 
     pub(super) fn target_latency(&self) -> Nanos {

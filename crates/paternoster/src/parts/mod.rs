@@ -3,6 +3,7 @@
 
 pub(crate) mod fifo;
 pub(crate) mod keyed_tree;
+pub(crate) mod pace;
 pub(crate) mod position_index;
 pub(crate) mod red_black;
 pub(crate) mod seek_history;

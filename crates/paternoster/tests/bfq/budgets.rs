@@ -50,6 +50,42 @@ fn queue_is_back_in_time_within_three_idle_times() {
     }
 }
 
+/// Who always asks gets 8 sectors a millisecond, 40 in a turn. Who thinks for 1 ms before each
+/// request is charged at that pace for the 6 ms of its first turn. Of the second, of 5 ms, the
+/// others have had 16 sectors by injection: it cost them 24.
+#[test]
+fn turn_with_waiting_is_charged_what_the_others_lost_by_it_if_that_is_tuned() {
+    let rig = plain_fast(1).set("timeout_sync", 5).set("max_budget", 60).set("charge_waiting", 1);
+    let rig = rig.group("/asks", 100).task("asks", "be/4", "/asks");
+    let rig = rig.group("/thinks", 100).task("thinks", "be/4", "/thinks");
+    let mut run = rig.served(1, ms(1));
+    run.issues("asks", Stream::reads(8).depth(2));
+    run.issues("thinks", Stream::reads(8).from(FAR).think(ms(1)).at(us(100)));
+    let told = [
+        "5 ms: expired asks: Timeout, charged 40 of 10922",
+        "11 ms: expired thinks: Timeout, charged 48 of 10922",
+        "16 ms: expired asks: Timeout, charged 40 of 60",
+        "19 ms: injected asks for thinks",
+        "20 ms: injected asks for thinks",
+        "21 ms: expired thinks: Timeout, charged 24 of 60",
+    ];
+    assert_eq!(run.until(ms(21)).told_up_to(2, &["expired", "injected"]), told);
+}
+
+/// A write that nobody waits for counts threefold in any case.
+#[test]
+fn small_request_is_charged_the_least_charge_if_that_is_tuned() {
+    for (io, least, told) in [
+        (read(0..1), 0, "expired main: NoMoreRequests, charged 1 of 10922"),
+        (read(0..1), 8, "expired main: NoMoreRequests, charged 8 of 10922"),
+        (read(0..16), 8, "expired main: NoMoreRequests, charged 16 of 10922"),
+        (write(0..1), 8, "expired async main: NoMoreRequests, charged 24 of 10922"),
+    ] {
+        let mut rig = plain_disk(1).set("slice_idle", 0).set("least_charge", least);
+        rig.run(&[Submit("a", io), Serve(&["a"]), Expect(Told(told))]);
+    }
+}
+
 /// Thirteen requests of 8 sectors in 130 ms, of which 125 are charged at 16384 for all of them.
 #[test]
 fn slow_turn_is_charged_for_its_time() {

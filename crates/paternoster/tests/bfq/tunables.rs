@@ -8,7 +8,7 @@ const INT_MAX: i64 = i32::MAX as i64;
 
 /// Name, default, least and greatest value. Linux wraps idle times of more than 32 bits of
 /// nanoseconds.
-const TABLE: [(&str, i64, i64, i64); 10] = [
+const TABLE: [(&str, i64, i64, i64); 12] = [
     ("fifo_expire_sync", 125, 1, INT_MAX),
     ("fifo_expire_async", 250, 1, INT_MAX),
     ("back_seek_max", 16_384, 0, INT_MAX),
@@ -19,6 +19,9 @@ const TABLE: [(&str, i64, i64, i64); 10] = [
     ("timeout_sync", 125, 1, INT_MAX),
     ("strict_guarantees", 0, 0, 1),
     ("low_latency", 1, 0, 1),
+    // Not of Linux, which does as with 0.
+    ("charge_waiting", 0, 0, 1),
+    ("least_charge", 0, 0, 512),
 ];
 
 #[test]

@@ -149,3 +149,22 @@ fn group_that_thinks_too_long_does_not_hold_the_device() {
         assert_eq!(run.dispatch_times("b"), [sent], "it arrives at {arrives:?}");
     }
 }
+
+/// Who always asks sends 11 requests in the 11 ms of its first turn, the slice of 10 ms and the
+/// 1 ms until it begins. Who thinks for 1 ms before each request sends 6 in its turn of 12 ms, in
+/// which the other could have sent one each millisecond.
+#[test]
+fn group_that_is_waited_for_pays_for_the_requests_of_others_if_that_is_tuned() {
+    for (tuned, told) in
+        [(0, "used 10 ms, charged 6 requests"), (1, "used 12 ms, charged 12 requests")]
+    {
+        let rig = solid_state(1).set("slice_sync", 10).set("charge_whole_turn", tuned);
+        let rig = rig.without_merging().group("/asks", 100).group("/thinks", 100);
+        let rig = rig.task("asks", "be/4", "/asks").task("thinks", "be/4", "/thinks");
+        let mut run = rig.served(1, ms(1));
+        run.issues("asks", Stream::reads(16).depth(2));
+        run.issues("thinks", Stream::reads(16).from(FAR).think(ms(1)).at(us(100)));
+        let told = format!("23 ms: expired thinks: WaitBusy, {told}");
+        assert_eq!(run.until(ms(30)).told_up_to(3, &["expired thinks"]), [told]);
+    }
+}

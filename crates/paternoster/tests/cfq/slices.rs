@@ -1,6 +1,7 @@
 //! How long turns are, and in which order queues have them.
 
 use crate::rig::*;
+use paternoster::{Device, SchedulerKind};
 
 /// How far apart tasks read that have nothing to do with each other.
 const FAR: u64 = 1_000_000;
@@ -110,6 +111,36 @@ fn what_was_used_beyond_the_slice_is_carried_over() {
         "32 ms: expired b: SliceUsed, used 10 ms, charged 10 ms, residue -2 ms, sent 4",
     ];
     assert_eq!(run.until(ms(40)).told_up_to(5, &["expired"]), told);
+}
+
+/// The same turns: a's from 0 to 16 ms, b's from there to 32.
+#[test]
+fn whole_turn_is_charged_from_its_beginning_and_beyond_its_slice_if_that_is_tuned() {
+    let rig = Rig::cfq().set("slice_sync", 10).set("charge_whole_turn", 1).without_merging();
+    let mut run = rig.task("a", "be/4", ROOT).task("b", "be/4", ROOT).served(1, ms(4));
+    run.issues("a", Stream::reads(16).depth(2));
+    run.issues("b", Stream::reads(16).from(FAR).depth(2));
+    let told = [
+        "16 ms: expired a: SliceUsed, used 16 ms, charged 16 ms, residue -2 ms, sent 4",
+        "32 ms: expired b: SliceUsed, used 16 ms, charged 16 ms, residue -2 ms, sent 4",
+    ];
+    assert_eq!(run.until(ms(40)).told_up_to(5, &["expired"]), told);
+}
+
+/// The device takes one at a time, so b, which ends the turn of a at 0.5 ms, can send at 1 ms only.
+/// It is waited for from the start, and until a is back at 2 ms no time is nobody's.
+#[test]
+fn time_until_the_device_has_room_is_charged_to_who_took_the_turn_if_that_is_tuned() {
+    let device = Device { queues: Some(false), ..Device::solid_state(1) };
+    let rig = Rig::on(device, SchedulerKind::Cfq).set("charge_whole_turn", 1).without_merging();
+    let mut run = rig.task("a", "be/4", ROOT).task("b", "be/4", ROOT).served(1, ms(1));
+    run.issues("a", Stream::reads(16).think(ms(1)));
+    run.issues("b", Stream::reads(16).from(FAR).at(us(500)).think(ms(5)));
+    let told = [
+        "0.5 ms: expired a: Preempted, used 0.5 ms, charged 0.5 ms",
+        "2 ms: expired b: Preempted, used 1.5 ms, charged 1.5 ms",
+    ];
+    assert_eq!(run.until(ms(2)).told_up_to(3, &["expired"]), told);
 }
 
 /// The keys of b, c and d, listed at 0, 0.5 and 0.6 ms with 1, 2 and 3 queues before them, are 0,

@@ -6,7 +6,7 @@ use paternoster::SchedulerKind;
 const UINT_MAX: i64 = u32::MAX as i64;
 
 /// Name, default, least and greatest value.
-const TABLE: [(&str, i64, i64, i64); 17] = [
+const TABLE: [(&str, i64, i64, i64); 18] = [
     ("quantum", 8, 1, UINT_MAX),
     ("fifo_expire_sync", 125, 1, UINT_MAX),
     ("fifo_expire_async", 250, 1, UINT_MAX),
@@ -24,6 +24,8 @@ const TABLE: [(&str, i64, i64, i64); 17] = [
     ("low_latency", 1, 0, 1),
     ("target_latency", 300, 1, UINT_MAX),
     ("target_latency_us", 300_000, 1, UINT_MAX),
+    // Not of Linux, which does as with 0.
+    ("charge_whole_turn", 0, 0, 1),
 ];
 
 #[test]
@@ -122,7 +124,8 @@ fn unknown_tunable_is_refused_with_what_there_is() {
     let told = "cfq has no tunable \"fifo_batch\"; it has: quantum, fifo_expire_sync, \
                 fifo_expire_async, back_seek_max, back_seek_penalty, slice_sync, slice_sync_us, \
                 slice_async, slice_async_us, slice_async_rq, slice_idle, slice_idle_us, \
-                group_idle, group_idle_us, low_latency, target_latency, target_latency_us";
+                group_idle, group_idle_us, low_latency, target_latency, target_latency_us, \
+                charge_whole_turn";
     assert_eq!(error.to_string(), told);
     assert_eq!(SchedulerKind::Cfq.tunable("fifo_batch"), Err(error));
 }

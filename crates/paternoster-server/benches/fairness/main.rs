@@ -1,0 +1,55 @@
+//! `cargo xtask bench fairness`: what a neighbour keeps of a disk that is attacked, under each
+//! scheduler, as the table of `docs/fairness.md`.
+
+mod attacks;
+#[path = "../../tests/shares/mod.rs"]
+#[allow(dead_code)] // what tests of weights need besides
+mod shares;
+
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use attacks::{ATTACKS, baseline, measure, measure_heavy};
+use paternoster::SchedulerKind;
+
+const SPAN: Duration = Duration::from_secs(3);
+
+fn main() -> Result<()> {
+    let Some(disk) = baseline(SPAN)? else {
+        bail!("this machine is too busy: the disk does not do 97 % of 20,000 requests a second");
+    };
+    println!("The disk does {disk:.0} requests a second under none, 64 outstanding each.\n");
+    println!("What the neighbour keeps, in % of half of that / what the disk then does / what the");
+    println!("attacker gets, both in requests a second:\n");
+    print!("| attacker |");
+    for kind in SchedulerKind::ALL {
+        print!(" `{kind}` |");
+    }
+    println!("\n|---|{}", "---|".repeat(SchedulerKind::ALL.len()));
+    for attack in ATTACKS {
+        print!("| {} |", attack.name);
+        for kind in SchedulerKind::ALL {
+            let rates = measure(kind, attack, SPAN)?;
+            let kept = 200.0 * rates.neighbour / disk;
+            print!(" {kept:.0} % / {:.0} / {:.0} |", rates.of_disk(), rates.attacker);
+        }
+        println!();
+    }
+    println!(
+        "\nA tenant of weight 400 with one request outstanding, beside one of weight 100 with"
+    );
+    println!(
+        "64: what it gets alone / beside it, in % of four fifths of that / what the disk does:\n"
+    );
+    println!("| it thinks | `cfq` | `bfq` |\n|---|---|---|");
+    for (attack, thinks) in ATTACKS.into_iter().zip(["0", "100 µs", "300 µs", "700 µs"]) {
+        print!("| {thinks} |");
+        for kind in [SchedulerKind::Cfq, SchedulerKind::Bfq] {
+            let (alone, rates) = measure_heavy(kind, attack, SPAN)?;
+            let part = 100.0 * rates.attacker / (0.8 * alone);
+            print!(" {alone:.0} / {:.0}, {part:.0} % / {:.0} |", rates.attacker, rates.of_disk());
+        }
+        println!();
+    }
+    Ok(())
+}
