@@ -26,8 +26,8 @@ pub(crate) const PROGRAM: u64 = 8 + 20 + 4;
 /// How long the victim is measured.
 const WINDOW: Duration = Duration::from_millis(800);
 
-/// How often it is measured under attack, at most: until it has kept what it had. What works does so
-/// in each window, and the machine has other things to do in some.
+/// How often it is measured under attack, at most: until it has kept what it had. What works does
+/// so in each window, and the machine has other things to do in some.
 const WINDOWS: usize = 3;
 
 /// How long it goes on before it is measured.

@@ -1,6 +1,6 @@
 //! Ways to have the server hold memory.
 
-use crate::arena::{Attack, PROGRAM, modelled};
+use crate::arena::{Attack, PROGRAM, disk, modelled};
 use crate::client::{CACHE, ILLEGAL, NO_HOLE, READ, WRITE_ZEROES, request, write};
 use crate::flood::Flood;
 use crate::verdict::Entitled;
@@ -52,6 +52,38 @@ fn writes_of_a_byte() {
         attackers: vec![Flood::unread(32, &write(0, 1)).attacker()],
         entitled: Entitled::Part(0.5),
         ceiling: PROGRAM + 32 + 64,
+    }
+    .run();
+}
+
+/// Each once kept the buffer of 64 KiB that it had come in, which is full of a write that is refused.
+/// The attackers' weight is low, so that what they have queued stays.
+#[test]
+fn writes_of_a_byte_in_large_buffers() {
+    let beyond_the_end = write(1 << 40, (64 << 10) - 85);
+    Attack {
+        name: "WRITE 1 byte, each beside 64 KiB that are refused, 32 connections",
+        config: modelled(16) + "weight = 10\n",
+        attackers: vec![
+            Flood::of(16, &[write(0, 1), beyond_the_end.clone()].concat()).attacker(),
+            Flood::of(16, &[write(0, 1), beyond_the_end].concat()).attacker(),
+        ],
+        entitled: Entitled::Part(100.0 / 110.0),
+        ceiling: PROGRAM + 32 + 64,
+    }
+    .run();
+}
+
+/// Where the disk is fast, replies pile up: each of 17 bytes once held ten times as much.
+#[test]
+fn reads_of_a_byte_of_memory() {
+    let disk = disk("backend = \"memory\"\nsize = \"17M\"");
+    Attack {
+        name: "READ 1 byte of memory, 32 connections, unread, memory = 32M",
+        config: "memory = \"32M\"\n".to_owned() + &disk,
+        attackers: vec![Flood::unread(32, &request(0, READ, 1, 1, 1)).attacker()],
+        entitled: Entitled::Part(0.5),
+        ceiling: PROGRAM + 32,
     }
     .run();
 }

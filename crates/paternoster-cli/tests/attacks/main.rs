@@ -6,9 +6,9 @@
 //!   then      a newcomer reads, `ctl stat` answers, SIGTERM      memory's peak, time to the exit
 //! ```
 //!
-//! Every attack has a server of its own, and one runs at a time. Memory, the newcomer, `ctl` and the
-//! exit are asserted always; the rate where it is the server that decides it (`verdict.rs`). Each
-//! attack prints a line; `cargo xtask test` runs this as a step of its own, and so does
+//! Every attack has a server of its own, and one runs at a time. Memory, the newcomer, `ctl` and
+//! the exit are asserted always; the rate where it is the server that decides it (`verdict.rs`).
+//! Each attack prints what it measured; `cargo xtask test` runs them as a step of its own:
 //! `cargo test -p paternoster-cli --test attacks -- --nocapture`.
 
 mod arena;

@@ -50,8 +50,8 @@ fn flushes() {
     .run();
 }
 
-/// How long a file system keeps a read waiting while it syncs is not the server's doing: what has to
-/// be left of the page cache is what the modelled disk can do.
+/// How long a file system keeps a read waiting while it syncs is not the server's doing: what has
+/// to be left of the page cache is what the modelled disk can do.
 #[test]
 fn flushes_of_a_file() {
     let flush = [write(0, 1), request(0, FLUSH, 1, 0, 0).repeat(9)].concat();
@@ -80,8 +80,8 @@ fn illegal_commands() {
 }
 
 /// A disk in memory is done with what it is given while the victim's next requests are on their
-/// way. So the victim, with 64 outstanding, has them served in each of its turns and then waits for a
-/// turn of the attackers, which is cfq's slice of 10 ms: 6,400 a second. It once had none.
+/// way. So the victim, with 64 outstanding, has them served in each of its turns and then waits for
+/// a turn of the attackers, which is cfq's slice of 10 ms: 6,400 a second. It once had none.
 #[test]
 fn cache_on_a_disk_of_memory() {
     Attack {
