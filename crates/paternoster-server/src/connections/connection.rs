@@ -133,6 +133,12 @@ impl Connection {
         }
     }
 
+    /// Whether there may be a command to take: not while it waits for credit, nor for its client.
+    pub(super) fn takes_commands(&self) -> bool {
+        let waits = self.waiting == Waiting::ForCredit || self.incoming.is_receiving();
+        self.state == State::Open && !waits
+    }
+
     /// The next command: the one that waited, else one of those received.
     pub(super) fn next_command(&mut self) -> Result<Decoded, Fatal> {
         match self.pending.take() {
@@ -143,8 +149,7 @@ impl Connection {
 
     /// The next command of those received; illegal ones are answered.
     fn decode(&mut self) -> Result<Decoded, Fatal> {
-        let Some(input) = self.incoming.undecoded() else { return Ok(Decoded::Underway) };
-        let decoded = self.transmission.decode(input, self.outgoing.tail())?;
+        let decoded = self.transmission.decode(self.incoming.undecoded(), self.outgoing.tail())?;
         Ok(match decoded {
             Some(request) => Decoded::Request(request),
             None if self.transmission.has_more() => Decoded::Answered,
@@ -326,6 +331,4 @@ pub(super) enum Decoded {
     Answered,
     /// The beginning of something.
     NeedMore,
-    /// A receive is under way.
-    Underway,
 }

@@ -50,9 +50,10 @@ impl Incoming {
         Self { buffer: input, room, landing: false, receiving: false, last: 0 }
     }
 
-    /// What is to be decoded; none while a receive is under way.
-    pub(super) fn undecoded(&mut self) -> Option<&mut BytesMut> {
-        (!self.receiving).then_some(&mut self.buffer)
+    /// What is to be decoded. It is elsewhere while a receive is under way.
+    pub(super) fn undecoded(&mut self) -> &mut BytesMut {
+        debug_assert!(!self.receiving, "the ring has it");
+        &mut self.buffer
     }
 
     /// The room that the next receive must have for `wanted` more bytes.
@@ -160,11 +161,11 @@ mod tests {
     fn a_client_that_streams_has_more_room_if_there_is_memory_to_spare() {
         let mut incoming = Incoming::new(BytesMut::new());
         assert_eq!(receive(&mut incoming, 28, 28, true).bytes, BASE_ROOM);
-        incoming.undecoded().expect("nothing is under way").clear();
+        incoming.undecoded().clear();
         assert_eq!(receive(&mut incoming, 28, 100_000, true).bytes, BASE_ROOM);
-        incoming.undecoded().expect("nothing is under way").clear();
+        incoming.undecoded().clear();
         assert_eq!(receive(&mut incoming, 28, 100_000, true).bytes, STREAM_ROOM);
-        incoming.undecoded().expect("nothing is under way").clear();
+        incoming.undecoded().clear();
         assert_eq!(incoming.held(), Amount::Small(STREAM_ROOM - BASE_ROOM));
         assert_eq!(receive(&mut incoming, 28, 28, false).bytes, BASE_ROOM);
         assert_eq!(incoming.held().bytes(), 0);
@@ -175,7 +176,7 @@ mod tests {
     fn data_that_shares_a_buffer_is_copied_out_of_it() {
         let mut incoming = Incoming::new(BytesMut::new());
         receive(&mut incoming, 28, 100, true);
-        let input = incoming.undecoded().expect("nothing is under way");
+        let input = incoming.undecoded();
         let data = input.split_to(1).freeze();
         let address = data.as_ptr();
         assert_ne!(incoming.own(data).as_ptr(), address);
@@ -189,7 +190,7 @@ mod tests {
         assert_eq!((room.bytes, room.landing), (1 << 20, true));
         assert!(incoming.is_landing());
         assert_eq!(receive(&mut incoming, wanted - 1000, wanted, true), room);
-        let input = incoming.undecoded().expect("nothing is under way");
+        let input = incoming.undecoded();
         let data = input.split_to(1 << 20).freeze();
         let address = data.as_ptr();
         assert_eq!(incoming.own(data).as_ptr(), address, "it is not copied");

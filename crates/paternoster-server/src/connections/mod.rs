@@ -36,7 +36,7 @@ use paternoster_nbd::{Command, Extent, ExtentFlags, NbdError, Request, StatusQue
 use rustix::io::Errno;
 use slotmap::{Key, KeyData, SlotMap, new_key_type};
 
-use self::connection::{Connection, ConnectionId, Decoded, Operation, State, Waiting};
+use self::connection::{Connection, ConnectionId, Decoded, Operation, Waiting};
 use self::credit::Amount;
 use self::faults::Faults;
 use self::shutdown::{Patience, ShuttingDown};
@@ -160,30 +160,27 @@ impl Connections {
     /// Puts what has been received to the disk, sends what is to be sent, and lets the connection
     /// go if it is over; for a quantum of work at most.
     fn work_for(&mut self, owner: &mut DiskOwner, id: ConnectionId) {
-        // One that is gone was still queued.
-        let Some(client) = self.clients.get_mut(id) else { return };
-        client.queued = false;
+        self.clients[id].queued = false;
         let tenant = self.tenant_of(id);
         let mut units = self.take_commands(owner, id);
         self.release(id);
         let now = owner.now();
         units += i32::from(self.clients[id].send(owner.ring(), id, now));
         self.recharge(id);
+        self.turns.charge(tenant, units.max(1));
         if self.clients[id].is_over() {
             self.remove(owner, id);
+        } else if self.clients[id].takes_commands() {
+            // It was the quantum that ended this.
+            self.queue(id);
         }
-        self.turns.charge(tenant, units.max(1));
     }
 
     /// Takes commands until none is left, the tenant has no credit, or a quantum is used. The
     /// units of work that it was.
     fn take_commands(&mut self, owner: &mut DiskOwner, id: ConnectionId) -> i32 {
         let mut units = 0;
-        while self.clients[id].state == State::Open && self.clients[id].waiting == Waiting::No {
-            if units >= QUANTUM {
-                self.queue(id);
-                return units;
-            }
+        while self.clients[id].takes_commands() && units < QUANTUM {
             let client = &self.clients[id];
             if client.pending.is_none()
                 && !client.is_landing()
@@ -206,7 +203,6 @@ impl Connections {
                     QUANTUM / 2
                 }
                 Ok(Decoded::NeedMore) => return units + self.receive(owner, id),
-                Ok(Decoded::Underway) => return units,
                 Err(error) => {
                     self.clients[id].fail(Leave::CutOff(error));
                     1
