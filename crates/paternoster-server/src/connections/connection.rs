@@ -301,6 +301,13 @@ impl Connection {
         (std::mem::replace(&mut self.charged, now), now)
     }
 
+    /// Whether a visit would do something for it.
+    #[cfg(test)]
+    pub(super) fn has_work(&self) -> bool {
+        let sends = !self.sending && !self.outgoing.is_empty();
+        self.takes_commands() || sends || self.is_over()
+    }
+
     /// What its tenant is charged for it, and what was taken for what it does next.
     pub(super) fn charged(&self) -> impl Iterator<Item = Amount> {
         self.charged.into_iter().chain([self.granted])

@@ -67,6 +67,11 @@ impl Credit {
         }
     }
 
+    /// Whether nothing is held.
+    pub(super) fn is_unused(&self) -> bool {
+        self.small == 0 && self.large == 0
+    }
+
     /// Gives back an amount that was taken.
     pub(super) fn give_back(&mut self, amount: Amount) {
         match amount {

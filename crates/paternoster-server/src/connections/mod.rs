@@ -21,6 +21,8 @@ mod outgoing;
 mod shutdown;
 mod stalled;
 mod stat;
+#[cfg(test)]
+mod swarm;
 mod tenant;
 mod turns;
 mod visits;
@@ -354,9 +356,13 @@ impl Connections {
         self.tenants[tenant].connections -= 1;
         self.tell_left(id);
         let connection = self.clients.remove(id).expect("a connection ends once");
+        if connection.waiting == Waiting::ForCredit {
+            self.tenants[tenant].forget(id);
+        }
         for amount in connection.charged() {
             self.tenants[tenant].give_back(amount);
         }
+        debug_assert!(self.tenants[tenant].is_settled(), "without clients nothing is held");
         connection.shut();
         if let Some(ioc) = connection.ioc {
             let now = owner.now();
@@ -369,14 +375,10 @@ impl Connections {
     fn call_waiting(&mut self) {
         for tenant in 0..self.tenants.len() {
             while let Some((id, amount)) = self.tenants[tenant].call_next() {
-                match self.clients.get_mut(id) {
-                    Some(client) if client.waiting == Waiting::ForCredit => {
-                        client.waiting = Waiting::No;
-                        client.granted = amount;
-                        self.queue(id);
-                    }
-                    _ => self.tenants[tenant].give_back(amount),
-                }
+                let client = &mut self.clients[id];
+                client.waiting = Waiting::No;
+                client.granted = amount;
+                self.queue(id);
             }
         }
     }
@@ -454,6 +456,8 @@ impl Front<Scheduler> for Connections {
         while let Some(id) = self.turns.next() {
             self.work_for(owner, id);
         }
+        // Nothing else may happen that would have those called for whom this has made room.
+        self.call_waiting();
         self.tell_faults(owner);
         self.go_on_shutting_down(owner)
     }

@@ -30,7 +30,7 @@ pub(crate) struct Tenant {
     pub(super) connections: u32,
     credit: Credit,
     /// Connections that wait for credit, and for how much, in order of arrival: for small amounts
-    /// and for large ones. Those that are gone are skipped.
+    /// and for large ones.
     waiting: [VecDeque<(ConnectionId, Amount)>; 2],
 }
 
@@ -60,17 +60,47 @@ impl Tenant {
 
     /// The next connection for which there is credit now, and how much, which has been taken.
     pub(super) fn call_next(&mut self) -> Option<(ConnectionId, Amount)> {
-        let fits = |queue: &&mut VecDeque<(_, Amount)>| {
-            queue.front().is_some_and(|&(_, amount)| self.credit.fits(amount))
-        };
-        let (id, amount) = self.waiting.iter_mut().find(fits)?.pop_front()?;
+        let (id, amount) = self.waiting[self.next_fits()?].pop_front()?;
         self.credit.take(amount);
         Some((id, amount))
     }
 
-    /// The connections that wait, some of which may be gone.
+    /// The queue whose first connection may be called.
+    fn next_fits(&self) -> Option<usize> {
+        let fits = |queue: &VecDeque<(_, Amount)>| {
+            queue.front().is_some_and(|&(_, amount)| self.credit.fits(amount))
+        };
+        self.waiting.iter().position(fits)
+    }
+
+    /// The connection is gone, and waits no more.
+    pub(super) fn forget(&mut self, id: ConnectionId) {
+        self.waiting.iter_mut().for_each(|queue| queue.retain(|&(other, _)| other != id));
+    }
+
+    /// Whether it has connections, or else holds nothing and waits for nothing.
+    pub(super) fn is_settled(&self) -> bool {
+        self.connections > 0
+            || (self.credit.is_unused() && self.waiting.iter().all(VecDeque::is_empty))
+    }
+
+    /// The connections that wait.
     pub(super) fn waiting(&self) -> impl Iterator<Item = ConnectionId> {
         self.waiting.iter().flatten().map(|&(id, _)| id)
+    }
+
+    /// Whether everybody is called for whom there is room.
+    #[cfg(test)]
+    pub(super) fn has_called_all(&self) -> bool {
+        self.next_fits().is_none()
+    }
+
+    /// Whether these amounts are all that it holds.
+    #[cfg(test)]
+    pub(super) fn holds(&self, amounts: impl Iterator<Item = Amount>) -> bool {
+        let mut credit = self.credit;
+        amounts.for_each(|amount| credit.give_back(amount));
+        credit.is_unused()
     }
 
     pub(super) fn take(&mut self, amount: Amount) {
