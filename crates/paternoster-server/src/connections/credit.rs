@@ -8,7 +8,8 @@
 //!
 //! What is charged is what is held: commands under way with their data, received payloads, replies
 //! that are not sent, and the buffers of all that. Large amounts leave a quarter of the limit to
-//! small ones, so that two stalled writes of 32 MiB do not stop a tenant's other clients.
+//! small ones, so that two stalled writes of 32 MiB do not stop a tenant's other clients. While a
+//! large amount waits, small ones keep to their quarter: else they might never leave it room.
 
 /// Bytes of data up to which a command is small: as much as a stream is received at once.
 pub(super) const SMALL_DATA: usize = 64 << 10;
@@ -51,12 +52,17 @@ impl Credit {
     pub(super) fn fits(&self, amount: Amount) -> bool {
         let Self { limit, small, large } = *self;
         match amount {
-            Amount::Small(bytes) => small + large + bytes <= limit || small + bytes <= limit / 4,
+            Amount::Small(bytes) => small + large + bytes <= limit || self.fits_in_quarter(bytes),
             Amount::Large(bytes) if large == 0 => small + bytes <= limit || small <= limit / 4,
             Amount::Large(bytes) => {
                 small + large + bytes <= limit && large + bytes <= limit / 4 * 3
             }
         }
+    }
+
+    /// Whether so much more, in small amounts, fits into the quarter that is theirs alone.
+    pub(super) fn fits_in_quarter(&self, bytes: usize) -> bool {
+        self.small + bytes <= self.limit / 4
     }
 
     /// Takes so much, whether it fits or not: some is held already when it is counted.

@@ -44,13 +44,22 @@ impl Tenant {
     /// Takes so much for a connection, behind those that wait. If that does not fit now, the
     /// connection waits, and is called when it has been taken.
     pub(super) fn take_in_turn(&mut self, id: ConnectionId, amount: Amount) -> bool {
-        let has_room = self.queue(amount).is_empty() && self.credit.fits(amount);
+        let has_room = self.queue(amount).is_empty() && self.has_room(amount);
         if has_room {
             self.credit.take(amount);
         } else {
             self.queue(amount).push_back((id, amount));
         }
         has_room
+    }
+
+    /// Whether so much fits, for whoever comes first of those that want amounts of its kind.
+    fn has_room(&self, amount: Amount) -> bool {
+        let [_, large] = &self.waiting;
+        match amount {
+            Amount::Small(bytes) if !large.is_empty() => self.credit.fits_in_quarter(bytes),
+            _ => self.credit.fits(amount),
+        }
     }
 
     /// Whether so much fits that nobody waits for.
@@ -68,7 +77,7 @@ impl Tenant {
     /// The queue whose first connection may be called.
     fn next_fits(&self) -> Option<usize> {
         let fits = |queue: &VecDeque<(_, Amount)>| {
-            queue.front().is_some_and(|&(_, amount)| self.credit.fits(amount))
+            queue.front().is_some_and(|&(_, amount)| self.has_room(amount))
         };
         self.waiting.iter().position(fits)
     }
@@ -131,4 +140,48 @@ pub(super) fn request_cost(command: &Command) -> Amount {
 
 fn bytes(len: u32) -> usize {
     usize::try_from(len).expect("a u32 fits in memory sizes")
+}
+
+#[cfg(test)]
+mod tests {
+    use paternoster::{AnyScheduler, Device, Elevator, NoTrace, SchedulerKind};
+    use slotmap::SlotMap;
+
+    use super::*;
+
+    const MIB: usize = 1 << 20;
+
+    fn tenant(memory: usize) -> Tenant {
+        let scheduler = AnyScheduler::new(SchedulerKind::None, NoTrace);
+        let elevator = Elevator::new(scheduler, Device::solid_state(1));
+        Tenant::new("/t".to_owned(), elevator.groups().root(), memory)
+    }
+
+    /// Small ones that came and went kept a large one waiting for ever.
+    #[test]
+    fn a_large_amount_has_its_turn_though_small_ones_never_end() {
+        let mut ids = SlotMap::<ConnectionId, ()>::with_key();
+        let mut id = || ids.insert(());
+        let mut tenant = tenant(64 * MIB);
+        let small = Amount::Small(MIB);
+        for _ in 0..64 {
+            assert!(tenant.take_in_turn(id(), small));
+        }
+        let (large, amount) = (id(), Amount::Large(32 * MIB));
+        assert!(!tenant.take_in_turn(large, amount));
+        let mut given_back = 0;
+        loop {
+            tenant.give_back(small);
+            given_back += 1;
+            tenant.take_in_turn(id(), small);
+            if let Some(called) = tenant.call_next() {
+                assert_eq!(called, (large, amount));
+                break;
+            }
+            assert!(given_back < 64, "the large one has waited for all of them");
+        }
+        // Who had to stand back is called again.
+        tenant.give_back(amount);
+        assert!(tenant.call_next().is_some_and(|(_, amount)| amount == small));
+    }
 }
