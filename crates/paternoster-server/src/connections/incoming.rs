@@ -119,7 +119,7 @@ impl Incoming {
 
     /// Memory that it holds beyond what every connection has.
     pub(super) fn held(&self) -> Amount {
-        Amount::of_data(self.room - BASE_ROOM, 0)
+        amount_of(Room { bytes: self.room, landing: self.landing })
     }
 
     /// Memory that it would hold in that room; nothing if that is no more than now.
@@ -127,7 +127,7 @@ impl Incoming {
         if room.bytes <= self.room {
             return Amount::Small(0);
         }
-        Amount::of_data(room.bytes - BASE_ROOM, 0)
+        amount_of(room)
     }
 
     /// Whether it has room for a payload that is not complete.
@@ -138,6 +138,12 @@ impl Incoming {
     pub(super) fn is_receiving(&self) -> bool {
         self.receiving
     }
+}
+
+/// What is charged for a room: a payload's is its command's soon, that of a stream may stay.
+fn amount_of(Room { bytes, landing }: Room) -> Amount {
+    let beyond = bytes - BASE_ROOM;
+    if landing { Amount::of_data(beyond, 0) } else { Amount::Room(beyond) }
 }
 
 #[cfg(test)]
@@ -166,7 +172,7 @@ mod tests {
         incoming.undecoded().clear();
         assert_eq!(receive(&mut incoming, 28, 100_000, true).bytes, STREAM_ROOM);
         incoming.undecoded().clear();
-        assert_eq!(incoming.held(), Amount::Small(STREAM_ROOM - BASE_ROOM));
+        assert_eq!(incoming.held(), Amount::Room(STREAM_ROOM - BASE_ROOM));
         assert_eq!(receive(&mut incoming, 28, 28, false).bytes, BASE_ROOM);
         assert_eq!(incoming.held().bytes(), 0);
     }

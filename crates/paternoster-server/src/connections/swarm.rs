@@ -37,7 +37,7 @@ const SHARE: usize = 512 << 10;
 const CLIENTS: usize = 12;
 
 /// Less than a good client has under way at most.
-const MEMORY: usize = 400 << 10;
+const MEMORY: usize = 500 << 10;
 
 /// Requests that a good client has under way, each in a part of its share.
 const DEPTH: usize = 4;
