@@ -92,8 +92,10 @@ pub(super) struct Connection {
     outgoing: Outgoing,
     /// Whether a send is under way.
     sending: bool,
-    /// When it last sent a byte of a payload, or took one of a reply.
-    progress: Instant,
+    /// When it last sent something, or could begin to.
+    received_at: Instant,
+    /// When it last took bytes of a reply, or could begin to.
+    sent_at: Instant,
     /// Whether it is watched for hanging up.
     watched: bool,
 }
@@ -128,7 +130,8 @@ impl Connection {
             incoming: Incoming::new(new.input),
             outgoing: Outgoing::default(),
             sending: false,
-            progress: now,
+            received_at: now,
+            sent_at: now,
             watched: false,
         }
     }
@@ -183,7 +186,7 @@ impl Connection {
         room: Room,
         now: Instant,
     ) {
-        self.progress = now;
+        self.received_at = now;
         let buffer = self.incoming.begin_receive(room);
         ring.receive(Operation::Receive.token(id), &self.socket, buffer);
     }
@@ -191,7 +194,7 @@ impl Connection {
     /// A receive has completed.
     pub(super) fn received(&mut self, input: BytesMut, result: Result<u32, Errno>, now: Instant) {
         self.incoming.received(input, result);
-        self.progress = now;
+        self.received_at = now;
         match result {
             Ok(0) => self.finish(Leave::Closed),
             Ok(_) | Err(Errno::INTR | Errno::AGAIN) => {}
@@ -245,8 +248,9 @@ impl Connection {
     /// Whether it has made no progress since `then` with what it holds: a payload that does not
     /// come, or replies that are not read.
     pub(super) fn is_stalled_since(&self, then: Instant) -> bool {
-        let holds = self.incoming.is_landing() || self.sending;
-        self.state != State::Failed && holds && self.progress <= then
+        let by_payload = self.incoming.is_landing() && self.received_at <= then;
+        let by_replies = self.sending && self.sent_at <= then;
+        self.state != State::Failed && (by_payload || by_replies)
     }
 
     pub(super) fn reply_ok(&mut self, cookie: u64) {
@@ -274,7 +278,7 @@ impl Connection {
         }
         let Some(from) = self.outgoing.next_send() else { return false };
         // Until now nothing was there to be read.
-        self.progress = now;
+        self.sent_at = now;
         self.sending = true;
         ring.send(Operation::Send.token(id), &self.socket, from);
         true
@@ -285,7 +289,7 @@ impl Connection {
         self.sending = false;
         match self.outgoing.sent(result) {
             Ok(0) => {}
-            Ok(_) => self.progress = now,
+            Ok(_) => self.sent_at = now,
             Err(errno) => self.fail(Leave::Broken(errno)),
         }
         if self.state == State::Failed {

@@ -151,3 +151,29 @@ fn replies_that_are_not_read_are_given_up_when_others_need_the_memory() {
     rig.until_empty();
     rig.end();
 }
+
+/// It was: whatever a client sent counted for what it did not read.
+#[test]
+fn to_send_a_byte_now_and_then_is_no_way_to_keep_replies_unread() {
+    let rig = rig("memory = \"40M\"\npayload_timeout = 1");
+    let mut lazy = Client::enter(rig.connect(), "a", false);
+    lazy.stream.write_all(&header(0, READ, 1, 0, 30 * MIB)).expect("taken");
+    let mut other = Client::enter(rig.connect(), "a2", false);
+    other.stream.write_all(&header(0, READ, 2, 0, 20 * MIB)).expect("taken");
+    let (begin, stream) = (Instant::now(), lazy.stream.try_clone().expect("a descriptor"));
+    let drip = std::thread::spawn(move || {
+        let rubbish = header(0, READ, 3, 0, 1);
+        let sent = rubbish.iter().take_while(|&&byte| {
+            std::thread::sleep(Duration::from_millis(300));
+            (&stream).write_all(&[byte]).is_ok()
+        });
+        sent.count()
+    });
+    assert_eq!(simple_reply(&mut other.stream, 2), 0);
+    assert!(begin.elapsed() < Duration::from_secs(6), "{:?}", begin.elapsed());
+    other.stream.read_exact(&mut vec![0; 20 << 20]).expect("data");
+    assert!(drip.join().expect("no panic") < 28, "it was cut off");
+    drop((lazy, other));
+    rig.until_empty();
+    rig.end();
+}
