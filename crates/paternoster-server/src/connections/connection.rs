@@ -127,7 +127,7 @@ impl Connection {
             waiting: Waiting::No,
             granted: Amount::Small(0),
             charged: [Amount::Small(0); 3],
-            incoming: Incoming::new(new.input),
+            incoming: Incoming::new(&new.input),
             outgoing: Outgoing::default(),
             sending: false,
             received_at: now,
