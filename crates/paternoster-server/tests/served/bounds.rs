@@ -177,3 +177,21 @@ fn to_send_a_byte_now_and_then_is_no_way_to_keep_replies_unread() {
     rig.until_empty();
     rig.end();
 }
+
+#[test]
+fn clients_that_wait_for_memory_do_not_hold_the_end() {
+    let rig = rig("memory = \"40M\"\n");
+    let mut clients: Vec<_> =
+        ["a", "a2", "a2"].map(|export| Client::enter(rig.connect(), export, false)).into();
+    half_a_write(&mut clients[0], 30 * MIB);
+    for client in &mut clients[1..] {
+        client.stream.write_all(&header(0, READ, 9, 0, 30 * MIB)).expect("taken");
+    }
+    let mut other = rig.client("b");
+    other.check_served(1);
+    let took = rig.end();
+    assert!(took < Duration::from_secs(3), "nothing is under way, no reply unsent: {took:?}");
+    for mut client in clients {
+        assert_eq!(rest(&mut client.stream), [0; 0], "it is closed, not answered by half");
+    }
+}
