@@ -373,6 +373,10 @@ impl Connections {
 
     /// Goes on with connections for which there is credit again, in their order.
     fn call_waiting(&mut self) {
+        // Every turn asks twice, and there may be many tenants.
+        if !self.stalled.does_anybody_wait() {
+            return;
+        }
         for tenant in 0..self.tenants.len() {
             while let Some((id, amount)) = self.tenants[tenant].call_next() {
                 let client = &mut self.clients[id];

@@ -35,6 +35,11 @@ impl Stalled {
     pub(super) fn due(&self) -> Option<Instant> {
         self.due
     }
+
+    /// Whether somebody may wait for credit.
+    pub(super) fn does_anybody_wait(&self) -> bool {
+        self.due.is_some()
+    }
 }
 
 impl Connections {
@@ -64,7 +69,7 @@ impl Connections {
                 self.queue(id);
             }
         }
-        if (0..self.tenants.len()).any(|tenant| self.waiting_of(tenant).next().is_some()) {
+        if self.tenants.iter().any(|tenant| tenant.waiting().next().is_some()) {
             self.stalled.look_soon(now);
         }
     }
