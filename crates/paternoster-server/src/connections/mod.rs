@@ -186,7 +186,7 @@ impl Connections {
             let client = &self.clients[id];
             if client.pending.is_none()
                 && !client.is_landing()
-                && !self.has_credit(owner, id, LEAST)
+                && !self.take_credit(owner, id, LEAST)
             {
                 return units;
             }
@@ -217,7 +217,7 @@ impl Connections {
     /// Receives what is missing, if the tenant has credit for it. The units of work that it was.
     fn receive(&mut self, owner: &mut DiskOwner, id: ConnectionId) -> i32 {
         let [(least, needed), (best, wished)] = self.clients[id].rooms();
-        if !self.has_credit(owner, id, needed) {
+        if !self.take_credit(owner, id, needed) {
             return 1;
         }
         // What was taken for the room is charged with it.
@@ -230,8 +230,9 @@ impl Connections {
         1
     }
 
-    /// Whether so much credit has been taken for the connection, which waits for it otherwise.
-    fn has_credit(&mut self, owner: &mut DiskOwner, id: ConnectionId, amount: Amount) -> bool {
+    /// Takes so much credit for what the connection does next, or has it wait for that. Whether it
+    /// was taken.
+    fn take_credit(&mut self, owner: &mut DiskOwner, id: ConnectionId, amount: Amount) -> bool {
         let tenant = self.tenant_of(id);
         if amount.bytes() <= self.clients[id].granted.bytes() {
             return true;
@@ -274,7 +275,7 @@ impl Connections {
     fn handle_request(&mut self, owner: &mut DiskOwner, id: ConnectionId, request: Request) {
         let cost = request_cost(&request.command);
         let has_landed = self.clients[id].is_landing();
-        if !has_landed && self.shutting_down.is_none() && !self.has_credit(owner, id, cost) {
+        if !has_landed && self.shutting_down.is_none() && !self.take_credit(owner, id, cost) {
             self.clients[id].pending = Some(request);
             return;
         }
