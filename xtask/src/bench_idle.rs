@@ -68,8 +68,15 @@ struct Window {
 /// A server, ended when this is dropped.
 struct Server(Child);
 
+/// Where the kernel tells of I/O pressure, unless that is turned off.
+const PRESSURE: &str = "/proc/pressure/io";
+
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<()> {
+    if !Path::new(PRESSURE).exists() {
+        println!("not run: there is no {PRESSURE}; a kernel may have it with psi=1");
+        return Ok(());
+    }
     let dir = tempfile::Builder::new().prefix("bench-idle").tempdir().context("a directory")?;
     let server = Server::start(dir.path())?;
     sleep(SETTLE);
@@ -189,7 +196,7 @@ impl Counters {
         let stat = fs::read_to_string("/proc/stat").context("reading /proc/stat")?;
         let line = stat.lines().next().context("/proc/stat is empty")?;
         let field = |index| line.split_whitespace().nth(index).and_then(|text| text.parse().ok());
-        let pressure = fs::read_to_string("/proc/pressure/io").context("reading I/O pressure")?;
+        let pressure = fs::read_to_string(PRESSURE).context("reading I/O pressure")?;
         let total = pressure.lines().next().and_then(|line| line.rsplit_once("total="));
         Ok(Self {
             at: Instant::now(),

@@ -3,7 +3,7 @@
 mod support;
 
 use paternoster::SchedulerKind;
-use paternoster_disk::{CommandOp, SyncStats, TransferId};
+use paternoster_disk::{Clock as _, CommandOp, SyncStats, TransferId};
 use rustix::io::Errno;
 
 use support::{Rig, SYNC, Shape, read, trim, write, write_fua, zero};
@@ -98,6 +98,24 @@ fn a_fua_write_in_pieces_is_synced_once_after_its_last_piece() {
     }
     assert_eq!(rig.finish_all(), [Shape::sync_of(100..10_100)]);
     assert_eq!(rig.results(), [(1, Ok(()))]);
+}
+
+#[test]
+fn a_fua_write_that_waits_for_its_sync_is_not_cancelled_and_one_cancelled_in_part_is_not_synced() {
+    let mut rig = Rig::with_short_requests(SchedulerKind::Cfq, 1, 8);
+    rig.submit(0, 1, write_fua(0, 4096, 7));
+    rig.finish_next();
+    rig.submit(0, 2, write_fua(65_536, 40_000, 7));
+    rig.engine.cancel_queued(rig.clock.now());
+    rig.settle();
+    assert_eq!(rig.results(), [], "the one waits for its sync, the other for its piece");
+    let mut ended = rig.finish_all();
+    ended.retain(|shape| *shape != Shape::sync_of(0..4096));
+    assert_eq!(ended, [Shape::Write { offset: 65_536, parts: vec![4096] }]);
+    let mut results = rig.results();
+    results.sort_by_key(|&(tag, _)| tag);
+    assert_eq!(results, [(1, Ok(())), (2, Err(Errno::SHUTDOWN))]);
+    assert!(rig.engine.is_idle() && rig.engine.sync_stats().begun == 1);
 }
 
 #[test]

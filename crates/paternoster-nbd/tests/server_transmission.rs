@@ -246,6 +246,32 @@ fn a_refused_payload_is_never_stored() {
 }
 
 #[test]
+fn what_is_answered_at_once_is_bounded_and_the_server_says_that_there_is_more() {
+    let mut server = Transmission::new(session());
+    let illegal = request(0, 0xff, COOKIE, 0, 0);
+    let mut input = BytesMut::from(&illegal.repeat(40)[..]);
+    input.extend_from_slice(&request(0, cmd::FLUSH, COOKIE, 0, 0));
+    let mut calls = 0;
+    let decoded = loop {
+        let (mut output, before) = (BytesMut::new(), input.len());
+        let decoded = server.decode(&mut input, &mut output).expect("the magic is right");
+        calls += 1;
+        assert!(before - input.len() <= 17 * illegal.len(), "{} bytes at once", input.len());
+        match decoded {
+            Some(request) => break request,
+            None => assert!(server.has_more(), "it does not wait for input"),
+        }
+    };
+    assert_eq!((decoded.command, calls), (Command::Flush, 3));
+    assert_eq!(server.decode(&mut input, &mut BytesMut::new()), Ok(None));
+    assert!(!server.has_more() && server.wanted() == illegal.len(), "now it does");
+    input.extend_from_slice(&request(0, cmd::DISC, COOKIE, 0, 0));
+    server.decode(&mut input, &mut BytesMut::new()).unwrap().expect("a farewell");
+    assert_eq!(server.decode(&mut input, &mut BytesMut::new()), Ok(None));
+    assert!(!server.has_more(), "nothing comes after a farewell");
+}
+
+#[test]
 fn lengths_without_payload_may_pass_32_mib() {
     let len = u32::try_from(SIZE).unwrap();
     for code in [cmd::TRIM, cmd::CACHE, cmd::WRITE_ZEROES, cmd::BLOCK_STATUS] {

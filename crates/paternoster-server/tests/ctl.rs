@@ -260,6 +260,11 @@ fn errors_name_the_socket_and_what_to_do() {
     let dead = refused(&dead).to_string();
     assert!(dead.contains("/dead\"") && dead.contains("start it again"), "{dead}");
 
+    let file = dir.path().join("disk.img");
+    std::fs::write(&file, "").expect("a file");
+    let file = refused(&file).to_string();
+    assert!(file.contains("/disk.img\" is no socket") && file.contains("--ctl PATH"), "{file}");
+
     let long = refused(&dir.path().join("x".repeat(200)));
     assert!(matches!(long, CtlError::Connect { .. }), "{long}");
 }

@@ -227,6 +227,22 @@ fn every_line_that_is_not_in_utf_8_is_told() {
     assert_eq!(refused, expected);
 }
 
+/// It was read as a whole, as long as that took, and memory it needed.
+#[test]
+fn a_disk_image_in_the_place_of_the_file_is_refused_without_being_read() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("disk.img");
+    let image = std::fs::File::create(&path).expect("a file");
+    image.set_len(1 << 40).expect("room for it, as a hole");
+    let refused = Config::from_file(&path).expect_err("no configuration").to_string();
+    let expected = format!(
+        "{} has more than 16777216 bytes, which a configuration may have at most; a disk image is \
+         named with --disk",
+        path.display()
+    );
+    assert_eq!(refused, expected);
+}
+
 #[test]
 fn every_line_that_is_no_toml_is_told_once_and_alone() {
     let toml = "unix = u\n[disks.d]\ndepth = 0\nsize = = 1\n[exports.\n";

@@ -20,11 +20,17 @@ const NO_SPACE: u32 = 28;
 /// 8 MiB.
 fn served_where_8_mib_fit() -> Served {
     let dir = temp_dir();
-    let mount = "mkdir full && mount -t tmpfs -o size=8M none full && \
+    // In a mount namespace of its own, where nothing is left behind; below a root that is no mount,
+    // as in a chroot, what is there is private already.
+    let mount = "{ mount --make-rprivate / || true; } 2>/dev/null; \
+                 mkdir full && mount -t tmpfs -o size=8M none full && \
                  truncate -s 64M full/disk.img && exec \"$@\"";
     let mut command = Command::new("unshare");
-    command.current_dir(dir.path());
-    command.args(["--map-root-user", "--mount", "sh", "-c", mount, "sh"]);
+    command.current_dir(dir.path()).args(["--mount", "--propagation", "unchanged"]);
+    if !rustix::process::geteuid().is_root() {
+        command.arg("--map-root-user");
+    }
+    command.args(["sh", "-c", mount, "sh"]);
     command.args([env!("CARGO_BIN_EXE_paternoster"), "serve", "--disk", "full/disk.img"]);
     command.args(["--export", "disk,size=32M", "--export", "other,offset=32M"]);
     command.args(["--unix", "nbd.sock"]);

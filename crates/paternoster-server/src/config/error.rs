@@ -19,6 +19,17 @@ pub enum ConfigError {
         /// Why not.
         source: io::Error,
     },
+    /// The file is too large for a configuration, as a disk image mostly is.
+    #[error(
+        "{} has more than {max} bytes, which a configuration may have at most; a disk image is \
+         named with --disk", path.display()
+    )]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// How many bytes it may have.
+        max: u64,
+    },
     /// What is wrong in it: at least one mistake, those of a file in the order of its lines. Each
     /// is a line.
     #[error("{}", lines(.0))]

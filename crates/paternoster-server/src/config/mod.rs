@@ -32,6 +32,8 @@ mod mistakes;
 mod options;
 mod size;
 
+use std::fs::File;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use paternoster::{Nanos, Weight};
@@ -68,14 +70,29 @@ pub struct Config {
     pub payload_timeout: Nanos,
 }
 
+/// The largest file that is read, in bytes: room for a hundred thousand exports.
+const FILE_MAX: u64 = 16 << 20;
+
+/// What is in a file. No more than [`FILE_MAX`] is read: a disk image that was taken for a
+/// configuration may be larger than memory.
+fn read_bounded(path: &Path) -> Result<Vec<u8>, ConfigError> {
+    let mut bytes = Vec::new();
+    let read = File::open(path)
+        .and_then(|file| file.take(FILE_MAX + 1).read_to_end(&mut bytes))
+        .map_err(|source| ConfigError::Read { path: path.to_owned(), source })?;
+    if read as u64 > FILE_MAX {
+        return Err(ConfigError::TooLarge { path: path.to_owned(), max: FILE_MAX });
+    }
+    Ok(bytes)
+}
+
 impl Config {
     /// The payload timeout where none was written: 30 s.
     pub const PAYLOAD_TIMEOUT: Nanos = bounds::DEFAULT_PAYLOAD_TIMEOUT;
 
     /// Reads and validates a TOML file.
     pub fn from_file(path: &Path) -> Result<Self, ConfigError> {
-        let bytes = std::fs::read(path)
-            .map_err(|source| ConfigError::Read { path: path.to_owned(), source })?;
+        let bytes = read_bounded(path)?;
         let mut mistakes = Mistakes::default();
         match file::decode(&bytes, path, &mut mistakes) {
             Some(text) => Self::from_toml(text, path),

@@ -92,8 +92,10 @@ pub(super) struct Connection {
     outgoing: Outgoing,
     /// Whether a send is under way.
     sending: bool,
-    /// When it last sent a byte of a payload, or took one of a reply.
-    progress: Instant,
+    /// When it last sent something, or could begin to.
+    received_at: Instant,
+    /// When it last took bytes of a reply, or could begin to.
+    sent_at: Instant,
     /// Whether it is watched for hanging up.
     watched: bool,
 }
@@ -125,12 +127,19 @@ impl Connection {
             waiting: Waiting::No,
             granted: Amount::Small(0),
             charged: [Amount::Small(0); 3],
-            incoming: Incoming::new(new.input),
+            incoming: Incoming::new(&new.input),
             outgoing: Outgoing::default(),
             sending: false,
-            progress: now,
+            received_at: now,
+            sent_at: now,
             watched: false,
         }
+    }
+
+    /// Whether there may be a command to take: not while it waits for credit, nor for its client.
+    pub(super) fn takes_commands(&self) -> bool {
+        let waits = self.waiting == Waiting::ForCredit || self.incoming.is_receiving();
+        self.state == State::Open && !waits
     }
 
     /// The next command: the one that waited, else one of those received.
@@ -143,8 +152,7 @@ impl Connection {
 
     /// The next command of those received; illegal ones are answered.
     fn decode(&mut self) -> Result<Decoded, Fatal> {
-        let Some(input) = self.incoming.undecoded() else { return Ok(Decoded::Underway) };
-        let decoded = self.transmission.decode(input, self.outgoing.tail())?;
+        let decoded = self.transmission.decode(self.incoming.undecoded(), self.outgoing.tail())?;
         Ok(match decoded {
             Some(request) => Decoded::Request(request),
             None if self.transmission.has_more() => Decoded::Answered,
@@ -178,7 +186,7 @@ impl Connection {
         room: Room,
         now: Instant,
     ) {
-        self.progress = now;
+        self.received_at = now;
         let buffer = self.incoming.begin_receive(room);
         ring.receive(Operation::Receive.token(id), &self.socket, buffer);
     }
@@ -186,7 +194,7 @@ impl Connection {
     /// A receive has completed.
     pub(super) fn received(&mut self, input: BytesMut, result: Result<u32, Errno>, now: Instant) {
         self.incoming.received(input, result);
-        self.progress = now;
+        self.received_at = now;
         match result {
             Ok(0) => self.finish(Leave::Closed),
             Ok(_) | Err(Errno::INTR | Errno::AGAIN) => {}
@@ -240,8 +248,9 @@ impl Connection {
     /// Whether it has made no progress since `then` with what it holds: a payload that does not
     /// come, or replies that are not read.
     pub(super) fn is_stalled_since(&self, then: Instant) -> bool {
-        let holds = self.incoming.is_landing() || self.sending;
-        self.state != State::Failed && holds && self.progress <= then
+        let by_payload = self.incoming.is_landing() && self.received_at <= then;
+        let by_replies = self.sending && self.sent_at <= then;
+        self.state != State::Failed && (by_payload || by_replies)
     }
 
     pub(super) fn reply_ok(&mut self, cookie: u64) {
@@ -269,7 +278,7 @@ impl Connection {
         }
         let Some(from) = self.outgoing.next_send() else { return false };
         // Until now nothing was there to be read.
-        self.progress = now;
+        self.sent_at = now;
         self.sending = true;
         ring.send(Operation::Send.token(id), &self.socket, from);
         true
@@ -280,7 +289,7 @@ impl Connection {
         self.sending = false;
         match self.outgoing.sent(result) {
             Ok(0) => {}
-            Ok(_) => self.progress = now,
+            Ok(_) => self.sent_at = now,
             Err(errno) => self.fail(Leave::Broken(errno)),
         }
         if self.state == State::Failed {
@@ -294,6 +303,13 @@ impl Connection {
         let [small, large] = self.outgoing.held();
         let now = [small, large, self.incoming.held()];
         (std::mem::replace(&mut self.charged, now), now)
+    }
+
+    /// Whether a visit would do something for it.
+    #[cfg(test)]
+    pub(super) fn has_work(&self) -> bool {
+        let sends = !self.sending && !self.outgoing.is_empty();
+        self.takes_commands() || sends || self.is_over()
     }
 
     /// What its tenant is charged for it, and what was taken for what it does next.
@@ -326,6 +342,4 @@ pub(super) enum Decoded {
     Answered,
     /// The beginning of something.
     NeedMore,
-    /// A receive is under way.
-    Underway,
 }

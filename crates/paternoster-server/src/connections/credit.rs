@@ -4,11 +4,15 @@
 //!   0                          3/4 of the limit           limit
 //!   ├── large: payloads, reads ──┤ at most; one always fits ┤
 //!   ├── small: short commands, their replies ───────────────┤ a quarter is theirs alone
+//!   ├─ rooms ─┤ of them: at most an eighth
 //! ```
 //!
 //! What is charged is what is held: commands under way with their data, received payloads, replies
 //! that are not sent, and the buffers of all that. Large amounts leave a quarter of the limit to
-//! small ones, so that two stalled writes of 32 MiB do not stop a tenant's other clients.
+//! small ones, so that two stalled writes of 32 MiB do not stop a tenant's other clients. While a
+//! large amount waits, small ones keep to their quarter: else they might never leave it room.
+//! The rooms of streams are kept by idle clients, for ever: all of them together leave place for
+//! the largest request and for short commands.
 
 /// Bytes of data up to which a command is small: as much as a stream is received at once.
 pub(super) const SMALL_DATA: usize = 64 << 10;
@@ -18,6 +22,8 @@ pub(super) const SMALL_DATA: usize = 64 << 10;
 pub(super) enum Amount {
     Small(usize),
     Large(usize),
+    /// Room to receive into, beyond what every connection has; it counts as small.
+    Room(usize),
 }
 
 impl Amount {
@@ -27,7 +33,7 @@ impl Amount {
     }
 
     pub(super) fn bytes(self) -> usize {
-        let (Self::Small(bytes) | Self::Large(bytes)) = self;
+        let (Self::Small(bytes) | Self::Large(bytes) | Self::Room(bytes)) = self;
         bytes
     }
 }
@@ -40,23 +46,31 @@ pub(super) struct Credit {
     small: usize,
     /// Held in large ones.
     large: usize,
+    /// Held in rooms, of `small`.
+    rooms: usize,
 }
 
 impl Credit {
     pub(super) fn new(limit: usize) -> Self {
-        Self { limit, small: 0, large: 0 }
+        Self { limit, small: 0, large: 0, rooms: 0 }
     }
 
     /// Whether so much more fits.
     pub(super) fn fits(&self, amount: Amount) -> bool {
-        let Self { limit, small, large } = *self;
+        let Self { limit, small, large, rooms } = *self;
         match amount {
-            Amount::Small(bytes) => small + large + bytes <= limit || small + bytes <= limit / 4,
+            Amount::Small(bytes) => small + large + bytes <= limit || self.fits_in_quarter(bytes),
             Amount::Large(bytes) if large == 0 => small + bytes <= limit || small <= limit / 4,
             Amount::Large(bytes) => {
                 small + large + bytes <= limit && large + bytes <= limit / 4 * 3
             }
+            Amount::Room(bytes) => rooms + bytes <= limit / 8 && self.fits(Amount::Small(bytes)),
         }
+    }
+
+    /// Whether so much more, in small amounts, fits into the quarter that is theirs alone.
+    pub(super) fn fits_in_quarter(&self, bytes: usize) -> bool {
+        self.small + bytes <= self.limit / 4
     }
 
     /// Takes so much, whether it fits or not: some is held already when it is counted.
@@ -64,7 +78,16 @@ impl Credit {
         match amount {
             Amount::Small(bytes) => self.small += bytes,
             Amount::Large(bytes) => self.large += bytes,
+            Amount::Room(bytes) => {
+                self.small += bytes;
+                self.rooms += bytes;
+            }
         }
+    }
+
+    /// Whether nothing is held.
+    pub(super) fn is_unused(&self) -> bool {
+        self.small == 0 && self.large == 0
     }
 
     /// Gives back an amount that was taken.
@@ -72,6 +95,10 @@ impl Credit {
         match amount {
             Amount::Small(bytes) => self.small -= bytes,
             Amount::Large(bytes) => self.large -= bytes,
+            Amount::Room(bytes) => {
+                self.small -= bytes;
+                self.rooms -= bytes;
+            }
         }
     }
 }
@@ -122,6 +149,20 @@ mod tests {
         assert!(!credit.fits(Amount::Small(4096)));
         credit.give_back(Amount::Small(MIB));
         assert_eq!(fill(&mut credit), MIB, "a quarter is for small ones");
+    }
+
+    /// Idle clients keep their rooms: a tenant of many once stood still for ever.
+    #[test]
+    fn rooms_leave_place_for_the_largest_request_and_for_short_commands() {
+        let mut credit = Credit::new(32 * MIB);
+        while credit.fits(Amount::Room(60 << 10)) {
+            credit.take(Amount::Room(60 << 10));
+        }
+        assert!(credit.small > 3 * MIB, "{credit:?}");
+        let largest = Amount::of_data(32 * MIB, 4096);
+        assert!(credit.fits(largest));
+        credit.take(largest);
+        assert!(fill(&mut credit) >= 4 * MIB);
     }
 
     #[test]

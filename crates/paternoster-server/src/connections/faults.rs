@@ -27,13 +27,13 @@ pub(super) struct Faults {
 }
 
 impl Faults {
-    /// Whether a fault is the first of its operation and errno.
-    fn is_new(&mut self, fault: &Fault) -> bool {
+    /// Notes a fault: whether it is the first of its operation and errno.
+    fn note(&mut self, fault: &Fault) -> bool {
         self.kinds.insert((fault.op, fault.errno.raw_os_error()))
     }
 
-    /// Whether it is time to look at the image, which is then looked at.
-    fn is_look_due(&mut self, now: Instant) -> bool {
+    /// Begins a look at the image if it is time for one: whether it is.
+    fn begin_look(&mut self, now: Instant) -> bool {
         let due = self.looked_at.is_none_or(|at| now.saturating_since(at) >= LOOK);
         if due {
             self.looked_at = Some(now);
@@ -48,7 +48,7 @@ impl Connections {
     pub(super) fn tell_faults(&mut self, owner: &mut DiskOwner) {
         let faults = owner.engine_mut().take_faults();
         for fault in &faults {
-            if self.faults.is_new(fault) {
+            if self.faults.note(fault) {
                 self.tell_fault(fault);
             }
         }
@@ -60,7 +60,7 @@ impl Connections {
                 "nothing can be called durable any more: FLUSH and FUA get EIO until the restart"
             );
         }
-        if self.faults.is_look_due(owner.now()) || !faults.is_empty() {
+        if self.faults.begin_look(owner.now()) || !faults.is_empty() {
             let damage = owner.backend().damage();
             if let Some(damage) = damage.filter(|_| damage != self.faults.damage) {
                 tracing::error!(disk = self.label.name, "{damage}");
@@ -96,7 +96,7 @@ mod tests {
     #[test]
     fn a_fault_is_new_once_for_each_operation_and_errno() {
         let mut faults = Faults::default();
-        let mut is_new = |op, errno| faults.is_new(&Fault { op, errno, piece: None });
+        let mut is_new = |op, errno| faults.note(&Fault { op, errno, piece: None });
         assert!(is_new(DiskOp::Read, Errno::IO));
         assert!(!is_new(DiskOp::Read, Errno::IO));
         assert!(is_new(DiskOp::Write, Errno::IO));
@@ -108,7 +108,7 @@ mod tests {
     fn the_image_is_looked_at_at_most_once_a_second() {
         let mut faults = Faults::default();
         let at = |millis| Instant::START + Nanos::from_millis(millis);
-        let looks = [0, 10, 999, 1000, 1001, 5000].map(|millis| faults.is_look_due(at(millis)));
+        let looks = [0, 10, 999, 1000, 1001, 5000].map(|millis| faults.begin_look(at(millis)));
         assert_eq!(looks, [true, false, false, true, false, true]);
     }
 }

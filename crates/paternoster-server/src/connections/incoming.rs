@@ -44,15 +44,16 @@ pub(super) struct Room {
 }
 
 impl Incoming {
-    /// What came behind the handshake.
-    pub(super) fn new(input: BytesMut) -> Self {
+    /// Begins with what came behind the handshake, of whose buffer nothing is kept.
+    pub(super) fn new(input: &[u8]) -> Self {
         let room = input.len().max(BASE_ROOM);
-        Self { buffer: input, room, landing: false, receiving: false, last: 0 }
+        Self { buffer: BytesMut::from(input), room, landing: false, receiving: false, last: 0 }
     }
 
-    /// What is to be decoded; none while a receive is under way.
-    pub(super) fn undecoded(&mut self) -> Option<&mut BytesMut> {
-        (!self.receiving).then_some(&mut self.buffer)
+    /// What is to be decoded. It is elsewhere while a receive is under way.
+    pub(super) fn undecoded(&mut self) -> &mut BytesMut {
+        debug_assert!(!self.receiving, "the ring has it");
+        &mut self.buffer
     }
 
     /// The room that the next receive must have for `wanted` more bytes.
@@ -78,10 +79,8 @@ impl Incoming {
     /// The buffer to receive into, of that room.
     pub(super) fn begin_receive(&mut self, room: Room) -> BytesMut {
         let mut buffer = std::mem::take(&mut self.buffer);
-        if room.bytes == self.room {
-            // In place where it can be.
-            buffer.reserve(room.bytes - buffer.len());
-        } else {
+        // In place where it can be. It must not grow by itself: that doubles it, uncharged.
+        if room.bytes != self.room || !buffer.try_reclaim(room.bytes - buffer.len()) {
             let mut other = BytesMut::with_capacity(room.bytes);
             other.extend_from_slice(&buffer);
             buffer = other;
@@ -112,13 +111,13 @@ impl Incoming {
     /// Forgets what it has: nobody will decode it.
     pub(super) fn clear(&mut self) {
         if !self.receiving {
-            *self = Self::new(BytesMut::new());
+            *self = Self::new(&[]);
         }
     }
 
     /// Memory that it holds beyond what every connection has.
     pub(super) fn held(&self) -> Amount {
-        Amount::of_data(self.room - BASE_ROOM, 0)
+        amount_of(Room { bytes: self.room, landing: self.landing })
     }
 
     /// Memory that it would hold in that room; nothing if that is no more than now.
@@ -126,7 +125,7 @@ impl Incoming {
         if room.bytes <= self.room {
             return Amount::Small(0);
         }
-        Amount::of_data(room.bytes - BASE_ROOM, 0)
+        amount_of(room)
     }
 
     /// Whether it has room for a payload that is not complete.
@@ -139,8 +138,16 @@ impl Incoming {
     }
 }
 
+/// What is charged for a room: a payload's is its command's soon, that of a stream may stay.
+fn amount_of(Room { bytes, landing }: Room) -> Amount {
+    let beyond = bytes - BASE_ROOM;
+    if landing { Amount::of_data(beyond, 0) } else { Amount::Room(beyond) }
+}
+
 #[cfg(test)]
 mod tests {
+    use bytes::Buf as _;
+
     use super::*;
 
     /// A receive brings that many bytes.
@@ -158,24 +165,41 @@ mod tests {
 
     #[test]
     fn a_client_that_streams_has_more_room_if_there_is_memory_to_spare() {
-        let mut incoming = Incoming::new(BytesMut::new());
+        let mut incoming = Incoming::new(&[]);
         assert_eq!(receive(&mut incoming, 28, 28, true).bytes, BASE_ROOM);
-        incoming.undecoded().expect("nothing is under way").clear();
+        incoming.undecoded().clear();
         assert_eq!(receive(&mut incoming, 28, 100_000, true).bytes, BASE_ROOM);
-        incoming.undecoded().expect("nothing is under way").clear();
+        incoming.undecoded().clear();
         assert_eq!(receive(&mut incoming, 28, 100_000, true).bytes, STREAM_ROOM);
-        incoming.undecoded().expect("nothing is under way").clear();
-        assert_eq!(incoming.held(), Amount::Small(STREAM_ROOM - BASE_ROOM));
+        incoming.undecoded().clear();
+        assert_eq!(incoming.held(), Amount::Room(STREAM_ROOM - BASE_ROOM));
         assert_eq!(receive(&mut incoming, 28, 28, false).bytes, BASE_ROOM);
         assert_eq!(incoming.held().bytes(), 0);
+    }
+
+    /// It grew to twice its room where more than half of it was left.
+    #[test]
+    fn a_buffer_with_a_long_rest_keeps_to_its_room() {
+        let mut incoming = Incoming::new(&[]);
+        receive(&mut incoming, 28, BASE_ROOM, false);
+        for taken in [100, 1000, 28, 2000, 1, 500] {
+            let input = incoming.undecoded();
+            input.advance(taken);
+            receive(&mut incoming, 1, taken, false);
+        }
+        let whole = incoming.undecoded();
+        whole.advance(28);
+        let data = whole.split_to(1000).freeze();
+        drop(incoming.own(data));
+        receive(&mut incoming, 1, 28, false);
     }
 
     /// A write of one byte once held 64 KiB.
     #[test]
     fn data_that_shares_a_buffer_is_copied_out_of_it() {
-        let mut incoming = Incoming::new(BytesMut::new());
+        let mut incoming = Incoming::new(&[]);
         receive(&mut incoming, 28, 100, true);
-        let input = incoming.undecoded().expect("nothing is under way");
+        let input = incoming.undecoded();
         let data = input.split_to(1).freeze();
         let address = data.as_ptr();
         assert_ne!(incoming.own(data).as_ptr(), address);
@@ -183,13 +207,13 @@ mod tests {
 
     #[test]
     fn a_large_payload_has_room_of_its_own_and_takes_it_along() {
-        let mut incoming = Incoming::new(BytesMut::from(&[7; 100][..]));
+        let mut incoming = Incoming::new(&[7; 100]);
         let wanted = (1 << 20) - 100;
         let room = receive(&mut incoming, wanted, 1000, true);
         assert_eq!((room.bytes, room.landing), (1 << 20, true));
         assert!(incoming.is_landing());
         assert_eq!(receive(&mut incoming, wanted - 1000, wanted, true), room);
-        let input = incoming.undecoded().expect("nothing is under way");
+        let input = incoming.undecoded();
         let data = input.split_to(1 << 20).freeze();
         let address = data.as_ptr();
         assert_eq!(incoming.own(data).as_ptr(), address, "it is not copied");

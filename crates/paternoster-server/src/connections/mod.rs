@@ -21,6 +21,8 @@ mod outgoing;
 mod shutdown;
 mod stalled;
 mod stat;
+#[cfg(test)]
+mod swarm;
 mod tenant;
 mod turns;
 mod visits;
@@ -36,7 +38,7 @@ use paternoster_nbd::{Command, Extent, ExtentFlags, NbdError, Request, StatusQue
 use rustix::io::Errno;
 use slotmap::{Key, KeyData, SlotMap, new_key_type};
 
-use self::connection::{Connection, ConnectionId, Decoded, Operation, State, Waiting};
+use self::connection::{Connection, ConnectionId, Decoded, Operation, Waiting};
 use self::credit::Amount;
 use self::faults::Faults;
 use self::shutdown::{Patience, ShuttingDown};
@@ -160,34 +162,31 @@ impl Connections {
     /// Puts what has been received to the disk, sends what is to be sent, and lets the connection
     /// go if it is over; for a quantum of work at most.
     fn work_for(&mut self, owner: &mut DiskOwner, id: ConnectionId) {
-        // One that is gone was still queued.
-        let Some(client) = self.clients.get_mut(id) else { return };
-        client.queued = false;
+        self.clients[id].queued = false;
         let tenant = self.tenant_of(id);
         let mut units = self.take_commands(owner, id);
         self.release(id);
         let now = owner.now();
         units += i32::from(self.clients[id].send(owner.ring(), id, now));
         self.recharge(id);
+        self.turns.charge(tenant, units.max(1));
         if self.clients[id].is_over() {
             self.remove(owner, id);
+        } else if self.clients[id].takes_commands() {
+            // It was the quantum that ended this.
+            self.queue(id);
         }
-        self.turns.charge(tenant, units.max(1));
     }
 
     /// Takes commands until none is left, the tenant has no credit, or a quantum is used. The
     /// units of work that it was.
     fn take_commands(&mut self, owner: &mut DiskOwner, id: ConnectionId) -> i32 {
         let mut units = 0;
-        while self.clients[id].state == State::Open && self.clients[id].waiting == Waiting::No {
-            if units >= QUANTUM {
-                self.queue(id);
-                return units;
-            }
+        while self.clients[id].takes_commands() && units < QUANTUM {
             let client = &self.clients[id];
             if client.pending.is_none()
                 && !client.is_landing()
-                && !self.has_credit(owner, id, LEAST)
+                && !self.take_credit(owner, id, LEAST)
             {
                 return units;
             }
@@ -206,7 +205,6 @@ impl Connections {
                     QUANTUM / 2
                 }
                 Ok(Decoded::NeedMore) => return units + self.receive(owner, id),
-                Ok(Decoded::Underway) => return units,
                 Err(error) => {
                     self.clients[id].fail(Leave::CutOff(error));
                     1
@@ -219,7 +217,7 @@ impl Connections {
     /// Receives what is missing, if the tenant has credit for it. The units of work that it was.
     fn receive(&mut self, owner: &mut DiskOwner, id: ConnectionId) -> i32 {
         let [(least, needed), (best, wished)] = self.clients[id].rooms();
-        if !self.has_credit(owner, id, needed) {
+        if !self.take_credit(owner, id, needed) {
             return 1;
         }
         // What was taken for the room is charged with it.
@@ -232,8 +230,9 @@ impl Connections {
         1
     }
 
-    /// Whether so much credit has been taken for the connection, which waits for it otherwise.
-    fn has_credit(&mut self, owner: &mut DiskOwner, id: ConnectionId, amount: Amount) -> bool {
+    /// Takes so much credit for what the connection does next, or has it wait for that. Whether it
+    /// was taken.
+    fn take_credit(&mut self, owner: &mut DiskOwner, id: ConnectionId, amount: Amount) -> bool {
         let tenant = self.tenant_of(id);
         if amount.bytes() <= self.clients[id].granted.bytes() {
             return true;
@@ -276,7 +275,7 @@ impl Connections {
     fn handle_request(&mut self, owner: &mut DiskOwner, id: ConnectionId, request: Request) {
         let cost = request_cost(&request.command);
         let has_landed = self.clients[id].is_landing();
-        if !has_landed && self.shutting_down.is_none() && !self.has_credit(owner, id, cost) {
+        if !has_landed && self.shutting_down.is_none() && !self.take_credit(owner, id, cost) {
             self.clients[id].pending = Some(request);
             return;
         }
@@ -358,9 +357,13 @@ impl Connections {
         self.tenants[tenant].connections -= 1;
         self.tell_left(id);
         let connection = self.clients.remove(id).expect("a connection ends once");
+        if connection.waiting == Waiting::ForCredit {
+            self.tenants[tenant].forget(id);
+        }
         for amount in connection.charged() {
             self.tenants[tenant].give_back(amount);
         }
+        debug_assert!(self.tenants[tenant].is_settled(), "without clients nothing is held");
         connection.shut();
         if let Some(ioc) = connection.ioc {
             let now = owner.now();
@@ -371,16 +374,16 @@ impl Connections {
 
     /// Goes on with connections for which there is credit again, in their order.
     fn call_waiting(&mut self) {
+        // Every turn asks twice, and there may be many tenants.
+        if !self.stalled.does_anybody_wait() {
+            return;
+        }
         for tenant in 0..self.tenants.len() {
             while let Some((id, amount)) = self.tenants[tenant].call_next() {
-                match self.clients.get_mut(id) {
-                    Some(client) if client.waiting == Waiting::ForCredit => {
-                        client.waiting = Waiting::No;
-                        client.granted = amount;
-                        self.queue(id);
-                    }
-                    _ => self.tenants[tenant].give_back(amount),
-                }
+                let client = &mut self.clients[id];
+                client.waiting = Waiting::No;
+                client.granted = amount;
+                self.queue(id);
             }
         }
     }
@@ -458,6 +461,8 @@ impl Front<Scheduler> for Connections {
         while let Some(id) = self.turns.next() {
             self.work_for(owner, id);
         }
+        // Nothing else may happen that would have those called for whom this has made room.
+        self.call_waiting();
         self.tell_faults(owner);
         self.go_on_shutting_down(owner)
     }

@@ -21,6 +21,10 @@ const SHORT: usize = 4096;
 /// Pieces sent by one operation: `IOV_MAX`.
 const SEND_PIECES: usize = 1024;
 
+/// Bytes after which one operation takes no further piece. It completes when all of them have gone:
+/// that is how a client that reads slowly is told from one that does not.
+const SEND_BYTES: usize = 1 << 20;
+
 /// What a piece holds beside its bytes.
 const PIECE_COST: usize = 128;
 
@@ -41,7 +45,10 @@ pub(super) struct Outgoing {
 /// Bytes that stand together.
 #[derive(Clone, Debug)]
 struct Piece {
+    /// What has not been sent of it.
     bytes: Bytes,
+    /// Memory that it holds, until all of it is sent.
+    held: usize,
     /// Whether they are data of a large command.
     is_large: bool,
 }
@@ -62,7 +69,7 @@ impl Outgoing {
         self.flush_tail();
         let is_large = len > SMALL_DATA;
         for part in payload {
-            self.push(Piece { bytes: part.freeze(), is_large });
+            self.push(part.freeze(), is_large);
         }
     }
 
@@ -72,8 +79,14 @@ impl Outgoing {
             return None;
         }
         self.flush_tail();
-        let count = self.pieces.len().min(SEND_PIECES);
-        self.sending = self.pieces.drain(..count).collect();
+        let mut bytes = 0;
+        while bytes < SEND_BYTES
+            && self.sending.len() < SEND_PIECES
+            && let Some(piece) = self.pieces.pop_front()
+        {
+            bytes += piece.bytes.len();
+            self.sending.push(piece);
+        }
         let from: Buffers<Bytes> = self.sending.iter().map(|piece| piece.bytes.clone()).collect();
         (!from.is_empty()).then_some(from)
     }
@@ -91,9 +104,8 @@ impl Outgoing {
             let part = piece.bytes.len().min(gone);
             gone -= part;
             piece.bytes.advance(part);
-            *self.account(&piece) -= part;
             if piece.bytes.is_empty() {
-                *self.account(&piece) -= PIECE_COST;
+                *self.account(piece.is_large) -= piece.held;
             } else {
                 left.push(piece);
             }
@@ -101,6 +113,10 @@ impl Outgoing {
         // What was not sent goes back to the front, in order.
         for piece in left.into_iter().rev() {
             self.pieces.push_front(piece);
+        }
+        if self.is_empty() {
+            // Nothing is kept for an idle client.
+            self.tail = BytesMut::new();
         }
         Ok(sent)
     }
@@ -125,20 +141,21 @@ impl Outgoing {
         if self.tail.is_empty() {
             return;
         }
-        self.push(Piece { bytes: Bytes::copy_from_slice(&self.tail), is_large: false });
+        self.push(Bytes::copy_from_slice(&self.tail), false);
         self.tail.clear();
         if self.tail.capacity() > SHORT {
             self.tail = BytesMut::new();
         }
     }
 
-    fn push(&mut self, piece: Piece) {
-        *self.account(&piece) += piece.bytes.len() + PIECE_COST;
-        self.pieces.push_back(piece);
+    fn push(&mut self, bytes: Bytes, is_large: bool) {
+        let held = bytes.len() + PIECE_COST;
+        *self.account(is_large) += held;
+        self.pieces.push_back(Piece { bytes, held, is_large });
     }
 
-    fn account(&mut self, piece: &Piece) -> &mut usize {
-        if piece.is_large { &mut self.large } else { &mut self.small }
+    fn account(&mut self, is_large: bool) -> &mut usize {
+        if is_large { &mut self.large } else { &mut self.small }
     }
 }
 
@@ -189,7 +206,34 @@ mod tests {
         }
         assert_eq!(all, [&b"head"[..], &[7; 5000], b"next"].concat());
         assert!(out.is_empty());
-        assert!(bytes_held(&out) <= SHORT, "a buffer at most is kept");
+        assert_eq!(bytes_held(&out), 0, "nothing is kept");
+    }
+
+    /// What is left of it keeps all of it in memory.
+    #[test]
+    fn data_that_is_sent_in_part_is_charged_in_full() {
+        let mut out = Outgoing::default();
+        out.add_data(data(1 << 20));
+        out.next_send().expect("there is something");
+        assert_eq!(out.sent(Ok((1 << 20) - 1)), Ok((1 << 20) - 1));
+        assert!(bytes_held(&out) >= 1 << 20);
+        out.next_send().expect("there is a byte");
+        assert_eq!(out.sent(Ok(1)), Ok(1));
+        assert_eq!(bytes_held(&out), 0);
+    }
+
+    /// A client that took 32 MiB in more than `payload_timeout` was closed as one that took none.
+    #[test]
+    fn one_send_is_short_enough_to_show_progress_by_its_end() {
+        let mut out = Outgoing::default();
+        (0..5).for_each(|_| out.add_data(data(1 << 19)));
+        let mut sends = Vec::new();
+        while let Some(pieces) = out.next_send() {
+            let len = pieces.iter().map(Bytes::len).sum::<usize>();
+            sends.push(len);
+            out.sent(Ok(u32::try_from(len).expect("short"))).expect("it went");
+        }
+        assert_eq!(sends, [1 << 20, 1 << 20, 1 << 19]);
     }
 
     #[test]

@@ -7,7 +7,7 @@
 use paternoster::{Instant, Nanos};
 
 use super::Connections;
-use super::connection::{Connection, ConnectionId, Waiting};
+use super::connection::{Connection, ConnectionId, State};
 use super::visits::Leave;
 
 /// The least time between two looks.
@@ -35,6 +35,11 @@ impl Stalled {
     pub(super) fn due(&self) -> Option<Instant> {
         self.due
     }
+
+    /// Whether somebody may wait for credit.
+    pub(super) fn does_anybody_wait(&self) -> bool {
+        self.due.is_some()
+    }
 }
 
 impl Connections {
@@ -48,6 +53,9 @@ impl Connections {
         let then = now.saturating_sub(timeout);
         for tenant in 0..self.tenants.len() {
             let waiting: Vec<_> = self.waiting_of(tenant).take(2).collect();
+            if waiting.is_empty() {
+                continue;
+            }
             let is_stalled = |id: ConnectionId, client: &Connection| {
                 self.exports[client.export].tenant == tenant
                     && client.is_stalled_since(then)
@@ -61,16 +69,14 @@ impl Connections {
                 self.queue(id);
             }
         }
-        if (0..self.tenants.len()).any(|tenant| self.waiting_of(tenant).next().is_some()) {
+        if self.tenants.iter().any(|tenant| tenant.waiting().next().is_some()) {
             self.stalled.look_soon(now);
         }
     }
 
-    /// The connections of a tenant that wait for credit.
+    /// The connections of a tenant that wait for credit and have a use for it.
     fn waiting_of(&self, tenant: usize) -> impl Iterator<Item = ConnectionId> {
-        let waits = |id: &ConnectionId| {
-            self.clients.get(*id).is_some_and(|client| client.waiting == Waiting::ForCredit)
-        };
-        self.tenants[tenant].waiting().filter(waits)
+        let is_alive = |id: &ConnectionId| self.clients[*id].state != State::Failed;
+        self.tenants[tenant].waiting().filter(is_alive)
     }
 }

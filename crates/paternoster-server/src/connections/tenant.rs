@@ -30,7 +30,7 @@ pub(crate) struct Tenant {
     pub(super) connections: u32,
     credit: Credit,
     /// Connections that wait for credit, and for how much, in order of arrival: for small amounts
-    /// and for large ones. Those that are gone are skipped.
+    /// and for large ones.
     waiting: [VecDeque<(ConnectionId, Amount)>; 2],
 }
 
@@ -44,13 +44,22 @@ impl Tenant {
     /// Takes so much for a connection, behind those that wait. If that does not fit now, the
     /// connection waits, and is called when it has been taken.
     pub(super) fn take_in_turn(&mut self, id: ConnectionId, amount: Amount) -> bool {
-        let has_room = self.queue(amount).is_empty() && self.credit.fits(amount);
+        let has_room = self.queue(amount).is_empty() && self.has_room(amount);
         if has_room {
             self.credit.take(amount);
         } else {
             self.queue(amount).push_back((id, amount));
         }
         has_room
+    }
+
+    /// Whether so much fits, for whoever comes first of those that want amounts of its kind.
+    fn has_room(&self, amount: Amount) -> bool {
+        let [_, large] = &self.waiting;
+        match amount {
+            Amount::Small(bytes) if !large.is_empty() => self.credit.fits_in_quarter(bytes),
+            _ => self.credit.fits(amount),
+        }
     }
 
     /// Whether so much fits that nobody waits for.
@@ -60,17 +69,47 @@ impl Tenant {
 
     /// The next connection for which there is credit now, and how much, which has been taken.
     pub(super) fn call_next(&mut self) -> Option<(ConnectionId, Amount)> {
-        let fits = |queue: &&mut VecDeque<(_, Amount)>| {
-            queue.front().is_some_and(|&(_, amount)| self.credit.fits(amount))
-        };
-        let (id, amount) = self.waiting.iter_mut().find(fits)?.pop_front()?;
+        let (id, amount) = self.waiting[self.next_fits()?].pop_front()?;
         self.credit.take(amount);
         Some((id, amount))
     }
 
-    /// The connections that wait, some of which may be gone.
+    /// The queue whose first connection may be called.
+    fn next_fits(&self) -> Option<usize> {
+        let fits = |queue: &VecDeque<(_, Amount)>| {
+            queue.front().is_some_and(|&(_, amount)| self.has_room(amount))
+        };
+        self.waiting.iter().position(fits)
+    }
+
+    /// The connection is gone, and waits no more.
+    pub(super) fn forget(&mut self, id: ConnectionId) {
+        self.waiting.iter_mut().for_each(|queue| queue.retain(|&(other, _)| other != id));
+    }
+
+    /// Whether it has connections, or else holds nothing and waits for nothing.
+    pub(super) fn is_settled(&self) -> bool {
+        self.connections > 0
+            || (self.credit.is_unused() && self.waiting.iter().all(VecDeque::is_empty))
+    }
+
+    /// The connections that wait.
     pub(super) fn waiting(&self) -> impl Iterator<Item = ConnectionId> {
         self.waiting.iter().flatten().map(|&(id, _)| id)
+    }
+
+    /// Whether everybody is called for whom there is room.
+    #[cfg(test)]
+    pub(super) fn has_called_all(&self) -> bool {
+        self.next_fits().is_none()
+    }
+
+    /// Whether these amounts are all that it holds.
+    #[cfg(test)]
+    pub(super) fn holds(&self, amounts: impl Iterator<Item = Amount>) -> bool {
+        let mut credit = self.credit;
+        amounts.for_each(|amount| credit.give_back(amount));
+        credit.is_unused()
     }
 
     pub(super) fn take(&mut self, amount: Amount) {
@@ -101,4 +140,48 @@ pub(super) fn request_cost(command: &Command) -> Amount {
 
 fn bytes(len: u32) -> usize {
     usize::try_from(len).expect("a u32 fits in memory sizes")
+}
+
+#[cfg(test)]
+mod tests {
+    use paternoster::{AnyScheduler, Device, Elevator, NoTrace, SchedulerKind};
+    use slotmap::SlotMap;
+
+    use super::*;
+
+    const MIB: usize = 1 << 20;
+
+    fn tenant(memory: usize) -> Tenant {
+        let scheduler = AnyScheduler::new(SchedulerKind::None, NoTrace);
+        let elevator = Elevator::new(scheduler, Device::solid_state(1));
+        Tenant::new("/t".to_owned(), elevator.groups().root(), memory)
+    }
+
+    /// Small ones that came and went kept a large one waiting for ever.
+    #[test]
+    fn a_large_amount_has_its_turn_though_small_ones_never_end() {
+        let mut ids = SlotMap::<ConnectionId, ()>::with_key();
+        let mut id = || ids.insert(());
+        let mut tenant = tenant(64 * MIB);
+        let small = Amount::Small(MIB);
+        for _ in 0..64 {
+            assert!(tenant.take_in_turn(id(), small));
+        }
+        let (large, amount) = (id(), Amount::Large(32 * MIB));
+        assert!(!tenant.take_in_turn(large, amount));
+        let mut given_back = 0;
+        loop {
+            tenant.give_back(small);
+            given_back += 1;
+            tenant.take_in_turn(id(), small);
+            if let Some(called) = tenant.call_next() {
+                assert_eq!(called, (large, amount));
+                break;
+            }
+            assert!(given_back < 64, "the large one has waited for all of them");
+        }
+        // Who had to stand back is called again.
+        tenant.give_back(amount);
+        assert!(tenant.call_next().is_some_and(|(_, amount)| amount == small));
+    }
 }

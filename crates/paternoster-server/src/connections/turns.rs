@@ -28,6 +28,8 @@ pub(super) struct Turns<C> {
     rotation: VecDeque<usize>,
     /// Units left in this turn.
     budget: i32,
+    /// Whose visit has not been charged yet.
+    visited: Option<usize>,
 }
 
 #[derive(Debug)]
@@ -41,11 +43,13 @@ impl<C> Turns<C> {
     pub(super) fn new(tenants: usize) -> Self {
         let queue = || Queue { ready: VecDeque::new(), left: 0 };
         let tenants = std::iter::repeat_with(queue).take(tenants).collect();
-        Self { tenants, rotation: VecDeque::new(), budget: BUDGET }
+        Self { tenants, rotation: VecDeque::new(), budget: BUDGET, visited: None }
     }
 
-    /// A connection of the tenant has something to do. It is queued once.
+    /// A connection of the tenant has something to do. It is queued once. A visit is charged before
+    /// its connection is queued again: else what it was given for the visit counts for the next.
     pub(super) fn add(&mut self, tenant: usize, connection: C) {
+        debug_assert_ne!(self.visited, Some(tenant), "a visit is charged first");
         let queue = &mut self.tenants[tenant];
         if queue.ready.is_empty() {
             self.rotation.push_back(tenant);
@@ -59,7 +63,8 @@ impl<C> Turns<C> {
         self.budget = BUDGET;
     }
 
-    /// The connection to work for now; none when the turn is over. It is not queued any more.
+    /// The connection to work for now, whose visit is to be charged; none when the turn is over. It
+    /// is not queued any more.
     pub(super) fn next(&mut self) -> Option<C> {
         if self.budget <= 0 {
             return None;
@@ -73,6 +78,7 @@ impl<C> Turns<C> {
                 continue;
             }
             let connection = queue.ready.pop_front();
+            self.visited = Some(tenant);
             if queue.ready.is_empty() {
                 self.rotation.pop_front();
             }
@@ -82,6 +88,7 @@ impl<C> Turns<C> {
 
     /// The tenant has used so many units.
     pub(super) fn charge(&mut self, tenant: usize, units: i32) {
+        self.visited = None;
         self.tenants[tenant].left -= units;
         self.budget -= units;
     }

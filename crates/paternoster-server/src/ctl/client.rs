@@ -1,6 +1,7 @@
 //! What asks on the control socket.
 
 use std::io;
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -40,6 +41,12 @@ pub enum CtlError {
     #[error("nobody listens on control socket {path:?}; the server has ended, start it again")]
     Refused {
         /// Its path.
+        path: PathBuf,
+    },
+    /// There is something else at the path.
+    #[error("{path:?} is no socket; name the server's control socket with --ctl PATH")]
+    NotASocket {
+        /// The path.
         path: PathBuf,
     },
     /// The socket is another user's.
@@ -176,6 +183,10 @@ fn fetch(path: &Path, request: Request<Full<Bytes>>) -> Result<(StatusCode, Byte
     let answer = async {
         let stream = UnixStream::connect(path).await.map_err(|source| match source.kind() {
             io::ErrorKind::NotFound => CtlError::NoSocket { path: path.to_owned() },
+            // Linux says the same of a file that is no socket.
+            io::ErrorKind::ConnectionRefused if is_no_socket(path) => {
+                CtlError::NotASocket { path: path.to_owned() }
+            }
             io::ErrorKind::ConnectionRefused => CtlError::Refused { path: path.to_owned() },
             io::ErrorKind::PermissionDenied => CtlError::Denied { path: path.to_owned() },
             _ => failed(source),
@@ -200,4 +211,8 @@ async fn talk(
     let status = response.status();
     let body = Limited::new(response.into_body(), ANSWER_MAX).collect().await?;
     Ok((status, body.to_bytes()))
+}
+
+fn is_no_socket(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|found| !found.file_type().is_socket())
 }

@@ -151,3 +151,47 @@ fn replies_that_are_not_read_are_given_up_when_others_need_the_memory() {
     rig.until_empty();
     rig.end();
 }
+
+/// It was: whatever a client sent counted for what it did not read.
+#[test]
+fn to_send_a_byte_now_and_then_is_no_way_to_keep_replies_unread() {
+    let rig = rig("memory = \"40M\"\npayload_timeout = 1");
+    let mut lazy = Client::enter(rig.connect(), "a", false);
+    lazy.stream.write_all(&header(0, READ, 1, 0, 30 * MIB)).expect("taken");
+    let mut other = Client::enter(rig.connect(), "a2", false);
+    other.stream.write_all(&header(0, READ, 2, 0, 20 * MIB)).expect("taken");
+    let (begin, stream) = (Instant::now(), lazy.stream.try_clone().expect("a descriptor"));
+    let drip = std::thread::spawn(move || {
+        let rubbish = header(0, READ, 3, 0, 1);
+        let sent = rubbish.iter().take_while(|&&byte| {
+            std::thread::sleep(Duration::from_millis(300));
+            (&stream).write_all(&[byte]).is_ok()
+        });
+        sent.count()
+    });
+    assert_eq!(simple_reply(&mut other.stream, 2), 0);
+    assert!(begin.elapsed() < Duration::from_secs(6), "{:?}", begin.elapsed());
+    other.stream.read_exact(&mut vec![0; 20 << 20]).expect("data");
+    assert!(drip.join().expect("no panic") < 28, "it was cut off");
+    drop((lazy, other));
+    rig.until_empty();
+    rig.end();
+}
+
+#[test]
+fn clients_that_wait_for_memory_do_not_hold_the_end() {
+    let rig = rig("memory = \"40M\"\n");
+    let mut clients: Vec<_> =
+        ["a", "a2", "a2"].map(|export| Client::enter(rig.connect(), export, false)).into();
+    half_a_write(&mut clients[0], 30 * MIB);
+    for client in &mut clients[1..] {
+        client.stream.write_all(&header(0, READ, 9, 0, 30 * MIB)).expect("taken");
+    }
+    let mut other = rig.client("b");
+    other.check_served(1);
+    let took = rig.end();
+    assert!(took < Duration::from_secs(3), "nothing is under way, no reply unsent: {took:?}");
+    for mut client in clients {
+        assert_eq!(rest(&mut client.stream), [0; 0], "it is closed, not answered by half");
+    }
+}

@@ -1,0 +1,288 @@
+//! Many clients of two tenants with next to no memory, and what has to hold after every turn.
+//!
+//! Good clients check every byte that they are answered. Between them others hang up in the middle
+//! of whatever they do. A failure names its seed.
+
+use std::collections::BTreeMap;
+use std::io::{Read as _, Write as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use bytes::BytesMut;
+use fastrand::Rng;
+use paternoster::{AnyScheduler, Device, Elevator, Instant, IoPrio, Nanos, NoTrace, SchedulerKind};
+use paternoster_disk::{
+    Completion, Engine, Front, FrontToken, MemoryBackend, MonotonicClock, Outcome, Owner, Turn,
+    Waker,
+};
+use paternoster_nbd::proto::TransmissionFlags;
+use paternoster_nbd::{BlockSize, ExportInfo, Session};
+
+use super::connection::Waiting;
+use super::{Connections, DiskLabel, DiskOwner, Export, Scheduler, Tenant};
+use crate::admission::Admission;
+use crate::config::Config;
+use crate::messages::{NewConnection, OwnerHandle};
+use crate::peer::Peer;
+use crate::stat::Detail;
+
+/// Bytes of the disk that are one client's.
+const SHARE: usize = 512 << 10;
+
+/// Good clients, of both tenants in turn; as many others come and go.
+const CLIENTS: usize = 12;
+
+/// Less than a good client has under way at most.
+const MEMORY: usize = 500 << 10;
+
+/// Requests that a good client has under way, each in a part of its share.
+const DEPTH: usize = 4;
+
+const ROUNDS: usize = 25;
+
+/// Connections, looked at after every turn.
+struct Checked(Connections);
+
+impl Front<Scheduler> for Checked {
+    fn started(&mut self, owner: &mut DiskOwner) {
+        self.0.started(owner);
+    }
+
+    fn ring_completed(&mut self, owner: &mut DiskOwner, completion: Completion<FrontToken>) {
+        self.0.ring_completed(owner, completion);
+    }
+
+    fn command_done(&mut self, owner: &mut DiskOwner, outcome: Outcome) {
+        self.0.command_done(owner, outcome);
+    }
+
+    fn woken(&mut self, owner: &mut DiskOwner) {
+        self.0.woken(owner);
+    }
+
+    fn turn_over(&mut self, owner: &mut DiskOwner) -> Turn {
+        let turn = self.0.turn_over(owner);
+        check(&self.0);
+        turn
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.0.poll_timeout()
+    }
+}
+
+/// Nobody is forgotten, and what is charged is what is held.
+fn check(connections: &Connections) {
+    let Connections { clients, exports, tenants, underway, .. } = connections;
+    let of = |tenant: usize| {
+        clients.iter().filter(move |(_, client)| exports[client.export].tenant == tenant)
+    };
+    for (index, tenant) in tenants.iter().enumerate() {
+        assert!(tenant.has_called_all(), "somebody waits for credit that is there");
+        let mut waits: Vec<_> = tenant.waiting().collect();
+        waits.sort_unstable();
+        let waiting = of(index).filter(|(_, client)| client.waiting == Waiting::ForCredit);
+        let mut waiting: Vec<_> = waiting.map(|(id, _)| id).collect();
+        waiting.sort_unstable();
+        assert_eq!(waits, waiting, "who waits is called once");
+        let by_clients = of(index).flat_map(|(_, client)| client.charged());
+        let costs = underway
+            .values()
+            .filter(|command| exports[clients[command.connection].export].tenant == index);
+        assert!(tenant.holds(by_clients.chain(costs.map(|command| command.cost))));
+    }
+    for client in clients.values() {
+        assert!(client.queued || !client.has_work(), "nobody works for {client:?}");
+    }
+}
+
+/// A disk of memory on a thread of its own.
+struct Disk {
+    handle: OwnerHandle,
+    admission: Arc<Admission>,
+    thread: thread::JoinHandle<std::io::Result<()>>,
+}
+
+impl Disk {
+    fn start(kind: SchedulerKind) -> Self {
+        let elevator = Elevator::new(AnyScheduler::new(kind, NoTrace), Device::solid_state(4));
+        let root = elevator.groups().root();
+        let tenants = ["/a", "/b"].map(|path| Tenant::new(path.to_owned(), root, MEMORY)).into();
+        let export = |index| Export {
+            index,
+            name: format!("e{index}"),
+            offset: (index * SHARE) as u64,
+            io_prio: IoPrio::default(),
+            tenant: index % 2,
+        };
+        let exports = (0..CLIENTS).map(export).collect();
+        let label = DiskLabel { name: "d".to_owned(), backend: "memory", weights_apply: false };
+        let (sender, inbox) = mpsc::channel();
+        let waker = Waker::new().expect("an event");
+        let handle = OwnerHandle::new(sender, waker.clone());
+        let patience = Nanos::from_millis(60_000);
+        let mut checked = Checked(Connections::new(label, exports, tenants, inbox, patience));
+        let thread = thread::spawn(move || {
+            let backend = Box::new(MemoryBackend::new(CLIENTS * SHARE));
+            let engine = Engine::new(elevator, true);
+            Owner::new(engine, backend, MonotonicClock::start(), waker)?.run(&mut checked)?;
+            checked.0.ended()
+        });
+        let toml = "[disks.d]\nbackend = \"memory\"\nsize = \"1M\"\n[exports.a]\ndisk = \"d\"\n";
+        let config = Config::from_toml(toml, Path::new("swarm.toml")).expect("a configuration");
+        Self { handle, admission: Admission::new(&config, 1024), thread }
+    }
+
+    fn connect(&self, export: usize) -> UnixStream {
+        let (ours, theirs) = UnixStream::pair().expect("sockets");
+        ours.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
+        let info = ExportInfo {
+            name: format!("e{export}"),
+            description: None,
+            size: SHARE as u64,
+            flags: TransmissionFlags::HAS_FLAGS
+                | TransmissionFlags::SEND_FLUSH
+                | TransmissionFlags::SEND_FUA
+                | TransmissionFlags::SEND_CACHE,
+            block_size: BlockSize::default(),
+        };
+        let session = Session { export: info, structured_replies: false, allocation_context: None };
+        let admitted = self.admission.admit(0).expect("room");
+        let (socket, input) = (Arc::new(OwnedFd::from(theirs)), BytesMut::new());
+        let peer = Peer::Unknown;
+        self.handle.connect(NewConnection { socket, session, input, export, peer, admitted });
+        ours
+    }
+
+    /// Waits until the last client is gone; then ends it, which must go well.
+    fn end(self) {
+        while self.handle.stat(Detail::Groups).recv().expect("it answers").connections > 0 {
+            thread::sleep(Duration::from_millis(1));
+        }
+        self.handle.shut_down();
+        self.thread.join().expect("nothing is amiss").expect("a good end");
+    }
+}
+
+/// A request's bytes.
+fn request(code: u16, cookie: usize, offset: usize, len: usize) -> Vec<u8> {
+    let fua = u16::from(code == 1 && cookie.is_multiple_of(7));
+    let mut bytes = 0x2560_9513_u32.to_be_bytes().to_vec();
+    bytes.extend(fua.to_be_bytes());
+    bytes.extend(code.to_be_bytes());
+    bytes.extend((cookie as u64).to_be_bytes());
+    bytes.extend((offset as u64).to_be_bytes());
+    bytes.extend(u32::try_from(len).expect("short").to_be_bytes());
+    bytes
+}
+
+/// Lengths of every kind: that of a byte, a stream's, a large one's.
+fn some_len(random: &mut Rng) -> usize {
+    let most = [1, 600, 5000, 70_000, SHARE / DEPTH][random.usize(..5)];
+    random.usize(1..=most)
+}
+
+/// A client that checks what it is answered.
+fn good_client(mut stream: UnixStream, seed: u64) {
+    let mut random = Rng::with_seed(seed);
+    let mut model = vec![0; SHARE];
+    for round in 0..ROUNDS {
+        let mut output = Vec::new();
+        let mut awaited = BTreeMap::new();
+        for part in 0..random.usize(1..=DEPTH) {
+            let len = some_len(&mut random);
+            let start = part * (SHARE / DEPTH) + random.usize(..=SHARE / DEPTH - len);
+            let (cookie, range) = (round * DEPTH + part, start..start + len);
+            let code = [0, 1, 1, 3, 5][random.usize(..5)];
+            match code {
+                1 => {
+                    random.fill(&mut model[range.clone()]);
+                    output.extend(request(code, cookie, start, len));
+                    output.extend(&model[range.clone()]);
+                }
+                3 => output.extend(request(code, cookie, 0, 0)),
+                _ => output.extend(request(code, cookie, start, len)),
+            }
+            awaited.insert(cookie as u64, if code == 0 { range } else { 0..0 });
+        }
+        let mut writer = stream.try_clone().expect("a descriptor");
+        let pieces = random.usize(1..=3);
+        let sender = thread::spawn(move || {
+            for piece in output.chunks(output.len().div_ceil(pieces)) {
+                writer.write_all(piece).expect("it is taken");
+            }
+        });
+        while !awaited.is_empty() {
+            let mut reply = [0; 16];
+            stream.read_exact(&mut reply).expect("a reply");
+            assert_eq!(reply[..8], [0x67, 0x44, 0x66, 0x98, 0, 0, 0, 0], "seed {seed}");
+            let cookie = u64::from_be_bytes(reply[8..].try_into().expect("8 bytes"));
+            let range = awaited.remove(&cookie).expect("it was asked, and not answered");
+            let mut data = vec![0; range.len()];
+            stream.read_exact(&mut data).expect("data");
+            assert!(data == model[range], "seed {seed}, round {round}: other bytes");
+        }
+        sender.join().expect("all is taken");
+    }
+    if random.bool() {
+        stream.write_all(&request(2, 0, 0, 0)).expect("taken");
+    }
+}
+
+/// A client that reads, begins to write, and goes without waiting for anything.
+fn rude_client(mut stream: UnixStream, random: &mut Rng) {
+    stream.set_nonblocking(true).expect("a socket");
+    for cookie in 0..random.usize(1..=6) {
+        let len = some_len(random);
+        let sent = match random.u8(..4) {
+            0 => stream.write(&request(0, cookie, 0, len)),
+            1 => stream.write(&request(0xff, cookie, 0, 0)),
+            2 => stream.write(&request(5, cookie, 0, SHARE)),
+            _ => {
+                // Never all of it: what it would write is a good client's.
+                let mut half = request(1, cookie, 0, len);
+                half.resize(28 + random.usize(..len), 0);
+                let sent = stream.write(&half);
+                thread::sleep(Duration::from_millis(random.u64(..10)));
+                drop(stream);
+                return drop(sent);
+            }
+        };
+        if sent.is_err() {
+            return;
+        }
+    }
+    thread::sleep(Duration::from_millis(random.u64(..10)));
+}
+
+fn swarm(seed: u64, kind: SchedulerKind) {
+    let disk = Disk::start(kind);
+    thread::scope(|scope| {
+        for number in 0..CLIENTS {
+            let stream = disk.connect(number);
+            let own_seed = seed + number as u64;
+            scope.spawn(move || good_client(stream, own_seed));
+        }
+        for number in 0..4 {
+            let disk = &disk;
+            scope.spawn(move || {
+                let mut random = Rng::with_seed(seed + 1000 + number);
+                for _ in 0..3 * CLIENTS {
+                    rude_client(disk.connect(random.usize(..CLIENTS)), &mut random);
+                }
+            });
+        }
+    });
+    disk.end();
+}
+
+#[test]
+fn every_byte_is_right_and_nothing_is_left_behind_where_memory_is_short() {
+    for (round, kind) in (0..).zip([SchedulerKind::None, SchedulerKind::Cfq]) {
+        swarm(10_000 * round, kind);
+    }
+}
