@@ -56,8 +56,8 @@ fn writes_of_a_byte() {
     .run();
 }
 
-/// Each once kept the buffer of 64 KiB that it had come in, which is full of a write that is refused.
-/// The attackers' weight is low, so that what they have queued stays.
+/// Each once kept the buffer of 64 KiB that it had come in, which is full of a write that is
+/// refused. The attackers' weight is low, so that what they have queued stays.
 #[test]
 fn writes_of_a_byte_in_large_buffers() {
     let beyond_the_end = write(1 << 40, (64 << 10) - 85);
