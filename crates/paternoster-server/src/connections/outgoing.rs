@@ -15,8 +15,11 @@ use rustix::io::Errno;
 
 use super::credit::{Amount, SMALL_DATA};
 
-/// Data of a read up to which it is copied behind its header.
-const SHORT: usize = 4096;
+/// Data of a read up to which it is copied behind its header: less than a piece of its own costs.
+const SHORT: usize = 512;
+
+/// Bytes of a buffer for replies that is kept.
+const KEPT: usize = 4096;
 
 /// Pieces sent by one operation: `IOV_MAX`.
 const SEND_PIECES: usize = 1024;
@@ -143,7 +146,7 @@ impl Outgoing {
         }
         self.push(Bytes::copy_from_slice(&self.tail), false);
         self.tail.clear();
-        if self.tail.capacity() > SHORT {
+        if self.tail.capacity() > KEPT {
             self.tail = BytesMut::new();
         }
     }
