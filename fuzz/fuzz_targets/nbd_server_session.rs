@@ -1,8 +1,10 @@
-//! Feeds `paternoster_nbd::fuzz_targets::server_session`.
+//! Feeds `server_session`.
 
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
-use paternoster_nbd::fuzz_targets::server_session;
+#[path = "../../crates/paternoster-nbd/tests/common/fuzz_targets.rs"]
+mod fuzz_targets;
 
-fuzz_target!(|data: &[u8]| server_session(data));
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| fuzz_targets::server_session(data));

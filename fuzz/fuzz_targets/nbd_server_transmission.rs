@@ -1,8 +1,10 @@
-//! Feeds `paternoster_nbd::fuzz_targets::server_transmission`.
+//! Feeds `server_transmission`.
 
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
-use paternoster_nbd::fuzz_targets::server_transmission;
+#[path = "../../crates/paternoster-nbd/tests/common/fuzz_targets.rs"]
+mod fuzz_targets;
 
-fuzz_target!(|data: &[u8]| server_transmission(data));
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| fuzz_targets::server_transmission(data));

@@ -1,7 +1,7 @@
 //! `cargo xtask audit`: cargo-deny's check of what we depend on, known vulnerabilities included.
 //!
 //! It needs cargo-deny and its database of advisories, which comes over the network. Where one of
-//! them is not to be had nothing has been checked, and the exit status is 2. What tidy checks of
+//! them is not available nothing has been checked, and the exit status is 2. What tidy checks of
 //! deny.toml is a part of this, without the two.
 
 use crate::cargo;
@@ -34,7 +34,7 @@ struct Found {
 pub(crate) fn run() -> Result<()> {
     let database = cargo::home()?.join("advisory-dbs");
     let has_program = succeeds(&["deny", "--version"], Stdio::null())?;
-    // Why it fails, it says itself: a bad deny.toml is told so too.
+    // Why it fails, it says itself: a bad deny.toml is reported so too.
     let is_renewed = has_program && succeeds(&FETCH, Stdio::inherit())?;
     let found = Found { has_program, is_renewed, has_database: has_clone(&database) };
     let arguments = judge(found, &database)?;

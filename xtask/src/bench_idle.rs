@@ -30,7 +30,7 @@ const SETTLE: Duration = Duration::from_millis(500);
 const MAX_PRESSURE: f64 = 1.0;
 /// Cores that the server may have wait for I/O.
 const MAX_IOWAIT: f64 = 0.02;
-/// The machine's own pressure, in percent, above which nothing can be told.
+/// The machine's own pressure, in percent, above which nothing can be said.
 const NOISY_PRESSURE: f64 = 5.0;
 /// Cores without work below which iowait cannot show.
 const LEAST_IDLE: f64 = 0.5;
@@ -68,7 +68,7 @@ struct Window {
 /// A server, ended when this is dropped.
 struct Server(Child);
 
-/// Where the kernel tells of I/O pressure, unless that is turned off.
+/// Where the kernel reports I/O pressure, unless that is turned off.
 const PRESSURE: &str = "/proc/pressure/io";
 
 /// Runs the command.

@@ -193,17 +193,17 @@ mod tests {
     }
 
     #[test]
-    fn a_dispatch_at_another_time_ends_the_agreement() {
+    fn dispatch_at_another_time_ends_the_agreement() {
         assert_score(&compare(&REFERENCE.replace("\"t\":12", "\"t\":13")), 2, 3);
     }
 
     #[test]
-    fn a_merge_of_another_kind_ends_the_agreement() {
+    fn merge_of_another_kind_ends_the_agreement() {
         assert_score(&compare(&REFERENCE.replace("back", "front")), 1, 3);
     }
 
     #[test]
-    fn a_log_that_stops_early_is_scored_against_the_longer_one() {
+    fn log_that_stops_early_is_scored_against_the_longer_one() {
         let short = REFERENCE.lines().take(2).collect::<Vec<_>>().join("\n");
         let outcome = compare(&short);
         assert_score(&outcome, 1, 3);
@@ -212,13 +212,13 @@ mod tests {
     }
 
     #[test]
-    fn a_log_that_goes_on_is_the_longer_one() {
+    fn log_that_goes_on_is_the_longer_one() {
         let long = format!("{REFERENCE}{{\"t\":20,\"ev\":\"D\",\"rq\":\"2.1\"}}\n");
         assert_score(&compare(&long), 3, 4);
     }
 
     #[test]
-    fn a_bad_line_ends_the_log_there() {
+    fn bad_line_ends_the_log_there() {
         for bad in ["{\"t\":5,\"ev\":", "[]", "{\"t\":5}", "{\"t\":5,\"ev\":\"D\"}"] {
             let candidate = REFERENCE.replace("{\"t\":5,\"ev\":\"Q\",\"rq\":\"1.1\"}", bad);
             let outcome = compare(&candidate);
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_log_scores_nothing() {
+    fn missing_log_scores_nothing() {
         assert_score(&Outcome::missing(&Log::parse(REFERENCE)), 0, 3);
     }
 

@@ -10,12 +10,14 @@ mod bench_nbd;
 mod bench_sched;
 mod cargo;
 mod compare;
+mod decisions;
 mod fresh;
 mod not_run;
 mod oracle;
 mod packages;
 mod scores;
 mod source;
+mod tables;
 mod test;
 mod tidy;
 
@@ -41,12 +43,16 @@ enum Command {
     Test,
     /// What a machine can check of how the code base should read
     Tidy,
+    /// Compare the tables in documents that are made from the code, or write them
+    Tables(tables::Args),
     /// Check what we depend on for known vulnerabilities, by cargo-deny
     Audit,
     /// Do what README says on a machine that has only what README asks for; as root
     Fresh(fresh::Args),
     /// Compare our decisions with what Linux decided on the same scenarios
     Oracle(oracle::Args),
+    /// Compare our decisions with those of another commit, on random scenarios
+    Decisions(decisions::Args),
     /// Measure
     #[command(subcommand)]
     Bench(Bench),
@@ -83,9 +89,11 @@ fn run(command: &Command) -> Result<()> {
     match command {
         Command::Test => test::run(),
         Command::Tidy => tidy::run(),
+        Command::Tables(args) => tables::run(args),
         Command::Audit => audit::run(),
         Command::Fresh(args) => fresh::run(args),
         Command::Oracle(args) => oracle::run(args),
+        Command::Decisions(args) => decisions::run(args),
         Command::Bench(Bench::Sched(args)) => bench_sched::run(args),
         Command::Bench(Bench::Idle(args)) => bench_idle::run(args),
         Command::Bench(Bench::Nbd(args)) => bench_nbd::run(args),

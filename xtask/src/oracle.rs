@@ -27,7 +27,7 @@ const LOG: &str = ".log.jsonl";
 const CONTEXT: usize = 4;
 /// How like another a name is that somebody may have meant, of 1.
 const ALIKE: f64 = 0.8;
-/// The most such names that are told.
+/// The most such names that are shown.
 const NEAR: usize = 5;
 
 /// What to compare, and what to do with the scores.
@@ -95,7 +95,8 @@ pub(crate) fn check() -> Result<()> {
 
 /// Stores the pins or complains of the scores below theirs, as asked.
 fn finish(args: &Args, pins: &Scores, fallen: &[(String, Fall)]) -> Result<()> {
-    let list: Vec<String> = fallen.iter().map(|(scheduler, fall)| told(scheduler, fall)).collect();
+    let list: Vec<String> =
+        fallen.iter().map(|(scheduler, fall)| in_words(scheduler, fall)).collect();
     if args.check && !fallen.is_empty() {
         bail!("{} scores are below their pins:\n{}", fallen.len(), list.join("\n"));
     }
@@ -115,7 +116,7 @@ fn finish(args: &Args, pins: &Scores, fallen: &[(String, Fall)]) -> Result<()> {
 }
 
 /// One line on a scenario that fell.
-fn told(scheduler: &str, fall: &Fall) -> String {
+fn in_words(scheduler: &str, fall: &Fall) -> String {
     let now = fall.now.map_or_else(|| "no such scenario".to_owned(), |now| format!("{now:.4}"));
     format!("  {scheduler} {}: {:.4} -> {now}", fall.scenario, fall.pin)
 }
@@ -149,8 +150,8 @@ fn find(scheduler: &str, wanted: &str, names: &[String]) -> Result<()> {
         return Ok(());
     }
     let near = near(wanted, names);
-    let (which, told) = if near.is_empty() { ("it has", names) } else { ("near it are", &*near) };
-    bail!("{scheduler} has no scenario {wanted:?}; {which}: {}", told.join(", "))
+    let (which, shown) = if near.is_empty() { ("it has", names) } else { ("near it are", &*near) };
+    bail!("{scheduler} has no scenario {wanted:?}; {which}: {}", shown.join(", "))
 }
 
 /// The names that are like `wanted`, the nearest first.
@@ -194,7 +195,7 @@ fn unpack(scheduler: &str, dir: &Path) -> Result<()> {
 }
 
 /// Makes `dir` an empty directory.
-fn make_empty(dir: &Path) -> Result<()> {
+pub(crate) fn make_empty(dir: &Path) -> Result<()> {
     if dir.exists() {
         fs::remove_dir_all(dir).with_context(|| format!("emptying {}", dir.display()))?;
     }
@@ -218,7 +219,7 @@ fn decide(scenarios: &Path, out: &Path, only: Option<&str>) -> Result<PathBuf> {
     Ok(out.to_owned())
 }
 
-/// What the program is told for that.
+/// The arguments of the program for that.
 fn decide_arguments(scenarios: &Path, out: &Path, only: Option<&str>) -> Vec<OsString> {
     let mut arguments =
         vec!["decide".into(), scenarios.into(), OsString::from("--out"), out.into()];
@@ -281,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scenario_without_a_log_is_not_scored() {
+    fn scenario_without_a_log_is_not_scored() {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let reference = dir.path().join("reference");
         fs::create_dir(&reference).expect("a directory");
@@ -309,8 +310,8 @@ mod tests {
     /// All were decided, and all but one thrown away.
     #[test]
     fn program_is_told_to_decide_one_scenario_where_one_is_named() {
-        let told = |only| decide_arguments(Path::new("in"), Path::new("out"), only);
-        assert_eq!(told(None), ["decide", "in", "--out", "out"]);
-        assert_eq!(told(Some("a")), ["decide", "in", "--out", "out", "--only", "a"]);
+        let arguments = |only| decide_arguments(Path::new("in"), Path::new("out"), only);
+        assert_eq!(arguments(None), ["decide", "in", "--out", "out"]);
+        assert_eq!(arguments(Some("a")), ["decide", "in", "--out", "out", "--only", "a"]);
     }
 }

@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lower_score_and_a_missing_scenario_are_falls() {
+    fn lower_score_and_a_missing_scenario_are_falls() {
         let falls = pins().falls("cfq", &scores(&[("a-b", 0.4999), ("new", 0.1)]));
         let expected = [
             Fall { scenario: "a-b".into(), pin: 0.5, now: Some(0.4999) },

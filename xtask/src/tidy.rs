@@ -2,9 +2,13 @@
 //!
 //!   *.rs              length of files and lines; `unsafe` only where it is at home; nothing
 //!                     ignored or left to do; no floating point in the core
-//!   *.md              relative links lead somewhere; the paths and names in the "Where is …?"
-//!                     table of ARCHITECTURE.md exist
-//!   Cargo.toml        every crate takes the workspace's lints
+//!   *.md              relative links, their anchors and paths in inline code lead somewhere;
+//!                     README's Rust is a doctest's; tables that are made from the code are what
+//!                     it has; the paths and names in the "Where is …?" table of ARCHITECTURE.md
+//!                     exist
+//!   *.rs, *.md        no word that tidy/retired.toml lists
+//!   Cargo.toml        every crate takes the workspace's lints; one that may be published has a
+//!                     README, a description, keywords and the licence texts
 //!   deny.toml         licences, versions, bans and sources of all that we depend on
 //!   clippy.toml       functions are limited, and the core is kept from clocks and the like
 //!
@@ -13,9 +17,12 @@
 mod dependencies;
 mod documents;
 mod manifests;
+mod paths;
 mod policy;
+mod retired;
 mod rust;
 
+use crate::tables;
 use anyhow::{Context, Result, bail};
 use std::fmt;
 use std::path::Path;
@@ -68,7 +75,10 @@ pub(crate) fn run() -> Result<()> {
     let files = tracked()?;
     let mut findings = rust::check(&files);
     findings.extend(documents::check(&files, &|path| Path::new(path).exists()));
-    findings.extend(manifests::check(&files));
+    findings.extend(paths::check(&files, &|path| Path::new(path).exists()));
+    findings.extend(retired::check_all(&files)?);
+    findings.extend(check_tables(&files)?);
+    findings.extend(manifests::check(&files, &|path| Path::new(path).exists()));
     findings.extend(dependencies::check_all(&files)?);
     for finding in &findings {
         println!("{finding}");
@@ -78,6 +88,24 @@ pub(crate) fn run() -> Result<()> {
         return Ok(());
     }
     bail!("tidy: {} findings", findings.len());
+}
+
+/// The tables in documents that are not what the code has.
+fn check_tables(files: &[File]) -> Result<Vec<Finding>> {
+    let pages = || files.iter().filter(|file| file.path.starts_with("docs/"));
+    let mut findings = vec![];
+    for page in pages() {
+        let differs = tables::first_difference(&page.text).context(page.path.clone())?;
+        let what = format!("not what the code has; to write it: {}", tables::REPAIR);
+        findings.extend(differs.map(|index| Finding::at(page, index, what)));
+    }
+    let missing = tables::without_table(pages().map(|page| page.text.as_str()));
+    findings.extend(missing.into_iter().map(|kind| Finding {
+        path: "docs/schedulers.md".to_owned(),
+        line: 1,
+        what: format!("no table of the tunables of {kind}"),
+    }));
+    Ok(findings)
 }
 
 /// The tracked files that are looked at.

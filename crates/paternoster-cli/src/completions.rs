@@ -1,4 +1,4 @@
-//! `paternoster completions`: what a shell needs to complete the command line.
+//! `paternoster completions`: a script with which a shell completes the command line.
 
 use std::process::ExitCode;
 

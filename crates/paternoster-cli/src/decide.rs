@@ -8,7 +8,7 @@ use paternoster_lab::decide_folder;
 
 /// Run recorded scenarios in virtual time and write what the scheduler decided on each.
 ///
-/// A scenario that cannot be run, say for a scheduler that there is not yet, is named; the others
+/// A scenario that cannot be run, for instance one of an unknown scheduler, is named; the others
 /// still run, and the exit status is 1.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {

@@ -1,8 +1,10 @@
 //! `paternoster serve`: from a file or from options to a running server.
 
+use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use paternoster::{Medium, SchedulerKind, fitted_tunables};
 use paternoster_server::config::{Config, Options};
 use paternoster_server::log::{self, LogFormat, LogLevel};
 
@@ -21,18 +23,18 @@ pub(crate) struct Args {
     #[arg(value_name = "CONFIG", required_unless_present = "disk")]
     config: Option<PathBuf>,
 
-    /// Tell all that is wrong with the configuration, and exit; nothing is opened or changed
+    /// Report every mistake in the configuration, and exit; nothing is opened or changed
     ///
-    /// Looks at sockets' directories, disk files and the machine's memory as the user who asks.
+    /// Checks sockets' directories, disk files and the machine's memory as the user who asks.
     #[arg(long)]
     check: bool,
 
-    /// What is logged to standard error: error, warn, info, debug or trace, each with those before
-    /// it [default: what `RUST_LOG` asks for, else info]
+    /// Log to standard error at this level: error, warn, info, debug or trace, each with those
+    /// before it [default: what `RUST_LOG` asks for, else info]
     #[arg(long, value_name = "LEVEL")]
     log: Option<LogLevel>,
 
-    /// How it is logged: text, or json, an object a line
+    /// Format of the log: text, or json, an object a line
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     log_format: LogFormat,
 
@@ -49,29 +51,23 @@ struct DiskArgs {
     #[arg(long, value_name = "PATH", conflicts_with = "config", requires = "exports")]
     disk: Option<PathBuf>,
 
-    /// What orders the disk's requests: none, mq-deadline, cfq or bfq [default: cfq]
-    ///
-    /// Weights have an effect under cfq and bfq.
-    #[arg(long, value_name = "S", conflicts_with = "config")]
+    #[arg(long, value_name = "S", conflicts_with = "config", help = scheduler_help())]
     scheduler: Option<String>,
 
-    /// Set a tunable of the scheduler, by its name in sysfs and in its unit there, such as
-    /// quantum=8; may be repeated
-    ///
-    /// What is not set is as in Linux, but for what fits cfq and bfq to the disk. Where sysfs does
-    /// not call its device rotational, that is of cfq `slice_sync=10`, `slice_async=4`,
-    /// `target_latency=30`, `slice_idle=0` and `group_idle_us=2000`, of bfq `timeout_sync=5`,
-    /// `slice_idle_us=1000` and `least_charge=8`; and everywhere of cfq
-    /// `charge_whole_turn=1`, of bfq `low_latency=0` and `charge_waiting=1`. Those that charge are
-    /// not of Linux, which does as with 0. `paternoster ctl stat --json` shows what is in force.
-    #[arg(long, value_name = "TUNABLE=V", conflicts_with = "config")]
+    #[arg(
+        long,
+        value_name = "TUNABLE=V",
+        conflicts_with = "config",
+        help = SET_HELP,
+        long_help = set_long_help()
+    )]
     set: Vec<String>,
 
-    /// Requests in the disk at once, 1 to 1024; the scheduler orders those beyond [default: 16]
+    /// Requests in flight at once, 1 to 1024; the scheduler orders those that wait [default: 16]
     #[arg(long, value_name = "N", conflicts_with = "config", allow_negative_numbers = true)]
     depth: Option<i64>,
 
-    /// What clients ask for by NAME; may be repeated
+    /// Export that clients ask for by NAME; may be repeated
     ///
     /// Each is a tenant of its own: weight=N against the others, 1 to 1000, default 100. It is the
     /// whole disk, or the range given by offset=BYTES and size=BYTES (or 512M, 10G and the like);
@@ -97,6 +93,47 @@ struct DiskArgs {
     /// [default: paternoster-ctl.sock]
     #[arg(long, value_name = "PATH", conflicts_with = "config")]
     ctl: Option<PathBuf>,
+}
+
+/// Help of `--set`.
+const SET_HELP: &str = "Set a tunable of the scheduler, by its name in sysfs and in its unit \
+                        there, such as quantum=8; may be repeated";
+
+/// Help of `--scheduler`, with all that there are.
+fn scheduler_help() -> String {
+    let list = |kinds: Vec<&str>| match kinds.split_last() {
+        Some((last, [])) => (*last).to_owned(),
+        Some((last, others)) => format!("{} or {last}", others.join(", ")),
+        None => String::new(),
+    };
+    let all = list(SchedulerKind::ALL.map(SchedulerKind::name).to_vec());
+    let weighing = SchedulerKind::ALL.into_iter().filter(|kind| kind.has_weights());
+    let weighing = list(weighing.map(SchedulerKind::name).collect());
+    format!(
+        "Scheduler of the disk: {all}; weights have an effect under {weighing} \
+         [default: cfq]"
+    )
+}
+
+/// Long help of `--set`, with the values that are not Linux's.
+fn set_long_help() -> String {
+    let mut text = format!("{SET_HELP}\n\nWhat is not set is as in Linux, except for these:\n");
+    let media = [
+        (Medium::Rotational, "a file, if sysfs calls its device rotational"),
+        (Medium::NotRotational, "any other file; a modelled disk"),
+        (Medium::Memory, "memory"),
+    ];
+    for (medium, what) in media {
+        let _ = writeln!(text, "\n{what}:");
+        for kind in SchedulerKind::ALL {
+            let values = fitted_tunables(kind, medium).iter();
+            let values: Vec<_> = values.map(|(name, value)| format!("{name}={value}")).collect();
+            if !values.is_empty() {
+                let _ = writeln!(text, "  {kind}: {}", values.join(" "));
+            }
+        }
+    }
+    text + "\n`paternoster ctl stat --json` shows what is in force. docs/tuning.md says why."
 }
 
 /// Runs the subcommand.
@@ -141,5 +178,26 @@ impl DiskArgs {
             tcp: self.tcp,
             ctl: self.ctl,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn help_names_every_scheduler_and_every_fitted_value() {
+        let help = scheduler_help();
+        let set = set_long_help();
+        for kind in SchedulerKind::ALL {
+            assert!(help.contains(kind.name()), "{help}");
+            for medium in [Medium::Rotational, Medium::NotRotational, Medium::Memory] {
+                for (name, value) in fitted_tunables(kind, medium) {
+                    assert!(set.contains(&format!("{name}={value}")), "{name} of {kind}: {set}");
+                }
+            }
+        }
+        assert!(help.contains("none, mq-deadline, cfq or bfq; "), "{help}");
+        assert!(help.contains("under cfq or bfq ["), "{help}");
     }
 }

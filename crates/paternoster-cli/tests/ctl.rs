@@ -95,6 +95,6 @@ fn without_a_server_the_error_names_socket_and_next_step() {
 }
 
 #[test]
-fn a_question_is_needed() {
+fn question_is_needed() {
     assert_eq!(ask(Path::new("s"), &[]).status.code(), Some(2));
 }

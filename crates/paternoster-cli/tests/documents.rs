@@ -129,7 +129,7 @@ fn configurations_of_the_pages_are_valid() {
             let text = FOLDERS.iter().fold(block.text.clone(), |text, at| text.replace(at, &here));
             for path in text.lines().filter_map(|line| line.strip_prefix("path = \"")) {
                 let path = path.split('"').next().expect("a path");
-                let image = File::create(path).expect("an image");
+                let image = File::create(dir.path().join(path)).expect("an image");
                 image.set_len(64 << 30).expect("room for it, as a hole");
             }
             fs::write(dir.path().join("c.toml"), &text).expect("a file");

@@ -1,13 +1,7 @@
-//! Clocks for the elevator.
+//! The clock of an owner, and of what waits on a ring.
 
 use paternoster::{Instant, Nanos};
 use rustix::time::{ClockId, clock_gettime};
-
-/// Tells the time. Every input to the elevator is given a reading of its own.
-pub trait Clock {
-    /// The moment now.
-    fn now(&self) -> Instant;
-}
 
 /// `CLOCK_MONOTONIC`, counted from [`Instant::START`] at its making.
 #[derive(Clone, Copy, Debug)]
@@ -17,13 +11,18 @@ pub struct MonotonicClock {
 }
 
 impl MonotonicClock {
-    /// A clock that starts now.
+    /// Makes a clock that starts now.
     pub fn start() -> Self {
         Self { origin: monotonic_nanos() }
     }
 
-    /// What `CLOCK_MONOTONIC` says now, in nanoseconds, as [`Ring::wait`](crate::Ring::wait)
-    /// takes it.
+    /// Returns the moment now.
+    pub fn now(self) -> Instant {
+        Instant::START + Nanos::new(monotonic_nanos() - self.origin)
+    }
+
+    /// Returns what `CLOCK_MONOTONIC` says now, in nanoseconds, as
+    /// [`Ring::wait`](crate::Ring::wait) takes it.
     pub fn monotonic_now() -> u64 {
         monotonic_nanos()
     }
@@ -31,12 +30,6 @@ impl MonotonicClock {
     /// What `CLOCK_MONOTONIC` says at that moment, in nanoseconds.
     pub(crate) fn monotonic_at(self, at: Instant) -> u64 {
         self.origin.saturating_add(at.since_start().as_nanos())
-    }
-}
-
-impl Clock for MonotonicClock {
-    fn now(&self) -> Instant {
-        Instant::START + Nanos::new(monotonic_nanos() - self.origin)
     }
 }
 

@@ -11,10 +11,10 @@
 //!                          └──────────────────────────────────────────────────────┘
 //! ```
 //!
-//! [`Engine`] decides and is as sans-IO as the core: commands in, [`Transfer`]s out, results in,
-//! [`Outcome`]s out. A [`Backend`] carries transfers out. [`Owner`] is the loop of the one thread
-//! that holds them, the [`Ring`] and the front, so that nothing crosses a thread on the way of a
-//! request.
+//! [`Engine`] decides, and is as sans-IO as the core: it takes commands and gives [`Transfer`]s,
+//! takes results and gives [`Outcome`]s; the caller passes the time. A [`Backend`] carries
+//! transfers out. [`Owner`] is the loop of the one thread that holds them, the [`Ring`] and the
+//! front, so that nothing crosses a thread on the way of a request.
 
 mod backend;
 mod clock;
@@ -27,11 +27,16 @@ pub use backend::{
     Backend, Capabilities, Damage, Extent, FileBackend, MemoryBackend, Model, ModelledBackend,
     ModelledStats, TransferDone,
 };
-pub use clock::{Clock, MonotonicClock};
+pub use clock::MonotonicClock;
 pub use engine::{
     Command, CommandOp, DiskOp, Engine, Fault, FaultyPiece, InDevice, Outcome, Payload, SyncRange,
     SyncStats, Transfer, TransferId, Transferred,
 };
-pub use owner::{Front, Owner, Turn, Waker};
-pub use ring::{Buffers, Completion, Fd, Ring};
+pub use owner::{Front, Owner, Waker};
+pub use ring::{Buffers, Completion, Fd, Output, Ring};
 pub use token::{FrontToken, Token};
+
+/// The examples of the crate's README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

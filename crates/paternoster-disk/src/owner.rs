@@ -8,71 +8,66 @@
 //!   └── wait in the ring, until the next moment at which something is due
 //! ```
 //!
-//! After every single input the engine is settled, at the input's own clock reading: so the
-//! elevator sees the same law as in the laboratory.
+//! After every input, and after every change by the front, the owner settles the engine: it lets
+//! the engine take steps until nothing is left to begin. The clock is read anew for each bio that
+//! a step submits. So the elevator sees the same law as in the laboratory.
 
 use std::io;
 use std::num::NonZeroU64;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use paternoster::{Instant, Nanos, Scheduler};
+use paternoster::scheduler::Scheduler;
+use paternoster::{Administration, Instant, Nanos};
 use rustix::event::{EventfdFlags, eventfd};
 
 use crate::backend::{Backend, TransferDone};
-use crate::clock::{Clock, MonotonicClock};
-use crate::engine::{Command, Engine, Outcome};
+use crate::clock::MonotonicClock;
+use crate::engine::{Command, Engine, Fault, Outcome};
 use crate::ring::{Completion, Fd, Ring};
 use crate::token::{FrontToken, Token};
 
 /// How long a round goes on with transfers that are due.
 const ROUND: Nanos = Nanos::from_micros(200);
 
-/// Who puts commands to a disk and takes their outcomes, on the owner's thread.
+/// A front gives commands to a disk and takes their outcomes, on the owner's thread.
 pub trait Front<S: Scheduler> {
-    /// Called once, before the first turn.
+    /// Takes the start: it is called once, before the first round.
     fn started(&mut self, owner: &mut Owner<S>);
 
-    /// One of its operations on the ring has completed.
+    /// Takes a completion of one of its operations on the ring.
     fn ring_completed(&mut self, owner: &mut Owner<S>, completion: Completion<FrontToken>);
 
-    /// A command is done.
+    /// Takes the outcome of a command.
     fn command_done(&mut self, owner: &mut Owner<S>, outcome: Outcome);
 
-    /// Another thread has called [`Waker::wake`].
+    /// Takes a wake-up: another thread has called [`Waker::wake`].
     fn woken(&mut self, owner: &mut Owner<S>);
 
-    /// A turn is over: what was gathered in it is to be sent. Whether there will be another turn.
-    fn turn_over(&mut self, owner: &mut Owner<S>) -> Turn;
+    /// Ends a round: the front sends what it has gathered. It breaks the loop when it is done
+    /// with the disk.
+    fn round_over(&mut self, owner: &mut Owner<S>) -> ControlFlow<()>;
 
-    /// When it wants another turn at the latest.
-    fn poll_timeout(&self) -> Option<Instant> {
+    /// Returns when the front wants its next round at the latest: `now` if it has work left.
+    fn poll_timeout(&self, _now: Instant) -> Option<Instant> {
         None
     }
 }
 
-/// Whether an owner goes on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Turn {
-    /// There is more to come.
-    GoOn,
-    /// The front is done with the disk.
-    Stop,
-}
-
-/// Calls for an owner's attention from another thread.
+/// Wakes an owner from another thread.
 #[derive(Clone, Debug)]
 pub struct Waker {
     event: Fd,
 }
 
 impl Waker {
-    /// A waker, for [`Owner::new`] to be woken by.
+    /// Makes a waker, for [`Owner::new`].
     pub fn new() -> io::Result<Self> {
         let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         Ok(Self { event: Arc::new(event) })
     }
 
-    /// Has the owner's front called, soon.
+    /// Wakes the owner, which then calls its front's [`Front::woken`].
     pub fn wake(&self) {
         // Full means that a call is pending already.
         let _ = rustix::io::write(&*self.event, &1u64.to_ne_bytes());
@@ -82,13 +77,13 @@ impl Waker {
         let _ = rustix::io::read(&*self.event, &mut [0; 8]);
     }
 
-    /// What becomes readable, for a ring of one's own.
+    /// Returns the descriptor that becomes readable, to be polled on a ring.
     pub fn fd(&self) -> &Fd {
         &self.event
     }
 }
 
-/// One disk and everything that one thread holds of it, but for the front.
+/// One disk as one thread owns it: its engine, back end, ring and clock.
 #[derive(Debug)]
 pub struct Owner<S: Scheduler> {
     engine: Engine<S>,
@@ -99,50 +94,76 @@ pub struct Owner<S: Scheduler> {
 }
 
 impl<S: Scheduler> Owner<S> {
-    /// An owner on the thread that calls this, which it must not leave. The thread's timers are
-    /// made exact.
+    /// Makes an owner on the thread that calls this, which it must not leave. The thread's timers
+    /// are made exact.
+    ///
+    /// # Panics
+    ///
+    /// Where the elevator was made at a moment that the clock has yet to come to: the elevator
+    /// would take all inputs until then for simultaneous.
     pub fn new(
         engine: Engine<S>,
         backend: Box<dyn Backend>,
         clock: MonotonicClock,
         waker: Waker,
     ) -> io::Result<Self> {
+        let made = engine.elevator().clock().caller_time(Instant::START);
+        assert!(made <= clock.now(), "the elevator was made later than the owner's clock says");
         rustix::thread::set_current_timer_slack(NonZeroU64::new(1))?;
         Ok(Self { engine, backend, ring: Ring::new()?, clock, waker })
     }
 
-    /// Puts a command to the disk.
+    /// Gives a command to the disk, and settles the engine.
     pub fn submit(&mut self, command: Command) {
         self.engine.submit(command);
         self.settle();
     }
 
-    /// The engine, to look at.
+    /// Changes something of the elevator (groups, weights, I/O contexts, tunables, depth) at the
+    /// moment that `change` is given, and settles the engine afterwards.
+    pub fn administer<R>(
+        &mut self,
+        change: impl FnOnce(&mut Administration<'_, S>, Instant) -> R,
+    ) -> R {
+        let now = self.now();
+        let result = self.engine.administer(|elevator| change(elevator, now));
+        self.settle();
+        result
+    }
+
+    /// Fails with ESHUTDOWN everything that is not in the device yet.
+    pub fn cancel_queued(&mut self) {
+        let now = self.now();
+        self.engine.cancel_queued(now);
+        self.settle();
+    }
+
+    /// Takes the faults since the last call: see [`Engine::take_faults`].
+    pub fn take_faults(&mut self) -> Vec<Fault> {
+        self.engine.take_faults()
+    }
+
+    /// Returns the engine, to read its state.
     pub fn engine(&self) -> &Engine<S> {
         &self.engine
     }
 
-    /// The engine, for its administration.
-    pub fn engine_mut(&mut self) -> &mut Engine<S> {
-        &mut self.engine
-    }
-
-    /// The back end, to look at.
+    /// Returns the back end, to read its state.
     pub fn backend(&self) -> &dyn Backend {
         &*self.backend
     }
 
-    /// The ring, for the front's operations under [`Token::Front`].
+    /// Returns the ring, for the front's operations under [`Token::Front`].
     pub fn ring(&mut self) -> &mut Ring<Token> {
         &mut self.ring
     }
 
-    /// The moment now.
+    /// Returns the moment now.
     pub fn now(&self) -> Instant {
         self.clock.now()
     }
 
-    /// Turns until the front stops.
+    /// Runs rounds until the front breaks the loop.
     pub fn run(mut self, front: &mut impl Front<S>) -> io::Result<()> {
         let mut completions = Vec::new();
         let waker = self.waker.clone();
@@ -157,15 +178,16 @@ impl<S: Scheduler> Owner<S> {
             while let Some(outcome) = self.engine.poll_outcome() {
                 front.command_done(&mut self, outcome);
             }
-            if front.turn_over(&mut self) == Turn::Stop {
+            if front.round_over(&mut self).is_break() {
                 return Ok(());
             }
-            self.wait(front.poll_timeout())?;
+            let wanted = front.poll_timeout(self.now());
+            self.wait(wanted)?;
         }
     }
 
     /// A back end may have more to deliver as soon as it is given more to do: what takes longer
-    /// than a round waits until the front has had its turn.
+    /// than a round waits until the front has been called.
     fn handle_due(&mut self) {
         if self.engine.poll_timeout().is_some_and(|at| at <= self.clock.now()) {
             self.engine.handle_timeout(self.clock.now());
@@ -181,10 +203,9 @@ impl<S: Scheduler> Owner<S> {
     }
 
     fn handle_completion(&mut self, front: &mut impl Front<S>, completion: Completion<Token>) {
-        let Completion { token, result, filled, accepted } = completion;
-        match token {
-            Token::Transfer(token) => {
-                let completion = Completion { token, result, filled, accepted };
+        match completion.token {
+            Token::Transfer(id) => {
+                let completion = completion.with_token(id);
                 if let Some(done) = self.backend.ring_completed(&mut self.ring, completion) {
                     self.transfer_done(done);
                 }
@@ -195,9 +216,7 @@ impl<S: Scheduler> Owner<S> {
                 self.ring.poll_readable(Token::Wake, waker.fd());
                 front.woken(self);
             }
-            Token::Front(token) => {
-                front.ring_completed(self, Completion { token, result, filled, accepted });
-            }
+            Token::Front(token) => front.ring_completed(self, completion.with_token(token)),
         }
     }
 
@@ -206,15 +225,20 @@ impl<S: Scheduler> Owner<S> {
         self.settle();
     }
 
-    /// Begins every transfer that may begin now.
-    pub fn settle(&mut self) {
+    /// Has the engine take steps until nothing waits to be submitted.
+    fn settle(&mut self) {
         let Self { engine, backend, ring, clock, .. } = self;
-        engine.settle(clock, |now, id, transfer| backend.start(ring, now, id, transfer));
+        loop {
+            let start = |now, id, transfer| backend.start(ring, now, id, transfer);
+            if engine.step(|| clock.now(), start).is_break() {
+                return;
+            }
+        }
     }
 
     fn wait(&mut self, front: Option<Instant>) -> io::Result<()> {
         if self.engine.has_outcome() {
-            // The front put a command at the end of its turn that is done already.
+            // The front put a command at the end of the round that is done already.
             return self.ring.submit();
         }
         let due = [self.engine.poll_timeout(), self.backend.poll_timeout(), front];

@@ -30,20 +30,20 @@ new_key_type! {
     struct OperationId;
 }
 
-/// A descriptor that stays open while an operation on it is under way.
+/// A descriptor that stays open while an operation on it is in flight.
 pub type Fd = Arc<OwnedFd>;
 
 /// Buffers of one operation, in the order of the device or the stream.
 pub type Buffers<B> = SmallVec<[B; 1]>;
 
-/// Entries of the submission queue; more operations can be under way.
+/// Entries of the submission queue; more operations can be in flight.
 const ENTRIES: u32 = 256;
 
 /// How a thread waits. One that waits in the ring counts as waiting for I/O, whatever it waits for:
 /// an idle server would make the machine look overloaded (iowait in `/proc/stat`, I/O pressure).
 #[derive(Debug)]
 enum Waiting {
-    /// In the ring, which is told otherwise: Linux 6.15 and later.
+    /// In the ring, which is asked not to count it so: Linux 6.15 and later.
     InRing,
     /// On an event that the ring signals. (Deferred work does not make the ring itself readable.)
     OnEvent(OwnedFd),
@@ -64,17 +64,51 @@ impl Waiting {
 /// Buffers that one operation takes at most (`IOV_MAX`).
 pub(crate) const MAX_BUFFERS: usize = 1024;
 
-/// What an operation gave back.
+/// The result of an operation on the ring.
 #[derive(Debug)]
 pub struct Completion<T> {
-    /// The caller's name for the operation.
+    /// The name that the caller gave to the operation.
     pub token: T,
-    /// What the kernel says: bytes moved, a descriptor, or nothing.
+    /// What the kernel answered: the number of bytes moved, a descriptor, or 0.
     pub result: Result<u32, Errno>,
-    /// The buffers that a read or a receive filled.
-    pub filled: Buffers<BytesMut>,
-    /// The descriptor that an accept gave.
-    pub accepted: Option<OwnedFd>,
+    /// What the operation gives back beside that.
+    pub output: Output,
+}
+
+/// What a completed operation gives back to the caller: its buffers, or a new socket.
+#[derive(Debug)]
+pub enum Output {
+    /// Nothing.
+    None,
+    /// The buffers of a read or a receive, also where it failed.
+    Buffers(Buffers<BytesMut>),
+    /// The socket of the connection that was accepted.
+    Socket(OwnedFd),
+}
+
+impl Output {
+    /// Returns the buffers; they are empty for an operation without buffers.
+    pub fn into_buffers(self) -> Buffers<BytesMut> {
+        match self {
+            Self::Buffers(buffers) => buffers,
+            Self::None | Self::Socket(_) => Buffers::new(),
+        }
+    }
+
+    /// Returns the socket of an accept that succeeded.
+    pub fn into_socket(self) -> Option<OwnedFd> {
+        match self {
+            Self::Socket(socket) => Some(socket),
+            Self::None | Self::Buffers(_) => None,
+        }
+    }
+}
+
+impl<T> Completion<T> {
+    /// Returns the same completion under another name.
+    pub fn with_token<U>(self, token: U) -> Completion<U> {
+        Completion { token, result: self.result, output: self.output }
+    }
 }
 
 /// What an operation keeps alive until it completes. The kernel has addresses into it, so what
@@ -107,12 +141,12 @@ pub struct Ring<T> {
     uring: IoUring,
     waiting: Waiting,
     operations: SlotMap<OperationId, Operation<T>>,
-    /// The moments of wake-ups under way, on the monotonic clock, the earliest last.
+    /// The moments of wake-ups in flight, on the monotonic clock, the earliest last.
     wake_ups: Vec<u64>,
 }
 
 impl<T> Ring<T> {
-    /// A ring for the thread that calls this, and only for it.
+    /// Makes a ring for the thread that calls this, and only for it.
     pub fn new() -> io::Result<Self> {
         let uring = IoUring::builder()
             .setup_single_issuer()
@@ -124,7 +158,7 @@ impl<T> Ring<T> {
         Ok(Self { uring, waiting, operations: SlotMap::with_key(), wake_ups: Vec::new() })
     }
 
-    /// Operations that have not completed.
+    /// Returns the number of operations that have not completed.
     pub fn in_flight(&self) -> usize {
         self.operations.len()
     }
@@ -175,7 +209,7 @@ impl<T> Ring<T> {
         self.start(entry.build(), Some(token), Held::Nothing, None, Some(fd));
     }
 
-    /// `fallocate` with that mode.
+    /// Allocates, zeroes or frees a range of the file: `fallocate` with that mode.
     pub fn allocate(&mut self, token: T, fd: &Fd, mode: i32, offset: u64, len: u64) {
         let entry = opcode::Fallocate::new(types::Fd(fd.as_raw_fd()), len);
         let entry = entry.offset(offset).mode(mode).build();
@@ -191,7 +225,7 @@ impl<T> Ring<T> {
         self.start(entry, Some(token), Held::Receive(into), None, Some(fd));
     }
 
-    /// Sends `from` on the socket; as much as it says, which may be less than all.
+    /// Sends `from` on the socket; it completes with the bytes sent, which may be less than all.
     pub fn send(&mut self, token: T, fd: &Fd, from: Buffers<Bytes>) {
         let raw = types::Fd(fd.as_raw_fd());
         let flags = libc::MSG_NOSIGNAL | libc::MSG_WAITALL;
@@ -224,13 +258,13 @@ impl<T> Ring<T> {
 
     /// Waits until the peer of the socket has hung up, or the socket has failed.
     pub fn poll_hang_up(&mut self, token: T, fd: &Fd) {
-        // Both are told whatever is asked for.
+        // The kernel reports both whatever is asked for.
         let entry = opcode::PollAdd::new(types::Fd(fd.as_raw_fd()), 0).build();
         self.start(entry, Some(token), Held::Nothing, None, Some(fd));
     }
 
-    /// Completes at once, in its turn.
-    pub fn nothing(&mut self, token: T) {
+    /// Does nothing, and completes in the order of the others.
+    pub fn nop(&mut self, token: T) {
         self.start(opcode::Nop::new().build(), Some(token), Held::Nothing, None, None);
     }
 
@@ -275,7 +309,9 @@ impl<T> Ring<T> {
             && self.uring.completion().is_empty()
         {
             // An earlier signal may end it at once; whoever waits looks and waits again.
-            go_on(rustix::io::read(event, &mut [0; 8]).map(drop).map_err(io::Error::from))?;
+            ignore_retryable(
+                rustix::io::read(event, &mut [0; 8]).map(drop).map_err(io::Error::from),
+            )?;
             // What has signalled may be work that has yet to complete.
             self.submit()?;
         }
@@ -295,7 +331,7 @@ impl<T> Ring<T> {
             let submitter = self.uring.submitter();
             submitter.enter::<()>(buffer_len(waiting), wanted, flags.bits(), None)
         };
-        go_on(entered.map(drop))
+        ignore_retryable(entered.map(drop))
     }
 
     /// Cancels everything that can be, and waits until something has completed.
@@ -312,7 +348,7 @@ impl<T> Ring<T> {
         self.submit_and_wait()
     }
 
-    /// Has a wake-up under way for `at` or earlier.
+    /// Has a wake-up in flight for `at` or earlier.
     fn wake_at(&mut self, at: u64) {
         if self.wake_ups.last().is_some_and(|&armed| armed <= at) {
             return;
@@ -347,7 +383,7 @@ impl<T> Ring<T> {
 }
 
 impl<T> Drop for Ring<T> {
-    /// Cancels what is under way and waits for it: the kernel must be done with the buffers.
+    /// Cancels what is in flight and waits for it: the kernel must be done with the buffers.
     fn drop(&mut self) {
         let mut completed = Vec::new();
         while !self.operations.is_empty() {
@@ -383,8 +419,9 @@ impl Vector {
     }
 }
 
-/// Whether the caller's loop goes on: completions are to be taken first, or a signal came.
-fn go_on(entered: io::Result<()>) -> io::Result<()> {
+/// Takes for no error what only means that the caller is to take completions and come again: the
+/// kernel wants that first (EBUSY), or a signal came (EINTR).
+fn ignore_retryable(entered: io::Result<()>) -> io::Result<()> {
     match entered {
         Err(error) if matches!(error.raw_os_error(), Some(libc::EBUSY | libc::EINTR)) => Ok(()),
         other => other,
@@ -401,24 +438,22 @@ fn buffer_len(len: usize) -> u32 {
 
 fn completion<T>(token: T, held: Held, result: i32) -> Completion<T> {
     let result = u32::try_from(result).map_err(|_| Errno::from_raw_os_error(-result));
-    let mut filled = Buffers::new();
-    let mut accepted = None;
-    match (held, result) {
-        (Held::Read(buffers), _) => filled = buffers,
+    let output = match (held, result) {
+        (Held::Read(buffers), _) => Output::Buffers(buffers),
         (Held::Receive(mut buffer), result) => {
             let received = result.unwrap_or(0) as usize;
             // SAFETY: the kernel has filled that many bytes of the spare capacity.
             unsafe { buffer.set_len(buffer.len() + received) };
-            filled.push(buffer);
+            Output::Buffers(Buffers::from_buf([buffer]))
         }
         (Held::Accept, Ok(fd)) => {
             let fd: RawFd = fd.cast_signed();
             // SAFETY: the kernel has just made this descriptor for us.
-            accepted = Some(unsafe { OwnedFd::from_raw_fd(fd) });
+            Output::Socket(unsafe { OwnedFd::from_raw_fd(fd) })
         }
-        _ => {}
-    }
-    Completion { token, result, filled, accepted }
+        _ => Output::None,
+    };
+    Completion { token, result, output }
 }
 
 #[cfg(test)]
@@ -454,7 +489,7 @@ mod tests {
             let ours: Fd = Arc::new(OwnedFd::from(ours));
             let file: Fd = Arc::new(tempfile::tempfile().expect("a file").into());
 
-            ring.nothing(1);
+            ring.nop(1);
             assert_eq!(next(&mut ring), 1);
             ring.write(2, &file, 0, Buffers::from_elem(Bytes::from(vec![7; 4096]), 1));
             assert_eq!(next(&mut ring), 2);

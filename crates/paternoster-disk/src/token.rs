@@ -2,7 +2,7 @@
 
 use crate::engine::TransferId;
 
-/// Names an operation on an owner's ring.
+/// The name of an operation on an owner's ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Token {
     /// The back end's.
@@ -13,7 +13,7 @@ pub enum Token {
     Front(FrontToken),
 }
 
-/// Names an operation of the front.
+/// The name of an operation of the front.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrontToken {
     /// What of the front's it belongs to.

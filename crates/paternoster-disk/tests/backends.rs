@@ -103,7 +103,7 @@ fn what_is_written_and_zeroed_on_a_modelled_disk_reads_so() {
 }
 
 #[test]
-fn a_trimmed_range_of_a_file_takes_no_room() {
+fn trimmed_range_of_a_file_takes_no_room() {
     within_a_minute(|| {
         for free in [trim(BLOCK, 64 << 10, false), zero(BLOCK, 64 << 10, false)] {
             let (_folder, path) = empty_file(4 * BLOCK);
@@ -119,7 +119,7 @@ fn a_trimmed_range_of_a_file_takes_no_room() {
 }
 
 #[test]
-fn a_range_that_is_zeroed_and_must_stay_allocated_keeps_its_room() {
+fn range_that_is_zeroed_and_must_stay_allocated_keeps_its_room() {
     within_a_minute(|| {
         let (_folder, path) = empty_file(2 * BLOCK);
         play_in_turn(open(&path), vec![block(0, 1), block(1, 1), FLUSH]);
@@ -155,7 +155,7 @@ fn memory_is_one_extent() {
 }
 
 #[test]
-fn a_read_behind_the_end_of_a_file_that_was_truncated_is_eio() {
+fn read_behind_the_end_of_a_file_that_was_truncated_is_eio() {
     within_a_minute(|| {
         let (_folder, path) = empty_file(4 * BLOCK);
         let file = open(&path);
@@ -176,7 +176,7 @@ fn a_read_behind_the_end_of_a_file_that_was_truncated_is_eio() {
 }
 
 #[test]
-fn a_file_opened_for_reading_refuses_writes_and_can_be_flushed() {
+fn file_opened_for_reading_refuses_writes_and_can_be_flushed() {
     within_a_minute(|| {
         let (_folder, path) = empty_file(BLOCK);
         let file = Box::new(FileBackend::open(&path, true).expect("it opens"));
@@ -188,7 +188,7 @@ fn a_file_opened_for_reading_refuses_writes_and_can_be_flushed() {
 
 /// The outcome of a command that is over at once waited for somebody else to wake the owner up.
 #[test]
-fn a_command_that_is_over_at_once_is_answered_at_once() {
+fn command_that_is_over_at_once_is_answered_at_once() {
     within_a_minute(|| {
         let (_folder, path) = empty_file(BLOCK);
         let at_once = vec![

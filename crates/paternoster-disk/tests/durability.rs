@@ -22,7 +22,7 @@ use support::{Rig, SECTOR, Shape, trim, write, write_fua, zero};
 const DISK: usize = 32 << 10;
 /// Changes a run; each has a byte value of its own.
 const CHANGES: usize = 200;
-/// Commands that a connection has under way.
+/// Commands that a connection has in flight.
 const DEPTH: usize = 6;
 /// Subsets of volatile writes that are lost at each cut.
 const SUBSETS: usize = 3;
@@ -45,7 +45,7 @@ struct Run {
     /// Index 0 stands for what was there before the run.
     issued: Vec<Issued>,
     flushes: Vec<Issued>,
-    under_way: [usize; 4],
+    in_flight: [usize; 4],
     /// Where each connection's last change ended: the next one often goes on there.
     next: [u64; 4],
     tick: u64,
@@ -68,7 +68,7 @@ impl Run {
             random: Random::new(seed),
             issued: vec![nothing],
             flushes: Vec::new(),
-            under_way: [0; 4],
+            in_flight: [0; 4],
             next: [0; 4],
             tick: 0,
             merged: 0,
@@ -80,7 +80,7 @@ impl Run {
     fn run(mut self) -> Self {
         while self.issued.len() <= CHANGES || !self.rig.engine.is_idle() {
             let connection = self.random.index(4);
-            let may_submit = self.issued.len() <= CHANGES && self.under_way[connection] < DEPTH;
+            let may_submit = self.issued.len() <= CHANGES && self.in_flight[connection] < DEPTH;
             if may_submit && !self.random.once_in(3) {
                 self.submit(connection);
             } else if !self.rig.in_device.is_empty() {
@@ -95,7 +95,7 @@ impl Run {
 
     fn submit(&mut self, connection: usize) {
         self.tick += 1;
-        self.under_way[connection] += 1;
+        self.in_flight[connection] += 1;
         let in_front = CONNECTION * connection as u64;
         let flush = self.random.once_in(8);
         let op = if flush { CommandOp::Flush } else { self.change(connection) };
@@ -149,7 +149,7 @@ impl Run {
         for outcome in self.rig.outcomes() {
             outcome.result.expect("nothing fails here");
             self.tick += 1;
-            self.under_way[usize::try_from(outcome.tag / CONNECTION).expect("0 to 3")] -= 1;
+            self.in_flight[usize::try_from(outcome.tag / CONNECTION).expect("0 to 3")] -= 1;
             let tag = outcome.tag % CONNECTION;
             let (list, index) = if tag < FLUSH {
                 (&mut self.issued, tag)
@@ -279,7 +279,7 @@ fn what_was_promised_is_there_wherever_the_device_is_cut_off() {
 }
 
 #[test]
-fn a_flush_that_does_nothing_is_found_out() {
+fn flush_that_does_nothing_is_found_out() {
     for kind in SCHEDULERS {
         for seed in SEEDS {
             let violation = Run::new(kind, Honesty::SyncsDoNothing, seed).run().violation();
@@ -289,7 +289,7 @@ fn a_flush_that_does_nothing_is_found_out() {
 }
 
 #[test]
-fn a_sync_for_fua_that_does_nothing_is_found_out() {
+fn sync_for_fua_that_does_nothing_is_found_out() {
     for kind in SCHEDULERS {
         for seed in SEEDS {
             let violation = Run::new(kind, Honesty::SyncsOfRangesDoNothing, seed).run().violation();
@@ -299,9 +299,9 @@ fn a_sync_for_fua_that_does_nothing_is_found_out() {
 }
 
 #[test]
-fn a_run_without_merging_keeps_its_promises_too() {
+fn run_without_merging_keeps_its_promises_too() {
     let mut run = Run::new(SchedulerKind::Cfq, Honesty::Honest, 1);
-    run.rig.engine.elevator_mut().set_nomerges(NoMerges::All);
+    run.rig.engine.administer(|elevator| elevator.set_nomerges(NoMerges::All));
     run.merged = 1; // Nothing merges, on purpose.
     assert_eq!(run.run().violation(), None);
 }

@@ -3,7 +3,7 @@
 mod support;
 
 use paternoster::SchedulerKind;
-use paternoster_disk::{Clock, CommandOp, Transfer, Transferred};
+use paternoster_disk::{CommandOp, Transfer, Transferred};
 use rustix::io::Errno;
 
 use support::{Rig, Shape, cache, read, trim, write, write_fua};
@@ -72,7 +72,7 @@ fn what_lies_inside_a_short_transfer_succeeds_at_once_and_the_rest_is_issued() {
 }
 
 #[test]
-fn a_short_transfer_that_ends_between_two_commands_splits_them_there() {
+fn short_transfer_that_ends_between_two_commands_splits_them_there() {
     let mut rig = four_merged_reads();
     rig.finish_nth(0, Ok(3 * 4096));
     assert_eq!(rig.results(), ok(&[0, 1, 2]));
@@ -97,7 +97,7 @@ fn data_in_a_short_transfer_goes_to_the_commands_that_it_is_of() {
 }
 
 #[test]
-fn a_short_transfer_goes_on_with_its_rest_until_all_is_done() {
+fn short_transfer_goes_on_with_its_rest_until_all_is_done() {
     for op in [read(100, 5000), write(100, 5000, 1), write_fua(100, 5000, 1), cache(100, 5000)] {
         let mut rig = Rig::new(SchedulerKind::Cfq, 4);
         rig.submit(0, 1, op);
@@ -149,7 +149,7 @@ fn data_of_a_write_that_went_in_parts_is_what_was_to_be_written() {
 }
 
 #[test]
-fn a_short_transfer_s_rest_brings_the_error() {
+fn short_transfer_s_rest_brings_the_error() {
     for op in [write(0, 5000, 1), write_fua(0, 5000, 1)] {
         let mut rig = Rig::new(SchedulerKind::Cfq, 4);
         rig.submit(0, 1, op);
@@ -161,7 +161,7 @@ fn a_short_transfer_s_rest_brings_the_error() {
 }
 
 #[test]
-fn a_transfer_that_moves_nothing_is_eio_and_no_loop() {
+fn transfer_that_moves_nothing_is_eio_and_no_loop() {
     for op in [read(0, 512), write(0, 512, 1), write_fua(0, 512, 1)] {
         for moved_before in [0, 300] {
             let mut rig = Rig::new(SchedulerKind::Cfq, 4);
@@ -177,7 +177,7 @@ fn a_transfer_that_moves_nothing_is_eio_and_no_loop() {
 }
 
 #[test]
-fn a_merged_transfer_that_moves_nothing_is_tried_again_one_by_one() {
+fn merged_transfer_that_moves_nothing_is_tried_again_one_by_one() {
     let mut rig = four_merged_reads();
     rig.finish_nth(0, Ok(0));
     assert_eq!(rig.finish_all().len(), 4);
@@ -185,7 +185,7 @@ fn a_merged_transfer_that_moves_nothing_is_tried_again_one_by_one() {
 }
 
 #[test]
-fn a_single_transfer_that_fails_is_not_tried_again() {
+fn single_transfer_that_fails_is_not_tried_again() {
     let mut rig = Rig::new(SchedulerKind::Cfq, 4);
     rig.submit(0, 1, read(0, 512));
     rig.finish_nth(0, Err(Errno::NOSPC));
@@ -194,7 +194,7 @@ fn a_single_transfer_that_fails_is_not_tried_again() {
 }
 
 #[test]
-fn a_second_failure_is_final_and_its_error_is_what_is_told() {
+fn second_failure_is_final_and_its_error_is_what_is_told() {
     let mut rig = four_merged_reads();
     rig.finish_nth(0, Err(Errno::IO));
     for error in [Errno::NOSPC, Errno::NXIO, Errno::PERM, Errno::DQUOT] {
@@ -207,7 +207,7 @@ fn a_second_failure_is_final_and_its_error_is_what_is_told() {
 }
 
 #[test]
-fn a_merged_trim_that_fails_is_tried_again_range_by_range() {
+fn merged_trim_that_fails_is_tried_again_range_by_range() {
     let mut rig = Rig::held_back();
     rig.submit(0, 1, trim(0, 4096, false));
     rig.submit(0, 2, trim(4096, 4096, false));
@@ -228,7 +228,7 @@ fn write_in_three_pieces() -> Rig {
 }
 
 #[test]
-fn a_command_in_pieces_fails_only_when_all_its_pieces_are_done() {
+fn command_in_pieces_fails_only_when_all_its_pieces_are_done() {
     let mut rig = write_in_three_pieces();
     rig.finish_nth(1, Err(Errno::IO));
     assert_eq!(rig.results(), []);
@@ -239,7 +239,7 @@ fn a_command_in_pieces_fails_only_when_all_its_pieces_are_done() {
 }
 
 #[test]
-fn a_command_in_pieces_fails_with_the_error_of_its_first_piece_that_failed() {
+fn command_in_pieces_fails_with_the_error_of_its_first_piece_that_failed() {
     for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
         let mut rig = write_in_three_pieces();
         let ids: Vec<_> = rig.in_device.iter().map(|(id, _)| *id).collect();

@@ -3,7 +3,7 @@
 mod support;
 
 use paternoster::SchedulerKind;
-use paternoster_disk::{Clock as _, CommandOp, DiskOp, Fault, FaultyPiece, InDevice, TransferId};
+use paternoster_disk::{CommandOp, DiskOp, Fault, FaultyPiece, InDevice, TransferId};
 use rustix::io::Errno;
 
 use support::{Rig, read, write};
@@ -20,7 +20,7 @@ fn fail_all(rig: &mut Rig, errno: Errno) {
 }
 
 #[test]
-fn a_fault_names_the_piece_before_its_command_is_done() {
+fn fault_names_the_piece_before_its_command_is_done() {
     // A read in two pieces, of which the second is still in the device.
     let mut rig = Rig::with_short_requests(SchedulerKind::None, 4, 8);
     rig.submit(0, 7, read(4096, 8192));
@@ -50,7 +50,7 @@ fn faults_that_nobody_takes_are_kept_once_for_each_operation_and_errno() {
 }
 
 #[test]
-fn a_failed_sync_is_a_fault_without_a_place() {
+fn failed_sync_is_a_fault_without_a_place() {
     let mut rig = Rig::new(SchedulerKind::None, 4);
     rig.submit(0, 1, CommandOp::Flush);
     fail_all(&mut rig, Errno::IO);

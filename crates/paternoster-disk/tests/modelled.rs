@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use bytes::BytesMut;
 use paternoster::{Instant, Nanos, RequestId, SchedulerKind};
 use paternoster_disk::{
-    Backend, Buffers, Clock, CommandOp, Model, ModelledBackend, Ring, SyncRange, Token, Transfer,
+    Backend, Buffers, CommandOp, Model, ModelledBackend, Ring, SyncRange, Token, Transfer,
     TransferId,
 };
 use slotmap::{Key, KeyData};
@@ -62,7 +62,7 @@ impl Disk {
 }
 
 #[test]
-fn a_transfer_takes_its_fixed_time_and_its_time_for_the_bytes() {
+fn transfer_takes_its_fixed_time_and_its_time_for_the_bytes() {
     let mut disk = Disk::new(1);
     disk.start(0, 1, 4000);
     assert_eq!(disk.due(), Some(at(54)));
@@ -72,7 +72,7 @@ fn a_transfer_takes_its_fixed_time_and_its_time_for_the_bytes() {
 }
 
 #[test]
-fn a_transfer_starts_when_it_is_dispatched_or_when_a_server_is_free() {
+fn transfer_starts_when_it_is_dispatched_or_when_a_server_is_free() {
     let mut disk = Disk::new(1);
     disk.start(0, 1, 1000); //      0 to  51
     disk.start(10, 2, 2000); //    51 to 103
@@ -98,7 +98,7 @@ fn all_that_is_due_is_delivered_at_once_in_the_order_of_its_ends() {
 }
 
 #[test]
-fn a_late_owner_does_not_slow_what_had_been_dispatched() {
+fn late_owner_does_not_slow_what_had_been_dispatched() {
     let mut disk = Disk::new(1);
     for number in 0..10 {
         disk.start(0, number, 0); // Each 50 µs after the one before.
@@ -134,7 +134,7 @@ fn idle_time_is_summed_over_servers_up_to_now() {
 }
 
 #[test]
-fn a_sync_takes_no_time_and_no_server() {
+fn sync_takes_no_time_and_no_server() {
     let mut disk = Disk::new(1);
     disk.start(0, 1, 0);
     let sync = Transfer::Sync { range: SyncRange::Disk };
@@ -179,7 +179,7 @@ fn what_is_read_is_what_had_been_written_when_it_was_dispatched() {
 /// The engine on a modelled disk whose owner wakes up exactly when something is due, under a
 /// scheduler that never keeps the device free on purpose.
 #[test]
-fn a_backlogged_engine_keeps_every_server_busy() {
+fn backlogged_engine_keeps_every_server_busy() {
     let mut disk = Disk::new(2);
     let mut rig = Rig::new(SchedulerKind::MqDeadline, disk.backend.capabilities().depth);
     for tag in 0..100 {
@@ -195,7 +195,8 @@ fn a_backlogged_engine_keeps_every_server_busy() {
         rig.clock.advance_to(due);
         while let Some(done) = disk.backend.take_done(due) {
             rig.engine.transfer_done(due, done.id, done.transferred);
-            rig.engine.settle(&rig.clock, |_, id, transfer| started.push_back((id, transfer)));
+            rig.step();
+            started.extend(rig.in_device.drain(..));
         }
     }
     assert_eq!(rig.outcomes().len(), 100);

@@ -2,22 +2,24 @@
 
 mod support;
 
+use std::ops::ControlFlow;
+
 use bytes::BytesMut;
-use paternoster::{AnyScheduler, Device, Instant, IoPrio, Nanos, NoTrace, SchedulerKind};
+use paternoster::{AnyScheduler, Device, Elevator, Instant, IoPrio, Nanos, NoTrace, SchedulerKind};
 use paternoster_disk::{
     Command, CommandOp, Completion, Engine, Fd, Front, FrontToken, MemoryBackend, MonotonicClock,
-    Outcome, Owner, Token, Turn, Waker,
+    Outcome, Owner, Token, Waker,
 };
 use rustix::io::Errno;
 
 use support::front::TestOwner;
 use support::{elevator_with, read, within_a_minute, write};
 
-/// A front that notes what it is told; a function says what to do at the end of a turn.
+/// A front that notes what it is told; a function says what to do at the end of a round.
 struct Noting<F> {
     notes: Vec<Note>,
     timeout: Option<Instant>,
-    turn_over: F,
+    round_over: F,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,7 +30,9 @@ enum Note {
     Woken,
 }
 
-impl<F: FnMut(&mut TestOwner, &[Note]) -> Turn> Front<AnyScheduler<NoTrace>> for Noting<F> {
+impl<F: FnMut(&mut TestOwner, &[Note]) -> ControlFlow<()>> Front<AnyScheduler<NoTrace>>
+    for Noting<F>
+{
     fn started(&mut self, _: &mut TestOwner) {
         self.notes.push(Note::Started);
     }
@@ -45,20 +49,21 @@ impl<F: FnMut(&mut TestOwner, &[Note]) -> Turn> Front<AnyScheduler<NoTrace>> for
         self.notes.push(Note::Woken);
     }
 
-    fn turn_over(&mut self, owner: &mut TestOwner) -> Turn {
-        (self.turn_over)(owner, &self.notes)
+    fn round_over(&mut self, owner: &mut TestOwner) -> ControlFlow<()> {
+        (self.round_over)(owner, &self.notes)
     }
 
-    fn poll_timeout(&self) -> Option<Instant> {
+    fn poll_timeout(&self, _: Instant) -> Option<Instant> {
         self.timeout
     }
 }
 
-/// An owner of a disk in memory; turns until the function stops: what its front was told.
+/// Runs an owner of a disk in memory until the function breaks the loop; returns what its front
+/// noted.
 fn run(
     waker: Waker,
     timeout: Option<Instant>,
-    turn_over: impl FnMut(&mut TestOwner, &[Note]) -> Turn,
+    round_over: impl FnMut(&mut TestOwner, &[Note]) -> ControlFlow<()>,
 ) -> Vec<Note> {
     let device = Device::solid_state(4);
     let (elevator, _) = elevator_with(SchedulerKind::Cfq, device, 1);
@@ -66,32 +71,44 @@ fn run(
     let backend = Box::new(MemoryBackend::new(1 << 20));
     let clock = MonotonicClock::start();
     let owner = Owner::new(engine, backend, clock, waker).expect("a ring");
-    let mut front = Noting { notes: Vec::new(), timeout, turn_over };
+    let mut front = Noting { notes: Vec::new(), timeout, round_over };
     owner.run(&mut front).expect("the ring works");
     front.notes
+}
+
+/// It would take everything until then for one moment.
+#[test]
+#[should_panic(expected = "the elevator was made later than the owner's clock says")]
+fn elevator_of_a_moment_to_come_is_refused() {
+    let in_an_hour = Instant::START + Nanos::from_millis(3_600_000);
+    let scheduler = AnyScheduler::new(SchedulerKind::Cfq, NoTrace);
+    let elevator = Elevator::new(scheduler, Device::solid_state(4), in_an_hour);
+    let backend = Box::new(MemoryBackend::new(1 << 20));
+    let engine = Engine::new(elevator, true);
+    drop(Owner::new(engine, backend, MonotonicClock::start(), waker()));
 }
 
 fn waker() -> Waker {
     Waker::new().expect("an event")
 }
 
-fn stop_when(stop: bool) -> Turn {
-    if stop { Turn::Stop } else { Turn::GoOn }
+fn stop_when(stop: bool) -> ControlFlow<()> {
+    if stop { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
 }
 
 /// A context of the root group.
 fn submit(owner: &mut TestOwner, tag: u64, op: CommandOp) {
-    let now = owner.now();
-    let elevator = owner.engine_mut().elevator_mut();
-    let root = elevator.groups().root();
-    let ioc = elevator.io_context(now, IoPrio::default(), root);
+    let ioc = owner.administer(|elevator, now| {
+        let root = elevator.groups().root();
+        elevator.add_io_context(now, IoPrio::default(), root)
+    });
     owner.submit(Command { tag, ioc, op });
 }
 
 #[test]
-fn a_front_is_started_before_its_first_turn() {
+fn front_is_started_before_its_first_round() {
     within_a_minute(|| {
-        assert_eq!(run(waker(), None, |_, _| Turn::Stop), [Note::Started]);
+        assert_eq!(run(waker(), None, |_, _| stop_when(true)), [Note::Started]);
     });
 }
 
@@ -117,13 +134,13 @@ fn another_thread_wakes_an_owner_that_waits_and_does_so_again() {
 }
 
 #[test]
-fn a_front_has_its_turn_at_its_own_moment() {
+fn front_has_a_round_at_the_moment_that_it_wants() {
     within_a_minute(|| {
         let until = Instant::START + Nanos::from_millis(5);
-        let mut turns = 0;
+        let mut rounds = 0;
         run(waker(), Some(until), move |owner, _| {
-            turns += 1;
-            assert!(turns < 1000, "it waits in between");
+            rounds += 1;
+            assert!(rounds < 1000, "it waits in between");
             stop_when(owner.now() >= until)
         });
     });
@@ -154,7 +171,7 @@ fn operations_of_the_front_come_back_under_its_names() {
 }
 
 #[test]
-fn commands_put_at_the_end_of_a_turn_are_answered_in_the_next() {
+fn commands_put_at_the_end_of_a_round_are_answered_in_the_next() {
     within_a_minute(|| {
         let mut begun = false;
         let notes = run(waker(), None, move |owner, notes| {
@@ -173,15 +190,14 @@ fn commands_put_at_the_end_of_a_turn_are_answered_in_the_next() {
 }
 
 #[test]
-fn commands_cancelled_at_the_end_of_a_turn_are_answered_in_the_next() {
+fn commands_cancelled_at_the_end_of_a_round_are_answered_in_the_next() {
     within_a_minute(|| {
         let mut begun = false;
         let notes = run(waker(), None, move |owner, notes| {
             if !std::mem::replace(&mut begun, true) {
-                owner.engine_mut().elevator_mut().set_depth(0);
+                owner.administer(|elevator, _| elevator.set_depth(0));
                 submit_held_back(owner);
-                let now = owner.now();
-                owner.engine_mut().cancel_queued(now);
+                owner.cancel_queued();
             }
             stop_when(notes.len() == 2)
         });
@@ -196,20 +212,20 @@ fn submit_held_back(owner: &mut TestOwner) {
 }
 
 /// On a disk that is done with a transfer as soon as it has begun, the owner was never done with
-/// what was due: nobody else had a turn, and the server did not end.
+/// what was due: the front was called no more, and the server did not end.
 #[test]
-fn a_front_has_its_turn_while_a_disk_in_memory_has_more_and_more_to_do() {
+fn front_is_called_while_a_disk_in_memory_has_more_and_more_to_do() {
     within_a_minute(|| {
-        let mut turns = 0;
+        let mut rounds = 0;
         let notes = run(waker(), None, move |owner, _| {
-            turns += 1;
-            if turns == 1 {
+            rounds += 1;
+            if rounds == 1 {
                 // A terabyte.
                 for tag in 0..1 << 20 {
                     submit(owner, tag, read(0, 1 << 20));
                 }
             }
-            stop_when(turns == 5)
+            stop_when(rounds == 5)
         });
         let done = notes.iter().filter(|note| matches!(note, Note::Done(..))).count();
         assert!((1..1000).contains(&done), "{done} commands in four rounds");

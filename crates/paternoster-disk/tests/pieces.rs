@@ -2,8 +2,8 @@
 
 mod support;
 
-use paternoster::{Limits, SchedulerKind};
-use paternoster_disk::{Clock, CommandOp, Engine, Transfer, Transferred};
+use paternoster::{Limits, Nanos, Op, SchedulerKind};
+use paternoster_disk::{Command, CommandOp, Engine, Transfer, Transferred};
 use rustix::io::Errno;
 
 use support::random::Random;
@@ -99,7 +99,7 @@ fn neighbours_of_different_tenants_do_not_merge() {
 }
 
 #[test]
-fn a_piece_that_is_no_whole_sectors_never_merges() {
+fn piece_that_is_no_whole_sectors_never_merges() {
     // Each pair is adjacent in sectors; the first also in bytes.
     let pairs = [
         [write(0, 700, 1), write(700, 324, 2)],
@@ -121,7 +121,7 @@ fn a_piece_that_is_no_whole_sectors_never_merges() {
 fn the_odd_end_of_a_command_in_pieces_never_merges() {
     let mut rig = Rig::held_back();
     let limits = Limits { max_sectors: 8, ..*rig.engine.elevator().limits() };
-    rig.engine.elevator_mut().set_limits(limits);
+    rig.engine.administer(|elevator| elevator.set_limits(limits));
     rig.submit(0, 1, write(0, 4096 + 100, 1));
     rig.submit(0, 2, write(4608, 512, 2));
     rig.let_go();
@@ -159,7 +159,7 @@ fn merging_stops_at_the_largest_request() {
 }
 
 #[test]
-fn a_command_longer_than_the_largest_request_is_split() {
+fn command_longer_than_the_largest_request_is_split() {
     let mut rig = Rig::new(SchedulerKind::Cfq, 4);
     for op in [read(512, 4 << 20), write(512, 4 << 20, 1), zero(512, 4 << 20, false)] {
         let ranges = ranges_of(&mut rig, op);
@@ -170,7 +170,7 @@ fn a_command_longer_than_the_largest_request_is_split() {
 }
 
 #[test]
-fn a_read_in_pieces_gives_its_data_in_order() {
+fn read_in_pieces_gives_its_data_in_order() {
     let mut rig = Rig::with_short_requests(SchedulerKind::Cfq, 8, 2);
     rig.submit(0, 1, read(100, 3000));
     while !rig.in_device.is_empty() {
@@ -190,7 +190,7 @@ fn a_read_in_pieces_gives_its_data_in_order() {
 }
 
 #[test]
-fn a_huge_trim_is_split_at_4_mib() {
+fn huge_trim_is_split_at_4_mib() {
     let mut rig = Rig::new(SchedulerKind::Cfq, 4);
     let ranges = ranges_of(&mut rig, trim(0, u32::MAX - 511, false));
     assert_cover(&ranges, (0, u64::from(u32::MAX - 511)));
@@ -208,7 +208,7 @@ fn the_longest_commands_at_the_end_of_the_largest_disk_are_taken() {
 }
 
 #[test]
-fn a_command_of_no_length_is_done_at_once() {
+fn command_of_no_length_is_done_at_once() {
     let mut rig = Rig::new(SchedulerKind::Cfq, 4);
     let ops = [read(7, 0), cache(7, 0), write(7, 0, 1), trim(7, 0, true), zero(7, 0, false)];
     for op in ops {
@@ -220,7 +220,7 @@ fn a_command_of_no_length_is_done_at_once() {
 }
 
 #[test]
-fn a_caching_read_gives_nothing() {
+fn caching_read_gives_nothing() {
     let mut rig = Rig::new(SchedulerKind::Cfq, 4);
     rig.submit(0, 1, cache(512, 4096));
     assert_eq!(rig.finish_all(), [Shape::Cache { offset: 512, len: 4096 }]);
@@ -233,13 +233,13 @@ fn fast_zero(allocate: bool) -> CommandOp {
 }
 
 #[test]
-fn a_fast_zero_is_done_where_zeroing_is_fast() {
+fn fast_zero_is_done_where_zeroing_is_fast() {
     let mut rig = Rig::new(SchedulerKind::Cfq, 4);
     assert_eq!(ranges_of(&mut rig, fast_zero(false)), [(0, 4096)]);
 }
 
 #[test]
-fn a_fast_zero_that_would_be_slow_is_refused_and_changes_nothing() {
+fn fast_zero_that_would_be_slow_is_refused_and_changes_nothing() {
     let mut rig = Rig::new(SchedulerKind::Cfq, 4);
     rig.submit(0, 1, fast_zero(true));
     let (elevator, connections) = elevator(SchedulerKind::Cfq, 4);
@@ -276,7 +276,7 @@ fn what_is_queued_can_be_cancelled_and_what_is_in_the_device_ends_as_it_ends() {
 }
 
 #[test]
-fn a_command_that_is_cancelled_in_part_is_answered_when_its_last_piece_has_left_the_device() {
+fn command_that_is_cancelled_in_part_is_answered_when_its_last_piece_has_left_the_device() {
     let mut rig = Rig::with_short_requests(SchedulerKind::Cfq, 1, 8);
     rig.submit(0, 1, zero(0, 3 * 4096, true));
     rig.engine.cancel_queued(rig.clock.now());
@@ -290,7 +290,7 @@ fn a_command_that_is_cancelled_in_part_is_answered_when_its_last_piece_has_left_
 #[test]
 fn what_the_elevator_turns_away_is_tried_again_in_order_and_can_be_cancelled() {
     let mut rig = Rig::new(SchedulerKind::MqDeadline, 1);
-    rig.engine.elevator_mut().set_nr_requests(Some(2));
+    rig.engine.administer(|elevator| elevator.set_nr_requests(Some(2)));
     for tag in 0..8 {
         rig.submit(0, tag, read(tag * 8192, 512));
     }
@@ -309,7 +309,7 @@ fn what_the_elevator_turns_away_is_tried_again_in_order_and_can_be_cancelled() {
 #[test]
 fn what_was_called_to_try_again_or_is_to_be_issued_again_is_cancelled_too() {
     let mut rig = Rig::new(SchedulerKind::MqDeadline, 1);
-    rig.engine.elevator_mut().set_nr_requests(Some(1));
+    rig.engine.administer(|elevator| elevator.set_nr_requests(Some(1)));
     for tag in 0..3 {
         rig.submit(0, tag, read(tag * 8192, 512));
     }
@@ -327,7 +327,7 @@ fn what_was_called_to_try_again_or_is_to_be_issued_again_is_cancelled_too() {
 
 /// 65 kB of commands once made 2.1 GiB of pieces.
 #[test]
-fn a_command_of_4_gib_has_four_pieces_at_a_time_and_all_of_it_is_done_in_order() {
+fn command_of_4_gib_has_four_pieces_at_a_time_and_all_of_it_is_done_in_order() {
     const LEN: u32 = u32::MAX - 100;
     for op in [cache(700, LEN), zero(700, LEN, false), trim(700, LEN, false)] {
         let mut rig = Rig::new(SchedulerKind::None, 64);
@@ -354,7 +354,7 @@ fn commands_that_wait_queue_four_pieces_each() {
 }
 
 #[test]
-fn a_command_that_has_failed_is_not_cut_any_further() {
+fn command_that_has_failed_is_not_cut_any_further() {
     let mut rig = Rig::new(SchedulerKind::None, 64);
     rig.submit(0, 1, zero(0, u32::MAX, false));
     rig.finish_nth(2, Err(Errno::NOSPC));
@@ -373,4 +373,23 @@ fn what_is_not_cut_yet_is_cancelled_too() {
     assert_eq!(rig.finish_all().len(), 2);
     assert_eq!(rig.results(), [(1, Err(Errno::SHUTDOWN))]);
     assert!(rig.engine.is_idle());
+}
+
+/// A bio that is submitted in the step in which another's transfer begins, which takes long.
+#[test]
+fn bio_is_submitted_at_a_moment_of_its_own() {
+    let Rig { mut engine, clock, connections, .. } = Rig::new(SchedulerKind::None, 8);
+    for (tag, offset) in [(1, 0), (2, 1 << 20)] {
+        engine.submit(Command { tag, ioc: connections[0], op: read(offset, 512) });
+    }
+    let mut started = 0;
+    let mut start = |_, _, _| {
+        started += 1;
+        clock.advance(Nanos::from_millis(10));
+    };
+    while engine.step(|| clock.now(), &mut start).is_continue() {}
+    assert_eq!(started, 2);
+    for (group, _) in engine.elevator().groups().iter() {
+        assert_eq!(engine.elevator().stats().group(group).op(Op::Read).wait, Nanos::ZERO);
+    }
 }

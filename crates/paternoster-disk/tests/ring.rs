@@ -72,7 +72,7 @@ fn what_is_written_from_several_buffers_is_read_into_others() {
             ring.write(1, &file, 1000, from);
             assert_eq!(only(&mut ring).result, Ok(u32::try_from(count * 100).expect("small")));
             ring.read(2, &file, 1000, parts(count, 100));
-            assert_eq!(only(&mut ring).filled.concat(), written);
+            assert_eq!(only(&mut ring).output.into_buffers().concat(), written);
         }
         for range in [None, Some(1000..2000), Some(0..u64::MAX)] {
             ring.sync(3, &file, range);
@@ -83,7 +83,7 @@ fn what_is_written_from_several_buffers_is_read_into_others() {
 }
 
 #[test]
-fn a_read_past_the_end_is_short_and_gives_its_buffers_back() {
+fn read_past_the_end_is_short_and_gives_its_buffers_back() {
     within_a_minute(|| {
         let mut ring = Ring::new().expect("a ring");
         let file = temporary_file();
@@ -91,27 +91,27 @@ fn a_read_past_the_end_is_short_and_gives_its_buffers_back() {
         only(&mut ring);
         ring.read(2, &file, 60, parts(3, 30));
         let read = only(&mut ring);
-        assert_eq!((read.result, read.filled.len()), (Ok(40), 3));
+        assert_eq!((read.result, read.output.into_buffers().len()), (Ok(40), 3));
         ring.read(3, &file, 200, parts(1, 30));
         assert_eq!(only(&mut ring).result, Ok(0));
     });
 }
 
 #[test]
-fn an_operation_that_fails_says_why_and_gives_its_buffers_back() {
+fn operation_that_fails_says_why_and_gives_its_buffers_back() {
     within_a_minute(|| {
         let mut ring = Ring::new().expect("a ring");
         let (socket, _theirs) = socketpair();
         ring.read(1, &socket, 100, parts(2, 30));
         let read = only(&mut ring);
-        assert_eq!((read.result, read.filled.len()), (Err(Errno::SPIPE), 2));
+        assert_eq!((read.result, read.output.into_buffers().len()), (Err(Errno::SPIPE), 2));
         ring.allocate(2, &socket, 0, 0, 1);
         assert!(only(&mut ring).result.is_err());
     });
 }
 
 #[test]
-fn a_receive_appends_what_has_arrived_and_0_is_the_end() {
+fn receive_appends_what_has_arrived_and_0_is_the_end() {
     within_a_minute(|| {
         let mut ring = Ring::new().expect("a ring");
         let (socket, mut theirs) = socketpair();
@@ -121,16 +121,16 @@ fn a_receive_appends_what_has_arrived_and_0_is_the_end() {
         ring.receive(1, &socket, buffer);
         let received = only(&mut ring);
         assert_eq!(received.result, Ok(5));
-        assert_eq!(&received.filled[0][..], b"head lower");
+        assert_eq!(&received.output.into_buffers()[0][..], b"head lower");
         drop(theirs);
         ring.receive(2, &socket, BytesMut::with_capacity(64));
         let end = only(&mut ring);
-        assert_eq!((end.result, end.filled[0].len()), (Ok(0), 0));
+        assert_eq!((end.result, end.output.into_buffers()[0].len()), (Ok(0), 0));
     });
 }
 
 #[test]
-fn a_receive_takes_no_more_than_there_is_room_for() {
+fn receive_takes_no_more_than_there_is_room_for() {
     within_a_minute(|| {
         let mut ring = Ring::new().expect("a ring");
         let (socket, mut theirs) = socketpair();
@@ -138,12 +138,31 @@ fn a_receive_takes_no_more_than_there_is_room_for() {
         let buffer = BytesMut::with_capacity(100);
         let room = buffer.capacity();
         ring.receive(1, &socket, buffer);
-        assert_eq!(only(&mut ring).filled[0].len(), room);
+        assert_eq!(only(&mut ring).output.into_buffers()[0].len(), room);
+    });
+}
+
+/// What a client sent would be copied anew with each part that arrives, and the room for the rest
+/// would be gone.
+#[test]
+fn receive_gives_back_the_buffer_that_it_was_given() {
+    within_a_minute(|| {
+        let mut ring = Ring::new().expect("a ring");
+        let (socket, mut theirs) = socketpair();
+        let mut buffer = BytesMut::with_capacity(1 << 20);
+        let (address, room) = (buffer.as_ptr(), buffer.capacity());
+        for part in 1..=10 {
+            theirs.write_all(&[7; 1000]).expect("room in the socket");
+            ring.receive(1, &socket, buffer);
+            buffer = only(&mut ring).output.into_buffers().remove(0);
+            let got = (buffer.as_ptr(), buffer.len(), buffer.capacity());
+            assert_eq!(got, (address, 1000 * part, room), "part {part}");
+        }
     });
 }
 
 #[test]
-fn a_send_larger_than_the_socket_is_finished_as_the_peer_reads() {
+fn send_larger_than_the_socket_is_finished_as_the_peer_reads() {
     within_a_minute(|| {
         for count in [1, 64] {
             let mut ring = Ring::new().expect("a ring");
@@ -184,7 +203,7 @@ fn behind(buffers: Buffers<Bytes>, mut gone: usize) -> Buffers<Bytes> {
 }
 
 #[test]
-fn a_send_to_a_peer_that_goes_away_ends_short_or_fails_without_a_signal() {
+fn send_to_a_peer_that_goes_away_ends_short_or_fails_without_a_signal() {
     within_a_minute(|| {
         let mut ring = Ring::new().expect("a ring");
         let (socket, theirs) = socketpair();
@@ -201,7 +220,7 @@ fn a_send_to_a_peer_that_goes_away_ends_short_or_fails_without_a_signal() {
 }
 
 #[test]
-fn an_accept_gives_one_connection() {
+fn accept_gives_one_connection() {
     within_a_minute(|| {
         let mut ring = Ring::new().expect("a ring");
         let folder = tempfile::tempdir().expect("a temporary folder");
@@ -210,16 +229,16 @@ fn an_accept_gives_one_connection() {
         ring.accept(1, &listener);
         ring.submit().expect("the ring works");
         let mut client = UnixStream::connect(&path).expect("somebody listens");
-        let accepted = only(&mut ring).accepted.expect("a descriptor");
+        let accepted = only(&mut ring).output.into_socket().expect("a descriptor");
         client.write_all(b"x").expect("room in the socket");
         let accepted: Fd = Arc::new(accepted);
         ring.receive(2, &accepted, BytesMut::with_capacity(1));
-        assert_eq!(&only(&mut ring).filled[0][..], b"x");
+        assert_eq!(&only(&mut ring).output.into_buffers()[0][..], b"x");
     });
 }
 
 #[test]
-fn a_poll_completes_when_there_is_something_to_read() {
+fn poll_completes_when_there_is_something_to_read() {
     within_a_minute(|| {
         let mut ring = Ring::new().expect("a ring");
         let (socket, mut theirs) = socketpair();
@@ -238,7 +257,7 @@ fn more_operations_than_the_queues_have_room_for_complete_once_each() {
     within_a_minute(|| {
         let mut ring = Ring::new().expect("a ring");
         for token in 0..10_000 {
-            ring.nothing(token);
+            ring.nop(token);
         }
         let completed = completions(&mut ring, 10_000);
         let tokens: Vec<u64> = completed.iter().map(|completion| completion.token).collect();
@@ -248,7 +267,7 @@ fn more_operations_than_the_queues_have_room_for_complete_once_each() {
 }
 
 #[test]
-fn a_wait_ends_at_its_moment_and_not_before() {
+fn wait_ends_at_its_moment_and_not_before() {
     within_a_minute(|| {
         let mut ring: Ring<u64> = Ring::new().expect("a ring");
         let moments = [20, 10, 15, 5, 30].map(|later| monotonic() + later * MILLISECOND);
@@ -265,7 +284,7 @@ fn a_wait_ends_at_its_moment_and_not_before() {
 }
 
 #[test]
-fn a_wait_for_a_moment_that_is_over_ends_at_once() {
+fn wait_for_a_moment_that_is_over_ends_at_once() {
     within_a_minute(|| {
         let mut ring: Ring<u64> = Ring::new().expect("a ring");
         ring.wait(Some(monotonic() - MILLISECOND)).expect("the ring works");
@@ -274,10 +293,10 @@ fn a_wait_for_a_moment_that_is_over_ends_at_once() {
 }
 
 #[test]
-fn an_earlier_moment_than_the_one_under_way_wakes_up_too() {
+fn earlier_moment_than_the_one_under_way_wakes_up_too() {
     within_a_minute(|| {
         let mut ring = Ring::new().expect("a ring");
-        ring.nothing(1);
+        ring.nop(1);
         ring.wait(Some(monotonic() + HOUR)).expect("the ring works");
         ring.take_completions(&mut Vec::new());
         let until = monotonic() + 2 * MILLISECOND;
@@ -296,7 +315,7 @@ fn wake_ups_do_not_pile_up_while_near_and_far_moments_alternate() {
         let mut ring = Ring::new().expect("a ring");
         let far = monotonic() + HOUR;
         for token in 0..50 {
-            ring.nothing(token);
+            ring.nop(token);
             ring.wait(Some(far)).expect("the ring works");
             ring.take_completions(&mut Vec::new());
             let near = monotonic() + MILLISECOND / 10;
@@ -305,11 +324,11 @@ fn wake_ups_do_not_pile_up_while_near_and_far_moments_alternate() {
                 ring.take_completions(&mut Vec::new());
             }
         }
-        assert!(ring.in_flight() <= 2, "{} wake-ups are under way", ring.in_flight());
+        assert!(ring.in_flight() <= 2, "{} wake-ups are in flight", ring.in_flight());
     });
 }
 
-/// Everything that waits for somebody else, under way on a ring: what it holds.
+/// Everything that waits for somebody else, in flight on a ring: what it holds.
 fn start_what_never_ends(ring: &mut Ring<u64>) -> (Vec<Fd>, Bytes, Vec<UnixStream>) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("socket");
@@ -338,11 +357,11 @@ fn assert_all_is_let_go(fds: &[Fd], data: &Bytes, mut peers: Vec<UnixStream>) {
 }
 
 #[test]
-fn a_ring_that_is_dropped_lets_go_of_what_is_under_way() {
+fn ring_that_is_dropped_lets_go_of_what_is_under_way() {
     within_a_minute(|| {
         let mut ring = Ring::new().expect("a ring");
         let (fds, data, peers) = start_what_never_ends(&mut ring);
-        ring.nothing(9);
+        ring.nop(9);
         ring.wait(Some(monotonic() + HOUR)).expect("the ring works");
         drop(ring);
         assert_all_is_let_go(&fds, &data, peers);
@@ -352,7 +371,7 @@ fn a_ring_that_is_dropped_lets_go_of_what_is_under_way() {
 /// What had not been handed to the kernel could not be cancelled, was handed to it afterwards,
 /// and waited for ever.
 #[test]
-fn a_ring_that_is_dropped_lets_go_of_what_was_not_submitted() {
+fn ring_that_is_dropped_lets_go_of_what_was_not_submitted() {
     within_a_minute(|| {
         let mut ring = Ring::new().expect("a ring");
         let (fds, data, peers) = start_what_never_ends(&mut ring);
@@ -362,7 +381,7 @@ fn a_ring_that_is_dropped_lets_go_of_what_was_not_submitted() {
 }
 
 #[test]
-fn a_ring_that_is_dropped_finishes_what_cannot_be_cancelled() {
+fn ring_that_is_dropped_finishes_what_cannot_be_cancelled() {
     within_a_minute(|| {
         let mut ring = Ring::new().expect("a ring");
         let file = temporary_file();

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use paternoster::{Nanos, SchedulerKind};
-use paternoster_disk::{Clock, CommandOp, Transfer, TransferId};
+use paternoster_disk::{CommandOp, Transfer, TransferId};
 use rustix::io::Errno;
 
 use support::random::Random;
@@ -16,8 +16,8 @@ use support::{Rig, cache, merges, read, trim, write, write_fua, zero};
 const DISK: usize = 64 << 10;
 const COMMANDS: u64 = 400;
 
-/// A command under way, and what it may change.
-struct UnderWay {
+/// A command in flight, and what it may change.
+struct InFlight {
     op: CommandOp,
     range: Range<usize>,
     fill: u8,
@@ -41,7 +41,7 @@ struct Swarm {
     disk: Vec<u8>,
     /// What clients believe it holds; none where a change has failed.
     model: Vec<Option<u8>>,
-    under_way: BTreeMap<u64, UnderWay>,
+    in_flight: BTreeMap<u64, InFlight>,
     submitted: u64,
     transfers_failed: bool,
 }
@@ -54,7 +54,7 @@ impl Swarm {
         let mut rig = Rig::with_short_requests(kind, depth, sectors);
         if random.once_in(3) {
             let bound = u32::try_from(random.of(1..12)).expect("small");
-            rig.engine.elevator_mut().set_nr_requests(Some(bound));
+            rig.engine.administer(|elevator| elevator.set_nr_requests(Some(bound)));
         }
         Self {
             rig,
@@ -63,7 +63,7 @@ impl Swarm {
             depth: depth as usize,
             disk: vec![0; DISK],
             model: vec![Some(0); DISK],
-            under_way: BTreeMap::new(),
+            in_flight: BTreeMap::new(),
             submitted: 0,
             transfers_failed: false,
         }
@@ -71,7 +71,7 @@ impl Swarm {
 
     /// Until all commands are submitted and answered.
     fn run(mut self) -> Self {
-        while self.submitted < COMMANDS || !self.under_way.is_empty() {
+        while self.submitted < COMMANDS || !self.in_flight.is_empty() {
             self.rig.clock.advance(Nanos::from_micros(self.random.of(0..2000)));
             if self.submitted < COMMANDS && self.random.once_in(2) {
                 self.submit();
@@ -93,7 +93,7 @@ impl Swarm {
     }
 
     fn check(&mut self) {
-        self.rig.engine.elevator_mut().check();
+        self.rig.engine.check();
         let syncs = self.rig.in_device.iter().filter(|(id, _)| *id == TransferId::Sync).count();
         assert!(syncs <= 1, "one sync at a time");
         assert!(self.rig.in_device.len() - syncs <= self.depth, "no more than the device takes");
@@ -105,7 +105,7 @@ impl Swarm {
         let range = self.rounded(offset..offset + len);
         let fill = self.random.next().to_le_bytes()[0];
         let op = self.op(&range, fill);
-        let conflicts = self.under_way.values().any(|other| {
+        let conflicts = self.in_flight.values().any(|other| {
             (changes(&op) || changes(&other.op))
                 && other.range.start < range.end
                 && range.start < other.range.end
@@ -115,7 +115,7 @@ impl Swarm {
         }
         let tag = self.submitted;
         self.submitted += 1;
-        self.under_way.insert(tag, UnderWay { op: op.clone(), range, fill });
+        self.in_flight.insert(tag, InFlight { op: op.clone(), range, fill });
         let connection = self.random.index(4);
         self.rig.submit(connection, tag, op);
     }
@@ -181,7 +181,7 @@ impl Swarm {
 
     fn take_answers(&mut self) {
         for outcome in self.rig.outcomes() {
-            let command = self.under_way.remove(&outcome.tag).expect("a command is answered once");
+            let command = self.in_flight.remove(&outcome.tag).expect("a command is answered once");
             let model = &mut self.model[command.range];
             match (command.op, outcome.result) {
                 (CommandOp::Read { len, .. }, Ok(data)) => {
@@ -238,7 +238,7 @@ fn every_command_is_answered_once_when_what_is_queued_is_cancelled() {
 }
 
 #[test]
-fn a_swarm_merges() {
+fn swarm_merges() {
     let trouble = Trouble { fails_once_in: 0, cancels_once_in: 0 };
     let swarms = (0..40).map(|seed| Swarm::new(SchedulerKind::MqDeadline, seed, trouble).run());
     let merges: u64 = swarms.map(|swarm| merges(swarm.rig.engine.elevator())).sum();

@@ -42,7 +42,7 @@ pub enum DecideError {
     },
 }
 
-/// What became of one scenario of a folder.
+/// The result of one scenario of a folder.
 #[derive(Debug)]
 pub struct Decided {
     /// Its name.
@@ -51,7 +51,7 @@ pub struct Decided {
     pub log: Result<PathBuf, DecideError>,
 }
 
-/// The log of the scenario in the file.
+/// Runs the scenario in the file and returns its log.
 pub fn decide(path: &Path) -> Result<String, DecideError> {
     let text = fs::read_to_string(path).map_err(|why| file_error(path, why))?;
     let scenario: Scenario = text.parse().map_err(|error| run_error(path, error))?;

@@ -14,6 +14,7 @@ mod decide;
 mod device;
 mod fields;
 mod log;
+mod names;
 mod run;
 mod scenario;
 mod scheduler_line;
@@ -22,3 +23,8 @@ pub use decide::{DecideError, Decided, decide, decide_folder};
 pub use log::Log;
 pub use run::{RunError, run, run_with};
 pub use scenario::{DeviceModel, Group, Op, Request, Scenario, ScenarioError, Task};
+
+/// The examples of the crate's README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

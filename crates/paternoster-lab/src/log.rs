@@ -1,42 +1,15 @@
 //! The log of a run: what the scheduler decided, a JSON object a line.
 
-use std::collections::HashMap;
-
-use paternoster::{Event, GroupId, Instant, IocId, MergeKind, QueueName};
+use paternoster::{Event, Instant, MergeKind};
 use serde::Serialize;
 
+use crate::names::Names;
 use crate::scheduler_line::SchedulerLine;
 
 /// The lines of a log so far.
 #[derive(Debug, Default)]
 pub struct Log {
     text: String,
-}
-
-/// What things are called in a log.
-#[derive(Debug, Default)]
-pub(crate) struct Names {
-    /// The requests', by the user data of their bios.
-    pub(crate) requests: Vec<String>,
-    /// The paths of groups.
-    pub(crate) groups: HashMap<GroupId, String>,
-    /// The tasks of I/O contexts.
-    pub(crate) tasks: HashMap<IocId, u32>,
-}
-
-impl Names {
-    pub(crate) fn request(&self, bio: u64) -> &str {
-        &self.requests[usize::try_from(bio).expect("user data are indices")]
-    }
-
-    pub(crate) fn group(&self, group: GroupId) -> &str {
-        &self.groups[&group]
-    }
-
-    /// A queue by the task that made it and `S` (sync) or `A` (async).
-    pub(crate) fn queue(&self, queue: QueueName) -> String {
-        format!("{}{}", self.tasks[&queue.ioc], if queue.sync { 'S' } else { 'A' })
-    }
 }
 
 #[derive(Serialize)]
@@ -64,12 +37,12 @@ enum What<'a> {
 }
 
 impl Log {
-    /// The log as text.
+    /// Returns the log as text.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// Notes an event; completions are told bio by bio, by [`Log::completed`].
+    /// Writes an event; completions are written bio by bio, by [`Log::completed`].
     pub(crate) fn event(&mut self, now: Instant, event: Event, names: &Names) {
         let rq = |bio| names.request(bio);
         let what = match event {
@@ -81,8 +54,8 @@ impl Log {
                 };
                 What::Merged { rq: rq(bio), into: rq(into), kind }
             }
-            Event::Joined { gone, into, .. } => {
-                What::Merged { rq: rq(gone), into: rq(into), kind: "back" }
+            Event::Absorbed { absorbed, into, .. } => {
+                What::Merged { rq: rq(absorbed), into: rq(into), kind: "back" }
             }
             Event::Dispatched { rq: bio } => What::Dispatched { rq: rq(bio) },
             other => match SchedulerLine::new(other, names) {

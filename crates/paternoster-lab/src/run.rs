@@ -4,20 +4,22 @@
 //!   agenda, by (time, kind, sequence)      kind: completion < scheduler timer < arrival
 //!     │ next
 //!     ▼
-//!   tell the elevator ──▶ dispatch until it gives none ──▶ device ──▶ completions on the agenda
+//!   the driver ─────────▶ dispatch until it gives none ──▶ device ──▶ completions on the agenda
 //! ```
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
 use paternoster::{
-    AnyScheduler, Bio, BioFlags, Device as BlockDevice, Elevator, GroupId, Instant, IocId, Limits,
-    Nanos, NoMerges, Recorder, RequestId, SchedulerKind, Sector, SectorCount, Submitted,
+    AnyScheduler, Arrival, Bio, BioFlags, Device as BlockDevice, Driver, Elevator, GroupId,
+    Instant, IocId, Limits, Nanos, NoMerges, Recorder, RequestId, SchedulerKind, Sector,
+    SectorCount, Weights,
 };
 use thiserror::Error;
 
 use crate::device::{Device, Job, Started};
-use crate::log::{Log, Names};
+use crate::log::Log;
+use crate::names::Names;
 use crate::scenario::{Op, Request, Scenario, ScenarioError, parent_path};
 
 /// Why a run gave no log.
@@ -72,7 +74,7 @@ struct Run<'a> {
     followers: Vec<Vec<usize>>,
     tasks: Vec<TaskState>,
     groups: HashMap<&'a str, GroupId>,
-    elevator: Elevator<AnyScheduler<Recorder>>,
+    driver: Driver<AnyScheduler<Recorder>>,
     device: Device,
     agenda: BinaryHeap<Reverse<(Instant, u8, u64, Event)>>,
     sequence: u64,
@@ -125,7 +127,7 @@ impl<'a> Run<'a> {
             followers,
             tasks,
             groups: HashMap::new(),
-            elevator: elevator(scenario, scheduler)?,
+            driver: Driver::new(elevator(scenario, scheduler)?),
             device: Device::new(scenario.device),
             agenda: BinaryHeap::new(),
             sequence: 0,
@@ -137,14 +139,17 @@ impl<'a> Run<'a> {
 
     fn set_up_groups(&mut self) -> Result<(), ScenarioError> {
         let start = Instant::START;
-        let root = self.elevator.groups().root();
+        let root = self.driver.elevator().groups().root();
         self.groups.insert("/", root);
         self.names.groups.insert(root, "/".to_owned());
         for group in &self.scenario.groups {
             let (own, leaf) = group.weights(&self.scenario.scheduler)?;
             let parent = self.groups[parent_path(&group.path)];
-            let id = self.elevator.add_group(start, parent, own);
-            self.elevator.set_weight(start, id, own, leaf);
+            let id = self.driver.administer(|elevator| {
+                let id = elevator.add_group(start, parent, own);
+                elevator.set_weight(start, id, Weights { weight: own, leaf });
+                id
+            });
             self.groups.insert(&group.path, id);
             self.names.groups.insert(id, group.path.clone());
         }
@@ -175,7 +180,7 @@ impl<'a> Run<'a> {
             Event::Completion { rq, server } => self.complete(now, rq, server),
             Event::Timer if self.timer == Some(now) => {
                 self.timer = None;
-                self.elevator.handle_timeout(now);
+                self.driver.handle_timeout(now);
             }
             Event::Timer => return,
             Event::Arrival { index } => self.arrive(now, index),
@@ -195,17 +200,11 @@ impl<'a> Run<'a> {
             Op::Flush => (paternoster::Op::Flush, BioFlags::empty()),
             Op::Discard => (paternoster::Op::Discard, BioFlags::empty()),
         };
-        let bio = Bio {
-            op,
-            flags,
-            sector: Sector(rq.sector),
-            sectors: SectorCount(rq.sectors),
-            segments: 1,
-            ioc,
-            user_data: index as u64,
-        };
-        let submitted = self.elevator.submit(now, bio);
-        assert!(!matches!(submitted, Submitted::Later(_)), "reference runs have no admission");
+        let bio = Bio::new(op, ioc, Sector(rq.sector), SectorCount(rq.sectors))
+            .with_flags(flags)
+            .with_user_data(index as u64);
+        let taken = self.driver.submit(now, bio);
+        assert_ne!(taken, Arrival::Waiting, "reference runs have no admission");
     }
 
     fn io_context(&mut self, now: Instant, task: usize) -> IocId {
@@ -215,18 +214,18 @@ impl<'a> Run<'a> {
         let settings = &self.scenario.tasks[task];
         let io_prio = settings.io_prio().expect("checked when the scenario was read");
         let group = self.groups[settings.group.as_str()];
-        let ioc = self.elevator.io_context(now, io_prio, group);
+        let ioc = self.driver.administer(|elevator| elevator.add_io_context(now, io_prio, group));
         self.names.tasks.insert(ioc, settings.id);
         *self.tasks[task].ioc.insert(ioc)
     }
 
     fn complete(&mut self, now: Instant, rq: RequestId, server: usize) {
-        let bios = self.elevator.complete(now, rq);
+        let bios = self.driver.complete(now, rq);
         if let Some(started) = self.device.finish(server) {
             self.schedule_completion(now, started);
         }
         let index = |&bio| usize::try_from(bio).expect("user data are indices");
-        let done: Vec<usize> = bios.user_data.iter().map(index).collect();
+        let done: Vec<usize> = bios.iter().map(index).collect();
         for &index in &done {
             self.log.completed(now, &self.names.requests[index]);
         }
@@ -247,14 +246,17 @@ impl<'a> Run<'a> {
         if state.left == 0 {
             let ioc = state.ioc.expect("a task whose request completed has a context");
             self.log.exited(now, self.scenario.tasks[task].id);
-            self.elevator.exit_io_context(now, ioc);
+            self.driver.administer(|elevator| elevator.exit_io_context(now, ioc));
         }
     }
 
     fn dispatch(&mut self, now: Instant) {
-        while let Some(rq) = self.elevator.dispatch(now) {
-            let request = self.elevator.request(rq);
-            let job = Job { rq, sector: request.sector.0, sectors: request.sectors.0 };
+        let mut jobs = Vec::new();
+        self.driver.dispatch(now, |elevator, rq| {
+            let request = elevator.request(rq);
+            jobs.push(Job { rq, sector: request.sector.0, sectors: request.sectors.0 });
+        });
+        for job in jobs {
             if let Some(started) = self.device.take(job) {
                 self.schedule_completion(now, started);
             }
@@ -268,7 +270,7 @@ impl<'a> Run<'a> {
     }
 
     fn arm_timer(&mut self) {
-        let wanted = self.elevator.poll_timeout();
+        let wanted = self.driver.poll_timeout();
         if wanted != self.timer {
             self.timer = wanted;
             if let Some(at) = wanted {
@@ -278,7 +280,7 @@ impl<'a> Run<'a> {
     }
 
     fn log_events(&mut self) {
-        for (at, event) in self.elevator.trace().take() {
+        for (at, event) in self.driver.trace().take() {
             self.log.event(at, event, &self.names);
         }
     }
@@ -314,13 +316,9 @@ fn elevator(
     scenario: &Scenario,
     scheduler: AnyScheduler<Recorder>,
 ) -> Result<Elevator<AnyScheduler<Recorder>>, ScenarioError> {
-    let device = BlockDevice {
-        rotational: scenario.device.rotational,
-        queue_depth: scenario.device.queue_depth,
-        queues: None,
-        hz: scenario.clock()?,
-    };
-    let mut elevator = Elevator::new(scheduler, device);
+    let device = BlockDevice::new(scenario.device.rotational, scenario.device.queue_depth)
+        .with_hz(scenario.clock()?);
+    let mut elevator = Elevator::new(scheduler, device, Instant::START);
     elevator.set_nr_requests(None);
     elevator.set_limits(Limits { max_segments: u16::MAX, ..Limits::default() });
     elevator.set_nomerges(if scenario.merges { NoMerges::Off } else { NoMerges::All });

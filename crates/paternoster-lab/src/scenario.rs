@@ -121,11 +121,11 @@ pub enum Op {
 }
 
 impl Op {
-    /// All of them.
+    /// All operations.
     pub const ALL: [Self; 5] =
         [Self::Read, Self::Write, Self::WriteSync, Self::Flush, Self::Discard];
 
-    /// Its name in the file.
+    /// Returns its name in the file.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Read => "R",
@@ -227,7 +227,7 @@ impl Scenario {
         self.check_tasks()
     }
 
-    /// The jiffies clock.
+    /// Returns the jiffies clock.
     pub fn clock(&self) -> Result<Hz, ScenarioError> {
         Hz::new(self.hz).ok_or(ScenarioError::Hz(self.hz))
     }
@@ -309,7 +309,7 @@ impl Group {
 }
 
 impl Task {
-    /// Its I/O priority.
+    /// Returns its I/O priority.
     pub fn io_prio(&self) -> Result<IoPrio, ParseIoPrioError> {
         self.ioprio.parse()
     }

@@ -1,10 +1,10 @@
-//! The lines of a log in which a scheduler tells of itself, in the words of the recordings. They
-//! help to find where two runs part.
+//! The lines of a log about a scheduler's own decisions, in the words of the recordings. They help
+//! to find where two runs part.
 
-use paternoster::{BudgetEnd, Direction, Event, ExpireReason, IoClass, Nanos, Workload};
+use paternoster::{BudgetEnd, Direction, Event, IoClass, Nanos, SliceEnd, Workload};
 use serde::Serialize;
 
-use crate::log::Names;
+use crate::names::Names;
 
 /// One such line.
 #[derive(Serialize)]
@@ -149,11 +149,11 @@ impl<'a> SchedulerLine<'a> {
             Event::Overdue { queue, rq } => {
                 Self::Fifo { q: names.queue(queue), rq: names.request(rq) }
             }
-            Event::Expired { .. } => Self::expire(event, names)?,
+            Event::SliceExpired { .. } => Self::expire(event, names)?,
             Event::Preempted { by, over, .. } => {
                 Self::Preempt { q: names.queue(by), over: names.queue(over) }
             }
-            Event::IdleArmed { queue, length, for_group } => {
+            Event::SliceIdling { queue, length, for_group } => {
                 Self::ArmIdle { q: names.queue(queue), ns: ns(length), group: for_group.into() }
             }
             Event::IdleTimerFired => Self::IdleTimer,
@@ -189,7 +189,7 @@ impl<'a> SchedulerLine<'a> {
                     in_dev: in_flight,
                 }
             }
-            Event::Idling { queue, length } => {
+            Event::BudgetIdling { queue, length } => {
                 Self::Idle { q: names.queue(queue), ns: length.as_nanos() }
             }
             Event::Injected { queue, instead_of } => {
@@ -213,13 +213,13 @@ impl<'a> SchedulerLine<'a> {
     }
 
     fn expire(event: Event, names: &'a Names) -> Option<Self> {
-        let Event::Expired {
+        let Event::SliceExpired {
             queue,
             group,
             why,
             residue,
             used,
-            sent,
+            dispatched,
             charge,
             iops_mode,
             sectors,
@@ -234,7 +234,7 @@ impl<'a> SchedulerLine<'a> {
             why: reason(why),
             resid: residue,
             used: used.as_nanos(),
-            disp: sent,
+            disp: dispatched,
             charge,
             iops: iops_mode.into(),
             sect: sectors,
@@ -268,19 +268,19 @@ fn budget_end(why: BudgetEnd) -> &'static str {
     }
 }
 
-fn reason(why: ExpireReason) -> &'static str {
+fn reason(why: SliceEnd) -> &'static str {
     match why {
-        ExpireReason::Empty => "empty",
-        ExpireReason::SliceUsed => "slice_used",
-        ExpireReason::WaitBusy => "wait_busy",
-        ExpireReason::Cooperator => "cooperator",
-        ExpireReason::Preempted => "preempted",
-        ExpireReason::IdleClass => "idle_class",
-        ExpireReason::AsyncRequests => "async_rq",
-        ExpireReason::IdleTimer => "idle_timer",
-        ExpireReason::Exit => "exit",
-        ExpireReason::Gone => "queue_gone",
-        ExpireReason::Drain => "drain",
+        SliceEnd::Empty => "empty",
+        SliceEnd::SliceUsed => "slice_used",
+        SliceEnd::WaitBusy => "wait_busy",
+        SliceEnd::Cooperator => "cooperator",
+        SliceEnd::Preempted => "preempted",
+        SliceEnd::IdleClass => "idle_class",
+        SliceEnd::AsyncRequests => "async_rq",
+        SliceEnd::IdleTimer => "idle_timer",
+        SliceEnd::Exit => "exit",
+        SliceEnd::Gone => "queue_gone",
+        SliceEnd::Drain => "drain",
         _ => "other",
     }
 }

@@ -4,6 +4,7 @@
 mod common;
 
 use common::{decisions, log, scenario, task, with};
+use paternoster::SchedulerKind;
 use serde_json::json;
 
 /// Two servers and room for three requests. 1.0 starts where server 0's head is: 100 + 8 × 10.
@@ -115,8 +116,8 @@ fn request_never_grows_beyond_2560_sectors() {
 
 #[test]
 fn every_scheduler_that_there_is_runs_a_scenario() {
-    for scheduler in ["none", "mq-deadline", "cfq"] {
-        let scenario = with(scenario(), "/scheduler", json!(scheduler));
+    for scheduler in SchedulerKind::ALL {
+        let scenario = with(scenario(), "/scheduler", json!(scheduler.name()));
         assert_eq!(decisions(&scenario), ["0 Q 1.0", "0 D 1.0", "180 C 1.0"], "{scheduler}");
     }
 }

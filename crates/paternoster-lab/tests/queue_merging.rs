@@ -1,12 +1,13 @@
 //! Why BFQ merges no queues for their positions on a device that does not rotate and queues: the
-//! two loads for which that was turned off, each as Linux serves it and with merging forced on.
+//! two loads for which that was turned off, each as Linux serves it and with merging on every
+//! device.
 //!
 //! In both, a task that just begins, and whose weight is raised for that, asks for little, next to
 //! a busy one that works on the same part of the device. Merged, the two share a queue that is
 //! raised *and* always busy. Its share is held by keeping the device free whenever it is empty for
 //! a moment (plugging), which it is after each request, and the device stands idle.
 
-use paternoster::{AnyScheduler, Bfq, Recorder};
+use paternoster::{AnyScheduler, Bfq, QueueMerging, Recorder};
 use paternoster_lab::{Scenario, run_with};
 use serde_json::{Value, json};
 
@@ -31,11 +32,8 @@ struct Outcome {
     queues_merged: usize,
 }
 
-fn outcome(scenario: &Scenario, forced: bool) -> Outcome {
-    let mut bfq = Bfq::new(Recorder::default());
-    if forced {
-        bfq.force_queue_merging();
-    }
+fn outcome(scenario: &Scenario, merging: QueueMerging) -> Outcome {
+    let bfq = Bfq::with_queue_merging(Recorder::default(), merging);
     let log = run_with(scenario, AnyScheduler::Bfq(Box::new(bfq))).expect("it runs to its end");
     let line = |line: &str| -> Value { serde_json::from_str(line).expect("a line is JSON") };
     let lines: Vec<Value> = log.as_str().lines().map(line).collect();
@@ -95,8 +93,13 @@ fn scenario(op: &str) -> Scenario {
 /// requests of the other four go on.
 fn merging_costs_throughput(op: &str) {
     let scenario = scenario(op);
-    let [apart, merged] = [false, true].map(|forced| outcome(&scenario, forced));
-    assert_eq!((apart.queues_merged, merged.queues_merged), (0, 1), "merged only if forced");
+    let [apart, merged] = [QueueMerging::WhereItPays, QueueMerging::Everywhere]
+        .map(|merging| outcome(&scenario, merging));
+    assert_eq!(
+        (apart.queues_merged, merged.queues_merged),
+        (0, 1),
+        "merged only where that is the policy"
+    );
     assert!(apart.completed >= 1400, "{} requests apart", apart.completed);
     assert!(merged.completed <= 800, "{} requests merged", merged.completed);
     assert!(merged.plugged >= 600, "the device was kept free {} times", merged.plugged);

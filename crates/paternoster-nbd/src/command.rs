@@ -1,11 +1,11 @@
-//! What both sides speak of: requests, extents, and the session a handshake ends in.
+//! The types of both sides: requests, extents, and the session with which a handshake ends.
 
 use bytes::Bytes;
 
 use crate::export::ExportInfo;
 use crate::proto::ExtentFlags;
 
-/// What a handshake has agreed on, on either side.
+/// The agreement of a handshake, on either side.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Session {
     /// The chosen export; its flags are those of this session.

@@ -1,4 +1,4 @@
-//! What a server offers: exports, and who knows them.
+//! The exports that a server offers, and the trait that finds them by name.
 
 use crate::proto::{MAX_PAYLOAD, TransmissionFlags};
 
@@ -35,7 +35,7 @@ impl Default for BlockSize {
     }
 }
 
-/// Who knows the exports. Asked during the handshake only.
+/// Finds exports by name. Asked during the handshake only.
 pub trait Exports {
     /// The names a client may see, for `LIST`.
     fn names(&self) -> Vec<String>;
@@ -43,7 +43,8 @@ pub trait Exports {
     /// The export a client means by `name`; the empty name is the default export, if there is one.
     fn find(&self, name: &str) -> Option<ExportInfo>;
 
-    /// Whether a client may enter that export now, which is there; else why not, in a sentence.
+    /// Returns whether a client may enter that export now, which is there; else why not, in a
+    /// sentence.
     fn may_enter(&self, name: &str) -> Result<(), String> {
         let _ = name;
         Ok(())

@@ -1,7 +1,7 @@
 //! The NBD protocol as state machines: bytes in, events out, no I/O.
 //!
 //! Nothing here reads a socket, a clock or a disk. The caller moves bytes between a connection and
-//! two buffers, and is told what they mean. A server's session:
+//! two buffers, and learns what they mean. A server's session:
 //!
 //! ```text
 //!        server::Handshake                      server::Transmission
@@ -33,7 +33,7 @@
 //! ```
 //! use bytes::{Bytes, BytesMut};
 //! use paternoster_nbd::{BlockSize, Command, ExportInfo, Request, TransmissionFlags};
-//! use paternoster_nbd::client::{self, Answer, Goal, Wishes};
+//! use paternoster_nbd::client::{self, Answer, ClientOptions, Replies, Target};
 //! use paternoster_nbd::server;
 //!
 //! let exports = ExportInfo {
@@ -46,12 +46,9 @@
 //! let (mut to_client, mut to_server) = (BytesMut::new(), BytesMut::new());
 //!
 //! // The option phase, until both have entered the transmission phase.
-//! let wishes = Wishes {
-//!     goal: Goal::Go("disk".into()),
-//!     structured_replies: true,
-//!     allocation: false,
-//! };
-//! let mut asking = client::Handshake::new(wishes);
+//! let target = Target::Go("disk".into());
+//! let options = ClientOptions { target, replies: Replies::Structured };
+//! let mut asking = client::Handshake::new(options);
 //! let mut answering = server::Handshake::new();
 //! to_client.extend_from_slice(&server::Handshake::greeting());
 //! let (mut client, mut server) = loop {
@@ -92,11 +89,14 @@
 pub mod client;
 mod command;
 mod export;
-#[doc(hidden)]
-pub mod fuzz_targets;
 pub mod proto;
 pub mod server;
 
 pub use command::{Command, Extent, Request, Session, StatusQuery};
 pub use export::{BlockSize, ExportInfo, Exports};
 pub use proto::{CommandFlags, ExtentFlags, NbdError, TransmissionFlags};
+
+/// The examples of the crate's README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -177,7 +177,7 @@ bitflags! {
         const NO_ZEROES = 1 << 1;
     }
 
-    /// What an export can do, as told to the client.
+    /// What an export can do, as the client learns.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub struct TransmissionFlags: u16 {
         /// Always set; the machines see to it.
@@ -272,13 +272,13 @@ impl NbdError {
         Self::Shutdown,
     ];
 
-    /// The number on the wire.
+    /// Returns the number on the wire.
     pub fn code(self) -> u32 {
         self as u32
     }
 
-    /// The error with this number; an unknown number counts as [`NbdError::Invalid`], as the
-    /// protocol asks of clients.
+    /// Returns the error with this number; an unknown number counts as [`NbdError::Invalid`], as
+    /// the protocol asks of clients.
     pub fn from_code(code: u32) -> Self {
         Self::ALL.into_iter().find(|error| error.code() == code).unwrap_or(Self::Invalid)
     }

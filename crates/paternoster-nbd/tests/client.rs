@@ -5,8 +5,8 @@ mod common;
 use bytes::{BufMut, Bytes, BytesMut};
 use common::disk;
 use paternoster_nbd::client::{
-    Answer, EncodeError, Goal, Handshake, HandshakeError, Listed, Progress, ReplyError,
-    Transmission, Wishes,
+    Answer, ClientOptions, EncodeError, Handshake, HandshakeError, Listed, Progress, Replies,
+    ReplyError, Target, Transmission,
 };
 use paternoster_nbd::proto::{
     MAX_PAYLOAD, OPTION_REPLY_MAGIC, SIMPLE_REPLY_MAGIC, STRUCTURED_REPLY_MAGIC, chunk, opt, rep,
@@ -18,12 +18,12 @@ use paternoster_nbd::{
 const READ: Command = Command::Read { offset: 1000, len: 100, df: false };
 const STATUS: StatusQuery = StatusQuery { offset: 0, len: 100, one: false };
 
-fn wishes(goal: Goal) -> Wishes {
-    Wishes { goal, structured_replies: true, allocation: true }
+fn options(target: Target) -> ClientOptions {
+    ClientOptions { target, replies: Replies::StructuredWithAllocation }
 }
 
-fn go() -> Wishes {
-    wishes(Goal::Go("disk".to_owned()))
+fn go() -> ClientOptions {
+    options(Target::Go("disk".to_owned()))
 }
 
 fn option_reply(option: u32, reply: u32, data: &[u8]) -> Vec<u8> {
@@ -37,20 +37,23 @@ fn option_reply(option: u32, reply: u32, data: &[u8]) -> Vec<u8> {
 }
 
 /// What a client makes of a greeting and these replies, and what it has sent by then.
-fn shake(wishes: Wishes, replies: &[Vec<u8>]) -> (Result<Progress, HandshakeError>, BytesMut) {
+fn shake(
+    options: ClientOptions,
+    replies: &[Vec<u8>],
+) -> (Result<Progress, HandshakeError>, BytesMut) {
     let greeting = server::Handshake::greeting().to_vec();
     let mut input = BytesMut::from(&[greeting, replies.concat()].concat()[..]);
     let mut output = BytesMut::new();
-    let end = Handshake::new(wishes).receive(&mut input, &mut output);
+    let end = Handshake::new(options).receive(&mut input, &mut output);
     (end, output)
 }
 
 /// A client and our server until the client has got where it wanted.
 fn meet(
-    wishes: Wishes,
+    options: ClientOptions,
     exports: &dyn paternoster_nbd::Exports,
 ) -> Result<Progress, HandshakeError> {
-    let (mut client, mut server) = (Handshake::new(wishes), server::Handshake::new());
+    let (mut client, mut server) = (Handshake::new(options), server::Handshake::new());
     let mut to_client = BytesMut::from(&server::Handshake::greeting()[..]);
     let mut to_server = BytesMut::new();
     loop {
@@ -127,27 +130,27 @@ fn why(end: Result<Option<Result<Answer, NbdError>>, ReplyError>) -> &'static st
 }
 
 #[test]
-fn every_goal_is_reached_with_our_server() {
+fn every_target_is_reached_with_our_server() {
     let mut export = disk("disk", 12345);
     export.description = Some("for a test".to_owned());
-    for goal in [Goal::Go("disk".to_owned()), Goal::ExportName("disk".to_owned())] {
-        let Ok(Progress::Entered(session)) = meet(wishes(goal.clone()), &export) else {
-            panic!("{goal:?}")
+    for target in [Target::Go("disk".to_owned()), Target::ExportName("disk".to_owned())] {
+        let Ok(Progress::Entered(session)) = meet(options(target.clone()), &export) else {
+            panic!("{target:?}")
         };
         assert_eq!((session.export.size, session.allocation_context), (12345, Some(1)));
         assert!(session.structured_replies);
     }
-    let Ok(Progress::Described(found)) = meet(wishes(Goal::Info(String::new())), &export) else {
+    let Ok(Progress::Described(found)) = meet(options(Target::Info(String::new())), &export) else {
         panic!("no description")
     };
     assert_eq!((found.name, found.description), (export.name.clone(), export.description.clone()));
     let listed = Listed { name: export.name.clone(), description: export.description.clone() };
-    assert_eq!(meet(wishes(Goal::List), &export), Ok(Progress::Listed(vec![listed])));
+    assert_eq!(meet(options(Target::List), &export), Ok(Progress::Listed(vec![listed])));
 }
 
 #[test]
-fn a_refusal_comes_with_the_servers_words() {
-    let end = meet(wishes(Goal::Info("other".to_owned())), &disk("disk", 0));
+fn refusal_comes_with_the_servers_words() {
+    let end = meet(options(Target::Info("other".to_owned())), &disk("disk", 0));
     let Err(HandshakeError::Refused { option: opt::INFO, reply: rep::ERR_UNKNOWN, message }) = end
     else {
         panic!("{end:?}")
@@ -156,7 +159,7 @@ fn a_refusal_comes_with_the_servers_words() {
 }
 
 #[test]
-fn an_old_server_is_entered_by_export_name_without_structured_replies() {
+fn old_server_is_entered_by_export_name_without_structured_replies() {
     let replies = [
         option_reply(opt::STRUCTURED_REPLY, rep::ERR_UNSUP, b""),
         option_reply(opt::GO, rep::ERR_UNSUP, b""),
@@ -168,7 +171,7 @@ fn an_old_server_is_entered_by_export_name_without_structured_replies() {
 }
 
 #[test]
-fn a_server_that_does_not_speak_nbd_is_left() {
+fn server_that_does_not_speak_nbd_is_left() {
     let mut input = BytesMut::from(&b"SSH-2.0-OpenSSH_9.2"[..]);
     let end = Handshake::new(go()).receive(&mut input, &mut BytesMut::new());
     assert!(matches!(end, Err(HandshakeError::BadMagic { .. })));
@@ -180,22 +183,22 @@ fn replies_to_other_options_and_of_other_kinds_are_errors() {
     assert!(matches!(end, Err(HandshakeError::WrongOption { .. })));
     let (end, _) = shake(go(), &[option_reply(opt::STRUCTURED_REPLY, rep::SERVER, b"")]);
     assert!(matches!(end, Err(HandshakeError::BadReply { .. })));
-    let plain = Wishes { structured_replies: false, ..go() };
+    let plain = ClientOptions { replies: Replies::Simple, ..go() };
     let (end, _) = shake(plain, &[option_reply(opt::GO, rep::ACK, b"")]);
     assert!(matches!(end, Err(HandshakeError::BadReply { .. })));
 }
 
 #[test]
-fn a_list_without_end_is_cut_off() {
+fn list_without_end_is_cut_off() {
     let entry = option_reply(opt::LIST, rep::SERVER, &[0; 4]);
-    let (end, _) = shake(wishes(Goal::List), &vec![entry; (1 << 16) + 1]);
+    let (end, _) = shake(options(Target::List), &vec![entry; (1 << 16) + 1]);
     assert!(matches!(end, Err(HandshakeError::TooMuch { unit: "replies", .. })));
     let mut huge = option_reply(opt::LIST, rep::SERVER, b"");
     huge[16..].copy_from_slice(&u32::MAX.to_be_bytes());
-    let (end, _) = shake(wishes(Goal::List), &[huge]);
+    let (end, _) = shake(options(Target::List), &[huge]);
     assert!(matches!(end, Err(HandshakeError::TooMuch { unit: "bytes at once", .. })));
     let long = option_reply(opt::LIST, rep::SERVER, &[&[0; 4][..], &[b'd'; 4096]].concat());
-    let (end, _) = shake(wishes(Goal::List), &vec![long; 5000]);
+    let (end, _) = shake(options(Target::List), &vec![long; 5000]);
     assert!(matches!(end, Err(HandshakeError::TooMuch { unit: "bytes in all", .. })));
 }
 

@@ -1,6 +1,8 @@
 //! Any requests, sent in any pieces, arrive as they were sent, and so do the replies.
 
 mod common;
+#[path = "common/fuzz_targets.rs"]
+mod fuzz_targets;
 
 use bytes::{Bytes, BytesMut};
 use common::disk;
@@ -195,8 +197,8 @@ proptest! {
 
     #[test]
     fn no_bytes_break_a_promise(data in vec(any::<u8>(), 0..400)) {
-        paternoster_nbd::fuzz_targets::server_session(&data);
-        paternoster_nbd::fuzz_targets::server_transmission(&data);
-        paternoster_nbd::fuzz_targets::client_session(&data);
+        fuzz_targets::server_session(&data);
+        fuzz_targets::server_transmission(&data);
+        fuzz_targets::client_session(&data);
     }
 }

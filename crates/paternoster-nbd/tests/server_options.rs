@@ -52,7 +52,7 @@ fn unknown_client_flags_close_the_connection() {
 }
 
 #[test]
-fn an_option_without_its_magic_closes_the_connection() {
+fn option_without_its_magic_closes_the_connection() {
     let (end, _) = negotiate(&two_disks(), &[b"IHAVENOTxxxxxxxx".to_vec()]);
     let found = u64::from_be_bytes(*b"IHAVENOT");
     assert_eq!(end, Err(HandshakeError::BadMagic { found }));
@@ -189,14 +189,14 @@ fn names_of_4096_bytes_are_looked_up_and_longer_ones_refused() {
 }
 
 #[test]
-fn a_message_that_quotes_a_long_name_is_cut() {
+fn message_that_quotes_a_long_name_is_cut() {
     let reply = answer(go(&"\u{1}".repeat(4096)));
     assert_eq!(reply.reply, rep::ERR_UNKNOWN);
     assert!(reply.data.len() <= 4096);
 }
 
 #[test]
-fn an_option_of_4_gib_is_passed_over_without_being_stored() {
+fn option_of_4_gib_is_passed_over_without_being_stored() {
     let mut handshake = Handshake::new();
     let (mut input, mut output) = (BytesMut::new(), BytesMut::new());
     let mut header = option(99, &[]);
@@ -289,7 +289,7 @@ fn selecting_contexts_without_structured_replies_is_invalid() {
 }
 
 #[test]
-fn a_context_belongs_to_the_export_it_was_selected_for() {
+fn context_belongs_to_the_export_it_was_selected_for() {
     let set = select("first", &[ALLOCATION]);
     let other = enter(&two_disks(), &[structured(), set.clone(), go("second")]);
     assert_eq!(other.allocation_context, None);

@@ -232,7 +232,7 @@ fn more_than_32_mib_of_payload_is_refused_after_it_has_passed() {
 }
 
 #[test]
-fn a_refused_payload_is_never_stored() {
+fn refused_payload_is_never_stored() {
     let mut server = Transmission::new(session());
     let (mut input, mut output) = (BytesMut::new(), BytesMut::new());
     input.extend_from_slice(&request(0, cmd::WRITE, COOKIE, 0, 1 << 30));
@@ -302,7 +302,7 @@ fn nothing_to_do_is_done_at_once() {
 }
 
 #[test]
-fn an_empty_read_is_answered_in_the_form_agreed_on() {
+fn empty_read_is_answered_in_the_form_agreed_on() {
     let read = request(0, cmd::READ, COOKIE, 0, 0);
     let (_, mut structured, _) = decode(session(), &read);
     assert_eq!(structured.get_u32(), STRUCTURED_REPLY_MAGIC);
@@ -341,7 +341,7 @@ fn nothing_is_heard_after_goodbye() {
 }
 
 #[test]
-fn a_request_without_its_magic_is_fatal() {
+fn request_without_its_magic_is_fatal() {
     let mut bytes = request(0, cmd::READ, 1, 0, 9);
     bytes[0] ^= 1;
     let (mut input, mut output) = (BytesMut::from(&bytes[..]), BytesMut::new());
@@ -382,12 +382,12 @@ fn one_extent_is_sent_if_one_is_asked_for() {
 }
 
 #[test]
-fn an_unknown_range_counts_as_data() {
+fn unknown_range_counts_as_data() {
     assert_eq!(sent_extents(false, &[]), [(100, 0)]);
 }
 
 #[test]
-fn a_long_message_is_cut() {
+fn long_message_is_cut() {
     let mut output = BytesMut::new();
     let message = "ä".repeat(5000);
     Transmission::new(session()).reply_error(COOKIE, NbdError::Io, &message, &mut output);

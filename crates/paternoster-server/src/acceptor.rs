@@ -82,7 +82,7 @@ enum Then {
     Enter(Session),
 }
 
-/// Accepts connections until it is told to stop.
+/// Accepts connections until it is to stop.
 pub(crate) struct Acceptor {
     listeners: Vec<Listener>,
     exports: Arc<ExportTable>,
@@ -115,7 +115,7 @@ impl From<TcpListener> for Listener {
     }
 }
 
-/// Tells the acceptor to stop.
+/// Has the acceptor stop.
 #[derive(Clone, Debug)]
 pub(crate) struct StopFlag {
     stop: Arc<AtomicBool>,
@@ -158,7 +158,7 @@ impl Acceptor {
         })
     }
 
-    /// Accepts until told to stop; then closes what is still negotiating.
+    /// Accepts until it is to stop; then closes what is still negotiating.
     pub(crate) fn run(mut self) -> io::Result<()> {
         for index in 0..self.listeners.len() {
             self.accept(index);
@@ -174,7 +174,7 @@ impl Acceptor {
             }
             self.handle_due();
         }
-        self.limits.tell_rest();
+        self.limits.report_rest();
         Ok(())
     }
 
@@ -184,11 +184,11 @@ impl Acceptor {
     }
 
     fn handle(&mut self, completion: Completion<Token>) {
-        let Completion { token, result, mut filled, accepted } = completion;
+        let Completion { token, result, output } = completion;
         match token {
-            Token::Accept(index) => self.accepted(index, accepted, result),
+            Token::Accept(index) => self.accepted(index, output.into_socket(), result),
             Token::Received(id) => {
-                if let Some(input) = filled.pop() {
+                if let Some(input) = output.into_buffers().pop() {
                     self.received(id, input, result);
                 }
             }
@@ -205,7 +205,7 @@ impl Acceptor {
             }
             (None, Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM)) => {
                 let kind = "no descriptor is left for another connection; it has to wait";
-                if let Some(line) = self.limits.ask(kind, Instant::now()) {
+                if let Some(line) = self.limits.admit(kind, Instant::now()) {
                     tracing::warn!(left_out = line.left_out, "{kind}");
                 }
                 self.paused.push((deadline(ACCEPT_PAUSE), index));
@@ -218,7 +218,7 @@ impl Acceptor {
     fn begin(&mut self, socket: Fd, is_tcp: bool) {
         let peer = Peer::of(&*socket, is_tcp);
         if is_tcp && let Err(error) = prepare_tcp(&socket) {
-            return self.tell_refused("a connection was lost at once", peer, &error);
+            return self.report_refused("a connection was lost at once", peer, &error);
         }
         if self.negotiations.len() >= MAX_NEGOTIATIONS {
             self.close_oldest();
@@ -263,7 +263,7 @@ impl Acceptor {
             Ok(Progress::Aborted) | Err(_) => Then::Close,
         };
         if let Some((kind, why)) = refused {
-            self.tell_refused(kind, peer, &why);
+            self.report_refused(kind, peer, &why);
         }
         self.send(id);
     }
@@ -276,7 +276,7 @@ impl Acceptor {
         }
         let output: Bytes = negotiation.output.clone().freeze();
         let socket = negotiation.socket.clone();
-        self.ring.send(Token::Sent(id), &socket, Buffers::from_elem(output, 1));
+        self.ring.send(Token::Sent(id), &socket, Buffers::from_buf([output]));
     }
 
     fn sent(&mut self, id: NegotiationId, result: Result<u32, Errno>) {
@@ -315,9 +315,9 @@ impl Acceptor {
         let place = self.exports.place(name).expect("a session enters an export of the table");
         let admitted = match self.exports.admit(place) {
             Ok(admitted) => admitted,
-            // Others have entered since it was told that it may.
+            // Others have entered since the client was answered that it may.
             Err(no_room) => {
-                return self.tell_refused("a client was refused an export", peer, &no_room);
+                return self.report_refused("a client was refused an export", peer, &no_room);
             }
         };
         let export = place.export;
@@ -336,16 +336,16 @@ impl Acceptor {
         while let Some((_, id)) = self.deadlines.pop_front() {
             if let Some(oldest) = self.negotiations.get(id) {
                 let why = format!("it is the oldest of {}", self.negotiations.len());
-                self.tell_refused("too many clients negotiate: one is closed", oldest.peer, &why);
+                self.report_refused("too many clients negotiate: one is closed", oldest.peer, &why);
                 return self.close(id);
             }
         }
     }
 
-    /// Tells of a client that entered no export. `kind` is the sentence, of which there is one a
+    /// Logs that a client entered no export. `kind` is the sentence, of which there is one a
     /// second.
-    fn tell_refused(&mut self, kind: &'static str, peer: Peer, why: &dyn fmt::Display) {
-        let Some(line) = self.limits.ask(kind, Instant::now()) else { return };
+    fn report_refused(&mut self, kind: &'static str, peer: Peer, why: &dyn fmt::Display) {
+        let Some(line) = self.limits.admit(kind, Instant::now()) else { return };
         let negotiating = self.negotiations.len();
         // As strings: text has them in quotes, with what is not printable escaped.
         let (peer, why) = (peer.to_string(), why.to_string());
@@ -370,7 +370,7 @@ impl Acceptor {
             self.deadlines.pop_front();
             if let Some(negotiation) = self.negotiations.get(id) {
                 let why = format!("it entered no export within {DEADLINE:?}");
-                self.tell_refused("a client took too long", negotiation.peer, &why);
+                self.report_refused("a client took too long", negotiation.peer, &why);
                 self.close(id);
             }
         }

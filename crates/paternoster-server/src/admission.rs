@@ -1,4 +1,4 @@
-//! How many clients may be connected: of each tenant, and in all.
+//! Bounds how many clients are connected: of each tenant, and in all.
 //!
 //! Every connection is a descriptor. A process may have so many, and the last ones are for those
 //! who would mend things: the control socket, and the acceptor, which has to take a client in to
@@ -62,7 +62,7 @@ impl Admission {
         })
     }
 
-    /// Whether a client of the tenant would be admitted.
+    /// Returns whether a client of the tenant would be admitted.
     pub(crate) fn check(&self, tenant: usize) -> Result<(), NoRoom> {
         let Count { limit, .. } = self.tenants[tenant];
         if self.tenants[tenant].is_full() {
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tenant_has_as_many_connections_as_it_may() {
+    fn tenant_has_as_many_connections_as_it_may() {
         let admission = admission(1024);
         let first = admission.admit(0).expect("room");
         let _second = admission.admit(0).expect("room");

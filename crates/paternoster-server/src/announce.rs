@@ -1,6 +1,7 @@
-//! What is said of a disk when it begins to be served.
+//! The log line of a disk when the server begins to serve it.
 
-use paternoster::{Elevator, Scheduler as _};
+use paternoster::Elevator;
+use paternoster::scheduler::Scheduler as _;
 use paternoster_disk::Backend;
 
 use crate::config::{BackendConfig, DiskConfig};
@@ -31,12 +32,12 @@ pub(crate) fn disk(disk: &DiskConfig, backend: &dyn Backend, elevator: &Elevator
 fn tunables(elevator: &Elevator<Scheduler>) -> String {
     let all = elevator.scheduler().tunables();
     let has_finer = |name: &str| all.iter().any(|info| info.name == format!("{name}_us"));
-    let told = all.iter().filter(|info| !has_finer(info.name)).filter_map(|info| {
+    let changed = all.iter().filter(|info| !has_finer(info.name)).filter_map(|info| {
         let value = elevator.tunable(info.name).ok()?;
         (value != info.default).then(|| format!("{}={value}", info.name))
     });
-    let told: Vec<_> = told.collect();
-    if told.is_empty() { "all as in Linux".to_owned() } else { told.join(" ") }
+    let changed: Vec<_> = changed.collect();
+    if changed.is_empty() { "all as in Linux".to_owned() } else { changed.join(" ") }
 }
 
 #[cfg(test)]
@@ -46,9 +47,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tunables_that_are_not_as_in_linux_are_told_by_their_finer_names() {
-        let device = Device { rotational: true, ..Device::solid_state(1) };
-        let mut elevator = Elevator::new(AnyScheduler::new(SchedulerKind::Cfq, NoTrace), device);
+    fn tunables_that_are_not_as_in_linux_are_logged_by_their_finer_names() {
+        let device = Device::disk(1);
+        let mut elevator =
+            Elevator::new(AnyScheduler::new(SchedulerKind::Cfq, NoTrace), device, Instant::START);
         assert_eq!(tunables(&elevator), "all as in Linux");
         for (name, value) in [("slice_sync", 10), ("quantum", 5)] {
             elevator.set_tunable(Instant::START, name, value).expect("CFQ has it");

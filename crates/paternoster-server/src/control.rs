@@ -1,4 +1,4 @@
-//! What the control plane asks of a running server: messages to the owners of its disks.
+//! Answers the control plane: it asks the owners of a running server's disks by message.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -59,17 +59,17 @@ impl ControlHandle {
             let mut known: Vec<_> = self.disks.iter().flat_map(|disk| &disk.groups).collect();
             known.sort();
             known.dedup();
-            return Err(WeightError::UnknownGroup { group, known: listed(known) });
+            return Err(WeightError::UnknownGroup { group, known: quoted(known) });
         }
         let Some(name) = &change.disk else { return Ok(having) };
         let disk = name.clone();
         if !self.disks.iter().any(|disk| disk.name == *name) {
-            let known = listed(self.disks.iter().map(|disk| &disk.name));
+            let known = quoted(self.disks.iter().map(|disk| &disk.name));
             return Err(WeightError::UnknownDisk { disk, known });
         }
         let found = having.iter().find(|disk| disk.name == *name);
         found.map(|disk| vec![*disk]).ok_or_else(|| {
-            let known = listed(having.iter().map(|disk| &disk.name));
+            let known = quoted(having.iter().map(|disk| &disk.name));
             WeightError::NotOnDisk { group, disk, known }
         })
     }
@@ -101,6 +101,6 @@ impl Control for ControlHandle {
 }
 
 /// Names in quotes, for a message.
-fn listed<'a>(names: impl IntoIterator<Item = &'a String>) -> String {
+fn quoted<'a>(names: impl IntoIterator<Item = &'a String>) -> String {
     names.into_iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ")
 }

@@ -42,8 +42,9 @@ mod tests {
 
     /// What the server sets.
     fn elevator(disk: &DiskConfig, rotational: bool) -> Elevator<AnyScheduler<NoTrace>> {
-        let device = Device { rotational, ..Device::solid_state(1) };
-        let mut elevator = Elevator::new(AnyScheduler::new(disk.scheduler, NoTrace), device);
+        let device = Device::new(rotational, 1);
+        let mut elevator =
+            Elevator::new(AnyScheduler::new(disk.scheduler, NoTrace), device, Instant::START);
         for (name, value) in tunables(disk, rotational) {
             let stored = elevator.set_tunable(Instant::START, name, value);
             assert_eq!(stored, Ok(value), "{name} is in its range");

@@ -1,4 +1,4 @@
-//! What the acceptor offers: the exports of all disks, as NBD clients see them.
+//! The exports of all disks, as the acceptor offers them to NBD clients.
 
 use std::cell::RefCell;
 use std::sync::Arc;

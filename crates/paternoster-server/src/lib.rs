@@ -20,7 +20,6 @@ mod control;
 pub mod ctl;
 mod defaults;
 mod export_table;
-pub mod load;
 pub mod log;
 mod messages;
 mod peer;
@@ -35,3 +34,8 @@ mod uri;
 pub use control::ControlHandle;
 pub use serve::run;
 pub use server::Server;
+
+/// The examples of the crate's README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,4 +1,4 @@
-//! What other threads tell the owner of a disk.
+//! The messages of other threads to the owner of a disk.
 
 use std::sync::mpsc;
 
@@ -24,7 +24,7 @@ pub(crate) struct NewConnection {
     pub(crate) admitted: Admitted,
 }
 
-/// What an owner is told.
+/// A message to an owner.
 #[derive(Debug)]
 pub(crate) enum Message {
     Connect(NewConnection),
@@ -41,7 +41,7 @@ pub(crate) struct GroupWeights {
     pub(crate) weights: NewWeights,
 }
 
-/// Tells one owner.
+/// Sends messages to one owner.
 #[derive(Clone, Debug)]
 pub(crate) struct OwnerHandle {
     sender: mpsc::Sender<Message>,
@@ -55,13 +55,13 @@ impl OwnerHandle {
 
     /// Hands a client over. Where the owner has stopped, the socket is closed.
     pub(crate) fn connect(&self, connection: NewConnection) {
-        self.tell(Message::Connect(connection));
+        self.send(Message::Connect(connection));
     }
 
     /// Asks for the disk's statistics. Nothing comes where the owner has stopped.
     pub(crate) fn stat(&self, detail: Detail) -> mpsc::Receiver<DiskStat> {
         let (sender, receiver) = mpsc::channel();
-        self.tell(Message::Stat(detail, sender));
+        self.send(Message::Stat(detail, sender));
         receiver
     }
 
@@ -69,17 +69,17 @@ impl OwnerHandle {
     /// has stopped, or has no such group.
     pub(crate) fn set_weight(&self, weights: GroupWeights) -> mpsc::Receiver<WeightsInForce> {
         let (sender, receiver) = mpsc::channel();
-        self.tell(Message::SetWeight(weights, sender));
+        self.send(Message::SetWeight(weights, sender));
         receiver
     }
 
     /// Has the owner finish what is in the device, and stop.
     pub(crate) fn shut_down(&self) {
-        self.tell(Message::Shutdown);
+        self.send(Message::Shutdown);
     }
 
-    fn tell(&self, message: Message) {
-        // An owner that has stopped has dropped its end: what is told is dropped as well.
+    fn send(&self, message: Message) {
+        // An owner that has stopped has dropped its end: the message is dropped as well.
         let _ = self.sender.send(message);
         self.waker.wake();
     }

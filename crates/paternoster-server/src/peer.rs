@@ -1,4 +1,4 @@
-//! Who is at the other end of a client's socket, as log lines name it.
+//! The peer of a client's socket, as log lines name it.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_client_of_a_unix_socket_is_named_by_its_process_and_user() {
+    fn client_of_a_unix_socket_is_named_by_its_process_and_user() {
         let (ours, _theirs) = UnixStream::pair().expect("a pair");
         let pid = std::process::id();
         let uid = rustix::process::geteuid().as_raw();
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_of_tcp_is_named_by_its_address() {
+    fn client_of_tcp_is_named_by_its_address() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let client = TcpStream::connect(listener.local_addr().expect("one")).expect("connects");
         let (accepted, _) = listener.accept().expect("a client");

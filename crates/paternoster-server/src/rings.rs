@@ -1,4 +1,4 @@
-//! Whether io_uring is to be had, and in what words that it is not.
+//! Tries io_uring out before the server starts, and explains why it is not available.
 //!
 //! The rings of a user lock memory, some 90 KiB each on Linux 6.18 as they are here, and the kernel
 //! counts those of the trial for a moment after they have gone. So the message asks for more than
@@ -12,7 +12,7 @@ use paternoster_disk::Ring;
 use rustix::io::Errno;
 use rustix::process::{Resource, geteuid, getrlimit};
 
-const NEEDED: &str = "io_uring is not to be had: Linux 6.1 or later is needed, with the sysctl \
+const NEEDED: &str = "io_uring is not available: Linux 6.1 or later is needed, with the sysctl \
                       kernel.io_uring_disabled = 0, and no sandbox that forbids it";
 
 /// Makes so many rings at once, and lets them go: as many as there will be owners and acceptors.

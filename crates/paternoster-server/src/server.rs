@@ -15,7 +15,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant as SystemInstant};
 
 use anyhow::{Context as _, Result, anyhow, bail};
-use paternoster::{Device, Elevator, Instant, NoTrace};
+use paternoster::{Device, Elevator, Instant, NoTrace, Weights};
 use paternoster_disk::{
     Backend, Engine, FileBackend, MemoryBackend, Model, ModelledBackend, MonotonicClock, Owner,
     Waker,
@@ -61,8 +61,7 @@ impl Server {
         Self::start_watched(config, &failures)
     }
 
-    /// The same; whoever has the other end of `failures` is told, in a sentence, of a thread that
-    /// failed.
+    /// Starts to serve; a thread that fails sends a sentence about that to `failures`.
     pub fn start_watched(config: &Config, failures: &mpsc::Sender<String>) -> Result<Self> {
         // One for each owner, and the acceptor's.
         rings::try_out(config.disks.len() + 1)?;
@@ -109,12 +108,12 @@ impl Server {
         })
     }
 
-    /// The NBD URI of each export, in the order of the configuration.
+    /// Returns the NBD URI of each export, in the order of the configuration.
     pub fn uris(&self) -> &[String] {
         &self.uris
     }
 
-    /// What asks the disks for their statistics and changes weights.
+    /// Returns the handle that asks the disks for their statistics and changes weights.
     pub fn control(&self) -> ControlHandle {
         self.control.clone()
     }
@@ -148,7 +147,7 @@ impl Server {
             bail!("{} did not end in {PATIENCE:?} and is left behind", stuck.join(", "));
         }
         let mut ended = join(self.acceptor_thread).context("the acceptor failed");
-        // The first that failed is told of.
+        // The first failure is reported.
         for thread in self.owner_threads {
             let name = thread.thread().name().unwrap_or_default().to_owned();
             ended = ended.and(join(thread).context(name));
@@ -185,8 +184,8 @@ fn open_backend(config: &Config, index: usize, disk: &DiskConfig) -> Result<Box<
     })
 }
 
-/// Puts into a disk's elevator the groups of its exports and those above. What of each group is
-/// the connections', and the exports.
+/// Adds the groups of a disk's exports, and those above them, to its elevator. Returns the exports
+/// and the tenants, for the connections.
 fn populate(
     config: &Config,
     index: usize,
@@ -204,7 +203,7 @@ fn populate(
         // A parent has a smaller index in the configuration.
         let parent = parent.map_or(root, |parent| tenants[place(parent)].group);
         let id = elevator.add_group(Instant::START, parent, *weight);
-        elevator.set_weight(Instant::START, id, *weight, *leaf_weight);
+        elevator.set_weight(Instant::START, id, Weights { weight: *weight, leaf: *leaf_weight });
         let on_disk = device_weights.get(&index).copied().unwrap_or_default();
         elevator.set_device_weights(Instant::START, id, on_disk);
         tenants.push(Tenant::new(path.clone(), id, bounds.memory));
@@ -227,14 +226,13 @@ fn start_owner(
 ) -> Result<(OwnerHandle, JoinHandle<io::Result<()>>)> {
     let disk = &config.disks[index];
     let capabilities = backend.capabilities();
-    let device = Device {
-        rotational: capabilities.rotational,
-        // What does not seek has always something to do at once. Linux finds that out, and is
-        // wrong about a disk that is given few; what groups were charged then counts no more.
-        queues: (!capabilities.rotational).then_some(true),
-        ..Device::solid_state(disk.depth.unwrap_or(capabilities.depth))
-    };
-    let mut elevator = Elevator::new(Scheduler::new(disk.scheduler, NoTrace), device);
+    let depth = disk.depth.unwrap_or(capabilities.depth);
+    // What does not seek has always something to do at once. Linux finds that out, and is wrong
+    // about a disk that is given few; what groups were charged then counts no more.
+    let device = Device::new(capabilities.rotational, depth)
+        .with_native_queueing((!capabilities.rotational).then_some(true));
+    let mut elevator =
+        Elevator::new(Scheduler::new(disk.scheduler, NoTrace), device, Instant::START);
     for (name, value) in defaults::tunables(disk, capabilities.rotational) {
         elevator.set_tunable(Instant::START, name, value)?;
     }
@@ -270,7 +268,7 @@ fn start_acceptor(
     spawn("acceptor", watch, move || Acceptor::new(listeners, exports, owners, stop)?.run())
 }
 
-/// A thread that tells when it ends otherwise than well, be it by a panic.
+/// Starts a thread that reports when it fails, by an error or by a panic.
 fn spawn(
     name: &str,
     watch: &Watchers,
@@ -290,7 +288,7 @@ fn spawn(
     builder.spawn(watched).with_context(|| format!("cannot start the thread of {name}"))
 }
 
-/// Who is told of the ends of threads.
+/// Where the ends of threads are reported.
 #[derive(Clone)]
 struct Watchers {
     /// Takes a sentence where one has failed.
@@ -299,7 +297,7 @@ struct Watchers {
     alive: mpsc::Sender<()>,
 }
 
-/// Tells of the end of a thread: of every one by `_alive`, and in words unless it ended well.
+/// Reports the end of a thread: every one by dropping `_alive`, and a failure in words too.
 struct Watch {
     name: String,
     failures: Option<mpsc::Sender<String>>,

@@ -1,4 +1,4 @@
-//! What each signal means to a server.
+//! The meaning of each signal to a server.
 //!
 //! ```text
 //!   SIGTERM, SIGINT, SIGQUIT    the end; once more: the end at once, without a flush, status 1
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_second_signal_to_end_ends_at_once_and_no_other_ends_anything() {
+    fn second_signal_to_end_ends_at_once_and_no_other_ends_anything() {
         for signal in [SIGTERM, SIGINT, SIGQUIT] {
             assert_eq!(meaning(signal, false), Meaning::End);
             assert_eq!(meaning(signal, true), Meaning::EndAtOnce);

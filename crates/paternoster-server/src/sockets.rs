@@ -25,7 +25,7 @@ const TRIALS_MS: [u64; 4] = [50, 100, 200, 400];
 /// Connections that wait to be accepted.
 const BACKLOG: i32 = 128;
 
-/// Why there is no listening socket.
+/// The error of a socket that cannot listen.
 #[derive(Debug, Error)]
 pub enum BindError {
     /// Somebody listens on the unix socket.
@@ -35,7 +35,7 @@ pub enum BindError {
         path: PathBuf,
     },
     /// The path leads to something that is not removed to make room.
-    #[error("{path:?} exists and is no socket; it is left alone, choose another path")]
+    #[error("{path:?} exists and is not a socket; it stays as it is: name another path")]
     NotASocket {
         /// That path.
         path: PathBuf,

@@ -573,7 +573,7 @@ fn options_that_cannot_be_served_are_refused_by_name() {
 }
 
 #[test]
-fn a_file_that_cannot_be_read_is_named_with_the_cause() {
+fn file_that_cannot_be_read_is_named_with_the_cause() {
     let rig = Rig::new();
     let missing = Config::from_file(&rig.path("none.toml")).expect_err("missing");
     let shown = format!("{:#}", anyhow::Error::from(missing));

@@ -179,7 +179,7 @@ fn any_http_client_is_answered() {
 }
 
 #[test]
-fn a_change_of_weights_arrives_and_so_does_the_answer() {
+fn change_of_weights_arrives_and_so_does_the_answer() {
     let rig = Rig::new(Ok(state()));
     let wanted = WeightChange {
         leaf_weight: Some(5.into()),
@@ -198,7 +198,7 @@ fn a_change_of_weights_arrives_and_so_does_the_answer() {
 }
 
 #[test]
-fn a_change_of_weights_that_is_none_is_refused_in_json() {
+fn change_of_weights_that_is_none_is_refused_in_json() {
     let rig = Rig::new(Ok(state()));
     let send = |method: &str, body: &str| {
         rig.talk(&format!(
@@ -227,7 +227,7 @@ fn a_change_of_weights_that_is_none_is_refused_in_json() {
 }
 
 #[test]
-fn a_source_without_an_answer_is_status_503_with_its_reason() {
+fn source_without_an_answer_is_status_503_with_its_reason() {
     let rig = Rig::new(Err(StatError("disk d does not answer".to_owned())));
     let refused = ctl::fetch_stat(&rig.path(), Detail::Groups).expect_err("refused");
     assert!(matches!(refused, CtlError::Status { status: 503, .. }), "{refused}");
@@ -263,7 +263,7 @@ fn errors_name_the_socket_and_what_to_do() {
     let file = dir.path().join("disk.img");
     std::fs::write(&file, "").expect("a file");
     let file = refused(&file).to_string();
-    assert!(file.contains("/disk.img\" is no socket") && file.contains("--ctl PATH"), "{file}");
+    assert!(file.contains("/disk.img\" is not a socket") && file.contains("--ctl PATH"), "{file}");
 
     let long = refused(&dir.path().join("x".repeat(200)));
     assert!(matches!(long, CtlError::Connect { .. }), "{long}");

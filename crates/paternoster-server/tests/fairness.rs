@@ -18,8 +18,8 @@ const KEPT: f64 = 0.85;
 /// How often an attack is tried on a machine that may have been busy with something else.
 const TRIES: u32 = 3;
 
-/// Whether `kept` says of some try that enough was kept. One that was not counts only if the
-/// machine was fast enough before and after it.
+/// Returns whether `kept` says of some try that enough was kept. One that was not counts only if
+/// the machine was fast enough before and after it.
 fn holds(what: &str, mut kept: impl FnMut() -> f64) {
     let mut seen = vec![];
     for _ in 0..TRIES {

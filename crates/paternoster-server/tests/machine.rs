@@ -28,7 +28,7 @@ fn sockets_need_a_directory() {
         assert!(missing.contains("/none/new\" needs directory \"/"), "{missing}");
         assert!(missing.contains("/none\": No such file"), "{missing}");
         let file = with("@/file/new");
-        assert!(file.contains("/file\", which is none"), "{file}");
+        assert!(file.contains("/file\", which is not a directory"), "{file}");
     }
 }
 
@@ -36,7 +36,7 @@ fn sockets_need_a_directory() {
 fn sockets_take_no_other_files_place() {
     for key in ["unix", "ctl"] {
         let taken = said(&format!("{key} = \"@/file\"\n{REST}"));
-        assert!(taken.starts_with("c:1: ") && taken.contains("/file\" exists and is no socket"));
+        assert!(taken.starts_with("c:1: ") && taken.contains("/file\" exists and is not a socket"));
     }
 }
 

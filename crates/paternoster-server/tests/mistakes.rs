@@ -221,15 +221,15 @@ fn every_line_that_is_not_in_utf_8_is_told() {
     let refused = Config::from_file(&path).expect_err("no text").to_string();
     let path = path.display();
     let expected = format!(
-        "{path}:2: the byte 0xfc is no UTF-8; text in UTF-8 is allowed\n\
-         {path}:5: the byte 0xe9 is no UTF-8; text in UTF-8 is allowed"
+        "{path}:2: the byte 0xfc is not UTF-8; text in UTF-8 is allowed\n\
+         {path}:5: the byte 0xe9 is not UTF-8; text in UTF-8 is allowed"
     );
     assert_eq!(refused, expected);
 }
 
 /// It was read as a whole, as long as that took, and memory it needed.
 #[test]
-fn a_disk_image_in_the_place_of_the_file_is_refused_without_being_read() {
+fn disk_image_in_the_place_of_the_file_is_refused_without_being_read() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("disk.img");
     let image = std::fs::File::create(&path).expect("a file");

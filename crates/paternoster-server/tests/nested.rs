@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use paternoster_load::{Got, TenantLoad, Window};
 use paternoster_server::config::Config;
-use paternoster_server::load::{Got, TenantLoad, Window};
 
 use shares::{DEMAND, Rig, Share, replies};
 

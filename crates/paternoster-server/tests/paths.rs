@@ -40,7 +40,7 @@ fn absolute_paths_in_a_file_are_left_as_they_are() {
 }
 
 #[test]
-fn an_empty_path_is_not_the_files_directory() {
+fn empty_path_is_not_the_files_directory() {
     let dir = dir();
     let toml = TOML.replace("disk.img", "").replace("nbd.sock", "");
     let refused = Config::from_toml(&toml, &dir.path().join("c.toml")).expect_err("no paths");

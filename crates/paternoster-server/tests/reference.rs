@@ -1,11 +1,10 @@
-//! docs/configuration.md says what the parser takes: every key and tunable, no other, and the
-//! ranges.
+//! docs/configuration.md says what the parser takes: every key, no other, and the ranges.
+//!
+//! `cargo xtask tidy` holds the tables of tunables.
 
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
 use std::path::Path;
 
-use paternoster::SchedulerKind;
 use paternoster_server::config::Config;
 
 const REFERENCE: &str = include_str!("../../../docs/configuration.md");
@@ -133,31 +132,5 @@ fn valid_but(heading: &str, key: &str, value: i64) -> String {
         text.push('\n');
     }
     assert!(replaced, "VALID in this test needs a line for `{key}` of {heading}");
-    text
-}
-
-#[test]
-fn tunables_in_the_reference_are_those_of_the_schedulers() {
-    let section = tunables();
-    let (_, written) = REFERENCE.split_once("`none` has no tunables.\n").expect("the section");
-    assert!(written == section, "docs/configuration.md has to end in this text:\n{section}");
-}
-
-/// The end of the reference, as the schedulers have it.
-fn tunables() -> String {
-    let mut text = String::new();
-    for kind in SchedulerKind::ALL {
-        let tunables = kind.tunables();
-        if tunables.is_empty() {
-            continue;
-        }
-        let head = "| tunable | unit | Linux's default | range | effect |\n|---|---|---|---|---|\n";
-        write!(text, "\n### `{kind}`\n\n{head}").expect("a string takes it");
-        for info in tunables {
-            let paternoster::TunableInfo { name, unit, default, min, max, doc } = info;
-            writeln!(text, "| `{name}` | {unit} | {default} | {min} to {max} | {doc} |")
-                .expect("a string takes it");
-        }
-    }
     text
 }

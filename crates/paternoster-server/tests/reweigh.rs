@@ -6,9 +6,9 @@ mod shares;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use paternoster_load::{Load, TenantLoad};
 use paternoster_server::config::Config;
 use paternoster_server::ctl::{Control as _, WeightChange, WeightError, WeightsInForce};
-use paternoster_server::load::{Load, TenantLoad};
 use paternoster_server::stat::Detail;
 use serde_json::{Value, json};
 

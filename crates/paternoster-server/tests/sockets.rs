@@ -7,7 +7,7 @@ use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
 use paternoster_server::sockets::{BindError, bind_tcp, bind_unix};
 
 #[test]
-fn a_new_socket_has_its_mode_and_accepts() {
+fn new_socket_has_its_mode_and_accepts() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("s");
     for mode in [0o600, 0o666] {
@@ -20,7 +20,7 @@ fn a_new_socket_has_its_mode_and_accepts() {
 }
 
 #[test]
-fn a_socket_left_behind_is_replaced() {
+fn socket_left_behind_is_replaced() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("s");
     drop(UnixListener::bind(&path).expect("a socket"));
@@ -30,7 +30,7 @@ fn a_socket_left_behind_is_replaced() {
 }
 
 #[test]
-fn a_socket_in_use_is_refused_and_stays() {
+fn socket_in_use_is_refused_and_stays() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("s");
     let first = bind_unix(&path, 0o600).expect("a socket");
@@ -51,7 +51,7 @@ fn what_is_no_socket_is_left_alone() {
     let path = dir.path().join("notes.txt");
     fs::write(&path, "precious").expect("a file");
     let refused = bind_unix(&path, 0o600).expect_err("a file");
-    assert!(refused.to_string().contains("is no socket"), "{refused}");
+    assert!(refused.to_string().contains("is not a socket"), "{refused}");
     assert_eq!(fs::read_to_string(&path).expect("the file"), "precious");
 
     let link = dir.path().join("link");
@@ -61,7 +61,7 @@ fn what_is_no_socket_is_left_alone() {
 }
 
 #[test]
-fn a_socket_that_cannot_be_made_is_named_with_the_cause() {
+fn socket_that_cannot_be_made_is_named_with_the_cause() {
     let dir = tempfile::tempdir().expect("a directory");
     let long = dir.path().join("x".repeat(108));
     for path in [dir.path().join("no/s"), long] {
@@ -84,7 +84,7 @@ fn many_starters_leave_one_listener() {
 }
 
 #[test]
-fn a_tcp_port_in_use_is_refused_with_its_number() {
+fn tcp_port_in_use_is_refused_with_its_number() {
     let first = bind_tcp("127.0.0.1:0".parse().expect("an address")).expect("a port");
     let address = first.local_addr().expect("an address");
     let refused = bind_tcp(address).expect_err("in use");

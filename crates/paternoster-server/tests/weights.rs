@@ -1,23 +1,29 @@
 //! Weights end to end: real NBD clients over a unix socket, tenants drawn from a seed.
 //!
 //! A share is counted among the tenants that had a request waiting for (nearly) all of the time:
-//! one that asked for less leaves the rest to the others, by weight again.
+//! one that asked for less leaves the rest to the others, by weight again. Where most did, the
+//! machine is too slow for their clients: all is measured again, and after some tries that is a
+//! failure, as nothing was found out.
 
 mod shares;
 
 use std::fmt::Write as _;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use fastrand::Rng;
 use paternoster::{IoPrio, Nanos, SchedulerKind, Weight};
+use paternoster_load::{TenantLoad, Window};
 use paternoster_server::config::{
     BackendConfig, Config, DiskConfig, ExportConfig, GroupConfig, Listen,
 };
-use paternoster_server::load::{TenantLoad, Window};
 
 use shares::{DEMAND, Rig, Share, replies};
+
+/// How often everything is measured on a machine that is too slow to say enough.
+const TRIES: u32 = 3;
 
 /// How many configurations are drawn for a scheduler, and for how long each is looked at. BFQ's
 /// turns are coarser, so it takes longer until they add up.
@@ -123,8 +129,8 @@ fn judge(drawn: &Drawn, window: &Window) -> (usize, usize, String) {
     (asking.len(), off, text)
 }
 
-/// Draws configurations and asserts what their tenants get. One scheduler at a time: what is
-/// measured is how long things take.
+/// Asserts what tenants get, in a try in which enough of them can be judged. One scheduler at a
+/// time: what is measured is how long things take.
 fn check(scheduler: SchedulerKind) {
     static ALONE: Mutex<()> = Mutex::new(());
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -132,6 +138,24 @@ fn check(scheduler: SchedulerKind) {
     let only: Option<u64> = only.map(|seed| seed.parse().expect("a seed is a number"));
     let (configurations, span) = extent(scheduler);
     let seeds = only.map_or(0..configurations, |seed| seed..seed + 1);
+    for _ in 0..TRIES {
+        let (judged, drawn) = check_seeds(scheduler, seeds.clone(), span);
+        if judged * 2 >= drawn {
+            return;
+        }
+        println!(
+            "{scheduler}: only {judged} of {drawn} tenants had a request waiting all the time"
+        );
+    }
+    panic!(
+        "{scheduler}: this machine is too slow to say anything: in none of {TRIES} tries did half \
+         of the tenants have a request waiting all the time"
+    );
+}
+
+/// Draws a configuration for each seed and asserts what its tenants get. Returns how many were
+/// judged, and how many there were.
+fn check_seeds(scheduler: SchedulerKind, seeds: Range<u64>, span: Duration) -> (usize, usize) {
     let (mut judged, mut drawn_tenants) = (0, 0);
     for seed in seeds {
         let drawn = draw(seed);
@@ -147,11 +171,7 @@ fn check(scheduler: SchedulerKind) {
         judged += asking;
         drawn_tenants += drawn.loads.len();
     }
-    assert!(
-        only.is_some() || judged * 2 >= drawn_tenants,
-        "only {judged} of {drawn_tenants} tenants had a request waiting all the time: this machine \
-         is too slow to say anything"
-    );
+    (judged, drawn_tenants)
 }
 
 /// Every tenant that asks all the time gets its share within 5 percent.

@@ -6,9 +6,8 @@
 mod load;
 
 use load::{Config, Kind, Load};
-use paternoster::{
-    AnyScheduler, Bfq, Cfq, MqDeadline, NoScheduler, NoTrace, Scheduler, SchedulerKind,
-};
+use paternoster::scheduler::Scheduler;
+use paternoster::{AnyScheduler, Bfq, Cfq, MqDeadline, NoScheduler, NoTrace, SchedulerKind};
 
 /// Requests before anything is counted.
 const WARM_UP: u32 = 10_000;

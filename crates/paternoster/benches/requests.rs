@@ -8,9 +8,8 @@ use std::time::Duration;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use load::{Config, Kind, Load};
-use paternoster::{
-    AnyScheduler, Bfq, Cfq, MqDeadline, NoScheduler, NoTrace, Scheduler, SchedulerKind,
-};
+use paternoster::scheduler::Scheduler;
+use paternoster::{AnyScheduler, Bfq, Cfq, MqDeadline, NoScheduler, NoTrace, SchedulerKind};
 
 /// Requests before anything is measured.
 const WARM_UP: u32 = 10_000;

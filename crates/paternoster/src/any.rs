@@ -1,4 +1,4 @@
-//! Schedulers by name, and one that is any of them.
+//! The schedulers by name, and a type that is any of them.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,30 +6,30 @@ use std::str::FromStr;
 use thiserror::Error;
 
 use crate::arena::{GroupId, IocId, RequestId};
-use crate::bfq::Bfq;
-use crate::cfq::Cfq;
+use crate::bfq::{self, Bfq};
+use crate::cfq::{self, Cfq};
 use crate::dump::Dump;
 use crate::group::GroupChange;
-use crate::mq_deadline::MqDeadline;
-use crate::none::NoScheduler;
+use crate::mq_deadline::{self, MqDeadline};
+use crate::none::{self, NoScheduler};
 use crate::request::Bio;
-use crate::scheduler::{Cx, InsertAt, MergeRules, Requeue, Scheduler, Side};
-use crate::stats::TurnStats;
+use crate::scheduler::{Cx, InsertAt, MergeRules, Requeue, Scheduler};
+use crate::stats::SliceStats;
 use crate::time::Instant;
 use crate::trace::{MergeKind, Trace};
 use crate::tunable::{TunableError, TunableInfo};
 
-/// The schedulers that there are.
+/// The schedulers of this crate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SchedulerKind {
-    /// First come, first served.
+    /// Requests in order of arrival.
     None,
     /// Batches in sector order, with deadlines.
     MqDeadline,
-    /// Turns, and groups by weight.
+    /// Time slices for queues, and groups by weight.
     Cfq,
-    /// Budgets by weight, and raised weights for what somebody waits for.
+    /// Budgets by weight, and raised weights for interactive and soft-real-time queues.
     Bfq,
 }
 
@@ -40,14 +40,14 @@ impl SchedulerKind {
     /// Its name in sysfs.
     pub const fn name(self) -> &'static str {
         match self {
-            Self::None => "none",
-            Self::MqDeadline => "mq-deadline",
-            Self::Cfq => "cfq",
-            Self::Bfq => "bfq",
+            Self::None => none::NAME,
+            Self::MqDeadline => mq_deadline::NAME,
+            Self::Cfq => cfq::NAME,
+            Self::Bfq => bfq::NAME,
         }
     }
 
-    /// What may be tuned of it.
+    /// Its tunables.
     pub const fn tunables(self) -> &'static [TunableInfo] {
         match self {
             Self::None => &[],
@@ -57,18 +57,18 @@ impl SchedulerKind {
         }
     }
 
-    /// The tunable of that name, for checking a value before a scheduler is made.
+    /// Returns the tunable of that name, to check a value before a scheduler is made.
     pub fn tunable(self, name: &str) -> Result<&'static TunableInfo, TunableError> {
         let found = self.tunables().iter().find(|info| info.name == name);
-        found.ok_or_else(|| crate::tunable::unknown(self.name(), name, self.tunables()))
+        found.ok_or_else(|| TunableError::unknown(self.name(), name, self.tunables()))
     }
 
-    /// Whether group weights change what it decides.
+    /// Returns whether group weights change its decisions.
     pub const fn has_weights(self) -> bool {
         matches!(self, Self::Cfq | Self::Bfq)
     }
 
-    /// Whether leaf weights do.
+    /// Returns whether leaf weights change its decisions.
     pub const fn has_leaf_weights(self) -> bool {
         matches!(self, Self::Cfq)
     }
@@ -80,7 +80,7 @@ impl fmt::Display for SchedulerKind {
     }
 }
 
-/// A name that is no scheduler's.
+/// The error for a name that no scheduler has.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("there is no scheduler {name:?}; there are: {}", known())]
 pub struct UnknownScheduler {
@@ -104,18 +104,18 @@ impl FromStr for SchedulerKind {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum AnyScheduler<T> {
-    /// First come, first served.
+    /// Requests in order of arrival.
     None(NoScheduler<T>),
     /// Batches in sector order, with deadlines.
     MqDeadline(Box<MqDeadline<T>>),
-    /// Turns, and groups by weight.
+    /// Time slices for queues, and groups by weight.
     Cfq(Box<Cfq<T>>),
-    /// Budgets by weight, and raised weights for what somebody waits for.
+    /// Budgets by weight, and raised weights for interactive and soft-real-time queues.
     Bfq(Box<Bfq<T>>),
 }
 
 impl<T: Trace> AnyScheduler<T> {
-    /// The scheduler of that kind, with Linux's defaults; its events go to `trace`.
+    /// Makes a scheduler of that kind with Linux's defaults; its events go to `trace`.
     pub fn new(kind: SchedulerKind, trace: T) -> Self {
         match kind {
             SchedulerKind::None => Self::None(NoScheduler::new(trace)),
@@ -126,7 +126,7 @@ impl<T: Trace> AnyScheduler<T> {
     }
 }
 
-/// Has each method do what the scheduler that it is does.
+/// Forwards each method to the scheduler that it is.
 macro_rules! forward {
     ($( fn $method:ident(&mut self $(, $arg:ident: $Arg:ty)*) $(-> $Out:ty)?; )*
      -- $( fn $asked:ident(&self $(, $param:ident: $Param:ty)*) $(-> $Answer:ty)?; )*) => {
@@ -176,7 +176,6 @@ impl<T: Trace> Scheduler for AnyScheduler<T> {
         fn name(&self) -> &'static str;
         fn merge_rules(&self) -> MergeRules;
         fn find_front_merge(&self, cx: &Cx<'_>, bio: &Bio) -> Option<RequestId>;
-        fn neighbour(&self, cx: &Cx<'_>, rq: RequestId, side: Side) -> Option<RequestId>;
         fn scan(&self, cx: &Cx<'_>, bio: &Bio, newer: Option<RequestId>) -> Option<RequestId>;
         fn poll_timeout(&self) -> Option<Instant>;
         fn has_work(&self) -> bool;
@@ -184,7 +183,7 @@ impl<T: Trace> Scheduler for AnyScheduler<T> {
         fn holds_share(&self, cx: &Cx<'_>, bio: &Bio, nr_requests: u32) -> bool;
         fn tunables(&self) -> &'static [TunableInfo];
         fn tunable(&self, name: &str) -> Result<i64, TunableError>;
-        fn turn_stats(&self, group: GroupId) -> Option<&TurnStats>;
+        fn slice_stats(&self, group: GroupId) -> Option<&SliceStats>;
         fn dump(&self, out: &mut dyn Dump);
         fn check(&self, cx: &Cx<'_>);
     }

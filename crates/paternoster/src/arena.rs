@@ -1,7 +1,7 @@
-//! Names for things: generational keys, tables beside an arena, and lists threaded through one.
+//! Generational keys, tables beside an arena, and lists through an arena.
 //!
-//! Nothing here is counted by reference or points upwards. A thing is named by its key; a stale
-//! key is a bug and panics where it is used.
+//! Nothing here counts references or points to its owner. A key names a thing; a stale key is a
+//! bug, and its use panics.
 //!
 //! ```text
 //!   List { first ─┐          last ─┐ }
@@ -22,16 +22,16 @@ new_key_type! {
     pub struct GroupId;
 }
 
-/// Data of one's own beside somebody else's arena, by its keys.
+/// A table of further data for the things of an arena, by the arena's keys.
 pub type SideTable<K, V> = SecondaryMap<K, V>;
 
-/// Where a thing is in its arena: its key without the generation, in half the space. Links on a hot
-/// path are slots; they lead only to what is linked, and so alive.
+/// The index of a thing in its arena: its key without the generation, in half the space. Links on a
+/// hot path are slots, as what is linked is alive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Slot(NonZeroU32);
 
 impl Slot {
-    /// The slot of the thing that `key` names.
+    /// Returns the slot of the thing that `key` names.
     #[inline]
     #[allow(clippy::cast_possible_truncation)] // the low half is the index
     pub(crate) fn of(key: impl Key) -> Self {
@@ -39,14 +39,14 @@ impl Slot {
         Self(index.expect("an arena does not use its first slot"))
     }
 
-    /// As an index of a table beside the arena.
+    /// Returns it as an index of a table beside the arena.
     #[inline]
     pub(crate) const fn index(self) -> usize {
         self.0.get() as usize
     }
 }
 
-/// A thing's place in a [`List`].
+/// The links of a thing in a [`List`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ListLinks<K> {
     before: Option<K>,
@@ -65,8 +65,8 @@ pub(crate) trait Linked<K, L> {
     fn list_links_mut(&mut self, key: K) -> &mut ListLinks<K>;
 }
 
-/// A doubly linked list; `L` says which links of the things it uses, so that a thing can be in
-/// one list of each kind.
+/// A doubly linked list. `L` says which links of the things it uses, so that a thing can be in one
+/// list of each kind.
 #[derive(Debug)]
 pub(crate) struct List<K, L> {
     first: Option<K>,
@@ -111,9 +111,9 @@ impl<K: Key, L> List<K, L> {
         self.first = Some(key);
     }
 
-    /// Puts `key` into the place of `gone`, which leaves the list.
-    pub(crate) fn replace(&mut self, arena: &mut impl Linked<K, L>, gone: K, key: K) {
-        let links = std::mem::take(arena.list_links_mut(gone));
+    /// Removes `absorbed` and puts `key` in its place.
+    pub(crate) fn replace(&mut self, arena: &mut impl Linked<K, L>, absorbed: K, key: K) {
+        let links = std::mem::take(arena.list_links_mut(absorbed));
         *arena.list_links_mut(key) = links;
         match links.before {
             Some(before) => arena.list_links_mut(before).after = Some(key),

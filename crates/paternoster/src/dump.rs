@@ -1,7 +1,6 @@
-//! What a scheduler tells of its inside, for whoever looks: numbers by name, and its queues.
+//! The internal state that a scheduler reports: numbers by name, and its queues.
 //!
-//! All of it is plain values in their own types. To make text of them, or spans of ticks, is for
-//! whoever asked.
+//! All values are plain and have their own types. The caller formats them, and converts ticks.
 
 use crate::arena::GroupId;
 use crate::io_context::IoPrio;
@@ -14,7 +13,7 @@ pub trait Dump {
     /// One number under its name, Linux's where it has one in debugfs.
     fn number(&mut self, name: &'static str, value: i64);
 
-    /// One queue, of a scheduler that has queues; they come in no particular order.
+    /// One queue, if the scheduler has queues. They come in no particular order.
     fn queue(&mut self, _queue: &QueueDump) {}
 }
 
@@ -22,85 +21,85 @@ pub trait Dump {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools)] // flags of Linux's, each with a life of its own
 pub struct QueueDump {
-    /// Who made it, and whether it is sync.
+    /// Its name: who created it, and whether it is synchronous.
     pub name: QueueName,
     /// The group in which it competes.
     pub group: GroupId,
-    /// The class and level by which it is served, before any raising.
+    /// Its class and level, without weight raising.
     pub io_prio: IoPrio,
-    /// It is the one whose turn it is.
+    /// It is in service; in CFQ it is the active queue.
     pub in_service: bool,
-    /// It wants turns.
+    /// It is busy.
     pub busy: bool,
-    /// The device is kept free for its next request.
-    pub waited_for: bool,
+    /// The device idles for it.
+    pub idling: bool,
     /// Several I/O contexts use it.
     pub shared: bool,
-    /// Its requests are mostly far from each other.
+    /// It is seeky: most of its requests are far from the ones before.
     pub seeky: bool,
     /// Requests that wait in it.
     pub queued: u32,
-    /// Requests of it in the device.
+    /// Its requests in flight.
     pub in_flight: u32,
-    /// What its turns are made of.
-    pub turn: TurnDump,
+    /// What it gets when it is served.
+    pub service: ServiceDump,
 }
 
-/// What a scheduler measures turns by.
+/// What a scheduler measures the service of a queue by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum TurnDump {
-    /// Time.
+pub enum ServiceDump {
+    /// Time: a slice.
     Slice(SliceDump),
-    /// Sectors.
+    /// Sectors: a budget.
     Budget(BudgetDump),
 }
 
-/// What CFQ knows of a queue.
+/// The state of a queue in CFQ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SliceDump {
-    /// The kind of work that it is.
+    /// Its workload.
     pub workload: Workload,
-    /// It is worth waiting for.
+    /// It has an idle window.
     pub idle_window: bool,
-    /// The length of its slice, of this turn or of its last; none if that has not begun.
+    /// The length of its current slice, or of its last; none if that has not begun.
     pub slice: Option<Nanos>,
-    /// Requests sent in that turn.
-    pub sent: u32,
+    /// Requests dispatched in that slice.
+    pub dispatched: u32,
 }
 
-/// What BFQ knows of a queue.
+/// The state of a queue in BFQ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools)] // flags of Linux's, each with a life of its own
 pub struct BudgetDump {
     /// Its weight against its siblings, raised or not.
     pub weight: u32,
-    /// By how much that is raised; 1 if it is not. A change may still have to be applied.
+    /// Its raising factor; 1 if it is not raised. A change may still have to take effect.
     pub raising: u32,
-    /// Since when it is raised, or is not any more.
+    /// When weight raising began, or ended.
     pub raised_since: Jiffies,
-    /// For how long it is raised; it stays so until a request of it is sent after that.
+    /// For how long it is raised. It stays so until it dispatches a request after that.
     pub raised_for: Ticks,
-    /// What it may have served in its turn.
+    /// How many sectors it may have served in this service.
     pub budget: SectorCount,
-    /// What it has had served of that.
+    /// How many of them were served.
     pub service: SectorCount,
-    /// What it is granted for its next turn.
+    /// Its budget for the next service.
     pub max_budget: SectorCount,
-    /// How many requests of others may be in the device while it is waited for.
+    /// How many requests of other queues may be in flight while the device idles for it.
     pub injection_limit: u32,
-    /// What a first request takes without those; none while that is not known.
+    /// How long its first request takes without injection; none while that is unknown.
     pub injection_base: Option<Nanos>,
-    /// The queue whose completions its requests follow.
+    /// The queue whose completions make it busy.
     pub waker: Option<QueueName>,
-    /// Its mean think time; none while that is not known.
+    /// Its mean think time; none while that is unknown.
     pub think_time: Option<Nanos>,
-    /// Its users come back soon, for all that is known.
-    pub thinks_briefly: bool,
-    /// They mostly wait for I/O.
+    /// Its think time is short, or unknown.
+    pub short_think_time: bool,
+    /// Its users mostly wait for I/O.
     pub io_bound: bool,
-    /// It is raised, or was last, as soft real time.
+    /// It is raised as soft real time, or was when it was last raised.
     pub soft_rt: bool,
-    /// It became busy with many others, and so is not raised.
+    /// It became busy in a large burst, and is therefore not raised.
     pub in_large_burst: bool,
 }

@@ -1,52 +1,41 @@
-//! The tunables that fit what serves the requests, where that is no rotating disk of a single
-//! machine: CFQ's and BFQ's.
+//! The tunables of CFQ and BFQ that fit a medium. Linux's defaults fit a rotational disk that
+//! serves a single machine.
 //!
-//! ```text
-//!                          rotational    not rotational    memory
-//!   cfq  slice_idle          8 ms           0                0
-//!        group_idle          8 ms           2 ms             0
-//!        slice_sync        100 ms          10 ms            10 ms
-//!        slice_async        40 ms           4 ms             4 ms
-//!        target_latency    300 ms          30 ms            30 ms
-//!        charge_whole_turn   1              1                0
-//!   bfq  slice_idle          8 ms           1 ms             0
-//!        timeout_sync      125 ms           5 ms             5 ms
-//!        low_latency         0              0                0
-//!        charge_waiting      1              1                0
-//!        least_charge        0              8 sectors        8 sectors
-//! ```
+//! The values stand below, once; `paternoster serve --help` and `docs/tuning.md` are made of them.
+//! Why they are so:
 //!
-//! - To wait for a queue's next request pays where it spares a seek. CFQ clears its `slice_idle`
+//! - Idling for a queue's next request pays where it spares a seek. CFQ clears its `slice_idle`
 //!   elsewhere by itself, as in Linux.
-//! - To wait for a group's next request gives its share to a tenant with little outstanding, where
+//! - Idling for a group's next request gives its share to a tenant with little outstanding, where
 //!   a request takes about as long as its client takes to ask again. A client nearby asks within
-//!   0.1 ms. In memory nothing is worth waiting for. BFQ has one tunable for queues and groups.
-//! - While it waits, the device serves nobody else, and that has its price: `charge_whole_turn` and
-//!   `charge_waiting` have it paid. They are not of Linux, nor is `least_charge`.
-//! - A request costs a device without a head as much as a page of 4 KiB at least.
-//! - A long turn is for a head that moves. Without one it only has everybody else wait longer.
+//!   0.1 ms. In memory nothing is worth idling for. BFQ has one tunable for queues and groups.
+//! - While it idles, the device serves nobody else. `charge_whole_turn` and `charge_waiting` charge
+//!   that to the queue or group that it idles for. They are not of Linux, nor is `least_charge`.
+//! - A request costs a non-rotational device as much as a page of 4 KiB at least.
+//! - A long slice or service spares a rotational device its seeks. Elsewhere it only makes
+//!   everybody else wait longer.
 //! - BFQ's low latency is meant for the processes of one machine, of which somebody waits in front
-//!   of one. Here a queue is a tenant's, and mostly a whole machine's. It is raised within its
-//!   group alone, but for as long as it is, its turns are up to thirty times as long, and the
-//!   device is kept free for it for 20 ms at a time: that the other tenants pay.
+//!   of one. Here a queue is a tenant's, and mostly a whole machine's. Its weight is raised within
+//!   its group alone. But while it is raised, its services are up to thirty times as long, and the
+//!   device idles for it for 20 ms at a time. The other tenants would pay for that.
 //!
-//! The rest of the first column is Linux's own. All else is as in Linux, as are the tunables of the
-//! other schedulers.
+//! All other tunables are as in Linux.
 
 use crate::any::SchedulerKind;
 
 /// Tunables by name with their values, in the order in which they are to be set.
 type Tunables = &'static [(&'static str, i64)];
 
-/// What serves the requests of a device, as far as tunables are fitted to it.
+/// What serves the requests of a device, as far as tunables are fitted to it
+/// ([`Elevator::fitted`](crate::Elevator::fitted)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Medium {
-    /// A head that moves: a request that is far away costs milliseconds.
+    /// A seek costs milliseconds: a disk with moving parts.
     Rotational,
-    /// No head, and a request takes tens of microseconds or more: SSDs, disks on a network.
+    /// No seeks, and a request takes tens of microseconds or more: SSDs, disks on a network.
     NotRotational,
-    /// A request takes less time than whoever made it needs to make the next.
+    /// A request takes less time than its submitter needs to submit the next.
     Memory,
 }
 

@@ -1,16 +1,16 @@
-//! The group tree: who shares the device, and with what weight.
+//! The group tree: which groups share the device, and by what weights.
 //!
-//! A group is a node with a weight against its siblings and a leaf weight, which is that of its
-//! own requests against its child groups. Groups belong to one elevator: a tenant on two disks is
-//! two nodes.
+//! A group is a node with two weights: its weight against its siblings, and the leaf weight of its
+//! own requests against its child groups. Each elevator has groups of its own: a tenant on two
+//! disks has two.
 
 use slotmap::SlotMap;
 use thiserror::Error;
 
 use crate::arena::GroupId;
 
-/// The weight of a group, 1 to 1000: the range of BFQ's in Linux. CFQ's files there take 10 to
-/// 1000; to the arithmetic it is all the same.
+/// The weight of a group, 1 to 1000. BFQ has this range in Linux. The files of CFQ take 10 to 1000
+/// there, but its arithmetic works with all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Weight(u16);
 
@@ -19,10 +19,10 @@ impl Weight {
     pub const MIN: u32 = 1;
     /// The greatest weight.
     pub const MAX: u32 = 1000;
-    /// Of the root, where CFQ compares its own requests with its child groups.
+    /// The weight of the root, by which CFQ compares its own requests with its child groups.
     pub const ROOT: Self = Self(1000);
 
-    /// The weight, or why it is none.
+    /// Returns that weight, or an error if it is out of range.
     pub fn new(weight: u32) -> Result<Self, WeightError> {
         match u16::try_from(weight) {
             Ok(small) if (Self::MIN..=Self::MAX).contains(&weight) => Ok(Self(small)),
@@ -30,7 +30,7 @@ impl Weight {
         }
     }
 
-    /// As a plain number, for arithmetic.
+    /// Returns it as a plain number.
     #[inline]
     pub const fn value(self) -> u32 {
         self.0 as u32
@@ -43,35 +43,35 @@ impl Default for Weight {
     }
 }
 
-/// A number that is no weight.
+/// The error for a number out of the range of weights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("weight {0}: {min} to {max} is allowed", min = Weight::MIN, max = Weight::MAX)]
 pub struct WeightError(u32);
 
-/// What changed of a group, as schedulers are told.
+/// A change of a group, of which the scheduler is notified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum GroupChange {
     /// Its weight or leaf weight.
     Weight,
-    /// It is about to go; nothing of it is queued or in the device. Its counts are read after this.
+    /// It will be removed; none of its requests exists. Its counts are read after this.
     Closing,
-    /// It goes, right after it was closing.
+    /// It is removed; `Closing` came just before.
     Removed,
 }
 
 /// One group.
 #[derive(Clone, Debug)]
 pub struct Group {
-    /// The group above; none for the root.
+    /// Its parent; none for the root.
     pub parent: Option<GroupId>,
-    /// Its weights where this device has none of its own for it.
+    /// Its weights where it has none for this device.
     pub(crate) configured: Weights,
-    /// Those of its weights that hold on this device alone.
+    /// Its weights for this device alone.
     pub(crate) device: DeviceWeights,
-    /// Groups directly below.
+    /// The number of its child groups.
     children: u32,
-    /// Requests that exist of it.
+    /// How many of its requests exist.
     pub(crate) requests: u32,
 }
 
@@ -85,7 +85,7 @@ pub struct Weights {
 }
 
 impl From<Weight> for Weights {
-    /// That weight for both.
+    /// Both are that weight.
     fn from(weight: Weight) -> Self {
         Self { weight, leaf: weight }
     }
@@ -101,12 +101,12 @@ pub struct DeviceWeights {
 }
 
 impl Group {
-    /// Its weights where this device has none of its own for it.
+    /// Its weights where it has none for this device.
     pub fn configured(&self) -> Weights {
         self.configured
     }
 
-    /// Those of its weights that hold on this device alone.
+    /// Its weights for this device alone.
     pub fn on_device(&self) -> DeviceWeights {
         self.device
     }
@@ -150,7 +150,7 @@ impl Groups {
         self.root
     }
 
-    /// Asserts that the key is a group's.
+    /// Asserts that the group exists.
     pub(crate) fn assert_exists(&self, group: GroupId) {
         assert!(self.slots.contains_key(group), "the group is gone");
     }
@@ -166,7 +166,7 @@ impl Groups {
         })
     }
 
-    /// Removes a group; its parent.
+    /// Removes a group and returns its parent.
     pub(crate) fn remove(&mut self, group: GroupId) -> GroupId {
         assert!(self.is_unused(group), "a group is removed when nothing is in it");
         let parent = self.slots[group].parent.expect("the root is never removed");
@@ -175,17 +175,17 @@ impl Groups {
         parent
     }
 
-    /// Whether the group has neither child groups nor requests.
+    /// Returns whether the group has neither child groups nor requests.
     pub(crate) fn is_unused(&self, group: GroupId) -> bool {
         let group = &self.slots[group];
         group.children == 0 && group.requests == 0
     }
 
-    /// Whether `group` is `above` or somewhere below it.
-    pub(crate) fn is_within(&self, group: GroupId, above: GroupId) -> bool {
+    /// Returns whether `group` is `ancestor` or somewhere below it.
+    pub(crate) fn is_within(&self, group: GroupId, ancestor: GroupId) -> bool {
         let mut node = Some(group);
         while let Some(here) = node {
-            if here == above {
+            if here == ancestor {
                 return true;
             }
             node = self[here].parent;
@@ -220,7 +220,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_weight_outside_1_to_1000_is_refused_with_what_is_allowed() {
+    fn weight_outside_1_to_1000_is_refused_with_what_is_allowed() {
         assert_eq!(Weight::new(1).map(Weight::value), Ok(1));
         assert_eq!(Weight::new(1000).map(Weight::value), Ok(1000));
         for bad in [0, 1001, 70_000] {

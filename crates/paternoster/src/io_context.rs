@@ -1,7 +1,7 @@
-//! Who issues: I/O contexts, their I/O priorities and the group that each belongs to.
+//! Who issues bios: I/O contexts, each with its I/O priority and its group.
 //!
-//! An I/O context is what Linux keeps for a task (or for threads that share one): the schedulers
-//! build one queue from it. In the server a connection is one.
+//! Linux keeps an I/O context for each task, or for threads that share one. A scheduler makes a
+//! queue for each. In the server each connection has one.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,7 +11,7 @@ use thiserror::Error;
 
 use crate::arena::{GroupId, IocId};
 
-/// The class of an I/O priority, the more urgent the less.
+/// The class of an I/O priority; a lower number is more urgent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum IoClass {
@@ -19,7 +19,7 @@ pub enum IoClass {
     Rt = 0,
     /// Best effort: the default.
     Be = 1,
-    /// Served when nobody else wants the device.
+    /// Idle: served when no other class is busy.
     Idle = 2,
 }
 
@@ -57,20 +57,19 @@ impl IoPrio {
         if level < Self::LEVELS { Some(Self { class, level }) } else { None }
     }
 
-    /// How many priorities the async queues of a group tell apart: the levels of RT and of BE, and
-    /// IDLE.
-    pub(crate) const KINDS: usize = 2 * Self::LEVELS as usize + 1;
+    /// The number of async slots of a group: one for each level of RT and of BE, and one for IDLE.
+    pub(crate) const ASYNC_SLOTS: usize = 2 * Self::LEVELS as usize + 1;
 
-    /// Which of these it is.
-    pub(crate) fn kind(self) -> usize {
+    /// Returns the async slot that asynchronous requests of this priority share.
+    pub(crate) fn async_slot(self) -> usize {
         match self.class {
             IoClass::Rt => self.level.into(),
             IoClass::Be => (Self::LEVELS + self.level).into(),
-            IoClass::Idle => Self::KINDS - 1,
+            IoClass::Idle => Self::ASYNC_SLOTS - 1,
         }
     }
 
-    /// Raised to best effort and to level 4, where it is below.
+    /// Returns it raised to best effort and to level 4, where it is below.
     pub(crate) fn boosted(self) -> Self {
         let Self { class, level } = Self::default();
         Self { class: self.class.min(class), level: self.level.min(level) }
@@ -90,7 +89,7 @@ impl IoPrio {
 }
 
 impl Default for IoPrio {
-    /// `be/4`: what Linux gives a task of nice value 0 that has none.
+    /// `be/4`: the priority of a task of nice value 0 in Linux, if none is set.
     fn default() -> Self {
         Self { class: IoClass::Be, level: 4 }
     }
@@ -133,13 +132,13 @@ impl FromStr for IoPrio {
 /// One I/O context.
 #[derive(Clone, Debug)]
 pub struct IoContext {
-    /// What its next requests are issued at.
+    /// The I/O priority of its next requests.
     pub io_prio: IoPrio,
-    /// The group that its next requests belong to.
+    /// The group of its next requests.
     pub group: GroupId,
-    /// Requests that exist of it.
+    /// How many of its requests exist.
     requests: u32,
-    /// Set once it has exited; its key is freed with its last request.
+    /// Whether it has exited. Its key is freed with its last request.
     exited: bool,
 }
 
@@ -150,8 +149,8 @@ pub struct IoContexts {
 }
 
 impl IoContexts {
-    /// Whether the context still exists and has not exited. The one question that may be asked
-    /// with a key that is gone.
+    /// Returns whether the context still exists and has not exited. This alone may be asked with a
+    /// stale key.
     #[inline]
     pub fn alive(&self, ioc: IocId) -> bool {
         self.slots.get(ioc).is_some_and(|context| !context.exited)
@@ -161,9 +160,12 @@ impl IoContexts {
         self.slots.insert(IoContext { io_prio, group, requests: 0, exited: false })
     }
 
+    /// A request is made for it.
     #[inline]
-    pub(crate) fn request_made(&mut self, ioc: IocId) {
-        self.slots[ioc].requests += 1;
+    pub(crate) fn request_made(&mut self, ioc: IocId) -> &IoContext {
+        let context = &mut self.slots[ioc];
+        context.requests += 1;
+        context
     }
 
     /// A request is freed; its context's key may go with it.
@@ -181,7 +183,7 @@ impl IoContexts {
         self.free_if_unused(ioc);
     }
 
-    /// Those that have exited and still have requests.
+    /// Returns the contexts that have exited and still have requests.
     pub(crate) fn exited(&self) -> Vec<IocId> {
         let exited = self.slots.iter().filter(|(_, context)| context.exited);
         exited.map(|(ioc, _)| ioc).collect()
@@ -195,7 +197,7 @@ impl IoContexts {
         }
     }
 
-    /// Whether any context, exited or not, belongs to `group`.
+    /// Returns whether any context, exited or not, belongs to `group`.
     pub(crate) fn any_in(&self, group: GroupId) -> bool {
         self.slots.values().any(|context| context.group == group)
     }

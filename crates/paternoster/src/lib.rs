@@ -1,8 +1,7 @@
 //! Linux's block-layer I/O scheduling as state machines: no I/O, no clock, no threads.
 //!
-//! A scheduler decides; something else acts. The [`Elevator`] of a device takes events and the
-//! time, and answers with requests to start and with the next moment at which it wants to be
-//! asked again.
+//! A scheduler decides; its caller acts. The [`Elevator`] of a device takes events with their
+//! times. It returns the requests to start, and the time at which it wants to be called again.
 //!
 //! ```text
 //!   group tree, weights      I/O contexts, priorities
@@ -11,53 +10,80 @@
 //!          elevator/  none, mq_deadline, cfq/, bfq/
 //! ```
 //!
-//! One loop drives it, in a simulation as in a server: an event, then `dispatch` until it gives
-//! nothing, then `poll_timeout`.
+//! - A *bio* is a piece of I/O that somebody wants. A *request* is what the device is given: one
+//!   bio, or several that were merged.
+//! - An *I/O context* is who issues bios: a process in Linux, a connection in a server.
+//! - A *group* is what has a weight: a tenant, with one I/O context or many.
+//!
+//! # The loop
+//!
+//! One loop drives it, in a simulation as in a server. Something happens: a bio arrives, a request
+//! is done, or the timeout ends that the scheduler asked for. The elevator is told, and every
+//! request that may start now goes to the device. [`Driver`] keeps this order, and the bios that
+//! may not enter yet. Here a device takes four requests at a time, 80 µs each, and reads arrive
+//! twice as fast as it serves them:
 //!
 //! ```
+//! use std::collections::VecDeque;
+//!
 //! use paternoster::{
-//!     AnyScheduler, Bio, BioFlags, Device, Elevator, Instant, IoPrio, Nanos, NoTrace, Op,
-//!     SchedulerKind, Sector, SectorCount, Submitted, Weight,
+//!     AnyScheduler, Bio, Device, Driver, Elevator, Instant, IoPrio, Medium, Nanos, NoTrace,
+//!     RequestId, SchedulerKind, Sector, SectorCount, Weight,
 //! };
 //!
+//! let mut now = Instant::START; // a server takes what its clock shows
 //! let scheduler = AnyScheduler::new(SchedulerKind::Cfq, NoTrace);
-//! let mut elevator = Elevator::new(scheduler, Device::solid_state(1));
-//! let mut now = Instant::START;
+//! let device = Device::solid_state(4);
+//! let mut elevator = Elevator::fitted(scheduler, device, Medium::NotRotational, now);
 //! let gold = elevator.add_group(now, elevator.groups().root(), Weight::new(400)?);
-//! let tenant = elevator.io_context(now, IoPrio::default(), gold);
+//! let client = elevator.add_io_context(now, IoPrio::default(), gold);
+//! let mut driver = Driver::new(elevator);
 //!
-//! let read = |sector, user_data| Bio {
-//!     op: Op::Read,
-//!     flags: BioFlags::empty(),
-//!     sector: Sector(sector),
-//!     sectors: SectorCount(8),
-//!     segments: 1,
-//!     ioc: tenant,
-//!     user_data,
-//! };
-//! assert!(matches!(elevator.submit(now, read(100, 1)), Submitted::Queued(_)));
-//! assert!(matches!(elevator.submit(now, read(108, 2)), Submitted::Merged { .. }));
+//! // Reads to come, and requests that the device has, each with its time.
+//! let read = |n: u64| Bio::read(client, Sector(n * 1000), SectorCount(8)).with_user_data(n);
+//! let mut arrivals: VecDeque<(Instant, Bio)> =
+//!     (0..1000).map(|n| (now + Nanos::from_micros(10 * n), read(n))).collect();
+//! let mut running: VecDeque<(Instant, RequestId)> = VecDeque::new();
+//! let mut served = vec![];
+//! let mut most_waiting = 0;
 //!
-//! let rq = elevator.dispatch(now).expect("the device has room");
-//! assert_eq!(elevator.request(rq).sectors, SectorCount(16));
-//! assert_eq!(elevator.dispatch(now), None, "one request at a time fits into this device");
-//! assert_eq!(elevator.poll_timeout(), None);
+//! while served.len() < 1000 {
+//!     // What happens next?
+//!     let done = running.front().map(|&(at, _)| at);
+//!     let arrival = arrivals.front().map(|&(at, _)| at);
+//!     let next = [done, arrival, driver.poll_timeout()].into_iter().flatten().min();
+//!     now = next.expect("not all are served").max(now);
 //!
-//! now = now + Nanos::from_micros(80);
-//! assert_eq!(elevator.complete(now, rq).user_data.as_slice(), [1, 2]);
-//! elevator.exit_io_context(now, tenant);
+//!     if done == Some(now) {
+//!         let (_, rq) = running.pop_front().expect("it is done");
+//!         served.extend(driver.complete(now, rq)); // the user data of its bios
+//!     } else if arrival == Some(now) {
+//!         let (_, bio) = arrivals.pop_front().expect("it arrives");
+//!         driver.submit(now, bio);
+//!     } else {
+//!         driver.handle_timeout(now);
+//!     }
+//!
+//!     // After each event start what may start.
+//!     driver.dispatch(now, |_, rq| running.push_back((now + Nanos::from_micros(80), rq)));
+//!     most_waiting = most_waiting.max(driver.turned_away().count());
+//! }
+//! assert!(most_waiting > 100, "256 requests may exist; other bios waited in the driver");
 //! # Ok::<(), paternoster::WeightError>(())
 //! ```
 //!
+//! `examples/two_tenants.rs` is a whole program around the same loop. It prints the shares of two
+//! groups with weights 1 : 3 under each scheduler: `cargo run --release --example two_tenants`.
+//!
 //! # How long it takes until weights show
 //!
-//! [`Elevator::new`] leaves a scheduler's tunables as they are in Linux. There CFQ's turns are for
-//! a disk with a head: a queue that always has a request waiting keeps the device for 100 ms, in
-//! which a fast one serves thousands. A short run then shows the first turn alone, and of two
+//! [`Elevator::new`] leaves a scheduler's tunables as they are in Linux. There CFQ's slices are for
+//! a rotational disk: a queue that always has a request waiting keeps the device for 100 ms, in
+//! which a fast one serves thousands. A short run then shows the first slice alone, and of two
 //! groups one seems to get everything. [`Elevator::fitted`] gives it the tunables that fit what
-//! serves the requests, [`fitted_tunables`], so that turns take 10 ms at most.
+//! serves the requests, [`fitted_tunables`], so that slices take 10 ms at most.
 //!
-//! Shares are right once some dozens of turns are over. This is the part in percent that the group
+//! Shares are right once some dozens of slices are over. This is the part in percent that the group
 //! of weight 300 had, beside one of weight 100 that came first, both with 64 reads outstanding, on
 //! a device that serves 20,000 a second:
 //!
@@ -70,64 +96,17 @@
 //!
 //! So count over a second or more, while every group has requests waiting: what a group leaves,
 //! the others get.
-//!
-//! ```
-//! # use paternoster::{
-//! #     AnyScheduler, Bio, BioFlags, Device, Elevator, Instant, IoPrio, Medium, Nanos, NoTrace,
-//! #     Op, SchedulerKind, Sector, SectorCount, Weight,
-//! # };
-//! let scheduler = AnyScheduler::new(SchedulerKind::Cfq, NoTrace);
-//! let mut elevator = Elevator::fitted(scheduler, Device::solid_state(1), Medium::NotRotational);
-//! let mut now = Instant::START;
-//! let root = elevator.groups().root();
-//! let silver = elevator.add_group(now, root, Weight::new(100)?);
-//! let gold = elevator.add_group(now, root, Weight::new(300)?);
-//! let tenants = [silver, gold].map(|group| elevator.io_context(now, IoPrio::default(), group));
-//!
-//! // The nth read, of that tenant; it is far from the others, and so merges with none.
-//! let read = |n: u64, tenant: usize| Bio {
-//!     op: Op::Read,
-//!     flags: BioFlags::empty(),
-//!     sector: Sector(n * 7919 % 100_003 * 64),
-//!     sectors: SectorCount(8),
-//!     segments: 1,
-//!     ioc: tenants[tenant],
-//!     user_data: tenant as u64,
-//! };
-//! // 128 at a time: none is told `Later`, which happens at 256 where no other bound is set.
-//! for n in 0..64 {
-//!     let _queued = elevator.submit(now, read(2 * n, 0));
-//!     let _queued = elevator.submit(now, read(2 * n + 1, 1));
-//! }
-//! let mut done = [0, 0];
-//! let mut running = None;
-//! for n in 128..20_128 {
-//!     while running.is_none() {
-//!         running = elevator.dispatch(now);
-//!         if running.is_none() {
-//!             now = elevator.poll_timeout().expect("requests wait").max(now);
-//!             elevator.handle_timeout(now);
-//!         }
-//!     }
-//!     now = now + Nanos::from_micros(50);
-//!     for tenant in elevator.complete(now, running.take().expect("it was dispatched")).user_data {
-//!         let tenant = usize::try_from(tenant).expect("0 or 1");
-//!         done[tenant] += 1;
-//!         let _queued = elevator.submit(now, read(n, tenant));
-//!     }
-//! }
-//! let [silver, gold] = done;
-//! assert!((28..=32).contains(&(10 * gold / silver)), "{silver} : {gold} is about 1 : 3");
-//! # Ok::<(), paternoster::WeightError>(())
-//! ```
 
-// Whoever uses this crate is to know what ends their program.
+// Users of this crate must know what makes their program panic.
 #![warn(clippy::missing_panics_doc)]
 
+mod administration;
 mod any;
 mod arena;
 mod bfq;
 mod cfq;
+mod device;
+mod driver;
 mod dump;
 mod elevator;
 mod fitted;
@@ -137,31 +116,36 @@ mod mq_deadline;
 mod none;
 mod parts;
 mod request;
-mod scheduler;
+pub mod scheduler;
 mod stats;
+mod synchrony;
 mod time;
 mod trace;
 mod tunable;
 
+pub use administration::Administration;
 pub use any::{AnyScheduler, SchedulerKind, UnknownScheduler};
-pub use arena::{GroupId, IocId, RequestId, SideTable};
-pub use bfq::Bfq;
+pub use arena::{GroupId, IocId, RequestId};
+pub use bfq::{Bfq, QueueMerging};
 pub use cfq::Cfq;
-pub use dump::{BudgetDump, Dump, QueueDump, SliceDump, TurnDump};
-pub use elevator::{Bios, Elevator, Limits, NoMerges, Submitted};
+pub use device::Device;
+pub use driver::{Arrival, Driver};
+pub use elevator::{Completed, Elevator, ElevatorClock, Limits, NoMerges, Submitted};
 pub use fitted::{Medium, fitted_tunables};
-pub use group::{DeviceWeights, Group, GroupChange, Groups, Weight, WeightError, Weights};
-pub use io_context::{IoClass, IoContext, IoContexts, IoPrio, ParseIoPrioError};
+pub use group::{DeviceWeights, Group, Groups, Weight, WeightError, Weights};
+pub use io_context::{IoClass, IoPrio, ParseIoPrioError};
 pub use mq_deadline::MqDeadline;
 pub use none::NoScheduler;
-pub use request::{
-    Bio, BioFlags, Direction, Op, Request, Requests, Sector, SectorCount, UserDataList,
-};
-pub use scheduler::{Cx, Device, InsertAt, MergeRules, Requeue, Scheduler, Side};
-pub use stats::{BlkioFile, BlkioValue, GroupStats, OpStats, Stats, TurnStats};
+pub use request::{Bio, BioFlags, Direction, Op, Request, Sector, SectorCount, UserDataList};
+pub use stats::{BlkioFile, BlkioValue, GroupStats, OpStats, Stats};
 pub use time::{Hz, Instant, Jiffies, Nanos, Ticks};
 pub use trace::{
-    BatchReason, BudgetEnd, Event, ExpireReason, MergeKind, MergeSite, NoIdleReason, NoTrace,
-    PreemptReason, QueueName, Recorder, Trace, WaitReason, Workload,
+    BatchReason, BudgetEnd, Event, MergeKind, MergeSite, NoIdleReason, NoTrace, PreemptReason,
+    QueueName, Recorder, SliceEnd, Trace, WaitReason, Workload,
 };
 pub use tunable::{TunableError, TunableInfo};
+
+/// The examples of the crate's README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,22 +1,22 @@
 //! mq-deadline: batches in sector order, a deadline for each request, reads before writes.
 //!
-//! A disk is fast in sector order and fair in order of arrival; this scheduler goes upward in
-//! sector order for a batch of requests, then decides anew where to go on:
+//! A disk is fast in sector order and fair in order of arrival. This scheduler dispatches a batch
+//! of requests in ascending sector order, then decides again where to continue:
 //!
 //! ```text
-//!   for each class RT, BE, IDLE:           head ▶ handed back, served first
+//!   for each class RT, BE, IDLE:           dispatch list ▶ requeued, served first
 //!                 reads                         writes
 //!     sort   ●──●──●──●──●──●            ○──○──○──○──○         by sector
 //!                  ▲ next[read]          ▲ next[write]
 //!     fifo   ●─●─●─●─●─●                 ○─○─○─○─○             by arrival, deadlines
 //! ```
 //!
-//! A decision picks the direction (reads, unless writes were passed over `writes_starved` times),
-//! then the request: the oldest if its deadline has passed, else where the direction stopped. A
-//! lower class waits until a higher one has nothing queued *or in the device*, or until it has
-//! waited for `prio_aging_expire`. All clocks are ticks.
+//! A decision picks the direction first: reads, unless writes have starved `writes_starved` times.
+//! Then it picks the request: the oldest if its deadline has passed, otherwise the one at which the
+//! direction stopped. A lower class waits until a higher one has nothing queued *or in flight*, or
+//! until it has waited for `prio_aging_expire`. All clocks count ticks.
 //!
-//! Decisions are those of Linux 6.1, oddities included; each stands in a step of its own.
+//! Decisions are those of Linux 6.1 with its oddities; each oddity is a step of its own.
 
 use crate::arena::RequestId;
 use crate::dump::Dump;
@@ -24,16 +24,19 @@ use crate::io_context::IoClass;
 use crate::parts::fifo::Fifo;
 use crate::parts::sort_list::SortList;
 use crate::request::{Bio, Direction, Op, Request, Requests};
-use crate::scheduler::{Cx, InsertAt, Requeue, Scheduler, Side};
+use crate::scheduler::{Cx, InsertAt, Requeue, Scheduler};
 use crate::time::{Instant, Jiffies, Ticks};
 use crate::trace::{BatchReason, Event, MergeKind, Trace};
 use crate::tunable::{TunableError, TunableInfo, tunables};
+
+/// Its name in sysfs.
+pub(crate) const NAME: &str = "mq-deadline";
 
 const INT_MAX: i64 = i32::MAX as i64;
 const INT_MIN: i64 = i32::MIN as i64;
 
 tunables! {
-    struct Tunables of "mq-deadline";
+    struct Tunables of NAME;
     read_expire: "ms", 500, 0, INT_MAX, "Deadline of a read from its arrival on.";
     write_expire: "ms", 5000, 0, INT_MAX, "Deadline of a write from its arrival on.";
     writes_starved: "count", 2, INT_MIN, INT_MAX,
@@ -46,14 +49,14 @@ tunables! {
         "How many requests other than reads may exist; `nr_requests` if that is less.";
 }
 
-/// The requests of one class, and how many of them there are anywhere.
+/// The requests of one class, and the counts of all of them.
 #[derive(Debug, Default)]
 struct Class {
-    /// Handed back by the device, the last one first.
-    head: Fifo,
+    /// Requeued requests, the last one first.
+    dispatch_list: Fifo,
     sorted: [SortList; 2],
     fifo: [Fifo; 2],
-    /// What follows, in sector order, the request last taken in that direction.
+    /// For each direction, the request behind the one dispatched last, in sector order.
     next: [Option<RequestId>; 2],
     counts: Counts,
 }
@@ -68,16 +71,16 @@ struct Counts {
 }
 
 impl Class {
-    /// Requests that are queued or in the device.
+    /// Requests that are queued or in flight.
     fn queued(&self) -> u64 {
         self.counts.inserted - self.counts.completed
     }
 
     fn is_empty(&self) -> bool {
-        self.head.is_empty() && self.fifo.iter().all(Fifo::is_empty)
+        self.dispatch_list.is_empty() && self.fifo.iter().all(Fifo::is_empty)
     }
 
-    /// Takes `rq` out of its direction's lists, which go on with what follows it.
+    /// Takes `rq` out of the lists of its direction. The direction continues behind it.
     fn take(&mut self, requests: &mut Requests, rq: RequestId) {
         let direction = requests[rq].direction() as usize;
         self.next[direction] = SortList::after(requests, rq);
@@ -86,12 +89,12 @@ impl Class {
     }
 }
 
-/// What a class has to give.
+/// What a class has to dispatch.
 enum Pick {
     /// This request.
     Request(RequestId),
-    /// This one, but it started after the moment asked about.
-    TooYoung(RequestId),
+    /// This one, but it started too late to be eligible now.
+    NotYet(RequestId),
     Nothing,
 }
 
@@ -99,33 +102,33 @@ enum Pick {
 #[derive(Debug)]
 pub struct MqDeadline<T> {
     classes: [Class; IoClass::COUNT],
-    /// The direction of the last decision, of whatever class.
+    /// The direction of the last decision, of any class.
     last_direction: Direction,
-    /// Requests served since the last decision, of whatever class.
+    /// Requests served since the last decision, of any class.
     batching: u32,
-    /// How often reads were preferred over waiting writes, in whatever class.
+    /// How often reads were preferred over waiting writes, in any class.
     starved: u32,
-    /// When the request that was too young to be served will not be any more.
-    ripens: Option<Instant>,
+    /// When a request that is not eligible yet becomes so.
+    eligible_at: Option<Instant>,
     tunables: Tunables,
     trace: T,
 }
 
 impl<T: Trace> MqDeadline<T> {
-    /// Holds nothing, with Linux's defaults; its events go to `trace`.
+    /// Makes an empty scheduler with Linux's defaults; its events go to `trace`.
     pub fn new(trace: T) -> Self {
         Self {
             classes: Default::default(),
             last_direction: Direction::Write,
             batching: 0,
             starved: 0,
-            ripens: None,
+            eligible_at: None,
             tunables: Tunables::with_defaults(),
             trace,
         }
     }
 
-    /// What may be tuned.
+    /// The tunables.
     pub const TUNABLES: &'static [TunableInfo] = Tunables::TABLE;
 
     fn class(&mut self, request: &Request) -> &mut Class {
@@ -140,10 +143,10 @@ impl<T: Trace> MqDeadline<T> {
         cx.device.hz.ticks_from_millis(millis.cast_unsigned())
     }
 
-    /// A class that has waited long enough is served before higher ones.
+    /// Picks a request of a lower class that has waited long enough to go before higher classes.
     ///
-    /// The probe is a full pick, and Linux lets it change the batch before the age is judged: with
-    /// two classes active the batch rarely grows and writes starve for the wrong class.
+    /// An oddity: the probe is a full pick, and it changes the batch before the age is judged. With
+    /// two busy classes the batch therefore rarely grows, and writes starve for the wrong class.
     fn pick_aged(&mut self, cx: &mut Cx<'_>) -> Option<RequestId> {
         if self.classes.iter().filter(|class| class.queued() > 0).count() < 2 {
             return None;
@@ -159,33 +162,35 @@ impl<T: Trace> MqDeadline<T> {
         None
     }
 
-    /// The classes in order. A higher one that has requests anywhere, be it in the device, holds
-    /// back the lower ones.
+    /// Picks a request of the highest class that has any. A class with requests, queued or in
+    /// flight, holds back the lower ones.
     fn pick_in_order(&mut self, cx: &mut Cx<'_>) -> Option<RequestId> {
         let latest = cx.jiffies();
         for class in IoClass::ALL {
+            if self.classes[class as usize].queued() == 0 {
+                continue;
+            }
             match self.pick(cx, class, latest) {
                 Pick::Request(rq) => return Some(rq),
-                Pick::TooYoung(rq) => {
-                    self.ripens = Some(cx.device.hz.instant(self.started(cx, rq)));
+                Pick::NotYet(rq) => {
+                    self.eligible_at = Some(cx.device.hz.instant(self.started(cx, rq)));
                     return None;
                 }
-                Pick::Nothing if self.classes[class as usize].queued() > 0 => return None,
-                Pick::Nothing => {}
+                Pick::Nothing => return None,
             }
         }
         None
     }
 
-    /// The request of `class` that is next, if it started at `latest` or before. The choice of
-    /// direction stands even if its request turns out too young.
+    /// Picks the next request of `class`, if it started at `latest` or before. The choice of
+    /// direction stands even if its request is not eligible yet.
     fn pick(&mut self, cx: &mut Cx<'_>, class: IoClass, latest: Jiffies) -> Pick {
-        if let Some(rq) = self.classes[class as usize].head.first() {
+        if let Some(rq) = self.classes[class as usize].dispatch_list.first() {
             if self.started_after(cx, rq, latest) {
-                return Pick::TooYoung(rq);
+                return Pick::NotYet(rq);
             }
-            self.classes[class as usize].head.pop(cx.requests);
-            return self.give(class, rq);
+            self.classes[class as usize].dispatch_list.pop(cx.requests);
+            return self.count_dispatch(class, rq);
         }
         let rq = match self.batch_goes_on_with(class) {
             Some(rq) => rq,
@@ -195,14 +200,14 @@ impl<T: Trace> MqDeadline<T> {
             },
         };
         if self.started_after(cx, rq, latest) {
-            return Pick::TooYoung(rq);
+            return Pick::NotYet(rq);
         }
         self.batching += 1;
         self.classes[class as usize].take(cx.requests, rq);
-        self.give(class, rq)
+        self.count_dispatch(class, rq)
     }
 
-    fn give(&mut self, class: IoClass, rq: RequestId) -> Pick {
+    fn count_dispatch(&mut self, class: IoClass, rq: RequestId) -> Pick {
         self.classes[class as usize].counts.dispatched += 1;
         Pick::Request(rq)
     }
@@ -212,7 +217,7 @@ impl<T: Trace> MqDeadline<T> {
         (i64::from(self.batching) < self.tunables.fifo_batch).then_some(next)
     }
 
-    /// Decides on a direction and where in it to go on.
+    /// Decides on a direction, and where in it to continue.
     fn begin_batch(&mut self, cx: &Cx<'_>, class: IoClass) -> Option<RequestId> {
         let direction = self.choose_direction(class)?;
         let (rq, reason) = self.choose_request(cx, class, direction);
@@ -223,7 +228,7 @@ impl<T: Trace> MqDeadline<T> {
         Some(rq)
     }
 
-    /// Reads before writes, until writes have been passed over often enough.
+    /// Chooses reads before writes, until writes have starved often enough.
     fn choose_direction(&mut self, class: IoClass) -> Option<Direction> {
         let [reads, writes] = &self.classes[class as usize].fifo;
         match (reads.is_empty(), writes.is_empty()) {
@@ -234,9 +239,9 @@ impl<T: Trace> MqDeadline<T> {
                 Some(Direction::Write)
             }
             (false, false) => {
-                let passed_over = self.starved;
+                let starved = self.starved;
                 self.starved = self.starved.wrapping_add(1);
-                if passed_over < self.writes_starved() {
+                if starved < self.writes_starved() {
                     return Some(Direction::Read);
                 }
                 self.starved = 0;
@@ -245,14 +250,14 @@ impl<T: Trace> MqDeadline<T> {
         }
     }
 
-    /// Linux compares it as an unsigned number, so that below 0 means (nearly) never.
+    /// Linux compares it as an unsigned number, so that a value below 0 means (nearly) never.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     fn writes_starved(&self) -> u32 {
         self.tunables.writes_starved as u32
     }
 
-    /// The oldest request if it is late, else where the direction stopped. Only the oldest one's
-    /// deadline is looked at, and only here.
+    /// Chooses the oldest request if it is overdue, otherwise the one at which the direction
+    /// stopped. No other deadline is looked at, and nowhere else.
     fn choose_request(
         &self,
         cx: &Cx<'_>,
@@ -268,14 +273,14 @@ impl<T: Trace> MqDeadline<T> {
         }
     }
 
-    /// The tick in which the request seems to have started: its deadline less the expiry *as it
-    /// is now*. Lowering the expiry makes requests look younger, even than now.
+    /// Returns the tick in which the request seems to have started: its deadline less the expiry
+    /// *as it is now*. A lower expiry makes requests look younger, even than now.
     fn started(&self, cx: &Cx<'_>, rq: RequestId) -> Jiffies {
         let request = &cx.requests[rq];
         cx.device.hz.jiffies(request.deadline) - self.expire(cx, request.direction())
     }
 
-    /// Whether the request seems to have started after the tick `latest`. Deadlines are the
+    /// Returns whether the request seems to have started after the tick `latest`. Deadlines are the
     /// beginnings of ticks, so that instants compare as their ticks do, without a division.
     fn started_after(&self, cx: &Cx<'_>, rq: RequestId, latest: Jiffies) -> bool {
         let request = &cx.requests[rq];
@@ -297,7 +302,7 @@ impl<T: Trace> Scheduler for MqDeadline<T> {
     type Trace = T;
 
     fn name(&self) -> &'static str {
-        "mq-deadline"
+        NAME
     }
 
     fn bind(&mut self, cx: &mut Cx<'_>, rq: RequestId) {
@@ -308,10 +313,11 @@ impl<T: Trace> Scheduler for MqDeadline<T> {
         match at {
             InsertAt::Sorted => self.insert_sorted(cx, rq),
             InsertAt::Head => {
-                // Now, without the expiry: it looks that much older than it is, in Linux as here.
+                // The deadline is now, without the expiry. The request looks older by that, as in
+                // Linux.
                 let deadline = cx.device.hz.instant(cx.jiffies());
                 let class = &mut self.classes[cx.requests[rq].io_prio.class() as usize];
-                class.head.push_front(cx.requests, rq, deadline);
+                class.dispatch_list.push_front(cx.requests, rq, deadline);
             }
         }
     }
@@ -321,8 +327,8 @@ impl<T: Trace> Scheduler for MqDeadline<T> {
     }
 
     fn handle_timeout(&mut self, cx: &mut Cx<'_>) {
-        // A dispatch, once the device has room for one, looks again.
-        self.ripens = self.ripens.filter(|&at| at > cx.now);
+        // The next dispatch looks again, once the device has room.
+        self.eligible_at = self.eligible_at.filter(|&at| at > cx.now);
     }
 
     fn requeue(&mut self, cx: &mut Cx<'_>, rq: RequestId) -> Requeue {
@@ -339,13 +345,6 @@ impl<T: Trace> Scheduler for MqDeadline<T> {
         class.sorted[bio.op.direction() as usize].find_start(cx.requests, bio.end())
     }
 
-    fn neighbour(&self, cx: &Cx<'_>, rq: RequestId, side: Side) -> Option<RequestId> {
-        match side {
-            Side::Before => SortList::before(cx.requests, rq),
-            Side::After => SortList::after(cx.requests, rq),
-        }
-    }
-
     fn request_merged(&mut self, cx: &mut Cx<'_>, rq: RequestId, kind: MergeKind) {
         if kind == MergeKind::Front {
             let direction = cx.requests[rq].direction() as usize;
@@ -356,11 +355,11 @@ impl<T: Trace> Scheduler for MqDeadline<T> {
 
     fn requests_merged(&mut self, cx: &mut Cx<'_>, rq: RequestId, absorbed: RequestId) {
         let direction = cx.requests[absorbed].direction() as usize;
-        let listed = cx.requests[absorbed].is_queued();
+        let queued = cx.requests[absorbed].is_queued();
         let class = self.class(&cx.requests[absorbed]);
         class.counts.merged += 1;
         class.counts.completed += 1;
-        if !listed {
+        if !queued {
             return;
         }
         if class.next[direction] == Some(absorbed) {
@@ -371,12 +370,12 @@ impl<T: Trace> Scheduler for MqDeadline<T> {
     }
 
     fn dispatch(&mut self, cx: &mut Cx<'_>) -> Option<RequestId> {
-        self.ripens = None;
+        self.eligible_at = None;
         self.pick_aged(cx).or_else(|| self.pick_in_order(cx))
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        self.ripens
+        self.eligible_at
     }
 
     fn has_work(&self) -> bool {
@@ -392,7 +391,7 @@ impl<T: Trace> Scheduler for MqDeadline<T> {
     fn drain(&mut self, cx: &mut Cx<'_>, out: &mut Vec<RequestId>) {
         for class in &mut self.classes {
             let before = out.len();
-            while let Some(rq) = class.head.pop(cx.requests) {
+            while let Some(rq) = class.dispatch_list.pop(cx.requests) {
                 out.push(rq);
             }
             for direction in [Direction::Read, Direction::Write] {
@@ -402,11 +401,11 @@ impl<T: Trace> Scheduler for MqDeadline<T> {
                 }
             }
             class.next = [None, None];
-            // As if they had never come.
+            // They count as if they had never been inserted.
             class.counts.inserted -= (out.len() - before) as u64;
         }
         (self.last_direction, self.batching, self.starved) = (Direction::Write, 0, 0);
-        self.ripens = None;
+        self.eligible_at = None;
     }
 
     fn tunables(&self) -> &'static [TunableInfo] {
@@ -441,10 +440,13 @@ impl<T: Trace> Scheduler for MqDeadline<T> {
                 let sorted = &class.sorted[direction as usize];
                 let mut starts = sorted.iter(cx.requests).map(|rq| cx.requests[rq].sector);
                 assert!(starts.by_ref().is_sorted(), "the sort list is in sector order");
-                let listed = sorted.iter(cx.requests).count();
-                assert_eq!(listed, class.fifo[direction as usize].iter(cx.requests).count());
+                let length = sorted.iter(cx.requests).count();
+                assert_eq!(length, class.fifo[direction as usize].iter(cx.requests).count());
                 if let Some(next) = class.next[direction as usize] {
-                    assert!(sorted.iter(cx.requests).any(|rq| rq == next), "next is listed");
+                    assert!(
+                        sorted.iter(cx.requests).any(|rq| rq == next),
+                        "next is in the sort list"
+                    );
                 }
             }
         }

@@ -1,7 +1,7 @@
-//! No scheduling: requests go to the device in the order in which they arrived.
+//! No scheduling: requests are dispatched in the order in which they arrived.
 //!
-//! The smallest complete scheduler; read it first. One list, no sorting; a bio may merge into one
-//! of the newest requests of the list.
+//! This is the smallest complete scheduler; read it first. It has one list and does not sort. A bio
+//! may merge into one of the newest requests of the list.
 
 use crate::arena::RequestId;
 use crate::parts::fifo::Fifo;
@@ -9,7 +9,10 @@ use crate::request::Bio;
 use crate::scheduler::{Cx, InsertAt, MergeRules, Requeue, Scheduler};
 use crate::trace::Trace;
 
-/// First come, first served.
+/// Its name in sysfs.
+pub(crate) const NAME: &str = "none";
+
+/// Dispatches requests in order of arrival.
 #[derive(Debug, Default)]
 pub struct NoScheduler<T> {
     list: Fifo,
@@ -17,7 +20,7 @@ pub struct NoScheduler<T> {
 }
 
 impl<T: Trace> NoScheduler<T> {
-    /// Holds nothing; its events go to `trace`.
+    /// Makes an empty scheduler; its events go to `trace`.
     pub fn new(trace: T) -> Self {
         Self { list: Fifo::default(), trace }
     }
@@ -27,7 +30,7 @@ impl<T: Trace> Scheduler for NoScheduler<T> {
     type Trace = T;
 
     fn name(&self) -> &'static str {
-        "none"
+        NAME
     }
 
     fn insert(&mut self, cx: &mut Cx<'_>, rq: RequestId, at: InsertAt) {

@@ -1,5 +1,5 @@
-//! What is scheduled: a bio is what a submitter asks for, a request is what a scheduler holds:
-//! one bio, or several of adjacent ranges merged.
+//! Bios and requests. A submitter submits a bio; a scheduler holds a request, which is one bio, or
+//! several of adjacent ranges that were merged.
 //!
 //! ```text
 //!   bio [100,+8)  ──made──▶  request [100,+8)
@@ -16,6 +16,7 @@ use smallvec::SmallVec;
 use crate::arena::{GroupId, IocId, Linked, ListLinks, RequestId};
 use crate::io_context::IoPrio;
 use crate::parts::sort_list::SortNodes;
+use crate::synchrony::Synchrony;
 use crate::time::Instant;
 
 /// A position on the device, in sectors of 512 bytes.
@@ -39,7 +40,7 @@ impl SectorCount {
 
 impl Add<SectorCount> for Sector {
     type Output = Self;
-    /// That many sectors further on, 2⁶⁴ − 1 at most: an elevator takes no bio that ends beyond.
+    /// That many sectors further on, at most 2⁶⁴ − 1; an elevator takes no bio that ends beyond.
     #[inline]
     fn add(self, count: SectorCount) -> Self {
         Self(self.0.saturating_add(u64::from(count.0)))
@@ -54,7 +55,24 @@ impl Add for SectorCount {
     }
 }
 
-/// What is to be done.
+/// A range of sectors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Extent {
+    pub(crate) start: Sector,
+    pub(crate) sectors: SectorCount,
+}
+
+impl Extent {
+    /// The sector behind its last.
+    #[inline]
+    pub(crate) fn end(self) -> Sector {
+        // No bio that ends beyond 2⁶⁴ − 1 was taken, so this cannot overflow. Merging needs it
+        // often.
+        Sector(self.start.0 + u64::from(self.sectors.0))
+    }
+}
+
+/// An operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 #[non_exhaustive]
@@ -67,7 +85,7 @@ pub enum Op {
     Discard,
     /// Make the range read as zeroes.
     WriteZeroes,
-    /// Make durable what was completed; has no range.
+    /// Make durable all writes that completed before; it has no range.
     Flush,
 }
 
@@ -78,7 +96,7 @@ impl Op {
     pub const ALL: [Self; Self::COUNT] =
         [Self::Read, Self::Write, Self::Discard, Self::WriteZeroes, Self::Flush];
 
-    /// The direction as schedulers see it: everything that changes the device is a write.
+    /// Returns the direction as schedulers see it: all that changes the device is a write.
     #[inline]
     pub const fn direction(self) -> Direction {
         match self {
@@ -99,59 +117,138 @@ pub enum Direction {
 }
 
 bitflags! {
-    /// How a bio is to be treated.
+    /// Flags of a bio.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct BioFlags: u8 {
-        /// Somebody waits for it. Every read is synchronous, with or without this flag.
+        /// It is synchronous. Every read is, with or without this flag.
         const SYNC = 1;
-        /// To be durable when it completes. Bypasses the scheduler, as in Linux.
+        /// It has to be durable when it completes. It bypasses the scheduler, as in Linux.
         const FUA = 1 << 1;
-        /// What was completed before is to be made durable first. Bypasses the scheduler.
+        /// All writes that completed before have to be made durable first. It bypasses the
+        /// scheduler.
         const PREFLUSH = 1 << 2;
-        /// Never to be merged with another.
+        /// It never merges.
         const NO_MERGE = 1 << 3;
-        /// A synchronous write after which its submitter is expected to go on soon, as after an
-        /// `O_DIRECT` one (`REQ_IDLE`).
+        /// It is a synchronous write after which its submitter is expected to submit more soon, as
+        /// after an `O_DIRECT` one (`REQ_IDLE`).
         const IDLE = 1 << 4;
-        /// Metadata that much else waits for (`REQ_PRIO`).
+        /// It is metadata for which much else waits (`REQ_PRIO`).
         const PRIO = 1 << 5;
+        /// It was told [`Later`](crate::Submitted::Later), and has been counted as an arrival. The
+        /// elevator sets this on the bio that it gives back.
+        const RETRIED = 1 << 6;
     }
 }
 
-/// One piece of I/O as a submitter gives it.
+/// One piece of I/O as a submitter submits it.
+///
+/// ```
+/// use paternoster::{Bio, BioFlags, IocId, Op, Sector, SectorCount};
+///
+/// # let ioc = IocId::default();
+/// let write = Bio::write(ioc, Sector(2048), SectorCount(8))
+///     .with_flags(BioFlags::SYNC)
+///     .with_user_data(7);
+/// assert_eq!((write.op, write.end(), write.segments), (Op::Write, Sector(2056), 1));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Bio {
-    /// What is to be done.
+    /// Its operation.
     pub op: Op,
-    /// How.
+    /// Its flags.
     pub flags: BioFlags,
-    /// Where it starts.
+    /// Its first sector.
     pub sector: Sector,
-    /// How long it is; 0 for a flush, and for nothing else.
+    /// Its length; 0 for a flush, and for no other.
     pub sectors: SectorCount,
-    /// Pieces of memory that it gathers or scatters.
+    /// How many segments of memory it has.
     pub segments: u16,
     /// Who issues it.
     pub ioc: IocId,
-    /// The submitter's own name for it, given back when it completes.
+    /// The submitter's own name for it, which is returned when it completes.
     pub user_data: u64,
 }
 
 impl Bio {
-    /// Whether it goes round the scheduler: a flush, or anything with FUA or PREFLUSH.
+    /// Makes a bio of one segment, without flags and with user data 0. A flush has no sectors;
+    /// every other operation has some.
+    #[inline]
+    pub const fn new(op: Op, ioc: IocId, sector: Sector, sectors: SectorCount) -> Self {
+        Self { op, flags: BioFlags::empty(), sector, sectors, segments: 1, ioc, user_data: 0 }
+    }
+
+    /// Makes a bio that reads the range.
+    #[inline]
+    pub const fn read(ioc: IocId, sector: Sector, sectors: SectorCount) -> Self {
+        Self::new(Op::Read, ioc, sector, sectors)
+    }
+
+    /// Makes a bio that writes the range. It is asynchronous unless it has [`BioFlags::SYNC`].
+    #[inline]
+    pub const fn write(ioc: IocId, sector: Sector, sectors: SectorCount) -> Self {
+        Self::new(Op::Write, ioc, sector, sectors)
+    }
+
+    /// Makes a bio that says that the range is no longer needed.
+    #[inline]
+    pub const fn discard(ioc: IocId, sector: Sector, sectors: SectorCount) -> Self {
+        Self::new(Op::Discard, ioc, sector, sectors)
+    }
+
+    /// Makes a bio after which the range reads as zeroes.
+    #[inline]
+    pub const fn write_zeroes(ioc: IocId, sector: Sector, sectors: SectorCount) -> Self {
+        Self::new(Op::WriteZeroes, ioc, sector, sectors)
+    }
+
+    /// Makes a bio that makes durable all writes that completed before.
+    #[inline]
+    pub const fn flush(ioc: IocId) -> Self {
+        Self::new(Op::Flush, ioc, Sector(0), SectorCount(0))
+    }
+
+    /// Sets the submitter's name for it, which is returned when it completes.
+    #[inline]
+    #[must_use]
+    pub const fn with_user_data(self, user_data: u64) -> Self {
+        Self { user_data, ..self }
+    }
+
+    /// Sets its flags.
+    #[inline]
+    #[must_use]
+    pub const fn with_flags(self, flags: BioFlags) -> Self {
+        Self { flags, ..self }
+    }
+
+    /// Sets the number of its segments.
+    #[inline]
+    #[must_use]
+    pub const fn with_segments(self, segments: u16) -> Self {
+        Self { segments, ..self }
+    }
+
+    /// Returns whether it bypasses the scheduler: a flush, or a bio with FUA or PREFLUSH.
     #[inline]
     pub const fn bypasses(&self) -> bool {
         matches!(self.op, Op::Flush)
             || self.flags.intersects(BioFlags::FUA.union(BioFlags::PREFLUSH))
     }
 
-    /// Whether somebody waits for it.
+    /// Returns whether it is synchronous.
     #[inline]
     pub const fn is_sync(&self) -> bool {
         matches!(self.op, Op::Read) || self.flags.contains(BioFlags::SYNC)
     }
 
-    /// Whether it may merge at all.
+    /// Returns its synchrony.
+    #[inline]
+    pub(crate) const fn synchrony(&self) -> Synchrony {
+        Synchrony::of(self.is_sync())
+    }
+
+    /// Returns whether it may merge at all.
     #[inline]
     pub(crate) const fn is_mergeable(&self) -> bool {
         !self.bypasses() && !self.flags.contains(BioFlags::NO_MERGE)
@@ -163,7 +260,7 @@ impl Bio {
         self.sector + self.sectors
     }
 
-    /// Asserts that its range is one, so that no sum of sectors wraps behind this.
+    /// Asserts that its range is valid, so that no later sum of sectors wraps.
     #[inline]
     pub(crate) fn check_range(&self) {
         let Self { op, sector, sectors, user_data, .. } = *self;
@@ -184,33 +281,33 @@ impl Bio {
 /// Where a request is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// Made, not yet inserted.
+    /// Made and not yet inserted.
     Made,
     /// Held by the scheduler.
     Queued,
-    /// Waits past the scheduler.
+    /// Waiting on the bypass list.
     Bypassing,
-    /// In the device.
-    InDevice,
+    /// In flight.
+    InFlight,
 }
 
 /// The submitter's names of the bios of a request, in the order in which they were merged.
 pub type UserDataList = SmallVec<[u64; 2]>;
 
-/// What a scheduler orders.
+/// A request. Its times are on the elevator's own clock ([`ElevatorClock`](crate::ElevatorClock)).
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// What is to be done.
+    /// Its operation.
     pub op: Op,
     /// The flags of the bio that it was made of.
     pub flags: BioFlags,
     /// The I/O priority at which it was issued.
     pub io_prio: IoPrio,
-    /// Pieces of memory of all its bios.
+    /// The segments of all its bios.
     pub segments: u16,
-    /// How long it is.
+    /// Its length.
     pub sectors: SectorCount,
-    /// Where it starts.
+    /// Its first sector.
     pub sector: Sector,
     /// Who issued it.
     pub ioc: IocId,
@@ -220,20 +317,19 @@ pub struct Request {
     pub start: Instant,
     /// The scheduler's deadline for it; meaningful in its fifos.
     pub deadline: Instant,
-    /// When it was last given to the device; meaningful there.
+    /// When it was last dispatched; meaningful while it is in flight.
     pub(crate) dispatched: Instant,
-    /// Counts the requests made; orders those of one instant.
+    /// Its number among all requests that were made; orders those of one instant.
     pub(crate) sequence: u64,
-    /// The queue of its scheduler that it belongs to, by that scheduler's own kind of key;
-    /// meaningful to one that has queues.
+    /// The queue that it belongs to, by its scheduler's own kind of key; meaningful to a scheduler
+    /// that has queues.
     pub(crate) queue: KeyData,
     pub(crate) place: Place,
-    /// Whether the scheduler that holds the elevator now was told of it, and is to be told of its
-    /// completion.
-    pub(crate) known: bool,
-    /// Set when it may not merge any more: refused once for its size, or handed back.
+    /// Whether it was bound to the current scheduler, which is then notified of its completion.
+    pub(crate) bound: bool,
+    /// Whether it never merges again, because it refused a bio for its size or was requeued.
     pub(crate) never_merge: bool,
-    /// Whether the table of ends has it.
+    /// Whether it is in the merge hash.
     pub(crate) hashed: bool,
     pub(crate) bios: UserDataList,
     pub(crate) by_end: ListLinks<RequestId>,
@@ -244,24 +340,35 @@ impl Request {
     /// The sector behind its last.
     #[inline]
     pub fn end(&self) -> Sector {
-        // No bio was taken that ends beyond what can be counted, and merging asks for this often.
-        Sector(self.sector.0 + u64::from(self.sectors.0))
+        self.extent().end()
     }
 
-    /// The direction as schedulers see it.
+    /// Returns its range.
+    #[inline]
+    pub(crate) fn extent(&self) -> Extent {
+        Extent { start: self.sector, sectors: self.sectors }
+    }
+
+    /// Returns its direction as schedulers see it.
     #[inline]
     pub fn direction(&self) -> Direction {
         self.op.direction()
     }
 
-    /// Whether somebody waits for it.
+    /// Returns whether it is synchronous.
     #[inline]
     pub fn is_sync(&self) -> bool {
         self.op == Op::Read || self.flags.contains(BioFlags::SYNC)
     }
 
-    /// Whether it is a synchronous write after which nothing is to be waited for, as those of
-    /// `fsync` and of journals.
+    /// Returns its synchrony.
+    #[inline]
+    pub(crate) fn synchrony(&self) -> Synchrony {
+        Synchrony::of(self.is_sync())
+    }
+
+    /// Returns whether it is a synchronous write after which the device should not idle, as those
+    /// of `fsync` and of journals.
     #[inline]
     pub fn is_noidle(&self) -> bool {
         self.op == Op::Write
@@ -269,7 +376,7 @@ impl Request {
             && !self.flags.contains(BioFlags::IDLE)
     }
 
-    /// Whether much else waits for it.
+    /// Returns whether it has the priority flag.
     #[inline]
     pub fn has_prio(&self) -> bool {
         self.flags.contains(BioFlags::PRIO)
@@ -287,13 +394,13 @@ impl Request {
         self.bios[0]
     }
 
-    /// Whether a scheduler holds it, in its lists.
+    /// Returns whether a scheduler holds it in its lists.
     #[inline]
-    pub(crate) fn is_queued(&self) -> bool {
+    pub fn is_queued(&self) -> bool {
         self.place == Place::Queued
     }
 
-    /// Whether it may merge at all.
+    /// Returns whether it may merge at all.
     #[inline]
     pub(crate) fn is_mergeable(&self) -> bool {
         !self.never_merge && matches!(self.place, Place::Made | Place::Queued)
@@ -340,7 +447,7 @@ impl Requests {
             sequence: self.made,
             queue: KeyData::default(),
             place: Place::Made,
-            known: false,
+            bound: false,
             // Zeroes carry no data to gather.
             never_merge: !bio.is_mergeable() || bio.op == Op::WriteZeroes,
             hashed: false,
@@ -357,19 +464,19 @@ impl Requests {
         self.slots.remove(rq).expect("a request is freed once")
     }
 
-    /// Requests that exist.
+    /// How many requests exist.
     #[inline]
     pub fn len(&self) -> usize {
         self.slots.len()
     }
 
-    /// Whether none exists.
+    /// Returns whether none exists.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.slots.is_empty()
     }
 
-    /// Every request that exists.
+    /// Returns every request that exists.
     pub fn iter(&self) -> impl Iterator<Item = (RequestId, &Request)> {
         self.slots.iter()
     }
@@ -378,7 +485,7 @@ impl Requests {
         self.slots.iter_mut()
     }
 
-    /// Sorts by arrival, those of one instant as they were made.
+    /// Sorts requests by arrival, and those of one instant in the order in which they were made.
     pub(crate) fn sort_by_arrival(&self, list: &mut [RequestId]) {
         list.sort_unstable_by_key(|&rq| (self[rq].start, self[rq].sequence));
     }
@@ -400,10 +507,10 @@ impl std::ops::IndexMut<RequestId> for Requests {
     }
 }
 
-/// The links by which a request is in a list in order of arrival: a fifo, a head list.
+/// Names the links of a request in a list in order of arrival: a fifo, a dispatch list.
 #[derive(Debug)]
 pub(crate) enum ByArrival {}
-/// The links by which a request is in a chain of those with like ends.
+/// Names the links of a request in a chain of the merge hash.
 #[derive(Debug)]
 pub(crate) enum ByEnd {}
 
@@ -436,15 +543,8 @@ pub(crate) mod tests {
 
     /// A read of those sectors, of no context in particular.
     pub(crate) fn bio(range: Range<u64>) -> Bio {
-        Bio {
-            op: Op::Read,
-            flags: BioFlags::empty(),
-            sector: Sector(range.start),
-            sectors: SectorCount(u32::try_from(range.end - range.start).expect("a short range")),
-            segments: 1,
-            ioc: IocId::default(),
-            user_data: 0,
-        }
+        let sectors = u32::try_from(range.end - range.start).expect("a short range");
+        Bio::read(IocId::default(), Sector(range.start), SectorCount(sectors))
     }
 
     /// A request of that bio alone.
@@ -464,13 +564,13 @@ pub(crate) mod tests {
         let write = Bio { op: Op::Write, ..read };
         assert!(read.is_sync());
         assert!(!write.is_sync());
-        assert!(Bio { flags: BioFlags::SYNC, ..write }.is_sync());
+        assert!(write.with_flags(BioFlags::SYNC).is_sync());
     }
 
     #[test]
-    fn a_request_tells_its_operation_range_and_name() {
+    fn request_prints_its_operation_range_and_name() {
         let mut requests = Requests::default();
-        let rq = request(&mut requests, &Bio { user_data: 7, ..bio(100..108) });
+        let rq = request(&mut requests, &bio(100..108).with_user_data(7));
         assert_eq!(requests[rq].to_string(), "Read[100,+8) of bio 7");
     }
 }

@@ -1,49 +1,37 @@
-//! What a scheduler is: told what happens, asked what to do next.
+//! The interface of schedulers, and the parts that they are built of.
+//!
+//! A program that drives an [`Elevator`](crate::Elevator) needs little of this. The author of a
+//! scheduler implements [`Scheduler`], keeps requests in a [`Fifo`] or a [`SortList`], keeps data
+//! for groups and I/O contexts in a [`SideTable`], and may declare tunables with
+//! [`tunables!`](tunables). `NoScheduler`, in `none.rs`, is the smallest complete scheduler, and
+//! `tests/outside.rs` has one that is not of this crate. All of this may change until 1.0.
 
 use crate::arena::{GroupId, IocId, RequestId};
-use crate::dump::Dump;
-use crate::group::{GroupChange, Groups};
-use crate::io_context::IoContexts;
-use crate::request::{Bio, Requests};
-use crate::stats::TurnStats;
-use crate::time::{Hz, Instant, Jiffies};
+use crate::device::Device;
+use crate::group::Groups;
+use crate::request::Bio;
+use crate::time::{Instant, Jiffies};
 use crate::trace::{MergeKind, Trace};
 use crate::tunable::{TunableError, TunableInfo};
 
-/// The device as schedulers see it.
-#[derive(Clone, Copy, Debug)]
-pub struct Device {
-    /// What `queue/rotational` says.
-    pub rotational: bool,
-    /// How many requests it is given at once.
-    pub queue_depth: u32,
-    /// Whether it queues requests itself and serves them in an order of its own, where that is
-    /// known. Where it is not, a scheduler to which it matters finds out as Linux does, which may
-    /// be wrong about a device that is never given many.
-    pub queues: Option<bool>,
-    /// Ticks a second of the jiffies clock.
-    pub hz: Hz,
-}
+pub use crate::arena::SideTable;
+pub use crate::dump::{BudgetDump, Dump, QueueDump, ServiceDump, SliceDump};
+pub use crate::group::GroupChange;
+pub use crate::io_context::{IoContext, IoContexts};
+pub use crate::parts::fifo::Fifo;
+pub use crate::parts::sort_list::SortList;
+pub use crate::request::Requests;
+pub use crate::stats::SliceStats;
+#[doc(inline)]
+pub use crate::{__tunable_table as tunable_table, __tunables as tunables};
 
-impl Device {
-    /// A device without moving parts.
-    pub fn solid_state(queue_depth: u32) -> Self {
-        Self { rotational: false, queue_depth, queues: None, hz: Hz::MILLI }
-    }
-
-    /// A device with a head that moves.
-    pub fn disk(queue_depth: u32) -> Self {
-        Self { rotational: true, queue_depth, queues: None, hz: Hz::MILLI }
-    }
-}
-
-/// Everything outside a scheduler that it may look at while it handles one event. May change
-/// until 1.0.
+/// What a scheduler may look at outside itself while it handles an event. May change until 1.0.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Cx<'a> {
     /// The moment of the event.
     pub now: Instant,
-    /// The requests, with the links by which they are in the scheduler's lists.
+    /// The requests, with their links in the scheduler's lists.
     pub requests: &'a mut Requests,
     /// The group tree.
     pub groups: &'a Groups,
@@ -63,47 +51,44 @@ impl Cx<'_> {
 
 /// Where a request is inserted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum InsertAt {
-    /// Where the scheduler's order puts it.
+    /// In the scheduler's order.
     Sorted,
-    /// Before everything of its kind: it was handed back.
+    /// Before all requests of its kind, because it was requeued.
     Head,
 }
 
-/// Which lookups and permissions merging follows.
+/// Which lookups and rules merging follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum MergeRules {
-    /// The last merge, the table of ends, the scheduler's front lookup; whole requests join as
-    /// they are inserted.
+    /// The last merge, the merge hash, the scheduler's front lookup. A request may be absorbed as
+    /// it is inserted. When a request grows, its neighbours in its sort list are looked at.
     BlkMq,
-    /// The same lookups; the scheduler alone says who may merge, and nothing joins at insert.
+    /// The same lookups, and nothing merges at insert. The scheduler alone decides with which
+    /// request a bio may merge. Requests that are neighbours in one sort list merge without being
+    /// asked about: under these rules a scheduler keeps a sort list for each set that may merge.
     Legacy,
-    /// The newest requests of the list that the scheduler names.
+    /// A scan of the newest requests of the list that the scheduler names.
     ListScan,
 }
 
-/// Which neighbour in sector order.
+/// Who keeps a requeued request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
-    /// The one that starts lower.
-    Before,
-    /// The one that starts higher.
-    After,
-}
-
-/// Who keeps a request that the device handed back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Requeue {
-    /// The scheduler, which was given it again.
+    /// The scheduler, which holds it again.
     Scheduler,
-    /// The elevator: it is offered next, past the scheduler.
+    /// The elevator, which dispatches it next; it bypasses the scheduler.
     Elevator,
 }
 
-/// Orders requests for one device. Never does I/O, never reads a clock. May change until 1.0.
+/// Orders requests for one device. It never does I/O and never reads a clock. May change until 1.0.
 ///
-/// The elevator calls these methods in the order of what happens. One that is called otherwise, or
-/// with a key that is gone, may panic.
+/// A scheduler may change a request only through the lists that it keeps it in. The elevator calls
+/// these methods in the order of events. A scheduler may panic if they are called in another order,
+/// or with a key that is gone.
 pub trait Scheduler {
     /// Where its events go.
     type Trace: Trace;
@@ -111,30 +96,30 @@ pub trait Scheduler {
     /// Its name in sysfs.
     fn name(&self) -> &'static str;
 
-    // A. What happens
+    // A. Events
 
-    /// It is the device's scheduler from now on; comes before everything else.
+    /// Attaches it to the device; comes before all other calls.
     fn attach(&mut self, _cx: &mut Cx<'_>) {}
 
-    /// A request was made because its bio merged nowhere; comes before any merge at insert.
+    /// Binds a new request, whose bio merged nowhere; comes before any merge at insert.
     fn bind(&mut self, _cx: &mut Cx<'_>, _rq: RequestId) {}
 
-    /// Takes `rq`, to give it out once.
+    /// Inserts `rq`, to dispatch it once.
     fn insert(&mut self, cx: &mut Cx<'_>, rq: RequestId, at: InsertAt);
 
-    /// A request that it gave out is done.
+    /// A request that it dispatched has completed.
     fn complete(&mut self, _cx: &mut Cx<'_>, _rq: RequestId) {}
 
-    /// A request that it gave out was handed back unserved.
+    /// Requeues a request that it dispatched.
     fn requeue(&mut self, cx: &mut Cx<'_>, rq: RequestId) -> Requeue;
 
-    /// A request that was handed back, and that the elevator kept, goes to the device again.
+    /// A requeued request that the elevator kept is dispatched again.
     fn reactivate(&mut self, _cx: &mut Cx<'_>, _rq: RequestId) {}
 
-    /// The moment that `poll_timeout` named has come.
+    /// Handles the timeout that `poll_timeout` named.
     fn handle_timeout(&mut self, _cx: &mut Cx<'_>) {}
 
-    /// An I/O context makes no more requests.
+    /// An I/O context exits.
     fn exit_io_context(&mut self, _cx: &mut Cx<'_>, _ioc: IocId) {}
 
     /// A group changed.
@@ -142,86 +127,80 @@ pub trait Scheduler {
 
     // B. Merging
 
-    /// Which lookups and permissions merging follows.
+    /// Which lookups and rules merging follows.
     fn merge_rules(&self) -> MergeRules {
         MergeRules::BlkMq
     }
 
-    /// A bio is about to look for a request; comes before the first candidate.
+    /// A bio will look for a request; comes before the first candidate.
     fn offer(&mut self, _cx: &mut Cx<'_>, _bio: &Bio) {}
 
-    /// Whether `bio` may become part of `rq`. Asked for each candidate that passes the general
-    /// rules, and once more before the merge is made: it may act.
+    /// Returns whether `bio` may merge into `rq`. It is asked for each candidate that passes the
+    /// general rules, and once more before the merge is made. It may also act.
     fn allow_merge(&mut self, _cx: &mut Cx<'_>, _rq: RequestId, _bio: &Bio) -> bool {
         true
     }
 
-    /// A request that starts where `bio` ends.
+    /// Returns a request that starts where `bio` ends.
     fn find_front_merge(&self, _cx: &Cx<'_>, _bio: &Bio) -> Option<RequestId> {
         None
     }
 
-    /// The neighbour of `rq` in the list in which it is sorted.
-    fn neighbour(&self, _cx: &Cx<'_>, _rq: RequestId, _side: Side) -> Option<RequestId> {
-        None
-    }
-
-    /// For [`MergeRules::ListScan`]: the request to look at after `newer`, at first the newest.
+    /// For [`MergeRules::ListScan`]: returns the request to look at after `newer`, or the newest.
     fn scan(&self, _cx: &Cx<'_>, _bio: &Bio, _newer: Option<RequestId>) -> Option<RequestId> {
         None
     }
 
-    /// `rq` took a bio at that end; its range has changed already.
+    /// A bio merged into `rq` at that end; its range has changed already.
     fn request_merged(&mut self, _cx: &mut Cx<'_>, _rq: RequestId, _kind: MergeKind) {}
 
-    /// `rq` took the whole of `absorbed`, which may never have been inserted and is gone
-    /// afterwards. The range of `rq` has changed already.
+    /// `rq` absorbed `absorbed`, which may not have been inserted yet and is freed afterwards. The
+    /// range of `rq` has changed already.
     fn requests_merged(&mut self, _cx: &mut Cx<'_>, _rq: RequestId, _absorbed: RequestId) {}
 
     // C. Outputs
 
-    /// The request to serve next, or none now.
+    /// Takes out the request to serve next, if one is to be served now.
     fn dispatch(&mut self, cx: &mut Cx<'_>) -> Option<RequestId>;
 
-    /// When it wants to be told the time, without another event.
+    /// Returns when it wants a timeout if there is no other event.
     fn poll_timeout(&self) -> Option<Instant> {
         None
     }
 
-    /// Whether it may be asked for a request.
+    /// Returns whether it holds requests, so that `dispatch` may be called.
     fn has_work(&self) -> bool;
 
-    /// Of everything but reads, how many may exist before `bio` is made a request, of
-    /// `nr_requests` that may exist at all; none is no limit. Asked by admission only.
+    /// Returns how many requests other than reads may exist for `bio` to become one, where
+    /// `nr_requests` may exist in all; none is no limit. Only admission asks.
     fn depth_limit(&self, _cx: &Cx<'_>, _bio: &Bio, _nr_requests: u32) -> Option<u32> {
         None
     }
 
-    /// Whether the submitter of `bio` has its share of the `nr_requests` that may exist. Asked by
-    /// admission only.
+    /// Returns whether the submitter of `bio` holds its share of the `nr_requests` that may exist.
+    /// Only admission asks.
     fn holds_share(&self, _cx: &Cx<'_>, _bio: &Bio, _nr_requests: u32) -> bool {
         false
     }
 
-    /// Whether `bio` may become a request though as many exist as may. Asked by admission only,
-    /// at the bound.
+    /// Returns whether `bio` gets an admission grant, at the bound. Only admission asks.
     fn must_admit(&mut self, _cx: &mut Cx<'_>, _bio: &Bio) -> bool {
         false
     }
 
-    /// Gives up all that it holds, in any order, and is empty afterwards.
+    /// Takes out all requests in any order, so that it is empty afterwards.
     fn drain(&mut self, cx: &mut Cx<'_>, out: &mut Vec<RequestId>);
 
     // D. Looking inside
 
-    /// What may be tuned.
+    /// Its tunables.
     fn tunables(&self) -> &'static [TunableInfo] {
         &[]
     }
 
-    /// The value of a tunable, in its own unit.
+    /// Returns the value of a tunable, in its own unit.
     fn tunable(&self, name: &str) -> Result<i64, TunableError> {
-        Err(crate::tunable::unknown(self.name(), name, self.tunables()))
+        Err(TunableError::unknown(self.name(), name, self.tunables()))
     }
 
     /// Stores and returns `value` as Linux clamps it.
@@ -231,18 +210,19 @@ pub trait Scheduler {
         name: &str,
         _value: i64,
     ) -> Result<i64, TunableError> {
-        Err(crate::tunable::unknown(self.name(), name, self.tunables()))
+        Err(TunableError::unknown(self.name(), name, self.tunables()))
     }
 
-    /// How turns went for a group, without those below it, where it gives groups turns.
-    fn turn_stats(&self, _group: GroupId) -> Option<&TurnStats> {
+    /// Returns the counts of a group's slices, without the groups below it, if it gives groups
+    /// slices.
+    fn slice_stats(&self, _group: GroupId) -> Option<&SliceStats> {
         None
     }
 
-    /// Tells its internal state: numbers by name, and its queues.
+    /// Reports its internal state: numbers by name, and its queues.
     fn dump(&self, _out: &mut dyn Dump) {}
 
-    /// Asserts what always holds, by walking everything.
+    /// Asserts all invariants by walking over everything.
     fn check(&self, _cx: &Cx<'_>) {}
 
     /// Where its events go.

@@ -1,7 +1,7 @@
-//! Time as the schedulers see it: passed in, never read.
+//! Time, which callers pass in; nothing here reads a clock.
 //!
-//! Linux's schedulers use two clocks, and which one decides matters to the bit. CFQ and BFQ count
-//! nanoseconds ([`Instant`], [`Nanos`]); mq-deadline counts ticks of the jiffies clock
+//! Linux's schedulers use two clocks, and decisions depend on which one to the bit. CFQ and BFQ
+//! count nanoseconds ([`Instant`], [`Nanos`]); mq-deadline counts ticks of the jiffies clock
 //! ([`Jiffies`], [`Ticks`]), so that two events of one tick are simultaneous. [`Hz`] converts, and
 //! rounds where Linux rounds: an instant down to its tick, a span up to whole ticks.
 
@@ -10,13 +10,15 @@ use std::ops::{Add, AddAssign, Mul, Sub};
 const NANOS_PER_MILLI: u64 = 1_000_000;
 const NANOS_PER_SECOND: u32 = 1_000_000_000;
 
-/// A moment: nanoseconds on the clock of whoever drives the elevator.
+/// A moment: nanoseconds on some clock. The driver of an elevator passes moments of its own clock,
+/// such as `CLOCK_MONOTONIC`. Inside, the elevator counts from [`Instant::START`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant(u64);
 
 impl Instant {
-    /// Where every run starts: 10¹² ns, in the laboratory and in the engine alike, because Linux's
-    /// clocks are never near 0 and several of its rules rely on it.
+    /// Where an elevator's own time starts: 10¹² ns, because Linux's clocks are never near 0 and
+    /// several of its rules rely on it. A caller that has no clock of its own, as a simulation,
+    /// starts here too, and then both clocks are the same.
     pub const START: Self = Self(1_000_000_000_000);
 
     /// The moment that many nanoseconds after the clock's zero.
@@ -30,27 +32,27 @@ impl Instant {
         self.0
     }
 
-    /// Time passed since `earlier`; nothing where that is in fact later.
+    /// Returns the time since `earlier`, or no time if that is later.
     #[inline]
     pub const fn saturating_since(self, earlier: Self) -> Nanos {
         Nanos(self.0.saturating_sub(earlier.0))
     }
 
-    /// Time passed since `earlier`; where that is in fact later, as a counter of 64 bits has it:
-    /// next to endless. Linux's unsigned clocks do so, and decisions depend on it.
+    /// Returns the time since `earlier`. If that is later, the difference wraps in 64 bits and is
+    /// almost endless. Linux's unsigned clocks do so, and decisions depend on it.
     #[inline]
     pub const fn wrapping_since(self, earlier: Self) -> Nanos {
         Nanos(self.0.wrapping_sub(earlier.0))
     }
 
-    /// Time passed since the run began, as logs print it.
+    /// Returns the time since [`START`](Self::START), as logs print it.
     pub const fn since_start(self) -> Nanos {
         self.saturating_since(Self::START)
     }
 }
 
 impl Instant {
-    /// The moment that long before; the clock's zero where there is none.
+    /// Returns the moment that long before, but not before the clock's zero.
     #[inline]
     #[must_use]
     pub const fn saturating_sub(self, span: Nanos) -> Self {
@@ -98,7 +100,7 @@ impl Nanos {
 }
 
 impl Nanos {
-    /// What is left after `other`; nothing where that is longer.
+    /// Returns what is left after `other`, or no time if that is longer.
     #[inline]
     #[must_use]
     pub const fn saturating_sub(self, other: Self) -> Self {
@@ -121,8 +123,8 @@ impl AddAssign for Nanos {
     }
 }
 
-/// A moment on the jiffies clock. Signed, so that a moment before its zero is just negative and
-/// no comparison wraps.
+/// A moment on the jiffies clock. It is signed, so that a moment before the clock's zero is
+/// negative and no comparison wraps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Jiffies(i64);
 
@@ -188,10 +190,10 @@ pub struct Hz {
 }
 
 impl Hz {
-    /// The oracle's clock, and the default.
+    /// The clock of the oracle, which is the default.
     pub const MILLI: Self = Self { ticks_per_s: 1000, tick_nanos: 1_000_000 };
 
-    /// A clock of `hz` ticks a second: 1 to 1000, and a divisor of 10⁹.
+    /// Makes a clock of `hz` ticks a second: 1 to 1000, and a divisor of 10⁹.
     pub fn new(hz: u32) -> Option<Self> {
         ((1..=1000).contains(&hz) && NANOS_PER_SECOND.is_multiple_of(hz))
             .then(|| Self { ticks_per_s: hz, tick_nanos: NANOS_PER_SECOND / hz })
@@ -214,26 +216,26 @@ impl Hz {
         self.ticks_per_s
     }
 
-    /// The tick in which `at` lies.
+    /// Returns the tick in which `at` lies.
     #[inline]
     pub const fn jiffies(self, at: Instant) -> Jiffies {
         Jiffies((at.0 / self.tick_nanos()).cast_signed())
     }
 
-    /// The moment at which the tick begins; the clock's zero for one before it.
+    /// Returns the moment at which the tick begins, but not before the clock's zero.
     #[inline]
     pub const fn instant(self, at: Jiffies) -> Instant {
         let ticks = if at.0 < 0 { 0 } else { at.0.cast_unsigned() };
         Instant(ticks.saturating_mul(self.tick_nanos()))
     }
 
-    /// A span of milliseconds in ticks, rounded up as Linux rounds it.
+    /// Returns a span of milliseconds in ticks, rounded up as Linux does.
     #[inline]
     pub const fn ticks_from_millis(self, millis: u64) -> Ticks {
         Ticks(millis.saturating_mul(self.ticks_per_s as u64).div_ceil(1000).cast_signed())
     }
 
-    /// The ticks of that part of a second, rounded down; one at least.
+    /// Returns the ticks of that part of a second, rounded down, but at least one.
     ///
     /// # Panics
     ///
@@ -244,13 +246,13 @@ impl Hz {
         Ticks(if ticks > 0 { ticks as i64 } else { 1 })
     }
 
-    /// The whole ticks in a span.
+    /// Returns the whole ticks in a span.
     #[inline]
     pub const fn whole_ticks(self, span: Nanos) -> Ticks {
         Ticks((span.0 / self.tick_nanos()).cast_signed())
     }
 
-    /// A span of ticks in milliseconds, rounded down; nothing where it is backwards.
+    /// Returns a span of ticks in milliseconds, rounded down; 0 if it is negative.
     #[inline]
     pub const fn millis(self, span: Ticks) -> u64 {
         let ticks = if span.0 < 0 { 0 } else { span.0.cast_unsigned() };
@@ -263,7 +265,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_moment_falls_into_the_tick_that_began_before_it() {
+    fn moment_falls_into_the_tick_that_began_before_it() {
         let hz = Hz::new(250).expect("a tick of 4 ms");
         assert_eq!(hz.jiffies(Instant::from_nanos(7_999_999)), Jiffies(1));
         assert_eq!(hz.jiffies(Instant::from_nanos(8_000_000)), Jiffies(2));
@@ -271,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_span_of_milliseconds_is_rounded_up_to_whole_ticks() {
+    fn span_of_milliseconds_is_rounded_up_to_whole_ticks() {
         let hz = Hz::new(250).expect("a tick of 4 ms");
         assert_eq!(hz.ticks_from_millis(1), Ticks(1));
         assert_eq!(hz.ticks_from_millis(4), Ticks(1));
@@ -279,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_whose_tick_is_no_whole_number_of_nanoseconds_is_refused() {
+    fn clock_whose_tick_is_no_whole_number_of_nanoseconds_is_refused() {
         assert_eq!(Hz::new(300), None);
         assert_eq!(Hz::new(0), None);
         assert_eq!(Hz::new(2000), None);

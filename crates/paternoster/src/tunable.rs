@@ -1,30 +1,31 @@
-//! Tunables by their sysfs names: one line each in a scheduler's table, from which validation,
+//! Tunables by their sysfs names. Each is a line in its scheduler's table, from which validation,
 //! help and reference pages are made.
 
 use thiserror::Error;
 
 use crate::time::Nanos;
 
-/// What is known of a tunable without its scheduler at hand.
+/// The description of a tunable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TunableInfo {
-    /// The attribute's name under `queue/iosched/`, or one of our own, where `doc` says so: with
-    /// its default the scheduler does as Linux does.
+    /// The attribute's name under `queue/iosched/`. `doc` says so if Linux has none of that name;
+    /// with its default the scheduler then does as Linux does.
     pub name: &'static str,
-    /// The unit in which it is read and written.
+    /// The unit of its value.
     pub unit: &'static str,
-    /// Its value when the scheduler is attached; where that depends on the device, `doc` says so.
+    /// Its value when the scheduler is attached. `doc` says so if that depends on the device.
     pub default: i64,
     /// The least value that the command line, TOML and ctl accept.
     pub min: i64,
     /// The greatest such value.
     pub max: i64,
-    /// What it changes, in a sentence.
+    /// Its effect, in a sentence.
     pub doc: &'static str,
 }
 
 impl TunableInfo {
-    /// Whether `value` is in the range that users may set; the core itself clamps, as Linux does.
+    /// Checks that `value` is in the range that users may set. The core itself clamps, as Linux
+    /// does.
     pub fn accepts(&self, value: i64) -> Result<(), TunableError> {
         if (self.min..=self.max).contains(&value) {
             return Ok(());
@@ -42,9 +43,9 @@ pub enum TunableError {
     Unknown {
         /// The scheduler's name.
         scheduler: &'static str,
-        /// What was asked for.
+        /// What the caller passed.
         name: String,
-        /// What it has, in words.
+        /// The tunables that it has, in words.
         allowed: String,
     },
     /// The value is outside the tunable's range.
@@ -52,7 +53,7 @@ pub enum TunableError {
     OutOfRange {
         /// The tunable's name.
         name: &'static str,
-        /// What was asked for.
+        /// What the caller passed.
         value: i64,
         /// The least that is allowed.
         min: i64,
@@ -61,37 +62,50 @@ pub enum TunableError {
     },
 }
 
-/// The error for a name that is not in `table`.
-pub(crate) fn unknown(
-    scheduler: &'static str,
-    name: &str,
-    table: &'static [TunableInfo],
-) -> TunableError {
-    let names: Vec<_> = table.iter().map(|info| info.name).collect();
-    let allowed = match names.as_slice() {
-        [] => "nothing can be tuned there".to_owned(),
-        names => format!("it has: {}", names.join(", ")),
-    };
-    TunableError::Unknown { scheduler, name: name.to_owned(), allowed }
+impl TunableError {
+    /// Makes the error of `scheduler` for a name that is not in its table.
+    pub fn unknown(scheduler: &'static str, name: &str, table: &'static [TunableInfo]) -> Self {
+        let names: Vec<_> = table.iter().map(|info| info.name).collect();
+        let allowed = match names.as_slice() {
+            [] => "nothing can be tuned there".to_owned(),
+            names => format!("it has: {}", names.join(", ")),
+        };
+        Self::Unknown { scheduler, name: name.to_owned(), allowed }
+    }
 }
 
-/// A time in nanoseconds as a table keeps it; ranges exclude negative ones.
+/// Returns a time that a table keeps in nanoseconds; its range excludes negative ones.
 #[inline]
 pub(crate) fn span(value: i64) -> Nanos {
     Nanos::new(value.cast_unsigned())
 }
 
-/// A number as a table keeps it; ranges exclude what does not fit.
+/// Returns a number that a table keeps; its range excludes those that do not fit.
 #[inline]
 pub(crate) fn number(value: i64) -> u32 {
     u32::try_from(value).unwrap_or(u32::MAX)
 }
 
-/// Declares a scheduler's tunables: a struct with a field each, in the attribute's own unit, and
-/// its table.
-macro_rules! tunables {
+/// Declares a scheduler's tunables: a struct with a field for each, in the attribute's own unit,
+/// and its table. A line is name, unit, default, the least and the greatest value, and the effect.
+///
+/// ```
+/// paternoster::scheduler::tunables! {
+///     struct Tunables of "lifo";
+///     patience: "ms", 500, 0, 60_000, "After how long a request is served out of order.";
+/// }
+///
+/// let mut tunables = Tunables::with_defaults();
+/// assert_eq!(tunables.patience, 500);
+/// assert_eq!(tunables.set("patience", -3), Ok(0), "clamped, as in Linux");
+/// assert!(tunables.get("depth").is_err());
+/// assert_eq!(Tunables::TABLE[0].unit, "ms");
+/// ```
+#[doc(hidden)] // shown where it is exported, in `scheduler`
+#[macro_export]
+macro_rules! __tunables {
     (
-        $(#[$outer:meta])* $vis:vis struct $Struct:ident of $scheduler:literal;
+        $(#[$outer:meta])* $vis:vis struct $Struct:ident of $scheduler:expr;
         $( $name:ident: $unit:literal, $default:expr, $min:expr, $max:expr, $doc:literal; )+
     ) => {
         $(#[$outer])*
@@ -100,27 +114,29 @@ macro_rules! tunables {
             $( #[doc = $doc] $vis $name: i64, )+
         }
 
-        $crate::tunable::tunable_table! {
+        $crate::__tunable_table! {
             $vis $Struct of $scheduler;
             $( $name = $name * 1, $unit, $default, $min, $max, $doc; )+
         }
     };
 }
-pub(crate) use tunables;
+pub(crate) use crate::__tunables as tunables;
 
-/// Declares the table of a struct of tunables, and `get` and `set` by name: a line for each
-/// attribute, which reads and writes a field that holds so many smaller units. Two attributes may
-/// share a field. `set` stores and returns the value clamped to the range, as Linux does; `get`
-/// truncates.
-macro_rules! tunable_table {
+/// Declares the table of a struct of tunables, and `get` and `set` by name. Each attribute is a
+/// line that names its field and how many smaller units of the field make one of its own. Two
+/// attributes may share a field, and a field may be in a struct that schedulers share. `set` clamps
+/// the value to the range as Linux does, stores it and returns it; `get` truncates.
+#[doc(hidden)] // shown where it is exported, in `scheduler`
+#[macro_export]
+macro_rules! __tunable_table {
     (
-        $vis:vis $Struct:ident of $scheduler:literal;
-        $( $name:ident = $field:ident * $scale:expr,
+        $vis:vis $Struct:ident of $scheduler:expr;
+        $( $name:ident = $($field:ident).+ * $scale:expr,
            $unit:literal, $default:expr, $min:expr, $max:expr, $doc:literal; )+
     ) => {
         impl $Struct {
-            $vis const TABLE: &'static [$crate::tunable::TunableInfo] = &[
-                $( $crate::tunable::TunableInfo {
+            $vis const TABLE: &'static [$crate::TunableInfo] = &[
+                $( $crate::TunableInfo {
                     name: stringify!($name),
                     unit: $unit,
                     default: $default,
@@ -130,7 +146,7 @@ macro_rules! tunable_table {
                 }, )+
             ];
 
-            /// With the defaults of the table.
+            /// Makes them with the defaults of the table.
             $vis fn with_defaults() -> Self
             where
                 Self: Default,
@@ -142,10 +158,10 @@ macro_rules! tunable_table {
                 tunables
             }
 
-            $vis fn get(&self, name: &str) -> Result<i64, $crate::tunable::TunableError> {
+            $vis fn get(&self, name: &str) -> Result<i64, $crate::TunableError> {
                 match name {
-                    $( stringify!($name) => Ok(self.$field / $scale), )+
-                    _ => Err($crate::tunable::unknown($scheduler, name, Self::TABLE)),
+                    $( stringify!($name) => Ok(self.$($field).+ / $scale), )+
+                    _ => Err($crate::TunableError::unknown($scheduler, name, Self::TABLE)),
                 }
             }
 
@@ -153,17 +169,17 @@ macro_rules! tunable_table {
                 &mut self,
                 name: &str,
                 value: i64,
-            ) -> Result<i64, $crate::tunable::TunableError> {
+            ) -> Result<i64, $crate::TunableError> {
                 match name {
                     $( stringify!($name) => {
                         let value = value.clamp($min, $max);
-                        self.$field = value * $scale;
+                        self.$($field).+ = value * $scale;
                         Ok(value)
                     } )+
-                    _ => Err($crate::tunable::unknown($scheduler, name, Self::TABLE)),
+                    _ => Err($crate::TunableError::unknown($scheduler, name, Self::TABLE)),
                 }
             }
         }
     };
 }
-pub(crate) use tunable_table;
+pub(crate) use crate::__tunable_table as tunable_table;

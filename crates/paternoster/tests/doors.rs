@@ -2,23 +2,22 @@
 //! could not be, keys that are gone. Behind that nothing wraps.
 
 use paternoster::{
-    AnyScheduler, Bio, BioFlags, Device, Elevator, Instant, IoPrio, Limits, NoTrace, Op,
-    SchedulerKind, Sector, SectorCount, Submitted, Weight,
+    AnyScheduler, Bio, Device, Elevator, Instant, IoPrio, Limits, NoTrace, Op, SchedulerKind,
+    Sector, SectorCount, Submitted, Weight,
 };
 
 const NOW: Instant = Instant::START;
 
 fn elevator(kind: SchedulerKind) -> Elevator<AnyScheduler<NoTrace>> {
-    Elevator::new(AnyScheduler::new(kind, NoTrace), Device::disk(4))
+    Elevator::new(AnyScheduler::new(kind, NoTrace), Device::disk(4), NOW)
 }
 
 /// What becomes of bio 7 with these sectors.
 fn submit(op: Op, sector: u64, sectors: u32) -> Submitted {
     let mut elevator = elevator(SchedulerKind::None);
-    let ioc = elevator.io_context(NOW, IoPrio::default(), elevator.groups().root());
+    let ioc = elevator.add_io_context(NOW, IoPrio::default(), elevator.groups().root());
     let (sector, sectors) = (Sector(sector), SectorCount(sectors));
-    let flags = BioFlags::empty();
-    elevator.submit(NOW, Bio { op, flags, sector, sectors, segments: 1, ioc, user_data: 7 })
+    elevator.submit(NOW, Bio::new(op, ioc, sector, sectors).with_user_data(7))
 }
 
 /// It wrapped in a release build, and was served as if it ended at sector 3.
@@ -46,12 +45,10 @@ fn flush_with_sectors_is_refused() {
 fn bios_at_both_ends_of_what_can_be_counted_are_served_by_every_scheduler() {
     for kind in SchedulerKind::ALL {
         let mut elevator = elevator(kind);
-        let ioc = elevator.io_context(NOW, IoPrio::default(), elevator.groups().root());
+        let ioc = elevator.add_io_context(NOW, IoPrio::default(), elevator.groups().root());
         let ends = [0, u64::MAX - 8, 8, u64::MAX - 16, u64::MAX / 2];
         for (sector, user_data) in ends.into_iter().zip(0..) {
-            let flags = BioFlags::empty();
-            let (op, sector, sectors) = (Op::Read, Sector(sector), SectorCount(8));
-            let bio = Bio { op, flags, sector, sectors, segments: 1, ioc, user_data };
+            let bio = Bio::read(ioc, Sector(sector), SectorCount(8)).with_user_data(user_data);
             assert!(!matches!(elevator.submit(NOW, bio), Submitted::Later(_)), "there is room");
         }
         let mut now = NOW;
@@ -91,7 +88,7 @@ fn io_context_of_a_group_that_is_gone_is_refused() {
     let mut elevator = elevator(SchedulerKind::None);
     let group = elevator.add_group(NOW, elevator.groups().root(), Weight::default());
     elevator.remove_group(NOW, group);
-    let _ioc = elevator.io_context(NOW, IoPrio::default(), group);
+    let _ioc = elevator.add_io_context(NOW, IoPrio::default(), group);
 }
 
 #[test]

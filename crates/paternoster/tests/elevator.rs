@@ -11,7 +11,7 @@ fn every_scheduler() -> impl Iterator<Item = Rig> {
 }
 
 #[test]
-fn flushes_go_round_the_scheduler_in_order_of_arrival() {
+fn flushes_bypass_the_scheduler_in_order_of_arrival() {
     for mut rig in every_scheduler() {
         rig.run(&[
             Submit("read", read(0..8)),
@@ -29,7 +29,7 @@ fn flushes_go_round_the_scheduler_in_order_of_arrival() {
 }
 
 #[test]
-fn writes_with_fua_or_preflush_go_round_the_scheduler_and_never_merge() {
+fn writes_with_fua_or_preflush_bypass_the_scheduler_and_never_merge() {
     for mut rig in every_scheduler() {
         rig.run(&[
             Submit("write", write(0..8)),
@@ -43,7 +43,7 @@ fn writes_with_fua_or_preflush_go_round_the_scheduler_and_never_merge() {
 }
 
 #[test]
-fn request_handed_back_is_served_first_and_merges_no_more() {
+fn requeued_request_is_served_first_and_merges_no_more() {
     for mut rig in every_scheduler() {
         rig.run(&[
             Submit("a", read(100..108)),
@@ -66,7 +66,7 @@ fn request_handed_back_is_served_first_and_merges_no_more() {
 }
 
 #[test]
-fn request_handed_back_twice_completes_once() {
+fn request_requeued_twice_completes_once() {
     for mut rig in every_scheduler() {
         rig.run(&[
             Submit("a", read(100..108)),
@@ -82,9 +82,9 @@ fn request_handed_back_twice_completes_once() {
     }
 }
 
-/// A flush that comes while a request waits past the scheduler stays behind it.
+/// A flush that comes while a request waits on the bypass list stays behind it.
 #[test]
-fn flush_handed_back_is_offered_before_other_flushes() {
+fn requeued_flush_is_offered_before_other_flushes() {
     for mut rig in every_scheduler() {
         rig.run(&[
             Submit("flush", flush()),
@@ -171,8 +171,8 @@ fn raised_limit_calls_those_who_wait_at_the_next_completion() {
     ]);
 }
 
-/// What was merged stays merged, what is in the device completes, and what waits past the
-/// scheduler stays there.
+/// What was merged stays merged, what is in the device completes, and what waits on the
+/// bypass list stays there.
 #[test]
 fn switching_keeps_every_request_and_the_order_of_arrival() {
     for from in SchedulerKind::ALL {
@@ -201,7 +201,7 @@ fn switching_keeps_every_request_and_the_order_of_arrival() {
                 _ => ["high", "low"],
             };
             assert_eq!(rig.serve_all(), order, "from {from} to {to}");
-            assert_eq!(rig.elevator.queued() + rig.elevator.in_device(), 0, "from {from} to {to}");
+            assert_eq!(rig.elevator.queued() + rig.elevator.in_flight(), 0, "from {from} to {to}");
         }
     }
 }
@@ -225,7 +225,7 @@ fn switching_sorts_what_was_held_by_arrival() {
 }
 
 #[test]
-fn request_from_before_a_switch_is_handed_back_past_the_new_scheduler() {
+fn requeue_of_a_request_from_before_a_switch_bypasses_the_new_scheduler() {
     for from in SchedulerKind::ALL {
         for to in SchedulerKind::ALL {
             Rig::new(from).run(&[
@@ -262,9 +262,9 @@ fn merging_goes_on_across_a_switch() {
 }
 
 /// A context that has exited while it had requests, of which the new scheduler makes a queue,
-/// kept that queue for ever: nobody told the new scheduler of the exit.
+/// kept that queue for ever: nobody notified the new scheduler of the exit.
 #[test]
-fn switching_tells_the_new_scheduler_of_contexts_that_have_exited() {
+fn switching_notifies_the_new_scheduler_of_contexts_that_have_exited() {
     Rig::none().without_merging().task("task", "be/4", ROOT).run(&[
         Submit("a", read(0..8).by("task")),
         Submit("b", read(100..108).by("task")),
@@ -301,7 +301,7 @@ fn all_that_waits_is_given_up_in_order_of_arrival() {
 }
 
 #[test]
-fn request_that_was_handed_back_is_given_up_too() {
+fn requeued_request_is_given_up_too() {
     for mut rig in every_scheduler() {
         rig.run(&[
             Submit("a", read(0..8)),

@@ -54,7 +54,7 @@ fn bio_before_a_request_is_found_in_the_sort_list_or_as_the_last_merge() {
 
 /// Scenario 3: the first request takes the bio, then the second request.
 #[test]
-fn request_that_grew_swallows_the_one_behind_it() {
+fn request_that_grew_absorbs_the_one_behind_it() {
     let mut rig = Rig::mq_deadline();
     rig.run(&[
         ELSEWHERE,
@@ -75,7 +75,7 @@ fn request_that_grew_swallows_the_one_behind_it() {
 
 /// Scenario 4: the same as 3, but the second request is the last merge, and is tried first.
 #[test]
-fn request_that_grew_downward_is_swallowed_by_the_one_before_it() {
+fn request_that_grew_downward_is_absorbed_by_the_one_before_it() {
     let mut rig = Rig::mq_deadline();
     rig.run(&[
         Submit("b", read(116..124)),
@@ -143,7 +143,7 @@ fn only_bios_of_one_priority_and_group_merge() {
         Submit("group", read(108..116).by("other group")),
         Expect(apart("a", "group")),
     ]);
-    // Nor do requests join at insert, nor as neighbours.
+    // Nor do requests absorb each other at insert, nor as neighbours.
     rig().run(&[
         Submit("a", read(100..108).by("be4")),
         Submit("c", read(116..124).by("be5")),
@@ -186,7 +186,7 @@ fn simple_merges_find_the_last_merge_alone() {
         Submit("before Y", read(92..100)),
         BackMerge("behind X", read(508..516), "X"),
     ]);
-    // A neighbour is still swallowed after a hit.
+    // A neighbour is still absorbed after a hit.
     Rig::mq_deadline().run(&[
         Submit("X", read(500..508)),
         Submit("Y", read(516..524)),
@@ -218,10 +218,10 @@ fn without_merges_nothing_merges() {
 }
 
 /// Scenario 11. There is no plug here, so C comes whole because the last merge, B, refuses the bio
-/// for its length (8 + 2556 sectors), which ends the search. A swallows it as it is inserted. B is
+/// for its length (8 + 2556 sectors), which ends the search. A absorbs it as it is inserted. B is
 /// adjacent now and stays.
 #[test]
-fn request_joins_at_insert_with_the_one_before_it() {
+fn request_is_absorbed_at_insert_by_the_one_before_it() {
     let mut rig = Rig::mq_deadline();
     rig.run(&[
         Submit("B", read(16..2572)),
@@ -234,10 +234,10 @@ fn request_joins_at_insert_with_the_one_before_it() {
     assert_eq!(rig.merge_sites(), [MergeSite::Insert]);
 }
 
-/// As in 11, but what swallowed is swallowed in turn: A by its predecessor, which was inserted
-/// while nothing merged.
+/// As in 11, but the request that absorbed is absorbed as well: A by its predecessor, which was
+/// inserted while nothing merged.
 #[test]
-fn request_that_swallowed_at_insert_is_swallowed_in_turn() {
+fn request_that_absorbed_at_insert_is_absorbed_as_well() {
     let mut rig = Rig::mq_deadline();
     rig.run(&[
         SetNoMerges(NoMerges::All),
@@ -258,7 +258,7 @@ fn request_that_swallowed_at_insert_is_swallowed_in_turn() {
 
 /// Scenario 12.
 #[test]
-fn nothing_merges_with_what_is_in_the_device() {
+fn nothing_merges_with_a_request_in_flight() {
     for mut rig in [Rig::mq_deadline(), Rig::none(), Rig::cfq()] {
         rig.run(&[
             Submit("a", read(100..108)),
@@ -340,7 +340,7 @@ fn discards_have_a_limit_of_their_own() {
 /// A discard bio adds no range of its own; a discard request is a range, and two are too many for
 /// the device.
 #[test]
-fn discard_bios_merge_but_discard_requests_never_join() {
+fn discard_bios_merge_but_discard_requests_never_do() {
     let limits = Limits { max_segments: 1, ..Limits::default() };
     Rig::mq_deadline().run(&[
         SetLimits(limits),

@@ -13,8 +13,8 @@ use rig::*;
 fn runs(names: &[String]) -> String {
     let letter = |name: &String| name.chars().next().expect("a name");
     let runs = names.chunk_by(|a, b| letter(a) == letter(b));
-    let told: Vec<_> = runs.map(|run| format!("{}×{}", letter(&run[0]), run.len())).collect();
-    told.join(" ")
+    let emitted: Vec<_> = runs.map(|run| format!("{}×{}", letter(&run[0]), run.len())).collect();
+    emitted.join(" ")
 }
 
 fn names(prefix: &str, numbers: std::ops::Range<u64>) -> Vec<String> {
@@ -204,7 +204,7 @@ fn request_that_arrives_behind_the_head_waits_for_a_decision() {
 /// Scenario 11: with the deadline of 590 and an expiry of 0 now, the read seems to start at
 /// 590. Linux would wait for another event; we ask to be woken, or a quiet disk would hang.
 #[test]
-fn lowered_read_expire_makes_a_queued_read_ripen_later_and_wakes_for_it() {
+fn lowered_read_expire_makes_a_queued_read_eligible_later_and_wakes_for_it() {
     Rig::mq_deadline().run(&[
         Advance(ms(90)),
         Submit("a", read(0..8)),
@@ -221,8 +221,8 @@ fn lowered_read_expire_makes_a_queued_read_ripen_later_and_wakes_for_it() {
     ]);
 }
 
-/// A full device once kept the moment at which a request ripens although it had passed: whoever
-/// waits until then would not have slept again.
+/// A full device once kept the moment at which a request becomes eligible although it had passed:
+/// whoever waits until then would not have slept again.
 #[test]
 fn moment_that_has_come_is_not_asked_for_again_while_the_device_is_full() {
     Rig::mq_deadline().run(&[
@@ -277,9 +277,9 @@ fn batch_goes_on_behind_a_request_that_was_joined() {
     ]);
 }
 
-/// Scenario 13: a device of depth 3 hands back two; the batch was at its third request.
+/// Scenario 13: a device of depth 3 requeues two; the batch was at its third request.
 #[test]
-fn requests_handed_back_are_served_first_and_the_last_of_them_before_the_others() {
+fn requeued_requests_are_served_first_and_the_last_of_them_before_the_others() {
     Rig::mq_deadline().without_merging().depth(3).run(&[
         Submit("h1", read(0..8)),
         Submit("h2", read(8..16)),
@@ -302,7 +302,7 @@ fn requests_handed_back_are_served_first_and_the_last_of_them_before_the_others(
 
 /// The head lists of the classes are as far apart as their fifos.
 #[test]
-fn request_handed_back_is_first_of_its_own_class_only() {
+fn requeued_request_is_first_of_its_own_class_only() {
     Rig::mq_deadline().without_merging().task("rt", "rt/0", ROOT).run(&[
         Submit("be", read(0..8)),
         Expect(dispatched("be")),
@@ -439,9 +439,9 @@ fn unknown_tunable_is_refused_with_what_there_is() {
     let mut rig = Rig::mq_deadline();
     let error = rig.elevator.set_tunable(rig.now, "quantum", 8).expect_err("it is CFQ's");
     assert!(matches!(error, TunableError::Unknown { .. }));
-    let told = "mq-deadline has no tunable \"quantum\"; it has: read_expire, write_expire, \
+    let emitted = "mq-deadline has no tunable \"quantum\"; it has: read_expire, write_expire, \
                 writes_starved, front_merges, fifo_batch, prio_aging_expire, async_depth";
-    assert_eq!(error.to_string(), told);
+    assert_eq!(error.to_string(), emitted);
     assert_eq!(rig.elevator.tunable("quantum"), Err(error));
 }
 

@@ -2,8 +2,8 @@
 //! figures of the crate's documentation.
 
 use paternoster::{
-    AnyScheduler, Bio, BioFlags, Device, Elevator, Instant, IoPrio, Medium, Nanos, NoTrace, Op,
-    SchedulerKind, Sector, SectorCount, Submitted, Weight,
+    AnyScheduler, Bio, Device, Elevator, Instant, IoPrio, Medium, Nanos, NoTrace, SchedulerKind,
+    Sector, SectorCount, Submitted, Weight,
 };
 
 /// What the device takes for a read: 20,000 a second.
@@ -14,12 +14,12 @@ const OUTSTANDING: u64 = 64;
 type AnyElevator = Elevator<AnyScheduler<NoTrace>>;
 
 fn linux(kind: SchedulerKind) -> AnyElevator {
-    Elevator::new(AnyScheduler::new(kind, NoTrace), Device::solid_state(1))
+    Elevator::new(AnyScheduler::new(kind, NoTrace), Device::solid_state(1), Instant::START)
 }
 
 fn fitted(kind: SchedulerKind) -> AnyElevator {
     let scheduler = AnyScheduler::new(kind, NoTrace);
-    Elevator::fitted(scheduler, Device::solid_state(1), Medium::NotRotational)
+    Elevator::fitted(scheduler, Device::solid_state(1), Medium::NotRotational, Instant::START)
 }
 
 /// The part, in percent, that the group of weight 300 has had of all reads when each of `millis`
@@ -29,20 +29,13 @@ fn parts_after(mut elevator: AnyElevator, millis: &[u64]) -> Vec<u64> {
     let root = elevator.groups().root();
     let tenants = [100, 300].map(|weight| {
         let group = elevator.add_group(now, root, Weight::new(weight).expect("a weight"));
-        elevator.io_context(now, IoPrio::default(), group)
+        elevator.add_io_context(now, IoPrio::default(), group)
     });
     let mut next = 0;
     let mut read = |elevator: &mut AnyElevator, now, tenant: usize| {
         next += 1;
-        let bio = Bio {
-            op: Op::Read,
-            flags: BioFlags::empty(),
-            sector: Sector(next * 7919 % 100_003 * 64),
-            sectors: SectorCount(8),
-            segments: 1,
-            ioc: tenants[tenant],
-            user_data: tenant as u64,
-        };
+        let sector = Sector(next * 7919 % 100_003 * 64);
+        let bio = Bio::read(tenants[tenant], sector, SectorCount(8)).with_user_data(tenant as u64);
         assert!(matches!(elevator.submit(now, bio), Submitted::Queued(_)), "far from others");
     };
     for _ in 0..OUTSTANDING {
@@ -81,7 +74,7 @@ fn weights_show_within_a_tenth_of_a_second_where_the_tunables_fit_the_device() {
     assert!((72..=76).contains(&bfq[2]), "bfq: {bfq:?}");
 }
 
-/// Its turns of 100 ms were taken for weights that do not work.
+/// Its slices of 100 ms were taken for weights that do not work.
 #[test]
 fn with_the_defaults_of_linux_cfq_gives_the_first_tenth_of_a_second_to_one_group() {
     let cfq = parts_after(linux(SchedulerKind::Cfq), &[50, 100, 10_000]);

@@ -96,7 +96,7 @@ fn backlogged_time_is_that_with_a_request_waiting() {
     assert_eq!(rig.stats(ROOT).backlogged(rig.now), ms(2 + 5));
     rig.run(&[Submit("d", read(300..308)), Advance(ms(7))]);
     assert_eq!(rig.stats(ROOT).backlogged(rig.now), ms(2 + 5 + 7));
-    assert_eq!((rig.stats(ROOT).queued, rig.stats(ROOT).in_device), (1, 3));
+    assert_eq!((rig.stats(ROOT).queued, rig.stats(ROOT).in_flight), (1, 3));
     rig.run(&[Cancel(&["d"]), Advance(ms(1))]);
     assert_eq!(rig.stats(ROOT).backlogged(rig.now), ms(2 + 5 + 7));
 }
@@ -120,10 +120,10 @@ fn joined_request_is_not_waiting() {
     assert_eq!(rig.stats(ROOT).backlogged(rig.now), Nanos::ZERO);
 }
 
-/// The wait of a request that was handed back was counted at each dispatch, from its creation:
+/// The wait of a request that was requeued was counted at each dispatch, from its creation:
 /// 1 ms and then 4. It waited until 4, and was served from 4 to 6.
 #[test]
-fn request_handed_back_waits_until_its_last_dispatch() {
+fn requeued_request_waits_until_its_last_dispatch() {
     for kind in SchedulerKind::ALL {
         let mut rig = Rig::new(kind);
         rig.run(&[
@@ -183,7 +183,7 @@ fn blkio_files_split_by_operation_and_by_whether_somebody_waits() {
     assert_eq!(file("io_queued"), split(0, 2, 1, 1));
 }
 
-/// What was counted of a group goes to its parent as it is removed; time in slices too: the turn
+/// What was counted of a group goes to its parent as it is removed; time in slices too: the slice
 /// of the read is charged with the 4 ms from its dispatch, as no other request ever began a slice.
 #[test]
 fn recursive_files_keep_what_was_counted_of_groups_that_are_gone() {
@@ -210,8 +210,8 @@ fn recursive_files_keep_what_was_counted_of_groups_that_are_gone() {
     assert_eq!(blkio(&rig, ROOT, "time", true), BlkioValue::Number(4_000_000));
 }
 
-/// The group is waited for from 4 ms on when its task goes elsewhere; at 7 ms it is removed, which
-/// ends its turn: 3 ms idle and 3 ms of its slice.
+/// The device idles for the group from 4 ms on when its task goes elsewhere; at 7 ms it is removed,
+/// which ends its slice: 3 ms idle and 3 ms of its slice.
 #[test]
 fn group_that_is_removed_while_it_is_waited_for_is_charged_for_that() {
     let mut rig = Rig::cfq().group("/a", 100).task("t", "be/4", "/a");

@@ -13,7 +13,7 @@ fn scheduler(kind: SchedulerKind) -> AnyScheduler<NoTrace> {
 }
 
 fn on_disk(kind: SchedulerKind) -> AnyElevator {
-    Elevator::new(scheduler(kind), Device::disk(1))
+    Elevator::new(scheduler(kind), Device::disk(1), Instant::START)
 }
 
 fn set(elevator: &mut AnyElevator, name: &str, value: i64) {
@@ -71,8 +71,12 @@ fn of_two_names_of_a_tunable_the_one_set_last_holds_after_a_switch_too() {
 #[test]
 fn fitted_tunables_are_those_of_the_scheduler_that_there_is_and_what_was_set_is_over_them() {
     let device = Device::solid_state(1);
-    let mut elevator =
-        Elevator::fitted(scheduler(SchedulerKind::Bfq), device, Medium::NotRotational);
+    let mut elevator = Elevator::fitted(
+        scheduler(SchedulerKind::Bfq),
+        device,
+        Medium::NotRotational,
+        Instant::START,
+    );
     assert_eq!(values(&elevator, ["slice_idle_us", "low_latency"]), [1000, 0]);
     switch(&mut elevator, SchedulerKind::Cfq);
     // BFQ's fitted values are not CFQ's.

@@ -158,7 +158,7 @@ impl Server {
                 bail!("it ended at once: {status}");
             }
             if start.elapsed() > READY_WITHIN {
-                bail!("it greets nobody after {} s", READY_WITHIN.as_secs());
+                bail!("it has sent no greeting after {} s", READY_WITHIN.as_secs());
             }
             std::thread::sleep(Duration::from_millis(10));
         }
@@ -166,7 +166,7 @@ impl Server {
     }
 }
 
-/// Whether a client that connects to `socket` is sent the first words of the NBD protocol.
+/// Returns whether a client that connects to `socket` receives the first words of the NBD protocol.
 fn is_greeted(socket: &Path) -> bool {
     let Ok(mut stream) = UnixStream::connect(socket) else { return false };
     // To the end of the greeting: a server complains of a client that goes away before.

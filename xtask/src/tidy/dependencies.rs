@@ -67,7 +67,7 @@ fn check(file: &File, policy: &Policy, metadata: &Metadata) -> Result<Vec<Findin
     Ok(sections.into_iter().flat_map(of_section).collect())
 }
 
-/// Crates that are to be had under no allowed licence, and licences that no crate needs.
+/// Crates that no allowed licence covers, and licences that no crate needs.
 fn check_licences(allow: &[String], packages: &[Package]) -> Result<Vec<String>> {
     let parsed = |name: &String| {
         Licensee::parse(name).with_context(|| format!("deny.toml: the licence \"{name}\""))

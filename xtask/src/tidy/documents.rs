@@ -1,4 +1,7 @@
-//! What holds for the documents: what they point to exists.
+//! What holds for the documents: what they point to exists, and their examples are tested.
+//!
+//! A link with a `#` leads to a heading of its page. The Rust of README.md is that of the core's
+//! own README, which is a doctest.
 //!
 //! In the "Where is …?" table of ARCHITECTURE.md, a word in backticks is
 //!
@@ -11,12 +14,14 @@
 use super::{CORE, File, Finding};
 use crate::source::{code_of, is_word, words};
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Component, Path};
 
 /// The document with the table.
 const ARCHITECTURE: &str = "ARCHITECTURE.md";
 /// How the heading over the table begins.
 const TABLE: &str = "Where is";
+/// The first page, and the one whose Rust is a doctest.
+const EXAMPLES: [&str; 2] = ["README.md", "crates/paternoster/README.md"];
 /// What comes before a name that is defined.
 const DEFINING: [&str; 10] =
     ["fn", "struct", "enum", "union", "trait", "const", "static", "type", "mod", "macro_rules"];
@@ -25,6 +30,9 @@ const DEFINING: [&str; 10] =
 pub(super) fn check(files: &[File], exists: &dyn Fn(&str) -> bool) -> Vec<Finding> {
     let documents = files.iter().filter(|file| file.has_extension("md"));
     let mut findings: Vec<_> = documents.flat_map(|file| dead_links(file, exists)).collect();
+    let documents = files.iter().filter(|file| file.has_extension("md"));
+    findings.extend(documents.flat_map(|file| dead_anchors(file, files)));
+    findings.extend(check_examples(files));
     if let Some(file) = files.iter().find(|file| file.path == ARCHITECTURE) {
         findings.extend(check_table(file, &defined(files), exists));
     }
@@ -46,6 +54,66 @@ fn dead_links(file: &File, exists: &dyn Fn(&str) -> bool) -> Vec<Finding> {
                 ));
             }
         }
+    }
+    findings
+}
+
+/// The links to headings that are not there, in the page itself or in another.
+fn dead_anchors(file: &File, files: &[File]) -> Vec<Finding> {
+    let dir = Path::new(&file.path).parent().unwrap_or(Path::new(""));
+    let mut findings = vec![];
+    for (index, line) in prose(&file.text) {
+        for target in line.split("](").skip(1).filter_map(|rest| rest.split([')', ' ']).next()) {
+            let Some((path, anchor)) = target.split_once('#') else { continue };
+            let path = if path.is_empty() { file.path.clone() } else { plain(&dir.join(path)) };
+            let page = files.iter().find(|page| page.path == path && !target.contains(':'));
+            let is_dead = page.is_some_and(|page| !anchors(&page.text).any(|own| own == anchor));
+            if is_dead {
+                let what = format!("a link to {target}: no such heading");
+                findings.push(Finding::at(file, index, what));
+            }
+        }
+    }
+    findings
+}
+
+/// A path without `..`.
+fn plain(path: &Path) -> String {
+    let mut parts: Vec<String> = vec![];
+    for part in path.components() {
+        match part {
+            Component::ParentDir => drop(parts.pop()),
+            part => parts.push(part.as_os_str().to_string_lossy().into_owned()),
+        }
+    }
+    parts.join("/")
+}
+
+/// What links call the headings of a page: small letters, `-` for spaces, no punctuation.
+fn anchors(text: &str) -> impl Iterator<Item = String> {
+    let headings = text.lines().filter(|line| line.starts_with('#'));
+    headings.map(|line| {
+        let words = line.trim_start_matches('#').trim().to_lowercase();
+        let kept = words.chars().filter(|&c| is_word(c) || c == '-' || c == ' ');
+        kept.map(|c| if c == ' ' { '-' } else { c }).collect()
+    })
+}
+
+/// The blocks of Rust on the first page that no doctest compiles.
+fn check_examples(files: &[File]) -> Vec<Finding> {
+    let [first, tested] = EXAMPLES.map(|path| files.iter().find(|file| file.path == path));
+    let Some(first) = first else { return vec![] };
+    let mut findings = vec![];
+    let mut from = 0;
+    while let Some(begin) = first.text[from..].find("```rust\n").map(|at| from + at) {
+        let rest = &first.text[begin + 3..];
+        let block = rest.split("\n```").next().unwrap_or(rest);
+        if !tested.is_some_and(|tested| tested.text.contains(block)) {
+            let index = first.text[..begin].lines().count();
+            let what = format!("an example that is not in {}, whose Rust is tested", EXAMPLES[1]);
+            findings.push(Finding::at(first, index, what));
+        }
+        from = begin + 3 + block.len();
     }
     findings
 }
@@ -147,8 +215,8 @@ mod tests {
 
     #[test]
     fn relative_links_lead_somewhere() {
-        let text =
-            "[a](docs/a.md#part) [b](https://b.c/d) [c](#here)\n\n[d](docs/d.md \"title\")\n";
+        let text = "[a](docs/a.md#part) [b](https://b.c/d) [c](#here)\n\n[d](docs/d.md \"title\")\n\
+             # Here\n";
         assert_eq!(findings(&[("README.md", text)]), ["3: a link to docs/d.md: no such file"]);
         let named = "see [e] and [f]\n\n[e]: docs/e.md\n[f]: README.md\n";
         assert_eq!(findings(&[("README.md", named)]), ["3: a link to docs/e.md: no such file"]);
@@ -160,6 +228,27 @@ mod tests {
     fn links_in_code_are_no_links() {
         let text = "`[a](b)`\n```\n[c](d)\n```\n`x` [e](f)\n";
         assert_eq!(findings(&[("README.md", text)]), ["5: a link to f: no such file"]);
+    }
+
+    #[test]
+    fn links_to_headings_lead_to_one() {
+        let page = "# What works, and what\n## `[disks.NAME]`\n[a](#what-works-and-what) [b](#c)\n";
+        let other = "[a](../README.md#disksname) [b](../README.md#gone) [c](https://d.e/f.md#g)\n";
+        let found = findings(&[("README.md", page), ("docs/a.md", other)]);
+        let dead: Vec<_> = found.into_iter().filter(|line| line.contains("heading")).collect();
+        let expected =
+            ["3: a link to #c: no such heading", "1: a link to ../README.md#gone: no such heading"];
+        assert_eq!(dead, expected);
+    }
+
+    #[test]
+    fn rust_of_the_first_page_is_that_of_the_doctest() {
+        let first = "a\n```rust\nlet x = 1;\n```\nb\n```rust\nlet y = 2;\n```\n";
+        let core = "```rust\nlet y = 2;\n```\n";
+        let found = findings(&[("README.md", first), ("crates/paternoster/README.md", core)]);
+        let expected =
+            ["2: an example that is not in crates/paternoster/README.md, whose Rust is tested"];
+        assert_eq!(found, expected);
     }
 
     #[test]

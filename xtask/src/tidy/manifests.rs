@@ -1,4 +1,5 @@
-//! What holds for the settings of cargo and clippy: every crate is linted, and as strictly.
+//! What holds for the settings of cargo and clippy: every crate is linted, and as strictly; one
+//! that may be published has what its readers need.
 
 use super::{File, Finding};
 use toml::{Table, Value};
@@ -21,15 +22,22 @@ const NOT_IN_CORE: [&str; 8] = [
     "std::collections::HashSet",
 ];
 
+/// Files that stand beside the manifest of a crate that may be published.
+const BESIDE: [&str; 3] = ["README.md", "LICENSE-MIT", "LICENSE-APACHE"];
+/// Keys of such a manifest.
+const KEYS: [&str; 5] = ["description", "license", "readme", "keywords", "categories"];
+
 /// The findings in all settings.
-pub(super) fn check(files: &[File]) -> Vec<Finding> {
+pub(super) fn check(files: &[File], exists: &dyn Fn(&str) -> bool) -> Vec<Finding> {
     let missing = CLIPPY_FILES.into_iter().filter(|path| !files.iter().any(|f| f.path == *path));
     let mut findings: Vec<_> = missing
         .map(|path| Finding { path: path.to_owned(), line: 1, what: "no such file".to_owned() })
         .collect();
     for file in files {
         let what = match file.path.rsplit('/').next() {
-            Some("Cargo.toml") => check_crate(file),
+            Some("Cargo.toml") => {
+                check_crate(file).into_iter().chain(check_published(file, exists)).collect()
+            }
             Some("clippy.toml") => check_clippy(file),
             _ => continue,
         };
@@ -47,6 +55,34 @@ fn check_crate(file: &File) -> Vec<String> {
     let lints = manifest.get("lints").and_then(|lints| lints.get("workspace"));
     let is_linted = manifest.contains_key("workspace") || lints == Some(&Value::Boolean(true));
     if is_linted { vec![] } else { vec!["lints.workspace is not true".to_owned()] }
+}
+
+/// A crate that may be published says what it is, under which licence, and has versions for crates
+/// beside it.
+fn check_published(file: &File, exists: &dyn Fn(&str) -> bool) -> Vec<String> {
+    let manifest: Table = file.text.parse().unwrap_or_default();
+    let Some(package) = manifest.get("package").and_then(Value::as_table) else {
+        return check_versions(&manifest);
+    };
+    if package.get("publish") == Some(&Value::Boolean(false)) {
+        return vec![];
+    }
+    let missing = KEYS.into_iter().filter(|key| !package.contains_key(*key));
+    let mut findings: Vec<_> =
+        missing.map(|key| format!("package.{key} is missing; or publish = false")).collect();
+    let dir = file.path.trim_end_matches("Cargo.toml");
+    let missing = BESIDE.into_iter().filter(|name| !exists(&format!("{dir}{name}")));
+    findings.extend(missing.map(|name| format!("no {name} beside it; or publish = false")));
+    findings
+}
+
+/// A crate of the workspace that others depend on has a version, without which none is packaged.
+fn check_versions(manifest: &Table) -> Vec<String> {
+    let of_workspace = manifest.get("workspace").and_then(|own| own.get("dependencies"));
+    let dependencies = of_workspace.and_then(Value::as_table).into_iter().flatten();
+    let own = dependencies.filter(|(_, value)| value.get("path").is_some());
+    let without = own.filter(|(_, value)| value.get("version").is_none());
+    without.map(|(name, _)| format!("{name} has a path and no version")).collect()
 }
 
 /// Functions are limited, and the core is kept from what it must not use.
@@ -90,8 +126,27 @@ mod tests {
     }
 
     #[test]
+    fn crate_that_may_be_published_has_what_its_readers_need() {
+        let findings = |text, there: &[&str]| {
+            let file = File::new("crates/a/Cargo.toml", text);
+            check_published(&file, &|path| there.contains(&path))
+        };
+        let all = ["crates/a/README.md", "crates/a/LICENSE-MIT", "crates/a/LICENSE-APACHE"];
+        let whole = "[package]\ndescription = 'a'\nlicense.workspace = true\nreadme = 'README.md'\n\
+                     keywords = []\ncategories = []";
+        assert_eq!(findings(whole, &all), [""; 0]);
+        assert_eq!(findings("[package]\npublish = false", &[]), [""; 0]);
+        assert_eq!(findings(whole, &all[1..]), ["no README.md beside it; or publish = false"]);
+        assert_eq!(findings("[package]\nname = 'a'", &all).len(), KEYS.len());
+        let workspace = "[workspace.dependencies]\na = { path = 'a' }\nb = '1'\n\
+                         c = { path = 'c', version = '1' }";
+        assert_eq!(findings(workspace, &[]), ["a has a path and no version"]);
+    }
+
+    #[test]
     fn settings_of_clippy_must_be_there() {
-        let findings = told(&check(&[File::new("clippy.toml", "too-many-lines-threshold = 70")]));
+        let files = [File::new("clippy.toml", "too-many-lines-threshold = 70")];
+        let findings = told(&check(&files, &|_| true));
         assert_eq!(findings, ["1: no such file"]);
     }
 

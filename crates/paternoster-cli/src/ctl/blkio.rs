@@ -1,4 +1,4 @@
-//! What `ctl stat --blkio` shows: the files of Linux's `blkio` controller, a line a number.
+//! The output of `ctl stat --blkio`: the files of Linux's `blkio` controller, a line a number.
 //!
 //! ```text
 //!   disk vda, group /org/db

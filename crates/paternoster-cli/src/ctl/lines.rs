@@ -3,7 +3,7 @@
 
 use paternoster_server::stat::{BlkioStat, GroupStat, OpStat};
 
-/// What a line of the table tells.
+/// What a line of the table shows.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Line {
     /// The group's path; with a `/` behind it, it is all of the group, with those below it.
@@ -11,8 +11,8 @@ pub(super) struct Line {
     pub(super) weight: u32,
     /// None of all of a group.
     pub(super) leaf_weight: Option<u32>,
-    /// The time of its turns; none under a scheduler without.
-    pub(super) turns_ns: Option<u64>,
+    /// The time for which it was charged; none under a scheduler that charges no time.
+    pub(super) time_ns: Option<u64>,
     /// The time in which it had a request waiting. None of all of a group, where the times of
     /// several overlap.
     pub(super) backlogged_ns: Option<u64>,
@@ -50,7 +50,7 @@ impl Line {
             name: group.path.clone(),
             weight: group.weight,
             leaf_weight: Some(group.leaf_weight),
-            turns_ns: turns_ns(group),
+            time_ns: time_ns(group),
             backlogged_ns: Some(group.backlogged_ns),
             connections: group.connections,
             reads: op("read"),
@@ -64,7 +64,7 @@ impl Line {
     /// The same with what another did.
     fn and(self, other: &Self) -> Self {
         Self {
-            turns_ns: self.turns_ns.map(|own| own.saturating_add(other.turns_ns.unwrap_or(0))),
+            time_ns: self.time_ns.map(|own| own.saturating_add(other.time_ns.unwrap_or(0))),
             connections: self.connections.saturating_add(other.connections),
             reads: sum(self.reads, other.reads),
             writes: sum(self.writes, other.writes),
@@ -88,8 +88,8 @@ fn sum(one: OpStat, other: OpStat) -> OpStat {
     }
 }
 
-/// The time of the group's turns, without those of the groups below it.
-pub(super) fn turns_ns(group: &GroupStat) -> Option<u64> {
+/// The time for which the group was charged, without the groups below it.
+pub(super) fn time_ns(group: &GroupStat) -> Option<u64> {
     match group.blkio.get("time")? {
         BlkioStat::Number(nanos) => Some(*nanos),
         BlkioStat::Split(_) => None,
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_above_others_has_a_line_with_all_below_it() {
+    fn group_above_others_has_a_line_with_all_below_it() {
         let paths = ["/org", "/org/db", "/org/db/x", "/org-2"];
         let groups: Vec<_> = paths
             .into_iter()
@@ -134,7 +134,7 @@ mod tests {
             .map(|(path, amount)| group(path, amount))
             .collect();
         let lines = of(&groups);
-        let told: Vec<_> = lines
+        let shown: Vec<_> = lines
             .iter()
             .map(|line| (line.name.as_str(), line.weight, line.connections, line.reads.bytes))
             .collect();
@@ -146,9 +146,9 @@ mod tests {
             ("/org/db/x", 300, 300, 3000),
             ("/org-2", 4000, 4000, 40_000),
         ];
-        assert_eq!(told, expected);
+        assert_eq!(shown, expected);
         let whole = &lines[0];
-        assert_eq!((whole.queued, whole.in_device, whole.turns_ns), (321, 321, Some(321)));
+        assert_eq!((whole.queued, whole.in_device, whole.time_ns), (321, 321, Some(321)));
         assert_eq!((whole.leaf_weight, whole.backlogged_ns), (None, None));
         let OpStat { completed, wait_ns, service_ns, .. } = whole.all;
         assert_eq!((completed, wait_ns, service_ns), (64_200, 642_000, 6_420_000));

@@ -33,22 +33,23 @@ pub(crate) struct Args {
 enum Question {
     /// Show each disk and what its tenants did since start-up
     ///
-    /// READS and WRITES are requests done, after merging; WAIT and SERVICE are means over all
-    /// requests: from a request's arrival to the disk, and from there to its completion. TIME is a
-    /// group's part of the time that all groups were served. DEMAND is the part of the time in
-    /// which it had a request waiting: near 100 % it was short of the disk, and has its share by
-    /// weight; a group that asks for less than that is not.
+    /// READS and WRITES count completed requests, after merging. WAIT and SERVICE are means over
+    /// all requests: from a request's arrival to its dispatch, and from there to its completion.
+    /// TIME is a group's part of the time in which groups were served. DEMAND is the part of the
+    /// time in which a request of the group waited: near 100 % the group asked for more than it
+    /// got, and has its share by weight; a group below that got all that it asked for.
     ///
     /// Where groups are nested, each line is a group without those below it, and LEAF is the weight
     /// of its own requests against them; a line that ends in / is all of a group with those below
     /// it.
     ///
-    /// With --verbose each line of the second table is a queue: QUEUE is an export and the number
-    /// of its connection, `async` what nobody waits for. BUDGET is what it had of what it may have
-    /// served in its turn, INJECT how many requests of others may be in the disk while it is waited
-    /// for, THINK its mean think time, WAKER the connection that it follows, SLICE the length of
-    /// its turn. RAISED is by how much its weight is raised, and for how long that has been so, of
-    /// how long.
+    /// With --verbose each line of the second table is a queue of the scheduler. QUEUE is an export
+    /// and the number of its connection; `async` marks a queue of asynchronous requests. Under cfq
+    /// SLICE is the length of its slice and DISPATCHED counts its requests in that slice. Under bfq
+    /// BUDGET is the service that it has received of its budget; INJECT is how many requests of
+    /// other queues may be in the disk while that idles for it; THINK is its mean think time; WAKER
+    /// is the connection whose completions its requests follow; RAISED is the factor by which its
+    /// weight is raised, with the time since then and the time for which it lasts.
     Stat {
         /// Print the JSON of GET /v1/stat; times in it are sums in ns, sizes bytes
         #[arg(long, conflicts_with = "blkio")]
@@ -59,12 +60,12 @@ enum Question {
         #[arg(long)]
         blkio: bool,
 
-        /// Tell each queue of the scheduler too, in a table of its own or in the JSON
+        /// Show each queue of the scheduler too, in a table of its own or in the JSON
         #[arg(long, conflicts_with = "blkio")]
         verbose: bool,
 
-        /// Show again and again what happened in the last SECONDS, counts as rates a second, until
-        /// Ctrl-C [default: 1]
+        /// Show again and again what happened in the last SECONDS, counts as rates per second,
+        /// until Ctrl-C [default: 1]
         #[arg(
             long,
             value_name = "SECONDS",
@@ -79,8 +80,9 @@ enum Question {
     /// Change a group's weights while it is served, until the server ends
     ///
     /// The group's weight holds on every disk that has none of its own for it. Prints what is in
-    /// force then on each disk where the group is. Shares follow when the group's turn ends; under
-    /// cfq, of a group with others below it, when no two of them have requests waiting.
+    /// force then on each disk where the group is. Shares follow when the slice or the service of
+    /// the group's queue ends; under cfq, of a group with others below it, when no two of them have
+    /// requests waiting.
     Weight {
         /// Path of the group, such as /gold
         group: String,
@@ -129,7 +131,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Whether one of the groups is below another.
+/// Returns whether one of the groups is below another.
 fn are_nested(groups: &[GroupStat]) -> bool {
     groups.iter().any(|group| group.path.matches('/').count() > 1)
 }

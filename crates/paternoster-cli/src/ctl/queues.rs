@@ -1,4 +1,4 @@
-//! What `ctl stat --verbose` shows of a disk beside its groups: a table of its scheduler's queues.
+//! The table of a scheduler's queues, which `ctl stat --verbose` adds to that of the groups.
 
 use std::fmt::Write as _;
 
@@ -30,7 +30,7 @@ fn table(queues: &[QueueStat]) -> Table {
     let further: &[_] = if by_budget {
         &["WEIGHT", "RAISED", "BUDGET", "INJECT", "THINK", "WAKER"]
     } else {
-        &["SLICE", "SENT"]
+        &["SLICE", "DISPATCHED"]
     };
     table.load_style(presets::NOTHING).set_header(common.iter().chain(further));
     for queue in queues {
@@ -71,7 +71,7 @@ fn slice_cells(slice: &SliceStat) -> [String; 2] {
     [slice.slice_ns.map_or_else(unknown, time), slice.sent.to_string()]
 }
 
-/// By how much the weight is raised, and for how long that has been so, of how long.
+/// The raising factor, the time since then, and the time for which it lasts.
 fn raised(budget: &BudgetStat) -> String {
     if budget.raising <= 1 {
         return unknown();
@@ -83,13 +83,13 @@ fn raised(budget: &BudgetStat) -> String {
 /// What there is to say of a queue, in words.
 fn state(queue: &QueueStat) -> String {
     let budget = queue.budget.as_ref();
-    let comes_soon = budget.map(|budget| budget.thinks_briefly);
-    let comes_soon = comes_soon.or(queue.slice.as_ref().map(|slice| slice.idle_window));
+    let has_idle_window = queue.slice.as_ref().is_some_and(|slice| slice.idle_window);
     let words = [
         (queue.in_service, "in service"),
         (queue.busy && !queue.in_service, "busy"),
-        (queue.waited_for, "waited for"),
-        (comes_soon == Some(true), "soon back"),
+        (queue.waited_for, "idling"),
+        (budget.is_some_and(|budget| budget.thinks_briefly), "short think time"),
+        (has_idle_window, "idle window"),
         (queue.seeky, "seeky"),
         (queue.shared, "shared"),
         (budget.is_some_and(|budget| budget.in_large_burst), "burst"),
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn queues_of_bfq_are_told_by_weight_and_budget() {
+    fn queues_of_bfq_are_shown_by_weight_and_budget() {
         let raised = BudgetStat {
             weight: 1200,
             raising: 30,
@@ -146,7 +146,7 @@ mod tests {
         let woken = QueueStat { sync: false, queued: 3, budget: Some(woken), ..queue("vm2#12") };
         let expected = [
             "QUEUE GROUP PRIO STATE QUEUED IN DEVICE WEIGHT RAISED BUDGET INJECT THINK WAKER",
-            "vm1#1 /gold be/4 in service, soon back 0 0 1200 by 30, 1.2 s of 3.7 s \
+            "vm1#1 /gold be/4 in service, short think time 0 0 1200 by 30, 1.2 s of 3.7 s \
              1.5 KiB of 8 MiB 1 - -",
             "vm2#12 async /gold be/4 - 3 0 40 - 0 B of 0 B 0 150.0 µs vm1#1",
         ];
@@ -157,12 +157,12 @@ mod tests {
     }
 
     #[test]
-    fn queues_of_cfq_are_told_by_slice() {
+    fn queues_of_cfq_are_shown_by_slice() {
         let slice = SliceStat { idle_window: true, slice_ns: Some(100_000_000), sent: 7 };
         let queue = QueueStat { busy: true, seeky: true, slice: Some(slice), ..queue("vm1#1") };
         let expected = "  \
-QUEUE  GROUP  PRIO  STATE                   QUEUED  IN DEVICE     SLICE  SENT
-  vm1#1  /gold  be/4  busy, soon back, seeky       0          0  100.0 ms     7
+QUEUE  GROUP  PRIO  STATE                     QUEUED  IN DEVICE     SLICE  DISPATCHED
+  vm1#1  /gold  be/4  busy, idle window, seeky       0          0  100.0 ms           7
 ";
         assert_eq!(show(&[queue]), expected);
         assert_eq!(show(&[]), "  no queues\n");

@@ -1,4 +1,4 @@
-//! What `ctl stat` shows to people: a line and a table for each disk.
+//! The output of `ctl stat`: a line and a table for each disk.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use super::lines::Line;
 use super::units::{Bytes, NONE, mean, per_second, percent, plural};
 use super::{are_nested, lines, queues};
 
-/// How counts are told.
+/// How counts are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Counts {
     Whole,
@@ -49,8 +49,8 @@ fn show_disk(disk: &DiskStat, counts: Counts) -> String {
     for line in table(disk, counts).lines() {
         let _ = writeln!(text, " {}", line.trim_end());
     }
-    if let Some(told) = &disk.queues {
-        text.push_str(&queues::show(told));
+    if let Some(queues) = &disk.queues {
+        text.push_str(&queues::show(queues));
     }
     text
 }
@@ -58,7 +58,7 @@ fn show_disk(disk: &DiskStat, counts: Counts) -> String {
 /// The column of the leaf weight, which means something where groups are nested.
 const LEAF: usize = 2;
 
-/// The column of the time of turns, which there is under a scheduler that gives groups turns.
+/// The column of the time charged, for a scheduler that charges groups for time.
 const TIME: usize = 3;
 
 fn table(disk: &DiskStat, counts: Counts) -> Table {
@@ -83,16 +83,16 @@ fn table(disk: &DiskStat, counts: Counts) -> Table {
         "QUEUED",
         "IN DEVICE",
     ]);
-    let all_turns: u64 = disk.groups.iter().filter_map(lines::turns_ns).sum();
+    let all_time: u64 = disk.groups.iter().filter_map(lines::time_ns).sum();
     let lines = lines::of(&disk.groups);
     for line in &lines {
-        table.add_row(row(line, counts, disk.elapsed_ns, all_turns));
+        table.add_row(row(line, counts, disk.elapsed_ns, all_time));
     }
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
     }
-    let have_no_turns = lines.iter().all(|line| line.turns_ns.is_none());
-    let hidden = [(LEAF, !are_nested(&disk.groups)), (TIME, have_no_turns)];
+    let have_no_time = lines.iter().all(|line| line.time_ns.is_none());
+    let hidden = [(LEAF, !are_nested(&disk.groups)), (TIME, have_no_time)];
     for (column, _) in hidden.into_iter().filter(|(_, hidden)| *hidden) {
         let column = table.column_mut(column).expect("the header has it");
         column.set_constraint(ColumnConstraint::Hidden);
@@ -100,20 +100,20 @@ fn table(disk: &DiskStat, counts: Counts) -> Table {
     table
 }
 
-fn row(line: &Line, counts: Counts, elapsed_ns: u64, all_turns: u64) -> [String; 14] {
+fn row(line: &Line, counts: Counts, elapsed_ns: u64, all_time: u64) -> [String; 14] {
     let none = || NONE.to_owned();
-    let told = |count: u64, show: fn(u64) -> String| match counts {
+    let shown = |count: u64, show: fn(u64) -> String| match counts {
         Counts::Whole => show(count),
         Counts::PerSecond => per_second(count, elapsed_ns).map_or_else(none, show),
     };
-    let bytes = |count| told(count, |bytes| Bytes(bytes).to_string());
-    let requests = |count| told(count, |count| count.to_string());
+    let bytes = |count| shown(count, |bytes| Bytes(bytes).to_string());
+    let requests = |count| shown(count, |count| count.to_string());
     let OpStat { completed, wait_ns, service_ns, .. } = line.all;
     [
         line.name.clone(),
         line.weight.to_string(),
         line.leaf_weight.map_or_else(none, |leaf| leaf.to_string()),
-        percent(line.turns_ns.unwrap_or(0), all_turns),
+        percent(line.time_ns.unwrap_or(0), all_time),
         line.backlogged_ns.map_or_else(none, |nanos| percent(nanos, elapsed_ns)),
         line.connections.to_string(),
         requests(line.reads.completed),
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_is_a_line_its_flags_and_its_tenants() {
+    fn disk_is_a_line_its_flags_and_its_tenants() {
         let read = OpStat {
             bytes: 3 << 19,
             dispatched: 10,
@@ -219,7 +219,7 @@ disk d: none over file, 10 GiB; depth 16, 7 queued, 2 in device, 2 connections, 
     }
 
     #[test]
-    fn the_part_of_the_time_is_shown_where_groups_have_turns() {
+    fn the_part_of_the_time_is_shown_where_groups_are_charged_for_time() {
         let group = |path: &str, files: &[(&str, u64)]| GroupStat {
             path: path.to_owned(),
             weight: 100,
@@ -232,7 +232,7 @@ disk d: none over file, 10 GiB; depth 16, 7 queued, 2 in device, 2 connections, 
         let starts = |groups: &[GroupStat]| -> Vec<String> {
             shown(groups).lines().map(|line| line[..31].to_owned()).collect()
         };
-        let turns = [
+        let charged = [
             group("/a", &[("time", 2_000_000_000)]),
             group("/b", &[("time", 998_000_000)]),
             group("/c", &[("time", 2_000_000)]),
@@ -243,7 +243,7 @@ disk d: none over file, 10 GiB; depth 16, 7 queued, 2 in device, 2 connections, 
             " /b        100  33.2 %       - ",
             " /c        100   0.0 %       - ",
         ];
-        assert_eq!(starts(&turns), expected);
+        assert_eq!(starts(&charged), expected);
         let idle = starts(&[group("/a", &[("time", 0)])]);
         assert!(idle[1].starts_with(" /a        100     -       -"), "{idle:?}");
         let none = starts(&[group("/a", &[("sectors", 8)])]);

@@ -1,4 +1,4 @@
-//! How numbers are shown to people.
+//! Formats numbers for people.
 
 use std::fmt;
 

@@ -49,7 +49,8 @@ pub(super) fn run(socket: &Path, detail: Detail, interval: Duration) -> anyhow::
     Ok(())
 }
 
-/// Waits, but not for longer than somebody reads what is written. Whether somebody still does.
+/// Waits, but not for longer than somebody reads what is written. Returns whether somebody still
+/// does.
 fn is_read_for(interval: Duration) -> io::Result<bool> {
     let stdout = io::stdout();
     let timeout = Timespec::try_from(interval).expect("a day fits");

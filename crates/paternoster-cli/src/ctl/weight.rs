@@ -1,4 +1,4 @@
-//! What `ctl weight` shows: the weights in force, a line a disk.
+//! The output of `ctl weight`: the weights in force, a line a disk.
 
 use std::fmt::Write as _;
 
@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_disk_is_a_line_that_says_whose_weight_holds() {
+    fn disk_is_a_line_that_says_whose_weight_holds() {
         let own = WeightsInForce {
             disk: "a".to_owned(),
             weight: 300,

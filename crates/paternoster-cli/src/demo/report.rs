@@ -1,7 +1,7 @@
-//! What the demo tells: a table for people, JSON for programs, and a verdict.
+//! The report of the demo: a table for people, JSON for programs, and a verdict.
 
 use comfy_table::{CellAlignment, Table, presets};
-use paternoster_server::load::{Got, Window};
+use paternoster_load::{Got, Window};
 use serde::Serialize;
 
 use super::scene::TENANTS;
@@ -98,7 +98,7 @@ impl Report {
         table
     }
 
-    /// Whether every tenant got what its weight entitles it to, if that can be said.
+    /// Returns whether every tenant got what its weight entitles it to, if that can be said.
     pub(super) fn verdict(&self) -> Verdict {
         if let Some(row) = self.tenants.iter().find(|row| row.demand < DEMAND) {
             return Verdict::TooSlow(format!(
@@ -131,7 +131,7 @@ fn replies(outcome: &Window) -> f64 {
     outcome.tenants.iter().map(count).sum()
 }
 
-#[allow(clippy::cast_precision_loss)] // latencies are told to three digits
+#[allow(clippy::cast_precision_loss)] // latencies are shown with three digits
 fn latency_us(got: &Got, quantile: f64) -> f64 {
     got.measured.latency.value_at_quantile(quantile) as f64 / 1_000.0
 }
@@ -161,19 +161,19 @@ mod tests {
     }
 
     #[test]
-    fn a_share_within_5_percent_of_its_entitlement_is_fair() {
+    fn share_within_5_percent_of_its_entitlement_is_fair() {
         assert_eq!(report(0.209, 1.0).verdict(), Verdict::Shared);
         assert_eq!(report(0.191, 0.98).verdict(), Verdict::Shared);
     }
 
     #[test]
-    fn a_share_that_is_farther_off_is_unfair_and_named() {
+    fn share_that_is_farther_off_is_unfair_and_named() {
         let Verdict::Unfair(text) = report(0.211, 1.0).verdict() else { panic!("unfair") };
         assert!(text.contains("light got 21.1 %") && text.contains("20.0 %"), "{text}");
     }
 
     #[test]
-    fn a_tenant_without_demand_says_nothing_of_fairness() {
+    fn tenant_without_demand_says_nothing_of_fairness() {
         let Verdict::TooSlow(text) = report(0.5, 0.97).verdict() else { panic!("too slow") };
         assert!(text.contains("97.0 %"), "{text}");
     }

@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use paternoster::{IoPrio, Nanos, SchedulerKind, Weight};
+use paternoster_load::{Load, Measured, TenantLoad, Window};
 use paternoster_server::Server;
 use paternoster_server::config::{
     BackendConfig, Config, DiskConfig, ExportConfig, GroupConfig, Listen,
 };
-use paternoster_server::load::{Load, Measured, TenantLoad, Window};
 use tempfile::TempDir;
 
 /// A tenant of the demo.

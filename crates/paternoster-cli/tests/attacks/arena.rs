@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use paternoster_server::load::{Load, TenantLoad};
+use paternoster_load::{Load, TenantLoad};
 use rustix::process::{Resource, Rlimit, getrlimit, setpriority_process, setrlimit};
 
 use crate::client::{READ, Target, request};

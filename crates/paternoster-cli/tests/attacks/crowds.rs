@@ -73,7 +73,7 @@ fn clients_that_die_with_commands_under_way() {
         })
     };
     Attack {
-        name: "clients that die with 100 × CACHE 16 MiB under way",
+        name: "clients that die with 100 × CACHE 16 MiB in flight",
         config: modelled(16),
         attackers: vec![dying(Place::Unix), dying(Place::Tcp)],
         entitled: Entitled::Part(0.5),

@@ -108,7 +108,7 @@ impl Verdict {
         self.kept() >= KEPT
     }
 
-    /// Whether it says something about the server.
+    /// Returns whether it says something about the server.
     pub(crate) fn is_judged(&self) -> bool {
         self.before.late < LATE && self.during.late < LATE
     }

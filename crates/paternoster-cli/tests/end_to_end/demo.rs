@@ -7,8 +7,24 @@ use serde_json::Value;
 
 use crate::support::{paternoster, temp_dir};
 
+/// How often the demo is run on a machine that is too slow to say anything.
+const TRIES: u32 = 5;
+
+/// Every tenant gets its share, in a run that the machine was fast enough for.
 #[test]
-fn demo_tells_in_json_what_its_exit_status_says() {
+fn demo_shares_the_disk_by_weight_and_says_so_in_json() {
+    for _ in 0..TRIES {
+        match demo_status() {
+            0 => return,
+            2 => {}
+            status => panic!("the demo ends with status {status}: some share is off"),
+        }
+    }
+    panic!("{TRIES} times this machine was too slow for the demo to say anything");
+}
+
+/// Runs the demo; its exit status, which its report has to bear out.
+fn demo_status() -> i32 {
     let dir = temp_dir();
     let begin = Instant::now();
     let mut command = paternoster(dir.path());
@@ -42,4 +58,8 @@ fn demo_tells_in_json_what_its_exit_status_says() {
     let expected = if too_slow { 2 } else { i32::from(unfair) };
     assert_eq!(output.status.code(), Some(expected), "{report}\n{said}");
     assert_eq!(said.contains("too slow"), expected == 2, "{said}");
+    if expected == 1 {
+        println!("{report}\n{said}");
+    }
+    expected
 }

@@ -49,7 +49,7 @@ fn ask(wire: &mut Wire, flags: u16, command: u16, offset: u64, len: u32) -> u32 
 /// A FUA write of 9 MiB where 8 fit got EIO; from then on so did FLUSH and FUA of every tenant,
 /// also after space was freed. Without FUA it was EIO where ENOSPC is due.
 #[test]
-fn a_write_that_fits_in_part_gets_enospc_and_nobody_else_gets_an_error() {
+fn write_that_fits_in_part_gets_enospc_and_nobody_else_gets_an_error() {
     for flags in [FUA, 0] {
         let served = served_where_8_mib_fit();
         let mut greedy = Wire::enter(&served, Place::Unix);

@@ -177,7 +177,7 @@ fn fio_verifies_random_writes_of_all_sizes() {
 }
 
 #[test]
-fn a_file_system_made_through_nbdfuse_is_clean() {
+fn file_system_made_through_nbdfuse_is_clean() {
     for place in PLACES {
         let served = Served::empty_file(place, SIZE, &[]);
         let mounted = Mounted::new(&[served.uri()]);

@@ -57,7 +57,7 @@ fn sighup_and_the_users_signals_are_ignored_with_a_line() {
 }
 
 #[test]
-fn a_second_signal_ends_it_at_once_with_status_1() {
+fn second_signal_ends_it_at_once_with_status_1() {
     let dir = temp_dir();
     let toml = "unix = \"nbd.sock\"\nctl = \"ctl.sock\"\n[exports.disk]\ndisk = \"d\"\n\
                 [disks.d]\nbackend = \"modelled\"\nsize = \"1M\"\nservers = 1\n\
@@ -78,7 +78,7 @@ fn a_second_signal_ends_it_at_once_with_status_1() {
 }
 
 #[test]
-fn a_transfer_that_is_stuck_in_the_kernel_holds_the_end_for_ten_seconds_at_most() {
+fn transfer_that_is_stuck_in_the_kernel_holds_the_end_for_ten_seconds_at_most() {
     let mounted = Mounted::evaluated(&["flush=exit 0"]);
     let mut served = serve_mounted(&mounted);
     let mut wire = Wire::enter(&served, Place::Unix);
@@ -95,13 +95,13 @@ fn a_transfer_that_is_stuck_in_the_kernel_holds_the_end_for_ten_seconds_at_most(
     let log = served.log();
     assert_eq!(status.code(), Some(1), "{log}");
     assert!((8..=10).contains(&took.as_secs()), "{took:?}");
-    assert!(log.contains("given up at the end: 1 × read (one of 4096 bytes at 524288)"), "{log}");
+    assert!(log.contains("the shutdown gives up: 1 × read (one of 4096 bytes at 524288)"), "{log}");
     assert!(log.contains("paternoster: disk disk0 did not end in 9.5s"), "{log}");
     assert_no_sockets(&served);
 }
 
 #[test]
-fn a_last_flush_that_failed_is_exit_status_1() {
+fn last_flush_that_failed_is_exit_status_1() {
     let mounted = Mounted::evaluated(&["flush=echo 'EIO none today' >&2; exit 1"]);
     let mut served = serve_mounted(&mounted);
     served.terminate();

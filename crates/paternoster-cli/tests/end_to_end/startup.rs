@@ -55,7 +55,7 @@ fn standard_output_is_a_uri_a_line_and_nothing_else() {
 }
 
 #[test]
-fn an_export_of_the_empty_name_is_the_default_one() {
+fn export_of_the_empty_name_is_the_default_one() {
     let served = Served::start(dir_with_disk(), &["--disk", "disk.img", "--export", ""], 1);
     assert!(served.uri().starts_with("nbd+unix:///?socket="), "{}", served.uri());
     let size = run("libnbd-bin", "nbdinfo", &["--size", served.uri()], served.dir.path());
@@ -64,7 +64,7 @@ fn an_export_of_the_empty_name_is_the_default_one() {
 }
 
 #[test]
-fn a_socket_in_use_is_refused_and_stays_in_use() {
+fn socket_in_use_is_refused_and_stays_in_use() {
     let dir = dir_with_disk();
     let path = dir.path().join("nbd.sock");
     let _other = UnixListener::bind(&path).expect("a socket");
@@ -76,7 +76,7 @@ fn a_socket_in_use_is_refused_and_stays_in_use() {
 }
 
 #[test]
-fn a_port_in_use_is_refused_and_leaves_no_socket_behind() {
+fn port_in_use_is_refused_and_leaves_no_socket_behind() {
     let dir = dir_with_disk();
     let other = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = other.local_addr().expect("an address").to_string();
@@ -87,7 +87,7 @@ fn a_port_in_use_is_refused_and_leaves_no_socket_behind() {
 }
 
 #[test]
-fn a_disk_that_is_missing_is_refused_before_anything_is_bound() {
+fn disk_that_is_missing_is_refused_before_anything_is_bound() {
     let dir = temp_dir();
     let said = refused(dir.path(), &[&DISK[..], &["--unix", "nbd.sock"]].concat());
     assert!(said.contains("--disk: disk file \"disk.img\": No such file"), "{said}");
@@ -95,7 +95,7 @@ fn a_disk_that_is_missing_is_refused_before_anything_is_bound() {
 }
 
 #[test]
-fn a_configuration_is_refused_with_file_and_line() {
+fn configuration_is_refused_with_file_and_line() {
     let dir = dir_with_disk();
     let disk = "[disks.d]\npath = \"disk.img\"\n";
     let cases = [
@@ -120,7 +120,7 @@ fn a_configuration_is_refused_with_file_and_line() {
 }
 
 #[test]
-fn a_socket_left_by_a_killed_server_is_taken_over() {
+fn socket_left_by_a_killed_server_is_taken_over() {
     let served = Served::file(dir_with_disk(), Place::Unix, &[]);
     served.signal(Signal::KILL);
     let dir = served.leave();

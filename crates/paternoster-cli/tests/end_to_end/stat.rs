@@ -79,7 +79,7 @@ fn known_traffic_is_counted_by_group_and_operation() {
 }
 
 #[test]
-fn a_server_and_ctl_find_each_other_untold() {
+fn server_and_ctl_find_each_other_untold() {
     let served = Served::empty_file(Place::Unix, MIB, &[]);
     let output = paternoster(served.dir.path()).args(["ctl", "stat"]).output().expect("it runs");
     let table = String::from_utf8(output.stdout).expect("UTF-8");

@@ -61,7 +61,7 @@ impl Wire {
         bytes
     }
 
-    /// Whether the server still takes it.
+    /// Returns whether the server still takes it.
     pub(crate) fn try_send(&mut self, bytes: &[u8]) -> bool {
         self.0.write_all(bytes).is_ok()
     }
@@ -117,7 +117,7 @@ impl Wire {
 }
 
 #[test]
-fn a_client_that_enters_by_name_and_knows_simple_replies_is_served() {
+fn client_that_enters_by_name_and_knows_simple_replies_is_served() {
     // With NO_ZEROES, without, and without even the fixed newstyle.
     for (place, client_flags) in [(Place::Unix, 3), (Place::Tcp, 1), (Place::Unix, 0)] {
         let served = Served::empty_file(place, MIB, &[]);
@@ -143,7 +143,7 @@ fn a_client_that_enters_by_name_and_knows_simple_replies_is_served() {
 }
 
 #[test]
-fn a_name_that_there_is_not_closes_the_connection_of_a_client_that_enters_by_name() {
+fn name_that_there_is_not_closes_the_connection_of_a_client_that_enters_by_name() {
     let served = Served::empty_file(Place::Unix, MIB, &[]);
     let mut wire = Wire::connect(&served, Place::Unix);
     let _greeting: [u8; 18] = wire.take();

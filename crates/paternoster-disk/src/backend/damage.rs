@@ -1,4 +1,4 @@
-//! What others may do to the file behind a disk while it is served.
+//! The damage that others may do to the file behind a disk while it is served.
 //!
 //! A truncated file reads as an error beyond its end, and grows again, with holes, where it is
 //! written; one without a name is lost when the server ends. Neither need fail anything for a
@@ -9,7 +9,7 @@ use std::os::fd::AsFd;
 
 use rustix::fs::{AtFlags, StatxFlags, statx};
 
-/// What has become of what a disk stands on.
+/// A change to the file of a disk that another program made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Damage {
     /// The file is shorter than the disk.
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_whole_until_it_is_truncated_deleted_or_replaced() {
+    fn file_is_whole_until_it_is_truncated_deleted_or_replaced() {
         let file = tempfile::NamedTempFile::new().expect("a file");
         let damage = || of(file.as_file(), 4096);
         assert_eq!(damage(), Some(Damage::Truncated { size: 0 }));

@@ -44,11 +44,11 @@ enum Work {
 pub struct FileBackend {
     file: Fd,
     size: u64,
-    /// Whether the device that it is on has a head that moves.
+    /// Whether the device that it is on is rotational.
     rotational: Rotational,
     /// Whether the file system can punch holes, which read as zeroes.
     punches: bool,
-    /// What to make of operations under way, of those that are not plain reads and writes.
+    /// What to make of operations in flight, of those that are not plain reads and writes.
     works: Vec<(TransferId, Work)>,
 }
 
@@ -91,7 +91,7 @@ impl FileBackend {
 
     fn write_zeroes(&mut self, ring: &mut Ring<Token>, id: TransferId, offset: u64, len: u64) {
         let len = usize::try_from(len).expect("a transfer is shorter than memory");
-        let zeroes = Buffers::from_elem(Bytes::from(vec![0; len]), 1);
+        let zeroes = Buffers::from_buf([Bytes::from(vec![0; len])]);
         ring.write(Token::Transfer(id), &self.file, offset, zeroes);
     }
 
@@ -113,7 +113,7 @@ impl Backend for FileBackend {
             Transfer::Read { offset, into } => ring.read(token, &self.file, offset, into),
             Transfer::Cache { offset, len } => {
                 let len = usize::try_from(len).expect("a transfer is shorter than memory");
-                let into = Buffers::from_elem(BytesMut::zeroed(len), 1);
+                let into = Buffers::from_buf([BytesMut::zeroed(len)]);
                 ring.read(token, &self.file, offset, into);
             }
             Transfer::Write { offset, from } => ring.write(token, &self.file, offset, from),
@@ -122,7 +122,7 @@ impl Backend for FileBackend {
             }
             Transfer::Trim { len, .. } => {
                 self.works.push((id, Work::Trim { len }));
-                ring.nothing(token);
+                ring.nop(token);
             }
             Transfer::Zero { offset, len, allocate } if allocate || self.punches => {
                 let mode = if allocate { ZERO } else { PUNCH };
@@ -151,7 +151,8 @@ impl Backend for FileBackend {
             }
             (_, result) => result.map(u64::from),
         };
-        Some(TransferDone { id, transferred: Transferred { result, filled: completion.filled } })
+        let filled = completion.output.into_buffers();
+        Some(TransferDone { id, transferred: Transferred { result, filled } })
     }
 
     fn extents(&self, offset: u64, len: u64) -> io::Result<Vec<Extent>> {
@@ -187,7 +188,8 @@ impl Backend for FileBackend {
     }
 }
 
-/// Whether the file system can punch holes: asked by one beyond the end, which changes nothing.
+/// Returns whether the file system can punch holes: asked by one beyond the end, which changes
+/// nothing.
 fn can_punch(file: &File, size: u64) -> bool {
     const ANY: u64 = 4096;
     fallocate(file, PUNCH, size.next_multiple_of(ANY), ANY).is_ok()

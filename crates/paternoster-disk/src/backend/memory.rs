@@ -11,7 +11,7 @@ use crate::engine::{Transfer, TransferId, Transferred};
 use crate::ring::{Buffers, Ring};
 use crate::token::Token;
 
-/// Requests in flight: enough to have something to do in each turn of the owner.
+/// Requests in flight: enough to have something to do in each round of the owner.
 const DEPTH: u32 = 16;
 
 /// Bytes, and what can be done to them.
@@ -74,11 +74,12 @@ impl Memory {
 #[derive(Debug)]
 pub struct MemoryBackend {
     memory: Memory,
-    done: VecDeque<TransferDone>,
+    /// Transfers that are done, each with the moment at which it was started.
+    done: VecDeque<(Instant, TransferDone)>,
 }
 
 impl MemoryBackend {
-    /// A disk of zeroes of `size` bytes.
+    /// Makes a disk of `size` bytes, all of them zero.
     pub fn new(size: usize) -> Self {
         Self { memory: Memory::new(size), done: VecDeque::new() }
     }
@@ -90,17 +91,17 @@ impl Backend for MemoryBackend {
         Capabilities { size, rotational: false, fast_zero: true, depth: DEPTH }
     }
 
-    fn start(&mut self, _: &mut Ring<Token>, _: Instant, id: TransferId, transfer: Transfer) {
+    fn start(&mut self, _: &mut Ring<Token>, now: Instant, id: TransferId, transfer: Transfer) {
         let transferred = self.memory.carry_out(transfer);
-        self.done.push_back(TransferDone { id, transferred });
+        self.done.push_back((now, TransferDone { id, transferred }));
     }
 
     fn take_done(&mut self, _now: Instant) -> Option<TransferDone> {
-        self.done.pop_front()
+        self.done.pop_front().map(|(_, done)| done)
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        (!self.done.is_empty()).then_some(Instant::START)
+        self.done.front().map(|&(started, _)| started)
     }
 
     fn extents(&self, _offset: u64, len: u64) -> io::Result<Vec<Extent>> {

@@ -1,4 +1,4 @@
-//! What carries transfers out: a file, memory, or memory behind a model of a device.
+//! Back ends carry out transfers: on a file, in memory, or in memory behind a model of a device.
 
 mod damage;
 mod file;
@@ -20,12 +20,12 @@ use crate::engine::{Transfer, TransferId, Transferred};
 use crate::ring::{Completion, Ring};
 use crate::token::Token;
 
-/// What a back end is and can do.
+/// The properties of a back end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {
     /// Bytes that it holds.
     pub size: u64,
-    /// Whether it has a head that moves: what `queue/rotational` in sysfs says of it.
+    /// Whether it is rotational, as `queue/rotational` in sysfs says.
     pub rotational: bool,
     /// Whether zeroing a range is faster than writing it.
     pub fast_zero: bool,
@@ -51,7 +51,7 @@ pub struct TransferDone {
     pub transferred: Transferred,
 }
 
-/// Carries transfers out, on the owner's thread.
+/// A back end: it carries out transfers, on the owner's thread.
 pub trait Backend: Send + Debug {
     /// What it is and can do.
     fn capabilities(&self) -> Capabilities;
@@ -82,9 +82,9 @@ pub trait Backend: Send + Debug {
     /// What is stored from `offset` on, at least one extent, up to `len` bytes.
     fn extents(&self, offset: u64, len: u64) -> io::Result<Vec<Extent>>;
 
-    /// How it is known whether it is rotational, in words.
+    /// How it is known whether it is rotational, as a sentence.
     fn rotational_because(&self) -> String {
-        "nothing moves in memory".to_owned()
+        "a disk in memory is not rotational".to_owned()
     }
 
     /// What others have done to what it stands on. To ask is cheap, and waits for nothing.
@@ -92,7 +92,7 @@ pub trait Backend: Send + Debug {
         None
     }
 
-    /// What `stat` tells of a modelled device.
+    /// What `stat` reports of a modelled device.
     fn modelled(&self, _now: Instant) -> Option<ModelledStats> {
         None
     }

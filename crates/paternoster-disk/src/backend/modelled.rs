@@ -24,7 +24,7 @@ use crate::token::Token;
 
 const KIB: u64 = 1024;
 
-/// The device that is modelled.
+/// The model of a device: its servers and their times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Model {
     /// Transfers served in parallel; at least 1.
@@ -35,7 +35,7 @@ pub struct Model {
     pub per_kib: Nanos,
 }
 
-/// What `stat` tells of a modelled device.
+/// What `stat` reports of a modelled device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ModelledStats {
     /// The device.
@@ -44,7 +44,7 @@ pub struct ModelledStats {
     pub idle: Nanos,
 }
 
-/// A disk in memory that takes its time.
+/// A disk in memory whose transfers take the time of a model.
 #[derive(Debug)]
 pub struct ModelledBackend {
     model: Model,
@@ -53,14 +53,14 @@ pub struct ModelledBackend {
     free_at: BinaryHeap<Reverse<Instant>>,
     /// Transfers by their end, those of one moment as they were started.
     ends: BTreeMap<(Instant, u64), TransferDone>,
-    /// Syncs, which are done at once.
-    synced: VecDeque<TransferDone>,
+    /// Syncs, which are done at once, each with the moment at which it was started.
+    synced: VecDeque<(Instant, TransferDone)>,
     started: u64,
     idle: Nanos,
 }
 
 impl ModelledBackend {
-    /// A disk of zeroes of `size` bytes, idle.
+    /// Makes an idle disk of `size` bytes, all of them zero.
     pub fn new(size: usize, model: Model) -> Self {
         let free_at = (0..model.servers.max(1)).map(|_| Reverse(Instant::START)).collect();
         Self {
@@ -102,7 +102,7 @@ impl Backend for ModelledBackend {
         let transferred = self.memory.carry_out(transfer);
         let done = TransferDone { id, transferred };
         if is_sync {
-            self.synced.push_back(done);
+            self.synced.push_back((now, done));
             return;
         }
         let ends = self.schedule(now, bytes);
@@ -111,7 +111,7 @@ impl Backend for ModelledBackend {
     }
 
     fn take_done(&mut self, now: Instant) -> Option<TransferDone> {
-        if let Some(done) = self.synced.pop_front() {
+        if let Some((_, done)) = self.synced.pop_front() {
             return Some(done);
         }
         let next = self.ends.first_entry().filter(|entry| entry.key().0 <= now)?;
@@ -119,10 +119,8 @@ impl Backend for ModelledBackend {
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        if !self.synced.is_empty() {
-            return Some(Instant::START);
-        }
-        self.ends.first_key_value().map(|(&(end, _), _)| end)
+        let synced = self.synced.front().map(|&(started, _)| started);
+        synced.or_else(|| self.ends.first_key_value().map(|(&(end, _), _)| end))
     }
 
     fn extents(&self, _offset: u64, len: u64) -> io::Result<Vec<Extent>> {

@@ -1,4 +1,4 @@
-//! Whether what stands behind a file has a head that moves, as sysfs tells it.
+//! Asks sysfs whether the device behind a file is rotational.
 //!
 //! ```text
 //!   /sys/dev/block/8:0 ─▶ …/block/sda        a disk:      queue/rotational
@@ -6,8 +6,8 @@
 //! ```
 //!
 //! File systems that are on no device, or on several (tmpfs, overlayfs, btrfs, NFS), have numbers
-//! there that sysfs does not know. What cannot be found out is taken not to move: to idle where
-//! that does not pay costs more than not to idle where it does.
+//! there that sysfs does not know. A device of which nothing is known counts as non-rotational: to
+//! idle where that does not pay costs more than not to idle where it does.
 
 use std::fs::Metadata;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
@@ -18,15 +18,15 @@ use rustix::fs::{Dev, major, minor};
 /// Where sysfs lists block devices by number.
 const DEVICES: &str = "/sys/dev/block";
 
-/// Whether something has a head that moves, and how that is known.
+/// Whether a device is rotational, and how that is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Rotational {
     pub(super) yes: bool,
-    /// In words.
+    /// As a sentence.
     pub(super) because: String,
 }
 
-/// Whether the block device, or the one that the file is on, says that it is rotational.
+/// Returns whether the block device, or the one that the file is on, says that it is rotational.
 pub(super) fn is_rotational(file: &Metadata) -> Rotational {
     let device = if file.file_type().is_block_device() { file.rdev() } else { file.dev() };
     says_rotational(Path::new(DEVICES), device)
@@ -44,7 +44,7 @@ fn says_rotational(devices: &Path, device: Dev) -> Rotational {
             because: format!("{} says {said:?}", file.display()),
         };
     }
-    let because = format!("not to be found out: there is no {}", files[0].display());
+    let because = format!("unknown: there is no {}", files[0].display());
     Rotational { yes: false, because }
 }
 
@@ -83,20 +83,20 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_is_what_its_queue_says() {
+    fn disk_is_what_its_queue_says() {
         let sysfs = sysfs("1\n", "0\n");
         assert!(asked(&sysfs, (8, 0)));
         assert!(!asked(&sysfs, (254, 16)));
     }
 
     #[test]
-    fn a_partition_is_what_its_disk_is() {
+    fn partition_is_what_its_disk_is() {
         assert!(asked(&sysfs("1\n", "0\n"), (8, 1)));
         assert!(!asked(&sysfs("0\n", "1\n"), (8, 1)));
     }
 
     #[test]
-    fn what_cannot_be_found_out_does_not_move() {
+    fn device_of_which_nothing_is_known_is_non_rotational() {
         let sysfs = sysfs("1\n", "perhaps\n");
         for device in [(0, 42), (7, 0), (254, 16)] {
             assert!(!asked(&sysfs, device), "{device:?}");
@@ -112,12 +112,12 @@ mod tests {
         let at = devices.display();
         assert_eq!(because(0), format!("{at}/8:0/queue/rotational says \"1\""));
         assert_eq!(because(1), format!("{at}/8:1/../queue/rotational says \"1\""));
-        let missing = format!("not to be found out: there is no {at}/8:9/queue/rotational");
+        let missing = format!("unknown: there is no {at}/8:9/queue/rotational");
         assert_eq!(because(9), missing);
     }
 
     #[test]
-    fn a_file_that_is_on_no_device_does_not_move() {
+    fn file_that_is_on_no_device_is_non_rotational() {
         assert!(!is_rotational(&fs::metadata("/proc/self/status").expect("procfs is mounted")).yes);
     }
 }

@@ -1,4 +1,4 @@
-//! What fronts ask of a disk, and what the engine asks of a back end.
+//! The commands that fronts give to a disk, and the transfers that the engine gives to a back end.
 
 use bytes::{Bytes, BytesMut};
 use paternoster::{IocId, RequestId};
@@ -19,7 +19,7 @@ pub struct Command {
     pub op: CommandOp,
 }
 
-/// What a command does. Offsets and lengths are in bytes, at any alignment.
+/// The operation of a command. Offsets and lengths are in bytes, at any alignment.
 #[derive(Clone, Debug)]
 pub enum CommandOp {
     /// Read the range.
@@ -71,7 +71,7 @@ pub enum CommandOp {
     Flush,
 }
 
-/// What became of a command.
+/// The result of a command.
 #[derive(Debug)]
 pub struct Outcome {
     /// The front's name for the command.
@@ -80,10 +80,10 @@ pub struct Outcome {
     pub result: Result<Payload, Errno>,
 }
 
-/// What a command read, in pieces in order.
+/// The data that a command read, in pieces in order.
 pub type Payload = Buffers<BytesMut>;
 
-/// Names a transfer while a back end works on it.
+/// The name of a transfer while a back end works on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum TransferId {
     /// A request of the elevator.
@@ -92,7 +92,7 @@ pub enum TransferId {
     Sync,
 }
 
-/// What a back end is to do.
+/// One operation that the engine gives to a back end.
 #[derive(Debug)]
 pub enum Transfer {
     /// Fill the buffers, one after the other, from `offset` on.
@@ -140,7 +140,7 @@ pub enum Transfer {
 }
 
 impl Transfer {
-    /// Bytes that it moves or covers.
+    /// Returns the bytes that it moves or covers.
     pub fn len(&self) -> u64 {
         match self {
             Self::Read { into, .. } => into.iter().map(|part| part.len() as u64).sum(),
@@ -150,13 +150,13 @@ impl Transfer {
         }
     }
 
-    /// Whether it covers nothing, as a sync.
+    /// Returns whether it covers no bytes: a sync does not.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// What became of a transfer.
+/// The result of a transfer.
 #[derive(Debug)]
 pub struct Transferred {
     /// Bytes done from its start on, or why it failed.

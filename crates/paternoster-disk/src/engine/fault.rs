@@ -1,16 +1,16 @@
-//! What went wrong on the disk, told as it happens, beside the outcomes of commands.
+//! Faults of the disk, reported as they happen, beside the outcomes of commands.
 //!
 //! A command of many pieces fails late and with one error; a fault names the piece.
 
 use std::fmt;
 
-use paternoster::Scheduler;
+use paternoster::scheduler::Scheduler;
 use rustix::io::Errno;
 
 use super::Engine;
 use super::pieces::Kind;
 
-/// What a disk does.
+/// The kinds of operation of a disk, as messages name them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DiskOp {
     /// A read, also one that only warms the cache.
@@ -48,7 +48,7 @@ impl From<&Kind> for DiskOp {
     }
 }
 
-/// Something that the back end could not do.
+/// An operation that failed in the back end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// What.
@@ -70,7 +70,7 @@ pub struct FaultyPiece {
     pub len: u64,
 }
 
-/// Faults that nobody has asked for yet, the first of each operation and errno.
+/// Faults that were not taken yet, the first of each operation and errno.
 #[derive(Debug, Default)]
 pub(super) struct Faults(Vec<Fault>);
 
@@ -86,7 +86,7 @@ impl Faults {
 }
 
 impl<S: Scheduler> Engine<S> {
-    /// What has gone wrong since the last call, the first of each operation and errno. A command
+    /// Takes the faults since the last call, the first of each operation and errno. A command
     /// that failed with it has its outcome afterwards, or at the same time.
     pub fn take_faults(&mut self) -> Vec<Fault> {
         std::mem::take(&mut self.pieces.faults.0)

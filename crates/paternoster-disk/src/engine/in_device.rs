@@ -1,6 +1,6 @@
-//! What the device has, for whoever wants to say what it is slow with.
+//! The requests in the device, for messages that name what a slow device works on.
 
-use paternoster::Scheduler;
+use paternoster::scheduler::Scheduler;
 
 use super::{DiskOp, Engine};
 
@@ -16,7 +16,8 @@ pub struct InDevice {
 }
 
 impl<S: Scheduler> Engine<S> {
-    /// The requests in the device, in no order. A sync is none: see [`Engine::is_syncing`].
+    /// Returns the requests in the device, in no order. A sync is not among them: see
+    /// [`Engine::is_syncing`].
     pub fn in_device(&self) -> impl Iterator<Item = InDevice> {
         self.in_device.values().map(|order| {
             let first = self.pieces.piece(order[0]);
@@ -29,7 +30,7 @@ impl<S: Scheduler> Engine<S> {
         })
     }
 
-    /// Whether a sync is under way, or about to be.
+    /// Returns whether a sync is in flight, or about to be.
     pub fn is_syncing(&self) -> bool {
         !self.syncs.is_idle()
     }

@@ -1,7 +1,8 @@
-//! One disk's commands, from a front to a back end and back. Decides, never acts: sans-IO.
+//! One disk's commands, from a front to a back end and back. The engine decides and never acts: it
+//! does no I/O, and has no clock: the caller passes each moment, or what says it.
 //!
 //! ```text
-//!   submit ──▶ pieces ──bio──▶ Elevator ──request──▶ settle ─────────▶ back end
+//!   submit ──▶ pieces ──bio──▶ Elevator ──request──▶ step ───────────▶ back end
 //!     │ flush                     ▲                                      │
 //!     └──────▶ syncs ─────────────┼───────── Transfer::Sync ───────────▶ │
 //!               ▲ FUA             │ alone                                ▼
@@ -9,12 +10,12 @@
 //! ```
 //!
 //! A FUA command is two operations: a plain one, whose error is its own, and then the shared sync,
-//! whose error is everybody's. The kernel tells a failed writeback once for each open file, to
+//! whose error is everybody's. The kernel reports a failed writeback once for each open file, to
 //! whoever syncs next: a write and a sync in one (`RWF_DSYNC`) could bring a client the error of
 //! another's page, and nobody could tell.
 //!
-//! The owner's law is the elevator's: one input with a clock reading of its own, then
-//! [`Engine::settle`], then the next.
+//! The caller's law is the elevator's: one input with a clock reading of its own, then
+//! [`Engine::step`] until it breaks, then the next input.
 
 mod command;
 mod fault;
@@ -28,15 +29,16 @@ pub use in_device::InDevice;
 pub use sync::{SyncRange, SyncStats};
 
 use std::collections::VecDeque;
+use std::ops::ControlFlow;
 
 use bytes::BytesMut;
-use paternoster::{Bio, Elevator, Instant, Limits, RequestId, Scheduler, SideTable, Submitted};
+use paternoster::scheduler::{Scheduler, SideTable};
+use paternoster::{Administration, Bio, Driver, Elevator, Instant, Limits, RequestId};
 use rustix::io::Errno;
 use smallvec::SmallVec;
 
 use self::pieces::{CommandId, Kind, Left, Piece, PieceId, Pieces, piece_id};
 use self::sync::Syncs;
-use crate::clock::Clock;
 use crate::ring::{Buffers, MAX_BUFFERS};
 
 /// The longest discard: long enough to be cheap, short enough to share the device, and the thread
@@ -49,7 +51,7 @@ type InOrder = SmallVec<[PieceId; 1]>;
 /// One disk's commands and their scheduler.
 #[derive(Debug)]
 pub struct Engine<S> {
-    elevator: Elevator<S>,
+    driver: Driver<S>,
     pieces: Pieces,
     syncs: Syncs<CommandId>,
     /// Whether zeroing a range without writing it is possible.
@@ -58,16 +60,12 @@ pub struct Engine<S> {
     in_device: SideTable<RequestId, InOrder>,
     /// Bios to submit: those of the command at hand, and those to be issued again.
     to_submit: VecDeque<Bio>,
-    /// Bios that the elevator turned away, in order of arrival.
-    turned_away: VecDeque<Bio>,
-    /// Those of them that it has called to try again.
-    called: VecDeque<Bio>,
     outcomes: VecDeque<Outcome>,
 }
 
 impl<S: Scheduler> Engine<S> {
-    /// An engine without commands. Sets the elevator's limits to what back ends take, and lets it
-    /// hold any number of requests: fronts bound what they submit.
+    /// Makes an engine without commands. Sets the elevator's limits to what back ends take, and
+    /// lets it hold any number of requests: fronts bound what they submit.
     pub fn new(mut elevator: Elevator<S>, fast_zero: bool) -> Self {
         let max_segments = u16::try_from(MAX_BUFFERS).expect("1024 fits");
         elevator.set_limits(Limits {
@@ -77,19 +75,17 @@ impl<S: Scheduler> Engine<S> {
         });
         elevator.set_nr_requests(Some(u32::MAX));
         Self {
-            elevator,
+            driver: Driver::new(elevator),
             pieces: Pieces::default(),
             syncs: Syncs::new(),
             fast_zero,
             in_device: SideTable::new(),
             to_submit: VecDeque::new(),
-            turned_away: VecDeque::new(),
-            called: VecDeque::new(),
             outcomes: VecDeque::new(),
         }
     }
 
-    /// A command arrives.
+    /// Takes a command. The caller lets the engine take steps afterwards.
     pub fn submit(&mut self, command: Command) {
         match command.op {
             _ if self.syncs.failed() && wants_durability(&command.op) => {
@@ -109,41 +105,36 @@ impl<S: Scheduler> Engine<S> {
             }
             _ => {
                 let command = self.pieces.add(command);
-                self.pieces.cut(command, self.elevator.limits(), &mut self.to_submit);
+                self.pieces.cut(command, self.driver.elevator().limits(), &mut self.to_submit);
             }
         }
     }
 
-    /// After each input: submits what waits to be submitted, each bio at its own moment, and has
-    /// `start` begin every transfer that may begin now.
-    pub fn settle(
+    /// A step after an input: has `start` begin every transfer that may begin at a moment, then
+    /// submits one of the bios that wait, at a moment of its own. It breaks when none waits; else
+    /// the caller takes another step. `clock` is read for each of these moments: to begin transfers
+    /// may take long.
+    pub fn step(
         &mut self,
-        clock: &impl Clock,
+        mut clock: impl FnMut() -> Instant,
         mut start: impl FnMut(Instant, TransferId, Transfer),
-    ) {
-        loop {
-            if let Some(range) = self.syncs.begin() {
-                start(clock.now(), TransferId::Sync, Transfer::Sync { range });
-            }
-            let now = clock.now();
-            while let Some(rq) = self.elevator.dispatch(now) {
-                let transfer = self.transfer(rq);
-                start(now, TransferId::Request(rq), transfer);
-            }
-            let submitted = if let Some(bio) = self.called.pop_front() {
-                self.elevator.resubmit(clock.now(), bio)
-            } else if let Some(bio) = self.to_submit.pop_front() {
-                self.elevator.submit(clock.now(), bio)
-            } else {
-                return;
-            };
-            if let Submitted::Later(bio) = submitted {
-                self.turned_away.push_back(bio);
-            }
+    ) -> ControlFlow<()> {
+        let now = clock();
+        if let Some(range) = self.syncs.begin() {
+            start(now, TransferId::Sync, Transfer::Sync { range });
         }
+        let Self { driver, pieces, in_device, to_submit, .. } = self;
+        driver.dispatch(now, |elevator, rq| {
+            let (transfer, order) = transfer(pieces, elevator.request(rq).user_data());
+            in_device.insert(rq, order);
+            start(now, TransferId::Request(rq), transfer);
+        });
+        let Some(bio) = to_submit.pop_front() else { return ControlFlow::Break(()) };
+        driver.submit(clock(), bio);
+        ControlFlow::Continue(())
     }
 
-    /// The back end is done with a transfer.
+    /// Takes the result of a transfer that the back end has finished.
     pub fn transfer_done(&mut self, now: Instant, id: TransferId, transferred: Transferred) {
         match id {
             TransferId::Request(rq) => self.request_done(now, rq, transferred),
@@ -158,89 +149,68 @@ impl<S: Scheduler> Engine<S> {
         }
     }
 
-    /// What became of the next command that is done.
+    /// Takes the outcome of the next command that is done.
     pub fn poll_outcome(&mut self) -> Option<Outcome> {
         self.outcomes.pop_front()
     }
 
-    /// Whether `poll_outcome` has something.
+    /// Returns whether `poll_outcome` has something.
     pub fn has_outcome(&self) -> bool {
         !self.outcomes.is_empty()
     }
 
-    /// When the scheduler wants to be told the time.
+    /// Returns when `handle_timeout` is to be called.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.elevator.poll_timeout()
+        self.driver.poll_timeout()
     }
 
-    /// The moment that `poll_timeout` named has come.
+    /// Runs the scheduler's timer; called at the moment that `poll_timeout` named.
     pub fn handle_timeout(&mut self, now: Instant) {
-        self.elevator.handle_timeout(now);
+        self.driver.handle_timeout(now);
     }
 
     /// Fails with ESHUTDOWN everything that is not in the device yet.
     pub fn cancel_queued(&mut self, now: Instant) {
         self.pieces.give_up_uncut(Errno::SHUTDOWN);
-        let cancelled = self.elevator.cancel_queued(now);
-        let queued = cancelled.into_iter().flat_map(|bios| bios.user_data);
-        let turned_away = self.turned_away.drain(..).chain(self.called.drain(..));
-        let waiting = self.to_submit.drain(..).chain(turned_away);
-        let all: Vec<u64> = queued.chain(waiting.map(|bio| bio.user_data)).collect();
+        let queued = self.driver.cancel_queued(now).into_iter();
+        let all: Vec<u64> =
+            queued.chain(self.to_submit.drain(..).map(|bio| bio.user_data)).collect();
         for user_data in all {
             self.end_piece(piece_id(user_data), Err(Errno::SHUTDOWN));
         }
     }
 
-    /// Whether no command is under way and no outcome waits.
+    /// Returns whether no command is in flight and no outcome waits.
     pub fn is_idle(&self) -> bool {
         self.pieces.is_empty() && self.syncs.is_idle() && self.outcomes.is_empty()
     }
 
-    /// What became of the syncs.
+    /// Returns the counts of syncs.
     pub fn sync_stats(&self) -> SyncStats {
         self.syncs.stats()
     }
 
-    /// The elevator, to look at.
+    /// Returns the elevator, to read its state.
     pub fn elevator(&self) -> &Elevator<S> {
-        &self.elevator
+        self.driver.elevator()
     }
 
-    /// The elevator, for its administration: groups, I/O contexts, tunables, depth.
-    pub fn elevator_mut(&mut self) -> &mut Elevator<S> {
-        &mut self.elevator
+    /// Lets `change` change groups, I/O contexts, tunables or depth of the elevator. The caller
+    /// lets the engine take steps afterwards, as [`Owner::administer`](crate::Owner::administer)
+    /// does.
+    pub fn administer<R>(&mut self, change: impl FnOnce(&mut Administration<'_, S>) -> R) -> R {
+        self.driver.administer(change)
     }
 
-    /// The transfer of a request: the buffers of its pieces in the order of the disk.
-    fn transfer(&mut self, rq: RequestId) -> Transfer {
-        let mut order: InOrder =
-            self.elevator.request(rq).user_data().iter().map(|&data| piece_id(data)).collect();
-        order.sort_unstable_by_key(|&piece| self.pieces.piece(piece).offset);
-        let first = self.pieces.piece(order[0]);
-        let offset = first.offset;
-        let each = || order.iter().map(|&piece| self.pieces.piece(piece));
-        let len = || each().map(|piece| u64::from(piece.len)).sum();
-        let transfer = match &first.kind {
-            Kind::Read => {
-                let into = each().map(|piece| BytesMut::zeroed(piece.len as usize)).collect();
-                Transfer::Read { offset, into }
-            }
-            Kind::Write { .. } => {
-                let from = each().filter_map(|piece| piece.data().cloned()).collect();
-                Transfer::Write { offset, from }
-            }
-            Kind::Cache => Transfer::Cache { offset, len: len() },
-            Kind::Trim => Transfer::Trim { offset, len: len() },
-            Kind::Zero { allocate } => Transfer::Zero { offset, len: len(), allocate: *allocate },
-        };
-        self.in_device.insert(rq, order);
-        transfer
+    /// Asserts what always holds of the elevator, by walking everything.
+    pub fn check(&mut self) {
+        self.driver.check();
     }
 
     /// Each piece of a request gets its own result: what is not done and may yet be is issued
     /// again, alone.
     fn request_done(&mut self, now: Instant, rq: RequestId, transferred: Transferred) {
-        let bios = self.elevator.complete(now, rq);
+        self.driver.complete(now, rq);
         let order = self.in_device.remove(rq).expect("a request is done once");
         let start = self.pieces.piece(order[0]).offset;
         let ended = Ended { alone: order.len() == 1, start, result: transferred.result };
@@ -257,16 +227,13 @@ impl<S: Scheduler> Engine<S> {
                 Verdict::Again => self.to_submit.push_back(self.pieces.reissue(id)),
             }
         }
-        if bios.call_waiters {
-            self.called.append(&mut self.turned_away);
-        }
     }
 
     fn end_piece(&mut self, id: PieceId, result: Result<BytesMut, Errno>) {
         match self.pieces.end_piece(id, result) {
             (_, Left::Pieces) => {}
             (command, Left::Uncut) => {
-                self.pieces.cut(command, self.elevator.limits(), &mut self.to_submit);
+                self.pieces.cut(command, self.driver.elevator().limits(), &mut self.to_submit);
             }
             (command, Left::Nothing) => self.end_command(command),
         }
@@ -293,6 +260,31 @@ impl<S: Scheduler> Engine<S> {
         let outcome = self.pieces.end_command(command, error);
         self.outcomes.push_back(outcome);
     }
+}
+
+/// The transfer of a request of those bios: the buffers of its pieces in the order of the disk, and
+/// that order.
+fn transfer(pieces: &Pieces, user_data: &[u64]) -> (Transfer, InOrder) {
+    let mut order: InOrder = user_data.iter().map(|&data| piece_id(data)).collect();
+    order.sort_unstable_by_key(|&piece| pieces.piece(piece).offset);
+    let first = pieces.piece(order[0]);
+    let offset = first.offset;
+    let each = || order.iter().map(|&piece| pieces.piece(piece));
+    let len = || each().map(|piece| u64::from(piece.len)).sum();
+    let transfer = match &first.kind {
+        Kind::Read => {
+            let into = each().map(|piece| BytesMut::zeroed(piece.len as usize)).collect();
+            Transfer::Read { offset, into }
+        }
+        Kind::Write { .. } => {
+            let from = each().filter_map(|piece| piece.data().cloned()).collect();
+            Transfer::Write { offset, from }
+        }
+        Kind::Cache => Transfer::Cache { offset, len: len() },
+        Kind::Trim => Transfer::Trim { offset, len: len() },
+        Kind::Zero { allocate } => Transfer::Zero { offset, len: len(), allocate: *allocate },
+    };
+    (transfer, order)
 }
 
 /// How the transfer of a request has ended.

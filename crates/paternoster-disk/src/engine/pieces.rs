@@ -35,7 +35,7 @@ const SECTOR_BYTES: u64 = SectorCount::SECTOR_BYTES as u64;
 /// command.
 pub(super) const PIECES_AT_ONCE: u32 = 4;
 
-/// A command under way.
+/// A command in flight.
 #[derive(Debug)]
 pub(super) struct Running {
     tag: u64,
@@ -89,10 +89,10 @@ impl Kind {
         }
     }
 
-    /// The flags of its bios. Somebody waits for every write, while a discard is not flagged so
-    /// by Linux either. After a plain write its submitter goes on, as after an `O_DIRECT` one; one
-    /// with FUA ends something, as a journal's does. FUA itself stays here: told of it, the core
-    /// would let the bio pass everyone.
+    /// The flags of its bios. Every write is synchronous; a discard is not, in Linux neither. After
+    /// a plain write its submitter goes on, as after an `O_DIRECT` one; one with FUA ends
+    /// something, as a journal's does. FUA itself stays here: with that flag the bio would bypass
+    /// the scheduler.
     fn bio_flags(&self) -> BioFlags {
         match self {
             Self::Write { fua: true, .. } => BioFlags::SYNC | BioFlags::NO_MERGE,
@@ -131,7 +131,7 @@ pub(super) struct Piece {
 }
 
 impl Piece {
-    /// Whether its bytes are whole sectors.
+    /// Returns whether its bytes are whole sectors.
     fn is_whole_sectors(&self) -> bool {
         self.offset.is_multiple_of(SECTOR_BYTES)
             && self.len.is_multiple_of(SectorCount::SECTOR_BYTES)
@@ -155,25 +155,19 @@ impl Piece {
         let (first, last) = (self.offset / SECTOR_BYTES, self.end().div_ceil(SECTOR_BYTES));
         let mut flags = self.kind.bio_flags();
         flags.set(BioFlags::NO_MERGE, flags.contains(BioFlags::NO_MERGE) || self.reissued);
-        Bio {
-            op: self.kind.op(),
-            flags,
-            sector: Sector(first),
-            sectors: sectors_between(first, last),
-            segments: 1,
-            ioc: self.ioc,
-            user_data: id.data().as_ffi(),
-        }
+        Bio::new(self.kind.op(), self.ioc, Sector(first), sectors_between(first, last))
+            .with_flags(flags)
+            .with_user_data(id.data().as_ffi())
     }
 }
 
-/// All commands under way.
+/// All commands in flight.
 #[derive(Debug, Default)]
 #[allow(clippy::struct_field_names)] // Its pieces are what it is named after.
 pub(super) struct Pieces {
     commands: SlotMap<CommandId, Running>,
     pieces: SlotMap<PieceId, Piece>,
-    /// What went wrong and was not told yet.
+    /// What went wrong and was not taken yet.
     pub(super) faults: Faults,
 }
 
@@ -183,7 +177,7 @@ pub(super) fn piece_id(user_data: u64) -> PieceId {
 }
 
 impl Pieces {
-    /// Whether no command is under way.
+    /// Returns whether no command is in flight.
     pub(super) fn is_empty(&self) -> bool {
         self.commands.is_empty()
     }
@@ -256,7 +250,7 @@ impl Pieces {
             flags.contains(BioFlags::NO_MERGE) || !piece.is_whole_sectors(),
         );
         let id = self.pieces.insert(piece);
-        Bio { flags, user_data: id.data().as_ffi(), ..bio }
+        bio.with_flags(flags).with_user_data(id.data().as_ffi())
     }
 
     pub(super) fn piece(&self, id: PieceId) -> &Piece {
@@ -321,7 +315,7 @@ impl Pieces {
         &self.commands[id]
     }
 
-    /// A command is done: what to tell of it. An `error` comes after those of its pieces.
+    /// Ends a command and returns its outcome. An `error` comes after those of its pieces.
     pub(super) fn end_command(&mut self, id: CommandId, error: Option<Errno>) -> Outcome {
         let command = self.commands.remove(id).expect("a command ends once");
         let failure = command.failure.map(|(_, error)| error).or(error);
@@ -338,7 +332,7 @@ impl Pieces {
 pub(super) enum Left {
     /// Something to cut the next piece from.
     Uncut,
-    /// Pieces that are under way.
+    /// Pieces that are in flight.
     Pieces,
     /// Nothing: it is done.
     Nothing,

@@ -11,18 +11,18 @@
 //! not be covered by it. A sync covers the bytes from the first to the last that anybody waits
 //! for: beside a neighbour that writes much, a FUA write does not wait for the neighbour's pages.
 //! After a failed sync nobody knows what the medium holds (the system may have dropped what it
-//! could not write, and tells of it once, in whatever range it was), so no later one may call it
+//! could not write, and reports that once, in whatever range it was), so no later one may call it
 //! durable.
 
 use std::ops::Range;
 
 use rustix::io::Errno;
 
-/// What `stat` tells of a disk's syncs.
+/// Counts of a disk's syncs, which `stat` reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SyncStats {
-    /// Syncs that have begun.
-    pub begun: u64,
+    /// Syncs that have succeeded.
+    pub succeeded: u64,
     /// Whether one failed: every flush and FUA command gets EIO from then on.
     pub failed: bool,
 }
@@ -37,7 +37,7 @@ pub(super) struct Syncs<W> {
     stats: SyncStats,
 }
 
-/// What a sync makes durable.
+/// The part of the disk that a sync makes durable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SyncRange {
     /// The whole disk.
@@ -73,12 +73,12 @@ impl<W> Syncs<W> {
         self.stats
     }
 
-    /// Whether nothing may be called durable any more.
+    /// Returns whether nothing may be called durable any more.
     pub(super) fn failed(&self) -> bool {
         self.stats.failed
     }
 
-    /// Whether nobody waits and none runs.
+    /// Returns whether none is waited for and none runs.
     pub(super) fn is_idle(&self) -> bool {
         self.waiting.is_empty() && self.running.is_none()
     }
@@ -89,20 +89,21 @@ impl<W> Syncs<W> {
         self.wanted = std::mem::replace(&mut self.wanted, SyncRange::NOTHING).and(range);
     }
 
-    /// Begins a sync if somebody waits and none runs: what it is to cover.
+    /// Begins a sync if one is waited for and none runs. Returns what it is to cover.
     pub(super) fn begin(&mut self) -> Option<SyncRange> {
         if self.running.is_some() || self.waiting.is_empty() {
             return None;
         }
         self.running = Some(std::mem::take(&mut self.waiting));
-        self.stats.begun += 1;
         Some(std::mem::replace(&mut self.wanted, SyncRange::NOTHING))
     }
 
-    /// The running sync has ended: who it was for.
+    /// Ends the running sync. Returns who it was for.
     pub(super) fn end(&mut self, result: Result<(), Errno>) -> Vec<W> {
         let mut ended = self.running.take().expect("a sync ends once");
-        if result.is_err() {
+        if result.is_ok() {
+            self.stats.succeeded += 1;
+        } else {
             self.stats.failed = true;
             ended.append(&mut self.waiting);
         }

@@ -1,11 +1,12 @@
 //! A front that plays a script on the real loop of an owner, and the disk behind it.
 
 use std::collections::VecDeque;
+use std::ops::ControlFlow;
 
 use paternoster::{AnyScheduler, Device, IocId, NoTrace, SchedulerKind};
 use paternoster_disk::{
     Backend, Command, CommandOp, Completion, Engine, Front, FrontToken, MonotonicClock, Outcome,
-    Owner, Turn, Waker,
+    Owner, Waker,
 };
 use rustix::io::Errno;
 
@@ -17,7 +18,7 @@ pub(crate) type TestOwner = Owner<AnyScheduler<NoTrace>>;
 /// What commands answered, in the order in which they were scripted: the bytes read, or an error.
 pub(crate) type Answers = Vec<Result<Vec<u8>, Errno>>;
 
-/// Commands that a connection has under way.
+/// Commands that a connection has in flight.
 const DEPTH: usize = 8;
 /// Connections, half of them of each of two tenants.
 const CONNECTIONS: usize = 8;
@@ -28,7 +29,7 @@ struct Script {
     phases: VecDeque<Vec<CommandOp>>,
     /// What each connection has still to submit in this phase, with the tag.
     waiting: Vec<VecDeque<(u64, CommandOp)>>,
-    under_way: usize,
+    in_flight: usize,
     answers: Vec<Answers>,
     merges: u64,
 }
@@ -49,7 +50,7 @@ pub(crate) fn play(
     let waiting = vec![VecDeque::new(); CONNECTIONS];
     let phases = phases.into();
     let mut script =
-        Script { connections, phases, waiting, under_way: 0, answers: Vec::new(), merges: 0 };
+        Script { connections, phases, waiting, in_flight: 0, answers: Vec::new(), merges: 0 };
     owner.run(&mut script).expect("the ring works");
     (script.answers, script.merges)
 }
@@ -81,7 +82,7 @@ impl Script {
 
     fn submit_next(&mut self, owner: &mut TestOwner, connection: usize) {
         let Some((tag, op)) = self.waiting[connection].pop_front() else { return };
-        self.under_way += 1;
+        self.in_flight += 1;
         owner.submit(Command { tag, ioc: self.connections[connection], op });
     }
 }
@@ -100,25 +101,25 @@ impl Front<AnyScheduler<NoTrace>> for Script {
 
     fn command_done(&mut self, owner: &mut TestOwner, outcome: Outcome) {
         let tag = usize::try_from(outcome.tag).expect("a count");
-        let answers = self.answers.last_mut().expect("a phase is under way");
+        let answers = self.answers.last_mut().expect("a phase is in flight");
         assert_eq!(answers[tag], Err(Errno::INPROGRESS), "a command is answered once");
         answers[tag] = outcome.result.map(|payload| payload.concat());
-        self.under_way -= 1;
+        self.in_flight -= 1;
         self.submit_next(owner, connection_of(outcome.tag));
     }
 
     fn woken(&mut self, _: &mut TestOwner) {}
 
-    fn turn_over(&mut self, owner: &mut TestOwner) -> Turn {
-        if self.under_way > 0 {
-            return Turn::GoOn;
+    fn round_over(&mut self, owner: &mut TestOwner) -> ControlFlow<()> {
+        if self.in_flight > 0 {
+            return ControlFlow::Continue(());
         }
         let Some(phase) = self.phases.pop_front() else {
             self.merges = merges(owner.engine().elevator());
             assert!(owner.engine().is_idle());
-            return Turn::Stop;
+            return ControlFlow::Break(());
         };
         self.begin_phase(owner, phase);
-        Turn::GoOn
+        ControlFlow::Continue(())
     }
 }

@@ -16,8 +16,7 @@ use paternoster::{
     SchedulerKind, Weight,
 };
 use paternoster_disk::{
-    Buffers, Clock, Command, CommandOp, Engine, Outcome, SyncRange, Transfer, TransferId,
-    Transferred,
+    Buffers, Command, CommandOp, Engine, Outcome, SyncRange, Transfer, TransferId, Transferred,
 };
 use rustix::io::Errno;
 
@@ -42,10 +41,8 @@ impl ManualClock {
     pub(crate) fn advance_to(&self, at: Instant) {
         self.0.set(self.0.get().max(at));
     }
-}
 
-impl Clock for ManualClock {
-    fn now(&self) -> Instant {
+    pub(crate) fn now(&self) -> Instant {
         self.0.get()
     }
 }
@@ -58,6 +55,8 @@ pub(crate) struct Rig {
     pub(crate) connections: Vec<IocId>,
     /// Transfers in the device, in the order in which they began.
     pub(crate) in_device: Vec<(TransferId, Transfer)>,
+    /// Syncs that have begun.
+    pub(crate) syncs_begun: usize,
 }
 
 /// An elevator with two tenants of two connections each.
@@ -71,14 +70,14 @@ pub(crate) fn elevator_with(
     device: Device,
     connections_each: usize,
 ) -> (TestElevator, Vec<IocId>) {
-    let mut elevator = Elevator::new(AnyScheduler::new(kind, NoTrace), device);
+    let mut elevator = Elevator::new(AnyScheduler::new(kind, NoTrace), device, Instant::START);
     let mut connections = Vec::new();
     for weight in [100, 300] {
         let weight = Weight::new(weight).expect("a weight that is allowed");
         let root = elevator.groups().root();
         let tenant = elevator.add_group(Instant::START, root, weight);
         for _ in 0..connections_each {
-            connections.push(elevator.io_context(Instant::START, IoPrio::default(), tenant));
+            connections.push(elevator.add_io_context(Instant::START, IoPrio::default(), tenant));
         }
     }
     (elevator, connections)
@@ -96,16 +95,18 @@ impl Rig {
         let (elevator, connections) = elevator(kind, depth);
         let engine = Engine::new(elevator, true);
         let clock = ManualClock(Cell::new(Instant::START));
-        Self { engine, clock, connections, in_device: Vec::new() }
+        Self { engine, clock, connections, in_device: Vec::new(), syncs_begun: 0 }
     }
 
     /// The same, whose requests and discards are cut at so many sectors.
     pub(crate) fn with_short_requests(kind: SchedulerKind, depth: u32, sectors: u32) -> Self {
         let mut rig = Self::new(kind, depth);
-        rig.engine.elevator_mut().set_limits(Limits {
-            max_sectors: sectors,
-            max_discard_sectors: sectors,
-            ..Limits::default()
+        rig.engine.administer(|elevator| {
+            elevator.set_limits(Limits {
+                max_sectors: sectors,
+                max_discard_sectors: sectors,
+                ..Limits::default()
+            });
         });
         rig
     }
@@ -134,7 +135,7 @@ impl Rig {
 
     /// The transfer of that name is done.
     pub(crate) fn finish(&mut self, id: TransferId, result: Result<u64, Errno>) {
-        let index = self.in_device.iter().position(|(of, _)| *of == id).expect("it is under way");
+        let index = self.in_device.iter().position(|(of, _)| *of == id).expect("it is in flight");
         self.finish_nth(index, result);
     }
 
@@ -158,7 +159,7 @@ impl Rig {
         shape
     }
 
-    /// Everything succeeds in the order in which it began, until nothing is under way: what it
+    /// Everything succeeds in the order in which it began, until nothing is in flight: what it
     /// was.
     pub(crate) fn finish_all(&mut self) -> Vec<Shape> {
         let mut shapes = Vec::new();
@@ -183,16 +184,25 @@ impl Rig {
     }
 
     pub(crate) fn settle(&mut self) {
-        let Self { engine, clock, in_device, .. } = self;
-        engine.settle(clock, |_, id, transfer| in_device.push((id, transfer)));
+        self.step();
         // A scheduler that idles goes on when its timer says so, not before.
-        while in_device.is_empty()
-            && let Some(at) = engine.poll_timeout()
+        while self.in_device.is_empty()
+            && let Some(at) = self.engine.poll_timeout()
         {
-            clock.advance_to(at);
-            engine.handle_timeout(clock.now());
-            engine.settle(clock, |_, id, transfer| in_device.push((id, transfer)));
+            self.clock.advance_to(at);
+            self.engine.handle_timeout(self.clock.now());
+            self.step();
         }
+    }
+
+    /// Has the engine take steps until nothing waits to be submitted.
+    pub(crate) fn step(&mut self) {
+        let Self { engine, clock, in_device, syncs_begun, .. } = self;
+        let mut start = |_, id, transfer| {
+            *syncs_begun += usize::from(id == TransferId::Sync);
+            in_device.push((id, transfer));
+        };
+        while engine.step(|| clock.now(), &mut start).is_continue() {}
     }
 }
 

@@ -84,7 +84,7 @@ impl Recorder {
         Self { honesty, size, records: Vec::new() }
     }
 
-    /// Whether it is to be told that this transfer begins.
+    /// Returns whether it is to be told that this transfer begins.
     pub(crate) fn is_new(&self, id: TransferId) -> bool {
         !self.records.iter().any(|record| record.id == id && record.ended.is_none())
     }
@@ -106,8 +106,8 @@ impl Recorder {
     }
 
     pub(crate) fn end(&mut self, tick: u64, id: TransferId) {
-        let under_way = |record: &&mut Record| record.id == id && record.ended.is_none();
-        let record = self.records.iter_mut().find(under_way).expect("it is under way");
+        let in_flight = |record: &&mut Record| record.id == id && record.ended.is_none();
+        let record = self.records.iter_mut().find(in_flight).expect("it is in flight");
         record.ended = Some(tick);
         let began = record.began;
         let synced = match (&record.change, self.honesty) {

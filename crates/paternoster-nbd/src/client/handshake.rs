@@ -1,8 +1,8 @@
-//! The option phase from the client's side: one goal, and what to ask for on the way.
+//! The option phase from the client's side: the target, and what to negotiate on the way to it.
 //!
 //! ```text
 //!   greeting ──▶ STRUCTURED_REPLY ──▶ SET_META_CONTEXT ──▶ GO ──────▶ Entered
-//!                 (if wished)          (if wished)          │ not known there
+//!                 (if an option)       (if an option)        │ not known there
 //!                                                           └▶ EXPORT_NAME ──▶ Entered
 //!   greeting ──▶ STRUCTURED_REPLY ──▶ INFO ──▶ ABORT: Described
 //!   greeting ──▶ LIST ──▶ ABORT: Listed
@@ -30,20 +30,29 @@ const SIZE_AND_FLAGS_LEN: usize = 10;
 /// Bytes of an export's block sizes.
 const BLOCK_SIZES_LEN: usize = 12;
 
-/// What a client wants of a server.
+/// What a client asks of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wishes {
-    /// Where the handshake is to end.
-    pub goal: Goal,
-    /// Ask for structured replies.
-    pub structured_replies: bool,
-    /// Ask for `base:allocation`, which needs structured replies.
-    pub allocation: bool,
+pub struct ClientOptions {
+    /// How the handshake is to end.
+    pub target: Target,
+    /// The kind of replies to ask for.
+    pub replies: Replies,
 }
 
-/// Where a handshake is to end. A name that is empty means the server's default export.
+/// The kind of replies that a client asks for. A server that does not know them sends simple ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Replies {
+    /// Simple ones, for which a client asks with nothing.
+    Simple,
+    /// Structured ones.
+    Structured,
+    /// Structured ones, and `base:allocation` for block status, which needs them.
+    StructuredWithAllocation,
+}
+
+/// How a handshake is to end. An empty name means the server's default export.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Goal {
+pub enum Target {
     /// In the transmission phase with this export.
     Go(String),
     /// In the transmission phase with this export, in the old way that gives no reasons.
@@ -66,7 +75,7 @@ pub struct Listed {
 /// The client's side of the option phase.
 #[derive(Debug)]
 pub struct Handshake {
-    wishes: Wishes,
+    options: ClientOptions,
     /// What the next bytes are.
     state: State,
     /// Both sides leave out the padding after `EXPORT_NAME`.
@@ -100,7 +109,7 @@ enum State {
     Over,
 }
 
-/// What came of the bytes received so far.
+/// The result of the bytes received so far.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Progress {
     /// Send the output, then read more.
@@ -113,7 +122,7 @@ pub enum Progress {
     Listed(Vec<Listed>),
 }
 
-/// Why a handshake failed: send the output, if any, then close.
+/// The error of a handshake: send the output, if any, then close.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum HandshakeError {
     /// This is no NBD server, or a very old one.
@@ -207,14 +216,14 @@ impl OptionReply {
 }
 
 impl Handshake {
-    /// A handshake that waits for the server's greeting.
-    pub fn new(wishes: Wishes) -> Self {
-        let name = match &wishes.goal {
-            Goal::Go(name) | Goal::ExportName(name) | Goal::Info(name) => name.clone(),
-            Goal::List => String::new(),
+    /// Makes a handshake that waits for the server's greeting.
+    pub fn new(options: ClientOptions) -> Self {
+        let name = match &options.target {
+            Target::Go(name) | Target::ExportName(name) | Target::Info(name) => name.clone(),
+            Target::List => String::new(),
         };
         Self {
-            wishes,
+            options,
             state: State::Greeting,
             no_zeroes: false,
             structured_replies: false,
@@ -265,7 +274,7 @@ impl Handshake {
         }
     }
 
-    /// How many bytes must arrive before `receive` can do more than at its last call.
+    /// Returns how many bytes must arrive before `receive` can do more than at its last call.
     pub fn wanted(&self) -> usize {
         self.wanted
     }
@@ -291,13 +300,15 @@ impl Handshake {
         flags.set(ClientFlags::FIXED_NEWSTYLE, fixed);
         flags.set(ClientFlags::NO_ZEROES, self.no_zeroes);
         output.put_u32(flags.bits());
-        match self.wishes.goal {
-            Goal::Info(_) | Goal::List if !fixed => return Err(HandshakeError::NoOptions),
-            Goal::Go(_) | Goal::ExportName(_) if !fixed => self.send(opt::EXPORT_NAME, output),
-            Goal::Go(_) | Goal::ExportName(_) | Goal::Info(_) if self.wishes.structured_replies => {
+        match self.options.target {
+            Target::Info(_) | Target::List if !fixed => return Err(HandshakeError::NoOptions),
+            Target::Go(_) | Target::ExportName(_) if !fixed => self.send(opt::EXPORT_NAME, output),
+            Target::Go(_) | Target::ExportName(_) | Target::Info(_)
+                if self.options.replies != Replies::Simple =>
+            {
                 self.send(opt::STRUCTURED_REPLY, output);
             }
-            _ => self.send_goal(output),
+            _ => self.send_target(output),
         }
         Ok(Step::Again)
     }
@@ -359,15 +370,15 @@ impl Handshake {
         match (reply.option, reply.reply) {
             (opt::STRUCTURED_REPLY, rep::ACK) => {
                 self.structured_replies = true;
-                let enters = matches!(self.wishes.goal, Goal::Go(_) | Goal::ExportName(_));
-                if self.wishes.allocation && enters {
+                let enters = matches!(self.options.target, Target::Go(_) | Target::ExportName(_));
+                if self.options.replies == Replies::StructuredWithAllocation && enters {
                     self.send(opt::SET_META_CONTEXT, output);
                 } else {
-                    self.send_goal(output);
+                    self.send_target(output);
                 }
             }
             (opt::SET_META_CONTEXT, rep::META_CONTEXT) => self.note_context(reply)?,
-            (opt::SET_META_CONTEXT, rep::ACK) => self.send_goal(output),
+            (opt::SET_META_CONTEXT, rep::ACK) => self.send_target(output),
             (opt::LIST, rep::SERVER) => self.note_listed(reply)?,
             (opt::LIST, rep::ACK) => {
                 self.send(opt::ABORT, output);
@@ -387,7 +398,7 @@ impl Handshake {
         Ok(Step::Again)
     }
 
-    /// Goes on without what is only a wish; falls back where `GO` is not known; else gives up.
+    /// Goes on without what is optional; falls back where `GO` is unknown; else gives up.
     fn handle_refusal(
         &mut self,
         reply: &OptionReply,
@@ -396,7 +407,7 @@ impl Handshake {
         match (reply.option, reply.reply) {
             (opt::STRUCTURED_REPLY | opt::SET_META_CONTEXT, code) if code != rep::ERR_SHUTDOWN => {
                 self.allocation_context = None;
-                self.send_goal(output);
+                self.send_target(output);
                 Ok(Step::Again)
             }
             (opt::GO, rep::ERR_UNSUP) => {
@@ -478,12 +489,12 @@ impl Handshake {
         }
     }
 
-    fn send_goal(&mut self, output: &mut BytesMut) {
-        let option = match self.wishes.goal {
-            Goal::Go(_) => opt::GO,
-            Goal::ExportName(_) => opt::EXPORT_NAME,
-            Goal::Info(_) => opt::INFO,
-            Goal::List => opt::LIST,
+    fn send_target(&mut self, output: &mut BytesMut) {
+        let option = match self.options.target {
+            Target::Go(_) => opt::GO,
+            Target::ExportName(_) => opt::EXPORT_NAME,
+            Target::Info(_) => opt::INFO,
+            Target::List => opt::LIST,
         };
         self.send(option, output);
     }

@@ -1,10 +1,10 @@
-//! The client's side: a handshake with a goal, then a transmission.
+//! The client's side: a handshake with a target, then a transmission.
 //!
 //! ```text
-//!   Wishes ──▶ Handshake::receive ──Entered(session)──▶ Transmission ──▶ Reply
-//!                    │                                    ▲   │ decode
-//!                    └──▶ Described, Listed        encode │   ▼
-//!                                                     Request  bytes
+//!   ClientOptions ──▶ Handshake::receive ──Entered(session)──▶ Transmission ──▶ Reply
+//!                          │                                    ▲   │ decode
+//!                          └──▶ Described, Listed        encode │   ▼
+//!                                                           Request  bytes
 //! ```
 //!
 //! The server need not be trusted: every length is checked before anything is stored, and what a
@@ -14,5 +14,5 @@ mod assembly;
 mod handshake;
 mod transmission;
 
-pub use handshake::{Goal, Handshake, HandshakeError, Listed, Progress, Wishes};
+pub use handshake::{ClientOptions, Handshake, HandshakeError, Listed, Progress, Replies, Target};
 pub use transmission::{Answer, EncodeError, RemoteError, Reply, ReplyError, Transmission};

@@ -57,7 +57,7 @@ pub struct Reply {
     pub result: Result<Answer, RemoteError>,
 }
 
-/// What a request brought.
+/// What a request was answered with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
     /// It is done.
@@ -79,7 +79,8 @@ pub struct RemoteError {
     pub message: String,
 }
 
-/// Why a request cannot be sent. Whether it is legal otherwise is for the server to say.
+/// The error of a request that cannot be sent. Whether it is legal otherwise is for the server to
+/// say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum EncodeError {
     /// A request with this cookie is in flight.
@@ -102,7 +103,7 @@ pub enum EncodeError {
     Disconnected,
 }
 
-/// What a server must not send. Close the connection.
+/// The error of a reply that a server must not send. Close the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum ReplyError {
     /// Neither a simple nor a structured reply, or a structured one that was not negotiated.
@@ -169,12 +170,12 @@ impl Transmission {
         Self { session, in_flight: HashMap::new(), disconnected: false, wanted }
     }
 
-    /// What the handshake agreed on.
+    /// Returns what the handshake agreed on.
     pub fn session(&self) -> &Session {
         &self.session
     }
 
-    /// How many requests are in flight.
+    /// Returns how many requests are in flight.
     pub fn in_flight(&self) -> usize {
         self.in_flight.len()
     }
@@ -260,7 +261,7 @@ impl Transmission {
         }
     }
 
-    /// How many bytes must arrive before `decode` can do more than at its last call.
+    /// Returns how many bytes must arrive before `decode` can do more than at its last call.
     pub fn wanted(&self) -> usize {
         self.wanted
     }
@@ -303,7 +304,7 @@ impl Transmission {
 }
 
 impl InFlight {
-    /// Whether a chunk of this type and length may come, before its payload is awaited.
+    /// Returns whether a chunk of this type and length may come, before its payload is awaited.
     fn check_chunk(&self, header: &ChunkHeader) -> Result<(), &'static str> {
         let len = header.len;
         let fits = match (header.kind, &self.answer) {

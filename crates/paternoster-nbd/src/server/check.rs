@@ -1,4 +1,4 @@
-//! Which requests are legal, and with which error the others are answered.
+//! Checks requests: which are legal, and with which error the others are answered.
 //!
 //! Asked in this order, so that the first answer is the one that helps most:
 //!
@@ -62,7 +62,7 @@ impl Header {
         matches!(self.code, cmd::WRITE | cmd::TRIM | cmd::WRITE_ZEROES)
     }
 
-    /// Whether its length is that of data on the wire.
+    /// Returns whether its length is that of data on the wire.
     fn carries_data(&self) -> bool {
         matches!(self.code, cmd::READ | cmd::WRITE)
     }

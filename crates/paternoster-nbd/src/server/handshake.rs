@@ -62,7 +62,7 @@ enum State {
     Over,
 }
 
-/// What came of the bytes received so far.
+/// The result of the bytes received so far.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Progress {
     /// Send the output, then read more.
@@ -75,7 +75,7 @@ pub enum Progress {
     Aborted,
 }
 
-/// Why the connection must be closed: nothing can be answered.
+/// The error after which the connection must be closed: nothing can be answered.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum HandshakeError {
     /// The client's flags have bits that the greeting did not offer.
@@ -136,7 +136,7 @@ impl Default for Handshake {
 }
 
 impl Handshake {
-    /// A handshake that has sent nothing yet; begin with [`Handshake::greeting`].
+    /// Makes a handshake that has sent nothing yet; begin with [`Handshake::greeting`].
     pub fn new() -> Self {
         Self {
             state: State::Flags,
@@ -149,7 +149,7 @@ impl Handshake {
         }
     }
 
-    /// The first bytes a server sends, the same on every connection.
+    /// Returns the first bytes that a server sends, the same on every connection.
     pub fn greeting() -> [u8; GREETING_LEN] {
         let mut greeting = [0; GREETING_LEN];
         greeting[..8].copy_from_slice(&GREETING_MAGIC.to_be_bytes());
@@ -195,8 +195,8 @@ impl Handshake {
         Ok(Progress::SendOutput)
     }
 
-    /// How many bytes must arrive, at least, before `receive` can do more than at its last call;
-    /// never more than the longest option.
+    /// Returns how many bytes must arrive, at least, before `receive` can do more than at its last
+    /// call; never more than the longest option.
     pub fn wanted(&self) -> usize {
         self.wanted
     }

@@ -46,7 +46,7 @@ enum State {
     Over,
 }
 
-/// Why the connection must be closed: where the next request begins is not known.
+/// The error after which the connection must be closed: where the next request begins is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Fatal {
     /// A request does not begin with its magic.
@@ -63,7 +63,7 @@ impl Transmission {
         Self { session, state: State::Header, shutting_down: false, wanted: REQUEST_LEN }
     }
 
-    /// What the handshake agreed on.
+    /// Returns what the handshake agreed on.
     pub fn session(&self) -> &Session {
         &self.session
     }
@@ -130,7 +130,8 @@ impl Transmission {
         Ok(None)
     }
 
-    /// Whether `decode` gave none only because it had answered enough: it is to be called again.
+    /// Returns whether `decode` gave none only because it had answered enough: it is to be called
+    /// again.
     pub fn has_more(&self) -> bool {
         self.wanted == 0 && !matches!(self.state, State::Over)
     }

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use paternoster::SchedulerKind;
+use paternoster_load::{Habit, TenantLoad};
 use paternoster_server::config::Config;
-use paternoster_server::load::{Habit, TenantLoad};
 
 use crate::shares::Rig;
 

@@ -1,4 +1,4 @@
-//! What a tenant's clients may take of the server: memory, connections, and patience.
+//! The bounds of a tenant's clients: memory, connections, and the timeout of payloads.
 
 use paternoster::Nanos;
 
@@ -7,10 +7,10 @@ use super::error::{Mistake, Problem};
 use super::mistakes::Mistakes;
 use super::size;
 
-/// What one tenant may take.
+/// The bounds of one tenant's clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TenantBounds {
-    /// Bytes that its clients may hold on each disk: commands under way, payloads, unsent replies.
+    /// Bytes that its clients may hold on each disk: commands in flight, payloads, unsent replies.
     pub memory: usize,
     /// Clients that may be connected, on all disks.
     pub connections: u32,

@@ -33,7 +33,7 @@ impl DiskConfig {
     pub const DEPTH_MAX: u32 = 1024;
 }
 
-/// What stands behind a disk.
+/// The back end of a disk, as configured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BackendConfig {
     /// A raw image: `path` alone.
@@ -62,7 +62,7 @@ pub enum BackendConfig {
 }
 
 impl BackendConfig {
-    /// What configurations and statistics call its kind.
+    /// Returns the name of its kind, as in configurations and statistics.
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::File { .. } => "file",
@@ -111,7 +111,7 @@ pub(super) fn check(whole: &Draft, mistakes: &mut Mistakes) -> Vec<Checked> {
     disks
 }
 
-/// Whether clients of the export may write to this disk, as far as that is known.
+/// Returns whether clients of the export may write to this disk, as far as that is known.
 fn may_write(export: &DraftExport, disk: &str) -> bool {
     export.disk.value().is_some_and(|written| written.value == disk) && export.may_write()
 }

@@ -143,7 +143,7 @@ pub(super) struct DraftExport {
 }
 
 impl DraftExport {
-    /// Whether clients may write, as far as that is known.
+    /// Returns whether clients may write, as far as that is known.
     pub(super) fn may_write(&self) -> bool {
         match &self.read_only {
             Key::Missing => !self.has_gaps,

@@ -1,4 +1,4 @@
-//! What can be wrong with a configuration: what was found, where, and what is allowed.
+//! The mistakes of a configuration: each says what was found, where, and what is allowed.
 
 use std::fmt;
 use std::io;
@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use paternoster::{ParseIoPrioError, TunableError, UnknownScheduler};
 use thiserror::Error;
 
-/// Why there is no configuration.
+/// The error of a configuration that cannot be used.
 #[derive(Debug, Error)]
 pub enum ConfigError {
     /// The file could not be read.
@@ -50,7 +50,7 @@ pub struct Mistake {
     pub problem: Problem,
 }
 
-/// Where a value was written.
+/// The place where a value was written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Place {
     /// In a file.
@@ -93,7 +93,7 @@ impl fmt::Display for Place {
 #[expect(missing_docs, reason = "each message says what its fields are")]
 pub enum Problem {
     /// A line that is not in UTF-8, such as one in Latin-1.
-    #[error("the byte 0x{byte:02x} is no UTF-8; text in UTF-8 is allowed")]
+    #[error("the byte 0x{byte:02x} is not UTF-8; text in UTF-8 is allowed")]
     NotUtf8 { byte: u8 },
     /// Something that is no TOML.
     #[error("{message}")]
@@ -239,7 +239,7 @@ pub enum Problem {
     DefaultGroupTwice { name: &'static str, path: String },
     /// A weight beside a group.
     #[error(
-        "export {export:?} has a weight and a group; the weight of group {group:?} belongs into \
+        "export {export:?} has a weight and a group; the weight of group {group:?} belongs in \
          [groups.{group:?}]"
     )]
     WeightBesideGroup { export: String, group: String },
@@ -265,7 +265,7 @@ pub enum Problem {
     #[error("socket {path:?} needs directory {directory:?}: {reason}")]
     NoDirectory { path: PathBuf, directory: PathBuf, reason: io::Error },
     /// Something else in its place.
-    #[error("socket {path:?} needs directory {directory:?}, which is none")]
+    #[error("socket {path:?} needs directory {directory:?}, which is not a directory")]
     NotADirectory { path: PathBuf, directory: PathBuf },
     /// A directory in which this user may not make a socket.
     #[error(
@@ -274,7 +274,7 @@ pub enum Problem {
     )]
     ClosedDirectory { path: PathBuf, directory: PathBuf, uid: u32, reason: io::Error },
     /// A file in the socket's place.
-    #[error("{path:?} exists and is no socket; it would be left alone, another path is allowed")]
+    #[error("{path:?} exists and is not a socket; it stays as it is: name another path")]
     NotASocket { path: PathBuf },
     /// One path for clients and control.
     #[error("socket {path:?} is that of unix too; ctl needs one of its own, or \"none\"")]

@@ -33,7 +33,7 @@ pub struct ExportConfig {
 }
 
 impl ExportConfig {
-    /// Its bytes of the disk.
+    /// Returns the range of bytes of the disk that it is.
     pub fn bytes(&self) -> Range<u64> {
         self.offset..self.offset + self.size
     }
@@ -174,7 +174,7 @@ fn check_range(
     Ok(Some(offset..offset + size))
 }
 
-/// Whether `export` may stand beside the `others`.
+/// Returns whether `export` may stand beside the `others`.
 fn check_beside(
     export: &Extent<'_>,
     others: &[Extent<'_>],

@@ -56,7 +56,7 @@ pub struct GroupConfig {
 }
 
 impl GroupConfig {
-    /// A group at the top level, whose leaf weight is its weight.
+    /// Makes a group at the top level, whose leaf weight is its weight.
     pub fn new(path: impl Into<String>, weight: Weight) -> Self {
         Self {
             path: path.into(),
@@ -68,7 +68,7 @@ impl GroupConfig {
         }
     }
 
-    /// Whether its leaf weight is another than its weight, or the disk's own.
+    /// Returns whether its leaf weight is another than its weight, or the disk's own.
     pub(super) fn has_leaf_weight(&self, disk: usize) -> bool {
         let of_disk = self.device_weights.get(&disk).and_then(|weights| weights.leaf);
         self.leaf_weight != self.weight || of_disk.is_some()
@@ -344,7 +344,7 @@ fn check_weight(key: &'static str, weight: &At<i64>) -> Result<Weight, Mistake> 
     Ok(Weight::new(value).expect("a weight within its bounds is one"))
 }
 
-/// Whether an export's weight is its own group's, and the only one of that.
+/// Returns whether an export's weight is its own group's, and the only one of that.
 fn check_weight_place(
     export: &DraftExport,
     path: &str,

@@ -167,8 +167,8 @@ impl<'a, 'm> Keys<'a, 'm> {
         drafts
     }
 
-    /// Notes what nobody has asked for. Whether there is something: it may be, misspelt, what else
-    /// is missed.
+    /// Notes what nobody has asked for. Returns whether there is something: it may be, misspelt,
+    /// what else is missed.
     pub(super) fn end(&mut self) -> bool {
         for key in self.table.keys() {
             let place = self.source.place(&key.span());

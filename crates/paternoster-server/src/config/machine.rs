@@ -1,5 +1,5 @@
-//! What a configuration needs of the machine: directories, permissions, memory. It is looked at,
-//! as the user who asks; nothing is opened or changed.
+//! Checks what a configuration needs of the machine: directories, permissions, memory. It is looked
+//! at, as the user who asks; nothing is opened or changed.
 
 use std::fs;
 use std::io;
@@ -13,7 +13,7 @@ use super::draft::{At, Draft};
 use super::error::{Mistake, Problem};
 use super::mistakes::Mistakes;
 
-/// Whether a unix socket can be made at this path.
+/// Returns whether a unix socket can be made at this path.
 pub(super) fn check_socket(path: &At<PathBuf>) -> Result<(), Mistake> {
     let directory = match path.value.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -43,7 +43,7 @@ pub(super) fn check_socket(path: &At<PathBuf>) -> Result<(), Mistake> {
     }
 }
 
-/// Whether this user may use the file of a disk as its exports need it.
+/// Returns whether this user may use the file of a disk as its exports need it.
 pub(super) fn check_file_access(path: &At<PathBuf>, is_written: bool) -> Result<(), Mistake> {
     let may = |access| rustix::fs::access(&path.value, access).map_err(io::Error::from);
     let (file, uid) = (path.value.clone(), uid());

@@ -1,9 +1,9 @@
-//! What is served: disks, their exports, and the groups that share them.
+//! The configuration: disks, their exports, and the groups that share them.
 //!
 //! A configuration comes from a TOML file or from the command line. Both are first read into one
 //! draft, in which every value remembers where it was written, and one validation makes the
-//! [`Config`] of it, so that the same mistake gets the same answer in both. All mistakes are told
-//! in one run. Nothing is opened or changed; files are only looked at.
+//! [`Config`] of it, so that the same mistake gets the same answer in both. All mistakes are
+//! reported in one run. Nothing is opened or changed; files are only looked at.
 //!
 //! ```text
 //!   FILE.toml ─▶ keys.rs, file.rs ─┐                       ┌─ listen.rs   sockets
@@ -110,18 +110,18 @@ impl Config {
         }
     }
 
-    /// Validates what the command line says.
+    /// Validates the options of the command line.
     pub fn from_options(options: &Options) -> Result<Self, ConfigError> {
         let mut mistakes = Mistakes::default();
         options.draft(&mut mistakes).check(mistakes)
     }
 
-    /// A group and those above it, as indices into [`Config::groups`].
+    /// Returns a group and those above it, as indices into [`Config::groups`].
     pub fn lineage(&self, group: usize) -> impl Iterator<Item = usize> + '_ {
         std::iter::successors(Some(group), |&group| self.groups[group].parent)
     }
 
-    /// The groups that have an export of the disk, and those above them, as indices into
+    /// Returns the groups that have an export of the disk, and those above them, as indices into
     /// [`Config::groups`] in its order.
     pub fn groups_on(&self, disk: usize) -> Vec<usize> {
         let exports = self.exports.iter().filter(|export| export.disk == disk);
@@ -131,8 +131,8 @@ impl Config {
         groups
     }
 
-    /// What the user should know although it is allowed, a sentence each: weights and leaf weights
-    /// that have no effect under their disk's scheduler.
+    /// Returns notices about what is allowed but may surprise, a sentence each: weights and leaf
+    /// weights that have no effect under their disk's scheduler.
     pub fn notices(&self) -> Vec<String> {
         let disks = self.disks.iter().enumerate();
         let ignored = disks.filter_map(|(index, disk)| {

@@ -6,7 +6,7 @@ use super::draft::{At, Draft, DraftDisk, DraftExport, Key, NO_PATH, Number};
 use super::error::{Mistake, Place, Problem};
 use super::mistakes::Mistakes;
 
-/// What the command line says in place of a file.
+/// The options of the command line, in place of a file.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// `--disk`: the path of a raw image.

@@ -1,4 +1,4 @@
-//! One client in the transmission phase: its socket, what it has sent, what it is to be sent.
+//! One client in the transmission phase: its socket, the bytes received, and the bytes to send.
 
 use bytes::{Bytes, BytesMut};
 use paternoster::{Instant, IocId};
@@ -9,10 +9,10 @@ use rustix::io::Errno;
 use rustix::net::{Shutdown, shutdown};
 use slotmap::{Key, KeyData, new_key_type};
 
+use super::client_log::Leave;
 use super::credit::Amount;
 use super::incoming::{Incoming, Room};
 use super::outgoing::Outgoing;
-use super::visits::Leave;
 use crate::admission::Admitted;
 use crate::messages::NewConnection;
 use crate::peer::Peer;
@@ -22,7 +22,7 @@ new_key_type! {
     pub(super) struct ConnectionId;
 }
 
-/// What an operation of a connection on the ring does.
+/// The operations of a connection on the ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Operation {
@@ -33,7 +33,7 @@ pub(super) enum Operation {
 }
 
 impl Operation {
-    /// The name of the operation on the ring.
+    /// Returns the name of the operation on the ring.
     fn token(self, id: ConnectionId) -> Token {
         Token::Front(FrontToken { key: id.data().as_ffi(), operation: self as u8 })
     }
@@ -49,14 +49,14 @@ impl Operation {
     }
 }
 
-/// How far a connection is.
+/// The state of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// Commands are taken.
+    /// It takes commands.
     Open,
-    /// No more commands; those under way are answered, then it is closed.
+    /// It takes no more commands; those in flight are answered, then it is closed.
     Finishing,
-    /// The socket is of no use any more; commands under way end unanswered.
+    /// Its socket has failed; commands in flight end unanswered.
     Failed,
 }
 
@@ -65,24 +65,24 @@ pub(super) enum State {
 pub(super) struct Connection {
     socket: Fd,
     pub(super) transmission: Transmission,
-    /// Its export, as an index into the disk's.
+    /// Its export, as an index into the disk's exports.
     pub(super) export: usize,
-    /// Which of the disk's it is, in order of arrival, from 1.
+    /// Its number among the disk's connections, in order of arrival, from 1.
     pub(super) number: u64,
     pub(super) peer: Peer,
     _admitted: Admitted,
     /// Why it ends, once it does.
     pub(super) leave: Option<Leave>,
-    /// Made at its first command.
+    /// Its I/O context, made at its first command.
     pub(super) ioc: Option<IocId>,
     pub(super) state: State,
-    /// Commands that the engine has.
-    pub(super) underway: u32,
-    /// Whether it is queued to be worked for.
+    /// Its commands in flight.
+    pub(super) in_flight: u32,
+    /// Whether it is queued in the rotation.
     pub(super) queued: bool,
-    /// A command that waits for memory.
+    /// A command that waits for credit.
     pub(super) pending: Option<Request>,
-    /// What it waits for.
+    /// Whether it waits for credit.
     pub(super) waiting: Waiting,
     /// Credit that has been taken for what it does next.
     pub(super) granted: Amount,
@@ -90,11 +90,11 @@ pub(super) struct Connection {
     charged: [Amount; 3],
     incoming: Incoming,
     outgoing: Outgoing,
-    /// Whether a send is under way.
+    /// Whether a send is in flight.
     sending: bool,
-    /// When it last sent something, or could begin to.
+    /// When the client last sent something, or could begin to.
     received_at: Instant,
-    /// When it last took bytes of a reply, or could begin to.
+    /// When the client last took bytes of a reply, or could begin to.
     sent_at: Instant,
     /// Whether it is watched for hanging up.
     watched: bool,
@@ -103,9 +103,9 @@ pub(super) struct Connection {
 /// Whether a connection waits for credit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Waiting {
-    /// It does not.
+    /// It does not wait.
     No,
-    /// It does, and is not received from.
+    /// It waits, and nothing is received from it.
     ForCredit,
 }
 
@@ -121,7 +121,7 @@ impl Connection {
             leave: None,
             ioc: None,
             state: State::Open,
-            underway: 0,
+            in_flight: 0,
             queued: false,
             pending: None,
             waiting: Waiting::No,
@@ -136,13 +136,14 @@ impl Connection {
         }
     }
 
-    /// Whether there may be a command to take: not while it waits for credit, nor for its client.
+    /// Returns whether there may be a command to take: not while it waits for credit, nor for its
+    /// client.
     pub(super) fn takes_commands(&self) -> bool {
         let waits = self.waiting == Waiting::ForCredit || self.incoming.is_receiving();
         self.state == State::Open && !waits
     }
 
-    /// The next command: the one that waited, else one of those received.
+    /// Takes the next command: the one that waited, else one of those received.
     pub(super) fn next_command(&mut self) -> Result<Decoded, Fatal> {
         match self.pending.take() {
             Some(request) => Ok(Decoded::Request(request)),
@@ -150,7 +151,7 @@ impl Connection {
         }
     }
 
-    /// The next command of those received; illegal ones are answered.
+    /// Decodes the next command of those received; illegal ones are answered.
     fn decode(&mut self) -> Result<Decoded, Fatal> {
         let decoded = self.transmission.decode(self.incoming.undecoded(), self.outgoing.tail())?;
         Ok(match decoded {
@@ -160,25 +161,25 @@ impl Connection {
         })
     }
 
-    /// Whether it has room, and credit, for a payload alone: until that is taken from it.
-    pub(super) fn is_landing(&self) -> bool {
-        self.incoming.is_landing()
+    /// Returns whether it has room, and credit, for a payload alone: until that is taken from it.
+    pub(super) fn has_payload_room(&self) -> bool {
+        self.incoming.has_payload_room()
     }
 
-    /// The data of a write, in memory of its own.
+    /// Returns the data of a write in memory of its own.
     pub(super) fn own(&mut self, data: Bytes) -> Bytes {
         self.incoming.own(data)
     }
 
-    /// The room that the next receive must have, and the one that it would have with memory to
-    /// spare; each with the credit that it takes.
+    /// Returns the room that the next receive must have, and the one that it would have with memory
+    /// to spare; each with the credit that it takes.
     pub(super) fn rooms(&self) -> [(Room, Amount); 2] {
         let least = self.incoming.least_room(self.transmission.wanted());
         let best = self.incoming.best_room(least);
         [least, best].map(|room| (room, self.incoming.needed_for(room)))
     }
 
-    /// Receives.
+    /// Begins to receive, into that room.
     pub(super) fn receive(
         &mut self,
         ring: &mut Ring<Token>,
@@ -191,7 +192,7 @@ impl Connection {
         ring.receive(Operation::Receive.token(id), &self.socket, buffer);
     }
 
-    /// A receive has completed.
+    /// Takes a completed receive.
     pub(super) fn received(&mut self, input: BytesMut, result: Result<u32, Errno>, now: Instant) {
         self.incoming.received(input, result);
         self.received_at = now;
@@ -205,14 +206,14 @@ impl Connection {
         }
     }
 
-    /// Has it noticed that the client hangs up while nothing is received.
+    /// Watches for the client to hang up while nothing is received.
     pub(super) fn watch(&mut self, ring: &mut Ring<Token>, id: ConnectionId) {
         if !std::mem::replace(&mut self.watched, true) {
             ring.poll_hang_up(Operation::HangUp.token(id), &self.socket);
         }
     }
 
-    /// The client has hung up.
+    /// Notes that the client has hung up.
     pub(super) fn hung_up(&mut self) {
         self.watched = false;
         // What is received says so itself, after what was sent before.
@@ -221,7 +222,7 @@ impl Connection {
         }
     }
 
-    /// The client has said or shown that no more commands come.
+    /// Notes that the client sends no more commands.
     pub(super) fn finish(&mut self, why: Leave) {
         self.leave.get_or_insert(why);
         if self.state == State::Open {
@@ -229,7 +230,7 @@ impl Connection {
         }
     }
 
-    /// The socket is of no use any more.
+    /// Gives up the socket, and all that it holds.
     pub(super) fn fail(&mut self, why: Leave) {
         self.leave.get_or_insert(why);
         self.state = State::Failed;
@@ -239,16 +240,16 @@ impl Connection {
         self.shut();
     }
 
-    /// Has operations under way end soon.
+    /// Shuts the socket, which ends operations in flight.
     pub(super) fn shut(&self) {
         // It may be shut already.
         let _ = shutdown(&*self.socket, Shutdown::Both);
     }
 
-    /// Whether it has made no progress since `then` with what it holds: a payload that does not
-    /// come, or replies that are not read.
+    /// Returns whether it has made no progress since `then` with what it holds: a payload that does
+    /// not come, or replies that are not read.
     pub(super) fn is_stalled_since(&self, then: Instant) -> bool {
-        let by_payload = self.incoming.is_landing() && self.received_at <= then;
+        let by_payload = self.incoming.has_payload_room() && self.received_at <= then;
         let by_replies = self.sending && self.sent_at <= then;
         self.state != State::Failed && (by_payload || by_replies)
     }
@@ -271,7 +272,7 @@ impl Connection {
         self.outgoing.add_data(payload);
     }
 
-    /// Sends what there is, unless a send is under way. Whether it did.
+    /// Sends what there is, unless a send is in flight. Returns whether it did.
     pub(super) fn send(&mut self, ring: &mut Ring<Token>, id: ConnectionId, now: Instant) -> bool {
         if self.state == State::Failed {
             self.outgoing.clear();
@@ -284,7 +285,7 @@ impl Connection {
         true
     }
 
-    /// A send has completed.
+    /// Takes a completed send.
     pub(super) fn sent(&mut self, result: Result<u32, Errno>, now: Instant) {
         self.sending = false;
         match self.outgoing.sent(result) {
@@ -297,43 +298,44 @@ impl Connection {
         }
     }
 
-    /// What its tenant was charged for it, and what it holds now and is charged from here on:
-    /// replies that are not sent, and what it has received beyond the room of every connection.
-    pub(super) fn recharge(&mut self) -> ([Amount; 3], [Amount; 3]) {
+    /// Updates what its tenant is charged for it, and returns what that was before and what it is
+    /// from here on: replies that are not sent, and what it has received beyond the room of every
+    /// connection.
+    pub(super) fn update_charge(&mut self) -> ([Amount; 3], [Amount; 3]) {
         let [small, large] = self.outgoing.held();
         let now = [small, large, self.incoming.held()];
         (std::mem::replace(&mut self.charged, now), now)
     }
 
-    /// Whether a visit would do something for it.
+    /// Returns whether a visit would do something for it.
     #[cfg(test)]
     pub(super) fn has_work(&self) -> bool {
         let sends = !self.sending && !self.outgoing.is_empty();
         self.takes_commands() || sends || self.is_over()
     }
 
-    /// What its tenant is charged for it, and what was taken for what it does next.
+    /// Returns what its tenant is charged for it, and the credit taken for what it does next.
     pub(super) fn charged(&self) -> impl Iterator<Item = Amount> {
         self.charged.into_iter().chain([self.granted])
     }
 
-    /// Whether everything that was to be sent is.
+    /// Returns whether everything that was to be sent is.
     pub(super) fn is_drained(&self) -> bool {
-        self.underway == 0 && self.outgoing.is_empty() && !self.sending
+        self.in_flight == 0 && self.outgoing.is_empty() && !self.sending
     }
 
-    /// Whether nothing is left to do for it.
+    /// Returns whether nothing is left to do for it.
     pub(super) fn is_over(&self) -> bool {
         let is_receiving = self.incoming.is_receiving();
         match self.state {
             State::Open => false,
             State::Finishing => self.is_drained() && !is_receiving,
-            State::Failed => self.underway == 0 && !self.sending && !is_receiving,
+            State::Failed => self.in_flight == 0 && !self.sending && !is_receiving,
         }
     }
 }
 
-/// What came of looking at what a client has sent.
+/// The result of decoding what a client has sent.
 #[derive(Debug)]
 pub(super) enum Decoded {
     /// A command.

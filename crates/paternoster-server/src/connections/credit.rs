@@ -1,4 +1,4 @@
-//! How much memory a tenant may hold on one disk.
+//! Bounds the memory that a tenant holds on one disk.
 //!
 //! ```text
 //!   0                          3/4 of the limit           limit
@@ -7,7 +7,7 @@
 //!   ├─ rooms ─┤ of them: at most an eighth
 //! ```
 //!
-//! What is charged is what is held: commands under way with their data, received payloads, replies
+//! What is charged is what is held: commands in flight with their data, received payloads, replies
 //! that are not sent, and the buffers of all that. Large amounts leave a quarter of the limit to
 //! small ones, so that two stalled writes of 32 MiB do not stop a tenant's other clients. While a
 //! large amount waits, small ones keep to their quarter: else they might never leave it room.
@@ -27,7 +27,7 @@ pub(super) enum Amount {
 }
 
 impl Amount {
-    /// What a command holds that moves so much data, and `more`.
+    /// Returns what a command holds that moves so much data, and `more`.
     pub(super) fn of_data(data: usize, more: usize) -> Self {
         if data <= SMALL_DATA { Self::Small(data + more) } else { Self::Large(data + more) }
     }
@@ -55,7 +55,7 @@ impl Credit {
         Self { limit, small: 0, large: 0, rooms: 0 }
     }
 
-    /// Whether so much more fits.
+    /// Returns whether so much more fits.
     pub(super) fn fits(&self, amount: Amount) -> bool {
         let Self { limit, small, large, rooms } = *self;
         match amount {
@@ -68,7 +68,7 @@ impl Credit {
         }
     }
 
-    /// Whether so much more, in small amounts, fits into the quarter that is theirs alone.
+    /// Returns whether so much more, in small amounts, fits into the quarter that is theirs alone.
     pub(super) fn fits_in_quarter(&self, bytes: usize) -> bool {
         self.small + bytes <= self.limit / 4
     }
@@ -85,7 +85,7 @@ impl Credit {
         }
     }
 
-    /// Whether nothing is held.
+    /// Returns whether nothing is held.
     pub(super) fn is_unused(&self) -> bool {
         self.small == 0 && self.large == 0
     }

@@ -1,7 +1,7 @@
-//! What an operator is told of a disk that fails, the moment it happens.
+//! The log lines about a disk that fails, written the moment it happens.
 //!
-//! Told are the first fault of each operation and errno, that nothing can be called durable any
-//! more, and what others have done to the image. The image is looked at after a fault, and at most
+//! Reported are the first fault of each operation and errno, the first failed sync, and what others
+//! have done to the image. The image is looked at after a fault, and at most
 //! once a second while the disk has anything to do, be it a client that connects: nothing wakes up
 //! to look.
 
@@ -16,7 +16,7 @@ use super::{CommandId, Connections, DiskOwner};
 /// The least time between two looks at the image, but for those after faults.
 const LOOK: Nanos = Nanos::from_millis(1_000);
 
-/// What has been told of one disk.
+/// What has been reported of one disk.
 #[derive(Debug, Default)]
 pub(super) struct Faults {
     kinds: BTreeSet<(DiskOp, i32)>,
@@ -27,12 +27,12 @@ pub(super) struct Faults {
 }
 
 impl Faults {
-    /// Notes a fault: whether it is the first of its operation and errno.
+    /// Notes a fault. Returns whether it is the first of its operation and errno.
     fn note(&mut self, fault: &Fault) -> bool {
         self.kinds.insert((fault.op, fault.errno.raw_os_error()))
     }
 
-    /// Begins a look at the image if it is time for one: whether it is.
+    /// Begins a look at the image if it is time for one. Returns whether it is.
     fn begin_look(&mut self, now: Instant) -> bool {
         let due = self.looked_at.is_none_or(|at| now.saturating_since(at) >= LOOK);
         if due {
@@ -43,13 +43,13 @@ impl Faults {
 }
 
 impl Connections {
-    /// Tells what is new. Called before the outcomes of commands are taken, which are what leads
-    /// from a fault to an export, and after every turn.
-    pub(super) fn tell_faults(&mut self, owner: &mut DiskOwner) {
-        let faults = owner.engine_mut().take_faults();
+    /// Reports what is new. Called before the outcomes of commands are taken, which are what leads
+    /// from a fault to an export, and after every round.
+    pub(super) fn report_faults(&mut self, owner: &mut DiskOwner) {
+        let faults = owner.take_faults();
         for fault in &faults {
             if self.faults.note(fault) {
-                self.tell_fault(fault);
+                self.report_fault(fault);
             }
         }
         if owner.engine().sync_stats().failed
@@ -57,7 +57,8 @@ impl Connections {
         {
             tracing::error!(
                 disk = self.label.name,
-                "nothing can be called durable any more: FLUSH and FUA get EIO until the restart"
+                "a sync has failed: every FLUSH and every FUA command gets EIO until the server \
+                 restarts"
             );
         }
         if self.faults.begin_look(owner.now()) || !faults.is_empty() {
@@ -69,11 +70,11 @@ impl Connections {
         }
     }
 
-    fn tell_fault(&self, fault: &Fault) {
+    fn report_fault(&self, fault: &Fault) {
         let Fault { op, errno, piece } = fault;
         let export = piece.and_then(|piece| {
             let tag = CommandId::from(KeyData::from_ffi(piece.tag));
-            let client = self.clients.get(self.underway.get(tag)?.connection)?;
+            let client = self.clients.get(self.in_flight.get(tag)?.connection)?;
             Some(self.exports[client.export].name.as_str())
         });
         tracing::error!(
@@ -94,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fault_is_new_once_for_each_operation_and_errno() {
+    fn fault_is_new_once_for_each_operation_and_errno() {
         let mut faults = Faults::default();
         let mut is_new = |op, errno| faults.note(&Fault { op, errno, piece: None });
         assert!(is_new(DiskOp::Read, Errno::IO));

@@ -1,4 +1,4 @@
-//! What has been received of a client and is not decoded yet.
+//! The bytes that were received from a client and are not decoded yet.
 //!
 //! ```text
 //!   idle, one command at a time   room of 4 KiB      not charged: there is one a connection
@@ -20,16 +20,16 @@ pub(super) const BASE_ROOM: usize = 4 << 10;
 /// Room of a connection that streams.
 const STREAM_ROOM: usize = 64 << 10;
 
-/// What has been received of one client.
+/// The bytes received from one client.
 #[derive(Debug)]
 pub(super) struct Incoming {
-    /// Received and not yet decoded; elsewhere while a receive is under way.
+    /// Received and not yet decoded; the ring has it while a receive is in flight.
     buffer: BytesMut,
     /// Bytes of memory that the buffer has.
     room: usize,
     /// Whether the room is for one payload alone.
-    landing: bool,
-    /// Whether a receive is under way.
+    for_payload: bool,
+    /// Whether a receive is in flight.
     receiving: bool,
     /// Bytes that the last receive brought.
     last: usize,
@@ -40,43 +40,45 @@ pub(super) struct Incoming {
 pub(super) struct Room {
     /// Bytes in all.
     bytes: usize,
-    landing: bool,
+    for_payload: bool,
 }
 
 impl Incoming {
     /// Begins with what came behind the handshake, of whose buffer nothing is kept.
     pub(super) fn new(input: &[u8]) -> Self {
         let room = input.len().max(BASE_ROOM);
-        Self { buffer: BytesMut::from(input), room, landing: false, receiving: false, last: 0 }
+        Self { buffer: BytesMut::from(input), room, for_payload: false, receiving: false, last: 0 }
     }
 
-    /// What is to be decoded. It is elsewhere while a receive is under way.
+    /// Returns the bytes to decode. The ring has them while a receive is in flight.
     pub(super) fn undecoded(&mut self) -> &mut BytesMut {
         debug_assert!(!self.receiving, "the ring has it");
         &mut self.buffer
     }
 
-    /// The room that the next receive must have for `wanted` more bytes.
+    /// Returns the room that the next receive must have for `wanted` more bytes.
     pub(super) fn least_room(&self, wanted: usize) -> Room {
         let whole = self.buffer.len() + wanted;
         match whole {
-            0..=BASE_ROOM => Room { bytes: BASE_ROOM, landing: false },
-            _ if !self.landing && whole <= self.room => Room { bytes: self.room, landing: false },
-            _ => Room { bytes: whole, landing: true },
+            0..=BASE_ROOM => Room { bytes: BASE_ROOM, for_payload: false },
+            _ if !self.for_payload && whole <= self.room => {
+                Room { bytes: self.room, for_payload: false }
+            }
+            _ => Room { bytes: whole, for_payload: true },
         }
     }
 
-    /// The room that it would have with memory to spare: that of a stream, where more came than
-    /// the least room holds.
+    /// Returns the room that it would have with memory to spare: that of a stream, where more came
+    /// than the least room holds.
     pub(super) fn best_room(&self, least: Room) -> Room {
-        if self.last >= BASE_ROOM && !least.landing {
-            Room { bytes: STREAM_ROOM, landing: false }
+        if self.last >= BASE_ROOM && !least.for_payload {
+            Room { bytes: STREAM_ROOM, for_payload: false }
         } else {
             least
         }
     }
 
-    /// The buffer to receive into, of that room.
+    /// Returns the buffer to receive into, of that room.
     pub(super) fn begin_receive(&mut self, room: Room) -> BytesMut {
         let mut buffer = std::mem::take(&mut self.buffer);
         // In place where it can be. It must not grow by itself: that doubles it, uncharged.
@@ -85,26 +87,26 @@ impl Incoming {
             other.extend_from_slice(&buffer);
             buffer = other;
         }
-        (self.room, self.landing) = (room.bytes, room.landing);
+        (self.room, self.for_payload) = (room.bytes, room.for_payload);
         self.receiving = true;
         buffer
     }
 
-    /// A receive has completed; what it brought is at the end of `buffer`.
+    /// Takes a completed receive; what it brought is at the end of `buffer`.
     pub(super) fn received(&mut self, buffer: BytesMut, result: Result<u32, Errno>) {
         self.last = result.map_or(0, |bytes| bytes as usize);
         self.buffer = buffer;
         self.receiving = false;
     }
 
-    /// The data of a write that has been decoded, in memory of its own.
+    /// Returns the data of a decoded write in memory of its own.
     pub(super) fn own(&mut self, data: Bytes) -> Bytes {
-        if !self.landing {
+        if !self.for_payload {
             return Bytes::copy_from_slice(&data);
         }
         // What came behind it, which is short, keeps no part of its buffer.
         self.buffer = BytesMut::from(&self.buffer[..]);
-        (self.room, self.landing) = (self.buffer.len().max(BASE_ROOM), false);
+        (self.room, self.for_payload) = (self.buffer.len().max(BASE_ROOM), false);
         data
     }
 
@@ -115,12 +117,12 @@ impl Incoming {
         }
     }
 
-    /// Memory that it holds beyond what every connection has.
+    /// Returns the memory that it holds beyond what every connection has.
     pub(super) fn held(&self) -> Amount {
-        amount_of(Room { bytes: self.room, landing: self.landing })
+        amount_of(Room { bytes: self.room, for_payload: self.for_payload })
     }
 
-    /// Memory that it would hold in that room; nothing if that is no more than now.
+    /// Returns the memory that it would hold in that room; 0 if that is no more than now.
     pub(super) fn needed_for(&self, room: Room) -> Amount {
         if room.bytes <= self.room {
             return Amount::Small(0);
@@ -128,9 +130,9 @@ impl Incoming {
         amount_of(room)
     }
 
-    /// Whether it has room for a payload that is not complete.
-    pub(super) fn is_landing(&self) -> bool {
-        self.landing
+    /// Returns whether it has room for a payload alone, which is not complete.
+    pub(super) fn has_payload_room(&self) -> bool {
+        self.for_payload
     }
 
     pub(super) fn is_receiving(&self) -> bool {
@@ -138,10 +140,10 @@ impl Incoming {
     }
 }
 
-/// What is charged for a room: a payload's is its command's soon, that of a stream may stay.
-fn amount_of(Room { bytes, landing }: Room) -> Amount {
+/// Returns the charge for a room: a payload's is its command's soon, that of a stream may stay.
+fn amount_of(Room { bytes, for_payload }: Room) -> Amount {
     let beyond = bytes - BASE_ROOM;
-    if landing { Amount::of_data(beyond, 0) } else { Amount::Room(beyond) }
+    if for_payload { Amount::of_data(beyond, 0) } else { Amount::Room(beyond) }
 }
 
 #[cfg(test)]
@@ -164,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_streams_has_more_room_if_there_is_memory_to_spare() {
+    fn client_that_streams_has_more_room_if_there_is_memory_to_spare() {
         let mut incoming = Incoming::new(&[]);
         assert_eq!(receive(&mut incoming, 28, 28, true).bytes, BASE_ROOM);
         incoming.undecoded().clear();
@@ -179,7 +181,7 @@ mod tests {
 
     /// It grew to twice its room where more than half of it was left.
     #[test]
-    fn a_buffer_with_a_long_rest_keeps_to_its_room() {
+    fn buffer_with_a_long_rest_keeps_to_its_room() {
         let mut incoming = Incoming::new(&[]);
         receive(&mut incoming, 28, BASE_ROOM, false);
         for taken in [100, 1000, 28, 2000, 1, 500] {
@@ -206,17 +208,17 @@ mod tests {
     }
 
     #[test]
-    fn a_large_payload_has_room_of_its_own_and_takes_it_along() {
+    fn large_payload_has_room_of_its_own_and_takes_it_along() {
         let mut incoming = Incoming::new(&[7; 100]);
         let wanted = (1 << 20) - 100;
         let room = receive(&mut incoming, wanted, 1000, true);
-        assert_eq!((room.bytes, room.landing), (1 << 20, true));
-        assert!(incoming.is_landing());
+        assert_eq!((room.bytes, room.for_payload), (1 << 20, true));
+        assert!(incoming.has_payload_room());
         assert_eq!(receive(&mut incoming, wanted - 1000, wanted, true), room);
         let input = incoming.undecoded();
         let data = input.split_to(1 << 20).freeze();
         let address = data.as_ptr();
         assert_eq!(incoming.own(data).as_ptr(), address, "it is not copied");
-        assert_eq!((incoming.held().bytes(), incoming.is_landing()), (0, false));
+        assert_eq!((incoming.held().bytes(), incoming.has_payload_room()), (0, false));
     }
 }

@@ -2,51 +2,54 @@
 //!
 //! ```text
 //!   socket ──receive──▶ input ──decode──▶ command ──▶ the owner's engine
-//!   socket ◀──send── out ◀── replies of a whole turn ◀── outcome
+//!   socket ◀──send── out ◀── replies of a whole round ◀── outcome
 //! ```
 //!
 //! The tenant is the group; a connection is an I/O context of it, made at its first command and
 //! gone when it is closed and its last command is done.
 //!
-//! No tenant is another's trouble. Memory is bounded by tenant (`credit.rs`): what would hold more
-//! than its credit waits, in order, and is not read from. Work on this thread is bounded by turn
-//! (`turns.rs`): what happens only queues a connection to be worked for, and tenants are worked for
-//! in rotation.
+//! No tenant harms another. Memory is bounded by tenant (`credit.rs`): what would hold more
+//! than its credit waits, in order, and is not read from. Work on this thread is bounded by round
+//! (`rotation.rs`): what happens only queues a connection to be worked for, and tenants are worked
+//! for in rotation.
 
+mod client_log;
 mod connection;
 mod credit;
 mod faults;
+#[cfg(test)]
+mod faulty;
 mod incoming;
 mod outgoing;
+mod rotation;
 mod shutdown;
 mod stalled;
 mod stat;
 #[cfg(test)]
 mod swarm;
 mod tenant;
-mod turns;
-mod visits;
 mod weight;
 
+use std::ops::ControlFlow;
 use std::sync::mpsc;
 
 use paternoster::{AnyScheduler, Instant, Nanos, NoTrace};
 use paternoster_disk::{
-    Command as DiskCommand, CommandOp, Completion, Front, FrontToken, Outcome, Owner, Turn,
+    Command as DiskCommand, CommandOp, Completion, Front, FrontToken, Outcome, Owner,
 };
 use paternoster_nbd::{Command, Extent, ExtentFlags, NbdError, Request, StatusQuery};
 use rustix::io::Errno;
 use slotmap::{Key, KeyData, SlotMap, new_key_type};
 
+use self::client_log::Leave;
 use self::connection::{Connection, ConnectionId, Decoded, Operation, Waiting};
 use self::credit::Amount;
 use self::faults::Faults;
+use self::rotation::{QUANTUM, Rotation};
 use self::shutdown::{Patience, ShuttingDown};
 use self::stalled::Stalled;
 pub(crate) use self::tenant::Tenant;
-use self::tenant::{LEAST, request_cost};
-use self::turns::{QUANTUM, Turns};
-use self::visits::Leave;
+use self::tenant::{Grant, LEAST, request_cost};
 use crate::log::Limits;
 use crate::messages::{Message, NewConnection};
 
@@ -56,18 +59,18 @@ pub(crate) type Scheduler = AnyScheduler<NoTrace>;
 pub(crate) type DiskOwner = Owner<Scheduler>;
 
 new_key_type! {
-    /// Names a command under way; it is the engine's tag.
+    /// Names a command in flight; it is the engine's tag.
     struct CommandId;
 }
 
-/// A command that the engine has.
+/// A command that the engine works on.
 #[derive(Debug)]
-struct Underway {
+struct InFlight {
     connection: ConnectionId,
     cookie: u64,
-    /// What a read's reply says of its place: offset and length.
+    /// Of a read: its offset and length, for the reply.
     read: Option<(u64, u32)>,
-    /// What of the tenant's credit it holds.
+    /// The credit that it holds.
     cost: Amount,
 }
 
@@ -84,7 +87,7 @@ pub(crate) struct Export {
     pub(crate) tenant: usize,
 }
 
-/// What of the disk's configuration its statistics tell.
+/// The part of a disk's configuration that its statistics report.
 #[derive(Debug)]
 pub(crate) struct DiskLabel {
     pub(crate) name: String,
@@ -100,10 +103,10 @@ pub(crate) struct Connections {
     tenants: Vec<Tenant>,
     inbox: mpsc::Receiver<Message>,
     clients: SlotMap<ConnectionId, Connection>,
-    /// Connections so far.
+    /// The number of connections so far.
     connected: u64,
-    underway: SlotMap<CommandId, Underway>,
-    turns: Turns<ConnectionId>,
+    in_flight: SlotMap<CommandId, InFlight>,
+    rotation: Rotation<ConnectionId>,
     stalled: Stalled,
     shutting_down: Option<ShuttingDown>,
     patience: Patience,
@@ -119,7 +122,7 @@ impl Connections {
         inbox: mpsc::Receiver<Message>,
         payload_timeout: Nanos,
     ) -> Self {
-        let turns = Turns::new(tenants.len());
+        let rotation = Rotation::new(tenants.len());
         Self {
             label,
             exports,
@@ -127,8 +130,8 @@ impl Connections {
             inbox,
             clients: SlotMap::with_key(),
             connected: 0,
-            underway: SlotMap::with_key(),
-            turns,
+            in_flight: SlotMap::with_key(),
+            rotation,
             stalled: Stalled::new(payload_timeout),
             shutting_down: None,
             patience: Patience::default(),
@@ -147,15 +150,15 @@ impl Connections {
         if self.shutting_down.is_some() {
             self.clients[id].transmission.begin_shutdown();
         }
-        self.tell_connected(id);
+        self.log_connected(id);
         self.queue(id);
     }
 
-    /// Has the connection worked for.
+    /// Queues the connection in the rotation.
     fn queue(&mut self, id: ConnectionId) {
         let tenant = self.tenant_of(id);
         if !std::mem::replace(&mut self.clients[id].queued, true) {
-            self.turns.add(tenant, id);
+            self.rotation.add(tenant, id);
         }
     }
 
@@ -168,8 +171,8 @@ impl Connections {
         self.release(id);
         let now = owner.now();
         units += i32::from(self.clients[id].send(owner.ring(), id, now));
-        self.recharge(id);
-        self.turns.charge(tenant, units.max(1));
+        self.update_charge(id);
+        self.rotation.charge(tenant, units.max(1));
         if self.clients[id].is_over() {
             self.remove(owner, id);
         } else if self.clients[id].takes_commands() {
@@ -178,15 +181,15 @@ impl Connections {
         }
     }
 
-    /// Takes commands until none is left, the tenant has no credit, or a quantum is used. The
-    /// units of work that it was.
+    /// Takes commands until none is left, the tenant has no credit, or a quantum is used. Returns
+    /// the units of work that it took.
     fn take_commands(&mut self, owner: &mut DiskOwner, id: ConnectionId) -> i32 {
         let mut units = 0;
         while self.clients[id].takes_commands() && units < QUANTUM {
             let client = &self.clients[id];
             if client.pending.is_none()
-                && !client.is_landing()
-                && !self.take_credit(owner, id, LEAST)
+                && !client.has_payload_room()
+                && self.take_credit(owner, id, LEAST) == Grant::Waits
             {
                 return units;
             }
@@ -201,7 +204,7 @@ impl Connections {
                 Ok(Decoded::Answered) => {
                     // What it was answered is charged, and there may be no more room for that.
                     self.release(id);
-                    self.recharge(id);
+                    self.update_charge(id);
                     QUANTUM / 2
                 }
                 Ok(Decoded::NeedMore) => return units + self.receive(owner, id),
@@ -214,10 +217,11 @@ impl Connections {
         units
     }
 
-    /// Receives what is missing, if the tenant has credit for it. The units of work that it was.
+    /// Receives what is missing, if the tenant has credit for it. Returns the units of work that it
+    /// took.
     fn receive(&mut self, owner: &mut DiskOwner, id: ConnectionId) -> i32 {
         let [(least, needed), (best, wished)] = self.clients[id].rooms();
-        if !self.take_credit(owner, id, needed) {
+        if self.take_credit(owner, id, needed) == Grant::Waits {
             return 1;
         }
         // What was taken for the room is charged with it.
@@ -226,27 +230,28 @@ impl Connections {
         let spare = wished.bytes() == 0 || self.tenants[tenant].has_spare(wished);
         let now = owner.now();
         self.clients[id].receive(owner.ring(), id, if spare { best } else { least }, now);
-        self.recharge(id);
+        self.update_charge(id);
         1
     }
 
-    /// Takes so much credit for what the connection does next, or has it wait for that. Whether it
-    /// was taken.
-    fn take_credit(&mut self, owner: &mut DiskOwner, id: ConnectionId, amount: Amount) -> bool {
+    /// Takes so much credit for what the connection does next, or has it wait for that.
+    fn take_credit(&mut self, owner: &mut DiskOwner, id: ConnectionId, amount: Amount) -> Grant {
         let tenant = self.tenant_of(id);
         if amount.bytes() <= self.clients[id].granted.bytes() {
-            return true;
+            return Grant::Taken;
         }
         self.release(id);
         let client = &mut self.clients[id];
-        if self.tenants[tenant].take_in_turn(id, amount) {
-            client.granted = amount;
-            return true;
+        let grant = self.tenants[tenant].take_or_wait(id, amount);
+        match grant {
+            Grant::Taken => client.granted = amount,
+            Grant::Waits => {
+                client.waiting = Waiting::ForCredit;
+                client.watch(owner.ring(), id);
+                self.stalled.look_soon(owner.now());
+            }
         }
-        client.waiting = Waiting::ForCredit;
-        client.watch(owner.ring(), id);
-        self.stalled.look_soon(owner.now());
-        false
+        grant
     }
 
     /// Gives back what has been taken for what the connection does next.
@@ -256,10 +261,10 @@ impl Connections {
         self.tenants[tenant].give_back(granted);
     }
 
-    /// Charges the tenant for what the connection holds now.
-    fn recharge(&mut self, id: ConnectionId) {
+    /// Has the tenant charged for what the connection holds now.
+    fn update_charge(&mut self, id: ConnectionId) {
         let tenant = self.tenant_of(id);
-        let (before, now) = self.clients[id].recharge();
+        let (before, now) = self.clients[id].update_charge();
         for amount in before {
             self.tenants[tenant].give_back(amount);
         }
@@ -274,8 +279,11 @@ impl Connections {
 
     fn handle_request(&mut self, owner: &mut DiskOwner, id: ConnectionId, request: Request) {
         let cost = request_cost(&request.command);
-        let has_landed = self.clients[id].is_landing();
-        if !has_landed && self.shutting_down.is_none() && !self.take_credit(owner, id, cost) {
+        let has_payload_room = self.clients[id].has_payload_room();
+        if !has_payload_room
+            && self.shutting_down.is_none()
+            && self.take_credit(owner, id, cost) == Grant::Waits
+        {
             self.clients[id].pending = Some(request);
             return;
         }
@@ -300,7 +308,7 @@ impl Connections {
             }
             Command::Flush => CommandOp::Flush,
             Command::BlockStatus(_) => unreachable!("it is answered when it is decoded"),
-            Command::Disconnect => return self.clients[id].finish(Leave::Farewell),
+            Command::Disconnect => return self.clients[id].finish(Leave::Disconnected),
         };
         if self.shutting_down.is_some() {
             let error = NbdError::Shutdown;
@@ -309,27 +317,26 @@ impl Connections {
         let ioc = self.io_context(owner, id);
         // What was taken for the connection, or for the room of its payload, is the command's now.
         self.release(id);
-        self.recharge(id);
+        self.update_charge(id);
         let tenant = self.tenant_of(id);
         self.tenants[tenant].take(cost);
-        self.clients[id].underway += 1;
-        let tag = self.underway.insert(Underway { connection: id, cookie, read, cost });
+        self.clients[id].in_flight += 1;
+        let tag = self.in_flight.insert(InFlight { connection: id, cookie, read, cost });
         owner.submit(DiskCommand { tag: tag.data().as_ffi(), ioc, op });
     }
 
-    /// The connection's I/O context, made at its first command.
+    /// Returns the connection's I/O context, and makes it at its first command.
     fn io_context(&mut self, owner: &mut DiskOwner, id: ConnectionId) -> paternoster::IocId {
         let connection = &mut self.clients[id];
         *connection.ioc.get_or_insert_with(|| {
             let export = &self.exports[connection.export];
             let group = self.tenants[export.tenant].group;
-            let now = owner.now();
-            owner.engine_mut().elevator_mut().io_context(now, export.io_prio, group)
+            owner.administer(|elevator, now| elevator.add_io_context(now, export.io_prio, group))
         })
     }
 
-    /// What is allocated is the back end's to say, at once: no data moves. The units of work that
-    /// it was: a look for data and one for a hole each extent.
+    /// Answers from the back end at once, as no data moves. Returns the units of work that it took:
+    /// a look for data and one for a hole each extent.
     fn block_status(
         &mut self,
         owner: &mut DiskOwner,
@@ -355,7 +362,7 @@ impl Connections {
     fn remove(&mut self, owner: &mut DiskOwner, id: ConnectionId) {
         let tenant = self.tenant_of(id);
         self.tenants[tenant].connections -= 1;
-        self.tell_left(id);
+        self.log_left(id);
         let connection = self.clients.remove(id).expect("a connection ends once");
         if connection.waiting == Waiting::ForCredit {
             self.tenants[tenant].forget(id);
@@ -366,16 +373,14 @@ impl Connections {
         debug_assert!(self.tenants[tenant].is_settled(), "without clients nothing is held");
         connection.shut();
         if let Some(ioc) = connection.ioc {
-            let now = owner.now();
-            owner.engine_mut().elevator_mut().exit_io_context(now, ioc);
-            owner.settle();
+            owner.administer(|elevator, now| elevator.exit_io_context(now, ioc));
         }
     }
 
-    /// Goes on with connections for which there is credit again, in their order.
+    /// Queues connections for which there is credit again, in their order.
     fn call_waiting(&mut self) {
-        // Every turn asks twice, and there may be many tenants.
-        if !self.stalled.does_anybody_wait() {
+        // Every round asks twice, and there may be many tenants.
+        if !self.stalled.may_anyone_wait() {
             return;
         }
         for tenant in 0..self.tenants.len() {
@@ -393,33 +398,31 @@ impl Front<Scheduler> for Connections {
     fn started(&mut self, _owner: &mut DiskOwner) {}
 
     fn ring_completed(&mut self, owner: &mut DiskOwner, completion: Completion<FrontToken>) {
-        let Completion { token, result, mut filled, .. } = completion;
+        let Completion { token, result, output } = completion;
         let (id, operation) = Operation::from_token(token);
         let Some(connection) = self.clients.get_mut(id) else { return };
         match operation {
             Operation::Receive => {
-                let input = filled.pop().unwrap_or_default();
+                let input = output.into_buffers().pop().unwrap_or_default();
                 connection.received(input, result, owner.now());
             }
             Operation::Send => connection.sent(result, owner.now()),
             Operation::HangUp => connection.hung_up(),
         }
-        self.recharge(id);
+        self.update_charge(id);
         self.queue(id);
     }
 
     fn command_done(&mut self, owner: &mut DiskOwner, outcome: Outcome) {
         if outcome.result.is_err() {
-            self.tell_faults(owner);
+            self.report_faults(owner);
         }
-        if self.shutdown_flushed(&outcome) {
-            return;
-        }
+        let Some(outcome) = self.take_flush_outcome(outcome) else { return };
         let tag = CommandId::from(KeyData::from_ffi(outcome.tag));
-        let done = self.underway.remove(tag).expect("a command is done once");
+        let done = self.in_flight.remove(tag).expect("a command is done once");
         let id = done.connection;
         let connection = &mut self.clients[id];
-        connection.underway -= 1;
+        connection.in_flight -= 1;
         match (outcome.result, done.read) {
             (Ok(payload), Some((offset, len))) => {
                 connection.reply_read(done.cookie, offset, len, payload);
@@ -431,7 +434,7 @@ impl Front<Scheduler> for Connections {
         }
         let tenant = self.tenant_of(id);
         self.tenants[tenant].give_back(done.cost);
-        self.recharge(id);
+        self.update_charge(id);
         self.queue(id);
     }
 
@@ -454,22 +457,22 @@ impl Front<Scheduler> for Connections {
         }
     }
 
-    fn turn_over(&mut self, owner: &mut DiskOwner) -> Turn {
+    fn round_over(&mut self, owner: &mut DiskOwner) -> ControlFlow<()> {
         self.close_stalled(owner.now());
         self.call_waiting();
-        self.turns.begin_turn();
-        while let Some(id) = self.turns.next() {
+        self.rotation.begin_round();
+        while let Some(id) = self.rotation.next() {
             self.work_for(owner, id);
         }
         // Nothing else may happen that would have those called for whom this has made room.
         self.call_waiting();
-        self.tell_faults(owner);
+        self.report_faults(owner);
         self.go_on_shutting_down(owner)
     }
 
-    fn poll_timeout(&self) -> Option<Instant> {
-        if self.turns.has_more() {
-            return Some(Instant::START);
+    fn poll_timeout(&self, now: Instant) -> Option<Instant> {
+        if self.rotation.has_more() {
+            return Some(now);
         }
         let ending = self.shutting_down.as_ref().map(ShuttingDown::deadline);
         ending.into_iter().chain(self.stalled.due()).min()
@@ -483,7 +486,7 @@ fn nbd_extent(extent: &paternoster_disk::Extent) -> Extent {
     Extent { len: u32::try_from(extent.len).unwrap_or(u32::MAX), flags }
 }
 
-/// What the protocol can say of an error; no other number may be on the wire.
+/// Returns the error of the protocol for an errno; no other number may be on the wire.
 fn nbd_error(errno: Errno) -> NbdError {
     match errno {
         Errno::PERM | Errno::ROFS | Errno::ACCESS => NbdError::NotPermitted,

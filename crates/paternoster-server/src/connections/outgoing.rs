@@ -1,4 +1,4 @@
-//! What a client is to be sent.
+//! The bytes that wait to be sent to a client.
 //!
 //! ```text
 //!   reply, short data ──▶ tail ──flush──▶ pieces ──▶ one send at a time ──▶ socket
@@ -25,27 +25,27 @@ const KEPT: usize = 4096;
 const SEND_PIECES: usize = 1024;
 
 /// Bytes after which one operation takes no further piece. It completes when all of them have gone:
-/// that is how a client that reads slowly is told from one that does not.
+/// that is how a client that reads slowly is distinguished from one that does not.
 const SEND_BYTES: usize = 1 << 20;
 
-/// What a piece holds beside its bytes.
+/// Bytes that a piece holds beside its data.
 const PIECE_COST: usize = 128;
 
-/// What one client is to be sent.
+/// The bytes that one client is to be sent.
 #[derive(Debug, Default)]
 pub(super) struct Outgoing {
     /// Replies as they are encoded, behind all of `pieces`.
     tail: BytesMut,
-    /// What is to be sent next.
+    /// The pieces to be sent next.
     pieces: VecDeque<Piece>,
-    /// What the send under way was given; empty when there is none.
+    /// The pieces of the send in flight; empty when there is none.
     sending: Buffers<Piece>,
     /// What `pieces` and `sending` hold of small amounts and of large ones.
     small: usize,
     large: usize,
 }
 
-/// Bytes that stand together.
+/// Bytes that are sent together.
 #[derive(Clone, Debug)]
 struct Piece {
     /// What has not been sent of it.
@@ -57,12 +57,12 @@ struct Piece {
 }
 
 impl Outgoing {
-    /// Where replies are encoded.
+    /// Returns the buffer in which replies are encoded.
     pub(super) fn tail(&mut self) -> &mut BytesMut {
         &mut self.tail
     }
 
-    /// The data of a read, behind its header.
+    /// Adds the data of a read behind its header.
     pub(super) fn add_data(&mut self, payload: Payload) {
         let len: usize = payload.iter().map(BytesMut::len).sum();
         if len <= SHORT {
@@ -76,7 +76,7 @@ impl Outgoing {
         }
     }
 
-    /// What the next send is to be given; none while one is under way.
+    /// Returns the bytes of the next send; none while one is in flight.
     pub(super) fn next_send(&mut self) -> Option<Buffers<Bytes>> {
         if !self.sending.is_empty() {
             return None;
@@ -94,7 +94,7 @@ impl Outgoing {
         (!from.is_empty()).then_some(from)
     }
 
-    /// A send has completed: how many bytes went, or why none did.
+    /// Takes a completed send. Returns how many bytes went, or why none did.
     pub(super) fn sent(&mut self, result: Result<u32, Errno>) -> Result<usize, Errno> {
         let sent = match result {
             Ok(sent) => sent as usize,
@@ -129,12 +129,12 @@ impl Outgoing {
         *self = Self::default();
     }
 
-    /// Memory that it holds, of small amounts and of large ones.
+    /// Returns the memory that it holds, of small amounts and of large ones.
     pub(super) fn held(&self) -> [Amount; 2] {
         [Amount::Small(self.small + self.tail.capacity()), Amount::Large(self.large)]
     }
 
-    /// Whether nothing waits to be read by the client.
+    /// Returns whether nothing waits to be read by the client.
     pub(super) fn is_empty(&self) -> bool {
         self.tail.is_empty() && self.pieces.is_empty() && self.sending.is_empty()
     }
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_send_that_fails_leaves_nothing_behind() {
+    fn send_that_fails_leaves_nothing_behind() {
         let mut out = Outgoing::default();
         out.add_data(data(10_000));
         out.next_send().expect("there is something");

@@ -1,4 +1,4 @@
-//! Clients that hold their tenant's memory and do nothing with it, while others wait for it.
+//! Closes clients that hold their tenant's memory and make no progress, while others wait for it.
 //!
 //! A payload that does not come, or replies that are not read, for `payload_timeout`: the
 //! connection is closed if another one of its tenant waits for credit, and only then. A stopped
@@ -7,8 +7,8 @@
 use paternoster::{Instant, Nanos};
 
 use super::Connections;
+use super::client_log::Leave;
 use super::connection::{Connection, ConnectionId, State};
-use super::visits::Leave;
 
 /// The least time between two looks.
 const LOOK: Nanos = Nanos::from_millis(250);
@@ -18,7 +18,7 @@ const LOOK: Nanos = Nanos::from_millis(250);
 pub(super) struct Stalled {
     /// How long a client may make no progress.
     timeout: Nanos,
-    /// When to look next; none while nobody waits for credit.
+    /// When to look next; none while no connection waits for credit.
     due: Option<Instant>,
 }
 
@@ -27,7 +27,7 @@ impl Stalled {
         Self { timeout, due: None }
     }
 
-    /// Somebody waits for credit.
+    /// Notes that a connection waits for credit.
     pub(super) fn look_soon(&mut self, now: Instant) {
         self.due.get_or_insert(now + LOOK);
     }
@@ -36,8 +36,8 @@ impl Stalled {
         self.due
     }
 
-    /// Whether somebody may wait for credit.
-    pub(super) fn does_anybody_wait(&self) -> bool {
+    /// Returns whether a connection may wait for credit.
+    pub(super) fn may_anyone_wait(&self) -> bool {
         self.due.is_some()
     }
 }
@@ -65,7 +65,7 @@ impl Connections {
             let stalled = clients.filter(|(id, client)| is_stalled(*id, client)).map(|(id, _)| id);
             for id in stalled.collect::<Vec<_>>() {
                 self.clients[id].fail(Leave::Stalled(timeout));
-                self.recharge(id);
+                self.update_charge(id);
                 self.queue(id);
             }
         }
@@ -74,7 +74,7 @@ impl Connections {
         }
     }
 
-    /// The connections of a tenant that wait for credit and have a use for it.
+    /// Returns the connections of a tenant that wait for credit and can use it.
     fn waiting_of(&self, tenant: usize) -> impl Iterator<Item = ConnectionId> {
         let is_alive = |id: &ConnectionId| self.clients[*id].state != State::Failed;
         self.tenants[tenant].waiting().filter(is_alive)

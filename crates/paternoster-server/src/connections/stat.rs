@@ -1,12 +1,13 @@
-//! What `stat` tells of a disk, its groups, and its scheduler's queues.
+//! What `stat` reports of a disk, its groups, and its scheduler's queues.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use paternoster::{QueueDump, QueueName, Scheduler as _};
+use paternoster::scheduler::{QueueDump, Scheduler as _};
+use paternoster::{Instant, QueueName};
 
 use super::{Connections, DiskOwner};
 use crate::stat::{
-    Detail, DiskStat, GroupStat, Internals, ModelledStat, QueueStat, Telling, blkio_files,
+    Detail, DiskStat, GroupStat, Internals, ModelledStat, QueueFormatter, QueueStat, blkio_files,
 };
 
 impl Connections {
@@ -25,9 +26,9 @@ impl Connections {
             elapsed_ns: owner.now().since_start().as_nanos(),
             scheduler: scheduler.name().to_owned(),
             depth: elevator.device().queue_depth,
-            in_device: elevator.in_device(),
+            in_device: elevator.in_flight(),
             queued: elevator.queued(),
-            syncs: syncs.begun,
+            syncs: syncs.succeeded,
             sync_failed: syncs.failed,
             weights_apply: self.label.weights_apply,
             tunables: tunables.map(|info| (info.name.to_owned(), value(info.name))).collect(),
@@ -56,8 +57,8 @@ impl Connections {
             .values()
             .filter_map(|client| Some((client.ioc?, (client.export, client.number))))
             .collect();
-        let told = Telling {
-            now: owner.now(),
+        let formatter = QueueFormatter {
+            now: elevator_now(owner),
             hz: owner.engine().elevator().device().hz,
             path: &|queue| paths.get(&queue.group).map_or("/", |path| path).to_owned(),
             connection: &|QueueName { ioc, .. }| match connections.get(&ioc) {
@@ -70,11 +71,11 @@ impl Connections {
             (self.tenants.iter().position(|tenant| tenant.group == queue.group), queue.name.sync)
         };
         sorted.sort_by_key(|queue| (place(queue), connections.get(&queue.name.ioc)));
-        sorted.into_iter().map(|queue| told.queue(queue)).collect()
+        sorted.into_iter().map(|queue| formatter.queue(queue)).collect()
     }
 
     fn group_stats(&self, owner: &DiskOwner) -> Vec<GroupStat> {
-        let now = owner.now();
+        let now = elevator_now(owner);
         let elevator = owner.engine().elevator();
         let parents: BTreeSet<_> =
             elevator.groups().iter().filter_map(|(_, group)| group.parent).collect();
@@ -101,5 +102,34 @@ impl Connections {
             stat
         });
         tenants.collect()
+    }
+}
+
+/// The moment now on the elevator's own clock, in which its counts and dumps are.
+fn elevator_now(owner: &DiskOwner) -> Instant {
+    owner.engine().elevator().clock().elevator_time(owner.now())
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::io::Errno;
+
+    use crate::connections::faulty::Faulty;
+    use crate::connections::shutdown::{Patience, flush};
+    use crate::stat::Detail;
+
+    /// What `stat` says of syncs after one flush: how many succeeded, and whether one failed. The
+    /// owner answers after the flush has ended, as the device is done with it before it asks.
+    fn after_a_flush(sync: Result<u64, Errno>) -> (u64, bool) {
+        let disk = Faulty::serve(sync, Patience::default(), flush);
+        let stat = disk.handle.stat(Detail::Groups).recv().expect("it answers");
+        drop(disk.end());
+        (stat.syncs, stat.sync_failed)
+    }
+
+    #[test]
+    fn sync_that_failed_is_not_counted_among_those_that_ended_well() {
+        assert_eq!(after_a_flush(Ok(0)), (1, false));
+        assert_eq!(after_a_flush(Err(Errno::IO)), (0, true));
     }
 }

@@ -1,10 +1,11 @@
-//! Many clients of two tenants with next to no memory, and what has to hold after every turn.
+//! Many clients of two tenants with next to no memory, and what has to hold after every round.
 //!
 //! Good clients check every byte that they are answered. Between them others hang up in the middle
 //! of whatever they do. A failure names its seed.
 
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
+use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -16,8 +17,7 @@ use bytes::BytesMut;
 use fastrand::Rng;
 use paternoster::{AnyScheduler, Device, Elevator, Instant, IoPrio, Nanos, NoTrace, SchedulerKind};
 use paternoster_disk::{
-    Completion, Engine, Front, FrontToken, MemoryBackend, MonotonicClock, Outcome, Owner, Turn,
-    Waker,
+    Completion, Engine, Front, FrontToken, MemoryBackend, MonotonicClock, Outcome, Owner, Waker,
 };
 use paternoster_nbd::proto::TransmissionFlags;
 use paternoster_nbd::{BlockSize, ExportInfo, Session};
@@ -33,18 +33,18 @@ use crate::stat::Detail;
 /// Bytes of the disk that are one client's.
 const SHARE: usize = 512 << 10;
 
-/// Good clients, of both tenants in turn; as many others come and go.
+/// Good clients, of both tenants by turns; as many others come and go.
 const CLIENTS: usize = 12;
 
-/// Less than a good client has under way at most.
+/// Less than a good client has in flight at most.
 const MEMORY: usize = 500 << 10;
 
-/// Requests that a good client has under way, each in a part of its share.
+/// Requests that a good client has in flight, each in a part of its share.
 const DEPTH: usize = 4;
 
 const ROUNDS: usize = 25;
 
-/// Connections, looked at after every turn.
+/// Connections, looked at after every round.
 struct Checked(Connections);
 
 impl Front<Scheduler> for Checked {
@@ -64,20 +64,20 @@ impl Front<Scheduler> for Checked {
         self.0.woken(owner);
     }
 
-    fn turn_over(&mut self, owner: &mut DiskOwner) -> Turn {
-        let turn = self.0.turn_over(owner);
+    fn round_over(&mut self, owner: &mut DiskOwner) -> ControlFlow<()> {
+        let over = self.0.round_over(owner);
         check(&self.0);
-        turn
+        over
     }
 
-    fn poll_timeout(&self) -> Option<Instant> {
-        self.0.poll_timeout()
+    fn poll_timeout(&self, now: Instant) -> Option<Instant> {
+        self.0.poll_timeout(now)
     }
 }
 
 /// Nobody is forgotten, and what is charged is what is held.
 fn check(connections: &Connections) {
-    let Connections { clients, exports, tenants, underway, .. } = connections;
+    let Connections { clients, exports, tenants, in_flight, .. } = connections;
     let of = |tenant: usize| {
         clients.iter().filter(move |(_, client)| exports[client.export].tenant == tenant)
     };
@@ -90,7 +90,7 @@ fn check(connections: &Connections) {
         waiting.sort_unstable();
         assert_eq!(waits, waiting, "who waits is called once");
         let by_clients = of(index).flat_map(|(_, client)| client.charged());
-        let costs = underway
+        let costs = in_flight
             .values()
             .filter(|command| exports[clients[command.connection].export].tenant == index);
         assert!(tenant.holds(by_clients.chain(costs.map(|command| command.cost))));
@@ -109,7 +109,8 @@ struct Disk {
 
 impl Disk {
     fn start(kind: SchedulerKind) -> Self {
-        let elevator = Elevator::new(AnyScheduler::new(kind, NoTrace), Device::solid_state(4));
+        let elevator =
+            Elevator::new(AnyScheduler::new(kind, NoTrace), Device::solid_state(4), Instant::START);
         let root = elevator.groups().root();
         let tenants = ["/a", "/b"].map(|path| Tenant::new(path.to_owned(), root, MEMORY)).into();
         let export = |index| Export {

@@ -1,4 +1,4 @@
-//! A tenant on one disk: its group, its connections, and who of them waits for memory.
+//! A tenant on one disk: its group, its connections, and those of them that wait for memory.
 //!
 //! A group above tenants that has no export itself is a tenant without clients.
 
@@ -10,8 +10,8 @@ use paternoster_nbd::Command;
 use super::connection::ConnectionId;
 use super::credit::{Amount, Credit};
 
-/// What a command holds beside its data: its pieces, of which there are a few at a time, and its
-/// places in the tables.
+/// Bytes that a command holds beside its data: its pieces, of which there are a few at a time, and
+/// its places in the tables.
 const COMMAND_COST: usize = 4096;
 
 /// What there has to be room for before a client is listened to: a command without data, or the
@@ -21,12 +21,21 @@ pub(super) const LEAST: Amount = Amount::Small(COMMAND_COST);
 /// What a command that moves no data of a client's may hold in buffers of its pieces.
 const PIECES_COST: usize = 4 * (1280 << 10);
 
+/// What became of a connection's request for credit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Grant {
+    /// The credit is taken.
+    Taken,
+    /// The connection waits for it.
+    Waits,
+}
+
 /// A tenant on one disk.
 #[derive(Debug)]
 pub(crate) struct Tenant {
     pub(crate) path: String,
     pub(crate) group: GroupId,
-    /// Its connections now.
+    /// The number of its connections now.
     pub(super) connections: u32,
     credit: Credit,
     /// Connections that wait for credit, and for how much, in order of arrival: for small amounts
@@ -43,17 +52,18 @@ impl Tenant {
 
     /// Takes so much for a connection, behind those that wait. If that does not fit now, the
     /// connection waits, and is called when it has been taken.
-    pub(super) fn take_in_turn(&mut self, id: ConnectionId, amount: Amount) -> bool {
-        let has_room = self.queue(amount).is_empty() && self.has_room(amount);
-        if has_room {
+    pub(super) fn take_or_wait(&mut self, id: ConnectionId, amount: Amount) -> Grant {
+        if self.queue(amount).is_empty() && self.has_room(amount) {
             self.credit.take(amount);
+            Grant::Taken
         } else {
             self.queue(amount).push_back((id, amount));
+            Grant::Waits
         }
-        has_room
     }
 
-    /// Whether so much fits, for whoever comes first of those that want amounts of its kind.
+    /// Returns whether so much fits, for whoever comes first of those that want amounts of its
+    /// kind.
     fn has_room(&self, amount: Amount) -> bool {
         let [_, large] = &self.waiting;
         match amount {
@@ -62,19 +72,19 @@ impl Tenant {
         }
     }
 
-    /// Whether so much fits that nobody waits for.
+    /// Returns whether so much fits that nobody waits for.
     pub(super) fn has_spare(&self, amount: Amount) -> bool {
         self.waiting.iter().all(VecDeque::is_empty) && self.credit.fits(amount)
     }
 
-    /// The next connection for which there is credit now, and how much, which has been taken.
+    /// Takes credit for the next connection for which there is enough now. Returns both.
     pub(super) fn call_next(&mut self) -> Option<(ConnectionId, Amount)> {
         let (id, amount) = self.waiting[self.next_fits()?].pop_front()?;
         self.credit.take(amount);
         Some((id, amount))
     }
 
-    /// The queue whose first connection may be called.
+    /// Returns the queue whose first connection may be called.
     fn next_fits(&self) -> Option<usize> {
         let fits = |queue: &VecDeque<(_, Amount)>| {
             queue.front().is_some_and(|&(_, amount)| self.has_room(amount))
@@ -82,29 +92,29 @@ impl Tenant {
         self.waiting.iter().position(fits)
     }
 
-    /// The connection is gone, and waits no more.
+    /// Removes a connection that is gone from those that wait.
     pub(super) fn forget(&mut self, id: ConnectionId) {
         self.waiting.iter_mut().for_each(|queue| queue.retain(|&(other, _)| other != id));
     }
 
-    /// Whether it has connections, or else holds nothing and waits for nothing.
+    /// Returns whether it has connections, or else holds nothing and waits for nothing.
     pub(super) fn is_settled(&self) -> bool {
         self.connections > 0
             || (self.credit.is_unused() && self.waiting.iter().all(VecDeque::is_empty))
     }
 
-    /// The connections that wait.
+    /// Returns the connections that wait.
     pub(super) fn waiting(&self) -> impl Iterator<Item = ConnectionId> {
         self.waiting.iter().flatten().map(|&(id, _)| id)
     }
 
-    /// Whether everybody is called for whom there is room.
+    /// Returns whether everybody is called for whom there is room.
     #[cfg(test)]
     pub(super) fn has_called_all(&self) -> bool {
         self.next_fits().is_none()
     }
 
-    /// Whether these amounts are all that it holds.
+    /// Returns whether these amounts are all that it holds.
     #[cfg(test)]
     pub(super) fn holds(&self, amounts: impl Iterator<Item = Amount>) -> bool {
         let mut credit = self.credit;
@@ -125,7 +135,7 @@ impl Tenant {
     }
 }
 
-/// What a command holds until it is done.
+/// Returns the credit that a command holds until it is done.
 pub(super) fn request_cost(command: &Command) -> Amount {
     let data = match command {
         Command::Read { len, .. } => bytes(*len),
@@ -153,27 +163,28 @@ mod tests {
 
     fn tenant(memory: usize) -> Tenant {
         let scheduler = AnyScheduler::new(SchedulerKind::None, NoTrace);
-        let elevator = Elevator::new(scheduler, Device::solid_state(1));
+        let elevator =
+            Elevator::new(scheduler, Device::solid_state(1), paternoster::Instant::START);
         Tenant::new("/t".to_owned(), elevator.groups().root(), memory)
     }
 
     /// Small ones that came and went kept a large one waiting for ever.
     #[test]
-    fn a_large_amount_has_its_turn_though_small_ones_never_end() {
+    fn large_amount_has_its_turn_though_small_ones_never_end() {
         let mut ids = SlotMap::<ConnectionId, ()>::with_key();
         let mut id = || ids.insert(());
         let mut tenant = tenant(64 * MIB);
         let small = Amount::Small(MIB);
         for _ in 0..64 {
-            assert!(tenant.take_in_turn(id(), small));
+            assert_eq!(tenant.take_or_wait(id(), small), Grant::Taken);
         }
         let (large, amount) = (id(), Amount::Large(32 * MIB));
-        assert!(!tenant.take_in_turn(large, amount));
+        assert_eq!(tenant.take_or_wait(large, amount), Grant::Waits);
         let mut given_back = 0;
         loop {
             tenant.give_back(small);
             given_back += 1;
-            tenant.take_in_turn(id(), small);
+            tenant.take_or_wait(id(), small);
             if let Some(called) = tenant.call_next() {
                 assert_eq!(called, (large, amount));
                 break;

@@ -1,4 +1,4 @@
-//! What asks on the control socket.
+//! The client of the control socket.
 
 use std::io;
 use std::os::unix::fs::FileTypeExt as _;
@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How long an answer may be, in bytes: a thousand times that of a large server.
 const ANSWER_MAX: usize = 64 << 20;
 
-/// Why there is no answer, and what to do about it.
+/// The error of a question without an answer: why there is none, and what to do about it.
 #[derive(Debug, Error)]
 pub enum CtlError {
     /// The socket does not exist.
@@ -44,7 +44,7 @@ pub enum CtlError {
         path: PathBuf,
     },
     /// There is something else at the path.
-    #[error("{path:?} is no socket; name the server's control socket with --ctl PATH")]
+    #[error("{path:?} is not a socket; name the server's control socket with --ctl PATH")]
     NotASocket {
         /// The path.
         path: PathBuf,
@@ -133,7 +133,7 @@ pub fn fetch_stat(path: &Path, detail: Detail) -> Result<StatAnswer, CtlError> {
     Ok(StatAnswer { json, stat })
 }
 
-/// Has the server on this control socket change a group's weights; those that are in force then.
+/// Has the server on this control socket change a group's weights, and returns those in force then.
 pub fn set_weight(path: &Path, change: &WeightChange) -> Result<WeightAnswer, CtlError> {
     let body = serde_json::to_vec(change).expect("the question has string keys only").into();
     let version = |answer: &WeightAnswer| answer.version;

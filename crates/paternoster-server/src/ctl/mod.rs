@@ -20,6 +20,6 @@ pub use server::{Control, CtlServer, StatError, serve};
 pub(crate) use weight::NewWeights;
 pub use weight::{WeightAnswer, WeightChange, WeightError, WeightsInForce};
 
-/// The socket, in the current directory, that a server makes and `paternoster ctl` asks if neither
-/// is told.
+/// The socket, in the current directory, that a server makes and `paternoster ctl` asks if
+/// neither is given another.
 pub const DEFAULT_PATH: &str = "paternoster-ctl.sock";

@@ -1,4 +1,4 @@
-//! What answers on the control socket.
+//! The server of the control socket.
 
 use std::io;
 use std::os::unix::net::UnixListener;
@@ -35,7 +35,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// How long connections have to end when the server is stopped.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// A server, as the control plane sees it.
+/// What the control plane needs of a server.
 pub trait Control: Send + Sync + 'static {
     /// The state now. Called on a thread that may wait, but not for long: a client gives up after
     /// ten seconds.
@@ -45,7 +45,7 @@ pub trait Control: Send + Sync + 'static {
     fn set_weight(&self, change: &WeightChange) -> Result<WeightAnswer, WeightError>;
 }
 
-/// Why there is no state to tell; clients get status 503 and this sentence.
+/// Why there is no state to report; clients get status 503 and this sentence.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{0}")]
 pub struct StatError(pub String);

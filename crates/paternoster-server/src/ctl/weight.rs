@@ -1,4 +1,4 @@
-//! What `PUT /v1/groups/weight` is sent and answers: a group's weights, changed while it is served.
+//! The body and the answer of `PUT /v1/groups/weight`, which changes a group's weights.
 //!
 //! ```text
 //!   {"group": "/gold", "weight": 300}                      echo 300 > blkio.weight
@@ -37,7 +37,7 @@ pub struct WeightChange {
 }
 
 impl WeightChange {
-    /// A value from text: a number where it is one.
+    /// Makes a value from text: a number where it is one.
     pub fn value(text: &str) -> Value {
         text.parse::<i64>().map_or_else(|_| Value::from(text), Value::from)
     }
@@ -121,7 +121,7 @@ pub struct WeightAnswer {
 }
 
 impl WeightAnswer {
-    /// The answer about these disks.
+    /// Makes the answer about these disks.
     pub fn new(disks: Vec<WeightsInForce>) -> Self {
         Self { version: Stat::VERSION, disks }
     }
@@ -168,7 +168,7 @@ pub enum WeightError {
 }
 
 impl WeightError {
-    /// The status with which clients are told.
+    /// The HTTP status of the answer.
     pub(super) fn status(&self) -> StatusCode {
         match self {
             Self::BadWeight { .. } => StatusCode::BAD_REQUEST,

@@ -7,7 +7,7 @@
 //!            ├───── a second ─────┤
 //! ```
 //!
-//! No line is written late, so that nothing has to wake up for it: what was left out is told with
+//! No line is written late, so that nothing has to wake up for it: what was left out is counted in
 //! the next line of the kind, or at the end.
 
 use std::collections::BTreeMap;
@@ -38,8 +38,8 @@ pub(crate) struct Line {
 }
 
 impl Limits {
-    /// Whether a line of this kind may be written at `now`. If not, it is counted.
-    pub(crate) fn ask(&mut self, kind: &'static str, now: Instant) -> Option<Line> {
+    /// Admits a line of this kind at `now`, or counts it as left out and returns none.
+    pub(crate) fn admit(&mut self, kind: &'static str, now: Instant) -> Option<Line> {
         let Some(known) = self.kinds.get_mut(kind) else {
             self.kinds.insert(kind, Kind { last: now, left_out: 0 });
             return Some(Line { left_out: None });
@@ -53,10 +53,10 @@ impl Limits {
         Some(Line { left_out: Some(left_out).filter(|&left_out| left_out > 0) })
     }
 
-    /// Tells what was left out and not told yet: at the end, after which no line comes.
-    pub(crate) fn tell_rest(&mut self) {
+    /// Logs how many lines were left out and not counted yet: at the end, when no line follows.
+    pub(crate) fn report_rest(&mut self) {
         for (kind, left_out) in self.take_rest() {
-            tracing::info!(left_out, "{kind}: these were left out since the last such line");
+            tracing::info!(left_out, "lines of one kind were left out at the end: {kind}");
         }
     }
 
@@ -76,35 +76,35 @@ mod tests {
     }
 
     #[test]
-    fn a_kind_is_written_once_a_second_with_the_count_of_those_left_out() {
+    fn kind_is_written_once_a_second_with_the_count_of_those_left_out() {
         let mut limits = Limits::default();
         let start = Instant::now();
         let at = |millis| start + Duration::from_millis(millis);
-        assert_eq!(limits.ask("a", at(0)), Some(line(None)));
+        assert_eq!(limits.admit("a", at(0)), Some(line(None)));
         for millis in [0, 1, 500, 999] {
-            assert_eq!(limits.ask("a", at(millis)), None);
+            assert_eq!(limits.admit("a", at(millis)), None);
         }
-        assert_eq!(limits.ask("a", at(1000)), Some(line(Some(4))));
-        assert_eq!(limits.ask("a", at(1999)), None);
-        assert_eq!(limits.ask("a", at(9000)), Some(line(Some(1))));
-        assert_eq!(limits.ask("a", at(10_000)), Some(line(None)), "none was left out");
+        assert_eq!(limits.admit("a", at(1000)), Some(line(Some(4))));
+        assert_eq!(limits.admit("a", at(1999)), None);
+        assert_eq!(limits.admit("a", at(9000)), Some(line(Some(1))));
+        assert_eq!(limits.admit("a", at(10_000)), Some(line(None)), "none was left out");
     }
 
     #[test]
     fn kinds_do_not_take_each_others_lines() {
         let mut limits = Limits::default();
         let now = Instant::now();
-        assert_eq!(limits.ask("a", now), Some(line(None)));
-        assert_eq!(limits.ask("b", now), Some(line(None)));
-        assert_eq!(limits.ask("a", now), None);
+        assert_eq!(limits.admit("a", now), Some(line(None)));
+        assert_eq!(limits.admit("b", now), Some(line(None)));
+        assert_eq!(limits.admit("a", now), None);
     }
 
     #[test]
-    fn what_was_left_out_last_is_told_at_the_end_once() {
+    fn what_was_left_out_last_is_reported_at_the_end_once() {
         let mut limits = Limits::default();
         let now = Instant::now();
         for kind in ["a", "a", "b", "a"] {
-            limits.ask(kind, now);
+            limits.admit(kind, now);
         }
         assert_eq!(limits.take_rest(), [("a", 2)]);
         assert_eq!(limits.take_rest(), []);

@@ -1,4 +1,4 @@
-//! What is logged to standard error: how much of it, in which format, and how often.
+//! The log on standard error: its level, its format, and how often a line is repeated.
 //!
 //! An event is a sentence with fields: `disk`, `export`, `peer`, `offset`, `errno` and the like. As
 //! text they stand behind the sentence, as JSON beside it. Lines that clients can cause go through
@@ -20,7 +20,7 @@ use tracing_subscriber::EnvFilter;
 
 pub(crate) use self::limit::Limits;
 
-/// The least severe lines that are written.
+/// The level of the log: the least severe lines that are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogLevel(&'static str);
 
@@ -42,7 +42,7 @@ impl FromStr for LogLevel {
     }
 }
 
-/// How lines are written.
+/// The format of the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LogFormat {
     /// For people: time, level, sentence, fields.
@@ -70,7 +70,7 @@ impl FromStr for LogFormat {
 }
 
 /// Logs to standard error from here on. Without a level, as much as `RUST_LOG` asks for, else what
-/// is worth telling an operator (`info`).
+/// is worth an operator's attention (`info`).
 pub fn to_stderr(level: Option<LogLevel>, format: LogFormat) {
     let environment = std::env::var(EnvFilter::DEFAULT_ENV).unwrap_or_default();
     let (filter, misread) = filter(level, &environment);
@@ -88,7 +88,7 @@ pub fn to_stderr(level: Option<LogLevel>, format: LogFormat) {
     }
 }
 
-/// Logs why the program ends, which people are told in plain words otherwise.
+/// Logs why the program ends, which text logs say in plain words.
 pub fn failure(error: &anyhow::Error) {
     tracing::error!("{error:#}");
 }
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_level_that_is_given_wins_over_the_environment_and_that_over_info() {
+    fn level_that_is_given_wins_over_the_environment_and_that_over_info() {
         let debug = "debug".parse().expect("a level");
         for (level, environment, expected) in
             [(Some(debug), "error", "debug"), (None, "error", "error"), (None, "", "info")]

@@ -10,10 +10,11 @@ mod since;
 
 use std::collections::BTreeMap;
 
-use paternoster::{BlkioFile, BlkioValue, Dump, GroupStats, Instant, Op, OpStats, QueueDump};
+use paternoster::scheduler::{Dump, QueueDump};
+use paternoster::{BlkioFile, BlkioValue, GroupStats, Instant, Op, OpStats};
 use serde::{Deserialize, Serialize};
 
-pub(crate) use self::queue::Telling;
+pub(crate) use self::queue::QueueFormatter;
 pub use self::queue::{BudgetStat, QueueStat, SliceStat};
 
 /// The whole answer.
@@ -27,16 +28,16 @@ pub struct Stat {
 }
 
 impl Stat {
-    /// The version of this form.
+    /// The version of this format.
     pub const VERSION: u32 = 1;
 
-    /// The answer about these disks.
+    /// Makes the answer about these disks.
     pub fn new(disks: Vec<DiskStat>) -> Self {
         Self { version: Self::VERSION, disks }
     }
 }
 
-/// How much is told.
+/// How much `stat` reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Detail {
     /// Disks and groups.
@@ -59,7 +60,7 @@ pub struct DiskStat {
     /// Time since its server started, in nanoseconds, on the clock of all times here; 0 of an older
     /// server.
     pub elapsed_ns: u64,
-    /// What orders its requests.
+    /// Its scheduler.
     pub scheduler: String,
     /// The most requests in the device at once.
     pub depth: u32,
@@ -69,7 +70,7 @@ pub struct DiskStat {
     pub queued: u32,
     /// Syncs of the disk that ended well.
     pub syncs: u64,
-    /// Whether a sync failed: since then every flush and FUA write gets an error.
+    /// Whether a sync failed: since then every flush and FUA command gets an error.
     pub sync_failed: bool,
     /// Whether weights have an effect under `scheduler`.
     pub weights_apply: bool,
@@ -144,8 +145,8 @@ pub struct GroupStat {
     pub backlogged_ns: u64,
     /// Counts by operation: `read`, `write`, `discard`, `write_zeroes` and `flush`.
     pub ops: BTreeMap<String, OpStat>,
-    /// Its files of Linux's `blkio` controller, named without the `blkio.`. Those of turns (`time`
-    /// and what belongs to it) are there under a scheduler that gives groups turns.
+    /// Its files of Linux's `blkio` controller, named without the `blkio.`. `time` and what belongs
+    /// to it are there under a scheduler that charges groups for time.
     pub blkio: BTreeMap<String, BlkioStat>,
     /// The same of all that is below it as well: the files whose names end in `_recursive`, named
     /// without that.
@@ -153,10 +154,10 @@ pub struct GroupStat {
 }
 
 impl GroupStat {
-    /// Takes over what the elevator counted of the group.
+    /// Copies the counts of the group from the elevator.
     pub fn count(&mut self, stats: &GroupStats, now: Instant) {
         self.queued = stats.queued;
-        self.in_device = stats.in_device;
+        self.in_device = stats.in_flight;
         self.backlogged_ns = stats.backlogged(now).as_nanos();
         self.ops = Op::ALL.map(|op| (op_name(op).to_owned(), OpStat::from(stats.op(op)))).into();
     }
@@ -168,7 +169,7 @@ impl GroupStat {
 pub enum BlkioStat {
     /// One number.
     Number(u64),
-    /// A number for each operation, and the same by whether somebody waits.
+    /// A number for each operation, and the same for synchronous and for asynchronous requests.
     Split(BlkioSplit),
 }
 
@@ -183,9 +184,9 @@ pub struct BlkioSplit {
     pub write: u64,
     /// Discards.
     pub discard: u64,
-    /// What somebody waits for.
+    /// Synchronous requests.
     pub sync: u64,
-    /// What nobody waits for.
+    /// Asynchronous requests.
     #[serde(rename = "async")]
     pub asynchronous: u64,
     /// All.
@@ -193,7 +194,7 @@ pub struct BlkioSplit {
 }
 
 impl BlkioSplit {
-    /// Each number by its name in Linux's files, in their order.
+    /// Returns each number by its name in Linux's files, in their order.
     pub fn named(&self) -> [(&'static str, u64); 6] {
         let Self { read, write, discard, sync, asynchronous, total } = *self;
         [
@@ -218,7 +219,7 @@ impl From<BlkioValue> for BlkioStat {
     }
 }
 
-/// Files by name, for [`GroupStat::blkio`].
+/// Returns the files by name, for [`GroupStat::blkio`].
 pub fn blkio_files(files: &[BlkioFile]) -> BTreeMap<String, BlkioStat> {
     files.iter().map(|file| (file.name.to_owned(), file.value.into())).collect()
 }
@@ -257,7 +258,7 @@ impl From<OpStats> for OpStat {
     }
 }
 
-/// The key of an operation in [`GroupStat::ops`].
+/// Returns the key of an operation in [`GroupStat::ops`].
 pub fn op_name(op: Op) -> &'static str {
     match op {
         Op::Read => "read",

@@ -1,8 +1,7 @@
 //! The queues of a disk's scheduler, in [`DiskStat::queues`](super::DiskStat::queues).
 
-use paternoster::{
-    BudgetDump, Hz, Instant, Nanos, QueueDump, QueueName, SectorCount, SliceDump, TurnDump,
-};
+use paternoster::scheduler::{BudgetDump, QueueDump, ServiceDump, SliceDump};
+use paternoster::{Hz, Instant, Nanos, QueueName, SectorCount};
 use serde::{Deserialize, Serialize};
 
 /// One queue, as it is now.
@@ -16,15 +15,15 @@ pub struct QueueStat {
     /// which all connections of the group share that have its priority, the one that made it.
     /// `gone` after that has ended.
     pub connection: String,
-    /// Whether it holds what somebody waits for.
+    /// Whether its requests are synchronous.
     pub sync: bool,
     /// The class and level by which it is served, as `ionice` has them.
     pub io_prio: String,
-    /// It is the one whose turn it is.
+    /// It is in service: under CFQ the active queue.
     pub in_service: bool,
-    /// It wants turns.
+    /// It is busy: it has requests that wait, or the disk idles for it.
     pub busy: bool,
-    /// The disk is kept free for its next request.
+    /// The disk idles for its next request.
     pub waited_for: bool,
     /// Several connections use it, as they work on the same part of the disk.
     pub shared: bool,
@@ -34,10 +33,10 @@ pub struct QueueStat {
     pub queued: u32,
     /// Requests of it in the device.
     pub in_device: u32,
-    /// Its turns, where the scheduler measures them in time.
+    /// Its slice, where the scheduler gives slices of time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slice: Option<SliceStat>,
-    /// Its turns, where the scheduler measures them in sectors.
+    /// Its budget, where the scheduler gives budgets of sectors.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<BudgetStat>,
 }
@@ -46,12 +45,12 @@ pub struct QueueStat {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SliceStat {
-    /// It is worth waiting for.
+    /// It has an idle window: idling for it pays.
     pub idle_window: bool,
-    /// The length of its slice, of this turn or of its last, in nanoseconds; none if that has not
+    /// The length of its slice, the current or the last one, in nanoseconds; none if that has not
     /// begun.
     pub slice_ns: Option<u64>,
-    /// Requests sent in that turn.
+    /// Requests dispatched in that slice.
     pub sent: u32,
 }
 
@@ -68,15 +67,15 @@ pub struct BudgetStat {
     pub soft_rt: bool,
     /// How long it has been raised; 0 if it is not.
     pub raised_ns: u64,
-    /// How long it is to be raised; it stays so until a request of it is sent after that.
+    /// How long it is to be raised; it stays so until a request of it is dispatched after that.
     pub raised_span_ns: u64,
-    /// What it may have served in its turn.
+    /// Its budget: the service that it may receive before it expires.
     pub budget_bytes: u64,
-    /// What it has had served of that.
+    /// The service that it has received of that.
     pub service_bytes: u64,
-    /// What it is granted for its next turn.
+    /// The budget that it gets next, as far as it stays backlogged.
     pub max_budget_bytes: u64,
-    /// How many requests of others may be in the device while it is waited for.
+    /// How many requests of other queues may be in the device while the disk idles for it.
     pub injection_limit: u32,
     /// What a first request takes without those; none while that is not known.
     pub injection_base_ns: Option<u64>,
@@ -84,16 +83,16 @@ pub struct BudgetStat {
     pub waker: Option<String>,
     /// Its mean think time; none while that is not known.
     pub think_time_ns: Option<u64>,
-    /// Its users come back soon, for all that is known.
+    /// Its think time is short, for all that is known.
     pub thinks_briefly: bool,
-    /// They mostly wait for I/O.
+    /// It is I/O-bound: it mostly waits for its I/O.
     pub io_bound: bool,
     /// It became busy with many others, and so is not raised.
     pub in_large_burst: bool,
 }
 
-/// By what a queue is told.
-pub(crate) struct Telling<'a> {
+/// Formats the queues of a disk for `stat`.
+pub(crate) struct QueueFormatter<'a> {
     pub(crate) now: Instant,
     pub(crate) hz: Hz,
     /// The path of a group.
@@ -102,12 +101,12 @@ pub(crate) struct Telling<'a> {
     pub(crate) connection: &'a dyn Fn(QueueName) -> String,
 }
 
-impl Telling<'_> {
-    /// The queue in the words of `stat`.
+impl QueueFormatter<'_> {
+    /// Formats one queue.
     pub(crate) fn queue(&self, queue: &QueueDump) -> QueueStat {
-        let (slice, budget) = match &queue.turn {
-            TurnDump::Slice(slice) => (Some(slice_stat(slice)), None),
-            TurnDump::Budget(budget) => (None, Some(self.budget(budget))),
+        let (slice, budget) = match &queue.service {
+            ServiceDump::Slice(slice) => (Some(slice_stat(slice)), None),
+            ServiceDump::Budget(budget) => (None, Some(self.budget(budget))),
             _ => (None, None),
         };
         QueueStat {
@@ -117,7 +116,7 @@ impl Telling<'_> {
             io_prio: queue.io_prio.to_string(),
             in_service: queue.in_service,
             busy: queue.busy,
-            waited_for: queue.waited_for,
+            waited_for: queue.idling,
             shared: queue.shared,
             seeky: queue.seeky,
             queued: queue.queued,
@@ -127,33 +126,33 @@ impl Telling<'_> {
         }
     }
 
-    fn budget(&self, told: &BudgetDump) -> BudgetStat {
+    fn budget(&self, dump: &BudgetDump) -> BudgetStat {
         let nanos = |ticks| Nanos::from_millis(self.hz.millis(ticks)).as_nanos();
-        let is_raised = told.raising > 1;
-        let raised = self.hz.jiffies(self.now) - told.raised_since;
+        let is_raised = dump.raising > 1;
+        let raised = self.hz.jiffies(self.now) - dump.raised_since;
         BudgetStat {
-            weight: told.weight,
-            raising: told.raising,
-            soft_rt: told.soft_rt,
+            weight: dump.weight,
+            raising: dump.raising,
+            soft_rt: dump.soft_rt,
             raised_ns: if is_raised { nanos(raised) } else { 0 },
-            raised_span_ns: if is_raised { nanos(told.raised_for) } else { 0 },
-            budget_bytes: bytes(told.budget),
-            service_bytes: bytes(told.service),
-            max_budget_bytes: bytes(told.max_budget),
-            injection_limit: told.injection_limit,
-            injection_base_ns: told.injection_base.map(Nanos::as_nanos),
-            waker: told.waker.map(self.connection),
-            think_time_ns: told.think_time.map(Nanos::as_nanos),
-            thinks_briefly: told.thinks_briefly,
-            io_bound: told.io_bound,
-            in_large_burst: told.in_large_burst,
+            raised_span_ns: if is_raised { nanos(dump.raised_for) } else { 0 },
+            budget_bytes: bytes(dump.budget),
+            service_bytes: bytes(dump.service),
+            max_budget_bytes: bytes(dump.max_budget),
+            injection_limit: dump.injection_limit,
+            injection_base_ns: dump.injection_base.map(Nanos::as_nanos),
+            waker: dump.waker.map(self.connection),
+            think_time_ns: dump.think_time.map(Nanos::as_nanos),
+            thinks_briefly: dump.short_think_time,
+            io_bound: dump.io_bound,
+            in_large_burst: dump.in_large_burst,
         }
     }
 }
 
-fn slice_stat(told: &SliceDump) -> SliceStat {
-    let SliceDump { idle_window, slice, sent, .. } = *told;
-    SliceStat { idle_window, slice_ns: slice.map(Nanos::as_nanos), sent }
+fn slice_stat(dump: &SliceDump) -> SliceStat {
+    let SliceDump { idle_window, slice, dispatched, .. } = *dump;
+    SliceStat { idle_window, slice_ns: slice.map(Nanos::as_nanos), sent: dispatched }
 }
 
 fn bytes(sectors: SectorCount) -> u64 {

@@ -1,4 +1,4 @@
-//! What happened between two readings of `stat`.
+//! The difference between two readings of `stat`.
 
 use std::collections::BTreeMap;
 
@@ -45,8 +45,8 @@ impl GroupStat {
         Self {
             backlogged_ns: self.backlogged_ns.saturating_sub(before.backlogged_ns),
             ops: ops.collect(),
-            blkio: turns_since(&self.blkio, &before.blkio),
-            blkio_recursive: turns_since(&self.blkio_recursive, &before.blkio_recursive),
+            blkio: time_since(&self.blkio, &before.blkio),
+            blkio_recursive: time_since(&self.blkio_recursive, &before.blkio_recursive),
             ..self.clone()
         }
     }
@@ -68,7 +68,7 @@ impl OpStat {
 
 type Files = BTreeMap<String, BlkioStat>;
 
-fn turns_since(files: &Files, before: &Files) -> Files {
+fn time_since(files: &Files, before: &Files) -> Files {
     const TIME: &str = "time";
     let mut files = files.clone();
     if let (Some(BlkioStat::Number(now)), Some(BlkioStat::Number(before))) =
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_was_started_again_is_counted_from_then() {
+    fn server_that_was_started_again_is_counted_from_then() {
         assert_eq!(reading(1000, 7).since(&reading(2000, 100)), reading(1000, 7));
     }
 }

@@ -5,7 +5,9 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
-use paternoster_nbd::client::{Goal, Handshake, HandshakeError, Progress, Wishes};
+use paternoster_nbd::client::{
+    ClientOptions, Handshake, HandshakeError, Progress, Replies, Target,
+};
 use paternoster_nbd::proto::rep;
 
 use crate::support::{Client, PATIENCE, Rig, header, receive, rest, simple_reply};
@@ -28,9 +30,9 @@ fn rig(bounds: &str) -> Rig {
 
 /// The reply that refuses a client who asks to enter the export.
 fn refusal(mut stream: UnixStream, export: &str) -> (u32, String) {
-    let goal = Goal::Go(export.to_owned());
-    let wishes = Wishes { goal, structured_replies: false, allocation: false };
-    let mut handshake = Handshake::new(wishes);
+    let target = Target::Go(export.to_owned());
+    let options = ClientOptions { target, replies: Replies::Simple };
+    let mut handshake = Handshake::new(options);
     let (mut input, mut output) = (BytesMut::new(), BytesMut::new());
     loop {
         match handshake.receive(&mut input, &mut output) {
@@ -45,7 +47,7 @@ fn refusal(mut stream: UnixStream, export: &str) -> (u32, String) {
 }
 
 #[test]
-fn a_tenant_has_as_many_connections_as_it_may_and_is_told_so() {
+fn tenant_has_as_many_connections_as_it_may_and_is_told_so() {
     let rig = rig("");
     let mut clients: Vec<_> = ["a", "a2", "a"].map(|export| rig.client(export)).into();
     for export in ["a", "a2"] {
@@ -72,7 +74,7 @@ fn half_a_write(client: &mut Client, len: u32) {
 
 /// Two of them stopped all other clients of their tenant for ever.
 #[test]
-fn a_stalled_write_leaves_memory_to_short_commands_and_is_closed_when_others_need_its_memory() {
+fn stalled_write_leaves_memory_to_short_commands_and_is_closed_when_others_need_its_memory() {
     let rig = rig("memory = \"40M\"\npayload_timeout = 1");
     let [mut stalled, mut small, mut large] =
         ["a", "a2", "a2"].map(|export| Client::enter(rig.connect(), export, false));
@@ -96,7 +98,7 @@ fn a_stalled_write_leaves_memory_to_short_commands_and_is_closed_when_others_nee
 
 /// A stopped virtual machine does not lose its disk.
 #[test]
-fn a_stalled_write_that_nobody_waits_for_may_take_its_time() {
+fn stalled_write_that_nobody_waits_for_may_take_its_time() {
     let rig = rig("memory = \"40M\"\npayload_timeout = 1");
     let mut stalled = Client::enter(rig.connect(), "a", false);
     half_a_write(&mut stalled, 30 * MIB);
@@ -190,7 +192,7 @@ fn clients_that_wait_for_memory_do_not_hold_the_end() {
     let mut other = rig.client("b");
     other.check_served(1);
     let took = rig.end();
-    assert!(took < Duration::from_secs(3), "nothing is under way, no reply unsent: {took:?}");
+    assert!(took < Duration::from_secs(3), "nothing is in flight, no reply unsent: {took:?}");
     for mut client in clients {
         assert_eq!(rest(&mut client.stream), [0; 0], "it is closed, not answered by half");
     }

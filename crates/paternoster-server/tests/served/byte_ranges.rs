@@ -29,17 +29,17 @@ fn cut(random: &mut Rng) -> Vec<std::ops::Range<usize>> {
 /// Writes its ranges, many at once, in an order of its own; each with its own bytes.
 fn write_all(client: &mut Client, mut ranges: Vec<(std::ops::Range<usize>, Bytes)>, seed: u64) {
     Rng::with_seed(seed).shuffle(&mut ranges);
-    let mut underway = 0;
+    let mut in_flight = 0;
     for (range, data) in ranges {
-        if underway == DEPTH {
+        if in_flight == DEPTH {
             client.reply().result.expect("written");
-            underway -= 1;
+            in_flight -= 1;
         }
         let fua = range.start % 13 == 0;
         client.ask(Command::Write { offset: range.start as u64, data, fua });
-        underway += 1;
+        in_flight += 1;
     }
-    for _ in 0..underway {
+    for _ in 0..in_flight {
         client.reply().result.expect("written");
     }
 }

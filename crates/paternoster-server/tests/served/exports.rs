@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
 
 use bytes::BytesMut;
-use paternoster_nbd::client::{Goal, Handshake, Progress, Wishes};
+use paternoster_nbd::client::{ClientOptions, Handshake, Progress, Replies, Target};
 use paternoster_nbd::{Command, NbdError, TransmissionFlags};
 
 use crate::support::{Rig, receive};
@@ -60,8 +60,8 @@ fn several() -> Rig {
 fn list_tells_every_export_of_every_disk() {
     let rig = several();
     let mut stream = rig.connect();
-    let wishes = Wishes { goal: Goal::List, structured_replies: true, allocation: false };
-    let mut handshake = Handshake::new(wishes);
+    let options = ClientOptions { target: Target::List, replies: Replies::Structured };
+    let mut handshake = Handshake::new(options);
     let (mut input, mut output) = (BytesMut::new(), BytesMut::new());
     let listed = loop {
         let progress = handshake.receive(&mut input, &mut output).expect("the server agrees");
@@ -137,7 +137,7 @@ fn exports_of_one_group_are_one_tenant_a_disk() {
 }
 
 #[test]
-fn a_disk_that_is_only_read_need_not_be_writable() {
+fn disk_that_is_only_read_need_not_be_writable() {
     let toml = "[disks.d]\npath = \"DIR/disk.img\"\n[exports.e]\ndisk = \"d\"\nread_only = true\n";
     let rig = Rig::prepared(toml, |dir| {
         let path = dir.join("disk.img");

@@ -47,7 +47,7 @@ fn lines(disk: &DiskStat) -> Vec<String> {
 }
 
 #[test]
-fn a_disk_has_the_groups_of_its_exports_and_those_above() {
+fn disk_has_the_groups_of_its_exports_and_those_above() {
     let rig = Rig::start(TWO_DISKS);
     let stat = rig.stat();
     assert_eq!(lines(&stat.disks[0]), ["/org 700 50 org", "/org/db 300 300 db"]);
@@ -63,7 +63,7 @@ fn a_disk_has_the_groups_of_its_exports_and_those_above() {
 }
 
 #[test]
-fn a_group_is_told_its_own_work_and_not_that_of_those_below() {
+fn group_is_told_its_own_work_and_not_that_of_those_below() {
     let rig = Rig::start(TWO_DISKS);
     for round in 1..=3 {
         rig.client("web").check_served(round);

@@ -69,7 +69,7 @@ fn illegal_requests_get_the_errors_of_the_protocol_and_disturb_nobody() {
 }
 
 #[test]
-fn a_request_without_its_magic_closes_the_connection() {
+fn request_without_its_magic_closes_the_connection() {
     let rig = Rig::start(TWO_TENANTS);
     let mut other = rig.client("b");
     let mut stream = Client::enter(rig.connect(), "a", false).stream;

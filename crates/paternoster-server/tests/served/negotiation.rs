@@ -56,7 +56,7 @@ fn sockets_that_never_negotiate_are_closed_after_ten_seconds_and_lock_nobody_out
 }
 
 #[test]
-fn a_hundred_idle_sockets_beyond_the_bound_close_the_oldest() {
+fn hundred_idle_sockets_beyond_the_bound_close_the_oldest() {
     let rig = Rig::start(TWO_TENANTS);
     let mut idle: Vec<UnixStream> = (0..300).map(|_| rig.connect()).collect();
     let asked = Instant::now();

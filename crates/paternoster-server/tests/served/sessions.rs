@@ -10,7 +10,7 @@ use paternoster_nbd::client::Answer;
 use crate::support::{Client, Rig, TWO_TENANTS, header, rest, simple_reply};
 
 #[test]
-fn a_flush_on_one_connection_covers_writes_on_all() {
+fn flush_on_one_connection_covers_writes_on_all() {
     let rig = Rig::with_file(1 << 20, "[exports.e]\ndisk = \"d\"\n");
     let mut writers: Vec<Client> = (0..4).map(|_| rig.client("e")).collect();
     let mut flusher = rig.client("e");

@@ -15,7 +15,7 @@ use crate::support::{Rig, TWO_TENANTS, header};
 const MIB: u32 = 1 << 20;
 
 #[test]
-fn a_tenant_that_does_not_read_its_replies_does_not_stop_another() {
+fn tenant_that_does_not_read_its_replies_does_not_stop_another() {
     let rig = Rig::start(TWO_TENANTS);
     let mut lazy = rig.client("a");
     for _ in 0..64 {
@@ -32,7 +32,7 @@ fn a_tenant_that_does_not_read_its_replies_does_not_stop_another() {
 }
 
 #[test]
-fn a_client_that_reads_late_gets_every_reply() {
+fn client_that_reads_late_gets_every_reply() {
     let rig = Rig::start(TWO_TENANTS);
     let mut late = rig.client("a");
     late.write(0, &vec![5; 1 << 20]);

@@ -8,7 +8,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
-use paternoster_nbd::client::{Answer, Goal, Handshake, Progress, Reply, Transmission, Wishes};
+use paternoster_nbd::client::{
+    Answer, ClientOptions, Handshake, Progress, Replies, Reply, Target, Transmission,
+};
 use paternoster_nbd::{Command, ExportInfo, NbdError, Request};
 use paternoster_server::Server;
 use paternoster_server::config::Config;
@@ -126,9 +128,10 @@ pub(crate) struct Client {
 
 impl Client {
     pub(crate) fn enter(mut stream: UnixStream, export: &str, structured: bool) -> Self {
-        let goal = Goal::Go(export.to_owned());
-        let wishes = Wishes { goal, structured_replies: structured, allocation: structured };
-        let mut handshake = Handshake::new(wishes);
+        let target = Target::Go(export.to_owned());
+        let replies = if structured { Replies::StructuredWithAllocation } else { Replies::Simple };
+        let options = ClientOptions { target, replies };
+        let mut handshake = Handshake::new(options);
         let (mut input, mut output) = (BytesMut::new(), BytesMut::new());
         loop {
             let progress = handshake.receive(&mut input, &mut output).expect("the server agrees");
@@ -195,7 +198,7 @@ impl Client {
         assert_eq!(answer, Ok(Answer::Done));
     }
 
-    /// Whether it is served as if nothing was the matter.
+    /// Returns whether it is served as if nothing was the matter.
     pub(crate) fn check_served(&mut self, seed: u64) {
         let data = seed.to_be_bytes().repeat(500);
         self.write(4096, &data);

@@ -4,8 +4,8 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use paternoster_load::{Got, Load, TenantLoad, Window};
 use paternoster_server::config::Config;
-use paternoster_server::load::{Got, Load, TenantLoad, Window};
 use paternoster_server::{ControlHandle, Server};
 use tempfile::TempDir;
 
@@ -68,7 +68,7 @@ pub(crate) struct Share {
 }
 
 impl Share {
-    /// Whether it is within `tolerance`, which is in parts of what it should be.
+    /// Returns whether it is within `tolerance`, which is in parts of what it should be.
     pub(crate) fn holds(self, tolerance: f64) -> bool {
         self.error().abs() <= tolerance
     }

@@ -10,9 +10,10 @@
 use std::collections::VecDeque;
 use std::fmt;
 
+use paternoster::scheduler::Scheduler;
 use paternoster::{
-    Bio, BioFlags, Device, Elevator, Instant, IoPrio, IocId, Nanos, Op, RequestId, Scheduler,
-    Sector, SectorCount, Submitted, Weight,
+    Arrival, Bio, Device, Driver, Elevator, Instant, IoPrio, IocId, Nanos, RequestId, Sector,
+    SectorCount, Weight,
 };
 
 /// Requests in the device at once.
@@ -99,7 +100,7 @@ impl Kind {
     fn device(self) -> Device {
         match self {
             Self::BfqMerging => Device::disk(DEVICE_DEPTH),
-            Self::Bfq => Device { queues: Some(true), ..Device::solid_state(DEVICE_DEPTH) },
+            Self::Bfq => Device::solid_state(DEVICE_DEPTH).with_native_queueing(true),
             _ => Device::solid_state(DEVICE_DEPTH),
         }
     }
@@ -146,7 +147,7 @@ impl fmt::Display for Config {
 
 /// An elevator whose readers are at work.
 pub(crate) struct Load<S> {
-    elevator: Elevator<S>,
+    driver: Driver<S>,
     /// A task is named by its place here, and so are its bios.
     tasks: Vec<IocId>,
     in_device: VecDeque<RequestId>,
@@ -157,7 +158,7 @@ pub(crate) struct Load<S> {
 impl<S: Scheduler> Load<S> {
     /// Every task has submitted all that it may, and the device is full.
     pub(crate) fn new(scheduler: S, Config { kind, shape }: Config) -> Self {
-        let mut elevator = Elevator::new(scheduler, kind.device());
+        let mut elevator = Elevator::new(scheduler, kind.device(), Instant::START);
         elevator.set_nr_requests(None);
         let now = Instant::START;
         if kind.is_bfq() {
@@ -176,8 +177,9 @@ impl<S: Scheduler> Load<S> {
         // Neighbours in memory are of different groups, as tasks come and go.
         let tasks = (0..shape.tasks).flat_map(|_| &groups);
         let tasks =
-            tasks.map(|&group| elevator.io_context(now, IoPrio::default(), group)).collect();
-        let mut load = Self { elevator, tasks, in_device: VecDeque::new(), now, random: 1 };
+            tasks.map(|&group| elevator.add_io_context(now, IoPrio::default(), group)).collect();
+        let driver = Driver::new(elevator);
+        let mut load = Self { driver, tasks, in_device: VecDeque::new(), now, random: 1 };
         for read in 0..shape.outstanding {
             for task in 0..load.tasks.len() {
                 load.submit(task);
@@ -199,41 +201,32 @@ impl<S: Scheduler> Load<S> {
     /// Serves one request, in place of which its task submits another.
     pub(crate) fn step(&mut self) {
         self.now = self.now + STEP;
-        while let Some(at) = self.elevator.poll_timeout()
+        while let Some(at) = self.driver.poll_timeout()
             && (at <= self.now || self.in_device.is_empty())
         {
             self.now = self.now.max(at);
-            self.elevator.handle_timeout(self.now);
+            self.driver.handle_timeout(self.now);
             self.fill_device();
         }
         let rq = self.in_device.pop_front().expect("the device is empty only for a time");
-        let bios = self.elevator.complete(self.now, rq);
+        let bios = self.driver.complete(self.now, rq);
         self.fill_device();
-        for task in bios.user_data {
+        for task in bios {
             self.submit(usize::try_from(task).expect("it was an index"));
         }
     }
 
     fn submit(&mut self, task: usize) {
-        let bio = Bio {
-            op: Op::Read,
-            flags: BioFlags::empty(),
-            sector: self.random_place(),
-            sectors: READ,
-            segments: 1,
-            ioc: self.tasks[task],
-            user_data: task as u64,
-        };
-        let submitted = self.elevator.submit(self.now, bio);
-        assert!(!matches!(submitted, Submitted::Later(_)), "requests are not limited");
+        let place = self.random_place();
+        let bio = Bio::read(self.tasks[task], place, READ).with_user_data(task as u64);
+        let taken = self.driver.submit(self.now, bio);
+        assert_ne!(taken, Arrival::Waiting, "requests are not limited");
         self.fill_device();
     }
 
     /// Gives the device what it takes.
     fn fill_device(&mut self) {
-        while let Some(rq) = self.elevator.dispatch(self.now) {
-            self.in_device.push_back(rq);
-        }
+        self.driver.dispatch(self.now, |_, rq| self.in_device.push_back(rq));
     }
 
     /// The next number of Marsaglia's xorshift, as a place.

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::bfq::Bfq;
-use crate::bfq::queue::{Queue, QueueId, queue_of};
+use crate::bfq::queue::Queue;
+use crate::bfq::queue_id::{QueueId, queue_of};
 use crate::scheduler::Cx;
 use crate::trace::Trace;
 
@@ -13,36 +14,46 @@ impl<T: Trace> Bfq<T> {
         let mut sums = [0, 0];
         for (id, queue) in self.queues.iter() {
             self.check_queue(cx, id, queue);
-            sums = [sums[0] + queue.queued, sums[1] + queue.in_flight];
+            sums = [sums[0] + queue.queued(), sums[1] + queue.in_flight];
         }
-        assert_eq!(sums, [self.queued, self.in_driver], "requests that wait and that were sent");
+        assert_eq!(
+            sums,
+            [self.queued, self.in_driver],
+            "requests that wait and that are in flight"
+        );
         let busy = self.queues.iter().filter(|(_, queue)| queue.busy).count();
-        assert_eq!(self.symmetry.busy() as usize, busy, "busy queues");
-        assert!(self.in_service.is_none_or(|active| self.queues[active].busy), "it is busy");
+        assert_eq!(self.busy.count() as usize, busy, "busy queues");
+        assert!(
+            self.in_service.is_none_or(|in_service| self.queues[in_service].busy),
+            "it is busy"
+        );
         let timer = self.idling.timer.map(|(_, queue)| queue);
-        let waiting = self.queues.iter().find(|(_, queue)| queue.waiting).map(|(id, _)| id);
-        assert_eq!(timer, waiting, "the timer runs for the queue that is waited for");
+        let idling = self.queues.iter().find(|(_, queue)| queue.idling).map(|(id, _)| id);
+        assert_eq!(timer, idling, "the timer runs for the queue that the device idles for");
         self.check_users();
     }
 
     fn check_queue(&self, cx: &Cx<'_>, id: QueueId, queue: &Queue) {
-        let entity = &self.wf2q.entities[id];
-        let waiting: Vec<_> = queue.sorted.iter(cx.requests).collect();
-        assert!(waiting.iter().all(|&rq| queue_of(cx.requests, rq) == id), "each holds its own");
-        assert_eq!(waiting.len(), queue.queued as usize, "requests in the sort list");
-        assert_eq!(waiting.len(), queue.fifo.iter(cx.requests).count(), "both lists hold the same");
-        match queue.next() {
-            Some(next) => assert!(waiting.contains(&next), "next is one of what waits"),
-            None => assert!(waiting.is_empty(), "one of what waits is next"),
-        }
-        assert!(queue.busy || waiting.is_empty(), "a queue with requests is busy");
-        assert!(!queue.near || !waiting.is_empty(), "an indexed queue has requests");
-        let positions = &self.groups[entity.above].positions;
-        assert!(!queue.near || positions.contains(&self.queues, id), "it is on its index");
-        assert!(!queue.waiting || self.in_service == Some(id), "only one in service is waited for");
-        assert!(entity.requests >= queue.queued + queue.in_flight, "its requests are bound");
-        let wakes = |waker| self.woken_by(waker).any(|woken| woken == id);
-        assert!(queue.waker.waker.is_none_or(wakes), "a waker knows whom it wakes");
+        self.wf2q.check_raising(id, queue.raising().factor());
+        queue.waiting.check(cx.requests);
+        let mut waiting = queue.waiting.iter(cx.requests);
+        assert!(waiting.all(|rq| queue_of(cx.requests, rq) == id), "each holds its own");
+        let is_empty = queue.is_empty();
+        assert!(queue.busy || is_empty, "a queue with requests is busy");
+        assert!(!queue.on_position_index || !is_empty, "an indexed queue has requests");
+        let positions = &self.groups[self.wf2q.group_of(id)].positions;
+        assert!(
+            !queue.on_position_index || positions.contains(&self.queues, id),
+            "it is on its index"
+        );
+        assert!(
+            !queue.idling || self.in_service == Some(id),
+            "the device idles only for one in service"
+        );
+        let requests = self.wf2q.requests_of(id);
+        assert!(requests >= queue.queued() + queue.in_flight, "its requests are bound");
+        let wakes = |waker| self.queues.woken_by(waker).any(|woken| woken == id);
+        assert!(queue.waker.is_none_or(wakes), "a waker knows whom it wakes");
         assert!(queue.owner.is_none_or(|owner| self.contexts.contains_key(owner)), "it is there");
     }
 
@@ -50,16 +61,16 @@ impl<T: Trace> Bfq<T> {
     /// its own users; a group uses its async queues.
     fn check_users(&self) {
         let mut users = BTreeMap::<QueueId, u32>::new();
-        let mut elders = BTreeMap::<QueueId, u32>::new();
+        let mut candidates = BTreeMap::<QueueId, u32>::new();
         for context in self.contexts.values() {
-            for mut link in context.queues {
+            for mut link in context.queues.0 {
                 while let Some(queue) = link {
                     *users.entry(queue).or_default() += 1;
                     link = self.queues[queue].merge_into;
                 }
             }
-            if let Some(elder) = context.elder {
-                *elders.entry(elder).or_default() += 1;
+            if let Some(candidate) = context.merge_candidate {
+                *candidates.entry(candidate).or_default() += 1;
             }
         }
         for group in self.groups.values() {
@@ -70,8 +81,8 @@ impl<T: Trace> Bfq<T> {
         for (id, queue) in self.queues.iter() {
             let expected = users.get(&id).copied().unwrap_or(0);
             assert_eq!(queue.users, expected, "who uses a queue");
-            let holders = elders.get(&id).copied().unwrap_or(0);
-            assert_eq!(queue.holders, holders, "whose elder brother it is");
+            let keepers = candidates.get(&id).copied().unwrap_or(0);
+            assert_eq!(queue.keepers, keepers, "the contexts whose merge candidate it is");
         }
     }
 }

@@ -1,53 +1,77 @@
-//! What a completion changes: estimates, and whether the turn of the queue in service goes on.
+//! What a completion changes: estimates, and whether the service goes on.
 
 use crate::arena::RequestId;
 use crate::bfq::Bfq;
-use crate::bfq::queue::{QueueId, queue_of};
+use crate::bfq::hw_queueing::{InService, Load, NewVerdict};
+use crate::bfq::queue_id::{QueueId, queue_of};
 use crate::scheduler::Cx;
-use crate::trace::{BudgetEnd, Trace};
+use crate::trace::{BudgetEnd, Event, Trace};
 
 impl<T: Trace> Bfq<T> {
-    /// A request that was sent has completed, or was handed back: the device has done with it.
+    /// A dispatched request has completed or was requeued: it is not in flight any more.
     pub(super) fn complete_request(&mut self, cx: &Cx<'_>, rq: RequestId) {
         let queue = queue_of(cx.requests, rq);
-        self.note_measured_end(cx, rq);
-        self.sample_hw_queueing(cx);
+        if let Some(time) = self.service_time_probe.request_completed(rq, cx.now) {
+            self.adapt_injection(cx, queue, time);
+        }
+        self.observe_queueing(cx);
         self.in_driver -= 1;
         self.note_end(cx, queue);
         if self.in_service == Some(queue) {
-            self.continue_or_end_turn(cx, queue);
+            self.continue_or_end_service(cx, queue);
         }
         self.unbind_request(cx, rq);
     }
 
-    /// Think times begin; a queue with nothing left in the device may be no longer active.
+    /// Learns whether the device queues requests itself, from how many it holds.
+    #[inline]
+    fn observe_queueing(&mut self, cx: &Cx<'_>) {
+        let load = Load { in_flight: self.in_driver, queued: self.queued };
+        let verdict = self.hw_queueing.observe_completion(load, || {
+            let queue = &self.queues[self.in_service?];
+            let has_short_think_time = queue.io_pattern.has_short_think_time();
+            let requests = queue.in_flight + queue.queued();
+            Some(InService { has_short_think_time, requests })
+        });
+        if let Some(NewVerdict { before, now, merging }) = verdict {
+            self.trace.event(cx.now, Event::HardwareQueueing { before, now });
+            if let Some(on) = merging {
+                self.trace.event(cx.now, Event::QueueMerging { on });
+            }
+        }
+    }
+
+    /// Notes the completion: think time begins, and a queue with nothing in flight may not be
+    /// active any more.
     fn note_end(&mut self, cx: &Cx<'_>, queue: QueueId) {
         let state = &mut self.queues[queue];
         state.in_flight -= 1;
         if state.in_flight == 0 && !state.busy {
-            state.turn_end = cx.jiffies();
+            state.go_idle(cx.jiffies());
             self.wf2q.drop_pending(queue);
         }
         let state = &mut self.queues[queue];
-        state.habits.think.request_ended(cx.now);
-        self.note_late_completion(cx);
-        self.last_completion = cx.now;
+        state.io_pattern.request_ended(cx.now);
+        let of_one_user = (!state.shared).then_some(queue);
+        let last_completion = self.last_completion.replace(cx.now, of_one_user);
+        if let Some(rate) = self.peak_rate.observe_completion(cx.now, last_completion) {
+            self.follow_peak_rate(cx, rate);
+        }
         let state = &self.queues[queue];
-        self.last_completed = (!state.shared).then_some(queue);
         if state.soft_rt.due
             && state.in_flight == 0
-            && state.sorted.is_empty()
-            && !self.is_raised_as_interactive(queue)
+            && state.is_empty()
+            && !state.raising().is_interactive()
         {
             self.update_soft_rt_bound(cx, queue);
         }
     }
 
-    /// A request of the queue in service has completed: the device is kept free for the next one,
-    /// or the turn may be over.
-    fn continue_or_end_turn(&mut self, cx: &Cx<'_>, queue: QueueId) {
+    /// A request of the queue in service has completed: the device may idle for the next one, or
+    /// the service may end.
+    fn continue_or_end_service(&mut self, cx: &Cx<'_>, queue: QueueId) {
         let state = &self.queues[queue];
-        let (is_empty, in_flight) = (state.sorted.is_empty(), state.in_flight);
+        let (is_empty, in_flight) = (state.is_empty(), state.in_flight);
         if is_empty && self.is_idling_better(cx, queue) {
             if in_flight == 0 {
                 self.arm_idle_timer(cx, queue);

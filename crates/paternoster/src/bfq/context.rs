@@ -3,11 +3,13 @@
 
 use crate::arena::{GroupId, IocId, RequestId};
 use crate::bfq::Bfq;
-use crate::bfq::queue::{Queue, QueueId, queue_of};
-use crate::bfq::split::{Saved, Split};
-use crate::bfq::wf2q::{Entity, weight_of};
+use crate::bfq::burst::{Joined, Newcomer};
+use crate::bfq::queue::Queue;
+use crate::bfq::queue_id::{QueueId, queue_of};
+use crate::bfq::split::Saved;
 use crate::io_context::IoPrio;
 use crate::scheduler::Cx;
+use crate::synchrony::{BySynchrony, Synchrony};
 use crate::trace::{BudgetEnd, Event, QueueName, Trace};
 use slotmap::Key as _;
 
@@ -15,37 +17,34 @@ use slotmap::Key as _;
 /// it exists.
 #[derive(Debug)]
 pub(super) struct ContextState {
-    /// Into which its async and its sync requests go, once there were any.
-    pub(super) queues: [Option<QueueId>; 2],
+    /// The queues of its async and of its sync requests, once there were any.
+    pub(super) queues: BySynchrony<Option<QueueId>>,
     /// Its I/O priority when it last made a request.
     io_prio: IoPrio,
-    /// Its group when it last offered one.
+    /// Its group when it last submitted a bio.
     group: Option<GroupId>,
     /// Requests that exist of it.
     pub(super) requests_bound: u32,
-    /// The queue made just before its own, with which that is to merge if both keep running.
-    pub(super) elder: Option<QueueId>,
-    /// Its queue was merged with one made at about the same time: it stays so.
+    /// The queue that was created just before its own, if both are to merge after they have run
+    /// for a while.
+    pub(super) merge_candidate: Option<QueueId>,
+    /// Its queue was merged with one that was created at about the same time, and stays merged.
     pub(super) stably_merged: bool,
     /// Its queue as it was when it was merged last.
     pub(super) saved: Option<Box<Saved>>,
     exited: bool,
 }
 
-/// Which of a context's queues: async ones first.
-const ASYNC: usize = 0;
-pub(super) const SYNC: usize = 1;
-
 const HAS_GROUP: &str = "a context that makes requests has a group";
 
 impl ContextState {
     fn new(io_prio: IoPrio, exited: bool) -> Self {
         Self {
-            queues: [None; 2],
+            queues: BySynchrony::default(),
             io_prio,
             group: None,
             requests_bound: 0,
-            elder: None,
+            merge_candidate: None,
             stably_merged: false,
             saved: None,
             exited,
@@ -54,32 +53,52 @@ impl ContextState {
 }
 
 impl<T: Trace> Bfq<T> {
-    /// A request is made, or given to a queue anew: it belongs to that from now on.
+    /// Binds a request to its queue: it is new, or was requeued.
     pub(super) fn bind_request(&mut self, cx: &mut Cx<'_>, rq: RequestId) {
         let request = &cx.requests[rq];
-        let (ioc, group, sync) = (request.ioc, request.group, request.is_sync());
+        let (ioc, group, synchrony) = (request.ioc, request.group, request.synchrony());
         if !self.is_unchanged(cx, ioc, group) {
             self.follow_priority(cx, ioc, group);
             self.follow_group(cx, ioc, group);
         }
-        let (queue, split) = self.queue_for(cx, ioc, sync);
+        let queue = self.queue_for(cx, ioc, synchrony);
         self.wf2q.count_request(queue, 1);
         self.contexts[ioc].requests_bound += 1;
         cx.requests[rq].queue = queue.data();
         let state = &mut self.queues[queue];
         if state.merge_into.is_none() && state.users == 1 {
             state.owner = Some(ioc);
-            if let Some(split) = split {
-                self.restore(cx, ioc, queue, split);
-            }
         }
-        let may_burst = self.burst.goes_on() || self.symmetry.busy() == 0;
+        let may_burst = self.burst.may_go_on() || self.busy.count() == 0;
         if may_burst && self.queues[queue].fresh {
             self.join_burst(cx, queue);
         }
     }
 
-    /// A request has ended: its queue may go with it, and its context.
+    /// A queue gets its first request and may belong to a burst. A queue that a split has created
+    /// does not for a while.
+    fn join_burst(&mut self, cx: &Cx<'_>, queue: QueueId) {
+        let now = cx.jiffies();
+        let state = &self.queues[queue];
+        if state.in_large_burst || now <= state.split_at + self.times.split_immunity {
+            return;
+        }
+        let group = self.wf2q.group_of(queue);
+        let is_first_busy = self.busy.count() == 0;
+        let newcomer = Newcomer { queue, group, now, is_first_busy };
+        match self.burst.join(newcomer, self.times.burst) {
+            Joined::Small => {}
+            Joined::Large => self.queues[queue].in_large_burst = true,
+            Joined::MadeLarge(queues) => {
+                self.trace.event(cx.now, Event::LargeBurst);
+                for queue in queues {
+                    self.queues[queue].in_large_burst = true;
+                }
+            }
+        }
+    }
+
+    /// A request has ended: its queue and its context are freed if nothing else needs them.
     pub(super) fn unbind_request(&mut self, cx: &Cx<'_>, rq: RequestId) {
         let (queue, ioc) = (queue_of(cx.requests, rq), cx.requests[rq].ioc);
         self.wf2q.count_request(queue, -1);
@@ -90,24 +109,23 @@ impl<T: Trace> Bfq<T> {
         self.free_context_if_unused(cx, ioc);
     }
 
-    /// The queue of a request that `ioc` is making, and whether it has just left a shared one.
-    fn queue_for(&mut self, cx: &Cx<'_>, ioc: IocId, sync: bool) -> (QueueId, Option<Split>) {
+    /// Returns the queue for a new request of `ioc`. The context may leave a shared queue by that.
+    fn queue_for(&mut self, cx: &Cx<'_>, ioc: IocId, synchrony: Synchrony) -> QueueId {
         let context = &self.contexts[ioc];
-        let Some(queue) = context.queues[usize::from(sync)] else {
-            return (self.make_queue_for(cx, ioc, sync), None);
+        let Some(queue) = context.queues[synchrony] else {
+            return self.make_queue_for(cx, ioc, synchrony);
         };
         let state = &self.queues[queue];
         if !(state.shared && state.split_due) || context.stably_merged {
-            return (queue, None);
+            return queue;
         }
-        let (queue, split) = self.split(cx, ioc, queue);
-        (queue, Some(split))
+        self.split(cx, ioc, queue)
     }
 
-    fn make_queue_for(&mut self, cx: &Cx<'_>, ioc: IocId, sync: bool) -> QueueId {
-        if sync {
+    fn make_queue_for(&mut self, cx: &Cx<'_>, ioc: IocId, synchrony: Synchrony) -> QueueId {
+        if synchrony.is_sync() {
             let queue = self.make_sync_queue(cx, ioc);
-            return self.join_elder(cx, queue, ioc);
+            return self.merge_at_creation(cx, queue, ioc);
         }
         let group = self.contexts[ioc].group.expect(HAS_GROUP);
         self.obtain_async_queue(cx, ioc, group)
@@ -118,36 +136,36 @@ impl<T: Trace> Bfq<T> {
         let group = self.contexts[ioc].group.expect(HAS_GROUP);
         let queue = self.make_queue(cx, QueueName { ioc, sync: true }, group);
         self.queues[queue].users = 1;
-        self.set_queue(cx, ioc, SYNC, Some(queue));
+        self.set_queue(cx, ioc, Synchrony::Sync, Some(queue));
         queue
     }
 
     /// Gives `ioc` the async queue of the group for its priority, which is made if there is none.
     fn obtain_async_queue(&mut self, cx: &Cx<'_>, ioc: IocId, group: GroupId) -> QueueId {
-        let kind = self.contexts[ioc].io_prio.kind();
-        let queue = if let Some(queue) = self.groups[group].async_queues[kind] {
+        let slot = self.contexts[ioc].io_prio.async_slot();
+        let queue = if let Some(queue) = self.groups[group].async_queues[slot] {
             queue
         } else {
             let queue = self.make_queue(cx, QueueName { ioc, sync: false }, group);
-            self.groups[group].async_queues[kind] = Some(queue);
+            self.groups[group].async_queues[slot] = Some(queue);
             // The group itself.
             self.queues[queue].users = 1;
             queue
         };
         self.queues[queue].users += 1;
-        self.set_queue(cx, ioc, ASYNC, Some(queue));
+        self.set_queue(cx, ioc, Synchrony::Async, Some(queue));
         queue
     }
 
     fn make_queue(&mut self, cx: &Cx<'_>, name: QueueName, group: GroupId) -> QueueId {
         let io_prio = self.contexts[name.ioc].io_prio;
-        let queue = self.wf2q.add_queue(Entity::of_queue(group, io_prio));
+        let queue = self.wf2q.add_queue(group, io_prio);
         self.queues.insert(queue, Queue::new(cx, name, self.budgets.of_new_queue()));
         self.trace.event(cx.now, Event::QueueMade { queue: name, group });
         queue
     }
 
-    /// Whether the task is known, and of the same priority and group as at its last request.
+    /// Returns whether the context has the priority and group that it had at its last request.
     #[inline]
     fn is_unchanged(&self, cx: &Cx<'_>, ioc: IocId, group: GroupId) -> bool {
         let io_prio = cx.contexts[ioc].io_prio;
@@ -156,12 +174,12 @@ impl<T: Trace> Bfq<T> {
             .is_some_and(|context| context.io_prio == io_prio && context.group == Some(group))
     }
 
-    /// The task's priority may have changed since its last request. Its sync queue takes it over
-    /// when it is next scheduled, even if it is shared.
+    /// The priority of the context may have changed since its last request. Its sync queue follows
+    /// when it is next put on its tree, even if it is shared.
     fn follow_priority(&mut self, cx: &Cx<'_>, ioc: IocId, group: GroupId) {
         let io_prio = cx.contexts[ioc].io_prio;
         let Some(context) = self.contexts.get_mut(ioc) else {
-            // It is gone already where its last request comes back from the device.
+            // The context may have exited before its last request was requeued.
             let exited = !cx.contexts.alive(ioc);
             self.contexts.insert(ioc, ContextState::new(io_prio, exited));
             return;
@@ -169,40 +187,37 @@ impl<T: Trace> Bfq<T> {
         if std::mem::replace(&mut context.io_prio, io_prio) == io_prio {
             return;
         }
-        let [async_queue, sync_queue] = context.queues;
+        let BySynchrony([async_queue, sync_queue]) = context.queues;
         if let Some(queue) = async_queue {
             self.ensure_group(cx, group);
-            self.set_queue(cx, ioc, ASYNC, None);
+            self.set_queue(cx, ioc, Synchrony::Async, None);
             self.drop_user(cx, queue);
             self.obtain_async_queue(cx, ioc, group);
         }
         if let Some(queue) = sync_queue {
-            let entity = &mut self.wf2q.entities[queue];
-            entity.new_class = io_prio.class();
-            entity.new_weight = weight_of(io_prio);
-            entity.change_due = true;
+            self.wf2q.reprioritise(queue, io_prio);
             let queue = self.queues[queue].name();
             self.trace.event(cx.now, Event::Priority { queue, io_prio });
         }
     }
 
-    /// The task may have gone to another group since its last bio. Its own queue goes along; one
-    /// that it shares stays behind.
+    /// The context may have moved to another group since its last bio. Its own queue moves along; a
+    /// shared queue stays behind.
     pub(super) fn follow_group(&mut self, cx: &Cx<'_>, ioc: IocId, group: GroupId) {
         let Some(context) = self.contexts.get_mut(ioc) else { return };
         let before = context.group.replace(group);
         if before == Some(group) {
             return;
         }
-        let [async_queue, sync_queue] = context.queues;
+        let BySynchrony([async_queue, sync_queue]) = context.queues;
         self.ensure_group(cx, group);
         if before.is_some() {
             self.trace.event(cx.now, Event::GroupMoved { ioc });
         }
         if let Some(queue) = async_queue
-            && self.wf2q.entities[queue].above != group
+            && self.wf2q.group_of(queue) != group
         {
-            self.set_queue(cx, ioc, ASYNC, None);
+            self.set_queue(cx, ioc, Synchrony::Async, None);
             self.drop_user(cx, queue);
         }
         let Some(queue) = sync_queue else { return };
@@ -213,47 +228,47 @@ impl<T: Trace> Bfq<T> {
         }
         let next = |&queue: &QueueId| self.queues[queue].merge_into;
         let mut chain = std::iter::successors(Some(queue), next);
-        if chain.any(|queue| self.wf2q.entities[queue].above != group) {
-            self.drop_chain(cx, queue);
-            self.set_queue(cx, ioc, SYNC, None);
+        if chain.any(|queue| self.wf2q.group_of(queue) != group) {
+            self.drop_users_of_chain(cx, queue);
+            self.set_queue(cx, ioc, Synchrony::Sync, None);
             self.drop_user(cx, queue);
         }
     }
 
-    /// The queue into which a bio of `ioc` would go, as far as it exists.
+    /// Returns the queue into which a bio of `ioc` would go, if it exists.
     #[inline]
-    pub(super) fn existing_queue(&self, ioc: IocId, sync: bool) -> Option<QueueId> {
-        self.contexts.get(ioc)?.queues[usize::from(sync)]
+    pub(super) fn existing_queue(&self, ioc: IocId, synchrony: Synchrony) -> Option<QueueId> {
+        self.contexts.get(ioc)?.queues[synchrony]
     }
 
-    /// The task has exited. A queue of it that is in service, even a shared one, leaves service, as
-    /// if its time were over but without a charge for it.
+    /// The context has exited. If its queue is in service, even a shared one, its service ends as
+    /// if its time were over, without a charge for the time.
     pub(super) fn exit_context(&mut self, cx: &Cx<'_>, ioc: IocId) {
         let Some(context) = self.contexts.get_mut(ioc) else { return };
         context.exited = true;
-        self.drop_elder(cx, ioc);
+        self.drop_merge_candidate(cx, ioc);
         self.leave_queues(cx, ioc);
         self.free_context_if_unused(cx, ioc);
     }
 
     fn leave_queues(&mut self, cx: &Cx<'_>, ioc: IocId) {
-        for slot in [SYNC, ASYNC] {
-            let Some(queue) = self.contexts[ioc].queues[slot] else { continue };
-            self.set_queue(cx, ioc, slot, None);
+        for synchrony in [Synchrony::Sync, Synchrony::Async] {
+            let Some(queue) = self.contexts[ioc].queues[synchrony] else { continue };
+            self.set_queue(cx, ioc, synchrony, None);
             if self.in_service == Some(queue) {
                 self.leave(cx, queue, BudgetEnd::Timeout);
             }
-            self.drop_chain(cx, queue);
+            self.drop_users_of_chain(cx, queue);
             self.drop_user(cx, queue);
         }
     }
 
-    /// A task that has exited is forgotten with its last request. It uses no queue any more, unless
-    /// a request that was handed back since has given it one.
+    /// Frees a context that has exited and has no request left. It uses no queue any more, unless
+    /// a request that was requeued since has given it one.
     fn free_context_if_unused(&mut self, cx: &Cx<'_>, ioc: IocId) {
         let Some(context) = self.contexts.get(ioc) else { return };
         if context.exited && context.requests_bound == 0 {
-            self.drop_elder(cx, ioc);
+            self.drop_merge_candidate(cx, ioc);
             self.leave_queues(cx, ioc);
             self.contexts.remove(ioc);
         }

@@ -9,18 +9,17 @@
 //!   task 1 ───────────────────────────▶ queue b ◀─ task 2      b is shared
 //! ```
 //!
-//! Nothing of this is done where it only costs (`hw_queueing.rs`), but for following what is set up
-//! already.
+//! On devices where merging costs more than it gains (`hw_queueing.rs`), no new merge is set up.
+//! Merges that were set up before are still followed.
 
 use crate::arena::{IocId, RequestId};
 use crate::bfq::Bfq;
-use crate::bfq::context::SYNC;
-use crate::bfq::queue::{QueueId, queue_of};
-use crate::bfq::weight_raising::Raising;
+use crate::bfq::queue_id::{QueueId, queue_of};
 use crate::io_context::IoClass;
 use crate::parts::position_index::is_close;
 use crate::request::{Bio, Sector};
 use crate::scheduler::Cx;
+use crate::synchrony::Synchrony;
 use crate::trace::{Event, Trace};
 use slotmap::Key as _;
 
@@ -29,7 +28,8 @@ use slotmap::Key as _;
 const MERGE_WINDOW_PARTS: u32 = 10;
 
 impl<T: Trace> Bfq<T> {
-    /// The queue into which a request of `ioc` at `sector`, for `queue`, is to go instead.
+    /// Returns the queue into which a request of `ioc` at `sector` goes instead of `queue`, if any.
+    /// May set up a merge of queues.
     #[inline]
     pub(super) fn cooperator(
         &mut self,
@@ -54,37 +54,38 @@ impl<T: Trace> Bfq<T> {
         sector: Sector,
         ioc: IocId,
     ) -> Option<QueueId> {
-        if self.is_elder_due(cx, queue, ioc) {
-            // Decided once; no other is looked for this time.
-            return self.merge_with_elder(cx, queue, ioc);
+        if self.is_stable_merge_due(cx, queue, ioc) {
+            // This is decided once, and no other queue is looked for this time.
+            return self.merge_with_candidate(cx, queue, ioc);
         }
-        if self.is_too_late(cx, queue) || self.symmetry.busy() == 1 || !self.may_merge(queue) {
+        if self.is_too_late(cx, queue) || self.busy.count() == 1 || !self.may_merge(queue) {
             return None;
         }
-        if let Some(active) = self.in_service
-            && active != queue
-            && is_close(sector, self.turn_head)
-            && self.wf2q.entities[queue].above == self.wf2q.entities[active].above
-            && self.fits(cx, queue, active)
-            && let Some(target) = self.set_up_merge(cx, queue, active)
+        if let Some(in_service) = self.in_service
+            && in_service != queue
+            && is_close(sector, self.service_head)
+            && self.wf2q.group_of(queue) == self.wf2q.group_of(in_service)
+            && self.fits(cx, queue, in_service)
+            && let Some(target) = self.set_up_merge(cx, queue, in_service)
         {
             return Some(target);
         }
-        let group = &self.groups[self.wf2q.entities[queue].above];
-        let near = group.positions.nearest(&self.queues, sector)?;
-        if near == queue || !self.fits(cx, queue, near) {
+        let group = &self.groups[self.wf2q.group_of(queue)];
+        let nearest = group.positions.nearest(&self.queues, sector)?;
+        if nearest == queue || !self.fits(cx, queue, nearest) {
             return None;
         }
-        self.set_up_merge(cx, queue, near)
+        self.set_up_merge(cx, queue, nearest)
     }
 
-    /// Whether `bio` may become part of `rq`: if that is in the queue into which its requests go,
-    /// after a merge of queues that is due. Linux looks for one at every candidate.
-    pub(super) fn may_take(&mut self, cx: &Cx<'_>, rq: RequestId, bio: &Bio) -> bool {
+    /// Follows a merge of queues that is due for the bio's context, as Linux does at every request
+    /// that might absorb the bio. Returns whether `rq` is in the queue of the bio then, so that it
+    /// may absorb it.
+    pub(super) fn allow_bio_merge(&mut self, cx: &Cx<'_>, rq: RequestId, bio: &Bio) -> bool {
         if bio.is_sync() && !cx.requests[rq].is_sync() {
             return false;
         }
-        let Some(mut queue) = self.existing_queue(bio.ioc, bio.is_sync()) else { return false };
+        let Some(mut queue) = self.existing_queue(bio.ioc, bio.synchrony()) else { return false };
         if let Some(target) = self.cooperator(cx, queue, bio.sector, bio.ioc) {
             self.redirect(cx, bio.ioc, queue, target);
             queue = target;
@@ -92,35 +93,35 @@ impl<T: Trace> Bfq<T> {
         queue_of(cx.requests, rq) == queue
     }
 
-    /// The end of the chain of queues into which `queue` is to merge.
+    /// Returns the end of the chain of queues into which `queue` is to merge.
     fn merge_target(&self, queue: QueueId) -> Option<QueueId> {
         let next = |&queue: &QueueId| self.queues[queue].merge_into;
         std::iter::successors(next(&queue), next).last()
     }
 
-    /// Whether the queue has been served for a while since it became busy: others that come near
-    /// it now do so by chance.
+    /// Returns whether the queue has been served for a while since it became busy. Queues that come
+    /// near it after that do so by chance.
     fn is_too_late(&self, cx: &Cx<'_>, queue: QueueId) -> bool {
         let state = &self.queues[queue];
         state.served_since_busy > 0
             && cx.jiffies() > state.first_served + cx.device.hz.part_of_second(MERGE_WINDOW_PARTS)
     }
 
-    /// Whether the queue is of a kind that merges.
+    /// Returns whether the queue is of a kind that merges.
     fn may_merge(&self, queue: QueueId) -> bool {
         let state = &self.queues[queue];
-        state.sync && !state.is_seeky() && self.wf2q.entities[queue].class != IoClass::Idle
+        state.synchrony.is_sync() && !state.is_seeky() && self.wf2q.class_of(queue) != IoClass::Idle
     }
 
-    /// Whether `other` is one with which `queue`, which may merge, does.
+    /// Returns whether `queue`, which may merge, fits with `other`.
     fn fits(&self, cx: &Cx<'_>, queue: QueueId, other: QueueId) -> bool {
         !self.is_too_late(cx, other)
-            && self.wf2q.entities[queue].class == self.wf2q.entities[other].class
+            && self.wf2q.class_of(queue) == self.wf2q.class_of(other)
             && self.may_merge(other)
     }
 
-    /// The users of `queue` are to go to `other`, or to the queue into which that is to merge:
-    /// which one it is.
+    /// Sets up a merge: the users of `queue` are to go to `other`, or to the queue into which
+    /// `other` is to merge. Returns that queue.
     pub(super) fn set_up_merge(
         &mut self,
         cx: &Cx<'_>,
@@ -140,7 +141,7 @@ impl<T: Trace> Bfq<T> {
         let users = self.queues[queue].users;
         if users == 0
             || self.queues[target].users == 0
-            || self.wf2q.entities[queue].above != self.wf2q.entities[target].above
+            || self.wf2q.group_of(queue) != self.wf2q.group_of(target)
         {
             return None;
         }
@@ -151,7 +152,7 @@ impl<T: Trace> Bfq<T> {
         Some(target)
     }
 
-    /// `ioc` goes from `queue` to `target`, the end of its chain, a step at a time.
+    /// Moves `ioc` from `queue` to `target`, the end of its chain, one queue at a time.
     pub(super) fn redirect(&mut self, cx: &Cx<'_>, ioc: IocId, queue: QueueId, target: QueueId) {
         let mut here = queue;
         while here != target {
@@ -159,69 +160,43 @@ impl<T: Trace> Bfq<T> {
         }
     }
 
-    /// One step: what was learned and raised goes along.
+    /// Moves `ioc` one queue on, with what was learned of the queue and how it is raised.
     fn redirect_one(&mut self, cx: &Cx<'_>, ioc: IocId, queue: QueueId) -> QueueId {
         let target = self.queues[queue].merge_into.expect("a chain ends at its target");
         let (name, into) = (self.queues[queue].name(), self.queues[target].name());
         self.trace.event(cx.now, Event::QueuesMerged { queue: name, into });
         self.save(cx, queue);
         self.save(cx, target);
-        if std::mem::take(&mut self.queues[queue].habits.io_bound) {
-            self.queues[target].habits.io_bound = true;
+        if self.queues[queue].io_pattern.take_io_bound() {
+            self.queues[target].io_pattern.set_io_bound();
         }
-        if let Some(waker) = self.queues[queue].waker.waker
+        if let Some(waker) = self.queues[queue].waker
             && waker != target
-            && self.queues[target].waker.waker.is_none()
+            && self.queues[target].waker.is_none()
         {
-            self.inherit_waker(target, waker);
+            self.queues.inherit_waker(target, waker);
         }
         self.hand_over_raising(cx, queue, target);
-        self.set_queue(cx, ioc, SYNC, Some(target));
+        self.set_queue(cx, ioc, Synchrony::Sync, Some(target));
         let into = &mut self.queues[target];
         into.shared = true;
         into.owner = None;
         self.queues[queue].owner = None;
-        let group = self.wf2q.entities[queue].above;
-        let last_made = &mut self.groups[group].last_made;
-        if *last_made == Some(queue) {
-            *last_made = Some(target);
+        let group = self.wf2q.group_of(queue);
+        let last_created = &mut self.groups[group].last_created;
+        if *last_created == Some(queue) {
+            *last_created = Some(target);
         }
         self.drop_user(cx, queue);
         target
     }
 
-    /// A raised queue is so no longer: the one into which it merges is, unless it was.
-    fn hand_over_raising(&mut self, cx: &Cx<'_>, queue: QueueId, target: QueueId) {
-        let factor = self.wf2q.entities[queue].factor;
-        if factor == 1 {
-            return;
-        }
-        let (from, into) = (&self.queues[queue], &self.queues[target]);
-        let (was_busy, is_busy) = (from.busy, into.busy);
-        if self.wf2q.entities[target].factor == 1 {
-            let raising = from.raising;
-            let served = into.raising.served;
-            self.queues[target].raising = Raising { served, ..raising };
-            let entity = &mut self.wf2q.entities[target];
-            entity.factor = factor;
-            entity.change_due = true;
-            self.symmetry.raised_busy += i32::from(is_busy);
-            self.trace_raising(cx, target);
-        }
-        let entity = &mut self.wf2q.entities[queue];
-        entity.factor = 1;
-        entity.change_due = true;
-        self.symmetry.raised_busy -= i32::from(was_busy);
-        self.trace_raising(cx, queue);
-    }
-
-    /// A request that is about to be added goes to `target` instead of its queue, and so do those
-    /// of its user from now on.
+    /// Moves a request that is about to be added to `target`, and its user with it.
     pub(super) fn move_request(&mut self, cx: &mut Cx<'_>, rq: RequestId, target: QueueId) {
         let queue = queue_of(cx.requests, rq);
         let ioc = cx.requests[rq].ioc;
         self.wf2q.count_request(target, 1);
-        if self.existing_queue(ioc, true) == Some(queue) {
+        if self.existing_queue(ioc, Synchrony::Sync) == Some(queue) {
             self.redirect(cx, ioc, queue, target);
         }
         self.queues[queue].fresh = false;
@@ -230,31 +205,30 @@ impl<T: Trace> Bfq<T> {
         cx.requests[rq].queue = target.data();
     }
 
-    /// Puts the queue on the position index of its group anew, if it may merge.
+    /// Updates the place of the queue on the position index of its group, if queues merge.
     #[inline]
     pub(super) fn index_position(&mut self, cx: &Cx<'_>, queue: QueueId) {
         if self.hw_queueing.merges_queues() {
-            self.index_position_anew(cx, queue);
+            self.update_index_position(cx, queue);
         }
     }
 
-    fn index_position_anew(&mut self, cx: &Cx<'_>, queue: QueueId) {
+    fn update_index_position(&mut self, cx: &Cx<'_>, queue: QueueId) {
         self.unindex_position(queue);
-        let entity = &self.wf2q.entities[queue];
         if self.queues[queue].next().is_none()
-            || entity.class == IoClass::Idle
+            || self.wf2q.class_of(queue) == IoClass::Idle
             || self.is_too_late(cx, queue)
         {
             return;
         }
-        let positions = &mut self.groups[entity.above].positions;
-        self.queues[queue].near = positions.insert(&mut self.queues, queue);
+        let positions = &mut self.groups[self.wf2q.group_of(queue)].positions;
+        self.queues[queue].on_position_index = positions.insert(&mut self.queues, queue);
     }
 
     /// Takes the queue off its index, if it is on one.
     pub(super) fn unindex_position(&mut self, queue: QueueId) {
-        if std::mem::take(&mut self.queues[queue].near) {
-            let group = self.wf2q.entities[queue].above;
+        if std::mem::take(&mut self.queues[queue].on_position_index) {
+            let group = self.wf2q.group_of(queue);
             self.groups[group].positions.remove(&mut self.queues, queue);
         }
     }

@@ -1,23 +1,24 @@
-//! Giving up all that waits, when the scheduler is switched or the device goes away.
+//! Draining: all waiting requests leave the scheduler, when it is replaced or the device is
+//! removed.
 
 use crate::arena::RequestId;
 use crate::bfq::Bfq;
-use crate::bfq::queue::QueueId;
+use crate::bfq::queue_id::QueueId;
 use crate::scheduler::Cx;
 use crate::trace::{BudgetEnd, Event, Trace};
 
 impl<T: Trace> Bfq<T> {
-    /// Takes out every request that waits, queue by queue. The turn that goes on ends.
+    /// Takes out every request that waits, queue by queue. The queue in service is expired.
     pub(super) fn drain_queues(&mut self, cx: &mut Cx<'_>, out: &mut Vec<RequestId>) {
-        if let Some(active) = self.in_service {
-            self.expire(cx, active, BudgetEnd::Timeout);
+        if let Some(in_service) = self.in_service {
+            self.expire(cx, in_service, BudgetEnd::Timeout);
         }
         let requests = self.queued;
         let waiting = self.queues.iter().filter(|(_, state)| !state.is_empty());
         let queues: Vec<QueueId> = waiting.map(|(queue, _)| queue).collect();
         for queue in queues {
             while let Some(rq) = self.queues[queue].next() {
-                self.remove(cx, queue, rq);
+                self.remove_request(cx, queue, rq);
                 out.push(rq);
             }
         }

@@ -1,59 +1,64 @@
-//! The end of a turn: what is charged for it, what the queue is granted next, and where it goes.
+//! The end of a service: what the queue is charged for it, what budget it gets for its next one,
+//! and where it goes.
 //!
-//! A turn that was slow, by the queue's seeking or by its thinking, is charged for its time, as if
-//! the device had served at its peak all along. Otherwise service is all that counts.
+//! A service may be slow because the queue seeks or because its users think. Then the queue is
+//! charged for the time, as if the device had served at its peak rate. Otherwise it is charged only
+//! for the sectors that it was served.
 
 use crate::bfq::Bfq;
-use crate::bfq::budget::default_timeout;
-use crate::bfq::queue::QueueId;
-use crate::bfq::wf2q::{Past, Turn};
+use crate::bfq::budget_bounds::default_timeout;
+use crate::bfq::idling_charge::Served;
+use crate::bfq::queue::QueueFate;
+use crate::bfq::queue_id::QueueId;
+use crate::bfq::wf2q::{Leaving, Service};
 use crate::request::SectorCount;
 use crate::scheduler::Cx;
 use crate::time::Instant;
 use crate::trace::{BudgetEnd, Event, Trace};
 
-/// Shorter turns say nothing of speed, in µs.
-const SHORT_TURN_US: u64 = 1000;
+/// Shorter services say nothing of speed, in µs.
+const SHORT_SERVICE_US: u64 = 1000;
 /// Longer ones are slow if they got less than half of the maximum.
-const LONG_TURN_US: u64 = 20_000;
-/// The time that a short turn is charged for, in ms: on a device that rotates, and on one that
+const LONG_SERVICE_US: u64 = 20_000;
+/// The time that a short service is charged for, in ms: on a device that rotates, and on one that
 /// does not.
-const SHORT_TURN_MS: [u64; 2] = [8, 2];
+const SHORT_SERVICE_MS: [u64; 2] = [8, 2];
 
-/// How fast a turn was.
+/// How fast a service was.
 #[derive(Clone, Copy, Debug)]
-struct Pace {
+struct ServiceSpeed {
     slow: bool,
-    /// For what time it would be charged.
+    /// The time for which it would be charged, in ms.
     millis: u64,
 }
 
 impl<T: Trace> Bfq<T> {
-    /// Ends the turn of the queue in service now.
+    /// Ends the service now.
     pub(super) fn expire(&mut self, cx: &Cx<'_>, queue: QueueId, why: BudgetEnd) {
         self.expire_as_of(cx, queue, why, cx.now);
     }
 
-    /// Ends it for that it was waited for in vain; the waiting does not count.
+    /// Ends the service because the device has idled in vain. The time since it began to idle does
+    /// not count.
     pub(super) fn expire_after_idling(&mut self, cx: &Cx<'_>, queue: QueueId, why: BudgetEnd) {
         self.expire_as_of(cx, queue, why, self.idling.since);
     }
 
     fn expire_as_of(&mut self, cx: &Cx<'_>, queue: QueueId, why: BudgetEnd, end: Instant) {
-        let pace = self.pace(cx, queue, end);
-        let raised = self.wf2q.entities[queue].factor > 1;
+        let speed = self.service_speed(cx, queue, end);
+        let raised = self.is_raised(queue);
         let late = why == BudgetEnd::Timeout && self.has_third_left(queue);
-        if !raised && (pace.slow || late) {
-            self.charge_time(cx, queue, pace.millis);
+        if !raised && (speed.slow || late) {
+            self.charge_time(cx, queue, speed.millis);
         }
-        self.charge_waiting(cx, queue, why);
-        self.trace_expiry(cx, queue, why, pace.slow);
+        self.charge_idling(cx, queue, why);
+        self.trace_expiry(cx, queue, why, speed.slow);
         if self.tunables.low_latency() {
             self.note_for_raising(cx, queue, raised);
         }
-        self.measuring.abort();
+        self.service_time_probe.abort();
         self.adapt_budget(cx, queue, why);
-        if self.leave(cx, queue, why) {
+        if self.leave(cx, queue, why) == QueueFate::Freed {
             return;
         }
         let state = &mut self.queues[queue];
@@ -61,19 +66,20 @@ impl<T: Trace> Bfq<T> {
         if !state.busy && !by_budget {
             state.resumable = true;
         } else {
-            self.wf2q.entities[queue].service = SectorCount(0);
+            self.wf2q.reset_service(queue);
         }
-        self.wf2q.reset_service_above(queue);
+        self.wf2q.reset_service_of_parents(queue);
     }
 
-    /// Raising begins anew from here, and a queue that runs empty may be soft real time.
+    /// Prepares weight raising at the end of a service: the time since the queue was raised starts
+    /// again, and a queue that has run empty may be soft real time next.
     fn note_for_raising(&mut self, cx: &Cx<'_>, queue: QueueId, raised: bool) {
         let now = cx.jiffies();
         let state = &mut self.queues[queue];
         if !raised {
-            state.raising.since = now;
+            state.restart_raising(now);
         }
-        if state.sorted.is_empty() {
+        if state.is_empty() {
             if state.in_flight == 0 {
                 self.update_soft_rt_bound(cx, queue);
             } else {
@@ -82,55 +88,70 @@ impl<T: Trace> Bfq<T> {
         }
     }
 
-    /// How fast the turn was, if it ended at `end`.
-    fn pace(&self, cx: &Cx<'_>, queue: QueueId, end: Instant) -> Pace {
+    /// How fast the service was, if it ended at `end`.
+    fn service_speed(&self, cx: &Cx<'_>, queue: QueueId, end: Instant) -> ServiceSpeed {
         let state = &self.queues[queue];
-        if !state.sync {
-            return Pace { slow: false, millis: 0 };
+        if !state.synchrony.is_sync() {
+            return ServiceSpeed { slow: false, millis: 0 };
         }
-        let micros = end.wrapping_since(self.turn_began).as_nanos() / 1000;
-        if micros < SHORT_TURN_US {
-            let millis = SHORT_TURN_MS[usize::from(!cx.device.rotational)];
-            return Pace { slow: state.is_seeky(), millis };
+        let micros = end.wrapping_since(self.service_began).as_nanos() / 1000;
+        if micros < SHORT_SERVICE_US {
+            let millis = SHORT_SERVICE_MS[usize::from(!cx.device.rotational)];
+            return ServiceSpeed { slow: state.is_seeky(), millis };
         }
-        let slow = if micros > LONG_TURN_US {
-            self.wf2q.entities[queue].service < SectorCount(self.budgets.max.0 / 2)
+        let slow = if micros > LONG_SERVICE_US {
+            self.wf2q.service(queue) < SectorCount(self.budgets.max().0 / 2)
         } else {
             state.is_seeky()
         };
-        Pace { slow, millis: micros / 1000 }
+        ServiceSpeed { slow, millis: micros / 1000 }
     }
 
-    /// Charges the queue as if it had been served at the peak for that time, up to the maximum; by
-    /// the default timeout, whatever it is tuned to.
+    /// Charges the queue as if it had been served at the peak rate for that time, up to the
+    /// maximum. The default timeout is the measure, even if another one is tuned.
     fn charge_time(&mut self, cx: &Cx<'_>, queue: QueueId, millis: u64) {
         let full = cx.device.hz.millis(default_timeout(cx.device.hz));
-        let whole = u64::from(self.budgets.max.0);
+        let whole = u64::from(self.budgets.max().0);
         let want = whole * millis.min(full) / full.max(1);
         self.charge_up_to(cx, queue, SectorCount(u32::try_from(want).unwrap_or(u32::MAX)));
     }
 
-    /// Charges the queue as if it had been served so much in its turn, unless it was served more.
-    pub(super) fn charge_up_to(&mut self, cx: &Cx<'_>, queue: QueueId, want: SectorCount) {
-        let entity = &mut self.wf2q.entities[queue];
-        let want = want.max(entity.service);
-        entity.budget = entity.budget.max(want);
-        let more = SectorCount(want.0 - entity.service.0);
+    /// Charges the queue for its time if the device idled for it, where that is tuned so.
+    fn charge_idling(&mut self, cx: &Cx<'_>, queue: QueueId, why: BudgetEnd) {
+        if !self.tunables.charge_waiting() {
+            return;
+        }
+        let served = Served {
+            time: cx.now.saturating_since(self.service_began),
+            service: self.wf2q.service(queue),
+            had_requests: matches!(why, BudgetEnd::Exhausted | BudgetEnd::Timeout),
+        };
+        if let Some(want) = self.idling_charge.end_service(served) {
+            self.charge_up_to(cx, queue, want);
+        }
+    }
+
+    /// Charges the queue as if it had been served so much in its service, unless it was served
+    /// more.
+    fn charge_up_to(&mut self, cx: &Cx<'_>, queue: QueueId, want: SectorCount) {
+        let service = self.wf2q.service(queue);
+        let want = want.max(service);
+        self.wf2q.set_budget(queue, self.wf2q.budget(queue).max(want));
+        let more = SectorCount(want.0 - service.0);
         self.charge(cx, queue, more);
     }
 
-    /// What the queue is granted next: more if its turn was cut short by the bounds, less if it
-    /// did not use what it had.
+    /// Adapts the queue's budget for its next service: more if the bounds cut this one short, less
+    /// if the queue did not use what it had.
     fn adapt_budget(&mut self, cx: &Cx<'_>, queue: QueueId, why: BudgetEnd) {
-        let (least, max) = (self.budgets.lower(), self.budgets.max);
-        let entity = &self.wf2q.entities[queue];
+        let (least, most) = (self.budgets.lower(), self.budgets.max());
         let state = &mut self.queues[queue];
-        let before = state.granted;
-        let times = |factor: u32| SectorCount(before.0.saturating_mul(factor)).min(max);
-        let granted = if entity.factor > 1 {
-            if state.sync { SectorCount(2 * least.0) } else { max }
-        } else if !state.sync {
-            max
+        let before = state.max_budget;
+        let times = |factor: u32| SectorCount(before.0.saturating_mul(factor)).min(most);
+        let wanted = if state.raising().is_raised() {
+            if state.synchrony.is_sync() { SectorCount(2 * least.0) } else { most }
+        } else if !state.synchrony.is_sync() {
+            most
         } else {
             match why {
                 BudgetEnd::TooIdle if state.in_flight > 0 => times(2),
@@ -138,72 +159,62 @@ impl<T: Trace> Bfq<T> {
                 BudgetEnd::TooIdle => least,
                 BudgetEnd::Timeout => times(2),
                 BudgetEnd::Exhausted => times(4),
-                BudgetEnd::NoMoreRequests => entity.service.max(least),
+                BudgetEnd::NoMoreRequests => self.wf2q.service(queue).max(least),
                 BudgetEnd::Preempted => return,
             }
         };
         let learned = self.budgets.is_settled() && self.tunables.max_budget() == SectorCount(0);
-        state.granted = if learned { granted.min(max) } else { granted };
+        state.max_budget = if learned { wanted.min(most) } else { wanted };
         if let Some(next) = state.next() {
-            let budget = state.granted.max(self.charge_of(cx, queue, next));
-            self.wf2q.entities[queue].budget = budget;
+            let budget = state.max_budget.max(self.charge_of(cx, queue, next));
+            self.wf2q.set_budget(queue, budget);
         }
     }
 
     /// The queue leaves service: it goes idle if it is empty, unless it was preempted and its share
-    /// only holds if it keeps its place. Whether it is gone.
-    pub(super) fn leave(&mut self, cx: &Cx<'_>, queue: QueueId, why: BudgetEnd) -> bool {
-        let state = &mut self.queues[queue];
-        if state.shared && state.is_seeky() && !std::mem::replace(&mut state.split_due, true) {
-            self.trace.event(cx.now, Event::SplitPlanned { queue: state.name() });
-        }
+    /// only holds if it keeps its place.
+    pub(super) fn leave(&mut self, cx: &Cx<'_>, queue: QueueId, why: BudgetEnd) -> QueueFate {
+        self.plan_split_of_seeky(cx, queue);
         let keeps_place = why == BudgetEnd::Preempted && self.idling_guarantees_service(queue);
         let state = &mut self.queues[queue];
-        if state.sorted.is_empty() && !keeps_place {
+        if state.is_empty() && !keeps_place {
             if state.in_flight == 0 {
-                state.turn_end = cx.jiffies();
+                state.go_idle(cx.jiffies());
             }
-            self.remove_busy(cx, queue, Turn::Ends);
+            self.remove_busy(cx, queue, Service::Ends);
         } else {
-            self.wf2q.requeue(queue, Turn::Ends, cx.jiffies());
-            self.free_forgotten(cx);
-            if !self.queues[queue].sorted.is_empty() {
+            self.reinsert(cx, queue, Service::Ends);
+            if !self.queues[queue].is_empty() {
                 self.index_position(cx, queue);
             }
         }
-        self.stop_waiting(queue);
+        self.stop_idle_timer(queue);
         self.in_service = None;
         self.wf2q.leave_service(queue);
         self.free_queue_if_unused(cx, queue)
     }
 
-    /// The queue is busy no more.
-    pub(super) fn remove_busy(&mut self, cx: &Cx<'_>, queue: QueueId, turn: Turn) {
+    /// The queue stops being busy.
+    pub(super) fn remove_busy(&mut self, cx: &Cx<'_>, queue: QueueId, service: Service) {
         let state = &mut self.queues[queue];
         state.busy = false;
         let name = state.name();
-        self.trace.event(cx.now, Event::Unlisted { queue: name });
-        let entity = &self.wf2q.entities[queue];
-        self.symmetry.leaves_busy(entity.class);
-        if entity.factor > 1 {
-            self.symmetry.raised_busy -= 1;
-        }
-        self.wf2q.deactivate(queue, Past::Remembered, turn, cx.jiffies());
-        self.free_forgotten(cx);
+        self.trace.event(cx.now, Event::NotBusy { queue: name });
+        self.busy.remove(self.wf2q.class_of(queue), self.queues[queue].raising());
+        self.deactivate(cx, queue, Leaving::KeepOnIdleTree, service);
         if self.queues[queue].in_flight == 0 {
             self.wf2q.drop_pending(queue);
         }
     }
 
     fn trace_expiry(&mut self, cx: &Cx<'_>, queue: QueueId, why: BudgetEnd, slow: bool) {
-        let entity = &self.wf2q.entities[queue];
         let state = &self.queues[queue];
         let event = Event::BudgetExpired {
             queue: state.name(),
             why,
             slow,
-            service: entity.service,
-            budget: entity.budget,
+            service: self.wf2q.service(queue),
+            budget: self.wf2q.budget(queue),
             in_flight: state.in_flight,
         };
         self.trace.event(cx.now, event);

@@ -1,9 +1,9 @@
-//! Groups: what they keep beside their servers, and queues that go from one to another.
+//! What BFQ keeps of a group besides its server, and how queues move from one group to another.
 
 use crate::arena::GroupId;
 use crate::bfq::Bfq;
-use crate::bfq::queue::QueueId;
-use crate::bfq::wf2q::{Entity, Past, Turn};
+use crate::bfq::queue_id::QueueId;
+use crate::bfq::wf2q::{Leaving, Service};
 use crate::io_context::IoPrio;
 use crate::parts::position_index::PositionIndex;
 use crate::scheduler::Cx;
@@ -13,15 +13,16 @@ use crate::trace::{BudgetEnd, Trace};
 #[derive(Debug, Default)]
 pub(super) struct GroupState {
     /// The shared queues of asynchronous requests, by class and level.
-    pub(super) async_queues: [Option<QueueId>; IoPrio::KINDS],
+    pub(super) async_queues: [Option<QueueId>; IoPrio::ASYNC_SLOTS],
     /// Its queues by where their next requests are.
     pub(super) positions: PositionIndex<QueueId>,
-    /// The sync queue that was made last, with which newborns may merge.
-    pub(super) last_made: Option<QueueId>,
+    /// The stable-merge candidate: the sync queue that was created last. New queues may merge with
+    /// it.
+    pub(super) last_created: Option<QueueId>,
 }
 
 impl<T: Trace> Bfq<T> {
-    /// Makes the state of a group and, before it, of those above.
+    /// Creates the state of a group, after that of its parents.
     pub(super) fn ensure_group(&mut self, cx: &Cx<'_>, group: GroupId) {
         if self.groups.contains_key(group) {
             return;
@@ -42,47 +43,41 @@ impl<T: Trace> Bfq<T> {
         if !self.groups.contains_key(group) {
             return;
         }
-        let Some(entity) = self.wf2q.entity_of(group) else { return };
-        let weight = cx.groups[group].weight().value();
-        let entity = &mut self.wf2q.entities[entity];
-        if std::mem::replace(&mut entity.new_weight, weight) != weight {
-            entity.change_due = true;
-        }
+        self.wf2q.set_group_weight(group, cx.groups[group].weight().value());
     }
 
-    /// Has the queue compete in another group. It may go with that, if nobody uses it.
+    /// Moves the queue to another group. The queue is freed by that if nothing needs it.
     ///
-    /// The group that it leaves stays counted as one with I/O pending, and those above it, until
-    /// the last queue of one of them has run empty there: as in Linux.
+    /// The group that it leaves, and the parents of that, stay counted as groups with I/O pending
+    /// until the last queue of one of them has run empty there: as in Linux.
     pub(super) fn move_queue(&mut self, cx: &Cx<'_>, queue: QueueId, group: GroupId) {
-        if self.wf2q.entities[queue].above == group {
+        if self.wf2q.group_of(queue) == group {
             return;
         }
         // It stays until it has arrived.
-        self.queues[queue].holders += 1;
+        self.queues[queue].keepers += 1;
         if self.in_service == Some(queue) {
             self.expire(cx, queue, BudgetEnd::Preempted);
         }
         let busy = self.queues[queue].busy;
         if busy {
-            self.wf2q.deactivate(queue, Past::Forgotten, Turn::GoesOn, cx.jiffies());
+            self.deactivate(cx, queue, Leaving::Retire, Service::GoesOn);
         } else {
-            self.wf2q.forget_idle(queue);
+            self.remove_idle(cx, queue);
         }
-        self.free_forgotten(cx);
-        self.forget_last_made(queue);
+        self.drop_last_created(queue);
         self.unindex_position(queue);
         self.wf2q.set_group(queue, group);
         if busy {
             self.index_position(cx, queue);
-            self.reactivate_busy(cx, queue);
+            self.activate(cx, queue);
         }
-        self.queues[queue].holders -= 1;
+        self.queues[queue].keepers -= 1;
         self.free_queue_if_unused(cx, queue);
     }
 
-    /// The group goes; no request of it exists, and no I/O context is in it. Contexts that moved on
-    /// and made no request since may still use queues of it: these go to the root.
+    /// Removes a group without requests and I/O contexts. Contexts that have left it and have made
+    /// no request since may still use queues of it: these queues move to the root.
     pub(super) fn remove_group(&mut self, cx: &Cx<'_>, group: GroupId) {
         if !self.groups.contains_key(group) {
             return;
@@ -92,14 +87,10 @@ impl<T: Trace> Bfq<T> {
             if self.queues[queue].busy {
                 self.move_queue(cx, queue, root);
             } else {
-                self.wf2q.forget_idle(queue);
-                self.free_forgotten(cx);
+                self.remove_idle(cx, queue);
             }
         }
-        let members = |(queue, entity): (QueueId, &Entity)| {
-            (entity.above == group && entity.group.is_none()).then_some(queue)
-        };
-        let rest: Vec<QueueId> = self.wf2q.entities.iter().filter_map(members).collect();
+        let rest: Vec<QueueId> = self.wf2q.queues_of(group).collect();
         for queue in rest {
             self.move_queue(cx, queue, root);
         }

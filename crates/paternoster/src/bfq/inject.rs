@@ -1,233 +1,165 @@
-//! Serving others while the queue in service is kept empty.
+//! Injection: requests of other queues are dispatched while the device idles for the queue in
+//! service.
 //!
-//! The device would stand idle while the next request of the queue in service is awaited. So
-//! requests of others are *injected*, charged to their own queues: without limit those that the
-//! awaited one may depend on, and of any others as many at a time as do not slow it down. That is
-//! found out by measuring: the time from the arrival of a first request to its completion, with and
-//! without injection.
+//! An injected request is charged to its own queue. Requests on which the next request of the queue
+//! in service may depend are injected without limit; of all others, as many at a time as do not
+//! slow the queue in service down.
 //!
 //! ```text
-//!   arrival ─────────────────▶ completion      t < 3/2 × base: limit + 1
-//!   of the first request                       else: limit − 1
-//!        └── others in the device: injected    alone in the device: base = t
+//!   its owner's async queue ─┐
+//!   its waker ───────────────┼─▶ no limit
+//!   the first that it wakes ─┘
+//!   any other queue ───────────▶ up to its limit      injection_limit.rs
 //! ```
+//!
+//! CFQ injects nothing: while it idles the device stands idle.
 
-use crate::arena::RequestId;
 use crate::bfq::Bfq;
-use crate::bfq::queue::{QueueId, queue_of};
+use crate::bfq::injection_limit::{DeviceLoad, ServiceTime};
+use crate::bfq::queue_id::QueueId;
 use crate::request::SectorCount;
 use crate::scheduler::Cx;
-use crate::time::{Instant, Jiffies, Nanos, Ticks};
+use crate::synchrony::Synchrony;
+use crate::time::Ticks;
 use crate::trace::{Event, Trace};
 
-/// On a device that does not rotate, a request of so many sectors or more is injected alone.
+/// On a device that is not rotational, a request of so many sectors or more is injected alone.
 const LARGE: SectorCount = SectorCount(8 * 8);
 
-/// How many requests of others may be in the device while a queue is kept empty.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct InjectionLimit {
-    pub(super) limit: u32,
-    /// What a first request takes without injection; 0 while that is not known.
-    pub(super) base_time: Nanos,
-    /// When the limit was last reset or lowered.
-    pub(super) since: Jiffies,
-}
-
-impl Default for InjectionLimit {
-    fn default() -> Self {
-        Self { limit: 0, base_time: Nanos::ZERO, since: Jiffies::LONG_AGO }
-    }
-}
-
-/// The measuring that goes on, for the queue in service.
-#[derive(Debug)]
-pub(super) struct Measuring {
-    /// When the first request arrived.
-    since: Instant,
-    /// The next request of the queue in service is it.
-    next: bool,
-    /// It, once it was sent.
-    request: Option<RequestId>,
-    /// Requests were injected meanwhile.
-    injected: bool,
-}
-
-impl Measuring {
-    pub(super) fn new(now: Instant) -> Self {
-        Self { since: now, next: false, request: None, injected: false }
-    }
-
-    /// What goes on is given up.
-    pub(super) fn abort(&mut self) {
-        self.injected = false;
-        self.next = false;
-        self.request = None;
-    }
+/// From which queue to inject.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Injected {
+    /// From one that the next request of the queue in service may depend on.
+    Related(QueueId),
+    /// From any other: the limit allows it.
+    WithinLimit(QueueId),
 }
 
 impl<T: Trace> Bfq<T> {
-    /// The queue to send from while `active`, in service, is kept empty: those first that its next
-    /// request may wait for.
-    pub(super) fn choose_injected(&mut self, cx: &Cx<'_>, active: QueueId) -> Option<QueueId> {
-        let related = self.own_async_queue(cx, active).or_else(|| {
-            let state = &self.queues[active];
-            let waker = state.waker.waker.filter(|&waker| self.may_be_injected(cx, waker));
-            waker.or_else(|| state.woken.first().filter(|&woken| self.may_be_injected(cx, woken)))
-        });
-        if related.is_some() {
-            return related;
+    /// Returns the queue to inject from while the device idles for `in_service`. A queue that is
+    /// not related to it makes the service-time probe one with injection.
+    pub(super) fn inject(&mut self, cx: &Cx<'_>, in_service: QueueId) -> Option<QueueId> {
+        match self.choose_injected(cx, in_service)? {
+            Injected::Related(queue) => Some(queue),
+            Injected::WithinLimit(queue) => {
+                self.service_time_probe.note_injected();
+                Some(queue)
+            }
         }
-        let raised = self.wf2q.entities[active].factor > 1;
-        let briefly = self.queues[active].habits.think_briefly;
-        let open = !self.idling_boosts_throughput(cx, active)
-            && (!raised || self.symmetry.raised_busy > 1 || !briefly);
-        if open { self.choose_any(cx, active) } else { None }
     }
 
-    /// The async queue of the owner of `active`, if its next request is that owner's.
-    fn own_async_queue(&self, cx: &Cx<'_>, active: QueueId) -> Option<QueueId> {
-        let owner = self.queues[active].owner?;
-        let queue = self.existing_queue(owner, false)?;
+    /// Returns the queue to inject from while the device idles for `in_service`: first one on which
+    /// its next request may depend.
+    fn choose_injected(&self, cx: &Cx<'_>, in_service: QueueId) -> Option<Injected> {
+        let related = self.own_async_queue(cx, in_service).or_else(|| {
+            let state = &self.queues[in_service];
+            let waker = state.waker.filter(|&waker| self.may_be_injected(cx, waker));
+            waker.or_else(|| state.woken.first().filter(|&woken| self.may_be_injected(cx, woken)))
+        });
+        if let Some(queue) = related {
+            return Some(Injected::Related(queue));
+        }
+        let is_raised = self.is_raised(in_service);
+        let comes_soon = self.queues[in_service].io_pattern.has_short_think_time();
+        let is_open = !self.idling_boosts_throughput(cx, in_service)
+            && (!is_raised || self.busy.raised() > 1 || !comes_soon);
+        if is_open { self.choose_any(cx, in_service).map(Injected::WithinLimit) } else { None }
+    }
+
+    /// Returns the async queue of the owner of `in_service`, if its next request is that owner's.
+    fn own_async_queue(&self, cx: &Cx<'_>, in_service: QueueId) -> Option<QueueId> {
+        let owner = self.queues[in_service].owner?;
+        let queue = self.existing_queue(owner, Synchrony::Async)?;
         let next = self.queues[queue].next()?;
         (cx.requests[next].ioc == owner && self.may_be_injected(cx, queue)).then_some(queue)
     }
 
-    /// Whether the queue has a request, and budget left for it.
+    /// Returns whether the queue has a request, and budget left for it.
     fn may_be_injected(&self, cx: &Cx<'_>, queue: QueueId) -> bool {
         let state = &self.queues[queue];
         let Some(next) = state.next() else { return false };
-        state.busy
-            && i64::from(self.charge_of(cx, queue, next).0) <= self.wf2q.entities[queue].left()
+        state.busy && i64::from(self.charge_of(cx, queue, next).0) <= self.wf2q.left(queue)
     }
 
-    /// Any other queue with a request, while the limit is not reached; the one that was last put
-    /// on its tree first.
-    fn choose_any(&mut self, cx: &Cx<'_>, active: QueueId) -> Option<QueueId> {
-        let mut limit = self.queues[active].injection.limit;
-        if limit == 0 && self.is_grace_over(cx, active) {
+    /// Returns any other queue with a request, while the limit is not reached; the one that was
+    /// last put on its tree first.
+    ///
+    /// After a large request the bound stays at one for the next large one, as in Linux.
+    fn choose_any(&self, cx: &Cx<'_>, in_service: QueueId) -> Option<QueueId> {
+        let full_limit = self.queues[in_service].injection.limit();
+        let mut limit = full_limit;
+        if limit == 0 && self.is_grace_over(cx, in_service) {
             limit = 1;
         }
         if self.in_driver >= limit {
             return None;
         }
-        let raised_wait =
-            self.wf2q.entities[active].factor > 1 && self.queues[active].habits.think_briefly;
+        let only_raised =
+            self.is_raised(in_service) && self.queues[in_service].io_pattern.has_short_think_time();
         for queue in self.wf2q.active_queues() {
-            let raised = self.wf2q.entities[queue].factor > 1;
-            if (raised_wait && !raised) || !self.may_be_injected(cx, queue) {
+            let is_raised = self.is_raised(queue);
+            if (only_raised && !is_raised) || !self.may_be_injected(cx, queue) {
                 continue;
             }
             let next = self.queues[queue].next().expect("what may be injected has a request");
-            // After a large one the bound stays at one for the next large one.
-            limit = if !cx.device.rotational && cx.requests[next].sectors >= LARGE {
-                limit.min(1)
-            } else {
-                self.queues[active].injection.limit
-            };
+            let is_large = !cx.device.rotational && cx.requests[next].sectors >= LARGE;
+            limit = if is_large { limit.min(1) } else { full_limit };
             if self.in_driver < limit {
-                self.measuring.injected = true;
                 return Some(queue);
             }
         }
         None
     }
 
-    /// Whether the queue in service, of which nothing is known, was waited for long enough to let
-    /// one large request pass. Hardly ever: Linux compares ticks with nanoseconds, so that it takes
-    /// a queue that is waited for though `slice_idle` is 0, as `strict_guarantees` has it.
-    fn is_grace_over(&self, cx: &Cx<'_>, active: QueueId) -> bool {
-        let state = &self.queues[active];
+    /// Returns whether the device has idled long enough for `in_service`, whose base time is not
+    /// known, to let one request of another queue pass. It hardly ever has: Linux compares ticks
+    /// with nanoseconds, so that this needs a `slice_idle` of 0 with `strict_guarantees`.
+    fn is_grace_over(&self, cx: &Cx<'_>, in_service: QueueId) -> bool {
+        let state = &self.queues[in_service];
         let ticks = self.tunables.slice_idle().as_nanos().cast_signed();
-        state.injection.base_time == Nanos::ZERO
-            && state.waiting
+        state.injection.base_time().is_none()
+            && state.idling
             && cx.jiffies() >= cx.device.hz.jiffies(self.idling.since) + Ticks::new(ticks)
     }
 
-    /// The only request of its user in flight arrives for `queue`: time for a reset, or to begin
-    /// to measure, if the device is free of what would blur that.
-    pub(super) fn maybe_measure(&mut self, cx: &Cx<'_>, queue: QueueId) {
+    /// A request arrives for `queue`, the only one that its user has: the limit of the queue may be
+    /// due for a reset, and the time that the request takes may be probed.
+    pub(super) fn probe_first_request(&mut self, cx: &Cx<'_>, queue: QueueId) {
         let now = cx.jiffies();
-        if now >= self.queues[queue].injection.since + self.spans.injection_reset {
+        if self.queues[queue].injection.is_older_than(self.times.injection_reset, now) {
             self.reset_injection(cx, queue);
         }
         let injection = &self.queues[queue].injection;
-        let is_empty = self.in_driver == 0;
-        let with_injection =
-            injection.base_time > Nanos::ZERO && self.measuring.injected && !is_empty;
-        if self.in_service == Some(queue)
-            && (is_empty || with_injection)
-            && now >= injection.since + self.spans.injection_gap
+        if self.in_service == Some(queue) && injection.is_older_than(self.times.injection_gap, now)
         {
-            self.measuring.since = cx.now;
-            self.measuring.next = true;
-            if is_empty {
-                self.measuring.injected = false;
-            }
+            let base_is_known = injection.base_time().is_some();
+            self.service_time_probe.arm(cx.now, self.in_driver, base_is_known);
         }
     }
 
-    /// A request of the queue in service is sent.
-    #[inline]
-    pub(super) fn note_measured(&mut self, rq: RequestId) {
-        if std::mem::take(&mut self.measuring.next) {
-            self.measuring.request = Some(rq);
-        }
-    }
-
-    /// A request has completed, and is still counted as in the device: the limit follows, if it
-    /// was the one measured.
-    #[inline]
-    pub(super) fn note_measured_end(&mut self, cx: &Cx<'_>, rq: RequestId) {
-        if self.measuring.request == Some(rq) {
-            self.adapt_injection(cx, queue_of(cx.requests, rq));
-        }
-    }
-
-    fn adapt_injection(&mut self, cx: &Cx<'_>, queue: QueueId) {
-        let took = cx.now.wrapping_since(self.measuring.since);
-        let injected = self.measuring.injected;
-        let alone = self.in_driver == 1;
+    /// The probed request of `queue` has completed, and is still counted as in the device: the
+    /// limit follows.
+    pub(super) fn adapt_injection(&mut self, cx: &Cx<'_>, queue: QueueId, time: ServiceTime) {
+        let depth_seen = self.hw_queueing.depth_seen();
+        let device = DeviceLoad { in_flight: self.in_driver, depth_seen };
         let injection = &mut self.queues[queue].injection;
-        let before = injection.limit;
-        let base = injection.base_time;
-        if base > Nanos::ZERO && injected {
-            let bearable = Nanos::new(base.as_nanos() * 3 / 2);
-            if took >= bearable && before > 0 {
-                injection.limit -= 1;
-                injection.since = cx.jiffies();
-            } else if took < bearable && before <= self.hw_queueing.depth_seen {
-                injection.limit += 1;
-            }
-        }
-        if (base == Nanos::ZERO && alone) || took < base {
-            if base == Nanos::ZERO {
-                injection.limit = before.max(1);
-            }
-            injection.base_time = took;
-        } else if !injected && alone {
-            injection.base_time = took;
-        }
-        self.measuring.request = None;
-        self.measuring.injected = false;
+        let before = injection.limit();
+        injection.adapt(time, device, cx.jiffies());
         self.trace_injection(cx, queue, before);
     }
 
-    /// Nothing is known any more of how much the queue bears.
+    /// Resets the injection limit of the queue.
     pub(super) fn reset_injection(&mut self, cx: &Cx<'_>, queue: QueueId) {
         let state = &mut self.queues[queue];
-        let limit = u32::from(!state.habits.think_briefly);
-        let since = cx.jiffies();
-        let before = std::mem::replace(
-            &mut state.injection,
-            InjectionLimit { limit, base_time: Nanos::ZERO, since },
-        );
-        self.measuring.request = None;
-        self.trace_injection(cx, queue, before.limit);
+        let before = state.injection.limit();
+        state.injection.reset(state.io_pattern.has_short_think_time(), cx.jiffies());
+        self.service_time_probe.drop_request();
+        self.trace_injection(cx, queue, before);
     }
 
     fn trace_injection(&mut self, cx: &Cx<'_>, queue: QueueId, before: u32) {
         let state = &self.queues[queue];
-        let limit = state.injection.limit;
+        let limit = state.injection.limit();
         if limit != before {
             self.trace.event(cx.now, Event::InjectionLimit { queue: state.name(), limit });
         }

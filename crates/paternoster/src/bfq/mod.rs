@@ -1,10 +1,10 @@
-//! BFQ: every queue gets its share of the device in *sectors served*, and what somebody waits for
-//! in person goes before the rest.
+//! BFQ: every queue gets its share of the device in *sectors served*, and queues that a person
+//! waits for are served first.
 //!
-//! Requests wait in queues, a sync queue for each I/O context and async ones shared by the contexts
-//! of a group. One queue at a time is *in service*, until it has used up its *budget*, its time, or
-//! its requests. Then the queue is due that finishes first, by B-WF2Q+: its weight says how fast
-//! its virtual time runs, its budget how far.
+//! Requests wait in queues: a sync queue for each I/O context, and async queues that the contexts
+//! of a group share. One queue at a time is *in service*, until it has used up its *budget*, its
+//! time or its requests. B-WF2Q+ then chooses the queue that finishes first in virtual time: its
+//! weight says how fast its virtual time runs, its budget how far.
 //!
 //! ```text
 //!   servers of the groups, by finish      ──▶ the queue in service    ──▶ its sort list
@@ -14,31 +14,48 @@
 //!   vtime += sectors × 2²² / Σ weights       finish = start + budget × 2²² / weight
 //! ```
 //!
-//! What makes it BFQ is what it learns. Budgets follow from how their queues use them, and the
-//! greatest from the device's peak rate. The device is kept free for a queue that thinks briefly
-//! (`idle.rs`), and meanwhile requests of others are injected as far as that does no harm
-//! (`inject.rs`, `waker.rs`). Queues that begin to be used, or that arrive regularly at a modest
-//! rate, have their weight raised (`weight_raising.rs`), unless many come at once (`burst.rs`).
+//! The life of a request:
 //!
-//! The life of a request: `context.rs` finds its queue (`queue.rs`) as it is made; `insert.rs` puts
-//! it there, `habits.rs` learns from it; `select.rs` says whose turn it is, by `wf2q/`;
-//! `dispatch.rs` sends it, in the order of `order.rs`; `complete.rs` hears of its end;
-//! `expire.rs` ends the turn, charges for it, and grants the next budget (`budget.rs`,
-//! `peak_rate.rs`). Whether shares need the device kept free, or come from serving whatever is
-//! there, `symmetry.rs` knows, and what the device does by itself `hw_queueing.rs`. Queues that
-//! work on the same part of the device merge (`cooperate.rs`, `stable_merge.rs`) and part again
-//! (`split.rs`), on devices where that pays. What a group keeps and how queues go from one to
-//! another is in `group.rs`; `spans.rs` and `tunables.rs` have the numbers. What keeping the
-//! device free costs the others is charged by `waiting.rs`, if that is tuned so: Linux does
-//! not. `depth.rs` bounds the requests that may exist, `drain.rs` gives up those that wait.
-//! `check.rs` asserts what always holds; `dump.rs` tells what is inside.
+//! 1. `context.rs` binds it to its queue (`queue.rs`, named by `queue_id.rs`) when it is created.
+//!    The async queues of a group are in `group.rs`, and `depth.rs` bounds how many requests may
+//!    exist.
+//! 2. `insert.rs` adds it to the queue, and `io_pattern.rs` learns from it how the users of the
+//!    queue work. A queue that becomes busy competes from then on (`schedule.rs`), and may preempt
+//!    the queue in service (`preempt.rs`).
+//! 3. `select.rs` chooses the queue to dispatch from. `wf2q/` says which queue is served next.
+//! 4. `dispatch.rs` dispatches the request, in the order of `order.rs`.
+//! 5. `complete.rs` takes the completion. If the queue is empty now, the device may idle for its
+//!    next request (`idle.rs`).
+//! 6. `expire.rs` ends the service, charges the queue, and sets its next budget (`budget.rs`,
+//!    within the bounds of `budget_bounds.rs`).
+//!
+//! What BFQ learns and does besides:
+//!
+//! - *The device.* `peak_rate.rs` measures how fast it is, from which the greatest budget follows;
+//!   `hw_queueing.rs` finds out whether it queues requests itself.
+//! - *Idling* holds the shares of queues. `symmetry.rs` says when shares hold without it, by the
+//!   counts of `busy_queues.rs`. While the device idles for a queue, `inject.rs` dispatches
+//!   requests of others, as many as do no harm (`injection_limit.rs`) or as the queue may depend on
+//!   (`waker.rs`, `woken.rs`). `idling_charge.rs` charges the queue for the idle time, if that is
+//!   tuned so; Linux does not.
+//! - *Weight raising.* `weight_raising.rs` raises the weights of queues that begin to be used, or
+//!   that ask for little at a steady pace; `raising.rs` is how one queue is raised. Queues that
+//!   come in a large burst are not raised (`burst.rs`).
+//! - *Merging.* Queues that work on the same part of the device merge (`cooperate.rs`), and so do
+//!   queues that were created together (`stable_merge.rs`). `split.rs` gives the users of a seeky
+//!   shared queue their own queues back.
+//!
+//! `tunables.rs` and `time_constants.rs` have the numbers, `drain.rs` takes out all requests when
+//! the scheduler is replaced, `dump.rs` reports the state, and `check.rs` asserts the invariants.
 //!
 //! This is BFQ as of Linux 6.1, decision for decision, unless one of our own tunables is set.
-//! Where Linux is odd, the oddity is a named step. What it asks of its driver, to ask again soon (a
-//! *kick*), is nothing here: the elevator is asked after every event.
+//! Where Linux is odd, the oddity is a named step. Linux's BFQ sometimes asks its driver to ask
+//! again soon (a *kick*). Here that is not needed: the driver asks after every event.
 
 mod budget;
+mod budget_bounds;
 mod burst;
+mod busy_queues;
 mod check;
 mod complete;
 mod context;
@@ -49,48 +66,61 @@ mod drain;
 mod dump;
 mod expire;
 mod group;
-mod habits;
 mod hw_queueing;
 mod idle;
+mod idling_charge;
 mod inject;
+mod injection_limit;
 mod insert;
+mod io_pattern;
 mod order;
 mod peak_rate;
+mod preempt;
 mod queue;
+mod queue_id;
+mod raising;
+mod schedule;
 mod select;
-mod spans;
 mod split;
 mod stable_merge;
 mod symmetry;
+mod time_constants;
 mod tunables;
-mod waiting;
 mod waker;
 mod weight_raising;
 mod wf2q;
+mod woken;
+
+pub use crate::bfq::hw_queueing::QueueMerging;
 
 use crate::arena::{GroupId, IocId, RequestId, SideTable};
-use crate::bfq::budget::Budgets;
+use crate::bfq::budget_bounds::BudgetBounds;
 use crate::bfq::burst::Burst;
+use crate::bfq::busy_queues::BusyQueues;
 use crate::bfq::context::ContextState;
 use crate::bfq::group::GroupState;
 use crate::bfq::hw_queueing::HwQueueing;
 use crate::bfq::idle::Idling;
-use crate::bfq::inject::Measuring;
+use crate::bfq::idling_charge::IdlingCharge;
+use crate::bfq::injection_limit::ServiceTimeProbe;
 use crate::bfq::peak_rate::PeakRate;
-use crate::bfq::queue::{QueueId, Queues};
-use crate::bfq::spans::Spans;
-use crate::bfq::symmetry::Symmetry;
+use crate::bfq::queue::Queues;
+use crate::bfq::queue_id::QueueId;
+use crate::bfq::time_constants::TimeConstants;
 use crate::bfq::tunables::Tunables;
-use crate::bfq::waiting::Waiting;
+use crate::bfq::waker::LastCompletion;
 use crate::bfq::wf2q::Wf2q;
+use crate::device::Device;
 use crate::dump::Dump;
 use crate::group::GroupChange;
-use crate::parts::sort_list::SortList;
 use crate::request::{Bio, Sector};
-use crate::scheduler::{Cx, Device, InsertAt, Requeue, Scheduler, Side};
+use crate::scheduler::{Cx, InsertAt, Requeue, Scheduler};
 use crate::time::{Hz, Instant};
 use crate::trace::{MergeKind, Trace};
 use crate::tunable::{TunableError, TunableInfo};
+
+/// Its name in sysfs.
+pub(crate) const NAME: &str = "bfq";
 
 /// The BFQ scheduler.
 #[derive(Debug)]
@@ -98,20 +128,21 @@ pub struct Bfq<T> {
     contexts: SideTable<IocId, ContextState>,
     queues: Queues,
     groups: SideTable<GroupId, GroupState>,
-    /// Who is due.
+    /// Chooses the queue that is served next.
     wf2q: Wf2q,
-    symmetry: Symmetry,
-    /// The queue whose turn it is.
+    busy: BusyQueues,
+    /// The queue that has the device now.
     in_service: Option<QueueId>,
-    /// When its turn began.
-    turn_began: Instant,
-    /// Where the last request of its turn ended.
-    turn_head: Sector,
+    /// When its service began.
+    service_began: Instant,
+    /// Where the last request of this service ended.
+    service_head: Sector,
+    /// Where the last request that was dispatched ended.
+    head: Sector,
     idling: Idling,
-    /// What it costs to keep the device free.
-    waiting: Waiting,
-    measuring: Measuring,
-    budgets: Budgets,
+    idling_charge: IdlingCharge,
+    service_time_probe: ServiceTimeProbe,
+    budgets: BudgetBounds,
     peak_rate: PeakRate,
     /// What the reference device serves while it starts a large application, in its units of rate
     /// times ticks.
@@ -120,13 +151,10 @@ pub struct Bfq<T> {
     burst: Burst,
     /// Requests that wait in queues.
     queued: u32,
-    /// Requests that were sent and neither completed nor were handed back.
+    /// Requests in flight: dispatched, and neither completed nor requeued.
     in_driver: u32,
-    /// When a request last completed.
-    last_completion: Instant,
-    /// Whose that was; none if several share the queue.
-    last_completed: Option<QueueId>,
-    spans: Spans,
+    last_completion: LastCompletion,
+    times: TimeConstants,
     tunables: Tunables,
     trace: T,
 }
@@ -135,53 +163,51 @@ impl<T: Trace> Bfq<T> {
     /// What may be tuned.
     pub const TUNABLES: &'static [TunableInfo] = Tunables::TABLE;
 
-    /// Holds nothing, with Linux's defaults; its events go to `trace`. What depends on the device
-    /// is set as it is attached.
+    /// Creates a scheduler without requests, with Linux's defaults. It emits its events to `trace`.
+    /// What depends on the device is set when it is attached.
     pub fn new(trace: T) -> Self {
+        Self::with_queue_merging(trace, QueueMerging::WhereItPays)
+    }
+
+    /// The same, with queues merged where `merging` says.
+    pub fn with_queue_merging(trace: T, merging: QueueMerging) -> Self {
         let hz = Hz::MILLI;
         Self {
             contexts: SideTable::new(),
             queues: Queues::new(),
             groups: SideTable::new(),
             wf2q: Wf2q::new(),
-            symmetry: Symmetry::default(),
+            busy: BusyQueues::default(),
             in_service: None,
-            turn_began: Instant::START,
-            turn_head: Sector(0),
+            service_began: Instant::START,
+            service_head: Sector(0),
+            head: Sector(0),
             idling: Idling { timer: None, since: Instant::from_nanos(0) },
-            waiting: Waiting::default(),
-            measuring: Measuring::new(Instant::START),
-            budgets: Budgets::new(hz),
+            idling_charge: IdlingCharge::default(),
+            service_time_probe: ServiceTimeProbe::new(Instant::START),
+            budgets: BudgetBounds::new(hz),
             peak_rate: PeakRate::new(true),
             reference_product: 0,
-            hw_queueing: HwQueueing::new(&Device::disk(1), false),
+            hw_queueing: HwQueueing::new(&Device::disk(1), merging),
             burst: Burst::new(),
             queued: 0,
             in_driver: 0,
-            last_completion: Instant::from_nanos(0),
-            last_completed: None,
-            spans: Spans::new(hz),
+            last_completion: LastCompletion::never(),
+            times: TimeConstants::new(hz),
             tunables: Tunables::with_defaults(),
             trace,
         }
     }
 
-    /// Has queues merge for the position of their requests on any device, to see what that costs
-    /// where Linux has turned it off. For tests.
-    #[doc(hidden)]
-    pub fn force_queue_merging(&mut self) {
-        self.hw_queueing.forced = true;
-    }
-
     fn attach_to(&mut self, cx: &Cx<'_>) {
         assert!(self.groups.is_empty(), "a scheduler is attached once, and new");
         let Device { hz, rotational, .. } = *cx.device;
-        self.spans = Spans::new(hz);
-        self.budgets = Budgets::new(hz);
-        self.tunables.set_timeout(hz.millis(self.budgets.timeout));
+        self.times = TimeConstants::new(hz);
+        self.budgets = BudgetBounds::new(hz);
+        self.tunables.set_timeout(hz.millis(self.budgets.timeout()));
         self.peak_rate = PeakRate::new(rotational);
-        self.reference_product = Self::reference_product_of(cx, &self.spans);
-        self.hw_queueing = HwQueueing::new(cx.device, self.hw_queueing.forced);
+        self.reference_product = Self::reference_product_of(cx, &self.times);
+        self.hw_queueing = HwQueueing::new(cx.device, self.hw_queueing.policy());
         self.ensure_group(cx, cx.groups.root());
     }
 }
@@ -190,7 +216,7 @@ impl<T: Trace> Scheduler for Bfq<T> {
     type Trace = T;
 
     fn name(&self) -> &'static str {
-        "bfq"
+        NAME
     }
 
     fn attach(&mut self, cx: &mut Cx<'_>) {
@@ -210,14 +236,15 @@ impl<T: Trace> Scheduler for Bfq<T> {
     }
 
     fn requeue(&mut self, cx: &mut Cx<'_>, rq: RequestId) -> Requeue {
-        // To BFQ it is done, and comes anew; Linux offers it first, past all queues.
+        // BFQ completes it and binds it again. As in Linux it is dispatched first and bypasses the
+        // queues.
         self.complete_request(cx, rq);
         self.bind_request(cx, rq);
         Requeue::Elevator
     }
 
     fn reactivate(&mut self, cx: &mut Cx<'_>, rq: RequestId) {
-        self.send_again(cx, rq);
+        self.reactivate_request(cx, rq);
     }
 
     fn handle_timeout(&mut self, cx: &mut Cx<'_>) {
@@ -243,19 +270,12 @@ impl<T: Trace> Scheduler for Bfq<T> {
     }
 
     fn allow_merge(&mut self, cx: &mut Cx<'_>, rq: RequestId, bio: &Bio) -> bool {
-        self.may_take(cx, rq, bio)
+        self.allow_bio_merge(cx, rq, bio)
     }
 
     fn find_front_merge(&self, cx: &Cx<'_>, bio: &Bio) -> Option<RequestId> {
-        let queue = self.existing_queue(bio.ioc, bio.is_sync())?;
-        self.queues[queue].sorted.find_start(cx.requests, bio.end())
-    }
-
-    fn neighbour(&self, cx: &Cx<'_>, rq: RequestId, side: Side) -> Option<RequestId> {
-        match side {
-            Side::Before => SortList::before(cx.requests, rq),
-            Side::After => SortList::after(cx.requests, rq),
-        }
+        let queue = self.existing_queue(bio.ioc, bio.synchrony())?;
+        self.queues[queue].waiting.find_start(cx.requests, bio.end())
     }
 
     fn request_merged(&mut self, cx: &mut Cx<'_>, rq: RequestId, kind: MergeKind) {
@@ -269,7 +289,7 @@ impl<T: Trace> Scheduler for Bfq<T> {
     }
 
     fn dispatch(&mut self, cx: &mut Cx<'_>) -> Option<RequestId> {
-        self.poll(cx)
+        self.dispatch_request(cx)
     }
 
     fn poll_timeout(&self) -> Option<Instant> {

@@ -1,9 +1,10 @@
-//! Which of a queue's requests is next: the sweep of `parts/sweep.rs`, and now and then the oldest.
+//! Which of a queue's requests is next: in the seek order of `parts/seek_order.rs`, and now and
+//! then the oldest.
 
 use crate::arena::RequestId;
 use crate::bfq::Bfq;
-use crate::bfq::queue::QueueId;
-use crate::parts::sweep::Sweep;
+use crate::bfq::queue_id::QueueId;
+use crate::parts::seek_order::SeekOrder;
 use crate::request::Sector;
 use crate::scheduler::Cx;
 use crate::trace::{Event, Trace};
@@ -11,14 +12,13 @@ use crate::trace::{Event, Trace};
 impl<T: Trace> Bfq<T> {
     /// How the head moves on from `from`.
     #[inline]
-    pub(super) fn sweep(&self, from: Sector) -> Sweep {
-        let back_max = self.tunables.back_seek_max();
-        Sweep { from, back_max, back_penalty: self.tunables.back_seek_penalty() }
+    pub(super) fn seek_order(&self, from: Sector) -> SeekOrder {
+        self.tunables.order.seek_order(from)
     }
 
-    /// The request to send after `rq`, which is leaving `queue`: the oldest, if it is overdue and
-    /// was not looked at in this turn; else whichever is cheaper to reach from there.
-    pub(super) fn follower(
+    /// The request to dispatch after `rq`, which is leaving `queue`: the oldest, if it is overdue;
+    /// else whichever is cheaper to reach from there.
+    pub(super) fn next_after(
         &mut self,
         cx: &Cx<'_>,
         queue: QueueId,
@@ -27,21 +27,24 @@ impl<T: Trace> Bfq<T> {
         if let Some(oldest) = self.take_overdue(cx, queue, rq) {
             return Some(oldest);
         }
-        let sweep = self.sweep(cx.requests[rq].sector);
-        sweep.follower(cx.requests, &self.queues[queue].sorted, rq)
+        let order = self.seek_order(cx.requests[rq].sector);
+        self.queues[queue].waiting.next_after(cx.requests, order, rq)
     }
 
-    /// The queue's oldest request, if its time is over. It is looked at once a turn, at the first
-    /// removal of whatever request.
-    fn take_overdue(&mut self, cx: &Cx<'_>, queue: QueueId, gone: RequestId) -> Option<RequestId> {
+    /// The queue's oldest request, if it is late and is not `leaving`. It is looked at once a
+    /// service, at the first removal of whatever request.
+    fn take_overdue(
+        &mut self,
+        cx: &Cx<'_>,
+        queue: QueueId,
+        leaving: RequestId,
+    ) -> Option<RequestId> {
         let state = &mut self.queues[queue];
         if std::mem::replace(&mut state.fifo_checked, true) {
             return None;
         }
-        let oldest = state.fifo.first().filter(|&oldest| oldest != gone)?;
-        if cx.now < cx.requests[oldest].deadline {
-            return None;
-        }
+        let overdue = state.waiting.overdue(cx.requests, cx.now);
+        let oldest = overdue.filter(|&oldest| oldest != leaving)?;
         let rq = cx.requests[oldest].name();
         self.trace.event(cx.now, Event::Overdue { queue: state.name(), rq });
         Some(oldest)

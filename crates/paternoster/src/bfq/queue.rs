@@ -1,186 +1,234 @@
 //! A queue: the requests of one I/O context, or the asynchronous ones of a group at one priority.
 //!
-//! As an entity it competes by weight (`wf2q/`); what is here is what it holds and what is known of
-//! its habits. It is freed with the last of: its users, its requests, its place on a tree, its
-//! count among the active queues, and those who remember it for a merge to come.
+//! As an entity the queue competes by weight (`wf2q/`). This file has the requests that it holds
+//! and what BFQ knows of its I/O pattern. A queue is freed when nothing needs it any more: it has
+//! no user and no request, is on no tree, is not counted under its weight, and no I/O context
+//! keeps it for a merge to come.
 
 use std::ops::{Index, IndexMut};
 
 use crate::arena::{IocId, Linked, List, ListLinks, RequestId, SideTable};
 use crate::bfq::Bfq;
-use crate::bfq::habits::Habits;
-use crate::bfq::inject::InjectionLimit;
-use crate::bfq::waker::WakerSearch;
-use crate::bfq::weight_raising::{Raising, SoftRealTime};
-use crate::bfq::wf2q::{EntityId, Turn};
-use crate::parts::fifo::Fifo;
+use crate::bfq::injection_limit::InjectionLimit;
+use crate::bfq::io_pattern::{IoPattern, Seekiness};
+use crate::bfq::queue_id::QueueId;
+use crate::bfq::raising::Raising;
+use crate::bfq::waker::{ByWaker, WakerSearch};
+use crate::bfq::weight_raising::SoftRealTime;
+use crate::bfq::wf2q::Service;
 use crate::parts::position_index::NextSectors;
 use crate::parts::red_black::{Nodes, TreeLinks};
-use crate::parts::seek_history::SeekHistory;
-use crate::parts::sort_list::SortList;
-use crate::request::{Requests, Sector, SectorCount};
+use crate::parts::waiting::WaitingRequests;
+use crate::request::{Sector, SectorCount};
 use crate::scheduler::Cx;
-use crate::time::Jiffies;
+use crate::synchrony::Synchrony;
+use crate::time::{Jiffies, Ticks};
 use crate::trace::{Event, QueueName, Trace};
-
-/// A queue goes by the name of its entity.
-pub(super) type QueueId = EntityId;
-
-/// More seeks than this among the last 32 requests make a queue seeky.
-const MANY_SEEKS: u32 = 19;
 
 /// One queue.
 #[derive(Debug)]
 #[allow(clippy::struct_excessive_bools)] // flags of Linux's, each with a life of its own
 pub(super) struct Queue {
-    /// Whether it holds what somebody waits for, for life.
-    pub(super) sync: bool,
-    /// Who made it, or is its last user since its users parted: for traces.
-    pub(super) made_by: IocId,
+    /// Whether its requests are synchronous. That never changes.
+    pub(super) synchrony: Synchrony,
+    /// The I/O context after which the trace names it: the one that it was created for, or the
+    /// last user after a split.
+    pub(super) named_after: IocId,
 
-    pub(super) sorted: SortList,
-    pub(super) fifo: Fifo,
-    /// The request to send next; none if and only if nothing waits.
-    next: Option<RequestId>,
-    /// Where that starts, kept beside it for those who look for a queue by position.
-    next_sector: Sector,
-    /// Requests that wait in it.
-    pub(super) queued: u32,
-    /// Requests that were sent and have not completed.
+    /// The requests that wait in it.
+    pub(super) waiting: WaitingRequests,
+    /// Requests of it that the device holds.
     pub(super) in_flight: u32,
 
-    /// It is scheduled: it holds requests, is in service, or was put anew though empty.
+    /// It competes for service: it holds requests, is in service, or was reinserted though empty.
     pub(super) busy: bool,
-    /// In service and empty, it is waited for: the idle timer runs for it.
-    pub(super) waiting: bool,
-    /// It ran empty within its budget, and may go on with what is left.
+    /// It is in service and empty, and the device idles for it: the idle timer runs.
+    pub(super) idling: bool,
+    /// It ran empty within its budget, and may resume with what is left.
     pub(super) resumable: bool,
-    /// Its oldest request was looked at in this turn.
+    /// Its oldest request was looked at in this service.
     pub(super) fifo_checked: bool,
     /// No request was added to it yet.
     pub(super) fresh: bool,
-    /// What the feedback grants it for its next turn.
-    pub(super) granted: SectorCount,
-    /// While it is in service, until when it may have the device; afterwards, when it went idle.
-    pub(super) turn_end: Jiffies,
+    /// Its budget for the next service, unless its next request is larger; adapted by feedback.
+    pub(super) max_budget: SectorCount,
+    /// Until when it may have the device, while it is in service.
+    service_deadline: Jiffies,
+    /// When it last went idle, but see `begin_service`.
+    idle_since: Jiffies,
 
-    pub(super) seeks: SeekHistory,
-    /// Where its last request ended.
-    pub(super) last_end: Sector,
-    pub(super) habits: Habits,
+    pub(super) seekiness: Seekiness,
+    pub(super) io_pattern: IoPattern,
     pub(super) injection: InjectionLimit,
-    pub(super) raising: Raising,
+    raising: Raising,
     pub(super) soft_rt: SoftRealTime,
-    pub(super) waker: WakerSearch,
+    /// The queue that wakes it.
+    pub(super) waker: Option<QueueId>,
+    pub(super) waker_search: WakerSearch,
     /// The queues whose waker it is, the newest first.
     pub(super) woken: List<QueueId, ByWaker>,
     woken_links: ListLinks<QueueId>,
 
-    /// When it last became busy, and what was served of it since then, and when the first of that.
+    /// When it last became busy, how much it was served since then, and when that began.
     pub(super) busy_since: Jiffies,
     pub(super) served_since_busy: u64,
     pub(super) first_served: Jiffies,
 
-    pub(super) made_at: Jiffies,
+    pub(super) created_at: Jiffies,
     /// It became busy with many others.
     pub(super) in_large_burst: bool,
-    /// It is on the list of the burst that goes on.
-    pub(super) in_burst: bool,
 
     /// Its only user, as far as that is known.
     pub(super) owner: Option<IocId>,
     /// The I/O contexts that use it or are to by a merge; of an async one also its group.
     pub(super) users: u32,
-    /// Who else keeps it: the I/O contexts that are to merge their queues with it if both keep
-    /// running, and a move to another group while it goes on.
-    pub(super) holders: u32,
+    /// What else keeps it: the I/O contexts whose stable-merge candidate it is, and a move to
+    /// another group while that is under way.
+    pub(super) keepers: u32,
     /// The queue to which its users are to go, each at its next request.
     pub(super) merge_into: Option<QueueId>,
-    /// Users of another queue have come.
+    /// Another queue was merged into it.
     pub(super) shared: bool,
-    /// It is shared and seeky: its users are to part.
+    /// It is shared and seeky: its users are to get queues of their own again.
     pub(super) split_due: bool,
-    /// When it was made for a user that left a shared queue.
+    /// When it was created for a user that left a shared queue.
     pub(super) split_at: Jiffies,
     /// On the position index of its group.
-    pub(super) near: bool,
-    near_links: TreeLinks<QueueId>,
+    pub(super) on_position_index: bool,
+    position_links: TreeLinks<QueueId>,
 }
 
 impl Queue {
-    pub(super) fn new(cx: &Cx<'_>, name: QueueName, granted: SectorCount) -> Self {
+    pub(super) fn new(cx: &Cx<'_>, name: QueueName, max_budget: SectorCount) -> Self {
         let now = cx.jiffies();
         Self {
-            sync: name.sync,
-            made_by: name.ioc,
-            sorted: SortList::default(),
-            fifo: Fifo::default(),
-            next: None,
-            next_sector: Sector(0),
-            queued: 0,
+            synchrony: Synchrony::of(name.sync),
+            named_after: name.ioc,
+            waiting: WaitingRequests::default(),
             in_flight: 0,
             busy: false,
-            waiting: false,
+            idling: false,
             resumable: false,
             fifo_checked: false,
             fresh: name.sync,
-            granted,
-            turn_end: Jiffies::LONG_AGO,
-            seeks: SeekHistory::ONE_SEEK,
-            last_end: Sector(0),
-            habits: Habits::new(cx.now, name.sync),
+            max_budget,
+            service_deadline: Jiffies::LONG_AGO,
+            idle_since: Jiffies::LONG_AGO,
+            seekiness: Seekiness::new(),
+            io_pattern: IoPattern::new(cx.now, Synchrony::of(name.sync)),
             injection: InjectionLimit::default(),
-            raising: Raising::new(now),
+            raising: Raising::none(now),
             soft_rt: SoftRealTime::new(now),
-            waker: WakerSearch::new(cx.now),
+            waker: None,
+            waker_search: WakerSearch::new(cx.now),
             woken: List::default(),
             woken_links: ListLinks::default(),
             busy_since: now,
             served_since_busy: 0,
             first_served: now,
-            made_at: now,
+            created_at: now,
             in_large_burst: false,
-            in_burst: false,
             owner: None,
             users: 0,
-            holders: 0,
+            keepers: 0,
             merge_into: None,
             shared: false,
             split_due: false,
             split_at: Jiffies::LONG_AGO,
-            near: false,
-            near_links: TreeLinks::default(),
+            on_position_index: false,
+            position_links: TreeLinks::default(),
         }
     }
 
-    /// The request to send next; none if and only if nothing waits.
-    #[inline]
-    pub(super) fn next(&self) -> Option<RequestId> {
-        self.next
-    }
-
-    /// Makes `next` the request to send next; also called when its start has changed.
-    #[inline]
-    pub(super) fn set_next(&mut self, requests: &Requests, next: Option<RequestId>) {
-        self.next = next;
-        if let Some(next) = next {
-            self.next_sector = requests[next].sector;
-        }
-    }
-
+    /// Returns whether nothing waits in it.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
-        self.queued == 0
+        self.waiting.is_empty()
+    }
+
+    /// How many requests wait in it.
+    #[inline]
+    pub(super) fn queued(&self) -> u32 {
+        self.waiting.count()
+    }
+
+    /// The request to dispatch next; none if and only if nothing waits.
+    #[inline]
+    pub(super) fn next(&self) -> Option<RequestId> {
+        self.waiting.next()
+    }
+
+    #[inline]
+    pub(super) fn raising(&self) -> &Raising {
+        &self.raising
+    }
+
+    /// Restarts the time for which the queue is raised, or since it was.
+    #[inline]
+    pub(super) fn restart_raising(&mut self, now: Jiffies) {
+        self.raising.restart(now);
+    }
+
+    /// If the queue is raised as soft real time, the time that it has waited for service does not
+    /// count.
+    pub(super) fn prolong_soft_rt(&mut self, now: Jiffies) {
+        self.raising.prolong_soft_rt(now, self.idle_since);
+    }
+
+    /// The queue is put in service, and may have the device until `deadline`.
+    ///
+    /// Linux has one field for that and for the time since which the queue is idle. So one that
+    /// goes idle without a completion, as its last request merges with one of another queue, is
+    /// taken to be idle since the deadline of its last service.
+    pub(super) fn begin_service(&mut self, deadline: Jiffies) {
+        self.service_deadline = deadline;
+        self.idle_since = deadline;
+        self.fifo_checked = false;
+    }
+
+    /// Returns whether the queue, in service, has had its time.
+    #[inline]
+    pub(super) fn is_past_deadline(&self, now: Jiffies) -> bool {
+        now >= self.service_deadline
+    }
+
+    /// The queue is idle from now on: nothing waits in it, and nothing of it is in flight.
+    pub(super) fn go_idle(&mut self, now: Jiffies) {
+        self.idle_since = now;
+    }
+
+    /// Returns whether the queue has been idle for longer than that, and nothing of it is in
+    /// flight.
+    pub(super) fn was_idle_for(&self, span: Ticks, now: Jiffies) -> bool {
+        self.in_flight == 0 && now > self.idle_since + span
+    }
+
+    /// The queue was served `service`.
+    #[inline]
+    pub(super) fn note_served(&mut self, cx: &Cx<'_>, service: SectorCount) {
+        if self.served_since_busy == 0 {
+            self.first_served = cx.jiffies();
+        }
+        self.served_since_busy += u64::from(service.0);
+        self.raising.note_served(service);
     }
 
     #[inline]
     pub(super) fn is_seeky(&self) -> bool {
-        self.seeks.seeks() > MANY_SEEKS
+        self.seekiness.is_seeky()
     }
 
     pub(super) fn name(&self) -> QueueName {
-        QueueName { ioc: self.made_by, sync: self.sync }
+        QueueName { ioc: self.named_after, sync: self.synchrony.is_sync() }
     }
+}
+
+/// What became of a queue that something stopped keeping.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum QueueFate {
+    /// Something else keeps it.
+    Kept,
+    Freed,
 }
 
 /// The queues of one device.
@@ -224,26 +272,22 @@ impl IndexMut<QueueId> for Queues {
 impl Nodes<QueueId> for Queues {
     #[inline]
     fn links(&self, queue: QueueId) -> &TreeLinks<QueueId> {
-        &self.0[queue].near_links
+        &self.0[queue].position_links
     }
     #[inline]
     fn links_mut(&mut self, queue: QueueId) -> &mut TreeLinks<QueueId> {
-        &mut self.0[queue].near_links
+        &mut self.0[queue].position_links
     }
 }
 
 impl NextSectors<QueueId> for Queues {
     #[inline]
     fn next_sector(&self, queue: QueueId) -> Sector {
-        debug_assert!(self.0[queue].next.is_some(), "an indexed queue has a next request");
-        self.0[queue].next_sector
+        self.0[queue].waiting.next_sector().expect("an indexed queue has a next request")
     }
 }
 
 /// The links by which a queue is on the list of those that another wakes.
-#[derive(Debug)]
-pub(super) enum ByWaker {}
-
 impl Linked<QueueId, ByWaker> for Queues {
     fn list_links(&self, queue: QueueId) -> &ListLinks<QueueId> {
         &self.0[queue].woken_links
@@ -253,69 +297,58 @@ impl Linked<QueueId, ByWaker> for Queues {
     }
 }
 
-/// The queue of a request, from its making to its end.
-#[inline]
-pub(super) fn queue_of(requests: &Requests, rq: RequestId) -> QueueId {
-    requests[rq].queue.into()
-}
-
 impl<T: Trace> Bfq<T> {
-    /// One user less of a queue. If it was kept scheduled though empty, it is so no longer; and
-    /// it is nobody's elder brother any more.
+    /// Sets how the queue is raised. The count of busy queues follows at once, the weight when the
+    /// queue is next put on its tree. Only this changes the raising factor of a queue.
+    pub(super) fn set_raising(&mut self, queue: QueueId, raising: Raising) {
+        let state = &mut self.queues[queue];
+        let before = std::mem::replace(&mut state.raising, raising);
+        if state.busy {
+            self.busy.change(&before, &raising);
+        }
+        self.wf2q.set_raising_factor(queue, raising.factor());
+    }
+
+    /// The queue loses a user. If it was busy though empty, it is not busy any more. It is not the
+    /// stable-merge candidate of its group any more.
     pub(super) fn drop_user(&mut self, cx: &Cx<'_>, queue: QueueId) {
         let state = &self.queues[queue];
-        if state.busy && state.sorted.is_empty() && self.in_service != Some(queue) {
-            self.remove_busy(cx, queue, Turn::GoesOn);
+        if state.busy && state.is_empty() && self.in_service != Some(queue) {
+            self.remove_busy(cx, queue, Service::GoesOn);
         }
-        self.forget_last_made(queue);
+        self.drop_last_created(queue);
         self.queues[queue].users -= 1;
         self.free_queue_if_unused(cx, queue);
     }
 
-    /// One user less of each queue into which `queue` is to merge.
-    pub(super) fn drop_chain(&mut self, cx: &Cx<'_>, queue: QueueId) {
+    /// Each queue behind `queue` in its chain of merges loses a user; `queue` itself does not.
+    pub(super) fn drop_users_of_chain(&mut self, cx: &Cx<'_>, queue: QueueId) {
         let mut link = self.queues[queue].merge_into;
-        while let Some(held) = link {
-            link = self.queues[held].merge_into;
-            self.queues[held].users -= 1;
-            self.free_queue_if_unused(cx, held);
+        while let Some(target) = link {
+            link = self.queues[target].merge_into;
+            self.queues[target].users -= 1;
+            self.free_queue_if_unused(cx, target);
         }
     }
 
-    /// Frees the queues that nobody holds since they were forgotten.
+    /// Frees the queue if nothing keeps it.
     #[inline]
-    pub(super) fn free_forgotten(&mut self, cx: &Cx<'_>) {
-        while let Some(queue) = self.wf2q.poll_forgotten() {
-            self.free_queue_if_unused(cx, queue);
-        }
-    }
-
-    /// Frees the queue if nobody holds it. Whether it is gone.
-    #[inline]
-    pub(super) fn free_queue_if_unused(&mut self, cx: &Cx<'_>, queue: QueueId) -> bool {
+    pub(super) fn free_queue_if_unused(&mut self, cx: &Cx<'_>, queue: QueueId) -> QueueFate {
         let state = &self.queues[queue];
         if state.users > 0 {
-            return false;
+            return QueueFate::Kept;
         }
-        let entity = &self.wf2q.entities[queue];
-        let held = state.holders > 0
-            || entity.requests > 0
-            || entity.known
-            || self.in_service == Some(queue)
-            || self.wf2q.is_counted(queue);
-        if held {
-            return false;
+        if state.keepers > 0 || self.in_service == Some(queue) || self.wf2q.keeps(queue) {
+            return QueueFate::Kept;
         }
-        debug_assert!(!state.busy && !state.near, "an unused queue is not scheduled");
+        debug_assert!(!state.busy && !state.on_position_index, "an unused queue is not scheduled");
         self.trace.event(cx.now, Event::QueueFreed { queue: state.name() });
-        self.burst.forget(queue);
-        self.forget_last_made(queue);
-        self.stop_waking(queue);
-        if self.last_completed == Some(queue) {
-            self.last_completed = None;
-        }
+        self.burst.remove(queue);
+        self.drop_last_created(queue);
+        self.queues.stop_waking(queue);
+        self.last_completion.clear_queue(queue);
         self.queues.0.remove(queue);
         self.wf2q.remove_queue(queue);
-        true
+        QueueFate::Freed
     }
 }

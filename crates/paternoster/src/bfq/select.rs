@@ -1,32 +1,33 @@
-//! Whose turn it is: which queue to send from, or why to wait.
+//! Which queue to dispatch from, or why to wait.
 //!
-//! The queue in service is judged first; if its turn is to end, the one that is due takes its
-//! place and is judged in turn: it may be empty, or have too small a budget for its first request.
+//! The queue in service is judged first. If its service is to end, the queue that is due takes its
+//! place and is judged as well: it may be empty, or its budget too small for its first request.
 
 use crate::bfq::Bfq;
-use crate::bfq::queue::{Queue, QueueId};
+use crate::bfq::queue::Queue;
+use crate::bfq::queue_id::QueueId;
 use crate::request::Sector;
 use crate::scheduler::Cx;
 use crate::trace::{BudgetEnd, Event, Trace, WaitReason};
 
 /// What is to happen with the queue in service.
 enum Verdict {
-    /// It sends.
+    /// Its next request is dispatched.
     Serve,
-    /// It keeps the device though it is empty; others may be injected.
+    /// It stays in service though it is empty, and requests of others may be injected.
     Wait(WaitReason),
-    /// Its turn ends.
+    /// Its service ends.
     Expire(BudgetEnd),
 }
 
 impl<T: Trace> Bfq<T> {
-    /// The queue to send from; it has a request.
+    /// Returns the queue to dispatch from; it has a request.
     pub(super) fn select(&mut self, cx: &Cx<'_>) -> Option<QueueId> {
         let mut candidate = self.in_service;
-        if let Some(active) = candidate
-            && self.is_turn_spent(cx, active)
+        if let Some(in_service) = candidate
+            && self.is_service_over(cx, in_service)
         {
-            self.expire(cx, active, BudgetEnd::Timeout);
+            self.expire(cx, in_service, BudgetEnd::Timeout);
             candidate = self.serve_next(cx);
         } else if candidate.is_none() {
             candidate = self.serve_next(cx);
@@ -34,12 +35,12 @@ impl<T: Trace> Bfq<T> {
         while let Some(queue) = candidate {
             match self.judge(cx, queue) {
                 Verdict::Serve => {
-                    self.stop_waiting(queue);
+                    self.stop_idle_timer(queue);
                     return Some(queue);
                 }
                 Verdict::Wait(why) => {
-                    self.waiting.waited = true;
-                    let injected = self.choose_injected(cx, queue);
+                    self.idling_charge.note_idling();
+                    let injected = self.inject(cx, queue);
                     if injected.is_none() {
                         self.trace.event(cx.now, Event::Waiting { why });
                     }
@@ -54,31 +55,30 @@ impl<T: Trace> Bfq<T> {
         None
     }
 
-    /// Whether the time of the queue's turn is over and it is not empty and waited for, in which
-    /// case the idle timer says when to go on.
-    fn is_turn_spent(&self, cx: &Cx<'_>, queue: QueueId) -> bool {
+    /// Returns whether the queue's time is over. If it is empty and the device idles for it, the
+    /// idle timer decides instead.
+    fn is_service_over(&self, cx: &Cx<'_>, queue: QueueId) -> bool {
         self.is_timed_out(cx, queue)
-            && !(self.queues[queue].sorted.is_empty() && self.is_idling_better(cx, queue))
+            && !(self.queues[queue].is_empty() && self.is_idling_better(cx, queue))
     }
 
-    /// Whether the queue in service has had its time. While it is waited for, that does not count
-    /// if it used the most of its budget: it will soon be through.
+    /// Returns whether the queue in service has had its time. While the device idles for it, this
+    /// is false if less than a third of its budget is left: its service will end soon anyway.
     pub(super) fn is_timed_out(&self, cx: &Cx<'_>, queue: QueueId) -> bool {
         let state = &self.queues[queue];
-        (!state.waiting || self.has_third_left(queue)) && cx.jiffies() >= state.turn_end
+        (!state.idling || self.has_third_left(queue)) && state.is_past_deadline(cx.jiffies())
     }
 
-    /// Whether a third of the budget or more is left.
+    /// Returns whether a third of the budget or more is left.
     pub(super) fn has_third_left(&self, queue: QueueId) -> bool {
-        let entity = &self.wf2q.entities[queue];
-        entity.left() >= i64::from(entity.budget.0 / 3)
+        self.wf2q.left(queue) >= i64::from(self.wf2q.budget(queue).0 / 3)
     }
 
     fn judge(&self, cx: &Cx<'_>, queue: QueueId) -> Verdict {
         let state = &self.queues[queue];
         if let Some(next) = state.next() {
             let charge = self.charge_of(cx, queue, next);
-            return if i64::from(charge.0) > self.wf2q.entities[queue].left() {
+            return if i64::from(charge.0) > self.wf2q.left(queue) {
                 Verdict::Expire(BudgetEnd::Exhausted)
             } else {
                 Verdict::Serve
@@ -88,7 +88,7 @@ impl<T: Trace> Bfq<T> {
     }
 
     fn judge_empty(&self, cx: &Cx<'_>, queue: QueueId, state: &Queue) -> Verdict {
-        if state.waiting {
+        if state.idling {
             Verdict::Wait(WaitReason::IdleTimer)
         } else if state.in_flight > 0 && self.is_idling_better(cx, queue) {
             Verdict::Wait(WaitReason::InFlight)
@@ -99,35 +99,26 @@ impl<T: Trace> Bfq<T> {
 
     /// Puts the queue in service that is due, if one is busy.
     fn serve_next(&mut self, cx: &Cx<'_>) -> Option<QueueId> {
-        self.turn_head = Sector(0);
-        if self.symmetry.busy() == 0 {
+        self.service_head = Sector(0);
+        if self.busy.count() == 0 {
             self.in_service = None;
             return None;
         }
         let now = cx.jiffies();
-        let queue = self.wf2q.serve_next(cx.groups.root(), now);
-        self.free_forgotten(cx);
-        self.queues[queue].fifo_checked = false;
+        let queue = self.take_next(cx, cx.groups.root());
         self.budgets.note_assigned();
-        self.prolong_soft_rt(now, queue);
-        self.turn_began = cx.now;
-        self.queues[queue].turn_end = self.turn_end(now, queue);
+        self.queues[queue].prolong_soft_rt(now);
+        self.service_began = cx.now;
+        let deadline = self.service_deadline(now, queue);
+        self.queues[queue].begin_service(deadline);
         self.in_service = Some(queue);
-        let entity = &self.wf2q.entities[queue];
-        self.waiting.begin_turn(entity.service);
+        self.idling_charge.begin_service(self.wf2q.service(queue));
         let event = Event::InService {
             queue: self.queues[queue].name(),
-            budget: entity.budget,
-            weight: entity.weight,
+            budget: self.wf2q.budget(queue),
+            weight: self.wf2q.weight(queue),
         };
         self.trace.event(cx.now, event);
         Some(queue)
-    }
-
-    /// What the queue in service was waited for is there, or is not to be waited for.
-    pub(super) fn stop_waiting(&mut self, queue: QueueId) {
-        if std::mem::take(&mut self.queues[queue].waiting) {
-            self.idling.timer = None;
-        }
     }
 }

@@ -1,45 +1,50 @@
-//! Queues made one right after the other are likely to work together for good: their tasks were
-//! started by one program. They merge at once where queues are not merged for their positions, and
-//! elsewhere when both have kept running for a while.
+//! Stable merges. Queues that were created one right after the other probably belong to tasks that
+//! one program has started, and work together for as long as they live. They merge at creation
+//! where queues are not merged for their positions, and elsewhere after both have run for a while.
+//!
+//! ```text
+//!   queue a is created              it is the stable-merge candidate of its group for 600 ms
+//!   queue b, at most 180 ms later   merges with a at once, or remembers a and merges 600 ms later
+//! ```
+//!
+//! CFQ merges queues for their positions alone.
 
 use crate::arena::IocId;
 use crate::bfq::Bfq;
-use crate::bfq::context::SYNC;
-use crate::bfq::queue::QueueId;
+use crate::bfq::queue_id::QueueId;
 use crate::scheduler::Cx;
+use crate::synchrony::Synchrony;
 use crate::trace::Trace;
 
 impl<T: Trace> Bfq<T> {
-    /// `queue` was just made for `ioc`: the one in which its requests go, which may be that of an
-    /// elder brother, made shortly before in the same group.
+    /// Returns the queue for the requests of `ioc`, for which `queue` was just created. That is
+    /// `queue` itself, or the stable-merge candidate of the group if both merge at once: the queue
+    /// that was created last in the group, if that was shortly before.
     ///
-    /// After 180 ms it is too late to merge, but only after 600 ms the newborn is the next elder
-    /// brother: as in Linux.
-    pub(super) fn join_elder(&mut self, cx: &Cx<'_>, queue: QueueId, ioc: IocId) -> QueueId {
-        let group = self.wf2q.entities[queue].above;
-        let made_at = self.queues[queue].made_at;
-        let elder = self.groups[group].last_made.filter(|&elder| {
-            let (a, b) = (&self.wf2q.entities[elder], &self.wf2q.entities[queue]);
-            self.queues[elder].made_at + self.spans.elder_memory >= made_at
-                && a.above == b.above
-                && a.level() == b.level()
-                && a.class == b.class
+    /// After 180 ms it is too late to merge, but only after 600 ms the new queue becomes the next
+    /// candidate: as in Linux.
+    pub(super) fn merge_at_creation(&mut self, cx: &Cx<'_>, queue: QueueId, ioc: IocId) -> QueueId {
+        let group = self.wf2q.group_of(queue);
+        let created_at = self.queues[queue].created_at;
+        let candidate = self.groups[group].last_created.filter(|&candidate| {
+            self.queues[candidate].created_at + self.times.candidate_memory >= created_at
+                && self.wf2q.are_peers(candidate, queue)
         });
-        let Some(elder) = elder else {
-            self.groups[group].last_made = Some(queue);
+        let Some(candidate) = candidate else {
+            self.groups[group].last_created = Some(queue);
             return queue;
         };
-        if self.queues[elder].made_at + self.spans.burst < made_at {
+        if self.queues[candidate].created_at + self.times.burst < created_at {
             return queue;
         }
         if self.hw_queueing.merges_queues() {
-            self.queues[elder].holders += 1;
-            // It had one already if it left a queue that it shares, for another group.
-            self.drop_elder(cx, ioc);
-            self.contexts[ioc].elder = Some(elder);
+            self.queues[candidate].keepers += 1;
+            // The context has one already if it left a shared queue to go to another group.
+            self.drop_merge_candidate(cx, ioc);
+            self.contexts[ioc].merge_candidate = Some(candidate);
             return queue;
         }
-        let Some(target) = self.set_up_merge(cx, queue, elder) else { return queue };
+        let Some(target) = self.set_up_merge(cx, queue, candidate) else { return queue };
         if let Some(owner) = self.queues[target].owner {
             self.contexts[owner].stably_merged = true;
         }
@@ -49,30 +54,30 @@ impl<T: Trace> Bfq<T> {
         target
     }
 
-    /// Whether the time has come to decide about the elder brother of `ioc`.
-    pub(super) fn is_elder_due(&self, cx: &Cx<'_>, queue: QueueId, ioc: IocId) -> bool {
+    /// Returns whether the time has come to decide about the merge candidate of `ioc`.
+    pub(super) fn is_stable_merge_due(&self, cx: &Cx<'_>, queue: QueueId, ioc: IocId) -> bool {
         let state = &self.queues[queue];
         let now = cx.jiffies();
-        state.sync
-            && self.contexts[ioc].elder.is_some()
+        state.synchrony.is_sync()
+            && self.contexts[ioc].merge_candidate.is_some()
             && !state.fresh
-            && now > state.split_at + self.spans.merge_delay
-            && now > state.made_at + self.spans.merge_delay
+            && now > state.split_at + self.times.merge_delay
+            && now > state.created_at + self.times.merge_delay
     }
 
-    /// Merges `queue` with the elder brother of `ioc`, unless it does better alone: whether it is
-    /// waited for matters then.
-    pub(super) fn merge_with_elder(
+    /// Merges `queue` with the merge candidate of `ioc`, unless idling for `queue` alone boosts the
+    /// throughput. Returns the queue for the requests of `ioc` if that changes.
+    pub(super) fn merge_with_candidate(
         &mut self,
         cx: &Cx<'_>,
         queue: QueueId,
         ioc: IocId,
     ) -> Option<QueueId> {
-        let elder = self.contexts[ioc].elder.expect("it is due");
-        let users = self.queues[queue].users.min(self.queues[elder].users);
+        let candidate = self.contexts[ioc].merge_candidate.expect("it is due");
+        let users = self.queues[queue].users.min(self.queues[candidate].users);
         let merges = users > 0 && !self.idling_boosts_throughput(cx, queue);
-        let target = if merges { self.set_up_merge(cx, queue, elder) } else { None };
-        self.drop_elder(cx, ioc);
+        let target = if merges { self.set_up_merge(cx, queue, candidate) } else { None };
+        self.drop_merge_candidate(cx, ioc);
         let target = target?;
         self.contexts[ioc].stably_merged = true;
         if let Some(owner) = self.queues[target].owner {
@@ -81,20 +86,20 @@ impl<T: Trace> Bfq<T> {
         Some(target)
     }
 
-    /// `ioc` is not to merge with its elder brother any more.
-    pub(super) fn drop_elder(&mut self, cx: &Cx<'_>, ioc: IocId) {
-        if let Some(elder) = self.contexts[ioc].elder.take() {
-            self.queues[elder].holders -= 1;
-            self.free_queue_if_unused(cx, elder);
+    /// `ioc` loses its merge candidate.
+    pub(super) fn drop_merge_candidate(&mut self, cx: &Cx<'_>, ioc: IocId) {
+        if let Some(candidate) = self.contexts[ioc].merge_candidate.take() {
+            self.queues[candidate].keepers -= 1;
+            self.free_queue_if_unused(cx, candidate);
         }
     }
 
-    /// The queue has lost a user: no newborn is to merge with it.
-    pub(super) fn forget_last_made(&mut self, queue: QueueId) {
-        let group = self.wf2q.entities[queue].above;
-        let last_made = &mut self.groups[group].last_made;
-        if *last_made == Some(queue) {
-            *last_made = None;
+    /// No new queue is to merge with `queue` any more.
+    pub(super) fn drop_last_created(&mut self, queue: QueueId) {
+        let group = self.wf2q.group_of(queue);
+        let last_created = &mut self.groups[group].last_created;
+        if *last_created == Some(queue) {
+            *last_created = None;
         }
     }
 
@@ -103,18 +108,18 @@ impl<T: Trace> Bfq<T> {
         &mut self,
         cx: &Cx<'_>,
         ioc: IocId,
-        slot: usize,
+        synchrony: Synchrony,
         queue: Option<QueueId>,
     ) {
         let context = &mut self.contexts[ioc];
-        let before = std::mem::replace(&mut context.queues[slot], queue);
+        let before = std::mem::replace(&mut context.queues[synchrony], queue);
         if let Some(before) = before
             && self.queues[before].owner == Some(ioc)
         {
             self.queues[before].owner = None;
         }
-        if slot == SYNC && queue.is_some() && self.contexts[ioc].elder == queue {
-            self.drop_elder(cx, ioc);
+        if synchrony.is_sync() && queue.is_some() && self.contexts[ioc].merge_candidate == queue {
+            self.drop_merge_candidate(cx, ioc);
         }
     }
 }

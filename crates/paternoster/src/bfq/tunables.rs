@@ -1,6 +1,7 @@
 //! BFQ's attributes under `queue/iosched/`.
 
 use crate::bfq::Bfq;
+use crate::parts::order_tunables::OrderTunables;
 use crate::request::SectorCount;
 use crate::scheduler::Cx;
 use crate::time::Nanos;
@@ -12,7 +13,7 @@ const MS: i64 = 1_000_000;
 const US: i64 = 1_000;
 /// `slice_idle` is kept in nanoseconds of 32 bits; Linux wraps what is longer.
 const LONGEST_IDLE: i64 = u32::MAX as i64;
-/// Strict guarantees need queues to be waited for, for so long at least.
+/// Strict guarantees need the device to idle for queues, at least for so long.
 const STRICT_IDLE: i64 = 8 * MS;
 /// No more than the least that a budget may be.
 const LARGEST_LEAST_CHARGE: i64 = 512;
@@ -20,10 +21,7 @@ const LARGEST_LEAST_CHARGE: i64 = 512;
 /// The value of each, times in nanoseconds but for `timeout_sync`, in milliseconds.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Tunables {
-    fifo_expire_sync: i64,
-    fifo_expire_async: i64,
-    back_seek_max: i64,
-    back_seek_penalty: i64,
+    pub(super) order: OrderTunables,
     slice_idle: i64,
     max_budget: i64,
     timeout_sync: i64,
@@ -34,34 +32,34 @@ pub(super) struct Tunables {
 }
 
 tunable_table! {
-    pub(super) Tunables of "bfq";
-    fifo_expire_sync = fifo_expire_sync * MS, "ms", 125, 1, INT_MAX,
+    pub(super) Tunables of super::NAME;
+    fifo_expire_sync = order.fifo_expire_sync * MS, "ms", 125, 1, INT_MAX,
         "After how long a synchronous request is served out of sector order.";
-    fifo_expire_async = fifo_expire_async * MS, "ms", 250, 1, INT_MAX,
+    fifo_expire_async = order.fifo_expire_async * MS, "ms", 250, 1, INT_MAX,
         "After how long an asynchronous request is served out of sector order.";
-    back_seek_max = back_seek_max * 1, "KiB", 16384, 0, INT_MAX,
+    back_seek_max = order.back_seek_max * 1, "KiB", 16384, 0, INT_MAX,
         "How far behind the head a request may lie to be weighed against those ahead.";
-    back_seek_penalty = back_seek_penalty * 1, "factor", 2, 1, INT_MAX,
+    back_seek_penalty = order.back_seek_penalty * 1, "factor", 2, 1, INT_MAX,
         "How many times farther a request behind the head counts than one ahead.";
     slice_idle = slice_idle * MS, "ms", 8, 0, LONGEST_IDLE / MS,
-        "How long the device is kept free for the next request of a queue. 0 gives throughput for \
-         shares.";
+        "How long the device idles for the next request of a queue. 0 gives up shares for \
+         throughput.";
     slice_idle_us = slice_idle * US, "us", 8_000, 0, LONGEST_IDLE / US,
         "slice_idle in microseconds.";
     max_budget = max_budget * 1, "sectors", 0, 0, INT_MAX,
-        "How many sectors a queue may have served in a turn. 0: as many as the device serves in \
-         timeout_sync at its peak rate.";
+        "How many sectors a queue may have served in one service. 0: as many as the device serves \
+         in timeout_sync at its peak rate.";
     timeout_sync = timeout_sync * 1, "ms", 125, 1, INT_MAX,
-        "How long the turn of a queue may last, sync or not; in whole ticks of the clock (124 at \
-         250 Hz).";
+        "How long the service of a queue may last, sync or not; in whole ticks of the clock (124 \
+         at 250 Hz).";
     strict_guarantees = strict_guarantees * 1, "bool", 0, 0, 1,
-        "Whether requests are sent one at a time and every queue is waited for. Turned on, it \
-         raises slice_idle to 8 ms at least.";
+        "Whether requests are dispatched one at a time and the device idles for every queue. When \
+         it is set to 1, slice_idle is raised to 8 ms at least.";
     low_latency = low_latency * 1, "bool", 1, 0, 1,
         "Whether the weights of interactive and of soft real-time queues are raised.";
     charge_waiting = charge_waiting * 1, "bool", 0, 0, 1,
-        "Not of Linux, which has 0: whether a turn in which the device was kept free for its queue \
-         is charged for its time, in the sectors that turns get for theirs in which it was not.";
+        "Not of Linux, which has 0: whether a service in which the device idled for its queue is \
+         charged for its time, at the rate at which services without idling are served.";
     least_charge = least_charge * 1, "sectors", 0, 0, LARGEST_LEAST_CHARGE,
         "Not of Linux, which has 0: what a request is charged at least, however small it is.";
 }
@@ -70,19 +68,6 @@ impl Tunables {
     /// The timeout as the clock has it.
     pub(super) fn set_timeout(&mut self, millis: u64) {
         self.timeout_sync = millis.cast_signed();
-    }
-
-    pub(super) fn fifo_expire(&self, sync: bool) -> Nanos {
-        span(if sync { self.fifo_expire_sync } else { self.fifo_expire_async })
-    }
-
-    /// How far behind the head is weighed: the KiB in sectors.
-    pub(super) fn back_seek_max(&self) -> SectorCount {
-        SectorCount(number(self.back_seek_max).saturating_mul(2))
-    }
-
-    pub(super) fn back_seek_penalty(&self) -> u32 {
-        number(self.back_seek_penalty)
     }
 
     #[inline]
@@ -116,7 +101,7 @@ impl Tunables {
 }
 
 impl<T: Trace> Bfq<T> {
-    /// Stores a tunable, and does at once what follows from it: what is stored.
+    /// Stores a tunable and applies it. Returns the value that is stored.
     pub(super) fn tune(
         &mut self,
         cx: &Cx<'_>,
@@ -130,8 +115,8 @@ impl<T: Trace> Bfq<T> {
             "max_budget" => self.update_max_budget(cx),
             "timeout_sync" => {
                 let hz = cx.device.hz;
-                self.budgets.timeout = hz.ticks_from_millis(set.cast_unsigned());
-                tuned.set_timeout(hz.millis(self.budgets.timeout));
+                self.budgets.set_timeout(hz.ticks_from_millis(set.cast_unsigned()));
+                tuned.set_timeout(hz.millis(self.budgets.timeout()));
                 self.update_max_budget(cx);
             }
             "strict_guarantees" if before.strict_guarantees < tuned.strict_guarantees => {

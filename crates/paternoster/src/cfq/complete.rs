@@ -1,31 +1,48 @@
-//! What a completion changes: estimates, and whether the turn of the active queue goes on.
+//! What a completion changes: the estimates, and whether the slice of the active queue goes on.
 
 use crate::arena::RequestId;
 use crate::cfq::Cfq;
-use crate::cfq::queue::{QueueId, queue_of};
+use crate::cfq::hw_queueing::{Active, Load, NewVerdict};
+use crate::cfq::queue_id::{QueueId, queue_of};
 use crate::io_context::IoClass;
 use crate::request::Sector;
 use crate::scheduler::Cx;
-use crate::trace::{ExpireReason, Trace};
+use crate::synchrony::Synchrony;
+use crate::trace::{Event, SliceEnd, Trace};
 
 impl<T: Trace> Cfq<T> {
-    /// A request that was sent has completed.
+    /// Handles the completion of a request.
     pub(super) fn complete_request(&mut self, cx: &Cx<'_>, rq: RequestId) {
         let queue = queue_of(cx.requests, rq);
-        self.sample_hw_queueing(cx);
+        self.observe_queueing(cx);
         self.in_driver -= 1;
         let state = &mut self.queues[queue];
         state.in_flight -= 1;
-        self.sent[usize::from(state.sync)] -= 1;
+        self.in_flight[state.synchrony] -= 1;
         self.groups[state.group].in_flight -= 1;
         self.note_end(cx, queue, rq);
         if self.active == Some(queue) {
-            self.continue_or_end_turn(cx, queue, cx.requests[rq].is_sync());
+            self.continue_or_expire(cx, queue, cx.requests[rq].synchrony());
         }
         self.unbind_request(cx, rq);
     }
 
-    /// Think times begin; a sync request that was long on its way slows async ones down.
+    /// Learns whether the device queues requests itself, from how many it holds.
+    #[inline]
+    fn observe_queueing(&mut self, cx: &Cx<'_>) {
+        let load = Load { in_flight: self.in_driver, queued: self.queued };
+        let verdict = self.hw_queueing.observe_completion(load, || {
+            let queue = &self.queues[self.active?];
+            let requests = queue.in_flight + queue.waiting.count();
+            Some(Active { has_idle_window: queue.idle_window, requests })
+        });
+        if let Some(NewVerdict { before, now }) = verdict {
+            self.trace.event(cx.now, Event::HardwareQueueing { before, now });
+        }
+    }
+
+    /// Think times begin here. A synchronous request that completes late slows asynchronous queues
+    /// down.
     fn note_end(&mut self, cx: &Cx<'_>, queue: QueueId, rq: RequestId) {
         let request = &cx.requests[rq];
         let state = &self.queues[queue];
@@ -39,37 +56,38 @@ impl<T: Trace> Cfq<T> {
         }
         let tree = state.place.as_ref().map_or_else(|| state.wanted_tree(), |place| place.tree);
         group.trees.tree_mut(tree).think.request_ended(cx.now);
-        if request.start + self.tunables.fifo_expire(true) <= cx.now {
+        if request.start + self.tunables.order.fifo_expire(Synchrony::Sync) <= cx.now {
             self.last_delayed_sync = cx.now;
         }
     }
 
-    /// A request of the active queue has completed: its slice begins, is stretched or over, or the
-    /// device is kept free for the next one.
-    fn continue_or_end_turn(&mut self, cx: &Cx<'_>, active: QueueId, sync: bool) {
-        if self.queues[active].turn.is_fresh() {
+    /// Decides what follows the completion of a request of the active queue: its slice begins, is
+    /// stretched or ends, or the device idles for the next request.
+    fn continue_or_expire(&mut self, cx: &Cx<'_>, active: QueueId, synchrony: Synchrony) {
+        if self.queues[active].slice.is_fresh() {
             self.begin_slice(cx, active);
         }
         if self.should_wait_busy(cx, active) {
             self.wait_busy(cx, active);
         }
         let queue = &self.queues[active];
-        if queue.turn.is_over(cx.now) {
-            self.expire_with_residue(cx, ExpireReason::SliceUsed);
+        if queue.slice.is_over(cx.now) {
+            self.expire_with_residue(cx, SliceEnd::SliceUsed);
         } else if queue.class() == IoClass::Idle {
-            self.expire_with_residue(cx, ExpireReason::IdleClass);
-        } else if sync && queue.is_empty() && self.close_cooperator(active).is_none() {
+            self.expire_with_residue(cx, SliceEnd::IdleClass);
+        } else if synchrony.is_sync() && queue.is_empty() && self.close_cooperator(active).is_none()
+        {
             self.arm_idle_timer(cx, active);
         }
     }
 
-    /// The device has taken a request that ends there.
+    /// Notes that the device has taken a request that ends at `end`.
     pub(super) fn activate_request(&mut self, end: Sector) {
         self.in_driver += 1;
         self.head = end;
     }
 
-    /// The device has handed a request back.
+    /// Notes that the device could not take a request, which is requeued.
     pub(super) fn deactivate_request(&mut self) {
         self.in_driver -= 1;
     }

@@ -1,51 +1,50 @@
-//! What CFQ keeps of an I/O context: the queues into which its requests go.
+//! What CFQ keeps of an I/O context: above all, the queues into which its requests go.
 
 use crate::arena::{GroupId, IocId, RequestId};
 use crate::cfq::Cfq;
-use crate::cfq::queue::{QueueId, queue_of};
+use crate::cfq::queue_id::{QueueId, queue_of};
 use crate::io_context::IoPrio;
 use crate::parts::think_time::ThinkTime;
 use crate::scheduler::Cx;
+use crate::synchrony::{BySynchrony, Synchrony};
 use crate::time::Nanos;
-use crate::trace::{Event, ExpireReason, Trace};
+use crate::trace::{Event, SliceEnd, Trace};
 use slotmap::Key as _;
 
-/// What CFQ keeps of an I/O context, from its first request until it has exited and neither a
-/// request of it exists nor the turn that it began goes on.
+/// What CFQ keeps of an I/O context. It exists from the context's first request until the context
+/// has exited, has no requests and is not the active context.
 #[derive(Debug)]
 pub(super) struct ContextState {
-    /// Into which its async and its sync requests go, once there were any.
-    pub(super) queues: [Option<QueueId>; 2],
+    /// The queues of its asynchronous and its synchronous requests; none before the first request.
+    pub(super) queues: BySynchrony<Option<QueueId>>,
     pub(super) think: ThinkTime,
     /// Its I/O priority when it last made a request.
     pub(super) io_prio: IoPrio,
     /// Its group when it last made a request.
     group: GroupId,
-    /// Requests that exist of it.
+    /// Requests of it that are bound to queues.
     requests_bound: u32,
     exited: bool,
 }
 
-/// Which of a context's queues: async ones first.
-const ASYNC: usize = 0;
-pub(super) const SYNC: usize = 1;
-
 impl<T: Trace> Cfq<T> {
-    /// A request is made: it belongs to a queue from now on.
+    /// Binds a request to its queue when it is made.
     pub(super) fn bind_request(&mut self, cx: &mut Cx<'_>, rq: RequestId) {
         let request = &cx.requests[rq];
-        let (ioc, group, sync) = (request.ioc, request.group, request.is_sync());
-        // The queues that are told are those of before: of the old priority and group. What the
-        // allowance is, was for admission to ask; it is used up all the same.
-        self.boost(cx, ioc, sync, request.has_prio());
-        self.take_allowance(ioc, sync);
-        let queue = self.queue_for(cx, ioc, group, sync);
+        let (ioc, group, synchrony) = (request.ioc, request.group, request.synchrony());
+        // Both act on the queue that the context had before, of its old priority and group.
+        if let Some(queue) = self.existing_queue(ioc, synchrony) {
+            self.boost(cx, ioc, queue, request.flags);
+            // A request within the bound uses the grant up as well.
+            self.queues[queue].slice.use_admission_grant();
+        }
+        let queue = self.queue_for(cx, ioc, group, synchrony);
         self.queues[queue].requests_bound += 1;
         self.contexts[ioc].requests_bound += 1;
         cx.requests[rq].queue = queue.data();
     }
 
-    /// A request has ended: its queue may go with it, and its context.
+    /// Ends the binding of a request. Its queue and its I/O context may be freed with it.
     pub(super) fn unbind_request(&mut self, cx: &Cx<'_>, rq: RequestId) {
         let (queue, ioc) = (queue_of(cx.requests, rq), cx.requests[rq].ioc);
         self.queues[queue].requests_bound -= 1;
@@ -56,21 +55,30 @@ impl<T: Trace> Cfq<T> {
         self.free_context_if_unused(ioc);
     }
 
-    /// The queue of a request that `ioc` is making in `group`; it is made if there is none.
-    fn queue_for(&mut self, cx: &Cx<'_>, ioc: IocId, group: GroupId, sync: bool) -> QueueId {
+    /// Returns the queue for a request of `ioc` in `group`, and creates it if there is none.
+    fn queue_for(
+        &mut self,
+        cx: &Cx<'_>,
+        ioc: IocId,
+        group: GroupId,
+        synchrony: Synchrony,
+    ) -> QueueId {
         let io_prio = cx.contexts[ioc].io_prio;
-        match self.contexts.get(ioc) {
-            Some(known) if known.io_prio == io_prio && known.group == group => {}
+        let known = match self.contexts.get(ioc) {
+            Some(known) if known.io_prio == io_prio && known.group == group => {
+                known.queues[synchrony]
+            }
             Some(_) => {
                 self.ensure_group(cx, group);
                 self.follow_priority(cx, ioc, group, io_prio);
                 self.follow_group(cx, ioc, group);
+                self.contexts[ioc].queues[synchrony]
             }
             None => {
                 self.ensure_group(cx, group);
                 let think = ThinkTime::new(cx.now);
                 let new = ContextState {
-                    queues: [None; 2],
+                    queues: BySynchrony::default(),
                     think,
                     io_prio,
                     group,
@@ -78,33 +86,36 @@ impl<T: Trace> Cfq<T> {
                     exited: false,
                 };
                 self.contexts.insert(ioc, new);
+                None
             }
-        }
-        loop {
-            let Some(queue) = self.contexts[ioc].queues[usize::from(sync)] else {
-                return self.obtain_queue(cx, ioc, group, sync);
-            };
-            if let Some(queue) = self.follow_cooperation(cx, ioc, queue) {
-                return queue;
-            }
+        };
+        match known.and_then(|queue| self.keep_queue(cx, ioc, queue)) {
+            Some(queue) => self.follow_merge(cx, ioc, queue),
+            None => self.obtain_queue(cx, ioc, group, synchrony),
         }
     }
 
-    /// The task's priority may have changed since its last request.
+    /// Returns `queue`, unless `ioc` leaves it because it is split.
+    fn keep_queue(&mut self, cx: &Cx<'_>, ioc: IocId, queue: QueueId) -> Option<QueueId> {
+        let state = &self.queues[queue];
+        if state.shared && state.split_due { self.split(cx, ioc, queue) } else { Some(queue) }
+    }
+
+    /// Follows a change of the I/O context's priority since its last request.
     ///
-    /// Linux looks the async queue up by the priority that is about to be forgotten, so the old
-    /// one is found again, and the next change or a fresh start leaves it.
+    /// An oddity of Linux: it looks the asynchronous queue up by the old priority, so it finds the
+    /// same queue again. The context leaves it at the next change, or when it starts afresh.
     fn follow_priority(&mut self, cx: &Cx<'_>, ioc: IocId, group: GroupId, io_prio: IoPrio) {
         let context = &self.contexts[ioc];
         let old = context.io_prio;
         if old == io_prio {
             return;
         }
-        let [async_queue, sync_queue] = context.queues;
+        let BySynchrony([async_queue, sync_queue]) = context.queues;
         if let Some(queue) = async_queue {
-            self.contexts[ioc].queues[ASYNC] = None;
-            self.drop_holder(cx, queue);
-            self.obtain_queue(cx, ioc, group, false);
+            self.contexts[ioc].queues[Synchrony::Async] = None;
+            self.drop_user(cx, queue);
+            self.obtain_queue(cx, ioc, group, Synchrony::Async);
         }
         if let Some(queue) = sync_queue {
             self.queues[queue].prio_dirty = true;
@@ -112,7 +123,8 @@ impl<T: Trace> Cfq<T> {
         self.contexts[ioc].io_prio = io_prio;
     }
 
-    /// The task may have gone to another group since its last request: its queues stay behind.
+    /// Follows a move of the I/O context to another group since its last request. It leaves its
+    /// queues behind.
     fn follow_group(&mut self, cx: &Cx<'_>, ioc: IocId, group: GroupId) {
         if self.contexts[ioc].group == group {
             return;
@@ -122,41 +134,44 @@ impl<T: Trace> Cfq<T> {
         self.contexts[ioc].group = group;
     }
 
-    /// The queue into which a bio of `ioc` would go, as far as it exists.
+    /// The queue into which a bio of `ioc` would go, if there is one.
     #[inline]
-    pub(super) fn existing_queue(&self, ioc: IocId, sync: bool) -> Option<QueueId> {
-        self.contexts.get(ioc)?.queues[usize::from(sync)]
+    pub(super) fn existing_queue(&self, ioc: IocId, synchrony: Synchrony) -> Option<QueueId> {
+        self.contexts.get(ioc)?.queues[synchrony]
     }
 
-    /// The task has exited: the turns of its queues end, those of shared ones too.
+    /// Handles the exit of an I/O context: if the active queue is one of its queues, shared or not,
+    /// its slice ends.
     pub(super) fn exit_context(&mut self, cx: &Cx<'_>, ioc: IocId) {
         let Some(context) = self.contexts.get_mut(ioc) else { return };
         context.exited = true;
         if let Some(active) = self.active
-            && context.queues.contains(&Some(active))
+            && context.queues.0.contains(&Some(active))
         {
-            self.expire(cx, ExpireReason::Exit);
+            self.expire(cx, SliceEnd::Exit);
         }
         self.leave_queues(cx, ioc);
         self.free_context_if_unused(ioc);
     }
 
+    /// Frees what CFQ keeps of `ioc` if it has exited and nothing refers to it.
     pub(super) fn free_context_if_unused(&mut self, ioc: IocId) {
         let Some(context) = self.contexts.get(ioc) else { return };
         let in_use = !context.exited
             || context.requests_bound > 0
-            || context.queues != [None; 2]
+            || context.queues != BySynchrony::default()
             || self.active_context == Some(ioc);
         if !in_use {
             self.contexts.remove(ioc);
         }
     }
 
-    /// The context uses its queues no more, nor those into which they are to merge.
+    /// Removes the context as a user of its queues, and of those into which they are to be merged.
     fn leave_queues(&mut self, cx: &Cx<'_>, ioc: IocId) {
-        for slot in [ASYNC, SYNC] {
-            if let Some(queue) = self.contexts[ioc].queues[slot].take() {
-                self.drop_chain(cx, queue);
+        for synchrony in Synchrony::ALL {
+            if let Some(queue) = self.contexts[ioc].queues[synchrony].take() {
+                self.drop_users_of_chain(cx, queue);
+                self.drop_user(cx, queue);
             }
         }
     }
@@ -171,7 +186,7 @@ impl<T: Trace> Cfq<T> {
         }
     }
 
-    /// The mean think time of the active context, once it has samples enough.
+    /// The mean think time of the active context, once it has enough samples.
     pub(super) fn active_think_mean(&self) -> Option<Nanos> {
         self.contexts.get(self.active_context?)?.think.mean()
     }

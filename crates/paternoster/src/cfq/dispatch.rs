@@ -1,30 +1,33 @@
-//! Sending a request of the queue whose turn it is, if the gate lets it.
+//! Dispatches a request of the active queue, if the gate lets it pass.
+//!
+//! The gate bounds what a queue may have in flight, and keeps synchronous and asynchronous requests
+//! apart. BFQ has no gate: there the budget bounds a queue (`bfq/dispatch.rs`).
 
 use crate::arena::RequestId;
 use crate::cfq::Cfq;
-use crate::cfq::queue::{Queue, QueueId};
+use crate::cfq::queue::Queue;
+use crate::cfq::queue_id::QueueId;
 use crate::io_context::{IoClass, IoPrio};
 use crate::scheduler::Cx;
-use crate::trace::{Event, ExpireReason, Trace, WaitReason};
+use crate::synchrony::{BySynchrony, Synchrony};
+use crate::time::Instant;
+use crate::trace::{Event, SliceEnd, Trace, WaitReason};
 
 impl<T: Trace> Cfq<T> {
-    /// The next request for the device.
-    pub(super) fn poll(&mut self, cx: &mut Cx<'_>) -> Option<RequestId> {
+    /// Dispatches the next request, if there is one for the device now.
+    pub(super) fn dispatch_request(&mut self, cx: &mut Cx<'_>) -> Option<RequestId> {
         let queue = self.select(cx)?;
         let overdue = self.take_overdue(cx, queue);
         if let Err(why) = self.gate(cx, &self.queues[queue]) {
             self.trace.event(cx.now, Event::Waiting { why });
             return None;
         }
-        let rq =
-            overdue.or(self.queues[queue].next()).expect("a queue is selected for its requests");
-        self.send(cx, queue, rq);
+        let next = overdue.or(self.queues[queue].next());
+        let rq = next.expect("a queue is selected for its requests");
+        self.dispatch_from(cx, queue, rq);
         if self.active_context.is_none() {
             self.active_context = Some(cx.requests[rq].ioc);
         }
-        let turn = &mut self.queues[queue].turn;
-        turn.sent += 1;
-        turn.forced = false;
         if let Some(why) = self.should_yield(&self.queues[queue]) {
             // Linux also sets the slice to its end here; the next activation does so anyway.
             self.expire(cx, why);
@@ -32,30 +35,16 @@ impl<T: Trace> Cfq<T> {
         Some(rq)
     }
 
-    /// The queue's oldest request, if it is late: the queue passes the gate with it. It is looked
-    /// at once a turn, even if the gate then refuses.
-    fn take_overdue(&mut self, cx: &Cx<'_>, queue: QueueId) -> Option<RequestId> {
-        let state = &mut self.queues[queue];
-        if std::mem::replace(&mut state.turn.fifo_done, true) {
-            return None;
-        }
-        let oldest = state.fifo.first().filter(|&rq| cx.now >= cx.requests[rq].deadline)?;
-        state.turn.forced = true;
-        let rq = cx.requests[oldest].name();
-        self.trace.event(cx.now, Event::Overdue { queue: state.name(), rq });
-        Some(oldest)
-    }
-
-    /// Whether the active queue may have one more request in the device, or what it waits for.
+    /// Returns whether the active queue may have one more request in flight, or why not.
     fn gate(&self, cx: &Cx<'_>, queue: &Queue) -> Result<(), WaitReason> {
-        if queue.turn.forced {
+        if queue.slice.is_forced() {
             return Ok(());
         }
-        let [async_sent, sync_sent] = self.sent;
-        if async_sent > 0 && self.should_idle(cx, queue) {
+        let BySynchrony([async_in_flight, sync_in_flight]) = self.in_flight;
+        if async_in_flight > 0 && self.should_idle(cx, queue) {
             return Err(WaitReason::GateAsyncDrains);
         }
-        if !queue.sync && sync_sent > 0 {
+        if !queue.synchrony.is_sync() && sync_in_flight > 0 {
             return Err(WaitReason::GateSyncDrains);
         }
         if queue.in_flight < self.depth_allowed(cx, queue) {
@@ -65,67 +54,71 @@ impl<T: Trace> Cfq<T> {
         }
     }
 
-    /// How many requests of the active queue may be in flight.
+    /// Returns how many requests the active queue may have in flight.
     fn depth_allowed(&self, cx: &Cx<'_>, queue: &Queue) -> u32 {
         let quantum = self.tunables.quantum();
         let is_idle_class = queue.class() == IoClass::Idle;
         let mut limit = if is_idle_class { 1 } else { (quantum / 2).max(1) };
         if queue.in_flight >= limit {
-            let only_sync = queue.sync && self.busy_sync == 1;
+            let only_sync = queue.synchrony.is_sync() && self.busy_sync == 1;
             if is_idle_class || (self.busy > 1 && !only_sync && self.ends_soon(cx, queue)) {
                 return limit;
             }
             limit = if self.busy == 1 || only_sync { u32::MAX } else { quantum };
         }
-        if queue.sync || !self.tunables.low_latency() {
+        if queue.synchrony.is_sync() || !self.tunables.low_latency() {
             return limit;
         }
         limit.min(self.async_depth(cx, queue))
     }
 
-    /// One more for each sync slice since a sync request was last late; one at least if none is in
-    /// flight.
+    /// Returns how many requests an asynchronous queue may have in flight: one more for each
+    /// synchronous slice since a synchronous request was last late, and one if it has none.
     #[allow(clippy::cast_possible_truncation)] // as in Linux
     fn async_depth(&self, cx: &Cx<'_>, queue: &Queue) -> u32 {
         let since = cx.now.saturating_since(self.last_delayed_sync).as_nanos();
-        let depth = (since / self.tunables.slice(true).as_nanos()) as u32;
+        let depth = (since / self.tunables.slice(Synchrony::Sync).as_nanos()) as u32;
         if depth == 0 && queue.in_flight == 0 { 1 } else { depth }
     }
 
-    /// Whether the slice is likely over before the requests in flight are done.
+    /// Returns whether the slice is likely to end before the requests in flight complete.
     fn ends_soon(&self, cx: &Cx<'_>, queue: &Queue) -> bool {
         let idles = self.tunables.slice_idle().as_nanos().wrapping_mul(queue.in_flight.into());
-        queue.turn.is_fresh() || cx.now.as_nanos().wrapping_add(idles) > queue.turn.end.as_nanos()
+        let slice = &queue.slice;
+        let done = Instant::from_nanos(cx.now.as_nanos().wrapping_add(idles));
+        slice.is_fresh() || slice.ends_before(done)
     }
 
-    /// Takes `rq` out of its queue for the device.
-    fn send(&mut self, cx: &mut Cx<'_>, queue: QueueId, rq: RequestId) {
-        let follower = self.follower(cx, rq);
-        self.queues[queue].set_next(cx.requests, follower);
-        self.take_out(cx, queue, rq);
+    /// Takes `rq` out of `queue` and gives it to the device.
+    fn dispatch_from(&mut self, cx: &mut Cx<'_>, queue: QueueId, rq: RequestId) {
+        self.remove_request(cx, queue, rq);
         let request = &cx.requests[rq];
         let state = &mut self.queues[queue];
         state.in_flight += 1;
-        state.turn.sectors += u64::from(request.sectors.0);
-        self.sent[usize::from(state.sync)] += 1;
+        state.slice.count_dispatch(request.sectors);
+        self.in_flight[state.synchrony] += 1;
         self.groups[state.group].in_flight += 1;
         self.activate_request(request.end());
     }
 
-    /// Why the turn ends with the request just sent, though there may be more: others wait, and
-    /// the queue is of the idle class or has sent its number of async requests.
-    fn should_yield(&self, queue: &Queue) -> Option<ExpireReason> {
+    /// Returns why the slice ends with the request just dispatched, if it does: other queues are
+    /// busy, and this one is of the idle class or has dispatched all requests of an asynchronous
+    /// slice.
+    fn should_yield(&self, queue: &Queue) -> Option<SliceEnd> {
         if self.busy <= 1 {
             return None;
         }
         if queue.class() == IoClass::Idle {
-            return Some(ExpireReason::IdleClass);
+            return Some(SliceEnd::IdleClass);
         }
-        let spent = !queue.sync && queue.turn.sent >= self.async_requests(queue);
-        spent.then_some(ExpireReason::AsyncRequests)
+        let spent =
+            !queue.synchrony.is_sync() && queue.slice.dispatched() >= self.async_requests(queue);
+        spent.then_some(SliceEnd::AsyncRequests)
     }
 
-    /// Requests of an async turn, in 32 bits, which wrap: `2 × slice_async_rq × (8 − level)`
+    /// The requests of an asynchronous slice, in 32 bits, which wrap:
+    ///
+    /// `2 × slice_async_rq × (8 − level)`
     fn async_requests(&self, queue: &Queue) -> u32 {
         let levels = u32::from(IoPrio::LEVELS - queue.io_prio.level());
         2_u32.wrapping_mul(self.tunables.slice_async_rq()).wrapping_mul(levels)

@@ -1,16 +1,16 @@
-//! Giving up all that waits, when the scheduler is switched or the device goes away.
+//! Gives up all waiting requests, when the scheduler is switched or the device goes away.
 
 use crate::arena::RequestId;
 use crate::cfq::Cfq;
 use crate::scheduler::Cx;
-use crate::trace::{Event, ExpireReason, Trace};
+use crate::trace::{Event, SliceEnd, Trace};
 
 impl<T: Trace> Cfq<T> {
-    /// Takes out every request that waits: group by group and queue by queue, each in a turn of
-    /// its own.
+    /// Takes out all waiting requests, group by group and queue by queue. Each queue has a slice
+    /// for it.
     pub(super) fn drain_queues(&mut self, cx: &mut Cx<'_>, out: &mut Vec<RequestId>) {
         if self.active.is_some() {
-            self.expire(cx, ExpireReason::Drain);
+            self.expire(cx, SliceEnd::Drain);
         }
         let requests = self.queued;
         while let Some(group) = self.group_tree.choose() {
@@ -18,12 +18,10 @@ impl<T: Trace> Cfq<T> {
             let queue = trees.any_first().expect("a group on the tree has queues");
             self.activate(cx, queue);
             while let Some(rq) = self.queues[queue].next() {
-                let follower = self.follower(cx, rq);
-                self.queues[queue].set_next(cx.requests, follower);
-                self.take_out(cx, queue, rq);
+                self.remove_request(cx, queue, rq);
                 out.push(rq);
             }
-            self.expire(cx, ExpireReason::Drain);
+            self.expire(cx, SliceEnd::Drain);
         }
         for &rq in out.iter() {
             self.unbind_request(cx, rq);

@@ -1,8 +1,9 @@
-//! What CFQ tells of its inside.
+//! Shows the state of CFQ.
 
 use crate::cfq::Cfq;
-use crate::cfq::queue::{Queue, QueueId};
-use crate::dump::{Dump, QueueDump, SliceDump, TurnDump};
+use crate::cfq::queue::Queue;
+use crate::cfq::queue_id::QueueId;
+use crate::dump::{Dump, QueueDump, ServiceDump, SliceDump};
 use crate::trace::Trace;
 
 impl<T: Trace> Cfq<T> {
@@ -22,21 +23,21 @@ impl<T: Trace> Cfq<T> {
         let slice = SliceDump {
             workload: state.workload(),
             idle_window: state.idle_window,
-            slice: (!state.turn.is_fresh()).then_some(state.turn.length),
-            sent: state.turn.sent,
+            slice: (!state.slice.is_fresh()).then_some(state.slice.length()),
+            dispatched: state.slice.dispatched(),
         };
         QueueDump {
             name: state.name(),
             group: state.group,
             io_prio: state.io_prio,
             in_service: self.active == Some(queue),
-            busy: state.is_listed(),
-            waited_for: self.idle_timer.is_some() && state.turn.awaiting,
+            busy: state.is_busy(),
+            idling: self.idle_timer.is_some() && state.slice.is_idling(),
             shared: state.shared,
             seeky: state.is_seeky(),
-            queued: state.queued,
+            queued: state.queued(),
             in_flight: state.in_flight,
-            turn: TurnDump::Slice(slice),
+            service: ServiceDump::Slice(slice),
         }
     }
 }

@@ -1,52 +1,54 @@
-//! Groups on the group tree: who is served next, and how fast its vdisktime runs.
+//! Groups on the group tree: which one is served next, and how fast its vdisktime runs.
 //!
-//! Groups with at least one listed queue are on one tree, whatever their depth in the hierarchy,
-//! in order of vdisktime. The hierarchy is in the *fraction*: the group's part, in 1/4096, of its
-//! parent's part and so on up to the root, among those active at each level.
+//! All groups with a busy queue are on one tree in order of vdisktime, whatever their depth in the
+//! hierarchy. The hierarchy enters by the *fraction*: the group's part, in 1/4096, of its parent's
+//! part, and so on up to the root. Only active members count at each level. BFQ has a tree for each
+//! parent instead (`bfq/wf2q/`); its `group.rs` has only what a group keeps.
 //!
 //! ```text
 //!   fraction = 4096 × leaf weight / Σ of the group's leaf weight and its active children's weights
 //!                   × weight / Σ of the parent's  …  up to the root
 //! ```
 //!
-//! A fraction is computed when its own group is put on the tree, which every charge does; those
-//! of other groups do not change then.
+//! A fraction is computed when its group is put on the tree, as every charge does. The fractions
+//! of other groups stay as they are.
 
 use std::cmp::Ordering;
 
 use crate::arena::GroupId;
 use crate::cfq::Cfq;
-use crate::cfq::queue::QueueId;
+use crate::cfq::queue_id::QueueId;
 use crate::cfq::service_tree::ServiceTrees;
 use crate::io_context::{IoClass, IoPrio};
 use crate::parts::keyed_tree::{KeyedTree, PlaceId};
 use crate::parts::think_time::ThinkTime;
 use crate::scheduler::Cx;
-use crate::stats::TurnStats;
+use crate::stats::SliceStats;
 use crate::time::{Instant, Nanos};
-use crate::trace::{Event, ExpireReason, Trace, Workload};
+use crate::trace::{Event, SliceEnd, Trace, Workload};
 
 /// Fractions are in 1/4096.
 pub(super) const FRACTION_SHIFT: u32 = 12;
 pub(super) const WHOLE: u32 = 1 << FRACTION_SHIFT;
 
-/// By how much a group that joins is behind the last one, where groups are charged in time. The
-/// span is not scaled as charges are, so it stands for some 50 µs of a lone group.
+/// How far a group that becomes busy is put behind the last one, if groups are charged in time. It
+/// is not scaled as charges are, so it stands for some 50 µs of a lone group.
 const GROUP_DELAY: u64 = 200_000_000;
-/// The same in IOPS mode: so many parts of a second in ticks, a bare number.
+/// In IOPS mode it is the number of ticks in a second, divided by this.
 const GROUP_DELAY_IOPS_PARTS: u64 = 5;
 
-/// A group's service, scaled by its fraction; comparable between groups:
+/// What a group was charged, scaled by its fraction, so that groups can be compared:
 ///
 /// `ns (or requests) × 2²⁴ / fraction`
 ///
-/// It wraps, so the order is that of signed differences. Linux takes them from the minimum and here
-/// they are taken pairwise: the same as long as groups are less than 2⁶³ apart.
+/// It wraps, so the order is that of signed differences. Linux takes differences from the minimum;
+/// here they are taken between two groups. Both orders are equal while groups are less than 2⁶³
+/// apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Vdisktime(pub(super) u64);
 
 impl Vdisktime {
-    /// After `amount` was served to a group of this fraction.
+    /// Returns the vdisktime after a group of this fraction is charged `amount`.
     #[inline]
     pub(super) fn charged(self, amount: u64, fraction: u32) -> Self {
         Self(self.0.wrapping_add((amount << (2 * FRACTION_SHIFT)) / u64::from(fraction)))
@@ -67,10 +69,10 @@ impl PartialOrd for Vdisktime {
     }
 }
 
-/// What a group was being served with when its last turn ended.
+/// The workload of a group that was served when its last slice ended.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SavedWorkload {
-    /// What was left of its time; more than 0.
+    /// What was left of the workload's time; more than 0.
     pub(super) span: Nanos,
     pub(super) class: IoClass,
     pub(super) workload: Workload,
@@ -80,31 +82,32 @@ pub(super) struct SavedWorkload {
 #[derive(Debug)]
 pub(super) struct GroupState {
     pub(super) vdisktime: Vdisktime,
-    /// The group's part of the device in 1/4096, as of when it was last put on the tree.
+    /// The group's part of the device in 1/4096, from when it was last put on the tree.
     pub(super) fraction: u32,
-    /// Its place on the group tree, while it has listed queues.
+    /// Its place on the group tree, while it has busy queues.
     place: Option<PlaceId>,
-    /// Its listed queues, but for one that is being listed.
-    pub(super) listed: u32,
+    /// Its busy queues. A queue that becomes busy is counted after it is placed.
+    pub(super) busy: u32,
     pub(super) trees: ServiceTrees,
-    /// Decaying numbers of busy queues of RT and of BE.
+    /// Decaying means of the number of busy queues, of RT and of BE.
     pub(super) average_busy: [u32; 2],
     pub(super) saved: Option<SavedWorkload>,
-    /// Requests of its queues that wait.
+    /// Waiting requests of its queues.
     pub(super) queued: u32,
-    /// Requests of its queues that were sent and have not completed.
+    /// Requests of its queues in flight.
     pub(super) in_flight: u32,
     pub(super) think: ThinkTime,
-    /// The shared queues of asynchronous requests, by class and level.
-    pub(super) async_queues: [Option<QueueId>; IoPrio::KINDS],
-    pub(super) stats: TurnStats,
-    /// Members that are on the tree or have a descendant there: child groups, and itself.
+    /// The queues of asynchronous requests, by async slot: class and level.
+    pub(super) async_queues: [Option<QueueId>; IoPrio::ASYNC_SLOTS],
+    pub(super) stats: SliceStats,
+    /// Members that are on the tree or have a descendant on it. Members are the child groups and
+    /// the group itself.
     active_members: u32,
-    /// The sum of those members' weights; its own counts as the leaf weight.
+    /// The sum of those members' weights; its own is the leaf weight.
     active_weight: u32,
-    /// The weight that its parent's sum holds for it.
+    /// Its weight as its parent's sum counts it.
     counted_weight: u32,
-    /// The leaf weight that its own sum holds for it.
+    /// Its leaf weight as its own sum counts it.
     counted_leaf: u32,
 }
 
@@ -114,15 +117,15 @@ impl GroupState {
             vdisktime: Vdisktime::default(),
             fraction: 0,
             place: None,
-            listed: 0,
+            busy: 0,
             trees: ServiceTrees::new(now),
             average_busy: [0; 2],
             saved: None,
             queued: 0,
             in_flight: 0,
             think: ThinkTime::new(now),
-            async_queues: [None; IoPrio::KINDS],
-            stats: TurnStats::default(),
+            async_queues: [None; IoPrio::ASYNC_SLOTS],
+            stats: SliceStats::default(),
             active_members: 0,
             active_weight: 0,
             counted_weight: 0,
@@ -130,12 +133,12 @@ impl GroupState {
         }
     }
 
-    /// Whether it has listed queues, but for one that is being listed.
+    /// Returns whether it is on the group tree.
     pub(super) fn is_on_tree(&self) -> bool {
         self.place.is_some()
     }
 
-    /// Asserts that its sums are those of itself and of its active children.
+    /// Asserts that its sums are those over itself and its active children.
     pub(super) fn check_sums<'a>(&self, children: impl Iterator<Item = &'a Self>) {
         let own = (u32::from(self.is_on_tree()), u32::from(self.is_on_tree()) * self.counted_leaf);
         let sums = children
@@ -145,11 +148,11 @@ impl GroupState {
     }
 }
 
-/// The groups that want the device, by vdisktime.
+/// The groups with busy queues, by vdisktime.
 #[derive(Debug, Default)]
 pub(super) struct GroupTree {
     tree: KeyedTree<Vdisktime, GroupId>,
-    /// The vdisktime of the group last chosen; never goes back.
+    /// The greatest vdisktime that a chosen group had.
     min_vdisktime: Vdisktime,
 }
 
@@ -158,7 +161,7 @@ impl GroupTree {
         self.tree.len()
     }
 
-    /// The group to serve next; the minimum moves up to it.
+    /// Chooses the group to serve next; the minimum moves up to its vdisktime.
     pub(super) fn choose(&mut self) -> Option<GroupId> {
         let (vdisktime, group) = self.tree.first()?;
         self.min_vdisktime = self.min_vdisktime.max(vdisktime);
@@ -171,7 +174,7 @@ impl GroupTree {
 }
 
 impl<T: Trace> Cfq<T> {
-    /// Makes the state of a group and, before it, of those above.
+    /// Creates the state of a group, and that of its parents before.
     pub(super) fn ensure_group(&mut self, cx: &Cx<'_>, group: GroupId) {
         if self.groups.contains_key(group) {
             return;
@@ -182,10 +185,10 @@ impl<T: Trace> Cfq<T> {
         self.groups.insert(group, GroupState::new(cx.now));
     }
 
-    /// A queue of the group was listed. Whatever vdisktime the group had before it left is
-    /// forgotten: it goes right behind the last one.
+    /// Counts a queue of the group that became busy. A group that was not on the tree goes right
+    /// behind the last one; its former vdisktime is lost.
     pub(super) fn join_group(&mut self, cx: &Cx<'_>, group: GroupId) {
-        self.groups[group].listed += 1;
+        self.groups[group].busy += 1;
         if self.groups[group].place.is_some() {
             return;
         }
@@ -204,11 +207,12 @@ impl<T: Trace> Cfq<T> {
         }
     }
 
-    /// A queue of the group was unlisted.
+    /// Counts a queue of the group that is no longer busy. With the last one the group leaves the
+    /// tree.
     pub(super) fn leave_group(&mut self, cx: &Cx<'_>, group: GroupId) {
         let state = &mut self.groups[group];
-        state.listed -= 1;
-        if state.listed > 0 {
+        state.busy -= 1;
+        if state.busy > 0 {
             return;
         }
         state.saved = None;
@@ -217,8 +221,8 @@ impl<T: Trace> Cfq<T> {
         self.trace.event(cx.now, Event::GroupLeft { group });
     }
 
-    /// Charges the group: it goes to another place on the tree, with the fraction and the weights
-    /// as they are now.
+    /// Charges the group and moves it on the tree, where it gets a new fraction by the present
+    /// weights. Returns its vdisktime.
     pub(super) fn charge_group(&mut self, cx: &Cx<'_>, group: GroupId, charge: u64) -> Vdisktime {
         let state = &self.groups[group];
         let vdisktime = state.vdisktime.charged(charge, state.fraction);
@@ -228,10 +232,10 @@ impl<T: Trace> Cfq<T> {
         vdisktime
     }
 
-    /// Puts the group on the tree and computes its fraction from the weights as they are now.
+    /// Puts the group on the tree and computes its fraction from the present weights.
     ///
-    /// A leaf weight takes effect here. A weight does where the group, or the one above it through
-    /// which this goes, becomes active: not while another member of it is.
+    /// A changed leaf weight takes effect here. A changed weight of the group, or of a group above
+    /// it, takes effect when that group becomes active: not while a member of it is active already.
     pub(super) fn put_group(&mut self, cx: &Cx<'_>, group: GroupId) {
         let leaf_weight = cx.groups[group].leaf_weight().value();
         let state = &mut self.groups[group];
@@ -254,7 +258,8 @@ impl<T: Trace> Cfq<T> {
         self.groups[group].fraction = fraction.max(1);
     }
 
-    /// Takes the group off the tree; a group above without another active member goes idle too.
+    /// Takes the group off the tree. A group above it without another active member becomes
+    /// inactive too.
     pub(super) fn pull_group(&mut self, cx: &Cx<'_>, group: GroupId) {
         let state = &mut self.groups[group];
         let place = state.place.take().expect("a group leaves the tree once");
@@ -275,28 +280,28 @@ impl<T: Trace> Cfq<T> {
         }
     }
 
-    /// The group is about to go; no request of it exists, and no I/O context is in it. Contexts
-    /// that moved on may still hold queues of it: they leave them now. Linux lets the group live
-    /// until they do so at their next request; here its turn ends at once, if it has one.
+    /// Prepares for the removal of a group, which has no requests and no I/O contexts. I/O contexts
+    /// that moved to other groups may still use queues of it and leave them now; an active queue of
+    /// the group expires. Linux keeps the group until such contexts make their next request.
     pub(super) fn close_group(&mut self, cx: &Cx<'_>, group: GroupId) {
         if !self.groups.contains_key(group) {
             return;
         }
         if self.active.is_some_and(|queue| self.queues[queue].group == group) {
-            self.expire(cx, ExpireReason::Gone);
+            self.expire(cx, SliceEnd::Gone);
         }
         self.abandon_queues_of(cx, group);
         for queue in self.groups[group].async_queues.into_iter().flatten() {
-            self.drop_holder(cx, queue);
+            self.drop_user(cx, queue);
         }
-        self.groups[group].async_queues = [None; IoPrio::KINDS];
+        self.groups[group].async_queues = [None; IoPrio::ASYNC_SLOTS];
         if self.serving.group == Some(group) {
             self.serving.group = None;
         }
     }
 }
 
-/// Counts one more active member of that weight. Whether it is the first.
+/// Counts one more active member of that weight. Returns whether it is the first one.
 fn activate_member(state: &mut GroupState, weight: u32) -> bool {
     state.active_members += 1;
     state.active_weight += weight;

@@ -1,72 +1,63 @@
-//! Putting a request into its queue, and what is learned from it.
+//! Puts requests into their queues, and takes them out again.
 
 use crate::arena::RequestId;
 use crate::cfq::Cfq;
-use crate::cfq::queue::{Queue, QueueId, queue_of};
+use crate::cfq::queue_id::{QueueId, queue_of};
 use crate::io_context::IoClass;
-use crate::request::SectorCount;
 use crate::scheduler::Cx;
 use crate::trace::Trace;
 
-/// Farther from the end of the queue's last request is a seek, where the device is rotational.
-const SEEK_FAR: u64 = 8 * 100;
-/// Shorter is a seek where it is not: 32 KiB.
-const SEEK_SMALL: SectorCount = SectorCount(64);
-/// A request of at most so many bytes does not end the waiting for its queue: it may grow.
+/// A request of at most so many bytes does not end idling for its queue, because it may grow.
 const PAGE_BYTES: u64 = 4096;
 
 impl<T: Trace> Cfq<T> {
-    /// Takes a request into its queue, and lets it take the device if it may not wait.
+    /// Puts a request into its queue, which preempts the active queue if the request goes first.
     pub(super) fn insert_request(&mut self, cx: &mut Cx<'_>, rq: RequestId) {
         let queue = queue_of(cx.requests, rq);
         self.refresh_priority(cx, queue, cx.requests[rq].ioc);
-        self.put_in(cx, queue, rq);
+        self.add_request(cx, queue, rq);
         self.learn(cx, queue, rq);
         if self.active == Some(queue) {
-            self.end_waiting(cx, queue, rq);
+            self.end_idling(cx, queue, rq);
         } else if let Some(why) = self.should_preempt(cx, rq) {
             self.preempt(cx, queue, why);
         }
     }
 
-    /// Puts a request into the lists of its queue, which wants turns from now on.
-    fn put_in(&mut self, cx: &mut Cx<'_>, queue: QueueId, rq: RequestId) {
+    /// Adds a request to its queue, which is busy from now on.
+    fn add_request(&mut self, cx: &mut Cx<'_>, queue: QueueId, rq: RequestId) {
         let request = &cx.requests[rq];
-        let (sync, has_prio) = (request.is_sync(), request.has_prio());
-        let deadline = cx.now + self.tunables.fifo_expire(sync);
+        let has_prio = request.has_prio();
+        let deadline = cx.now + self.tunables.order.fifo_expire(request.synchrony());
         let state = &mut self.queues[queue];
-        state.fifo.push(cx.requests, rq, deadline);
-        state.sorted.insert(cx.requests, rq);
-        state.queued += 1;
+        state.waiting.insert(cx.requests, rq, deadline);
         state.prio_pending += u32::from(has_prio);
         let group = &mut self.groups[state.group];
         group.queued += 1;
         let served = self.serving.group == Some(state.group);
         group.stats.request_queued(cx.now, served);
-        // Its place is that of a queue without this request: the idle window is judged later.
-        if !state.is_listed() {
-            self.list(cx, queue);
+        // The queue is placed first: the idle window is updated by this request only afterwards.
+        if !state.is_busy() {
+            self.add_busy(cx, queue);
         }
         self.prefer(cx, queue, rq);
         self.queued += 1;
     }
 
-    /// Makes `rq` the queue's next request if it is the better one.
+    /// Makes `rq` the queue's next request if it comes before the present one in seek order.
     pub(super) fn prefer(&mut self, cx: &Cx<'_>, queue: QueueId, rq: RequestId) {
-        let old = self.queues[queue].next();
-        let next = self.sweep(self.head).better(cx.requests, old, Some(rq));
-        if next == Some(rq) {
-            self.queues[queue].set_next(cx.requests, next);
-        }
-        if next != old {
+        let order = self.seek_order(self.head);
+        if self.queues[queue].waiting.prefer(cx.requests, order, rq) {
             self.index_position(queue);
         }
     }
 
-    /// Brings up to date what is known of how its queue, task, tree and group work.
+    /// Learns from a request that was just added to `queue`: think times of its I/O context, tree
+    /// and group, and the I/O pattern of the queue.
     fn learn(&mut self, cx: &Cx<'_>, queue: QueueId, rq: RequestId) {
         let request = &cx.requests[rq];
-        let Queue { group, sync, .. } = self.queues[queue];
+        let state = &self.queues[queue];
+        let (group, sync) = (state.group, state.synchrony.is_sync());
         let slice_idle = self.tunables.slice_idle();
         let group_state = &mut self.groups[group];
         if sync {
@@ -78,47 +69,39 @@ impl<T: Trace> Cfq<T> {
         }
         group_state.think.request_made(cx.now, self.tunables.group_idle());
         let state = &mut self.queues[queue];
-        let seek = if cx.device.rotational {
-            state.last_end.is_some_and(|last| request.sector.0.abs_diff(last.0) > SEEK_FAR)
-        } else {
-            request.sectors < SEEK_SMALL
-        };
-        state.seeks.push(seek);
+        state.seekiness.observe(request.extent(), cx.device.rotational);
         if sync && state.class() != IoClass::Idle {
             self.update_idle_window(cx, queue, rq);
         }
-        self.queues[queue].last_end = Some(request.end());
     }
 
-    /// What the active queue was waited for has come. Alone with a small request, its timer goes
-    /// on: Linux holds such a request back for a moment, so that it may grow by merging, and here
-    /// only the timer is left of that.
-    fn end_waiting(&mut self, cx: &Cx<'_>, active: QueueId, rq: RequestId) {
-        let turn = &mut self.queues[active].turn;
-        if !turn.awaiting {
+    /// Ends idling for the active queue, whose request has come. If the request is small and no
+    /// other queue is busy, the timer keeps running: Linux holds such a request back for a moment,
+    /// so that it can grow by merging, and here only the timer is left of that.
+    fn end_idling(&mut self, cx: &Cx<'_>, active: QueueId, rq: RequestId) {
+        let slice = &mut self.queues[active].slice;
+        if !slice.is_idling() {
             return;
         }
         if cx.requests[rq].sectors.bytes() > PAGE_BYTES || self.busy > 1 {
-            turn.awaiting = false;
+            slice.stop_idling();
             self.stop_idle_timer(cx);
         } else {
-            turn.forced = true;
+            slice.force_next();
         }
     }
 
-    /// Takes a waiting request out of its queue, the next one of which is known already.
-    pub(super) fn take_out(&mut self, cx: &mut Cx<'_>, queue: QueueId, rq: RequestId) {
+    /// Takes a waiting request out of its queue; the next request is then sought from its sector.
+    pub(super) fn remove_request(&mut self, cx: &mut Cx<'_>, queue: QueueId, rq: RequestId) {
+        let next = self.next_after(cx, queue, rq);
         let has_prio = cx.requests[rq].has_prio();
-        let state = &mut self.queues[queue];
-        state.sorted.remove(cx.requests, rq);
-        state.fifo.remove(cx.requests, rq);
-        self.forget_waiting(queue, has_prio);
+        self.queues[queue].waiting.remove(cx.requests, rq, next);
+        self.uncount_waiting(queue, has_prio);
     }
 
-    /// One request less waits in the queue.
-    fn forget_waiting(&mut self, queue: QueueId, has_prio: bool) {
+    /// Counts a request that no longer waits in the queue.
+    fn uncount_waiting(&mut self, queue: QueueId, has_prio: bool) {
         let state = &mut self.queues[queue];
-        state.queued -= 1;
         state.prio_pending -= u32::from(has_prio);
         self.queued -= 1;
         self.groups[state.group].queued -= 1;
@@ -127,18 +110,13 @@ impl<T: Trace> Cfq<T> {
         }
     }
 
-    /// `absorbed` has become part of `rq`, of the same queue. On the position index the queue
-    /// stays where it is.
+    /// Takes out `absorbed`, which was merged into `rq` of the same queue. The queue keeps its
+    /// place on the position index.
     pub(super) fn absorb(&mut self, cx: &mut Cx<'_>, rq: RequestId, absorbed: RequestId) {
         let queue = queue_of(cx.requests, rq);
         let has_prio = cx.requests[absorbed].has_prio();
-        let state = &mut self.queues[queue];
-        if state.next() == Some(absorbed) {
-            state.set_next(cx.requests, Some(rq));
-        }
-        state.sorted.remove(cx.requests, absorbed);
-        state.fifo.absorb(cx.requests, rq, absorbed);
-        self.forget_waiting(queue, has_prio);
+        self.queues[queue].waiting.absorb(cx.requests, rq, absorbed);
+        self.uncount_waiting(queue, has_prio);
         self.unbind_request(cx, absorbed);
     }
 }

@@ -1,9 +1,13 @@
-//! CFQ: every group gets its share of the device by weight, every I/O context its turn.
+//! CFQ: every group gets its share of the device by weight, and every queue its slices of time.
 //!
-//! Requests wait in queues, a sync queue for each I/O context and async ones shared by the
-//! contexts of a group. Three choices lead to a request: which group, by weight; which of its
-//! queues, by class, kind of work and turn; and which of its requests, by sector. One queue at a
-//! time is *active* and sends its requests until its slice ends; then its group is charged.
+//! A device that seeks serves one reader well, and serves several badly if it goes from one to
+//! another at each request. So CFQ gives the whole device to one queue for a *slice*, and gives
+//! slices in such an order that each group has its share.
+//!
+//! Requests wait in queues: a synchronous queue for each I/O context, and asynchronous ones, which
+//! the contexts of a group share. Three choices lead to a request: which group, by weight; which of
+//! its queues, by class, workload and key; and which of its requests, by sector. One queue at a
+//! time is *active*. It dispatches requests until its slice ends; then its group is charged.
 //!
 //! ```text
 //!   group tree, by vdisktime    ──▶ service trees of the group        ──▶ the queue's sort list
@@ -11,23 +15,44 @@
 //!   ▲ least: served                  BE   [q4]    [q1 q9] [q3]                ▲ next
 //!                                    IDLE [q7]       ▲ first: active
 //!
-//!   vdisktime += time (or requests) of the turn × 2²⁴ / the group's fraction (of 4096)
+//!   vdisktime += time (or requests) of the slice × 2²⁴ / the group's fraction (of 4096)
 //! ```
 //!
-//! What makes it CFQ is what it does *not* send: the device is kept free for a moment where the
-//! next request of the active queue is worth more than what others have waiting (`idle.rs`).
+//! CFQ stands out by the moments at which it dispatches *nothing*: the device idles for a while if
+//! the next request of the active queue is worth more than what others have waiting (`idle.rs`).
 //!
-//! The life of a request: `context.rs` finds its queue (`queue.rs`) as it is made; `insert.rs`
-//! puts it there and learns from it; `preempt.rs` says whether it may wait; `select.rs` says whose
-//! turn it is, of the queues on the trees of `service_tree.rs`; `dispatch.rs` sends it, in the
-//! order of `order.rs`; `complete.rs` hears of its end, and `hw_queueing.rs` with it; `slice.rs`
-//! begins and ends turns and charges `group.rs`. `cooperate.rs` merges the queues of tasks that
-//! work on the same part of the device. `check.rs` asserts what always holds; `dump.rs` tells what
-//! is inside.
+//! The life of a request, and the file for each step:
 //!
-//! This is CFQ as of Linux v4.20, decision for decision, unless `charge_whole_turn` is set.
-//! Where Linux is odd, the oddity is a named step. What it asks of its driver, to ask again soon (a
-//! *kick*), is nothing here: the elevator is asked after every event.
+//! ```text
+//!   made         context.rs      it is bound to the queue of its I/O context
+//!                queue.rs        that queue is found or created
+//!   inserted     insert.rs       it waits; its queue becomes busy
+//!                io_pattern.rs   the queue proves seeky or not
+//!                place.rs        the queue gets a place on a tree of service_tree.rs
+//!                preempt.rs      the queue may take the device from the active one
+//!   selected     select.rs       the active queue keeps the device, or another gets it,
+//!                slice.rs        for as long as its slice is,
+//!                group.rs        of the group that is least served
+//!   dispatched   dispatch.rs     the gate lets it pass
+//!                order.rs        it is the next of its queue by sector, or the oldest
+//!   completed    complete.rs     it leaves its queue
+//!                hw_queueing.rs  the device shows whether it queues requests itself
+//!                idle.rs         the device idles, if the queue has run empty
+//!   expired      expire.rs       the slice ends, and the group is charged
+//! ```
+//!
+//! Queues of I/O contexts that work on the same part of the device are merged (`cooperate.rs`) and
+//! split again (`split.rs`). `drain.rs` gives up all waiting requests. `queue_id.rs` has the key of
+//! a queue, and `tunables.rs` the values that can be set. `check.rs` asserts what always holds, and
+//! `dump.rs` shows the state.
+//!
+//! BFQ has files of the same names for what both have. What BFQ adds has no counterpart here:
+//! budgets and peak rate, weight raising and bursts, injection and wakers, stable merges, and a
+//! bound of its own on requests.
+//!
+//! This is CFQ as of Linux v4.20, decision for decision, unless `charge_whole_turn` is set. Where
+//! Linux is odd, the oddity is a named step. Linux's CFQ also asks its driver to call again soon (a
+//! *kick*). There is no such step here, because the elevator asks after every event.
 
 mod check;
 mod complete;
@@ -36,16 +61,21 @@ mod cooperate;
 mod dispatch;
 mod drain;
 mod dump;
+mod expire;
 mod group;
 mod hw_queueing;
 mod idle;
 mod insert;
+mod io_pattern;
 mod order;
+mod place;
 mod preempt;
 mod queue;
+mod queue_id;
 mod select;
 mod service_tree;
 mod slice;
+mod split;
 mod tunables;
 
 use crate::arena::{GroupId, IocId, RequestId, SideTable};
@@ -54,69 +84,73 @@ use crate::cfq::cooperate::Positions;
 use crate::cfq::group::{GroupState, GroupTree};
 use crate::cfq::hw_queueing::HwQueueing;
 use crate::cfq::idle::IdleTimer;
-use crate::cfq::queue::{QueueId, Queues, queue_of};
+use crate::cfq::queue::Queues;
+use crate::cfq::queue_id::{QueueId, queue_of};
 use crate::cfq::select::Serving;
 use crate::cfq::tunables::Tunables;
 use crate::dump::Dump;
 use crate::group::GroupChange;
-use crate::parts::pace::Pace;
-use crate::parts::sort_list::SortList;
-use crate::request::{Bio, BioFlags, Sector};
-use crate::scheduler::{Cx, InsertAt, MergeRules, Requeue, Scheduler, Side};
-use crate::stats::TurnStats;
+use crate::parts::service_speed::ServiceSpeed;
+use crate::request::{Bio, Sector};
+use crate::scheduler::{Cx, InsertAt, MergeRules, Requeue, Scheduler};
+use crate::stats::SliceStats;
+use crate::synchrony::BySynchrony;
 use crate::time::{Instant, Nanos};
 use crate::trace::{MergeKind, Trace};
 use crate::tunable::{TunableError, TunableInfo};
+
+/// Its name in sysfs.
+pub(crate) const NAME: &str = "cfq";
 
 /// The CFQ scheduler.
 #[derive(Debug)]
 pub struct Cfq<T> {
     contexts: SideTable<IocId, ContextState>,
     queues: Queues,
-    /// Queues by where their next request is.
+    /// The queues by the sector of their next request.
     positions: Positions,
     groups: SideTable<GroupId, GroupState>,
     group_tree: GroupTree,
-    /// The group and the kind of work that is served.
+    /// The group and the workload that are served.
     serving: Serving,
-    /// Requests that are sent in turns without waiting.
-    pace: Pace,
-    /// The queue whose turn it is.
+    /// How fast requests are dispatched in slices in which the device does not idle.
+    service_speed: ServiceSpeed,
+    /// The queue that has the device.
     active: Option<QueueId>,
-    /// When the last turn ended, if a request ended it that is to be sent next: no turn goes on
-    /// until the device has room.
+    /// When the last slice ended, if it was preempted. Valid until a queue becomes active, which
+    /// waits for room in the device.
     preempted_at: Option<Instant>,
-    /// Whose request was the first that was sent since the last turn ended.
+    /// The I/O context of the first request dispatched since the last slice ended.
     active_context: Option<IocId>,
-    /// The device is kept free for the active queue.
+    /// Runs while the device idles for the active queue.
     idle_timer: Option<IdleTimer>,
-    /// Queues that want turns.
+    /// Busy queues.
     busy: u32,
-    /// Sync queues among them.
+    /// Synchronous queues among them.
     busy_sync: u32,
     /// Requests that wait in queues.
     queued: u32,
-    /// Requests that were sent and have not completed, of async and of sync queues.
-    sent: [u32; 2],
-    /// Requests that were sent and neither completed nor were handed back.
+    /// Requests in flight, of asynchronous and of synchronous queues. One that was requeued counts.
+    in_flight: BySynchrony<u32>,
+    /// Requests that the device holds: those in flight, without requeued ones.
     in_driver: u32,
-    /// The end of the request that the device took last: where the head is.
+    /// Where the head is: the end of the request that the device took last.
     head: Sector,
-    /// When a sync request last completed long after it was made.
+    /// When a synchronous request last completed long after it was made.
     last_delayed_sync: Instant,
     hw_queueing: HwQueueing,
     tunables: Tunables,
     trace: T,
 }
 
-/// How long before its attachment a sync request is taken to have been late.
+/// So long before CFQ is attached, a synchronous request is taken to have been late.
 const LONG_AGO: Nanos = Nanos::from_millis(1000);
 
 impl<T: Trace> Cfq<T> {
-    /// What may be tuned.
+    /// The tunables.
     pub const TUNABLES: &'static [TunableInfo] = Tunables::TABLE;
 
-    /// Holds nothing, with Linux's defaults; its events go to `trace`.
+    /// Creates an empty scheduler with Linux's defaults; its events go to `trace`.
     pub fn new(trace: T) -> Self {
         Self {
             contexts: SideTable::new(),
@@ -125,7 +159,7 @@ impl<T: Trace> Cfq<T> {
             groups: SideTable::new(),
             group_tree: GroupTree::default(),
             serving: Serving::new(Instant::START),
-            pace: Pace::default(),
+            service_speed: ServiceSpeed::default(),
             active: None,
             preempted_at: None,
             active_context: None,
@@ -133,11 +167,11 @@ impl<T: Trace> Cfq<T> {
             busy: 0,
             busy_sync: 0,
             queued: 0,
-            sent: [0; 2],
+            in_flight: BySynchrony::default(),
             in_driver: 0,
             head: Sector(0),
             last_delayed_sync: Instant::from_nanos(0),
-            hw_queueing: HwQueueing::default(),
+            hw_queueing: HwQueueing::new(None),
             tunables: Tunables::with_defaults(),
             trace,
         }
@@ -148,12 +182,12 @@ impl<T: Trace> Scheduler for Cfq<T> {
     type Trace = T;
 
     fn name(&self) -> &'static str {
-        "cfq"
+        NAME
     }
 
     fn attach(&mut self, cx: &mut Cx<'_>) {
         self.ensure_group(cx, cx.groups.root());
-        self.hw_queueing = HwQueueing::new(cx.device.queues);
+        self.hw_queueing = HwQueueing::new(cx.device.native_queueing);
         self.last_delayed_sync = cx.now.saturating_sub(LONG_AGO);
         if !cx.device.rotational {
             self.tunables.attach_to_non_rotational();
@@ -173,7 +207,7 @@ impl<T: Trace> Scheduler for Cfq<T> {
     }
 
     fn requeue(&mut self, _cx: &mut Cx<'_>, _rq: RequestId) -> Requeue {
-        // Linux offers it again first, past the scheduler.
+        // As in Linux, the request is dispatched again first, and bypasses the scheduler.
         self.deactivate_request();
         Requeue::Elevator
     }
@@ -194,7 +228,7 @@ impl<T: Trace> Scheduler for Cfq<T> {
 
     fn group_changed(&mut self, cx: &mut Cx<'_>, group: GroupId, change: GroupChange) {
         match change {
-            // Weights are read as the group is put on the tree.
+            // A weight is read when the group is put on the tree.
             GroupChange::Weight => {}
             GroupChange::Closing => self.close_group(cx, group),
             GroupChange::Removed => {
@@ -210,25 +244,18 @@ impl<T: Trace> Scheduler for Cfq<T> {
     fn allow_merge(&mut self, cx: &mut Cx<'_>, rq: RequestId, bio: &Bio) -> bool {
         let sync_into_async = bio.is_sync() && !cx.requests[rq].is_sync();
         !sync_into_async
-            && self.existing_queue(bio.ioc, bio.is_sync()) == Some(queue_of(cx.requests, rq))
+            && self.existing_queue(bio.ioc, bio.synchrony()) == Some(queue_of(cx.requests, rq))
     }
 
     fn find_front_merge(&self, cx: &Cx<'_>, bio: &Bio) -> Option<RequestId> {
-        let queue = self.existing_queue(bio.ioc, bio.is_sync())?;
-        self.queues[queue].sorted.find_start(cx.requests, bio.end())
-    }
-
-    fn neighbour(&self, cx: &Cx<'_>, rq: RequestId, side: Side) -> Option<RequestId> {
-        match side {
-            Side::Before => SortList::before(cx.requests, rq),
-            Side::After => SortList::after(cx.requests, rq),
-        }
+        let queue = self.existing_queue(bio.ioc, bio.synchrony())?;
+        self.queues[queue].waiting.find_start(cx.requests, bio.end())
     }
 
     fn request_merged(&mut self, cx: &mut Cx<'_>, rq: RequestId, kind: MergeKind) {
         if kind == MergeKind::Front {
             let queue = queue_of(cx.requests, rq);
-            self.queues[queue].sorted.reposition(cx.requests, rq);
+            self.queues[queue].waiting.reposition(cx.requests, rq);
             self.prefer(cx, queue, rq);
         }
     }
@@ -238,7 +265,7 @@ impl<T: Trace> Scheduler for Cfq<T> {
     }
 
     fn dispatch(&mut self, cx: &mut Cx<'_>) -> Option<RequestId> {
-        self.poll(cx)
+        self.dispatch_request(cx)
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
@@ -250,8 +277,12 @@ impl<T: Trace> Scheduler for Cfq<T> {
     }
 
     fn must_admit(&mut self, cx: &mut Cx<'_>, bio: &Bio) -> bool {
-        self.boost(cx, bio.ioc, bio.is_sync(), bio.flags.contains(BioFlags::PRIO));
-        self.take_allowance(bio.ioc, bio.is_sync())
+        let Some(queue) = self.existing_queue(bio.ioc, bio.synchrony()) else { return false };
+        self.boost(cx, bio.ioc, queue, bio.flags);
+        let slice = &mut self.queues[queue].slice;
+        let is_granted = slice.has_admission_grant();
+        slice.use_admission_grant();
+        is_granted
     }
 
     fn drain(&mut self, cx: &mut Cx<'_>, out: &mut Vec<RequestId>) {
@@ -270,7 +301,7 @@ impl<T: Trace> Scheduler for Cfq<T> {
         self.tunables.set(name, value)
     }
 
-    fn turn_stats(&self, group: GroupId) -> Option<&TurnStats> {
+    fn slice_stats(&self, group: GroupId) -> Option<&SliceStats> {
         self.groups.get(group).map(|state| &state.stats)
     }
 

@@ -1,24 +1,45 @@
-//! Which of a queue's requests is next: the sweep of `parts/sweep.rs`.
+//! Decides which of a queue's requests is next: the next one in seek order
+//! (`parts/seek_order.rs`), or the oldest if it is overdue.
 
 use crate::arena::RequestId;
 use crate::cfq::Cfq;
-use crate::cfq::queue::queue_of;
-use crate::parts::sweep::Sweep;
+use crate::cfq::queue_id::QueueId;
+use crate::parts::seek_order::SeekOrder;
 use crate::request::Sector;
 use crate::scheduler::Cx;
-use crate::trace::Trace;
+use crate::trace::{Event, Trace};
 
 impl<T: Trace> Cfq<T> {
-    /// How the head moves on from `from`.
+    /// The seek order from `from`.
     #[inline]
-    pub(super) fn sweep(&self, from: Sector) -> Sweep {
-        let back_max = self.tunables.back_seek_max();
-        Sweep { from, back_max, back_penalty: self.tunables.back_seek_penalty() }
+    pub(super) fn seek_order(&self, from: Sector) -> SeekOrder {
+        self.tunables.order.seek_order(from)
     }
 
-    /// The request to send after `rq`, from its start.
-    pub(super) fn follower(&self, cx: &Cx<'_>, rq: RequestId) -> Option<RequestId> {
-        let sorted = &self.queues[queue_of(cx.requests, rq)].sorted;
-        self.sweep(cx.requests[rq].sector).follower(cx.requests, sorted, rq)
+    /// Returns the next request after `rq`, which is leaving `queue`: of its two neighbours, the
+    /// one that is cheaper to reach from there.
+    pub(super) fn next_after(
+        &self,
+        cx: &Cx<'_>,
+        queue: QueueId,
+        rq: RequestId,
+    ) -> Option<RequestId> {
+        let order = self.seek_order(cx.requests[rq].sector);
+        self.queues[queue].waiting.next_after(cx.requests, order, rq)
+    }
+
+    /// Returns the queue's oldest request if it is overdue; the queue then passes the gate. It is
+    /// looked at once in a slice, even if the gate refuses a request afterwards.
+    pub(super) fn take_overdue(&mut self, cx: &Cx<'_>, queue: QueueId) -> Option<RequestId> {
+        let state = &mut self.queues[queue];
+        if state.slice.is_fifo_checked() {
+            return None;
+        }
+        state.slice.mark_fifo_checked();
+        let oldest = state.waiting.overdue(cx.requests, cx.now)?;
+        state.slice.force_next();
+        let rq = cx.requests[oldest].name();
+        self.trace.event(cx.now, Event::Overdue { queue: state.name(), rq });
+        Some(oldest)
     }
 }

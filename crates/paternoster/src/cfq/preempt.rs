@@ -1,16 +1,16 @@
-//! When a new request takes the device from the active queue.
+//! Decides when a new request takes the device from the active queue.
 
 use crate::arena::RequestId;
 use crate::cfq::Cfq;
-use crate::cfq::queue::{QueueId, queue_of};
+use crate::cfq::queue_id::{QueueId, queue_of};
 use crate::io_context::IoClass;
 use crate::parts::position_index::is_close;
 use crate::scheduler::Cx;
-use crate::trace::{Event, ExpireReason, PreemptReason, Trace, Workload};
+use crate::trace::{Event, PreemptReason, SliceEnd, Trace, Workload};
 
 impl<T: Trace> Cfq<T> {
-    /// Why the queue of `rq`, which was just inserted, is to take the device from the active
-    /// queue, if it is. The first row that matches decides.
+    /// Returns why the queue of `rq`, which was just inserted, is to preempt the active queue, if
+    /// it is. The order of the questions matters.
     pub(super) fn should_preempt(&self, cx: &Cx<'_>, rq: RequestId) -> Option<PreemptReason> {
         let request = &cx.requests[rq];
         let new = &self.queues[queue_of(cx.requests, rq)];
@@ -24,14 +24,14 @@ impl<T: Trace> Cfq<T> {
         if active.class() == IoClass::Rt && new.class() != IoClass::Rt {
             return None;
         }
-        if request.is_sync() && !active.sync && !active.turn.forced {
-            // Across groups, too.
+        if request.is_sync() && !active.synchrony.is_sync() && !active.slice.is_forced() {
+            // This holds across groups too.
             return Some(PreemptReason::SyncOverAsync);
         }
         if !cx.groups.is_within(active.group, new.group) {
             return None;
         }
-        if active.turn.is_over(cx.now) {
+        if active.slice.is_over(cx.now) {
             return Some(PreemptReason::SliceOver);
         }
         if new.class() == IoClass::Rt && active.class() != IoClass::Rt {
@@ -49,20 +49,20 @@ impl<T: Trace> Cfq<T> {
         if active.is_empty() && !self.should_idle(cx, active) {
             return Some(PreemptReason::NotIdling);
         }
-        if self.active_context.is_none() || !active.turn.awaiting {
+        if self.active_context.is_none() || !active.slice.is_idling() {
             return None;
         }
         is_close(request.sector, self.head).then_some(PreemptReason::Close)
     }
 
-    /// Ends the turn of the active queue and puts `queue` first on its tree. It is not made active
-    /// here: its group and its kind of work have to be chosen first.
+    /// Ends the slice of the active queue and puts `queue` first on its tree. `queue` does not
+    /// become active here, because its group and its workload have to be chosen first.
     pub(super) fn preempt(&mut self, cx: &Cx<'_>, queue: QueueId, why: PreemptReason) {
-        let active = self.active.expect("there is a turn to end");
+        let active = self.active.expect("only an active queue is preempted");
         let (by, over) = (self.queues[queue].name(), self.queues[active].name());
         self.trace.event(cx.now, Event::Preempted { by, over, why });
         let workload = self.queues[active].workload();
-        self.expire_with_residue(cx, ExpireReason::Preempted);
+        self.expire_with_residue(cx, SliceEnd::Preempted);
         self.preempted_at = Some(cx.now);
         let state = &self.queues[queue];
         if state.workload() != workload {

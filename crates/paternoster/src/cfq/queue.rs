@@ -1,97 +1,83 @@
 //! A queue: the requests of one I/O context, or the asynchronous ones of a group at one priority.
 //!
-//! It is freed with its last holder and its last request. Holders are the I/O contexts that put
-//! requests into it or are to do so by a merge of queues that is set up, and its group if it is
-//! async.
+//! A queue is freed when it has no users and no requests. Its users are the I/O contexts whose
+//! requests go into it, or will go into it by a planned merge of queues; the group is a user of an
+//! asynchronous queue. Nothing else keeps a queue alive; in BFQ, *keepers* do as well.
 
 use std::ops::{Index, IndexMut};
 
-use slotmap::{SlotMap, new_key_type};
+use slotmap::SlotMap;
 
 use crate::arena::{GroupId, IocId, RequestId};
 use crate::cfq::Cfq;
-use crate::cfq::service_tree::{Key, TreeId, TreePlace};
-use crate::cfq::slice::Turn;
+use crate::cfq::io_pattern::Seekiness;
+use crate::cfq::queue_id::QueueId;
+use crate::cfq::service_tree::{TreeId, TreePlace};
+use crate::cfq::slice::Slice;
 use crate::io_context::{IoClass, IoPrio};
-use crate::parts::fifo::Fifo;
 use crate::parts::position_index::NextSectors;
 use crate::parts::red_black::{Nodes, TreeLinks};
-use crate::parts::seek_history::SeekHistory;
-use crate::parts::sort_list::SortList;
-use crate::request::{Requests, Sector};
+use crate::parts::waiting::WaitingRequests;
+use crate::request::{BioFlags, Sector};
 use crate::scheduler::Cx;
-use crate::trace::{Event, ExpireReason, QueueName, Trace, Workload};
-
-new_key_type! {
-    /// Names a queue for as long as it exists.
-    pub(super) struct QueueId;
-}
-
-/// More seeks than this among the last 32 requests make a queue seeky.
-const MANY_SEEKS: u32 = 4;
+use crate::synchrony::Synchrony;
+use crate::trace::{Event, QueueName, SliceEnd, Trace, Workload};
 
 /// One queue.
 #[derive(Debug)]
 #[allow(clippy::struct_excessive_bools)] // flags of Linux's, each with a life of its own
 pub(super) struct Queue {
-    /// Its group, for life.
+    /// Its group; never changes.
     pub(super) group: GroupId,
-    /// Whether it holds what somebody waits for, for life.
-    pub(super) sync: bool,
-    /// Who made it, or is its last user since its users parted: for traces.
-    pub(super) made_by: IocId,
+    /// Whether its requests are synchronous; never changes.
+    pub(super) synchrony: Synchrony,
+    /// The I/O context that traces name: the one for which it was created, or the last one when it
+    /// was split.
+    pub(super) named_after: IocId,
     /// The class and level by which it is served now.
     pub(super) io_prio: IoPrio,
-    /// Those that it falls back to after a boost.
+    /// The class and level to which it falls back after a boost.
     pub(super) own_io_prio: IoPrio,
-    /// Its user's priority has changed and is to be read again.
+    /// The priority of its user has changed, and the queue has not read it yet.
     pub(super) prio_dirty: bool,
 
-    pub(super) sorted: SortList,
-    pub(super) fifo: Fifo,
-    /// The request to send next; none if and only if nothing waits.
-    next: Option<RequestId>,
-    /// Where that starts, kept beside it for those who look for a queue by position.
-    next_sector: Sector,
-    /// Requests that wait in it.
-    pub(super) queued: u32,
-    /// Of them, those that carry the priority flag.
+    /// The requests that wait in it.
+    pub(super) waiting: WaitingRequests,
+    /// Of them, those with the priority flag.
     pub(super) prio_pending: u32,
-    /// Requests that were sent and have not completed.
+    /// Its requests in flight.
     pub(super) in_flight: u32,
 
-    /// Its place on a service tree, while it is listed.
+    /// Its place on a service tree, while it is busy.
     pub(super) place: Option<TreePlace>,
-    /// Its key there.
-    pub(super) key: Key,
-    /// The position index that it is on, by level.
-    pub(super) near: Option<u8>,
-    near_links: TreeLinks<QueueId>,
+    /// The level of the position index that it is on.
+    pub(super) on_position_index: Option<u8>,
+    position_links: TreeLinks<QueueId>,
 
-    /// The turn that it has, or had last.
-    pub(super) turn: Turn,
-    /// What was left of its last slice (less than 0: used beyond it), in ns, until it is placed.
-    pub(super) residue: i64,
+    /// The slice that it has, or had last.
+    pub(super) slice: Slice,
+    /// What was left of its last slice in ns, or what it used beyond it as a negative number; until
+    /// the queue is placed.
+    residue: i64,
 
-    pub(super) seeks: SeekHistory,
-    /// Where its last request ended.
-    pub(super) last_end: Option<Sector>,
-    /// It is worth waiting for.
+    pub(super) seekiness: Seekiness,
+    /// It has earned that the device idles for it.
     pub(super) idle_window: bool,
-    /// Had four requests at a time, so that seeks do not cost it its window; until it is waited for
-    /// in vain or its window is given up.
+    /// It had four requests waiting at a time, so it may seek and keep its idle window. This ends
+    /// when the device idles for it in vain, or when it loses the window.
     pub(super) deep: bool,
 
-    /// The queue into which its users are to go. Read for as long as it has users; each of them
-    /// holds that queue too.
+    /// The queue to which its users are to move. While it has users, each of them is a user of that
+    /// queue too.
     pub(super) merge_into: Option<QueueId>,
-    /// Users of another queue have come.
+    /// Users of another queue have moved to it.
     pub(super) shared: bool,
-    /// It is shared and seeky: its users are to part.
-    pub(super) to_split: bool,
-    /// Who holds it, without its requests.
-    pub(super) holders: u32,
-    /// Requests that exist of it.
+    /// It is shared and seeky: its users are to have queues of their own again.
+    pub(super) split_due: bool,
+    /// The I/O contexts that use it or will use it by a planned merge; the group of an
+    /// asynchronous queue counts too.
+    pub(super) users: u32,
+    /// Requests that are bound to it.
     pub(super) requests_bound: u32,
 }
 
@@ -99,67 +85,52 @@ impl Queue {
     fn new(cx: &Cx<'_>, group: GroupId, name: QueueName, io_prio: IoPrio) -> Self {
         Self {
             group,
-            sync: name.sync,
-            made_by: name.ioc,
+            synchrony: Synchrony::of(name.sync),
+            named_after: name.ioc,
             io_prio,
             own_io_prio: io_prio,
             prio_dirty: false,
-            sorted: SortList::default(),
-            fifo: Fifo::default(),
-            next: None,
-            next_sector: Sector(0),
-            queued: 0,
+            waiting: WaitingRequests::default(),
             prio_pending: 0,
             in_flight: 0,
             place: None,
-            key: Key::default(),
-            near: None,
-            near_links: TreeLinks::default(),
-            turn: Turn::begin(cx.now),
+            on_position_index: None,
+            position_links: TreeLinks::default(),
+            slice: Slice::activate(cx.now, None),
             residue: 0,
-            seeks: SeekHistory::default(),
-            last_end: None,
+            seekiness: Seekiness::default(),
             idle_window: name.sync && io_prio.class() != IoClass::Idle,
             deep: false,
             merge_into: None,
             shared: false,
-            to_split: false,
-            holders: 0,
+            split_due: false,
+            users: 0,
             requests_bound: 0,
         }
     }
 
-    /// The request to send next; none if and only if nothing waits.
-    #[inline]
-    pub(super) fn next(&self) -> Option<RequestId> {
-        self.next
-    }
-
-    /// Where the next request starts.
-    #[inline]
-    pub(super) fn next_sector(&self) -> Option<Sector> {
-        self.next.map(|_| self.next_sector)
-    }
-
-    /// Makes `next` the request to send next; also called when its start has changed.
-    #[inline]
-    pub(super) fn set_next(&mut self, requests: &Requests, next: Option<RequestId>) {
-        self.next = next;
-        if let Some(next) = next {
-            self.next_sector = requests[next].sector;
-        }
-    }
-
-    /// Whether it has nothing to send.
+    /// Returns whether no request waits in it.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
-        self.next.is_none()
+        self.waiting.is_empty()
     }
 
-    /// What traces call it.
+    /// How many requests wait in it.
+    #[inline]
+    pub(super) fn queued(&self) -> u32 {
+        self.waiting.count()
+    }
+
+    /// The request to dispatch next; none if and only if the queue is empty.
+    #[inline]
+    pub(super) fn next(&self) -> Option<RequestId> {
+        self.waiting.next()
+    }
+
+    /// Its name in traces.
     #[inline]
     pub(super) fn name(&self) -> QueueName {
-        QueueName { ioc: self.made_by, sync: self.sync }
+        QueueName { ioc: self.named_after, sync: self.synchrony.is_sync() }
     }
 
     #[inline]
@@ -167,21 +138,21 @@ impl Queue {
         self.io_prio.class()
     }
 
-    /// Whether it wants turns: it is on a service tree.
+    /// Returns whether it is busy, that is, on a service tree.
     #[inline]
-    pub(super) fn is_listed(&self) -> bool {
+    pub(super) fn is_busy(&self) -> bool {
         self.place.is_some()
     }
 
     #[inline]
     pub(super) fn is_seeky(&self) -> bool {
-        self.seeks.seeks() > MANY_SEEKS
+        self.seekiness.is_seeky()
     }
 
-    /// The kind of work that it is now; the tree that it is on may be that of another.
+    /// The workload to which it belongs now. It may still be on the tree of another one.
     #[inline]
     pub(super) fn workload(&self) -> Workload {
-        if !self.sync {
+        if !self.synchrony.is_sync() {
             Workload::Async
         } else if self.idle_window {
             Workload::Sync
@@ -190,16 +161,27 @@ impl Queue {
         }
     }
 
-    /// The tree that it should be on.
+    /// The tree on which it should be.
     #[inline]
     pub(super) fn wanted_tree(&self) -> TreeId {
         TreeId::new(self.class(), self.workload())
     }
 
-    /// The tree that it is on.
+    /// The tree on which it is.
     #[inline]
     pub(super) fn tree(&self) -> TreeId {
-        self.place.as_ref().expect("a listed queue is on a tree").tree
+        self.place.as_ref().expect("a busy queue is on a tree").tree
+    }
+
+    /// Keeps what was left of its slice, or was used beyond it, until it is placed.
+    pub(super) fn carry_over(&mut self, residue: i64) {
+        self.residue = residue;
+    }
+
+    /// Returns what was carried over, once.
+    #[inline]
+    pub(super) fn take_residue(&mut self) -> i64 {
+        std::mem::take(&mut self.residue)
     }
 
     fn set_io_prio(&mut self, io_prio: IoPrio) {
@@ -244,63 +226,57 @@ impl IndexMut<QueueId> for Queues {
     }
 }
 
-/// The links by which a queue is on a position index.
+/// The links of a queue on its position index.
 impl Nodes<QueueId> for Queues {
     #[inline]
     fn links(&self, queue: QueueId) -> &TreeLinks<QueueId> {
-        &self.0[queue].near_links
+        &self.0[queue].position_links
     }
     #[inline]
     fn links_mut(&mut self, queue: QueueId) -> &mut TreeLinks<QueueId> {
-        &mut self.0[queue].near_links
+        &mut self.0[queue].position_links
     }
 }
 
 impl NextSectors<QueueId> for Queues {
     #[inline]
     fn next_sector(&self, queue: QueueId) -> Sector {
-        self.0[queue].next_sector().expect("an indexed queue has a next request")
+        self.0[queue].waiting.next_sector().expect("an indexed queue has a next request")
     }
 }
 
-/// The queue of a request, from its making to its end.
-#[inline]
-pub(super) fn queue_of(requests: &Requests, rq: RequestId) -> QueueId {
-    requests[rq].queue.into()
-}
-
 impl<T: Trace> Cfq<T> {
-    /// Gives `ioc` a queue for its requests of that kind: one of its own if they are sync, else
-    /// that of the group for its priority.
+    /// Gives `ioc` a queue for such requests: a queue of its own if they are synchronous, else the
+    /// one that the group has for its priority.
     pub(super) fn obtain_queue(
         &mut self,
         cx: &Cx<'_>,
         ioc: IocId,
         group: GroupId,
-        sync: bool,
+        synchrony: Synchrony,
     ) -> QueueId {
         let io_prio = self.contexts[ioc].io_prio;
-        let slot = &mut self.groups[group].async_queues[io_prio.kind()];
+        let slot = &mut self.groups[group].async_queues[io_prio.async_slot()];
         let queue = match slot {
-            Some(shared) if !sync => *shared,
+            Some(shared) if !synchrony.is_sync() => *shared,
             _ => {
-                let name = QueueName { ioc, sync };
+                let name = QueueName { ioc, sync: synchrony.is_sync() };
                 let queue = self.queues.0.insert(Queue::new(cx, group, name, io_prio));
                 self.trace.event(cx.now, Event::QueueMade { queue: name, group });
-                if !sync {
+                if !synchrony.is_sync() {
                     *slot = Some(queue);
-                    // The group itself.
-                    self.queues[queue].holders = 1;
+                    // The group is its first user.
+                    self.queues[queue].users = 1;
                 }
                 queue
             }
         };
-        self.queues[queue].holders += 1;
-        self.contexts[ioc].queues[usize::from(sync)] = Some(queue);
+        self.queues[queue].users += 1;
+        self.contexts[ioc].queues[synchrony] = Some(queue);
         queue
     }
 
-    /// Reads the queue's class and level again if those of its user, `ioc`, have changed.
+    /// Updates the queue's class and level if those of its user, `ioc`, have changed.
     pub(super) fn refresh_priority(&mut self, cx: &Cx<'_>, queue: QueueId, ioc: IocId) {
         let state = &mut self.queues[queue];
         if std::mem::take(&mut state.prio_dirty) {
@@ -310,48 +286,42 @@ impl<T: Trace> Cfq<T> {
         }
     }
 
-    /// A request of `ioc` is about to be made: one with the priority flag raises its queue for
-    /// now, the next without it lets it fall back. The queue is not moved.
-    pub(super) fn boost(&mut self, cx: &Cx<'_>, ioc: IocId, sync: bool, has_prio: bool) {
-        let Some(queue) = self.existing_queue(ioc, sync) else { return };
+    /// Prepares the queue of `ioc` for a request that is about to be made. One with the priority
+    /// flag boosts the queue; the next one without it ends the boost. The queue keeps its place.
+    #[inline]
+    pub(super) fn boost(&mut self, cx: &Cx<'_>, ioc: IocId, queue: QueueId, flags: BioFlags) {
         self.refresh_priority(cx, queue, ioc);
         let state = &mut self.queues[queue];
+        let has_prio = flags.contains(BioFlags::PRIO);
         let io_prio = if has_prio { state.io_prio.boosted() } else { state.own_io_prio };
         if std::mem::replace(&mut state.io_prio, io_prio) != io_prio {
             self.trace.event(cx.now, Event::Priority { queue: state.name(), io_prio });
         }
     }
 
-    /// Whether a request of `ioc` may exceed the bound on requests, lest its queue be waited for
-    /// in vain: the first one that is made in a turn while the queue is waited for.
-    pub(super) fn take_allowance(&mut self, ioc: IocId, sync: bool) -> bool {
-        let Some(queue) = self.existing_queue(ioc, sync) else { return false };
-        let turn = &mut self.queues[queue].turn;
-        turn.awaiting && !std::mem::replace(&mut turn.allowance_used, true)
-    }
-
-    /// One holder less of `queue`, and of those into which it is to merge.
-    pub(super) fn drop_chain(&mut self, cx: &Cx<'_>, queue: QueueId) {
-        let mut link = Some(queue);
-        while let Some(held) = link {
-            link = self.queues[held].merge_into;
-            self.drop_holder(cx, held);
-        }
-    }
-
-    /// One holder less of `queue`.
-    pub(super) fn drop_holder(&mut self, cx: &Cx<'_>, queue: QueueId) {
-        self.queues[queue].holders -= 1;
+    /// Removes one user of `queue`.
+    pub(super) fn drop_user(&mut self, cx: &Cx<'_>, queue: QueueId) {
+        self.queues[queue].users -= 1;
         self.free_queue_if_unused(cx, queue);
     }
 
+    /// Removes one user of each queue into which `queue` is to be merged, but not of `queue`.
+    pub(super) fn drop_users_of_chain(&mut self, cx: &Cx<'_>, queue: QueueId) {
+        let mut link = self.queues[queue].merge_into;
+        while let Some(target) = link {
+            link = self.queues[target].merge_into;
+            self.drop_user(cx, target);
+        }
+    }
+
+    /// Frees the queue if it has no users and no requests.
     pub(super) fn free_queue_if_unused(&mut self, cx: &Cx<'_>, queue: QueueId) {
-        let Queue { holders, requests_bound, .. } = self.queues[queue];
-        if holders > 0 || requests_bound > 0 {
+        let Queue { users, requests_bound, .. } = self.queues[queue];
+        if users > 0 || requests_bound > 0 {
             return;
         }
         if self.active == Some(queue) {
-            self.expire(cx, ExpireReason::Gone);
+            self.expire(cx, SliceEnd::Gone);
         }
         let name = self.queues[queue].name();
         self.trace.event(cx.now, Event::QueueFreed { queue: name });

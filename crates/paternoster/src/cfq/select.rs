@@ -1,27 +1,31 @@
-//! Whose turn it is: which queue to send from, or why to wait.
+//! Selects the queue from which to dispatch, or says why to wait.
 //!
-//! First the active queue is judged; if its turn is to end, a group is chosen by vdisktime, then a
-//! class, a kind of work and a queue of it. What is chosen may still be held back by the gate, in
-//! `dispatch.rs`.
+//! First the active queue is judged. If its slice is to end, a group is chosen by vdisktime, then a
+//! class, a workload and a queue. The gate in `dispatch.rs` may still refuse a request of the
+//! selected queue.
 
 use crate::arena::GroupId;
 use crate::cfq::Cfq;
-use crate::cfq::queue::{Queue, QueueId};
+use crate::cfq::queue::Queue;
+use crate::cfq::queue_id::QueueId;
+use crate::cfq::slice::Slice;
 use crate::io_context::IoClass;
 use crate::scheduler::Cx;
+use crate::synchrony::Synchrony;
 use crate::time::{Instant, Nanos};
-use crate::trace::{Event, ExpireReason, Trace, WaitReason, Workload};
+use crate::trace::{Event, SliceEnd, Trace, WaitReason, Workload};
 
-/// A workload has at least so many ticks.
+/// A workload is served for at least so many ticks.
 const MIN_WORKLOAD_TICKS: u64 = 2;
 
-/// What is served: until its time is over, the next queue is of the same group and workload.
+/// The group and workload that are served. Until the workload's time is over, the next queue is one
+/// of these.
 #[derive(Debug)]
 pub(super) struct Serving {
     pub(super) group: Option<GroupId>,
     pub(super) class: IoClass,
     pub(super) workload: Workload,
-    /// When the time of the workload is over. Looked at only when the next queue is chosen.
+    /// When the time of the workload is over; matters only when a queue is chosen.
     pub(super) end: Instant,
 }
 
@@ -31,22 +35,23 @@ impl Serving {
     }
 }
 
-/// What is to happen with the active queue.
+/// What happens with the active queue.
 enum Verdict {
-    /// It sends.
+    /// It dispatches a request.
     Serve,
-    /// It keeps the device, and nobody sends.
+    /// It keeps the device, and nothing is dispatched.
     Wait(WaitReason),
-    /// It has nothing to send and no timer runs for it: more is to be asked.
+    /// It is empty and the idle timer does not run: `judge_empty` decides.
     RanEmpty,
-    /// Its turn ends.
-    Expire(ExpireReason),
-    /// Its turn ends for that of a queue with a request near the head, without another choice.
+    /// Its slice ends.
+    Expire(SliceEnd),
+    /// Its slice ends, and this queue, whose next request is near the head, becomes active without
+    /// another choice.
     GiveTo(QueueId),
 }
 
 impl<T: Trace> Cfq<T> {
-    /// The queue to send from; it has a request.
+    /// Selects the queue from which to dispatch; it has a request.
     pub(super) fn select(&mut self, cx: &Cx<'_>) -> Option<QueueId> {
         let Some(active) = self.active else { return self.choose_queue(cx) };
         if self.queued == 0 {
@@ -60,36 +65,36 @@ impl<T: Trace> Cfq<T> {
         match verdict {
             Verdict::Serve => return Some(active),
             Verdict::Wait(why) => {
-                self.queues[active].turn.waited = true;
+                self.queues[active].slice.hold_while_empty();
                 self.trace.event(cx.now, Event::Waiting { why });
                 return None;
             }
             Verdict::Expire(why) => self.expire(cx, why),
-            Verdict::GiveTo(near) => {
-                self.set_up_merge(cx, active, near);
-                self.expire(cx, ExpireReason::Cooperator);
-                self.activate(cx, near);
-                return Some(near);
+            Verdict::GiveTo(close) => {
+                self.set_up_merge(cx, active, close);
+                self.expire(cx, SliceEnd::Cooperator);
+                self.activate(cx, close);
+                return Some(close);
             }
             Verdict::RanEmpty => unreachable!("an empty queue was judged"),
         }
         self.choose_queue(cx)
     }
 
-    /// What is to happen with the active queue. The order of the questions matters.
+    /// Judges the active queue. The order of the questions matters.
     fn judge_active(&self, cx: &Cx<'_>, active: QueueId) -> Verdict {
         let queue = &self.queues[active];
-        if queue.turn.busy_wait && !queue.is_empty() {
-            return Verdict::Expire(ExpireReason::WaitBusy);
+        if queue.slice.is_stretched() && !queue.is_empty() {
+            return Verdict::Expire(SliceEnd::WaitBusy);
         }
-        if queue.turn.is_over(cx.now) && !queue.turn.forced {
+        if queue.slice.is_over(cx.now) && !queue.slice.is_forced() {
             return self.judge_spent(cx, queue);
         }
         if !queue.is_empty() {
             return Verdict::Serve;
         }
-        if let Some(near) = self.close_cooperator(active) {
-            return Verdict::GiveTo(near);
+        if let Some(close) = self.close_cooperator(active) {
+            return Verdict::GiveTo(close);
         }
         if self.idle_timer.is_some() {
             return Verdict::Wait(WaitReason::IdleTimer);
@@ -97,20 +102,20 @@ impl<T: Trace> Cfq<T> {
         Verdict::RanEmpty
     }
 
-    /// The slice is over. The only queue of its group keeps the device while its requests are in
-    /// flight, even with others to send: else its group would leave the tree and lose its place.
+    /// Judges the active queue when its slice is over. The only queue of a group keeps the device
+    /// while requests are in flight, or its group would leave the tree and lose its place.
     fn judge_spent(&self, cx: &Cx<'_>, queue: &Queue) -> Verdict {
-        let alone = self.groups[queue.group].listed == 1;
+        let alone = self.groups[queue.group].busy == 1;
         if alone && queue.is_empty() && queue.in_flight > 0 && self.should_idle(cx, queue) {
             Verdict::Wait(WaitReason::InFlight)
         } else if self.judge_group_idle(queue) {
             Verdict::Wait(WaitReason::GroupInFlight)
         } else {
-            Verdict::Expire(ExpireReason::SliceUsed)
+            Verdict::Expire(SliceEnd::SliceUsed)
         }
     }
 
-    /// The queue has nothing to send and is not waited for by the timer.
+    /// Judges the active queue when it is empty and the idle timer does not run.
     fn judge_empty(&self, cx: &Cx<'_>, active: QueueId) -> Verdict {
         let queue = &self.queues[active];
         if queue.in_flight > 0 && self.should_idle(cx, queue) {
@@ -118,23 +123,23 @@ impl<T: Trace> Cfq<T> {
         } else if self.judge_group_idle(queue) {
             Verdict::Wait(WaitReason::GroupInFlight)
         } else {
-            Verdict::Expire(ExpireReason::Empty)
+            Verdict::Expire(SliceEnd::Empty)
         }
     }
 
-    /// A seeky queue that has run empty with more than half of its slice left is not waited for
-    /// any more. Linux decides that here, in the middle of judging, after the timer was looked at
-    /// and before the requests in flight are.
+    /// Takes the idle window from a seeky queue that has run empty with more than half of its slice
+    /// left. Linux does this in the middle of judging: after it asks for the timer, and before it
+    /// asks for requests in flight.
     fn give_up_window_of_seeky(&mut self, cx: &Cx<'_>, active: QueueId) {
         let queue = &mut self.queues[active];
-        if queue.is_seeky() && queue.idle_window && queue.turn.has_half_left(cx.now) {
+        if queue.is_seeky() && queue.idle_window && queue.slice.has_half_left(cx.now) {
             queue.deep = false;
             queue.idle_window = false;
             self.trace.event(cx.now, Event::WindowGivenUp { queue: queue.name() });
         }
     }
 
-    /// Begins the turn of the queue that is due.
+    /// Chooses the queue whose slice is due, and activates it.
     fn choose_queue(&mut self, cx: &Cx<'_>) -> Option<QueueId> {
         let group = self.group_tree.choose()?;
         self.choose_workload_of(cx, group);
@@ -145,8 +150,8 @@ impl<T: Trace> Cfq<T> {
         Some(queue)
     }
 
-    /// Serves `group` from now on: with what it was served with when its last turn ended, if time
-    /// of that is left, or with what is due.
+    /// Serves `group` from now on. It resumes the workload with which its last slice ended, if time
+    /// of that is left; else the workload that is due is chosen.
     fn choose_workload_of(&mut self, cx: &Cx<'_>, group: GroupId) {
         self.serving.group = Some(group);
         let saved = self.groups[group].saved;
@@ -157,7 +162,7 @@ impl<T: Trace> Cfq<T> {
         }
         let trees = &self.groups[group].trees;
         let class = trees.first_class();
-        let goes_on = saved.is_some_and(|saved| {
+        let resumes = saved.is_some_and(|saved| {
             saved.class == class && !trees.of(class, saved.workload).is_empty()
         });
         self.serving.class = class;
@@ -166,7 +171,7 @@ impl<T: Trace> Cfq<T> {
             self.serving.end = cx.now + cx.device.hz.tick();
             return;
         }
-        if goes_on {
+        if resumes {
             return;
         }
         let workload = trees.due_workload(class);
@@ -176,8 +181,8 @@ impl<T: Trace> Cfq<T> {
         self.trace.event(cx.now, Event::Workload { group, class, workload, span });
     }
 
-    /// How long the chosen workload is served: its part of the group's span by its number of
-    /// queues, async ones less, at least two ticks.
+    /// Returns how long the chosen workload is served: its part of the group's time by its number
+    /// of queues, less if they are asynchronous, and at least two ticks.
     fn workload_span(&self, cx: &Cx<'_>, group: GroupId) -> Nanos {
         let Serving { class, workload, .. } = self.serving;
         let state = &self.groups[group];
@@ -189,11 +194,25 @@ impl<T: Trace> Cfq<T> {
             let of_async = u64::from(state.trees.busy_async());
             let cap = target.wrapping_mul(of_async) / u64::from(self.busy);
             let [async_part, whole] =
-                [false, true].map(|sync| self.tunables.slice(sync).as_nanos());
+                Synchrony::ALL.map(|synchrony| self.tunables.slice(synchrony).as_nanos());
             span.min(cap).wrapping_mul(async_part) / whole
         } else {
             span.max(2 * self.tunables.slice_idle().as_nanos())
         };
         Nanos::new(span.max(MIN_WORKLOAD_TICKS * cx.device.hz.tick().as_nanos()))
+    }
+
+    /// Makes the queue active, with a new slice.
+    pub(super) fn activate(&mut self, cx: &Cx<'_>, queue: QueueId) {
+        let preempted_at = self.preempted_at.take();
+        let state = &mut self.queues[queue];
+        let (name, group) = (state.name(), state.group);
+        state.slice = Slice::activate(cx.now, preempted_at);
+        self.stop_idle_timer(cx);
+        self.active = Some(queue);
+        let state = &mut self.groups[group];
+        state.stats.activated(cx.now, state.queued);
+        let Serving { class, workload, .. } = self.serving;
+        self.trace.event(cx.now, Event::Active { queue: name, group, class, workload });
     }
 }

@@ -1,4 +1,7 @@
-//! A turn: how it begins, how long it is, and what its group is charged at its end.
+//! A slice: how long a queue may have the device, and what happens meanwhile.
+//!
+//! `select.rs` gives a slice; `expire.rs` ends it and charges for it. BFQ gives budgets instead
+//! (`bfq/budget.rs`).
 //!
 //! ```text
 //!   activate      first completion                          expire
@@ -11,138 +14,284 @@
 
 use crate::arena::GroupId;
 use crate::cfq::Cfq;
-use crate::cfq::group::{FRACTION_SHIFT, SavedWorkload};
-use crate::cfq::queue::{Queue, QueueId};
-use crate::cfq::select::Serving;
+use crate::cfq::group::FRACTION_SHIFT;
+use crate::cfq::queue_id::QueueId;
 use crate::io_context::IoClass;
+use crate::request::SectorCount;
 use crate::scheduler::Cx;
-use crate::time::{Instant, Nanos};
-use crate::trace::{Event, ExpireReason, Trace};
+use crate::synchrony::Synchrony;
+use crate::time::{Hz, Instant, Nanos};
+use crate::trace::{Event, Trace};
 
-/// A level is worth this part of the slice of level 4: 1/5.
+/// A level is worth 1/5 of the slice of level 4.
 const SLICE_STEP: u64 = 5;
 /// The level whose slice is the tunable itself.
 const NORMAL_LEVEL: u64 = 4;
-const HAS_TURN: &str = "a queue whose turn ends has one";
 
-/// A queue's turn: from its activation to its expiry.
+/// A queue's slice: what happens from the queue's activation to its expiry.
 #[derive(Clone, Copy, Debug)]
 #[allow(clippy::struct_excessive_bools)] // flags of Linux's, each with a life of its own
-pub(super) struct Turn {
-    /// When it was activated.
-    pub(super) dispatch_start: Instant,
-    /// Since when its group has had the device: before that, if it took it from a turn that it
-    /// ended, and the device was full.
+pub(super) struct Slice {
+    /// When the queue was activated.
+    dispatch_start: Instant,
+    /// Since when the group has kept others from the device. This is before the activation if the
+    /// queue preempted another one while the device was full.
     since: Instant,
-    /// When its slice began: at the first completion.
-    pub(super) start: Option<Instant>,
-    /// When its slice ends; meaningful once it has begun.
-    pub(super) end: Instant,
-    /// The length of its slice, once it has begun.
-    pub(super) length: Nanos,
-    /// Requests sent.
-    pub(super) sent: u32,
-    /// Sectors sent.
-    pub(super) sectors: u64,
-    /// It kept the device while it was empty and others had requests.
-    pub(super) waited: bool,
-    /// The idle timer was armed for it.
-    pub(super) awaiting: bool,
-    /// Its next request passes the gate.
-    pub(super) forced: bool,
-    /// A request beyond the bound on requests was allowed.
-    pub(super) allowance_used: bool,
-    /// The fifo was looked at.
-    pub(super) fifo_done: bool,
-    /// Its slice was stretched for the sake of its group: it is not to send.
-    pub(super) busy_wait: bool,
+    /// When the slice began: at the first completion.
+    start: Option<Instant>,
+    /// When the slice ends; valid once it has begun.
+    end: Instant,
+    /// How long the slice is; valid once it has begun.
+    length: Nanos,
+    /// Requests dispatched.
+    dispatched: u32,
+    /// Sectors dispatched.
+    sectors: u64,
+    /// The queue held the device while it was empty and others had requests.
+    held_while_empty: bool,
+    /// The device idles for the queue: the idle timer was armed, and no request has ended that.
+    idling: bool,
+    /// The queue's next request passes the gate, whatever is in flight.
+    forced: bool,
+    /// The queue has had its admission grant: one request beyond the bound on requests.
+    grant_used: bool,
+    /// The oldest request was already looked at.
+    fifo_checked: bool,
+    /// The slice was stretched for the sake of the group: the queue expires with its next request.
+    busy_wait: bool,
 }
 
-impl Turn {
-    /// The turn of a queue that becomes active.
+impl Slice {
+    /// The slice of a queue that becomes active, after another was preempted at `preempted_at`.
     #[inline]
-    pub(super) fn begin(now: Instant) -> Self {
+    pub(super) fn activate(now: Instant, preempted_at: Option<Instant>) -> Self {
         Self {
             dispatch_start: now,
-            since: now,
+            since: preempted_at.unwrap_or(now),
             start: None,
             end: Instant::from_nanos(0),
             length: Nanos::ZERO,
-            sent: 0,
+            dispatched: 0,
             sectors: 0,
-            waited: false,
-            awaiting: false,
+            held_while_empty: false,
+            idling: false,
             forced: false,
-            allowance_used: false,
-            fifo_done: false,
+            grant_used: false,
+            fifo_checked: false,
             busy_wait: false,
         }
     }
 
-    /// Whether its slice has not begun.
+    /// Begins the slice, which is that long.
+    #[inline]
+    fn begin(&mut self, now: Instant, length: Nanos) {
+        self.start = Some(now);
+        self.length = length;
+        self.end = now + length;
+    }
+
+    /// Returns whether the slice has not begun.
     #[inline]
     pub(super) fn is_fresh(&self) -> bool {
         self.start.is_none()
     }
 
-    /// Whether the slice is used up.
+    /// How long the slice is, once it has begun.
+    #[inline]
+    pub(super) fn length(&self) -> Nanos {
+        self.length
+    }
+
+    /// Returns whether the slice is used up.
     #[inline]
     pub(super) fn is_over(&self, now: Instant) -> bool {
         !self.is_fresh() && now >= self.end
     }
 
-    /// Whether more of the slice is left than was used, in unsigned arithmetic: what is over has
-    /// everything left.
+    /// Returns whether the slice, which has begun, ends before `moment`.
+    #[inline]
+    pub(super) fn ends_before(&self, moment: Instant) -> bool {
+        moment > self.end
+    }
+
+    /// Returns whether more of the slice is left than was used. As in Linux the arithmetic is
+    /// unsigned: of a slice that is over, everything is left.
     pub(super) fn has_half_left(&self, now: Instant) -> bool {
         let left = self.left(now).cast_unsigned();
         self.start.is_none_or(|start| left > now.saturating_since(start).as_nanos())
     }
 
-    /// What is left of the slice, negative once it is over.
+    /// What is left of the slice in ns, negative once it is over.
     #[inline]
     pub(super) fn left(&self, now: Instant) -> i64 {
         self.end.as_nanos().wrapping_sub(now.as_nanos()).cast_signed()
     }
+
+    /// Stretches the slice for the sake of the group: it ends so long from now, or with the queue's
+    /// next request.
+    pub(super) fn stretch(&mut self, now: Instant, by: Nanos) {
+        self.end = now + by;
+        self.busy_wait = true;
+    }
+
+    /// Returns whether the slice was stretched.
+    #[inline]
+    pub(super) fn is_stretched(&self) -> bool {
+        self.busy_wait
+    }
+
+    /// Notes that the queue expires.
+    pub(super) fn expire(&mut self) {
+        self.idling = false;
+        self.busy_wait = false;
+    }
+
+    /// Counts a request that is dispatched.
+    #[inline]
+    pub(super) fn count_dispatch(&mut self, sectors: SectorCount) {
+        self.dispatched += 1;
+        self.sectors += u64::from(sectors.0);
+        self.forced = false;
+    }
+
+    /// How many requests were dispatched.
+    #[inline]
+    pub(super) fn dispatched(&self) -> u32 {
+        self.dispatched
+    }
+
+    /// How many sectors were dispatched.
+    #[inline]
+    pub(super) fn sectors(&self) -> u64 {
+        self.sectors
+    }
+
+    /// Lets the queue's next request pass the gate.
+    #[inline]
+    pub(super) fn force_next(&mut self) {
+        self.forced = true;
+    }
+
+    /// Returns whether the queue's next request passes the gate, whatever is in flight.
+    #[inline]
+    pub(super) fn is_forced(&self) -> bool {
+        self.forced
+    }
+
+    /// Notes that the oldest request was looked at.
+    #[inline]
+    pub(super) fn mark_fifo_checked(&mut self) {
+        self.fifo_checked = true;
+    }
+
+    /// Returns whether the oldest request was already looked at.
+    #[inline]
+    pub(super) fn is_fifo_checked(&self) -> bool {
+        self.fifo_checked
+    }
+
+    /// Notes that the queue holds the device while it is empty and others have requests.
+    #[inline]
+    pub(super) fn hold_while_empty(&mut self) {
+        self.held_while_empty = true;
+    }
+
+    /// Returns whether the queue held the device while it was empty and others had requests.
+    #[inline]
+    pub(super) fn was_held_while_empty(&self) -> bool {
+        self.held_while_empty
+    }
+
+    /// Notes that the device idles for the queue.
+    pub(super) fn start_idling(&mut self) {
+        self.idling = true;
+    }
+
+    /// Notes that a request has ended idling for the queue.
+    pub(super) fn stop_idling(&mut self) {
+        self.idling = false;
+    }
+
+    /// Returns whether the device idles for the queue.
+    #[inline]
+    pub(super) fn is_idling(&self) -> bool {
+        self.idling
+    }
+
+    /// Returns whether the queue has an admission grant: the device idles for it, and the grant of
+    /// this slice is not used up.
+    pub(super) fn has_admission_grant(&self) -> bool {
+        self.idling && !self.grant_used
+    }
+
+    /// Uses up the admission grant if the device idles for the queue.
+    #[inline]
+    pub(super) fn use_admission_grant(&mut self) {
+        self.grant_used |= self.idling;
+    }
+
+    /// The time since the slice began, at most its length. If no request has completed before now,
+    /// it is the time since the activation, at least a tick.
+    pub(super) fn usage(&self, now: Instant, hz: Hz) -> Usage {
+        let Some(start) = self.start.filter(|&start| start != now) else {
+            let used = now.saturating_since(self.dispatch_start).max(hz.tick());
+            return Usage { used, unaccounted: Nanos::ZERO };
+        };
+        let taken = now.saturating_since(start);
+        let used = taken.min(self.length);
+        let beyond = taken.saturating_sub(used);
+        Usage { used, unaccounted: beyond + start.saturating_since(self.dispatch_start) }
+    }
+
+    /// All the time in which the slice kept others from the device. Linux does not count the time
+    /// before the first completion, which is most of a short slice.
+    pub(super) fn whole_usage(&self, now: Instant) -> Usage {
+        Usage { used: now.saturating_since(self.since), unaccounted: Nanos::ZERO }
+    }
 }
 
-/// What a turn took.
-struct Usage {
-    used: Nanos,
-    unaccounted: Nanos,
+/// The time that a slice took.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Usage {
+    /// What counts as used.
+    pub(super) used: Nanos,
+    /// For how long the queue had the device beyond that.
+    pub(super) unaccounted: Nanos,
 }
 
 impl<T: Trace> Cfq<T> {
-    /// The slice of a level, whatever the class:
+    /// The slice of a level, in every class:
     ///
     /// `slice + slice / 5 × (4 − level)`
     #[inline]
-    pub(super) fn nominal_slice(&self, sync: bool, level: u8) -> Nanos {
-        let base = self.tunables.slice(sync).as_nanos();
+    pub(super) fn nominal_slice(&self, synchrony: Synchrony, level: u8) -> Nanos {
+        let base = self.tunables.slice(synchrony).as_nanos();
         Nanos::new(base + base / SLICE_STEP * NORMAL_LEVEL - base / SLICE_STEP * u64::from(level))
     }
 
-    /// The slice that `queue` gets now, and with `low_latency` brings the average number of busy
-    /// queues up to date on the way, as Linux does.
-    fn take_slice(&mut self, queue: QueueId) -> Nanos {
-        let Queue { group, io_prio, .. } = self.queues[queue];
+    /// Returns the slice that `queue` gets now. With `low_latency` this also updates the average
+    /// number of busy queues, as in Linux.
+    pub(super) fn take_slice(&mut self, queue: QueueId) -> Nanos {
+        let state = &self.queues[queue];
+        let (group, io_prio) = (state.group, state.io_prio);
         if !self.tunables.low_latency() {
-            return self.nominal_slice(self.queues[queue].sync, io_prio.level());
+            return self.nominal_slice(state.synchrony, io_prio.level());
         }
         let class = if io_prio.class() == IoClass::Rt { IoClass::Rt } else { IoClass::Be };
         let busy = self.refresh_average_busy(group, class);
         self.scaled_slice(queue, busy)
     }
 
-    /// With `low_latency` a slice shrinks so that all busy queues of the group have their turn in
-    /// the group's part of `target_latency`, but not below twice the idle time, in proportion:
+    /// With `low_latency` a slice shrinks so that all busy queues of the group have theirs in the
+    /// group's part of `target_latency`, but not below twice the idle time, in proportion:
     ///
     /// `max(slice × have / want, min(slice, 2 × slice_idle × slice / slice_sync))`
     fn scaled_slice(&self, queue: QueueId, busy: u32) -> Nanos {
-        let Queue { group, io_prio, sync, .. } = self.queues[queue];
-        let nominal = self.nominal_slice(sync, io_prio.level());
-        let slice_sync = self.tunables.slice(true).as_nanos();
+        let state = &self.queues[queue];
+        let nominal = self.nominal_slice(state.synchrony, state.io_prio.level());
+        let slice_sync = self.tunables.slice(Synchrony::Sync).as_nanos();
         let want = slice_sync.wrapping_mul(busy.into());
-        let have = self.group_span(group).as_nanos();
+        let have = self.group_span(state.group).as_nanos();
         if want <= have {
             return nominal;
         }
@@ -152,13 +301,15 @@ impl<T: Trace> Cfq<T> {
         Nanos::new((slice.wrapping_mul(have) / want).max(low))
     }
 
-    /// The group's part of `target_latency`, by its fraction as of its last place on the tree.
+    /// The group's part of `target_latency`, by the fraction that it had when it was last placed.
     pub(super) fn group_span(&self, group: GroupId) -> Nanos {
         let fraction = u64::from(self.groups[group].fraction);
         Nanos::new((self.tunables.target_latency().as_nanos() * fraction) >> FRACTION_SHIFT)
     }
 
-    /// A mean of busy queues that follows up quickly and down slowly: `(3 × high + low + 2) / 4`
+    /// Updates and returns the mean number of busy queues, which rises quickly and falls slowly:
+    ///
+    /// `(3 × high + low + 2) / 4`
     fn refresh_average_busy(&mut self, group: GroupId, class: IoClass) -> u32 {
         let state = &mut self.groups[group];
         let busy = state.trees.busy_of(class);
@@ -168,166 +319,89 @@ impl<T: Trace> Cfq<T> {
         *average
     }
 
-    /// The queue's turn begins.
-    pub(super) fn activate(&mut self, cx: &Cx<'_>, queue: QueueId) {
-        let since = self.preempted_at.take().unwrap_or(cx.now);
-        let state = &mut self.queues[queue];
-        let (name, group) = (state.name(), state.group);
-        state.turn = Turn { since, ..Turn::begin(cx.now) };
-        self.stop_idle_timer(cx);
-        self.active = Some(queue);
-        let state = &mut self.groups[group];
-        state.stats.activated(cx.now, state.queued);
-        let Serving { class, workload, .. } = self.serving;
-        self.trace.event(cx.now, Event::Active { queue: name, group, class, workload });
-    }
-
-    /// The first request of a turn has completed.
+    /// Begins the slice of `queue`, whose first request has completed.
     pub(super) fn begin_slice(&mut self, cx: &Cx<'_>, queue: QueueId) {
         let length = self.take_slice(queue);
         let state = &mut self.queues[queue];
-        state.turn.start = Some(cx.now);
-        state.turn.length = length;
-        state.turn.end = cx.now + length;
+        state.slice.begin(cx.now, length);
         self.trace.event(cx.now, Event::Slice { queue: state.name(), length });
     }
-
-    /// Ends the turn of the active queue; what is left of its slice, or was used beyond it, is
-    /// carried over to its next placing.
-    pub(super) fn expire_with_residue(&mut self, cx: &Cx<'_>, why: ExpireReason) {
-        let active = self.active.expect(HAS_TURN);
-        let turn = &self.queues[active].turn;
-        let residue = if turn.is_fresh() {
-            self.take_slice(active).as_nanos().cast_signed()
-        } else {
-            turn.left(cx.now)
-        };
-        self.queues[active].residue = residue;
-        self.end_turn(cx, active, why, Some(residue));
-    }
-
-    /// Ends the turn of the active queue: its group is charged, and it goes where its next turn is
-    /// due, or off the trees if it is empty.
-    pub(super) fn expire(&mut self, cx: &Cx<'_>, why: ExpireReason) {
-        let active = self.active.expect(HAS_TURN);
-        self.end_turn(cx, active, why, None);
-    }
-
-    fn end_turn(&mut self, cx: &Cx<'_>, queue: QueueId, why: ExpireReason, residue: Option<i64>) {
-        if self.queues[queue].turn.awaiting {
-            self.stop_idle_timer(cx);
-        }
-        let state = &mut self.queues[queue];
-        state.turn.awaiting = false;
-        state.turn.busy_wait = false;
-        if state.shared && state.is_seeky() && !std::mem::replace(&mut state.to_split, true) {
-            self.trace.event(cx.now, Event::SplitPlanned { queue: state.name() });
-        }
-        self.charge(cx, queue, why, residue);
-        if self.queues[queue].is_empty() {
-            self.unlist(cx, queue);
-        } else {
-            self.place(cx, queue);
-            self.index_position(queue);
-        }
-        self.active = None;
-        if let Some(ioc) = self.active_context.take() {
-            self.free_context_if_unused(ioc);
-        }
-    }
-
-    /// Charges the queue's group for the turn and puts it where it belongs then.
-    fn charge(&mut self, cx: &Cx<'_>, queue: QueueId, why: ExpireReason, residue: Option<i64>) {
-        let state = &self.queues[queue];
-        let (group, name, turn) = (state.group, state.name(), state.turn);
-        let whole = self.tunables.charge_whole_turn();
-        let Usage { used, unaccounted } =
-            if whole { whole_usage(cx, &turn) } else { usage(cx, &turn) };
-        let iops_mode = self.iops_mode();
-        let charge = if iops_mode {
-            if whole { self.requests_due(cx, queue, used) } else { turn.sent.into() }
-        } else if whole {
-            used.as_nanos()
-        } else if !name.sync && self.sync_queues_of(group) == 0 {
-            // A group that only writes back is charged for the whole slice, which it gives up
-            // early to nobody of its own.
-            turn.length.as_nanos()
-        } else {
-            used.as_nanos()
-        };
-        let vdisktime = self.charge_group(cx, group, charge);
-        self.save_workload(cx, group);
-        let state = &mut self.groups[group];
-        state.stats.charged(cx.now, used, unaccounted, state.queued);
-        self.trace.event(
-            cx.now,
-            Event::Expired {
-                queue: name,
-                group,
-                why,
-                residue,
-                used,
-                unaccounted,
-                sent: turn.sent,
-                charge,
-                iops_mode,
-                sectors: turn.sectors,
-                vdisktime: vdisktime.0,
-                min_vdisktime: self.group_tree.min_vdisktime().0,
-            },
-        );
-    }
-
-    /// The requests that a turn sent, or that others would have sent in its time, if it was waited
-    /// for while they had some. A turn that could have gone on shows how many that are.
-    fn requests_due(&mut self, cx: &Cx<'_>, queue: QueueId, time: Nanos) -> u64 {
-        let state = &self.queues[queue];
-        let (turn, sent) = (&state.turn, u64::from(state.turn.sent));
-        if turn.waited {
-            return sent.max(self.pace.served_in(time));
-        }
-        if !state.is_empty() && turn.is_over(cx.now) {
-            self.pace.learn(sent, time);
-        }
-        sent
-    }
-
-    /// Listed queues of the group that are neither async nor of the idle class, by their trees.
-    fn sync_queues_of(&self, group: GroupId) -> u32 {
-        let state = &self.groups[group];
-        state.listed - state.trees.busy_async() - state.trees.busy_idle()
-    }
-
-    /// The group goes on with the same workload later, if time of it is left.
-    fn save_workload(&mut self, cx: &Cx<'_>, group: GroupId) {
-        let serving = &self.serving;
-        let span = serving.end.saturating_since(cx.now);
-        let saved = SavedWorkload { span, class: serving.class, workload: serving.workload };
-        self.groups[group].saved = (span > Nanos::ZERO).then_some(saved);
-    }
-
-    /// Whether groups are charged for requests instead of time: where no queue is waited for and
-    /// the device, for all that is known, queues requests itself.
-    pub(super) fn iops_mode(&self) -> bool {
-        self.tunables.slice_idle() == Nanos::ZERO && self.may_queue_in_hardware()
-    }
 }
 
-/// All the time in which a turn kept others from sending. Linux does not count that until the first
-/// completion, which is the better part of a short turn.
-fn whole_usage(cx: &Cx<'_>, turn: &Turn) -> Usage {
-    Usage { used: cx.now.saturating_since(turn.since), unaccounted: Nanos::ZERO }
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// The time of a turn: from the beginning of its slice, at most the slice. Where no request has
-/// completed, or the first only now, it is that since the activation, at least a tick.
-fn usage(cx: &Cx<'_>, turn: &Turn) -> Usage {
-    let Some(start) = turn.start.filter(|&start| start != cx.now) else {
-        let used = cx.now.saturating_since(turn.dispatch_start).max(cx.device.hz.tick());
-        return Usage { used, unaccounted: Nanos::ZERO };
-    };
-    let taken = cx.now.saturating_since(start);
-    let used = taken.min(turn.length);
-    let beyond = taken.saturating_sub(used);
-    Usage { used, unaccounted: beyond + start.saturating_since(turn.dispatch_start) }
+    fn at(ms: u64) -> Instant {
+        Instant::START + Nanos::from_millis(ms)
+    }
+
+    /// Active at 0 ms, after a queue that was preempted at `preempted_at`.
+    fn active(preempted_at: Option<Instant>) -> Slice {
+        Slice::activate(at(0), preempted_at)
+    }
+
+    /// Active at 0, with a slice of 10 ms that begins at 3.
+    fn begun() -> Slice {
+        let mut slice = active(None);
+        slice.begin(at(3), Nanos::from_millis(10));
+        slice
+    }
+
+    /// 3 to 13 ms: at 8 as much is left as was used. At 14 it is over by 1 ms, which is close to
+    /// 2⁶⁴ ns as an unsigned number.
+    #[test]
+    fn half_is_left_before_the_middle_and_again_once_it_is_over() {
+        let rows = [(7, true), (8, false), (13, false), (14, true)];
+        for (ms, half_left) in rows {
+            assert_eq!(begun().has_half_left(at(ms)), half_left, "{ms} ms");
+        }
+        assert!(active(None).has_half_left(at(500)), "a slice that has not begun");
+        assert_eq!(begun().left(at(14)), -1_000_000);
+    }
+
+    #[test]
+    fn slice_is_over_at_its_end_and_never_before_it_begins() {
+        assert!(!begun().is_over(at(12)));
+        assert!(begun().is_over(at(13)));
+        assert!(!active(None).is_over(at(500)));
+        assert!(!begun().ends_before(at(13)));
+        assert!(begun().ends_before(at(14)));
+    }
+
+    /// The 3 ms before it begins and what is beyond its 10 ms are unaccounted; a slice that begins
+    /// now has used the time since the activation, and at least a tick.
+    #[test]
+    fn usage_is_bounded_by_the_slice() {
+        let hz = Hz::new(1000).expect("a clock");
+        let usage = |used, unaccounted| Usage {
+            used: Nanos::from_millis(used),
+            unaccounted: Nanos::from_millis(unaccounted),
+        };
+        assert_eq!(begun().usage(at(8), hz), usage(5, 3));
+        assert_eq!(begun().usage(at(15), hz), usage(10, 3 + 2));
+        assert_eq!(begun().usage(at(3), hz), usage(3, 0));
+        assert_eq!(active(None).usage(at(0), hz), usage(1, 0));
+    }
+
+    #[test]
+    fn whole_usage_begins_with_the_preemption() {
+        let preempting = Slice::activate(at(2), Some(at(1)));
+        assert_eq!(preempting.whole_usage(at(9)).used, Nanos::from_millis(8));
+        assert_eq!(active(None).whole_usage(at(9)).used, Nanos::from_millis(9));
+    }
+
+    #[test]
+    fn admission_grant_is_there_once_while_idling() {
+        let mut slice = begun();
+        slice.use_admission_grant();
+        assert!(!slice.has_admission_grant(), "the device does not idle");
+        slice.start_idling();
+        assert!(slice.has_admission_grant());
+        slice.use_admission_grant();
+        assert!(!slice.has_admission_grant());
+        slice.stop_idling();
+        slice.start_idling();
+        assert!(!slice.has_admission_grant(), "once in a slice");
+    }
 }

@@ -1,6 +1,7 @@
 //! CFQ's attributes under `queue/iosched/`.
 
-use crate::request::SectorCount;
+use crate::parts::order_tunables::OrderTunables;
+use crate::synchrony::Synchrony;
 use crate::time::Nanos;
 use crate::tunable::{number, span, tunable_table};
 
@@ -8,14 +9,11 @@ const UINT_MAX: i64 = u32::MAX as i64;
 const MS: i64 = 1_000_000;
 const US: i64 = 1_000;
 
-/// The value of each, times in nanoseconds.
+/// The values; times are in nanoseconds.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Tunables {
     quantum: i64,
-    fifo_expire_sync: i64,
-    fifo_expire_async: i64,
-    back_seek_max: i64,
-    back_seek_penalty: i64,
+    pub(super) order: OrderTunables,
     slice_sync: i64,
     slice_async: i64,
     slice_async_rq: i64,
@@ -27,17 +25,17 @@ pub(super) struct Tunables {
 }
 
 tunable_table! {
-    pub(super) Tunables of "cfq";
+    pub(super) Tunables of super::NAME;
     quantum = quantum * 1, "requests", 8, 1, UINT_MAX,
         "Requests that a queue may have in flight while others wait; half of it where its slice \
          is about to end, 1 for the idle class.";
-    fifo_expire_sync = fifo_expire_sync * MS, "ms", 125, 1, UINT_MAX,
+    fifo_expire_sync = order.fifo_expire_sync * MS, "ms", 125, 1, UINT_MAX,
         "After how long a synchronous request is served out of sector order.";
-    fifo_expire_async = fifo_expire_async * MS, "ms", 250, 1, UINT_MAX,
+    fifo_expire_async = order.fifo_expire_async * MS, "ms", 250, 1, UINT_MAX,
         "After how long an asynchronous request is served out of sector order.";
-    back_seek_max = back_seek_max * 1, "KiB", 16384, 0, UINT_MAX,
+    back_seek_max = order.back_seek_max * 1, "KiB", 16384, 0, UINT_MAX,
         "How far behind the head a request may lie to be weighed against those ahead.";
-    back_seek_penalty = back_seek_penalty * 1, "factor", 2, 1, UINT_MAX,
+    back_seek_penalty = order.back_seek_penalty * 1, "factor", 2, 1, UINT_MAX,
         "How many times farther a request behind the head counts than one ahead.";
     slice_sync = slice_sync * MS, "ms", 100, 1, UINT_MAX,
         "The slice of a synchronous queue of level 4; a level is worth a fifth of it.";
@@ -48,33 +46,34 @@ tunable_table! {
     slice_async_us = slice_async * US, "us", 40_000, 1, UINT_MAX,
         "slice_async in microseconds.";
     slice_async_rq = slice_async_rq * 1, "requests", 2, 1, UINT_MAX,
-        "An asynchronous queue of level p sends 2 x (8 - p) times this many requests in a turn \
-         while others wait.";
+        "An asynchronous queue of level p dispatches 2 x (8 - p) times this many requests in a \
+         slice while others wait.";
     slice_idle = slice_idle * MS, "ms", 8, 0, UINT_MAX,
-        "How long the device is kept free for the next request of a queue. 0 where the device is \
-         not rotational; then groups are charged by requests if it queues.";
+        "How long the device idles for the next request of a queue. 0 where the device is not \
+         rotational; then groups are charged by requests if it queues.";
     slice_idle_us = slice_idle * US, "us", 8_000, 0, UINT_MAX,
         "slice_idle in microseconds.";
     group_idle = group_idle * MS, "ms", 8, 0, UINT_MAX,
-        "How long the device is kept free for the next request of a group, where that is not done \
-         for a queue.";
+        "How long the device idles for the next request of a group, where it does not idle for a \
+         queue.";
     group_idle_us = group_idle * US, "us", 8_000, 0, UINT_MAX,
         "group_idle in microseconds.";
     low_latency = low_latency * 1, "bool", 1, 0, 1,
-        "Whether slices shrink so that every queue of a group has its turn within target_latency.";
+        "Whether slices shrink so that every queue of a group has one within target_latency.";
     target_latency = target_latency * MS, "ms", 300, 1, UINT_MAX,
-        "Within how long every queue is to have its turn; divided among groups by weight.";
+        "Within how long every queue is to have a slice; divided among groups by weight.";
     target_latency_us = target_latency * US, "us", 300_000, 1, UINT_MAX,
         "target_latency in microseconds.";
     charge_whole_turn = charge_whole_turn * 1, "bool", 0, 0, 1,
-        "Not of Linux, which has 0: whether a group is charged for all the time of its turns: from \
-         when they begin, not only from their first completion on, and beyond the slice. Where \
-         requests are charged: for those that others would have sent while it was waited for.";
+        "Not of Linux, which has 0: whether a group is charged for all the time that its queues \
+         are active: from the start, not only from the first completion on, and beyond the slice. \
+         Where requests are charged: for those that others would have dispatched while the device \
+         idled for it.";
 }
 
 impl Tunables {
-    /// What Linux sets as the scheduler is attached to a device without moving parts; what its
-    /// flag says later changes nothing.
+    /// Sets what Linux sets when the scheduler is attached to a non-rotational device. A later
+    /// change of the device's flag changes nothing.
     pub(super) fn attach_to_non_rotational(&mut self) {
         self.slice_idle = 0;
     }
@@ -83,22 +82,12 @@ impl Tunables {
         number(self.quantum)
     }
 
-    pub(super) fn fifo_expire(&self, sync: bool) -> Nanos {
-        span(if sync { self.fifo_expire_sync } else { self.fifo_expire_async })
-    }
-
-    /// How far behind the head is weighed. Linux doubles the KiB in 32 bits, which wraps.
-    pub(super) fn back_seek_max(&self) -> SectorCount {
-        SectorCount(number(self.back_seek_max).wrapping_mul(2))
-    }
-
-    pub(super) fn back_seek_penalty(&self) -> u32 {
-        number(self.back_seek_penalty)
-    }
-
     /// The slice of level 4.
-    pub(super) fn slice(&self, sync: bool) -> Nanos {
-        span(if sync { self.slice_sync } else { self.slice_async })
+    pub(super) fn slice(&self, synchrony: Synchrony) -> Nanos {
+        span(match synchrony {
+            Synchrony::Async => self.slice_async,
+            Synchrony::Sync => self.slice_sync,
+        })
     }
 
     pub(super) fn slice_async_rq(&self) -> u32 {

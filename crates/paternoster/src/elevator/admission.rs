@@ -1,12 +1,12 @@
-//! Who may have a request made now, and when those who may not should try again.
+//! Admission: how many requests may exist, and when bios that were turned away are submitted again.
 //!
-//! Submitters that were turned away wait with the caller, in order of arrival. They are called
-//! back in batches: waking one for each completion breaks up the sequential streams of those
-//! that compete.
+//! Submitters that were turned away wait with the caller, in order of arrival. They are woken in
+//! batches, because waking one for each completion would break up the sequential streams of
+//! submitters that compete.
 
 use crate::request::{Bio, Op};
 
-/// The part of the limit that must be free before waiters are called.
+/// Waiters are woken once this part of the limit, an eighth, is free.
 const WAKE_SHARE: u32 = 8;
 
 /// Linux's bound on requests with a scheduler.
@@ -14,19 +14,19 @@ const NR_REQUESTS: u32 = 256;
 
 #[derive(Debug)]
 pub(super) struct Admission {
-    /// Requests that may exist at once; none is no admission: every bio enters.
+    /// How many requests may exist at once. None is no admission: every bio enters.
     pub(super) nr_requests: Option<u32>,
-    /// Requests that exist and may merge or wait in the scheduler.
+    /// Requests that exist.
     admitted: u32,
-    /// Those of them that are not reads.
+    /// How many of them are not reads.
     non_reads: u32,
     turned_away: Option<TurnedAway>,
 }
 
-/// Bios that were turned away, until their submitters are called.
+/// Bios that were turned away and whose submitters were not woken yet.
 #[derive(Debug)]
 struct TurnedAway {
-    /// The least limit that turned one away.
+    /// The lowest limit that turned one away.
     limit: u32,
     /// Requests freed since the first was turned away.
     freed: u32,
@@ -37,7 +37,8 @@ impl Admission {
         Self { nr_requests: Some(NR_REQUESTS), admitted: 0, non_reads: 0, turned_away: None }
     }
 
-    /// The bound that keeps `bio` from becoming a request now; `non_read_limit` is the scheduler's.
+    /// Returns the bound that keeps `bio` from becoming a request now, if any; `non_read_limit` is
+    /// the scheduler's.
     #[inline]
     pub(super) fn refusal(&self, bio: &Bio, non_read_limit: Option<u32>) -> Option<u32> {
         let all = self.nr_requests.filter(|&limit| self.admitted >= limit);
@@ -45,7 +46,7 @@ impl Admission {
         all.or_else(|| if bio.op == Op::Read { None } else { of_scheduler() })
     }
 
-    /// A bio was told to come again, for that bound.
+    /// Notes that a bio was turned away at that bound.
     pub(super) fn turn_away(&mut self, limit: u32) {
         let before = self.turned_away.get_or_insert(TurnedAway { limit, freed: 0 });
         before.limit = before.limit.min(limit);
@@ -66,19 +67,19 @@ impl Admission {
         }
     }
 
-    /// Whether those who were turned away should try again now; asked once after each event
-    /// that frees requests. At the limit there are enough of them to come to this.
+    /// Returns whether submitters that were turned away should submit again now, once for each time
+    /// that it is due. Call it once after each event that frees requests.
     #[inline]
-    pub(super) fn call_waiters(&mut self) -> bool {
+    pub(super) fn take_wake_up(&mut self) -> bool {
         let Some(TurnedAway { limit, freed }) = self.turned_away else { return false };
-        let call = freed >= (limit / WAKE_SHARE).max(1);
-        if call {
+        let is_due = freed >= (limit / WAKE_SHARE).max(1);
+        if is_due {
             self.turned_away = None;
         }
-        call
+        is_due
     }
 
-    /// The limits have changed: whoever waits should try again at the next chance.
+    /// Notes that the limits have changed: waiters should submit again after the next event.
     pub(super) fn limits_changed(&mut self) {
         if let Some(turned_away) = &mut self.turned_away {
             turned_away.limit = 0;

@@ -1,47 +1,47 @@
-//! What is counted of a group, alone or with all below it.
+//! The counts of a group, alone or with all groups below it.
 
 use super::Elevator;
 use crate::arena::GroupId;
 use crate::scheduler::Scheduler;
-use crate::stats::{BlkioFile, Departed, TurnStats, blkio_files};
+use crate::stats::{BlkioFile, Departed, SliceStats, blkio_files};
 
 impl<S: Scheduler> Elevator<S> {
-    /// The group's files of Linux's `blkio` controller, without what is counted below it.
+    /// The group's files of Linux's `blkio` controller, without the groups below it.
     ///
     /// # Panics
     ///
     /// Where the group is gone.
     pub fn blkio(&self, group: GroupId) -> Vec<BlkioFile> {
-        // A scheduler that gives groups turns may not have heard of this one yet.
-        let none = TurnStats::default();
-        let turns = self.scheduler.turn_stats(group);
-        let turns = turns.or_else(|| self.has_turns().then_some(&none));
-        blkio_files(self.stats.group(group), turns)
+        // A scheduler that gives groups slices may not know this one yet.
+        let none = SliceStats::default();
+        let slices = self.scheduler.slice_stats(group);
+        let slices = slices.or_else(|| self.has_slices().then_some(&none));
+        blkio_files(self.stats.group(group), slices)
     }
 
-    /// The same with all groups below it, those that were removed too: the `_recursive` files. Of a
-    /// group that is gone they tell nothing.
+    /// The same with all groups below it, also those that were removed: the `_recursive` files. All
+    /// counts of a group that is gone are 0.
     pub fn blkio_recursive(&self, group: GroupId) -> Vec<BlkioFile> {
         let all = self.counted_below(group);
-        blkio_files(&all.stats, self.has_turns().then_some(&all.turns))
+        blkio_files(&all.stats, self.has_slices().then_some(&all.slices))
     }
 
-    /// Whether the scheduler gives groups turns.
-    fn has_turns(&self) -> bool {
-        self.scheduler.turn_stats(self.groups.root()).is_some()
+    /// Returns whether the scheduler gives groups slices.
+    fn has_slices(&self) -> bool {
+        self.scheduler.slice_stats(self.groups.root()).is_some()
     }
 
-    /// The counts of the group and of all below it, as far as there ever were any.
+    /// The counts of the group and of all groups that are or were below it.
     pub(super) fn counted_below(&self, group: GroupId) -> Departed {
         let mut all = Departed::default();
         for (id, _) in self.groups.iter().filter(|&(id, _)| self.groups.is_within(id, group)) {
             all.stats.add_counts(self.stats.group(id));
-            if let Some(turns) = self.scheduler.turn_stats(id) {
-                all.turns.add(turns);
+            if let Some(slices) = self.scheduler.slice_stats(id) {
+                all.slices.add(slices);
             }
             if let Some(departed) = self.stats.departed.get(id) {
                 all.stats.add_counts(&departed.stats);
-                all.turns.add(&departed.turns);
+                all.slices.add(&departed.slices);
             }
         }
         all

@@ -1,6 +1,7 @@
-//! How large a merged request may grow, and where a bio must be split.
+//! The limits of a device: how large a request may grow, and where a bio must be split.
 
 use crate::request::{Bio, BioFlags, Op, Request, Sector, SectorCount};
+use crate::trace::MergeKind;
 
 /// Limits of a device, by the names of `queue/` in sysfs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,12 +10,13 @@ pub struct Limits {
     pub max_sectors: u32,
     /// The largest discard (`discard_max_bytes`, here in sectors): 1 to 2³² − 2.
     pub max_discard_sectors: u32,
-    /// Pieces of memory a request: at least 1.
+    /// The most segments of memory in a request: at least 1.
     pub max_segments: u16,
-    /// No request crosses a multiple of this (`chunk_sectors`); 0 is none.
+    /// No request crosses a multiple of this (`chunk_sectors`); 0 is no such limit.
     pub chunk_sectors: u32,
-    /// Bytes − 1: memory of two bios may meet in a request only where the first ends on a
-    /// multiple. Each bio's memory is taken to begin on one. 0 is no such rule.
+    /// A number of bytes less 1. Two bios may be in one request only if the memory of the first
+    /// ends on a multiple of that number. The memory of each bio is assumed to begin on one. 0 is
+    /// no such limit.
     pub virt_boundary: u32,
 }
 
@@ -33,15 +35,15 @@ impl Default for Limits {
 /// Why two pieces do not fit into one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// Their memory would leave a gap that the device cannot jump.
+    /// Their memory would leave a gap, which the device cannot skip.
     Gap,
     /// Too many sectors.
     Size,
-    /// Too many pieces of memory, or of ranges.
+    /// Too many segments, or ranges.
     Segments,
 }
 
-/// What is asked for: a piece of this many sectors and segments behind or before another.
+/// A request that two pieces would make together.
 pub(super) struct Joint {
     pub(super) op: Op,
     /// Where the merged request would start.
@@ -55,8 +57,8 @@ pub(super) struct Joint {
 }
 
 impl Limits {
-    /// Asserts that a request of at least a sector is possible, and that the sum of two lengths,
-    /// which stops at the greatest number, is then too long.
+    /// Asserts that a request of one sector is allowed, and that a sum of lengths that saturates is
+    /// too long.
     pub(super) fn check(&self) {
         for limit in [self.max_sectors, self.max_discard_sectors] {
             assert!((1..u32::MAX).contains(&limit), "a request has 1 to 2³² − 2 sectors");
@@ -64,7 +66,7 @@ impl Limits {
         assert!(self.max_segments > 0, "a request has a segment");
     }
 
-    /// Whether a request may be made of the two pieces of `joint`.
+    /// Returns whether the two pieces of `joint` may be one request.
     pub(super) fn fits(&self, joint: &Joint) -> Result<(), Refusal> {
         if joint.first.bytes() & u64::from(self.virt_boundary) != 0 {
             return Err(Refusal::Gap);
@@ -79,9 +81,11 @@ impl Limits {
     }
 
     /// The joint of a request and a bio. A discard bio adds no segment.
-    pub(super) fn joint_with_bio(rq: &Request, bio: &Bio, bio_first: bool) -> Joint {
-        let (start, first) =
-            if bio_first { (bio.sector, bio.sectors) } else { (rq.sector, rq.sectors) };
+    pub(super) fn joint_with_bio(rq: &Request, bio: &Bio, kind: MergeKind) -> Joint {
+        let (start, first) = match kind {
+            MergeKind::Back => (rq.sector, rq.sectors),
+            MergeKind::Front => (bio.sector, bio.sectors),
+        };
         let segments = match rq.op {
             Op::Discard => 1,
             _ => u32::from(rq.segments) + u32::from(bio.segments),
@@ -89,7 +93,7 @@ impl Limits {
         Joint { op: rq.op, start, first, sectors: rq.sectors + bio.sectors, segments }
     }
 
-    /// The joint of two requests. Two discards are two ranges, which is one too many here.
+    /// The joint of two requests. Two discards have two ranges, one more than is allowed here.
     pub(super) fn joint_of_requests(before: &Request, after: &Request) -> Joint {
         let segments = match before.op {
             Op::Discard => 2,
@@ -106,7 +110,7 @@ impl Limits {
 
     /// The longest request that may start at `start`.
     fn max_sectors_at(&self, op: Op, start: Sector) -> SectorCount {
-        // Nothing but its own limit holds for a discard.
+        // A discard has a limit of its own, and no other.
         if op == Op::Discard {
             return SectorCount(self.max_discard_sectors);
         }
@@ -115,7 +119,7 @@ impl Limits {
         }
         let into_chunk = start.0 % u64::from(self.chunk_sectors);
         let left = u32::try_from(u64::from(self.chunk_sectors) - into_chunk)
-            .expect("what is left of a chunk is not longer than the chunk");
+            .expect("the rest of a chunk is not longer than the chunk");
         SectorCount(self.max_sectors.min(left))
     }
 
@@ -126,8 +130,8 @@ impl Limits {
         }
     }
 
-    /// Cuts `bio` so that its first piece is a request that the device takes. The piece that is
-    /// cut off the front never merges; the rest is to be split again.
+    /// Splits `bio` so that its first piece fits into a request. That piece never merges. The rest
+    /// has to be split again.
     ///
     /// # Panics
     ///
@@ -154,19 +158,11 @@ mod tests {
     use crate::arena::IocId;
 
     fn bio(sector: u64, sectors: u32) -> Bio {
-        Bio {
-            op: Op::Write,
-            flags: BioFlags::empty(),
-            sector: Sector(sector),
-            sectors: SectorCount(sectors),
-            segments: 1,
-            ioc: IocId::default(),
-            user_data: 0,
-        }
+        Bio::write(IocId::default(), Sector(sector), SectorCount(sectors))
     }
 
     #[test]
-    fn a_bio_is_split_at_the_longest_request_and_all_but_the_last_piece_never_merge() {
+    fn bio_is_split_at_the_longest_request_and_all_but_the_last_piece_never_merge() {
         let limits = Limits { max_sectors: 100, ..Limits::default() };
         let (first, rest) = limits.split(bio(10, 250));
         let (second, last) = limits.split(rest.expect("150 sectors are left"));
@@ -179,15 +175,15 @@ mod tests {
         assert_eq!(limits.split(last), (last, None));
     }
 
-    /// It was cut into a piece of no sectors and itself, for ever.
+    /// It would be split into a piece of no sectors and itself, for ever.
     #[test]
     #[should_panic(expected = "a request has a sector")]
-    fn a_bio_is_not_split_at_requests_without_sectors() {
+    fn bio_is_not_split_at_requests_without_sectors() {
         Limits { max_sectors: 0, ..Limits::default() }.split(bio(0, 8));
     }
 
     #[test]
-    fn a_bio_is_split_where_a_chunk_ends() {
+    fn bio_is_split_where_a_chunk_ends() {
         let limits = Limits { chunk_sectors: 64, ..Limits::default() };
         let (first, rest) = limits.split(bio(60, 8));
         assert_eq!(first.sectors, SectorCount(4));

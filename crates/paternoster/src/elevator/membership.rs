@@ -2,24 +2,26 @@
 
 use super::{Elevator, Limits, NoMerges};
 use crate::arena::{GroupId, IocId};
+use crate::device::Device;
 use crate::group::{DeviceWeights, GroupChange, Groups, Weight, Weights};
 use crate::io_context::IoPrio;
-use crate::scheduler::{Device, Scheduler};
+use crate::scheduler::Scheduler;
 use crate::time::Instant;
 
 impl<S: Scheduler> Elevator<S> {
-    /// Makes an I/O context of `group`.
+    /// Adds an I/O context, which issues bios (a process in Linux, a connection in a server), with
+    /// that priority and in `group`.
     ///
     /// # Panics
     ///
     /// Where `now` is before the last event. Where the group is gone.
-    pub fn io_context(&mut self, now: Instant, io_prio: IoPrio, group: GroupId) -> IocId {
+    pub fn add_io_context(&mut self, now: Instant, io_prio: IoPrio, group: GroupId) -> IocId {
         self.advance(now);
         self.groups.assert_exists(group);
         self.contexts.add(io_prio, group)
     }
 
-    /// Has the context's next requests issued at `io_prio`.
+    /// Sets the I/O priority of the context's next requests.
     ///
     /// # Panics
     ///
@@ -29,7 +31,7 @@ impl<S: Scheduler> Elevator<S> {
         self.contexts[ioc].io_prio = io_prio;
     }
 
-    /// Has the context's next requests belong to `group`.
+    /// Moves the context's next requests to `group`.
     ///
     /// # Panics
     ///
@@ -40,18 +42,18 @@ impl<S: Scheduler> Elevator<S> {
         self.contexts[ioc].group = group;
     }
 
-    /// The context makes no more requests. Its key goes with the last of those it has.
+    /// Ends an I/O context: it submits no more bios. Its key is freed with its last request.
     ///
     /// # Panics
     ///
     /// Where `now` is before the last event. Where the context has exited before.
     pub fn exit_io_context(&mut self, now: Instant, ioc: IocId) {
         self.advance(now);
-        self.ask(now, |scheduler, cx| scheduler.exit_io_context(cx, ioc));
+        self.ask(|scheduler, cx| scheduler.exit_io_context(cx, ioc));
         self.contexts.exit(ioc);
     }
 
-    /// Makes a group below `parent`; its leaf weight is its weight.
+    /// Adds a group below `parent`. Its leaf weight is the same as its weight.
     ///
     /// # Panics
     ///
@@ -63,7 +65,7 @@ impl<S: Scheduler> Elevator<S> {
         group
     }
 
-    /// Removes a group without children, I/O contexts and requests.
+    /// Removes a group that has no child groups, I/O contexts and requests.
     ///
     /// # Panics
     ///
@@ -73,26 +75,26 @@ impl<S: Scheduler> Elevator<S> {
         self.advance(now);
         assert!(!self.contexts.any_in(group), "a group is removed when no context is in it");
         assert!(self.groups.is_unused(group), "a group is removed when nothing is in it");
-        self.tell_group(now, group, GroupChange::Closing);
+        self.notify_group(group, GroupChange::Closing);
         let last = self.counted_below(group);
-        self.tell_group(now, group, GroupChange::Removed);
+        self.notify_group(group, GroupChange::Removed);
         let parent = self.groups.remove(group);
         self.stats.remove_group(group, parent, &last);
     }
 
-    /// Sets a group's weight against its siblings, and that of its own requests against its
-    /// child groups.
+    /// Sets a group's weight against its siblings, and the leaf weight of its own requests against
+    /// its child groups.
     ///
     /// # Panics
     ///
     /// Where `now` is before the last event. Where the group is gone.
-    pub fn set_weight(&mut self, now: Instant, group: GroupId, weight: Weight, leaf: Weight) {
+    pub fn set_weight(&mut self, now: Instant, group: GroupId, weights: Weights) {
         self.advance(now);
-        self.groups[group].configured = Weights { weight, leaf };
-        self.weights_changed(now, group);
+        self.groups[group].configured = weights;
+        self.weights_changed(group);
     }
 
-    /// Sets weights that hold on this device instead of the group's own, or with none those.
+    /// Sets weights that hold on this device instead of the group's own; with none the own hold.
     ///
     /// # Panics
     ///
@@ -100,15 +102,15 @@ impl<S: Scheduler> Elevator<S> {
     pub fn set_device_weights(&mut self, now: Instant, group: GroupId, weights: DeviceWeights) {
         self.advance(now);
         self.groups[group].device = weights;
-        self.weights_changed(now, group);
+        self.weights_changed(group);
     }
 
-    fn weights_changed(&mut self, now: Instant, group: GroupId) {
-        self.tell_group(now, group, GroupChange::Weight);
+    fn weights_changed(&mut self, group: GroupId) {
+        self.notify_group(group, GroupChange::Weight);
     }
 
-    fn tell_group(&mut self, now: Instant, group: GroupId, change: GroupChange) {
-        self.ask(now, |scheduler, cx| scheduler.group_changed(cx, group, change));
+    fn notify_group(&mut self, group: GroupId, change: GroupChange) {
+        self.ask(|scheduler, cx| scheduler.group_changed(cx, group, change));
     }
 
     /// The group tree.
@@ -121,16 +123,16 @@ impl<S: Scheduler> Elevator<S> {
         &self.device
     }
 
-    /// Bounds what is in the device from now on; what is there stays. 0 holds everything back,
-    /// until another bound is set.
+    /// Bounds the requests in flight from now on; those in flight stay. With 0 nothing is
+    /// dispatched until another bound is set.
     pub fn set_depth(&mut self, queue_depth: u32) {
         self.device.queue_depth = queue_depth;
     }
 
-    /// Bounds the requests that exist (`queue/nr_requests`, at first 256, at least 1). At a bound
-    /// submitters compete for admission instead of by weight: one who bounds them otherwise sets
-    /// it out of reach, and the scheduler's own limits still hold. None is no admission at all, as
-    /// in reference runs: the scheduler is not asked either.
+    /// Bounds the requests that exist (`queue/nr_requests`, at first 256, at least 1). At the bound
+    /// submitters compete for admission instead of by weight. A caller that bounds them itself sets
+    /// it out of reach; the scheduler's own limits still hold. With none there is no admission, as
+    /// in reference runs, and the scheduler is not asked either.
     ///
     /// # Panics
     ///
@@ -141,12 +143,12 @@ impl<S: Scheduler> Elevator<S> {
         self.admission.limits_changed();
     }
 
-    /// How large requests may grow.
+    /// The limits of the size of requests.
     pub fn limits(&self) -> &Limits {
         &self.merging.limits
     }
 
-    /// Sets how large requests may grow from now on.
+    /// Sets the limits of the size of requests from now on.
     ///
     /// # Panics
     ///
@@ -156,7 +158,7 @@ impl<S: Scheduler> Elevator<S> {
         self.merging.limits = limits;
     }
 
-    /// Sets how much merging looks for (`queue/nomerges`).
+    /// Sets how much merging is turned off (`queue/nomerges`).
     pub fn set_nomerges(&mut self, nomerges: NoMerges) {
         self.merging.nomerges = nomerges;
     }

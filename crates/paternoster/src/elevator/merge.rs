@@ -3,41 +3,42 @@
 //! A bio looks for a request in this order, and stops at the first success:
 //!
 //! ```text
-//!   last merge ──▶ table of ends (back) ──▶ the scheduler's front lookup      BlkMq, Legacy
+//!   last merge ──▶ merge hash (back) ──▶ the scheduler's front lookup         BlkMq, Legacy
 //!   the newest 8 requests of a list                                           ListScan
 //! ```
 //!
-//! A request that grew may touch its neighbour in sector order and joins with it, and a request
-//! that is made after all may be swallowed whole by the one before it, again and again. There is
-//! no merging once a request was dispatched.
+//! When a request grows, it may touch its neighbour in sector order; then one absorbs the other.
+//! When a bio merges nowhere, its request may be absorbed by the one before it as it is inserted,
+//! and that one again by the one before. A dispatched request merges no more.
 //!
-//! Linux's oddities are kept: of several requests with one end only the newest is looked at; a
-//! request that refused a bio for its size never merges again; two discards never join, though
-//! discard bios merge. A device takes one range a discard here, so bios that are not adjacent
-//! never merge.
+//! Linux's oddities are kept. Of several requests that end at one sector only the newest is looked
+//! at. A request that refused a bio for its size never merges again. Discard bios merge with
+//! discard requests, but discard requests never with each other. Here a device takes one range a
+//! discard, so that bios which are not adjacent never merge.
 
 use super::Elevator;
-use super::ends::Ends;
 use super::limits::{Limits, Refusal};
-use crate::arena::RequestId;
+use super::merge_hash::MergeHash;
+use crate::arena::{GroupId, RequestId};
+use crate::io_context::IoPrio;
+use crate::parts::sort_list::SortList;
 use crate::request::{Bio, Place, Request, Sector};
-use crate::scheduler::{MergeRules, Scheduler, Side};
+use crate::scheduler::{MergeRules, Scheduler};
 use crate::stats::Counted;
-use crate::time::Instant;
-use crate::trace::{Event, MergeKind, MergeSite, Trace};
+use crate::trace::{Event, MergeKind, MergeSite};
 
 /// Requests looked at by a list scan.
 pub(super) const SCAN_DEPTH: u32 = 8;
 
-/// How much is looked for: `queue/nomerges`.
+/// How much merging is turned off: `queue/nomerges`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NoMerges {
-    /// 0: everything.
+    /// 0: nothing is turned off.
     #[default]
     Off,
-    /// 1: only the request of the last merge (and a list scan), no tables.
+    /// 1: the lookups in tables; the request of the last merge and a list scan remain.
     SimpleOnly,
-    /// 2: nothing.
+    /// 2: all merging.
     All,
 }
 
@@ -47,9 +48,9 @@ pub(super) struct Merging {
     pub(super) limits: Limits,
     pub(super) nomerges: NoMerges,
     pub(super) scan_depth: u32,
-    /// The request that took the last merge, or the first that could.
+    /// The request of the last merge, or the first that may merge.
     last: Option<RequestId>,
-    ends: Ends,
+    hash: MergeHash,
 }
 
 impl Merging {
@@ -59,12 +60,12 @@ impl Merging {
             nomerges: NoMerges::Off,
             scan_depth: SCAN_DEPTH,
             last: None,
-            ends: Ends::new(),
+            hash: MergeHash::new(),
         }
     }
 }
 
-/// A request that a bio may become part of.
+/// A request that a bio may merge into.
 #[derive(Clone, Copy)]
 struct Candidate {
     rq: RequestId,
@@ -73,27 +74,27 @@ struct Candidate {
 }
 
 impl<S: Scheduler> Elevator<S> {
-    /// Makes `bio` part of a queued request, if it may be.
-    pub(super) fn merge_bio(&mut self, now: Instant, bio: &Bio) -> Option<(RequestId, MergeKind)> {
+    /// Merges `bio` into a queued request, if it finds one that takes it.
+    pub(super) fn merge_bio(&mut self, bio: &Bio) -> Option<(RequestId, MergeKind)> {
         if self.merging.nomerges == NoMerges::All || !bio.is_mergeable() {
             return None;
         }
-        self.ask(now, |scheduler, cx| scheduler.offer(cx, bio));
+        self.ask(|scheduler, cx| scheduler.offer(cx, bio));
         if self.scheduler.merge_rules() == MergeRules::ListScan {
-            return self.merge_by_scan(now, bio);
+            return self.merge_by_scan(bio);
         }
-        let found = self.find_candidate(now, bio)?;
-        if !self.may_merge(now, found.rq, bio) {
+        let found = self.find_candidate(bio)?;
+        if !self.may_merge(found.rq, bio) {
             return None;
         }
-        let rq = self.merge_into(now, bio, found).ok()?;
-        Some((rq, found.kind))
+        self.merge_into(bio, found).ok()?;
+        Some((self.after_merge(bio, found), found.kind))
     }
 
-    /// The lookups, in their order. Only one candidate a step is tried.
-    fn find_candidate(&mut self, now: Instant, bio: &Bio) -> Option<Candidate> {
+    /// Looks for a request in the order of the module's head. Each step tries one candidate.
+    fn find_candidate(&mut self, bio: &Bio) -> Option<Candidate> {
         if let Some(last) = self.merging.last
-            && self.may_merge(now, last, bio)
+            && self.may_merge(last, bio)
             && let Some(kind) = adjacency(&self.requests[last], bio)
         {
             return Some(Candidate { rq: last, kind, site: MergeSite::Cache });
@@ -101,79 +102,83 @@ impl<S: Scheduler> Elevator<S> {
         if self.merging.nomerges == NoMerges::SimpleOnly {
             return None;
         }
-        if let Some(rq) = self.merging.ends.find(&self.requests, bio.sector)
-            && self.may_merge(now, rq, bio)
+        if let Some(rq) = self.merging.hash.find(&self.requests, bio.sector)
+            && self.may_merge(rq, bio)
         {
             return Some(Candidate { rq, kind: MergeKind::Back, site: MergeSite::Hash });
         }
-        let rq = self.ask(now, |scheduler, cx| scheduler.find_front_merge(cx, bio))?;
+        let rq = self.ask(|scheduler, cx| scheduler.find_front_merge(cx, bio))?;
         let front = Candidate { rq, kind: MergeKind::Front, site: MergeSite::Tree };
-        self.may_merge(now, rq, bio).then_some(front)
+        self.may_merge(rq, bio).then_some(front)
     }
 
-    /// The list scan: every request looked at counts, whatever came of it.
-    fn merge_by_scan(&mut self, now: Instant, bio: &Bio) -> Option<(RequestId, MergeKind)> {
+    /// Scans a list. Every request that it looks at counts, whether it matches or not.
+    fn merge_by_scan(&mut self, bio: &Bio) -> Option<(RequestId, MergeKind)> {
         let mut newer = None;
         for _ in 0..self.merging.scan_depth {
-            let rq = self.ask(now, |scheduler, cx| scheduler.scan(cx, bio, newer))?;
+            let rq = self.ask(|scheduler, cx| scheduler.scan(cx, bio, newer))?;
             newer = Some(rq);
+            let Some(kind) = adjacency(&self.requests[rq], bio) else { continue };
             if !self.rules_allow(rq, bio) {
                 continue;
             }
-            let Some(kind) = adjacency(&self.requests[rq], bio) else { continue };
-            if !self.ask(now, |scheduler, cx| scheduler.allow_merge(cx, rq, bio)) {
+            if !self.ask(|scheduler, cx| scheduler.allow_merge(cx, rq, bio)) {
                 return None;
             }
             let found = Candidate { rq, kind, site: MergeSite::Scan };
-            return self.merge_into(now, bio, found).ok().map(|rq| (rq, kind));
+            return self.merge_into(bio, found).ok().map(|()| (rq, kind));
         }
         None
     }
 
-    fn may_merge(&mut self, now: Instant, rq: RequestId, bio: &Bio) -> bool {
-        self.rules_allow(rq, bio)
-            && self.ask(now, |scheduler, cx| scheduler.allow_merge(cx, rq, bio))
+    #[inline]
+    fn may_merge(&mut self, rq: RequestId, bio: &Bio) -> bool {
+        self.rules_allow(rq, bio) && self.ask(|scheduler, cx| scheduler.allow_merge(cx, rq, bio))
     }
 
-    /// The general rules. Under the legacy rules group and priority are the
-    /// scheduler's to compare, by the queue.
+    /// Returns whether the general rules allow it: the same operation, group and priority.
     fn rules_allow(&self, rq: RequestId, bio: &Bio) -> bool {
         let request = &self.requests[rq];
         if !request.is_mergeable() || request.op != bio.op {
             return false;
         }
         let context = &self.contexts[bio.ioc];
-        self.scheduler.merge_rules() == MergeRules::Legacy
-            || (request.group == context.group && request.io_prio == context.io_prio)
+        self.owners_allow((request.group, request.io_prio), (context.group, context.io_prio))
     }
 
-    /// Adds `bio` to the request, which may join with a neighbour at once: the request in which
-    /// the bio is now.
+    /// Returns whether I/O of these groups and priorities may be one request. Under the legacy
+    /// rules the scheduler decides that, by the queue.
+    fn owners_allow(&self, one: (GroupId, IoPrio), other: (GroupId, IoPrio)) -> bool {
+        self.scheduler.merge_rules() == MergeRules::Legacy || one == other
+    }
+
+    /// Adds `bio` to the request. Where it does not fit, the request is marked by the reason.
     fn merge_into(
         &mut self,
-        now: Instant,
         bio: &Bio,
         Candidate { rq, kind, site }: Candidate,
-    ) -> Result<RequestId, Refusal> {
-        let joint = Limits::joint_with_bio(&self.requests[rq], bio, kind == MergeKind::Front);
+    ) -> Result<(), Refusal> {
+        let joint = Limits::joint_with_bio(&self.requests[rq], bio, kind);
         if let Err(refusal) = self.merging.limits.fits(&joint) {
             self.note_refusal(rq, refusal);
             return Err(refusal);
         }
-        let old_end = self.requests[rq].end();
         self.take_bio(rq, bio, kind);
         self.stats.merged(Counted::bio(bio, self.requests[rq].group));
         let event =
             Event::Merged { bio: bio.user_data, into: self.requests[rq].name(), kind, site };
-        self.scheduler.trace().event(now, event);
-        if self.scheduler.merge_rules() == MergeRules::ListScan {
-            return Ok(rq);
-        }
+        self.emit(event);
+        Ok(())
+    }
+
+    /// Hashes the request that has taken `bio` by its new end, and merges it with a neighbour if it
+    /// may. Returns the request that holds the bio now. A list scan needs none of this.
+    fn after_merge(&mut self, bio: &Bio, Candidate { rq, kind, .. }: Candidate) -> RequestId {
         if kind == MergeKind::Back {
-            self.merging.ends.remove(&mut self.requests, rq, old_end);
-            self.merging.ends.insert(&mut self.requests, rq);
+            self.merging.hash.remove(&mut self.requests, rq, bio.sector);
+            self.merging.hash.insert(&mut self.requests, rq);
         }
-        Ok(self.join_with_neighbour(now, rq, kind))
+        self.merge_with_neighbour(rq, kind)
     }
 
     fn take_bio(&mut self, rq: RequestId, bio: &Bio, kind: MergeKind) {
@@ -186,7 +191,7 @@ impl<S: Scheduler> Elevator<S> {
         }
     }
 
-    /// One refused attempt for size ends a request's merging for good.
+    /// A request that refused a bio for its size or its segments never merges again.
     fn note_refusal(&mut self, rq: RequestId, refusal: Refusal) {
         if refusal == Refusal::Gap {
             return;
@@ -197,94 +202,97 @@ impl<S: Scheduler> Elevator<S> {
         }
     }
 
-    /// After a back merge the next request may be swallowed; after a front merge the previous
-    /// one, at the old place in the tree, may swallow. One attempt.
-    fn join_with_neighbour(&mut self, now: Instant, rq: RequestId, kind: MergeKind) -> RequestId {
-        let side = if kind == MergeKind::Back { Side::After } else { Side::Before };
-        let neighbour = self.ask(now, |scheduler, cx| scheduler.neighbour(cx, rq, side));
-        if let Some(neighbour) = neighbour {
-            let (before, after) =
-                if kind == MergeKind::Back { (rq, neighbour) } else { (neighbour, rq) };
-            if self.may_join(before, after) {
-                self.join(now, before, after, MergeSite::Neighbour);
-                return before;
-            }
+    /// After a back merge `rq` may absorb the next request; after a front merge the previous one,
+    /// by its old place in the tree, may absorb `rq`. One attempt. Returns the request that
+    /// remains.
+    fn merge_with_neighbour(&mut self, rq: RequestId, kind: MergeKind) -> RequestId {
+        let pair = match kind {
+            MergeKind::Back => SortList::after(&self.requests, rq).map(|after| (rq, after)),
+            MergeKind::Front => SortList::before(&self.requests, rq).map(|before| (before, rq)),
+        };
+        if let Some((before, after)) = pair
+            && self.may_absorb(before, after)
+        {
+            self.absorb(before, after, MergeSite::Neighbour);
+            return before;
         }
-        self.ask(now, |scheduler, cx| scheduler.request_merged(cx, rq, kind));
+        self.ask(|scheduler, cx| scheduler.request_merged(cx, rq, kind));
         self.merging.last = Some(rq);
         rq
     }
 
-    /// Has `rq`, just made, swallowed whole by the one before it; that one may be swallowed in
-    /// turn. The request in which it is now.
-    pub(super) fn join_at_insert(&mut self, now: Instant, rq: RequestId) -> Option<RequestId> {
+    /// Lets the request before `rq`, which was just made, absorb it; that one may be absorbed by
+    /// the one before itself, and so on. Returns the request that holds the bio of `rq` now, if
+    /// any.
+    pub(super) fn merge_at_insert(&mut self, rq: RequestId) -> Option<RequestId> {
+        if self.scheduler.merge_rules() != MergeRules::BlkMq {
+            return None;
+        }
         if self.merging.nomerges == NoMerges::All || !self.requests[rq].is_mergeable() {
             return None;
         }
         if let Some(last) = self.merging.last
-            && self.may_join(last, rq)
+            && self.may_absorb(last, rq)
         {
-            self.join(now, last, rq, MergeSite::Insert);
+            self.absorb(last, rq, MergeSite::Insert);
             return Some(last);
         }
         if self.merging.nomerges == NoMerges::SimpleOnly {
             return None;
         }
-        let mut swallowed = None;
+        let mut into = None;
         let mut rq = rq;
-        while let Some(before) = self.merging.ends.find(&self.requests, self.requests[rq].sector)
+        while let Some(before) = self.merging.hash.find(&self.requests, self.requests[rq].sector)
             && before != rq
-            && self.may_join(before, rq)
+            && self.may_absorb(before, rq)
         {
-            self.join(now, before, rq, MergeSite::Insert);
+            self.absorb(before, rq, MergeSite::Insert);
             rq = before;
-            swallowed = Some(before);
+            into = Some(before);
         }
-        swallowed
+        into
     }
 
-    /// Whether `after` may become part of `before`. A refusal marks nothing.
-    fn may_join(&self, before: RequestId, after: RequestId) -> bool {
+    /// Returns whether `before` may absorb `after`. A refusal marks neither of them.
+    #[inline]
+    fn may_absorb(&self, before: RequestId, after: RequestId) -> bool {
         let (before, after) = (&self.requests[before], &self.requests[after]);
-        before.is_mergeable()
+        before.end() == after.sector
+            && before.is_mergeable()
             && after.is_mergeable()
             && before.op == after.op
-            && (self.scheduler.merge_rules() == MergeRules::Legacy
-                || (before.io_prio == after.io_prio && before.group == after.group))
-            && before.end() == after.sector
+            && self.owners_allow((before.group, before.io_prio), (after.group, after.io_prio))
             && self.merging.limits.fits(&Limits::joint_of_requests(before, after)).is_ok()
     }
 
-    /// Makes `gone` part of `rq`, which it follows.
-    fn join(&mut self, now: Instant, rq: RequestId, gone: RequestId, site: MergeSite) {
-        let event = Event::Joined {
-            gone: self.requests[gone].name(),
+    /// Has `rq` absorb `absorbed`, which starts where `rq` ends.
+    fn absorb(&mut self, rq: RequestId, absorbed: RequestId, site: MergeSite) {
+        let event = Event::Absorbed {
+            absorbed: self.requests[absorbed].name(),
             into: self.requests[rq].name(),
             site,
         };
-        self.scheduler.trace().event(now, event);
-        let was_queued = self.requests[gone].is_queued();
+        self.emit(event);
+        let was_queued = self.requests[absorbed].is_queued();
         if was_queued {
-            self.forget_end(gone);
+            self.unhash(absorbed);
         }
         let old_end = self.requests[rq].end();
-        self.take_request(rq, gone);
-        self.ask(now, |scheduler, cx| scheduler.requests_merged(cx, rq, gone));
-        self.merging.ends.remove(&mut self.requests, rq, old_end);
-        self.merging.ends.insert(&mut self.requests, rq);
+        self.take_request(rq, absorbed);
+        self.ask(|scheduler, cx| scheduler.requests_merged(cx, rq, absorbed));
+        self.merging.hash.remove(&mut self.requests, rq, old_end);
+        self.merging.hash.insert(&mut self.requests, rq);
         self.merging.last = Some(rq);
-        let counted = Counted::request(&self.requests[gone]);
-        self.stats.merged(counted);
+        self.stats.merged(Counted::request(&self.requests[absorbed]));
         if was_queued {
-            self.queued -= 1;
-            self.stats.request_gone(now, counted);
+            self.waits_no_more(absorbed);
         }
-        self.free(gone);
+        self.free(absorbed);
     }
 
-    fn take_request(&mut self, rq: RequestId, gone: RequestId) {
-        let Request { sectors, segments, start, .. } = self.requests[gone];
-        let bios = std::mem::take(&mut self.requests[gone].bios);
+    fn take_request(&mut self, rq: RequestId, absorbed: RequestId) {
+        let Request { sectors, segments, start, .. } = self.requests[absorbed];
+        let bios = std::mem::take(&mut self.requests[absorbed].bios);
         let request = &mut self.requests[rq];
         request.bios.extend(bios);
         request.sectors = request.sectors + sectors;
@@ -293,35 +301,35 @@ impl<S: Scheduler> Elevator<S> {
     }
 
     /// Lets later bios find `rq`, which was just inserted in sector order.
-    pub(super) fn remember(&mut self, rq: RequestId) {
-        let listed = self.scheduler.merge_rules() != MergeRules::ListScan;
-        if listed && self.requests[rq].is_mergeable() {
-            self.merging.ends.insert(&mut self.requests, rq);
+    pub(super) fn make_candidate(&mut self, rq: RequestId) {
+        let hashed = self.scheduler.merge_rules() != MergeRules::ListScan;
+        if hashed && self.requests[rq].is_mergeable() {
+            self.merging.hash.insert(&mut self.requests, rq);
             self.requests[rq].hashed = true;
             self.merging.last.get_or_insert(rq);
         }
     }
 
-    /// Later bios do not find `rq`, which leaves the scheduler.
-    pub(super) fn forget(&mut self, rq: RequestId) {
-        self.forget_end(rq);
+    /// Keeps later bios from finding `rq`, which leaves the scheduler.
+    pub(super) fn drop_candidate(&mut self, rq: RequestId) {
+        self.unhash(rq);
         if self.merging.last == Some(rq) {
             self.merging.last = None;
         }
     }
 
-    fn forget_end(&mut self, rq: RequestId) {
+    fn unhash(&mut self, rq: RequestId) {
         if std::mem::take(&mut self.requests[rq].hashed) {
             let end: Sector = self.requests[rq].end();
-            self.merging.ends.remove(&mut self.requests, rq, end);
+            self.merging.hash.remove(&mut self.requests, rq, end);
         }
     }
 }
 
-/// At which end of `rq` the bio would go. Back is tested before front.
+/// Returns the end of `rq` at which the bio would merge. Back is tested before front.
 #[inline]
 fn adjacency(rq: &Request, bio: &Bio) -> Option<MergeKind> {
-    debug_assert_ne!(rq.place, Place::InDevice, "what is in the device does not merge");
+    debug_assert_ne!(rq.place, Place::InFlight, "a request in flight does not merge");
     if rq.end() == bio.sector {
         Some(MergeKind::Back)
     } else if bio.end() == rq.sector {

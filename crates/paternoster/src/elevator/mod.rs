@@ -1,4 +1,4 @@
-//! What callers hold: one device's requests, from their arrival to their completion.
+//! The elevator of one device: its requests from the arrival of their bios to their completion.
 //!
 //! ```text
 //!   submit ──▶ merge? ──yes──▶ part of a queued request
@@ -15,62 +15,112 @@
 //!                         the device ──▶ complete ──▶ user data of each bio
 //! ```
 //!
-//! **The law.** One event (an arrival, one expired timer, or one completion with the exits of the
-//! I/O contexts whose last request it was); then [`Elevator::dispatch`] until it gives none; then
-//! [`Elevator::poll_timeout`]; then the next event. Nothing is dispatched inside an event.
+//! [`Elevator`] says in which order its methods are to be called.
 
 mod admission;
 mod blkio;
-mod ends;
+mod clock;
 mod limits;
 mod membership;
 mod merge;
+mod merge_hash;
 mod tuning;
 
 use admission::Admission;
+pub use clock::ElevatorClock;
 pub use limits::Limits;
 use merge::Merging;
 pub use merge::NoMerges;
 use tuning::Tuning;
 
 use crate::arena::RequestId;
+use crate::device::Device;
 use crate::group::Groups;
-use crate::io_context::IoContexts;
+use crate::io_context::{IoContext, IoContexts};
 use crate::parts::fifo::Fifo;
-use crate::request::{Bio, Place, Request, Requests, UserDataList};
-use crate::scheduler::{Cx, Device, InsertAt, MergeRules, Requeue, Scheduler};
+use crate::request::{Bio, BioFlags, Place, Request, Requests, UserDataList};
+use crate::scheduler::{Cx, InsertAt, Requeue, Scheduler};
 use crate::stats::{Counted, Stats};
 use crate::time::Instant;
 use crate::trace::{Event, MergeKind, Trace, WaitReason};
 
 /// What became of a submitted bio.
-#[must_use = "a bio that was told `Later` is its caller's to submit again"]
+#[must_use = "a bio that got `Later` has to be submitted again"]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Submitted {
-    /// A request was made of it.
+    /// It became this request.
     Queued(RequestId),
-    /// It is part of this request.
+    /// It merged into a request.
     Merged {
         /// The request.
         into: RequestId,
-        /// At which of its ends.
+        /// At which end of the request.
         kind: MergeKind,
     },
-    /// It may not enter now. The caller keeps it, and submits it again with [`Elevator::resubmit`]
-    /// when a completion says so.
+    /// It may not enter now. The caller keeps this bio, which has [`BioFlags::RETRIED`], and
+    /// submits it again when a completion says so ([`Completed::wake_waiters`]).
     Later(Bio),
 }
 
-/// The bios of a request that is done.
+/// What follows from the completion of a request.
+#[must_use = "bios that got `Later` may have to be submitted again"]
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Bios {
-    /// The submitters' names of them, in the order in which they were merged.
+#[non_exhaustive]
+pub struct Completed {
+    /// The submitters' names of its bios, in the order in which they were merged.
     pub user_data: UserDataList,
-    /// Whether bios that were told `Later` should be submitted again, in order of arrival.
-    pub call_waiters: bool,
+    /// Whether bios that got `Later` should be submitted again, in order of arrival.
+    pub wake_waiters: bool,
 }
 
-/// The elevator of one device.
+/// The elevator of one device: its requests, from the arrival of their bios to their completion.
+///
+/// It does no I/O, waits for nothing and reads no clock. Its driver notifies it of each event with
+/// its time, starts the requests that it dispatches, and calls it at the timeout that it asks for.
+///
+/// # The law
+///
+/// 1. One event: a bio arrives ([`submit`](Self::submit)), a timeout ends
+///    ([`handle_timeout`](Self::handle_timeout)), or the device is done with a request
+///    ([`complete`](Self::complete)) or could not take it ([`requeue`](Self::requeue)). An I/O
+///    context that ends with its last request exits in the same event.
+/// 2. [`dispatch`](Self::dispatch) until it returns no request; the driver starts each.
+/// 3. [`poll_timeout`](Self::poll_timeout): when to call
+///    [`handle_timeout`](Self::handle_timeout), if nothing else happens before.
+///
+/// Nothing is dispatched inside an event. A driver that keeps this law gets the same decisions for
+/// the same events, in a simulation as in a server. Several bios that arrive at one time may be
+/// submitted before the next dispatch; it then chooses among all of them.
+///
+/// # Its methods
+///
+/// - **Events**, as above; each takes the time, which never goes back. Any clock will do: the
+///   elevator counts from the moment it is made with ([`clock`](Self::clock)).
+/// - **Outputs**: [`dispatch`](Self::dispatch), [`poll_timeout`](Self::poll_timeout).
+/// - **Administration**: groups and their weights ([`add_group`](Self::add_group),
+///   [`set_weight`](Self::set_weight), …), I/O contexts
+///   ([`add_io_context`](Self::add_io_context), …), tunables
+///   ([`set_tunable`](Self::set_tunable)), bounds ([`set_depth`](Self::set_depth),
+///   [`set_nr_requests`](Self::set_nr_requests), [`set_limits`](Self::set_limits), …), another
+///   scheduler ([`switch`](Self::switch)), the end ([`cancel_queued`](Self::cancel_queued)). Any
+///   of these may let a request be dispatched, or change the timeout: steps 2 and 3 follow. The
+///   bounds take no time: they hold from the next event on. None of these wakes a bio that was
+///   told [`Later`](Submitted::Later) but [`cancel_queued`](Self::cancel_queued): after another
+///   bound on requests, or another tunable, the next completion does.
+/// - **Questions**, which change nothing: [`request`](Self::request), [`stats`](Self::stats),
+///   [`blkio`](Self::blkio), [`groups`](Self::groups), [`tunable`](Self::tunable), …
+///
+/// # What it asks of its driver
+///
+/// - A bio that got [`Later`](Submitted::Later) waits with the driver, in order of arrival, and is
+///   submitted again when [`Completed::wake_waiters`] says so. A driver that bounds outstanding
+///   bios itself sets [`set_nr_requests`](Self::set_nr_requests) out of reach.
+/// - The device has at most its depth of requests. It may complete them in any order.
+/// - `user_data` are the driver's own names of bios; the elevator does not look at them.
+/// - A key that is gone, and a time before the last event, are mistakes of the driver: the elevator
+///   panics. It also panics where its scheduler holds requests, dispatches none though the device
+///   is empty, and asks for no timeout, because that would hang.
 #[derive(Debug)]
 pub struct Elevator<S> {
     scheduler: S,
@@ -82,20 +132,23 @@ pub struct Elevator<S> {
     admission: Admission,
     tuning: Tuning,
     stats: Stats,
-    /// What goes round the scheduler and is handed out before anything that it holds.
+    /// Requests that bypass the scheduler. They are dispatched before all that it holds.
     bypass: Fifo,
-    /// Requests that wait, in the scheduler or round it.
+    /// Requests that wait, in the scheduler or on the bypass list.
     queued: u32,
-    /// Requests in the device.
-    in_device: u32,
-    /// The moment of the last event.
+    /// Requests in flight.
+    in_flight: u32,
+    clock: ElevatorClock,
+    /// The moment of the last event, on the caller's clock.
+    latest: Instant,
+    /// The same moment on the elevator's own clock, by which it decides.
     now: Instant,
 }
 
 impl<S: Scheduler> Elevator<S> {
-    /// An elevator without requests, with the root group alone. Its time begins at
-    /// [`Instant::START`]: no event is before that.
-    pub fn new(scheduler: S, device: Device) -> Self {
+    /// Makes an elevator without requests, with the root group alone. Its time begins at `now` on
+    /// the caller's clock, and no event may be before that.
+    pub fn new(scheduler: S, device: Device, now: Instant) -> Self {
         let groups = Groups::new();
         let mut stats = Stats::default();
         stats.add_group(groups.root());
@@ -111,14 +164,42 @@ impl<S: Scheduler> Elevator<S> {
             stats,
             bypass: Fifo::default(),
             queued: 0,
-            in_device: 0,
+            in_flight: 0,
+            clock: ElevatorClock::starting_at(now),
+            latest: now,
             now: Instant::START,
         };
-        elevator.ask(Instant::START, S::attach);
+        elevator.ask(S::attach);
         elevator
     }
 
-    /// A bio arrives.
+    /// Submits a bio, for the first time or again after it got [`Later`](Submitted::Later), which
+    /// is no [`Event::Queued`] again.
+    ///
+    /// ```
+    /// use paternoster::{
+    ///     AnyScheduler, Bio, Device, Elevator, Instant, IoPrio, NoTrace, SchedulerKind, Sector,
+    ///     SectorCount, Submitted,
+    /// };
+    ///
+    /// let scheduler = AnyScheduler::new(SchedulerKind::MqDeadline, NoTrace);
+    /// let now = Instant::START;
+    /// let mut elevator = Elevator::new(scheduler, Device::solid_state(1), now);
+    /// let root = elevator.groups().root();
+    /// let ioc = elevator.add_io_context(now, IoPrio::default(), root);
+    /// let read = |sector| Bio::read(ioc, Sector(sector), SectorCount(8));
+    /// elevator.set_nr_requests(Some(1));
+    ///
+    /// let Submitted::Queued(rq) = elevator.submit(now, read(0)) else { panic!("it is free") };
+    /// // Only one request may exist. This bio merges with none, so it has to wait with us.
+    /// let later = elevator.submit(now, read(500));
+    /// let Submitted::Later(waits) = later else { panic!("there is no room") };
+    ///
+    /// assert_eq!(elevator.dispatch(now), Some(rq));
+    /// let done = elevator.complete(now, rq);
+    /// assert!(done.wake_waiters, "there is room again");
+    /// assert!(matches!(elevator.submit(now, waits), Submitted::Queued(_)));
+    /// ```
     ///
     /// # Panics
     ///
@@ -126,258 +207,228 @@ impl<S: Scheduler> Elevator<S> {
     /// bio ends beyond sector 2⁶⁴ − 1, is a flush with sectors, or is anything else without.
     pub fn submit(&mut self, now: Instant, bio: Bio) -> Submitted {
         self.advance(now);
-        let Bio { op, sector, sectors, user_data, .. } = bio;
-        self.scheduler.trace().event(now, Event::Queued { bio: user_data, op, sector, sectors });
-        self.resubmit(now, bio)
+        if !bio.flags.contains(BioFlags::RETRIED) {
+            let Bio { op, sector, sectors, user_data, .. } = bio;
+            self.emit(Event::Queued { bio: user_data, op, sector, sectors });
+        }
+        self.enter(bio)
     }
 
-    /// A bio that was told [`Later`](Submitted::Later) tries again.
-    ///
-    /// ```
-    /// use paternoster::{
-    ///     AnyScheduler, Bio, BioFlags, Device, Elevator, Instant, IoPrio, NoTrace, Op,
-    ///     SchedulerKind, Sector, SectorCount, Submitted,
-    /// };
-    ///
-    /// let scheduler = AnyScheduler::new(SchedulerKind::MqDeadline, NoTrace);
-    /// let mut elevator = Elevator::new(scheduler, Device::solid_state(1));
-    /// let now = Instant::START;
-    /// let ioc = elevator.io_context(now, IoPrio::default(), elevator.groups().root());
-    /// let read = |sector, user_data| Bio {
-    ///     op: Op::Read,
-    ///     flags: BioFlags::empty(),
-    ///     sector: Sector(sector),
-    ///     sectors: SectorCount(8),
-    ///     segments: 1,
-    ///     ioc,
-    ///     user_data,
-    /// };
-    /// elevator.set_nr_requests(Some(1));
-    ///
-    /// let Submitted::Queued(rq) = elevator.submit(now, read(0, 1)) else { panic!("it is free") };
-    /// // Only one request may exist. This bio merges with none, so it has to wait with us.
-    /// let later = elevator.submit(now, read(500, 2));
-    /// let Submitted::Later(waits) = later else { panic!("there is no room") };
-    ///
-    /// assert_eq!(elevator.dispatch(now), Some(rq));
-    /// let done = elevator.complete(now, rq);
-    /// assert!(done.call_waiters, "there is room again");
-    /// assert!(matches!(elevator.resubmit(now, waits), Submitted::Queued(_)));
-    /// ```
-    ///
-    /// # Panics
-    ///
-    /// As [`submit`](Self::submit).
-    pub fn resubmit(&mut self, now: Instant, bio: Bio) -> Submitted {
-        self.advance(now);
+    /// Merges the bio, or makes a request of it, or turns it away.
+    fn enter(&mut self, bio: Bio) -> Submitted {
         bio.check_range();
         let group = self.contexts[bio.ioc].group;
-        if let Some((into, kind)) = self.merge_bio(now, &bio) {
-            self.stats.bio_arrived(&bio, group);
-            return Submitted::Merged { into, kind };
-        }
-        if !bio.bypasses() && !self.admits(now, &bio) {
-            return Submitted::Later(bio);
+        let bypasses = bio.bypasses();
+        if !bypasses {
+            if let Some((into, kind)) = self.merge_bio(&bio) {
+                self.stats.bio_arrived(&bio, group);
+                return Submitted::Merged { into, kind };
+            }
+            if let Some(limit) = self.refusal(&bio) {
+                self.admission.turn_away(limit);
+                return Submitted::Later(bio.with_flags(bio.flags | BioFlags::RETRIED));
+            }
         }
         self.stats.bio_arrived(&bio, group);
-        let rq = self.make(now, &bio);
-        if bio.bypasses() {
-            self.requests[rq].place = Place::Bypassing;
-            self.bypass.push(&mut self.requests, rq, now);
+        let rq = self.make(&bio);
+        if bypasses {
+            self.bypass.push(&mut self.requests, rq, self.now);
+            self.waits(rq, Place::Bypassing);
             return Submitted::Queued(rq);
         }
-        self.bind(now, rq);
-        if self.scheduler.merge_rules() == MergeRules::BlkMq
-            && let Some(into) = self.join_at_insert(now, rq)
-        {
-            self.queued -= 1;
-            self.stats.request_gone(now, Counted::bio(&bio, group));
+        self.bind(rq);
+        if let Some(into) = self.merge_at_insert(rq) {
             return Submitted::Merged { into, kind: MergeKind::Back };
         }
-        self.insert(now, rq);
+        self.insert(rq);
         Submitted::Queued(rq)
     }
 
-    /// The next request for the device, if it has room and there is one to serve now.
+    /// Takes the next request for the device, if the device has room and there is one to serve now.
     ///
     /// # Panics
     ///
     /// Where `now` is before the last event. Where the scheduler would hang: it holds requests,
-    /// gives none though nothing is in the device, and asks for no timeout.
+    /// dispatches none though none is in flight, and asks for no timeout.
     pub fn dispatch(&mut self, now: Instant) -> Option<RequestId> {
         self.advance(now);
-        if self.in_device >= self.device.queue_depth {
+        if self.in_flight >= self.device.queue_depth {
             if self.queued > 0 {
                 let why = WaitReason::DeviceFull;
-                self.scheduler.trace().event(now, Event::Waiting { why });
+                self.emit(Event::Waiting { why });
             }
             return None;
         }
         if let Some(rq) = self.bypass.pop(&mut self.requests) {
-            if self.requests[rq].known {
-                self.ask(now, |scheduler, cx| scheduler.reactivate(cx, rq));
+            if self.requests[rq].bound {
+                self.ask(|scheduler, cx| scheduler.reactivate(cx, rq));
             }
-            self.start(now, rq);
+            self.start(rq);
             return Some(rq);
         }
         if self.scheduler.has_work()
-            && let Some(rq) = self.ask(now, S::dispatch)
+            && let Some(rq) = self.ask(S::dispatch)
         {
-            assert!(self.requests[rq].is_queued(), "a scheduler gives out what it holds");
-            self.forget(rq);
-            self.start(now, rq);
+            assert!(self.requests[rq].is_queued(), "a scheduler dispatches what it holds");
+            self.drop_candidate(rq);
+            self.start(rq);
             return Some(rq);
         }
         assert!(
-            self.queued == 0 || self.in_device > 0 || self.scheduler.poll_timeout().is_some(),
-            "{} holds {} requests, gives none, and waits for nothing",
+            self.queued == 0 || self.in_flight > 0 || self.scheduler.poll_timeout().is_some(),
+            "{} holds {} requests, dispatches none, and waits for nothing",
             self.scheduler.name(),
             self.queued
         );
         None
     }
 
-    /// A request is done.
+    /// Completes a request: the device is done with it.
     ///
     /// # Panics
     ///
-    /// Where `now` is before the last event. Where the request is not in the device.
-    pub fn complete(&mut self, now: Instant, rq: RequestId) -> Bios {
-        self.leave_device(now, rq);
+    /// Where `now` is before the last event. Where the request is not in flight.
+    pub fn complete(&mut self, now: Instant, rq: RequestId) -> Completed {
+        self.advance(now);
+        self.end_flight(rq);
         let request = &self.requests[rq];
         let name = request.name();
-        self.stats.completed(now, request);
-        if request.known {
-            self.ask(now, |scheduler, cx| scheduler.complete(cx, rq));
+        self.stats.completed(self.now, request);
+        if request.bound {
+            self.ask(|scheduler, cx| scheduler.complete(cx, rq));
         }
-        self.scheduler.trace().event(now, Event::Completed { rq: name });
+        self.emit(Event::Completed { rq: name });
         let user_data = self.free(rq);
-        Bios { user_data, call_waiters: self.admission.call_waiters() }
+        Completed { user_data, wake_waiters: self.admission.take_wake_up() }
     }
 
-    /// The device hands a request back unserved. It never merges again, and is served before
-    /// others of its kind.
+    /// Requeues a request that the device could not take. It never merges again, and is dispatched
+    /// before others of its kind.
     ///
     /// # Panics
     ///
-    /// Where `now` is before the last event. Where the request is not in the device.
+    /// Where `now` is before the last event. Where the request is not in flight.
     pub fn requeue(&mut self, now: Instant, rq: RequestId) {
-        self.leave_device(now, rq);
+        self.advance(now);
+        self.end_flight(rq);
         let request = &mut self.requests[rq];
-        let (name, known) = (request.name(), request.known);
+        let (name, bound) = (request.name(), request.bound);
         request.never_merge = true;
         request.place = Place::Made;
-        self.stats.requeued(now, &self.requests[rq]);
-        self.queued += 1;
-        self.scheduler.trace().event(now, Event::Requeued { rq: name });
-        let keeper = if known {
-            self.ask(now, |scheduler, cx| scheduler.requeue(cx, rq))
+        self.stats.requeued(&self.requests[rq]);
+        self.emit(Event::Requeued { rq: name });
+        let keeper = if bound {
+            self.ask(|scheduler, cx| scheduler.requeue(cx, rq))
         } else {
             Requeue::Elevator
         };
         match keeper {
-            Requeue::Scheduler => self.requests[rq].place = Place::Queued,
+            Requeue::Scheduler => self.waits(rq, Place::Queued),
             Requeue::Elevator => {
-                self.requests[rq].place = Place::Bypassing;
-                self.bypass.push_front(&mut self.requests, rq, now);
+                self.bypass.push_front(&mut self.requests, rq, self.now);
+                self.waits(rq, Place::Bypassing);
             }
         }
     }
 
-    /// The moment that `poll_timeout` named has come. A needless call does nothing.
+    /// Handles the timeout that `poll_timeout` named. A needless call does nothing.
     ///
     /// # Panics
     ///
     /// Where `now` is before the last event.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.advance(now);
-        self.ask(now, S::handle_timeout);
+        self.ask(S::handle_timeout);
     }
 
-    /// When `handle_timeout` wants to be called, without another event.
+    /// Returns when to call `handle_timeout` if there is no other event, on the caller's clock.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.scheduler.poll_timeout()
+        self.scheduler.poll_timeout().map(|at| self.clock.caller_time(at))
     }
 
-    /// Changes to another scheduler, a new one. What was held is inserted into it in order of
-    /// arrival; what is in the device completes without it hearing of that. Groups, weights and I/O
-    /// contexts stay, learned state goes.
+    /// Returns what converts between the caller's clock and the elevator's own, which trace events
+    /// and the times of requests are in.
+    pub fn clock(&self) -> ElevatorClock {
+        self.clock
+    }
+
+    /// Switches to another, new scheduler and returns the old one. The requests that the old one
+    /// held are inserted into the new one in order of arrival. The new one does not hear of the
+    /// completion of requests in flight. Groups, weights and I/O contexts stay; learned state goes.
     ///
-    /// Its tunables are those that fit the device, if the elevator was [`fitted`](Self::fitted),
-    /// and over them what [`set_tunable`](Self::set_tunable) has ever set: where this scheduler has
-    /// a tunable of that name, and the value is in its range. All others have their defaults.
-    /// [`tunable`](Self::tunable) tells what holds.
+    /// If the elevator was [`fitted`](Self::fitted), the new scheduler gets the tunables that fit
+    /// the device. After them it gets every value that [`set_tunable`](Self::set_tunable) has ever
+    /// set, where it has a tunable of that name with the value in its range. All others have their
+    /// defaults; [`tunable`](Self::tunable) returns the value that holds.
     ///
     /// # Panics
     ///
-    /// Where `now` is before the last event. Where the old scheduler keeps requests that it was to
-    /// give up.
+    /// Where `now` is before the last event. Where the old scheduler keeps requests when it is
+    /// drained.
     pub fn switch(&mut self, now: Instant, to: S) -> S {
         self.advance(now);
-        let held = self.drain_scheduler(now);
+        let held = self.drain_scheduler();
         for (_, request) in self.requests.iter_mut() {
-            request.known = false;
+            request.bound = false;
         }
         let old = std::mem::replace(&mut self.scheduler, to);
-        self.ask(now, S::attach);
-        self.tune(now);
+        self.ask(S::attach);
+        self.tune();
         for rq in held {
-            self.bind(now, rq);
-            self.insert(now, rq);
+            self.bind(rq);
+            self.insert(rq);
         }
         for ioc in self.contexts.exited() {
-            self.ask(now, |scheduler, cx| scheduler.exit_io_context(cx, ioc));
+            self.ask(|scheduler, cx| scheduler.exit_io_context(cx, ioc));
         }
         old
     }
 
-    /// Gives up all that waits, in order of arrival: the bios of each request.
+    /// Drops all waiting requests in order of arrival, and returns the bios of each.
     ///
     /// # Panics
     ///
-    /// Where `now` is before the last event. Where the scheduler keeps requests that it was to give
-    /// up.
-    pub fn cancel_queued(&mut self, now: Instant) -> Vec<Bios> {
+    /// Where `now` is before the last event. Where the scheduler keeps requests when it is drained.
+    pub fn cancel_queued(&mut self, now: Instant) -> Vec<Completed> {
         self.advance(now);
-        let mut waiting = self.drain_scheduler(now);
+        let mut waiting = self.drain_scheduler();
         while let Some(rq) = self.bypass.pop(&mut self.requests) {
-            if self.requests[rq].known {
-                // As if the device took it again and had done with it at once.
-                self.ask(now, |scheduler, cx| scheduler.reactivate(cx, rq));
-                self.ask(now, |scheduler, cx| scheduler.complete(cx, rq));
+            if self.requests[rq].bound {
+                // As if it were dispatched again and completed at once.
+                self.ask(|scheduler, cx| scheduler.reactivate(cx, rq));
+                self.ask(|scheduler, cx| scheduler.complete(cx, rq));
             }
+            self.waits_no_more(rq);
             waiting.push(rq);
         }
         self.requests.sort_by_arrival(&mut waiting);
         let cancelled = waiting.into_iter().map(|rq| {
-            self.queued -= 1;
-            self.stats.request_gone(now, Counted::request(&self.requests[rq]));
             let user_data = self.free(rq);
-            Bios { user_data, call_waiters: self.admission.call_waiters() }
+            Completed { user_data, wake_waiters: self.admission.take_wake_up() }
         });
         cancelled.collect()
     }
 
-    /// A request that exists.
+    /// Returns a request that exists.
     ///
     /// # Panics
     ///
-    /// Where it does not: it is freed as it completes, is given up, or becomes part of another.
+    /// Where it does not. A request is freed when it completes, is cancelled, or is absorbed.
     pub fn request(&self, rq: RequestId) -> &Request {
         &self.requests[rq]
     }
 
-    /// Requests that wait for the device.
+    /// How many requests wait for the device.
     pub fn queued(&self) -> u32 {
         self.queued
     }
 
-    /// Requests in the device.
-    pub fn in_device(&self) -> u32 {
-        self.in_device
+    /// How many requests are in flight.
+    pub fn in_flight(&self) -> u32 {
+        self.in_flight
     }
 
-    /// What went through.
+    /// The counts of bios and requests.
     pub fn stats(&self) -> &Stats {
         &self.stats
     }
@@ -392,29 +443,39 @@ impl<S: Scheduler> Elevator<S> {
         self.scheduler.trace()
     }
 
-    /// Asserts what always holds, by walking everything.
+    /// Asserts all invariants by walking over everything.
     ///
     /// # Panics
     ///
-    /// Where it does not, which is a bug of this crate's or of the scheduler's.
+    /// Where one does not hold, which is a bug of this crate or of the scheduler.
     pub fn check(&mut self) {
         let places = |wanted: &[Place]| {
             let found = self.requests.iter().filter(|(_, rq)| wanted.contains(&rq.place)).count();
             u32::try_from(found).expect("fewer than 2³² requests exist")
         };
-        assert_eq!(self.queued, places(&[Place::Queued, Place::Bypassing]), "what waits");
-        assert_eq!(self.in_device, places(&[Place::InDevice]), "what runs");
-        self.ask(self.now, |scheduler, cx| scheduler.check(cx));
+        assert_eq!(self.queued, places(&[Place::Queued, Place::Bypassing]), "requests that wait");
+        assert_eq!(self.in_flight, places(&[Place::InFlight]), "requests in flight");
+        self.ask(|scheduler, cx| scheduler.check(cx));
     }
 
+    /// An event happens at `now`, on the caller's clock; the elevator's own goes on by as much.
+    #[inline]
     fn advance(&mut self, now: Instant) {
-        assert!(now >= self.now, "time does not go back");
-        self.now = now;
+        assert!(now >= self.latest, "time does not go back");
+        self.now = self.now + now.saturating_since(self.latest);
+        self.latest = now;
+        debug_assert_eq!(self.now, self.clock.elevator_time(now), "the clocks go alike");
     }
 
-    fn ask<R>(&mut self, now: Instant, question: impl FnOnce(&mut S, &mut Cx<'_>) -> R) -> R {
+    /// Emits an event that happens now.
+    #[inline]
+    fn emit(&mut self, event: Event) {
+        self.scheduler.trace().event(self.now, event);
+    }
+
+    fn ask<R>(&mut self, question: impl FnOnce(&mut S, &mut Cx<'_>) -> R) -> R {
         let mut cx = Cx {
-            now,
+            now: self.now,
             requests: &mut self.requests,
             groups: &self.groups,
             contexts: &self.contexts,
@@ -423,82 +484,91 @@ impl<S: Scheduler> Elevator<S> {
         question(&mut self.scheduler, &mut cx)
     }
 
-    fn admits(&mut self, now: Instant, bio: &Bio) -> bool {
-        let Some(nr_requests) = self.admission.nr_requests else { return true };
-        let limit = self.ask(now, |scheduler, cx| scheduler.depth_limit(cx, bio, nr_requests));
+    /// Returns the bound that keeps `bio` from becoming a request now, if any.
+    fn refusal(&mut self, bio: &Bio) -> Option<u32> {
+        let nr_requests = self.admission.nr_requests?;
+        let limit = self.ask(|scheduler, cx| scheduler.depth_limit(cx, bio, nr_requests));
         let refusal = self.admission.refusal(bio, limit).or_else(|| {
-            let holds = self.ask(now, |scheduler, cx| scheduler.holds_share(cx, bio, nr_requests));
-            // It may try again as soon as any request is freed.
+            let holds = self.ask(|scheduler, cx| scheduler.holds_share(cx, bio, nr_requests));
+            // The bio may be submitted again as soon as any request is freed.
             holds.then_some(1)
-        });
-        match refusal {
-            None => true,
-            Some(_) if self.ask(now, |scheduler, cx| scheduler.must_admit(cx, bio)) => true,
-            Some(limit) => {
-                self.admission.turn_away(limit);
-                false
-            }
-        }
+        })?;
+        let must_admit = self.ask(|scheduler, cx| scheduler.must_admit(cx, bio));
+        (!must_admit).then_some(refusal)
     }
 
-    fn make(&mut self, now: Instant, bio: &Bio) -> RequestId {
-        let context = &self.contexts[bio.ioc];
-        let (io_prio, group) = (context.io_prio, context.group);
-        let rq = self.requests.add(now, bio, io_prio, group);
-        self.contexts.request_made(bio.ioc);
+    fn make(&mut self, bio: &Bio) -> RequestId {
+        let IoContext { io_prio, group, .. } = *self.contexts.request_made(bio.ioc);
+        let rq = self.requests.add(self.now, bio, io_prio, group);
         self.groups[group].requests += 1;
         self.admission.made(bio.op);
-        self.queued += 1;
-        self.stats.request_waits(now, Counted::bio(bio, group));
         rq
     }
 
-    fn bind(&mut self, now: Instant, rq: RequestId) {
-        self.requests[rq].known = true;
-        self.ask(now, |scheduler, cx| scheduler.bind(cx, rq));
+    fn bind(&mut self, rq: RequestId) {
+        self.requests[rq].bound = true;
+        self.ask(|scheduler, cx| scheduler.bind(cx, rq));
     }
 
-    fn insert(&mut self, now: Instant, rq: RequestId) {
+    fn insert(&mut self, rq: RequestId) {
         debug_assert!(!self.requests[rq].is_queued(), "a request is inserted once");
-        self.ask(now, |scheduler, cx| scheduler.insert(cx, rq, InsertAt::Sorted));
-        self.requests[rq].place = Place::Queued;
-        self.remember(rq);
+        self.ask(|scheduler, cx| scheduler.insert(cx, rq, InsertAt::Sorted));
+        self.waits(rq, Place::Queued);
+        self.make_candidate(rq);
     }
 
-    fn start(&mut self, now: Instant, rq: RequestId) {
+    /// Counts `rq` as waiting in `place` from now on.
+    #[inline]
+    fn waits(&mut self, rq: RequestId, place: Place) {
         let request = &mut self.requests[rq];
-        request.place = Place::InDevice;
-        request.dispatched = now;
+        request.place = place;
+        self.queued += 1;
+        self.stats.request_waits(self.now, Counted::request(request));
+    }
+
+    /// Counts `rq` as no longer waiting, without a dispatch.
+    fn waits_no_more(&mut self, rq: RequestId) {
         self.queued -= 1;
-        self.in_device += 1;
-        self.stats.dispatched(now, request);
+        self.stats.request_gone(self.now, Counted::request(&self.requests[rq]));
+    }
+
+    fn start(&mut self, rq: RequestId) {
+        let request = &mut self.requests[rq];
+        request.place = Place::InFlight;
+        request.dispatched = self.now;
+        self.queued -= 1;
+        self.in_flight += 1;
+        self.stats.dispatched(self.now, request);
         let name = request.name();
-        self.scheduler.trace().event(now, Event::Dispatched { rq: name });
+        self.emit(Event::Dispatched { rq: name });
     }
 
-    fn leave_device(&mut self, now: Instant, rq: RequestId) {
-        self.advance(now);
-        assert_eq!(self.requests[rq].place, Place::InDevice, "a request leaves the device once");
-        self.in_device -= 1;
+    fn end_flight(&mut self, rq: RequestId) {
+        assert_eq!(
+            self.requests[rq].place,
+            Place::InFlight,
+            "a request is completed or requeued once"
+        );
+        self.in_flight -= 1;
     }
 
-    /// Takes everything out of the scheduler, in order of arrival.
-    fn drain_scheduler(&mut self, now: Instant) -> Vec<RequestId> {
+    /// Takes all requests out of the scheduler, in order of arrival.
+    fn drain_scheduler(&mut self) -> Vec<RequestId> {
         let mut held = Vec::new();
-        self.ask(now, |scheduler, cx| scheduler.drain(cx, &mut held));
+        self.ask(|scheduler, cx| scheduler.drain(cx, &mut held));
         assert!(!self.scheduler.has_work(), "a drained scheduler is empty");
         self.requests.sort_by_arrival(&mut held);
         for &rq in &held {
-            self.forget(rq);
+            self.drop_candidate(rq);
+            self.waits_no_more(rq);
             self.requests[rq].place = Place::Made;
         }
         held
     }
 
-    /// Forgets `rq`: its bios.
+    /// Frees `rq` and returns its bios.
     fn free(&mut self, rq: RequestId) -> UserDataList {
-        let Request { op, ioc, group, .. } = self.requests[rq];
-        let bios = self.requests.remove(rq).bios;
+        let Request { op, ioc, group, bios, .. } = self.requests.remove(rq);
         self.contexts.request_freed(ioc);
         self.groups[group].requests -= 1;
         self.admission.freed(op);

@@ -1,5 +1,5 @@
-//! The tunables of the elevator's scheduler: what fits the device, what was set by name, and how
-//! both outlast the scheduler.
+//! The tunables of the elevator's scheduler: those that fit the device and those that were set by
+//! name. Both are kept when the scheduler is switched.
 //!
 //! ```text
 //!   Linux's defaults  ──▶  what fits the medium  ──▶  what was set by name      the last one holds
@@ -7,18 +7,19 @@
 
 use super::Elevator;
 use crate::any::SchedulerKind;
+use crate::device::Device;
 use crate::fitted::{Medium, fitted_tunables};
-use crate::scheduler::{Device, Scheduler};
+use crate::scheduler::Scheduler;
 use crate::time::Instant;
 use crate::tunable::TunableError;
 
-/// What a scheduler's tunables are to be where they are not Linux's defaults.
+/// The tunables that are to differ from Linux's defaults, whatever the scheduler.
 #[derive(Debug, Default)]
 pub(super) struct Tuning {
-    /// What they are fitted to, if to anything.
+    /// The medium that they fit; none leaves the defaults.
     medium: Option<Medium>,
-    /// What was set by name, each once, in the order in which it was last set: two names may be of
-    /// one tunable. Names that only an earlier scheduler has stay, as it may come back.
+    /// The values set by name, each once, in the order in which they were last set, as two names
+    /// may mean one tunable. Names that only an earlier scheduler has stay, as it may come back.
     set: Vec<(String, i64)>,
 }
 
@@ -30,13 +31,17 @@ impl Tuning {
 }
 
 impl<S: Scheduler> Elevator<S> {
-    /// An elevator without requests, with the root group alone, whose scheduler has the
-    /// [`fitted_tunables`] of the medium; so does each that it is [switched](Self::switch) to. With
-    /// [`Elevator::new`] schedulers have Linux's defaults.
-    pub fn fitted(scheduler: S, device: Device, medium: Medium) -> Self {
-        let mut elevator = Self::new(scheduler, device);
+    /// Makes an elevator without requests, with the root group alone. Its scheduler gets the
+    /// [`fitted_tunables`] of the medium, and so does each that it is [switched](Self::switch) to.
+    /// With [`Elevator::new`] schedulers have Linux's defaults.
+    ///
+    /// `device` is what decisions depend on; `medium` chooses tunables, and does nothing else.
+    /// They belong together: [`Device::disk`] and [`Medium::Rotational`], or
+    /// [`Device::solid_state`] and one of the other two.
+    pub fn fitted(scheduler: S, device: Device, medium: Medium, now: Instant) -> Self {
+        let mut elevator = Self::new(scheduler, device, now);
         elevator.tuning.medium = Some(medium);
-        elevator.tune(Instant::START);
+        elevator.tune();
         elevator
     }
 
@@ -45,8 +50,8 @@ impl<S: Scheduler> Elevator<S> {
         self.scheduler.tunable(name)
     }
 
-    /// Stores and returns `value` as Linux clamps it. It is remembered, and holds of each scheduler
-    /// that the elevator is [switched](Self::switch) to and that takes it.
+    /// Stores and returns `value` as Linux clamps it. The elevator remembers it for each scheduler
+    /// that it is [switched](Self::switch) to and that takes it.
     ///
     /// # Panics
     ///
@@ -58,15 +63,15 @@ impl<S: Scheduler> Elevator<S> {
         value: i64,
     ) -> Result<i64, TunableError> {
         self.advance(now);
-        let set = self.ask(now, |scheduler, cx| scheduler.set_tunable(cx, name, value))?;
+        let set = self.ask(|scheduler, cx| scheduler.set_tunable(cx, name, value))?;
         self.tuning.remember(name, set);
         self.admission.limits_changed();
         Ok(set)
     }
 
-    /// Sets what fits the medium, and over it what was set by name and the scheduler takes.
-    pub(super) fn tune(&mut self, now: Instant) {
-        // A scheduler that is none of ours has nothing fitted.
+    /// Sets the tunables that fit the medium, then those set by name that the scheduler takes.
+    pub(super) fn tune(&mut self) {
+        // Nothing is fitted to a scheduler of another crate.
         let kind = self.scheduler.name().parse::<SchedulerKind>().ok();
         let fitted = match (kind, self.tuning.medium) {
             (Some(kind), Some(medium)) => fitted_tunables(kind, medium),
@@ -76,12 +81,11 @@ impl<S: Scheduler> Elevator<S> {
         let taken = |name: &str, value| {
             table.iter().any(|info| info.name == name && info.accepts(value).is_ok())
         };
-        let set = self.tuning.set.iter().filter(|(name, value)| taken(name, *value));
-        let mut wanted: Vec<(String, i64)> =
-            fitted.iter().map(|&(name, value)| (name.to_owned(), value)).collect();
-        wanted.extend(set.cloned());
+        let fitted = fitted.iter().map(|&(name, value)| (name.to_owned(), value));
+        let wanted = fitted.chain(self.tuning.set.iter().cloned());
+        let wanted: Vec<_> = wanted.filter(|(name, value)| taken(name, *value)).collect();
         for (name, value) in wanted {
-            let set = self.ask(now, |scheduler, cx| scheduler.set_tunable(cx, &name, value));
+            let set = self.ask(|scheduler, cx| scheduler.set_tunable(cx, &name, value));
             set.expect("the scheduler's own table has the name");
         }
     }

@@ -1,4 +1,4 @@
-//! Things by a key, equal keys in order of arrival.
+//! A tree of values by key; equal keys are in order of insertion.
 
 use slotmap::{SlotMap, new_key_type};
 
@@ -44,12 +44,12 @@ impl<K, V> Default for KeyedTree<K, V> {
 }
 
 impl<K: Copy + Ord, V: Copy> KeyedTree<K, V> {
-    /// The least key and its value, of several the oldest.
+    /// Returns the least key and its value; of equal keys the oldest.
     pub(crate) fn first(&self) -> Option<(K, V)> {
         self.first.map(|place| self.entry(place))
     }
 
-    /// The greatest key and its value, of several the newest.
+    /// Returns the greatest key and its value; of equal keys the newest.
     pub(crate) fn last(&self) -> Option<(K, V)> {
         self.last.map(|place| self.entry(place))
     }
@@ -62,7 +62,7 @@ impl<K: Copy + Ord, V: Copy> KeyedTree<K, V> {
         self.places.0.is_empty()
     }
 
-    /// Puts `value` behind those of an equal key.
+    /// Inserts `value` behind those of an equal key.
     pub(crate) fn insert(&mut self, key: K, value: V) -> PlaceId {
         let new = self.places.0.insert(Place { key, value, links: TreeLinks::default() });
         self.link(new, key);
@@ -80,8 +80,8 @@ impl<K: Copy + Ord, V: Copy> KeyedTree<K, V> {
         }
     }
 
-    /// Below which place, and on which side, one of that key belongs; none in an empty tree. What
-    /// goes behind all others, as most does, ends on the right of the last, whatever the shape.
+    /// Returns the place below which one of that key belongs, and the side; none in an empty tree.
+    /// Most go behind all others: those belong on the right of the last, whatever the shape.
     fn parent_for(&self, key: K) -> Option<(PlaceId, Branch)> {
         let last = self.last?;
         if key >= self.places.0[last].key {
@@ -97,13 +97,13 @@ impl<K: Copy + Ord, V: Copy> KeyedTree<K, V> {
         below
     }
 
-    /// Takes out what is at `place`.
+    /// Removes the value at `place`.
     pub(crate) fn remove(&mut self, place: PlaceId) {
         self.unlink(place);
         self.places.0.remove(place);
     }
 
-    /// Gives what is at `place` another key: it goes behind those of an equal one.
+    /// Gives the value at `place` another key; it goes behind those of an equal one.
     pub(crate) fn set_key(&mut self, place: PlaceId, key: K) {
         self.unlink(place);
         self.places.0[place].key = key;

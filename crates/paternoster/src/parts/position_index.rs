@@ -1,18 +1,18 @@
-//! Queues by where the next request of each starts, to find one that is near.
+//! The position index: queues by the first sector of their next request, to find one that is near.
 //!
-//! Entries stay where they are when their sector changes, as they do in Linux: comparisons read
-//! the sector as it is now. So the tree may be out of order for a while, and which neighbour is
-//! found depends on its shape.
+//! An entry stays in its place when its sector changes, as in Linux, but comparisons read the
+//! current sector. So the tree may be out of order for a while, and which neighbour is found
+//! depends on its shape.
 
 use std::fmt::Debug;
 
 use crate::parts::red_black::{Branch, Nodes, Tree};
 use crate::request::Sector;
 
-/// At most this many sectors apart is near: 4 MiB.
+/// Two positions are near if they are at most this many sectors apart: 4 MiB.
 const CLOSE: u64 = 8 * 1024;
 
-/// Whether two positions are near each other.
+/// Returns whether two positions are near each other.
 #[inline]
 pub(crate) fn is_close(a: Sector, b: Sector) -> bool {
     a.0.abs_diff(b.0) <= CLOSE
@@ -24,7 +24,7 @@ pub(crate) trait NextSectors<K>: Nodes<K> {
     fn next_sector(&self, queue: K) -> Sector;
 }
 
-/// A textbook red-black tree of queues by their next sector, at most one a sector.
+/// A textbook red-black tree of queues by their next sector, at most one for each sector.
 #[derive(Debug)]
 pub(crate) struct PositionIndex<K> {
     tree: Tree<K>,
@@ -37,8 +37,8 @@ impl<K> Default for PositionIndex<K> {
 }
 
 impl<K: Copy + Eq + Debug> PositionIndex<K> {
-    /// Puts `queue` on the index; not where another's next request starts at the same sector.
-    /// Whether it is there.
+    /// Inserts `queue`, unless the next request of another queue on it starts at the same sector.
+    /// Returns whether it was inserted.
     pub(crate) fn insert(&mut self, queues: &mut impl NextSectors<K>, queue: K) -> bool {
         let sector = queues.next_sector(queue);
         let mut below = None;
@@ -60,13 +60,14 @@ impl<K: Copy + Eq + Debug> PositionIndex<K> {
         self.tree.remove(queues, queue);
     }
 
-    /// Whether `queue`, which is on an index, is on this one: its parents lead to the root.
+    /// Returns whether `queue`, which is on some index, is on this one: its parents lead to the
+    /// root.
     pub(crate) fn contains(&self, queues: &impl NextSectors<K>, queue: K) -> bool {
         self.tree.root() == Some(Tree::root_above(queues, queue))
     }
 
-    /// The queue at `sector`; else the last on the way down to it, or, if that is not near, its
-    /// neighbour on the other side of the sector, if that one is.
+    /// Returns the queue at `sector`. Without one, it returns the last queue on the way down if
+    /// that is near, or else its neighbour on the other side of `sector` if that is near.
     pub(crate) fn nearest(&self, queues: &impl NextSectors<K>, sector: Sector) -> Option<K> {
         let mut node = self.tree.root();
         let mut last = None;
@@ -122,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_queue_at_a_sector_stays_off() {
+    fn second_queue_at_a_sector_stays_off() {
         let (mut index, mut queues) = index_of(&[100]);
         queues.0.push((100, TreeLinks::default()));
         assert!(!index.insert(&mut queues, 1));

@@ -1,4 +1,4 @@
-//! Requests by start sector; equal starts in order of insertion.
+//! The sort list: requests by start sector; equal starts are in order of insertion.
 
 use std::hint::select_unpredictable;
 
@@ -6,8 +6,8 @@ use crate::arena::{RequestId, Slot};
 use crate::parts::red_black::{Branch, Nodes, Tree, TreeLinks};
 use crate::request::{Requests, Sector};
 
-/// What a tree looks at of a request. On the way down nothing else is read: half a cache line a
-/// level.
+/// The part of a request that the tree reads. On the way down it reads nothing else: half a cache
+/// line for each level.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(32))]
 struct SortNode {
@@ -23,8 +23,8 @@ impl SortNode {
     }
 }
 
-/// The nodes of all requests of one elevator, by slot. The first is no request's: a search ends
-/// there.
+/// The nodes of all requests of one elevator, by slot. The first belongs to no request; a search
+/// ends there.
 #[derive(Debug)]
 pub(crate) struct SortNodes(Vec<SortNode>);
 
@@ -59,8 +59,8 @@ impl SortNodes {
         &self.0[slot.map_or(0, Slot::index)]
     }
 
-    /// One step of a search: the node on that side below `node`, and its slot. The side cannot be
-    /// predicted, so both nodes are looked up and one is chosen without a jump.
+    /// Takes one step of a search: returns the node on that side below `node`, and its slot. The
+    /// side cannot be predicted, so both nodes are looked up and one is chosen without a branch.
     #[inline]
     fn below(&self, node: &SortNode, branch: Branch) -> (Option<Slot>, &SortNode) {
         let [left, right] = [Branch::Left, Branch::Right].map(|branch| node.links.child(branch));
@@ -86,22 +86,24 @@ impl Nodes<Slot> for SortNodes {
     }
 }
 
-/// A tree of requests by start sector.
+/// Requests by start sector; equal starts are in order of insertion. A request is in one sort list
+/// at a time. When it grows, it may merge with its neighbours there.
 #[derive(Debug, Default)]
-pub(crate) struct SortList {
+pub struct SortList {
     tree: Tree<Slot>,
 }
 
 impl SortList {
     /// The request that starts lowest.
     #[inline]
-    pub(crate) fn first(&self, requests: &Requests) -> Option<RequestId> {
+    pub fn first(&self, requests: &Requests) -> Option<RequestId> {
         let nodes = &requests.sort_nodes;
         self.tree.outermost(nodes, Branch::Left).map(|slot| nodes.0[slot.index()].rq)
     }
 
+    /// Inserts `rq` by its current start.
     #[inline]
-    pub(crate) fn insert(&mut self, requests: &mut Requests, rq: RequestId) {
+    pub fn insert(&mut self, requests: &mut Requests, rq: RequestId) {
         let sector = requests[rq].sector;
         let nodes = &mut requests.sort_nodes;
         let slot = nodes.slot(rq);
@@ -117,14 +119,15 @@ impl SortList {
         self.tree.insert_below(nodes, slot, below);
     }
 
+    /// Removes `rq`, which is in it.
     #[inline]
-    pub(crate) fn remove(&mut self, requests: &mut Requests, rq: RequestId) {
+    pub fn remove(&mut self, requests: &mut Requests, rq: RequestId) {
         let slot = requests.sort_nodes.slot(rq);
         self.tree.remove(&mut requests.sort_nodes, slot);
     }
 
-    /// Finds its place anew after its start has changed.
-    pub(crate) fn reposition(&mut self, requests: &mut Requests, rq: RequestId) {
+    /// Moves `rq` to its place after its start has changed.
+    pub fn reposition(&mut self, requests: &mut Requests, rq: RequestId) {
         self.remove(requests, rq);
         self.insert(requests, rq);
     }
@@ -139,26 +142,26 @@ impl SortList {
 
     /// Whether it holds nothing.
     #[inline]
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.tree.root().is_none()
     }
 
     /// The request that follows `rq` in sector order.
     #[inline]
-    pub(crate) fn after(requests: &Requests, rq: RequestId) -> Option<RequestId> {
+    pub fn after(requests: &Requests, rq: RequestId) -> Option<RequestId> {
         requests.sort_nodes.neighbour(rq, Branch::Right)
     }
 
     /// The request that precedes `rq` in sector order.
     #[inline]
-    pub(crate) fn before(requests: &Requests, rq: RequestId) -> Option<RequestId> {
+    pub fn before(requests: &Requests, rq: RequestId) -> Option<RequestId> {
         requests.sort_nodes.neighbour(rq, Branch::Left)
     }
 
     /// A request that starts at `sector`: of several, the first met on the way down, which
     /// depends on the tree's shape, in Linux as here.
     #[inline]
-    pub(crate) fn find_start(&self, requests: &Requests, sector: Sector) -> Option<RequestId> {
+    pub fn find_start(&self, requests: &Requests, sector: Sector) -> Option<RequestId> {
         let nodes = &requests.sort_nodes;
         let mut place = self.tree.root();
         let mut node = nodes.at(place);
@@ -173,10 +176,7 @@ impl SortList {
     }
 
     /// All of them in sector order.
-    pub(crate) fn iter<'a>(
-        &self,
-        requests: &'a Requests,
-    ) -> impl Iterator<Item = RequestId> + use<'a> {
+    pub fn iter<'a>(&self, requests: &'a Requests) -> impl Iterator<Item = RequestId> + use<'a> {
         std::iter::successors(self.first(requests), |&rq| Self::after(requests, rq))
     }
 }

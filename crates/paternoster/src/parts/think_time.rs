@@ -1,7 +1,7 @@
-//! How long somebody thinks between the end of one request and the making of the next.
+//! Think time: the time from the end of one request to the next one.
 //!
-//! A decaying mean in integers, as Linux keeps it. With e the time since the last end, at most
-//! twice the idle time at stake (longer is just "too long"):
+//! It is a decaying mean in integers, as in Linux. Let e be the time since the last end, bounded by
+//! twice the idle time, as a longer time is too long in any case:
 //!
 //! ```text
 //!   samples = (7 × samples + 256) / 8        32, 60, 84, … toward 249: sure from the third on
@@ -13,13 +13,13 @@ use crate::time::{Instant, Nanos};
 
 /// One sample, and the weight to which samples tend.
 const SAMPLE: u64 = 256;
-/// A mean of more than this many weighted samples is to be believed.
+/// A mean of more than this many weighted samples counts.
 const ENOUGH: u64 = 80;
 
-/// The think time of a task, or of all that share a tree or a group.
+/// The think time of a task, or of all tasks on a tree or in a group.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ThinkTime {
-    /// When the last request ended; at first what its owner says.
+    /// When the last request ended; at first a moment that the owner sets.
     last_end: Instant,
     samples: u64,
     /// Nanoseconds, weighted like the samples.
@@ -37,13 +37,13 @@ impl ThinkTime {
         self.last_end
     }
 
-    /// A request has ended.
+    /// Notes the end of a request.
     #[inline]
     pub(crate) fn request_ended(&mut self, now: Instant) {
         self.last_end = now;
     }
 
-    /// A request was made; `idle` is how long one would wait for it.
+    /// Notes a new request; `idle` is how long the device would idle for it.
     #[inline]
     pub(crate) fn request_made(&mut self, now: Instant, idle: Nanos) {
         let longest = idle.as_nanos().saturating_mul(2);
@@ -53,14 +53,14 @@ impl ThinkTime {
         self.total = total / 8;
     }
 
-    /// The mean, once there are samples enough.
+    /// Returns the mean, once there are enough samples.
     #[inline]
     pub(crate) fn mean(&self) -> Option<Nanos> {
         let enough = self.samples > ENOUGH;
         enough.then(|| Nanos::new(self.total.wrapping_add(SAMPLE / 2) / self.samples))
     }
 
-    /// Whether it surely takes longer than `limit`.
+    /// Returns whether the mean is known and longer than `limit`.
     #[inline]
     pub(crate) fn exceeds(&self, limit: Nanos) -> bool {
         self.mean().is_some_and(|mean| mean > limit)
@@ -93,6 +93,35 @@ mod tests {
         let means = means(Nanos::from_millis(10), 3);
         assert_eq!(means[..2], [None, None]);
         assert_eq!(means[2], Some(10_059_525));
+    }
+
+    /// The mean is 10.059 525 ms, as above.
+    #[test]
+    fn mean_exceeds_what_is_less_than_it() {
+        let mut now = Instant::START;
+        let mut think = ThinkTime::new(now);
+        for sample in 0..3 {
+            assert!(!think.exceeds(Nanos::ZERO), "{sample} samples say nothing");
+            now = now + Nanos::from_millis(10);
+            think.request_made(now, IDLE);
+            think.request_ended(now);
+        }
+        assert!(think.exceeds(Nanos::new(10_059_524)));
+        assert!(!think.exceeds(Nanos::new(10_059_525)));
+    }
+
+    /// The end lies ahead of the first request: the time wraps and counts as the longest, which is
+    /// 16 ms. Nothing is thought after that: 512, 448 and 392 ms of total, the last over 84
+    /// samples.
+    #[test]
+    fn time_since_an_end_to_come_is_the_longest() {
+        let now = Instant::START;
+        let mut think = ThinkTime::new(now + Nanos::new(1));
+        for _ in 0..3 {
+            think.request_made(now, IDLE);
+            think.request_ended(now);
+        }
+        assert_eq!(think.mean(), Some(Nanos::new(4_666_668)));
     }
 
     /// 16 ms count for any longer time: the mean tends to 256 / 249 × 16 ms and no further.

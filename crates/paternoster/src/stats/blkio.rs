@@ -1,12 +1,12 @@
-//! A group's counts as the files of Linux's `blkio` controller (cgroup v1) give them.
+//! A group's counts as files of Linux's `blkio` controller (cgroup v1).
 
 use crate::request::{Op, SectorCount};
-use crate::stats::{GroupStats, OpStats, TurnStats};
+use crate::stats::{GroupStats, OpStats, SliceStats};
 
 /// One file, of one group on one device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlkioFile {
-    /// Its name behind `blkio.`; that of all below it too has `_recursive` appended.
+    /// Its name behind `blkio.`. With the groups below it, `_recursive` is appended.
     pub name: &'static str,
     /// What it holds.
     pub value: BlkioValue,
@@ -17,8 +17,8 @@ pub struct BlkioFile {
 pub enum BlkioValue {
     /// One number.
     Number(u64),
-    /// A number for each operation, and the same by whether somebody waits. Read, Write and
-    /// Discard add up to the total, and so do Sync and Async.
+    /// A number for each operation, and the same number by synchrony. Read, Write and Discard add
+    /// up to the total, and so do Sync and Async.
     Split {
         /// Reads and flushes.
         read: u64,
@@ -26,17 +26,17 @@ pub enum BlkioValue {
         write: u64,
         /// Discards.
         discard: u64,
-        /// What somebody waits for.
+        /// Synchronous ones.
         sync: u64,
-        /// What nobody waits for.
+        /// Asynchronous ones.
         asynchronous: u64,
         /// All.
         total: u64,
     },
 }
 
-/// The files of a group; those of turns where its scheduler gives groups turns.
-pub(crate) fn files(stats: &GroupStats, turns: Option<&TurnStats>) -> Vec<BlkioFile> {
+/// The files of a group; those about slices only if its scheduler gives groups slices.
+pub(crate) fn files(stats: &GroupStats, slices: Option<&SliceStats>) -> Vec<BlkioFile> {
     let file = |name, value| BlkioFile { name, value };
     let number = |name, value| file(name, BlkioValue::Number(value));
     let sector_bytes = u64::from(SectorCount::SECTOR_BYTES);
@@ -50,15 +50,15 @@ pub(crate) fn files(stats: &GroupStats, turns: Option<&TurnStats>) -> Vec<BlkioF
         file("io_merged", split(stats, |op| op.merged)),
         file("io_queued", split(stats, |op| op.queued)),
     ];
-    if let Some(turns) = turns {
+    if let Some(slices) = slices {
         files.extend([
-            number("time", turns.time.as_nanos()),
-            number("unaccounted_time", turns.unaccounted_time.as_nanos()),
-            number("avg_queue_size", turns.avg_queue_size()),
-            number("group_wait_time", turns.group_wait_time.as_nanos()),
-            number("idle_time", turns.idle_time.as_nanos()),
-            number("empty_time", turns.empty_time.as_nanos()),
-            number("dequeue", turns.dequeue),
+            number("time", slices.time.as_nanos()),
+            number("unaccounted_time", slices.unaccounted_time.as_nanos()),
+            number("avg_queue_size", slices.avg_queue_size()),
+            number("group_wait_time", slices.group_wait_time.as_nanos()),
+            number("idle_time", slices.idle_time.as_nanos()),
+            number("empty_time", slices.empty_time.as_nanos()),
+            number("dequeue", slices.dequeue),
         ]);
     }
     files
@@ -66,7 +66,7 @@ pub(crate) fn files(stats: &GroupStats, turns: Option<&TurnStats>) -> Vec<BlkioF
 
 fn split(stats: &GroupStats, count: fn(&OpStats) -> u64) -> BlkioValue {
     let op = |op| count(&stats.op(op));
-    let [asynchronous, sync] = [false, true].map(|sync| count(&stats.synchronous(sync)));
+    let (sync, asynchronous) = (count(&stats.synchronous()), count(&stats.asynchronous()));
     BlkioValue::Split {
         read: op(Op::Read) + op(Op::Flush),
         write: op(Op::Write) + op(Op::WriteZeroes),

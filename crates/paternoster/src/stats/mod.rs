@@ -1,7 +1,7 @@
-//! What went through, by group and operation: the counts of Linux's `blkio` files.
+//! Counts of bios and requests by group and operation, as in Linux's `blkio` files.
 
 mod blkio;
-mod turns;
+mod slices;
 
 use std::ops::AddAssign;
 
@@ -11,7 +11,7 @@ use crate::time::{Instant, Nanos};
 
 pub(crate) use blkio::files as blkio_files;
 pub use blkio::{BlkioFile, BlkioValue};
-pub use turns::TurnStats;
+pub use slices::SliceStats;
 
 /// Counts of one operation of one group. Times are sums over requests, counted as they complete.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,17 +20,17 @@ pub struct OpStats {
     pub bios: u64,
     /// Their bytes (`io_service_bytes`), in whole sectors.
     pub bytes: u64,
-    /// Bios and requests that became part of another request (`io_merged`).
+    /// Bios that merged and requests that were absorbed (`io_merged`).
     pub merged: u64,
-    /// Requests given to the device.
+    /// Requests dispatched.
     pub dispatched: u64,
-    /// Requests done.
+    /// Requests completed.
     pub completed: u64,
     /// Requests that wait now (`io_queued`).
     pub queued: u64,
-    /// From creation to the device, the last time where it handed one back (`io_wait_time`).
+    /// From creation to dispatch; to the last dispatch of a requeued request (`io_wait_time`).
     pub wait: Nanos,
-    /// From the device to completion (`io_service_time`).
+    /// From dispatch to completion (`io_service_time`).
     pub service: Nanos,
 }
 
@@ -47,7 +47,7 @@ impl AddAssign<&OpStats> for OpStats {
     }
 }
 
-/// What a bio or request is counted as.
+/// The group, operation and synchrony by which a bio or a request is counted.
 #[derive(Clone, Copy)]
 pub(crate) struct Counted {
     group: GroupId,
@@ -67,18 +67,18 @@ impl Counted {
     }
 }
 
-/// What went through of one group, or of several.
+/// The counts of one group, or of several together.
 #[derive(Clone, Debug, Default)]
 pub struct GroupStats {
-    /// By operation; of each, what nobody waits for and what somebody does.
+    /// By operation: first asynchronous, then synchronous.
     ops: [[OpStats; 2]; Op::COUNT],
     /// Requests that wait now.
     pub queued: u32,
-    /// Requests in the device now.
-    pub in_device: u32,
-    /// Time with a request waiting, up to when `queued` last became 0.
+    /// Requests in flight now.
+    pub in_flight: u32,
+    /// The time with a request waiting, up to the moment at which `queued` last became 0.
     backlogged: Nanos,
-    /// Since when requests wait; meaningful while any does.
+    /// Since when requests wait; none while none does.
     backlogged_since: Option<Instant>,
 }
 
@@ -88,25 +88,31 @@ impl GroupStats {
         sum(&self.ops[op as usize])
     }
 
-    /// The counts of what somebody waits for, or of what nobody does.
-    pub fn synchronous(&self, sync: bool) -> OpStats {
-        sum(self.ops.iter().map(|op| &op[usize::from(sync)]))
+    /// The counts of synchronous bios and requests.
+    pub fn synchronous(&self) -> OpStats {
+        sum(self.ops.iter().map(|[_, sync]| sync))
     }
 
-    /// The time in which at least one request waited for the device.
+    /// The counts of asynchronous bios and requests.
+    pub fn asynchronous(&self) -> OpStats {
+        sum(self.ops.iter().map(|[asynchronous, _]| asynchronous))
+    }
+
+    /// The time in which at least one request waited for the device, up to `now` on the elevator's
+    /// own clock ([`Elevator::clock`](crate::Elevator::clock)).
     pub fn backlogged(&self, now: Instant) -> Nanos {
         let open = self.backlogged_since.map_or(Nanos::ZERO, |since| now.saturating_since(since));
         self.backlogged + open
     }
 
-    /// Adds the counts of another group; not the time with a request waiting, which several
-    /// groups may have at once.
+    /// Adds the counts of another group, but not its time with a request waiting, as several groups
+    /// may have requests waiting at once.
     pub(crate) fn add_counts(&mut self, other: &Self) {
         for (own, other) in self.ops.iter_mut().flatten().zip(other.ops.iter().flatten()) {
             *own += other;
         }
         self.queued += other.queued;
-        self.in_device += other.in_device;
+        self.in_flight += other.in_flight;
     }
 
     #[inline]
@@ -138,23 +144,23 @@ fn sum<'a>(stats: impl IntoIterator<Item = &'a OpStats>) -> OpStats {
     sum
 }
 
-/// What groups below one had when they were removed.
+/// The counts of removed groups, kept by their parent.
 #[derive(Debug, Default)]
 pub(crate) struct Departed {
     pub(crate) stats: GroupStats,
-    pub(crate) turns: TurnStats,
+    pub(crate) slices: SliceStats,
 }
 
-/// What went through one elevator.
+/// The counts of one elevator.
 #[derive(Debug, Default)]
 pub struct Stats {
     by_group: SideTable<GroupId, GroupStats>,
-    /// Kept for those above a group that is gone.
+    /// The counts of removed groups, by parent.
     pub(crate) departed: SideTable<GroupId, Departed>,
 }
 
 impl Stats {
-    /// The counts of a group, without those below it.
+    /// The counts of a group, without the groups below it.
     ///
     /// # Panics
     ///
@@ -167,7 +173,7 @@ impl Stats {
         self.by_group.insert(group, GroupStats::default());
     }
 
-    /// The group is gone; its parent keeps `last`, what it and those below it had.
+    /// Removes a group; its parent keeps `last`, the counts of the group and of those below it.
     pub(crate) fn remove_group(&mut self, group: GroupId, parent: GroupId, last: &Departed) {
         self.by_group.remove(group);
         self.departed.remove(group);
@@ -176,7 +182,7 @@ impl Stats {
         }
         let kept = &mut self.departed[parent];
         kept.stats.add_counts(&last.stats);
-        kept.turns.add(&last.turns);
+        kept.slices.add(&last.slices);
     }
 
     #[inline]
@@ -209,21 +215,20 @@ impl Stats {
     pub(crate) fn dispatched(&mut self, now: Instant, request: &Request) {
         let stats = &mut self.by_group[request.group];
         stats.request_waits_no_more(now);
-        stats.in_device += 1;
+        stats.in_flight += 1;
         let op = stats.of(request.op, request.is_sync());
         op.queued -= 1;
         op.dispatched += 1;
     }
 
-    pub(crate) fn requeued(&mut self, now: Instant, request: &Request) {
-        self.by_group[request.group].in_device -= 1;
-        self.request_waits(now, Counted::request(request));
+    pub(crate) fn requeued(&mut self, request: &Request) {
+        self.by_group[request.group].in_flight -= 1;
     }
 
     #[inline]
     pub(crate) fn completed(&mut self, now: Instant, request: &Request) {
         let stats = &mut self.by_group[request.group];
-        stats.in_device -= 1;
+        stats.in_flight -= 1;
         let op = stats.of(request.op, request.is_sync());
         op.completed += 1;
         op.wait += request.dispatched.saturating_since(request.start);

@@ -1,15 +1,15 @@
-//! What happened and why, one event for every decision.
+//! The trace: one event for every decision, with its reason.
 //!
-//! Events that one of Linux's traces also tells name its text. What the block layer itself does
-//! with a request (insert, activate, complete) is told by the elevator's events.
+//! Where one of Linux's traces has the same event, its text stands in parentheses. The elevator
+//! emits the events of the block layer itself, such as dispatch and completion.
 //!
-//! A scheduler owns its sink and is generic over it: [`NoTrace`] costs nothing, [`Recorder`]
-//! serves tests and the laboratory. A request is named by the bio that it was made of.
+//! A scheduler owns its sink and is generic over it: [`NoTrace`] costs nothing, [`Recorder`] is for
+//! tests and the laboratory. Events name a request by the bio that it was made of.
 
 mod reasons;
 
 pub use reasons::{
-    BatchReason, BudgetEnd, ExpireReason, MergeKind, MergeSite, NoIdleReason, PreemptReason,
+    BatchReason, BudgetEnd, MergeKind, MergeSite, NoIdleReason, PreemptReason, SliceEnd,
     WaitReason, Workload,
 };
 
@@ -20,17 +20,18 @@ use crate::time::{Instant, Nanos};
 
 /// Takes the events of one elevator and its scheduler.
 pub trait Trace {
-    /// Takes one event, which happened at `now`.
+    /// Takes one event, which happened at `now` on the elevator's own clock
+    /// ([`ElevatorClock`](crate::ElevatorClock)): it counts from [`Instant::START`].
     fn event(&mut self, now: Instant, event: Event);
 }
 
-/// A scheduler's queue, by who made it.
+/// The name of a scheduler's queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueName {
-    /// The I/O context that made it, or the last one that uses it since its users parted. It may
-    /// be gone.
+    /// The I/O context that created it or, once its users were split, the last one that uses it.
+    /// It may be gone.
     pub ioc: IocId,
-    /// Whether it holds what somebody waits for.
+    /// Whether its requests are synchronous.
     pub sync: bool,
 }
 
@@ -38,227 +39,227 @@ pub struct QueueName {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
-    /// A bio arrived.
+    /// A bio arrived. There is one of these for a bio, however often it is turned away.
     Queued {
         /// The bio.
         bio: u64,
         /// Its operation.
         op: Op,
-        /// Where it starts.
+        /// Its first sector.
         sector: Sector,
-        /// How long it is.
+        /// Its length.
         sectors: SectorCount,
     },
-    /// A bio became part of a request.
+    /// A bio merged into a request.
     Merged {
         /// The bio.
         bio: u64,
         /// The request.
         into: u64,
-        /// At which of its ends.
+        /// At which end of the request.
         kind: MergeKind,
-        /// How they met.
+        /// Which lookup found the request.
         site: MergeSite,
     },
-    /// A request became part of the one before it.
-    Joined {
-        /// The one that is gone.
-        gone: u64,
-        /// The one that it is part of now.
+    /// A request absorbed the one behind it.
+    Absorbed {
+        /// The request that was absorbed; it is gone.
+        absorbed: u64,
+        /// The request that absorbed it.
         into: u64,
-        /// How they met.
+        /// Which lookup found the request.
         site: MergeSite,
     },
-    /// A request went to the device.
+    /// A request was dispatched.
     Dispatched {
         /// The request.
         rq: u64,
     },
-    /// The device handed a request back unserved.
+    /// The device could not take a dispatched request; it was requeued.
     Requeued {
         /// The request.
         rq: u64,
     },
-    /// A request was done.
+    /// A request completed.
     Completed {
         /// The request.
         rq: u64,
     },
-    /// mq-deadline: a batch begins.
+    /// mq-deadline: a batch began.
     Batch {
-        /// In this direction.
+        /// Its direction.
         direction: Direction,
-        /// Of this class.
+        /// Its class.
         class: IoClass,
-        /// How often reads were preferred over waiting writes.
+        /// How often reads were preferred over waiting writes since the last batch of writes.
         starved: u32,
-        /// Why with this request.
+        /// Why it began with this request.
         reason: BatchReason,
     },
-    /// mq-deadline: a lower class was served for the age of its request.
+    /// mq-deadline: a request of a lower class was dispatched because it had waited too long.
     Aged {
         /// The class.
         class: IoClass,
     },
-    /// CFQ, BFQ: a queue is made (`alloced`).
+    /// CFQ, BFQ: a queue was created (`alloced`).
     QueueMade {
         /// The queue.
         queue: QueueName,
         /// Its group.
         group: GroupId,
     },
-    /// CFQ, BFQ: a queue is served by another class or level from now on, or when it is next
-    /// scheduled: its user's have changed, or (CFQ) a request with priority raises it, or it falls
-    /// back.
+    /// CFQ, BFQ: a queue has another class or level from now on, or from its next slice or service
+    /// on. The priority of its I/O context has changed; or, in CFQ, a request with the priority
+    /// flag raised it, or that has ended.
     Priority {
         /// The queue.
         queue: QueueName,
         /// Its class and level.
         io_prio: IoPrio,
     },
-    /// CFQ, BFQ: a queue wants turns from now on (`add_to_rr`).
-    Listed {
+    /// CFQ, BFQ: a queue becomes busy (`add_to_rr`).
+    Busy {
         /// The queue.
         queue: QueueName,
     },
-    /// CFQ, BFQ: a queue wants no turn any more (`del_from_rr`).
-    Unlisted {
+    /// CFQ, BFQ: a queue is no longer busy (`del_from_rr`).
+    NotBusy {
         /// The queue.
         queue: QueueName,
     },
-    /// CFQ, BFQ: the last user of a queue and its last request have gone (`put_queue`).
+    /// CFQ, BFQ: a queue was freed: its last user and its last request are gone (`put_queue`).
     QueueFreed {
         /// The queue.
         queue: QueueName,
     },
-    /// CFQ, BFQ: a task is in another group than at its last request, and uses the queues that it
-    /// shares there no more (`changed cgroup`). CFQ drops its own queue as well, BFQ takes that
-    /// along.
+    /// CFQ, BFQ: a task is in another group than at its last request (`changed cgroup`). It leaves
+    /// the queues that it shares in the old group. CFQ also drops its own queue; BFQ moves it.
     GroupMoved {
         /// The task.
         ioc: IocId,
     },
-    /// CFQ: a group has no queue that wants turns (`del_from_rr group`).
+    /// CFQ: a group has no busy queue any more (`del_from_rr group`).
     GroupLeft {
         /// The group.
         group: GroupId,
     },
-    /// CFQ: what a group is served with next is chosen (`workload slice`).
+    /// CFQ: the workload that a group is served with next was chosen (`workload slice`).
     Workload {
         /// The group.
         group: GroupId,
         /// The class.
         class: IoClass,
-        /// Which of its queues.
+        /// The workload.
         workload: Workload,
         /// For how long.
         span: Nanos,
     },
-    /// CFQ: a queue's turn begins (`set_active`).
+    /// CFQ: a queue is active from now on (`set_active`); BFQ has [`Event::InService`].
     Active {
         /// The queue.
         queue: QueueName,
         /// Its group.
         group: GroupId,
-        /// The class that is served.
+        /// The class that is being served.
         class: IoClass,
-        /// The workload that is served.
+        /// The workload that is being served.
         workload: Workload,
     },
     /// CFQ: the slice of the active queue begins (`set_slice`).
     Slice {
         /// The queue.
         queue: QueueName,
-        /// How long it is.
+        /// Its length.
         length: Nanos,
     },
-    /// CFQ: a queue's turn ends (`slice expired`, `sl_used`, `served`).
-    Expired {
+    /// CFQ: a queue's slice ends (`slice expired`, `sl_used`, `served`); BFQ has
+    /// [`Event::BudgetExpired`].
+    SliceExpired {
         /// The queue.
         queue: QueueName,
         /// Its group.
         group: GroupId,
         /// Why.
-        why: ExpireReason,
-        /// What is left of the slice in ns, negative where more was used, where that is carried
+        why: SliceEnd,
+        /// What is left of the slice in ns, negative if more was used; none if it is not carried
         /// over.
         residue: Option<i64>,
         /// The time of the slice that was used.
         used: Nanos,
-        /// The time of the turn beyond that.
+        /// The time for which the queue was active beyond that.
         unaccounted: Nanos,
-        /// Requests sent.
-        sent: u32,
+        /// Requests dispatched.
+        dispatched: u32,
         /// What the group is charged: nanoseconds, or requests in IOPS mode.
         charge: u64,
         /// Whether groups are charged for requests.
         iops_mode: bool,
-        /// Sectors sent.
+        /// Sectors dispatched.
         sectors: u64,
         /// The group's vdisktime after the charge: ns (or requests) × 2²⁴ / its fraction.
         vdisktime: u64,
         /// The least vdisktime of a chosen group so far.
         min_vdisktime: u64,
     },
-    /// CFQ: a queue begins or ceases to be worth waiting for (`idle=`).
+    /// CFQ: a queue earns or loses its idle window (`idle=`).
     IdleWindow {
         /// The queue.
         queue: QueueName,
-        /// Whether it is.
+        /// Whether it has one now.
         on: bool,
     },
-    /// CFQ: a seeky queue that has run empty early in its slice ceases to be worth waiting for.
+    /// CFQ: a seeky queue loses its idle window because it ran empty early in its slice.
     WindowGivenUp {
         /// The queue.
         queue: QueueName,
     },
-    /// CFQ: the device is kept free for the active queue (`arm_idle`).
-    IdleArmed {
+    /// CFQ: the device idles for the active queue (`arm_idle`); BFQ has [`Event::BudgetIdling`].
+    SliceIdling {
         /// The queue.
         queue: QueueName,
         /// For how long.
         length: Nanos,
-        /// Whether for the sake of its group.
+        /// Whether the device idles for its group rather than for the queue.
         for_group: bool,
     },
-    /// CFQ: the device is not kept free for the active queue, which has run empty (`Not idling`).
+    /// CFQ: the active queue ran empty, and the device does not idle for it (`Not idling`).
     NotIdling {
         /// The queue.
         queue: QueueName,
         /// Why not.
         why: NoIdleReason,
     },
-    /// CFQ, BFQ: what the device was kept free for has not come (`idle timer fired`).
+    /// CFQ, BFQ: the request that the device idled for has not come (`idle timer fired`).
     IdleTimerFired,
-    /// CFQ: the slice of a group's only queue is stretched (`will busy wait`).
+    /// CFQ: the slice of a group's only queue was extended (`will busy wait`).
     WaitBusy {
         /// The queue.
         queue: QueueName,
     },
-    /// CFQ, BFQ: a queue's request takes the device from the active queue (`preempt`).
+    /// CFQ, BFQ: a new request makes the active queue, or the queue in service, expire (`preempt`).
     Preempted {
-        /// The queue.
+        /// The queue of the request.
         by: QueueName,
-        /// The active queue.
+        /// The queue that expires.
         over: QueueName,
         /// Why.
         why: PreemptReason,
     },
-    /// CFQ, BFQ: the users of a queue are to go to another, each at its next request.
+    /// CFQ, BFQ: two queues are to merge: each user of one goes to the other at its next request.
     MergePlanned {
         /// The queue.
         queue: QueueName,
         /// The other.
         into: QueueName,
     },
-    /// CFQ, BFQ: a task's requests go to the queue of another from now on (`merging with queue`).
+    /// CFQ, BFQ: a task uses the queue of another task from now on (`merging with queue`).
     QueuesMerged {
         /// The task's queue so far.
         queue: QueueName,
         /// The other.
         into: QueueName,
     },
-    /// CFQ, BFQ: the users of a shared queue, which is seeky, are to part.
+    /// CFQ, BFQ: a shared queue is seeky, and is to be split.
     SplitPlanned {
         /// The queue.
         queue: QueueName,
@@ -268,106 +269,107 @@ pub enum Event {
         /// The queue.
         queue: QueueName,
     },
-    /// CFQ, BFQ: the oldest request of a queue is late, and goes first (`fifo=`).
+    /// CFQ, BFQ: the oldest request of a queue is overdue and goes first (`fifo=`).
     Overdue {
         /// The queue.
         queue: QueueName,
         /// The request.
         rq: u64,
     },
-    /// CFQ, BFQ: whether the device queues requests itself is known, or known better.
+    /// CFQ, BFQ: the scheduler learned whether the device has native queueing.
     HardwareQueueing {
-        /// What was known before.
+        /// What it took for true before; none if that was unknown.
         before: Option<bool>,
-        /// What is known now.
+        /// Whether the device has native queueing, as far as is known now.
         now: bool,
     },
-    /// BFQ: a queue is put in service.
+    /// BFQ: a queue is put in service; CFQ has [`Event::Active`].
     InService {
         /// The queue.
         queue: QueueName,
-        /// What it may have served.
+        /// How many sectors it may have served.
         budget: SectorCount,
         /// Its weight, raised or not.
         weight: u32,
     },
-    /// BFQ: a queue's turn ends (`expire`).
+    /// BFQ: a queue's service ends (`expire`); CFQ has [`Event::SliceExpired`].
     BudgetExpired {
         /// The queue.
         queue: QueueName,
         /// Why.
         why: BudgetEnd,
-        /// Whether the turn was slow: its time was charged, unless the queue is raised.
+        /// Whether it was slow. Then its time is charged, unless the queue is raised.
         slow: bool,
-        /// What was charged.
+        /// The sectors that it is charged.
         service: SectorCount,
-        /// What it might have had served.
+        /// The sectors that it might have had served.
         budget: SectorCount,
-        /// Requests of it in the device.
+        /// Its requests in flight.
         in_flight: u32,
     },
-    /// BFQ: the device is kept free for the queue in service.
-    Idling {
+    /// BFQ: the device idles for the queue in service; CFQ has [`Event::SliceIdling`].
+    BudgetIdling {
         /// The queue.
         queue: QueueName,
         /// For how long.
         length: Nanos,
     },
-    /// BFQ: a request of a queue is sent while another queue is in service.
+    /// BFQ: a request of a queue was dispatched while another queue is in service.
     Injected {
         /// The queue.
         queue: QueueName,
         /// The queue in service.
         instead_of: QueueName,
     },
-    /// BFQ: how many requests of others may be in the device while a queue is kept empty.
+    /// BFQ: a queue has a new injection limit: how many requests of other queues may be in flight
+    /// while the device idles for it.
     InjectionLimit {
         /// The queue.
         queue: QueueName,
-        /// How many.
+        /// The limit.
         limit: u32,
     },
-    /// BFQ: a queue waits for another's requests to complete (`waker`).
+    /// BFQ: a queue was found whose completions make another queue busy (`waker`).
     WakerFound {
-        /// The queue that waits.
+        /// The queue that becomes busy.
         queue: QueueName,
-        /// The other.
+        /// The queue whose requests complete.
         waker: QueueName,
     },
-    /// BFQ: a queue's weight is raised, or not any more (`wrais`).
+    /// BFQ: weight raising of a queue began or ended (`wrais`).
     Raised {
         /// The queue.
         queue: QueueName,
-        /// By which factor; 1 if not.
+        /// The raising factor; 1 if it ended.
         factor: u32,
         /// For how long at most.
         length: Nanos,
     },
-    /// BFQ: so many queues came to life together that none of them is raised.
+    /// BFQ: a burst became large: so many queues became busy together that none of them is raised.
     LargeBurst,
-    /// BFQ: whether queues are merged for the position of their requests has changed.
+    /// BFQ: merging of queues by position was turned on or off.
     QueueMerging {
-        /// Whether they are.
+        /// Whether it is on.
         on: bool,
     },
-    /// BFQ: the estimate of the device's peak rate was brought up to date.
+    /// BFQ: the estimate of the device's peak rate was updated.
     PeakRate {
-        /// Sectors a microsecond × 2¹⁶.
+        /// The rate in sectors a microsecond × 2¹⁶.
         rate: u32,
     },
-    /// BFQ: the greatest budget has changed.
+    /// BFQ: the greatest budget of any queue has changed.
     MaxBudget {
-        /// What it is.
+        /// That budget.
         sectors: SectorCount,
     },
-    /// Requests wait and none is given.
+    /// Requests wait, and the scheduler dispatches none.
     Waiting {
         /// Why.
         why: WaitReason,
     },
-    /// All that waits was taken out of the scheduler (`forced_dispatch`).
+    /// All waiting requests were taken out of the scheduler (`forced_dispatch`).
     Drained {
-        /// How much that was.
+        /// How many there were.
         requests: u32,
     },
 }
@@ -381,14 +383,14 @@ impl Trace for NoTrace {
     fn event(&mut self, _now: Instant, _event: Event) {}
 }
 
-/// A sink that keeps everything, until it is taken.
+/// A sink that keeps all events until they are taken.
 #[derive(Clone, Debug, Default)]
 pub struct Recorder {
     events: Vec<(Instant, Event)>,
 }
 
 impl Recorder {
-    /// What was recorded since the last call.
+    /// Returns the events since the last call.
     pub fn take(&mut self) -> Vec<(Instant, Event)> {
         std::mem::take(&mut self.events)
     }

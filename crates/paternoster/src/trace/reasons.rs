@@ -1,24 +1,24 @@
-//! Why something was decided: the reasons that events carry.
+//! The reasons that events carry.
 
-/// Where two pieces of I/O met.
+/// Which lookup found the request of a merge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MergeSite {
     /// The request of the last merge.
     Cache,
-    /// The table of ends.
+    /// The merge hash.
     Hash,
     /// The scheduler's sort list.
     Tree,
     /// A scan of the newest requests of a list.
     Scan,
-    /// A whole request as it was inserted.
+    /// The lookup for a whole request as it is inserted.
     Insert,
-    /// The neighbour that a grown request came to touch.
+    /// The look at the neighbour that a grown request touches.
     Neighbour,
 }
 
-/// At which end of a request another piece was added.
+/// At which end of a request something merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MergeKind {
     /// Behind it.
@@ -31,143 +31,145 @@ pub enum MergeKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BatchReason {
-    /// There was no request to go on from.
+    /// There was no request from which to continue.
     Start,
-    /// The oldest request of the direction had expired.
+    /// The oldest request of the direction was overdue.
     Expired,
-    /// Onward from where the direction stopped.
+    /// It continued where the direction stopped.
     Onward,
 }
 
-/// What kind of work CFQ serves within a class of a group.
+/// A workload of CFQ: the kind of queues that it serves within a class of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Workload {
-    /// What nobody waits for.
+    /// Asynchronous queues.
     Async = 0,
-    /// Queues that are worth waiting for only together.
+    /// Synchronous queues without an idle window; the device idles for the last of them only.
     SyncNoIdle = 1,
-    /// Queues that are worth waiting for one by one.
+    /// Synchronous queues with an idle window; the device idles for each.
     Sync = 2,
 }
 
 impl Workload {
-    /// The number of kinds.
+    /// The number of workloads.
     pub const COUNT: usize = 3;
     /// All of them, in the order of their numbers.
     pub const ALL: [Self; Self::COUNT] = [Self::Async, Self::SyncNoIdle, Self::Sync];
 }
 
-/// Why CFQ ended a queue's turn.
+/// Why CFQ ended a queue's slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum ExpireReason {
-    /// It has nothing to send and is not waited for.
+pub enum SliceEnd {
+    /// It has no request to dispatch, and the device does not idle for it.
     Empty,
     /// Its slice is over.
     SliceUsed,
-    /// Its group was waited for, and its request has come: it has to win anew.
+    /// The device idled for its group, and a request came. The queue has to be chosen again.
     WaitBusy,
-    /// A queue of the same group has a request near the head.
+    /// A queue of the same group has a request near the last one.
     Cooperator,
-    /// Another queue's request may not wait.
+    /// A new request of another queue preempted it.
     Preempted,
-    /// It is of the idle class, which has the device for a request at a time.
+    /// It is of the idle class, which gets one request at a time.
     IdleClass,
-    /// It is async and has sent its number of requests.
+    /// It is asynchronous and has dispatched as many requests as it may in a slice.
     AsyncRequests,
-    /// The request that it was waited for did not come in time.
+    /// The idle timer ended before its next request came.
     IdleTimer,
     /// Its I/O context has gone.
     Exit,
     /// Its last user has left it.
     Gone,
-    /// The scheduler is switched, or gives up what waits.
+    /// The scheduler is drained.
     Drain,
 }
 
-/// Why BFQ ended a queue's turn, as Linux's reasons.
+/// Why BFQ ended a queue's service, as Linux's reasons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BudgetEnd {
-    /// The request that it was waited for did not come in time (`TOO_IDLE`).
+    /// The idle timer ended before its next request came (`TOO_IDLE`).
     TooIdle,
-    /// It had the device for as long as a turn may last (`BUDGET_TIMEOUT`), or its task has gone,
-    /// or the scheduler gives up what waits.
+    /// It was in service for as long as a service may last (`BUDGET_TIMEOUT`), or its task is gone,
+    /// or the scheduler is drained.
     Timeout,
     /// Its budget does not suffice for its next request (`BUDGET_EXHAUSTED`).
     Exhausted,
-    /// It has nothing to send and is not waited for (`NO_MORE_REQUESTS`).
+    /// It has no request to dispatch, and the device does not idle for it (`NO_MORE_REQUESTS`).
     NoMoreRequests,
-    /// Another queue's request may not wait, or it goes to another group (`PREEMPTED`).
+    /// A new request of another queue preempted it, or it moves to another group (`PREEMPTED`).
     Preempted,
 }
 
-/// Why CFQ or BFQ let a request of one queue take the device from another.
+/// Why a new request of one queue preempted another queue in CFQ or BFQ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PreemptReason {
     /// The active queue is of the idle class.
     OverIdleClass,
-    /// Somebody waits for the request, and the active queue is async.
+    /// The request is synchronous, and the active queue is asynchronous.
     SyncOverAsync,
     /// The slice of the active queue is over.
     SliceOver,
-    /// It is real time, and the active queue is not.
+    /// The request is of the real-time class, and the active queue is not.
     RealTime,
-    /// Both are served together with others that are not waited for one by one.
+    /// Both queues are without an idle window, and are served together.
     NoIdleWorkload,
-    /// It has priority, and the active queue holds no request that has.
+    /// The request has the priority flag, and no request of the active queue has.
     Priority,
-    /// The active queue is empty and not worth waiting for.
+    /// The active queue is empty and has no idle window.
     NotIdling,
-    /// The active queue is waited for, and the request is near the head.
+    /// The device idles for the active queue, and the request is near its last one.
     Close,
-    /// BFQ: its queue is back in time to go on with its budget.
+    /// BFQ: its queue is back in time to continue with its budget.
     InTime,
-    /// BFQ: it is of a more urgent class.
+    /// BFQ: its queue is of a more urgent class.
     Class,
     /// BFQ: its queue, or group, has more weight.
     Weight,
 }
 
-/// Why CFQ does not keep the device free for the active queue, which has run empty.
+/// Why the device does not idle for the active queue of CFQ, which ran empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NoIdleReason {
-    /// The device does not seek and queues requests, and groups are not waited for.
+    /// The device is non-rotational and has native queueing, and does not idle for groups.
     FastDevice,
-    /// The queue is not worth waiting for, and groups are not waited for.
+    /// The queue has no idle window, and the device does not idle for groups.
     NotWorthIt,
     /// Requests of the queue are in flight.
     InFlight,
-    /// No task is known that would make a request: it has exited.
+    /// The task that would issue the next request has exited.
     TaskGone,
-    /// The task surely thinks for longer than its slice has left.
+    /// The mean think time of the task is longer than what is left of its slice.
     ThinksBeyondSlice,
-    /// Only the group might be waited for, and it has other queues.
+    /// The device would idle for the group only, and that has other busy queues.
     GroupHasOthers,
-    /// Only the group might be waited for, and those on its tree surely think for too long.
+    /// The device would idle for the group only, and the mean think time on its tree is too long.
     GroupThinksTooLong,
 }
 
-/// Why nothing is given though requests wait.
+/// Why a scheduler dispatches nothing though requests wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WaitReason {
     /// The idle timer runs for the active queue.
     IdleTimer,
-    /// Requests of the active queue are in flight, and it is worth waiting for.
+    /// Requests of the active queue are in flight, and the device will idle for it.
     InFlight,
     /// The active queue is all that its group has, and requests of the group are in flight.
     GroupInFlight,
-    /// Async requests have to leave the device before the active queue, which is waited for, sends.
+    /// Asynchronous requests have to complete before the active queue, which has an idle window,
+    /// may dispatch.
     GateAsyncDrains,
-    /// Sync requests have to leave the device before the active queue, which is async, sends.
+    /// Synchronous requests have to complete before the active queue, which is asynchronous, may
+    /// dispatch.
     GateSyncDrains,
-    /// As many requests of the active queue are in flight as may be.
+    /// The active queue has as many requests in flight as it may.
     GateDepth,
-    /// BFQ sends one request at a time, by `strict_guarantees`.
+    /// BFQ dispatches one request at a time, because of `strict_guarantees`.
     OneAtATime,
-    /// The device is full.
+    /// The device has as many requests in flight as its depth allows.
     DeviceFull,
 }

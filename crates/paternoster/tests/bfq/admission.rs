@@ -44,7 +44,7 @@ fn task_that_holds_its_share_of_the_requests_is_turned_away() {
         Serve(&["m1", "m2", "m3", "m4"]),
         // Whose request is done does not matter to who is called, but to who is let in.
         TurnAway("l3", read(FAR + 200..FAR + 208).by("less")),
-        // The heavier one is waited for; then one of the other's two is done.
+        // The device idles for the heavier one; then one of the other's two is done.
         Advance(ms(8)),
         TimerFires,
         Serve(&["l1"]),
@@ -84,7 +84,7 @@ fn async_writes_have_fewer_requests_while_a_queue_is_raised() {
     rig.run(&[
         SetNrRequests(Some(16)),
         Submit("r", read(0..8).by("raised")),
-        Expect(Told("raised raised: 30")),
+        Expect(Emitted("raised raised: 30")),
         Submit("1", write(FAR..FAR + 8).by("w1")),
         Submit("2", write(FAR + 100..FAR + 108).by("w2")),
         Submit("3", write(FAR + 200..FAR + 208).by("w3")),

@@ -14,20 +14,21 @@ fn read_of(n: usize) -> Io {
     read(start..start + 8).by(TASKS[n])
 }
 
-/// Each exits before the next begins. None is merged, for who exits is nobody's elder brother; and
-/// that they are gone does not make the burst smaller, as in Linux.
+/// Each exits before the next begins. None is merged, since the queue of a task that exits is no
+/// merge candidate. And that they are gone does not make the burst smaller, as in Linux.
 #[test]
 fn eighth_of_a_series_of_short_processes_is_not_raised() {
     let mut rig = with_tasks(fast(1));
     for (n, task) in TASKS.into_iter().enumerate() {
-        let told = if n < 7 { ", budget 1024, weight 1200" } else { ", budget 10922, weight 40" };
-        let told: &'static str = format!("in service {task}{told}").leak();
+        let emitted =
+            if n < 7 { ", budget 1024, weight 1200" } else { ", budget 10922, weight 40" };
+        let emitted: &'static str = format!("in service {task}{emitted}").leak();
         rig.run(&[
             Submit(task, read_of(n)),
-            Expect(Untold("merge")),
-            Expect(if n == 7 { Told("large burst") } else { Untold("large burst") }),
+            Expect(NotEmitted("merged")),
+            Expect(if n == 7 { Emitted("large burst") } else { NotEmitted("large burst") }),
             Expect(dispatched(task)),
-            Expect(Told(told)),
+            Expect(Emitted(emitted)),
             Complete(task),
             Exit(task),
             Advance(ms(1)),
@@ -36,29 +37,29 @@ fn eighth_of_a_series_of_short_processes_is_not_raised() {
 }
 
 /// The eighth makes the burst large. The seven before it are raised, and each is until a request
-/// of it is sent.
+/// of it is dispatched.
 #[test]
 fn queues_of_a_large_burst_are_raised_until_they_are_next_served() {
     let mut rig = with_tasks(disk(0));
     for (n, task) in TASKS.into_iter().enumerate() {
-        let told: &'static str = format!("raised {task}: 30").leak();
+        let emitted: &'static str = format!("raised {task}: 30").leak();
         rig.run(&[
             Submit(task, read_of(n)),
-            Expect(if n == 7 { Told("large burst") } else { Untold("large burst") }),
-            Expect(if n < 7 { Told(told) } else { Untold(told) }),
+            Expect(if n == 7 { Emitted("large burst") } else { NotEmitted("large burst") }),
+            Expect(if n < 7 { Emitted(emitted) } else { NotEmitted(emitted) }),
             Advance(ms(1)),
         ]);
     }
-    rig.run(&[SetDepth(1), Expect(Untold("raised"))]);
+    rig.run(&[SetDepth(1), Expect(NotEmitted("raised"))]);
     let mut served = vec![];
     while let Some(task) = rig.serve_up_to(1).pop() {
         let ended = format!("raised {task}: 1, for 0 ms");
-        let told: Vec<_> = rig.events().iter().filter_map(|event| rig.tell(event)).collect();
+        let emitted: Vec<_> = rig.events().iter().filter_map(|event| rig.line_of(event)).collect();
         let number: usize = task.parse().expect("a number");
-        assert_eq!(told.contains(&ended), number <= 7, "{task}: {told:?}");
+        assert_eq!(emitted.contains(&ended), number <= 7, "{task}: {emitted:?}");
         served.push(task);
         if rig.elevator.queued() > 0 {
-            // Who was served may be waited for.
+            // The device may idle for the queue that was served.
             rig.run(&[Advance(ms(20)), TimerFires]);
         }
     }
@@ -75,7 +76,7 @@ fn burst_goes_on_for_queues_within_180_ms() {
             let gap = if n == 6 { gap } else { 1 };
             rig.run(&[Advance(ms(gap))]);
         }
-        rig.run(&[Expect(if large { Told("large burst") } else { Untold("large burst") })]);
+        rig.run(&[Expect(if large { Emitted("large burst") } else { NotEmitted("large burst") })]);
     }
 }
 
@@ -89,14 +90,14 @@ fn burst_is_of_one_group() {
         }
         rig.run(&[Submit(task, read_of(n))]);
     }
-    rig.run(&[Expect(Untold("large burst"))]);
+    rig.run(&[Expect(NotEmitted("large burst"))]);
 }
 
-/// More than 10 s after its turn ended. Before that, a queue is raised no more, however long it was
-/// idle.
+/// More than 10 s after its service ended. Before that, a queue is raised no more, however long it
+/// was idle.
 #[test]
 fn queue_outlives_its_burst_by_being_idle_for_10_s() {
-    // The last one exits from its turn, which ends at once, at 10 ms; the first at 32 ms.
+    // The last one exits from its service, which ends at once, at 10 ms; the first at 32 ms.
     for (idle, raised) in [(10_000, false), (10_001, true)] {
         let mut rig = with_tasks(fast(1));
         for (n, task) in TASKS.into_iter().take(9).enumerate() {
@@ -106,21 +107,21 @@ fn queue_outlives_its_burst_by_being_idle_for_10_s() {
             }
         }
         rig.run(&[
-            Expect(Told("idles 9: 8 ms")),
+            Expect(Emitted("idles 9: 8 ms")),
             Advance(ms(8)),
             TimerFires,
-            Expect(Told("expired 9: TooIdle")),
+            Expect(Emitted("expired 9: TooIdle")),
             Advance(ms(idle)),
             Submit("9", read_of(8)),
             // The burst was read before it is forgotten: only the next time it is raised.
-            Expect(Untold("raised")),
+            Expect(NotEmitted("raised")),
             Serve(&["9"]),
             Advance(ms(8)),
             TimerFires,
-            Expect(Told("expired 9: TooIdle")),
+            Expect(Emitted("expired 9: TooIdle")),
             Advance(ms(2001)),
             Submit("9", read_of(8)),
-            Expect(if raised { Told("raised 9: 30") } else { Untold("raised") }),
+            Expect(if raised { Emitted("raised 9: 30") } else { NotEmitted("raised") }),
         ]);
     }
 }

@@ -12,11 +12,11 @@ fn merging_needs_two_busy_queues() {
         Expect(dispatched("a")),
         Advance(ms(1)),
         Submit("b", read(16..32).by("b")),
-        Expect(Untold("merge")),
+        Expect(NotEmitted("merged")),
         Complete("a"),
         Submit("a2", read(32..48).by("a")),
-        Expect(Told("to merge a into b")),
-        Expect(Told("merged a into b")),
+        Expect(Emitted("to merge a into b")),
+        Expect(Emitted("merged a into b")),
     ]);
 }
 
@@ -24,14 +24,14 @@ fn merging_needs_two_busy_queues() {
 /// was last served: no farther than 8192 sectors from 16.
 #[test]
 fn queue_merges_with_the_one_in_service_near_its_head() {
-    for (start, told) in [(8208, Told("merged b into a")), (8209, Untold("merge"))] {
+    for (start, emitted) in [(8208, Emitted("merged b into a")), (8209, NotEmitted("merged"))] {
         plain_disk(2).task("a", "be/4", ROOT).task("b", "be/4", ROOT).run(&[
             Submit("a", read(0..16).by("a")),
             Expect(dispatched("a")),
             Submit("b", read(FAR..FAR + 8).by("b")),
-            Expect(Untold("merge")),
+            Expect(NotEmitted("merged")),
             Submit("b2", read(start..start + 8).by("b")),
-            Expect(told),
+            Expect(emitted),
         ]);
     }
 }
@@ -39,19 +39,19 @@ fn queue_merges_with_the_one_in_service_near_its_head() {
 /// Both before and behind it.
 #[test]
 fn queue_merges_with_the_one_whose_next_request_is_near() {
-    for (start, told) in [
-        (FAR + 8192, Told("merged b into a")),
-        (FAR + 8193, Untold("merge")),
-        (FAR, Told("merged b into a")),
-        (FAR - 8192, Told("merged b into a")),
-        (FAR - 8193, Untold("merge")),
+    for (start, emitted) in [
+        (FAR + 8192, Emitted("merged b into a")),
+        (FAR + 8193, NotEmitted("merged")),
+        (FAR, Emitted("merged b into a")),
+        (FAR - 8192, Emitted("merged b into a")),
+        (FAR - 8193, NotEmitted("merged")),
     ] {
         for first in [0, 9 * FAR] {
             plain_disk(0).task("a", "be/4", ROOT).task("b", "be/4", ROOT).run(&[
                 Submit("a", read(FAR..FAR + 8).by("a")),
                 Submit("b", read(first..first + 8).by("b")),
                 Submit("b2", read(start..start + 8).by("b")),
-                Expect(told),
+                Expect(emitted),
             ]);
         }
     }
@@ -64,7 +64,7 @@ fn queue_does_not_merge_with_itself() {
         Submit("a", read(FAR..FAR + 8).by("a")),
         Submit("b", read(0..8).by("b")),
         Submit("b2", read(8..16).by("b")),
-        Expect(Untold("merge")),
+        Expect(NotEmitted("merged")),
     ]);
 }
 
@@ -72,14 +72,14 @@ fn queue_does_not_merge_with_itself() {
 /// so by chance.
 #[test]
 fn queues_merge_only_at_the_beginning() {
-    for (at, told) in [(100, Told("merged b into a")), (101, Untold("merge"))] {
+    for (at, emitted) in [(100, Emitted("merged b into a")), (101, NotEmitted("merged"))] {
         plain_disk(2).task("a", "be/4", ROOT).task("b", "be/4", ROOT).run(&[
             Submit("a", read(0..16).by("a")),
             Expect(dispatched("a")),
             Submit("b", read(FAR..FAR + 8).by("b")),
             Advance(ms(at)),
             Submit("b2", read(16..24).by("b")),
-            Expect(told),
+            Expect(emitted),
         ]);
     }
 }
@@ -87,14 +87,14 @@ fn queues_merge_only_at_the_beginning() {
 /// The same of the one that comes.
 #[test]
 fn queue_that_has_been_served_for_long_does_not_merge() {
-    for (at, told) in [(100, Told("merged a into b")), (101, Untold("merge"))] {
+    for (at, emitted) in [(100, Emitted("merged a into b")), (101, NotEmitted("merged"))] {
         plain_disk(2).task("a", "be/4", ROOT).task("b", "be/4", ROOT).run(&[
             Submit("a", read(0..16).by("a")),
             Expect(dispatched("a")),
             Submit("b", read(FAR..FAR + 8).by("b")),
             Advance(ms(at)),
             Submit("a2", read(FAR + 8..FAR + 16).by("a")),
-            Expect(told),
+            Expect(emitted),
         ]);
     }
 }
@@ -103,31 +103,31 @@ fn queue_that_has_been_served_for_long_does_not_merge() {
 #[test]
 fn queues_of_different_kinds_do_not_merge() {
     let rig = || plain_disk(0).group("/g", 100).task("a", "be/4", ROOT).task("ai", "idle", ROOT);
-    for (a, prio, group, told) in [
-        ("a", "be/0", ROOT, Told("merged b into a")),
-        ("a", "rt/4", ROOT, Untold("merge")),
-        ("ai", "idle", ROOT, Untold("merge")),
-        ("a", "be/4", "/g", Untold("merge")),
+    for (a, prio, group, emitted) in [
+        ("a", "be/0", ROOT, Emitted("merged b into a")),
+        ("a", "rt/4", ROOT, NotEmitted("merged")),
+        ("ai", "idle", ROOT, NotEmitted("merged")),
+        ("a", "be/4", "/g", NotEmitted("merged")),
     ] {
         rig().task("b", prio, group).run(&[
             Submit("a", read(0..8).by(a)),
             Submit("b", read(FAR..FAR + 8).by("b")),
             Submit("b2", read(8..16).by("b")),
-            Expect(told),
+            Expect(emitted),
         ]);
     }
     rig().task("b", "be/4", ROOT).run(&[
         Submit("a", read(0..8).by("a")),
         Submit("b", write(FAR..FAR + 8).by("b")),
         Submit("b2", write(8..16).by("b")),
-        Expect(Untold("merge")),
+        Expect(NotEmitted("merged")),
     ]);
 }
 
 /// With more than 19 seeks among the last 32 requests.
 #[test]
 fn seeky_queue_does_not_merge() {
-    for (seeks, told) in [(18, Told("merged b into a")), (19, Untold("merge"))] {
+    for (seeks, emitted) in [(18, Emitted("merged b into a")), (19, NotEmitted("merged"))] {
         let mut rig = plain_disk(0).task("a", "be/4", ROOT).task("b", "be/4", ROOT);
         rig.run(&[Submit("a", read(0..8).by("a"))]);
         // The first is none, and a queue begins with one to its name.
@@ -135,7 +135,11 @@ fn seeky_queue_does_not_merge() {
             rig.run(&[Submit("b", read(n * FAR..n * FAR + 8).by("b"))]);
         }
         // Not a seek: what was learned counts after the search.
-        rig.run(&[Expect(Untold("merge")), Submit("b2", read(8..16).by("b")), Expect(told)]);
+        rig.run(&[
+            Expect(NotEmitted("merged")),
+            Submit("b2", read(8..16).by("b")),
+            Expect(emitted),
+        ]);
     }
 }
 
@@ -145,10 +149,10 @@ fn raising_goes_with_the_queue_that_merges() {
     disk(0).task("a", "be/3", ROOT).task("b", "be/4", ROOT).run(&[
         Submit("a", read(0..8).by("a")),
         Submit("b", read(FAR..FAR + 8).by("b")),
-        Expect(Told("raised b: 30")),
+        Expect(Emitted("raised b: 30")),
         Submit("b2", read(8..16).by("b")),
-        Expect(Told("merged b into a")),
-        Expect(Told("raised a: 30, for 10500 ms")),
+        Expect(Emitted("merged b into a")),
+        Expect(Emitted("raised a: 30, for 10500 ms")),
     ]);
 }
 
@@ -162,12 +166,12 @@ fn requests_that_wait_stay_in_the_queue_that_merged() {
         Expect(Number("queues", 2)),
         SetDepth(1),
         Serve(&["a", "b2"]),
-        Expect(Told("in service a")),
+        Expect(Emitted("in service a")),
         Serve(&["b"]),
-        Expect(Told("in service b")),
+        Expect(Emitted("in service b")),
         Submit("b3", read(FAR + 8..FAR + 16).by("b")),
         Serve(&["b3"]),
-        Expect(Told("in service a")),
+        Expect(Emitted("in service a")),
         Expect(Number("queues", 1)),
     ]);
 }
@@ -179,7 +183,7 @@ fn bio_that_continues_the_request_of_another_merges_the_queues_and_with_it() {
         Submit("a", read(0..8).by("a")),
         Submit("b", read(FAR..FAR + 8).by("b")),
         BackMerge("b2", read(8..16).by("b"), "a"),
-        Expect(Told("merged b into a")),
+        Expect(Emitted("merged b into a")),
     ]);
 }
 
@@ -201,11 +205,11 @@ fn chain() -> Rig {
         Submit("a", read(0..8).by("a")),
         Submit("b", read(FAR..FAR + 8).by("b")),
         Submit("b2", read(8..16).by("b")),
-        Expect(Told("merged b into a")),
+        Expect(Emitted("merged b into a")),
         Submit("c", read(5 * FAR..5 * FAR + 8).by("c")),
         Submit("b3", read(5 * FAR + 8..5 * FAR + 16).by("b")),
-        Expect(Told("to merge a into c")),
-        Expect(Told("merged a into c")),
+        Expect(Emitted("to merge a into c")),
+        Expect(Emitted("merged a into c")),
         Expect(Number("queues", 3)),
     ]);
     rig
@@ -216,8 +220,8 @@ fn chain() -> Rig {
 fn other_user_of_a_merged_queue_follows_at_its_next_request() {
     chain().run(&[
         Submit("a", read(50 * FAR..50 * FAR + 8).by("a")),
-        Expect(Untold("to merge")),
-        Expect(Told("merged a into c")),
+        Expect(NotEmitted("to merge")),
+        Expect(Emitted("merged a into c")),
     ]);
 }
 
@@ -226,8 +230,8 @@ fn user_of_a_merged_queue_that_moves_to_another_group_does_not_follow() {
     chain().run(&[
         Move("a", "/g"),
         Submit("a", read(50 * FAR..50 * FAR + 8).by("a")),
-        Expect(Untold("merged")),
-        Expect(Told("made a in /g")),
+        Expect(NotEmitted("merged")),
+        Expect(Emitted("made a in /g")),
     ]);
 }
 
@@ -246,7 +250,7 @@ fn user_of_a_merged_queue_may_exit_before_it_follows() {
 /// It finds others there, and others find it.
 #[test]
 fn queue_that_moved_to_another_group_merges_there() {
-    for (group, told) in [("/g", Told("merged b into a")), (ROOT, Untold("merge"))] {
+    for (group, emitted) in [("/g", Emitted("merged b into a")), (ROOT, NotEmitted("merged"))] {
         let rig = plain_disk(0).group("/g", 100).task("a", "be/4", ROOT).task("b", "be/4", group);
         { rig }.run(&[
             Submit("a", read(0..8).by("a")),
@@ -254,13 +258,13 @@ fn queue_that_moved_to_another_group_merges_there() {
             Submit("a2", read(9 * FAR..9 * FAR + 8).by("a")),
             Submit("b", read(FAR..FAR + 8).by("b")),
             Submit("b2", read(8..16).by("b")),
-            Expect(told),
+            Expect(emitted),
         ]);
     }
 }
 
-/// Of what is busy in the end one is raised and the other is not, and so the first is waited for.
-/// What was left of the queue that merged has no user, and is not.
+/// Of what is busy in the end one is raised and the other is not, and so the device idles for the
+/// first. What was left of the queue that merged has no user, and is not.
 #[test]
 fn merged_queue_counts_as_raised_once() {
     let rig = disk(0).task("a", "be/3", ROOT).task("b", "be/4", ROOT).task("c", "be/3", ROOT);
@@ -269,10 +273,10 @@ fn merged_queue_counts_as_raised_once() {
         Submit("b", read(FAR..FAR + 8).by("b")),
         Submit("c", read(5 * FAR..5 * FAR + 8).by("c")),
         Submit("b2", read(8..16).by("b")),
-        Expect(Told("merged b into a")),
+        Expect(Emitted("merged b into a")),
         SetDepth(1),
         Serve(&["b", "a", "b2"]),
-        Expect(Told("idles a: 20 ms")),
+        Expect(Emitted("idles a: 20 ms")),
         Expect(Nothing),
     ]);
 }

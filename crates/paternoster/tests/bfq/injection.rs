@@ -16,10 +16,10 @@ fn beside_a_deep_one(rig: Rig) -> Served {
 /// that at 10.8: it takes 1 ms, alone. From then on each takes no longer with others injected: one
 /// more of them each time.
 #[test]
-fn limit_of_injection_grows_by_one_with_each_request_measured() {
+fn limit_of_injection_grows_by_one_with_each_probe() {
     let mut run = beside_a_deep_one(plain_fast(16));
     run.until(ms(17));
-    let told = [
+    let emitted = [
         "11.8 ms: limit high: 1",
         "11.8 ms: injected deep for high",
         "13 ms: limit high: 2",
@@ -27,10 +27,10 @@ fn limit_of_injection_grows_by_one_with_each_request_measured() {
         "15.4 ms: limit high: 4",
         "16.6 ms: limit high: 5",
     ];
-    let all = run.told(&["limit", "injected"]);
+    let all = run.emitted(&["limit", "injected"]);
     let limits = all.iter().filter(|line| line.contains("limit"));
-    assert!(limits.eq(told.iter().filter(|line| line.contains("limit"))), "{all:?}");
-    assert_eq!(all[..2], told[..2]);
+    assert!(limits.eq(emitted.iter().filter(|line| line.contains("limit"))), "{all:?}");
+    assert_eq!(all[..2], emitted[..2]);
 }
 
 /// Never more than that in the device at an injection.
@@ -38,26 +38,26 @@ fn limit_of_injection_grows_by_one_with_each_request_measured() {
 fn injection_stops_at_the_limit() {
     let mut run = beside_a_deep_one(plain_fast(16));
     run.until(ms(13));
-    let sent = run.dispatch_times("deep");
+    let dispatched = run.dispatch_times("deep");
     // One up to 12.8, when one of the other is in the device; two from 13 on.
-    assert_eq!(sent, [us(11_800), ms(13), ms(13)]);
+    assert_eq!(dispatched, [us(11_800), ms(13), ms(13)]);
 }
 
 /// Arrivals are 1.2 ms apart: the first from 1000 ms on is at 1000.8, and the first 10 ms after
 /// that, in ticks, at 1010.4.
 #[test]
-fn limit_of_injection_is_found_anew_after_a_second() {
+fn limit_of_injection_is_reset_after_a_second() {
     let rig = plain_fast(1).set("timeout_sync", 5000).task("a", "be/4", ROOT);
     let mut run = rig.served(1, ms(1));
     run.issues("a", Stream::reads(8).think(us(200))).until(ms(1100));
-    let told = ["11.8 ms: limit a: 1", "1000.8 ms: limit a: 0", "1011.4 ms: limit a: 1"];
-    assert_eq!(run.told(&["limit"]), told);
+    let emitted = ["11.8 ms: limit a: 1", "1000.8 ms: limit a: 0", "1011.4 ms: limit a: 1"];
+    assert_eq!(run.emitted(&["limit"]), emitted);
 }
 
 /// Measured at 1 ms, then at 1.5 ms or more: one less, but not below 0.
 #[test]
 fn limit_of_injection_falls_where_requests_take_half_as_long_again() {
-    for (took, told) in [(us(1499), "limit a: 2"), (us(1500), "limit a: 0")] {
+    for (took, emitted) in [(us(1499), "limit a: 2"), (us(1500), "limit a: 0")] {
         let mut rig = plain_fast(4).task("a", "be/0", ROOT).task("b", "be/4", ROOT);
         rig.run(&[
             Submit("a", read(0..8).by("a")),
@@ -71,21 +71,21 @@ fn limit_of_injection_falls_where_requests_take_half_as_long_again() {
             rig.run(&[Complete("a")]);
         }
         rig.run(&[
-            Expect(Told("limit a: 1")),
+            Expect(Emitted("limit a: 1")),
             Expect(dispatched("b")),
             Submit("a", read(0..8).by("a")),
             Expect(dispatched("a")),
             Advance(took),
             Complete("a"),
-            Expect(Told(told)),
+            Expect(Emitted(emitted)),
         ]);
     }
 }
 
-/// With a limit of 0 nothing is, however long it is waited for: Linux compares ticks with
+/// With a limit of 0 nothing is, however long the device idles: Linux compares ticks with
 /// nanoseconds where it means to let one large request pass.
 #[test]
-fn nothing_is_injected_before_it_was_measured() {
+fn nothing_is_injected_before_a_probe() {
     let rig = fast(4).task("a", "be/4", ROOT).task("b", "be/4", ROOT);
     rig.task("c", "be/3", ROOT).run(&[
         Submit("a", read(0..8).by("a")),
@@ -94,7 +94,7 @@ fn nothing_is_injected_before_it_was_measured() {
         Advance(ms(300)),
         Submit("b", read(2 * FAR..2 * FAR + 128).by("b")),
         Complete("a"),
-        Expect(Told("idles a: 20 ms")),
+        Expect(Emitted("idles a: 20 ms")),
         Expect(Nothing),
         Advance(ms(19)),
         Expect(Nothing),
@@ -108,12 +108,12 @@ fn async_request_of_the_task_itself_is_injected_at_once() {
     plain_disk(1).task("other", "be/4", ROOT).run(&[
         Submit("a", read(0..8)),
         Serve(&["a"]),
-        Expect(Told("idles main: 8 ms")),
+        Expect(Emitted("idles main: 8 ms")),
         Submit("others", write(FAR..FAR + 8).by("other")),
         Expect(Nothing),
         Submit("own", write(100..108)),
         Expect(dispatched("own")),
-        Expect(Told("injected async other for main")),
+        Expect(Emitted("injected async other for main")),
         Complete("own"),
         Expect(Nothing),
     ]);
@@ -131,9 +131,9 @@ fn injected_request_is_charged_to_its_own_queue() {
         Submit("w3", write(300..308)),
         Submit("a2", read(8..16)),
         Serve(&["a2"]),
-        Expect(Told("expired main: NoMoreRequests, charged 16 of 10922")),
+        Expect(Emitted("expired main: NoMoreRequests, charged 16 of 10922")),
         Serve(&["w3"]),
-        Expect(Told("expired async main: NoMoreRequests, charged 24 of 10922")),
+        Expect(Emitted("expired async main: NoMoreRequests, charged 24 of 10922")),
     ]);
 }
 
@@ -145,15 +145,15 @@ fn large_request_is_injected_alone_on_a_device_that_does_not_seek() {
         let mut run = rig.served(16, ms(1));
         run.issues("a", Stream::reads(8).think(us(200)));
         run.issues("b", Stream::reads(sectors).from(FAR).depth(16)).until(us(13_100));
-        let sent = run.dispatch_times("b");
-        assert_eq!(sent.iter().filter(|at| **at == ms(13)).count(), injected, "{sectors}");
+        let dispatched = run.dispatch_times("b");
+        assert_eq!(dispatched.iter().filter(|at| **at == ms(13)).count(), injected, "{sectors}");
     }
 }
 
-/// Measured first 10 ms after the reset. A raised queue is waited for to be served soon, and those
-/// that are not raised have to wait for that.
+/// Probed first 10 ms after the reset. The device idles for a raised queue so that it is served
+/// soon, and those that are not raised have to wait for that.
 #[test]
-fn only_raised_queues_are_injected_for_a_raised_one_that_thinks_briefly() {
+fn only_raised_queues_are_injected_for_a_raised_one_with_a_short_think_time() {
     let rig = fast(8).task("a", "be/4", ROOT).task("b", "be/4", ROOT);
     rig.task("c", "be/3", ROOT).run(&[
         Submit("a", read(0..8).by("a")),
@@ -164,7 +164,7 @@ fn only_raised_queues_are_injected_for_a_raised_one_that_thinks_briefly() {
         Expect(dispatched("a")),
         Advance(ms(1)),
         Complete("a"),
-        Expect(Told("limit a: 1")),
+        Expect(Emitted("limit a: 1")),
         Expect(Nothing),
         Submit("a", read(16..24).by("a")),
         Expect(dispatched("a")),
@@ -174,7 +174,7 @@ fn only_raised_queues_are_injected_for_a_raised_one_that_thinks_briefly() {
         Submit("b2", read(2 * FAR..2 * FAR + 8).by("b")),
         Complete("a"),
         Expect(dispatched("b")),
-        Expect(Told("injected b for a")),
+        Expect(Emitted("injected b for a")),
         Expect(Nothing),
         Complete("b"),
         Expect(dispatched("b2")),
@@ -189,28 +189,29 @@ fn only_raised_queues_are_injected_for_a_raised_one_that_thinks_briefly() {
 fn nothing_is_injected_for_a_sequential_reader_on_a_disk() {
     let mut run = beside_a_deep_one(plain_disk(16));
     run.until(ms(100));
-    assert_eq!(run.told(&["injected"]), [""; 0]);
+    assert_eq!(run.emitted(&["injected"]), [""; 0]);
     assert_eq!(run.dispatch_times("deep"), []);
 }
 
-/// Beside one that always has requests it is not waited for, and so its think times are known. They
-/// are 16 ms, as that of a new queue, and then 0: 16, 7.5, and 4.7 in the mean, of which only the
-/// third counts, as long; after that it is short, but not for long enough to reset the limit.
+/// Beside one that always has requests the device does not idle for it, and so its think times are
+/// known. They are 16 ms, as that of a new queue, and then 0: 16, 7.5, and 4.7 in the mean, of
+/// which only the third counts, as long; after that it is short, but not for long enough to reset
+/// the limit.
 #[test]
-fn new_queue_seems_to_think_long_for_a_moment() {
+fn new_queue_seems_to_have_a_long_think_time_for_a_moment() {
     let rig = plain_fast(4).task("deep", "be/4", ROOT).task("a", "be/4", ROOT);
     let mut run = rig.served(4, ms(1));
     run.issues("deep", Stream::reads(8).stride(FAR).depth(8));
     run.issues("a", Stream::reads(8).at(ms(200))).until(ms(1300));
-    // Sent a millisecond after it arrives, with the device full, a request takes two; the limit is
-    // reset a second later.
-    assert_eq!(run.told(&["limit a"]), ["204 ms: limit a: 1", "1204 ms: limit a: 0"]);
+    // Dispatched a millisecond after it arrives, with the device full, a request takes two; the
+    // limit is reset a second later.
+    assert_eq!(run.emitted(&["limit a"]), ["204 ms: limit a: 1", "1204 ms: limit a: 0"]);
 }
 
-/// The turn ends before the request is done.
+/// The service ends before the request is done.
 #[test]
-fn end_of_the_turn_ends_the_measuring() {
-    for (ends, told) in [(false, Told("limit a: 1")), (true, Untold("limit"))] {
+fn end_of_the_service_ends_the_probe() {
+    for (ends, emitted) in [(false, Emitted("limit a: 1")), (true, NotEmitted("limit"))] {
         let mut rig = plain_fast(2).task("a", "be/4", ROOT).task("rt", "rt/4", ROOT);
         rig.run(&[
             Submit("a", read(0..8).by("a")),
@@ -225,10 +226,10 @@ fn end_of_the_turn_ends_the_measuring() {
         if ends {
             rig.run(&[
                 Submit("rt", read(FAR..FAR + 8).by("rt")),
-                Expect(Told("preempted a by rt: Class")),
+                Expect(Emitted("preempted a by rt: Class")),
             ]);
         }
-        rig.run(&[Advance(us(100)), Complete("a"), Expect(told)]);
+        rig.run(&[Advance(us(100)), Complete("a"), Expect(emitted)]);
     }
 }
 
@@ -243,13 +244,13 @@ fn limit_is_reset_as_think_times_become_short() {
     // One millisecond to wait, one to be served: every 12 ms, the last done at 334.
     run.issues("a", Stream::reads(8).at(ms(200)).think(ms(10)).count(12)).until(ms(334));
     run.issues("a", Stream::reads(8).from(96).at(ms(334))).until(ms(400));
-    assert_eq!(run.told(&["limit a"]), ["224 ms: limit a: 1", "346 ms: limit a: 0"]);
+    assert_eq!(run.emitted(&["limit a"]), ["224 ms: limit a: 1", "346 ms: limit a: 0"]);
 }
 
 /// First 1 ms, then 2: what is bearable then is less than 3.
 #[test]
-fn time_that_a_request_takes_alone_is_measured_again() {
-    for (took, told) in [(us(2999), "limit a: 2"), (us(3000), "limit a: 0")] {
+fn base_time_is_probed_again() {
+    for (took, emitted) in [(us(2999), "limit a: 2"), (us(3000), "limit a: 0")] {
         let mut rig = plain_fast(4).task("a", "be/0", ROOT).task("b", "be/4", ROOT);
         rig.run(&[Submit("a", read(0..8).by("a")), Serve(&["a"]), Advance(ms(5))]);
         rig.run(&[Submit("a", read(0..8).by("a")), Serve(&["a"]), Advance(ms(5))]);
@@ -258,15 +259,15 @@ fn time_that_a_request_takes_alone_is_measured_again() {
             rig.run(&[Advance(ms(alone)), Complete("a")]);
         }
         rig.run(&[
-            Expect(Told("limit a: 1")),
+            Expect(Emitted("limit a: 1")),
             Submit("b", read(FAR..FAR + 8).by("b")),
             Expect(dispatched("b")),
-            Expect(Told("injected b for a")),
+            Expect(Emitted("injected b for a")),
             Submit("a", read(0..8).by("a")),
             Expect(dispatched("a")),
             Advance(took),
             Complete("a"),
-            Expect(Told(told)),
+            Expect(Emitted(emitted)),
         ]);
     }
 }

@@ -7,8 +7,6 @@ mod admission;
 mod budgets;
 mod bursts;
 mod cooperation;
-mod drain;
-mod handed_back;
 mod hw_queueing;
 mod idling;
 mod injection;
@@ -16,6 +14,7 @@ mod membership;
 mod order;
 mod peak_rate;
 mod preemption;
+mod requeue;
 mod soft_real_time;
 mod splitting;
 mod stable_merge;
@@ -43,7 +42,7 @@ fn plain_disk(depth: u32) -> Rig {
 
 /// A device without moving parts that queues requests.
 fn fast(depth: u32) -> Rig {
-    let device = Device { queues: Some(true), ..Device::solid_state(depth) };
+    let device = Device::solid_state(depth).with_native_queueing(true);
     Rig::on(device, SchedulerKind::Bfq).without_merging()
 }
 

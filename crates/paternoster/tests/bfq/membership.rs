@@ -4,7 +4,7 @@
 use crate::rig::*;
 use crate::{FAR, fast, plain_disk, plain_fast};
 
-/// At its next bio, with what it holds; its turn ends.
+/// At its next bio, with what it holds; its service ends.
 #[test]
 fn queue_goes_with_its_task_to_another_group() {
     let mut rig = plain_disk(1).group("/g", 100).task("t", "be/4", ROOT);
@@ -13,11 +13,11 @@ fn queue_goes_with_its_task_to_another_group() {
         Submit("2", read(8..16).by("t")),
         Expect(dispatched("1")),
         Move("t", "/g"),
-        Expect(Untold("expired")),
+        Expect(NotEmitted("expired")),
         Submit("3", read(16..24).by("t")),
-        Expect(Told("moved t")),
-        Expect(Told("expired t: Preempted, charged 8 of 10922")),
-        Expect(Untold("made")),
+        Expect(Emitted("moved t")),
+        Expect(Emitted("expired t: Preempted, charged 8 of 10922")),
+        Expect(NotEmitted("made")),
         Expect(Number("queues", 1)),
         Complete("1"),
         Serve(&["2", "3"]),
@@ -33,11 +33,11 @@ fn shared_queue_stays_behind() {
     fast(1).group("/g", 100).task("a", "be/4", ROOT).task("b", "be/4", ROOT).run(&[
         Submit("a", read(0..8).by("a")),
         Submit("b", read(FAR..FAR + 8).by("b")),
-        Expect(Told("merged b into a")),
+        Expect(Emitted("merged b into a")),
         Serve(&["a", "b"]),
         Move("b", "/g"),
         Submit("b", read(0..8).by("b")),
-        Expect(Told("made b in /g")),
+        Expect(Emitted("made b in /g")),
         Expect(Number("queues", 2)),
     ]);
 }
@@ -50,7 +50,7 @@ fn async_queue_stays_behind() {
         Serve(&["w"]),
         Move("t", ROOT),
         Submit("w2", write(0..8).by("t")),
-        Expect(Told("made async t in /")),
+        Expect(Emitted("made async t in /")),
         Expect(Number("queues", 2)),
         RemoveGroup("/g"),
         Expect(Number("queues", 1)),
@@ -66,17 +66,17 @@ fn queue_outlives_the_group_that_its_task_has_left() {
         Serve(&["1"]),
         Advance(ms(8)),
         TimerFires,
-        Expect(Told("expired t: TooIdle")),
+        Expect(Emitted("expired t: TooIdle")),
         Move("t", "/h"),
         RemoveGroup("/g"),
-        Expect(Untold("freed")),
+        Expect(NotEmitted("freed")),
         Expect(Number("queues", 1)),
         Advance(ms(100)),
         Submit("2", read(8..16).by("t")),
-        Expect(Told("moved t")),
-        Expect(Untold("made")),
+        Expect(Emitted("moved t")),
+        Expect(NotEmitted("made")),
         Expect(dispatched("2")),
-        Expect(Told("in service t, budget 8874")),
+        Expect(Emitted("in service t, budget 8874")),
         Complete("2"),
         Exit("t"),
         RemoveGroup("/h"),
@@ -84,9 +84,9 @@ fn queue_outlives_the_group_that_its_task_has_left() {
     ]);
 }
 
-/// It is waited for as its group goes: that ends.
+/// The device idles for it as its group is removed: that ends.
 #[test]
-fn turn_ends_as_the_group_goes() {
+fn service_ends_as_the_group_goes() {
     plain_disk(1).group("/g", 100).task("t", "be/4", "/g").run(&[
         Submit("1", read(0..8).by("t")),
         Serve(&["1"]),
@@ -94,11 +94,11 @@ fn turn_ends_as_the_group_goes() {
         Move("t", ROOT),
         Expect(Timeout(Some(ms(8)))),
         RemoveGroup("/g"),
-        Expect(Told("expired t: Preempted")),
+        Expect(Emitted("expired t: Preempted")),
         Expect(Timeout(None)),
         Submit("2", read(8..16).by("t")),
         Serve(&["2"]),
-        Expect(Told("idles t: 8 ms")),
+        Expect(Emitted("idles t: 8 ms")),
         Expect(Number("queues", 1)),
     ]);
 }
@@ -115,21 +115,21 @@ fn group_that_is_gone_is_not_at_work() {
         Expect(dispatched("u")),
         Advance(ms(181)),
         Submit("m", read(2 * FAR..2 * FAR + 8)),
-        Expect(Told("preempted u by main: NotIdling")),
+        Expect(Emitted("preempted u by main: NotIdling")),
     ]);
 }
 
-/// At once, without charge: nothing is told of an end of its turn.
+/// At once, without charge: nothing is emitted of an end of its service.
 #[test]
-fn queue_that_is_waited_for_goes_with_its_task() {
+fn queue_that_the_device_idles_for_goes_with_its_task() {
     plain_disk(1).task("t", "be/4", ROOT).run(&[
         Submit("1", read(0..8).by("t")),
         Serve(&["1"]),
-        Expect(Told("idles t: 8 ms")),
+        Expect(Emitted("idles t: 8 ms")),
         Exit("t"),
         Expect(Timeout(None)),
-        Expect(Untold("expired")),
-        Expect(Told("freed t")),
+        Expect(NotEmitted("expired")),
+        Expect(Emitted("freed t")),
         Expect(Number("busy_queues", 0)),
         Expect(Number("queues", 0)),
     ]);
@@ -137,18 +137,18 @@ fn queue_that_is_waited_for_goes_with_its_task() {
 
 /// Even one that another task uses.
 #[test]
-fn turn_of_a_shared_queue_ends_with_one_of_its_tasks() {
+fn service_of_a_shared_queue_ends_with_one_of_its_tasks() {
     plain_fast(1).task("a", "be/4", ROOT).task("b", "be/4", ROOT).run(&[
         Submit("a", read(0..8).by("a")),
         Submit("b", read(FAR..FAR + 8).by("b")),
         Submit("b2", read(FAR + 8..FAR + 16).by("b")),
-        Expect(Told("merged b into a")),
+        Expect(Emitted("merged b into a")),
         Serve(&["a"]),
         Exit("a"),
-        Expect(Untold("expired")),
+        Expect(NotEmitted("expired")),
         Serve(&["b"]),
-        Expect(Told("in service a")),
-        Expect(Told("in service a")),
+        Expect(Emitted("in service a")),
+        Expect(Emitted("in service a")),
         Expect(Number("queues", 1)),
     ]);
 }
@@ -160,16 +160,16 @@ fn priority_may_change() {
         Submit("1", read(0..8).by("t")),
         Submit("2", read(8..16).by("t")),
         Expect(dispatched("1")),
-        Expect(Told("in service t, budget 10922, weight 40")),
+        Expect(Emitted("in service t, budget 10922, weight 40")),
         SetPriority("t", "be/0"),
-        Expect(Untold("priority")),
+        Expect(NotEmitted("priority")),
         Submit("3", read(16..24).by("t")),
-        Expect(Told("priority t: be/0")),
+        Expect(Emitted("priority t: be/0")),
         Advance(ms(125)),
         Complete("1"),
-        Expect(Told("expired t: Timeout")),
+        Expect(Emitted("expired t: Timeout")),
         Expect(dispatched("2")),
-        Expect(Told("in service t, budget 16384, weight 80")),
+        Expect(Emitted("in service t, budget 16384, weight 80")),
     ]);
 }
 
@@ -177,23 +177,23 @@ fn priority_may_change() {
 fn async_requests_go_to_the_queue_of_the_new_priority() {
     plain_disk(1).task("t", "be/4", ROOT).run(&[
         Submit("1", write(0..8).by("t")),
-        Expect(Told("made async t in /")),
+        Expect(Emitted("made async t in /")),
         SetPriority("t", "be/0"),
         Submit("2", write(8..16).by("t")),
-        Expect(Told("made async t in /")),
+        Expect(Emitted("made async t in /")),
         Expect(Number("queues", 2)),
         SetPriority("t", "be/4"),
         Submit("3", write(16..24).by("t")),
-        Expect(Untold("made")),
+        Expect(NotEmitted("made")),
     ]);
 }
 
 /// It became busy as one of best effort and is no longer as one of real time: from then on there
-/// seem to be both, and queues are waited for that are not otherwise.
+/// seem to be both, and the device idles for queues for which it does not otherwise.
 #[test]
 fn change_of_class_while_a_queue_is_busy_spoils_the_count_of_classes() {
-    for (prio, told) in
-        [("be/5", Told("preempted b by c: NotIdling")), ("rt/4", Untold("preempted"))]
+    for (prio, emitted) in
+        [("be/5", Emitted("preempted b by c: NotIdling")), ("rt/4", NotEmitted("preempted"))]
     {
         let rig = plain_fast(2).task("a", "be/4", ROOT).task("b", "be/4", ROOT);
         rig.task("c", "be/4", ROOT).run(&[
@@ -204,7 +204,7 @@ fn change_of_class_while_a_queue_is_busy_spoils_the_count_of_classes() {
             Submit("3", read(16..24).by("a")),
             Advance(ms(125)),
             Complete("1"),
-            Expect(Told("expired a: Timeout")),
+            Expect(Emitted("expired a: Timeout")),
             Serve(&["2", "3"]),
             Advance(ms(8)),
             TimerFires,
@@ -213,7 +213,7 @@ fn change_of_class_while_a_queue_is_busy_spoils_the_count_of_classes() {
             Expect(dispatched("b")),
             Advance(ms(181)),
             Submit("c", read(2 * FAR..2 * FAR + 8).by("c")),
-            Expect(told),
+            Expect(emitted),
         ]);
     }
 }
@@ -227,7 +227,7 @@ fn weight_for_one_device_falls_back() {
         Submit("b", read(0..8).by("b")),
         Expect(dispatched("b")),
         Submit("a", read(FAR..FAR + 8).by("a")),
-        Expect(Told("preempted b by a: Weight")),
+        Expect(Emitted("preempted b by a: Weight")),
         Expect(dispatched("a")),
         Complete("a"),
         Complete("b"),
@@ -237,25 +237,26 @@ fn weight_for_one_device_falls_back() {
         Submit("b2", read(8..16).by("b")),
         Expect(dispatched("b2")),
         Submit("a2", read(FAR + 8..FAR + 16).by("a")),
-        Expect(Untold("preempted")),
+        Expect(NotEmitted("preempted")),
     ]);
 }
 
 /// A queue into which others were to merge outlives its own tasks, and these exit before they go:
-/// nobody uses it any more, and it is still in service, waited for, when its group goes.
+/// it has no user any more, and it is still in service, with the device idling, when its group
+/// goes.
 #[test]
-fn group_may_go_whose_queue_in_service_nobody_uses() {
+fn group_may_go_whose_queue_in_service_has_no_users() {
     let rig = plain_disk(0).group("/g", 100).task("a", "be/4", "/g").task("b", "be/4", "/g");
     let mut rig = rig.task("c", "be/4", "/g");
     rig.run(&[
         Submit("a", read(0..8).by("a")),
         Submit("b", read(FAR..FAR + 8).by("b")),
         Submit("b2", read(8..16).by("b")),
-        Expect(Told("merged b into a")),
+        Expect(Emitted("merged b into a")),
         Submit("c", read(5 * FAR..5 * FAR + 8).by("c")),
         Submit("b3", read(5 * FAR + 8..5 * FAR + 16).by("b")),
-        Expect(Told("to merge a into c")),
-        Expect(Told("merged a into c")),
+        Expect(Emitted("to merge a into c")),
+        Expect(Emitted("merged a into c")),
         Exit("b"),
         Exit("c"),
         SetDepth(1),
@@ -266,7 +267,7 @@ fn group_may_go_whose_queue_in_service_nobody_uses() {
         TimerFires,
         Serve(&["b"]),
         Serve(&["c", "b3"]),
-        Expect(Told("idles c: 8 ms")),
+        Expect(Emitted("idles c: 8 ms")),
         Exit("a"),
         RemoveGroup("/g"),
         Expect(Number("queues", 0)),
@@ -274,22 +275,23 @@ fn group_may_go_whose_queue_in_service_nobody_uses() {
 }
 
 /// A task that leaves a queue that it shares for another group gets a new queue there, and with
-/// that another elder brother: the one before is let go.
+/// another stable-merge candidate: the one before is dropped.
 #[test]
-fn task_lets_go_of_its_elder_brother_for_another_one() {
-    let rig = plain_disk(0).group("/g", 100).task("elder", "be/4", ROOT).task("near", "be/4", ROOT);
+fn task_drops_its_stable_merge_candidate_for_another_one() {
+    let rig =
+        plain_disk(0).group("/g", 100).task("candidate", "be/4", ROOT).task("near", "be/4", ROOT);
     let mut rig = rig.task("a", "be/4", ROOT).task("other", "be/4", "/g");
     rig.run(&[
-        Submit("1", read(FAR..FAR + 8).by("elder")),
+        Submit("1", read(FAR..FAR + 8).by("candidate")),
         Submit("2", read(5 * FAR..5 * FAR + 8).by("near")),
         Submit("3", read(0..8).by("a")),
         Submit("4", read(5 * FAR + 8..5 * FAR + 16).by("a")),
-        Expect(Told("merged a into near")),
+        Expect(Emitted("merged a into near")),
         Submit("5", read(0..8).by("other")),
         Move("a", "/g"),
         Submit("6", read(FAR..FAR + 8).by("a")),
         Cancel(&["1", "2", "3", "4", "5", "6"]),
-        Exit("elder"),
+        Exit("candidate"),
         Exit("near"),
         Exit("a"),
         Exit("other"),

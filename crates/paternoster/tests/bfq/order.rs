@@ -1,4 +1,4 @@
-//! Which request of a queue is sent next.
+//! Which request of a queue is dispatched next.
 
 use crate::plain_disk;
 use crate::rig::*;
@@ -22,7 +22,7 @@ fn way_back_counts_twice() {
 
 /// 16 KiB are 32 sectors: no farther back than that.
 #[test]
-fn what_is_too_far_behind_is_of_the_next_sweep() {
+fn request_too_far_behind_comes_after_those_ahead() {
     for (behind, order) in [(976, ["behind", "ahead"]), (975, ["ahead", "behind"])] {
         let mut rig = plain_disk(1).set("back_seek_max", 16).set("back_seek_penalty", 1);
         rig.run(&[
@@ -37,7 +37,7 @@ fn what_is_too_far_behind_is_of_the_next_sweep() {
 
 /// The lowest first.
 #[test]
-fn next_sweep_begins_at_the_front() {
+fn after_the_last_request_comes_the_first() {
     let mut rig = plain_disk(1).set("back_seek_max", 0);
     rig.run(&[
         Submit("head", read(100_000..100_008)),
@@ -60,10 +60,10 @@ fn metadata_goes_first() {
     assert_eq!(rig.serve_all(), ["metadata", "near that", "data"]);
 }
 
-/// Its time was over at 1 ms. The first removal of a turn makes it the next, wherever it is; then
-/// it goes by position again, though others are overdue too.
+/// Its time was over at 1 ms. The first removal of a service makes it the next, wherever it is;
+/// then it goes by position again, though others are overdue too.
 #[test]
-fn overdue_request_is_served_once_a_turn() {
+fn overdue_request_is_served_once_a_service() {
     let mut rig = plain_disk(1).set("fifo_expire_sync", 1);
     rig.run(&[
         Submit("5000", read(5000..5008)),
@@ -74,8 +74,8 @@ fn overdue_request_is_served_once_a_turn() {
     ]);
     // From 5000, 4000 ahead are less than twice 3900 behind.
     assert_eq!(rig.serve_all(), ["1000", "5000", "9000", "1100"]);
-    rig.run(&[Expect(Told("overdue 5000"))]);
-    rig.run(&[Expect(Untold("overdue"))]);
+    rig.run(&[Expect(Emitted("overdue 5000"))]);
+    rig.run(&[Expect(NotEmitted("overdue"))]);
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn request_is_overdue_from_its_deadline_on() {
     }
 }
 
-/// It goes by distance only: the overdue one has lost its chance for the turn.
+/// It goes by distance only: the overdue one has lost its chance for the service.
 #[test]
 fn request_that_arrives_near_the_head_displaces_an_overdue_one() {
     let mut rig = plain_disk(1).set("fifo_expire_sync", 1);
@@ -103,7 +103,7 @@ fn request_that_arrives_near_the_head_displaces_an_overdue_one() {
         Submit("1100", read(1100..1108)),
         Advance(ms(1)),
         Serve(&["1000"]),
-        Expect(Told("overdue 5000")),
+        Expect(Emitted("overdue 5000")),
         Submit("1010", read(1010..1018)),
     ]);
     assert_eq!(rig.serve_all(), ["1010", "1100", "5000"]);
@@ -111,7 +111,7 @@ fn request_that_arrives_near_the_head_displaces_an_overdue_one() {
 
 /// The look at the oldest is taken by the first removal, though nothing was overdue then.
 #[test]
-fn overdue_request_may_have_to_wait_for_the_next_turn() {
+fn overdue_request_may_have_to_wait_for_the_next_service() {
     let mut rig = plain_disk(1).set("fifo_expire_sync", 1);
     rig.run(&[
         Submit("5000", read(5000..5008)),
@@ -121,7 +121,7 @@ fn overdue_request_may_have_to_wait_for_the_next_turn() {
         Serve(&["1000"]),
         Advance(ms(2)),
         Serve(&["1100", "1200", "5000"]),
-        Expect(Untold("overdue")),
+        Expect(NotEmitted("overdue")),
     ]);
 }
 
@@ -138,7 +138,7 @@ fn fifo_times_differ_by_direction() {
 }
 
 #[test]
-fn oldest_request_is_looked_at_again_in_the_next_turn() {
+fn oldest_request_is_looked_at_again_in_the_next_service() {
     let mut rig = plain_disk(1).set("fifo_expire_sync", 1);
     // The head is at 1108 the second time.
     for order in [&["1000", "5000", "1100"], &["1100", "5000", "1000"]] {
@@ -148,7 +148,7 @@ fn oldest_request_is_looked_at_again_in_the_next_turn() {
             Submit("1100", read(1100..1108)),
             Advance(ms(1)),
             Serve(order),
-            Expect(Told("overdue 5000")),
+            Expect(Emitted("overdue 5000")),
             Advance(ms(8)),
             TimerFires,
         ]);

@@ -1,4 +1,4 @@
-//! Shared queues that turn out to be seeky: their users part.
+//! Shared queues that service out to be seeky: their users part.
 
 use crate::rig::*;
 use crate::{FAR, disk, plain_disk};
@@ -12,14 +12,14 @@ fn serve_out(rig: &mut Rig) {
 }
 
 /// The second task's queue has merged into the first's, which then gets 19 seeks besides
-/// the one that a queue begins with, and ends a turn.
+/// the one that a queue begins with, and ends a service.
 fn shared_and_seeky(rig: Rig) -> Rig {
     let mut rig = rig.depth(0).task("a", "be/4", ROOT).task("b", "be/4", ROOT);
     rig.run(&[
         Submit("a", read(0..8).by("a")),
         Submit("b", read(FAR..FAR + 8).by("b")),
         Submit("b2", read(8..16).by("b")),
-        Expect(Told("merged b into a")),
+        Expect(Emitted("merged b into a")),
         Expect(Number("queues", 2)),
         SetDepth(1),
     ]);
@@ -28,7 +28,7 @@ fn shared_and_seeky(rig: Rig) -> Rig {
         rig.run(&[Submit("b", read(n * FAR..n * FAR + 8).by("b"))]);
         serve_out(&mut rig);
     }
-    rig.run(&[Expect(Told("to split a"))]);
+    rig.run(&[Expect(Emitted("to split a"))]);
     rig
 }
 
@@ -40,16 +40,16 @@ fn users_of_a_seeky_shared_queue_part() {
         let mut rig = shared_and_seeky(plain_disk(1));
         rig.run(&[
             Submit("1", read(0..8).by(first)),
-            Expect(Told("split a")),
-            Expect(Told(made)),
+            Expect(Emitted("split a")),
+            Expect(Emitted(made)),
             Expect(Number("queues", 2)),
             Submit("2", read(90 * FAR..90 * FAR + 8).by(last)),
-            Expect(Told("split a")),
-            Expect(Untold("made")),
+            Expect(Emitted("split a")),
+            Expect(NotEmitted("made")),
             Submit("3", read(91 * FAR..91 * FAR + 8).by(last)),
             Submit("4", read(92 * FAR..92 * FAR + 8).by(first)),
-            Expect(Untold("split")),
-            Expect(Untold("made")),
+            Expect(NotEmitted("split")),
+            Expect(NotEmitted("made")),
             Expect(Number("queues", 2)),
         ]);
     }
@@ -68,43 +68,51 @@ fn users_of_a_shared_queue_that_is_not_seeky_stay_together() {
     serve_out(&mut rig);
     rig.run(&[Submit("b", read(16..24).by("b"))]);
     serve_out(&mut rig);
-    rig.run(&[Expect(Untold("to split")), Expect(Number("queues", 1))]);
+    rig.run(&[Expect(NotEmitted("to split")), Expect(Number("queues", 1))]);
 }
 
 /// It is as it was before the merge, raised since 0 for 10.5 s: unless these are over.
 #[test]
 fn user_that_leaves_a_shared_queue_gets_its_raising_back() {
-    for (later, told) in [(0, Told("raised b: 30, for 10500 ms")), (11_000, Told("raised b: 1"))] {
+    for (later, emitted) in
+        [(0, Emitted("raised b: 30, for 10500 ms")), (11_000, Emitted("raised b: 1"))]
+    {
         let mut rig = shared_and_seeky(disk(1));
-        rig.run(&[Advance(ms(later)), Submit("1", read(0..8).by("b")), Expect(told)]);
+        rig.run(&[Advance(ms(later)), Submit("1", read(0..8).by("b")), Expect(emitted)]);
     }
 }
 
 /// For 2 s it is left as it is. After that its next batch is soft real time.
 #[test]
 fn queue_is_not_raised_soon_after_its_users_parted() {
-    for (later, told) in [(2000, Untold("raised")), (2001, Told("raised b: 3000"))] {
+    for (later, emitted) in [(2000, NotEmitted("raised")), (2001, Emitted("raised b: 3000"))] {
         let mut rig = shared_and_seeky(disk(1));
-        rig.run(&[Advance(ms(11_000)), Submit("1", read(0..8).by("b")), Expect(Told("split a"))]);
-        rig.run(&[Expect(Told("raised b: 1"))]);
+        rig.run(&[
+            Advance(ms(11_000)),
+            Submit("1", read(0..8).by("b")),
+            Expect(Emitted("split a")),
+        ]);
+        rig.run(&[Expect(Emitted("raised b: 1"))]);
         serve_out(&mut rig);
         // At 20 ms it is out of service.
-        rig.run(&[Advance(ms(later - 20)), Submit("2", read(8..16).by("b")), Expect(told)]);
+        rig.run(&[Advance(ms(later - 20)), Submit("2", read(8..16).by("b")), Expect(emitted)]);
     }
 }
 
 /// Its first request merged its queue, which would have been raised for it: that is made up for, as
 /// far as the 10.5 s from then on are not over.
 #[test]
-fn newborn_that_was_merged_is_raised_as_it_leaves() {
-    for (later, told) in [(0, Told("raised b: 30, for 10500 ms")), (10_500, Told("raised b: 1"))] {
+fn new_queue_that_was_merged_is_raised_as_its_user_leaves() {
+    for (later, emitted) in
+        [(0, Emitted("raised b: 30, for 10500 ms")), (10_500, Emitted("raised b: 1"))]
+    {
         let rig = disk(0).task("a", "be/4", ROOT).task("x", "be/4", ROOT).task("b", "be/4", ROOT);
         let mut rig = rig;
         rig.run(&[
             Submit("a", read(0..8).by("a")),
             Submit("x", read(FAR..FAR + 8).by("x")),
             Submit("b", read(8..16).by("b")),
-            Expect(Told("merged b into a")),
+            Expect(Emitted("merged b into a")),
             SetDepth(1),
         ]);
         serve_out(&mut rig);
@@ -112,8 +120,8 @@ fn newborn_that_was_merged_is_raised_as_it_leaves() {
             rig.run(&[Submit("b", read(n * FAR..n * FAR + 8).by("b"))]);
             serve_out(&mut rig);
         }
-        rig.run(&[Expect(Told("to split a")), Expect(Untold("raised b"))]);
-        rig.run(&[Advance(ms(later)), Submit("1", read(0..8).by("b")), Expect(told)]);
+        rig.run(&[Expect(Emitted("to split a")), Expect(NotEmitted("raised b"))]);
+        rig.run(&[Advance(ms(later)), Submit("1", read(0..8).by("b")), Expect(emitted)]);
     }
 }
 
@@ -125,7 +133,7 @@ fn user_that_leaves_a_shared_queue_gets_its_weight_back() {
         Submit("a", read(0..8).by("a")),
         Submit("b", read(FAR..FAR + 8).by("b")),
         Submit("b2", read(8..16).by("b")),
-        Expect(Told("merged b into a")),
+        Expect(Emitted("merged b into a")),
         SetDepth(1),
     ]);
     serve_out(&mut rig);
@@ -134,11 +142,11 @@ fn user_that_leaves_a_shared_queue_gets_its_weight_back() {
         serve_out(&mut rig);
     }
     rig.run(&[
-        Expect(Told("in service a, budget 512, weight 40")),
-        Expect(Told("to split a")),
+        Expect(Emitted("in service a, budget 512, weight 40")),
+        Expect(Emitted("to split a")),
         SetPriority("b", "be/0"),
         Submit("1", read(0..8).by("b")),
         Expect(dispatched("1")),
-        Expect(Told("in service b, budget 10922, weight 50")),
+        Expect(Emitted("in service b, budget 10922, weight 50")),
     ]);
 }

@@ -66,46 +66,46 @@ fn idle_time_counts_from_the_next_time_on() {
     plain_disk(1).run(&[
         Submit("a", read(0..8)),
         Serve(&["a"]),
-        Expect(Told("idles main: 8 ms")),
+        Expect(Emitted("idles main: 8 ms")),
         Set("slice_idle_us", 500),
         Expect(Timeout(Some(ms(8)))),
         Submit("b", read(8..48)),
         Serve(&["b"]),
-        Expect(Told("idles main: 0.5 ms")),
+        Expect(Emitted("idles main: 0.5 ms")),
     ]);
 }
 
-/// At once: a value, or what the device serves in the time of a turn. 9333 × 125000 / 65536.
+/// At once: a value, or what the device serves in the time of a service. 9333 × 125000 / 65536.
 #[test]
 fn greatest_budget_follows_its_tunables() {
     plain_disk(1).run(&[
         Set("max_budget", 5000),
-        Expect(Told("max budget 5000")),
+        Expect(Emitted("max budget 5000")),
         Set("timeout_sync", 250),
-        Expect(Untold("max budget")),
+        Expect(NotEmitted("max budget")),
         // 9333 × 250000 / 65536.
         Set("max_budget", 0),
-        Expect(Told("max budget 35602")),
+        Expect(Emitted("max budget 35602")),
         Set("timeout_sync", 125),
-        Expect(Told("max budget 17801")),
+        Expect(Emitted("max budget 17801")),
     ]);
 }
 
-/// The turn that goes on has the time that it began with.
+/// The service that goes on has the time that it began with.
 #[test]
-fn time_of_a_turn_counts_from_the_next_one_on() {
+fn time_of_a_service_counts_from_the_next_one_on() {
     let mut run = plain_disk(1).task("a", "be/4", ROOT).served(1, ms(10));
     run.issues("a", Stream::reads(8).depth(2)).until(ms(5));
     run.rig.run(&[Set("timeout_sync", 20)]);
     run.until(ms(160));
-    let told = [130, 150].map(|at| format!("{at} ms: expired a: Timeout"));
-    assert_eq!(run.told_up_to(1, &["expired"]), told);
+    let emitted = [130, 150].map(|at| format!("{at} ms: expired a: Timeout"));
+    assert_eq!(run.emitted_up_to(1, &["expired"]), emitted);
 }
 
-/// Whatever the time of a turn may be, 125 ms are charged as the whole maximum, 5000: 1000 for 25
-/// of them.
+/// Whatever the time of a service may be, 125 ms are charged as the whole maximum, 5000: 1000 for
+/// 25 of them.
 #[test]
-fn time_is_charged_by_the_default_of_a_turn() {
+fn time_is_charged_by_the_default_of_a_service() {
     let mut run = plain_disk(1).set("timeout_sync", 250).set("max_budget", 5000);
     run = run.task("a", "be/4", ROOT).task("rt", "rt/4", ROOT);
     run.run(&[
@@ -113,7 +113,7 @@ fn time_is_charged_by_the_default_of_a_turn() {
         Expect(dispatched("a")),
         Advance(ms(25)),
         Submit("rt", read(900..908).by("rt")),
-        Expect(Told("expired main: Preempted, charged 1000 of 10922, slow")),
+        Expect(Emitted("expired main: Preempted, charged 1000 of 10922, slow")),
     ]);
 }
 
@@ -154,8 +154,8 @@ fn low_latency_counts_for_queues_that_become_busy_from_then_on() {
     plain_disk(0).task("a", "be/4", ROOT).task("b", "be/4", ROOT).run(&[
         Submit("a", read(0..8).by("a")),
         Set("low_latency", 1),
-        Expect(Untold("raised")),
+        Expect(NotEmitted("raised")),
         Submit("b", read(100_000..100_008).by("b")),
-        Expect(Told("raised b: 30")),
+        Expect(Emitted("raised b: 30")),
     ]);
 }

@@ -30,8 +30,8 @@ fn round(rig: &mut Rig, after: Nanos) {
 }
 
 fn found(rig: &mut Rig) -> bool {
-    let told: Vec<_> = rig.events().iter().filter_map(|event| rig.tell(event)).collect();
-    told.contains(&"waker of reader: other".to_owned())
+    let emitted: Vec<_> = rig.events().iter().filter_map(|event| rig.line_of(event)).collect();
+    emitted.contains(&"waker of reader: other".to_owned())
 }
 
 /// Think times are 16, which a new queue begins with, and 7 ms: from the third on, their mean, 9.7,
@@ -50,7 +50,8 @@ fn waker_is_found_at_the_third_arrival_after_its_completions() {
     assert_eq!(rounds, [5, 8, 11]);
 }
 
-/// 4 ms are too late. The other is waited for meanwhile, so that there is no other completion.
+/// 4 ms are too late. The device idles for the other meanwhile, so that there is no other
+/// completion.
 #[test]
 fn arrival_4_ms_after_a_completion_is_no_consequence_of_it() {
     for (after, finds) in [(us(3999), true), (ms(4), false)] {
@@ -81,8 +82,8 @@ fn waker_is_found_within_128_idle_times() {
     }
 }
 
-/// A queue of the idle class thinks briefly for all that is known, always. Who waits is waited for
-/// no longer than 1 ms here.
+/// A queue of the idle class has a short think time for all that is known, always. The device idles
+/// for it no longer than 1 ms here.
 #[test]
 fn queue_of_the_idle_class_has_no_waker() {
     for (reader, finds) in [("be/4", true), ("idle", false)] {
@@ -113,7 +114,7 @@ fn queue_of_the_idle_class_has_no_waker() {
 fn waker_and_woken_are_served_for_each_other_beyond_the_limit() {
     let r = Submit("r", read(0..8).by("reader"));
     let w = Submit("w", write(FAR..FAR + 8).sync().by("other"));
-    for (heavy, first, second, told) in [
+    for (heavy, first, second, emitted) in [
         ("reader", ("r", r.clone()), ("w", w.clone()), "injected other for reader"),
         ("other", ("w", w), ("r", r), "injected reader for other"),
     ] {
@@ -135,7 +136,7 @@ fn waker_and_woken_are_served_for_each_other_beyond_the_limit() {
             Expect(Nothing),
             second.1,
             Expect(dispatched(second.0)),
-            Expect(Told(told)),
+            Expect(Emitted(emitted)),
         ]);
     }
 }
@@ -148,7 +149,7 @@ fn shared_queue_is_no_waker() {
     rig.run(&[
         Submit("w", write(FAR..FAR + 8).sync().by("other")),
         Submit("w2", write(FAR + 8..FAR + 16).sync().by("third")),
-        Expect(Told("merged third into other")),
+        Expect(Emitted("merged third into other")),
         Serve(&["w", "w2"]),
         Advance(ms(200)),
         TimerFires,

@@ -1,4 +1,4 @@
-//! Whose turn it is, by B-WF2Q+, and the classes.
+//! Which queue is in service, by B-WF2Q+, and the classes.
 
 use crate::rig::*;
 use crate::{FAR, plain_disk, plain_fast};
@@ -48,7 +48,7 @@ fn queue_that_finishes_first_may_be_missed() {
         SetDepth(1),
         Expect(dispatched("b")),
         Submit("rt", read(3 * FAR..3 * FAR + 8).by("rt")),
-        Expect(Told("expired b: Preempted, charged 800 of 10922")),
+        Expect(Emitted("expired b: Preempted, charged 800 of 10922")),
         Submit("n", read(4 * FAR..4 * FAR + 8).by("n")),
         Complete("b"),
         Serve(&["rt", "r"]),
@@ -66,7 +66,7 @@ fn queues_have_the_device_by_weight() {
         run.issues("a", Stream::reads(8).depth(2));
         run.issues("b", Stream::reads(8).from(FAR).depth(2)).until(ms(30_000));
         let [a, b] = ["a", "b"].map(|task| run.dispatch_times(task).len());
-        // A few turns of 125 ms more or less.
+        // A few services of 125 ms more or less.
         let expected = 30_000 * parts[0] / (parts[0] + parts[1]);
         assert!(a.abs_diff(expected) <= 500, "{levels:?}: {a} and {b}");
     }
@@ -113,28 +113,28 @@ fn classes_are_served_in_order() {
     assert_eq!(rig.serve_all(), ["rt", "be", "i"]);
 }
 
-/// More than 200 ms after it had its chance, as the other's turn ends, every 125 ms. Its turn ends
-/// with its request.
+/// More than 200 ms after it had its chance, as the other's service ends, every 125 ms. Its service
+/// ends with its request.
 #[test]
 fn idle_class_has_a_request_now_and_then() {
     let mut run = plain_disk(1).task("be", "be/4", ROOT).task("i", "idle", ROOT).served(1, ms(1));
     run.issues("be", Stream::reads(8).depth(2));
     run.issues("i", Stream::reads(8).from(FAR)).until(ms(1000));
     assert_eq!(run.dispatch_times("i"), [ms(250), ms(501), ms(752)]);
-    let told = [250, 501, 752].map(|at| format!("{at} ms: expired i: Exhausted"));
-    assert_eq!(run.told_up_to(1, &["expired i"]), told);
+    let emitted = [250, 501, 752].map(|at| format!("{at} ms: expired i: Exhausted"));
+    assert_eq!(run.emitted_up_to(1, &["expired i"]), emitted);
 }
 
-/// It may send on while nobody else wants to.
+/// Its requests are dispatched one after the other while no other queue is busy.
 #[test]
 fn idle_class_alone_is_served_on() {
     plain_disk(1).task("i", "idle", ROOT).run(&[
         Submit("i", read(0..8).by("i")),
         Submit("i2", read(8..16).by("i")),
         Serve(&["i"]),
-        Expect(Untold("expired")),
+        Expect(NotEmitted("expired")),
         Serve(&["i2"]),
-        Expect(Told("expired i: NoMoreRequests, charged 16 of 10922")),
+        Expect(Emitted("expired i: NoMoreRequests, charged 16 of 10922")),
     ]);
 }
 
@@ -149,11 +149,13 @@ fn idle_class_has_its_chance_after_more_than_200_ms() {
 }
 
 /// A group that went into service with its only queue stays the candidate of the root, as in Linux.
-/// So nobody of a group that is busy already may take the device, of whatever class, but one that
+/// So no queue of a group that is busy already may preempt, of whatever class, but one that
 /// makes its group busy may.
 #[test]
 fn group_in_service_hides_those_that_wait_beside_it() {
-    for (waits, told) in [(true, Untold("preempted")), (false, Told("preempted g by rt: Class"))] {
+    for (waits, emitted) in
+        [(true, NotEmitted("preempted")), (false, Emitted("preempted g by rt: Class"))]
+    {
         let rig = plain_disk(0).group("/g", 500).group("/h", 100).task("g", "be/4", "/g");
         let mut rig = rig.task("h", "be/4", "/h").task("rt", "rt/4", "/h");
         rig.run(&[Submit("g", read(0..8).by("g"))]);
@@ -164,17 +166,17 @@ fn group_in_service_hides_those_that_wait_beside_it() {
             SetDepth(1),
             Expect(dispatched("g")),
             Submit("rt", read(2 * FAR..2 * FAR + 8).by("rt")),
-            Expect(told),
+            Expect(emitted),
         ]);
     }
 }
 
 /// Two groups of 100. The first has 4000 sectors served, when a second queue in it becomes busy:
-/// the group is put anew, from 4000 / 100 = 40 on, and again as the turn ends, for the same
-/// service, from 80 on. The other begins its second turn at 6000 / 100 = 60. The time is 10000 /
-/// 200 = 50: if the first began at 40, it would be its turn.
+/// the group is reinserted, from 4000 / 100 = 40 on, and again as the service ends, for the same
+/// service, from 80 on. The other begins its second service at 6000 / 100 = 60. The time is 10000 /
+/// 200 = 50: if the first began at 40, it would be its service.
 #[test]
-fn group_that_is_put_anew_in_service_is_charged_twice() {
+fn group_that_is_reinserted_in_service_is_charged_twice() {
     let rig = plain_disk(0).set("slice_idle", 0).group("/g", 100).group("/h", 100);
     let rig = rig.task("1", "be/4", "/g").task("2", "be/4", "/g").task("h", "be/4", "/h");
     { rig }.run(&[
@@ -183,13 +185,13 @@ fn group_that_is_put_anew_in_service_is_charged_twice() {
         SetDepth(1),
         Expect(dispatched("1")),
         Submit("2", read(5 * FAR..5 * FAR + 8).by("2")),
-        Expect(Told("expired 1: Preempted, charged 4000 of 10922")),
+        Expect(Emitted("expired 1: Preempted, charged 4000 of 10922")),
         Complete("1"),
         Expect(dispatched("h")),
         Submit("h2", read(FAR + 6000..FAR + 11_000).by("h")),
         Complete("h"),
         Expect(dispatched("h2")),
-        Expect(Told("expired h: Exhausted, charged 6000 of 10922")),
-        Expect(Told("in service h")),
+        Expect(Emitted("expired h: Exhausted, charged 6000 of 10922")),
+        Expect(Emitted("in service h")),
     ]);
 }

@@ -1,10 +1,10 @@
-//! Tasks that work on the same part of the device share a queue, and part again.
+//! Queues of tasks that work on the same part of the device are merged, and split again.
 
 use crate::rig::*;
 
 const FAR: u64 = 1_000_000;
 
-/// Two tasks read in turns what one task would read: 1000, 1008, 1016 and so on.
+/// Two tasks read alternately what one task would read: 1000, 1008, 1016 and so on.
 fn interleaved() -> Served {
     let rig = Rig::cfq().without_merging().task("a", "be/4", ROOT).task("b", "be/4", ROOT);
     let mut run = rig.served(1, ms(1));
@@ -13,14 +13,14 @@ fn interleaved() -> Served {
     run
 }
 
-/// The other's request starts where the head is at 1 ms. It has the next turn without a choice of
-/// group and workload, and with its next request the first task goes to the other's queue.
+/// The other task's request starts where the head is at 1 ms. Its queue has the next slice without
+/// a choice of group and workload. With its next request the first task moves to that queue.
 #[test]
-fn tasks_that_read_in_turns_come_to_share_a_queue() {
+fn tasks_that_read_alternately_come_to_share_a_queue() {
     let mut run = interleaved();
     run.until(ms(7));
     assert_eq!(run.dispatched(), ["a.0", "b.0", "a.1", "b.1", "a.2", "b.2", "a.3", "b.3"]);
-    let told = [
+    let emitted = [
         "0 ms: workload /: Be Sync for 300 ms",
         "0 ms: active a",
         "1 ms: expired a: Cooperator",
@@ -28,42 +28,42 @@ fn tasks_that_read_in_turns_come_to_share_a_queue() {
         "1 ms: merged a into b",
     ];
     let beginnings = ["workload", "active", "expired", "merged", "idles"];
-    assert_eq!(run.told_up_to(1, &beginnings), told);
+    assert_eq!(run.emitted_up_to(1, &beginnings), emitted);
 }
 
-/// What is left of the tasks that came to share a queue reads at random from 20 ms on. The queue
-/// has its fifth seek with the fifth request, and its turn ends with the idle timer. With its next
-/// request a task makes a queue of its own; the last one keeps the shared one.
+/// The tasks that came to share a queue read at random from 20 ms on. The queue has its fifth seek
+/// with the fifth request, and the idle timer ends its slice. A task gets a queue of its own with
+/// its next request; the last one keeps the shared queue.
 #[test]
-fn tasks_of_a_shared_queue_that_seeks_part() {
+fn shared_queue_that_seeks_is_split() {
     let mut run = interleaved();
-    run.until(ms(17)).told(&[]);
+    run.until(ms(17)).emitted(&[]);
     run.issues("a", Stream::reads(8).from(FAR).stride(2 * FAR).at(ms(20)).count(3));
     run.issues("b", Stream::reads(8).from(2 * FAR).stride(2 * FAR).at(ms(20)).count(3));
     run.until(ms(40));
-    assert_eq!(run.told(&["split"]), [""; 0]);
+    assert_eq!(run.emitted(&["split"]), [""; 0]);
     assert_eq!(run.rig.number("queues"), Some(1));
     run.rig.run(&[
         Submit("a", read(0..8).by("a")),
-        Expect(Told("split b")),
-        Expect(Told("listed a")),
+        Expect(Emitted("split b")),
+        Expect(Emitted("busy a")),
         Expect(Number("queues", 2)),
         Submit("b", read(100..108).by("b")),
-        Expect(Told("split b")),
-        Expect(Told("listed b")),
+        Expect(Emitted("split b")),
+        Expect(Emitted("busy b")),
         Expect(Number("queues", 2)),
-        // They have parted.
+        // The queue is split.
         Submit("a2", read(200..208).by("a")),
         Submit("b2", read(300..308).by("b")),
-        Expect(Untold("split")),
+        Expect(NotEmitted("split")),
     ]);
 }
 
-/// A reader whose one request, up to sector 16, completes while another task of that priority and
-/// group has one at `sector`: whether that one has the next turn.
+/// The one request of a reader, up to sector 16, completes while another task of that priority and
+/// group has one at `sector`. Returns whether that task's queue has the next slice.
 fn gives_way(io_prio: &str, group: &str, sector: u64) -> bool {
     let rig = Rig::cfq().group("/g", 500).task("a", "be/4", ROOT);
-    // The group has another queue, too.
+    // The group has another queue.
     let mut rig = rig.task("b", io_prio, group).task("c", "be/1", ROOT);
     rig.run(&[
         Submit("c", read(9 * FAR..9 * FAR + 16).by("c")),
@@ -76,13 +76,17 @@ fn gives_way(io_prio: &str, group: &str, sector: u64) -> bool {
         Complete("a"),
     ]);
     let given = rig.dispatch().is_some();
-    rig.run(&[Expect(if given { Told("expired a: Cooperator") } else { Told("idles a: 8 ms") })]);
+    rig.run(&[Expect(if given {
+        Emitted("expired a: Cooperator")
+    } else {
+        Emitted("idles a: 8 ms")
+    })]);
     given
 }
 
-/// The head is at 16: 16 + 8192 is near. Only queues of the same level are known by where they are.
+/// The head is at 16, so 16 + 8192 is near. Only queues of one level are on one position index.
 #[test]
-fn turn_goes_to_a_near_request_of_the_same_group_and_level() {
+fn next_slice_goes_to_a_near_request_of_the_same_group_and_level() {
     assert!(gives_way("be/4", ROOT, 16));
     assert!(gives_way("be/4", ROOT, 8208));
     assert!(!gives_way("be/4", ROOT, 8209));
@@ -105,7 +109,7 @@ fn near_is_the_same_on_both_sides_of_the_head() {
     }
 }
 
-/// Five seeks: from then on it looks for no other and is none.
+/// After five seeks the queue looks for no cooperator, and is none itself.
 #[test]
 fn seeky_queue_cooperates_with_nobody() {
     let mut rig = Rig::cfq().without_merging().task("a", "be/4", ROOT).task("b", "be/4", ROOT);
@@ -119,12 +123,12 @@ fn seeky_queue_cooperates_with_nobody() {
         Expect(dispatched("0")),
         Submit("b", read(6 * FAR + 16..6 * FAR + 32).by("b")),
         Complete("0"),
-        Expect(Told("idles a: 8 ms")),
+        Expect(Emitted("idles a: 8 ms")),
         Expect(Nothing),
     ]);
 }
 
-/// The other one was listed first, and is due first.
+/// The other queue became busy first, and is due first.
 #[test]
 fn near_request_is_served_before_one_that_is_due_earlier() {
     let rig = Rig::cfq().task("a", "be/4", ROOT).task("due", "be/4", ROOT);
@@ -135,7 +139,7 @@ fn near_request_is_served_before_one_that_is_due_earlier() {
         Submit("near", read(1000..1016).by("near")),
         Complete("a"),
         Expect(dispatched("near")),
-        Expect(Told("expired a: Cooperator")),
-        Expect(Told("active near")),
+        Expect(Emitted("expired a: Cooperator")),
+        Expect(Emitted("active near")),
     ]);
 }

@@ -1,12 +1,12 @@
-//! Nothing that may be set overflows or comes to a standstill.
+//! No value of a tunable makes arithmetic overflow or the device stand still.
 //!
-//! In a debug build, where arithmetic that overflows panics, every kind of queue works for a while
-//! with combinations of extreme values, and what is waited for at their end is waited for.
+//! In a debug build arithmetic that overflows panics. Every kind of queue works for a while with
+//! combinations of extreme values, and every request completes in the end.
 
 use crate::rig::*;
 use paternoster::{Device, Hz, Nanos, SchedulerKind};
 
-/// When nothing happens any more: far beyond the times that can be set, of up to 50 days each.
+/// When nothing happens any more: far beyond the times that can be set, which are up to 50 days.
 const AFTERWARDS: Nanos = ms(1_000_000_000_000);
 
 /// Readers and writers of two groups and all classes work for some 60 ms, and a long time later
@@ -27,12 +27,12 @@ fn works(device: Device, settings: &[(&'static str, i64)]) {
         run.issues("near", stream(u64::from(u32::MAX) + 8, 8).stride(16));
         run.issues("rt", stream(1 << 40, 8).at(start + ms(4)).stride(1 << 30).depth(3));
         run.until(start + AFTERWARDS);
-        assert_eq!((run.rig.elevator.queued(), run.rig.elevator.in_device()), (0, 0));
+        assert_eq!((run.rig.elevator.queued(), run.rig.elevator.in_flight()), (0, 0));
     }
-    assert_eq!(run.completed, 2 * (4 * 8 + 24), "all of it was served");
+    assert_eq!(run.completed, 2 * (4 * 8 + 24), "every request was served");
 }
 
-/// Names of those with a value of their own, in the unit that reaches farther.
+/// The tunables with a value of their own, in the unit with the wider range.
 fn names() -> Vec<&'static str> {
     let all = SchedulerKind::Cfq.tunables().iter().map(|info| info.name);
     all.filter(|name| !name.ends_with("_us")).collect()
@@ -42,7 +42,7 @@ const EXTREMES: [i64; 3] = [0, 1, u32::MAX as i64];
 
 fn devices() -> [Device; 3] {
     let slow_clock = Hz::new(1).expect("a clock");
-    [Device::disk(1), Device { hz: slow_clock, ..Device::disk(8) }, Device::solid_state(32)]
+    [Device::disk(1), Device::disk(8).with_hz(slow_clock), Device::solid_state(32)]
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn all_extremes_at_once_go_together() {
     }
 }
 
-/// In microseconds the least is less.
+/// The least value is less in microseconds.
 #[test]
 fn least_microseconds_go_together() {
     let twins = SchedulerKind::Cfq.tunables().iter().filter(|info| info.name.ends_with("_us"));

@@ -1,13 +1,13 @@
-//! How many requests of the queue whose turn it is may be in the device, and beside which others.
+//! The gate: how many requests of the active queue may be in flight, and beside which others.
 
 use crate::rig::*;
 
 const FAR: u64 = 1_000_000;
 
-/// Alone it has sent all 20. Once another waits, and its slice has begun with the completion at
-/// 1 ms, it may have 8 in the device: at 13 ms 7 are left.
+/// Alone the queue has dispatched all 20. Once another queue has a request, and the slice has begun
+/// with the completion at 1 ms, it may have 8 in flight: at 13 ms 7 are left.
 #[test]
-fn queue_that_filled_the_device_sends_again_when_it_has_less_than_its_quantum_there() {
+fn queue_that_filled_the_device_dispatches_again_with_less_than_its_quantum_in_flight() {
     let rig = Rig::cfq().without_merging().depth(31).task("a", "be/4", ROOT);
     let mut run = rig.task("b", "be/4", ROOT).served(1, ms(1));
     run.issues("a", Stream::reads(16).depth(20));
@@ -17,9 +17,9 @@ fn queue_that_filled_the_device_sends_again_when_it_has_less_than_its_quantum_th
     assert_eq!(times[20..], [ms(13), ms(14), ms(15)]);
 }
 
-/// Half of the quantum, at least 1, until its slice begins with the first completion.
+/// Until the slice begins with the first completion, it is half of the quantum, and at least 1.
 #[test]
-fn queue_sends_half_its_quantum_before_its_slice_begins_and_then_all_of_it() {
+fn queue_dispatches_half_its_quantum_before_its_slice_begins_and_then_all_of_it() {
     for (quantum, half) in [(8, 4), (6, 3), (3, 1), (2, 1), (1, 1)] {
         let rig = Rig::cfq().without_merging().set("quantum", quantum).depth(0);
         let mut rig = rig.task("a", "be/4", ROOT).task("b", "be/4", ROOT);
@@ -28,23 +28,23 @@ fn queue_sends_half_its_quantum_before_its_slice_begins_and_then_all_of_it() {
             rig.enter("", read(start * 100..start * 100 + 16).by("a"));
         }
         rig.run(&[Submit("b", read(FAR..FAR + 16).by("b")), SetDepth(32)]);
-        assert_eq!(sent(&mut rig), half, "of {quantum}");
+        assert_eq!(dispatch_all(&mut rig), half, "of {quantum}");
         rig.run(&[Complete("first")]);
         let quantum = usize::try_from(quantum).expect("a few requests");
-        assert_eq!(sent(&mut rig) + half - 1, quantum);
+        assert_eq!(dispatch_all(&mut rig) + half - 1, quantum);
     }
 }
 
-/// Asks until nothing is given: how many were.
-fn sent(rig: &mut Rig) -> usize {
+/// Dispatches as much as there is. Returns how many requests that were.
+fn dispatch_all(rig: &mut Rig) -> usize {
     std::iter::from_fn(|| rig.dispatch()).count()
 }
 
-/// The slice is 0 to 100 ms. With 7 in the device it ends soon from 44 ms on: 44 + 7 × 8 = 100, and
-/// at 45 more than that.
+/// The slice is 0 to 100 ms. With 7 in flight it does not end soon at 44 ms, as 44 + 7 × 8 = 100;
+/// at 45 ms it does.
 #[test]
 fn slice_that_ends_soon_has_half_the_quantum() {
-    for (at, in_device) in [(44, 8), (45, 7), (69, 4), (100, 1)] {
+    for (at, in_flight) in [(44, 8), (45, 7), (69, 4), (100, 1)] {
         let rig = Rig::cfq().without_merging().depth(32);
         let mut rig = rig.task("a", "be/4", ROOT).task("b", "be/4", ROOT);
         rig.run(&[
@@ -56,51 +56,50 @@ fn slice_that_ends_soon_has_half_the_quantum() {
             rig.enter("", read(start * 100..start * 100 + 16).by("a"));
         }
         rig.now = rig.now + ms(at);
-        let sent = sent(&mut rig);
-        assert_eq!(sent, in_device, "at {at} ms");
+        assert_eq!(dispatch_all(&mut rig), in_flight, "at {at} ms");
     }
 }
 
-/// Others that only write back do not count.
+/// Asynchronous queues do not count as others.
 #[test]
-fn only_sync_queue_sends_all_it_has() {
+fn only_sync_queue_dispatches_all_its_requests() {
     let mut rig = Rig::cfq().without_merging().depth(32).task("a", "be/4", ROOT);
     rig.run(&[Submit("first", read(0..16).by("a")), Submit("w", write(FAR..FAR + 16))]);
     for start in 1..20 {
         rig.enter("", read(start * 100..start * 100 + 16).by("a"));
     }
-    assert_eq!(sent(&mut rig), 20);
+    assert_eq!(dispatch_all(&mut rig), 20);
 }
 
 #[test]
-fn idle_class_has_one_request_in_the_device() {
+fn idle_class_has_one_request_in_flight() {
     let mut rig = Rig::cfq().without_merging().depth(32).task("a", "idle", ROOT);
     rig.run(&[
         Submit("a", read(0..16).by("a")),
         Submit("a2", read(100..116).by("a")),
         Expect(dispatched("a")),
         Expect(Nothing),
-        Expect(Told("waiting: GateDepth")),
+        Expect(Emitted("waiting: GateDepth")),
         Complete("a"),
         Expect(dispatched("a2")),
     ]);
 }
 
 #[test]
-fn queue_that_is_waited_for_sends_when_async_requests_have_left_the_device() {
+fn queue_for_which_the_device_idles_dispatches_once_async_requests_have_completed() {
     Rig::cfq().depth(32).task("a", "be/4", ROOT).run(&[
         Submit("w", write(FAR..FAR + 16)),
         Expect(dispatched("w")),
         Submit("a", read(0..16).by("a")),
         Expect(Nothing),
-        Expect(Told("waiting: GateAsyncDrains")),
+        Expect(Emitted("waiting: GateAsyncDrains")),
         Complete("w"),
         Expect(dispatched("a")),
     ]);
 }
 
 #[test]
-fn queue_that_is_not_waited_for_sends_beside_async_requests() {
+fn queue_for_which_the_device_does_not_idle_dispatches_beside_async_requests() {
     Rig::cfq().set("slice_idle", 0).depth(32).task("a", "be/4", ROOT).run(&[
         Submit("w", write(FAR..FAR + 16)),
         Expect(dispatched("w")),
@@ -110,20 +109,20 @@ fn queue_that_is_not_waited_for_sends_beside_async_requests() {
 }
 
 #[test]
-fn async_queue_sends_when_sync_requests_have_left_the_device() {
+fn async_queue_dispatches_once_sync_requests_have_completed() {
     let rig = Rig::cfq().set("slice_idle", 0).set("group_idle", 0).depth(32);
     rig.task("a", "be/4", ROOT).run(&[
         Submit("a", read(0..16).by("a")),
         Expect(dispatched("a")),
         Submit("w", write(FAR..FAR + 16)),
         Expect(Nothing),
-        Expect(Told("waiting: GateSyncDrains")),
+        Expect(Emitted("waiting: GateSyncDrains")),
         Complete("a"),
         Expect(dispatched("w")),
     ]);
 }
 
-/// The device, with a write in it, was full until the read was late.
+/// The device, with a write in flight, was full until the read was late.
 #[test]
 fn late_request_passes_the_gate() {
     Rig::cfq().task("a", "be/4", ROOT).run(&[
@@ -134,13 +133,13 @@ fn late_request_passes_the_gate() {
         Advance(ms(125)),
         SetDepth(2),
         Expect(dispatched("a")),
-        Expect(Told("overdue a")),
+        Expect(Emitted("overdue a")),
     ]);
 }
 
-/// An oddity of Linux: whether it is late is asked once a turn.
+/// An oddity of Linux: whether a request is late is asked once in a slice.
 #[test]
-fn request_that_becomes_late_within_its_turn_does_not_pass_the_gate() {
+fn request_that_becomes_late_within_its_slice_does_not_pass_the_gate() {
     Rig::cfq().depth(2).task("a", "be/4", ROOT).run(&[
         Submit("w", write(FAR..FAR + 16)),
         Expect(dispatched("w")),
@@ -148,23 +147,24 @@ fn request_that_becomes_late_within_its_turn_does_not_pass_the_gate() {
         Expect(Nothing),
         Advance(ms(125)),
         Expect(Nothing),
-        Expect(Told("waiting: GateAsyncDrains")),
+        Expect(Emitted("waiting: GateAsyncDrains")),
     ]);
 }
 
-/// So many slices of 100 ms have passed since a late sync request completed; at the start a second.
+/// The number of slices that fit into the time since a late synchronous request completed; at the
+/// start that is a second.
 #[test]
-fn async_requests_in_the_device_are_as_many_as_slices_since_a_late_sync_request() {
-    for (slice_sync, sent_at_once) in [(100, 10), (300, 3), (1000, 1), (2000, 1)] {
+fn async_requests_in_flight_are_as_many_as_slices_since_a_late_sync_request() {
+    for (slice_sync, at_once) in [(100, 10), (300, 3), (1000, 1), (2000, 1)] {
         let mut rig = Rig::cfq().without_merging().set("slice_sync", slice_sync).depth(32);
         for start in 0..40 {
             rig.enter("", write(start * 100..start * 100 + 8));
         }
-        assert_eq!(sent(&mut rig), sent_at_once, "slices of {slice_sync} ms");
+        assert_eq!(dispatch_all(&mut rig), at_once, "slices of {slice_sync} ms");
     }
 }
 
-/// A read that took 39 ms, where more than 1 is late, completes at 40.
+/// A read that took 39 ms completes at 40; more than 1 ms is late here.
 #[test]
 fn async_requests_come_back_one_by_one_after_a_late_sync_request() {
     let rig = Rig::cfq().without_merging().set("fifo_expire_sync", 1).depth(31);
@@ -180,7 +180,7 @@ fn async_requests_come_back_one_by_one_after_a_late_sync_request() {
         Exit("a"),
         Expect(dispatched("w1")),
         Expect(Nothing),
-        Expect(Told("waiting: GateDepth")),
+        Expect(Emitted("waiting: GateDepth")),
         Advance(us(199_999)),
         Expect(Nothing),
         Advance(us(1)),
@@ -191,12 +191,12 @@ fn async_requests_come_back_one_by_one_after_a_late_sync_request() {
     ]);
 }
 
-/// Asked of a device that is always given all it can hold.
+/// The device is always given all that it can hold.
 #[test]
 fn late_sync_request_slows_nobody_down_without_low_latency() {
     let mut rig = Rig::cfq().without_merging().set("low_latency", 0).depth(32);
     for start in 0..40 {
         rig.enter("", write(start * 100..start * 100 + 8));
     }
-    assert_eq!(sent(&mut rig), 32);
+    assert_eq!(dispatch_all(&mut rig), 32);
 }

@@ -1,11 +1,11 @@
-//! When the device is kept free for a task's next request.
+//! When the device idles for a task's next request.
 
 use crate::rig::*;
 use paternoster::BioFlags;
 
 const FAR: u64 = 1_000_000;
 
-/// The slice of 100 ms begins as the first request completes, at 4 ms. At each completion up to
+/// The slice of 100 ms begins when the first request completes, at 4 ms. At each completion up to
 /// 100 ms the timer is armed; at 104 the slice is over.
 #[test]
 fn reader_that_comes_back_at_once_has_the_device_until_its_slice_ends() {
@@ -14,7 +14,7 @@ fn reader_that_comes_back_at_once_has_the_device_until_its_slice_ends() {
     run.issues("a", Stream::reads(16)).issues("b", Stream::reads(16).from(FAR)).until(ms(105));
     assert_eq!(run.dispatch_times("b"), [ms(104)]);
     let idles: Vec<_> = (1..=25).map(|at| format!("{} ms: idles a: 8 ms", at * 4)).collect();
-    assert_eq!(run.told(&["idles", "timer"]), idles);
+    assert_eq!(run.emitted(&["idles", "timer"]), idles);
 }
 
 #[test]
@@ -25,13 +25,13 @@ fn others_are_served_when_the_idle_time_is_over() {
         Submit("b", read(FAR..FAR + 16).by("b")),
         Advance(ms(4)),
         Complete("a"),
-        Expect(Told("idles a: 8 ms")),
+        Expect(Emitted("idles a: 8 ms")),
         Expect(Nothing),
-        Expect(Told("waiting: IdleTimer")),
+        Expect(Emitted("waiting: IdleTimer")),
         Expect(Timeout(Some(ms(12)))),
         Advance(ms(8)),
         TimerFires,
-        Expect(Told("expired a: IdleTimer, used 8 ms, charged 8 ms, no residue, sent 1")),
+        Expect(Emitted("expired a: IdleTimer, used 8 ms, charged 8 ms, no residue, sent 1")),
         Expect(dispatched("b")),
     ]);
 }
@@ -51,16 +51,16 @@ fn window_is_lost_once_the_mean_think_time_exceeds_the_idle_time() {
     for (think, lost) in table {
         let mut run = Rig::cfq().without_merging().task("a", "be/4", ROOT).served(1, ms(1));
         run.issues("a", Stream::reads(16).think(think)).until(ms(250));
-        assert_eq!(run.told(&["window"]), [lost], "thinks {think:?}");
+        assert_eq!(run.emitted(&["window"]), [lost], "thinks {think:?}");
     }
 }
 
-/// Until that is known, with the fourth request, which completes at 34 ms.
+/// This goes on until the think time is known, with the fourth request, which completes at 34 ms.
 #[test]
-fn turn_of_a_reader_that_thinks_too_long_ends_with_the_idle_timer() {
+fn idle_timer_ends_the_slice_of_a_reader_that_thinks_too_long() {
     let mut run = Rig::cfq().without_merging().task("a", "be/4", ROOT).served(1, ms(1));
     run.issues("a", Stream::reads(16).think(ms(10))).until(ms(40));
-    let told = [
+    let emitted = [
         "1 ms: idles a: 8 ms",
         "9 ms: expired a: IdleTimer, used 8 ms, charged 8 ms",
         "12 ms: idles a: 8 ms",
@@ -68,13 +68,13 @@ fn turn_of_a_reader_that_thinks_too_long_ends_with_the_idle_timer() {
         "23 ms: idles a: 8 ms",
         "31 ms: expired a: IdleTimer, used 8 ms, charged 8 ms",
     ];
-    assert_eq!(run.told_up_to(3, &["idles", "expired"]), told);
+    assert_eq!(run.emitted_up_to(3, &["idles", "expired"]), emitted);
 }
 
-/// A mean think time of 845/105 × 0.4 = 3.2 ms at 16 ms, when the fourth request completes. Of
-/// a slice of 20 ms from 1 on 5 are left, and of one of 18 ms 3.
+/// The mean think time is 845/105 × 0.4 = 3.2 ms at 16 ms, when the fourth request completes. Of a
+/// slice that begins at 1 ms, 5 ms are left if it is 20 ms long, and 3 ms if it is 18.
 #[test]
-fn task_is_not_waited_for_that_thinks_longer_than_its_slice_lasts() {
+fn device_does_not_idle_for_a_task_that_thinks_longer_than_its_slice_lasts() {
     for (slice, given_away) in [(20, ms(21)), (18, ms(16))] {
         let rig = Rig::cfq().without_merging().set("slice_sync", slice).task("a", "be/4", ROOT);
         let mut run = rig.task("b", "be/4", ROOT).served(1, ms(1));
@@ -84,32 +84,32 @@ fn task_is_not_waited_for_that_thinks_longer_than_its_slice_lasts() {
     }
 }
 
-/// An oddity of Linux: a request of one page is held back a moment so that it may grow, and the
-/// timer goes on. Where it is sent at once all the same, the timer of 9 to 17 ms ends the turn
-/// while the request that came at 14 is in the device.
+/// An oddity of Linux: a request of one page is held back for a moment so that it may grow, and the
+/// timer goes on. Here the request is dispatched at once, so the timer of 9 to 17 ms ends the slice
+/// while the request that came at 14 is in flight.
 #[test]
-fn timer_ends_the_turn_of_a_lone_reader_whose_small_request_is_in_the_device() {
+fn timer_ends_the_slice_of_a_lone_reader_whose_small_request_is_in_flight() {
     let mut run = Rig::cfq().without_merging().task("a", "be/4", ROOT).served(1, ms(4));
     run.issues("a", Stream::reads(8).at(ms(5)).think(ms(5))).until(ms(17));
-    let told = [
+    let emitted = [
         "9 ms: idles a: 8 ms",
         "17 ms: timer",
         "17 ms: expired a: IdleTimer, used 8 ms, charged 8 ms",
     ];
     assert_eq!(run.dispatch_times("a"), [ms(5), ms(14)]);
-    assert_eq!(run.told_up_to(3, &["idles", "timer", "expired"]), told);
+    assert_eq!(run.emitted_up_to(3, &["idles", "timer", "expired"]), emitted);
 }
 
 #[test]
 fn request_longer_than_a_page_stops_the_timer() {
     let mut run = Rig::cfq().without_merging().task("a", "be/4", ROOT).served(1, ms(4));
     run.issues("a", Stream::reads(9).at(ms(5)).think(ms(5))).until(ms(20));
-    let told = ["9 ms: idles a: 8 ms", "18 ms: idles a: 8 ms"];
-    assert_eq!(run.told(&["idles", "timer", "expired"]), told);
+    let emitted = ["9 ms: idles a: 8 ms", "18 ms: idles a: 8 ms"];
+    assert_eq!(run.emitted(&["idles", "timer", "expired"]), emitted);
 }
 
 #[test]
-fn small_request_stops_the_timer_where_others_wait() {
+fn small_request_stops_the_timer_while_others_wait() {
     Rig::cfq().task("a", "be/4", ROOT).task("b", "be/4", ROOT).run(&[
         Submit("a", read(0..8).by("a")),
         Serve(&["a"]),
@@ -122,12 +122,12 @@ fn small_request_stops_the_timer_where_others_wait() {
     ]);
 }
 
-/// The first has no history and counts as near: the fifth seek is the 6th request, at 5 ms.
+/// The first request is no seek, so the fifth seek is the 6th request, at 5 ms.
 #[test]
 fn window_is_lost_with_the_fifth_seek() {
     let mut run = Rig::cfq().task("a", "be/4", ROOT).served(1, ms(1));
     run.issues("a", Stream::reads(16).stride(FAR)).until(ms(40));
-    assert_eq!(run.told(&["window"]), ["5 ms: window a: off"]);
+    assert_eq!(run.emitted(&["window"]), ["5 ms: window a: off"]);
 }
 
 /// From the end of one request to the start of the next: 800 sectors are near, 801 are not.
@@ -136,20 +136,20 @@ fn seek_is_more_than_800_sectors_on_a_disk() {
     for (stride, lost) in [(816, vec![]), (817, vec!["5 ms: window a: off"])] {
         let mut run = Rig::cfq().task("a", "be/4", ROOT).served(1, ms(1));
         run.issues("a", Stream::reads(16).stride(stride)).until(ms(40));
-        assert_eq!(run.told(&["window"]), lost, "a stride of {stride}");
+        assert_eq!(run.emitted(&["window"]), lost, "a stride of {stride}");
     }
 }
 
-/// With five at a time on a device of depth 1, four are queued as the fifth arrives.
+/// With five at a time on a device of depth 1, four are waiting when the fifth arrives.
 #[test]
 fn seeky_queue_that_was_deep_keeps_its_window() {
     let mut run = Rig::cfq().task("a", "be/4", ROOT).served(1, ms(1));
     run.issues("a", Stream::reads(16).stride(FAR).depth(5)).until(ms(60));
-    assert_eq!(run.told(&["window"]), [""; 0]);
+    assert_eq!(run.emitted(&["window"]), [""; 0]);
 }
 
-/// A deep and seeky queue whose five seeks are all in the device, with a request of another
-/// waiting. Its slice, of 100 ms, began at 0.
+/// A deep and seeky queue whose five seeks are all in flight, while a request of another queue
+/// waits. Its slice of 100 ms began at 0.
 fn seeky_and_deep() -> Rig {
     let at = |number: u64| number * FAR..number * FAR + 16;
     let mut rig = Rig::cfq().task("a", "be/4", ROOT).task("b", "be/4", ROOT);
@@ -161,7 +161,7 @@ fn seeky_and_deep() -> Rig {
         Submit("3", read(at(3)).by("a")),
         Submit("4", read(at(4)).by("a")),
         Complete("0"),
-        Expect(Told("slice a: 100 ms")),
+        Expect(Emitted("slice a: 100 ms")),
         Expect(dispatched("1")),
         Submit("5", read(at(5)).by("a")),
         SetDepth(32),
@@ -169,45 +169,45 @@ fn seeky_and_deep() -> Rig {
         Expect(dispatched("3")),
         Expect(dispatched("4")),
         Expect(dispatched("5")),
-        Expect(Untold("window")),
+        Expect(NotEmitted("window")),
         Submit("b", read(at(9)).by("b")),
     ]);
     rig
 }
 
-/// At 49 ms 51 are left, at 50 as much as was used.
+/// At 49 ms 51 are left; at 50 as much is left as was used.
 #[test]
-fn seeky_queue_is_not_waited_for_in_the_first_half_of_its_slice() {
+fn device_does_not_idle_for_a_seeky_queue_in_the_first_half_of_its_slice() {
     seeky_and_deep().run(&[
         Advance(ms(49)),
         Expect(dispatched("b")),
-        Expect(Told("window a: given up")),
-        Expect(Told("expired a: Empty, used 49 ms")),
+        Expect(Emitted("window a: given up")),
+        Expect(Emitted("expired a: Empty, used 49 ms")),
     ]);
     seeky_and_deep().run(&[
         Advance(ms(50)),
         Expect(Nothing),
-        Expect(Told("waiting: InFlight")),
-        Expect(Untold("window")),
+        Expect(Emitted("waiting: InFlight")),
+        Expect(NotEmitted("window")),
     ]);
 }
 
-/// A write that somebody waits for but after which nothing comes, as of `fsync`. Its queue is
-/// placed before that is known: it goes to the others of its kind with its next turn.
+/// A synchronous write after which nothing comes, as of `fsync`. Its queue is placed before that is
+/// known, so it joins the tree of such queues with its next slice.
 #[test]
 fn queue_whose_next_write_says_that_nothing_follows_has_no_window() {
     Rig::cfq().without_merging().task("a", "be/4", ROOT).run(&[
         Submit("first", write(0..16).by("a").sync()),
-        Expect(Told("window a: off")),
+        Expect(Emitted("window a: off")),
         Serve(&["first"]),
-        Expect(Told("workload /: Be Sync for 300 ms")),
-        // It is still the last of its tree.
-        Expect(Told("idles a: 8 ms")),
+        Expect(Emitted("workload /: Be Sync for 300 ms")),
+        // The queue is the last one of the tree on which it still is.
+        Expect(Emitted("idles a: 8 ms")),
         Advance(ms(8)),
         TimerFires,
         Submit("second", write(16..32).by("a").sync()),
         Serve(&["second"]),
-        Expect(Told("workload /: Be SyncNoIdle for 300 ms")),
+        Expect(Emitted("workload /: Be SyncNoIdle for 300 ms")),
     ]);
 }
 
@@ -215,28 +215,28 @@ fn queue_whose_next_write_says_that_nothing_follows_has_no_window() {
 fn window_stays_where_the_write_says_that_more_follows() {
     Rig::cfq().task("a", "be/4", ROOT).run(&[
         Submit("direct", write(0..16).by("a").sync().flag(BioFlags::IDLE)),
-        Expect(Untold("window")),
+        Expect(NotEmitted("window")),
     ]);
 }
 
-/// What counts is the request that is sent next.
+/// What counts is the request that is next.
 #[test]
 fn window_stays_where_a_read_comes_before_the_last_write() {
     Rig::cfq().without_merging().task("a", "be/4", ROOT).run(&[
         Submit("read", read(8..16).by("a")),
         Submit("write", write(400..408).by("a").sync()),
-        Expect(Untold("window")),
+        Expect(NotEmitted("window")),
         Serve(&["read"]),
         Submit("another write", write(300..308).by("a").sync()),
-        Expect(Told("window a: off")),
+        Expect(Emitted("window a: off")),
     ]);
 }
 
-/// The slice is 0 to 10 ms. At 5 ms the timer is armed up to 13; the small request of 6 ms does not
-/// stop it, and cannot be sent, for the device takes nothing. With the slice over at 13, the turn
-/// goes on all the same: that one request was promised.
+/// The slice is 0 to 10 ms. At 5 ms the timer is armed up to 13. The small request at 6 ms does not
+/// stop it, and is not dispatched, because the device takes nothing. At 13 the slice is over, but
+/// the queue stays active for that one request.
 #[test]
-fn small_request_that_was_waited_for_is_sent_though_the_slice_is_over() {
+fn small_request_that_ended_idling_is_dispatched_though_the_slice_is_over() {
     Rig::cfq().without_merging().set("slice_sync", 10).task("a", "be/4", ROOT).run(&[
         Submit("a", read(0..8).by("a")),
         Serve(&["a"]),
@@ -251,21 +251,21 @@ fn small_request_that_was_waited_for_is_sent_though_the_slice_is_over() {
         Expect(Nothing),
         Advance(ms(7)),
         TimerFires,
-        Expect(Untold("expired")),
+        Expect(NotEmitted("expired")),
         SetDepth(1),
         Expect(dispatched("a3")),
-        Expect(Untold("expired")),
+        Expect(NotEmitted("expired")),
     ]);
 }
 
-/// Six requests, five of them seeks, are done at 6 ms, and the timer fires at 14. The next one, a
-/// seek too, is no more than one at a time.
+/// Six requests, five of them seeks, have completed at 6 ms, and the timer fires at 14. The next
+/// request is a seek too, and it is alone.
 #[test]
-fn deep_queue_is_deep_until_it_was_waited_for_in_vain() {
+fn deep_queue_is_deep_until_idling_for_it_timed_out() {
     for (at, lost) in [(13, vec![]), (15, vec!["15 ms: window a: off"])] {
         let mut run = Rig::cfq().task("a", "be/4", ROOT).served(1, ms(1));
         run.issues("a", Stream::reads(16).stride(FAR).depth(5).count(6)).until(ms(10));
         run.issues("a", Stream::reads(16).from(9 * FAR).at(ms(at)).count(1)).until(ms(20));
-        assert_eq!(run.told(&["window"]), lost, "at {at} ms");
+        assert_eq!(run.emitted(&["window"]), lost, "at {at} ms");
     }
 }

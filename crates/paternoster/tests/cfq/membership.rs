@@ -1,8 +1,9 @@
-//! Queues and those who hold them: contexts, groups, requests.
+//! Queues and their users: I/O contexts, groups and requests.
 
 use crate::rig::*;
 
-/// One for the group that it left, as long as it has a request there, and one for its new group.
+/// The task has a queue in the group that it left, while it has a request there, and one in its new
+/// group.
 #[test]
 fn queue_of_a_context_that_moved_goes_with_its_last_request() {
     let mut rig = Rig::cfq().without_merging().group("/a", 100).task("t", "be/4", "/a");
@@ -21,7 +22,7 @@ fn queue_of_a_context_that_moved_goes_with_its_last_request() {
     ]);
 }
 
-/// The move is noticed as a request is made, and a bio that merges makes none.
+/// The move is noticed when a request is made; a bio that is merged makes none.
 #[test]
 fn bio_of_a_task_that_moved_still_merges_into_its_old_queue() {
     Rig::cfq().group("/a", 100).task("t", "be/4", "/a").run(&[

@@ -13,9 +13,9 @@ fn queue_is_served_in_sector_order_from_the_head_on() {
     ]);
 }
 
-/// The head is at 110: b, 6 ahead, is next, and a, 10 behind, is not. With b in a, a is.
+/// The head is at 110. b, 6 ahead, is next, and a, 10 behind, is not. When a absorbs b, a is next.
 #[test]
-fn request_that_swallowed_the_next_one_is_next() {
+fn request_that_absorbed_the_next_one_is_next() {
     Rig::cfq().run(&[
         Submit("head", read(102..110)),
         Serve(&["head"]),
@@ -31,8 +31,8 @@ fn request_that_swallowed_the_next_one_is_next() {
 }
 
 /// The effects of `back_seek_penalty` and `back_seek_max`. From the head at 1000, `ahead` is 300
-/// sectors away and `behind` 100, which are 50 KiB: twice 100 are nearer than 300, four times are
-/// not; and where only 49 KiB may be gone back, `behind` is left to another sweep.
+/// sectors away and `behind` 100, which are 50 KiB. Twice 100 is nearer than 300, and four times is
+/// not. If the way back is at most 49 KiB, `behind` comes last.
 #[test]
 fn way_back_is_penalized_and_limited() {
     let cases = [
@@ -58,7 +58,7 @@ fn way_back_is_penalized_and_limited() {
 /// The head is at 1008. The way back to 600 counts 2 × 408 = 816 and is shorter than the 992 to
 /// 2000; that to 400 counts 2 × 608 = 1216.
 #[test]
-fn sweep_turns_back_for_what_is_near() {
+fn head_goes_back_to_a_near_request() {
     for (behind, order) in [(600, ["behind", "ahead"]), (400, ["ahead", "behind"])] {
         let mut rig = Rig::cfq().without_merging();
         rig.run(&[
@@ -72,9 +72,9 @@ fn sweep_turns_back_for_what_is_near() {
     }
 }
 
-/// From 1000 to 1200 it is 200, and the way back to 900 counts 2 × 100.
+/// The way from 1000 to 1200 is 200, and the way back to 900 counts 2 × 100.
 #[test]
-fn of_two_as_near_the_higher_is_next() {
+fn of_two_equally_near_requests_the_higher_is_next() {
     Rig::cfq().without_merging().run(&[
         Submit("head", read(992..1000)),
         Expect(dispatched("head")),
@@ -86,8 +86,8 @@ fn of_two_as_near_the_higher_is_next() {
     ]);
 }
 
-/// A reader has the device for a slice, and another one's reads come 1 ms after it began. The
-/// first's are from sector 1000000 on.
+/// A reader has the device for a slice, and another one's reads come 1 ms after its start. The
+/// first one reads from sector 1000000 on.
 fn reads_behind_a_slice_of(slice: i64) -> Served {
     let rig = Rig::cfq().set("slice_sync", slice).set("low_latency", 0).without_merging();
     let mut run = rig.task("first", "be/4", ROOT).task("second", "be/4", ROOT).served(1, ms(1));
@@ -99,22 +99,22 @@ fn reads_behind_a_slice_of(slice: i64) -> Served {
     run
 }
 
-/// Their turn comes at 51 ms. All are farther behind the head than it goes back: the lowest first.
+/// Their slice comes at 51 ms. All are too far behind the head for a way back: the lowest is first.
 #[test]
-fn what_is_far_behind_the_head_is_served_from_the_lowest_on() {
+fn requests_far_behind_the_head_are_served_from_the_lowest_on() {
     let mut run = reads_behind_a_slice_of(50);
     run.until(ms(53));
     assert_eq!(run.dispatched()[51..], ["1000", "5000", "9000"]);
 }
 
-/// Their turn comes at 151 ms, and from 126 on they are late: the oldest is first, and the sweep
-/// goes on from there.
+/// Their slice comes at 151 ms, and from 126 on they are overdue: the oldest is first, and the seek
+/// order goes on from there.
 #[test]
 fn late_request_is_first() {
     let mut run = reads_behind_a_slice_of(150);
     run.until(ms(153));
     assert_eq!(run.dispatched()[151..], ["9000", "5000", "1000"]);
-    assert_eq!(run.told(&["overdue"]), ["151 ms: overdue 9000"]);
+    assert_eq!(run.emitted(&["overdue"]), ["151 ms: overdue 9000"]);
 }
 
 #[test]
@@ -127,9 +127,9 @@ fn request_with_priority_is_next_wherever_it_is() {
     ]);
 }
 
-/// An oddity of Linux: with a request that is sent, its neighbours alone are compared.
+/// An oddity of Linux: when a request is dispatched, only its neighbours are compared.
 #[test]
-fn request_with_priority_is_forgotten_when_another_one_is_sent() {
+fn request_with_priority_is_forgotten_when_another_one_is_dispatched() {
     Rig::cfq().without_merging().run(&[
         Submit("near", read(0..8)),
         Submit("urgent", read(900_000..900_008).flag(BioFlags::PRIO)),

@@ -1,4 +1,4 @@
-//! How long turns are, and in which order queues have them.
+//! How long slices are, and in which order queues have them.
 
 use crate::rig::*;
 use paternoster::{Device, SchedulerKind};
@@ -6,9 +6,9 @@ use paternoster::{Device, SchedulerKind};
 /// How far apart tasks read that have nothing to do with each other.
 const FAR: u64 = 1_000_000;
 
-/// A key is the time of listing plus (queues listed before - 1) × (180 ms - own slice). Levels 7,
-/// 7, 7 and 0 have slices of 40, 40, 40 and 180 ms: their keys are -140, 0, +140 and 0 ms, and of
-/// equal keys the one placed first is first. So be/0 has the third turn.
+/// A key is the time at which the queue becomes busy plus (busy queues before it - 1) × (180 ms -
+/// own slice). Levels 7, 7, 7 and 0 have slices of 40, 40, 40 and 180 ms: their keys are -140, 0,
+/// +140 and 0 ms, and of equal keys the one placed first is first. So be/0 has the third slice.
 #[test]
 fn first_queue_of_a_group_is_due_the_earlier_the_lower_its_level() {
     let rig = Rig::cfq().task("1", "be/7", ROOT).task("2", "be/7", ROOT);
@@ -45,21 +45,21 @@ fn level_is_worth_a_fifth_of_the_slice() {
         ("rt/0", "slice a: 180 ms", "slice async a: 72 ms"),
         ("rt/7", "slice a: 40 ms", "slice async a: 16 ms"),
     ];
-    for (io_prio, sync, nobody_waits) in table {
+    for (io_prio, sync, asynchronous) in table {
         Rig::cfq().task("a", io_prio, ROOT).run(&[
             Submit("read", read(0..16).by("a")),
             Serve(&["read"]),
-            Expect(Told(sync)),
+            Expect(Emitted(sync)),
         ]);
         Rig::cfq().task("a", io_prio, ROOT).run(&[
             Submit("write", write(0..16).by("a")),
             Serve(&["write"]),
-            Expect(Told(nobody_waits)),
+            Expect(Emitted(asynchronous)),
         ]);
     }
 }
 
-/// Four readers, each for as long as its slice is.
+/// Four readers, each of which uses its whole slice.
 fn four_readers() -> Served {
     let rig = Rig::cfq().without_merging().task("a", "be/4", ROOT).task("b", "be/4", ROOT);
     let mut run = rig.task("c", "be/4", ROOT).task("d", "be/4", ROOT).served(1, ms(1));
@@ -71,20 +71,20 @@ fn four_readers() -> Served {
 
 /// The mean of busy queues goes from 0 over (3 × 4 + 0 + 2) / 4 = 3 to (3 × 4 + 3 + 2) / 4 = 4.
 /// Three slices of 100 ms just fit into 300; of four each has 100 × 300 / 400 = 75 ms. A slice
-/// begins at the first completion of its turn, 1 ms after the other one's end.
+/// begins at its first completion, 1 ms after the end of the other one.
 #[test]
-fn slices_shrink_so_that_all_turns_fit_into_the_target_latency() {
+fn slices_shrink_so_that_all_of_them_fit_into_the_target_latency() {
     let mut run = four_readers();
-    let told = ["1 ms: slice a: 100 ms", "102 ms: slice b: 75 ms", "178 ms: slice c: 75 ms"];
-    assert_eq!(run.until(ms(200)).told(&["slice"]), told);
+    let emitted = ["1 ms: slice a: 100 ms", "102 ms: slice b: 75 ms", "178 ms: slice c: 75 ms"];
+    assert_eq!(run.until(ms(200)).emitted(&["slice"]), emitted);
 }
 
 #[test]
 fn slices_do_not_shrink_without_low_latency() {
     let mut run = four_readers();
     run.rig.run(&[Set("low_latency", 0)]);
-    let told = ["1 ms: slice a: 100 ms", "102 ms: slice b: 100 ms", "203 ms: slice c: 100 ms"];
-    assert_eq!(run.until(ms(250)).told(&["slice"]), told);
+    let emitted = ["1 ms: slice a: 100 ms", "102 ms: slice b: 100 ms", "203 ms: slice c: 100 ms"];
+    assert_eq!(run.until(ms(250)).emitted(&["slice"]), emitted);
 }
 
 /// With a target latency of 50 ms the parts are 100 × 50 / 300 = 16.666666 ms and then
@@ -94,61 +94,62 @@ fn slices_do_not_shrink_without_low_latency() {
 fn slice_is_not_shorter_than_two_idle_times() {
     let mut run = four_readers();
     run.rig.run(&[Set("target_latency", 50)]);
-    let told = ["1 ms: slice a: 16.666666 ms", "19 ms: slice b: 16 ms", "36 ms: slice c: 16 ms"];
-    assert_eq!(run.until(ms(40)).told(&["slice"]), told);
+    let emitted = ["1 ms: slice a: 16.666666 ms", "19 ms: slice b: 16 ms", "36 ms: slice c: 16 ms"];
+    assert_eq!(run.until(ms(40)).emitted(&["slice"]), emitted);
 }
 
 /// The slice is 10 ms from the first completion on, at 4 ms. The completions at 8, 12 and 16 ms
-/// find it over at 16: 2 ms too late, which the next turn will come later.
+/// find it over at 16: 2 ms too late, by which the next one will come later.
 #[test]
 fn what_was_used_beyond_the_slice_is_carried_over() {
     let rig = Rig::cfq().set("slice_sync", 10).task("a", "be/4", ROOT).without_merging();
     let mut run = rig.task("b", "be/4", ROOT).served(1, ms(4));
     run.issues("a", Stream::reads(16).depth(2));
     run.issues("b", Stream::reads(16).from(FAR).depth(2));
-    let told = [
+    let emitted = [
         "16 ms: expired a: SliceUsed, used 10 ms, charged 10 ms, residue -2 ms, sent 4",
         "32 ms: expired b: SliceUsed, used 10 ms, charged 10 ms, residue -2 ms, sent 4",
     ];
-    assert_eq!(run.until(ms(40)).told_up_to(5, &["expired"]), told);
+    assert_eq!(run.until(ms(40)).emitted_up_to(5, &["expired"]), emitted);
 }
 
-/// The same turns: a's from 0 to 16 ms, b's from there to 32.
+/// The same slices: a is active from 0 to 16 ms, b from there to 32.
 #[test]
-fn whole_turn_is_charged_from_its_beginning_and_beyond_its_slice_if_that_is_tuned() {
+fn time_before_and_beyond_the_slice_is_charged_if_that_is_tuned() {
     let rig = Rig::cfq().set("slice_sync", 10).set("charge_whole_turn", 1).without_merging();
     let mut run = rig.task("a", "be/4", ROOT).task("b", "be/4", ROOT).served(1, ms(4));
     run.issues("a", Stream::reads(16).depth(2));
     run.issues("b", Stream::reads(16).from(FAR).depth(2));
-    let told = [
+    let emitted = [
         "16 ms: expired a: SliceUsed, used 16 ms, charged 16 ms, residue -2 ms, sent 4",
         "32 ms: expired b: SliceUsed, used 16 ms, charged 16 ms, residue -2 ms, sent 4",
     ];
-    assert_eq!(run.until(ms(40)).told_up_to(5, &["expired"]), told);
+    assert_eq!(run.until(ms(40)).emitted_up_to(5, &["expired"]), emitted);
 }
 
-/// The device takes one at a time, so b, which ends the turn of a at 0.5 ms, can send at 1 ms only.
-/// It is waited for from the start, and until a is back at 2 ms no time is nobody's.
+/// The device takes one request at a time, so the request of b, which preempts a at 0.5 ms, is
+/// dispatched at 1 ms. b keeps others from the device from 0.5 ms on, and a is back at 2 ms: all
+/// the time is charged to one or the other.
 #[test]
-fn time_until_the_device_has_room_is_charged_to_who_took_the_turn_if_that_is_tuned() {
-    let device = Device { queues: Some(false), ..Device::solid_state(1) };
+fn time_until_the_device_has_room_is_charged_to_the_queue_that_preempts_if_that_is_tuned() {
+    let device = Device::solid_state(1).with_native_queueing(false);
     let rig = Rig::on(device, SchedulerKind::Cfq).set("charge_whole_turn", 1).without_merging();
     let mut run = rig.task("a", "be/4", ROOT).task("b", "be/4", ROOT).served(1, ms(1));
     run.issues("a", Stream::reads(16).think(ms(1)));
     run.issues("b", Stream::reads(16).from(FAR).at(us(500)).think(ms(5)));
-    let told = [
+    let emitted = [
         "0.5 ms: expired a: Preempted, used 0.5 ms, charged 0.5 ms",
         "2 ms: expired b: Preempted, used 1.5 ms, charged 1.5 ms",
     ];
-    assert_eq!(run.until(ms(2)).told_up_to(3, &["expired"]), told);
+    assert_eq!(run.until(ms(2)).emitted_up_to(3, &["expired"]), emitted);
 }
 
-/// The keys of b, c and d, listed at 0, 0.5 and 0.6 ms with 1, 2 and 3 queues before them, are 0,
-/// 80.5 and (level 6 has 180 - 60) 0.6 + 2 × 120 = 240.6 ms. The first queue loses its turn to a
-/// real-time one at 2.5 ms with 98.5 ms of its slice left. It is the fifth of all then, and its key
-/// is 2.5 + 4 × 80 - 98.5 = 224 ms; without what is left it would be 322.5.
+/// The keys of b, c and d, which become busy at 0, 0.5 and 0.6 ms with 1, 2 and 3 busy queues
+/// before them, are 0, 80.5 and (level 6 has 180 - 60) 0.6 + 2 × 120 = 240.6 ms. A real-time queue
+/// preempts the first one at 2.5 ms with 98.5 ms of its slice left. It is one of five then, and its
+/// key is 2.5 + 4 × 80 - 98.5 = 224 ms; without the residue it would be 322.5.
 #[test]
-fn what_is_left_of_the_slice_brings_the_next_turn_forward() {
+fn residue_of_a_slice_brings_the_next_one_forward() {
     let at = |number: u64| read(number * FAR..number * FAR + 16);
     let rig = Rig::cfq().without_merging().task("a", "be/4", ROOT).task("b", "be/4", ROOT);
     let mut rig = rig.task("c", "be/4", ROOT).task("d", "be/6", ROOT).task("rt", "rt/4", ROOT);
@@ -165,7 +166,7 @@ fn what_is_left_of_the_slice_brings_the_next_turn_forward() {
         Complete("a"),
         Advance(us(1500)),
         Submit("rt", at(5).by("rt")),
-        Expect(Told("preempted a by rt: RealTime")),
+        Expect(Emitted("preempted a by rt: RealTime")),
         Serve(&["rt"]),
         Exit("rt"),
     ]);
@@ -174,23 +175,23 @@ fn what_is_left_of_the_slice_brings_the_next_turn_forward() {
     }
 }
 
-/// With two queues the mean is (3 × 2 + 0 + 2) / 4 = 2, and it counts where one is left.
+/// With two queues the mean is (3 × 2 + 0 + 2) / 4 = 2, and it counts when one is left.
 #[test]
 fn workload_is_shared_with_queues_that_were_busy_lately() {
     let rig = Rig::cfq().task("a", "be/4", ROOT).task("b", "be/4", ROOT);
     rig.task("c", "be/4", ROOT).run(&[
         Submit("a", read(0..16).by("a")),
         Expect(dispatched("a")),
-        Expect(Told("workload /: Be Sync for 300 ms")),
+        Expect(Emitted("workload /: Be Sync for 300 ms")),
         Submit("b", read(FAR..FAR + 16).by("b")),
         Complete("a"),
         Exit("a"),
         Serve(&["b"]),
         Exit("b"),
-        Expect(Told("left /")),
+        Expect(Emitted("left /")),
         Submit("c", read(0..16).by("c")),
         Expect(dispatched("c")),
-        Expect(Told("workload /: Be Sync for 150 ms")),
+        Expect(Emitted("workload /: Be Sync for 150 ms")),
     ]);
 }
 
@@ -199,6 +200,6 @@ fn sync_workload_has_two_idle_times_at_least() {
     Rig::cfq().set("target_latency", 1).run(&[
         Submit("a", read(0..16)),
         Expect(dispatched("a")),
-        Expect(Told("workload /: Be Sync for 16 ms")),
+        Expect(Emitted("workload /: Be Sync for 16 ms")),
     ]);
 }

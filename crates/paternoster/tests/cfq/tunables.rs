@@ -73,31 +73,31 @@ fn microseconds_count_in_decisions() {
     Rig::cfq().set("slice_sync_us", 1500).set("slice_idle_us", 70).task("a", "be/2", ROOT).run(&[
         Submit("a", read(0..16).by("a")),
         Serve(&["a"]),
-        Expect(Told("slice a: 2.1 ms")),
-        Expect(Told("idles a: 0.07 ms")),
+        Expect(Emitted("slice a: 2.1 ms")),
+        Expect(Emitted("idles a: 0.07 ms")),
     ]);
 }
 
-/// Nothing is computed anew: the slice that has begun and the timer that is armed stay.
+/// A slice that has begun and a timer that is armed stay as they are.
 #[test]
 fn change_counts_from_the_next_use_on() {
     Rig::cfq().without_merging().run(&[
         Submit("a", read(0..16)),
         Serve(&["a"]),
-        Expect(Told("slice main: 100 ms")),
+        Expect(Emitted("slice main: 100 ms")),
         Set("slice_sync", 10),
         Set("slice_idle", 2),
         Expect(Timeout(Some(ms(8)))),
         Submit("b", read(16..32)),
         Advance(ms(50)),
         Serve(&["b"]),
-        Expect(Untold("expired")),
+        Expect(NotEmitted("expired")),
         Expect(Timeout(Some(ms(52)))),
         Advance(ms(2)),
         TimerFires,
         Submit("c", read(32..48)),
         Serve(&["c"]),
-        Expect(Told("slice main: 10 ms")),
+        Expect(Emitted("slice main: 10 ms")),
     ]);
 }
 
@@ -121,11 +121,11 @@ fn way_back_wraps_as_in_linux() {
 fn unknown_tunable_is_refused_with_what_there_is() {
     let mut rig = Rig::cfq();
     let error = rig.elevator.set_tunable(rig.now, "fifo_batch", 8).expect_err("mq-deadline's");
-    let told = "cfq has no tunable \"fifo_batch\"; it has: quantum, fifo_expire_sync, \
+    let emitted = "cfq has no tunable \"fifo_batch\"; it has: quantum, fifo_expire_sync, \
                 fifo_expire_async, back_seek_max, back_seek_penalty, slice_sync, slice_sync_us, \
                 slice_async, slice_async_us, slice_async_rq, slice_idle, slice_idle_us, \
                 group_idle, group_idle_us, low_latency, target_latency, target_latency_us, \
                 charge_whole_turn";
-    assert_eq!(error.to_string(), told);
+    assert_eq!(error.to_string(), emitted);
     assert_eq!(SchedulerKind::Cfq.tunable("fifo_batch"), Err(error));
 }

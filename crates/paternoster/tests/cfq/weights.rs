@@ -1,14 +1,14 @@
-//! From when on a weight counts.
+//! When a changed weight takes effect.
 //!
-//! What is charged to a group for a turn of 5 ms tells its fraction, its part of the device in
-//! 4096ths: (5000000 << 24) / fraction.
+//! The charge of a group for a slice of 5 ms shows its fraction, its part of the device in 4096ths:
+//! (5000000 << 24) / fraction.
 
 use crate::rig::*;
 use paternoster::Event;
 
 const FAR: u64 = 1_000_000;
 
-/// On a device that takes 1 ms for a request, with slices of 5 ms; the tasks `a`, `b`, .. of the
+/// A device that takes 1 ms for a request, with slices of 5 ms. The tasks `a`, `b`, .. of the
 /// groups always have a request waiting.
 fn busy(rig: Rig, tasks: &[&'static str]) -> Served {
     let rig = rig.without_merging().set("slice_sync", 5);
@@ -26,7 +26,7 @@ fn fractions(run: &mut Served, path: &str) -> Vec<u64> {
     let mut before = None;
     let mut found = vec![];
     for (_, event) in run.rig.timed_events() {
-        let Event::Expired { group, charge, vdisktime, .. } = event else { continue };
+        let Event::SliceExpired { group, charge, vdisktime, .. } = event else { continue };
         if group == wanted {
             found.extend(before.map(|before| (charge << 24) / (vdisktime - before)));
             before = Some(vdisktime);
@@ -41,15 +41,15 @@ fn siblings() -> Rig {
     rig.task("a", "be/4", "/a").task("b", "be/4", "/b")
 }
 
-/// Turns: a up to 6 ms, b to 12, a to 18, b to 24, a to 30. With 500 of 1000 a charge is
+/// Slices: a up to 6 ms, b to 12, a to 18, b to 24, a to 30. With 500 of 1000 a charge is
 /// 40960000000, and so it is at 18 ms although the weight was changed at 14; from then on the
 /// fraction is 4096 × 1000 / 1500 = 2730 and a charge (5000000 << 24) / 2730 = 30727501831.
-/// (At 6 ms: 20480000000, for /a was alone as it joined.)
+/// (At 6 ms it is 20480000000, as /a was alone when it became busy.)
 #[test]
 fn weight_counts_from_the_charge_after_the_next_one() {
     let mut run = busy(siblings(), &["a", "b"]);
     run.until(ms(14)).rig.run(&[SetWeight("/a", 1000)]);
-    let of_a = run.until(ms(30)).told_up_to(6, &["expired a"]);
+    let of_a = run.until(ms(30)).emitted_up_to(6, &["expired a"]);
     let vdisktimes: Vec<_> =
         of_a.iter().map(|line| line.rsplit(' ').next().expect("the last word")).collect();
     assert_eq!(vdisktimes, ["20480000000", "61440000000", "92167501831"]);
@@ -64,7 +64,7 @@ fn weight_of_one_device_hides_that_of_the_group() {
     run.rig.run(&[SetDeviceWeights("/a", Some(1000), None)]);
     run.until(ms(200));
     assert_eq!(fractions(&mut run, "/a"), [2730]);
-    // Not seen behind the device's.
+    // The weight of the device hides it.
     run.rig.run(&[SetWeight("/a", 250)]);
     run.until(ms(300));
     assert_eq!(fractions(&mut run, "/a"), [2730]);
@@ -79,13 +79,13 @@ fn nested() -> Rig {
     rig.task("p", "be/4", "/p").task("c", "be/4", "/p/c").task("q", "be/4", "/q")
 }
 
-/// The parent and the child have 500 / 1000 each of what the parent gets, 500 / 1000.
+/// The parent gets 500 / 1000; the parent and the child have 500 / 1000 each of that.
 #[test]
 fn group_shares_its_part_with_the_groups_below_it() {
     let mut run = busy(nested(), &["p", "c", "q"]);
     run.until(ms(200));
     assert_eq!(fractions(&mut run, "/q"), [2048]);
-    // All joined at once; as the parent did, the others were not there.
+    // All became busy at once; when the parent did, the others were not busy yet.
     run.until(ms(400));
     assert_eq!(fractions(&mut run, "/p"), [1024]);
 }
@@ -96,31 +96,31 @@ fn group_shares_its_part_with_the_groups_below_it() {
 fn leaf_weight_counts_among_the_group_and_those_below_it() {
     let mut run = busy(nested(), &["p", "c", "q"]);
     run.until(ms(200)).rig.run(&[SetWeights("/p", 500, 1000)]);
-    run.until(ms(300)).told(&[]);
+    run.until(ms(300)).emitted(&[]);
     run.until(ms(500));
     assert_eq!(fractions(&mut run, "/p"), [1365]);
     run.until(ms(1500));
     assert_eq!(fractions(&mut run, "/p/c"), [682]);
 }
 
-/// 1024 as long as either is active, whatever the parent's weight is now. Once both were idle, half
-/// of 4096 × 1000 / 1500: (4096 × 500 / 1000) × 1000 / 1500 = 1365.
+/// It is 1024 while either is active, whatever the parent's weight is now. Once both were inactive,
+/// it is half of 4096 × 1000 / 1500: (4096 × 500 / 1000) × 1000 / 1500 = 1365.
 #[test]
-fn weight_of_a_group_with_active_groups_below_counts_once_all_of_them_were_idle() {
+fn weight_of_a_group_with_active_groups_below_counts_once_all_of_them_were_inactive() {
     let rig = nested().without_merging().set("slice_sync", 5);
     let mut run = rig.served(1, ms(1));
     run.issues("q", Stream::reads(16).depth(2));
     run.issues("p", Stream::reads(16).from(FAR).depth(2).count(200));
     run.issues("c", Stream::reads(16).from(2 * FAR).depth(2).count(200));
     run.until(ms(100)).rig.run(&[SetWeights("/p", 1000, 500)]);
-    run.until(ms(200)).told(&[]);
+    run.until(ms(200)).emitted(&[]);
     run.until(ms(600));
     assert_eq!(fractions(&mut run, "/p"), [1024]);
-    // 400 requests of these at half of the device, and some time.
-    run.until(ms(1200)).told(&[]);
+    // The time of 400 requests of these at half of the device, and some more.
+    run.until(ms(1200)).emitted(&[]);
     run.issues("p", Stream::reads(16).from(FAR).depth(2).at(ms(1201)));
     run.issues("c", Stream::reads(16).from(2 * FAR).depth(2).at(ms(1201)));
-    run.until(ms(1300)).told(&[]);
+    run.until(ms(1300)).emitted(&[]);
     run.until(ms(1600));
     assert_eq!(fractions(&mut run, "/p"), [1365]);
 }

@@ -17,7 +17,7 @@ const DEPTH: u32 = 8;
 const SERVICE: Nanos = Nanos::from_micros(200);
 /// What the disk does when it never stands still, a second.
 pub(crate) const PEAK: u64 = 20_000;
-/// Nobody is counted until turns and estimates have settled.
+/// Nobody is counted until services and estimates have settled.
 const SETTLED: Nanos = Nanos::from_millis(1000);
 const COUNTED_S: u64 = 4;
 /// Sectors of an export.
@@ -123,10 +123,10 @@ impl Disk {
     pub(crate) fn new(kind: SchedulerKind, medium: Medium, tenants: &[Tenant]) -> Self {
         let device = match medium {
             Medium::Rotational => Device::disk(DEPTH),
-            _ => Device { queues: Some(true), ..Device::solid_state(DEPTH) },
+            _ => Device::solid_state(DEPTH).with_native_queueing(true),
         };
         let scheduler = AnyScheduler::new(kind, NoTrace);
-        let mut elevator = Elevator::fitted(scheduler, device, medium);
+        let mut elevator = Elevator::fitted(scheduler, device, medium, Instant::START);
         elevator.set_nr_requests(None);
         let mut clients = vec![];
         let now = Instant::START;
@@ -134,7 +134,7 @@ impl Disk {
             let weight = Weight::new(*weight).expect("a weight");
             let group = elevator.add_group(now, elevator.groups().root(), weight);
             for &client in of_tenant {
-                let ioc = elevator.io_context(now, IoPrio::default(), group);
+                let ioc = elevator.add_io_context(now, IoPrio::default(), group);
                 clients.push(Connected { client, tenant, group, ioc });
             }
         }
@@ -215,15 +215,9 @@ impl Disk {
             Op::Write => BioFlags::SYNC | BioFlags::IDLE,
             _ => BioFlags::empty(),
         };
-        let bio = Bio {
-            op: client.op,
-            flags,
-            sector: Sector(sector),
-            sectors: SectorCount(client.sectors),
-            segments: 1,
-            ioc,
-            user_data: index as u64,
-        };
+        let bio = Bio::new(client.op, ioc, Sector(sector), SectorCount(client.sectors))
+            .with_flags(flags)
+            .with_user_data(index as u64);
         let submitted = self.elevator.submit(self.now, bio);
         assert!(!matches!(submitted, Submitted::Later(_)), "requests are not bounded");
     }
@@ -236,7 +230,7 @@ impl Disk {
             if let Some(after) = client.reconnects {
                 self.schedule(self.now + after, Happening::Exit(ioc));
                 self.clients[index].ioc =
-                    self.elevator.io_context(self.now, IoPrio::default(), group);
+                    self.elevator.add_io_context(self.now, IoPrio::default(), group);
             }
             self.schedule(self.now + client.pause, Happening::Arrival(index));
         }

@@ -41,9 +41,9 @@ fn neighbour_keeps_its_part_beside(attackers: &[Tenant]) {
     }
 }
 
-/// The disk was kept free for them, and nobody was charged for that: a neighbour kept 9 %.
+/// The disk idled for them, and nobody was charged for that: a neighbour kept 9 %.
 #[test]
-fn who_thinks_before_each_request_pays_for_the_time_for_which_the_disk_is_kept_free() {
+fn who_thinks_before_each_request_pays_for_the_time_for_which_the_disk_idles() {
     let ops = [Op::Read, Op::Write, Op::WriteZeroes, Op::Discard];
     let thinking = |think| ops.map(|op| tenant(100, 1, Client::thinking(think).that_does(op)));
     neighbour_keeps_its_part_beside(&THOUGHTS.map(thinking).concat());
@@ -53,10 +53,10 @@ fn who_thinks_before_each_request_pays_for_the_time_for_which_the_disk_is_kept_f
     neighbour_keeps_its_part_beside(&THOUGHTS.map(deep).concat());
 }
 
-/// Each connection is an I/O context of its own, which had no habits yet, and ended its turn
-/// uncharged: a neighbour kept 50 %.
+/// Each connection is an I/O context of its own, of whose I/O pattern nothing was known, and ended
+/// its service uncharged: a neighbour kept 50 %.
 #[test]
-fn who_reconnects_for_each_request_pays_for_the_time_for_which_the_disk_is_kept_free() {
+fn who_reconnects_for_each_request_pays_for_the_time_for_which_the_disk_idles() {
     let closing_early = [(100, 20), (100, 120), (300, 300), (930, 950)];
     let closing_late = [(100, 140), (100, 350), (300, 350), (300, 5000)];
     for count in [1, 4, 8] {
@@ -133,7 +133,8 @@ fn connections_and_requests_outstanding_buy_nothing() {
     ];
     neighbour_keeps_its_part_beside(&attackers);
     for kind in FAIR {
-        // The last has no more outstanding than the device takes: while it is waited for, it pays.
+        // The last has no more outstanding than the device takes: while the device idles for it, it
+        // pays.
         for (attacker, least) in attackers[..4].iter().zip([KEPT, KEPT, KEPT, 75]) {
             let rates = disk(kind, &[tenant(100, 1, GREEDY), attacker.clone()]).rates();
             let part = rates[1] * 100 / (PEAK / 2);
@@ -142,10 +143,10 @@ fn connections_and_requests_outstanding_buy_nothing() {
     }
 }
 
-/// Linux charges a turn from its first completion on. That is little of a turn that is over with
+/// Linux charges a slice from its first completion on. That is little of a slice that is over with
 /// its second: a neighbour kept 33 %.
 #[test]
-fn short_turns_are_charged_whole_under_cfq_where_it_charges_time() {
+fn short_slices_are_charged_whole_under_cfq_where_it_charges_time() {
     let tenants = [tenant(100, 1, GREEDY), tenant(100, 8, GREEDY.outstanding(8))];
     let disk = || Disk::new(SchedulerKind::Cfq, Medium::Rotational, &tenants);
     let whole = kept(disk(), &tenants);

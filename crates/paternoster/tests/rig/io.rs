@@ -64,14 +64,9 @@ impl Io {
     }
 
     pub fn bio(&self, ioc: IocId, user_data: u64) -> Bio {
-        Bio {
-            op: self.op,
-            flags: self.flags,
-            sector: Sector(self.start),
-            sectors: SectorCount(self.sectors),
-            segments: self.segments,
-            ioc,
-            user_data,
-        }
+        Bio::new(self.op, ioc, Sector(self.start), SectorCount(self.sectors))
+            .with_flags(self.flags)
+            .with_segments(self.segments)
+            .with_user_data(user_data)
     }
 }

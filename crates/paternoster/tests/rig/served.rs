@@ -4,17 +4,17 @@
 //!   let mut run = Rig::cfq().task("a", "be/4", ROOT).served(1, ms(1));
 //!   run.issues("a", Stream::reads(16).think(ms(10)));
 //!   run.until(ms(40));
-//!   assert_eq!(run.told(&["expired"]), ["9 ms: expired a: IdleTimer, ..."]);
+//!   assert_eq!(run.emitted(&["expired"]), ["9 ms: expired a: IdleTimer, ..."]);
 //! ```
 //!
-//! The law is obeyed: one event, then the scheduler is asked until it gives nothing. Of events at
-//! one time completions come before timers, and those before arrivals.
+//! It keeps the law: one event, then dispatch until there is no request. Of events at one time
+//! completions come first, then timers, then arrivals.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use paternoster::{Instant, Nanos};
 
-use super::told::in_ms;
+use super::words::{begins, in_ms};
 use super::{Io, Rig, read, write};
 
 /// What a task issues: at first as many requests as it keeps in flight, then one for each that
@@ -39,7 +39,7 @@ impl Stream {
         Self { op: read, sectors, from, stride, at, think, depth: 1, count: u64::MAX }
     }
 
-    /// The same of writes that nobody waits for.
+    /// The same of asynchronous writes.
     pub fn writes(sectors: u64) -> Self {
         Self { op: write, ..Self::reads(sectors) }
     }
@@ -102,7 +102,7 @@ pub struct Served {
     ahead: Vec<(Instant, Happening)>,
     happenings: u64,
     in_service: usize,
-    /// In the device, with no channel free.
+    /// In flight, and waiting for a free channel.
     waiting: VecDeque<String>,
     /// Bios that are done.
     pub completed: usize,
@@ -141,7 +141,7 @@ impl Served {
         self
     }
 
-    /// Everything happens up to then, and what happens then.
+    /// Runs up to that time, with the events of that time.
     pub fn until(&mut self, until: Nanos) -> &mut Self {
         let until = Instant::START + until;
         while let Some((at, happening)) = self.next().filter(|&(at, _)| at <= until) {
@@ -159,11 +159,14 @@ impl Served {
     }
 
     /// The lines since the last look that begin with any of these, with their times.
-    pub fn told(&mut self, beginnings: &[&str]) -> Vec<String> {
+    pub fn emitted(&mut self, beginnings: &[&str]) -> Vec<String> {
+        for beginning in beginnings {
+            self.rig.assert_can_be_emitted(beginning);
+        }
         let mut lines = vec![];
         for (at, event) in self.rig.timed_events() {
-            let Some(line) = self.rig.tell(&event) else { continue };
-            if beginnings.iter().any(|beginning| line.starts_with(beginning)) {
+            let Some(line) = self.rig.line_of(&event) else { continue };
+            if beginnings.iter().any(|beginning| begins(&line, beginning)) {
                 let at = at.since_start().as_nanos().cast_signed();
                 lines.push(format!("{}: {line}", in_ms(at)));
             }
@@ -172,17 +175,17 @@ impl Served {
     }
 
     /// The same, each without what is behind its first `commas` commas.
-    pub fn told_up_to(&mut self, commas: usize, beginnings: &[&str]) -> Vec<String> {
+    pub fn emitted_up_to(&mut self, commas: usize, beginnings: &[&str]) -> Vec<String> {
         let cut = |line: String| line.split(',').take(commas).collect::<Vec<_>>().join(",");
-        self.told(beginnings).into_iter().map(cut).collect()
+        self.emitted(beginnings).into_iter().map(cut).collect()
     }
 
-    /// Requests given to the device, in order.
+    /// Requests dispatched, in order.
     pub fn dispatched(&self) -> Vec<&str> {
         self.dispatched.iter().map(|(_, name)| name.as_str()).collect()
     }
 
-    /// When requests of the task were given to the device.
+    /// When requests of the task were dispatched.
     pub fn dispatch_times(&self, task: &str) -> Vec<Nanos> {
         let of_task = |name: &str| name.split_once('.').is_some_and(|(of, _)| of == task);
         self.dispatched.iter().filter(|(_, name)| of_task(name)).map(|&(at, _)| at).collect()

@@ -1,14 +1,14 @@
-//! Which queue is due, told by a naive model of the service trees of one group that has sync queues
+//! Which queue is due, by a naive model of the service trees of one group that has sync queues
 //! of one class alone, a task each: a list, and the rules by which keys are made.
 //!
 //! ```text
 //!   key = moment of placing + (queues − 1) × (slice of level 0 − own slice) − residue
 //! ```
 //!
-//! The model reads in the trace when a queue is listed, when its turn ends and with what residue,
-//! when it preempts and whether it is waited for, and computes where it is then.
+//! The model reads in the trace when a queue becomes busy, when its slice ends and with what
+//! residue, when it preempts and whether the device idles for it, and computes where it is then.
 
-use paternoster::{Event, ExpireReason, Instant, Nanos, Workload};
+use paternoster::{Event, Instant, Nanos, SliceEnd, Workload};
 
 /// How far before the first queue one is placed that preempts.
 const FRONT: i128 = 1_000_000_000;
@@ -37,7 +37,7 @@ struct Queue {
 pub(crate) enum Change {
     /// A queue that has requests was placed by its key, with so much left of its last slice.
     Placed { queue: usize, residue: i64 },
-    /// A queue has no requests and wants no turn.
+    /// A queue has no requests and is not busy.
     Left(usize),
 }
 
@@ -63,12 +63,12 @@ impl Tuned {
 pub(crate) struct Due {
     tuned: Tuned,
     queues: Vec<Queue>,
-    /// The mean of listed queues at the beginnings of slices.
+    /// The mean of busy queues at the beginnings of slices.
     average: u64,
     placings: u64,
-    /// A queue whose turn has ended, until it is known whether it has requests.
+    /// A queue whose slice has ended, until it is known whether it has requests.
     ended: Option<usize>,
-    /// A queue that preempts, until the turn that it ends has ended.
+    /// A queue that preempts, until the slice that it ends has ended.
     preempting: Option<usize>,
 }
 
@@ -97,8 +97,8 @@ impl Due {
         if self.queues[queue].window { Workload::Sync } else { Workload::SyncNoIdle }
     }
 
-    /// All queues that are listed, with their places.
-    pub(crate) fn listed(&self) -> impl Iterator<Item = (usize, Place)> {
+    /// All busy queues, with their places.
+    pub(crate) fn busy(&self) -> impl Iterator<Item = (usize, Place)> {
         let places = self.queues.iter().map(|queue| queue.place);
         places.enumerate().filter_map(|(queue, place)| Some((queue, place?)))
     }
@@ -113,18 +113,18 @@ impl Due {
         let firsts = [Workload::SyncNoIdle, Workload::Sync]
             .into_iter()
             .filter_map(|workload| Some((self.first_place(workload)?.1.key, workload)));
-        firsts.min_by_key(|&(key, _)| key).expect("a queue is listed").1
+        firsts.min_by_key(|&(key, _)| key).expect("a queue is busy").1
     }
 
-    /// The slice that a queue gets now. With `low_latency` all that are listed are to have theirs
+    /// The slice that a queue gets now. With `low_latency` all busy queues are to have theirs
     /// within `target_latency`, but none below twice the idle time.
     pub(crate) fn slice(&mut self, queue: usize) -> Nanos {
         let nominal = self.queues[queue].nominal;
         if !self.tuned.low_latency {
             return nominal;
         }
-        let listed = self.listed().count() as u64;
-        self.average = (3 * listed.max(self.average) + listed.min(self.average) + 2) / 4;
+        let busy = self.busy().count() as u64;
+        self.average = (3 * busy.max(self.average) + busy.min(self.average) + 2) / 4;
         let sync = self.tuned.slice_sync.as_nanos();
         let (want, have) = (sync * self.average, self.tuned.target_latency.as_nanos());
         if want <= have {
@@ -136,7 +136,7 @@ impl Due {
     }
 
     fn first_place(&self, workload: Workload) -> Option<(usize, Place)> {
-        let on_tree = self.listed().filter(|(_, place)| place.workload == workload);
+        let on_tree = self.busy().filter(|(_, place)| place.workload == workload);
         on_tree.min_by_key(|(_, place)| (place.key, place.order))
     }
 
@@ -144,14 +144,14 @@ impl Due {
     pub(crate) fn hear(&mut self, at: Instant, event: Event, queue: usize) -> Vec<Change> {
         let mut changes = vec![];
         match event {
-            Event::Unlisted { .. } => {
-                assert_eq!(self.ended.take(), Some(queue), "a queue leaves as its turn ends");
+            Event::NotBusy { .. } => {
+                assert_eq!(self.ended.take(), Some(queue), "a queue leaves as its slice ends");
                 self.queues[queue].place = None;
                 changes.push(Change::Left(queue));
                 return changes;
             }
-            Event::Expired { residue, why, .. } => {
-                assert_ne!(why, ExpireReason::Cooperator, "tasks are far apart");
+            Event::SliceExpired { residue, why, .. } => {
+                assert_ne!(why, SliceEnd::Cooperator, "tasks are far apart");
                 if let Some(residue) = residue {
                     self.queues[queue].residue = residue;
                 }
@@ -161,7 +161,7 @@ impl Due {
             _ => changes.extend(self.settle(at)),
         }
         match event {
-            Event::Listed { .. } => changes.push(self.place_by_key(at, queue)),
+            Event::Busy { .. } => changes.push(self.place_by_key(at, queue)),
             Event::Preempted { .. } => self.preempting = Some(queue),
             Event::IdleWindow { on, .. } => self.queues[queue].window = on,
             _ => {}
@@ -181,7 +181,7 @@ impl Due {
     }
 
     fn place_by_key(&mut self, at: Instant, queue: usize) -> Change {
-        let others = self.listed().count() as i128 - 1;
+        let others = self.busy().count() as i128 - 1;
         let Queue { nominal, ref mut residue, .. } = self.queues[queue];
         let residue = std::mem::take(residue);
         let lower = i128::from(self.tuned.nominal(0).as_nanos()) - i128::from(nominal.as_nanos());

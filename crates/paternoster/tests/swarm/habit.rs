@@ -21,9 +21,9 @@ pub(crate) enum Ops {
     /// Everything that there is.
     All,
     Reads,
-    /// What nobody waits for.
+    /// Asynchronous writes.
     Writes,
-    /// Writes that their submitter waits for, as direct ones.
+    /// Synchronous writes, such as direct ones.
     SyncWrites,
     /// What journals write.
     NoIdleWrites,

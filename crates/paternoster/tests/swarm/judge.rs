@@ -1,8 +1,11 @@
 //! What a trace must say: why nothing is given though requests wait.
+//!
+//! What is in the device, which of it the scheduler gave, and what the timer is set to is known
+//! from outside. The trace says which queue is in service, and for which the device idles.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use paternoster::{Event, Instant, RequestId, SchedulerKind, WaitReason};
+use paternoster::{Event, GroupId, Instant, Request, RequestId, SchedulerKind, WaitReason};
 
 use crate::tally::Tally;
 
@@ -13,14 +16,45 @@ pub(crate) struct Witness {
     pub(crate) digest: u64,
     /// The queue in service, by the trace.
     service: Service,
+    /// The active queue of CFQ, by the trace.
+    active: Option<Active>,
 }
 
-/// Whose turn it is under BFQ.
+/// The active queue under CFQ.
+#[derive(Clone, Copy, Debug)]
+struct Active {
+    group: GroupId,
+    sync: bool,
+    /// The device idles for it.
+    idling: bool,
+}
+
+impl Active {
+    fn hear(active: &mut Option<Self>, event: Event) {
+        match event {
+            Event::Active { queue, group, .. } => {
+                *active = Some(Self { group, sync: queue.sync, idling: false });
+            }
+            Event::SliceExpired { .. } => *active = None,
+            Event::SliceIdling { .. } => {
+                active.as_mut().expect("the device idles for the active queue").idling = true;
+            }
+            Event::IdleTimerFired => {
+                if let Some(active) = active {
+                    active.idling = false;
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The queue in service under BFQ.
 #[derive(Debug, Default)]
 struct Service {
     /// A queue is in service.
     begun: bool,
-    /// The device is kept free for it, since then and until then.
+    /// The device idles for it, since then and until then.
     idling: Option<(Instant, Instant)>,
 }
 
@@ -29,12 +63,12 @@ impl Service {
         match event {
             Event::InService { .. } => *self = Self { begun: true, idling: None },
             Event::BudgetExpired { .. } => *self = Self::default(),
-            Event::Idling { length, .. } => {
-                assert!(self.begun, "the device is kept free for the queue in service");
+            Event::BudgetIdling { length, .. } => {
+                assert!(self.begun, "the device idles for the queue in service");
                 self.idling = Some((at, at + length));
             }
             Event::IdleTimerFired => {
-                let (_, until) = self.idling.take().expect("the device was kept free");
+                let (_, until) = self.idling.take().expect("the device idled");
                 assert!(until <= at, "the timer fires in time");
             }
             _ => {}
@@ -48,8 +82,10 @@ impl Witness {
         for (at, event) in events {
             let text = format!("{event:?}");
             self.tally.count(kind, event, &text);
-            if kind == SchedulerKind::Bfq {
-                self.service.hear(*at, *event);
+            match kind {
+                SchedulerKind::Bfq => self.service.hear(*at, *event),
+                SchedulerKind::Cfq => Active::hear(&mut self.active, *event),
+                _ => {}
             }
             for byte in format!("{at:?}").bytes().chain(text.bytes()) {
                 self.digest = (self.digest ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3);
@@ -59,22 +95,22 @@ impl Witness {
 }
 
 /// The device, when its elevator gave nothing though requests waited.
-pub(crate) struct Silence {
+pub(crate) struct Silence<'a> {
     pub(crate) kind: SchedulerKind,
     pub(crate) now: Instant,
     /// Requests in the device.
-    pub(crate) in_device: u32,
+    pub(crate) in_flight: u32,
     pub(crate) queue_depth: u32,
     /// Of what is in the device, what the scheduler gave.
-    pub(crate) given: u32,
+    pub(crate) given: &'a Given,
     pub(crate) timeout: Option<Instant>,
-    /// A timeout that has passed, and of which the elevator has not been told.
+    /// A timeout that has passed, and of which the elevator was not notified.
     pub(crate) overdue: Option<Instant>,
     /// BFQ is to give one request at a time.
     pub(crate) one_at_a_time: bool,
 }
 
-impl Silence {
+impl Silence<'_> {
     /// Asserts that the trace of the asking says why, once, and that it is so.
     pub(crate) fn judge(&self, asked: &[(Instant, Event)], witness: &Witness) {
         let reasons = asked.iter().filter_map(|&(_, event)| match event {
@@ -86,70 +122,111 @@ impl Silence {
             panic!("one reason is given for giving nothing, not {reasons:?}");
         };
         assert_eq!(asked.last().map(|&(_, event)| event), Some(Event::Waiting { why }), "at last");
-        match why {
-            WaitReason::DeviceFull => assert!(self.in_device >= self.queue_depth, "it is full"),
-            WaitReason::IdleTimer if self.kind == SchedulerKind::Bfq => {
-                self.judge_idling(&witness.service);
+        match (self.kind, why) {
+            (_, WaitReason::DeviceFull) => {
+                assert!(self.in_flight >= self.queue_depth, "it is full");
             }
-            WaitReason::IdleTimer => assert!(self.timeout.is_some(), "a timer is armed"),
-            WaitReason::OneAtATime => assert!(self.one_at_a_time && self.given > 0, "it is alone"),
-            WaitReason::InFlight if self.kind == SchedulerKind::Bfq => {
-                assert!(self.given > 0 && witness.service.begun, "requests may be of its queue");
-            }
-            _ => assert!(self.given > 0, "{why:?}: something is in flight"),
+            (SchedulerKind::Bfq, _) => self.judge_of_bfq(why, &witness.service),
+            (_, _) => self.judge_of_cfq(why, witness.active.expect("a queue is active")),
         }
     }
-}
 
-impl Silence {
-    /// The timer runs that the trace told of; unless nobody told that it is over, or it was armed
-    /// for no time at all.
+    fn judge_of_bfq(&self, why: WaitReason, service: &Service) {
+        let given = self.given.count(|_| true);
+        match why {
+            WaitReason::IdleTimer => self.judge_idling(service),
+            WaitReason::OneAtATime => assert!(self.one_at_a_time && given > 0, "it is alone"),
+            WaitReason::InFlight => {
+                assert!(service.begun, "a queue is in service");
+                assert!(given > 0, "requests may be of it");
+            }
+            _ => panic!("BFQ never waits for {why:?}"),
+        }
+    }
+
+    /// Queues are merged and change hands, so what is in flight is not known by queue here, but
+    /// by synchrony and by group.
+    fn judge_of_cfq(&self, why: WaitReason, active: Active) {
+        let [others, own] =
+            [!active.sync, active.sync].map(|sync| self.given.count(|one| one.sync == sync));
+        match why {
+            WaitReason::IdleTimer => {
+                assert!(self.timeout.is_some() && active.idling, "a timer is armed: {active:?}");
+            }
+            WaitReason::InFlight => {
+                assert!(active.sync && own > 0, "requests may be of its queue: {active:?}");
+            }
+            WaitReason::GroupInFlight => {
+                let of_group = self.given.count(|one| one.group == active.group);
+                assert!(of_group > 0, "requests are of its group: {active:?}");
+            }
+            WaitReason::GateAsyncDrains => {
+                assert!(active.sync && others > 0, "async ones have to leave: {active:?}");
+            }
+            WaitReason::GateSyncDrains => {
+                assert!(!active.sync && others > 0, "sync ones have to leave: {active:?}");
+            }
+            WaitReason::GateDepth => assert!(own > 0, "requests may be of it: {active:?}"),
+            _ => panic!("CFQ never waits for {why:?}"),
+        }
+    }
+
+    /// The timer that the trace reported runs; unless nobody reported that it is over, or it was
+    /// armed for no time at all.
     fn judge_idling(&self, service: &Service) {
-        assert!(!self.one_at_a_time || self.given == 0, "that is not why");
-        let (since, until) = service.idling.expect("a queue is waited for");
+        assert!(!self.one_at_a_time || self.given.count(|_| true) == 0, "that is not why");
+        let (since, until) = service.idling.expect("the device idles for a queue");
         assert_eq!(self.timeout, Some(until), "the timer is armed");
         let runs = until > self.now || self.overdue == Some(until) || since == until;
         assert!(runs, "the time is not over");
     }
 }
 
+/// A request in the device.
+#[derive(Clone, Copy, Debug)]
+struct InFlight {
+    sync: bool,
+    group: GroupId,
+}
+
 /// Which of the requests in the device their scheduler gave, and will hear of.
 #[derive(Debug, Default)]
 pub(crate) struct Given {
-    in_device: BTreeSet<RequestId>,
-    /// Those that were handed back and that the elevator keeps: whether the scheduler will hear of
+    in_flight: BTreeMap<RequestId, InFlight>,
+    /// Those that were requeued and that the elevator keeps: whether the scheduler will hear of
     /// them again.
-    handed_back: BTreeMap<RequestId, bool>,
+    requeued: BTreeMap<RequestId, bool>,
 }
 
 impl Given {
     /// A request goes to the device; one that is new there is the scheduler's unless it bypasses.
-    pub(crate) fn note(&mut self, rq: RequestId, bypasses: bool) {
-        if self.handed_back.remove(&rq).unwrap_or(!bypasses) {
-            self.in_device.insert(rq);
+    pub(crate) fn note(&mut self, rq: RequestId, request: &Request, bypasses: bool) {
+        if self.requeued.remove(&rq).unwrap_or(!bypasses) {
+            let one = InFlight { sync: request.is_sync(), group: request.group };
+            self.in_flight.insert(rq, one);
         }
     }
 
     pub(crate) fn forget(&mut self, rq: RequestId) {
-        self.in_device.remove(&rq);
+        self.in_flight.remove(&rq);
     }
 
-    /// CFQ and BFQ leave to the elevator what the device hands back, others take it in again.
-    pub(crate) fn hand_back(&mut self, rq: RequestId, kind: SchedulerKind) {
-        let known = self.in_device.remove(&rq);
+    /// CFQ and BFQ leave a requeued request to the elevator, others take it in again.
+    pub(crate) fn requeue(&mut self, rq: RequestId, kind: SchedulerKind) {
+        let known = self.in_flight.remove(&rq).is_some();
         if !known || matches!(kind, SchedulerKind::Cfq | SchedulerKind::Bfq) {
-            self.handed_back.insert(rq, known);
+            self.requeued.insert(rq, known);
         }
     }
 
     /// Another scheduler comes: what is in the device is none of its.
     pub(crate) fn clear(&mut self) {
-        self.in_device.clear();
-        self.handed_back.values_mut().for_each(|known| *known = false);
+        self.in_flight.clear();
+        self.requeued.values_mut().for_each(|known| *known = false);
     }
 
-    /// How many.
-    pub(crate) fn count(&self) -> u32 {
-        u32::try_from(self.in_device.len()).expect("a few requests")
+    /// How many of a kind.
+    fn count(&self, is_of_kind: impl Fn(&InFlight) -> bool) -> usize {
+        self.in_flight.values().filter(|one| is_of_kind(one)).count()
     }
 }

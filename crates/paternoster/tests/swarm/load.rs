@@ -6,9 +6,10 @@
 
 use std::collections::BTreeMap;
 
+use paternoster::scheduler::Scheduler;
 use paternoster::{
-    Bio, BioFlags, Device, Elevator, Event, GroupId, Instant, IoPrio, IocId, Nanos, NoMerges, Op,
-    Recorder, RequestId, Scheduler, Sector, SectorCount, Submitted,
+    Bio, BioFlags, Device, Elevator, Event, GroupId, Instant, IoPrio, IocId, Nanos, NoMerges,
+    Recorder, RequestId, Sector, SectorCount, Submitted,
 };
 
 use crate::random::Random;
@@ -69,7 +70,7 @@ pub(crate) struct Load<S> {
 
 impl<S: Scheduler<Trace = Recorder>> Load<S> {
     pub(crate) fn new(scheduler: S, random: Random, device: Device, service: Nanos) -> Self {
-        let mut elevator = Elevator::new(scheduler, device);
+        let mut elevator = Elevator::new(scheduler, device, Instant::START);
         elevator.set_nomerges(NoMerges::All);
         elevator.set_nr_requests(Some(u32::MAX));
         Self {
@@ -92,7 +93,7 @@ impl<S: Scheduler<Trace = Recorder>> Load<S> {
 
     /// A task begins, soon or at once.
     pub(crate) fn add(&mut self, task: Task) {
-        let ioc = self.elevator.io_context(self.now, task.io_prio, task.group);
+        let ioc = self.elevator.add_io_context(self.now, task.io_prio, task.group);
         let index = self.tasks.len();
         self.tasks.push(Running { task, ioc, at: 0, waiting: 0 });
         if let Pace::Thinks { requests, up_to } = task.pace {
@@ -121,7 +122,7 @@ impl<S: Scheduler<Trace = Recorder>> Load<S> {
         self.tasks[task].waiting
     }
 
-    /// The next event and what follows by the law; what the trace tells of it.
+    /// The next event and what follows by the law; the events of it.
     pub(crate) fn step(&mut self) -> Vec<(Instant, Event)> {
         if let Some(task) = self.starving() {
             self.submit(task);
@@ -178,15 +179,13 @@ impl<S: Scheduler<Trace = Recorder>> Load<S> {
         let start = (task as u64 + 1) * APART + running.at;
         running.at += u64::from(sectors);
         running.waiting += 1;
-        let bio = Bio {
-            op: if writes { Op::Write } else { Op::Read },
-            flags: if writes { BioFlags::SYNC | BioFlags::IDLE } else { BioFlags::empty() },
-            sector: Sector(start),
-            sectors: SectorCount(sectors),
-            segments: 1,
-            ioc: running.ioc,
-            user_data: self.task_of.len() as u64,
+        let (sector, sectors) = (Sector(start), SectorCount(sectors));
+        let bio = if writes {
+            Bio::write(running.ioc, sector, sectors).with_flags(BioFlags::SYNC | BioFlags::IDLE)
+        } else {
+            Bio::read(running.ioc, sector, sectors)
         };
+        let bio = bio.with_user_data(self.task_of.len() as u64);
         self.task_of.push(task);
         let submitted = self.elevator.submit(self.now, bio);
         assert!(matches!(submitted, Submitted::Queued(_)), "nothing merges or is turned away");

@@ -2,10 +2,11 @@
 
 use std::collections::VecDeque;
 
+use paternoster::scheduler::Scheduler;
 use paternoster::{
     AnyScheduler, Bio, BioFlags, Device, DeviceWeights, Elevator, GroupId, Hz, Instant, IoPrio,
-    IocId, Limits, Nanos, NoMerges, Op, Recorder, Request, RequestId, Scheduler, SchedulerKind,
-    Sector, SectorCount, Submitted, Weight,
+    IocId, Limits, Nanos, NoMerges, Op, Recorder, Request, RequestId, SchedulerKind, Submitted,
+    Weight, Weights,
 };
 
 use crate::habit::{Habit, Streams};
@@ -61,7 +62,7 @@ struct Context {
     exited: bool,
     /// Bios that have not come back.
     outstanding: u32,
-    /// Of them, those that were told `Later`.
+    /// Of them, those that got `Later`.
     later: u32,
 }
 
@@ -80,14 +81,14 @@ pub(crate) struct Swarm {
     streams: Streams,
     elevator: Elevator<AnyScheduler<Recorder>>,
     now: Instant,
-    /// A timeout that has passed, and of which the elevator has not been told.
+    /// A timeout that has passed, and of which the elevator was not notified.
     overdue: Option<Instant>,
     contexts: Vec<Context>,
     /// The root first.
     groups: Vec<GroupId>,
-    in_device: Vec<RequestId>,
+    in_flight: Vec<RequestId>,
     given: Given,
-    /// Bios that were told `Later`, in order of arrival.
+    /// Bios that got `Later`, in order of arrival.
     later: VecDeque<Bio>,
     /// For each bio its context, until it has come back.
     bios: Vec<Option<usize>>,
@@ -108,13 +109,9 @@ impl Swarm {
             1 => &[SchedulerKind::Cfq],
             _ => &[SchedulerKind::Bfq],
         };
-        let device = Device {
-            rotational: random.below(2) == 0,
-            queue_depth: random.pick(&[1, 2, 8, 32]),
-            queues: None,
-            hz: Hz::new(random.pick(&[1000, 250])).expect("a clock"),
-        };
-        let elevator = Elevator::new(scheduler(random.pick(kinds)), device);
+        let device = Device::new(random.below(2) == 0, random.pick(&[1, 2, 8, 32]))
+            .with_hz(Hz::new(random.pick(&[1000, 250])).expect("a clock"));
+        let elevator = Elevator::new(scheduler(random.pick(kinds)), device, Instant::START);
         let root = elevator.groups().root();
         let mut swarm = Self {
             phase: Phase::draw(&mut random),
@@ -126,7 +123,7 @@ impl Swarm {
             overdue: None,
             contexts: vec![],
             groups: vec![root],
-            in_device: vec![],
+            in_flight: vec![],
             given: Given::default(),
             later: VecDeque::new(),
             bios: vec![],
@@ -185,7 +182,7 @@ impl Swarm {
     pub(crate) fn finish(mut self) -> Witness {
         self.follow_up();
         while !self.bios.iter().all(Option::is_none) {
-            if self.in_device.is_empty() {
+            if self.in_flight.is_empty() {
                 let at = self.elevator.poll_timeout().expect("it waits for something");
                 self.now = self.now.max(at);
                 self.elevator.handle_timeout(self.now);
@@ -194,7 +191,7 @@ impl Swarm {
             }
             self.follow_up();
         }
-        assert_eq!((self.elevator.queued(), self.elevator.in_device()), (0, 0));
+        assert_eq!((self.elevator.queued(), self.elevator.in_flight()), (0, 0));
         self.check();
         self.witness
     }
@@ -203,23 +200,25 @@ impl Swarm {
     fn follow_up(&mut self) {
         self.look_at_trace();
         while let Some(rq) = self.elevator.dispatch(self.now) {
-            assert!(!self.in_device.contains(&rq), "a request is dispatched once");
-            self.in_device.push(rq);
-            self.given.note(rq, bypasses(self.elevator.request(rq)));
+            assert!(!self.in_flight.contains(&rq), "a request is dispatched once");
+            self.in_flight.push(rq);
+            let request = self.elevator.request(rq);
+            self.given.note(rq, request, bypasses(request));
         }
         let asked = self.elevator.trace().take();
         let kind = self.kind();
         self.witness.see(kind, &asked);
-        // mq-deadline lets a lower class wait for what a higher one has in flight, untold.
-        let tells = matches!(kind, SchedulerKind::Cfq | SchedulerKind::Bfq);
-        if tells && self.elevator.queued() > 0 {
+        // mq-deadline lets a lower class wait for what a higher one has in flight, without an
+        // event.
+        let reports = matches!(kind, SchedulerKind::Cfq | SchedulerKind::Bfq);
+        if reports && self.elevator.queued() > 0 {
             let strict = self.elevator.scheduler().tunable("strict_guarantees");
             let silence = Silence {
                 kind,
                 now: self.now,
-                in_device: self.elevator.in_device(),
+                in_flight: self.elevator.in_flight(),
                 queue_depth: self.elevator.device().queue_depth,
-                given: self.given.count(),
+                given: &self.given,
                 timeout: self.elevator.poll_timeout(),
                 overdue: self.overdue,
                 one_at_a_time: strict == Ok(1),
@@ -239,12 +238,12 @@ impl Swarm {
 
     fn check(&mut self) {
         self.elevator.check();
-        assert_eq!(self.elevator.in_device() as usize, self.in_device.len());
+        assert_eq!(self.elevator.in_flight() as usize, self.in_flight.len());
         let stats = self.groups.iter().map(|&group| self.elevator.stats().group(group));
-        let (queued, in_device) =
-            stats.fold((0, 0), |sum, group| (sum.0 + group.queued, sum.1 + group.in_device));
+        let (queued, in_flight) =
+            stats.fold((0, 0), |sum, group| (sum.0 + group.queued, sum.1 + group.in_flight));
         assert_eq!(queued, self.elevator.queued(), "what waits, by group");
-        assert_eq!(in_device, self.elevator.in_device(), "what runs, by group");
+        assert_eq!(in_flight, self.elevator.in_flight(), "requests in flight, by group");
     }
 
     fn submit(&mut self) {
@@ -257,15 +256,13 @@ impl Swarm {
         let op = habit.op(&mut self.random);
         let flags = habit.flags(&mut self.random);
         let (sector, sectors) = habit.range(&mut self.random, &mut self.streams);
-        let bio = Bio {
-            op,
-            flags: if op == Op::Flush { BioFlags::empty() } else { flags },
-            sector: if op == Op::Flush { Sector(0) } else { sector },
-            sectors: if op == Op::Flush { SectorCount(0) } else { sectors },
-            segments: 1 + u16::try_from(self.random.below(3)).expect("a few"),
-            ioc: self.contexts[context].ioc,
-            user_data: self.bios.len() as u64,
+        let ioc = self.contexts[context].ioc;
+        let bio = match op {
+            Op::Flush => Bio::flush(ioc),
+            _ => Bio::new(op, ioc, sector, sectors).with_flags(flags),
         };
+        let segments = 1 + u16::try_from(self.random.below(3)).expect("a few");
+        let bio = bio.with_segments(segments).with_user_data(self.bios.len() as u64);
         self.bios.push(Some(context));
         self.contexts[context].outstanding += 1;
         if let Submitted::Later(bio) = self.elevator.submit(self.now, bio) {
@@ -277,7 +274,7 @@ impl Swarm {
     /// Those who were turned away try again, in order, until one is turned away again.
     fn resubmit(&mut self) {
         while let Some(bio) = self.later.pop_front() {
-            if let Submitted::Later(bio) = self.elevator.resubmit(self.now, bio) {
+            if let Submitted::Later(bio) = self.elevator.submit(self.now, bio) {
                 self.later.push_front(bio);
                 return;
             }
@@ -289,17 +286,17 @@ impl Swarm {
     }
 
     fn complete(&mut self) {
-        if self.in_device.is_empty() {
+        if self.in_flight.is_empty() {
             return;
         }
-        let which = self.random.index(self.in_device.len());
-        let rq = self.in_device.swap_remove(which);
+        let which = self.random.index(self.in_flight.len());
+        let rq = self.in_flight.swap_remove(which);
         self.given.forget(rq);
         let bios = self.elevator.complete(self.now, rq);
         for &bio in &bios.user_data {
             self.come_back(bio);
         }
-        if bios.call_waiters {
+        if bios.wake_waiters {
             self.resubmit();
         }
     }
@@ -311,12 +308,12 @@ impl Swarm {
     }
 
     fn requeue(&mut self) {
-        if self.in_device.is_empty() {
+        if self.in_flight.is_empty() {
             return;
         }
-        let which = self.random.index(self.in_device.len());
-        let rq = self.in_device.swap_remove(which);
-        self.given.hand_back(rq, self.kind());
+        let which = self.random.index(self.in_flight.len());
+        let rq = self.in_flight.swap_remove(which);
+        self.given.requeue(rq, self.kind());
         self.elevator.requeue(self.now, rq);
     }
 
@@ -363,7 +360,7 @@ impl Swarm {
 
     fn cancel(&mut self) {
         let cancelled = self.elevator.cancel_queued(self.now);
-        let called = cancelled.iter().any(|bios| bios.call_waiters);
+        let called = cancelled.iter().any(|bios| bios.wake_waiters);
         let bios: Vec<u64> = cancelled.into_iter().flat_map(|bios| bios.user_data).collect();
         for bio in bios {
             self.come_back(bio);
@@ -417,7 +414,7 @@ impl Swarm {
         let group = self.random.pick(&self.groups);
         let (weight, leaf) = (self.weight(), self.weight());
         if self.random.below(2) == 0 {
-            return self.elevator.set_weight(self.now, group, weight, leaf);
+            return self.elevator.set_weight(self.now, group, Weights { weight, leaf });
         }
         let weights = DeviceWeights {
             weight: self.random.pick(&[None, Some(weight)]),
@@ -457,7 +454,7 @@ impl Swarm {
 
     fn add_context_to(&mut self, group: GroupId) {
         let io_prio = self.io_prio();
-        let ioc = self.elevator.io_context(self.now, io_prio, group);
+        let ioc = self.elevator.add_io_context(self.now, io_prio, group);
         let habit = Habit::draw(&mut self.random);
         let context = Context { ioc, group, habit, exited: false, outstanding: 0, later: 0 };
         self.contexts.push(context);
@@ -483,7 +480,7 @@ impl Swarm {
         let is_parent = groups.iter().any(|(_, other)| other.parent == Some(group));
         let stats = self.elevator.stats().group(group);
         let is_used = stats.queued > 0
-            || stats.in_device > 0
+            || stats.in_flight > 0
             || self.contexts.iter().any(|context| context.group == group && !context.is_gone());
         if which > 0 && !is_parent && !is_used {
             self.elevator.remove_group(self.now, group);
@@ -501,7 +498,7 @@ impl Swarm {
     }
 }
 
-/// Whether the scheduler was never told of it.
+/// Returns whether the scheduler was never notified of it.
 fn bypasses(rq: &Request) -> bool {
     rq.op == Op::Flush || rq.flags.intersects(BioFlags::FUA | BioFlags::PREFLUSH)
 }

@@ -1,4 +1,4 @@
-//! Groups that always have sync requests waiting are charged by their weights, to within a turn.
+//! Groups that always have sync requests waiting are charged by their weights, to within a slice.
 //!
 //! A charge `c` moves a group's vdisktime on by `c × 2²⁴ / f`, where `f` is its fraction, in
 //! 1/4096, of all weights: with the same groups active and the weights unchanged, that of its last
@@ -15,19 +15,24 @@
 //!
 //! and `Δv(g)` is the service that was charged to `g` between them, over its fraction. A group
 //! that joins goes a little behind the last one, which widens the band by that little for each.
+//!
+//! Weights are the test's own, and what a slice is charged is worked out from its course
+//! (`slice.rs`). The trace says which queue is active, and when slices begin and end.
 
-use paternoster::{Cfq, Device, Event, GroupId, Hz, Instant, IoPrio, Nanos, Recorder, Weight};
+use paternoster::{
+    Cfq, Device, Event, GroupId, Hz, Instant, IoPrio, Nanos, Recorder, Weight, Weights,
+};
 
 use crate::load::{Load, Pace, Task};
 use crate::random::Random;
-use crate::turn::Turn;
+use crate::slice::ActiveSlice;
 
 /// By how much a group that joins is behind the last.
 const DELAY: u128 = 200_000_000;
 /// The same in IOPS mode, at most.
 const DELAY_IOPS: u128 = 200;
-/// So many turns a group, on average; where its fraction is least it may be one.
-const TURNS: u32 = 40;
+/// So many slices a group, on average; where its fraction is least it may be one.
+const SLICES: u32 = 40;
 /// Within so many events.
 const EVENTS: u32 = 2_000_000;
 
@@ -43,7 +48,7 @@ struct Node {
     service: u128,
     /// Its largest charge.
     largest: u128,
-    turns: u32,
+    slices: u32,
 }
 
 impl Node {
@@ -57,7 +62,7 @@ impl Node {
             tasks: 0,
             service: 0,
             largest: 0,
-            turns: 0,
+            slices: 0,
         }
     }
 }
@@ -66,19 +71,18 @@ struct Shares {
     load: Load<Cfq<Recorder>>,
     /// The root first.
     nodes: Vec<Node>,
-    turn: Turn,
+    active_slice: ActiveSlice,
     iops: bool,
 }
 
 impl Shares {
     fn new(seed: u64, iops: bool) -> Self {
         let mut random = Random::new(seed);
-        let device = Device {
-            rotational: random.below(2) == 0,
-            queue_depth: if iops { random.pick(&[8, 32]) } else { random.pick(&[1, 2, 8]) },
-            queues: None,
-            hz: Hz::new(random.pick(&[1000, 250])).expect("a clock"),
-        };
+        let device = Device::new(
+            random.below(2) == 0,
+            if iops { random.pick(&[8, 32]) } else { random.pick(&[1, 2, 8]) },
+        )
+        .with_hz(Hz::new(random.pick(&[1000, 250])).expect("a clock"));
         let service = Nanos::from_micros(random.pick(&[500, 1000, 3000]));
         let mut load = Load::new(Cfq::new(Recorder::default()), random, device, service);
         let slice_idle = if iops { 0 } else { load.random.pick(&[2, 8, 16]) };
@@ -89,7 +93,8 @@ impl Shares {
         load.tune("group_idle", group_idle);
         load.tune("low_latency", low_latency);
         let root = Node::new(load.elevator.groups().root(), 1000, 1000);
-        let mut shares = Self { load, nodes: vec![root], turn: Turn::new(device.hz.tick()), iops };
+        let active_slice = ActiveSlice::new(device.hz.tick());
+        let mut shares = Self { load, nodes: vec![root], active_slice, iops };
         for _ in 0..2 + shares.load.random.below(5) {
             shares.add_group();
         }
@@ -111,7 +116,7 @@ impl Shares {
         let now = self.load.now;
         let elevator = &mut self.load.elevator;
         let group = elevator.add_group(now, self.nodes[parent].group, own);
-        elevator.set_weight(now, group, own, of_leaf);
+        elevator.set_weight(now, group, Weights { weight: own, leaf: of_leaf });
         let depth = self.nodes[parent].depth + 1;
         self.nodes.push(Node { parent: Some(parent), depth, ..Node::new(group, weight, leaf) });
     }
@@ -132,7 +137,7 @@ impl Shares {
                     writes: random.below(2) == 0,
                     sequential: random.below(2) == 0,
                     sectors: random.pick(&[8, 16, 128]),
-                    // What is sent in one moment does not exhaust it.
+                    // What is dispatched in one moment does not exhaust it.
                     pace: Pace::Backlogged(queue_depth + 2),
                 };
                 self.load.add(task);
@@ -174,20 +179,20 @@ impl Shares {
         let served = self.served();
         let fractions: Vec<u128> =
             (0..self.nodes.len()).map(|node| self.fraction_or_none(node).into()).collect();
-        let all = TURNS * u32::try_from(served.len()).expect("a few groups");
+        let all = SLICES * u32::try_from(served.len()).expect("a few groups");
         for _ in 0..EVENTS {
-            let turns = served.iter().map(|&node| self.nodes[node].turns);
-            if turns.clone().sum::<u32>() >= all && turns.min() >= Some(1) {
+            let slices = served.iter().map(|&node| self.nodes[node].slices);
+            if slices.clone().sum::<u32>() >= all && slices.min() >= Some(1) {
                 return;
             }
             for (at, event) in self.load.step() {
                 self.hear(at, event, &served);
-                if matches!(event, Event::Expired { .. }) {
+                if matches!(event, Event::SliceExpired { .. }) {
                     self.compare(&served, &fractions);
                 }
             }
         }
-        panic!("there are too few turns in {EVENTS} events");
+        panic!("there are too few slices in {EVENTS} events");
     }
 
     fn fraction_or_none(&self, node: usize) -> u32 {
@@ -195,14 +200,14 @@ impl Shares {
     }
 
     fn hear(&mut self, at: Instant, event: Event, served: &[usize]) {
-        self.turn.hear(at, event);
+        self.active_slice.hear(at, event);
         match event {
-            Event::Expired { group, charge, iops_mode, .. } => {
+            Event::SliceExpired { group, charge, iops_mode, .. } => {
                 assert_eq!(iops_mode, self.iops, "what groups are charged for");
-                let all_charged = served.iter().all(|&node| self.nodes[node].turns > 0);
+                let all_charged = served.iter().all(|&node| self.nodes[node].slices > 0);
                 let node = self.nodes.iter_mut().find(|node| node.group == group);
                 let node = node.expect("a group of the test");
-                node.turns += 1;
+                node.slices += 1;
                 node.largest = node.largest.max(charge.into());
                 if all_charged {
                     node.service += u128::from(charge);
@@ -215,15 +220,15 @@ impl Shares {
 
     fn compare(&self, served: &[usize], fractions: &[u128]) {
         let scaled = |node: usize, amount: u128| (amount << 24) / fractions[node];
-        let turns: u32 = self.nodes.iter().map(|node| node.turns).sum();
+        let slices: u32 = self.nodes.iter().map(|node| node.slices).sum();
         // Each charge is cut off to a whole number.
         let delay = if self.iops { DELAY_IOPS } else { DELAY };
-        let slack = 2 * delay * served.len() as u128 + u128::from(turns);
+        let slack = 2 * delay * served.len() as u128 + u128::from(slices);
         for (position, &g) in served.iter().enumerate() {
             for &h in &served[position + 1..] {
                 let [of_g, of_h] = [g, h].map(|node| scaled(node, self.nodes[node].service));
-                let turn = [g, h].map(|node| scaled(node, self.nodes[node].largest));
-                let (apart, allowed) = (of_g.abs_diff(of_h), turn[0] + turn[1] + slack);
+                let one = [g, h].map(|node| scaled(node, self.nodes[node].largest));
+                let (apart, allowed) = (of_g.abs_diff(of_h), one[0] + one[1] + slack);
                 assert!(
                     apart <= allowed,
                     "groups {g} and {h} of {} and {} in 4096 are {apart} apart, not {allowed}",

@@ -9,23 +9,23 @@ use paternoster::{Event, IocId, QueueName, SchedulerKind};
 const RARE_OF_CFQ: [&str; 46] = [
     "Active",
     "Drained",
-    "Expired AsyncRequests",
-    "Expired Cooperator",
-    "Expired Drain",
-    "Expired Empty",
-    "Expired Exit",
-    "Expired Gone",
-    "Expired IdleClass",
-    "Expired IdleTimer",
-    "Expired Preempted",
-    "Expired SliceUsed",
-    "Expired WaitBusy",
+    "SliceExpired AsyncRequests",
+    "SliceExpired Cooperator",
+    "SliceExpired Drain",
+    "SliceExpired Empty",
+    "SliceExpired Exit",
+    "SliceExpired Gone",
+    "SliceExpired IdleClass",
+    "SliceExpired IdleTimer",
+    "SliceExpired Preempted",
+    "SliceExpired SliceUsed",
+    "SliceExpired WaitBusy",
     "GroupLeft",
     "GroupMoved",
     "HardwareQueueing false",
     "HardwareQueueing true",
-    "IdleArmed false",
-    "IdleArmed true",
+    "SliceIdling false",
+    "SliceIdling true",
     "IdleTimerFired",
     "IdleWindow false",
     "IdleWindow true",
@@ -67,15 +67,15 @@ const RARE_OF_BFQ: [&str; 47] = [
     "HardwareQueueing false",
     "HardwareQueueing true",
     "IdleTimerFired",
-    "Idling",
+    "BudgetIdling",
     "Injected",
     "InjectionLimit down",
     "InjectionLimit of 2",
     "InjectionLimit up",
     "LargeBurst",
     "MaxBudget",
-    "MergePlanned at birth",
-    "MergePlanned into elder",
+    "MergePlanned at creation",
+    "MergePlanned into older",
     "MergePlanned into younger",
     "Overdue",
     "PeakRate",
@@ -97,7 +97,7 @@ const RARE_OF_BFQ: [&str; 47] = [
     "Raised from 3000 to 1",
     "Raised from 3000 to 30",
     "SplitPlanned",
-    "Unlisted",
+    "NotBusy",
     "Waiting DeviceFull",
     "Waiting IdleTimer",
     "Waiting InFlight",
@@ -110,26 +110,26 @@ const RARE_OF_BFQ: [&str; 47] = [
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     times: BTreeMap<String, u64>,
-    /// By which factor each queue is raised, and what its injection limit is, as last told.
+    /// The raising factor and the injection limit of each queue, as last reported.
     raised: BTreeMap<(IocId, bool), u32>,
     limits: BTreeMap<(IocId, bool), u32>,
-    /// Queues that were made; how many these were when each was, and the one just made.
-    makings: u64,
+    /// The number of queues created, the number of each, and the queue created by the last event.
+    created: u64,
     made: BTreeMap<(IocId, bool), u64>,
-    newborn: Option<QueueName>,
+    new_queue: Option<QueueName>,
 }
 
 impl Tally {
-    /// Counts an event of a scheduler, which is told by that text.
+    /// Counts an event of a scheduler; `text` is its debug text.
     pub(crate) fn count(&mut self, kind: SchedulerKind, event: &Event, text: &str) {
         let name = text.split(' ').next().expect("an event has a name");
         let why: Option<&dyn Debug> = match event {
             Event::Waiting { why } => Some(why),
-            Event::Expired { why, .. } => Some(why),
+            Event::SliceExpired { why, .. } => Some(why),
             Event::BudgetExpired { why, .. } => Some(why),
             Event::Preempted { why, .. } => Some(why),
             Event::Workload { workload, .. } => Some(workload),
-            Event::IdleArmed { for_group, .. } => Some(for_group),
+            Event::SliceIdling { for_group, .. } => Some(for_group),
             Event::IdleWindow { on, .. } | Event::QueueMerging { on } => Some(on),
             Event::HardwareQueueing { now, .. } => Some(now),
             _ => None,
@@ -139,11 +139,11 @@ impl Tally {
             None => self.add(kind, name),
         }
         match *event {
-            Event::Expired { iops_mode: true, .. } => self.add(kind, "charged in requests"),
+            Event::SliceExpired { iops_mode: true, .. } => self.add(kind, "charged in requests"),
             Event::BudgetExpired { slow: true, .. } => self.add(kind, "charged for time"),
             Event::QueueMade { queue, .. } => {
-                self.makings += 1;
-                self.made.insert((queue.ioc, queue.sync), self.makings);
+                self.created += 1;
+                self.made.insert((queue.ioc, queue.sync), self.created);
             }
             Event::MergePlanned { queue, into } => self.count_merge(kind, queue, into),
             Event::Raised { queue, factor, .. } => self.count_raising(kind, queue, factor),
@@ -155,7 +155,7 @@ impl Tally {
             }
             _ => {}
         }
-        self.newborn = match *event {
+        self.new_queue = match *event {
             Event::QueueMade { queue, .. } => Some(queue),
             _ => None,
         };
@@ -163,10 +163,10 @@ impl Tally {
 
     fn count_merge(&mut self, kind: SchedulerKind, queue: QueueName, into: QueueName) {
         let [from, to] = [queue, into].map(|name| self.made[&(name.ioc, name.sync)]);
-        let other = if to < from { "elder" } else { "younger" };
+        let other = if to < from { "older" } else { "younger" };
         self.add(kind, &format!("MergePlanned into {other}"));
-        if self.newborn == Some(queue) {
-            self.add(kind, "MergePlanned at birth");
+        if self.new_queue == Some(queue) {
+            self.add(kind, "MergePlanned at creation");
         }
     }
 
@@ -188,7 +188,7 @@ impl Tally {
         }
     }
 
-    /// What never happened though CFQ or BFQ can do it.
+    /// What CFQ or BFQ can do and never did.
     pub(crate) fn missing(&self) -> Vec<String> {
         let names = [("Cfq", RARE_OF_CFQ.as_slice()), ("Bfq", RARE_OF_BFQ.as_slice())];
         let all = names.into_iter().flat_map(|(scheduler, rare)| {

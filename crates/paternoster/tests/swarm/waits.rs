@@ -1,22 +1,22 @@
 //! Sync tasks of one class and group wait for each other's slices and idle times, not longer.
 //!
-//! Let a device serve each request within `S` of its dispatch, and let `I` be the longer of the
-//! two idle times. A turn with a slice of `L` is over, and the next begun, within `L + 3 S + I`:
+//! Let a device serve each request within `S` of its dispatch, and let `I` be the longer of the two
+//! idle times. A queue with a slice of `L` expires, and the next is active, within `L + 3 S + I`:
 //!
 //! ```text
-//!   activated     ▷ a request is sent at once, or some are in flight
+//!   activated     ▷ a request is dispatched at once, or some are in flight
 //!     ≤ S         ▷ the first is done: the slice begins
 //!     L           ▷ the slice ends; a completion that finds it over, or nearly, may stretch it,
-//!     ≤ S + I       but no more once another queue of the group is listed; or it passes unnoticed
+//!     ≤ S + I       but no more once another queue of the group is busy; or it passes unnoticed
 //!                   while requests are in flight or the idle timer runs
 //!     ≤ S         ▷ the device has room: the next queue is activated
 //! ```
 //!
 //! A queue `w` is placed with the key `k(w)`: the moment of placing, and as much later as its level
 //! makes it, and by what it was given too much before. Another queue that is placed at `t` gets a
-//! key of at least `t − r`, where `r` is what was left of its slice when its last turn was ended
-//! for it. So no queue that is placed after `k(w) + r` is ahead of `w`, and of those ahead each
-//! has one turn left: another only if it preempts, which puts it first. So `w` waits for at most
+//! key of at least `t − r`, where `r` is what was left of its slice when it last expired. So no
+//! queue that is placed after `k(w) + r` is ahead of `w`, and of those ahead each has one slice
+//! left: another only if it preempts, which puts it first. So `w` waits for at most
 //!
 //! ```text
 //!   (k(w) + r − moment of placing) + Σ over the other queues (1 + preemptions) × (L + 3 S + I)
@@ -26,18 +26,25 @@
 //! is what the others were in fact given meanwhile. All this is so while all queues are on one
 //! tree; between the trees of those with and without an idle window time is divided otherwise.
 //!
-//! The naive model of `due.rs` says besides which queue's turn it is, and with what slice; a
-//! workload goes on while time of its span is left; and a turn is charged what it took.
+//! The naive model of `due.rs` also says which queue is to be active, and with what slice; a
+//! workload goes on while time of its span is left; and a slice is charged what it took.
 //!
-//! A request of a task that has one at a time is sent as its queue is activated; or within `S`,
-//! for want of room, if that had its turn already.
+//! A request of a task that has one at a time is dispatched as its queue is activated; or within
+//! `S`, for want of room, if that had its slice already.
+//!
+//! ```text
+//!   modelled, and the trace has to     which queue and tree are due, with what slice; what a slice
+//!   say the same                       is charged; the bound above, from what the load submitted
+//!   only heard, and believed           when a queue becomes busy or has an idle window, when and
+//!                                      why a slice ends, with what residue, who preempts
+//! ```
 
 use paternoster::{Cfq, Device, Event, Hz, Instant, IoPrio, Nanos, Recorder, Weight, Workload};
 
 use crate::due::{Change, Due, Tuned, nanos};
 use crate::load::{Load, Pace, Task};
 use crate::random::Random;
-use crate::turn::Turn;
+use crate::slice::ActiveSlice;
 
 /// So many events a seed.
 const EVENTS: u32 = 20_000;
@@ -45,13 +52,13 @@ const EVENTS: u32 = 20_000;
 /// What another queue did while one waited.
 #[derive(Clone, Copy, Debug, Default)]
 struct Other {
-    had_a_turn: bool,
+    had_a_slice: bool,
     /// The longest slice.
     slice: Nanos,
     preemptions: u64,
 }
 
-/// A queue waits for its turn.
+/// A queue waits for its slice.
 #[derive(Clone, Debug)]
 struct Wait {
     since: Instant,
@@ -69,14 +76,14 @@ struct Wait {
 struct Span {
     workload: Option<Workload>,
     end: Option<Instant>,
-    /// What is left between two turns.
+    /// What is left between two slices.
     left: Option<Nanos>,
     /// A queue of another workload preempts: what is left is forgotten.
     forgotten: bool,
 }
 
 impl Span {
-    fn turn_ends(&mut self, at: Instant) {
+    fn slice_ends(&mut self, at: Instant) {
         let left = self.end.take().map(|end| end.saturating_since(at));
         let forgotten = std::mem::take(&mut self.forgotten);
         self.left = left.filter(|&left| left > Nanos::ZERO && !forgotten);
@@ -89,7 +96,7 @@ impl Span {
         *self = Self { workload: Some(workload), end: Some(at + span), ..Self::default() };
     }
 
-    fn turn_begins(&mut self, at: Instant) {
+    fn slice_begins(&mut self, at: Instant) {
         if self.end.is_none() {
             let left = self.left.take().expect("the workload's time is not over");
             self.end = Some(at + left);
@@ -100,11 +107,11 @@ impl Span {
 /// What was shown.
 #[derive(Debug, Default)]
 pub(crate) struct Shown {
-    /// Turns that began with the queue that was due first.
-    pub(crate) turns: u64,
+    /// Slices that began with the queue that was due first.
+    pub(crate) slices: u64,
     /// Waits that were within their bound.
     pub(crate) waits: u64,
-    /// Requests that were sent as they should.
+    /// Requests that were dispatched as they should be.
     pub(crate) requests: u64,
     /// The longest wait, in percent of its bound.
     pub(crate) longest: u64,
@@ -112,7 +119,7 @@ pub(crate) struct Shown {
 
 impl Shown {
     pub(crate) fn add(&mut self, other: &Self) {
-        self.turns += other.turns;
+        self.slices += other.slices;
         self.waits += other.waits;
         self.requests += other.requests;
         self.longest = self.longest.max(other.longest);
@@ -129,7 +136,7 @@ struct Waits {
     /// When the request of each task arrived that has one at a time.
     arrived: Vec<Instant>,
     active: Option<usize>,
-    turn: Turn,
+    active_slice: ActiveSlice,
     span: Span,
     service: Nanos,
     idle: Nanos,
@@ -139,12 +146,8 @@ struct Waits {
 impl Waits {
     fn new(seed: u64) -> Self {
         let mut random = Random::new(seed);
-        let device = Device {
-            rotational: !random.one_in(4),
-            queue_depth: random.pick(&[1, 2, 8, 32]),
-            queues: None,
-            hz: Hz::new(random.pick(&[1000, 250])).expect("a clock"),
-        };
+        let device = Device::new(!random.one_in(4), random.pick(&[1, 2, 8, 32]))
+            .with_hz(Hz::new(random.pick(&[1000, 250])).expect("a clock"));
         let service = Nanos::from_micros(random.pick(&[200, 1000, 3000]));
         let mut load = Load::new(Cfq::new(Recorder::default()), random, device, service);
         let slice_sync = load.random.pick(&[10, 20, 40, 100]);
@@ -171,7 +174,7 @@ impl Waits {
             waited: vec![None; tasks],
             arrived: vec![Instant::START; tasks],
             active: None,
-            turn: Turn::new(device.hz.tick()),
+            active_slice: ActiveSlice::new(device.hz.tick()),
             span: Span::default(),
             service,
             idle: Nanos::from_millis(slice_idle.max(group_idle)),
@@ -220,16 +223,16 @@ impl Waits {
     }
 
     fn hear(&mut self, at: Instant, event: Event) {
-        self.turn.hear(at, event);
+        self.active_slice.hear(at, event);
         match event {
             Event::Queued { bio, .. } => {
                 let task = self.load.task_of_request(bio);
                 self.arrived[task] = at;
             }
             Event::Dispatched { rq } => self.judge_request(at, self.load.task_of_request(rq)),
-            Event::Listed { queue }
-            | Event::Unlisted { queue }
-            | Event::Expired { queue, .. }
+            Event::Busy { queue }
+            | Event::NotBusy { queue }
+            | Event::SliceExpired { queue, .. }
             | Event::Preempted { by: queue, .. }
             | Event::IdleWindow { queue, .. }
             | Event::Active { queue, .. }
@@ -242,8 +245,8 @@ impl Waits {
             Event::GroupLeft { .. } => self.span.left = None,
             Event::WaitBusy { queue } => {
                 let queue = self.load.task_of(queue.ioc);
-                assert_eq!(self.load.waiting(queue), 0, "it has nothing to send");
-                assert_eq!(self.due.listed().count(), 1, "it is all that its group has");
+                assert_eq!(self.load.waiting(queue), 0, "it has nothing to dispatch");
+                assert_eq!(self.due.busy().count(), 1, "it is all that its group has");
             }
             Event::Workload { workload, span, .. } => {
                 let change = self.due.settle(at);
@@ -257,13 +260,13 @@ impl Waits {
 
     fn note(&mut self, at: Instant, event: Event, queue: usize) {
         match event {
-            Event::Expired { residue, .. } => {
-                if let (Some(residue), None) = (residue, self.turn.slice()) {
+            Event::SliceExpired { residue, .. } => {
+                if let (Some(residue), None) = (residue, self.active_slice.length()) {
                     let slice = self.due.slice(queue).as_nanos();
                     assert_eq!(residue, slice.cast_signed(), "it keeps what it has not begun");
                 }
                 self.active = None;
-                self.span.turn_ends(at);
+                self.span.slice_ends(at);
             }
             Event::Preempted { .. } => {
                 let active = self.active.expect("one queue preempts another");
@@ -274,12 +277,12 @@ impl Waits {
             }
             Event::Active { workload, .. } => {
                 assert_eq!(Some(queue), self.due.first(workload), "the queue that is due first");
-                self.shown.turns += 1;
+                self.shown.slices += 1;
                 self.judge_waits(at, queue);
                 self.active = Some(queue);
-                self.span.turn_begins(at);
+                self.span.slice_begins(at);
                 for wait in self.waiting.iter_mut().flatten() {
-                    wait.others[queue].had_a_turn = true;
+                    wait.others[queue].had_a_slice = true;
                 }
             }
             Event::Slice { length, .. } => {
@@ -311,16 +314,16 @@ impl Waits {
         }
         let mut others = vec![Other::default(); self.waiting.len()];
         if let Some(active) = self.active {
-            let slice = self.turn.slice().unwrap_or_default();
-            others[active] = Other { had_a_turn: true, slice, preemptions: 0 };
+            let slice = self.active_slice.length().unwrap_or_default();
+            others[active] = Other { had_a_slice: true, slice, preemptions: 0 };
         }
-        let mixed = self.due.listed().any(|(_, other)| other.workload != place.workload);
+        let mixed = self.due.busy().any(|(_, other)| other.workload != place.workload);
         let (key, workload) = (place.key, place.workload);
         let wait = Wait { since: at, key, workload, others, residue: 0, mixed };
         self.waiting[queue] = Some(wait);
     }
 
-    /// The turn of `queue` begins: its wait is over, those of others are not too long so far.
+    /// The slice of `queue` begins: its wait is over, and those of others are not too long so far.
     fn judge_waits(&mut self, at: Instant, queue: usize) {
         for wait in self.waiting.iter().flatten().filter(|wait| !wait.mixed) {
             let bound = self.bound(wait);
@@ -338,13 +341,13 @@ impl Waits {
     /// How long the wait may be, by what others did so far.
     fn bound(&self, wait: &Wait) -> i128 {
         let [service, idle] = [self.service, self.idle].map(|span| i128::from(span.as_nanos()));
-        let turns = wait.others.iter().filter(|other| other.had_a_turn).map(|other| {
-            let turn = i128::from(other.slice.as_nanos()) + 3 * service + idle;
-            i128::from(1 + other.preemptions) * turn
+        let slices = wait.others.iter().filter(|other| other.had_a_slice).map(|other| {
+            let slice = i128::from(other.slice.as_nanos()) + 3 * service + idle;
+            i128::from(1 + other.preemptions) * slice
         });
         let behind = wait.key + i128::from(wait.residue) - nanos(wait.since);
-        // Nobody may have a turn yet, for want of room.
-        behind.max(0) + turns.sum::<i128>() + service
+        // Nobody may have a slice yet, for want of room.
+        behind.max(0) + slices.sum::<i128>() + service
     }
 
     fn judge_request(&mut self, at: Instant, task: usize) {
@@ -352,8 +355,8 @@ impl Waits {
             return;
         }
         let in_time = self.arrived[task] + self.service;
-        let with_turn = self.waited[task].is_some_and(|(since, to)| since <= in_time && to == at);
-        assert!(at <= in_time || with_turn, "a request was left behind by its queue");
+        let with_slice = self.waited[task].is_some_and(|(since, to)| since <= in_time && to == at);
+        assert!(at <= in_time || with_slice, "a request was left behind by its queue");
         self.shown.requests += 1;
     }
 }

@@ -1,11 +1,16 @@
 //! What always holds, asserted by walking everything.
 
-use crate::bfq::wf2q::Wf2q;
-use crate::bfq::wf2q::entity::Place;
+use crate::bfq::wf2q::entity::OnTree;
 use crate::bfq::wf2q::tree::Lookup;
+use crate::bfq::wf2q::{QueueId, Wf2q};
 use crate::io_context::IoClass;
 
 impl<L: Lookup> Wf2q<L> {
+    /// Asserts that the queue is raised by that factor, or is about to be.
+    pub(in crate::bfq) fn check_raising(&self, queue: QueueId, factor: u32) {
+        assert_eq!(self.entities[queue].raising_factor, factor, "raised as its queue says");
+    }
+
     /// Asserts that entities, trees and sums agree.
     pub(in crate::bfq) fn check(&self) {
         let mut placed = 0;
@@ -14,20 +19,20 @@ impl<L: Lookup> Wf2q<L> {
             for (class, tree) in IoClass::ALL.into_iter().zip(&server.classes) {
                 for id in tree.iter(&self.entities) {
                     let entity = &self.entities[id];
-                    assert_eq!((entity.above, entity.class), (group, class), "on its own tree");
-                    assert!(entity.known, "what is on a tree is known");
-                    active += u32::from(entity.place == Place::Active);
+                    assert_eq!((entity.parent, entity.class), (group, class), "on its own tree");
+                    assert!(entity.in_weight_sum, "what is on a tree is in its sum");
+                    active += u32::from(entity.on_tree == OnTree::Active);
                     placed += 1;
                 }
                 let members = self.entities.iter().map(|(_, entity)| entity).filter(|entity| {
-                    entity.known && entity.above == group && entity.class == class
+                    entity.in_weight_sum && entity.parent == group && entity.class == class
                 });
                 let sum: u64 = members.map(|entity| u64::from(entity.weight)).sum();
-                assert_eq!(tree.weight_sum, sum, "the weights of those that are known");
+                assert_eq!(tree.weight_sum, sum, "the weights of all in it");
             }
             assert_eq!(server.active, active, "entities on active trees");
         }
-        let on_trees = self.entities.iter().filter(|(_, entity)| entity.place != Place::Off);
+        let on_trees = self.entities.iter().filter(|(_, entity)| entity.on_tree != OnTree::Neither);
         assert_eq!(placed, on_trees.count(), "an entity is on the tree that it says");
         let counted = self.entities.iter().filter_map(|(_, entity)| entity.counted);
         assert!(self.counters.equals(counted), "queues by weight");

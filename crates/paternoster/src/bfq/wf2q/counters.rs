@@ -1,12 +1,12 @@
-//! How many active queues there are of each weight, raised ones aside: with two weights or more,
-//! to serve alike is not to serve fairly.
+//! How many active queues there are of each weight, without the raised ones. If there are two
+//! weights or more, shares do not hold by serving all queues alike.
 
 use smallvec::SmallVec;
 
 /// Weights in ascending order, each with its number of queues, more than 0. Weights of queues come
 /// from levels, so there are few.
 #[derive(Debug, Default)]
-pub(in crate::bfq) struct WeightCounters(SmallVec<[(u32, u32); 8]>);
+pub(super) struct WeightCounters(SmallVec<[(u32, u32); 8]>);
 
 impl WeightCounters {
     pub(super) fn add(&mut self, weight: u32) {
@@ -31,13 +31,13 @@ impl WeightCounters {
         self.0.first().map(|&(weight, _)| weight)
     }
 
-    /// Whether there are two weights or more.
+    /// Returns whether there are two weights or more.
     #[inline]
-    pub(in crate::bfq) fn differ(&self) -> bool {
+    pub(super) fn differ(&self) -> bool {
         self.0.len() > 1
     }
 
-    /// Whether these are the queues that are counted.
+    /// Returns whether these are the queues that are counted.
     pub(super) fn equals(&self, weights: impl Iterator<Item = u32>) -> bool {
         let mut other = Self::default();
         weights.for_each(|weight| other.add(weight));

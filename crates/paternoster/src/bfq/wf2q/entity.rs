@@ -1,4 +1,4 @@
-//! Who competes for service: a queue, or a group of them, with its weight and its timestamps.
+//! An entity competes for service: a queue or a group, with its weight and its timestamps.
 
 use std::cmp::Ordering;
 use std::ops::{Index, IndexMut};
@@ -18,7 +18,7 @@ new_key_type! {
 /// Virtual time: service in sectors × 2²² per unit of weight. It wraps, so the order is that of
 /// signed differences.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::bfq) struct Vtime(pub(in crate::bfq) u64);
+pub(in crate::bfq) struct Vtime(pub(super) u64);
 
 /// By how many bits a sector is shifted in virtual time.
 const SERVICE_SHIFT: u32 = 22;
@@ -26,7 +26,7 @@ const SERVICE_SHIFT: u32 = 22;
 impl Vtime {
     /// After `service` at that weight, or at that sum of weights.
     #[inline]
-    pub(in crate::bfq) fn after(self, service: SectorCount, weight: u64) -> Self {
+    pub(super) fn after(self, service: SectorCount, weight: u64) -> Self {
         Self(self.0.wrapping_add((u64::from(service.0) << SERVICE_SHIFT) / weight))
     }
 }
@@ -52,18 +52,17 @@ const MIN_WEIGHT: u32 = 1;
 const MAX_WEIGHT: u32 = 1000;
 
 /// The weight that an I/O priority gives a queue, before it is raised.
-pub(in crate::bfq) fn weight_of(io_prio: IoPrio) -> u32 {
+pub(super) fn weight_of(io_prio: IoPrio) -> u32 {
     u32::from(IoPrio::LEVELS - io_prio.level()) * WEIGHT_PER_LEVEL
 }
 
 /// On which of the trees of its class an entity is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
-    /// On none.
-    Off,
-    /// Waits for service.
+pub(super) enum OnTree {
+    Neither,
+    /// It waits for service.
     Active,
-    /// Wants none, but is remembered for the service it had.
+    /// It does not wait for service, but its finish is still ahead.
     Idle,
 }
 
@@ -71,55 +70,55 @@ pub(super) enum Place {
 #[derive(Debug)]
 pub(in crate::bfq) struct Entity {
     /// The group that it stands for; none if it is a queue.
-    pub(in crate::bfq) group: Option<GroupId>,
+    pub(super) group: Option<GroupId>,
     /// The group in which it competes.
-    pub(in crate::bfq) above: GroupId,
-    pub(super) place: Place,
-    /// Counts in its tree's sum of weights: waits, is served, or is remembered.
-    pub(in crate::bfq) known: bool,
-    by_place: ListLinks<EntityId>,
+    pub(super) parent: GroupId,
+    pub(super) on_tree: OnTree,
+    /// It counts in its tree's sum of weights: it waits, is served, or is on the idle tree.
+    pub(super) in_weight_sum: bool,
+    tree_links: ListLinks<EntityId>,
 
     /// What it has got of its budget.
-    pub(in crate::bfq) service: SectorCount,
-    /// What it is to get in its turn; of a group, that of the child that would be served next.
-    pub(in crate::bfq) budget: SectorCount,
+    pub(super) service: SectorCount,
+    /// What it may get in service; of a group, that of the child that would be served next.
+    pub(super) budget: SectorCount,
 
-    /// By which its timestamps run.
-    pub(in crate::bfq) weight: u32,
+    /// The weight by which its timestamps run.
+    pub(super) weight: u32,
     /// The same without raising.
-    pub(in crate::bfq) own_weight: u32,
+    pub(super) own_weight: u32,
     /// What that is to be, once it is applied.
-    pub(in crate::bfq) new_weight: u32,
-    /// By which factor its weight is raised; 1 if it is not, as groups never are.
-    pub(in crate::bfq) factor: u32,
-    pub(in crate::bfq) class: IoClass,
+    pub(super) new_weight: u32,
+    /// The raising factor; 1 if its weight is not raised, as that of a group never is.
+    pub(super) raising_factor: u32,
+    pub(super) class: IoClass,
     /// What that is to be, once it is applied.
-    pub(in crate::bfq) new_class: IoClass,
+    pub(super) new_class: IoClass,
     /// Weight, raising or class have changed and are to be applied.
-    pub(in crate::bfq) change_due: bool,
+    pub(super) change_due: bool,
 
     /// The weight under which it is counted among the active queues that are not raised.
     pub(super) counted: Option<u32>,
     /// A group: counted as one that has I/O pending.
     pub(super) pending: bool,
     /// Requests that exist in it or below.
-    pub(in crate::bfq) requests: u32,
+    pub(super) requests: u32,
 }
 
 impl Entity {
-    fn new(group: Option<GroupId>, above: GroupId, weight: u32, class: IoClass) -> Self {
+    fn new(group: Option<GroupId>, parent: GroupId, weight: u32, class: IoClass) -> Self {
         Self {
             group,
-            above,
-            place: Place::Off,
-            known: false,
-            by_place: ListLinks::default(),
+            parent,
+            on_tree: OnTree::Neither,
+            in_weight_sum: false,
+            tree_links: ListLinks::default(),
             service: SectorCount(0),
             budget: SectorCount(0),
             weight,
             own_weight: weight,
             new_weight: weight,
-            factor: 1,
+            raising_factor: 1,
             class,
             new_class: class,
             change_due: false,
@@ -129,15 +128,15 @@ impl Entity {
         }
     }
 
-    /// That of a queue. A change is due though there is none: it is applied without effect.
-    pub(in crate::bfq) fn of_queue(above: GroupId, io_prio: IoPrio) -> Self {
-        let new = Self::new(None, above, weight_of(io_prio), io_prio.class());
+    /// Creates the entity of a queue. It starts with a change due that has no effect.
+    pub(super) fn of_queue(parent: GroupId, io_prio: IoPrio) -> Self {
+        let new = Self::new(None, parent, weight_of(io_prio), io_prio.class());
         Self { change_due: true, ..new }
     }
 
-    /// That of a group; groups compete in the BE class.
-    pub(in crate::bfq) fn of_group(group: GroupId, above: GroupId, weight: u32) -> Self {
-        Self::new(Some(group), above, weight, IoClass::Be)
+    /// Creates the entity of a group. Groups compete in the BE class.
+    pub(super) fn of_group(group: GroupId, parent: GroupId, weight: u32) -> Self {
+        Self::new(Some(group), parent, weight, IoClass::Be)
     }
 
     #[inline]
@@ -146,12 +145,12 @@ impl Entity {
     }
 
     /// The level to which its weight amounts.
-    pub(in crate::bfq) fn level(&self) -> u32 {
+    pub(super) fn level(&self) -> u32 {
         u32::from(IoPrio::LEVELS).saturating_sub(self.own_weight / WEIGHT_PER_LEVEL)
     }
 
     /// The I/O priority to which a queue's class and weight amount.
-    pub(in crate::bfq) fn io_prio(&self) -> IoPrio {
+    pub(super) fn io_prio(&self) -> IoPrio {
         let level = u8::try_from(self.level()).unwrap_or(IoPrio::LEVELS).min(IoPrio::LEVELS - 1);
         let leveled = match self.class {
             IoClass::Rt => IoPrio::rt(level),
@@ -163,7 +162,7 @@ impl Entity {
 
     /// What is left of its budget; less than 0 if it got more.
     #[inline]
-    pub(in crate::bfq) fn left(&self) -> i64 {
+    pub(super) fn left(&self) -> i64 {
         i64::from(self.budget.0) - i64::from(self.service.0)
     }
 
@@ -230,7 +229,7 @@ impl Entities {
         self.slots.remove(id).expect("an entity goes once")
     }
 
-    pub(in crate::bfq) fn iter(&self) -> impl Iterator<Item = (EntityId, &Entity)> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (EntityId, &Entity)> {
         self.slots.iter()
     }
 
@@ -250,7 +249,7 @@ impl Entities {
         &self.timestamps[slot.index()]
     }
 
-    /// Has the entity finish when it has got `service` from its start.
+    /// Sets the finish to where the entity has got `service` from its start on.
     #[inline]
     pub(super) fn finish_after(&mut self, id: EntityId, service: SectorCount) {
         let weight = self.slots[id].weight;
@@ -303,17 +302,17 @@ impl Nodes<Slot> for Entities {
     }
 }
 
-/// The links by which a queue is on the list of those active or of those remembered.
+/// The links by which a queue is on the list of those on active trees or of those on idle trees.
 #[derive(Debug)]
-pub(super) enum ByPlace {}
+pub(super) enum ByTree {}
 
-impl Linked<EntityId, ByPlace> for Entities {
+impl Linked<EntityId, ByTree> for Entities {
     #[inline]
     fn list_links(&self, id: EntityId) -> &ListLinks<EntityId> {
-        &self.slots[id].by_place
+        &self.slots[id].tree_links
     }
     #[inline]
     fn list_links_mut(&mut self, id: EntityId) -> &mut ListLinks<EntityId> {
-        &mut self.slots[id].by_place
+        &mut self.slots[id].tree_links
     }
 }

@@ -8,13 +8,13 @@
 //!   active tree, by finish            idle tree, by finish      vtime += s × 2²² / weight sum
 //!          30 [0..]                     12   15
 //!         /   least start 0              ▲    ▲                 those whose finish the time has
-//!      10 [5..]                       first  last               passed are forgotten, one at a
-//!         \   least start 0                                     time
+//!      10 [5..]                       first  last               passed retire, one at a time
+//!         \   least start 0
 //!          20 [0..]
 //! ```
 
 use crate::arena::Slot;
-use crate::bfq::wf2q::entity::{Entities, EntityId, Place, Vtime};
+use crate::bfq::wf2q::entity::{Entities, EntityId, OnTree, Vtime};
 use crate::parts::red_black::{Branch, Tree};
 use crate::request::SectorCount;
 
@@ -54,18 +54,35 @@ impl Lookup for Greedy {
     }
 }
 
+/// What happens to the time of a tree as it is asked for the entity to serve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TreeTime {
+    /// It moves up to where an entity is eligible.
+    MovesUp,
+    /// It stays, as another is being served; only the look-up goes by that time.
+    Stays,
+}
+
+/// The answer of a tree that is asked for the entity to serve.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Choice {
+    pub(super) next: Option<EntityId>,
+    /// An entity on the idle tree whose finish the time has passed by that.
+    pub(super) overdue: Option<EntityId>,
+}
+
 /// The entities of one class in one group.
 #[derive(Debug, Default)]
 pub(super) struct ClassTree {
     /// Those that wait for service.
     active: Tree<Slot>,
-    /// Those that are remembered for their past service.
+    /// Those that are not active, but whose finish is still ahead.
     idle: Tree<Slot>,
     /// Of these the one that finishes first, and nearly the one that finishes last.
     first_idle: Option<EntityId>,
     last_idle: Option<EntityId>,
     pub(super) vtime: Vtime,
-    /// The weights of all that wait, are served or are remembered.
+    /// The weights of all that wait, are served or are on the idle tree.
     pub(super) weight_sum: u64,
 }
 
@@ -85,19 +102,19 @@ impl ClassTree {
     }
 
     pub(super) fn insert_active(&mut self, entities: &mut Entities, id: EntityId) {
-        debug_assert_eq!(entities[id].place, Place::Off, "an entity is on one tree");
-        entities[id].place = Place::Active;
+        debug_assert_eq!(entities[id].on_tree, OnTree::Neither, "an entity is on one tree");
+        entities[id].on_tree = OnTree::Active;
         insert_by_finish(&mut self.active, entities, id);
     }
 
     pub(super) fn remove_active(&mut self, entities: &mut Entities, id: EntityId) {
-        debug_assert_eq!(entities[id].place, Place::Active, "it is on the active tree");
+        debug_assert_eq!(entities[id].on_tree, OnTree::Active, "it is on the active tree");
         self.active.remove(entities, Slot::of(id));
-        entities[id].place = Place::Off;
+        entities[id].on_tree = OnTree::Neither;
     }
 
     pub(super) fn insert_idle(&mut self, entities: &mut Entities, id: EntityId) {
-        debug_assert_eq!(entities[id].place, Place::Off, "an entity is on one tree");
+        debug_assert_eq!(entities[id].on_tree, OnTree::Neither, "an entity is on one tree");
         let finish = entities.times(id).finish;
         if self.first_idle.is_none_or(|first| entities.times(first).finish > finish) {
             self.first_idle = Some(id);
@@ -105,14 +122,14 @@ impl ClassTree {
         if self.last_idle.is_none_or(|last| finish > entities.times(last).finish) {
             self.last_idle = Some(id);
         }
-        entities[id].place = Place::Idle;
+        entities[id].on_tree = OnTree::Idle;
         insert_by_finish(&mut self.idle, entities, id);
     }
 
-    /// Takes an entity off the idle tree. Among equal finishes the last known may not be the last,
-    /// and its predecessor none, though others remain: as in Linux.
+    /// Removes an entity from the idle tree. As in Linux, `last_idle` may not be the last one among
+    /// equal finishes, and may become none though others remain.
     pub(super) fn remove_idle(&mut self, entities: &mut Entities, id: EntityId) {
-        debug_assert_eq!(entities[id].place, Place::Idle, "it is on the idle tree");
+        debug_assert_eq!(entities[id].on_tree, OnTree::Idle, "it is on the idle tree");
         if self.first_idle == Some(id) {
             self.first_idle = neighbour(entities, id, Branch::Right);
         }
@@ -120,30 +137,24 @@ impl ClassTree {
             self.last_idle = neighbour(entities, id, Branch::Left);
         }
         self.idle.remove(entities, Slot::of(id));
-        entities[id].place = Place::Off;
+        entities[id].on_tree = OnTree::Neither;
     }
 
-    /// The entity to serve. Unless `held`, the time moves up to where one is eligible, and the
-    /// entity is told that is to be forgotten then. With `held`, as another is being served, only
-    /// the look-up goes by that time.
-    pub(super) fn choose<L: Lookup>(
-        &mut self,
-        entities: &Entities,
-        held: bool,
-    ) -> (Option<EntityId>, Option<EntityId>) {
-        let Some(root) = self.active.root() else { return (None, None) };
+    /// The entity to serve, and one that retires as the time has moved up.
+    pub(super) fn choose<L: Lookup>(&mut self, entities: &Entities, time: TreeTime) -> Choice {
+        let Some(root) = self.active.root() else { return Choice { next: None, overdue: None } };
         let vtime = self.vtime.max(entities.at(root).least_start);
-        let mut forgotten = None;
+        let mut overdue = None;
         // A plain comparison, unlike all others.
-        if !held && vtime.0 > self.vtime.0 {
+        if time == TreeTime::MovesUp && vtime.0 > self.vtime.0 {
             self.vtime = vtime;
-            forgotten = self.overdue_idle(entities);
+            overdue = self.overdue_idle(entities);
         }
         let next = L::eligible(entities, root, vtime).map(|slot| entities.at(slot).id);
-        (next, forgotten)
+        Choice { next, overdue }
     }
 
-    /// The time moves on by `service`: the entity that is to be forgotten then.
+    /// Moves the time on by `service`. Returns the entity that is to retire then.
     #[inline]
     pub(super) fn advance(
         &mut self,

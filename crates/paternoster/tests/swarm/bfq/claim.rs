@@ -1,5 +1,9 @@
-//! Which queues have a claim to be waited for, told by a naive model of who is busy, raised and
-//! has what in flight, of sync tasks with a queue each.
+//! Which queues have a claim that the device idles for them: a naive model, of sync tasks with a
+//! queue each.
+//!
+//! The model does not read from the trace which queues are busy and raised: `raising.rs` works that
+//! out. In flight is what was dispatched and has not completed. Of the trace the model believes one
+//! thing, whether the device queues requests.
 
 use std::collections::BTreeSet;
 
@@ -9,10 +13,10 @@ use paternoster::{GroupId, Instant, IoClass, Nanos};
 #[derive(Debug)]
 pub(super) struct Queue {
     pub(super) class: IoClass,
-    /// The groups above it, from its own to below the root.
+    /// Its group and the parents of that, from its own to below the root.
     pub(super) groups: Vec<GroupId>,
     pub(super) weight: u64,
-    /// By which factor it is raised, and by which the weight is that it has.
+    /// Its raising factor, and the one that its weight has now.
     pub(super) factor: u64,
     pub(super) applied: u64,
     pub(super) busy: bool,
@@ -98,7 +102,7 @@ impl Claim {
         }
     }
 
-    /// To serve all alike would not be fair to the queue.
+    /// Returns whether serving all queues alike would not be fair to this one.
     pub(super) fn is_asymmetric(&self, queue: usize) -> bool {
         let counted = || self.queues.iter().filter_map(|queue| queue.counted);
         let least = counted().min();
@@ -115,8 +119,8 @@ impl Claim {
         self.queues.iter().filter(|queue| queue.busy && queue.factor > 1).count()
     }
 
-    /// The queue's share only holds if it is waited for.
-    fn is_guaranteed(&self, queue: usize) -> bool {
+    /// Returns whether the queue's share only holds if the device idles for it.
+    pub(super) fn is_guaranteed(&self, queue: usize) -> bool {
         let state = &self.queues[queue];
         let others = self.in_flight() - state.in_flight;
         (state.factor > 1 && (self.raised_busy() < self.busy() || others >= 4))
@@ -124,32 +128,33 @@ impl Claim {
             || self.busy() == 1
     }
 
-    fn is_ever_waited_for(&self, queue: usize) -> bool {
+    fn is_ever_idled_for(&self, queue: usize) -> bool {
         self.slice_idle > Nanos::ZERO && self.queues[queue].class != IoClass::Idle
     }
 
-    /// The queue has to be waited for.
-    pub(super) fn must_wait(&self, queue: usize) -> bool {
-        self.strict || (self.is_ever_waited_for(queue) && self.is_guaranteed(queue))
+    /// Returns whether the device has to idle for the queue.
+    pub(super) fn must_idle(&self, queue: usize) -> bool {
+        self.strict || (self.is_ever_idled_for(queue) && self.is_guaranteed(queue))
     }
 
-    /// The queue may be waited for; whether it is depends on its habits, if it need not be.
-    pub(super) fn may_wait(&self, queue: usize) -> bool {
+    /// Returns whether the device may idle for the queue. Where it need not, the queue's I/O
+    /// pattern decides.
+    pub(super) fn may_idle(&self, queue: usize) -> bool {
         let boosts =
             self.raised_busy() == 0 && (self.rotational || self.device_queues == Some(false));
-        self.must_wait(queue) || (self.is_ever_waited_for(queue) && boosts)
+        self.must_idle(queue) || (self.is_ever_idled_for(queue) && boosts)
     }
 }
 
 /// The queue in service.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Turn {
+pub(super) struct Service {
     pub(super) queue: usize,
     pub(super) begun: Instant,
     /// By which its weight was raised then.
     pub(super) factor: u64,
-    pub(super) sent: u64,
-    /// The device is kept free for it until then.
+    pub(super) dispatched: u64,
+    /// Until when the device idles for it.
     pub(super) idle_until: Option<Instant>,
     /// It was preempted.
     pub(super) preempted: bool,

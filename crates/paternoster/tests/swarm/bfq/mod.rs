@@ -1,7 +1,8 @@
 //! Properties of BFQ alone.
 
 mod claim;
+mod raising;
+mod service;
 pub(crate) mod shares;
 pub(crate) mod starving;
-mod turn;
 pub(crate) mod waits;

@@ -2,19 +2,24 @@
 //!
 //! For an entity of weight `w` that competes with others for what a group gets, the *lag* is its
 //! share, `w` in the sum of their weights, of what all of them are charged, less what it is itself.
-//! By B-WF2Q+ it is within the greatest charge of a turn, `C`, and a request, at any time after
+//! By B-WF2Q+ it is within the greatest charge of a service, `C`, and a request, at any time after
 //! they have come, whatever it was as the last of them came. So from any time on
 //!
 //! ```text
 //!   |Δ(share) − Δ(charge)| ≤ 2 × (C + request)
 //! ```
 //!
-//! `C` is as charged, be it for sectors or for time. That Linux keeps a candidate from turn to turn
-//! and looks greedily is within that as well (unit tests of `wf2q` measure by how much it misses).
+//! `C` is as charged, be it for sectors or for time. That Linux keeps a candidate from service to
+//! service and looks greedily is within that as well (unit tests of `wf2q` measure by how much it
+//! misses).
+//!
+//! Weights are the test's own, and charges and budgets are worked out from the course of each
+//! service (`service.rs`); who is put in service, and when and why that ends, is heard from the
+//! trace.
 
 use paternoster::{Bfq, Device, Event, GroupId, Hz, Instant, IoPrio, Nanos, Recorder, Weight};
 
-use crate::bfq::turn::Turn;
+use crate::bfq::service::Service;
 use crate::load::{Load, Pace, Task};
 use crate::random::Random;
 
@@ -32,15 +37,15 @@ enum Entity {
     Task(usize),
 }
 
-/// What somebody is charged, and when all of its rivals are measured with it.
+/// What an entity is charged, to be measured with its rivals.
 #[derive(Debug)]
 struct Account {
     entity: Entity,
     /// The group for whose service it competes.
-    above: usize,
+    parent: usize,
     weight: u64,
     charged: u64,
-    turns: u32,
+    services: u32,
 }
 
 struct Group {
@@ -54,9 +59,9 @@ pub(super) struct Shares {
     /// The root first.
     groups: Vec<Group>,
     accounts: Vec<Account>,
-    turn: Turn,
+    service: Service,
     in_service: Option<usize>,
-    /// The largest charge of a turn and the largest request.
+    /// The largest charge of a service and the largest request.
     largest: u64,
     longest: u64,
 }
@@ -64,7 +69,7 @@ pub(super) struct Shares {
 /// What was shown.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Shown {
-    pub(crate) turns: u32,
+    pub(crate) services: u32,
     /// The greatest lag, in percent of the largest charge and request together.
     pub(crate) lag: u64,
 }
@@ -73,31 +78,26 @@ impl Shares {
     fn new(seed: u64, flat: bool) -> Self {
         let mut random = Random::new(seed);
         let hz = Hz::new(random.pick(&[1000, 250])).expect("a clock");
-        let device = Device {
-            rotational: random.below(2) == 0,
-            queue_depth: random.pick(&[1, 2, 8]),
-            queues: None,
-            hz,
-        };
-        let service = Nanos::from_micros(random.pick(&[100, 500, 1000]));
+        let device = Device::new(random.below(2) == 0, random.pick(&[1, 2, 8])).with_hz(hz);
+        let service_time = Nanos::from_micros(random.pick(&[100, 500, 1000]));
         let scheduler = Bfq::new(Recorder::default());
         let mut load = Load::new(scheduler, random, device, SLOW);
         load.tune("low_latency", 0);
         let max_budget = load.random.pick(&[0, 512, 1024, 4096]);
         load.tune("max_budget", max_budget);
         let root = Group { id: load.elevator.groups().root(), parent: None, weight: 0 };
-        let turn = Turn::new(hz, device.rotational);
+        let service = Service::new(hz, device.rotational);
         let (accounts, in_service) = (vec![], None);
         let (largest, longest) = (0, 0);
         let groups = vec![root];
-        let mut shares = Self { load, groups, accounts, turn, in_service, largest, longest };
+        let mut shares = Self { load, groups, accounts, service, in_service, largest, longest };
         if !flat {
             for _ in 0..2 + shares.load.random.below(4) {
                 shares.add_group();
             }
         }
         shares.add_tasks(flat, device.queue_depth);
-        shares.load.service = service;
+        shares.load.service = service_time;
         shares
     }
 
@@ -129,7 +129,7 @@ impl Shares {
                     writes: random.below(2) == 0,
                     sequential: random.below(2) == 0,
                     sectors: random.pick(&[8, 64, 512]),
-                    // What is sent in one moment does not exhaust it.
+                    // What is dispatched in one moment does not exhaust it.
                     pace: Pace::Backlogged(queue_depth + 2),
                 };
                 self.longest = self.longest.max(task.sectors.into());
@@ -143,15 +143,16 @@ impl Shares {
         }
     }
 
-    /// Of a task in that group, the next one, and of the groups above that have none.
+    /// Opens accounts for the next task, which is in `group`, and for its parents that have none.
     fn open_accounts(&mut self, group: usize, weight: u64) {
         let tasks = self.accounts.iter().filter(|account| account.is_task()).count();
         let mut entity = (Entity::Task(tasks), group, weight);
         while self.account_of(entity.0).is_none() {
-            let (of, above, weight) = entity;
-            self.accounts.push(Account { entity: of, above, weight, charged: 0, turns: 0 });
-            let Some(parent) = self.groups[above].parent else { return };
-            entity = (Entity::Group(above), parent, self.groups[above].weight);
+            let (of, group, weight) = entity;
+            let (parent, charged, services) = (group, 0, 0);
+            self.accounts.push(Account { entity: of, parent, weight, charged, services });
+            let Some(parent) = self.groups[group].parent else { return };
+            entity = (Entity::Group(group), parent, self.groups[group].weight);
         }
     }
 
@@ -166,20 +167,24 @@ impl Shares {
     }
 
     fn hear(&mut self, at: Instant, event: Event) {
-        self.turn.hear(at, event);
+        self.service.hear(at, event);
         match event {
             Event::InService { queue, budget, .. } => {
                 let task = self.load.task_of(queue.ioc);
                 let next = u64::from(self.load.task(task).sectors);
-                if let Some(granted) = self.turn.granted(queue.ioc) {
-                    assert_eq!(u64::from(budget.0), granted.max(next), "what it is granted");
+                if let Some(next_budget) = self.service.next_budget(queue.ioc) {
+                    assert_eq!(
+                        u64::from(budget.0),
+                        next_budget.max(next),
+                        "its budget is as adapted"
+                    );
                 }
                 self.in_service = Some(task);
             }
             Event::Dispatched { rq } => {
                 let task = self.load.task_of_request(rq);
-                assert_eq!(self.in_service, Some(task), "only it is served whose turn it is");
-                self.turn.send(self.load.task(task).sectors.into());
+                assert_eq!(self.in_service, Some(task), "only the queue in service is served");
+                self.service.dispatch(self.load.task(task).sectors.into());
             }
             Event::BudgetExpired { queue, service, .. } => {
                 let task = self.load.task_of(queue.ioc);
@@ -195,23 +200,23 @@ impl Shares {
         while let Some(account) = entity.and_then(|entity| self.account_of(entity)) {
             let account = &mut self.accounts[account];
             account.charged += charge;
-            account.turns += 1;
-            entity = Some(Entity::Group(account.above));
+            account.services += 1;
+            entity = Some(Entity::Group(account.parent));
         }
     }
 
     fn run(mut self) -> Shown {
         for account in &mut self.accounts {
             account.charged = 0;
-            account.turns = 0;
+            account.services = 0;
         }
         let mut shown = Shown::default();
         for _ in 0..EVENTS {
             for (at, event) in self.load.step() {
                 self.hear(at, event);
-                assert!(!matches!(event, Event::Unlisted { .. }), "all stay backlogged");
+                assert!(!matches!(event, Event::NotBusy { .. }), "all stay backlogged");
                 if matches!(event, Event::BudgetExpired { .. }) {
-                    shown.turns += 1;
+                    shown.services += 1;
                     shown.lag = shown.lag.max(self.greatest_lag());
                 }
             }
@@ -222,7 +227,7 @@ impl Shares {
     /// In percent of the largest charge and request together.
     fn greatest_lag(&self) -> u64 {
         let lags = self.accounts.iter().map(|account| {
-            let rivals = || self.accounts.iter().filter(|other| other.above == account.above);
+            let rivals = || self.accounts.iter().filter(|other| other.parent == account.parent);
             let charged: u64 = rivals().map(|other| other.charged).sum();
             let weights: u64 = rivals().map(|other| other.weight).sum();
             let share = charged * account.weight / weights;

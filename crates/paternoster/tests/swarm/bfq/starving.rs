@@ -1,24 +1,29 @@
-//! Nobody starves with low latency: a queue that always has requests waiting has its next turn
+//! No queue starves with low latency: a queue that always has requests waiting has its next service
 //! before others were served more than a certain amount, raised or not.
 //!
-//! Let all queues be of one class and group. As the turn of a queue `q` ends, for which it is
+//! Let all queues be of one class and group. As the service of a queue `q` ends, for which it is
 //! charged `C`, and it goes on with the budget `B`, both at the weight `w`, it gets
 //!
 //! ```text
 //!   finish ≤ vtime + (C + B) / w
 //! ```
 //!
-//! and its next turn begins before vtime is past that by more than a turn that goes on. Meanwhile
-//! each other queue `j`, of weight `w(j)` at most, is served no more than `w(j)` times what vtime
-//! moves on, and what it may have left of a budget from before; so that all of them get at most
+//! and its next service begins before vtime is past that by more than a service that goes on.
+//! Meanwhile each other queue `j`, of weight `w(j)` at most, is served no more than `w(j)` times
+//! what vtime moves on, and what it may have left of a budget from before; so that all of them get
+//! at most
 //!
 //! ```text
 //!   Σ w(j) × (C + B) / w  +  (queues + 1) × largest charge
 //! ```
 //!
-//! That is what they get in their own turns. What is injected besides, while the device would
+//! That is what they get in their own services. What is injected besides, while the device would
 //! otherwise wait for the queue in service, is charged to them as well, but is no part of it: that
 //! knows no finish times, and others may so get much more.
+//!
+//! Services, their budgets, charges and weights are as the trace tells them; that weights are
+//! raised when they should be is for `waits.rs`. What is judged is the bound, from what the load
+//! dispatched.
 
 use std::collections::BTreeMap;
 
@@ -37,17 +42,18 @@ const APART: u64 = 650;
 struct Queue {
     backlogged: bool,
     weight: u64,
-    /// Sent since its last turn ended; what was injected counts with the next turn.
-    sent: u64,
+    /// Sectors dispatched since its last service ended; what was injected counts with the next
+    /// service.
+    dispatched: u64,
     wait: Option<Wait>,
 }
 
-/// A queue waits for its next turn.
+/// A queue waits for its next service.
 #[derive(Clone, Debug)]
 struct Wait {
     charge: u64,
     weight: u64,
-    /// What others were charged meanwhile in their turns.
+    /// What others were charged meanwhile in their services.
     others: u64,
     /// The greatest weights of the others.
     weights: BTreeMap<usize, u64>,
@@ -57,7 +63,7 @@ struct Wait {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Shown {
     pub(crate) waits: u64,
-    /// Waits while somebody was raised.
+    /// Waits while another queue was raised.
     pub(crate) with_raised: u64,
     /// The most that others got, in percent of the bound.
     pub(crate) longest: u64,
@@ -82,12 +88,8 @@ struct Starving {
 impl Starving {
     fn new(seed: u64) -> Self {
         let mut random = Random::new(seed);
-        let device = Device {
-            rotational: random.below(2) == 0,
-            queue_depth: random.pick(&[1, 2, 8, 32]),
-            queues: None,
-            hz: Hz::new(random.pick(&[1000, 250])).expect("a clock"),
-        };
+        let device = Device::new(random.below(2) == 0, random.pick(&[1, 2, 8, 32]))
+            .with_hz(Hz::new(random.pick(&[1000, 250])).expect("a clock"));
         let service = Nanos::from_micros(random.pick(&[500, 1000, 3000]));
         let load = Load::new(Bfq::new(Recorder::default()), random, device, service);
         let mut starving =
@@ -139,25 +141,25 @@ impl Starving {
                 Event::Dispatched { rq } => {
                     let task = self.load.task_of_request(rq);
                     let sectors = u64::from(self.load.task(task).sectors);
-                    self.queues[task].sent += sectors;
+                    self.queues[task].dispatched += sectors;
                     if self.in_service == Some(task) {
                         self.charge(task, sectors);
                     }
                 }
                 Event::InService { queue, budget, weight } => {
                     let task = self.load.task_of(queue.ioc);
-                    self.begin_turn(task, budget.0.into(), weight.into());
+                    self.begin_service(task, budget.0.into(), weight.into());
                 }
                 Event::BudgetExpired { queue, service, .. } => {
                     let task = self.load.task_of(queue.ioc);
-                    self.end_turn(task, service.0.into());
+                    self.end_service(task, service.0.into());
                 }
                 _ => {}
             }
         }
     }
 
-    /// Somebody is charged while others wait.
+    /// A queue is charged while others wait.
     fn charge(&mut self, task: usize, charge: u64) {
         for (other, queue) in self.queues.iter_mut().enumerate() {
             if let Some(wait) = queue.wait.as_mut().filter(|_| other != task) {
@@ -166,11 +168,11 @@ impl Starving {
         }
     }
 
-    fn end_turn(&mut self, task: usize, service: u64) {
+    fn end_service(&mut self, task: usize, service: u64) {
         self.in_service = None;
-        let sent = std::mem::take(&mut self.queues[task].sent);
+        let dispatched = std::mem::take(&mut self.queues[task].dispatched);
         // What it is charged for its time.
-        self.charge(task, service.saturating_sub(sent));
+        self.charge(task, service.saturating_sub(dispatched));
         self.largest = self.largest.max(service);
         if !self.queues[task].backlogged {
             return;
@@ -181,7 +183,7 @@ impl Starving {
         self.queues[task].wait = Some(Wait { charge: service, weight, others: 0, weights });
     }
 
-    fn begin_turn(&mut self, task: usize, budget: u64, weight: u64) {
+    fn begin_service(&mut self, task: usize, budget: u64, weight: u64) {
         self.in_service = Some(task);
         self.queues[task].weight = weight;
         let wait = self.queues[task].wait.take();

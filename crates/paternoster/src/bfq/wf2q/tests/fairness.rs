@@ -4,15 +4,15 @@
 //! By theory it is within one greatest budget `B`, and what the last request adds, either way:
 //!
 //! ```text
-//!   ahead    it begins a turn at start ≤ vtime, when it has at most its share
-//!   behind   one turn of B with a later finish may be going on as it may start; from then on
+//!   ahead    it begins a service at start ≤ vtime, when it has at most its share
+//!   behind   one service of B with a later finish may be going on as it may start; from then on
 //!            those that finish before it are served, and then it, before vtime ≥ its finish
 //! ```
 //!
-//! That asks for the least finish of all that may start, as each turn begins. Linux falls short of
-//! it twice: it looks greedily, and it keeps a candidate from the turn before, to which it prefers
-//! the queue just served though yet another may have become better meanwhile. What that costs is
-//! measured here, and printed; no bound for it is known, but a loose one is asserted.
+//! That asks for the least finish of all that may start, as each service begins. Linux falls short
+//! of it twice: it looks greedily, and it keeps a candidate from the service before, to which it
+//! prefers the queue just served though yet another may have become better meanwhile. What that
+//! costs is measured here, and printed; no bound for it is known, but a loose one is asserted.
 //!
 //! Times are cut off to whole numbers at each charge, so that what is said holds for requests of
 //! whole pages, and weights as BFQ makes them.
@@ -20,7 +20,7 @@
 use crate::bfq::wf2q::tests::lookup::Exact;
 use crate::bfq::wf2q::tests::{Candidate, Field, Random, millions};
 use crate::bfq::wf2q::tree::{Greedy, Lookup};
-use crate::bfq::wf2q::{Comeback, EntityId};
+use crate::bfq::wf2q::{ActivationKind, QueueId};
 use crate::request::SectorCount;
 
 /// So many seeds for each million of events.
@@ -30,7 +30,7 @@ const TURNS: u32 = 2000;
 const PAGE: u32 = 8;
 
 struct Backlogged {
-    id: EntityId,
+    id: QueueId,
     weight: u64,
     served: u64,
 }
@@ -85,7 +85,7 @@ impl<L: Lookup> Contest<L> {
         let id = self.field.add(weight, raising);
         self.queues.push(Backlogged { id, weight: u64::from(weight * raising), served: 0 });
         let budget = self.budget();
-        self.field.activate(id, budget, Comeback::Anew);
+        self.field.activate(id, budget, ActivationKind::New);
     }
 
     /// It suffices for any request.
@@ -93,7 +93,7 @@ impl<L: Lookup> Contest<L> {
         SectorCount(self.longest + self.random.below(self.max_budget - self.longest + 1))
     }
 
-    fn turn(&mut self, candidate: Candidate) {
+    fn service(&mut self, candidate: Candidate) {
         let id = self.field.serve_next(candidate);
         loop {
             let sectors = SectorCount(PAGE * (1 + self.random.below(self.longest / PAGE)));
@@ -101,7 +101,7 @@ impl<L: Lookup> Contest<L> {
                 break;
             }
             self.serve(id, sectors);
-            // It has nothing left to send, or its time is over.
+            // It has nothing left to dispatch, or its time is over.
             if self.random.one_in(50) {
                 break;
             }
@@ -110,7 +110,7 @@ impl<L: Lookup> Contest<L> {
         self.field.requeue(id, budget);
     }
 
-    fn serve(&mut self, id: EntityId, sectors: SectorCount) {
+    fn serve(&mut self, id: QueueId, sectors: SectorCount) {
         self.field.charge(id, sectors);
         self.total += u64::from(sectors.0);
         let all_weights: u64 = self.queues.iter().map(|queue| queue.weight).sum();
@@ -130,7 +130,7 @@ fn worst<L: Lookup>(candidate: Candidate) -> Worst {
     for seed in 0..SEEDS * millions() {
         let mut contest = Contest::<L>::new(seed);
         for _ in 0..TURNS {
-            contest.turn(candidate);
+            contest.service(candidate);
         }
         contest.field.wf2q.check();
         worst = worst.of_both(contest.worst);

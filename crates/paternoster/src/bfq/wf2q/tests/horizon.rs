@@ -5,7 +5,7 @@
 //!
 //! ```text
 //!   when it comes              start = vtime, or the finish that is remembered of it
-//!   when its turn ends         start ≤ vtime as the turn began, plus D
+//!   when its service ends         start ≤ vtime as the service began, plus D
 //!                              finish ≤ start + D
 //! ```
 //!
@@ -20,10 +20,10 @@
 //! run away, by at most `d` for each comeback of others, and will have to wait for as long once
 //! others stay. In real loads that takes thousands of short visits to a queue of little weight.
 
-use crate::bfq::wf2q::entity::{Place, Vtime};
+use crate::bfq::wf2q::entity::{OnTree, Vtime};
 use crate::bfq::wf2q::tests::{Candidate, Field, Random, millions};
 use crate::bfq::wf2q::tree::{Greedy, Lookup};
-use crate::bfq::wf2q::{Comeback, EntityId};
+use crate::bfq::wf2q::{ActivationKind, QueueId};
 use crate::io_context::IoClass;
 use crate::request::SectorCount;
 
@@ -41,7 +41,7 @@ const IN_TIME: u64 = 20;
 
 /// A queue, and how many requests of it wait.
 struct Source {
-    id: EntityId,
+    id: QueueId,
     waiting: u32,
     /// When it ran empty.
     idle_since: u64,
@@ -100,17 +100,17 @@ impl<L: Lookup> Coming<L> {
         let id = source.id;
         if was_idle {
             let in_time = self.served - source.idle_since <= IN_TIME;
-            let comeback = if in_time { Comeback::InTime } else { Comeback::Anew };
+            let kind = if in_time { ActivationKind::InTime } else { ActivationKind::New };
             self.comebacks += 1;
             let budget = self.budget();
-            self.field.activate(id, budget, comeback);
+            self.field.activate(id, budget, kind);
             self.look_at(id);
         }
     }
 
     /// A request is served, if one waits.
     fn serve(&mut self) {
-        let Some(which) = self.in_service.or_else(|| self.begin_turn()) else { return };
+        let Some(which) = self.in_service.or_else(|| self.begin_service()) else { return };
         let id = self.sources[which].id;
         let sectors = SectorCount(1 + self.random.below(LONGEST));
         let exhausted = i64::from(sectors.0) > self.field.wf2q.entities[id].left();
@@ -132,7 +132,7 @@ impl<L: Lookup> Coming<L> {
         self.look_at(id);
     }
 
-    fn begin_turn(&mut self) -> Option<usize> {
+    fn begin_service(&mut self) -> Option<usize> {
         if self.sources.iter().all(|source| source.waiting == 0) {
             return None;
         }
@@ -141,9 +141,9 @@ impl<L: Lookup> Coming<L> {
         self.in_service
     }
 
-    fn look_at(&mut self, id: EntityId) {
+    fn look_at(&mut self, id: QueueId) {
         let entity = &self.field.wf2q.entities[id];
-        if entity.place == Place::Off {
+        if entity.on_tree == OnTree::Neither {
             return;
         }
         let tree = &self.field.wf2q.servers[self.field.root].classes[IoClass::Be as usize];
@@ -193,7 +193,7 @@ fn run(candidate: Candidate) -> impl Iterator<Item = [u64; 3]> {
 const REQUEST: u64 = LONGEST as u64 * 1000 / MAX_BUDGET as u64;
 
 #[test]
-fn finish_times_stay_within_two_budgets_of_vtime_if_each_turn_begins_with_a_look_up() {
+fn finish_times_stay_within_two_budgets_of_vtime_if_each_service_begins_with_a_look_up() {
     for [late, early, _] in run(Candidate::Anew) {
         assert!(late <= 1000 && early <= 2000 + u64::from(QUEUES) * REQUEST, "{late}, {early}");
     }

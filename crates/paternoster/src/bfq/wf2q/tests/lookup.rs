@@ -4,9 +4,8 @@ use proptest::prelude::*;
 use slotmap::SlotMap;
 
 use crate::arena::{GroupId, Slot};
-use crate::bfq::wf2q::entity::{Entities, Vtime};
+use crate::bfq::wf2q::entity::{Entities, Entity, EntityId, Vtime};
 use crate::bfq::wf2q::tree::{ClassTree, Greedy, Lookup};
-use crate::bfq::wf2q::{Entity, EntityId};
 use crate::io_context::IoPrio;
 use crate::parts::red_black::{Branch, Tree};
 use crate::request::SectorCount;

@@ -1,6 +1,7 @@
 //! B-WF2Q+ on its own: queues of one class in one group, served by the rules of `expire.rs` and
 //! `select.rs`, without a device.
 
+mod changes;
 mod fairness;
 mod horizon;
 mod lookup;
@@ -9,7 +10,7 @@ use slotmap::SlotMap;
 
 use crate::arena::GroupId;
 use crate::bfq::wf2q::tree::Lookup;
-use crate::bfq::wf2q::{Comeback, Entity, EntityId, Past, Turn, Wf2q};
+use crate::bfq::wf2q::{ActivationKind, Leaving, QueueId, Retired, Service, Wf2q};
 use crate::io_context::IoPrio;
 use crate::request::SectorCount;
 use crate::time::{Hz, Instant, Jiffies};
@@ -47,7 +48,7 @@ impl Random {
     }
 }
 
-/// Who is due, as a turn begins.
+/// Who is due, as a service begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Candidate {
     /// Whom the changes so far left as candidate, as in Linux.
@@ -73,55 +74,55 @@ impl<L: Lookup> Field<L> {
     }
 
     /// A queue of that weight, raised by that factor.
-    fn add(&mut self, weight: u32, raising: u32) -> EntityId {
-        let mut entity = Entity::of_queue(self.root, IoPrio::default());
-        entity.new_weight = weight;
-        entity.factor = raising;
-        self.wf2q.add_queue(entity)
-    }
-
-    fn activate(&mut self, queue: EntityId, budget: SectorCount, comeback: Comeback) {
-        self.wf2q.entities[queue].service = SectorCount(0);
-        self.wf2q.entities[queue].budget = budget;
-        self.wf2q.activate(queue, comeback, self.now);
-        self.let_go();
-    }
-
-    fn serve_next(&mut self, candidate: Candidate) -> EntityId {
-        if candidate == Candidate::Anew {
-            self.wf2q.update_next(self.root, None, Turn::Ends, self.now);
-        }
-        let queue = self.wf2q.serve_next(self.root, self.now);
-        self.let_go();
+    fn add(&mut self, weight: u32, raising: u32) -> QueueId {
+        let queue = self.wf2q.add_queue(self.root, IoPrio::default());
+        self.wf2q.set_weight(queue, weight);
+        self.wf2q.set_raising_factor(queue, raising);
         queue
     }
 
-    fn charge(&mut self, queue: EntityId, sectors: SectorCount) {
-        self.wf2q.charge(queue, sectors);
-        self.let_go();
+    fn activate(&mut self, queue: QueueId, budget: SectorCount, kind: ActivationKind) {
+        self.wf2q.reset_service(queue);
+        self.wf2q.set_budget(queue, budget);
+        let retired = self.wf2q.activate(queue, kind, self.now);
+        self.let_go(&retired);
     }
 
-    /// The turn of the queue ends; it wants another, with that budget.
-    fn requeue(&mut self, queue: EntityId, budget: SectorCount) {
-        self.wf2q.entities[queue].budget = budget;
-        self.wf2q.requeue(queue, Turn::Ends, self.now);
-        self.leave(queue);
+    fn serve_next(&mut self, candidate: Candidate) -> QueueId {
+        if candidate == Candidate::Anew {
+            self.wf2q.update_next(self.root, None, Service::Ends, self.now);
+        }
+        let (queue, retired) = self.wf2q.serve_next(self.root, self.now);
+        self.let_go(&retired);
+        queue
     }
 
-    /// The turn of the queue ends; it wants no other.
-    fn go_idle(&mut self, queue: EntityId) {
-        self.wf2q.deactivate(queue, Past::Remembered, Turn::Ends, self.now);
-        self.leave(queue);
+    fn charge(&mut self, queue: QueueId, sectors: SectorCount) {
+        let retired = self.wf2q.charge(queue, sectors);
+        self.let_go(&retired);
     }
 
-    fn leave(&mut self, queue: EntityId) {
+    /// The service of the queue ends; it wants another, with that budget.
+    fn requeue(&mut self, queue: QueueId, budget: SectorCount) {
+        self.wf2q.set_budget(queue, budget);
+        let retired = self.wf2q.reinsert(queue, Service::Ends, self.now);
+        self.leave(queue, &retired);
+    }
+
+    /// The service of the queue ends; it wants no other.
+    fn go_idle(&mut self, queue: QueueId) {
+        let retired = self.wf2q.deactivate(queue, Leaving::KeepOnIdleTree, Service::Ends, self.now);
+        self.leave(queue, &retired);
+    }
+
+    fn leave(&mut self, queue: QueueId, retired: &Retired) {
         self.wf2q.leave_service(queue);
-        self.wf2q.entities[queue].service = SectorCount(0);
-        self.let_go();
+        self.wf2q.reset_service(queue);
+        self.let_go(retired);
     }
 
-    /// Queues that are forgotten stay: they may come back.
-    fn let_go(&mut self) {
-        while self.wf2q.poll_forgotten().is_some() {}
+    /// Queues that have retired stay: they may come back.
+    fn let_go(&mut self, retired: &Retired) {
+        while self.wf2q.next_retired(retired).is_some() {}
     }
 }

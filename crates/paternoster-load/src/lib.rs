@@ -1,0 +1,312 @@
+//! NBD clients that always have something to ask: the load of the demo, of tests and benches.
+//!
+//! ```text
+//!   tenant ── connection ── depth requests outstanding, a new one for each reply
+//!        └─── connection ── …                     all connections on one thread and one ring
+//! ```
+//!
+//! Everything is real but the application: sockets, the handshake, the protocol.
+
+mod habit;
+mod measure;
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::io::{Read as _, Write as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use bytes::{Bytes, BytesMut};
+use fastrand::Rng;
+use hdrhistogram::Histogram;
+use paternoster_disk::{Buffers, Completion, Fd, MonotonicClock, Ring};
+use paternoster_nbd::client::{ClientOptions, Handshake, Progress, Replies, Target, Transmission};
+use paternoster_nbd::{Command, Request};
+
+pub use habit::Habit;
+pub use measure::{Got, Window};
+
+/// Room for replies that arrive at once.
+const RECEIVE_ROOM: usize = 256 << 10;
+
+/// Longest latency that is distinguished, in nanoseconds: a minute.
+const LATENCY_MAX: u64 = 60_000_000_000;
+
+/// The load of one tenant: its clients and their requests.
+#[derive(Clone, Debug)]
+pub struct TenantLoad {
+    /// The export that they enter.
+    pub export: String,
+    /// Connections.
+    pub connections: u32,
+    /// Requests outstanding on each connection.
+    pub depth: u32,
+    /// Bytes of a request; they are aligned to it.
+    pub block: u32,
+    /// Requests of a hundred that are writes.
+    pub write_percent: u32,
+}
+
+/// The replies that the clients of one tenant got.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    /// Requests answered.
+    pub replies: u64,
+    /// From a request's sending to its reply, in nanoseconds.
+    pub latency: Histogram<u64>,
+}
+
+impl Measured {
+    fn new() -> Self {
+        let latency = Histogram::new_with_bounds(1_000, LATENCY_MAX, 3);
+        Self { replies: 0, latency: latency.expect("the bounds are far apart") }
+    }
+
+    /// Returns the sum of both.
+    pub fn and(&self, more: &Self) -> Self {
+        let mut sum = self.clone();
+        sum.replies += more.replies;
+        sum.latency.add(&more.latency).expect("both have the same bounds");
+        sum
+    }
+}
+
+/// An operation on the ring: the connection and what it does.
+#[derive(Clone, Copy, Debug)]
+enum Token {
+    Received(usize),
+    Sent(usize),
+}
+
+struct Client {
+    tenant: usize,
+    socket: Fd,
+    transmission: Transmission,
+    /// Requests to be sent.
+    output: BytesMut,
+    /// What the send in flight was given.
+    sending: Option<Bytes>,
+    /// When the request of each number was sent; numbers are taken again.
+    sent_at: Vec<u64>,
+}
+
+/// The clients of some tenants.
+pub struct Load {
+    /// Where the server is.
+    socket: PathBuf,
+    ring: Ring<Token>,
+    tenants: Vec<(TenantLoad, Measured)>,
+    /// One for each tenant.
+    habits: Vec<Habit>,
+    clients: Vec<Client>,
+    /// Clients that think: until when, which, and the number of their next request.
+    due: BinaryHeap<Reverse<(u64, usize, u64)>>,
+    random: Rng,
+    /// Whether replies are answered with new requests.
+    asking: bool,
+    outstanding: u64,
+}
+
+impl Load {
+    /// Connects all clients over the unix socket; nothing is asked yet. `seed` decides what will
+    /// be.
+    pub fn connect(socket: &Path, tenants: &[TenantLoad], seed: u64) -> Result<Self> {
+        let mut clients = Vec::new();
+        for (index, tenant) in tenants.iter().enumerate() {
+            for _ in 0..tenant.connections {
+                clients.push(Client::connect(socket, index, tenant)?);
+            }
+        }
+        Ok(Self {
+            socket: socket.to_owned(),
+            ring: Ring::new()?,
+            tenants: tenants.iter().map(|tenant| (tenant.clone(), Measured::new())).collect(),
+            habits: vec![Habit::default(); tenants.len()],
+            clients,
+            due: BinaryHeap::new(),
+            random: Rng::with_seed(seed),
+            asking: true,
+            outstanding: 0,
+        })
+    }
+
+    /// Has every client ask for as much as it may.
+    pub fn start(&mut self) -> Result<()> {
+        for index in 0..self.clients.len() {
+            let depth = self.tenants[self.clients[index].tenant].0.depth;
+            for number in 0..depth {
+                self.ask(index, u64::from(number))?;
+            }
+            self.send(index);
+            self.receive(index, BytesMut::new());
+        }
+        Ok(())
+    }
+
+    /// Runs the clients for that long.
+    pub fn run_for(&mut self, span: Duration) -> Result<()> {
+        let nanos = u64::try_from(span.as_nanos()).context("a span of centuries")?;
+        let until = MonotonicClock::monotonic_now().saturating_add(nanos);
+        while MonotonicClock::monotonic_now() < until {
+            self.round(Some(until))?;
+        }
+        Ok(())
+    }
+
+    /// Takes what each tenant got since the last call.
+    pub fn take_measured(&mut self) -> Vec<Measured> {
+        let tenants = self.tenants.iter_mut();
+        tenants.map(|(_, measured)| std::mem::replace(measured, Measured::new())).collect()
+    }
+
+    /// Sends no more requests, waits for the last replies and disconnects.
+    pub fn finish(mut self) -> Result<()> {
+        self.asking = false;
+        while self.outstanding > 0 {
+            self.round(None)?;
+        }
+        Ok(())
+    }
+
+    fn round(&mut self, until: Option<u64>) -> Result<()> {
+        let next = until.into_iter().chain(self.next_due().filter(|_| self.asking)).min();
+        self.ring.wait(next)?;
+        let mut completions = Vec::new();
+        self.ring.take_completions(&mut completions);
+        for Completion { token, result, output } in completions {
+            match token {
+                Token::Received(index) => {
+                    if result.context("a connection is lost")? == 0 {
+                        bail!("the server closed a connection");
+                    }
+                    let input =
+                        output.into_buffers().pop().expect("a receive gives its buffer back");
+                    self.take_replies(index, input)?;
+                }
+                Token::Sent(index) => {
+                    let sent = result.context("a connection is lost")? as usize;
+                    let mut left = self.clients[index].sending.take().unwrap_or_default();
+                    let _ = left.split_to(sent);
+                    self.send_rest(index, left);
+                }
+            }
+        }
+        self.ask_due()
+    }
+
+    fn take_replies(&mut self, index: usize, mut input: BytesMut) -> Result<()> {
+        let mut answered = false;
+        while let Some(reply) = self.clients[index].transmission.decode(&mut input)? {
+            answered = true;
+            reply.result.context("the server refuses a request")?;
+            let number = usize::try_from(reply.cookie).context("a number that was not given")?;
+            let client = &self.clients[index];
+            let latency = MonotonicClock::monotonic_now() - client.sent_at[number];
+            let measured = &mut self.tenants[client.tenant].1;
+            measured.replies += 1;
+            measured.latency.saturating_record(latency);
+            self.outstanding -= 1;
+            if self.asking {
+                self.ask_again(index, reply.cookie)?;
+            }
+        }
+        if answered && self.is_over(index) {
+            return Ok(());
+        }
+        self.send(index);
+        self.receive(index, input);
+        Ok(())
+    }
+
+    fn ask(&mut self, index: usize, cookie: u64) -> Result<()> {
+        let client = &mut self.clients[index];
+        let tenant = &self.tenants[client.tenant].0;
+        let blocks = client.transmission.session().export.size / u64::from(tenant.block);
+        let offset = self.random.u64(..blocks) * u64::from(tenant.block);
+        let writes = self.random.u32(..100) < tenant.write_percent;
+        let command = if writes {
+            Command::Write { offset, data: zeroes(tenant.block), fua: false }
+        } else {
+            Command::Read { offset, len: tenant.block, df: false }
+        };
+        client.transmission.encode(&Request { cookie, command }, &mut client.output)?;
+        let number = usize::try_from(cookie).context("numbers are below the depth")?;
+        client.sent_at[number] = MonotonicClock::monotonic_now();
+        self.outstanding += 1;
+        Ok(())
+    }
+
+    fn send(&mut self, index: usize) {
+        let client = &mut self.clients[index];
+        if client.sending.is_none() && !client.output.is_empty() {
+            let output = client.output.split().freeze();
+            self.send_rest(index, output);
+        }
+    }
+
+    fn send_rest(&mut self, index: usize, rest: Bytes) {
+        if rest.is_empty() {
+            return self.send(index);
+        }
+        let client = &mut self.clients[index];
+        client.sending = Some(rest.clone());
+        self.ring.send(Token::Sent(index), &client.socket, Buffers::from_buf([rest]));
+    }
+
+    fn receive(&mut self, index: usize, mut input: BytesMut) {
+        let client = &self.clients[index];
+        input.reserve(client.transmission.wanted().max(RECEIVE_ROOM));
+        self.ring.receive(Token::Received(index), &client.socket, input);
+    }
+}
+
+impl Client {
+    fn connect(socket: &Path, tenant: usize, load: &TenantLoad) -> Result<Self> {
+        let mut stream = UnixStream::connect(socket)
+            .with_context(|| format!("cannot connect to {}", socket.display()))?;
+        let target = Target::Go(load.export.clone());
+        let options = ClientOptions { target, replies: Replies::Simple };
+        let mut handshake = Handshake::new(options);
+        let (mut input, mut output) = (BytesMut::new(), BytesMut::new());
+        let mut chunk = [0; 4096];
+        let session = loop {
+            let progress = handshake.receive(&mut input, &mut output)?;
+            stream.write_all(&output.split())?;
+            match progress {
+                Progress::Entered(session) => break session,
+                Progress::NeedMore => {
+                    let received = stream.read(&mut chunk)?;
+                    if received == 0 {
+                        bail!("the server closed the connection during the handshake");
+                    }
+                    input.extend_from_slice(&chunk[..received]);
+                }
+                _ => bail!("the server ended the handshake otherwise than by an export"),
+            }
+        };
+        if session.export.size < u64::from(load.block) {
+            bail!("export {:?} is smaller than a block of {}", load.export, load.block);
+        }
+        Ok(Self {
+            tenant,
+            socket: Arc::new(OwnedFd::from(stream)),
+            transmission: Transmission::new(session),
+            output: BytesMut::new(),
+            sending: None,
+            sent_at: vec![0; load.depth as usize],
+        })
+    }
+}
+
+/// Data of a write; what it is does not matter.
+fn zeroes(len: u32) -> Bytes {
+    static ZEROES: [u8; 64 << 10] = [0; 64 << 10];
+    match ZEROES.get(..len as usize) {
+        Some(zeroes) => Bytes::from_static(zeroes),
+        None => Bytes::from(vec![0; len as usize]),
+    }
+}

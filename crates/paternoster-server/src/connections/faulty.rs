@@ -1,0 +1,89 @@
+//! A disk on a device that fails, served on a thread of its own, for tests.
+
+use std::io;
+use std::sync::mpsc;
+use std::thread;
+
+use paternoster::{AnyScheduler, Device, Elevator, Instant, Nanos, NoTrace, SchedulerKind};
+use paternoster_disk::{
+    Backend, Buffers, Capabilities, Engine, Extent, MonotonicClock, Owner, Ring, Token, Transfer,
+    TransferDone, TransferId, Transferred, Waker,
+};
+use rustix::io::Errno;
+
+use super::shutdown::Patience;
+use super::{Connections, DiskLabel, DiskOwner};
+use crate::messages::OwnerHandle;
+
+/// A device that never completes a write, and whose syncs all have the same result.
+#[derive(Debug)]
+struct FaultyDevice {
+    sync: Result<u64, Errno>,
+    /// The sync that is done, and when it was started.
+    done: Option<(Instant, TransferDone)>,
+}
+
+impl Backend for FaultyDevice {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { size: 1 << 20, rotational: false, fast_zero: true, depth: 4 }
+    }
+
+    fn start(&mut self, _: &mut Ring<Token>, now: Instant, id: TransferId, transfer: Transfer) {
+        if matches!(transfer, Transfer::Sync { .. }) {
+            let transferred = Transferred { result: self.sync, filled: Buffers::new() };
+            self.done = Some((now, TransferDone { id, transferred }));
+        }
+    }
+
+    fn take_done(&mut self, _: Instant) -> Option<TransferDone> {
+        self.done.take().map(|(_, done)| done)
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.done.as_ref().map(|&(started, _)| started)
+    }
+
+    fn extents(&self, _: u64, len: u64) -> io::Result<Vec<Extent>> {
+        Ok(vec![Extent { len, hole: false }])
+    }
+}
+
+/// A disk on such a device, without exports.
+pub(super) struct Faulty {
+    pub(super) handle: OwnerHandle,
+    thread: thread::JoinHandle<io::Result<()>>,
+}
+
+impl Faulty {
+    /// Serves the disk; `prepare` runs on its thread before the first round.
+    pub(super) fn serve(
+        sync: Result<u64, Errno>,
+        patience: Patience,
+        prepare: impl FnOnce(&mut DiskOwner) + Send + 'static,
+    ) -> Self {
+        let device = Device::solid_state(4);
+        let elevator =
+            Elevator::new(AnyScheduler::new(SchedulerKind::None, NoTrace), device, Instant::START);
+        let engine = Engine::new(elevator, true);
+        let label = DiskLabel { name: "d".to_owned(), backend: "faulty", weights_apply: false };
+        let (sender, inbox) = mpsc::channel();
+        let waker = Waker::new().expect("an event");
+        let handle = OwnerHandle::new(sender, waker.clone());
+        let mut connections = Connections::new(label, Vec::new(), Vec::new(), inbox, Nanos::ZERO);
+        connections.patience = patience;
+        let thread = thread::spawn(move || {
+            let backend = Box::new(FaultyDevice { sync, done: None });
+            let mut owner = Owner::new(engine, backend, MonotonicClock::start(), waker)?;
+            prepare(&mut owner);
+            owner.run(&mut connections)?;
+            connections.ended()
+        });
+        Self { handle, thread }
+    }
+
+    /// Shuts the disk down, and returns how its end was.
+    pub(super) fn end(self) -> io::Result<()> {
+        self.handle.shut_down();
+        self.thread.join().expect("the owner does not panic")
+    }
+}

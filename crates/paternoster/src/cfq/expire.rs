@@ -1,0 +1,135 @@
+//! The end of a slice: what the group is charged for it, and where the queue goes.
+//!
+//! The group is charged for time, or in IOPS mode for requests. BFQ charges for service as it
+//! dispatches; at the end of a service it only adds what the time costs.
+
+use crate::arena::GroupId;
+use crate::cfq::Cfq;
+use crate::cfq::group::SavedWorkload;
+use crate::cfq::queue_id::QueueId;
+use crate::cfq::slice::Usage;
+use crate::scheduler::Cx;
+use crate::time::Nanos;
+use crate::trace::{Event, SliceEnd, Trace};
+
+const HAS_SLICE: &str = "the queue whose slice ends is active";
+
+impl<T: Trace> Cfq<T> {
+    /// Ends the slice of the active queue. What is left of it, or was used beyond it, moves the
+    /// queue's next place.
+    pub(super) fn expire_with_residue(&mut self, cx: &Cx<'_>, why: SliceEnd) {
+        let active = self.active.expect(HAS_SLICE);
+        let slice = &self.queues[active].slice;
+        let residue = if slice.is_fresh() {
+            self.take_slice(active).as_nanos().cast_signed()
+        } else {
+            slice.left(cx.now)
+        };
+        self.queues[active].carry_over(residue);
+        self.end_slice(cx, active, why, Some(residue));
+    }
+
+    /// Ends the slice of the active queue. Its group is charged, and the queue goes where its next
+    /// slice is due, or off the trees if it is empty.
+    pub(super) fn expire(&mut self, cx: &Cx<'_>, why: SliceEnd) {
+        let active = self.active.expect(HAS_SLICE);
+        self.end_slice(cx, active, why, None);
+    }
+
+    fn end_slice(&mut self, cx: &Cx<'_>, queue: QueueId, why: SliceEnd, residue: Option<i64>) {
+        if self.queues[queue].slice.is_idling() {
+            self.stop_idle_timer(cx);
+        }
+        self.queues[queue].slice.expire();
+        self.plan_split_of_seeky(cx, queue);
+        self.charge(cx, queue, why, residue);
+        if self.queues[queue].is_empty() {
+            self.remove_busy(cx, queue);
+        } else {
+            self.place(cx, queue);
+            self.index_position(queue);
+        }
+        self.active = None;
+        if let Some(ioc) = self.active_context.take() {
+            self.free_context_if_unused(ioc);
+        }
+    }
+
+    /// Charges the queue's group for the slice and moves the group on the tree.
+    fn charge(&mut self, cx: &Cx<'_>, queue: QueueId, why: SliceEnd, residue: Option<i64>) {
+        let state = &self.queues[queue];
+        let (group, name, slice) = (state.group, state.name(), state.slice);
+        let whole = self.tunables.charge_whole_turn();
+        let Usage { used, unaccounted } =
+            if whole { slice.whole_usage(cx.now) } else { slice.usage(cx.now, cx.device.hz) };
+        let iops_mode = self.iops_mode();
+        let charge = if iops_mode {
+            if whole { self.requests_due(cx, queue, used) } else { slice.dispatched().into() }
+        } else if whole {
+            used.as_nanos()
+        } else if !name.sync && self.sync_queues_of(group) == 0 {
+            // A group with asynchronous queues alone is charged for the whole slice, even if it
+            // ends early.
+            slice.length().as_nanos()
+        } else {
+            used.as_nanos()
+        };
+        let vdisktime = self.charge_group(cx, group, charge);
+        self.save_workload(cx, group);
+        let state = &mut self.groups[group];
+        state.stats.charged(cx.now, used, unaccounted, state.queued);
+        self.trace.event(
+            cx.now,
+            Event::SliceExpired {
+                queue: name,
+                group,
+                why,
+                residue,
+                used,
+                unaccounted,
+                dispatched: slice.dispatched(),
+                charge,
+                iops_mode,
+                sectors: slice.sectors(),
+                vdisktime: vdisktime.0,
+                min_vdisktime: self.group_tree.min_vdisktime().0,
+            },
+        );
+    }
+
+    /// Returns for how many requests a slice is charged: those that it dispatched, or, if it held
+    /// the device while it was empty, those that others would have dispatched in its time. Slices
+    /// that are used up with requests still waiting show how many those are.
+    fn requests_due(&mut self, cx: &Cx<'_>, queue: QueueId, time: Nanos) -> u64 {
+        let state = &self.queues[queue];
+        let (slice, dispatched) = (&state.slice, u64::from(state.slice.dispatched()));
+        if slice.was_held_while_empty() {
+            return dispatched.max(self.service_speed.served_in(time));
+        }
+        if !state.is_empty() && slice.is_over(cx.now) {
+            self.service_speed.learn(dispatched, time);
+        }
+        dispatched
+    }
+
+    /// Counts the busy queues of the group on trees that are neither asynchronous nor of the idle
+    /// class.
+    fn sync_queues_of(&self, group: GroupId) -> u32 {
+        let state = &self.groups[group];
+        state.busy - state.trees.busy_async() - state.trees.busy_idle()
+    }
+
+    /// Saves the workload of the group if time of it is left, so that the group can resume it.
+    fn save_workload(&mut self, cx: &Cx<'_>, group: GroupId) {
+        let serving = &self.serving;
+        let span = serving.end.saturating_since(cx.now);
+        let saved = SavedWorkload { span, class: serving.class, workload: serving.workload };
+        self.groups[group].saved = (span > Nanos::ZERO).then_some(saved);
+    }
+
+    /// Returns whether groups are charged for requests instead of time: the device never idles for
+    /// a queue, and it may queue requests itself.
+    pub(super) fn iops_mode(&self) -> bool {
+        self.tunables.slice_idle() == Nanos::ZERO && self.hw_queueing.may_queue()
+    }
+}

@@ -1,0 +1,218 @@
+//! The events of the trace as text: a line for each decision.
+//!
+//! ```text
+//!   active a                                   slice a: 100 ms
+//!   workload /a: Be Sync for 150 ms            window a: off
+//!   idles a: 8 ms                              idles a: 8 ms for its group
+//!   expired a: SliceUsed, used 10 ms, charged 10 ms, residue 0 ms, sent 9, vdisktime 40960000000
+//! ```
+//!
+//! A service of BFQ has a budget in sectors, and BFQ does more:
+//!
+//! ```text
+//!   in service a, budget 1024, weight 1200     raised a: 30, for 10500 ms
+//!   expired a: Timeout, charged 104 of 16384, slow, in flight 0
+//!   injected b for a                           limit a: 2
+//! ```
+//!
+//! A queue goes by the task that made it, an async one as `async a`.
+//!
+//! A test may expect that a line is *not* emitted. Such a test would always pass if no event could
+//! make that line. Therefore the lines are a table: it makes the text of each event, and it knows
+//! how a line may begin. A beginning that no line of the rig's schedulers can have fails the test.
+
+use paternoster::{
+    BudgetEnd, Event, GroupId, Instant, IoClass, IoPrio, Nanos, PreemptReason, QueueName,
+    SchedulerKind, SectorCount, SliceEnd, WaitReason, Workload,
+};
+
+use super::words::{
+    Charge, ForGroup, Hole, RequestName, Residue, Slow, Switch, Word, begins, can_begin,
+};
+use super::{Outcome, Rig};
+
+const ALL: &[SchedulerKind] = &SchedulerKind::ALL;
+const CFQ: &[SchedulerKind] = &[SchedulerKind::Cfq];
+const BFQ: &[SchedulerKind] = &[SchedulerKind::Bfq];
+const BOTH: &[SchedulerKind] = &[SchedulerKind::Cfq, SchedulerKind::Bfq];
+
+/// A line: the schedulers that emit it, its text with holes, and what each hole takes.
+pub struct Line {
+    by: &'static [SchedulerKind],
+    template: &'static str,
+    holes: &'static [Hole],
+}
+
+impl Line {
+    /// Does something for each scheduler that emits it.
+    pub fn by(&self, each: impl Fn(SchedulerKind)) {
+        self.by.iter().copied().for_each(each);
+    }
+
+    /// Its text up to where it names something.
+    pub fn first_words(&self) -> &'static str {
+        let (words, _) = self.template.split_once(['{', ':']).unwrap_or((self.template, ""));
+        words.trim_end()
+    }
+}
+
+/// Makes a table `by: event => line { hole: type }` into the list of lines and the function that
+/// writes an event as its line. A hole's value is the event's field of that name, or stands behind
+/// the type.
+macro_rules! lines {
+    (@value $hole:ident) => { $hole };
+    (@value $hole:ident $value:expr) => { $value };
+    ($($by:ident: $event:pat => $line:literal
+        { $($hole:ident: $kind:ty $(= $value:expr)?),* };)*) => {
+        /// All lines that events can make.
+        pub const LINES: &[Line] = &[$(
+            Line {
+                by: $by,
+                template: $line,
+                holes: &[$((stringify!($hole), <$kind as Word>::is_one)),*],
+            },
+        )*];
+
+        /// The line of an event.
+        fn line(rig: &Rig, event: &Event) -> Option<String> {
+            Some(match *event {
+                $($event => {
+                    $(let $hole: $kind = lines!(@value $hole $($value)?);)*
+                    $(let $hole = $hole.word(rig);)*
+                    format!($line)
+                })*
+                _ => return None,
+            })
+        }
+    };
+}
+
+lines! {
+    ALL: Event::Waiting { why } => "waiting: {why}" { why: WaitReason };
+    BOTH: Event::QueueMade { queue, group } => "made {queue} in {group}"
+        { queue: QueueName, group: GroupId };
+    BOTH: Event::Priority { queue, io_prio } => "priority {queue}: {io_prio}"
+        { queue: QueueName, io_prio: IoPrio };
+    BOTH: Event::Busy { queue } => "busy {queue}" { queue: QueueName };
+    BOTH: Event::NotBusy { queue } => "not busy {queue}" { queue: QueueName };
+    BOTH: Event::QueueFreed { queue } => "freed {queue}" { queue: QueueName };
+    BOTH: Event::GroupMoved { ioc } => "moved {queue}"
+        { queue: QueueName = QueueName { ioc, sync: true } };
+    BOTH: Event::IdleTimerFired => "timer" {};
+    BOTH: Event::Preempted { by, over, why } => "preempted {over} by {by}: {why}"
+        { by: QueueName, over: QueueName, why: PreemptReason };
+    BOTH: Event::MergePlanned { queue, into } => "to merge {queue} into {into}"
+        { queue: QueueName, into: QueueName };
+    BOTH: Event::QueuesMerged { queue, into } => "merged {queue} into {into}"
+        { queue: QueueName, into: QueueName };
+    BOTH: Event::SplitPlanned { queue } => "to split {queue}" { queue: QueueName };
+    BOTH: Event::QueueSplit { queue } => "split {queue}" { queue: QueueName };
+    BOTH: Event::Overdue { rq, .. } => "overdue {rq}" { rq: RequestName = RequestName(rq) };
+    BOTH: Event::HardwareQueueing { now, .. } => "hardware queueing: {now}" { now: bool };
+    BOTH: Event::Drained { requests } => "drained {requests}" { requests: u32 };
+
+    CFQ: Event::GroupLeft { group } => "left {group}" { group: GroupId };
+    CFQ: Event::Workload { group, class, workload, span } =>
+        "workload {group}: {class} {workload} for {span}"
+        { group: GroupId, class: IoClass, workload: Workload, span: Nanos };
+    CFQ: Event::Active { queue, .. } => "active {queue}" { queue: QueueName };
+    CFQ: Event::Slice { queue, length } => "slice {queue}: {length}"
+        { queue: QueueName, length: Nanos };
+    CFQ: Event::SliceExpired {
+        queue, why, residue, used, unaccounted, dispatched, charge, iops_mode, vdisktime, ..
+    } =>
+        "expired {queue}: {why}, used {used}, charged {charge}, {residue}, sent {dispatched}, \
+         vdisktime {vdisktime}, unaccounted {unaccounted}"
+        {
+            queue: QueueName, why: SliceEnd, used: Nanos,
+            charge: Charge = Charge { charge, iops_mode }, residue: Residue = Residue(residue),
+            dispatched: u32, vdisktime: u64, unaccounted: Nanos
+        };
+    CFQ: Event::IdleWindow { queue, on } => "window {queue}: {on}"
+        { queue: QueueName, on: Switch = Switch(on) };
+    CFQ: Event::WindowGivenUp { queue } => "window {queue}: given up" { queue: QueueName };
+    CFQ: Event::SliceIdling { queue, length, for_group } => "idles {queue}: {length}{whose}"
+        { queue: QueueName, length: Nanos, whose: ForGroup = ForGroup(for_group) };
+    CFQ: Event::WaitBusy { queue } => "wait busy {queue}" { queue: QueueName };
+
+    BFQ: Event::InService { queue, budget, weight } =>
+        "in service {queue}, budget {budget}, weight {weight}"
+        { queue: QueueName, budget: SectorCount, weight: u32 };
+    BFQ: Event::BudgetExpired { queue, why, slow, service, budget, in_flight } =>
+        "expired {queue}: {why}, charged {service} of {budget}, {pace}, in flight {in_flight}"
+        {
+            queue: QueueName, why: BudgetEnd, service: SectorCount, budget: SectorCount,
+            pace: Slow = Slow(slow), in_flight: u32
+        };
+    BFQ: Event::BudgetIdling { queue, length } => "idles {queue}: {length}"
+        { queue: QueueName, length: Nanos };
+    BFQ: Event::Injected { queue, instead_of } => "injected {queue} for {instead_of}"
+        { queue: QueueName, instead_of: QueueName };
+    BFQ: Event::InjectionLimit { queue, limit } => "limit {queue}: {limit}"
+        { queue: QueueName, limit: u32 };
+    BFQ: Event::WakerFound { queue, waker } => "waker of {queue}: {waker}"
+        { queue: QueueName, waker: QueueName };
+    BFQ: Event::Raised { queue, factor, length } => "raised {queue}: {factor}, for {length}"
+        { queue: QueueName, factor: u32, length: Nanos };
+    BFQ: Event::LargeBurst => "large burst" {};
+    BFQ: Event::QueueMerging { on } => "queue merging: {on}" { on: Switch = Switch(on) };
+    BFQ: Event::PeakRate { rate } => "peak rate {rate}" { rate: u32 };
+    BFQ: Event::MaxBudget { sectors } => "max budget {sectors}" { sectors: SectorCount };
+}
+
+impl Rig {
+    /// The line of an event; none for those of the elevator, which say what a test did itself.
+    pub fn line_of(&self, event: &Event) -> Option<String> {
+        line(self, event)
+    }
+
+    /// Panics where no line of a scheduler of this rig can begin so.
+    pub fn assert_can_be_emitted(&self, text: &str) {
+        let by = |line: &&Line| line.by.iter().any(|kind| self.kinds.contains(kind));
+        let mut lines = LINES.iter().filter(by);
+        let known = lines.clone().map(|line| line.template).collect::<Vec<_>>();
+        assert!(
+            lines.any(|line| can_begin(self, line.template, line.holes, text)),
+            "no line can begin with {text:?}; they are\n    {}",
+            known.join("\n    ")
+        );
+    }
+
+    pub(super) fn expect_emitted(&mut self, line: &str) -> Outcome {
+        self.assert_can_be_emitted(line);
+        let unread = self.unread();
+        let Some(at) = unread.iter().position(|(_, emitted)| is_emitted(emitted, line)) else {
+            return Err(format!("emitted instead: {}", lines_of(&unread)));
+        };
+        let looked_at = unread[at].0;
+        self.events.drain(..=looked_at);
+        Ok(())
+    }
+
+    pub(super) fn expect_not_emitted(&mut self, line: &str) -> Outcome {
+        self.assert_can_be_emitted(line);
+        let unread = self.unread();
+        if unread.iter().any(|(_, emitted)| begins(emitted, line)) {
+            return Err(format!("it is emitted: {}", lines_of(&unread)));
+        }
+        Ok(())
+    }
+
+    /// Lines that were not looked at, with their places among the events.
+    fn unread(&mut self) -> Vec<(usize, String)> {
+        self.collect_events();
+        let emitted =
+            |(at, (_, event)): (usize, &(Instant, Event))| Some((at, self.line_of(event)?));
+        self.events.iter().enumerate().filter_map(emitted).collect()
+    }
+}
+
+/// Returns whether `emitted` is `line`, or goes on behind a comma.
+fn is_emitted(emitted: &str, line: &str) -> bool {
+    emitted.strip_prefix(line).is_some_and(|rest| rest.is_empty() || rest.starts_with(','))
+}
+
+fn lines_of(unread: &[(usize, String)]) -> String {
+    let lines: Vec<_> = unread.iter().map(|(_, emitted)| emitted.as_str()).collect();
+    format!("\n    {}", lines.join("\n    "))
+}

@@ -1,0 +1,151 @@
+//! `cargo xtask decisions --since REV`: our decisions beside those of another commit of ours.
+//!
+//! A change that is to leave every decision as it is (a rename, a type with walls, a faster list)
+//! is checked by this on far more than what is recorded of Linux. Both programs run the same random
+//! scenarios, and each pair of logs has to be the same to the byte, what schedulers say of
+//! themselves included.
+//!
+//! ```text
+//!   seed ──▶ random ──▶ scenarios ──┬──▶ paternoster of REV ──▶ logs ──┐
+//!                                   └──▶ paternoster of now ──▶ logs ──┴──▶ the same bytes?
+//! ```
+
+mod random;
+
+use crate::cargo;
+use crate::oracle::make_empty;
+use anyhow::{Context, Result, bail, ensure};
+use paternoster::SchedulerKind;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What a log has in every line of a dispatch.
+const DISPATCH: &str = "\"D\"";
+
+/// What to compare.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The commit whose decisions are the measure
+    #[arg(long, value_name = "REV")]
+    since: String,
+    /// Scenarios for each scheduler
+    #[arg(long, default_value_t = 300)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    scenarios: u32,
+    /// Where the random numbers begin
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args) -> Result<()> {
+    let dir = cargo::target_dir().join("decisions");
+    let before = program_of(&args.since, &dir)?;
+    let now = cargo::paternoster()?;
+    let mut differ = vec![];
+    for scheduler in SchedulerKind::ALL {
+        let scenarios = dir.join("scenarios").join(scheduler.name());
+        write_scenarios(scheduler, args, &scenarios)?;
+        let [before, now] = [(&before, "before"), (&now, "now")].map(|(program, side)| {
+            let logs = dir.join(side).join(scheduler.name());
+            decide(program, &scenarios, &logs).map(|()| logs)
+        });
+        let names = different(&before?, &now?, args.scenarios)?;
+        println!("{}: {} of {} logs differ", scheduler.name(), names.len(), args.scenarios);
+        differ.extend(names);
+    }
+    match differ.first() {
+        None => Ok(()),
+        Some(first) => bail!("{} logs differ, the first is {}", differ.len(), first.display()),
+    }
+}
+
+/// Builds the program of the commit `rev` in a checkout of its own, and says where it is.
+fn program_of(rev: &str, dir: &Path) -> Result<PathBuf> {
+    let checkout = dir.join("checkout");
+    remove_checkout(&checkout)?;
+    let mut git = Command::new("git");
+    cargo::run(git.args(["worktree", "add", "--quiet", "--detach"]).arg(&checkout).arg(rev))?;
+    let built = Command::new("cargo")
+        .args(["build", "-q", "--release", "--locked", "-p", "paternoster-cli"])
+        .current_dir(&checkout)
+        .env("CARGO_TARGET_DIR", fs::canonicalize(dir)?.join("target"))
+        .status()
+        .context("cargo does not start")?;
+    remove_checkout(&checkout)?;
+    if !built.success() {
+        bail!("the program of {rev} does not build: {built}");
+    }
+    Ok(dir.join("target/release/paternoster"))
+}
+
+/// Removes the checkout that this or an earlier run made, if it is there.
+fn remove_checkout(checkout: &Path) -> Result<()> {
+    if checkout.exists() {
+        cargo::run(Command::new("git").args(["worktree", "remove", "--force"]).arg(checkout))?;
+    }
+    cargo::run(Command::new("git").args(["worktree", "prune"]))
+}
+
+/// Has `dir` hold the random scenarios of a scheduler, and nothing else.
+fn write_scenarios(scheduler: SchedulerKind, args: &Args, dir: &Path) -> Result<()> {
+    make_empty(dir)?;
+    for index in 0..args.scenarios {
+        let name = format!("{index:05}");
+        let scenario = random::scenario(scheduler, &name, args.seed, index);
+        let path = dir.join(format!("{name}.scenario.json"));
+        fs::write(&path, scenario.to_string())
+            .with_context(|| format!("writing {}", path.display()))?;
+    }
+    Ok(())
+}
+
+/// Has `program` write its log of each of `scenarios` into the directory `logs`.
+fn decide(program: &Path, scenarios: &Path, logs: &Path) -> Result<()> {
+    make_empty(logs)?;
+    cargo::run(Command::new(program).arg("decide").arg(scenarios).arg("--out").arg(logs))
+}
+
+/// The logs of `now` that are not the same, to the byte, as those of `before`; each has `count`.
+fn different(before: &Path, now: &Path, count: u32) -> Result<Vec<PathBuf>> {
+    let mut differ = vec![];
+    for index in 0..count {
+        let file = format!("{index:05}.log.jsonl");
+        let read = |dir: &Path| {
+            let path = dir.join(&file);
+            let log = fs::read_to_string(&path);
+            let log = log.with_context(|| format!("reading {}", path.display()))?;
+            // Two logs without decisions would be equal too.
+            ensure!(log.contains(DISPATCH), "{} has no dispatch", path.display());
+            Ok(log)
+        };
+        if read(before)? != read(now)? {
+            differ.push(now.join(&file));
+        }
+    }
+    Ok(differ)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn logs_that_differ_in_a_byte_are_named_and_missing_ones_are_an_error() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let [before, now] = ["before", "now"].map(|side| dir.path().join(side));
+        for (side, second) in [(&before, "\"D\" 1"), (&now, "\"D\" 2")] {
+            make_empty(side).expect("it can be made");
+            fs::write(side.join("00000.log.jsonl"), "\"D\"").expect("a file");
+            fs::write(side.join("00001.log.jsonl"), second).expect("a file");
+        }
+        let names = different(&before, &now, 2).expect("all are there");
+        assert_eq!(names, [now.join("00001.log.jsonl")]);
+        let missing = different(&before, &now, 3).expect_err("the third is not there");
+        assert!(missing.to_string().ends_with("00002.log.jsonl"), "{missing}");
+        fs::write(now.join("00000.log.jsonl"), "").expect("a file");
+        let empty = different(&before, &now, 2).expect_err("the first decides nothing");
+        assert!(empty.to_string().ends_with("00000.log.jsonl has no dispatch"), "{empty}");
+    }
+}

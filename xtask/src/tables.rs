@@ -1,0 +1,178 @@
+//! `cargo xtask tables`: tables of the documents that are made from the code.
+//!
+//! A page has two lines where such a table stands, and the table is between them:
+//!
+//! ```text
+//!   <!-- table: tunables bfq -->     every tunable, with its unit, default and range
+//!   <!-- table: fitted bfq -->       those that are not Linux's on some medium
+//!   <!-- end of table -->
+//! ```
+
+use anyhow::{Context, Result, bail};
+use paternoster::{
+    AnyScheduler, Device, Elevator, Instant, Medium, NoTrace, SchedulerKind, TunableInfo,
+};
+use std::fmt::Write as _;
+
+/// The command that makes the tables anew.
+pub(crate) const REPAIR: &str = "cargo xtask tables --write";
+/// The pages with tables.
+const PAGES: [&str; 2] = ["docs/schedulers.md", "docs/tuning.md"];
+const BEGIN: &str = "<!-- table: ";
+const END: &str = "<!-- end of table -->";
+
+/// What to do.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Write the tables instead of only comparing them
+    #[arg(long)]
+    write: bool,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args) -> Result<()> {
+    for page in PAGES {
+        let text = std::fs::read_to_string(page).with_context(|| format!("reading {page}"))?;
+        let made = filled(&text).with_context(|| page.to_owned())?;
+        if made == text {
+            println!("{page}: as the code has it");
+        } else if args.write {
+            std::fs::write(page, made).with_context(|| format!("writing {page}"))?;
+            println!("{page}: written");
+        } else {
+            bail!("{page} differs from the code; to write it: {REPAIR}");
+        }
+    }
+    Ok(())
+}
+
+/// The first line, from 0, at which a page differs from the code.
+pub(crate) fn first_difference(page: &str) -> Result<Option<usize>> {
+    let made = filled(page)?;
+    let differs = made.lines().zip(page.lines()).position(|(made, own)| made != own);
+    Ok((made != page).then(|| differs.unwrap_or_default()))
+}
+
+/// Schedulers with tunables that no page has a table of.
+pub(crate) fn without_table<'a>(pages: impl Iterator<Item = &'a str>) -> Vec<SchedulerKind> {
+    let pages: Vec<_> = pages.collect();
+    let is_missing = |kind: &SchedulerKind| {
+        let line = format!("{BEGIN}tunables {kind} -->");
+        !kind.tunables().is_empty() && !pages.iter().any(|page| page.contains(&line))
+    };
+    SchedulerKind::ALL.into_iter().filter(is_missing).collect()
+}
+
+/// The page with every table made anew.
+fn filled(page: &str) -> Result<String> {
+    let mut made = String::with_capacity(page.len());
+    let mut lines = page.lines();
+    while let Some(line) = lines.next() {
+        writeln!(made, "{line}")?;
+        let Some(name) = line.strip_prefix(BEGIN) else { continue };
+        let name = name.trim_end_matches(" -->");
+        made.push_str(&table(name).with_context(|| format!("the table \"{name}\""))?);
+        if !lines.any(|line| line == END) {
+            bail!("the table \"{name}\" has no end: {END}");
+        }
+        writeln!(made, "{END}")?;
+    }
+    Ok(made)
+}
+
+/// The table of that name.
+fn table(name: &str) -> Result<String> {
+    let (what, scheduler) = name.split_once(' ').context("it is WHAT SCHEDULER")?;
+    let kind: SchedulerKind = scheduler.parse()?;
+    match what {
+        "tunables" => Ok(tunables(kind)),
+        "fitted" => fitted(kind),
+        _ => bail!("{what} is neither tunables nor fitted"),
+    }
+}
+
+/// Every tunable of a scheduler, a row each.
+fn tunables(kind: SchedulerKind) -> String {
+    let mut text =
+        "\n| tunable | unit | Linux's default | range | effect |\n|---|---|---|---|---|\n"
+            .to_owned();
+    for TunableInfo { name, unit, default, min, max, doc } in kind.tunables() {
+        writeln!(text, "| `{name}` | {unit} | {default} | {min} to {max} | {doc} |")
+            .expect("writing to a String succeeds");
+    }
+    text + "\n"
+}
+
+/// The tunables that are not Linux's on some medium, with what holds on each.
+fn fitted(kind: SchedulerKind) -> Result<String> {
+    let media = [Medium::Rotational, Medium::NotRotational, Medium::Memory].map(|medium| {
+        let device = match medium {
+            Medium::Rotational => Device::disk(1),
+            _ => Device::solid_state(1),
+        };
+        let scheduler = AnyScheduler::new(kind, NoTrace);
+        Elevator::fitted(scheduler, device, medium, Instant::START)
+    });
+    let mut text = "\n| tunable | Linux's default | rotational | not rotational | memory |\n\
+                    |---|---|---|---|---|\n"
+        .to_owned();
+    for info in kind.tunables() {
+        // A time in microseconds is that of its twin in milliseconds.
+        let is_twin = info.name.strip_suffix("_us").is_some_and(|twin| kind.tunable(twin).is_ok());
+        let values = media.iter().map(|elevator| elevator.tunable(info.name));
+        let values: Vec<i64> = values.collect::<Result<_, _>>()?;
+        if is_twin || values.iter().all(|value| *value == info.default) {
+            continue;
+        }
+        let cells = values.iter().map(|value| with_unit(*value, info.unit));
+        let cells: Vec<_> = [with_unit(info.default, info.unit)].into_iter().chain(cells).collect();
+        writeln!(text, "| `{}` | {} |", info.name, cells.join(" | "))
+            .expect("writing to a String succeeds");
+    }
+    Ok(text + "\n")
+}
+
+/// A value as people read it.
+fn with_unit(value: i64, unit: &str) -> String {
+    if value == 0 || unit == "bool" { value.to_string() } else { format!("{value} {unit}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_are_made_between_their_comments_alone() {
+        let page = "a\n<!-- table: fitted none -->\nold\n<!-- end of table -->\nb\n";
+        let made = filled(page).expect("it has such a table");
+        assert!(made.starts_with("a\n<!-- table: fitted none -->\n\n| tunable |"), "{made}");
+        assert!(made.ends_with("|\n\n<!-- end of table -->\nb\n") && !made.contains("old"));
+        assert_eq!(filled(&made).expect("it is the same"), made);
+        assert_eq!(first_difference(page).expect("it has such a table"), Some(2));
+        assert_eq!(first_difference(&made).expect("it has such a table"), None);
+    }
+
+    #[test]
+    fn unknown_table_is_refused() {
+        for name in ["fitted", "fitted kyber", "fit cfq"] {
+            let page = format!("<!-- table: {name} -->\n<!-- end of table -->\n");
+            assert!(filled(&page).is_err(), "{name}");
+        }
+        assert!(filled("<!-- table: fitted cfq -->\n").is_err(), "it has no end");
+    }
+
+    #[test]
+    fn scheduler_without_a_table_is_found() {
+        let page = "<!-- table: tunables cfq -->\n<!-- table: tunables bfq -->\n";
+        assert_eq!(without_table([page].into_iter()), [SchedulerKind::MqDeadline]);
+    }
+
+    /// What Linux does by itself is in force too: CFQ's `slice_idle` is 0 where nothing rotates.
+    #[test]
+    fn fitted_values_are_those_in_force() {
+        let table = fitted(SchedulerKind::Cfq).expect("it has the tunables");
+        assert!(table.contains("| `slice_idle` | 8 ms | 8 ms | 0 | 0 |\n"), "{table}");
+        assert!(table.contains("| `charge_whole_turn` | 0 | 1 | 1 | 0 |\n"), "{table}");
+        assert!(!table.contains("quantum") && !table.contains("_us"), "{table}");
+    }
+}
