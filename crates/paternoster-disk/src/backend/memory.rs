@@ -1,9 +1,20 @@
 //! A disk in memory. A transfer is done as soon as it is started.
+//!
+//! A range that is zeroed or trimmed is not written: its whole pages are marked blank, and a blank
+//! page reads as zeroes whatever its bytes are. Else a client that zeroes a gigabyte a second would
+//! keep the disk's thread, which others share, busy with filling memory.
+//!
+//! ```text
+//!   zero      ├───────────────────────────────┤
+//!   pages   │ bytes │ blank │ blank │ blank │ bytes │     only the ends are filled
+//!   write                     ├──┤                    clears the mark, fills the rest of its page
+//! ```
 
 use std::collections::VecDeque;
 use std::io;
+use std::ops::Range;
 
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use paternoster::Instant;
 
 use super::{Backend, Capabilities, Extent, TransferDone};
@@ -14,16 +25,21 @@ use crate::token::Token;
 /// Requests in flight: enough to have something to do in each round of the owner.
 const DEPTH: u32 = 16;
 
+/// Bytes in a page.
+const PAGE: usize = 4096;
+
 /// Bytes, and what can be done to them.
 #[derive(Debug)]
 pub(super) struct Memory {
     bytes: Vec<u8>,
+    /// Of each page, whether it reads as zeroes whatever its bytes are.
+    blank: Vec<bool>,
 }
 
 impl Memory {
     /// Zeroes. Memory is taken as it is written.
     pub(super) fn new(size: usize) -> Self {
-        Self { bytes: vec![0; size] }
+        Self { bytes: vec![0; size], blank: vec![false; size.div_ceil(PAGE)] }
     }
 
     pub(super) fn size(&self) -> u64 {
@@ -36,18 +52,12 @@ impl Memory {
         let mut filled = Buffers::new();
         match transfer {
             Transfer::Read { offset, mut into } => {
-                self.read(offset, &mut into);
+                self.read(index(offset), &mut into);
                 filled = into;
             }
-            Transfer::Write { offset, from } => {
-                let mut at = offset;
-                for part in from {
-                    self.range(at, part.len() as u64).copy_from_slice(&part);
-                    at += part.len() as u64;
-                }
-            }
+            Transfer::Write { offset, from } => self.write(index(offset), &from),
             Transfer::Trim { offset, len } | Transfer::Zero { offset, len, .. } => {
-                self.range(offset, len).fill(0);
+                self.zero(index(offset)..index(offset + len));
             }
             // What is in memory is read as fast without.
             Transfer::Cache { .. } | Transfer::Sync { .. } => {}
@@ -55,19 +65,72 @@ impl Memory {
         Transferred { result: Ok(moved), filled }
     }
 
-    fn read(&mut self, offset: u64, into: &mut Buffers<BytesMut>) {
+    fn read(&self, offset: usize, into: &mut Buffers<BytesMut>) {
         let mut at = offset;
         for part in into {
-            let len = part.len() as u64;
-            part.copy_from_slice(self.range(at, len));
-            at += len;
+            let mut rest = &mut part[..];
+            for range in by_page(at..at + rest.len()) {
+                let (chunk, further) = rest.split_at_mut(range.len());
+                if self.blank[range.start / PAGE] {
+                    chunk.fill(0);
+                } else {
+                    chunk.copy_from_slice(&self.bytes[range]);
+                }
+                rest = further;
+            }
+            at += part.len();
         }
     }
 
-    fn range(&mut self, offset: u64, len: u64) -> &mut [u8] {
-        let index = |at: u64| usize::try_from(at).expect("the disk is in memory");
-        &mut self.bytes[index(offset)..index(offset + len)]
+    fn write(&mut self, offset: usize, from: &Buffers<Bytes>) {
+        let mut at = offset;
+        for part in from {
+            for range in by_page(at..at + part.len()) {
+                self.make_true(range.start / PAGE);
+                self.bytes[range.clone()].copy_from_slice(&part[range.start - at..range.end - at]);
+            }
+            at += part.len();
+        }
     }
+
+    fn zero(&mut self, range: Range<usize>) {
+        for range in by_page(range) {
+            let page = range.start / PAGE;
+            if range == self.page(page) {
+                self.blank[page] = true;
+            } else if !self.blank[page] {
+                self.bytes[range].fill(0);
+            }
+        }
+    }
+
+    /// Makes the bytes of the page what it reads as.
+    fn make_true(&mut self, page: usize) {
+        if self.blank[page] {
+            let range = self.page(page);
+            self.bytes[range].fill(0);
+            self.blank[page] = false;
+        }
+    }
+
+    /// The bytes of the page; the last may be short.
+    fn page(&self, page: usize) -> Range<usize> {
+        page * PAGE..self.bytes.len().min((page + 1) * PAGE)
+    }
+}
+
+fn index(at: u64) -> usize {
+    usize::try_from(at).expect("the disk is in memory")
+}
+
+/// Cuts the range where pages begin.
+fn by_page(range: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+    let mut at = range.start;
+    std::iter::from_fn(move || {
+        let begin = at;
+        at = range.end.min((begin / PAGE + 1) * PAGE);
+        (begin < range.end).then_some(begin..at)
+    })
 }
 
 /// A disk in memory.
@@ -106,5 +169,80 @@ impl Backend for MemoryBackend {
 
     fn extents(&self, _offset: u64, len: u64) -> io::Result<Vec<Extent>> {
         Ok(vec![Extent { len, hole: false }])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Four pages and a short one.
+    const SIZE: usize = 4 * PAGE + 100;
+
+    fn transfer(memory: &mut Memory, transfer: Transfer) -> Transferred {
+        let len = transfer.len();
+        let transferred = memory.carry_out(transfer);
+        assert_eq!(transferred.result, Ok(len));
+        transferred
+    }
+
+    fn write(memory: &mut Memory, range: Range<usize>, byte: u8) {
+        let from = Buffers::from_buf([Bytes::from(vec![byte; range.len()])]);
+        transfer(memory, Transfer::Write { offset: range.start as u64, from });
+    }
+
+    fn zero(memory: &mut Memory, range: Range<usize>) {
+        let (offset, len) = (range.start as u64, range.len() as u64);
+        transfer(memory, Transfer::Zero { offset, len, allocate: false });
+    }
+
+    fn read(memory: &mut Memory, range: Range<usize>) -> Vec<u8> {
+        let into = Buffers::from_buf([BytesMut::from(&vec![0xee; range.len()][..])]);
+        let read = transfer(memory, Transfer::Read { offset: range.start as u64, into });
+        read.filled[0].to_vec()
+    }
+
+    #[test]
+    fn zeroed_pages_are_marked_and_not_filled() {
+        let mut memory = Memory::new(SIZE);
+        write(&mut memory, 0..SIZE, 7);
+        zero(&mut memory, 10..SIZE);
+        assert_eq!(memory.blank, [false, true, true, true, true], "the last page is short");
+        assert_eq!(memory.bytes[PAGE], 7, "a marked page keeps its bytes");
+        let whole = read(&mut memory, 0..SIZE);
+        assert!(whole[..10].iter().all(|&byte| byte == 7));
+        assert!(whole[10..].iter().all(|&byte| byte == 0));
+    }
+
+    #[test]
+    fn write_to_part_of_a_blank_page_leaves_the_rest_of_it_zero() {
+        let mut memory = Memory::new(SIZE);
+        write(&mut memory, 0..SIZE, 7);
+        zero(&mut memory, 0..SIZE);
+        write(&mut memory, PAGE + 5..PAGE + 6, 9);
+        let page = read(&mut memory, PAGE..2 * PAGE);
+        let others = page.iter().filter(|&&byte| byte != 0).collect::<Vec<_>>();
+        assert_eq!((page[5], others), (9, vec![&9]));
+    }
+
+    /// Ranges of all kinds against bytes that are plainly written.
+    #[test]
+    fn disk_reads_as_plain_bytes_do() {
+        let mut memory = Memory::new(SIZE);
+        let mut plain = vec![0; SIZE];
+        let edges = [0, 1, PAGE - 1, PAGE, PAGE + 1, 2 * PAGE, 3 * PAGE + 7, 4 * PAGE, SIZE];
+        let ranges = || edges.iter().flat_map(|&end| edges.iter().map(move |&begin| begin..end));
+        for (step, range) in ranges().chain(ranges().rev()).filter(|it| !it.is_empty()).enumerate()
+        {
+            let byte = u8::try_from(step % 250 + 1).expect("below 251");
+            if step % 3 == 0 {
+                write(&mut memory, range.clone(), byte);
+                plain[range].fill(byte);
+            } else {
+                zero(&mut memory, range.clone());
+                plain[range].fill(0);
+            }
+            assert!(read(&mut memory, 0..SIZE) == plain, "step {step}");
+        }
     }
 }
