@@ -35,18 +35,14 @@ use bytes::BytesMut;
 use paternoster::scheduler::{Scheduler, SideTable};
 use paternoster::{Administration, Bio, Driver, Elevator, Instant, Limits, RequestId};
 use rustix::io::Errno;
-use smallvec::SmallVec;
 
-use self::pieces::{CommandId, Kind, Left, Piece, PieceId, Pieces, piece_id};
+use self::pieces::{CommandId, InOrder, Left, Piece, PieceId, Pieces, piece_id};
 use self::sync::Syncs;
 use crate::ring::{Buffers, MAX_BUFFERS};
 
 /// The longest discard: long enough to be cheap, short enough to share the device, and the thread
 /// where it is memory that is cleared.
 const MAX_DISCARD_SECTORS: u32 = 4 << 11;
-
-/// The pieces of one request in the device, in the order of the disk.
-type InOrder = SmallVec<[PieceId; 1]>;
 
 /// One disk's commands and their scheduler.
 #[derive(Debug)]
@@ -125,7 +121,7 @@ impl<S: Scheduler> Engine<S> {
         }
         let Self { driver, pieces, in_device, to_submit, .. } = self;
         driver.dispatch(now, |elevator, rq| {
-            let (transfer, order) = transfer(pieces, elevator.request(rq).user_data());
+            let (transfer, order) = pieces.transfer(elevator.request(rq).user_data());
             in_device.insert(rq, order);
             start(now, TransferId::Request(rq), transfer);
         });
@@ -260,31 +256,6 @@ impl<S: Scheduler> Engine<S> {
         let outcome = self.pieces.end_command(command, error);
         self.outcomes.push_back(outcome);
     }
-}
-
-/// The transfer of a request of those bios: the buffers of its pieces in the order of the disk, and
-/// that order.
-fn transfer(pieces: &Pieces, user_data: &[u64]) -> (Transfer, InOrder) {
-    let mut order: InOrder = user_data.iter().map(|&data| piece_id(data)).collect();
-    order.sort_unstable_by_key(|&piece| pieces.piece(piece).offset);
-    let first = pieces.piece(order[0]);
-    let offset = first.offset;
-    let each = || order.iter().map(|&piece| pieces.piece(piece));
-    let len = || each().map(|piece| u64::from(piece.len)).sum();
-    let transfer = match &first.kind {
-        Kind::Read => {
-            let into = each().map(|piece| BytesMut::zeroed(piece.len as usize)).collect();
-            Transfer::Read { offset, into }
-        }
-        Kind::Write { .. } => {
-            let from = each().filter_map(|piece| piece.data().cloned()).collect();
-            Transfer::Write { offset, from }
-        }
-        Kind::Cache => Transfer::Cache { offset, len: len() },
-        Kind::Trim => Transfer::Trim { offset, len: len() },
-        Kind::Zero { allocate } => Transfer::Zero { offset, len: len(), allocate: *allocate },
-    };
-    (transfer, order)
 }
 
 /// How the transfer of a request has ended.

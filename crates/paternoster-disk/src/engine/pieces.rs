@@ -10,8 +10,9 @@
 //! one of them is done. So the memory and the work that a command costs do not grow with its
 //! length, and a command of 4 GiB queues no more than others.
 //!
-//! A command is done when its last piece is, with the error of the first piece that failed. Of a
-//! piece that a transfer did in part, the rest stays.
+//! The pieces of one request go to the back end in one transfer. A command is done when its last
+//! piece is, with the error of the first piece that failed. Of a piece that a transfer did in part,
+//! the rest stays.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -20,14 +21,18 @@ use bytes::{Buf as _, Bytes, BytesMut};
 use paternoster::{Bio, BioFlags, IocId, Limits, Op, Sector, SectorCount};
 use rustix::io::Errno;
 use slotmap::{Key, KeyData, SlotMap, new_key_type};
+use smallvec::SmallVec;
 
-use super::command::{Command, CommandOp, Outcome, Payload};
+use super::command::{Command, CommandOp, Outcome, Payload, Transfer};
 use super::fault::{Fault, Faults, FaultyPiece};
 
 new_key_type! {
     pub(super) struct CommandId;
     pub(super) struct PieceId;
 }
+
+/// The pieces of one request in the device, in the order of the disk.
+pub(super) type InOrder = SmallVec<[PieceId; 1]>;
 
 const SECTOR_BYTES: u64 = SectorCount::SECTOR_BYTES as u64;
 
@@ -143,7 +148,7 @@ impl Piece {
     }
 
     /// What it writes.
-    pub(super) fn data(&self) -> Option<&Bytes> {
+    fn data(&self) -> Option<&Bytes> {
         match &self.kind {
             Kind::Write { data, .. } => Some(data),
             _ => None,
@@ -255,6 +260,31 @@ impl Pieces {
 
     pub(super) fn piece(&self, id: PieceId) -> &Piece {
         &self.pieces[id]
+    }
+
+    /// Makes the transfer of a request of those bios. Returns it and the pieces in the order of the
+    /// disk, which is that of its buffers.
+    pub(super) fn transfer(&self, user_data: &[u64]) -> (Transfer, InOrder) {
+        let mut order: InOrder = user_data.iter().map(|&data| piece_id(data)).collect();
+        order.sort_unstable_by_key(|&piece| self.piece(piece).offset);
+        let first = self.piece(order[0]);
+        let offset = first.offset;
+        let each = || order.iter().map(|&piece| self.piece(piece));
+        let len = || each().map(|piece| u64::from(piece.len)).sum();
+        let transfer = match &first.kind {
+            Kind::Read => {
+                let into = each().map(|piece| BytesMut::zeroed(piece.len as usize)).collect();
+                Transfer::Read { offset, into }
+            }
+            Kind::Write { .. } => {
+                let from = each().filter_map(|piece| piece.data().cloned()).collect();
+                Transfer::Write { offset, from }
+            }
+            Kind::Cache => Transfer::Cache { offset, len: len() },
+            Kind::Trim => Transfer::Trim { offset, len: len() },
+            Kind::Zero { allocate } => Transfer::Zero { offset, len: len(), allocate: *allocate },
+        };
+        (transfer, order)
     }
 
     /// The bio to issue the piece again with, alone.
