@@ -92,7 +92,7 @@ enum Owed {
     Dispatch,
     /// It has to dispatch; more bios of that moment, and changes, may come before.
     Arrivals(Instant),
-    /// It has to dispatch before the next bio.
+    /// It has to dispatch, or to go on dispatching, before the next bio.
     DispatchFirst,
 }
 
@@ -152,14 +152,25 @@ impl<S: Scheduler> Driver<S> {
     /// Has `start` begin every request that is dispatched now. Then bios that may be submitted
     /// again are, one after the other, each followed by what is dispatched because of it.
     pub fn dispatch(&mut self, now: Instant, mut start: impl FnMut(&Elevator<S>, RequestId)) {
-        self.owe(Owed::Nothing);
+        while let Some(rq) = self.dispatch_next(now) {
+            start(&self.elevator, rq);
+        }
+    }
+
+    /// Does the same a request at a time: the caller starts each that this returns, and calls it
+    /// until it returns none. Debug builds panic if it leaves that out.
+    #[inline]
+    pub fn dispatch_next(&mut self, now: Instant) -> Option<RequestId> {
+        self.owe(Owed::DispatchFirst);
         loop {
-            while let Some(rq) = self.elevator.dispatch(now) {
-                start(&self.elevator, rq);
+            if let Some(rq) = self.elevator.dispatch(now) {
+                return Some(rq);
             }
-            let Some(bio) = self.called.pop_front() else { return };
+            let Some(bio) = self.called.pop_front() else { break };
             self.enter(now, bio);
         }
+        self.owe(Owed::Nothing);
+        None
     }
 
     /// When [`handle_timeout`](Self::handle_timeout) wants to be called, if nothing else happens

@@ -91,6 +91,26 @@ fn bios_that_arrive_together_are_chosen_among() {
     assert_eq!(serve(&mut driver), [500, 700, 900, 100, 300]);
 }
 
+/// Two may exist, and both start. The third enters when one of them is done, and starts then.
+#[test]
+fn requests_that_are_dispatched_one_by_one_are_followed_by_those_of_bios_that_were_called() {
+    let (mut driver, ioc) = driver(SchedulerKind::None, Some(2));
+    driver.administer(|elevator| elevator.set_depth(2));
+    for sector in [500, 100, 900] {
+        driver.submit(NOW, read(ioc, sector));
+    }
+    let mut started = vec![];
+    while let Some(rq) = driver.dispatch_next(NOW) {
+        started.push(rq);
+    }
+    assert_eq!((started.len(), waiting(&driver)), (2, vec![900]));
+    driver.complete(NOW, started[0]);
+    let third = driver.dispatch_next(NOW).expect("it was called");
+    assert_eq!(driver.elevator().request(third).user_data(), [900]);
+    assert_eq!(driver.dispatch_next(NOW), None);
+    assert_eq!(driver.poll_timeout(), None);
+}
+
 #[test]
 fn all_that_waits_is_given_up_inside_and_outside_the_elevator() {
     let (mut driver, ioc) = driver(SchedulerKind::None, Some(2));
@@ -225,6 +245,16 @@ fn giving_up_without_dispatch_is_found_out() {
     let (mut driver, ioc) = driver(SchedulerKind::None, None);
     reads(&mut driver, ioc, 2);
     driver.cancel_queued(NOW);
+    driver.poll_timeout();
+}
+
+#[test]
+#[cfg(debug_assertions)]
+#[should_panic(expected = "an event is followed by dispatch")]
+fn dispatch_one_by_one_that_does_not_end_is_found_out() {
+    let (mut driver, ioc) = driver(SchedulerKind::None, None);
+    driver.submit(NOW, read(ioc, 0));
+    assert!(driver.dispatch_next(NOW).is_some());
     driver.poll_timeout();
 }
 
