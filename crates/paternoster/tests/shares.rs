@@ -2,8 +2,8 @@
 //! figures of the crate's documentation.
 
 use paternoster::{
-    AnyScheduler, Bio, Device, Elevator, Instant, IoPrio, Medium, Nanos, NoTrace, SchedulerKind,
-    Sector, SectorCount, Submitted, Weight,
+    AnyScheduler, Arrival, Bio, Device, Driver, Elevator, Instant, IoPrio, Medium, Nanos, NoTrace,
+    RequestId, SchedulerKind, Sector, SectorCount, Weight,
 };
 
 /// What the device takes for a read: 20,000 a second.
@@ -12,6 +12,7 @@ const SERVICE: Nanos = Nanos::from_micros(50);
 const OUTSTANDING: u64 = 64;
 
 type AnyElevator = Elevator<AnyScheduler<NoTrace>>;
+type AnyDriver = Driver<AnyScheduler<NoTrace>>;
 
 fn linux(kind: SchedulerKind) -> AnyElevator {
     Elevator::new(AnyScheduler::new(kind, NoTrace), Device::solid_state(1), Instant::START)
@@ -31,30 +32,35 @@ fn parts_after(mut elevator: AnyElevator, millis: &[u64]) -> Vec<u64> {
         let group = elevator.add_group(now, root, Weight::new(weight).expect("a weight"));
         elevator.add_io_context(now, IoPrio::default(), group)
     });
+    let mut driver = Driver::new(elevator);
     let mut next = 0;
-    let mut read = |elevator: &mut AnyElevator, now, tenant: usize| {
+    let mut read = |driver: &mut AnyDriver, now, tenant: usize| {
         next += 1;
         let sector = Sector(next * 7919 % 100_003 * 64);
         let bio = Bio::read(tenants[tenant], sector, SectorCount(8)).with_user_data(tenant as u64);
-        assert!(matches!(elevator.submit(now, bio), Submitted::Queued(_)), "far from others");
+        assert!(matches!(driver.submit(now, bio), Arrival::Queued(_)), "far from others");
     };
     for _ in 0..OUTSTANDING {
-        read(&mut elevator, now, 0);
-        read(&mut elevator, now, 1);
+        read(&mut driver, now, 0);
+        read(&mut driver, now, 1);
     }
     let mut done = [0, 0];
+    let mut in_device: Option<RequestId> = None;
     let part_at = |end| {
         while now < end {
-            let Some(rq) = elevator.dispatch(now) else {
-                now = elevator.poll_timeout().expect("it waits for something").max(now);
-                elevator.handle_timeout(now);
-                continue;
-            };
-            now = now + SERVICE;
-            for tenant in elevator.complete(now, rq).user_data {
-                let tenant = usize::try_from(tenant).expect("0 or 1");
-                done[tenant] += 1;
-                read(&mut elevator, now, tenant);
+            driver.dispatch(now, |_, rq| in_device = Some(rq));
+            if let Some(rq) = in_device.take() {
+                now = now + SERVICE;
+                let tenants = driver.complete(now, rq);
+                driver.dispatch(now, |_, rq| in_device = Some(rq));
+                for tenant in tenants {
+                    let tenant = usize::try_from(tenant).expect("0 or 1");
+                    done[tenant] += 1;
+                    read(&mut driver, now, tenant);
+                }
+            } else {
+                now = driver.poll_timeout().expect("it waits for something").max(now);
+                driver.handle_timeout(now);
             }
         }
         100 * done[1] / (done[0] + done[1])

@@ -8,8 +8,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use paternoster::{
-    AnyScheduler, Bio, BioFlags, Device, Elevator, GroupId, Instant, IoPrio, IocId, Medium, Nanos,
-    NoTrace, Op, RequestId, SchedulerKind, Sector, SectorCount, Submitted, Weight,
+    AnyScheduler, Arrival, Bio, BioFlags, Device, Driver, Elevator, GroupId, Instant, IoPrio,
+    IocId, Medium, Nanos, NoTrace, Op, RequestId, SchedulerKind, Sector, SectorCount, Weight,
 };
 
 const SERVERS: usize = 4;
@@ -108,7 +108,7 @@ struct Connected {
 
 /// The disk and all clients.
 pub(crate) struct Disk {
-    elevator: Elevator<AnyScheduler<NoTrace>>,
+    driver: Driver<AnyScheduler<NoTrace>>,
     now: Instant,
     ahead: BinaryHeap<Reverse<(Instant, u64, Happening)>>,
     happenings: u64,
@@ -139,7 +139,7 @@ impl Disk {
             }
         }
         Self {
-            elevator,
+            driver: Driver::new(elevator),
             now,
             ahead: BinaryHeap::new(),
             happenings: 0,
@@ -151,7 +151,10 @@ impl Disk {
     }
 
     pub(crate) fn set(mut self, tunable: &str, value: i64) -> Self {
-        self.elevator.set_tunable(self.now, tunable, value).expect("a tunable");
+        let now = self.now;
+        let set = self.driver.administer(|elevator| elevator.set_tunable(now, tunable, value));
+        set.expect("a tunable");
+        self.dispatch();
         self
     }
 
@@ -165,13 +168,13 @@ impl Disk {
         self.run_until(Instant::START + SETTLED);
         self.replies.fill(0);
         self.run_until(Instant::START + SETTLED + Nanos::from_millis(1000 * COUNTED_S));
-        self.elevator.check();
+        self.driver.check();
         self.replies.iter().map(|replies| replies / COUNTED_S).collect()
     }
 
     fn run_until(&mut self, end: Instant) {
         loop {
-            let timer = self.elevator.poll_timeout();
+            let timer = self.driver.poll_timeout();
             let next = self.ahead.peek().map(|Reverse((at, ..))| *at);
             let timer_first = timer.filter(|&timer| next.is_none_or(|next| timer < next));
             let at = timer_first.or(next).expect("somebody asks or is waited for");
@@ -180,22 +183,30 @@ impl Disk {
             }
             self.now = self.now.max(at);
             if timer_first.is_some() {
-                self.elevator.handle_timeout(self.now);
+                self.driver.handle_timeout(self.now);
             } else {
                 let Reverse((_, _, happening)) = self.ahead.pop().expect("it was looked at");
                 match happening {
                     Happening::Completion(rq) => self.complete(rq),
-                    Happening::Exit(ioc) => self.elevator.exit_io_context(self.now, ioc),
+                    Happening::Exit(ioc) => self.exit(ioc),
                     Happening::Arrival(index) => self.ask(index),
                 }
             }
-            while let Some(rq) = self.elevator.dispatch(self.now) {
-                let Reverse(free) = self.free_at.pop().expect("there are servers");
-                let done = self.now.max(free) + SERVICE;
-                self.free_at.push(Reverse(done));
-                self.schedule(done, Happening::Completion(rq));
-            }
+            self.dispatch();
         }
+    }
+
+    fn dispatch(&mut self) {
+        while let Some(rq) = self.driver.dispatch_next(self.now) {
+            let Reverse(free) = self.free_at.pop().expect("there are servers");
+            let done = self.now.max(free) + SERVICE;
+            self.free_at.push(Reverse(done));
+            self.schedule(done, Happening::Completion(rq));
+        }
+    }
+
+    fn exit(&mut self, ioc: IocId) {
+        self.driver.administer(|elevator| elevator.exit_io_context(self.now, ioc));
     }
 
     fn schedule(&mut self, at: Instant, happening: Happening) {
@@ -218,19 +229,20 @@ impl Disk {
         let bio = Bio::new(client.op, ioc, Sector(sector), SectorCount(client.sectors))
             .with_flags(flags)
             .with_user_data(index as u64);
-        let submitted = self.elevator.submit(self.now, bio);
-        assert!(!matches!(submitted, Submitted::Later(_)), "requests are not bounded");
+        let arrival = self.driver.submit(self.now, bio);
+        assert_ne!(arrival, Arrival::Waiting, "requests are not bounded");
     }
 
     fn complete(&mut self, rq: RequestId) {
-        for index in self.elevator.complete(self.now, rq).user_data {
+        for index in self.driver.complete(self.now, rq) {
             let index = usize::try_from(index).expect("a client's number");
             let Connected { client, tenant, group, ioc } = self.clients[index];
             self.replies[tenant] += 1;
             if let Some(after) = client.reconnects {
                 self.schedule(self.now + after, Happening::Exit(ioc));
-                self.clients[index].ioc =
-                    self.elevator.add_io_context(self.now, IoPrio::default(), group);
+                self.clients[index].ioc = self.driver.administer(|elevator| {
+                    elevator.add_io_context(self.now, IoPrio::default(), group)
+                });
             }
             self.schedule(self.now + client.pause, Happening::Arrival(index));
         }

@@ -11,7 +11,9 @@
 //!
 //! A request goes by the name of any of its bios; of bios of one name, by that of the last. Times
 //! are counted from the start of the run. What happens otherwise than a step says ends the test
-//! with the step's number, and what happened instead.
+//! with the step's number, and what happened instead. A step judges a single answer of the
+//! elevator, which therefore has no `Driver`: dispatch may stop, or be left out, where a test
+//! wants.
 
 // Each test file uses the part of the rig that it needs.
 #![allow(dead_code, unused_imports, unreachable_pub)]

@@ -8,7 +8,8 @@
 //! ```
 //!
 //! It keeps the law: one event, then dispatch until there is no request. Of events at one time
-//! completions come first, then timers, then arrivals.
+//! completions come first, then timers, then arrivals. It has no `Driver`: a test may take steps
+//! between two runs, and steps ask its elevator for single answers.
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -2,14 +2,15 @@
 //! for the next one some time after one is done.
 //!
 //! The device serves all that it has at the same time, each within a bound. Tasks are far apart
-//! and nothing merges, neither requests nor queues.
+//! and nothing merges, neither requests nor queues. Tasks and groups may come between two events; a
+//! dispatch follows.
 
 use std::collections::BTreeMap;
 
 use paternoster::scheduler::Scheduler;
 use paternoster::{
-    Bio, BioFlags, Device, Elevator, Event, GroupId, Instant, IoPrio, IocId, Nanos, NoMerges,
-    Recorder, RequestId, Sector, SectorCount, Submitted,
+    Administration, Arrival, Bio, BioFlags, Device, Driver, Elevator, Event, GroupId, Instant,
+    IoPrio, IocId, Nanos, NoMerges, Recorder, RequestId, Sector, SectorCount, Weight,
 };
 
 use crate::random::Random;
@@ -56,7 +57,7 @@ enum Due {
 }
 
 pub(crate) struct Load<S> {
-    pub(crate) elevator: Elevator<S>,
+    driver: Driver<S>,
     pub(crate) now: Instant,
     pub(crate) random: Random,
     tasks: Vec<Running>,
@@ -74,7 +75,7 @@ impl<S: Scheduler<Trace = Recorder>> Load<S> {
         elevator.set_nomerges(NoMerges::All);
         elevator.set_nr_requests(Some(u32::MAX));
         Self {
-            elevator,
+            driver: Driver::new(elevator),
             now: Instant::START,
             random,
             tasks: vec![],
@@ -87,13 +88,33 @@ impl<S: Scheduler<Trace = Recorder>> Load<S> {
 
     pub(crate) fn tune(&mut self, tunable: &str, value: u64) {
         let value = i64::try_from(value).expect("a small number");
-        let set = self.elevator.set_tunable(self.now, tunable, value);
+        let set = self.administer(|elevator, now| elevator.set_tunable(now, tunable, value));
         assert_eq!(set, Ok(value), "{tunable} takes it");
+    }
+
+    pub(crate) fn root(&self) -> GroupId {
+        self.driver.elevator().groups().root()
+    }
+
+    pub(crate) fn add_group(&mut self, parent: GroupId, weight: Weight) -> GroupId {
+        self.administer(|elevator, now| elevator.add_group(now, parent, weight))
+    }
+
+    /// Changes the elevator, and has dispatched what then may be.
+    pub(crate) fn administer<R>(
+        &mut self,
+        change: impl FnOnce(&mut Administration<'_, S>, Instant) -> R,
+    ) -> R {
+        let now = self.now;
+        let result = self.driver.administer(|elevator| change(elevator, now));
+        self.dispatch();
+        result
     }
 
     /// A task begins, soon or at once.
     pub(crate) fn add(&mut self, task: Task) {
-        let ioc = self.elevator.add_io_context(self.now, task.io_prio, task.group);
+        let Task { io_prio, group, .. } = task;
+        let ioc = self.administer(|elevator, now| elevator.add_io_context(now, io_prio, group));
         let index = self.tasks.len();
         self.tasks.push(Running { task, ioc, at: 0, waiting: 0 });
         if let Pace::Thinks { requests, up_to } = task.pace {
@@ -122,21 +143,30 @@ impl<S: Scheduler<Trace = Recorder>> Load<S> {
         self.tasks[task].waiting
     }
 
-    /// The next event and what follows by the law; the events of it.
+    /// What followed from changes, or the next event and what follows by the law: what the trace
+    /// says of it.
     pub(crate) fn step(&mut self) -> Vec<(Instant, Event)> {
+        let of_changes = self.driver.trace().take();
+        if !of_changes.is_empty() {
+            return of_changes;
+        }
         if let Some(task) = self.starving() {
             self.submit(task);
         } else {
             self.wait();
         }
-        while let Some(rq) = self.elevator.dispatch(self.now) {
-            let name = self.elevator.request(rq).name();
+        self.dispatch();
+        self.driver.trace().take()
+    }
+
+    fn dispatch(&mut self) {
+        while let Some(rq) = self.driver.dispatch_next(self.now) {
+            let name = self.driver.elevator().request(rq).name();
             let task = self.task_of_request(name);
             self.tasks[task].waiting -= 1;
             let service = Nanos::new(1 + self.random.below(self.service.as_nanos()));
             self.plan(service, Due::Completion(rq));
         }
-        self.elevator.trace().take()
     }
 
     /// A backlogged task of which too little waits.
@@ -150,7 +180,7 @@ impl<S: Scheduler<Trace = Recorder>> Load<S> {
     /// Until the next arrival, completion or timeout. The timer is first or last in its moment.
     fn wait(&mut self) {
         let planned = self.due.first_key_value().map(|(&(at, _), _)| at);
-        let timeout = self.elevator.poll_timeout();
+        let timeout = self.driver.poll_timeout();
         let timer_is_first = match (planned, timeout) {
             (Some(planned), Some(timeout)) if planned == timeout => self.random.one_in(2),
             (Some(planned), Some(timeout)) => timeout < planned,
@@ -159,7 +189,7 @@ impl<S: Scheduler<Trace = Recorder>> Load<S> {
         };
         if timer_is_first {
             self.now = timeout.expect("it is first");
-            self.elevator.handle_timeout(self.now);
+            self.driver.handle_timeout(self.now);
             return;
         }
         let ((at, _), due) = self.due.pop_first().expect("tasks go on for ever");
@@ -187,13 +217,13 @@ impl<S: Scheduler<Trace = Recorder>> Load<S> {
         };
         let bio = bio.with_user_data(self.task_of.len() as u64);
         self.task_of.push(task);
-        let submitted = self.elevator.submit(self.now, bio);
-        assert!(matches!(submitted, Submitted::Queued(_)), "nothing merges or is turned away");
+        let arrival = self.driver.submit(self.now, bio);
+        assert!(matches!(arrival, Arrival::Queued(_)), "nothing merges or is turned away");
     }
 
     fn complete(&mut self, rq: RequestId) {
-        let bios = self.elevator.complete(self.now, rq);
-        let task = self.task_of_request(bios.user_data[0]);
+        let bios = self.driver.complete(self.now, rq);
+        let task = self.task_of_request(bios[0]);
         if let Pace::Thinks { up_to, .. } = self.tasks[task].task.pace {
             self.think(task, up_to);
         }

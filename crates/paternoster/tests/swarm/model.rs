@@ -1,4 +1,8 @@
 //! An elevator, and the little that must be known of it to drive it and to judge what it does.
+//!
+//! It has no `Driver` on purpose: it judges each answer by itself, [`Submitted::Later`], whether a
+//! completion or a cancel wakes the waiters, and the one reason for each dispatch that gives
+//! nothing.
 
 use std::collections::VecDeque;
 

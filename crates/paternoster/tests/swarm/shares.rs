@@ -92,7 +92,7 @@ impl Shares {
         load.tune("slice_sync", slice_sync);
         load.tune("group_idle", group_idle);
         load.tune("low_latency", low_latency);
-        let root = Node::new(load.elevator.groups().root(), 1000, 1000);
+        let root = Node::new(load.root(), 1000, 1000);
         let active_slice = ActiveSlice::new(device.hz.tick());
         let mut shares = Self { load, nodes: vec![root], active_slice, iops };
         for _ in 0..2 + shares.load.random.below(5) {
@@ -113,10 +113,9 @@ impl Shares {
         let parent = self.load.random.pick(&possible);
         let (weight, leaf) = (self.weight(), self.weight());
         let [own, of_leaf] = [weight, leaf].map(|weight| Weight::new(weight).expect("a weight"));
-        let now = self.load.now;
-        let elevator = &mut self.load.elevator;
-        let group = elevator.add_group(now, self.nodes[parent].group, own);
-        elevator.set_weight(now, group, Weights { weight: own, leaf: of_leaf });
+        let group = self.load.add_group(self.nodes[parent].group, own);
+        let weights = Weights { weight: own, leaf: of_leaf };
+        self.load.administer(|elevator, now| elevator.set_weight(now, group, weights));
         let depth = self.nodes[parent].depth + 1;
         self.nodes.push(Node { parent: Some(parent), depth, ..Node::new(group, weight, leaf) });
     }

@@ -184,8 +184,8 @@ impl Waits {
 
     /// All of one group and class; how many.
     fn add_tasks(load: &mut Load<Cfq<Recorder>>, slice_idle: u64) -> usize {
-        let root = load.elevator.groups().root();
-        let below = load.elevator.add_group(load.now, root, Weight::default());
+        let root = load.root();
+        let below = load.add_group(root, Weight::default());
         let group = load.random.pick(&[root, below]);
         let class = load.random.pick(&[IoPrio::be as fn(u8) -> _, IoPrio::rt]);
         let (same_level, sequential) = (load.random.below(2) == 0, !load.random.one_in(4));

@@ -85,7 +85,7 @@ impl Shares {
         load.tune("low_latency", 0);
         let max_budget = load.random.pick(&[0, 512, 1024, 4096]);
         load.tune("max_budget", max_budget);
-        let root = Group { id: load.elevator.groups().root(), parent: None, weight: 0 };
+        let root = Group { id: load.root(), parent: None, weight: 0 };
         let service = Service::new(hz, device.rotational);
         let (accounts, in_service) = (vec![], None);
         let (largest, longest) = (0, 0);
@@ -105,7 +105,7 @@ impl Shares {
         let parent = self.load.random.index(self.groups.len());
         let weight = self.load.random.pick(&[1, 10, 50, 100, 100, 250, 500, 1000]);
         let value = Weight::new(weight).expect("a weight");
-        let id = self.load.elevator.add_group(self.load.now, self.groups[parent].id, value);
+        let id = self.load.add_group(self.groups[parent].id, value);
         self.groups.push(Group { id, parent: Some(parent), weight: weight.into() });
     }
 

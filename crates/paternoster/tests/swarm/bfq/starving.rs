@@ -108,10 +108,11 @@ impl Starving {
     }
 
     fn add(&mut self, pace: Pace) {
+        let group = self.load.root();
         let random = &mut self.load.random;
         let level = random.pick(&[4, 4, 4, 0, 7]);
         let task = Task {
-            group: self.load.elevator.groups().root(),
+            group,
             io_prio: IoPrio::be(level).expect("a level"),
             writes: random.below(2) == 0,
             sequential: random.below(2) == 0,

@@ -137,10 +137,9 @@ impl Waits {
     }
 
     fn add_tasks(&mut self) {
-        let (elevator, now) = (&mut self.load.elevator, self.load.now);
-        let root = elevator.groups().root();
-        let outer = elevator.add_group(now, root, Weight::default());
-        let inner = elevator.add_group(now, outer, Weight::default());
+        let root = self.load.root();
+        let outer = self.load.add_group(root, Weight::default());
+        let inner = self.load.add_group(outer, Weight::default());
         let places = [(root, vec![]), (outer, vec![outer]), (inner, vec![inner, outer])];
         let grouped = self.load.random.one_in(3);
         let mixed = self.load.random.one_in(3);
