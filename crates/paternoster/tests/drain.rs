@@ -158,3 +158,27 @@ fn requeued_request_is_given_up_too() {
         }
     }
 }
+
+/// CFQ drains in slices. The order is that of groups; in a group best effort comes before real time
+/// before idle, and in a class asynchronous before synchronous. Each slice costs a tick. The root
+/// was alone when it became busy, so it is at 4096000000 after the first slice; its others, at 1000
+/// of 1500, cost (1000000 << 24) / 2730 = 6145500366 each. The group began at 200000000, and its
+/// slices cost twice that. So: the group, at 0.2, to 12.5; the root, at 4.1, to 10.2 and 16.4; the
+/// group; the root.
+#[test]
+fn cfq_drains_each_queue_in_a_slice_of_its_own() {
+    let (mut rig, _, _) = busy(SchedulerKind::Cfq);
+    rig.run(&[
+        Submit("be", read(5 * FAR..5 * FAR + 16)),
+        SwitchTo(SchedulerKind::None),
+        Expect(Emitted("expired rt: Drain, used 1 ms, charged 1 ms, no residue, sent 1")),
+        Expect(Emitted("active async a")),
+        Expect(Emitted("active main")),
+        Expect(Emitted("active rt")),
+        Expect(Emitted("active a")),
+        Expect(Emitted("left /a")),
+        Expect(Emitted("active idle")),
+        Expect(Emitted("left /")),
+        Expect(Emitted("drained 6")),
+    ]);
+}

@@ -1,7 +1,7 @@
 //! When the device idles for a task's next request.
 
 use crate::rig::*;
-use paternoster::BioFlags;
+use paternoster::{BioFlags, Nanos};
 
 const FAR: u64 = 1_000_000;
 
@@ -36,6 +36,13 @@ fn others_are_served_when_the_idle_time_is_over() {
     ]);
 }
 
+/// What becomes of the idle window of a task that alone has the disk, which takes 1 ms for a
+/// request.
+fn windows(stream: Stream, until: Nanos) -> Vec<String> {
+    let mut run = Rig::cfq().task("a", "be/4", ROOT).served(1, ms(1));
+    run.issues("a", stream).until(until).emitted(&["window"])
+}
+
 /// The mean of think times of 10 ms, of which the first request, for which the task did not think,
 /// counts 0, is 320/60 = 5.33 ms at the 2nd request, 600/84 = 7.14 at the 3rd, the first at which
 /// it counts, and 845/105 = 8.05 at the 4th. With 9.94 ms it is 0.994 times that, 7.9993 ms at the
@@ -49,9 +56,8 @@ fn window_is_lost_once_the_mean_think_time_exceeds_the_idle_time() {
         (us(100_000), "202 ms: window a: off"),
     ];
     for (think, lost) in table {
-        let mut run = Rig::cfq().without_merging().task("a", "be/4", ROOT).served(1, ms(1));
-        run.issues("a", Stream::reads(16).think(think)).until(ms(250));
-        assert_eq!(run.emitted(&["window"]), [lost], "thinks {think:?}");
+        let emitted = windows(Stream::reads(16).think(think), ms(250));
+        assert_eq!(emitted, [lost], "thinks {think:?}");
     }
 }
 
@@ -125,27 +131,22 @@ fn small_request_stops_the_timer_while_others_wait() {
 /// The first request is no seek, so the fifth seek is the 6th request, at 5 ms.
 #[test]
 fn window_is_lost_with_the_fifth_seek() {
-    let mut run = Rig::cfq().task("a", "be/4", ROOT).served(1, ms(1));
-    run.issues("a", Stream::reads(16).stride(FAR)).until(ms(40));
-    assert_eq!(run.emitted(&["window"]), ["5 ms: window a: off"]);
+    assert_eq!(windows(Stream::reads(16).stride(FAR), ms(40)), ["5 ms: window a: off"]);
 }
 
 /// From the end of one request to the start of the next: 800 sectors are near, 801 are not.
 #[test]
 fn seek_is_more_than_800_sectors_on_a_disk() {
     for (stride, lost) in [(816, vec![]), (817, vec!["5 ms: window a: off"])] {
-        let mut run = Rig::cfq().task("a", "be/4", ROOT).served(1, ms(1));
-        run.issues("a", Stream::reads(16).stride(stride)).until(ms(40));
-        assert_eq!(run.emitted(&["window"]), lost, "a stride of {stride}");
+        let emitted = windows(Stream::reads(16).stride(stride), ms(40));
+        assert_eq!(emitted, lost, "a stride of {stride}");
     }
 }
 
 /// With five at a time on a device of depth 1, four are waiting when the fifth arrives.
 #[test]
 fn seeky_queue_that_was_deep_keeps_its_window() {
-    let mut run = Rig::cfq().task("a", "be/4", ROOT).served(1, ms(1));
-    run.issues("a", Stream::reads(16).stride(FAR).depth(5)).until(ms(60));
-    assert_eq!(run.emitted(&["window"]), [""; 0]);
+    assert_eq!(windows(Stream::reads(16).stride(FAR).depth(5), ms(60)), [""; 0]);
 }
 
 /// A deep and seeky queue whose five seeks are all in flight, while a request of another queue

@@ -6,7 +6,6 @@ mod rig;
 mod admission;
 mod async_queues;
 mod cooperation;
-mod drain;
 mod extremes;
 mod gate;
 mod groups;
