@@ -27,7 +27,7 @@ use crate::request::{Bio, Direction, Op, Request, Requests};
 use crate::scheduler::{Cx, InsertAt, Requeue, Scheduler};
 use crate::time::{Instant, Jiffies, Ticks};
 use crate::trace::{BatchReason, Event, MergeKind, Trace};
-use crate::tunable::{TunableError, TunableInfo, tunables};
+use crate::tunable::{TunableInfo, tunable_methods, tunables};
 
 /// Its name in sysfs.
 pub(crate) const NAME: &str = "mq-deadline";
@@ -408,17 +408,7 @@ impl<T: Trace> Scheduler for MqDeadline<T> {
         self.eligible_at = None;
     }
 
-    fn tunables(&self) -> &'static [TunableInfo] {
-        Self::TUNABLES
-    }
-
-    fn tunable(&self, name: &str) -> Result<i64, TunableError> {
-        self.tunables.get(name)
-    }
-
-    fn set_tunable(&mut self, _: &mut Cx<'_>, name: &str, value: i64) -> Result<i64, TunableError> {
-        self.tunables.set(name, value)
-    }
+    tunable_methods!(tunables: Tunables);
 
     fn dump(&self, out: &mut dyn Dump) {
         let number = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);

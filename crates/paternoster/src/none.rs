@@ -64,12 +64,6 @@ impl<T: Trace> Scheduler for NoScheduler<T> {
         !self.list.is_empty()
     }
 
-    fn drain(&mut self, cx: &mut Cx<'_>, out: &mut Vec<RequestId>) {
-        while let Some(rq) = self.list.pop(cx.requests) {
-            out.push(rq);
-        }
-    }
-
     fn trace(&mut self) -> &mut T {
         &mut self.trace
     }

@@ -1,10 +1,11 @@
 //! The interface of schedulers, and the parts that they are built of.
 //!
 //! A program that drives an [`Elevator`](crate::Elevator) needs little of this. The author of a
-//! scheduler implements [`Scheduler`], keeps requests in a [`Fifo`] or a [`SortList`], keeps data
-//! for groups and I/O contexts in a [`SideTable`], and may declare tunables with
-//! [`tunables!`](tunables). `NoScheduler`, in `none.rs`, is the smallest complete scheduler, and
-//! `tests/outside.rs` has one that is not of this crate. All of this may change until 1.0.
+//! scheduler implements [`Scheduler`], keeps requests in a [`Fifo`], a [`SortList`], or both at
+//! once ([`WaitingRequests`]), keeps data for groups and I/O contexts in a [`SideTable`], and may
+//! declare tunables with [`tunables!`](tunables) and [`tunable_methods!`](tunable_methods).
+//! `NoScheduler`, in `none.rs`, is the smallest complete scheduler, and `tests/outside.rs` has one
+//! that is not of this crate. All of this may change until 1.0.
 
 use crate::arena::{GroupId, IocId, RequestId};
 use crate::device::Device;
@@ -20,10 +21,13 @@ pub use crate::group::GroupChange;
 pub use crate::io_context::{IoContext, IoContexts};
 pub use crate::parts::fifo::Fifo;
 pub use crate::parts::sort_list::SortList;
+pub use crate::parts::waiting::WaitingRequests;
 pub use crate::request::Requests;
 pub use crate::stats::SliceStats;
 #[doc(inline)]
-pub use crate::{__tunable_table as tunable_table, __tunables as tunables};
+pub use crate::{
+    __tunable_methods as tunable_methods, __tunable_table as tunable_table, __tunables as tunables,
+};
 
 /// What a scheduler may look at outside itself while it handles an event. May change until 1.0.
 #[derive(Debug)]
@@ -110,8 +114,10 @@ pub trait Scheduler {
     /// A request that it dispatched has completed.
     fn complete(&mut self, _cx: &mut Cx<'_>, _rq: RequestId) {}
 
-    /// Requeues a request that it dispatched.
-    fn requeue(&mut self, cx: &mut Cx<'_>, rq: RequestId) -> Requeue;
+    /// Requeues a request that it dispatched. By default the elevator keeps it.
+    fn requeue(&mut self, _cx: &mut Cx<'_>, _rq: RequestId) -> Requeue {
+        Requeue::Elevator
+    }
 
     /// A requeued request that the elevator kept is dispatched again.
     fn reactivate(&mut self, _cx: &mut Cx<'_>, _rq: RequestId) {}
@@ -188,8 +194,13 @@ pub trait Scheduler {
         false
     }
 
-    /// Takes out all requests in any order, so that it is empty afterwards.
-    fn drain(&mut self, cx: &mut Cx<'_>, out: &mut Vec<RequestId>);
+    /// Takes out all requests in any order, so that it is empty afterwards. By default it
+    /// dispatches until there is no request: enough for a scheduler that never holds one back.
+    fn drain(&mut self, cx: &mut Cx<'_>, out: &mut Vec<RequestId>) {
+        while let Some(rq) = self.dispatch(cx) {
+            out.push(rq);
+        }
+    }
 
     // D. Looking inside
 

@@ -183,3 +183,29 @@ macro_rules! __tunable_table {
     };
 }
 pub(crate) use crate::__tunable_table as tunable_table;
+
+/// Writes the three methods of a [`Scheduler`](crate::scheduler::Scheduler) about tunables, for one
+/// that has them in that field and does nothing else when one is set.
+#[doc(hidden)] // shown where it is exported, in `scheduler`
+#[macro_export]
+macro_rules! __tunable_methods {
+    ($field:ident: $Table:ty) => {
+        fn tunables(&self) -> &'static [$crate::TunableInfo] {
+            <$Table>::TABLE
+        }
+
+        fn tunable(&self, name: &str) -> Result<i64, $crate::TunableError> {
+            self.$field.get(name)
+        }
+
+        fn set_tunable(
+            &mut self,
+            _: &mut $crate::scheduler::Cx<'_>,
+            name: &str,
+            value: i64,
+        ) -> Result<i64, $crate::TunableError> {
+            self.$field.set(name, value)
+        }
+    };
+}
+pub(crate) use crate::__tunable_methods as tunable_methods;

@@ -97,7 +97,7 @@ use crate::stats::SliceStats;
 use crate::synchrony::BySynchrony;
 use crate::time::{Instant, Nanos};
 use crate::trace::{MergeKind, Trace};
-use crate::tunable::{TunableError, TunableInfo};
+use crate::tunable::{TunableInfo, tunable_methods};
 
 /// Its name in sysfs.
 pub(crate) const NAME: &str = "cfq";
@@ -289,17 +289,7 @@ impl<T: Trace> Scheduler for Cfq<T> {
         self.drain_queues(cx, out);
     }
 
-    fn tunables(&self) -> &'static [TunableInfo] {
-        Self::TUNABLES
-    }
-
-    fn tunable(&self, name: &str) -> Result<i64, TunableError> {
-        self.tunables.get(name)
-    }
-
-    fn set_tunable(&mut self, _: &mut Cx<'_>, name: &str, value: i64) -> Result<i64, TunableError> {
-        self.tunables.set(name, value)
-    }
+    tunable_methods!(tunables: Tunables);
 
     fn slice_stats(&self, group: GroupId) -> Option<&SliceStats> {
         self.groups.get(group).map(|state| &state.stats)

@@ -6,9 +6,9 @@
 //!   fifo        ●─●─●─●─●            by arrival; its oldest is overdue after its deadline
 //! ```
 //!
-//! CFQ and BFQ have one in each queue. Which queue is served, how the head moves and when an
-//! overdue request goes first is theirs. mq-deadline has lists of its own: there a direction may
-//! have requests and no next one.
+//! CFQ and BFQ have one in each queue; a simpler scheduler may have a single one. Which queue is
+//! served, how the head moves and when an overdue request goes first is theirs. mq-deadline has
+//! lists of its own: there a direction may have requests and no next one.
 
 use crate::arena::RequestId;
 use crate::parts::fifo::Fifo;
@@ -17,9 +17,10 @@ use crate::parts::sort_list::SortList;
 use crate::request::{Requests, Sector};
 use crate::time::Instant;
 
-/// The waiting requests of one queue. Between events one of them is next, if any waits.
+/// The waiting requests of one queue, by sector and by arrival. One of them may be next: the
+/// scheduler says which when it removes another.
 #[derive(Debug)]
-pub(crate) struct WaitingRequests {
+pub struct WaitingRequests {
     sorted: SortList,
     fifo: Fifo,
     next: Option<RequestId>,
@@ -43,19 +44,19 @@ impl Default for WaitingRequests {
 impl WaitingRequests {
     /// Returns whether nothing waits.
     #[inline]
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
     /// How many requests wait.
     #[inline]
-    pub(crate) fn count(&self) -> u32 {
+    pub fn count(&self) -> u32 {
         self.count
     }
 
     /// The request to dispatch next.
     #[inline]
-    pub(crate) fn next(&self) -> Option<RequestId> {
+    pub fn next(&self) -> Option<RequestId> {
         self.next
     }
 
@@ -67,20 +68,20 @@ impl WaitingRequests {
 
     /// Returns the oldest request, if its deadline has passed.
     #[inline]
-    pub(crate) fn overdue(&self, requests: &Requests, now: Instant) -> Option<RequestId> {
+    pub fn overdue(&self, requests: &Requests, now: Instant) -> Option<RequestId> {
         self.fifo.first().filter(|&oldest| now >= requests[oldest].deadline)
     }
 
     /// A request that starts at `sector`; of several, see [`SortList::find_start`].
     #[inline]
-    pub(crate) fn find_start(&self, requests: &Requests, sector: Sector) -> Option<RequestId> {
+    pub fn find_start(&self, requests: &Requests, sector: Sector) -> Option<RequestId> {
         self.sorted.find_start(requests, sector)
     }
 
-    /// Inserts a request that is due at `deadline`. Call [`Self::prefer`] in the same event, which
-    /// alone makes it the next one.
+    /// Inserts a request that is due at `deadline`. This does not make it the next one: CFQ and BFQ
+    /// call `prefer` in the same event.
     #[inline]
-    pub(crate) fn insert(&mut self, requests: &mut Requests, rq: RequestId, deadline: Instant) {
+    pub fn insert(&mut self, requests: &mut Requests, rq: RequestId, deadline: Instant) {
         self.fifo.push(requests, rq, deadline);
         self.sorted.insert(requests, rq);
         self.count += 1;
@@ -111,12 +112,7 @@ impl WaitingRequests {
 
     /// Removes `rq`; `next` is the next request from now on.
     #[inline]
-    pub(crate) fn remove(
-        &mut self,
-        requests: &mut Requests,
-        rq: RequestId,
-        next: Option<RequestId>,
-    ) {
+    pub fn remove(&mut self, requests: &mut Requests, rq: RequestId, next: Option<RequestId>) {
         debug_assert!(next != Some(rq), "what is taken out is not next");
         self.set_next(requests, next);
         self.sorted.remove(requests, rq);
@@ -126,7 +122,7 @@ impl WaitingRequests {
 
     /// Removes `absorbed`, which `rq` has absorbed. If it was next, `rq` is next now.
     #[inline]
-    pub(crate) fn absorb(&mut self, requests: &mut Requests, rq: RequestId, absorbed: RequestId) {
+    pub fn absorb(&mut self, requests: &mut Requests, rq: RequestId, absorbed: RequestId) {
         if self.next == Some(absorbed) {
             self.set_next(requests, Some(rq));
         }
@@ -135,9 +131,9 @@ impl WaitingRequests {
         self.count -= 1;
     }
 
-    /// Moves `rq` to its place after its start has changed. Call [`Self::prefer`] next.
+    /// Moves `rq` to its place after its start has changed. CFQ and BFQ call `prefer` next.
     #[inline]
-    pub(crate) fn reposition(&mut self, requests: &mut Requests, rq: RequestId) {
+    pub fn reposition(&mut self, requests: &mut Requests, rq: RequestId) {
         self.sorted.reposition(requests, rq);
     }
 
@@ -159,14 +155,12 @@ impl WaitingRequests {
     }
 
     /// All of them in sector order.
-    pub(crate) fn iter<'a>(
-        &self,
-        requests: &'a Requests,
-    ) -> impl Iterator<Item = RequestId> + use<'a> {
+    pub fn iter<'a>(&self, requests: &'a Requests) -> impl Iterator<Item = RequestId> + use<'a> {
         self.sorted.iter(requests)
     }
 
-    /// Asserts what holds between events: both lists have the same requests, and one is next.
+    /// Asserts what holds in CFQ and BFQ between events: both lists have the same requests, and one
+    /// is next.
     pub(crate) fn check(&self, requests: &Requests) {
         let mut sorted: Vec<_> = self.sorted.iter(requests).collect();
         let mut fifo: Vec<_> = self.fifo.iter(requests).collect();
