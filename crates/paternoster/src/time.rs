@@ -45,6 +45,18 @@ impl Instant {
         Nanos(self.0.wrapping_sub(earlier.0))
     }
 
+    /// Returns the moment that long after, in 64 bits, which wrap.
+    #[inline]
+    pub(crate) const fn wrapping_add(self, span: Nanos) -> Self {
+        Self(self.0.wrapping_add(span.0))
+    }
+
+    /// Returns the moment that long before, in 64 bits, which wrap.
+    #[inline]
+    pub(crate) const fn wrapping_sub(self, span: Nanos) -> Self {
+        Self(self.0.wrapping_sub(span.0))
+    }
+
     /// Returns the time since [`START`](Self::START), as logs print it.
     pub const fn since_start(self) -> Nanos {
         self.saturating_since(Self::START)

@@ -9,7 +9,7 @@
 //!   the elevator's:   START ───── START + (now − made)
 //! ```
 
-use crate::time::Instant;
+use crate::time::{Instant, Nanos};
 
 /// Converts between the clock of an elevator's driver and the elevator's own clock. Trace events,
 /// the times of a [`Request`](crate::Request) and dumps are in the elevator's own.
@@ -27,26 +27,30 @@ use crate::time::Instant;
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct ElevatorClock {
-    /// When the elevator was made, on the caller's clock.
-    made: Instant,
+    /// By how much the elevator's clock is ahead of the caller's. It wraps where the caller's is
+    /// ahead.
+    ahead: Nanos,
 }
 
 impl ElevatorClock {
     /// Returns the clock of an elevator that is made at `now` on the caller's clock.
     pub(super) const fn starting_at(now: Instant) -> Self {
-        Self { made: now }
+        Self { ahead: Instant::START.wrapping_since(now) }
     }
 
-    /// Converts a moment of the caller's clock to the elevator's. One before the elevator was made
-    /// becomes [`Instant::START`].
+    /// Converts a moment of the caller's clock, which is not before the elevator was made, to the
+    /// elevator's.
     #[inline]
     pub fn elevator_time(self, caller: Instant) -> Instant {
-        Instant::START + caller.saturating_since(self.made)
+        let elevator = caller.wrapping_add(self.ahead);
+        debug_assert!(elevator >= Instant::START, "the elevator was made before");
+        elevator
     }
 
     /// Converts a moment of the elevator's clock to the caller's.
     #[inline]
     pub fn caller_time(self, elevator: Instant) -> Instant {
-        self.made + elevator.saturating_since(Instant::START)
+        let made = Instant::START.wrapping_sub(self.ahead);
+        made + elevator.saturating_since(Instant::START)
     }
 }
