@@ -69,6 +69,40 @@ impl PartialOrd for Vdisktime {
     }
 }
 
+/// The members of a group that are on the group tree or have a descendant on it. Members are the
+/// child groups and the group itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct ActiveMembers {
+    count: u32,
+    /// The sum of their weights; that of the group itself is its leaf weight.
+    weight_sum: u32,
+}
+
+impl ActiveMembers {
+    #[inline]
+    fn is_empty(self) -> bool {
+        self.count == 0
+    }
+
+    #[inline]
+    fn add(&mut self, weight: u32) {
+        self.count += 1;
+        self.weight_sum += weight;
+    }
+
+    #[inline]
+    fn remove(&mut self, weight: u32) {
+        self.count -= 1;
+        self.weight_sum -= weight;
+    }
+
+    /// The part of `whole` that a member of that weight has.
+    #[inline]
+    fn part(self, whole: u32, weight: u32) -> u32 {
+        whole * weight / self.weight_sum
+    }
+}
+
 /// The workload of a group that was served when its last slice ended.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SavedWorkload {
@@ -100,11 +134,7 @@ pub(super) struct GroupState {
     /// The queues of asynchronous requests, by async slot: class and level.
     pub(super) async_queues: [Option<QueueId>; IoPrio::ASYNC_SLOTS],
     pub(super) stats: SliceStats,
-    /// Members that are on the tree or have a descendant on it. Members are the child groups and
-    /// the group itself.
-    active_members: u32,
-    /// The sum of those members' weights; its own is the leaf weight.
-    active_weight: u32,
+    members: ActiveMembers,
     /// Its weight as its parent's sum counts it.
     counted_weight: u32,
     /// Its leaf weight as its own sum counts it.
@@ -126,8 +156,7 @@ impl GroupState {
             think: ThinkTime::new(now),
             async_queues: [None; IoPrio::ASYNC_SLOTS],
             stats: SliceStats::default(),
-            active_members: 0,
-            active_weight: 0,
+            members: ActiveMembers::default(),
             counted_weight: 0,
             counted_leaf: 0,
         }
@@ -140,11 +169,13 @@ impl GroupState {
 
     /// Asserts that its sums are those over itself and its active children.
     pub(super) fn check_sums<'a>(&self, children: impl Iterator<Item = &'a Self>) {
-        let own = (u32::from(self.is_on_tree()), u32::from(self.is_on_tree()) * self.counted_leaf);
-        let sums = children
-            .filter(|child| child.active_members > 0)
-            .fold(own, |sums, child| (sums.0 + 1, sums.1 + child.counted_weight));
-        assert_eq!((self.active_members, self.active_weight), sums, "sums of the active members");
+        let own = self.is_on_tree().then_some(self.counted_leaf);
+        let active = children.filter(|child| !child.members.is_empty());
+        let mut members = ActiveMembers::default();
+        for weight in own.into_iter().chain(active.map(|child| child.counted_weight)) {
+            members.add(weight);
+        }
+        assert_eq!(self.members, members, "sums of the active members");
     }
 }
 
@@ -224,53 +255,67 @@ impl<T: Trace> Cfq<T> {
     /// Charges the group and moves it on the tree, where it gets a new fraction by the present
     /// weights. Returns its vdisktime.
     pub(super) fn charge_group(&mut self, cx: &Cx<'_>, group: GroupId, charge: u64) -> Vdisktime {
-        let state = &self.groups[group];
-        let vdisktime = state.vdisktime.charged(charge, state.fraction);
-        self.pull_group(cx, group);
-        self.groups[group].vdisktime = vdisktime;
-        self.put_group(cx, group);
+        let state = &mut self.groups[group];
+        state.vdisktime = state.vdisktime.charged(charge, state.fraction);
+        let vdisktime = state.vdisktime;
+        let place = state.place.expect("a group that is charged is on the tree");
+        self.group_tree.tree.set_key(place, vdisktime);
+        self.deactivate_group(cx, group);
+        self.activate_group(cx, group);
         vdisktime
     }
 
-    /// Puts the group on the tree and computes its fraction from the present weights.
+    /// Puts the group, which becomes active, on the tree.
+    fn put_group(&mut self, cx: &Cx<'_>, group: GroupId) {
+        let state = &mut self.groups[group];
+        state.place = Some(self.group_tree.tree.insert(state.vdisktime, group));
+        self.activate_group(cx, group);
+    }
+
+    /// Takes the group, which becomes inactive, off the tree.
+    fn pull_group(&mut self, cx: &Cx<'_>, group: GroupId) {
+        let place = self.groups[group].place.take().expect("a group leaves the tree once");
+        self.group_tree.tree.remove(place);
+        self.deactivate_group(cx, group);
+    }
+
+    /// Counts the group as active, and computes its fraction from the present weights.
     ///
     /// A changed leaf weight takes effect here. A changed weight of the group, or of a group above
     /// it, takes effect when that group becomes active: not while a member of it is active already.
-    pub(super) fn put_group(&mut self, cx: &Cx<'_>, group: GroupId) {
+    fn activate_group(&mut self, cx: &Cx<'_>, group: GroupId) {
         let leaf_weight = cx.groups[group].leaf_weight().value();
         let state = &mut self.groups[group];
         state.counted_leaf = leaf_weight;
-        state.place = Some(self.group_tree.tree.insert(state.vdisktime, group));
-        let mut was_idle = activate_member(state, leaf_weight);
-        let mut fraction = WHOLE * leaf_weight / state.active_weight;
+        let mut was_inactive = state.members.is_empty();
+        state.members.add(leaf_weight);
+        let mut fraction = state.members.part(WHOLE, leaf_weight);
 
         let mut node = group;
         while let Some(parent) = cx.groups[node].parent {
-            if was_idle {
+            if was_inactive {
                 let weight = cx.groups[node].weight().value();
                 self.groups[node].counted_weight = weight;
-                was_idle = activate_member(&mut self.groups[parent], weight);
+                let members = &mut self.groups[parent].members;
+                was_inactive = members.is_empty();
+                members.add(weight);
             }
             let weight = self.groups[node].counted_weight;
-            fraction = fraction * weight / self.groups[parent].active_weight;
+            fraction = self.groups[parent].members.part(fraction, weight);
             node = parent;
         }
         self.groups[group].fraction = fraction.max(1);
     }
 
-    /// Takes the group off the tree. A group above it without another active member becomes
+    /// Counts the group as inactive. A group above it without another active member becomes
     /// inactive too.
-    pub(super) fn pull_group(&mut self, cx: &Cx<'_>, group: GroupId) {
-        let state = &mut self.groups[group];
-        let place = state.place.take().expect("a group leaves the tree once");
-        self.group_tree.tree.remove(place);
-        let mut weight = state.counted_leaf;
+    fn deactivate_group(&mut self, cx: &Cx<'_>, group: GroupId) {
+        let mut weight = self.groups[group].counted_leaf;
         let mut node = group;
         loop {
             let state = &mut self.groups[node];
-            state.active_members -= 1;
-            state.active_weight -= weight;
-            if state.active_members > 0 {
+            state.members.remove(weight);
+            if !state.members.is_empty() {
                 return;
             }
             state.fraction = 0;
@@ -299,11 +344,4 @@ impl<T: Trace> Cfq<T> {
             self.serving.group = None;
         }
     }
-}
-
-/// Counts one more active member of that weight. Returns whether it is the first one.
-fn activate_member(state: &mut GroupState, weight: u32) -> bool {
-    state.active_members += 1;
-    state.active_weight += weight;
-    state.active_members == 1
 }

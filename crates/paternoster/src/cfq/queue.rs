@@ -173,6 +173,12 @@ impl Queue {
         self.place.as_ref().expect("a busy queue is on a tree").tree
     }
 
+    /// Returns whether it has no users and no requests.
+    #[inline]
+    fn is_unused(&self) -> bool {
+        self.users == 0 && self.requests_bound == 0
+    }
+
     /// Keeps what was left of its slice, or was used beyond it, until it is placed.
     pub(super) fn carry_over(&mut self, residue: i64) {
         self.residue = residue;
@@ -315,11 +321,14 @@ impl<T: Trace> Cfq<T> {
     }
 
     /// Frees the queue if it has no users and no requests.
+    #[inline]
     pub(super) fn free_queue_if_unused(&mut self, cx: &Cx<'_>, queue: QueueId) {
-        let Queue { users, requests_bound, .. } = self.queues[queue];
-        if users > 0 || requests_bound > 0 {
-            return;
+        if self.queues[queue].is_unused() {
+            self.free_queue(cx, queue);
         }
+    }
+
+    fn free_queue(&mut self, cx: &Cx<'_>, queue: QueueId) {
         if self.active == Some(queue) {
             self.expire(cx, SliceEnd::Gone);
         }

@@ -105,8 +105,12 @@ impl<K: Copy + Ord, V: Copy> KeyedTree<K, V> {
 
     /// Gives the value at `place` another key; it goes behind those of an equal one.
     pub(crate) fn set_key(&mut self, place: PlaceId, key: K) {
+        let before = std::mem::replace(&mut self.places.0[place].key, key);
+        if self.last == Some(place) && key >= before {
+            // It stays the last.
+            return;
+        }
         self.unlink(place);
-        self.places.0[place].key = key;
         self.link(place, key);
     }
 
