@@ -167,7 +167,8 @@ impl<T: Trace> Bfq<T> {
         self.trace.event(cx.now, Event::QueuesMerged { queue: name, into });
         self.save(cx, queue);
         self.save(cx, target);
-        if self.queues[queue].io_pattern.take_io_bound() {
+        if self.queues[queue].io_pattern.is_io_bound() {
+            self.queues[queue].io_pattern.clear_io_bound();
             self.queues[target].io_pattern.set_io_bound();
         }
         if let Some(waker) = self.queues[queue].waker

@@ -9,6 +9,7 @@ use crate::bfq::raising::EligibleAs;
 use crate::bfq::wf2q::Service;
 use crate::io_context::IoClass;
 use crate::parts::sort_list::SortList;
+use crate::parts::waiting::Next;
 use crate::request::SectorCount;
 use crate::scheduler::Cx;
 use crate::time::Nanos;
@@ -96,8 +97,8 @@ impl<T: Trace> Bfq<T> {
         let deadline = cx.now + self.tunables.order.fifo_expire(cx.requests[rq].synchrony());
         self.queues[queue].waiting.insert(cx.requests, rq, deadline);
         self.queued += 1;
-        let changed = self.prefer(cx, queue, rq);
-        if changed {
+        let next = self.prefer(cx, queue, rq);
+        if next == Next::Changed {
             self.index_position(cx, queue);
         }
         let mut interactive = false;
@@ -105,7 +106,7 @@ impl<T: Trace> Bfq<T> {
             if self.tunables.low_latency() && !was_raised && !cx.requests[rq].is_sync() {
                 self.raise_starved_async(cx, queue);
             }
-            if changed {
+            if next == Next::Changed {
                 self.update_budget(cx, queue);
             }
         } else {
@@ -117,9 +118,8 @@ impl<T: Trace> Bfq<T> {
         }
     }
 
-    /// Makes `rq` the queue's next request if it is the better one. Returns whether another request
-    /// is next now.
-    fn prefer(&mut self, cx: &Cx<'_>, queue: QueueId, rq: RequestId) -> bool {
+    /// Makes `rq` the queue's next request if it is the better one.
+    fn prefer(&mut self, cx: &Cx<'_>, queue: QueueId, rq: RequestId) -> Next {
         let order = self.seek_order(self.head);
         self.queues[queue].waiting.prefer(cx.requests, order, rq)
     }
@@ -222,7 +222,7 @@ impl<T: Trace> Bfq<T> {
         let before = SortList::before(cx.requests, rq);
         if before.is_some_and(|before| cx.requests[rq].sector < cx.requests[before].sector) {
             self.queues[queue].waiting.reposition(cx.requests, rq);
-            if self.prefer(cx, queue, rq) {
+            if self.prefer(cx, queue, rq) == Next::Changed {
                 self.update_budget(cx, queue);
                 self.index_position(cx, queue);
             }

@@ -134,10 +134,9 @@ impl IoPattern {
         }
     }
 
-    /// The users go to another queue: takes the mark that they mostly wait for I/O, and returns
-    /// whether it was set.
-    pub(super) fn take_io_bound(&mut self) -> bool {
-        std::mem::take(&mut self.io_bound)
+    /// The users, who mostly wait for I/O, have gone to another queue.
+    pub(super) fn clear_io_bound(&mut self) {
+        self.io_bound = false;
     }
 
     /// Users who mostly wait for I/O have come to the queue.
@@ -313,8 +312,9 @@ mod tests {
     #[test]
     fn users_that_wait_for_io_take_that_along() {
         let mut pattern = IoPattern::new(BEGIN, Synchrony::Sync);
-        assert!(pattern.take_io_bound());
-        assert!(!pattern.is_io_bound() && !pattern.take_io_bound());
+        assert!(pattern.is_io_bound());
+        pattern.clear_io_bound();
+        assert!(!pattern.is_io_bound());
         pattern.set_io_bound();
         assert!(pattern.is_io_bound());
     }

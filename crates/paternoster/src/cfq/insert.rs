@@ -4,6 +4,7 @@ use crate::arena::RequestId;
 use crate::cfq::Cfq;
 use crate::cfq::queue_id::{QueueId, queue_of};
 use crate::io_context::IoClass;
+use crate::parts::waiting::Next;
 use crate::scheduler::Cx;
 use crate::trace::Trace;
 
@@ -47,7 +48,7 @@ impl<T: Trace> Cfq<T> {
     /// Makes `rq` the queue's next request if it comes before the present one in seek order.
     pub(super) fn prefer(&mut self, cx: &Cx<'_>, queue: QueueId, rq: RequestId) {
         let order = self.seek_order(self.head);
-        if self.queues[queue].waiting.prefer(cx.requests, order, rq) {
+        if self.queues[queue].waiting.prefer(cx.requests, order, rq) == Next::Changed {
             self.index_position(queue);
         }
     }

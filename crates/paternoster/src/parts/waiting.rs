@@ -17,6 +17,15 @@ use crate::parts::sort_list::SortList;
 use crate::request::{Requests, Sector};
 use crate::time::Instant;
 
+/// What became of the next request of a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// It is the one that it was.
+    Stays,
+    /// Another request is next now.
+    Changed,
+}
+
 /// The waiting requests of one queue, by sector and by arrival. One of them may be next: the
 /// scheduler says which when it removes another.
 #[derive(Debug)]
@@ -88,15 +97,15 @@ impl WaitingRequests {
     }
 
     /// Makes `rq` the next request if it is better than the one that is; `rq` is new, or starts
-    /// elsewhere than before. Returns whether another request is next now.
+    /// elsewhere than before.
     #[inline]
-    pub(crate) fn prefer(&mut self, requests: &Requests, order: SeekOrder, rq: RequestId) -> bool {
+    pub(crate) fn prefer(&mut self, requests: &Requests, order: SeekOrder, rq: RequestId) -> Next {
         let before = self.next;
         let next = order.better(requests, before, Some(rq));
         if next == Some(rq) {
             self.set_next(requests, next);
         }
-        next != before
+        if next == before { Next::Stays } else { Next::Changed }
     }
 
     /// The request to dispatch after `rq`, in the order of `order`.
@@ -255,9 +264,13 @@ mod tests {
                 let before = waiting.next().map(|next| requests[next].sector.0);
                 waiting.insert(requests, rq, due(deadline));
                 model.0.push((start, deadline, rq));
-                let changed = waiting.prefer(requests, upwards_from(0), rq);
+                let next = waiting.prefer(requests, upwards_from(0), rq);
                 let lower = before.is_none_or(|before| start < before);
-                prop_assert_eq!(changed, lower, "from sector 0 the lower one is next");
+                prop_assert_eq!(
+                    next == Next::Changed,
+                    lower,
+                    "from sector 0 the lower one is next"
+                );
                 prop_assert_eq!(waiting.next() == Some(rq), lower);
             }
         }
