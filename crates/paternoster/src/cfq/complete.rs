@@ -34,7 +34,7 @@ impl<T: Trace> Cfq<T> {
         let verdict = self.hw_queueing.observe_completion(load, || {
             let queue = &self.queues[self.active?];
             let requests = queue.in_flight + queue.waiting.count();
-            Some(Active { has_idle_window: queue.idle_window, requests })
+            Some(Active { has_idle_window: queue.idle_window.is_open(), requests })
         });
         if let Some(NewVerdict { before, now }) = verdict {
             self.trace.event(cx.now, Event::HardwareQueueing { before, now });

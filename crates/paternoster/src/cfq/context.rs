@@ -118,7 +118,7 @@ impl<T: Trace> Cfq<T> {
             self.obtain_queue(cx, ioc, group, Synchrony::Async);
         }
         if let Some(queue) = sync_queue {
-            self.queues[queue].prio_dirty = true;
+            self.queues[queue].priority.mark_outdated();
         }
         self.contexts[ioc].io_prio = io_prio;
     }

@@ -35,7 +35,7 @@ impl<T: Trace> Cfq<T> {
         if state.waiting.next_sector().is_none() || state.class() == IoClass::Idle {
             return;
         }
-        let level = state.own_io_prio.level();
+        let level = state.priority.own_level();
         if self.positions[usize::from(level)].insert(&mut self.queues, queue) {
             self.queues[queue].on_position_index = Some(level);
         }
@@ -66,7 +66,7 @@ impl<T: Trace> Cfq<T> {
         {
             return None;
         }
-        let level = state.own_io_prio.level();
+        let level = state.priority.own_level();
         let closest = self.positions[usize::from(level)].nearest(&self.queues, self.head)?;
         let other = &self.queues[closest];
         let suits = other.group == state.group

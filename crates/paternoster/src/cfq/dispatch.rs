@@ -120,7 +120,7 @@ impl<T: Trace> Cfq<T> {
     ///
     /// `2 × slice_async_rq × (8 − level)`
     fn async_requests(&self, queue: &Queue) -> u32 {
-        let levels = u32::from(IoPrio::LEVELS - queue.io_prio.level());
+        let levels = u32::from(IoPrio::LEVELS - queue.io_prio().level());
         2_u32.wrapping_mul(self.tunables.slice_async_rq()).wrapping_mul(levels)
     }
 }

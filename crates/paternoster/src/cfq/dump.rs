@@ -22,14 +22,14 @@ impl<T: Trace> Cfq<T> {
     fn dump_of(&self, queue: QueueId, state: &Queue) -> QueueDump {
         let slice = SliceDump {
             workload: state.workload(),
-            idle_window: state.idle_window,
+            idle_window: state.idle_window.is_open(),
             slice: (!state.slice.is_fresh()).then_some(state.slice.length()),
             dispatched: state.slice.dispatched(),
         };
         QueueDump {
             name: state.name(),
             group: state.group,
-            io_prio: state.io_prio,
+            io_prio: state.io_prio(),
             in_service: self.active == Some(queue),
             busy: state.is_busy(),
             idling: self.idle_timer.is_some() && state.slice.is_idling(),

@@ -51,6 +51,44 @@ pub(super) struct IdleTimer {
     group: GroupId,
 }
 
+/// The idle window of a queue: whether it has earned that the device idles for it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct IdleWindow {
+    open: bool,
+    /// The queue had four requests waiting at a time, so it may seek and keep its window. This ends
+    /// when the device idles for it in vain, or when it gives up the window.
+    deep: bool,
+}
+
+impl IdleWindow {
+    /// A window that is open or not, of a queue that is not deep.
+    pub(super) fn new(open: bool) -> Self {
+        Self { open, deep: false }
+    }
+
+    /// Returns whether the queue has earned that the device idles for it.
+    #[inline]
+    pub(super) fn is_open(self) -> bool {
+        self.open
+    }
+
+    /// Learns how many requests wait in the queue.
+    #[inline]
+    fn observe_queued(&mut self, queued: u32) {
+        self.deep |= queued >= DEEP;
+    }
+
+    /// Notes that the device idled for the queue, and no request came.
+    fn idled_in_vain(&mut self) {
+        self.deep = false;
+    }
+
+    /// Closes the window if the queue is of the idle class from now on.
+    pub(super) fn follow_class(&mut self, class: IoClass) {
+        self.open &= class != IoClass::Idle;
+    }
+}
+
 impl<T: Trace> Cfq<T> {
     /// Returns for whom the device is to idle, as the active queue has run empty before the end of
     /// its slice, or the first reason why it does not idle.
@@ -95,7 +133,7 @@ impl<T: Trace> Cfq<T> {
         if slice_idle == Nanos::ZERO || queue.class() == IoClass::Idle {
             return false;
         }
-        if queue.idle_window && !self.is_fast(cx) {
+        if queue.idle_window.is_open() && !self.is_fast(cx) {
             return true;
         }
         let tree = self.groups[queue.group].trees.tree(queue.tree());
@@ -187,19 +225,18 @@ impl<T: Trace> Cfq<T> {
         if !queue.is_empty() {
             return;
         }
-        queue.deep = false;
+        queue.idle_window.idled_in_vain();
         self.expire(cx, SliceEnd::IdleTimer);
     }
 
     /// Updates the idle window of `queue`, into which the synchronous request `rq` was inserted.
     pub(super) fn update_idle_window(&mut self, cx: &Cx<'_>, queue: QueueId, rq: RequestId) {
         let state = &mut self.queues[queue];
-        if state.queued() >= DEEP {
-            state.deep = true;
-        }
+        state.idle_window.observe_queued(state.waiting.count());
         let on = self.should_have_window(cx, queue, cx.requests[rq].ioc);
         let state = &mut self.queues[queue];
-        if std::mem::replace(&mut state.idle_window, on) != on {
+        if state.idle_window.is_open() != on {
+            state.idle_window.open = on;
             self.trace.event(cx.now, Event::IdleWindow { queue: state.name(), on });
         }
     }
@@ -214,9 +251,9 @@ impl<T: Trace> Cfq<T> {
         let lost = cx.requests[next].is_noidle()
             || !cx.contexts.alive(ioc)
             || slice_idle == Nanos::ZERO
-            || (!state.deep && state.is_seeky());
+            || (!state.idle_window.deep && state.is_seeky());
         let mean = self.contexts.get(ioc).and_then(|context| context.think.mean());
-        !lost && mean.map_or(state.idle_window, |mean| mean <= slice_idle)
+        !lost && mean.map_or(state.idle_window.is_open(), |mean| mean <= slice_idle)
     }
 
     /// Returns whether the device is fast: non-rotational, and it may queue requests itself.

@@ -26,6 +26,7 @@
 //! ```text
 //!   made         context.rs      it is bound to the queue of its I/O context
 //!                queue.rs        that queue is found or created
+//!                priority.rs     its class and level follow those of the request
 //!   inserted     insert.rs       it waits; its queue becomes busy
 //!                io_pattern.rs   the queue proves seeky or not
 //!                place.rs        the queue gets a place on a tree of service_tree.rs
@@ -70,6 +71,7 @@ mod io_pattern;
 mod order;
 mod place;
 mod preempt;
+mod priority;
 mod queue;
 mod queue_id;
 mod select;

@@ -86,7 +86,7 @@ impl<T: Trace> Cfq<T> {
         let state = &self.queues[queue];
         let others = i64::from(self.groups[state.group].busy) - 1;
         let top = self.nominal_slice(Synchrony::Sync, 0).as_nanos();
-        let own = self.nominal_slice(state.synchrony, state.io_prio.level()).as_nanos();
+        let own = self.nominal_slice(state.synchrony, state.io_prio().level()).as_nanos();
         others.wrapping_mul(top.wrapping_sub(own).cast_signed())
     }
 }

@@ -10,7 +10,9 @@ use slotmap::SlotMap;
 
 use crate::arena::{GroupId, IocId, RequestId};
 use crate::cfq::Cfq;
+use crate::cfq::idle::IdleWindow;
 use crate::cfq::io_pattern::Seekiness;
+use crate::cfq::priority::QueuePriority;
 use crate::cfq::queue_id::QueueId;
 use crate::cfq::service_tree::{TreeId, TreePlace};
 use crate::cfq::slice::Slice;
@@ -18,14 +20,13 @@ use crate::io_context::{IoClass, IoPrio};
 use crate::parts::position_index::NextSectors;
 use crate::parts::red_black::{Nodes, TreeLinks};
 use crate::parts::waiting::WaitingRequests;
-use crate::request::{BioFlags, Sector};
+use crate::request::Sector;
 use crate::scheduler::Cx;
 use crate::synchrony::Synchrony;
 use crate::trace::{Event, QueueName, SliceEnd, Trace, Workload};
 
 /// One queue.
 #[derive(Debug)]
-#[allow(clippy::struct_excessive_bools)] // flags of Linux's, each with a life of its own
 pub(super) struct Queue {
     /// Its group; never changes.
     pub(super) group: GroupId,
@@ -34,12 +35,7 @@ pub(super) struct Queue {
     /// The I/O context that traces name: the one for which it was created, or the last one when it
     /// was split.
     pub(super) named_after: IocId,
-    /// The class and level by which it is served now.
-    pub(super) io_prio: IoPrio,
-    /// The class and level to which it falls back after a boost.
-    pub(super) own_io_prio: IoPrio,
-    /// The priority of its user has changed, and the queue has not read it yet.
-    pub(super) prio_dirty: bool,
+    pub(super) priority: QueuePriority,
 
     /// The requests that wait in it.
     pub(super) waiting: WaitingRequests,
@@ -61,11 +57,7 @@ pub(super) struct Queue {
     residue: i64,
 
     pub(super) seekiness: Seekiness,
-    /// It has earned that the device idles for it.
-    pub(super) idle_window: bool,
-    /// It had four requests waiting at a time, so it may seek and keep its idle window. This ends
-    /// when the device idles for it in vain, or when it loses the window.
-    pub(super) deep: bool,
+    pub(super) idle_window: IdleWindow,
 
     /// The queue to which its users are to move. While it has users, each of them is a user of that
     /// queue too.
@@ -87,9 +79,7 @@ impl Queue {
             group,
             synchrony: Synchrony::of(name.sync),
             named_after: name.ioc,
-            io_prio,
-            own_io_prio: io_prio,
-            prio_dirty: false,
+            priority: QueuePriority::new(io_prio),
             waiting: WaitingRequests::default(),
             prio_pending: 0,
             in_flight: 0,
@@ -99,8 +89,7 @@ impl Queue {
             slice: Slice::activate(cx.now, None),
             residue: 0,
             seekiness: Seekiness::default(),
-            idle_window: name.sync && io_prio.class() != IoClass::Idle,
-            deep: false,
+            idle_window: IdleWindow::new(name.sync && io_prio.class() != IoClass::Idle),
             merge_into: None,
             shared: false,
             split_due: false,
@@ -133,9 +122,15 @@ impl Queue {
         QueueName { ioc: self.named_after, sync: self.synchrony.is_sync() }
     }
 
+    /// The class and level by which it is served now.
+    #[inline]
+    pub(super) fn io_prio(&self) -> IoPrio {
+        self.priority.current()
+    }
+
     #[inline]
     pub(super) fn class(&self) -> IoClass {
-        self.io_prio.class()
+        self.io_prio().class()
     }
 
     /// Returns whether it is busy, that is, on a service tree.
@@ -154,7 +149,7 @@ impl Queue {
     pub(super) fn workload(&self) -> Workload {
         if !self.synchrony.is_sync() {
             Workload::Async
-        } else if self.idle_window {
+        } else if self.idle_window.is_open() {
             Workload::Sync
         } else {
             Workload::SyncNoIdle
@@ -188,14 +183,6 @@ impl Queue {
     #[inline]
     pub(super) fn take_residue(&mut self) -> i64 {
         std::mem::take(&mut self.residue)
-    }
-
-    fn set_io_prio(&mut self, io_prio: IoPrio) {
-        self.io_prio = io_prio;
-        self.own_io_prio = io_prio;
-        if io_prio.class() == IoClass::Idle {
-            self.idle_window = false;
-        }
     }
 }
 
@@ -280,29 +267,6 @@ impl<T: Trace> Cfq<T> {
         self.queues[queue].users += 1;
         self.contexts[ioc].queues[synchrony] = Some(queue);
         queue
-    }
-
-    /// Updates the queue's class and level if those of its user, `ioc`, have changed.
-    pub(super) fn refresh_priority(&mut self, cx: &Cx<'_>, queue: QueueId, ioc: IocId) {
-        let state = &mut self.queues[queue];
-        if std::mem::take(&mut state.prio_dirty) {
-            let io_prio = self.contexts[ioc].io_prio;
-            state.set_io_prio(io_prio);
-            self.trace.event(cx.now, Event::Priority { queue: state.name(), io_prio });
-        }
-    }
-
-    /// Prepares the queue of `ioc` for a request that is about to be made. One with the priority
-    /// flag boosts the queue; the next one without it ends the boost. The queue keeps its place.
-    #[inline]
-    pub(super) fn boost(&mut self, cx: &Cx<'_>, ioc: IocId, queue: QueueId, flags: BioFlags) {
-        self.refresh_priority(cx, queue, ioc);
-        let state = &mut self.queues[queue];
-        let has_prio = flags.contains(BioFlags::PRIO);
-        let io_prio = if has_prio { state.io_prio.boosted() } else { state.own_io_prio };
-        if std::mem::replace(&mut state.io_prio, io_prio) != io_prio {
-            self.trace.event(cx.now, Event::Priority { queue: state.name(), io_prio });
-        }
     }
 
     /// Removes one user of `queue`.

@@ -6,6 +6,7 @@
 
 use crate::arena::GroupId;
 use crate::cfq::Cfq;
+use crate::cfq::idle::IdleWindow;
 use crate::cfq::queue::Queue;
 use crate::cfq::queue_id::QueueId;
 use crate::cfq::slice::Slice;
@@ -132,9 +133,9 @@ impl<T: Trace> Cfq<T> {
     /// asks for requests in flight.
     fn give_up_window_of_seeky(&mut self, cx: &Cx<'_>, active: QueueId) {
         let queue = &mut self.queues[active];
-        if queue.is_seeky() && queue.idle_window && queue.slice.has_half_left(cx.now) {
-            queue.deep = false;
-            queue.idle_window = false;
+        let is_open = queue.idle_window.is_open();
+        if queue.is_seeky() && is_open && queue.slice.has_half_left(cx.now) {
+            queue.idle_window = IdleWindow::new(false);
             self.trace.event(cx.now, Event::WindowGivenUp { queue: queue.name() });
         }
     }

@@ -273,7 +273,7 @@ impl<T: Trace> Cfq<T> {
     /// number of busy queues, as in Linux.
     pub(super) fn take_slice(&mut self, queue: QueueId) -> Nanos {
         let state = &self.queues[queue];
-        let (group, io_prio) = (state.group, state.io_prio);
+        let (group, io_prio) = (state.group, state.io_prio());
         if !self.tunables.low_latency() {
             return self.nominal_slice(state.synchrony, io_prio.level());
         }
@@ -288,7 +288,7 @@ impl<T: Trace> Cfq<T> {
     /// `max(slice × have / want, min(slice, 2 × slice_idle × slice / slice_sync))`
     fn scaled_slice(&self, queue: QueueId, busy: u32) -> Nanos {
         let state = &self.queues[queue];
-        let nominal = self.nominal_slice(state.synchrony, state.io_prio.level());
+        let nominal = self.nominal_slice(state.synchrony, state.io_prio().level());
         let slice_sync = self.tunables.slice(Synchrony::Sync).as_nanos();
         let want = slice_sync.wrapping_mul(busy.into());
         let have = self.group_span(state.group).as_nanos();
