@@ -5,7 +5,6 @@
 
 use crate::arena::GroupId;
 use crate::cfq::Cfq;
-use crate::cfq::group::SavedWorkload;
 use crate::cfq::queue_id::QueueId;
 use crate::cfq::slice::Usage;
 use crate::scheduler::Cx;
@@ -75,8 +74,8 @@ impl<T: Trace> Cfq<T> {
             used.as_nanos()
         };
         let vdisktime = self.charge_group(cx, group, charge);
-        self.save_workload(cx, group);
         let state = &mut self.groups[group];
+        state.saved = self.serving.save(cx.now);
         state.stats.charged(cx.now, used, unaccounted, state.queued);
         self.trace.event(
             cx.now,
@@ -117,14 +116,6 @@ impl<T: Trace> Cfq<T> {
     fn sync_queues_of(&self, group: GroupId) -> u32 {
         let state = &self.groups[group];
         state.busy - state.trees.busy_async() - state.trees.busy_idle()
-    }
-
-    /// Saves the workload of the group if time of it is left, so that the group can resume it.
-    fn save_workload(&mut self, cx: &Cx<'_>, group: GroupId) {
-        let serving = &self.serving;
-        let span = serving.end.saturating_since(cx.now);
-        let saved = SavedWorkload { span, class: serving.class, workload: serving.workload };
-        self.groups[group].saved = (span > Nanos::ZERO).then_some(saved);
     }
 
     /// Returns whether groups are charged for requests instead of time: the device never idles for

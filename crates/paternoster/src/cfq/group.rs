@@ -18,14 +18,15 @@ use std::cmp::Ordering;
 use crate::arena::GroupId;
 use crate::cfq::Cfq;
 use crate::cfq::queue_id::QueueId;
+use crate::cfq::select::SavedWorkload;
 use crate::cfq::service_tree::ServiceTrees;
-use crate::io_context::{IoClass, IoPrio};
+use crate::io_context::IoPrio;
 use crate::parts::keyed_tree::{KeyedTree, PlaceId};
 use crate::parts::think_time::ThinkTime;
 use crate::scheduler::Cx;
 use crate::stats::SliceStats;
-use crate::time::{Instant, Nanos};
-use crate::trace::{Event, SliceEnd, Trace, Workload};
+use crate::time::Instant;
+use crate::trace::{Event, SliceEnd, Trace};
 
 /// Fractions are in 1/4096.
 pub(super) const FRACTION_SHIFT: u32 = 12;
@@ -103,15 +104,6 @@ impl ActiveMembers {
     }
 }
 
-/// The workload of a group that was served when its last slice ended.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct SavedWorkload {
-    /// What was left of the workload's time; more than 0.
-    pub(super) span: Nanos,
-    pub(super) class: IoClass,
-    pub(super) workload: Workload,
-}
-
 /// What CFQ keeps of a group.
 #[derive(Debug)]
 pub(super) struct GroupState {
@@ -125,6 +117,7 @@ pub(super) struct GroupState {
     pub(super) trees: ServiceTrees,
     /// Decaying means of the number of busy queues, of RT and of BE.
     pub(super) average_busy: [u32; 2],
+    /// The workload that was served when its last slice ended, if time of that was left.
     pub(super) saved: Option<SavedWorkload>,
     /// Waiting requests of its queues.
     pub(super) queued: u32,
@@ -340,8 +333,6 @@ impl<T: Trace> Cfq<T> {
             self.drop_user(cx, queue);
         }
         self.groups[group].async_queues = [None; IoPrio::ASYNC_SLOTS];
-        if self.serving.group == Some(group) {
-            self.serving.group = None;
-        }
+        self.serving.forget(group);
     }
 }

@@ -35,7 +35,7 @@ impl<T: Trace> Cfq<T> {
         state.prio_pending += u32::from(has_prio);
         let group = &mut self.groups[state.group];
         group.queued += 1;
-        let served = self.serving.group == Some(state.group);
+        let served = self.serving.is_served(state.group);
         group.stats.request_queued(cx.now, served);
         // The queue is placed first: the idle window is updated by this request only afterwards.
         if !state.is_busy() {

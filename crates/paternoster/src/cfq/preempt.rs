@@ -37,7 +37,7 @@ impl<T: Trace> Cfq<T> {
         if new.class() == IoClass::Rt && active.class() != IoClass::Rt {
             return Some(PreemptReason::RealTime);
         }
-        if self.serving.workload == Workload::SyncNoIdle
+        if self.serving.workload() == Workload::SyncNoIdle
             && new.workload() == Workload::SyncNoIdle
             && active.is_empty()
         {

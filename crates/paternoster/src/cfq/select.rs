@@ -23,16 +23,52 @@ const MIN_WORKLOAD_TICKS: u64 = 2;
 /// of these.
 #[derive(Debug)]
 pub(super) struct Serving {
-    pub(super) group: Option<GroupId>,
-    pub(super) class: IoClass,
-    pub(super) workload: Workload,
+    group: Option<GroupId>,
+    class: IoClass,
+    workload: Workload,
     /// When the time of the workload is over; matters only when a queue is chosen.
-    pub(super) end: Instant,
+    end: Instant,
+}
+
+/// The workload of a group that was served when its last slice ended.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SavedWorkload {
+    /// What was left of the workload's time; more than 0.
+    span: Nanos,
+    class: IoClass,
+    workload: Workload,
 }
 
 impl Serving {
     pub(super) fn new(now: Instant) -> Self {
         Self { group: None, class: IoClass::Be, workload: Workload::Async, end: now }
+    }
+
+    /// Returns whether `group` is served.
+    #[inline]
+    pub(super) fn is_served(&self, group: GroupId) -> bool {
+        self.group == Some(group)
+    }
+
+    /// The workload that is served.
+    #[inline]
+    pub(super) fn workload(&self) -> Workload {
+        self.workload
+    }
+
+    /// Returns what its group needs to resume the workload, if time of it is left.
+    #[inline]
+    pub(super) fn save(&self, now: Instant) -> Option<SavedWorkload> {
+        let span = self.end.saturating_since(now);
+        let saved = SavedWorkload { span, class: self.class, workload: self.workload };
+        (span > Nanos::ZERO).then_some(saved)
+    }
+
+    /// Serves `group` no more, which is about to go.
+    pub(super) fn forget(&mut self, group: GroupId) {
+        if self.is_served(group) {
+            self.group = None;
+        }
     }
 }
 
