@@ -4,7 +4,10 @@
 //! summary ends the output.
 
 use crate::{bench_idle, bench_sched, cargo, oracle, packages, tidy};
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
+use std::fs;
+use std::io::ErrorKind;
+use std::path::PathBuf;
 use std::time::Instant;
 
 /// A step of the run.
@@ -51,18 +54,30 @@ const STEPS: [Step; 12] = [
     Step::cargo("tests", "cargo test --workspace --locked"),
 ];
 
+/// The variable that names the file in which tests note what they could not run on this machine.
+const NOT_RUN: &str = "PATERNOSTER_NOT_RUN";
+
 /// Runs the command.
 pub(crate) fn run() -> Result<()> {
+    let mut not_run = 0;
     for (index, step) in STEPS.iter().enumerate() {
         let number = format!("{}/{}", index + 1, STEPS.len());
         println!("== {number} {}: {}", step.name, step.command_line());
         let start = Instant::now();
-        if let Err(error) = step.run() {
+        let noted = NotedFile::new(index)?;
+        if let Err(error) = step.run(&noted) {
             bail!("step {} failed: {error:#}\nto repeat it: {}", step.name, step.command_line());
         }
         if index + 1 < STEPS.len() {
             println!("== {number} {}: {:.1} s", step.name, start.elapsed().as_secs_f64());
         }
+        for line in noted.lines()? {
+            println!("== {number} {}: {line}", step.name);
+            not_run += 1;
+        }
+    }
+    if not_run > 0 {
+        println!("== {not_run} checks were not run, as said above; all others passed");
     }
     Ok(())
 }
@@ -85,20 +100,64 @@ impl Step {
     }
 
     /// Does the step.
-    fn run(&self) -> Result<()> {
+    fn run(&self, noted: &NotedFile) -> Result<()> {
         match self.action {
             Action::Call(call) => call(),
             Action::Cargo => {
                 let args = self.repeat.split(' ').skip(1);
-                cargo::run(cargo::command().args(args).envs(self.env.iter().copied()))
+                let env = self.env.iter().copied();
+                cargo::run(cargo::command().args(args).envs(env).env(NOT_RUN, &noted.0))
             }
         }
+    }
+}
+
+/// The file in which the tests of one step note what they could not run; removed at the end.
+struct NotedFile(PathBuf);
+
+impl NotedFile {
+    /// Names a file that does not exist yet.
+    fn new(step: usize) -> Result<Self> {
+        let name = format!("paternoster-not-run-{}-{step}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                Err(error).with_context(|| format!("cannot remove {}", path.display()))
+            }
+            _ => Ok(Self(path)),
+        }
+    }
+
+    /// Returns the lines that were noted.
+    fn lines(&self) -> Result<Vec<String>> {
+        match fs::read_to_string(&self.0) {
+            Ok(text) => Ok(text.lines().map(str::to_owned).collect()),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(vec![]),
+            Err(error) => Err(error).with_context(|| format!("cannot read {}", self.0.display())),
+        }
+    }
+}
+
+impl Drop for NotedFile {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_tests_note_as_not_run_is_read_and_their_file_removed() {
+        let noted = NotedFile::new(usize::MAX).expect("a name");
+        let path = noted.0.clone();
+        assert_eq!(noted.lines().expect("no file is no lines"), [""; 0]);
+        fs::write(&path, "not run: a\nnot run: b\n").expect("written");
+        assert_eq!(noted.lines().expect("two"), ["not run: a", "not run: b"]);
+        drop(noted);
+        assert!(!path.exists());
+    }
 
     #[test]
     fn every_cargo_step_is_its_command_line_split_at_spaces() {
