@@ -3,7 +3,7 @@
 //! A configuration comes from a TOML file or from the command line. Both are first read into one
 //! draft, in which every value remembers where it was written, and one validation makes the
 //! [`Config`] of it, so that the same mistake gets the same answer in both. All mistakes are
-//! reported in one run. Nothing is opened or changed; files are only looked at.
+//! reported in one run. Nothing is changed; files are looked at, and notices read how images begin.
 //!
 //! ```text
 //!   FILE.toml ─▶ keys.rs, file.rs ─┐                       ┌─ listen.rs   sockets
@@ -19,6 +19,7 @@
 //! default sockets to the current directory.
 
 mod bounds;
+mod container;
 mod disk;
 mod draft;
 mod error;
@@ -132,7 +133,8 @@ impl Config {
     }
 
     /// Returns notices about what is allowed but may surprise, a sentence each: weights and leaf
-    /// weights that have no effect under their disk's scheduler.
+    /// weights that have no effect under their disk's scheduler, and images that seem to be of
+    /// another format than raw. The beginning of each image is read for that.
     pub fn notices(&self) -> Vec<String> {
         let disks = self.disks.iter().enumerate();
         let ignored = disks.filter_map(|(index, disk)| {
@@ -152,7 +154,11 @@ impl Config {
                 format!("disk {:?}: {what} have no effect under {}", disk.name, disk.scheduler)
             })
         });
-        ignored.collect()
+        let containers = self.disks.iter().filter_map(|disk| match &disk.backend {
+            BackendConfig::File { path } => container::notice(&disk.name, path),
+            BackendConfig::Memory { .. } | BackendConfig::Modelled { .. } => None,
+        });
+        ignored.chain(containers).collect()
     }
 }
 
