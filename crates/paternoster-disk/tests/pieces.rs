@@ -2,7 +2,7 @@
 
 mod support;
 
-use paternoster::{Limits, Nanos, Op, SchedulerKind};
+use paternoster::{Nanos, Op, SchedulerKind};
 use paternoster_disk::{Command, CommandOp, Engine, Transfer, Transferred};
 use rustix::io::Errno;
 
@@ -120,7 +120,7 @@ fn piece_that_is_no_whole_sectors_never_merges() {
 #[test]
 fn the_odd_end_of_a_command_in_pieces_never_merges() {
     let mut rig = Rig::held_back();
-    let limits = Limits { max_sectors: 8, ..*rig.engine.elevator().limits() };
+    let limits = rig.engine.elevator().limits().with_max_sectors(8);
     rig.engine.administer(|elevator| elevator.set_limits(limits));
     rig.submit(0, 1, write(0, 4096 + 100, 1));
     rig.submit(0, 2, write(4608, 512, 2));

@@ -57,7 +57,7 @@ impl Log {
             Event::Absorbed { absorbed, into, .. } => {
                 What::Merged { rq: rq(absorbed), into: rq(into), kind: "back" }
             }
-            Event::Dispatched { rq: bio } => What::Dispatched { rq: rq(bio) },
+            Event::Dispatched { rq: bio, .. } => What::Dispatched { rq: rq(bio) },
             other => match SchedulerLine::new(other, names) {
                 Some(line) => What::Scheduler(line),
                 None => return,

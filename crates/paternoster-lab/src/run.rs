@@ -316,11 +316,16 @@ fn elevator(
     scenario: &Scenario,
     scheduler: AnyScheduler<Recorder>,
 ) -> Result<Elevator<AnyScheduler<Recorder>>, ScenarioError> {
-    let device = BlockDevice::new(scenario.device.rotational, scenario.device.queue_depth)
-        .with_hz(scenario.clock()?);
+    let depth = scenario.device.queue_depth;
+    let device = if scenario.device.rotational {
+        BlockDevice::disk(depth)
+    } else {
+        BlockDevice::solid_state(depth)
+    };
+    let device = device.with_hz(scenario.clock()?);
     let mut elevator = Elevator::new(scheduler, device, Instant::START);
     elevator.set_nr_requests(None);
-    elevator.set_limits(Limits { max_segments: u16::MAX, ..Limits::default() });
+    elevator.set_limits(Limits::default().with_max_segments(u16::MAX));
     elevator.set_nomerges(if scenario.merges { NoMerges::Off } else { NoMerges::All });
     for (name, &value) in &scenario.tunables {
         elevator.set_tunable(Instant::START, name, value)?;

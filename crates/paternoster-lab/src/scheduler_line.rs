@@ -137,35 +137,37 @@ impl<'a> SchedulerLine<'a> {
                 prio: class as u8,
                 starved,
             },
-            Event::Workload { group, class, workload, span } => {
+            Event::Workload { group, class, workload, span, .. } => {
                 Self::Workload { wl: wl(class, workload), group: names.group(group), ns: ns(span) }
             }
-            Event::Active { queue, group, class, workload } => Self::Active {
+            Event::Active { queue, group, class, workload, .. } => Self::Active {
                 q: names.queue(queue),
                 wl: wl(class, workload),
                 group: names.group(group),
             },
-            Event::Slice { queue, length } => Self::Slice { q: names.queue(queue), ns: ns(length) },
-            Event::Overdue { queue, rq } => {
+            Event::Slice { queue, length, .. } => {
+                Self::Slice { q: names.queue(queue), ns: ns(length) }
+            }
+            Event::Overdue { queue, rq, .. } => {
                 Self::Fifo { q: names.queue(queue), rq: names.request(rq) }
             }
             Event::SliceExpired { .. } => Self::expire(event, names)?,
             Event::Preempted { by, over, .. } => {
                 Self::Preempt { q: names.queue(by), over: names.queue(over) }
             }
-            Event::SliceIdling { queue, length, for_group } => {
+            Event::SliceIdling { queue, length, for_group, .. } => {
                 Self::ArmIdle { q: names.queue(queue), ns: ns(length), group: for_group.into() }
             }
             Event::IdleTimerFired => Self::IdleTimer,
-            Event::IdleWindow { queue, on } => {
+            Event::IdleWindow { queue, on, .. } => {
                 Self::IdleWindow { q: names.queue(queue), on: on.into() }
             }
-            Event::WaitBusy { queue } => Self::WaitBusy { q: names.queue(queue) },
-            Event::QueuesMerged { queue, into } => {
+            Event::WaitBusy { queue, .. } => Self::WaitBusy { q: names.queue(queue) },
+            Event::QueuesMerged { queue, into, .. } => {
                 Self::MergeQueues { q: names.queue(queue), into: names.queue(into) }
             }
-            Event::QueueSplit { queue } => Self::SplitQueue { q: names.queue(queue) },
-            Event::HardwareQueueing { before, now } => {
+            Event::QueueSplit { queue, .. } => Self::SplitQueue { q: names.queue(queue) },
+            Event::HardwareQueueing { before, now, .. } => {
                 Self::HwTag { from: before.map_or(-1, i8::from), to: now.into() }
             }
             event => return Self::of_bfq(event, names),
@@ -176,10 +178,10 @@ impl<'a> SchedulerLine<'a> {
     /// recordings count the shared ones.
     fn of_bfq(event: Event, names: &'a Names) -> Option<Self> {
         Some(match event {
-            Event::InService { queue, budget, weight } => {
+            Event::InService { queue, budget, weight, .. } => {
                 Self::Serve { q: names.queue(queue), budget: budget.0, weight }
             }
-            Event::BudgetExpired { queue, why, slow, service, budget, in_flight } => {
+            Event::BudgetExpired { queue, why, slow, service, budget, in_flight, .. } => {
                 Self::BudgetExpire {
                     q: names.queue(queue),
                     why: budget_end(why),
@@ -189,25 +191,25 @@ impl<'a> SchedulerLine<'a> {
                     in_dev: in_flight,
                 }
             }
-            Event::BudgetIdling { queue, length } => {
+            Event::BudgetIdling { queue, length, .. } => {
                 Self::Idle { q: names.queue(queue), ns: length.as_nanos() }
             }
-            Event::Injected { queue, instead_of } => {
+            Event::Injected { queue, instead_of, .. } => {
                 Self::Inject { q: names.queue(queue), instead_of: names.queue(instead_of) }
             }
-            Event::InjectionLimit { queue, limit } => {
+            Event::InjectionLimit { queue, limit, .. } => {
                 Self::InjectLimit { q: names.queue(queue), v: limit }
             }
-            Event::WakerFound { queue, waker } => {
+            Event::WakerFound { queue, waker, .. } => {
                 Self::Waker { q: names.queue(queue), waker: names.queue(waker) }
             }
-            Event::Raised { queue, factor, length } => {
+            Event::Raised { queue, factor, length, .. } => {
                 Self::Wr { q: names.queue(queue), coeff: factor, ms: length.as_nanos() / 1_000_000 }
             }
             Event::LargeBurst => Self::LargeBurst { v: 1 },
-            Event::QueueMerging { on } => Self::NonrotWithQueueing { v: (!on).into() },
-            Event::PeakRate { rate } => Self::Rate { v: rate },
-            Event::MaxBudget { sectors } => Self::MaxBudget { v: sectors.0 },
+            Event::QueueMerging { on, .. } => Self::NonrotWithQueueing { v: (!on).into() },
+            Event::PeakRate { rate, .. } => Self::Rate { v: rate },
+            Event::MaxBudget { sectors, .. } => Self::MaxBudget { v: sectors.0 },
             _ => return None,
         })
     }
@@ -265,6 +267,7 @@ fn budget_end(why: BudgetEnd) -> &'static str {
         BudgetEnd::Exhausted => "BUDGET_EXHAUSTED",
         BudgetEnd::NoMoreRequests => "NO_MORE_REQUESTS",
         BudgetEnd::Preempted => "PREEMPTED",
+        _ => "OTHER",
     }
 }
 

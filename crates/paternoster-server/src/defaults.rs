@@ -42,7 +42,7 @@ mod tests {
 
     /// What the server sets.
     fn elevator(disk: &DiskConfig, rotational: bool) -> Elevator<AnyScheduler<NoTrace>> {
-        let device = Device::new(rotational, 1);
+        let device = if rotational { Device::disk(1) } else { Device::solid_state(1) };
         let mut elevator =
             Elevator::new(AnyScheduler::new(disk.scheduler, NoTrace), device, Instant::START);
         for (name, value) in tunables(disk, rotational) {

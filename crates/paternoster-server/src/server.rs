@@ -227,10 +227,13 @@ fn start_owner(
     let disk = &config.disks[index];
     let capabilities = backend.capabilities();
     let depth = disk.depth.unwrap_or(capabilities.depth);
-    // What does not seek has always something to do at once. Linux finds that out, and is wrong
-    // about a disk that is given few; what groups were charged then counts no more.
-    let device = Device::new(capabilities.rotational, depth)
-        .with_native_queueing((!capabilities.rotational).then_some(true));
+    let device = if capabilities.rotational {
+        Device::disk(depth)
+    } else {
+        // What does not seek has always something to do at once. Linux finds that out, and is wrong
+        // about a disk that is given few; what groups were charged then counts no more.
+        Device::solid_state(depth).with_native_queueing(true)
+    };
     let mut elevator =
         Elevator::new(Scheduler::new(disk.scheduler, NoTrace), device, Instant::START);
     for (name, value) in defaults::tunables(disk, capabilities.rotational) {

@@ -93,6 +93,27 @@ impl<K: Key, L> List<K, L> {
         self.last
     }
 
+    /// Returns whether `key` has its place in this list. One in another list has not, or that list
+    /// has both its neighbours.
+    pub(crate) fn may_hold(&self, arena: &impl Linked<K, L>, key: K) -> bool {
+        let &ListLinks { before, after } = arena.list_links(key);
+        let has_first = match before {
+            Some(before) => arena.list_links(before).after == Some(key),
+            None => self.first == Some(key),
+        };
+        let has_last = match after {
+            Some(after) => arena.list_links(after).before == Some(key),
+            None => self.last == Some(key),
+        };
+        has_first && has_last
+    }
+
+    /// Returns whether `key` has no neighbours and is not alone in this list.
+    pub(crate) fn may_take(&self, arena: &impl Linked<K, L>, key: K) -> bool {
+        let links = arena.list_links(key);
+        links.before.is_none() && links.after.is_none() && self.first != Some(key)
+    }
+
     pub(crate) fn push_back(&mut self, arena: &mut impl Linked<K, L>, key: K) {
         *arena.list_links_mut(key) = ListLinks { before: self.last, after: None };
         match self.last {

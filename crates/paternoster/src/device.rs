@@ -2,7 +2,8 @@
 
 use crate::time::Hz;
 
-/// The device as schedulers see it.
+/// The device as schedulers see it. At first its clock has 1000 ticks a second, and whether it has
+/// native queueing is unknown.
 ///
 /// ```
 /// use paternoster::{Device, Hz};
@@ -27,18 +28,16 @@ pub struct Device {
 
 impl Device {
     /// Makes a non-rotational device.
-    pub fn solid_state(queue_depth: u32) -> Self {
+    pub const fn solid_state(queue_depth: u32) -> Self {
         Self::new(false, queue_depth)
     }
 
     /// Makes a rotational device.
-    pub fn disk(queue_depth: u32) -> Self {
+    pub const fn disk(queue_depth: u32) -> Self {
         Self::new(true, queue_depth)
     }
 
-    /// Makes a device of either kind, with a clock of 1000 ticks a second. Whether it has native
-    /// queueing is unknown.
-    pub const fn new(rotational: bool, queue_depth: u32) -> Self {
+    const fn new(rotational: bool, queue_depth: u32) -> Self {
         Self { rotational, queue_depth, native_queueing: None, hz: Hz::MILLI }
     }
 

@@ -20,6 +20,7 @@ pub trait Dump {
 /// One queue, as it is now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools)] // flags of Linux's, each with a life of its own
+#[non_exhaustive]
 pub struct QueueDump {
     /// Its name: who created it, and whether it is synchronous.
     pub name: QueueName,
@@ -57,6 +58,7 @@ pub enum ServiceDump {
 
 /// The state of a queue in CFQ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SliceDump {
     /// Its workload.
     pub workload: Workload,
@@ -71,6 +73,7 @@ pub struct SliceDump {
 /// The state of a queue in BFQ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools)] // flags of Linux's, each with a life of its own
+#[non_exhaustive]
 pub struct BudgetDump {
     /// Its weight against its siblings, raised or not.
     pub weight: u32,

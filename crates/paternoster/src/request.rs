@@ -464,6 +464,12 @@ impl Requests {
         self.slots.remove(rq).expect("a request is freed once")
     }
 
+    /// The request; panics where it is gone.
+    #[inline]
+    pub(crate) fn get_mut(&mut self, rq: RequestId) -> &mut Request {
+        &mut self.slots[rq]
+    }
+
     /// How many requests exist.
     #[inline]
     pub fn len(&self) -> usize {
@@ -500,13 +506,6 @@ impl std::ops::Index<RequestId> for Requests {
     }
 }
 
-impl std::ops::IndexMut<RequestId> for Requests {
-    #[inline]
-    fn index_mut(&mut self, rq: RequestId) -> &mut Request {
-        &mut self.slots[rq]
-    }
-}
-
 /// Names the links of a request in a list in order of arrival: a fifo, a dispatch list.
 #[derive(Debug)]
 pub(crate) enum ByArrival {}
@@ -521,7 +520,7 @@ impl Linked<RequestId, ByArrival> for Requests {
     }
     #[inline]
     fn list_links_mut(&mut self, rq: RequestId) -> &mut ListLinks<RequestId> {
-        &mut self[rq].by_arrival
+        &mut self.get_mut(rq).by_arrival
     }
 }
 
@@ -532,7 +531,7 @@ impl Linked<RequestId, ByEnd> for Requests {
     }
     #[inline]
     fn list_links_mut(&mut self, rq: RequestId) -> &mut ListLinks<RequestId> {
-        &mut self[rq].by_end
+        &mut self.get_mut(rq).by_end
     }
 }
 

@@ -70,9 +70,11 @@ pub enum MergeRules {
     /// The last merge, the merge hash, the scheduler's front lookup. A request may be absorbed as
     /// it is inserted. When a request grows, its neighbours in its sort list are looked at.
     BlkMq,
-    /// The same lookups, and nothing merges at insert. The scheduler alone decides with which
-    /// request a bio may merge. Requests that are neighbours in one sort list merge without being
-    /// asked about: under these rules a scheduler keeps a sort list for each set that may merge.
+    /// The same lookups, and no request is absorbed as it is inserted. Here only the scheduler
+    /// looks at who issued a bio and with which I/O priority
+    /// ([`allow_merge`](Scheduler::allow_merge)). It is not asked whether a request may absorb its
+    /// neighbour in its sort list, so it keeps requests that must not become one in different sort
+    /// lists. CFQ has these rules.
     Legacy,
     /// A scan of the newest requests of the list that the scheduler names.
     ListScan,

@@ -81,7 +81,7 @@ fn end_of_a_bio_that_no_elevator_takes_does_not_wrap() {
 #[test]
 #[should_panic(expected = "a request has 1 to 2³² − 2 sectors")]
 fn limit_at_which_a_length_could_not_be_counted_is_refused() {
-    let limits = Limits { max_sectors: u32::MAX, ..Limits::default() };
+    let limits = Limits::default().with_max_sectors(u32::MAX);
     elevator(SchedulerKind::MqDeadline).set_limits(limits);
 }
 

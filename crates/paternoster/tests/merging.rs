@@ -297,7 +297,7 @@ fn list_scan_stops_at_a_request_that_refuses_for_its_length() {
 /// The effect of `max_segments`, for bios and for neighbours.
 #[test]
 fn request_takes_no_more_segments_than_the_device() {
-    let limits = Limits { max_segments: 4, ..Limits::default() };
+    let limits = Limits::default().with_max_segments(4);
     Rig::mq_deadline().run(&[
         SetLimits(limits),
         Submit("a", read(100..108).segments(2)),
@@ -324,7 +324,7 @@ fn request_takes_no_more_segments_than_the_device() {
 /// `max_sectors`.
 #[test]
 fn discards_have_a_limit_of_their_own() {
-    let limits = Limits { max_sectors: 16, max_discard_sectors: 24, ..Limits::default() };
+    let limits = Limits::default().with_max_sectors(16).with_max_discard_sectors(24);
     Rig::mq_deadline().run(&[
         SetLimits(limits),
         Submit("discard", discard(0..8)),
@@ -341,7 +341,7 @@ fn discards_have_a_limit_of_their_own() {
 /// the device.
 #[test]
 fn discard_bios_merge_but_discard_requests_never_do() {
-    let limits = Limits { max_segments: 1, ..Limits::default() };
+    let limits = Limits::default().with_max_segments(1);
     Rig::mq_deadline().run(&[
         SetLimits(limits),
         ELSEWHERE,
@@ -358,7 +358,7 @@ fn discard_bios_merge_but_discard_requests_never_do() {
 /// end.
 #[test]
 fn no_request_crosses_a_chunk() {
-    let limits = Limits { chunk_sectors: 64, ..Limits::default() };
+    let limits = Limits::default().with_chunk_sectors(64);
     Rig::mq_deadline().run(&[
         SetLimits(limits),
         Submit("a", read(48..56)),
@@ -377,7 +377,7 @@ fn no_request_crosses_a_chunk() {
 #[test]
 fn pieces_meet_on_the_virtual_boundary_only() {
     Rig::mq_deadline().run(&[
-        SetLimits(Limits { virt_boundary: 4095, ..Limits::default() }),
+        SetLimits(Limits::default().with_virt_boundary(4095)),
         Submit("a", read(100..108)),
         BackMerge("b", read(108..112), "a"),
         // The request is 12 sectors long now.

@@ -64,11 +64,11 @@ impl<S: Scheduler> Engine<S> {
     /// lets it hold any number of requests: fronts bound what they submit.
     pub fn new(mut elevator: Elevator<S>, fast_zero: bool) -> Self {
         let max_segments = u16::try_from(MAX_BUFFERS).expect("1024 fits");
-        elevator.set_limits(Limits {
-            max_discard_sectors: MAX_DISCARD_SECTORS,
-            max_segments: max_segments.min(Limits::default().max_segments),
-            ..Limits::default()
-        });
+        elevator.set_limits(
+            Limits::default()
+                .with_max_discard_sectors(MAX_DISCARD_SECTORS)
+                .with_max_segments(max_segments.min(Limits::default().max_segments)),
+        );
         elevator.set_nr_requests(Some(u32::MAX));
         Self {
             driver: Driver::new(elevator),

@@ -102,11 +102,9 @@ impl Rig {
     pub(crate) fn with_short_requests(kind: SchedulerKind, depth: u32, sectors: u32) -> Self {
         let mut rig = Self::new(kind, depth);
         rig.engine.administer(|elevator| {
-            elevator.set_limits(Limits {
-                max_sectors: sectors,
-                max_discard_sectors: sectors,
-                ..Limits::default()
-            });
+            elevator.set_limits(
+                Limits::default().with_max_sectors(sectors).with_max_discard_sectors(sectors),
+            );
         });
         rig
     }

@@ -208,20 +208,23 @@ impl BlkioSplit {
     }
 }
 
-impl From<BlkioValue> for BlkioStat {
-    fn from(value: BlkioValue) -> Self {
+impl BlkioStat {
+    /// Returns what is shown of a value; none of one of a kind that is not shown yet.
+    fn of(value: BlkioValue) -> Option<Self> {
         match value {
-            BlkioValue::Number(number) => Self::Number(number),
-            BlkioValue::Split { read, write, discard, sync, asynchronous, total } => {
-                Self::Split(BlkioSplit { read, write, discard, sync, asynchronous, total })
+            BlkioValue::Number(number) => Some(Self::Number(number)),
+            BlkioValue::Split { read, write, discard, sync, asynchronous, total, .. } => {
+                Some(Self::Split(BlkioSplit { read, write, discard, sync, asynchronous, total }))
             }
+            _ => None,
         }
     }
 }
 
 /// Returns the files by name, for [`GroupStat::blkio`].
 pub fn blkio_files(files: &[BlkioFile]) -> BTreeMap<String, BlkioStat> {
-    files.iter().map(|file| (file.name.to_owned(), file.value.into())).collect()
+    let shown = |file: &BlkioFile| Some((file.name.to_owned(), BlkioStat::of(file.value)?));
+    files.iter().filter_map(shown).collect()
 }
 
 /// One operation of one group on one disk.

@@ -64,7 +64,7 @@ impl<T: Trace> Bfq<T> {
         let queue = self.queue_for(cx, ioc, synchrony);
         self.wf2q.count_request(queue, 1);
         self.contexts[ioc].requests_bound += 1;
-        cx.requests[rq].queue = queue.data();
+        cx.requests.get_mut(rq).queue = queue.data();
         let state = &mut self.queues[queue];
         if state.merge_into.is_none() && state.users == 1 {
             state.owner = Some(ioc);

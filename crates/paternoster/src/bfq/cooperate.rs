@@ -203,7 +203,7 @@ impl<T: Trace> Bfq<T> {
         self.queues[queue].fresh = false;
         self.wf2q.count_request(queue, -1);
         self.free_queue_if_unused(cx, queue);
-        cx.requests[rq].queue = target.data();
+        cx.requests.get_mut(rq).queue = target.data();
     }
 
     /// Updates the place of the queue on the position index of its group, if queues merge.

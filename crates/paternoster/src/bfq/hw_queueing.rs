@@ -44,6 +44,7 @@ pub(super) struct HwQueueing {
 
 /// On which devices BFQ merges the queues of tasks that work on the same part of the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum QueueMerging {
     /// On one that is rotational or does not queue requests itself, as Linux does.
     WhereItPays,

@@ -41,7 +41,7 @@ impl<T: Trace> Cfq<T> {
         let queue = self.queue_for(cx, ioc, group, synchrony);
         self.queues[queue].requests_bound += 1;
         self.contexts[ioc].requests_bound += 1;
-        cx.requests[rq].queue = queue.data();
+        cx.requests.get_mut(rq).queue = queue.data();
     }
 
     /// Ends the binding of a request. Its queue and its I/O context may be freed with it.

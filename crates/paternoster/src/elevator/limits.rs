@@ -4,7 +4,15 @@ use crate::request::{Bio, BioFlags, Op, Request, Sector, SectorCount};
 use crate::trace::MergeKind;
 
 /// Limits of a device, by the names of `queue/` in sysfs.
+///
+/// ```
+/// use paternoster::Limits;
+///
+/// let limits = Limits::default().with_max_sectors(256).with_chunk_sectors(2048);
+/// assert_eq!((limits.max_sectors, limits.max_segments), (256, 128));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Limits {
     /// The largest request (`max_sectors_kb`, here in sectors): 1 to 2³² − 2.
     pub max_sectors: u32,
@@ -57,6 +65,37 @@ pub(super) struct Joint {
 }
 
 impl Limits {
+    /// Sets the largest request, in sectors.
+    #[must_use]
+    pub const fn with_max_sectors(self, max_sectors: u32) -> Self {
+        Self { max_sectors, ..self }
+    }
+
+    /// Sets the largest discard, in sectors.
+    #[must_use]
+    pub const fn with_max_discard_sectors(self, max_discard_sectors: u32) -> Self {
+        Self { max_discard_sectors, ..self }
+    }
+
+    /// Sets the most segments of memory in a request.
+    #[must_use]
+    pub const fn with_max_segments(self, max_segments: u16) -> Self {
+        Self { max_segments, ..self }
+    }
+
+    /// Sets the number of sectors of which no request crosses a multiple; 0 is no such limit.
+    #[must_use]
+    pub const fn with_chunk_sectors(self, chunk_sectors: u32) -> Self {
+        Self { chunk_sectors, ..self }
+    }
+
+    /// Sets the number of bytes, less 1, on a multiple of which memory has to end inside a request;
+    /// 0 is no such limit.
+    #[must_use]
+    pub const fn with_virt_boundary(self, virt_boundary: u32) -> Self {
+        Self { virt_boundary, ..self }
+    }
+
     /// Asserts that a request of one sector is allowed, and that a sum of lengths that saturates is
     /// too long.
     pub(super) fn check(&self) {

@@ -32,6 +32,7 @@ pub(super) const SCAN_DEPTH: u32 = 8;
 
 /// How much merging is turned off: `queue/nomerges`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum NoMerges {
     /// 0: nothing is turned off.
     #[default]
@@ -182,7 +183,7 @@ impl<S: Scheduler> Elevator<S> {
     }
 
     fn take_bio(&mut self, rq: RequestId, bio: &Bio, kind: MergeKind) {
-        let request = &mut self.requests[rq];
+        let request = self.requests.get_mut(rq);
         request.bios.push(bio.user_data);
         request.sectors = request.sectors + bio.sectors;
         request.segments = request.segments.saturating_add(bio.segments);
@@ -196,7 +197,7 @@ impl<S: Scheduler> Elevator<S> {
         if refusal == Refusal::Gap {
             return;
         }
-        self.requests[rq].never_merge = true;
+        self.requests.get_mut(rq).never_merge = true;
         if self.merging.last == Some(rq) {
             self.merging.last = None;
         }
@@ -292,8 +293,8 @@ impl<S: Scheduler> Elevator<S> {
 
     fn take_request(&mut self, rq: RequestId, absorbed: RequestId) {
         let Request { sectors, segments, start, .. } = self.requests[absorbed];
-        let bios = std::mem::take(&mut self.requests[absorbed].bios);
-        let request = &mut self.requests[rq];
+        let bios = std::mem::take(&mut self.requests.get_mut(absorbed).bios);
+        let request = self.requests.get_mut(rq);
         request.bios.extend(bios);
         request.sectors = request.sectors + sectors;
         request.segments = request.segments.saturating_add(segments);
@@ -305,7 +306,7 @@ impl<S: Scheduler> Elevator<S> {
         let hashed = self.scheduler.merge_rules() != MergeRules::ListScan;
         if hashed && self.requests[rq].is_mergeable() {
             self.merging.hash.insert(&mut self.requests, rq);
-            self.requests[rq].hashed = true;
+            self.requests.get_mut(rq).hashed = true;
             self.merging.last.get_or_insert(rq);
         }
     }
@@ -319,7 +320,7 @@ impl<S: Scheduler> Elevator<S> {
     }
 
     fn unhash(&mut self, rq: RequestId) {
-        if std::mem::take(&mut self.requests[rq].hashed) {
+        if std::mem::take(&mut self.requests.get_mut(rq).hashed) {
             let end: Sector = self.requests[rq].end();
             self.merging.hash.remove(&mut self.requests, rq, end);
         }

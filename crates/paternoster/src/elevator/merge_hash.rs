@@ -106,7 +106,7 @@ mod tests {
     fn what_may_merge_no_more_hides_nothing() {
         let (mut hash, mut requests) = (MergeHash::new(), Requests::default());
         let [old, new] = [108, 108].map(|end| add(&mut hash, &mut requests, end));
-        requests[new].never_merge = true;
+        requests.get_mut(new).never_merge = true;
         assert_eq!(hash.find(&requests, Sector(108)), Some(old));
     }
 

@@ -311,7 +311,7 @@ impl<S: Scheduler> Elevator<S> {
     pub fn requeue(&mut self, now: Instant, rq: RequestId) {
         self.advance(now);
         self.end_flight(rq);
-        let request = &mut self.requests[rq];
+        let request = self.requests.get_mut(rq);
         let (name, bound) = (request.name(), request.bound);
         request.never_merge = true;
         request.place = Place::Made;
@@ -505,7 +505,7 @@ impl<S: Scheduler> Elevator<S> {
     }
 
     fn bind(&mut self, rq: RequestId) {
-        self.requests[rq].bound = true;
+        self.requests.get_mut(rq).bound = true;
         self.ask(|scheduler, cx| scheduler.bind(cx, rq));
     }
 
@@ -519,7 +519,7 @@ impl<S: Scheduler> Elevator<S> {
     /// Counts `rq` as waiting in `place` from now on.
     #[inline]
     fn waits(&mut self, rq: RequestId, place: Place) {
-        let request = &mut self.requests[rq];
+        let request = self.requests.get_mut(rq);
         request.place = place;
         self.queued += 1;
         self.stats.request_waits(self.now, Counted::request(request));
@@ -532,7 +532,7 @@ impl<S: Scheduler> Elevator<S> {
     }
 
     fn start(&mut self, rq: RequestId) {
-        let request = &mut self.requests[rq];
+        let request = self.requests.get_mut(rq);
         request.place = Place::InFlight;
         request.dispatched = self.now;
         self.queued -= 1;
@@ -560,7 +560,7 @@ impl<S: Scheduler> Elevator<S> {
         for &rq in &held {
             self.drop_candidate(rq);
             self.waits_no_more(rq);
-            self.requests[rq].place = Place::Made;
+            self.requests.get_mut(rq).place = Place::Made;
         }
         held
     }

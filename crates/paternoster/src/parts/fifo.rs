@@ -4,7 +4,13 @@ use crate::arena::{List, RequestId};
 use crate::request::{ByArrival, Requests};
 use crate::time::Instant;
 
-/// Requests in order of arrival. A request is in one fifo at a time.
+/// Requests in order of arrival. A request is in one fifo at a time. It has to be taken out before
+/// it is freed.
+///
+/// # Panics
+///
+/// Where a request does not exist. In debug builds where a request is pushed that has neighbours in
+/// a fifo already, and where one is taken out that is not in this fifo, if its links show it.
 #[derive(Debug, Default)]
 pub struct Fifo {
     list: List<RequestId, ByArrival>,
@@ -26,20 +32,23 @@ impl Fifo {
     /// Appends `rq`, due at `deadline`.
     #[inline]
     pub fn push(&mut self, requests: &mut Requests, rq: RequestId, deadline: Instant) {
-        requests[rq].deadline = deadline;
+        debug_assert!(self.list.may_take(requests, rq), "a request is in one fifo at a time");
+        requests.get_mut(rq).deadline = deadline;
         self.list.push_back(requests, rq);
     }
 
     /// Puts `rq` before all others, due at `deadline`.
     #[inline]
     pub fn push_front(&mut self, requests: &mut Requests, rq: RequestId, deadline: Instant) {
-        requests[rq].deadline = deadline;
+        debug_assert!(self.list.may_take(requests, rq), "a request is in one fifo at a time");
+        requests.get_mut(rq).deadline = deadline;
         self.list.push_front(requests, rq);
     }
 
     /// Takes out `rq`, which is in it.
     #[inline]
     pub fn remove(&mut self, requests: &mut Requests, rq: RequestId) {
+        debug_assert!(self.list.may_hold(requests, rq), "a request is taken out where it is");
         self.list.remove(requests, rq);
     }
 
@@ -51,11 +60,13 @@ impl Fifo {
 
     /// Takes out `absorbed`. If it was due earlier, `rq` takes over its deadline and its place.
     pub fn absorb(&mut self, requests: &mut Requests, rq: RequestId, absorbed: RequestId) {
+        debug_assert!(self.list.may_hold(requests, rq), "both requests are in this fifo");
+        debug_assert!(self.list.may_hold(requests, absorbed), "both requests are in this fifo");
         let earlier = requests[absorbed].deadline;
         if earlier < requests[rq].deadline {
             self.list.remove(requests, rq);
             self.list.replace(requests, absorbed, rq);
-            requests[rq].deadline = earlier;
+            requests.get_mut(rq).deadline = earlier;
         } else {
             self.list.remove(requests, absorbed);
         }
@@ -98,6 +109,22 @@ mod tests {
             rq
         });
         (fifo, members)
+    }
+
+    #[test]
+    #[should_panic(expected = "a request is in one fifo at a time")]
+    fn request_is_not_pushed_twice() {
+        let mut requests = Requests::default();
+        let (mut fifo, [first, ..]) = three(&mut requests, [10, 20, 30]);
+        fifo.push(&mut requests, first, due(40));
+    }
+
+    #[test]
+    #[should_panic(expected = "a request is taken out where it is")]
+    fn request_is_not_taken_out_of_a_fifo_that_it_is_not_in() {
+        let mut requests = Requests::default();
+        let (_fifo, [first, ..]) = three(&mut requests, [10, 20, 30]);
+        Fifo::default().remove(&mut requests, first);
     }
 
     #[test]

@@ -122,6 +122,21 @@ impl<K: Copy + Eq + Debug> Tree<K> {
         node
     }
 
+    /// Returns whether `node` has its place in this tree. One in another tree has not, or is not
+    /// that tree's root.
+    pub(crate) fn may_hold(&self, nodes: &impl Nodes<K>, node: K) -> bool {
+        match nodes.links(node).parent {
+            Some(parent) => nodes.links(parent).child.contains(&Some(node)),
+            None => self.root == Some(node),
+        }
+    }
+
+    /// Returns whether `node` has no neighbours and is not alone in this tree.
+    pub(crate) fn may_take(&self, nodes: &impl Nodes<K>, node: K) -> bool {
+        let links = nodes.links(node);
+        links.parent.is_none() && links.child == [None, None] && self.root != Some(node)
+    }
+
     /// Puts `node` below `parent` on the free `side` (or at the root of an empty tree) and
     /// restores the balance.
     pub(crate) fn insert_below(

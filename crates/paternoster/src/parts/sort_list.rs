@@ -87,7 +87,13 @@ impl Nodes<Slot> for SortNodes {
 }
 
 /// Requests by start sector; equal starts are in order of insertion. A request is in one sort list
-/// at a time. When it grows, it may merge with its neighbours there.
+/// at a time, and has to be taken out before it is freed. When it grows, it may merge with its
+/// neighbours there. Where its start changes, [`reposition`](Self::reposition) follows.
+///
+/// # Panics
+///
+/// Where a request does not exist. In debug builds where a request is inserted that has neighbours
+/// in a sort list already, and where one is removed that is not in this list, if its links show it.
 #[derive(Debug, Default)]
 pub struct SortList {
     tree: Tree<Slot>,
@@ -107,6 +113,7 @@ impl SortList {
         let sector = requests[rq].sector;
         let nodes = &mut requests.sort_nodes;
         let slot = nodes.slot(rq);
+        debug_assert!(self.tree.may_take(nodes, slot), "a request is in one sort list at a time");
         nodes.0[slot.index()].sector = sector;
         let mut below = None;
         let mut place = self.tree.root();
@@ -123,6 +130,8 @@ impl SortList {
     #[inline]
     pub fn remove(&mut self, requests: &mut Requests, rq: RequestId) {
         let slot = requests.sort_nodes.slot(rq);
+        let nodes = &requests.sort_nodes;
+        debug_assert!(self.tree.may_hold(nodes, slot), "a request is taken out where it is");
         self.tree.remove(&mut requests.sort_nodes, slot);
     }
 
@@ -187,6 +196,22 @@ mod tests {
     use crate::request::tests::{bio, request};
     use proptest::prelude::*;
 
+    #[test]
+    #[should_panic(expected = "a request is in one sort list at a time")]
+    fn request_is_not_inserted_twice() {
+        let (mut list, mut requests) = (SortList::default(), Requests::default());
+        let rq = insert(&mut list, &mut requests, 100);
+        list.insert(&mut requests, rq);
+    }
+
+    #[test]
+    #[should_panic(expected = "a request is taken out where it is")]
+    fn request_is_not_removed_from_a_list_that_it_is_not_in() {
+        let (mut list, mut requests) = (SortList::default(), Requests::default());
+        let rq = insert(&mut list, &mut requests, 100);
+        SortList::default().remove(&mut requests, rq);
+    }
+
     fn insert(list: &mut SortList, requests: &mut Requests, sector: u64) -> RequestId {
         let rq = request(requests, &bio(sector..sector + 8));
         list.insert(requests, rq);
@@ -227,7 +252,7 @@ mod tests {
                     }
                     (1, Some(picked)) => {
                         let rq = model.remove(picked);
-                        requests[rq].sector = Sector(start);
+                        requests.get_mut(rq).sector = Sector(start);
                         list.reposition(&mut requests, rq);
                         rq
                     }

@@ -254,7 +254,7 @@ mod tests {
             }
             2 if held > 0 => {
                 let rq = model.0[pick].2;
-                requests[rq].sector = Sector(start);
+                requests.get_mut(rq).sector = Sector(start);
                 model.0[pick].0 = start;
                 waiting.reposition(requests, rq);
                 waiting.prefer(requests, upwards_from(0), rq);
@@ -312,7 +312,7 @@ mod tests {
         let rq = request(&mut requests, &bio(100..108));
         waiting.insert(&mut requests, rq, due(1));
         waiting.prefer(&requests, upwards_from(0), rq);
-        requests[rq].sector = Sector(92);
+        requests.get_mut(rq).sector = Sector(92);
         waiting.set_start_in_place(&mut requests, rq);
         assert_eq!(waiting.next_sector(), Some(Sector(92)));
         assert_eq!(waiting.find_start(&requests, Sector(92)), Some(rq));

@@ -14,11 +14,13 @@ pub struct BlkioFile {
 
 /// What a file holds. Times are nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum BlkioValue {
     /// One number.
     Number(u64),
     /// A number for each operation, and the same number by synchrony. Read, Write and Discard add
     /// up to the total, and so do Sync and Async.
+    #[non_exhaustive]
     Split {
         /// Reads and flushes.
         read: u64,

@@ -15,6 +15,7 @@ pub use slices::SliceStats;
 
 /// Counts of one operation of one group. Times are sums over requests, counted as they complete.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct OpStats {
     /// Bios that arrived (`io_serviced`, counted at submission).
     pub bios: u64,

@@ -10,6 +10,7 @@ use crate::time::{Instant, Nanos};
 
 /// The counts of the slices of one group.
 #[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
 pub struct SliceStats {
     /// The time of slices that was used (`time`).
     pub time: Nanos,

@@ -35,11 +35,12 @@ pub struct QueueName {
     pub sync: bool,
 }
 
-/// One event.
+/// One event. It may get further fields, so a pattern ends with `..`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
     /// A bio arrived. There is one of these for a bio, however often it is turned away.
+    #[non_exhaustive]
     Queued {
         /// The bio.
         bio: u64,
@@ -51,6 +52,7 @@ pub enum Event {
         sectors: SectorCount,
     },
     /// A bio merged into a request.
+    #[non_exhaustive]
     Merged {
         /// The bio.
         bio: u64,
@@ -62,6 +64,7 @@ pub enum Event {
         site: MergeSite,
     },
     /// A request absorbed the one behind it.
+    #[non_exhaustive]
     Absorbed {
         /// The request that was absorbed; it is gone.
         absorbed: u64,
@@ -71,21 +74,25 @@ pub enum Event {
         site: MergeSite,
     },
     /// A request was dispatched.
+    #[non_exhaustive]
     Dispatched {
         /// The request.
         rq: u64,
     },
     /// The device could not take a dispatched request; it was requeued.
+    #[non_exhaustive]
     Requeued {
         /// The request.
         rq: u64,
     },
     /// A request completed.
+    #[non_exhaustive]
     Completed {
         /// The request.
         rq: u64,
     },
     /// mq-deadline: a batch began.
+    #[non_exhaustive]
     Batch {
         /// Its direction.
         direction: Direction,
@@ -97,11 +104,13 @@ pub enum Event {
         reason: BatchReason,
     },
     /// mq-deadline: a request of a lower class was dispatched because it had waited too long.
+    #[non_exhaustive]
     Aged {
         /// The class.
         class: IoClass,
     },
     /// CFQ, BFQ: a queue was created (`alloced`).
+    #[non_exhaustive]
     QueueMade {
         /// The queue.
         queue: QueueName,
@@ -111,6 +120,7 @@ pub enum Event {
     /// CFQ, BFQ: a queue has another class or level from now on, or from its next slice or service
     /// on. The priority of its I/O context has changed; or, in CFQ, a request with the priority
     /// flag raised it, or that has ended.
+    #[non_exhaustive]
     Priority {
         /// The queue.
         queue: QueueName,
@@ -118,32 +128,38 @@ pub enum Event {
         io_prio: IoPrio,
     },
     /// CFQ, BFQ: a queue becomes busy (`add_to_rr`).
+    #[non_exhaustive]
     Busy {
         /// The queue.
         queue: QueueName,
     },
     /// CFQ, BFQ: a queue is no longer busy (`del_from_rr`).
+    #[non_exhaustive]
     NotBusy {
         /// The queue.
         queue: QueueName,
     },
     /// CFQ, BFQ: a queue was freed: its last user and its last request are gone (`put_queue`).
+    #[non_exhaustive]
     QueueFreed {
         /// The queue.
         queue: QueueName,
     },
     /// CFQ, BFQ: a task is in another group than at its last request (`changed cgroup`). It leaves
     /// the queues that it shares in the old group. CFQ also drops its own queue; BFQ moves it.
+    #[non_exhaustive]
     GroupMoved {
         /// The task.
         ioc: IocId,
     },
     /// CFQ: a group has no busy queue any more (`del_from_rr group`).
+    #[non_exhaustive]
     GroupLeft {
         /// The group.
         group: GroupId,
     },
     /// CFQ: the workload that a group is served with next was chosen (`workload slice`).
+    #[non_exhaustive]
     Workload {
         /// The group.
         group: GroupId,
@@ -155,6 +171,7 @@ pub enum Event {
         span: Nanos,
     },
     /// CFQ: a queue is active from now on (`set_active`); BFQ has [`Event::InService`].
+    #[non_exhaustive]
     Active {
         /// The queue.
         queue: QueueName,
@@ -166,6 +183,7 @@ pub enum Event {
         workload: Workload,
     },
     /// CFQ: the slice of the active queue begins (`set_slice`).
+    #[non_exhaustive]
     Slice {
         /// The queue.
         queue: QueueName,
@@ -174,6 +192,7 @@ pub enum Event {
     },
     /// CFQ: a queue's slice ends (`slice expired`, `sl_used`, `served`); BFQ has
     /// [`Event::BudgetExpired`].
+    #[non_exhaustive]
     SliceExpired {
         /// The queue.
         queue: QueueName,
@@ -202,6 +221,7 @@ pub enum Event {
         min_vdisktime: u64,
     },
     /// CFQ: a queue earns or loses its idle window (`idle=`).
+    #[non_exhaustive]
     IdleWindow {
         /// The queue.
         queue: QueueName,
@@ -209,11 +229,13 @@ pub enum Event {
         on: bool,
     },
     /// CFQ: a seeky queue loses its idle window because it ran empty early in its slice.
+    #[non_exhaustive]
     WindowGivenUp {
         /// The queue.
         queue: QueueName,
     },
     /// CFQ: the device idles for the active queue (`arm_idle`); BFQ has [`Event::BudgetIdling`].
+    #[non_exhaustive]
     SliceIdling {
         /// The queue.
         queue: QueueName,
@@ -223,6 +245,7 @@ pub enum Event {
         for_group: bool,
     },
     /// CFQ: the active queue ran empty, and the device does not idle for it (`Not idling`).
+    #[non_exhaustive]
     NotIdling {
         /// The queue.
         queue: QueueName,
@@ -232,11 +255,13 @@ pub enum Event {
     /// CFQ, BFQ: the request that the device idled for has not come (`idle timer fired`).
     IdleTimerFired,
     /// CFQ: the slice of a group's only queue was extended (`will busy wait`).
+    #[non_exhaustive]
     WaitBusy {
         /// The queue.
         queue: QueueName,
     },
     /// CFQ, BFQ: a new request makes the active queue, or the queue in service, expire (`preempt`).
+    #[non_exhaustive]
     Preempted {
         /// The queue of the request.
         by: QueueName,
@@ -246,6 +271,7 @@ pub enum Event {
         why: PreemptReason,
     },
     /// CFQ, BFQ: two queues are to merge: each user of one goes to the other at its next request.
+    #[non_exhaustive]
     MergePlanned {
         /// The queue.
         queue: QueueName,
@@ -253,6 +279,7 @@ pub enum Event {
         into: QueueName,
     },
     /// CFQ, BFQ: a task uses the queue of another task from now on (`merging with queue`).
+    #[non_exhaustive]
     QueuesMerged {
         /// The task's queue so far.
         queue: QueueName,
@@ -260,16 +287,19 @@ pub enum Event {
         into: QueueName,
     },
     /// CFQ, BFQ: a shared queue is seeky, and is to be split.
+    #[non_exhaustive]
     SplitPlanned {
         /// The queue.
         queue: QueueName,
     },
     /// CFQ, BFQ: a task leaves a shared queue (`breaking apart`).
+    #[non_exhaustive]
     QueueSplit {
         /// The queue.
         queue: QueueName,
     },
     /// CFQ, BFQ: the oldest request of a queue is overdue and goes first (`fifo=`).
+    #[non_exhaustive]
     Overdue {
         /// The queue.
         queue: QueueName,
@@ -277,6 +307,7 @@ pub enum Event {
         rq: u64,
     },
     /// CFQ, BFQ: the scheduler learned whether the device has native queueing.
+    #[non_exhaustive]
     HardwareQueueing {
         /// What it took for true before; none if that was unknown.
         before: Option<bool>,
@@ -284,6 +315,7 @@ pub enum Event {
         now: bool,
     },
     /// BFQ: a queue is put in service; CFQ has [`Event::Active`].
+    #[non_exhaustive]
     InService {
         /// The queue.
         queue: QueueName,
@@ -293,6 +325,7 @@ pub enum Event {
         weight: u32,
     },
     /// BFQ: a queue's service ends (`expire`); CFQ has [`Event::SliceExpired`].
+    #[non_exhaustive]
     BudgetExpired {
         /// The queue.
         queue: QueueName,
@@ -308,6 +341,7 @@ pub enum Event {
         in_flight: u32,
     },
     /// BFQ: the device idles for the queue in service; CFQ has [`Event::SliceIdling`].
+    #[non_exhaustive]
     BudgetIdling {
         /// The queue.
         queue: QueueName,
@@ -315,6 +349,7 @@ pub enum Event {
         length: Nanos,
     },
     /// BFQ: a request of a queue was dispatched while another queue is in service.
+    #[non_exhaustive]
     Injected {
         /// The queue.
         queue: QueueName,
@@ -323,6 +358,7 @@ pub enum Event {
     },
     /// BFQ: a queue has a new injection limit: how many requests of other queues may be in flight
     /// while the device idles for it.
+    #[non_exhaustive]
     InjectionLimit {
         /// The queue.
         queue: QueueName,
@@ -330,6 +366,7 @@ pub enum Event {
         limit: u32,
     },
     /// BFQ: a queue was found whose completions make another queue busy (`waker`).
+    #[non_exhaustive]
     WakerFound {
         /// The queue that becomes busy.
         queue: QueueName,
@@ -337,6 +374,7 @@ pub enum Event {
         waker: QueueName,
     },
     /// BFQ: weight raising of a queue began or ended (`wrais`).
+    #[non_exhaustive]
     Raised {
         /// The queue.
         queue: QueueName,
@@ -348,26 +386,31 @@ pub enum Event {
     /// BFQ: a burst became large: so many queues became busy together that none of them is raised.
     LargeBurst,
     /// BFQ: merging of queues by position was turned on or off.
+    #[non_exhaustive]
     QueueMerging {
         /// Whether it is on.
         on: bool,
     },
     /// BFQ: the estimate of the device's peak rate was updated.
+    #[non_exhaustive]
     PeakRate {
         /// The rate in sectors a microsecond × 2¹⁶.
         rate: u32,
     },
     /// BFQ: the greatest budget of any queue has changed.
+    #[non_exhaustive]
     MaxBudget {
         /// That budget.
         sectors: SectorCount,
     },
     /// Requests wait, and the scheduler dispatches none.
+    #[non_exhaustive]
     Waiting {
         /// Why.
         why: WaitReason,
     },
     /// All waiting requests were taken out of the scheduler (`forced_dispatch`).
+    #[non_exhaustive]
     Drained {
         /// How many there were.
         requests: u32,

@@ -88,6 +88,7 @@ pub enum SliceEnd {
 
 /// Why BFQ ended a queue's service, as Linux's reasons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum BudgetEnd {
     /// The idle timer ended before its next request came (`TOO_IDLE`).
     TooIdle,

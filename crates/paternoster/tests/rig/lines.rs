@@ -88,35 +88,35 @@ macro_rules! lines {
 }
 
 lines! {
-    ALL: Event::Waiting { why } => "waiting: {why}" { why: WaitReason };
-    BOTH: Event::QueueMade { queue, group } => "made {queue} in {group}"
+    ALL: Event::Waiting { why, .. } => "waiting: {why}" { why: WaitReason };
+    BOTH: Event::QueueMade { queue, group, .. } => "made {queue} in {group}"
         { queue: QueueName, group: GroupId };
-    BOTH: Event::Priority { queue, io_prio } => "priority {queue}: {io_prio}"
+    BOTH: Event::Priority { queue, io_prio, .. } => "priority {queue}: {io_prio}"
         { queue: QueueName, io_prio: IoPrio };
-    BOTH: Event::Busy { queue } => "busy {queue}" { queue: QueueName };
-    BOTH: Event::NotBusy { queue } => "not busy {queue}" { queue: QueueName };
-    BOTH: Event::QueueFreed { queue } => "freed {queue}" { queue: QueueName };
-    BOTH: Event::GroupMoved { ioc } => "moved {queue}"
+    BOTH: Event::Busy { queue, .. } => "busy {queue}" { queue: QueueName };
+    BOTH: Event::NotBusy { queue, .. } => "not busy {queue}" { queue: QueueName };
+    BOTH: Event::QueueFreed { queue, .. } => "freed {queue}" { queue: QueueName };
+    BOTH: Event::GroupMoved { ioc, .. } => "moved {queue}"
         { queue: QueueName = QueueName { ioc, sync: true } };
     BOTH: Event::IdleTimerFired => "timer" {};
-    BOTH: Event::Preempted { by, over, why } => "preempted {over} by {by}: {why}"
+    BOTH: Event::Preempted { by, over, why, .. } => "preempted {over} by {by}: {why}"
         { by: QueueName, over: QueueName, why: PreemptReason };
-    BOTH: Event::MergePlanned { queue, into } => "to merge {queue} into {into}"
+    BOTH: Event::MergePlanned { queue, into, .. } => "to merge {queue} into {into}"
         { queue: QueueName, into: QueueName };
-    BOTH: Event::QueuesMerged { queue, into } => "merged {queue} into {into}"
+    BOTH: Event::QueuesMerged { queue, into, .. } => "merged {queue} into {into}"
         { queue: QueueName, into: QueueName };
-    BOTH: Event::SplitPlanned { queue } => "to split {queue}" { queue: QueueName };
-    BOTH: Event::QueueSplit { queue } => "split {queue}" { queue: QueueName };
+    BOTH: Event::SplitPlanned { queue, .. } => "to split {queue}" { queue: QueueName };
+    BOTH: Event::QueueSplit { queue, .. } => "split {queue}" { queue: QueueName };
     BOTH: Event::Overdue { rq, .. } => "overdue {rq}" { rq: RequestName = RequestName(rq) };
     BOTH: Event::HardwareQueueing { now, .. } => "hardware queueing: {now}" { now: bool };
-    BOTH: Event::Drained { requests } => "drained {requests}" { requests: u32 };
+    BOTH: Event::Drained { requests, .. } => "drained {requests}" { requests: u32 };
 
-    CFQ: Event::GroupLeft { group } => "left {group}" { group: GroupId };
-    CFQ: Event::Workload { group, class, workload, span } =>
+    CFQ: Event::GroupLeft { group, .. } => "left {group}" { group: GroupId };
+    CFQ: Event::Workload { group, class, workload, span, .. } =>
         "workload {group}: {class} {workload} for {span}"
         { group: GroupId, class: IoClass, workload: Workload, span: Nanos };
     CFQ: Event::Active { queue, .. } => "active {queue}" { queue: QueueName };
-    CFQ: Event::Slice { queue, length } => "slice {queue}: {length}"
+    CFQ: Event::Slice { queue, length, .. } => "slice {queue}: {length}"
         { queue: QueueName, length: Nanos };
     CFQ: Event::SliceExpired {
         queue, why, residue, used, unaccounted, dispatched, charge, iops_mode, vdisktime, ..
@@ -128,36 +128,36 @@ lines! {
             charge: Charge = Charge { charge, iops_mode }, residue: Residue = Residue(residue),
             dispatched: u32, vdisktime: u64, unaccounted: Nanos
         };
-    CFQ: Event::IdleWindow { queue, on } => "window {queue}: {on}"
+    CFQ: Event::IdleWindow { queue, on, .. } => "window {queue}: {on}"
         { queue: QueueName, on: Switch = Switch(on) };
-    CFQ: Event::WindowGivenUp { queue } => "window {queue}: given up" { queue: QueueName };
-    CFQ: Event::SliceIdling { queue, length, for_group } => "idles {queue}: {length}{whose}"
+    CFQ: Event::WindowGivenUp { queue, .. } => "window {queue}: given up" { queue: QueueName };
+    CFQ: Event::SliceIdling { queue, length, for_group, .. } => "idles {queue}: {length}{whose}"
         { queue: QueueName, length: Nanos, whose: ForGroup = ForGroup(for_group) };
-    CFQ: Event::WaitBusy { queue } => "wait busy {queue}" { queue: QueueName };
+    CFQ: Event::WaitBusy { queue, .. } => "wait busy {queue}" { queue: QueueName };
 
-    BFQ: Event::InService { queue, budget, weight } =>
+    BFQ: Event::InService { queue, budget, weight, .. } =>
         "in service {queue}, budget {budget}, weight {weight}"
         { queue: QueueName, budget: SectorCount, weight: u32 };
-    BFQ: Event::BudgetExpired { queue, why, slow, service, budget, in_flight } =>
+    BFQ: Event::BudgetExpired { queue, why, slow, service, budget, in_flight, .. } =>
         "expired {queue}: {why}, charged {service} of {budget}, {pace}, in flight {in_flight}"
         {
             queue: QueueName, why: BudgetEnd, service: SectorCount, budget: SectorCount,
             pace: Slow = Slow(slow), in_flight: u32
         };
-    BFQ: Event::BudgetIdling { queue, length } => "idles {queue}: {length}"
+    BFQ: Event::BudgetIdling { queue, length, .. } => "idles {queue}: {length}"
         { queue: QueueName, length: Nanos };
-    BFQ: Event::Injected { queue, instead_of } => "injected {queue} for {instead_of}"
+    BFQ: Event::Injected { queue, instead_of, .. } => "injected {queue} for {instead_of}"
         { queue: QueueName, instead_of: QueueName };
-    BFQ: Event::InjectionLimit { queue, limit } => "limit {queue}: {limit}"
+    BFQ: Event::InjectionLimit { queue, limit, .. } => "limit {queue}: {limit}"
         { queue: QueueName, limit: u32 };
-    BFQ: Event::WakerFound { queue, waker } => "waker of {queue}: {waker}"
+    BFQ: Event::WakerFound { queue, waker, .. } => "waker of {queue}: {waker}"
         { queue: QueueName, waker: QueueName };
-    BFQ: Event::Raised { queue, factor, length } => "raised {queue}: {factor}, for {length}"
+    BFQ: Event::Raised { queue, factor, length, .. } => "raised {queue}: {factor}, for {length}"
         { queue: QueueName, factor: u32, length: Nanos };
     BFQ: Event::LargeBurst => "large burst" {};
-    BFQ: Event::QueueMerging { on } => "queue merging: {on}" { on: Switch = Switch(on) };
-    BFQ: Event::PeakRate { rate } => "peak rate {rate}" { rate: u32 };
-    BFQ: Event::MaxBudget { sectors } => "max budget {sectors}" { sectors: SectorCount };
+    BFQ: Event::QueueMerging { on, .. } => "queue merging: {on}" { on: Switch = Switch(on) };
+    BFQ: Event::PeakRate { rate, .. } => "peak rate {rate}" { rate: u32 };
+    BFQ: Event::MaxBudget { sectors, .. } => "max budget {sectors}" { sectors: SectorCount };
 }
 
 impl Rig {

@@ -8,9 +8,9 @@ use std::collections::VecDeque;
 
 use paternoster::scheduler::Scheduler;
 use paternoster::{
-    AnyScheduler, Bio, BioFlags, Device, DeviceWeights, Elevator, GroupId, Hz, Instant, IoPrio,
-    IocId, Limits, Nanos, NoMerges, Op, Recorder, Request, RequestId, SchedulerKind, Submitted,
-    Weight, Weights,
+    AnyScheduler, Bio, BioFlags, DeviceWeights, Elevator, GroupId, Hz, Instant, IoPrio, IocId,
+    Limits, Nanos, NoMerges, Op, Recorder, Request, RequestId, SchedulerKind, Submitted, Weight,
+    Weights,
 };
 
 use crate::habit::{Habit, Streams};
@@ -113,7 +113,8 @@ impl Swarm {
             1 => &[SchedulerKind::Cfq],
             _ => &[SchedulerKind::Bfq],
         };
-        let device = Device::new(random.below(2) == 0, random.pick(&[1, 2, 8, 32]))
+        let device = random
+            .device(&[1, 2, 8, 32])
             .with_hz(Hz::new(random.pick(&[1000, 250])).expect("a clock"));
         let elevator = Elevator::new(scheduler(random.pick(kinds)), device, Instant::START);
         let root = elevator.groups().root();
@@ -350,13 +351,11 @@ impl Swarm {
             }
             3 => self.elevator.set_scan_depth(self.random.pick(&[1, 8, 100])),
             _ => {
-                let limits = Limits {
-                    max_sectors: self.random.pick(&[24, 64, 2560]),
-                    max_segments: self.random.pick(&[3, 8, 128]),
-                    chunk_sectors: self.random.pick(&[0, 0, 128]),
-                    virt_boundary: self.random.pick(&[0, 0, 8191]),
-                    ..Limits::default()
-                };
+                let limits = Limits::default()
+                    .with_max_sectors(self.random.pick(&[24, 64, 2560]))
+                    .with_max_segments(self.random.pick(&[3, 8, 128]))
+                    .with_chunk_sectors(self.random.pick(&[0, 0, 128]))
+                    .with_virt_boundary(self.random.pick(&[0, 0, 8191]));
                 self.elevator.set_limits(limits);
             }
         }

@@ -1,5 +1,7 @@
 //! Numbers that follow from a seed (`SplitMix64`).
 
+use paternoster::Device;
+
 pub(crate) struct Random(u64);
 
 impl Random {
@@ -27,6 +29,12 @@ impl Random {
 
     pub(crate) fn index(&mut self, len: usize) -> usize {
         usize::try_from(self.below(len as u64)).expect("below a usize")
+    }
+
+    /// Returns a disk or a solid-state device with one of those depths.
+    pub(crate) fn device(&mut self, depths: &[u32]) -> Device {
+        let kind = if self.below(2) == 0 { Device::disk } else { Device::solid_state };
+        kind(self.pick(depths))
     }
 
     pub(crate) fn pick<T: Copy>(&mut self, from: &[T]) -> T {

@@ -19,9 +19,7 @@
 //! Weights are the test's own, and what a slice is charged is worked out from its course
 //! (`slice.rs`). The trace says which queue is active, and when slices begin and end.
 
-use paternoster::{
-    Cfq, Device, Event, GroupId, Hz, Instant, IoPrio, Nanos, Recorder, Weight, Weights,
-};
+use paternoster::{Cfq, Event, GroupId, Hz, Instant, IoPrio, Nanos, Recorder, Weight, Weights};
 
 use crate::load::{Load, Pace, Task};
 use crate::random::Random;
@@ -78,11 +76,9 @@ struct Shares {
 impl Shares {
     fn new(seed: u64, iops: bool) -> Self {
         let mut random = Random::new(seed);
-        let device = Device::new(
-            random.below(2) == 0,
-            if iops { random.pick(&[8, 32]) } else { random.pick(&[1, 2, 8]) },
-        )
-        .with_hz(Hz::new(random.pick(&[1000, 250])).expect("a clock"));
+        let depths: &[u32] = if iops { &[8, 32] } else { &[1, 2, 8] };
+        let device =
+            random.device(depths).with_hz(Hz::new(random.pick(&[1000, 250])).expect("a clock"));
         let service = Nanos::from_micros(random.pick(&[500, 1000, 3000]));
         let mut load = Load::new(Cfq::new(Recorder::default()), random, device, service);
         let slice_idle = if iops { 0 } else { load.random.pick(&[2, 8, 16]) };

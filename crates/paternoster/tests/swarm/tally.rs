@@ -124,13 +124,13 @@ impl Tally {
     pub(crate) fn count(&mut self, kind: SchedulerKind, event: &Event, text: &str) {
         let name = text.split(' ').next().expect("an event has a name");
         let why: Option<&dyn Debug> = match event {
-            Event::Waiting { why } => Some(why),
+            Event::Waiting { why, .. } => Some(why),
             Event::SliceExpired { why, .. } => Some(why),
             Event::BudgetExpired { why, .. } => Some(why),
             Event::Preempted { why, .. } => Some(why),
             Event::Workload { workload, .. } => Some(workload),
             Event::SliceIdling { for_group, .. } => Some(for_group),
-            Event::IdleWindow { on, .. } | Event::QueueMerging { on } => Some(on),
+            Event::IdleWindow { on, .. } | Event::QueueMerging { on, .. } => Some(on),
             Event::HardwareQueueing { now, .. } => Some(now),
             _ => None,
         };
@@ -145,9 +145,9 @@ impl Tally {
                 self.created += 1;
                 self.made.insert((queue.ioc, queue.sync), self.created);
             }
-            Event::MergePlanned { queue, into } => self.count_merge(kind, queue, into),
+            Event::MergePlanned { queue, into, .. } => self.count_merge(kind, queue, into),
             Event::Raised { queue, factor, .. } => self.count_raising(kind, queue, factor),
-            Event::InjectionLimit { queue, limit } => {
+            Event::InjectionLimit { queue, limit, .. } => {
                 let before = self.limits.insert((queue.ioc, queue.sync), limit).unwrap_or(0);
                 let change = if limit > before { "up" } else { "down" };
                 self.add(kind, &format!("InjectionLimit {change}"));

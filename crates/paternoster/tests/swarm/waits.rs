@@ -146,7 +146,8 @@ struct Waits {
 impl Waits {
     fn new(seed: u64) -> Self {
         let mut random = Random::new(seed);
-        let device = Device::new(!random.one_in(4), random.pick(&[1, 2, 8, 32]))
+        let kind = if random.one_in(4) { Device::solid_state } else { Device::disk };
+        let device = kind(random.pick(&[1, 2, 8, 32]))
             .with_hz(Hz::new(random.pick(&[1000, 250])).expect("a clock"));
         let service = Nanos::from_micros(random.pick(&[200, 1000, 3000]));
         let mut load = Load::new(Cfq::new(Recorder::default()), random, device, service);
@@ -229,9 +230,9 @@ impl Waits {
                 let task = self.load.task_of_request(bio);
                 self.arrived[task] = at;
             }
-            Event::Dispatched { rq } => self.judge_request(at, self.load.task_of_request(rq)),
-            Event::Busy { queue }
-            | Event::NotBusy { queue }
+            Event::Dispatched { rq, .. } => self.judge_request(at, self.load.task_of_request(rq)),
+            Event::Busy { queue, .. }
+            | Event::NotBusy { queue, .. }
             | Event::SliceExpired { queue, .. }
             | Event::Preempted { by: queue, .. }
             | Event::IdleWindow { queue, .. }
@@ -243,7 +244,7 @@ impl Waits {
                 self.note(at, event, queue);
             }
             Event::GroupLeft { .. } => self.span.left = None,
-            Event::WaitBusy { queue } => {
+            Event::WaitBusy { queue, .. } => {
                 let queue = self.load.task_of(queue.ioc);
                 assert_eq!(self.load.waiting(queue), 0, "it has nothing to dispatch");
                 assert_eq!(self.due.busy().count(), 1, "it is all that its group has");

@@ -39,7 +39,7 @@ impl Service {
     /// Takes an event, and judges the charge at the end of the service.
     pub(crate) fn hear(&mut self, at: Instant, event: Event) {
         match event {
-            Event::MaxBudget { sectors } => self.max_budget = sectors.0.into(),
+            Event::MaxBudget { sectors, .. } => self.max_budget = sectors.0.into(),
             Event::InService { budget, .. } => {
                 self.begun = at;
                 self.budget = budget.0.into();

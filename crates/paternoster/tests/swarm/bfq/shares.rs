@@ -17,7 +17,7 @@
 //! service (`service.rs`); who is put in service, and when and why that ends, is heard from the
 //! trace.
 
-use paternoster::{Bfq, Device, Event, GroupId, Hz, Instant, IoPrio, Nanos, Recorder, Weight};
+use paternoster::{Bfq, Event, GroupId, Hz, Instant, IoPrio, Nanos, Recorder, Weight};
 
 use crate::bfq::service::Service;
 use crate::load::{Load, Pace, Task};
@@ -78,7 +78,7 @@ impl Shares {
     fn new(seed: u64, flat: bool) -> Self {
         let mut random = Random::new(seed);
         let hz = Hz::new(random.pick(&[1000, 250])).expect("a clock");
-        let device = Device::new(random.below(2) == 0, random.pick(&[1, 2, 8])).with_hz(hz);
+        let device = random.device(&[1, 2, 8]).with_hz(hz);
         let service_time = Nanos::from_micros(random.pick(&[100, 500, 1000]));
         let scheduler = Bfq::new(Recorder::default());
         let mut load = Load::new(scheduler, random, device, SLOW);
@@ -181,7 +181,7 @@ impl Shares {
                 }
                 self.in_service = Some(task);
             }
-            Event::Dispatched { rq } => {
+            Event::Dispatched { rq, .. } => {
                 let task = self.load.task_of_request(rq);
                 assert_eq!(self.in_service, Some(task), "only the queue in service is served");
                 self.service.dispatch(self.load.task(task).sectors.into());

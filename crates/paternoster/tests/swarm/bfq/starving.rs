@@ -27,7 +27,7 @@
 
 use std::collections::BTreeMap;
 
-use paternoster::{Bfq, Device, Event, Hz, IoPrio, Nanos, Recorder};
+use paternoster::{Bfq, Event, Hz, IoPrio, Nanos, Recorder};
 
 use crate::load::{Load, Pace, Task};
 use crate::random::Random;
@@ -88,7 +88,8 @@ struct Starving {
 impl Starving {
     fn new(seed: u64) -> Self {
         let mut random = Random::new(seed);
-        let device = Device::new(random.below(2) == 0, random.pick(&[1, 2, 8, 32]))
+        let device = random
+            .device(&[1, 2, 8, 32])
             .with_hz(Hz::new(random.pick(&[1000, 250])).expect("a clock"));
         let service = Nanos::from_micros(random.pick(&[500, 1000, 3000]));
         let load = Load::new(Bfq::new(Recorder::default()), random, device, service);
@@ -139,7 +140,7 @@ impl Starving {
     fn step(&mut self) {
         for (_, event) in self.load.step() {
             match event {
-                Event::Dispatched { rq } => {
+                Event::Dispatched { rq, .. } => {
                     let task = self.load.task_of_request(rq);
                     let sectors = u64::from(self.load.task(task).sectors);
                     self.queues[task].dispatched += sectors;
@@ -147,7 +148,7 @@ impl Starving {
                         self.charge(task, sectors);
                     }
                 }
-                Event::InService { queue, budget, weight } => {
+                Event::InService { queue, budget, weight, .. } => {
                     let task = self.load.task_of(queue.ioc);
                     self.begin_service(task, budget.0.into(), weight.into());
                 }

@@ -31,8 +31,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use paternoster::{
-    Bfq, BudgetEnd, Device, Event, GroupId, Hz, Instant, IoClass, IoPrio, Nanos, QueueName,
-    Recorder, SectorCount, WaitReason, Weight,
+    Bfq, BudgetEnd, Event, GroupId, Hz, Instant, IoClass, IoPrio, Nanos, QueueName, Recorder,
+    SectorCount, WaitReason, Weight,
 };
 
 use crate::bfq::claim::{Claim, Queue, Service};
@@ -101,7 +101,7 @@ impl Waits {
     fn new(seed: u64) -> Self {
         let mut random = Random::new(seed);
         let hz = Hz::new(random.pick(&[1000, 250])).expect("a clock");
-        let device = Device::new(random.below(2) == 0, random.pick(&[1, 2, 8, 32])).with_hz(hz);
+        let device = random.device(&[1, 2, 8, 32]).with_hz(hz);
         let service = Nanos::from_micros(random.pick(&[200, 1000, 3000]));
         let strict = random.one_in(6);
         let slice_idle = random.pick(&[0, 2, 8, 8, 8, 16]);
@@ -211,7 +211,7 @@ impl Waits {
         let events = self.load.step();
         // The trace has a completion after what follows from it.
         for &(_, event) in &events {
-            if let Event::Completed { rq } = event {
+            if let Event::Completed { rq, .. } = event {
                 let queue = self.load.task_of_request(rq);
                 self.raising.complete(queue, self.load.now);
                 self.claim.queues[queue].in_flight -= 1;
@@ -269,21 +269,21 @@ impl Waits {
                 let request = Range { start: sector.0, sectors: sectors.0.into() };
                 self.arrive(at, self.load.task_of_request(bio), request);
             }
-            Event::Busy { queue } => self.heard_of(queue).busy = true,
-            Event::NotBusy { queue } => self.heard_of(queue).busy = false,
+            Event::Busy { queue, .. } => self.heard_of(queue).busy = true,
+            Event::NotBusy { queue, .. } => self.heard_of(queue).busy = false,
             Event::Raised { queue, factor, .. } => self.heard_of(queue).factor = factor.into(),
-            Event::PeakRate { rate } => self.raising.peak_rate = rate,
+            Event::PeakRate { rate, .. } => self.raising.peak_rate = rate,
             Event::HardwareQueueing { now, .. } => self.claim.device_queues = Some(now),
-            Event::InjectionLimit { queue, limit } => {
+            Event::InjectionLimit { queue, limit, .. } => {
                 self.limits.insert(self.load.task_of(queue.ioc), limit);
             }
-            Event::WakerFound { queue, waker } => {
+            Event::WakerFound { queue, waker, .. } => {
                 let [queue, waker] = [queue, waker].map(|name| self.load.task_of(name.ioc));
                 self.woken.retain(|&(other, _)| other != queue);
                 self.woken.insert((queue, waker));
             }
             Event::Dispatched { .. } if std::mem::take(&mut self.dispatched_early) => {}
-            Event::Dispatched { rq } => self.dispatch(at, self.load.task_of_request(rq)),
+            Event::Dispatched { rq, .. } => self.dispatch(at, self.load.task_of_request(rq)),
             Event::Injected { queue, .. } => self.judge_injected(self.load.task_of(queue.ioc)),
             Event::InService { queue, weight, .. } => {
                 self.begin_service(at, self.load.task_of(queue.ioc), weight.into());
@@ -300,7 +300,7 @@ impl Waits {
                 self.judge_end(at, why, slow, [budget, service]);
                 self.end_service(at, why, service);
             }
-            Event::Waiting { why } => self.judge_wait(at, why),
+            Event::Waiting { why, .. } => self.judge_wait(at, why),
             _ => {}
         }
     }
@@ -348,7 +348,7 @@ impl Waits {
     fn dispatch_early(&mut self, at: Instant, why: BudgetEnd, later: &[(Instant, Event)]) {
         let queue = self.service.expect("a service that ends has begun").queue;
         let next = later.iter().find_map(|&(_, event)| match event {
-            Event::Dispatched { rq } => Some(self.load.task_of_request(rq)),
+            Event::Dispatched { rq, .. } => Some(self.load.task_of_request(rq)),
             Event::InService { .. } => Some(usize::MAX),
             _ => None,
         });
@@ -449,6 +449,7 @@ impl Waits {
                 assert!(empty_at_first || !must_idle, "it has a claim: {service:?}");
             }
             BudgetEnd::Preempted => assert!(service.preempted, "another queue preempts"),
+            _ => panic!("{why:?} is not judged"),
         }
     }
 }
