@@ -40,7 +40,8 @@ impl SectorCount {
 
 impl Add<SectorCount> for Sector {
     type Output = Self;
-    /// That many sectors further on, at most 2⁶⁴ − 1; an elevator takes no bio that ends beyond.
+    /// Returns the sector so many sectors further on, at most 2⁶⁴ − 1. An elevator takes no bio
+    /// that ends beyond.
     #[inline]
     fn add(self, count: SectorCount) -> Self {
         Self(self.0.saturating_add(u64::from(count.0)))

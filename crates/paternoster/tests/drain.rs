@@ -171,7 +171,7 @@ fn cfq_drains_each_queue_in_a_slice_of_its_own() {
     rig.run(&[
         Submit("be", read(5 * FAR..5 * FAR + 16)),
         SwitchTo(SchedulerKind::None),
-        Expect(Emitted("expired rt: Drain, used 1 ms, charged 1 ms, no residue, sent 1")),
+        Expect(Emitted("expired rt: Drain, used 1 ms, charged 1 ms, no residue, dispatched 1")),
         Expect(Emitted("active async a")),
         Expect(Emitted("active main")),
         Expect(Emitted("active rt")),

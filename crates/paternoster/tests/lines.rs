@@ -75,8 +75,8 @@ fn line_may_be_looked_for_by_any_beginning() {
         looked_for(Rig::bfq(), line);
     }
     for line in [
-        "expired a: SliceUsed, used 9.5 ms, charged 3 requests, residue -2 ms, sent 9",
-        "expired a: Empty, used 0 ms, charged 0 ms, no residue, sent 0, vdisktime 7",
+        "expired a: SliceUsed, used 9.5 ms, charged 3 requests, residue -2 ms, dispatched 9",
+        "expired a: Empty, used 0 ms, charged 0 ms, no residue, dispatched 0, vdisktime 7",
         "workload /: Be SyncNoIdle for 300 ms",
         "idles a: 8 ms for its group",
         "window a: given up",

@@ -154,7 +154,7 @@ pub(super) struct Seekiness {
 }
 
 impl Seekiness {
-    /// That of a new queue, with one seek counted, as in Linux.
+    /// The seekiness of a new queue, with one seek counted, as in Linux.
     pub(super) fn new() -> Self {
         Self { history: SeekHistory::ONE_SEEK, last_end: Sector(0) }
     }

@@ -77,7 +77,7 @@ pub(super) struct Raising {
 }
 
 impl Raising {
-    /// That of a queue just made.
+    /// The raising of a new queue.
     pub(super) fn none(now: Jiffies) -> Self {
         Self {
             factor: 1,

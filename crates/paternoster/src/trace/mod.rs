@@ -400,7 +400,7 @@ pub enum Event {
     /// BFQ: the greatest budget of any queue has changed.
     #[non_exhaustive]
     MaxBudget {
-        /// That budget.
+        /// The greatest budget now.
         sectors: SectorCount,
     },
     /// Requests wait, and the scheduler dispatches none.

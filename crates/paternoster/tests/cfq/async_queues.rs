@@ -12,8 +12,10 @@ fn async_slice_has_so_many_requests_by_its_level() {
     run.issues("a", Stream::writes(16).depth(64));
     run.issues("b", Stream::writes(16).from(1_000_000).depth(64)).until(ms(20));
     let emitted = [
-        "7.5 ms: expired async a: AsyncRequests, used 7 ms, charged 40 ms, no residue, sent 16",
-        "19.5 ms: expired async b: AsyncRequests, used 11 ms, charged 56 ms, no residue, sent 24",
+        "7.5 ms: expired async a: AsyncRequests, used 7 ms, charged 40 ms, no residue, \
+         dispatched 16",
+        "19.5 ms: expired async b: AsyncRequests, used 11 ms, charged 56 ms, no residue, \
+         dispatched 24",
     ];
     assert_eq!(run.emitted_up_to(5, &["expired"]), emitted);
 }
@@ -53,7 +55,10 @@ fn exit_of_a_task_ends_the_slice_of_the_async_queue_that_others_use() {
         Complete("a"),
         Exit("a"),
         // The first completion was at this very moment, so the time since the activation is used.
-        Expect(Emitted("expired async a: Exit, used 1 ms, charged 40 ms, no residue, sent 1")),
+        Expect(Emitted(
+            "expired async a: Exit, used 1 ms, charged 40 ms, no residue, \
+            dispatched 1",
+        )),
         Expect(dispatched("b")),
         Expect(Emitted("active async a")),
     ]);

@@ -22,7 +22,7 @@ fn two_groups(rig: Rig, weights: [u32; 2], at: paternoster::Nanos) -> Served {
 fn group_that_runs_empty_forgets_what_it_was_charged() {
     let mut run = Rig::cfq().without_merging().task("a", "be/4", ROOT).served(1, ms(4));
     run.issues("a", Stream::reads(8).at(ms(5)).think(ms(5))).until(ms(40));
-    let charged = "expired a: IdleTimer, used 8 ms, charged 8 ms, no residue, sent 2, \
+    let charged = "expired a: IdleTimer, used 8 ms, charged 8 ms, no residue, dispatched 2, \
                    vdisktime 32768000000, unaccounted 4 ms";
     let emitted = [17, 35].map(|at| format!("{at} ms: {charged}"));
     assert_eq!(run.emitted(&["expired"]), emitted);
@@ -37,13 +37,13 @@ fn group_that_runs_empty_forgets_what_it_was_charged() {
 fn group_that_joins_is_right_behind_the_last_one() {
     let mut run = two_groups(Rig::cfq().set("slice_sync", 5), [500, 500], ms(8));
     let emitted = [
-        "6 ms: expired a: SliceUsed, used 5 ms, charged 5 ms, residue 0 ms, sent 6, \
+        "6 ms: expired a: SliceUsed, used 5 ms, charged 5 ms, residue 0 ms, dispatched 6, \
          vdisktime 20480000000",
-        "12 ms: expired a: SliceUsed, used 5 ms, charged 5 ms, residue 0 ms, sent 6, \
+        "12 ms: expired a: SliceUsed, used 5 ms, charged 5 ms, residue 0 ms, dispatched 6, \
          vdisktime 40960000000",
-        "18 ms: expired b: SliceUsed, used 5 ms, charged 5 ms, residue 0 ms, sent 6, \
+        "18 ms: expired b: SliceUsed, used 5 ms, charged 5 ms, residue 0 ms, dispatched 6, \
          vdisktime 61640000000",
-        "24 ms: expired a: SliceUsed, used 5 ms, charged 5 ms, residue 0 ms, sent 6, \
+        "24 ms: expired a: SliceUsed, used 5 ms, charged 5 ms, residue 0 ms, dispatched 6, \
          vdisktime 81920000000",
     ];
     assert_eq!(run.until(ms(24)).emitted_up_to(6, &["expired"]), emitted);

@@ -31,7 +31,7 @@ fn others_are_served_when_the_idle_time_is_over() {
         Expect(Timeout(Some(ms(12)))),
         Advance(ms(8)),
         TimerFires,
-        Expect(Emitted("expired a: IdleTimer, used 8 ms, charged 8 ms, no residue, sent 1")),
+        Expect(Emitted("expired a: IdleTimer, used 8 ms, charged 8 ms, no residue, dispatched 1")),
         Expect(dispatched("b")),
     ]);
 }

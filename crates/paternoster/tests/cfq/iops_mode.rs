@@ -37,7 +37,8 @@ fn readers_of_a_device_that_queues_alternate_by_request() {
         "0.5 ms: busy b",
         "0.5 ms: window b: off",
         "0.5 ms: preempted a by b: NotIdling",
-        "0.5 ms: expired a: Preempted, used 1 ms, charged 1 requests, residue 100 ms, sent 1, \
+        "0.5 ms: expired a: Preempted, used 1 ms, charged 1 requests, residue 100 ms, \
+         dispatched 1, \
          vdisktime 4096, unaccounted 0 ms",
         "0.5 ms: not busy a",
     ];
@@ -85,15 +86,15 @@ fn groups_pay_for_requests() {
     run.issues("a", Stream::reads(16).depth(2));
     run.issues("b", Stream::reads(16).from(FAR).depth(2)).until(ms(230));
     let emitted = [
-        "110 ms: expired a: WaitBusy, used 100 ms, charged 12 requests, no residue, sent 12, \
+        "110 ms: expired a: WaitBusy, used 100 ms, charged 12 requests, no residue, dispatched 12, \
          vdisktime 49152",
-        "230 ms: expired b: WaitBusy, used 100 ms, charged 12 requests, no residue, sent 12, \
+        "230 ms: expired b: WaitBusy, used 100 ms, charged 12 requests, no residue, dispatched 12, \
          vdisktime 73946",
     ];
     assert_eq!(run.emitted_up_to(6, &["expired"]), emitted);
 }
 
-/// That is known at the 51st completion with enough load.
+/// At the 51st completion with enough load it is known that the device does not queue.
 #[test]
 fn groups_pay_for_time_if_the_device_does_not_queue() {
     let mut run = Rig::cfq().without_merging().set("slice_idle", 0).served(1, ms(1));

@@ -27,7 +27,8 @@ fn group_that_writes_back_pays_nothing_for_a_slice_without_a_completion() {
     let mut run = writer_and_reader(31, ms(1), 100);
     let emitted = [
         "0.1 ms: preempted async a by b: SyncOverAsync",
-        "0.1 ms: expired async a: Preempted, used 1 ms, charged 0 ms, residue 40 ms, sent 10, \
+        "0.1 ms: expired async a: Preempted, used 1 ms, charged 0 ms, residue 40 ms, \
+         dispatched 10, \
          vdisktime 0",
         "0.1 ms: active async a",
         "0.1 ms: waiting: GateDepth",
@@ -44,7 +45,7 @@ fn group_that_writes_back_pays_nothing_for_a_slice_without_a_completion() {
 fn group_that_writes_back_pays_its_whole_slice_when_a_reader_takes_the_device() {
     let mut run = writer_and_reader(1, ms(1), 2500);
     let emitted = ["2.5 ms: expired async a: Preempted, used 1.5 ms, charged 40 ms, \
-                 residue 38.5 ms, sent 3, vdisktime 163840000000"];
+                 residue 38.5 ms, dispatched 3, vdisktime 163840000000"];
     assert_eq!(run.until(us(2500)).emitted_up_to(6, &["expired"]), emitted);
     assert_eq!(run.until(ms(3)).dispatch_times("b"), [ms(3)]);
 }
@@ -74,7 +75,7 @@ fn real_time_request_of_the_root_takes_the_device_from_any_group() {
     let mut run = reader_and_real_time_reader("/");
     let emitted = [
         "2.5 ms: preempted a by rt: RealTime",
-        "2.5 ms: expired a: Preempted, used 1.5 ms, charged 1.5 ms, residue 98.5 ms, sent 3, \
+        "2.5 ms: expired a: Preempted, used 1.5 ms, charged 1.5 ms, residue 98.5 ms, dispatched 3, \
          vdisktime 6144000000",
     ];
     assert_eq!(run.until(ms(3)).emitted_up_to(6, &["preempted", "expired"]), emitted);
@@ -82,7 +83,8 @@ fn real_time_request_of_the_root_takes_the_device_from_any_group() {
     run.until(ms(4)).rig.run(&[
         Exit("rt"),
         Expect(Emitted(
-            "expired rt: Exit, used 1 ms, charged 1 ms, no residue, sent 1, vdisktime 6345500366",
+            "expired rt: Exit, used 1 ms, charged 1 ms, no residue, \
+             dispatched 1, vdisktime 6345500366",
         )),
     ]);
 }
@@ -119,7 +121,10 @@ fn real_time_request_takes_the_device_within_its_group() {
         Submit("b", read(FAR..FAR + 16).by("rt")),
         Expect(Emitted("preempted be by rt: RealTime")),
         // The slice had not begun, so all of it is left.
-        Expect(Emitted("expired be: Preempted, used 1 ms, charged 1 ms, residue 180 ms, sent 1")),
+        Expect(Emitted(
+            "expired be: Preempted, used 1 ms, charged 1 ms, residue 180 ms, \
+            dispatched 1",
+        )),
         Complete("a"),
         Expect(dispatched("b")),
         // A workload of the new class, not the rest of the other's.

@@ -39,14 +39,15 @@ fn idle_class_of_another_group_is_served_between_slices() {
     let mut run = rig.served(1, ms(1));
     run.issues("a", Stream::reads(16).depth(40));
     run.issues("b", Stream::reads(16).from(FAR).at(us(100)).depth(40).count(40)).until(us(10_500));
-    let expired = |at, why, rest| format!("{at} ms: expired a: {why}, used 1 ms, {rest}");
+    let expired =
+        |at, why, rest| format!("{at} ms: expired a: {why}, used 1 ms, charged 1 ms, {rest}");
     let of_idle = [
-        expired("0.1", "Preempted", "charged 1 ms, residue 2 ms, sent 1, vdisktime 4096000000"),
-        expired("7", "IdleClass", "charged 1 ms, no residue, sent 1, vdisktime 12288000000"),
-        expired("9", "IdleClass", "charged 1 ms, residue 2 ms, sent 0, vdisktime 20480000000"),
-        expired("9", "IdleClass", "charged 1 ms, no residue, sent 1, vdisktime 28672000000"),
-        expired("10", "IdleClass", "charged 1 ms, residue 2 ms, sent 0, vdisktime 36864000000"),
-        expired("10", "IdleClass", "charged 1 ms, no residue, sent 1, vdisktime 45056000000"),
+        expired("0.1", "Preempted", "residue 2 ms, dispatched 1, vdisktime 4096000000"),
+        expired("7", "IdleClass", "no residue, dispatched 1, vdisktime 12288000000"),
+        expired("9", "IdleClass", "residue 2 ms, dispatched 0, vdisktime 20480000000"),
+        expired("9", "IdleClass", "no residue, dispatched 1, vdisktime 28672000000"),
+        expired("10", "IdleClass", "residue 2 ms, dispatched 0, vdisktime 36864000000"),
+        expired("10", "IdleClass", "no residue, dispatched 1, vdisktime 45056000000"),
     ];
     assert_eq!(run.emitted_up_to(6, &["expired a"]), of_idle);
 }

@@ -42,7 +42,8 @@ fn requeued_request_counts_once_in_its_slice() {
         Exit("a"),
         // Since the queue's activation.
         Expect(Emitted(
-            "expired a: Exit, used 2 ms, charged 2 ms, no residue, sent 1, vdisktime 8192000000, \
+            "expired a: Exit, used 2 ms, charged 2 ms, no residue, \
+             dispatched 1, vdisktime 8192000000, \
              unaccounted 3 ms",
         )),
     ]);

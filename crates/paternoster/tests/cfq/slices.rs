@@ -107,8 +107,8 @@ fn what_was_used_beyond_the_slice_is_carried_over() {
     run.issues("a", Stream::reads(16).depth(2));
     run.issues("b", Stream::reads(16).from(FAR).depth(2));
     let emitted = [
-        "16 ms: expired a: SliceUsed, used 10 ms, charged 10 ms, residue -2 ms, sent 4",
-        "32 ms: expired b: SliceUsed, used 10 ms, charged 10 ms, residue -2 ms, sent 4",
+        "16 ms: expired a: SliceUsed, used 10 ms, charged 10 ms, residue -2 ms, dispatched 4",
+        "32 ms: expired b: SliceUsed, used 10 ms, charged 10 ms, residue -2 ms, dispatched 4",
     ];
     assert_eq!(run.until(ms(40)).emitted_up_to(5, &["expired"]), emitted);
 }
@@ -121,8 +121,8 @@ fn time_before_and_beyond_the_slice_is_charged_if_that_is_tuned() {
     run.issues("a", Stream::reads(16).depth(2));
     run.issues("b", Stream::reads(16).from(FAR).depth(2));
     let emitted = [
-        "16 ms: expired a: SliceUsed, used 16 ms, charged 16 ms, residue -2 ms, sent 4",
-        "32 ms: expired b: SliceUsed, used 16 ms, charged 16 ms, residue -2 ms, sent 4",
+        "16 ms: expired a: SliceUsed, used 16 ms, charged 16 ms, residue -2 ms, dispatched 4",
+        "32 ms: expired b: SliceUsed, used 16 ms, charged 16 ms, residue -2 ms, dispatched 4",
     ];
     assert_eq!(run.until(ms(40)).emitted_up_to(5, &["expired"]), emitted);
 }

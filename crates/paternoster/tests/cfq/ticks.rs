@@ -51,12 +51,18 @@ fn group_begins_a_fifth_of_a_second_in_ticks_behind_the_last_one_in_iops_mode() 
     for (hz, emitted) in [
         (
             1000,
-            "expired b: Exit, used 1 ms, charged 1 requests, no residue, sent 1, vdisktime 8392",
+            "expired b: Exit, used 1 ms, charged 1 requests, no residue, \
+             dispatched 1, vdisktime 8392",
         ),
-        (250, "expired b: Exit, used 4 ms, charged 1 requests, no residue, sent 1, vdisktime 8242"),
+        (
+            250,
+            "expired b: Exit, used 4 ms, charged 1 requests, no residue, \
+            dispatched 1, vdisktime 8242",
+        ),
         (
             100,
-            "expired b: Exit, used 10 ms, charged 1 requests, no residue, sent 1, vdisktime 8212",
+            "expired b: Exit, used 10 ms, charged 1 requests, no residue, \
+             dispatched 1, vdisktime 8212",
         ),
     ] {
         let rig = at_hz(hz).set("slice_idle", 0).group("/a", 500).group("/b", 500);

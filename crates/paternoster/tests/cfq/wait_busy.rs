@@ -24,7 +24,7 @@ fn device_idles_for_a_group_whose_slice_nearly_ends_and_the_next_request_ends_it
         "10.45 ms: wait busy a",
         "10.45 ms: idles a: 8 ms",
         "10.45 ms: waiting: IdleTimer",
-        "10.45 ms: expired a: WaitBusy, used 9.5 ms, charged 9.5 ms, no residue, sent 11, \
+        "10.45 ms: expired a: WaitBusy, used 9.5 ms, charged 9.5 ms, no residue, dispatched 11, \
          vdisktime 38912000000, unaccounted 0.95 ms",
         "10.45 ms: active b",
     ];

@@ -4,7 +4,7 @@
 //!   active a                                   slice a: 100 ms
 //!   workload /a: Be Sync for 150 ms            window a: off
 //!   idles a: 8 ms                              idles a: 8 ms for its group
-//!   expired a: SliceUsed, used 10 ms, charged 10 ms, residue 0 ms, sent 9, vdisktime 40960000000
+//!   expired a: Empty, used 9 ms, charged 9 ms, residue 0 ms, dispatched 9, vdisktime 36864000000
 //! ```
 //!
 //! A service of BFQ has a budget in sectors, and BFQ does more:
@@ -121,7 +121,8 @@ lines! {
     CFQ: Event::SliceExpired {
         queue, why, residue, used, unaccounted, dispatched, charge, iops_mode, vdisktime, ..
     } =>
-        "expired {queue}: {why}, used {used}, charged {charge}, {residue}, sent {dispatched}, \
+        "expired {queue}: {why}, used {used}, charged {charge}, {residue}, \
+         dispatched {dispatched}, \
          vdisktime {vdisktime}, unaccounted {unaccounted}"
         {
             queue: QueueName, why: SliceEnd, used: Nanos,
