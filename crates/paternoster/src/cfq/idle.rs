@@ -18,12 +18,12 @@
 //!                    └──────────▶ idle_timer_fired: the slice ends
 //! ```
 //!
-//! A queue earns its *idle window* request by request (`should_have_window`). The gate in
+//! A queue earns its *idle window* request by request (`idle_window.rs`). The gate in
 //! `dispatch.rs` asks `should_idle` too: a queue for which the device would idle waits until
 //! asynchronous requests have completed. In BFQ a queue has no idle window; `bfq/idle.rs` decides
 //! at once, and idles also to keep shares (`bfq/symmetry.rs`).
 
-use crate::arena::{GroupId, IocId, RequestId};
+use crate::arena::GroupId;
 use crate::cfq::Cfq;
 use crate::cfq::queue::Queue;
 use crate::cfq::queue_id::QueueId;
@@ -31,9 +31,6 @@ use crate::io_context::IoClass;
 use crate::scheduler::Cx;
 use crate::time::{Instant, Nanos};
 use crate::trace::{Event, NoIdleReason, SliceEnd, Trace};
-
-/// So many requests waiting at a time make a queue deep.
-const DEEP: u32 = 4;
 
 /// For whom the device idles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,44 +46,6 @@ pub(super) struct IdleTimer {
     pub(super) at: Instant,
     /// The group of the active queue, for its statistics.
     group: GroupId,
-}
-
-/// The idle window of a queue: whether it has earned that the device idles for it.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct IdleWindow {
-    open: bool,
-    /// The queue had four requests waiting at a time, so it may seek and keep its window. This ends
-    /// when the device idles for it in vain, or when it gives up the window.
-    deep: bool,
-}
-
-impl IdleWindow {
-    /// A window that is open or not, of a queue that is not deep.
-    pub(super) fn new(open: bool) -> Self {
-        Self { open, deep: false }
-    }
-
-    /// Returns whether the queue has earned that the device idles for it.
-    #[inline]
-    pub(super) fn is_open(self) -> bool {
-        self.open
-    }
-
-    /// Learns how many requests wait in the queue.
-    #[inline]
-    fn observe_queued(&mut self, queued: u32) {
-        self.deep |= queued >= DEEP;
-    }
-
-    /// Notes that the device idled for the queue, and no request came.
-    fn idled_in_vain(&mut self) {
-        self.deep = false;
-    }
-
-    /// Closes the window if the queue is of the idle class from now on.
-    pub(super) fn follow_class(&mut self, class: IoClass) {
-        self.open &= class != IoClass::Idle;
-    }
 }
 
 impl<T: Trace> Cfq<T> {
@@ -227,33 +186,6 @@ impl<T: Trace> Cfq<T> {
         }
         queue.idle_window.idled_in_vain();
         self.expire(cx, SliceEnd::IdleTimer);
-    }
-
-    /// Updates the idle window of `queue`, into which the synchronous request `rq` was inserted.
-    pub(super) fn update_idle_window(&mut self, cx: &Cx<'_>, queue: QueueId, rq: RequestId) {
-        let state = &mut self.queues[queue];
-        state.idle_window.observe_queued(state.waiting.count());
-        let on = self.should_have_window(cx, queue, cx.requests[rq].ioc);
-        let state = &mut self.queues[queue];
-        if state.idle_window.is_open() != on {
-            state.idle_window.open = on;
-            self.trace.event(cx.now, Event::IdleWindow { queue: state.name(), on });
-        }
-    }
-
-    /// Returns whether the queue, for which `ioc` has just made a request, has earned an idle
-    /// window by its I/O pattern. A deep queue may seek. While the think time of `ioc` is not
-    /// known, the window stays as it is.
-    fn should_have_window(&self, cx: &Cx<'_>, queue: QueueId, ioc: IocId) -> bool {
-        let state = &self.queues[queue];
-        let slice_idle = self.tunables.slice_idle();
-        let next = state.next().expect("a request was inserted");
-        let lost = cx.requests[next].is_noidle()
-            || !cx.contexts.alive(ioc)
-            || slice_idle == Nanos::ZERO
-            || (!state.idle_window.deep && state.is_seeky());
-        let mean = self.contexts.get(ioc).and_then(|context| context.think.mean());
-        !lost && mean.map_or(state.idle_window.is_open(), |mean| mean <= slice_idle)
     }
 
     /// Returns whether the device is fast: non-rotational, and it may queue requests itself.

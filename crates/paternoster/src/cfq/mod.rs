@@ -28,7 +28,8 @@
 //!                queue.rs        that queue is found or created
 //!                priority.rs     its class and level follow those of the request
 //!   inserted     insert.rs       it waits; its queue becomes busy
-//!                io_pattern.rs   the queue proves seeky or not
+//!                io_pattern.rs   the queue proves seeky or not,
+//!                idle_window.rs  and earns that the device idles for it
 //!                place.rs        the queue gets a place on a tree of service_tree.rs
 //!                preempt.rs      the queue may take the device from the active one
 //!   selected     select.rs       the active queue keeps the device, or another gets it,
@@ -66,6 +67,7 @@ mod expire;
 mod group;
 mod hw_queueing;
 mod idle;
+mod idle_window;
 mod insert;
 mod io_pattern;
 mod order;

@@ -10,7 +10,7 @@ use slotmap::SlotMap;
 
 use crate::arena::{GroupId, IocId, RequestId};
 use crate::cfq::Cfq;
-use crate::cfq::idle::IdleWindow;
+use crate::cfq::idle_window::IdleWindow;
 use crate::cfq::io_pattern::Seekiness;
 use crate::cfq::priority::QueuePriority;
 use crate::cfq::queue_id::QueueId;

@@ -6,7 +6,7 @@
 
 use crate::arena::GroupId;
 use crate::cfq::Cfq;
-use crate::cfq::idle::IdleWindow;
+use crate::cfq::idle_window::IdleWindow;
 use crate::cfq::queue::Queue;
 use crate::cfq::queue_id::QueueId;
 use crate::cfq::slice::Slice;
