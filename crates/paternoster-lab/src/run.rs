@@ -73,6 +73,8 @@ struct Run<'a> {
     /// The requests that wait for the completion of each, in the order of the file.
     followers: Vec<Vec<usize>>,
     tasks: Vec<TaskState>,
+    /// Requests of any task that have not completed. The run ends with the last one.
+    left: usize,
     groups: HashMap<&'a str, GroupId>,
     driver: Driver<AnyScheduler<Recorder>>,
     device: Device,
@@ -96,14 +98,14 @@ pub fn run_with(scenario: &Scenario, scheduler: AnyScheduler<Recorder>) -> Resul
     run.set_up_groups()?;
     run.set_up_arrivals();
     let mut now = Instant::START;
-    while let Some(Reverse((at, _, _, event))) = run.agenda.pop() {
+    while run.left > 0 {
+        let Some(Reverse((at, _, _, event))) = run.agenda.pop() else {
+            return Err(RunError::Stuck { at_ns: now.since_start().as_nanos(), left: run.left });
+        };
         now = at;
         run.handle(now, event);
     }
-    match run.tasks.iter().map(|task| task.left).sum() {
-        0 => Ok(run.log),
-        left => Err(RunError::Stuck { at_ns: now.since_start().as_nanos(), left }),
-    }
+    Ok(run.log)
 }
 
 impl<'a> Run<'a> {
@@ -123,6 +125,7 @@ impl<'a> Run<'a> {
         let tasks = tasks.map(|task| TaskState { ioc: None, left: task.requests.len() }).collect();
         Ok(Self {
             names: Names { requests: names, ..Names::default() },
+            left: requests.len(),
             requests,
             followers,
             tasks,
@@ -243,6 +246,7 @@ impl<'a> Run<'a> {
     fn finish_one_of(&mut self, now: Instant, task: usize) {
         let state = &mut self.tasks[task];
         state.left -= 1;
+        self.left -= 1;
         if state.left == 0 {
             let ioc = state.ioc.expect("a task whose request completed has a context");
             self.log.exited(now, self.scenario.tasks[task].id);
