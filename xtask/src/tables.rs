@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn unknown_table_is_refused() {
-        for name in ["fitted", "fitted kyber", "fit cfq"] {
+        for name in ["fitted", "fitted anticipatory", "fit cfq"] {
             let page = format!("<!-- table: {name} -->\n<!-- end of table -->\n");
             assert!(filled(&page).is_err(), "{name}");
         }
@@ -164,7 +164,10 @@ mod tests {
     #[test]
     fn scheduler_without_a_table_is_found() {
         let page = "<!-- table: tunables cfq -->\n<!-- table: tunables bfq -->\n";
-        assert_eq!(without_table([page].into_iter()), [SchedulerKind::MqDeadline]);
+        assert_eq!(
+            without_table([page].into_iter()),
+            [SchedulerKind::MqDeadline, SchedulerKind::Kyber]
+        );
     }
 
     /// What Linux does by itself is in force too: CFQ's `slice_idle` is 0 where nothing rotates.

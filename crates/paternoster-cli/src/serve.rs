@@ -197,7 +197,7 @@ mod tests {
                 }
             }
         }
-        assert!(help.contains("none, mq-deadline, cfq or bfq; "), "{help}");
+        assert!(help.contains("none, mq-deadline, kyber, cfq or bfq; "), "{help}");
         assert!(help.contains("under cfq or bfq ["), "{help}");
     }
 }

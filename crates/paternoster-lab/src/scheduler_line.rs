@@ -1,7 +1,9 @@
 //! The lines of a log about a scheduler's own decisions, in the words of the recordings. They help
 //! to find where two runs part.
 
-use paternoster::{BudgetEnd, Direction, Event, IoClass, Nanos, SliceEnd, Workload};
+use paternoster::{
+    BudgetEnd, Direction, Domain, Event, IoClass, LatencyKind, Nanos, SliceEnd, Workload,
+};
 use serde::Serialize;
 
 use crate::names::Names;
@@ -14,6 +16,18 @@ pub(crate) enum SchedulerLine<'a> {
         dir: &'static str,
         prio: u8,
         starved: u32,
+    },
+    Latency {
+        dom: &'static str,
+        #[serde(rename = "type")]
+        kind: &'static str,
+        pct: u32,
+        bucket: u32,
+        samples: u32,
+    },
+    Depth {
+        dom: &'static str,
+        v: u32,
     },
     Workload {
         wl: String,
@@ -137,6 +151,19 @@ impl<'a> SchedulerLine<'a> {
                 prio: class as u8,
                 starved,
             },
+            Event::Latency { domain, kind, percent, quarters, samples, .. } => Self::Latency {
+                dom: domain_name(domain),
+                kind: match kind {
+                    LatencyKind::Total => "total",
+                    LatencyKind::Device => "I/O",
+                },
+                pct: percent,
+                bucket: quarters,
+                samples,
+            },
+            Event::DepthChanged { domain, depth, .. } => {
+                Self::Depth { dom: domain_name(domain), v: depth }
+            }
             Event::Workload { group, class, workload, span, .. } => {
                 Self::Workload { wl: wl(class, workload), group: names.group(group), ns: ns(span) }
             }
@@ -243,6 +270,15 @@ impl<'a> SchedulerLine<'a> {
             group: names.group(group),
             vt: vdisktime,
         })
+    }
+}
+
+fn domain_name(domain: Domain) -> &'static str {
+    match domain {
+        Domain::Read => "READ",
+        Domain::Write => "WRITE",
+        Domain::Discard => "DISCARD",
+        Domain::Other => "OTHER",
     }
 }
 

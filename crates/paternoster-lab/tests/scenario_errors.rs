@@ -143,7 +143,8 @@ fn request_that_waits_for_none_of_the_scenario_is_refused() {
 
 #[test]
 fn scheduler_that_we_lack_is_refused_with_those_that_there_are() {
-    let told = "there is no scheduler \"anticipatory\"; there are: none, mq-deadline, cfq, bfq";
+    let told =
+        "there is no scheduler \"anticipatory\"; there are: none, mq-deadline, kyber, cfq, bfq";
     assert_eq!(error_with("/scheduler", json!("anticipatory")), told);
 }
 

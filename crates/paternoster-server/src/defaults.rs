@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn other_schedulers_have_what_linux_gives_them() {
-        for scheduler in [SchedulerKind::None, SchedulerKind::MqDeadline] {
+        for scheduler in [SchedulerKind::None, SchedulerKind::MqDeadline, SchedulerKind::Kyber] {
             let disk = disk(scheduler, MODELLED, &[("read_expire", 20)]);
             assert_eq!(tunables(&disk, false).collect::<Vec<_>>(), [("read_expire", 20)]);
         }

@@ -416,7 +416,7 @@ fn disks_that_cannot_be_served_are_refused() {
         (&model("servers = 1\nservice_us = 1\nns_per_kib = -1"), 6, &["-1", "0 to 1000000 ns"]),
         (&file("depth = 0"), 3, &["depth = 0", "1 to 1024 requests"]),
         (&file("\ndepth = 5000000000"), 4, &["depth = 5000000000", "1 to 1024 requests"]),
-        (&file("scheduler = \"noop\""), 3, &["\"noop\"", "none, mq-deadline, cfq"]),
+        (&file("scheduler = \"noop\""), 3, &["\"noop\"", "none, mq-deadline, kyber, cfq"]),
         (&file("[disks.d.tunables]\nquantum = 1\nq = 1"), 5, &["cfq", "\"q\"", "quantum"]),
         (&file("tunables.quantum = 0"), 3, &["quantum = 0", "1 to 4294967295 requests"]),
         (

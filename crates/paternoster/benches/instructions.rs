@@ -7,7 +7,7 @@ mod load;
 
 use load::{Config, Kind, Load};
 use paternoster::scheduler::Scheduler;
-use paternoster::{AnyScheduler, Bfq, Cfq, MqDeadline, NoScheduler, NoTrace, SchedulerKind};
+use paternoster::{AnyScheduler, Bfq, Cfq, Kyber, MqDeadline, NoScheduler, NoTrace, SchedulerKind};
 
 /// Requests before anything is counted.
 const WARM_UP: u32 = 10_000;
@@ -35,6 +35,7 @@ fn run(config: Config, requests: u32) {
     match config.kind {
         Kind::None => count(NoScheduler::new(NoTrace), config, requests),
         Kind::MqDeadline => count(MqDeadline::new(NoTrace), config, requests),
+        Kind::Kyber => count(Kyber::new(NoTrace), config, requests),
         Kind::Cfq => count(Cfq::new(NoTrace), config, requests),
         Kind::Bfq | Kind::BfqMerging => count(Bfq::new(NoTrace), config, requests),
         Kind::AnyCfq => count(AnyScheduler::new(SchedulerKind::Cfq, NoTrace), config, requests),

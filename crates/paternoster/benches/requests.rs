@@ -9,7 +9,7 @@ use std::time::Duration;
 use criterion::{Criterion, criterion_group, criterion_main};
 use load::{Config, Kind, Load};
 use paternoster::scheduler::Scheduler;
-use paternoster::{AnyScheduler, Bfq, Cfq, MqDeadline, NoScheduler, NoTrace, SchedulerKind};
+use paternoster::{AnyScheduler, Bfq, Cfq, Kyber, MqDeadline, NoScheduler, NoTrace, SchedulerKind};
 
 /// Requests before anything is measured.
 const WARM_UP: u32 = 10_000;
@@ -19,6 +19,7 @@ fn requests(criterion: &mut Criterion) {
         match config.kind {
             Kind::None => measure(criterion, config, NoScheduler::new(NoTrace)),
             Kind::MqDeadline => measure(criterion, config, MqDeadline::new(NoTrace)),
+            Kind::Kyber => measure(criterion, config, Kyber::new(NoTrace)),
             Kind::Cfq => measure(criterion, config, Cfq::new(NoTrace)),
             Kind::Bfq | Kind::BfqMerging => measure(criterion, config, Bfq::new(NoTrace)),
             Kind::AnyCfq => {

@@ -10,6 +10,7 @@ use crate::bfq::{self, Bfq};
 use crate::cfq::{self, Cfq};
 use crate::dump::Dump;
 use crate::group::GroupChange;
+use crate::kyber::{self, Kyber};
 use crate::mq_deadline::{self, MqDeadline};
 use crate::none::{self, NoScheduler};
 use crate::request::Bio;
@@ -27,6 +28,8 @@ pub enum SchedulerKind {
     None,
     /// Batches in sector order, with deadlines.
     MqDeadline,
+    /// As many requests of each kind in the device as lets all meet their latency targets.
+    Kyber,
     /// Time slices for queues, and groups by weight.
     Cfq,
     /// Budgets by weight, and raised weights for interactive and soft-real-time queues.
@@ -35,13 +38,14 @@ pub enum SchedulerKind {
 
 impl SchedulerKind {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::None, Self::MqDeadline, Self::Cfq, Self::Bfq];
+    pub const ALL: [Self; 5] = [Self::None, Self::MqDeadline, Self::Kyber, Self::Cfq, Self::Bfq];
 
     /// Its name in sysfs.
     pub const fn name(self) -> &'static str {
         match self {
             Self::None => none::NAME,
             Self::MqDeadline => mq_deadline::NAME,
+            Self::Kyber => kyber::NAME,
             Self::Cfq => cfq::NAME,
             Self::Bfq => bfq::NAME,
         }
@@ -52,6 +56,7 @@ impl SchedulerKind {
         match self {
             Self::None => &[],
             Self::MqDeadline => MqDeadline::<crate::trace::NoTrace>::TUNABLES,
+            Self::Kyber => Kyber::<crate::trace::NoTrace>::TUNABLES,
             Self::Cfq => Cfq::<crate::trace::NoTrace>::TUNABLES,
             Self::Bfq => Bfq::<crate::trace::NoTrace>::TUNABLES,
         }
@@ -108,6 +113,8 @@ pub enum AnyScheduler<T> {
     None(NoScheduler<T>),
     /// Batches in sector order, with deadlines.
     MqDeadline(Box<MqDeadline<T>>),
+    /// As many requests of each kind in the device as lets all meet their latency targets.
+    Kyber(Box<Kyber<T>>),
     /// Time slices for queues, and groups by weight.
     Cfq(Box<Cfq<T>>),
     /// Budgets by weight, and raised weights for interactive and soft-real-time queues.
@@ -120,6 +127,7 @@ impl<T: Trace> AnyScheduler<T> {
         match kind {
             SchedulerKind::None => Self::None(NoScheduler::new(trace)),
             SchedulerKind::MqDeadline => Self::MqDeadline(Box::new(MqDeadline::new(trace))),
+            SchedulerKind::Kyber => Self::Kyber(Box::new(Kyber::new(trace))),
             SchedulerKind::Cfq => Self::Cfq(Box::new(Cfq::new(trace))),
             SchedulerKind::Bfq => Self::Bfq(Box::new(Bfq::new(trace))),
         }
@@ -134,6 +142,7 @@ macro_rules! forward {
             match self {
                 Self::None(scheduler) => scheduler.$method($($arg),*),
                 Self::MqDeadline(scheduler) => scheduler.$method($($arg),*),
+                Self::Kyber(scheduler) => scheduler.$method($($arg),*),
                 Self::Cfq(scheduler) => scheduler.$method($($arg),*),
                 Self::Bfq(scheduler) => scheduler.$method($($arg),*),
             }
@@ -142,6 +151,7 @@ macro_rules! forward {
             match self {
                 Self::None(scheduler) => scheduler.$asked($($param),*),
                 Self::MqDeadline(scheduler) => scheduler.$asked($($param),*),
+                Self::Kyber(scheduler) => scheduler.$asked($($param),*),
                 Self::Cfq(scheduler) => scheduler.$asked($($param),*),
                 Self::Bfq(scheduler) => scheduler.$asked($($param),*),
             }

@@ -7,7 +7,7 @@
 //!   group tree, weights      I/O contexts, priorities
 //!            \                 /
 //!   bio ──▶ merge ──▶ scheduler ──▶ dispatch ──▶ the device ──▶ complete ──▶ user data
-//!          elevator/  none, mq_deadline, cfq/, bfq/
+//!          elevator/  none, mq_deadline, kyber/, cfq/, bfq/
 //! ```
 //!
 //! - A *bio* is a piece of I/O that somebody wants. A *request* is what the device is given: one
@@ -112,6 +112,7 @@ mod elevator;
 mod fitted;
 mod group;
 mod io_context;
+mod kyber;
 mod mq_deadline;
 mod none;
 mod parts;
@@ -134,14 +135,15 @@ pub use elevator::{Completed, Elevator, ElevatorClock, Limits, NoMerges, Submitt
 pub use fitted::{Medium, fitted_tunables};
 pub use group::{DeviceWeights, Group, Groups, Weight, WeightError, Weights};
 pub use io_context::{IoClass, IoPrio, ParseIoPrioError};
+pub use kyber::Kyber;
 pub use mq_deadline::MqDeadline;
 pub use none::NoScheduler;
 pub use request::{Bio, BioFlags, Direction, Op, Request, Sector, SectorCount, UserDataList};
 pub use stats::{BlkioFile, BlkioValue, GroupStats, OpStats, Stats};
 pub use time::{Hz, Instant, Jiffies, Nanos, Ticks};
 pub use trace::{
-    BatchReason, BudgetEnd, Event, MergeKind, MergeSite, NoIdleReason, NoTrace, PreemptReason,
-    QueueName, Recorder, SliceEnd, Trace, WaitReason, Workload,
+    BatchReason, BudgetEnd, Domain, Event, LatencyKind, MergeKind, MergeSite, NoIdleReason,
+    NoTrace, PreemptReason, QueueName, Recorder, SliceEnd, Trace, WaitReason, Workload,
 };
 pub use tunable::{TunableError, TunableInfo};
 

@@ -332,6 +332,8 @@ pub struct Request {
     pub(crate) never_merge: bool,
     /// Whether it is in the merge hash.
     pub(crate) hashed: bool,
+    /// The number of its token; meaningful under Kyber while it is in flight.
+    pub(crate) token: u8,
     pub(crate) bios: UserDataList,
     pub(crate) by_end: ListLinks<RequestId>,
     pub(crate) by_arrival: ListLinks<RequestId>,
@@ -401,6 +403,12 @@ impl Request {
         self.place == Place::Queued
     }
 
+    /// Returns whether the device has it.
+    #[inline]
+    pub(crate) fn is_in_flight(&self) -> bool {
+        self.place == Place::InFlight
+    }
+
     /// Returns whether it may merge at all.
     #[inline]
     pub(crate) fn is_mergeable(&self) -> bool {
@@ -452,6 +460,7 @@ impl Requests {
             // Zeroes carry no data to gather.
             never_merge: !bio.is_mergeable() || bio.op == Op::WriteZeroes,
             hashed: false,
+            token: 0,
             bios: UserDataList::from_slice(&[bio.user_data]),
             by_end: ListLinks::default(),
             by_arrival: ListLinks::default(),

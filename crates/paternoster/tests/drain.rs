@@ -16,13 +16,13 @@ fn plain(kind: SchedulerKind) -> Rig {
     if kind == SchedulerKind::Bfq { rig.set("low_latency", 0) } else { rig }
 }
 
-/// Requests of two groups and three classes, the first of which is in the device: with `none` the
-/// first that came, else one of real time. The others, in order of arrival.
+/// Requests of two groups and three classes, the first of which is in the device: with `none` and
+/// Kyber the first that came, else one of real time. The others, in order of arrival.
 fn busy(kind: SchedulerKind) -> (Rig, &'static str, &'static [&'static str]) {
     let rig = plain(kind).depth(0).group("/a", 500).task("idle", "idle", ROOT);
     let mut rig = rig.task("rt", "rt/4", ROOT).task("a", "be/4", "/a");
     let (first, others): (_, &[_]) = match kind {
-        SchedulerKind::None => ("i", &["a", "a2", "w", "rt", "rt2"]),
+        SchedulerKind::None | SchedulerKind::Kyber => ("i", &["a", "a2", "w", "rt", "rt2"]),
         _ => ("rt", &["i", "a", "a2", "w", "rt2"]),
     };
     rig.run(&[

@@ -116,7 +116,7 @@ fn cfq_reports_slice_and_window_of_each_queue() {
 
 #[test]
 fn schedulers_without_queues_report_none() {
-    for kind in [SchedulerKind::None, SchedulerKind::MqDeadline] {
+    for kind in [SchedulerKind::None, SchedulerKind::MqDeadline, SchedulerKind::Kyber] {
         let mut rig = Rig::new(kind);
         rig.run(&[Submit("a", read(0..8))]);
         assert_eq!(rig.queues(), []);

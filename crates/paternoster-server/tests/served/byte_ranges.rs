@@ -77,7 +77,7 @@ fn check(rig: &Rig, seed: u64) -> Vec<u8> {
 #[test]
 fn byte_ranges_that_share_sectors_keep_every_byte_in_memory() {
     let disk = "[disks.d]\nbackend = \"memory\"\nsize = 1048576\n";
-    for (seed, scheduler) in (0..).zip(["none", "mq-deadline", "cfq", "bfq"]) {
+    for (seed, scheduler) in (0..).zip(["none", "mq-deadline", "kyber", "cfq", "bfq"]) {
         let rig = Rig::start(&format!(
             "{disk}scheduler = \"{scheduler}\"\ndepth = 2\n[exports.e]\ndisk = \"d\"\n"
         ));
@@ -88,7 +88,7 @@ fn byte_ranges_that_share_sectors_keep_every_byte_in_memory() {
 
 #[test]
 fn byte_ranges_that_share_sectors_keep_every_byte_in_a_file() {
-    for (seed, scheduler) in (10..).zip(["none", "mq-deadline", "cfq", "bfq"]) {
+    for (seed, scheduler) in (10..).zip(["none", "mq-deadline", "kyber", "cfq", "bfq"]) {
         let more = format!("scheduler = \"{scheduler}\"\ndepth = 2\n[exports.e]\ndisk = \"d\"\n");
         let rig = Rig::with_file(SIZE as u64, &more);
         let model = check(&rig, seed);

@@ -82,6 +82,7 @@ impl fmt::Display for Shape {
 pub(crate) enum Kind {
     None,
     MqDeadline,
+    Kyber,
     Cfq,
     /// CFQ, chosen at run time.
     AnyCfq,
@@ -117,7 +118,9 @@ impl Config {
     /// All that is measured.
     pub(crate) fn all() -> Vec<Self> {
         let mut all = vec![];
-        for kind in [Kind::None, Kind::MqDeadline, Kind::Cfq, Kind::Bfq, Kind::BfqMerging] {
+        for kind in
+            [Kind::None, Kind::MqDeadline, Kind::Kyber, Kind::Cfq, Kind::Bfq, Kind::BfqMerging]
+        {
             all.extend(Shape::ALONE.map(|shape| Self { kind, shape }));
         }
         all.extend([Shape::MANY_SHALLOW].map(|shape| Self { kind: Kind::Bfq, shape }));
@@ -136,6 +139,7 @@ impl fmt::Display for Config {
         let name = match self.kind {
             Kind::None => "none",
             Kind::MqDeadline => "mq-deadline",
+            Kind::Kyber => "kyber",
             Kind::Cfq => "cfq",
             Kind::AnyCfq => "any-cfq",
             Kind::Bfq => "bfq",

@@ -303,7 +303,7 @@ impl<S: Scheduler> Elevator<S> {
     }
 
     /// Requeues a request that the device could not take. It never merges again, and is dispatched
-    /// before others of its kind.
+    /// before others of its kind, except under Kyber those that are ready.
     ///
     /// # Panics
     ///

@@ -9,8 +9,8 @@
 mod reasons;
 
 pub use reasons::{
-    BatchReason, BudgetEnd, MergeKind, MergeSite, NoIdleReason, PreemptReason, SliceEnd,
-    WaitReason, Workload,
+    BatchReason, BudgetEnd, Domain, LatencyKind, MergeKind, MergeSite, NoIdleReason, PreemptReason,
+    SliceEnd, WaitReason, Workload,
 };
 
 use crate::arena::{GroupId, IocId};
@@ -108,6 +108,35 @@ pub enum Event {
     Aged {
         /// The class.
         class: IoClass,
+    },
+    /// Kyber: a percentile of a domain's latencies was computed (`kyber_latency`).
+    #[non_exhaustive]
+    Latency {
+        /// The domain.
+        domain: Domain,
+        /// Of which time.
+        kind: LatencyKind,
+        /// The percentile.
+        percent: u32,
+        /// In which quarter of the domain's target it lies, from 1; the 4th ends at the target, and
+        /// the 8th never.
+        quarters: u32,
+        /// How many latencies it was computed of.
+        samples: u32,
+    },
+    /// Kyber: the depth of a domain has changed (`kyber_adjust`).
+    #[non_exhaustive]
+    DepthChanged {
+        /// The domain.
+        domain: Domain,
+        /// How many of its requests may be in flight.
+        depth: u32,
+    },
+    /// Kyber: requests of a domain wait, and it has no token for one (`kyber_throttled`).
+    #[non_exhaustive]
+    Throttled {
+        /// The domain.
+        domain: Domain,
     },
     /// CFQ, BFQ: a queue was created (`alloced`).
     #[non_exhaustive]

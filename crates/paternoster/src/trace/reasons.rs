@@ -39,6 +39,36 @@ pub enum BatchReason {
     Onward,
 }
 
+/// A domain of Kyber: the requests that share one depth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Domain {
+    /// Reads.
+    Read = 0,
+    /// Writes, synchronous or not.
+    Write = 1,
+    /// Discards.
+    Discard = 2,
+    /// All others.
+    Other = 3,
+}
+
+impl Domain {
+    /// The number of domains.
+    pub const COUNT: usize = 4;
+    /// All of them, in the order of their turns.
+    pub const ALL: [Self; Self::COUNT] = [Self::Read, Self::Write, Self::Discard, Self::Other];
+}
+
+/// Which time of a request Kyber measures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LatencyKind {
+    /// From its arrival to its completion.
+    Total,
+    /// From its dispatch to its completion.
+    Device,
+}
+
 /// A workload of CFQ: the kind of queues that it serves within a class of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
@@ -171,6 +201,8 @@ pub enum WaitReason {
     GateDepth,
     /// BFQ dispatches one request at a time, because of `strict_guarantees`.
     OneAtATime,
+    /// Kyber has no token for any domain with requests that wait.
+    NoToken,
     /// The device has as many requests in flight as its depth allows.
     DeviceFull,
 }

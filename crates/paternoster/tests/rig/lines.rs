@@ -15,6 +15,13 @@
 //!   injected b for a                           limit a: 2
 //! ```
 //!
+//! Kyber has domains:
+//!
+//! ```text
+//!   latency Read Total p99: 3/4 of 500         depth Read: 192
+//!   throttled Write
+//! ```
+//!
 //! A queue goes by the task that made it, an async one as `async a`.
 //!
 //! A test may expect that a line is *not* emitted. Such a test would always pass if no event could
@@ -22,8 +29,8 @@
 //! how a line may begin. A beginning that no line of the rig's schedulers can have fails the test.
 
 use paternoster::{
-    BudgetEnd, Event, GroupId, Instant, IoClass, IoPrio, Nanos, PreemptReason, QueueName,
-    SchedulerKind, SectorCount, SliceEnd, WaitReason, Workload,
+    BudgetEnd, Domain, Event, GroupId, Instant, IoClass, IoPrio, LatencyKind, Nanos, PreemptReason,
+    QueueName, SchedulerKind, SectorCount, SliceEnd, WaitReason, Workload,
 };
 
 use super::words::{
@@ -32,6 +39,7 @@ use super::words::{
 use super::{Outcome, Rig};
 
 const ALL: &[SchedulerKind] = &SchedulerKind::ALL;
+const KYBER: &[SchedulerKind] = &[SchedulerKind::Kyber];
 const CFQ: &[SchedulerKind] = &[SchedulerKind::Cfq];
 const BFQ: &[SchedulerKind] = &[SchedulerKind::Bfq];
 const BOTH: &[SchedulerKind] = &[SchedulerKind::Cfq, SchedulerKind::Bfq];
@@ -110,6 +118,13 @@ lines! {
     BOTH: Event::Overdue { rq, .. } => "overdue {rq}" { rq: RequestName = RequestName(rq) };
     BOTH: Event::HardwareQueueing { now, .. } => "hardware queueing: {now}" { now: bool };
     BOTH: Event::Drained { requests, .. } => "drained {requests}" { requests: u32 };
+
+    KYBER: Event::Latency { domain, kind, percent, quarters, samples, .. } =>
+        "latency {domain} {kind} p{percent}: {quarters}/4 of {samples}"
+        { domain: Domain, kind: LatencyKind, percent: u32, quarters: u32, samples: u32 };
+    KYBER: Event::DepthChanged { domain, depth, .. } => "depth {domain}: {depth}"
+        { domain: Domain, depth: u32 };
+    KYBER: Event::Throttled { domain, .. } => "throttled {domain}" { domain: Domain };
 
     CFQ: Event::GroupLeft { group, .. } => "left {group}" { group: GroupId };
     CFQ: Event::Workload { group, class, workload, span, .. } =>

@@ -112,6 +112,10 @@ impl Rig {
         Self::new(SchedulerKind::MqDeadline)
     }
 
+    pub fn kyber() -> Self {
+        Self::new(SchedulerKind::Kyber)
+    }
+
     pub fn cfq() -> Self {
         Self::new(SchedulerKind::Cfq)
     }

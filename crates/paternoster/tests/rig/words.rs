@@ -5,8 +5,8 @@
 //! where there is a task `a`, and that nothing will ever begin `lifted` or `raised z`.
 
 use paternoster::{
-    BudgetEnd, GroupId, IoClass, IoPrio, Nanos, PreemptReason, QueueName, SectorCount, SliceEnd,
-    WaitReason, Workload,
+    BudgetEnd, Domain, GroupId, IoClass, IoPrio, LatencyKind, Nanos, PreemptReason, QueueName,
+    SectorCount, SliceEnd, WaitReason, Workload,
 };
 
 use super::Rig;
@@ -127,6 +127,8 @@ macro_rules! one_of {
 
 one_of! {
     IoClass: [Rt, Be, Idle];
+    Domain: [Read, Write, Discard, Other];
+    LatencyKind: [Total, Device];
     Workload: [Async, SyncNoIdle, Sync];
     SliceEnd: [
         Empty, SliceUsed, WaitBusy, Cooperator, Preempted, IdleClass, AsyncRequests, IdleTimer,
@@ -139,7 +141,7 @@ one_of! {
     ];
     WaitReason: [
         IdleTimer, InFlight, GroupInFlight, GateAsyncDrains, GateSyncDrains, GateDepth, OneAtATime,
-        DeviceFull
+        NoToken, DeviceFull
     ];
 }
 
