@@ -1,9 +1,9 @@
 //! When two I/Os become one request: the scenarios of the description it was written from, by their
 //! numbers there, under mq-deadline and none, then the limits and `nomerges`.
 //!
-//! Left out: 9 (requests that Kyber has moved to another list) and 13 (a bad sector in a merged
-//! read, which is the disk engine's). 8 and 14 are shown with the list scan of `none`, which has
-//! no domains.
+//! Left out: 9 (requests that Kyber has moved to another list), which is in `kyber/merging.rs`, and
+//! 13 (a bad sector in a merged read, which is the disk engine's). 8 and 14 are shown with the list
+//! scan of `none`, which has no domains, and there with Kyber's.
 
 mod rig;
 

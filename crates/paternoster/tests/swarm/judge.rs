@@ -127,6 +127,10 @@ impl Silence<'_> {
             (_, WaitReason::DeviceFull) => {
                 assert!(self.in_flight >= self.queue_depth, "it is full");
             }
+            (SchedulerKind::Kyber, _) => {
+                assert_eq!(why, WaitReason::NoToken, "Kyber waits for nothing else");
+                assert!(self.given.count(|_| true) > 0, "requests have the tokens");
+            }
             (SchedulerKind::Bfq, _) => self.judge_of_bfq(why, &witness.service),
             (_, _) => self.judge_of_cfq(why, witness.active.expect("a queue is active")),
         }

@@ -10,6 +10,7 @@ mod bfq;
 mod due;
 mod habit;
 mod judge;
+mod kyber;
 mod load;
 mod model;
 mod random;
@@ -138,6 +139,22 @@ fn backlogged_queues_are_charged_sectors_by_weight_to_within_two_budgets() {
     }
     if number_from_env("PATERNOSTER_SWARM_SEED").is_none() {
         assert!(services > 10_000, "{services}");
+    }
+}
+
+/// And requests of a domain keep their order, a domain has no more of them in the device than its
+/// tokens allow, and when none goes though some wait, each domain lacks a token.
+#[test]
+fn no_domain_of_kyber_waits_for_more_than_a_batch_of_each_other_one_while_it_has_tokens() {
+    let mut shown = kyber::Shown::default();
+    for seed in seeds(40) {
+        let _repeat = Repeat(seed);
+        shown.add(&kyber::run(seed));
+    }
+    if number_from_env("PATERNOSTER_SWARM_SEED").is_none() {
+        assert!(shown.dispatched > 1_000_000 && shown.silent > 100_000, "{shown:?}");
+        assert!(shown.fell > 50 && shown.rose > 20 && shown.beyond > 500, "{shown:?}");
+        assert!(shown.longest == 100, "the bound is one: {shown:?}");
     }
 }
 

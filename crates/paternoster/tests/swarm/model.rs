@@ -215,7 +215,8 @@ impl Swarm {
         self.witness.see(kind, &asked);
         // mq-deadline lets a lower class wait for what a higher one has in flight, without an
         // event.
-        let reports = matches!(kind, SchedulerKind::Cfq | SchedulerKind::Bfq);
+        let reports =
+            matches!(kind, SchedulerKind::Kyber | SchedulerKind::Cfq | SchedulerKind::Bfq);
         if reports && self.elevator.queued() > 0 {
             let strict = self.elevator.scheduler().tunable("strict_guarantees");
             let silence = Silence {
