@@ -22,6 +22,8 @@ use std::process::Command;
 
 /// What a log has in every line of a dispatch.
 const DISPATCH: &str = "\"D\"";
+/// What the program says of a scenario whose scheduler it does not have.
+const UNKNOWN_SCHEDULER: &str = "there is no scheduler";
 
 /// What to compare.
 #[derive(clap::Args)]
@@ -47,6 +49,10 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     for scheduler in SchedulerKind::ALL {
         let scenarios = dir.join("scenarios").join(scheduler.name());
         write_scenarios(scheduler, args, &scenarios)?;
+        if !has_scheduler(&before, &scenarios, &dir.join("before"))? {
+            println!("{}: not in {}", scheduler.name(), args.since);
+            continue;
+        }
         let [before, now] = [(&before, "before"), (&now, "now")].map(|(program, side)| {
             let logs = dir.join(side).join(scheduler.name());
             decide(program, &scenarios, &logs).map(|()| logs)
@@ -105,6 +111,14 @@ fn write_scenarios(scheduler: SchedulerKind, args: &Args, dir: &Path) -> Result<
 fn decide(program: &Path, scenarios: &Path, logs: &Path) -> Result<()> {
     make_empty(logs)?;
     cargo::run(Command::new(program).arg("decide").arg(scenarios).arg("--out").arg(logs))
+}
+
+/// Whether `program` has the scheduler of `scenarios` at all: it may be newer.
+fn has_scheduler(program: &Path, scenarios: &Path, logs: &Path) -> Result<bool> {
+    let mut command = Command::new(program);
+    command.arg("decide").arg(scenarios).args(["--only", "00000", "--out"]).arg(logs);
+    let output = command.output().with_context(|| format!("starting {}", program.display()))?;
+    Ok(!String::from_utf8_lossy(&output.stderr).contains(UNKNOWN_SCHEDULER))
 }
 
 /// The logs of `now` that are not the same, to the byte, as those of `before`; each has `count`.
