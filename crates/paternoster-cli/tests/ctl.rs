@@ -5,7 +5,8 @@ use std::process::{Command, Output};
 use std::sync::Arc;
 
 use paternoster_server::ctl::{
-    self, Control, StatError, WeightAnswer, WeightChange, WeightError, WeightsInForce,
+    self, Control, DiskChange, SettingError, SettingsAnswer, SettingsInForce, StatError,
+    WeightAnswer, WeightChange, WeightError, WeightsInForce,
 };
 use paternoster_server::sockets::bind_unix;
 use paternoster_server::stat::{Detail, DiskStat, GroupStat, QueueStat, Stat};
@@ -30,6 +31,19 @@ impl Control for OneDisk {
         assert_eq!(change.group, "/gold");
         let disk = format!("{disk} was asked for {}", asked.join(" and "));
         Ok(WeightAnswer::new(vec![WeightsInForce { disk, ..Default::default() }]))
+    }
+
+    fn settings(&self) -> Result<SettingsAnswer, SettingError> {
+        let tunables = [("quantum".to_owned(), 8)].into();
+        let (disk, scheduler) = ("disk0".to_owned(), "cfq".to_owned());
+        Ok(SettingsAnswer::new(vec![SettingsInForce { disk, scheduler, depth: 3, tunables }]))
+    }
+
+    fn change_settings(&self, change: &DiskChange) -> Result<SettingsAnswer, SettingError> {
+        // The order is that of the command line.
+        let asked = serde_json::to_string(&change.set).expect("string keys");
+        assert_eq!(asked, r#"{"slice_idle":4,"scheduler":"bfq","depth":16}"#);
+        self.settings()
     }
 }
 
@@ -81,6 +95,29 @@ fn weight_sends_what_is_written_and_shows_what_is_in_force() {
     let said = String::from_utf8(refused.stderr).expect("UTF-8");
     assert!(said.contains("answers 400: weight = \"many\": 1 to 1000 is allowed"), "{said}");
     assert_eq!(ask(&path, &["weight", "/gold"]).status.code(), Some(2));
+    server.stop();
+}
+
+#[test]
+fn settings_are_lines_as_they_are_set() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("ctl.sock");
+    let listener = bind_unix(&path, 0o600).expect("a socket");
+    let server = ctl::serve(listener, Arc::new(OneDisk)).expect("a server");
+
+    let said = |args: &[&str]| {
+        let output = ask(&path, args);
+        let text = if output.status.success() { output.stdout } else { output.stderr };
+        (output.status.code(), String::from_utf8(text).expect("UTF-8"))
+    };
+    let all = "scheduler=cfq\ndepth=3\nquantum=8\n".to_owned();
+    assert_eq!(said(&["get", "disk0"]), (Some(0), all.clone()));
+    assert_eq!(said(&["get", "disk0", "quantum"]), (Some(0), "8\n".to_owned()));
+    let set = ["set", "disk0", "slice_idle=4", "scheduler=bfq", "depth=16"];
+    assert_eq!(said(&set), (Some(0), all));
+    let refused = "paternoster: there is no disk \"vda\"; there are: \"disk0\"\n".to_owned();
+    assert_eq!(said(&["get", "vda"]), (Some(1), refused));
+    assert_eq!(said(&["set", "disk0"]).0, Some(2), "there is nothing to set");
     server.stop();
 }
 

@@ -8,7 +8,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use paternoster_server::ctl::{
-    self, Control, CtlServer, StatError, WeightAnswer, WeightChange, WeightError,
+    self, Control, CtlServer, DiskChange, SettingError, SettingsAnswer, StatError, WeightAnswer,
+    WeightChange, WeightError,
 };
 use paternoster_server::sockets::bind_unix;
 use paternoster_server::stat::{Detail, DiskStat, GroupStat, OpStat, Stat};
@@ -42,6 +43,14 @@ impl Control for Steady {
     }
 
     fn set_weight(&self, _: &WeightChange) -> Result<WeightAnswer, WeightError> {
+        unreachable!("nobody asks for it")
+    }
+
+    fn settings(&self) -> Result<SettingsAnswer, SettingError> {
+        unreachable!("nobody asks for it")
+    }
+
+    fn change_settings(&self, _: &DiskChange) -> Result<SettingsAnswer, SettingError> {
         unreachable!("nobody asks for it")
     }
 }

@@ -6,14 +6,17 @@ use std::time::Duration;
 use paternoster::Weights;
 
 use crate::config::Config;
-use crate::ctl::{Control, StatError, WeightAnswer, WeightChange, WeightError};
+use crate::ctl::{
+    Control, DiskChange, SettingError, SettingsAnswer, StatError, WeightAnswer, WeightChange,
+    WeightError,
+};
 use crate::messages::{GroupWeights, OwnerHandle};
 use crate::stat::{Detail, Stat};
 
 /// How long the owner of a disk may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Asks a running server for its statistics, and changes weights.
+/// Asks a running server for its statistics and settings, and changes weights and settings.
 #[derive(Clone, Debug)]
 pub struct ControlHandle {
     disks: Vec<Disk>,
@@ -97,6 +100,27 @@ impl Control for ControlHandle {
             answer.recv_timeout(PATIENCE).map_err(late)
         });
         answers.collect::<Result<_, _>>().map(WeightAnswer::new)
+    }
+
+    fn settings(&self) -> Result<SettingsAnswer, SettingError> {
+        let asked: Vec<_> = self.disks.iter().map(|disk| (disk, disk.owner.settings())).collect();
+        let answers = asked.into_iter().map(|(disk, answer)| {
+            let late = |_| SettingError::Unanswered { disk: disk.name.clone() };
+            answer.recv_timeout(PATIENCE).map_err(late)
+        });
+        answers.collect::<Result<_, _>>().map(SettingsAnswer::new)
+    }
+
+    fn change_settings(&self, change: &DiskChange) -> Result<SettingsAnswer, SettingError> {
+        let DiskChange { disk: name, set } = change;
+        let found = self.disks.iter().find(|disk| disk.name == *name);
+        let disk = found.ok_or_else(|| {
+            let known = quoted(self.disks.iter().map(|disk| &disk.name));
+            SettingError::UnknownDisk { disk: name.clone(), known }
+        })?;
+        let answer = disk.owner.change_settings(set.clone()).recv_timeout(PATIENCE);
+        let in_force = answer.map_err(|_| SettingError::Unanswered { disk: name.clone() })??;
+        Ok(SettingsAnswer::new(vec![in_force]))
     }
 }
 

@@ -18,7 +18,6 @@ pub mod config;
 mod connections;
 mod control;
 pub mod ctl;
-mod defaults;
 mod export_table;
 pub mod log;
 mod messages;
@@ -29,6 +28,7 @@ mod server;
 mod signals;
 pub mod sockets;
 pub mod stat;
+mod tuned;
 mod uri;
 
 pub use control::ControlHandle;

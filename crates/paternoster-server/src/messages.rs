@@ -7,7 +7,7 @@ use paternoster_disk::{Fd, Waker};
 use paternoster_nbd::Session;
 
 use crate::admission::Admitted;
-use crate::ctl::{NewWeights, WeightsInForce};
+use crate::ctl::{NewSettings, NewWeights, SettingError, SettingsInForce, WeightsInForce};
 use crate::peer::Peer;
 use crate::stat::{Detail, DiskStat};
 
@@ -30,6 +30,8 @@ pub(crate) enum Message {
     Connect(NewConnection),
     Stat(Detail, mpsc::Sender<DiskStat>),
     SetWeight(GroupWeights, mpsc::Sender<WeightsInForce>),
+    Settings(mpsc::Sender<SettingsInForce>),
+    ChangeSettings(NewSettings, mpsc::Sender<Result<SettingsInForce, SettingError>>),
     Shutdown,
 }
 
@@ -70,6 +72,24 @@ impl OwnerHandle {
     pub(crate) fn set_weight(&self, weights: GroupWeights) -> mpsc::Receiver<WeightsInForce> {
         let (sender, receiver) = mpsc::channel();
         self.send(Message::SetWeight(weights, sender));
+        receiver
+    }
+
+    /// Asks for what is set of the disk. Nothing comes where the owner has stopped.
+    pub(crate) fn settings(&self) -> mpsc::Receiver<SettingsInForce> {
+        let (sender, receiver) = mpsc::channel();
+        self.send(Message::Settings(sender));
+        receiver
+    }
+
+    /// Has the owner change what is set of the disk; what is in force then. Nothing comes where the
+    /// owner has stopped.
+    pub(crate) fn change_settings(
+        &self,
+        new: NewSettings,
+    ) -> mpsc::Receiver<Result<SettingsInForce, SettingError>> {
+        let (sender, receiver) = mpsc::channel();
+        self.send(Message::ChangeSettings(new, sender));
         receiver
     }
 

@@ -15,7 +15,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant as SystemInstant};
 
 use anyhow::{Context as _, Result, anyhow, bail};
-use paternoster::{Device, Elevator, Instant, NoTrace, Weights};
+use paternoster::{Device, Elevator, Instant, Weights};
 use paternoster_disk::{
     Backend, Engine, FileBackend, MemoryBackend, Model, ModelledBackend, MonotonicClock, Owner,
     Waker,
@@ -27,11 +27,11 @@ use crate::announce;
 use crate::config::{BackendConfig, Config, DiskConfig, GroupConfig};
 use crate::connections::{Connections, DiskLabel, Export, Scheduler, Tenant};
 use crate::control::ControlHandle;
-use crate::defaults;
 use crate::export_table::ExportTable;
 use crate::messages::OwnerHandle;
 use crate::rings;
 use crate::sockets::{self, SocketFile};
+use crate::tuned;
 use crate::uri;
 
 /// How long threads have to end: a moment more than the owner of a disk gives its device.
@@ -234,19 +234,11 @@ fn start_owner(
         // about a disk that is given few; what groups were charged then counts no more.
         Device::solid_state(depth).with_native_queueing(true)
     };
-    let mut elevator =
-        Elevator::new(Scheduler::new(disk.scheduler, NoTrace), device, Instant::START);
-    for (name, value) in defaults::tunables(disk, capabilities.rotational) {
-        elevator.set_tunable(Instant::START, name, value)?;
-    }
+    let mut elevator = tuned::elevator(disk, device)?;
     announce::disk(disk, &*backend, &elevator);
     let (exports, tenants) = populate(config, index, &mut elevator);
     let engine = Engine::new(elevator, capabilities.fast_zero);
-    let label = DiskLabel {
-        name: disk.name.clone(),
-        backend: disk.backend.kind(),
-        weights_apply: disk.scheduler.has_weights(),
-    };
+    let label = DiskLabel { name: disk.name.clone(), backend: disk.backend.kind() };
     let (sender, inbox) = mpsc::channel();
     let waker = Waker::new()?;
     let handle = OwnerHandle::new(sender, waker.clone());

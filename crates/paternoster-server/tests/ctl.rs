@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use paternoster_server::ctl::{
-    self, Control, CtlError, CtlServer, StatError, WeightAnswer, WeightChange, WeightError,
-    WeightsInForce,
+    self, Control, CtlError, CtlServer, DiskChange, NewSettings, SettingError, SettingsAnswer,
+    SettingsInForce, StatError, WeightAnswer, WeightChange, WeightError, WeightsInForce,
 };
 use paternoster_server::sockets::bind_unix;
 use paternoster_server::stat::{
@@ -39,6 +39,24 @@ impl Control for Fixed {
         let in_force = WeightsInForce { disk, weight, weight_of_disk, ..Default::default() };
         Ok(WeightAnswer::new(vec![in_force]))
     }
+
+    fn settings(&self) -> Result<SettingsAnswer, SettingError> {
+        Ok(settings("cfq"))
+    }
+
+    fn change_settings(&self, change: &DiskChange) -> Result<SettingsAnswer, SettingError> {
+        let NewSettings(set) = &change.set;
+        match set.as_slice() {
+            [(name, value)] if name == "scheduler" => Ok(settings(value.as_str().expect("text"))),
+            _ => Err(SettingError::Nothing),
+        }
+    }
+}
+
+fn settings(scheduler: &str) -> SettingsAnswer {
+    let (disk, tunables) = ("d".to_owned(), [("quantum".to_owned(), 8)].into());
+    let in_force = SettingsInForce { disk, scheduler: scheduler.to_owned(), depth: 3, tunables };
+    SettingsAnswer::new(vec![in_force])
 }
 
 fn change(group: &str) -> WeightChange {
@@ -168,7 +186,7 @@ fn any_http_client_is_answered() {
     assert!(answer.starts_with("HTTP/1.1 404 "), "{answer}");
     assert!(
         answer.contains(
-            r#""error": "there is no \"/v2/stat\"; there are: /v1/stat, /v1/groups/weight""#
+            r#""error": "there is no \"/v2/stat\"; there are: /v1/stat, /v1/groups/weight, "#
         ),
         "{answer}"
     );
@@ -224,6 +242,42 @@ fn change_of_weights_that_is_none_is_refused_in_json() {
     let refused = send("GET", "");
     assert!(refused.contains(" 405 ") && refused.contains("PUT is allowed"), "{refused}");
     assert!(refused.contains("allow: PUT\r\n"), "{refused}");
+}
+
+#[test]
+fn settings_are_asked_for_and_changed_and_refused() {
+    let rig = Rig::new(Ok(state()));
+    let path = rig.path();
+    assert_eq!(ctl::fetch_settings(&path).expect("an answer"), settings("cfq"));
+    let change = |set: &[(&str, serde_json::Value)]| {
+        let set = set.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
+        ctl::change_settings(&path, &DiskChange { disk: "d".to_owned(), set: NewSettings(set) })
+    };
+    let answer = change(&[("scheduler", "bfq".into())]).expect("an answer");
+    assert_eq!(answer, settings("bfq"));
+    let refused = change(&[]).expect_err("nothing is set").to_string();
+    assert!(refused.contains("answers 400: nothing is set; NAME=VALUE is allowed"), "{refused}");
+
+    let send = |method: &str, body: &str| {
+        rig.talk(&format!(
+            "{method} /v1/disks/settings HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\
+             Content-Length: {}\r\n\r\n{body}",
+            body.len()
+        ))
+    };
+    for (body, words) in [
+        ("{", "EOF"),
+        (r#"{"disk": "d"}"#, "missing field `set`"),
+        (r#"{"disk": "d", "set": ["depth", 4]}"#, "expected an object of names and values"),
+        (r#"{"disk": "d", "set": {}, "depth": 4}"#, "unknown field `depth`"),
+    ] {
+        let refused = send("PUT", body);
+        assert!(refused.contains(" 400 ") && refused.contains(words), "{refused}");
+        assert!(refused.contains("a JSON object with disk is allowed"), "{refused}");
+    }
+    let refused = send("POST", "");
+    assert!(refused.contains(" 405 ") && refused.contains("GET and PUT are allowed"), "{refused}");
+    assert!(refused.contains("allow: GET, HEAD, PUT\r\n"), "{refused}");
 }
 
 #[test]

@@ -132,6 +132,17 @@ impl<T: Trace> AnyScheduler<T> {
             SchedulerKind::Bfq => Self::Bfq(Box::new(Bfq::new(trace))),
         }
     }
+
+    /// Which of them it is.
+    pub const fn kind(&self) -> SchedulerKind {
+        match self {
+            Self::None(_) => SchedulerKind::None,
+            Self::MqDeadline(_) => SchedulerKind::MqDeadline,
+            Self::Kyber(_) => SchedulerKind::Kyber,
+            Self::Cfq(_) => SchedulerKind::Cfq,
+            Self::Bfq(_) => SchedulerKind::Bfq,
+        }
+    }
 }
 
 /// Forwards each method to the scheduler that it is.

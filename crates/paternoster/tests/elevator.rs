@@ -202,6 +202,9 @@ fn switching_keeps_every_request_and_the_order_of_arrival() {
             };
             assert_eq!(rig.serve_all(), order, "from {from} to {to}");
             assert_eq!(rig.elevator.queued() + rig.elevator.in_flight(), 0, "from {from} to {to}");
+            let switches = rig.elevator.stats().switches();
+            // The flush bypasses schedulers.
+            assert_eq!((switches.switches, switches.moved), (1, 2), "from {from} to {to}");
         }
     }
 }

@@ -3,6 +3,7 @@
 mod blkio;
 mod lines;
 mod queues;
+mod settings;
 mod table;
 mod units;
 mod watch;
@@ -12,12 +13,14 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use paternoster_server::ctl::{DEFAULT_PATH, WeightChange, fetch_stat, set_weight};
+use paternoster_server::ctl::{
+    DEFAULT_PATH, WeightChange, change_settings, fetch_settings, fetch_stat, set_weight,
+};
 use paternoster_server::stat::{Detail, GroupStat};
 
 use crate::output::print;
 
-/// Ask a running server, or change weights while it runs.
+/// Ask a running server, or change it while it runs.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The server's control socket, as in its --ctl or its file; by default both are in the current
@@ -100,6 +103,36 @@ enum Question {
         #[arg(long, value_name = "NAME")]
         disk: Option<String>,
     },
+
+    /// Show what is set of a disk: its scheduler, its depth and the scheduler's tunables
+    ///
+    /// A line each, NAME=VALUE, as `ctl set` takes it; with NAME the value alone. Units, ranges and
+    /// defaults of tunables are those of `paternoster serve --help`.
+    Get {
+        /// Name of the disk
+        disk: String,
+
+        /// What to show of it, such as scheduler or a tunable [default: all]
+        name: Option<String>,
+    },
+
+    /// Change what is set of a disk while it is served, until the server ends
+    ///
+    /// NAME is scheduler, depth, or a tunable of the scheduler that is to be in force. All of it is
+    /// checked first; then all of it is done, or nothing. Prints what is in force then, as
+    /// `ctl get` does.
+    ///
+    /// A new scheduler takes over the requests that wait, in order of arrival. It starts with the
+    /// values that fit the disk, and over them those of the server's file and of earlier changes,
+    /// where it has a tunable of that name.
+    Set {
+        /// Name of the disk
+        disk: String,
+
+        /// What to set, such as scheduler=bfq or depth=16; several are set in their order
+        #[arg(value_name = "NAME=VALUE", required = true)]
+        settings: Vec<String>,
+    },
 }
 
 /// Runs the subcommand.
@@ -125,6 +158,19 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
                 disk: disk.clone(),
             };
             weight::show(group, &set_weight(&args.socket, &change)?)
+        }
+        Question::Get { disk, name } => {
+            let answer = fetch_settings(&args.socket)?;
+            let settings = settings::of(disk, &answer)?;
+            match name {
+                Some(name) => settings::show_one(settings, name)?,
+                None => settings::show(settings),
+            }
+        }
+        Question::Set { disk, settings } => {
+            let change = settings::change(disk, settings)?;
+            let answer = change_settings(&args.socket, &change)?;
+            settings::show(settings::of(disk, &answer)?)
         }
     };
     print(text.as_bytes())?;

@@ -65,7 +65,7 @@ impl Faulty {
         let elevator =
             Elevator::new(AnyScheduler::new(SchedulerKind::None, NoTrace), device, Instant::START);
         let engine = Engine::new(elevator, true);
-        let label = DiskLabel { name: "d".to_owned(), backend: "faulty", weights_apply: false };
+        let label = DiskLabel { name: "d".to_owned(), backend: "faulty" };
         let (sender, inbox) = mpsc::channel();
         let waker = Waker::new().expect("an event");
         let handle = OwnerHandle::new(sender, waker.clone());

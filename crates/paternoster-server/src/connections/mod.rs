@@ -22,6 +22,7 @@ mod faulty;
 mod incoming;
 mod outgoing;
 mod rotation;
+mod settings;
 mod shutdown;
 mod stalled;
 mod stat;
@@ -92,7 +93,6 @@ pub(crate) struct Export {
 pub(crate) struct DiskLabel {
     pub(crate) name: String,
     pub(crate) backend: &'static str,
-    pub(crate) weights_apply: bool,
 }
 
 /// All connections of a disk's exports.
@@ -445,6 +445,12 @@ impl Front<Scheduler> for Connections {
                 Message::Stat(detail, sender) => {
                     // Whoever asked may have gone.
                     let _ = sender.send(self.stat(owner, detail));
+                }
+                Message::Settings(sender) => {
+                    let _ = sender.send(self.settings(owner));
+                }
+                Message::ChangeSettings(new, sender) => {
+                    let _ = sender.send(self.change_settings(owner, &new));
                 }
                 Message::SetWeight(weights, sender) => {
                     if let Some(in_force) = self.set_weight(owner, &weights) {

@@ -6,6 +6,7 @@ use paternoster::scheduler::{QueueDump, Scheduler as _};
 use paternoster::{Instant, QueueName};
 
 use super::{Connections, DiskOwner};
+use crate::ctl::SettingsInForce;
 use crate::stat::{
     Detail, DiskStat, GroupStat, Internals, ModelledStat, QueueFormatter, QueueStat, blkio_files,
 };
@@ -13,25 +14,26 @@ use crate::stat::{
 impl Connections {
     pub(super) fn stat(&self, owner: &DiskOwner, detail: Detail) -> DiskStat {
         let elevator = owner.engine().elevator();
-        let scheduler = elevator.scheduler();
         let syncs = owner.engine().sync_stats();
+        let switches = elevator.stats().switches();
         let mut internals = Internals::default();
-        scheduler.dump(&mut internals);
-        let value = |name| elevator.tunable(name).expect("a scheduler has its own tunables");
-        let tunables = scheduler.tunables().iter();
+        elevator.scheduler().dump(&mut internals);
+        let SettingsInForce { disk, scheduler, depth, tunables } = self.settings(owner);
         DiskStat {
-            name: self.label.name.clone(),
+            name: disk,
             backend: self.label.backend.to_owned(),
             size_bytes: owner.backend().capabilities().size,
             elapsed_ns: owner.now().since_start().as_nanos(),
-            scheduler: scheduler.name().to_owned(),
-            depth: elevator.device().queue_depth,
+            scheduler,
+            depth,
             in_device: elevator.in_flight(),
             queued: elevator.queued(),
             syncs: syncs.succeeded,
             sync_failed: syncs.failed,
-            weights_apply: self.label.weights_apply,
-            tunables: tunables.map(|info| (info.name.to_owned(), value(info.name))).collect(),
+            switches: switches.switches,
+            moved: switches.moved,
+            weights_apply: elevator.scheduler().kind().has_weights(),
+            tunables,
             internals: internals.numbers,
             modelled: owner.backend().modelled(owner.now()).map(|stats| ModelledStat {
                 servers: stats.model.servers,

@@ -27,7 +27,7 @@ impl Connections {
             leaf_weight: group.leaf_weight().value(),
             weight_of_disk: on_device.weight.is_some(),
             leaf_weight_of_disk: on_device.leaf.is_some(),
-            weights_apply: self.label.weights_apply,
+            weights_apply: owner.engine().elevator().scheduler().kind().has_weights(),
         })
     }
 }

@@ -16,6 +16,8 @@ use thiserror::Error;
 use tokio::net::UnixStream;
 
 use super::DEFAULT_PATH;
+use super::server::SETTINGS;
+use super::settings::{DiskChange, SettingsAnswer};
 use super::weight::{WeightAnswer, WeightChange};
 use crate::stat::{Detail, Stat};
 
@@ -138,6 +140,20 @@ pub fn set_weight(path: &Path, change: &WeightChange) -> Result<WeightAnswer, Ct
     let body = serde_json::to_vec(change).expect("the question has string keys only").into();
     let version = |answer: &WeightAnswer| answer.version;
     ask(path, Method::PUT, "/v1/groups/weight", body, version).map(|(_, answer)| answer)
+}
+
+/// Asks the server on this control socket what is set of its disks.
+pub fn fetch_settings(path: &Path) -> Result<SettingsAnswer, CtlError> {
+    let version = |answer: &SettingsAnswer| answer.version;
+    ask(path, Method::GET, SETTINGS, Bytes::new(), version).map(|(_, answer)| answer)
+}
+
+/// Has the server on this control socket change what is set of a disk, and returns what is in force
+/// then.
+pub fn change_settings(path: &Path, change: &DiskChange) -> Result<SettingsAnswer, CtlError> {
+    let body = serde_json::to_vec(change).expect("the question has string keys only").into();
+    let version = |answer: &SettingsAnswer| answer.version;
+    ask(path, Method::PUT, SETTINGS, body, version).map(|(_, answer)| answer)
 }
 
 /// The answer of a server, as it was received and as it is understood.

@@ -4,8 +4,9 @@
 //!   paternoster ctl, curl --unix-socket PATH
 //!        │ client.rs
 //!        ▼
-//!   GET /v1/stat, PUT /v1/groups/weight ──▶ server.rs ──▶ Control, which asks the owners of
-//!                                                         the disks
+//!   GET  /v1/stat                server.rs ──▶ Control, which asks the owners of the disks
+//!   PUT  /v1/groups/weight
+//!   GET, PUT  /v1/disks/settings
 //! ```
 //!
 //! It has a thread of its own and shares nothing with the path of a request. Every answer, an
@@ -13,10 +14,13 @@
 
 mod client;
 mod server;
+mod settings;
 mod weight;
 
-pub use client::{CtlError, StatAnswer, fetch_stat, set_weight};
+pub use client::{CtlError, StatAnswer, change_settings, fetch_settings, fetch_stat, set_weight};
 pub use server::{Control, CtlServer, StatError, serve};
+pub(crate) use settings::CheckedSettings;
+pub use settings::{DiskChange, NewSettings, SettingError, SettingsAnswer, SettingsInForce};
 pub(crate) use weight::NewWeights;
 pub use weight::{WeightAnswer, WeightChange, WeightError, WeightsInForce};
 

@@ -17,9 +17,12 @@ use hyper::server::conn::http1;
 use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use thiserror::Error;
 use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinError;
 
+use super::settings::{DiskChange, SettingError, SettingsAnswer};
 use super::weight::{WeightAnswer, WeightChange, WeightError};
 use crate::stat::{Detail, Stat};
 
@@ -43,6 +46,13 @@ pub trait Control: Send + Sync + 'static {
 
     /// Changes weights of a group; they are in force when this returns. Called as `stat` is.
     fn set_weight(&self, change: &WeightChange) -> Result<WeightAnswer, WeightError>;
+
+    /// Reports what is set of every disk. Called as `stat` is.
+    fn settings(&self) -> Result<SettingsAnswer, SettingError>;
+
+    /// Changes what is set of a disk, all of it or nothing; it is in force when this returns.
+    /// Called as `stat` is.
+    fn change_settings(&self, change: &DiskChange) -> Result<SettingsAnswer, SettingError>;
 }
 
 /// Why there is no state to report; clients get status 503 and this sentence.
@@ -130,11 +140,13 @@ async fn until_set(mut stop: watch::Receiver<bool>) {
 
 const STAT: &str = "/v1/stat";
 const WEIGHT: &str = "/v1/groups/weight";
+pub(super) const SETTINGS: &str = "/v1/disks/settings";
 
 fn router(server: Arc<dyn Control>) -> Router {
     Router::new()
         .route(STAT, get(stat))
         .route(WEIGHT, put(set_weight))
+        .route(SETTINGS, get(settings).put(change_settings))
         .fallback(not_found)
         .method_not_allowed_fallback(not_allowed)
         .with_state(server)
@@ -152,7 +164,7 @@ async fn stat(State(server): State<Arc<dyn Control>>, uri: Uri) -> Response {
     match tokio::task::spawn_blocking(move || server.stat(detail)).await {
         Ok(Ok(stat)) => json(StatusCode::OK, &stat),
         Ok(Err(error)) => refuse(StatusCode::SERVICE_UNAVAILABLE, error.to_string()),
-        Err(_) => refuse(StatusCode::INTERNAL_SERVER_ERROR, "the server failed".to_owned()),
+        Err(_) => failed(),
     }
 }
 
@@ -160,35 +172,69 @@ async fn set_weight(
     State(server): State<Arc<dyn Control>>,
     body: Result<Bytes, BytesRejection>,
 ) -> Response {
-    let body = match body {
-        Ok(body) => body,
-        Err(rejection) => return refuse(rejection.status(), rejection.body_text()),
-    };
-    let change: WeightChange = match serde_json::from_slice(&body) {
+    let allowed = "a JSON object with group and weight is allowed, and with leaf_weight and disk";
+    let change: WeightChange = match read(body, allowed) {
         Ok(change) => change,
-        Err(error) => {
-            let error = format!(
-                "{error}: a JSON object with group and weight is allowed, and with leaf_weight and \
-                 disk"
-            );
-            return refuse(StatusCode::BAD_REQUEST, error);
-        }
+        Err((status, error)) => return refuse(status, error),
     };
     match tokio::task::spawn_blocking(move || server.set_weight(&change)).await {
         Ok(Ok(answer)) => json(StatusCode::OK, &answer),
         Ok(Err(error)) => refuse(error.status(), error.to_string()),
-        Err(_) => refuse(StatusCode::INTERNAL_SERVER_ERROR, "the server failed".to_owned()),
+        Err(_) => failed(),
     }
 }
 
+async fn settings(State(server): State<Arc<dyn Control>>) -> Response {
+    in_force(tokio::task::spawn_blocking(move || server.settings()).await)
+}
+
+async fn change_settings(
+    State(server): State<Arc<dyn Control>>,
+    body: Result<Bytes, BytesRejection>,
+) -> Response {
+    let allowed = "a JSON object with disk is allowed, and with set, an object of names and values";
+    let change: DiskChange = match read(body, allowed) {
+        Ok(change) => change,
+        Err((status, error)) => return refuse(status, error),
+    };
+    in_force(tokio::task::spawn_blocking(move || server.change_settings(&change)).await)
+}
+
+fn in_force(answer: Result<Result<SettingsAnswer, SettingError>, JoinError>) -> Response {
+    match answer {
+        Ok(Ok(answer)) => json(StatusCode::OK, &answer),
+        Ok(Err(error)) => refuse(error.status(), error.to_string()),
+        Err(_) => failed(),
+    }
+}
+
+/// Reads a body; `allowed` says what it may be. Where it is something else: the status and the
+/// error of the answer.
+fn read<T: DeserializeOwned>(
+    body: Result<Bytes, BytesRejection>,
+    allowed: &str,
+) -> Result<T, (StatusCode, String)> {
+    let body = body.map_err(|error| (error.status(), error.body_text()))?;
+    let read = serde_json::from_slice(&body);
+    read.map_err(|error| (StatusCode::BAD_REQUEST, format!("{error}: {allowed}")))
+}
+
+fn failed() -> Response {
+    refuse(StatusCode::INTERNAL_SERVER_ERROR, "the server failed".to_owned())
+}
+
 async fn not_found(uri: Uri) -> Response {
-    let error = format!("there is no {:?}; there are: {STAT}, {WEIGHT}", uri.path());
+    let error = format!("there is no {:?}; there are: {STAT}, {WEIGHT}, {SETTINGS}", uri.path());
     refuse(StatusCode::NOT_FOUND, error)
 }
 
 async fn not_allowed(method: Method, uri: Uri) -> Response {
-    let (one, all) = if uri.path() == WEIGHT { ("PUT", "PUT") } else { ("GET", "GET, HEAD") };
-    let error = format!("{method} {:?}: {one} is allowed", uri.path());
+    let (some, all) = match uri.path() {
+        WEIGHT => ("PUT is", "PUT"),
+        SETTINGS => ("GET and PUT are", "GET, HEAD, PUT"),
+        _ => ("GET is", "GET, HEAD"),
+    };
+    let error = format!("{method} {:?}: {some} allowed", uri.path());
     let refusal = refuse(StatusCode::METHOD_NOT_ALLOWED, error);
     ([(header::ALLOW, all)], refusal).into_response()
 }

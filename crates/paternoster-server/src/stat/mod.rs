@@ -74,6 +74,10 @@ pub struct DiskStat {
     pub sync_failed: bool,
     /// Whether weights have an effect under `scheduler`.
     pub weights_apply: bool,
+    /// Switches to another scheduler.
+    pub switches: u64,
+    /// Requests that one scheduler held and the next one took over, summed over switches.
+    pub moved: u64,
     /// The scheduler's tunables, each in its own unit.
     pub tunables: BTreeMap<String, i64>,
     /// The scheduler's internal state, a number each, named as in Linux's debugfs.

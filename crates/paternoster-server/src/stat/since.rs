@@ -30,6 +30,8 @@ impl DiskStat {
         Self {
             elapsed_ns: self.elapsed_ns.saturating_sub(before.elapsed_ns),
             syncs: self.syncs.saturating_sub(before.syncs),
+            switches: self.switches.saturating_sub(before.switches),
+            moved: self.moved.saturating_sub(before.moved),
             groups: groups.collect(),
             ..self.clone()
         }
@@ -104,7 +106,9 @@ mod tests {
         };
         let name = "d".to_owned();
         let groups = vec![group];
-        Stat::new(vec![DiskStat { name, elapsed_ns, syncs: amount, groups, ..DiskStat::default() }])
+        let [switches, moved] = [amount * 10, amount * 11];
+        let counts = DiskStat { syncs: amount, switches, moved, ..DiskStat::default() };
+        Stat::new(vec![DiskStat { name, elapsed_ns, groups, ..counts }])
     }
 
     #[test]

@@ -374,6 +374,7 @@ impl<S: Scheduler> Elevator<S> {
         let old = std::mem::replace(&mut self.scheduler, to);
         self.ask(S::attach);
         self.tune();
+        self.stats.switched(held.len());
         for rq in held {
             self.bind(rq);
             self.insert(rq);

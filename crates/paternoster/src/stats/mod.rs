@@ -158,6 +158,17 @@ pub struct Stats {
     by_group: SideTable<GroupId, GroupStats>,
     /// The counts of removed groups, by parent.
     pub(crate) departed: SideTable<GroupId, Departed>,
+    switches: SwitchStats,
+}
+
+/// Counts of switches to another scheduler.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SwitchStats {
+    /// Switches.
+    pub switches: u64,
+    /// Requests that one scheduler held and the next one took over, summed over switches.
+    pub moved: u64,
 }
 
 impl Stats {
@@ -168,6 +179,16 @@ impl Stats {
     /// Where the group is gone.
     pub fn group(&self, group: GroupId) -> &GroupStats {
         &self.by_group[group]
+    }
+
+    /// The counts of switches to another scheduler.
+    pub fn switches(&self) -> SwitchStats {
+        self.switches
+    }
+
+    pub(crate) fn switched(&mut self, moved: usize) {
+        self.switches.switches += 1;
+        self.switches.moved += moved as u64;
     }
 
     pub(crate) fn add_group(&mut self, group: GroupId) {

@@ -1,26 +1,35 @@
-//! What is set of a disk's scheduler when the server starts: the core's values for the back end,
-//! and over them what the configuration sets, by either name of a tunable that has two.
+//! A disk's elevator with what is set of its scheduler when the server starts: the core's values
+//! for the back end, and over them what the configuration sets, by either name of a tunable that
+//! has two. A scheduler that is switched to later gets the same.
 //!
 //! A file is rotational where its device says so; a modelled disk is not.
 
-use paternoster::{Medium, fitted_tunables};
+use paternoster::{Device, Elevator, Instant, Medium, NoTrace, TunableError};
 
 use crate::config::{BackendConfig, DiskConfig};
+use crate::connections::Scheduler;
 
-/// What to set of the disk's scheduler, in this order. `rotational` is what the back end says.
-pub(crate) fn tunables(disk: &DiskConfig, rotational: bool) -> impl Iterator<Item = (&str, i64)> {
+/// Makes the disk's elevator. `device` is as its back end says.
+pub(crate) fn elevator(
+    disk: &DiskConfig,
+    device: Device,
+) -> Result<Elevator<Scheduler>, TunableError> {
     let medium = match disk.backend {
         BackendConfig::Memory { .. } => Medium::Memory,
-        _ if rotational => Medium::Rotational,
+        _ if device.rotational => Medium::Rotational,
         _ => Medium::NotRotational,
     };
-    let written = disk.tunables.iter().map(|(name, value)| (name.as_str(), *value));
-    fitted_tunables(disk.scheduler, medium).iter().copied().chain(written)
+    let scheduler = Scheduler::new(disk.scheduler, NoTrace);
+    let mut elevator = Elevator::fitted(scheduler, device, medium, Instant::START);
+    for (name, value) in &disk.tunables {
+        elevator.set_tunable(Instant::START, name, *value)?;
+    }
+    Ok(elevator)
 }
 
 #[cfg(test)]
 mod tests {
-    use paternoster::{AnyScheduler, Device, Elevator, Instant, Nanos, NoTrace, SchedulerKind};
+    use paternoster::{Nanos, SchedulerKind, fitted_tunables};
 
     use super::*;
 
@@ -40,16 +49,10 @@ mod tests {
         DiskConfig { name: String::new(), backend, scheduler, depth: None, tunables }
     }
 
-    /// What the server sets.
-    fn elevator(disk: &DiskConfig, rotational: bool) -> Elevator<AnyScheduler<NoTrace>> {
+    /// The disk's elevator on a device of that kind.
+    fn elevator(disk: &DiskConfig, rotational: bool) -> Elevator<Scheduler> {
         let device = if rotational { Device::disk(1) } else { Device::solid_state(1) };
-        let mut elevator =
-            Elevator::new(AnyScheduler::new(disk.scheduler, NoTrace), device, Instant::START);
-        for (name, value) in tunables(disk, rotational) {
-            let stored = elevator.set_tunable(Instant::START, name, value);
-            assert_eq!(stored, Ok(value), "{name} is in its range");
-        }
-        elevator
+        super::elevator(disk, device).expect("its scheduler has the tunables")
     }
 
     /// What holds of CFQ's tunables that are fitted, in microseconds.
@@ -124,8 +127,21 @@ mod tests {
     #[test]
     fn other_schedulers_have_what_linux_gives_them() {
         for scheduler in [SchedulerKind::None, SchedulerKind::MqDeadline, SchedulerKind::Kyber] {
-            let disk = disk(scheduler, MODELLED, &[("read_expire", 20)]);
-            assert_eq!(tunables(&disk, false).collect::<Vec<_>>(), [("read_expire", 20)]);
+            assert_eq!(fitted_tunables(scheduler, Medium::NotRotational), []);
         }
+        let disk = disk(SchedulerKind::MqDeadline, MODELLED, &[("read_expire", 20)]);
+        let elevator = elevator(&disk, false);
+        let in_force = ["read_expire", "write_expire"].map(|name| elevator.tunable(name));
+        assert_eq!(in_force, [Ok(20), Ok(5000)]);
+    }
+
+    /// `ctl set DISK scheduler=…` does this.
+    #[test]
+    fn scheduler_that_is_switched_to_is_fitted_too_and_has_what_the_configuration_sets() {
+        let disk = disk(SchedulerKind::Cfq, MODELLED, &[("slice_idle", 3)]);
+        let mut elevator = elevator(&disk, false);
+        elevator.switch(Instant::START, Scheduler::new(SchedulerKind::Bfq, NoTrace));
+        let in_force = ["slice_idle", "timeout_sync"].map(|name| elevator.tunable(name));
+        assert_eq!(in_force, [Ok(3), Ok(5)]);
     }
 }

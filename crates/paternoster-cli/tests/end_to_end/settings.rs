@@ -1,0 +1,145 @@
+//! `ctl get` and `ctl set` while clients are served.
+
+use std::fs::{self, File};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use fastrand::Rng;
+use paternoster::SchedulerKind;
+use paternoster_server::ctl::{
+    DiskChange, NewSettings, WeightChange, change_settings, fetch_stat, set_weight,
+};
+use paternoster_server::stat::{Detail, DiskStat};
+use serde_json::Value;
+
+use crate::support::{Served, check_found, paternoster, temp_dir, tool_command};
+
+/// How long a scheduler is in force.
+const PERIOD: Duration = Duration::from_millis(200);
+
+/// So many switches have to find requests that wait.
+const LOADED_SWITCHES: u32 = 100;
+
+/// Sixteen connections of two tenants on a modelled disk of 20,000 requests a second.
+fn serve() -> Served {
+    let dir = temp_dir();
+    let toml = "unix = \"nbd.sock\"\nctl = \"ctl.sock\"\n\
+                [disks.d]\nbackend = \"modelled\"\nsize = \"128M\"\nservers = 4\nservice_us = 200\n\
+                [exports.a]\ndisk = \"d\"\nsize = \"64M\"\n\
+                [exports.b]\ndisk = \"d\"\noffset = \"64M\"\n";
+    fs::write(dir.path().join("c.toml"), toml).expect("a file");
+    Served::start(dir, &["c.toml"], 2)
+}
+
+/// What `paternoster ctl ARGS` says on standard output, or else on standard error.
+fn ctl(served: &Served, args: &[&str]) -> Result<String, String> {
+    let mut command = paternoster(served.dir.path());
+    let output = command.args(["ctl", "--ctl", "ctl.sock"]).args(args).output().expect("it runs");
+    let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
+    if output.status.success() { Ok(text(output.stdout)) } else { Err(text(output.stderr)) }
+}
+
+#[test]
+fn settings_are_shown_changed_and_refused() {
+    let served = serve();
+    let shown = ctl(&served, &["get", "d"]).expect("a disk");
+    assert!(shown.starts_with("scheduler=cfq\ndepth=8\nback_seek_max="), "{shown}");
+    let set = ["set", "d", "scheduler=bfq", "depth=4", "slice_idle_us=700"];
+    let shown = ctl(&served, &set).expect("allowed");
+    assert!(shown.starts_with("scheduler=bfq\ndepth=4\n"), "{shown}");
+    assert!(shown.contains("\nslice_idle_us=700\n"), "{shown}");
+    // What fits the disk, not Linux's 125.
+    assert_eq!(ctl(&served, &["get", "d", "timeout_sync"]), Ok("5\n".to_owned()));
+
+    let before = ctl(&served, &["get", "d"]).expect("a disk");
+    for (settings, said) in [
+        (&["depth=9", "quantum=8"][..], "\"quantum\" cannot be set under bfq; what can be set is"),
+        (&["depth=9", "slice_idle=-1"], "slice_idle = -1: 0 to "),
+        (&["depth=9", "scheduler=deadline"], "there is no scheduler \"deadline\"; there are: none"),
+        (&["depth=9", "depth=9"], "depth is set twice"),
+        (&["depth=0"], "depth = 0: 1 to 1024 requests is allowed"),
+        (&["depth"], "\"depth\": NAME=VALUE is allowed"),
+    ] {
+        let refused = ctl(&served, &[&["set", "d"], settings].concat()).expect_err("refused");
+        assert!(refused.contains(said), "{settings:?}: {refused}");
+    }
+    assert_eq!(ctl(&served, &["get", "d"]), Ok(before), "nothing of what is refused is done");
+    let unknown = ctl(&served, &["set", "e", "depth=1"]).expect_err("no such disk");
+    assert!(unknown.contains("there is no disk \"e\"; there are: \"d\""), "{unknown}");
+    let unknown = ctl(&served, &["get", "d", "quantum"]).expect_err("CFQ's");
+    assert!(unknown.contains("disk \"d\" has no \"quantum\" under bfq; it has: "), "{unknown}");
+    served.end();
+}
+
+#[test]
+fn scheduler_that_changes_every_200_ms_loses_and_doubles_no_request() {
+    let served = serve();
+    let mut fio = tool_command("fio", served.dir.path());
+    fio.args(["--ioengine=nbd", "--rw=randrw", "--bsrange=4k-32k", "--iodepth=16", "--thread"]);
+    fio.args(["--size=8M", "--offset_increment=8M", "--numjobs=8", "--group_reporting"]);
+    fio.args(["--time_based", "--runtime=26", "--verify=crc32c", "--verify_fatal=1"]);
+    fio.args(["--verify_backlog=64", "--verify_state_save=0"]);
+    for (name, uri) in ["a", "b"].iter().zip(&served.uris) {
+        fio.arg(format!("--name={name}")).arg(format!("--uri={uri}"));
+    }
+    let log = File::create(served.path("fio.log")).expect("a log");
+    let mut fio = fio.stdout(log.try_clone().expect("a log")).stderr(log).spawn().expect("it runs");
+
+    let mut random = Rng::with_seed(11);
+    let mut loaded = 0;
+    let mut moved = 0;
+    let mut next = Instant::now();
+    let status = loop {
+        if let Some(status) = fio.try_wait().expect("a child") {
+            break status;
+        }
+        let kind = SchedulerKind::ALL[random.usize(..SchedulerKind::ALL.len())];
+        change(&served, kind, &mut random);
+        let now = disk(&served).moved;
+        loaded += u32::from(now > moved);
+        moved = now;
+        next += PERIOD;
+        thread::sleep(next.saturating_duration_since(Instant::now()));
+    };
+    check_found("fio", "fio", status);
+    let said = fs::read_to_string(served.path("fio.log")).expect("a log");
+    assert!(status.success() && said.contains("err= 0"), "{status}\n{said}");
+
+    let DiskStat { switches, queued, in_device, groups, .. } = disk(&served);
+    let ops = || groups.iter().flat_map(|group| group.ops.values());
+    let [bios, merged] = [ops().map(|op| op.bios).sum::<u64>(), ops().map(|op| op.merged).sum()];
+    let completed: u64 = ops().map(|op| op.completed).sum();
+    println!(
+        "{switches} switches, {loaded} of them with requests, {moved} moved; {bios} bios, {merged} \
+         merged, {completed} requests completed"
+    );
+    assert_eq!((queued, in_device), (0, 0));
+    assert_eq!(bios, merged + completed, "each bio is merged or completes as a request, once");
+    assert!(loaded >= LOADED_SWITCHES, "{loaded} switches found requests that wait");
+    served.end();
+}
+
+/// Draws another scheduler or the same, a depth, a tunable of the scheduler and a weight.
+fn change(served: &Served, kind: SchedulerKind, random: &mut Rng) {
+    let path = served.path("ctl.sock");
+    let mut set = vec![
+        ("scheduler".to_owned(), Value::from(kind.name())),
+        ("depth".to_owned(), random.u32(1..=16).into()),
+    ];
+    if let Some(tunable) = random.choice(kind.tunables()) {
+        // The least one of some would stop nearly everything for seconds, as would the greatest.
+        let value = random.i64(tunable.default / 2..=tunable.default.saturating_mul(2));
+        set.push((tunable.name.to_owned(), value.clamp(tunable.min, tunable.max).into()));
+    }
+    let change = DiskChange { disk: "d".to_owned(), set: NewSettings(set) };
+    let answer = change_settings(&path, &change).expect("allowed");
+    assert_eq!(answer.disks[0].scheduler, kind.name());
+    let weight = random.u32(1..=1000).into();
+    let weight = WeightChange { group: "/a".to_owned(), weight, leaf_weight: None, disk: None };
+    set_weight(&path, &weight).expect("allowed");
+}
+
+fn disk(served: &Served) -> DiskStat {
+    let answer = fetch_stat(&served.path("ctl.sock"), Detail::Groups).expect("an answer");
+    answer.stat.disks.into_iter().next().expect("a disk")
+}

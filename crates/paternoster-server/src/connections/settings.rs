@@ -1,0 +1,55 @@
+//! What is set of the disk, and changes of it while clients are served.
+
+use paternoster::NoTrace;
+use paternoster::scheduler::Scheduler as _;
+
+use super::{Connections, DiskOwner, Scheduler};
+use crate::ctl::{CheckedSettings, NewSettings, SettingError, SettingsInForce};
+
+impl Connections {
+    /// Returns what is in force.
+    pub(super) fn settings(&self, owner: &DiskOwner) -> SettingsInForce {
+        let elevator = owner.engine().elevator();
+        let scheduler = elevator.scheduler();
+        let value = |name| elevator.tunable(name).expect("a scheduler has its own tunables");
+        let tunables = scheduler.tunables().iter();
+        SettingsInForce {
+            disk: self.label.name.clone(),
+            scheduler: scheduler.name().to_owned(),
+            depth: elevator.device().queue_depth,
+            tunables: tunables.map(|info| (info.name.to_owned(), value(info.name))).collect(),
+        }
+    }
+
+    /// Does all that is asked for and returns what is in force then, or does nothing.
+    pub(super) fn change_settings(
+        &self,
+        owner: &mut DiskOwner,
+        new: &NewSettings,
+    ) -> Result<SettingsInForce, SettingError> {
+        let checked = new.check(owner.engine().elevator().scheduler().kind())?;
+        apply(owner, &checked);
+        let names = new.0.iter().map(|(name, value)| format!("{name}={value}"));
+        let names: Vec<_> = names.collect();
+        tracing::info!(
+            disk = self.label.name,
+            set = names.join(" "),
+            "settings of a disk have changed"
+        );
+        Ok(self.settings(owner))
+    }
+}
+
+fn apply(owner: &mut DiskOwner, checked: &CheckedSettings) {
+    owner.administer(|elevator, now| {
+        if let Some(kind) = checked.scheduler {
+            elevator.switch(now, Scheduler::new(kind, NoTrace));
+        }
+        if let Some(depth) = checked.depth {
+            elevator.set_depth(depth);
+        }
+        for &(name, value) in &checked.tunables {
+            elevator.set_tunable(now, name, value).expect("it was checked");
+        }
+    });
+}

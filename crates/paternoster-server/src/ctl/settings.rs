@@ -1,0 +1,279 @@
+//! The body and the answer of `PUT /v1/disks/settings`, which changes what is set of a disk.
+//!
+//! ```text
+//!   {"disk": "vda", "set": {"scheduler": "bfq"}}          echo bfq > queue/scheduler
+//!   {"disk": "vda", "set": {"slice_idle": 4}}             echo 4 > queue/iosched/slice_idle
+//!   {"disk": "vda", "set": {"scheduler": "mq-deadline", "fifo_batch": 8, "depth": 16}}
+//! ```
+//!
+//! All of it is checked first, against the scheduler that is to be in force; then all of it is
+//! done, between two requests, or nothing. The order in which tunables are written is the order in
+//! which they are set. A change holds until the server ends.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use axum::http::StatusCode;
+use paternoster::{SchedulerKind, TunableInfo, UnknownScheduler};
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
+use thiserror::Error;
+
+use crate::config::DiskConfig;
+use crate::stat::Stat;
+
+/// What is asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DiskChange {
+    /// The disk's name.
+    pub disk: String,
+    /// What to set.
+    pub set: NewSettings,
+}
+
+/// Names and their new values in the order in which they were written: `scheduler` and a
+/// scheduler's name, `depth` and a number of requests, or a tunable and a number in its unit.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NewSettings(pub Vec<(String, Value)>);
+
+impl Serialize for NewSettings {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
+    }
+}
+
+impl<'de> Deserialize<'de> for NewSettings {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(InOrder)
+    }
+}
+
+/// Keeps the order of an object's keys, and those that are there twice.
+struct InOrder;
+
+impl<'de> Visitor<'de> for InOrder {
+    type Value = NewSettings;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object of names and values")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut settings = Vec::new();
+        while let Some(entry) = map.next_entry()? {
+            settings.push(entry);
+        }
+        Ok(NewSettings(settings))
+    }
+}
+
+impl NewSettings {
+    /// Checks all of it for a disk under the scheduler `current`.
+    pub(crate) fn check(&self, current: SchedulerKind) -> Result<CheckedSettings, SettingError> {
+        let Self(settings) = self;
+        for (index, (name, _)) in settings.iter().enumerate() {
+            if settings[..index].iter().any(|(earlier, _)| earlier == name) {
+                return Err(SettingError::Twice { name: name.clone() });
+            }
+        }
+        let mut checked = CheckedSettings::default();
+        let named = settings.iter().find(|(name, _)| name == SCHEDULER);
+        let wanted = named.map(|(_, value)| scheduler(value)).transpose()?;
+        checked.scheduler = wanted.filter(|&wanted| wanted != current);
+        for (name, value) in settings {
+            match name.as_str() {
+                SCHEDULER => {}
+                DEPTH => checked.depth = Some(depth(value)?),
+                _ => checked.tunables.push(tunable(wanted.unwrap_or(current), name, value)?),
+            }
+        }
+        if settings.is_empty() {
+            return Err(SettingError::Nothing);
+        }
+        Ok(checked)
+    }
+}
+
+const SCHEDULER: &str = "scheduler";
+const DEPTH: &str = "depth";
+
+fn scheduler(value: &Value) -> Result<SchedulerKind, SettingError> {
+    // What is no text is named as it was written.
+    let name = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    name.parse().map_err(SettingError::UnknownScheduler)
+}
+
+fn depth(value: &Value) -> Result<u32, SettingError> {
+    let number = value.as_u64().and_then(|number| u32::try_from(number).ok());
+    let within = number.filter(|number| (1..=DiskConfig::DEPTH_MAX).contains(number));
+    within.ok_or_else(|| SettingError::BadValue {
+        name: DEPTH.to_owned(),
+        found: value.to_string(),
+        allowed: format!("1 to {} requests", DiskConfig::DEPTH_MAX),
+    })
+}
+
+/// A tunable of the scheduler and its value in the tunable's range.
+fn tunable(
+    scheduler: SchedulerKind,
+    name: &str,
+    value: &Value,
+) -> Result<(&'static str, i64), SettingError> {
+    let info = scheduler.tunable(name).map_err(|_| {
+        let tunables = scheduler.tunables().iter().map(|info| info.name);
+        let known = [SCHEDULER, DEPTH].into_iter().chain(tunables).collect::<Vec<_>>().join(", ");
+        SettingError::Unknown { name: name.to_owned(), scheduler, known }
+    })?;
+    let TunableInfo { name, unit, min, max, .. } = *info;
+    let number = value.as_i64().filter(|&number| info.accepts(number).is_ok());
+    let number = number.ok_or_else(|| SettingError::BadValue {
+        name: name.to_owned(),
+        found: value.to_string(),
+        allowed: format!("{min} to {max} ({unit})"),
+    })?;
+    Ok((name, number))
+}
+
+/// Settings that may all be done.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct CheckedSettings {
+    /// Another scheduler than that in force.
+    pub(crate) scheduler: Option<SchedulerKind>,
+    pub(crate) depth: Option<u32>,
+    pub(crate) tunables: Vec<(&'static str, i64)>,
+}
+
+/// What is in force on the disks that were asked about.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SettingsAnswer {
+    /// [`Stat::VERSION`].
+    pub version: u32,
+    /// The disks, in the order of the configuration.
+    pub disks: Vec<SettingsInForce>,
+}
+
+impl SettingsAnswer {
+    /// Makes the answer about these disks.
+    pub fn new(disks: Vec<SettingsInForce>) -> Self {
+        Self { version: Stat::VERSION, disks }
+    }
+}
+
+/// What is set of one disk. The names are those of [`NewSettings`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SettingsInForce {
+    /// The disk's name.
+    pub disk: String,
+    /// Its scheduler.
+    pub scheduler: String,
+    /// The most requests in the device at once.
+    pub depth: u32,
+    /// The scheduler's tunables, each in its own unit.
+    pub tunables: BTreeMap<String, i64>,
+}
+
+/// Why a disk's settings stay as they are.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+#[expect(missing_docs, reason = "each message says what its fields are")]
+pub enum SettingError {
+    /// A disk that there is not.
+    #[error("there is no disk {disk:?}; there are: {known}")]
+    UnknownDisk { disk: String, known: String },
+    /// A change of nothing.
+    #[error("nothing is set; NAME=VALUE is allowed, with scheduler, depth or a tunable as NAME")]
+    Nothing,
+    /// A name that is there twice.
+    #[error("{name} is set twice; once is allowed")]
+    Twice { name: String },
+    /// A name that cannot be set under the scheduler.
+    #[error("{name:?} cannot be set under {scheduler}; what can be set is: {known}")]
+    Unknown { name: String, scheduler: SchedulerKind, known: String },
+    /// A scheduler that there is not.
+    #[error("scheduler: {0}")]
+    UnknownScheduler(UnknownScheduler),
+    /// A value out of its range, or none.
+    #[error("{name} = {found}: {allowed} is allowed")]
+    BadValue { name: String, found: String, allowed: String },
+    /// A disk that is hung or has ended.
+    #[error("disk {disk:?} does not answer; its settings may change yet")]
+    Unanswered { disk: String },
+}
+
+impl SettingError {
+    /// The HTTP status of the answer.
+    pub(super) fn status(&self) -> StatusCode {
+        match self {
+            Self::UnknownDisk { .. } => StatusCode::NOT_FOUND,
+            Self::Unanswered { .. } => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Nothing
+            | Self::Twice { .. }
+            | Self::Unknown { .. }
+            | Self::UnknownScheduler(_)
+            | Self::BadValue { .. } => StatusCode::BAD_REQUEST,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn checked(json: &str) -> Result<CheckedSettings, String> {
+        let settings: NewSettings = serde_json::from_str(json).expect("an object");
+        settings.check(SchedulerKind::Cfq).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn tunables_are_those_of_the_scheduler_that_is_to_be_in_force() {
+        let expected = CheckedSettings {
+            scheduler: Some(SchedulerKind::MqDeadline),
+            depth: Some(16),
+            tunables: vec![("writes_starved", 1), ("fifo_batch", 8)],
+        };
+        let json = r#"{"writes_starved": 1, "fifo_batch": 8, "depth": 16,
+                       "scheduler": "mq-deadline"}"#;
+        assert_eq!(checked(json), Ok(expected));
+        let refused = checked(r#"{"slice_idle": 0, "scheduler": "mq-deadline"}"#);
+        let refused = refused.expect_err("CFQ's");
+        assert!(
+            refused.starts_with("\"slice_idle\" cannot be set under mq-deadline; what can be set"),
+            "{refused}"
+        );
+    }
+
+    #[test]
+    fn scheduler_in_force_is_no_change() {
+        let same = checked(r#"{"scheduler": "cfq"}"#).expect("allowed");
+        assert_eq!(same, CheckedSettings::default());
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_what_is_allowed() {
+        for (json, message) in [
+            ("{}", "nothing is set; NAME=VALUE is allowed, with scheduler, depth or a tunable"),
+            (r#"{"depth": 4, "depth": 4}"#, "depth is set twice; once is allowed"),
+            (r#"{"depth": 0}"#, "depth = 0: 1 to 1024 requests is allowed"),
+            (r#"{"depth": "4"}"#, "depth = \"4\": 1 to 1024 requests is allowed"),
+            (r#"{"quantum": 1.5}"#, "quantum = 1.5: 1 to "),
+            (r#"{"slice_idle": -1}"#, "slice_idle = -1: 0 to "),
+            (r#"{"scheduler": "deadline"}"#, "scheduler: there is no scheduler \"deadline\"; "),
+            (r#"{"scheduler": 3}"#, "scheduler: there is no scheduler \"3\"; there are: none, "),
+        ] {
+            let refused = checked(json).expect_err(json);
+            assert!(refused.starts_with(message), "{json}: {refused}");
+        }
+    }
+
+    #[test]
+    fn order_is_kept_from_and_to_json() {
+        let json = r#"{"z":1,"a":2,"m":"x"}"#;
+        let settings: NewSettings = serde_json::from_str(json).expect("an object");
+        assert_eq!(settings.0[0], ("z".to_owned(), 1.into()));
+        assert_eq!(serde_json::to_string(&settings).expect("string keys"), json);
+    }
+}
