@@ -63,6 +63,7 @@ administrative! {
     set_weight(now: Instant, group: GroupId, weights: Weights);
     set_device_weights(now: Instant, group: GroupId, weights: DeviceWeights);
     set_tunable(now: Instant, name: &str, value: i64) -> Result<i64, TunableError>;
+    reset_tunables(now: Instant, set: &[(String, i64)]);
     switch(now: Instant, to: S) -> S;
     set_depth(queue_depth: u32);
     set_nr_requests(nr_requests: Option<u32>);

@@ -90,6 +90,65 @@ fn fitted_tunables_are_those_of_the_scheduler_that_there_is_and_what_was_set_is_
     assert_eq!(values(&elevator, ["slice_idle", "slice_sync", "group_idle_us"]), [2, 20, 2000]);
 }
 
+/// All tunables of the scheduler that there is.
+fn all_values(elevator: &AnyElevator) -> Vec<(&'static str, i64)> {
+    let kind = elevator.scheduler().kind();
+    let value = |name| elevator.tunable(name).expect("it has that one");
+    kind.tunables().iter().map(|info| (info.name, value(info.name))).collect()
+}
+
+/// Whatever was set before, what holds is what a new elevator with the list alone has.
+#[test]
+fn reset_tunables_are_those_of_a_new_elevator_and_what_is_named() {
+    let lists: [&[(&str, i64)]; 4] = [
+        &[],
+        &[("slice_idle", 3), ("no_such_tunable", 1)],
+        &[("slice_idle_us", 700), ("slice_idle", 2)],
+        // The one that comes second wins: with it slices idle for 8 ms at least.
+        &[("slice_idle", 1), ("strict_guarantees", 1)],
+    ];
+    let mut changed = 0;
+    for kind in SchedulerKind::ALL {
+        for medium in [Medium::Rotational, Medium::NotRotational, Medium::Memory] {
+            for list in lists {
+                let device = match medium {
+                    Medium::Rotational => Device::disk(4),
+                    _ => Device::solid_state(4),
+                };
+                let new = || Elevator::fitted(scheduler(kind), device, medium, Instant::START);
+                let mut expected = new();
+                for &(name, value) in list {
+                    let _not_every_scheduler_has_it =
+                        expected.set_tunable(Instant::START, name, value);
+                }
+                let mut elevator = new();
+                for info in kind.tunables() {
+                    let value = if info.default == info.max { info.min } else { info.max };
+                    elevator.set_tunable(Instant::START, info.name, value).expect("in its range");
+                }
+                changed += usize::from(all_values(&elevator) != all_values(&expected));
+                let list = list.iter().map(|&(name, value)| (name.to_owned(), value));
+                let list: Vec<_> = list.collect();
+                elevator.reset_tunables(Instant::START, &list);
+                assert_eq!(all_values(&elevator), all_values(&expected), "{kind}, {medium:?}");
+                assert_eq!(elevator.tunables_set(), list);
+            }
+        }
+    }
+    assert!(changed >= 3 * 3 * lists.len(), "of three schedulers something was set");
+}
+
+#[test]
+fn tunables_that_were_reset_are_not_back_after_a_switch() {
+    let mut elevator = on_disk(SchedulerKind::Cfq);
+    set(&mut elevator, "quantum", 3);
+    set(&mut elevator, "slice_idle", 5);
+    switch(&mut elevator, SchedulerKind::MqDeadline);
+    elevator.reset_tunables(Instant::START, &[("quantum".to_owned(), 7)]);
+    switch(&mut elevator, SchedulerKind::Cfq);
+    assert_eq!(values(&elevator, ["quantum", "slice_idle"]), [7, 8]);
+}
+
 #[test]
 fn tunables_of_one_name_have_one_unit() {
     let mut units = BTreeMap::new();

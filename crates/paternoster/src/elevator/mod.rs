@@ -101,8 +101,9 @@ pub struct Completed {
 /// - **Administration**: groups and their weights ([`add_group`](Self::add_group),
 ///   [`set_weight`](Self::set_weight), …), I/O contexts
 ///   ([`add_io_context`](Self::add_io_context), …), tunables
-///   ([`set_tunable`](Self::set_tunable)), bounds ([`set_depth`](Self::set_depth),
-///   [`set_nr_requests`](Self::set_nr_requests), [`set_limits`](Self::set_limits), …), another
+///   ([`set_tunable`](Self::set_tunable), [`reset_tunables`](Self::reset_tunables)), bounds
+///   ([`set_depth`](Self::set_depth), [`set_nr_requests`](Self::set_nr_requests),
+///   [`set_limits`](Self::set_limits), …), another
 ///   scheduler ([`switch`](Self::switch)), the end ([`cancel_queued`](Self::cancel_queued)). Any
 ///   of these may let a request be dispatched, or change the timeout: steps 2 and 3 follow. The
 ///   bounds take no time: they hold from the next event on. None of these wakes a bio that was
@@ -169,7 +170,7 @@ impl<S: Scheduler> Elevator<S> {
             latest: now,
             now: Instant::START,
         };
-        elevator.ask(S::attach);
+        elevator.attach();
         elevator
     }
 
@@ -372,7 +373,7 @@ impl<S: Scheduler> Elevator<S> {
             request.bound = false;
         }
         let old = std::mem::replace(&mut self.scheduler, to);
-        self.ask(S::attach);
+        self.attach();
         self.tune();
         self.stats.switched(held.len());
         for rq in held {

@@ -18,6 +18,9 @@ use crate::tunable::TunableError;
 pub(super) struct Tuning {
     /// The medium that they fit; none leaves the defaults.
     medium: Option<Medium>,
+    /// What the scheduler had when it was attached: its defaults, some of which depend on the
+    /// device.
+    attached: Vec<(&'static str, i64)>,
     /// The values set by name, each once, in the order in which they were last set, as two names
     /// may mean one tunable. Names that only an earlier scheduler has stay, as it may come back.
     set: Vec<(String, i64)>,
@@ -69,6 +72,45 @@ impl<S: Scheduler> Elevator<S> {
         Ok(set)
     }
 
+    /// Forgets the tunables that were set by name, and remembers these in their place as if each
+    /// were set in this order. The scheduler has then the defaults that it has on the device, over
+    /// them what fits the medium, and over that those of these that it takes.
+    ///
+    /// # Panics
+    ///
+    /// Where `now` is before the last event.
+    pub fn reset_tunables(&mut self, now: Instant, set: &[(String, i64)]) {
+        self.advance(now);
+        self.tuning.set.clear();
+        for (name, value) in set {
+            self.tuning.remember(name, *value);
+        }
+        for (name, value) in self.tuning.attached.clone() {
+            self.store(name, value);
+        }
+        self.tune();
+        self.admission.limits_changed();
+    }
+
+    /// The tunables that were set by name, in the order in which they were last set, also those
+    /// that the scheduler does not take.
+    pub fn tunables_set(&self) -> &[(String, i64)] {
+        &self.tuning.set
+    }
+
+    /// The medium to which tunables are fitted; none with [`Elevator::new`].
+    pub fn medium(&self) -> Option<Medium> {
+        self.tuning.medium
+    }
+
+    /// Attaches the scheduler, and notes the tunables that it then has.
+    pub(super) fn attach(&mut self) {
+        self.ask(S::attach);
+        let value = |name| self.scheduler.tunable(name).expect("its own table has the name");
+        let table = self.scheduler.tunables().iter();
+        self.tuning.attached = table.map(|info| (info.name, value(info.name))).collect();
+    }
+
     /// Sets the tunables that fit the medium, then those set by name that the scheduler takes.
     pub(super) fn tune(&mut self) {
         // Nothing is fitted to a scheduler of another crate.
@@ -85,8 +127,13 @@ impl<S: Scheduler> Elevator<S> {
         let wanted = fitted.chain(self.tuning.set.iter().cloned());
         let wanted: Vec<_> = wanted.filter(|(name, value)| taken(name, *value)).collect();
         for (name, value) in wanted {
-            let set = self.ask(|scheduler, cx| scheduler.set_tunable(cx, &name, value));
-            set.expect("the scheduler's own table has the name");
+            self.store(&name, value);
         }
+    }
+
+    /// Sets a tunable that the scheduler's table has, and does not remember it.
+    fn store(&mut self, name: &str, value: i64) {
+        let set = self.ask(|scheduler, cx| scheduler.set_tunable(cx, name, value));
+        set.expect("the scheduler's own table has the name");
     }
 }
