@@ -151,8 +151,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
 }
 
 fn serve(args: Args) -> anyhow::Result<ExitCode> {
-    let config = match args.config {
-        Some(path) => Config::from_file(&path)?,
+    let config = match &args.config {
+        Some(path) => Config::from_file(path)?,
         None => Config::from_options(&args.options.into_options())?,
     };
     if args.check {
@@ -162,7 +162,7 @@ fn serve(args: Args) -> anyhow::Result<ExitCode> {
         eprintln!("paternoster: the configuration is valid");
         return Ok(ExitCode::SUCCESS);
     }
-    paternoster_server::run(&config)?;
+    paternoster_server::run(&config, args.config.as_deref())?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -5,8 +5,9 @@ use std::process::{Command, Output};
 use std::sync::Arc;
 
 use paternoster_server::ctl::{
-    self, Control, DiskChange, SettingError, SettingsAnswer, SettingsInForce, StatError,
-    WeightAnswer, WeightChange, WeightError, WeightsInForce,
+    self, Change, Control, DiskChange, ReloadAnswer, ReloadError, ReloadMode, SettingError,
+    SettingsAnswer, SettingsInForce, StatError, WeightAnswer, WeightChange, WeightError,
+    WeightsInForce,
 };
 use paternoster_server::sockets::bind_unix;
 use paternoster_server::stat::{Detail, DiskStat, GroupStat, QueueStat, Stat};
@@ -44,6 +45,16 @@ impl Control for OneDisk {
         let asked = serde_json::to_string(&change.set).expect("string keys");
         assert_eq!(asked, r#"{"slice_idle":4,"scheduler":"bfq","depth":16}"#);
         self.settings()
+    }
+
+    /// A dry run is answered; there is no file for another.
+    fn reload(&self, mode: ReloadMode) -> Result<ReloadAnswer, ReloadError> {
+        if mode == ReloadMode::Apply {
+            return Err(ReloadError::NoFile);
+        }
+        let (place, what) = ("disk \"disk0\"".to_owned(), "depth".to_owned());
+        let changed = vec![Change { place, what, from: 3.into(), to: 4.into() }];
+        Ok(ReloadAnswer::new(mode, changed, Vec::new()))
     }
 }
 
@@ -118,6 +129,25 @@ fn settings_are_lines_as_they_are_set() {
     let refused = "paternoster: there is no disk \"vda\"; there are: \"disk0\"\n".to_owned();
     assert_eq!(said(&["get", "vda"]), (Some(1), refused));
     assert_eq!(said(&["set", "disk0"]).0, Some(2), "there is nothing to set");
+    server.stop();
+}
+
+#[test]
+fn reload_sends_whether_it_is_a_dry_run_and_shows_the_answer() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("ctl.sock");
+    let listener = bind_unix(&path, 0o600).expect("a socket");
+    let server = ctl::serve(listener, Arc::new(OneDisk)).expect("a server");
+
+    let dry_run = ask(&path, &["reload", "--dry-run"]);
+    assert_eq!(dry_run.status.code(), Some(0), "{dry_run:?}");
+    assert_eq!(dry_run.stdout, b"would change: disk \"disk0\": depth 3 -> 4\n");
+
+    let refused = ask(&path, &["reload"]);
+    assert_eq!((refused.status.code(), refused.stdout.as_slice()), (Some(1), &b""[..]));
+    let said = String::from_utf8(refused.stderr).expect("UTF-8");
+    assert!(said.contains("answers 409: the server was started without a file"), "{said}");
+    assert_eq!(ask(&path, &["reload", "c.toml"]).status.code(), Some(2), "it knows its file");
     server.stop();
 }
 

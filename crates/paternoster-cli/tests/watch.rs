@@ -8,8 +8,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use paternoster_server::ctl::{
-    self, Control, CtlServer, DiskChange, SettingError, SettingsAnswer, StatError, WeightAnswer,
-    WeightChange, WeightError,
+    self, Control, CtlServer, DiskChange, ReloadAnswer, ReloadError, ReloadMode, SettingError,
+    SettingsAnswer, StatError, WeightAnswer, WeightChange, WeightError,
 };
 use paternoster_server::sockets::bind_unix;
 use paternoster_server::stat::{Detail, DiskStat, GroupStat, OpStat, Stat};
@@ -51,6 +51,10 @@ impl Control for Steady {
     }
 
     fn change_settings(&self, _: &DiskChange) -> Result<SettingsAnswer, SettingError> {
+        unreachable!("nobody asks for it")
+    }
+
+    fn reload(&self, _: ReloadMode) -> Result<ReloadAnswer, ReloadError> {
         unreachable!("nobody asks for it")
     }
 }

@@ -1,7 +1,7 @@
 //! The log line of a disk when the server begins to serve it.
 
-use paternoster::Elevator;
 use paternoster::scheduler::Scheduler as _;
+use paternoster::{Elevator, TunableInfo};
 use paternoster_disk::Backend;
 
 use crate::config::{BackendConfig, DiskConfig};
@@ -31,13 +31,17 @@ pub(crate) fn disk(disk: &DiskConfig, backend: &dyn Backend, elevator: &Elevator
 /// The tunables that are not as in Linux; of one with two names the finer.
 fn tunables(elevator: &Elevator<Scheduler>) -> String {
     let all = elevator.scheduler().tunables();
-    let has_finer = |name: &str| all.iter().any(|info| info.name == format!("{name}_us"));
-    let changed = all.iter().filter(|info| !has_finer(info.name)).filter_map(|info| {
+    let changed = all.iter().filter(|info| !has_finer(all, info.name)).filter_map(|info| {
         let value = elevator.tunable(info.name).ok()?;
         (value != info.default).then(|| format!("{}={value}", info.name))
     });
     let changed: Vec<_> = changed.collect();
     if changed.is_empty() { "all as in Linux".to_owned() } else { changed.join(" ") }
+}
+
+/// Returns whether the same tunable has a name in a finer unit too.
+pub(crate) fn has_finer(all: &[TunableInfo], name: &str) -> bool {
+    all.iter().any(|info| info.name.strip_suffix("_us") == Some(name))
 }
 
 #[cfg(test)]

@@ -1,36 +1,45 @@
 //! Answers the control plane: it asks the owners of a running server's disks by message.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use paternoster::Weights;
 
 use crate::config::Config;
 use crate::ctl::{
-    Control, DiskChange, SettingError, SettingsAnswer, StatError, WeightAnswer, WeightChange,
-    WeightError,
+    Control, DiskChange, ReloadAnswer, ReloadError, ReloadMode, SettingError, SettingsAnswer,
+    StatError, WeightAnswer, WeightChange, WeightError,
 };
 use crate::messages::{GroupWeights, OwnerHandle};
+use crate::reload::Reload;
 use crate::stat::{Detail, Stat};
 
 /// How long the owner of a disk may take to answer.
-const PATIENCE: Duration = Duration::from_secs(5);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Asks a running server for its statistics and settings, and changes weights and settings.
 #[derive(Clone, Debug)]
 pub struct ControlHandle {
+    /// The configuration with which the server was started.
+    config: Arc<Config>,
+    /// Where it was read; none where it was not in a file.
+    file: Option<PathBuf>,
     disks: Vec<Disk>,
-    /// The weights that groups have in the configuration, by their paths.
-    written: BTreeMap<String, Weights>,
+    /// The weights that groups have in the configuration that was last read, by their paths.
+    written: Arc<Mutex<Written>>,
 }
+
+type Written = BTreeMap<String, Weights>;
 
 /// A disk, and what is known of it without asking its owner.
 #[derive(Clone, Debug)]
-struct Disk {
-    name: String,
+pub(crate) struct Disk {
+    pub(crate) name: String,
     /// The paths of the groups that have an export here or below them.
-    groups: Vec<String>,
-    owner: OwnerHandle,
+    pub(crate) groups: Vec<String>,
+    pub(crate) owner: OwnerHandle,
 }
 
 impl ControlHandle {
@@ -46,11 +55,20 @@ impl ControlHandle {
                 .collect(),
             owner: owner.clone(),
         });
-        let written = config.groups.iter().map(|group| {
-            let weights = Weights { weight: group.weight, leaf: group.leaf_weight };
-            (group.path.clone(), weights)
-        });
-        Self { disks: disks.collect(), written: written.collect() }
+        let disks = disks.collect();
+        let written = config.groups.iter().map(|group| (group.path.clone(), group.weights()));
+        let written = Arc::new(Mutex::new(written.collect()));
+        Self { config: Arc::new(config.clone()), file: None, disks, written }
+    }
+
+    /// Names the file in which the server's configuration was read, for it to be read again.
+    #[must_use]
+    pub fn with_file(self, file: impl Into<PathBuf>) -> Self {
+        Self { file: Some(file.into()), ..self }
+    }
+
+    fn written(&self) -> MutexGuard<'_, Written> {
+        self.written.lock().expect("nobody panics who has it")
     }
 
     /// The disks that the change is for.
@@ -88,13 +106,16 @@ impl Control for ControlHandle {
 
     fn set_weight(&self, change: &WeightChange) -> Result<WeightAnswer, WeightError> {
         let disks = self.disks_of(change)?;
+        // Until the owners have it, so that no other file is read in between.
+        let written = self.written();
         // A group that is on a disk is one of the configuration's.
-        let weights = change.check(self.written[&change.group])?;
+        let weights = change.check(written[&change.group])?;
         let asked = disks.into_iter().map(|disk| {
             let group = change.group.clone();
             (disk, disk.owner.set_weight(GroupWeights { group, weights }))
         });
         let asked: Vec<_> = asked.collect();
+        drop(written);
         let answers = asked.into_iter().map(|(disk, answer)| {
             let late = |_| WeightError::Unanswered { disk: disk.name.clone() };
             answer.recv_timeout(PATIENCE).map_err(late)
@@ -121,6 +142,28 @@ impl Control for ControlHandle {
         let answer = disk.owner.change_settings(set.clone()).recv_timeout(PATIENCE);
         let in_force = answer.map_err(|_| SettingError::Unanswered { disk: name.clone() })??;
         Ok(SettingsAnswer::new(vec![in_force]))
+    }
+
+    fn reload(&self, mode: ReloadMode) -> Result<ReloadAnswer, ReloadError> {
+        let path = self.file.as_deref().ok_or(ReloadError::NoFile)?;
+        // To the end, so that of two who ask at once the second compares with what the first left.
+        let mut written = self.written();
+        let reload = Reload::read(path, &self.config, &self.disks)?;
+        let mut changed = reload.compare()?;
+        if mode == ReloadMode::Apply {
+            for (group, weights) in written.iter_mut() {
+                *weights = reload.weights_of(group).unwrap_or(*weights);
+            }
+            changed = reload.apply()?;
+            // Owners log what they change.
+            if changed.is_empty() {
+                tracing::info!("the file was read again and changes nothing");
+            }
+            for change in reload.needs_restart() {
+                tracing::warn!("the file needs a restart for {change}");
+            }
+        }
+        Ok(ReloadAnswer::new(mode, changed, reload.needs_restart().to_vec()))
     }
 }
 

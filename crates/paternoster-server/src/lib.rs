@@ -22,6 +22,7 @@ mod export_table;
 pub mod log;
 mod messages;
 mod peer;
+mod reload;
 mod rings;
 mod serve;
 mod server;

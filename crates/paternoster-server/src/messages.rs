@@ -3,11 +3,12 @@
 use std::sync::mpsc;
 
 use bytes::BytesMut;
+use paternoster::{DeviceWeights, SchedulerKind, Weights};
 use paternoster_disk::{Fd, Waker};
 use paternoster_nbd::Session;
 
 use crate::admission::Admitted;
-use crate::ctl::{NewSettings, NewWeights, SettingError, SettingsInForce, WeightsInForce};
+use crate::ctl::{Change, NewSettings, NewWeights, SettingError, SettingsInForce, WeightsInForce};
 use crate::peer::Peer;
 use crate::stat::{Detail, DiskStat};
 
@@ -32,7 +33,31 @@ pub(crate) enum Message {
     SetWeight(GroupWeights, mpsc::Sender<WeightsInForce>),
     Settings(mpsc::Sender<SettingsInForce>),
     ChangeSettings(NewSettings, mpsc::Sender<Result<SettingsInForce, SettingError>>),
+    Compare(FileDisk, mpsc::Sender<Vec<Change>>),
+    Reload(FileDisk, mpsc::Sender<Vec<Change>>),
     Shutdown,
+}
+
+/// What the file says of a disk that is served, as far as it may change while clients are served.
+#[derive(Clone, Debug)]
+pub(crate) struct FileDisk {
+    pub(crate) scheduler: SchedulerKind,
+    /// None is what the back end says.
+    pub(crate) depth: Option<u32>,
+    /// As in the file, in its order.
+    pub(crate) tunables: Vec<(String, i64)>,
+    /// Those that are served and in the file, in the order of the served.
+    pub(crate) groups: Vec<FileGroup>,
+}
+
+/// What the file says of a group of the disk.
+#[derive(Clone, Debug)]
+pub(crate) struct FileGroup {
+    /// Its path.
+    pub(crate) path: String,
+    pub(crate) weights: Weights,
+    /// The weights on this disk alone.
+    pub(crate) on_device: DeviceWeights,
 }
 
 /// Weights for a group of the disk.
@@ -90,6 +115,21 @@ impl OwnerHandle {
     ) -> mpsc::Receiver<Result<SettingsInForce, SettingError>> {
         let (sender, receiver) = mpsc::channel();
         self.send(Message::ChangeSettings(new, sender));
+        receiver
+    }
+
+    /// Asks in what the disk is not as the file says. Nothing comes where the owner has stopped.
+    pub(crate) fn compare(&self, file: FileDisk) -> mpsc::Receiver<Vec<Change>> {
+        let (sender, receiver) = mpsc::channel();
+        self.send(Message::Compare(file, sender));
+        receiver
+    }
+
+    /// Has the owner make the disk as the file says; in what it was not. Nothing comes where the
+    /// owner has stopped.
+    pub(crate) fn reload(&self, file: FileDisk) -> mpsc::Receiver<Vec<Change>> {
+        let (sender, receiver) = mpsc::channel();
+        self.send(Message::Reload(file, sender));
         receiver
     }
 

@@ -1,12 +1,15 @@
 //! `paternoster serve`: a server from its start to a signal.
 
 use std::io::{self, Write as _};
+use std::path::Path;
 use std::sync::{Arc, mpsc};
+use std::thread;
 
 use anyhow::{Context as _, Result};
 
 use crate::config::Config;
-use crate::ctl;
+use crate::control::ControlHandle;
+use crate::ctl::{self, Control as _, ReloadMode};
 use crate::server::Server;
 use crate::signals;
 use crate::sockets::{self, SocketFile};
@@ -17,13 +20,16 @@ const CTL_MODE: u32 = 0o600;
 /// Serves until SIGTERM, SIGINT or SIGQUIT. Standard output is the URI of each export, a line each,
 /// written when clients can connect. An error where the end was not a good one: a disk's last flush
 /// failed, or something was stuck and is left behind, for the process to end without it.
-pub fn run(config: &Config) -> Result<()> {
+///
+/// `file` is where the configuration was read; SIGHUP and the control socket have it read again.
+pub fn run(config: &Config, file: Option<&Path>) -> Result<()> {
     for notice in config.notices() {
         tracing::warn!("{notice}");
     }
     // Before anything is started, so that no signal is missed.
     let (ends, end) = mpsc::channel();
-    signals::forward(ends.clone()).context("cannot wait for signals")?;
+    let (hang_ups, hang_up) = mpsc::channel();
+    signals::forward(ends.clone(), hang_ups).context("cannot wait for signals")?;
     let ctl_listener = match &config.ctl {
         Some(path) => {
             let listener = sockets::bind_unix(path, CTL_MODE)
@@ -33,8 +39,13 @@ pub fn run(config: &Config) -> Result<()> {
         None => None,
     };
     let mut server = Server::start_watched(config, &ends)?;
+    let control = match file {
+        Some(file) => server.control().with_file(file),
+        None => server.control(),
+    };
+    reload_at(hang_up, control.clone()).context("cannot start the thread of reloads")?;
     let ctl_server = match ctl_listener {
-        Some((listener, file)) => Some((ctl::serve(listener, Arc::new(server.control()))?, file)),
+        Some((listener, file)) => Some((ctl::serve(listener, Arc::new(control))?, file)),
         None => None,
     };
     print_uris(server.uris()).context("cannot write to standard output")?;
@@ -46,6 +57,22 @@ pub fn run(config: &Config) -> Result<()> {
         ctl_server.stop();
     }
     server.shut_down()
+}
+
+/// Has the file read again at each SIGHUP, on a thread of its own, which ends with the process.
+fn reload_at(hang_up: mpsc::Receiver<()>, control: ControlHandle) -> io::Result<()> {
+    let work = move || {
+        while hang_up.recv().is_ok() {
+            // What has changed is logged where it is done.
+            if let Err(error) = control.reload(ReloadMode::Apply) {
+                for line in error.to_string().lines() {
+                    tracing::error!("SIGHUP: {line}");
+                }
+            }
+        }
+    };
+    thread::Builder::new().name("reload".to_owned()).spawn(work)?;
+    Ok(())
 }
 
 fn print_uris(uris: &[String]) -> io::Result<()> {

@@ -15,7 +15,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant as SystemInstant};
 
 use anyhow::{Context as _, Result, anyhow, bail};
-use paternoster::{Device, Elevator, Instant, Weights};
+use paternoster::{Device, Elevator, Instant};
 use paternoster_disk::{
     Backend, Engine, FileBackend, MemoryBackend, Model, ModelledBackend, MonotonicClock, Owner,
     Waker,
@@ -198,12 +198,12 @@ fn populate(
     let root = elevator.groups().root();
     let mut tenants = Vec::<Tenant>::new();
     for &group in &groups {
-        let GroupConfig { path, parent, weight, leaf_weight, device_weights, bounds } =
-            &config.groups[group];
+        let configured = &config.groups[group];
+        let GroupConfig { path, parent, weight, device_weights, bounds, .. } = configured;
         // A parent has a smaller index in the configuration.
         let parent = parent.map_or(root, |parent| tenants[place(parent)].group);
         let id = elevator.add_group(Instant::START, parent, *weight);
-        elevator.set_weight(Instant::START, id, Weights { weight: *weight, leaf: *leaf_weight });
+        elevator.set_weight(Instant::START, id, configured.weights());
         let on_disk = device_weights.get(&index).copied().unwrap_or_default();
         elevator.set_device_weights(Instant::START, id, on_disk);
         tenants.push(Tenant::new(path.clone(), id, bounds.memory));

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   SIGTERM, SIGINT, SIGQUIT    the end; once more: the end at once, without a flush, status 1
-//!   SIGHUP                      nothing yet: it will mean that the configuration is read again
+//!   SIGHUP                      the configuration's file is read again; at the end, nothing
 //!   SIGUSR1, SIGUSR2            nothing
 //! ```
 //!
@@ -22,13 +22,15 @@ use signal_hook::low_level::signal_name;
 enum Meaning {
     End,
     EndAtOnce,
+    Reload,
     Nothing(&'static str),
 }
 
 /// What a signal means to a server that `ends` already, or does not yet.
 fn meaning(signal: i32, ends: bool) -> Meaning {
     match signal {
-        SIGHUP => Meaning::Nothing("the configuration cannot be read again while it is served"),
+        SIGHUP if ends => Meaning::Nothing("the server is about to end"),
+        SIGHUP => Meaning::Reload,
         SIGUSR1 | SIGUSR2 => Meaning::Nothing("it means nothing to this server"),
         _ if ends => Meaning::EndAtOnce,
         _ => Meaning::End,
@@ -36,14 +38,18 @@ fn meaning(signal: i32, ends: bool) -> Meaning {
 }
 
 /// Takes all signals from here on, on a thread of its own: `ends` is told the name of the first
-/// that means the end.
-pub(crate) fn forward(ends: mpsc::Sender<String>) -> io::Result<()> {
+/// that means the end, and `hang_ups` of each that means that the file is read again.
+pub(crate) fn forward(ends: mpsc::Sender<String>, hang_ups: mpsc::Sender<()>) -> io::Result<()> {
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGUSR1, SIGUSR2])?;
     thread::Builder::new().name("signals".to_owned()).spawn(move || {
         let mut ending = false;
         for signal in signals.forever() {
             let name = signal_name(signal).unwrap_or("a signal");
             match meaning(signal, ending) {
+                Meaning::Reload => {
+                    // Nobody listens where the server has failed to start.
+                    let _ = hang_ups.send(());
+                }
                 Meaning::Nothing(why) => tracing::warn!("{name} is ignored: {why}"),
                 Meaning::EndAtOnce => {
                     // The sockets' files went when the end began.
@@ -71,10 +77,16 @@ mod tests {
             assert_eq!(meaning(signal, false), Meaning::End);
             assert_eq!(meaning(signal, true), Meaning::EndAtOnce);
         }
-        for signal in [SIGHUP, SIGUSR1, SIGUSR2] {
+        for signal in [SIGUSR1, SIGUSR2] {
             for ends in [false, true] {
                 assert!(matches!(meaning(signal, ends), Meaning::Nothing(_)), "{signal}");
             }
         }
+    }
+
+    #[test]
+    fn sighup_has_the_file_read_again_unless_the_server_ends() {
+        assert_eq!(meaning(SIGHUP, false), Meaning::Reload);
+        assert!(matches!(meaning(SIGHUP, true), Meaning::Nothing(_)));
     }
 }

@@ -8,8 +8,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use paternoster_server::ctl::{
-    self, Control, CtlError, CtlServer, DiskChange, NewSettings, SettingError, SettingsAnswer,
-    SettingsInForce, StatError, WeightAnswer, WeightChange, WeightError, WeightsInForce,
+    self, Change, Control, CtlError, CtlServer, DiskChange, NewSettings, ReloadAnswer, ReloadError,
+    ReloadMode, SettingError, SettingsAnswer, SettingsInForce, StatError, WeightAnswer,
+    WeightChange, WeightError, WeightsInForce,
 };
 use paternoster_server::sockets::bind_unix;
 use paternoster_server::stat::{
@@ -51,6 +52,24 @@ impl Control for Fixed {
             _ => Err(SettingError::Nothing),
         }
     }
+
+    fn reload(&self, mode: ReloadMode) -> Result<ReloadAnswer, ReloadError> {
+        match &self.0 {
+            Ok(_) => Ok(reloaded(mode)),
+            Err(_) => Err(ReloadError::Unusable("c.toml:3: one\nc.toml:7: two".to_owned())),
+        }
+    }
+}
+
+fn reloaded(mode: ReloadMode) -> ReloadAnswer {
+    let change = |place: &str, what: &str, to: u32| Change {
+        place: place.to_owned(),
+        what: what.to_owned(),
+        from: serde_json::Value::Null,
+        to: to.into(),
+    };
+    let changed = vec![change("group \"/gold\"", "weight_device.d", 7)];
+    ReloadAnswer::new(mode, changed, vec![change("", "payload_timeout", 60)])
 }
 
 fn settings(scheduler: &str) -> SettingsAnswer {
@@ -278,6 +297,43 @@ fn settings_are_asked_for_and_changed_and_refused() {
     let refused = send("POST", "");
     assert!(refused.contains(" 405 ") && refused.contains("GET and PUT are allowed"), "{refused}");
     assert!(refused.contains("allow: GET, HEAD, PUT\r\n"), "{refused}");
+}
+
+#[test]
+fn file_is_read_again_and_what_it_changes_is_answered() {
+    let rig = Rig::new(Ok(state()));
+    for mode in [ReloadMode::Apply, ReloadMode::DryRun] {
+        assert_eq!(ctl::reload(&rig.path(), mode).expect("an answer"), reloaded(mode));
+    }
+    let send = |method: &str, query: &str| {
+        let head = format!("{method} /v1/reload{query} HTTP/1.1\r\nHost: x\r\n");
+        rig.talk(&format!("{head}Connection: close\r\nContent-Length: 0\r\n\r\n"))
+    };
+    for (query, dry_run) in [("", "false"), ("?dry_run=false", "false"), ("?dry_run=true", "true")]
+    {
+        let answer = send("POST", query);
+        assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+        assert!(answer.contains(&format!("\"dry_run\": {dry_run}")), "{query}: {answer}");
+        assert!(answer.contains(r#""where": "group \"/gold\"""#), "{answer}");
+    }
+    for query in ["?dry_run", "?dry_run=1", "?dry_runs=true", "?verbose=true"] {
+        let refused = send("POST", query);
+        assert!(refused.starts_with("HTTP/1.1 400 "), "{refused}");
+        assert!(refused.contains("dry_run=true or dry_run=false is allowed"), "{refused}");
+    }
+    let refused = send("GET", "");
+    assert!(refused.contains(" 405 ") && refused.contains("POST is allowed"), "{refused}");
+    assert!(refused.contains("allow: POST\r\n"), "{refused}");
+}
+
+#[test]
+fn file_with_mistakes_is_status_422_with_all_of_them() {
+    let rig = Rig::new(Err(StatError("nothing".to_owned())));
+    let refused = ctl::reload(&rig.path(), ReloadMode::Apply).expect_err("it has mistakes");
+    let CtlError::Status { status: 422, message, .. } = refused else { panic!("{refused}") };
+    let expected = "nothing has changed, as the file cannot be used:\n\
+                    c.toml:3: one\nc.toml:7: two";
+    assert_eq!(message, expected);
 }
 
 #[test]

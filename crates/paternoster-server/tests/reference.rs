@@ -1,6 +1,7 @@
 //! docs/configuration.md says what the parser takes: every key, no other, and the ranges.
 //!
-//! `cargo xtask tidy` holds the tables of tunables.
+//! `cargo xtask tidy` holds the tables of tunables; a test of config/difference.rs the column
+//! `reload`.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -60,8 +61,8 @@ fn rows(heading: &str) -> Vec<Row> {
     let section = section.take_while(|line| !line.starts_with('#'));
     let cells = section.filter(|line| line.starts_with("| `")).map(|line| {
         let cells: Vec<_> = line.split('|').map(str::trim).collect();
-        let [_, key, type_, _, range, _, _] = cells[..] else {
-            panic!("a row has key, type, default, range and effect: {line}")
+        let [_, key, type_, _, range, _, _, _] = cells[..] else {
+            panic!("a row has key, type, default, range, reload and effect: {line}")
         };
         Row { key: key.replace('`', ""), type_: type_.to_owned(), range: range.to_owned() }
     });

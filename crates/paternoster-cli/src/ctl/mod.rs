@@ -3,6 +3,7 @@
 mod blkio;
 mod lines;
 mod queues;
+mod reload;
 mod settings;
 mod table;
 mod units;
@@ -14,7 +15,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use paternoster_server::ctl::{
-    DEFAULT_PATH, WeightChange, change_settings, fetch_settings, fetch_stat, set_weight,
+    DEFAULT_PATH, ReloadMode, WeightChange, change_settings, fetch_settings, fetch_stat, set_weight,
 };
 use paternoster_server::stat::{Detail, GroupStat};
 
@@ -80,7 +81,7 @@ enum Question {
         watch: Option<Duration>,
     },
 
-    /// Change a group's weights while it is served, until the server ends
+    /// Change a group's weights while it is served, until the server ends or reads its file again
     ///
     /// The group's weight holds on every disk that has none of its own for it. Prints what is in
     /// force then on each disk where the group is. Shares follow when the slice or the service of
@@ -116,7 +117,8 @@ enum Question {
         name: Option<String>,
     },
 
-    /// Change what is set of a disk while it is served, until the server ends
+    /// Change what is set of a disk while it is served, until the server ends or reads its file
+    /// again
     ///
     /// NAME is scheduler, depth, or a tunable of the scheduler that is to be in force. All of it is
     /// checked first; then all of it is done, or nothing. Prints what is in force then, as
@@ -132,6 +134,18 @@ enum Question {
         /// What to set, such as scheduler=bfq or depth=16; several are set in their order
         #[arg(value_name = "NAME=VALUE", required = true)]
         settings: Vec<String>,
+    },
+
+    /// Have the server read its file again and make what may change while it serves as it says
+    ///
+    /// That is each group's weights, and each disk's scheduler, depth and tunables, also where
+    /// `ctl weight` or `ctl set` has changed them. Prints a line for each value: whose it is, what
+    /// was in force, and what the file says. What needs a restart is named and left as it is. A
+    /// file with mistakes changes nothing, and all of them are told. SIGHUP does the same.
+    Reload {
+        /// Print what would change, and change nothing
+        #[arg(long)]
+        dry_run: bool,
     },
 }
 
@@ -171,6 +185,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             let change = settings::change(disk, settings)?;
             let answer = change_settings(&args.socket, &change)?;
             settings::show(settings::of(disk, &answer)?)
+        }
+        Question::Reload { dry_run } => {
+            let mode = if *dry_run { ReloadMode::DryRun } else { ReloadMode::Apply };
+            reload::show(&paternoster_server::ctl::reload(&args.socket, mode)?)
         }
     };
     print(text.as_bytes())?;

@@ -9,6 +9,7 @@ mod fuse;
 mod interop;
 mod log;
 mod memory;
+mod reload;
 mod settings;
 mod shutdown;
 mod signals;

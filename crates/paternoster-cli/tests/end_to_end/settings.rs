@@ -32,7 +32,7 @@ fn serve() -> Served {
 }
 
 /// What `paternoster ctl ARGS` says on standard output, or else on standard error.
-fn ctl(served: &Served, args: &[&str]) -> Result<String, String> {
+pub(crate) fn ctl(served: &Served, args: &[&str]) -> Result<String, String> {
     let mut command = paternoster(served.dir.path());
     let output = command.args(["ctl", "--ctl", "ctl.sock"]).args(args).output().expect("it runs");
     let text = |bytes| String::from_utf8(bytes).expect("UTF-8");

@@ -44,11 +44,9 @@ fn sigint_and_sigquit_end_it_as_sigterm_does() {
 }
 
 #[test]
-fn sighup_and_the_users_signals_are_ignored_with_a_line() {
+fn signals_of_the_user_are_ignored_with_a_line() {
     let served = Served::memory(Place::Unix, MIB);
-    for (signal, name) in
-        [(Signal::HUP, "SIGHUP"), (Signal::USR1, "SIGUSR1"), (Signal::USR2, "SIGUSR2")]
-    {
+    for (signal, name) in [(Signal::USR1, "SIGUSR1"), (Signal::USR2, "SIGUSR2")] {
         served.signal(signal);
         eventually(name, || served.log().contains(&format!("{name} is ignored: ")));
     }

@@ -74,6 +74,11 @@ impl GroupConfig {
         self.leaf_weight != self.weight || of_disk.is_some()
     }
 
+    /// Its weights where a disk has none of its own for it.
+    pub(crate) fn weights(&self) -> Weights {
+        Weights { weight: self.weight, leaf: self.leaf_weight }
+    }
+
     /// The weights that hold on a disk, by its index.
     pub fn weights_on(&self, disk: usize) -> Weights {
         let on_disk = self.device_weights.get(&disk).copied().unwrap_or_default();

@@ -20,6 +20,7 @@
 
 mod bounds;
 mod container;
+mod difference;
 mod disk;
 mod draft;
 mod error;
@@ -40,6 +41,7 @@ use std::path::{Path, PathBuf};
 use paternoster::{Nanos, Weight};
 
 pub use bounds::TenantBounds;
+pub(crate) use difference::needs_restart;
 pub use disk::{BackendConfig, DiskConfig};
 pub use error::{ConfigError, Mistake, Place, Problem};
 pub use export::ExportConfig;

@@ -21,6 +21,7 @@ mod faults;
 mod faulty;
 mod incoming;
 mod outgoing;
+mod reload;
 mod rotation;
 mod settings;
 mod shutdown;
@@ -451,6 +452,12 @@ impl Front<Scheduler> for Connections {
                 }
                 Message::ChangeSettings(new, sender) => {
                     let _ = sender.send(self.change_settings(owner, &new));
+                }
+                Message::Compare(file, sender) => {
+                    let _ = sender.send(self.compare(owner, &file));
+                }
+                Message::Reload(file, sender) => {
+                    let _ = sender.send(self.reload(owner, &file));
                 }
                 Message::SetWeight(weights, sender) => {
                     if let Some(in_force) = self.set_weight(owner, &weights) {

@@ -16,6 +16,7 @@ use thiserror::Error;
 use tokio::net::UnixStream;
 
 use super::DEFAULT_PATH;
+use super::reload::{ReloadAnswer, ReloadMode};
 use super::server::SETTINGS;
 use super::settings::{DiskChange, SettingsAnswer};
 use super::weight::{WeightAnswer, WeightChange};
@@ -154,6 +155,16 @@ pub fn change_settings(path: &Path, change: &DiskChange) -> Result<SettingsAnswe
     let body = serde_json::to_vec(change).expect("the question has string keys only").into();
     let version = |answer: &SettingsAnswer| answer.version;
     ask(path, Method::PUT, SETTINGS, body, version).map(|(_, answer)| answer)
+}
+
+/// Has the server on this control socket read its file again, and returns what that changes.
+pub fn reload(path: &Path, mode: ReloadMode) -> Result<ReloadAnswer, CtlError> {
+    let resource = match mode {
+        ReloadMode::Apply => "/v1/reload",
+        ReloadMode::DryRun => "/v1/reload?dry_run=true",
+    };
+    let version = |answer: &ReloadAnswer| answer.version;
+    ask(path, Method::POST, resource, Bytes::new(), version).map(|(_, answer)| answer)
 }
 
 /// The answer of a server, as it was received and as it is understood.

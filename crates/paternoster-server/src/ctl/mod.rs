@@ -7,17 +7,22 @@
 //!   GET  /v1/stat                server.rs ──▶ Control, which asks the owners of the disks
 //!   PUT  /v1/groups/weight
 //!   GET, PUT  /v1/disks/settings
+//!   POST /v1/reload
 //! ```
 //!
 //! It has a thread of its own and shares nothing with the path of a request. Every answer, an
 //! error too, is a JSON object with a `version`.
 
 mod client;
+mod reload;
 mod server;
 mod settings;
 mod weight;
 
-pub use client::{CtlError, StatAnswer, change_settings, fetch_settings, fetch_stat, set_weight};
+pub use client::{
+    CtlError, StatAnswer, change_settings, fetch_settings, fetch_stat, reload, set_weight,
+};
+pub use reload::{Change, ReloadAnswer, ReloadError, ReloadMode};
 pub use server::{Control, CtlServer, StatError, serve};
 pub(crate) use settings::CheckedSettings;
 pub use settings::{DiskChange, NewSettings, SettingError, SettingsAnswer, SettingsInForce};

@@ -12,7 +12,7 @@ use axum::extract::State;
 use axum::extract::rejection::BytesRejection;
 use axum::http::{Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, put};
+use axum::routing::{get, post, put};
 use hyper::server::conn::http1;
 use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
@@ -22,6 +22,7 @@ use thiserror::Error;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinError;
 
+use super::reload::{ReloadAnswer, ReloadError, ReloadMode};
 use super::settings::{DiskChange, SettingError, SettingsAnswer};
 use super::weight::{WeightAnswer, WeightChange, WeightError};
 use crate::stat::{Detail, Stat};
@@ -53,6 +54,10 @@ pub trait Control: Send + Sync + 'static {
     /// Changes what is set of a disk, all of it or nothing; it is in force when this returns.
     /// Called as `stat` is.
     fn change_settings(&self, change: &DiskChange) -> Result<SettingsAnswer, SettingError>;
+
+    /// Reads the file again and, unless it is a dry run, makes what may change while clients are
+    /// served as it says. Called as `stat` is.
+    fn reload(&self, mode: ReloadMode) -> Result<ReloadAnswer, ReloadError>;
 }
 
 /// Why there is no state to report; clients get status 503 and this sentence.
@@ -141,25 +146,23 @@ async fn until_set(mut stop: watch::Receiver<bool>) {
 const STAT: &str = "/v1/stat";
 const WEIGHT: &str = "/v1/groups/weight";
 pub(super) const SETTINGS: &str = "/v1/disks/settings";
+const RELOAD: &str = "/v1/reload";
 
 fn router(server: Arc<dyn Control>) -> Router {
     Router::new()
         .route(STAT, get(stat))
         .route(WEIGHT, put(set_weight))
         .route(SETTINGS, get(settings).put(change_settings))
+        .route(RELOAD, post(reload))
         .fallback(not_found)
         .method_not_allowed_fallback(not_allowed)
         .with_state(server)
 }
 
 async fn stat(State(server): State<Arc<dyn Control>>, uri: Uri) -> Response {
-    let detail = match uri.query() {
-        None | Some("" | "verbose=false") => Detail::Groups,
-        Some("verbose=true") => Detail::Queues,
-        Some(query) => {
-            let error = format!("?{query}: verbose=true or verbose=false is allowed");
-            return refuse(StatusCode::BAD_REQUEST, error);
-        }
+    let detail = match read_query(&uri, "verbose", Detail::Groups, Detail::Queues) {
+        Ok(detail) => detail,
+        Err(error) => return refuse(StatusCode::BAD_REQUEST, error),
     };
     match tokio::task::spawn_blocking(move || server.stat(detail)).await {
         Ok(Ok(stat)) => json(StatusCode::OK, &stat),
@@ -208,6 +211,29 @@ fn in_force(answer: Result<Result<SettingsAnswer, SettingError>, JoinError>) -> 
     }
 }
 
+async fn reload(State(server): State<Arc<dyn Control>>, uri: Uri) -> Response {
+    let mode = match read_query(&uri, "dry_run", ReloadMode::Apply, ReloadMode::DryRun) {
+        Ok(mode) => mode,
+        Err(error) => return refuse(StatusCode::BAD_REQUEST, error),
+    };
+    match tokio::task::spawn_blocking(move || server.reload(mode)).await {
+        Ok(Ok(answer)) => json(StatusCode::OK, &answer),
+        Ok(Err(error)) => refuse(error.status(), error.to_string()),
+        Err(_) => failed(),
+    }
+}
+
+/// Reads a query that says whether `key` is true: what that means, and what it means if it is not.
+fn read_query<T>(uri: &Uri, key: &str, if_false: T, if_true: T) -> Result<T, String> {
+    let query = uri.query().unwrap_or_default();
+    match query.strip_prefix(key) {
+        Some("=true") => Ok(if_true),
+        Some("=false") => Ok(if_false),
+        None if query.is_empty() => Ok(if_false),
+        _ => Err(format!("?{query}: {key}=true or {key}=false is allowed")),
+    }
+}
+
 /// Reads a body; `allowed` says what it may be. Where it is something else: the status and the
 /// error of the answer.
 fn read<T: DeserializeOwned>(
@@ -224,7 +250,8 @@ fn failed() -> Response {
 }
 
 async fn not_found(uri: Uri) -> Response {
-    let error = format!("there is no {:?}; there are: {STAT}, {WEIGHT}, {SETTINGS}", uri.path());
+    let known = [STAT, WEIGHT, SETTINGS, RELOAD].join(", ");
+    let error = format!("there is no {:?}; there are: {known}", uri.path());
     refuse(StatusCode::NOT_FOUND, error)
 }
 
@@ -232,6 +259,7 @@ async fn not_allowed(method: Method, uri: Uri) -> Response {
     let (some, all) = match uri.path() {
         WEIGHT => ("PUT is", "PUT"),
         SETTINGS => ("GET and PUT are", "GET, HEAD, PUT"),
+        RELOAD => ("POST is", "POST"),
         _ => ("GET is", "GET, HEAD"),
     };
     let error = format!("{method} {:?}: {some} allowed", uri.path());

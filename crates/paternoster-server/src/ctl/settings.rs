@@ -8,7 +8,8 @@
 //!
 //! All of it is checked first, against the scheduler that is to be in force; then all of it is
 //! done, between two requests, or nothing. The order in which tunables are written is the order in
-//! which they are set. A change holds until the server ends.
+//! which they are set. A change holds until the server ends or
+//! reads its file again.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -9,7 +9,7 @@
 //!
 //! As there, a weight of a disk's own stays in force when the group's is set, until it is
 //! `"default"` on that disk; and what is not named stays as it is. A change holds until the server
-//! ends.
+//! ends or reads its file again.
 
 use axum::http::StatusCode;
 use paternoster::{DeviceWeights, Group, Weight, Weights};

@@ -1,0 +1,156 @@
+//! What the file says of the disk when it is read again: compared with what is in force, and made
+//! so.
+
+use std::collections::BTreeMap;
+
+use paternoster::scheduler::Scheduler as _;
+use paternoster::{
+    DeviceWeights, Elevator, GroupId, Instant, NoTrace, SchedulerKind, Weight, Weights,
+};
+use serde_json::Value;
+
+use super::{Connections, DiskOwner, Scheduler};
+use crate::announce::has_finer;
+use crate::ctl::Change;
+use crate::messages::{FileDisk, FileGroup};
+
+/// What has to be done for the disk to be as the file says.
+#[derive(Debug, Default)]
+struct Plan {
+    /// Another scheduler.
+    scheduler: Option<SchedulerKind>,
+    /// Another depth.
+    depth: Option<u32>,
+    /// Whether tunables differ, or those that a later scheduler would get.
+    resets_tunables: bool,
+    /// Groups whose weights differ.
+    weights: Vec<(GroupId, Weights, DeviceWeights)>,
+    /// The same, to be shown.
+    changes: Vec<Change>,
+}
+
+impl Connections {
+    /// Returns what is in force otherwise than the file says.
+    pub(super) fn compare(&self, owner: &DiskOwner, file: &FileDisk) -> Vec<Change> {
+        self.plan(owner, file).changes
+    }
+
+    /// Makes the disk as the file says. Returns what was in force otherwise.
+    pub(super) fn reload(&self, owner: &mut DiskOwner, file: &FileDisk) -> Vec<Change> {
+        let plan = self.plan(owner, file);
+        apply(owner, file, &plan);
+        for change in &plan.changes {
+            tracing::info!(disk = self.label.name, "the file changes {change}");
+        }
+        plan.changes
+    }
+
+    fn plan(&self, owner: &DiskOwner, file: &FileDisk) -> Plan {
+        let mut plan = Plan::default();
+        self.plan_settings(owner, file, &mut plan);
+        for group in &file.groups {
+            self.plan_weights(owner, group, &mut plan);
+        }
+        plan
+    }
+
+    fn plan_settings(&self, owner: &DiskOwner, file: &FileDisk, plan: &mut Plan) {
+        let elevator = owner.engine().elevator();
+        let mut note = |what: &str, from: Value, to: Value| {
+            let place = format!("disk {:?}", self.label.name);
+            plan.changes.push(Change { place, what: what.to_owned(), from, to });
+        };
+        let current = elevator.scheduler().kind();
+        if current != file.scheduler {
+            note("scheduler", current.name().into(), file.scheduler.name().into());
+            plan.scheduler = Some(file.scheduler);
+        }
+        let (old, new) = (elevator.device().queue_depth, depth(owner, file));
+        if old != new {
+            note("depth", old.into(), new.into());
+            plan.depth = Some(new);
+        }
+        let (old, new) = (tunables(elevator), tunables(&as_in_file(elevator, file)));
+        for (name, value) in &new {
+            let from = old.get(name);
+            // What the file does not set comes with a new scheduler.
+            let is_shown = plan.scheduler.is_none() || is_written(file, name);
+            if from != Some(value) && is_shown && !has_finer(file.scheduler.tunables(), name) {
+                note(name, from.copied().into(), (*value).into());
+            }
+        }
+        plan.resets_tunables = old != new || elevator.tunables_set() != file.tunables;
+    }
+
+    fn plan_weights(&self, owner: &DiskOwner, file: &FileGroup, plan: &mut Plan) {
+        let tenant = self.tenants.iter().find(|tenant| tenant.path == file.path);
+        let id = tenant.expect("the groups are those of the disk").group;
+        let group = &owner.engine().elevator().groups()[id];
+        let disk = &self.label.name;
+        let known = plan.changes.len();
+        let mut compare = |what: String, from: Value, to: Value| {
+            if from != to {
+                let place = format!("group {:?}", file.path);
+                plan.changes.push(Change { place, what, from, to });
+            }
+        };
+        let (old, new) = (group.configured(), file.weights);
+        compare("weight".to_owned(), old.weight.value().into(), new.weight.value().into());
+        compare("leaf_weight".to_owned(), old.leaf.value().into(), new.leaf.value().into());
+        let (old, new) = (group.on_device(), file.on_device);
+        let value = |weight: Option<Weight>| weight.map(Weight::value).into();
+        compare(format!("weight_device.{disk}"), value(old.weight), value(new.weight));
+        compare(format!("leaf_weight_device.{disk}"), value(old.leaf), value(new.leaf));
+        if plan.changes.len() > known {
+            plan.weights.push((id, file.weights, file.on_device));
+        }
+    }
+}
+
+/// The depth that the file names, else that of the back end.
+fn depth(owner: &DiskOwner, file: &FileDisk) -> u32 {
+    file.depth.unwrap_or_else(|| owner.backend().capabilities().depth)
+}
+
+/// All tunables of the scheduler and their values.
+fn tunables(elevator: &Elevator<Scheduler>) -> BTreeMap<&'static str, i64> {
+    let value = |name| elevator.tunable(name).expect("a scheduler has its own tunables");
+    elevator.scheduler().tunables().iter().map(|info| (info.name, value(info.name))).collect()
+}
+
+/// An elevator of its own with the scheduler and the tunables that the file wants for the disk.
+fn as_in_file(elevator: &Elevator<Scheduler>, file: &FileDisk) -> Elevator<Scheduler> {
+    let scheduler = Scheduler::new(file.scheduler, NoTrace);
+    let (device, now) = (*elevator.device(), Instant::START);
+    let mut wanted = match elevator.medium() {
+        Some(medium) => Elevator::fitted(scheduler, device, medium, now),
+        None => Elevator::new(scheduler, device, now),
+    };
+    wanted.reset_tunables(now, &file.tunables);
+    wanted
+}
+
+/// Returns whether the file sets the tunable, by either name.
+fn is_written(file: &FileDisk, name: &str) -> bool {
+    let coarse = name.strip_suffix("_us").unwrap_or(name);
+    file.tunables.iter().any(|(written, _)| written == name || written == coarse)
+}
+
+fn apply(owner: &mut DiskOwner, file: &FileDisk, plan: &Plan) {
+    owner.administer(|elevator, now| {
+        // First, for a new scheduler to get these at once.
+        if plan.resets_tunables {
+            elevator.reset_tunables(now, &file.tunables);
+        }
+        if let Some(kind) = plan.scheduler {
+            elevator.switch(now, Scheduler::new(kind, NoTrace));
+        }
+        if let Some(depth) = plan.depth {
+            elevator.set_depth(depth);
+        }
+        for &(group, weights, on_device) in &plan.weights {
+            elevator.set_weight(now, group, weights);
+            elevator.set_device_weights(now, group, on_device);
+        }
+    });
+}
