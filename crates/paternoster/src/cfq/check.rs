@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use crate::cfq::Cfq;
-use crate::cfq::group::WHOLE;
 use crate::cfq::queue::Queue;
 use crate::cfq::queue_id::{QueueId, queue_of};
 use crate::scheduler::Cx;
@@ -93,8 +92,8 @@ impl<T: Trace> Cfq<T> {
         for (id, state) in &self.groups {
             let members = || self.queues.iter().map(|(_, queue)| queue).filter(|q| q.group == id);
             let busy = members().filter(|queue| queue.is_busy()).count();
-            assert_eq!(busy, state.busy as usize, "busy queues of the group");
-            assert_eq!(state.busy, state.trees.len(), "each busy queue is on one of its trees");
+            assert_eq!(busy, state.entities as usize, "busy queues of the group");
+            assert_eq!(state.entities, state.trees.len(), "each busy queue is on one of its trees");
             let queued: u32 = members().map(Queue::queued).sum();
             let in_flight: u32 = members().map(|queue| queue.in_flight).sum();
             assert_eq!(
@@ -102,12 +101,7 @@ impl<T: Trace> Cfq<T> {
                 (state.queued, state.in_flight),
                 "requests of the group"
             );
-            assert_eq!(state.is_on_tree(), state.busy > 0, "on the tree if it has busy queues");
-            let children = self.groups.iter().filter(|(it, _)| cx.groups[*it].parent == Some(id));
-            state.check_sums(children.map(|(_, child)| child));
-            if state.is_on_tree() {
-                assert!((1..=WHOLE).contains(&state.fraction), "a part of the whole");
-            }
+            self.check_share(cx, id);
         }
     }
 }

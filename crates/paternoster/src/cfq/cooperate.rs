@@ -62,7 +62,7 @@ impl<T: Trace> Cfq<T> {
         if state.class() == IoClass::Idle
             || !state.synchrony.is_sync()
             || state.is_seeky()
-            || self.groups[state.group].busy == 1
+            || self.groups[state.group].entities == 1
         {
             return None;
         }

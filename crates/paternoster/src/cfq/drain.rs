@@ -13,9 +13,7 @@ impl<T: Trace> Cfq<T> {
             self.expire(cx, SliceEnd::Drain);
         }
         let requests = self.queued;
-        while let Some(group) = self.group_tree.choose() {
-            let trees = &self.groups[group].trees;
-            let queue = trees.any_first().expect("a group on the tree has queues");
+        while let Some(queue) = self.find_to_drain() {
             self.activate(cx, queue);
             while let Some(rq) = self.queues[queue].next() {
                 self.remove_request(cx, queue, rq);

@@ -11,7 +11,8 @@ impl<T: Trace> Cfq<T> {
         let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
         out.number("queues", number(self.queues.len()));
         out.number("busy_queues", self.busy.into());
-        out.number("busy_groups", number(self.group_tree.len()));
+        let busy_groups = self.groups.values().filter(|group| group.entities > 0).count();
+        out.number("busy_groups", number(busy_groups));
         out.number("queued", self.queued.into());
         out.number("in_driver", self.in_driver.into());
         for (queue, state) in self.queues.iter() {

@@ -73,7 +73,7 @@ impl<T: Trace> Cfq<T> {
         } else {
             used.as_nanos()
         };
-        let vdisktime = self.charge_group(cx, group, charge);
+        let standing = self.charge_share(cx, group, charge);
         let state = &mut self.groups[group];
         state.saved = self.serving.save(cx.now);
         state.stats.charged(cx.now, used, unaccounted, state.queued);
@@ -90,8 +90,8 @@ impl<T: Trace> Cfq<T> {
                 charge,
                 iops_mode,
                 sectors: slice.sectors(),
-                vdisktime: vdisktime.0,
-                min_vdisktime: self.group_tree.min_vdisktime().0,
+                vdisktime: standing.vdisktime.0,
+                min_vdisktime: standing.min_vdisktime.0,
             },
         );
     }
@@ -115,7 +115,7 @@ impl<T: Trace> Cfq<T> {
     /// class.
     fn sync_queues_of(&self, group: GroupId) -> u32 {
         let state = &self.groups[group];
-        state.busy - state.trees.busy_async() - state.trees.busy_idle()
+        state.entities - state.trees.busy_async() - state.trees.busy_idle()
     }
 
     /// Returns whether groups are charged for requests instead of time: the device never idles for

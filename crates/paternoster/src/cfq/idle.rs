@@ -75,7 +75,7 @@ impl<T: Trace> Cfq<T> {
             return Ok(IdleFor::Queue);
         }
         let group = &self.groups[queue.group];
-        if group.busy > 1 {
+        if group.entities > 1 {
             return Err(NoIdleReason::GroupHasOthers);
         }
         // As in Linux, the think time is that of the tree, not of the group.
@@ -105,7 +105,7 @@ impl<T: Trace> Cfq<T> {
         let group_idle = self.tunables.group_idle();
         let group = &self.groups[queue.group];
         group_idle > Nanos::ZERO
-            && group.busy == 1
+            && group.entities == 1
             && group.in_flight > 0
             && !group.think.exceeds(group_idle)
     }
@@ -115,7 +115,10 @@ impl<T: Trace> Cfq<T> {
     pub(super) fn should_wait_busy(&self, cx: &Cx<'_>, active: QueueId) -> bool {
         let queue = &self.queues[active];
         let group = &self.groups[queue.group];
-        if !queue.is_empty() || group.busy > 1 || group.think.exceeds(self.tunables.group_idle()) {
+        if !queue.is_empty()
+            || group.entities > 1
+            || group.think.exceeds(self.tunables.group_idle())
+        {
             return false;
         }
         queue.slice.is_over(cx.now)

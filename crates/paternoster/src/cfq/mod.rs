@@ -30,11 +30,12 @@
 //!   inserted     insert.rs       it waits; its queue becomes busy
 //!                io_pattern.rs   the queue proves seeky or not,
 //!                idle_window.rs  and earns that the device idles for it
-//!                place.rs        the queue gets a place on a tree of service_tree.rs
+//!                place.rs        the queue gets a place on a tree of service_tree.rs,
+//!                hierarchy/      where its slice is due
 //!                preempt.rs      the queue may take the device from the active one
 //!   selected     select.rs       the active queue keeps the device, or another gets it,
 //!                slice.rs        for as long as its slice is,
-//!                group.rs        of the group that is least served
+//!                hierarchy/      of the group that is least served
 //!   dispatched   dispatch.rs     the gate lets it pass
 //!                order.rs        it is the next of its queue by sector, or the oldest
 //!   completed    complete.rs     it leaves its queue
@@ -45,8 +46,8 @@
 //!
 //! Queues of I/O contexts that work on the same part of the device are merged (`cooperate.rs`) and
 //! split again (`split.rs`). `drain.rs` gives up all waiting requests. `queue_id.rs` has the key of
-//! a queue, and `tunables.rs` the values that can be set. `check.rs` asserts what always holds, and
-//! `dump.rs` shows the state.
+//! a queue, `group.rs` what is kept of a group, and `tunables.rs` the values that can be set.
+//! `check.rs` asserts what always holds, and `dump.rs` shows the state.
 //!
 //! BFQ has files of the same names for what both have. What BFQ adds has no counterpart here:
 //! budgets and peak rate, weight raising and bursts, injection and wakers, stable merges, and a
@@ -65,6 +66,7 @@ mod drain;
 mod dump;
 mod expire;
 mod group;
+mod hierarchy;
 mod hw_queueing;
 mod idle;
 mod idle_window;
@@ -85,7 +87,8 @@ mod tunables;
 use crate::arena::{GroupId, IocId, RequestId, SideTable};
 use crate::cfq::context::ContextState;
 use crate::cfq::cooperate::Positions;
-use crate::cfq::group::{GroupState, GroupTree};
+use crate::cfq::group::GroupState;
+use crate::cfq::hierarchy::{GroupTree, Hierarchy};
 use crate::cfq::hw_queueing::HwQueueing;
 use crate::cfq::idle::IdleTimer;
 use crate::cfq::queue::Queues;
@@ -114,6 +117,8 @@ pub struct Cfq<T> {
     /// The queues by the sector of their next request.
     positions: Positions,
     groups: SideTable<GroupId, GroupState>,
+    /// How groups share the device.
+    hierarchy: Hierarchy,
     group_tree: GroupTree,
     /// The group and the workload that are served.
     serving: Serving,
@@ -161,6 +166,7 @@ impl<T: Trace> Cfq<T> {
             queues: Queues::new(),
             positions: Positions::default(),
             groups: SideTable::new(),
+            hierarchy: Hierarchy::default(),
             group_tree: GroupTree::default(),
             serving: Serving::new(Instant::START),
             service_speed: ServiceSpeed::default(),

@@ -9,6 +9,7 @@ use crate::cfq::Cfq;
 use crate::cfq::idle_window::IdleWindow;
 use crate::cfq::queue::Queue;
 use crate::cfq::queue_id::QueueId;
+use crate::cfq::service_tree::TreeId;
 use crate::cfq::slice::Slice;
 use crate::io_context::IoClass;
 use crate::scheduler::Cx;
@@ -142,7 +143,7 @@ impl<T: Trace> Cfq<T> {
     /// Judges the active queue when its slice is over. The only queue of a group keeps the device
     /// while requests are in flight, or its group would leave the tree and lose its place.
     fn judge_spent(&self, cx: &Cx<'_>, queue: &Queue) -> Verdict {
-        let alone = self.groups[queue.group].busy == 1;
+        let alone = self.groups[queue.group].entities == 1;
         if alone && queue.is_empty() && queue.in_flight > 0 && self.should_idle(cx, queue) {
             Verdict::Wait(WaitReason::InFlight)
         } else if self.judge_group_idle(queue) {
@@ -178,18 +179,15 @@ impl<T: Trace> Cfq<T> {
 
     /// Chooses the queue whose slice is due, and activates it.
     fn choose_queue(&mut self, cx: &Cx<'_>) -> Option<QueueId> {
-        let group = self.group_tree.choose()?;
-        self.choose_workload_of(cx, group);
-        let trees = &self.groups[group].trees;
-        let queue = trees.of(self.serving.class, self.serving.workload).first();
-        let queue = queue.expect("a workload is chosen for its queues");
+        let queue = self.find_queue(cx)?;
         self.activate(cx, queue);
         Some(queue)
     }
 
     /// Serves `group` from now on. It resumes the workload with which its last slice ended, if time
-    /// of that is left; else the workload that is due is chosen.
-    fn choose_workload_of(&mut self, cx: &Cx<'_>, group: GroupId) {
+    /// of that is left; else the workload that is due is chosen. Returns the tree of the workload.
+    #[inline]
+    pub(super) fn choose_workload_of(&mut self, cx: &Cx<'_>, group: GroupId) -> TreeId {
         self.serving.group = Some(group);
         let saved = self.groups[group].saved;
         if let Some(saved) = saved {
@@ -206,16 +204,17 @@ impl<T: Trace> Cfq<T> {
         if class == IoClass::Idle {
             // The workload is left as it is: there is one tree.
             self.serving.end = cx.now + cx.device.hz.tick();
-            return;
+            return TreeId::IDLE;
         }
         if resumes {
-            return;
+            return TreeId::new(class, self.serving.workload);
         }
-        let workload = trees.due_workload(class);
+        let workload = self.due_workload(group, class);
         self.serving.workload = workload;
         let span = self.workload_span(cx, group);
         self.serving.end = cx.now + span;
         self.trace.event(cx.now, Event::Workload { group, class, workload, span });
+        TreeId::new(class, workload)
     }
 
     /// Returns how long the chosen workload is served: its part of the group's time by its number

@@ -42,7 +42,7 @@ impl Key {
 pub(super) struct TreeId(usize);
 
 impl TreeId {
-    const IDLE: Self = Self(2 * Workload::COUNT);
+    pub(super) const IDLE: Self = Self(2 * Workload::COUNT);
     const COUNT: usize = 2 * Workload::COUNT + 1;
 
     pub(super) const fn new(class: IoClass, workload: Workload) -> Self {
@@ -71,6 +71,7 @@ pub(super) struct ServiceTree {
 }
 
 impl ServiceTree {
+    #[inline]
     pub(super) fn first_key(&self) -> Option<Key> {
         self.queues.first().map(|(key, _)| key)
     }
@@ -112,6 +113,7 @@ impl ServiceTrees {
     }
 
     /// Puts `queue`, whose place is `old` if it has one, on `tree` by `key`. Returns its place.
+    #[inline]
     pub(super) fn put(
         &mut self,
         queue: QueueId,
@@ -168,6 +170,7 @@ impl ServiceTrees {
     }
 
     /// The most urgent class that has a queue: RT before BE before IDLE.
+    #[inline]
     pub(super) fn first_class(&self) -> IoClass {
         let mut classes = [IoClass::Rt, IoClass::Be].into_iter();
         classes.find(|&class| self.busy_of(class) > 0).unwrap_or(IoClass::Idle)

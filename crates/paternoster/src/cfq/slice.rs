@@ -14,7 +14,6 @@
 
 use crate::arena::GroupId;
 use crate::cfq::Cfq;
-use crate::cfq::group::FRACTION_SHIFT;
 use crate::cfq::queue_id::QueueId;
 use crate::io_context::IoClass;
 use crate::request::SectorCount;
@@ -299,12 +298,6 @@ impl<T: Trace> Cfq<T> {
         let idles = self.tunables.slice_idle().as_nanos() * 2;
         let low = slice.min(idles.wrapping_mul(slice) / slice_sync);
         Nanos::new((slice.wrapping_mul(have) / want).max(low))
-    }
-
-    /// The group's part of `target_latency`, by the fraction that it had when it was last placed.
-    pub(super) fn group_span(&self, group: GroupId) -> Nanos {
-        let fraction = u64::from(self.groups[group].fraction);
-        Nanos::new((self.tunables.target_latency().as_nanos() * fraction) >> FRACTION_SHIFT)
     }
 
     /// Updates and returns the mean number of busy queues, which rises quickly and falls slowly:

@@ -1,0 +1,161 @@
+//! What differs between the hierarchies: who is on which tree, how it is placed, what it is
+//! charged, and how the next one is found.
+
+mod group_tree;
+mod leaf_weight;
+mod members;
+
+pub(in crate::cfq) use group_tree::{GroupTree, Vdisktime};
+
+use crate::arena::GroupId;
+use crate::cfq::Cfq;
+use crate::cfq::queue_id::QueueId;
+use crate::io_context::IoClass;
+use crate::scheduler::Cx;
+use crate::time::Nanos;
+use crate::trace::{Event, Trace, Workload};
+use group_tree::GroupPlace;
+use leaf_weight::Fraction;
+use members::Members;
+
+/// How far a group that becomes busy is put behind the last one, if groups are charged in time. It
+/// is not scaled as charges are, so it stands for some 50 µs of a lone group.
+const GROUP_DELAY: u64 = 200_000_000;
+/// In IOPS mode it is the number of ticks in a second, divided by this.
+const GROUP_DELAY_IOPS_PARTS: u64 = 5;
+
+/// How groups share the device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Hierarchy {
+    /// As in Linux v4.20.
+    #[default]
+    LeafWeight,
+}
+
+/// What a group's share depends on.
+#[derive(Debug, Default)]
+pub(super) struct GroupShare {
+    /// Its place on the group tree.
+    place: GroupPlace,
+    /// Those that compete inside the group.
+    members: Members,
+    /// Its weight as the sum of its competitors counts it.
+    counted_weight: u32,
+    leaf_weight: Fraction,
+}
+
+/// Where a group stands after a charge.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Standing {
+    pub(super) vdisktime: Vdisktime,
+    pub(super) min_vdisktime: Vdisktime,
+}
+
+impl<T: Trace> Cfq<T> {
+    /// Puts the queue where its slice is due, on the tree on which it should be.
+    #[inline]
+    pub(super) fn place(&mut self, cx: &Cx<'_>, queue: QueueId) {
+        match self.hierarchy {
+            Hierarchy::LeafWeight => leaf_weight::place(self, cx, queue),
+        }
+    }
+
+    /// Puts the busy queue before all others of its tree.
+    #[inline]
+    pub(super) fn place_first(&mut self, cx: &Cx<'_>, queue: QueueId) {
+        match self.hierarchy {
+            Hierarchy::LeafWeight => leaf_weight::place_first(self, cx, queue),
+        }
+    }
+
+    /// Counts a queue of the group that became busy.
+    #[inline]
+    pub(super) fn join_group(&mut self, cx: &Cx<'_>, group: GroupId) {
+        let state = &mut self.groups[group];
+        state.entities += 1;
+        if state.entities > 1 {
+            return;
+        }
+        match self.hierarchy {
+            Hierarchy::LeafWeight => leaf_weight::join(self, cx, group),
+        }
+    }
+
+    /// Counts a queue of the group that is no longer busy. With the last one the group leaves the
+    /// tree.
+    #[inline]
+    pub(super) fn leave_group(&mut self, cx: &Cx<'_>, group: GroupId) {
+        let state = &mut self.groups[group];
+        state.entities -= 1;
+        if state.entities > 0 {
+            return;
+        }
+        state.saved = None;
+        match self.hierarchy {
+            Hierarchy::LeafWeight => leaf_weight::leave(self, cx, group),
+        }
+    }
+
+    /// Charges for a slice of a queue of the group. Returns where the group stands.
+    #[inline]
+    pub(super) fn charge_share(&mut self, cx: &Cx<'_>, group: GroupId, charge: u64) -> Standing {
+        match self.hierarchy {
+            Hierarchy::LeafWeight => leaf_weight::charge(self, cx, group, charge),
+        }
+    }
+
+    /// Finds the queue to serve next.
+    #[inline]
+    pub(super) fn find_queue(&mut self, cx: &Cx<'_>) -> Option<QueueId> {
+        match self.hierarchy {
+            Hierarchy::LeafWeight => leaf_weight::find_queue(self, cx),
+        }
+    }
+
+    /// Finds the queue that a drain takes next.
+    pub(super) fn find_to_drain(&mut self) -> Option<QueueId> {
+        match self.hierarchy {
+            Hierarchy::LeafWeight => leaf_weight::find_to_drain(self),
+        }
+    }
+
+    /// The workload of `class` that the group is served with next, if none is resumed. The class
+    /// has something to serve.
+    #[inline]
+    pub(super) fn due_workload(&self, group: GroupId, class: IoClass) -> Workload {
+        match self.hierarchy {
+            Hierarchy::LeafWeight => leaf_weight::due_workload(self, group, class),
+        }
+    }
+
+    /// The group's part of `target_latency`.
+    #[inline]
+    pub(super) fn group_span(&self, group: GroupId) -> Nanos {
+        let span = self.tunables.target_latency();
+        match self.hierarchy {
+            Hierarchy::LeafWeight => leaf_weight::part_of(self, group, span),
+        }
+    }
+
+    /// Asserts what holds of a group between events.
+    pub(super) fn check_share(&self, cx: &Cx<'_>, group: GroupId) {
+        match self.hierarchy {
+            Hierarchy::LeafWeight => leaf_weight::check(self, cx, group),
+        }
+    }
+
+    #[inline]
+    fn note_group_left(&mut self, cx: &Cx<'_>, group: GroupId) {
+        self.groups[group].stats.dequeue += 1;
+        self.trace.event(cx.now, Event::GroupLeft { group });
+    }
+
+    #[inline]
+    fn group_delay(&self, cx: &Cx<'_>) -> u64 {
+        if self.iops_mode() {
+            u64::from(cx.device.hz.ticks_per_s()) / GROUP_DELAY_IOPS_PARTS
+        } else {
+            GROUP_DELAY
+        }
+    }
+}
