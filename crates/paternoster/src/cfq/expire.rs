@@ -73,7 +73,7 @@ impl<T: Trace> Cfq<T> {
         } else {
             used.as_nanos()
         };
-        let standing = self.charge_share(cx, group, charge);
+        let standing = self.charge_share(cx, queue, group, charge);
         let state = &mut self.groups[group];
         state.saved = self.serving.save(cx.now);
         state.stats.charged(cx.now, used, unaccounted, state.queued);

@@ -10,6 +10,7 @@ use slotmap::SlotMap;
 
 use crate::arena::{GroupId, IocId, RequestId};
 use crate::cfq::Cfq;
+use crate::cfq::hierarchy::QueueShare;
 use crate::cfq::idle_window::IdleWindow;
 use crate::cfq::io_pattern::Seekiness;
 use crate::cfq::priority::QueuePriority;
@@ -55,6 +56,7 @@ pub(super) struct Queue {
     /// What was left of its last slice in ns, or what it used beyond it as a negative number; until
     /// the queue is placed.
     residue: i64,
+    pub(super) share: QueueShare,
 
     pub(super) seekiness: Seekiness,
     pub(super) idle_window: IdleWindow,
@@ -88,6 +90,7 @@ impl Queue {
             position_links: TreeLinks::default(),
             slice: Slice::activate(cx.now, None),
             residue: 0,
+            share: QueueShare::new(cx.now),
             seekiness: Seekiness::default(),
             idle_window: IdleWindow::new(name.sync && io_prio.class() != IoClass::Idle),
             merge_into: None,

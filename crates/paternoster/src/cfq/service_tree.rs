@@ -3,14 +3,13 @@
 //!
 //! ```text
 //!           ASYNC   SYNC_NOIDLE   SYNC
-//!     RT     [ ]        [ ]       [ ]       a key is about when the slice is due: the lowest is
-//!     BE     [q4]       [q1 q9]   [q3]      next
+//!     RT     [ ]        [ ]       [ ]       a key says when the slice is due: the lowest is next
+//!     BE     [q4]       [q1 q9]   [q3]
 //!     IDLE   [q7]
 //! ```
 //!
-//! A key is the time at which the queue is placed, plus an offset, less the residue of the queue's
-//! last slice. The offset is greater for a lower level and for a group with more queues. As in
-//! Linux, a key is an unsigned number that wraps.
+//! What a key is depends on the hierarchy: a time, in `hierarchy/leaf_weight.rs`, which as in Linux
+//! is an unsigned number that wraps; or a vdisktime, in `hierarchy/vdisktime.rs`.
 
 use crate::cfq::queue_id::QueueId;
 use crate::io_context::IoClass;
@@ -19,11 +18,17 @@ use crate::parts::think_time::ThinkTime;
 use crate::time::{Instant, Nanos};
 use crate::trace::Workload;
 
-/// When a queue's slice is due, in nanoseconds.
+/// When a queue's slice is due: at a time in nanoseconds, or at a vdisktime, which is counted from
+/// [`Key::ORIGIN`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key(u64);
 
 impl Key {
+    /// Vdisktime 0. It is in the middle, as vdisktimes may be less.
+    const ORIGIN: Self = Self(1 << 63);
+    /// Vdisktimes this far from the origin are counted anew from there.
+    const FAR: Self = Self(Self::ORIGIN.0 + (1 << 62));
+
     pub(super) const fn at(moment: Instant) -> Self {
         Self(moment.as_nanos())
     }
@@ -34,6 +39,11 @@ impl Key {
 
     pub(super) const fn earlier(self, span: Nanos) -> Self {
         Self(self.0.wrapping_sub(span.as_nanos()))
+    }
+
+    /// The vdisktime so far behind.
+    pub(super) const fn advanced(self, by: i64) -> Self {
+        Self(self.0.saturating_add_signed(by))
     }
 }
 
@@ -58,7 +68,6 @@ impl TreeId {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TreePlace {
     pub(super) tree: TreeId,
-    key: Key,
     place: PlaceId,
 }
 
@@ -66,6 +75,8 @@ pub(super) struct TreePlace {
 #[derive(Debug)]
 pub(super) struct ServiceTree {
     queues: KeyedTree<Key, QueueId>,
+    /// The greatest vdisktime at which a queue was chosen, or joined an empty tree.
+    min: Key,
     /// The think time of all I/O contexts whose queues are on the tree.
     pub(super) think: ThinkTime,
 }
@@ -74,6 +85,32 @@ impl ServiceTree {
     #[inline]
     pub(super) fn first_key(&self) -> Option<Key> {
         self.queues.first().map(|(key, _)| key)
+    }
+
+    pub(super) fn last_key(&self) -> Option<Key> {
+        self.queues.last().map(|(key, _)| key)
+    }
+
+    /// The vdisktime at which a queue joins, without a jump.
+    pub(super) fn min(&self) -> Key {
+        self.min
+    }
+
+    /// Chooses the queue with the least vdisktime; the minimum moves up to that.
+    pub(super) fn choose(&mut self) -> Option<QueueId> {
+        let (vdisktime, queue) = self.queues.first()?;
+        self.min = self.min.max(vdisktime);
+        if self.min > Key::FAR {
+            self.count_anew();
+        }
+        Some(queue)
+    }
+
+    /// Counts all vdisktimes from the origin again, so that none ever overflows.
+    fn count_anew(&mut self) {
+        let by = self.min.0 - Key::ORIGIN.0;
+        self.queues.shift_keys(|key| Key(key.0.saturating_sub(by)));
+        self.min = Key::ORIGIN;
     }
 
     #[inline]
@@ -98,7 +135,11 @@ pub(super) struct ServiceTrees([ServiceTree; TreeId::COUNT]);
 
 impl ServiceTrees {
     pub(super) fn new(now: Instant) -> Self {
-        let tree = |_| ServiceTree { queues: KeyedTree::default(), think: ThinkTime::new(now) };
+        let tree = |_| ServiceTree {
+            queues: KeyedTree::default(),
+            min: Key::ORIGIN,
+            think: ThinkTime::new(now),
+        };
         Self(std::array::from_fn(tree))
     }
 
@@ -123,15 +164,23 @@ impl ServiceTrees {
     ) -> TreePlace {
         if let Some(old) = old {
             if old.tree == tree {
-                if key != old.key {
-                    self.tree_mut(tree).queues.set_key(old.place, key);
+                let queues = &mut self.tree_mut(tree).queues;
+                if key != queues.key(old.place) {
+                    queues.set_key(old.place, key);
                 }
-                return TreePlace { key, ..old };
+                return old;
             }
             self.remove(old);
         }
         let place = self.tree_mut(tree).queues.insert(key, queue);
-        TreePlace { tree, key, place }
+        TreePlace { tree, place }
+    }
+
+    /// Moves the queue at `place` back by what it is charged, behind those of the same vdisktime.
+    pub(super) fn charge(&mut self, TreePlace { tree, place }: TreePlace, by: u64) {
+        let queues = &mut self.tree_mut(tree).queues;
+        let key = Key(queues.key(place).0.saturating_add(by));
+        queues.set_key(place, key);
     }
 
     /// Takes the queue at `place` off its tree.
@@ -176,13 +225,18 @@ impl ServiceTrees {
         classes.find(|&class| self.busy_of(class) > 0).unwrap_or(IoClass::Idle)
     }
 
-    /// The workload of `class` whose first queue is due first; on equal keys the one that is first
-    /// in their order. The class has a busy queue.
-    pub(super) fn due_workload(&self, class: IoClass) -> Workload {
-        let first_key = |workload| self.of(class, workload).first_key();
+    /// The workload of `class` whose tree has the least mark; of equal marks that of the workload
+    /// that is first in their order. Empty trees have no mark. The class has a busy queue.
+    #[inline]
+    pub(super) fn least_workload<M: Ord>(
+        &self,
+        class: IoClass,
+        mark: impl Fn(&ServiceTree) -> Option<M>,
+    ) -> Workload {
         let with_queues =
-            Workload::ALL.into_iter().filter_map(|workload| Some((first_key(workload)?, workload)));
-        with_queues.min_by_key(|&(key, _)| key).expect("the class has a queue").1
+            Workload::ALL.into_iter().filter_map(|it| Some((mark(self.of(class, it))?, it)));
+        let least = with_queues.min_by(|(one, _), (other, _)| one.cmp(other));
+        least.expect("the class has a queue").1
     }
 
     /// The queue that a drain takes next, in Linux's order.
@@ -191,5 +245,31 @@ impl ServiceTrees {
             .into_iter()
             .flat_map(|class| Workload::ALL.map(|workload| TreeId::new(class, workload)));
         in_order.chain([TreeId::IDLE]).find_map(|tree| self.tree(tree).first())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use slotmap::KeyData;
+
+    /// Two queues 100 apart, each charged 2⁵⁹ when it is chosen. After 16 charges of each the
+    /// vdisktimes would be beyond 2⁶⁴, so they are counted anew in between; the order stays.
+    #[test]
+    fn vdisktimes_never_overflow() {
+        let tree = TreeId::new(IoClass::Be, Workload::Sync);
+        let mut trees = ServiceTrees::new(Instant::START);
+        let queues = [1, 2].map(|n| QueueId::from(KeyData::from_ffi((1 << 32) + n)));
+        let places = [(0, 0), (1, 100)]
+            .map(|(queue, key)| trees.put(queues[queue], tree, Key::ORIGIN.advanced(key), None));
+        for round in 0..100 {
+            for (queue, place) in queues.iter().zip(places) {
+                assert_eq!(trees.tree_mut(tree).choose(), Some(*queue), "round {round}");
+                trees.charge(place, 1 << 59);
+            }
+            let [first, last] = [ServiceTree::first_key, ServiceTree::last_key]
+                .map(|key| key(trees.tree(tree)).expect("a queue").0);
+            assert_eq!(last - first, 100, "round {round}");
+        }
     }
 }

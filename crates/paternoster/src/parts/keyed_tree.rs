@@ -103,6 +103,19 @@ impl<K: Copy + Ord, V: Copy> KeyedTree<K, V> {
         self.places.0.remove(place);
     }
 
+    /// Returns the key of the value at `place`.
+    #[inline]
+    pub(crate) fn key(&self, place: PlaceId) -> K {
+        self.places.0[place].key
+    }
+
+    /// Gives each value the key that `shift` makes of its own; the order of keys stays.
+    pub(crate) fn shift_keys(&mut self, shift: impl Fn(K) -> K) {
+        for place in self.places.0.values_mut() {
+            place.key = shift(place.key);
+        }
+    }
+
     /// Gives the value at `place` another key; it goes behind those of an equal one.
     pub(crate) fn set_key(&mut self, place: PlaceId, key: K) {
         let before = std::mem::replace(&mut self.places.0[place].key, key);

@@ -3,6 +3,7 @@
 
 use std::cmp::Ordering;
 
+use super::members::Members;
 use crate::arena::GroupId;
 use crate::parts::keyed_tree::{KeyedTree, PlaceId};
 
@@ -57,6 +58,8 @@ pub(in crate::cfq) struct GroupTree {
     tree: KeyedTree<Vdisktime, GroupId>,
     /// The greatest vdisktime that a chosen group had.
     min_vdisktime: Vdisktime,
+    /// The groups on it, where they compete by weight alone.
+    pub(super) members: Members,
 }
 
 impl GroupTree {

@@ -22,7 +22,7 @@ use super::members::Members;
 use crate::arena::GroupId;
 use crate::cfq::Cfq;
 use crate::cfq::queue_id::QueueId;
-use crate::cfq::service_tree::Key;
+use crate::cfq::service_tree::{Key, ServiceTree};
 use crate::io_context::IoClass;
 use crate::scheduler::Cx;
 use crate::synchrony::Synchrony;
@@ -129,16 +129,10 @@ pub(super) fn find_queue<T: Trace>(cfq: &mut Cfq<T>, cx: &Cx<'_>) -> Option<Queu
     Some(queue.expect("a workload is chosen for its queues"))
 }
 
-/// The queue that a drain takes next.
-pub(super) fn find_to_drain<T: Trace>(cfq: &mut Cfq<T>) -> Option<QueueId> {
-    let group = cfq.group_tree.choose()?;
-    cfq.groups[group].trees.any_first()
-}
-
 /// The workload of `class` whose first queue is due first.
 #[inline]
 pub(super) fn due_workload<T: Trace>(cfq: &Cfq<T>, group: GroupId, class: IoClass) -> Workload {
-    cfq.groups[group].trees.due_workload(class)
+    cfq.groups[group].trees.least_workload(class, ServiceTree::first_key)
 }
 
 /// The group's part of `span`, by the fraction that it had when it was last put on the tree.
@@ -206,11 +200,8 @@ pub(super) fn check<T: Trace>(cfq: &Cfq<T>, cx: &Cx<'_>, group: GroupId) {
     let children = cfq.groups.iter().filter(|(it, _)| cx.groups[*it].parent == Some(group));
     let active = children.filter(|(_, child)| !child.share.members.is_empty());
     let own = on_tree.then_some(share.leaf_weight.counted_leaf);
-    let mut members = Members::default();
-    for weight in own.into_iter().chain(active.map(|(_, child)| child.share.counted_weight)) {
-        members.add(weight);
-    }
-    assert_eq!(share.members, members, "sums of the active members");
+    let weights = own.into_iter().chain(active.map(|(_, child)| child.share.counted_weight));
+    assert_eq!(share.members, weights.collect::<Members>(), "sums of the active members");
     if on_tree {
         assert!((1..=WHOLE).contains(&share.leaf_weight.fraction), "a part of the whole");
     }

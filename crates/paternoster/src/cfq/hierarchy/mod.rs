@@ -1,9 +1,12 @@
 //! What differs between the hierarchies: who is on which tree, how it is placed, what it is
 //! charged, and how the next one is found.
 
+mod flat;
 mod group_tree;
 mod leaf_weight;
 mod members;
+mod vdisktime;
+mod weights;
 
 pub(in crate::cfq) use group_tree::{GroupTree, Vdisktime};
 
@@ -12,7 +15,7 @@ use crate::cfq::Cfq;
 use crate::cfq::queue_id::QueueId;
 use crate::io_context::IoClass;
 use crate::scheduler::Cx;
-use crate::time::Nanos;
+use crate::time::{Instant, Nanos};
 use crate::trace::{Event, Trace, Workload};
 use group_tree::GroupPlace;
 use leaf_weight::Fraction;
@@ -26,10 +29,13 @@ const GROUP_DELAY_IOPS_PARTS: u64 = 5;
 
 /// How groups share the device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(dead_code)] // nothing chooses another than the default yet
 pub(super) enum Hierarchy {
     /// As in Linux v4.20.
     #[default]
     LeafWeight,
+    /// All groups side by side.
+    Flat,
 }
 
 /// What a group's share depends on.
@@ -42,6 +48,19 @@ pub(super) struct GroupShare {
     /// Its weight as the sum of its competitors counts it.
     counted_weight: u32,
     leaf_weight: Fraction,
+}
+
+/// What a queue's share depends on, where queues are served by vdisktime.
+#[derive(Debug)]
+pub(super) struct QueueShare {
+    /// When it was last placed.
+    placed_at: Instant,
+}
+
+impl QueueShare {
+    pub(super) fn new(now: Instant) -> Self {
+        Self { placed_at: now }
+    }
 }
 
 /// Where a group stands after a charge.
@@ -57,6 +76,7 @@ impl<T: Trace> Cfq<T> {
     pub(super) fn place(&mut self, cx: &Cx<'_>, queue: QueueId) {
         match self.hierarchy {
             Hierarchy::LeafWeight => leaf_weight::place(self, cx, queue),
+            Hierarchy::Flat => vdisktime::place(self, cx, queue),
         }
     }
 
@@ -65,6 +85,7 @@ impl<T: Trace> Cfq<T> {
     pub(super) fn place_first(&mut self, cx: &Cx<'_>, queue: QueueId) {
         match self.hierarchy {
             Hierarchy::LeafWeight => leaf_weight::place_first(self, cx, queue),
+            Hierarchy::Flat => vdisktime::place_first(self, cx, queue),
         }
     }
 
@@ -78,6 +99,7 @@ impl<T: Trace> Cfq<T> {
         }
         match self.hierarchy {
             Hierarchy::LeafWeight => leaf_weight::join(self, cx, group),
+            Hierarchy::Flat => flat::join(self, cx, group),
         }
     }
 
@@ -93,14 +115,22 @@ impl<T: Trace> Cfq<T> {
         state.saved = None;
         match self.hierarchy {
             Hierarchy::LeafWeight => leaf_weight::leave(self, cx, group),
+            Hierarchy::Flat => flat::leave(self, cx, group),
         }
     }
 
-    /// Charges for a slice of a queue of the group. Returns where the group stands.
+    /// Charges for a slice of `queue`, which is of `group`. Returns where the group stands.
     #[inline]
-    pub(super) fn charge_share(&mut self, cx: &Cx<'_>, group: GroupId, charge: u64) -> Standing {
+    pub(super) fn charge_share(
+        &mut self,
+        cx: &Cx<'_>,
+        queue: QueueId,
+        group: GroupId,
+        charge: u64,
+    ) -> Standing {
         match self.hierarchy {
             Hierarchy::LeafWeight => leaf_weight::charge(self, cx, group, charge),
+            Hierarchy::Flat => flat::charge(self, cx, queue, charge),
         }
     }
 
@@ -109,13 +139,17 @@ impl<T: Trace> Cfq<T> {
     pub(super) fn find_queue(&mut self, cx: &Cx<'_>) -> Option<QueueId> {
         match self.hierarchy {
             Hierarchy::LeafWeight => leaf_weight::find_queue(self, cx),
+            Hierarchy::Flat => flat::find_queue(self, cx),
         }
     }
 
     /// Finds the queue that a drain takes next.
     pub(super) fn find_to_drain(&mut self) -> Option<QueueId> {
         match self.hierarchy {
-            Hierarchy::LeafWeight => leaf_weight::find_to_drain(self),
+            Hierarchy::LeafWeight | Hierarchy::Flat => {
+                let group = self.group_tree.choose()?;
+                self.groups[group].trees.any_first()
+            }
         }
     }
 
@@ -125,6 +159,7 @@ impl<T: Trace> Cfq<T> {
     pub(super) fn due_workload(&self, group: GroupId, class: IoClass) -> Workload {
         match self.hierarchy {
             Hierarchy::LeafWeight => leaf_weight::due_workload(self, group, class),
+            Hierarchy::Flat => vdisktime::due_workload(self, group, class),
         }
     }
 
@@ -134,6 +169,7 @@ impl<T: Trace> Cfq<T> {
         let span = self.tunables.target_latency();
         match self.hierarchy {
             Hierarchy::LeafWeight => leaf_weight::part_of(self, group, span),
+            Hierarchy::Flat => flat::part_of(self, group, span),
         }
     }
 
@@ -141,6 +177,7 @@ impl<T: Trace> Cfq<T> {
     pub(super) fn check_share(&self, cx: &Cx<'_>, group: GroupId) {
         match self.hierarchy {
             Hierarchy::LeafWeight => leaf_weight::check(self, cx, group),
+            Hierarchy::Flat => flat::check(self, group),
         }
     }
 
