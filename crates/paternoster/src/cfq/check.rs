@@ -92,8 +92,9 @@ impl<T: Trace> Cfq<T> {
         for (id, state) in &self.groups {
             let members = || self.queues.iter().map(|(_, queue)| queue).filter(|q| q.group == id);
             let busy = members().filter(|queue| queue.is_busy()).count();
-            assert_eq!(busy, state.entities as usize, "busy queues of the group");
-            assert_eq!(state.entities, state.trees.len(), "each busy queue is on one of its trees");
+            let own = state.entities - state.share.child_groups();
+            assert_eq!(busy, own as usize, "busy queues of the group");
+            assert_eq!(state.entities, state.trees.len(), "each entity is on one of its trees");
             let queued: u32 = members().map(Queue::queued).sum();
             let in_flight: u32 = members().map(|queue| queue.in_flight).sum();
             assert_eq!(

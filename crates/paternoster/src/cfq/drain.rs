@@ -13,7 +13,7 @@ impl<T: Trace> Cfq<T> {
             self.expire(cx, SliceEnd::Drain);
         }
         let requests = self.queued;
-        while let Some(queue) = self.find_to_drain() {
+        while let Some(queue) = self.find_to_drain(cx) {
             self.activate(cx, queue);
             while let Some(rq) = self.queues[queue].next() {
                 self.remove_request(cx, queue, rq);

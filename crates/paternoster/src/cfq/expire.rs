@@ -20,7 +20,7 @@ impl<T: Trace> Cfq<T> {
         let active = self.active.expect(HAS_SLICE);
         let slice = &self.queues[active].slice;
         let residue = if slice.is_fresh() {
-            self.take_slice(active).as_nanos().cast_signed()
+            self.take_slice(cx, active).as_nanos().cast_signed()
         } else {
             slice.left(cx.now)
         };
@@ -74,8 +74,8 @@ impl<T: Trace> Cfq<T> {
             used.as_nanos()
         };
         let standing = self.charge_share(cx, queue, group, charge);
+        self.save_workload(cx, group);
         let state = &mut self.groups[group];
-        state.saved = self.serving.save(cx.now);
         state.stats.charged(cx.now, used, unaccounted, state.queued);
         self.trace.event(
             cx.now,
@@ -115,7 +115,8 @@ impl<T: Trace> Cfq<T> {
     /// class.
     fn sync_queues_of(&self, group: GroupId) -> u32 {
         let state = &self.groups[group];
-        state.entities - state.trees.busy_async() - state.trees.busy_idle()
+        let queues = state.entities - state.share.child_groups();
+        queues - state.trees.busy_async() - state.trees.busy_idle()
     }
 
     /// Returns whether groups are charged for requests instead of time: the device never idles for

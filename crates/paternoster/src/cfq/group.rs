@@ -18,8 +18,8 @@ use crate::trace::{SliceEnd, Trace};
 /// What CFQ keeps of a group.
 #[derive(Debug)]
 pub(super) struct GroupState {
-    /// What is on its trees: its busy queues. A queue that becomes busy is counted after it is
-    /// placed.
+    /// What is on its trees: its busy queues, and in one of the hierarchies child groups. A queue
+    /// that becomes busy is counted after it is placed.
     pub(super) entities: u32,
     pub(super) trees: ServiceTrees,
     /// Decaying means of what competes in the classes RT and BE.
@@ -49,7 +49,7 @@ impl GroupState {
             think: ThinkTime::new(now),
             async_queues: [None; IoPrio::ASYNC_SLOTS],
             stats: SliceStats::default(),
-            share: GroupShare::default(),
+            share: GroupShare::new(now),
         }
     }
 }

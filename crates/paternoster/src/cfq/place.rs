@@ -5,7 +5,7 @@
 
 use crate::cfq::Cfq;
 use crate::cfq::queue_id::QueueId;
-use crate::cfq::service_tree::Key;
+use crate::cfq::service_tree::{Entity, Key};
 use crate::scheduler::Cx;
 use crate::trace::{Event, Trace};
 
@@ -41,6 +41,6 @@ impl<T: Trace> Cfq<T> {
     pub(super) fn put_on_tree(&mut self, queue: QueueId, key: Key) {
         let state = &mut self.queues[queue];
         let trees = &mut self.groups[state.group].trees;
-        state.place = Some(trees.put(queue, state.wanted_tree(), key, state.place));
+        state.place = Some(trees.put(Entity::Queue(queue), state.wanted_tree(), key, state.place));
     }
 }

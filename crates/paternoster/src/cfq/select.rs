@@ -25,10 +25,30 @@ const MIN_WORKLOAD_TICKS: u64 = 2;
 #[derive(Debug)]
 pub(super) struct Serving {
     group: Option<GroupId>,
+    served: ServedWorkload,
+}
+
+/// A workload that is served.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ServedWorkload {
     class: IoClass,
     workload: Workload,
     /// When the time of the workload is over; matters only when a queue is chosen.
     end: Instant,
+}
+
+impl ServedWorkload {
+    pub(super) fn new(now: Instant) -> Self {
+        Self { class: IoClass::Be, workload: Workload::Async, end: now }
+    }
+
+    /// Returns what its group needs to resume the workload, if time of it is left.
+    #[inline]
+    pub(super) fn save(self, now: Instant) -> Option<SavedWorkload> {
+        let span = self.end.saturating_since(now);
+        let saved = SavedWorkload { span, class: self.class, workload: self.workload };
+        (span > Nanos::ZERO).then_some(saved)
+    }
 }
 
 /// The workload of a group that was served when its last slice ended.
@@ -42,7 +62,7 @@ pub(super) struct SavedWorkload {
 
 impl Serving {
     pub(super) fn new(now: Instant) -> Self {
-        Self { group: None, class: IoClass::Be, workload: Workload::Async, end: now }
+        Self { group: None, served: ServedWorkload::new(now) }
     }
 
     /// Returns whether `group` is served.
@@ -53,16 +73,14 @@ impl Serving {
 
     /// The workload that is served.
     #[inline]
-    pub(super) fn workload(&self) -> Workload {
-        self.workload
+    pub(super) fn served(&self) -> ServedWorkload {
+        self.served
     }
 
-    /// Returns what its group needs to resume the workload, if time of it is left.
+    /// The kind of the workload that is served.
     #[inline]
-    pub(super) fn save(&self, now: Instant) -> Option<SavedWorkload> {
-        let span = self.end.saturating_since(now);
-        let saved = SavedWorkload { span, class: self.class, workload: self.workload };
-        (span > Nanos::ZERO).then_some(saved)
+    pub(super) fn workload(&self) -> Workload {
+        self.served.workload
     }
 
     /// Serves `group` no more, which is about to go.
@@ -190,29 +208,30 @@ impl<T: Trace> Cfq<T> {
     pub(super) fn choose_workload_of(&mut self, cx: &Cx<'_>, group: GroupId) -> TreeId {
         self.serving.group = Some(group);
         let saved = self.groups[group].saved;
+        let served = &mut self.serving.served;
         if let Some(saved) = saved {
-            self.serving.class = saved.class;
-            self.serving.workload = saved.workload;
-            self.serving.end = cx.now + saved.span;
+            served.class = saved.class;
+            served.workload = saved.workload;
+            served.end = cx.now + saved.span;
         }
         let trees = &self.groups[group].trees;
         let class = trees.first_class();
         let resumes = saved.is_some_and(|saved| {
             saved.class == class && !trees.of(class, saved.workload).is_empty()
         });
-        self.serving.class = class;
+        served.class = class;
         if class == IoClass::Idle {
             // The workload is left as it is: there is one tree.
-            self.serving.end = cx.now + cx.device.hz.tick();
+            served.end = cx.now + cx.device.hz.tick();
             return TreeId::IDLE;
         }
         if resumes {
-            return TreeId::new(class, self.serving.workload);
+            return TreeId::new(class, served.workload);
         }
         let workload = self.due_workload(group, class);
-        self.serving.workload = workload;
+        self.serving.served.workload = workload;
         let span = self.workload_span(cx, group);
-        self.serving.end = cx.now + span;
+        self.serving.served.end = cx.now + span;
         self.trace.event(cx.now, Event::Workload { group, class, workload, span });
         TreeId::new(class, workload)
     }
@@ -220,11 +239,11 @@ impl<T: Trace> Cfq<T> {
     /// Returns how long the chosen workload is served: its part of the group's time by its number
     /// of queues, less if they are asynchronous, and at least two ticks.
     fn workload_span(&self, cx: &Cx<'_>, group: GroupId) -> Nanos {
-        let Serving { class, workload, .. } = self.serving;
+        let ServedWorkload { class, workload, .. } = self.serving.served;
         let state = &self.groups[group];
         let queues = u64::from(state.trees.of(class, workload).len());
         let busy = state.trees.busy_of(class).max(state.average_busy[class as usize]);
-        let span = self.group_span(group).as_nanos().wrapping_mul(queues) / u64::from(busy);
+        let span = self.group_span(cx, group).as_nanos().wrapping_mul(queues) / u64::from(busy);
         let span = if workload == Workload::Async {
             let target = self.tunables.target_latency().as_nanos();
             let of_async = u64::from(state.trees.busy_async());
@@ -248,7 +267,7 @@ impl<T: Trace> Cfq<T> {
         self.active = Some(queue);
         let state = &mut self.groups[group];
         state.stats.activated(cx.now, state.queued);
-        let Serving { class, workload, .. } = self.serving;
+        let ServedWorkload { class, workload, .. } = self.serving.served;
         self.trace.event(cx.now, Event::Active { queue: name, group, class, workload });
     }
 }

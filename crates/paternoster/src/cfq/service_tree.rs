@@ -1,5 +1,5 @@
 //! The service trees of a group: its busy queues by class and workload, on each tree in the order
-//! of keys.
+//! of keys. In one of the hierarchies (`hierarchy/entities.rs`) its child groups are among them.
 //!
 //! ```text
 //!           ASYNC   SYNC_NOIDLE   SYNC
@@ -11,6 +11,7 @@
 //! What a key is depends on the hierarchy: a time, in `hierarchy/leaf_weight.rs`, which as in Linux
 //! is an unsigned number that wraps; or a vdisktime, in `hierarchy/vdisktime.rs`.
 
+use crate::arena::GroupId;
 use crate::cfq::queue_id::QueueId;
 use crate::io_context::IoClass;
 use crate::parts::keyed_tree::{KeyedTree, PlaceId};
@@ -41,9 +42,33 @@ impl Key {
         Self(self.0.wrapping_sub(span.as_nanos()))
     }
 
+    /// The vdisktime that it is; one below 0 wraps.
+    pub(super) const fn vdisktime(self) -> u64 {
+        self.0.wrapping_sub(Self::ORIGIN.0)
+    }
+
     /// The vdisktime so far behind.
     pub(super) const fn advanced(self, by: i64) -> Self {
         Self(self.0.saturating_add_signed(by))
+    }
+}
+
+/// What competes on a service tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Entity {
+    Queue(QueueId),
+    /// A child of the group whose tree it is.
+    Group(GroupId),
+}
+
+impl Entity {
+    /// The queue that it is, in a hierarchy in which groups are on no service tree.
+    #[inline]
+    pub(super) fn queue(self) -> QueueId {
+        match self {
+            Self::Queue(queue) => queue,
+            Self::Group(_) => unreachable!("a group is on a service tree"),
+        }
     }
 }
 
@@ -64,7 +89,7 @@ impl TreeId {
     }
 }
 
-/// A queue's place on a service tree of its group.
+/// The place of a queue on a service tree of its group, or of a group on one of its parent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TreePlace {
     pub(super) tree: TreeId,
@@ -74,8 +99,8 @@ pub(super) struct TreePlace {
 /// One tree.
 #[derive(Debug)]
 pub(super) struct ServiceTree {
-    queues: KeyedTree<Key, QueueId>,
-    /// The greatest vdisktime at which a queue was chosen, or joined an empty tree.
+    entities: KeyedTree<Key, Entity>,
+    /// The greatest vdisktime that a chosen entity had.
     min: Key,
     /// The think time of all I/O contexts whose queues are on the tree.
     pub(super) think: ThinkTime,
@@ -84,48 +109,48 @@ pub(super) struct ServiceTree {
 impl ServiceTree {
     #[inline]
     pub(super) fn first_key(&self) -> Option<Key> {
-        self.queues.first().map(|(key, _)| key)
+        self.entities.first().map(|(key, _)| key)
     }
 
     pub(super) fn last_key(&self) -> Option<Key> {
-        self.queues.last().map(|(key, _)| key)
+        self.entities.last().map(|(key, _)| key)
     }
 
-    /// The vdisktime at which a queue joins, without a jump.
+    /// The vdisktime at which an entity joins an empty tree, or a queue without a jump any tree.
     pub(super) fn min(&self) -> Key {
         self.min
     }
 
-    /// Chooses the queue with the least vdisktime; the minimum moves up to that.
-    pub(super) fn choose(&mut self) -> Option<QueueId> {
-        let (vdisktime, queue) = self.queues.first()?;
+    /// Chooses the entity with the least vdisktime; the minimum moves up to that.
+    pub(super) fn choose(&mut self) -> Option<Entity> {
+        let (vdisktime, entity) = self.entities.first()?;
         self.min = self.min.max(vdisktime);
         if self.min > Key::FAR {
             self.count_anew();
         }
-        Some(queue)
+        Some(entity)
     }
 
     /// Counts all vdisktimes from the origin again, so that none ever overflows.
     fn count_anew(&mut self) {
         let by = self.min.0 - Key::ORIGIN.0;
-        self.queues.shift_keys(|key| Key(key.0.saturating_sub(by)));
+        self.entities.shift_keys(|key| Key(key.0.saturating_sub(by)));
         self.min = Key::ORIGIN;
     }
 
     #[inline]
-    pub(super) fn first(&self) -> Option<QueueId> {
-        self.queues.first().map(|(_, queue)| queue)
+    pub(super) fn first(&self) -> Option<Entity> {
+        self.entities.first().map(|(_, entity)| entity)
     }
 
     #[inline]
     pub(super) fn len(&self) -> u32 {
-        u32::try_from(self.queues.len()).expect("fewer than 2³² queues exist")
+        u32::try_from(self.entities.len()).expect("fewer than 2³² entities exist")
     }
 
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
-        self.queues.is_empty()
+        self.entities.is_empty()
     }
 }
 
@@ -136,7 +161,7 @@ pub(super) struct ServiceTrees([ServiceTree; TreeId::COUNT]);
 impl ServiceTrees {
     pub(super) fn new(now: Instant) -> Self {
         let tree = |_| ServiceTree {
-            queues: KeyedTree::default(),
+            entities: KeyedTree::default(),
             min: Key::ORIGIN,
             think: ThinkTime::new(now),
         };
@@ -153,40 +178,45 @@ impl ServiceTrees {
         &mut self.0[tree.0]
     }
 
-    /// Puts `queue`, whose place is `old` if it has one, on `tree` by `key`. Returns its place.
+    /// Puts `entity`, whose place is `old` if it has one, on `tree` by `key`. Returns its place.
     #[inline]
     pub(super) fn put(
         &mut self,
-        queue: QueueId,
+        entity: Entity,
         tree: TreeId,
         key: Key,
         old: Option<TreePlace>,
     ) -> TreePlace {
         if let Some(old) = old {
             if old.tree == tree {
-                let queues = &mut self.tree_mut(tree).queues;
-                if key != queues.key(old.place) {
-                    queues.set_key(old.place, key);
+                let entities = &mut self.tree_mut(tree).entities;
+                if key != entities.key(old.place) {
+                    entities.set_key(old.place, key);
                 }
                 return old;
             }
             self.remove(old);
         }
-        let place = self.tree_mut(tree).queues.insert(key, queue);
+        let place = self.tree_mut(tree).entities.insert(key, entity);
         TreePlace { tree, place }
     }
 
-    /// Moves the queue at `place` back by what it is charged, behind those of the same vdisktime.
+    /// Moves the entity at `place` back by what it is charged, behind those of the same vdisktime.
     pub(super) fn charge(&mut self, TreePlace { tree, place }: TreePlace, by: u64) {
-        let queues = &mut self.tree_mut(tree).queues;
-        let key = Key(queues.key(place).0.saturating_add(by));
-        queues.set_key(place, key);
+        let entities = &mut self.tree_mut(tree).entities;
+        let key = Key(entities.key(place).0.saturating_add(by));
+        entities.set_key(place, key);
     }
 
-    /// Takes the queue at `place` off its tree.
+    /// The key of the entity at `place`.
+    pub(super) fn key(&self, TreePlace { tree, place }: TreePlace) -> Key {
+        self.tree(tree).entities.key(place)
+    }
+
+    /// Takes the entity at `place` off its tree.
     #[inline]
     pub(super) fn remove(&mut self, place: TreePlace) {
-        self.tree_mut(place.tree).queues.remove(place.place);
+        self.tree_mut(place.tree).entities.remove(place.place);
     }
 
     #[inline]
@@ -194,7 +224,7 @@ impl ServiceTrees {
         self.tree(TreeId::new(class, workload))
     }
 
-    /// Busy queues of a class, which is not IDLE.
+    /// Entities of a class, which is not IDLE.
     #[inline]
     pub(super) fn busy_of(&self, class: IoClass) -> u32 {
         Workload::ALL.iter().map(|&workload| self.of(class, workload).len()).sum()
@@ -213,12 +243,17 @@ impl ServiceTrees {
         self.tree(TreeId::IDLE).len()
     }
 
-    /// Busy queues on all trees.
+    /// All entities, in no particular order.
+    pub(super) fn entities(&self) -> impl Iterator<Item = Entity> {
+        self.0.iter().flat_map(|tree| tree.entities.values())
+    }
+
+    /// Entities on all trees.
     pub(super) fn len(&self) -> u32 {
         self.0.iter().map(ServiceTree::len).sum()
     }
 
-    /// The most urgent class that has a queue: RT before BE before IDLE.
+    /// The most urgent class that has an entity: RT before BE before IDLE.
     #[inline]
     pub(super) fn first_class(&self) -> IoClass {
         let mut classes = [IoClass::Rt, IoClass::Be].into_iter();
@@ -226,21 +261,21 @@ impl ServiceTrees {
     }
 
     /// The workload of `class` whose tree has the least mark; of equal marks that of the workload
-    /// that is first in their order. Empty trees have no mark. The class has a busy queue.
+    /// that is first in their order. Empty trees have no mark. The class has an entity.
     #[inline]
     pub(super) fn least_workload<M: Ord>(
         &self,
         class: IoClass,
         mark: impl Fn(&ServiceTree) -> Option<M>,
     ) -> Workload {
-        let with_queues =
+        let with_entities =
             Workload::ALL.into_iter().filter_map(|it| Some((mark(self.of(class, it))?, it)));
-        let least = with_queues.min_by(|(one, _), (other, _)| one.cmp(other));
-        least.expect("the class has a queue").1
+        let least = with_entities.min_by(|(one, _), (other, _)| one.cmp(other));
+        least.expect("the class has an entity").1
     }
 
-    /// The queue that a drain takes next, in Linux's order.
-    pub(super) fn any_first(&self) -> Option<QueueId> {
+    /// What a drain takes next, in Linux's order.
+    pub(super) fn any_first(&self) -> Option<Entity> {
         let in_order = [IoClass::Be, IoClass::Rt]
             .into_iter()
             .flat_map(|class| Workload::ALL.map(|workload| TreeId::new(class, workload)));
@@ -259,7 +294,7 @@ mod tests {
     fn vdisktimes_never_overflow() {
         let tree = TreeId::new(IoClass::Be, Workload::Sync);
         let mut trees = ServiceTrees::new(Instant::START);
-        let queues = [1, 2].map(|n| QueueId::from(KeyData::from_ffi((1 << 32) + n)));
+        let queues = [1, 2].map(|n| Entity::Queue(KeyData::from_ffi((1 << 32) + n).into()));
         let places = [(0, 0), (1, 100)]
             .map(|(queue, key)| trees.put(queues[queue], tree, Key::ORIGIN.advanced(key), None));
         for round in 0..100 {

@@ -270,7 +270,7 @@ impl<T: Trace> Cfq<T> {
 
     /// Returns the slice that `queue` gets now. With `low_latency` this also updates the average
     /// number of busy queues, as in Linux.
-    pub(super) fn take_slice(&mut self, queue: QueueId) -> Nanos {
+    pub(super) fn take_slice(&mut self, cx: &Cx<'_>, queue: QueueId) -> Nanos {
         let state = &self.queues[queue];
         let (group, io_prio) = (state.group, state.io_prio());
         if !self.tunables.low_latency() {
@@ -278,19 +278,19 @@ impl<T: Trace> Cfq<T> {
         }
         let class = if io_prio.class() == IoClass::Rt { IoClass::Rt } else { IoClass::Be };
         let busy = self.refresh_average_busy(group, class);
-        self.scaled_slice(queue, busy)
+        self.scaled_slice(cx, queue, busy)
     }
 
     /// With `low_latency` a slice shrinks so that all busy queues of the group have theirs in the
     /// group's part of `target_latency`, but not below twice the idle time, in proportion:
     ///
     /// `max(slice × have / want, min(slice, 2 × slice_idle × slice / slice_sync))`
-    fn scaled_slice(&self, queue: QueueId, busy: u32) -> Nanos {
+    fn scaled_slice(&self, cx: &Cx<'_>, queue: QueueId, busy: u32) -> Nanos {
         let state = &self.queues[queue];
         let nominal = self.nominal_slice(state.synchrony, state.io_prio().level());
         let slice_sync = self.tunables.slice(Synchrony::Sync).as_nanos();
         let want = slice_sync.wrapping_mul(busy.into());
-        let have = self.group_span(state.group).as_nanos();
+        let have = self.group_span(cx, state.group).as_nanos();
         if want <= have {
             return nominal;
         }
@@ -314,7 +314,7 @@ impl<T: Trace> Cfq<T> {
 
     /// Begins the slice of `queue`, whose first request has completed.
     pub(super) fn begin_slice(&mut self, cx: &Cx<'_>, queue: QueueId) {
-        let length = self.take_slice(queue);
+        let length = self.take_slice(cx, queue);
         let state = &mut self.queues[queue];
         state.slice.begin(cx.now, length);
         self.trace.event(cx.now, Event::Slice { queue: state.name(), length });

@@ -62,6 +62,11 @@ impl<K: Copy + Ord, V: Copy> KeyedTree<K, V> {
         self.places.0.is_empty()
     }
 
+    /// All values, in no particular order.
+    pub(crate) fn values(&self) -> impl Iterator<Item = V> {
+        self.places.0.values().map(|place| place.value)
+    }
+
     /// Inserts `value` behind those of an equal key.
     pub(crate) fn insert(&mut self, key: K, value: V) -> PlaceId {
         let new = self.places.0.insert(Place { key, value, links: TreeLinks::default() });

@@ -56,8 +56,8 @@ pub(super) fn charge<T: Trace>(
 pub(super) fn find_queue<T: Trace>(cfq: &mut Cfq<T>, cx: &Cx<'_>) -> Option<QueueId> {
     let group = cfq.group_tree.choose()?;
     let tree = cfq.choose_workload_of(cx, group);
-    let queue = cfq.groups[group].trees.tree_mut(tree).choose();
-    Some(queue.expect("a workload is chosen for its queues"))
+    let first = cfq.groups[group].trees.tree_mut(tree).choose();
+    Some(first.expect("a workload is chosen for its queues").queue())
 }
 
 /// The group's part of `span`, by weight among the groups with busy queues.

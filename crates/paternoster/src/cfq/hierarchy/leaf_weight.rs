@@ -17,8 +17,8 @@
 //! A fraction is computed when its group is put on the tree, as every charge does. The fractions
 //! of other groups stay as they are.
 
-use super::Standing;
 use super::members::Members;
+use super::{FRACTION_SHIFT, Standing, WHOLE, part_of_span};
 use crate::arena::GroupId;
 use crate::cfq::Cfq;
 use crate::cfq::queue_id::QueueId;
@@ -28,10 +28,6 @@ use crate::scheduler::Cx;
 use crate::synchrony::Synchrony;
 use crate::time::Nanos;
 use crate::trace::{Trace, Workload};
-
-/// Fractions are in 1/4096.
-const FRACTION_SHIFT: u32 = 12;
-const WHOLE: u32 = 1 << FRACTION_SHIFT;
 
 /// A queue of the idle class is placed this far from now, so its tree is a fifo.
 const IDLE_KEY_DELAY: Nanos = Nanos::from_millis(200);
@@ -125,8 +121,8 @@ pub(super) fn charge<T: Trace>(
 pub(super) fn find_queue<T: Trace>(cfq: &mut Cfq<T>, cx: &Cx<'_>) -> Option<QueueId> {
     let group = cfq.group_tree.choose()?;
     let tree = cfq.choose_workload_of(cx, group);
-    let queue = cfq.groups[group].trees.tree(tree).first();
-    Some(queue.expect("a workload is chosen for its queues"))
+    let first = cfq.groups[group].trees.tree(tree).first();
+    Some(first.expect("a workload is chosen for its queues").queue())
 }
 
 /// The workload of `class` whose first queue is due first.
@@ -138,8 +134,7 @@ pub(super) fn due_workload<T: Trace>(cfq: &Cfq<T>, group: GroupId, class: IoClas
 /// The group's part of `span`, by the fraction that it had when it was last put on the tree.
 #[inline]
 pub(super) fn part_of<T: Trace>(cfq: &Cfq<T>, group: GroupId, span: Nanos) -> Nanos {
-    let fraction = u64::from(cfq.groups[group].share.leaf_weight.fraction);
-    Nanos::new((span.as_nanos() * fraction) >> FRACTION_SHIFT)
+    part_of_span(span, cfq.groups[group].share.leaf_weight.fraction)
 }
 
 /// Counts the group as active, and computes its fraction from the present weights.

@@ -1,6 +1,7 @@
 //! What differs between the hierarchies: who is on which tree, how it is placed, what it is
 //! charged, and how the next one is found.
 
+mod entities;
 mod flat;
 mod group_tree;
 mod leaf_weight;
@@ -13,10 +14,12 @@ pub(in crate::cfq) use group_tree::{GroupTree, Vdisktime};
 use crate::arena::GroupId;
 use crate::cfq::Cfq;
 use crate::cfq::queue_id::QueueId;
+use crate::cfq::service_tree::Entity;
 use crate::io_context::IoClass;
 use crate::scheduler::Cx;
 use crate::time::{Instant, Nanos};
 use crate::trace::{Event, Trace, Workload};
+use entities::GroupEntity;
 use group_tree::GroupPlace;
 use leaf_weight::Fraction;
 use members::Members;
@@ -27,6 +30,10 @@ const GROUP_DELAY: u64 = 200_000_000;
 /// In IOPS mode it is the number of ticks in a second, divided by this.
 const GROUP_DELAY_IOPS_PARTS: u64 = 5;
 
+/// Fractions are in 1/4096.
+const FRACTION_SHIFT: u32 = 12;
+const WHOLE: u32 = 1 << FRACTION_SHIFT;
+
 /// How groups share the device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(dead_code)] // nothing chooses another than the default yet
@@ -36,10 +43,12 @@ pub(super) enum Hierarchy {
     LeafWeight,
     /// All groups side by side.
     Flat,
+    /// Child groups beside queues.
+    Entities,
 }
 
 /// What a group's share depends on.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct GroupShare {
     /// Its place on the group tree.
     place: GroupPlace,
@@ -48,6 +57,24 @@ pub(super) struct GroupShare {
     /// Its weight as the sum of its competitors counts it.
     counted_weight: u32,
     leaf_weight: Fraction,
+    entity: GroupEntity,
+}
+
+impl GroupShare {
+    pub(super) fn new(now: Instant) -> Self {
+        Self {
+            place: GroupPlace::default(),
+            members: Members::default(),
+            counted_weight: 0,
+            leaf_weight: Fraction::default(),
+            entity: GroupEntity::new(now),
+        }
+    }
+
+    /// How many child groups are on its trees, beside queues.
+    pub(super) fn child_groups(&self) -> u32 {
+        self.entity.children
+    }
 }
 
 /// What a queue's share depends on, where queues are served by vdisktime.
@@ -63,6 +90,11 @@ impl QueueShare {
     }
 }
 
+#[inline]
+fn part_of_span(span: Nanos, fraction: u32) -> Nanos {
+    Nanos::new((span.as_nanos() * u64::from(fraction)) >> FRACTION_SHIFT)
+}
+
 /// Where a group stands after a charge.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Standing {
@@ -76,7 +108,7 @@ impl<T: Trace> Cfq<T> {
     pub(super) fn place(&mut self, cx: &Cx<'_>, queue: QueueId) {
         match self.hierarchy {
             Hierarchy::LeafWeight => leaf_weight::place(self, cx, queue),
-            Hierarchy::Flat => vdisktime::place(self, cx, queue),
+            Hierarchy::Flat | Hierarchy::Entities => vdisktime::place(self, cx, queue),
         }
     }
 
@@ -85,11 +117,12 @@ impl<T: Trace> Cfq<T> {
     pub(super) fn place_first(&mut self, cx: &Cx<'_>, queue: QueueId) {
         match self.hierarchy {
             Hierarchy::LeafWeight => leaf_weight::place_first(self, cx, queue),
-            Hierarchy::Flat => vdisktime::place_first(self, cx, queue),
+            Hierarchy::Flat | Hierarchy::Entities => vdisktime::place_first(self, cx, queue),
         }
     }
 
-    /// Counts a queue of the group that became busy.
+    /// Counts an entity that came on a tree of the group: a queue that became busy, or a child
+    /// group.
     #[inline]
     pub(super) fn join_group(&mut self, cx: &Cx<'_>, group: GroupId) {
         let state = &mut self.groups[group];
@@ -100,11 +133,12 @@ impl<T: Trace> Cfq<T> {
         match self.hierarchy {
             Hierarchy::LeafWeight => leaf_weight::join(self, cx, group),
             Hierarchy::Flat => flat::join(self, cx, group),
+            Hierarchy::Entities => entities::join(self, cx, group),
         }
     }
 
-    /// Counts a queue of the group that is no longer busy. With the last one the group leaves the
-    /// tree.
+    /// Counts an entity that left the trees of the group. With the last one the group leaves the
+    /// tree on which it is.
     #[inline]
     pub(super) fn leave_group(&mut self, cx: &Cx<'_>, group: GroupId) {
         let state = &mut self.groups[group];
@@ -116,6 +150,7 @@ impl<T: Trace> Cfq<T> {
         match self.hierarchy {
             Hierarchy::LeafWeight => leaf_weight::leave(self, cx, group),
             Hierarchy::Flat => flat::leave(self, cx, group),
+            Hierarchy::Entities => entities::leave(self, cx, group),
         }
     }
 
@@ -131,6 +166,18 @@ impl<T: Trace> Cfq<T> {
         match self.hierarchy {
             Hierarchy::LeafWeight => leaf_weight::charge(self, cx, group, charge),
             Hierarchy::Flat => flat::charge(self, cx, queue, charge),
+            Hierarchy::Entities => entities::charge(self, cx, queue, charge),
+        }
+    }
+
+    /// Saves the workload that is served, as a slice of a queue of `group` ends.
+    #[inline]
+    pub(super) fn save_workload(&mut self, cx: &Cx<'_>, group: GroupId) {
+        match self.hierarchy {
+            Hierarchy::LeafWeight | Hierarchy::Flat => {
+                self.groups[group].saved = self.serving.served().save(cx.now);
+            }
+            Hierarchy::Entities => entities::save_workloads(self, cx, group),
         }
     }
 
@@ -140,16 +187,18 @@ impl<T: Trace> Cfq<T> {
         match self.hierarchy {
             Hierarchy::LeafWeight => leaf_weight::find_queue(self, cx),
             Hierarchy::Flat => flat::find_queue(self, cx),
+            Hierarchy::Entities => entities::find_queue(self, cx),
         }
     }
 
     /// Finds the queue that a drain takes next.
-    pub(super) fn find_to_drain(&mut self) -> Option<QueueId> {
+    pub(super) fn find_to_drain(&mut self, cx: &Cx<'_>) -> Option<QueueId> {
         match self.hierarchy {
             Hierarchy::LeafWeight | Hierarchy::Flat => {
                 let group = self.group_tree.choose()?;
-                self.groups[group].trees.any_first()
+                self.groups[group].trees.any_first().map(Entity::queue)
             }
+            Hierarchy::Entities => entities::find_to_drain(self, cx),
         }
     }
 
@@ -159,17 +208,18 @@ impl<T: Trace> Cfq<T> {
     pub(super) fn due_workload(&self, group: GroupId, class: IoClass) -> Workload {
         match self.hierarchy {
             Hierarchy::LeafWeight => leaf_weight::due_workload(self, group, class),
-            Hierarchy::Flat => vdisktime::due_workload(self, group, class),
+            Hierarchy::Flat | Hierarchy::Entities => vdisktime::due_workload(self, group, class),
         }
     }
 
     /// The group's part of `target_latency`.
     #[inline]
-    pub(super) fn group_span(&self, group: GroupId) -> Nanos {
+    pub(super) fn group_span(&self, cx: &Cx<'_>, group: GroupId) -> Nanos {
         let span = self.tunables.target_latency();
         match self.hierarchy {
             Hierarchy::LeafWeight => leaf_weight::part_of(self, group, span),
             Hierarchy::Flat => flat::part_of(self, group, span),
+            Hierarchy::Entities => entities::part_of(self, cx, group, span),
         }
     }
 
@@ -178,6 +228,7 @@ impl<T: Trace> Cfq<T> {
         match self.hierarchy {
             Hierarchy::LeafWeight => leaf_weight::check(self, cx, group),
             Hierarchy::Flat => flat::check(self, group),
+            Hierarchy::Entities => entities::check(self, cx, group),
         }
     }
 

@@ -19,7 +19,7 @@ use super::weights::{jump, scaled, weight_of};
 use crate::arena::GroupId;
 use crate::cfq::Cfq;
 use crate::cfq::queue_id::QueueId;
-use crate::cfq::service_tree::{Key, ServiceTree};
+use crate::cfq::service_tree::{Entity, Key, ServiceTree};
 use crate::io_context::IoClass;
 use crate::scheduler::Cx;
 use crate::synchrony::Synchrony;
@@ -93,12 +93,15 @@ pub(super) fn charge_queue<T: Trace>(cfq: &mut Cfq<T>, queue: QueueId, charge: u
     }
 }
 
-/// The workload of `class` whose first queue was placed first.
+/// The workload of `class` whose first entity was placed first.
 pub(super) fn due_workload<T: Trace>(cfq: &Cfq<T>, group: GroupId, class: IoClass) -> Workload {
     let first_placed = |tree: &ServiceTree| tree.first().map(|first| placed_at(cfq, first));
     cfq.groups[group].trees.least_workload(class, first_placed)
 }
 
-fn placed_at<T: Trace>(cfq: &Cfq<T>, queue: QueueId) -> Instant {
-    cfq.queues[queue].share.placed_at
+fn placed_at<T: Trace>(cfq: &Cfq<T>, entity: Entity) -> Instant {
+    match entity {
+        Entity::Queue(queue) => cfq.queues[queue].share.placed_at,
+        Entity::Group(group) => cfq.groups[group].share.entity.placed_at,
+    }
 }

@@ -1,0 +1,181 @@
+//! Groups are entities as queues are: a child group is on its parent's BE/SYNC tree, beside the
+//! queues of the parent, and all compete there by weight and vdisktime. Leaf weights mean nothing.
+//!
+//! ```text
+//!   root   BE/SYNC:  q1:7   /a:9   q4:12                 q1 and q4 are queues of the root
+//!                           │
+//!   /a     BE/SYNC:  q2:3   /a/b:5                       a slice of q5 charges q5, /a/b and /a,
+//!                           │                            each by its own weight
+//!   /a/b   BE/SYNC:  q5:1
+//! ```
+//!
+//! A group is on its parent's tree while there is a busy queue in it or below it; the root is on no
+//! tree. The next queue is found on the way down from the root: in each group a class, a workload
+//! and its first entity, until that is a queue. So each group has a served workload of its own.
+//!
+//! A changed weight takes effect when the group becomes busy, or after its next charge.
+
+use super::weights::{scaled, weight_of};
+use super::{Standing, WHOLE, part_of_span, vdisktime};
+use crate::arena::GroupId;
+use crate::cfq::Cfq;
+use crate::cfq::hierarchy::Vdisktime;
+use crate::cfq::queue_id::QueueId;
+use crate::cfq::select::ServedWorkload;
+use crate::cfq::service_tree::{Entity, TreeId, TreePlace};
+use crate::io_context::IoClass;
+use crate::scheduler::Cx;
+use crate::time::{Instant, Nanos};
+use crate::trace::{Trace, Workload};
+
+/// The tree on which child groups are.
+const GROUPS: TreeId = TreeId::new(IoClass::Be, Workload::Sync);
+
+/// What a group has in this hierarchy alone.
+#[derive(Debug)]
+pub(super) struct GroupEntity {
+    /// Its place on its parent's tree, while a queue in it or below it is busy.
+    place: Option<TreePlace>,
+    /// When it was last placed there, or moved by a charge.
+    pub(super) placed_at: Instant,
+    /// Child groups on its trees.
+    pub(super) children: u32,
+    /// The workload with which it was last on the way to a queue.
+    served: ServedWorkload,
+}
+
+impl GroupEntity {
+    pub(super) fn new(now: Instant) -> Self {
+        Self { place: None, placed_at: now, children: 0, served: ServedWorkload::new(now) }
+    }
+}
+
+/// The group has its first entity: it goes right behind the last one on its parent's tree. Its
+/// former vdisktime is lost.
+pub(super) fn join<T: Trace>(cfq: &mut Cfq<T>, cx: &Cx<'_>, group: GroupId) {
+    let Some(parent) = cx.groups[group].parent else { return };
+    let delay = cfq.group_delay(cx).cast_signed();
+    let trees = &mut cfq.groups[parent].trees;
+    let tree = trees.tree(GROUPS);
+    let key = tree.last_key().map_or(tree.min(), |last| last.advanced(delay));
+    let place = trees.put(Entity::Group(group), GROUPS, key, None);
+    cfq.groups[parent].share.entity.children += 1;
+    let share = &mut cfq.groups[group].share;
+    share.counted_weight = cx.groups[group].weight().value();
+    share.entity.place = Some(place);
+    share.entity.placed_at = cx.now;
+    cfq.join_group(cx, parent);
+}
+
+/// The group has no entity any more.
+pub(super) fn leave<T: Trace>(cfq: &mut Cfq<T>, cx: &Cx<'_>, group: GroupId) {
+    let Some(parent) = cx.groups[group].parent else { return };
+    let place = cfq.groups[group].share.entity.place.take();
+    let parent_state = &mut cfq.groups[parent];
+    parent_state.trees.remove(place.expect("a group leaves the tree once"));
+    parent_state.share.entity.children -= 1;
+    cfq.note_group_left(cx, group);
+    cfq.leave_group(cx, parent);
+}
+
+/// Charges the queue, its group, and each group above that but the root, and moves all of them on
+/// their trees.
+pub(super) fn charge<T: Trace>(
+    cfq: &mut Cfq<T>,
+    cx: &Cx<'_>,
+    queue: QueueId,
+    charge: u64,
+) -> Standing {
+    vdisktime::charge_queue(cfq, queue, charge);
+    let group = cfq.queues[queue].group;
+    let mut node = group;
+    while let Some(parent) = cx.groups[node].parent {
+        let share = &mut cfq.groups[node].share;
+        let by = scaled(charge, share.counted_weight);
+        share.counted_weight = cx.groups[node].weight().value();
+        share.entity.placed_at = cx.now;
+        let place = share.entity.place.expect("a group that is charged is on its parent's tree");
+        cfq.groups[parent].trees.charge(place, by);
+        node = parent;
+    }
+    standing(cfq, cx, group)
+}
+
+/// Where the group stands on its parent's tree. The root stands nowhere.
+fn standing<T: Trace>(cfq: &Cfq<T>, cx: &Cx<'_>, group: GroupId) -> Standing {
+    let place = cfq.groups[group].share.entity.place;
+    let Some((parent, place)) = cx.groups[group].parent.zip(place) else {
+        return Standing { vdisktime: Vdisktime(0), min_vdisktime: Vdisktime(0) };
+    };
+    let trees = &cfq.groups[parent].trees;
+    Standing {
+        vdisktime: Vdisktime(trees.key(place).vdisktime()),
+        min_vdisktime: Vdisktime(trees.tree(GROUPS).min().vdisktime()),
+    }
+}
+
+/// Saves the workload of the group, and of each group above it, with what is left of its time.
+pub(super) fn save_workloads<T: Trace>(cfq: &mut Cfq<T>, cx: &Cx<'_>, group: GroupId) {
+    let mut link = Some(group);
+    while let Some(node) = link {
+        let state = &mut cfq.groups[node];
+        state.saved = state.share.entity.served.save(cx.now);
+        link = cx.groups[node].parent;
+    }
+}
+
+/// Finds the next queue on the way down from the root.
+pub(super) fn find_queue<T: Trace>(cfq: &mut Cfq<T>, cx: &Cx<'_>) -> Option<QueueId> {
+    let mut group = cx.groups.root();
+    if cfq.groups[group].entities == 0 {
+        return None;
+    }
+    loop {
+        let tree = cfq.choose_workload_of(cx, group);
+        let state = &mut cfq.groups[group];
+        state.share.entity.served = cfq.serving.served();
+        let entity = state.trees.tree_mut(tree).choose();
+        match entity.expect("a workload is chosen for its entities") {
+            Entity::Queue(queue) => return Some(queue),
+            Entity::Group(child) => group = child,
+        }
+    }
+}
+
+/// The queue that a drain takes next.
+pub(super) fn find_to_drain<T: Trace>(cfq: &Cfq<T>, cx: &Cx<'_>) -> Option<QueueId> {
+    let mut group = cx.groups.root();
+    loop {
+        match cfq.groups[group].trees.any_first()? {
+            Entity::Queue(queue) => return Some(queue),
+            Entity::Group(child) => group = child,
+        }
+    }
+}
+
+/// The group's part of `span`: the product, from the root down, of each group's part by weight
+/// among the entities of its parent.
+pub(super) fn part_of<T: Trace>(cfq: &Cfq<T>, cx: &Cx<'_>, group: GroupId, span: Nanos) -> Nanos {
+    part_of_span(span, fraction(cfq, cx, group).max(1))
+}
+
+fn fraction<T: Trace>(cfq: &Cfq<T>, cx: &Cx<'_>, group: GroupId) -> u32 {
+    let Some(parent) = cx.groups[group].parent else { return WHOLE };
+    let weights = cfq.groups[parent].trees.entities().map(|entity| match entity {
+        Entity::Queue(queue) => weight_of(cfq.queues[queue].io_prio()),
+        Entity::Group(group) => cfq.groups[group].share.counted_weight,
+    });
+    let sum: u32 = weights.sum();
+    fraction(cfq, cx, parent) * cfq.groups[group].share.counted_weight / sum
+}
+
+/// Asserts that a group but the root is on its parent's tree while it has entities, and that its
+/// child groups are counted.
+pub(super) fn check<T: Trace>(cfq: &Cfq<T>, cx: &Cx<'_>, group: GroupId) {
+    let state = &cfq.groups[group];
+    let on_tree = state.share.entity.place.is_some();
+    let is_root = group == cx.groups.root();
+    assert_eq!(on_tree, state.entities > 0 && !is_root, "on the tree if it has entities");
+    let groups = state.trees.entities().filter(|entity| matches!(entity, Entity::Group(_)));
+    assert_eq!(groups.count(), state.share.entity.children as usize, "child groups on its trees");
+}
