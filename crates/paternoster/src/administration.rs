@@ -5,6 +5,7 @@ use std::ops::Deref;
 use crate::arena::{GroupId, IocId};
 use crate::elevator::{Elevator, Limits, NoMerges};
 use crate::group::{DeviceWeights, Weight, Weights};
+use crate::hierarchy::{Hierarchy, NoHierarchy};
 use crate::io_context::IoPrio;
 use crate::scheduler::Scheduler;
 use crate::time::Instant;
@@ -64,6 +65,7 @@ administrative! {
     set_device_weights(now: Instant, group: GroupId, weights: DeviceWeights);
     set_tunable(now: Instant, name: &str, value: i64) -> Result<i64, TunableError>;
     reset_tunables(now: Instant, set: &[(String, i64)]);
+    set_hierarchy(now: Instant, to: Hierarchy) -> Result<(), NoHierarchy>;
     switch(now: Instant, to: S) -> S;
     set_depth(queue_depth: u32);
     set_nr_requests(nr_requests: Option<u32>);

@@ -10,6 +10,7 @@ use crate::bfq::{self, Bfq};
 use crate::cfq::{self, Cfq};
 use crate::dump::Dump;
 use crate::group::GroupChange;
+use crate::hierarchy::{Hierarchy, NoHierarchy};
 use crate::kyber::{self, Kyber};
 use crate::mq_deadline::{self, MqDeadline};
 use crate::none::{self, NoScheduler};
@@ -66,6 +67,14 @@ impl SchedulerKind {
     pub fn tunable(self, name: &str) -> Result<&'static TunableInfo, TunableError> {
         let found = self.tunables().iter().find(|info| info.name == name);
         found.ok_or_else(|| TunableError::unknown(self.name(), name, self.tunables()))
+    }
+
+    /// Returns an error if the scheduler's hierarchy cannot be chosen.
+    pub fn check_hierarchy(self) -> Result<(), NoHierarchy> {
+        match self {
+            Self::Cfq => Ok(()),
+            other => Err(NoHierarchy::new(other.name())),
+        }
     }
 
     /// Returns whether group weights change its decisions.
@@ -192,6 +201,7 @@ impl<T: Trace> Scheduler for AnyScheduler<T> {
         fn drain(&mut self, cx: &mut Cx<'_>, out: &mut Vec<RequestId>);
         fn set_tunable(&mut self, cx: &mut Cx<'_>, name: &str, value: i64)
             -> Result<i64, TunableError>;
+        fn set_hierarchy(&mut self, cx: &mut Cx<'_>, to: Hierarchy) -> Result<(), NoHierarchy>;
         fn trace(&mut self) -> &mut T;
         --
         fn name(&self) -> &'static str;
@@ -204,6 +214,7 @@ impl<T: Trace> Scheduler for AnyScheduler<T> {
         fn holds_share(&self, cx: &Cx<'_>, bio: &Bio, nr_requests: u32) -> bool;
         fn tunables(&self) -> &'static [TunableInfo];
         fn tunable(&self, name: &str) -> Result<i64, TunableError>;
+        fn hierarchy(&self) -> Option<Hierarchy>;
         fn slice_stats(&self, group: GroupId) -> Option<&SliceStats>;
         fn dump(&self, out: &mut dyn Dump);
         fn check(&self, cx: &Cx<'_>);

@@ -10,6 +10,7 @@
 use crate::arena::{GroupId, IocId, RequestId};
 use crate::device::Device;
 use crate::group::Groups;
+use crate::hierarchy::{Hierarchy, NoHierarchy};
 use crate::request::Bio;
 use crate::time::{Instant, Jiffies};
 use crate::trace::{MergeKind, Trace};
@@ -224,6 +225,16 @@ pub trait Scheduler {
         _value: i64,
     ) -> Result<i64, TunableError> {
         Err(TunableError::unknown(self.name(), name, self.tunables()))
+    }
+
+    /// Returns in what way its groups share the device, if that can be chosen.
+    fn hierarchy(&self) -> Option<Hierarchy> {
+        None
+    }
+
+    /// Has its groups share the device in that way from now on.
+    fn set_hierarchy(&mut self, _cx: &mut Cx<'_>, _to: Hierarchy) -> Result<(), NoHierarchy> {
+        Err(NoHierarchy::new(self.name()))
     }
 
     /// Returns the counts of a group's slices, without the groups below it, if it gives groups

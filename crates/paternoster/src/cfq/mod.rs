@@ -88,7 +88,7 @@ use crate::arena::{GroupId, IocId, RequestId, SideTable};
 use crate::cfq::context::ContextState;
 use crate::cfq::cooperate::Positions;
 use crate::cfq::group::GroupState;
-use crate::cfq::hierarchy::{GroupTree, Hierarchy};
+use crate::cfq::hierarchy::GroupTree;
 use crate::cfq::hw_queueing::HwQueueing;
 use crate::cfq::idle::IdleTimer;
 use crate::cfq::queue::Queues;
@@ -97,6 +97,7 @@ use crate::cfq::select::Serving;
 use crate::cfq::tunables::Tunables;
 use crate::dump::Dump;
 use crate::group::GroupChange;
+use crate::hierarchy::{Hierarchy, NoHierarchy};
 use crate::parts::service_speed::ServiceSpeed;
 use crate::request::{Bio, Sector};
 use crate::scheduler::{Cx, InsertAt, MergeRules, Requeue, Scheduler};
@@ -300,6 +301,15 @@ impl<T: Trace> Scheduler for Cfq<T> {
     }
 
     tunable_methods!(tunables: Tunables);
+
+    fn hierarchy(&self) -> Option<Hierarchy> {
+        Some(self.hierarchy)
+    }
+
+    fn set_hierarchy(&mut self, cx: &mut Cx<'_>, to: Hierarchy) -> Result<(), NoHierarchy> {
+        self.switch_hierarchy(cx, to);
+        Ok(())
+    }
 
     fn slice_stats(&self, group: GroupId) -> Option<&SliceStats> {
         self.groups.get(group).map(|state| &state.stats)

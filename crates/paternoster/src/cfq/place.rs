@@ -25,15 +25,22 @@ impl<T: Trace> Cfq<T> {
 
     /// Makes the queue no longer busy.
     pub(super) fn remove_busy(&mut self, cx: &Cx<'_>, queue: QueueId) {
-        let state = &mut self.queues[queue];
+        let state = &self.queues[queue];
         let (name, group) = (state.name(), state.group);
-        let place = state.place.take().expect("a busy queue has a place");
-        self.groups[group].trees.remove(place);
+        self.take_off_tree(queue);
         self.unindex_position(queue);
         self.leave_group(cx, group);
         self.busy -= 1;
         self.busy_sync -= u32::from(name.sync);
         self.trace.event(cx.now, Event::NotBusy { queue: name });
+    }
+
+    /// Takes the busy queue off the tree on which it is.
+    #[inline]
+    pub(super) fn take_off_tree(&mut self, queue: QueueId) {
+        let state = &mut self.queues[queue];
+        let place = state.place.take().expect("a busy queue has a place");
+        self.groups[state.group].trees.remove(place);
     }
 
     /// Puts the queue on the tree on which it should be, by `key`.

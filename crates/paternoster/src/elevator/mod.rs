@@ -101,9 +101,9 @@ pub struct Completed {
 /// - **Administration**: groups and their weights ([`add_group`](Self::add_group),
 ///   [`set_weight`](Self::set_weight), …), I/O contexts
 ///   ([`add_io_context`](Self::add_io_context), …), tunables
-///   ([`set_tunable`](Self::set_tunable), [`reset_tunables`](Self::reset_tunables)), bounds
-///   ([`set_depth`](Self::set_depth), [`set_nr_requests`](Self::set_nr_requests),
-///   [`set_limits`](Self::set_limits), …), another
+///   ([`set_tunable`](Self::set_tunable), [`reset_tunables`](Self::reset_tunables)), the hierarchy
+///   ([`set_hierarchy`](Self::set_hierarchy)), bounds ([`set_depth`](Self::set_depth),
+///   [`set_nr_requests`](Self::set_nr_requests), [`set_limits`](Self::set_limits), …), another
 ///   scheduler ([`switch`](Self::switch)), the end ([`cancel_queued`](Self::cancel_queued)). Any
 ///   of these may let a request be dispatched, or change the timeout: steps 2 and 3 follow. The
 ///   bounds take no time: they hold from the next event on. None of these wakes a bio that was

@@ -1,5 +1,5 @@
 //! The tunables of the elevator's scheduler: those that fit the device and those that were set by
-//! name. Both are kept when the scheduler is switched.
+//! name; and its hierarchy. All are kept when the scheduler is switched.
 //!
 //! ```text
 //!   Linux's defaults  ──▶  what fits the medium  ──▶  what was set by name      the last one holds
@@ -9,11 +9,12 @@ use super::Elevator;
 use crate::any::SchedulerKind;
 use crate::device::Device;
 use crate::fitted::{Medium, fitted_tunables};
+use crate::hierarchy::{Hierarchy, NoHierarchy};
 use crate::scheduler::Scheduler;
 use crate::time::Instant;
 use crate::tunable::TunableError;
 
-/// The tunables that are to differ from Linux's defaults, whatever the scheduler.
+/// What is to differ from Linux's defaults, whatever the scheduler.
 #[derive(Debug, Default)]
 pub(super) struct Tuning {
     /// The medium that they fit; none leaves the defaults.
@@ -24,6 +25,8 @@ pub(super) struct Tuning {
     /// The values set by name, each once, in the order in which they were last set, as two names
     /// may mean one tunable. Names that only an earlier scheduler has stay, as it may come back.
     set: Vec<(String, i64)>,
+    /// The hierarchy that was set. It stays under schedulers that have none to choose, too.
+    hierarchy: Option<Hierarchy>,
 }
 
 impl Tuning {
@@ -98,6 +101,25 @@ impl<S: Scheduler> Elevator<S> {
         &self.tuning.set
     }
 
+    /// In what way the groups of the scheduler share the device, if that can be chosen.
+    pub fn hierarchy(&self) -> Option<Hierarchy> {
+        self.scheduler.hierarchy()
+    }
+
+    /// Has the groups of the scheduler share the device in that way from now on. Requests stay with
+    /// the scheduler; what they are served by begins afresh. The elevator remembers it for each
+    /// scheduler that it is [switched](Self::switch) to and that takes it.
+    ///
+    /// # Panics
+    ///
+    /// Where `now` is before the last event.
+    pub fn set_hierarchy(&mut self, now: Instant, to: Hierarchy) -> Result<(), NoHierarchy> {
+        self.advance(now);
+        self.ask(|scheduler, cx| scheduler.set_hierarchy(cx, to))?;
+        self.tuning.hierarchy = Some(to);
+        Ok(())
+    }
+
     /// The medium to which tunables are fitted; none with [`Elevator::new`].
     pub fn medium(&self) -> Option<Medium> {
         self.tuning.medium
@@ -111,7 +133,8 @@ impl<S: Scheduler> Elevator<S> {
         self.tuning.attached = table.map(|info| (info.name, value(info.name))).collect();
     }
 
-    /// Sets the tunables that fit the medium, then those set by name that the scheduler takes.
+    /// Sets the tunables that fit the medium, then those set by name that the scheduler takes, and
+    /// the hierarchy.
     pub(super) fn tune(&mut self) {
         // Nothing is fitted to a scheduler of another crate.
         let kind = self.scheduler.name().parse::<SchedulerKind>().ok();
@@ -128,6 +151,12 @@ impl<S: Scheduler> Elevator<S> {
         let wanted: Vec<_> = wanted.filter(|(name, value)| taken(name, *value)).collect();
         for (name, value) in wanted {
             self.store(&name, value);
+        }
+        if let Some(hierarchy) = self.tuning.hierarchy
+            && self.scheduler.hierarchy().is_some()
+        {
+            let set = self.ask(|scheduler, cx| scheduler.set_hierarchy(cx, hierarchy));
+            set.expect("the scheduler has one to choose");
         }
     }
 

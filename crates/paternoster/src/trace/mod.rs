@@ -14,6 +14,7 @@ pub use reasons::{
 };
 
 use crate::arena::{GroupId, IocId};
+use crate::hierarchy::Hierarchy;
 use crate::io_context::{IoClass, IoPrio};
 use crate::request::{Direction, Op, Sector, SectorCount};
 use crate::time::{Instant, Nanos};
@@ -186,6 +187,12 @@ pub enum Event {
     GroupLeft {
         /// The group.
         group: GroupId,
+    },
+    /// CFQ: groups share the device in another way from now on.
+    #[non_exhaustive]
+    HierarchySwitched {
+        /// In which way.
+        to: Hierarchy,
     },
     /// CFQ: the workload that a group is served with next was chosen (`workload slice`).
     #[non_exhaustive]

@@ -114,6 +114,8 @@ pub enum SliceEnd {
     Gone,
     /// The scheduler is drained.
     Drain,
+    /// The device is switched to another hierarchy.
+    HierarchySwitched,
 }
 
 /// Why BFQ ended a queue's service, as Linux's reasons.

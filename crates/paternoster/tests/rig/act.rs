@@ -73,6 +73,9 @@ impl Rig {
             }
             Exit(task) => self.elevator.exit_io_context(now, self.tasks[task]),
             RemoveGroup(group) => self.elevator.remove_group(now, self.groups[group]),
+            SetHierarchy(hierarchy) => {
+                self.elevator.set_hierarchy(now, hierarchy).expect("it can be chosen");
+            }
             SwitchTo(kind) => {
                 self.collect_events();
                 let scheduler = AnyScheduler::new(kind, Recorder::default());

@@ -29,8 +29,8 @@
 //! how a line may begin. A beginning that no line of the rig's schedulers can have fails the test.
 
 use paternoster::{
-    BudgetEnd, Domain, Event, GroupId, Instant, IoClass, IoPrio, LatencyKind, Nanos, PreemptReason,
-    QueueName, SchedulerKind, SectorCount, SliceEnd, WaitReason, Workload,
+    BudgetEnd, Domain, Event, GroupId, Hierarchy, Instant, IoClass, IoPrio, LatencyKind, Nanos,
+    PreemptReason, QueueName, SchedulerKind, SectorCount, SliceEnd, WaitReason, Workload,
 };
 
 use super::words::{
@@ -127,6 +127,7 @@ lines! {
     KYBER: Event::Throttled { domain, .. } => "throttled {domain}" { domain: Domain };
 
     CFQ: Event::GroupLeft { group, .. } => "left {group}" { group: GroupId };
+    CFQ: Event::HierarchySwitched { to, .. } => "hierarchy {to}" { to: Hierarchy };
     CFQ: Event::Workload { group, class, workload, span, .. } =>
         "workload {group}: {class} {workload} for {span}"
         { group: GroupId, class: IoClass, workload: Workload, span: Nanos };

@@ -38,8 +38,8 @@ pub use step::{Expected, Step, apart, dispatched, sectors, together};
 use std::collections::BTreeMap;
 
 use paternoster::{
-    AnyScheduler, Device, Elevator, Event, GroupId, Instant, IocId, MergeSite, Nanos, NoMerges,
-    Recorder, RequestId, SchedulerKind, Submitted, Weight,
+    AnyScheduler, Device, Elevator, Event, GroupId, Hierarchy, Instant, IocId, MergeSite, Nanos,
+    NoMerges, Recorder, RequestId, SchedulerKind, Submitted, Weight,
 };
 
 /// The task that issues what names no other: `be/4`, in the root group.
@@ -145,6 +145,12 @@ impl Rig {
     /// With a tunable set.
     pub fn set(mut self, tunable: &'static str, value: i64) -> Self {
         self.run(&[Set(tunable, value)]);
+        self
+    }
+
+    /// With groups that share the device in that way.
+    pub fn in_hierarchy(mut self, hierarchy: Hierarchy) -> Self {
+        self.run(&[SetHierarchy(hierarchy)]);
         self
     }
 

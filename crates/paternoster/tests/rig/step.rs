@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use paternoster::{Limits, Nanos, NoMerges, SchedulerKind};
+use paternoster::{Hierarchy, Limits, Nanos, NoMerges, SchedulerKind};
 
 use super::Io;
 
@@ -51,6 +51,7 @@ pub enum Step {
     Exit(&'static str),
     RemoveGroup(&'static str),
     SwitchTo(SchedulerKind),
+    SetHierarchy(Hierarchy),
     Expect(Expected),
 }
 

@@ -5,8 +5,8 @@
 //! where there is a task `a`, and that nothing will ever begin `lifted` or `raised z`.
 
 use paternoster::{
-    BudgetEnd, Domain, GroupId, IoClass, IoPrio, LatencyKind, Nanos, PreemptReason, QueueName,
-    SectorCount, SliceEnd, WaitReason, Workload,
+    BudgetEnd, Domain, GroupId, Hierarchy, IoClass, IoPrio, LatencyKind, Nanos, PreemptReason,
+    QueueName, SectorCount, SliceEnd, WaitReason, Workload,
 };
 
 use super::Rig;
@@ -108,7 +108,7 @@ macro_rules! shown {
     )*};
 }
 
-shown!(u32, u64, bool, IoPrio);
+shown!(u32, u64, bool, IoPrio, Hierarchy);
 
 /// Words of which there are a few, each with what it stands for.
 macro_rules! one_of {
@@ -132,7 +132,7 @@ one_of! {
     Workload: [Async, SyncNoIdle, Sync];
     SliceEnd: [
         Empty, SliceUsed, WaitBusy, Cooperator, Preempted, IdleClass, AsyncRequests, IdleTimer,
-        Exit, Gone, Drain
+        Exit, Gone, Drain, HierarchySwitched
     ];
     BudgetEnd: [TooIdle, Timeout, Exhausted, NoMoreRequests, Preempted];
     PreemptReason: [

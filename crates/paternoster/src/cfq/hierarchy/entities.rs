@@ -52,19 +52,18 @@ impl GroupEntity {
 
 /// The group has its first entity: it goes right behind the last one on its parent's tree. Its
 /// former vdisktime is lost.
-pub(super) fn join<T: Trace>(cfq: &mut Cfq<T>, cx: &Cx<'_>, group: GroupId) {
+pub(super) fn join<T: Trace>(cfq: &mut Cfq<T>, cx: &Cx<'_>, group: GroupId, delay: u64) {
     let Some(parent) = cx.groups[group].parent else { return };
-    let delay = cfq.group_delay(cx).cast_signed();
     let trees = &mut cfq.groups[parent].trees;
     let tree = trees.tree(GROUPS);
-    let key = tree.last_key().map_or(tree.min(), |last| last.advanced(delay));
+    let key = tree.last_key().map_or(tree.min(), |last| last.advanced(delay.cast_signed()));
     let place = trees.put(Entity::Group(group), GROUPS, key, None);
     cfq.groups[parent].share.entity.children += 1;
     let share = &mut cfq.groups[group].share;
     share.counted_weight = cx.groups[group].weight().value();
     share.entity.place = Some(place);
     share.entity.placed_at = cx.now;
-    cfq.join_group(cx, parent);
+    cfq.join_behind(cx, parent, delay);
 }
 
 /// The group has no entity any more.

@@ -20,9 +20,8 @@ use crate::scheduler::Cx;
 use crate::time::Nanos;
 use crate::trace::Trace;
 
-/// The group has its first busy queue.
-pub(super) fn join<T: Trace>(cfq: &mut Cfq<T>, cx: &Cx<'_>, group: GroupId) {
-    let delay = cfq.group_delay(cx);
+/// The group has its first busy queue: it goes right behind the last one.
+pub(super) fn join<T: Trace>(cfq: &mut Cfq<T>, cx: &Cx<'_>, group: GroupId, delay: u64) {
     cfq.group_tree.join(group, &mut cfq.groups[group].share.place, delay);
     count(cfq, cx, group);
 }

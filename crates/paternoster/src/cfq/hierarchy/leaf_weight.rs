@@ -84,10 +84,9 @@ fn slice_offset<T: Trace>(cfq: &Cfq<T>, queue: QueueId) -> i64 {
     others.wrapping_mul(top.wrapping_sub(own).cast_signed())
 }
 
-/// The group has its first busy queue.
+/// The group has its first busy queue: it goes right behind the last one.
 #[inline]
-pub(super) fn join<T: Trace>(cfq: &mut Cfq<T>, cx: &Cx<'_>, group: GroupId) {
-    let delay = cfq.group_delay(cx);
+pub(super) fn join<T: Trace>(cfq: &mut Cfq<T>, cx: &Cx<'_>, group: GroupId, delay: u64) {
     cfq.group_tree.join(group, &mut cfq.groups[group].share.place, delay);
     activate(cfq, cx, group);
 }

@@ -6,6 +6,7 @@ mod flat;
 mod group_tree;
 mod leaf_weight;
 mod members;
+mod switch;
 mod vdisktime;
 mod weights;
 
@@ -15,6 +16,7 @@ use crate::arena::GroupId;
 use crate::cfq::Cfq;
 use crate::cfq::queue_id::QueueId;
 use crate::cfq::service_tree::Entity;
+use crate::hierarchy::Hierarchy;
 use crate::io_context::IoClass;
 use crate::scheduler::Cx;
 use crate::time::{Instant, Nanos};
@@ -33,19 +35,6 @@ const GROUP_DELAY_IOPS_PARTS: u64 = 5;
 /// Fractions are in 1/4096.
 const FRACTION_SHIFT: u32 = 12;
 const WHOLE: u32 = 1 << FRACTION_SHIFT;
-
-/// How groups share the device.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[allow(dead_code)] // nothing chooses another than the default yet
-pub(super) enum Hierarchy {
-    /// As in Linux v4.20.
-    #[default]
-    LeafWeight,
-    /// All groups side by side.
-    Flat,
-    /// Child groups beside queues.
-    Entities,
-}
 
 /// What a group's share depends on.
 #[derive(Debug)]
@@ -127,13 +116,29 @@ impl<T: Trace> Cfq<T> {
     pub(super) fn join_group(&mut self, cx: &Cx<'_>, group: GroupId) {
         let state = &mut self.groups[group];
         state.entities += 1;
-        if state.entities > 1 {
-            return;
+        if state.entities == 1 {
+            let delay = self.group_delay(cx);
+            self.join_tree(cx, group, delay);
         }
+    }
+
+    /// The same, with the distance at which the group is to be behind the last one of the tree that
+    /// it joins, if it joins one.
+    fn join_behind(&mut self, cx: &Cx<'_>, group: GroupId, delay: u64) {
+        let state = &mut self.groups[group];
+        state.entities += 1;
+        if state.entities == 1 {
+            self.join_tree(cx, group, delay);
+        }
+    }
+
+    /// Puts the group, which has its first entity, on the tree of its competitors.
+    #[inline]
+    fn join_tree(&mut self, cx: &Cx<'_>, group: GroupId, delay: u64) {
         match self.hierarchy {
-            Hierarchy::LeafWeight => leaf_weight::join(self, cx, group),
-            Hierarchy::Flat => flat::join(self, cx, group),
-            Hierarchy::Entities => entities::join(self, cx, group),
+            Hierarchy::LeafWeight => leaf_weight::join(self, cx, group, delay),
+            Hierarchy::Flat => flat::join(self, cx, group, delay),
+            Hierarchy::Entities => entities::join(self, cx, group, delay),
         }
     }
 

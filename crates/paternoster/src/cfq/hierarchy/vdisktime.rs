@@ -60,12 +60,19 @@ pub(super) fn place_first<T: Trace>(cfq: &mut Cfq<T>, cx: &Cx<'_>, queue: QueueI
     move_to(cfq, queue, key);
 }
 
+/// Puts the queue, which is on no tree, at the minimum of the tree on which it should be.
+pub(super) fn place_at_minimum<T: Trace>(cfq: &mut Cfq<T>, cx: &Cx<'_>, queue: QueueId) {
+    cfq.queues[queue].share.placed_at = cx.now;
+    let state = &cfq.queues[queue];
+    let key = cfq.groups[state.group].trees.tree(state.wanted_tree()).min();
+    cfq.put_on_tree(queue, key);
+}
+
 /// Takes the queue off its tree, if it is on one, and puts it on the tree on which it should be,
 /// behind those with the same key.
 fn move_to<T: Trace>(cfq: &mut Cfq<T>, queue: QueueId, key: Key) {
-    let state = &mut cfq.queues[queue];
-    if let Some(place) = state.place.take() {
-        cfq.groups[state.group].trees.remove(place);
+    if cfq.queues[queue].is_busy() {
+        cfq.take_off_tree(queue);
     }
     cfq.put_on_tree(queue, key);
 }
