@@ -21,6 +21,7 @@ pub(crate) struct ScenarioFields {
     name: String,
     about: String,
     scheduler: String,
+    hierarchy: Option<String>,
     tunables: IndexMap<String, i64>,
     hz: u32,
     merges: bool,
@@ -44,10 +45,19 @@ impl TryFrom<ScenarioFields> for Scenario {
     type Error = ScenarioError;
 
     fn try_from(fields: ScenarioFields) -> Result<Self, ScenarioError> {
-        let ScenarioFields { name, about, scheduler, tunables, hz, merges, device, groups, tasks } =
-            fields;
-        let tasks = tasks.into_iter().map(Task::try_from).collect::<Result<_, _>>()?;
-        Ok(Self { name, about, scheduler, tunables, hz, merges, device, groups, tasks })
+        let tasks = fields.tasks.into_iter().map(Task::try_from).collect::<Result<_, _>>()?;
+        Ok(Self {
+            name: fields.name,
+            about: fields.about,
+            scheduler: fields.scheduler,
+            hierarchy: fields.hierarchy.as_deref().map(str::parse).transpose()?,
+            tunables: fields.tunables,
+            hz: fields.hz,
+            merges: fields.merges,
+            device: fields.device,
+            groups: fields.groups,
+            tasks,
+        })
     }
 }
 

@@ -334,5 +334,8 @@ fn elevator(
     for (name, &value) in &scenario.tunables {
         elevator.set_tunable(Instant::START, name, value)?;
     }
+    if let Some(hierarchy) = scenario.hierarchy {
+        elevator.set_hierarchy(Instant::START, hierarchy)?;
+    }
     Ok(elevator)
 }

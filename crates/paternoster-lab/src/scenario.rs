@@ -5,7 +5,8 @@ use std::str::FromStr;
 
 use indexmap::IndexMap;
 use paternoster::{
-    Hz, IoPrio, ParseIoPrioError, SchedulerKind, UnknownScheduler, Weight, WeightError,
+    Hierarchy, Hz, IoPrio, NoHierarchy, ParseIoPrioError, SchedulerKind, UnknownHierarchy,
+    UnknownScheduler, Weight, WeightError,
 };
 use serde::Deserialize;
 use thiserror::Error;
@@ -27,6 +28,8 @@ pub struct Scenario {
     pub about: String,
     /// The scheduler's name.
     pub scheduler: String,
+    /// In what way groups share the device; the scheduler's own way where absent.
+    pub hierarchy: Option<Hierarchy>,
     /// Tunables by sysfs name, set in this order; the others keep Linux's defaults.
     pub tunables: IndexMap<String, i64>,
     /// Ticks a second of the jiffies clock.
@@ -196,6 +199,12 @@ pub enum ScenarioError {
     /// We lack the scheduler.
     #[error(transparent)]
     Scheduler(#[from] UnknownScheduler),
+    /// We lack the hierarchy.
+    #[error(transparent)]
+    Hierarchy(#[from] UnknownHierarchy),
+    /// The scheduler has no hierarchy to choose.
+    #[error(transparent)]
+    NoHierarchy(#[from] NoHierarchy),
     /// We lack a tunable of it.
     #[error(transparent)]
     Tunable(#[from] paternoster::TunableError),

@@ -320,6 +320,7 @@ fn reason(why: SliceEnd) -> &'static str {
         SliceEnd::Exit => "exit",
         SliceEnd::Gone => "queue_gone",
         SliceEnd::Drain => "drain",
+        SliceEnd::HierarchySwitched => "hierarchy",
         _ => "other",
     }
 }

@@ -154,6 +154,14 @@ fn tunable_that_the_scheduler_lacks_is_refused_with_those_that_it_has() {
     assert!(told.starts_with("mq-deadline has no tunable \"quantum\"; it has: read_expire, "));
 }
 
+#[test]
+fn hierarchy_is_one_of_those_of_cfq() {
+    let told = "there is no hierarchy \"deep\"; there are: leaf-weight, flat, entities";
+    assert_eq!(error_with("/hierarchy", json!("deep")), told);
+    let told = "mq-deadline has no hierarchy to choose; cfq has: leaf-weight, flat, entities";
+    assert_eq!(error_with("/hierarchy", json!("flat")), told);
+}
+
 /// The servers of a device were all made at once, whatever their number.
 #[test]
 fn device_of_very_many_channels_runs() {

@@ -1,7 +1,7 @@
 //! The log line of a disk when the server begins to serve it.
 
 use paternoster::scheduler::Scheduler as _;
-use paternoster::{Elevator, TunableInfo};
+use paternoster::{Elevator, Hierarchy, TunableInfo};
 use paternoster_disk::Backend;
 
 use crate::config::{BackendConfig, DiskConfig};
@@ -20,6 +20,7 @@ pub(crate) fn disk(disk: &DiskConfig, backend: &dyn Backend, elevator: &Elevator
         path,
         bytes = capabilities.size,
         scheduler = elevator.scheduler().name(),
+        hierarchy = elevator.hierarchy().map(Hierarchy::name),
         depth = elevator.device().queue_depth,
         rotational = capabilities.rotational,
         because = backend.rotational_because(),

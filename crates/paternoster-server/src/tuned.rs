@@ -4,16 +4,14 @@
 //!
 //! A file is rotational where its device says so; a modelled disk is not.
 
-use paternoster::{Device, Elevator, Instant, Medium, NoTrace, TunableError};
+use anyhow::Result;
+use paternoster::{Device, Elevator, Instant, Medium, NoTrace};
 
 use crate::config::{BackendConfig, DiskConfig};
 use crate::connections::Scheduler;
 
 /// Makes the disk's elevator. `device` is as its back end says.
-pub(crate) fn elevator(
-    disk: &DiskConfig,
-    device: Device,
-) -> Result<Elevator<Scheduler>, TunableError> {
+pub(crate) fn elevator(disk: &DiskConfig, device: Device) -> Result<Elevator<Scheduler>> {
     let medium = match disk.backend {
         BackendConfig::Memory { .. } => Medium::Memory,
         _ if device.rotational => Medium::Rotational,
@@ -23,6 +21,9 @@ pub(crate) fn elevator(
     let mut elevator = Elevator::fitted(scheduler, device, medium, Instant::START);
     for (name, value) in &disk.tunables {
         elevator.set_tunable(Instant::START, name, *value)?;
+    }
+    if let Some(hierarchy) = disk.hierarchy {
+        elevator.set_hierarchy(Instant::START, hierarchy)?;
     }
     Ok(elevator)
 }
@@ -46,7 +47,14 @@ mod tests {
 
     fn disk(scheduler: SchedulerKind, backend: BackendConfig, set: &[(&str, i64)]) -> DiskConfig {
         let tunables = set.iter().map(|&(name, value)| (name.to_owned(), value)).collect();
-        DiskConfig { name: String::new(), backend, scheduler, depth: None, tunables }
+        DiskConfig {
+            name: String::new(),
+            backend,
+            scheduler,
+            hierarchy: None,
+            depth: None,
+            tunables,
+        }
     }
 
     /// The disk's elevator on a device of that kind.

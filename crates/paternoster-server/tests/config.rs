@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
-use paternoster::{DeviceWeights, IoPrio, Nanos, SchedulerKind, Weight};
+use paternoster::{DeviceWeights, Hierarchy, IoPrio, Nanos, SchedulerKind, Weight};
 use paternoster_server::config::{
     BackendConfig, Config, DiskConfig, ExportConfig, GroupConfig, Listen, Options,
 };
@@ -64,6 +64,7 @@ size = "1G"
 servers = 4
 service_us = 200
 ns_per_kib = 50
+hierarchy = "entities"
 [disks.m]
 backend = "memory"
 size = 4096
@@ -101,6 +102,7 @@ fn every_key_of_sockets_and_disks_is_read() {
         name: name.to_owned(),
         backend,
         scheduler: SchedulerKind::Cfq,
+        hierarchy: None,
         depth: None,
         tunables: Vec::new(),
     };
@@ -115,7 +117,7 @@ fn every_key_of_sockets_and_disks_is_read() {
     let scheduler = SchedulerKind::MqDeadline;
     let expected = [
         DiskConfig { scheduler, depth: Some(3), tunables, ..disk("z", file) },
-        disk("a", modelled),
+        DiskConfig { hierarchy: Some(Hierarchy::Entities), ..disk("a", modelled) },
         disk("m", BackendConfig::Memory { size: 4096 }),
     ];
     assert_eq!(config.disks, expected);

@@ -97,6 +97,29 @@ size = 1.5
 }
 
 #[test]
+fn hierarchy_is_one_of_those_of_cfq() {
+    let toml = r#"[disks.a]
+backend = "memory"
+size = "1M"
+hierarchy = "deep"
+[disks.b]
+backend = "memory"
+size = "1M"
+scheduler = "bfq"
+hierarchy = "flat"
+[exports.one]
+disk = "a"
+[exports.two]
+disk = "b"
+"#;
+    let expected = [
+        "c:4: there is no hierarchy \"deep\"; there are: leaf-weight, flat, entities",
+        "c:9: bfq has no hierarchy to choose; cfq has: leaf-weight, flat, entities",
+    ];
+    assert_mistakes(toml, &expected);
+}
+
+#[test]
 fn every_wrong_option_is_told() {
     let dir = dir();
     let options = Options {

@@ -87,7 +87,14 @@ fn config(scheduler: SchedulerKind, drawn: &Drawn, socket: PathBuf) -> Config {
     Config {
         listen: Listen { unix: Some(socket), unix_mode: Listen::DEFAULT_MODE, tcp: None },
         ctl: None,
-        disks: vec![DiskConfig { name, backend, scheduler, depth: None, tunables }],
+        disks: vec![DiskConfig {
+            name,
+            backend,
+            scheduler,
+            hierarchy: None,
+            depth: None,
+            tunables,
+        }],
         groups: groups.collect(),
         exports: exports.collect(),
         payload_timeout: Config::PAYLOAD_TIMEOUT,

@@ -114,6 +114,7 @@ fn config(scheduler: SchedulerKind, socket: std::path::PathBuf) -> Result<Config
             name: "modelled".to_owned(),
             backend,
             scheduler,
+            hierarchy: None,
             depth: None,
             tunables: Vec::new(),
         }],

@@ -4,7 +4,7 @@ use std::fs::Metadata;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::PathBuf;
 
-use paternoster::{Nanos, SchedulerKind};
+use paternoster::{Hierarchy, Nanos, SchedulerKind};
 
 use super::draft::{At, Bounds, Draft, DraftDisk, DraftExport, Key, check_name};
 use super::error::{Mistake, Problem};
@@ -21,6 +21,8 @@ pub struct DiskConfig {
     pub backend: BackendConfig,
     /// What orders its requests; `cfq` where none was written.
     pub scheduler: SchedulerKind,
+    /// In what way groups share the disk; as in Linux where none was written. Only `cfq` has one.
+    pub hierarchy: Option<Hierarchy>,
     /// The most requests in the device at once, 1 to 1024; what the back end says where none was
     /// written.
     pub depth: Option<u32>,
@@ -121,6 +123,7 @@ fn check_disk(draft: &DraftDisk, mistakes: &mut Mistakes) -> Checked {
     let scheduler = draft.scheduler.check_or(SchedulerKind::Cfq, mistakes, |name| {
         name.value.parse().or_else(|error| name.refuse(Problem::UnknownScheduler(error)))
     });
+    let hierarchy = draft.hierarchy.check(mistakes, |name| check_hierarchy(scheduler, name));
     let depth = draft.depth.check(mistakes, |depth| DEPTH.check(depth));
     let tunables = scheduler.map(|scheduler| check_tunables(scheduler, &draft.tunables, mistakes));
     let Behind { backend, size, file } = check_backend(draft, mistakes);
@@ -130,11 +133,30 @@ fn check_disk(draft: &DraftDisk, mistakes: &mut Mistakes) -> Checked {
     }
     let config = || {
         name?;
-        let (name, tunables) = (draft.name.value.clone(), tunables?);
-        Some(DiskConfig { name, backend: backend?, scheduler: scheduler?, depth: depth?, tunables })
+        Some(DiskConfig {
+            name: draft.name.value.clone(),
+            backend: backend?,
+            scheduler: scheduler?,
+            hierarchy: hierarchy?,
+            depth: depth?,
+            tunables: tunables?,
+        })
     };
     let name = draft.name.value.clone();
     Checked { name, config: config(), size: size.filter(|&size| size > 0), file }
+}
+
+/// The hierarchy of that name, if the scheduler, as far as it is known, has it.
+fn check_hierarchy(
+    scheduler: Option<SchedulerKind>,
+    name: &At<String>,
+) -> Result<Hierarchy, Mistake> {
+    let hierarchy =
+        name.value.parse().or_else(|error| name.refuse(Problem::UnknownHierarchy(error)))?;
+    match scheduler.map(SchedulerKind::check_hierarchy) {
+        Some(Err(error)) => name.refuse(Problem::NoHierarchy(error)),
+        Some(Ok(())) | None => Ok(hierarchy),
+    }
 }
 
 /// Those of the tunables that are right.

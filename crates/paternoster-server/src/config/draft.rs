@@ -111,6 +111,7 @@ pub(super) struct DraftDisk {
     pub(super) service_us: Key<i64>,
     pub(super) ns_per_kib: Key<i64>,
     pub(super) scheduler: Key<String>,
+    pub(super) hierarchy: Key<String>,
     pub(super) depth: Key<i64>,
     pub(super) tunables: Vec<(At<String>, At<i64>)>,
 }

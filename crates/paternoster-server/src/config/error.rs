@@ -5,7 +5,9 @@ use std::io;
 use std::ops::Range;
 use std::path::PathBuf;
 
-use paternoster::{ParseIoPrioError, TunableError, UnknownScheduler};
+use paternoster::{
+    NoHierarchy, ParseIoPrioError, TunableError, UnknownHierarchy, UnknownScheduler,
+};
 use thiserror::Error;
 
 /// The error of a configuration that cannot be used.
@@ -172,6 +174,12 @@ pub enum Problem {
     /// A name that is no scheduler's.
     #[error(transparent)]
     UnknownScheduler(UnknownScheduler),
+    /// A name that is no hierarchy's.
+    #[error(transparent)]
+    UnknownHierarchy(UnknownHierarchy),
+    /// A hierarchy for a scheduler that has none to choose.
+    #[error(transparent)]
+    NoHierarchy(NoHierarchy),
     /// A name that is no tunable of the disk's scheduler.
     #[error(transparent)]
     UnknownTunable(TunableError),

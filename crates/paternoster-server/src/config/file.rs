@@ -53,6 +53,7 @@ fn disk(name: At<String>, keys: &mut Keys<'_, '_>) -> DraftDisk {
         service_us: keys.whole("service_us"),
         ns_per_kib: keys.whole("ns_per_kib"),
         scheduler: keys.text("scheduler"),
+        hierarchy: keys.text("hierarchy"),
         depth: keys.whole("depth"),
         tunables: keys.wholes("tunables"),
         has_gaps: keys.end(),

@@ -18,6 +18,22 @@
 //!   vdisktime += time (or requests) of the slice × 2²⁴ / the group's fraction (of 4096)
 //! ```
 //!
+//! That is Linux's hierarchy of groups, and the default. There are two others (`hierarchy/`), which
+//! differ in four things only. Of a root with the queue q1 and a group /a with q2 and q3:
+//!
+//! ```text
+//!                leaf-weight              flat                     entities
+//!   who is on    group tree:  /   /a      group tree:  /   /a      trees of /:   q1  /a
+//!   which tree   their trees: q1  q2 q3   their trees: q1  q2 q3   trees of /a:      q2 q3
+//!   placed       at the time, and later   at the least vdisktime,  as flat; a group right
+//!                the lower the level      and a jump by level      behind the last one
+//!   charged      /a, by its fraction      q2 by the weight of its  as flat, and each group
+//!   for q2                                level, /a by its own     above but the root
+//!   next         least group, then the    least group, then the    that workload and its
+//!                workload due first and   workload placed first    first entity, from the
+//!                its first queue          and its first queue      root down to a queue
+//! ```
+//!
 //! CFQ stands out by the moments at which it dispatches *nothing*: the device idles for a while if
 //! the next request of the active queue is worth more than what others have waiting (`idle.rs`).
 //!
@@ -53,7 +69,8 @@
 //! budgets and peak rate, weight raising and bursts, injection and wakers, stable merges, and a
 //! bound of its own on requests.
 //!
-//! This is CFQ as of Linux v4.20, decision for decision, unless `charge_whole_turn` is set. Where
+//! This is CFQ as of Linux v4.20, decision for decision, unless `charge_whole_turn` is set or
+//! another hierarchy. Where
 //! Linux is odd, the oddity is a named step. Linux's CFQ also asks its driver to call again soon (a
 //! *kick*). There is no such step here, because the elevator asks after every event.
 
