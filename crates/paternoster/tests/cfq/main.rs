@@ -9,6 +9,7 @@ mod cooperation;
 mod extremes;
 mod gate;
 mod groups;
+mod hierarchies;
 mod hw_queueing;
 mod idling;
 mod iops_mode;

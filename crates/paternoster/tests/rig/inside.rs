@@ -1,9 +1,10 @@
 //! What a test may see inside: counters, and what the scheduler dumps.
 
-use paternoster::GroupStats;
 use paternoster::scheduler::{Dump, QueueDump, Scheduler, SliceStats};
+use paternoster::{GroupStats, QueueName};
 
 use super::Rig;
+use super::words::Word as _;
 
 impl Rig {
     pub fn stats(&self, group: &str) -> &GroupStats {
@@ -13,6 +14,11 @@ impl Rig {
     pub fn slice_stats(&self, group: &str) -> &SliceStats {
         let stats = self.elevator.scheduler().slice_stats(self.groups[group]);
         stats.expect("a group that had a request")
+    }
+
+    /// The task of a queue.
+    pub fn task_name(&self, queue: QueueName) -> String {
+        queue.word(self)
     }
 
     /// An internal number of the scheduler.

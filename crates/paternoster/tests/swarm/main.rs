@@ -17,10 +17,12 @@ mod random;
 mod shares;
 mod slice;
 mod tally;
+mod trees;
 mod waits;
 
 use judge::Witness;
 use model::Swarm;
+use paternoster::Hierarchy;
 use tally::Tally;
 use waits::Shown;
 
@@ -108,6 +110,16 @@ fn backlogged_groups_are_charged_requests_by_weight_to_within_a_turn() {
     for seed in seeds(40) {
         let _repeat = Repeat(seed);
         shares::run(seed, true);
+    }
+}
+
+/// In the hierarchies that serve queues by vdisktime.
+#[test]
+fn backlogged_entities_are_charged_time_by_weight_to_within_a_slice_of_each() {
+    for seed in seeds(200) {
+        let _repeat = Repeat(seed);
+        trees::run(seed, Hierarchy::Entities);
+        trees::run(seed, Hierarchy::Flat);
     }
 }
 

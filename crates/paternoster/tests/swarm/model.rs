@@ -8,9 +8,9 @@ use std::collections::VecDeque;
 
 use paternoster::scheduler::Scheduler;
 use paternoster::{
-    AnyScheduler, Bio, BioFlags, DeviceWeights, Elevator, GroupId, Hz, Instant, IoPrio, IocId,
-    Limits, Nanos, NoMerges, Op, Recorder, Request, RequestId, SchedulerKind, Submitted, Weight,
-    Weights,
+    AnyScheduler, Bio, BioFlags, DeviceWeights, Elevator, GroupId, Hierarchy, Hz, Instant, IoPrio,
+    IocId, Limits, Nanos, NoMerges, Op, Recorder, Request, RequestId, SchedulerKind, Submitted,
+    Weight, Weights,
 };
 
 use crate::habit::{Habit, Streams};
@@ -333,6 +333,11 @@ impl Swarm {
     }
 
     fn tune(&mut self) {
+        if self.elevator.hierarchy().is_some() && self.random.one_in(3) {
+            let hierarchy = self.random.pick(&Hierarchy::ALL);
+            self.elevator.set_hierarchy(self.now, hierarchy).expect("it has one");
+            return;
+        }
         let tunables = self.kind().tunables();
         if tunables.is_empty() {
             return;

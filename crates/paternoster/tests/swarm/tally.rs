@@ -6,7 +6,7 @@ use std::fmt::Debug;
 use paternoster::{Event, IocId, QueueName, SchedulerKind};
 
 /// What CFQ does only now and then, by the names of events and reasons.
-const RARE_OF_CFQ: [&str; 46] = [
+const RARE_OF_CFQ: [&str; 48] = [
     "Active",
     "Drained",
     "SliceExpired AsyncRequests",
@@ -15,6 +15,7 @@ const RARE_OF_CFQ: [&str; 46] = [
     "SliceExpired Empty",
     "SliceExpired Exit",
     "SliceExpired Gone",
+    "SliceExpired HierarchySwitched",
     "SliceExpired IdleClass",
     "SliceExpired IdleTimer",
     "SliceExpired Preempted",
@@ -22,6 +23,7 @@ const RARE_OF_CFQ: [&str; 46] = [
     "SliceExpired WaitBusy",
     "GroupLeft",
     "GroupMoved",
+    "HierarchySwitched",
     "HardwareQueueing false",
     "HardwareQueueing true",
     "SliceIdling false",
