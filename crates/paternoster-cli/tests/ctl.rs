@@ -37,7 +37,13 @@ impl Control for OneDisk {
     fn settings(&self) -> Result<SettingsAnswer, SettingError> {
         let tunables = [("quantum".to_owned(), 8)].into();
         let (disk, scheduler) = ("disk0".to_owned(), "cfq".to_owned());
-        Ok(SettingsAnswer::new(vec![SettingsInForce { disk, scheduler, depth: 3, tunables }]))
+        Ok(SettingsAnswer::new(vec![SettingsInForce {
+            disk,
+            scheduler,
+            hierarchy: Some("flat".to_owned()),
+            depth: 3,
+            tunables,
+        }]))
     }
 
     fn change_settings(&self, change: &DiskChange) -> Result<SettingsAnswer, SettingError> {
@@ -121,7 +127,7 @@ fn settings_are_lines_as_they_are_set() {
         let text = if output.status.success() { output.stdout } else { output.stderr };
         (output.status.code(), String::from_utf8(text).expect("UTF-8"))
     };
-    let all = "scheduler=cfq\ndepth=3\nquantum=8\n".to_owned();
+    let all = "scheduler=cfq\nhierarchy=flat\ndepth=3\nquantum=8\n".to_owned();
     assert_eq!(said(&["get", "disk0"]), (Some(0), all.clone()));
     assert_eq!(said(&["get", "disk0", "quantum"]), (Some(0), "8\n".to_owned()));
     let set = ["set", "disk0", "slice_idle=4", "scheduler=bfq", "depth=16"];

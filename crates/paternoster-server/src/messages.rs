@@ -3,7 +3,7 @@
 use std::sync::mpsc;
 
 use bytes::BytesMut;
-use paternoster::{DeviceWeights, SchedulerKind, Weights};
+use paternoster::{DeviceWeights, Hierarchy, SchedulerKind, Weights};
 use paternoster_disk::{Fd, Waker};
 use paternoster_nbd::Session;
 
@@ -42,6 +42,8 @@ pub(crate) enum Message {
 #[derive(Clone, Debug)]
 pub(crate) struct FileDisk {
     pub(crate) scheduler: SchedulerKind,
+    /// None is as in Linux, where the scheduler has a hierarchy.
+    pub(crate) hierarchy: Option<Hierarchy>,
     /// None is what the back end says.
     pub(crate) depth: Option<u32>,
     /// As in the file, in its order.

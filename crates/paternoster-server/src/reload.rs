@@ -96,6 +96,7 @@ fn disk_in(file: &Config, disk: &Disk) -> Option<FileDisk> {
     let known = &file.disks[index];
     Some(FileDisk {
         scheduler: known.scheduler,
+        hierarchy: known.hierarchy,
         depth: known.depth,
         tunables: known.tunables.clone(),
         groups: groups.collect(),

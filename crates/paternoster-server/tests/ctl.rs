@@ -74,7 +74,13 @@ fn reloaded(mode: ReloadMode) -> ReloadAnswer {
 
 fn settings(scheduler: &str) -> SettingsAnswer {
     let (disk, tunables) = ("d".to_owned(), [("quantum".to_owned(), 8)].into());
-    let in_force = SettingsInForce { disk, scheduler: scheduler.to_owned(), depth: 3, tunables };
+    let in_force = SettingsInForce {
+        disk,
+        scheduler: scheduler.to_owned(),
+        hierarchy: None,
+        depth: 3,
+        tunables,
+    };
     SettingsAnswer::new(vec![in_force])
 }
 

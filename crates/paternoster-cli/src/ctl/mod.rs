@@ -105,7 +105,7 @@ enum Question {
         disk: Option<String>,
     },
 
-    /// Show what is set of a disk: its scheduler, its depth and the scheduler's tunables
+    /// Show what is set of a disk: its scheduler, hierarchy and depth, and the scheduler's tunables
     ///
     /// A line each, NAME=VALUE, as `ctl set` takes it; with NAME the value alone. Units, ranges and
     /// defaults of tunables are those of `paternoster serve --help`.
@@ -120,9 +120,10 @@ enum Question {
     /// Change what is set of a disk while it is served, until the server ends or reads its file
     /// again
     ///
-    /// NAME is scheduler, depth, or a tunable of the scheduler that is to be in force. All of it is
-    /// checked first; then all of it is done, or nothing. Prints what is in force then, as
-    /// `ctl get` does.
+    /// NAME is scheduler, depth, a tunable of the scheduler that is to be in force, or under cfq
+    /// hierarchy, with the value leaf-weight, flat or entities; `use_hierarchy=0` is flat too, and
+    /// `use_hierarchy=1` entities. All of it is checked first; then all of it is done, or nothing.
+    /// Prints what is in force then, as `ctl get` does.
     ///
     /// A new scheduler takes over the requests that wait, in order of arrival. It starts with the
     /// values that fit the disk, and over them those of the server's file and of earlier changes,

@@ -54,8 +54,9 @@ pub(super) fn show_one(settings: &SettingsInForce, name: &str) -> Result<String>
 
 /// Names and values.
 fn lines(settings: &SettingsInForce) -> Vec<(&str, String)> {
-    let SettingsInForce { scheduler, depth, tunables, .. } = settings;
-    let first = [("scheduler", scheduler.clone()), ("depth", depth.to_string())];
+    let SettingsInForce { scheduler, hierarchy, depth, tunables, .. } = settings;
+    let hierarchy = hierarchy.iter().map(|hierarchy| ("hierarchy", hierarchy.clone()));
     let tunables = tunables.iter().map(|(name, value)| (name.as_str(), value.to_string()));
-    first.into_iter().chain(tunables).collect()
+    let first = std::iter::once(("scheduler", scheduler.clone())).chain(hierarchy);
+    first.chain([("depth", depth.to_string())]).chain(tunables).collect()
 }

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use fastrand::Rng;
-use paternoster::SchedulerKind;
+use paternoster::{Hierarchy, SchedulerKind};
 use paternoster_server::ctl::{
     DiskChange, NewSettings, WeightChange, change_settings, fetch_stat, set_weight,
 };
@@ -43,7 +43,10 @@ pub(crate) fn ctl(served: &Served, args: &[&str]) -> Result<String, String> {
 fn settings_are_shown_changed_and_refused() {
     let served = serve();
     let shown = ctl(&served, &["get", "d"]).expect("a disk");
-    assert!(shown.starts_with("scheduler=cfq\ndepth=8\nback_seek_max="), "{shown}");
+    assert!(
+        shown.starts_with("scheduler=cfq\nhierarchy=leaf-weight\ndepth=8\nback_seek_max="),
+        "{shown}"
+    );
     let set = ["set", "d", "scheduler=bfq", "depth=4", "slice_idle_us=700"];
     let shown = ctl(&served, &set).expect("allowed");
     assert!(shown.starts_with("scheduler=bfq\ndepth=4\n"), "{shown}");
@@ -119,13 +122,17 @@ fn scheduler_that_changes_every_200_ms_loses_and_doubles_no_request() {
     served.end();
 }
 
-/// Draws another scheduler or the same, a depth, a tunable of the scheduler and a weight.
+/// Draws another scheduler or the same, a hierarchy, a depth, a tunable and a weight.
 fn change(served: &Served, kind: SchedulerKind, random: &mut Rng) {
     let path = served.path("ctl.sock");
     let mut set = vec![
         ("scheduler".to_owned(), Value::from(kind.name())),
         ("depth".to_owned(), random.u32(1..=16).into()),
     ];
+    if kind == SchedulerKind::Cfq {
+        let hierarchy = random.choice(Hierarchy::ALL).expect("there are three");
+        set.push(("hierarchy".to_owned(), hierarchy.name().into()));
+    }
     if let Some(tunable) = random.choice(kind.tunables()) {
         // The least one of some would stop nearly everything for seconds, as would the greatest.
         let value = random.i64(tunable.default / 2..=tunable.default.saturating_mul(2));

@@ -20,7 +20,7 @@ pub(crate) fn needs_restart(served: &Config, file: &Config) -> Vec<Change> {
     found.names("disks", &names(served), &names(file));
     for disk in &served.disks {
         if let Some(new) = file.disks.iter().find(|new| new.name == disk.name) {
-            found.compare(&format!("disk {:?}", disk.name), of_disk(disk), of_disk(new));
+            found.compare(&format!("disk {:?}", disk.name), back_end(disk), back_end(new));
         }
     }
 
@@ -61,7 +61,7 @@ fn sockets(config: &Config) -> Values<5> {
     ]
 }
 
-fn of_disk(disk: &DiskConfig) -> Values<7> {
+fn back_end(disk: &DiskConfig) -> Values<6> {
     let mut values = [
         ("backend", disk.backend.kind().into()),
         ("path", Value::Null),
@@ -69,9 +69,8 @@ fn of_disk(disk: &DiskConfig) -> Values<7> {
         ("servers", Value::Null),
         ("service_us", Value::Null),
         ("ns_per_kib", Value::Null),
-        ("hierarchy", disk.hierarchy.unwrap_or_default().name().into()),
     ];
-    let [_, image, bytes, requests, fixed, further, _] = &mut values;
+    let [_, image, bytes, requests, fixed, further] = &mut values;
     match &disk.backend {
         BackendConfig::File { path: file } => image.1 = path(file).into(),
         BackendConfig::Memory { size } => bytes.1 = (*size).into(),
@@ -184,11 +183,6 @@ size = \"64K\"
             ("servers = 4", "servers = 5", "disk \"d\": servers 4 -> 5"),
             ("service_us = 200", "service_us = 9", "disk \"d\": service_us 200 -> 9"),
             ("servers = 4", "servers = 4\nns_per_kib = 7", "disk \"d\": ns_per_kib 0 -> 7"),
-            (
-                "servers = 4",
-                "servers = 4\nhierarchy = \"flat\"",
-                "disk \"d\": hierarchy \"leaf-weight\" -> \"flat\"",
-            ),
             ("size = \"1M\"", "size = \"2M\"", "disk \"d\": size 1048576 -> 2097152"),
             ("weight = 100", "connections = 9", "group \"/g\": connections 1024 -> 9"),
             ("weight = 100", "memory = \"32M\"", "group \"/g\": memory 67108864 -> 33554432"),
@@ -226,6 +220,8 @@ size = \"64K\"
             ("[exports.b]", "[exports.b]\nweight = 5"),
         ];
         assert_eq!(lines(&changed), [""; 0]);
+        let hierarchy = [("servers = 4", "servers = 4\nhierarchy = \"flat\"")];
+        assert_eq!(lines(&hierarchy), [""; 0]);
     }
 
     #[test]
@@ -282,7 +278,7 @@ size = \"64K\"
         let whole = whole.chain(["disks", "groups", "exports"]);
         let tables = [
             ("## The file", sorted(whole)),
-            ("## `[disks.NAME]`", sorted(of_disk(&served.disks[0]).map(|(key, _)| key))),
+            ("## `[disks.NAME]`", sorted(back_end(&served.disks[0]).map(|(key, _)| key))),
             ("## `[groups.\"/PATH\"]`", sorted(bounds)),
             (
                 "## `[exports.NAME]`",
@@ -297,7 +293,7 @@ size = \"64K\"
         let applied = ["## `[disks.NAME]`", "## `[groups.\"/PATH\"]`", "## `[exports.NAME]`"]
             .map(|heading| reference(heading, "yes").join(" "));
         let expected = [
-            "scheduler depth tunables",
+            "scheduler hierarchy depth tunables",
             "weight leaf_weight weight_device leaf_weight_device",
             "weight",
         ];

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use paternoster::scheduler::Scheduler as _;
 use paternoster::{
-    DeviceWeights, Elevator, GroupId, Instant, NoTrace, SchedulerKind, Weight, Weights,
+    DeviceWeights, Elevator, GroupId, Hierarchy, Instant, NoTrace, SchedulerKind, Weight, Weights,
 };
 use serde_json::Value;
 
@@ -19,6 +19,8 @@ use crate::messages::{FileDisk, FileGroup};
 struct Plan {
     /// Another scheduler.
     scheduler: Option<SchedulerKind>,
+    /// Another hierarchy.
+    hierarchy: Option<Hierarchy>,
     /// Another depth.
     depth: Option<u32>,
     /// Whether tunables differ, or those that a later scheduler would get.
@@ -64,6 +66,16 @@ impl Connections {
         if current != file.scheduler {
             note("scheduler", current.name().into(), file.scheduler.name().into());
             plan.scheduler = Some(file.scheduler);
+        }
+        let has_hierarchy = file.scheduler.check_hierarchy().is_ok();
+        let new = has_hierarchy.then(|| file.hierarchy.unwrap_or_default());
+        // Another scheduler would have the one that was set last.
+        let old = elevator.hierarchy();
+        if let Some(new) = new.filter(|&new| old != Some(new)) {
+            if plan.scheduler.is_none() || file.hierarchy.is_some() {
+                note("hierarchy", old.map(Hierarchy::name).into(), new.name().into());
+            }
+            plan.hierarchy = Some(new);
         }
         let (old, new) = (elevator.device().queue_depth, depth(owner, file));
         if old != new {
@@ -144,6 +156,9 @@ fn apply(owner: &mut DiskOwner, file: &FileDisk, plan: &Plan) {
         }
         if let Some(kind) = plan.scheduler {
             elevator.switch(now, Scheduler::new(kind, NoTrace));
+        }
+        if let Some(hierarchy) = plan.hierarchy {
+            elevator.set_hierarchy(now, hierarchy).expect("it was checked");
         }
         if let Some(depth) = plan.depth {
             elevator.set_depth(depth);

@@ -16,6 +16,7 @@ impl Connections {
         SettingsInForce {
             disk: self.label.name.clone(),
             scheduler: scheduler.name().to_owned(),
+            hierarchy: elevator.hierarchy().map(|hierarchy| hierarchy.name().to_owned()),
             depth: elevator.device().queue_depth,
             tunables: tunables.map(|info| (info.name.to_owned(), value(info.name))).collect(),
         }
@@ -44,6 +45,9 @@ fn apply(owner: &mut DiskOwner, checked: &CheckedSettings) {
     owner.administer(|elevator, now| {
         if let Some(kind) = checked.scheduler {
             elevator.switch(now, Scheduler::new(kind, NoTrace));
+        }
+        if let Some(hierarchy) = checked.hierarchy {
+            elevator.set_hierarchy(now, hierarchy).expect("it was checked");
         }
         if let Some(depth) = checked.depth {
             elevator.set_depth(depth);

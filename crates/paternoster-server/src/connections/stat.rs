@@ -18,7 +18,8 @@ impl Connections {
         let switches = elevator.stats().switches();
         let mut internals = Internals::default();
         elevator.scheduler().dump(&mut internals);
-        let SettingsInForce { disk, scheduler, depth, tunables } = self.settings(owner);
+        let SettingsInForce { disk, scheduler, depth, tunables, hierarchy: _ } =
+            self.settings(owner);
         DiskStat {
             name: disk,
             backend: self.label.backend.to_owned(),

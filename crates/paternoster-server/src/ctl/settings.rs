@@ -4,6 +4,7 @@
 //!   {"disk": "vda", "set": {"scheduler": "bfq"}}          echo bfq > queue/scheduler
 //!   {"disk": "vda", "set": {"slice_idle": 4}}             echo 4 > queue/iosched/slice_idle
 //!   {"disk": "vda", "set": {"scheduler": "mq-deadline", "fifo_batch": 8, "depth": 16}}
+//!   {"disk": "vda", "set": {"hierarchy": "entities"}}     or {"use_hierarchy": 1}
 //! ```
 //!
 //! All of it is checked first, against the scheduler that is to be in force; then all of it is
@@ -15,7 +16,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use axum::http::StatusCode;
-use paternoster::{SchedulerKind, TunableInfo, UnknownScheduler};
+use paternoster::{
+    Hierarchy, NoHierarchy, SchedulerKind, TunableInfo, UnknownHierarchy, UnknownScheduler,
+};
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
@@ -35,7 +38,8 @@ pub struct DiskChange {
 }
 
 /// Names and their new values in the order in which they were written: `scheduler` and a
-/// scheduler's name, `depth` and a number of requests, or a tunable and a number in its unit.
+/// scheduler's name, `hierarchy` and its name, `use_hierarchy` and 0 (flat) or 1 (entities),
+/// `depth` and a number of requests, or a tunable and a number in its unit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NewSettings(pub Vec<(String, Value)>);
 
@@ -81,13 +85,21 @@ impl NewSettings {
         }
         let mut checked = CheckedSettings::default();
         let named = settings.iter().find(|(name, _)| name == SCHEDULER);
-        let wanted = named.map(|(_, value)| scheduler(value)).transpose()?;
-        checked.scheduler = wanted.filter(|&wanted| wanted != current);
+        let wanted = named.map(|(_, value)| scheduler(value)).transpose()?.unwrap_or(current);
+        checked.scheduler = Some(wanted).filter(|&wanted| wanted != current);
         for (name, value) in settings {
             match name.as_str() {
                 SCHEDULER => {}
                 DEPTH => checked.depth = Some(depth(value)?),
-                _ => checked.tunables.push(tunable(wanted.unwrap_or(current), name, value)?),
+                HIERARCHY | USE_HIERARCHY => {
+                    wanted.check_hierarchy().map_err(SettingError::NoHierarchy)?;
+                    let hierarchy =
+                        if name == HIERARCHY { hierarchy(value)? } else { use_hierarchy(value)? };
+                    if checked.hierarchy.replace(hierarchy).is_some() {
+                        return Err(SettingError::Twice { name: HIERARCHY.to_owned() });
+                    }
+                }
+                _ => checked.tunables.push(tunable(wanted, name, value)?),
             }
         }
         if settings.is_empty() {
@@ -98,12 +110,34 @@ impl NewSettings {
 }
 
 const SCHEDULER: &str = "scheduler";
+const HIERARCHY: &str = "hierarchy";
+/// The file of the patch set that the hierarchies `flat` and `entities` are of.
+const USE_HIERARCHY: &str = "use_hierarchy";
 const DEPTH: &str = "depth";
 
 fn scheduler(value: &Value) -> Result<SchedulerKind, SettingError> {
-    // What is no text is named as it was written.
-    let name = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    name.parse().map_err(SettingError::UnknownScheduler)
+    text(value).parse().map_err(SettingError::UnknownScheduler)
+}
+
+fn hierarchy(value: &Value) -> Result<Hierarchy, SettingError> {
+    text(value).parse().map_err(SettingError::UnknownHierarchy)
+}
+
+fn use_hierarchy(value: &Value) -> Result<Hierarchy, SettingError> {
+    match value.as_u64() {
+        Some(0) => Ok(Hierarchy::Flat),
+        Some(1) => Ok(Hierarchy::Entities),
+        _ => Err(SettingError::BadValue {
+            name: USE_HIERARCHY.to_owned(),
+            found: value.to_string(),
+            allowed: "0 (flat) or 1 (entities)".to_owned(),
+        }),
+    }
+}
+
+/// The text, or what was written in its place.
+fn text(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 fn depth(value: &Value) -> Result<u32, SettingError> {
@@ -124,7 +158,10 @@ fn tunable(
 ) -> Result<(&'static str, i64), SettingError> {
     let info = scheduler.tunable(name).map_err(|_| {
         let tunables = scheduler.tunables().iter().map(|info| info.name);
-        let known = [SCHEDULER, DEPTH].into_iter().chain(tunables).collect::<Vec<_>>().join(", ");
+        let has_hierarchy = scheduler.check_hierarchy().is_ok();
+        let hierarchy = has_hierarchy.then_some([HIERARCHY, USE_HIERARCHY]);
+        let known = [SCHEDULER, DEPTH].into_iter().chain(hierarchy.into_iter().flatten());
+        let known = known.chain(tunables).collect::<Vec<_>>().join(", ");
         SettingError::Unknown { name: name.to_owned(), scheduler, known }
     })?;
     let TunableInfo { name, unit, min, max, .. } = *info;
@@ -142,6 +179,7 @@ fn tunable(
 pub(crate) struct CheckedSettings {
     /// Another scheduler than that in force.
     pub(crate) scheduler: Option<SchedulerKind>,
+    pub(crate) hierarchy: Option<Hierarchy>,
     pub(crate) depth: Option<u32>,
     pub(crate) tunables: Vec<(&'static str, i64)>,
 }
@@ -171,6 +209,9 @@ pub struct SettingsInForce {
     pub disk: String,
     /// Its scheduler.
     pub scheduler: String,
+    /// In what way groups share the disk, where the scheduler has such ways.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hierarchy: Option<String>,
     /// The most requests in the device at once.
     pub depth: u32,
     /// The scheduler's tunables, each in its own unit.
@@ -197,6 +238,12 @@ pub enum SettingError {
     /// A scheduler that there is not.
     #[error("scheduler: {0}")]
     UnknownScheduler(UnknownScheduler),
+    /// A hierarchy that there is not.
+    #[error(transparent)]
+    UnknownHierarchy(UnknownHierarchy),
+    /// A hierarchy for a scheduler that has none to choose.
+    #[error(transparent)]
+    NoHierarchy(NoHierarchy),
     /// A value out of its range, or none.
     #[error("{name} = {found}: {allowed} is allowed")]
     BadValue { name: String, found: String, allowed: String },
@@ -215,6 +262,8 @@ impl SettingError {
             | Self::Twice { .. }
             | Self::Unknown { .. }
             | Self::UnknownScheduler(_)
+            | Self::UnknownHierarchy(_)
+            | Self::NoHierarchy(_)
             | Self::BadValue { .. } => StatusCode::BAD_REQUEST,
         }
     }
@@ -233,6 +282,7 @@ mod tests {
     fn tunables_are_those_of_the_scheduler_that_is_to_be_in_force() {
         let expected = CheckedSettings {
             scheduler: Some(SchedulerKind::MqDeadline),
+            hierarchy: None,
             depth: Some(16),
             tunables: vec![("writes_starved", 1), ("fifo_batch", 8)],
         };
@@ -245,6 +295,14 @@ mod tests {
             refused.starts_with("\"slice_idle\" cannot be set under mq-deadline; what can be set"),
             "{refused}"
         );
+    }
+
+    #[test]
+    fn use_hierarchy_is_another_name_of_two_hierarchies() {
+        let hierarchy = |json| checked(json).expect("allowed").hierarchy;
+        assert_eq!(hierarchy(r#"{"use_hierarchy": 0}"#), Some(Hierarchy::Flat));
+        assert_eq!(hierarchy(r#"{"use_hierarchy": 1}"#), Some(Hierarchy::Entities));
+        assert_eq!(hierarchy(r#"{"hierarchy": "leaf-weight"}"#), Some(Hierarchy::LeafWeight));
     }
 
     #[test]
@@ -263,6 +321,10 @@ mod tests {
             (r#"{"quantum": 1.5}"#, "quantum = 1.5: 1 to "),
             (r#"{"slice_idle": -1}"#, "slice_idle = -1: 0 to "),
             (r#"{"scheduler": "deadline"}"#, "scheduler: there is no scheduler \"deadline\"; "),
+            (r#"{"hierarchy": "deep"}"#, "there is no hierarchy \"deep\"; there are: leaf-weight"),
+            (r#"{"use_hierarchy": 2}"#, "use_hierarchy = 2: 0 (flat) or 1 (entities) is allowed"),
+            (r#"{"use_hierarchy": 1, "hierarchy": "flat"}"#, "hierarchy is set twice"),
+            (r#"{"hierarchy": "flat", "scheduler": "bfq"}"#, "bfq has no hierarchy to choose; cfq"),
             (r#"{"scheduler": 3}"#, "scheduler: there is no scheduler \"3\"; there are: none, "),
         ] {
             let refused = checked(json).expect_err(json);
