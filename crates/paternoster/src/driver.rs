@@ -107,8 +107,8 @@ impl<S: Scheduler> Driver<S> {
     ///
     /// # Panics
     ///
-    /// As [`Elevator::submit`]; in debug builds, too, after a completion or an earlier bio without
-    /// a dispatch.
+    /// As [`Elevator::submit`]; in debug builds, too, without a dispatch after a completion, or
+    /// after a bio of an earlier time.
     pub fn submit(&mut self, now: Instant, bio: Bio) -> Arrival {
         let owes = self.owed == Owed::DispatchFirst;
         debug_assert!(!owes, "a completion is followed by dispatch, before the next bio");

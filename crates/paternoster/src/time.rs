@@ -104,6 +104,12 @@ impl Nanos {
         Self(millis.saturating_mul(NANOS_PER_MILLI))
     }
 
+    /// A span of that many seconds.
+    #[inline]
+    pub const fn from_secs(secs: u64) -> Self {
+        Self(secs.saturating_mul(NANOS_PER_SECOND as u64))
+    }
+
     /// The span in nanoseconds.
     #[inline]
     pub const fn as_nanos(self) -> u64 {
