@@ -89,6 +89,7 @@ fn scheduler_that_changes_every_200_ms_loses_and_doubles_no_request() {
     let mut fio = fio.stdout(log.try_clone().expect("a log")).stderr(log).spawn().expect("it runs");
 
     let mut random = Rng::with_seed(11);
+    let mut kind = SchedulerKind::Cfq;
     let mut loaded = 0;
     let mut moved = 0;
     let mut next = Instant::now();
@@ -96,7 +97,8 @@ fn scheduler_that_changes_every_200_ms_loses_and_doubles_no_request() {
         if let Some(status) = fio.try_wait().expect("a child") {
             break status;
         }
-        let kind = SchedulerKind::ALL[random.usize(..SchedulerKind::ALL.len())];
+        let others = SchedulerKind::ALL.into_iter().filter(|&other| other != kind);
+        kind = *random.choice(&others.collect::<Vec<_>>()).expect("there are several");
         change(&served, kind, &mut random);
         let now = disk(&served).moved;
         loaded += u32::from(now > moved);
@@ -122,7 +124,7 @@ fn scheduler_that_changes_every_200_ms_loses_and_doubles_no_request() {
     served.end();
 }
 
-/// Draws another scheduler or the same, a hierarchy, a depth, a tunable and a weight.
+/// Changes to that scheduler, and draws a hierarchy, a depth, a tunable and a weight.
 fn change(served: &Served, kind: SchedulerKind, random: &mut Rng) {
     let path = served.path("ctl.sock");
     let mut set = vec![
