@@ -5,17 +5,17 @@ use std::collections::BTreeMap;
 use crate::rig::*;
 use paternoster::{AnyScheduler, Device, Event, Hierarchy, Recorder, SchedulerKind};
 
-const FAR: u64 = 1_000_000;
-const BY_VDISKTIME: [Hierarchy; 2] = [Hierarchy::Flat, Hierarchy::Entities];
+pub(crate) const FAR: u64 = 1_000_000;
+pub(crate) const BY_VDISKTIME: [Hierarchy; 2] = [Hierarchy::Flat, Hierarchy::Entities];
 
 /// A device that takes 1 ms for a request, slices of `slice_sync` ms for level 4.
-fn rig(hierarchy: Hierarchy, slice_sync: i64) -> Rig {
+pub(crate) fn rig(hierarchy: Hierarchy, slice_sync: i64) -> Rig {
     let rig = Rig::cfq().without_merging().set("slice_sync", slice_sync).set("low_latency", 0);
     rig.in_hierarchy(hierarchy)
 }
 
 /// Each task, by name, level and group, is a reader that always has a request waiting.
-fn readers(mut rig: Rig, tasks: &[(&'static str, &str, &str)]) -> Served {
+pub(crate) fn readers(mut rig: Rig, tasks: &[(&'static str, &str, &str)]) -> Served {
     for (name, io_prio, group) in tasks {
         rig = rig.task(name, io_prio, group);
     }
@@ -107,6 +107,19 @@ fn every_level_has_its_weight_in_the_group() {
         let mut run = readers(rig(hierarchy, 10), &tasks);
         run.until(ms(20_000));
         assert_parts(&mut run, &levels.map(|(name, _, part)| (name, part)));
+    }
+}
+
+/// At first both have 484. From its next request on the first one has 1000 of 1484.
+#[test]
+fn weight_follows_the_level_of_the_task() {
+    for hierarchy in BY_VDISKTIME {
+        let mut run = readers(rig(hierarchy, 10), &[("1", "be/4", ROOT), ("2", "be/4", ROOT)]);
+        run.until(ms(4000));
+        assert_parts(&mut run, &[("1", 500), ("2", 500)]);
+        run.rig.run(&[SetPriority("1", "be/0")]);
+        run.until(ms(10_000));
+        assert_parts(&mut run, &[("1", 674), ("2", 326)]);
     }
 }
 

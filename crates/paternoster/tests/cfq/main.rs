@@ -6,6 +6,7 @@ mod rig;
 mod admission;
 mod async_queues;
 mod cooperation;
+mod entities;
 mod extremes;
 mod gate;
 mod groups;

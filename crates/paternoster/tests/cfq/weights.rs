@@ -1,10 +1,12 @@
 //! When a changed weight takes effect.
 //!
 //! The charge of a group for a slice of 5 ms shows its fraction, its part of the device in 4096ths:
-//! (5000000 << 24) / fraction.
+//! (5000000 << 24) / fraction. Where queues are served by vdisktime it shows the weight:
+//! 5000000 × 4096 × 500 / weight, which is 20.48 × 10⁹ for 500 and 10.24 × 10⁹ for 1000.
 
+use crate::hierarchies::BY_VDISKTIME;
 use crate::rig::*;
-use paternoster::Event;
+use paternoster::{Event, Hierarchy};
 
 const FAR: u64 = 1_000_000;
 
@@ -123,4 +125,61 @@ fn weight_of_a_group_with_active_groups_below_counts_once_all_of_them_were_inact
     run.until(ms(1300)).emitted(&[]);
     run.until(ms(1600));
     assert_eq!(fractions(&mut run, "/p"), [1365]);
+}
+
+/// The vdisktimes of the group that the slices of its own queues left, since the last look.
+fn vdisktimes(run: &mut Served, path: &str) -> Vec<u64> {
+    let wanted = run.rig.group_id(path);
+    let of_group = |(_, event)| match event {
+        Event::SliceExpired { group, vdisktime, .. } if group == wanted => Some(vdisktime),
+        _ => None,
+    };
+    run.rig.timed_events().into_iter().filter_map(of_group).collect()
+}
+
+/// In 10⁹: a begins at 0 and b at 0.2. Slices: a up to 6 ms, b 12, a 18, b 24, a 30, b 36, a 42 and
+/// again a 48, as it is at 61.44 then and b at 61.64. The weight is changed at 14.
+#[test]
+fn weight_counts_from_the_charge_after_the_next_one_where_it_is_the_charge_that_it_scales() {
+    for hierarchy in BY_VDISKTIME {
+        let mut run = busy(siblings().in_hierarchy(hierarchy).set("low_latency", 0), &["a", "b"]);
+        run.until(ms(14)).rig.run(&[SetWeight("/a", 1000)]);
+        run.until(ms(48));
+        let expected = [20_480, 40_960, 51_200, 61_440, 71_680].map(|at| at * 1_000_000);
+        assert_eq!(vdisktimes(&mut run, "/a"), expected, "{hierarchy}");
+    }
+}
+
+/// In 10⁹: a has the device until 6 ms, b until 12, and a until 24: its 10 requests are done at 16,
+/// and the device idles for more in vain. 5 ms are charged for that, by the old weight, though it
+/// is changed at 14: 20.48. Then b, which came at 0.2, has slices of 6 ms, so that at 96 it has had
+/// 13 and stands at 0.2 + 13 × 20.48 = 266.44. At 100 a comes back behind that, at 266.64, with the
+/// new weight: it has a slice at 102, and is at 276.88.
+#[test]
+fn weight_counts_at_once_when_the_group_comes_back() {
+    for hierarchy in BY_VDISKTIME {
+        let rig = siblings().in_hierarchy(hierarchy).set("low_latency", 0).without_merging();
+        let mut run = rig.set("slice_sync", 5).served(1, ms(1));
+        run.issues("a", Stream::reads(16).depth(2).count(10));
+        run.issues("b", Stream::reads(16).from(FAR).depth(2));
+        run.until(ms(14)).rig.run(&[SetWeight("/a", 1000)]);
+        run.until(ms(99)).issues("a", Stream::reads(16).depth(2).at(ms(100))).until(ms(108));
+        let expected = [20_480, 40_960, 276_880].map(|at| at * 1_000_000);
+        assert_eq!(vdisktimes(&mut run, "/a"), expected, "{hierarchy}");
+    }
+}
+
+/// Queue and group in /p, in 10⁹: p begins at 16.384, the jump of 4 ms, and moves by 21.157 each
+/// slice; /p/c begins 0.2 behind it and moves by 20.48. So they have slices of 6 ms in the order p
+/// c c p c p. Each moves /p by 20.48 on the root's tree, to 61.44 at 18 ms. The weight is changed
+/// at 14, while c has the device; from 18 on a slice moves /p by 10.24. In Linux's own hierarchy
+/// the weight would count only after nothing in /p or below it had been busy.
+#[test]
+fn weight_of_an_entity_counts_while_groups_below_it_are_busy() {
+    let rig = nested().in_hierarchy(Hierarchy::Entities).set("low_latency", 0);
+    let mut run = busy(rig, &["p", "c"]);
+    run.until(ms(14)).rig.run(&[SetWeights("/p", 1000, 500)]);
+    run.until(ms(36));
+    let expected = [20_480, 71_680, 92_160].map(|at| at * 1_000_000);
+    assert_eq!(vdisktimes(&mut run, "/p"), expected);
 }
