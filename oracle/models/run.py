@@ -1,0 +1,159 @@
+"""The run of a scenario of oracle/FORMAT.md, for any scheduler."""
+
+import heapq
+from collections import deque
+
+TICK = 1_000_000  # ns
+LONGEST = 2560  # sectors of a merged request
+
+
+class Request:
+    """A bio, and the request that it becomes."""
+
+    def __init__(self, name, task, op, start, length, now):
+        self.name, self.bios = name, [name]
+        self.op, self.op_code = op, op[0]
+        self.group = task["group"]
+        self.priority = "be/4" if task["ioprio"] == "none" else task["ioprio"]
+        self.start, self.length = start, length
+        self.arrival = now
+        self.no_merge = False
+
+    @property
+    def end(self):
+        return self.start + self.length
+
+    def may_take(self, bio):
+        """Whether the bio may become part of it where they adjoin, but for their length."""
+        return (not self.no_merge and self.op_code == bio.op_code and self.group == bio.group
+                and self.priority == bio.priority)
+
+    def take(self, other):
+        """Makes what adjoins it a part of it."""
+        self.start = min(self.start, other.start)
+        self.length += other.length
+        self.bios += other.bios
+
+
+class Scheduler:
+    """Finds the time in `run.now`, and logs by `run.log`.
+
+    A run asks of it: merge(bio), whether it is part of a queued request now; insert(rq);
+    has_work(); dispatch(), the request that is handed out or None; complete(rq); and fire(), at
+    the time `timer`.
+    """
+
+    timer = None
+
+    def __init__(self, scenario, run):
+        self.run = run
+
+
+class Run:
+    """The run of a scenario by a kind of Scheduler; `lines` is its log."""
+
+    def __init__(self, scenario, scheduler):
+        self.now, self.lines = 0, []
+        self.device = scenario["device"]
+        self.merges = scenario["merges"]
+        self.scheduler = scheduler(scenario, self)
+        self.flushes = deque()
+        self.events, self.sequence = [], 0
+        self.in_device = 0
+        self.waiting = deque()
+        self.serving = [None] * self.device["channels"]
+        self.heads = [0] * self.device["channels"]
+        self.timer = None
+        self.arrivals, self.followers = {}, {}
+        self.left = 0
+        for task in scenario["tasks"]:
+            self.set_up(task)
+        while self.left:
+            self.now, kind, _, what = heapq.heappop(self.events)
+            self.handle(kind, what)
+
+    def log(self, **line):
+        self.lines.append({"t": self.now, **line})
+
+    def schedule(self, at, kind, what):
+        self.sequence += 1
+        heapq.heappush(self.events, (at, kind, self.sequence, what))
+
+    def set_up(self, task):
+        for i, request in enumerate(task["requests"]):
+            name = f"{task['id']}.{i}"
+            self.arrivals[name] = (task, request)
+            self.left += 1
+            if i < task["depth"]:
+                self.schedule(task["start_ns"] + request[0], 2, name)
+            else:
+                self.followers[f"{task['id']}.{i - task['depth']}"] = name
+
+    def handle(self, kind, what):
+        if kind == 0:
+            self.complete(what)
+        elif kind == 1:
+            if self.timer != self.now:
+                return
+            self.timer = None
+            self.scheduler.fire()
+        else:
+            self.arrive(what)
+        while self.in_device < self.device["queue_depth"]:
+            rq = self.next_request()
+            if rq is None:
+                break
+            self.log(ev="D", rq=rq.name)
+            rq.handed_over = self.now
+            self.in_device += 1
+            self.begin(rq)
+        if self.scheduler.timer != self.timer:
+            self.timer = self.scheduler.timer
+            self.schedule(self.timer, 1, None)
+
+    def next_request(self):
+        if self.flushes:
+            return self.flushes.popleft()
+        return self.scheduler.dispatch() if self.scheduler.has_work() else None
+
+    def arrive(self, name):
+        task, (_, op, start, length) = self.arrivals[name]
+        rq = Request(name, task, op, start, length, self.now)
+        self.log(ev="Q", rq=name)
+        if rq.op == "F":
+            self.flushes.append(rq)
+        elif not (self.merges and self.scheduler.merge(rq)):
+            self.scheduler.insert(rq)
+
+    def begin(self, rq):
+        if None not in self.serving:
+            self.waiting.append(rq)
+            return
+        self.serve(self.serving.index(None), rq)
+
+    def serve(self, server, rq):
+        device = self.device
+        time = device["base_ns"] + rq.length * device["per_sector_ns"]
+        if rq.start != self.heads[server]:
+            distance = abs(rq.start - self.heads[server])
+            time += device["seek_base_ns"]
+            time += distance * device["seek_ns_per_mi_sector"] // 1_048_576
+        self.heads[server] = rq.end
+        self.serving[server] = rq
+        self.schedule(self.now + time, 0, server)
+
+    def complete(self, server):
+        rq = self.serving[server]
+        self.serving[server] = None
+        self.in_device -= 1
+        if rq.op != "F":
+            self.scheduler.complete(rq)
+        if self.waiting:
+            self.serve(server, self.waiting.popleft())
+        for bio in rq.bios:
+            self.log(ev="C", rq=bio)
+            self.left -= 1
+        for bio in rq.bios:
+            follower = self.followers.get(bio)
+            if follower:
+                self.schedule(self.now + self.arrivals[follower][1][0], 2, follower)
