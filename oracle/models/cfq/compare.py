@@ -3,9 +3,9 @@
 
     compare.py [--program PROGRAM] [--seed N] [--count N] [--first I]
 
-Each scenario is run in `flat` and in `entities`. First the lines of merges and dispatches (M, D) are
-compared, then all lines in which the scheduler says how it came to them, by the fields that both
-logs have. Exit status 0 if all are equal.
+Each scenario is run in `flat` and in `entities`. First the lines of merges and dispatches (M, D)
+are compared, then all lines in which the scheduler says how it came to them, by the fields that
+both logs have. Exit status 0 if all are equal.
 """
 import argparse
 import json
