@@ -1,14 +1,6 @@
 """The `use_hierarchy` variant: queues by vdisktime, and its two modes (28.3)."""
-from hierarchy import (FRONT_KEY_STEP, GROUP_DELAY_TIME, VF_SHIFT, WHOLE, GroupsOnOneTree,
-                       Hierarchy)
+from hierarchy import DEFAULT_WEIGHT, VF_SHIFT, WHOLE, GroupsByWeight, Hierarchy, scale
 from objects import BE, IDLE, SYNC, Queue
-
-DEFAULT_WEIGHT = 500
-
-
-def scale(amount, weight):
-    """How far `amount` moves an entity of that weight (28.3.3)."""
-    return (amount << VF_SHIFT) * DEFAULT_WEIGHT // weight
 
 
 class QueuesByVdisktime:
@@ -58,7 +50,7 @@ class QueuesByVdisktime:
         if front and how == "kept":
             return q.placed
         if front and how == "first":
-            return (tree.first().placed if tree.count else self.cfq.now) - FRONT_KEY_STEP
+            return (tree.first().placed if tree.count else self.cfq.now) - self.cfq.clock.second
         return self.cfq.now
 
     def charge_queue(self, q, amount):
@@ -66,7 +58,7 @@ class QueuesByVdisktime:
         q.vtime += scale(amount, q.weight())
 
 
-class Flat(QueuesByVdisktime, GroupsOnOneTree):
+class Flat(QueuesByVdisktime, GroupsByWeight):
     """use_hierarchy 0: the root and all groups side by side, as in 2.6.37."""
 
     def mark(self, tree):
@@ -79,22 +71,15 @@ class Flat(QueuesByVdisktime, GroupsOnOneTree):
     def group_delay(self):
         """Reading 10: as in v4.20, so it depends on what is charged."""
         if self.cfq.read["flat-delay"] == "2.6.37":
-            return GROUP_DELAY_TIME
+            return self.cfq.clock.second // 5
         return self.cfq.group_delay()
 
     def group_span(self, g):
         """Reading 7: as in 2.6.37."""
+        if self.cfq.read["flat-span"] == "divided":
+            return super().group_span(g)
         total = sum(x.weight for x in self.tree.entities)
-        if self.cfq.read["flat-span"] == "fraction":
-            return self.cfq.tun.target_latency * max(WHOLE * g.weight // total, 1) >> VF_SHIFT
-        return self.cfq.tun.target_latency * g.weight // total
-
-    def charge(self, g, q, amount):
-        self.charge_queue(q, amount)
-        self.pull(g)
-        g.vtime += scale(amount, g.weight)
-        self.put(g)
-        self.save(g, self.workload)
+        return self.cfq.tun.target_latency * max(WHOLE * g.weight // total, 1) >> VF_SHIFT
 
 
 class Entities(QueuesByVdisktime, Hierarchy):

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Runs random scenarios in the model and in `paternoster decide`, and compares their logs.
 
-    compare.py [--program PROGRAM] [--seed N] [--count N] [--first I]
+    compare.py [--program PROGRAM] [--seed N] [--count N] [--first I] [--kernel KERNEL|all]
 
-Each scenario is run in `flat` and in `entities`. First the lines of merges and dispatches (M, D)
-are compared, then all lines in which the scheduler says how it came to them, by the fields that
-both logs have. Exit status 0 if all are equal.
+Each scenario is run in `flat` and in `entities`, or as the kernel decides it, or as each of the
+three does. First the lines of merges and dispatches (M, D) are compared, then all lines in which
+the scheduler says how it came to them, by the fields that both logs have. Exit status 0 if all
+are equal.
 """
 import argparse
 import json
@@ -14,6 +15,9 @@ import sys
 import tempfile
 from collections import Counter
 from pathlib import Path
+
+sys.dont_write_bytecode = True              # the folder stays as it is
+from kernels import KERNELS  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
 SCENARIO, LOG = ".scenario.json", ".log.jsonl"
@@ -26,7 +30,7 @@ def main():
     with tempfile.TemporaryDirectory() as scratch:
         scenarios, model, ours = (Path(scratch) / name for name in ("scenarios", "model", "ours"))
         run(HERE / "generate.py", scenarios, "--seed", args.seed, "--first", args.first,
-            "--count", args.count)
+            "--count", args.count, *(["--kernel", args.kernel] if args.kernel else []))
         run(HERE / "cfq.py", scenarios, "-o", model)
         run(Path(args.program).resolve(), "decide", scenarios, "--out", ours)
         names = sorted(path.name.removesuffix(SCENARIO) for path in scenarios.glob("*" + SCENARIO))
@@ -77,6 +81,7 @@ def arguments():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--first", type=int, default=0, help="the first scenario of the seed")
     parser.add_argument("--count", type=int, default=1000)
+    parser.add_argument("--kernel", choices=[*KERNELS, "all"])
     return parser.parse_args()
 
 

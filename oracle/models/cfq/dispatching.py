@@ -1,4 +1,5 @@
 """Which queue goes on (12), and what it sends (13)."""
+from kernels import V4_20
 from objects import IDLE
 
 U32 = (1 << 32) - 1
@@ -17,10 +18,9 @@ class Dispatching:
         if q.busy_wait and not q.empty():
             return self.replace(q, None, "wait_busy")
         if self.slice_over(q) and not q.forced:
-            if (self.h.lone(q) and q.empty() and q.in_flight > 0
-                    and self.should_idle(q)):
+            if self.waits_beyond_slice(q) or self.held_for_group(q, "B"):
                 return None
-            return None if self.held_for_group(q) else self.replace(q, None, "slice_used")
+            return self.replace(q, None, "slice_used")
         if not q.empty():
             return q
         c = self.close_cooperator(q)
@@ -34,15 +34,28 @@ class Dispatching:
             q.deep = q.idle_win = False
         if q.in_flight > 0 and self.should_idle(q):
             return None
-        return None if self.held_for_group(q) else self.replace(q, None, "empty")
+        return None if self.held_for_group(q, "F") else self.replace(q, None, "empty")
+
+    def waits_beyond_slice(self, q):
+        """Reading K4"""
+        if self.kernel is not V4_20 and self.read["b-first-test"] == "gone":
+            return False
+        return self.h.lone(q) and q.empty() and q.in_flight > 0 and self.should_idle(q)
 
     def more_than_half_left(self, q):
         return q.fresh or (q.slice_end - self.now) & U64 > (self.now - q.slice_start) & U64
 
-    def held_for_group(self, q):
+    def held_for_group(self, q, after):
+        """G, reached after another step."""
         g = q.group
         return (self.tun.group_idle > 0 and self.h.lone(q) and g.in_flight > 0
-                and not g.think.big(self.tun.group_idle))
+                and not (self.asks_think(after) and g.think.big(self.tun.group_idle)))
+
+    def asks_think(self, after):
+        """Reading K5"""
+        if after == "F" and self.read["g-think"] == "from-b":
+            return True
+        return self.kernel.step_g_thinks
 
     def replace(self, q, c, why):
         self.expire(q, False, why)

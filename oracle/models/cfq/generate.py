@@ -1,17 +1,22 @@
 #!/usr/bin/env python3
-"""Makes random scenarios for CFQ in any of its modes.
+"""Makes random scenarios for CFQ in any of its modes, or for older kernels.
 
     generate.py OUT_DIR [--seed N] [--count N] [--hierarchy MODE|both] [--large]
+    generate.py OUT_DIR [--seed N] [--count N] --kernel KERNEL|all [--large]
 
 The same seed gives the same files. Scenario i of seed S is made from S and i alone, so that
 one can be made again by itself: `--first I --count 1`. Each is written as
 NAME.scenario.json with the key `hierarchy`; `both` writes each twice, NAME-flat and
-NAME-entities, with the same requests.
+NAME-entities, with the same requests; `--kernel all` each three times, NAME-2.6.36 and so on.
 """
 import argparse
 import json
 import os
 import random
+import sys
+
+sys.dont_write_bytecode = True              # the folder stays as it is
+from kernels import KERNELS  # noqa: E402
 
 MS = 1_000_000
 DISK = 1 << 31                              # sectors
@@ -184,8 +189,76 @@ def scenario(seed, i, large=False):
     }
 
 
-def write(folder, made, mode, suffix):
-    made = dict(made, name=made["name"] + suffix, hierarchy=mode)
+# --- a scenario for older kernels ----------------------------------------------------------
+
+def kernel_scenario(seed, i, large=False):
+    """Groups side by side, ticks of 1, 4 and 10 ms, what the kernels do each in its own way."""
+    rnd = random.Random("kernel %d/%d" % (seed, i))
+    hz, g = rnd.choice([100, 250, 1000, 1000]), kernel_groups(rnd)
+    t = kernel_tunables(rnd)
+    d = dict(device(rnd), queue_depth=rnd.choice([1, 1, 2, 4, 8, 16, 32]))
+    paths = [one["path"] for one in g] + ["/"] * rnd.choice([0, 1])
+    made_tasks = tasks(rnd, paths, t.get("slice_idle", 8), large)
+    if rnd.random() < 0.4:
+        made_tasks += writers(rnd, paths, len(made_tasks))
+    for one in made_tasks:
+        if rnd.random() < 0.25:
+            think_by_ticks(rnd, one, 1_000_000_000 // hz)
+    return {
+        "name": "kernel-%d-%04d" % (seed, i),
+        "about": "random groups and tasks, HZ %d" % hz,
+        "scheduler": "cfq",
+        "tunables": t,
+        "hz": hz,
+        "merges": rnd.random() < 0.9,
+        "device": d,
+        "groups": g,
+        "tasks": made_tasks,
+    }
+
+
+def kernel_groups(rnd):
+    """One to six; some below another, which has to make no difference."""
+    weights = rnd.choice([[500], [100, 200, 300, 400], [100, 500, 1000], list(range(100, 1001))])
+    made = []
+    for name in "abcdef"[:rnd.randrange(1, 7)]:
+        above = rnd.choice(made)["path"] if made and rnd.random() < 0.2 else ""
+        made.append({"path": above + "/" + name, "weight": rnd.choice(weights)})
+    return made
+
+
+def kernel_tunables(rnd):
+    t = tunables(rnd, "either")
+    for name, values in (("group_isolation", [0, 0, 1, None]), ("slice_idle", [0, 8, 8, 12, None]),
+                         ("group_idle", [0, 8, 8, 12, None])):
+        value = rnd.choice(values)
+        if value is not None:
+            t[name] = value
+    return t
+
+
+def writers(rnd, paths, taken):
+    """Writers of several groups, whose queues are the device's."""
+    made = []
+    for n in range(rnd.randrange(2, 5)):
+        at = rnd.choice([0, rnd.randrange(DISK // 8) * 8])
+        ioprio = rnd.choice(["be/4", "be/4", "be/%d" % rnd.randrange(8)])
+        made.append({"id": taken + n + 1, "group": rnd.choice(paths), "ioprio": ioprio,
+                     "start_ns": rnd.choice([0, rnd.randrange(100 * MS)]),
+                     "depth": rnd.choice([4, 16, 64]),
+                     "requests": [[0, "W", at + 64 * k, 64] for k in range(rnd.randrange(20, 80))]})
+    return made
+
+
+def think_by_ticks(rnd, one, tick):
+    """Think times around whole ticks, where a count of ticks changes."""
+    most = rnd.choice([1, 2, 4])
+    for request in one["requests"]:
+        request[0] = max(0, rnd.randrange(most + 1) * tick + rnd.choice([-1, 0, 0, 1, tick // 2]))
+
+
+def write(folder, made, suffix, **keys):
+    made = dict(made, name=made["name"] + suffix, **keys)
     path = os.path.join(folder, made["name"] + ".scenario.json")
     with open(path, "w", encoding="utf-8") as f:
         json.dump(made, f, separators=(",", ":"))
@@ -197,18 +270,25 @@ def main():
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--first", type=int, default=0)
     p.add_argument("--count", type=int, default=1000)
-    p.add_argument("--hierarchy", default="both",
-                   choices=["leaf-weight", "flat", "entities", "both"])
+    what = p.add_mutually_exclusive_group()
+    what.add_argument("--hierarchy", default="both",
+                      choices=["leaf-weight", "flat", "entities", "both"])
+    what.add_argument("--kernel", choices=[*KERNELS, "all"])
     p.add_argument("--large", action="store_true", help="more tasks and requests")
     args = p.parse_args()
     os.makedirs(args.out, exist_ok=True)
     for i in range(args.first, args.first + args.count):
+        if args.kernel:
+            made = kernel_scenario(args.seed, i, args.large)
+            for kernel in KERNELS if args.kernel == "all" else [args.kernel]:
+                write(args.out, made, "-" + kernel, kernel=kernel)
+            continue
         made = scenario(args.seed, i, args.large)
         if args.hierarchy == "both":
-            write(args.out, made, "flat", "-flat")
-            write(args.out, made, "entities", "-entities")
+            write(args.out, made, "-flat", hierarchy="flat")
+            write(args.out, made, "-entities", hierarchy="entities")
         else:
-            write(args.out, made, args.hierarchy, "")
+            write(args.out, made, "", hierarchy=args.hierarchy)
 
 
 if __name__ == "__main__":

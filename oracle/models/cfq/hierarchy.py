@@ -1,17 +1,19 @@
 """The seam: who is on which tree, how it is placed and charged, and how the next is found.
 
-`Hierarchy` has what all fillings share. Linux v4.20's own is here, the variant's two are in
-by_vdisktime.py.
+`Hierarchy` has what all fillings share. Those that order queues by time are here: v4.20's and
+that of 2.6.35 to 2.6.37. The variant's two are in by_vdisktime.py.
 """
-from objects import ASYNC, BE, CLASS_NAMES, IDLE, RT, TYPE_NAMES, ServiceTree, Workload
+from objects import (ASYNC, BE, CLASS_NAMES, IDLE, NOIDLE, RT, SYNC, TYPE_NAMES, ServiceTree,
+                     Workload)
 
-MS = 1_000_000
-U64 = (1 << 64) - 1
-IDLE_KEY_DELAY = 200 * MS
-GROUP_DELAY_TIME = 200 * MS
-FRONT_KEY_STEP = 1000 * MS
 VF_SHIFT = 12
 WHOLE = 1 << VF_SHIFT                       # a fraction of 1
+DEFAULT_WEIGHT = 500
+
+
+def scale(amount, weight):
+    """How far `amount` moves something of that weight (27, 28.3.3)."""
+    return (amount << VF_SHIFT) * DEFAULT_WEIGHT // weight
 
 
 class Hierarchy:
@@ -70,14 +72,16 @@ class Hierarchy:
         now, was = self.cfq.now, w.cls
         w.cls = RT if g.count_class(RT) else BE if g.count_class(BE) else IDLE
         if w.cls == IDLE:
-            w.span_end = now + self.cfq.jiffy
+            w.span_end = now + self.cfq.clock.jiffy
             return
         if w.cls == was and g.tree(w.cls, w.type).count and now <= w.span_end:
             return
         w.type = self.choose_type(g, w.cls)
+        self.cfq.needs_idling = False
         span = self.workload_span(g, w)
         w.span_end = now + span
-        self.cfq.log("workload", wl=workload_name(w), group=g.path, ns=span)
+        self.cfq.log("workload", wl=workload_name(w), group=g.path,
+                     ns=self.cfq.clock.ns(span))
 
     def choose_type(self, g, cls):
         filled = [kind for kind in TYPE_NAMES if g.tree(cls, kind).count]
@@ -94,7 +98,7 @@ class Hierarchy:
             span = min(span, cap) * tun.slice_async // tun.slice_sync
         else:
             span = max(span, 2 * tun.slice_idle)
-        return max(span, 2 * cfq.jiffy)
+        return max(span, 2 * cfq.clock.jiffy)
 
 
 def workload_name(w):
@@ -102,6 +106,8 @@ def workload_name(w):
         return "idle"
     return CLASS_NAMES[w.cls] + "/" + TYPE_NAMES[w.type]
 
+
+# --- groups on one tree of the device: all but entities -----------------------------------
 
 class GroupsOnOneTree(Hierarchy):
     def __init__(self, cfq):
@@ -154,8 +160,10 @@ class GroupsOnOneTree(Hierarchy):
         return self.take_queue(g.tree(self.workload.cls, self.workload.type))
 
 
-class LeafWeight(GroupsOnOneTree):
-    """Linux v4.20: queues by time, groups by vdisktime scaled with a compounded fraction."""
+# --- queues by time: Linux -----------------------------------------------------------------
+
+class QueuesByTime:
+    """8.2"""
 
     def mark(self, tree):
         return tree.first_key()
@@ -164,22 +172,37 @@ class LeafWeight(GroupsOnOneTree):
         return tree.first()
 
     def place(self, q, front):
-        """8.2"""
+        moved = self.move(q)
         tree = q.group.tree(q.cls, q.type())
-        key = self.key(q, tree, front) & U64
+        key = self.cfq.clock.key(self.key(q, tree, front))
         if q.tree is tree and key == q.key:
             return
-        if self.put_on_tree(q, tree, key) and not front:
+        if self.put_on_tree(q, tree, key) and (moved or not front):
             self.queue_joined(q.group)
 
+    def move(self, q):
+        """Says whether the queue went to another group."""
+        return False
+
     def key(self, q, tree, front):
-        now = self.cfq.now
+        now, second = self.cfq.now, self.cfq.clock.second
         if q.cls == IDLE:
-            return now + IDLE_KEY_DELAY
+            return self.idle_class_key(tree)
         if front:
-            return (tree.first_key() if tree.count else now) - FRONT_KEY_STEP
+            return (tree.first_key() if tree.count else now) - second
         resid, q.resid = q.resid, 0
         return now + (q.group.n_queues - 1) * self.cfq.offset_of_one(q) - resid
+
+    def idle_class_key(self, tree):
+        """Reading K1"""
+        delay = self.cfq.clock.second // 5
+        if self.cfq.read["idle-key"] == "last" and tree.count:
+            return tree.last_key() + delay
+        return self.cfq.now + delay
+
+
+class LeafWeight(QueuesByTime, GroupsOnOneTree):
+    """Linux v4.20: groups by vdisktime scaled with a compounded fraction."""
 
     def group_span(self, g):
         return (self.cfq.tun.target_latency * g.frac) >> VF_SHIFT
@@ -222,3 +245,54 @@ class LeafWeight(GroupsOnOneTree):
         g.vtime += (amount << 24) // frac
         self.put(g)
         self.save(g, self.workload)
+
+
+# --- groups by their own weights: 2.6.35 to 2.6.37, and flat ------------------------------
+
+class GroupsByWeight(GroupsOnOneTree):
+    """27: the root and all groups side by side."""
+
+    def group_span(self, g):
+        total = sum(x.weight for x in self.tree.entities)
+        return self.cfq.tun.target_latency * g.weight // total
+
+    def charge(self, g, q, amount):
+        self.charge_queue(q, amount)
+        self.pull(g)
+        g.vtime += scale(amount, g.weight)
+        self.put(g)
+        self.save(g, self.workload)
+
+    def charge_queue(self, q, amount):
+        """Queues that are ordered by time are charged nothing."""
+
+
+class SideBySide(QueuesByTime, GroupsByWeight):
+    """Linux 2.6.35 to 2.6.37. Without group_isolation, queues that nobody waits for one by one
+    share the root."""
+
+    def move(self, q):
+        to = self.group_of(q)
+        if to is q.group:
+            return False
+        if q.tree:
+            q.tree.remove(q)
+            q.tree = None
+            self.queue_left(q.group)
+        q.own_group = q.group if to is self.cfq.root else None
+        q.group = to
+        return True
+
+    def group_of(self, q):
+        """By what the queue's flags say now."""
+        if self.cfq.tun.group_isolation:
+            return q.group
+        if q.type() == NOIDLE and self.may_leave(q):
+            return self.cfq.root
+        if q.type() == SYNC and q.own_group:
+            return q.own_group
+        return q.group
+
+    def may_leave(self, q):
+        """The idle class too, whose queues have no idle window (reading K2)."""
+        return q.cls != IDLE or self.cfq.read["idle-class-moves"] == "yes"

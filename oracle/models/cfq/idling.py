@@ -1,5 +1,5 @@
 """Whether the device is kept free for a queue (14.3, 15), and the estimators behind it (16, 20)."""
-from objects import IDLE
+from objects import IDLE, SYNC
 
 U32 = (1 << 32) - 1
 SEEK_FAR = 800
@@ -21,7 +21,7 @@ class Idling:
         ctx = self.active_ctx
         if ctx and ctx.think.valid() and left < ctx.think.mean:
             return True
-        return left <= self.jiffy
+        return left <= self.clock.jiffy
 
     # --- idling (15) ---
 
@@ -36,7 +36,7 @@ class Idling:
         return q.tree.count == 1 and q.sync and not q.tree.think.big(self.tun.slice_idle)
 
     def arm(self, q):
-        if self.queueing_ssd() and self.tun.group_idle == 0:
+        if self.queueing_ssd() and not (self.kernel.ssd_waits_for_group and self.tun.group_idle):
             return
         by_group = not self.should_idle(q)
         if by_group and self.tun.group_idle == 0:
@@ -46,12 +46,22 @@ class Idling:
             return
         if ctx.think.valid() and q.slice_end - self.now < ctx.think.mean:
             return
-        if by_group and (not self.h.lone(q) or q.tree.think.big(self.tun.group_idle)):
+        if by_group and not (self.h.lone(q) and self.thinks_shortly(q)):
             return
         q.awaiting = True
         wait = self.tun.group_idle if by_group else self.tun.slice_idle
         self.timer.start(self.now + wait)
-        self.log("arm_idle", q=q.name, ns=wait, group=int(by_group))
+        self.log("arm_idle", q=q.name, ns=self.clock.ns(wait), group=int(by_group))
+
+    def thinks_shortly(self, q):
+        return not (self.kernel.group_wait_thinks and q.tree.think.big(self.tun.group_idle))
+
+    def arm_at_need(self, q, r):
+        """14.4; in some kernels only where the serving tree or the group needs it (27)."""
+        self.needs_idling |= not r.noidle
+        if (not self.kernel.arms_only_at_need or self.h.serving_type() == SYNC
+                or self.needs_idling or self.h.lone(q)):
+            self.arm(q)
 
     def on_timer(self):
         self.log("idle_timer")
@@ -88,7 +98,8 @@ class Idling:
         if q.queued >= DEEP:
             q.deep = True
         on = q.idle_win
-        if not r.ctx.alive or self.tun.slice_idle == 0 or (not q.deep and q.seeky()):
+        if (q.next.noidle or not r.ctx.alive or self.tun.slice_idle == 0
+                or (not q.deep and q.seeky())):
             on = False
         elif r.ctx.think.valid():
             on = r.ctx.think.mean <= self.tun.slice_idle

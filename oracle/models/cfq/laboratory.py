@@ -5,7 +5,7 @@ import json
 from checks import check
 from merging import Merging
 from objects import BE, IDLE, NORMAL_LEVEL, RT, Request
-from scheduler import CLOCK_AT_START, Cfq
+from scheduler import Cfq
 
 COMPLETION, TIMER, ARRIVAL = 0, 1, 2
 
@@ -73,8 +73,8 @@ class Timer:
     def __init__(self, run):
         self.run, self.event = run, None
 
-    def start(self, clock):
-        self.event = self.run.schedule(clock - CLOCK_AT_START, TIMER, None)
+    def start(self, reading):
+        self.event = self.run.schedule(self.run.cfq.clock.begins(reading), TIMER, None)
 
     def cancel(self):
         self.event = None
@@ -84,11 +84,11 @@ class Timer:
 
 
 class Run:
-    def __init__(self, scenario, mode, out, readings, checked=False):
+    def __init__(self, scenario, kernel, mode, out, readings, checked=False):
         self.t, self.out, self.checked = 0, out, checked
         self.heap, self.sequence = [], 0
         self.timer = Timer(self)
-        self.cfq = Cfq(scenario, mode, self.log, self.timer, readings)
+        self.cfq = Cfq(scenario, kernel, mode, self.log, self.timer, readings)
         self.merging = Merging(self.cfq, scenario["merges"], self.log)
         self.device = Device(scenario["device"])
         self.tasks = [Task(given) for given in scenario["tasks"]]
@@ -124,7 +124,7 @@ class Run:
 
     def handle(self, event):
         self.t, kind, _, what = event
-        self.cfq.now = self.t + CLOCK_AT_START
+        self.cfq.now = self.cfq.clock.read(self.t)
         if kind == COMPLETION:
             self.completion(what)
         elif kind == TIMER:

@@ -40,7 +40,7 @@ class Request:
     def __init__(self, name, task, op, pos, sectors):
         self.name, self.task, self.op = name, task, op
         self.pos, self.sectors = pos, sectors
-        self.sync = op in ("R", "WS")
+        self.sync, self.noidle = op in ("R", "WS", "WN"), op == "WN"
         self.direction = "R" if op == "R" else "W"
         self.parts = [self]                 # what completes with it, in order
         self.no_merge = False
@@ -64,6 +64,7 @@ class Context:
 class Queue:
     def __init__(self, sync, group, task):
         self.sync, self.group = sync, group
+        self.own_group = None               # where it goes back to, while it is in the root (27)
         self.name = "%d%s" % (task.id, "S" if sync else "A")
         self.cls, self.ioprio = task.cls, task.level
         self.own_ioprio = task.level

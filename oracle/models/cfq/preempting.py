@@ -14,7 +14,7 @@ class Preempting:
             return False
         if r.sync and not a.sync and not a.forced:
             return True
-        if not a.group.is_in_or_below(n.group):
+        if not self.reaches(n.group, a.group):
             return False
         if self.slice_over(a):
             return True
@@ -27,6 +27,12 @@ class Preempting:
         if self.active_ctx is None or not a.awaiting:
             return False
         return abs(r.pos - self.head_pos) <= CLOSE
+
+    def reaches(self, g, other):
+        """Row 6. Ancestors reach, in kernels without a hierarchy too (reading K3)."""
+        if self.kernel.side_by_side and self.read["ancestors"] == "none":
+            return g is other
+        return other.is_in_or_below(g)
 
     def preempt(self, n):
         a = self.active

@@ -17,6 +17,12 @@ READINGS = {
     "preempted-span": ("group", "path"),                 # 11
     "nobody-else-sync": ("queues", "entities"),          # 12
     "group-placed": ("charged", "joined"),               # 13
+    # of the kernels of 27
+    "idle-key": ("now", "last"),                         # K1
+    "idle-class-moves": ("yes", "no"),                   # K2
+    "ancestors": ("v4.20", "none"),                      # K3
+    "b-first-test": ("kept", "gone"),                    # K4
+    "g-think": ("never", "from-b"),                      # K5
 }
 
 

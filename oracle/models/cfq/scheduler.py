@@ -1,8 +1,9 @@
 """The scheduler: its state, and what comes from outside: requests, completions, exits."""
 from by_vdisktime import Entities, Flat
+from clock import Clock
 from cooperating import Cooperating
 from dispatching import Dispatching
-from hierarchy import LeafWeight
+from hierarchy import DEFAULT_WEIGHT, LeafWeight, SideBySide
 from idling import Idling
 from objects import ASYNC, IDLE, SYNC, Context, Group, Queue
 from preempting import Preempting
@@ -10,23 +11,20 @@ from slices import Slices
 from red_black_tree import RedBlackTree
 from tunables import Tunables
 
-SECOND = 1_000_000_000
-CLOCK_AT_START = 1000 * SECOND              # what the clock reads at time 0
 U32 = (1 << 32) - 1
 PAGE = 4096
 ROOT_WEIGHT = 1000
-DEFAULT_WEIGHT = 500
 
 HIERARCHIES = {"leaf-weight": LeafWeight, "flat": Flat, "entities": Entities}
 
 
 class Cfq(Slices, Dispatching, Idling, Preempting, Cooperating):
-    def __init__(self, scenario, mode, log, timer, readings):
-        self.now = CLOCK_AT_START
-        self.jiffy = SECOND // scenario["hz"]
+    def __init__(self, scenario, kernel, mode, log, timer, readings):
+        self.kernel, self.clock = kernel, Clock(scenario["hz"], kernel.ticks)
+        self.now = self.clock.read(0)
         self.group_delay_iops = scenario["hz"] // 5
         self.rotational = scenario["device"]["rotational"]
-        self.tun = Tunables(scenario["tunables"], self.rotational)
+        self.tun = Tunables(scenario["tunables"], self.rotational, self.clock, kernel)
         self.log, self.timer, self.read = log, timer, readings
         self.busy = self.busy_sync = 0
         self.rq_queued = self.in_driver = 0
@@ -34,12 +32,14 @@ class Cfq(Slices, Dispatching, Idling, Preempting, Cooperating):
         self.active = self.active_ctx = None
         self.head_pos = 0
         self.hw_tag, self.depth_seen, self.depth_samples = -1, 0, 0
-        self.last_delayed_sync = self.now - SECOND
+        self.last_delayed_sync = self.now - self.clock.second
         self.indexes = [RedBlackTree(lambda q: q.next.pos) for _ in range(8)]
         self.configured = {g["path"]: g for g in scenario["groups"]}
         self.root = Group("/", None, ROOT_WEIGHT, ROOT_WEIGHT, self.now)
         self.groups = {"/": self.root}
-        self.h = HIERARCHIES[mode](self)
+        self.async_queues = {}              # of the device, in kernels that have one set
+        self.needs_idling = False           # asked only by some kernels (27)
+        self.h = (SideBySide if kernel.side_by_side else HIERARCHIES[mode])(self)
 
     # --- groups are made when first needed (22.4) ---
 
@@ -60,6 +60,7 @@ class Cfq(Slices, Dispatching, Idling, Preempting, Cooperating):
         r.ctx = r.task.ctx
         r.start_time = self.now
         r.queue = self.queue_for(r)
+        r.group = r.queue.group
         r.queue.alloc += 1
         r.queue.refs += 1
 
@@ -102,10 +103,12 @@ class Cfq(Slices, Dispatching, Idling, Preempting, Cooperating):
             q = Queue(True, g, task)
         else:
             which = (task.cls, task.level)
-            q = g.async_queues.get(which)
+            g, made = ((self.root, self.async_queues) if self.kernel.async_in_root
+                       else (g, g.async_queues))
+            q = made.get(which)
             if q is None:
-                q = g.async_queues[which] = Queue(False, g, task)
-                q.refs += 1                 # the group's own
+                q = made[which] = Queue(False, g, task)
+                q.refs += 1                 # the group's own, or the device's
         q.refs += 1
         return q
 
@@ -243,7 +246,7 @@ class Cfq(Slices, Dispatching, Idling, Preempting, Cooperating):
         elif q.cls == IDLE:
             self.expire(q, True, "idle_class")
         elif r.sync and empty and self.close_cooperator(q) is None:
-            self.arm(q)
+            self.arm_at_need(q, r)
 
     def free(self, r):
         r.queue.alloc -= 1

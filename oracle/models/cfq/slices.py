@@ -1,6 +1,5 @@
 """How long a slice is (4), and the end of a turn with its charge (10)."""
 from by_vdisktime import Entities, QueuesByVdisktime
-from hierarchy import GROUP_DELAY_TIME
 from objects import BE, NORMAL_LEVEL, RT
 
 
@@ -8,10 +7,10 @@ class Slices:
     # --- what is charged for (9.2) ---
 
     def iops_mode(self):
-        return self.tun.slice_idle == 0 and self.hw_tag != 0
+        return self.kernel.iops_mode and self.tun.slice_idle == 0 and self.hw_tag != 0
 
     def group_delay(self):
-        return self.group_delay_iops if self.iops_mode() else GROUP_DELAY_TIME
+        return self.group_delay_iops if self.iops_mode() else self.clock.second // 5
 
     # --- slices (4) ---
 
@@ -45,7 +44,7 @@ class Slices:
         q.slice_len = self.scaled_slice(q)
         q.slice_end = self.now + q.slice_len
         q.fresh = False
-        self.log("slice", q=q.name, ns=q.slice_len)
+        self.log("slice", q=q.name, ns=self.clock.ns(q.slice_len))
 
     def slice_over(self, q):
         return not q.fresh and self.now >= q.slice_end
@@ -61,9 +60,9 @@ class Slices:
         said = {}
         if timed_out:
             q.resid = self.residue(q)
-            said["resid"] = q.resid
-        said.update(self.charge(q.group, q))
-        self.log("expire", q=q.name, why=why, **said)
+            said["resid"] = self.clock.ns(q.resid)
+        used, amount = self.charge(q.group, q)
+        self.log_expiry(q, why, said, used, amount)
         if q.listed and q.empty():
             self.unlist(q)
         if q.listed:
@@ -82,6 +81,7 @@ class Slices:
         return self.scaled_slice(q)
 
     def charge(self, g, q):
+        """Says what was used, and what the group is charged."""
         used = self.slice_usage(q)
         amount = used
         if self.iops_mode():
@@ -89,9 +89,16 @@ class Slices:
         elif not q.sync and self.sync_queues(g) == 0:
             amount = q.slice_len
         self.h.charge(g, q, amount)
-        return {"used": used, "disp": q.slice_sent, "charge": amount,
-                "iops": int(self.iops_mode()), "sect": q.slice_sectors, "group": g.path,
-                "vt": g.vtime, "qvt": q.vtime}
+        return used, amount
+
+    def log_expiry(self, q, why, said, used, amount):
+        g, iops = q.group, int(self.iops_mode())
+        self.log("expire", q=q.name, why=why, **said, used=self.clock.ns(used), disp=q.slice_sent,
+                 charge=amount if iops else self.clock.ns(amount), iops=iops,
+                 sect=q.slice_sectors, group=g.path, vt=g.vtime, qvt=q.vtime)
+        if self.kernel.slice_trace:
+            self.log("slice_used", q=q.name, sl_used=used, disp=q.slice_sent, charge=amount,
+                     iops=iops, sect=q.slice_sectors)
 
     def sync_queues(self, g):
         """Reading 12: queues of the group's own."""
@@ -102,5 +109,7 @@ class Slices:
 
     def slice_usage(self, q):
         if q.slice_start in (0, self.now):
-            return max(self.now - q.dispatch_start, self.jiffy)
+            if self.kernel.requests_as_ticks and self.hw_tag != 0:
+                return q.slice_sent
+            return max(self.now - q.dispatch_start, self.clock.jiffy)
         return min(self.now - q.slice_start, q.slice_len)
