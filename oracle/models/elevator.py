@@ -1,4 +1,4 @@
-"""Merging as the elevator of blk-mq does it, for a scheduler that keeps its requests sorted by sector.
+"""Merging as the elevator of blk-mq does it, for a scheduler that sorts its requests by sector.
 
 An arrival tries the request of the last merge, then the queued one that ends where it starts, then
 the one that starts where it ends. The request that is made of it else is tried as it is inserted.
