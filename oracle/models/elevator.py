@@ -35,6 +35,10 @@ class MergingScheduler(Scheduler):
     def saw(self, what):
         self.seen[what] += 1
 
+    def may_merge(self, rq, bio):
+        """Whether the scheduler, too, lets the bio become part of the request."""
+        return rq.may_take(bio)
+
     def enter(self, rq):
         self.hash(rq)
         if self.last_merge is None:
@@ -63,7 +67,7 @@ class MergingScheduler(Scheduler):
 
     def merge(self, bio):
         rq, kind = self.find(bio)
-        if rq is None:
+        if rq is None or not self.may_merge(rq, bio):
             return False
         if rq.length + bio.length > LONGEST:
             self.saw(f"refused for the length, {kind}")
@@ -81,7 +85,7 @@ class MergingScheduler(Scheduler):
     def find(self, bio):
         """The request that takes the bio, and at which end; its length is not looked at."""
         last = self.last_merge
-        if last and last.may_take(bio):
+        if last and self.may_merge(last, bio):
             if last.end == bio.start:
                 self.saw("back merge into the last merge's")
                 return last, "back"
@@ -89,13 +93,13 @@ class MergingScheduler(Scheduler):
                 self.saw("front merge into the last merge's")
                 return last, "front"
         rq = self.ending_at(bio.start)
-        if rq and rq.may_take(bio):
+        if rq and self.may_merge(rq, bio):
             self.saw("back merge into another")
             return rq, "back"
         if rq:
             self.saw_no_back_merge(rq, bio)
         rq = self.find_front(bio)
-        if rq and rq.may_take(bio):
+        if rq and self.may_merge(rq, bio):
             self.saw("front merge into another")
             return rq, "front"
         return None, None
@@ -127,10 +131,14 @@ class MergingScheduler(Scheduler):
     def join_at_insert(self, rq):
         """Whether the request, which is not sorted yet, has become part of those before it.
 
-        The last merge's, which is tried first, would have taken it as a bio or taken no more.
+        The last merge's, which is tried first, takes only one that `may_merge` forbade it as a bio.
         """
         if not self.merges:
             return False
+        if self.last_merge and self.joinable(self.last_merge, rq):
+            self.saw("join at insert with the last merge's")
+            self.join(self.last_merge, rq)
+            return True
         what, joined = "join at insert", False
         before = self.ending_at(rq.start)
         while before and self.joinable(before, rq):

@@ -1,7 +1,7 @@
 """The run of a scenario of oracle/FORMAT.md, for any scheduler."""
 
 import heapq
-from collections import deque
+from collections import Counter, deque
 
 TICK = 1_000_000  # ns
 LONGEST = 2560  # sectors of a merged request
@@ -12,7 +12,8 @@ class Request:
 
     def __init__(self, name, task, op, start, length, now):
         self.name, self.bios = name, [name]
-        self.op, self.op_code = op, op[0]
+        self.task = task["id"]
+        self.op, self.op_code, self.sync = op, op[0], op in ("R", "WS")
         self.group = task["group"]
         self.priority = "be/4" if task["ioprio"] == "none" else task["ioprio"]
         self.start, self.length = start, length
@@ -39,14 +40,17 @@ class Scheduler:
     """Finds the time in `run.now`, and logs by `run.log`.
 
     A run asks of it: merge(bio), whether it is part of a queued request now; insert(rq);
-    has_work(); dispatch(), the request that is handed out or None; complete(rq); and fire(), at
-    the time `timer`.
+    has_work(); dispatch(), the request that is handed out or None; complete(rq); fire(), at the
+    time `timer`; and exit(task), as the last of the task's requests has completed.
     """
 
     timer = None
 
     def __init__(self, scenario, run):
         self.run = run
+
+    def exit(self, task):
+        pass
 
 
 class Run:
@@ -65,7 +69,7 @@ class Run:
         self.heads = [0] * self.device["channels"]
         self.timer = None
         self.arrivals, self.followers = {}, {}
-        self.left = 0
+        self.left = Counter()  # requests by task
         for task in scenario["tasks"]:
             self.set_up(task)
         while self.left:
@@ -83,11 +87,14 @@ class Run:
         for i, request in enumerate(task["requests"]):
             name = f"{task['id']}.{i}"
             self.arrivals[name] = (task, request)
-            self.left += 1
-            if i < task["depth"]:
+            self.left[task["id"]] += 1
+            if len(request) > 4:
+                self.followers.setdefault(request[4], []).append(name)
+            elif i < task["depth"]:
                 self.schedule(task["start_ns"] + request[0], 2, name)
             else:
-                self.followers[f"{task['id']}.{i - task['depth']}"] = name
+                before = f"{task['id']}.{i - task['depth']}"
+                self.followers.setdefault(before, []).append(name)
 
     def handle(self, kind, what):
         if kind == 0:
@@ -109,7 +116,8 @@ class Run:
             self.begin(rq)
         if self.scheduler.timer != self.timer:
             self.timer = self.scheduler.timer
-            self.schedule(self.timer, 1, None)
+            if self.timer is not None:
+                self.schedule(self.timer, 1, None)
 
     def next_request(self):
         if self.flushes:
@@ -117,7 +125,7 @@ class Run:
         return self.scheduler.dispatch() if self.scheduler.has_work() else None
 
     def arrive(self, name):
-        task, (_, op, start, length) = self.arrivals[name]
+        task, (_, op, start, length, *_) = self.arrivals[name]
         rq = Request(name, task, op, start, length, self.now)
         self.log(ev="Q", rq=name)
         if rq.op == "F":
@@ -146,14 +154,18 @@ class Run:
         rq = self.serving[server]
         self.serving[server] = None
         self.in_device -= 1
+        for bio in rq.bios:
+            self.log(ev="C", rq=bio)
         if rq.op != "F":
             self.scheduler.complete(rq)
         if self.waiting:
             self.serve(server, self.waiting.popleft())
         for bio in rq.bios:
-            self.log(ev="C", rq=bio)
-            self.left -= 1
+            task = self.arrivals[bio][0]["id"]
+            self.left[task] -= 1
+            if not self.left[task]:
+                del self.left[task]
+                self.scheduler.exit(task)
         for bio in rq.bios:
-            follower = self.followers.get(bio)
-            if follower:
+            for follower in self.followers.get(bio, ()):
                 self.schedule(self.now + self.arrivals[follower][1][0], 2, follower)
