@@ -123,33 +123,21 @@ pub(super) fn save_workloads<T: Trace>(cfq: &mut Cfq<T>, cx: &Cx<'_>, group: Gro
     }
 }
 
-/// Finds the next queue on the way down from the root.
-pub(super) fn find_queue<T: Trace>(cfq: &mut Cfq<T>, cx: &Cx<'_>) -> Option<QueueId> {
-    let mut group = cx.groups.root();
-    if cfq.groups[group].entities == 0 {
-        return None;
-    }
-    loop {
-        let tree = cfq.choose_workload_of(cx, group);
-        let state = &mut cfq.groups[group];
-        state.share.entity.served = cfq.serving.served();
-        let entity = state.trees.tree_mut(tree).choose();
-        match entity.expect("a workload is chosen for its entities") {
-            Entity::Queue(queue) => return Some(queue),
-            Entity::Group(child) => group = child,
-        }
-    }
+/// The root, from which the way goes down, if there is a queue to find.
+pub(super) fn choose_group<T: Trace>(cfq: &Cfq<T>, cx: &Cx<'_>) -> Option<GroupId> {
+    let root = cx.groups.root();
+    (cfq.groups[root].entities > 0).then_some(root)
 }
 
-/// The queue that a drain takes next.
-pub(super) fn find_to_drain<T: Trace>(cfq: &Cfq<T>, cx: &Cx<'_>) -> Option<QueueId> {
-    let mut group = cx.groups.root();
-    loop {
-        match cfq.groups[group].trees.any_first()? {
-            Entity::Queue(queue) => return Some(queue),
-            Entity::Group(child) => group = child,
-        }
-    }
+/// Chooses the first entity of `tree`, and keeps for the group that its workload is served.
+pub(super) fn choose_first<T: Trace>(
+    cfq: &mut Cfq<T>,
+    group: GroupId,
+    tree: TreeId,
+) -> Option<Entity> {
+    let state = &mut cfq.groups[group];
+    state.share.entity.served = cfq.serving.served();
+    state.trees.tree_mut(tree).choose()
 }
 
 /// The group's part of `span`: the product, from the root down, of each group's part by weight

@@ -51,14 +51,6 @@ pub(super) fn charge<T: Trace>(
     Standing { vdisktime, min_vdisktime: cfq.group_tree.min_vdisktime() }
 }
 
-/// Finds the first queue of the group that is least served.
-pub(super) fn find_queue<T: Trace>(cfq: &mut Cfq<T>, cx: &Cx<'_>) -> Option<QueueId> {
-    let group = cfq.group_tree.choose()?;
-    let tree = cfq.choose_workload_of(cx, group);
-    let first = cfq.groups[group].trees.tree_mut(tree).choose();
-    Some(first.expect("a workload is chosen for its queues").queue())
-}
-
 /// The group's part of `span`, by weight among the groups with busy queues.
 pub(super) fn part_of<T: Trace>(cfq: &Cfq<T>, group: GroupId, span: Nanos) -> Nanos {
     cfq.group_tree.members.part_of_span(span, cfq.groups[group].share.counted_weight)

@@ -115,15 +115,6 @@ pub(super) fn charge<T: Trace>(
     Standing { vdisktime, min_vdisktime: cfq.group_tree.min_vdisktime() }
 }
 
-/// Finds the queue whose slice is due, of the group that is least served.
-#[inline]
-pub(super) fn find_queue<T: Trace>(cfq: &mut Cfq<T>, cx: &Cx<'_>) -> Option<QueueId> {
-    let group = cfq.group_tree.choose()?;
-    let tree = cfq.choose_workload_of(cx, group);
-    let first = cfq.groups[group].trees.tree(tree).first();
-    Some(first.expect("a workload is chosen for its queues").queue())
-}
-
 /// The workload of `class` whose first queue is due first.
 #[inline]
 pub(super) fn due_workload<T: Trace>(cfq: &Cfq<T>, group: GroupId, class: IoClass) -> Workload {

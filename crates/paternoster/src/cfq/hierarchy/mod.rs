@@ -15,7 +15,7 @@ pub(in crate::cfq) use group_tree::{GroupTree, Vdisktime};
 use crate::arena::GroupId;
 use crate::cfq::Cfq;
 use crate::cfq::queue_id::QueueId;
-use crate::cfq::service_tree::Entity;
+use crate::cfq::service_tree::{Entity, TreeId};
 use crate::hierarchy::Hierarchy;
 use crate::io_context::IoClass;
 use crate::scheduler::Cx;
@@ -186,24 +186,48 @@ impl<T: Trace> Cfq<T> {
         }
     }
 
-    /// Finds the queue to serve next.
+    /// Finds the queue to serve next: the first of the workload that is chosen for its group. Where
+    /// a child group is first, the way goes on in that.
     #[inline]
     pub(super) fn find_queue(&mut self, cx: &Cx<'_>) -> Option<QueueId> {
-        match self.hierarchy {
-            Hierarchy::LeafWeight => leaf_weight::find_queue(self, cx),
-            Hierarchy::Flat => flat::find_queue(self, cx),
-            Hierarchy::Entities => entities::find_queue(self, cx),
+        let mut group = self.choose_group(cx)?;
+        loop {
+            let tree = self.choose_workload_of(cx, group);
+            let first = self.choose_first(group, tree);
+            match first.expect("a workload is chosen for its entities") {
+                Entity::Queue(queue) => return Some(queue),
+                Entity::Group(child) => group = child,
+            }
         }
     }
 
     /// Finds the queue that a drain takes next.
     pub(super) fn find_to_drain(&mut self, cx: &Cx<'_>) -> Option<QueueId> {
-        match self.hierarchy {
-            Hierarchy::LeafWeight | Hierarchy::Flat => {
-                let group = self.group_tree.choose()?;
-                self.groups[group].trees.any_first().map(Entity::queue)
+        let mut group = self.choose_group(cx)?;
+        loop {
+            match self.groups[group].trees.any_first()? {
+                Entity::Queue(queue) => return Some(queue),
+                Entity::Group(child) => group = child,
             }
-            Hierarchy::Entities => entities::find_to_drain(self, cx),
+        }
+    }
+
+    /// Chooses the group from which the way to the next queue begins.
+    #[inline]
+    fn choose_group(&mut self, cx: &Cx<'_>) -> Option<GroupId> {
+        match self.hierarchy {
+            Hierarchy::LeafWeight | Hierarchy::Flat => self.group_tree.choose(),
+            Hierarchy::Entities => entities::choose_group(self, cx),
+        }
+    }
+
+    /// Chooses the first entity of `tree`, whose workload was chosen for the group.
+    #[inline]
+    fn choose_first(&mut self, group: GroupId, tree: TreeId) -> Option<Entity> {
+        match self.hierarchy {
+            Hierarchy::LeafWeight => self.groups[group].trees.tree(tree).first(),
+            Hierarchy::Flat => self.groups[group].trees.tree_mut(tree).choose(),
+            Hierarchy::Entities => entities::choose_first(self, group, tree),
         }
     }
 
