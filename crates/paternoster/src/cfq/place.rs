@@ -10,7 +10,7 @@ use crate::scheduler::Cx;
 use crate::trace::{Event, Trace};
 
 impl<T: Trace> Cfq<T> {
-    /// Makes the queue busy.
+    /// Makes the queue busy. It is indexed by position when its first request becomes the next one.
     pub(super) fn add_busy(&mut self, cx: &Cx<'_>, queue: QueueId) {
         let state = &self.queues[queue];
         let (name, group) = (state.name(), state.group);
@@ -20,15 +20,13 @@ impl<T: Trace> Cfq<T> {
         // It is placed before it is counted among the queues of its group: see `slice_offset`.
         self.place(cx, queue);
         self.join_group(cx, group);
-        self.index_position(queue);
     }
 
-    /// Makes the queue no longer busy.
+    /// Makes the queue, which is empty, no longer busy.
     pub(super) fn remove_busy(&mut self, cx: &Cx<'_>, queue: QueueId) {
         let state = &self.queues[queue];
         let (name, group) = (state.name(), state.group);
         self.take_off_tree(queue);
-        self.unindex_position(queue);
         self.leave_group(cx, group);
         self.busy -= 1;
         self.busy_sync -= u32::from(name.sync);
