@@ -128,6 +128,13 @@ impl<K: Copy + Ord, V: Copy> KeyedTree<K, V> {
             // It stays the last.
             return;
         }
+        self.relink(place, key);
+    }
+
+    /// Moves the value at `place` to where `key` belongs. Not inlined: a copy in each caller of
+    /// `set_key` costs more than the call.
+    #[inline(never)]
+    fn relink(&mut self, place: PlaceId, key: K) {
         self.unlink(place);
         self.link(place, key);
     }
