@@ -192,10 +192,10 @@ impl<T: Trace> MqDeadline<T> {
             self.classes[class as usize].dispatch_list.pop(cx.requests);
             return self.count_dispatch(class, rq);
         }
-        let rq = match self.batch_goes_on_with(class) {
-            Some(rq) => rq,
+        let (rq, reason) = match self.batch_goes_on_with(class) {
+            Some(rq) => (rq, BatchReason::Onward),
             None => match self.begin_batch(cx, class) {
-                Some(rq) => rq,
+                Some(chosen) => chosen,
                 None => return Pick::Nothing,
             },
         };
@@ -203,6 +203,11 @@ impl<T: Trace> MqDeadline<T> {
             return Pick::NotYet(rq);
         }
         self.batching += 1;
+        if self.batching == 1 {
+            let direction = self.last_direction;
+            let event = Event::Batch { direction, class, starved: self.starved, reason };
+            self.trace.event(cx.now, event);
+        }
         self.classes[class as usize].take(cx.requests, rq);
         self.count_dispatch(class, rq)
     }
@@ -217,15 +222,14 @@ impl<T: Trace> MqDeadline<T> {
         (i64::from(self.batching) < self.tunables.fifo_batch).then_some(next)
     }
 
-    /// Decides on a direction, and where in it to continue.
-    fn begin_batch(&mut self, cx: &Cx<'_>, class: IoClass) -> Option<RequestId> {
+    /// Decides on a direction, and where in it to continue. An oddity of Linux: if that request is
+    /// not eligible yet, the batch may begin with another class, which goes on where it stopped.
+    fn begin_batch(&mut self, cx: &Cx<'_>, class: IoClass) -> Option<(RequestId, BatchReason)> {
         let direction = self.choose_direction(class)?;
-        let (rq, reason) = self.choose_request(cx, class, direction);
+        let chosen = self.choose_request(cx, class, direction);
         self.last_direction = direction;
         self.batching = 0;
-        let event = Event::Batch { direction, class, starved: self.starved, reason };
-        self.trace.event(cx.now, event);
-        Some(rq)
+        Some(chosen)
     }
 
     /// Chooses reads before writes, until writes have starved often enough.

@@ -6,7 +6,7 @@
 
 mod rig;
 
-use paternoster::{Event, NoMerges, TunableError};
+use paternoster::{Event, IoClass, NoMerges, TunableError};
 use rig::*;
 
 /// Runs of the first letters of names: `["r1", "r2", "w1"]` is `"r×2 w×1"`.
@@ -463,4 +463,24 @@ fn scheduler_says_why_each_batch_began() {
         _ => None,
     });
     assert_eq!(reasons.collect::<Vec<_>>(), ["Start", "Onward", "Expired"]);
+}
+
+/// While `rt` has the device, each dispatch probes BE, whose read has not aged: a batch is chosen
+/// and does not begin. It begins with the dispatch of that read.
+#[test]
+fn batch_that_a_probe_chose_begins_with_its_first_request() {
+    let mut rig = Rig::mq_deadline().without_merging().task("rt", "rt/0", ROOT);
+    let began = |rig: &mut Rig| {
+        let events = rig.events().into_iter();
+        let classes = events.filter_map(|event| match event {
+            Event::Batch { class, .. } => Some(class),
+            _ => None,
+        });
+        classes.collect::<Vec<_>>()
+    };
+    rig.run(&[Submit("be", read(100..108)), Submit("rt", read(0..8).by("rt"))]);
+    rig.run(&[Serve(&["rt"])]);
+    assert_eq!(began(&mut rig), [IoClass::Rt]);
+    rig.run(&[Serve(&["be"])]);
+    assert_eq!(began(&mut rig), [IoClass::Be]);
 }
