@@ -17,8 +17,9 @@ def scenario(seed):
     groups = make_groups(rng, theme)
     paths = [group["path"] for group in groups] + ["/"] * rng.choice([1, 3])
     tasks = THEMES[theme][1](rng)
-    style = rng.choice(["default", "default", "mostly", "best effort", "any"])
-    together = 0.9 if theme in ("interleaved", "twins") else 0.5
+    alike = theme in ("interleaved", "twins", "burst", "players")
+    style = rng.choice(["default"] * (8 if alike else 2) + ["mostly", "best effort", "any"])
+    together = 0.9 if alike else 0.5
     one_group = rng.choice(paths) if rng.random() < together else None
     for number, task in enumerate(tasks, 1):
         task["id"] = number
@@ -34,7 +35,7 @@ def scenario(seed):
 
 
 def make_device(rng, theme):
-    rotational = rng.random() < (0.9 if theme in ("interleaved", "players") else 0.5)
+    rotational = rng.random() < (0.9 if theme in ("interleaved", "players", "burst") else 0.5)
     depth = rng.choice([1, 1, 2, 3, 4, 8, 32, 64])
     if theme == "deepening" or theme == "twins" and rng.random() < 0.6:
         rotational, depth = False, rng.choice([8, 32])
@@ -241,7 +242,7 @@ def burst(rng):
     """Many tasks that start close together."""
     gap = rng.choice([0, MS, 10 * MS, 60 * MS, 179 * MS, 190 * MS])
     start = rng.choice([0, edge(rng), 400 * MS])
-    made = [hog(rng)] if rng.random() < 0.5 else []
+    made = [hog(rng, rng.choice([150, 500]))] if rng.random() < 0.6 else []
     for n in range(rng.randint(6, 24)):
         short = rng.random() < 0.3
         think = thinking(rng)
@@ -258,7 +259,7 @@ def burst(rng):
 def interleaved(rng):
     """Tasks that read every other piece of the same sectors, and that part for a while."""
     made = [hog(rng, 100)] if rng.random() < 0.5 else []
-    for _ in range(rng.choice([1, 1, 1, 2])):
+    for _ in range(rng.choice([1, 1, 2])):
         made += crew(rng, len(made) + 1)
     return made
 
