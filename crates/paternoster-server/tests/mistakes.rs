@@ -97,7 +97,7 @@ size = 1.5
 }
 
 #[test]
-fn hierarchy_is_one_of_those_of_cfq() {
+fn hierarchy_is_one_of_those_of_cfq_and_of_a_disk() {
     let toml = r#"[disks.a]
 backend = "memory"
 size = "1M"
@@ -107,14 +107,24 @@ backend = "memory"
 size = "1M"
 scheduler = "bfq"
 hierarchy = "flat"
+[disks.c]
+backend = "memory"
+size = "1M"
+use_hierarchy = 1
+[groups."/one"]
+hierarchy = "flat"
 [exports.one]
 disk = "a"
 [exports.two]
 disk = "b"
+[exports.three]
+disk = "c"
 "#;
     let expected = [
         "c:4: there is no hierarchy \"deep\"; there are: leaf-weight, flat, entities",
         "c:9: bfq has no hierarchy to choose; cfq has: leaf-weight, flat, entities",
+        "c:13: unknown key `use_hierarchy`; there are: `path`, ",
+        "c:15: unknown key `hierarchy`; there are: `weight`, ",
     ];
     assert_mistakes(toml, &expected);
 }

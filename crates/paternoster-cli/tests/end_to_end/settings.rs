@@ -74,6 +74,37 @@ fn settings_are_shown_changed_and_refused() {
     served.end();
 }
 
+/// It is of a disk, whose root it is a setting of, and of no group.
+#[test]
+fn hierarchy_is_set_of_a_disk_under_cfq_and_of_nothing_else() {
+    let served = serve();
+    for (setting, hierarchy) in [
+        ("use_hierarchy=0", "flat"),
+        ("use_hierarchy=1", "entities"),
+        ("hierarchy=leaf-weight", "leaf-weight"),
+    ] {
+        let shown = ctl(&served, &["set", "d", setting]).expect(setting);
+        assert!(shown.contains(&format!("\nhierarchy={hierarchy}\n")), "{setting}: {shown}");
+    }
+    for (what, said) in [
+        (&["/a", "use_hierarchy=1"][..], "there is no disk \"/a\"; there are: \"d\""),
+        (&["/", "use_hierarchy=1"], "there is no disk \"/\"; there are: \"d\""),
+        (&["d", "use_hierarchy=2"], "use_hierarchy = 2: 0 (flat) or 1 (entities) is allowed"),
+        (&["d", "use_hierarchy=flat"], "use_hierarchy = \"flat\": 0 (flat) or 1 (entities) is"),
+        (&["d", "use_hierarchy="], "use_hierarchy = \"\": 0 (flat) or 1 (entities) is allowed"),
+        (&["d", "hierarchy=1"], "there is no hierarchy \"1\"; there are: leaf-weight, flat, "),
+        (&["d", "scheduler=bfq", "use_hierarchy=1"], "use_hierarchy: bfq has no hierarchy to"),
+    ] {
+        let refused = ctl(&served, &[&["set"], what].concat()).expect_err("refused");
+        assert!(refused.contains(said), "{what:?}: {refused}");
+    }
+    assert_eq!(ctl(&served, &["get", "d", "hierarchy"]), Ok("leaf-weight\n".to_owned()));
+    ctl(&served, &["set", "d", "scheduler=kyber"]).expect("allowed");
+    let refused = ctl(&served, &["set", "d", "use_hierarchy=1"]).expect_err("Kyber has none");
+    assert!(refused.contains("use_hierarchy: kyber has no hierarchy to choose; cfq"), "{refused}");
+    served.end();
+}
+
 #[test]
 fn scheduler_that_changes_every_200_ms_loses_and_doubles_no_request() {
     let served = serve();

@@ -92,7 +92,8 @@ impl NewSettings {
                 SCHEDULER => {}
                 DEPTH => checked.depth = Some(depth(value)?),
                 HIERARCHY | USE_HIERARCHY => {
-                    wanted.check_hierarchy().map_err(SettingError::NoHierarchy)?;
+                    let refuse = |error| SettingError::NoHierarchy { name: name.clone(), error };
+                    wanted.check_hierarchy().map_err(refuse)?;
                     let hierarchy =
                         if name == HIERARCHY { hierarchy(value)? } else { use_hierarchy(value)? };
                     if checked.hierarchy.replace(hierarchy).is_some() {
@@ -242,8 +243,8 @@ pub enum SettingError {
     #[error(transparent)]
     UnknownHierarchy(UnknownHierarchy),
     /// A hierarchy for a scheduler that has none to choose.
-    #[error(transparent)]
-    NoHierarchy(NoHierarchy),
+    #[error("{name}: {error}")]
+    NoHierarchy { name: String, error: NoHierarchy },
     /// A value out of its range, or none.
     #[error("{name} = {found}: {allowed} is allowed")]
     BadValue { name: String, found: String, allowed: String },
@@ -263,7 +264,7 @@ impl SettingError {
             | Self::Unknown { .. }
             | Self::UnknownScheduler(_)
             | Self::UnknownHierarchy(_)
-            | Self::NoHierarchy(_)
+            | Self::NoHierarchy { .. }
             | Self::BadValue { .. } => StatusCode::BAD_REQUEST,
         }
     }
@@ -305,6 +306,21 @@ mod tests {
         assert_eq!(hierarchy(r#"{"hierarchy": "leaf-weight"}"#), Some(Hierarchy::LeafWeight));
     }
 
+    /// As in the patch set, which refuses what is not 0 or 1.
+    #[test]
+    fn use_hierarchy_is_0_or_1_under_cfq() {
+        for found in ["2", "-1", "1.0", "0.5", "\"1\"", "\"entities\"", "true", "null", "[1]"] {
+            let refused = checked(&format!(r#"{{"use_hierarchy": {found}}}"#)).expect_err(found);
+            let allowed = "0 (flat) or 1 (entities) is allowed";
+            assert_eq!(refused, format!("use_hierarchy = {found}: {allowed}"));
+        }
+        for kind in SchedulerKind::ALL.into_iter().filter(|&kind| kind != SchedulerKind::Cfq) {
+            let json = format!(r#"{{"use_hierarchy": 1, "scheduler": "{kind}"}}"#);
+            let none = "has no hierarchy to choose; cfq has: leaf-weight, flat, entities";
+            assert_eq!(checked(&json), Err(format!("use_hierarchy: {kind} {none}")));
+        }
+    }
+
     #[test]
     fn scheduler_in_force_is_no_change() {
         let same = checked(r#"{"scheduler": "cfq"}"#).expect("allowed");
@@ -324,7 +340,7 @@ mod tests {
             (r#"{"hierarchy": "deep"}"#, "there is no hierarchy \"deep\"; there are: leaf-weight"),
             (r#"{"use_hierarchy": 2}"#, "use_hierarchy = 2: 0 (flat) or 1 (entities) is allowed"),
             (r#"{"use_hierarchy": 1, "hierarchy": "flat"}"#, "hierarchy is set twice"),
-            (r#"{"hierarchy": "flat", "scheduler": "bfq"}"#, "bfq has no hierarchy to choose; cfq"),
+            (r#"{"hierarchy": "flat", "scheduler": "bfq"}"#, "hierarchy: bfq has no hierarchy to "),
             (r#"{"scheduler": 3}"#, "scheduler: there is no scheduler \"3\"; there are: none, "),
         ] {
             let refused = checked(json).expect_err(json);
