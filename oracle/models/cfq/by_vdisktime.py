@@ -1,6 +1,6 @@
 """The `use_hierarchy` variant: queues by vdisktime, and its two modes (28.3)."""
 from hierarchy import DEFAULT_WEIGHT, VF_SHIFT, WHOLE, GroupsByWeight, Hierarchy, scale
-from objects import BE, IDLE, SYNC, Queue
+from objects import BE, IDLE, NOIDLE, SYNC, Queue
 
 
 class QueuesByVdisktime:
@@ -110,7 +110,9 @@ class Entities(QueuesByVdisktime, Hierarchy):
     # 28.3.5: where groups stand
 
     def home(self, g):
-        return g.parent.trees[BE][SYNC]
+        """Reading 26: where no queue has an idle window, groups are among those without."""
+        windowless = self.cfq.read["group-tree"] == "windowless" and self.cfq.tun.slice_idle == 0
+        return g.parent.trees[BE][NOIDLE if windowless else SYNC]
 
     def queue_joined(self, g):
         g.n_queues += 1

@@ -17,6 +17,7 @@ READINGS = {
     "preempted-span": ("group", "path"),                 # 11
     "nobody-else-sync": ("queues", "entities"),          # 12
     "group-placed": ("charged", "joined"),               # 13
+    "group-tree": ("windowless", "sync"),                # 26
     # of the kernels of 27
     "idle-key": ("now", "last"),                         # K1
     "idle-class-moves": ("yes", "no"),                   # K2

@@ -4,7 +4,7 @@
 //! Times are in ms, and vdisktimes in 10⁹. A charge of `t` moves a queue of level 4 by
 //! `t` × 4.096 × 500 / 484, and a group by `t` × 4.096 × 500 / its weight.
 
-use crate::hierarchies::{BY_VDISKTIME, FAR, readers, rig};
+use crate::hierarchies::{BY_VDISKTIME, FAR, assert_parts, readers, rig};
 use crate::rig::*;
 use paternoster::{Device, Hierarchy, SchedulerKind};
 
@@ -117,6 +117,31 @@ fn group_is_best_effort_to_its_parent_whatever_is_in_it() {
         let is_served = |task: &&str| run.dispatch_times(task).iter().any(|&at| at > ms(50));
         let found: Vec<_> = ["a", "r"].into_iter().filter(is_served).collect();
         assert_eq!(found, served, "{hierarchy}: {of_root} beside {of_group} in a group");
+    }
+}
+
+/// On a device that never idles for a queue no queue has an idle window, so queues and groups are
+/// on another tree than on a disk. Were they on two trees these would have time by number, 2 : 1.
+/// By weight it is 968 : 50, and all are charged the requests that they dispatched.
+#[test]
+fn queues_and_groups_compete_by_weight_on_a_device_that_never_idles() {
+    let rig = Rig::on(Device::solid_state(1), SchedulerKind::Cfq).without_merging();
+    let rig = rig.in_hierarchy(Hierarchy::Entities).set("slice_sync", 10).group("/a", 50);
+    let mut run = readers(rig, &[("1", "be/4", ROOT), ("2", "be/4", ROOT), ("a", "be/4", "/a")]);
+    run.until(ms(20_000));
+    assert_parts(&mut run, &[("1", 475), ("2", 475), ("a", 49)]);
+}
+
+/// Queues and groups change trees alike when `slice_idle` becomes 0, and when it is set again. By
+/// weight it is 484 : 100; on two trees it would be 1 : 1.
+#[test]
+fn queues_and_groups_compete_by_weight_after_idle_times_were_turned_off_and_on() {
+    let rig = rig(Hierarchy::Entities, 10).group("/a", 100);
+    let mut run = readers(rig, &[("r", "be/4", ROOT), ("a", "be/4", "/a")]);
+    for (slice_idle, until) in [(8, 10_000), (0, 20_000), (8, 30_000)] {
+        run.rig.run(&[Set("slice_idle", slice_idle)]).timed_events();
+        run.until(ms(until));
+        assert_parts(&mut run, &[("r", 829), ("a", 171)]);
     }
 }
 

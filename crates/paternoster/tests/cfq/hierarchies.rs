@@ -38,7 +38,7 @@ fn charged(run: &mut Served) -> BTreeMap<String, u64> {
 }
 
 /// Asserts the parts of the tasks, in thousandths, give or take five.
-fn assert_parts(run: &mut Served, parts: &[(&str, u64)]) {
+pub(crate) fn assert_parts(run: &mut Served, parts: &[(&str, u64)]) {
     let sums = charged(run);
     let all: u64 = sums.values().sum();
     for &(task, part) in parts {

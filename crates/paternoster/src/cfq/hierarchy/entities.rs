@@ -1,5 +1,5 @@
-//! Groups are entities as queues are: a child group is on its parent's BE/SYNC tree, beside the
-//! queues of the parent, and all compete there by weight and vdisktime. Leaf weights mean nothing.
+//! Groups are entities as queues are: a child group is on a tree of its parent's, beside the queues
+//! of the parent, and all compete there by weight and vdisktime. Leaf weights mean nothing.
 //!
 //! ```text
 //!   root   BE/SYNC:  q1:7   /a:9   q4:12                 q1 and q4 are queues of the root
@@ -10,8 +10,12 @@
 //! ```
 //!
 //! A group is on its parent's tree while there is a busy queue in it or below it; the root is on no
-//! tree. The next queue is found on the way down from the root: in each group a class, a workload
-//! and its first entity, until that is a queue. So each group has a served workload of its own.
+//! tree. The tree is that of best-effort queues with an idle window, `BE/SYNC`; where the device
+//! never idles for a queue none has a window, and it is `BE/SYNC_NOIDLE`. Weights count among the
+//! entities of one tree: two trees have time by how many are on them.
+//!
+//! The next queue is found on the way down from the root: in each group a class, a workload and its
+//! first entity, until that is a queue. So each group has a served workload of its own.
 //!
 //! A changed weight takes effect when the group becomes busy, or after its next charge.
 
@@ -28,13 +32,10 @@ use crate::scheduler::Cx;
 use crate::time::{Instant, Nanos};
 use crate::trace::{Trace, Workload};
 
-/// The tree on which child groups are.
-const GROUPS: TreeId = TreeId::new(IoClass::Be, Workload::Sync);
-
 /// What a group has in this hierarchy alone.
 #[derive(Debug)]
 pub(super) struct GroupEntity {
-    /// Its place on its parent's tree, while a queue in it or below it is busy.
+    /// Its place on a tree of its parent's, while a queue in it or below it is busy.
     place: Option<TreePlace>,
     /// When it was last placed there, or moved by a charge.
     pub(super) placed_at: Instant,
@@ -54,16 +55,32 @@ impl GroupEntity {
 /// former vdisktime is lost.
 pub(super) fn join<T: Trace>(cfq: &mut Cfq<T>, cx: &Cx<'_>, group: GroupId, delay: u64) {
     let Some(parent) = cx.groups[group].parent else { return };
-    let trees = &mut cfq.groups[parent].trees;
-    let tree = trees.tree(GROUPS);
-    let key = tree.last_key().map_or(tree.min(), |last| last.advanced(delay.cast_signed()));
-    let place = trees.put(Entity::Group(group), GROUPS, key, None);
+    put_behind_last(cfq, cx, group, delay);
     cfq.groups[parent].share.entity.children += 1;
-    let share = &mut cfq.groups[group].share;
-    share.counted_weight = cx.groups[group].weight().value();
-    share.entity.place = Some(place);
-    share.entity.placed_at = cx.now;
+    cfq.groups[group].share.counted_weight = cx.groups[group].weight().value();
     cfq.join_behind(cx, parent, delay);
+}
+
+/// Puts the group so far behind the last entity of the tree on which it should be. It may be on
+/// another tree.
+fn put_behind_last<T: Trace>(cfq: &mut Cfq<T>, cx: &Cx<'_>, group: GroupId, delay: u64) {
+    let parent = cx.groups[group].parent.expect("the root is on no tree");
+    let wanted = wanted_tree(cfq);
+    let old = cfq.groups[group].share.entity.place;
+    let trees = &mut cfq.groups[parent].trees;
+    let tree = trees.tree(wanted);
+    let key = tree.last_key().map_or(tree.min(), |last| last.advanced(delay.cast_signed()));
+    let place = trees.put(Entity::Group(group), wanted, key, old);
+    let entity = &mut cfq.groups[group].share.entity;
+    entity.place = Some(place);
+    entity.placed_at = cx.now;
+}
+
+/// The tree on which child groups are to be. Where the device never idles for a queue, no queue has
+/// an idle window.
+fn wanted_tree<T: Trace>(cfq: &Cfq<T>) -> TreeId {
+    let never_idles = cfq.tunables.slice_idle() == Nanos::ZERO;
+    TreeId::new(IoClass::Be, if never_idles { Workload::SyncNoIdle } else { Workload::Sync })
 }
 
 /// The group has no entity any more.
@@ -78,7 +95,7 @@ pub(super) fn leave<T: Trace>(cfq: &mut Cfq<T>, cx: &Cx<'_>, group: GroupId) {
 }
 
 /// Charges the queue, its group, and each group above that but the root, and moves all of them on
-/// their trees.
+/// their trees. A group that should be on another tree goes behind all that are there.
 pub(super) fn charge<T: Trace>(
     cfq: &mut Cfq<T>,
     cx: &Cx<'_>,
@@ -94,7 +111,12 @@ pub(super) fn charge<T: Trace>(
         share.counted_weight = cx.groups[node].weight().value();
         share.entity.placed_at = cx.now;
         let place = share.entity.place.expect("a group that is charged is on its parent's tree");
-        cfq.groups[parent].trees.charge(place, by);
+        if place.tree == wanted_tree(cfq) {
+            cfq.groups[parent].trees.charge(place, by);
+        } else {
+            let delay = cfq.group_delay(cx);
+            put_behind_last(cfq, cx, node, delay);
+        }
         node = parent;
     }
     standing(cfq, cx, group)
@@ -109,7 +131,7 @@ fn standing<T: Trace>(cfq: &Cfq<T>, cx: &Cx<'_>, group: GroupId) -> Standing {
     let trees = &cfq.groups[parent].trees;
     Standing {
         vdisktime: Vdisktime(trees.key(place).vdisktime()),
-        min_vdisktime: Vdisktime(trees.tree(GROUPS).min().vdisktime()),
+        min_vdisktime: Vdisktime(trees.tree(place.tree).min().vdisktime()),
     }
 }
 
