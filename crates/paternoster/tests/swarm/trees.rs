@@ -19,8 +19,12 @@
 //!   error(i) = error(above) × w(i) / W + m(i) + w(i) / W × Σ m(j)
 //! ```
 //!
-//! The shares and errors are worked out here from the weights that the test has chosen. The jump
-//! with which a queue joins is over when all have been charged.
+//! The shares and errors are worked out here from the weights that the test has chosen.
+//!
+//! Where one comes in shows in the order of first slices. All come at the start, before the first
+//! slice ends, and only the one that has it has moved a minimum. So queues of a place come in at
+//! one vdisktime, each behind a jump that is greater the lower its level is; a group comes in
+//! behind all that are there. Before all have been charged that is over.
 
 use std::collections::BTreeMap;
 
@@ -44,9 +48,13 @@ const EVENTS: u32 = 1_000_000;
 struct Node {
     parent: Option<usize>,
     weight: u32,
+    /// The level of a task.
+    level: Option<usize>,
     /// What it was charged since all had been charged twice.
     service: f64,
     largest: f64,
+    /// Slices of any task before the first one of it or below it.
+    first: Option<usize>,
 }
 
 /// What a place is to have.
@@ -67,6 +75,8 @@ struct Trees {
     groups: Vec<(GroupId, usize, u32)>,
     /// The nodes of tasks by their indices in the load, with the slices that they had.
     tasks: BTreeMap<usize, (usize, usize)>,
+    /// Slices of any task that have begun.
+    begun: usize,
 }
 
 impl Trees {
@@ -87,12 +97,12 @@ impl Trees {
         }
         load.administer(|elevator, now| elevator.set_hierarchy(now, hierarchy)).expect("it has");
         let root = load.root();
-        let mut trees =
-            Self { load, hierarchy, nodes: vec![], groups: vec![], tasks: BTreeMap::new() };
-        let device_node = trees.node(None, 0);
+        let tasks = BTreeMap::new();
+        let mut trees = Self { load, hierarchy, nodes: vec![], groups: vec![], tasks, begun: 0 };
+        let device_node = trees.node(None, 0, None);
         let root_node = match hierarchy {
             Hierarchy::Entities => device_node,
-            _ => trees.node(Some(device_node), ROOT),
+            _ => trees.node(Some(device_node), ROOT, None),
         };
         trees.groups.push((root, root_node, 0));
         for _ in 0..=trees.load.random.below(6) {
@@ -107,8 +117,8 @@ impl Trees {
         trees
     }
 
-    fn node(&mut self, parent: Option<usize>, weight: u32) -> usize {
-        self.nodes.push(Node { parent, weight, service: 0.0, largest: 0.0 });
+    fn node(&mut self, parent: Option<usize>, weight: u32, level: Option<usize>) -> usize {
+        self.nodes.push(Node { parent, weight, level, service: 0.0, largest: 0.0, first: None });
         self.nodes.len() - 1
     }
 
@@ -121,7 +131,7 @@ impl Trees {
         let weight = self.load.random.pick(&[50, 100, 250, 484, 500, 1000]);
         let group = self.load.add_group(parent, Weight::new(weight).expect("a weight"));
         let place = if self.hierarchy == Hierarchy::Entities { above } else { 0 };
-        let node = self.node(Some(place), weight);
+        let node = self.node(Some(place), weight, None);
         self.groups.push((group, node, depth + 1));
     }
 
@@ -140,7 +150,7 @@ impl Trees {
         };
         let index = self.tasks.len();
         self.load.add(task);
-        let node = self.node(Some(above), LEVELS[level]);
+        let node = self.node(Some(above), LEVELS[level], Some(level));
         self.tasks.insert(index, (node, 0));
     }
 
@@ -155,6 +165,7 @@ impl Trees {
         for _ in 0..EVENTS {
             let slices = self.tasks.values().map(|&(_, slices)| slices);
             if slices.clone().sum::<usize>() >= wanted && slices.min() >= Some(4) {
+                self.check_first_slices();
                 return self.compare();
             }
             for (_, event) in self.load.step() {
@@ -166,6 +177,13 @@ impl Trees {
 
     fn hear(&mut self, event: Event) {
         match event {
+            Event::Active { queue, .. } => {
+                let (node, _) = self.tasks[&self.load.task_of(queue.ioc)];
+                for at in self.path(node) {
+                    self.nodes[at].first.get_or_insert(self.begun);
+                }
+                self.begun += 1;
+            }
             Event::SliceExpired { queue, charge, iops_mode, .. } => {
                 assert!(!iops_mode, "time is charged");
                 let counts = self.tasks.values().all(|&(_, slices)| slices >= 2);
@@ -183,6 +201,43 @@ impl Trees {
             Event::GroupLeft { .. } => panic!("all groups stay backlogged"),
             _ => {}
         }
+    }
+
+    /// Asserts in what order the competitors at each place had their first slices.
+    fn check_first_slices(&self) {
+        for place in 0..self.nodes.len() {
+            let competitors = self.competitors(place);
+            let came =
+                |node: &usize| self.tasks.values().position(|&(at, _)| self.is_in(at, *node));
+            for (one, other) in pairs(&competitors) {
+                let (one, other) =
+                    if came(&one) < came(&other) { (one, other) } else { (other, one) };
+                self.check_pair(one, other);
+            }
+        }
+    }
+
+    /// The same of two at one place, of which `one` came before.
+    fn check_pair(&self, one: usize, other: usize) {
+        let [first, second] = [one, other].map(|node| self.nodes[node].first.expect("it is busy"));
+        let is_due = match (self.nodes[one].level, self.nodes[other].level) {
+            // The first of all moved the minimum to where it was.
+            (Some(_), Some(_)) if first == 0 => true,
+            (Some(level), Some(others)) => (first < second) == (level <= others),
+            (_, None) => first < second,
+            // Where the group is depends on who came before it.
+            (None, Some(_)) => true,
+        };
+        assert!(
+            is_due,
+            "{}: node {one} of level {:?} has its first slice as number {first}, and node {other} \
+             of level {:?}, which came later, as number {second}",
+            self.hierarchy, self.nodes[one].level, self.nodes[other].level,
+        );
+    }
+
+    fn is_in(&self, node: usize, place: usize) -> bool {
+        self.path(node).contains(&place)
     }
 
     /// The busy competitors at a place.
@@ -239,6 +294,10 @@ impl Trees {
             );
         }
     }
+}
+
+fn pairs(nodes: &[usize]) -> impl Iterator<Item = (usize, usize)> {
+    nodes.iter().enumerate().flat_map(|(at, &one)| nodes[at + 1..].iter().map(move |&it| (one, it)))
 }
 
 #[allow(clippy::cast_precision_loss)] // less than 2⁵³ ns
