@@ -46,15 +46,28 @@ impl Load {
         &mut self,
         stat: &impl Control,
         span: Duration,
-        mut progress: impl FnMut(&[Measured]),
+        progress: impl FnMut(&[Measured]),
     ) -> Result<Window> {
         let end = Instant::now() + span.saturating_sub(MARGIN);
         self.start()?;
         self.until_all_are_served()?;
         self.run_for(BACKLOGGED)?;
+        let window = self.count(stat, end.saturating_duration_since(Instant::now()), progress)?;
+        self.run_for(MARGIN)?;
+        Ok(window)
+    }
 
+    /// Counts what the tenants, who ask already, get in the next `span`. `stat` and `progress` are
+    /// as for [`measure`](Self::measure).
+    pub fn count(
+        &mut self,
+        stat: &impl Control,
+        span: Duration,
+        mut progress: impl FnMut(&[Measured]),
+    ) -> Result<Window> {
         self.take_measured();
         let began = Instant::now();
+        let end = began + span;
         let waited_before = self.backlogged(stat)?;
         let mut sums = self.take_measured();
         while Instant::now() < end {
@@ -65,7 +78,6 @@ impl Load {
         }
         let counted = began.elapsed();
         let waited_after = self.backlogged(stat)?;
-        self.run_for(MARGIN)?;
 
         let waited = waited_before.iter().zip(&waited_after).map(|(before, after)| after - before);
         let tenants = sums.into_iter().zip(waited).map(|(measured, waited)| Got {
