@@ -11,6 +11,7 @@ use crate::cfq::{self, Cfq};
 use crate::dump::Dump;
 use crate::group::GroupChange;
 use crate::hierarchy::{Hierarchy, NoHierarchy};
+use crate::kernel::{Kernel, NoKernel};
 use crate::kyber::{self, Kyber};
 use crate::mq_deadline::{self, MqDeadline};
 use crate::none::{self, NoScheduler};
@@ -139,6 +140,14 @@ impl<T: Trace> AnyScheduler<T> {
             SchedulerKind::Kyber => Self::Kyber(Box::new(Kyber::new(trace))),
             SchedulerKind::Cfq => Self::Cfq(Box::new(Cfq::new(trace))),
             SchedulerKind::Bfq => Self::Bfq(Box::new(Bfq::new(trace))),
+        }
+    }
+
+    /// Makes a scheduler of that kind that decides as that kernel; its events go to `trace`.
+    pub fn with_kernel(kind: SchedulerKind, trace: T, kernel: Kernel) -> Result<Self, NoKernel> {
+        match kind {
+            SchedulerKind::Cfq => Ok(Self::Cfq(Box::new(Cfq::with_kernel(trace, kernel)))),
+            other => Err(NoKernel::new(other)),
         }
     }
 

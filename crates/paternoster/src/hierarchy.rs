@@ -6,6 +6,7 @@ use std::str::FromStr;
 use thiserror::Error;
 
 use crate::any::SchedulerKind;
+use crate::kernel::Kernel;
 
 /// In what way CFQ has groups, and the queues in them, share the device.
 ///
@@ -68,17 +69,35 @@ pub struct UnknownHierarchy {
     name: String,
 }
 
-/// The error for a scheduler whose hierarchy cannot be chosen.
+/// The error for a scheduler, or a kernel of CFQ, whose hierarchy cannot be chosen.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{scheduler} has no hierarchy to choose; {} has: {}", SchedulerKind::Cfq, known())]
+#[error(transparent)]
 pub struct NoHierarchy {
-    scheduler: &'static str,
+    of: Fixed,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+enum Fixed {
+    #[error("{scheduler} has no hierarchy to choose; {} has: {}", SchedulerKind::Cfq, known())]
+    Scheduler { scheduler: &'static str },
+    #[error(
+        "kernel {kernel} has no hierarchy to choose; {} of kernel {} has: {}",
+        SchedulerKind::Cfq,
+        Kernel::default(),
+        known()
+    )]
+    Kernel { kernel: Kernel },
 }
 
 impl NoHierarchy {
     /// Makes the error of the scheduler of that name.
     pub fn new(scheduler: &'static str) -> Self {
-        Self { scheduler }
+        Self { of: Fixed::Scheduler { scheduler } }
+    }
+
+    /// Makes the error of CFQ as that kernel.
+    pub(crate) fn of_kernel(kernel: Kernel) -> Self {
+        Self { of: Fixed::Kernel { kernel } }
     }
 }
 
@@ -100,5 +119,8 @@ mod tests {
         assert_eq!(unknown, format!("there is no hierarchy \"deep\"; there are: {allowed}"));
         let none = NoHierarchy::new("bfq").to_string();
         assert_eq!(none, format!("bfq has no hierarchy to choose; cfq has: {allowed}"));
+        let fixed = NoHierarchy::of_kernel(Kernel::V2_6_37).to_string();
+        let told = "kernel 2.6.37 has no hierarchy to choose; cfq of kernel 4.20 has";
+        assert_eq!(fixed, format!("{told}: {allowed}"));
     }
 }

@@ -5,7 +5,7 @@ use crate::cfq::Cfq;
 use crate::cfq::hw_queueing::{Active, Load, NewVerdict};
 use crate::cfq::queue_id::{QueueId, queue_of};
 use crate::io_context::IoClass;
-use crate::request::Sector;
+use crate::request::{Request, Sector};
 use crate::scheduler::Cx;
 use crate::synchrony::Synchrony;
 use crate::trace::{Event, SliceEnd, Trace};
@@ -18,11 +18,13 @@ impl<T: Trace> Cfq<T> {
         self.in_driver -= 1;
         let state = &mut self.queues[queue];
         state.in_flight -= 1;
+        let group = state.group;
         self.in_flight[state.synchrony] -= 1;
-        self.groups[state.group].in_flight -= 1;
+        let group = self.counted_in(group, rq);
+        self.groups[group].in_flight -= 1;
         self.note_end(cx, queue, rq);
         if self.active == Some(queue) {
-            self.continue_or_expire(cx, queue, cx.requests[rq].synchrony());
+            self.continue_or_expire(cx, queue, &cx.requests[rq]);
         }
         self.unbind_request(cx, rq);
     }
@@ -56,14 +58,16 @@ impl<T: Trace> Cfq<T> {
         }
         let tree = state.place.as_ref().map_or_else(|| state.wanted_tree(), |place| place.tree);
         group.trees.tree_mut(tree).think.request_ended(cx.now);
-        if request.start + self.tunables.order.fifo_expire(Synchrony::Sync) <= cx.now {
+        if self.kernel.tick_of(request.start) + self.tunables.order.fifo_expire(Synchrony::Sync)
+            <= cx.now
+        {
             self.last_delayed_sync = cx.now;
         }
     }
 
     /// Decides what follows the completion of a request of the active queue: its slice begins, is
     /// stretched or ends, or the device idles for the next request.
-    fn continue_or_expire(&mut self, cx: &Cx<'_>, active: QueueId, synchrony: Synchrony) {
+    fn continue_or_expire(&mut self, cx: &Cx<'_>, active: QueueId, request: &Request) {
         if self.queues[active].slice.is_fresh() {
             self.begin_slice(cx, active);
         }
@@ -75,8 +79,8 @@ impl<T: Trace> Cfq<T> {
             self.expire_with_residue(cx, SliceEnd::SliceUsed);
         } else if queue.class() == IoClass::Idle {
             self.expire_with_residue(cx, SliceEnd::IdleClass);
-        } else if synchrony.is_sync() && queue.is_empty() && self.close_cooperator(active).is_none()
-        {
+        } else if request.is_sync() && queue.is_empty() && self.close_cooperator(active).is_none() {
+            self.serving.note_last_request(!request.is_noidle());
             self.arm_idle_timer(cx, active);
         }
     }

@@ -41,6 +41,7 @@ impl<T: Trace> Cfq<T> {
         let queue = self.queue_for(cx, ioc, group, synchrony);
         self.queues[queue].requests_bound += 1;
         self.contexts[ioc].requests_bound += 1;
+        self.count_in_group_of(queue, rq);
         cx.requests.get_mut(rq).queue = queue.data();
     }
 
@@ -48,6 +49,7 @@ impl<T: Trace> Cfq<T> {
     pub(super) fn unbind_request(&mut self, cx: &Cx<'_>, rq: RequestId) {
         let (queue, ioc) = (queue_of(cx.requests, rq), cx.requests[rq].ioc);
         self.queues[queue].requests_bound -= 1;
+        self.end_count(rq);
         self.free_queue_if_unused(cx, queue);
         if let Some(context) = self.contexts.get_mut(ioc) {
             context.requests_bound -= 1;
@@ -76,7 +78,7 @@ impl<T: Trace> Cfq<T> {
             }
             None => {
                 self.ensure_group(cx, group);
-                let think = ThinkTime::new(cx.now);
+                let think = ThinkTime::counting(self.kernel.unit(), cx.now);
                 let new = ContextState {
                     queues: BySynchrony::default(),
                     think,

@@ -96,8 +96,10 @@ impl<T: Trace> Cfq<T> {
         let state = &mut self.queues[queue];
         state.in_flight += 1;
         state.slice.count_dispatch(request.sectors);
+        let group = state.group;
         self.in_flight[state.synchrony] += 1;
-        self.groups[state.group].in_flight += 1;
+        let group = self.counted_in(group, rq);
+        self.groups[group].in_flight += 1;
         self.activate_request(request.end());
     }
 

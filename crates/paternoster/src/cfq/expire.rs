@@ -6,9 +6,9 @@
 use crate::arena::GroupId;
 use crate::cfq::Cfq;
 use crate::cfq::queue_id::QueueId;
-use crate::cfq::slice::Usage;
+use crate::cfq::slice::{Slice, Usage};
 use crate::scheduler::Cx;
-use crate::time::Nanos;
+use crate::time::{Nanos, Ticks};
 use crate::trace::{Event, SliceEnd, Trace};
 
 const HAS_SLICE: &str = "the queue whose slice ends is active";
@@ -59,8 +59,7 @@ impl<T: Trace> Cfq<T> {
         let state = &self.queues[queue];
         let (group, name, slice) = (state.group, state.name(), state.slice);
         let whole = self.tunables.charge_whole_turn();
-        let Usage { used, unaccounted } =
-            if whole { slice.whole_usage(cx.now) } else { slice.usage(cx.now, cx.device.hz) };
+        let Usage { used, unaccounted } = self.usage(cx, &slice);
         let iops_mode = self.iops_mode();
         let charge = if iops_mode {
             if whole { self.requests_due(cx, queue, used) } else { slice.dispatched().into() }
@@ -94,6 +93,34 @@ impl<T: Trace> Cfq<T> {
                 min_vdisktime: standing.min_vdisktime.0,
             },
         );
+        if self.kernel.has_slice_trace() {
+            let used = Ticks::new(self.kernel.units(used).cast_signed());
+            let (dispatched, sectors) = (slice.dispatched(), slice.sectors());
+            let charge = self.charge_in_units(charge);
+            let event =
+                Event::SliceUsed { queue: name, used, dispatched, charge, iops_mode, sectors };
+            self.trace.event(cx.now, event);
+        }
+    }
+
+    /// A charge in units of the clock, or in requests.
+    pub(super) fn charge_in_units(&self, charge: u64) -> u64 {
+        if self.iops_mode() { charge } else { self.kernel.units(Nanos::new(charge)) }
+    }
+
+    /// The time that the slice took.
+    fn usage(&self, cx: &Cx<'_>, slice: &Slice) -> Usage {
+        if self.tunables.charge_whole_turn() {
+            return slice.whole_usage(cx.now);
+        }
+        if self.kernel.charges_ticks_for_requests()
+            && self.hw_queueing.may_queue()
+            && slice.is_unmeasured(cx.now)
+        {
+            let ticks = cx.device.hz.tick().as_nanos() * u64::from(slice.dispatched());
+            return Usage { used: Nanos::new(ticks), unaccounted: Nanos::ZERO };
+        }
+        slice.usage(cx.now, cx.device.hz)
     }
 
     /// Returns for how many requests a slice is charged: those that it dispatched, or, if it held
@@ -122,6 +149,8 @@ impl<T: Trace> Cfq<T> {
     /// Returns whether groups are charged for requests instead of time: the device never idles for
     /// a queue, and it may queue requests itself.
     pub(super) fn iops_mode(&self) -> bool {
-        self.tunables.slice_idle() == Nanos::ZERO && self.hw_queueing.may_queue()
+        self.tunables.slice_idle() == Nanos::ZERO
+            && self.hw_queueing.may_queue()
+            && self.kernel.may_charge_requests()
     }
 }

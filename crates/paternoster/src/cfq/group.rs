@@ -38,15 +38,15 @@ pub(super) struct GroupState {
 }
 
 impl GroupState {
-    fn new(now: Instant) -> Self {
+    fn new(now: Instant, think: ThinkTime) -> Self {
         Self {
             entities: 0,
-            trees: ServiceTrees::new(now),
+            trees: ServiceTrees::new(think),
             average_busy: [0; 2],
             saved: None,
             queued: 0,
             in_flight: 0,
-            think: ThinkTime::new(now),
+            think,
             async_queues: [None; IoPrio::ASYNC_SLOTS],
             stats: SliceStats::default(),
             share: GroupShare::new(now),
@@ -63,7 +63,8 @@ impl<T: Trace> Cfq<T> {
         if let Some(parent) = cx.groups[group].parent {
             self.ensure_group(cx, parent);
         }
-        self.groups.insert(group, GroupState::new(cx.now));
+        let think = ThinkTime::counting(self.kernel.unit(), cx.now);
+        self.groups.insert(group, GroupState::new(cx.now, think));
     }
 
     /// Prepares for the removal of a group, which has no requests and no I/O contexts. I/O contexts
@@ -81,6 +82,7 @@ impl<T: Trace> Cfq<T> {
             self.drop_user(cx, queue);
         }
         self.groups[group].async_queues = [None; IoPrio::ASYNC_SLOTS];
+        self.evacuate(cx, group);
         self.serving.forget(group);
     }
 }

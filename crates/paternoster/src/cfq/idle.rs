@@ -55,8 +55,15 @@ impl<T: Trace> Cfq<T> {
         let queue = &self.queues[active];
         let group_idle = self.tunables.group_idle();
         let idles_for_groups = group_idle > Nanos::ZERO;
-        if self.is_fast(cx) && !idles_for_groups {
+        let on_fast_device = idles_for_groups && self.kernel.may_idle_for_group_on_fast_device();
+        if self.is_fast(cx) && !on_fast_device {
             return Err(NoIdleReason::FastDevice);
+        }
+        if self.kernel.chooses_when_to_idle()
+            && !self.serving.needs_idling()
+            && self.groups[queue.group].entities > 1
+        {
+            return Err(NoIdleReason::OtherWorkload);
         }
         let worth_it = self.should_idle(cx, queue);
         if !worth_it && !idles_for_groups {
@@ -79,7 +86,9 @@ impl<T: Trace> Cfq<T> {
             return Err(NoIdleReason::GroupHasOthers);
         }
         // As in Linux, the think time is that of the tree, not of the group.
-        if group.trees.tree(queue.tree()).think.exceeds(group_idle) {
+        if !self.kernel.waits_for_group_that_thinks_long()
+            && group.trees.tree(queue.tree()).think.exceeds(group_idle)
+        {
             return Err(NoIdleReason::GroupThinksTooLong);
         }
         Ok(IdleFor::Group)
@@ -107,7 +116,7 @@ impl<T: Trace> Cfq<T> {
         group_idle > Nanos::ZERO
             && group.entities == 1
             && group.in_flight > 0
-            && !group.think.exceeds(group_idle)
+            && (self.kernel.waits_for_group_that_thinks_long() || !group.think.exceeds(group_idle))
     }
 
     /// Returns whether the slice of the active queue is to be stretched: its group would leave the

@@ -63,16 +63,17 @@
 //! Queues of I/O contexts that work on the same part of the device are merged (`cooperate.rs`) and
 //! split again (`split.rs`). `drain.rs` gives up all waiting requests. `queue_id.rs` has the key of
 //! a queue, `group.rs` what is kept of a group, and `tunables.rs` the values that can be set.
-//! `check.rs` asserts what always holds, and `dump.rs` shows the state.
+//! `check.rs` asserts what always holds, and `dump.rs` shows the state. `kernel/` has all that the
+//! kernels of 2010 decide otherwise.
 //!
 //! BFQ has files of the same names for what both have. What BFQ adds has no counterpart here:
 //! budgets and peak rate, weight raising and bursts, injection and wakers, stable merges, and a
 //! bound of its own on requests.
 //!
-//! This is CFQ as of Linux v4.20, decision for decision, unless `charge_whole_turn` is set or
-//! another hierarchy. Where
-//! Linux is odd, the oddity is a named step. Linux's CFQ also asks its driver to call again soon (a
-//! *kick*). There is no such step here, because the elevator asks after every event.
+//! This is CFQ as of Linux v4.20, decision for decision, unless `charge_whole_turn` is set, another
+//! hierarchy or another kernel. Where Linux is odd, the oddity is a named step. Linux's CFQ also
+//! asks its driver to call again soon (a *kick*). There is no such step here, because the elevator
+//! asks after every event.
 
 mod check;
 mod complete;
@@ -89,6 +90,7 @@ mod idle;
 mod idle_window;
 mod insert;
 mod io_pattern;
+mod kernel;
 mod order;
 mod place;
 mod preempt;
@@ -105,9 +107,10 @@ use crate::arena::{GroupId, IocId, RequestId, SideTable};
 use crate::cfq::context::ContextState;
 use crate::cfq::cooperate::Positions;
 use crate::cfq::group::GroupState;
-use crate::cfq::hierarchy::GroupTree;
+use crate::cfq::hierarchy::{GroupTree, Sharing};
 use crate::cfq::hw_queueing::HwQueueing;
 use crate::cfq::idle::IdleTimer;
+use crate::cfq::kernel::{Isolation, KernelRules, Stamped};
 use crate::cfq::queue::Queues;
 use crate::cfq::queue_id::{QueueId, queue_of};
 use crate::cfq::select::Serving;
@@ -115,6 +118,7 @@ use crate::cfq::tunables::Tunables;
 use crate::dump::Dump;
 use crate::group::GroupChange;
 use crate::hierarchy::{Hierarchy, NoHierarchy};
+use crate::kernel::Kernel;
 use crate::parts::service_speed::ServiceSpeed;
 use crate::request::{Bio, Sector};
 use crate::scheduler::{Cx, InsertAt, MergeRules, Requeue, Scheduler};
@@ -122,7 +126,7 @@ use crate::stats::SliceStats;
 use crate::synchrony::BySynchrony;
 use crate::time::{Instant, Nanos};
 use crate::trace::{MergeKind, Trace};
-use crate::tunable::{TunableInfo, tunable_methods};
+use crate::tunable::{TunableError, TunableInfo};
 
 /// Its name in sysfs.
 pub(crate) const NAME: &str = "cfq";
@@ -130,13 +134,16 @@ pub(crate) const NAME: &str = "cfq";
 /// The CFQ scheduler.
 #[derive(Debug)]
 pub struct Cfq<T> {
+    /// The kernel as which it decides.
+    kernel: KernelRules,
+    isolation: Isolation,
     contexts: SideTable<IocId, ContextState>,
     queues: Queues,
     /// The queues by the sector of their next request.
     positions: Positions,
     groups: SideTable<GroupId, GroupState>,
     /// How groups share the device.
-    hierarchy: Hierarchy,
+    sharing: Sharing,
     group_tree: GroupTree,
     /// The group and the workload that are served.
     serving: Serving,
@@ -167,7 +174,7 @@ pub struct Cfq<T> {
     last_delayed_sync: Instant,
     hw_queueing: HwQueueing,
     tunables: Tunables,
-    trace: T,
+    trace: Stamped<T>,
 }
 
 /// So long before CFQ is attached, a synchronous request is taken to have been late.
@@ -179,12 +186,19 @@ impl<T: Trace> Cfq<T> {
 
     /// Creates an empty scheduler with Linux's defaults; its events go to `trace`.
     pub fn new(trace: T) -> Self {
+        Self::with_kernel(trace, Kernel::default())
+    }
+
+    /// Creates one that decides as that kernel, with its defaults.
+    pub fn with_kernel(trace: T, kernel: Kernel) -> Self {
         Self {
+            kernel: KernelRules::new(kernel),
+            isolation: Isolation::new(),
             contexts: SideTable::new(),
             queues: Queues::new(),
             positions: Positions::default(),
             groups: SideTable::new(),
-            hierarchy: Hierarchy::default(),
+            sharing: Sharing::of_kernel(KernelRules::new(kernel)),
             group_tree: GroupTree::default(),
             serving: Serving::new(Instant::START),
             service_speed: ServiceSpeed::default(),
@@ -201,7 +215,7 @@ impl<T: Trace> Cfq<T> {
             last_delayed_sync: Instant::from_nanos(0),
             hw_queueing: HwQueueing::new(None),
             tunables: Tunables::with_defaults(),
-            trace,
+            trace: Stamped::new(trace),
         }
     }
 }
@@ -214,6 +228,8 @@ impl<T: Trace> Scheduler for Cfq<T> {
     }
 
     fn attach(&mut self, cx: &mut Cx<'_>) {
+        self.attach_kernel(cx);
+        self.read_clock(cx);
         self.ensure_group(cx, cx.groups.root());
         self.hw_queueing = HwQueueing::new(cx.device.native_queueing);
         self.last_delayed_sync = cx.now.saturating_sub(LONG_AGO);
@@ -223,14 +239,17 @@ impl<T: Trace> Scheduler for Cfq<T> {
     }
 
     fn bind(&mut self, cx: &mut Cx<'_>, rq: RequestId) {
+        self.read_clock(cx);
         self.bind_request(cx, rq);
     }
 
     fn insert(&mut self, cx: &mut Cx<'_>, rq: RequestId, _at: InsertAt) {
+        self.read_clock(cx);
         self.insert_request(cx, rq);
     }
 
     fn complete(&mut self, cx: &mut Cx<'_>, rq: RequestId) {
+        self.read_clock(cx);
         self.complete_request(cx, rq);
     }
 
@@ -245,16 +264,19 @@ impl<T: Trace> Scheduler for Cfq<T> {
     }
 
     fn handle_timeout(&mut self, cx: &mut Cx<'_>) {
+        self.read_clock(cx);
         if self.idle_timer.is_some_and(|timer| timer.at <= cx.now) {
             self.idle_timer_fired(cx);
         }
     }
 
     fn exit_io_context(&mut self, cx: &mut Cx<'_>, ioc: IocId) {
+        self.read_clock(cx);
         self.exit_context(cx, ioc);
     }
 
     fn group_changed(&mut self, cx: &mut Cx<'_>, group: GroupId, change: GroupChange) {
+        self.read_clock(cx);
         match change {
             // A weight is read when the group is put on the tree.
             GroupChange::Weight => {}
@@ -282,6 +304,7 @@ impl<T: Trace> Scheduler for Cfq<T> {
 
     fn request_merged(&mut self, cx: &mut Cx<'_>, rq: RequestId, kind: MergeKind) {
         if kind == MergeKind::Front {
+            self.read_clock(cx);
             let queue = queue_of(cx.requests, rq);
             self.queues[queue].waiting.reposition(cx.requests, rq);
             self.prefer(cx, queue, rq);
@@ -289,10 +312,12 @@ impl<T: Trace> Scheduler for Cfq<T> {
     }
 
     fn requests_merged(&mut self, cx: &mut Cx<'_>, rq: RequestId, absorbed: RequestId) {
+        self.read_clock(cx);
         self.absorb(cx, rq, absorbed);
     }
 
     fn dispatch(&mut self, cx: &mut Cx<'_>) -> Option<RequestId> {
+        self.read_clock(cx);
         self.dispatch_request(cx)
     }
 
@@ -305,6 +330,7 @@ impl<T: Trace> Scheduler for Cfq<T> {
     }
 
     fn must_admit(&mut self, cx: &mut Cx<'_>, bio: &Bio) -> bool {
+        self.read_clock(cx);
         let Some(queue) = self.existing_queue(bio.ioc, bio.synchrony()) else { return false };
         self.boost(cx, bio.ioc, queue, bio.flags);
         let slice = &mut self.queues[queue].slice;
@@ -314,16 +340,35 @@ impl<T: Trace> Scheduler for Cfq<T> {
     }
 
     fn drain(&mut self, cx: &mut Cx<'_>, out: &mut Vec<RequestId>) {
+        self.read_clock(cx);
         self.drain_queues(cx, out);
     }
 
-    tunable_methods!(tunables: Tunables);
+    fn tunables(&self) -> &'static [TunableInfo] {
+        self.tunables_of_kernel()
+    }
+
+    fn tunable(&self, name: &str) -> Result<i64, TunableError> {
+        self.read_tunable(name)
+    }
+
+    fn set_tunable(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        value: i64,
+    ) -> Result<i64, TunableError> {
+        self.write_tunable(name, value)
+    }
 
     fn hierarchy(&self) -> Option<Hierarchy> {
-        Some(self.hierarchy)
+        self.sharing.hierarchy()
     }
 
     fn set_hierarchy(&mut self, cx: &mut Cx<'_>, to: Hierarchy) -> Result<(), NoHierarchy> {
+        if self.hierarchy().is_none() {
+            return Err(NoHierarchy::of_kernel(self.kernel.kernel()));
+        }
         self.switch_hierarchy(cx, to);
         Ok(())
     }
@@ -342,6 +387,6 @@ impl<T: Trace> Scheduler for Cfq<T> {
     }
 
     fn trace(&mut self) -> &mut T {
-        &mut self.trace
+        &mut self.trace.sink
     }
 }

@@ -12,14 +12,13 @@ use crate::trace::{Event, Trace};
 impl<T: Trace> Cfq<T> {
     /// Makes the queue busy. It is indexed by position when its first request becomes the next one.
     pub(super) fn add_busy(&mut self, cx: &Cx<'_>, queue: QueueId) {
-        let state = &self.queues[queue];
-        let (name, group) = (state.name(), state.group);
+        let name = self.queues[queue].name();
         self.trace.event(cx.now, Event::Busy { queue: name });
         self.busy += 1;
         self.busy_sync += u32::from(name.sync);
         // It is placed before it is counted among the queues of its group: see `slice_offset`.
         self.place(cx, queue);
-        self.join_group(cx, group);
+        self.join_group(cx, self.queues[queue].group);
     }
 
     /// Makes the queue, which is empty, no longer busy.

@@ -29,7 +29,7 @@ use crate::trace::{Event, QueueName, SliceEnd, Trace, Workload};
 /// One queue.
 #[derive(Debug)]
 pub(super) struct Queue {
-    /// Its group; never changes.
+    /// The group in which it competes; changes only in kernels that move queues.
     pub(super) group: GroupId,
     /// Whether its requests are synchronous; never changes.
     pub(super) synchrony: Synchrony,
@@ -243,7 +243,7 @@ impl NextSectors<QueueId> for Queues {
 
 impl<T: Trace> Cfq<T> {
     /// Gives `ioc` a queue for such requests: a queue of its own if they are synchronous, else the
-    /// one that the group has for its priority.
+    /// one that the group, or the device, has for its priority.
     pub(super) fn obtain_queue(
         &mut self,
         cx: &Cx<'_>,
@@ -251,6 +251,8 @@ impl<T: Trace> Cfq<T> {
         group: GroupId,
         synchrony: Synchrony,
     ) -> QueueId {
+        let in_root = !synchrony.is_sync() && self.kernel.has_async_queues_in_root();
+        let group = if in_root { cx.groups.root() } else { group };
         let io_prio = self.contexts[ioc].io_prio;
         let slot = &mut self.groups[group].async_queues[io_prio.async_slot()];
         let queue = match slot {
@@ -301,6 +303,7 @@ impl<T: Trace> Cfq<T> {
         }
         let name = self.queues[queue].name();
         self.trace.event(cx.now, Event::QueueFreed { queue: name });
+        self.isolation.forget(queue);
         self.queues.0.remove(queue);
     }
 }

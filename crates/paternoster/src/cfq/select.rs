@@ -26,6 +26,9 @@ const MIN_WORKLOAD_TICKS: u64 = 2;
 pub(super) struct Serving {
     group: Option<GroupId>,
     served: ServedWorkload,
+    /// Since the workload was chosen, a request that asks for idling was the last of a queue.
+    /// Matters if the kernel chooses when to idle.
+    asks_for_idling: bool,
 }
 
 /// A workload that is served.
@@ -62,7 +65,7 @@ pub(super) struct SavedWorkload {
 
 impl Serving {
     pub(super) fn new(now: Instant) -> Self {
-        Self { group: None, served: ServedWorkload::new(now) }
+        Self { group: None, served: ServedWorkload::new(now), asks_for_idling: false }
     }
 
     /// Returns whether `group` is served.
@@ -81,6 +84,16 @@ impl Serving {
     #[inline]
     pub(super) fn workload(&self) -> Workload {
         self.served.workload
+    }
+
+    /// Notes that the last request of a queue asks for idling, if it does.
+    pub(super) fn note_last_request(&mut self, asks_for_idling: bool) {
+        self.asks_for_idling |= asks_for_idling;
+    }
+
+    /// Returns whether the device should idle for the sake of the workload.
+    pub(super) fn needs_idling(&self) -> bool {
+        self.served.workload == Workload::Sync || self.asks_for_idling
     }
 
     /// Serves `group` no more, which is about to go.
@@ -230,6 +243,7 @@ impl<T: Trace> Cfq<T> {
         }
         let workload = self.due_workload(group, class);
         self.serving.served.workload = workload;
+        self.serving.asks_for_idling = false;
         let span = self.workload_span(cx, group);
         self.serving.served.end = cx.now + span;
         self.trace.event(cx.now, Event::Workload { group, class, workload, span });
@@ -243,18 +257,18 @@ impl<T: Trace> Cfq<T> {
         let state = &self.groups[group];
         let queues = u64::from(state.trees.of(class, workload).len());
         let busy = state.trees.busy_of(class).max(state.average_busy[class as usize]);
-        let span = self.group_span(cx, group).as_nanos().wrapping_mul(queues) / u64::from(busy);
+        let span = self.kernel.portion(self.group_span(cx, group), queues, busy.into());
         let span = if workload == Workload::Async {
-            let target = self.tunables.target_latency().as_nanos();
+            let target = self.tunables.target_latency();
             let of_async = u64::from(state.trees.busy_async());
-            let cap = target.wrapping_mul(of_async) / u64::from(self.busy);
+            let cap = self.kernel.portion(target, of_async, self.busy.into());
             let [async_part, whole] =
                 Synchrony::ALL.map(|synchrony| self.tunables.slice(synchrony).as_nanos());
-            span.min(cap).wrapping_mul(async_part) / whole
+            self.kernel.portion(span.min(cap), async_part, whole)
         } else {
-            span.max(2 * self.tunables.slice_idle().as_nanos())
+            span.max(Nanos::new(2 * self.tunables.slice_idle().as_nanos()))
         };
-        Nanos::new(span.max(MIN_WORKLOAD_TICKS * cx.device.hz.tick().as_nanos()))
+        span.max(Nanos::new(MIN_WORKLOAD_TICKS * cx.device.hz.tick().as_nanos()))
     }
 
     /// Makes the queue active, with a new slice.

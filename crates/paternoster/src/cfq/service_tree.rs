@@ -159,12 +159,9 @@ impl ServiceTree {
 pub(super) struct ServiceTrees([ServiceTree; TreeId::COUNT]);
 
 impl ServiceTrees {
-    pub(super) fn new(now: Instant) -> Self {
-        let tree = |_| ServiceTree {
-            entities: KeyedTree::default(),
-            min: Key::ORIGIN,
-            think: ThinkTime::new(now),
-        };
+    /// Trees on which such think times begin.
+    pub(super) fn new(think: ThinkTime) -> Self {
+        let tree = |_| ServiceTree { entities: KeyedTree::default(), min: Key::ORIGIN, think };
         Self(std::array::from_fn(tree))
     }
 
@@ -293,7 +290,7 @@ mod tests {
     #[test]
     fn vdisktimes_never_overflow() {
         let tree = TreeId::new(IoClass::Be, Workload::Sync);
-        let mut trees = ServiceTrees::new(Instant::START);
+        let mut trees = ServiceTrees::new(ThinkTime::new(Instant::START));
         let queues = [1, 2].map(|n| Entity::Queue(KeyData::from_ffi((1 << 32) + n).into()));
         let places = [(0, 0), (1, 100)]
             .map(|(queue, key)| trees.put(queues[queue], tree, Key::ORIGIN.advanced(key), None));

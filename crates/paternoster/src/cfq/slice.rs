@@ -229,6 +229,12 @@ impl Slice {
         self.grant_used |= self.idling;
     }
 
+    /// Returns whether no request has completed before now, so that the time since the slice began
+    /// says nothing.
+    pub(super) fn is_unmeasured(&self, now: Instant) -> bool {
+        self.start.is_none_or(|start| start == now)
+    }
+
     /// The time since the slice began, at most its length. If no request has completed before now,
     /// it is the time since the activation, at least a tick.
     pub(super) fn usage(&self, now: Instant, hz: Hz) -> Usage {
@@ -265,7 +271,8 @@ impl<T: Trace> Cfq<T> {
     #[inline]
     pub(super) fn nominal_slice(&self, synchrony: Synchrony, level: u8) -> Nanos {
         let base = self.tunables.slice(synchrony).as_nanos();
-        Nanos::new(base + base / SLICE_STEP * NORMAL_LEVEL - base / SLICE_STEP * u64::from(level))
+        let step = self.kernel.whole(Nanos::new(base / SLICE_STEP)).as_nanos();
+        Nanos::new(base + step * NORMAL_LEVEL - step * u64::from(level))
     }
 
     /// Returns the slice that `queue` gets now. With `low_latency` this also updates the average
@@ -294,10 +301,9 @@ impl<T: Trace> Cfq<T> {
         if want <= have {
             return nominal;
         }
-        let slice = nominal.as_nanos();
         let idles = self.tunables.slice_idle().as_nanos() * 2;
-        let low = slice.min(idles.wrapping_mul(slice) / slice_sync);
-        Nanos::new((slice.wrapping_mul(have) / want).max(low))
+        let low = nominal.min(self.kernel.portion(nominal, idles, slice_sync));
+        self.kernel.portion(nominal, have, want).max(low)
     }
 
     /// Updates and returns the mean number of busy queues, which rises quickly and falls slowly:

@@ -2,7 +2,7 @@
 
 use crate::parts::order_tunables::OrderTunables;
 use crate::synchrony::Synchrony;
-use crate::time::Nanos;
+use crate::time::{Hz, Nanos};
 use crate::tunable::{number, span, tunable_table};
 
 const UINT_MAX: i64 = u32::MAX as i64;
@@ -76,6 +76,39 @@ impl Tunables {
     /// change of the device's flag changes nothing.
     pub(super) fn attach_to_non_rotational(&mut self) {
         self.slice_idle = 0;
+    }
+
+    /// Sets the defaults of a kernel that counts ticks: parts of a second in whole ticks, at least
+    /// one.
+    pub(super) fn attach_to_ticks(&mut self, hz: Hz) {
+        let part = |times: u32, of: u32| {
+            let ticks = u64::from((hz.ticks_per_s() * times / of).max(1));
+            (ticks * hz.tick().as_nanos()).cast_signed()
+        };
+        self.order.fifo_expire_async = part(1, 4);
+        self.order.fifo_expire_sync = part(1, 8);
+        self.slice_sync = part(1, 10);
+        self.slice_async = part(1, 25);
+        self.slice_idle = part(1, 125);
+        self.group_idle = part(1, 125);
+        self.target_latency = part(3, 10);
+    }
+
+    /// Rounds all times up to whole units.
+    pub(super) fn round_up(&mut self, unit: Nanos) {
+        let times = [
+            &mut self.order.fifo_expire_async,
+            &mut self.order.fifo_expire_sync,
+            &mut self.slice_sync,
+            &mut self.slice_async,
+            &mut self.slice_idle,
+            &mut self.group_idle,
+            &mut self.target_latency,
+        ];
+        for time in times {
+            let nanos = time.cast_unsigned().next_multiple_of(unit.as_nanos());
+            *time = nanos.cast_signed();
+        }
     }
 
     pub(super) fn quantum(&self) -> u32 {

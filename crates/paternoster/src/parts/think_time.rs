@@ -8,27 +8,38 @@
 //!   total   = (7 × total + 256 × e) / 8
 //!   mean    = (total + 128) / samples
 //! ```
+//!
+//! All is counted in a unit that the owner sets: in nanoseconds, or in ticks if its clock has them.
 
 use crate::time::{Instant, Nanos};
 
 /// One sample, and the weight to which samples tend.
-const SAMPLE: u64 = 256;
+const SAMPLE: u32 = 256;
 /// A mean of more than this many weighted samples counts.
-const ENOUGH: u64 = 80;
+const ENOUGH: u32 = 80;
 
 /// The think time of a task, or of all tasks on a tree or in a group.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ThinkTime {
     /// When the last request ended; at first a moment that the owner sets.
     last_end: Instant,
-    samples: u64,
-    /// Nanoseconds, weighted like the samples.
+    samples: u32,
+    /// In what the times are counted, each truncated: so many nanoseconds.
+    unit: u32,
+    /// Units, weighted like the samples.
     total: u64,
 }
 
 impl ThinkTime {
+    /// Counts nanoseconds.
     pub(crate) fn new(last_end: Instant) -> Self {
-        Self { last_end, samples: 0, total: 0 }
+        Self { last_end, samples: 0, unit: 1, total: 0 }
+    }
+
+    /// Counts such units, each of less than four seconds.
+    pub(crate) fn counting(unit: Nanos, last_end: Instant) -> Self {
+        let unit = u32::try_from(unit.as_nanos()).expect("a tick is a second at most");
+        Self { unit, ..Self::new(last_end) }
     }
 
     /// When the last request ended.
@@ -48,8 +59,11 @@ impl ThinkTime {
     pub(crate) fn request_made(&mut self, now: Instant, idle: Nanos) {
         let longest = idle.as_nanos().saturating_mul(2);
         let thought = now.wrapping_since(self.last_end).as_nanos().min(longest);
+        // A division takes long, and most count nanoseconds.
+        let thought = if self.unit == 1 { thought } else { thought / u64::from(self.unit) };
         self.samples = (7 * self.samples + SAMPLE) / 8;
-        let total = self.total.wrapping_mul(7).wrapping_add(SAMPLE.wrapping_mul(thought));
+        let total =
+            self.total.wrapping_mul(7).wrapping_add(u64::from(SAMPLE).wrapping_mul(thought));
         self.total = total / 8;
     }
 
@@ -57,7 +71,8 @@ impl ThinkTime {
     #[inline]
     pub(crate) fn mean(&self) -> Option<Nanos> {
         let enough = self.samples > ENOUGH;
-        enough.then(|| Nanos::new(self.total.wrapping_add(SAMPLE / 2) / self.samples))
+        let mean = || self.total.wrapping_add(u64::from(SAMPLE / 2)) / u64::from(self.samples);
+        enough.then(|| Nanos::new(mean().wrapping_mul(self.unit.into())))
     }
 
     /// Returns whether the mean is known and longer than `limit`.
@@ -108,6 +123,22 @@ mod tests {
         }
         assert!(think.exceeds(Nanos::new(10_059_524)));
         assert!(!think.exceeds(Nanos::new(10_059_525)));
+    }
+
+    /// In ticks of 4 ms: 10 ms are 2 ticks each. Total 64, (7 × 64 + 512) / 8 = 120 and 169 ticks;
+    /// (169 + 128) / 84 = 3 ticks.
+    #[test]
+    fn mean_in_ticks_is_truncated_at_every_step() {
+        let tick = Nanos::from_millis(4);
+        let mut now = Instant::START;
+        let mut think = ThinkTime::counting(tick, now);
+        for _ in 0..3 {
+            now = now + Nanos::from_millis(10);
+            think.request_made(now, IDLE);
+            think.request_ended(now);
+        }
+        assert_eq!(think.total, 169);
+        assert_eq!(think.mean(), Some(Nanos::from_millis(12)));
     }
 
     /// The end lies ahead of the first request: the time wraps and counts as the longest, which is

@@ -17,7 +17,7 @@ use crate::arena::{GroupId, IocId};
 use crate::hierarchy::Hierarchy;
 use crate::io_context::{IoClass, IoPrio};
 use crate::request::{Direction, Op, Sector, SectorCount};
-use crate::time::{Instant, Nanos};
+use crate::time::{Instant, Nanos, Ticks};
 
 /// Takes the events of one elevator and its scheduler.
 pub trait Trace {
@@ -255,6 +255,34 @@ pub enum Event {
         vdisktime: u64,
         /// The least vdisktime of a chosen group so far.
         min_vdisktime: u64,
+    },
+    /// CFQ of a kernel of 2010: what the slice that ended was charged, as its first patches traced
+    /// it (`sl_used=%u disp=%u charge=%u iops=%u sect=%u`).
+    #[non_exhaustive]
+    SliceUsed {
+        /// The queue.
+        queue: QueueName,
+        /// The time of the slice that was used.
+        used: Ticks,
+        /// Requests dispatched.
+        dispatched: u32,
+        /// What the group is charged: ticks, or requests in IOPS mode.
+        charge: u64,
+        /// Whether groups are charged for requests.
+        iops_mode: bool,
+        /// Sectors dispatched.
+        sectors: u64,
+    },
+    /// CFQ of a kernel of 2010: a queue competes in another group from now on (`moving to root
+    /// group`).
+    #[non_exhaustive]
+    QueueMoved {
+        /// The queue.
+        queue: QueueName,
+        /// The group that it leaves.
+        from: GroupId,
+        /// The group in which it competes now.
+        to: GroupId,
     },
     /// CFQ: a queue earns or loses its idle window (`idle=`).
     #[non_exhaustive]

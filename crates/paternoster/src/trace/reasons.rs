@@ -181,6 +181,9 @@ pub enum NoIdleReason {
     GroupHasOthers,
     /// The device would idle for the group only, and the mean think time on its tree is too long.
     GroupThinksTooLong,
+    /// In a kernel that chooses when to idle: the served workload does not need it, and the group
+    /// has other busy queues.
+    OtherWorkload,
 }
 
 /// Why a scheduler dispatches nothing though requests wait.

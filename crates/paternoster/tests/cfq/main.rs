@@ -14,6 +14,7 @@ mod hierarchies;
 mod hw_queueing;
 mod idling;
 mod iops_mode;
+mod kernels;
 mod membership;
 mod order;
 mod preemption;

@@ -30,7 +30,7 @@
 
 use paternoster::{
     BudgetEnd, Domain, Event, GroupId, Hierarchy, Instant, IoClass, IoPrio, LatencyKind, Nanos,
-    PreemptReason, QueueName, SchedulerKind, SectorCount, SliceEnd, WaitReason, Workload,
+    PreemptReason, QueueName, SchedulerKind, SectorCount, SliceEnd, Ticks, WaitReason, Workload,
 };
 
 use super::words::{
@@ -145,6 +145,15 @@ lines! {
             charge: Charge = Charge { charge, iops_mode }, residue: Residue = Residue(residue),
             dispatched: u32, vdisktime: u64, unaccounted: Nanos
         };
+    CFQ: Event::SliceUsed { queue, used, dispatched, charge, iops_mode, sectors, .. } =>
+        "sl_used {queue}: {used}, disp {dispatched}, charge {charge}, iops {iops_mode}, \
+         sect {sectors}"
+        {
+            queue: QueueName, used: Ticks, dispatched: u32, charge: u64, iops_mode: bool,
+            sectors: u64
+        };
+    CFQ: Event::QueueMoved { queue, from, to, .. } => "queue moved {queue}: {from} to {to}"
+        { queue: QueueName, from: GroupId, to: GroupId };
     CFQ: Event::IdleWindow { queue, on, .. } => "window {queue}: {on}"
         { queue: QueueName, on: Switch = Switch(on) };
     CFQ: Event::WindowGivenUp { queue, .. } => "window {queue}: given up" { queue: QueueName };

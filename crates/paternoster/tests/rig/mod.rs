@@ -38,8 +38,8 @@ pub use step::{Expected, Step, apart, dispatched, sectors, together};
 use std::collections::BTreeMap;
 
 use paternoster::{
-    AnyScheduler, Device, Elevator, Event, GroupId, Hierarchy, Instant, IocId, MergeSite, Nanos,
-    NoMerges, Recorder, RequestId, SchedulerKind, Submitted, Weight,
+    AnyScheduler, Device, Elevator, Event, GroupId, Hierarchy, Instant, IocId, Kernel, MergeSite,
+    Nanos, NoMerges, Recorder, RequestId, SchedulerKind, Submitted, Weight,
 };
 
 /// The task that issues what names no other: `be/4`, in the root group.
@@ -84,7 +84,17 @@ impl Rig {
     }
 
     pub fn on(device: Device, kind: SchedulerKind) -> Self {
-        let scheduler = AnyScheduler::new(kind, Recorder::default());
+        Self::of(device, AnyScheduler::new(kind, Recorder::default()))
+    }
+
+    /// CFQ as that kernel has it.
+    pub fn of_kernel(device: Device, kernel: Kernel) -> Self {
+        let scheduler = AnyScheduler::with_kernel(SchedulerKind::Cfq, Recorder::default(), kernel);
+        Self::of(device, scheduler.expect("cfq has kernels"))
+    }
+
+    fn of(device: Device, scheduler: AnyScheduler<Recorder>) -> Self {
+        let kind = scheduler.kind();
         let mut elevator = Elevator::new(scheduler, device, Instant::START);
         elevator.set_nr_requests(Some(u32::MAX));
         let groups = BTreeMap::from([(ROOT.to_owned(), elevator.groups().root())]);

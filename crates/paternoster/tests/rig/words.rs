@@ -6,7 +6,7 @@
 
 use paternoster::{
     BudgetEnd, Domain, GroupId, Hierarchy, IoClass, IoPrio, LatencyKind, Nanos, PreemptReason,
-    QueueName, SectorCount, SliceEnd, WaitReason, Workload,
+    QueueName, SectorCount, SliceEnd, Ticks, WaitReason, Workload,
 };
 
 use super::Rig;
@@ -44,6 +44,16 @@ impl Word for Nanos {
 
     fn is_one(_: &Rig, text: &str) -> bool {
         is_in_ms(text)
+    }
+}
+
+impl Word for Ticks {
+    fn word(&self, _: &Rig) -> String {
+        format!("{} ticks", self.count())
+    }
+
+    fn is_one(_: &Rig, text: &str) -> bool {
+        text.strip_suffix(" ticks").is_some_and(|count| count.parse::<i64>().is_ok())
     }
 }
 

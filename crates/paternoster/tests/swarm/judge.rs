@@ -108,6 +108,8 @@ pub(crate) struct Silence<'a> {
     pub(crate) overdue: Option<Instant>,
     /// BFQ is to give one request at a time.
     pub(crate) one_at_a_time: bool,
+    /// CFQ may serve a queue in another group than its tasks'.
+    pub(crate) moves_queues: bool,
 }
 
 impl Silence<'_> {
@@ -162,7 +164,8 @@ impl Silence<'_> {
                 assert!(active.sync && own > 0, "requests may be of its queue: {active:?}");
             }
             WaitReason::GroupInFlight => {
-                let of_group = self.given.count(|one| one.group == active.group);
+                let of_group =
+                    self.given.count(|one| one.group == active.group || self.moves_queues);
                 assert!(of_group > 0, "requests are of its group: {active:?}");
             }
             WaitReason::GateAsyncDrains => {

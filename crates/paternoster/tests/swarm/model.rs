@@ -9,8 +9,8 @@ use std::collections::VecDeque;
 use paternoster::scheduler::Scheduler;
 use paternoster::{
     AnyScheduler, Bio, BioFlags, DeviceWeights, Elevator, GroupId, Hierarchy, Hz, Instant, IoPrio,
-    IocId, Limits, Nanos, NoMerges, Op, Recorder, Request, RequestId, SchedulerKind, Submitted,
-    Weight, Weights,
+    IocId, Kernel, Limits, Nanos, NoMerges, Op, Recorder, Request, RequestId, SchedulerKind,
+    Submitted, Weight, Weights,
 };
 
 use crate::habit::{Habit, Streams};
@@ -100,7 +100,13 @@ pub(crate) struct Swarm {
     witness: Witness,
 }
 
-fn scheduler(kind: SchedulerKind) -> AnyScheduler<Recorder> {
+/// A scheduler of one of these kinds; CFQ as every other kernel but mostly v4.20.
+fn scheduler(random: &mut Random, kinds: &[SchedulerKind]) -> AnyScheduler<Recorder> {
+    let kind = random.pick(kinds);
+    if kind == SchedulerKind::Cfq && random.below(2) == 0 {
+        let kernel = random.pick(&Kernel::ALL);
+        return AnyScheduler::with_kernel(kind, Recorder::default(), kernel).expect("it has them");
+    }
     AnyScheduler::new(kind, Recorder::default())
 }
 
@@ -116,7 +122,8 @@ impl Swarm {
         let device = random
             .device(&[1, 2, 8, 32])
             .with_hz(Hz::new(random.pick(&[1000, 250])).expect("a clock"));
-        let elevator = Elevator::new(scheduler(random.pick(kinds)), device, Instant::START);
+        let scheduler = scheduler(&mut random, kinds);
+        let elevator = Elevator::new(scheduler, device, Instant::START);
         let root = elevator.groups().root();
         let mut swarm = Self {
             phase: Phase::draw(&mut random),
@@ -228,6 +235,7 @@ impl Swarm {
                 timeout: self.elevator.poll_timeout(),
                 overdue: self.overdue,
                 one_at_a_time: strict == Ok(1),
+                moves_queues: self.elevator.tunable("group_isolation").is_ok(),
             };
             silence.judge(&asked, &self.witness);
         }
@@ -325,9 +333,9 @@ impl Swarm {
 
     fn switch(&mut self) {
         self.look_at_trace();
-        let to = self.random.pick(self.kinds);
+        let to = scheduler(&mut self.random, self.kinds);
         let kind = self.kind();
-        let mut old = self.elevator.switch(self.now, scheduler(to));
+        let mut old = self.elevator.switch(self.now, to);
         self.witness.see(kind, &old.trace().take());
         self.given.clear();
     }
@@ -338,7 +346,7 @@ impl Swarm {
             self.elevator.set_hierarchy(self.now, hierarchy).expect("it has one");
             return;
         }
-        let tunables = self.kind().tunables();
+        let tunables = self.elevator.scheduler().tunables();
         if tunables.is_empty() {
             return;
         }

@@ -6,7 +6,7 @@ use std::fmt::Debug;
 use paternoster::{Event, IocId, QueueName, SchedulerKind};
 
 /// What CFQ does only now and then, by the names of events and reasons.
-const RARE_OF_CFQ: [&str; 48] = [
+const RARE_OF_CFQ: [&str; 50] = [
     "Active",
     "Drained",
     "SliceExpired AsyncRequests",
@@ -41,8 +41,10 @@ const RARE_OF_CFQ: [&str; 48] = [
     "Preempted SliceOver",
     "Preempted SyncOverAsync",
     "QueueFreed",
+    "QueueMoved",
     "QueueSplit",
     "QueuesMerged",
+    "SliceUsed",
     "WaitBusy",
     "Waiting DeviceFull",
     "Waiting GateAsyncDrains",

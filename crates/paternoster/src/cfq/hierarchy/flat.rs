@@ -42,7 +42,16 @@ pub(super) fn charge<T: Trace>(
     charge: u64,
 ) -> Standing {
     vdisktime::charge_queue(cfq, queue, charge);
-    let group = cfq.queues[queue].group;
+    charge_group(cfq, cx, cfq.queues[queue].group, charge)
+}
+
+/// Charges the group and moves it on the tree.
+pub(super) fn charge_group<T: Trace>(
+    cfq: &mut Cfq<T>,
+    cx: &Cx<'_>,
+    group: GroupId,
+    charge: u64,
+) -> Standing {
     let share = &mut cfq.groups[group].share;
     let by = scaled(charge, share.counted_weight);
     let vdisktime = cfq.group_tree.charge(&mut share.place, by);

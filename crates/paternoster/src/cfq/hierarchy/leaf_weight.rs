@@ -58,6 +58,7 @@ pub(super) fn place<T: Trace>(cfq: &mut Cfq<T>, cx: &Cx<'_>, queue: QueueId) {
 }
 
 /// Puts the busy queue before all others of its tree. A queue of the idle class is placed as usual.
+#[inline]
 pub(super) fn place_first<T: Trace>(cfq: &mut Cfq<T>, cx: &Cx<'_>, queue: QueueId) {
     let state = &cfq.queues[queue];
     let key = if state.class() == IoClass::Idle {

@@ -28,6 +28,11 @@ impl Members {
         self.weight_sum -= weight;
     }
 
+    /// The sum of their weights.
+    pub(super) fn weight_sum(self) -> u32 {
+        self.weight_sum
+    }
+
     /// The part of `whole` that a member of that weight has.
     #[inline]
     pub(super) fn part(self, whole: u32, weight: u32) -> u32 {

@@ -6,6 +6,7 @@ mod flat;
 mod group_tree;
 mod leaf_weight;
 mod members;
+mod side_by_side;
 mod switch;
 mod vdisktime;
 mod weights;
@@ -14,6 +15,7 @@ pub(in crate::cfq) use group_tree::{GroupTree, Vdisktime};
 
 use crate::arena::GroupId;
 use crate::cfq::Cfq;
+use crate::cfq::kernel::KernelRules;
 use crate::cfq::queue_id::QueueId;
 use crate::cfq::service_tree::{Entity, TreeId};
 use crate::hierarchy::Hierarchy;
@@ -29,12 +31,50 @@ use members::Members;
 /// How far a group that becomes busy is put behind the last one, if groups are charged in time. It
 /// is not scaled as charges are, so it stands for some 50 µs of a lone group.
 const GROUP_DELAY: u64 = 200_000_000;
-/// In IOPS mode it is the number of ticks in a second, divided by this.
+/// In IOPS mode, and where time is counted in ticks, it is the number of ticks in a second, divided
+/// by this.
 const GROUP_DELAY_IOPS_PARTS: u64 = 5;
 
 /// Fractions are in 1/4096.
 const FRACTION_SHIFT: u32 = 12;
 const WHOLE: u32 = 1 << FRACTION_SHIFT;
+
+/// In what way groups share the device: a hierarchy that can be chosen, or what the kernels of 2010
+/// have instead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::cfq) enum Sharing {
+    LeafWeight,
+    SideBySide,
+    Flat,
+    Entities,
+}
+
+impl Sharing {
+    /// What that kernel has at first.
+    pub(in crate::cfq) fn of_kernel(kernel: KernelRules) -> Self {
+        if kernel.has_groups_side_by_side() { Self::SideBySide } else { Self::LeafWeight }
+    }
+
+    /// The hierarchy that it is, if it can be chosen.
+    pub(in crate::cfq) fn hierarchy(self) -> Option<Hierarchy> {
+        match self {
+            Self::LeafWeight => Some(Hierarchy::LeafWeight),
+            Self::Flat => Some(Hierarchy::Flat),
+            Self::Entities => Some(Hierarchy::Entities),
+            Self::SideBySide => None,
+        }
+    }
+}
+
+impl From<Hierarchy> for Sharing {
+    fn from(hierarchy: Hierarchy) -> Self {
+        match hierarchy {
+            Hierarchy::LeafWeight => Self::LeafWeight,
+            Hierarchy::Flat => Self::Flat,
+            Hierarchy::Entities => Self::Entities,
+        }
+    }
+}
 
 /// What a group's share depends on.
 #[derive(Debug)]
@@ -95,19 +135,23 @@ impl<T: Trace> Cfq<T> {
     /// Puts the queue where its slice is due, on the tree on which it should be.
     #[inline]
     pub(super) fn place(&mut self, cx: &Cx<'_>, queue: QueueId) {
-        match self.hierarchy {
-            Hierarchy::LeafWeight => leaf_weight::place(self, cx, queue),
-            Hierarchy::Flat | Hierarchy::Entities => vdisktime::place(self, cx, queue),
+        let left = self.leave_if_moving(cx, queue);
+        match self.sharing {
+            Sharing::LeafWeight | Sharing::SideBySide => leaf_weight::place(self, cx, queue),
+            Sharing::Flat | Sharing::Entities => vdisktime::place(self, cx, queue),
         }
+        self.join_if_left(cx, queue, left);
     }
 
     /// Puts the busy queue before all others of its tree.
     #[inline]
     pub(super) fn place_first(&mut self, cx: &Cx<'_>, queue: QueueId) {
-        match self.hierarchy {
-            Hierarchy::LeafWeight => leaf_weight::place_first(self, cx, queue),
-            Hierarchy::Flat | Hierarchy::Entities => vdisktime::place_first(self, cx, queue),
+        let left = self.leave_if_moving(cx, queue);
+        match self.sharing {
+            Sharing::LeafWeight | Sharing::SideBySide => leaf_weight::place_first(self, cx, queue),
+            Sharing::Flat | Sharing::Entities => vdisktime::place_first(self, cx, queue),
         }
+        self.join_if_left(cx, queue, left);
     }
 
     /// Counts an entity that came on a tree of the group: a queue that became busy, or a child
@@ -135,10 +179,10 @@ impl<T: Trace> Cfq<T> {
     /// Puts the group, which has its first entity, on the tree of its competitors.
     #[inline]
     fn join_tree(&mut self, cx: &Cx<'_>, group: GroupId, delay: u64) {
-        match self.hierarchy {
-            Hierarchy::LeafWeight => leaf_weight::join(self, cx, group, delay),
-            Hierarchy::Flat => flat::join(self, cx, group, delay),
-            Hierarchy::Entities => entities::join(self, cx, group, delay),
+        match self.sharing {
+            Sharing::LeafWeight => leaf_weight::join(self, cx, group, delay),
+            Sharing::Flat | Sharing::SideBySide => flat::join(self, cx, group, delay),
+            Sharing::Entities => entities::join(self, cx, group, delay),
         }
     }
 
@@ -152,10 +196,10 @@ impl<T: Trace> Cfq<T> {
             return;
         }
         state.saved = None;
-        match self.hierarchy {
-            Hierarchy::LeafWeight => leaf_weight::leave(self, cx, group),
-            Hierarchy::Flat => flat::leave(self, cx, group),
-            Hierarchy::Entities => entities::leave(self, cx, group),
+        match self.sharing {
+            Sharing::LeafWeight => leaf_weight::leave(self, cx, group),
+            Sharing::Flat | Sharing::SideBySide => flat::leave(self, cx, group),
+            Sharing::Entities => entities::leave(self, cx, group),
         }
     }
 
@@ -168,21 +212,22 @@ impl<T: Trace> Cfq<T> {
         group: GroupId,
         charge: u64,
     ) -> Standing {
-        match self.hierarchy {
-            Hierarchy::LeafWeight => leaf_weight::charge(self, cx, group, charge),
-            Hierarchy::Flat => flat::charge(self, cx, queue, charge),
-            Hierarchy::Entities => entities::charge(self, cx, queue, charge),
+        match self.sharing {
+            Sharing::LeafWeight => leaf_weight::charge(self, cx, group, charge),
+            Sharing::Flat => flat::charge(self, cx, queue, charge),
+            Sharing::Entities => entities::charge(self, cx, queue, charge),
+            Sharing::SideBySide => side_by_side::charge(self, cx, group, charge),
         }
     }
 
     /// Saves the workload that is served, as a slice of a queue of `group` ends.
     #[inline]
     pub(super) fn save_workload(&mut self, cx: &Cx<'_>, group: GroupId) {
-        match self.hierarchy {
-            Hierarchy::LeafWeight | Hierarchy::Flat => {
+        match self.sharing {
+            Sharing::LeafWeight | Sharing::Flat | Sharing::SideBySide => {
                 self.groups[group].saved = self.serving.served().save(cx.now);
             }
-            Hierarchy::Entities => entities::save_workloads(self, cx, group),
+            Sharing::Entities => entities::save_workloads(self, cx, group),
         }
     }
 
@@ -215,19 +260,21 @@ impl<T: Trace> Cfq<T> {
     /// Chooses the group from which the way to the next queue begins.
     #[inline]
     fn choose_group(&mut self, cx: &Cx<'_>) -> Option<GroupId> {
-        match self.hierarchy {
-            Hierarchy::LeafWeight | Hierarchy::Flat => self.group_tree.choose(),
-            Hierarchy::Entities => entities::choose_group(self, cx),
+        match self.sharing {
+            Sharing::LeafWeight | Sharing::SideBySide | Sharing::Flat => self.group_tree.choose(),
+            Sharing::Entities => entities::choose_group(self, cx),
         }
     }
 
     /// Chooses the first entity of `tree`, whose workload was chosen for the group.
     #[inline]
     fn choose_first(&mut self, group: GroupId, tree: TreeId) -> Option<Entity> {
-        match self.hierarchy {
-            Hierarchy::LeafWeight => self.groups[group].trees.tree(tree).first(),
-            Hierarchy::Flat => self.groups[group].trees.tree_mut(tree).choose(),
-            Hierarchy::Entities => entities::choose_first(self, group, tree),
+        match self.sharing {
+            Sharing::LeafWeight | Sharing::SideBySide => {
+                self.groups[group].trees.tree(tree).first()
+            }
+            Sharing::Flat => self.groups[group].trees.tree_mut(tree).choose(),
+            Sharing::Entities => entities::choose_first(self, group, tree),
         }
     }
 
@@ -235,9 +282,11 @@ impl<T: Trace> Cfq<T> {
     /// has something to serve.
     #[inline]
     pub(super) fn due_workload(&self, group: GroupId, class: IoClass) -> Workload {
-        match self.hierarchy {
-            Hierarchy::LeafWeight => leaf_weight::due_workload(self, group, class),
-            Hierarchy::Flat | Hierarchy::Entities => vdisktime::due_workload(self, group, class),
+        match self.sharing {
+            Sharing::LeafWeight | Sharing::SideBySide => {
+                leaf_weight::due_workload(self, group, class)
+            }
+            Sharing::Flat | Sharing::Entities => vdisktime::due_workload(self, group, class),
         }
     }
 
@@ -245,19 +294,20 @@ impl<T: Trace> Cfq<T> {
     #[inline]
     pub(super) fn group_span(&self, cx: &Cx<'_>, group: GroupId) -> Nanos {
         let span = self.tunables.target_latency();
-        match self.hierarchy {
-            Hierarchy::LeafWeight => leaf_weight::part_of(self, group, span),
-            Hierarchy::Flat => flat::part_of(self, group, span),
-            Hierarchy::Entities => entities::part_of(self, cx, group, span),
+        match self.sharing {
+            Sharing::LeafWeight => leaf_weight::part_of(self, group, span),
+            Sharing::Flat => flat::part_of(self, group, span),
+            Sharing::Entities => entities::part_of(self, cx, group, span),
+            Sharing::SideBySide => side_by_side::part_of(self, group, span),
         }
     }
 
     /// Asserts what holds of a group between events.
     pub(super) fn check_share(&self, cx: &Cx<'_>, group: GroupId) {
-        match self.hierarchy {
-            Hierarchy::LeafWeight => leaf_weight::check(self, cx, group),
-            Hierarchy::Flat => flat::check(self, group),
-            Hierarchy::Entities => entities::check(self, cx, group),
+        match self.sharing {
+            Sharing::LeafWeight => leaf_weight::check(self, cx, group),
+            Sharing::Flat | Sharing::SideBySide => flat::check(self, group),
+            Sharing::Entities => entities::check(self, cx, group),
         }
     }
 
@@ -269,7 +319,7 @@ impl<T: Trace> Cfq<T> {
 
     #[inline]
     fn group_delay(&self, cx: &Cx<'_>) -> u64 {
-        if self.iops_mode() {
+        if self.iops_mode() || self.kernel.counts_ticks() {
             u64::from(cx.device.hz.ticks_per_s()) / GROUP_DELAY_IOPS_PARTS
         } else {
             GROUP_DELAY

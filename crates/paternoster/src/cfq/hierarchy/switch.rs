@@ -10,7 +10,7 @@
 //! vdisktimes of one hierarchy mean nothing in another, so all begin alike. What was left of
 //! workloads is lost.
 
-use super::{Hierarchy, vdisktime};
+use super::{Hierarchy, Sharing, vdisktime};
 use crate::arena::GroupId;
 use crate::cfq::Cfq;
 use crate::cfq::queue_id::QueueId;
@@ -21,14 +21,15 @@ use crate::trace::{Event, SliceEnd, Trace};
 impl<T: Trace> Cfq<T> {
     /// Has groups share the device in that way from now on.
     pub(in crate::cfq) fn switch_hierarchy(&mut self, cx: &Cx<'_>, to: Hierarchy) {
-        if self.hierarchy == to {
+        let sharing = to.into();
+        if self.sharing == sharing {
             return;
         }
         if self.active.is_some() {
             self.expire(cx, SliceEnd::HierarchySwitched);
         }
         let busy = self.take_all_off(cx);
-        self.hierarchy = to;
+        self.sharing = sharing;
         self.trace.event(cx.now, Event::HierarchySwitched { to });
         for queue in busy {
             self.place_at_minimum(cx, queue);
@@ -69,12 +70,12 @@ impl<T: Trace> Cfq<T> {
 
     /// Puts a queue, which is on no tree, behind those that came at this moment before it.
     fn place_at_minimum(&mut self, cx: &Cx<'_>, queue: QueueId) {
-        match self.hierarchy {
-            Hierarchy::LeafWeight => {
+        match self.sharing {
+            Sharing::LeafWeight | Sharing::SideBySide => {
                 self.queues[queue].take_residue();
                 self.put_on_tree(queue, Key::at(cx.now));
             }
-            Hierarchy::Flat | Hierarchy::Entities => {
+            Sharing::Flat | Sharing::Entities => {
                 vdisktime::place_at_minimum(self, cx, queue);
             }
         }

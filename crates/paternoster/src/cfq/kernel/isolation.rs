@@ -1,0 +1,172 @@
+//! `group_isolation` of the kernels of 2010: whether a queue without an idle window competes in its
+//! own group.
+//!
+//! ```text
+//!   0   placed as SYNC_NOIDLE   ──▶ it competes in the root, and its group is remembered
+//!       placed as SYNC later    ──▶ it is back in its group
+//!   1   it stays where it is
+//! ```
+//!
+//! The device idles for such queues all together, not for each. In one group they have one idle
+//! time at the end; in a group each, they have an idle time each, or none and their groups lose
+//! their places.
+
+use crate::arena::{GroupId, RequestId, SideTable};
+use crate::cfq::Cfq;
+use crate::cfq::queue_id::QueueId;
+use crate::scheduler::Cx;
+use crate::trace::{Event, Trace, Workload};
+
+/// A busy queue has left its group, and no other one counts it.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::cfq) struct Left;
+
+/// The tunable, and what is to be known because of it.
+#[derive(Debug)]
+pub(in crate::cfq) struct Isolation {
+    /// The tunable.
+    pub(super) queues_stay: bool,
+    /// The group from which a queue was moved to the root.
+    moved_from: SideTable<QueueId, GroupId>,
+    /// The group that counts a request in flight: that of its queue when it was bound. Has entries
+    /// only if queues may move.
+    counted_in: SideTable<RequestId, GroupId>,
+}
+
+impl Isolation {
+    pub(in crate::cfq) fn new() -> Self {
+        Self { queues_stay: false, moved_from: SideTable::new(), counted_in: SideTable::new() }
+    }
+
+    /// Forgets the queue, which is freed.
+    pub(in crate::cfq) fn forget(&mut self, queue: QueueId) {
+        self.moved_from.remove(queue);
+    }
+
+    #[cold]
+    fn begin_count(&mut self, rq: RequestId, group: GroupId) {
+        self.counted_in.insert(rq, group);
+    }
+
+    #[cold]
+    fn counted_in(&self, rq: RequestId) -> GroupId {
+        self.counted_in[rq]
+    }
+
+    #[cold]
+    fn end_count(&mut self, rq: RequestId) {
+        self.counted_in.remove(rq);
+    }
+}
+
+impl<T: Trace> Cfq<T> {
+    /// Has the queue's present group count the request while it is in flight.
+    #[inline]
+    pub(in crate::cfq) fn count_in_group_of(&mut self, queue: QueueId, rq: RequestId) {
+        if self.kernel.may_move_queues() {
+            self.isolation.begin_count(rq, self.queues[queue].group);
+        }
+    }
+
+    /// The group that counts the request in flight, whose queue is in `group` now.
+    #[inline]
+    pub(in crate::cfq) fn counted_in(&self, group: GroupId, rq: RequestId) -> GroupId {
+        if self.kernel.may_move_queues() { self.isolation.counted_in(rq) } else { group }
+    }
+
+    /// Ends what a request is counted for.
+    #[inline]
+    pub(in crate::cfq) fn end_count(&mut self, rq: RequestId) {
+        if self.kernel.may_move_queues() {
+            self.isolation.end_count(rq);
+        }
+    }
+
+    /// The group to which the queue, which is to be placed, moves; none if it stays.
+    fn judge_move(&self, cx: &Cx<'_>, queue: QueueId) -> Option<GroupId> {
+        if self.isolation.queues_stay {
+            return None;
+        }
+        let state = &self.queues[queue];
+        let root = cx.groups.root();
+        match state.workload() {
+            Workload::SyncNoIdle => (state.group != root).then_some(root),
+            Workload::Sync => self.isolation.moved_from.get(queue).copied(),
+            Workload::Async => None,
+        }
+    }
+
+    /// Moves the queue, which is to be placed, if it is to compete in another group. A busy one
+    /// leaves the trees of its old group; it has to join the new one once it is placed.
+    #[inline]
+    pub(in crate::cfq) fn leave_if_moving(&mut self, cx: &Cx<'_>, queue: QueueId) -> Option<Left> {
+        if self.kernel.may_move_queues() { self.leave_if_judged(cx, queue) } else { None }
+    }
+
+    #[cold]
+    fn leave_if_judged(&mut self, cx: &Cx<'_>, queue: QueueId) -> Option<Left> {
+        let to = self.judge_move(cx, queue)?;
+        let from = self.queues[queue].group;
+        let left = self.move_queue(cx, queue, to);
+        if to == cx.groups.root() {
+            self.isolation.moved_from.insert(queue, from);
+        } else {
+            self.isolation.forget(queue);
+        }
+        left
+    }
+
+    /// Has the new group count the queue, which is placed there, if it left another one as a busy
+    /// queue.
+    #[inline]
+    pub(in crate::cfq) fn join_if_left(&mut self, cx: &Cx<'_>, queue: QueueId, left: Option<Left>) {
+        if left.is_some() {
+            self.join_group_of(cx, queue);
+        }
+    }
+
+    #[cold]
+    fn join_group_of(&mut self, cx: &Cx<'_>, queue: QueueId) {
+        self.join_group(cx, self.queues[queue].group);
+    }
+
+    /// Has the queue belong to another group. A busy one is on no tree afterwards.
+    fn move_queue(&mut self, cx: &Cx<'_>, queue: QueueId, to: GroupId) -> Option<Left> {
+        let state = &self.queues[queue];
+        let (name, from, waiting) = (state.name(), state.group, state.queued());
+        let left = state.is_busy().then_some(Left);
+        if left.is_some() {
+            self.take_off_tree(queue);
+            self.leave_group(cx, from);
+        }
+        self.queues[queue].group = to;
+        self.groups[from].queued -= waiting;
+        self.groups[to].queued += waiting;
+        self.trace.event(cx.now, Event::QueueMoved { queue: name, from, to });
+        left
+    }
+
+    /// Has the root take over what is left of the group, which is about to go: queues that contexts
+    /// of other groups share since both were in the root.
+    #[cold]
+    pub(in crate::cfq) fn evacuate(&mut self, cx: &Cx<'_>, group: GroupId) {
+        if !self.kernel.may_move_queues() {
+            return;
+        }
+        let root = cx.groups.root();
+        self.isolation.moved_from.retain(|_, from| *from != group);
+        let left = self.queues.iter().filter(|(_, state)| state.group == group);
+        let left: Vec<QueueId> = left.map(|(queue, _)| queue).collect();
+        for queue in left {
+            let left = self.move_queue(cx, queue, root);
+            if left.is_some() {
+                self.place(cx, queue);
+            }
+            self.join_if_left(cx, queue, left);
+        }
+        self.groups[root].in_flight += std::mem::take(&mut self.groups[group].in_flight);
+        for counted_in in self.isolation.counted_in.values_mut().filter(|it| **it == group) {
+            *counted_in = root;
+        }
+    }
+}
