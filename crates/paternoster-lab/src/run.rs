@@ -88,7 +88,12 @@ struct Run<'a> {
 /// Runs the scenario to its end.
 pub fn run(scenario: &Scenario) -> Result<Log, RunError> {
     let kind: SchedulerKind = scenario.scheduler.parse().map_err(ScenarioError::from)?;
-    run_with(scenario, AnyScheduler::new(kind, Recorder::default()))
+    let scheduler = match scenario.kernel {
+        None => AnyScheduler::new(kind, Recorder::default()),
+        Some(kernel) => AnyScheduler::with_kernel(kind, Recorder::default(), kernel)
+            .map_err(ScenarioError::from)?,
+    };
+    run_with(scenario, scheduler)
 }
 
 /// Runs the scenario to its end under another scheduler than it names, with the tunables that it

@@ -5,8 +5,8 @@ use std::str::FromStr;
 
 use indexmap::IndexMap;
 use paternoster::{
-    Hierarchy, Hz, IoPrio, NoHierarchy, ParseIoPrioError, SchedulerKind, UnknownHierarchy,
-    UnknownScheduler, Weight, WeightError,
+    Hierarchy, Hz, IoPrio, Kernel, NoHierarchy, NoKernel, ParseIoPrioError, SchedulerKind,
+    UnknownHierarchy, UnknownKernel, UnknownScheduler, Weight, WeightError,
 };
 use serde::Deserialize;
 use thiserror::Error;
@@ -30,6 +30,8 @@ pub struct Scenario {
     pub scheduler: String,
     /// In what way groups share the device; the scheduler's own way where absent.
     pub hierarchy: Option<Hierarchy>,
+    /// The kernel whose scheduler decides; the one of the recordings where absent.
+    pub kernel: Option<Kernel>,
     /// Tunables by sysfs name, set in this order; the others keep Linux's defaults.
     pub tunables: IndexMap<String, i64>,
     /// Ticks a second of the jiffies clock.
@@ -205,6 +207,12 @@ pub enum ScenarioError {
     /// The scheduler has no hierarchy to choose.
     #[error(transparent)]
     NoHierarchy(#[from] NoHierarchy),
+    /// We lack the kernel.
+    #[error(transparent)]
+    Kernel(#[from] UnknownKernel),
+    /// The scheduler has no kernel to choose.
+    #[error(transparent)]
+    NoKernel(#[from] NoKernel),
     /// We lack a tunable of it.
     #[error(transparent)]
     Tunable(#[from] paternoster::TunableError),

@@ -60,6 +60,14 @@ pub(crate) enum SchedulerLine<'a> {
         group: &'a str,
         vt: u64,
     },
+    SliceUsed {
+        q: String,
+        sl_used: i64,
+        disp: u32,
+        charge: u64,
+        iops: u8,
+        sect: u64,
+    },
     Preempt {
         q: String,
         over: String,
@@ -179,6 +187,16 @@ impl<'a> SchedulerLine<'a> {
                 Self::Fifo { q: names.queue(queue), rq: names.request(rq) }
             }
             Event::SliceExpired { .. } => Self::expire(event, names)?,
+            Event::SliceUsed { queue, used, dispatched, charge, iops_mode, sectors, .. } => {
+                Self::SliceUsed {
+                    q: names.queue(queue),
+                    sl_used: used.count(),
+                    disp: dispatched,
+                    charge,
+                    iops: iops_mode.into(),
+                    sect: sectors,
+                }
+            }
             Event::Preempted { by, over, .. } => {
                 Self::Preempt { q: names.queue(by), over: names.queue(over) }
             }

@@ -162,6 +162,19 @@ fn hierarchy_is_one_of_those_of_cfq() {
     assert_eq!(error_with("/hierarchy", json!("flat")), told);
 }
 
+#[test]
+fn kernel_is_one_of_those_of_cfq_and_has_a_hierarchy_of_its_own() {
+    let told = "there is no kernel \"2.6.38\"; there are: 2.6.35-seed, 2.6.36, 2.6.37, 4.20";
+    assert_eq!(error_with("/kernel", json!("2.6.38")), told);
+    let told = "mq-deadline has no kernel to choose; cfq has: 2.6.35-seed, 2.6.36, 2.6.37, 4.20";
+    assert_eq!(error_with("/kernel", json!("2.6.36")), told);
+    let of_cfq = with(with(scenario(), "/scheduler", json!("cfq")), "/tunables", json!({}));
+    let both = with(with(of_cfq, "/kernel", json!("2.6.36")), "/hierarchy", json!("flat"));
+    let told = "kernel 2.6.36 has no hierarchy to choose; cfq of kernel 4.20 has: leaf-weight, \
+                flat, entities";
+    assert_eq!(log(&both).expect_err("it cannot be run").to_string(), told);
+}
+
 /// The servers of a device were all made at once, whatever their number.
 #[test]
 fn device_of_very_many_channels_runs() {
