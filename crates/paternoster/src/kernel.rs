@@ -15,7 +15,8 @@ use crate::any::SchedulerKind;
 ///   Defaults are parts of a second: `slice_async` is HZ / 25 ticks, truncated, at least one.
 /// - The root, of weight 1000, and all groups compete side by side, whatever their depth:
 ///   `vdisktime += ticks × 2¹² × 500 / weight`. There is no [`Hierarchy`](crate::Hierarchy) to
-///   choose, and leaf weights mean nothing.
+///   choose, and leaf weights mean nothing. No group is above another, so requests of the root take
+///   the device from none.
 /// - The tunable `group_isolation`, 0 at first: a queue without an idle window competes in the root
 ///   instead of its group. With 1 it stays, as in v4.20.
 /// - Asynchronous queues belong to the device, and compete in the root.

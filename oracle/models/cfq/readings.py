@@ -21,7 +21,7 @@ READINGS = {
     # of the kernels of 27
     "idle-key": ("now", "last"),                         # K1
     "idle-class-moves": ("yes", "no"),                   # K2
-    "ancestors": ("v4.20", "none"),                      # K3
+    "ancestors": ("none", "v4.20"),                      # K3
     "b-first-test": ("kept", "gone"),                    # K4
     "g-think": ("never", "from-b"),                      # K5
 }

@@ -308,6 +308,23 @@ fn queue_without_an_idle_window_competes_in_the_root_unless_groups_are_isolated(
     }
 }
 
+/// In v4.20 the root is above /a. Beside it, its real-time read waits for the end of /a's slice,
+/// which begins with the first completion, at 1 ms, and ends in the 101st tick.
+#[test]
+fn root_beside_a_group_takes_nothing_from_it() {
+    let served_at = |kernel| {
+        let rig = rig(kernel).set("low_latency", 0).group("/a", 500);
+        let mut run = rig.task("a", "be/4", "/a").task("rt", "rt/4", ROOT).served(1, ms(1));
+        run.issues("a", Stream::reads(16).depth(2));
+        run.issues("rt", Stream::reads(16).from(FAR).at(us(2500)).count(1));
+        run.until(ms(110)).dispatch_times("rt")
+    };
+    assert_eq!(served_at(Kernel::V4_20), [ms(3)]);
+    for kernel in OF_2010 {
+        assert_eq!(served_at(kernel), [ms(101)], "{kernel}");
+    }
+}
+
 /// Both groups' tasks write asynchronously at level 4: in v4.20 each group has a queue.
 #[test]
 fn asynchronous_queues_are_of_the_device_and_in_the_root() {
