@@ -1,4 +1,4 @@
-//! The kernels whose CFQ can be had, by name.
+//! The Linux versions whose CFQ decisions can be chosen, by name.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,31 +9,34 @@ use crate::any::SchedulerKind;
 
 /// The kernel whose CFQ decides.
 ///
-/// What differs from v4.20 in the three of 2010:
+/// What differs from v4.20 in kernels 2.6.35 to 2.6.37:
 ///
 /// - The clock counts ticks. Each span is a whole number of them, and so is each quotient of spans.
 ///   Defaults are parts of a second: `slice_async` is HZ / 25 ticks, truncated, at least one.
 /// - The root, of weight 1000, and all groups compete side by side, whatever their depth:
 ///   `vdisktime += ticks × 2¹² × 500 / weight`. There is no [`Hierarchy`](crate::Hierarchy) to
-///   choose, and leaf weights mean nothing. No group is above another, so requests of the root take
-///   the device from none.
+///   choose, and leaf weights mean nothing. No group is above another, so a request of the root
+///   preempts a queue of another group only if that queue is of the idle class or asynchronous.
 /// - The tunable `group_isolation`, 0 at first: a queue without an idle window competes in the root
 ///   instead of its group. With 1 it stays, as in v4.20.
 /// - Asynchronous queues belong to the device, and compete in the root.
 /// - A group whose only queue has used its slice is waited for while it has requests in flight,
 ///   however long it thinks.
-/// - A fast device never idles for a group, and on others the group's think time is not asked for.
+/// - A fast device never idles for a group. Others do however long the think time on the queue's
+///   tree is, which v4.20 asks for.
 ///
 /// | | 2.6.35-seed | 2.6.36 | 2.6.37 |
 /// |---|---|---|---|
-/// | the device may idle after a completion | see below | see below | always, as in v4.20 |
+/// | the device may idle | only for one of three reasons | the same | always, as in v4.20 |
 /// | IOPS mode | never | as in v4.20 | as in v4.20 |
 /// | charge of a slice that has not begun | a tick a request | its time | its time |
 ///
-/// See below: if the served workload is of queues with idle windows, or a completed request since
-/// the workload was chosen was not of the kind after which the device should not idle, or the queue
-/// is the only one of its group. A tick a request: unless the device is known not to queue
-/// requests; the time is at least a tick, as in v4.20.
+/// The device may idle after a completion. The reasons: the served workload is SYNC; or since it
+/// was chosen a synchronous request that left its queue empty was not a no-idle write; or the queue
+/// is the only busy one of its group.
+///
+/// A tick a request: unless the device is known not to queue requests; the time is at least a tick,
+/// as in v4.20.
 ///
 /// All else is as in v4.20, where those kernels differ in details too. They are for scenarios: to
 /// set what was measured then beside what the same rules decide here.

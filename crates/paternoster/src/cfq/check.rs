@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::arena::GroupId;
 use crate::cfq::Cfq;
 use crate::cfq::queue::Queue;
 use crate::cfq::queue_id::{QueueId, queue_of};
@@ -97,15 +98,26 @@ impl<T: Trace> Cfq<T> {
             assert_eq!(state.entities, state.trees.len(), "each entity is on one of its trees");
             let queued: u32 = members().map(Queue::queued).sum();
             assert_eq!(queued, state.queued, "requests that wait in the group");
-            let in_flight: u32 = members().map(|queue| queue.in_flight).sum();
-            assert!(
-                in_flight == state.in_flight || self.kernel.may_move_queues(),
-                "requests of the group in flight"
-            );
+            let in_flight = self.in_flight_of(cx, id);
+            assert_eq!(in_flight, state.in_flight as usize, "requests of the group in flight");
             self.check_share(cx, id);
         }
-        // A queue that moves leaves its requests in flight to the group in which they were made.
         let in_flight: u32 = self.groups.values().map(|group| group.in_flight).sum();
         assert_eq!(in_flight, self.in_flight.0.iter().sum(), "requests in flight, by group");
+    }
+
+    /// How many requests in flight the group is to count. A queue that moves leaves its requests to
+    /// the group in which they were made.
+    fn in_flight_of(&self, cx: &Cx<'_>, group: GroupId) -> usize {
+        let queues = || self.queues.iter().map(|(_, queue)| queue);
+        if !self.kernel.may_move_queues() {
+            let members = queues().filter(|queue| queue.group == group);
+            return members.map(|queue| queue.in_flight as usize).sum();
+        }
+        let waiting = queues().flat_map(|queue| {
+            queue.waiting.iter(cx.requests).map(|rq| self.counted_in(queue.group, rq))
+        });
+        let waiting = waiting.filter(|counted_in| *counted_in == group).count();
+        self.isolation.counted_by(group) - waiting
     }
 }

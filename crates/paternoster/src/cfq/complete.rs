@@ -80,7 +80,9 @@ impl<T: Trace> Cfq<T> {
         } else if queue.class() == IoClass::Idle {
             self.expire_with_residue(cx, SliceEnd::IdleClass);
         } else if request.is_sync() && queue.is_empty() && self.close_cooperator(active).is_none() {
-            self.serving.note_last_request(!request.is_noidle());
+            if !request.is_noidle() {
+                self.serving.ask_for_idling();
+            }
             self.arm_idle_timer(cx, active);
         }
     }

@@ -108,14 +108,14 @@ impl<T: Trace> Cfq<T> {
         if self.iops_mode() { charge } else { self.kernel.units(Nanos::new(charge)) }
     }
 
-    /// The time that the slice took.
+    /// The time for which the slice is charged; where requests stand for ticks, that many ticks.
     fn usage(&self, cx: &Cx<'_>, slice: &Slice) -> Usage {
         if self.tunables.charge_whole_turn() {
             return slice.whole_usage(cx.now);
         }
         if self.kernel.charges_ticks_for_requests()
             && self.hw_queueing.may_queue()
-            && slice.is_unmeasured(cx.now)
+            && slice.measured_since(cx.now).is_none()
         {
             let ticks = cx.device.hz.tick().as_nanos() * u64::from(slice.dispatched());
             return Usage { used: Nanos::new(ticks), unaccounted: Nanos::ZERO };

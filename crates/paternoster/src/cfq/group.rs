@@ -82,7 +82,7 @@ impl<T: Trace> Cfq<T> {
             self.drop_user(cx, queue);
         }
         self.groups[group].async_queues = [None; IoPrio::ASYNC_SLOTS];
-        self.evacuate(cx, group);
+        self.move_all_to_root(cx, group);
         self.serving.forget(group);
     }
 }

@@ -59,11 +59,11 @@ impl<T: Trace> Cfq<T> {
         if self.is_fast(cx) && !on_fast_device {
             return Err(NoIdleReason::FastDevice);
         }
-        if self.kernel.chooses_when_to_idle()
-            && !self.serving.needs_idling()
+        if self.kernel.idles_only_if_asked()
+            && !self.serving.is_idling_asked()
             && self.groups[queue.group].entities > 1
         {
-            return Err(NoIdleReason::OtherWorkload);
+            return Err(NoIdleReason::NotAsked);
         }
         let worth_it = self.should_idle(cx, queue);
         if !worth_it && !idles_for_groups {
@@ -85,7 +85,7 @@ impl<T: Trace> Cfq<T> {
         if group.entities > 1 {
             return Err(NoIdleReason::GroupHasOthers);
         }
-        // As in Linux, the think time is that of the tree, not of the group.
+        // As in Linux v4.20, it is the think time on the tree of the queue, not that of the group.
         if !self.kernel.waits_for_group_that_thinks_long()
             && group.trees.tree(queue.tree()).think.exceeds(group_idle)
         {

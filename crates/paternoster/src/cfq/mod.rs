@@ -63,8 +63,9 @@
 //! Queues of I/O contexts that work on the same part of the device are merged (`cooperate.rs`) and
 //! split again (`split.rs`). `drain.rs` gives up all waiting requests. `queue_id.rs` has the key of
 //! a queue, `group.rs` what is kept of a group, and `tunables.rs` the values that can be set.
-//! `check.rs` asserts what always holds, and `dump.rs` shows the state. `kernel/` has all that the
-//! kernels of 2010 decide otherwise.
+//! `check.rs` asserts what always holds, and `dump.rs` shows the state. `kernel/` has what the
+//! older kernels decide otherwise; how their groups share the device is
+//! `hierarchy/side_by_side.rs`.
 //!
 //! BFQ has files of the same names for what both have. What BFQ adds has no counterpart here:
 //! budgets and peak rate, weight raising and bursts, injection and wakers, stable merges, and a

@@ -1,7 +1,8 @@
 //! Decides when a new request takes the device from the active queue.
 
-use crate::arena::{GroupId, RequestId};
+use crate::arena::RequestId;
 use crate::cfq::Cfq;
+use crate::cfq::queue::Queue;
 use crate::cfq::queue_id::{QueueId, queue_of};
 use crate::io_context::IoClass;
 use crate::parts::position_index::is_close;
@@ -28,7 +29,7 @@ impl<T: Trace> Cfq<T> {
             // This holds across groups too.
             return Some(PreemptReason::SyncOverAsync);
         }
-        if !self.may_preempt_in(cx, active.group, new.group) {
+        if !self.may_preempt_in(cx, active, new) {
             return None;
         }
         if active.slice.is_over(cx.now) {
@@ -55,11 +56,11 @@ impl<T: Trace> Cfq<T> {
         is_close(request.sector, self.head).then_some(PreemptReason::Close)
     }
 
-    /// Returns whether a queue of the group `new` may preempt one of the group `active` that is no
-    /// worse than it: the groups are one, or `new` is above.
-    fn may_preempt_in(&self, cx: &Cx<'_>, active: GroupId, new: GroupId) -> bool {
-        let may_be_above = !self.kernel.has_groups_side_by_side();
-        active == new || (may_be_above && cx.groups.is_within(active, new))
+    /// Returns whether the group of the new request lets it preempt the active queue: it is the
+    /// active queue's group, or above it where groups are nested.
+    fn may_preempt_in(&self, cx: &Cx<'_>, active: &Queue, new: &Queue) -> bool {
+        let are_nested = !self.kernel.has_groups_side_by_side();
+        active.group == new.group || (are_nested && cx.groups.is_within(active.group, new.group))
     }
 
     /// Ends the slice of the active queue and puts `queue` first on its tree. `queue` does not

@@ -27,8 +27,8 @@ pub(super) struct Serving {
     group: Option<GroupId>,
     served: ServedWorkload,
     /// Since the workload was chosen, a request that asks for idling was the last of a queue.
-    /// Matters if the kernel chooses when to idle.
-    asks_for_idling: bool,
+    /// Matters if the kernel idles only if asked.
+    idling_asked: bool,
 }
 
 /// A workload that is served.
@@ -65,7 +65,7 @@ pub(super) struct SavedWorkload {
 
 impl Serving {
     pub(super) fn new(now: Instant) -> Self {
-        Self { group: None, served: ServedWorkload::new(now), asks_for_idling: false }
+        Self { group: None, served: ServedWorkload::new(now), idling_asked: false }
     }
 
     /// Returns whether `group` is served.
@@ -86,14 +86,14 @@ impl Serving {
         self.served.workload
     }
 
-    /// Notes that the last request of a queue asks for idling, if it does.
-    pub(super) fn note_last_request(&mut self, asks_for_idling: bool) {
-        self.asks_for_idling |= asks_for_idling;
+    /// Notes that the last request of a queue asks for idling.
+    pub(super) fn ask_for_idling(&mut self) {
+        self.idling_asked = true;
     }
 
-    /// Returns whether the device should idle for the sake of the workload.
-    pub(super) fn needs_idling(&self) -> bool {
-        self.served.workload == Workload::Sync || self.asks_for_idling
+    /// Returns whether the served workload, or a request since it was chosen, asks for idling.
+    pub(super) fn is_idling_asked(&self) -> bool {
+        self.served.workload == Workload::Sync || self.idling_asked
     }
 
     /// Serves `group` no more, which is about to go.
@@ -243,7 +243,7 @@ impl<T: Trace> Cfq<T> {
         }
         let workload = self.due_workload(group, class);
         self.serving.served.workload = workload;
-        self.serving.asks_for_idling = false;
+        self.serving.idling_asked = false;
         let span = self.workload_span(cx, group);
         self.serving.served.end = cx.now + span;
         self.trace.event(cx.now, Event::Workload { group, class, workload, span });

@@ -229,16 +229,16 @@ impl Slice {
         self.grant_used |= self.idling;
     }
 
-    /// Returns whether no request has completed before now, so that the time since the slice began
-    /// says nothing.
-    pub(super) fn is_unmeasured(&self, now: Instant) -> bool {
-        self.start.is_none_or(|start| start == now)
+    /// When the slice began, if that was before now. Else no request has completed before now, and
+    /// the time since then says nothing.
+    pub(super) fn measured_since(&self, now: Instant) -> Option<Instant> {
+        self.start.filter(|&start| start != now)
     }
 
     /// The time since the slice began, at most its length. If no request has completed before now,
     /// it is the time since the activation, at least a tick.
     pub(super) fn usage(&self, now: Instant, hz: Hz) -> Usage {
-        let Some(start) = self.start.filter(|&start| start != now) else {
+        let Some(start) = self.measured_since(now) else {
             let used = now.saturating_since(self.dispatch_start).max(hz.tick());
             return Usage { used, unaccounted: Nanos::ZERO };
         };

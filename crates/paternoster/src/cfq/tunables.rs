@@ -9,6 +9,11 @@ const UINT_MAX: i64 = u32::MAX as i64;
 const MS: i64 = 1_000_000;
 const US: i64 = 1_000;
 
+/// The defaults of the times in kernels that count ticks, as fractions of a second, in the order of
+/// `times_mut`.
+const PARTS_OF_SECOND: [(u32, u32); 7] =
+    [(1, 4), (1, 8), (1, 10), (1, 25), (1, 125), (1, 125), (3, 10)];
+
 /// The values; times are in nanoseconds.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Tunables {
@@ -81,22 +86,23 @@ impl Tunables {
     /// Sets the defaults of a kernel that counts ticks: parts of a second in whole ticks, at least
     /// one.
     pub(super) fn attach_to_ticks(&mut self, hz: Hz) {
-        let part = |times: u32, of: u32| {
+        for (time, (times, of)) in self.times_mut().into_iter().zip(PARTS_OF_SECOND) {
             let ticks = u64::from((hz.ticks_per_s() * times / of).max(1));
-            (ticks * hz.tick().as_nanos()).cast_signed()
-        };
-        self.order.fifo_expire_async = part(1, 4);
-        self.order.fifo_expire_sync = part(1, 8);
-        self.slice_sync = part(1, 10);
-        self.slice_async = part(1, 25);
-        self.slice_idle = part(1, 125);
-        self.group_idle = part(1, 125);
-        self.target_latency = part(3, 10);
+            *time = (ticks * hz.tick().as_nanos()).cast_signed();
+        }
     }
 
     /// Rounds all times up to whole units.
     pub(super) fn round_up(&mut self, unit: Nanos) {
-        let times = [
+        for time in self.times_mut() {
+            let nanos = time.cast_unsigned().next_multiple_of(unit.as_nanos());
+            *time = nanos.cast_signed();
+        }
+    }
+
+    /// All times.
+    fn times_mut(&mut self) -> [&mut i64; 7] {
+        [
             &mut self.order.fifo_expire_async,
             &mut self.order.fifo_expire_sync,
             &mut self.slice_sync,
@@ -104,11 +110,7 @@ impl Tunables {
             &mut self.slice_idle,
             &mut self.group_idle,
             &mut self.target_latency,
-        ];
-        for time in times {
-            let nanos = time.cast_unsigned().next_multiple_of(unit.as_nanos());
-            *time = nanos.cast_signed();
-        }
+        ]
     }
 
     pub(super) fn quantum(&self) -> u32 {

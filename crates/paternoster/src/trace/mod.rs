@@ -256,8 +256,8 @@ pub enum Event {
         /// The least vdisktime of a chosen group so far.
         min_vdisktime: u64,
     },
-    /// CFQ of a kernel of 2010: what the slice that ended was charged, as its first patches traced
-    /// it (`sl_used=%u disp=%u charge=%u iops=%u sect=%u`).
+    /// CFQ of kernels 2.6.35 to 2.6.37: what the slice that ended was charged, as those kernels
+    /// trace it (`sl_used=%u disp=%u charge=%u iops=%u sect=%u`), in ticks.
     #[non_exhaustive]
     SliceUsed {
         /// The queue.
@@ -273,8 +273,8 @@ pub enum Event {
         /// Sectors dispatched.
         sectors: u64,
     },
-    /// CFQ of a kernel of 2010: a queue competes in another group from now on (`moving to root
-    /// group`).
+    /// CFQ of kernels 2.6.35 to 2.6.37: a queue competes in another group from now on (`moving to
+    /// root group`).
     #[non_exhaustive]
     QueueMoved {
         /// The queue.

@@ -181,9 +181,9 @@ pub enum NoIdleReason {
     GroupHasOthers,
     /// The device would idle for the group only, and the mean think time on its tree is too long.
     GroupThinksTooLong,
-    /// In a kernel that chooses when to idle: the served workload does not need it, and the group
-    /// has other busy queues.
-    OtherWorkload,
+    /// In kernels that idle only if asked: no request of the served workload asks for it, and the
+    /// group has other busy queues.
+    NotAsked,
 }
 
 /// Why a scheduler dispatches nothing though requests wait.

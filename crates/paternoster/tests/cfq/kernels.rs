@@ -1,4 +1,4 @@
-//! What the kernels of 2010 decide otherwise than v4.20. All numbers are worked out by hand.
+//! What kernels 2.6.35 to 2.6.37 decide otherwise than v4.20. All numbers are worked out by hand.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use paternoster::{BioFlags, Device, Event, Hierarchy, Hz, Kernel};
 
 const FAR: u64 = 1_000_000;
 const SEED: Kernel = Kernel::V2_6_35Seed;
-const OF_2010: [Kernel; 3] = [SEED, Kernel::V2_6_36, Kernel::V2_6_37];
+const BEFORE_2_6_38: [Kernel; 3] = [SEED, Kernel::V2_6_36, Kernel::V2_6_37];
 
 /// A disk that takes one request at a time.
 fn rig(kernel: Kernel) -> Rig {
@@ -37,7 +37,7 @@ fn defaults_are_parts_of_a_second_in_whole_ticks_and_at_least_one() {
         (250, [124, 248, 100, 40, 8, 8, 300]),
         (100, [120, 250, 100, 40, 10, 10, 300]),
     ];
-    for kernel in OF_2010 {
+    for kernel in BEFORE_2_6_38 {
         for (hz, values) in rows {
             let rig = at_hz(kernel, hz);
             for (name, value) in names.into_iter().zip(values) {
@@ -224,7 +224,7 @@ fn charged(run: &mut Served) -> BTreeMap<String, u64> {
 /// The root has 1000, /a 500, /a/b 250 and /a/b/c 1000: of 2750, whatever their depth.
 #[test]
 fn groups_compete_side_by_side_by_weight() {
-    for kernel in OF_2010 {
+    for kernel in BEFORE_2_6_38 {
         let rig = rig(kernel).set("slice_sync", 10).set("low_latency", 0);
         let rig = rig.group("/a", 500).group("/a/b", 250).group("/a/b/c", 1000);
         let rig = rig.task("r", "be/4", ROOT).task("a", "be/4", "/a");
@@ -243,8 +243,8 @@ fn groups_compete_side_by_side_by_weight() {
 }
 
 #[test]
-fn kernel_of_2010_has_its_own_hierarchy_and_group_isolation_and_v4_20_the_others() {
-    for kernel in OF_2010 {
+fn kernel_before_2_6_38_has_its_own_hierarchy_and_group_isolation_and_v4_20_the_others() {
+    for kernel in BEFORE_2_6_38 {
         let mut rig = rig(kernel);
         assert_eq!(rig.elevator.hierarchy(), None);
         let refused = rig.elevator.set_hierarchy(rig.now, Hierarchy::Flat).expect_err("its own");
@@ -264,9 +264,21 @@ fn kernel_of_2010_has_its_own_hierarchy_and_group_isolation_and_v4_20_the_others
         let refused = rig.elevator.set_tunable(rig.now, "group_isolation", 1).expect_err("none");
         assert_eq!(
             refused.to_string(),
-            "cfq has no tunable \"group_isolation\"; as kernel 4.20 it has none, but as \
+            "cfq has no tunable \"group_isolation\"; kernel 4.20 does not have it; these have: \
              2.6.35-seed, 2.6.36, 2.6.37"
         );
+    }
+}
+
+#[test]
+fn error_for_an_unknown_tunable_names_group_isolation_in_kernels_that_have_it() {
+    for (kernel, is_named) in [(Kernel::V2_6_36, true), (Kernel::V4_20, false)] {
+        let mut rig = rig(kernel);
+        let errors = [rig.elevator.tunable("speed"), rig.elevator.set_tunable(rig.now, "speed", 1)];
+        for error in errors.map(|result| result.expect_err("there is none").to_string()) {
+            assert!(error.starts_with("cfq has no tunable \"speed\"; it has: "), "{error}");
+            assert_eq!(error.contains("group_isolation"), is_named, "{kernel}: {error}");
+        }
     }
 }
 
@@ -294,7 +306,7 @@ fn lose_a_window_and_earn_it_back(rig: &mut Rig) {
 
 #[test]
 fn queue_without_an_idle_window_competes_in_the_root_unless_groups_are_isolated() {
-    for kernel in OF_2010 {
+    for kernel in BEFORE_2_6_38 {
         for (isolation, expected) in [(0, vec!["/a to /", "/ to /a"]), (1, vec![])] {
             let rig = rig(kernel).set("group_isolation", isolation).group("/a", 500);
             let mut rig = rig.task("a", "be/4", "/a").task("b", "be/4", "/a");
@@ -311,7 +323,7 @@ fn queue_without_an_idle_window_competes_in_the_root_unless_groups_are_isolated(
 /// In v4.20 the root is above /a. Beside it, its real-time read waits for the end of /a's slice,
 /// which begins with the first completion, at 1 ms, and ends in the 101st tick.
 #[test]
-fn root_beside_a_group_takes_nothing_from_it() {
+fn root_beside_a_group_does_not_preempt_its_synchronous_queue() {
     let served_at = |kernel| {
         let rig = rig(kernel).set("low_latency", 0).group("/a", 500);
         let mut run = rig.task("a", "be/4", "/a").task("rt", "rt/4", ROOT).served(1, ms(1));
@@ -320,7 +332,7 @@ fn root_beside_a_group_takes_nothing_from_it() {
         run.until(ms(110)).dispatch_times("rt")
     };
     assert_eq!(served_at(Kernel::V4_20), [ms(3)]);
-    for kernel in OF_2010 {
+    for kernel in BEFORE_2_6_38 {
         assert_eq!(served_at(kernel), [ms(101)], "{kernel}");
     }
 }
@@ -335,7 +347,7 @@ fn asynchronous_queues_are_of_the_device_and_in_the_root() {
         let mut run = rig.served(1, ms(1));
         run.emitted(&["made"])
     };
-    for kernel in OF_2010 {
+    for kernel in BEFORE_2_6_38 {
         assert_eq!(made(kernel), ["0 ms: made async a in /"], "{kernel}");
     }
     let of_groups = ["0 ms: made async a in /a", "0 ms: made async b in /b"];

@@ -3,7 +3,7 @@
 //! What is in the device, which of it the scheduler gave, and what the timer is set to is known
 //! from outside. The trace says which queue is in service, and for which the device idles.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use paternoster::{Event, GroupId, Instant, Request, RequestId, SchedulerKind, WaitReason};
 
@@ -18,6 +18,8 @@ pub(crate) struct Witness {
     service: Service,
     /// The active queue of CFQ, by the trace.
     active: Option<Active>,
+    /// The groups that CFQ's queues left and came to: what is in flight of them is not known.
+    pub(crate) moved_among: BTreeSet<GroupId>,
 }
 
 /// The active queue under CFQ.
@@ -84,7 +86,12 @@ impl Witness {
             self.tally.count(kind, event, &text);
             match kind {
                 SchedulerKind::Bfq => self.service.hear(*at, *event),
-                SchedulerKind::Cfq => Active::hear(&mut self.active, *event),
+                SchedulerKind::Cfq => {
+                    Active::hear(&mut self.active, *event);
+                    if let Event::QueueMoved { from, to, .. } = *event {
+                        self.moved_among.extend([from, to]);
+                    }
+                }
                 _ => {}
             }
             for byte in format!("{at:?}").bytes().chain(text.bytes()) {
@@ -108,8 +115,8 @@ pub(crate) struct Silence<'a> {
     pub(crate) overdue: Option<Instant>,
     /// BFQ is to give one request at a time.
     pub(crate) one_at_a_time: bool,
-    /// CFQ may serve a queue in another group than its tasks'.
-    pub(crate) moves_queues: bool,
+    /// The group in which CFQ has all asynchronous queues, if it does.
+    pub(crate) group_of_async: Option<GroupId>,
 }
 
 impl Silence<'_> {
@@ -134,7 +141,7 @@ impl Silence<'_> {
                 assert!(self.given.count(|_| true) > 0, "requests have the tokens");
             }
             (SchedulerKind::Bfq, _) => self.judge_of_bfq(why, &witness.service),
-            (_, _) => self.judge_of_cfq(why, witness.active.expect("a queue is active")),
+            (_, _) => self.judge_of_cfq(why, witness),
         }
     }
 
@@ -152,8 +159,9 @@ impl Silence<'_> {
     }
 
     /// Queues are merged and change hands, so what is in flight is not known by queue here, but
-    /// by synchrony and by group.
-    fn judge_of_cfq(&self, why: WaitReason, active: Active) {
+    /// by synchrony and by group; not by group either once queues of that group have moved.
+    fn judge_of_cfq(&self, why: WaitReason, witness: &Witness) {
+        let active = witness.active.expect("a queue is active");
         let [others, own] =
             [!active.sync, active.sync].map(|sync| self.given.count(|one| one.sync == sync));
         match why {
@@ -164,8 +172,8 @@ impl Silence<'_> {
                 assert!(active.sync && own > 0, "requests may be of its queue: {active:?}");
             }
             WaitReason::GroupInFlight => {
-                let of_group =
-                    self.given.count(|one| one.group == active.group || self.moves_queues);
+                let moved = witness.moved_among.contains(&active.group);
+                let of_group = self.given.count(|one| moved || self.group_of(one) == active.group);
                 assert!(of_group > 0, "requests are of its group: {active:?}");
             }
             WaitReason::GateAsyncDrains => {
@@ -177,6 +185,11 @@ impl Silence<'_> {
             WaitReason::GateDepth => assert!(own > 0, "requests may be of it: {active:?}"),
             _ => panic!("CFQ never waits for {why:?}"),
         }
+    }
+
+    /// The group that counts the request, if its queue has not moved.
+    fn group_of(&self, one: &InFlight) -> GroupId {
+        self.group_of_async.filter(|_| !one.sync).unwrap_or(one.group)
     }
 
     /// The timer that the trace reported runs; unless nobody reported that it is over, or it was

@@ -226,6 +226,7 @@ impl Swarm {
             matches!(kind, SchedulerKind::Kyber | SchedulerKind::Cfq | SchedulerKind::Bfq);
         if reports && self.elevator.queued() > 0 {
             let strict = self.elevator.scheduler().tunable("strict_guarantees");
+            let moves_queues = self.elevator.tunable("group_isolation").is_ok();
             let silence = Silence {
                 kind,
                 now: self.now,
@@ -235,7 +236,7 @@ impl Swarm {
                 timeout: self.elevator.poll_timeout(),
                 overdue: self.overdue,
                 one_at_a_time: strict == Ok(1),
-                moves_queues: self.elevator.tunable("group_isolation").is_ok(),
+                group_of_async: moves_queues.then(|| self.elevator.groups().root()),
             };
             silence.judge(&asked, &self.witness);
         }
@@ -338,6 +339,7 @@ impl Swarm {
         let mut old = self.elevator.switch(self.now, to);
         self.witness.see(kind, &old.trace().take());
         self.given.clear();
+        self.witness.moved_among.clear();
     }
 
     fn tune(&mut self) {

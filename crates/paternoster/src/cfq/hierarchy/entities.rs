@@ -10,9 +10,10 @@
 //! ```
 //!
 //! A group is on its parent's tree while there is a busy queue in it or below it; the root is on no
-//! tree. The tree is that of best-effort queues with an idle window, `BE/SYNC`; where the device
-//! never idles for a queue none has a window, and it is `BE/SYNC_NOIDLE`. Weights count among the
-//! entities of one tree: two trees have time by how many are on them.
+//! tree. The tree is that of best-effort queues with an idle window, `BE/SYNC`. Where `slice_idle`
+//! is 0, a queue loses its idle window with its first request and moves to `BE/SYNC_NOIDLE` at its
+//! next placing; so that is the groups' tree there. Weights count among the entities of one tree:
+//! two trees have time by how many are on them.
 //!
 //! The next queue is found on the way down from the root: in each group a class, a workload and its
 //! first entity, until that is a queue. So each group has a served workload of its own.
@@ -76,8 +77,7 @@ fn put_behind_last<T: Trace>(cfq: &mut Cfq<T>, cx: &Cx<'_>, group: GroupId, dela
     entity.placed_at = cx.now;
 }
 
-/// The tree on which child groups are to be. Where the device never idles for a queue, no queue has
-/// an idle window.
+/// The tree on which child groups are to be: where `slice_idle` is 0, the one to which queues move.
 fn wanted_tree<T: Trace>(cfq: &Cfq<T>) -> TreeId {
     let never_idles = cfq.tunables.slice_idle() == Nanos::ZERO;
     TreeId::new(IoClass::Be, if never_idles { Workload::SyncNoIdle } else { Workload::Sync })

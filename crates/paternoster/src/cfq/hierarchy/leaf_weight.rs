@@ -1,4 +1,5 @@
 //! The hierarchy of Linux v4.20: queues are placed by time, and groups by vdisktime.
+//! `side_by_side.rs` shares its placing of queues.
 //!
 //! A queue's key is the time at which it is placed, plus an offset, less the residue of its last
 //! slice. The offset is greater for a lower level and for a group with more queues.

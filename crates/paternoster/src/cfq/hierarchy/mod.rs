@@ -33,14 +33,14 @@ use members::Members;
 const GROUP_DELAY: u64 = 200_000_000;
 /// In IOPS mode, and where time is counted in ticks, it is the number of ticks in a second, divided
 /// by this.
-const GROUP_DELAY_IOPS_PARTS: u64 = 5;
+const GROUP_DELAY_PARTS_OF_SECOND: u64 = 5;
 
 /// Fractions are in 1/4096.
 const FRACTION_SHIFT: u32 = 12;
 const WHOLE: u32 = 1 << FRACTION_SHIFT;
 
-/// In what way groups share the device: a hierarchy that can be chosen, or what the kernels of 2010
-/// have instead.
+/// In what way groups share the device: a hierarchy that can be chosen, or what kernels 2.6.35
+/// to 2.6.37 have instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::cfq) enum Sharing {
     LeafWeight,
@@ -135,23 +135,23 @@ impl<T: Trace> Cfq<T> {
     /// Puts the queue where its slice is due, on the tree on which it should be.
     #[inline]
     pub(super) fn place(&mut self, cx: &Cx<'_>, queue: QueueId) {
-        let left = self.leave_if_moving(cx, queue);
+        let moved = self.begin_move(cx, queue);
         match self.sharing {
             Sharing::LeafWeight | Sharing::SideBySide => leaf_weight::place(self, cx, queue),
             Sharing::Flat | Sharing::Entities => vdisktime::place(self, cx, queue),
         }
-        self.join_if_left(cx, queue, left);
+        self.end_move(cx, queue, moved);
     }
 
     /// Puts the busy queue before all others of its tree.
     #[inline]
     pub(super) fn place_first(&mut self, cx: &Cx<'_>, queue: QueueId) {
-        let left = self.leave_if_moving(cx, queue);
+        let moved = self.begin_move(cx, queue);
         match self.sharing {
             Sharing::LeafWeight | Sharing::SideBySide => leaf_weight::place_first(self, cx, queue),
             Sharing::Flat | Sharing::Entities => vdisktime::place_first(self, cx, queue),
         }
-        self.join_if_left(cx, queue, left);
+        self.end_move(cx, queue, moved);
     }
 
     /// Counts an entity that came on a tree of the group: a queue that became busy, or a child
@@ -320,7 +320,7 @@ impl<T: Trace> Cfq<T> {
     #[inline]
     fn group_delay(&self, cx: &Cx<'_>) -> u64 {
         if self.iops_mode() || self.kernel.counts_ticks() {
-            u64::from(cx.device.hz.ticks_per_s()) / GROUP_DELAY_IOPS_PARTS
+            u64::from(cx.device.hz.ticks_per_s()) / GROUP_DELAY_PARTS_OF_SECOND
         } else {
             GROUP_DELAY
         }

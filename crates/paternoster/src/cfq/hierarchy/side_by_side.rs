@@ -1,5 +1,5 @@
-//! Groups as the kernels of 2010 have them: the root and all groups compete side by side, as in
-//! `flat.rs`, and queues are placed by time, as in `leaf_weight.rs`.
+//! Groups as kernels 2.6.35 to 2.6.37 have them: the root and all groups compete side by side, as
+//! in `flat.rs`, and queues are placed by time, as in `leaf_weight.rs`.
 //!
 //! ```text
 //!   group tree, by vdisktime       ──▶ service trees of the group, by time

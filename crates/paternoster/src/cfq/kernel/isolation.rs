@@ -1,5 +1,5 @@
-//! `group_isolation` of the kernels of 2010: whether a queue without an idle window competes in its
-//! own group.
+//! `group_isolation` of kernels 2.6.35 to 2.6.37: whether a queue without an idle window competes
+//! in its own group.
 //!
 //! ```text
 //!   0   placed as SYNC_NOIDLE   ──▶ it competes in the root, and its group is remembered
@@ -17,9 +17,9 @@ use crate::cfq::queue_id::QueueId;
 use crate::scheduler::Cx;
 use crate::trace::{Event, Trace, Workload};
 
-/// A busy queue has left its group, and no other one counts it.
+/// A busy queue was moved to another group, which does not count it yet.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::cfq) struct Left;
+pub(in crate::cfq) struct MovedBusy;
 
 /// The tunable, and what is to be known because of it.
 #[derive(Debug)]
@@ -41,6 +41,11 @@ impl Isolation {
     /// Forgets the queue, which is freed.
     pub(in crate::cfq) fn forget(&mut self, queue: QueueId) {
         self.moved_from.remove(queue);
+    }
+
+    /// How many requests the group is to count, waiting and in flight.
+    pub(in crate::cfq) fn counted_by(&self, group: GroupId) -> usize {
+        self.counted_in.values().filter(|counted_in| **counted_in == group).count()
     }
 
     #[cold]
@@ -99,28 +104,32 @@ impl<T: Trace> Cfq<T> {
     /// Moves the queue, which is to be placed, if it is to compete in another group. A busy one
     /// leaves the trees of its old group; it has to join the new one once it is placed.
     #[inline]
-    pub(in crate::cfq) fn leave_if_moving(&mut self, cx: &Cx<'_>, queue: QueueId) -> Option<Left> {
-        if self.kernel.may_move_queues() { self.leave_if_judged(cx, queue) } else { None }
+    pub(in crate::cfq) fn begin_move(&mut self, cx: &Cx<'_>, queue: QueueId) -> Option<MovedBusy> {
+        if self.kernel.may_move_queues() { self.move_as_judged(cx, queue) } else { None }
     }
 
     #[cold]
-    fn leave_if_judged(&mut self, cx: &Cx<'_>, queue: QueueId) -> Option<Left> {
+    fn move_as_judged(&mut self, cx: &Cx<'_>, queue: QueueId) -> Option<MovedBusy> {
         let to = self.judge_move(cx, queue)?;
         let from = self.queues[queue].group;
-        let left = self.move_queue(cx, queue, to);
+        let moved = self.move_queue(cx, queue, to);
         if to == cx.groups.root() {
             self.isolation.moved_from.insert(queue, from);
         } else {
             self.isolation.forget(queue);
         }
-        left
+        moved
     }
 
-    /// Has the new group count the queue, which is placed there, if it left another one as a busy
-    /// queue.
+    /// Has the new group count the queue, which is placed there, if it was busy as it moved.
     #[inline]
-    pub(in crate::cfq) fn join_if_left(&mut self, cx: &Cx<'_>, queue: QueueId, left: Option<Left>) {
-        if left.is_some() {
+    pub(in crate::cfq) fn end_move(
+        &mut self,
+        cx: &Cx<'_>,
+        queue: QueueId,
+        moved: Option<MovedBusy>,
+    ) {
+        if moved.is_some() {
             self.join_group_of(cx, queue);
         }
     }
@@ -131,11 +140,11 @@ impl<T: Trace> Cfq<T> {
     }
 
     /// Has the queue belong to another group. A busy one is on no tree afterwards.
-    fn move_queue(&mut self, cx: &Cx<'_>, queue: QueueId, to: GroupId) -> Option<Left> {
+    fn move_queue(&mut self, cx: &Cx<'_>, queue: QueueId, to: GroupId) -> Option<MovedBusy> {
         let state = &self.queues[queue];
         let (name, from, waiting) = (state.name(), state.group, state.queued());
-        let left = state.is_busy().then_some(Left);
-        if left.is_some() {
+        let moved = state.is_busy().then_some(MovedBusy);
+        if moved.is_some() {
             self.take_off_tree(queue);
             self.leave_group(cx, from);
         }
@@ -143,26 +152,26 @@ impl<T: Trace> Cfq<T> {
         self.groups[from].queued -= waiting;
         self.groups[to].queued += waiting;
         self.trace.event(cx.now, Event::QueueMoved { queue: name, from, to });
-        left
+        moved
     }
 
     /// Has the root take over what is left of the group, which is about to go: queues that contexts
     /// of other groups share since both were in the root.
     #[cold]
-    pub(in crate::cfq) fn evacuate(&mut self, cx: &Cx<'_>, group: GroupId) {
+    pub(in crate::cfq) fn move_all_to_root(&mut self, cx: &Cx<'_>, group: GroupId) {
         if !self.kernel.may_move_queues() {
             return;
         }
         let root = cx.groups.root();
         self.isolation.moved_from.retain(|_, from| *from != group);
-        let left = self.queues.iter().filter(|(_, state)| state.group == group);
-        let left: Vec<QueueId> = left.map(|(queue, _)| queue).collect();
-        for queue in left {
-            let left = self.move_queue(cx, queue, root);
-            if left.is_some() {
+        let members = self.queues.iter().filter(|(_, state)| state.group == group);
+        let members: Vec<QueueId> = members.map(|(queue, _)| queue).collect();
+        for queue in members {
+            let moved = self.move_queue(cx, queue, root);
+            if moved.is_some() {
                 self.place(cx, queue);
             }
-            self.join_if_left(cx, queue, left);
+            self.end_move(cx, queue, moved);
         }
         self.groups[root].in_flight += std::mem::take(&mut self.groups[group].in_flight);
         for counted_in in self.isolation.counted_in.values_mut().filter(|it| **it == group) {

@@ -1,5 +1,6 @@
-//! In what the kernels of 2010 decide otherwise than Linux v4.20: all of it, a method for each.
-//! The rest of CFQ asks these methods, and never which kernel it is.
+//! Each difference of kernels 2.6.35 to 2.6.37 from v4.20 that CFQ reproduces has a method here.
+//! `Kernel` says which differences are left out. The rest of CFQ asks these methods, and never
+//! which kernel it is.
 //!
 //! ```text
 //!   clock        unit, tick_of, whole, portion          ticks instead of nanoseconds
@@ -10,7 +11,7 @@
 //!                has_async_queues_in_root
 //!   charge       charges_ticks_for_requests, may_charge_requests, has_slice_trace
 //!   idling       waits_for_group_that_thinks_long, may_idle_for_group_on_fast_device,
-//!                chooses_when_to_idle
+//!                idles_only_if_asked
 //! ```
 
 mod clock;
@@ -26,9 +27,9 @@ use crate::time::{Instant, Nanos};
 /// A nanosecond, in which v4.20 counts.
 const NANOSECOND: Nanos = Nanos::new(1);
 
-/// Returns whether the kernel is one of 2010.
+/// Returns whether the kernel is one of 2.6.35 to 2.6.37.
 #[inline]
-fn is_of_2010(kernel: Kernel) -> bool {
+fn is_before_2_6_38(kernel: Kernel) -> bool {
     kernel != Kernel::V4_20
 }
 
@@ -51,15 +52,15 @@ impl KernelRules {
     }
 
     #[inline]
-    fn is_of_2010(self) -> bool {
-        is_of_2010(self.kernel)
+    fn is_before_2_6_38(self) -> bool {
+        is_before_2_6_38(self.kernel)
     }
 
     // The clock
 
     /// Counts ticks of that length from now on, if this kernel counts ticks.
     fn attach(&mut self, tick: Nanos) {
-        if self.is_of_2010() {
+        if self.is_before_2_6_38() {
             self.unit = tick;
         }
     }
@@ -73,7 +74,7 @@ impl KernelRules {
     /// Returns whether its clock counts ticks.
     #[inline]
     pub(super) fn counts_ticks(self) -> bool {
-        self.is_of_2010()
+        self.is_before_2_6_38()
     }
 
     /// The moment that its clock shows: when the tick began.
@@ -99,7 +100,7 @@ impl KernelRules {
         }
     }
 
-    // What only the kernels of 2010 compute is out of the way of v4.20.
+    // What only kernels 2.6.35 to 2.6.37 compute is out of the way of v4.20.
 
     #[cold]
     fn begin_of_tick(self, moment: Instant) -> Instant {
@@ -127,20 +128,20 @@ impl KernelRules {
     /// All groups compete at one level, whatever their depth. A hierarchy came years later.
     #[inline]
     pub(super) fn has_groups_side_by_side(self) -> bool {
-        self.is_of_2010()
+        self.is_before_2_6_38()
     }
 
     /// A queue may be in the root instead of its group: small slices of many seeking queues were to
     /// be given together, not group by group.
     #[inline]
     pub(super) fn may_move_queues(self) -> bool {
-        self.is_of_2010()
+        self.is_before_2_6_38()
     }
 
     /// Groups share the asynchronous queues, as nobody knew for which group a page is written.
     #[inline]
     pub(super) fn has_async_queues_in_root(self) -> bool {
-        self.is_of_2010()
+        self.is_before_2_6_38()
     }
 
     // The charge
@@ -158,30 +159,32 @@ impl KernelRules {
         self.kernel == Kernel::V2_6_35Seed
     }
 
-    /// Each charge is reported in ticks, in the words of the first posts.
+    /// Each charge is also reported as those kernels trace it:
+    /// `sl_used=%u disp=%u charge=%u iops=%u sect=%u`, in ticks.
     #[inline]
     pub(super) fn has_slice_trace(self) -> bool {
-        self.is_of_2010()
+        self.is_before_2_6_38()
     }
 
     // Idling
 
-    /// The device idles for a group however long that thinks: its think time came later.
+    /// The device waits for a group's requests in flight however long the group's think time is,
+    /// and idles for a group however long the think time on the queue's tree is.
     #[inline]
     pub(super) fn waits_for_group_that_thinks_long(self) -> bool {
-        self.is_of_2010()
+        self.is_before_2_6_38()
     }
 
     /// A non-rotational device that may queue requests can still idle for a group.
     #[inline]
     pub(super) fn may_idle_for_group_on_fast_device(self) -> bool {
-        !self.is_of_2010()
+        !self.is_before_2_6_38()
     }
 
-    /// After a completion the device idles only if the workload asks for it, or the queue is all
-    /// that its group has.
+    /// After a completion the device idles only if the workload or a request of it asks for that,
+    /// or the queue is the only busy one of its group.
     #[inline]
-    pub(super) fn chooses_when_to_idle(self) -> bool {
+    pub(super) fn idles_only_if_asked(self) -> bool {
         matches!(self.kernel, Kernel::V2_6_35Seed | Kernel::V2_6_36)
     }
 }

@@ -1,4 +1,5 @@
-//! The tunables of the kernels of 2010: those of v4.20 with times in ticks, and `group_isolation`.
+//! The tunables of kernels 2.6.35 to 2.6.37: those of v4.20 with times in ticks, and
+//! `group_isolation`.
 //!
 //! Their defaults are parts of a second, truncated to ticks but never none: at 100 ticks a second
 //! `slice_idle` is one tick, 10 ms. What is set is rounded up to whole ticks.
@@ -22,7 +23,7 @@ const GROUP_ISOLATION: TunableInfo = TunableInfo {
 };
 
 /// The tunables of these kernels.
-const OF_2010: &[TunableInfo] = &{
+const BEFORE_2_6_38: &[TunableInfo] = &{
     let mut table = [GROUP_ISOLATION; Tunables::TABLE.len() + 1];
     let mut at = 0;
     while at < Tunables::TABLE.len() {
@@ -35,7 +36,7 @@ const OF_2010: &[TunableInfo] = &{
 impl<T: Trace> Cfq<T> {
     /// The tunables that the kernel has.
     pub(in crate::cfq) fn tunables_of_kernel(&self) -> &'static [TunableInfo] {
-        if self.kernel.may_move_queues() { OF_2010 } else { Tunables::TABLE }
+        if self.kernel.may_move_queues() { BEFORE_2_6_38 } else { Tunables::TABLE }
     }
 
     /// Returns the value of a tunable.
@@ -44,6 +45,7 @@ impl<T: Trace> Cfq<T> {
             self.check_group_isolation()?;
             return Ok(self.isolation.queues_stay.into());
         }
+        self.check_name(name)?;
         self.tunables.get(name)
     }
 
@@ -58,6 +60,7 @@ impl<T: Trace> Cfq<T> {
             self.isolation.queues_stay = value > 0;
             return Ok(self.isolation.queues_stay.into());
         }
+        self.check_name(name)?;
         let set = self.tunables.set(name, value)?;
         if !self.kernel.counts_ticks() {
             return Ok(set);
@@ -74,18 +77,25 @@ impl<T: Trace> Cfq<T> {
         }
     }
 
+    /// Returns an error if the kernel has no tunable of that name.
+    fn check_name(&self, name: &str) -> Result<(), TunableError> {
+        let table = self.tunables_of_kernel();
+        let found = table.iter().any(|info| info.name == name);
+        found.then_some(()).ok_or_else(|| TunableError::unknown(NAME, name, table))
+    }
+
     /// Returns an error if the kernel has no `group_isolation`.
     fn check_group_isolation(&self) -> Result<(), TunableError> {
         if self.kernel.may_move_queues() {
             return Ok(());
         }
-        let kernels = Kernel::ALL.iter().filter(|kernel| super::is_of_2010(**kernel));
+        let kernels = Kernel::ALL.iter().filter(|kernel| super::is_before_2_6_38(**kernel));
         let kernels: Vec<&str> = kernels.map(|kernel| kernel.name()).collect();
         Err(TunableError::Unknown {
             scheduler: NAME,
             name: GROUP_ISOLATION.name.to_owned(),
             allowed: format!(
-                "as kernel {} it has none, but as {}",
+                "kernel {} does not have it; these have: {}",
                 self.kernel.kernel(),
                 kernels.join(", ")
             ),
