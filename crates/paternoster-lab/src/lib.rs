@@ -14,6 +14,7 @@ mod decide;
 mod device;
 mod fields;
 mod log;
+pub mod model;
 mod names;
 mod run;
 mod scenario;

@@ -1,0 +1,88 @@
+//! Models of devices: they take commands, and say when each completes and where its time went.
+//!
+//! ```text
+//!   submit(now, command) ──▶ ┌───────┐ ──▶ poll_timeout: when to ask next
+//!                            │ Model │
+//!   poll(now)            ──▶ └───────┘ ──▶ a command that completed, until there is none
+//! ```
+//!
+//! A model reads no clock and draws no random number but from its own stream, whose seed is an
+//! argument: the same commands at the same times complete at the same times.
+
+use paternoster::{Instant, Nanos, Sector, SectorCount};
+
+/// What a command does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Op {
+    /// Reads its sectors.
+    Read,
+    /// Writes its sectors.
+    Write,
+    /// Discards its sectors.
+    Discard,
+    /// Makes all writes that have completed durable. It has no sectors.
+    Flush,
+}
+
+/// A command to a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Command {
+    /// Names it in its completion. No two commands in the device have the same.
+    pub tag: u32,
+    /// What it does.
+    pub op: Op,
+    /// It completes only when what it wrote is durable (FUA).
+    pub durable: bool,
+    /// Its first sector.
+    pub sector: Sector,
+    /// How many it has.
+    pub sectors: SectorCount,
+}
+
+/// A command that has completed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Completion {
+    /// The tag of the command.
+    pub tag: u32,
+    /// Where its time in the device went.
+    pub spent: Spent,
+}
+
+/// Where the time of a command in the device went. The sum is all of it, but for what it waited in
+/// the device behind other commands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spent {
+    /// Moving the head to another cylinder or another surface.
+    pub seek: Nanos,
+    /// Waiting for the sector to come under the head.
+    pub rotation: Nanos,
+    /// Moving data: from or to the medium, and over the link.
+    pub transfer: Nanos,
+    /// Everything else that the device does for it.
+    pub overhead: Nanos,
+}
+
+/// A model of a device.
+pub trait Model {
+    /// How many commands it takes at once.
+    fn depth(&self) -> u32;
+
+    /// Its end: the sector behind its last one.
+    fn end(&self) -> Sector;
+
+    /// Whether it has moving parts, as `queue/rotational` says.
+    fn rotational(&self) -> bool;
+
+    /// Gives it a command.
+    ///
+    /// # Panics
+    ///
+    /// If it has [`depth`](Self::depth) commands, or the command ends beyond [`end`](Self::end).
+    fn submit(&mut self, now: Instant, command: Command);
+
+    /// When [`poll`](Self::poll) wants to be called, if nothing else happens before.
+    fn poll_timeout(&self) -> Option<Instant>;
+
+    /// Lets it do what is due by `now`. Returns a command that has completed, until there is none.
+    fn poll(&mut self, now: Instant) -> Option<Completion>;
+}
