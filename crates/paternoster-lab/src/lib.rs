@@ -19,6 +19,7 @@ mod names;
 mod run;
 mod scenario;
 mod scheduler_line;
+pub mod sim;
 
 pub use decide::{DecideError, Decided, decide, decide_folder};
 pub use log::Log;

@@ -9,7 +9,11 @@
 //! A model reads no clock and draws no random number but from its own stream, whose seed is an
 //! argument: the same commands at the same times complete at the same times.
 
+mod servers;
+
 use paternoster::{Instant, Nanos, Sector, SectorCount};
+
+pub use servers::{Servers, ServersParameters};
 
 /// What a command does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

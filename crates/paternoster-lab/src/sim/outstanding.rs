@@ -1,0 +1,66 @@
+//! The I/Os that are outstanding, by the name under which their bios complete.
+
+use super::workload::{Io, TaskId};
+use paternoster::Instant;
+
+/// An I/O that has been submitted and has not completed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OutstandingIo {
+    pub(super) task: TaskId,
+    pub(super) io: Io,
+    pub(super) submitted: Instant,
+    /// Bios of it that have not completed.
+    bios: u32,
+}
+
+/// The outstanding I/Os. Freed places are used again, so that it is no larger than the most that
+/// were ever outstanding.
+#[derive(Debug, Default)]
+pub(super) struct Outstanding {
+    places: Vec<OutstandingIo>,
+    free: Vec<usize>,
+}
+
+impl Outstanding {
+    /// Adds an I/O without bios. Returns the user data of its bios.
+    pub(super) fn add(&mut self, task: TaskId, io: Io, submitted: Instant) -> u64 {
+        let outstanding = OutstandingIo { task, io, submitted, bios: 0 };
+        let index = match self.free.pop() {
+            Some(index) => {
+                self.places[index] = outstanding;
+                index
+            }
+            None => {
+                self.places.push(outstanding);
+                self.places.len() - 1
+            }
+        };
+        index as u64
+    }
+
+    /// One more bio of that user data is submitted.
+    pub(super) fn add_bio(&mut self, user_data: u64) {
+        self.places[index(user_data)].bios += 1;
+    }
+
+    /// A bio of that user data has completed. Returns the I/O if it was the last one.
+    pub(super) fn end_bio(&mut self, user_data: u64) -> Option<OutstandingIo> {
+        let index = index(user_data);
+        let place = &mut self.places[index];
+        place.bios -= 1;
+        if place.bios > 0 {
+            return None;
+        }
+        self.free.push(index);
+        Some(*place)
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.places.len() - self.free.len()
+    }
+}
+
+fn index(user_data: u64) -> usize {
+    usize::try_from(user_data).expect("user data is an index here")
+}

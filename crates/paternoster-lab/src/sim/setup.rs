@@ -1,0 +1,120 @@
+//! What is simulated beside the workload and the device: the scheduler with its settings, and the
+//! groups.
+
+use std::collections::HashMap;
+
+use paternoster::{
+    Administration, AnyScheduler, Device, Elevator, GroupId, Hierarchy, Hz, Instant, NoHierarchy,
+    SchedulerKind, Trace, TunableError, Weights,
+};
+use thiserror::Error;
+
+use crate::model::Model;
+use crate::scenario::parent_path;
+
+/// A group of tasks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupSetup {
+    /// Its path, as `/a/b`. Its parent is there too.
+    pub path: String,
+    /// Its weights.
+    pub weights: Weights,
+}
+
+/// What is simulated beside the workload and the device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setup {
+    /// The scheduler.
+    pub scheduler: SchedulerKind,
+    /// Its tunables that are set, by their names in sysfs, in the order in which they are set.
+    pub tunables: Vec<(String, i64)>,
+    /// In what way groups share the device, where the scheduler has a choice.
+    pub hierarchy: Option<Hierarchy>,
+    /// Ticks a second of the kernel's clock.
+    pub hz: Hz,
+    /// How many requests may wait or be in flight; none is without a bound.
+    pub nr_requests: Option<u32>,
+    /// The groups, parents before their children.
+    pub groups: Vec<GroupSetup>,
+}
+
+/// The error of a setup that cannot be simulated.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum SetupError {
+    /// The scheduler has no such tunable, or it does not take the value.
+    #[error(transparent)]
+    Tunable(#[from] TunableError),
+    /// The scheduler has no hierarchy to choose.
+    #[error(transparent)]
+    Hierarchy(#[from] NoHierarchy),
+    /// A group comes before its parent.
+    #[error("group {path}: its parent {parent} has to be named before it")]
+    NoParent {
+        /// The group.
+        path: String,
+        /// Its parent.
+        parent: String,
+    },
+}
+
+impl Setup {
+    /// A scheduler with Linux's settings, without groups.
+    pub fn new(scheduler: SchedulerKind) -> Self {
+        Self {
+            scheduler,
+            tunables: Vec::new(),
+            hierarchy: None,
+            hz: Hz::MILLI,
+            nr_requests: Some(256),
+            groups: Vec::new(),
+        }
+    }
+
+    /// Makes the elevator in front of the device.
+    pub(super) fn elevator<T: Trace>(
+        &self,
+        model: &impl Model,
+        trace: T,
+    ) -> Result<Elevator<AnyScheduler<T>>, SetupError> {
+        let now = Instant::START;
+        let device = if model.rotational() {
+            Device::disk(model.depth())
+        } else {
+            Device::solid_state(model.depth())
+        };
+        let scheduler = AnyScheduler::new(self.scheduler, trace);
+        let mut elevator = Elevator::new(scheduler, device.with_hz(self.hz), now);
+        elevator.set_nr_requests(self.nr_requests);
+        for (name, value) in &self.tunables {
+            elevator.set_tunable(now, name, *value)?;
+        }
+        if let Some(hierarchy) = self.hierarchy {
+            elevator.set_hierarchy(now, hierarchy)?;
+        }
+        Ok(elevator)
+    }
+
+    /// Adds the groups to the elevator. Returns the root, then each in its order.
+    pub(super) fn add_groups<T: Trace>(
+        &self,
+        now: Instant,
+        elevator: &mut Administration<'_, AnyScheduler<T>>,
+    ) -> Result<Vec<GroupId>, SetupError> {
+        let root = elevator.groups().root();
+        let mut by_path = HashMap::from([("/", root)]);
+        let mut ids = vec![root];
+        for GroupSetup { path, weights } in &self.groups {
+            let parent = parent_path(path);
+            let &parent = by_path.get(parent).ok_or_else(|| SetupError::NoParent {
+                path: path.clone(),
+                parent: parent.to_owned(),
+            })?;
+            let id = elevator.add_group(now, parent, weights.weight);
+            elevator.set_weight(now, id, *weights);
+            by_path.insert(path, id);
+            ids.push(id);
+        }
+        Ok(ids)
+    }
+}

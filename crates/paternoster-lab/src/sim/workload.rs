@@ -1,0 +1,101 @@
+//! What a simulated workload is asked: what each of its tasks does next.
+//!
+//! ```text
+//!   next ──▶ Submit  asked again at once
+//!            Sleep   asked again at that time
+//!            Wait    asked again when an I/O of the task completes, or another task wakes it
+//!            Exit    never asked again
+//! ```
+
+use paternoster::{BioFlags, Instant, IoPrio, Op, Sector, SectorCount};
+
+/// A task of a workload: something that submits I/O one after the other, as a thread does. Its
+/// number counts from 0 in the order of [`Workload::tasks`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TaskId(pub u32);
+
+impl TaskId {
+    /// The index of what is kept of it.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A task as it begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskSetup {
+    /// The index of its group among the groups of the [`Setup`](super::Setup); the root has none.
+    pub group: Option<usize>,
+    /// At what priority it submits.
+    pub io_prio: IoPrio,
+    /// When it is first asked.
+    pub start: Instant,
+}
+
+/// An I/O that a task submits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Io {
+    /// The workload's own name for it.
+    pub name: u64,
+    /// Its operation.
+    pub op: Op,
+    /// Its flags.
+    pub flags: BioFlags,
+    /// Its first sector.
+    pub sector: Sector,
+    /// Its length; 0 for a flush. One that is longer than the device takes is split.
+    pub sectors: SectorCount,
+}
+
+/// An I/O that has completed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// The task that submitted it.
+    pub task: TaskId,
+    /// What it was.
+    pub io: Io,
+    /// When it was submitted.
+    pub submitted: Instant,
+    /// When its last part completed.
+    pub completed: Instant,
+}
+
+/// What a task does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// It submits an I/O.
+    Submit(Io),
+    /// It sleeps until then, whatever completes meanwhile.
+    Sleep(Instant),
+    /// It waits for an I/O of its own, or for a wake-up.
+    Wait,
+    /// It ends, and its I/O context with the last I/O that it has outstanding.
+    Exit,
+}
+
+/// What a workload can see and do while it is asked.
+#[derive(Debug)]
+pub struct Moment<'a> {
+    /// The time.
+    pub now: Instant,
+    pub(super) woken: &'a mut Vec<TaskId>,
+}
+
+impl Moment<'_> {
+    /// Has a task asked again that waits. For one that does not wait it means nothing.
+    pub fn wake(&mut self, task: TaskId) {
+        self.woken.push(task);
+    }
+}
+
+/// The tasks of a simulation, and what each does next.
+pub trait Workload {
+    /// The tasks as they begin.
+    fn tasks(&self) -> Vec<TaskSetup>;
+
+    /// What the task does next.
+    fn next(&mut self, moment: &mut Moment<'_>, task: TaskId) -> Action;
+
+    /// An I/O has completed. Its task is asked next if it waits.
+    fn completed(&mut self, moment: &mut Moment<'_>, ended: &Ended);
+}

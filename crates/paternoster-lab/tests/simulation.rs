@@ -1,0 +1,115 @@
+//! The simulation, against throughput and times worked out by hand.
+
+use paternoster::{
+    BioFlags, Instant, IoPrio, Nanos, NoTrace, Op, SchedulerKind, Sector, SectorCount,
+};
+use paternoster_lab::model::{Servers, ServersParameters};
+use paternoster_lab::sim::{
+    Action, Ended, Io, Moment, Setup, SimError, Simulation, TaskId, TaskSetup, Workload,
+};
+
+/// Readers, each of which keeps so many reads outstanding until it has read so many times.
+struct Readers {
+    count: u32,
+    depth: u32,
+    sectors: u32,
+    reads: u64,
+    /// Of each reader: reads submitted, and outstanding.
+    state: Vec<(u64, u32)>,
+    ended: Vec<Ended>,
+}
+
+impl Readers {
+    fn new(count: u32, depth: u32, reads: u64) -> Self {
+        let state = vec![(0, 0); count as usize];
+        Self { count, depth, sectors: 8, reads, state, ended: Vec::new() }
+    }
+}
+
+impl Workload for Readers {
+    fn tasks(&self) -> Vec<TaskSetup> {
+        let task = TaskSetup { group: None, io_prio: IoPrio::default(), start: Instant::START };
+        vec![task; self.count as usize]
+    }
+
+    fn next(&mut self, _moment: &mut Moment<'_>, task: TaskId) -> Action {
+        let (submitted, outstanding) = &mut self.state[task.index()];
+        if *submitted == self.reads {
+            return Action::Exit;
+        }
+        if *outstanding == self.depth {
+            return Action::Wait;
+        }
+        let name = *submitted;
+        *submitted += 1;
+        *outstanding += 1;
+        let sector = Sector((u64::from(task.0) * self.reads + name) * 1000);
+        let sectors = SectorCount(self.sectors);
+        Action::Submit(Io { name, op: Op::Read, flags: BioFlags::empty(), sector, sectors })
+    }
+
+    fn completed(&mut self, _moment: &mut Moment<'_>, ended: &Ended) {
+        self.state[ended.task.index()].1 -= 1;
+        self.ended.push(*ended);
+    }
+}
+
+fn servers(servers: u32, depth: u32) -> Servers {
+    Servers::new(ServersParameters {
+        servers,
+        depth,
+        end: Sector(1 << 40),
+        fixed: Nanos::from_micros(80),
+        per_sector: Nanos::ZERO,
+    })
+}
+
+/// Four readers with 2 reads outstanding each, 10 reads each, on 4 servers of 80 µs: 8 are
+/// outstanding, so that the servers are never idle: 40 reads take 10 × 80 µs. A read waits for one
+/// other, but for the first four: 160 µs.
+#[test]
+fn servers_are_busy_while_readers_have_more_outstanding() {
+    for scheduler in [SchedulerKind::None, SchedulerKind::MqDeadline] {
+        let (readers, device) = (Readers::new(4, 2, 10), servers(4, 32));
+        let mut sim = Simulation::new(&Setup::new(scheduler), readers, device, NoTrace)
+            .expect("a setup without settings");
+        sim.run().expect("the run ends");
+        assert_eq!(sim.now().since_start(), Nanos::from_micros(800), "{scheduler}");
+        let ended = &sim.workload().ended;
+        assert_eq!(ended.len(), 40);
+        let latencies = ended.iter().map(|io| io.completed.saturating_since(io.submitted));
+        let short = latencies.filter(|latency| *latency == Nanos::from_micros(80)).count();
+        assert_eq!(short, 4, "{scheduler}: only the first four found a free server");
+        let time = sim.device_time();
+        assert_eq!((time.busy, time.withheld), (Nanos::from_micros(800), Nanos::ZERO));
+        assert_eq!(time.spent.overhead, Nanos::from_micros(40 * 80), "summed over commands");
+    }
+}
+
+/// A read of 3,000 sectors is split where the device's limits say so, and is over with its last
+/// part.
+#[test]
+fn long_io_is_split_and_completes_once() {
+    let mut readers = Readers::new(1, 1, 2);
+    readers.sectors = 3000;
+    let mut sim =
+        Simulation::new(&Setup::new(SchedulerKind::None), readers, servers(1, 32), NoTrace)
+            .expect("a setup without settings");
+    sim.run().expect("the run ends");
+    let limit = sim.elevator().limits().max_sectors;
+    let parts = u64::from(3000_u32.div_ceil(limit));
+    assert!(parts > 1, "the limit is below 3,000 sectors");
+    assert_eq!(sim.workload().ended.len(), 2);
+    assert_eq!(sim.now().since_start(), Nanos::from_micros(2 * parts * 80));
+}
+
+/// A workload whose only task waits for nothing.
+#[test]
+fn workload_that_waits_for_ever_is_an_error() {
+    let readers = Readers::new(1, 0, 1);
+    let mut sim =
+        Simulation::new(&Setup::new(SchedulerKind::None), readers, servers(1, 1), NoTrace)
+            .expect("a setup without settings");
+    let stuck = sim.run().expect_err("it waits for ever");
+    assert_eq!(stuck, SimError::Stuck { at_ns: 0, outstanding: 0, tasks: 1 });
+}
