@@ -10,6 +10,7 @@
 //! scheduler decided, to be compared with what Linux's decided on the same scenario. The format
 //! of both is `oracle/FORMAT.md`.
 
+pub mod cache;
 mod decide;
 mod device;
 mod fields;
