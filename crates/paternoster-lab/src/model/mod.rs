@@ -10,10 +10,12 @@
 //! argument: the same commands at the same times complete at the same times.
 
 mod servers;
+mod ssd;
 
 use paternoster::{Instant, Nanos, Sector, SectorCount};
 
 pub use servers::{Servers, ServersParameters};
+pub use ssd::{Ssd, SsdParameters, Varying};
 
 /// What a command does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

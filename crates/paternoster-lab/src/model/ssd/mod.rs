@@ -1,0 +1,319 @@
+//! A solid-state drive: a controller that takes one command at a time, dies that work side by side,
+//! a link, and a write buffer.
+//!
+//! ```text
+//!   read    controller ──▶ the dies of its chunks ──▶ link ──▶ + fixed ──▶ done
+//!   write   controller ──▶ link ──▶ room in the buffer ──▶ + fixed, buffered ──▶ done
+//!                                      └──▶ dies, one after the other, program its chunks
+//!   flush   controller ──▶ all that was written before is programmed ──▶ + fixed ──▶ done
+//! ```
+//!
+//! Controller and link serve one command at a time, in order. A chunk lies on one die. Chunks in a
+//! row lie on dies in a row, so that a long read has many dies at work; short reads far apart meet
+//! on a die by chance, and wait for one another there. That chance, and not the number of dies, is
+//! why such a drive needs many reads outstanding.
+
+mod buffer;
+mod die;
+mod draw;
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use paternoster::{Instant, Nanos, Sector, SectorCount};
+
+use super::{Command, Completion, Model, Op, Spent};
+use buffer::WriteBuffer;
+use die::Die;
+use draw::Draws;
+
+pub use draw::Varying;
+
+/// Bytes of a sector.
+const SECTOR: u64 = 512;
+
+/// How a solid-state drive is made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SsdParameters {
+    /// Commands that it takes at once.
+    pub depth: u32,
+    /// The sector behind the last one.
+    pub end: Sector,
+    /// How long the controller is busy with a command, before it takes the next one.
+    pub controller: Nanos,
+    /// Further time of every command, in which it keeps nothing busy.
+    pub fixed: Nanos,
+    /// Dies.
+    pub dies: u32,
+    /// Sectors in a row that lie on one die.
+    pub chunk: SectorCount,
+    /// How long a die reads a chunk.
+    pub read: Varying,
+    /// In so many of 2³² reads of a chunk the die takes `rare_read` instead.
+    pub rare_reads: u32,
+    /// How long such a read takes.
+    pub rare_read: Nanos,
+    /// How long a die programs a chunk.
+    pub program: Nanos,
+    /// Whether a read suspends a program, or waits for its end.
+    pub suspends: bool,
+    /// Chunks in the write buffer.
+    pub buffer: u32,
+    /// How long a write takes to enter the buffer when it has room.
+    pub buffered: Nanos,
+    /// Bytes that the link moves a second.
+    pub link_bytes_per_s: u64,
+}
+
+/// What is due at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Due {
+    /// The dies have read what the command wants.
+    Read(u32),
+    /// The link has moved what the command writes.
+    Written(u32),
+    /// The command completes.
+    Done(u32),
+    /// A program of the die may have ended.
+    Program(u32),
+}
+
+/// A command in the drive.
+#[derive(Clone, Copy, Debug, Default)]
+struct InDrive {
+    transfer: Nanos,
+    chunks: u32,
+    durable: bool,
+    spent: Spent,
+}
+
+/// A solid-state drive.
+#[derive(Debug)]
+pub struct Ssd {
+    parameters: SsdParameters,
+    controller_free: Instant,
+    link_free: Instant,
+    dies: Vec<Die>,
+    /// Whether a program's end is on the agenda, of each die.
+    programs: Vec<bool>,
+    /// The die that programs next.
+    next_die: u32,
+    buffer: WriteBuffer,
+    /// What is due, by time; what is due at one time in the order in which it was put here.
+    agenda: BinaryHeap<Reverse<(Instant, u64, Due)>>,
+    sequence: u64,
+    commands: Vec<InDrive>,
+    draws: Draws,
+}
+
+impl Ssd {
+    /// Makes an idle drive, whose times are drawn with that seed.
+    pub fn new(parameters: SsdParameters, seed: u64) -> Self {
+        let start = Instant::from_nanos(0);
+        let dies = parameters.dies.max(1) as usize;
+        Self {
+            controller_free: start,
+            link_free: start,
+            dies: (0..dies).map(|_| Die::new(start)).collect(),
+            programs: vec![false; dies],
+            next_die: 0,
+            buffer: WriteBuffer::new(parameters.buffer),
+            agenda: BinaryHeap::new(),
+            sequence: 0,
+            commands: vec![InDrive::default(); parameters.depth as usize],
+            draws: Draws::new(seed),
+            parameters,
+        }
+    }
+
+    fn schedule(&mut self, at: Instant, due: Due) {
+        self.sequence += 1;
+        self.agenda.push(Reverse((at, self.sequence, due)));
+    }
+
+    /// The chunks of the command.
+    fn chunks(&self, command: &Command) -> std::ops::Range<u64> {
+        let chunk = u64::from(self.parameters.chunk.0.max(1));
+        let end = command.sector.0 + u64::from(command.sectors.0);
+        command.sector.0 / chunk..end.div_ceil(chunk)
+    }
+
+    /// The die on which a chunk lies: those in a row on dies in a row, beginning anywhere.
+    fn die_of(&self, chunk: u64) -> usize {
+        let dies = self.dies.len() as u64;
+        // The multiplier is 2⁶⁴ by the golden ratio, which spreads rows evenly.
+        let first = (chunk / dies).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        usize::try_from((chunk + first) % dies).expect("a die has a small number")
+    }
+
+    /// Reads the chunks. Returns when the last one has been read, and how long a die took for one
+    /// at most.
+    fn read_chunks(&mut self, from: Instant, chunks: std::ops::Range<u64>) -> (Instant, Nanos) {
+        let (mut end, mut longest) = (from, Nanos::ZERO);
+        for chunk in chunks {
+            let service = self.draw_read();
+            let die = self.die_of(chunk);
+            end = end.max(self.read_chunk(die, from, service));
+            longest = longest.max(service);
+        }
+        (end, longest)
+    }
+
+    fn draw_read(&mut self) -> Nanos {
+        if self.parameters.rare_reads > 0 && self.draws.happens(self.parameters.rare_reads) {
+            return self.parameters.rare_read;
+        }
+        self.draws.time(self.parameters.read)
+    }
+
+    fn read_chunk(&mut self, index: usize, from: Instant, service: Nanos) -> Instant {
+        let each = self.parameters.program;
+        let die = &mut self.dies[index];
+        let ended = die.settle(from, each);
+        let blocked =
+            if self.parameters.suspends { Nanos::ZERO } else { die.finish_program(from, each) };
+        let end = die.read(from, service, blocked);
+        if ended > 0 {
+            self.buffer.programmed(ended);
+            self.admit(from);
+        }
+        end
+    }
+
+    /// Moves the data of a command over the link, which is free for it from `at`. Returns when that
+    /// is done.
+    fn transfer(&mut self, at: Instant, tag: u32) -> Instant {
+        self.link_free = self.link_free.max(at) + self.commands[tag as usize].transfer;
+        self.link_free
+    }
+
+    fn handle(&mut self, at: Instant, due: Due) -> Option<u32> {
+        let fixed = self.parameters.fixed;
+        match due {
+            Due::Read(tag) => {
+                let end = self.transfer(at, tag);
+                self.schedule(end + fixed, Due::Done(tag));
+            }
+            Due::Written(tag) => {
+                let chunks = self.commands[tag as usize].chunks;
+                if self.buffer.write(tag, chunks) {
+                    self.entered(at, tag, chunks);
+                }
+            }
+            Due::Program(die) => self.program_due(at, die as usize),
+            Due::Done(tag) => return Some(tag),
+        }
+        None
+    }
+
+    /// A write has entered the buffer: its chunks are programmed in turn, and it is done, unless it
+    /// has to be durable.
+    fn entered(&mut self, at: Instant, tag: u32, chunks: u32) {
+        for _ in 0..chunks {
+            let die = self.next_die as usize;
+            self.next_die = (self.next_die + 1) % self.parameters.dies.max(1);
+            let ended = self.dies[die].settle(at, self.parameters.program);
+            self.buffer.programmed(ended);
+            self.dies[die].program();
+            self.expect_program(die);
+        }
+        let done = at + self.parameters.buffered + self.parameters.fixed;
+        if !self.commands[tag as usize].durable || self.buffer.sync(tag) {
+            self.schedule(done, Due::Done(tag));
+        }
+    }
+
+    /// Puts the end of the die's first program on the agenda, if it is not there.
+    fn expect_program(&mut self, die: usize) {
+        if self.programs[die] {
+            return;
+        }
+        if let Some(end) = self.dies[die].program_end(self.parameters.program) {
+            self.programs[die] = true;
+            self.schedule(end, Due::Program(u32::try_from(die).expect("dies are counted in u32")));
+        }
+    }
+
+    /// A program of the die has ended, unless a read came meanwhile.
+    fn program_due(&mut self, at: Instant, die: usize) {
+        self.programs[die] = false;
+        let ended = self.dies[die].settle(at, self.parameters.program);
+        self.expect_program(die);
+        self.buffer.programmed(ended);
+        self.admit(at);
+    }
+
+    /// Has everything go on that waited for the buffer.
+    fn admit(&mut self, at: Instant) {
+        while let Some((tag, chunks)) = self.buffer.take_write() {
+            self.entered(at, tag, chunks);
+        }
+        while let Some(tag) = self.buffer.take_durable() {
+            self.schedule(at + self.parameters.fixed, Due::Done(tag));
+        }
+    }
+}
+
+impl Model for Ssd {
+    fn depth(&self) -> u32 {
+        self.parameters.depth
+    }
+
+    fn end(&self) -> Sector {
+        self.parameters.end
+    }
+
+    fn rotational(&self) -> bool {
+        false
+    }
+
+    fn submit(&mut self, now: Instant, command: Command) {
+        let Command { tag, op, durable, sectors, .. } = command;
+        let SsdParameters { controller, fixed, link_bytes_per_s, buffered, .. } = self.parameters;
+        let bytes = u64::from(sectors.0) * SECTOR;
+        let moves = matches!(op, Op::Read | Op::Write);
+        let transfer = if moves { bytes * 1_000_000_000 / link_bytes_per_s.max(1) } else { 0 };
+        let transfer = Nanos::new(transfer);
+        let chunks = self.chunks(&command);
+        let count = u32::try_from(chunks.end - chunks.start).unwrap_or(u32::MAX);
+        let mut overhead = controller + fixed;
+        if op == Op::Write {
+            overhead = overhead + buffered;
+        }
+        let spent = Spent { transfer, overhead, ..Spent::default() };
+        self.commands[tag as usize] = InDrive { transfer, chunks: count, durable, spent };
+        self.controller_free = self.controller_free.max(now) + controller;
+        let from = self.controller_free;
+        match op {
+            Op::Read => {
+                let (end, longest) = self.read_chunks(from, chunks);
+                let spent = &mut self.commands[tag as usize].spent;
+                spent.overhead = spent.overhead + longest;
+                self.schedule(end, Due::Read(tag));
+            }
+            Op::Write => {
+                let end = self.transfer(from, tag);
+                self.schedule(end, Due::Written(tag));
+            }
+            Op::Flush if !self.buffer.sync(tag) => {}
+            Op::Flush | Op::Discard => self.schedule(from + fixed, Due::Done(tag)),
+        }
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.agenda.peek().map(|Reverse((at, ..))| *at)
+    }
+
+    fn poll(&mut self, now: Instant) -> Option<Completion> {
+        while let Some(&Reverse((at, _, due))) = self.agenda.peek() {
+            if at > now {
+                return None;
+            }
+            self.agenda.pop();
+            if let Some(tag) = self.handle(at, due) {
+                return Some(Completion { tag, spent: self.commands[tag as usize].spent });
+            }
+        }
+        None
+    }
+}
