@@ -5,7 +5,7 @@ use paternoster::{
 };
 use paternoster_lab::model::{Servers, ServersParameters};
 use paternoster_lab::sim::{
-    Action, Ended, Io, Moment, Setup, SimError, Simulation, TaskId, TaskSetup, Workload,
+    Action, Costs, Ended, Io, Moment, Setup, SimError, Simulation, TaskId, TaskSetup, Workload,
 };
 
 /// Readers, each of which keeps so many reads outstanding until it has read so many times.
@@ -112,4 +112,53 @@ fn workload_that_waits_for_ever_is_an_error() {
             .expect("a setup without settings");
     let stuck = sim.run().expect_err("it waits for ever");
     assert_eq!(stuck, SimError::Stuck { at_ns: 0, outstanding: 0, tasks: 1 });
+}
+
+/// One task on one core keeps 8 reads outstanding on 64 servers: the core is the limit. A read costs
+/// it 1 µs to submit, 1 µs to complete, 0.4 µs under the lock and 0.1 µs for the wake-up if the task
+/// waits. 10,000 reads take at least 10,000 × 2.4 µs, and at most 10,000 × 2.5 µs and the time of
+/// one read.
+#[test]
+fn core_is_the_limit_where_the_device_is_faster() {
+    let mut setup = Setup::new(SchedulerKind::None);
+    setup.costs = Costs {
+        submit: Nanos::new(1000),
+        complete: Nanos::new(1000),
+        wake: Nanos::new(100),
+        hold: Nanos::new(400),
+        hold_after_wait: Nanos::new(400),
+    };
+    let readers = Readers::new(1, 64, 10_000);
+    let mut sim = Simulation::new(&setup, readers, servers(64, 64), NoTrace)
+        .expect("a setup without settings");
+    sim.run().expect("the run ends");
+    let took = sim.now().since_start().as_nanos();
+    assert!((24_000_000..=25_100_000).contains(&took), "{took} ns");
+    let cpu = sim.cpu_time();
+    assert_eq!(cpu.held, Nanos::new(10_000 * 400));
+    assert_eq!(cpu.spinning, Nanos::ZERO, "one core does not wait for itself");
+}
+
+/// Eight tasks on eight cores, whose work under the lock is 2 µs a read: no more than one read in
+/// 2 µs, however many cores there are.
+#[test]
+fn lock_is_the_limit_of_many_cores() {
+    let mut setup = Setup::new(SchedulerKind::None);
+    setup.cores = 8;
+    setup.costs = Costs {
+        submit: Nanos::new(500),
+        complete: Nanos::new(500),
+        wake: Nanos::ZERO,
+        hold: Nanos::new(2000),
+        hold_after_wait: Nanos::new(2000),
+    };
+    let readers = Readers::new(8, 16, 1000);
+    let mut sim = Simulation::new(&setup, readers, servers(256, 256), NoTrace)
+        .expect("a setup without settings");
+    sim.run().expect("the run ends");
+    let took = sim.now().since_start().as_nanos();
+    assert!((16_000_000..=16_300_000).contains(&took), "{took} ns for 8,000 × 2 µs");
+    let cpu = sim.cpu_time();
+    assert_eq!(cpu.held, Nanos::new(8000 * 2000));
+    assert!(cpu.spinning > Nanos::from_millis(50), "seven of eight wait: {:?}", cpu.spinning);
 }

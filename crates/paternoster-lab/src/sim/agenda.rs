@@ -1,5 +1,5 @@
-//! When tasks are asked next: those of the present moment in the order in which they became due,
-//! then the others by time.
+//! What is due without anybody's doing: what is due now in the order in which it became due, then
+//! the rest by time.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -8,29 +8,56 @@ use paternoster::Instant;
 
 use super::workload::TaskId;
 
-/// The tasks that will be asked without anybody's doing.
+/// What is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Due {
+    /// A task is asked what it does next.
+    Task(TaskId),
+    /// The core has done its work for an I/O that is submitted, and asks for the lock.
+    SubmitLock {
+        /// The user data of its bios.
+        user_data: u64,
+    },
+    /// An I/O enters the scheduler.
+    Enter {
+        /// The user data of its bios.
+        user_data: u64,
+    },
+    /// The core has done its work for a command that the device completed, and asks for the lock.
+    CompleteLock {
+        /// The tag of the command.
+        tag: u32,
+    },
+    /// A request leaves the scheduler.
+    Complete {
+        /// The tag of its command.
+        tag: u32,
+    },
+}
+
+/// What is due, by time.
 #[derive(Debug, Default)]
 pub(super) struct Agenda {
-    /// Those that are due.
-    due: VecDeque<TaskId>,
-    /// The others, by time; those of one time in the order in which they were put here.
-    later: BinaryHeap<Reverse<(Instant, u64, TaskId)>>,
+    /// What is due now.
+    due: VecDeque<Due>,
+    /// The rest, by time; what is due at one time in the order in which it was put here.
+    later: BinaryHeap<Reverse<(Instant, u64, Due)>>,
     sequence: u64,
 }
 
 impl Agenda {
-    /// The task is asked as soon as others have been that were due before.
-    pub(super) fn now(&mut self, task: TaskId) {
-        self.due.push_back(task);
+    /// It is due as soon as what was due before is done.
+    pub(super) fn now(&mut self, due: Due) {
+        self.due.push_back(due);
     }
 
-    /// The task is asked at that time.
-    pub(super) fn at(&mut self, at: Instant, task: TaskId) {
+    /// It is due at that time.
+    pub(super) fn at(&mut self, at: Instant, due: Due) {
         self.sequence += 1;
-        self.later.push(Reverse((at, self.sequence, task)));
+        self.later.push(Reverse((at, self.sequence, due)));
     }
 
-    /// When the next task is asked, `now` at the earliest.
+    /// When the next thing is due, `now` at the earliest.
     pub(super) fn next_at(&self, now: Instant) -> Option<Instant> {
         if !self.due.is_empty() {
             return Some(now);
@@ -38,15 +65,15 @@ impl Agenda {
         self.later.peek().map(|Reverse((at, ..))| (*at).max(now))
     }
 
-    /// Takes the next task that is due by `now`.
-    pub(super) fn pop(&mut self, now: Instant) -> Option<TaskId> {
-        if let Some(task) = self.due.pop_front() {
-            return Some(task);
+    /// Takes the next thing that is due by `now`.
+    pub(super) fn pop(&mut self, now: Instant) -> Option<Due> {
+        if let Some(due) = self.due.pop_front() {
+            return Some(due);
         }
-        let Reverse((at, _, task)) = *self.later.peek()?;
+        let Reverse((at, _, due)) = *self.later.peek()?;
         (at <= now).then(|| {
             self.later.pop();
-            task
+            due
         })
     }
 }
@@ -59,21 +86,25 @@ mod tests {
         Instant::from_nanos(us * 1000)
     }
 
+    fn task(number: u32) -> Due {
+        Due::Task(TaskId(number))
+    }
+
     #[test]
-    fn due_tasks_come_first_and_others_by_time_in_their_order() {
+    fn what_is_due_comes_first_and_the_rest_by_time_in_its_order() {
         let mut agenda = Agenda::default();
-        agenda.at(at(30), TaskId(3));
-        agenda.at(at(20), TaskId(1));
-        agenda.at(at(20), TaskId(2));
-        agenda.now(TaskId(0));
+        agenda.at(at(30), task(3));
+        agenda.at(at(20), task(2));
+        agenda.at(at(20), task(1));
+        agenda.now(task(0));
         assert_eq!(agenda.next_at(at(10)), Some(at(10)));
-        assert_eq!(agenda.pop(at(10)), Some(TaskId(0)));
+        assert_eq!(agenda.pop(at(10)), Some(task(0)));
         assert_eq!(agenda.next_at(at(10)), Some(at(20)));
         assert_eq!(agenda.pop(at(10)), None);
-        assert_eq!(agenda.pop(at(20)), Some(TaskId(1)));
-        assert_eq!(agenda.pop(at(20)), Some(TaskId(2)));
+        assert_eq!(agenda.pop(at(20)), Some(task(2)));
+        assert_eq!(agenda.pop(at(20)), Some(task(1)));
         assert_eq!(agenda.next_at(at(40)), Some(at(40)), "what is late is due now");
-        assert_eq!(agenda.pop(at(40)), Some(TaskId(3)));
+        assert_eq!(agenda.pop(at(40)), Some(task(3)));
         assert_eq!(agenda.next_at(at(40)), None);
     }
 }

@@ -43,6 +43,11 @@ impl Outstanding {
         self.places[index(user_data)].bios += 1;
     }
 
+    /// The I/O of that user data.
+    pub(super) fn get(&self, user_data: u64) -> &OutstandingIo {
+        &self.places[index(user_data)]
+    }
+
     /// A bio of that user data has completed. Returns the I/O if it was the last one.
     pub(super) fn end_bio(&mut self, user_data: u64) -> Option<OutstandingIo> {
         let index = index(user_data);

@@ -9,6 +9,7 @@ use paternoster::{
 };
 use thiserror::Error;
 
+use super::costs::Costs;
 use crate::model::Model;
 use crate::scenario::parent_path;
 
@@ -36,6 +37,10 @@ pub struct Setup {
     pub nr_requests: Option<u32>,
     /// The groups, parents before their children.
     pub groups: Vec<GroupSetup>,
+    /// What I/O costs the processors.
+    pub costs: Costs,
+    /// How many processors there are.
+    pub cores: u32,
 }
 
 /// The error of a setup that cannot be simulated.
@@ -59,7 +64,8 @@ pub enum SetupError {
 }
 
 impl Setup {
-    /// A scheduler with Linux's settings, without groups.
+    /// A scheduler with Linux's settings, without groups, where I/O costs
+    /// the processors nothing.
     pub fn new(scheduler: SchedulerKind) -> Self {
         Self {
             scheduler,
@@ -68,6 +74,8 @@ impl Setup {
             hz: Hz::MILLI,
             nr_requests: Some(256),
             groups: Vec::new(),
+            costs: Costs::default(),
+            cores: 1,
         }
     }
 

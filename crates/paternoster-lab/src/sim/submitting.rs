@@ -1,0 +1,114 @@
+//! The way of an I/O from its task to the device.
+
+use paternoster::{Bio, BioFlags, Op, Request, Trace};
+
+use super::agenda::Due;
+use super::workload::{Action, Io, Moment, TaskId, Workload};
+use super::{Doing, Simulation};
+use crate::model::{self, Command, Model};
+
+impl<W: Workload, M: Model, T: Trace> Simulation<W, M, T> {
+    /// Asks the task what it does next, until it does something that takes time.
+    pub(super) fn ask(&mut self, task: TaskId) {
+        loop {
+            let mut moment = Moment { now: self.now, woken: &mut self.woken };
+            let action = self.workload.next(&mut moment, task);
+            self.wake();
+            let state = &mut self.tasks[task.index()];
+            match action {
+                Action::Submit(io) => {
+                    if !self.submit(task, io) {
+                        return;
+                    }
+                }
+                Action::Sleep(until) => return self.agenda.at(until, Due::Task(task)),
+                Action::Wait => return state.doing = Doing::Waiting,
+                Action::Exit => {
+                    state.doing = Doing::Ended;
+                    self.alive -= 1;
+                    return self.exit_if_done(task);
+                }
+            }
+        }
+    }
+
+    /// Submits an I/O. Returns whether it has entered the scheduler, which it does at once where
+    /// nothing costs anything.
+    fn submit(&mut self, task: TaskId, io: Io) -> bool {
+        self.tasks[task.index()].outstanding += 1;
+        let user_data = self.outstanding.add(task, io, self.now);
+        let costs = self.processors.costs();
+        if costs.are_none() {
+            self.submit_bios(user_data);
+            return true;
+        }
+        let core = self.processors.core_of(task.index());
+        let done = self.processors.work(core, self.now, costs.submit);
+        self.agenda.at(done, Due::SubmitLock { user_data });
+        false
+    }
+
+    pub(super) fn lock_to_submit(&mut self, user_data: u64) {
+        let task = self.outstanding.get(user_data).task;
+        let core = self.processors.core_of(task.index());
+        let done = self.processors.hold_lock(core, self.now);
+        self.agenda.at(done, Due::Enter { user_data });
+    }
+
+    /// The I/O enters the scheduler; its task goes on.
+    pub(super) fn enter(&mut self, user_data: u64) {
+        let task = self.outstanding.get(user_data).task;
+        self.submit_bios(user_data);
+        self.ask(task);
+    }
+
+    /// Submits the bios of an I/O, each followed by dispatch.
+    fn submit_bios(&mut self, user_data: u64) {
+        let &super::outstanding::OutstandingIo { task, io, .. } = self.outstanding.get(user_data);
+        let ioc = self.tasks[task.index()].ioc;
+        let whole = Bio::new(io.op, ioc, io.sector, io.sectors)
+            .with_flags(io.flags)
+            .with_user_data(user_data);
+        let mut rest = Some(whole);
+        while let Some(bio) = rest {
+            let (first, more) = self.driver.elevator().limits().split(bio);
+            rest = more;
+            self.outstanding.add_bio(user_data);
+            self.driver.submit(self.now, first);
+            self.dispatch();
+        }
+    }
+
+    /// Gives the device what may start.
+    pub(super) fn dispatch(&mut self) {
+        let now = self.now;
+        while let Some(rq) = self.driver.dispatch_next(now) {
+            let tag = self.free_tags.pop().expect("the elevator keeps to the device's depth");
+            self.in_device[tag as usize] = Some(rq);
+            self.model.submit(now, command(tag, self.driver.elevator().request(rq)));
+        }
+    }
+
+    /// Ends the I/O context of a task that has ended, with its last I/O.
+    pub(super) fn exit_if_done(&mut self, task: TaskId) {
+        let state = &self.tasks[task.index()];
+        if state.outstanding == 0 {
+            let (now, ioc) = (self.now, state.ioc);
+            self.driver.administer(|elevator| elevator.exit_io_context(now, ioc));
+            self.dispatch();
+        }
+    }
+}
+
+/// The command for a request.
+fn command(tag: u32, request: &Request) -> Command {
+    let op = match request.op {
+        Op::Read => model::Op::Read,
+        Op::Write => model::Op::Write,
+        Op::Discard | Op::WriteZeroes => model::Op::Discard,
+        Op::Flush => model::Op::Flush,
+        other => unreachable!("{other:?}: a model knows all operations of the core"),
+    };
+    let durable = request.flags.contains(BioFlags::FUA);
+    Command { tag, op, durable, sector: request.sector, sectors: request.sectors }
+}
