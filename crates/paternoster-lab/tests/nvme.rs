@@ -46,7 +46,14 @@ impl Workload for RandomReaders {
         self.outstanding[task.index()] = true;
         let sector = Sector(self.random.next_u64() % (END / 8) * 8);
         let flags = BioFlags::empty();
-        Action::Submit(Io { name: 0, op: Op::Read, flags, sector, sectors: SectorCount(8) })
+        Action::Submit(Io {
+            name: 0,
+            op: Op::Read,
+            flags,
+            sector,
+            sectors: SectorCount(8),
+            io_prio: None,
+        })
     }
 
     fn completed(&mut self, _moment: &mut Moment<'_>, ended: &Ended) {

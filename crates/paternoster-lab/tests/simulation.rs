@@ -45,7 +45,14 @@ impl Workload for Readers {
         *outstanding += 1;
         let sector = Sector((u64::from(task.0) * self.reads + name) * 1000);
         let sectors = SectorCount(self.sectors);
-        Action::Submit(Io { name, op: Op::Read, flags: BioFlags::empty(), sector, sectors })
+        Action::Submit(Io {
+            name,
+            op: Op::Read,
+            flags: BioFlags::empty(),
+            sector,
+            sectors,
+            io_prio: None,
+        })
     }
 
     fn completed(&mut self, _moment: &mut Moment<'_>, ended: &Ended) {

@@ -49,7 +49,8 @@ pub(super) struct Readahead {
 }
 
 impl Readahead {
-    /// A file that was just opened; `max` is `read_ahead_kb` in pages.
+    /// A file that was just opened; `max` is `read_ahead_kb` in pages. With 0 nothing is read
+    /// ahead.
     pub(super) fn new(max: u64) -> Self {
         Self { max, last: Pages { start: 0, count: 0 }, ahead: 0, previous: None }
     }
@@ -62,6 +63,10 @@ impl Readahead {
     /// `page` is not cached, and the reader wants it and those behind it, `wanted` in all. So many
     /// pages right before it are cached.
     pub(super) fn miss(&mut self, page: u64, wanted: u64, cached_before: u64) -> Window {
+        let exactly = Window { pages: Pages { start: page, count: wanted }, mark: None };
+        if self.max == 0 {
+            return exactly;
+        }
         if page > 0 && self.expects(page) {
             return self.next_window();
         }
@@ -71,7 +76,7 @@ impl Readahead {
         if page == 0 || is_next || wanted > self.max || has_trace {
             return self.first_window(page, wanted);
         }
-        Window { pages: Pages { start: page, count: wanted }, mark: None }
+        exactly
     }
 
     /// The reader has come to `page`, which has a mark. `hole` is the first page behind it that is

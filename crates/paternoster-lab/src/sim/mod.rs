@@ -22,7 +22,7 @@ mod setup;
 mod submitting;
 mod workload;
 
-use paternoster::{AnyScheduler, Driver, Elevator, Instant, IocId, RequestId, Trace};
+use paternoster::{AnyScheduler, Driver, Elevator, Instant, IoPrio, IocId, RequestId, Trace};
 use thiserror::Error;
 
 use crate::model::Model;
@@ -56,6 +56,9 @@ pub enum SimError {
 #[derive(Debug)]
 struct TaskState {
     ioc: IocId,
+    /// Its own priority, and the one with which its I/O context submits at present.
+    io_prio: IoPrio,
+    submits_with: IoPrio,
     /// Its outstanding I/Os.
     outstanding: u32,
     doing: Doing,
@@ -107,7 +110,8 @@ impl<W: Workload, M: Model, T: Trace> Simulation<W, M, T> {
                 let group = task.group.map_or(groups[0], |index| groups[index + 1]);
                 let ioc =
                     driver.administer(|elevator| elevator.add_io_context(now, task.io_prio, group));
-                TaskState { ioc, outstanding: 0, doing: Doing::Due }
+                let io_prio = task.io_prio;
+                TaskState { ioc, io_prio, submits_with: io_prio, outstanding: 0, doing: Doing::Due }
             })
             .collect();
         driver.dispatch(now, |_, _| {});

@@ -1,8 +1,9 @@
 //! The way of an I/O from its task to the device.
 
-use paternoster::{Bio, BioFlags, Op, Request, Trace};
+use paternoster::{Bio, BioFlags, IoPrio, Op, Request, Trace};
 
 use super::agenda::Due;
+use super::outstanding::OutstandingIo;
 use super::workload::{Action, Io, Moment, TaskId, Workload};
 use super::{Doing, Simulation};
 use crate::model::{self, Command, Model};
@@ -64,11 +65,12 @@ impl<W: Workload, M: Model, T: Trace> Simulation<W, M, T> {
 
     /// Submits the bios of an I/O, each followed by dispatch.
     fn submit_bios(&mut self, user_data: u64) {
-        let &super::outstanding::OutstandingIo { task, io, .. } = self.outstanding.get(user_data);
+        let &OutstandingIo { task, io, .. } = self.outstanding.get(user_data);
         let ioc = self.tasks[task.index()].ioc;
         let whole = Bio::new(io.op, ioc, io.sector, io.sectors)
             .with_flags(io.flags)
             .with_user_data(user_data);
+        self.set_priority(task, io.io_prio);
         let mut rest = Some(whole);
         while let Some(bio) = rest {
             let (first, more) = self.driver.elevator().limits().split(bio);
@@ -76,6 +78,17 @@ impl<W: Workload, M: Model, T: Trace> Simulation<W, M, T> {
             self.outstanding.add_bio(user_data);
             self.driver.submit(self.now, first);
             self.dispatch();
+        }
+    }
+
+    /// Has the I/O context of the task submit with the I/O's own priority, if it has one.
+    fn set_priority(&mut self, task: TaskId, own: Option<IoPrio>) {
+        let state = &mut self.tasks[task.index()];
+        let wanted = own.unwrap_or(state.io_prio);
+        if wanted != state.submits_with {
+            state.submits_with = wanted;
+            let (now, ioc) = (self.now, state.ioc);
+            self.driver.administer(|elevator| elevator.set_io_priority(now, ioc, wanted));
         }
     }
 

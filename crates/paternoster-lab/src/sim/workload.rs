@@ -45,6 +45,8 @@ pub struct Io {
     pub sector: Sector,
     /// Its length; 0 for a flush. One that is longer than the device takes is split.
     pub sectors: SectorCount,
+    /// A priority of its own, instead of its task's.
+    pub io_prio: Option<IoPrio>,
 }
 
 /// An I/O that has completed.
