@@ -9,11 +9,14 @@
 //! A scenario lists every request of every task; [`decide()`] runs it and gives the log of what the
 //! scheduler decided, to be compared with what Linux's decided on the same scenario. The format
 //! of both is `oracle/FORMAT.md`.
+//!
+//! [`fio`] reads job files of fio and makes the I/Os of their jobs.
 
 pub mod cache;
 mod decide;
 mod device;
 mod fields;
+pub mod fio;
 mod log;
 pub mod model;
 mod names;

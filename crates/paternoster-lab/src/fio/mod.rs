@@ -1,0 +1,67 @@
+//! Job files of fio: read by fio's rules, and turned into jobs that make I/Os.
+//!
+//! ```text
+//!   NAME.fio ──▶ sections ──▶ options ──▶ resolve ──▶ Jobs ──▶ Stream ──▶ Io, Io, ...
+//!                lines,       one table,   clones,     one for   one for
+//!                includes,    units,       files,      each      each job
+//!                variables    mistakes     groups      thread
+//! ```
+//!
+//! What is written in a job file is simulated, is noted as changing nothing in a model, or is
+//! refused with its file, line and column; nothing is skipped silently. [`options()`] is the list.
+//! The rules are those of fio's documentation. Where that leaves something open, they are those
+//! that fio 3.33 shows when it runs; `docs/fio-jobs.md` says which.
+
+mod distribution;
+mod draw;
+mod error;
+mod files;
+mod job;
+mod keys;
+mod options;
+mod permutation;
+mod resolve;
+mod sections;
+mod spec;
+mod spot;
+mod stream;
+mod text;
+mod unused;
+mod value;
+
+pub use error::{JobFileError, Mistake, Place};
+pub use job::{
+    Advice, BlockSizes, CommandPriority, Coverage, DataDirection, Distribution, Engine, ExitWhat,
+    File, FileService, Group, IoMix, Job, Jobs, Modifier, Note, Order, Pacing, Pattern,
+    RateProcess, Region, Reports, Run, Submission, Syncs, ThinkTime, ThinkTrigger, WriteSync, Zone,
+};
+pub use options::{OptionInfo, Support, options};
+pub use sections::Surroundings;
+pub use stream::{Io, IoOp, Stream};
+pub use value::Extent;
+
+use error::Mistakes;
+
+impl Jobs {
+    /// Reads a job file, which mistakes call `name`.
+    ///
+    /// # Panics
+    ///
+    /// If the device has more than 2^63 bytes.
+    pub fn parse(
+        name: &str,
+        bytes: &[u8],
+        surroundings: &Surroundings<'_>,
+    ) -> Result<Self, JobFileError> {
+        assert!(surroundings.device_bytes <= 1 << 63, "a device has at most 2^63 bytes");
+        let mut mistakes = Mistakes::default();
+        let lines = sections::read(name, bytes, surroundings, &mut mistakes);
+        if !lines.sections.iter().any(|section| section.name.as_str() != "global") {
+            let place = Place { file: name.into(), line: 1, column: 1 };
+            let what = "a job file needs a section other than [global], such as [job]".to_owned();
+            mistakes.add(Mistake { place, what });
+        }
+        let jobs = resolve::jobs(&lines, surroundings, &mut mistakes);
+        mistakes.end(jobs)
+    }
+}

@@ -1,0 +1,380 @@
+//! Options that say in what order and what sizes a job reads and writes.
+
+use std::sync::Arc;
+
+use super::{Given, OptionInfo, percent, simulated};
+use crate::fio::error::Mistake;
+use crate::fio::job::{
+    BlockSizes, Coverage, DataDirection, Distribution, IoMix, Order, Sequencer, Zone,
+};
+use crate::fio::spec::Spec;
+use crate::fio::text::Text;
+use crate::fio::value::{self, Extent, KbBase, PerDirection};
+
+/// How many parts a distribution or a split may have.
+const PARTS: usize = 256;
+
+/// The greatest exponent of a zipf distribution: one block has all draws then.
+const MAX_THETA: f64 = 100.0;
+
+/// The largest block.
+const MAX_BLOCK: u64 = 1 << 30;
+
+pub(super) static OPTIONS: &[OptionInfo] = &[
+    simulated("rw", &["readwrite"], "str[:int]", "Which directions, and in what order.", rw),
+    simulated(
+        "rw_sequencer",
+        &[],
+        "str",
+        "What the number behind `rw=rand...:` does: sequential or identical.",
+        |spec, given| {
+            let words =
+                [("sequential", Sequencer::Sequential), ("identical", Sequencer::Identical)];
+            spec.pattern.sequencer = given.word(&words)?;
+            Ok(())
+        },
+    ),
+    simulated("rwmixread", &[], "int", "How many percent of a mix are reads.", |spec, given| {
+        spec.pattern.percent_reads = given.percent()?;
+        Ok(())
+    }),
+    simulated("rwmixwrite", &[], "int", "How many percent of a mix are writes.", |spec, given| {
+        spec.pattern.percent_reads = 100 - given.percent()?;
+        Ok(())
+    }),
+    simulated(
+        "bs",
+        &["blocksize"],
+        "int[,int][,int]",
+        "How large an I/O is, for reads, writes and trims.",
+        |spec, given| {
+            let base = given.base;
+            given.per_direction(&mut spec.pattern.sizes, |text| {
+                value::size(text, base, 1, MAX_BLOCK).map(BlockSizes::Fixed)
+            })
+        },
+    ),
+    simulated(
+        "bsrange",
+        &["blocksize_range"],
+        "irange[,irange][,irange]",
+        "Between which sizes an I/O is, in multiples of the lower one.",
+        |spec, given| {
+            let base = given.base;
+            given.per_direction(&mut spec.pattern.sizes, |text| {
+                let size = |text: &Text| value::size(text, base, 1, MAX_BLOCK);
+                let (min, max) = value::range(text, size)?;
+                Ok(BlockSizes::Range { min, max, step: min })
+            })
+        },
+    ),
+    simulated(
+        "bssplit",
+        &[],
+        "str[,str][,str]",
+        "Sizes, each with its part in percent: `4k/60:64k/40`.",
+        |spec, given| {
+            let base = given.base;
+            given.per_direction(&mut spec.pattern.sizes, |text| split(text, base))
+        },
+    ),
+    simulated(
+        "bs_unaligned",
+        &["blocksize_unaligned"],
+        "bool",
+        "Any size of `bsrange`, not only multiples of the lower one.",
+        |spec, given| {
+            spec.pattern.unaligned = given.flag()?;
+            Ok(())
+        },
+    ),
+    simulated(
+        "bs_is_seq_rand",
+        &[],
+        "bool",
+        "The first size is of sequential I/O and the second of random I/O.",
+        |spec, given| {
+            spec.pattern.sizes_by_order = given.switch()?;
+            Ok(())
+        },
+    ),
+    simulated(
+        "ba",
+        &["blockalign"],
+        "int[,int][,int]",
+        "What random positions are multiples of; blocks may be visited again.",
+        |spec, given| {
+            let base = given.base;
+            given.per_direction(&mut spec.pattern.align, |text| {
+                value::size(text, base, 1, MAX_BLOCK).map(Some)
+            })
+        },
+    ),
+    simulated(
+        "random_distribution",
+        &[],
+        "str:float[:float][,str:float][,str:float]",
+        "How random positions are drawn: random, zipf, pareto, normal, zoned, zoned_abs.",
+        |spec, given| {
+            spec.pattern.distribution = distribution(given)?;
+            Ok(())
+        },
+    ),
+    simulated(
+        "percentage_random",
+        &[],
+        "int[,int][,int]",
+        "How many percent of a random job's I/Os are random; the others follow the last.",
+        |spec, given| given.per_direction(&mut spec.pattern.percent_random, percent),
+    ),
+    simulated(
+        "norandommap",
+        &[],
+        "bool",
+        "A block may be visited again before all were.",
+        |spec, given| {
+            let again = given.flag()?;
+            spec.pattern.coverage = if again { Coverage::Any } else { Coverage::EachOnce };
+            Ok(())
+        },
+    ),
+    simulated(
+        "randrepeat",
+        &[],
+        "bool",
+        "Each loop has the same random positions.",
+        |spec, given| {
+            spec.pattern.repeat = given.switch()?;
+            Ok(())
+        },
+    ),
+    simulated("randseed", &[], "int", "The seed of a job's draws.", |spec, given| {
+        spec.pattern.seed = Some(value::number(given.text()?, 0, u64::MAX)?);
+        Ok(())
+    }),
+    simulated("fsync", &[], "int", "An fsync after so many writes.", |spec, given| {
+        spec.pattern.fsync = count(given)?;
+        Ok(())
+    }),
+    simulated("fdatasync", &[], "int", "An fdatasync after so many writes.", |spec, given| {
+        spec.pattern.fdatasync = count(given)?;
+        Ok(())
+    }),
+    simulated(
+        "end_fsync",
+        &[],
+        "bool",
+        "An fsync at the end of the job and of each loop.",
+        |spec, given| {
+            spec.pattern.end_fsync = given.switch()?;
+            Ok(())
+        },
+    ),
+    simulated(
+        "fsync_on_close",
+        &[],
+        "bool",
+        "An fsync when a written file is closed, at the end of each loop.",
+        |spec, given| {
+            spec.pattern.fsync_on_close = given.switch()?;
+            Ok(())
+        },
+    ),
+    simulated(
+        "number_ios",
+        &[],
+        "int",
+        "The job ends after so many I/Os, if it does not end before.",
+        |spec, given| {
+            let ios = given.size()?;
+            spec.pattern.number_ios = (ios > 0).then_some(ios);
+            Ok(())
+        },
+    ),
+    simulated("loops", &[], "int", "How often the job does its I/O.", |spec, given| {
+        spec.pattern.loops = given.small(0, u32::MAX)?.max(1);
+        Ok(())
+    }),
+];
+
+/// `read`, `randrw:8` ...
+fn rw(spec: &mut Spec, given: &Given<'_>) -> Result<(), Mistake> {
+    let text = given.text()?;
+    let (word, modifier) = match text.split_once(|c| c == ':') {
+        Some((word, number)) => (word, Some(value::size(&number, given.base, 1, MAX_BLOCK)?)),
+        None => (text.clone(), None),
+    };
+    let read = IoMix::Only(DataDirection::Read);
+    let write = IoMix::Only(DataDirection::Write);
+    let trim = IoMix::Only(DataDirection::Trim);
+    let both = IoMix::ReadsAndWrites { reads: 50 };
+    let words = [
+        ("read", (read, Order::Sequential)),
+        ("write", (write, Order::Sequential)),
+        ("trim", (trim, Order::Sequential)),
+        ("randread", (read, Order::Random)),
+        ("randwrite", (write, Order::Random)),
+        ("randtrim", (trim, Order::Random)),
+        ("rw", (both, Order::Sequential)),
+        ("readwrite", (both, Order::Sequential)),
+        ("randrw", (both, Order::Random)),
+        ("trimwrite", (IoMix::TrimsAndWrites, Order::Sequential)),
+        ("randtrimwrite", (IoMix::TrimsAndWrites, Order::Random)),
+    ];
+    (spec.pattern.mix, spec.pattern.order) = value::word(&word, &words)?;
+    spec.pattern.modifier = modifier;
+    Ok(())
+}
+
+/// `4k/60:64k/40`. Sizes without a part share what is left of 100.
+fn split(text: &Text, base: KbBase) -> Result<BlockSizes, Mistake> {
+    let mut parts = vec![];
+    for piece in text.split(':') {
+        let (size, part) = match piece.split_once(|c| c == '/') {
+            Some((size, part)) if !part.is_empty() => (size, Some(percent(&part)?)),
+            Some((size, _)) => (size, None),
+            None => (piece, None),
+        };
+        parts.push((value::size(&size, base, 1, MAX_BLOCK)?, part));
+    }
+    let sum: u32 = parts.iter().filter_map(|&(_, part)| part).map(u32::from).sum();
+    let open = parts.iter().filter(|(_, part)| part.is_none()).count();
+    let Some(left) = 100_u32.checked_sub(sum).filter(|&left| left == 0 || open > 0) else {
+        return Err(text.mistake(format!("the parts add up to {sum} percent, not to 100")));
+    };
+    if parts.len() > PARTS {
+        return Err(text.mistake(format!("{} sizes: {PARTS} are allowed", parts.len())));
+    }
+    let open = u32::try_from(open).expect("few").max(1);
+    // What cannot be shared evenly goes to the first of them, a percent each.
+    let (share, mut rest) = (left / open, left % open);
+    let parts = parts.into_iter().map(|(size, part)| {
+        let part = part.unwrap_or_else(|| {
+            let more = u32::from(rest > 0);
+            rest -= more;
+            u8::try_from(share + more).expect("100 at most")
+        });
+        (size, part)
+    });
+    Ok(BlockSizes::Split(parts.collect()))
+}
+
+fn distribution(given: &Given<'_>) -> Result<Distribution, Mistake> {
+    #[derive(Clone, Copy)]
+    enum Kind {
+        Random,
+        Zipf,
+        Pareto,
+        Normal,
+        Zoned,
+        ZonedAbs,
+    }
+    let text = given.text()?;
+    let (word, arguments) = match text.split_once(|c| c == ':') {
+        Some((word, arguments)) => (word, Some(arguments)),
+        None => (text.clone(), None),
+    };
+    let words = [
+        ("random", Kind::Random),
+        ("zipf", Kind::Zipf),
+        ("pareto", Kind::Pareto),
+        ("normal", Kind::Normal),
+        ("zoned", Kind::Zoned),
+        ("zoned_abs", Kind::ZonedAbs),
+    ];
+    let kind = value::word(&word, &words)?;
+    if let (Kind::Random, None) = (kind, &arguments) {
+        return Ok(Distribution::Uniform);
+    }
+    let Some(arguments) = arguments else {
+        let what = format!("{0} needs a number: {0}:...", word.as_str());
+        return Err(word.mistake(what));
+    };
+    match kind {
+        Kind::Random => Err(arguments.mistake("random needs no number")),
+        Kind::Zipf => {
+            let (theta, center) = number_and_center(&arguments, MAX_THETA)?;
+            // fio refuses 1 too.
+            if (theta - 1.0).abs() < f64::EPSILON {
+                return Err(arguments.mistake("a theta of 1: any other is allowed"));
+            }
+            Ok(Distribution::Zipf { theta, center })
+        }
+        Kind::Pareto => {
+            let (h, center) = number_and_center(&arguments, 1.0)?;
+            if h <= 0.0 || h >= 1.0 {
+                return Err(arguments.mistake(format!("{h}: between 0 and 1 is allowed")));
+            }
+            Ok(Distribution::Pareto { h, center })
+        }
+        Kind::Normal => {
+            let (deviation, center) = number_and_center(&arguments, 100.0)?;
+            Ok(Distribution::Normal { deviation, center: center.unwrap_or(0.5) })
+        }
+        Kind::Zoned => zones(&arguments, |text| percent(text).map(Extent::Percent)),
+        Kind::ZonedAbs => {
+            zones(&arguments, |text| value::size(text, given.base, 1, u64::MAX).map(Extent::Bytes))
+        }
+    }
+}
+
+/// `1.2` or `1.2:0.25`.
+fn number_and_center(text: &Text, max: f64) -> Result<(f64, Option<f64>), Mistake> {
+    match text.split_once(|c| c == ':') {
+        Some((number, center)) => {
+            let center = value::fraction(&center, 0.0, 1.0)?;
+            Ok((value::fraction(&number, 0.0, max)?, Some(center)))
+        }
+        None => Ok((value::fraction(text, 0.0, max)?, None)),
+    }
+}
+
+/// `60/10:40/20`, for each direction.
+fn zones(
+    text: &Text,
+    size: impl Fn(&Text) -> Result<Extent, Mistake>,
+) -> Result<Distribution, Mistake> {
+    let mut zones: PerDirection<Vec<Zone>> = [const { vec![] }; 3];
+    value::per_direction(text, &mut zones, |text| {
+        let mut zones = vec![];
+        for piece in text.split(':') {
+            let Some((part, extent)) = piece.split_once(|c| c == '/') else {
+                return Err(piece.mistake("a zone is percent/size, such as 60/10"));
+            };
+            zones.push(Zone { percent: percent(&part)?, size: size(&extent)? });
+        }
+        check_zones(text, &zones)?;
+        Ok(zones)
+    })?;
+    if let Some(direction) = DataDirection::ALL.iter().find(|&&d| zones[d as usize].is_empty()) {
+        let what = format!("no zones for {direction:?}: give some or end without a comma");
+        return Err(text.mistake(what.to_lowercase()));
+    }
+    Ok(Distribution::Zoned(Arc::new(zones)))
+}
+
+fn check_zones(text: &Text, zones: &[Zone]) -> Result<(), Mistake> {
+    if zones.len() > PARTS {
+        return Err(text.mistake(format!("{} zones: {PARTS} are allowed", zones.len())));
+    }
+    let sum: u32 = zones.iter().map(|zone| u32::from(zone.percent)).sum();
+    if sum != 100 {
+        return Err(text.mistake(format!("the draws add up to {sum} percent, not to 100")));
+    }
+    let sizes = zones.iter().map(|zone| match zone.size {
+        Extent::Percent(percent) => u64::from(percent),
+        Extent::Bytes(_) => 0,
+    });
+    let sum: u64 = sizes.sum();
+    if sum > 100 {
+        return Err(text.mistake(format!("the sizes add up to {sum} percent: 100 is allowed")));
+    }
+    Ok(())
+}
+
+/// A number of I/Os that fio reads as a size.
+fn count(given: &Given<'_>) -> Result<u32, Mistake> {
+    let text = given.text()?;
+    let count = value::size(text, given.base, 0, u32::MAX.into())?;
+    Ok(u32::try_from(count).expect("its range is that of the type"))
+}

@@ -1,0 +1,407 @@
+//! What the sections come to: jobs by fio's rules, with the mistakes that only show together.
+
+use std::collections::HashMap;
+
+use indexmap::IndexMap;
+use paternoster::{IoPrio, Nanos};
+
+use super::draw::Draws;
+use super::error::{Mistake, Mistakes, Place};
+use super::files::Files;
+use super::job::{
+    Advice, BlockSizes, CommandPriority, Engine, IoMix, Job, Jobs, Modifier, Note, Order, Pacing,
+    Pattern, Reports, Run, Sequencer, Submission, Syncs, ThinkTime, used_sizes,
+};
+use super::keys::{self, Groups};
+use super::options::{self, MAX_JOBS};
+use super::sections::{GivenOption, Lines, Section};
+use super::spec::{Identity, PatternSpec, Spec};
+use super::text::Text;
+use super::value::{KbBase, PerDirection};
+use super::{Surroundings, unused};
+
+/// A clone of a job section: what its files are named after, and where its mistakes are.
+pub(super) struct JobClone<'a> {
+    pub(super) name: &'a str,
+    /// Among the clones of its section, from 0.
+    pub(super) number: u32,
+    spec: &'a Spec,
+    section: &'a Section,
+}
+
+impl JobClone<'_> {
+    /// The size of the least block that it reads or writes.
+    pub(super) fn least_block(&self) -> u64 {
+        self.blocks().min().expect("a job has a direction")
+    }
+
+    /// What a region has to hold for an I/O in each of its directions.
+    pub(super) fn needed(&self) -> u64 {
+        self.blocks().max().expect("a job has a direction")
+    }
+
+    /// The least sizes of its directions.
+    fn blocks(&self) -> impl Iterator<Item = u64> {
+        let said = &self.spec.pattern;
+        let used = used_sizes(said.mix, said.sizes_by_order);
+        used.iter().map(|&index| said.sizes[index].min())
+    }
+
+    /// A mistake at the first of these options that was given, or else at the section.
+    pub(super) fn mistake(&self, options: &[&str], what: String) -> Mistake {
+        Mistake { place: self.place(options), what }
+    }
+
+    /// The first of these options that was given, or else the section.
+    pub(super) fn place(&self, options: &[&str]) -> Place {
+        let place = options.iter().find_map(|name| self.spec.places.get(name));
+        place.unwrap_or(self.section.name.place()).clone()
+    }
+}
+
+/// Makes jobs of the lines of a job file.
+pub(super) fn jobs(
+    lines: &Lines,
+    surroundings: &Surroundings<'_>,
+    mistakes: &mut Mistakes,
+) -> Jobs {
+    let mut resolver = Resolver {
+        seed: surroundings.seed,
+        files: Files::new(surroundings.device_bytes),
+        groups: Groups::default(),
+        jobs: vec![],
+        names: HashMap::new(),
+        group_id: 0,
+        stage: 0,
+        notes: vec![],
+        mistakes,
+    };
+    for keys in &lines.prelude {
+        resolver.groups.declare(keys, resolver.mistakes);
+    }
+    let mut global = Spec::new();
+    let mut global_options = IndexMap::new();
+    let mut are_globals_right = true;
+    let mut sections = 0;
+    for section in &lines.sections {
+        if section.name.as_str() == "global" {
+            are_globals_right &= resolver.apply(&mut global, section);
+            global_options.extend(given(&section.options));
+            continue;
+        }
+        let mut spec = global.clone();
+        // What is wrong with options together shows only where each of them is right.
+        if resolver.apply(&mut spec, section) && are_globals_right {
+            resolver.section(sections, section, &spec);
+        } else {
+            resolver.know(section, &spec, vec![]);
+        }
+        sections += 1;
+    }
+    resolver.notes.sort();
+    resolver.notes.dedup();
+    Jobs {
+        jobs: resolver.jobs,
+        files: resolver.files.lay_out(resolver.mistakes),
+        groups: resolver.groups.into_vec(),
+        notes: resolver.notes,
+        global_options,
+    }
+}
+
+struct Resolver<'a> {
+    seed: u64,
+    files: Files,
+    groups: Groups,
+    jobs: Vec<Job>,
+    /// The jobs of each section by name; none where two have it.
+    names: HashMap<String, Option<Vec<usize>>>,
+    /// The reporting group of the last job.
+    group_id: u32,
+    /// The stage of the last job.
+    stage: u32,
+    notes: Vec<Note>,
+    mistakes: &'a mut Mistakes,
+}
+
+impl Resolver<'_> {
+    /// Puts what a section says into `spec`. Returns whether all of it is right.
+    fn apply(&mut self, spec: &mut Spec, section: &Section) -> bool {
+        let before = self.mistakes.count();
+        // Sizes depend on it, wherever it stands.
+        for option in section.options.iter().filter(|option| option.name.as_str() == "kb_base") {
+            match option.value.as_ref().map(Text::as_str) {
+                Some("1000") => spec.kb_base = KbBase::Decimal,
+                _ => spec.kb_base = KbBase::Binary,
+            }
+        }
+        for option in &section.options {
+            let note = self.mistakes.keep(options::apply(spec, option));
+            self.notes.extend(note.flatten());
+        }
+        for key in &section.keys {
+            self.mistakes.keep(keys::apply(spec, key));
+        }
+        self.mistakes.count() == before
+    }
+
+    /// Makes the jobs of a section.
+    fn section(&mut self, number: usize, section: &Section, spec: &Spec) {
+        let name = job_name(section, spec);
+        let first = self.jobs.len();
+        let jobs = u64::try_from(first).expect("a length fits") + u64::from(spec.identity.numjobs);
+        if jobs > MAX_JOBS.into() {
+            let what = format!("{MAX_JOBS} jobs in all: no more are allowed");
+            return self.mistakes.add(section.name.mistake(what));
+        }
+        if number > 0 && spec.run.stonewall {
+            self.stage += 1;
+        }
+        if number > 0 && (spec.run.stonewall || spec.reports.new_group) {
+            self.group_id += 1;
+        }
+        self.notes.extend(unused::notes(spec));
+        let group = self.groups.add(spec, section.name.place(), self.mistakes);
+        for clone in 0..spec.identity.numjobs {
+            let clone = JobClone { name, number: clone, spec, section };
+            if let Some(job) = self.job(&clone, number, group.clone()) {
+                self.jobs.push(job);
+            }
+        }
+        self.know(section, spec, (first..self.jobs.len()).collect());
+    }
+
+    /// Knows the jobs of a section by its name from now on.
+    fn know(&mut self, section: &Section, spec: &Spec, jobs: Vec<usize>) {
+        let known = self.names.entry(job_name(section, spec).to_owned());
+        known.and_modify(|jobs| *jobs = None).or_insert(Some(jobs));
+    }
+
+    fn job(&mut self, clone: &JobClone<'_>, section: usize, group: String) -> Option<Job> {
+        let JobClone { spec, .. } = *clone;
+        let index = u64::try_from(self.jobs.len()).expect("a length fits");
+        let seed = spec.pattern.seed.unwrap_or(self.seed);
+        let mut draws = Draws::numbered(seed, index);
+        let pattern = self.pattern(clone, &mut draws);
+        let pattern = self.mistakes.keep(pattern);
+        let pacing = self.mistakes.keep(pacing(clone));
+        let run = self.run(clone, &mut draws);
+        let run = self.mistakes.keep(run);
+        Some(Job {
+            name: clone.name.to_owned(),
+            description: spec.identity.description.clone(),
+            options: given(&clone.section.options).collect(),
+            section,
+            group,
+            io_prio: io_prio(&spec.identity),
+            pattern: pattern?,
+            submission: submission(spec),
+            pacing: pacing?,
+            run: run?,
+            reports: self.reports(spec),
+        })
+    }
+
+    fn pattern(&mut self, clone: &JobClone<'_>, draws: &mut Draws) -> Result<Pattern, Mistake> {
+        let JobClone { spec, .. } = *clone;
+        let said = &spec.pattern;
+        let work = self.files.work(&spec.target, clone, draws)?;
+        let mix = match said.mix {
+            IoMix::ReadsAndWrites { .. } => IoMix::ReadsAndWrites { reads: said.percent_reads },
+            other => other,
+        };
+        Ok(Pattern {
+            mix,
+            order: said.order,
+            modifier: modifier(said),
+            sizes: sizes(said),
+            sizes_by_order: said.sizes_by_order,
+            align: said.align,
+            distribution: said.distribution.clone(),
+            percent_random: said.percent_random,
+            coverage: said.coverage,
+            regions: work.regions,
+            file_service: spec.target.file_service,
+            io_bytes: work.io_bytes,
+            loops: said.loops,
+            is_endless: spec.run.time_based,
+            number_ios: said.number_ios,
+            syncs: Syncs {
+                fsync: said.fsync,
+                fdatasync: said.fdatasync,
+                at_end: said.end_fsync,
+                at_close: said.fsync_on_close,
+            },
+            repeat: said.repeat,
+            seed: draws.next(),
+            command_priority: command_priority(clone)?,
+        })
+    }
+
+    fn run(&self, clone: &JobClone<'_>, draws: &mut Draws) -> Result<Run, Mistake> {
+        let JobClone { spec, .. } = *clone;
+        let runtime = (spec.run.runtime > Nanos::ZERO).then_some(spec.run.runtime);
+        if spec.run.time_based && runtime.is_none() {
+            let what = "time_based needs a time: runtime=...".to_owned();
+            return Err(clone.mistake(&["time_based"], what));
+        }
+        let wait_for = match &spec.run.wait_for {
+            None => vec![],
+            Some(name) => match self.names.get(name) {
+                Some(Some(jobs)) => jobs.clone(),
+                Some(None) => {
+                    let what = format!("{name:?} is the name of two sections: one is allowed");
+                    return Err(clone.mistake(&["wait_for"], what));
+                }
+                None => {
+                    let what = format!("no section before this one is called {name:?}");
+                    return Err(clone.mistake(&["wait_for"], what));
+                }
+            },
+        };
+        Ok(Run {
+            stage: self.stage,
+            wait_for,
+            start_delay: draws.time_between(spec.run.start_delay),
+            ramp_time: spec.run.ramp_time,
+            runtime,
+            exit: spec.run.exitall.then_some(spec.run.exit_what),
+        })
+    }
+
+    fn reports(&self, spec: &Spec) -> Reports {
+        let said = &spec.reports;
+        Reports {
+            is_told: said.is_told,
+            group_id: self.group_id,
+            grouped: said.group_reporting,
+            percentiles: said.percentiles.clone(),
+            slat_percentiles: said.slat_percentiles,
+            clat_percentiles: said.clat_percentiles,
+            lat_percentiles: said.lat_percentiles,
+            bandwidth_window: said.bandwidth_window,
+            iops_window: said.iops_window,
+        }
+    }
+}
+
+fn job_name<'a>(section: &'a Section, spec: &'a Spec) -> &'a str {
+    spec.identity.name.as_deref().unwrap_or(section.name.as_str())
+}
+
+/// The options with a value by their first names, as fio's report has them.
+fn given(options: &[GivenOption]) -> impl Iterator<Item = (String, String)> {
+    options.iter().filter_map(|option| {
+        let name = options::first_name(option.name.as_str())?;
+        Some((name.to_owned(), option.value.as_ref()?.as_str().to_owned()))
+    })
+}
+
+fn submission(spec: &Spec) -> Submission {
+    let said = &spec.submission;
+    let order = match spec.pattern.order {
+        Order::Sequential => Advice::Sequential,
+        Order::Random => Advice::Random,
+    };
+    Submission {
+        engine: said.engine,
+        depth: if said.engine.waits() { 1 } else { said.depth },
+        direct: said.direct,
+        write_sync: said.write_sync,
+        invalidate: said.invalidate,
+        advice: said.advice.unwrap_or(order),
+    }
+}
+
+fn pacing(clone: &JobClone<'_>) -> Result<Pacing, Mistake> {
+    let JobClone { spec, .. } = *clone;
+    let said = &spec.pacing;
+    let mut rates: PerDirection<Option<u64>> = [None; 3];
+    for (direction, rate) in rates.iter_mut().enumerate() {
+        *rate = match (said.rate[direction], said.rate_iops[direction]) {
+            (Some(_), Some(_)) => {
+                let what = "rate and rate_iops: one of them is allowed".to_owned();
+                return Err(clone.mistake(&["rate_iops"], what));
+            }
+            (Some(bytes), None) => Some(bytes),
+            (None, ios) => {
+                let block = spec.pattern.sizes[direction].min();
+                ios.map(|ios| ios.saturating_mul(block))
+            }
+        };
+    }
+    let after = (said.thinktime_iotime > Nanos::ZERO).then_some(said.thinktime_iotime);
+    let counts = after.is_none() || spec.places.contains_key("thinktime_blocks");
+    let think = (said.thinktime > Nanos::ZERO).then_some(ThinkTime {
+        pause: said.thinktime,
+        spin: said.thinktime_spin.min(said.thinktime),
+        ios: counts.then_some(said.thinktime_blocks),
+        trigger: said.thinktime_trigger,
+        after,
+    });
+    Ok(Pacing {
+        think,
+        rate_bytes_per_s: rates,
+        rate_process: said.rate_process,
+        rate_ignores_think: said.rate_ignore_thinktime,
+    })
+}
+
+/// As fio sets it: best effort where only a level is given, level 0 where only a class is. Where
+/// neither is, Linux takes it from the nice value.
+fn io_prio(said: &Identity) -> Option<IoPrio> {
+    let level = said.prio.unwrap_or(0);
+    match (said.prioclass, said.prio) {
+        (Some(1), _) => IoPrio::rt(level),
+        (Some(3), _) => Some(IoPrio::IDLE),
+        (Some(2), _) | (_, Some(_)) => IoPrio::be(level),
+        (_, None) if said.nice != 0 => {
+            let level = (i16::from(said.nice) + 20) / 5;
+            IoPrio::be(u8::try_from(level).expect("nice is -20 to 19"))
+        }
+        (_, None) => None,
+    }
+}
+
+fn modifier(said: &PatternSpec) -> Option<Modifier> {
+    let number = said.modifier?;
+    Some(match (said.order, said.sequencer) {
+        (Order::Sequential, _) => Modifier::Holes(number),
+        (Order::Random, Sequencer::Sequential) => Modifier::Runs(number),
+        (Order::Random, Sequencer::Identical) => Modifier::Repeats(number),
+    })
+}
+
+fn sizes(said: &PatternSpec) -> PerDirection<BlockSizes> {
+    said.sizes.clone().map(|sizes| match sizes {
+        BlockSizes::Range { min, max, .. } if min == max => BlockSizes::Fixed(min),
+        BlockSizes::Range { min, max, .. } if said.unaligned => {
+            BlockSizes::Range { min, max, step: 1 }
+        }
+        sizes => sizes,
+    })
+}
+
+fn command_priority(clone: &JobClone<'_>) -> Result<[Option<CommandPriority>; 2], Mistake> {
+    let said = &clone.spec.submission;
+    let mut priorities = [None; 2];
+    for (direction, priority) in priorities.iter_mut().enumerate() {
+        let percent = said.cmdprio_percentage[direction];
+        if percent == 0 {
+            continue;
+        }
+        if !matches!(said.engine, Engine::Libaio | Engine::IoUring) {
+            let what = "only ioengine=libaio and ioengine=io_uring have priorities of commands";
+            return Err(clone.mistake(&["cmdprio_percentage"], what.to_owned()));
+        }
+        let level = said.cmdprio[direction];
+        let io_prio = match said.cmdprio_class[direction] {
+            None | Some(1) => IoPrio::rt(level),
+            Some(2) => IoPrio::be(level),
+            _ => Some(IoPrio::IDLE),
+        };
+        let io_prio = io_prio.expect("a level is at most 7");
+        *priority = Some(CommandPriority { percent, io_prio });
+    }
+    Ok(priorities)
+}

@@ -1,0 +1,292 @@
+//! What the options of a section say, before sizes and names are made out of it for each job.
+
+use std::collections::BTreeMap;
+
+use paternoster::Nanos;
+
+use super::error::Place;
+use super::job::{
+    Advice, BlockSizes, Coverage, DataDirection, Distribution, Engine, ExitWhat, FileService,
+    IoMix, Order, RateProcess, Sequencer, ThinkTrigger, WriteSync,
+};
+use super::value::{Extent, KbBase, PerDirection};
+
+/// The settings of a job section, in fio's words and with fio's defaults.
+#[derive(Clone, Debug)]
+pub(super) struct Spec {
+    pub(super) kb_base: KbBase,
+    pub(super) identity: Identity,
+    pub(super) target: Target,
+    pub(super) pattern: PatternSpec,
+    pub(super) submission: SubmissionSpec,
+    pub(super) pacing: PacingSpec,
+    pub(super) run: RunSpec,
+    pub(super) reports: ReportsSpec,
+    /// Where each option that was given stands, by its first name; an extension key has `lab:`.
+    pub(super) places: BTreeMap<&'static str, Place>,
+}
+
+/// Who the job is.
+#[derive(Clone, Debug)]
+pub(super) struct Identity {
+    pub(super) name: Option<String>,
+    pub(super) description: Option<String>,
+    pub(super) numjobs: u32,
+    pub(super) prio: Option<u8>,
+    pub(super) prioclass: Option<u8>,
+    pub(super) nice: i8,
+    pub(super) group: Option<String>,
+    pub(super) weight: Option<u32>,
+    pub(super) leaf_weight: Option<u32>,
+}
+
+/// What it reads and writes.
+#[derive(Clone, Debug)]
+pub(super) struct Target {
+    pub(super) directory: Vec<String>,
+    pub(super) filename: Vec<String>,
+    pub(super) filename_format: String,
+    pub(super) nrfiles: u32,
+    pub(super) file_service: FileService,
+    pub(super) filesize: Option<(u64, u64)>,
+    pub(super) size: Option<Extent>,
+    pub(super) io_size: Option<Extent>,
+    pub(super) offset: Extent,
+    pub(super) offset_increment: Extent,
+    pub(super) offset_align: u64,
+    pub(super) at: Option<Extent>,
+}
+
+/// In what order and what sizes.
+#[derive(Clone, Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "each is an option of fio's")]
+pub(super) struct PatternSpec {
+    pub(super) mix: IoMix,
+    pub(super) order: Order,
+    pub(super) modifier: Option<u64>,
+    pub(super) sequencer: Sequencer,
+    pub(super) percent_reads: u8,
+    pub(super) sizes: PerDirection<BlockSizes>,
+    pub(super) unaligned: bool,
+    pub(super) sizes_by_order: bool,
+    pub(super) align: PerDirection<Option<u64>>,
+    pub(super) distribution: Distribution,
+    pub(super) percent_random: PerDirection<u8>,
+    pub(super) coverage: Coverage,
+    pub(super) repeat: bool,
+    pub(super) seed: Option<u64>,
+    pub(super) fsync: u32,
+    pub(super) fdatasync: u32,
+    pub(super) end_fsync: bool,
+    pub(super) fsync_on_close: bool,
+    pub(super) number_ios: Option<u64>,
+    pub(super) loops: u32,
+}
+
+/// How it is handed to the kernel.
+#[derive(Clone, Debug)]
+pub(super) struct SubmissionSpec {
+    pub(super) engine: Engine,
+    pub(super) depth: u32,
+    pub(super) direct: bool,
+    pub(super) write_sync: WriteSync,
+    pub(super) invalidate: bool,
+    /// The order of the job where absent.
+    pub(super) advice: Option<Advice>,
+    pub(super) cmdprio_percentage: [u8; 2],
+    pub(super) cmdprio_class: [Option<u8>; 2],
+    pub(super) cmdprio: [u8; 2],
+}
+
+/// How fast.
+#[derive(Clone, Debug)]
+pub(super) struct PacingSpec {
+    pub(super) thinktime: Nanos,
+    pub(super) thinktime_spin: Nanos,
+    pub(super) thinktime_blocks: u32,
+    pub(super) thinktime_trigger: ThinkTrigger,
+    pub(super) thinktime_iotime: Nanos,
+    pub(super) rate: PerDirection<Option<u64>>,
+    pub(super) rate_iops: PerDirection<Option<u64>>,
+    pub(super) rate_process: RateProcess,
+    pub(super) rate_ignore_thinktime: bool,
+}
+
+/// When it starts and ends.
+#[derive(Clone, Debug)]
+pub(super) struct RunSpec {
+    pub(super) runtime: Nanos,
+    pub(super) time_based: bool,
+    pub(super) start_delay: (Nanos, Nanos),
+    pub(super) ramp_time: Nanos,
+    pub(super) stonewall: bool,
+    pub(super) wait_for: Option<String>,
+    pub(super) exitall: bool,
+    pub(super) exit_what: ExitWhat,
+}
+
+/// What is told of it.
+#[derive(Clone, Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "each is an option of fio's")]
+pub(super) struct ReportsSpec {
+    pub(super) is_told: bool,
+    pub(super) group_reporting: bool,
+    pub(super) new_group: bool,
+    pub(super) percentiles: Vec<f64>,
+    pub(super) slat_percentiles: bool,
+    pub(super) clat_percentiles: bool,
+    pub(super) lat_percentiles: bool,
+    pub(super) bandwidth_window: Nanos,
+    pub(super) iops_window: Nanos,
+}
+
+impl Spec {
+    /// The size that is the default of `bs`.
+    pub(super) const BLOCK: u64 = 4096;
+
+    /// What fio does where nothing is said.
+    pub(super) fn new() -> Self {
+        Self {
+            kb_base: KbBase::default(),
+            identity: Identity::new(),
+            target: Target::new(),
+            pattern: PatternSpec::new(),
+            submission: SubmissionSpec::new(),
+            pacing: PacingSpec::new(),
+            run: RunSpec::new(),
+            reports: ReportsSpec::new(),
+            places: BTreeMap::new(),
+        }
+    }
+}
+
+impl Identity {
+    fn new() -> Self {
+        Self {
+            name: None,
+            description: None,
+            numjobs: 1,
+            prio: None,
+            prioclass: None,
+            nice: 0,
+            group: None,
+            weight: None,
+            leaf_weight: None,
+        }
+    }
+}
+
+impl Target {
+    fn new() -> Self {
+        Self {
+            directory: vec![],
+            filename: vec![],
+            filename_format: "$jobname.$jobnum.$filenum".to_owned(),
+            nrfiles: 1,
+            file_service: FileService::RoundRobin { ios: 1 },
+            filesize: None,
+            size: None,
+            io_size: None,
+            offset: Extent::Bytes(0),
+            offset_increment: Extent::Bytes(0),
+            offset_align: 0,
+            at: None,
+        }
+    }
+}
+
+impl PatternSpec {
+    fn new() -> Self {
+        Self {
+            mix: IoMix::Only(DataDirection::Read),
+            order: Order::Sequential,
+            modifier: None,
+            sequencer: Sequencer::Sequential,
+            percent_reads: 50,
+            sizes: [const { BlockSizes::Fixed(Spec::BLOCK) }; 3],
+            unaligned: false,
+            sizes_by_order: false,
+            align: [None; 3],
+            distribution: Distribution::Uniform,
+            percent_random: [100; 3],
+            coverage: Coverage::EachOnce,
+            repeat: true,
+            seed: None,
+            fsync: 0,
+            fdatasync: 0,
+            end_fsync: false,
+            fsync_on_close: false,
+            number_ios: None,
+            loops: 1,
+        }
+    }
+}
+
+impl SubmissionSpec {
+    fn new() -> Self {
+        Self {
+            engine: Engine::Psync,
+            depth: 1,
+            direct: false,
+            write_sync: WriteSync::None,
+            invalidate: true,
+            advice: None,
+            cmdprio_percentage: [0; 2],
+            cmdprio_class: [None; 2],
+            cmdprio: [0; 2],
+        }
+    }
+}
+
+impl PacingSpec {
+    fn new() -> Self {
+        Self {
+            thinktime: Nanos::ZERO,
+            thinktime_spin: Nanos::ZERO,
+            thinktime_blocks: 1,
+            thinktime_trigger: ThinkTrigger::Complete,
+            thinktime_iotime: Nanos::ZERO,
+            rate: [None; 3],
+            rate_iops: [None; 3],
+            rate_process: RateProcess::Linear,
+            rate_ignore_thinktime: false,
+        }
+    }
+}
+
+impl RunSpec {
+    fn new() -> Self {
+        Self {
+            runtime: Nanos::ZERO,
+            time_based: false,
+            start_delay: (Nanos::ZERO, Nanos::ZERO),
+            ramp_time: Nanos::ZERO,
+            stonewall: false,
+            wait_for: None,
+            exitall: false,
+            exit_what: ExitWhat::Group,
+        }
+    }
+}
+
+impl ReportsSpec {
+    /// The percentiles that fio tells of.
+    const PERCENTILES: [f64; 17] = [
+        1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9,
+        99.95, 99.99,
+    ];
+
+    fn new() -> Self {
+        Self {
+            is_told: true,
+            group_reporting: false,
+            new_group: false,
+            percentiles: Self::PERCENTILES.to_vec(),
+            slat_percentiles: false,
+            clat_percentiles: true,
+            lat_percentiles: false,
+            bandwidth_window: Nanos::from_millis(500),
+            iops_window: Nanos::from_millis(500),
+        }
+    }
+}

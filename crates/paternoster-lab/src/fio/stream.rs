@@ -1,0 +1,323 @@
+//! The I/Os of a job, one after the other.
+//!
+//! ```text
+//!   pass over the files, `loops` times or until `io_size` is done
+//!     └─ a sync, if one is due
+//!     └─ choose a file, a direction, random or not, a size ──▶ Spot ──▶ a block
+//!   end_fsync, fsync_on_close
+//! ```
+//!
+//! A stream says what is next, never when: pace, depth and time are the engine's, which calls
+//! [`stop`](Stream::stop) when `runtime` is over.
+
+use std::collections::VecDeque;
+
+use paternoster::IoPrio;
+
+use super::draw::Draws;
+use super::job::{DataDirection, FileService, IoMix, Modifier, Order, Pattern};
+use super::spot::{Block, BlockDraws, Spot};
+
+/// What an I/O does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum IoOp {
+    /// Reads.
+    Read,
+    /// Writes.
+    Write,
+    /// Discards.
+    Trim,
+    /// Makes the file durable, `fsync`.
+    Sync,
+    /// The same without metadata that is not needed, `fdatasync`.
+    DataSync,
+}
+
+impl From<DataDirection> for IoOp {
+    fn from(direction: DataDirection) -> Self {
+        match direction {
+            DataDirection::Read => Self::Read,
+            DataDirection::Write => Self::Write,
+            DataDirection::Trim => Self::Trim,
+        }
+    }
+}
+
+/// An I/O.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Io {
+    /// What it does.
+    pub op: IoOp,
+    /// The index of its file in [`Jobs::files`](super::Jobs::files).
+    pub file: usize,
+    /// Where it starts in the file, in bytes.
+    pub offset: u64,
+    /// How many bytes it has; a sync has none.
+    pub bytes: u64,
+    /// A priority of its own, instead of the job's.
+    pub io_prio: Option<IoPrio>,
+}
+
+/// The I/Os of a job.
+#[derive(Clone, Debug)]
+pub struct Stream {
+    pattern: Pattern,
+    draws: StreamDraws,
+    spots: Vec<Spot>,
+    turn: Turn,
+    /// How many passes were begun.
+    passes: u32,
+    /// I/Os of this pass, and of the job, without syncs.
+    pass_ios: u64,
+    ios: u64,
+    /// Bytes of the job.
+    bytes: u64,
+    /// Writes of the job.
+    writes: u64,
+    /// The last I/O was a sync that was due.
+    has_synced: bool,
+    queue: VecDeque<Io>,
+    has_ended: bool,
+}
+
+/// The draws of a job. Each kind has a stream of its own, so that one more of a kind changes no
+/// other.
+#[derive(Clone, Debug)]
+struct StreamDraws {
+    directions: Draws,
+    blocks: BlockDraws,
+    files: Draws,
+    priorities: Draws,
+}
+
+impl StreamDraws {
+    fn new(seed: u64) -> Self {
+        let [directions, sizes, positions, files, priorities] =
+            [1, 2, 3, 4, 5].map(|number| Draws::numbered(seed, number));
+        Self { directions, blocks: BlockDraws { sizes, positions }, files, priorities }
+    }
+}
+
+/// Whose turn it is among the files.
+#[derive(Clone, Debug, Default)]
+struct Turn {
+    spot: usize,
+    /// How many I/Os it has had.
+    ios: u32,
+}
+
+impl Stream {
+    /// The I/Os of a job with that pattern.
+    pub fn new(pattern: &Pattern) -> Self {
+        let mut draws = StreamDraws::new(pattern.seed);
+        let regions = pattern.regions.iter();
+        let spots: Vec<_> = regions
+            .map(|&region| Spot::new(region, pattern, &mut draws.blocks.positions))
+            .collect();
+        Self {
+            pattern: pattern.clone(),
+            draws,
+            spots,
+            turn: Turn::default(),
+            passes: 1,
+            pass_ios: 0,
+            ios: 0,
+            bytes: 0,
+            writes: 0,
+            has_synced: false,
+            queue: VecDeque::new(),
+            has_ended: false,
+        }
+    }
+
+    /// Ends it: only the syncs at its end are left.
+    pub fn stop(&mut self) {
+        if !self.has_ended {
+            self.queue.clear();
+            self.end();
+        }
+    }
+
+    /// Puts what is next into the queue, or ends.
+    fn advance(&mut self) {
+        if self.is_over() {
+            return self.end();
+        }
+        if let Some(sync) = self.due_sync()
+            && let Some(spot) = self.choose_spot()
+        {
+            self.has_synced = true;
+            return self.push_sync(sync, spot);
+        }
+        while let Some(spot) = self.choose_spot() {
+            let direction = self.choose_direction();
+            if let Some(block) = self.block(spot, direction) {
+                return self.transfer(spot, direction, block);
+            }
+            self.spots[spot].is_done = true;
+        }
+        if !self.next_pass() {
+            self.end();
+        }
+    }
+
+    fn transfer(&mut self, spot: usize, direction: DataDirection, block: Block) {
+        self.ios += 1;
+        self.pass_ios += 1;
+        self.bytes = self.bytes.saturating_add(block.bytes);
+        self.has_synced = false;
+        self.push(spot, direction, block);
+        if self.pattern.mix == IoMix::TrimsAndWrites {
+            self.push(spot, DataDirection::Write, block);
+        }
+    }
+
+    fn block(&mut self, spot: usize, direction: DataDirection) -> Option<Block> {
+        let StreamDraws { directions, blocks, .. } = &mut self.draws;
+        let pattern = &self.pattern;
+        let spot = &mut self.spots[spot];
+        let is_random = pattern.order == Order::Random
+            && directions.percent(pattern.percent_random[direction as usize]);
+        if !is_random {
+            let holes = match pattern.modifier {
+                Some(Modifier::Holes(bytes)) => bytes,
+                _ => 0,
+            };
+            let sizes = pattern.sizes_of(direction, Order::Sequential);
+            let following = spot.follow(direction, sizes, holes, blocks);
+            if following.is_some() || pattern.order == Order::Sequential {
+                return following;
+            }
+        }
+        let sizes = pattern.sizes_of(direction, Order::Random);
+        spot.jump(direction, sizes, pattern.modifier, blocks)
+    }
+
+    fn choose_direction(&mut self) -> DataDirection {
+        match self.pattern.mix {
+            IoMix::Only(direction) => direction,
+            IoMix::TrimsAndWrites => DataDirection::Trim,
+            IoMix::ReadsAndWrites { reads } => {
+                let is_read = self.draws.directions.percent(reads);
+                if is_read { DataDirection::Read } else { DataDirection::Write }
+            }
+        }
+    }
+
+    /// The file whose turn it is, by its spot; none where all are done.
+    fn choose_spot(&mut self) -> Option<usize> {
+        let ios = match self.pattern.file_service {
+            FileService::RoundRobin { ios } | FileService::Random { ios } => ios,
+            FileService::Sequential => u32::MAX,
+        };
+        if self.turn.ios >= ios || self.spots[self.turn.spot].is_done {
+            let count = self.spots.len();
+            let first = match self.pattern.file_service {
+                FileService::Random { .. } => {
+                    let count = u64::try_from(count).expect("a length fits");
+                    usize::try_from(self.draws.files.below(count)).expect("it is below a length")
+                }
+                _ => self.turn.spot + 1,
+            };
+            let spots = (0..count).map(|behind| (first + behind) % count);
+            let spot = spots.into_iter().find(|&spot| !self.spots[spot].is_done)?;
+            self.turn = Turn { spot, ios: 0 };
+        }
+        self.turn.ios = self.turn.ios.saturating_add(1);
+        Some(self.turn.spot)
+    }
+
+    /// Whether all was done that the job is to do.
+    fn is_over(&self) -> bool {
+        let whole = || {
+            self.pattern.regions.iter().fold(0_u64, |sum, region| sum.saturating_add(region.bytes))
+        };
+        let loops = if self.pattern.is_endless { u64::MAX } else { self.pattern.loops.into() };
+        let bytes = self.pattern.io_bytes.unwrap_or_else(whole).saturating_mul(loops);
+        self.bytes >= bytes || self.pattern.number_ios.is_some_and(|ios| self.ios >= ios)
+    }
+
+    /// Begins the next pass over the files, if there is one: they are closed and opened again.
+    fn next_pass(&mut self) -> bool {
+        let is_last = self.pattern.io_bytes.is_none() && self.passes >= self.pattern.loops;
+        if self.pass_ios == 0 || is_last && !self.pattern.is_endless {
+            return false;
+        }
+        self.close_files();
+        self.passes = self.passes.saturating_add(1);
+        self.pass_ios = 0;
+        self.has_synced = false;
+        self.turn = Turn::default();
+        // As in fio, sequential jobs draw on.
+        if self.pattern.repeat && !self.pattern.is_endless && self.pattern.order == Order::Random {
+            self.draws = StreamDraws::new(self.pattern.seed);
+        }
+        for spot in &mut self.spots {
+            spot.restart(&self.pattern, &mut self.draws.blocks.positions);
+        }
+        true
+    }
+
+    /// The sync that is due before the next I/O. As in fio, one is due as long as the number of
+    /// writes is a multiple, so that reads in a mix are each followed by another, and none is
+    /// among trims that are followed by writes.
+    fn due_sync(&self) -> Option<IoOp> {
+        let is_due =
+            |every: u32| every > 0 && self.writes > 0 && self.writes.is_multiple_of(every.into());
+        match self.pattern.syncs {
+            _ if self.has_synced || self.pattern.mix == IoMix::TrimsAndWrites => None,
+            syncs if is_due(syncs.fsync) => Some(IoOp::Sync),
+            syncs if is_due(syncs.fdatasync) => Some(IoOp::DataSync),
+            _ => None,
+        }
+    }
+
+    /// Closes the files at the end of a pass, with the syncs that belong there. As in fio,
+    /// `end_fsync` is for all files, but not right behind another sync.
+    fn close_files(&mut self) {
+        let syncs = self.pattern.syncs;
+        let syncs_all = syncs.at_end && self.writes > 0 && !self.has_synced;
+        for spot in 0..self.spots.len() {
+            if syncs_all || syncs.at_close && self.spots[spot].is_dirty {
+                self.push_sync(IoOp::Sync, spot);
+            }
+        }
+    }
+
+    /// Ends the job.
+    fn end(&mut self) {
+        self.has_ended = true;
+        self.close_files();
+    }
+
+    fn push_sync(&mut self, op: IoOp, spot: usize) {
+        let file = self.spots[spot].region.file;
+        self.queue.push_back(Io { op, file, offset: 0, bytes: 0, io_prio: None });
+        self.spots[spot].is_dirty = false;
+    }
+
+    fn push(&mut self, spot: usize, direction: DataDirection, block: Block) {
+        let priority = self.pattern.command_priority.get(direction as usize).copied().flatten();
+        let io_prio = priority
+            .filter(|priority| self.draws.priorities.percent(priority.percent))
+            .map(|priority| priority.io_prio);
+        let file = self.spots[spot].region.file;
+        let Block { offset, bytes } = block;
+        self.queue.push_back(Io { op: direction.into(), file, offset, bytes, io_prio });
+        if direction == DataDirection::Write {
+            self.writes += 1;
+            self.spots[spot].is_dirty = true;
+        }
+    }
+}
+
+impl Iterator for Stream {
+    type Item = Io;
+
+    fn next(&mut self) -> Option<Io> {
+        while self.queue.is_empty() && !self.has_ended {
+            self.advance();
+        }
+        self.queue.pop_front()
+    }
+}

@@ -1,0 +1,73 @@
+//! The table of options: all of fio's are in it, and `docs/fio-jobs.md` is made of it.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::path::Path;
+
+use paternoster_lab::fio::{OptionInfo, Support, options};
+
+fn names() -> impl Iterator<Item = &'static str> {
+    options().flat_map(|info| [info.name].into_iter().chain(info.aliases.iter().copied()))
+}
+
+#[test]
+fn every_option_of_fio_is_known() {
+    let known: BTreeSet<_> = names().collect();
+    let fios = include_str!("../data/fio-3.33/options.txt");
+    let fios = fios.lines().filter(|line| !line.starts_with('#'));
+    let unknown: Vec<_> = fios.filter(|name| !known.contains(name)).collect();
+    assert_eq!(unknown, Vec::<&str>::new());
+}
+
+#[test]
+fn names_are_there_once() {
+    let mut met = BTreeSet::new();
+    let twice: Vec<_> = names().filter(|name| !met.insert(*name)).collect();
+    assert_eq!(twice, Vec::<&str>::new());
+}
+
+#[test]
+fn docs_are_sentences() {
+    for info in options() {
+        let starts = info.doc.starts_with(|c: char| c.is_uppercase());
+        assert!(starts && info.doc.ends_with('.'), "{}: {:?}", info.name, info.doc);
+        assert_eq!(info.value.is_empty(), info.support != Support::Simulated, "{}", info.name);
+    }
+}
+
+/// Prints the table that it wants if there is another: put that into the document.
+#[test]
+fn document_has_the_table_of_options() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/fio-jobs.md");
+    let document = std::fs::read_to_string(path).expect("the document is there");
+    for (name, table) in tables() {
+        let start = format!("<!-- options: {name} -->\n\n");
+        let (_, behind) = document.split_once(&start).expect("the table has its mark");
+        let (found, _) = behind.split_once("\n<!-- end -->").expect("the table has an end");
+        assert!(found == table, "docs/fio-jobs.md should have, as options {name}:\n\n{table}");
+    }
+}
+
+fn tables() -> [(&'static str, String); 3] {
+    let names = |info: &OptionInfo| {
+        let names = [info.name].into_iter().chain(info.aliases.iter().copied());
+        names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+    };
+    let mut simulated = String::from("| option | value | what it does |\n|---|---|---|\n");
+    let mut without =
+        String::from("| option | what it does under fio | why nothing here |\n|---|---|---|\n");
+    let mut refused =
+        String::from("| option | what it does under fio | why it is refused |\n|---|---|---|\n");
+    for info in options() {
+        let (name, doc) = (names(info), info.doc);
+        let _ = match info.support {
+            Support::Simulated => {
+                writeln!(simulated, "| {name} | `{}` | {doc} |", info.value.replace('|', "\\|"))
+            }
+            Support::NoEffect(why) => writeln!(without, "| {name} | {doc} | {why} |"),
+            Support::NotYet => writeln!(refused, "| {name} | {doc} | not simulated yet |"),
+            Support::Never(why) => writeln!(refused, "| {name} | {doc} | {why} |"),
+        };
+    }
+    [("simulated", simulated), ("without effect", without), ("refused", refused)]
+}
