@@ -10,7 +10,8 @@
 //! scheduler decided, to be compared with what Linux's decided on the same scenario. The format
 //! of both is `oracle/FORMAT.md`.
 //!
-//! [`fio`] reads job files of fio and makes the I/Os of their jobs.
+//! [`fio`] reads job files of fio and makes the I/Os of their jobs; [`result`] tells what was
+//! measured of them, in fio's JSON or as a table.
 
 pub mod cache;
 mod decide;
@@ -20,6 +21,7 @@ pub mod fio;
 mod log;
 pub mod model;
 mod names;
+pub mod result;
 mod run;
 mod scenario;
 mod scheduler_line;

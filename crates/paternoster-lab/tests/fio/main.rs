@@ -1,8 +1,9 @@
-//! Job files of fio: read, refused, and turned into I/Os.
+//! Job files of fio: read, refused, and turned into I/Os; and what is told of their jobs.
 
 mod errors;
 mod jobs;
 mod options;
+mod report;
 mod stream;
 
 use std::io;

@@ -1,0 +1,99 @@
+//! A report for a terminal: a row for each job and direction, then a row for each group.
+
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss,
+    reason = "rates and times are shown with three digits"
+)]
+
+use comfy_table::{CellAlignment, Table, presets};
+use indexmap::IndexMap;
+use paternoster::Nanos;
+
+use super::{DirectionResult, JobResult, Latencies, entries};
+use crate::fio::{DataDirection, Jobs};
+
+const COLUMNS: [&str; 10] =
+    ["JOB", "GROUP", "OP", "IOPS", "MiB/S", "SHARE", "MEAN", "P50", "P99", "MAX"];
+
+/// Returns the table of a run: `results` has one for each job, in their order. A share is the part
+/// of all bytes a second; latencies are of completion.
+///
+/// # Panics
+///
+/// If there are not as many results as jobs.
+pub fn table(jobs: &Jobs, results: &[JobResult]) -> String {
+    let entries = entries(&jobs.jobs, results);
+    let all: f64 = entries.iter().flat_map(|entry| &entry.result.directions).map(rate).sum();
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_header(COLUMNS);
+    let mut groups: IndexMap<&str, DirectionResult> = IndexMap::new();
+    for entry in &entries {
+        let name = match entry.jobs {
+            1 => entry.job.name.clone(),
+            count => format!("{} x {count}", entry.job.name),
+        };
+        for direction in DataDirection::ALL {
+            let result = &entry.result.directions[direction as usize];
+            if result.ios > 0 {
+                let op = ["read", "write", "trim"][direction as usize];
+                table.add_row(row([&name, &entry.job.group, op], result, all));
+                groups.entry(&entry.job.group).or_default().merge(result);
+            }
+        }
+    }
+    if groups.len() > 1 {
+        for (group, result) in &groups {
+            table.add_row(row(["", group, "all"], result, all));
+        }
+    }
+    for column in table.column_iter_mut().skip(3) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    let lines: Vec<_> = table.lines().map(|line| line.trim_end().to_owned()).collect();
+    lines.join("\n") + "\n"
+}
+
+fn row(names: [&str; 3], result: &DirectionResult, all: f64) -> Vec<String> {
+    let share = if all > 0.0 { 100.0 * rate(result) / all } else { 0.0 };
+    let latencies = &result.completion;
+    let percentile = |percent| latencies.percentile(percent).map_or(String::new(), time);
+    let mut row: Vec<_> = names.map(str::to_owned).into();
+    row.extend([
+        format!("{:.0}", result.ios_per_s()),
+        format!("{:.1}", rate(result) / f64::from(1 << 20)),
+        format!("{share:.1} %"),
+        time(mean(latencies)),
+        percentile(50.0),
+        percentile(99.0),
+        time(Nanos::new(latencies.moments().max())),
+    ]);
+    row
+}
+
+fn rate(result: &DirectionResult) -> f64 {
+    result.bytes_per_s()
+}
+
+fn mean(latencies: &Latencies) -> Nanos {
+    Nanos::new(latencies.moments().mean() as u64)
+}
+
+/// Three digits and a unit.
+fn time(time: Nanos) -> String {
+    let nanos = time.as_nanos();
+    let (unit, name) = match nanos {
+        0..1_000 => return format!("{nanos} ns"),
+        1_000..1_000_000 => (1_000, "us"),
+        1_000_000..1_000_000_000 => (1_000_000, "ms"),
+        _ => (1_000_000_000, "s"),
+    };
+    let value = nanos as f64 / f64::from(unit);
+    let digits = match value {
+        0.0..10.0 => 2,
+        10.0..100.0 => 1,
+        _ => 0,
+    };
+    format!("{value:.digits$} {name}")
+}
