@@ -26,6 +26,7 @@ mod run;
 mod scenario;
 mod scheduler_line;
 pub mod sim;
+pub mod threads;
 
 pub use decide::{DecideError, Decided, decide, decide_folder};
 pub use log::Log;

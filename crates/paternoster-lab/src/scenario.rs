@@ -14,7 +14,7 @@ use thiserror::Error;
 use crate::fields::ScenarioFields;
 
 /// The weight of a CFQ group that names none (cgroup v1); the others' is [`Weight::default`].
-const CFQ_DEFAULT_WEIGHT: u32 = 500;
+pub(crate) const CFQ_DEFAULT_WEIGHT: u32 = 500;
 
 /// The least weight of a CFQ group (cgroup v1).
 const CFQ_LEAST_WEIGHT: u32 = 10;

@@ -15,8 +15,8 @@ use paternoster_lab::model::{Ssd, SsdParameters, Varying};
 use paternoster_lab::sim::{
     Action, Ended, Io, Moment, Setup, Simulation, TaskId, TaskSetup, Workload,
 };
-use rand_pcg::Pcg64Mcg;
-use rand_pcg::rand_core::Rng as _;
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
 
 const END: u64 = 1_953_525_168;
 
@@ -25,7 +25,7 @@ struct RandomReaders {
     processes: u32,
     left: u64,
     outstanding: Vec<bool>,
-    random: Pcg64Mcg,
+    random: Xoshiro256PlusPlus,
     latency: Histogram<u64>,
 }
 
@@ -89,7 +89,7 @@ fn simulate(processes: u32) -> [f64; 3] {
         processes,
         left: reads,
         outstanding: vec![false; processes as usize],
-        random: Pcg64Mcg::new(1),
+        random: Xoshiro256PlusPlus::seed_from_u64(1),
         latency: Histogram::new(3).expect("three digits"),
     };
     let drive = Ssd::new(drive(), 2);

@@ -6,7 +6,7 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 /// A stream of draws.
 #[derive(Clone, Debug)]
-pub(super) struct Draws {
+pub(crate) struct Draws {
     generator: Xoshiro256PlusPlus,
 }
 
@@ -17,7 +17,7 @@ impl Draws {
     }
 
     /// The `number`th stream of a seed, which has nothing in common with the others.
-    pub(super) fn numbered(seed: u64, number: u64) -> Self {
+    pub(crate) fn numbered(seed: u64, number: u64) -> Self {
         let mut seeds = Self::new(number);
         Self::new(seed ^ seeds.next())
     }
@@ -47,7 +47,7 @@ impl Draws {
 
     /// A number from 0 on and below 1, of 53 bits.
     #[allow(clippy::cast_precision_loss, reason = "53 bits fit")]
-    pub(super) fn unit(&mut self) -> f64 {
+    pub(crate) fn unit(&mut self) -> f64 {
         /// 2^53.
         const STEPS: f64 = 9_007_199_254_740_992.0;
         (self.next() >> 11) as f64 / STEPS

@@ -29,6 +29,7 @@ mod text;
 mod unused;
 mod value;
 
+pub(crate) use draw::Draws;
 pub use error::{JobFileError, Mistake, Place};
 pub use job::{
     Advice, BlockSizes, CommandPriority, Coverage, DataDirection, Distribution, Engine, ExitWhat,

@@ -52,8 +52,8 @@ impl<W: Workload, M: Model, T: Trace> Simulation<W, M, T> {
     }
 
     fn io_ended(&mut self, io: &OutstandingIo) {
-        let &OutstandingIo { task, io, submitted, .. } = io;
-        let ended = Ended { task, io, submitted, completed: self.now };
+        let &OutstandingIo { task, io, submitted, entered, .. } = io;
+        let ended = Ended { task, io, submitted, entered, completed: self.now };
         let mut moment = Moment { now: self.now, woken: &mut self.woken };
         self.workload.completed(&mut moment, &ended);
         let state = &mut self.tasks[task.index()];

@@ -9,6 +9,8 @@ pub(super) struct OutstandingIo {
     pub(super) task: TaskId,
     pub(super) io: Io,
     pub(super) submitted: Instant,
+    /// When it entered the scheduler; valid once it has.
+    pub(super) entered: Instant,
     /// Bios of it that have not completed.
     bios: u32,
 }
@@ -24,7 +26,7 @@ pub(super) struct Outstanding {
 impl Outstanding {
     /// Adds an I/O without bios. Returns the user data of its bios.
     pub(super) fn add(&mut self, task: TaskId, io: Io, submitted: Instant) -> u64 {
-        let outstanding = OutstandingIo { task, io, submitted, bios: 0 };
+        let outstanding = OutstandingIo { task, io, submitted, entered: submitted, bios: 0 };
         let index = match self.free.pop() {
             Some(index) => {
                 self.places[index] = outstanding;
@@ -36,6 +38,13 @@ impl Outstanding {
             }
         };
         index as u64
+    }
+
+    /// The I/O of that user data enters the scheduler.
+    pub(super) fn enter(&mut self, user_data: u64, now: Instant) -> OutstandingIo {
+        let place = &mut self.places[index(user_data)];
+        place.entered = now;
+        *place
     }
 
     /// One more bio of that user data is submitted.

@@ -65,7 +65,7 @@ impl<W: Workload, M: Model, T: Trace> Simulation<W, M, T> {
 
     /// Submits the bios of an I/O, each followed by dispatch.
     fn submit_bios(&mut self, user_data: u64) {
-        let &OutstandingIo { task, io, .. } = self.outstanding.get(user_data);
+        let OutstandingIo { task, io, .. } = self.outstanding.enter(user_data, self.now);
         let ioc = self.tasks[task.index()].ioc;
         let whole = Bio::new(io.op, ioc, io.sector, io.sectors)
             .with_flags(io.flags)

@@ -56,8 +56,10 @@ pub struct Ended {
     pub task: TaskId,
     /// What it was.
     pub io: Io,
-    /// When it was submitted.
+    /// When its task submitted it.
     pub submitted: Instant,
+    /// When it entered the scheduler.
+    pub entered: Instant,
     /// When its last part completed.
     pub completed: Instant,
 }

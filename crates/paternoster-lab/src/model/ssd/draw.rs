@@ -1,8 +1,8 @@
 //! Times that vary: drawn around a mean, from a stream of random numbers of their own.
 
 use paternoster::Nanos;
-use rand_pcg::Pcg64Mcg;
-use rand_pcg::rand_core::Rng as _;
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
 
 /// A time that varies around its mean, much as a normal distribution has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,11 +15,11 @@ pub struct Varying {
 
 /// The stream of random numbers of a device.
 #[derive(Debug)]
-pub(super) struct Draws(Pcg64Mcg);
+pub(super) struct Draws(Xoshiro256PlusPlus);
 
 impl Draws {
     pub(super) fn new(seed: u64) -> Self {
-        Self(Pcg64Mcg::new(u128::from(seed) << 64 | 0x9e37_79b9_7f4a_7c15))
+        Self(Xoshiro256PlusPlus::seed_from_u64(seed))
     }
 
     /// Draws a time: the sum of four uniform parts, which lies within 3.46 deviations of the mean.

@@ -1,0 +1,82 @@
+//! Runs the jobs of a file to their end, over a device and behind a scheduler.
+
+use paternoster::{Instant, NoTrace, SchedulerKind, Weight, Weights};
+use thiserror::Error;
+
+use super::{Host, ThreadError, Threads};
+use crate::fio::{Group, Jobs};
+use crate::model::Model;
+use crate::result::JobResult;
+use crate::scenario::CFQ_DEFAULT_WEIGHT;
+use crate::sim::{CpuTime, DeviceTime, GroupSetup, Setup, SetupError, SimError, Simulation};
+
+/// What came of a run.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// What was measured of each job, in their order.
+    pub results: Vec<JobResult>,
+    /// Where the device's time went.
+    pub device: DeviceTime,
+    /// What the processors did.
+    pub cpu: CpuTime,
+    /// When the last thread ended.
+    pub end: Instant,
+}
+
+/// Why a run did not come to its end.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum JobRunError {
+    /// A job cannot be simulated.
+    #[error(transparent)]
+    Thread(#[from] ThreadError),
+    /// The scheduler cannot be set up like that.
+    #[error(transparent)]
+    Setup(#[from] SetupError),
+    /// The simulation stands still.
+    #[error(transparent)]
+    Sim(#[from] SimError),
+}
+
+/// How often a run says how far it has come, in events.
+const EVENTS_BETWEEN_REPORTS: u32 = 1 << 16;
+
+/// Runs the jobs to their end. `setup` says which scheduler; its groups come from the jobs.
+/// `progress` hears of the time from time to time.
+pub fn run_jobs(
+    jobs: &Jobs,
+    setup: &Setup,
+    host: Host,
+    model: impl Model,
+    mut progress: impl FnMut(Instant),
+) -> Result<Outcome, JobRunError> {
+    let mut setup = setup.clone();
+    setup.groups = jobs.groups.iter().map(|group| group_setup(group, setup.scheduler)).collect();
+    let threads = Threads::new(jobs, host)?;
+    let mut sim = Simulation::new(&setup, threads, model, NoTrace)?;
+    let mut events = 0_u32;
+    while sim.step()? {
+        events += 1;
+        if events == EVENTS_BETWEEN_REPORTS {
+            events = 0;
+            progress(sim.now());
+        }
+    }
+    Ok(Outcome {
+        results: sim.workload().results(),
+        device: sim.device_time(),
+        cpu: sim.cpu_time(),
+        end: sim.now(),
+    })
+}
+
+/// The group with its weights; each is the scheduler's default where the file has none.
+fn group_setup(group: &Group, scheduler: SchedulerKind) -> GroupSetup {
+    let default = match scheduler {
+        SchedulerKind::Cfq => Weight::new(CFQ_DEFAULT_WEIGHT).expect("a weight of CFQ is one"),
+        _ => Weight::default(),
+    };
+    let weight = group.weight.unwrap_or(default);
+    let leaf = group.leaf_weight.unwrap_or(default);
+    GroupSetup { path: group.path.clone(), weights: Weights { weight, leaf } }
+}

@@ -1,0 +1,117 @@
+//! Job files over simple devices, against what can be worked out by hand.
+
+use paternoster::{Nanos, SchedulerKind, Sector};
+use paternoster_lab::fio::{DataDirection, Jobs, Surroundings};
+use paternoster_lab::model::{Servers, ServersParameters};
+use paternoster_lab::sim::Setup;
+use paternoster_lab::threads::{Host, JobRunError, Outcome, ThreadError, run_jobs};
+
+const MIB: u64 = 1 << 20;
+
+fn jobs(text: &str) -> Jobs {
+    let surroundings = Surroundings {
+        variable: &|_| None,
+        file: &|_| Err(std::io::ErrorKind::NotFound.into()),
+        device_bytes: 1 << 40,
+        seed: 1,
+    };
+    Jobs::parse("test.fio", text.as_bytes(), &surroundings).expect("a good job file")
+}
+
+/// So many servers of 100 µs, whatever is read.
+fn servers(servers: u32) -> Servers {
+    Servers::new(ServersParameters {
+        servers,
+        depth: 64,
+        end: Sector(1 << 31),
+        fixed: Nanos::from_micros(100),
+        per_sector: Nanos::ZERO,
+    })
+}
+
+fn run(text: &str, channels: u32) -> Outcome {
+    let setup = Setup::new(SchedulerKind::None);
+    run_jobs(&jobs(text), &setup, Host::default(), servers(channels), |_| {}).expect("a run")
+}
+
+fn reads(outcome: &Outcome, job: usize) -> (u64, u64) {
+    let read = &outcome.results[job].directions[DataDirection::Read as usize];
+    (read.ios, read.bytes)
+}
+
+/// Eight outstanding reads on four servers of 100 µs: 40,000 a second, from the end of the ramp to
+/// the end of a second, each of 200 µs.
+#[test]
+fn deep_job_has_the_devices_throughput() {
+    let text = "[global]\nioengine=libaio\ndirect=1\niodepth=8\nrw=randread\nbs=4k\nsize=1g\n\
+                ramp_time=1s\nruntime=1s\ntime_based\n[job]\nfilename=/dev/a\n";
+    let outcome = run(text, 4);
+    let (ios, bytes) = reads(&outcome, 0);
+    assert!((39_990..=40_010).contains(&ios), "{ios}");
+    assert_eq!(bytes, ios * 4096);
+    let read = &outcome.results[0].directions[0];
+    assert_eq!(read.completion.percentile(50.0), Some(Nanos::from_micros(200)));
+    assert_eq!(outcome.results[0].runtime.as_nanos() / 1_000_000, 1000);
+}
+
+/// A thinking job: 10 reads of 100 µs, then 9 ms: 1,000 reads a second.
+#[test]
+fn job_thinks_after_so_many_reads() {
+    let text = "[job]\nioengine=psync\ndirect=1\nrw=read\nbs=4k\nsize=1g\nruntime=1s\n\
+                thinktime=9ms\nthinktime_blocks=10\nfilename=/dev/a\n";
+    let (ios, _) = reads(&run(text, 1), 0);
+    assert!((1000..=1010).contains(&ios), "{ios}");
+}
+
+/// 4 MiB a second in reads of 64 KiB are 64 reads a second, one each 15.625 ms.
+#[test]
+fn rate_holds_a_job_back() {
+    let text = "[job]\nioengine=psync\ndirect=1\nrw=randread\nbs=64k\nsize=1g\nruntime=2s\n\
+                rate=4m\nfilename=/dev/a\n";
+    let (ios, _) = reads(&run(text, 1), 0);
+    assert!((127..=129).contains(&ios), "{ios}");
+}
+
+/// The second job starts when the first has ended: 1,024 reads of 4 KiB take 102.4 ms each.
+#[test]
+fn stonewall_has_jobs_run_one_after_the_other() {
+    let text = "[global]\nioengine=psync\ndirect=1\nrw=read\nbs=4k\nsize=4m\nfilename=/dev/a\n\
+                [first]\n[second]\nstonewall\n";
+    let outcome = run(text, 1);
+    assert_eq!((reads(&outcome, 0), reads(&outcome, 1)), ((1024, 4 * MIB), (1024, 4 * MIB)));
+    assert_eq!(outcome.end.since_start(), Nanos::from_micros(2048 * 100));
+}
+
+/// The short job ends after 10.24 ms, and the long one with it.
+#[test]
+fn exitall_ends_the_others() {
+    let text = "[global]\nioengine=psync\ndirect=1\nrw=read\nbs=4k\nexitall\nfilename=/dev/a\n\
+                [short]\nsize=400k\n[long]\nsize=1g\n";
+    let outcome = run(text, 2);
+    assert_eq!(reads(&outcome, 0).0, 100);
+    assert!((100..=101).contains(&reads(&outcome, 1).0), "{:?}", reads(&outcome, 1));
+}
+
+/// Windows of 128 KiB take 100 µs, and 32 µs to copy. The next but one is asked for as the next is
+/// waited for: two of them in 132 µs, 1,894 MiB a second, a little less while windows grow. A
+/// reader that goes past the page cache has one read of 4 KiB in 100 µs.
+#[test]
+fn buffered_reader_is_read_ahead_of() {
+    let file = "bs=4k\nsize=256m\nruntime=1s\nfadvise_hint=0\nfilename=/dev/a\n";
+    let buffered = run(&format!("[job]\nioengine=psync\nrw=read\n{file}"), 2);
+    let (_, bytes) = reads(&buffered, 0);
+    let us = buffered.end.since_start().as_nanos() / 1000;
+    let mib_a_s = bytes / MIB * 1_000_000 / us;
+    assert!((1850..=1895).contains(&mib_a_s), "{mib_a_s} MiB/s");
+    let direct = run(&format!("[job]\nioengine=psync\ndirect=1\nrw=read\n{file}"), 2);
+    assert_eq!(reads(&direct, 0).0, 10_000);
+}
+
+#[test]
+fn buffered_writes_are_refused_by_name() {
+    let jobs = jobs("[log]\nioengine=psync\nrw=write\nsize=1m\nfilename=/dev/a\n");
+    let setup = Setup::new(SchedulerKind::None);
+    let error = run_jobs(&jobs, &setup, Host::default(), servers(1), |_| {}).expect_err("refused");
+    let expected = ThreadError::BufferedWrites { job: "log".to_owned() };
+    assert_eq!(error, JobRunError::Thread(expected));
+}
