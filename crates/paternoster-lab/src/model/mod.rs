@@ -9,6 +9,7 @@
 //! A model reads no clock and draws no random number but from its own stream, whose seed is an
 //! argument: the same commands at the same times complete at the same times.
 
+pub mod disk;
 mod servers;
 mod ssd;
 

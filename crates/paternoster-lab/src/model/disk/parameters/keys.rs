@@ -1,0 +1,270 @@
+//! The keys of one table of a TOML file: each is asked for by its name and what it may be, and what
+//! was not asked for is unknown.
+//!
+//! A value stands alone, or in a table with what is known of it:
+//!
+//! ```toml
+//! rpm = 7200
+//! rpm = { value = 7200, mark = "stated", source = "data sheet", bounds = [5400, 7200] }
+//! ```
+
+use std::ops::{Range, RangeInclusive};
+use std::path::Path;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::{Mark, Note, ParameterError, Problem, Spot};
+use crate::model::disk::units::{real, whole};
+
+type Read<T> = Result<T, ParameterError>;
+type Found<'t> = Spanned<DeValue<'t>>;
+
+/// The file.
+#[derive(Clone, Copy)]
+pub(super) struct File<'t> {
+    pub(super) path: &'t Path,
+    pub(super) text: &'t str,
+}
+
+impl File<'_> {
+    pub(super) fn error(&self, span: &Range<usize>, problem: Problem) -> ParameterError {
+        ParameterError { at: Spot::of(self.path, self.text, span.start), problem }
+    }
+
+    /// What stands at `span`, as far as it fits into a message.
+    fn shown(&self, span: &Range<usize>) -> String {
+        const LONGEST: usize = 40;
+        let line =
+            self.text.get(span.clone()).unwrap_or_default().lines().next().unwrap_or_default();
+        let shown: String = line.chars().take(LONGEST).collect();
+        if shown.len() < line.len() { format!("{shown}…") } else { shown }
+    }
+}
+
+/// The keys of a table that have not been asked for yet.
+pub(super) struct Keys<'t> {
+    file: File<'t>,
+    /// The table's name and a dot, or nothing.
+    prefix: String,
+    table: DeTable<'t>,
+    /// Where the table stands.
+    span: Range<usize>,
+    known: Vec<&'static str>,
+    /// What is known of the values that were asked for.
+    notes: Vec<Note>,
+}
+
+impl<'t> Keys<'t> {
+    pub(super) fn new(file: File<'t>, table: Spanned<DeTable<'t>>) -> Self {
+        let span = table.span();
+        let (prefix, known, notes) = (String::new(), Vec::new(), Vec::new());
+        Self { file, prefix, table: table.into_inner(), span, known, notes }
+    }
+
+    /// A number.
+    pub(super) fn number(&mut self, key: &'static str, allowed: RangeInclusive<f64>) -> Read<f64> {
+        let said = format!("a number from {} to {}", allowed.start(), allowed.end());
+        self.read(key, &said, |value| number(value).filter(|number| allowed.contains(number)))
+    }
+
+    /// A number, or `default` if it is not there.
+    pub(super) fn number_or(
+        &mut self,
+        key: &'static str,
+        default: f64,
+        allowed: RangeInclusive<f64>,
+    ) -> Read<f64> {
+        if self.has(key) { self.number(key, allowed) } else { Ok(default) }
+    }
+
+    /// A whole number.
+    pub(super) fn whole(&mut self, key: &'static str, allowed: RangeInclusive<u64>) -> Read<u64> {
+        let said = format!("a whole number from {} to {}", allowed.start(), allowed.end());
+        self.read(key, &said, |value| whole_number(value).filter(|number| allowed.contains(number)))
+    }
+
+    /// True or false.
+    pub(super) fn flag(&mut self, key: &'static str) -> Read<bool> {
+        self.read(key, "true or false", DeValue::as_bool)
+    }
+
+    /// A text.
+    pub(super) fn text(&mut self, key: &'static str) -> Read<String> {
+        self.read(key, "a text in quotes", |value| value.as_str().map(str::to_owned))
+    }
+
+    /// One of several words.
+    pub(super) fn one_of<T: Copy>(&mut self, key: &'static str, words: &[(&str, T)]) -> Read<T> {
+        let names: Vec<_> = words.iter().map(|(name, _)| format!("\"{name}\"")).collect();
+        let said = format!("one of {}", names.join(", "));
+        self.read(key, &said, |value| {
+            let word = value.as_str()?;
+            words.iter().find(|(name, _)| *name == word).map(|&(_, meaning)| meaning)
+        })
+    }
+
+    /// Lists of `N` numbers each, at least one.
+    pub(super) fn rows<const N: usize>(&mut self, key: &'static str) -> Read<Vec<[f64; N]>> {
+        let said = format!("a list of lists of {N} numbers, not negative and less than 1e12");
+        self.read(key, &said, |value| {
+            let rows = value.as_array()?.iter().map(|row| row_of(row.get_ref()));
+            rows.collect::<Option<Vec<_>>>().filter(|rows| !rows.is_empty())
+        })
+    }
+
+    /// A list of `N` numbers.
+    pub(super) fn row<const N: usize>(&mut self, key: &'static str) -> Read<[f64; N]> {
+        let said = format!("a list of {N} numbers, not negative and less than 1e12");
+        self.read(key, &said, row_of)
+    }
+
+    /// Whether `key` is there.
+    pub(super) fn has(&mut self, key: &'static str) -> bool {
+        self.known.push(key);
+        self.table.contains_key(key)
+    }
+
+    /// Reads the table `key`, all of it.
+    pub(super) fn table<T>(
+        &mut self,
+        key: &'static str,
+        read: impl FnOnce(&mut Keys<'t>) -> Read<T>,
+    ) -> Read<T> {
+        let found = self.take(key, "a table")?;
+        let span = found.span();
+        let DeValue::Table(table) = found.into_inner() else {
+            return Err(self.unexpected(key, &span, "a table"));
+        };
+        let mut keys = Keys {
+            file: self.file,
+            prefix: format!("{}{key}.", self.prefix),
+            table,
+            span,
+            known: Vec::new(),
+            notes: Vec::new(),
+        };
+        let value = read(&mut keys)?;
+        self.notes.extend(keys.end()?);
+        Ok(value)
+    }
+
+    /// What is known of the values. Fails if there is a key that nobody has asked for.
+    pub(super) fn end(self) -> Read<Vec<Note>> {
+        let Some(key) = self.table.keys().min_by_key(|key| key.span().start) else {
+            return Ok(self.notes);
+        };
+        let known: Vec<_> = self.known.iter().map(|known| format!("`{known}`")).collect();
+        let name = format!("`{}{}`", self.prefix, key.get_ref());
+        Err(self
+            .file
+            .error(&key.span(), Problem::UnknownKey { key: name, known: known.join(", ") }))
+    }
+
+    /// Says that the value at the table's own place may not be.
+    pub(super) fn refuse(&self, problem: Problem) -> ParameterError {
+        self.file.error(&self.span, problem)
+    }
+
+    fn take(&mut self, key: &'static str, allowed: &str) -> Read<Found<'t>> {
+        self.known.push(key);
+        self.table.remove(key).ok_or_else(|| {
+            let what = format!("`{}{key}`", self.prefix);
+            self.refuse(Problem::Missing { what, allowed: allowed.to_owned() })
+        })
+    }
+
+    fn read<T>(
+        &mut self,
+        key: &'static str,
+        allowed: &str,
+        read: impl FnOnce(&DeValue<'t>) -> Option<T>,
+    ) -> Read<T> {
+        let mut found = self.take(key, allowed)?;
+        if let DeValue::Table(_) = found.get_ref() {
+            found = self.noted(key, found)?;
+        }
+        read(found.get_ref()).ok_or_else(|| self.unexpected(key, &found.span(), allowed))
+    }
+
+    /// The value in a table with what is known of it, which is noted.
+    fn noted(&mut self, key: &'static str, found: Found<'t>) -> Read<Found<'t>> {
+        const MARKS: [(&str, Mark); 4] = [
+            ("measured", Mark::Measured),
+            ("stated", Mark::Stated),
+            ("inferred", Mark::Inferred),
+            ("guess", Mark::Guess),
+        ];
+        let span = found.span();
+        let DeValue::Table(table) = found.into_inner() else { unreachable!("it is a table") };
+        let name = format!("{}{key}", self.prefix);
+        let mut keys = Keys {
+            file: self.file,
+            prefix: format!("{name}."),
+            table,
+            span,
+            known: Vec::new(),
+            notes: Vec::new(),
+        };
+        let value = keys.take("value", "the value itself")?;
+        let mark = if keys.has("mark") { Some(keys.one_of("mark", &MARKS)?) } else { None };
+        let source = if keys.has("source") { Some(keys.text("source")?) } else { None };
+        let bounds = if keys.has("bounds") { Some(keys.bounds(&value)?) } else { None };
+        keys.end()?;
+        self.notes.push(Note { key: name, mark, source, bounds });
+        Ok(value)
+    }
+
+    /// The bounds of `value`, which it is within.
+    fn bounds(&mut self, value: &Found<'t>) -> Read<(f64, f64)> {
+        let [least, most] = self.row("bounds")?;
+        if number(value.get_ref()).is_some_and(|number| (least..=most).contains(&number)) {
+            return Ok((least, most));
+        }
+        let allowed = format!("within its bounds, {least} to {most}");
+        Err(self.unexpected("value", &value.span(), &allowed))
+    }
+
+    fn unexpected(&self, key: &str, span: &Range<usize>, allowed: &str) -> ParameterError {
+        let what = format!("`{}{key}`", self.prefix);
+        let (found, allowed) = (self.file.shown(span), allowed.to_owned());
+        self.file.error(span, Problem::Unexpected { what, found, allowed })
+    }
+}
+
+fn number(value: &DeValue<'_>) -> Option<f64> {
+    match value {
+        DeValue::Integer(_) => {
+            let (negative, size) = integer(value)?;
+            Some(if negative { -real(size) } else { real(size) })
+        }
+        DeValue::Float(float) => float.as_str().replace('_', "").parse().ok(),
+        _ => None,
+    }
+}
+
+fn whole_number(value: &DeValue<'_>) -> Option<u64> {
+    match integer(value)? {
+        (false, size) => Some(size),
+        (true, size) => (size == 0).then_some(0),
+    }
+}
+
+/// Whether an integer is negative, and its size.
+fn integer(value: &DeValue<'_>) -> Option<(bool, u64)> {
+    let integer = value.as_integer()?;
+    let number = i64::from_str_radix(integer.as_str(), integer.radix()).ok()?;
+    Some((number < 0, number.unsigned_abs()))
+}
+
+fn row_of<const N: usize>(value: &DeValue<'_>) -> Option<[f64; N]> {
+    let numbers = value.as_array()?.iter().map(|value| number(value.get_ref()));
+    let numbers: Vec<f64> = numbers.collect::<Option<_>>()?;
+    let row: [f64; N] = numbers.try_into().ok()?;
+    row.iter().all(|number| (0.0..1e12).contains(number)).then_some(row)
+}
+
+/// The whole number that `number` is.
+pub(super) fn exactly(number: f64) -> Option<u32> {
+    u32::try_from(whole(number)).ok().filter(|_| number.fract() == 0.0)
+}
