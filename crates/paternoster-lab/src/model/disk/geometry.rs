@@ -303,6 +303,11 @@ impl Zone {
 }
 
 impl Layout {
+    /// How many sectors of data its zones hold together, if each holds any.
+    pub(super) fn sectors(&self) -> Option<u64> {
+        self.zones.iter().enumerate().map(|(index, zone)| self.held(index, zone).ok()).sum()
+    }
+
     fn held(&self, index: usize, zone: &Zone) -> Result<u64, LayoutError> {
         let per_track = u64::from(zone.sectors_per_track);
         let cylinders = u64::from(zone.last_cylinder) - u64::from(zone.first_cylinder) + 1;

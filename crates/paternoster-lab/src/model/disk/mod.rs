@@ -14,6 +14,7 @@
 //! between commands, and are computed when the next command comes.
 
 mod cache;
+pub mod disksim;
 mod geometry;
 mod head;
 mod link;
@@ -25,6 +26,7 @@ mod seek;
 mod serve;
 mod serve_write;
 mod units;
+mod validate;
 mod write_back;
 
 use paternoster::{Instant, Sector};
@@ -47,6 +49,7 @@ pub use parameters::{
 pub use read_ahead::{ReadAheadPolicy, Until};
 pub use seek::{Lee, RootThenLine, SeekCurve};
 pub use units::Millis;
+pub use validate::{Measured, TraceError, Validation, ValidationError, read_trace, validate};
 pub use write_back::{WriteBack, WriteBackPolicy};
 
 /// A disk.
