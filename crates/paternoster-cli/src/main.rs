@@ -7,6 +7,7 @@ mod demo;
 mod man;
 mod output;
 mod serve;
+mod sim;
 
 use std::process::ExitCode;
 
@@ -26,6 +27,7 @@ enum Command {
     Serve(serve::Args),
     Ctl(ctl::Args),
     Decide(decide::Args),
+    Sim(sim::Args),
     Completions(completions::Args),
     Man(man::Args),
 }
@@ -37,6 +39,7 @@ impl Command {
             Self::Serve(args) => serve::run(args),
             Self::Ctl(args) => ctl::run(&args),
             Self::Decide(args) => decide::run(&args),
+            Self::Sim(args) => sim::run(&args),
             Self::Completions(args) => completions::run(&args, Cli::command()),
             Self::Man(args) => man::run(&args, Cli::command()),
         }

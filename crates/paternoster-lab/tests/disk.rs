@@ -12,6 +12,7 @@ use paternoster_lab::model::{Command, Completion, Model, Op, Spent};
 use proptest::prelude::*;
 
 const SMALL: &str = r#"
+kind = "disk"
 name = "small"
 about = "ten sectors a track"
 valid = "nowhere"

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use paternoster_lab::model::disk::{Disk, Mark, Parameters, SeekCurve, read_trace, validate};
+use paternoster_lab::model::disk::{Disk, Parameters, SeekCurve, read_trace, validate};
+use paternoster_lab::model::parameter_file::Mark;
 use proptest::prelude::*;
 use proptest::sample::Index;
 
@@ -23,12 +24,10 @@ fn line_of(text: &str, piece: &str) -> usize {
 }
 
 #[test]
-fn every_disk_that_comes_with_the_laboratory_can_be_built() {
-    for name in Parameters::names() {
-        let parameters = Parameters::named(name).expect("it is there");
-        assert_eq!(parameters.name, name);
-        assert!(Disk::new(parameters).is_ok(), "{name}");
-    }
+fn disk_that_comes_with_the_laboratory_has_its_name_and_can_be_built() {
+    let parameters = Parameters::named("hdd-7200").expect("it is there");
+    assert_eq!(parameters.name, "hdd-7200");
+    assert!(Disk::new(parameters).is_ok());
     assert!(Parameters::named("hdd").is_none());
 }
 

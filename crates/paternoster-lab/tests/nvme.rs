@@ -1,4 +1,4 @@
-//! The model of an NVMe drive, against what was measured of one without a scheduler.
+//! The model of a solid-state drive, against what was measured of one without a scheduler.
 //!
 //! `data/980pro/none.csv` is of a Samsung 980 PRO 1 TB under Linux 6.3.8 (fio 3.35, 4 KiB random
 //! reads, N processes at queue depth 1), from the artifact of a study of I/O schedulers at ICPE
@@ -8,10 +8,8 @@
 #![allow(clippy::cast_sign_loss)] // and none below zero
 
 use hdrhistogram::Histogram;
-use paternoster::{
-    BioFlags, Instant, IoPrio, Nanos, NoTrace, Op, SchedulerKind, Sector, SectorCount,
-};
-use paternoster_lab::model::{Ssd, SsdParameters, Varying};
+use paternoster::{BioFlags, Instant, IoPrio, NoTrace, Op, SchedulerKind, Sector, SectorCount};
+use paternoster_lab::model::open_device;
 use paternoster_lab::sim::{
     Action, Ended, Io, Moment, Setup, Simulation, TaskId, TaskSetup, Workload,
 };
@@ -63,25 +61,6 @@ impl Workload for RandomReaders {
     }
 }
 
-fn drive() -> SsdParameters {
-    SsdParameters {
-        depth: 1023,
-        end: Sector(END),
-        controller: Nanos::new(1_282),
-        fixed: Nanos::from_micros(7),
-        dies: 48,
-        chunk: SectorCount(8),
-        read: Varying { mean: Nanos::new(55_000), deviation: Nanos::new(4_400) },
-        rare_reads: 0,
-        rare_read: Nanos::ZERO,
-        program: Nanos::from_micros(480),
-        suspends: true,
-        buffer: 16_384,
-        buffered: Nanos::from_micros(10),
-        link_bytes_per_s: 6_900_000_000,
-    }
-}
-
 /// IOPS, and the median and the 99th percentile of the latency in µs.
 fn simulate(processes: u32) -> [f64; 3] {
     let reads = 100_000;
@@ -92,7 +71,7 @@ fn simulate(processes: u32) -> [f64; 3] {
         random: Xoshiro256PlusPlus::seed_from_u64(1),
         latency: Histogram::new(3).expect("three digits"),
     };
-    let drive = Ssd::new(drive(), 2);
+    let drive = open_device("nvme-980pro", 2).expect("it comes with the laboratory");
     let mut sim = Simulation::new(&Setup::new(SchedulerKind::None), readers, drive, NoTrace)
         .expect("a setup without settings");
     sim.run().expect("the run ends");
@@ -113,7 +92,7 @@ fn drive_has_the_measured_throughput_and_latencies() {
     for row in include_str!("data/980pro/none.csv").lines().skip(1) {
         let row: Vec<f64> = row.split(',').map(|cell| cell.parse().expect("a number")).collect();
         let processes = row[0] as u32;
-        let claimed = if processes == 1 { 1 } else { 0 };
+        let claimed = usize::from(processes == 1);
         let ours = simulate(processes);
         for column in claimed..3 {
             let (ours, measured) = (ours[column], row[column + 1]);

@@ -121,10 +121,10 @@ fn workload_that_waits_for_ever_is_an_error() {
     assert_eq!(stuck, SimError::Stuck { at_ns: 0, outstanding: 0, tasks: 1 });
 }
 
-/// One task on one core keeps 8 reads outstanding on 64 servers: the core is the limit. A read costs
-/// it 1 µs to submit, 1 µs to complete, 0.4 µs under the lock and 0.1 µs for the wake-up if the task
-/// waits. 10,000 reads take at least 10,000 × 2.4 µs, and at most 10,000 × 2.5 µs and the time of
-/// one read.
+/// One task on one core keeps 64 reads outstanding on 64 servers: the core is the limit. A read
+/// costs it 1 µs to submit, 1 µs to complete, 0.4 µs under the lock, and 0.1 µs for the wake-up if
+/// the task waits. 10,000 reads take at least 10,000 × 2.4 µs, and at most 10,000 × 2.5 µs and the
+/// time of one read.
 #[test]
 fn core_is_the_limit_where_the_device_is_faster() {
     let mut setup = Setup::new(SchedulerKind::None);

@@ -9,12 +9,15 @@
 //! A model reads no clock and draws no random number but from its own stream, whose seed is an
 //! argument: the same commands at the same times complete at the same times.
 
+mod devices;
 pub mod disk;
+pub mod parameter_file;
 mod servers;
 mod ssd;
 
 use paternoster::{Instant, Nanos, Sector, SectorCount};
 
+pub use devices::{DeviceError, open_device};
 pub use servers::{Servers, ServersParameters};
 pub use ssd::{Ssd, SsdParameters, Varying};
 
@@ -92,4 +95,30 @@ pub trait Model {
 
     /// Lets it do what is due by `now`. Returns a command that has completed, until there is none.
     fn poll(&mut self, now: Instant) -> Option<Completion>;
+}
+
+impl Model for Box<dyn Model> {
+    fn depth(&self) -> u32 {
+        self.as_ref().depth()
+    }
+
+    fn end(&self) -> Sector {
+        self.as_ref().end()
+    }
+
+    fn rotational(&self) -> bool {
+        self.as_ref().rotational()
+    }
+
+    fn submit(&mut self, now: Instant, command: Command) {
+        self.as_mut().submit(now, command);
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.as_ref().poll_timeout()
+    }
+
+    fn poll(&mut self, now: Instant) -> Option<Completion> {
+        self.as_mut().poll(now)
+    }
 }

@@ -13,9 +13,11 @@
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
+use std::path::Path;
 
 use paternoster::{Instant, Nanos, Sector};
 
+use super::parameter_file::{Keys, ParameterError, micros};
 use super::{Command, Completion, Model, Op, Spent};
 
 /// How long a server takes.
@@ -31,6 +33,26 @@ pub struct ServersParameters {
     pub fixed: Nanos,
     /// Further time for each sector that is read or written.
     pub per_sector: Nanos,
+}
+
+impl ServersParameters {
+    /// Reads the text of a TOML file, such as `devices/servers-16x80us.toml`; `path` is what errors
+    /// call it.
+    pub fn from_toml(path: &Path, text: &str) -> Result<Self, ParameterError> {
+        let narrow = |number: u64| u32::try_from(number).expect("the range is of 32 bits");
+        let mut keys = Keys::open(path, text)?;
+        keys.one_of("kind", &[("servers", ())])?;
+        for key in ["name", "about", "valid"] {
+            keys.text(key)?;
+        }
+        let servers = narrow(keys.whole("servers", 1..=65_536)?);
+        let depth = narrow(keys.whole("depth", 1..=65_536)?);
+        let end = Sector(keys.whole("sectors", 8..=1 << 50)?);
+        let fixed = micros(keys.number("fixed_us", 0.0..=1e7)?);
+        let per_sector = micros(keys.number("per_sector_us", 0.0..=1e6)?);
+        keys.end()?;
+        Ok(Self { servers, depth, end, fixed, per_sector })
+    }
 }
 
 /// A device of k servers.
@@ -50,13 +72,14 @@ pub struct Servers {
 impl Servers {
     /// Makes an idle device.
     pub fn new(parameters: ServersParameters) -> Self {
+        let ServersParameters { servers, depth, .. } = parameters;
         Self {
-            free: parameters.servers.max(1),
+            parameters,
+            free: servers.max(1),
             waiting: VecDeque::new(),
             ends: BinaryHeap::new(),
-            spent: vec![Spent::default(); parameters.depth as usize],
+            spent: vec![Spent::default(); depth as usize],
             started: 0,
-            parameters,
         }
     }
 
@@ -77,7 +100,7 @@ impl Servers {
             Op::Discard => (fixed, Nanos::ZERO),
             Op::Flush => (Nanos::ZERO, Nanos::ZERO),
         };
-        Spent { overhead, transfer, ..Spent::default() }
+        Spent { transfer, overhead, ..Spent::default() }
     }
 }
 

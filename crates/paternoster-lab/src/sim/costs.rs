@@ -8,11 +8,10 @@
 //!             ▲ the device is done
 //! ```
 //!
-//! A core does one thing at a time, in the order in which things come to it; what waits for the lock
-//! or holds it goes before what came later. The lock is granted in the order in which it is asked
-//! for, and who waits for it spins: the core is busy meanwhile. A
-//! hold that was waited for may cost more than one that was not, as what it works on then lies in
-//! another core's cache.
+//! A core does one thing at a time, in the order in which things come to it; what waits for the
+//! lock or holds it goes before what came later. The lock is granted in the order in which it is
+//! asked for, and who waits for it spins: the core is busy meanwhile. A hold that was waited for
+//! may cost more than one that was not, as what it works on then lies in another core's cache.
 
 use paternoster::{Instant, Nanos};
 
@@ -80,7 +79,7 @@ impl Processors {
     pub(super) fn work(&mut self, core: usize, now: Instant, span: Nanos) -> Instant {
         let free = &mut self.cores[core];
         *free = (*free).max(now) + span;
-        self.time.busy = self.time.busy + span;
+        self.time.busy += span;
         *free
     }
 
@@ -95,9 +94,9 @@ impl Processors {
         self.lock_free = end;
         self.cores[core] = self.cores[core].max(now) + waited + span;
         let CpuTime { busy, spinning, held } = &mut self.time;
-        *busy = *busy + waited + span;
-        *spinning = *spinning + waited;
-        *held = *held + span;
+        *busy += waited + span;
+        *spinning += waited;
+        *held += span;
         end
     }
 

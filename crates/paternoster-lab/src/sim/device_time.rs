@@ -47,16 +47,16 @@ impl DeviceClock {
             (0, 1..) => &mut self.time.withheld,
             (0, 0) => &mut self.time.without_work,
         };
-        *sum = *sum + span;
+        *sum += span;
     }
 
     /// Counts what a command that completes has spent.
     pub(super) fn spend(&mut self, spent: Spent) {
         let sum = &mut self.time.spent;
-        sum.seek = sum.seek + spent.seek;
-        sum.rotation = sum.rotation + spent.rotation;
-        sum.transfer = sum.transfer + spent.transfer;
-        sum.overhead = sum.overhead + spent.overhead;
+        sum.seek += spent.seek;
+        sum.rotation += spent.rotation;
+        sum.transfer += spent.transfer;
+        sum.overhead += spent.overhead;
     }
 
     pub(super) fn time(&self) -> DeviceTime {

@@ -27,15 +27,12 @@ impl Outstanding {
     /// Adds an I/O without bios. Returns the user data of its bios.
     pub(super) fn add(&mut self, task: TaskId, io: Io, submitted: Instant) -> u64 {
         let outstanding = OutstandingIo { task, io, submitted, entered: submitted, bios: 0 };
-        let index = match self.free.pop() {
-            Some(index) => {
-                self.places[index] = outstanding;
-                index
-            }
-            None => {
-                self.places.push(outstanding);
-                self.places.len() - 1
-            }
+        let index = if let Some(index) = self.free.pop() {
+            self.places[index] = outstanding;
+            index
+        } else {
+            self.places.push(outstanding);
+            self.places.len() - 1
         };
         index as u64
     }

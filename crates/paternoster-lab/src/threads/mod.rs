@@ -33,7 +33,8 @@ use thread::Thread;
 pub enum ThreadError {
     /// Writes through the page cache.
     #[error(
-        "job {job}: writes through the page cache are not simulated yet; direct=1 has them go past it"
+        "job {job}: writes through the page cache are not simulated yet; direct=1 has them go past \
+         it"
     )]
     BufferedWrites {
         /// The job.
@@ -78,7 +79,7 @@ impl Default for Host {
 /// The threads of a job file.
 #[derive(Debug)]
 pub struct Threads {
-    threads: Vec<Thread>,
+    each: Vec<Thread>,
     starts: Starts,
     setups: Vec<TaskSetup>,
 }
@@ -95,25 +96,25 @@ impl Threads {
         });
         Ok(Self {
             setups: setups.collect(),
-            threads: jobs.jobs.iter().map(|job| Thread::new(job, jobs, host)).collect(),
+            each: jobs.jobs.iter().map(|job| Thread::new(job, jobs, host)).collect(),
             starts: Starts::new(&jobs.jobs),
         })
     }
 
     /// What was measured of each job, in their order.
     pub fn results(&self) -> Vec<JobResult> {
-        self.threads.iter().map(|thread| thread.result().clone()).collect()
+        self.each.iter().map(|thread| thread.result().clone()).collect()
     }
 
     /// The thread has ended: others may start now, or have to end.
     fn end(&mut self, moment: &mut Moment<'_>, ended: TaskId) -> Action {
-        self.threads[ended.index()].end(moment.now);
+        self.each[ended.index()].end(moment.now);
         for stopped in self.starts.end(ended.index()) {
-            self.threads[stopped].stop();
+            self.each[stopped].stop();
             moment.wake(task(stopped));
         }
-        for index in 0..self.threads.len() {
-            if self.starts.may_start(index) && !self.threads[index].has_started() {
+        for index in 0..self.each.len() {
+            if self.starts.may_start(index) && !self.each[index].has_started() {
                 moment.wake(task(index));
             }
         }
@@ -145,7 +146,7 @@ impl Workload for Threads {
 
     fn next(&mut self, moment: &mut Moment<'_>, task: TaskId) -> Action {
         let index = task.index();
-        let thread = &mut self.threads[index];
+        let thread = &mut self.each[index];
         if !thread.has_started() {
             if self.starts.is_cancelled(index) {
                 return self.end(moment, task);
@@ -162,6 +163,6 @@ impl Workload for Threads {
     }
 
     fn completed(&mut self, _moment: &mut Moment<'_>, ended: &Ended) {
-        self.threads[ended.task.index()].completed(ended);
+        self.each[ended.task.index()].completed(ended);
     }
 }

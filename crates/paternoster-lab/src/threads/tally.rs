@@ -137,6 +137,7 @@ impl Window {
     }
 
     /// The samples, in that unit.
+    #[allow(clippy::cast_precision_loss)] // a unit is small
     fn samples(&self, unit: u64) -> Samples {
         let samples = Samples::from(&self.rates);
         let by = unit as f64;

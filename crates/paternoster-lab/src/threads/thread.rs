@@ -195,18 +195,15 @@ impl Thread {
 
     pub(super) fn completed(&mut self, ended: &Ended) {
         let &Ended { io, submitted, entered, completed, .. } = ended;
-        match self.outstanding.remove(&io.name) {
-            Some(io) => {
-                let took = Took {
-                    submission: entered.saturating_since(submitted),
-                    completion: completed.saturating_since(entered),
-                };
-                self.count(io, took, completed);
-            }
-            None => {
-                let arrived = self.open.values_mut().any(|file| file.arrived(io.name));
-                assert!(arrived, "an I/O that completes was submitted");
-            }
+        if let Some(io) = self.outstanding.remove(&io.name) {
+            let took = Took {
+                submission: entered.saturating_since(submitted),
+                completion: completed.saturating_since(entered),
+            };
+            self.count(io, took, completed);
+        } else {
+            let arrived = self.open.values_mut().any(|file| file.arrived(io.name));
+            assert!(arrived, "an I/O that completes was submitted");
         }
     }
 

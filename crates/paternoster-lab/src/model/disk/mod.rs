@@ -25,7 +25,7 @@ mod rotation;
 mod seek;
 mod serve;
 mod serve_write;
-mod units;
+pub(in crate::model) mod units;
 mod validate;
 mod write_back;
 
@@ -43,9 +43,7 @@ pub use geometry::{Layout, LayoutError, Sparing, TrackOrder, Zone};
 pub use head::Begin;
 pub use link::Link;
 pub use ncq::QueueParameters;
-pub use parameters::{
-    Behind, Buffer, Mark, Mechanics, Note, Overheads, ParameterError, Parameters, Problem, Spot,
-};
+pub use parameters::{Behind, Buffer, Mechanics, Overheads, Parameters};
 pub use read_ahead::{ReadAheadPolicy, Until};
 pub use seek::{Lee, RootThenLine, SeekCurve};
 pub use units::Millis;

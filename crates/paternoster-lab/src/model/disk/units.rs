@@ -72,12 +72,12 @@ impl Mul<f64> for Millis {
 
 /// A count as a real number. Counts are of sectors, tracks and nanoseconds of a run.
 #[expect(clippy::cast_precision_loss, reason = "exact below 2^53, and close enough above")]
-pub(super) fn real(count: u64) -> f64 {
+pub(in crate::model) fn real(count: u64) -> f64 {
     count as f64
 }
 
 /// The whole part; 0 of what is negative or no number.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
-pub(super) fn whole(number: f64) -> u64 {
+pub(in crate::model) fn whole(number: f64) -> u64 {
     number as u64
 }

@@ -16,6 +16,7 @@
 mod buffer;
 mod die;
 mod draw;
+mod from_toml;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -278,7 +279,7 @@ impl Model for Ssd {
         let count = u32::try_from(chunks.end - chunks.start).unwrap_or(u32::MAX);
         let mut overhead = controller + fixed;
         if op == Op::Write {
-            overhead = overhead + buffered;
+            overhead += buffered;
         }
         let spent = Spent { transfer, overhead, ..Spent::default() };
         self.commands[tag as usize] = InDrive { transfer, chunks: count, durable, spent };
@@ -288,7 +289,7 @@ impl Model for Ssd {
             Op::Read => {
                 let (end, longest) = self.read_chunks(from, chunks);
                 let spent = &mut self.commands[tag as usize].spent;
-                spent.overhead = spent.overhead + longest;
+                spent.overhead += longest;
                 self.schedule(end, Due::Read(tag));
             }
             Op::Write => {

@@ -11,12 +11,13 @@ use super::super::cache::Segmentation;
 use super::super::head::Begin;
 use super::super::link::Link;
 use super::super::ncq::QueueParameters;
-use super::super::parameters::{Behind, Buffer, Overheads, ParameterError, Parameters};
+use super::super::parameters::{Behind, Buffer, Overheads, Parameters};
 use super::super::read_ahead::{ReadAheadPolicy, Until};
 use super::super::units::{Millis, whole};
 use super::super::write_back::{WriteBack, WriteBackPolicy};
 use super::fields::Fields;
 use super::model;
+use crate::model::parameter_file::ParameterError;
 
 /// Reads a disk, whose mechanics and layout are `model`, and which has `bus` on its way to the
 /// host.

@@ -3,9 +3,9 @@
 use std::ops::RangeInclusive;
 use std::path::Path;
 
-use super::super::parameters::{ParameterError, Problem, Spot};
 use super::super::units::{Millis, real, whole};
 use super::parser::{Block, Value};
+use crate::model::parameter_file::{ParameterError, Problem, Spot};
 
 /// A file that was read.
 #[derive(Debug)]

@@ -23,8 +23,9 @@ mod seek_file;
 use std::path::Path;
 
 use super::link::Link;
-use super::parameters::{ParameterError, Parameters, Problem, Spot};
+use super::parameters::Parameters;
 use super::units::Millis;
+use crate::model::parameter_file::{ParameterError, Problem, Spot};
 use fields::{Fields, Source};
 use parser::{Item, Node, Text};
 

@@ -9,11 +9,12 @@
 //! - Skews and offsets are sectors, unless `Skew units` says revolutions.
 
 use super::super::geometry::{Geometry, Layout, Sparing, TrackOrder, Zone};
-use super::super::parameters::{Mechanics, ParameterError};
+use super::super::parameters::Mechanics;
 use super::super::seek::{Lee, RootThenLine, SeekCurve};
 use super::super::units::{Millis, real, whole};
 use super::fields::Fields;
 use super::seek_file;
+use crate::model::parameter_file::ParameterError;
 
 use paternoster::Sector;
 

@@ -7,10 +7,10 @@
 //!   10, 1.531
 //! ```
 
-use super::super::parameters::{ParameterError, Problem};
 use super::super::units::Millis;
 use super::beside;
 use super::fields::Source;
+use crate::model::parameter_file::{ParameterError, Problem};
 
 const HEADING: &str = "Seek distances measured:";
 

@@ -4,10 +4,9 @@ use std::path::Path;
 use std::str::FromStr;
 
 use paternoster::Sector;
-use toml::de::DeTable;
 
-use super::keys::{File, Keys, exactly};
-use super::{Behind, Buffer, Mechanics, Overheads, ParameterError, Parameters, Problem, Spot};
+use super::{Behind, Buffer, Mechanics, Overheads, Parameters};
+use crate::model::devices::device_file;
 use crate::model::disk::cache::Segmentation;
 use crate::model::disk::geometry::{Geometry, Layout, Sparing, TrackOrder, Zone};
 use crate::model::disk::head::Begin;
@@ -17,6 +16,7 @@ use crate::model::disk::read_ahead::{ReadAheadPolicy, Until};
 use crate::model::disk::seek::{RootThenLine, SeekCurve};
 use crate::model::disk::units::{Millis, real};
 use crate::model::disk::write_back::{WriteBack, WriteBackPolicy};
+use crate::model::parameter_file::{Keys, ParameterError, Problem, Spot, exactly};
 
 type Read<T> = Result<T, ParameterError>;
 
@@ -25,20 +25,11 @@ const TIME: std::ops::RangeInclusive<f64> = 0.0..=1e5;
 /// Sectors, more than any disk has.
 const SECTORS: u64 = 1_000_000_000_000_000;
 
-/// The files that come with the laboratory, by name.
-const DEVICES: [(&str, &str); 1] =
-    [("hdd-7200", include_str!("../../../../devices/hdd-7200.toml"))];
-
 impl Parameters {
-    /// The names of the disks that come with the laboratory.
-    pub fn names() -> impl Iterator<Item = &'static str> {
-        DEVICES.iter().map(|&(name, _)| name)
-    }
-
     /// A disk that comes with the laboratory.
     pub fn named(name: &str) -> Option<Self> {
-        let &(_, text) = DEVICES.iter().find(|&&(own, _)| own == name)?;
-        Some(Self::from_toml(Path::new(name), text).expect("a test has read it"))
+        let text = device_file(name)?;
+        Self::from_toml(Path::new(name), text).ok()
     }
 
     /// Reads a file of ours.
@@ -51,12 +42,8 @@ impl Parameters {
 
     /// Reads the text of such a file; `path` is what errors call it.
     pub fn from_toml(path: &Path, text: &str) -> Read<Self> {
-        let file = File { path, text };
-        let table = DeTable::parse(text).map_err(|error| {
-            let span = error.span().unwrap_or_default();
-            file.error(&span, Problem::Syntax(error.message().replace('\n', ", ")))
-        })?;
-        let mut keys = Keys::new(file, table);
+        let mut keys = Keys::open(path, text)?;
+        keys.one_of("kind", &[("disk", ())])?;
         let name = keys.text("name")?;
         keys.text("about")?;
         keys.text("valid")?;

@@ -1,15 +1,9 @@
 //! All that is known of a disk, whatever file it was read from.
 
 mod from_toml;
-mod keys;
-
-use std::fmt;
-use std::path::PathBuf;
-
-use thiserror::Error;
 
 use super::cache::Segmentation;
-use super::geometry::{Layout, LayoutError};
+use super::geometry::Layout;
 use super::head::Begin;
 use super::link::Link;
 use super::ncq::QueueParameters;
@@ -18,6 +12,7 @@ use super::seek::SeekCurve;
 use super::units::Millis;
 use super::write_back::WriteBackPolicy;
 use crate::model::Op;
+use crate::model::parameter_file::Note;
 
 /// A disk.
 #[derive(Clone, Debug, PartialEq)]
@@ -122,114 +117,4 @@ pub struct Buffer {
     pub read_ahead: ReadAheadPolicy,
     /// Writing back.
     pub write_back: WriteBackPolicy,
-}
-
-/// What is known of a value.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Note {
-    /// The value's name, as `mechanics.rpm`.
-    pub key: String,
-    /// How it is known.
-    pub mark: Option<Mark>,
-    /// Where it comes from.
-    pub source: Option<String>,
-    /// Between which numbers it may be when it is fitted.
-    pub bounds: Option<(f64, f64)>,
-}
-
-/// How a value is known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mark {
-    /// It was measured.
-    Measured,
-    /// The maker states it.
-    Stated,
-    /// It follows from other values.
-    Inferred,
-    /// It is likely.
-    Guess,
-}
-
-/// Why a file describes no disk.
-#[derive(Debug, Error)]
-#[error("{at}: {problem}")]
-pub struct ParameterError {
-    /// Where it stands.
-    pub at: Spot,
-    /// What is wrong.
-    pub problem: Problem,
-}
-
-/// A place in a file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Spot {
-    /// The file.
-    pub path: PathBuf,
-    /// Line and column, from 1; none is the whole file.
-    pub position: Option<(usize, usize)>,
-}
-
-impl fmt::Display for Spot {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.path.display())?;
-        match self.position {
-            Some((line, column)) => write!(f, ":{line}:{column}"),
-            None => Ok(()),
-        }
-    }
-}
-
-/// What is wrong with a file.
-#[derive(Debug, Error)]
-pub enum Problem {
-    /// It cannot be read.
-    #[error("cannot be read: {0}")]
-    Io(#[from] std::io::Error),
-    /// It has not the form of such a file.
-    #[error("{0}")]
-    Syntax(String),
-    /// Something is not there.
-    #[error("{what} is missing; it is {allowed}")]
-    Missing {
-        /// The name of what is missing.
-        what: String,
-        /// What may stand there.
-        allowed: String,
-    },
-    /// Something else than may be is there.
-    #[error("{what} is {found}, which must be {allowed}")]
-    Unexpected {
-        /// The name of the value.
-        what: String,
-        /// What stands there.
-        found: String,
-        /// What may stand there.
-        allowed: String,
-    },
-    /// There is no such key.
-    #[error("unknown key {key}; there are {known}")]
-    UnknownKey {
-        /// The key.
-        key: String,
-        /// The keys of its table.
-        known: String,
-    },
-    /// The layout is impossible.
-    #[error("{0}")]
-    Layout(#[from] LayoutError),
-}
-
-impl Spot {
-    /// The place of byte `offset` of `text`.
-    pub(super) fn of(path: &std::path::Path, text: &str, offset: usize) -> Self {
-        let before = text.get(..offset).unwrap_or(text);
-        let line = 1 + before.matches('\n').count();
-        let column = 1 + before.chars().rev().take_while(|&c| c != '\n').count();
-        Self { path: path.to_owned(), position: Some((line, column)) }
-    }
-
-    /// All of the file.
-    pub(super) fn whole(path: &std::path::Path) -> Self {
-        Self { path: path.to_owned(), position: None }
-    }
 }

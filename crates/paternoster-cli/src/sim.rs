@@ -1,0 +1,156 @@
+//! `paternoster sim`: a job file of fio over a modelled device, in virtual time.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context as _, Result};
+use indicatif::{ProgressBar, ProgressStyle};
+use paternoster::{Hierarchy, Hz, Instant, Nanos, SchedulerKind};
+use paternoster_lab::fio::{Jobs, Surroundings};
+use paternoster_lab::model::{Model, open_device};
+use paternoster_lab::result::{DiskUse, FioReport, Header, table};
+use paternoster_lab::sim::{DeviceTime, Setup};
+use paternoster_lab::threads::{Host, Outcome, run_jobs};
+
+use crate::output;
+
+/// How long a run may take before it shows that it goes on.
+const SILENT: Duration = Duration::from_secs(2);
+
+/// Run a job file of fio over a modelled device, in virtual time.
+///
+/// The scheduler is the code that the server runs. The same job, device and seed give the same
+/// table. Options of fio that are not simulated are refused by name and line: docs/fio-jobs.md
+/// lists them.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The job file.
+    job: PathBuf,
+    /// The device: one that comes with the laboratory (hdd-7200, nvme-980pro, optane-p4800x,
+    /// servers-16x80us), a file of parameters, or a disk as DiskSim describes it (.parv,
+    /// .diskspecs).
+    #[arg(long, value_name = "NAME|FILE")]
+    device: String,
+    /// The scheduler.
+    #[arg(long, value_name = "NAME", default_value = "none")]
+    scheduler: SchedulerKind,
+    /// Set a tunable of the scheduler, by its name and unit in sysfs. May be repeated.
+    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = tunable)]
+    tunables: Vec<(String, i64)>,
+    /// In what way groups share the device, for cfq.
+    #[arg(long, value_name = "NAME")]
+    hierarchy: Option<Hierarchy>,
+    /// Ticks a second of the kernel's clock.
+    #[arg(long, value_name = "TICKS", default_value = "1000", value_parser = hz)]
+    hz: Hz,
+    /// How many requests may wait or be in flight: `nr_requests` of sysfs.
+    #[arg(long, value_name = "COUNT", default_value_t = 256)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    nr_requests: u32,
+    /// The seed of all that is drawn.
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    seed: u64,
+    /// Print the report in fio's JSON instead of a table.
+    #[arg(long)]
+    json: bool,
+}
+
+fn tunable(text: &str) -> Result<(String, i64), String> {
+    let parts = text.split_once('=');
+    let (name, value) = parts.ok_or("NAME=VALUE is allowed, as slice_idle=0")?;
+    let value = value.parse().map_err(|_| format!("{value:?}: a whole number is allowed"))?;
+    Ok((name.to_owned(), value))
+}
+
+fn hz(text: &str) -> Result<Hz, String> {
+    let hz = text.parse().ok().and_then(Hz::new);
+    hz.ok_or_else(|| "1 to 1000 is allowed, where a tick is a whole number of ns".to_owned())
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    let device = open_device(&args.device, args.seed)?;
+    let jobs = read_jobs(&args.job, device.as_ref(), args.seed)?;
+    for note in &jobs.notes {
+        eprintln!("paternoster: {}: {} changes nothing: {}", note.place, note.option, note.why);
+    }
+    let mut setup = Setup::new(args.scheduler);
+    setup.tunables.clone_from(&args.tunables);
+    setup.hierarchy = args.hierarchy;
+    setup.hz = args.hz;
+    setup.nr_requests = Some(args.nr_requests);
+    let progress = Progress::new()?;
+    let outcome = run_jobs(&jobs, &setup, Host::default(), device, |now| progress.shows(now))?;
+    progress.bar.finish_and_clear();
+    let text = if args.json { json(args, &jobs, &outcome)? } else { text(&jobs, &outcome) };
+    output::print(text.as_bytes())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn read_jobs(path: &Path, device: &dyn Model, seed: u64) -> Result<Jobs> {
+    let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let surroundings = Surroundings {
+        variable: &|name| std::env::var(name).ok(),
+        file: &|path| std::fs::read(path),
+        device_bytes: device.end().0.saturating_mul(512).min(1 << 63),
+        seed,
+    };
+    Ok(Jobs::parse(&path.display().to_string(), &bytes, &surroundings)?)
+}
+
+/// A sign of life of long runs.
+struct Progress {
+    bar: ProgressBar,
+    began: std::time::Instant,
+}
+
+impl Progress {
+    fn new() -> Result<Self> {
+        let bar = ProgressBar::new_spinner();
+        bar.set_style(ProgressStyle::with_template("{spinner} {msg}")?);
+        Ok(Self { bar, began: std::time::Instant::now() })
+    }
+
+    fn shows(&self, now: Instant) {
+        if self.began.elapsed() >= SILENT {
+            let seconds = now.since_start().as_nanos() / 1_000_000_000;
+            self.bar.set_message(format!("{seconds} s simulated"));
+            self.bar.tick();
+        }
+    }
+}
+
+fn text(jobs: &Jobs, outcome: &Outcome) -> String {
+    format!("{}\n{}\n", table(jobs, &outcome.results), device_line(&outcome.device))
+}
+
+fn seconds(span: Nanos) -> f64 {
+    Duration::from_nanos(span.as_nanos()).as_secs_f64()
+}
+
+/// Where the device's time went, in percent.
+fn device_line(time: &DeviceTime) -> String {
+    let all = seconds(time.busy) + seconds(time.withheld) + seconds(time.without_work);
+    let percent = |span| if all > 0.0 { 100.0 * seconds(span) / all } else { 0.0 };
+    format!(
+        "device: {:.1} % busy, {:.1} % idle because the scheduler waited, {:.1} % without work",
+        percent(time.busy),
+        percent(time.withheld),
+        percent(time.without_work)
+    )
+}
+
+fn json(args: &Args, jobs: &Jobs, outcome: &Outcome) -> Result<String> {
+    let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let unix_ms = u64::try_from(unix.as_millis()).map_err(io::Error::other)?;
+    let time = &outcome.device;
+    let all = seconds(outcome.end.since_start());
+    let disk = DiskUse {
+        name: args.device.clone(),
+        util: if all > 0.0 { 100.0 * seconds(time.busy) / all } else { 0.0 },
+        ..DiskUse::default()
+    };
+    let report = FioReport::new(Header { unix_ms }, jobs, &outcome.results, vec![disk]);
+    Ok(serde_json::to_string_pretty(&report)? + "\n")
+}

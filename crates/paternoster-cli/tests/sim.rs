@@ -1,0 +1,88 @@
+//! `paternoster sim`: job files over modelled devices.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+const TENANTS: &str = "\
+[global]
+ioengine=libaio
+direct=1
+rw=randread
+bs=4k
+size=1g
+runtime=2s
+time_based
+[light]
+iodepth=16
+; lab: group=/light weight=100
+[heavy]
+iodepth=16
+; lab: group=/heavy weight=400
+";
+
+fn sim(folder: &Path, job: &str, options: &[&str]) -> Output {
+    let path = folder.join("job.fio");
+    std::fs::write(&path, job).expect("a file in a folder of ours");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_paternoster"));
+    command.arg("sim").arg(&path).args(options).output().expect("the binary runs")
+}
+
+fn read_ios(report: &Value, job: usize) -> f64 {
+    report["jobs"][job]["read"]["iops"].as_f64().expect("a number")
+}
+
+fn report(folder: &Path, scheduler: &str) -> Value {
+    let options = ["--device", "servers-16x80us", "--scheduler", scheduler, "--json"];
+    let output = sim(folder, TENANTS, &options);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).expect("the report is JSON")
+}
+
+/// 32 are outstanding, and 16 servers of 80 µs do 200,000 a second. With `none` each half of them
+/// gets half. With `cfq` weights of 100 : 400 entitle the light one to a fifth. Linux's own
+/// settings miss that by a little; the share is at least twice as near to a fifth as to a half.
+#[test]
+fn report_shows_shares_by_weight_and_none_by_depth() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let none = report(folder.path(), "none");
+    let [light, heavy] = [read_ios(&none, 0), read_ios(&none, 1)];
+    assert!((light + heavy - 200_000.0).abs() < 1000.0, "{light} + {heavy}");
+    assert!((light / (light + heavy) - 0.5).abs() < 0.01, "{light} : {heavy}");
+    let cfq = report(folder.path(), "cfq");
+    let [light, heavy] = [read_ios(&cfq, 0), read_ios(&cfq, 1)];
+    let share = light / (light + heavy);
+    assert!((share - 0.2).abs() < (share - 0.5).abs() / 2.0, "{light} : {heavy}");
+}
+
+#[test]
+fn table_is_the_same_each_time_and_says_where_the_devices_time_went() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let options = ["--device", "hdd-7200", "--scheduler", "bfq", "--set", "low_latency=0"];
+    let [first, second] = [0, 1].map(|_| sim(folder.path(), TENANTS, &options));
+    assert!(first.status.success(), "{}", String::from_utf8_lossy(&first.stderr));
+    assert_eq!(first.stdout, second.stdout);
+    let text = String::from_utf8(first.stdout).expect("text");
+    assert!(text.contains("/light") && text.contains("/heavy"), "{text}");
+    assert!(text.contains("idle because the scheduler waited"), "{text}");
+}
+
+#[test]
+fn mistakes_are_named_by_file_line_and_column() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let error = |job: &str, options: &[&str]| {
+        let output = sim(folder.path(), job, options);
+        assert!(!output.status.success());
+        String::from_utf8(output.stderr).expect("text")
+    };
+    let disk = ["--device", "servers-16x80us"];
+    let bad = error("[job]\nrw=sideways\nsize=1m\n", &disk);
+    assert!(bad.contains("job.fio:2:4"), "{bad}");
+    let unknown = error(TENANTS, &["--device", "floppy"]);
+    assert!(unknown.contains("devices are: hdd-7200"), "{unknown}");
+    let verify = error("[job]\nrw=read\nsize=1m\nverify=md5\n", &disk);
+    assert!(verify.contains("job.fio:4:1") && verify.contains("verify"), "{verify}");
+    let tunable = error(TENANTS, &["--device", "hdd-7200", "--set", "quantum=8"]);
+    assert!(tunable.contains("quantum"), "{tunable}");
+}

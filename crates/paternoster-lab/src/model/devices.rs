@@ -1,0 +1,120 @@
+//! Devices by name or by file.
+//!
+//! ```text
+//!   nvme-980pro        a file that comes with the laboratory
+//!   disk.toml          a file of parameters, whose `kind` says what it describes
+//!   atlas10k.parv      a disk as DiskSim describes it (or .diskspecs)
+//! ```
+
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+use super::disk::{Disk, LayoutError, Parameters, disksim};
+use super::parameter_file::{Keys, ParameterError, Spot};
+use super::{Model, Servers, ServersParameters, Ssd, SsdParameters};
+
+/// The files that come with the laboratory, by name.
+const DEVICES: [(&str, &str); 4] = [
+    ("hdd-7200", include_str!("../../devices/hdd-7200.toml")),
+    ("nvme-980pro", include_str!("../../devices/nvme-980pro.toml")),
+    ("optane-p4800x", include_str!("../../devices/optane-p4800x.toml")),
+    ("servers-16x80us", include_str!("../../devices/servers-16x80us.toml")),
+];
+
+/// The error of a device that cannot be had.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum DeviceError {
+    /// Neither a name nor a file.
+    #[error("there is no device {name:?} and no such file; devices are: {}", names().join(", "))]
+    Unknown {
+        /// What was asked for.
+        name: String,
+    },
+    /// Its file is wrong.
+    #[error(transparent)]
+    Parameters(#[from] ParameterError),
+    /// Its layout is impossible.
+    #[error("{}: {problem}", path.display())]
+    Layout {
+        /// Its file.
+        path: PathBuf,
+        /// What is impossible.
+        problem: LayoutError,
+    },
+}
+
+/// What a file of parameters describes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Disk,
+    Ssd,
+    Servers,
+}
+
+/// Makes the device of that name, or of that file; its random times are drawn with that seed.
+pub fn open_device(name: &str, seed: u64) -> Result<Box<dyn Model>, DeviceError> {
+    let path = Path::new(name);
+    if let Some(text) = device_file(name) {
+        return of_text(path, text, seed);
+    }
+    match path.extension().and_then(|extension| extension.to_str()) {
+        Some("parv" | "diskspecs") => disk(path, disksim::read(path)?),
+        _ if path.exists() => {
+            let text = std::fs::read_to_string(path)
+                .map_err(|error| ParameterError { at: Spot::whole(path), problem: error.into() })?;
+            of_text(path, &text, seed)
+        }
+        _ => Err(DeviceError::Unknown { name: name.to_owned() }),
+    }
+}
+
+/// The names of the devices that come with the laboratory.
+fn names() -> Vec<&'static str> {
+    DEVICES.iter().map(|(name, _)| *name).collect()
+}
+
+/// The file of that name that comes with the laboratory.
+pub(super) fn device_file(name: &str) -> Option<&'static str> {
+    DEVICES.iter().find(|(own, _)| *own == name).map(|(_, text)| *text)
+}
+
+fn of_text(path: &Path, text: &str, seed: u64) -> Result<Box<dyn Model>, DeviceError> {
+    const KINDS: [(&str, Kind); 3] =
+        [("disk", Kind::Disk), ("ssd", Kind::Ssd), ("servers", Kind::Servers)];
+    match Keys::open(path, text)?.one_of("kind", &KINDS)? {
+        Kind::Disk => disk(path, Parameters::from_toml(path, text)?),
+        Kind::Ssd => Ok(Box::new(Ssd::new(SsdParameters::from_toml(path, text)?, seed))),
+        Kind::Servers => Ok(Box::new(Servers::new(ServersParameters::from_toml(path, text)?))),
+    }
+}
+
+fn disk(path: &Path, parameters: Parameters) -> Result<Box<dyn Model>, DeviceError> {
+    let disk = Disk::new(parameters)
+        .map_err(|problem| DeviceError::Layout { path: path.to_owned(), problem })?;
+    Ok(Box::new(disk))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_device_that_comes_along_can_be_made() {
+        for name in names() {
+            let device = open_device(name, 1).unwrap_or_else(|error| panic!("{name}: {error}"));
+            assert!(device.depth() > 0 && device.end().0 > 0, "{name}");
+        }
+    }
+
+    #[test]
+    fn unknown_device_is_told_which_there_are() {
+        let error = open_device("floppy", 1).err().expect("there is none").to_string();
+        let known = "hdd-7200, nvme-980pro, optane-p4800x, servers-16x80us";
+        assert_eq!(
+            error,
+            format!("there is no device \"floppy\" and no such file; devices are: {known}")
+        );
+    }
+}

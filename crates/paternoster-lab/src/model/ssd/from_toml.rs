@@ -1,0 +1,89 @@
+//! A solid-state drive from a TOML file, such as `devices/nvme-980pro.toml`.
+
+use std::path::Path;
+
+use paternoster::{Nanos, Sector, SectorCount};
+
+use super::{SsdParameters, Varying};
+use crate::model::parameter_file::{Keys, ParameterError, micros};
+
+type Read<T> = Result<T, ParameterError>;
+
+/// Times in µs, more than any drive takes for anything.
+const MICROS: std::ops::RangeInclusive<f64> = 0.0..=1e7;
+/// 2³².
+const ALL: f64 = 4_294_967_296.0;
+
+impl SsdParameters {
+    /// Reads the text of a file; `path` is what errors call it.
+    pub fn from_toml(path: &Path, text: &str) -> Read<Self> {
+        let mut keys = Keys::open(path, text)?;
+        keys.one_of("kind", &[("ssd", ())])?;
+        for key in ["name", "about", "valid"] {
+            keys.text(key)?;
+        }
+        let depth = narrow(keys.whole("depth", 1..=65_536)?);
+        let end = Sector(keys.whole("sectors", 8..=1 << 50)?);
+        let (controller, fixed) = keys.table("controller", |keys| {
+            Ok((micros(keys.number("busy_us", MICROS)?), micros(keys.number("fixed_us", MICROS)?)))
+        })?;
+        let dies = keys.table("dies", Dies::read)?;
+        let (buffer, buffered) = keys.table("write_buffer", |keys| {
+            let chunks = narrow(keys.whole("chunks", 1..=1 << 30)?);
+            Ok((chunks, micros(keys.number("write_us", MICROS)?)))
+        })?;
+        let link = keys.table("link", |keys| keys.whole("mb_per_s", 1..=1_000_000))?;
+        keys.end()?;
+        Ok(Self {
+            depth,
+            end,
+            controller,
+            fixed,
+            dies: dies.count,
+            chunk: dies.chunk,
+            read: dies.read,
+            rare_reads: dies.rare_reads,
+            rare_read: dies.rare_read,
+            program: dies.program,
+            suspends: dies.suspends,
+            buffer,
+            buffered,
+            link_bytes_per_s: link * 1_000_000,
+        })
+    }
+}
+
+/// The table of the dies.
+struct Dies {
+    count: u32,
+    chunk: SectorCount,
+    read: Varying,
+    rare_reads: u32,
+    rare_read: Nanos,
+    program: Nanos,
+    suspends: bool,
+}
+
+impl Dies {
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a part of 2³²
+    fn read(keys: &mut Keys<'_>) -> Read<Self> {
+        let rare = keys.number("rare_reads", 0.0..=0.5)?;
+        Ok(Self {
+            count: narrow(keys.whole("count", 1..=100_000)?),
+            chunk: SectorCount(narrow(keys.whole("chunk_sectors", 1..=65_536)?)),
+            read: Varying {
+                mean: micros(keys.number("read_us", MICROS)?),
+                deviation: micros(keys.number("read_deviation_us", MICROS)?),
+            },
+            rare_reads: (rare * ALL) as u32,
+            rare_read: micros(keys.number("rare_read_us", MICROS)?),
+            program: micros(keys.number("program_us", MICROS)?),
+            suspends: keys.flag("suspends_programs")?,
+        })
+    }
+}
+
+/// A number that was held against a range of 32 bits.
+fn narrow(number: u64) -> u32 {
+    u32::try_from(number).expect("the range is of 32 bits")
+}
