@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 
 use paternoster::{
-    Administration, AnyScheduler, Device, Elevator, GroupId, Hierarchy, Hz, Instant, NoHierarchy,
-    SchedulerKind, Trace, TunableError, Weights,
+    Administration, AnyScheduler, Device, Elevator, GroupId, Hierarchy, Hz, Instant, Kernel,
+    NoHierarchy, NoKernel, SchedulerKind, Trace, TunableError, Weights,
 };
 use thiserror::Error;
 
@@ -27,6 +27,8 @@ pub struct GroupSetup {
 pub struct Setup {
     /// The scheduler.
     pub scheduler: SchedulerKind,
+    /// As which kernel it decides, where it has a choice; none is the last one that had it.
+    pub kernel: Option<Kernel>,
     /// Its tunables that are set, by their names in sysfs, in the order in which they are set.
     pub tunables: Vec<(String, i64)>,
     /// In what way groups share the device, where the scheduler has a choice.
@@ -53,6 +55,9 @@ pub enum SetupError {
     /// The scheduler has no hierarchy to choose.
     #[error(transparent)]
     Hierarchy(#[from] NoHierarchy),
+    /// The scheduler has no kernel to choose.
+    #[error(transparent)]
+    Kernel(#[from] NoKernel),
     /// A group comes before its parent.
     #[error("group {path}: its parent {parent} has to be named before it")]
     NoParent {
@@ -69,6 +74,7 @@ impl Setup {
     pub fn new(scheduler: SchedulerKind) -> Self {
         Self {
             scheduler,
+            kernel: None,
             tunables: Vec::new(),
             hierarchy: None,
             hz: Hz::MILLI,
@@ -91,7 +97,10 @@ impl Setup {
         } else {
             Device::solid_state(model.depth())
         };
-        let scheduler = AnyScheduler::new(self.scheduler, trace);
+        let scheduler = match self.kernel {
+            Some(kernel) => AnyScheduler::with_kernel(self.scheduler, trace, kernel)?,
+            None => AnyScheduler::new(self.scheduler, trace),
+        };
         let mut elevator = Elevator::new(scheduler, device.with_hz(self.hz), now);
         elevator.set_nr_requests(self.nr_requests);
         for (name, value) in &self.tunables {
