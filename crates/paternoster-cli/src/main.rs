@@ -6,6 +6,7 @@ mod decide;
 mod demo;
 mod man;
 mod output;
+mod progress;
 mod serve;
 mod sim;
 

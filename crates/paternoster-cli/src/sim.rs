@@ -6,8 +6,7 @@ use std::process::ExitCode;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, Result};
-use indicatif::{ProgressBar, ProgressStyle};
-use paternoster::{Hierarchy, Hz, Instant, Nanos, SchedulerKind};
+use paternoster::{Hierarchy, Hz, Kernel, Nanos, SchedulerKind};
 use paternoster_lab::fio::{Jobs, Surroundings};
 use paternoster_lab::model::{Model, open_device};
 use paternoster_lab::result::{DiskUse, FioReport, Header, table};
@@ -15,9 +14,7 @@ use paternoster_lab::sim::{DeviceTime, Setup};
 use paternoster_lab::threads::{Host, Outcome, run_jobs};
 
 use crate::output;
-
-/// How long a run may take before it shows that it goes on.
-const SILENT: Duration = Duration::from_secs(2);
+use crate::progress::ProgressLine;
 
 /// Run a job file of fio over a modelled device, in virtual time.
 ///
@@ -42,6 +39,10 @@ pub(crate) struct Args {
     /// In what way groups share the device, for cfq.
     #[arg(long, value_name = "NAME")]
     hierarchy: Option<Hierarchy>,
+    /// As which kernel it decides, for cfq: 2.6.35-seed, 2.6.36, 2.6.37, or 4.20, which it does
+    /// unless told.
+    #[arg(long, value_name = "NAME")]
+    kernel: Option<Kernel>,
     /// Ticks a second of the kernel's clock.
     #[arg(long, value_name = "TICKS", default_value = "1000", value_parser = hz)]
     hz: Hz,
@@ -78,11 +79,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let mut setup = Setup::new(args.scheduler);
     setup.tunables.clone_from(&args.tunables);
     setup.hierarchy = args.hierarchy;
+    setup.kernel = args.kernel;
     setup.hz = args.hz;
     setup.nr_requests = Some(args.nr_requests);
-    let progress = Progress::new()?;
-    let outcome = run_jobs(&jobs, &setup, Host::default(), device, |now| progress.shows(now))?;
-    progress.bar.finish_and_clear();
+    let line = ProgressLine::new()?;
+    let outcome = run_jobs(&jobs, &setup, Host::default(), device, |run| line.shows(run))?;
+    line.clear();
     let text = if args.json { json(args, &jobs, &outcome)? } else { text(&jobs, &outcome) };
     output::print(text.as_bytes())?;
     Ok(ExitCode::SUCCESS)
@@ -97,28 +99,6 @@ fn read_jobs(path: &Path, device: &dyn Model, seed: u64) -> Result<Jobs> {
         seed,
     };
     Ok(Jobs::parse(&path.display().to_string(), &bytes, &surroundings)?)
-}
-
-/// A sign of life of long runs.
-struct Progress {
-    bar: ProgressBar,
-    began: std::time::Instant,
-}
-
-impl Progress {
-    fn new() -> Result<Self> {
-        let bar = ProgressBar::new_spinner();
-        bar.set_style(ProgressStyle::with_template("{spinner} {msg}")?);
-        Ok(Self { bar, began: std::time::Instant::now() })
-    }
-
-    fn shows(&self, now: Instant) {
-        if self.began.elapsed() >= SILENT {
-            let seconds = now.since_start().as_nanos() / 1_000_000_000;
-            self.bar.set_message(format!("{seconds} s simulated"));
-            self.bar.tick();
-        }
-    }
 }
 
 fn text(jobs: &Jobs, outcome: &Outcome) -> String {

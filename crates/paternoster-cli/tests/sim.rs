@@ -86,3 +86,27 @@ fn mistakes_are_named_by_file_line_and_column() {
     let tunable = error(TENANTS, &["--device", "hdd-7200", "--set", "quantum=8"]);
     assert!(tunable.contains("quantum"), "{tunable}");
 }
+
+/// 2.6.37 charges slices in whole ticks, so that the same job fares otherwise than in v4.20.
+#[test]
+fn cfq_decides_as_the_kernel_that_is_named_and_no_other_has_one() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let cfq = ["--device", "hdd-7200", "--scheduler", "cfq"];
+    let table = |kernel: &[&str]| {
+        let output = sim(folder.path(), TENANTS, &[&cfq[..], kernel].concat());
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        output.stdout
+    };
+    let unnamed = table(&[]);
+    assert_eq!(unnamed, table(&["--kernel", "4.20"]));
+    assert_ne!(unnamed, table(&["--kernel", "2.6.37"]));
+    let refused = |options: &[&str]| {
+        let output = sim(folder.path(), TENANTS, &[&["--device", "hdd-7200"], options].concat());
+        assert!(!output.status.success());
+        String::from_utf8(output.stderr).expect("text")
+    };
+    let bfq = refused(&["--scheduler", "bfq", "--kernel", "2.6.37"]);
+    assert!(bfq.contains("bfq has no kernel to choose; cfq has: 2.6.35-seed"), "{bfq}");
+    let unknown = refused(&["--scheduler", "cfq", "--kernel", "2.4"]);
+    assert!(unknown.contains("there is no kernel \"2.4\"; there are: 2.6.35-seed"), "{unknown}");
+}

@@ -1,6 +1,6 @@
 //! Job files over simple devices, against what can be worked out by hand.
 
-use paternoster::{Nanos, SchedulerKind, Sector};
+use paternoster::{Instant, Nanos, SchedulerKind, Sector};
 use paternoster_lab::fio::{DataDirection, Jobs, Surroundings};
 use paternoster_lab::model::{Servers, ServersParameters};
 use paternoster_lab::sim::Setup;
@@ -114,4 +114,56 @@ fn buffered_writes_are_refused_by_name() {
     let error = run_jobs(&jobs, &setup, Host::default(), servers(1), |_| {}).expect_err("refused");
     let expected = ThreadError::BufferedWrites { job: "log".to_owned() };
     assert_eq!(error, JobRunError::Thread(expected));
+}
+
+/// What is expected of the end, in ms, each time that a run says how far it has come, with the end
+/// at which it came out.
+fn expected_ends(text: &str, channels: u32) -> (Vec<Option<u64>>, u64) {
+    let ms = |at: Instant| at.since_start().as_nanos() / 1_000_000;
+    let mut expected = Vec::new();
+    let setup = Setup::new(SchedulerKind::None);
+    let outcome = run_jobs(&jobs(text), &setup, Host::default(), servers(channels), |run| {
+        expected.push(run.expected_end().map(ms));
+    });
+    (expected, ms(outcome.expect("a run").end))
+}
+
+/// The first stage ends after 500 ms + 1 s + 4 s, the second one 3 s later.
+#[test]
+fn end_of_jobs_with_a_runtime_is_known_from_the_start() {
+    let text = "[global]\nioengine=psync\ndirect=1\nrw=randread\nbs=4k\nsize=1g\ntime_based\n\
+                filename=/dev/a\n[first]\nstartdelay=500ms\nramp_time=1s\nruntime=4s\n\
+                [second]\nstonewall\nruntime=3s\n";
+    let (expected, end) = expected_ends(text, 1);
+    assert_eq!(end, 8500);
+    // 80,000 reads are two events each, and the run tells every 65,536.
+    assert!(expected.len() >= 2, "{expected:?}");
+    assert!(expected.iter().all(|&ms| ms == Some(8500)), "{expected:?}");
+}
+
+/// 100,000 reads of 100 µs take 10 s at one pace. Beside them the short job reads as fast, and the
+/// end of its 60,000 after 6 s is the end of both.
+#[test]
+fn end_of_jobs_that_end_by_bytes_follows_from_their_pace() {
+    let alone = "[global]\nioengine=psync\ndirect=1\nrw=read\nbs=4k\nfilename=/dev/a\n\
+                 [long]\nsize=400000k\n";
+    let (expected, end) = expected_ends(alone, 2);
+    assert_eq!(end, 10_000);
+    assert!(!expected.is_empty());
+    assert!(expected.iter().all(|&ms| ms.is_some_and(|ms| ms.abs_diff(10_000) <= 1)));
+    let both = format!("{alone}[short]\nsize=240000k\nexitall\n");
+    let (expected, end) = expected_ends(&both, 2);
+    assert_eq!(end, 6000);
+    assert!(!expected.is_empty());
+    assert!(expected.iter().all(|&ms| ms.is_some_and(|ms| ms.abs_diff(6000) <= 1)));
+}
+
+#[test]
+fn end_is_not_guessed_where_a_job_has_neither_a_runtime_nor_begun() {
+    let text = "[global]\nioengine=psync\ndirect=1\nrw=read\nbs=4k\nfilename=/dev/a\n\
+                [first]\nsize=400000k\n[second]\nstonewall\nsize=400000k\n";
+    let (expected, end) = expected_ends(text, 1);
+    assert_eq!(end, 20_000);
+    assert_eq!(expected.first(), Some(&None));
+    assert!(expected.last().is_some_and(|last| last.is_some_and(|ms| ms.abs_diff(20_000) <= 1)));
 }

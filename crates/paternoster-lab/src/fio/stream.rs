@@ -138,6 +138,16 @@ impl Stream {
         }
     }
 
+    /// How much it has given of how much in all, in bytes or in I/Os, whichever ends it first; none
+    /// where only [`stop`](Self::stop) ends it.
+    pub(crate) fn work(&self) -> Option<(u64, u64)> {
+        let bytes = self.whole_bytes().map(|whole| (self.bytes, whole));
+        let ios = self.pattern.number_ios.map(|whole| (self.ios, whole));
+        let part =
+            |(done, whole): (u64, u64)| u128::from(done) * (1 << 64) / u128::from(whole.max(1));
+        [bytes, ios].into_iter().flatten().max_by_key(|&work| part(work))
+    }
+
     /// Puts what is next into the queue, or ends.
     fn advance(&mut self) {
         if self.is_over() {
@@ -229,12 +239,16 @@ impl Stream {
 
     /// Whether all was done that the job is to do.
     fn is_over(&self) -> bool {
-        let whole = || {
-            self.pattern.regions.iter().fold(0_u64, |sum, region| sum.saturating_add(region.bytes))
-        };
-        let loops = if self.pattern.is_endless { u64::MAX } else { self.pattern.loops.into() };
-        let bytes = self.pattern.io_bytes.unwrap_or_else(whole).saturating_mul(loops);
+        let bytes = self.whole_bytes().unwrap_or(u64::MAX);
         self.bytes >= bytes || self.pattern.number_ios.is_some_and(|ios| self.ios >= ios)
+    }
+
+    /// The bytes that the job is to do; none where it begins again for ever.
+    fn whole_bytes(&self) -> Option<u64> {
+        let Pattern { regions, io_bytes, loops, is_endless, .. } = &self.pattern;
+        let regions = || regions.iter().fold(0_u64, |sum, region| sum.saturating_add(region.bytes));
+        let once = io_bytes.unwrap_or_else(regions);
+        (!is_endless).then(|| once.saturating_mul((*loops).into()))
     }
 
     /// Begins the next pass over the files, if there is one: they are closed and opened again.

@@ -6,11 +6,13 @@
 //!   pacing.rs    thinktime and rate
 //!   buffered.rs  reads through the page cache
 //!   tally.rs     what is counted
+//!   progress.rs  when the last of them is expected to end
 //!   start.rs     the end of one may be the end of others (exitall)
 //! ```
 
 mod buffered;
 mod pacing;
+mod progress;
 mod run;
 mod start;
 mod tally;
@@ -24,6 +26,7 @@ use crate::result::JobResult;
 use crate::sim::{Action, Ended, Moment, TaskId, TaskSetup, Workload};
 use start::Starts;
 
+pub use progress::Progress;
 pub use run::{JobRunError, Outcome, run_jobs};
 use thread::Thread;
 

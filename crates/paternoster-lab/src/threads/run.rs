@@ -3,7 +3,7 @@
 use paternoster::{Instant, NoTrace, SchedulerKind, Weight, Weights};
 use thiserror::Error;
 
-use super::{Host, ThreadError, Threads};
+use super::{Host, Progress, ThreadError, Threads};
 use crate::fio::{Group, Jobs};
 use crate::model::Model;
 use crate::result::JobResult;
@@ -42,13 +42,13 @@ pub enum JobRunError {
 const EVENTS_BETWEEN_REPORTS: u32 = 1 << 16;
 
 /// Runs the jobs to their end. `setup` says which scheduler; its groups come from the jobs.
-/// `progress` hears of the time from time to time.
+/// `progress` hears from time to time how far it has come.
 pub fn run_jobs(
     jobs: &Jobs,
     setup: &Setup,
     host: Host,
     model: impl Model,
-    mut progress: impl FnMut(Instant),
+    mut progress: impl FnMut(Progress<'_>),
 ) -> Result<Outcome, JobRunError> {
     let mut setup = setup.clone();
     setup.groups = jobs.groups.iter().map(|group| group_setup(group, setup.scheduler)).collect();
@@ -59,7 +59,7 @@ pub fn run_jobs(
         events += 1;
         if events == EVENTS_BETWEEN_REPORTS {
             events = 0;
-            progress(sim.now());
+            progress(Progress { now: sim.now(), threads: sim.workload() });
         }
     }
     Ok(Outcome {

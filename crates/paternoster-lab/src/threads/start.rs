@@ -3,7 +3,7 @@
 use crate::fio::{ExitWhat, Job};
 
 /// What the start and the end of a thread depend on.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Rules {
     stage: u32,
     wait_for: Vec<usize>,
@@ -37,10 +37,19 @@ impl Starts {
 
     /// Returns whether all threads have ended that have to end before it.
     pub(super) fn may_start(&self, thread: usize) -> bool {
+        self.awaited(thread).all(|awaited| self.ended[awaited])
+    }
+
+    /// The threads that have to end before it.
+    pub(super) fn awaited(&self, thread: usize) -> impl Iterator<Item = usize> {
         let Rules { stage, wait_for, .. } = &self.rules[thread];
-        let mut below =
-            self.rules.iter().zip(&self.ended).filter(|(other, _)| other.stage < *stage);
-        below.all(|(_, ended)| *ended) && wait_for.iter().all(|awaited| self.ended[*awaited])
+        let below = (0..self.rules.len()).filter(|&other| self.rules[other].stage < *stage);
+        below.chain(wait_for.iter().copied())
+    }
+
+    /// Returns whether it has ended.
+    pub(super) fn has_ended(&self, thread: usize) -> bool {
+        self.ended[thread]
     }
 
     /// Returns whether the thread never starts.
@@ -51,19 +60,22 @@ impl Starts {
     /// The thread has ended. Returns those that have to end with it.
     pub(super) fn end(&mut self, thread: usize) -> Vec<usize> {
         self.ended[thread] = true;
-        let Rules { stage, exit, group, .. } = self.rules[thread].clone();
-        let Some(exit) = exit else { return Vec::new() };
-        let ends = |other: &Rules| match exit {
-            ExitWhat::Group => other.group == group,
-            ExitWhat::Stonewall => other.stage == stage,
-            ExitWhat::All => true,
-        };
-        let others = 0..self.rules.len();
-        let ending: Vec<_> =
-            others.filter(|&other| !self.ended[other] && ends(&self.rules[other])).collect();
+        let ending: Vec<_> = self.ended_by(thread).filter(|&other| !self.ended[other]).collect();
         for &other in &ending {
             self.cancelled[other] = true;
         }
         ending
+    }
+
+    /// The threads that end with it at the latest.
+    pub(super) fn ended_by(&self, thread: usize) -> impl Iterator<Item = usize> {
+        let Rules { stage, exit, group, .. } = self.rules[thread];
+        let ends = move |other: &Rules| match exit {
+            None => false,
+            Some(ExitWhat::Group) => other.group == group,
+            Some(ExitWhat::Stonewall) => other.stage == stage,
+            Some(ExitWhat::All) => true,
+        };
+        (0..self.rules.len()).filter(move |&other| ends(&self.rules[other]))
     }
 }

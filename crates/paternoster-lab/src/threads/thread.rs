@@ -7,6 +7,7 @@ use paternoster::{BioFlags, Instant, Nanos, Op, Sector, SectorCount};
 use super::Host;
 use super::buffered::{OpenFile, Reading, Step};
 use super::pacing::Pace;
+use super::progress::at_this_pace;
 use super::tally::Tally;
 use crate::fio::{
     self, DataDirection, Engine, IoOp, Job, Jobs, Run, Stream, Submission, WriteSync,
@@ -80,11 +81,27 @@ impl Thread {
     /// It may start, and does after its delay.
     pub(super) fn start(&mut self, now: Instant) {
         let from = now + self.run.start_delay;
-        let counted = from + self.run.ramp_time;
-        let until = self.run.runtime.map(|runtime| counted + runtime);
-        self.phase = Phase::Running { from, until };
+        self.phase = Phase::Running { from, until: self.until(from) };
         self.pace.start(from);
-        self.tally.begin(counted);
+        self.tally.begin(from + self.run.ramp_time);
+    }
+
+    /// When it is expected to end, if it has not ended. `from` is when it may start, if that can be
+    /// told; it matters as long as it has not started.
+    pub(super) fn expected_end(&self, now: Instant, from: Option<Instant>) -> Option<Instant> {
+        match self.phase {
+            Phase::Waiting => self.until(from? + self.run.start_delay),
+            Phase::Running { from, until } => {
+                let work = self.stream.work();
+                let worked = work.and_then(|(done, whole)| at_this_pace(from, now, done, whole));
+                [worked, until].into_iter().flatten().min()
+            }
+        }
+    }
+
+    /// When it stops if it runs from `from` on.
+    fn until(&self, from: Instant) -> Option<Instant> {
+        self.run.runtime.map(|runtime| from + self.run.ramp_time + runtime)
     }
 
     /// It has ended.
