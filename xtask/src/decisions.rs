@@ -18,7 +18,7 @@ use anyhow::{Context, Result, bail, ensure};
 use paternoster::SchedulerKind;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// What a log has in every line of a dispatch.
 const DISPATCH: &str = "\"D\"";
@@ -110,7 +110,9 @@ fn write_scenarios(scheduler: SchedulerKind, args: &Args, dir: &Path) -> Result<
 /// Has `program` write its log of each of `scenarios` into the directory `logs`.
 fn decide(program: &Path, scenarios: &Path, logs: &Path) -> Result<()> {
     make_empty(logs)?;
-    cargo::run(Command::new(program).arg("decide").arg(scenarios).arg("--out").arg(logs))
+    let mut command = Command::new(program);
+    command.arg("decide").arg(scenarios).arg("--out").arg(logs).stdout(Stdio::null());
+    cargo::run(&mut command)
 }
 
 /// Whether `program` has the scheduler of `scenarios` at all: it may be newer.

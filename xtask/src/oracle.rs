@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// Where the archives are.
 const ARCHIVES: &str = "oracle";
@@ -211,7 +211,8 @@ fn decide(scenarios: &Path, out: &Path, only: Option<&str>) -> Result<PathBuf> {
     make_empty(out)?;
     let program = cargo::paternoster()?;
     let mut command = Command::new(&program);
-    let status = command.args(decide_arguments(scenarios, out, only)).status();
+    command.args(decide_arguments(scenarios, out, only)).stdout(Stdio::null());
+    let status = command.status();
     let status = status.with_context(|| format!("starting {}", program.display()))?;
     if !matches!(status.code(), Some(0 | 1)) {
         println!("paternoster decide {}: {status}", scenarios.display());

@@ -1,33 +1,58 @@
-//! `paternoster decide`: scenarios in, decision logs out.
+//! `paternoster decide`: scenarios in, decision logs out, and a table of each.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use paternoster_lab::decide_folder;
+use paternoster::SchedulerKind;
+use paternoster_lab::{Plan, decide_all};
+
+use crate::output;
+use crate::tunable;
 
 /// Run recorded scenarios in virtual time and write what the scheduler decided on each.
 ///
-/// A scenario that cannot be run, for instance one of an unknown scheduler, is named; the others
-/// still run, and the exit status is 1.
+/// Prints a table of each run: shares, throughput and latency, by task and by group. A scenario
+/// that cannot be run, for instance one of an unknown scheduler, is named; the others still run,
+/// and the exit status is 1.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The folder of the scenarios, NAME.scenario.json.
-    dir: PathBuf,
+    /// Scenarios, NAME.scenario.json, and folders of them.
+    #[arg(value_name = "SCENARIO|DIR", required = true)]
+    scenarios: Vec<PathBuf>,
     /// The folder for the logs, NAME.log.jsonl; made if need be.
     #[arg(long)]
     out: PathBuf,
     /// Run this scenario alone.
     #[arg(long, value_name = "NAME")]
     only: Option<String>,
+    /// Run under this scheduler instead of the scenario's own, without what the scenario sets of
+    /// that one; the log is NAME.SCHEDULER.log.jsonl. May be repeated.
+    #[arg(long = "scheduler", value_name = "NAME")]
+    schedulers: Vec<SchedulerKind>,
+    /// Set a tunable of the scheduler, by its name and unit in sysfs, after those that the scenario
+    /// sets. May be repeated.
+    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = tunable::parse)]
+    tunables: Vec<(String, i64)>,
 }
 
-pub(crate) fn run(args: &Args) -> Result<ExitCode> {
-    let decided = decide_folder(&args.dir, &args.out, args.only.as_deref())?;
-    let failures: Vec<_> = decided.iter().filter_map(|one| one.log.as_ref().err()).collect();
-    for failure in &failures {
-        eprintln!("paternoster: {failure}");
+pub(crate) fn run(args: Args) -> Result<ExitCode> {
+    let Args { scenarios, out, only, schedulers, tunables } = args;
+    let plan = Plan { scenarios, only, schedulers, tunables };
+    let decided = decide_all(&plan, &out)?;
+    let (all, mut failures) = (decided.len(), 0);
+    for one in decided {
+        match one.outcome {
+            Ok(outcome) => {
+                let text = format!("{}: {}\n{}\n", one.name, outcome.scheduler, outcome.table);
+                output::print(text.as_bytes())?;
+            }
+            Err(failure) => {
+                failures += 1;
+                eprintln!("paternoster: {failure}");
+            }
+        }
     }
-    eprintln!("{} of {} scenarios decided", decided.len() - failures.len(), decided.len());
-    Ok(if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    eprintln!("{} of {all} scenarios decided", all - failures);
+    Ok(if failures == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

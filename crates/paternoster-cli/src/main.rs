@@ -9,6 +9,7 @@ mod output;
 mod progress;
 mod serve;
 mod sim;
+mod tunable;
 
 use std::process::ExitCode;
 
@@ -39,7 +40,7 @@ impl Command {
             Self::Demo(args) => demo::run(&args),
             Self::Serve(args) => serve::run(args),
             Self::Ctl(args) => ctl::run(&args),
-            Self::Decide(args) => decide::run(&args),
+            Self::Decide(args) => decide::run(args),
             Self::Sim(args) => sim::run(&args),
             Self::Completions(args) => completions::run(&args, Cli::command()),
             Self::Man(args) => man::run(&args, Cli::command()),

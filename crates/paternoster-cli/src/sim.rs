@@ -15,6 +15,7 @@ use paternoster_lab::threads::{Host, Outcome, run_jobs};
 
 use crate::output;
 use crate::progress::ProgressLine;
+use crate::tunable;
 
 /// Run a job file of fio over a modelled device, in virtual time.
 ///
@@ -34,7 +35,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME", default_value = "none")]
     scheduler: SchedulerKind,
     /// Set a tunable of the scheduler, by its name and unit in sysfs. May be repeated.
-    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = tunable)]
+    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = tunable::parse)]
     tunables: Vec<(String, i64)>,
     /// In what way groups share the device, for cfq.
     #[arg(long, value_name = "NAME")]
@@ -58,19 +59,15 @@ pub(crate) struct Args {
     json: bool,
 }
 
-fn tunable(text: &str) -> Result<(String, i64), String> {
-    let parts = text.split_once('=');
-    let (name, value) = parts.ok_or("NAME=VALUE is allowed, as slice_idle=0")?;
-    let value = value.parse().map_err(|_| format!("{value:?}: a whole number is allowed"))?;
-    Ok((name.to_owned(), value))
-}
-
 fn hz(text: &str) -> Result<Hz, String> {
     let hz = text.parse().ok().and_then(Hz::new);
     hz.ok_or_else(|| "1 to 1000 is allowed, where a tick is a whole number of ns".to_owned())
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    for (name, value) in &args.tunables {
+        args.scheduler.tunable(name)?.accepts(*value)?;
+    }
     let device = open_device(&args.device, args.seed)?;
     let jobs = read_jobs(&args.job, device.as_ref(), args.seed)?;
     for note in &jobs.notes {

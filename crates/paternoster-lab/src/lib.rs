@@ -19,6 +19,7 @@ mod device;
 mod fields;
 pub mod fio;
 mod log;
+mod measured;
 pub mod model;
 mod names;
 pub mod result;
@@ -28,7 +29,7 @@ mod scheduler_line;
 pub mod sim;
 pub mod threads;
 
-pub use decide::{DecideError, Decided, decide, decide_folder};
+pub use decide::{DecideError, Decided, Outcome, Plan, decide, decide_all};
 pub use log::Log;
 pub use run::{RunError, run, run_with};
 pub use scenario::{DeviceModel, Group, Op, Request, Scenario, ScenarioError, Task};

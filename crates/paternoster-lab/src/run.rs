@@ -19,6 +19,7 @@ use thiserror::Error;
 
 use crate::device::{Device, Job, Started};
 use crate::log::Log;
+use crate::measured::Measured;
 use crate::names::Names;
 use crate::scenario::{Op, Request, Scenario, ScenarioError, parent_path};
 
@@ -83,34 +84,29 @@ struct Run<'a> {
     /// The timer that is on the agenda.
     timer: Option<Instant>,
     log: Log,
+    measured: Measured,
 }
 
 /// Runs the scenario to its end.
 pub fn run(scenario: &Scenario) -> Result<Log, RunError> {
+    run_and_measure(scenario).map(|(log, _)| log)
+}
+
+/// Runs the scenario to its end. Returns what was measured, too.
+pub(crate) fn run_and_measure(scenario: &Scenario) -> Result<(Log, Measured), RunError> {
     let kind: SchedulerKind = scenario.scheduler.parse().map_err(ScenarioError::from)?;
     let scheduler = match scenario.kernel {
         None => AnyScheduler::new(kind, Recorder::default()),
         Some(kernel) => AnyScheduler::with_kernel(kind, Recorder::default(), kernel)
             .map_err(ScenarioError::from)?,
     };
-    run_with(scenario, scheduler)
+    Run::new(scenario, scheduler)?.finish()
 }
 
 /// Runs the scenario to its end under another scheduler than it names, with the tunables that it
 /// names.
 pub fn run_with(scenario: &Scenario, scheduler: AnyScheduler<Recorder>) -> Result<Log, RunError> {
-    let mut run = Run::new(scenario, scheduler)?;
-    run.set_up_groups()?;
-    run.set_up_arrivals();
-    let mut now = Instant::START;
-    while run.left > 0 {
-        let Some(Reverse((at, _, _, event))) = run.agenda.pop() else {
-            return Err(RunError::Stuck { at_ns: now.since_start().as_nanos(), left: run.left });
-        };
-        now = at;
-        run.handle(now, event);
-    }
-    Ok(run.log)
+    Run::new(scenario, scheduler)?.finish().map(|(log, _)| log)
 }
 
 impl<'a> Run<'a> {
@@ -129,7 +125,6 @@ impl<'a> Run<'a> {
         let tasks = scenario.tasks.iter();
         let tasks = tasks.map(|task| TaskState { ioc: None, left: task.requests.len() }).collect();
         Ok(Self {
-            names: Names { requests: names, ..Names::default() },
             left: requests.len(),
             requests,
             followers,
@@ -141,8 +136,25 @@ impl<'a> Run<'a> {
             sequence: 0,
             timer: None,
             log: Log::default(),
+            measured: Measured::new(scenario.tasks.len(), names.len()),
+            names: Names { requests: names, ..Names::default() },
             scenario,
         })
+    }
+
+    fn finish(mut self) -> Result<(Log, Measured), RunError> {
+        self.set_up_groups()?;
+        self.set_up_arrivals();
+        let mut now = Instant::START;
+        while self.left > 0 {
+            let Some(Reverse((at, _, _, event))) = self.agenda.pop() else {
+                let at_ns = now.since_start().as_nanos();
+                return Err(RunError::Stuck { at_ns, left: self.left });
+            };
+            now = at;
+            self.handle(now, event);
+        }
+        Ok((self.log, self.measured))
     }
 
     fn set_up_groups(&mut self) -> Result<(), ScenarioError> {
@@ -201,6 +213,7 @@ impl<'a> Run<'a> {
     fn arrive(&mut self, now: Instant, index: usize) {
         let (task, rq) = self.requests[index];
         let ioc = self.io_context(now, task);
+        self.measured.arrived(index, now);
         let (op, flags) = match rq.op {
             Op::Read => (paternoster::Op::Read, BioFlags::empty()),
             Op::Write => (paternoster::Op::Write, BioFlags::empty()),
@@ -243,7 +256,9 @@ impl<'a> Run<'a> {
                 let at = now + Nanos::new(self.requests[follower].1.think_ns);
                 self.schedule(at, Event::Arrival { index: follower });
             }
-            self.finish_one_of(now, self.requests[index].0);
+            let (task, rq) = self.requests[index];
+            self.measured.completed(index, task, rq, now);
+            self.finish_one_of(now, task);
         }
     }
 
@@ -254,7 +269,10 @@ impl<'a> Run<'a> {
         self.left -= 1;
         if state.left == 0 {
             let ioc = state.ioc.expect("a task whose request completed has a context");
-            self.log.exited(now, self.scenario.tasks[task].id);
+            let settings = &self.scenario.tasks[task];
+            let begun = Instant::START + Nanos::new(settings.start_ns);
+            self.measured.ended(task, begun, now);
+            self.log.exited(now, settings.id);
             self.driver.administer(|elevator| elevator.exit_io_context(now, ioc));
         }
     }

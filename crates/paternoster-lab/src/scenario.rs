@@ -244,6 +244,15 @@ impl Scenario {
         self.check_tasks()
     }
 
+    /// The same under that scheduler. What is set of another one does not go with it.
+    pub fn under(self, kind: SchedulerKind) -> Self {
+        if self.scheduler == kind.name() {
+            return self;
+        }
+        let (scheduler, tunables) = (kind.name().to_owned(), IndexMap::new());
+        Self { scheduler, hierarchy: None, kernel: None, tunables, ..self }
+    }
+
     /// Returns the jiffies clock.
     pub fn clock(&self) -> Result<Hz, ScenarioError> {
         Hz::new(self.hz).ok_or(ScenarioError::Hz(self.hz))

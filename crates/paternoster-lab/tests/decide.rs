@@ -6,12 +6,20 @@ use std::fs;
 use std::path::Path;
 
 use common::{log, scenario, with};
-use paternoster_lab::{DecideError, RunError, ScenarioError, decide, decide_folder};
+use paternoster::SchedulerKind;
+use paternoster_lab::{DecideError, Decided, Plan, RunError, ScenarioError, decide, decide_all};
 use serde_json::{Value, json};
 
 fn put(dir: &Path, name: &str, scenario: &Value) {
     let path = dir.join(format!("{name}.scenario.json"));
     fs::write(path, scenario.to_string()).expect("a folder to write in");
+}
+
+/// Decides all scenarios of a folder, or one.
+fn decide_folder(dir: &Path, out: &Path, only: Option<&str>) -> Result<Vec<Decided>, DecideError> {
+    let (scenarios, only) = (vec![dir.to_owned()], only.map(str::to_owned));
+    let plan = Plan { scenarios, only, ..Plan::default() };
+    decide_all(&plan, out).map(Iterator::collect)
 }
 
 #[test]
@@ -30,7 +38,7 @@ fn scenario_that_cannot_be_run_does_not_keep_the_others_from_it() {
         let written = fs::read_to_string(out.join(format!("{name}.log.jsonl"))).expect("a log");
         assert!(written.contains("\"ev\":\"C\""), "{name}: {written}");
     }
-    let error = decided[1].log.as_ref().expect_err("we lack it");
+    let error = decided[1].outcome.as_ref().expect_err("we lack it");
     assert!(matches!(
         error,
         DecideError::Run { why: RunError::Scenario(ScenarioError::Scheduler(_)), .. }
@@ -86,4 +94,129 @@ fn scenario_that_sets_async_depth_runs_as_without_it() {
     let plain = with(scenario(), "/tasks/0", writes);
     let bounded = with(plain.clone(), "/tunables", json!({ "async_depth": 1 }));
     assert_eq!(log(&bounded).expect("it runs"), log(&plain).expect("it runs"));
+}
+
+/// What became of each scheduler's run, by the file of its log.
+fn decide_under(dir: &Path, plan: &Plan) -> Vec<Result<(String, String), String>> {
+    let out = dir.join("out");
+    let decided = decide_all(plan, &out).expect("it can be planned");
+    let outcomes = decided.map(|one| match one.outcome {
+        Ok(outcome) => {
+            let name = outcome.log.file_name().expect("a file").to_string_lossy().into_owned();
+            Ok((name, fs::read_to_string(outcome.log).expect("a log")))
+        }
+        Err(error) => Err(error.to_string()),
+    });
+    outcomes.collect()
+}
+
+#[test]
+fn scenario_is_run_under_each_scheduler_without_what_is_set_of_its_own() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let requests: Vec<_> = (0..8).map(|i| json!([0, "R", (i * 7 % 8) * 1000, 8])).collect();
+    let own = with(scenario(), "/tasks/0", common::task(1, &json!(requests)));
+    let own = with(own, "/tunables", json!({ "fifo_batch": 1 }));
+    put(dir.path(), "a", &own);
+    let schedulers = vec![SchedulerKind::MqDeadline, SchedulerKind::None];
+    let scenarios = vec![dir.path().join("a.scenario.json")];
+    let plan = Plan { scenarios, schedulers, ..Plan::default() };
+    let none = with(with(own.clone(), "/scheduler", json!("none")), "/tunables", json!({}));
+    let expected = [("mq-deadline", &own), ("none", &none)]
+        .map(|(name, scenario)| Ok((format!("a.{name}.log.jsonl"), log(scenario).expect("a log"))));
+    assert_ne!(expected[0], expected[1], "they decide otherwise");
+    assert_eq!(decide_under(dir.path(), &plan), expected);
+}
+
+#[test]
+fn tunable_that_is_set_counts_as_if_the_scenario_set_it_last() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let requests: Vec<_> = (0..40).map(|i| json!([0, "R", (i * 7 % 40) * 1000, 8])).collect();
+    let untuned = with(scenario(), "/tasks/0", common::task(1, &json!(requests)));
+    let tuned = |batch: i64| {
+        let tunables = json!({ "fifo_batch": batch, "read_expire": 0 });
+        with(untuned.clone(), "/tunables", tunables)
+    };
+    put(dir.path(), "a", &tuned(16));
+    let scenarios = vec![dir.path().to_owned()];
+    let tunables = vec![("fifo_batch".to_owned(), 1)];
+    let plan = Plan { scenarios, tunables, ..Plan::default() };
+    let set = log(&tuned(1)).expect("a log");
+    assert_ne!(set, log(&tuned(16)).expect("a log"));
+    assert_eq!(decide_under(dir.path(), &plan), [Ok(("a.log.jsonl".to_owned(), set))]);
+}
+
+#[test]
+fn tunable_that_a_scheduler_lacks_is_refused_with_those_that_it_has() {
+    let dir = tempfile::tempdir().expect("a folder");
+    put(dir.path(), "a", &scenario());
+    let plan = |schedulers, name: &str, value| Plan {
+        scenarios: vec![dir.path().to_owned()],
+        schedulers,
+        tunables: vec![(name.to_owned(), value)],
+        ..Plan::default()
+    };
+    let before =
+        |plan: &Plan| decide_all(plan, dir.path()).err().expect("it is refused").to_string();
+    let both = plan(vec![SchedulerKind::Bfq, SchedulerKind::Kyber], "slice_idle", 0);
+    assert_eq!(
+        before(&both),
+        "kyber has no tunable \"slice_idle\"; it has: read_lat_nsec, write_lat_nsec"
+    );
+    let many = plan(vec![SchedulerKind::MqDeadline], "fifo_batch", -1);
+    assert!(before(&many).starts_with("fifo_batch = -1: 0 to "), "{}", before(&many));
+    let own = decide_under(dir.path(), &plan(vec![], "slice_idle", 0));
+    let [Err(error)] = own.as_slice() else { panic!("{own:?}") };
+    assert!(error.contains("a.scenario.json: mq-deadline has no tunable"), "{error}");
+}
+
+#[test]
+fn logs_of_one_name_are_refused() {
+    let dir = tempfile::tempdir().expect("a folder");
+    for folder in ["x", "y"] {
+        fs::create_dir(dir.path().join(folder)).expect("a folder");
+        put(&dir.path().join(folder), "a", &scenario());
+    }
+    let scenarios = ["x", "y/a.scenario.json"].map(|path| dir.path().join(path)).to_vec();
+    let refused = |scenarios| {
+        let plan = Plan { scenarios, ..Plan::default() };
+        decide_all(&plan, dir.path()).err().expect("it is refused").to_string()
+    };
+    let error = refused(scenarios);
+    assert!(error.ends_with("y/a.scenario.json would have the same log"), "{error}");
+    let notes = vec![dir.path().join("notes.txt")];
+    fs::write(&notes[0], "no scenario").expect("a file");
+    let error = refused(notes);
+    assert!(error.ends_with("NAME.scenario.json is allowed, or a folder of such files"), "{error}");
+}
+
+/// Two readers with one read each on a device that takes 100 µs for one. They alternate: the
+/// first's end at 100, 300, … 1900 µs, the second's at 200, 400, … 2000. So the first has 10 in
+/// 1.9 ms, 20.6 MiB a second of 40.1, each in 200 µs but its first, which took 100.
+#[test]
+fn table_tells_of_each_task_from_its_start_to_its_end() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let reader = |id: u32, group: &str, start: u32| {
+        let reads: Vec<_> = (0..10).map(|i| json!([0, "R", start + 16 * i, 8])).collect();
+        let task = with(common::task(id, &json!(reads)), "/group", json!(group));
+        with(task, "/depth", json!(1))
+    };
+    let two = with(scenario(), "/tasks", json!([reader(1, "/a", 0), reader(2, "/b", 10_000)]));
+    let two = with(two, "/scheduler", json!("none"));
+    let two = with(two, "/groups", json!([{"path": "/a"}, {"path": "/b"}]));
+    let device = json!({
+        "rotational": false, "queue_depth": 1, "channels": 1, "base_ns": 96_000,
+        "per_sector_ns": 500, "seek_base_ns": 0, "seek_ns_per_mi_sector": 0,
+    });
+    put(dir.path(), "a", &with(two, "/device", device));
+    let plan = Plan { scenarios: vec![dir.path().to_owned()], ..Plan::default() };
+    let out = dir.path().join("out");
+    let decided = decide_all(&plan, &out).expect("a plan").next().expect("one run");
+    let table = decided.outcome.expect("it runs").table;
+    let rows: Vec<Vec<&str>> =
+        table.lines().map(|line| line.split_whitespace().collect()).collect();
+    let row = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(rows[0], row("TASK GROUP OP IOPS MiB/S SHARE MEAN P50 P99 MAX"));
+    assert_eq!(rows[1], row("1 /a read 5263 20.6 51.3 % 190 us 200 us 200 us 200 us"));
+    assert_eq!(rows[2], row("2 /b read 5000 19.5 48.7 % 200 us 200 us 200 us 200 us"));
+    assert_eq!(rows[3][..3], ["/a", "all", "5263"]);
 }

@@ -18,7 +18,7 @@ mod table;
 
 pub use fio_json::{DiskUse, FioReport, Header};
 pub use latency::{Latencies, Moments};
-pub use table::table;
+pub use table::{Subject, table, table_of};
 
 use paternoster::Nanos;
 

@@ -1,4 +1,4 @@
-//! A report for a terminal: a row for each job and direction, then a row for each group.
+//! A report for a terminal: a row for each job or task and direction, then a row for each group.
 
 #![allow(
     clippy::cast_possible_truncation,
@@ -14,8 +14,19 @@ use paternoster::Nanos;
 use super::{DirectionResult, JobResult, Latencies, entries};
 use crate::fio::{DataDirection, Jobs};
 
-const COLUMNS: [&str; 10] =
-    ["JOB", "GROUP", "OP", "IOPS", "MiB/S", "SHARE", "MEAN", "P50", "P99", "MAX"];
+/// The columns behind the name.
+const COLUMNS: [&str; 9] = ["GROUP", "OP", "IOPS", "MiB/S", "SHARE", "MEAN", "P50", "P99", "MAX"];
+
+/// Somebody who does I/O, as a table tells of him.
+#[derive(Clone, Debug)]
+pub struct Subject<'a> {
+    /// His name.
+    pub name: String,
+    /// The path of his group.
+    pub group: &'a str,
+    /// What was measured of him.
+    pub result: &'a JobResult,
+}
 
 /// Returns the table of a run: `results` has one for each job, in their order. A share is the part
 /// of all bytes a second; latencies are of completion.
@@ -25,21 +36,30 @@ const COLUMNS: [&str; 10] =
 /// If there are not as many results as jobs.
 pub fn table(jobs: &Jobs, results: &[JobResult]) -> String {
     let entries = entries(&jobs.jobs, results);
-    let all: f64 = entries.iter().flat_map(|entry| &entry.result.directions).map(rate).sum();
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_header(COLUMNS);
-    let mut groups: IndexMap<&str, DirectionResult> = IndexMap::new();
-    for entry in &entries {
-        let name = match entry.jobs {
+    let subjects = entries.iter().map(|entry| Subject {
+        name: match entry.jobs {
             1 => entry.job.name.clone(),
             count => format!("{} x {count}", entry.job.name),
-        };
+        },
+        group: &entry.job.group,
+        result: &entry.result,
+    });
+    table_of("JOB", &subjects.collect::<Vec<_>>())
+}
+
+/// Returns the table of these subjects, each of which is such a `kind`.
+pub fn table_of(kind: &str, subjects: &[Subject<'_>]) -> String {
+    let all: f64 = subjects.iter().flat_map(|subject| &subject.result.directions).map(rate).sum();
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_header([&[kind], &COLUMNS[..]].concat());
+    let mut groups: IndexMap<&str, DirectionResult> = IndexMap::new();
+    for Subject { name, group, result } in subjects {
         for direction in DataDirection::ALL {
-            let result = &entry.result.directions[direction as usize];
+            let result = &result.directions[direction as usize];
             if result.ios > 0 {
                 let op = ["read", "write", "trim"][direction as usize];
-                table.add_row(row([&name, &entry.job.group, op], result, all));
-                groups.entry(&entry.job.group).or_default().merge(result);
+                table.add_row(row([name, group, op], result, all));
+                groups.entry(group).or_default().merge(result);
             }
         }
     }
