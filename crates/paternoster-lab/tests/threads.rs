@@ -1,22 +1,16 @@
 //! Job files over simple devices, against what can be worked out by hand.
 
+#[path = "common/jobs.rs"]
+mod jobs;
+
+use jobs::jobs;
 use paternoster::{Instant, Nanos, SchedulerKind, Sector};
-use paternoster_lab::fio::{DataDirection, Jobs, Surroundings};
+use paternoster_lab::fio::DataDirection;
 use paternoster_lab::model::{Servers, ServersParameters};
 use paternoster_lab::sim::Setup;
 use paternoster_lab::threads::{Host, JobRunError, Outcome, ThreadError, run_jobs};
 
 const MIB: u64 = 1 << 20;
-
-fn jobs(text: &str) -> Jobs {
-    let surroundings = Surroundings {
-        variable: &|_| None,
-        file: &|_| Err(std::io::ErrorKind::NotFound.into()),
-        device_bytes: 1 << 40,
-        seed: 1,
-    };
-    Jobs::parse("test.fio", text.as_bytes(), &surroundings).expect("a good job file")
-}
 
 /// So many servers of 100 µs, whatever is read.
 fn servers(servers: u32) -> Servers {

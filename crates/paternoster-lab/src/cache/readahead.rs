@@ -11,6 +11,8 @@
 //! A sequential reader begins with a small window, which grows up to the greatest. A reader that
 //! jumps about gets what it asks for and no more.
 
+use std::ops::Range;
+
 /// Pages of a file, in a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Pages {
@@ -22,8 +24,12 @@ pub(super) struct Pages {
 
 impl Pages {
     /// The page behind the last one.
-    pub(super) fn end(self) -> u64 {
+    fn end(self) -> u64 {
         self.start + self.count
+    }
+
+    pub(super) fn range(self) -> Range<u64> {
+        self.start..self.end()
     }
 }
 
@@ -37,7 +43,7 @@ pub(super) struct Window {
 
 /// The readahead state of an open file.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Readahead {
+pub struct Readahead {
     /// The greatest window, in pages.
     max: u64,
     /// The last window.
@@ -51,12 +57,17 @@ pub(super) struct Readahead {
 impl Readahead {
     /// A file that was just opened; `max` is `read_ahead_kb` in pages. With 0 nothing is read
     /// ahead.
-    pub(super) fn new(max: u64) -> Self {
+    pub fn new(max: u64) -> Self {
         Self { max, last: Pages { start: 0, count: 0 }, ahead: 0, previous: None }
     }
 
+    /// The greatest window.
+    pub(super) fn max(&self) -> u64 {
+        self.max
+    }
+
     /// The reader has read up to this page.
-    pub(super) fn has_read(&mut self, page: u64) {
+    pub fn has_read(&mut self, page: u64) {
         self.previous = Some(page);
     }
 

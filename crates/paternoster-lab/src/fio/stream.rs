@@ -130,6 +130,11 @@ impl Stream {
         }
     }
 
+    /// How many passes over its files were begun.
+    pub fn passes(&self) -> u32 {
+        self.passes
+    }
+
     /// Ends it: only the syncs at its end are left.
     pub fn stop(&mut self) {
         if !self.has_ended {

@@ -5,6 +5,7 @@
 //!   thread.rs    depth, runtime, the next I/O of the stream
 //!   pacing.rs    thinktime and rate
 //!   buffered.rs  reads through the page cache
+//!   system.rs    what they share: the page cache
 //!   tally.rs     what is counted
 //!   progress.rs  when the last of them is expected to end
 //!   start.rs     the end of one may be the end of others (exitall)
@@ -15,6 +16,7 @@ mod pacing;
 mod progress;
 mod run;
 mod start;
+mod system;
 mod tally;
 mod thread;
 
@@ -25,6 +27,7 @@ use crate::fio::{Advice, DataDirection, Engine, IoMix, Job, Jobs};
 use crate::result::JobResult;
 use crate::sim::{Action, Ended, Moment, TaskId, TaskSetup, Workload};
 use start::Starts;
+use system::System;
 
 pub use progress::Progress;
 pub use run::{JobRunError, Outcome, run_jobs};
@@ -58,6 +61,8 @@ pub struct Host {
     pub read_ahead_pages: u64,
     /// How long a page is copied out of the page cache, with its share of the call.
     pub copy_page: Nanos,
+    /// How much the page cache may hold.
+    pub memory_bytes: u64,
 }
 
 impl Host {
@@ -70,12 +75,17 @@ impl Host {
         };
         Self { read_ahead_pages, ..self }
     }
+
+    /// How long so many pages are copied.
+    fn copy(self, pages: u64) -> Nanos {
+        Nanos::new(self.copy_page.as_nanos() * pages)
+    }
 }
 
 impl Default for Host {
-    /// 128 KiB of readahead, as Linux has it, and 1 µs a page.
+    /// 128 KiB of readahead, as Linux has it, 1 µs a page, and 4 GiB.
     fn default() -> Self {
-        Self { read_ahead_pages: 32, copy_page: Nanos::from_micros(1) }
+        Self { read_ahead_pages: 32, copy_page: Nanos::from_micros(1), memory_bytes: 4 << 30 }
     }
 }
 
@@ -83,6 +93,7 @@ impl Default for Host {
 #[derive(Debug)]
 pub struct Threads {
     each: Vec<Thread>,
+    system: System,
     starts: Starts,
     setups: Vec<TaskSetup>,
 }
@@ -99,7 +110,8 @@ impl Threads {
         });
         Ok(Self {
             setups: setups.collect(),
-            each: jobs.jobs.iter().map(|job| Thread::new(job, jobs, host)).collect(),
+            each: jobs.jobs.iter().map(Thread::new).collect(),
+            system: System::new(jobs, host),
             starts: Starts::new(&jobs.jobs),
         })
     }
@@ -159,13 +171,15 @@ impl Workload for Threads {
             }
             thread.start(moment.now);
         }
-        match thread.next(moment.now) {
+        match thread.next(&mut self.system, moment.now, task) {
             Some(action) => action,
             None => self.end(moment, task),
         }
     }
 
-    fn completed(&mut self, _moment: &mut Moment<'_>, ended: &Ended) {
-        self.each[ended.task.index()].completed(ended);
+    fn completed(&mut self, moment: &mut Moment<'_>, ended: &Ended) {
+        if !self.system.completed(moment, ended.io.name) {
+            self.each[ended.task.index()].completed(ended);
+        }
     }
 }

@@ -1,22 +1,18 @@
 //! One thread: what it does next, from its start to its end.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use paternoster::{BioFlags, Instant, Nanos, Op, Sector, SectorCount};
 
-use super::Host;
-use super::buffered::{OpenFile, Reading, Step};
+use super::buffered::{Reading, Step};
 use super::pacing::Pace;
 use super::progress::at_this_pace;
+use super::system::{SECTOR, System};
 use super::tally::Tally;
-use crate::fio::{
-    self, DataDirection, Engine, IoOp, Job, Jobs, Run, Stream, Submission, WriteSync,
-};
+use crate::cache::Readahead;
+use crate::fio::{self, DataDirection, Engine, IoOp, Job, Run, Stream, Submission, WriteSync};
 use crate::result::{JobResult, Took};
-use crate::sim::{Action, Ended, Io};
-
-/// Bytes of a sector.
-const SECTOR: u64 = 512;
+use crate::sim::{Action, Ended, Io, TaskId};
 
 /// A thread.
 #[derive(Debug)]
@@ -27,18 +23,24 @@ pub(super) struct Thread {
     pace: Pace,
     /// The I/O that is next, taken from the stream and waiting for its time.
     next: Option<fio::Io>,
-    /// The read through the page cache that is under way.
-    reading: Option<(Reading, fio::Io, Instant)>,
-    /// The files that it reads through the page cache.
-    open: HashMap<usize, OpenFile>,
-    /// Where each file starts on the device, in bytes.
-    starts: Vec<u64>,
-    /// Its outstanding I/Os, those of readahead apart, by their names.
+    /// The call that goes through the page cache and is under way.
+    call: Option<Call>,
+    /// The files that it reads through the page cache, with what is read ahead.
+    open: BTreeMap<usize, Readahead>,
+    /// How many passes over its files it has begun.
+    passes: u32,
+    /// Its outstanding I/Os, those of the page cache apart, by their names.
     outstanding: HashMap<u64, fio::Io>,
-    /// Names given so far.
-    names: u64,
     phase: Phase,
     tally: Tally,
+}
+
+/// A call that goes through the page cache.
+#[derive(Debug)]
+struct Call {
+    io: fio::Io,
+    began: Instant,
+    reading: Reading,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,25 +52,21 @@ enum Phase {
 }
 
 impl Thread {
-    pub(super) fn new(job: &Job, jobs: &Jobs, host: Host) -> Self {
+    pub(super) fn new(job: &Job) -> Self {
         let submission = job.submission;
-        let reads_cached = !submission.direct && submission.engine != Engine::Null;
+        let is_cached = !submission.direct && submission.engine != Engine::Null;
         let files = job.pattern.regions.iter().map(|region| region.file);
-        let open = files.filter(|_| reads_cached).map(|file| {
-            let fio::File { bytes, start, .. } = jobs.files[file];
-            (file, OpenFile::new(bytes, start, host.advised(submission.advice)))
-        });
+        let open = files.filter(|_| is_cached).map(|file| (file, Readahead::new(0)));
         Self {
             stream: Stream::new(&job.pattern),
             submission,
             run: job.run.clone(),
             pace: Pace::new(job.pacing, job.pattern.seed),
             next: None,
-            reading: None,
+            call: None,
             open: open.collect(),
-            starts: jobs.files.iter().map(|file| file.start).collect(),
+            passes: 0,
             outstanding: HashMap::new(),
-            names: 0,
             phase: Phase::Waiting,
             tally: Tally::new(&job.reports),
         }
@@ -121,15 +119,21 @@ impl Thread {
     }
 
     /// What it does next; nothing when it has ended.
-    pub(super) fn next(&mut self, now: Instant) -> Option<Action> {
-        let action = self.go_on(now);
-        if matches!(action, Some(Action::Wait | Action::Sleep(_))) {
+    pub(super) fn next(
+        &mut self,
+        system: &mut System,
+        now: Instant,
+        task: TaskId,
+    ) -> Option<Action> {
+        let action = self.go_on(system, now, task);
+        let is_busy = self.call.as_ref().is_some_and(|call| call.reading.is_copying());
+        if matches!(action, Some(Action::Wait | Action::Sleep(_))) && !is_busy {
             self.tally.waits();
         }
         action
     }
 
-    fn go_on(&mut self, now: Instant) -> Option<Action> {
+    fn go_on(&mut self, system: &mut System, now: Instant, task: TaskId) -> Option<Action> {
         let Phase::Running { from, until } = self.phase else { return Some(Action::Wait) };
         if now < from {
             return Some(Action::Sleep(from));
@@ -139,7 +143,7 @@ impl Thread {
             self.stop();
         }
         loop {
-            if let Some(action) = self.read_on(now) {
+            if let Some(action) = self.call_on(system, now, task) {
                 return Some(action);
             }
             if let Some(pause) = self.pace.pause(now).filter(|_| !is_over) {
@@ -155,7 +159,8 @@ impl Thread {
                 self.next = Some(io);
                 return Some(Action::Sleep(until.map_or(due, |until| until.min(due))));
             }
-            if let Some(action) = self.begin(io, now) {
+            self.open_files(system, io);
+            if let Some(action) = self.begin(system, io, now) {
                 return Some(action);
             }
         }
@@ -166,9 +171,26 @@ impl Thread {
         direction(io.op).map(|direction| self.pace.due(direction))
     }
 
-    /// Begins an I/O. Returns what that needs; nothing where it is complete at once, or is a read
-    /// through the page cache.
-    fn begin(&mut self, io: fio::Io, now: Instant) -> Option<Action> {
+    /// Opens its files at the begin of a pass, with the first I/O: the page cache forgets them, if
+    /// that is said. The syncs that close them come before.
+    fn open_files(&mut self, system: &mut System, io: fio::Io) {
+        let passes = self.stream.passes();
+        if passes == self.passes || direction(io.op).is_none() {
+            return;
+        }
+        self.passes = passes;
+        let window = system.host.advised(self.submission.advice).read_ahead_pages;
+        for (&file, readahead) in &mut self.open {
+            *readahead = Readahead::new(window);
+            if self.submission.invalidate {
+                system.cache.forget(file);
+            }
+        }
+    }
+
+    /// Begins an I/O. Returns what that needs; nothing where it is complete at once, or is a call
+    /// that goes through the page cache.
+    fn begin(&mut self, system: &mut System, io: fio::Io, now: Instant) -> Option<Action> {
         if let Some(direction) = direction(io.op) {
             self.pace.spend(direction, io.bytes);
         }
@@ -180,29 +202,26 @@ impl Thread {
         }
         if self.open.contains_key(&io.file) && io.op == IoOp::Read {
             self.tally.submitted(now, 1);
-            self.reading = Some((Reading::new(io.offset, io.bytes), io, now));
+            let reading = Reading::new(io.file, io.offset, io.bytes);
+            self.call = Some(Call { io, began: now, reading });
             return None;
         }
-        let name = self.name();
+        let name = system.name();
         self.outstanding.insert(name, io);
         let depth = u32::try_from(self.outstanding.len()).expect("a depth is in u32");
         self.tally.submitted(now, depth);
-        Some(Action::Submit(self.io(name, &io)))
+        Some(Action::Submit(self.io(system, name, &io)))
     }
 
-    /// Goes on with the read through the page cache, if there is one.
-    fn read_on(&mut self, now: Instant) -> Option<Action> {
-        let (mut reading, io, began) = self.reading?;
-        let name = self.name();
-        let file = self.open.get_mut(&io.file).expect("the file is open");
-        let step = file.step(&mut reading, now, name);
-        match step {
-            Step::Do(action) => {
-                self.reading = Some((reading, io, began));
-                Some(action)
-            }
+    /// Goes on with the call that goes through the page cache, if there is one.
+    fn call_on(&mut self, system: &mut System, now: Instant, task: TaskId) -> Option<Action> {
+        let Call { io, began, reading } = self.call.as_mut()?;
+        let (io, began) = (*io, *began);
+        let readahead = self.open.get_mut(&io.file).expect("the file is open");
+        match reading.step(system, readahead, task, now) {
+            Step::Do(action) => Some(action),
             Step::Done => {
-                self.reading = None;
+                self.call = None;
                 let completion = now.saturating_since(began);
                 self.count(io, Took { submission: Nanos::ZERO, completion }, now);
                 None
@@ -212,16 +231,12 @@ impl Thread {
 
     pub(super) fn completed(&mut self, ended: &Ended) {
         let &Ended { io, submitted, entered, completed, .. } = ended;
-        if let Some(io) = self.outstanding.remove(&io.name) {
-            let took = Took {
-                submission: entered.saturating_since(submitted),
-                completion: completed.saturating_since(entered),
-            };
-            self.count(io, took, completed);
-        } else {
-            let arrived = self.open.values_mut().any(|file| file.arrived(io.name));
-            assert!(arrived, "an I/O that completes was submitted");
-        }
+        let io = self.outstanding.remove(&io.name).expect("an I/O that completes was submitted");
+        let took = Took {
+            submission: entered.saturating_since(submitted),
+            completion: completed.saturating_since(entered),
+        };
+        self.count(io, took, completed);
     }
 
     fn count(&mut self, io: fio::Io, took: Took, now: Instant) {
@@ -232,14 +247,9 @@ impl Thread {
         }
     }
 
-    fn name(&mut self) -> u64 {
-        self.names += 1;
-        self.names
-    }
-
     /// The I/O on the device: whole sectors.
-    fn io(&self, name: u64, io: &fio::Io) -> Io {
-        let first = self.starts[io.file] + io.offset;
+    fn io(&self, system: &System, name: u64, io: &fio::Io) -> Io {
+        let first = system.byte(io.file, io.offset);
         let sector = first / SECTOR;
         let end = (first + io.bytes).div_ceil(SECTOR);
         let sectors = u32::try_from(end - sector).expect("a block is below 2 TiB");

@@ -1,0 +1,64 @@
+//! Jobs that go through the page cache, over servers that take 100 µs for any command, so that the
+//! time that the servers spent counts the commands.
+
+#[path = "common/jobs.rs"]
+mod jobs;
+
+use jobs::jobs;
+use paternoster::{Nanos, SchedulerKind, Sector};
+use paternoster_lab::model::{Servers, ServersParameters};
+use paternoster_lab::sim::Setup;
+use paternoster_lab::threads::{Host, Outcome, run_jobs};
+
+fn run(text: &str, host: Host) -> Outcome {
+    let device = Servers::new(ServersParameters {
+        servers: 2,
+        depth: 64,
+        end: Sector(1 << 31),
+        fixed: Nanos::from_micros(100),
+        per_sector: Nanos::ZERO,
+    });
+    run_jobs(&jobs(text), &Setup::new(SchedulerKind::None), host, device, |_| {}).expect("a run")
+}
+
+fn commands(outcome: &Outcome) -> u64 {
+    outcome.device.spent.overhead.as_nanos() / 100_000
+}
+
+/// 64 MiB are 16,384 pages: windows of 4, 8 and 16 pages, then 512 of 32, the last one shorter.
+const WINDOWS: u64 = 515;
+const READER: &str = "ioengine=psync\nrw=read\nbs=4k\nsize=64m\nfadvise_hint=0\nfilename=a\n";
+
+#[test]
+fn two_readers_of_a_file_read_it_once() {
+    let alone = run(&format!("[job]\n{READER}"), Host::default());
+    assert_eq!(commands(&alone), WINDOWS);
+    let both = run(&format!("[job]\nnumjobs=2\n{READER}"), Host::default());
+    assert_eq!(commands(&both), WINDOWS);
+    assert_eq!(both.end, alone.end, "the second finds what the first has asked for");
+    assert_eq!(both.results[1].directions[0].bytes, 64 << 20);
+}
+
+/// A reader of another file, with twice the windows.
+#[test]
+fn readers_of_two_files_share_nothing() {
+    let text = format!("[a]\n{READER}[b]\n{READER}filename=b\n");
+    assert_eq!(commands(&run(&text, Host::default())), 2 * WINDOWS);
+}
+
+/// What fio does at the begin of each loop (seen with strace).
+#[test]
+fn invalidate_has_each_loop_read_the_file_again() {
+    let loops = format!("[job]\nloops=2\n{READER}");
+    assert_eq!(commands(&run(&loops, Host::default())), 2 * WINDOWS);
+    let kept = format!("{loops}invalidate=0\n");
+    assert_eq!(commands(&run(&kept, Host::default())), WINDOWS);
+}
+
+/// A cache of 32 MiB has lost the first half of the file when the second one is read.
+#[test]
+fn file_that_is_larger_than_memory_is_read_again() {
+    let host = Host { memory_bytes: 32 << 20, ..Host::default() };
+    let kept = format!("[job]\nloops=2\n{READER}invalidate=0\n");
+    assert_eq!(commands(&run(&kept, host)), 2 * WINDOWS);
+}
