@@ -8,10 +8,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anyhow::{Context as _, Result};
 use paternoster::{Hierarchy, Hz, Kernel, Nanos, SchedulerKind};
 use paternoster_lab::fio::{Jobs, Surroundings};
+use paternoster_lab::host::Host;
 use paternoster_lab::model::{Model, open_device};
 use paternoster_lab::result::{DiskUse, FioReport, Header, table};
-use paternoster_lab::sim::{DeviceTime, Setup};
-use paternoster_lab::threads::{Host, Outcome, run_jobs};
+use paternoster_lab::sim::{CpuTime, DeviceTime, Setup};
+use paternoster_lab::threads::{Outcome, run_jobs};
 
 use crate::output;
 use crate::progress::ProgressLine;
@@ -44,9 +45,16 @@ pub(crate) struct Args {
     /// unless told.
     #[arg(long, value_name = "NAME")]
     kernel: Option<Kernel>,
-    /// Ticks a second of the kernel's clock.
-    #[arg(long, value_name = "TICKS", default_value = "1000", value_parser = hz)]
-    hz: Hz,
+    /// The machine: one that comes with the laboratory (free, notebook-2011, ten-cores), or a file
+    /// of parameters. Its cores take time for I/O and for the scheduler's work.
+    #[arg(long, value_name = "NAME|FILE", default_value = "free")]
+    host: String,
+    /// How many cores, instead of the host's.
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
+    cores: Option<u32>,
+    /// Ticks a second of the kernel's clock, instead of the host's.
+    #[arg(long, value_name = "TICKS", value_parser = hz)]
+    hz: Option<Hz>,
     /// How many requests may wait or be in flight: `nr_requests` of sysfs.
     #[arg(long, value_name = "COUNT", default_value_t = 256)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
@@ -77,12 +85,15 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     setup.tunables.clone_from(&args.tunables);
     setup.hierarchy = args.hierarchy;
     setup.kernel = args.kernel;
-    setup.hz = args.hz;
+    let host = Host::open(&args.host)?;
+    host.set_up(&mut setup, device.as_ref());
+    setup.hz = args.hz.unwrap_or(setup.hz);
+    setup.cores = args.cores.unwrap_or(setup.cores);
     setup.nr_requests = Some(args.nr_requests);
     let line = ProgressLine::new()?;
-    let outcome = run_jobs(&jobs, &setup, Host::default(), device, |run| line.shows(run))?;
+    let outcome = run_jobs(&jobs, &setup, host.page_cache, device, |run| line.shows(run))?;
     line.clear();
-    let text = if args.json { json(args, &jobs, &outcome)? } else { text(&jobs, &outcome) };
+    let text = if args.json { json(args, &jobs, &outcome)? } else { text(&setup, &jobs, &outcome) };
     output::print(text.as_bytes())?;
     Ok(ExitCode::SUCCESS)
 }
@@ -98,8 +109,9 @@ fn read_jobs(path: &Path, device: &dyn Model, seed: u64) -> Result<Jobs> {
     Ok(Jobs::parse(&path.display().to_string(), &bytes, &surroundings)?)
 }
 
-fn text(jobs: &Jobs, outcome: &Outcome) -> String {
-    format!("{}\n{}\n", table(jobs, &outcome.results), device_line(&outcome.device))
+fn text(setup: &Setup, jobs: &Jobs, outcome: &Outcome) -> String {
+    let table = table(jobs, &outcome.results);
+    format!("{table}\n{}\n{}", device_line(&outcome.device), cores_line(setup, outcome))
 }
 
 fn seconds(span: Nanos) -> f64 {
@@ -115,6 +127,24 @@ fn device_line(time: &DeviceTime) -> String {
         percent(time.busy),
         percent(time.withheld),
         percent(time.without_work)
+    )
+}
+
+/// What the cores did, in percent; nothing where I/O costs them nothing.
+fn cores_line(setup: &Setup, outcome: &Outcome) -> String {
+    let all = seconds(outcome.end.since_start());
+    if setup.costs.are_none() || all == 0.0 {
+        return String::new();
+    }
+    let percent = |span, of: f64| 100.0 * seconds(span) / of;
+    let of_cores = all * f64::from(setup.cores);
+    let CpuTime { busy, spinning, held } = outcome.cpu;
+    format!(
+        "cores: {} at {:.1} % busy, {:.1} % of it spinning; lock: {:.1} % of the time held\n",
+        setup.cores,
+        percent(busy, of_cores),
+        if busy > Nanos::ZERO { percent(spinning, seconds(busy)) } else { 0.0 },
+        percent(held, all)
     )
 }
 

@@ -18,6 +18,7 @@ mod decide;
 mod device;
 mod fields;
 pub mod fio;
+pub mod host;
 mod log;
 mod measured;
 pub mod model;

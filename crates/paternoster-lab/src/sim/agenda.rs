@@ -13,25 +13,15 @@ use super::workload::TaskId;
 pub(super) enum Due {
     /// A task is asked what it does next.
     Task(TaskId),
-    /// The core has done its work for an I/O that is submitted, and asks for the lock.
-    SubmitLock {
-        /// The user data of its bios.
-        user_data: u64,
+    /// A core has done its own part of a job, and asks for the lock.
+    Lock {
+        /// The core.
+        core: usize,
     },
-    /// An I/O enters the scheduler.
-    Enter {
-        /// The user data of its bios.
-        user_data: u64,
-    },
-    /// The core has done its work for a command that the device completed, and asks for the lock.
-    CompleteLock {
-        /// The tag of the command.
-        tag: u32,
-    },
-    /// A request leaves the scheduler.
-    Complete {
-        /// The tag of its command.
-        tag: u32,
+    /// A core has done a job.
+    JobDone {
+        /// The core.
+        core: usize,
     },
 }
 

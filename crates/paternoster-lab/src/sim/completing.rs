@@ -4,6 +4,7 @@ use paternoster::{Nanos, Trace};
 
 use super::agenda::Due;
 use super::outstanding::OutstandingIo;
+use super::processors::Job;
 use super::workload::{Ended, Moment, Workload};
 use super::{Doing, Simulation};
 use crate::model::Model;
@@ -11,31 +12,29 @@ use crate::model::Model;
 impl<W: Workload, M: Model, T: Trace> Simulation<W, M, T> {
     /// Has every command completed that the device has done.
     pub(super) fn device_is_due(&mut self) {
-        let costs = self.processors.costs();
+        let free = self.processors.costs().are_none();
         while let Some(done) = self.model.poll(self.now) {
             self.device_clock.spend(done.spent);
-            if costs.are_none() {
+            if free {
                 self.complete(done.tag);
-                continue;
+            } else {
+                let task = self.outstanding.get(self.first_bio(done.tag)).task;
+                self.give_job(task, Job::Complete { tag: done.tag });
             }
-            let core = self.core_of_command(done.tag);
-            let at = self.processors.work(core, self.now, costs.complete);
-            self.agenda.at(at, Due::CompleteLock { tag: done.tag });
         }
     }
 
-    pub(super) fn lock_to_complete(&mut self, tag: u32) {
-        let core = self.core_of_command(tag);
-        let done = self.processors.hold_lock(core, self.now);
-        self.agenda.at(done, Due::Complete { tag });
-    }
-
-    /// The core of the task that submitted the first bio of a command.
-    fn core_of_command(&self, tag: u32) -> usize {
+    /// The user data of the first bio of a command.
+    fn first_bio(&self, tag: u32) -> u64 {
         let rq = self.in_device[tag as usize].expect("a command that completes is in the device");
         let bios = self.driver.elevator().request(rq).user_data();
-        let first = bios.first().expect("a request is made of bios");
-        self.processors.core_of(self.outstanding.get(*first).task.index())
+        *bios.first().expect("a request is made of bios")
+    }
+
+    /// A core that took so long has completed the command.
+    pub(super) fn job_completed(&mut self, tag: u32, took: Nanos) {
+        self.outstanding.spend(self.first_bio(tag), took);
+        self.complete(tag);
     }
 
     /// A request leaves the scheduler, and its bios complete.
@@ -52,8 +51,11 @@ impl<W: Workload, M: Model, T: Trace> Simulation<W, M, T> {
     }
 
     fn io_ended(&mut self, io: &OutstandingIo) {
-        let &OutstandingIo { task, io, submitted, entered, .. } = io;
-        let ended = Ended { task, io, submitted, entered, completed: self.now };
+        let &OutstandingIo { task, io, submitted, entered, mut cpu, .. } = io;
+        if self.tasks[task.index()].doing == Doing::Waiting {
+            cpu += self.processors.costs().wake;
+        }
+        let ended = Ended { task, io, submitted, entered, completed: self.now, cpu };
         let mut moment = Moment { now: self.now, woken: &mut self.woken };
         self.workload.completed(&mut moment, &ended);
         let state = &mut self.tasks[task.index()];
@@ -68,20 +70,20 @@ impl<W: Workload, M: Model, T: Trace> Simulation<W, M, T> {
 
     /// Puts the tasks on the agenda that were woken and wait.
     pub(super) fn wake(&mut self) {
-        let cost = self.processors.costs().wake;
-        for task in self.woken.drain(..) {
+        let costs_time = self.processors.costs().wake > Nanos::ZERO;
+        let mut woken = std::mem::take(&mut self.woken);
+        for task in woken.drain(..) {
             let state = &mut self.tasks[task.index()];
             if state.doing != Doing::Waiting {
                 continue;
             }
             state.doing = Doing::Due;
-            if cost == Nanos::ZERO {
-                self.agenda.now(Due::Task(task));
+            if costs_time {
+                self.give_job(task, Job::Wake { task });
             } else {
-                let core = self.processors.core_of(task.index());
-                let at = self.processors.work(core, self.now, cost);
-                self.agenda.at(at, Due::Task(task));
+                self.agenda.now(Due::Task(task));
             }
         }
+        self.woken = woken;
     }
 }

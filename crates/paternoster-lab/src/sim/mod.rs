@@ -9,7 +9,7 @@
 //! The next event is the earliest of three: the device completes something, the scheduler's timer
 //! expires, something on the agenda is due, such as a task. At one time they are handled in this
 //! order. Each is followed by dispatch, as the law of the [`Driver`] has it. Where I/O costs the
-//! processors something (`costs.rs`), it enters and leaves the scheduler later by that.
+//! processors something (`processors.rs`), it enters and leaves the scheduler later by that.
 //!
 //! What is kept grows with what is outstanding, and not with the length of the run.
 
@@ -18,6 +18,7 @@ mod completing;
 mod costs;
 mod device_time;
 mod outstanding;
+mod processors;
 mod setup;
 mod submitting;
 mod workload;
@@ -27,9 +28,9 @@ use thiserror::Error;
 
 use crate::model::Model;
 use agenda::{Agenda, Due};
-use costs::Processors;
 use device_time::DeviceClock;
 use outstanding::Outstanding;
+use processors::{DoneJob, Job, Processors};
 
 pub use costs::{Costs, CpuTime};
 pub use device_time::DeviceTime;
@@ -205,10 +206,31 @@ impl<W: Workload, M: Model, T: Trace> Simulation<W, M, T> {
     fn handle(&mut self, due: Due) {
         match due {
             Due::Task(task) => self.ask(task),
-            Due::SubmitLock { user_data } => self.lock_to_submit(user_data),
-            Due::Enter { user_data } => self.enter(user_data),
-            Due::CompleteLock { tag } => self.lock_to_complete(tag),
-            Due::Complete { tag } => self.complete(tag),
+            Due::Lock { core } => {
+                let free = self.processors.take_lock(self.now);
+                self.agenda.at(free, Due::JobDone { core });
+            }
+            Due::JobDone { core } => self.job_done(core),
+        }
+    }
+
+    /// Gives the core of the task a job.
+    fn give_job(&mut self, task: TaskId, job: Job) {
+        let core = self.processors.core_of(task);
+        if let Some((at, due)) = self.processors.give(core, self.now, job) {
+            self.agenda.at(at, due);
+        }
+    }
+
+    fn job_done(&mut self, core: usize) {
+        let (DoneJob { job, took }, next) = self.processors.finish(core, self.now);
+        if let Some((at, due)) = next {
+            self.agenda.at(at, due);
+        }
+        match job {
+            Job::Submit { user_data } => self.enter(user_data, took),
+            Job::Complete { tag } => self.job_completed(tag, took),
+            Job::Wake { task } => self.ask(task),
         }
     }
 

@@ -1,7 +1,7 @@
 //! The I/Os that are outstanding, by the name under which their bios complete.
 
 use super::workload::{Io, TaskId};
-use paternoster::Instant;
+use paternoster::{Instant, Nanos};
 
 /// An I/O that has been submitted and has not completed.
 #[derive(Clone, Copy, Debug)]
@@ -11,6 +11,8 @@ pub(super) struct OutstandingIo {
     pub(super) submitted: Instant,
     /// When it entered the scheduler; valid once it has.
     pub(super) entered: Instant,
+    /// How long cores were busy for it so far.
+    pub(super) cpu: Nanos,
     /// Bios of it that have not completed.
     bios: u32,
 }
@@ -26,7 +28,8 @@ pub(super) struct Outstanding {
 impl Outstanding {
     /// Adds an I/O without bios. Returns the user data of its bios.
     pub(super) fn add(&mut self, task: TaskId, io: Io, submitted: Instant) -> u64 {
-        let outstanding = OutstandingIo { task, io, submitted, entered: submitted, bios: 0 };
+        let cpu = Nanos::ZERO;
+        let outstanding = OutstandingIo { task, io, submitted, entered: submitted, cpu, bios: 0 };
         let index = if let Some(index) = self.free.pop() {
             self.places[index] = outstanding;
             index
@@ -42,6 +45,11 @@ impl Outstanding {
         let place = &mut self.places[index(user_data)];
         place.entered = now;
         *place
+    }
+
+    /// A core was busy for so long for the I/O of that user data.
+    pub(super) fn spend(&mut self, user_data: u64, cpu: Nanos) {
+        self.places[index(user_data)].cpu += cpu;
     }
 
     /// One more bio of that user data is submitted.

@@ -1,9 +1,10 @@
 //! The way of an I/O from its task to the device.
 
-use paternoster::{Bio, BioFlags, IoPrio, Op, Request, Trace};
+use paternoster::{Bio, BioFlags, IoPrio, Nanos, Op, Request, Trace};
 
 use super::agenda::Due;
 use super::outstanding::OutstandingIo;
+use super::processors::Job;
 use super::workload::{Action, Io, Moment, TaskId, Workload};
 use super::{Doing, Simulation};
 use crate::model::{self, Command, Model};
@@ -38,26 +39,17 @@ impl<W: Workload, M: Model, T: Trace> Simulation<W, M, T> {
     fn submit(&mut self, task: TaskId, io: Io) -> bool {
         self.tasks[task.index()].outstanding += 1;
         let user_data = self.outstanding.add(task, io, self.now);
-        let costs = self.processors.costs();
-        if costs.are_none() {
+        if self.processors.costs().are_none() {
             self.submit_bios(user_data);
             return true;
         }
-        let core = self.processors.core_of(task.index());
-        let done = self.processors.work(core, self.now, costs.submit);
-        self.agenda.at(done, Due::SubmitLock { user_data });
+        self.give_job(task, Job::Submit { user_data });
         false
     }
 
-    pub(super) fn lock_to_submit(&mut self, user_data: u64) {
-        let task = self.outstanding.get(user_data).task;
-        let core = self.processors.core_of(task.index());
-        let done = self.processors.hold_lock(core, self.now);
-        self.agenda.at(done, Due::Enter { user_data });
-    }
-
     /// The I/O enters the scheduler; its task goes on.
-    pub(super) fn enter(&mut self, user_data: u64) {
+    pub(super) fn enter(&mut self, user_data: u64, took: Nanos) {
+        self.outstanding.spend(user_data, took);
         let task = self.outstanding.get(user_data).task;
         self.submit_bios(user_data);
         self.ask(task);

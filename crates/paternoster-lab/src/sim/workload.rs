@@ -7,7 +7,7 @@
 //!            Exit    never asked again
 //! ```
 
-use paternoster::{BioFlags, Instant, IoPrio, Op, Sector, SectorCount};
+use paternoster::{BioFlags, Instant, IoPrio, Nanos, Op, Sector, SectorCount};
 
 /// A task of a workload: something that submits I/O one after the other, as a thread does. Its
 /// number counts from 0 in the order of [`Workload::tasks`].
@@ -62,6 +62,8 @@ pub struct Ended {
     pub entered: Instant,
     /// When its last part completed.
     pub completed: Instant,
+    /// How long cores were busy for it, with its task's wake-up.
+    pub cpu: Nanos,
 }
 
 /// What a task does next.

@@ -178,8 +178,10 @@ impl Workload for Threads {
     }
 
     fn completed(&mut self, moment: &mut Moment<'_>, ended: &Ended) {
+        let thread = &mut self.each[ended.task.index()];
+        thread.worked(ended.completed, ended.cpu);
         if !self.system.completed(moment, ended.io.name) {
-            self.each[ended.task.index()].completed(ended);
+            thread.completed(ended);
         }
     }
 }

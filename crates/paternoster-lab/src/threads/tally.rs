@@ -85,6 +85,13 @@ impl Tally {
         iops.add(now, 1);
     }
 
+    /// A core was busy for so long for the thread, in the kernel.
+    pub(super) fn worked(&mut self, now: Instant, cpu: Nanos) {
+        if self.counts(now) {
+            self.result.system_cpu += cpu;
+        }
+    }
+
     /// A sync has completed.
     pub(super) fn synced(&mut self, now: Instant, took: Nanos) {
         if self.counts(now) {

@@ -219,7 +219,12 @@ impl Thread {
         let (io, began) = (*io, *began);
         let readahead = self.open.get_mut(&io.file).expect("the file is open");
         match reading.step(system, readahead, task, now) {
-            Step::Do(action) => Some(action),
+            Step::Do(action) => {
+                if let Action::Sleep(until) = action {
+                    self.tally.worked(now, until.saturating_since(now));
+                }
+                Some(action)
+            }
             Step::Done => {
                 self.call = None;
                 let completion = now.saturating_since(began);
@@ -227,6 +232,11 @@ impl Thread {
                 None
             }
         }
+    }
+
+    /// A core was busy for so long for an I/O of it.
+    pub(super) fn worked(&mut self, now: Instant, cpu: Nanos) {
+        self.tally.worked(now, cpu);
     }
 
     pub(super) fn completed(&mut self, ended: &Ended) {

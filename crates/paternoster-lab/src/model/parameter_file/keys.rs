@@ -43,7 +43,7 @@ impl File<'_> {
 }
 
 /// The keys of a table that have not been asked for yet.
-pub(in crate::model) struct Keys<'t> {
+pub(crate) struct Keys<'t> {
     file: File<'t>,
     /// The table's name and a dot, or nothing.
     prefix: String,
@@ -57,7 +57,7 @@ pub(in crate::model) struct Keys<'t> {
 
 impl<'t> Keys<'t> {
     /// The keys of a file's own table.
-    pub(in crate::model) fn open(path: &'t Path, text: &'t str) -> Read<Self> {
+    pub(crate) fn open(path: &'t Path, text: &'t str) -> Read<Self> {
         let file = File { path, text };
         let table = DeTable::parse(text).map_err(|error| {
             let span = error.span().unwrap_or_default();
@@ -73,17 +73,13 @@ impl<'t> Keys<'t> {
     }
 
     /// A number.
-    pub(in crate::model) fn number(
-        &mut self,
-        key: &'static str,
-        allowed: RangeInclusive<f64>,
-    ) -> Read<f64> {
+    pub(crate) fn number(&mut self, key: &'static str, allowed: RangeInclusive<f64>) -> Read<f64> {
         let said = format!("a number from {} to {}", allowed.start(), allowed.end());
         self.read(key, &said, |value| number(value).filter(|number| allowed.contains(number)))
     }
 
     /// A number, or `default` if it is not there.
-    pub(in crate::model) fn number_or(
+    pub(crate) fn number_or(
         &mut self,
         key: &'static str,
         default: f64,
@@ -93,31 +89,23 @@ impl<'t> Keys<'t> {
     }
 
     /// A whole number.
-    pub(in crate::model) fn whole(
-        &mut self,
-        key: &'static str,
-        allowed: RangeInclusive<u64>,
-    ) -> Read<u64> {
+    pub(crate) fn whole(&mut self, key: &'static str, allowed: RangeInclusive<u64>) -> Read<u64> {
         let said = format!("a whole number from {} to {}", allowed.start(), allowed.end());
         self.read(key, &said, |value| whole_number(value).filter(|number| allowed.contains(number)))
     }
 
     /// True or false.
-    pub(in crate::model) fn flag(&mut self, key: &'static str) -> Read<bool> {
+    pub(crate) fn flag(&mut self, key: &'static str) -> Read<bool> {
         self.read(key, "true or false", DeValue::as_bool)
     }
 
     /// A text.
-    pub(in crate::model) fn text(&mut self, key: &'static str) -> Read<String> {
+    pub(crate) fn text(&mut self, key: &'static str) -> Read<String> {
         self.read(key, "a text in quotes", |value| value.as_str().map(str::to_owned))
     }
 
     /// One of several words.
-    pub(in crate::model) fn one_of<T: Copy>(
-        &mut self,
-        key: &'static str,
-        words: &[(&str, T)],
-    ) -> Read<T> {
+    pub(crate) fn one_of<T: Copy>(&mut self, key: &'static str, words: &[(&str, T)]) -> Read<T> {
         let names: Vec<_> = words.iter().map(|(name, _)| format!("\"{name}\"")).collect();
         let said = format!("one of {}", names.join(", "));
         self.read(key, &said, |value| {
@@ -127,10 +115,7 @@ impl<'t> Keys<'t> {
     }
 
     /// Lists of `N` numbers each, at least one.
-    pub(in crate::model) fn rows<const N: usize>(
-        &mut self,
-        key: &'static str,
-    ) -> Read<Vec<[f64; N]>> {
+    pub(crate) fn rows<const N: usize>(&mut self, key: &'static str) -> Read<Vec<[f64; N]>> {
         let said = format!("a list of lists of {N} numbers, not negative and less than 1e12");
         self.read(key, &said, |value| {
             let rows = value.as_array()?.iter().map(|row| row_of(row.get_ref()));
@@ -139,19 +124,19 @@ impl<'t> Keys<'t> {
     }
 
     /// A list of `N` numbers.
-    pub(in crate::model) fn row<const N: usize>(&mut self, key: &'static str) -> Read<[f64; N]> {
+    pub(crate) fn row<const N: usize>(&mut self, key: &'static str) -> Read<[f64; N]> {
         let said = format!("a list of {N} numbers, not negative and less than 1e12");
         self.read(key, &said, row_of)
     }
 
     /// Whether `key` is there.
-    pub(in crate::model) fn has(&mut self, key: &'static str) -> bool {
+    pub(crate) fn has(&mut self, key: &'static str) -> bool {
         self.known.push(key);
         self.table.contains_key(key)
     }
 
     /// Reads the table `key`, all of it.
-    pub(in crate::model) fn table<T>(
+    pub(crate) fn table<T>(
         &mut self,
         key: &'static str,
         read: impl FnOnce(&mut Keys<'t>) -> Read<T>,
@@ -175,7 +160,7 @@ impl<'t> Keys<'t> {
     }
 
     /// What is known of the values. Fails if there is a key that nobody has asked for.
-    pub(in crate::model) fn end(self) -> Read<Vec<Note>> {
+    pub(crate) fn end(self) -> Read<Vec<Note>> {
         let Some(key) = self.table.keys().min_by_key(|key| key.span().start) else {
             return Ok(self.notes);
         };
@@ -187,7 +172,7 @@ impl<'t> Keys<'t> {
     }
 
     /// Says that the value at the table's own place may not be.
-    pub(in crate::model) fn refuse(&self, problem: Problem) -> ParameterError {
+    pub(crate) fn refuse(&self, problem: Problem) -> ParameterError {
         self.file.error(&self.span, problem)
     }
 
@@ -290,6 +275,6 @@ fn row_of<const N: usize>(value: &DeValue<'_>) -> Option<[f64; N]> {
 }
 
 /// The whole number that `number` is.
-pub(in crate::model) fn exactly(number: f64) -> Option<u32> {
+pub(crate) fn exactly(number: f64) -> Option<u32> {
     u32::try_from(whole(number)).ok().filter(|_| number.fract() == 0.0)
 }

@@ -10,7 +10,7 @@ use thiserror::Error;
 
 use super::disk::LayoutError;
 
-pub(super) use keys::{Keys, exactly};
+pub(crate) use keys::{Keys, exactly};
 
 /// What is known of a value.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,7 +38,7 @@ pub enum Mark {
     Guess,
 }
 
-/// Why a file describes no device.
+/// Why a file describes no device, or no host.
 #[derive(Debug, Error)]
 #[error("{at}: {problem}")]
 pub struct ParameterError {
@@ -109,7 +109,7 @@ pub enum Problem {
 
 impl Spot {
     /// The place of byte `offset` of `text`.
-    pub(in crate::model) fn of(path: &std::path::Path, text: &str, offset: usize) -> Self {
+    pub(crate) fn of(path: &std::path::Path, text: &str, offset: usize) -> Self {
         let before = text.get(..offset).unwrap_or(text);
         let line = 1 + before.matches('\n').count();
         let column = 1 + before.chars().rev().take_while(|&c| c != '\n').count();
@@ -117,13 +117,13 @@ impl Spot {
     }
 
     /// All of the file.
-    pub(in crate::model) fn whole(path: &std::path::Path) -> Self {
+    pub(crate) fn whole(path: &std::path::Path) -> Self {
         Self { path: path.to_owned(), position: None }
     }
 }
 
 /// The span of so many µs, to the nearest nanosecond.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // keys are held against a range
-pub(super) fn micros(micros: f64) -> Nanos {
+pub(crate) fn micros(micros: f64) -> Nanos {
     Nanos::new((micros * 1000.0).round() as u64)
 }

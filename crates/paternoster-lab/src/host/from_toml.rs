@@ -1,0 +1,77 @@
+//! A host from a TOML file, such as `hosts/ten-cores.toml`.
+
+use std::path::Path;
+
+use paternoster::{Hz, SchedulerKind};
+
+use super::{Host, IoCosts, SchedulerCosts};
+use crate::cache::PAGE;
+use crate::model::parameter_file::{Keys, ParameterError, Problem, micros};
+use crate::threads;
+
+type Read<T> = Result<T, ParameterError>;
+
+/// Times in µs, more than any machine takes for an I/O.
+const MICROS: std::ops::RangeInclusive<f64> = 0.0..=1e6;
+
+impl Host {
+    /// Reads the text of a file; `path` is what errors call it.
+    pub fn from_toml(path: &Path, text: &str) -> Read<Self> {
+        let mut keys = Keys::open(path, text)?;
+        keys.one_of("kind", &[("host", ())])?;
+        keys.text("name")?;
+        let cores = narrow(keys.whole("cores", 1..=4096)?);
+        let ticks = narrow(keys.whole("hz", 1..=1000)?);
+        let hz = Hz::new(ticks).ok_or_else(|| {
+            keys.refuse(Problem::Unexpected {
+                what: "`hz`".to_owned(),
+                found: ticks.to_string(),
+                allowed: "1 to 1000, where a tick is a whole number of ns".to_owned(),
+            })
+        })?;
+        for key in ["about", "valid"] {
+            keys.text(key)?;
+        }
+        let io = keys.table("io", |keys| {
+            Ok(IoCosts {
+                submit: micros(keys.number("submit_us", MICROS)?),
+                complete: micros(keys.number("complete_us", MICROS)?),
+                wake: micros(keys.number("wake_us", MICROS)?),
+                varies_percent: narrow(keys.whole("varies_percent", 0..=100)?),
+            })
+        })?;
+        let page_cache = keys.table("page_cache", page_cache)?;
+        let schedulers = keys.table("schedulers", |keys| {
+            let mut all = [SchedulerCosts::default(); SchedulerKind::ALL.len()];
+            for (costs, kind) in all.iter_mut().zip(SchedulerKind::ALL) {
+                *costs = keys.table(kind.name(), scheduler)?;
+            }
+            Ok(all)
+        })?;
+        keys.end()?;
+        Ok(Self { cores, hz, io, schedulers, page_cache })
+    }
+}
+
+fn page_cache(keys: &mut Keys<'_>) -> Read<threads::Host> {
+    const PAGE_KIB: u64 = PAGE / 1024;
+    Ok(threads::Host {
+        read_ahead_pages: keys.whole("read_ahead_kib", 0..=1 << 20)? / PAGE_KIB,
+        copy_page: micros(keys.number("copy_page_us", MICROS)?),
+        memory_bytes: keys.whole("memory_mib", 1..=1 << 30)? << 20,
+    })
+}
+
+fn scheduler(keys: &mut Keys<'_>) -> Read<SchedulerCosts> {
+    Ok(SchedulerCosts {
+        unlocked: micros(keys.number("unlocked_us", MICROS)?),
+        hold: micros(keys.number("hold_us", MICROS)?),
+        hold_after_wait: micros(keys.number("hold_after_wait_us", MICROS)?),
+        queue_merging: micros(keys.number_or("queue_merging_us", 0.0, MICROS)?),
+    })
+}
+
+/// A number that was held against a range of 32 bits.
+fn narrow(number: u64) -> u32 {
+    u32::try_from(number).expect("the range is of 32 bits")
+}
