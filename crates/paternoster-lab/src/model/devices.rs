@@ -12,14 +12,15 @@ use thiserror::Error;
 
 use super::disk::{Disk, LayoutError, Parameters, disksim};
 use super::parameter_file::{Keys, ParameterError, Spot};
-use super::{Model, Servers, ServersParameters, Ssd, SsdParameters};
+use super::{Model, Servers, ServersParameters, Ssd, SsdParameters, Table, TableParameters};
 
 /// The files that come with the laboratory, by name.
-const DEVICES: [(&str, &str); 4] = [
+const DEVICES: [(&str, &str); 5] = [
     ("hdd-7200", include_str!("../../devices/hdd-7200.toml")),
     ("nvme-980pro", include_str!("../../devices/nvme-980pro.toml")),
     ("optane-p4800x", include_str!("../../devices/optane-p4800x.toml")),
     ("servers-16x80us", include_str!("../../devices/servers-16x80us.toml")),
+    ("table-980pro", include_str!("../../devices/table-980pro.toml")),
 ];
 
 /// The error of a device that cannot be had.
@@ -51,6 +52,7 @@ enum Kind {
     Disk,
     Ssd,
     Servers,
+    Table,
 }
 
 /// Makes the device of that name, or of that file; its random times are drawn with that seed.
@@ -81,12 +83,17 @@ pub(super) fn device_file(name: &str) -> Option<&'static str> {
 }
 
 fn of_text(path: &Path, text: &str, seed: u64) -> Result<Box<dyn Model>, DeviceError> {
-    const KINDS: [(&str, Kind); 3] =
-        [("disk", Kind::Disk), ("ssd", Kind::Ssd), ("servers", Kind::Servers)];
+    const KINDS: [(&str, Kind); 4] = [
+        ("disk", Kind::Disk),
+        ("ssd", Kind::Ssd),
+        ("servers", Kind::Servers),
+        ("table", Kind::Table),
+    ];
     match Keys::open(path, text)?.one_of("kind", &KINDS)? {
         Kind::Disk => disk(path, Parameters::from_toml(path, text)?),
         Kind::Ssd => Ok(Box::new(Ssd::new(SsdParameters::from_toml(path, text)?, seed))),
         Kind::Servers => Ok(Box::new(Servers::new(ServersParameters::from_toml(path, text)?))),
+        Kind::Table => Ok(Box::new(Table::new(TableParameters::from_toml(path, text)?))),
     }
 }
 
@@ -111,7 +118,7 @@ mod tests {
     #[test]
     fn unknown_device_is_told_which_there_are() {
         let error = open_device("floppy", 1).err().expect("there is none").to_string();
-        let known = "hdd-7200, nvme-980pro, optane-p4800x, servers-16x80us";
+        let known = "hdd-7200, nvme-980pro, optane-p4800x, servers-16x80us, table-980pro";
         assert_eq!(
             error,
             format!("there is no device \"floppy\" and no such file; devices are: {known}")

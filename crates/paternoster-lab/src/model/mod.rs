@@ -14,12 +14,14 @@ pub mod disk;
 pub mod parameter_file;
 mod servers;
 mod ssd;
+mod table;
 
 use paternoster::{Instant, Nanos, Sector, SectorCount};
 
 pub use devices::{DeviceError, open_device};
 pub use servers::{Servers, ServersParameters};
 pub use ssd::{Ssd, SsdParameters, Varying};
+pub use table::{Table, TableParameters, Times};
 
 /// What a command does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -83,11 +85,18 @@ pub trait Model {
     /// Whether it has moving parts, as `queue/rotational` says.
     fn rotational(&self) -> bool;
 
+    /// Whether it takes commands of that operation.
+    fn takes(&self, op: Op) -> bool {
+        let _ = op;
+        true
+    }
+
     /// Gives it a command.
     ///
     /// # Panics
     ///
-    /// If it has [`depth`](Self::depth) commands, or the command ends beyond [`end`](Self::end).
+    /// If it has [`depth`](Self::depth) commands, the command ends beyond [`end`](Self::end), or it
+    /// does not [take](Self::takes) the operation.
     fn submit(&mut self, now: Instant, command: Command);
 
     /// When [`poll`](Self::poll) wants to be called, if nothing else happens before.
@@ -108,6 +117,10 @@ impl Model for Box<dyn Model> {
 
     fn rotational(&self) -> bool {
         self.as_ref().rotational()
+    }
+
+    fn takes(&self, op: Op) -> bool {
+        self.as_ref().takes(op)
     }
 
     fn submit(&mut self, now: Instant, command: Command) {

@@ -4,8 +4,8 @@ use paternoster::{Instant, NoTrace, SchedulerKind, Weight, Weights};
 use thiserror::Error;
 
 use super::{Host, Progress, ThreadError, Threads};
-use crate::fio::{Group, Jobs};
-use crate::model::Model;
+use crate::fio::{DataDirection, Engine, Group, IoMix, Job, Jobs};
+use crate::model::{Model, Op};
 use crate::result::JobResult;
 use crate::scenario::CFQ_DEFAULT_WEIGHT;
 use crate::sim::{CpuTime, DeviceTime, GroupSetup, Setup, SetupError, SimError, Simulation};
@@ -30,6 +30,14 @@ pub enum JobRunError {
     /// A job cannot be simulated.
     #[error(transparent)]
     Thread(#[from] ThreadError),
+    /// A job does what the device does not.
+    #[error("job {job} has {what}, of which the device says nothing")]
+    Device {
+        /// The job.
+        job: String,
+        /// What it does.
+        what: &'static str,
+    },
     /// The scheduler cannot be set up like that.
     #[error(transparent)]
     Setup(#[from] SetupError),
@@ -52,6 +60,7 @@ pub fn run_jobs(
 ) -> Result<Outcome, JobRunError> {
     let mut setup = setup.clone();
     setup.groups = jobs.groups.iter().map(|group| group_setup(group, setup.scheduler)).collect();
+    jobs.jobs.iter().try_for_each(|job| check(job, &model))?;
     let threads = Threads::new(jobs, host)?;
     let mut sim = Simulation::new(&setup, threads, model, NoTrace)?;
     let mut events = 0_u32;
@@ -68,6 +77,28 @@ pub fn run_jobs(
         cpu: sim.cpu_time(),
         end: sim.now(),
     })
+}
+
+/// Checks that the device takes what the job does.
+fn check(job: &Job, model: &impl Model) -> Result<(), JobRunError> {
+    use DataDirection::{Read, Trim, Write};
+    if job.submission.engine == Engine::Null {
+        return Ok(());
+    }
+    let directions: &[DataDirection] = match job.pattern.mix {
+        IoMix::Only(direction) => &[direction],
+        IoMix::ReadsAndWrites { .. } => &[Read, Write],
+        IoMix::TrimsAndWrites => &[Trim, Write],
+    };
+    let ops = directions.iter().map(|direction| match direction {
+        Read => (Op::Read, "reads"),
+        Write => (Op::Write, "writes"),
+        Trim => (Op::Discard, "trims"),
+    });
+    match ops.into_iter().find(|(op, _)| !model.takes(*op)) {
+        Some((_, what)) => Err(JobRunError::Device { job: job.name.clone(), what }),
+        None => Ok(()),
+    }
 }
 
 /// The group with its weights; each is the scheduler's default where the file has none.

@@ -142,9 +142,20 @@ impl<'t> Keys<'t> {
         read: impl FnOnce(&mut Keys<'t>) -> Read<T>,
     ) -> Read<T> {
         let found = self.take(key, "a table")?;
+        self.all_of(key, found, "a table", read)
+    }
+
+    /// Reads a table below `key`, all of it.
+    fn all_of<T>(
+        &mut self,
+        key: &'static str,
+        found: Found<'t>,
+        allowed: &str,
+        read: impl FnOnce(&mut Keys<'t>) -> Read<T>,
+    ) -> Read<T> {
         let span = found.span();
         let DeValue::Table(table) = found.into_inner() else {
-            return Err(self.unexpected(key, &span, "a table"));
+            return Err(self.unexpected(key, &span, allowed));
         };
         let mut keys = Keys {
             file: self.file,
@@ -157,6 +168,27 @@ impl<'t> Keys<'t> {
         let value = read(&mut keys)?;
         self.notes.extend(keys.end()?);
         Ok(value)
+    }
+
+    /// Reads the list of tables `key`, each all of it; at least one.
+    pub(crate) fn tables<T>(
+        &mut self,
+        key: &'static str,
+        read: impl Fn(&mut Keys<'t>) -> Read<T>,
+    ) -> Read<Vec<T>> {
+        const ALLOWED: &str = "a list of tables, at least one";
+        let found = self.take(key, ALLOWED)?;
+        let span = found.span();
+        let tables = match found.into_inner() {
+            DeValue::Array(tables) if !tables.is_empty() => tables,
+            _ => return Err(self.unexpected(key, &span, ALLOWED)),
+        };
+        tables.into_iter().map(|table| self.all_of(key, table, ALLOWED, &read)).collect()
+    }
+
+    /// Where the table stands.
+    pub(crate) fn span(&self) -> Range<usize> {
+        self.span.clone()
     }
 
     /// What is known of the values. Fails if there is a key that nobody has asked for.
@@ -173,7 +205,12 @@ impl<'t> Keys<'t> {
 
     /// Says that the value at the table's own place may not be.
     pub(crate) fn refuse(&self, problem: Problem) -> ParameterError {
-        self.file.error(&self.span, problem)
+        self.refuse_at(&self.span, problem)
+    }
+
+    /// Says that what stands at `span` may not be.
+    pub(crate) fn refuse_at(&self, span: &Range<usize>, problem: Problem) -> ParameterError {
+        self.file.error(span, problem)
     }
 
     fn take(&mut self, key: &'static str, allowed: &str) -> Read<Found<'t>> {
