@@ -263,6 +263,21 @@ fn command_that_can_begin_soonest_is_served_first() {
     assert_eq!(order, [1, 2, 3]);
 }
 
+/// The platters turn on while the disk looks at a command. Behind command 1, done at 3.1, the head
+/// could be on the next cylinder at 5.1, before sector 16 begins to pass at 6; but it leaves at 4.6
+/// and is there at 6.6, before sector 18. The queue once chose 16, which then took a revolution
+/// more.
+#[test]
+fn command_that_would_just_be_missed_is_not_the_soonest() {
+    let mut rig = Rig::small(&[("read_miss_ms = 0", "read_miss_ms = 1")]);
+    rig.submit(1, Op::Read, 2, 1);
+    rig.submit(2, Op::Read, 16, 1);
+    rig.submit(3, Op::Read, 18, 1);
+    let order: Vec<_> = (0..3).map(|_| rig.complete()).collect();
+    let order: Vec<_> = order.iter().map(|(done, at)| (done.tag, *at)).collect();
+    assert_eq!(order, [(1, 3.1), (3, 9.1), (2, 17.1)]);
+}
+
 #[test]
 fn written_data_replace_what_was_read() {
     let mut rig = Rig::small(&[]);

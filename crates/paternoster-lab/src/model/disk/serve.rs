@@ -64,17 +64,20 @@ impl Parts {
 }
 
 impl Disk {
-    /// How long the disk takes to begin with `command`.
+    /// How long the disk takes to begin with `command`: it looks at it, and moves the head.
     pub(super) fn positioning(&self, command: &Command, now: Millis) -> Millis {
         let Some(range) = range(command) else { return Millis::ZERO };
-        let access = match command.op {
+        let overheads = &self.parameters.overheads;
+        let (own, access) = match command.op {
             Op::Read if self.is_hit(range) => return Millis::ZERO,
             Op::Write if !command.durable && self.may_hold_back(range) => return Millis::ZERO,
-            Op::Read => Access::Read,
-            Op::Write => Access::Write(Arrival::DONE),
+            Op::Read => (overheads.read_miss, Access::Read),
+            Op::Write => (overheads.write_miss, Access::Write(Arrival::DONE)),
             Op::Discard | Op::Flush => return Millis::ZERO,
         };
-        self.head.positioning(&self.geometry, range.first, now, access)
+        // The platters turn on while the disk looks at the command.
+        let before = self.overhead(own);
+        before + self.head.positioning(&self.geometry, range.first, now + before, access)
     }
 
     /// Serves `command` from `now` on.
