@@ -10,15 +10,18 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
+use super::array::{Array, ArrayParameters};
 use super::disk::{Disk, LayoutError, Parameters, disksim};
 use super::parameter_file::{Keys, ParameterError, Spot};
 use super::{Model, Servers, ServersParameters, Ssd, SsdParameters, Table, TableParameters};
 
 /// The files that come with the laboratory, by name.
-const DEVICES: [(&str, &str); 5] = [
+const DEVICES: [(&str, &str); 7] = [
     ("hdd-7200", include_str!("../../devices/hdd-7200.toml")),
+    ("hdd-7200-1tb", include_str!("../../devices/hdd-7200-1tb.toml")),
     ("nvme-980pro", include_str!("../../devices/nvme-980pro.toml")),
     ("optane-p4800x", include_str!("../../devices/optane-p4800x.toml")),
+    ("raid5-12-sata", include_str!("../../devices/raid5-12-sata.toml")),
     ("servers-16x80us", include_str!("../../devices/servers-16x80us.toml")),
     ("table-980pro", include_str!("../../devices/table-980pro.toml")),
 ];
@@ -49,6 +52,7 @@ pub enum DeviceError {
 /// What a file of parameters describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
+    Array,
     Disk,
     Ssd,
     Servers,
@@ -83,13 +87,18 @@ pub(super) fn device_file(name: &str) -> Option<&'static str> {
 }
 
 fn of_text(path: &Path, text: &str, seed: u64) -> Result<Box<dyn Model>, DeviceError> {
-    const KINDS: [(&str, Kind); 4] = [
+    const KINDS: [(&str, Kind); 5] = [
+        ("array", Kind::Array),
         ("disk", Kind::Disk),
         ("ssd", Kind::Ssd),
         ("servers", Kind::Servers),
         ("table", Kind::Table),
     ];
     match Keys::open(path, text)?.one_of("kind", &KINDS)? {
+        Kind::Array => {
+            let array = Array::new(ArrayParameters::from_toml(path, text)?);
+            Ok(Box::new(array.map_err(|problem| impossible(path, problem))?))
+        }
         Kind::Disk => disk(path, Parameters::from_toml(path, text)?),
         Kind::Ssd => Ok(Box::new(Ssd::new(SsdParameters::from_toml(path, text)?, seed))),
         Kind::Servers => Ok(Box::new(Servers::new(ServersParameters::from_toml(path, text)?))),
@@ -98,9 +107,25 @@ fn of_text(path: &Path, text: &str, seed: u64) -> Result<Box<dyn Model>, DeviceE
 }
 
 fn disk(path: &Path, parameters: Parameters) -> Result<Box<dyn Model>, DeviceError> {
-    let disk = Disk::new(parameters)
-        .map_err(|problem| DeviceError::Layout { path: path.to_owned(), problem })?;
+    let disk = Disk::new(parameters).map_err(|problem| impossible(path, problem))?;
     Ok(Box::new(disk))
+}
+
+fn impossible(path: &Path, problem: LayoutError) -> DeviceError {
+    DeviceError::Layout { path: path.to_owned(), problem }
+}
+
+/// The disk of that name, or of a file beside the file that names it.
+pub(super) fn disk_parameters(name: &str, named_by: &Path) -> Result<Parameters, DeviceError> {
+    if let Some(text) = device_file(name) {
+        return Ok(Parameters::from_toml(Path::new(name), text)?);
+    }
+    let path = named_by.with_file_name(name);
+    match path.extension().and_then(|extension| extension.to_str()) {
+        Some("parv" | "diskspecs") => Ok(disksim::read(&path)?),
+        _ if path.exists() => Ok(Parameters::read_toml(&path)?),
+        _ => Err(DeviceError::Unknown { name: path.display().to_string() }),
+    }
 }
 
 #[cfg(test)]
@@ -118,7 +143,8 @@ mod tests {
     #[test]
     fn unknown_device_is_told_which_there_are() {
         let error = open_device("floppy", 1).err().expect("there is none").to_string();
-        let known = "hdd-7200, nvme-980pro, optane-p4800x, servers-16x80us, table-980pro";
+        let known = "hdd-7200, hdd-7200-1tb, nvme-980pro, optane-p4800x, raid5-12-sata, \
+                     servers-16x80us, table-980pro";
         assert_eq!(
             error,
             format!("there is no device \"floppy\" and no such file; devices are: {known}")

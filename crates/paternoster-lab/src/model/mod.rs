@@ -9,6 +9,7 @@
 //! A model reads no clock and draws no random number but from its own stream, whose seed is an
 //! argument: the same commands at the same times complete at the same times.
 
+mod array;
 mod devices;
 pub mod disk;
 pub mod parameter_file;
@@ -18,6 +19,9 @@ mod table;
 
 use paternoster::{Instant, Nanos, Sector, SectorCount};
 
+pub use array::{
+    Array, ArrayParameters, Prefetch, Segmentation, Striping, WriteBack as ArrayWriteBack,
+};
 pub use devices::{DeviceError, open_device};
 pub use servers::{Servers, ServersParameters};
 pub use ssd::{Ssd, SsdParameters, Varying};

@@ -1,0 +1,93 @@
+//! An array from a TOML file, such as `devices/raid5-12-sata.toml`.
+
+use std::path::Path;
+
+use paternoster::SectorCount;
+
+use super::{ArrayParameters, Prefetch, Segmentation, Striping, WriteBack};
+use crate::model::devices::{DeviceError, disk_parameters};
+use crate::model::disk::units::whole;
+use crate::model::parameter_file::{Keys, ParameterError, Problem, micros};
+
+type Read<T> = Result<T, ParameterError>;
+
+/// Sectors of a KiB.
+const KIB: u64 = 2;
+/// A GiB in KiB.
+const GIB: u64 = 1 << 20;
+
+impl ArrayParameters {
+    /// Reads the text of a file; `path` is what errors call it, and the disk's file lies beside it.
+    pub fn from_toml(path: &Path, text: &str) -> Result<Self, DeviceError> {
+        let mut keys = Keys::open(path, text)?;
+        keys.one_of("kind", &[("array", ())])?;
+        for key in ["name", "about", "valid"] {
+            keys.text(key)?;
+        }
+        let depth = narrow(keys.whole("depth", 1..=65_536)?);
+        let link = keys.table("link", |keys| keys.number("mb_per_s", 0.001..=1e6))?;
+        let front_end = keys.table("front_end", |keys| keys.number("command_us", 0.0..=1e7))?;
+        let cache = keys.table("cache", cache)?;
+        let write_back = keys.table("write_back", write_back)?;
+        let prefetch = keys.table("prefetch", prefetch)?;
+        let striping = keys.table("raid", striping)?;
+        let disk = keys.table("member", |keys| keys.text("device"))?;
+        keys.end()?;
+        Ok(Self {
+            depth,
+            front_end: micros(front_end),
+            // 1 MB/s is a million bytes a second.
+            link_bytes_per_s: whole(link * 1e6),
+            cache,
+            write_back,
+            prefetch,
+            striping,
+            member: disk_parameters(&disk, path)?,
+        })
+    }
+}
+
+fn cache(keys: &mut Keys<'_>) -> Read<Segmentation> {
+    let segment_kb = keys.whole("segment_kb", 1..=GIB)?;
+    let segments = keys.whole("mb", 1..=GIB)? * 1024 / segment_kb;
+    let segments = usize::try_from(segments.max(1)).unwrap_or(usize::MAX);
+    Ok(Segmentation { segments, sectors: sectors(segment_kb) })
+}
+
+fn write_back(keys: &mut Keys<'_>) -> Read<WriteBack> {
+    Ok(WriteBack {
+        room: sectors(keys.whole("room_mb", 1..=1 << 20)? * 1024),
+        delay: micros(1000.0 * keys.number("delay_ms", 0.0..=1e6)?),
+        battery: keys.flag("battery")?,
+    })
+}
+
+fn prefetch(keys: &mut Keys<'_>) -> Read<Prefetch> {
+    Ok(Prefetch {
+        from_read: narrow(keys.whole("from_read", 1..=1000)?),
+        unit: sectors(keys.whole("unit_kb", 0..=GIB)?),
+        low: sectors(keys.whole("low_kb", 0..=GIB)?),
+        streams: usize::try_from(keys.whole("streams", 1..=1_000_000)?).unwrap_or(usize::MAX),
+    })
+}
+
+fn striping(keys: &mut Keys<'_>) -> Read<Striping> {
+    let disks = narrow(keys.whole("disks", 2..=10_000)?);
+    let data = narrow(keys.whole("data_chunks", 1..=9_999)?);
+    if data >= disks {
+        let what = "`raid.data_chunks`".to_owned();
+        let allowed = format!("fewer than the {disks} disks, as parity takes one more");
+        return Err(keys.refuse(Problem::Unexpected { what, found: data.to_string(), allowed }));
+    }
+    Ok(Striping { disks, data, chunk: sectors(keys.whole("chunk_kb", 1..=GIB)?) })
+}
+
+/// So many KiB, at most 1 TiB.
+fn sectors(kib: u64) -> SectorCount {
+    SectorCount(narrow(KIB * kib))
+}
+
+/// A number that was held against a range of 32 bits.
+fn narrow(number: u64) -> u32 {
+    u32::try_from(number).expect("the range is of 32 bits")
+}
