@@ -9,6 +9,7 @@ mod output;
 mod progress;
 mod serve;
 mod sim;
+mod study;
 mod tunable;
 
 use std::process::ExitCode;
@@ -30,6 +31,7 @@ enum Command {
     Ctl(ctl::Args),
     Decide(decide::Args),
     Sim(sim::Args),
+    Study(study::Args),
     Completions(completions::Args),
     Man(man::Args),
 }
@@ -42,6 +44,7 @@ impl Command {
             Self::Ctl(args) => ctl::run(&args),
             Self::Decide(args) => decide::run(args),
             Self::Sim(args) => sim::run(&args),
+            Self::Study(args) => study::run(&args),
             Self::Completions(args) => completions::run(&args, Cli::command()),
             Self::Man(args) => man::run(&args, Cli::command()),
         }

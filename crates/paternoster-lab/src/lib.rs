@@ -28,6 +28,7 @@ mod run;
 mod scenario;
 mod scheduler_line;
 pub mod sim;
+pub mod study;
 pub mod threads;
 
 pub use decide::{DecideError, Decided, Outcome, Plan, decide, decide_all};

@@ -16,12 +16,13 @@ use super::parameter_file::{Keys, ParameterError, Spot};
 use super::{Model, Servers, ServersParameters, Ssd, SsdParameters, Table, TableParameters};
 
 /// The files that come with the laboratory, by name.
-const DEVICES: [(&str, &str); 7] = [
+const DEVICES: &[(&str, &str)] = &[
     ("hdd-7200", include_str!("../../devices/hdd-7200.toml")),
     ("hdd-7200-1tb", include_str!("../../devices/hdd-7200-1tb.toml")),
     ("nvme-980pro", include_str!("../../devices/nvme-980pro.toml")),
     ("optane-p4800x", include_str!("../../devices/optane-p4800x.toml")),
     ("raid5-12-sata", include_str!("../../devices/raid5-12-sata.toml")),
+    ("sata-5400-2010", include_str!("../../devices/sata-5400-2010.toml")),
     ("servers-16x80us", include_str!("../../devices/servers-16x80us.toml")),
     ("table-980pro", include_str!("../../devices/table-980pro.toml")),
 ];
@@ -63,14 +64,14 @@ enum Kind {
 pub fn open_device(name: &str, seed: u64) -> Result<Box<dyn Model>, DeviceError> {
     let path = Path::new(name);
     if let Some(text) = device_file(name) {
-        return of_text(path, text, seed);
+        return open_device_text(path, text, seed);
     }
     match path.extension().and_then(|extension| extension.to_str()) {
         Some("parv" | "diskspecs") => disk(path, disksim::read(path)?),
         _ if path.exists() => {
             let text = std::fs::read_to_string(path)
                 .map_err(|error| ParameterError { at: Spot::whole(path), problem: error.into() })?;
-            of_text(path, &text, seed)
+            open_device_text(path, &text, seed)
         }
         _ => Err(DeviceError::Unknown { name: name.to_owned() }),
     }
@@ -82,11 +83,16 @@ fn names() -> Vec<&'static str> {
 }
 
 /// The file of that name that comes with the laboratory.
-pub(super) fn device_file(name: &str) -> Option<&'static str> {
+pub(crate) fn device_file(name: &str) -> Option<&'static str> {
     DEVICES.iter().find(|(own, _)| *own == name).map(|(_, text)| *text)
 }
 
-fn of_text(path: &Path, text: &str, seed: u64) -> Result<Box<dyn Model>, DeviceError> {
+/// Makes the device that a file of parameters describes, which messages call `path`.
+pub(crate) fn open_device_text(
+    path: &Path,
+    text: &str,
+    seed: u64,
+) -> Result<Box<dyn Model>, DeviceError> {
     const KINDS: [(&str, Kind); 5] = [
         ("array", Kind::Array),
         ("disk", Kind::Disk),
@@ -144,7 +150,7 @@ mod tests {
     fn unknown_device_is_told_which_there_are() {
         let error = open_device("floppy", 1).err().expect("there is none").to_string();
         let known = "hdd-7200, hdd-7200-1tb, nvme-980pro, optane-p4800x, raid5-12-sata, \
-                     servers-16x80us, table-980pro";
+                     sata-5400-2010, servers-16x80us, table-980pro";
         assert_eq!(
             error,
             format!("there is no device \"floppy\" and no such file; devices are: {known}")

@@ -23,6 +23,7 @@ pub use array::{
     Array, ArrayParameters, Prefetch, Segmentation, Striping, WriteBack as ArrayWriteBack,
 };
 pub use devices::{DeviceError, open_device};
+pub(crate) use devices::{device_file, open_device_text};
 pub use servers::{Servers, ServersParameters};
 pub use ssd::{Ssd, SsdParameters, Varying};
 pub use table::{Table, TableParameters, Times};

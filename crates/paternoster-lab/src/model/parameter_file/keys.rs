@@ -104,6 +104,27 @@ impl<'t> Keys<'t> {
         self.read(key, "a text in quotes", |value| value.as_str().map(str::to_owned))
     }
 
+    /// Texts.
+    pub(crate) fn texts(&mut self, key: &'static str) -> Read<Vec<String>> {
+        self.read(key, "a list of texts in quotes", |value| {
+            let texts = value.as_array()?.iter();
+            texts.map(|text| text.get_ref().as_str().map(str::to_owned)).collect()
+        })
+    }
+
+    /// Whole numbers.
+    pub(crate) fn wholes(
+        &mut self,
+        key: &'static str,
+        allowed: RangeInclusive<u64>,
+    ) -> Read<Vec<u64>> {
+        let said = format!("a list of whole numbers from {} to {}", allowed.start(), allowed.end());
+        self.read(key, &said, |value| {
+            let numbers = value.as_array()?.iter().map(|number| whole_number(number.get_ref()));
+            numbers.map(|number| number.filter(|number| allowed.contains(number))).collect()
+        })
+    }
+
     /// One of several words.
     pub(crate) fn one_of<T: Copy>(&mut self, key: &'static str, words: &[(&str, T)]) -> Read<T> {
         let names: Vec<_> = words.iter().map(|(name, _)| format!("\"{name}\"")).collect();
@@ -236,12 +257,6 @@ impl<'t> Keys<'t> {
 
     /// The value in a table with what is known of it, which is noted.
     fn noted(&mut self, key: &'static str, found: Found<'t>) -> Read<Found<'t>> {
-        const MARKS: [(&str, Mark); 4] = [
-            ("measured", Mark::Measured),
-            ("stated", Mark::Stated),
-            ("inferred", Mark::Inferred),
-            ("guess", Mark::Guess),
-        ];
         let span = found.span();
         let DeValue::Table(table) = found.into_inner() else { unreachable!("it is a table") };
         let name = format!("{}{key}", self.prefix);
@@ -254,11 +269,12 @@ impl<'t> Keys<'t> {
             notes: Vec::new(),
         };
         let value = keys.take("value", "the value itself")?;
-        let mark = if keys.has("mark") { Some(keys.one_of("mark", &MARKS)?) } else { None };
+        let shown = self.file.shown(&value.span());
+        let mark = if keys.has("mark") { Some(keys.one_of("mark", &Mark::NAMED)?) } else { None };
         let source = if keys.has("source") { Some(keys.text("source")?) } else { None };
         let bounds = if keys.has("bounds") { Some(keys.bounds(&value)?) } else { None };
         keys.end()?;
-        self.notes.push(Note { key: name, mark, source, bounds });
+        self.notes.push(Note { key: name, value: shown, mark, source, bounds });
         Ok(value)
     }
 

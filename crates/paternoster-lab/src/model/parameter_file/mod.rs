@@ -1,6 +1,7 @@
 //! Files of parameters: their errors, and what is known of each value.
 
 mod keys;
+mod notes;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -11,12 +12,15 @@ use thiserror::Error;
 use super::disk::LayoutError;
 
 pub(crate) use keys::{Keys, exactly};
+pub(crate) use notes::{notes, with_number};
 
 /// What is known of a value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Note {
     /// The value's name, as `mechanics.rpm`.
     pub key: String,
+    /// The value, as TOML.
+    pub value: String,
     /// How it is known.
     pub mark: Option<Mark>,
     /// Where it comes from.
@@ -36,6 +40,29 @@ pub enum Mark {
     Inferred,
     /// It is likely.
     Guess,
+    /// It was fitted to measurements of the whole.
+    Fitted,
+}
+
+impl Mark {
+    /// All of them, by their names in files.
+    const NAMED: [(&'static str, Self); 5] = [
+        ("measured", Self::Measured),
+        ("stated", Self::Stated),
+        ("inferred", Self::Inferred),
+        ("guess", Self::Guess),
+        ("fitted", Self::Fitted),
+    ];
+
+    /// Its name in files.
+    pub fn name(self) -> &'static str {
+        let named = Self::NAMED.iter().find(|(_, mark)| *mark == self);
+        named.expect("all are named").0
+    }
+
+    fn named(name: &str) -> Option<Self> {
+        Self::NAMED.iter().find(|(own, _)| *own == name).map(|&(_, mark)| mark)
+    }
 }
 
 /// Why a file describes no device, or no host.

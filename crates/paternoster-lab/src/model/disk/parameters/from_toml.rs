@@ -78,19 +78,19 @@ fn layout(keys: &mut Keys<'_>) -> Read<Layout> {
     let track_skew = keys.number("track_skew_revolutions", 0.0..=1.0)?;
     let cylinder_skew = keys.number("cylinder_skew_revolutions", 0.0..=1.0)?;
     let end = keys.whole("sectors", 1..=SECTORS)?;
-    let rows = keys.rows::<2>("zones")?;
-    let mut zones: Vec<Zone> = Vec::new();
-    for [last_cylinder, sectors_per_track] in rows {
-        let first_cylinder = zones.last().map_or(0, |zone| zone.last_cylinder.saturating_add(1));
-        let numbers = (exactly(last_cylinder), exactly(sectors_per_track));
-        let (Some(last_cylinder), Some(sectors_per_track @ 1..)) = numbers else {
-            let what = format!("row {} of `layout.zones`", zones.len() + 1);
-            let found = format!("[{last_cylinder}, {sectors_per_track}]");
-            let allowed = "the last cylinder and the sectors a track, whole numbers".to_owned();
-            return Err(keys.refuse(Problem::Unexpected { what, found, allowed }));
-        };
-        zones.push(Zone {
-            first_cylinder,
+    let zones = if keys.has("sectors_per_track") {
+        let sectors_per_track = narrow(keys.whole("sectors_per_track", 1..=1_000_000)?);
+        let cylinders = end.div_ceil(u64::from(surfaces) * u64::from(sectors_per_track));
+        let last_cylinder = narrow(cylinders.min(u64::from(u32::MAX)) - 1);
+        vec![(last_cylinder, sectors_per_track)]
+    } else {
+        zone_rows(keys)?
+    };
+    let mut first_cylinder = 0;
+    let zones = zones.into_iter().map(|(last_cylinder, sectors_per_track)| {
+        let first = std::mem::replace(&mut first_cylinder, last_cylinder.saturating_add(1));
+        Zone {
+            first_cylinder: first,
             last_cylinder,
             sectors_per_track,
             offset: 0.0,
@@ -100,13 +100,30 @@ fn layout(keys: &mut Keys<'_>) -> Read<Layout> {
             spares: 0,
             slips: Vec::new(),
             defects: Vec::new(),
-        });
-    }
+        }
+    });
+    let zones = zones.collect();
     let layout = Layout { surfaces, order, sparing: Sparing::None, zones, end: Some(Sector(end)) };
     match Geometry::new(layout.clone()) {
         Ok(_) => Ok(layout),
         Err(error) => Err(keys.refuse(error.into())),
     }
+}
+
+/// The last cylinder of each zone, and its sectors a track.
+fn zone_rows(keys: &mut Keys<'_>) -> Read<Vec<(u32, u32)>> {
+    let mut zones = Vec::new();
+    for [last_cylinder, sectors_per_track] in keys.rows::<2>("zones")? {
+        let numbers = (exactly(last_cylinder), exactly(sectors_per_track));
+        let (Some(last_cylinder), Some(sectors_per_track @ 1..)) = numbers else {
+            let what = format!("row {} of `layout.zones`", zones.len() + 1);
+            let found = format!("[{last_cylinder}, {sectors_per_track}]");
+            let allowed = "the last cylinder and the sectors a track, whole numbers".to_owned();
+            return Err(keys.refuse(Problem::Unexpected { what, found, allowed }));
+        };
+        zones.push((last_cylinder, sectors_per_track));
+    }
+    Ok(zones)
 }
 
 fn mechanics(keys: &mut Keys<'_>) -> Read<Mechanics> {

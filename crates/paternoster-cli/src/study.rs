@@ -1,0 +1,198 @@
+//! `paternoster study`: published measurements, and what the laboratory makes of the same.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result, bail, ensure};
+use clap::Subcommand;
+use indicatif::{ParallelProgressIterator, ProgressBar, ProgressStyle};
+use paternoster_lab::study::{
+    self, Answer, Extent, Study, StudyReport, Task, TaskError, VERSION, collect, plan, studies,
+};
+use rayon::iter::{IntoParallelRefIterator as _, ParallelIterator as _};
+use serde::Serialize;
+
+use crate::output;
+
+/// Set published measurements beside what the laboratory makes of the same.
+///
+/// Prints every figure of the post beside ours, the errors of those that no parameter was fitted
+/// to, and how much the answer moves with each parameter that is not known for sure.
+#[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true, arg_required_else_help = true)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    step: Option<Step>,
+    /// The study, or `all`.
+    name: Option<String>,
+    /// Leave out what shows how much the answer moves with each parameter.
+    #[arg(long)]
+    cells_only: bool,
+    #[command(flatten)]
+    format: Format,
+    /// Run nothing, but write a file for each run into this directory, which is made. `run-task`
+    /// runs one, wherever that is, and `collect` makes the report.
+    #[arg(long, value_name = "DIR", conflicts_with = "json")]
+    plan: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+struct Format {
+    /// Print the report as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Step {
+    /// Run what a file of `--plan` says, and write the answer beside it, as NAME.answer.json.
+    RunTask {
+        /// The file, NAME.task.json.
+        file: PathBuf,
+    },
+    /// Make the report from the tasks in a directory and their answers.
+    Collect {
+        /// The directory.
+        dir: PathBuf,
+        #[command(flatten)]
+        format: Format,
+    },
+}
+
+const TASK: &str = ".task.json";
+const ANSWER: &str = ".answer.json";
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    match &args.step {
+        Some(Step::RunTask { file }) => run_task(file)?,
+        Some(Step::Collect { dir, format }) => collect_dir(dir, format)?,
+        None => {
+            let chosen = chosen(args.name.as_deref().unwrap_or("all"))?;
+            let extent = if args.cells_only { Extent::Cells } else { Extent::Whole };
+            let tasks: Vec<_> =
+                chosen.iter().flat_map(|study| plan(study.as_ref(), extent)).collect();
+            match &args.plan {
+                Some(dir) => write_plan(&tasks, dir)?,
+                None => run_here(&chosen, &tasks, &args.format)?,
+            }
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn chosen(name: &str) -> Result<Vec<Box<dyn Study>>> {
+    let mut studies = studies();
+    if name == "all" {
+        return Ok(studies);
+    }
+    let known: Vec<_> = studies.iter().map(|study| study.name()).collect();
+    ensure!(known.contains(&name), "there is no study {name:?}; there are: {}", known.join(", "));
+    studies.retain(|study| study.name() == name);
+    Ok(studies)
+}
+
+fn run_here(studies: &[Box<dyn Study>], tasks: &[Task], format: &Format) -> Result<()> {
+    let bar = ProgressBar::new(tasks.len() as u64);
+    bar.set_style(ProgressStyle::with_template("{wide_bar} {pos} of {len} runs, {eta} left")?);
+    let answers: Result<Vec<Answer>, TaskError> =
+        tasks.par_iter().progress_with(bar.clone()).map(Task::run).collect();
+    bar.finish_and_clear();
+    print(&reports(studies, &answers?)?, format)
+}
+
+fn reports(studies: &[Box<dyn Study>], answers: &[Answer]) -> Result<Vec<StudyReport>> {
+    let reports = studies.iter().map(|study| collect(study.as_ref(), answers));
+    Ok(reports.collect::<Result<_, _>>()?)
+}
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Whole<'a> {
+    version: u32,
+    studies: &'a [StudyReport],
+}
+
+fn print(reports: &[StudyReport], format: &Format) -> Result<()> {
+    let text = if format.json {
+        let whole = Whole { version: VERSION, studies: reports };
+        serde_json::to_string_pretty(&whole)? + "\n"
+    } else {
+        reports.iter().map(study::text).collect()
+    };
+    Ok(output::print(text.as_bytes())?)
+}
+
+fn write_plan(tasks: &[Task], dir: &Path) -> Result<()> {
+    fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
+    ensure!(
+        files(dir, TASK)?.is_empty(),
+        "{} has tasks already; an empty directory is allowed",
+        dir.display()
+    );
+    for (number, task) in tasks.iter().enumerate() {
+        let path = dir.join(format!("{}-{number:05}{TASK}", task.name.study));
+        write(&path, &serde_json::to_vec_pretty(task)?)?;
+    }
+    let count = tasks.len();
+    Ok(output::print(format!("{count} tasks in {}\n", dir.display()).as_bytes())?)
+}
+
+fn run_task(file: &Path) -> Result<()> {
+    let answer_file = answer_of(file)?;
+    let task: Task = read(file)?;
+    let answer = task.run().with_context(|| file.display().to_string())?;
+    write(&answer_file, &serde_json::to_vec_pretty(&answer)?)
+}
+
+fn collect_dir(dir: &Path, format: &Format) -> Result<()> {
+    let mut answers: Vec<Answer> = Vec::new();
+    for file in files(dir, TASK)? {
+        let task: Task = read(&file)?;
+        let answer_file = answer_of(&file)?;
+        let answer: Answer = read(&answer_file)?;
+        ensure!(
+            answer.name == task.name && answer.version == VERSION,
+            "{} answers another task than {}",
+            answer_file.display(),
+            file.display()
+        );
+        answers.push(answer);
+    }
+    let mut studies = studies();
+    studies.retain(|study| answers.iter().any(|answer| answer.name.study == study.name()));
+    if studies.is_empty() {
+        bail!("{} has no tasks; `study NAME --plan DIR` writes them", dir.display());
+    }
+    print(&reports(&studies, &answers)?, format)
+}
+
+/// The files of the directory whose names end so, in order.
+fn files(dir: &Path, end: &str) -> Result<Vec<PathBuf>> {
+    let list = || -> std::io::Result<Vec<PathBuf>> {
+        fs::read_dir(dir)?.map(|entry| Ok(entry?.path())).collect()
+    };
+    let mut files = list().with_context(|| format!("cannot read {}", dir.display()))?;
+    files.retain(|path| path.to_string_lossy().ends_with(end));
+    files.sort();
+    Ok(files)
+}
+
+fn answer_of(task: &Path) -> Result<PathBuf> {
+    let name = task.file_name().and_then(|name| name.to_str()).and_then(|it| it.strip_suffix(TASK));
+    let name =
+        name.with_context(|| format!("{}: the name of a task ends with {TASK}", task.display()))?;
+    Ok(task.with_file_name(format!("{name}{ANSWER}")))
+}
+
+fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T> {
+    let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    serde_json::from_slice(&bytes).with_context(|| path.display().to_string())
+}
+
+/// Writes the file whole or not at all.
+fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+    let part = path.with_extension("part");
+    let written = fs::write(&part, bytes).and_then(|()| fs::rename(&part, path));
+    written.with_context(|| format!("cannot write {}", path.display()))
+}

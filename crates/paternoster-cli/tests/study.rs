@@ -1,0 +1,76 @@
+//! `paternoster study`: at once, and as tasks that are run one by one.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn paternoster(args: &[&str], dir: &Path) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_paternoster"));
+    command.args(args).current_dir(dir).output().expect("paternoster runs")
+}
+
+fn success(args: &[&str], dir: &Path) -> String {
+    let output = paternoster(args, dir);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{args:?}: {stderr}");
+    String::from_utf8(output.stdout).expect("output is text")
+}
+
+fn failure(args: &[&str], dir: &Path) -> String {
+    let output = paternoster(args, dir);
+    assert!(!output.status.success(), "{args:?} succeeds");
+    String::from_utf8(output.stderr).expect("messages are text")
+}
+
+/// The tasks of a plan, run one by one, make the same report as `study` does at once.
+#[test]
+fn collected_tasks_make_the_same_report() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let dir = dir.path();
+    let at_once = success(&["study", "hierarchy", "--cells-only", "--json"], dir);
+    success(&["study", "hierarchy", "--cells-only", "--plan", "plan"], dir);
+    let missing = failure(&["study", "collect", "plan"], dir);
+    assert!(missing.contains("hierarchy-00000.answer.json"), "{missing}");
+    for entry in fs::read_dir(dir.join("plan")).expect("the plan is there") {
+        let path = entry.expect("an entry").path();
+        success(&["study", "run-task", path.to_str().expect("a name")], dir);
+    }
+    let collected = success(&["study", "collect", "plan", "--json"], dir);
+    assert!(collected == at_once, "the reports differ");
+    let report: Value = serde_json::from_str(&at_once).expect("a report is JSON");
+    assert_eq!(report["version"], 1);
+    let study = &report["studies"][0];
+    assert_eq!(study["name"], "hierarchy");
+    for key in ["id", "seed", "ours", "unit", "calibrated"] {
+        assert!(!study["cells"][0][key].is_null(), "a cell has {key}");
+    }
+    assert!(study["median_error"].is_number() && study["p90_error"].is_number());
+}
+
+#[test]
+fn unknown_study_is_told_which_there_are() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let message = failure(&["study", "alchemy"], dir.path());
+    assert!(message.contains("\"alchemy\"") && message.contains("hierarchy"), "{message}");
+}
+
+#[test]
+fn plan_goes_to_a_directory_without_tasks() {
+    let dir = tempfile::tempdir().expect("a directory");
+    fs::write(dir.path().join("old.task.json"), "{}").expect("a file");
+    let message = failure(&["study", "hierarchy", "--plan", "."], dir.path());
+    assert!(message.contains("has tasks already"), "{message}");
+}
+
+/// A task that is none says where it goes wrong.
+#[test]
+fn broken_task_is_refused_with_its_place() {
+    let dir = tempfile::tempdir().expect("a directory");
+    fs::write(dir.path().join("a.task.json"), "{\n  \"version\": 1,\n}").expect("a file");
+    let message = failure(&["study", "run-task", "a.task.json"], dir.path());
+    assert!(message.contains("a.task.json") && message.contains("line 3"), "{message}");
+    let message = failure(&["study", "run-task", "a.json"], dir.path());
+    assert!(message.contains(".task.json"), "{message}");
+}

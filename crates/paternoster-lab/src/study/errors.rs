@@ -1,0 +1,82 @@
+//! The errors of predictions: their median, 90th percentile and worst.
+
+use serde::Serialize;
+
+use super::cell::{Cell, Kind};
+
+/// How far the predictions of a kind are off, whatever the direction: in percent, or in points for
+/// shares.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Errors {
+    /// Of what.
+    pub kind: Kind,
+    /// How many cells there are.
+    pub cells: usize,
+    /// Half of the cells are not further off.
+    pub median: f64,
+    /// Nine of ten are not further off.
+    pub p90: f64,
+    /// The worst.
+    pub worst: f64,
+    /// Which cell that is.
+    pub worst_cell: String,
+}
+
+/// The errors of the predictions of that kind, if there are any.
+pub(super) fn errors(cells: &[Cell], kind: Kind) -> Option<Errors> {
+    let predicted = cells.iter().filter(|cell| cell.kind == kind && cell.is_predicted());
+    let mut by_error: Vec<_> = predicted.map(|cell| (cell.error().abs(), &cell.id)).collect();
+    by_error.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let &(worst, worst_cell) = by_error.last()?;
+    let sizes: Vec<f64> = by_error.iter().map(|(error, _)| *error).collect();
+    Some(Errors {
+        kind,
+        cells: sizes.len(),
+        median: median(&sizes),
+        p90: sizes[(9 * sizes.len()).div_ceil(10) - 1],
+        worst,
+        worst_cell: worst_cell.clone(),
+    })
+}
+
+/// The median of numbers in order, of which there is at least one.
+pub(super) fn median(sorted: &[f64]) -> f64 {
+    let half = sorted.len() / 2;
+    if sorted.len() % 2 == 1 { sorted[half] } else { f64::midpoint(sorted[half - 1], sorted[half]) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cell(id: &str, seed: f64, ours: f64) -> Cell {
+        Cell {
+            id: id.to_owned(),
+            seed,
+            ours,
+            unit: "kB/s",
+            calibrated: false,
+            kind: Kind::Total,
+            counted: true,
+        }
+    }
+
+    /// Of errors 1, 2, … 10 %: half are at most 5.5, nine of ten at most 9.
+    #[test]
+    fn errors_are_told_by_rank_and_without_direction() {
+        let mut cells: Vec<_> = (1..=10_i32)
+            .map(|percent| {
+                let sign = if percent % 2 == 0 { 1.0 } else { -1.0 };
+                cell(&percent.to_string(), 100.0, 100.0 + sign * f64::from(percent))
+            })
+            .collect();
+        cells.push(Cell { calibrated: true, ..cell("fitted", 100.0, 300.0) });
+        cells.push(Cell { counted: false, ..cell("outlier", 100.0, 300.0) });
+        cells.push(Cell { kind: Kind::Share, ..cell("share", 10.0, 30.0) });
+        let errors = errors(&cells, Kind::Total).expect("there are totals");
+        assert_eq!((errors.cells, errors.worst_cell.as_str()), (10, "10"));
+        for (told, expected) in [(errors.median, 5.5), (errors.p90, 9.0), (errors.worst, 10.0)] {
+            assert!((told - expected).abs() < 1e-9, "{told} and not {expected}");
+        }
+    }
+}

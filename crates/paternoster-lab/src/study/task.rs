@@ -1,0 +1,229 @@
+//! Tasks: runs that need nothing but what is written in them.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use paternoster::{Hz, Nanos};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use super::VERSION;
+use crate::fio::{Jobs, Surroundings};
+use crate::model::parameter_file::{Mark, Note, with_number};
+use crate::model::{DeviceError, open_device_text};
+use crate::sim::Setup;
+use crate::threads::{Host, JobRunError, Outcome, run_jobs};
+
+/// A parameter that is given another value, to see what it does.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Change {
+    /// Its key.
+    pub key: String,
+    /// Its value.
+    pub value: f64,
+}
+
+impl Change {
+    /// Whether the parameter has that value already.
+    pub(super) fn changes_nothing_of(&self, note: &Note) -> bool {
+        note.key == self.key && note.value.parse() == Ok(self.value)
+    }
+}
+
+/// The file with the change made in it, if the change is of that part: the keys of its values begin
+/// with `prefix`.
+pub(super) fn changed(text: &str, prefix: &str, change: Option<&Change>) -> String {
+    let own = change.and_then(|change| Some((change.key.strip_prefix(prefix)?, change.value)));
+    match own {
+        Some((key, value)) => with_number(text, key, value),
+        None => text.to_owned(),
+    }
+}
+
+/// Which task it is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TaskName {
+    /// The study.
+    pub study: String,
+    /// The parameter that is changed, if one is.
+    pub change: Option<Change>,
+    /// What is run.
+    pub row: String,
+    /// The number of the run, from 0: each has draws of its own.
+    pub run: u32,
+}
+
+/// A run of a study, with all that it needs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Task {
+    /// [`VERSION`].
+    pub version: u32,
+    /// Which task it is.
+    pub name: TaskName,
+    /// What is run.
+    pub work: Work,
+}
+
+/// What a task runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Work {
+    /// Jobs of fio.
+    Jobs(JobsWork),
+}
+
+/// Jobs of fio over a device.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobsWork {
+    /// The job file.
+    pub job: String,
+    /// The device's file of parameters.
+    pub device: String,
+    /// The scheduler, by its name in sysfs.
+    pub scheduler: String,
+    /// As which kernel it decides.
+    pub kernel: Option<String>,
+    /// Its tunables that are set, by their names in sysfs.
+    pub tunables: Vec<(String, i64)>,
+    /// Ticks a second of the kernel's clock.
+    pub hz: u32,
+    /// How many requests may wait or be in flight.
+    pub nr_requests: u32,
+    /// The greatest readahead window, in pages.
+    pub read_ahead_pages: u64,
+    /// How long a page is copied out of the page cache, in ns.
+    pub copy_page_ns: u64,
+    /// The seed of all draws.
+    pub seed: u64,
+}
+
+/// What came of a task.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Answer {
+    /// [`VERSION`].
+    pub version: u32,
+    /// Which task it is of.
+    pub name: TaskName,
+    /// What was measured, by name; kB/s of the groups by their paths.
+    pub figures: BTreeMap<String, f64>,
+}
+
+/// Why a task has no answer.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum TaskError {
+    /// It was written by another version.
+    #[error("version {found} of a task, where {VERSION} is understood")]
+    Version {
+        /// What was found.
+        found: u32,
+    },
+    /// A value is none.
+    #[error("{what} is {found:?}: {problem}")]
+    Value {
+        /// Which.
+        what: &'static str,
+        /// What was found.
+        found: String,
+        /// Why it is none.
+        problem: String,
+    },
+    /// Its device is none.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// The run failed.
+    #[error(transparent)]
+    Run(#[from] JobRunError),
+}
+
+impl Task {
+    /// Runs it.
+    pub fn run(&self) -> Result<Answer, TaskError> {
+        if self.version != VERSION {
+            return Err(TaskError::Version { found: self.version });
+        }
+        let figures = match &self.work {
+            Work::Jobs(work) => work.run()?,
+        };
+        Ok(Answer { version: VERSION, name: self.name.clone(), figures })
+    }
+}
+
+impl JobsWork {
+    fn run(&self) -> Result<BTreeMap<String, f64>, TaskError> {
+        let model = open_device_text(Path::new("device"), &self.device, self.seed)?;
+        let jobs = self.jobs(model.end().0.saturating_mul(512).min(1 << 63))?;
+        let host = Host {
+            read_ahead_pages: self.read_ahead_pages,
+            copy_page: Nanos::new(self.copy_page_ns),
+            ..Host::default()
+        };
+        let outcome = run_jobs(&jobs, &self.setup()?, host, model, |_| {})?;
+        Ok(figures(&jobs, &outcome))
+    }
+
+    fn setup(&self) -> Result<Setup, TaskError> {
+        let mut setup = Setup::new(parsed("scheduler", &self.scheduler)?);
+        let kernel = self.kernel.as_ref();
+        setup.kernel = kernel.map(|kernel| parsed("kernel", kernel)).transpose()?;
+        setup.tunables.clone_from(&self.tunables);
+        setup.hz = Hz::new(self.hz).ok_or_else(|| TaskError::Value {
+            what: "hz",
+            found: self.hz.to_string(),
+            problem: "1 to 1000 is allowed, where a tick is a whole number of ns".to_owned(),
+        })?;
+        setup.nr_requests = Some(self.nr_requests);
+        Ok(setup)
+    }
+
+    fn jobs(&self, device_bytes: u64) -> Result<Jobs, TaskError> {
+        let surroundings = Surroundings {
+            variable: &|_| None,
+            file: &|_| Err(std::io::ErrorKind::NotFound.into()),
+            device_bytes,
+            seed: self.seed,
+        };
+        Jobs::parse("job", self.job.as_bytes(), &surroundings).map_err(|error| TaskError::Value {
+            what: "job",
+            found: self.job.lines().next().unwrap_or_default().to_owned(),
+            problem: error.to_string(),
+        })
+    }
+}
+
+fn parsed<T>(what: &'static str, text: &str) -> Result<T, TaskError>
+where
+    T: std::str::FromStr,
+    T::Err: std::fmt::Display,
+{
+    text.parse().map_err(|problem: T::Err| TaskError::Value {
+        what,
+        found: text.to_owned(),
+        problem: problem.to_string(),
+    })
+}
+
+/// The bandwidth of each group in kB/s (of 1024 bytes, as fio says it), and in how many percent of
+/// the time the device was busy, withheld and without work.
+#[allow(clippy::cast_precision_loss)] // rates are told with 53 bits
+fn figures(jobs: &Jobs, outcome: &Outcome) -> BTreeMap<String, f64> {
+    let mut figures = BTreeMap::new();
+    for (job, result) in jobs.jobs.iter().zip(&outcome.results) {
+        let bytes: u64 = result.directions.iter().map(|direction| direction.bytes).sum();
+        let seconds = result.runtime.as_nanos() as f64 / 1e9;
+        *figures.entry(job.group.clone()).or_default() += bytes as f64 / 1024.0 / seconds;
+    }
+    let time = outcome.device;
+    let all = (time.busy + time.withheld + time.without_work).as_nanos() as f64;
+    for (name, span) in
+        [("busy", time.busy), ("withheld", time.withheld), ("without work", time.without_work)]
+    {
+        figures.insert(name.to_owned(), 100.0 * span.as_nanos() as f64 / all);
+    }
+    figures
+}
+
+/// The mark of a value, for what is told of it.
+pub(super) fn mark_name(note: &Note) -> &'static str {
+    note.mark.map_or("", Mark::name)
+}
