@@ -28,8 +28,8 @@ pub(crate) struct Args {
     /// The job file.
     job: PathBuf,
     /// The device: one that comes with the laboratory (hdd-7200, hdd-7200-1tb, nvme-980pro,
-    /// optane-p4800x, raid5-12-sata, servers-16x80us, table-980pro), a file of parameters, or a
-    /// disk as DiskSim describes it (.parv, .diskspecs).
+    /// optane-p4800x, raid5-12-sata, ssd-plextor-m5s, servers-16x80us, table-980pro), a file of
+    /// parameters, or a disk as DiskSim describes it (.parv, .diskspecs).
     #[arg(long, value_name = "NAME|FILE")]
     device: String,
     /// The scheduler.

@@ -23,6 +23,7 @@ const DEVICES: &[(&str, &str)] = &[
     ("optane-p4800x", include_str!("../../devices/optane-p4800x.toml")),
     ("raid5-12-sata", include_str!("../../devices/raid5-12-sata.toml")),
     ("sata-5400-2010", include_str!("../../devices/sata-5400-2010.toml")),
+    ("ssd-plextor-m5s", include_str!("../../devices/ssd-plextor-m5s.toml")),
     ("servers-16x80us", include_str!("../../devices/servers-16x80us.toml")),
     ("table-980pro", include_str!("../../devices/table-980pro.toml")),
 ];
@@ -150,7 +151,7 @@ mod tests {
     fn unknown_device_is_told_which_there_are() {
         let error = open_device("floppy", 1).err().expect("there is none").to_string();
         let known = "hdd-7200, hdd-7200-1tb, nvme-980pro, optane-p4800x, raid5-12-sata, \
-                     sata-5400-2010, servers-16x80us, table-980pro";
+                     sata-5400-2010, ssd-plextor-m5s, servers-16x80us, table-980pro";
         assert_eq!(
             error,
             format!("there is no device \"floppy\" and no such file; devices are: {known}")

@@ -25,7 +25,7 @@ pub use array::{
 pub use devices::{DeviceError, open_device};
 pub(crate) use devices::{device_file, open_device_text};
 pub use servers::{Servers, ServersParameters};
-pub use ssd::{Ssd, SsdParameters, Varying};
+pub use ssd::{QueueParameters, Ssd, SsdParameters, Varying};
 pub use table::{Table, TableParameters, Times};
 
 /// What a command does.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use paternoster::{Nanos, Sector, SectorCount};
 
-use super::{SsdParameters, Varying};
+use super::{QueueParameters, SsdParameters, Varying};
 use crate::model::parameter_file::{Keys, ParameterError, micros};
 
 type Read<T> = Result<T, ParameterError>;
@@ -24,6 +24,11 @@ impl SsdParameters {
         }
         let depth = narrow(keys.whole("depth", 1..=65_536)?);
         let end = Sector(keys.whole("sectors", 8..=1 << 50)?);
+        let (queue, streams) = if keys.has("queue") {
+            keys.table("queue", queue)?
+        } else {
+            (QueueParameters { active: depth, longest_wait: Nanos::ZERO }, 0)
+        };
         let (controller, fixed) = keys.table("controller", |keys| {
             Ok((micros(keys.number("busy_us", MICROS)?), micros(keys.number("fixed_us", MICROS)?)))
         })?;
@@ -36,12 +41,17 @@ impl SsdParameters {
         keys.end()?;
         Ok(Self {
             depth,
+            queue,
+            streams,
             end,
             controller,
             fixed,
             dies: dies.count,
             chunk: dies.chunk,
             read: dies.read,
+            joined_read: dies.joined_read,
+            idle_hits: dies.idle_hits,
+            idle_hit: dies.idle_hit,
             rare_reads: dies.rare_reads,
             rare_read: dies.rare_read,
             program: dies.program,
@@ -53,11 +63,23 @@ impl SsdParameters {
     }
 }
 
+/// The drive's own queue, and how many streams it remembers.
+fn queue(keys: &mut Keys<'_>) -> Read<(QueueParameters, u32)> {
+    let parameters = QueueParameters {
+        active: narrow(keys.whole("active", 1..=65_536)?),
+        longest_wait: micros(keys.number("longest_wait_ms", 0.0..=1e5)? * 1000.0),
+    };
+    Ok((parameters, narrow(keys.whole("streams", 0..=4096)?)))
+}
+
 /// The table of the dies.
 struct Dies {
     count: u32,
     chunk: SectorCount,
     read: Varying,
+    joined_read: Varying,
+    idle_hits: u32,
+    idle_hit: Nanos,
     rare_reads: u32,
     rare_read: Nanos,
     program: Nanos,
@@ -68,13 +90,17 @@ impl Dies {
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a part of 2³²
     fn read(keys: &mut Keys<'_>) -> Read<Self> {
         let rare = keys.number("rare_reads", 0.0..=0.5)?;
+        let idle_hits = keys.number_or("idle_hits", 0.0, 0.0..=0.9)?;
+        let read_us = keys.number("read_us", MICROS)?;
+        let deviation = micros(keys.number("read_deviation_us", MICROS)?);
+        let joined_us = keys.number_or("joined_read_us", read_us, MICROS)?;
         Ok(Self {
             count: narrow(keys.whole("count", 1..=100_000)?),
             chunk: SectorCount(narrow(keys.whole("chunk_sectors", 1..=65_536)?)),
-            read: Varying {
-                mean: micros(keys.number("read_us", MICROS)?),
-                deviation: micros(keys.number("read_deviation_us", MICROS)?),
-            },
+            read: Varying { mean: micros(read_us), deviation },
+            joined_read: Varying { mean: micros(joined_us), deviation },
+            idle_hits: (idle_hits * ALL) as u32,
+            idle_hit: micros(keys.number_or("idle_hit_us", 0.0, MICROS)?),
             rare_reads: (rare * ALL) as u32,
             rare_read: micros(keys.number("rare_read_us", MICROS)?),
             program: micros(keys.number("program_us", MICROS)?),

@@ -17,6 +17,8 @@ mod buffer;
 mod die;
 mod draw;
 mod from_toml;
+mod queue;
+mod streams;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -27,8 +29,11 @@ use super::{Command, Completion, Model, Op, Spent};
 use buffer::WriteBuffer;
 use die::Die;
 use draw::Draws;
+use queue::Queue;
+use streams::Streams;
 
 pub use draw::Varying;
+pub use queue::QueueParameters;
 
 /// Bytes of a sector.
 const SECTOR: u64 = 512;
@@ -38,6 +43,11 @@ const SECTOR: u64 = 512;
 pub struct SsdParameters {
     /// Commands that it takes at once.
     pub depth: u32,
+    /// Which of them it works on.
+    pub queue: QueueParameters,
+    /// Commands whose end is remembered, as one that begins there is sequential; a sequential read
+    /// has been read ahead.
+    pub streams: u32,
     /// The sector behind the last one.
     pub end: Sector,
     /// How long the controller is busy with a command, before it takes the next one.
@@ -50,6 +60,12 @@ pub struct SsdParameters {
     pub chunk: SectorCount,
     /// How long a die reads a chunk.
     pub read: Varying,
+    /// How long a die reads each chunk of a read of several.
+    pub joined_read: Varying,
+    /// Of so many of 2³² reads that find the drive idle, the first chunk takes `idle_hit`.
+    pub idle_hits: u32,
+    /// How long that takes.
+    pub idle_hit: Nanos,
     /// In so many of 2³² reads of a chunk the die takes `rare_read` instead.
     pub rare_reads: u32,
     /// How long such a read takes.
@@ -92,6 +108,10 @@ struct InDrive {
 #[derive(Debug)]
 pub struct Ssd {
     parameters: SsdParameters,
+    queue: Queue,
+    streams: Streams,
+    /// Whether the last command found the drive idle, and has not read yet.
+    found_idle: bool,
     controller_free: Instant,
     link_free: Instant,
     dies: Vec<Die>,
@@ -113,6 +133,9 @@ impl Ssd {
         let start = Instant::from_nanos(0);
         let dies = parameters.dies.max(1) as usize;
         Self {
+            queue: Queue::new(parameters.queue),
+            streams: Streams::new(parameters.streams),
+            found_idle: false,
             controller_free: start,
             link_free: start,
             dies: (0..dies).map(|_| Die::new(start)).collect(),
@@ -124,6 +147,49 @@ impl Ssd {
             commands: vec![InDrive::default(); parameters.depth as usize],
             draws: Draws::new(seed),
             parameters,
+        }
+    }
+
+    /// Works on as many commands as it does at once.
+    fn take(&mut self, now: Instant) {
+        while let Some(command) = self.queue.take(now, &self.streams) {
+            self.begin(now, command);
+        }
+    }
+
+    /// Begins to work on a command.
+    fn begin(&mut self, now: Instant, command: Command) {
+        let Command { tag, op, durable, sectors, .. } = command;
+        let SsdParameters { controller, fixed, link_bytes_per_s, buffered, .. } = self.parameters;
+        let is_sequential = self.streams.note(&command);
+        let bytes = u64::from(sectors.0) * SECTOR;
+        let moves = matches!(op, Op::Read | Op::Write);
+        let transfer = if moves { bytes * 1_000_000_000 / link_bytes_per_s.max(1) } else { 0 };
+        let transfer = Nanos::new(transfer);
+        let chunks = self.chunks(&command);
+        let count = u32::try_from(chunks.end - chunks.start).unwrap_or(u32::MAX);
+        let mut overhead = controller + fixed;
+        if op == Op::Write {
+            overhead += buffered;
+        }
+        let spent = Spent { transfer, overhead, ..Spent::default() };
+        self.commands[tag as usize] = InDrive { transfer, chunks: count, durable, spent };
+        self.controller_free = self.controller_free.max(now) + controller;
+        let from = self.controller_free;
+        match op {
+            Op::Read if is_sequential => self.schedule(from, Due::Read(tag)),
+            Op::Read => {
+                let (end, longest) = self.read_chunks(from, chunks);
+                let spent = &mut self.commands[tag as usize].spent;
+                spent.overhead += longest;
+                self.schedule(end, Due::Read(tag));
+            }
+            Op::Write => {
+                let end = self.transfer(from, tag);
+                self.schedule(end, Due::Written(tag));
+            }
+            Op::Flush if !self.buffer.sync(tag) => {}
+            Op::Flush | Op::Discard => self.schedule(from + fixed, Due::Done(tag)),
         }
     }
 
@@ -151,8 +217,10 @@ impl Ssd {
     /// at most.
     fn read_chunks(&mut self, from: Instant, chunks: std::ops::Range<u64>) -> (Instant, Nanos) {
         let (mut end, mut longest) = (from, Nanos::ZERO);
+        let SsdParameters { read, joined_read, .. } = self.parameters;
+        let each = if chunks.end - chunks.start > 1 { joined_read } else { read };
         for chunk in chunks {
-            let service = self.draw_read();
+            let service = self.draw_read(each);
             let die = self.die_of(chunk);
             end = end.max(self.read_chunk(die, from, service));
             longest = longest.max(service);
@@ -160,11 +228,15 @@ impl Ssd {
         (end, longest)
     }
 
-    fn draw_read(&mut self) -> Nanos {
+    fn draw_read(&mut self, read: Varying) -> Nanos {
+        let SsdParameters { idle_hits, idle_hit, .. } = self.parameters;
+        if std::mem::take(&mut self.found_idle) && self.draws.happens(idle_hits) {
+            return idle_hit;
+        }
         if self.parameters.rare_reads > 0 && self.draws.happens(self.parameters.rare_reads) {
             return self.parameters.rare_read;
         }
-        self.draws.time(self.parameters.read)
+        self.draws.time(read)
     }
 
     fn read_chunk(&mut self, index: usize, from: Instant, service: Nanos) -> Instant {
@@ -269,36 +341,9 @@ impl Model for Ssd {
     }
 
     fn submit(&mut self, now: Instant, command: Command) {
-        let Command { tag, op, durable, sectors, .. } = command;
-        let SsdParameters { controller, fixed, link_bytes_per_s, buffered, .. } = self.parameters;
-        let bytes = u64::from(sectors.0) * SECTOR;
-        let moves = matches!(op, Op::Read | Op::Write);
-        let transfer = if moves { bytes * 1_000_000_000 / link_bytes_per_s.max(1) } else { 0 };
-        let transfer = Nanos::new(transfer);
-        let chunks = self.chunks(&command);
-        let count = u32::try_from(chunks.end - chunks.start).unwrap_or(u32::MAX);
-        let mut overhead = controller + fixed;
-        if op == Op::Write {
-            overhead += buffered;
-        }
-        let spent = Spent { transfer, overhead, ..Spent::default() };
-        self.commands[tag as usize] = InDrive { transfer, chunks: count, durable, spent };
-        self.controller_free = self.controller_free.max(now) + controller;
-        let from = self.controller_free;
-        match op {
-            Op::Read => {
-                let (end, longest) = self.read_chunks(from, chunks);
-                let spent = &mut self.commands[tag as usize].spent;
-                spent.overhead += longest;
-                self.schedule(end, Due::Read(tag));
-            }
-            Op::Write => {
-                let end = self.transfer(from, tag);
-                self.schedule(end, Due::Written(tag));
-            }
-            Op::Flush if !self.buffer.sync(tag) => {}
-            Op::Flush | Op::Discard => self.schedule(from + fixed, Due::Done(tag)),
-        }
+        self.found_idle = self.queue.is_idle();
+        self.queue.add(now, command);
+        self.take(now);
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
@@ -312,6 +357,8 @@ impl Model for Ssd {
             }
             self.agenda.pop();
             if let Some(tag) = self.handle(at, due) {
+                self.queue.done();
+                self.take(at);
                 return Some(Completion { tag, spent: self.commands[tag as usize].spent });
             }
         }
