@@ -11,7 +11,7 @@
 //! of both is `oracle/FORMAT.md`.
 //!
 //! [`fio`] reads job files of fio and makes the I/Os of their jobs; [`result`] tells what was
-//! measured of them, in fio's JSON or as a table.
+//! measured of them, in fio's JSON or as a table; [`report`] shows all of it on a page.
 
 pub mod cache;
 mod decide;
@@ -23,6 +23,7 @@ mod log;
 mod measured;
 pub mod model;
 mod names;
+pub mod report;
 pub mod result;
 mod run;
 mod scenario;

@@ -86,19 +86,24 @@ pub enum HostError {
     Parameters(#[from] ParameterError),
 }
 
+/// The text of the file that describes the host of that name, or of that file.
+pub fn host_text(name: &str) -> Result<String, HostError> {
+    if let Some((_, text)) = HOSTS.iter().find(|(own, _)| *own == name) {
+        return Ok((*text).to_owned());
+    }
+    let path = Path::new(name);
+    if !path.exists() {
+        return Err(HostError::Unknown { name: name.to_owned() });
+    }
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| ParameterError { at: Spot::whole(path), problem: error.into() })?;
+    Ok(text)
+}
+
 impl Host {
     /// The host of that name, or of that file.
     pub fn open(name: &str) -> Result<Self, HostError> {
-        let path = Path::new(name);
-        if let Some((_, text)) = HOSTS.iter().find(|(own, _)| *own == name) {
-            return Ok(Self::from_toml(path, text)?);
-        }
-        if !path.exists() {
-            return Err(HostError::Unknown { name: name.to_owned() });
-        }
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| ParameterError { at: Spot::whole(path), problem: error.into() })?;
-        Ok(Self::from_toml(path, &text)?)
+        Ok(Self::from_toml(Path::new(name), &host_text(name)?)?)
     }
 
     /// Has a simulation over that device run on this host.

@@ -78,6 +78,18 @@ pub fn open_device(name: &str, seed: u64) -> Result<Box<dyn Model>, DeviceError>
     }
 }
 
+/// The text of the file that describes the device of that name, or of that file; none where it is
+/// not text.
+pub fn device_text(name: &str) -> Result<Option<String>, DeviceError> {
+    if let Some(text) = device_file(name) {
+        return Ok(Some(text.to_owned()));
+    }
+    let path = Path::new(name);
+    let bytes = std::fs::read(path)
+        .map_err(|error| ParameterError { at: Spot::whole(path), problem: error.into() })?;
+    Ok(String::from_utf8(bytes).ok())
+}
+
 /// The names of the devices that come with the laboratory.
 fn names() -> Vec<&'static str> {
     DEVICES.iter().map(|(name, _)| *name).collect()

@@ -42,9 +42,7 @@ impl ServersParameters {
         let narrow = |number: u64| u32::try_from(number).expect("the range is of 32 bits");
         let mut keys = Keys::open(path, text)?;
         keys.one_of("kind", &[("servers", ())])?;
-        for key in ["name", "about", "valid"] {
-            keys.text(key)?;
-        }
+        keys.description()?;
         let servers = narrow(keys.whole("servers", 1..=65_536)?);
         let depth = narrow(keys.whole("depth", 1..=65_536)?);
         let end = Sector(keys.whole("sectors", 8..=1 << 50)?);

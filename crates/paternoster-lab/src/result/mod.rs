@@ -18,6 +18,7 @@ mod table;
 
 pub use fio_json::{DiskUse, FioReport, Header};
 pub use latency::{Latencies, Moments};
+pub(crate) use table::short_time;
 pub use table::{Subject, table, table_of};
 
 use paternoster::Nanos;
@@ -186,7 +187,7 @@ fn batch_class(ios: u32) -> usize {
 
 impl DirectionResult {
     /// As fio adds up a group: rates over the longest time, samples of rates by their sums.
-    fn merge(&mut self, other: &Self) {
+    pub(crate) fn merge(&mut self, other: &Self) {
         self.ios += other.ios;
         self.bytes += other.bytes;
         self.runtime = self.runtime.max(other.runtime);
@@ -198,12 +199,12 @@ impl DirectionResult {
     }
 
     /// Bytes a second.
-    fn bytes_per_s(&self) -> f64 {
+    pub(crate) fn bytes_per_s(&self) -> f64 {
         per_s(self.bytes, self.runtime)
     }
 
     /// I/Os a second.
-    fn ios_per_s(&self) -> f64 {
+    pub(crate) fn ios_per_s(&self) -> f64 {
         per_s(self.ios, self.runtime)
     }
 }
@@ -229,20 +230,30 @@ impl Samples {
 }
 
 /// A line of a report: a job, or the jobs of a reporting group that are told as one.
-struct Entry<'a> {
+pub(crate) struct Entry<'a> {
     /// The first of them.
-    job: &'a Job,
+    pub(crate) job: &'a Job,
     /// What was measured of all of them.
-    result: JobResult,
-    /// How many they are.
-    jobs: usize,
+    pub(crate) result: JobResult,
+    /// Which they are, by index.
+    pub(crate) jobs: Vec<usize>,
+}
+
+impl Entry<'_> {
+    /// What it is called.
+    pub(crate) fn name(&self) -> String {
+        match self.jobs.len() {
+            1 => self.job.name.clone(),
+            count => format!("{} x {count}", self.job.name),
+        }
+    }
 }
 
 /// The lines of a report, in the order of the jobs.
-fn entries<'a>(jobs: &'a [Job], results: &[JobResult]) -> Vec<Entry<'a>> {
+pub(crate) fn entries<'a>(jobs: &'a [Job], results: &[JobResult]) -> Vec<Entry<'a>> {
     assert_eq!(jobs.len(), results.len(), "each job has a result");
     let mut entries: Vec<Entry<'a>> = vec![];
-    for (job, result) in jobs.iter().zip(results) {
+    for (index, (job, result)) in jobs.iter().zip(results).enumerate() {
         if !job.reports.is_told {
             continue;
         }
@@ -253,9 +264,9 @@ fn entries<'a>(jobs: &'a [Job], results: &[JobResult]) -> Vec<Entry<'a>> {
         match group {
             Some(entry) => {
                 entry.result.merge(result);
-                entry.jobs += 1;
+                entry.jobs.push(index);
             }
-            None => entries.push(Entry { job, result: result.clone(), jobs: 1 }),
+            None => entries.push(Entry { job, result: result.clone(), jobs: vec![index] }),
         }
     }
     entries

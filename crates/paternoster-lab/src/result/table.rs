@@ -37,10 +37,7 @@ pub struct Subject<'a> {
 pub fn table(jobs: &Jobs, results: &[JobResult]) -> String {
     let entries = entries(&jobs.jobs, results);
     let subjects = entries.iter().map(|entry| Subject {
-        name: match entry.jobs {
-            1 => entry.job.name.clone(),
-            count => format!("{} x {count}", entry.job.name),
-        },
+        name: entry.name(),
         group: &entry.job.group,
         result: &entry.result,
     });
@@ -78,16 +75,16 @@ pub fn table_of(kind: &str, subjects: &[Subject<'_>]) -> String {
 fn row(names: [&str; 3], result: &DirectionResult, all: f64) -> Vec<String> {
     let share = if all > 0.0 { 100.0 * rate(result) / all } else { 0.0 };
     let latencies = &result.completion;
-    let percentile = |percent| latencies.percentile(percent).map_or(String::new(), time);
+    let percentile = |percent| latencies.percentile(percent).map_or(String::new(), short_time);
     let mut row: Vec<_> = names.map(str::to_owned).into();
     row.extend([
         format!("{:.0}", result.ios_per_s()),
         format!("{:.1}", rate(result) / f64::from(1 << 20)),
         format!("{share:.1} %"),
-        time(mean(latencies)),
+        short_time(mean(latencies)),
         percentile(50.0),
         percentile(99.0),
-        time(Nanos::new(latencies.moments().max())),
+        short_time(Nanos::new(latencies.moments().max())),
     ]);
     row
 }
@@ -101,7 +98,7 @@ fn mean(latencies: &Latencies) -> Nanos {
 }
 
 /// Three digits and a unit.
-fn time(time: Nanos) -> String {
+pub(crate) fn short_time(time: Nanos) -> String {
     let nanos = time.as_nanos();
     let (unit, name) = match nanos {
         0..1_000 => return format!("{nanos} ns"),

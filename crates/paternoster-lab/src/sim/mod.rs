@@ -23,7 +23,9 @@ mod setup;
 mod submitting;
 mod workload;
 
-use paternoster::{AnyScheduler, Driver, Elevator, Instant, IoPrio, IocId, RequestId, Trace};
+use paternoster::{
+    AnyScheduler, Driver, Elevator, GroupId, Instant, IoPrio, IocId, RequestId, Trace,
+};
 use thiserror::Error;
 
 use crate::model::Model;
@@ -79,6 +81,7 @@ pub struct Simulation<W, M, T: Trace> {
     workload: W,
     model: M,
     driver: Driver<AnyScheduler<T>>,
+    groups: Vec<GroupId>,
     tasks: Vec<TaskState>,
     /// Tasks that have not ended.
     alive: usize,
@@ -120,6 +123,7 @@ impl<W: Workload, M: Model, T: Trace> Simulation<W, M, T> {
         Ok(Self {
             workload,
             driver,
+            groups,
             alive: tasks.len(),
             tasks,
             agenda,
@@ -188,6 +192,22 @@ impl<W: Workload, M: Model, T: Trace> Simulation<W, M, T> {
     /// The elevator, for looking only.
     pub fn elevator(&self) -> &Elevator<AnyScheduler<T>> {
         self.driver.elevator()
+    }
+
+    /// The groups, the root first, then those of the setup in their order.
+    pub fn groups(&self) -> &[GroupId] {
+        &self.groups
+    }
+
+    /// The I/O context of a task. It is gone once the task has ended and its last I/O completed.
+    pub fn io_context(&self, task: TaskId) -> IocId {
+        self.tasks[task.index()].ioc
+    }
+
+    /// The task that submitted the I/O whose bios have that user data: valid up to the event after
+    /// the one in which it completes.
+    pub fn submitter(&self, user_data: u64) -> TaskId {
+        self.outstanding.get(user_data).task
     }
 
     /// The sink of the scheduler's events.

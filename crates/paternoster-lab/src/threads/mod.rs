@@ -24,6 +24,7 @@ use paternoster::{Instant, Nanos};
 use thiserror::Error;
 
 use crate::fio::{Advice, DataDirection, Engine, IoMix, Job, Jobs};
+use crate::report::Series;
 use crate::result::JobResult;
 use crate::sim::{Action, Ended, Moment, TaskId, TaskSetup, Workload};
 use start::Starts;
@@ -31,6 +32,7 @@ use system::System;
 
 pub use progress::Progress;
 pub use run::{JobRunError, Outcome, run_jobs};
+pub(crate) use run::{set_up, simulate};
 use thread::Thread;
 
 /// The error of a job that cannot be simulated.
@@ -119,6 +121,16 @@ impl Threads {
     /// What was measured of each job, in their order.
     pub fn results(&self) -> Vec<JobResult> {
         self.each.iter().map(|thread| thread.result().clone()).collect()
+    }
+
+    /// Has what completes be counted over time, too.
+    pub(crate) fn keep_series(&mut self) {
+        self.each.iter_mut().for_each(Thread::keep_series);
+    }
+
+    /// What completed over time, by job; nothing unless that was to be kept.
+    pub(crate) fn series(&self) -> Vec<Series> {
+        self.each.iter().map(|thread| thread.series().cloned().unwrap_or_default()).collect()
     }
 
     /// The thread has ended: others may start now, or have to end.

@@ -1,6 +1,6 @@
 //! Runs the jobs of a file to their end, over a device and behind a scheduler.
 
-use paternoster::{Instant, NoTrace, SchedulerKind, Weight, Weights};
+use paternoster::{Instant, NoTrace, SchedulerKind, Trace, Weight, Weights};
 use thiserror::Error;
 
 use super::{Host, Progress, ThreadError, Threads};
@@ -56,15 +56,36 @@ pub fn run_jobs(
     setup: &Setup,
     host: Host,
     model: impl Model,
-    mut progress: impl FnMut(Progress<'_>),
+    progress: impl FnMut(Progress<'_>),
 ) -> Result<Outcome, JobRunError> {
+    let threads = Threads::new(jobs, host)?;
+    let mut sim = set_up(jobs, setup, threads, model, NoTrace)?;
+    Ok(simulate(&mut sim, progress, |_| {})?)
+}
+
+/// Sets up the simulation of the threads of these jobs, with the groups of the jobs.
+pub(crate) fn set_up<M: Model, T: Trace>(
+    jobs: &Jobs,
+    setup: &Setup,
+    threads: Threads,
+    model: M,
+    trace: T,
+) -> Result<Simulation<Threads, M, T>, JobRunError> {
+    jobs.jobs.iter().try_for_each(|job| check(job, &model))?;
     let mut setup = setup.clone();
     setup.groups = jobs.groups.iter().map(|group| group_setup(group, setup.scheduler)).collect();
-    jobs.jobs.iter().try_for_each(|job| check(job, &model))?;
-    let threads = Threads::new(jobs, host)?;
-    let mut sim = Simulation::new(&setup, threads, model, NoTrace)?;
+    Ok(Simulation::new(&setup, threads, model, trace)?)
+}
+
+/// Runs the simulation to its end; `watch` sees it after each event.
+pub(crate) fn simulate<M: Model, T: Trace>(
+    sim: &mut Simulation<Threads, M, T>,
+    mut progress: impl FnMut(Progress<'_>),
+    mut watch: impl FnMut(&mut Simulation<Threads, M, T>),
+) -> Result<Outcome, SimError> {
     let mut events = 0_u32;
     while sim.step()? {
+        watch(sim);
         events += 1;
         if events == EVENTS_BETWEEN_REPORTS {
             events = 0;

@@ -3,6 +3,7 @@
 use paternoster::{Instant, Nanos};
 
 use crate::fio::{DataDirection, Reports};
+use crate::report::Series;
 use crate::result::{JobResult, Moments, Samples, Took};
 
 /// What is counted of a thread.
@@ -12,6 +13,8 @@ pub(super) struct Tally {
     /// From when on it is counted; never before the thread starts.
     from: Option<Instant>,
     windows: [Windows; 3],
+    /// What completed over time, the ramp included; kept for a report alone.
+    series: Option<Series>,
 }
 
 /// Rates of a direction, window by window.
@@ -42,7 +45,13 @@ impl Tally {
             result: JobResult::default(),
             from: None,
             windows: [windows(), windows(), windows()],
+            series: None,
         }
+    }
+
+    /// Has what completes be counted over time, too.
+    pub(super) fn keep_series(&mut self) {
+        self.series = Some(Series::default());
     }
 
     /// The thread is counted from then on.
@@ -75,6 +84,9 @@ impl Tally {
         bytes: u64,
         took: Took,
     ) {
+        if let Some(series) = &mut self.series {
+            series.add(now, bytes, took.completion);
+        }
         if !self.counts(now) {
             return;
         }
@@ -114,6 +126,10 @@ impl Tally {
 
     pub(super) fn result(&self) -> &JobResult {
         &self.result
+    }
+
+    pub(super) fn series(&self) -> Option<&Series> {
+        self.series.as_ref()
     }
 
     fn counts(&self, now: Instant) -> bool {

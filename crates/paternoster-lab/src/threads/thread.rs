@@ -11,6 +11,7 @@ use super::system::{SECTOR, System};
 use super::tally::Tally;
 use crate::cache::Readahead;
 use crate::fio::{self, DataDirection, Engine, IoOp, Job, Run, Stream, Submission, WriteSync};
+use crate::report::Series;
 use crate::result::{JobResult, Took};
 use crate::sim::{Action, Ended, Io, TaskId};
 
@@ -110,6 +111,16 @@ impl Thread {
     /// What was measured of it.
     pub(super) fn result(&self) -> &JobResult {
         self.tally.result()
+    }
+
+    /// Has what completes be counted over time, too.
+    pub(super) fn keep_series(&mut self) {
+        self.tally.keep_series();
+    }
+
+    /// What completed over time, if that is kept.
+    pub(super) fn series(&self) -> Option<&Series> {
+        self.tally.series()
     }
 
     /// It does no more than what it has begun, and the syncs at its end.

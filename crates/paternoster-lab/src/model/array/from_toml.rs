@@ -21,9 +21,7 @@ impl ArrayParameters {
     pub fn from_toml(path: &Path, text: &str) -> Result<Self, DeviceError> {
         let mut keys = Keys::open(path, text)?;
         keys.one_of("kind", &[("array", ())])?;
-        for key in ["name", "about", "valid"] {
-            keys.text(key)?;
-        }
+        keys.description()?;
         let depth = narrow(keys.whole("depth", 1..=65_536)?);
         let link = keys.table("link", |keys| keys.number("mb_per_s", 0.001..=1e6))?;
         let front_end = keys.table("front_end", |keys| keys.number("command_us", 0.0..=1e7))?;

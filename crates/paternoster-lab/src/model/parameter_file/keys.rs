@@ -125,6 +125,18 @@ impl<'t> Keys<'t> {
         })
     }
 
+    /// What a file says of all that it describes: its name, what it is, where that holds and, if it
+    /// says so, what it was held against. Returns the name.
+    pub(crate) fn description(&mut self) -> Read<String> {
+        let name = self.text("name")?;
+        self.text("about")?;
+        self.text("valid")?;
+        if self.has("held_against") {
+            self.text("held_against")?;
+        }
+        Ok(name)
+    }
+
     /// One of several words.
     pub(crate) fn one_of<T: Copy>(&mut self, key: &'static str, words: &[(&str, T)]) -> Read<T> {
         let names: Vec<_> = words.iter().map(|(name, _)| format!("\"{name}\"")).collect();

@@ -19,9 +19,7 @@ impl SsdParameters {
     pub fn from_toml(path: &Path, text: &str) -> Read<Self> {
         let mut keys = Keys::open(path, text)?;
         keys.one_of("kind", &[("ssd", ())])?;
-        for key in ["name", "about", "valid"] {
-            keys.text(key)?;
-        }
+        keys.description()?;
         let depth = narrow(keys.whole("depth", 1..=65_536)?);
         let end = Sector(keys.whole("sectors", 8..=1 << 50)?);
         let (queue, streams) = if keys.has("queue") {

@@ -30,9 +30,7 @@ impl TableParameters {
     pub fn from_toml(path: &Path, text: &str) -> Read<Self> {
         let mut keys = Keys::open(path, text)?;
         keys.one_of("kind", &[("table", ())])?;
-        for key in ["name", "about", "valid"] {
-            keys.text(key)?;
-        }
+        keys.description()?;
         let end = Sector(keys.whole("sectors", 8..=1 << 50)?);
         let rotational = keys.flag("rotational")?;
         let discard = micros(keys.number("discard_us", MICROS)?);

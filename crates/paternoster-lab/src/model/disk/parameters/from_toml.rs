@@ -44,9 +44,7 @@ impl Parameters {
     pub fn from_toml(path: &Path, text: &str) -> Read<Self> {
         let mut keys = Keys::open(path, text)?;
         keys.one_of("kind", &[("disk", ())])?;
-        let name = keys.text("name")?;
-        keys.text("about")?;
-        keys.text("valid")?;
+        let name = keys.description()?;
         let mut parameters = Self {
             name,
             layout: keys.table("layout", layout)?,

@@ -1,0 +1,8 @@
+"use strict";
+// Makes the page of the data that stand in it.
+
+{
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const pages = { run: runPage };
+  pages[data.kind](data);
+}

@@ -1,0 +1,124 @@
+//! A run that is watched: the same run, with what a report shows of it over time.
+
+use std::collections::HashMap;
+
+use paternoster::{Hierarchy, Instant, Nanos, Recorder, TunableInfo};
+
+use super::chronicle::{Chronicle, Lanes, Window};
+use super::device_windows::DeviceWindows;
+use super::names::{Names, job_names};
+use super::series::Series;
+use crate::fio::Jobs;
+use crate::model::Model;
+use crate::sim::{Setup, Simulation, TaskId};
+use crate::threads::{Host, JobRunError, Outcome, Progress, Threads, set_up, simulate};
+
+/// What a report shows of a run, beside its outcome.
+#[derive(Debug)]
+pub struct Observed {
+    /// What completed over time, by job.
+    pub(super) series: Vec<Series>,
+    pub(super) device: DeviceWindows,
+    pub(super) chronicle: Chronicle,
+    /// The tunables of the scheduler, with their values in the run.
+    pub(super) tunables: Vec<(&'static TunableInfo, i64)>,
+    pub(super) hierarchy: Option<Hierarchy>,
+    /// The groups with their weights, the root first.
+    pub(super) groups: Vec<GroupWeights>,
+    pub(super) has_moving_parts: bool,
+}
+
+/// A group, as it was weighed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct GroupWeights {
+    pub(super) path: String,
+    pub(super) weight: u32,
+    pub(super) leaf: u32,
+}
+
+impl Window {
+    /// What is shown unless told otherwise: a second in the middle of the shortest run time, or the
+    /// first one where no job has a run time.
+    pub fn default_for(jobs: &Jobs) -> Self {
+        let middle = jobs.jobs.iter().filter_map(|job| {
+            let run = &job.run;
+            let half = Nanos::new(run.runtime?.as_nanos() / 2);
+            Some(run.start_delay + run.ramp_time + half)
+        });
+        let from = middle.min().unwrap_or(Nanos::ZERO);
+        Self { from, to: from + Nanos::from_millis(1000) }
+    }
+}
+
+/// Runs the jobs as [`run_jobs`](crate::threads::run_jobs) does, and keeps what a report shows.
+pub fn observe_jobs(
+    jobs: &Jobs,
+    setup: &Setup,
+    host: Host,
+    model: impl Model,
+    window: Window,
+    progress: impl FnMut(Progress<'_>),
+) -> Result<(Outcome, Observed), JobRunError> {
+    let mut threads = Threads::new(jobs, host)?;
+    threads.keep_series();
+    let has_moving_parts = model.rotational();
+    let mut sim = set_up(jobs, setup, threads, model, Recorder::default())?;
+    let names = names(jobs, &sim);
+    let groups: Vec<_> = jobs.jobs.iter().map(|job| job.group.as_str()).collect();
+    let lanes = Lanes::new(&names.jobs, &groups);
+    let mut chronicle = Chronicle::new(window, names, lanes, counted_from(jobs));
+    let mut device = DeviceWindows::new();
+    let outcome = simulate(&mut sim, progress, |sim| {
+        for (at, event) in sim.trace().take() {
+            chronicle.take(at, event, |user_data| sim.submitter(user_data).index());
+        }
+        device.observe(sim.now(), || sim.device_time());
+    })?;
+    let elevator = sim.elevator();
+    let tunables = setup.scheduler.tunables().iter().map(|info| {
+        (info, elevator.tunable(info.name).expect("a scheduler has the tunables of its table"))
+    });
+    let observed = Observed {
+        series: sim.workload().series(),
+        device,
+        chronicle,
+        tunables: tunables.collect(),
+        hierarchy: elevator.hierarchy(),
+        groups: group_weights(jobs, &sim),
+        has_moving_parts,
+    };
+    Ok((outcome, observed))
+}
+
+fn names<M: Model>(jobs: &Jobs, sim: &Simulation<Threads, M, Recorder>) -> Names {
+    let contexts = (0..).map(|task| sim.io_context(TaskId(task)));
+    let by_context: HashMap<_, _> = contexts.zip(0..jobs.jobs.len()).collect();
+    let paths = std::iter::once("/").chain(jobs.groups.iter().map(|group| group.path.as_str()));
+    let groups = sim.groups().iter().copied().zip(paths.map(str::to_owned)).collect();
+    Names { jobs: job_names(&jobs.jobs), by_context, groups }
+}
+
+fn group_weights<M: Model>(
+    jobs: &Jobs,
+    sim: &Simulation<Threads, M, Recorder>,
+) -> Vec<GroupWeights> {
+    let paths = std::iter::once("/").chain(jobs.groups.iter().map(|group| group.path.as_str()));
+    let groups = sim.elevator().groups();
+    let weights = |(path, &id): (&str, _)| GroupWeights {
+        path: path.to_owned(),
+        weight: groups[id].weight().value(),
+        leaf: groups[id].leaf_weight().value(),
+    };
+    paths.zip(sim.groups()).map(weights).collect()
+}
+
+/// From when on the jobs are counted that start at once.
+pub(super) fn counted_from(jobs: &Jobs) -> Nanos {
+    let at_once = jobs.jobs.iter().map(|job| &job.run).filter(|run| run.stage == 0);
+    at_once.map(|run| run.start_delay + run.ramp_time).min().unwrap_or(Nanos::ZERO)
+}
+
+/// The time since the start of the run, in ns.
+pub(super) fn since_start(at: Instant) -> u64 {
+    at.since_start().as_nanos()
+}
