@@ -5,8 +5,8 @@ use anyhow::{Context, Result, bail};
 use std::process::{Command, Stdio};
 
 /// The packages. libnbd-bin has nbdinfo, nbdcopy and nbdfuse; qemu-utils has qemu-nbd, -img, -io;
-/// systemd has systemd-analyze, which verifies the unit.
-const PACKAGES: [&str; 10] = [
+/// systemd has systemd-analyze, which verifies the unit; chromium opens the pages of reports.
+const PACKAGES: [&str; 11] = [
     "libnbd-bin",
     "qemu-utils",
     "nbdkit",
@@ -17,6 +17,7 @@ const PACKAGES: [&str; 10] = [
     "curl",
     "systemd",
     "valgrind",
+    "chromium",
 ];
 
 /// Installs what the tests need, as [`require`] does.

@@ -9,6 +9,7 @@ mod output;
 mod progress;
 mod serve;
 mod sim;
+mod sim_page;
 mod study;
 mod tunable;
 

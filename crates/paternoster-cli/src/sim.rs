@@ -10,12 +10,14 @@ use paternoster::{Hierarchy, Hz, Kernel, Nanos, SchedulerKind};
 use paternoster_lab::fio::{Jobs, Surroundings};
 use paternoster_lab::host::Host;
 use paternoster_lab::model::{Model, open_device};
+use paternoster_lab::report::{Window, observe_jobs};
 use paternoster_lab::result::{DiskUse, FioReport, Header, table};
 use paternoster_lab::sim::{CpuTime, DeviceTime, Setup};
-use paternoster_lab::threads::{Outcome, run_jobs};
+use paternoster_lab::threads::{Outcome, Progress, run_jobs};
 
 use crate::output;
 use crate::progress::ProgressLine;
+use crate::sim_page;
 use crate::tunable;
 
 /// Run a job file of fio over a modelled device, in virtual time.
@@ -26,12 +28,12 @@ use crate::tunable;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The job file.
-    job: PathBuf,
+    pub(crate) job: PathBuf,
     /// The device: one that comes with the laboratory (hdd-7200, hdd-7200-1tb, nvme-980pro,
     /// optane-p4800x, raid5-12-sata, ssd-plextor-m5s, servers-16x80us, table-980pro), a file of
     /// parameters, or a disk as DiskSim describes it (.parv, .diskspecs).
     #[arg(long, value_name = "NAME|FILE")]
-    device: String,
+    pub(crate) device: String,
     /// The scheduler.
     #[arg(long, value_name = "NAME", default_value = "none")]
     scheduler: SchedulerKind,
@@ -40,31 +42,50 @@ pub(crate) struct Args {
     tunables: Vec<(String, i64)>,
     /// In what way groups share the device, for cfq.
     #[arg(long, value_name = "NAME")]
-    hierarchy: Option<Hierarchy>,
+    pub(crate) hierarchy: Option<Hierarchy>,
     /// As which kernel it decides, for cfq: 2.6.35-seed, 2.6.36, 2.6.37, or 4.20, which it does
     /// unless told.
     #[arg(long, value_name = "NAME")]
-    kernel: Option<Kernel>,
+    pub(crate) kernel: Option<Kernel>,
     /// The machine: one that comes with the laboratory (free, notebook-2011, ten-cores), or a file
     /// of parameters. Its cores take time for I/O and for the scheduler's work.
     #[arg(long, value_name = "NAME|FILE", default_value = "free")]
-    host: String,
+    pub(crate) host: String,
     /// How many cores, instead of the host's.
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
     cores: Option<u32>,
     /// Ticks a second of the kernel's clock, instead of the host's.
     #[arg(long, value_name = "TICKS", value_parser = hz)]
-    hz: Option<Hz>,
+    pub(crate) hz: Option<Hz>,
     /// How many requests may wait or be in flight: `nr_requests` of sysfs.
     #[arg(long, value_name = "COUNT", default_value_t = 256)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
-    nr_requests: u32,
+    pub(crate) nr_requests: u32,
     /// The seed of all that is drawn.
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
-    seed: u64,
+    pub(crate) seed: u64,
     /// Print the report in fio's JSON instead of a table.
     #[arg(long)]
     json: bool,
+    /// Write a page with charts of the run, and of every decision of a window, to a file in HTML
+    /// that needs nothing else.
+    #[arg(long, value_name = "OUT")]
+    html: Option<PathBuf>,
+    /// The window of the page whose decisions it shows, in seconds from the start of the run, as
+    /// 1.5:2. Unless told, a second in the middle of the shortest runtime.
+    #[arg(long, value_name = "FROM:TO", requires = "html", value_parser = window)]
+    window: Option<Window>,
+}
+
+fn window(text: &str) -> Result<Window, String> {
+    let allowed = || "FROM:TO is allowed, in seconds, FROM before TO, as 1.5:2".to_owned();
+    let nanos = |text: &str| {
+        let span = Duration::try_from_secs_f64(text.parse().ok()?).ok()?;
+        u64::try_from(span.as_nanos()).ok().map(Nanos::new)
+    };
+    let (from, to) = text.split_once(':').ok_or_else(allowed)?;
+    let window = nanos(from).zip(nanos(to)).map(|(from, to)| Window { from, to });
+    window.filter(|window| window.from < window.to).ok_or_else(allowed)
 }
 
 fn hz(text: &str) -> Result<Hz, String> {
@@ -91,7 +112,19 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     setup.cores = args.cores.unwrap_or(setup.cores);
     setup.nr_requests = Some(args.nr_requests);
     let line = ProgressLine::new()?;
-    let outcome = run_jobs(&jobs, &setup, host.page_cache, device, |run| line.shows(run))?;
+    let shows = |run: Progress<'_>| line.shows(run);
+    let outcome = match &args.html {
+        None => run_jobs(&jobs, &setup, host.page_cache, device, shows)?,
+        Some(out) => {
+            let window = args.window.unwrap_or_else(|| Window::default_for(&jobs));
+            let (outcome, observed) =
+                observe_jobs(&jobs, &setup, host.page_cache, device, window, shows)?;
+            let seen =
+                sim_page::Seen { jobs: &jobs, setup: &setup, host: &host, outcome, observed };
+            sim_page::write(args, out, &seen)?;
+            seen.outcome
+        }
+    };
     line.clear();
     let text = if args.json { json(args, &jobs, &outcome)? } else { text(&setup, &jobs, &outcome) };
     output::print(text.as_bytes())?;

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!   [mechanics]
-//!   rpm = { value = 7200, mark = "stated", bounds = [5400, 7200] }   mechanics.rpm, 7200, stated, …
-//!   head_switch_ms = 1.46                                            mechanics.head_switch_ms, 1.46
+//!   rpm = { value = 7200, mark = "stated" }       mechanics.rpm, 7200, stated
+//!   head_switch_ms = 1.46                         mechanics.head_switch_ms, 1.46
 //! ```
 
 use serde::Serialize;

@@ -1,0 +1,88 @@
+//! The page of `paternoster sim --html`: what the command says of the run.
+
+use std::path::Path;
+
+use anyhow::{Context as _, Result};
+use paternoster_lab::fio::Jobs;
+use paternoster_lab::host::{Host, host_text};
+use paternoster_lab::model::device_text;
+use paternoster_lab::report::{JobFile, ModelFile, Observed, Run};
+use paternoster_lab::sim::Setup;
+use paternoster_lab::threads::Outcome;
+
+use crate::sim::Args;
+
+/// A run that was observed.
+pub(crate) struct Seen<'a> {
+    pub(crate) jobs: &'a Jobs,
+    pub(crate) setup: &'a Setup,
+    pub(crate) host: &'a Host,
+    pub(crate) outcome: Outcome,
+    pub(crate) observed: Observed,
+}
+
+/// Writes the page to `out`.
+pub(crate) fn write(args: &Args, out: &Path, seen: &Seen<'_>) -> Result<()> {
+    let job = std::fs::read(&args.job).context("cannot read the job file again")?;
+    let run = Run {
+        command: command(),
+        job: JobFile {
+            path: args.job.display().to_string(),
+            text: String::from_utf8_lossy(&job).into_owned(),
+        },
+        device: ModelFile { name: args.device.clone(), text: device_text(&args.device)? },
+        host: ModelFile { name: args.host.clone(), text: Some(host_text(&args.host)?) },
+        settings: settings(args, seen),
+        seed: args.seed,
+        jobs: seen.jobs,
+        setup: seen.setup,
+        outcome: &seen.outcome,
+        observed: &seen.observed,
+    };
+    std::fs::write(out, run.page()).with_context(|| format!("cannot write {}", out.display()))
+}
+
+/// What was set, or left as it is, beside the tunables.
+fn settings(args: &Args, seen: &Seen<'_>) -> Vec<(String, String)> {
+    let Seen { setup, host, .. } = seen;
+    let default = || "the scheduler's own".to_owned();
+    let pairs = [
+        ("Scheduler", setup.scheduler.name().to_owned()),
+        ("Kernel that it decides as", setup.kernel.map_or_else(default, |its| its.to_string())),
+        ("Hierarchy of groups", setup.hierarchy.map_or_else(default, |its| its.to_string())),
+        ("Device", args.device.clone()),
+        ("Host", args.host.clone()),
+        ("Cores", setup.cores.to_string()),
+        ("HZ, ticks a second", setup.hz.ticks_per_s().to_string()),
+        ("nr_requests", args.nr_requests.to_string()),
+        ("Seed of all that is drawn", args.seed.to_string()),
+        ("Readahead window, pages of 4 KiB", host.page_cache.read_ahead_pages.to_string()),
+    ];
+    pairs.map(|(name, value)| (name.to_owned(), value)).into()
+}
+
+/// The command as it was given, for a shell.
+fn command() -> String {
+    let quoted = std::env::args().skip(1).map(|argument| quoted(&argument));
+    std::iter::once("paternoster".to_owned()).chain(quoted).collect::<Vec<_>>().join(" ")
+}
+
+fn quoted(argument: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_=./:,+%@".contains(c);
+    if !argument.is_empty() && argument.chars().all(is_plain) {
+        return argument.to_owned();
+    }
+    format!("'{}'", argument.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn argument_is_quoted_where_a_shell_would_read_more_in_it() {
+        assert_eq!(quoted("--set=a/b.fio"), "--set=a/b.fio");
+        assert_eq!(quoted("it's <b> $x"), r"'it'\''s <b> $x'");
+        assert_eq!(quoted(""), "''");
+    }
+}

@@ -1,0 +1,202 @@
+//! The page of a report, opened in headless Chromium from a file.
+//!
+//! It stands in a frame of another page, which is as wide as a test wants it: a window of Chromium
+//! is never narrower than 500 pixels. A script of the test in it looks at what is drawn
+//! ([`probe.js`](probe.js)) and tells the page around it, whose DOM Chromium prints.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+/// A job file whose names look like HTML.
+const JOB: &str = "\
+[global]
+ioengine=libaio
+direct=1
+rw=randread
+bs=4k
+size=1g
+runtime=2s
+time_based
+iodepth=4
+[light</script><script>document.title='other'</script>]
+; lab: group=/light weight=100
+[heavy <img src=x>]
+; lab: group=/heavy weight=400
+";
+
+const PROBE: &str = include_str!("probe.js");
+
+/// Runs the job, and returns the page of the run.
+fn page(folder: &Path, options: &[&str]) -> String {
+    let (job, out) = (folder.join("job.fio"), folder.join("out.html"));
+    std::fs::write(&job, JOB).expect("a file in a folder of ours");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_paternoster"));
+    command.arg("sim").arg(&job).args(options).arg("--html").arg(&out);
+    let output = command.output().expect("the binary runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    std::fs::read_to_string(out).expect("the page is there")
+}
+
+/// Opens the page, that many pixels wide. Returns what the probe found.
+fn open(folder: &Path, page: &str, width: u32) -> Value {
+    let probed = page.replacen("<head>", &format!("<head><script>{PROBE}</script>"), 1);
+    let around = format!(
+        "<!doctype html><pre id=\"probe\"></pre>
+        <iframe src=\"probed.html\" style=\"border: 0; width: {width}px; height: 900px\"></iframe>
+        <script>
+        onmessage = (event) => {{ document.getElementById(\"probe\").textContent = event.data; }};
+        </script>"
+    );
+    let file = folder.join("around.html");
+    std::fs::write(folder.join("probed.html"), probed).expect("a file in a folder of ours");
+    std::fs::write(&file, around).expect("a file in a folder of ours");
+    let output = Command::new("timeout")
+        .args(["60", "chromium", "--headless=new", "--no-sandbox", "--disable-gpu"])
+        .args(["--no-first-run", "--disable-background-networking", "--disable-component-update"])
+        .args(["--enable-logging=stderr", "--virtual-time-budget=4000", "--dump-dom"])
+        .arg(format!("--user-data-dir={}", folder.join("profile").display()))
+        .arg("--window-size=1400,1000")
+        .arg(format!("file://{}", file.display()))
+        .output()
+        .expect("timeout, which Debian always has, runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "Debian's package chromium is needed: {said}");
+    let console: Vec<_> = said.lines().filter(|line| line.contains("CONSOLE")).collect();
+    let dom = String::from_utf8(output.stdout).expect("the DOM is UTF-8");
+    let (_, rest) = dom.split_once("<pre id=\"probe\">").expect("the page around it");
+    let (answer, _) = rest.split_once("</pre>").expect("its element ends");
+    let mut found: Value =
+        serde_json::from_slice(&base64(answer)).expect("the probe has answered, in JSON");
+    found["console"] = Value::from(console.iter().map(|&line| line.into()).collect::<Vec<Value>>());
+    found
+}
+
+/// Decodes what `btoa` made.
+fn base64(text: &str) -> Vec<u8> {
+    let value = |c: u8| match c {
+        b'A'..=b'Z' => Some(c - b'A'),
+        b'a'..=b'z' => Some(c - b'a' + 26),
+        b'0'..=b'9' => Some(c - b'0' + 52),
+        b'+' => Some(62),
+        b'/' => Some(63),
+        _ => None,
+    };
+    let values: Vec<u32> = text.bytes().filter_map(value).map(u32::from).collect();
+    let bytes = values.chunks(4).flat_map(|four| {
+        let bits = four.iter().fold(0, |bits, value| bits << 6 | value) << (6 * (4 - four.len()));
+        bits.to_be_bytes()[1..four.len()].to_vec()
+    });
+    bytes.collect()
+}
+
+/// What is not as it should be on a page that was opened.
+fn faults(found: &Value) -> Vec<String> {
+    let mut faults = Vec::new();
+    let mut check = |is_right: bool, what: String| {
+        if !is_right {
+            faults.push(what);
+        }
+    };
+    let at_least = |value: &Value, least: u64| value.as_u64().is_some_and(|value| value >= least);
+    let sections = &found["sections"];
+    let charts = ["throughput", "latency", "distribution", "device-time", "decisions"];
+    for (section, canvas) in charts.map(|section| (section, &sections[section]["canvases"][0])) {
+        check(at_least(canvas, 100), format!("{section}: {canvas} coloured pixels"));
+    }
+    for (section, least) in [("shares", 1), ("device-time", 2)] {
+        let bars = &sections[section]["bars"];
+        check(at_least(bars, least), format!("{section}: {bars} bars"));
+    }
+    for (section, least) in [("result", 2), ("decisions", 20), ("parameters", 20)] {
+        let rows = &sections[section]["rows"];
+        check(at_least(rows, least), format!("{section}: {rows} rows"));
+    }
+    for empty in ["loaded", "failures", "console"] {
+        let found = &found[empty];
+        check(found.as_array().is_some_and(Vec::is_empty), format!("{empty}: {found}"));
+    }
+    let (page, window) = (&found["page_width"], &found["window_width"]);
+    check(page.as_u64() <= window.as_u64(), format!("{page} wide in a window of {window}"));
+    check(found["unnamed"] == 0, format!("{} charts without a label", found["unnamed"]));
+    faults
+}
+
+#[test]
+fn page_of_a_run_is_drawn_on_a_laptop_and_names_stay_texts() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let options = ["--device", "hdd-7200", "--scheduler", "cfq", "--window", "0.5:1.5"];
+    let page = page(folder.path(), &options);
+    let found = open(folder.path(), &page, 1280);
+    assert_eq!(faults(&found), [""; 0]);
+    assert!(found["sections"]["shares"]["bars"].as_u64() >= Some(6), "three for each group");
+    assert_eq!(found["title"], "job.fio on hdd-7200, cfq");
+    assert_eq!(
+        (&found["scripts"], &found["images"]),
+        (&4.into(), &0.into()),
+        "uPlot, ours, the data, the probe"
+    );
+    let text = found["text"].as_str().expect("a text");
+    assert!(text.contains("light</script><script>document.title='other'</script>"), "{text}");
+    for told in [
+        "the slice of",
+        "is charged",
+        "mechanics.rpm",
+        "slice_idle",
+        "Held against",
+        "Nothing of this disk",
+    ] {
+        assert!(text.contains(told), "{told} is not in {text}");
+    }
+}
+
+#[test]
+fn page_of_a_fast_device_fits_a_narrow_phone() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let options = ["--device", "nvme-980pro", "--scheduler", "kyber", "--window", "0.1:0.3"];
+    let page = page(folder.path(), &options);
+    let found = open(folder.path(), &page, 360);
+    assert_eq!(faults(&found), [""; 0]);
+    assert_eq!(found["window_width"], 360);
+    let text = found["text"].as_str().expect("a text");
+    assert!(text.contains("There are too many requests to keep all"), "{text}");
+    assert!(text.contains("kyber knows no weights"), "{text}");
+}
+
+#[test]
+fn page_whose_charts_fail_is_noticed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let page = page(folder.path(), &["--device", "hdd-7200", "--scheduler", "bfq"]);
+    let breaks = [
+        ("function plotData(chart) {", "function plotData(chart) { return [[]];"),
+        ("function drawTimeline(state) {", "function drawTimeline(state) { return;"),
+    ];
+    let broken = breaks.iter().fold(page, |page, (whole, broken)| {
+        assert!(page.contains(whole), "{whole}");
+        page.replacen(whole, broken, 1)
+    });
+    let loading = broken.replacen("</main>", "<img src=\"missing.png\"></main>", 1);
+    let faults = faults(&open(folder.path(), &loading, 1280)).join("\n");
+    for noticed in ["throughput: ", "latency: ", "decisions: ", "missing.png"] {
+        assert!(faults.contains(noticed), "{noticed} is not in {faults}");
+    }
+}
+
+/// The window is asked for in seconds, and means nothing without a page.
+#[test]
+fn window_that_is_none_is_refused() {
+    let refused = |options: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_paternoster"));
+        let output =
+            command.args(["sim", "job.fio", "--device", "hdd-7200"]).args(options).output();
+        let output = output.expect("the binary runs");
+        assert!(!output.status.success());
+        String::from_utf8(output.stderr).expect("text")
+    };
+    for window in ["2:1", "1", "a:b", "-1:2"] {
+        let said = refused(&["--html", "out.html", &format!("--window={window}")]);
+        assert!(said.contains("FROM:TO is allowed"), "{window}: {said}");
+    }
+    assert!(refused(&["--window", "1:2"]).contains("--html"), "it needs the page");
+}

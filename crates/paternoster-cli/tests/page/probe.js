@@ -1,0 +1,48 @@
+// Looks at a page from within, when it is drawn: what is on its canvases and in its drawings, what
+// it has loaded, what went wrong. The answer goes to the page around it, as JSON.
+
+{
+  const failures = [];
+  addEventListener("error", (event) => failures.push(String(event.message)));
+  const report = console.error;
+  console.error = (...words) => (failures.push(words.join(" ")), report(...words));
+
+  /** The pixels of lines, areas and marks: those with a hue. Axes, grids and texts are grey. */
+  function pixelsWithHue(canvas) {
+    if (canvas.width === 0 || canvas.height === 0) return 0;
+    const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+    let found = 0;
+    for (let i = 0; i < data.length; i += 4) {
+      const hue = Math.max(data[i], data[i + 1], data[i + 2]) - Math.min(data[i], data[i + 1], data[i + 2]);
+      if (data[i + 3] > 100 && hue > 60) found += 1;
+    }
+    return found;
+  }
+
+  function look() {
+    const sections = [...document.querySelectorAll("section")].map((section) => [section.id, {
+      canvases: [...section.querySelectorAll("canvas")].map(pixelsWithHue),
+      bars: section.querySelectorAll("svg.bars rect:not(pattern rect)").length,
+      rows: section.querySelectorAll("tbody tr").length,
+    }]);
+    const unnamed = [...document.querySelectorAll("canvas, svg.bars")]
+      .filter((drawing) => !drawing.closest("[aria-label]")).length;
+    const answer = {
+      title: document.title,
+      heading: (document.querySelector("h1") || {}).textContent,
+      text: document.querySelector("main").textContent,
+      scripts: document.scripts.length,
+      images: document.images.length,
+      sections: Object.fromEntries(sections),
+      unnamed,
+      loaded: performance.getEntriesByType("resource").map((entry) => entry.name),
+      page_width: document.documentElement.scrollWidth,
+      window_width: innerWidth,
+      failures,
+    };
+    parent.postMessage(btoa(unescape(encodeURIComponent(JSON.stringify(answer)))), "*");
+  }
+
+  // Charts are drawn in the frame after the one in which their width is known.
+  addEventListener("load", () => setTimeout(look, 500));
+}
