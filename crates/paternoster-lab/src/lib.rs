@@ -41,3 +41,8 @@ pub use scenario::{DeviceModel, Group, Op, Request, Scenario, ScenarioError, Tas
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
+
+/// The example of what it says on policies of one's own.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/own-policies.md")]
+struct OwnPolicies;

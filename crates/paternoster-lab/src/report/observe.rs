@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use paternoster::{Hierarchy, Instant, Nanos, Recorder, TunableInfo};
+use paternoster::{AnyScheduler, Hierarchy, Instant, Nanos, Recorder, TunableInfo};
 
 use super::chronicle::{Chronicle, Lanes, Window};
 use super::device_windows::DeviceWindows;
@@ -62,7 +62,7 @@ pub fn observe_jobs(
     let mut threads = Threads::new(jobs, host)?;
     threads.keep_series();
     let has_moving_parts = model.rotational();
-    let mut sim = set_up(jobs, setup, threads, model, Recorder::default())?;
+    let mut sim = set_up(jobs, setup, setup.scheduler(Recorder::default())?, threads, model)?;
     let names = names(jobs, &sim);
     let groups: Vec<_> = jobs.jobs.iter().map(|job| job.group.as_str()).collect();
     let lanes = Lanes::new(&names.jobs, &groups);
@@ -90,7 +90,7 @@ pub fn observe_jobs(
     Ok((outcome, observed))
 }
 
-fn names<M: Model>(jobs: &Jobs, sim: &Simulation<Threads, M, Recorder>) -> Names {
+fn names<M: Model>(jobs: &Jobs, sim: &Simulation<Threads, M, AnyScheduler<Recorder>>) -> Names {
     let contexts = (0..).map(|task| sim.io_context(TaskId(task)));
     let by_context: HashMap<_, _> = contexts.zip(0..jobs.jobs.len()).collect();
     let paths = std::iter::once("/").chain(jobs.groups.iter().map(|group| group.path.as_str()));
@@ -100,7 +100,7 @@ fn names<M: Model>(jobs: &Jobs, sim: &Simulation<Threads, M, Recorder>) -> Names
 
 fn group_weights<M: Model>(
     jobs: &Jobs,
-    sim: &Simulation<Threads, M, Recorder>,
+    sim: &Simulation<Threads, M, AnyScheduler<Recorder>>,
 ) -> Vec<GroupWeights> {
     let paths = std::iter::once("/").chain(jobs.groups.iter().map(|group| group.path.as_str()));
     let groups = sim.elevator().groups();

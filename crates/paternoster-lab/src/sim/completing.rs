@@ -1,6 +1,7 @@
 //! The way of an I/O from the device back to its task.
 
-use paternoster::{Nanos, Trace};
+use paternoster::Nanos;
+use paternoster::scheduler::Scheduler;
 
 use super::agenda::Due;
 use super::outstanding::OutstandingIo;
@@ -9,7 +10,7 @@ use super::workload::{Ended, Moment, Workload};
 use super::{Doing, Simulation};
 use crate::model::Model;
 
-impl<W: Workload, M: Model, T: Trace> Simulation<W, M, T> {
+impl<W: Workload, M: Model, S: Scheduler> Simulation<W, M, S> {
     /// Has every command completed that the device has done.
     pub(super) fn device_is_due(&mut self) {
         let free = self.processors.costs().are_none();

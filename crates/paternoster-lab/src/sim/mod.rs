@@ -23,6 +23,7 @@ mod setup;
 mod submitting;
 mod workload;
 
+use paternoster::scheduler::Scheduler;
 use paternoster::{
     AnyScheduler, Driver, Elevator, GroupId, Instant, IoPrio, IocId, RequestId, Trace,
 };
@@ -77,10 +78,10 @@ enum Doing {
 
 /// A simulation.
 #[derive(Debug)]
-pub struct Simulation<W, M, T: Trace> {
+pub struct Simulation<W, M, S: Scheduler> {
     workload: W,
     model: M,
-    driver: Driver<AnyScheduler<T>>,
+    driver: Driver<S>,
     groups: Vec<GroupId>,
     tasks: Vec<TaskState>,
     /// Tasks that have not ended.
@@ -97,12 +98,24 @@ pub struct Simulation<W, M, T: Trace> {
     now: Instant,
 }
 
-impl<W: Workload, M: Model, T: Trace> Simulation<W, M, T> {
+impl<W: Workload, M: Model, T: Trace> Simulation<W, M, AnyScheduler<T>> {
     /// Sets up a simulation of that workload over that device; events of the scheduler go to
     /// `trace`.
     pub fn new(setup: &Setup, workload: W, model: M, trace: T) -> Result<Self, SetupError> {
+        Self::with_scheduler(setup, setup.scheduler(trace)?, workload, model)
+    }
+}
+
+impl<W: Workload, M: Model, S: Scheduler> Simulation<W, M, S> {
+    /// The same with a scheduler of one's own, instead of the one that `setup` names.
+    pub fn with_scheduler(
+        setup: &Setup,
+        scheduler: S,
+        workload: W,
+        model: M,
+    ) -> Result<Self, SetupError> {
         let now = Instant::START;
-        let mut driver = Driver::new(setup.elevator(&model, trace)?);
+        let mut driver = Driver::new(setup.elevator(&model, scheduler)?);
         let groups = driver.administer(|elevator| setup.add_groups(now, elevator))?;
         let begin = workload.tasks();
         let mut agenda = Agenda::default();
@@ -190,7 +203,7 @@ impl<W: Workload, M: Model, T: Trace> Simulation<W, M, T> {
     }
 
     /// The elevator, for looking only.
-    pub fn elevator(&self) -> &Elevator<AnyScheduler<T>> {
+    pub fn elevator(&self) -> &Elevator<S> {
         self.driver.elevator()
     }
 
@@ -211,7 +224,7 @@ impl<W: Workload, M: Model, T: Trace> Simulation<W, M, T> {
     }
 
     /// The sink of the scheduler's events.
-    pub fn trace(&mut self) -> &mut T {
+    pub fn trace(&mut self) -> &mut S::Trace {
         self.driver.trace()
     }
 

@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 
+use paternoster::scheduler::Scheduler;
 use paternoster::{
     Administration, AnyScheduler, Device, Elevator, GroupId, Hierarchy, Hz, Instant, Kernel,
     NoHierarchy, NoKernel, SchedulerKind, Trace, TunableError, Weights,
@@ -68,6 +69,13 @@ pub enum SetupError {
     },
 }
 
+impl Default for Setup {
+    /// No scheduler, or one that is given beside it.
+    fn default() -> Self {
+        Self::new(SchedulerKind::None)
+    }
+}
+
 impl Setup {
     /// A scheduler with Linux's settings, without groups, where I/O costs
     /// the processors nothing.
@@ -85,21 +93,25 @@ impl Setup {
         }
     }
 
+    /// Makes the scheduler, whose events go to `trace`.
+    pub(crate) fn scheduler<T: Trace>(&self, trace: T) -> Result<AnyScheduler<T>, SetupError> {
+        match self.kernel {
+            Some(kernel) => Ok(AnyScheduler::with_kernel(self.scheduler, trace, kernel)?),
+            None => Ok(AnyScheduler::new(self.scheduler, trace)),
+        }
+    }
+
     /// Makes the elevator in front of the device.
-    pub(super) fn elevator<T: Trace>(
+    pub(super) fn elevator<S: Scheduler>(
         &self,
         model: &impl Model,
-        trace: T,
-    ) -> Result<Elevator<AnyScheduler<T>>, SetupError> {
+        scheduler: S,
+    ) -> Result<Elevator<S>, SetupError> {
         let now = Instant::START;
         let device = if model.rotational() {
             Device::disk(model.depth())
         } else {
             Device::solid_state(model.depth())
-        };
-        let scheduler = match self.kernel {
-            Some(kernel) => AnyScheduler::with_kernel(self.scheduler, trace, kernel)?,
-            None => AnyScheduler::new(self.scheduler, trace),
         };
         let mut elevator = Elevator::new(scheduler, device.with_hz(self.hz), now);
         elevator.set_nr_requests(self.nr_requests);
@@ -113,10 +125,10 @@ impl Setup {
     }
 
     /// Adds the groups to the elevator. Returns the root, then each in its order.
-    pub(super) fn add_groups<T: Trace>(
+    pub(super) fn add_groups<S: Scheduler>(
         &self,
         now: Instant,
-        elevator: &mut Administration<'_, AnyScheduler<T>>,
+        elevator: &mut Administration<'_, S>,
     ) -> Result<Vec<GroupId>, SetupError> {
         let root = elevator.groups().root();
         let mut by_path = HashMap::from([("/", root)]);

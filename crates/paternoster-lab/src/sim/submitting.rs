@@ -1,6 +1,7 @@
 //! The way of an I/O from its task to the device.
 
-use paternoster::{Bio, BioFlags, IoPrio, Nanos, Op, Request, Trace};
+use paternoster::scheduler::Scheduler;
+use paternoster::{Bio, BioFlags, IoPrio, Nanos, Op, Request};
 
 use super::agenda::Due;
 use super::outstanding::OutstandingIo;
@@ -9,7 +10,7 @@ use super::workload::{Action, Io, Moment, TaskId, Workload};
 use super::{Doing, Simulation};
 use crate::model::{self, Command, Model};
 
-impl<W: Workload, M: Model, T: Trace> Simulation<W, M, T> {
+impl<W: Workload, M: Model, S: Scheduler> Simulation<W, M, S> {
     /// Asks the task what it does next, until it does something that takes time.
     pub(super) fn ask(&mut self, task: TaskId) {
         loop {

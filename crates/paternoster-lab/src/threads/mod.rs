@@ -31,7 +31,7 @@ use start::Starts;
 use system::System;
 
 pub use progress::Progress;
-pub use run::{JobRunError, Outcome, run_jobs};
+pub use run::{JobRunError, Outcome, run_jobs, run_jobs_under};
 pub(crate) use run::{set_up, simulate};
 use thread::Thread;
 

@@ -1,6 +1,7 @@
 //! Runs the jobs of a file to their end, over a device and behind a scheduler.
 
-use paternoster::{Instant, NoTrace, SchedulerKind, Trace, Weight, Weights};
+use paternoster::scheduler::Scheduler;
+use paternoster::{Instant, NoTrace, SchedulerKind, Weight, Weights};
 use thiserror::Error;
 
 use super::{Host, Progress, ThreadError, Threads};
@@ -59,29 +60,43 @@ pub fn run_jobs(
     progress: impl FnMut(Progress<'_>),
 ) -> Result<Outcome, JobRunError> {
     let threads = Threads::new(jobs, host)?;
-    let mut sim = set_up(jobs, setup, threads, model, NoTrace)?;
+    let scheduler = setup.scheduler(NoTrace)?;
+    let mut sim = set_up(jobs, setup, scheduler, threads, model)?;
     Ok(simulate(&mut sim, progress, |_| {})?)
 }
 
-/// Sets up the simulation of the threads of these jobs, with the groups of the jobs.
-pub(crate) fn set_up<M: Model, T: Trace>(
+/// The same under a scheduler of one's own, instead of the one that `setup` names.
+pub fn run_jobs_under(
+    scheduler: impl Scheduler,
     jobs: &Jobs,
     setup: &Setup,
+    host: Host,
+    model: impl Model,
+) -> Result<Outcome, JobRunError> {
+    let threads = Threads::new(jobs, host)?;
+    let mut sim = set_up(jobs, setup, scheduler, threads, model)?;
+    Ok(simulate(&mut sim, |_| {}, |_| {})?)
+}
+
+/// Sets up the simulation of the threads of these jobs, with the groups of the jobs.
+pub(crate) fn set_up<M: Model, S: Scheduler>(
+    jobs: &Jobs,
+    setup: &Setup,
+    scheduler: S,
     threads: Threads,
     model: M,
-    trace: T,
-) -> Result<Simulation<Threads, M, T>, JobRunError> {
+) -> Result<Simulation<Threads, M, S>, JobRunError> {
     jobs.jobs.iter().try_for_each(|job| check(job, &model))?;
     let mut setup = setup.clone();
     setup.groups = jobs.groups.iter().map(|group| group_setup(group, setup.scheduler)).collect();
-    Ok(Simulation::new(&setup, threads, model, trace)?)
+    Ok(Simulation::with_scheduler(&setup, scheduler, threads, model)?)
 }
 
 /// Runs the simulation to its end; `watch` sees it after each event.
-pub(crate) fn simulate<M: Model, T: Trace>(
-    sim: &mut Simulation<Threads, M, T>,
+pub(crate) fn simulate<M: Model, S: Scheduler>(
+    sim: &mut Simulation<Threads, M, S>,
     mut progress: impl FnMut(Progress<'_>),
-    mut watch: impl FnMut(&mut Simulation<Threads, M, T>),
+    mut watch: impl FnMut(&mut Simulation<Threads, M, S>),
 ) -> Result<Outcome, SimError> {
     let mut events = 0_u32;
     while sim.step()? {
