@@ -181,7 +181,7 @@ fn hits_take_front_end_and_link_one_after_the_other() {
     assert_eq!(times(&mut array, &commands), [(0, 14_300), (1, 21_200), (2, 21_300)]);
 }
 
-/// The second read in a row has 20 sectors read ahead, of two disks, before anybody asks.
+/// The second read in a row has the rest of 20 sectors read ahead, before anybody asks.
 #[test]
 fn sequential_stream_is_read_ahead() {
     let reads = [(0, read(0, 0, 5)), (30, read(1, 5, 10)), (70, read(2, 10, 20))];
