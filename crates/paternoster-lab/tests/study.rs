@@ -35,6 +35,17 @@ fn assert_effects_have_the_right_sign(report: &StudyReport) {
     }
 }
 
+#[test]
+fn group_idle_is_predicted_from_two_totals() {
+    let report = report("group-idle");
+    let calibrated = report.cells.iter().filter(|cell| cell.calibrated).count();
+    let totals = report.cells.iter().filter(|cell| cell.kind == Kind::Total).count();
+    assert_eq!((calibrated, totals), (2, 8));
+    assert_errors(&report, Kind::Total, 8.0, 20.0);
+    assert_errors(&report, Kind::Share, 2.5, f64::INFINITY);
+    assert_effects_have_the_right_sign(&report);
+}
+
 /// The 90th percentile should be 20 %: direct random writes of two and four jobs a group come out
 /// 19 to 40 % too fast, four of the twenty totals. The model's write-back saves seeks that the
 /// disk's did not.

@@ -55,7 +55,7 @@ pub trait Study: Sync {
 
 /// The studies, in the order of their posts.
 pub fn studies() -> Vec<Box<dyn Study>> {
-    vec![Box::new(iostest::hierarchy())]
+    vec![Box::new(iostest::group_idle()), Box::new(iostest::hierarchy())]
 }
 
 /// How much of a study is run.

@@ -29,6 +29,12 @@ struct Iostest {
     device: &'static str,
 }
 
+/// Post 1: groups of weights 100 to 800 on an array.
+pub(super) fn group_idle() -> impl Study {
+    let post = include_str!("../../../posts/group-idle.csv");
+    Iostest::new("group-idle", post, include_str!("../../../studies/group-idle.toml"))
+}
+
 /// Post 3: groups of weights 100 to 400 on one disk.
 pub(super) fn hierarchy() -> impl Study {
     let post = include_str!("../../../posts/hierarchy.csv");
