@@ -1,5 +1,6 @@
 //! The binary `paternoster`: one subcommand a file.
 
+mod command_line;
 mod completions;
 mod ctl;
 mod decide;

@@ -10,6 +10,7 @@ use paternoster_lab::report::{JobFile, ModelFile, Observed, Run};
 use paternoster_lab::sim::Setup;
 use paternoster_lab::threads::Outcome;
 
+use crate::command_line;
 use crate::sim::Args;
 
 /// A run that was observed.
@@ -25,7 +26,7 @@ pub(crate) struct Seen<'a> {
 pub(crate) fn write(args: &Args, out: &Path, seen: &Seen<'_>) -> Result<()> {
     let job = std::fs::read(&args.job).context("cannot read the job file again")?;
     let run = Run {
-        command: command(),
+        command: command_line::given(),
         job: JobFile {
             path: args.job.display().to_string(),
             text: String::from_utf8_lossy(&job).into_owned(),
@@ -59,30 +60,4 @@ fn settings(args: &Args, seen: &Seen<'_>) -> Vec<(String, String)> {
         ("Readahead window, pages of 4 KiB", host.page_cache.read_ahead_pages.to_string()),
     ];
     pairs.map(|(name, value)| (name.to_owned(), value)).into()
-}
-
-/// The command as it was given, for a shell.
-fn command() -> String {
-    let quoted = std::env::args().skip(1).map(|argument| quoted(&argument));
-    std::iter::once("paternoster".to_owned()).chain(quoted).collect::<Vec<_>>().join(" ")
-}
-
-fn quoted(argument: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_=./:,+%@".contains(c);
-    if !argument.is_empty() && argument.chars().all(is_plain) {
-        return argument.to_owned();
-    }
-    format!("'{}'", argument.replace('\'', r"'\''"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn argument_is_quoted_where_a_shell_would_read_more_in_it() {
-        assert_eq!(quoted("--set=a/b.fio"), "--set=a/b.fio");
-        assert_eq!(quoted("it's <b> $x"), r"'it'\''s <b> $x'");
-        assert_eq!(quoted(""), "''");
-    }
 }

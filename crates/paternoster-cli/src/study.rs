@@ -7,12 +7,14 @@ use std::process::ExitCode;
 use anyhow::{Context as _, Result, bail, ensure};
 use clap::Subcommand;
 use indicatif::{ParallelProgressIterator, ProgressBar, ProgressStyle};
+use paternoster_lab::report::studies_page;
 use paternoster_lab::study::{
     self, Answer, Extent, Study, StudyReport, Task, TaskError, VERSION, collect, plan, studies,
 };
 use rayon::iter::{IntoParallelRefIterator as _, ParallelIterator as _};
 use serde::Serialize;
 
+use crate::command_line;
 use crate::output;
 
 /// Set published measurements beside what the laboratory makes of the same.
@@ -33,7 +35,7 @@ pub(crate) struct Args {
     format: Format,
     /// Run nothing, but write a file for each run into this directory, which is made. `run-task`
     /// runs one, wherever that is, and `collect` makes the report.
-    #[arg(long, value_name = "DIR", conflicts_with = "json")]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["json", "html"])]
     plan: Option<PathBuf>,
 }
 
@@ -42,6 +44,9 @@ struct Format {
     /// Print the report as JSON.
     #[arg(long)]
     json: bool,
+    /// Write a page with charts of it, too, to a file in HTML that needs nothing else.
+    #[arg(long, value_name = "OUT")]
+    html: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -114,6 +119,9 @@ struct Whole<'a> {
 }
 
 fn print(reports: &[StudyReport], format: &Format) -> Result<()> {
+    if let Some(out) = &format.html {
+        write(out, studies_page(&command_line::given(), reports).as_bytes())?;
+    }
     let text = if format.json {
         let whole = Whole { version: VERSION, studies: reports };
         serde_json::to_string_pretty(&whole)? + "\n"

@@ -190,7 +190,8 @@ function dividedBar(label, parts) {
 
 /**
  * Pairs of bars: rows are {name, values: [number or null, …]}, each value drawn as the series of
- * its place {name, colour, pattern}, against `most`; `note(row)` stands behind the name.
+ * its place {name, colour, pattern}, against `most`; a row's `note` stands behind its name. A `plain`
+ * chart does not say what the fills mean.
  */
 function pairedBars(chart) {
   const said = chart.rows.map((row) => `${row.name}: ${chart.series.map((its, i) => (row.values[i] === null ? "" : `${its.name} ${chart.format(row.values[i])}`)).filter(Boolean).join(", ")}`);
@@ -215,6 +216,10 @@ function pairedBars(chart) {
     }
     return { height: Math.max(y, 1), children };
   });
-  const keys = chart.series.map((its) => el("li", {}, fillSwatch(its.colour, its.pattern), its.name));
-  return el("figure", {}, el("ul", { class: "legend" }, ...keys), body);
+  return el("figure", {}, chart.plain ? null : fillKeys(chart.series), body);
+}
+
+/** What the fills of bars mean. */
+function fillKeys(series) {
+  return el("ul", { class: "legend" }, ...series.map((its) => el("li", {}, fillSwatch(its.colour, its.pattern), its.name)));
 }

@@ -3,6 +3,6 @@
 
 {
   const data = JSON.parse(document.getElementById("data").textContent);
-  const pages = { run: runPage };
+  const pages = { run: runPage, study: studyPage };
   pages[data.kind](data);
 }

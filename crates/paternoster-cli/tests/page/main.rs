@@ -91,27 +91,58 @@ fn base64(text: &str) -> Vec<u8> {
     bytes.collect()
 }
 
+/// What a section has to have, at least.
+enum Drawn {
+    /// Coloured pixels, on its first canvas.
+    Pixels,
+    /// Bars, dots and other shapes.
+    Shapes(u64),
+    /// Rows of tables.
+    Rows(u64),
+}
+
+const RUN: [(&str, Drawn); 10] = [
+    ("throughput", Drawn::Pixels),
+    ("latency", Drawn::Pixels),
+    ("distribution", Drawn::Pixels),
+    ("shares", Drawn::Shapes(1)),
+    ("device-time", Drawn::Pixels),
+    ("device-time", Drawn::Shapes(2)),
+    ("decisions", Drawn::Pixels),
+    ("result", Drawn::Rows(2)),
+    ("decisions", Drawn::Rows(20)),
+    ("parameters", Drawn::Rows(20)),
+];
+
+/// Two bars for each total and effect; a dot for each figure.
+const STUDY: [(&str, Drawn); 8] = [
+    ("hierarchy-errors", Drawn::Shapes(200)),
+    ("hierarchy-errors", Drawn::Rows(4)),
+    ("hierarchy-total", Drawn::Shapes(48)),
+    ("hierarchy-effect", Drawn::Shapes(24)),
+    ("hierarchy-shares", Drawn::Shapes(96)),
+    ("hierarchy-moves", Drawn::Shapes(4)),
+    ("hierarchy-moves", Drawn::Rows(2)),
+    ("hierarchy-all", Drawn::Rows(237 + 20)),
+];
+
 /// What is not as it should be on a page that was opened.
-fn faults(found: &Value) -> Vec<String> {
+fn faults(found: &Value, drawn: &[(&str, Drawn)]) -> Vec<String> {
     let mut faults = Vec::new();
     let mut check = |is_right: bool, what: String| {
         if !is_right {
             faults.push(what);
         }
     };
-    let at_least = |value: &Value, least: u64| value.as_u64().is_some_and(|value| value >= least);
-    let sections = &found["sections"];
-    let charts = ["throughput", "latency", "distribution", "device-time", "decisions"];
-    for (section, canvas) in charts.map(|section| (section, &sections[section]["canvases"][0])) {
-        check(at_least(canvas, 100), format!("{section}: {canvas} coloured pixels"));
-    }
-    for (section, least) in [("shares", 1), ("device-time", 2)] {
-        let bars = &sections[section]["bars"];
-        check(at_least(bars, least), format!("{section}: {bars} bars"));
-    }
-    for (section, least) in [("result", 2), ("decisions", 20), ("parameters", 20)] {
-        let rows = &sections[section]["rows"];
-        check(at_least(rows, least), format!("{section}: {rows} rows"));
+    for (section, drawn) in drawn {
+        let its = &found["sections"][section];
+        let (there, least, what) = match drawn {
+            Drawn::Pixels => (&its["canvases"][0], 100, "coloured pixels"),
+            Drawn::Shapes(least) => (&its["shapes"], *least, "shapes"),
+            Drawn::Rows(least) => (&its["rows"], *least, "rows"),
+        };
+        let is_enough = there.as_u64().is_some_and(|there| there >= least);
+        check(is_enough, format!("{section}: {there} {what}"));
     }
     for empty in ["loaded", "failures", "console"] {
         let found = &found[empty];
@@ -119,6 +150,7 @@ fn faults(found: &Value) -> Vec<String> {
     }
     let (page, window) = (&found["page_width"], &found["window_width"]);
     check(page.as_u64() <= window.as_u64(), format!("{page} wide in a window of {window}"));
+    check(found["scaled"] == 0, format!("{} drawings for another width", found["scaled"]));
     check(found["unnamed"] == 0, format!("{} charts without a label", found["unnamed"]));
     faults
 }
@@ -129,8 +161,8 @@ fn page_of_a_run_is_drawn_on_a_laptop_and_names_stay_texts() {
     let options = ["--device", "hdd-7200", "--scheduler", "cfq", "--window", "0.5:1.5"];
     let page = page(folder.path(), &options);
     let found = open(folder.path(), &page, 1280);
-    assert_eq!(faults(&found), [""; 0]);
-    assert!(found["sections"]["shares"]["bars"].as_u64() >= Some(6), "three for each group");
+    assert_eq!(faults(&found, &RUN), [""; 0]);
+    assert!(found["sections"]["shares"]["shapes"].as_u64() >= Some(6), "three for each group");
     assert_eq!(found["title"], "job.fio on hdd-7200, cfq");
     assert_eq!(
         (&found["scripts"], &found["images"]),
@@ -157,11 +189,45 @@ fn page_of_a_fast_device_fits_a_narrow_phone() {
     let options = ["--device", "nvme-980pro", "--scheduler", "kyber", "--window", "0.1:0.3"];
     let page = page(folder.path(), &options);
     let found = open(folder.path(), &page, 360);
-    assert_eq!(faults(&found), [""; 0]);
+    assert_eq!(faults(&found, &RUN), [""; 0]);
     assert_eq!(found["window_width"], 360);
     let text = found["text"].as_str().expect("a text");
     assert!(text.contains("There are too many requests to keep all"), "{text}");
     assert!(text.contains("kyber knows no weights"), "{text}");
+}
+
+#[test]
+fn page_of_a_study_sets_figures_beside_ours_on_a_laptop_and_on_a_phone() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("out.html");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_paternoster"));
+    command.args(["study", "hierarchy", "--cells-only", "--html"]).arg(&out);
+    let output = command.output().expect("the binary runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let page = std::fs::read_to_string(out).expect("the page is there");
+    // What moves the answer takes thousands of runs: it is made up.
+    let other = |value: u32, most: f64| {
+        format!(
+            r#"{{"value":{value},"median":1.5,"most":{most},"most_cell":"a total",
+            "median_error":2.0}}"#
+        )
+    };
+    let moves = format!(
+        r#""moves":[{{"key":"study.hz","value":"1000","mark":"guess","moved":[{},{}]}}]"#,
+        other(100, -8.5),
+        other(250, 4.25)
+    );
+    assert_eq!(page.matches("\"moves\":[]").count(), 1);
+    let page = page.replacen("\"moves\":[]", &moves, 1);
+    for width in [1280, 360] {
+        let found = open(folder.path(), &page, width);
+        assert_eq!(faults(&found, &STUDY), [""; 0], "{width} pixels wide");
+        let text = found["text"].as_str().expect("a text");
+        for told in ["◆ fitted to", "not counted", "−8.5 %", "at 250", "Median error of totals"]
+        {
+            assert!(text.contains(told), "{told} is not in {text}");
+        }
+    }
 }
 
 #[test]
@@ -177,8 +243,8 @@ fn page_whose_charts_fail_is_noticed() {
         page.replacen(whole, broken, 1)
     });
     let loading = broken.replacen("</main>", "<img src=\"missing.png\"></main>", 1);
-    let faults = faults(&open(folder.path(), &loading, 1280)).join("\n");
-    for noticed in ["throughput: ", "latency: ", "decisions: ", "missing.png"] {
+    let faults = faults(&open(folder.path(), &loading, 1280), &RUN).join("\n");
+    for noticed in ["throughput: 0 ", "latency: 0 ", "decisions: 0 ", "missing.png"] {
         assert!(faults.contains(noticed), "{noticed} is not in {faults}");
     }
 }

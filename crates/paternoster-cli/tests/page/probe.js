@@ -22,11 +22,13 @@
   function look() {
     const sections = [...document.querySelectorAll("section")].map((section) => [section.id, {
       canvases: [...section.querySelectorAll("canvas")].map(pixelsWithHue),
-      bars: section.querySelectorAll("svg.bars rect:not(pattern rect)").length,
+      shapes: section.querySelectorAll("svg.bars :is(rect, circle, path):not(pattern *)").length,
       rows: section.querySelectorAll("tbody tr").length,
     }]);
     const unnamed = [...document.querySelectorAll("canvas, svg.bars")]
       .filter((drawing) => !drawing.closest("[aria-label]")).length;
+    const scaled = [...document.querySelectorAll("svg.bars")]
+      .filter((drawing) => Math.abs(drawing.viewBox.baseVal.width - drawing.clientWidth) > 1).length;
     const answer = {
       title: document.title,
       heading: (document.querySelector("h1") || {}).textContent,
@@ -35,6 +37,7 @@
       images: document.images.length,
       sections: Object.fromEntries(sections),
       unnamed,
+      scaled,
       loaded: performance.getEntriesByType("resource").map((entry) => entry.name),
       page_width: document.documentElement.scrollWidth,
       window_width: innerWidth,

@@ -1,9 +1,10 @@
-//! A run on one page of HTML that needs nothing else.
+//! A run, or studies, on one page of HTML that needs nothing else.
 //!
 //! ```text
 //!   run ──▶ observe         series.rs, device_windows.rs: windows of time, few however long it is
 //!                           chronicle.rs: every event of one window, with words.rs
 //!   observed ──▶ run.rs     the data of the page, as JSON
+//!   reports of studies ──▶ studies.rs
 //!   data ──▶ page.rs        into the frame, beside the scripts that draw them (../../report)
 //! ```
 //!
@@ -20,6 +21,7 @@ mod parameters;
 mod run;
 mod series;
 mod shares;
+mod studies;
 mod times;
 mod words;
 
@@ -27,3 +29,4 @@ pub use chronicle::Window;
 pub use observe::{Observed, observe_jobs};
 pub use run::{JobFile, ModelFile, Run};
 pub(crate) use series::Series;
+pub use studies::studies_page;

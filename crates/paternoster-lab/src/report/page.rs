@@ -10,13 +10,17 @@ const UPLOT: [&str; 3] = [
     include_str!("../../report/uPlot.LICENSE"),
     concat!("\n*/\n", include_str!("../../report/uPlot.iife.min.js")),
 ];
-const SCRIPTS: [&str; 5] = [
+const SCRIPTS: [&str; 6] = [
     include_str!("../../report/base.js"),
     include_str!("../../report/charts.js"),
     include_str!("../../report/run.js"),
     include_str!("../../report/timeline.js"),
+    include_str!("../../report/study.js"),
     include_str!("../../report/main.js"),
 ];
+
+/// What makes the pages.
+pub(super) const MADE_BY: &str = concat!("paternoster ", env!("CARGO_PKG_VERSION"));
 
 /// Returns the page of that title with the data that its scripts show.
 pub(super) fn page(title: &str, data: &impl Serialize) -> String {

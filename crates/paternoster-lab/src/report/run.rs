@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::chronicle::WindowData;
 use super::lines::{Level, Line, Lines};
 use super::observe::{Observed, counted_from, since_start};
-use super::page::page;
+use super::page::{MADE_BY, page};
 use super::parameters::{Described, described};
 use super::times::{CpuTimes, DeviceTimes, DeviceTimesOverTime};
 use crate::fio::Jobs;
@@ -120,7 +120,7 @@ impl Run<'_> {
             version: 1,
             kind: "run",
             title: &title,
-            made_by: concat!("paternoster ", env!("CARGO_PKG_VERSION")),
+            made_by: MADE_BY,
             command: &self.command,
             scheduler: setup.scheduler.name(),
             weights_count: setup.scheduler.has_weights(),

@@ -1,0 +1,210 @@
+"use strict";
+// The page of studies: what was published beside ours, how far that is off, and how much the answer
+// moves with each parameter that is not known for sure.
+
+const KIND_NAMES = { total: "Totals", effect: "Effects of a setting", cost: "Costs", share: "Shares of groups", group: "Groups" };
+
+/** The error of a cell: in points for a share, in percent of what was published for the others. */
+function cellError(cell) {
+  return cell.kind === "share" ? cell.ours - cell.seed : 100 * (cell.ours / cell.seed - 1);
+}
+
+const errorUnit = (kind) => (kind === "share" ? "points" : "%");
+const signed = (value, unit) => `${value > 0 ? "+" : value < 0 ? "−" : ""}${Math.abs(value).toFixed(1)} ${unit}`;
+const withUnit = (cell) => (value) => (cell.unit === "x" ? `× ${value.toFixed(2)}` : `${digits(value)} ${cell.unit}`);
+
+/** What is said of a cell beside its figures. */
+function remark(cell) {
+  if (!cell.counted) return "not counted";
+  return cell.calibrated ? "◆ fitted to" : "";
+}
+
+function studyPage(data) {
+  const main = document.getElementById("report");
+  document.getElementById("title").append(
+    el("h1", {}, data.title),
+    el("p", { class: "lead" }, "Published measurements beside what the laboratory makes of the same. Parameters were fitted to the figures marked ◆ and to no others; errors are of the rest."));
+  if (data.studies.length > 1) {
+    main.append(el("nav", { "aria-label": "Studies" }, ...data.studies.map(({ name }) => el("a", { href: `#${name}-errors` }, name))));
+  }
+  data.studies.forEach((study) => main.append(...studySections(study)));
+  main.append(section("parameters", "The command", el("pre", { class: "command", tabindex: "0" }, data.command)),
+    el("footer", {}, `Simulated in virtual time by ${data.made_by}. This file is complete: it loads nothing. Its data stand in it as JSON, in the element “data”.`));
+}
+
+function studySections(study) {
+  const id = (name) => `${study.name}-${name}`;
+  const of = (kind) => study.cells.filter((cell) => cell.kind === kind);
+  const bars = ["total", "effect", "cost"].filter((kind) => of(kind).length > 0);
+  const shares = of("share");
+  return [
+    section(id("errors"), `${study.name}: ${study.about}`, ...errorParts(study)),
+    ...bars.map((kind) => section(id(kind), KIND_NAMES[kind], ...cellBars(study, kind, of(kind)))),
+    shares.length > 0 ? section(id("shares"), KIND_NAMES.share, ...sharesAgainstEachOther(study, shares)) : null,
+    section(id("moves"), "How much the answer moves", ...moves(study)),
+    section(id("all"), "All figures and parameters", ...allOf(study)),
+  ].filter(Boolean);
+}
+
+function errorParts(study) {
+  const totals = study.errors.find(({ kind }) => kind === "total");
+  const facts = totals ? [["Median error of totals", totals.median], ["90th percentile", totals.p90], ["Worst", totals.worst]].map(([name, value]) => [name, `${value.toFixed(1)} %`]) : [];
+  const fitted = study.cells.filter(({ calibrated }) => calibrated).length;
+  facts.push(["Figures predicted", count(study.cells.filter((cell) => cell.counted && !cell.calibrated).length)], ["Figures fitted to", count(fitted)]);
+  const columns = [{ name: "Predicted", head: true }, { name: "Figures", number: true }, { name: "Median", number: true }, { name: "90 % within", number: true }, { name: "Worst", number: true }, { name: "Which is", wide: true }];
+  const rows = study.errors.map(({ kind, cells, median, p90, worst, worst_cell: cell }) => {
+    const unit = errorUnit(kind);
+    return { cells: [KIND_NAMES[kind].toLowerCase(), count(cells), ...[median, p90, worst].map((value) => `${value.toFixed(1)} ${unit}`), cell] };
+  });
+  return [
+    el("dl", { class: "figures" }, ...facts.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value)))),
+    el("h3", {}, "Errors of what was not fitted"),
+    table("Errors", columns, rows),
+    el("h3", {}, "Each error"),
+    errorDots(study),
+  ];
+}
+
+/** A row of dots for each kind: where a dot stands is the error of a cell. */
+function errorDots(study) {
+  const rows = study.errors.map(({ kind }) => [kind, study.cells.filter((cell) => cell.kind === kind && cell.counted)]);
+  const said = study.errors.map(({ kind, median, worst }) => `${kind}: median ${median.toFixed(1)}, worst ${worst.toFixed(1)} ${errorUnit(kind)}`).join("; ");
+  const far = 50;
+  const plot = drawing(`The error of each figure. ${said}.`, (width) => {
+    const [tall, left, right] = [44, 8, 8];
+    const place = (error) => left + ((Math.max(Math.min(error, far), -far) + far) / (2 * far)) * (width - left - right);
+    const children = [];
+    const height = rows.length * (tall + 20) + 24;
+    for (const at of [-50, -25, 0, 25, 50]) {
+      children.push(svg("line", { class: at === 0 ? "axis" : "grid", x1: place(at), x2: place(at), y1: 0, y2: height - 22 }),
+        svg("text", { class: "quiet", x: place(at), y: height - 6, "text-anchor": at === -50 ? "start" : at === 50 ? "end" : "middle" }, at === 0 ? "0" : `${at > 0 ? "+" : "−"}${Math.abs(at)}`));
+    }
+    rows.forEach(([kind, cells], i) => {
+      const top = i * (tall + 20);
+      children.push(svg("text", { x: left, y: top + 15 }, `${KIND_NAMES[kind]}, ${errorUnit(kind)}`));
+      cells.forEach((cell, number) => {
+        const error = cellError(cell);
+        const y = top + 26 + ((number * 7) % 5) * 7;
+        const hint = svg("title", {}, `${cell.id}: ${signed(error, errorUnit(kind))} ${remark(cell)}`);
+        children.push(cell.calibrated
+          ? svg("rect", { class: "fitted", x: place(error) - 4, y: y - 4, width: 8, height: 8, transform: `rotate(45 ${place(error)} ${y})` }, hint)
+          : svg("circle", { class: Math.abs(error) > far ? "dot far" : "dot", cx: place(error), cy: y, r: 4 }, hint));
+      });
+    });
+    return { height, children };
+  });
+  return el("figure", {}, plot, el("p", { class: "readout" }, `Dots are predicted, ◆ was fitted to. Below 0 ours is less than was published; what is further off than ${far} stands at the edge, as a ring.`));
+}
+
+/** Published beside ours, a chart for each first word of the cells' names. */
+function cellBars(study, kind, cells) {
+  const parts = new Map();
+  for (const cell of cells) {
+    const [word] = cell.id.split(" ");
+    const key = `${word} ${cell.unit}`;
+    if (!parts.has(key)) parts.set(key, []);
+    parts.get(key).push(cell);
+  }
+  const series = [{ name: "published", colour: "otherwise", pattern: "rising" }, { name: "ours", colour: "c0", pattern: "plain" }];
+  const charts = [...parts.values()].map((its) => {
+    const [word] = its[0].id.split(" ");
+    const short = (id) => id.slice(word.length + 1).replace(/ total$/, "") || id;
+    return el("div", {}, el("h3", {}, word), pairedBars({
+      label: `${KIND_NAMES[kind]} of ${word}`, series, plain: true, format: withUnit(its[0]),
+      rows: its.map((cell) => ({ name: short(cell.id), note: [signed(cellError(cell), "%"), remark(cell)].filter(Boolean).join(" "), values: [cell.seed, cell.ours] })),
+    }));
+  });
+  return [el("p", { class: "note" }, "The error of ours stands behind each name."), fillKeys(series), el("div", { class: "pair" }, ...charts)];
+}
+
+/** Published and ours of each share, as a point: on the line they are equal. */
+function sharesAgainstEachOther(study, shares) {
+  const most = Math.max(...shares.flatMap(({ seed, ours }) => [seed, ours])) * 1.05;
+  const errors = study.errors.find(({ kind }) => kind === "share");
+  const said = errors ? `Median error ${errors.median.toFixed(1)} points, worst ${errors.worst.toFixed(1)}.` : "";
+  const words = [...new Set(shares.map(({ id }) => id.split(" ")[0]))];
+  const plot = drawing(`Share of each group, published and ours. ${said}`, (width) => {
+    const size = Math.min(width, 560);
+    const [left, foot, top] = [46, 40, 8];
+    const x = (value) => left + (value / most) * (size - left - 12);
+    const y = (value) => size - foot - (value / most) * (size - foot - top);
+    const step = most > 60 ? 20 : most > 25 ? 10 : 5;
+    const ticks = Array.from({ length: Math.floor(most / step) + 1 }, (_, i) => i * step);
+    const children = ticks.flatMap((tick) => [
+      svg("line", { class: "grid", x1: x(tick), x2: x(tick), y1: top, y2: y(0) }), svg("line", { class: "grid", x1: x(0), x2: x(most), y1: y(tick), y2: y(tick) }),
+      svg("text", { class: "quiet", x: x(tick), y: size - foot + 18, "text-anchor": "middle" }, `${tick}`),
+      svg("text", { class: "quiet", x: left - 8, y: y(tick) + 4, "text-anchor": "end" }, `${tick}`),
+    ]);
+    children.push(svg("line", { class: "axis", x1: x(0), y1: y(0), x2: x(most), y2: y(most) }),
+      svg("text", { class: "quiet", x: x(most), y: size - 4, "text-anchor": "end" }, "published, % of the total"), svg("text", { class: "quiet", x: left + 6, y: top + 14 }, "ours, % of the total"));
+    shares.forEach((cell) => {
+      const index = words.indexOf(cell.id.split(" ")[0]);
+      const hint = svg("title", {}, `${cell.id}: published ${cell.seed.toFixed(1)}, ours ${cell.ours.toFixed(1)} % ${remark(cell)}`);
+      children.push(shape(index, x(cell.seed), y(cell.ours), hint, !cell.counted));
+    });
+    return { height: size, children };
+  });
+  const keys = words.map((word, index) => el("li", {}, svg("svg", { class: "swatch", viewBox: "0 0 18 14", "aria-hidden": "true" }, shape(index, 9, 7, null)), word));
+  return [el("p", { class: "note" }, `On the line both are equal. ${said} Hollow forms are not counted.`), el("figure", {}, el("ul", { class: "legend" }, ...keys), plot)];
+}
+
+/** A point whose form and colour tell that index. */
+function shape(index, x, y, hint, isHollow) {
+  const hue = `var(--c${index % 8})`;
+  const style = isHollow ? `fill: none; stroke: ${hue}; stroke-width: 1.5` : `fill: ${hue}; fill-opacity: .75; stroke: var(--card)`;
+  const forms = [
+    () => svg("circle", { cx: x, cy: y, r: 5, style }, hint),
+    () => svg("rect", { x: x - 4.5, y: y - 4.5, width: 9, height: 9, style }, hint),
+    () => svg("path", { d: `M${x} ${y - 6} L${x + 6} ${y + 5} L${x - 6} ${y + 5} Z`, style }, hint),
+    () => svg("rect", { x: x - 4.5, y: y - 4.5, width: 9, height: 9, transform: `rotate(45 ${x} ${y})`, style }, hint),
+  ];
+  return forms[index % 4]();
+}
+
+/** Parameters, those first that move a total most: how far at their least and at their greatest. */
+function moves(study) {
+  if (study.moves.length === 0) return [el("p", { class: "note" }, "This was not run: --cells-only leaves it out.")];
+  const far = (move) => Math.max(...move.moved.map(({ most }) => Math.abs(most)));
+  const ordered = [...study.moves].sort((a, b) => far(b) - far(a));
+  const most = Math.max(...ordered.map(far), 1);
+  const said = ordered.slice(0, 6).map((move) => `${move.key} ${move.moved.map((its) => `${its.value}: ${signed(its.most, "%")}`).join(", ")}`).join("; ");
+  const plot = drawing(`How much totals move with each parameter, those that move them most: ${said}.`, (width) => {
+    const middle = width / 2;
+    const place = (value) => middle + (value / most) * (width / 2 - 62);
+    const children = [];
+    let y = 0;
+    for (const move of ordered) {
+      children.push(svg("text", { x: 0, y: y + 15 }, move.key, svg("tspan", { class: "quiet", dx: 8 }, `${move.value} (${move.mark})`)));
+      y += 22;
+      for (const its of move.moved) {
+        const [from, to] = [Math.min(middle, place(its.most)), Math.max(middle, place(its.most))];
+        const thick = (its.median / most) * (width / 2 - 62) * Math.sign(its.most || 1);
+        children.push(
+          svg("rect", { class: "reach", x: from, y: y + 4, width: Math.max(to - from, 1), height: 6 }, svg("title", {}, `at ${its.value}: ${its.most_cell} ${signed(its.most, "%")}`)),
+          svg("rect", { class: "middle", x: Math.min(middle, middle + thick), y, width: Math.max(Math.abs(thick), 1), height: 14 }, svg("title", {}, `at ${its.value}: the median total moves by ${its.median.toFixed(1)} %`)),
+          svg("text", { class: "quiet", x: its.most < 0 ? to + 6 : from - 6, y: y + 12, "text-anchor": its.most < 0 ? "start" : "end" }, `at ${its.value}`),
+          svg("text", { class: "quiet", x: its.most < 0 ? from - 5 : to + 5, y: y + 12, "text-anchor": its.most < 0 ? "end" : "start" }, signed(its.most, "%")));
+        y += 19;
+      }
+      y += 9;
+    }
+    children.push(svg("line", { class: "axis", x1: middle, x2: middle, y1: 0, y2: y }));
+    return { height: y, children };
+  });
+  const columns = [{ name: "Parameter", head: true }, { name: "Known by" }, { name: "Value", number: true }, { name: "If it were", number: true }, { name: "Median total", number: true }, { name: "Total that moves most", number: true }, { name: "Which is", wide: true }, { name: "Median error then", number: true }];
+  const rows = ordered.flatMap((move) => move.moved.map((its) => ({
+    cells: [move.key, el("span", { class: `tag ${move.mark}` }, move.mark), move.value, String(its.value), `${its.median.toFixed(1)} %`, signed(its.most, "%"), its.most_cell, `${its.median_error.toFixed(1)} %`],
+  })));
+  return [
+    el("p", { class: "note" }, "Each parameter that is fitted, inferred or guessed was set to its least and its greatest, the others left. The thick bar is how far the median total moves, whatever the direction; the thin one is the total that moves most."),
+    plot, el("details", {}, el("summary", {}, "As a table"), table("How much the answer moves", columns, rows, true)),
+  ];
+}
+
+function allOf(study) {
+  const columns = [{ name: "Figure", head: true }, { name: "Published", number: true }, { name: "Ours", number: true }, { name: "Unit" }, { name: "Error", number: true }, { name: "" }];
+  const rows = study.cells.map((cell) => ({ strong: cell.calibrated, cells: [cell.id, digits(cell.seed), digits(cell.ours), cell.unit, signed(cellError(cell), errorUnit(cell.kind)), remark(cell)] }));
+  const bounds = (its) => (its ? `${its[0]} to ${its[1]}` : null);
+  const parameters = study.parameters.map((its) => ({ ...its, bounds: bounds(its.bounds) }));
+  return [table("All figures", columns, rows, true), el("h3", {}, "Parameters"), modelParameters({ name: study.name, parameters })];
+}
