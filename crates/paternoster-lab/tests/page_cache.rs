@@ -62,3 +62,23 @@ fn file_that_is_larger_than_memory_is_read_again() {
     let kept = format!("[job]\nloops=2\n{READER}invalidate=0\n");
     assert_eq!(commands(&run(&kept, host)), 2 * WINDOWS);
 }
+
+/// With windows of up to 64 pages: 4, 8, 16 and 32 pages, then 256 of 64, the last one shorter.
+#[test]
+fn mapped_file_is_read_ahead_of_as_by_calls() {
+    let text = READER.replace("fadvise_hint=0", "fadvise_hint=1");
+    assert_eq!(commands(&run(&format!("[job]\n{text}"), Host::default())), 260);
+    let mapped = text.replace("psync", "mmap");
+    assert_eq!(commands(&run(&format!("[job]\n{mapped}"), Host::default())), 260);
+}
+
+/// A block of 16 KiB is four pages. The kernel was told that the order is random: each page is read
+/// by its own fault. Told nothing, it reads 32 pages around the first, in which the others are.
+#[test]
+fn fault_reads_a_page_or_those_around_it() {
+    let text = "[job]\nioengine=mmap\nrw=randread\nbs=16k\nsize=64m\nnumber_ios=1\nfilename=a\n";
+    let random = run(text, Host::default());
+    assert_eq!((commands(&random), random.end.since_start()), (4, Nanos::from_micros(404)));
+    let around = run(&format!("{text}fadvise_hint=0\n"), Host::default());
+    assert_eq!((commands(&around), around.end.since_start()), (1, Nanos::from_micros(104)));
+}

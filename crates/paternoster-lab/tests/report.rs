@@ -148,3 +148,14 @@ fn series_add_up_to_what_was_measured_and_watching_changes_nothing() {
     assert!((part("device_share").iter().sum::<f64>() - 1.0).abs() < 1e-9);
     assert_eq!(page, made(TWO_GROUPS, SchedulerKind::Cfq, [0, 100_000]).page);
 }
+
+/// A new loop has what is dirty written, which the flusher does.
+#[test]
+fn flusher_has_a_lane_of_its_own() {
+    let job = "[writer]\nioengine=psync\nrw=write\nbs=4k\nsize=64k\nloops=20\n";
+    let Made { data, .. } = made(job, SchedulerKind::Bfq, [0, 300]);
+    assert_eq!(data["window"]["lanes"], serde_json::json!(["writer", "flusher"]));
+    let events = data["window"]["events"].as_array().expect("events").iter();
+    let asked: Vec<_> = events.filter(|event| event[1] == "Q").map(|event| &event[2]).collect();
+    assert!(!asked.is_empty() && asked.iter().all(|lane| **lane == 1), "{asked:?}");
+}

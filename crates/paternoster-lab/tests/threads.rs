@@ -8,7 +8,7 @@ use paternoster::{Instant, Nanos, SchedulerKind, Sector};
 use paternoster_lab::fio::DataDirection;
 use paternoster_lab::model::{Servers, ServersParameters};
 use paternoster_lab::sim::Setup;
-use paternoster_lab::threads::{Host, JobRunError, Outcome, ThreadError, run_jobs};
+use paternoster_lab::threads::{Host, Outcome, run_jobs};
 
 const MIB: u64 = 1 << 20;
 
@@ -99,15 +99,6 @@ fn buffered_reader_is_read_ahead_of() {
     assert!((1850..=1895).contains(&mib_a_s), "{mib_a_s} MiB/s");
     let direct = run(&format!("[job]\nioengine=psync\ndirect=1\nrw=read\n{file}"), 2);
     assert_eq!(reads(&direct, 0).0, 10_000);
-}
-
-#[test]
-fn buffered_writes_are_refused_by_name() {
-    let jobs = jobs("[log]\nioengine=psync\nrw=write\nsize=1m\nfilename=/dev/a\n");
-    let setup = Setup::new(SchedulerKind::None);
-    let error = run_jobs(&jobs, &setup, Host::default(), servers(1), |_| {}).expect_err("refused");
-    let expected = ThreadError::BufferedWrites { job: "log".to_owned() };
-    assert_eq!(error, JobRunError::Thread(expected));
 }
 
 /// What is expected of the end, in ms, each time that a run says how far it has come, with the end

@@ -8,10 +8,17 @@
 //!
 //! So a sequential reader waits for one window and has the next one on its way. Pages are shared by
 //! all who read a file; what is read ahead is decided for each who has it open.
+//!
+//! ```text
+//!   write ─▶ page overwritten as a whole ───▶ copied, and dirty until the flusher writes it
+//!            page overwritten in part ──────▶ read before, if it is not cached
+//! ```
 
 mod memory;
 mod pages;
 mod readahead;
+mod throttle;
+mod writeback;
 
 use std::ops::Range;
 
@@ -19,6 +26,8 @@ use memory::Memory;
 use pages::FilePages;
 
 pub use readahead::Readahead;
+pub use throttle::{Throttle, Throttling, Writer};
+pub use writeback::{Limits, Writeback, WritebackRules};
 
 /// Bytes of a page.
 pub const PAGE: u64 = 4096;
@@ -111,6 +120,67 @@ impl PageCache {
             0 => Found::OnItsWay,
             pages => Found::Cached { pages },
         }
+    }
+
+    /// How many pages are cached, from the first one of those on, and have no mark.
+    pub fn cached(&mut self, run: PageRun) -> u64 {
+        self.files[run.file].pages.use_run(run.page, run.pages)
+    }
+
+    /// A writer comes to the first page of `left`, and overwrites them all, those in `whole` as a
+    /// whole. Returns what it finds: pages that it may overwrite count as cached.
+    pub fn overwrite(
+        &mut self,
+        left: PageRun,
+        whole: &Range<u64>,
+        fetches: &mut Vec<PageRun>,
+    ) -> Found {
+        let PageRun { file, page, pages: count } = left;
+        let pages = &self.files[file].pages;
+        let run = if whole.contains(&page) {
+            pages.free_run(page, count.min(whole.end - page))
+        } else if pages.is_present(page) {
+            u64::from(pages.is_here(page))
+        } else {
+            self.request(file, page..page + 1, None, fetches);
+            0
+        };
+        if run == 0 { Found::OnItsWay } else { Found::Cached { pages: run } }
+    }
+
+    /// The pages were written into. Returns how many were clean before.
+    pub fn dirty(&mut self, run: PageRun) -> u64 {
+        let Self { files, memory } = self;
+        let pages = &mut files[run.file].pages;
+        let dirtied = pages.dirty(run.range(), |extent| memory.enlist(run.file, extent));
+        memory.hold(dirtied.absent, files);
+        dirtied.clean
+    }
+
+    /// Whether the file has dirty pages.
+    pub fn is_dirty(&self, file: usize) -> bool {
+        self.files[file].pages.is_dirty()
+    }
+
+    /// Whether the page is being written.
+    pub fn is_writing(&self, file: usize, page: u64) -> bool {
+        self.files[file].pages.is_writing(page)
+    }
+
+    /// The first dirty page among those.
+    pub fn first_dirty(&self, file: usize, pages: Range<u64>) -> Option<u64> {
+        self.files[file].pages.first_dirty(pages)
+    }
+
+    /// Takes the first dirty pages among those, up to `most` in a row, to be written.
+    fn take_dirty(&mut self, file: usize, pages: Range<u64>, most: u64) -> Option<PageRun> {
+        let taken = self.files[file].pages.take_dirty(pages, most)?;
+        Some(PageRun::new(file, taken))
+    }
+
+    /// The pages were written.
+    pub fn written(&mut self, run: PageRun) {
+        self.files[run.file].pages.written(run.range());
     }
 
     /// What was on its way has arrived.

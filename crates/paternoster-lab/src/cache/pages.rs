@@ -4,9 +4,11 @@
 //!   present  1111111111110000…    cached, or on its way
 //!   here     1111111100000000…    cached
 //!   marked   0000000010000000…    the next window is read when a reader comes here
+//!   dirty    0011000000000000…    to be written to the device
+//!   writing  0000110000000000…    on its way there; it may become dirty again
 //! ```
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 /// Pages of an extent.
@@ -16,6 +18,8 @@ const EXTENT: u64 = 64;
 #[derive(Debug, Default)]
 pub(super) struct FilePages {
     extents: BTreeMap<u64, Extent>,
+    /// Those with dirty pages.
+    dirty: BTreeSet<u64>,
 }
 
 /// Pages in a row, the first of which is a multiple of 64; a bit for each.
@@ -27,6 +31,10 @@ struct Extent {
     here: u64,
     /// With the mark of readahead.
     marked: u64,
+    /// To be written to the device.
+    dirty: u64,
+    /// Being written.
+    writing: u64,
     /// Whether it was used since it was last passed over when room was made.
     is_used: bool,
 }
@@ -120,6 +128,74 @@ impl FilePages {
         }
     }
 
+    /// How many pages from there on can be overwritten as a whole, up to `most`: those that are not
+    /// on their way.
+    pub(super) fn free_run(&self, page: u64, most: u64) -> u64 {
+        self.run(page, most, |extent| !extent.present | extent.here)
+    }
+
+    pub(super) fn is_here(&self, page: u64) -> bool {
+        self.bit(page, |extent| extent.here)
+    }
+
+    /// The pages were written into, and are cached. Returns how many were clean; `made` hears of
+    /// each extent of which nothing was known.
+    pub(super) fn dirty(&mut self, pages: Range<u64>, mut made: impl FnMut(u64)) -> Dirtied {
+        let mut dirtied = Dirtied::default();
+        for Part { extent: index, bits } in parts(pages) {
+            let extent = self.extents.entry(index).or_insert_with(|| {
+                made(index);
+                Extent::default()
+            });
+            dirtied.clean += u64::from((bits & !extent.dirty).count_ones());
+            dirtied.absent += u64::from((bits & !extent.present).count_ones());
+            extent.present |= bits;
+            extent.here |= bits;
+            extent.dirty |= bits;
+            extent.is_used = true;
+            self.dirty.insert(index);
+        }
+        dirtied
+    }
+
+    pub(super) fn is_dirty(&self) -> bool {
+        !self.dirty.is_empty()
+    }
+
+    pub(super) fn is_writing(&self, page: u64) -> bool {
+        self.bit(page, |extent| extent.writing)
+    }
+
+    /// The first dirty page among those.
+    pub(super) fn first_dirty(&self, pages: Range<u64>) -> Option<u64> {
+        self.first(pages, |extent| extent.dirty)
+    }
+
+    /// Takes the first dirty pages among those, up to `most` in a row: they are being written. What
+    /// is being written already is passed over.
+    pub(super) fn take_dirty(&mut self, pages: Range<u64>, most: u64) -> Option<Range<u64>> {
+        let is_free = |extent: &Extent| extent.dirty & !extent.writing;
+        let first = self.first(pages.clone(), is_free)?;
+        let run = first..first + self.run(first, most.min(pages.end - first), is_free);
+        for Part { extent: index, bits } in parts(run.clone()) {
+            let extent = self.extents.get_mut(&index).expect("it has dirty pages");
+            extent.dirty &= !bits;
+            extent.writing |= bits;
+            if extent.dirty == 0 {
+                self.dirty.remove(&index);
+            }
+        }
+        Some(run)
+    }
+
+    /// The pages were written.
+    pub(super) fn written(&mut self, pages: Range<u64>) {
+        for Part { extent, bits } in parts(pages) {
+            let extent = self.extents.get_mut(&extent).expect("pages that are written stay");
+            extent.writing &= !bits;
+        }
+    }
+
     /// Drops the pages that nothing is under way for. Returns how many.
     pub(super) fn forget(&mut self) -> u64 {
         let dropped = self.extents.values_mut().map(Extent::forget).sum();
@@ -148,6 +224,20 @@ impl FilePages {
         Evicted::All(dropped)
     }
 
+    /// The first page among those that has its bit set; only extents with dirty pages count.
+    fn first(&self, pages: Range<u64>, bits: impl Fn(&Extent) -> u64) -> Option<u64> {
+        let extents = self.dirty.range(pages.start / EXTENT..);
+        let extents = extents.take_while(|extent| *extent * EXTENT < pages.end);
+        let mut found = extents.filter_map(|&index| {
+            let start = index * EXTENT;
+            let within = pages.start.max(start)..pages.end.min(start + EXTENT);
+            let part = parts(within).next()?;
+            let bits = bits(&self.extents[&index]) & part.bits;
+            (bits != 0).then(|| start + u64::from(bits.trailing_zeros()))
+        });
+        found.next()
+    }
+
     fn bit(&self, page: u64, bits: impl Fn(&Extent) -> u64) -> bool {
         let extent = self.extents.get(&(page / EXTENT));
         extent.is_some_and(|extent| bits(extent) >> (page % EXTENT) & 1 != 0)
@@ -169,6 +259,15 @@ impl FilePages {
     }
 }
 
+/// What pages were before they were written into.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Dirtied {
+    /// How many were not dirty.
+    pub(super) clean: u64,
+    /// How many were not cached.
+    pub(super) absent: u64,
+}
+
 /// What was dropped of an extent to make room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Evicted {
@@ -180,7 +279,7 @@ pub(super) enum Evicted {
 
 impl Extent {
     fn forget(&mut self) -> u64 {
-        let dropped = self.here;
+        let dropped = self.here & !self.dirty & !self.writing;
         self.present &= !dropped;
         self.marked &= !dropped;
         self.here &= !dropped;

@@ -52,13 +52,21 @@ pub struct Readahead {
     ahead: u64,
     /// The last page that was read before this read.
     previous: Option<u64>,
+    /// Whether a page that is not cached is read with those around it.
+    reads_around: bool,
 }
 
 impl Readahead {
     /// A file that was just opened; `max` is `read_ahead_kb` in pages. With 0 nothing is read
     /// ahead.
     pub fn new(max: u64) -> Self {
-        Self { max, last: Pages { start: 0, count: 0 }, ahead: 0, previous: None }
+        let last = Pages { start: 0, count: 0 };
+        Self { max, last, ahead: 0, previous: None, reads_around: false }
+    }
+
+    /// A mapping of a file of whose order nothing was said.
+    pub fn of_mapping(max: u64) -> Self {
+        Self { reads_around: true, ..Self::new(max) }
     }
 
     /// The greatest window.
@@ -77,6 +85,10 @@ impl Readahead {
         let exactly = Window { pages: Pages { start: page, count: wanted }, mark: None };
         if self.max == 0 {
             return exactly;
+        }
+        if self.reads_around {
+            let start = page.saturating_sub(self.max / 2);
+            return self.set(Pages { start, count: self.max }, self.max / 4);
         }
         if page > 0 && self.expects(page) {
             return self.next_window();

@@ -1,6 +1,8 @@
 //! The page cache and its readahead, against sequences that Linux was seen to submit and what
 //! follows from the rules.
 
+use paternoster::Instant;
+
 use super::*;
 
 /// One reader of a file.
@@ -146,4 +148,101 @@ fn forgotten_file_is_read_again_but_for_what_is_on_its_way() {
     assert_eq!(reader.cache.held(), 8);
     assert_eq!(reader.touch(1000, 8).1, [run(1000, 8)]);
     assert_eq!(reader.touch(2000, 8), (Found::OnItsWay, vec![]));
+}
+
+const LIMITS: Limits = Limits { background: 1000, limit: 4000 };
+
+/// Dirty pages of files of 1 GiB.
+struct Dirty {
+    cache: PageCache,
+    writeback: Writeback,
+}
+
+impl Dirty {
+    fn new(room: u64, runs: &[PageRun]) -> Self {
+        let writeback = Writeback::new(WritebackRules::default(), LIMITS);
+        let mut dirty = Self { cache: PageCache::new(room, [1 << 30; 2]), writeback };
+        for &run in runs {
+            dirty.write(run);
+        }
+        dirty
+    }
+
+    fn write(&mut self, run: PageRun) {
+        let pages = self.cache.dirty(run);
+        self.writeback.dirtied(Instant::START, run.file, pages);
+    }
+
+    fn next(&mut self) -> Option<PageRun> {
+        self.writeback.next(Instant::START, &mut self.cache)
+    }
+
+    fn written(&mut self, run: PageRun) {
+        self.cache.written(run);
+        self.writeback.written(run);
+    }
+}
+
+/// 3000 pages of each file: four writes of 256 pages are a turn. The flusher stops when no more
+/// than 1000 are dirty and the turn is over, which is at 2 × 3000 - 5 × 1024.
+#[test]
+fn files_take_turns_of_1024_pages() {
+    let both = [0, 1].map(|file| PageRun { file, page: 100, pages: 3000 });
+    let mut dirty = Dirty::new(1 << 20, &both);
+    let runs: Vec<_> = std::iter::from_fn(|| dirty.next()).collect();
+    let turns: Vec<_> = runs.chunks(4).map(|turn| (turn[0].file, turn[0].page)).collect();
+    assert_eq!(turns, [(0, 100), (1, 100), (0, 1124), (1, 1124), (0, 2148)]);
+    assert_eq!(runs.iter().map(|run| run.pages).sum::<u64>(), 4 * 1024 + 952);
+}
+
+#[test]
+fn pages_that_came_at_random_leave_in_order_and_together() {
+    let pages = [50, 10, 30, 31, 11, 70].map(|page| run(page, 1));
+    let mut dirty = Dirty::new(1 << 20, &pages);
+    assert_eq!(dirty.next(), None, "six pages are below the limit");
+    dirty.writeback.write_now(0);
+    let runs: Vec<_> = std::iter::from_fn(|| dirty.next()).collect();
+    assert_eq!(runs, [run(10, 2), run(30, 2), run(50, 1), run(70, 1)]);
+}
+
+/// A page that is written into while it is being written is written once more, afterwards.
+#[test]
+fn page_that_is_being_written_may_become_dirty_again() {
+    let mut dirty = Dirty::new(1 << 20, &[run(7, 1)]);
+    dirty.writeback.write_now(0);
+    let first = dirty.next().expect("it is to be written");
+    dirty.write(run(7, 1));
+    dirty.writeback.write_now(0);
+    assert_eq!(dirty.next(), None);
+    dirty.written(first);
+    dirty.writeback.write_now(0);
+    assert_eq!(dirty.next(), Some(run(7, 1)));
+}
+
+/// What a sync has taken needs no turn; what becomes dirty then is not due.
+#[test]
+fn file_that_was_synced_is_not_written_again() {
+    let mut dirty = Dirty::new(1 << 20, &[run(0, 600)]);
+    dirty.writeback.write_now(0);
+    assert_eq!(dirty.next(), Some(run(0, 256)));
+    for pages in [256, 88] {
+        let taken = dirty.writeback.take_for_sync(0, 0..u64::MAX, &mut dirty.cache);
+        assert_eq!(taken.map(|run| run.pages), Some(pages));
+    }
+    assert!(!dirty.writeback.is_dirty());
+    dirty.write(run(900, 1));
+    assert_eq!(dirty.next(), None);
+}
+
+/// 200,000 pages all over a file of 262,144, written a few at a time, in a memory of 4096.
+#[test]
+fn memory_is_bounded_in_a_long_run() {
+    let mut dirty = Dirty::new(4096, &[]);
+    for number in 0..200_000 {
+        dirty.write(run(number * 7919 % 262_144, 1));
+        assert!(dirty.cache.held() <= 4096, "after {number} writes");
+        while let Some(run) = dirty.next() {
+            dirty.written(run);
+        }
+    }
 }

@@ -343,10 +343,21 @@ pub struct Submission {
     pub direct: bool,
     /// Whether each write waits to be durable, `sync`.
     pub write_sync: WriteSync,
-    /// The page cache forgets the job's files before it starts.
+    /// The page cache forgets the job's files at the begin of each loop, and writes what is dirty.
     pub invalidate: bool,
     /// What the kernel is told of buffered I/O.
     pub advice: Advice,
+}
+
+impl Submission {
+    /// Whether its reads and writes go through the page cache. Mapped memory is always pages of it.
+    pub fn is_cached(&self) -> bool {
+        match self.engine {
+            Engine::Null => false,
+            Engine::Mmap => true,
+            _ => !self.direct,
+        }
+    }
 }
 
 /// What the kernel is told of buffered I/O, as `posix_fadvise` does.

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use paternoster::{Hz, SchedulerKind};
+use paternoster::{Hz, SchedulerKind, Sector, SectorCount};
 
 use super::{Host, IoCosts, SchedulerCosts};
-use crate::cache::PAGE;
+use crate::cache::{PAGE, Throttling, WritebackRules};
 use crate::model::parameter_file::{Keys, ParameterError, Problem, micros};
-use crate::threads;
+use crate::threads::{self, JournalPlace, WritebackGroup};
 
 type Read<T> = Result<T, ParameterError>;
 
@@ -55,11 +55,40 @@ impl Host {
 
 fn page_cache(keys: &mut Keys<'_>) -> Read<threads::Host> {
     const PAGE_KIB: u64 = PAGE / 1024;
-    Ok(threads::Host {
+    let mut host = threads::Host {
         read_ahead_pages: keys.whole("read_ahead_kib", 0..=1 << 20)? / PAGE_KIB,
         copy_page: micros(keys.number("copy_page_us", MICROS)?),
         memory_bytes: keys.whole("memory_mib", 1..=1 << 30)? << 20,
-    })
+        ..threads::Host::default()
+    };
+    if keys.has("writeback") {
+        keys.table("writeback", |keys| writeback(keys, &mut host))?;
+    }
+    if keys.has("journal") {
+        host.journal = Some(keys.table("journal", |keys| {
+            Ok(JournalPlace {
+                start: Sector(keys.whole("start_sector", 0..=1 << 50)?),
+                sectors: SectorCount(narrow(keys.whole("sectors", 8..=1 << 31)?)),
+            })
+        })?);
+    }
+    Ok(host)
+}
+
+fn writeback(keys: &mut Keys<'_>, host: &mut threads::Host) -> Read<()> {
+    let seconds = |number: f64| micros(number * 1e6);
+    host.writeback = WritebackRules {
+        background_percent: keys.whole("background_percent", 0..=100)?,
+        limit_percent: keys.whole("limit_percent", 1..=100)?,
+        expire: seconds(keys.number("expire_s", 0.0..=1e6)?),
+        wake_up: seconds(keys.number("wake_up_s", 0.01..=1e6)?),
+        turn_pages: keys.whole("turn_pages", 1..=1 << 30)?,
+    };
+    let throttling = [("sleeps", Throttling::Sleeps), ("writes-back", Throttling::WritesBack)];
+    host.throttling = keys.one_of("throttling", &throttling)?;
+    let groups = [("root", WritebackGroup::Root), ("owner", WritebackGroup::Owner)];
+    host.writeback_group = keys.one_of("group", &groups)?;
+    Ok(())
 }
 
 fn scheduler(keys: &mut Keys<'_>) -> Read<SchedulerCosts> {

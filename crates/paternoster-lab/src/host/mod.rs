@@ -138,8 +138,12 @@ fn names() -> Vec<&'static str> {
 
 #[cfg(test)]
 mod tests {
+    use paternoster::{Sector, SectorCount};
+
     use super::*;
+    use crate::cache::Throttling;
     use crate::model::open_device;
+    use crate::threads::{JournalPlace, WritebackGroup};
 
     fn costs(host: &str, scheduler: SchedulerKind, device: &str) -> Costs {
         let host = Host::open(host).unwrap_or_else(|error| panic!("{host}: {error}"));
@@ -160,6 +164,22 @@ mod tests {
         let free = Host::open("free").expect("it comes along");
         assert_eq!(free.page_cache, threads::Host::default());
         assert_eq!(free.hz, Setup::new(SchedulerKind::None).hz);
+    }
+
+    #[test]
+    fn page_cache_of_an_old_kernel_and_a_journal_can_be_said() {
+        let text = include_str!("../../hosts/free.toml")
+            .replace("\"sleeps\"\ngroup = \"root\"", "\"writes-back\"\ngroup = \"owner\"")
+            .replace("value = 30", "value = 0.5")
+            .replace("# [page", "[page")
+            .replace("# start", "start")
+            .replace("# sectors", "sectors");
+        let host = Host::from_toml(Path::new("old.toml"), &text).expect("a good file").page_cache;
+        assert_eq!(host.throttling, Throttling::WritesBack);
+        assert_eq!(host.writeback_group, WritebackGroup::Owner);
+        assert_eq!(host.writeback.expire, Nanos::from_millis(500));
+        let place = JournalPlace { start: Sector(2048), sectors: SectorCount(262_144) };
+        assert_eq!(host.journal, Some(place));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::fio::Job;
 /// The names of one run.
 #[derive(Clone, Debug)]
 pub(super) struct Names {
-    /// By job: threads of one section are numbered.
+    /// By job: threads of one section are numbered. Behind them, the tasks that serve all.
     pub(super) jobs: Vec<String>,
     /// The job of each I/O context.
     pub(super) by_context: HashMap<IocId, usize>,

@@ -1,7 +1,5 @@
 //! A run that is watched: the same run, with what a report shows of it over time.
 
-use std::collections::HashMap;
-
 use paternoster::{AnyScheduler, Hierarchy, Instant, Nanos, Recorder, TunableInfo};
 
 use super::chronicle::{Chronicle, Lanes, Window};
@@ -59,12 +57,15 @@ pub fn observe_jobs(
     window: Window,
     progress: impl FnMut(Progress<'_>),
 ) -> Result<(Outcome, Observed), JobRunError> {
-    let mut threads = Threads::new(jobs, host)?;
+    let mut threads = Threads::new(jobs, host);
     threads.keep_series();
     let has_moving_parts = model.rotational();
     let mut sim = set_up(jobs, setup, setup.scheduler(Recorder::default())?, threads, model)?;
     let names = names(jobs, &sim);
-    let groups: Vec<_> = jobs.jobs.iter().map(|job| job.group.as_str()).collect();
+    let services = sim.workload().services();
+    let path = |group: Option<usize>| group.map_or("/", |group| jobs.groups[group].path.as_str());
+    let groups = jobs.jobs.iter().map(|job| job.group.as_str());
+    let groups: Vec<_> = groups.chain(services.iter().map(|(_, group)| path(*group))).collect();
     let lanes = Lanes::new(&names.jobs, &groups);
     let mut chronicle = Chronicle::new(window, names, lanes, counted_from(jobs));
     let mut device = DeviceWindows::new();
@@ -91,11 +92,14 @@ pub fn observe_jobs(
 }
 
 fn names<M: Model>(jobs: &Jobs, sim: &Simulation<Threads, M, AnyScheduler<Recorder>>) -> Names {
-    let contexts = (0..).map(|task| sim.io_context(TaskId(task)));
-    let by_context: HashMap<_, _> = contexts.zip(0..jobs.jobs.len()).collect();
+    let services = sim.workload().services();
+    let services = services.iter().map(|(name, _)| (*name).to_owned());
+    let tasks: Vec<_> = job_names(&jobs.jobs).into_iter().chain(services).collect();
+    let indices = (0..tasks.len()).zip(0..);
+    let by_context = indices.map(|(index, task)| (sim.io_context(TaskId(task)), index)).collect();
     let paths = std::iter::once("/").chain(jobs.groups.iter().map(|group| group.path.as_str()));
     let groups = sim.groups().iter().copied().zip(paths.map(str::to_owned)).collect();
-    Names { jobs: job_names(&jobs.jobs), by_context, groups }
+    Names { jobs: tasks, by_context, groups }
 }
 
 fn group_weights<M: Model>(

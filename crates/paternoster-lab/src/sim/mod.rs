@@ -151,7 +151,7 @@ impl<W: Workload, M: Model, S: Scheduler> Simulation<W, M, S> {
         })
     }
 
-    /// Runs until all tasks have ended and nothing is outstanding.
+    /// Runs until all tasks have ended and nothing is outstanding, or the workload says so.
     pub fn run(&mut self) -> Result<(), SimError> {
         while self.step()? {}
         Ok(())
@@ -159,7 +159,8 @@ impl<W: Workload, M: Model, S: Scheduler> Simulation<W, M, S> {
 
     /// Handles the next event. Returns whether there was one.
     pub fn step(&mut self) -> Result<bool, SimError> {
-        if self.alive == 0 && self.outstanding.len() == 0 {
+        let is_idle = self.alive == 0 && self.outstanding.len() == 0;
+        if is_idle || self.workload.has_ended() {
             return Ok(false);
         }
         let now = self.now;

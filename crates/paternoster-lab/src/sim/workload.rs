@@ -104,4 +104,10 @@ pub trait Workload {
 
     /// An I/O has completed. Its task is asked next if it waits.
     fn completed(&mut self, moment: &mut Moment<'_>, ended: &Ended);
+
+    /// Whether the simulation ends here, whatever is outstanding. If not, it ends when all tasks
+    /// have, and nothing is.
+    fn has_ended(&self) -> bool {
+        false
+    }
 }

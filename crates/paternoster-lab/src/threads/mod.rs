@@ -4,57 +4,45 @@
 //!   start.rs     not before lower stages and those it waits for have ended; then start_delay
 //!   thread.rs    depth, runtime, the next I/O of the stream
 //!   pacing.rs    thinktime and rate
-//!   buffered.rs  reads through the page cache
-//!   system.rs    what they share: the page cache
+//!   buffered.rs  reads and writes through the page cache
+//!   syncing.rs   a sync of a file
+//!   system.rs    what they share: the page cache, what is under way
+//!   flusher.rs   who writes dirty pages
+//!   journal.rs   the commits of a file system
 //!   tally.rs     what is counted
 //!   progress.rs  when the last of them is expected to end
 //!   start.rs     the end of one may be the end of others (exitall)
 //! ```
 
 mod buffered;
+mod flusher;
+mod journal;
 mod pacing;
 mod progress;
 mod run;
 mod start;
+mod syncing;
 mod system;
 mod tally;
 mod thread;
 
 use paternoster::{Instant, Nanos};
-use thiserror::Error;
 
-use crate::fio::{Advice, DataDirection, Engine, IoMix, Job, Jobs};
+use crate::cache::{Throttling, WritebackRules};
+use crate::fio::{Advice, Jobs};
 use crate::report::Series;
 use crate::result::JobResult;
 use crate::sim::{Action, Ended, Moment, TaskId, TaskSetup, Workload};
+use flusher::{Service, Services, Timer};
 use start::Starts;
 use system::System;
 
+pub use flusher::WritebackGroup;
+pub use journal::JournalPlace;
 pub use progress::Progress;
 pub use run::{JobRunError, Outcome, run_jobs, run_jobs_under};
 pub(crate) use run::{set_up, simulate};
 use thread::Thread;
-
-/// The error of a job that cannot be simulated.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum ThreadError {
-    /// Writes through the page cache.
-    #[error(
-        "job {job}: writes through the page cache are not simulated yet; direct=1 has them go past \
-         it"
-    )]
-    BufferedWrites {
-        /// The job.
-        job: String,
-    },
-    /// Memory that is mapped.
-    #[error("job {job}: ioengine=mmap is not simulated yet; psync reads the same pages by calls")]
-    Mapped {
-        /// The job.
-        job: String,
-    },
-}
 
 /// What a system does for threads, beside the block layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +53,14 @@ pub struct Host {
     pub copy_page: Nanos,
     /// How much the page cache may hold.
     pub memory_bytes: u64,
+    /// When dirty pages are written.
+    pub writeback: WritebackRules,
+    /// In whose name.
+    pub writeback_group: WritebackGroup,
+    /// In which way writers are held back when too much is dirty.
+    pub throttling: Throttling,
+    /// The journal of the file system; a device has none.
+    pub journal: Option<JournalPlace>,
 }
 
 impl Host {
@@ -85,9 +81,17 @@ impl Host {
 }
 
 impl Default for Host {
-    /// 128 KiB of readahead, as Linux has it, 1 µs a page, and 4 GiB.
+    /// 128 KiB of readahead, as Linux has it, 1 µs a page, and 4 GiB, without a journal.
     fn default() -> Self {
-        Self { read_ahead_pages: 32, copy_page: Nanos::from_micros(1), memory_bytes: 4 << 30 }
+        Self {
+            read_ahead_pages: 32,
+            copy_page: Nanos::from_micros(1),
+            memory_bytes: 4 << 30,
+            writeback: WritebackRules::default(),
+            writeback_group: WritebackGroup::default(),
+            throttling: Throttling::default(),
+            journal: None,
+        }
     }
 }
 
@@ -95,32 +99,43 @@ impl Default for Host {
 #[derive(Debug)]
 pub struct Threads {
     each: Vec<Thread>,
+    /// How many of them have not ended.
+    running: usize,
     system: System,
+    timer: Timer,
     starts: Starts,
     setups: Vec<TaskSetup>,
 }
 
 impl Threads {
     /// Makes the threads of these jobs, which have not started.
-    pub fn new(jobs: &Jobs, host: Host) -> Result<Self, ThreadError> {
-        jobs.jobs.iter().try_for_each(check)?;
+    pub fn new(jobs: &Jobs, host: Host) -> Self {
         let group_of = |path: &str| jobs.groups.iter().position(|group| group.path == path);
         let setups = jobs.jobs.iter().map(|job| TaskSetup {
             group: group_of(&job.group),
             io_prio: job.io_prio.unwrap_or_default(),
             start: Instant::START,
         });
-        Ok(Self {
-            setups: setups.collect(),
+        let services = Services::new(jobs, host);
+        Self {
+            setups: setups.chain(services.tasks()).collect(),
             each: jobs.jobs.iter().map(Thread::new).collect(),
-            system: System::new(jobs, host),
+            running: jobs.jobs.len(),
+            system: System::new(jobs, host, services),
+            timer: Timer::default(),
             starts: Starts::new(&jobs.jobs),
-        })
+        }
     }
 
     /// What was measured of each job, in their order.
     pub fn results(&self) -> Vec<JobResult> {
         self.each.iter().map(|thread| thread.result().clone()).collect()
+    }
+
+    /// What the tasks behind the threads are called that submit I/O, with their groups; the root's
+    /// have none.
+    pub(crate) fn services(&self) -> Vec<(&'static str, Option<usize>)> {
+        self.system.service_names()
     }
 
     /// Has what completes be counted over time, too.
@@ -133,45 +148,7 @@ impl Threads {
         self.each.iter().map(|thread| thread.series().cloned().unwrap_or_default()).collect()
     }
 
-    /// The thread has ended: others may start now, or have to end.
-    fn end(&mut self, moment: &mut Moment<'_>, ended: TaskId) -> Action {
-        self.each[ended.index()].end(moment.now);
-        for stopped in self.starts.end(ended.index()) {
-            self.each[stopped].stop();
-            moment.wake(task(stopped));
-        }
-        for index in 0..self.each.len() {
-            if self.starts.may_start(index) && !self.each[index].has_started() {
-                moment.wake(task(index));
-            }
-        }
-        Action::Exit
-    }
-}
-
-fn task(index: usize) -> TaskId {
-    TaskId(u32::try_from(index).expect("jobs are counted in u32"))
-}
-
-fn check(job: &Job) -> Result<(), ThreadError> {
-    let name = || job.name.clone();
-    let submission = &job.submission;
-    if submission.engine == Engine::Mmap {
-        return Err(ThreadError::Mapped { job: name() });
-    }
-    let writes = job.pattern.mix != IoMix::Only(DataDirection::Read);
-    if writes && !submission.direct && submission.engine != Engine::Null {
-        return Err(ThreadError::BufferedWrites { job: name() });
-    }
-    Ok(())
-}
-
-impl Workload for Threads {
-    fn tasks(&self) -> Vec<TaskSetup> {
-        self.setups.clone()
-    }
-
-    fn next(&mut self, moment: &mut Moment<'_>, task: TaskId) -> Action {
+    fn next_of_thread(&mut self, moment: &mut Moment<'_>, task: TaskId) -> Action {
         let index = task.index();
         let thread = &mut self.each[index];
         if !thread.has_started() {
@@ -189,11 +166,68 @@ impl Workload for Threads {
         }
     }
 
-    fn completed(&mut self, moment: &mut Moment<'_>, ended: &Ended) {
-        let thread = &mut self.each[ended.task.index()];
-        thread.worked(ended.completed, ended.cpu);
-        if !self.system.completed(moment, ended.io.name) {
-            thread.completed(ended);
+    fn serve(&mut self, service: Service, now: Instant, task: TaskId) -> Action {
+        match service {
+            Service::Flusher(flusher) => self.system.flush_on(now, flusher, task),
+            Service::Timer => self.timer.step(&mut self.system, now),
+            Service::Journal => self.system.journal_on(),
         }
+    }
+
+    /// Has those asked again for whom something has come.
+    fn wake(&mut self, moment: &mut Moment<'_>) {
+        for task in self.system.woken.drain(..) {
+            moment.wake(task);
+        }
+    }
+
+    /// The thread has ended: others may start now, or have to end.
+    fn end(&mut self, moment: &mut Moment<'_>, ended: TaskId) -> Action {
+        self.each[ended.index()].end(moment.now);
+        self.running -= 1;
+        for stopped in self.starts.end(ended.index()) {
+            self.each[stopped].stop();
+            moment.wake(task(stopped));
+        }
+        for index in 0..self.each.len() {
+            if self.starts.may_start(index) && !self.each[index].has_started() {
+                moment.wake(task(index));
+            }
+        }
+        Action::Exit
+    }
+}
+
+fn task(index: usize) -> TaskId {
+    TaskId(u32::try_from(index).expect("jobs are counted in u32"))
+}
+
+impl Workload for Threads {
+    fn tasks(&self) -> Vec<TaskSetup> {
+        self.setups.clone()
+    }
+
+    fn next(&mut self, moment: &mut Moment<'_>, task: TaskId) -> Action {
+        let action = match self.system.service(task) {
+            Some(service) => self.serve(service, moment.now, task),
+            None => self.next_of_thread(moment, task),
+        };
+        self.wake(moment);
+        action
+    }
+
+    fn completed(&mut self, moment: &mut Moment<'_>, ended: &Ended) {
+        let is_of_system = self.system.completed(ended.io.name);
+        if let Some(thread) = self.each.get_mut(ended.task.index()) {
+            thread.worked(ended.completed, ended.cpu);
+            if !is_of_system {
+                thread.completed(ended);
+            }
+        }
+        self.wake(moment);
+    }
+
+    fn has_ended(&self) -> bool {
+        self.running == 0
     }
 }

@@ -4,7 +4,7 @@ use paternoster::scheduler::Scheduler;
 use paternoster::{Instant, NoTrace, SchedulerKind, Weight, Weights};
 use thiserror::Error;
 
-use super::{Host, Progress, ThreadError, Threads};
+use super::{Host, Progress, Threads};
 use crate::fio::{DataDirection, Engine, Group, IoMix, Job, Jobs};
 use crate::model::{Model, Op};
 use crate::result::JobResult;
@@ -28,9 +28,6 @@ pub struct Outcome {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum JobRunError {
-    /// A job cannot be simulated.
-    #[error(transparent)]
-    Thread(#[from] ThreadError),
     /// A job does what the device does not.
     #[error("job {job} has {what}, of which the device says nothing")]
     Device {
@@ -59,7 +56,7 @@ pub fn run_jobs(
     model: impl Model,
     progress: impl FnMut(Progress<'_>),
 ) -> Result<Outcome, JobRunError> {
-    let threads = Threads::new(jobs, host)?;
+    let threads = Threads::new(jobs, host);
     let scheduler = setup.scheduler(NoTrace)?;
     let mut sim = set_up(jobs, setup, scheduler, threads, model)?;
     Ok(simulate(&mut sim, progress, |_| {})?)
@@ -73,7 +70,7 @@ pub fn run_jobs_under(
     host: Host,
     model: impl Model,
 ) -> Result<Outcome, JobRunError> {
-    let threads = Threads::new(jobs, host)?;
+    let threads = Threads::new(jobs, host);
     let mut sim = set_up(jobs, setup, scheduler, threads, model)?;
     Ok(simulate(&mut sim, |_| {}, |_| {})?)
 }

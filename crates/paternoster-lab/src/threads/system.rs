@@ -1,43 +1,102 @@
-//! What threads share: the page cache, what of it is on its way, and who waits for that.
+//! What threads share: the page cache, its dirty pages, what is under way, and who waits for that.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
 
-use paternoster::{BioFlags, Op, Sector, SectorCount};
+use paternoster::{BioFlags, Instant, Nanos, Op, Sector, SectorCount};
 
 use super::Host;
-use crate::cache::{PAGE, PageCache, PageRun};
+use super::buffered::Caller;
+use super::flusher::{Service, Services};
+use super::journal::{Journal, flush};
+use crate::cache::{PAGE, PageCache, PageRun, Throttling, Writeback};
 use crate::fio::Jobs;
-use crate::sim::{Io, Moment, TaskId};
+use crate::sim::{Action, Io, TaskId};
 
 /// Bytes of a sector.
 pub(super) const SECTOR: u64 = 512;
+
+/// How many writes of pages a task may have under way: `nr_requests` of Linux.
+const WRITES: u32 = 128;
+
+/// How long a writer that has written pages itself sleeps: HZ / 10.
+const CONGESTION: Nanos = Nanos::from_millis(100);
 
 /// What threads share.
 #[derive(Debug)]
 pub(super) struct System {
     pub(super) host: Host,
     pub(super) cache: PageCache,
-    /// Where each file starts on the device, in bytes.
+    /// Of each flusher.
+    pub(super) writebacks: Vec<Writeback>,
+    pub(super) journal: Option<Journal>,
+    /// Tasks that are to be asked again.
+    pub(super) woken: Vec<TaskId>,
+    services: Services,
+    /// Where each file starts on the device, and how long it is, in bytes.
     starts: Vec<u64>,
+    lengths: Vec<u64>,
     /// Names given to I/Os so far.
     names: u64,
-    /// The I/Os of the page cache that are under way, by their names.
-    transfers: HashMap<u64, PageRun>,
-    /// Tasks that wait for a page of a file, each at most once.
-    waiting: Vec<(TaskId, usize, u64)>,
+    /// The I/Os of the page cache and the journal that are under way, by their names.
+    under_way: HashMap<u64, Transfer>,
+    /// The writes among them, by file and name.
+    writes: Vec<BTreeMap<u64, PageRun>>,
+    /// How many of them each task has.
+    writes_of: BTreeMap<TaskId, u32>,
+    /// Who waits for what, each task at most once.
+    waiting: Vec<(TaskId, Awaited)>,
+}
+
+/// An I/O that is not a thread's own.
+#[derive(Clone, Copy, Debug)]
+enum Transfer {
+    Read(PageRun),
+    Write(TaskId, PageRun),
+    Flush,
+    Journal,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Awaited {
+    /// A page of a file.
+    Page(usize, u64),
+    /// The next write of a file that completes.
+    Write(usize),
+    Commit,
 }
 
 impl System {
-    pub(super) fn new(jobs: &Jobs, host: Host) -> Self {
-        let lengths = jobs.files.iter().map(|file| file.bytes);
+    pub(super) fn new(jobs: &Jobs, host: Host, services: Services) -> Self {
+        let lengths: Vec<_> = jobs.files.iter().map(|file| file.bytes).collect();
+        let memory = host.memory_bytes / PAGE;
+        let count = u64::try_from(services.flushers()).expect("a length fits").max(1);
+        let limits = host.writeback.limits(memory / count);
+        let writeback = |_| Writeback::new(host.writeback, limits);
         Self {
             host,
-            cache: PageCache::new(host.memory_bytes / PAGE, lengths),
+            cache: PageCache::new(memory, lengths.iter().copied()),
+            writebacks: (0..services.flushers()).map(writeback).collect(),
+            journal: host.journal.filter(|_| services.has_journal()).map(Journal::new),
+            woken: Vec::new(),
+            services,
             starts: jobs.files.iter().map(|file| file.start).collect(),
+            lengths,
             names: 0,
-            transfers: HashMap::new(),
+            under_way: HashMap::new(),
+            writes: vec![BTreeMap::new(); jobs.files.len()],
+            writes_of: BTreeMap::new(),
             waiting: Vec::new(),
         }
+    }
+
+    pub(super) fn service_names(&self) -> Vec<(&'static str, Option<usize>)> {
+        self.services.names()
+    }
+
+    /// The service that is that task; none where it is a thread.
+    pub(super) fn service(&self, task: TaskId) -> Option<Service> {
+        self.services.of(task)
     }
 
     /// A name that no other I/O has.
@@ -46,43 +105,224 @@ impl System {
         self.names
     }
 
+    pub(super) fn last_name(&self) -> u64 {
+        self.names
+    }
+
     /// Where a byte of a file lies on the device.
     pub(super) fn byte(&self, file: usize, offset: u64) -> u64 {
         self.starts[file] + offset
     }
 
+    pub(super) fn file_bytes(&self, file: usize) -> u64 {
+        self.lengths[file]
+    }
+
     /// The I/O that reads the pages.
     pub(super) fn fetch(&mut self, run: PageRun) -> Io {
         let name = self.name();
-        self.transfers.insert(name, run);
-        let sectors = u32::try_from(run.pages * PAGE / SECTOR).expect("a window is short");
-        Io {
-            name,
-            op: Op::Read,
-            flags: BioFlags::empty(),
-            sector: Sector(self.byte(run.file, run.page * PAGE) / SECTOR),
-            sectors: SectorCount(sectors),
-            io_prio: None,
+        self.under_way.insert(name, Transfer::Read(run));
+        self.io(name, Op::Read, BioFlags::empty(), run)
+    }
+
+    /// The I/O by which that task writes the pages.
+    pub(super) fn write(&mut self, task: TaskId, run: PageRun, flags: BioFlags) -> Io {
+        let name = self.name();
+        self.under_way.insert(name, Transfer::Write(task, run));
+        self.writes[run.file].insert(name, run);
+        *self.writes_of.entry(task).or_default() += 1;
+        self.io(name, Op::Write, flags, run)
+    }
+
+    /// An I/O that has the device make durable what it has completed.
+    pub(super) fn flush(&mut self) -> Io {
+        let name = self.name();
+        self.under_way.insert(name, Transfer::Flush);
+        Io { name, ..flush() }
+    }
+
+    /// An I/O of that name is the journal's.
+    pub(super) fn journal_submits(&mut self, name: u64) {
+        self.under_way.insert(name, Transfer::Journal);
+    }
+
+    fn io(&self, name: u64, op: Op, flags: BioFlags, run: PageRun) -> Io {
+        let sectors = u32::try_from(run.pages * PAGE / SECTOR).expect("a run is short");
+        let sector = Sector(self.byte(run.file, run.page * PAGE) / SECTOR);
+        Io { name, op, flags, sector, sectors: SectorCount(sectors), io_prio: None }
+    }
+
+    pub(super) fn is_under_way(&self, name: u64) -> bool {
+        self.under_way.contains_key(&name)
+    }
+
+    /// Whether the task may have one more write of pages under way. It is asked again when one
+    /// completes.
+    pub(super) fn has_room(&self, task: TaskId) -> bool {
+        self.writes_of.get(&task).is_none_or(|&writes| writes < WRITES)
+    }
+
+    /// Whether a write of those pages is under way whose name is not above `last`.
+    pub(super) fn has_writes(&self, file: usize, pages: &Range<u64>, last: u64) -> bool {
+        let mut writes = self.writes[file].range(..=last);
+        writes.any(|(_, run)| run.page < pages.end && pages.start < run.page + run.pages)
+    }
+
+    pub(super) fn await_page(&mut self, task: TaskId, file: usize, page: u64) {
+        self.wait_for(task, Awaited::Page(file, page));
+    }
+
+    pub(super) fn await_writes(&mut self, task: TaskId, file: usize) {
+        self.wait_for(task, Awaited::Write(file));
+    }
+
+    pub(super) fn await_commit(&mut self, task: TaskId) {
+        self.wait_for(task, Awaited::Commit);
+    }
+
+    fn wait_for(&mut self, task: TaskId, awaited: Awaited) {
+        self.waiting.retain(|(other, _)| *other != task);
+        self.waiting.push((task, awaited));
+    }
+
+    fn wake(&mut self, has_come: impl Fn(Awaited) -> bool) {
+        let Self { waiting, woken, .. } = self;
+        waiting.retain(|&(task, awaited)| {
+            let wakes = has_come(awaited);
+            if wakes {
+                woken.push(task);
+            }
+            !wakes
+        });
+    }
+
+    /// The I/O of that name has completed. Returns whether it was not a thread's own.
+    pub(super) fn completed(&mut self, name: u64) -> bool {
+        match self.under_way.remove(&name) {
+            None => return false,
+            Some(Transfer::Read(run)) => {
+                self.cache.arrived(run);
+                self.wake(|awaited| is_page_of(awaited, run));
+            }
+            Some(Transfer::Write(task, run)) => {
+                self.writes[run.file].remove(&name);
+                *self.writes_of.get_mut(&task).expect("it has writes") -= 1;
+                self.cache.written(run);
+                self.writebacks[self.services.flusher_of(run.file)].written(run);
+                self.wake(|awaited| {
+                    awaited == Awaited::Write(run.file) || is_page_of(awaited, run)
+                });
+            }
+            Some(Transfer::Flush) => {}
+            Some(Transfer::Journal) => {
+                self.journal.as_mut().expect("it has submitted").completed();
+            }
+        }
+        true
+    }
+
+    /// The pages were written into. Returns how many were clean before.
+    pub(super) fn dirty(&mut self, now: Instant, run: PageRun) -> u64 {
+        let pages = self.cache.dirty(run);
+        if pages > 0 {
+            let flusher = self.services.flusher_of(run.file);
+            if !self.is_dirty() {
+                self.woken.push(self.services.timer());
+            }
+            self.writebacks[flusher].dirtied(now, run.file, pages);
+            if self.writebacks[flusher].is_above_background() {
+                self.woken.push(self.services.flusher(flusher));
+            }
+        }
+        pages
+    }
+
+    /// The flushers look for files that were dirty for too long.
+    pub(super) fn look(&mut self, now: Instant) {
+        for (index, writeback) in self.writebacks.iter_mut().enumerate() {
+            writeback.look(now);
+            self.woken.push(self.services.flusher(index));
         }
     }
 
-    /// The task waits for a page that is on its way.
-    pub(super) fn await_page(&mut self, task: TaskId, file: usize, page: u64) {
-        self.waiting.retain(|(other, ..)| *other != task);
-        self.waiting.push((task, file, page));
+    /// Whether anything is dirty.
+    pub(super) fn is_dirty(&self) -> bool {
+        self.writebacks.iter().any(Writeback::is_dirty)
     }
 
-    /// The I/O of that name has completed. Returns whether it was one of the page cache.
-    pub(super) fn completed(&mut self, moment: &mut Moment<'_>, name: u64) -> bool {
-        let Some(run) = self.transfers.remove(&name) else { return false };
-        self.cache.arrived(run);
-        self.waiting.retain(|&(task, file, page)| {
-            let awaited = run.has(file, page);
-            if awaited {
-                moment.wake(task);
-            }
-            !awaited
-        });
-        true
+    /// The page cache forgets what is clean of the file, and writes what is dirty.
+    pub(super) fn invalidate(&mut self, file: usize) {
+        self.cache.forget(file);
+        if self.cache.is_dirty(file) {
+            let flusher = self.services.flusher_of(file);
+            self.writebacks[flusher].write_now(file);
+            self.woken.push(self.services.flusher(flusher));
+        }
     }
+
+    /// The first dirty pages among those of the file, for a sync.
+    pub(super) fn take_for_sync(&mut self, file: usize, pages: Range<u64>) -> Option<PageRun> {
+        let writeback = &mut self.writebacks[self.services.flusher_of(file)];
+        writeback.take_for_sync(file, pages, &mut self.cache)
+    }
+
+    /// What a task that has written into a file has to do before it goes on.
+    pub(super) fn hold_back(
+        &mut self,
+        now: Instant,
+        caller: &mut Caller<'_>,
+        file: usize,
+    ) -> Option<Action> {
+        let Caller { task, ref mut writer, .. } = *caller;
+        if writer.owes.is_none() && writer.unseen < writer.allowance {
+            return None;
+        }
+        let flusher = self.services.flusher_of(file);
+        let writeback = &mut self.writebacks[flusher];
+        let level = writeback.level();
+        if self.host.throttling == Throttling::Sleeps {
+            let pause = writeback.throttle().pause(now, task.0, writer, level);
+            return (pause > Nanos::ZERO).then(|| Action::Sleep(now + pause));
+        }
+        if writer.owes.is_none() {
+            let memory = self.host.memory_bytes / PAGE;
+            writer.owes = writeback.throttle().owed(writer, level, memory);
+        }
+        let owed = writer.owes?;
+        if owed > 0 && !self.has_room(task) {
+            return Some(Action::Wait);
+        }
+        let run = (owed > 0).then(|| self.next_write(now, flusher)).flatten();
+        writer.owes = run.map(|run| owed.saturating_sub(run.pages));
+        Some(match run {
+            Some(run) => Action::Submit(self.write(task, run, BioFlags::empty())),
+            None => Action::Sleep(now + CONGESTION),
+        })
+    }
+
+    /// The pages that the flusher would write next.
+    pub(super) fn next_write(&mut self, now: Instant, flusher: usize) -> Option<PageRun> {
+        self.writebacks[flusher].next(now, &mut self.cache)
+    }
+
+    /// Has the journal commit what was done. Returns the number of the commit; none where there is
+    /// no journal.
+    pub(super) fn ask_for_commit(&mut self) -> Option<u64> {
+        let number = self.journal.as_mut()?.ask();
+        self.woken.push(self.services.journal());
+        Some(number)
+    }
+
+    pub(super) fn has_committed(&self, number: u64) -> bool {
+        self.journal.as_ref().is_none_or(|journal| journal.has_committed(number))
+    }
+
+    /// A commit is done.
+    pub(super) fn wake_committed(&mut self) {
+        self.wake(|awaited| awaited == Awaited::Commit);
+    }
+}
+
+fn is_page_of(awaited: Awaited, run: PageRun) -> bool {
+    matches!(awaited, Awaited::Page(file, page) if run.has(file, page))
 }

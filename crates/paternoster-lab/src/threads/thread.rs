@@ -4,13 +4,16 @@ use std::collections::{BTreeMap, HashMap};
 
 use paternoster::{BioFlags, Instant, Nanos, Op, Sector, SectorCount};
 
-use super::buffered::{Reading, Step};
+use super::buffered::{Access, Caller, Kind, Step, Way};
 use super::pacing::Pace;
 use super::progress::at_this_pace;
+use super::syncing::{Durability, Syncing};
 use super::system::{SECTOR, System};
 use super::tally::Tally;
-use crate::cache::Readahead;
-use crate::fio::{self, DataDirection, Engine, IoOp, Job, Run, Stream, Submission, WriteSync};
+use crate::cache::{PAGE, PageRun, Readahead, Writer};
+use crate::fio::{
+    self, Advice, DataDirection, Engine, IoOp, Job, Run, Stream, Submission, WriteSync,
+};
 use crate::report::Series;
 use crate::result::{JobResult, Took};
 use crate::sim::{Action, Ended, Io, TaskId};
@@ -26,8 +29,10 @@ pub(super) struct Thread {
     next: Option<fio::Io>,
     /// The call that goes through the page cache and is under way.
     call: Option<Call>,
-    /// The files that it reads through the page cache, with what is read ahead.
+    /// The files that it has open through the page cache, with what is read ahead.
     open: BTreeMap<usize, Readahead>,
+    /// How it is held back when too much is dirty.
+    writer: Writer,
     /// How many passes over its files it has begun.
     passes: u32,
     /// Its outstanding I/Os, those of the page cache apart, by their names.
@@ -41,7 +46,14 @@ pub(super) struct Thread {
 struct Call {
     io: fio::Io,
     began: Instant,
-    reading: Reading,
+    doing: Doing,
+}
+
+/// What a call does.
+#[derive(Debug)]
+enum Doing {
+    Access(Access),
+    Sync(Syncing),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,9 +67,8 @@ enum Phase {
 impl Thread {
     pub(super) fn new(job: &Job) -> Self {
         let submission = job.submission;
-        let is_cached = !submission.direct && submission.engine != Engine::Null;
         let files = job.pattern.regions.iter().map(|region| region.file);
-        let open = files.filter(|_| is_cached).map(|file| (file, Readahead::new(0)));
+        let open = files.filter(|_| submission.is_cached()).map(|file| (file, Readahead::new(0)));
         Self {
             stream: Stream::new(&job.pattern),
             submission,
@@ -65,6 +76,7 @@ impl Thread {
             pace: Pace::new(job.pacing, job.pattern.seed),
             next: None,
             call: None,
+            writer: Writer::default(),
             open: open.collect(),
             passes: 0,
             outstanding: HashMap::new(),
@@ -137,7 +149,8 @@ impl Thread {
         task: TaskId,
     ) -> Option<Action> {
         let action = self.go_on(system, now, task);
-        let is_busy = self.call.as_ref().is_some_and(|call| call.reading.is_copying());
+        let doing = self.call.as_ref().map(|call| &call.doing);
+        let is_busy = matches!(doing, Some(Doing::Access(access)) if access.is_copying());
         if matches!(action, Some(Action::Wait | Action::Sleep(_))) && !is_busy {
             self.tally.waits();
         }
@@ -190,11 +203,14 @@ impl Thread {
             return;
         }
         self.passes = passes;
-        let window = system.host.advised(self.submission.advice).read_ahead_pages;
+        let Submission { engine, advice, invalidate, .. } = self.submission;
+        let window = system.host.advised(advice).read_ahead_pages;
+        let reads_around = engine == Engine::Mmap && advice == Advice::None;
+        let make = if reads_around { Readahead::of_mapping } else { Readahead::new };
         for (&file, readahead) in &mut self.open {
-            *readahead = Readahead::new(window);
-            if self.submission.invalidate {
-                system.cache.forget(file);
+            *readahead = make(window);
+            if invalidate {
+                system.invalidate(file);
             }
         }
     }
@@ -211,10 +227,11 @@ impl Thread {
             self.count(io, Took { submission: Nanos::ZERO, completion: Nanos::ZERO }, now);
             return None;
         }
-        if self.open.contains_key(&io.file) && io.op == IoOp::Read {
-            self.tally.submitted(now, 1);
-            let reading = Reading::new(io.file, io.offset, io.bytes);
-            self.call = Some(Call { io, began: now, reading });
+        if let Some(doing) = self.call_for(system, &io) {
+            if direction(io.op).is_some() {
+                self.tally.submitted(now, 1);
+            }
+            self.call = Some(Call { io, began: now, doing });
             return None;
         }
         let name = system.name();
@@ -224,23 +241,77 @@ impl Thread {
         Some(Action::Submit(self.io(system, name, &io)))
     }
 
-    /// Goes on with the call that goes through the page cache, if there is one.
-    fn call_on(&mut self, system: &mut System, now: Instant, task: TaskId) -> Option<Action> {
-        let Call { io, began, reading } = self.call.as_mut()?;
-        let (io, began) = (*io, *began);
-        let readahead = self.open.get_mut(&io.file).expect("the file is open");
-        match reading.step(system, readahead, task, now) {
-            Step::Do(action) => {
-                if let Action::Sleep(until) = action {
-                    self.tally.worked(now, until.saturating_since(now));
-                }
-                Some(action)
+    /// What the call for the I/O does; none where it is handed over and does not wait.
+    fn call_for(&self, system: &System, io: &fio::Io) -> Option<Doing> {
+        let Submission { engine, .. } = self.submission;
+        let is_open = self.open.contains_key(&io.file);
+        let is_mapped = engine == Engine::Mmap;
+        let way = if is_mapped { Way::Fault } else { Way::Call };
+        let kind = match io.op {
+            IoOp::Read => Kind::Read,
+            IoOp::Write => {
+                let end = io.offset + io.bytes;
+                let is_last = end >= system.file_bytes(io.file);
+                let end = if is_last { end.div_ceil(PAGE) } else { end / PAGE };
+                Kind::Write { whole: io.offset.div_ceil(PAGE)..end }
             }
-            Step::Done => {
-                self.call = None;
+            IoOp::Trim => return None,
+            IoOp::Sync | IoOp::DataSync => {
+                let is_handed_over = matches!(engine, Engine::IoUring | Engine::PosixAio);
+                let durability = match io.op {
+                    IoOp::Sync if !is_mapped => Durability::Commit,
+                    _ => Durability::Flush,
+                };
+                let sync = Syncing::new(io.file, 0..u64::MAX, durability);
+                return (is_open || !is_handed_over).then_some(Doing::Sync(sync));
+            }
+        };
+        is_open.then(|| Doing::Access(Access::new(pages(io), kind, way)))
+    }
+
+    /// The sync that belongs to an access: that of `sync`, and with mapped memory that of `direct`.
+    fn sync_of(&self, io: &fio::Io) -> Option<Syncing> {
+        let Submission { engine, direct, write_sync, .. } = self.submission;
+        let durability = match (io.op, write_sync) {
+            _ if engine == Engine::Mmap && direct => Durability::Flush,
+            // What is mapped was not opened for it.
+            _ if engine == Engine::Mmap => return None,
+            (IoOp::Write, WriteSync::DataSync) => Durability::Flush,
+            (IoOp::Write, WriteSync::Sync) => Durability::Commit,
+            _ => return None,
+        };
+        let PageRun { file, page, pages } = pages(io);
+        Some(Syncing::new(file, page..page + pages, durability))
+    }
+
+    /// Goes on with the call, if there is one.
+    fn call_on(&mut self, system: &mut System, now: Instant, task: TaskId) -> Option<Action> {
+        loop {
+            let Call { io, doing, .. } = self.call.as_mut()?;
+            let step = match doing {
+                Doing::Access(access) => {
+                    let readahead = self.open.get_mut(&io.file).expect("the file is open");
+                    let writer = &mut self.writer;
+                    let step = access.step(system, &mut Caller { task, readahead, writer }, now);
+                    if let Step::Do(Action::Sleep(until)) = step
+                        && access.is_copying()
+                    {
+                        self.tally.worked(now, until.saturating_since(now));
+                    }
+                    step
+                }
+                Doing::Sync(sync) => sync.step(system, task),
+            };
+            if let Step::Do(action) = step {
+                return Some(action);
+            }
+            let Call { io, began, doing } = self.call.take()?;
+            let sync = self.sync_of(&io).filter(|_| matches!(doing, Doing::Access(_)));
+            if let Some(sync) = sync {
+                self.call = Some(Call { io, began, doing: Doing::Sync(sync) });
+            } else {
                 let completion = now.saturating_since(began);
                 self.count(io, Took { submission: Nanos::ZERO, completion }, now);
-                None
             }
         }
     }
@@ -289,6 +360,12 @@ impl Thread {
         let (sector, sectors) = (Sector(sector), SectorCount(sectors));
         Io { name, op, flags, sector, sectors, io_prio: io.io_prio }
     }
+}
+
+/// The pages on which the I/O is.
+fn pages(io: &fio::Io) -> PageRun {
+    let (page, end) = (io.offset / PAGE, (io.offset + io.bytes).div_ceil(PAGE));
+    PageRun { file: io.file, page, pages: end - page }
 }
 
 fn direction(op: IoOp) -> Option<DataDirection> {

@@ -50,7 +50,7 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
         "invalidate",
         &[],
         "bool",
-        "The page cache forgets the job's files before it starts.",
+        "The page cache forgets the job's files when a loop begins, and writes what is dirty.",
         |spec, given| {
             spec.submission.invalidate = given.switch()?;
             Ok(())

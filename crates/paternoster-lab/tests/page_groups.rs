@@ -1,0 +1,78 @@
+//! Writes through the page cache over a disk: who pays for them, and in what order they leave.
+
+#[path = "common/jobs.rs"]
+mod jobs;
+
+use jobs::jobs;
+use paternoster::SchedulerKind;
+use paternoster_lab::fio::DataDirection;
+use paternoster_lab::model::open_device;
+use paternoster_lab::sim::Setup;
+use paternoster_lab::threads::{Host, Outcome, WritebackGroup, run_jobs};
+
+fn run(text: &str, scheduler: SchedulerKind, host: Host) -> Outcome {
+    let device = open_device("hdd-7200", 1).expect("it comes with the laboratory");
+    run_jobs(&jobs(text), &Setup::new(scheduler), host, device, |_| {}).expect("a run")
+}
+
+fn written(outcome: &Outcome, job: usize) -> u64 {
+    outcome.results[job].directions[DataDirection::Write as usize].bytes
+}
+
+/// Two writers of weights 100 and 800 with so many options; the part of the first one, in percent.
+fn light_share(options: &str, host: Host) -> u64 {
+    let text = format!(
+        "[global]\nioengine=psync\nsize=1g\nramp_time=10s\nruntime=20s\ntime_based\n{options}\
+         [light]\n; lab: group=/light weight=100\n[heavy]\n; lab: group=/heavy weight=800\n"
+    );
+    let outcome = run(&text, SchedulerKind::Cfq, host);
+    let [light, heavy] = [0, 1].map(|job| written(&outcome, job));
+    100 * light / (light + heavy)
+}
+
+fn small_host() -> Host {
+    Host { memory_bytes: 256 << 20, ..Host::default() }
+}
+
+/// The flusher writes for both, in the root group: weights do not matter.
+#[test]
+fn buffered_writers_have_equal_shares_whatever_their_weights() {
+    for order in ["rw=write\nbs=64k\n", "rw=randwrite\nbs=32k\n"] {
+        let share = light_share(order, small_host());
+        assert!((48..=52).contains(&share), "{order:?}: {share} %");
+    }
+}
+
+/// Of 900, 100 are 11 %.
+#[test]
+fn direct_writers_have_shares_by_weight() {
+    let share = light_share("rw=randwrite\nbs=32k\ndirect=1\n", small_host());
+    assert!((9..=14).contains(&share), "{share} %");
+}
+
+/// With a flusher for each group, the lighter one gets clearly less than half. How much less is the
+/// scheduler's: CFQ does not idle for asynchronous writes.
+#[test]
+fn owners_of_files_pay_where_the_kernel_knows_them() {
+    let host = Host { writeback_group: WritebackGroup::Owner, ..small_host() };
+    let share = light_share("rw=write\nbs=64k\n", host);
+    assert!(share < 40, "{share} %");
+}
+
+/// 64 MiB of random blocks: the flusher sorts them.
+#[test]
+fn random_writes_leave_the_page_cache_in_order() {
+    let job = "[job]\nioengine=psync\nrw=randwrite\nbs=4k\nsize=64m\nend_fsync=1\nfilename=a\n";
+    let buffered = run(job, SchedulerKind::None, Host::default());
+    let direct = run(&format!("{job}direct=1\n"), SchedulerKind::None, Host::default());
+    let [buffered, direct] = [buffered, direct].map(|run| run.end.since_start().as_nanos());
+    assert!(direct > 20 * buffered, "{direct} ns past the page cache, {buffered} ns through it");
+}
+
+#[test]
+fn same_seed_gives_the_same_run() {
+    let text = "[global]\nioengine=psync\nrw=randrw\nbs=16k\nsize=256m\nruntime=5s\ntime_based\n\
+                fsync=64\n[a]\nfilename=a\n[b]\nfilename=a\n[c]\nioengine=mmap\nfilename=c\n";
+    let run = || format!("{:?}", run(text, SchedulerKind::Bfq, small_host()));
+    assert_eq!(run(), run());
+}
