@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Context as _, Result};
 use paternoster_lab::fio::Jobs;
 use paternoster_lab::host::{Host, host_text};
-use paternoster_lab::model::device_text;
+use paternoster_lab::model::device_texts;
 use paternoster_lab::report::{JobFile, ModelFile, Observed, Run};
 use paternoster_lab::sim::Setup;
 use paternoster_lab::threads::Outcome;
@@ -25,13 +25,14 @@ pub(crate) struct Seen<'a> {
 /// Writes the page to `out`.
 pub(crate) fn write(args: &Args, out: &Path, seen: &Seen<'_>) -> Result<()> {
     let job = std::fs::read(&args.job).context("cannot read the job file again")?;
+    let device = device_texts(&args.device)?.into_iter();
     let run = Run {
         command: command_line::given(),
         job: JobFile {
             path: args.job.display().to_string(),
             text: String::from_utf8_lossy(&job).into_owned(),
         },
-        device: ModelFile { name: args.device.clone(), text: device_text(&args.device)? },
+        device: device.map(|(name, text)| ModelFile { name, text }).collect(),
         host: ModelFile { name: args.host.clone(), text: Some(host_text(&args.host)?) },
         settings: settings(args, seen),
         seed: args.seed,

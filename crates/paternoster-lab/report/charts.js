@@ -1,14 +1,18 @@
 "use strict";
 // Charts of lines and areas, on uPlot, and bars, as SVG.
 
-/** The numbers 1, 2 and 5 times powers of ten from `least` to `most`; powers alone over many. */
+/** Round numbers from `least` to `most` for a logarithmic axis: as few as do, at least three. */
 function logarithmicSplits(least, most) {
-  const splits = [];
-  const steps = most / least > 3000 ? [1] : [1, 2, 5];
-  for (let power = Math.floor(Math.log10(least)); power <= Math.ceil(Math.log10(most)); power++) {
-    splits.push(...steps.map((step) => step * 10 ** power));
+  const within = (split) => split >= least * 0.999 && split <= most * 1.001;
+  let splits = [];
+  for (const steps of [[1], [1, 2, 5], [1, 1.5, 2, 3, 4, 5, 6, 7, 8, 9]]) {
+    splits = [];
+    for (let power = Math.floor(Math.log10(least)); power <= Math.ceil(Math.log10(most)); power++) {
+      splits.push(...steps.map((step) => step * 10 ** power).filter(within));
+    }
+    if (splits.length >= 3) return splits;
   }
-  return splits.filter((split) => split >= least * 0.999 && split <= most * 1.001);
+  return splits.length > 1 ? splits : [least, (least + most) / 2, most];
 }
 
 /** The range of a logarithmic axis: a little more than its values take. */
@@ -172,6 +176,15 @@ function drawing(label, draw) {
   return box;
 }
 
+/** A name with a note behind it, or below it where both do not fit into the width; and its height. */
+function caption(y, name, note, width) {
+  const [line, wide] = [17, 7.6];
+  const below = note && (name.length + note.length + 1) * wide > width;
+  const place = below ? { x: 0, dy: line } : { dx: 8 };
+  const text = svg("text", { x: 0, y: y + 15 }, name, note ? svg("tspan", { class: "quiet", ...place }, note) : null);
+  return { text, height: below ? 22 + line : 22 };
+}
+
 /** One bar that is divided: parts are {name, part, colour, pattern}, which add up to 1. */
 function dividedBar(label, parts) {
   const words = parts.map(({ name, part }) => `${name} ${percent(part)}`).join("; ");
@@ -196,15 +209,16 @@ function dividedBar(label, parts) {
 function pairedBars(chart) {
   const said = chart.rows.map((row) => `${row.name}: ${chart.series.map((its, i) => (row.values[i] === null ? "" : `${its.name} ${chart.format(row.values[i])}`)).filter(Boolean).join(", ")}`);
   const most = chart.most || Math.max(...chart.rows.flatMap((row) => row.values)) || 1;
-  const [bar, gap, title] = [14, 4, 22];
+  const [bar, gap] = [14, 4];
   const body = drawing(`${chart.label}. ${said.join("; ")}.`, (width) => {
     const room = width - 84;
     const fills = chart.series.map((its) => fill(its.colour, its.pattern));
     const children = [svg("defs", {}, ...fills.map(({ definition }) => definition))];
     let y = 0;
     for (const row of chart.rows) {
-      children.push(svg("text", { x: 0, y: y + 15 }, row.name, row.note ? svg("tspan", { class: "quiet", dx: 8 }, row.note) : null));
-      y += title;
+      const { text, height } = caption(y, row.name, row.note, width);
+      children.push(text);
+      y += height;
       row.values.forEach((value, i) => {
         if (value === null) return;
         const wide = Math.max((value / most) * room, 1);

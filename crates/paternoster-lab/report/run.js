@@ -36,7 +36,7 @@ function runTitle(run) {
   const links = [["result", "Result"], ["throughput", "Over time"], ["distribution", "Latency"], ["shares", "Shares"], ["device-time", "Device"], ["decisions", "Decisions"], ["parameters", "Parameters"]];
   document.getElementById("title").append(
     el("h1", {}, run.title),
-    el("p", { class: "lead" }, `${run.device.about || run.device.name}. ${time(run.end_ns)} of virtual time, HZ ${run.hz}, seed ${run.seed}.`));
+    el("p", { class: "lead" }, `${run.device[0].about || run.device[0].name}. ${time(run.end_ns)} of virtual time, HZ ${run.hz}, seed ${run.seed}.`));
   document.getElementById("report").append(
     el("dl", { class: "figures" }, ...facts.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value)))),
     el("nav", { "aria-label": "Sections" }, ...links.map(([id, name]) => el("a", { href: `#${id}` }, name))));
@@ -206,7 +206,7 @@ function parameters(run) {
     el("h3", {}, "What was set"), table("Settings", pair, named(run.settings)),
     el("h3", {}, `Tunables of ${run.scheduler}`),
     run.tunables.length === 0 ? el("p", { class: "note" }, "It has none.") : tunables(run.tunables),
-    el("h3", {}, `The device: ${run.device.name}`), ...modelFile(run.device),
+    ...run.device.flatMap((device, i) => [el("h3", {}, `${i === 0 ? "The device" : "Its disks"}: ${device.name}`), ...modelFile(device)]),
     el("h3", {}, `The host: ${run.host.name}`), ...modelFile(run.host),
     el("details", {}, el("summary", {}, `The job file: ${run.job.path}`), el("pre", { tabindex: "0" }, run.job.text)),
   ];

@@ -10,7 +10,14 @@ function cellError(cell) {
 }
 
 const errorUnit = (kind) => (kind === "share" ? "points" : "%");
-const signed = (value, unit) => `${value > 0 ? "+" : value < 0 ? "−" : ""}${Math.abs(value).toFixed(1)} ${unit}`;
+
+/** A number with its sign; what rounds to nothing has none. */
+function signed(value, unit) {
+  const size = Math.abs(value).toFixed(1);
+  const sign = Number(size) === 0 ? "" : value > 0 ? "+" : "−";
+  return `${sign}${size} ${unit}`;
+}
+
 const withUnit = (cell) => (value) => (cell.unit === "x" ? `× ${value.toFixed(2)}` : `${digits(value)} ${cell.unit}`);
 
 /** What is said of a cell beside its figures. */
@@ -174,8 +181,9 @@ function moves(study) {
     const children = [];
     let y = 0;
     for (const move of ordered) {
-      children.push(svg("text", { x: 0, y: y + 15 }, move.key, svg("tspan", { class: "quiet", dx: 8 }, `${move.value} (${move.mark})`)));
-      y += 22;
+      const { text, height } = caption(y, move.key, `${move.value} (${move.mark})`, width);
+      children.push(text);
+      y += height;
       for (const its of move.moved) {
         const [from, to] = [Math.min(middle, place(its.most)), Math.max(middle, place(its.most))];
         const thick = (its.median / most) * (width / 2 - 62) * Math.sign(its.most || 1);

@@ -106,13 +106,13 @@ const within = (list, at) => list.find(({ from, to }) => from <= at && at < to);
 function timelineRows(past, rotational) {
   const rows = [];
   if (rotational && past.dispatches.length > 0) rows.push({ title: "where: each dispatch by its sector", height: 84, ofRequests: true, draw: drawSectors });
-  if (past.serving.length > 0 || past.idling.length > 0) rows.push({ title: "scheduler: who is served; crossed where it waits for the next request", height: 26, draw: drawServing });
+  if (past.serving.length > 0 || past.idling.length > 0) rows.push({ title: "scheduler: who is served; crossed where it waits for the next request", short: "scheduler: served, crossed: it waits", height: 26, draw: drawServing });
   if (past.marks.length > 0) rows.push({ title: "other decisions", height: 14, draw: drawMarksRow });
-  rows.push({ title: "device: busy, idle because the scheduler waited (crossed), without work (empty)", height: 16, ofRequests: true, draw: drawDevice });
+  rows.push({ title: "device: busy, idle because the scheduler waited (crossed), without work (empty)", short: "device: busy, crossed: scheduler waits", height: 16, ofRequests: true, draw: drawDevice });
   const most = (kind) => Math.max(1, ...past.lanes.flatMap((lane) => lane[kind].map(([, value]) => value)));
   const scale = { inDevice: most("inDevice"), waiting: most("waiting") };
   past.lanes.forEach((lane, i) => rows.push({
-    title: `${lane.name}: in the device (up, to ${scale.inDevice}), waiting (down, to ${scale.waiting})`, short: lane.name,
+    title: `${lane.name}: in the device (up, to ${scale.inDevice}), waiting (down, to ${scale.waiting})`, short: `${lane.name}: up device, down waiting`,
     height: 44, ofRequests: true, draw: (pen) => drawLane(pen, lane, i, scale),
   }));
   return rows;

@@ -81,7 +81,7 @@ fn made(job: &str, scheduler: SchedulerKind, window_us: [u64; 2]) -> Made {
     let run = Run {
         command: "paternoster sim".to_owned(),
         job: JobFile { path: "job.fio".to_owned(), text: job.to_owned() },
-        device: ModelFile { name: "one.toml".to_owned(), text: Some(ONE_SERVER.to_owned()) },
+        device: vec![ModelFile { name: "one.toml".to_owned(), text: Some(ONE_SERVER.to_owned()) }],
         host: ModelFile { name: "free".to_owned(), text: None },
         settings: vec![],
         seed: 1,

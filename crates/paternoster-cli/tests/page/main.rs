@@ -144,7 +144,7 @@ fn faults(found: &Value, drawn: &[(&str, Drawn)]) -> Vec<String> {
         let is_enough = there.as_u64().is_some_and(|there| there >= least);
         check(is_enough, format!("{section}: {there} {what}"));
     }
-    for empty in ["loaded", "failures", "console"] {
+    for empty in ["loaded", "failures", "console", "cut"] {
         let found = &found[empty];
         check(found.as_array().is_some_and(Vec::is_empty), format!("{empty}: {found}"));
     }

@@ -29,6 +29,10 @@
       .filter((drawing) => !drawing.closest("[aria-label]")).length;
     const scaled = [...document.querySelectorAll("svg.bars")]
       .filter((drawing) => Math.abs(drawing.viewBox.baseVal.width - drawing.clientWidth) > 1).length;
+    const cut = [...document.querySelectorAll("svg.bars text")].filter((text) => {
+      const { x, width } = text.getBBox();
+      return x < -1 || x + width > text.ownerSVGElement.viewBox.baseVal.width + 1;
+    }).map((text) => text.textContent);
     const answer = {
       title: document.title,
       heading: (document.querySelector("h1") || {}).textContent,
@@ -38,6 +42,7 @@
       sections: Object.fromEntries(sections),
       unnamed,
       scaled,
+      cut,
       loaded: performance.getEntriesByType("resource").map((entry) => entry.name),
       page_width: document.documentElement.scrollWidth,
       window_width: innerWidth,

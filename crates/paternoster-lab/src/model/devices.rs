@@ -78,9 +78,22 @@ pub fn open_device(name: &str, seed: u64) -> Result<Box<dyn Model>, DeviceError>
     }
 }
 
-/// The text of the file that describes the device of that name, or of that file; none where it is
-/// not text.
-pub fn device_text(name: &str) -> Result<Option<String>, DeviceError> {
+/// The files that describe the device of that name, or of that file: its own and, of an array, its
+/// disk's; each by its name, with its text if it is text.
+pub fn device_texts(name: &str) -> Result<Vec<(String, Option<String>)>, DeviceError> {
+    let own = device_text(name)?;
+    let member = own.as_deref().and_then(member_of);
+    let mut texts = vec![(name.to_owned(), own)];
+    if let Some(member) = member {
+        let beside = Path::new(name).with_file_name(&member).display().to_string();
+        let member = if device_file(&member).is_some() { member } else { beside };
+        let text = device_text(&member)?;
+        texts.push((member, text));
+    }
+    Ok(texts)
+}
+
+fn device_text(name: &str) -> Result<Option<String>, DeviceError> {
     if let Some(text) = device_file(name) {
         return Ok(Some(text.to_owned()));
     }
@@ -88,6 +101,13 @@ pub fn device_text(name: &str) -> Result<Option<String>, DeviceError> {
     let bytes = std::fs::read(path)
         .map_err(|error| ParameterError { at: Spot::whole(path), problem: error.into() })?;
     Ok(String::from_utf8(bytes).ok())
+}
+
+/// The disk that the file of an array names.
+fn member_of(text: &str) -> Option<String> {
+    let table: toml::Table = text.parse().ok()?;
+    let device = table.get("member")?.get("device")?;
+    Some(device.get("value").unwrap_or(device).as_str()?.to_owned())
 }
 
 /// The names of the devices that come with the laboratory.
@@ -157,6 +177,15 @@ mod tests {
             let device = open_device(name, 1).unwrap_or_else(|error| panic!("{name}: {error}"));
             assert!(device.depth() > 0 && device.end().0 > 0, "{name}");
         }
+    }
+
+    #[test]
+    fn array_is_described_by_its_file_and_by_its_disks() {
+        let texts = device_texts("raid5-12-sata").expect("it comes along");
+        let names: Vec<_> = texts.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["raid5-12-sata", "hdd-7200-1tb"]);
+        assert!(texts[1].1.as_deref().is_some_and(|text| text.contains("kind = \"disk\"")));
+        assert_eq!(device_texts("hdd-7200").expect("it comes along").len(), 1);
     }
 
     #[test]

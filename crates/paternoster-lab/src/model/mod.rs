@@ -22,7 +22,7 @@ use paternoster::{Instant, Nanos, Sector, SectorCount};
 pub use array::{
     Array, ArrayParameters, Prefetch, Segmentation, Striping, WriteBack as ArrayWriteBack,
 };
-pub use devices::{DeviceError, device_text, open_device};
+pub use devices::{DeviceError, device_texts, open_device};
 pub(crate) use devices::{device_file, open_device_text};
 pub use servers::{Servers, ServersParameters};
 pub use ssd::{QueueParameters, Ssd, SsdParameters, Varying};

@@ -122,8 +122,8 @@ mod tests {
     #[test]
     fn every_device_that_comes_along_says_where_it_holds() {
         for name in ["hdd-7200", "nvme-980pro", "optane-p4800x", "servers-16x80us"] {
-            let text = crate::model::device_text(name).expect("it comes along").expect("a text");
-            let found = described(&text);
+            let texts = crate::model::device_texts(name).expect("it comes along");
+            let found = described(texts[0].1.as_deref().expect("a text"));
             assert!(found.about.is_some() && found.valid.is_some(), "{name}");
             assert!(found.parameters.len() > 3, "{name}");
         }

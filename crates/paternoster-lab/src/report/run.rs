@@ -39,8 +39,8 @@ pub struct Run<'a> {
     pub command: String,
     /// Its job file.
     pub job: JobFile,
-    /// Its device.
-    pub device: ModelFile,
+    /// Its device; of an array, its disk too.
+    pub device: Vec<ModelFile>,
     /// Its host.
     pub host: ModelFile,
     /// What was set beside the tunables, by name.
@@ -83,7 +83,7 @@ struct Data<'a> {
     settings: &'a [(String, String)],
     tunables: Vec<Tunable>,
     rotational: bool,
-    device: Model<'a>,
+    device: Vec<Model<'a>>,
     host: Model<'a>,
     job: &'a JobFile,
 }
@@ -109,12 +109,8 @@ impl Run<'_> {
     /// Returns the page of the run. The same run gives the same page.
     pub fn page(&self) -> String {
         let Self { setup, outcome, observed, .. } = self;
-        let title = format!(
-            "{} on {}, {}",
-            short(&self.job.path),
-            short(&self.device.name),
-            setup.scheduler
-        );
+        let device = self.device.first().map_or("", |device| short(&device.name));
+        let title = format!("{} on {device}, {}", short(&self.job.path), setup.scheduler);
         let lines = Lines::new(self.jobs, outcome, observed);
         let data = Data {
             version: 1,
@@ -140,7 +136,7 @@ impl Run<'_> {
             settings: &self.settings,
             tunables: self.tunables(setup.scheduler),
             rotational: observed.has_moving_parts,
-            device: Model::new(&self.device),
+            device: self.device.iter().map(Model::new).collect(),
             host: Model::new(&self.host),
             job: &self.job,
         };
