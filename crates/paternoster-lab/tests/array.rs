@@ -308,7 +308,17 @@ fn mistakes_in_a_file_are_named_with_their_place() {
         )
     );
     let missing = refused("device = \"hdd-7200-1tb\"", "device = \"b.toml\"");
-    assert!(missing.starts_with("there is no device \"b.toml\" and no such file"), "{missing}");
+    assert_eq!(
+        missing,
+        format!(
+            "a.toml:{}:1: `member.device` is \"b.toml\", which must be a disk that comes with the \
+             laboratory, or a file beside this one",
+            line("[member]")
+        )
+    );
+    let no_disk = refused("device = \"hdd-7200-1tb\"", "device = \"nvme-980pro\"");
+    assert!(no_disk.starts_with("nvme-980pro:"), "{no_disk}");
+    assert!(no_disk.ends_with("`kind` is \"ssd\", which must be one of \"disk\""), "{no_disk}");
     let unknown = refused("[member]", "[member]\ndisks = 3");
     assert!(unknown.contains("unknown key `member.disks`; there are `device`"), "{unknown}");
 }

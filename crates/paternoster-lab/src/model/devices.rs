@@ -155,16 +155,20 @@ fn impossible(path: &Path, problem: LayoutError) -> DeviceError {
 }
 
 /// The disk of that name, or of a file beside the file that names it.
-pub(super) fn disk_parameters(name: &str, named_by: &Path) -> Result<Parameters, DeviceError> {
+pub(super) fn disk_parameters(name: &str, named_by: &Path) -> Result<Parameters, ParameterError> {
     if let Some(text) = device_file(name) {
-        return Ok(Parameters::from_toml(Path::new(name), text)?);
+        return Parameters::from_toml(Path::new(name), text);
     }
     let path = named_by.with_file_name(name);
     match path.extension().and_then(|extension| extension.to_str()) {
-        Some("parv" | "diskspecs") => Ok(disksim::read(&path)?),
-        _ if path.exists() => Ok(Parameters::read_toml(&path)?),
-        _ => Err(DeviceError::Unknown { name: path.display().to_string() }),
+        Some("parv" | "diskspecs") => disksim::read(&path),
+        _ => Parameters::read_toml(&path),
     }
+}
+
+/// Whether there is a device of that name, or a file beside the file that names it.
+pub(super) fn is_there(name: &str, named_by: &Path) -> bool {
+    device_file(name).is_some() || named_by.with_file_name(name).exists()
 }
 
 #[cfg(test)]

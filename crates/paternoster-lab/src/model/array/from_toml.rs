@@ -5,7 +5,8 @@ use std::path::Path;
 use paternoster::SectorCount;
 
 use super::{ArrayParameters, Prefetch, Segmentation, Striping, WriteBack};
-use crate::model::devices::{DeviceError, disk_parameters};
+use crate::model::devices::{disk_parameters, is_there};
+use crate::model::disk::Parameters;
 use crate::model::disk::units::whole;
 use crate::model::parameter_file::{Keys, ParameterError, Problem, micros};
 
@@ -18,7 +19,7 @@ const GIB: u64 = 1 << 20;
 
 impl ArrayParameters {
     /// Reads the text of a file; `path` is what errors call it, and the disk's file lies beside it.
-    pub fn from_toml(path: &Path, text: &str) -> Result<Self, DeviceError> {
+    pub fn from_toml(path: &Path, text: &str) -> Read<Self> {
         let mut keys = Keys::open(path, text)?;
         keys.one_of("kind", &[("array", ())])?;
         keys.description()?;
@@ -29,7 +30,7 @@ impl ArrayParameters {
         let write_back = keys.table("write_back", write_back)?;
         let prefetch = keys.table("prefetch", prefetch)?;
         let striping = keys.table("raid", striping)?;
-        let disk = keys.table("member", |keys| keys.text("device"))?;
+        let member = keys.table("member", |keys| member(keys, path))?;
         keys.end()?;
         Ok(Self {
             depth,
@@ -40,7 +41,7 @@ impl ArrayParameters {
             write_back,
             prefetch,
             striping,
-            member: disk_parameters(&disk, path)?,
+            member,
         })
     }
 }
@@ -78,6 +79,16 @@ fn striping(keys: &mut Keys<'_>) -> Read<Striping> {
         return Err(keys.refuse(Problem::Unexpected { what, found: data.to_string(), allowed }));
     }
     Ok(Striping { disks, data, chunk: sectors(keys.whole("chunk_kb", 1..=GIB)?) })
+}
+
+fn member(keys: &mut Keys<'_>, path: &Path) -> Read<Parameters> {
+    let name = keys.text("device")?;
+    if is_there(&name, path) {
+        return disk_parameters(&name, path);
+    }
+    let (what, found) = ("`member.device`".to_owned(), format!("{name:?}"));
+    let allowed = "a disk that comes with the laboratory, or a file beside this one".to_owned();
+    Err(keys.refuse(Problem::Unexpected { what, found, allowed }))
 }
 
 /// So many KiB, at most 1 TiB.
