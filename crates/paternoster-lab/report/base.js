@@ -46,19 +46,21 @@ const rate = (perSecond) => `${digits(perSecond / 2 ** 20)} MiB/s`;
 const count = (value) => Math.round(value).toLocaleString("en");
 const percent = (part) => `${(100 * part).toFixed(1)} %`;
 
-/** Observers that redraw what depends on the width of the page or on its colours. */
-const redraws = [];
+/** What depends on the width of the page, or on its colours. */
+const drawings = [];
+
+/** Has `draw` called when the element gets another width, and when colours change. */
 function onChange(element, draw) {
   let width = 0;
-  new ResizeObserver(() => {
-    if (element.clientWidth !== width) {
-      width = element.clientWidth;
-      requestAnimationFrame(draw);
-    }
-  }).observe(element);
-  redraws.push(draw);
+  const fit = () => {
+    if (element.clientWidth === width) return;
+    width = element.clientWidth;
+    draw();
+  };
+  new ResizeObserver(() => requestAnimationFrame(fit)).observe(element);
+  drawings.push({ fit, draw });
 }
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => redraws.forEach((draw) => draw()));
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => drawings.forEach(({ draw }) => draw()));
 
 /**
  * A table that scrolls within itself. A column is {name, number, wide, head}; a row is {cells, sum,

@@ -5,4 +5,6 @@
   const data = JSON.parse(document.getElementById("data").textContent);
   const pages = { run: runPage, study: studyPage };
   pages[data.kind](data);
+  // At once, so that whoever prints the page when it is loaded has it whole.
+  drawings.forEach(({ fit }) => fit());
 }

@@ -178,7 +178,7 @@ function deviceTime(run) {
     label: "The device’s time over time, in percent", stacked: true, yMost: 100, height: 220,
     x: windows.ends_ns, xFormat: time, yFormat: (value) => `${value.toFixed(1)} %`, yTick: (value) => `${value} %`,
     hint: "The same over time, stacked in the order of the table from the bottom up.",
-    lines: there.map(([key, name, hue]) => ({ name, look: { colour: hue, dash: [] }, values: windows[key].map((part) => 100 * part) })),
+    lines: KINDS.filter(([key]) => windows[key].some((part) => part > 0)).map(([key, name, hue]) => ({ name, look: { colour: hue, dash: [] }, values: windows[key].map((part) => 100 * part) })),
   });
   return [...parts, el("h3", {}, "Over time"), chart];
 }
@@ -214,7 +214,7 @@ function parameters(run) {
 
 /** What the file of a device or a host says. */
 function modelFile(model) {
-  const error = model.held_against || "its file says nothing of that.";
+  const error = model.held_against || "its file says no more than where it holds.";
   const words = [[model.about, ""], [model.valid, "Where it holds: "], [error, "Held against what it was not fitted to: "]];
   return [
     ...words.filter(([text]) => text).map(([text, before]) => el("p", {}, before, text)),

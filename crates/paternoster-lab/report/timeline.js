@@ -155,7 +155,8 @@ function drawSectors({ ctx, past, x, width, height, view }) {
 
 function drawSpans({ ctx, x, height, view }, spans, style) {
   for (const span of spans) {
-    if (span.to < view[0] || span.from > view[1]) continue;
+    // What ends at the moment at which it begins has not been.
+    if (span.to <= span.from || span.to < view[0] || span.from > view[1]) continue;
     const [from, to] = [x(Math.max(span.from, view[0])), x(Math.min(span.to, view[1]))];
     ctx.fillStyle = style(span);
     ctx.fillRect(from, 0, Math.max(to - from, 1), height);

@@ -51,6 +51,5 @@
     parent.postMessage(btoa(unescape(encodeURIComponent(JSON.stringify(answer)))), "*");
   }
 
-  // Charts are drawn in the frame after the one in which their width is known.
   addEventListener("load", () => setTimeout(look, 500));
 }

@@ -268,6 +268,8 @@ fn of_others(event: Event) -> Option<Decision> {
             let what = domain_name(domain);
             format!("{what} wait: as many are in the device as may be")
         }
+        // That is no decision.
+        Event::Waiting { why: WaitReason::DeviceFull, .. } => return None,
         Event::Waiting { why, .. } => {
             format!("requests wait, none is dispatched: {}", wait_reason(why))
         }
@@ -374,7 +376,6 @@ fn wait_reason(why: WaitReason) -> &'static str {
         WaitReason::GateDepth => "the active queue has as many in flight as it may",
         WaitReason::OneAtATime => "strict_guarantees has one dispatched at a time",
         WaitReason::NoToken => "as many of their kind are in the device as may be",
-        WaitReason::DeviceFull => "the device is full",
         _ => "for another reason",
     }
 }
