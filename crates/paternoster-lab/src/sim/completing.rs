@@ -4,7 +4,6 @@ use paternoster::Nanos;
 use paternoster::scheduler::Scheduler;
 
 use super::agenda::Due;
-use super::outstanding::OutstandingIo;
 use super::processors::Job;
 use super::workload::{Ended, Moment, Workload};
 use super::{Doing, Simulation};
@@ -44,19 +43,18 @@ impl<W: Workload, M: Model, S: Scheduler> Simulation<W, M, S> {
         let rq = rq.expect("a command that completes is in the device");
         self.free_tags.push(tag);
         for user_data in self.driver.complete(self.now, rq) {
-            if let Some(ended) = self.outstanding.end_bio(user_data) {
-                self.io_ended(&ended);
+            if let Some(ended) = self.outstanding.end_bio(user_data, self.now) {
+                self.io_ended(ended);
             }
         }
         self.dispatch();
     }
 
-    fn io_ended(&mut self, io: &OutstandingIo) {
-        let &OutstandingIo { task, io, submitted, entered, mut cpu, .. } = io;
+    fn io_ended(&mut self, mut ended: Ended) {
+        let task = ended.task;
         if self.tasks[task.index()].doing == Doing::Waiting {
-            cpu += self.processors.costs().wake;
+            ended.cpu += self.processors.costs().wake;
         }
-        let ended = Ended { task, io, submitted, entered, completed: self.now, cpu };
         let mut moment = Moment { now: self.now, woken: &mut self.woken };
         self.workload.completed(&mut moment, &ended);
         let state = &mut self.tasks[task.index()];
@@ -72,8 +70,8 @@ impl<W: Workload, M: Model, S: Scheduler> Simulation<W, M, S> {
     /// Puts the tasks on the agenda that were woken and wait.
     pub(super) fn wake(&mut self) {
         let costs_time = self.processors.costs().wake > Nanos::ZERO;
-        let mut woken = std::mem::take(&mut self.woken);
-        for task in woken.drain(..) {
+        for index in 0..self.woken.len() {
+            let task = self.woken[index];
             let state = &mut self.tasks[task.index()];
             if state.doing != Doing::Waiting {
                 continue;
@@ -85,6 +83,6 @@ impl<W: Workload, M: Model, S: Scheduler> Simulation<W, M, S> {
                 self.agenda.now(Due::Task(task));
             }
         }
-        self.woken = woken;
+        self.woken.clear();
     }
 }

@@ -76,6 +76,9 @@ enum Doing {
     Ended,
 }
 
+/// Later than anything is due.
+const NEVER: Instant = Instant::from_nanos(u64::MAX);
+
 /// A simulation.
 #[derive(Debug)]
 pub struct Simulation<W, M, S: Scheduler> {
@@ -163,17 +166,19 @@ impl<W: Workload, M: Model, S: Scheduler> Simulation<W, M, S> {
         if is_idle || self.workload.has_ended() {
             return Ok(false);
         }
-        let now = self.now;
-        let device = self.model.poll_timeout().map(|at| at.max(now));
-        let timer = self.driver.poll_timeout().map(|at| at.max(now));
-        let due = self.agenda.next_at(now);
-        let Some(next) = [device, timer, due].into_iter().flatten().min() else {
+        let device = self.model.poll_timeout().unwrap_or(NEVER);
+        let timer = self.driver.poll_timeout().unwrap_or(NEVER);
+        let due = self.agenda.next_at(self.now).unwrap_or(NEVER);
+        let next = device.min(timer).min(due);
+        if next == NEVER {
             return Err(self.stuck());
-        };
+        }
+        // What is late is due now.
+        let next = next.max(self.now);
         self.advance(next);
-        if device == Some(next) {
+        if device <= next {
             self.device_is_due();
-        } else if timer == Some(next) {
+        } else if timer <= next {
             self.driver.handle_timeout(next);
             self.dispatch();
         } else {

@@ -1,6 +1,6 @@
 //! The I/Os that are outstanding, by the name under which their bios complete.
 
-use super::workload::{Io, TaskId};
+use super::workload::{Ended, Io, TaskId};
 use paternoster::{Instant, Nanos};
 
 /// An I/O that has been submitted and has not completed.
@@ -62,8 +62,8 @@ impl Outstanding {
         &self.places[index(user_data)]
     }
 
-    /// A bio of that user data has completed. Returns the I/O if it was the last one.
-    pub(super) fn end_bio(&mut self, user_data: u64) -> Option<OutstandingIo> {
+    /// A bio of that user data has completed. Returns how the I/O ended if it was the last one.
+    pub(super) fn end_bio(&mut self, user_data: u64, now: Instant) -> Option<Ended> {
         let index = index(user_data);
         let place = &mut self.places[index];
         place.bios -= 1;
@@ -71,7 +71,8 @@ impl Outstanding {
             return None;
         }
         self.free.push(index);
-        Some(*place)
+        let &mut OutstandingIo { task, io, submitted, entered, cpu, .. } = place;
+        Some(Ended { task, io, submitted, entered, completed: now, cpu })
     }
 
     /// How many there are.

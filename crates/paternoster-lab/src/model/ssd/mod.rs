@@ -21,7 +21,7 @@ mod queue;
 mod streams;
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 
 use paternoster::{Instant, Nanos, Sector, SectorCount};
 
@@ -122,6 +122,9 @@ pub struct Ssd {
     buffer: WriteBuffer,
     /// What is due, by time; what is due at one time in the order in which it was put here.
     agenda: BinaryHeap<Reverse<(Instant, u64, Due)>>,
+    /// Reads that complete, in the order in which the link serves them. They are due as if they
+    /// were on the agenda, which is the shorter by half.
+    read: VecDeque<(Instant, u64, u32)>,
     sequence: u64,
     commands: Vec<InDrive>,
     draws: Draws,
@@ -143,6 +146,7 @@ impl Ssd {
             next_die: 0,
             buffer: WriteBuffer::new(parameters.buffer),
             agenda: BinaryHeap::new(),
+            read: VecDeque::new(),
             sequence: 0,
             commands: vec![InDrive::default(); parameters.depth as usize],
             draws: Draws::new(seed),
@@ -265,7 +269,8 @@ impl Ssd {
         match due {
             Due::Read(tag) => {
                 let end = self.transfer(at, tag);
-                self.schedule(end + fixed, Due::Done(tag));
+                self.sequence += 1;
+                self.read.push_back((end + fixed, self.sequence, tag));
             }
             Due::Written(tag) => {
                 let chunks = self.commands[tag as usize].chunks;
@@ -347,21 +352,34 @@ impl Model for Ssd {
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        self.agenda.peek().map(|Reverse((at, ..))| *at)
+        let due = self.agenda.peek().map(|Reverse((at, ..))| *at);
+        let read = self.read.front().map(|(at, ..)| *at);
+        match (due, read) {
+            (Some(due), Some(read)) => Some(due.min(read)),
+            (due, read) => due.or(read),
+        }
     }
 
     fn poll(&mut self, now: Instant) -> Option<Completion> {
-        while let Some(&Reverse((at, _, due))) = self.agenda.peek() {
+        loop {
+            let due = self.agenda.peek().map(|Reverse((at, sequence, _))| (*at, *sequence));
+            let read = self.read.front().map(|(at, sequence, _)| (*at, *sequence));
+            let is_read = read.is_some_and(|read| due.is_none_or(|due| read < due));
+            let (at, _) = if is_read { read? } else { due? };
             if at > now {
                 return None;
             }
-            self.agenda.pop();
-            if let Some(tag) = self.handle(at, due) {
+            let done = if is_read {
+                self.read.pop_front().map(|(.., tag)| tag)
+            } else {
+                let Reverse((.., due)) = self.agenda.pop()?;
+                self.handle(at, due)
+            };
+            if let Some(tag) = done {
                 self.queue.done();
                 self.take(at);
                 return Some(Completion { tag, spent: self.commands[tag as usize].spent });
             }
         }
-        None
     }
 }
