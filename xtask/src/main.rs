@@ -7,6 +7,7 @@ mod audit;
 mod bench_fairness;
 mod bench_idle;
 mod bench_nbd;
+mod bench_predict;
 mod bench_sched;
 mod cargo;
 mod compare;
@@ -69,6 +70,8 @@ enum Bench {
     Nbd(bench_nbd::Args),
     /// What a neighbour keeps of a disk that other clients attack
     Fairness(bench_fairness::Args),
+    /// What the laboratory predicts of a server beside what the server does
+    Predict(bench_predict::Args),
 }
 
 fn main() -> ExitCode {
@@ -98,5 +101,6 @@ fn run(command: &Command) -> Result<()> {
         Command::Bench(Bench::Idle(args)) => bench_idle::run(args),
         Command::Bench(Bench::Nbd(args)) => bench_nbd::run(args),
         Command::Bench(Bench::Fairness(args)) => bench_fairness::run(args),
+        Command::Bench(Bench::Predict(args)) => bench_predict::run(args),
     }
 }

@@ -48,6 +48,23 @@ fn deep_job_has_the_devices_throughput() {
     assert_eq!(outcome.results[0].runtime.as_nanos() / 1_000_000, 1000);
 }
 
+/// Reads of 100 µs, each 150 µs on its way before: 4,000 a second with one outstanding. Four
+/// outstanding are on their way together: four times as many.
+#[test]
+fn way_to_the_scheduler_is_gone_by_all_at_once() {
+    let mut setup = Setup::new(SchedulerKind::None);
+    setup.way = Nanos::from_micros(150);
+    for (depth, expected) in [(1, 4_000), (4, 16_000)] {
+        let text = format!(
+            "[job]\nioengine=libaio\niodepth={depth}\ndirect=1\nrw=randread\nbs=4k\nsize=1g\n\
+             runtime=1s\nfilename=/dev/a\n"
+        );
+        let outcome = run_jobs(&jobs(&text), &setup, Host::default(), servers(4), |_| {});
+        let (ios, _) = reads(&outcome.expect("a run"), 0);
+        assert!((expected..=expected + depth).contains(&ios), "{ios}");
+    }
+}
+
 /// A thinking job: 10 reads of 100 µs, then 9 ms: 1,000 reads a second.
 #[test]
 fn job_thinks_after_so_many_reads() {

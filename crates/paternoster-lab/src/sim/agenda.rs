@@ -13,6 +13,11 @@ use super::workload::TaskId;
 pub(super) enum Due {
     /// A task is asked what it does next.
     Task(TaskId),
+    /// An I/O comes to the scheduler.
+    Arrival {
+        /// The user data of its bios.
+        user_data: u64,
+    },
     /// A core has done its own part of a job, and asks for the lock.
     Lock {
         /// The core.

@@ -25,7 +25,7 @@ mod workload;
 
 use paternoster::scheduler::Scheduler;
 use paternoster::{
-    AnyScheduler, Driver, Elevator, GroupId, Instant, IoPrio, IocId, RequestId, Trace,
+    AnyScheduler, Driver, Elevator, GroupId, Instant, IoPrio, IocId, Nanos, RequestId, Trace,
 };
 use thiserror::Error;
 
@@ -96,6 +96,8 @@ pub struct Simulation<W, M, S: Scheduler> {
     free_tags: Vec<u32>,
     device_clock: DeviceClock,
     processors: Processors,
+    /// How long an I/O is on its way to the scheduler.
+    way: Nanos,
     /// Tasks that the workload has woken in this event.
     woken: Vec<TaskId>,
     now: Instant,
@@ -148,6 +150,7 @@ impl<W: Workload, M: Model, S: Scheduler> Simulation<W, M, S> {
             free_tags: (0..depth).rev().collect(),
             device_clock: DeviceClock::new(now),
             processors: Processors::new(setup.costs, setup.cores),
+            way: setup.way,
             woken: Vec::new(),
             now,
             model,
@@ -245,6 +248,7 @@ impl<W: Workload, M: Model, S: Scheduler> Simulation<W, M, S> {
     fn handle(&mut self, due: Due) {
         match due {
             Due::Task(task) => self.ask(task),
+            Due::Arrival { user_data } => self.submit_bios(user_data),
             Due::Lock { core } => {
                 let free = self.processors.take_lock(self.now);
                 self.agenda.at(free, Due::JobDone { core });

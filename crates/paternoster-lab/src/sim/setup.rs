@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use paternoster::scheduler::Scheduler;
 use paternoster::{
-    Administration, AnyScheduler, Device, Elevator, GroupId, Hierarchy, Hz, Instant, Kernel,
+    Administration, AnyScheduler, Device, Elevator, GroupId, Hierarchy, Hz, Instant, Kernel, Nanos,
     NoHierarchy, NoKernel, SchedulerKind, Trace, TunableError, Weights,
 };
 use thiserror::Error;
@@ -36,10 +36,15 @@ pub struct Setup {
     pub hierarchy: Option<Hierarchy>,
     /// Ticks a second of the kernel's clock.
     pub hz: Hz,
+    /// Whether the device queues requests itself; none has the scheduler find out, as Linux does.
+    pub native_queueing: Option<bool>,
     /// How many requests may wait or be in flight; none is without a bound.
     pub nr_requests: Option<u32>,
     /// The groups, parents before their children.
     pub groups: Vec<GroupSetup>,
+    /// How long an I/O is on its way from its task to the scheduler, as that of a server's client
+    /// is; no processor is busy meanwhile.
+    pub way: Nanos,
     /// What I/O costs the processors.
     pub costs: Costs,
     /// How many processors there are.
@@ -86,8 +91,10 @@ impl Setup {
             tunables: Vec::new(),
             hierarchy: None,
             hz: Hz::MILLI,
+            native_queueing: None,
             nr_requests: Some(256),
             groups: Vec::new(),
+            way: Nanos::ZERO,
             costs: Costs::default(),
             cores: 1,
         }
@@ -113,7 +120,8 @@ impl Setup {
         } else {
             Device::solid_state(model.depth())
         };
-        let mut elevator = Elevator::new(scheduler, device.with_hz(self.hz), now);
+        let device = device.with_hz(self.hz).with_native_queueing(self.native_queueing);
+        let mut elevator = Elevator::new(scheduler, device, now);
         elevator.set_nr_requests(self.nr_requests);
         for (name, value) in &self.tunables {
             elevator.set_tunable(now, name, *value)?;

@@ -35,29 +35,37 @@ impl<W: Workload, M: Model, S: Scheduler> Simulation<W, M, S> {
         }
     }
 
-    /// Submits an I/O. Returns whether it has entered the scheduler, which it does at once where
-    /// nothing costs anything.
+    /// Submits an I/O. Returns whether its task goes on at once, which it does where nothing costs
+    /// anything.
     fn submit(&mut self, task: TaskId, io: Io) -> bool {
         self.tasks[task.index()].outstanding += 1;
         let user_data = self.outstanding.add(task, io, self.now);
         if self.processors.costs().are_none() {
-            self.submit_bios(user_data);
+            self.send(user_data);
             return true;
         }
         self.give_job(task, Job::Submit { user_data });
         false
     }
 
-    /// The I/O enters the scheduler; its task goes on.
+    /// A core has submitted the I/O; its task goes on.
     pub(super) fn enter(&mut self, user_data: u64, took: Nanos) {
         self.outstanding.spend(user_data, took);
         let task = self.outstanding.get(user_data).task;
-        self.submit_bios(user_data);
+        self.send(user_data);
         self.ask(task);
     }
 
+    /// The I/O goes to the scheduler.
+    fn send(&mut self, user_data: u64) {
+        if self.way == Nanos::ZERO {
+            return self.submit_bios(user_data);
+        }
+        self.agenda.at(self.now + self.way, Due::Arrival { user_data });
+    }
+
     /// Submits the bios of an I/O, each followed by dispatch.
-    fn submit_bios(&mut self, user_data: u64) {
+    pub(super) fn submit_bios(&mut self, user_data: u64) {
         let OutstandingIo { task, io, .. } = self.outstanding.enter(user_data, self.now);
         let ioc = self.tasks[task.index()].ioc;
         let whole = Bio::new(io.op, ioc, io.sector, io.sectors)
