@@ -23,6 +23,9 @@ pub(super) enum TimeUnit {
     Micro,
 }
 
+/// The longest time, in ns: ten years. The clock ends after 584, and a job adds up several.
+const LONGEST: u64 = 3650 * 86_400_000_000_000;
+
 /// A value for each direction: reads, writes, trims.
 pub(super) type PerDirection<T> = [T; 3];
 
@@ -114,8 +117,9 @@ pub(super) fn time(text: &Text, unit: TimeUnit) -> Result<Nanos, Mistake> {
             return Err(suffix.mistake(what));
         }
     };
-    let nanos = number.checked_mul(nanos);
-    nanos.map(Nanos::new).ok_or_else(|| text.mistake("more than 584 years"))
+    let nanos = number.checked_mul(nanos).filter(|&nanos| nanos <= LONGEST);
+    let too_long = || text.mistake(format!("{:?}: 0 to 3650d is allowed", text.as_str()));
+    nanos.map(Nanos::new).ok_or_else(too_long)
 }
 
 /// A number with a fraction between `min` and `max`.
@@ -279,6 +283,16 @@ mod tests {
         let told = time(&text("1h30m"), TimeUnit::Second).expect_err("two units");
         let what = "\"h30m\" is no unit of a time: d, h, m, s, ms, us are";
         assert_eq!(told.to_string(), format!("a.fio:1:2: {what}"));
+    }
+
+    #[test]
+    fn time_is_ten_years_at_most() {
+        let read = |said, unit| time(&text(said), unit).map_err(|mistake| mistake.to_string());
+        assert_eq!(read("3650d", TimeUnit::Second), Ok(Nanos::from_secs(315_360_000)));
+        for said in ["315360001", "3651d", "18446744073s", "99999999999999d"] {
+            let refused = format!("a.fio:1:1: {said:?}: 0 to 3650d is allowed");
+            assert_eq!(read(said, TimeUnit::Second), Err(refused));
+        }
     }
 
     /// The examples of fio's HOWTO, `blocksize`.

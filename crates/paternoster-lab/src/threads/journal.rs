@@ -54,6 +54,10 @@ impl Journal {
         Self { place, next: 0, committed: 0, asked: 0, phase, under_way: 0 }
     }
 
+    pub(super) fn place(&self) -> JournalPlace {
+        self.place
+    }
+
     /// Has what was done so far committed. Returns the number of the commit that does that: one
     /// that runs does not.
     pub(super) fn ask(&mut self) -> u64 {

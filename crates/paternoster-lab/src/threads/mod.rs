@@ -26,7 +26,7 @@ mod system;
 mod tally;
 mod thread;
 
-use paternoster::{Instant, Nanos};
+use paternoster::{Instant, Nanos, Sector};
 
 use crate::cache::{Throttling, WritebackRules};
 use crate::fio::{Advice, Jobs};
@@ -34,6 +34,7 @@ use crate::report::Series;
 use crate::result::JobResult;
 use crate::sim::{Action, Ended, Moment, TaskId, TaskSetup, Workload};
 use flusher::{Service, Services, Timer};
+use journal::Journal;
 use start::Starts;
 use system::System;
 
@@ -125,6 +126,16 @@ impl Threads {
             timer: Timer::default(),
             starts: Starts::new(&jobs.jobs),
         }
+    }
+
+    /// Where the journal lies, if there is one.
+    fn journal(&self) -> Option<JournalPlace> {
+        self.system.journal.as_ref().map(Journal::place)
+    }
+
+    /// The device ends there.
+    fn ends_at(&mut self, device_end: Sector) {
+        self.system.ends_at(device_end);
     }
 
     /// What was measured of each job, in their order.

@@ -1,10 +1,10 @@
 //! Runs the jobs of a file to their end, over a device and behind a scheduler.
 
 use paternoster::scheduler::Scheduler;
-use paternoster::{Instant, NoTrace, SchedulerKind, Weight, Weights};
+use paternoster::{Instant, NoTrace, SchedulerKind, Sector, Weight, Weights};
 use thiserror::Error;
 
-use super::{Host, Progress, Threads};
+use super::{Host, JournalPlace, Progress, Threads};
 use crate::fio::{DataDirection, Engine, Group, IoMix, Job, Jobs};
 use crate::model::{Model, Op};
 use crate::result::JobResult;
@@ -35,6 +35,17 @@ pub enum JobRunError {
         job: String,
         /// What it does.
         what: &'static str,
+    },
+    /// The journal of the host does not lie on the device.
+    #[error(
+        "the host's journal lies in sectors {} to {}; the device ends before sector {}",
+        place.start.0, place.start.0 + u64::from(place.sectors.0) - 1, device_end.0
+    )]
+    Journal {
+        /// Where it lies.
+        place: JournalPlace,
+        /// The sector behind the device's last one.
+        device_end: Sector,
     },
     /// The scheduler cannot be set up like that.
     #[error(transparent)]
@@ -80,10 +91,12 @@ pub(crate) fn set_up<M: Model, S: Scheduler>(
     jobs: &Jobs,
     setup: &Setup,
     scheduler: S,
-    threads: Threads,
+    mut threads: Threads,
     model: M,
 ) -> Result<Simulation<Threads, M, S>, JobRunError> {
     jobs.jobs.iter().try_for_each(|job| check(job, &model))?;
+    threads.journal().map_or(Ok(()), |place| check_journal(place, model.end()))?;
+    threads.ends_at(model.end());
     let mut setup = setup.clone();
     setup.groups = jobs.groups.iter().map(|group| group_setup(group, setup.scheduler)).collect();
     Ok(Simulation::with_scheduler(&setup, scheduler, threads, model)?)
@@ -132,6 +145,13 @@ fn check(job: &Job, model: &impl Model) -> Result<(), JobRunError> {
         Some((_, what)) => Err(JobRunError::Device { job: job.name.clone(), what }),
         None => Ok(()),
     }
+}
+
+fn check_journal(place: JournalPlace, device_end: Sector) -> Result<(), JobRunError> {
+    if place.start + place.sectors > device_end {
+        return Err(JobRunError::Journal { place, device_end });
+    }
+    Ok(())
 }
 
 /// The group with its weights; each is the scheduler's default where the file has none.

@@ -33,6 +33,8 @@ pub(super) struct System {
     /// Tasks that are to be asked again.
     pub(super) woken: Vec<TaskId>,
     services: Services,
+    /// The sector behind the device's last one.
+    device_end: Sector,
     /// Where each file starts on the device, and how long it is, in bytes.
     starts: Vec<u64>,
     lengths: Vec<u64>,
@@ -80,6 +82,7 @@ impl System {
             journal: host.journal.filter(|_| services.has_journal()).map(Journal::new),
             woken: Vec::new(),
             services,
+            device_end: Sector(u64::MAX),
             starts: jobs.files.iter().map(|file| file.start).collect(),
             lengths,
             names: 0,
@@ -88,6 +91,11 @@ impl System {
             writes_of: BTreeMap::new(),
             waiting: Vec::new(),
         }
+    }
+
+    /// Nothing is read or written from that sector on: it is the end of the device.
+    pub(super) fn ends_at(&mut self, device_end: Sector) {
+        self.device_end = device_end;
     }
 
     pub(super) fn service_names(&self) -> Vec<(&'static str, Option<usize>)> {
@@ -146,9 +154,13 @@ impl System {
         self.under_way.insert(name, Transfer::Journal);
     }
 
+    /// The I/O of the pages, as far as they lie on the device.
     fn io(&self, name: u64, op: Op, flags: BioFlags, run: PageRun) -> Io {
-        let sectors = u32::try_from(run.pages * PAGE / SECTOR).expect("a run is short");
         let sector = Sector(self.byte(run.file, run.page * PAGE) / SECTOR);
+        // The last page of a file is whole, unless the device ends in it.
+        let left = self.device_end.0.saturating_sub(sector.0);
+        let sectors = left.min(run.pages * PAGE / SECTOR);
+        let sectors = u32::try_from(sectors).expect("a run is short");
         Io { name, op, flags, sector, sectors: SectorCount(sectors), io_prio: None }
     }
 
