@@ -4,15 +4,20 @@
 mod jobs;
 
 use jobs::jobs;
-use paternoster::SchedulerKind;
+use paternoster::{Kernel, SchedulerKind};
+use paternoster_lab::cache::Throttling;
 use paternoster_lab::fio::DataDirection;
 use paternoster_lab::model::open_device;
 use paternoster_lab::sim::Setup;
 use paternoster_lab::threads::{Host, Outcome, WritebackGroup, run_jobs};
 
 fn run(text: &str, scheduler: SchedulerKind, host: Host) -> Outcome {
+    run_with(text, &Setup::new(scheduler), host)
+}
+
+fn run_with(text: &str, setup: &Setup, host: Host) -> Outcome {
     let device = open_device("hdd-7200", 1).expect("it comes with the laboratory");
-    run_jobs(&jobs(text), &Setup::new(scheduler), host, device, |_| {}).expect("a run")
+    run_jobs(&jobs(text), setup, host, device, |_| {}).expect("a run")
 }
 
 fn written(outcome: &Outcome, job: usize) -> u64 {
@@ -21,11 +26,15 @@ fn written(outcome: &Outcome, job: usize) -> u64 {
 
 /// Two writers of weights 100 and 800 with so many options; the part of the first one, in percent.
 fn light_share(options: &str, host: Host) -> u64 {
+    light_share_with(options, &Setup::new(SchedulerKind::Cfq), host)
+}
+
+fn light_share_with(options: &str, setup: &Setup, host: Host) -> u64 {
     let text = format!(
         "[global]\nioengine=psync\nsize=1g\nramp_time=10s\nruntime=20s\ntime_based\n{options}\
          [light]\n; lab: group=/light weight=100\n[heavy]\n; lab: group=/heavy weight=800\n"
     );
-    let outcome = run(&text, SchedulerKind::Cfq, host);
+    let outcome = run_with(&text, setup, host);
     let [light, heavy] = [0, 1].map(|job| written(&outcome, job));
     100 * light / (light + heavy)
 }
@@ -40,6 +49,19 @@ fn buffered_writers_have_equal_shares_whatever_their_weights() {
     for order in ["rw=write\nbs=64k\n", "rw=randwrite\nbs=32k\n"] {
         let share = light_share(order, small_host());
         assert!((48..=52).contains(&share), "{order:?}: {share} %");
+    }
+}
+
+/// In 2.6.37 a writer above the limit writes dirty pages itself, and all asynchronous writes are in
+/// CFQ's root group.
+#[test]
+fn buffered_writers_of_2010_have_equal_shares_too() {
+    let mut setup = Setup::new(SchedulerKind::Cfq);
+    setup.kernel = Some(Kernel::V2_6_37);
+    let host = Host { throttling: Throttling::WritesBack, ..small_host() };
+    for order in ["rw=write\nbs=64k\n", "rw=randwrite\nbs=32k\n"] {
+        let share = light_share_with(order, &setup, host);
+        assert!((45..=55).contains(&share), "{order:?}: {share} %");
     }
 }
 

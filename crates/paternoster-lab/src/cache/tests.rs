@@ -246,3 +246,15 @@ fn memory_is_bounded_in_a_long_run() {
         }
     }
 }
+
+#[test]
+fn background_is_below_the_limit() {
+    let limits = |background_percent, limit_percent| {
+        let rules = WritebackRules { background_percent, limit_percent, ..Default::default() };
+        let Limits { background, limit } = rules.limits(1000);
+        (background, limit)
+    };
+    assert_eq!(limits(10, 20), (100, 200));
+    assert_eq!(limits(15, 20), (150, 200));
+    assert_eq!(limits(30, 20), (100, 200));
+}

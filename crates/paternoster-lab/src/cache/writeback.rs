@@ -58,10 +58,12 @@ pub struct Limits {
 }
 
 impl WritebackRules {
-    /// The bounds in a memory of so many pages.
+    /// The bounds in a memory of so many pages. As in Linux, a background that is not below the
+    /// limit is half of it.
     pub fn limits(&self, memory: u64) -> Limits {
         let limit = memory * self.limit_percent / 100;
-        Limits { background: (memory * self.background_percent / 100).min(limit / 2), limit }
+        let background = memory * self.background_percent / 100;
+        Limits { background: if background < limit { background } else { limit / 2 }, limit }
     }
 }
 
