@@ -1,5 +1,6 @@
 //! `paternoster study`: published measurements, and what the laboratory makes of the same.
 
+use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -9,7 +10,8 @@ use clap::Subcommand;
 use indicatif::{ParallelProgressIterator, ProgressBar, ProgressStyle};
 use paternoster_lab::report::studies_page;
 use paternoster_lab::study::{
-    self, Answer, Extent, Study, StudyReport, Task, TaskError, VERSION, collect, plan, studies,
+    self, Answer, Extent, Study, StudyReport, Task, TaskError, TaskName, VERSION, collect, plan,
+    studies,
 };
 use rayon::iter::{IntoParallelRefIterator as _, ParallelIterator as _};
 use serde::Serialize;
@@ -154,9 +156,15 @@ fn run_task(file: &Path) -> Result<()> {
 }
 
 fn collect_dir(dir: &Path, format: &Format) -> Result<()> {
+    let planned = planned()?;
     let mut answers: Vec<Answer> = Vec::new();
     for file in files(dir, TASK)? {
         let task: Task = read(&file)?;
+        ensure!(
+            planned.get(&key(&task.name)?) == Some(&task),
+            "{} is no task of this version's studies, which have changed since it was planned",
+            file.display()
+        );
         let answer_file = answer_of(&file)?;
         let answer: Answer = read(&answer_file)?;
         ensure!(
@@ -173,6 +181,16 @@ fn collect_dir(dir: &Path, format: &Format) -> Result<()> {
         bail!("{} has no tasks; `study NAME --plan DIR` writes them", dir.display());
     }
     print(&reports(&studies, &answers)?, format)
+}
+
+/// All tasks of all studies, by their names.
+fn planned() -> Result<HashMap<String, Task>> {
+    let tasks = studies().into_iter().flat_map(|study| plan(study.as_ref(), Extent::Whole));
+    tasks.map(|task| Ok((key(&task.name)?, task))).collect()
+}
+
+fn key(name: &TaskName) -> Result<String> {
+    Ok(serde_json::to_string(name)?)
 }
 
 /// The files of the directory whose names end so, in order.

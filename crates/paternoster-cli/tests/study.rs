@@ -49,6 +49,19 @@ fn collected_tasks_make_the_same_report() {
     assert!(study["median_error"].is_number() && study["p90_error"].is_number());
 }
 
+/// A task that was planned with other parameters than the studies have now.
+#[test]
+fn changed_task_is_not_collected() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let dir = dir.path();
+    success(&["study", "hierarchy", "--cells-only", "--plan", "plan"], dir);
+    let first = dir.join("plan/hierarchy-00000.task.json");
+    let task = fs::read_to_string(&first).expect("a task");
+    fs::write(&first, task.replace("\"hz\": 1000", "\"hz\": 250")).expect("a file");
+    let message = failure(&["study", "collect", "plan"], dir);
+    assert!(message.contains("is no task of this version's studies"), "{message}");
+}
+
 #[test]
 fn unknown_study_is_told_which_there_are() {
     let dir = tempfile::tempdir().expect("a directory");

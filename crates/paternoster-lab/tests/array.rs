@@ -320,7 +320,10 @@ fn mistakes_in_a_file_are_named_with_their_place() {
     assert!(no_disk.starts_with("nvme-980pro:"), "{no_disk}");
     assert!(no_disk.ends_with("`kind` is \"ssd\", which must be one of \"disk\""), "{no_disk}");
     let unknown = refused("[member]", "[member]\ndisks = 3");
-    assert!(unknown.contains("unknown key `member.disks`; there are `device`"), "{unknown}");
+    assert!(
+        unknown.contains("unknown key `member.disks`; there are `kind`, `device`"),
+        "{unknown}"
+    );
 }
 
 #[test]

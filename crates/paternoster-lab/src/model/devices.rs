@@ -110,6 +110,19 @@ fn member_of(text: &str) -> Option<String> {
     Some(device.get("value").unwrap_or(device).as_str()?.to_owned())
 }
 
+/// The file of the device of that name that comes with the laboratory, with the disk of an array
+/// described in it and not named.
+pub(crate) fn whole_device_file(name: &str) -> Option<String> {
+    let text = device_file(name)?;
+    let Some(disk) = member_of(text).as_deref().and_then(device_file) else {
+        return Some(text.to_owned());
+    };
+    let parsed = |text: &str| text.parse::<toml::Table>().expect("its files are TOML");
+    let mut whole = parsed(text);
+    whole.insert("member".to_owned(), parsed(disk).into());
+    Some(whole.to_string())
+}
+
 /// The names of the devices that come with the laboratory.
 fn names() -> Vec<&'static str> {
     DEVICES.iter().map(|(name, _)| *name).collect()

@@ -23,7 +23,7 @@ pub use array::{
     Array, ArrayParameters, Prefetch, Segmentation, Striping, WriteBack as ArrayWriteBack,
 };
 pub use devices::{DeviceError, device_texts, open_device};
-pub(crate) use devices::{device_file, open_device_text};
+pub(crate) use devices::{open_device_text, whole_device_file};
 pub use servers::{Servers, ServersParameters};
 pub use ssd::{QueueParameters, Ssd, SsdParameters, Varying};
 pub use table::{Table, TableParameters, Times};

@@ -45,7 +45,12 @@ pub struct Answers<'a> {
     all: &'a [Answer],
 }
 
-impl Answers<'_> {
+impl<'a> Answers<'a> {
+    /// The change that they are of.
+    pub(super) fn change(&self) -> Option<&'a Change> {
+        self.change
+    }
+
     /// The mean of a figure over all runs of a row.
     #[allow(clippy::cast_precision_loss)] // there are few runs
     pub(super) fn mean(&self, row: &str, runs: u32, figure: &str) -> Result<f64, CollectError> {
@@ -95,7 +100,7 @@ pub struct Moved {
     pub most: f64,
     /// Which that is.
     pub most_cell: String,
-    /// The median error of the totals with it, in percent.
+    /// The median error of the totals that are run with it and were not fitted, in percent.
     pub median_error: f64,
 }
 
@@ -146,8 +151,11 @@ pub fn collect(study: &dyn Study, answers: &[Answer]) -> Result<StudyReport, Col
     let cells = study.cells(&Answers { study: name, change: None, all: answers })?;
     let parameters = study.parameters();
     let mut moves: Vec<Move> = Vec::new();
-    let is_answered =
-        |change: &Change| answers.iter().any(|answer| answer.name.change.as_ref() == Some(change));
+    let is_answered = |change: &Change| {
+        answers
+            .iter()
+            .any(|answer| answer.name.study == name && answer.name.change.as_ref() == Some(change))
+    };
     for change in changes(&parameters).into_iter().filter(is_answered) {
         let changed = Answers { study: name, change: Some(&change), all: answers };
         let effect = moved(&cells, &study.cells(&changed)?, change.value);
@@ -176,9 +184,10 @@ pub fn collect(study: &dyn Study, answers: &[Answer]) -> Result<StudyReport, Col
 }
 
 fn moved(base: &[Cell], changed: &[Cell], value: f64) -> Moved {
-    let totals = base.iter().zip(changed).filter(|(cell, _)| cell.kind == Kind::Total);
-    let mut by_size: Vec<_> =
-        totals.map(|(base, cell)| (100.0 * (cell.ours / base.ours - 1.0), &cell.id)).collect();
+    let totals = changed.iter().filter(|cell| cell.kind == Kind::Total);
+    let without = |id: &String| base.iter().find(|cell| cell.id == *id).map(|cell| cell.ours);
+    let percent = |cell: &Cell| Some(100.0 * (cell.ours / without(&cell.id)? - 1.0));
+    let mut by_size: Vec<_> = totals.filter_map(|cell| Some((percent(cell)?, &cell.id))).collect();
     by_size.sort_by(|a, b| a.0.abs().total_cmp(&b.0.abs()));
     let sizes: Vec<_> = by_size.iter().map(|(percent, _)| percent.abs()).collect();
     let (most, most_cell) = by_size.last().expect("a study has totals");

@@ -20,6 +20,34 @@ pub struct Errors {
     pub worst: f64,
     /// Which cell that is.
     pub worst_cell: String,
+    /// What they should be at most.
+    pub aim: Option<Aim>,
+}
+
+/// What the errors of a kind should be at most: the median, and the 90th percentile.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Aim {
+    /// The median.
+    pub median: f64,
+    /// The 90th percentile, if there is an aim for it.
+    pub p90: Option<f64>,
+}
+
+impl Errors {
+    /// What they should be at most, if there is an aim for the kind.
+    fn aim_of(kind: Kind) -> Option<Aim> {
+        match kind {
+            Kind::Total => Some(Aim { median: 8.0, p90: Some(20.0) }),
+            Kind::Share => Some(Aim { median: 2.5, p90: None }),
+            Kind::Group | Kind::Effect | Kind::Cost => None,
+        }
+    }
+
+    /// Whether they are what they should be; nothing where there is no aim.
+    pub fn are_within_aim(&self) -> Option<bool> {
+        let Aim { median, p90 } = self.aim?;
+        Some(self.median <= median && p90.is_none_or(|p90| self.p90 <= p90))
+    }
 }
 
 /// The errors of the predictions of that kind, if there are any.
@@ -36,6 +64,7 @@ pub(super) fn errors(cells: &[Cell], kind: Kind) -> Option<Errors> {
         p90: sizes[(9 * sizes.len()).div_ceil(10) - 1],
         worst,
         worst_cell: worst_cell.clone(),
+        aim: Errors::aim_of(kind),
     })
 }
 

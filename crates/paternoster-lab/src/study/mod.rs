@@ -25,7 +25,7 @@ use crate::model::parameter_file::{Mark, Note};
 
 pub use cell::{Cell, Kind};
 pub use collect::{CollectError, Move, Moved, StudyReport, collect};
-pub use errors::Errors;
+pub use errors::{Aim, Errors};
 pub use task::{Answer, Change, JobsWork, Task, TaskError, TaskName, Work};
 pub use text::text;
 

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use paternoster::{Hz, Nanos};
+use paternoster::scheduler::Scheduler as _;
+use paternoster::{Hz, Nanos, NoTrace};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -16,6 +17,7 @@ use crate::threads::{Host, JobRunError, Outcome, run_jobs};
 
 /// A parameter that is given another value, to see what it does.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Change {
     /// Its key.
     pub key: String,
@@ -42,6 +44,7 @@ pub(super) fn changed(text: &str, prefix: &str, change: Option<&Change>) -> Stri
 
 /// Which task it is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct TaskName {
     /// The study.
     pub study: String,
@@ -55,6 +58,7 @@ pub struct TaskName {
 
 /// A run of a study, with all that it needs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Task {
     /// [`VERSION`].
     pub version: u32,
@@ -74,6 +78,7 @@ pub enum Work {
 
 /// Jobs of fio over a device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct JobsWork {
     /// The job file.
     pub job: String,
@@ -99,6 +104,7 @@ pub struct JobsWork {
 
 /// What came of a task.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Answer {
     /// [`VERSION`].
     pub version: u32,
@@ -128,6 +134,12 @@ pub enum TaskError {
         /// Why it is none.
         problem: String,
     },
+    /// A job ends before it is counted.
+    #[error("job {job} ends before it is counted: its ramp_time is longer than it runs")]
+    NoTime {
+        /// The job.
+        job: String,
+    },
     /// Its device is none.
     #[error(transparent)]
     Device(#[from] DeviceError),
@@ -151,6 +163,9 @@ impl Task {
 
 impl JobsWork {
     fn run(&self) -> Result<BTreeMap<String, f64>, TaskError> {
+        within("nr_requests", self.nr_requests.into(), 1, 100_000)?;
+        within("read_ahead_pages", self.read_ahead_pages, 0, 1 << 18)?;
+        within("copy_page_ns", self.copy_page_ns, 0, 1_000_000)?;
         let model = open_device_text(Path::new("device"), &self.device, self.seed)?;
         let jobs = self.jobs(model.end().0.saturating_mul(512).min(1 << 63))?;
         let host = Host {
@@ -159,13 +174,21 @@ impl JobsWork {
             ..Host::default()
         };
         let outcome = run_jobs(&jobs, &self.setup()?, host, model, |_| {})?;
-        Ok(figures(&jobs, &outcome))
+        figures(&jobs, &outcome)
     }
 
     fn setup(&self) -> Result<Setup, TaskError> {
         let mut setup = Setup::new(parsed("scheduler", &self.scheduler)?);
         let kernel = self.kernel.as_ref();
         setup.kernel = kernel.map(|kernel| parsed("kernel", kernel)).transpose()?;
+        let scheduler = setup.scheduler(NoTrace).map_err(JobRunError::from)?;
+        for (name, value) in &self.tunables {
+            let known = scheduler.tunables().iter().find(|info| info.name == name);
+            known.map_or(Ok(()), |info| info.accepts(*value)).map_err(|problem| {
+                let found = format!("{name}={value}");
+                TaskError::Value { what: "a tunable", found, problem: problem.to_string() }
+            })?;
+        }
         setup.tunables.clone_from(&self.tunables);
         setup.hz = Hz::new(self.hz).ok_or_else(|| TaskError::Value {
             what: "hz",
@@ -191,6 +214,15 @@ impl JobsWork {
     }
 }
 
+/// Checks that a number is in its range.
+fn within(what: &'static str, number: u64, least: u64, most: u64) -> Result<(), TaskError> {
+    if (least..=most).contains(&number) {
+        return Ok(());
+    }
+    let problem = format!("{least} to {most} is allowed");
+    Err(TaskError::Value { what, found: number.to_string(), problem })
+}
+
 fn parsed<T>(what: &'static str, text: &str) -> Result<T, TaskError>
 where
     T: std::str::FromStr,
@@ -206,10 +238,13 @@ where
 /// The bandwidth of each group in kB/s (of 1024 bytes, as fio says it), and in how many percent of
 /// the time the device was busy, withheld and without work.
 #[allow(clippy::cast_precision_loss)] // rates are told with 53 bits
-fn figures(jobs: &Jobs, outcome: &Outcome) -> BTreeMap<String, f64> {
+fn figures(jobs: &Jobs, outcome: &Outcome) -> Result<BTreeMap<String, f64>, TaskError> {
     let mut figures = BTreeMap::new();
     for (job, result) in jobs.jobs.iter().zip(&outcome.results) {
         let bytes: u64 = result.directions.iter().map(|direction| direction.bytes).sum();
+        if result.runtime == Nanos::ZERO {
+            return Err(TaskError::NoTime { job: job.name.clone() });
+        }
         let seconds = result.runtime.as_nanos() as f64 / 1e9;
         *figures.entry(job.group.clone()).or_default() += bytes as f64 / 1024.0 / seconds;
     }
@@ -220,7 +255,7 @@ fn figures(jobs: &Jobs, outcome: &Outcome) -> BTreeMap<String, f64> {
     {
         figures.insert(name.to_owned(), 100.0 * span.as_nanos() as f64 / all);
     }
-    figures
+    Ok(figures)
 }
 
 /// The mark of a value, for what is told of it.

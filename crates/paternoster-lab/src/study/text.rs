@@ -6,6 +6,7 @@ use comfy_table::{CellAlignment, Table, presets};
 
 use super::cell::{Cell, Kind};
 use super::collect::StudyReport;
+use super::errors::Errors;
 
 /// The outcome as tables for a terminal: the totals and effects, the errors, and the parameters,
 /// those first that move the answer most.
@@ -52,7 +53,7 @@ fn totals(report: &StudyReport) -> Table {
 }
 
 fn errors(report: &StudyReport) -> Table {
-    let mut table = table(["predicted", "cells", "median", "p90", "worst", ""]);
+    let mut table = table(["predicted", "cells", "median", "p90", "aim", "worst", ""]);
     for errors in &report.errors {
         let unit = if errors.kind == Kind::Share { "points" } else { "%" };
         table.add_row([
@@ -60,11 +61,20 @@ fn errors(report: &StudyReport) -> Table {
             errors.cells.to_string(),
             format!("{:.1} {unit}", errors.median),
             format!("{:.1} {unit}", errors.p90),
+            aim(errors, unit),
             format!("{:.1} {unit}", errors.worst),
             errors.worst_cell.clone(),
         ]);
     }
     table
+}
+
+fn aim(errors: &Errors, unit: &str) -> String {
+    let (Some(aim), Some(reached)) = (errors.aim, errors.are_within_aim()) else {
+        return String::new();
+    };
+    let p90 = aim.p90.map_or_else(String::new, |p90| format!(", {p90} {unit}"));
+    format!("{} {unit}{p90}: {}", aim.median, if reached { "reached" } else { "missed" })
 }
 
 /// The parameters, those first that move a total most.

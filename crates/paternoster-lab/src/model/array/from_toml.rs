@@ -81,7 +81,11 @@ fn striping(keys: &mut Keys<'_>) -> Read<Striping> {
     Ok(Striping { disks, data, chunk: sectors(keys.whole("chunk_kb", 1..=GIB)?) })
 }
 
+/// The disk, described here or by a file.
 fn member(keys: &mut Keys<'_>, path: &Path) -> Read<Parameters> {
+    if keys.has("kind") {
+        return Parameters::of(keys);
+    }
     let name = keys.text("device")?;
     if is_there(&name, path) {
         return disk_parameters(&name, path);

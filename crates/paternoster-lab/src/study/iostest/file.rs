@@ -17,6 +17,10 @@ pub(super) struct StudyFile {
     pub(super) runs: u32,
     /// The rows whose totals parameters were fitted to.
     pub(super) calibrated: Vec<String>,
+    /// The rows whose shares the weights were read from.
+    pub(super) weights_from: Vec<String>,
+    /// The rows that are run with parameters changed; none is all.
+    pub(super) varied: Vec<String>,
     pub(super) tunables: Vec<(String, i64)>,
     /// The weights of the groups.
     pub(super) weights: Vec<u32>,
@@ -45,6 +49,8 @@ impl StudyFile {
             nr_requests: small(keys.whole("nr_requests", 1..=100_000)?),
             runs: small(keys.whole("runs", 1..=100)?),
             calibrated: keys.texts("calibrated")?,
+            weights_from: keys.texts("weights_from")?,
+            varied: keys.texts("varied")?,
             weights: Vec::new(),
             tunables: keys.table("tunables", |keys| {
                 let group_idle = signed(keys.whole("group_idle", 0..=1000)?);

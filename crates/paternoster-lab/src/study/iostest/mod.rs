@@ -14,8 +14,8 @@ use super::collect::{Answers, CollectError};
 use super::post::{self, Row, Setting};
 use super::task::{Change, JobsWork, Task, TaskName, Work, changed};
 use super::{Study, VERSION};
-use crate::model::device_file;
 use crate::model::parameter_file::{Note, notes};
+use crate::model::whole_device_file;
 use file::StudyFile;
 
 /// A study of a post that was measured with iostest.
@@ -26,7 +26,7 @@ struct Iostest {
     text: &'static str,
     file: StudyFile,
     /// The file of its device.
-    device: &'static str,
+    device: String,
 }
 
 /// Post 1: groups of weights 100 to 800 on an array.
@@ -45,7 +45,7 @@ impl Iostest {
     fn new(name: &'static str, post: &str, text: &'static str) -> Self {
         let file = StudyFile::read(Path::new(name), text);
         let file = file.unwrap_or_else(|error| panic!("{error}"));
-        let device = device_file(&file.device).expect("its device comes with the laboratory");
+        let device = whole_device_file(&file.device).expect("its device comes with the laboratory");
         Self { name, rows: post::rows(post), text, file, device }
     }
 
@@ -57,7 +57,7 @@ impl Iostest {
         tunables.push(("slice_idle".to_owned(), i64::from(setting.slice_idle_ms)));
         let work = JobsWork {
             job: file.job(setting, &self.groups(setting)),
-            device: changed(self.device, DEVICE, change),
+            device: changed(&self.device, DEVICE, change),
             scheduler: "cfq".to_owned(),
             kernel: Some(file.kernel.clone()),
             tunables,
@@ -76,6 +76,16 @@ impl Iostest {
         Task { version: VERSION, name, work: Work::Jobs(work) }
     }
 
+    /// The settings that are run with that change: of all that were measured, those that the study
+    /// varies parameters with.
+    fn settings(&self, change: Option<&Change>) -> Vec<Setting> {
+        let mut settings = post::settings(&self.rows);
+        if change.is_some() && !self.file.varied.is_empty() {
+            settings.retain(|setting| self.file.varied.contains(&setting.name()));
+        }
+        settings
+    }
+
     fn groups(&self, setting: &Setting) -> Vec<String> {
         post::mean(&self.rows, setting).into_iter().map(|(name, _)| name).collect()
     }
@@ -89,12 +99,18 @@ impl Iostest {
         setting: &Setting,
     ) -> Result<Vec<Cell>, CollectError> {
         let row = setting.name();
+        let file = &self.file;
+        let is_calibrated = |kind| match kind {
+            Kind::Total => file.calibrated.contains(&row),
+            Kind::Share => file.weights_from.contains(&row),
+            _ => false,
+        };
         let cell = |what: &str, kind, seed, ours| Cell {
             id: format!("{name} {what}"),
             seed,
             ours,
             unit: if kind == Kind::Share { "%" } else { "kB/s" },
-            calibrated: kind == Kind::Total && self.file.calibrated.contains(&row),
+            calibrated: is_calibrated(kind),
             kind,
             counted: true,
         };
@@ -153,13 +169,12 @@ impl Study for Iostest {
                 .into_iter()
                 .map(move |note| Note { key: format!("{prefix}{}", note.key), ..note })
         };
-        of(STUDY, self.text).chain(of(DEVICE, self.device)).collect()
+        of(STUDY, self.text).chain(of(DEVICE, &self.device)).collect()
     }
 
     fn tasks(&self, change: Option<&Change>) -> Vec<Task> {
-        let settings = post::settings(&self.rows);
         let runs = 0..self.file.runs;
-        settings
+        self.settings(change)
             .iter()
             .flat_map(|setting| runs.clone().map(|run| self.task(setting, change, run)))
             .collect()
@@ -168,14 +183,15 @@ impl Study for Iostest {
     fn cells(&self, answers: &Answers<'_>) -> Result<Vec<Cell>, CollectError> {
         let mut cells = Vec::new();
         let mut totals = Vec::new();
-        for setting in post::settings(&self.rows) {
+        for setting in self.settings(answers.change()) {
             let published = post::mean(&self.rows, &setting);
             let row = self.row_cells(&setting.name(), &published, answers, &setting)?;
             totals.push((setting, row[0].clone()));
             cells.extend(row);
         }
         cells.extend(Self::effects(&totals));
-        for row in self.rows.iter().filter(|row| !row.counted) {
+        let outliers = self.rows.iter().filter(|row| !row.counted);
+        for row in outliers.filter(|_| answers.change().is_none()) {
             let name = format!("{} (table {}, an outlier)", row.setting.name(), row.table);
             let shown = self.row_cells(&name, &row.groups, answers, &row.setting)?;
             cells.extend(shown.into_iter().map(|cell| Cell { counted: false, ..cell }));

@@ -43,9 +43,16 @@ impl Parameters {
     /// Reads the text of such a file; `path` is what errors call it.
     pub fn from_toml(path: &Path, text: &str) -> Read<Self> {
         let mut keys = Keys::open(path, text)?;
+        let mut parameters = Self::of(&mut keys)?;
+        parameters.notes = keys.end()?;
+        Ok(parameters)
+    }
+
+    /// Reads a table that describes a disk as such a file does.
+    pub(in crate::model) fn of(keys: &mut Keys<'_>) -> Read<Self> {
         keys.one_of("kind", &[("disk", ())])?;
         let name = keys.description()?;
-        let mut parameters = Self {
+        Ok(Self {
             name,
             layout: keys.table("layout", layout)?,
             mechanics: keys.table("mechanics", mechanics)?,
@@ -54,9 +61,7 @@ impl Parameters {
             buffer: keys.table("buffer", buffer)?,
             queue: keys.table("queue", queue)?,
             notes: Vec::new(),
-        };
-        parameters.notes = keys.end()?;
-        Ok(parameters)
+        })
     }
 }
 
