@@ -100,6 +100,20 @@ fn task_survives_being_written_and_gives_the_same_answer() {
     }
 }
 
+/// Each parameter is within its bounds at both ends of them: its file is read with either.
+#[test]
+fn every_changed_device_can_be_read() {
+    for study in studies() {
+        let mut tasks = plan(study.as_ref(), Extent::Whole);
+        tasks.dedup_by(|a, b| a.name.change == b.name.change);
+        for mut task in tasks {
+            let paternoster_lab::study::Work::Jobs(work) = &mut task.work;
+            work.job = "[short]\nrw=read\ndirect=1\nbs=4k\nsize=4k\nfilename=a\n".to_owned();
+            task.run().unwrap_or_else(|error| panic!("{:?}: {error}", task.name));
+        }
+    }
+}
+
 fn first_task() -> serde_json::Value {
     let tasks = plan(study("hierarchy").as_ref(), Extent::Cells);
     serde_json::to_value(&tasks[0]).expect("a task is JSON")

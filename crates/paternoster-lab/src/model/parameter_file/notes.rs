@@ -32,16 +32,16 @@ pub(crate) fn with_number(text: &str, key: &str, number: f64) -> String {
         value => value,
     };
     *place = match place {
-        Value::Integer(_) => Value::Integer(nearest(number)),
-        Value::Float(_) => Value::Float(number),
+        Value::Integer(_) if number.fract() == 0.0 => Value::Integer(whole(number)),
+        Value::Integer(_) | Value::Float(_) => Value::Float(number),
         other => panic!("{key} is {other}, and no number"),
     };
     file.to_string()
 }
 
 #[allow(clippy::cast_possible_truncation)] // it saturates
-fn nearest(number: f64) -> i64 {
-    number.round() as i64
+fn whole(number: f64) -> i64 {
+    number as i64
 }
 
 fn parsed(text: &str) -> Table {
@@ -88,6 +88,13 @@ mod tests {
         assert_eq!((b.mark, b.bounds), (Some(Mark::Guess), Some((1.0, 4.0))));
         assert_eq!((c.key.as_str(), c.value.as_str()), ("a.c", "0.5"));
         assert_eq!((c.mark, c.source.as_deref()), (Some(Mark::Stated), Some("a book")));
+    }
+
+    /// A value that happens to be whole may become one that is not.
+    #[test]
+    fn whole_number_is_replaced_by_a_fraction() {
+        let other = with_number(FILE, "a.b", 1.5);
+        assert_eq!(notes(&other)[0].value, "1.5");
     }
 
     #[test]
