@@ -13,7 +13,7 @@ mod from_toml;
 
 use std::path::Path;
 
-use paternoster::{Hz, Nanos, SchedulerKind};
+use paternoster::{Hz, Nanos, QueueMerging, SchedulerKind};
 use thiserror::Error;
 
 use crate::model::Model;
@@ -88,7 +88,7 @@ pub enum HostError {
 
 /// The text of the file that describes the host of that name, or of that file.
 pub fn host_text(name: &str) -> Result<String, HostError> {
-    if let Some((_, text)) = HOSTS.iter().find(|(own, _)| *own == name) {
+    if let Some(text) = host_file(name) {
         return Ok((*text).to_owned());
     }
     let path = Path::new(name);
@@ -113,7 +113,8 @@ impl Host {
         let scheduler = self.scheduler(setup.scheduler);
         let IoCosts { submit, complete, wake, varies_percent } = self.io;
         let half = Nanos::new(scheduler.unlocked.as_nanos() / 2);
-        let merging = if device.rotational() { scheduler.queue_merging } else { Nanos::ZERO };
+        let merges = device.rotational() || setup.queue_merging == QueueMerging::Everywhere;
+        let merging = if merges { scheduler.queue_merging } else { Nanos::ZERO };
         setup.costs = Costs {
             submit: submit + half,
             complete: complete + half,
@@ -129,6 +130,11 @@ impl Host {
         let index = SchedulerKind::ALL.iter().position(|other| *other == kind);
         self.schedulers[index.expect("all of them are listed")]
     }
+}
+
+/// The file of that name that comes with the laboratory.
+pub(crate) fn host_file(name: &str) -> Option<&'static str> {
+    HOSTS.iter().find(|(own, _)| *own == name).map(|(_, text)| *text)
 }
 
 /// The names of the hosts that come with the laboratory.

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 
 use paternoster::scheduler::Scheduler;
 use paternoster::{
-    Administration, AnyScheduler, Device, Elevator, GroupId, Hierarchy, Hz, Instant, Kernel, Nanos,
-    NoHierarchy, NoKernel, SchedulerKind, Trace, TunableError, Weights,
+    Administration, AnyScheduler, Bfq, Device, Elevator, GroupId, Hierarchy, Hz, Instant, Kernel,
+    Nanos, NoHierarchy, NoKernel, QueueMerging, SchedulerKind, Trace, TunableError, Weights,
 };
 use thiserror::Error;
 
@@ -32,6 +32,8 @@ pub struct Setup {
     pub kernel: Option<Kernel>,
     /// Its tunables that are set, by their names in sysfs, in the order in which they are set.
     pub tunables: Vec<(String, i64)>,
+    /// On which devices BFQ merges queues.
+    pub queue_merging: QueueMerging,
     /// In what way groups share the device, where the scheduler has a choice.
     pub hierarchy: Option<Hierarchy>,
     /// Ticks a second of the kernel's clock.
@@ -89,6 +91,7 @@ impl Setup {
             scheduler,
             kernel: None,
             tunables: Vec::new(),
+            queue_merging: QueueMerging::WhereItPays,
             hierarchy: None,
             hz: Hz::MILLI,
             native_queueing: None,
@@ -102,9 +105,13 @@ impl Setup {
 
     /// Makes the scheduler, whose events go to `trace`.
     pub(crate) fn scheduler<T: Trace>(&self, trace: T) -> Result<AnyScheduler<T>, SetupError> {
-        match self.kernel {
-            Some(kernel) => Ok(AnyScheduler::with_kernel(self.scheduler, trace, kernel)?),
-            None => Ok(AnyScheduler::new(self.scheduler, trace)),
+        match (self.kernel, self.scheduler) {
+            (Some(kernel), scheduler) => Ok(AnyScheduler::with_kernel(scheduler, trace, kernel)?),
+            (None, SchedulerKind::Bfq) => {
+                let bfq = Bfq::with_queue_merging(trace, self.queue_merging);
+                Ok(AnyScheduler::Bfq(Box::new(bfq)))
+            }
+            (None, scheduler) => Ok(AnyScheduler::new(scheduler, trace)),
         }
     }
 

@@ -18,6 +18,7 @@ mod collect;
 mod errors;
 mod iostest;
 mod post;
+mod queue_merging;
 mod task;
 mod text;
 
@@ -26,6 +27,7 @@ use crate::model::parameter_file::{Mark, Note};
 pub use cell::{Cell, Kind};
 pub use collect::{CollectError, Move, Moved, StudyReport, collect};
 pub use errors::{Aim, Errors};
+pub use queue_merging::DbenchWork;
 pub use task::{Answer, Change, JobsWork, Task, TaskError, TaskName, Work};
 pub use text::text;
 
@@ -55,7 +57,11 @@ pub trait Study: Sync {
 
 /// The studies, in the order of their posts.
 pub fn studies() -> Vec<Box<dyn Study>> {
-    vec![Box::new(iostest::group_idle()), Box::new(iostest::hierarchy())]
+    vec![
+        Box::new(iostest::group_idle()),
+        Box::new(iostest::hierarchy()),
+        Box::new(queue_merging::queue_merging()),
+    ]
 }
 
 /// How much of a study is run.

@@ -9,10 +9,11 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::VERSION;
+use super::queue_merging::DbenchWork;
 use crate::fio::{Jobs, Surroundings};
 use crate::model::parameter_file::{Mark, Note, with_number};
 use crate::model::{DeviceError, open_device_text};
-use crate::sim::Setup;
+use crate::sim::{DeviceTime, Setup};
 use crate::threads::{Host, JobRunError, Outcome, run_jobs};
 
 /// A parameter that is given another value, to see what it does.
@@ -74,6 +75,8 @@ pub struct Task {
 pub enum Work {
     /// Jobs of fio.
     Jobs(JobsWork),
+    /// dbench.
+    Dbench(DbenchWork),
 }
 
 /// Jobs of fio over a device.
@@ -156,6 +159,7 @@ impl Task {
         }
         let figures = match &self.work {
             Work::Jobs(work) => work.run()?,
+            Work::Dbench(work) => work.run()?,
         };
         Ok(Answer { version: VERSION, name: self.name.clone(), figures })
     }
@@ -223,7 +227,7 @@ fn within(what: &'static str, number: u64, least: u64, most: u64) -> Result<(), 
     Err(TaskError::Value { what, found: number.to_string(), problem })
 }
 
-fn parsed<T>(what: &'static str, text: &str) -> Result<T, TaskError>
+pub(super) fn parsed<T>(what: &'static str, text: &str) -> Result<T, TaskError>
 where
     T: std::str::FromStr,
     T::Err: std::fmt::Display,
@@ -248,14 +252,18 @@ fn figures(jobs: &Jobs, outcome: &Outcome) -> Result<BTreeMap<String, f64>, Task
         let seconds = result.runtime.as_nanos() as f64 / 1e9;
         *figures.entry(job.group.clone()).or_default() += bytes as f64 / 1024.0 / seconds;
     }
-    let time = outcome.device;
-    let all = (time.busy + time.withheld + time.without_work).as_nanos() as f64;
-    for (name, span) in
-        [("busy", time.busy), ("withheld", time.withheld), ("without work", time.without_work)]
-    {
-        figures.insert(name.to_owned(), 100.0 * span.as_nanos() as f64 / all);
-    }
+    figures.extend(time_figures(&outcome.device));
     Ok(figures)
+}
+
+/// In how many percent of the time the device was busy, withheld and without work.
+#[allow(clippy::cast_precision_loss)] // rates are told with 53 bits
+pub(super) fn time_figures(time: &DeviceTime) -> BTreeMap<String, f64> {
+    let all = (time.busy + time.withheld + time.without_work).as_nanos() as f64;
+    [("busy", time.busy), ("withheld", time.withheld), ("without work", time.without_work)]
+        .into_iter()
+        .map(|(name, span)| (name.to_owned(), 100.0 * span.as_nanos() as f64 / all))
+        .collect()
 }
 
 /// The mark of a value, for what is told of it.

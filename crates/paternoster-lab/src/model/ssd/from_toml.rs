@@ -31,9 +31,10 @@ impl SsdParameters {
             Ok((micros(keys.number("busy_us", MICROS)?), micros(keys.number("fixed_us", MICROS)?)))
         })?;
         let dies = keys.table("dies", Dies::read)?;
-        let (buffer, buffered) = keys.table("write_buffer", |keys| {
+        let (buffer, buffered, flush) = keys.table("write_buffer", |keys| {
             let chunks = narrow(keys.whole("chunks", 1..=1 << 30)?);
-            Ok((chunks, micros(keys.number("write_us", MICROS)?)))
+            let flush = micros(keys.number_or("flush_us", 0.0, MICROS)?);
+            Ok((chunks, micros(keys.number("write_us", MICROS)?), flush))
         })?;
         let link = keys.table("link", |keys| keys.whole("mb_per_s", 1..=1_000_000))?;
         keys.end()?;
@@ -56,6 +57,7 @@ impl SsdParameters {
             suspends: dies.suspends,
             buffer,
             buffered,
+            flush,
             link_bytes_per_s: link * 1_000_000,
         })
     }

@@ -78,6 +78,8 @@ pub struct SsdParameters {
     pub buffer: u32,
     /// How long a write takes to enter the buffer when it has room.
     pub buffered: Nanos,
+    /// Further time of a flush, when all has been programmed.
+    pub flush: Nanos,
     /// Bytes that the link moves a second.
     pub link_bytes_per_s: u64,
 }
@@ -101,6 +103,8 @@ struct InDrive {
     transfer: Nanos,
     chunks: u32,
     durable: bool,
+    /// Further time of a flush.
+    flush: Nanos,
     spent: Spent,
 }
 
@@ -172,12 +176,13 @@ impl Ssd {
         let transfer = Nanos::new(transfer);
         let chunks = self.chunks(&command);
         let count = u32::try_from(chunks.end - chunks.start).unwrap_or(u32::MAX);
-        let mut overhead = controller + fixed;
+        let flush = if op == Op::Flush { self.parameters.flush } else { Nanos::ZERO };
+        let mut overhead = controller + fixed + flush;
         if op == Op::Write {
             overhead += buffered;
         }
         let spent = Spent { transfer, overhead, ..Spent::default() };
-        self.commands[tag as usize] = InDrive { transfer, chunks: count, durable, spent };
+        self.commands[tag as usize] = InDrive { transfer, chunks: count, durable, flush, spent };
         self.controller_free = self.controller_free.max(now) + controller;
         let from = self.controller_free;
         match op {
@@ -193,7 +198,7 @@ impl Ssd {
                 self.schedule(end, Due::Written(tag));
             }
             Op::Flush if !self.buffer.sync(tag) => {}
-            Op::Flush | Op::Discard => self.schedule(from + fixed, Due::Done(tag)),
+            Op::Flush | Op::Discard => self.schedule(from + flush + fixed, Due::Done(tag)),
         }
     }
 
@@ -327,7 +332,8 @@ impl Ssd {
             self.entered(at, tag, chunks);
         }
         while let Some(tag) = self.buffer.take_durable() {
-            self.schedule(at + self.parameters.fixed, Due::Done(tag));
+            let flush = self.commands[tag as usize].flush;
+            self.schedule(at + flush + self.parameters.fixed, Due::Done(tag));
         }
     }
 }

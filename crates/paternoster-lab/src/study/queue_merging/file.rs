@@ -1,0 +1,124 @@
+//! The study's file of parameters.
+
+use std::path::Path;
+
+use paternoster::{IoPrio, Nanos, Sector};
+
+use crate::dbench::DbenchParameters;
+use crate::model::parameter_file::{Keys, ParameterError, micros};
+
+type Read<T> = Result<T, ParameterError>;
+
+/// Sectors of a MiB.
+const MIB: u64 = 2048;
+/// Blocks of 4 KiB of a MiB.
+const MIB_BLOCKS: u64 = 256;
+
+/// What was published.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Published {
+    pub(super) peak_mb_per_s: f64,
+    pub(super) bfq_mb_per_s: f64,
+    pub(super) merging_mb_per_s: f64,
+    pub(super) mq_deadline_lock_us: f64,
+    pub(super) bfq_lock_us: f64,
+}
+
+/// Instructions of a request.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Instructions {
+    pub(super) none: f64,
+    pub(super) mq_deadline: f64,
+    pub(super) bfq: f64,
+    pub(super) bfq_merging: f64,
+}
+
+/// What the file says.
+#[derive(Clone, Debug)]
+pub(super) struct StudyFile {
+    pub(super) about: String,
+    pub(super) device: String,
+    pub(super) host: String,
+    pub(super) runs: u32,
+    pub(super) published: Published,
+    pub(super) instructions: Instructions,
+    /// The load, with the seed 1.
+    pub(super) load: DbenchParameters,
+}
+
+impl StudyFile {
+    pub(super) fn read(path: &Path, text: &str) -> Read<Self> {
+        let mut keys = Keys::open(path, text)?;
+        let about = keys.text("about")?;
+        let device = keys.text("device")?;
+        let host = keys.text("host")?;
+        let runs = small(keys.whole("runs", 1..=100)?);
+        let published = keys.table("published", published)?;
+        let instructions = keys.table("instructions", instructions)?;
+        let load = load(&mut keys)?;
+        keys.end()?;
+        Ok(Self { about, device, host, runs, published, instructions, load })
+    }
+}
+
+fn published(keys: &mut Keys<'_>) -> Read<Published> {
+    Ok(Published {
+        peak_mb_per_s: keys.number("peak_mb_per_s", 1.0..=1e5)?,
+        bfq_mb_per_s: keys.number("bfq_mb_per_s", 1.0..=1e5)?,
+        merging_mb_per_s: keys.number("merging_mb_per_s", 1.0..=1e5)?,
+        mq_deadline_lock_us: keys.number("mq_deadline_lock_us", 0.01..=1e3)?,
+        bfq_lock_us: keys.number("bfq_lock_us", 0.01..=1e3)?,
+    })
+}
+
+fn instructions(keys: &mut Keys<'_>) -> Read<Instructions> {
+    Ok(Instructions {
+        none: keys.number("none", 1.0..=1e6)?,
+        mq_deadline: keys.number("mq_deadline", 1.0..=1e6)?,
+        bfq: keys.number("bfq", 1.0..=1e6)?,
+        bfq_merging: keys.number("bfq_merging", 1.0..=1e6)?,
+    })
+}
+
+fn load(keys: &mut Keys<'_>) -> Read<DbenchParameters> {
+    let load = keys.table("clients", |keys| {
+        Ok(DbenchParameters {
+            clients: small(keys.whole("count", 1..=10_000)?),
+            bytes_a_flush: keys.whole("kb_a_flush", 1..=1 << 30)? * 1000,
+            work: micros(keys.number("work_us", 1.0..=1e7)?),
+            work_varies_percent: small(keys.whole("work_varies_percent", 0..=100)?),
+            data_requests: small(keys.whole("data_requests", 1..=1000)?),
+            data_blocks: small(keys.whole("data_blocks", 1..=128)?),
+            ..DbenchParameters::default()
+        })
+    })?;
+    let load = keys.table("layout", |keys| {
+        let data = Sector(keys.whole("data_mib", 0..=1 << 30)? * MIB);
+        let area_blocks = keys.whole("area_mib", 1..=1 << 20)? * MIB_BLOCKS;
+        let gap_blocks = keys.whole("gap_blocks", 0..=1 << 20)?;
+        let behind = keys.whole("journal_behind_mib", 0..=1 << 30)? * MIB;
+        let journal = Sector(data.0 + behind);
+        Ok(DbenchParameters { data, area_blocks, gap_blocks, journal, ..load })
+    })?;
+    let load = keys.table("journal", |keys| {
+        let level = keys.whole("level", 0..=7)?;
+        let level = u8::try_from(level).expect("a level is small");
+        Ok(DbenchParameters {
+            journal_blocks: keys.whole("mib", 1..=1 << 20)? * MIB_BLOCKS,
+            commit_blocks: small(keys.whole("commit_blocks", 1..=100)?),
+            client_blocks: small(keys.whole("client_blocks", 0..=20)?),
+            journal_prio: IoPrio::be(level).expect("0 to 7 are levels"),
+            ..load
+        })
+    })?;
+    keys.table("run", |keys| {
+        let apart = Nanos::from_millis(keys.whole("apart_ms", 0..=100_000)?);
+        let from = Nanos::from_millis(keys.whole("ramp_ms", 0..=1_000_000)?);
+        let window = Nanos::from_millis(keys.whole("window_ms", 1..=1_000_000)?);
+        Ok(DbenchParameters { apart, from, until: from + window, ..load })
+    })
+}
+
+fn small(number: u64) -> u32 {
+    u32::try_from(number).expect("keys are held against a range")
+}

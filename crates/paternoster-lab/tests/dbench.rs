@@ -1,0 +1,65 @@
+//! The model of dbench, against rates worked out by hand.
+
+use paternoster::{IoPrio, Nanos, NoTrace, SchedulerKind, Sector};
+use paternoster_lab::dbench::{Dbench, DbenchParameters};
+use paternoster_lab::model::{Servers, ServersParameters};
+use paternoster_lab::sim::{Setup, Simulation};
+
+/// A client that works for 1 ms and flushes two blocks.
+fn load() -> DbenchParameters {
+    DbenchParameters {
+        clients: 1,
+        bytes_a_flush: 448_000,
+        work: Nanos::from_millis(1),
+        data_requests: 2,
+        data_blocks: 1,
+        area_blocks: 1000,
+        gap_blocks: 10,
+        journal: Sector(1 << 20),
+        journal_blocks: 1000,
+        commit_blocks: 4,
+        client_blocks: 2,
+        journal_prio: IoPrio::be(3).expect("a level"),
+        from: Nanos::from_millis(100),
+        until: Nanos::from_millis(1100),
+        ..DbenchParameters::default()
+    }
+}
+
+/// MB/s over one server of 100 us, for which a flush is nothing.
+fn mb_per_s(load: DbenchParameters) -> f64 {
+    let device = Servers::new(ServersParameters {
+        servers: 1,
+        depth: 32,
+        end: Sector(1 << 30),
+        fixed: Nanos::from_micros(100),
+        per_sector: Nanos::ZERO,
+    });
+    let setup = Setup::new(SchedulerKind::None);
+    let mut sim = Simulation::new(&setup, Dbench::new(load), device, NoTrace).expect("a setup");
+    sim.run().expect("it ends");
+    sim.workload().bytes_per_s() / 1e6
+}
+
+/// 1 ms of work, two blocks of data, the journal's blocks and its commit: 1.4 ms for 448 kB.
+#[test]
+fn client_waits_for_its_data_and_then_for_the_commit() {
+    let rate = mb_per_s(load());
+    assert!((rate / (448.0 / 1.4) - 1.0).abs() < 0.01, "{rate} MB/s");
+}
+
+/// The journal's two writes are 0.2 ms, in which all who wait are committed at once. Ten clients
+/// with little work have 20 blocks of data and wait for a commit or two: the server is busy all the
+/// time, and commits of one client each, 0.4 ms a flush, would make 1120 MB/s at most.
+#[test]
+fn commit_takes_in_all_clients_that_wait() {
+    let load = DbenchParameters { clients: 10, work: Nanos::from_micros(10), ..load() };
+    let rate = mb_per_s(load);
+    assert!((448.0 / 0.3..448.0 / 0.2).contains(&rate), "{rate} MB/s");
+}
+
+#[test]
+fn same_seed_gives_the_same_rate() {
+    let load = DbenchParameters { clients: 3, work_varies_percent: 50, ..load() };
+    assert_eq!(mb_per_s(load.clone()).to_bits(), mb_per_s(load).to_bits());
+}
