@@ -6,6 +6,7 @@ mod ctl;
 mod decide;
 mod demo;
 mod man;
+mod out_file;
 mod output;
 mod progress;
 mod serve;

@@ -1,23 +1,24 @@
 //! `paternoster sim`: a job file of fio over a modelled device, in virtual time.
 
-use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::{fs, io};
 
 use anyhow::{Context as _, Result};
 use paternoster::{Hierarchy, Hz, Kernel, Nanos, SchedulerKind};
 use paternoster_lab::fio::{Jobs, Surroundings};
-use paternoster_lab::host::Host;
-use paternoster_lab::model::{Model, open_device};
+use paternoster_lab::host::{CORES, Host, host_names, host_text};
+use paternoster_lab::model::{Model, device_names, read_device};
 use paternoster_lab::report::{Window, observe_jobs};
 use paternoster_lab::result::{DiskUse, FioReport, Header, table};
 use paternoster_lab::sim::{CpuTime, DeviceTime, Setup};
 use paternoster_lab::threads::{Outcome, Progress, run_jobs};
 
+use crate::out_file::OutFile;
 use crate::output;
 use crate::progress::ProgressLine;
-use crate::sim_page;
+use crate::sim_page::{self, Files, Seen};
 use crate::tunable;
 
 /// Run a job file of fio over a modelled device, in virtual time.
@@ -29,10 +30,8 @@ use crate::tunable;
 pub(crate) struct Args {
     /// The job file.
     pub(crate) job: PathBuf,
-    /// The device: one that comes with the laboratory (hdd-7200, hdd-7200-1tb, nvme-980pro,
-    /// optane-p4800x, raid5-12-sata, ssd-plextor-m5s, servers-16x80us, table-980pro), a file of
-    /// parameters, or a disk as DiskSim describes it (.parv, .diskspecs).
-    #[arg(long, value_name = "NAME|FILE")]
+    // Its help names all devices.
+    #[arg(long, value_name = "NAME|FILE", help = device_help())]
     pub(crate) device: String,
     /// The scheduler.
     #[arg(long, value_name = "NAME", default_value = "none")]
@@ -47,12 +46,12 @@ pub(crate) struct Args {
     /// unless told.
     #[arg(long, value_name = "NAME")]
     pub(crate) kernel: Option<Kernel>,
-    /// The machine: one that comes with the laboratory (free, notebook-2011, ten-cores), or a file
-    /// of parameters. Its cores take time for I/O and for the scheduler's work.
-    #[arg(long, value_name = "NAME|FILE", default_value = "free")]
+    // Its help names all hosts.
+    #[arg(long, value_name = "NAME|FILE", default_value = "free", help = host_help())]
     pub(crate) host: String,
-    /// How many cores, instead of the host's.
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
+    /// How many cores, instead of the host's. Where I/O costs nothing, as on `free`, they change
+    /// nothing.
+    #[arg(long, value_name = "COUNT", value_parser = cores)]
     cores: Option<u32>,
     /// Ticks a second of the kernel's clock, instead of the host's.
     #[arg(long, value_name = "TICKS", value_parser = hz)]
@@ -77,6 +76,27 @@ pub(crate) struct Args {
     window: Option<Window>,
 }
 
+fn device_help() -> String {
+    format!(
+        "The device: one that comes with the laboratory ({}), a file of parameters, or a disk as \
+         DiskSim describes it (.parv, .diskspecs)",
+        device_names().join(", ")
+    )
+}
+
+fn host_help() -> String {
+    format!(
+        "The machine: one that comes with the laboratory ({}), or a file of parameters. Its cores \
+         take time for I/O and for the scheduler's work",
+        host_names().join(", ")
+    )
+}
+
+fn cores(text: &str) -> Result<u32, String> {
+    let cores = text.parse().ok().filter(|cores| CORES.contains(cores));
+    cores.ok_or_else(|| format!("{} to {} is allowed", CORES.start(), CORES.end()))
+}
+
 fn window(text: &str) -> Result<Window, String> {
     let allowed = || "FROM:TO is allowed, in seconds, FROM before TO, as 1.5:2".to_owned();
     let nanos = |text: &str| {
@@ -97,49 +117,64 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     for (name, value) in &args.tunables {
         args.scheduler.tunable(name)?.accepts(*value)?;
     }
-    let device = open_device(&args.device, args.seed)?;
-    let jobs = read_jobs(&args.job, device.as_ref(), args.seed)?;
+    let (device, device_texts) = read_device(&args.device, args.seed)?;
+    let job = fs::read(&args.job).with_context(|| format!("cannot read {}", args.job.display()))?;
+    let jobs = parse(args, &job, device.as_ref())?;
     for note in &jobs.notes {
         eprintln!("paternoster: {}: {} changes nothing: {}", note.place, note.option, note.why);
     }
-    let mut setup = Setup::new(args.scheduler);
-    setup.tunables.clone_from(&args.tunables);
-    setup.hierarchy = args.hierarchy;
-    setup.kernel = args.kernel;
-    let host = Host::open(&args.host)?;
-    host.set_up(&mut setup, device.as_ref());
-    setup.hz = args.hz.unwrap_or(setup.hz);
-    setup.cores = args.cores.unwrap_or(setup.cores);
-    setup.nr_requests = Some(args.nr_requests);
+    let files = Files { job, device: device_texts, host: host_text(&args.host)? };
+    let host = Host::from_toml(Path::new(&args.host), &files.host)?;
+    let setup = set_up(args, &host, device.as_ref());
+    let out = args.html.as_deref().map(OutFile::open).transpose()?;
     let line = ProgressLine::new()?;
     let shows = |run: Progress<'_>| line.shows(run);
-    let outcome = match &args.html {
-        None => run_jobs(&jobs, &setup, host.page_cache, device, shows)?,
+    let (outcome, page) = match out {
+        None => (run_jobs(&jobs, &setup, host.page_cache, device, shows)?, None),
         Some(out) => {
             let window = args.window.unwrap_or_else(|| Window::default_for(&jobs));
             let (outcome, observed) =
                 observe_jobs(&jobs, &setup, host.page_cache, device, window, shows)?;
+            let (outcome_seen, observed) = (&outcome, &observed);
             let seen =
-                sim_page::Seen { jobs: &jobs, setup: &setup, host: &host, outcome, observed };
-            sim_page::write(args, out, &seen)?;
-            seen.outcome
+                Seen { jobs: &jobs, setup: &setup, host: &host, outcome: outcome_seen, observed };
+            let page = sim_page::page(args, files, &seen);
+            (outcome, Some((out, page)))
         }
     };
     line.clear();
     let text = if args.json { json(args, &jobs, &outcome)? } else { text(&setup, &jobs, &outcome) };
     output::print(text.as_bytes())?;
+    if let Some((out, page)) = page {
+        out.write(page.as_bytes())?;
+    }
     Ok(ExitCode::SUCCESS)
 }
 
-fn read_jobs(path: &Path, device: &dyn Model, seed: u64) -> Result<Jobs> {
-    let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+fn parse(args: &Args, job: &[u8], device: &dyn Model) -> Result<Jobs> {
     let surroundings = Surroundings {
         variable: &|name| std::env::var(name).ok(),
-        file: &|path| std::fs::read(path),
+        file: &|path| fs::read(path),
         device_bytes: device.end().0.saturating_mul(512).min(1 << 63),
-        seed,
+        seed: args.seed,
     };
-    Ok(Jobs::parse(&path.display().to_string(), &bytes, &surroundings)?)
+    Ok(Jobs::parse(&args.job.display().to_string(), job, &surroundings)?)
+}
+
+/// What the command line says of the run, beside the jobs.
+fn set_up(args: &Args, host: &Host, device: &dyn Model) -> Setup {
+    let mut setup = Setup::new(args.scheduler);
+    setup.tunables.clone_from(&args.tunables);
+    setup.hierarchy = args.hierarchy;
+    setup.kernel = args.kernel;
+    host.set_up(&mut setup, device);
+    setup.hz = args.hz.unwrap_or(setup.hz);
+    if args.cores.is_some() && setup.costs.are_none() {
+        eprintln!("paternoster: --cores changes nothing: I/O costs nothing on {}", args.host);
+    }
+    setup.cores = args.cores.unwrap_or(setup.cores);
+    setup.nr_requests = Some(args.nr_requests);
+    setup
 }
 
 fn text(setup: &Setup, jobs: &Jobs, outcome: &Outcome) -> String {

@@ -1,11 +1,8 @@
 //! The page of `paternoster sim --html`: what the command says of the run.
 
-use std::path::Path;
-
-use anyhow::{Context as _, Result};
 use paternoster_lab::fio::Jobs;
-use paternoster_lab::host::{Host, host_text};
-use paternoster_lab::model::device_texts;
+use paternoster_lab::host::Host;
+use paternoster_lab::model::DeviceTexts;
 use paternoster_lab::report::{JobFile, ModelFile, Observed, Run};
 use paternoster_lab::sim::Setup;
 use paternoster_lab::threads::Outcome;
@@ -18,14 +15,21 @@ pub(crate) struct Seen<'a> {
     pub(crate) jobs: &'a Jobs,
     pub(crate) setup: &'a Setup,
     pub(crate) host: &'a Host,
-    pub(crate) outcome: Outcome,
-    pub(crate) observed: Observed,
+    pub(crate) outcome: &'a Outcome,
+    pub(crate) observed: &'a Observed,
 }
 
-/// Writes the page to `out`.
-pub(crate) fn write(args: &Args, out: &Path, seen: &Seen<'_>) -> Result<()> {
-    let job = std::fs::read(&args.job).context("cannot read the job file again")?;
-    let device = device_texts(&args.device)?.into_iter();
+/// The files of a run, as they were read.
+pub(crate) struct Files {
+    pub(crate) job: Vec<u8>,
+    pub(crate) device: DeviceTexts,
+    pub(crate) host: String,
+}
+
+/// The page of the run.
+pub(crate) fn page(args: &Args, files: Files, seen: &Seen<'_>) -> String {
+    let Files { job, device, host } = files;
+    let device = device.into_iter();
     let run = Run {
         command: command_line::given(),
         job: JobFile {
@@ -33,15 +37,15 @@ pub(crate) fn write(args: &Args, out: &Path, seen: &Seen<'_>) -> Result<()> {
             text: String::from_utf8_lossy(&job).into_owned(),
         },
         device: device.map(|(name, text)| ModelFile { name, text }).collect(),
-        host: ModelFile { name: args.host.clone(), text: Some(host_text(&args.host)?) },
+        host: ModelFile { name: args.host.clone(), text: Some(host) },
         settings: settings(args, seen),
         seed: args.seed,
         jobs: seen.jobs,
         setup: seen.setup,
-        outcome: &seen.outcome,
-        observed: &seen.observed,
+        outcome: seen.outcome,
+        observed: seen.observed,
     };
-    std::fs::write(out, run.page()).with_context(|| format!("cannot write {}", out.display()))
+    run.page()
 }
 
 /// What was set, or left as it is, beside the tunables.

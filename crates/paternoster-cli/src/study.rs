@@ -17,6 +17,7 @@ use rayon::iter::{IntoParallelRefIterator as _, ParallelIterator as _};
 use serde::Serialize;
 
 use crate::command_line;
+use crate::out_file::OutFile;
 use crate::output;
 
 /// Set published measurements beside what the laboratory makes of the same.
@@ -216,9 +217,7 @@ fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T> {
     serde_json::from_slice(&bytes).with_context(|| path.display().to_string())
 }
 
-/// Writes the file whole or not at all.
+/// Writes the file.
 fn write(path: &Path, bytes: &[u8]) -> Result<()> {
-    let part = path.with_extension("part");
-    let written = fs::write(&part, bytes).and_then(|()| fs::rename(&part, path));
-    written.with_context(|| format!("cannot write {}", path.display()))
+    OutFile::open(path)?.write(bytes)
 }

@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
+use paternoster_lab::host::host_names;
+use paternoster_lab::model::device_names;
 use serde_json::Value;
 
 const TENANTS: &str = "\
@@ -103,14 +105,17 @@ fn host_bounds_a_fast_drive_by_its_cores_and_the_lock() {
 fn table_says_what_the_cores_of_a_host_did() {
     let folder = tempfile::tempdir().expect("a folder");
     let job = "[job]\ndirect=1\nrw=randread\nbs=4k\nsize=1g\nruntime=10ms\ntime_based\n";
-    let told = |options: &[&str]| -> bool {
+    let told = |options: &[&str]| -> (bool, String) {
         let device = ["--device", "nvme-980pro", "--scheduler", "bfq"];
         let output = sim(folder.path(), job, &[&device[..], options].concat());
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).expect("text").contains("cores: 2 at")
+        let notes = String::from_utf8(output.stderr).expect("text");
+        assert!(output.status.success(), "{notes}");
+        (String::from_utf8(output.stdout).expect("text").contains("cores: 2 at"), notes)
     };
-    assert!(told(&["--host", "notebook-2011", "--cores", "2"]));
-    assert!(!told(&["--cores", "2"]));
+    let costly = told(&["--host", "notebook-2011", "--cores", "2"]);
+    assert_eq!(costly, (true, String::new()));
+    let note = "paternoster: --cores changes nothing: I/O costs nothing on free\n";
+    assert_eq!(told(&["--cores", "2"]), (false, note.to_owned()));
 }
 
 #[test]
@@ -130,6 +135,10 @@ fn mistakes_are_named_by_file_line_and_column() {
     assert!(unknown.contains("hosts are: free"), "{unknown}");
     let verify = error("[job]\nrw=read\nsize=1m\nverify=md5\n", &disk);
     assert!(verify.contains("job.fio:4:1") && verify.contains("verify"), "{verify}");
+    for cores in ["0", "4097", "4294967295"] {
+        let many = error(TENANTS, &[&disk[..], &["--cores", cores]].concat());
+        assert!(many.contains("1 to 4096 is allowed"), "{many}");
+    }
     let tunable = error(TENANTS, &["--device", "hdd-7200", "--set", "quantum=8"]);
     assert!(tunable.contains("quantum"), "{tunable}");
 }
@@ -156,4 +165,70 @@ fn cfq_decides_as_the_kernel_that_is_named_and_no_other_has_one() {
     assert!(bfq.contains("bfq has no kernel to choose; cfq has: 2.6.35-seed"), "{bfq}");
     let unknown = refused(&["--scheduler", "cfq", "--kernel", "2.4"]);
     assert!(unknown.contains("there is no kernel \"2.4\"; there are: 2.6.35-seed"), "{unknown}");
+}
+
+/// What comes with the laboratory is in the tables of docs/laboratory.md, and nothing else.
+#[test]
+fn help_and_the_documents_name_every_device_and_host() {
+    let help = Command::new(env!("CARGO_BIN_EXE_paternoster")).args(["sim", "--help"]).output();
+    let help = String::from_utf8(help.expect("the binary runs").stdout).expect("text");
+    let document = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/laboratory.md");
+    let document = std::fs::read_to_string(document).expect("the document is there");
+    let documented = |section: &str| -> Vec<String> {
+        let lines = document.lines().skip_while(|line| *line != section).skip(1);
+        let lines = lines.take_while(|line| !line.starts_with("## "));
+        let names = lines.filter_map(|line| line.strip_prefix("| `")?.split_once("` | "));
+        let mut names: Vec<_> = names.map(|(name, _)| name.to_owned()).collect();
+        names.sort();
+        names
+    };
+    for (mut names, section) in [(device_names(), "## Devices"), (host_names(), "## Hosts")] {
+        assert!(help.contains(&names.join(", ")), "{names:?} in {help}");
+        names.sort_unstable();
+        assert_eq!(documented(section), names);
+    }
+}
+
+const SHORT: &str = "[job]\ndirect=1\nrw=randread\nbs=4k\nsize=1g\nruntime=10ms\ntime_based\n";
+
+/// A pipe can be read once only.
+#[test]
+fn page_shows_the_files_that_were_run() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let lab = Path::new(env!("CARGO_MANIFEST_DIR")).join("../paternoster-lab");
+    let script = "\"$0\" sim <(printf \"$1\") --device <(cat \"$2/devices/hdd-7200.toml\") \
+                  --host <(cat \"$2/hosts/ten-cores.toml\") --html out.html";
+    let output = Command::new("bash")
+        .args(["-c", script, env!("CARGO_BIN_EXE_paternoster"), SHORT])
+        .arg(lab)
+        .current_dir(folder.path())
+        .output()
+        .expect("bash, which Debian always has, runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let page = std::fs::read_to_string(folder.path().join("out.html")).expect("a page");
+    for shown in ["runtime=10ms", "the seek of one cylinder and rpm", "submit_us"] {
+        assert!(page.contains(shown), "nothing of {shown}");
+    }
+}
+
+#[test]
+fn page_comes_behind_the_table() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let options = ["--device", "servers-16x80us", "--html", "/dev/stdout"];
+    let output = sim(folder.path(), SHORT, &options);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).expect("text");
+    let [table, page] = ["without work", "<!doctype html>"].map(|part| text.find(part));
+    assert!(table.is_some() && table < page, "{table:?}, {page:?}");
+}
+
+/// The job cannot run, which is found out when it is to begin.
+#[test]
+fn page_that_cannot_be_written_is_told_before_the_run() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("none/out.html");
+    let options = ["--device", "table-980pro", "--html", out.to_str().expect("a name")];
+    let output = sim(folder.path(), &SHORT.replace("randread", "randwrite"), &options);
+    let error = String::from_utf8(output.stderr).expect("text");
+    assert!(!output.status.success() && error.contains("cannot write"), "{error}");
 }

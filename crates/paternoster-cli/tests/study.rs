@@ -31,14 +31,18 @@ fn collected_tasks_make_the_same_report() {
     let dir = dir.path();
     let at_once = success(&["study", "hierarchy", "--cells-only", "--json"], dir);
     success(&["study", "hierarchy", "--cells-only", "--plan", "plan"], dir);
+    let neighbour = dir.join("plan/hierarchy-00000.answer.part");
+    fs::write(&neighbour, "not ours").expect("a file");
     let missing = failure(&["study", "collect", "plan"], dir);
     assert!(missing.contains("hierarchy-00000.answer.json"), "{missing}");
-    for entry in fs::read_dir(dir.join("plan")).expect("the plan is there") {
-        let path = entry.expect("an entry").path();
+    let plan = fs::read_dir(dir.join("plan")).expect("the plan is there");
+    let paths = plan.map(|entry| entry.expect("an entry").path());
+    for path in paths.filter(|path| *path != neighbour) {
         success(&["study", "run-task", path.to_str().expect("a name")], dir);
     }
     let collected = success(&["study", "collect", "plan", "--json"], dir);
     assert!(collected == at_once, "the reports differ");
+    assert_eq!(fs::read_to_string(&neighbour).expect("it is there"), "not ours");
     let report: Value = serde_json::from_str(&at_once).expect("a report is JSON");
     assert_eq!(report["version"], 1);
     let study = &report["studies"][0];

@@ -1,5 +1,6 @@
 //! A host from a TOML file, such as `hosts/ten-cores.toml`.
 
+use std::ops::RangeInclusive;
 use std::path::Path;
 
 use paternoster::{Hz, SchedulerKind, Sector, SectorCount};
@@ -11,8 +12,11 @@ use crate::threads::{self, JournalPlace, WritebackGroup};
 
 type Read<T> = Result<T, ParameterError>;
 
+/// How many cores a host may have.
+pub const CORES: RangeInclusive<u32> = 1..=4096;
+
 /// Times in µs, more than any machine takes for an I/O.
-const MICROS: std::ops::RangeInclusive<f64> = 0.0..=1e6;
+const MICROS: RangeInclusive<f64> = 0.0..=1e6;
 
 impl Host {
     /// Reads the text of a file; `path` is what errors call it.
@@ -20,8 +24,8 @@ impl Host {
         let mut keys = Keys::open(path, text)?;
         keys.one_of("kind", &[("host", ())])?;
         keys.text("name")?;
-        let cores = narrow(keys.whole("cores", 1..=4096)?);
-        let ticks = narrow(keys.whole("hz", 1..=1000)?);
+        let cores = keys.small("cores", CORES)?;
+        let ticks = keys.small("hz", 1..=1000)?;
         let hz = Hz::new(ticks).ok_or_else(|| {
             keys.refuse(Problem::Unexpected {
                 what: "`hz`".to_owned(),
@@ -37,7 +41,7 @@ impl Host {
                 submit: micros(keys.number("submit_us", MICROS)?),
                 complete: micros(keys.number("complete_us", MICROS)?),
                 wake: micros(keys.number("wake_us", MICROS)?),
-                varies_percent: narrow(keys.whole("varies_percent", 0..=100)?),
+                varies_percent: keys.small("varies_percent", 0..=100)?,
             })
         })?;
         let page_cache = keys.table("page_cache", page_cache)?;
@@ -68,7 +72,7 @@ fn page_cache(keys: &mut Keys<'_>) -> Read<threads::Host> {
         host.journal = Some(keys.table("journal", |keys| {
             Ok(JournalPlace {
                 start: Sector(keys.whole("start_sector", 0..=1 << 50)?),
-                sectors: SectorCount(narrow(keys.whole("sectors", 8..=1 << 31)?)),
+                sectors: SectorCount(keys.small("sectors", 8..=1 << 31)?),
             })
         })?);
     }
@@ -98,9 +102,4 @@ fn scheduler(keys: &mut Keys<'_>) -> Read<SchedulerCosts> {
         hold_after_wait: micros(keys.number("hold_after_wait_us", MICROS)?),
         queue_merging: micros(keys.number_or("queue_merging_us", 0.0, MICROS)?),
     })
-}
-
-/// A number that was held against a range of 32 bits.
-fn narrow(number: u64) -> u32 {
-    u32::try_from(number).expect("the range is of 32 bits")
 }

@@ -21,6 +21,8 @@ use crate::model::parameter_file::{ParameterError, Spot};
 use crate::sim::{Costs, Setup};
 use crate::threads;
 
+pub use from_toml::CORES;
+
 /// The files that come with the laboratory, by name.
 const HOSTS: [(&str, &str); 3] = [
     ("free", include_str!("../../hosts/free.toml")),
@@ -76,7 +78,7 @@ pub struct SchedulerCosts {
 #[non_exhaustive]
 pub enum HostError {
     /// Neither a name nor a file.
-    #[error("there is no host {name:?} and no such file; hosts are: {}", names().join(", "))]
+    #[error("there is no host {name:?} and no such file; hosts are: {}", host_names().join(", "))]
     Unknown {
         /// What was asked for.
         name: String,
@@ -138,7 +140,7 @@ pub(crate) fn host_file(name: &str) -> Option<&'static str> {
 }
 
 /// The names of the hosts that come with the laboratory.
-fn names() -> Vec<&'static str> {
+pub fn host_names() -> Vec<&'static str> {
     HOSTS.iter().map(|(name, _)| *name).collect()
 }
 
@@ -161,7 +163,7 @@ mod tests {
     /// `free` is what a simulation has without a host.
     #[test]
     fn every_host_that_comes_along_can_be_opened_and_one_costs_nothing() {
-        for name in names() {
+        for name in host_names() {
             Host::open(name).unwrap_or_else(|error| panic!("{name}: {error}"));
         }
         for scheduler in SchedulerKind::ALL {

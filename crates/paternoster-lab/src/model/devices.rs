@@ -6,6 +6,7 @@
 //!   atlas10k.parv      a disk as DiskSim describes it (or .diskspecs)
 //! ```
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
@@ -28,12 +29,18 @@ const DEVICES: &[(&str, &str)] = &[
     ("table-980pro", include_str!("../../devices/table-980pro.toml")),
 ];
 
+/// Files by their names, each with its text if it is text.
+pub type DeviceTexts = Vec<(String, Option<String>)>;
+
 /// The error of a device that cannot be had.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum DeviceError {
     /// Neither a name nor a file.
-    #[error("there is no device {name:?} and no such file; devices are: {}", names().join(", "))]
+    #[error(
+        "there is no device {name:?} and no such file; devices are: {}",
+        device_names().join(", ")
+    )]
     Unknown {
         /// What was asked for.
         name: String,
@@ -63,25 +70,14 @@ enum Kind {
 
 /// Makes the device of that name, or of that file; its random times are drawn with that seed.
 pub fn open_device(name: &str, seed: u64) -> Result<Box<dyn Model>, DeviceError> {
-    let path = Path::new(name);
-    if let Some(text) = device_file(name) {
-        return open_device_text(path, text, seed);
-    }
-    match path.extension().and_then(|extension| extension.to_str()) {
-        Some("parv" | "diskspecs") => disk(path, disksim::read(path)?),
-        _ if path.exists() => {
-            let text = std::fs::read_to_string(path)
-                .map_err(|error| ParameterError { at: Spot::whole(path), problem: error.into() })?;
-            open_device_text(path, &text, seed)
-        }
-        _ => Err(DeviceError::Unknown { name: name.to_owned() }),
-    }
+    make(name, device_text(name)?.as_deref(), seed)
 }
 
-/// The files that describe the device of that name, or of that file: its own and, of an array, its
-/// disk's; each by its name, with its text if it is text.
-pub fn device_texts(name: &str) -> Result<Vec<(String, Option<String>)>, DeviceError> {
+/// The same, with the files that describe it: its own and, of an array, its disk's; each by its
+/// name, with its text if it is text. Its own is read once.
+pub fn read_device(name: &str, seed: u64) -> Result<(Box<dyn Model>, DeviceTexts), DeviceError> {
     let own = device_text(name)?;
+    let device = make(name, own.as_deref(), seed)?;
     let member = own.as_deref().and_then(member_of);
     let mut texts = vec![(name.to_owned(), own)];
     if let Some(member) = member {
@@ -90,17 +86,39 @@ pub fn device_texts(name: &str) -> Result<Vec<(String, Option<String>)>, DeviceE
         let text = device_text(&member)?;
         texts.push((member, text));
     }
-    Ok(texts)
+    Ok((device, texts))
 }
 
+/// The file that describes a device; none where it is not text.
 fn device_text(name: &str) -> Result<Option<String>, DeviceError> {
     if let Some(text) = device_file(name) {
         return Ok(Some(text.to_owned()));
     }
     let path = Path::new(name);
-    let bytes = std::fs::read(path)
-        .map_err(|error| ParameterError { at: Spot::whole(path), problem: error.into() })?;
+    if !path.exists() && !is_disksim(path) {
+        return Err(DeviceError::Unknown { name: name.to_owned() });
+    }
+    let bytes = std::fs::read(path).map_err(|error| unreadable(path, error))?;
     Ok(String::from_utf8(bytes).ok())
+}
+
+/// Makes the device that this text describes.
+fn make(name: &str, text: Option<&str>, seed: u64) -> Result<Box<dyn Model>, DeviceError> {
+    let path = Path::new(name);
+    match text {
+        _ if is_disksim(path) => disk(path, disksim::read(path)?),
+        Some(text) => open_device_text(path, text, seed),
+        None => Err(unreadable(path, ErrorKind::InvalidData.into()).into()),
+    }
+}
+
+fn is_disksim(path: &Path) -> bool {
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    matches!(extension, Some("parv" | "diskspecs"))
+}
+
+fn unreadable(path: &Path, error: std::io::Error) -> ParameterError {
+    ParameterError { at: Spot::whole(path), problem: error.into() }
 }
 
 /// The disk that the file of an array names.
@@ -124,7 +142,7 @@ pub(crate) fn whole_device_file(name: &str) -> Option<String> {
 }
 
 /// The names of the devices that come with the laboratory.
-fn names() -> Vec<&'static str> {
+pub fn device_names() -> Vec<&'static str> {
     DEVICES.iter().map(|(name, _)| *name).collect()
 }
 
@@ -190,7 +208,7 @@ mod tests {
 
     #[test]
     fn every_device_that_comes_along_can_be_made() {
-        for name in names() {
+        for name in device_names() {
             let device = open_device(name, 1).unwrap_or_else(|error| panic!("{name}: {error}"));
             assert!(device.depth() > 0 && device.end().0 > 0, "{name}");
         }
@@ -198,21 +216,18 @@ mod tests {
 
     #[test]
     fn array_is_described_by_its_file_and_by_its_disks() {
-        let texts = device_texts("raid5-12-sata").expect("it comes along");
-        let names: Vec<_> = texts.iter().map(|(name, _)| name.as_str()).collect();
+        let texts = |name| read_device(name, 1).expect("it comes along").1;
+        let array = texts("raid5-12-sata");
+        let names: Vec<_> = array.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["raid5-12-sata", "hdd-7200-1tb"]);
-        assert!(texts[1].1.as_deref().is_some_and(|text| text.contains("kind = \"disk\"")));
-        assert_eq!(device_texts("hdd-7200").expect("it comes along").len(), 1);
+        assert!(array[1].1.as_deref().is_some_and(|text| text.contains("kind = \"disk\"")));
+        assert_eq!(texts("hdd-7200").len(), 1);
     }
 
     #[test]
     fn unknown_device_is_told_which_there_are() {
         let error = open_device("floppy", 1).err().expect("there is none").to_string();
-        let known = "hdd-7200, hdd-7200-1tb, nvme-980pro, optane-p4800x, raid5-12-sata, \
-                     sata-5400-2010, ssd-plextor-m5s, servers-16x80us, table-980pro";
-        assert_eq!(
-            error,
-            format!("there is no device \"floppy\" and no such file; devices are: {known}")
-        );
+        let known = "there is no device \"floppy\" and no such file; devices are: hdd-7200, ";
+        assert!(error.starts_with(known), "{error}");
     }
 }

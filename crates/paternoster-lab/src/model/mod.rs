@@ -22,7 +22,7 @@ use paternoster::{Instant, Nanos, Sector, SectorCount};
 pub use array::{
     Array, ArrayParameters, Prefetch, Segmentation, Striping, WriteBack as ArrayWriteBack,
 };
-pub use devices::{DeviceError, device_texts, open_device};
+pub use devices::{DeviceError, DeviceTexts, device_names, open_device, read_device};
 pub(crate) use devices::{open_device_text, whole_device_file};
 pub use servers::{Servers, ServersParameters};
 pub use ssd::{QueueParameters, Ssd, SsdParameters, Varying};

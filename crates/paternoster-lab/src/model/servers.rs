@@ -39,12 +39,11 @@ impl ServersParameters {
     /// Reads the text of a TOML file, such as `devices/servers-16x80us.toml`; `path` is what errors
     /// call it.
     pub fn from_toml(path: &Path, text: &str) -> Result<Self, ParameterError> {
-        let narrow = |number: u64| u32::try_from(number).expect("the range is of 32 bits");
         let mut keys = Keys::open(path, text)?;
         keys.one_of("kind", &[("servers", ())])?;
         keys.description()?;
-        let servers = narrow(keys.whole("servers", 1..=65_536)?);
-        let depth = narrow(keys.whole("depth", 1..=65_536)?);
+        let servers = keys.small("servers", 1..=65_536)?;
+        let depth = keys.small("depth", 1..=65_536)?;
         let end = Sector(keys.whole("sectors", 8..=1 << 50)?);
         let fixed = micros(keys.number("fixed_us", 0.0..=1e7)?);
         let per_sector = micros(keys.number("per_sector_us", 0.0..=1e6)?);

@@ -122,7 +122,7 @@ mod tests {
     #[test]
     fn every_device_that_comes_along_says_where_it_holds() {
         for name in ["hdd-7200", "nvme-980pro", "optane-p4800x", "servers-16x80us"] {
-            let texts = crate::model::device_texts(name).expect("it comes along");
+            let (_, texts) = crate::model::read_device(name, 1).expect("it comes along");
             let found = described(texts[0].1.as_deref().expect("a text"));
             assert!(found.about.is_some() && found.valid.is_some(), "{name}");
             assert!(found.parameters.len() > 3, "{name}");

@@ -23,7 +23,7 @@ impl ArrayParameters {
         let mut keys = Keys::open(path, text)?;
         keys.one_of("kind", &[("array", ())])?;
         keys.description()?;
-        let depth = narrow(keys.whole("depth", 1..=65_536)?);
+        let depth = keys.small("depth", 1..=65_536)?;
         let link = keys.table("link", |keys| keys.number("mb_per_s", 0.001..=1e6))?;
         let front_end = keys.table("front_end", |keys| keys.number("command_us", 0.0..=1e7))?;
         let cache = keys.table("cache", cache)?;
@@ -63,7 +63,7 @@ fn write_back(keys: &mut Keys<'_>) -> Read<WriteBack> {
 
 fn prefetch(keys: &mut Keys<'_>) -> Read<Prefetch> {
     Ok(Prefetch {
-        from_read: narrow(keys.whole("from_read", 1..=1000)?),
+        from_read: keys.small("from_read", 1..=1000)?,
         unit: sectors(keys.whole("unit_kb", 0..=GIB)?),
         low: sectors(keys.whole("low_kb", 0..=GIB)?),
         streams: usize::try_from(keys.whole("streams", 1..=1_000_000)?).unwrap_or(usize::MAX),
@@ -71,8 +71,8 @@ fn prefetch(keys: &mut Keys<'_>) -> Read<Prefetch> {
 }
 
 fn striping(keys: &mut Keys<'_>) -> Read<Striping> {
-    let disks = narrow(keys.whole("disks", 2..=10_000)?);
-    let data = narrow(keys.whole("data_chunks", 1..=9_999)?);
+    let disks = keys.small("disks", 2..=10_000)?;
+    let data = keys.small("data_chunks", 1..=9_999)?;
     if data >= disks {
         let what = "`raid.data_chunks`".to_owned();
         let allowed = format!("fewer than the {disks} disks, as parity takes one more");

@@ -94,6 +94,13 @@ impl<'t> Keys<'t> {
         self.read(key, &said, |value| whole_number(value).filter(|number| allowed.contains(number)))
     }
 
+    /// The same, small.
+    pub(crate) fn small(&mut self, key: &'static str, allowed: RangeInclusive<u32>) -> Read<u32> {
+        let (least, most) = allowed.into_inner();
+        let number = self.whole(key, least.into()..=most.into())?;
+        Ok(u32::try_from(number).expect("the range is of 32 bits"))
+    }
+
     /// True or false.
     pub(crate) fn flag(&mut self, key: &'static str) -> Read<bool> {
         self.read(key, "true or false", DeValue::as_bool)

@@ -76,13 +76,13 @@ impl FromStr for Parameters {
 fn layout(keys: &mut Keys<'_>) -> Read<Layout> {
     const ORDERS: [(&str, TrackOrder); 2] =
         [("forward", TrackOrder::Forward), ("serpentine", TrackOrder::Serpentine)];
-    let surfaces = narrow(keys.whole("surfaces", 1..=10_000)?);
+    let surfaces = keys.small("surfaces", 1..=10_000)?;
     let order = keys.one_of("order", &ORDERS)?;
     let track_skew = keys.number("track_skew_revolutions", 0.0..=1.0)?;
     let cylinder_skew = keys.number("cylinder_skew_revolutions", 0.0..=1.0)?;
     let end = keys.whole("sectors", 1..=SECTORS)?;
     let zones = if keys.has("sectors_per_track") {
-        let sectors_per_track = narrow(keys.whole("sectors_per_track", 1..=1_000_000)?);
+        let sectors_per_track = keys.small("sectors_per_track", 1..=1_000_000)?;
         let cylinders = end.div_ceil(u64::from(surfaces) * u64::from(sectors_per_track));
         let last_cylinder = narrow(cylinders.min(u64::from(u32::MAX)) - 1);
         vec![(last_cylinder, sectors_per_track)]
@@ -245,7 +245,7 @@ fn write_back(keys: &mut Keys<'_>) -> Read<WriteBackPolicy> {
 
 fn queue(keys: &mut Keys<'_>) -> Read<QueueParameters> {
     Ok(QueueParameters {
-        depth: narrow(keys.whole("depth", 1..=65_536)?),
+        depth: keys.small("depth", 1..=65_536)?,
         longest_wait: Millis(keys.number("longest_wait_ms", TIME)?),
     })
 }
