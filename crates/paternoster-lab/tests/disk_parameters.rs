@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use paternoster_lab::model::disk::{Disk, Parameters, SeekCurve, read_trace, validate};
-use paternoster_lab::model::parameter_file::Mark;
+use paternoster_lab::model::parameter_file::{Mark, notes};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
@@ -33,10 +33,9 @@ fn disk_that_comes_with_the_laboratory_has_its_name_and_can_be_built() {
 
 #[test]
 fn value_keeps_what_is_known_of_it() {
-    let parameters = Parameters::named("hdd-7200").expect("it is there");
-    let note = |key: &str| {
-        parameters.notes.iter().find(|note| note.key == key).unwrap_or_else(|| panic!("{key}"))
-    };
+    let notes = notes(include_str!("../devices/hdd-7200.toml"));
+    let note =
+        |key: &str| notes.iter().find(|note| note.key == key).unwrap_or_else(|| panic!("{key}"));
     assert_eq!(note("mechanics.rpm").mark, Some(Mark::Stated));
     assert_eq!(note("mechanics.rpm").bounds, Some((5400.0, 7200.0)));
     assert_eq!(note("mechanics.seek.scale").bounds, Some((0.7, 1.8)));

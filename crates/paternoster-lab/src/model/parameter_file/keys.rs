@@ -14,7 +14,7 @@ use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::{Mark, Note, ParameterError, Problem, Spot};
+use super::{Mark, ParameterError, Problem, Spot};
 use crate::model::disk::units::{real, whole};
 
 type Read<T> = Result<T, ParameterError>;
@@ -51,8 +51,6 @@ pub(crate) struct Keys<'t> {
     /// Where the table stands.
     span: Range<usize>,
     known: Vec<&'static str>,
-    /// What is known of the values that were asked for.
-    notes: Vec<Note>,
 }
 
 impl<'t> Keys<'t> {
@@ -68,8 +66,8 @@ impl<'t> Keys<'t> {
 
     fn new(file: File<'t>, table: Spanned<DeTable<'t>>) -> Self {
         let span = table.span();
-        let (prefix, known, notes) = (String::new(), Vec::new(), Vec::new());
-        Self { file, prefix, table: table.into_inner(), span, known, notes }
+        let (prefix, known) = (String::new(), Vec::new());
+        Self { file, prefix, table: table.into_inner(), span, known }
     }
 
     /// A number.
@@ -203,10 +201,9 @@ impl<'t> Keys<'t> {
             table,
             span,
             known: Vec::new(),
-            notes: Vec::new(),
         };
         let value = read(&mut keys)?;
-        self.notes.extend(keys.end()?);
+        keys.end()?;
         Ok(value)
     }
 
@@ -231,10 +228,10 @@ impl<'t> Keys<'t> {
         self.span.clone()
     }
 
-    /// What is known of the values. Fails if there is a key that nobody has asked for.
-    pub(crate) fn end(self) -> Read<Vec<Note>> {
+    /// Fails if there is a key that nobody has asked for.
+    pub(crate) fn end(self) -> Read<()> {
         let Some(key) = self.table.keys().min_by_key(|key| key.span().start) else {
-            return Ok(self.notes);
+            return Ok(());
         };
         let known: Vec<_> = self.known.iter().map(|known| format!("`{known}`")).collect();
         let name = format!("`{}{}`", self.prefix, key.get_ref());
@@ -274,34 +271,33 @@ impl<'t> Keys<'t> {
         read(found.get_ref()).ok_or_else(|| self.unexpected(key, &found.span(), allowed))
     }
 
-    /// The value in a table with what is known of it, which is noted.
+    /// The value in a table with what is known of it, which is checked here and told by
+    /// [`notes`](super::notes).
     fn noted(&mut self, key: &'static str, found: Found<'t>) -> Read<Found<'t>> {
         let span = found.span();
         let DeValue::Table(table) = found.into_inner() else { unreachable!("it is a table") };
         let name = format!("{}{key}", self.prefix);
-        let mut keys = Keys {
-            file: self.file,
-            prefix: format!("{name}."),
-            table,
-            span,
-            known: Vec::new(),
-            notes: Vec::new(),
-        };
+        let mut keys =
+            Keys { file: self.file, prefix: format!("{name}."), table, span, known: Vec::new() };
         let value = keys.take("value", "the value itself")?;
-        let shown = self.file.shown(&value.span());
-        let mark = if keys.has("mark") { Some(keys.one_of("mark", &Mark::NAMED)?) } else { None };
-        let source = if keys.has("source") { Some(keys.text("source")?) } else { None };
-        let bounds = if keys.has("bounds") { Some(keys.bounds(&value)?) } else { None };
+        if keys.has("mark") {
+            keys.one_of("mark", &Mark::NAMED)?;
+        }
+        if keys.has("source") {
+            keys.text("source")?;
+        }
+        if keys.has("bounds") {
+            keys.check_bounds(&value)?;
+        }
         keys.end()?;
-        self.notes.push(Note { key: name, value: shown, mark, source, bounds });
         Ok(value)
     }
 
-    /// The bounds of `value`, which it is within.
-    fn bounds(&mut self, value: &Found<'t>) -> Read<(f64, f64)> {
+    /// Checks that `value` is within its bounds.
+    fn check_bounds(&mut self, value: &Found<'t>) -> Read<()> {
         let [least, most] = self.row("bounds")?;
         if number(value.get_ref()).is_some_and(|number| (least..=most).contains(&number)) {
-            return Ok((least, most));
+            return Ok(());
         }
         let allowed = format!("within its bounds, {least} to {most}");
         Err(self.unexpected("value", &value.span(), &allowed))

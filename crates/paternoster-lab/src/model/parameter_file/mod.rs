@@ -12,7 +12,8 @@ use thiserror::Error;
 use super::disk::LayoutError;
 
 pub(crate) use keys::{Keys, exactly};
-pub(crate) use notes::{notes, with_number};
+pub use notes::notes;
+pub(crate) use notes::with_number;
 
 /// What is known of a value.
 #[derive(Clone, Debug, PartialEq)]

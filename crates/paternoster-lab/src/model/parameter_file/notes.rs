@@ -9,7 +9,7 @@ use super::{Mark, Note};
 /// # Panics
 ///
 /// If the text is no file of parameters: it has been read before.
-pub(crate) fn notes(text: &str) -> Vec<Note> {
+pub fn notes(text: &str) -> Vec<Note> {
     let mut notes = Vec::new();
     walk(&parsed(text), "", &mut notes);
     notes

@@ -43,7 +43,6 @@ pub(super) fn disk(
             depth: fields.whole_or("Max queue length", 1, 0..=65_536)?.max(1),
             longest_wait: Millis::ZERO,
         },
-        notes: Vec::new(),
     })
 }
 

@@ -43,8 +43,8 @@ impl Parameters {
     /// Reads the text of such a file; `path` is what errors call it.
     pub fn from_toml(path: &Path, text: &str) -> Read<Self> {
         let mut keys = Keys::open(path, text)?;
-        let mut parameters = Self::of(&mut keys)?;
-        parameters.notes = keys.end()?;
+        let parameters = Self::of(&mut keys)?;
+        keys.end()?;
         Ok(parameters)
     }
 
@@ -60,7 +60,6 @@ impl Parameters {
             overheads: keys.table("overheads", overheads)?,
             buffer: keys.table("buffer", buffer)?,
             queue: keys.table("queue", queue)?,
-            notes: Vec::new(),
         })
     }
 }

@@ -12,7 +12,6 @@ use super::seek::SeekCurve;
 use super::units::Millis;
 use super::write_back::WriteBackPolicy;
 use crate::model::Op;
-use crate::model::parameter_file::Note;
 
 /// A disk.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,8 +30,6 @@ pub struct Parameters {
     pub buffer: Buffer,
     /// How it queues commands.
     pub queue: QueueParameters,
-    /// What is known of single values: where they come from and how far they hold.
-    pub notes: Vec<Note>,
 }
 
 /// What moves.
