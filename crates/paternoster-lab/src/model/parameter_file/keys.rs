@@ -272,7 +272,7 @@ impl<'t> Keys<'t> {
     }
 
     /// The value in a table with what is known of it, which is checked here and told by
-    /// [`notes`](super::notes).
+    /// [`notes`](super::notes()).
     fn noted(&mut self, key: &'static str, found: Found<'t>) -> Read<Found<'t>> {
         let span = found.span();
         let DeValue::Table(table) = found.into_inner() else { unreachable!("it is a table") };
