@@ -57,6 +57,7 @@ write_begin = "at-first"
 [buffer.read_ahead]
 until = "nothing"
 most_sectors = 0
+least_sectors = 0
 over_requested = true
 after_hit = false
 keeps_passed = false

@@ -74,7 +74,7 @@ fn last_page_of_a_file_is_whole_where_the_device_has_it() {
 fn disk_of_an_odd_size_is_read_to_its_end() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("odd.toml");
-    let text = include_str!("../devices/sata-5400-2010.toml");
+    let text = include_str!("../devices/sata-7200-2010.toml");
     let stated = "[layout.sectors]\nvalue = ";
     let at = text.find(stated).expect("it says how many") + stated.len();
     let end = at + text[at..].find('\n').expect("a line has an end");

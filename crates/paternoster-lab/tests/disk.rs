@@ -46,6 +46,7 @@ write_begin = "at-first"
 [buffer.read_ahead]
 until = "track"
 most_sectors = 20
+least_sectors = 0
 over_requested = true
 after_hit = false
 keeps_passed = false
@@ -160,6 +161,22 @@ fn nothing_is_read_ahead_where_the_disk_does_not() {
     assert_eq!(rig.serve(Op::Read, 2, 2), 4.1);
     rig.advance(100);
     assert_eq!(rig.serve(Op::Read, 4, 1), 115.1);
+}
+
+#[test]
+fn least_read_ahead_holds_the_head_back() {
+    let mut rig = Rig::small(&[]);
+    assert_eq!(rig.serve(Op::Read, 2, 2), 4.1);
+    // At 4.6 the head leaves, at 8.6 it is on cylinder 50, whose first sector passes from 10 on.
+    assert_eq!(rig.serve(Op::Read, 500, 1), 11.1);
+    let mut rig = Rig::small(&[("least_sectors = 0", "least_sectors = 4")]);
+    assert_eq!(rig.serve(Op::Read, 2, 2), 4.1);
+    // It reads sectors 4 to 7 first, leaves at 8 and arrives at 12: the sector passes from 20 on.
+    assert_eq!(rig.serve(Op::Read, 500, 1), 21.1);
+    // A write that has to wait for the medium waits for it, too.
+    let mut rig = Rig::small(&[("least_sectors = 0", "least_sectors = 4")]);
+    assert_eq!(rig.serve(Op::Read, 2, 2), 4.1);
+    assert_eq!(rig.serve(Op::Write, 500, 1), 21.0);
 }
 
 #[test]

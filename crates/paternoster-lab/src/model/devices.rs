@@ -23,7 +23,7 @@ const DEVICES: &[(&str, &str)] = &[
     ("nvme-980pro", include_str!("../../devices/nvme-980pro.toml")),
     ("optane-p4800x", include_str!("../../devices/optane-p4800x.toml")),
     ("raid5-12-sata", include_str!("../../devices/raid5-12-sata.toml")),
-    ("sata-5400-2010", include_str!("../../devices/sata-5400-2010.toml")),
+    ("sata-7200-2010", include_str!("../../devices/sata-7200-2010.toml")),
     ("ssd-plextor-m5s", include_str!("../../devices/ssd-plextor-m5s.toml")),
     ("servers-16x80us", include_str!("../../devices/servers-16x80us.toml")),
     ("table-980pro", include_str!("../../devices/table-980pro.toml")),

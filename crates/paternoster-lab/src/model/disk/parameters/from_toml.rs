@@ -218,7 +218,7 @@ fn read_ahead(keys: &mut Keys<'_>) -> Read<ReadAheadPolicy> {
     Ok(ReadAheadPolicy {
         until: keys.one_of("until", &UNTIL)?,
         most: keys.whole("most_sectors", 0..=SECTORS)?,
-        least: 0,
+        least: keys.whole("least_sectors", 0..=SECTORS)?,
         over_requested: keys.flag("over_requested")?,
         after_hit: keys.flag("after_hit")?,
         keeps_passed: keys.flag("keeps_passed")?,
