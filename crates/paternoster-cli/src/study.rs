@@ -71,6 +71,13 @@ enum Step {
 const TASK: &str = ".task.json";
 const ANSWER: &str = ".answer.json";
 
+impl Format {
+    /// Opens the page, before anything runs of which it tells.
+    fn open_page(&self) -> Result<Option<OutFile>> {
+        self.html.as_deref().map(OutFile::open).transpose()
+    }
+}
+
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     match &args.step {
         Some(Step::RunTask { file }) => run_task(file)?,
@@ -101,12 +108,13 @@ fn chosen(name: &str) -> Result<Vec<Box<dyn Study>>> {
 }
 
 fn run_here(studies: &[Box<dyn Study>], tasks: &[Task], format: &Format) -> Result<()> {
+    let page = format.open_page()?;
     let bar = ProgressBar::new(tasks.len() as u64);
     bar.set_style(ProgressStyle::with_template("{wide_bar} {pos} of {len} runs, {eta} left")?);
     let answers: Result<Vec<Answer>, TaskError> =
         tasks.par_iter().progress_with(bar.clone()).map(Task::run).collect();
     bar.finish_and_clear();
-    print(&reports(studies, &answers?)?, format)
+    print(&reports(studies, &answers?)?, format, page)
 }
 
 fn reports(studies: &[Box<dyn Study>], answers: &[Answer]) -> Result<Vec<StudyReport>> {
@@ -121,17 +129,19 @@ struct Whole<'a> {
     studies: &'a [StudyReport],
 }
 
-fn print(reports: &[StudyReport], format: &Format) -> Result<()> {
-    if let Some(out) = &format.html {
-        write(out, studies_page(&command_line::given(), reports).as_bytes())?;
-    }
+/// Prints the reports, and then writes the page, so that one in /dev/stdout comes behind.
+fn print(reports: &[StudyReport], format: &Format, page: Option<OutFile>) -> Result<()> {
     let text = if format.json {
         let whole = Whole { version: VERSION, studies: reports };
         serde_json::to_string_pretty(&whole)? + "\n"
     } else {
         reports.iter().map(study::text).collect()
     };
-    Ok(output::print(text.as_bytes())?)
+    output::print(text.as_bytes())?;
+    match page {
+        Some(page) => page.write(studies_page(&command_line::given(), reports).as_bytes()),
+        None => Ok(()),
+    }
 }
 
 fn write_plan(tasks: &[Task], dir: &Path) -> Result<()> {
@@ -143,20 +153,22 @@ fn write_plan(tasks: &[Task], dir: &Path) -> Result<()> {
     );
     for (number, task) in tasks.iter().enumerate() {
         let path = dir.join(format!("{}-{number:05}{TASK}", task.name.study));
-        write(&path, &serde_json::to_vec_pretty(task)?)?;
+        OutFile::open(&path)?.write(&serde_json::to_vec_pretty(task)?)?;
     }
     let count = tasks.len();
     Ok(output::print(format!("{count} tasks in {}\n", dir.display()).as_bytes())?)
 }
 
 fn run_task(file: &Path) -> Result<()> {
-    let answer_file = answer_of(file)?;
+    let answer_path = answer_of(file)?;
     let task: Task = read(file)?;
+    let answer_file = OutFile::open(&answer_path)?;
     let answer = task.run().with_context(|| file.display().to_string())?;
-    write(&answer_file, &serde_json::to_vec_pretty(&answer)?)
+    answer_file.write(&serde_json::to_vec_pretty(&answer)?)
 }
 
 fn collect_dir(dir: &Path, format: &Format) -> Result<()> {
+    let page = format.open_page()?;
     let planned = planned()?;
     let mut answers: Vec<Answer> = Vec::new();
     for file in files(dir, TASK)? {
@@ -181,7 +193,7 @@ fn collect_dir(dir: &Path, format: &Format) -> Result<()> {
     if studies.is_empty() {
         bail!("{} has no tasks; `study NAME --plan DIR` writes them", dir.display());
     }
-    print(&reports(&studies, &answers)?, format)
+    print(&reports(&studies, &answers)?, format, page)
 }
 
 /// All tasks of all studies, by their names.
@@ -215,9 +227,4 @@ fn answer_of(task: &Path) -> Result<PathBuf> {
 fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T> {
     let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
     serde_json::from_slice(&bytes).with_context(|| path.display().to_string())
-}
-
-/// Writes the file.
-fn write(path: &Path, bytes: &[u8]) -> Result<()> {
-    OutFile::open(path)?.write(bytes)
 }

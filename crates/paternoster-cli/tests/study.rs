@@ -91,3 +91,42 @@ fn broken_task_is_refused_with_its_place() {
     let message = failure(&["study", "run-task", "a.json"], dir.path());
     assert!(message.contains(".task.json"), "{message}");
 }
+
+/// All studies together take longer than the second of a core's time that is allowed here.
+#[test]
+fn page_that_cannot_be_written_is_told_before_anything_runs() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let output = Command::new("bash")
+        .args(["-c", "ulimit -t 1 && exec \"$0\" study all --html none/out.html"])
+        .arg(env!("CARGO_BIN_EXE_paternoster"))
+        .current_dir(dir.path())
+        .output()
+        .expect("bash, which Debian always has, runs");
+    let message = String::from_utf8(output.stderr).expect("messages are text");
+    assert!(message.contains("cannot write none/out.html"), "{message}");
+}
+
+/// There are no tasks either, which is found out when they are read.
+#[test]
+fn page_of_collected_tasks_that_cannot_be_written_is_told_first() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let message = failure(&["study", "collect", ".", "--html", "none/out.html"], dir.path());
+    assert!(message.contains("cannot write none/out.html"), "{message}");
+}
+
+/// The task cannot run, which is found out when it is to begin.
+#[test]
+fn answer_that_cannot_be_written_is_told_before_the_task_runs() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let dir = dir.path();
+    success(&["study", "hierarchy", "--cells-only", "--plan", "."], dir);
+    let task = dir.join("hierarchy-00000.task.json");
+    let text =
+        fs::read_to_string(&task).expect("a task").replace("\"version\": 1", "\"version\": 0");
+    fs::write(&task, text).expect("a file");
+    let run = ["study", "run-task", "hierarchy-00000.task.json"];
+    assert!(failure(&run, dir).contains("version 0 of a task"));
+    fs::create_dir(dir.join("hierarchy-00000.answer.json")).expect("a directory");
+    let message = failure(&run, dir);
+    assert!(message.contains("cannot write hierarchy-00000.answer.json"), "{message}");
+}
