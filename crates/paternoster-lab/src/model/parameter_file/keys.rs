@@ -117,16 +117,19 @@ impl<'t> Keys<'t> {
         })
     }
 
-    /// Whole numbers.
-    pub(crate) fn wholes(
+    /// Small whole numbers.
+    pub(crate) fn smalls(
         &mut self,
         key: &'static str,
-        allowed: RangeInclusive<u64>,
-    ) -> Read<Vec<u64>> {
+        allowed: RangeInclusive<u32>,
+    ) -> Read<Vec<u32>> {
         let said = format!("a list of whole numbers from {} to {}", allowed.start(), allowed.end());
         self.read(key, &said, |value| {
-            let numbers = value.as_array()?.iter().map(|number| whole_number(number.get_ref()));
-            numbers.map(|number| number.filter(|number| allowed.contains(number))).collect()
+            let numbers = value.as_array()?.iter().map(|number| {
+                let number = u32::try_from(whole_number(number.get_ref())?).ok()?;
+                allowed.contains(&number).then_some(number)
+            });
+            numbers.collect()
         })
     }
 

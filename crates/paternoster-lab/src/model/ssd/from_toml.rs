@@ -20,7 +20,7 @@ impl SsdParameters {
         let mut keys = Keys::open(path, text)?;
         keys.one_of("kind", &[("ssd", ())])?;
         keys.description()?;
-        let depth = narrow(keys.whole("depth", 1..=65_536)?);
+        let depth = keys.small("depth", 1..=65_536)?;
         let end = Sector(keys.whole("sectors", 8..=1 << 50)?);
         let (queue, streams) = if keys.has("queue") {
             keys.table("queue", queue)?
@@ -32,7 +32,7 @@ impl SsdParameters {
         })?;
         let dies = keys.table("dies", Dies::read)?;
         let (buffer, buffered, flush) = keys.table("write_buffer", |keys| {
-            let chunks = narrow(keys.whole("chunks", 1..=1 << 30)?);
+            let chunks = keys.small("chunks", 1..=1 << 30)?;
             let flush = micros(keys.number_or("flush_us", 0.0, MICROS)?);
             Ok((chunks, micros(keys.number("write_us", MICROS)?), flush))
         })?;
@@ -66,10 +66,10 @@ impl SsdParameters {
 /// The drive's own queue, and how many streams it remembers.
 fn queue(keys: &mut Keys<'_>) -> Read<(QueueParameters, u32)> {
     let parameters = QueueParameters {
-        active: narrow(keys.whole("active", 1..=65_536)?),
+        active: keys.small("active", 1..=65_536)?,
         longest_wait: micros(keys.number("longest_wait_ms", 0.0..=1e5)? * 1000.0),
     };
-    Ok((parameters, narrow(keys.whole("streams", 0..=4096)?)))
+    Ok((parameters, keys.small("streams", 0..=4096)?))
 }
 
 /// The table of the dies.
@@ -95,8 +95,8 @@ impl Dies {
         let deviation = micros(keys.number("read_deviation_us", MICROS)?);
         let joined_us = keys.number_or("joined_read_us", read_us, MICROS)?;
         Ok(Self {
-            count: narrow(keys.whole("count", 1..=100_000)?),
-            chunk: SectorCount(narrow(keys.whole("chunk_sectors", 1..=65_536)?)),
+            count: keys.small("count", 1..=100_000)?,
+            chunk: SectorCount(keys.small("chunk_sectors", 1..=65_536)?),
             read: Varying { mean: micros(read_us), deviation },
             joined_read: Varying { mean: micros(joined_us), deviation },
             idle_hits: (idle_hits * ALL) as u32,
@@ -107,9 +107,4 @@ impl Dies {
             suspends: keys.flag("suspends_programs")?,
         })
     }
-}
-
-/// A number that was held against a range of 32 bits.
-fn narrow(number: u64) -> u32 {
-    u32::try_from(number).expect("the range is of 32 bits")
 }

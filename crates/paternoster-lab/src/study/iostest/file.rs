@@ -45,17 +45,17 @@ impl StudyFile {
             about: about?,
             device: device?,
             kernel: kernel?,
-            hz: small(keys.whole("hz", 1..=1000)?),
-            nr_requests: small(keys.whole("nr_requests", 1..=100_000)?),
-            runs: small(keys.whole("runs", 1..=100)?),
+            hz: keys.small("hz", 1..=1000)?,
+            nr_requests: keys.small("nr_requests", 1..=100_000)?,
+            runs: keys.small("runs", 1..=100)?,
             calibrated: keys.texts("calibrated")?,
             weights_from: keys.texts("weights_from")?,
             varied: keys.texts("varied")?,
             weights: Vec::new(),
             tunables: keys.table("tunables", |keys| {
-                let group_idle = signed(keys.whole("group_idle", 0..=1000)?);
-                let group_isolation = signed(keys.whole("group_isolation", 0..=1)?);
-                let quantum = signed(keys.whole("quantum", 1..=1000)?);
+                let group_idle = keys.small("group_idle", 0..=1000)?.into();
+                let group_isolation = keys.small("group_isolation", 0..=1)?.into();
+                let quantum = keys.small("quantum", 1..=1000)?.into();
                 Ok(vec![
                     ("group_idle".to_owned(), group_idle),
                     ("group_isolation".to_owned(), group_isolation),
@@ -71,10 +71,7 @@ impl StudyFile {
             copy_page_ns: 0,
         };
         let study = keys.table("groups", |keys| {
-            Ok(Self {
-                weights: keys.wholes("weights", 10..=1000)?.into_iter().map(small).collect(),
-                ..study
-            })
+            Ok(Self { weights: keys.smalls("weights", 10..=1000)?, ..study })
         })?;
         let study = keys.table("files", |keys| {
             let file_mib = keys.whole("mib", 1..=1 << 20)?;
@@ -95,12 +92,4 @@ impl StudyFile {
         keys.end()?;
         Ok(study)
     }
-}
-
-fn small(number: u64) -> u32 {
-    u32::try_from(number).expect("keys are held against a range")
-}
-
-fn signed(number: u64) -> i64 {
-    i64::try_from(number).expect("keys are held against a range")
 }

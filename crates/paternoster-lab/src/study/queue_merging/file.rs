@@ -52,7 +52,7 @@ impl StudyFile {
         let about = keys.text("about")?;
         let device = keys.text("device")?;
         let host = keys.text("host")?;
-        let runs = small(keys.whole("runs", 1..=100)?);
+        let runs = keys.small("runs", 1..=100)?;
         let published = keys.table("published", published)?;
         let instructions = keys.table("instructions", instructions)?;
         let load = load(&mut keys)?;
@@ -83,12 +83,12 @@ fn instructions(keys: &mut Keys<'_>) -> Read<Instructions> {
 fn load(keys: &mut Keys<'_>) -> Read<DbenchParameters> {
     let load = keys.table("clients", |keys| {
         Ok(DbenchParameters {
-            clients: small(keys.whole("count", 1..=10_000)?),
+            clients: keys.small("count", 1..=10_000)?,
             bytes_a_flush: keys.whole("kb_a_flush", 1..=1 << 30)? * 1000,
             work: micros(keys.number("work_us", 1.0..=1e7)?),
-            work_varies_percent: small(keys.whole("work_varies_percent", 0..=100)?),
-            data_requests: small(keys.whole("data_requests", 1..=1000)?),
-            data_blocks: small(keys.whole("data_blocks", 1..=128)?),
+            work_varies_percent: keys.small("work_varies_percent", 0..=100)?,
+            data_requests: keys.small("data_requests", 1..=1000)?,
+            data_blocks: keys.small("data_blocks", 1..=128)?,
             ..DbenchParameters::default()
         })
     })?;
@@ -101,12 +101,12 @@ fn load(keys: &mut Keys<'_>) -> Read<DbenchParameters> {
         Ok(DbenchParameters { data, area_blocks, gap_blocks, journal, ..load })
     })?;
     let load = keys.table("journal", |keys| {
-        let level = keys.whole("level", 0..=7)?;
+        let level = keys.small("level", 0..=7)?;
         let level = u8::try_from(level).expect("a level is small");
         Ok(DbenchParameters {
             journal_blocks: keys.whole("mib", 1..=1 << 20)? * MIB_BLOCKS,
-            commit_blocks: small(keys.whole("commit_blocks", 1..=100)?),
-            client_blocks: small(keys.whole("client_blocks", 0..=20)?),
+            commit_blocks: keys.small("commit_blocks", 1..=100)?,
+            client_blocks: keys.small("client_blocks", 0..=20)?,
             journal_prio: IoPrio::be(level).expect("0 to 7 are levels"),
             ..load
         })
@@ -117,8 +117,4 @@ fn load(keys: &mut Keys<'_>) -> Read<DbenchParameters> {
         let window = Nanos::from_millis(keys.whole("window_ms", 1..=1_000_000)?);
         Ok(DbenchParameters { apart, from, until: from + window, ..load })
     })
-}
-
-fn small(number: u64) -> u32 {
-    u32::try_from(number).expect("keys are held against a range")
 }
