@@ -1,13 +1,9 @@
-//! The parameters of a file in TOML, with what it says of each.
-//!
-//! ```text
-//!   [mechanics]
-//!   rpm = { value = 7200, mark = "stated" }       mechanics.rpm, 7200, stated
-//!   head_switch_ms = 1.46                         mechanics.head_switch_ms, 1.46
-//! ```
+//! The parameters of a file in TOML, with what it says of each, as texts for a page.
 
 use serde::Serialize;
 use toml::{Table, Value};
+
+use crate::model::parameter_file::{FoundValue, values};
 
 /// A parameter, in the words of its file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -36,37 +32,21 @@ pub(super) fn described(text: &str) -> Described {
         _ => None,
     };
     let [about, valid, held_against] = ["about", "valid", "held_against"].map(&mut take);
-    let mut parameters = Vec::new();
-    for (key, value) in &table {
-        add(key, value, &mut parameters);
-    }
+    let parameters = values(&table).into_iter().map(Parameter::new).collect();
     Described { about, valid, held_against, parameters }
 }
 
-fn add(key: &str, value: &Value, found: &mut Vec<Parameter>) {
-    let below = |name: &str| format!("{key}.{name}");
-    match value {
-        Value::Table(table) if !table.contains_key("value") => {
-            table.iter().for_each(|(name, value)| add(&below(name), value, found));
+impl Parameter {
+    fn new(found: FoundValue<'_>) -> Self {
+        let FoundValue { key, value, known } = found;
+        let known = |what: &str| known.and_then(|known| known.get(what));
+        Self {
+            key,
+            value: shown(value),
+            mark: known("mark").map(shown),
+            source: known("source").map(shown),
+            bounds: known("bounds").map(bounds),
         }
-        Value::Array(tables) if tables.iter().any(Value::is_table) => {
-            let numbered = tables.iter().enumerate();
-            numbered.for_each(|(index, value)| add(&below(&index.to_string()), value, found));
-        }
-        Value::Table(table) => found.push(Parameter {
-            key: key.to_owned(),
-            value: shown(&table["value"]),
-            mark: table.get("mark").map(shown),
-            source: table.get("source").map(shown),
-            bounds: table.get("bounds").map(bounds),
-        }),
-        plain => found.push(Parameter {
-            key: key.to_owned(),
-            value: shown(plain),
-            mark: None,
-            source: None,
-            bounds: None,
-        }),
     }
 }
 

@@ -13,7 +13,7 @@ use super::disk::LayoutError;
 
 pub(crate) use keys::{Keys, exactly};
 pub use notes::notes;
-pub(crate) use notes::with_number;
+pub(crate) use notes::{FoundValue, values, with_number};
 
 /// What is known of a value.
 #[derive(Clone, Debug, PartialEq)]

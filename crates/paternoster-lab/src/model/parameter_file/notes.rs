@@ -1,18 +1,65 @@
 //! What a file of parameters says of its values, and the same file with another value.
+//!
+//! ```text
+//!   [mechanics]
+//!   rpm = { value = 7200, mark = "stated" }       mechanics.rpm, 7200, stated
+//!   head_switch_ms = 1.46                         mechanics.head_switch_ms, 1.46
+//!   [[times]]
+//!   us = { value = 55.25, mark = "measured" }     times.0.us, 55.25, measured
+//! ```
 
 use toml::{Table, Value};
 
 use super::{Mark, Note};
 
-/// What is known of each value of a file that says so, in the order of their names.
+/// What is known of each value of a file that says so, in the order of the file.
 ///
 /// # Panics
 ///
 /// If the text is no file of parameters: it has been read before.
 pub fn notes(text: &str) -> Vec<Note> {
-    let mut notes = Vec::new();
-    walk(&parsed(text), "", &mut notes);
-    notes
+    let file = parsed(text);
+    let noted = values(&file).into_iter().filter_map(|found| {
+        let FoundValue { key, value, known } = found;
+        known.map(|known| note(key, value, known))
+    });
+    noted.collect()
+}
+
+/// A value of a file.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct FoundValue<'t> {
+    /// Its name, as `mechanics.rpm`.
+    pub(crate) key: String,
+    pub(crate) value: &'t Value,
+    /// The table that says what is known of it, if it stands in one.
+    pub(crate) known: Option<&'t Table>,
+}
+
+/// All values of a file.
+pub(crate) fn values(file: &Table) -> Vec<FoundValue<'_>> {
+    let mut found = Vec::new();
+    file.iter().for_each(|(key, value)| find_values(key.clone(), value, &mut found));
+    found
+}
+
+fn find_values<'t>(key: String, value: &'t Value, found: &mut Vec<FoundValue<'t>>) {
+    match value {
+        Value::Table(table) => match table.get("value") {
+            Some(value) => found.push(FoundValue { key, value, known: Some(table) }),
+            None => {
+                table.iter().for_each(|(name, value)| {
+                    find_values(format!("{key}.{name}"), value, found);
+                });
+            }
+        },
+        Value::Array(tables) if tables.iter().any(Value::is_table) => {
+            tables.iter().enumerate().for_each(|(index, value)| {
+                find_values(format!("{key}.{index}"), value, found);
+            });
+        }
+        plain => found.push(FoundValue { key, value: plain, known: None }),
+    }
 }
 
 /// The file with another number at `key`, as `mechanics.rpm`.
@@ -22,12 +69,13 @@ pub fn notes(text: &str) -> Vec<Note> {
 /// If the file has no such number.
 pub(crate) fn with_number(text: &str, key: &str, number: f64) -> String {
     let mut file = parsed(text);
-    let parts: Vec<_> = key.split('.').collect();
-    let (last, tables) = parts.split_last().expect("a key has a part");
-    let table = tables
-        .iter()
-        .fold(&mut file, |table, part| table[*part].as_table_mut().expect("a table holds the key"));
-    let place = match &mut table[*last] {
+    let mut parts = key.split('.');
+    let first = parts.next().expect("a key has a part");
+    let place = parts.fold(&mut file[first], |value, part| match part.parse::<usize>() {
+        Ok(index) if value.is_array() => &mut value[index],
+        _ => &mut value[part],
+    });
+    let place = match place {
         Value::Table(noted) => &mut noted["value"],
         value => value,
     };
@@ -46,17 +94,6 @@ fn whole(number: f64) -> i64 {
 
 fn parsed(text: &str) -> Table {
     text.parse().expect("the file has been read before")
-}
-
-fn walk(table: &Table, prefix: &str, notes: &mut Vec<Note>) {
-    for (key, value) in table {
-        let Value::Table(inner) = value else { continue };
-        let name = format!("{prefix}{key}");
-        match inner.get("value") {
-            Some(value) => notes.push(note(name, value, inner)),
-            None => walk(inner, &format!("{name}."), notes),
-        }
-    }
 }
 
 fn note(key: String, value: &Value, noted: &Table) -> Note {
@@ -102,5 +139,18 @@ mod tests {
         let other = with_number(&with_number(FILE, "a.b", 4.0), "a.c", 0.25);
         let values: Vec<_> = notes(&other).into_iter().map(|note| note.value).collect();
         assert_eq!(values, ["4", "0.25"]);
+    }
+
+    #[test]
+    fn values_of_a_list_of_tables_are_numbered() {
+        const LIST: &str = "[[a]]\nb = 1\n[[a]]\nb = { value = 2, mark = \"measured\" }\n";
+        let file = parsed(LIST);
+        let keys = values(&file).into_iter().map(|found| (found.key, found.known.is_some()));
+        let keys: Vec<_> = keys.collect();
+        assert_eq!(keys, [("a.0.b".to_owned(), false), ("a.1.b".to_owned(), true)]);
+        let other = with_number(&with_number(LIST, "a.0.b", 3.0), "a.1.b", 4.0);
+        let file = parsed(&other);
+        let values: Vec<_> = values(&file).into_iter().map(|it| it.value.as_integer()).collect();
+        assert_eq!(values, [Some(3), Some(4)]);
     }
 }
