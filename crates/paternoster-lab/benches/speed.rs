@@ -13,7 +13,7 @@ use paternoster::SchedulerKind;
 use paternoster_lab::fio::{Jobs, Surroundings};
 use paternoster_lab::model::open_device;
 use paternoster_lab::sim::Setup;
-use paternoster_lab::threads::{Host, run_jobs};
+use paternoster_lab::threads::{PageCacheParameters, run_jobs};
 use rustix::time::{ClockId, clock_gettime};
 
 /// Reads before anything is measured.
@@ -53,7 +53,8 @@ fn fio_job(reads: u64) -> Duration {
     let device = open_device("nvme-980pro", 1).expect("it comes with the laboratory");
     let setup = Setup::new(SchedulerKind::None);
     let begun = core_time();
-    let outcome = run_jobs(&jobs, &setup, Host::default(), device, |_| {}).expect("it runs");
+    let outcome =
+        run_jobs(&jobs, &setup, PageCacheParameters::default(), device, |_| {}).expect("it runs");
     let taken = core_time().saturating_sub(begun);
     assert_eq!(outcome.results[0].directions[0].ios, reads);
     taken

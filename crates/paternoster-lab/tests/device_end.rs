@@ -8,9 +8,13 @@ use jobs::jobs_on;
 use paternoster::{Nanos, SchedulerKind, Sector, SectorCount};
 use paternoster_lab::model::{Servers, ServersParameters, open_device};
 use paternoster_lab::sim::Setup;
-use paternoster_lab::threads::{Host, JobRunError, JournalPlace, Outcome, run_jobs};
+use paternoster_lab::threads::{JobRunError, JournalPlace, Outcome, PageCacheParameters, run_jobs};
 
-fn run_on(sectors: u64, text: &str, host: Host) -> Result<Outcome, JobRunError> {
+fn run_on(
+    sectors: u64,
+    text: &str,
+    page_cache: PageCacheParameters,
+) -> Result<Outcome, JobRunError> {
     let device = Servers::new(ServersParameters {
         servers: 1,
         depth: 64,
@@ -19,12 +23,12 @@ fn run_on(sectors: u64, text: &str, host: Host) -> Result<Outcome, JobRunError> 
         per_sector: Nanos::from_micros(1),
     });
     let jobs = jobs_on(text, 512 * sectors);
-    run_jobs(&jobs, &Setup::new(SchedulerKind::None), host, device, |_| {})
+    run_jobs(&jobs, &Setup::new(SchedulerKind::None), page_cache, device, |_| {})
 }
 
 /// How many sectors the jobs had the device read or write.
-fn sectors(device: u64, text: &str, host: Host) -> u64 {
-    let outcome = run_on(device, text, host).expect("a run");
+fn sectors(device: u64, text: &str, page_cache: PageCacheParameters) -> u64 {
+    let outcome = run_on(device, text, page_cache).expect("a run");
     outcome.device.spent.transfer.as_nanos() / 1000
 }
 
@@ -35,7 +39,7 @@ const WHOLE: u64 = 32_768;
 fn whole_device_is_read_to_its_last_sector() {
     for device in [WHOLE, WHOLE + 1, WHOLE + 3, WHOLE + 7] {
         let text = "[job]\nioengine=psync\nrw=read\nbs=512\nfilename=/dev/x\n";
-        assert_eq!(sectors(device, text, Host::default()), device);
+        assert_eq!(sectors(device, text, PageCacheParameters::default()), device);
     }
 }
 
@@ -50,12 +54,16 @@ fn whole_device_is_written_to_its_last_sector() {
         );
         // What a page has of the device is read before its first sector is written.
         let part = device - WHOLE;
-        assert_eq!(sectors(device, &text, Host::default()), part + part);
+        assert_eq!(sectors(device, &text, PageCacheParameters::default()), part + part);
         let whole = "[job]\nioengine=psync\nrw=write\nbs=512\nfilename=/dev/x\nend_fsync=1\n";
         let whole = whole.replace("bs=512", &format!("bs={}", 512 * device));
         for memory_bytes in [4 << 30, 16 << 20] {
-            let host = Host { memory_bytes, ..Host::default() };
-            assert_eq!(sectors(device, &whole, host), device, "{memory_bytes} bytes of memory");
+            let page_cache = PageCacheParameters { memory_bytes, ..PageCacheParameters::default() };
+            assert_eq!(
+                sectors(device, &whole, page_cache),
+                device,
+                "{memory_bytes} bytes of memory"
+            );
         }
     }
 }
@@ -64,9 +72,9 @@ fn whole_device_is_written_to_its_last_sector() {
 #[test]
 fn last_page_of_a_file_is_whole_where_the_device_has_it() {
     let text = "[job]\nioengine=psync\nrw=write\nbs=512\nsize=512\nfilename=a\nend_fsync=1\n";
-    assert_eq!(sectors(WHOLE, text, Host::default()), 8);
+    assert_eq!(sectors(WHOLE, text, PageCacheParameters::default()), 8);
     let at_end = format!("{text}; lab: at=16m\n");
-    assert_eq!(sectors(WHOLE + 3, &at_end, Host::default()), 3);
+    assert_eq!(sectors(WHOLE + 3, &at_end, PageCacheParameters::default()), 3);
 }
 
 /// The disk has 1,160,560,003 sectors, three more than its pages.
@@ -85,7 +93,8 @@ fn disk_of_an_odd_size_is_read_to_its_end() {
     let job = "[job]\nrw=read\nfilename=/dev/x\nbs=512\noffset=594206718464\n";
     let jobs = jobs_on(job, 512 * disk.end().0);
     let setup = Setup::new(SchedulerKind::None);
-    let outcome = run_jobs(&jobs, &setup, Host::default(), disk, |_| {}).expect("a run");
+    let outcome =
+        run_jobs(&jobs, &setup, PageCacheParameters::default(), disk, |_| {}).expect("a run");
     assert!(outcome.results[0].directions[0].ios > 0);
 }
 
@@ -93,12 +102,12 @@ fn disk_of_an_odd_size_is_read_to_its_end() {
 #[test]
 fn journal_behind_the_end_of_the_device_is_refused() {
     let text = "[job]\nioengine=psync\nrw=write\nbs=4k\nsize=4k\nfilename=a\nend_fsync=1\n";
-    let host = |start| {
+    let page_cache = |start| {
         let place = JournalPlace { start: Sector(start), sectors: SectorCount(64) };
-        Host { journal: Some(place), ..Host::default() }
+        PageCacheParameters { journal: Some(place), ..PageCacheParameters::default() }
     };
-    assert_eq!(sectors(WHOLE, text, host(WHOLE - 64)), 8 + 3 * 8);
-    let error = run_on(WHOLE, text, host(WHOLE - 63)).expect_err("it ends behind the device");
+    assert_eq!(sectors(WHOLE, text, page_cache(WHOLE - 64)), 8 + 3 * 8);
+    let error = run_on(WHOLE, text, page_cache(WHOLE - 63)).expect_err("it ends behind the device");
     let place = "the host's journal lies in sectors 32705 to 32768; the device ends before sector";
     assert_eq!(error.to_string(), format!("{place} 32768"));
 }

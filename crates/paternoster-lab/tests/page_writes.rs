@@ -12,16 +12,16 @@ use paternoster_lab::cache::Throttling;
 use paternoster_lab::fio::DataDirection;
 use paternoster_lab::model::{Command, Op};
 use paternoster_lab::sim::Setup;
-use paternoster_lab::threads::{Host, JournalPlace, Outcome, run_jobs};
+use paternoster_lab::threads::{JournalPlace, Outcome, PageCacheParameters, run_jobs};
 use recorder::recorder;
 
 const MIB: u64 = 1 << 20;
 
 /// Runs the jobs over two servers of 100 µs. Returns what the device was told, too.
-fn run(text: &str, host: Host) -> (Outcome, Vec<(Nanos, Command)>) {
+fn run(text: &str, page_cache: PageCacheParameters) -> (Outcome, Vec<(Nanos, Command)>) {
     let (device, log) = recorder(2, us(100), Nanos::ZERO);
     let setup = Setup::new(SchedulerKind::None);
-    let outcome = run_jobs(&jobs(text), &setup, host, device, |_| {}).expect("a run");
+    let outcome = run_jobs(&jobs(text), &setup, page_cache, device, |_| {}).expect("a run");
     let log = log.take();
     (outcome, log)
 }
@@ -44,13 +44,13 @@ fn sync_time(outcome: &Outcome, job: usize) -> u64 {
 fn burst_stays_in_memory_for_thirty_seconds() {
     let burst = "[burst]\nioengine=psync\nrw=write\nbs=4k\nsize=40m\nfilename=a\n[reader]\n\
                  ioengine=psync\ndirect=1\nrw=read\nbs=4k\nsize=4k\nfilename=b\n";
-    let (outcome, log) = run(&format!("{burst}startdelay=29s\n"), Host::default());
+    let (outcome, log) = run(&format!("{burst}startdelay=29s\n"), PageCacheParameters::default());
     let read = (Nanos::from_secs(29), Op::Read, 8);
     assert_eq!(ops(&log), [read], "the burst has reached no device");
     let latency = outcome.results[0].directions[DataDirection::Write as usize].completion.moments();
     assert_eq!((latency.min(), latency.max()), (1000, 1000), "a copy");
 
-    let (_, log) = run(&format!("{burst}startdelay=31s\n"), Host::default());
+    let (_, log) = run(&format!("{burst}startdelay=31s\n"), PageCacheParameters::default());
     let (at, first) = log[0];
     assert_eq!((at, first.op), (Nanos::from_secs(30) + us(1), Op::Write));
     let written: u32 = log[..log.len() - 1].iter().map(|(_, command)| command.sectors.0).sum();
@@ -60,9 +60,10 @@ fn burst_stays_in_memory_for_thirty_seconds() {
 /// 10 % of 1 GiB are 26,214 pages: the next one, after 26.215 ms, has the flusher write.
 #[test]
 fn what_is_above_the_background_limit_is_written_at_once() {
-    let host = Host { memory_bytes: 1 << 30, ..Host::default() };
+    let page_cache =
+        PageCacheParameters { memory_bytes: 1 << 30, ..PageCacheParameters::default() };
     let text = "[job]\nioengine=psync\nrw=write\nbs=4k\nsize=120m\nfilename=a\n";
-    let (_, log) = run(text, host);
+    let (_, log) = run(text, page_cache);
     assert_eq!((log[0].0, log[0].1.op), (us(26_215), Op::Write));
 }
 
@@ -70,13 +71,17 @@ fn what_is_above_the_background_limit_is_written_at_once() {
 #[test]
 fn writer_above_the_limit_is_as_fast_as_the_device() {
     for throttling in [Throttling::Sleeps, Throttling::WritesBack] {
-        let host = Host { memory_bytes: 256 * MIB, throttling, ..Host::default() };
+        let page_cache = PageCacheParameters {
+            memory_bytes: 256 * MIB,
+            throttling,
+            ..PageCacheParameters::default()
+        };
         let text = "[job]\nioengine=psync\nrw=write\nbs=64k\nsize=8g\nramp_time=10s\nruntime=20s\n\
                     time_based\nfilename=a\n[twin]\nioengine=psync\nrw=write\nbs=4k\nsize=8g\n\
                     ramp_time=10s\nruntime=20s\ntime_based\nfilename=b\n";
         let (device, _) = recorder(1, Nanos::ZERO, us(5));
         let setup = Setup::new(SchedulerKind::None);
-        let outcome = run_jobs(&jobs(text), &setup, host, device, |_| {}).expect("a run");
+        let outcome = run_jobs(&jobs(text), &setup, page_cache, device, |_| {}).expect("a run");
         let [one, other] = [0, 1].map(|job| {
             let write = &outcome.results[job].directions[DataDirection::Write as usize];
             write.bytes / 20
@@ -92,7 +97,7 @@ const FOUR_PAGES: &str = "[job]\nioengine=psync\nrw=write\nbs=4k\nsize=16k\n";
 /// The pages are written in 100 µs, and then the device flushes in 100 µs.
 #[test]
 fn fsync_waits_for_the_data_and_the_flush() {
-    let (outcome, log) = run(&format!("{FOUR_PAGES}end_fsync=1\n"), Host::default());
+    let (outcome, log) = run(&format!("{FOUR_PAGES}end_fsync=1\n"), PageCacheParameters::default());
     assert_eq!(ops(&log), [(us(4), Op::Write, 32), (us(104), Op::Flush, 0)]);
     assert_eq!(sync_time(&outcome, 0), 200_000);
     assert_eq!(outcome.end.since_start(), us(204));
@@ -100,14 +105,15 @@ fn fsync_waits_for_the_data_and_the_flush() {
 
 #[test]
 fn each_loop_ends_with_a_sync_of_what_it_wrote() {
-    let (_, log) = run(&format!("{FOUR_PAGES}fsync_on_close=1\nloops=2\n"), Host::default());
+    let (_, log) =
+        run(&format!("{FOUR_PAGES}fsync_on_close=1\nloops=2\n"), PageCacheParameters::default());
     let expected = [Op::Write, Op::Flush, Op::Write, Op::Flush];
     assert_eq!(log.iter().map(|(_, command)| command.op).collect::<Vec<_>>(), expected);
 }
 
-fn with_journal() -> Host {
+fn with_journal() -> PageCacheParameters {
     let place = JournalPlace { start: Sector(1 << 20), sectors: SectorCount(1024) };
-    Host { journal: Some(place), ..Host::default() }
+    PageCacheParameters { journal: Some(place), ..PageCacheParameters::default() }
 }
 
 /// The data, two blocks side by side, a flush, and the commit block: 100 µs each.
@@ -151,7 +157,7 @@ fn fsyncs_share_a_commit_unless_it_runs() {
 /// A copy, the page, a flush.
 #[test]
 fn write_with_dsync_is_durable_when_it_is_done() {
-    let (outcome, log) = run(&format!("{FOUR_PAGES}sync=dsync\n"), Host::default());
+    let (outcome, log) = run(&format!("{FOUR_PAGES}sync=dsync\n"), PageCacheParameters::default());
     assert_eq!(log.len(), 8);
     assert_eq!(outcome.end.since_start(), us(4 * 201));
     let write = &outcome.results[0].directions[DataDirection::Write as usize];
@@ -162,11 +168,11 @@ fn write_with_dsync_is_durable_when_it_is_done() {
 #[test]
 fn page_is_read_before_a_part_of_it_is_written() {
     let job = "[job]\nioengine=psync\nrw=write\nfilename=a\n";
-    let (outcome, log) = run(&format!("{job}bs=1k\nsize=64k\n"), Host::default());
+    let (outcome, log) = run(&format!("{job}bs=1k\nsize=64k\n"), PageCacheParameters::default());
     assert_eq!(log.len(), 16);
     assert!(log.iter().all(|(_, command)| (command.op, command.sectors.0) == (Op::Read, 8)));
     assert_eq!(outcome.end.since_start(), us(64 + 16 * 100));
-    let (_, log) = run(&format!("{job}bs=5k\nsize=5k\n"), Host::default());
+    let (_, log) = run(&format!("{job}bs=5k\nsize=5k\n"), PageCacheParameters::default());
     assert_eq!(ops(&log), [], "behind the end of the file nothing is left to keep");
 }
 
@@ -174,7 +180,7 @@ fn page_is_read_before_a_part_of_it_is_written() {
 fn what_was_written_is_read_from_memory() {
     let text = "[global]\nioengine=psync\nbs=4k\nsize=1m\nfilename=a\ninvalidate=0\n\
                 [writer]\nrw=write\n[reader]\nstonewall\nrw=read\n";
-    let (outcome, log) = run(text, Host::default());
+    let (outcome, log) = run(text, PageCacheParameters::default());
     assert_eq!(ops(&log), []);
     assert_eq!(outcome.end.since_start(), us(512));
 }
@@ -182,7 +188,7 @@ fn what_was_written_is_read_from_memory() {
 /// A loop begins by dropping what is clean, and what is dirty is written.
 #[test]
 fn invalidate_has_dirty_pages_written() {
-    let (_, log) = run(&format!("{FOUR_PAGES}loops=2\n"), Host::default());
+    let (_, log) = run(&format!("{FOUR_PAGES}loops=2\n"), PageCacheParameters::default());
     assert_eq!(ops(&log), [(us(4), Op::Write, 32)]);
 }
 
@@ -190,7 +196,7 @@ fn invalidate_has_dirty_pages_written() {
 #[test]
 fn mapped_page_is_read_before_it_is_written() {
     let mapped = FOUR_PAGES.replace("psync", "mmap") + "fadvise_hint=random\n";
-    let (_, log) = run(&format!("{mapped}end_fsync=1\n"), Host::default());
+    let (_, log) = run(&format!("{mapped}end_fsync=1\n"), PageCacheParameters::default());
     let reads = (0..4).map(|page| (us(101 * page), Op::Read, 8));
     let syncs = [(us(404), Op::Write, 32), (us(504), Op::Flush, 0)];
     assert_eq!(ops(&log), reads.chain(syncs).collect::<Vec<_>>());
@@ -201,9 +207,9 @@ fn mapped_page_is_read_before_it_is_written() {
 #[test]
 fn direct_mapped_write_is_synced_at_once() {
     let mapped = FOUR_PAGES.replace("psync", "mmap") + "fadvise_hint=random\n";
-    let (outcome, log) = run(&format!("{mapped}direct=1\n"), Host::default());
+    let (outcome, log) = run(&format!("{mapped}direct=1\n"), PageCacheParameters::default());
     assert_eq!(log.len(), 4 * 3);
     assert_eq!(outcome.end.since_start(), us(4 * 301));
-    let (_, log) = run(&format!("{mapped}sync=1\n"), Host::default());
+    let (_, log) = run(&format!("{mapped}sync=1\n"), PageCacheParameters::default());
     assert_eq!(log.len(), 4);
 }

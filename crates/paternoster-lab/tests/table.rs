@@ -4,7 +4,7 @@ use paternoster::SchedulerKind;
 use paternoster_lab::fio::{Jobs, Surroundings};
 use paternoster_lab::model::{Model, open_device};
 use paternoster_lab::sim::Setup;
-use paternoster_lab::threads::{Host, JobRunError, Outcome, run_jobs};
+use paternoster_lab::threads::{JobRunError, Outcome, PageCacheParameters, run_jobs};
 
 fn run(job: &str) -> Result<Outcome, JobRunError> {
     let device = open_device("table-980pro", 1).expect("it comes along");
@@ -16,7 +16,13 @@ fn run(job: &str) -> Result<Outcome, JobRunError> {
     };
     let text = format!("[job]\nioengine=libaio\ndirect=1\nbs=4k\nsize=8g\nruntime=1s\n{job}");
     let jobs = Jobs::parse("job.fio", text.as_bytes(), &surroundings).expect("a job file");
-    run_jobs(&jobs, &Setup::new(SchedulerKind::None), Host::default(), device, |_| {})
+    run_jobs(
+        &jobs,
+        &Setup::new(SchedulerKind::None),
+        PageCacheParameters::default(),
+        device,
+        |_| {},
+    )
 }
 
 /// So many outstanding reads of which each takes `t` are `outstanding / t` a second. Measured were

@@ -8,7 +8,7 @@ use paternoster::{Instant, Nanos, SchedulerKind, Sector};
 use paternoster_lab::fio::DataDirection;
 use paternoster_lab::model::{Servers, ServersParameters};
 use paternoster_lab::sim::Setup;
-use paternoster_lab::threads::{Host, Outcome, run_jobs};
+use paternoster_lab::threads::{Outcome, PageCacheParameters, run_jobs};
 
 const MIB: u64 = 1 << 20;
 
@@ -25,7 +25,8 @@ fn servers(servers: u32) -> Servers {
 
 fn run(text: &str, channels: u32) -> Outcome {
     let setup = Setup::new(SchedulerKind::None);
-    run_jobs(&jobs(text), &setup, Host::default(), servers(channels), |_| {}).expect("a run")
+    run_jobs(&jobs(text), &setup, PageCacheParameters::default(), servers(channels), |_| {})
+        .expect("a run")
 }
 
 fn reads(outcome: &Outcome, job: usize) -> (u64, u64) {
@@ -59,7 +60,8 @@ fn way_to_the_scheduler_is_gone_by_all_at_once() {
             "[job]\nioengine=libaio\niodepth={depth}\ndirect=1\nrw=randread\nbs=4k\nsize=1g\n\
              runtime=1s\nfilename=/dev/a\n"
         );
-        let outcome = run_jobs(&jobs(&text), &setup, Host::default(), servers(4), |_| {});
+        let outcome =
+            run_jobs(&jobs(&text), &setup, PageCacheParameters::default(), servers(4), |_| {});
         let (ios, _) = reads(&outcome.expect("a run"), 0);
         assert!((expected..=expected + depth).contains(&ios), "{ios}");
     }
@@ -124,9 +126,10 @@ fn expected_ends(text: &str, channels: u32) -> (Vec<Option<u64>>, u64) {
     let ms = |at: Instant| at.since_start().as_nanos() / 1_000_000;
     let mut expected = Vec::new();
     let setup = Setup::new(SchedulerKind::None);
-    let outcome = run_jobs(&jobs(text), &setup, Host::default(), servers(channels), |run| {
-        expected.push(run.expected_end().map(ms));
-    });
+    let outcome =
+        run_jobs(&jobs(text), &setup, PageCacheParameters::default(), servers(channels), |run| {
+            expected.push(run.expected_end().map(ms));
+        });
     (expected, ms(outcome.expect("a run").end))
 }
 

@@ -8,7 +8,7 @@ use paternoster::{Hz, SchedulerKind, Sector, SectorCount};
 use super::{Host, IoCosts, SchedulerCosts};
 use crate::cache::{PAGE, Throttling, WritebackRules};
 use crate::model::parameter_file::{Keys, ParameterError, Problem, micros};
-use crate::threads::{self, JournalPlace, WritebackGroup};
+use crate::threads::{JournalPlace, PageCacheParameters, WritebackGroup};
 
 type Read<T> = Result<T, ParameterError>;
 
@@ -57,31 +57,31 @@ impl Host {
     }
 }
 
-fn page_cache(keys: &mut Keys<'_>) -> Read<threads::Host> {
+fn page_cache(keys: &mut Keys<'_>) -> Read<PageCacheParameters> {
     const PAGE_KIB: u64 = PAGE / 1024;
-    let mut host = threads::Host {
+    let mut parameters = PageCacheParameters {
         read_ahead_pages: keys.whole("read_ahead_kib", 0..=1 << 20)? / PAGE_KIB,
         copy_page: micros(keys.number("copy_page_us", MICROS)?),
         memory_bytes: keys.whole("memory_mib", 1..=1 << 30)? << 20,
-        ..threads::Host::default()
+        ..PageCacheParameters::default()
     };
     if keys.has("writeback") {
-        keys.table("writeback", |keys| writeback(keys, &mut host))?;
+        keys.table("writeback", |keys| writeback(keys, &mut parameters))?;
     }
     if keys.has("journal") {
-        host.journal = Some(keys.table("journal", |keys| {
+        parameters.journal = Some(keys.table("journal", |keys| {
             Ok(JournalPlace {
                 start: Sector(keys.whole("start_sector", 0..=1 << 50)?),
                 sectors: SectorCount(keys.small("sectors", 8..=1 << 31)?),
             })
         })?);
     }
-    Ok(host)
+    Ok(parameters)
 }
 
-fn writeback(keys: &mut Keys<'_>, host: &mut threads::Host) -> Read<()> {
+fn writeback(keys: &mut Keys<'_>, parameters: &mut PageCacheParameters) -> Read<()> {
     let seconds = |number: f64| micros(number * 1e6);
-    host.writeback = WritebackRules {
+    parameters.writeback = WritebackRules {
         background_percent: keys.whole("background_percent", 0..=100)?,
         limit_percent: keys.whole("limit_percent", 1..=100)?,
         expire: seconds(keys.number("expire_s", 0.0..=1e6)?),
@@ -89,9 +89,9 @@ fn writeback(keys: &mut Keys<'_>, host: &mut threads::Host) -> Read<()> {
         turn_pages: keys.whole("turn_pages", 1..=1 << 30)?,
     };
     let throttling = [("sleeps", Throttling::Sleeps), ("writes-back", Throttling::WritesBack)];
-    host.throttling = keys.one_of("throttling", &throttling)?;
+    parameters.throttling = keys.one_of("throttling", &throttling)?;
     let groups = [("root", WritebackGroup::Root), ("owner", WritebackGroup::Owner)];
-    host.writeback_group = keys.one_of("group", &groups)?;
+    parameters.writeback_group = keys.one_of("group", &groups)?;
     Ok(())
 }
 

@@ -19,7 +19,7 @@ use thiserror::Error;
 use crate::model::Model;
 use crate::model::parameter_file::{ParameterError, Spot};
 use crate::sim::{Costs, Setup};
-use crate::threads;
+use crate::threads::PageCacheParameters;
 
 pub use from_toml::CORES;
 
@@ -30,7 +30,7 @@ const HOSTS: [(&str, &str); 3] = [
     ("ten-cores", include_str!("../../hosts/ten-cores.toml")),
 ];
 
-/// A machine.
+/// A machine: its processors, the clock of its kernel, and its page cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Host {
     /// Its cores.
@@ -41,8 +41,8 @@ pub struct Host {
     pub io: IoCosts,
     /// What each scheduler adds, in the order of [`SchedulerKind::ALL`].
     pub schedulers: [SchedulerCosts; SchedulerKind::ALL.len()],
-    /// Its page cache.
-    pub page_cache: threads::Host,
+    /// Its page cache, and the journal of its file system.
+    pub page_cache: PageCacheParameters,
 }
 
 /// What an I/O costs without a scheduler.
@@ -170,7 +170,7 @@ mod tests {
             assert!(costs("free", scheduler, "hdd-7200").are_none(), "{scheduler}");
         }
         let free = Host::open("free").expect("it comes along");
-        assert_eq!(free.page_cache, threads::Host::default());
+        assert_eq!(free.page_cache, PageCacheParameters::default());
         assert_eq!(free.hz, Setup::new(SchedulerKind::None).hz);
     }
 

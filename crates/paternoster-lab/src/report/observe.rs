@@ -9,7 +9,9 @@ use super::series::Series;
 use crate::fio::Jobs;
 use crate::model::Model;
 use crate::sim::{Setup, Simulation, TaskId};
-use crate::threads::{Host, JobRunError, Outcome, Progress, Threads, set_up, simulate};
+use crate::threads::{
+    JobRunError, Outcome, PageCacheParameters, Progress, Threads, set_up, simulate,
+};
 
 /// What a report shows of a run, beside its outcome.
 #[derive(Debug)]
@@ -52,12 +54,12 @@ impl Window {
 pub fn observe_jobs(
     jobs: &Jobs,
     setup: &Setup,
-    host: Host,
+    page_cache: PageCacheParameters,
     model: impl Model,
     window: Window,
     progress: impl FnMut(Progress<'_>),
 ) -> Result<(Outcome, Observed), JobRunError> {
-    let mut threads = Threads::new(jobs, host);
+    let mut threads = Threads::new(jobs, page_cache);
     threads.keep_series();
     let has_moving_parts = model.rotational();
     let mut sim = set_up(jobs, setup, setup.scheduler(Recorder::default())?, threads, model)?;

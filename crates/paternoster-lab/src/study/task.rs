@@ -14,7 +14,7 @@ use crate::fio::{Jobs, Surroundings};
 use crate::model::parameter_file::{Mark, Note, with_number};
 use crate::model::{DeviceError, open_device_text};
 use crate::sim::{DeviceTime, Setup};
-use crate::threads::{Host, JobRunError, Outcome, run_jobs};
+use crate::threads::{JobRunError, Outcome, PageCacheParameters, run_jobs};
 
 /// A parameter that is given another value, to see what it does.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -172,12 +172,12 @@ impl JobsWork {
         within("copy_page_ns", self.copy_page_ns, 0, 1_000_000)?;
         let model = open_device_text(Path::new("device"), &self.device, self.seed)?;
         let jobs = self.jobs(model.end().0.saturating_mul(512).min(1 << 63))?;
-        let host = Host {
+        let page_cache = PageCacheParameters {
             read_ahead_pages: self.read_ahead_pages,
             copy_page: Nanos::new(self.copy_page_ns),
-            ..Host::default()
+            ..PageCacheParameters::default()
         };
-        let outcome = run_jobs(&jobs, &self.setup()?, host, model, |_| {})?;
+        let outcome = run_jobs(&jobs, &self.setup()?, page_cache, model, |_| {})?;
         figures(&jobs, &outcome)
     }
 

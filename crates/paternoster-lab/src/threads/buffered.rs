@@ -113,7 +113,7 @@ impl Access {
                     Kind::Write { .. } => caller.writer.allowance - caller.writer.unseen,
                 };
                 self.copying = pages.min(most);
-                Step::Do(Action::Sleep(now + system.host.copy(self.copying)))
+                Step::Do(Action::Sleep(now + system.parameters.copy(self.copying)))
             }
         }
     }

@@ -10,7 +10,7 @@
 
 use paternoster::{BioFlags, Instant, IoPrio};
 
-use super::Host;
+use super::PageCacheParameters;
 use super::system::System;
 use crate::fio::{DataDirection, IoMix, Job, Jobs};
 use crate::sim::{Action, TaskId, TaskSetup};
@@ -48,12 +48,12 @@ pub(super) enum Service {
 
 impl Services {
     /// The services that the jobs need: none where nothing is written through the page cache.
-    pub(super) fn new(jobs: &Jobs, host: Host) -> Self {
+    pub(super) fn new(jobs: &Jobs, page_cache: PageCacheParameters) -> Self {
         let group_of = |path: &str| jobs.groups.iter().position(|group| group.path == path);
         let mut groups = Vec::new();
         let mut flusher_of = vec![None; jobs.files.len()];
         for job in jobs.jobs.iter().filter(|job| writes(job) && job.submission.is_cached()) {
-            let group = match host.writeback_group {
+            let group = match page_cache.writeback_group {
                 WritebackGroup::Root => None,
                 WritebackGroup::Owner => group_of(&job.group),
             };
@@ -69,7 +69,7 @@ impl Services {
             threads: jobs.jobs.len(),
             groups,
             flusher_of: flusher_of.into_iter().map(Option::unwrap_or_default).collect(),
-            has_journal: host.journal.is_some(),
+            has_journal: page_cache.journal.is_some(),
         }
     }
 
@@ -153,10 +153,10 @@ impl Timer {
             self.due = None;
             return Action::Wait;
         }
-        let mut due = self.due.unwrap_or(now + system.host.writeback.wake_up);
+        let mut due = self.due.unwrap_or(now + system.parameters.writeback.wake_up);
         if due <= now {
             system.look(now);
-            due = now + system.host.writeback.wake_up;
+            due = now + system.parameters.writeback.wake_up;
         }
         self.due = Some(due);
         Action::Sleep(due)

@@ -45,9 +45,10 @@ pub use run::{JobRunError, Outcome, run_jobs, run_jobs_under};
 pub(crate) use run::{set_up, simulate};
 use thread::Thread;
 
-/// What a system does for threads, beside the block layer.
+/// How the page cache serves threads, and the journal of the file system behind it. It is a part of
+/// a [`Host`](crate::host::Host), which has the processors' costs as well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Host {
+pub struct PageCacheParameters {
     /// The greatest readahead window, `read_ahead_kb`, in pages.
     pub read_ahead_pages: u64,
     /// How long a page is copied out of the page cache, with its share of the call.
@@ -64,8 +65,8 @@ pub struct Host {
     pub journal: Option<JournalPlace>,
 }
 
-impl Host {
-    /// The host for a file of which the kernel was told that.
+impl PageCacheParameters {
+    /// The same for a file of which the kernel was told that.
     fn advised(self, advice: Advice) -> Self {
         let read_ahead_pages = match advice {
             Advice::None => self.read_ahead_pages,
@@ -81,7 +82,7 @@ impl Host {
     }
 }
 
-impl Default for Host {
+impl Default for PageCacheParameters {
     /// 128 KiB of readahead, as Linux has it, 1 µs a page, and 4 GiB, without a journal.
     fn default() -> Self {
         Self {
@@ -110,19 +111,19 @@ pub struct Threads {
 
 impl Threads {
     /// Makes the threads of these jobs, which have not started.
-    pub fn new(jobs: &Jobs, host: Host) -> Self {
+    pub fn new(jobs: &Jobs, page_cache: PageCacheParameters) -> Self {
         let group_of = |path: &str| jobs.groups.iter().position(|group| group.path == path);
         let setups = jobs.jobs.iter().map(|job| TaskSetup {
             group: group_of(&job.group),
             io_prio: job.io_prio.unwrap_or_default(),
             start: Instant::START,
         });
-        let services = Services::new(jobs, host);
+        let services = Services::new(jobs, page_cache);
         Self {
             setups: setups.chain(services.tasks()).collect(),
             each: jobs.jobs.iter().map(Thread::new).collect(),
             running: jobs.jobs.len(),
-            system: System::new(jobs, host, services),
+            system: System::new(jobs, page_cache, services),
             timer: Timer::default(),
             starts: Starts::new(&jobs.jobs),
         }

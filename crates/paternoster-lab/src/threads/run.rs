@@ -4,7 +4,7 @@ use paternoster::scheduler::Scheduler;
 use paternoster::{Instant, NoTrace, SchedulerKind, Sector, Weight, Weights};
 use thiserror::Error;
 
-use super::{Host, JournalPlace, Progress, Threads};
+use super::{JournalPlace, PageCacheParameters, Progress, Threads};
 use crate::fio::{DataDirection, Engine, Group, IoMix, Job, Jobs};
 use crate::model::{Model, Op};
 use crate::result::JobResult;
@@ -63,11 +63,11 @@ const EVENTS_BETWEEN_REPORTS: u32 = 1 << 16;
 pub fn run_jobs(
     jobs: &Jobs,
     setup: &Setup,
-    host: Host,
+    page_cache: PageCacheParameters,
     model: impl Model,
     progress: impl FnMut(Progress<'_>),
 ) -> Result<Outcome, JobRunError> {
-    let threads = Threads::new(jobs, host);
+    let threads = Threads::new(jobs, page_cache);
     let scheduler = setup.scheduler(NoTrace)?;
     let mut sim = set_up(jobs, setup, scheduler, threads, model)?;
     Ok(simulate(&mut sim, progress, |_| {})?)
@@ -78,10 +78,10 @@ pub fn run_jobs_under(
     scheduler: impl Scheduler,
     jobs: &Jobs,
     setup: &Setup,
-    host: Host,
+    page_cache: PageCacheParameters,
     model: impl Model,
 ) -> Result<Outcome, JobRunError> {
-    let threads = Threads::new(jobs, host);
+    let threads = Threads::new(jobs, page_cache);
     let mut sim = set_up(jobs, setup, scheduler, threads, model)?;
     Ok(simulate(&mut sim, |_| {}, |_| {})?)
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use paternoster::{BioFlags, Instant, Nanos, Op, Sector, SectorCount};
 
-use super::Host;
+use super::PageCacheParameters;
 use super::buffered::Caller;
 use super::flusher::{Service, Services};
 use super::journal::{Journal, flush};
@@ -25,7 +25,7 @@ const CONGESTION: Nanos = Nanos::from_millis(100);
 /// What threads share.
 #[derive(Debug)]
 pub(super) struct System {
-    pub(super) host: Host,
+    pub(super) parameters: PageCacheParameters,
     pub(super) cache: PageCache,
     /// Of each flusher.
     pub(super) writebacks: Vec<Writeback>,
@@ -69,17 +69,17 @@ enum Awaited {
 }
 
 impl System {
-    pub(super) fn new(jobs: &Jobs, host: Host, services: Services) -> Self {
+    pub(super) fn new(jobs: &Jobs, page_cache: PageCacheParameters, services: Services) -> Self {
         let lengths: Vec<_> = jobs.files.iter().map(|file| file.bytes).collect();
-        let memory = host.memory_bytes / PAGE;
+        let memory = page_cache.memory_bytes / PAGE;
         let count = u64::try_from(services.flushers()).expect("a length fits").max(1);
-        let limits = host.writeback.limits(memory / count);
-        let writeback = |_| Writeback::new(host.writeback, limits);
+        let limits = page_cache.writeback.limits(memory / count);
+        let writeback = |_| Writeback::new(page_cache.writeback, limits);
         Self {
-            host,
+            parameters: page_cache,
             cache: PageCache::new(memory, lengths.iter().copied()),
             writebacks: (0..services.flushers()).map(writeback).collect(),
-            journal: host.journal.filter(|_| services.has_journal()).map(Journal::new),
+            journal: page_cache.journal.filter(|_| services.has_journal()).map(Journal::new),
             woken: Vec::new(),
             services,
             device_end: Sector(u64::MAX),
@@ -292,12 +292,12 @@ impl System {
         let flusher = self.services.flusher_of(file);
         let writeback = &mut self.writebacks[flusher];
         let level = writeback.level();
-        if self.host.throttling == Throttling::Sleeps {
+        if self.parameters.throttling == Throttling::Sleeps {
             let pause = writeback.throttle().pause(now, task.0, writer, level);
             return (pause > Nanos::ZERO).then(|| Action::Sleep(now + pause));
         }
         if writer.owes.is_none() {
-            let memory = self.host.memory_bytes / PAGE;
+            let memory = self.parameters.memory_bytes / PAGE;
             writer.owes = writeback.throttle().owed(writer, level, memory);
         }
         let owed = writer.owes?;

@@ -204,7 +204,7 @@ impl Thread {
         }
         self.passes = passes;
         let Submission { engine, advice, invalidate, .. } = self.submission;
-        let window = system.host.advised(advice).read_ahead_pages;
+        let window = system.parameters.advised(advice).read_ahead_pages;
         let reads_around = engine == Engine::Mmap && advice == Advice::None;
         let make = if reads_around { Readahead::of_mapping } else { Readahead::new };
         for (&file, readahead) in &mut self.open {

@@ -13,7 +13,7 @@ use paternoster_lab::fio::{Jobs, Surroundings};
 use paternoster_lab::model::{Servers, ServersParameters};
 use paternoster_lab::result::JobResult;
 use paternoster_lab::sim::{GroupSetup, Setup, Simulation};
-use paternoster_lab::threads::{Host, Threads};
+use paternoster_lab::threads::{PageCacheParameters, Threads};
 
 use crate::costs::Costs;
 use crate::owner::Owned;
@@ -30,7 +30,7 @@ pub(crate) fn predict(scene: &Scene, costs: Costs, seed: u64) -> Result<Vec<f64>
         seed,
     };
     let jobs = Jobs::parse(scene.name, job_file(scene).as_bytes(), &surroundings)?;
-    let threads = Threads::new(&jobs, Host::default());
+    let threads = Threads::new(&jobs, PageCacheParameters::default());
     let owned = Owned::new(Servers::new(device), nanos(costs.lateness));
     let mut sim = Simulation::new(&setup(scene, &jobs, costs), threads, owned, NoTrace)?;
     let end = Instant::START + nanos(WARM_UP) + nanos(COUNTED);
