@@ -1,4 +1,8 @@
 //! What the journal does next, and who waits for it.
+//!
+//! Jobs of fio have another journal (`threads/journal.rs`). Here a commit grows with the clients
+//! that wait for it, as what a study measures depends on that, its blocks are one write, and a
+//! flush follows the block that ends it.
 
 use paternoster::{BioFlags, Op, Sector, SectorCount};
 

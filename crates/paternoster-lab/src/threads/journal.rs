@@ -4,6 +4,11 @@
 //!   fsync ──▶ commit 7 ──▶ 2 blocks ──▶ flush ──▶ commit block, durable ──▶ who waited goes on
 //!   fsync meanwhile ──▶ commit 8, with all others that ask until 7 is done
 //! ```
+//!
+//! dbench has another journal (`dbench/journal.rs`). A commit here is as long whoever waits for it,
+//! its blocks are I/Os of their own, and the last one is durable (FUA). There a commit grows with
+//! the clients that wait, its blocks are one write, and a flush follows the last one. What they
+//! share is the count of commits.
 
 use paternoster::{BioFlags, Op, Sector, SectorCount};
 
