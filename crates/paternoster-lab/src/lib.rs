@@ -15,28 +15,20 @@
 
 pub mod cache;
 pub mod dbench;
-mod decide;
-mod device;
-mod fields;
 pub mod fio;
 pub mod host;
-mod log;
-mod measured;
 pub mod model;
-mod names;
 pub mod report;
 pub mod result;
-mod run;
 mod scenario;
-mod scheduler_line;
 pub mod sim;
 pub mod study;
 pub mod threads;
 
-pub use decide::{DecideError, Decided, Outcome, Plan, decide, decide_all};
-pub use log::Log;
-pub use run::{RunError, run, run_with};
-pub use scenario::{DeviceModel, Group, Op, Request, Scenario, ScenarioError, Task};
+pub use scenario::{
+    DecideError, Decided, DeviceModel, Group, Log, Op, Outcome, Plan, Request, RunError, Scenario,
+    ScenarioError, Task, decide, decide_all, run, run_with,
+};
 
 /// The examples of the crate's README.
 #[cfg(doctest)]

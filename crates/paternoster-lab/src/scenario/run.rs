@@ -17,11 +17,11 @@ use paternoster::{
 };
 use thiserror::Error;
 
-use crate::device::{Device, Job, Started};
-use crate::log::Log;
-use crate::measured::Measured;
-use crate::names::Names;
-use crate::scenario::{Op, Request, Scenario, ScenarioError, parent_path};
+use super::device::{Device, Job, Started};
+use super::log::Log;
+use super::measured::Measured;
+use super::names::Names;
+use super::{Op, Request, Scenario, ScenarioError, parent_path};
 
 /// Why a run gave no log.
 #[derive(Debug, Error)]
@@ -93,7 +93,7 @@ pub fn run(scenario: &Scenario) -> Result<Log, RunError> {
 }
 
 /// Runs the scenario to its end. Returns what was measured, too.
-pub(crate) fn run_and_measure(scenario: &Scenario) -> Result<(Log, Measured), RunError> {
+pub(super) fn run_and_measure(scenario: &Scenario) -> Result<(Log, Measured), RunError> {
     let kind: SchedulerKind = scenario.scheduler.parse().map_err(ScenarioError::from)?;
     let scheduler = match scenario.kernel {
         None => AnyScheduler::new(kind, Recorder::default()),

@@ -1,17 +1,41 @@
 //! Scenarios: one scheduler, one device, and every request that every task makes.
+//!
+//! ```text
+//!   decide.rs          files of scenarios in, their logs out
+//!   mod.rs, fields.rs  a scenario, and how its file says it
+//!   run.rs, device.rs  its run in virtual time, over a device of k servers
+//!   log.rs             what was decided, line by line
+//!     scheduler_line.rs  … of the scheduler's own decisions
+//!     names.rs           … and what they call requests, groups and queues
+//!   measured.rs        what the run measured of each task
+//! ```
+//!
+//! What jobs of fio run over is another simulation (`sim`) with other devices (`model`): a
+//! scenario's is as plain as the recorder's of Linux's decisions.
+
+mod decide;
+mod device;
+mod error;
+mod fields;
+mod log;
+mod measured;
+mod names;
+mod run;
+mod scheduler_line;
 
 use std::collections::{HashMap, HashSet};
 use std::str::FromStr;
 
 use indexmap::IndexMap;
-use paternoster::{
-    Hierarchy, Hz, IoPrio, Kernel, NoHierarchy, NoKernel, ParseIoPrioError, SchedulerKind,
-    UnknownHierarchy, UnknownKernel, UnknownScheduler, Weight, WeightError,
-};
+use paternoster::{Hierarchy, Hz, IoPrio, Kernel, ParseIoPrioError, SchedulerKind, Weight};
 use serde::Deserialize;
-use thiserror::Error;
 
-use crate::fields::ScenarioFields;
+use fields::ScenarioFields;
+
+pub use decide::{DecideError, Decided, Outcome, Plan, decide, decide_all};
+pub use error::ScenarioError;
+pub use log::Log;
+pub use run::{RunError, run, run_with};
 
 /// The weight of a CFQ group that names none (cgroup v1); the others' is [`Weight::default`].
 pub(crate) const CFQ_DEFAULT_WEIGHT: u32 = 500;
@@ -140,82 +164,6 @@ impl Op {
             Self::Discard => "D",
         }
     }
-}
-
-/// Why a scenario cannot be run.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum ScenarioError {
-    /// It is no JSON, or not of the format.
-    #[error("not of the scenario format: {0}")]
-    Format(#[from] serde_json::Error),
-    /// A clock that ticks at no whole number of nanoseconds.
-    #[error("hz {0}: 1 to 1000 is allowed, and only divisors of 1000000000")]
-    Hz(u32),
-    /// A device that could never serve anything.
-    #[error("device.{field} is 0: at least 1 is allowed")]
-    NoRoom {
-        /// The field.
-        field: &'static str,
-    },
-    /// A group without a parent, twice, or not a path.
-    #[error("group {path:?} {problem}")]
-    Group {
-        /// The group.
-        path: String,
-        /// What is wrong with it.
-        problem: &'static str,
-    },
-    /// A weight that is none.
-    #[error("group {path:?}: {why}")]
-    Weight {
-        /// The group.
-        path: String,
-        /// What is allowed.
-        why: WeightError,
-    },
-    /// A weight that is none in cgroup v1.
-    #[error("group {path:?}: weight {weight}: 10 to 1000 is allowed for cfq")]
-    CfqWeight {
-        /// The group.
-        path: String,
-        /// What was asked for.
-        weight: u32,
-    },
-    /// Something wrong with a task.
-    #[error("task {id}: {problem}")]
-    Task {
-        /// The task.
-        id: u32,
-        /// What is wrong with it.
-        problem: String,
-    },
-    /// The tasks' requests wait for something that never comes.
-    #[error("request {rq} waits for {after:?}, which is no request of the scenario")]
-    After {
-        /// The request that waits.
-        rq: String,
-        /// What it waits for.
-        after: String,
-    },
-    /// We lack the scheduler.
-    #[error(transparent)]
-    Scheduler(#[from] UnknownScheduler),
-    /// We lack the hierarchy.
-    #[error(transparent)]
-    Hierarchy(#[from] UnknownHierarchy),
-    /// The scheduler has no hierarchy to choose.
-    #[error(transparent)]
-    NoHierarchy(#[from] NoHierarchy),
-    /// We lack the kernel.
-    #[error(transparent)]
-    Kernel(#[from] UnknownKernel),
-    /// The scheduler has no kernel to choose.
-    #[error(transparent)]
-    NoKernel(#[from] NoKernel),
-    /// We lack a tunable of it.
-    #[error(transparent)]
-    Tunable(#[from] paternoster::TunableError),
 }
 
 impl FromStr for Scenario {

@@ -7,7 +7,7 @@ use indexmap::IndexMap;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::scenario::{DeviceModel, Group, Op, Request, Scenario, ScenarioError, Task};
+use super::{DeviceModel, Group, Op, Request, Scenario, ScenarioError, Task};
 
 /// What a request is, for somebody who wrote another thing.
 const REQUEST: &str = "[think_ns, op, sector, sectors], or with the name of a request as the fifth";
@@ -17,7 +17,7 @@ const SHOWN: usize = 60;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct ScenarioFields {
+pub(super) struct ScenarioFields {
     name: String,
     about: String,
     scheduler: String,

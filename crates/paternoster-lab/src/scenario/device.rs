@@ -4,22 +4,22 @@ use std::collections::VecDeque;
 
 use paternoster::RequestId;
 
-use crate::scenario::DeviceModel;
+use super::DeviceModel;
 
 /// A request in the device.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Job {
-    pub(crate) rq: RequestId,
-    pub(crate) sector: u64,
-    pub(crate) sectors: u32,
+pub(super) struct Job {
+    pub(super) rq: RequestId,
+    pub(super) sector: u64,
+    pub(super) sectors: u32,
 }
 
 /// A request that a server has begun to serve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Started {
-    pub(crate) rq: RequestId,
-    pub(crate) server: usize,
-    pub(crate) service_ns: u64,
+pub(super) struct Started {
+    pub(super) rq: RequestId,
+    pub(super) server: usize,
+    pub(super) service_ns: u64,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -30,7 +30,7 @@ struct Server {
 }
 
 #[derive(Debug)]
-pub(crate) struct Device {
+pub(super) struct Device {
     model: DeviceModel,
     /// Those that have served anything, by index; the others are as new.
     servers: Vec<Server>,
@@ -38,12 +38,12 @@ pub(crate) struct Device {
 }
 
 impl Device {
-    pub(crate) fn new(model: DeviceModel) -> Self {
+    pub(super) fn new(model: DeviceModel) -> Self {
         Self { model, servers: Vec::new(), waiting: VecDeque::new() }
     }
 
     /// Takes a request: it starts at once on the free server of the lowest index, or waits.
-    pub(crate) fn take(&mut self, job: Job) -> Option<Started> {
+    pub(super) fn take(&mut self, job: Job) -> Option<Started> {
         let free = self.free_server();
         if free.is_none() {
             self.waiting.push_back(job);
@@ -62,7 +62,7 @@ impl Device {
     }
 
     /// A server is done; it starts the request that waited longest.
-    pub(crate) fn finish(&mut self, server: usize) -> Option<Started> {
+    pub(super) fn finish(&mut self, server: usize) -> Option<Started> {
         self.servers[server].busy = false;
         let job = self.waiting.pop_front()?;
         Some(self.start(server, job))

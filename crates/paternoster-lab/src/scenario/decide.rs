@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 use paternoster::{SchedulerKind, TunableError};
 use thiserror::Error;
 
-use crate::run::{RunError, run, run_and_measure};
-use crate::scenario::{Scenario, ScenarioError};
+use super::run::{RunError, run, run_and_measure};
+use super::{Scenario, ScenarioError};
 
 const SCENARIO: &str = ".scenario.json";
 const LOG: &str = ".log.jsonl";

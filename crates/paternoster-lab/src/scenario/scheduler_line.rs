@@ -6,12 +6,12 @@ use paternoster::{
 };
 use serde::Serialize;
 
-use crate::names::Names;
+use super::names::Names;
 
 /// One such line.
 #[derive(Serialize)]
 #[serde(tag = "ev", rename_all = "snake_case")]
-pub(crate) enum SchedulerLine<'a> {
+pub(super) enum SchedulerLine<'a> {
     Batch {
         dir: &'static str,
         prio: u8,
@@ -148,7 +148,7 @@ pub(crate) enum SchedulerLine<'a> {
 
 impl<'a> SchedulerLine<'a> {
     /// The line of an event, if the recordings have such lines.
-    pub(crate) fn new(event: Event, names: &'a Names) -> Option<Self> {
+    pub(super) fn new(event: Event, names: &'a Names) -> Option<Self> {
         let ns = |span: Nanos| span.as_nanos();
         Some(match event {
             Event::Batch { direction, class, starved, .. } => Self::Batch {

@@ -3,8 +3,8 @@
 use paternoster::{Event, Instant, MergeKind};
 use serde::Serialize;
 
-use crate::names::Names;
-use crate::scheduler_line::SchedulerLine;
+use super::names::Names;
+use super::scheduler_line::SchedulerLine;
 
 /// The lines of a log so far.
 #[derive(Debug, Default)]
@@ -43,7 +43,7 @@ impl Log {
     }
 
     /// Writes an event; completions are written bio by bio, by [`Log::completed`].
-    pub(crate) fn event(&mut self, now: Instant, event: Event, names: &Names) {
+    pub(super) fn event(&mut self, now: Instant, event: Event, names: &Names) {
         let rq = |bio| names.request(bio);
         let what = match event {
             Event::Queued { bio, .. } => What::Queued { rq: rq(bio) },
@@ -66,11 +66,11 @@ impl Log {
         self.push(now, what);
     }
 
-    pub(crate) fn completed(&mut self, now: Instant, name: &str) {
+    pub(super) fn completed(&mut self, now: Instant, name: &str) {
         self.push(now, What::Completed { rq: name });
     }
 
-    pub(crate) fn exited(&mut self, now: Instant, task: u32) {
+    pub(super) fn exited(&mut self, now: Instant, task: u32) {
         self.push(now, What::Exit { task });
     }
 

@@ -6,26 +6,26 @@ use paternoster::{GroupId, IocId, QueueName};
 
 /// The names in the log of one run.
 #[derive(Debug, Default)]
-pub(crate) struct Names {
+pub(super) struct Names {
     /// The requests', by the user data of their bios.
-    pub(crate) requests: Vec<String>,
+    pub(super) requests: Vec<String>,
     /// The paths of groups.
-    pub(crate) groups: HashMap<GroupId, String>,
+    pub(super) groups: HashMap<GroupId, String>,
     /// The tasks of I/O contexts.
-    pub(crate) tasks: HashMap<IocId, u32>,
+    pub(super) tasks: HashMap<IocId, u32>,
 }
 
 impl Names {
-    pub(crate) fn request(&self, bio: u64) -> &str {
+    pub(super) fn request(&self, bio: u64) -> &str {
         &self.requests[usize::try_from(bio).expect("user data are indices")]
     }
 
-    pub(crate) fn group(&self, group: GroupId) -> &str {
+    pub(super) fn group(&self, group: GroupId) -> &str {
         &self.groups[&group]
     }
 
     /// A queue by the task that made it and `S` (sync) or `A` (async).
-    pub(crate) fn queue(&self, queue: QueueName) -> String {
+    pub(super) fn queue(&self, queue: QueueName) -> String {
         format!("{}{}", self.tasks[&queue.ioc], if queue.sync { 'S' } else { 'A' })
     }
 }

@@ -3,16 +3,16 @@
 
 use paternoster::{Instant, Nanos};
 
+use super::{Op, Request, Scenario};
 use crate::fio::DataDirection;
 use crate::result::{JobResult, Subject, Took, table_of};
-use crate::scenario::{Op, Request, Scenario};
 
 /// Bytes of a sector.
 const SECTOR: u64 = 512;
 
 /// What was measured so far.
 #[derive(Debug)]
-pub(crate) struct Measured {
+pub(super) struct Measured {
     /// Of each task.
     tasks: Vec<JobResult>,
     /// When each request arrived, by its index; valid from then on.
@@ -20,17 +20,17 @@ pub(crate) struct Measured {
 }
 
 impl Measured {
-    pub(crate) fn new(tasks: usize, requests: usize) -> Self {
+    pub(super) fn new(tasks: usize, requests: usize) -> Self {
         Self { tasks: vec![JobResult::default(); tasks], arrived: vec![Instant::START; requests] }
     }
 
     /// The request of that index arrives.
-    pub(crate) fn arrived(&mut self, index: usize, now: Instant) {
+    pub(super) fn arrived(&mut self, index: usize, now: Instant) {
         self.arrived[index] = now;
     }
 
     /// The request of that index, of that task, completes.
-    pub(crate) fn completed(&mut self, index: usize, task: usize, rq: &Request, now: Instant) {
+    pub(super) fn completed(&mut self, index: usize, task: usize, rq: &Request, now: Instant) {
         let completion = now.saturating_since(self.arrived[index]);
         let result = &mut self.tasks[task];
         match direction(rq.op) {
@@ -43,7 +43,7 @@ impl Measured {
     }
 
     /// The task that began at `from` has ended.
-    pub(crate) fn ended(&mut self, task: usize, from: Instant, now: Instant) {
+    pub(super) fn ended(&mut self, task: usize, from: Instant, now: Instant) {
         let result = &mut self.tasks[task];
         result.runtime = now.saturating_since(from);
         for direction in &mut result.directions {
@@ -54,7 +54,7 @@ impl Measured {
     }
 
     /// The table of all tasks.
-    pub(crate) fn table(&self, scenario: &Scenario) -> String {
+    pub(super) fn table(&self, scenario: &Scenario) -> String {
         let lines = scenario.tasks.iter().zip(&self.tasks);
         let lines = lines.map(|(task, result)| Subject {
             name: task.id.to_string(),
