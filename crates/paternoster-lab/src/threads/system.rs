@@ -19,6 +19,9 @@ pub(super) const SECTOR: u64 = 512;
 /// How many writes of pages a task may have under way: `nr_requests` of Linux.
 const WRITES: u32 = 128;
 
+/// The names of I/Os that are no thread's own begin here; a thread's own are keys, and far below.
+const NAMES: u64 = 1 << 63;
+
 /// How long a writer that has written pages itself sleeps: HZ / 10.
 const CONGESTION: Nanos = Nanos::from_millis(100);
 
@@ -38,8 +41,8 @@ pub(super) struct System {
     /// Where each file starts on the device, and how long it is, in bytes.
     starts: Vec<u64>,
     lengths: Vec<u64>,
-    /// Names given to I/Os so far.
-    names: u64,
+    /// The last name that was given to an I/O.
+    last_name: u64,
     /// The I/Os of the page cache and the journal that are under way, by their names.
     under_way: HashMap<u64, Transfer>,
     /// The writes among them, by file and name.
@@ -85,7 +88,7 @@ impl System {
             device_end: Sector(u64::MAX),
             starts: jobs.files.iter().map(|file| file.start).collect(),
             lengths,
-            names: 0,
+            last_name: NAMES,
             under_way: HashMap::new(),
             writes: vec![BTreeMap::new(); jobs.files.len()],
             writes_of: BTreeMap::new(),
@@ -107,14 +110,14 @@ impl System {
         self.services.of(task)
     }
 
-    /// A name that no other I/O has.
+    /// A name that no other I/O has: the next one.
     pub(super) fn name(&mut self) -> u64 {
-        self.names += 1;
-        self.names
+        self.last_name += 1;
+        self.last_name
     }
 
     pub(super) fn last_name(&self) -> u64 {
-        self.names
+        self.last_name
     }
 
     /// Where a byte of a file lies on the device.
@@ -210,13 +213,15 @@ impl System {
 
     /// The I/O of that name has completed. Returns whether it was not a thread's own.
     pub(super) fn completed(&mut self, name: u64) -> bool {
-        match self.under_way.remove(&name) {
-            None => return false,
-            Some(Transfer::Read(run)) => {
+        if name < NAMES {
+            return false;
+        }
+        match self.under_way.remove(&name).expect("an I/O that completes was submitted") {
+            Transfer::Read(run) => {
                 self.cache.arrived(run);
                 self.wake(|awaited| is_page_of(awaited, run));
             }
-            Some(Transfer::Write(task, run)) => {
+            Transfer::Write(task, run) => {
                 self.writes[run.file].remove(&name);
                 *self.writes_of.get_mut(&task).expect("it has writes") -= 1;
                 self.cache.written(run);
@@ -225,8 +230,8 @@ impl System {
                     awaited == Awaited::Write(run.file) || is_page_of(awaited, run)
                 });
             }
-            Some(Transfer::Flush) => {}
-            Some(Transfer::Journal) => {
+            Transfer::Flush => {}
+            Transfer::Journal => {
                 self.journal.as_mut().expect("it has submitted").completed();
             }
         }

@@ -1,8 +1,9 @@
 //! One thread: what it does next, from its start to its end.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use paternoster::{BioFlags, Instant, Nanos, Op, Sector, SectorCount};
+use slab::Slab;
 
 use super::buffered::{Access, Caller, Kind, Step, Way};
 use super::pacing::Pace;
@@ -35,8 +36,8 @@ pub(super) struct Thread {
     writer: Writer,
     /// How many passes over its files it has begun.
     passes: u32,
-    /// Its outstanding I/Os, those of the page cache apart, by their names.
-    outstanding: HashMap<u64, fio::Io>,
+    /// Its outstanding I/Os, those of the page cache apart. Their keys are their names.
+    outstanding: Slab<fio::Io>,
     phase: Phase,
     tally: Tally,
 }
@@ -79,7 +80,7 @@ impl Thread {
             writer: Writer::default(),
             open: open.collect(),
             passes: 0,
-            outstanding: HashMap::new(),
+            outstanding: Slab::new(),
             phase: Phase::Waiting,
             tally: Tally::new(&job.reports),
         }
@@ -234,8 +235,7 @@ impl Thread {
             self.call = Some(Call { io, began: now, doing });
             return None;
         }
-        let name = system.name();
-        self.outstanding.insert(name, io);
+        let name = self.outstanding.insert(io) as u64;
         let depth = u32::try_from(self.outstanding.len()).expect("a depth is in u32");
         self.tally.submitted(now, depth);
         Some(Action::Submit(self.io(system, name, &io)))
@@ -323,7 +323,8 @@ impl Thread {
 
     pub(super) fn completed(&mut self, ended: &Ended) {
         let &Ended { io, submitted, entered, completed, .. } = ended;
-        let io = self.outstanding.remove(&io.name).expect("an I/O that completes was submitted");
+        let key = usize::try_from(io.name).expect("a key is the name of a thread's own I/O");
+        let io = self.outstanding.try_remove(key).expect("an I/O that completes was submitted");
         let took = Took {
             submission: entered.saturating_since(submitted),
             completion: completed.saturating_since(entered),
