@@ -8,67 +8,22 @@
 //!   row 1   │ 30..40  │ parity  │ 20..30  │
 //! ```
 //!
-//! A disk turns once in 10 ms: sector 0 of a track begins to pass at 0 ms, 10 ms, 20 ms …, and each
-//! takes 1 ms. Its link takes 0.1 ms a sector, while it reads. The front end takes 1 ms a command,
-//! and the host's link 0.05 ms a sector.
+//! A disk is the small one of `common/small_disk.rs`, which turns once in 10 ms, but takes no time
+//! for a command and does not read ahead. Its link takes 0.1 ms a sector, while it reads. The front
+//! end takes 1 ms a command, and the host's link 0.05 ms a sector.
+
+#[path = "common/small_disk.rs"]
+mod small_disk;
 
 use std::path::Path;
 
 use paternoster::{Instant, Nanos, Sector, SectorCount};
-use paternoster_lab::model::disk::Parameters;
 use paternoster_lab::model::{
     Array, ArrayParameters, ArrayWriteBack, Command, Completion, Model, Op, Prefetch, Segmentation,
     Spent, Striping, open_device,
 };
 use proptest::prelude::*;
-
-const DISK: &str = r#"
-kind = "disk"
-name = "small"
-about = "ten sectors a track"
-valid = "nowhere"
-[layout]
-surfaces = 1
-order = "forward"
-sectors = 1000
-track_skew_revolutions = 0
-cylinder_skew_revolutions = 0
-zones = [[99, 10]]
-[mechanics]
-rpm = 6000
-head_switch_ms = 1
-write_settle_ms = 0
-seek = { points_ms = [[1, 2], [2, 4], [99, 4]] }
-[link]
-read_mb_per_s = 5.12
-write_mb_per_s = 5.12
-[overheads]
-command_ms = 0
-read_hit_ms = 0
-read_miss_ms = 0
-write_hit_ms = 0
-write_miss_ms = 0
-[buffer]
-segments = 4
-segment_sectors = 20
-write_segments = 2
-read_begin = "at-first"
-write_begin = "at-first"
-[buffer.read_ahead]
-until = "nothing"
-most_sectors = 0
-least_sectors = 0
-over_requested = true
-after_hit = false
-keeps_passed = false
-[buffer.write_back]
-mode = "off"
-idle_ms = 0
-runs = 4
-[queue]
-depth = 4
-longest_wait_ms = 1000
-"#;
+use small_disk::small_disk;
 
 /// The array. Written data wait for a second, and do not survive a loss of power.
 fn parameters() -> ArrayParameters {
@@ -89,7 +44,10 @@ fn parameters() -> ArrayParameters {
             streams: 4,
         },
         striping: Striping { disks: 3, data: 2, chunk: SectorCount(10) },
-        member: DISK.parse::<Parameters>().expect("a good file"),
+        member: small_disk(&[
+            ("command_ms = 0.5", "command_ms = 0"),
+            ("until = \"track\"", "until = \"nothing\""),
+        ]),
     }
 }
 
@@ -116,10 +74,11 @@ fn flush(tag: u32) -> Command {
     Command { op: Op::Flush, ..read(tag, 0, 0) }
 }
 
-/// Everything that completes, with its time in µs, until nothing is due any more.
-fn drain(array: &mut Array) -> Vec<(u64, Completion)> {
+/// What completes before `until`, or ever, with its time in µs.
+fn completed(array: &mut Array, until: Option<Instant>) -> Vec<(u64, Completion)> {
     let mut done = Vec::new();
-    while let Some(at) = array.poll_timeout() {
+    let is_before = |at: &Instant| until.is_none_or(|until| *at < until);
+    while let Some(at) = array.poll_timeout().filter(is_before) {
         while let Some(completion) = array.poll(at) {
             done.push((at.since_start().as_nanos() / 1000, completion));
         }
@@ -129,25 +88,14 @@ fn drain(array: &mut Array) -> Vec<(u64, Completion)> {
 
 /// When each command completes, in µs; each is given at its time in ms.
 fn times(array: &mut Array, commands: &[(u64, Command)]) -> Vec<(u32, u64)> {
-    let mut times = Vec::new();
-    let mut push = |at: Instant, done: Completion| {
-        times.push((done.tag, at.since_start().as_nanos() / 1000));
-    };
+    let mut done = Vec::new();
     for &(at_ms, command) in commands {
         let at = Instant::START + Nanos::from_millis(at_ms);
-        while let Some(due) = array.poll_timeout().filter(|due| *due < at) {
-            while let Some(done) = array.poll(due) {
-                push(due, done);
-            }
-        }
+        done.extend(completed(array, Some(at)));
         array.submit(at, command);
     }
-    while let Some(due) = array.poll_timeout() {
-        while let Some(done) = array.poll(due) {
-            push(due, done);
-        }
-    }
-    times
+    done.extend(completed(array, None));
+    done.iter().map(|(us, completion)| (completion.tag, *us)).collect()
 }
 
 /// The array has 100 rows, and so 100 stripes of 20 sectors. Behind its end nothing is read ahead.
@@ -165,7 +113,7 @@ fn array_is_read_to_its_end() {
 fn miss_takes_front_end_disk_and_link() {
     let mut array = array(|_| {});
     array.submit(Instant::START, read(3, 0, 4));
-    let [(at, done)] = drain(&mut array)[..] else { panic!("one completes") };
+    let [(at, done)] = completed(&mut array, None)[..] else { panic!("one completes") };
     let spent = Spent {
         seek: Nanos::ZERO,
         rotation: us(9000),

@@ -1,63 +1,15 @@
-//! What a disk with moving parts does, worked out by hand on a small one.
-//!
-//! The small disk turns once in 10 ms and has 10 sectors a track: a sector takes 1 ms. It has one
-//! surface and 100 cylinders, no skew, and seeks to the next cylinder in 2 ms, to others in 4 ms.
-//! Its link takes 0.1 ms a sector, and a command 0.5 ms.
+//! What a disk with moving parts does, worked out by hand on a small one (`common/small_disk.rs`).
 
 #![expect(clippy::float_cmp, reason = "whole microseconds, worked out by hand")]
+
+#[path = "common/small_disk.rs"]
+mod small_disk;
 
 use paternoster::{Instant, Nanos, Sector, SectorCount};
 use paternoster_lab::model::disk::{Disk, Parameters};
 use paternoster_lab::model::{Command, Completion, Model, Op, Spent};
 use proptest::prelude::*;
-
-const SMALL: &str = r#"
-kind = "disk"
-name = "small"
-about = "ten sectors a track"
-valid = "nowhere"
-[layout]
-surfaces = 1
-order = "forward"
-sectors = 1000
-track_skew_revolutions = 0
-cylinder_skew_revolutions = 0
-zones = [[99, 10]]
-[mechanics]
-rpm = 6000
-head_switch_ms = 1
-write_settle_ms = 0
-seek = { points_ms = [[1, 2], [2, 4], [99, 4]] }
-[link]
-read_mb_per_s = 5.12
-write_mb_per_s = 5.12
-[overheads]
-command_ms = 0.5
-read_hit_ms = 0
-read_miss_ms = 0
-write_hit_ms = 0
-write_miss_ms = 0
-[buffer]
-segments = 4
-segment_sectors = 20
-write_segments = 2
-read_begin = "at-first"
-write_begin = "at-first"
-[buffer.read_ahead]
-until = "track"
-most_sectors = 20
-least_sectors = 0
-over_requested = true
-after_hit = false
-keeps_passed = false
-[buffer.write_back]
-mode = "off"
-idle_ms = 0
-runs = 4
-[queue]
-depth = 4
-longest_wait_ms = 1000
-"#;
+use small_disk::small_disk;
 
 struct Rig {
     disk: Disk,
@@ -65,15 +17,9 @@ struct Rig {
 }
 
 impl Rig {
-    /// The small disk with some lines replaced.
+    /// The small disk with some pieces of its file replaced.
     fn small(changes: &[(&str, &str)]) -> Self {
-        let mut text = SMALL.to_owned();
-        for (from, to) in changes {
-            assert!(text.contains(from), "{from}");
-            text = text.replace(from, to);
-        }
-        let parameters: Parameters = text.parse().unwrap_or_else(|error| panic!("{error}"));
-        Self { disk: Disk::new(parameters).expect("a layout"), now: Instant::START }
+        Self { disk: Disk::new(small_disk(changes)).expect("a layout"), now: Instant::START }
     }
 
     fn submit(&mut self, tag: u32, op: Op, sector: u64, sectors: u32) {
