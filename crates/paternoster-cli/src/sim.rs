@@ -11,7 +11,7 @@ use paternoster_lab::fio::{Jobs, Surroundings};
 use paternoster_lab::host::{CORES, Host, host_names, host_text};
 use paternoster_lab::model::{Model, device_names, read_device};
 use paternoster_lab::report::{Window, observe_jobs};
-use paternoster_lab::result::{DiskUse, FioReport, Header, table};
+use paternoster_lab::result::{DiskUse, FioReport, Header, drained_note, table};
 use paternoster_lab::sim::{CpuTime, DeviceTime, Setup};
 use paternoster_lab::threads::{Outcome, Progress, run_jobs};
 
@@ -178,8 +178,9 @@ fn set_up(args: &Args, host: &Host, device: &dyn Model) -> Setup {
 }
 
 fn text(setup: &Setup, jobs: &Jobs, outcome: &Outcome) -> String {
-    let table = table(jobs, &outcome.results);
-    format!("{table}\n{}\n{}", device_line(&outcome.device), cores_line(setup, outcome))
+    let (table, device) = (table(jobs, &outcome.results), device_line(&outcome.device));
+    let note = drained_note(jobs, &outcome.results).unwrap_or_default();
+    format!("{table}\n{device}\n{}{note}", cores_line(setup, outcome))
 }
 
 fn seconds(span: Nanos) -> f64 {

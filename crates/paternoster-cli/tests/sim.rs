@@ -118,6 +118,22 @@ fn table_says_what_the_cores_of_a_host_did() {
     assert_eq!(told(&["--cores", "2"]), (false, note.to_owned()));
 }
 
+/// A disk needs some 10 ms for a read: of a tenth of a second, the 32 that are outstanding at its
+/// end are most. fio's report has no place for that.
+#[test]
+fn table_says_where_much_completed_after_the_runtime() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let has_note = |job: &str, options: &[&str]| {
+        let output = sim(folder.path(), job, &[&["--device", "hdd-7200"], options].concat());
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).expect("text").contains("completed after its runtime")
+    };
+    let short = TENANTS.replace("runtime=2s", "runtime=100ms");
+    assert!(has_note(&short, &[]));
+    assert!(!has_note(&short, &["--json"]));
+    assert!(!has_note(&TENANTS.replace("iodepth=16", "iodepth=1"), &[]));
+}
+
 #[test]
 fn mistakes_are_named_by_file_line_and_column() {
     let folder = tempfile::tempdir().expect("a folder");

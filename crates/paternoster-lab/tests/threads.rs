@@ -7,6 +7,7 @@ use jobs::jobs;
 use paternoster::{Instant, Nanos, SchedulerKind, Sector};
 use paternoster_lab::fio::DataDirection;
 use paternoster_lab::model::{Servers, ServersParameters};
+use paternoster_lab::result::drained_note;
 use paternoster_lab::sim::Setup;
 use paternoster_lab::threads::{Outcome, PageCacheParameters, run_jobs};
 
@@ -47,6 +48,28 @@ fn deep_job_has_the_devices_throughput() {
     let read = &outcome.results[0].directions[0];
     assert_eq!(read.completion.percentile(50.0), Some(Nanos::from_micros(200)));
     assert_eq!(outcome.results[0].runtime.as_nanos() / 1_000_000, 1000);
+}
+
+/// One server: a read ends each 100 µs, at 100 to 1000 µs ten of them. The last one comes as the
+/// runtime ends, so that none follows it, and the other 31 of 32 are drained: 31 of 41. Of a job
+/// with one outstanding nothing is, and of one that runs until all is done neither.
+#[test]
+fn job_whose_queue_drains_after_its_runtime_is_noted() {
+    let job = "[job]\nioengine=libaio\ndirect=1\nrw=randread\nbs=4k\nsize=1m\n";
+    let note = |options: &str| {
+        let text = format!("{job}{options}");
+        let outcome = run(&text, 1);
+        (reads(&outcome, 0).0, drained_note(&jobs(&text), &outcome.results))
+    };
+    let deep = "75.6 % of the I/O of job completed after its runtime";
+    let (ios, found) = note("iodepth=32\nruntime=1ms\ntime_based\n");
+    assert_eq!(ios, 41);
+    assert!(found.as_ref().is_some_and(|note| note.contains(deep)), "{found:?}");
+    assert_eq!(note("iodepth=1\nruntime=1ms\ntime_based\n"), (10, None));
+    assert_eq!(note("iodepth=32\n"), (256, None));
+    // 2 % of 550 are 11: with 12 outstanding that many are drained, with 13 one more.
+    assert_eq!(note("iodepth=12\nruntime=53900us\ntime_based\n"), (550, None));
+    assert!(note("iodepth=13\nruntime=53900us\ntime_based\n").1.is_some());
 }
 
 /// Reads of 100 µs, each 150 µs on its way before: 4,000 a second with one outstanding. Four

@@ -12,10 +12,12 @@
     reason = "rates are told with 53 bits"
 )]
 
+mod drained;
 mod fio_json;
 mod latency;
 mod table;
 
+pub use drained::drained_note;
 pub use fio_json::{DiskUse, FioReport, Header};
 pub use latency::{Latencies, Moments};
 pub(crate) use table::short_time;
@@ -56,6 +58,8 @@ pub struct JobResult {
     pub system_cpu: Nanos,
     /// How often it waited.
     pub context_switches: u64,
+    /// I/Os of all directions that completed when its runtime was over; they are counted above.
+    pub drained: u64,
     depths: [u64; CLASSES],
     submits: [u64; CLASSES],
     completes: [u64; CLASSES],
@@ -150,6 +154,7 @@ impl JobResult {
         self.user_cpu += other.user_cpu;
         self.system_cpu += other.system_cpu;
         self.context_switches += other.context_switches;
+        self.drained += other.drained;
         let counts = [
             (&mut self.depths[..], &other.depths[..]),
             (&mut self.submits, &other.submits),

@@ -97,6 +97,11 @@ impl Tally {
         iops.add(now, 1);
     }
 
+    /// The I/O has completed after the runtime.
+    pub(super) fn drained(&mut self) {
+        self.result.drained += 1;
+    }
+
     /// A core was busy for so long for the thread, in the kernel.
     pub(super) fn worked(&mut self, now: Instant, cpu: Nanos) {
         if self.counts(now) {

@@ -335,7 +335,14 @@ impl Thread {
     fn count(&mut self, io: fio::Io, took: Took, now: Instant) {
         self.pace.completed(now);
         match direction(io.op) {
-            Some(direction) => self.tally.completed(now, direction, io.bytes, took),
+            Some(direction) => {
+                self.tally.completed(now, direction, io.bytes, took);
+                if let Phase::Running { until: Some(until), .. } = self.phase
+                    && now > until
+                {
+                    self.tally.drained();
+                }
+            }
             None => self.tally.synced(now, took.submission + took.completion),
         }
     }
