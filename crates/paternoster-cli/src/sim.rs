@@ -2,12 +2,13 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use std::{fs, io};
 
 use anyhow::{Context as _, Result};
 use paternoster::{Hierarchy, Hz, Kernel, Nanos, SchedulerKind};
-use paternoster_lab::fio::{Jobs, Surroundings};
+use paternoster_lab::fio::{Jobs, ReadAt, Surroundings};
 use paternoster_lab::host::{CORES, Host, host_names, host_text};
 use paternoster_lab::model::{Model, device_names, read_device};
 use paternoster_lab::report::{Window, observe_jobs};
@@ -155,10 +156,20 @@ fn parse(args: &Args, job: &[u8], device: &dyn Model) -> Result<Jobs> {
     let surroundings = Surroundings {
         variable: &|name| std::env::var(name).ok(),
         file: &|path| fs::read(path),
+        log: &open_log,
         device_bytes: device.end().0.saturating_mul(512).min(1 << 63),
         seed: args.seed,
     };
     Ok(Jobs::parse(&args.job.display().to_string(), job, &surroundings)?)
+}
+
+/// Opens a log that a job replays: relative to the working directory, as fio does.
+fn open_log(path: &Path) -> io::Result<Arc<dyn ReadAt>> {
+    // Opening a pipe would wait for its writer.
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::other("a regular file is expected: a log is read twice"));
+    }
+    Ok(Arc::new(fs::File::open(path)?))
 }
 
 /// What the command line says of the run, beside the jobs.

@@ -248,3 +248,32 @@ fn page_that_cannot_be_written_is_told_before_the_run() {
     let error = String::from_utf8(output.stderr).expect("text");
     assert!(!output.status.success() && error.contains("cannot write"), "{error}");
 }
+
+/// The log lies in the working directory, and the job file does not. Reads of 80 µs at 0 and
+/// 10,000 µs, and the close of the file at 20,000.
+#[test]
+fn log_is_replayed_from_the_working_directory() {
+    let [jobs, work] = [0, 1].map(|_| tempfile::tempdir().expect("a folder"));
+    let path = jobs.path().join("replay.fio");
+    std::fs::write(&path, "[r]\nread_iolog=a.log\ndirect=1\n").expect("a file");
+    let sim = |log: &str| {
+        std::fs::write(work.path().join("a.log"), log).expect("a file");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_paternoster"));
+        let options = ["--device", "servers-16x80us", "--json"];
+        command.arg("sim").arg(&path).args(options).current_dir(work.path());
+        command.output().expect("the binary runs")
+    };
+    let log = "fio version 3 iolog\n0 a add\n0 a open\n0 a read 0 4096\n\
+               10000 a read 4096 4096\n20000 a close\n";
+    let output = sim(log);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let report: Value = serde_json::from_slice(&output.stdout).expect("the report is JSON");
+    assert_eq!(report["jobs"][0]["read"]["total_ios"], 2);
+    assert_eq!(report["jobs"][0]["job_runtime"], 20);
+    let refused = sim(&log.replace("close", "shut"));
+    let told = String::from_utf8(refused.stderr).expect("text");
+    assert!(told.contains("a.log:6:9: \"shut\": add, open, close"), "{told}");
+    std::fs::write(&path, "[r]\nread_iolog=.\n").expect("a file");
+    let told = String::from_utf8(sim(log).stderr).expect("text");
+    assert!(told.contains("replay.fio:2:1: .: a regular file is expected"), "{told}");
+}

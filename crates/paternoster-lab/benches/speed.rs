@@ -45,6 +45,7 @@ fn fio_job(reads: u64) -> Duration {
     let surroundings = Surroundings {
         variable: &|_| None,
         file: &|_| Err(std::io::ErrorKind::NotFound.into()),
+        log: &|_| Err(std::io::ErrorKind::NotFound.into()),
         device_bytes: 1 << 40,
         seed: 1,
     };

@@ -72,7 +72,7 @@ impl Files {
         let mut regions = vec![];
         for path in paths {
             let filesize = target.filesize.map(|range| draws.between(range));
-            let file = self.find(&path, clone)?;
+            let file = self.find(&path, &clone.place(&["filename"]))?;
             let region = self.region(&path, file, &Share { target, clone, count, filesize })?;
             let needed = filesize.unwrap_or(0).max(region.start.saturating_add(region.bytes));
             let file = file.unwrap_or_else(|| {
@@ -93,6 +93,35 @@ impl Files {
             _ => None,
         };
         Ok(Work { regions, io_bytes: limit })
+    }
+
+    /// Finds or makes the file of a log, which reaches `end`: what says so is at `place`. A file
+    /// that is made lies there first.
+    pub(super) fn of_log(
+        &mut self,
+        path: &str,
+        end: u64,
+        place: &Place,
+        at: Option<Extent>,
+    ) -> Result<usize, Mistake> {
+        let file = match self.find(path, place)? {
+            Some(file) => file,
+            None if self.named.len() >= MAX_FILES => {
+                let what = format!("{MAX_FILES} files in all: no more are allowed");
+                return Err(Mistake { place: place.clone(), what });
+            }
+            None => {
+                let at = at.map(|at| part_of(at, self.device_bytes));
+                let named = Named { bytes: 0, at, place: place.clone() };
+                self.named.insert_full(path.to_owned(), named).0
+            }
+        };
+        let named = &mut self.named[file];
+        if end > named.bytes {
+            named.bytes = end;
+            named.place = place.clone();
+        }
+        Ok(file)
     }
 
     /// Gives each file its place.
@@ -174,19 +203,18 @@ impl Files {
     }
 
     /// The file of that path, if there is one. The device is made when it is first named.
-    fn find(&mut self, path: &str, clone: &JobClone<'_>) -> Result<Option<usize>, Mistake> {
+    fn find(&mut self, path: &str, place: &Place) -> Result<Option<usize>, Mistake> {
         if !path.starts_with("/dev/") {
             return Ok(self.named.get_index_of(path));
         }
         let device = *self.device.get_or_insert_with(|| {
-            let place = clone.place(&["filename"]);
-            let device = Named { bytes: self.device_bytes, at: None, place };
+            let device = Named { bytes: self.device_bytes, at: None, place: place.clone() };
             self.named.insert_full(path.to_owned(), device).0
         });
         let (named, _) = self.named.get_index(device).expect("it was named");
         if named != path {
             let what = format!("{path} beside {named}: there is one device");
-            return Err(clone.mistake(&["filename"], what));
+            return Err(Mistake { place: place.clone(), what });
         }
         Ok(Some(device))
     }

@@ -17,6 +17,7 @@ use indexmap::IndexMap;
 use paternoster::{IoPrio, Nanos, Weight};
 
 use super::error::Place;
+use super::iolog::IoLog;
 use super::value::{Extent, PerDirection};
 
 /// The jobs of a job file.
@@ -49,8 +50,10 @@ pub struct Job {
     pub group: String,
     /// Its I/O priority; none was set where absent.
     pub io_prio: Option<IoPrio>,
-    /// What it reads and writes.
+    /// What it reads and writes, unless it replays a log.
     pub pattern: Pattern,
+    /// The log that it replays; its pattern then only has the log's files.
+    pub replay: Option<IoLog>,
     /// How it hands I/O over.
     pub submission: Submission,
     /// How fast.
@@ -59,6 +62,20 @@ pub struct Job {
     pub run: Run,
     /// What is told of it.
     pub reports: Reports,
+}
+
+impl Job {
+    /// Whether any of its I/O has that direction.
+    pub fn does(&self, direction: DataDirection) -> bool {
+        if let Some(log) = &self.replay {
+            return log.does(direction);
+        }
+        match self.pattern.mix {
+            IoMix::Only(only) => only == direction,
+            IoMix::ReadsAndWrites { .. } => direction != DataDirection::Trim,
+            IoMix::TrimsAndWrites => direction != DataDirection::Read,
+        }
+    }
 }
 
 /// A file or the device itself.

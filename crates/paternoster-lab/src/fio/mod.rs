@@ -16,10 +16,12 @@ mod distribution;
 mod draw;
 mod error;
 mod files;
+mod iolog;
 mod job;
 mod keys;
 mod options;
 mod permutation;
+mod replay;
 mod resolve;
 mod sections;
 mod spec;
@@ -31,6 +33,8 @@ mod value;
 
 pub(crate) use draw::Draws;
 pub use error::{JobFileError, Mistake, Place};
+pub(crate) use iolog::{Entry, Replay, Step, Timing};
+pub use iolog::{IoLog, ReadAt};
 pub use job::{
     Advice, BlockSizes, CommandPriority, Coverage, DataDirection, Distribution, Engine, ExitWhat,
     File, FileService, Group, IoMix, Job, Jobs, Modifier, Note, Order, Pacing, Pattern,

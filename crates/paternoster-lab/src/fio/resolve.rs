@@ -7,18 +7,20 @@ use paternoster::{IoPrio, Nanos};
 
 use super::draw::Draws;
 use super::error::{Mistake, Mistakes, Place};
-use super::files::Files;
+use super::files::{Files, Work};
+use super::iolog::IoLog;
 use super::job::{
     Advice, BlockSizes, CommandPriority, Engine, IoMix, Job, Jobs, Modifier, Note, Order, Pacing,
     Pattern, Reports, Run, Sequencer, Submission, Syncs, ThinkTime, used_sizes,
 };
 use super::keys::{self, Groups};
 use super::options::{self, MAX_JOBS};
+use super::replay::Logs;
 use super::sections::{GivenOption, Lines, Section};
 use super::spec::{Identity, PatternSpec, Spec};
 use super::text::Text;
 use super::value::{KbBase, PerDirection};
-use super::{Surroundings, unused};
+use super::{Surroundings, replay, unused};
 
 /// A clone of a job section: what its files are named after, and where its mistakes are.
 pub(super) struct JobClone<'a> {
@@ -66,7 +68,7 @@ pub(super) fn jobs(
     mistakes: &mut Mistakes,
 ) -> Jobs {
     let mut resolver = Resolver {
-        seed: surroundings.seed,
+        surroundings,
         files: Files::new(surroundings.device_bytes),
         groups: Groups::default(),
         jobs: vec![],
@@ -110,7 +112,7 @@ pub(super) fn jobs(
 }
 
 struct Resolver<'a> {
-    seed: u64,
+    surroundings: &'a Surroundings<'a>,
     files: Files,
     groups: Groups,
     jobs: Vec<Job>,
@@ -162,9 +164,10 @@ impl Resolver<'_> {
         }
         self.notes.extend(unused::notes(spec));
         let group = self.groups.add(spec, section.name.place(), self.mistakes);
-        for clone in 0..spec.identity.numjobs {
-            let clone = JobClone { name, number: clone, spec, section };
-            if let Some(job) = self.job(&clone, number, group.clone()) {
+        let clone = |number| JobClone { name, number, spec, section };
+        let logs = Logs::read(spec, &clone(0), self.surroundings, self.mistakes);
+        for clone in (0..spec.identity.numjobs).map(clone) {
+            if let Some(job) = self.job(&clone, &logs, number, group.clone()) {
                 self.jobs.push(job);
             }
         }
@@ -177,16 +180,23 @@ impl Resolver<'_> {
         known.and_modify(|jobs| *jobs = None).or_insert(Some(jobs));
     }
 
-    fn job(&mut self, clone: &JobClone<'_>, section: usize, group: String) -> Option<Job> {
+    fn job(
+        &mut self,
+        clone: &JobClone<'_>,
+        logs: &Logs,
+        section: usize,
+        group: String,
+    ) -> Option<Job> {
         let JobClone { spec, .. } = *clone;
         let index = u64::try_from(self.jobs.len()).expect("a length fits");
-        let seed = spec.pattern.seed.unwrap_or(self.seed);
+        let seed = spec.pattern.seed.unwrap_or(self.surroundings.seed);
         let mut draws = Draws::numbered(seed, index);
-        let pattern = self.pattern(clone, &mut draws);
-        let pattern = self.mistakes.keep(pattern);
+        let source = self.source(clone, logs, &mut draws);
+        let source = self.mistakes.keep(source);
         let pacing = self.mistakes.keep(pacing(clone));
         let run = self.run(clone, &mut draws);
         let run = self.mistakes.keep(run);
+        let (pattern, replay) = source??;
         Some(Job {
             name: clone.name.to_owned(),
             description: spec.identity.description.clone(),
@@ -194,7 +204,8 @@ impl Resolver<'_> {
             section,
             group,
             io_prio: io_prio(&spec.identity),
-            pattern: pattern?,
+            pattern,
+            replay,
             submission: submission(spec),
             pacing: pacing?,
             run: run?,
@@ -202,40 +213,27 @@ impl Resolver<'_> {
         })
     }
 
-    fn pattern(&mut self, clone: &JobClone<'_>, draws: &mut Draws) -> Result<Pattern, Mistake> {
+    /// What the job does: a pattern, or a log with a pattern that has its files; nothing where that
+    /// log is wrong.
+    fn source(
+        &mut self,
+        clone: &JobClone<'_>,
+        logs: &Logs,
+        draws: &mut Draws,
+    ) -> Result<Option<(Pattern, Option<IoLog>)>, Mistake> {
         let JobClone { spec, .. } = *clone;
-        let said = &spec.pattern;
-        let work = self.files.work(&spec.target, clone, draws)?;
-        let mix = match said.mix {
-            IoMix::ReadsAndWrites { .. } => IoMix::ReadsAndWrites { reads: said.percent_reads },
-            other => other,
-        };
-        Ok(Pattern {
-            mix,
-            order: said.order,
-            modifier: modifier(said),
-            sizes: sizes(said),
-            sizes_by_order: said.sizes_by_order,
-            align: said.align,
-            distribution: said.distribution.clone(),
-            percent_random: said.percent_random,
-            coverage: said.coverage,
-            regions: work.regions,
-            file_service: spec.target.file_service,
-            io_bytes: work.io_bytes,
-            loops: said.loops,
-            is_endless: spec.run.time_based,
-            number_ios: said.number_ios,
-            syncs: Syncs {
-                fsync: said.fsync,
-                fdatasync: said.fdatasync,
-                at_end: said.end_fsync,
-                at_close: said.fsync_on_close,
-            },
-            repeat: said.repeat,
-            seed: draws.next(),
-            command_priority: command_priority(clone)?,
-        })
+        if !spec.replays() {
+            let work = self.files.work(&spec.target, clone, draws)?;
+            return Ok(Some((pattern(clone, work, draws)?, None)));
+        }
+        let Some(log) = logs.of(clone) else { return Ok(None) };
+        let (files, work) = replay::files(log, spec, clone, &mut self.files)?;
+        let pattern = pattern(clone, work, draws)?;
+        let index = |name: &str| files[log.files.get_index_of(name).expect("it is the log's")];
+        let rules = spec.replay.rules.clone();
+        let priorities = pattern.command_priority;
+        let log = IoLog::new(log, rules, index, priorities, pattern.seed);
+        Ok(Some((pattern, Some(log))))
     }
 
     fn run(&self, clone: &JobClone<'_>, draws: &mut Draws) -> Result<Run, Mistake> {
@@ -323,6 +321,8 @@ fn pacing(clone: &JobClone<'_>) -> Result<Pacing, Mistake> {
                 let what = "rate and rate_iops: one of them is allowed".to_owned();
                 return Err(clone.mistake(&["rate_iops"], what));
             }
+            // A log has its own pace.
+            _ if spec.replays() => None,
             (Some(bytes), None) => Some(bytes),
             (None, ios) => {
                 let block = spec.pattern.sizes[direction].min();
@@ -344,6 +344,42 @@ fn pacing(clone: &JobClone<'_>) -> Result<Pacing, Mistake> {
         rate_bytes_per_s: rates,
         rate_process: said.rate_process,
         rate_ignores_think: said.rate_ignore_thinktime,
+    })
+}
+
+/// What a job with that work does.
+fn pattern(clone: &JobClone<'_>, work: Work, draws: &mut Draws) -> Result<Pattern, Mistake> {
+    let JobClone { spec, .. } = *clone;
+    let said = &spec.pattern;
+    let mix = match said.mix {
+        IoMix::ReadsAndWrites { .. } => IoMix::ReadsAndWrites { reads: said.percent_reads },
+        other => other,
+    };
+    Ok(Pattern {
+        mix,
+        order: said.order,
+        modifier: modifier(said),
+        sizes: sizes(said),
+        sizes_by_order: said.sizes_by_order,
+        align: said.align,
+        distribution: said.distribution.clone(),
+        percent_random: said.percent_random,
+        coverage: said.coverage,
+        regions: work.regions,
+        file_service: spec.target.file_service,
+        io_bytes: work.io_bytes,
+        loops: said.loops,
+        is_endless: spec.run.time_based,
+        number_ios: said.number_ios,
+        syncs: Syncs {
+            fsync: said.fsync,
+            fdatasync: said.fdatasync,
+            at_end: said.end_fsync,
+            at_close: said.fsync_on_close,
+        },
+        repeat: said.repeat,
+        seed: draws.next(),
+        command_priority: command_priority(clone)?,
     })
 }
 

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::error::{Mistake, Mistakes};
+use super::iolog::ReadAt;
 use super::text::Text;
 
 /// How many files may be included in all.
@@ -24,6 +25,8 @@ pub struct Surroundings<'a> {
     pub variable: &'a dyn Fn(&str) -> Option<String>,
     /// The bytes of an included file. Its path starts where that of the including file does.
     pub file: &'a dyn Fn(&Path) -> io::Result<Vec<u8>>,
+    /// A log of I/O that a job replays. Its path is the one that the job says.
+    pub log: &'a dyn Fn(&Path) -> io::Result<Arc<dyn ReadAt>>,
     /// How large the device is: files lie on it.
     pub device_bytes: u64,
     /// The seed of all draws of jobs that name none.

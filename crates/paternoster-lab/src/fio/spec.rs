@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use paternoster::Nanos;
 
 use super::error::Place;
+use super::iolog::Rules;
 use super::job::{
     Advice, BlockSizes, Coverage, DataDirection, Distribution, Engine, ExitWhat, FileService,
     IoMix, Order, RateProcess, Sequencer, ThinkTrigger, WriteSync,
@@ -17,6 +18,7 @@ pub(super) struct Spec {
     pub(super) kb_base: KbBase,
     pub(super) identity: Identity,
     pub(super) target: Target,
+    pub(super) replay: ReplaySpec,
     pub(super) pattern: PatternSpec,
     pub(super) submission: SubmissionSpec,
     pub(super) pacing: PacingSpec,
@@ -55,6 +57,14 @@ pub(super) struct Target {
     pub(super) offset_increment: Extent,
     pub(super) offset_align: u64,
     pub(super) at: Option<Extent>,
+}
+
+/// Which log it replays, and how.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ReplaySpec {
+    /// For clones in turns; none where nothing is replayed.
+    pub(super) logs: Vec<String>,
+    pub(super) rules: Rules,
 }
 
 /// In what order and what sizes.
@@ -150,6 +160,7 @@ impl Spec {
             kb_base: KbBase::default(),
             identity: Identity::new(),
             target: Target::new(),
+            replay: ReplaySpec::default(),
             pattern: PatternSpec::new(),
             submission: SubmissionSpec::new(),
             pacing: PacingSpec::new(),
@@ -157,6 +168,11 @@ impl Spec {
             reports: ReportsSpec::new(),
             places: BTreeMap::new(),
         }
+    }
+
+    /// Whether it replays a log.
+    pub(super) fn replays(&self) -> bool {
+        !self.replay.logs.is_empty()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Options that say nothing because of what others say: fio ignores them, and so they are noted.
 
-use super::job::{IoMix, Note, Order};
+use super::job::{Engine, IoMix, Note, Order};
 use super::spec::Spec;
 
 /// When an option says nothing, and why.
@@ -49,6 +49,15 @@ static UNUSED: &[Unused] = &[
     Unused { option: "cmdprio", why: NO_COMMANDS, says_nothing: has_no_commands },
     Unused { option: "cmdprio_class", why: NO_COMMANDS, says_nothing: has_no_commands },
     Unused {
+        option: "rw",
+        why: "the log of read_iolog says what is done, and nobody is advised of it",
+        says_nothing: |spec| {
+            let said = &spec.submission;
+            let is_cached = !said.direct || said.engine == Engine::Mmap;
+            spec.replays() && (!is_cached || said.advice.is_some())
+        },
+    },
+    Unused {
         option: "nrfiles",
         why: "filename names the files",
         says_nothing: |spec| !spec.target.filename.is_empty(),
@@ -61,13 +70,69 @@ const NO_THINKING: &str = "thinktime is not set";
 const TRIMS: &str = "fio does not sync among trims and writes";
 const NO_COMMANDS: &str = "cmdprio_percentage is not set";
 
+/// What says nothing where a log is replayed.
+static BY_THE_LOG: &[&str] = &[
+    "rw_sequencer",
+    "rwmixread",
+    "rwmixwrite",
+    "bs",
+    "bsrange",
+    "bssplit",
+    "bs_unaligned",
+    "bs_is_seq_rand",
+    "ba",
+    "random_distribution",
+    "percentage_random",
+    "norandommap",
+    "randrepeat",
+    "fsync",
+    "fdatasync",
+    "end_fsync",
+    "fsync_on_close",
+    "number_ios",
+    "loops",
+    "time_based",
+    "filename",
+    "filename_format",
+    "nrfiles",
+    "file_service_type",
+    "filesize",
+    "size",
+    "io_size",
+    "offset",
+    "offset_increment",
+    "offset_align",
+    "rate",
+    "rate_iops",
+    "rate_process",
+    "rate_ignore_thinktime",
+];
+
+/// What only says something where one is.
+static OF_REPLAYS: &[&str] = &[
+    "replay_no_stall",
+    "replay_time_scale",
+    "replay_scale",
+    "replay_align",
+    "replay_skip",
+    "replay_redirect",
+];
+
+const BY_LOG: &str = "the log of read_iolog says what is done, and when";
+const NO_LOG: &str = "read_iolog is not set";
+
 /// The notes of a section.
 pub(super) fn notes(spec: &Spec) -> impl Iterator<Item = Note> {
-    UNUSED.iter().filter_map(|unused| {
-        let place = spec.places.get(unused.option)?.clone();
-        let note = Note { place, option: unused.option.to_owned(), why: unused.why };
-        (unused.says_nothing)(spec).then_some(note)
-    })
+    let note = |option: &str, why| {
+        let place = spec.places.get(option)?.clone();
+        Some(Note { place, option: option.to_owned(), why })
+    };
+    let (by_log, why) = if spec.replays() { (BY_THE_LOG, BY_LOG) } else { (OF_REPLAYS, NO_LOG) };
+    let noted = by_log.iter().filter_map(move |option| note(option, why));
+    let unused = UNUSED.iter().filter(|unused| !by_log.contains(&unused.option));
+    noted.chain(unused.filter_map(move |unused| {
+        (unused.says_nothing)(spec).then(|| note(unused.option, unused.why)).flatten()
+    }))
 }
 
 fn has_no_mix(spec: &Spec) -> bool {

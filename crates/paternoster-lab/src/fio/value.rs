@@ -24,7 +24,7 @@ pub(super) enum TimeUnit {
 }
 
 /// The longest time, in ns: ten years. The clock ends after 584, and a job adds up several.
-const LONGEST: u64 = 3650 * 86_400_000_000_000;
+pub(super) const LONGEST: u64 = 3650 * 86_400_000_000_000;
 
 /// A value for each direction: reads, writes, trims.
 pub(super) type PerDirection<T> = [T; 3];

@@ -12,7 +12,7 @@ use paternoster::{BioFlags, Instant, IoPrio};
 
 use super::PageCacheParameters;
 use super::system::System;
-use crate::fio::{DataDirection, IoMix, Job, Jobs};
+use crate::fio::{DataDirection, Job, Jobs};
 use crate::sim::{Action, TaskId, TaskSetup};
 
 /// In whose name dirty pages are written.
@@ -134,10 +134,7 @@ fn task(index: usize) -> TaskId {
 }
 
 fn writes(job: &Job) -> bool {
-    match job.pattern.mix {
-        IoMix::Only(direction) => direction == DataDirection::Write,
-        IoMix::ReadsAndWrites { .. } | IoMix::TrimsAndWrites => true,
-    }
+    job.does(DataDirection::Write)
 }
 
 /// When flushers look for what was dirty for too long: from when something became dirty, every few

@@ -4,6 +4,7 @@
 //!   start.rs     not before lower stages and those it waits for have ended; then start_delay
 //!   thread.rs    depth, runtime, the next I/O of the stream
 //!   pacing.rs    thinktime and rate
+//!   replaying.rs the I/O of a log, when it is due
 //!   buffered.rs  reads and writes through the page cache
 //!   syncing.rs   a sync of a file
 //!   system.rs    what they share: the page cache, what is under way
@@ -19,6 +20,7 @@ mod flusher;
 mod journal;
 mod pacing;
 mod progress;
+mod replaying;
 mod run;
 mod start;
 mod syncing;
@@ -29,7 +31,7 @@ mod thread;
 use paternoster::{Instant, Nanos, Sector};
 
 use crate::cache::{Throttling, WritebackRules};
-use crate::fio::{Advice, Jobs};
+use crate::fio::{Advice, Jobs, Mistake};
 use crate::report::Series;
 use crate::result::JobResult;
 use crate::sim::{Action, Ended, Moment, TaskId, TaskSetup, Workload};
@@ -137,6 +139,11 @@ impl Threads {
     /// The device ends there.
     fn ends_at(&mut self, device_end: Sector) {
         self.system.ends_at(device_end);
+    }
+
+    /// Why a log could not be replayed to its end.
+    fn failure(&self) -> Option<&Mistake> {
+        self.each.iter().find_map(Thread::failure)
     }
 
     /// What was measured of each job, in their order.

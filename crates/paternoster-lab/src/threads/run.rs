@@ -5,7 +5,7 @@ use paternoster::{Instant, NoTrace, SchedulerKind, Sector, Weight, Weights};
 use thiserror::Error;
 
 use super::{JournalPlace, PageCacheParameters, Progress, Threads};
-use crate::fio::{DataDirection, Engine, Group, IoMix, Job, Jobs};
+use crate::fio::{DataDirection, Engine, Group, Job, Jobs, Mistake};
 use crate::model::{Model, Op};
 use crate::result::JobResult;
 use crate::scenario::CFQ_DEFAULT_WEIGHT;
@@ -47,6 +47,9 @@ pub enum JobRunError {
         /// The sector behind the device's last one.
         device_end: Sector,
     },
+    /// A log of I/O could not be replayed to its end.
+    #[error("{0}")]
+    Log(Mistake),
     /// The scheduler cannot be set up like that.
     #[error(transparent)]
     Setup(#[from] SetupError),
@@ -70,7 +73,7 @@ pub fn run_jobs(
     let threads = Threads::new(jobs, page_cache);
     let scheduler = setup.scheduler(NoTrace)?;
     let mut sim = set_up(jobs, setup, scheduler, threads, model)?;
-    Ok(simulate(&mut sim, progress, |_| {})?)
+    simulate(&mut sim, progress, |_| {})
 }
 
 /// The same under a scheduler of one's own, instead of the one that `setup` names.
@@ -83,7 +86,7 @@ pub fn run_jobs_under(
 ) -> Result<Outcome, JobRunError> {
     let threads = Threads::new(jobs, page_cache);
     let mut sim = set_up(jobs, setup, scheduler, threads, model)?;
-    Ok(simulate(&mut sim, |_| {}, |_| {})?)
+    simulate(&mut sim, |_| {}, |_| {})
 }
 
 /// Sets up the simulation of the threads of these jobs, with the groups of the jobs.
@@ -107,7 +110,7 @@ pub(crate) fn simulate<M: Model, S: Scheduler>(
     sim: &mut Simulation<Threads, M, S>,
     mut progress: impl FnMut(Progress<'_>),
     mut watch: impl FnMut(&mut Simulation<Threads, M, S>),
-) -> Result<Outcome, SimError> {
+) -> Result<Outcome, JobRunError> {
     let mut events = 0_u32;
     while sim.step()? {
         watch(sim);
@@ -116,6 +119,9 @@ pub(crate) fn simulate<M: Model, S: Scheduler>(
             events = 0;
             progress(Progress { now: sim.now(), threads: sim.workload() });
         }
+    }
+    if let Some(mistake) = sim.workload().failure() {
+        return Err(JobRunError::Log(mistake.clone()));
     }
     Ok(Outcome {
         results: sim.workload().results(),
@@ -131,17 +137,13 @@ fn check(job: &Job, model: &impl Model) -> Result<(), JobRunError> {
     if job.submission.engine == Engine::Null {
         return Ok(());
     }
-    let directions: &[DataDirection] = match job.pattern.mix {
-        IoMix::Only(direction) => &[direction],
-        IoMix::ReadsAndWrites { .. } => &[Read, Write],
-        IoMix::TrimsAndWrites => &[Trim, Write],
-    };
-    let ops = directions.iter().map(|direction| match direction {
+    let directions = DataDirection::ALL.into_iter().filter(|direction| job.does(*direction));
+    let ops = directions.map(|direction| match direction {
         Read => (Op::Read, "reads"),
         Write => (Op::Write, "writes"),
         Trim => (Op::Discard, "trims"),
     });
-    match ops.into_iter().find(|(op, _)| !model.takes(*op)) {
+    match { ops }.find(|(op, _)| !model.takes(*op)) {
         Some((_, what)) => Err(JobRunError::Device { job: job.name.clone(), what }),
         None => Ok(()),
     }

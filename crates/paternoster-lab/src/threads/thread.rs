@@ -8,12 +8,14 @@ use slab::Slab;
 use super::buffered::{Access, Caller, Kind, Step, Way};
 use super::pacing::Pace;
 use super::progress::at_this_pace;
+use super::replaying::{Next, Replaying};
 use super::syncing::{Durability, Syncing};
 use super::system::{SECTOR, System};
 use super::tally::Tally;
 use crate::cache::{PAGE, PageRun, Readahead, Writer};
 use crate::fio::{
-    self, Advice, DataDirection, Engine, IoOp, Job, Run, Stream, Submission, WriteSync,
+    self, Advice, DataDirection, Engine, Entry, IoOp, Job, Mistake, Run, Stream, Submission,
+    WriteSync,
 };
 use crate::report::Series;
 use crate::result::{JobResult, Took};
@@ -22,7 +24,7 @@ use crate::sim::{Action, Ended, Io, TaskId};
 /// A thread.
 #[derive(Debug)]
 pub(super) struct Thread {
-    stream: Stream,
+    source: Source,
     submission: Submission,
     run: Run,
     pace: Pace,
@@ -40,6 +42,13 @@ pub(super) struct Thread {
     outstanding: Slab<fio::Io>,
     phase: Phase,
     tally: Tally,
+}
+
+/// Where its I/Os come from.
+#[derive(Debug)]
+enum Source {
+    Stream(Box<Stream>),
+    Log(Box<Replaying>),
 }
 
 /// A call that goes through the page cache.
@@ -71,7 +80,10 @@ impl Thread {
         let files = job.pattern.regions.iter().map(|region| region.file);
         let open = files.filter(|_| submission.is_cached()).map(|file| (file, Readahead::new(0)));
         Self {
-            stream: Stream::new(&job.pattern),
+            source: match &job.replay {
+                None => Source::Stream(Box::new(Stream::new(&job.pattern))),
+                Some(log) => Source::Log(Box::new(Replaying::new(log))),
+            },
             submission,
             run: job.run.clone(),
             pace: Pace::new(job.pacing, job.pattern.seed),
@@ -95,6 +107,9 @@ impl Thread {
         let from = now + self.run.start_delay;
         self.phase = Phase::Running { from, until: self.until(from) };
         self.pace.start(from);
+        if let Source::Log(log) = &mut self.source {
+            log.start(from);
+        }
         self.tally.begin(from + self.run.ramp_time);
     }
 
@@ -104,7 +119,10 @@ impl Thread {
         match self.phase {
             Phase::Waiting => self.until(from? + self.run.start_delay),
             Phase::Running { from, until } => {
-                let work = self.stream.work();
+                let work = match &self.source {
+                    Source::Stream(stream) => stream.work(),
+                    Source::Log(log) => Some(log.work()),
+                };
                 let worked = work.and_then(|(done, whole)| at_this_pace(from, now, done, whole));
                 [worked, until].into_iter().flatten().min()
             }
@@ -136,9 +154,20 @@ impl Thread {
         self.tally.series()
     }
 
+    /// Why the log that it replays could not be replayed to its end.
+    pub(super) fn failure(&self) -> Option<&Mistake> {
+        match &self.source {
+            Source::Stream(_) => None,
+            Source::Log(log) => log.failure(),
+        }
+    }
+
     /// It does no more than what it has begun, and the syncs at its end.
     pub(super) fn stop(&mut self) {
-        self.stream.stop();
+        match &mut self.source {
+            Source::Stream(stream) => stream.stop(),
+            Source::Log(log) => log.stop(),
+        }
         self.next = self.next.filter(|io| matches!(io.op, IoOp::Sync | IoOp::DataSync));
     }
 
@@ -177,18 +206,36 @@ impl Thread {
             if self.outstanding.len() >= self.submission.depth as usize {
                 return Some(Action::Wait);
             }
-            let Some(io) = self.next.take().or_else(|| self.stream.next()) else {
-                return (!self.outstanding.is_empty()).then_some(Action::Wait);
-            };
-            if let Some(due) = self.due(&io).filter(|due| *due > now) {
-                self.next = Some(io);
-                return Some(Action::Sleep(until.map_or(due, |until| until.min(due))));
-            }
-            self.open_files(system, io);
-            if let Some(action) = self.begin(system, io, now) {
-                return Some(action);
+            match self.next_entry(system, now) {
+                Next::End => return (!self.outstanding.is_empty()).then_some(Action::Wait),
+                Next::Sleep(due) => {
+                    return Some(Action::Sleep(until.map_or(due, |until| until.min(due))));
+                }
+                Next::Do(Entry::Open(file)) => self.open_file(system, file),
+                Next::Do(Entry::Wait) => {}
+                Next::Do(Entry::Io(io)) => {
+                    if let Some(action) = self.begin(system, io, now) {
+                        return Some(action);
+                    }
+                }
             }
         }
+    }
+
+    /// What its source has next.
+    fn next_entry(&mut self, system: &mut System, now: Instant) -> Next {
+        let stream = match &mut self.source {
+            Source::Log(log) => return log.next(now),
+            Source::Stream(stream) => stream,
+        };
+        let Some(io) = self.next.take().or_else(|| stream.next()) else { return Next::End };
+        let passes = stream.passes();
+        if let Some(due) = self.due(&io).filter(|due| *due > now) {
+            self.next = Some(io);
+            return Next::Sleep(due);
+        }
+        self.open_files(system, io, passes);
+        Next::Do(Entry::Io(io))
     }
 
     /// When the I/O is due, if there is a rate.
@@ -198,21 +245,27 @@ impl Thread {
 
     /// Opens its files at the begin of a pass, with the first I/O: the page cache forgets them, if
     /// that is said. The syncs that close them come before.
-    fn open_files(&mut self, system: &mut System, io: fio::Io) {
-        let passes = self.stream.passes();
+    fn open_files(&mut self, system: &mut System, io: fio::Io, passes: u32) {
         if passes == self.passes || direction(io.op).is_none() {
             return;
         }
         self.passes = passes;
+        let files: Vec<_> = self.open.keys().copied().collect();
+        for file in files {
+            self.open_file(system, file);
+        }
+    }
+
+    /// Opens one of its files, if it does so through the page cache.
+    fn open_file(&mut self, system: &mut System, file: usize) {
+        let Some(readahead) = self.open.get_mut(&file) else { return };
         let Submission { engine, advice, invalidate, .. } = self.submission;
         let window = system.parameters.advised(advice).read_ahead_pages;
         let reads_around = engine == Engine::Mmap && advice == Advice::None;
         let make = if reads_around { Readahead::of_mapping } else { Readahead::new };
-        for (&file, readahead) in &mut self.open {
-            *readahead = make(window);
-            if invalidate {
-                system.invalidate(file);
-            }
+        *readahead = make(window);
+        if invalidate {
+            system.invalidate(file);
         }
     }
 

@@ -57,8 +57,6 @@ fn option_that_is_not_simulated_is_refused_by_name_and_line() {
     let later =
         "a.fio:3:1: iodepth_batch is not simulated yet: How many I/Os are submitted at once.";
     assert_eq!(told_of("iodepth_batch=4"), later);
-    let replay = "a.fio:3:1: read_iolog is not simulated yet: Replays a log of I/O.";
-    assert_eq!(told_of("read_iolog=x"), replay);
     let network = "a.fio:3:1: hostname is refused: it is of an ioengine that is not simulated";
     assert_eq!(told_of("hostname=x"), network);
     let engine = "a.fio:3:10: ioengine=net is not simulated: sync, psync, pvsync2, libaio, \
@@ -139,8 +137,13 @@ fn included_file_is_named_in_its_mistakes() {
         Some("dir/self.fio") => Ok(b"include self.fio\n".to_vec()),
         _ => Err(io::Error::new(io::ErrorKind::NotFound, "not there")),
     };
-    let surroundings =
-        Surroundings { variable: &|_| None, file: &file, device_bytes: DEVICE_BYTES, seed: 1 };
+    let surroundings = Surroundings {
+        variable: &|_| None,
+        file: &file,
+        log: &|_| Err(io::ErrorKind::NotFound.into()),
+        device_bytes: DEVICE_BYTES,
+        seed: 1,
+    };
     let told = |text: &str| {
         let read = Jobs::parse("dir/a.fio", text.as_bytes(), &surroundings);
         read.expect_err(text).to_string()

@@ -220,6 +220,7 @@ fn files_are_included_and_variables_replaced() {
     let surroundings = Surroundings {
         variable: &|name| (name == "BS").then(|| "16".to_owned()),
         file: &file,
+        log: &|_| Err(std::io::ErrorKind::NotFound.into()),
         device_bytes: DEVICE_BYTES,
         seed: 1,
     };

@@ -3,6 +3,7 @@
 mod errors;
 mod jobs;
 mod options;
+mod replay;
 mod report;
 mod stream;
 
@@ -22,6 +23,7 @@ fn read_bytes(bytes: &[u8]) -> Result<Jobs, JobFileError> {
     let surroundings = Surroundings {
         variable: &|_| None,
         file: &|_| Err(io::ErrorKind::NotFound.into()),
+        log: &|_| Err(std::io::ErrorKind::NotFound.into()),
         device_bytes: DEVICE_BYTES,
         seed: 1,
     };

@@ -1,15 +1,17 @@
 //! Every option of fio: what it does here, and how its value is read.
 //!
 //! ```text
-//!   pattern target submission run report   options that are simulated, each with its reader
-//!   without_effect                        options that change nothing in a model, and why
-//!   refused                               options that are not simulated, or never will be
+//!   pattern target replay submission run report
+//!                    options that are simulated, each with its reader
+//!   without_effect   options that change nothing in a model, and why
+//!   refused          options that are not simulated, or never will be
 //! ```
 //!
 //! An option that is neither is a mistake, told with the nearest name.
 
 mod pattern;
 mod refused;
+mod replay;
 mod report;
 mod run;
 mod submission;
@@ -65,6 +67,7 @@ pub fn options() -> impl Iterator<Item = &'static OptionInfo> {
     [
         pattern::OPTIONS,
         target::OPTIONS,
+        replay::OPTIONS,
         submission::OPTIONS,
         run::OPTIONS,
         report::OPTIONS,

@@ -12,14 +12,6 @@ const MACHINE: Support = Support::Never("the files of this machine are not looke
 const ENGINE: Support = Support::Never("it is of an ioengine that is not simulated");
 
 pub(super) static OPTIONS: &[OptionInfo] = &[
-    other(LATER, "read_iolog", &[], &[], "Replays a log of I/O."),
-    other(LATER, "read_iolog_chunked", &[], &["0"], "Reads that log in pieces."),
-    other(LATER, "replay_no_stall", &[], &["0"], "Replays without pauses."),
-    other(LATER, "replay_time_scale", &[], &["100"], "Replays faster or slower."),
-    other(LATER, "replay_redirect", &[], &[], "Replays on another device."),
-    other(LATER, "replay_align", &[], &["0"], "Aligns positions."),
-    other(LATER, "replay_scale", &[], &["1"], "Divides positions."),
-    other(LATER, "replay_skip", &[], &[], "Leaves out directions."),
     other(LATER, "merge_blktrace_file", &[], &[], "Merges traces."),
     other(LATER, "merge_blktrace_scalars", &[], &[], "Scales their times."),
     other(LATER, "merge_blktrace_iters", &[], &[], "Repeats them."),

@@ -1,0 +1,89 @@
+//! Logs of I/O, as fio's `write_iolog` writes and its `read_iolog` replays them.
+//!
+//! ```text
+//!   fio version 3 iolog                 the line says of which version the log is
+//!   0 /a add                            files are added, opened and closed
+//!   204 /a open                         each line with its time, in µs since the start
+//!   208 /a read 0 4096
+//!   10208 /a sync 0 0
+//! ```
+//!
+//! A log is read twice, in pieces: `check` looks at every line before the run, and `replay` reads
+//! them again when their time has come. Memory holds the names of its files, and no lines.
+
+mod check;
+mod line;
+mod replay;
+mod rules;
+mod source;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::job::{CommandPriority, DataDirection};
+
+pub(super) use check::{Checked, check};
+use line::Version;
+pub(crate) use replay::{Entry, Replay, Step, Timing};
+pub(super) use rules::{Rules, Skips};
+pub use source::ReadAt;
+
+/// A log that a job replays.
+#[derive(Clone, Debug)]
+pub struct IoLog {
+    source: Arc<dyn ReadAt>,
+    path: Arc<str>,
+    version: Version,
+    lines: u32,
+    directions: [bool; 3],
+    rules: Rules,
+    files: Arc<HashMap<String, LogFile>>,
+    /// Which of its I/Os have a priority of their own, with the seed of what is drawn for that.
+    priorities: [Option<CommandPriority>; 2],
+    seed: u64,
+}
+
+/// A file of a log.
+#[derive(Clone, Copy, Debug)]
+struct LogFile {
+    /// Its index in `Jobs::files`.
+    index: usize,
+    /// Where the I/O ends that goes farthest, in bytes.
+    end: u64,
+}
+
+impl IoLog {
+    /// The log as it is replayed; `index` knows the files by the names that the log has for them.
+    pub(super) fn new(
+        checked: &Checked,
+        rules: Rules,
+        index: impl Fn(&str) -> usize,
+        priorities: [Option<CommandPriority>; 2],
+        seed: u64,
+    ) -> Self {
+        let files = checked.files.iter();
+        let files =
+            files.map(|(name, file)| (name.clone(), LogFile { index: index(name), end: file.end }));
+        Self {
+            source: Arc::clone(&checked.source),
+            path: Arc::clone(&checked.path),
+            version: checked.version,
+            lines: checked.lines,
+            directions: checked.directions,
+            rules,
+            files: Arc::new(files.collect()),
+            priorities,
+            seed,
+        }
+    }
+
+    /// Its path, as it was given.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Whether any of its I/O that is replayed has that direction.
+    pub fn does(&self, direction: DataDirection) -> bool {
+        self.directions[direction as usize]
+    }
+}

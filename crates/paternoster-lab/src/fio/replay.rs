@@ -1,0 +1,84 @@
+//! The logs that the jobs of a section replay: each is checked once, and its files are made.
+
+use std::path::Path;
+
+use indexmap::IndexMap;
+
+use super::Surroundings;
+use super::error::{Mistake, Mistakes};
+use super::files::{Files, Work};
+use super::iolog::{Checked, check};
+use super::job::Region;
+use super::resolve::JobClone;
+use super::spec::Spec;
+
+/// The logs of a section, in the order of its option.
+#[derive(Debug, Default)]
+pub(super) struct Logs {
+    /// Nothing where one is wrong.
+    checked: Vec<Option<Checked>>,
+}
+
+impl Logs {
+    /// Reads the logs that the section's clones replay; what is wrong with them is kept.
+    pub(super) fn read(
+        spec: &Spec,
+        clone: &JobClone<'_>,
+        surroundings: &Surroundings<'_>,
+        mistakes: &mut Mistakes,
+    ) -> Self {
+        let paths = &spec.replay.logs;
+        if !paths.is_empty() && !spec.target.directory.is_empty() {
+            let what = "directory and read_iolog: the log names its files as a whole, and fio \
+                        3.33 then replays nothing";
+            mistakes.add(clone.mistake(&["read_iolog"], what.to_owned()));
+        }
+        let clones = usize::try_from(spec.identity.numjobs).unwrap_or(usize::MAX);
+        let read = paths.iter().take(clones).map(|path| {
+            let source = (surroundings.log)(Path::new(path));
+            let source =
+                source.map_err(|error| clone.mistake(&["read_iolog"], format!("{path}: {error}")));
+            let source = mistakes.keep(source)?;
+            let device_bytes = surroundings.device_bytes;
+            match check(source, path, &spec.replay.rules, device_bytes) {
+                Ok(checked) => Some(checked),
+                Err(wrong) => {
+                    for mistake in wrong {
+                        mistakes.add(mistake);
+                    }
+                    None
+                }
+            }
+        });
+        Self { checked: read.collect() }
+    }
+
+    /// The log of a clone; nothing where that is wrong.
+    pub(super) fn of(&self, clone: &JobClone<'_>) -> Option<&Checked> {
+        let number = usize::try_from(clone.number).expect("a number of a clone fits");
+        let count = self.checked.len();
+        self.checked.get(number % count.max(1))?.as_ref()
+    }
+}
+
+/// Finds or makes the files of a log. Returns their indices in the order of the log's names, with
+/// what the job does with them.
+pub(super) fn files(
+    log: &Checked,
+    spec: &Spec,
+    clone: &JobClone<'_>,
+    files: &mut Files,
+) -> Result<(Vec<usize>, Work), Mistake> {
+    let mut at = spec.target.at.filter(|_| clone.number == 0);
+    let mut indices = vec![];
+    let mut ends = IndexMap::new();
+    for (name, file) in &log.files {
+        let path = spec.replay.rules.redirect.as_ref().unwrap_or(name);
+        let index = files.of_log(path, file.end, &file.place, at.take())?;
+        indices.push(index);
+        let end: &mut u64 = ends.entry(index).or_default();
+        *end = file.end.max(*end);
+    }
+    let regions = ends.into_iter().map(|(file, bytes)| Region { file, start: 0, bytes });
+    Ok((indices, Work { regions: regions.collect(), io_bytes: None }))
+}

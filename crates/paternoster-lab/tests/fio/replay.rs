@@ -1,0 +1,193 @@
+//! A log of I/O that cannot be replayed is refused with its file, line and column, before the run.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use paternoster_lab::fio::{
+    DataDirection, Engine, IoLog, JobFileError, Jobs, ReadAt, Surroundings,
+};
+use proptest::prelude::*;
+
+/// Reads a job file for a device of 1 GiB, on which every log has those bytes.
+fn read(text: &str, log: &[u8]) -> Result<Jobs, JobFileError> {
+    let open = |path: &Path| -> io::Result<Arc<dyn ReadAt>> {
+        if path == Path::new("gone") {
+            return Err(io::Error::new(io::ErrorKind::NotFound, "not there"));
+        }
+        Ok(Arc::new(log.to_vec()))
+    };
+    let surroundings = Surroundings {
+        variable: &|_| None,
+        file: &|_| Err(io::ErrorKind::NotFound.into()),
+        log: &open,
+        device_bytes: 1 << 30,
+        seed: 1,
+    };
+    Jobs::parse("a.fio", text.as_bytes(), &surroundings)
+}
+
+/// What is said of a job that replays `log`.
+fn told(log: &str) -> String {
+    read("[j]\nread_iolog=l\n", log.as_bytes()).expect_err(log).to_string()
+}
+
+/// What is said of a job with one more line, the third.
+fn told_of(line: &str) -> String {
+    let text = format!("[j]\nread_iolog=l\n{line}\n");
+    read(&text, LOG.as_bytes()).expect_err(line).to_string()
+}
+
+const LOG: &str = "fio version 2 iolog\na add\na open\na read 0 4096\n";
+
+#[test]
+fn log_without_a_first_line_of_fios_is_refused() {
+    let wanted = "\"fio version 2 iolog\" or \"fio version 3 iolog\" is expected";
+    assert_eq!(told(""), format!("l:1:1: an empty file: {wanted}"));
+    assert_eq!(told("0,0,4096\n"), format!("l:1:1: \"0,0,4096\": {wanted}"));
+    let four = format!("l:1:1: \"fio version 4 iolog\": {wanted}");
+    assert_eq!(told("fio version 4 iolog\na add\n"), four);
+    let trace = "l:1:1: a trace of blktrace, which is not read yet: a log of fio is expected";
+    for magic in [0x6561_7407_u32.to_le_bytes(), 0x6561_7407_u32.to_be_bytes()] {
+        let refused = read("[j]\nread_iolog=l\n", &magic).expect_err("it is refused");
+        assert_eq!(refused.to_string(), trace);
+    }
+    let long = "x".repeat(100_000);
+    assert_eq!(told(&long), "l:1:1: a line of more than 65536 bytes");
+}
+
+#[test]
+fn lines_that_are_wrong_are_told_all_at_once() {
+    let log = "\
+fio version 3 iolog
+0 a add
+0 a read 0 4096
+5 a open
+5 b open
+10 b frob
+20 a read 0 4k
+19 a wait 100 0
+19 a read 0 1
+";
+    let wanted = "\
+l:3:3: a is not open: a line \"a open\" comes before
+l:4:3: a is open already
+l:5:3: b was not added: a line \"b add\" comes before
+l:6:6: \"frob\": add, open, close, read, write, trim, sync, datasync is expected
+l:7:13: \"4k\": a number of bytes is expected
+l:8:6: version 3 has no wait: stamps say when";
+    assert_eq!(told(log), wanted);
+    let back = "l:4:1: stamp 5 behind 6: stamps do not go back";
+    assert_eq!(told("fio version 3 iolog\n0 a add\n6 a open\n5 a read 0 1\n"), back);
+    let closed = "l:5:1: a is not open: a line \"a open\" comes before";
+    assert_eq!(told(&LOG.replace("a read", "a close\na read")), closed);
+    let idle = "l:1:1: the log has no I/O";
+    assert_eq!(told("fio version 2 iolog\na add\na open\na wait 100 0\na close\n"), idle);
+    let many = format!("{LOG}{}", "a\n".repeat(50));
+    assert_eq!(told(&many).lines().count(), 20);
+    assert!(told(&many).starts_with("l:5:2: the line ends here: FILE ACTION"));
+}
+
+#[test]
+fn io_behind_the_end_of_the_device_is_refused_with_its_line() {
+    let far = |name: &str| {
+        format!("fio version 2 iolog\n{name} add\n{name} open\n{name} write 1073741824 512\n")
+    };
+    let ends = "the I/O ends 1073742336 bytes from the start of";
+    let wanted = |name: &str| format!("l:4:1: {ends} {name}: the device has 1073741824");
+    for name in ["/dev/sda", "a"] {
+        assert_eq!(told(&far(name)), wanted(name));
+    }
+    // Half of it is on the device.
+    let halved = read("[j]\nread_iolog=l\nreplay_scale=2\n", far("a").as_bytes()).expect("it fits");
+    assert_eq!(halved.files[0].bytes, (1 << 29) + 512);
+    // Each file would fit, and not both; the second reaches farthest on its fourth line.
+    let both = "fio version 2 iolog\na add\nb add\na open\nb open\na read 900000000 512\n\
+                b read 900000000 512\n";
+    let wanted = "l:7:1: b of 900000512 bytes does not fit on the device from 900000512 on, which \
+                  has 1073741824";
+    assert_eq!(told(both), wanted);
+    let devices = "fio version 2 iolog\n/dev/a add\n/dev/b add\n/dev/b open\n/dev/b read 0 1\n";
+    assert_eq!(told(devices), "l:5:1: /dev/b beside /dev/a: there is one device");
+    let late = "fio version 2 iolog\na add\na open\na wait 315360000001 0\na read 0 1\n";
+    assert_eq!(told(late), "l:4:1: 315360000001000 us at 100 %: 3650d are allowed");
+}
+
+#[test]
+fn options_of_a_replay_are_refused_by_name_and_line() {
+    let stdin = read("[j]\nread_iolog=-\n", b"").expect_err("it is refused").to_string();
+    let twice = "standard input cannot be read twice: a file is expected";
+    assert_eq!(stdin, format!("a.fio:2:12: {twice}"));
+    let gone = read("[j]\nread_iolog=gone\n", b"").expect_err("it is refused").to_string();
+    assert_eq!(gone, "a.fio:2:1: gone: not there");
+    let directory = "a.fio:2:1: directory and read_iolog: the log names its files as a whole, and \
+                     fio 3.33 then replays nothing";
+    assert_eq!(told_of("directory=/mnt"), directory);
+    let align = "a.fio:3:14: 1000: a power of 2 is allowed";
+    assert_eq!(told_of("replay_align=1000"), align);
+    let never = "a.fio:3:19: 0: 1 to 2147483647 is allowed";
+    assert_eq!(told_of("replay_time_scale=0"), never);
+    let skip = "a.fio:3:18: \"flush\": allowed is read, write, trim, sync";
+    assert_eq!(told_of("replay_skip=read,flush"), skip);
+    assert_eq!(
+        told_of("replay_no_stall"),
+        "a.fio:3:16: replay_no_stall needs a value: replay_no_stall=..."
+    );
+}
+
+#[test]
+fn options_that_say_nothing_are_noted() {
+    let noted = |text: &str| -> Vec<_> {
+        let jobs = read(text, LOG.as_bytes()).expect(text);
+        jobs.notes.into_iter().map(|note| (note.option, note.why)).collect()
+    };
+    let log = "the log of read_iolog says what is done, and when";
+    let ignored = noted("[j]\nread_iolog=l\nbs=8k\nsize=1m\nrate=1m\nloops=2\nthinktime=1ms\n");
+    let wanted = ["bs", "size", "rate", "loops"].map(|name| (name.to_owned(), log));
+    assert_eq!(ignored, wanted);
+    let advised = "the log of read_iolog says what is done, and nobody is advised of it";
+    let direct = noted("[j]\nread_iolog=l\nrw=randwrite\ndirect=1\n");
+    assert_eq!(direct, [("rw".to_owned(), advised)]);
+    assert_eq!(noted("[j]\nread_iolog=l\nrw=randwrite\n"), []);
+    let none = noted("[j]\nsize=1m\nreplay_scale=2\nread_iolog_chunked=1\n");
+    let pieces = "a log is always read in pieces";
+    let wanted = [("replay_scale", "read_iolog is not set"), ("read_iolog_chunked", pieces)];
+    assert_eq!(none, wanted.map(|(name, why)| (name.to_owned(), why)));
+}
+
+/// What the log says counts: `rw=read` is not looked at.
+#[test]
+fn replaying_job_has_the_logs_files_and_directions() {
+    let log = "fio version 2 iolog\na add\nb add\nc add\na open\nb open\na write 8192 4096\n\
+               b sync 0 0\na trim 0 4096\n";
+    let text = "[big]\nfilename=a\nsize=1m\n[j]\nioengine=null\nread_iolog=l\n";
+    let jobs = read(text, log.as_bytes()).expect("it is right");
+    let files: Vec<_> = jobs.files.iter().map(|file| (file.path.as_str(), file.bytes)).collect();
+    assert_eq!(files, [("a", 1 << 20), ("b", 0), ("c", 0)]);
+    let job = &jobs.jobs[1];
+    assert_eq!(job.submission.engine, Engine::Null);
+    assert_eq!(DataDirection::ALL.map(|direction| job.does(direction)), [false, true, true]);
+    assert_eq!(job.replay.as_ref().map(IoLog::path), Some("l"));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn no_log_makes_it_panic(
+        lines in prop::collection::vec(
+            "[0-9]{0,3} ?(a|b|/dev/c)? ?(add|open|close|read|trim|sync|wait)?( [0-9]{1,20}){0,3}",
+            0..12,
+        ),
+        version in 2..4,
+        options in "(replay_scale=[0-9]{1,3}\n)?(replay_align=4k\n)?(replay_time_scale=[1-9]\n)?",
+    ) {
+        let log = format!("fio version {version} iolog\n{}", lines.join("\n"));
+        let _ = read(&format!("[j]\nread_iolog=l\n{options}"), log.as_bytes());
+    }
+
+    #[test]
+    fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        let _ = read("[j]\nread_iolog=l\n", &bytes);
+    }
+}
