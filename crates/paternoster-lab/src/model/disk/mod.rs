@@ -17,6 +17,7 @@ mod cache;
 pub mod disksim;
 mod geometry;
 mod head;
+mod layout;
 mod link;
 mod ncq;
 mod parameters;
@@ -39,8 +40,8 @@ use read_ahead::ReadAhead;
 use rotation::Spindle;
 
 pub use cache::Segmentation;
-pub use geometry::{Layout, LayoutError, Sparing, TrackOrder, Zone};
 pub use head::Begin;
+pub use layout::{Layout, LayoutError, Sparing, TrackOrder, Zone};
 pub use link::Link;
 pub use ncq::QueueParameters;
 pub use parameters::{Behind, Buffer, Mechanics, Overheads, Parameters};

@@ -1,4 +1,5 @@
-//! The same of what changes the medium, and of the disk's own writing back.
+//! What the disk does for a write, a flush and a discard, and how it writes back what it has held
+//! back. The parts of their times are those of `serve`.
 
 use super::Disk;
 use super::cache::Kind;

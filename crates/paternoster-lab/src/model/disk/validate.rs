@@ -8,7 +8,7 @@ use paternoster::{Instant, Nanos, Sector, SectorCount};
 use thiserror::Error;
 
 use super::super::{Command, Model, Op};
-use super::geometry::LayoutError;
+use super::layout::LayoutError;
 use super::parameters::Parameters;
 use super::units::{Millis, real};
 use super::{Disk, range};

@@ -8,7 +8,8 @@
 //! - With another number, spares are where the zones then hold most nearly what `Block count` says.
 //! - Skews and offsets are sectors, unless `Skew units` says revolutions.
 
-use super::super::geometry::{Geometry, Layout, Sparing, TrackOrder, Zone};
+use super::super::geometry::Geometry;
+use super::super::layout::{Layout, Sparing, TrackOrder, Zone};
 use super::super::parameters::Mechanics;
 use super::super::seek::{Lee, RootThenLine, SeekCurve};
 use super::super::units::{Millis, real, whole};

@@ -3,8 +3,8 @@
 mod from_toml;
 
 use super::cache::Segmentation;
-use super::geometry::Layout;
 use super::head::Begin;
+use super::layout::Layout;
 use super::link::Link;
 use super::ncq::QueueParameters;
 use super::read_ahead::ReadAheadPolicy;
