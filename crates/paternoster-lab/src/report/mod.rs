@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   run ──▶ observe         series.rs, device_windows.rs: windows of time, few however long it is
-//!                           chronicle.rs: every event of one window, with words.rs
+//!                           chronicle.rs: every event of one window, with words.rs and reasons.rs
 //!   observed ──▶ run.rs     the data of the page, as JSON
 //!   reports of studies ──▶ studies.rs
 //!   data ──▶ page.rs        into the frame, beside the scripts that draw them (../../report)
@@ -18,6 +18,7 @@ mod names;
 mod observe;
 mod page;
 mod parameters;
+mod reasons;
 mod run;
 mod series;
 mod shares;

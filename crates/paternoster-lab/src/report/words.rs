@@ -1,13 +1,14 @@
 //! A scheduler's decisions, in words: what it does, for whom, and why.
 
-use paternoster::{
-    BatchReason, BudgetEnd, Direction, Domain, Event, IoClass, LatencyKind, Nanos, NoIdleReason,
-    PreemptReason, QueueName, SliceEnd, WaitReason, Workload,
-};
+use paternoster::{BatchReason, Direction, Event, LatencyKind, Nanos, QueueName, WaitReason};
 use serde::Serialize;
 
 use super::names::Names;
-use crate::result::short_time;
+use super::reasons::{
+    budget_end_reason, class_name, domain_name, kind_of, no_idling, preempt_reason,
+    slice_end_reason, wait_reason,
+};
+use crate::result::short_time as time;
 
 /// What a decision means on a timeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -59,10 +60,6 @@ impl Decision {
     fn of_all(text: String) -> Self {
         Self { job: None, text }
     }
-}
-
-fn time(span: Nanos) -> String {
-    short_time(span)
 }
 
 fn of_cfq(event: Event, names: &Names) -> Option<Decision> {
@@ -279,103 +276,4 @@ fn of_others(event: Event) -> Option<Decision> {
         _ => return None,
     };
     Some(Decision::of_all(text))
-}
-
-fn class_name(class: IoClass) -> &'static str {
-    match class {
-        IoClass::Rt => "real-time",
-        IoClass::Be => "best effort",
-        IoClass::Idle => "idle class",
-    }
-}
-
-fn kind_of(workload: Workload) -> &'static str {
-    match workload {
-        Workload::Async => "asynchronous queues",
-        Workload::SyncNoIdle => "queues without an idle window",
-        Workload::Sync => "queues with an idle window",
-    }
-}
-
-fn domain_name(domain: Domain) -> &'static str {
-    match domain {
-        Domain::Read => "reads",
-        Domain::Write => "writes",
-        Domain::Discard => "discards",
-        Domain::Other => "others",
-    }
-}
-
-fn slice_end_reason(why: SliceEnd) -> &'static str {
-    match why {
-        SliceEnd::Empty => "it has no request, and the device does not idle for it",
-        SliceEnd::SliceUsed => "it is used up",
-        SliceEnd::WaitBusy => "the request came that its group was idled for",
-        SliceEnd::Cooperator => "another queue of its group has a request near",
-        SliceEnd::Preempted => "it is preempted",
-        SliceEnd::IdleClass => "the idle class gets one request at a time",
-        SliceEnd::AsyncRequests => "it has dispatched as many as an asynchronous queue may",
-        SliceEnd::IdleTimer => "its next request has not come",
-        SliceEnd::Exit => "its task has exited",
-        SliceEnd::Gone => "its last user has left it",
-        SliceEnd::Drain => "the scheduler is drained",
-        SliceEnd::HierarchySwitched => "the hierarchy is switched",
-        _ => "for another reason",
-    }
-}
-
-fn budget_end_reason(why: BudgetEnd) -> &'static str {
-    match why {
-        BudgetEnd::TooIdle => "its next request has not come",
-        BudgetEnd::Timeout => "its time is over",
-        BudgetEnd::Exhausted => "its budget does not suffice for its next request",
-        BudgetEnd::NoMoreRequests => "it has no request, and the device does not idle for it",
-        BudgetEnd::Preempted => "it is preempted",
-        _ => "for another reason",
-    }
-}
-
-fn preempt_reason(why: PreemptReason) -> &'static str {
-    match why {
-        PreemptReason::OverIdleClass => "the other is of the idle class",
-        PreemptReason::SyncOverAsync => "its request is synchronous, the other is not",
-        PreemptReason::SliceOver => "the slice of the other is over",
-        PreemptReason::RealTime => "it is of the real-time class",
-        PreemptReason::NoIdleWorkload => "neither has an idle window",
-        PreemptReason::Priority => "its request has the priority flag",
-        PreemptReason::NotIdling => "the other is empty and has no idle window",
-        PreemptReason::Close => "its request is near the last one of the other",
-        PreemptReason::InTime => "it is back in time to go on with its budget",
-        PreemptReason::Class => "it is of a more urgent class",
-        PreemptReason::Weight => "it, or its group, has more weight",
-        _ => "for another reason",
-    }
-}
-
-fn no_idling(why: NoIdleReason) -> &'static str {
-    match why {
-        NoIdleReason::FastDevice => "the device is not rotational and queues itself",
-        NoIdleReason::NotWorthIt => "it has no idle window, and groups are not idled for",
-        NoIdleReason::InFlight => "requests of it are in flight",
-        NoIdleReason::TaskGone => "its task has exited",
-        NoIdleReason::ThinksBeyondSlice => "its task thinks for longer than the slice lasts",
-        NoIdleReason::GroupHasOthers => "its group has other busy queues",
-        NoIdleReason::GroupThinksTooLong => "its group thinks for too long",
-        NoIdleReason::NotAsked => "no request asks for it, and its group has other busy queues",
-        _ => "for another reason",
-    }
-}
-
-fn wait_reason(why: WaitReason) -> &'static str {
-    match why {
-        WaitReason::IdleTimer => "the device idles for the active queue",
-        WaitReason::InFlight => "requests of the active queue are in flight, and it is idled for",
-        WaitReason::GroupInFlight => "requests of the active group are in flight",
-        WaitReason::GateAsyncDrains => "asynchronous requests have to complete first",
-        WaitReason::GateSyncDrains => "synchronous requests have to complete first",
-        WaitReason::GateDepth => "the active queue has as many in flight as it may",
-        WaitReason::OneAtATime => "strict_guarantees has one dispatched at a time",
-        WaitReason::NoToken => "as many of their kind are in the device as may be",
-        _ => "for another reason",
-    }
 }
