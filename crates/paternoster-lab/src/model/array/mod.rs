@@ -17,8 +17,10 @@ mod cache;
 mod destage;
 mod from_toml;
 mod members;
+mod reading;
 mod streams;
 mod striping;
+mod writing;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, VecDeque};
@@ -28,11 +30,10 @@ use paternoster::{Instant, Nanos, Sector};
 
 use super::disk::{LayoutError, Parameters};
 use super::{Command, Completion, Model, Op, Spent};
-use cache::{Cache, overlap};
-use destage::{Destage, Dirty, DirtyId};
+use cache::Cache;
+use destage::{Destage, DirtyId};
 use members::{Members, Purpose};
 use streams::Streams;
-use striping::{Piece, Stripe};
 
 pub use cache::Segmentation;
 pub use destage::WriteBack;
@@ -165,39 +166,6 @@ impl Array {
         }
     }
 
-    fn read(&mut self, now: Instant, tag: u32, range: Range<Sector>) {
-        let ahead = self.streams.read(&range);
-        self.cache.want(range.clone());
-        self.fetch(now, &range);
-        if self.cache.holds(&range) {
-            self.cache.release(&range);
-            self.deliver(now, tag);
-        } else {
-            self.command(tag).waits_since = now;
-            self.reading.push(tag);
-        }
-        let ahead = ahead.map(|ahead| ahead.start..ahead.end.min(self.end));
-        if let Some(ahead) = ahead.filter(|ahead| ahead.start < ahead.end) {
-            self.fetch(now, &ahead);
-        }
-    }
-
-    /// Has the disks read what of `range` is neither in the cache nor on its way there.
-    fn fetch(&mut self, now: Instant, range: &Range<Sector>) {
-        for missing in self.cache.fetch(range) {
-            for piece in self.parameters.striping.pieces(missing) {
-                let Range { start: first, end } = piece.in_array;
-                self.members.read(now, &piece, Purpose::Fill { first, end });
-            }
-        }
-    }
-
-    /// The data of a read are at hand: the link moves them to the host.
-    fn deliver(&mut self, now: Instant, tag: u32) {
-        let done = self.transfer(now, tag);
-        self.schedule(done, Due::Done(tag));
-    }
-
     /// Moves the data of a command over the link. Returns when that is done.
     fn transfer(&mut self, now: Instant, tag: u32) -> Instant {
         let rate = self.parameters.link_bytes_per_s.max(1);
@@ -207,66 +175,6 @@ impl Array {
         command.spent.transfer += span;
         self.link_free = self.link_free.max(now) + span;
         self.link_free
-    }
-
-    /// Writes enter the cache in their order, as long as there is room.
-    fn admit_writes(&mut self, now: Instant) {
-        while let Some(&tag) = self.writing.front() {
-            let command = self.command(tag).command;
-            if !self.destage.has_room(command.sectors) {
-                return;
-            }
-            self.writing.pop_front();
-            let range = range(&command).expect("a write that waits has sectors");
-            self.cache.write(range.clone());
-            self.destage.write(now, range.clone());
-            if command.durable && !self.parameters.write_back.battery {
-                let left = self.destage.hurry(range);
-                self.wait_for_disks(now, tag, left);
-            } else {
-                self.schedule(now, Due::Done(tag));
-            }
-        }
-    }
-
-    fn wait_for_disks(&mut self, now: Instant, tag: u32, left: BTreeSet<DirtyId>) {
-        if left.is_empty() {
-            self.schedule(now, Due::Done(tag));
-        } else {
-            self.syncing.push(WaitsForDisks { tag, left });
-        }
-    }
-
-    /// Has the disks write what is to be written now.
-    fn write_back(&mut self, now: Instant) {
-        while let Some((stripe, dirty)) = self.destage.take(now, !self.writing.is_empty()) {
-            let parts = dirty.ranges();
-            if parts == [self.parameters.striping.sectors(stripe)] {
-                self.write_stripe(now, stripe, dirty);
-            } else {
-                let pieces = self.with_parity(stripe, &parts);
-                for piece in &pieces {
-                    self.members.read(now, piece, Purpose::Old(stripe));
-                }
-                self.destage.begin(stripe, dirty, pieces.len());
-            }
-        }
-    }
-
-    /// Has the disks write parts of a stripe, and its parity.
-    fn write_stripe(&mut self, now: Instant, stripe: Stripe, dirty: Dirty) {
-        let pieces = self.with_parity(stripe, &dirty.ranges());
-        for piece in &pieces {
-            self.members.write(now, piece, Purpose::New(stripe));
-        }
-        self.destage.begin(stripe, dirty, pieces.len());
-    }
-
-    /// The pieces of parts of a stripe, and the piece of its parity.
-    fn with_parity(&self, stripe: Stripe, parts: &[Range<Sector>]) -> Vec<Piece> {
-        let striping = self.parameters.striping;
-        let data = parts.iter().flat_map(|part| striping.pieces(part.clone()));
-        data.chain([striping.parity(stripe, parts)]).collect()
     }
 
     /// A disk has done something.
@@ -286,38 +194,6 @@ impl Array {
         }
     }
 
-    fn arrived(&mut self, now: Instant, arrived: Range<Sector>, by: Spent) {
-        self.cache.arrived(arrived.clone());
-        for tag in std::mem::take(&mut self.reading) {
-            let in_array = *self.command(tag);
-            let wanted = range(&in_array.command).expect("a read that waits has sectors");
-            if overlap(&wanted, &arrived) && self.cache.holds(&wanted) {
-                self.cache.release(&wanted);
-                let span = now.saturating_since(in_array.waits_since);
-                spend(&mut self.command(tag).spent, by, span);
-                self.deliver(now, tag);
-            } else {
-                self.reading.push(tag);
-            }
-        }
-    }
-
-    fn stripe_is_written(&mut self, now: Instant, stripe: Stripe, dirty: &Dirty) {
-        let (id, clean) = self.destage.end(stripe, dirty);
-        for range in clean {
-            self.cache.unpin(range);
-        }
-        for mut one in std::mem::take(&mut self.syncing) {
-            one.left.remove(&id);
-            if one.left.is_empty() {
-                self.schedule(now, Due::Done(one.tag));
-            } else {
-                self.syncing.push(one);
-            }
-        }
-        self.admit_writes(now);
-    }
-
     fn handle(&mut self, at: Instant, due: Due) -> Option<Completion> {
         match due {
             Due::Decoded(tag) => self.decoded(at, tag),
@@ -332,20 +208,6 @@ impl Array {
         }
         None
     }
-}
-
-/// Adds what a disk spent to what a command did, but no more than the command waited in all.
-fn spend(spent: &mut Spent, by: Spent, waited: Nanos) {
-    let mut left = waited;
-    let mut part = |span: Nanos| {
-        let part = span.min(left);
-        left = left.saturating_sub(part);
-        part
-    };
-    spent.transfer += part(by.transfer);
-    spent.rotation += part(by.rotation);
-    spent.seek += part(by.seek);
-    spent.overhead += part(by.overhead);
 }
 
 /// The sectors of a command; none if it has none.
