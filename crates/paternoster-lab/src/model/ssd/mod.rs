@@ -18,7 +18,9 @@ mod die;
 mod draw;
 mod from_toml;
 mod queue;
+mod reading;
 mod streams;
+mod writing;
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -222,46 +224,6 @@ impl Ssd {
         usize::try_from((chunk + first) % dies).expect("a die has a small number")
     }
 
-    /// Reads the chunks. Returns when the last one has been read, and how long a die took for one
-    /// at most.
-    fn read_chunks(&mut self, from: Instant, chunks: std::ops::Range<u64>) -> (Instant, Nanos) {
-        let (mut end, mut longest) = (from, Nanos::ZERO);
-        let SsdParameters { read, joined_read, .. } = self.parameters;
-        let each = if chunks.end - chunks.start > 1 { joined_read } else { read };
-        for chunk in chunks {
-            let service = self.draw_read(each);
-            let die = self.die_of(chunk);
-            end = end.max(self.read_chunk(die, from, service));
-            longest = longest.max(service);
-        }
-        (end, longest)
-    }
-
-    fn draw_read(&mut self, read: Varying) -> Nanos {
-        let SsdParameters { idle_hits, idle_hit, .. } = self.parameters;
-        if std::mem::take(&mut self.found_idle) && self.draws.happens(idle_hits) {
-            return idle_hit;
-        }
-        if self.parameters.rare_reads > 0 && self.draws.happens(self.parameters.rare_reads) {
-            return self.parameters.rare_read;
-        }
-        self.draws.time(read)
-    }
-
-    fn read_chunk(&mut self, index: usize, from: Instant, service: Nanos) -> Instant {
-        let each = self.parameters.program;
-        let die = &mut self.dies[index];
-        let ended = die.settle(from, each);
-        let blocked =
-            if self.parameters.suspends { Nanos::ZERO } else { die.finish_program(from, each) };
-        let end = die.read(from, service, blocked);
-        if ended > 0 {
-            self.buffer.programmed(ended);
-            self.admit(from);
-        }
-        end
-    }
-
     /// Moves the data of a command over the link, which is free for it from `at`. Returns when that
     /// is done.
     fn transfer(&mut self, at: Instant, tag: u32) -> Instant {
@@ -287,54 +249,6 @@ impl Ssd {
             Due::Done(tag) => return Some(tag),
         }
         None
-    }
-
-    /// A write has entered the buffer: its chunks are programmed in turn, and it is done, unless it
-    /// has to be durable.
-    fn entered(&mut self, at: Instant, tag: u32, chunks: u32) {
-        for _ in 0..chunks {
-            let die = self.next_die as usize;
-            self.next_die = (self.next_die + 1) % self.parameters.dies.max(1);
-            let ended = self.dies[die].settle(at, self.parameters.program);
-            self.buffer.programmed(ended);
-            self.dies[die].program();
-            self.expect_program(die);
-        }
-        let done = at + self.parameters.buffered + self.parameters.fixed;
-        if !self.commands[tag as usize].durable || self.buffer.sync(tag) {
-            self.schedule(done, Due::Done(tag));
-        }
-    }
-
-    /// Puts the end of the die's first program on the agenda, if it is not there.
-    fn expect_program(&mut self, die: usize) {
-        if self.programs[die] {
-            return;
-        }
-        if let Some(end) = self.dies[die].program_end(self.parameters.program) {
-            self.programs[die] = true;
-            self.schedule(end, Due::Program(u32::try_from(die).expect("dies are counted in u32")));
-        }
-    }
-
-    /// A program of the die has ended, unless a read came meanwhile.
-    fn program_due(&mut self, at: Instant, die: usize) {
-        self.programs[die] = false;
-        let ended = self.dies[die].settle(at, self.parameters.program);
-        self.expect_program(die);
-        self.buffer.programmed(ended);
-        self.admit(at);
-    }
-
-    /// Has everything go on that waited for the buffer.
-    fn admit(&mut self, at: Instant) {
-        while let Some((tag, chunks)) = self.buffer.take_write() {
-            self.entered(at, tag, chunks);
-        }
-        while let Some(tag) = self.buffer.take_durable() {
-            let flush = self.commands[tag as usize].flush;
-            self.schedule(at + flush + self.parameters.fixed, Due::Done(tag));
-        }
     }
 }
 
