@@ -52,8 +52,7 @@ impl Row {
             let allowed = "a whole number of sectors, of 0.5 each".to_owned();
             return Err(keys.refuse(Problem::Unexpected { what, found, allowed }));
         };
-        let outstanding = keys.whole("outstanding", 1..=65_536)?;
-        let outstanding = u32::try_from(outstanding).expect("the range is of 32 bits");
+        let outstanding = keys.small("outstanding", 1..=65_536)?;
         let time = micros(keys.number("us", MICROS)?);
         let size = SectorCount(sectors);
         Ok(Self { op, size, outstanding, time, span: keys.span() })
