@@ -53,6 +53,7 @@ impl Memory {
         self.queue.retain(|&(of, extent)| of != file || files[file].pages.has_extent(extent));
     }
 
+    #[cfg(test)]
     pub(super) fn held(&self) -> u64 {
         self.held
     }

@@ -25,22 +25,24 @@ use std::ops::Range;
 use memory::Memory;
 use pages::FilePages;
 
-pub use readahead::Readahead;
-pub use throttle::{Throttle, Throttling, Writer};
-pub use writeback::{Limits, Writeback, WritebackRules};
+pub(crate) use readahead::Readahead;
+pub use throttle::Throttling;
+pub(crate) use throttle::Writer;
+pub(crate) use writeback::Writeback;
+pub use writeback::WritebackRules;
 
 /// Bytes of a page.
-pub const PAGE: u64 = 4096;
+pub(crate) const PAGE: u64 = 4096;
 
 /// Pages of a file, in a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PageRun {
+pub(crate) struct PageRun {
     /// The file.
-    pub file: usize,
+    pub(crate) file: usize,
     /// The first page.
-    pub page: u64,
+    pub(crate) page: u64,
     /// How many pages.
-    pub pages: u64,
+    pub(crate) pages: u64,
 }
 
 impl PageRun {
@@ -53,14 +55,14 @@ impl PageRun {
     }
 
     /// Whether that page of that file is among them.
-    pub fn has(self, file: usize, page: u64) -> bool {
+    pub(crate) fn has(self, file: usize, page: u64) -> bool {
         self.file == file && self.range().contains(&page)
     }
 }
 
 /// What a reader finds at a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found {
+pub(crate) enum Found {
     /// It is cached, and so are pages behind it.
     Cached {
         /// How many with it, up to where the reader has to look again.
@@ -72,7 +74,7 @@ pub enum Found {
 
 /// The page cache.
 #[derive(Debug)]
-pub struct PageCache {
+pub(crate) struct PageCache {
     files: Vec<CachedFile>,
     memory: Memory,
 }
@@ -87,7 +89,7 @@ struct CachedFile {
 impl PageCache {
     /// A cache with room for so many pages, which holds nothing yet of files of those lengths in
     /// bytes.
-    pub fn new(room: u64, lengths: impl IntoIterator<Item = u64>) -> Self {
+    pub(crate) fn new(room: u64, lengths: impl IntoIterator<Item = u64>) -> Self {
         let files = lengths.into_iter().map(|bytes| {
             let length = bytes.div_ceil(PAGE);
             CachedFile { length, pages: FilePages::default() }
@@ -97,7 +99,7 @@ impl PageCache {
 
     /// A reader comes to the first page of `wanted`, and wants them all. Returns what it finds
     /// there; `fetches` gets what is to be read from the device because of it.
-    pub fn touch(
+    pub(crate) fn touch(
         &mut self,
         readahead: &mut Readahead,
         wanted: PageRun,
@@ -123,13 +125,13 @@ impl PageCache {
     }
 
     /// How many pages are cached, from the first one of those on, and have no mark.
-    pub fn cached(&mut self, run: PageRun) -> u64 {
+    pub(crate) fn cached(&mut self, run: PageRun) -> u64 {
         self.files[run.file].pages.use_run(run.page, run.pages)
     }
 
     /// A writer comes to the first page of `left`, and overwrites them all, those in `whole` as a
     /// whole. Returns what it finds: pages that it may overwrite count as cached.
-    pub fn overwrite(
+    pub(crate) fn overwrite(
         &mut self,
         left: PageRun,
         whole: &Range<u64>,
@@ -149,7 +151,7 @@ impl PageCache {
     }
 
     /// The pages were written into. Returns how many were clean before.
-    pub fn dirty(&mut self, run: PageRun) -> u64 {
+    pub(crate) fn dirty(&mut self, run: PageRun) -> u64 {
         let Self { files, memory } = self;
         let pages = &mut files[run.file].pages;
         let dirtied = pages.dirty(run.range(), |extent| memory.enlist(run.file, extent));
@@ -158,17 +160,17 @@ impl PageCache {
     }
 
     /// Whether the file has dirty pages.
-    pub fn is_dirty(&self, file: usize) -> bool {
+    pub(crate) fn is_dirty(&self, file: usize) -> bool {
         self.files[file].pages.is_dirty()
     }
 
     /// Whether the page is being written.
-    pub fn is_writing(&self, file: usize, page: u64) -> bool {
+    pub(crate) fn is_writing(&self, file: usize, page: u64) -> bool {
         self.files[file].pages.is_writing(page)
     }
 
     /// The first dirty page among those.
-    pub fn first_dirty(&self, file: usize, pages: Range<u64>) -> Option<u64> {
+    pub(crate) fn first_dirty(&self, file: usize, pages: Range<u64>) -> Option<u64> {
         self.files[file].pages.first_dirty(pages)
     }
 
@@ -179,23 +181,24 @@ impl PageCache {
     }
 
     /// The pages were written.
-    pub fn written(&mut self, run: PageRun) {
+    pub(crate) fn written(&mut self, run: PageRun) {
         self.files[run.file].pages.written(run.range());
     }
 
     /// What was on its way has arrived.
-    pub fn arrived(&mut self, fetched: PageRun) {
+    pub(crate) fn arrived(&mut self, fetched: PageRun) {
         self.files[fetched.file].pages.arrived(fetched.range());
     }
 
     /// Drops the pages of the file that nothing is under way for.
-    pub fn forget(&mut self, file: usize) {
+    pub(crate) fn forget(&mut self, file: usize) {
         let dropped = self.files[file].pages.forget();
         self.memory.forgot(file, dropped, &self.files);
     }
 
     /// How many pages are cached or on their way.
-    pub fn held(&self) -> u64 {
+    #[cfg(test)]
+    fn held(&self) -> u64 {
         self.memory.held()
     }
 

@@ -43,7 +43,7 @@ pub(super) struct Window {
 
 /// The readahead state of an open file.
 #[derive(Clone, Copy, Debug)]
-pub struct Readahead {
+pub(crate) struct Readahead {
     /// The greatest window, in pages.
     max: u64,
     /// The last window.
@@ -59,13 +59,13 @@ pub struct Readahead {
 impl Readahead {
     /// A file that was just opened; `max` is `read_ahead_kb` in pages. With 0 nothing is read
     /// ahead.
-    pub fn new(max: u64) -> Self {
+    pub(crate) fn new(max: u64) -> Self {
         let last = Pages { start: 0, count: 0 };
         Self { max, last, ahead: 0, previous: None, reads_around: false }
     }
 
     /// A mapping of a file of whose order nothing was said.
-    pub fn of_mapping(max: u64) -> Self {
+    pub(crate) fn of_mapping(max: u64) -> Self {
         Self { reads_around: true, ..Self::new(max) }
     }
 
@@ -75,7 +75,7 @@ impl Readahead {
     }
 
     /// The reader has read up to this page.
-    pub fn has_read(&mut self, page: u64) {
+    pub(crate) fn has_read(&mut self, page: u64) {
         self.previous = Some(page);
     }
 

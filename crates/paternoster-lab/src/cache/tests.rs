@@ -3,6 +3,7 @@
 
 use paternoster::Instant;
 
+use super::writeback::Limits;
 use super::*;
 
 /// One reader of a file.

@@ -54,7 +54,7 @@ pub enum Throttling {
 
 /// What is known of who writes.
 #[derive(Debug)]
-pub struct Throttle {
+pub(crate) struct Throttle {
     limits: Limits,
     /// The estimate, in pages a second.
     bandwidth: u64,
@@ -70,13 +70,13 @@ pub struct Throttle {
 
 /// A writer, as far as it is held back.
 #[derive(Clone, Copy, Debug)]
-pub struct Writer {
+pub(crate) struct Writer {
     /// Pages that it has dirtied and was not yet looked at for.
-    pub unseen: u64,
+    pub(crate) unseen: u64,
     /// How many those may be.
-    pub allowance: u64,
+    pub(crate) allowance: u64,
     /// How many pages it has to write itself, and then to sleep.
-    pub owes: Option<u64>,
+    pub(crate) owes: Option<u64>,
     /// From when on they count.
     since: Instant,
 }
@@ -106,7 +106,7 @@ impl Throttle {
 
     /// What a writer of old has to write itself, `level` being dirty or being written; the memory
     /// has so many pages.
-    pub fn owed(&self, writer: &mut Writer, level: u64, memory: u64) -> Option<u64> {
+    pub(crate) fn owed(&self, writer: &mut Writer, level: u64, memory: u64) -> Option<u64> {
         let unseen = (memory / 32).clamp(16, 1024);
         if level > self.limits.limit {
             return Some(unseen + unseen / 2);
@@ -116,7 +116,13 @@ impl Throttle {
     }
 
     /// How long the writer of that number has to sleep, `level` being dirty or being written.
-    pub fn pause(&mut self, now: Instant, number: u32, writer: &mut Writer, level: u64) -> Nanos {
+    pub(crate) fn pause(
+        &mut self,
+        now: Instant,
+        number: u32,
+        writer: &mut Writer,
+        level: u64,
+    ) -> Nanos {
         self.writers.insert(number);
         self.estimate(now);
         let position = self.position(level);

@@ -50,17 +50,17 @@ impl Default for WritebackRules {
 
 /// Bounds of dirty pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub(crate) struct Limits {
     /// Above it, dirty pages are written at once.
-    pub background: u64,
+    pub(crate) background: u64,
     /// Above it, counting those that are being written, who writes is held back.
-    pub limit: u64,
+    pub(crate) limit: u64,
 }
 
 impl WritebackRules {
     /// The bounds in a memory of so many pages. As in Linux, a background that is not below the
     /// limit is half of it.
-    pub fn limits(&self, memory: u64) -> Limits {
+    pub(crate) fn limits(&self, memory: u64) -> Limits {
         let limit = memory * self.limit_percent / 100;
         let background = memory * self.background_percent / 100;
         Limits { background: if background < limit { background } else { limit / 2 }, limit }
@@ -69,7 +69,7 @@ impl WritebackRules {
 
 /// The dirty pages of some files.
 #[derive(Debug)]
-pub struct Writeback {
+pub(crate) struct Writeback {
     rules: WritebackRules,
     limits: Limits,
     /// Pages that are dirty, and pages that are being written.
@@ -103,7 +103,7 @@ struct Turn {
 
 impl Writeback {
     /// Nothing is dirty yet.
-    pub fn new(rules: WritebackRules, limits: Limits) -> Self {
+    pub(crate) fn new(rules: WritebackRules, limits: Limits) -> Self {
         Self {
             rules,
             limits,
@@ -117,7 +117,7 @@ impl Writeback {
     }
 
     /// So many pages of the file have become dirty.
-    pub fn dirtied(&mut self, now: Instant, file: usize, pages: u64) {
+    pub(crate) fn dirtied(&mut self, now: Instant, file: usize, pages: u64) {
         self.dirty += pages;
         let state = self.files.entry(file).or_default();
         if state.since.is_none() {
@@ -127,22 +127,22 @@ impl Writeback {
     }
 
     /// Whether anything is dirty.
-    pub fn is_dirty(&self) -> bool {
+    pub(crate) fn is_dirty(&self) -> bool {
         self.dirty > 0
     }
 
     /// Whether so much is dirty that it is to be written at once.
-    pub fn is_above_background(&self) -> bool {
+    pub(crate) fn is_above_background(&self) -> bool {
         self.dirty > self.limits.background
     }
 
     /// How many pages are dirty or being written.
-    pub fn level(&self) -> u64 {
+    pub(crate) fn level(&self) -> u64 {
         self.dirty + self.writing
     }
 
     /// Has files written that were dirty for too long.
-    pub fn look(&mut self, now: Instant) {
+    pub(crate) fn look(&mut self, now: Instant) {
         let expire = self.rules.expire;
         for file in self.files.values_mut() {
             file.is_due |= file.since.is_some_and(|since| now.saturating_since(since) >= expire);
@@ -150,14 +150,14 @@ impl Writeback {
     }
 
     /// Has a file written now.
-    pub fn write_now(&mut self, file: usize) {
+    pub(crate) fn write_now(&mut self, file: usize) {
         if let Some(file) = self.files.get_mut(&file) {
             file.is_due |= file.since.is_some();
         }
     }
 
     /// Takes the pages that are to be written next, if there are any.
-    pub fn next(&mut self, now: Instant, cache: &mut PageCache) -> Option<PageRun> {
+    pub(crate) fn next(&mut self, now: Instant, cache: &mut PageCache) -> Option<PageRun> {
         // Once around: a file that is being written and dirty again may have nothing to take.
         for _ in 0..self.order.len() + 2 {
             let turn = self.turn.filter(|turn| turn.left > 0);
@@ -180,7 +180,7 @@ impl Writeback {
     }
 
     /// A sync takes dirty pages of the file itself: the first of those pages, if there are any.
-    pub fn take_for_sync(
+    pub(crate) fn take_for_sync(
         &mut self,
         file: usize,
         pages: Range<u64>,
@@ -192,13 +192,13 @@ impl Writeback {
     }
 
     /// The pages were written.
-    pub fn written(&mut self, run: PageRun) {
+    pub(crate) fn written(&mut self, run: PageRun) {
         self.writing -= run.pages;
         self.throttle.written(run.pages);
     }
 
     /// What holds back who writes.
-    pub fn throttle(&mut self) -> &mut Throttle {
+    pub(crate) fn throttle(&mut self) -> &mut Throttle {
         &mut self.throttle
     }
 

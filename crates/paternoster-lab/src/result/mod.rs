@@ -20,8 +20,8 @@ mod table;
 pub use drained::drained_note;
 pub use fio_json::{DiskUse, FioReport, Header};
 pub use latency::{Latencies, Moments};
-pub(crate) use table::short_time;
-pub use table::{Subject, table, table_of};
+pub use table::table;
+pub(crate) use table::{Subject, short_time, table_of};
 
 use paternoster::Nanos;
 

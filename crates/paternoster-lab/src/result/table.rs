@@ -17,15 +17,15 @@ use crate::fio::{DataDirection, Jobs};
 /// The columns behind the name.
 const COLUMNS: [&str; 9] = ["GROUP", "OP", "IOPS", "MiB/S", "SHARE", "MEAN", "P50", "P99", "MAX"];
 
-/// Somebody who does I/O, as a table tells of him.
+/// A job or a task, as a table tells of it.
 #[derive(Clone, Debug)]
-pub struct Subject<'a> {
-    /// His name.
-    pub name: String,
-    /// The path of his group.
-    pub group: &'a str,
-    /// What was measured of him.
-    pub result: &'a JobResult,
+pub(crate) struct Subject<'a> {
+    /// Its name.
+    pub(crate) name: String,
+    /// The path of its group.
+    pub(crate) group: &'a str,
+    /// What was measured of it.
+    pub(crate) result: &'a JobResult,
 }
 
 /// Returns the table of a run: `results` has one for each job, in their order. A share is the part
@@ -45,7 +45,7 @@ pub fn table(jobs: &Jobs, results: &[JobResult]) -> String {
 }
 
 /// Returns the table of these subjects, each of which is such a `kind`.
-pub fn table_of(kind: &str, subjects: &[Subject<'_>]) -> String {
+pub(crate) fn table_of(kind: &str, subjects: &[Subject<'_>]) -> String {
     let all: f64 = subjects.iter().flat_map(|subject| &subject.result.directions).map(rate).sum();
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_header([&[kind], &COLUMNS[..]].concat());
