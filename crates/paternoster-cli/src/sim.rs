@@ -27,6 +27,8 @@ use crate::tunable;
 /// The scheduler is the code that the server runs. The same job, device and seed give the same
 /// table. Options of fio that are not simulated are refused by name and line: docs/fio-jobs.md
 /// lists them.
+///
+/// The exit status is 1 where a job ends with an error, such as an I/O that took too long.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The job file.
@@ -149,7 +151,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if let Some((out, page)) = page {
         out.write(page.as_bytes())?;
     }
-    Ok(ExitCode::SUCCESS)
+    // As with fio, 1 where a job ended with an error.
+    let has_failed = outcome.results.iter().any(|result| result.error.is_some());
+    Ok(if has_failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 fn parse(args: &Args, job: &[u8], device: &dyn Model) -> Result<Jobs> {

@@ -277,3 +277,20 @@ fn log_is_replayed_from_the_working_directory() {
     let told = String::from_utf8(sim(log).stderr).expect("text");
     assert!(told.contains("replay.fio:2:1: .: a regular file is expected"), "{told}");
 }
+
+/// With 32 outstanding on 16 servers of 80 µs, half of the reads wait for others: 160 µs. fio too
+/// exits with 1, and has error 110 in its report.
+#[test]
+fn job_that_ends_with_an_error_is_told_by_the_exit_status() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let job = format!("{TENANTS}max_latency=100us\n").replace("iodepth=16", "iodepth=32");
+    let output = sim(folder.path(), &job, &["--device", "servers-16x80us", "--json"]);
+    assert_eq!(output.status.code(), Some(1));
+    let report: Value = serde_json::from_slice(&output.stdout).expect("the report is JSON");
+    let errors = [0, 1].map(|job| report["jobs"][job]["error"].as_u64());
+    assert_eq!(errors, [Some(0), Some(110)]);
+    let output = sim(folder.path(), &job, &["--device", "servers-16x80us"]);
+    assert_eq!(output.status.code(), Some(1));
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert!(told.contains("heavy ended with error 110: a read took "), "{told}");
+}

@@ -4,6 +4,7 @@
 //!   Jobs ── jobs ── Job ── pattern     what it reads and writes: stream.rs makes I/Os of it
 //!    │                 ├── submission  how it hands them over
 //!    │                 ├── pacing      how fast
+//!    │                 ├── ends        what ends it beside its work and its runtime
 //!    │                 ├── run         when it starts and ends
 //!    │                 └── reports     what is told of it
 //!    ├── files         where each lies on the device
@@ -16,6 +17,7 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 use paternoster::{IoPrio, Nanos, Weight};
 
+use super::ends::Ends;
 use super::error::Place;
 use super::iolog::IoLog;
 use super::value::{Extent, PerDirection};
@@ -58,6 +60,8 @@ pub struct Job {
     pub submission: Submission,
     /// How fast.
     pub pacing: Pacing,
+    /// What ends it beside its work and its runtime.
+    pub ends: Ends,
     /// When it starts and ends.
     pub run: Run,
     /// What is told of it.
@@ -491,6 +495,8 @@ pub struct Run {
     pub runtime: Option<Nanos>,
     /// Whom its end ends.
     pub exit: Option<ExitWhat>,
+    /// If it ends with an error, all others end too.
+    pub exits_on_error: bool,
 }
 
 /// Whom the end of a job ends, `exit_what`.

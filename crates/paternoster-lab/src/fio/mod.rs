@@ -14,6 +14,7 @@
 
 mod distribution;
 mod draw;
+mod ends;
 mod error;
 mod files;
 mod iolog;
@@ -32,6 +33,7 @@ mod unused;
 mod value;
 
 pub(crate) use draw::Draws;
+pub use ends::{Ends, LeastRate, LeastRates};
 pub use error::{JobFileError, Mistake, Place};
 pub(crate) use iolog::{Entry, Replay, Step, Timing};
 pub use iolog::{IoLog, ReadAt};

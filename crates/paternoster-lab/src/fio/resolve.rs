@@ -6,6 +6,7 @@ use indexmap::IndexMap;
 use paternoster::{IoPrio, Nanos};
 
 use super::draw::Draws;
+use super::ends;
 use super::error::{Mistake, Mistakes, Place};
 use super::files::{Files, Work};
 use super::iolog::IoLog;
@@ -27,7 +28,7 @@ pub(super) struct JobClone<'a> {
     pub(super) name: &'a str,
     /// Among the clones of its section, from 0.
     pub(super) number: u32,
-    spec: &'a Spec,
+    pub(super) spec: &'a Spec,
     section: &'a Section,
 }
 
@@ -194,6 +195,7 @@ impl Resolver<'_> {
         let source = self.source(clone, logs, &mut draws);
         let source = self.mistakes.keep(source);
         let pacing = self.mistakes.keep(pacing(clone));
+        let ends = self.mistakes.keep(ends::ends(clone));
         let run = self.run(clone, &mut draws);
         let run = self.mistakes.keep(run);
         let (pattern, replay) = source??;
@@ -208,6 +210,7 @@ impl Resolver<'_> {
             replay,
             submission: submission(spec),
             pacing: pacing?,
+            ends: ends?,
             run: run?,
             reports: self.reports(spec),
         })
@@ -264,6 +267,7 @@ impl Resolver<'_> {
             ramp_time: spec.run.ramp_time,
             runtime,
             exit: spec.run.exitall.then_some(spec.run.exit_what),
+            exits_on_error: spec.run.exitall_on_error,
         })
     }
 

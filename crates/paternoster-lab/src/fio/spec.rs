@@ -22,6 +22,7 @@ pub(super) struct Spec {
     pub(super) pattern: PatternSpec,
     pub(super) submission: SubmissionSpec,
     pub(super) pacing: PacingSpec,
+    pub(super) ends: EndsSpec,
     pub(super) run: RunSpec,
     pub(super) reports: ReportsSpec,
     /// Where each option that was given stands, by its first name; an extension key has `lab:`.
@@ -122,8 +123,19 @@ pub(super) struct PacingSpec {
     pub(super) rate_ignore_thinktime: bool,
 }
 
+/// What ends it beside its work and its runtime; 0 is none.
+#[derive(Clone, Debug)]
+pub(super) struct EndsSpec {
+    pub(super) max_latency: PerDirection<Nanos>,
+    pub(super) rate_min: PerDirection<u64>,
+    pub(super) rate_iops_min: PerDirection<u64>,
+    /// In milliseconds.
+    pub(super) rate_cycle: u32,
+}
+
 /// When it starts and ends.
 #[derive(Clone, Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "each is an option of fio's")]
 pub(super) struct RunSpec {
     pub(super) runtime: Nanos,
     pub(super) time_based: bool,
@@ -132,6 +144,7 @@ pub(super) struct RunSpec {
     pub(super) stonewall: bool,
     pub(super) wait_for: Option<String>,
     pub(super) exitall: bool,
+    pub(super) exitall_on_error: bool,
     pub(super) exit_what: ExitWhat,
 }
 
@@ -164,6 +177,7 @@ impl Spec {
             pattern: PatternSpec::new(),
             submission: SubmissionSpec::new(),
             pacing: PacingSpec::new(),
+            ends: EndsSpec::new(),
             run: RunSpec::new(),
             reports: ReportsSpec::new(),
             places: BTreeMap::new(),
@@ -270,6 +284,17 @@ impl PacingSpec {
     }
 }
 
+impl EndsSpec {
+    fn new() -> Self {
+        Self {
+            max_latency: [Nanos::ZERO; 3],
+            rate_min: [0; 3],
+            rate_iops_min: [0; 3],
+            rate_cycle: 1000,
+        }
+    }
+}
+
 impl RunSpec {
     fn new() -> Self {
         Self {
@@ -280,6 +305,7 @@ impl RunSpec {
             stonewall: false,
             wait_for: None,
             exitall: false,
+            exitall_on_error: false,
             exit_what: ExitWhat::Group,
         }
     }

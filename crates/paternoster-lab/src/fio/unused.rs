@@ -44,6 +44,11 @@ static UNUSED: &[Unused] = &[
             spec.pacing.rate.iter().chain(&spec.pacing.rate_iops).all(Option::is_none)
         },
     },
+    Unused {
+        option: "rate_cycle",
+        why: "there is no least rate",
+        says_nothing: |spec| spec.ends.rate_min == [0; 3] && spec.ends.rate_iops_min == [0; 3],
+    },
     Unused { option: "fsync", why: TRIMS, says_nothing: trims_first },
     Unused { option: "fdatasync", why: TRIMS, says_nothing: trims_first },
     Unused { option: "cmdprio", why: NO_COMMANDS, says_nothing: has_no_commands },

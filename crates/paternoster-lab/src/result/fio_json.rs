@@ -1,7 +1,7 @@
 //! A report in the schema of fio's `--output-format=json`, for the tools that read that.
 //!
 //! The keys are those of fio 3.33, which a test compares. What a model does not have is 0: short
-//! and dropped I/Os, page faults, errors.
+//! and dropped I/Os, page faults.
 
 #![allow(
     clippy::cast_possible_truncation,
@@ -194,7 +194,7 @@ impl JobJson {
         Self {
             jobname: job.name.clone(),
             groupid: reports.group_id,
-            error: 0,
+            error: result.error.map_or(0, |error| error.number()),
             eta: 0,
             elapsed: longest.unwrap_or_default().as_nanos() / 1_000_000_000 + 1,
             options: job.options.clone(),

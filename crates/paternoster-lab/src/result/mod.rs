@@ -13,11 +13,13 @@
 )]
 
 mod drained;
+mod error;
 mod fio_json;
 mod latency;
 mod table;
 
 pub use drained::drained_note;
+pub use error::JobError;
 pub use fio_json::{DiskUse, FioReport, Header};
 pub use latency::{Latencies, Moments};
 pub use table::table;
@@ -60,6 +62,8 @@ pub struct JobResult {
     pub context_switches: u64,
     /// I/Os of all directions that completed when its runtime was over; they are counted above.
     pub drained: u64,
+    /// Why it ended, if that was an error.
+    pub error: Option<JobError>,
     depths: [u64; CLASSES],
     submits: [u64; CLASSES],
     completes: [u64; CLASSES],
@@ -155,6 +159,7 @@ impl JobResult {
         self.system_cpu += other.system_cpu;
         self.context_switches += other.context_switches;
         self.drained += other.drained;
+        self.error = self.error.or(other.error);
         let counts = [
             (&mut self.depths[..], &other.depths[..]),
             (&mut self.submits, &other.submits),

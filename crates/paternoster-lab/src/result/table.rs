@@ -7,6 +7,8 @@
     reason = "rates and times are shown with three digits"
 )]
 
+use std::fmt::Write as _;
+
 use comfy_table::{CellAlignment, Table, presets};
 use indexmap::IndexMap;
 use paternoster::Nanos;
@@ -29,7 +31,8 @@ pub(crate) struct Subject<'a> {
 }
 
 /// Returns the table of a run: `results` has one for each job, in their order. A share is the part
-/// of all bytes a second; latencies are of completion.
+/// of all bytes a second; latencies are of completion. Below it is a line for each job that ended
+/// with an error.
 ///
 /// # Panics
 ///
@@ -41,7 +44,13 @@ pub fn table(jobs: &Jobs, results: &[JobResult]) -> String {
         group: &entry.job.group,
         result: &entry.result,
     });
-    table_of("JOB", &subjects.collect::<Vec<_>>())
+    let mut text = table_of("JOB", &subjects.collect::<Vec<_>>());
+    for (job, result) in jobs.jobs.iter().zip(results) {
+        if let Some(error) = &result.error {
+            let _ = writeln!(text, "{} ended with error {}: {error}", job.name, error.number());
+        }
+    }
+    text
 }
 
 /// Returns the table of these subjects, each of which is such a `kind`.

@@ -5,6 +5,7 @@
 //!   thread.rs    depth, runtime, the next I/O of the stream
 //!   pacing.rs    thinktime and rate
 //!   replaying.rs the I/O of a log, when it is due
+//!   bounds.rs    the longest latency, and the least rates
 //!   buffered.rs  reads and writes through the page cache
 //!   syncing.rs   a sync of a file
 //!   system.rs    what they share: the page cache, what is under way
@@ -15,6 +16,7 @@
 //!   start.rs     the end of one may be the end of others (exitall)
 //! ```
 
+mod bounds;
 mod buffered;
 mod flusher;
 mod journal;
@@ -204,7 +206,8 @@ impl Threads {
     fn end(&mut self, moment: &mut Moment<'_>, ended: TaskId) -> Action {
         self.each[ended.index()].end(moment.now);
         self.running -= 1;
-        for stopped in self.starts.end(ended.index()) {
+        let has_failed = self.each[ended.index()].has_failed();
+        for stopped in self.starts.end(ended.index(), has_failed) {
             self.each[stopped].stop();
             moment.wake(task(stopped));
         }

@@ -8,6 +8,7 @@ struct Rules {
     stage: u32,
     wait_for: Vec<usize>,
     exit: Option<ExitWhat>,
+    exits_on_error: bool,
     group: u32,
 }
 
@@ -28,6 +29,7 @@ impl Starts {
                 stage: job.run.stage,
                 wait_for: job.run.wait_for.clone(),
                 exit: job.run.exit,
+                exits_on_error: job.run.exits_on_error,
                 group: job.reports.group_id,
             })
             .collect();
@@ -57,10 +59,15 @@ impl Starts {
         self.cancelled[thread]
     }
 
-    /// The thread has ended. Returns those that have to end with it.
-    pub(super) fn end(&mut self, thread: usize) -> Vec<usize> {
+    /// The thread has ended, maybe with an error. Returns those that have to end with it.
+    pub(super) fn end(&mut self, thread: usize, has_failed: bool) -> Vec<usize> {
         self.ended[thread] = true;
-        let ending: Vec<_> = self.ended_by(thread).filter(|&other| !self.ended[other]).collect();
+        let ends_all = has_failed && self.rules[thread].exits_on_error;
+        let ending: Vec<_> = if ends_all {
+            (0..self.rules.len()).filter(|&other| !self.ended[other]).collect()
+        } else {
+            self.ended_by(thread).filter(|&other| !self.ended[other]).collect()
+        };
         for &other in &ending {
             self.cancelled[other] = true;
         }

@@ -4,7 +4,7 @@ use paternoster::{Instant, Nanos};
 
 use crate::fio::{DataDirection, Reports};
 use crate::report::Series;
-use crate::result::{JobResult, Moments, Samples, Took};
+use crate::result::{JobError, JobResult, Moments, Samples, Took};
 
 /// What is counted of a thread.
 #[derive(Debug)]
@@ -114,6 +114,11 @@ impl Tally {
         if self.counts(now) {
             self.result.syncs.add(took);
         }
+    }
+
+    /// The thread ends with an error; the first is told.
+    pub(super) fn fail(&mut self, error: JobError) {
+        self.result.error.get_or_insert(error);
     }
 
     /// The thread has ended.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use paternoster::{BioFlags, Instant, Nanos, Op, Sector, SectorCount};
 use slab::Slab;
 
+use super::bounds::Bounds;
 use super::buffered::{Access, Caller, Kind, Step, Way};
 use super::pacing::Pace;
 use super::progress::at_this_pace;
@@ -18,7 +19,7 @@ use crate::fio::{
     WriteSync,
 };
 use crate::report::Series;
-use crate::result::{JobResult, Took};
+use crate::result::{JobError, JobResult, Took};
 use crate::sim::{Action, Ended, Io, TaskId};
 
 /// A thread.
@@ -28,6 +29,7 @@ pub(super) struct Thread {
     submission: Submission,
     run: Run,
     pace: Pace,
+    bounds: Bounds,
     /// The I/O that is next, taken from the stream and waiting for its time.
     next: Option<fio::Io>,
     /// The call that goes through the page cache and is under way.
@@ -87,6 +89,7 @@ impl Thread {
             submission,
             run: job.run.clone(),
             pace: Pace::new(job.pacing, job.pattern.seed),
+            bounds: Bounds::new(&job.ends),
             next: None,
             call: None,
             writer: Writer::default(),
@@ -111,6 +114,7 @@ impl Thread {
             log.start(from);
         }
         self.tally.begin(from + self.run.ramp_time);
+        self.bounds.begin(from + self.run.ramp_time);
     }
 
     /// When it is expected to end, if it has not ended. `from` is when it may start, if that can be
@@ -171,6 +175,18 @@ impl Thread {
         self.next = self.next.filter(|io| matches!(io.op, IoOp::Sync | IoOp::DataSync));
     }
 
+    /// It ends with an error: it does no more than what it has begun.
+    fn fail(&mut self, error: JobError) {
+        self.stop();
+        self.next = None;
+        self.tally.fail(error);
+    }
+
+    /// Returns whether it ends, or has ended, with an error.
+    pub(super) fn has_failed(&self) -> bool {
+        self.result().error.is_some()
+    }
+
     /// What it does next; nothing when it has ended.
     pub(super) fn next(
         &mut self,
@@ -200,6 +216,10 @@ impl Thread {
             if let Some(action) = self.call_on(system, now, task) {
                 return Some(action);
             }
+            if let Some(error) = self.bounds.check(now) {
+                self.fail(error);
+            }
+            let is_over = is_over || self.has_failed();
             if let Some(pause) = self.pace.pause(now).filter(|_| !is_over) {
                 return Some(Action::Sleep(until.map_or(pause, |until| until.min(pause))));
             }
@@ -222,8 +242,11 @@ impl Thread {
         }
     }
 
-    /// What its source has next.
+    /// What its source has next. As in fio, a thread that fails does not sync at its end.
     fn next_entry(&mut self, system: &mut System, now: Instant) -> Next {
+        if self.has_failed() {
+            return Next::End;
+        }
         let stream = match &mut self.source {
             Source::Log(log) => return log.next(now),
             Source::Stream(stream) => stream,
@@ -387,16 +410,16 @@ impl Thread {
 
     fn count(&mut self, io: fio::Io, took: Took, now: Instant) {
         self.pace.completed(now);
-        match direction(io.op) {
-            Some(direction) => {
-                self.tally.completed(now, direction, io.bytes, took);
-                if let Phase::Running { until: Some(until), .. } = self.phase
-                    && now > until
-                {
-                    self.tally.drained();
-                }
-            }
-            None => self.tally.synced(now, took.submission + took.completion),
+        let all = took.submission + took.completion;
+        let Some(direction) = direction(io.op) else { return self.tally.synced(now, all) };
+        self.tally.completed(now, direction, io.bytes, took);
+        if let Phase::Running { until: Some(until), .. } = self.phase
+            && now > until
+        {
+            self.tally.drained();
+        }
+        if let Some(error) = self.bounds.completed(now, direction, io.bytes, all) {
+            self.fail(error);
         }
     }
 

@@ -131,6 +131,20 @@ fn extension_key_that_is_wrong_is_refused() {
 }
 
 #[test]
+fn bound_that_cannot_hold_is_refused() {
+    let least = |options: &str| told(&format!("[j]\nsize=1m\n{options}"));
+    let above = "a.fio:4:1: rate_min is 2097152 a second: rate, which is 1048576, is allowed";
+    assert_eq!(least("rate=1m\nrate_min=2m\n"), above);
+    let above = "a.fio:3:1: rate_iops_min is 101 a second: rate_iops, which is 100, is allowed";
+    assert_eq!(least("rate_iops_min=101\nrate_iops=100\n"), above);
+    let both = "a.fio:4:1: rate_min and rate_iops_min: one of them is allowed";
+    assert_eq!(least("rate_min=10\nrate_iops_min=20\n"), both);
+    assert_eq!(told_of("rate_cycle=0"), "a.fio:3:12: 0: 1 to 4294967295 is allowed");
+    let time = "a.fio:3:14: \"q\" is no unit of a time: d, h, m, s, ms, us are";
+    assert_eq!(told_of("max_latency=1q"), time);
+}
+
+#[test]
 fn included_file_is_named_in_its_mistakes() {
     let file = |path: &Path| match path.to_str() {
         Some("dir/more.fio") => Ok(b"bs=4q\n[x]\n".to_vec()),

@@ -1,7 +1,7 @@
 //! Every option of fio: what it does here, and how its value is read.
 //!
 //! ```text
-//!   pattern target replay submission run report
+//!   pattern target replay submission ends run report
 //!                    options that are simulated, each with its reader
 //!   without_effect   options that change nothing in a model, and why
 //!   refused          options that are not simulated, or never will be
@@ -9,6 +9,7 @@
 //!
 //! An option that is neither is a mistake, told with the nearest name.
 
+mod ends;
 mod pattern;
 mod refused;
 mod replay;
@@ -69,6 +70,7 @@ pub fn options() -> impl Iterator<Item = &'static OptionInfo> {
         target::OPTIONS,
         replay::OPTIONS,
         submission::OPTIONS,
+        ends::OPTIONS,
         run::OPTIONS,
         report::OPTIONS,
         without_effect::OPTIONS,

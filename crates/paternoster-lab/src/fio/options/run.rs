@@ -100,6 +100,16 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
         spec.run.exitall = given.flag()?;
         Ok(())
     }),
+    simulated(
+        "exitall_on_error",
+        &[],
+        "bool",
+        "If it ends with an error, all others end too.",
+        |spec, given| {
+            spec.run.exitall_on_error = given.flag()?;
+            Ok(())
+        },
+    ),
     simulated("exit_what", &[], "str", "Which: group, stonewall or all.", |spec, given| {
         spec.run.exit_what = given.word(&[
             ("group", ExitWhat::Group),

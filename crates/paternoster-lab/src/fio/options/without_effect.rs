@@ -64,7 +64,6 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
     other(ERRORS, "continue_on_error", &[], &[], "Goes on after errors."),
     other(ERRORS, "ignore_error", &[], &[], "Which errors are none."),
     other(ERRORS, "error_dump", &[], &[], "Tells of each error."),
-    other(ERRORS, "exitall_on_error", &[], &[], "An error ends all jobs."),
     other(ERRORS, "block_error_percentiles", &[], &[], "Counts trims until an error."),
     other(USERS, "uid", &[], &[], "As which user a job runs."),
     other(USERS, "gid", &[], &[], "As which group of users."),

@@ -1,0 +1,85 @@
+//! What ends a job beside its work and its `runtime`.
+
+use paternoster::Nanos;
+
+use super::error::Mistake;
+use super::job::{DataDirection, IoMix};
+use super::resolve::JobClone;
+use super::value::PerDirection;
+
+/// What ends a job beside its work and its `runtime`. Nothing of it holds before `ramp_time` is
+/// over.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Ends {
+    /// An I/O that takes longer, from its submission to its completion, ends the job with an error:
+    /// `max_latency`.
+    pub max_latency: PerDirection<Option<Nanos>>,
+    /// A lower rate ends the job with an error.
+    pub least_rates: Option<LeastRates>,
+}
+
+/// The least rates of a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LeastRates {
+    /// Of each direction: `rate_min`, `rate_iops_min`.
+    pub rates: PerDirection<Option<LeastRate>>,
+    /// Over what time a rate is measured, `rate_cycle`.
+    pub cycle: Nanos,
+}
+
+/// A least rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeastRate {
+    /// In bytes a second.
+    Bytes(u64),
+    /// In I/Os a second.
+    Ios(u64),
+}
+
+/// What the options of a job come to.
+pub(super) fn ends(clone: &JobClone<'_>) -> Result<Ends, Mistake> {
+    let said = &clone.spec.ends;
+    let max_latency = said.max_latency.map(|latency| (latency > Nanos::ZERO).then_some(latency));
+    Ok(Ends { max_latency, least_rates: least_rates(clone)? })
+}
+
+/// As in fio, it is in bytes or in I/Os, and not above the rate that holds the job back.
+fn least_rates(clone: &JobClone<'_>) -> Result<Option<LeastRates>, Mistake> {
+    let (said, pacing) = (&clone.spec.ends, &clone.spec.pacing);
+    let mut rates = [None; 3];
+    for (direction, least) in rates.iter_mut().enumerate() {
+        // What it does not do is not too slow.
+        if !has(clone.spec.pattern.mix, DataDirection::ALL[direction]) {
+            continue;
+        }
+        let (bytes, ios) = (said.rate_min[direction], said.rate_iops_min[direction]);
+        if bytes > 0 && ios > 0 {
+            let what = "rate_min and rate_iops_min: one of them is allowed".to_owned();
+            return Err(clone.mistake(&["rate_iops_min"], what));
+        }
+        for (name, min, of, rate) in [
+            ("rate_min", bytes, "rate", pacing.rate[direction]),
+            ("rate_iops_min", ios, "rate_iops", pacing.rate_iops[direction]),
+        ] {
+            if let Some(rate) = rate.filter(|rate| min > *rate) {
+                let what = format!("{name} is {min} a second: {of}, which is {rate}, is allowed");
+                return Err(clone.mistake(&[name], what));
+            }
+        }
+        *least = match (bytes, ios) {
+            (0, 0) => None,
+            (bytes, 0) => Some(LeastRate::Bytes(bytes)),
+            (_, ios) => Some(LeastRate::Ios(ios)),
+        };
+    }
+    let cycle = Nanos::from_millis(said.rate_cycle.into());
+    Ok(rates.iter().any(Option::is_some).then_some(LeastRates { rates, cycle }))
+}
+
+fn has(mix: IoMix, direction: DataDirection) -> bool {
+    match mix {
+        IoMix::Only(only) => only == direction,
+        IoMix::ReadsAndWrites { .. } => direction != DataDirection::Trim,
+        IoMix::TrimsAndWrites => direction != DataDirection::Read,
+    }
+}
