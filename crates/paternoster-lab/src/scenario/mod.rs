@@ -3,7 +3,8 @@
 //! ```text
 //!   decide.rs          files of scenarios in, their logs out
 //!   mod.rs, fields.rs  a scenario, and how its file says it
-//!   run.rs, device.rs  its run in virtual time, over a device of k servers
+//!   run.rs, setup.rs   its run in virtual time, and what that starts from
+//!   device.rs          the device of k servers that it runs over
 //!   log.rs             what was decided, line by line
 //!     scheduler_line.rs  … of the scheduler's own decisions
 //!     names.rs           … and what they call requests, groups and queues
@@ -22,6 +23,7 @@ mod measured;
 mod names;
 mod run;
 mod scheduler_line;
+mod setup;
 
 use std::collections::{HashMap, HashSet};
 use std::str::FromStr;

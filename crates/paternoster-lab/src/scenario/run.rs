@@ -11,9 +11,8 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
 use paternoster::{
-    AnyScheduler, Arrival, Bio, BioFlags, Device as BlockDevice, Driver, Elevator, GroupId,
-    Instant, IocId, Limits, Nanos, NoMerges, Recorder, RequestId, SchedulerKind, Sector,
-    SectorCount, Weights,
+    AnyScheduler, Arrival, Bio, BioFlags, Driver, GroupId, Instant, IocId, Nanos, Recorder,
+    RequestId, SchedulerKind, Sector, SectorCount, Weights,
 };
 use thiserror::Error;
 
@@ -21,6 +20,7 @@ use super::device::{Device, Job, Started};
 use super::log::Log;
 use super::measured::Measured;
 use super::names::Names;
+use super::setup::{elevator, followers};
 use super::{Op, Request, Scenario, ScenarioError, parent_path};
 
 /// Why a run gave no log.
@@ -311,54 +311,4 @@ impl<'a> Run<'a> {
             self.log.event(at, event, &self.names);
         }
     }
-}
-
-/// For each request, those that wait for its completion.
-fn followers(
-    scenario: &Scenario,
-    names: &[String],
-    indices: &HashMap<String, usize>,
-) -> Result<Vec<Vec<usize>>, ScenarioError> {
-    let mut followers = vec![Vec::new(); names.len()];
-    let mut first = 0;
-    for task in &scenario.tasks {
-        for (i, rq) in task.requests.iter().enumerate() {
-            let awaited = match &rq.after {
-                Some(after) => Some(*indices.get(after).ok_or_else(|| ScenarioError::After {
-                    rq: names[first + i].clone(),
-                    after: after.clone(),
-                })?),
-                None => i.checked_sub(task.depth).map(|earlier| first + earlier),
-            };
-            if let Some(awaited) = awaited {
-                followers[awaited].push(first + i);
-            }
-        }
-        first += task.requests.len();
-    }
-    Ok(followers)
-}
-
-fn elevator(
-    scenario: &Scenario,
-    scheduler: AnyScheduler<Recorder>,
-) -> Result<Elevator<AnyScheduler<Recorder>>, ScenarioError> {
-    let depth = scenario.device.queue_depth;
-    let device = if scenario.device.rotational {
-        BlockDevice::disk(depth)
-    } else {
-        BlockDevice::solid_state(depth)
-    };
-    let device = device.with_hz(scenario.clock()?);
-    let mut elevator = Elevator::new(scheduler, device, Instant::START);
-    elevator.set_nr_requests(None);
-    elevator.set_limits(Limits::default().with_max_segments(u16::MAX));
-    elevator.set_nomerges(if scenario.merges { NoMerges::Off } else { NoMerges::All });
-    for (name, &value) in &scenario.tunables {
-        elevator.set_tunable(Instant::START, name, value)?;
-    }
-    if let Some(hierarchy) = scenario.hierarchy {
-        elevator.set_hierarchy(Instant::START, hierarchy)?;
-    }
-    Ok(elevator)
 }
