@@ -17,7 +17,6 @@ mod cell;
 mod collect;
 mod errors;
 mod iostest;
-mod post;
 mod queue_merging;
 mod task;
 mod text;

@@ -5,18 +5,19 @@
 //! the study's file, as parameters.
 
 mod file;
+mod post;
 
 use std::fmt::Write as _;
 use std::path::Path;
 
 use super::cell::{Cell, Kind};
 use super::collect::{Answers, CollectError};
-use super::post::{self, Row, Setting};
 use super::task::{Change, JobsWork, Task, TaskName, Work, changed};
 use super::{Study, VERSION};
 use crate::model::parameter_file::{Note, notes};
 use crate::model::whole_device_file;
 use file::StudyFile;
+use post::{Row, Setting};
 
 /// A study of a post that was measured with iostest.
 struct Iostest {

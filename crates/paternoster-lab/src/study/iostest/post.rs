@@ -1,4 +1,4 @@
-//! The tables of a post: rows of what each group got.
+//! The tables of a post on iostest: rows of what each group got.
 
 use serde::Deserialize;
 
