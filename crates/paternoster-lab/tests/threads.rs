@@ -72,6 +72,19 @@ fn job_whose_queue_drains_after_its_runtime_is_noted() {
     assert!(note("iodepth=13\nruntime=53900us\ntime_based\n").1.is_some());
 }
 
+/// Two reads, ten years apart: in between are 3 × 10¹⁴ windows of a microsecond without any.
+#[test]
+fn years_without_io_take_no_time_however_short_the_windows_are() {
+    let text = "[job]\nrw=read\nsize=8k\ndirect=1\nthinktime=3650d\nbwavgtime=1us\n\
+                iopsavgtime=1us\nfilename=/dev/a\n";
+    let read = &run(text, 1).results[0].directions[0];
+    // The first read ends after 100 µs, in the window from there on. The pause behind the second
+    // read is over ten years later, too.
+    let windows = 100 + 315_360_000_000_000 + 100;
+    assert_eq!((read.ios, read.iops.count), (2, windows + 1));
+    assert_eq!(read.iops.max, 1_000_000);
+}
+
 /// Reads of 100 µs, each 150 µs on its way before: 4,000 a second with one outstanding. Four
 /// outstanding are on their way together: four times as many.
 #[test]

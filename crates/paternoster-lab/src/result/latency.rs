@@ -33,6 +33,14 @@ impl Moments {
         self.squares = self.squares.saturating_add(u128::from(number) * u128::from(number));
     }
 
+    /// Adds 0 so many times.
+    pub fn add_zeroes(&mut self, times: u64) {
+        if times > 0 {
+            self.min = 0;
+            self.count += times;
+        }
+    }
+
     /// Adds all numbers of another.
     pub fn merge(&mut self, other: &Self) {
         if other.count == 0 {
@@ -152,6 +160,22 @@ mod tests {
         assert_eq!((merged.min(), merged.max(), merged.count()), (2, 9, 8));
         assert!((merged.mean() - 5.0).abs() < 1e-12);
         assert!((merged.deviation() - (32.0_f64 / 7.0).sqrt()).abs() < 1e-12);
+    }
+
+    #[test]
+    fn zeroes_are_numbers() {
+        let mut one_by_one = Moments::default();
+        for number in [7, 0, 0, 0, 5] {
+            one_by_one.add(number);
+        }
+        let mut at_once = Moments::default();
+        at_once.add(7);
+        at_once.add_zeroes(3);
+        at_once.add(5);
+        assert_eq!(at_once, one_by_one);
+        let mut none = Moments::default();
+        none.add_zeroes(0);
+        assert_eq!(none, Moments::default());
     }
 
     #[test]

@@ -12,6 +12,7 @@
 //!   flusher.rs   who writes dirty pages
 //!   journal.rs   the commits of a file system
 //!   tally.rs     what is counted
+//!   windows.rs   rates, window by window
 //!   progress.rs  when the last of them is expected to end
 //!   start.rs     the end of one may be the end of others (exitall)
 //! ```
@@ -29,6 +30,7 @@ mod syncing;
 mod system;
 mod tally;
 mod thread;
+mod windows;
 
 use paternoster::{Instant, Nanos, Sector};
 

@@ -2,9 +2,10 @@
 
 use paternoster::{Instant, Nanos};
 
+use super::windows::{Window, Windows};
 use crate::fio::{DataDirection, Reports};
 use crate::report::Series;
-use crate::result::{JobError, JobResult, Moments, Samples, Took};
+use crate::result::{JobError, JobResult, Took};
 
 /// What is counted of a thread.
 #[derive(Debug)]
@@ -15,24 +16,6 @@ pub(super) struct Tally {
     windows: [Windows; 3],
     /// What completed over time, the ramp included; kept for a report alone.
     series: Option<Series>,
-}
-
-/// Rates of a direction, window by window.
-#[derive(Debug)]
-struct Windows {
-    bandwidth: Window,
-    iops: Window,
-}
-
-/// A rate, window by window.
-#[derive(Debug)]
-struct Window {
-    length: Nanos,
-    /// When the present window ends.
-    end: Instant,
-    /// What was counted in it.
-    count: u64,
-    rates: Moments,
 }
 
 impl Tally {
@@ -92,6 +75,7 @@ impl Tally {
         }
         self.result.completed(direction, bytes, took);
         self.result.completed_batch(1);
+        self.end_windows(now);
         let Windows { bandwidth, iops } = &mut self.windows[direction as usize];
         bandwidth.add(now, bytes);
         iops.add(now, 1);
@@ -125,6 +109,7 @@ impl Tally {
     pub(super) fn end(&mut self, now: Instant) {
         let runtime = self.from.map_or(Nanos::ZERO, |from| now.saturating_since(from));
         self.result.runtime = runtime;
+        self.end_windows(now);
         for (direction, windows) in self.result.directions.iter_mut().zip(&self.windows) {
             if direction.ios > 0 {
                 direction.runtime = runtime;
@@ -142,44 +127,15 @@ impl Tally {
         self.series.as_ref()
     }
 
+    /// Ends the windows of all directions that are over and have something in them.
+    fn end_windows(&mut self, now: Instant) {
+        for Windows { bandwidth, iops } in &mut self.windows {
+            bandwidth.end_counted(now);
+            iops.end_counted(now);
+        }
+    }
+
     fn counts(&self, now: Instant) -> bool {
         self.from.is_some_and(|from| now >= from)
-    }
-}
-
-impl Window {
-    fn new(length: Nanos) -> Self {
-        let end = Instant::from_nanos(0);
-        Self { length, end, count: 0, rates: Moments::default() }
-    }
-
-    fn begin(&mut self, from: Instant) {
-        self.end = from + self.length;
-    }
-
-    /// Counts something that happens now; windows that are over become samples.
-    fn add(&mut self, now: Instant, count: u64) {
-        while now >= self.end && self.length > Nanos::ZERO {
-            let per_s = u128::from(self.count) * 1_000_000_000;
-            let per_s = per_s / u128::from(self.length.as_nanos());
-            self.rates.add(u64::try_from(per_s).unwrap_or(u64::MAX));
-            self.count = 0;
-            self.end = self.end + self.length;
-        }
-        self.count += count;
-    }
-
-    /// The samples, in that unit.
-    #[allow(clippy::cast_precision_loss)] // a unit is small
-    fn samples(&self, unit: u64) -> Samples {
-        let samples = Samples::from(&self.rates);
-        let by = unit as f64;
-        Samples {
-            min: samples.min / unit,
-            max: samples.max / unit,
-            mean: samples.mean / by,
-            deviation: samples.deviation / by,
-            ..samples
-        }
     }
 }
