@@ -1,10 +1,11 @@
 //! `paternoster sim`: a job file of fio over a modelled device, in virtual time.
 
+use std::fs::{self, File};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use std::{fs, io};
 
 use anyhow::{Context as _, Result};
 use paternoster::{Hierarchy, Hz, Kernel, Nanos, SchedulerKind};
@@ -14,7 +15,7 @@ use paternoster_lab::model::{Model, device_names, read_device};
 use paternoster_lab::report::{Window, observe_jobs};
 use paternoster_lab::result::{DiskUse, FioReport, Header, drained_note, table};
 use paternoster_lab::sim::{CpuTime, DeviceTime, Setup};
-use paternoster_lab::threads::{Outcome, Progress, run_jobs};
+use paternoster_lab::threads::{Outcome, Progress, Sinks, run_jobs_into};
 
 use crate::out_file::OutFile;
 use crate::output;
@@ -130,14 +131,15 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let host = Host::from_toml(Path::new(&args.host), &files.host)?;
     let setup = set_up(args, &host, device.as_ref());
     let out = args.html.as_deref().map(OutFile::open).transpose()?;
+    let sinks = Sinks::open(&jobs, written_file)?;
     let line = ProgressLine::new()?;
     let shows = |run: Progress<'_>| line.shows(run);
     let (outcome, page) = match out {
-        None => (run_jobs(&jobs, &setup, host.page_cache, device, shows)?, None),
+        None => (run_jobs_into(sinks, &jobs, &setup, host.page_cache, device, shows)?, None),
         Some(out) => {
             let window = args.window.unwrap_or_else(|| Window::default_for(&jobs));
             let (outcome, observed) =
-                observe_jobs(&jobs, &setup, host.page_cache, device, window, shows)?;
+                observe_jobs(sinks, &jobs, &setup, host.page_cache, device, window, shows)?;
             let (outcome_seen, observed) = (&outcome, &observed);
             let seen =
                 Seen { jobs: &jobs, setup: &setup, host: &host, outcome: outcome_seen, observed };
@@ -174,6 +176,12 @@ fn open_log(path: &Path) -> io::Result<Arc<dyn ReadAt>> {
         return Err(io::Error::other("a regular file is expected: a log is read twice"));
     }
     Ok(Arc::new(fs::File::open(path)?))
+}
+
+/// A file that jobs write: as under fio, what it had is gone when the run begins.
+fn written_file(path: &str) -> Result<Box<dyn Write + Send>> {
+    let file = File::create(path).with_context(|| format!("cannot write {path}"))?;
+    Ok(Box::new(file))
 }
 
 /// What the command line says of the run, beside the jobs.

@@ -294,3 +294,34 @@ fn job_that_ends_with_an_error_is_told_by_the_exit_status() {
     let told = String::from_utf8_lossy(&output.stdout);
     assert!(told.contains("heavy ended with error 110: a read took "), "{told}");
 }
+
+/// A job that logs what it does, on a device of which each read takes 80 µs.
+fn log(folder: &Path, name: &str) -> Output {
+    let job = format!("[j]\nrw=read\nsize=1m\ndirect=1\nnumber_ios=13\nwrite_lat_log={name}\n");
+    std::fs::write(folder.join("job.fio"), job).expect("a file in a folder of ours");
+    Command::new(env!("CARGO_BIN_EXE_paternoster"))
+        .args(["sim", "job.fio", "--device", "servers-16x80us"])
+        .current_dir(folder)
+        .output()
+        .expect("the binary runs")
+}
+
+#[test]
+fn logs_are_written_where_the_command_is_run() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("x_clat.1.log"), "old\n".repeat(100)).expect("a file");
+    let output = log(folder.path(), "x");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = std::fs::read_to_string(folder.path().join("x_clat.1.log")).expect("a log");
+    // The thirteenth read ends after 1040 µs.
+    assert_eq!(text, "0, 80000, 0, 4096, 0\n".repeat(12) + "1, 80000, 0, 4096, 0\n");
+}
+
+#[test]
+fn log_that_cannot_be_written_is_told_before_the_run() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let output = log(folder.path(), "none/x");
+    assert!(!output.status.success() && output.stdout.is_empty());
+    let error = String::from_utf8(output.stderr).expect("text");
+    assert!(error.contains("cannot write none/x_clat.1.log: No such file"), "{error}");
+}

@@ -5,7 +5,7 @@ use paternoster_lab::fio::{Jobs, Surroundings};
 use paternoster_lab::model::{Model, open_device};
 use paternoster_lab::report::{JobFile, ModelFile, Run, Window, observe_jobs};
 use paternoster_lab::sim::Setup;
-use paternoster_lab::threads::{PageCacheParameters, run_jobs};
+use paternoster_lab::threads::{PageCacheParameters, Sinks, run_jobs};
 use serde_json::Value;
 
 /// One command at a time, of 80 µs each.
@@ -75,7 +75,8 @@ fn made(job: &str, scheduler: SchedulerKind, window_us: [u64; 2]) -> Made {
     let window = Window { from, to };
     let page_cache = PageCacheParameters::default();
     let (outcome, observed) =
-        observe_jobs(&jobs, &setup, page_cache, device(), window, |_| {}).expect("a run");
+        observe_jobs(Sinks::default(), &jobs, &setup, page_cache, device(), window, |_| {})
+            .expect("a run");
     let unwatched = run_jobs(&jobs, &setup, page_cache, device(), |_| {}).expect("a run");
     let bytes = [&outcome, &unwatched]
         .map(|outcome| outcome.results.iter().map(|job| job.directions[0].bytes).collect());

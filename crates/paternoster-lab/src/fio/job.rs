@@ -20,6 +20,7 @@ use paternoster::{IoPrio, Nanos, Weight};
 use super::ends::Ends;
 use super::error::Place;
 use super::iolog::IoLog;
+use super::logs::RunLogs;
 use super::value::{Extent, PerDirection};
 
 /// The jobs of a job file.
@@ -532,4 +533,6 @@ pub struct Reports {
     pub bandwidth_window: Nanos,
     /// Over what time a sample of the I/Os a second is taken.
     pub iops_window: Nanos,
+    /// The logs that it writes.
+    pub logs: RunLogs,
 }

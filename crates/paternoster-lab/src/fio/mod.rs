@@ -20,6 +20,7 @@ mod files;
 mod iolog;
 mod job;
 mod keys;
+mod logs;
 mod options;
 mod permutation;
 mod replay;
@@ -42,6 +43,7 @@ pub use job::{
     File, FileService, Group, IoMix, Job, Jobs, Modifier, Note, Order, Pacing, Pattern,
     RateProcess, Region, Reports, Run, Submission, Syncs, ThinkTime, ThinkTrigger, WriteSync, Zone,
 };
+pub use logs::{IoPriority, LogKind, RunLogs};
 pub use options::{OptionInfo, Support, options};
 pub use sections::Surroundings;
 pub use stream::{Io, IoOp, Stream};

@@ -15,10 +15,11 @@ use super::job::{
     Pattern, Reports, Run, Sequencer, Submission, Syncs, ThinkTime, used_sizes,
 };
 use super::keys::{self, Groups};
+use super::logs::RunLogs;
 use super::options::{self, MAX_JOBS};
 use super::replay::Logs;
 use super::sections::{GivenOption, Lines, Section};
-use super::spec::{Identity, PatternSpec, Spec};
+use super::spec::{Identity, LogName, PatternSpec, Spec};
 use super::text::Text;
 use super::value::{KbBase, PerDirection};
 use super::{Surroundings, replay, unused};
@@ -212,7 +213,7 @@ impl Resolver<'_> {
             pacing: pacing?,
             ends: ends?,
             run: run?,
-            reports: self.reports(spec),
+            reports: self.reports(clone),
         })
     }
 
@@ -271,8 +272,13 @@ impl Resolver<'_> {
         })
     }
 
-    fn reports(&self, spec: &Spec) -> Reports {
+    fn reports(&self, clone: &JobClone<'_>) -> Reports {
+        let JobClone { spec, .. } = *clone;
         let said = &spec.reports;
+        let window = |sampled: Nanos, log: Option<&LogName>| match spec.logs.average {
+            Nanos::ZERO => sampled,
+            average => log.map_or(sampled, |_| sampled.min(average)),
+        };
         Reports {
             is_told: said.is_told,
             group_id: self.group_id,
@@ -281,8 +287,9 @@ impl Resolver<'_> {
             slat_percentiles: said.slat_percentiles,
             clat_percentiles: said.clat_percentiles,
             lat_percentiles: said.lat_percentiles,
-            bandwidth_window: said.bandwidth_window,
-            iops_window: said.iops_window,
+            bandwidth_window: window(said.bandwidth_window, spec.logs.bandwidth.as_ref()),
+            iops_window: window(said.iops_window, spec.logs.iops.as_ref()),
+            logs: RunLogs::new(spec, clone.name, self.jobs.len() + 1),
         }
     }
 }

@@ -25,6 +25,7 @@ pub(super) struct Spec {
     pub(super) ends: EndsSpec,
     pub(super) run: RunSpec,
     pub(super) reports: ReportsSpec,
+    pub(super) logs: LogsSpec,
     /// Where each option that was given stands, by its first name; an extension key has `lab:`.
     pub(super) places: BTreeMap<&'static str, Place>,
 }
@@ -163,6 +164,33 @@ pub(super) struct ReportsSpec {
     pub(super) iops_window: Nanos,
 }
 
+/// Which logs it writes.
+#[derive(Clone, Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "each is an option of fio's")]
+pub(super) struct LogsSpec {
+    pub(super) bandwidth: Option<LogName>,
+    pub(super) latency: Option<LogName>,
+    pub(super) iops: Option<LogName>,
+    pub(super) per_job: bool,
+    pub(super) average: Nanos,
+    pub(super) most: bool,
+    pub(super) offset: bool,
+    pub(super) priority: bool,
+    /// What is measured.
+    pub(super) total: bool,
+    pub(super) completion: bool,
+    pub(super) submission: bool,
+    pub(super) bandwidths: bool,
+}
+
+/// With what the name of a log begins.
+#[derive(Clone, Debug)]
+pub(super) enum LogName {
+    /// The name of the job.
+    Job,
+    Given(String),
+}
+
 impl Spec {
     /// The size that is the default of `bs`.
     pub(super) const BLOCK: u64 = 4096;
@@ -180,6 +208,7 @@ impl Spec {
             ends: EndsSpec::new(),
             run: RunSpec::new(),
             reports: ReportsSpec::new(),
+            logs: LogsSpec::new(),
             places: BTreeMap::new(),
         }
     }
@@ -330,5 +359,29 @@ impl ReportsSpec {
             bandwidth_window: Nanos::from_millis(500),
             iops_window: Nanos::from_millis(500),
         }
+    }
+}
+
+impl LogsSpec {
+    fn new() -> Self {
+        Self {
+            bandwidth: None,
+            latency: None,
+            iops: None,
+            per_job: true,
+            average: Nanos::ZERO,
+            most: false,
+            offset: false,
+            priority: false,
+            total: true,
+            completion: true,
+            submission: true,
+            bandwidths: true,
+        }
+    }
+
+    /// Whether there is a log of any kind.
+    pub(super) fn has_any(&self) -> bool {
+        self.bandwidth.is_some() || self.latency.is_some() || self.iops.is_some()
     }
 }

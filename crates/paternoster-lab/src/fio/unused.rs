@@ -1,5 +1,7 @@
 //! Options that say nothing because of what others say: fio ignores them, and so they are noted.
 
+use paternoster::Nanos;
+
 use super::job::{Engine, IoMix, Note, Order};
 use super::spec::Spec;
 
@@ -53,6 +55,24 @@ static UNUSED: &[Unused] = &[
     Unused { option: "fdatasync", why: TRIMS, says_nothing: trims_first },
     Unused { option: "cmdprio", why: NO_COMMANDS, says_nothing: has_no_commands },
     Unused { option: "cmdprio_class", why: NO_COMMANDS, says_nothing: has_no_commands },
+    Unused { option: "per_job_logs", why: NO_LOGS, says_nothing: has_no_logs },
+    Unused { option: "log_avg_msec", why: NO_LOGS, says_nothing: has_no_logs },
+    Unused { option: "log_offset", why: NO_LOGS, says_nothing: has_no_logs },
+    Unused { option: "log_prio", why: NO_LOGS, says_nothing: has_no_logs },
+    Unused {
+        option: "log_max_value",
+        why: "no latencies are logged that log_avg_msec averages",
+        says_nothing: |spec| has_no_latencies(spec) || spec.logs.average == Nanos::ZERO,
+    },
+    Unused { option: "disable_lat", why: NO_LATENCIES, says_nothing: has_no_latencies },
+    Unused { option: "disable_clat", why: NO_LATENCIES, says_nothing: has_no_latencies },
+    Unused { option: "disable_slat", why: NO_LATENCIES, says_nothing: has_no_latencies },
+    Unused {
+        option: "disable_bw_measurement",
+        why: "no bandwidth and no I/Os a second are logged",
+        says_nothing: |spec| spec.logs.bandwidth.is_none() && spec.logs.iops.is_none(),
+    },
+    Unused { option: "gtod_reduce", why: NO_LOGS, says_nothing: has_no_logs },
     Unused {
         option: "rw",
         why: "the log of read_iolog says what is done, and nobody is advised of it",
@@ -74,6 +94,8 @@ const NOT_RANDOM: &str = "the job is sequential";
 const NO_THINKING: &str = "thinktime is not set";
 const TRIMS: &str = "fio does not sync among trims and writes";
 const NO_COMMANDS: &str = "cmdprio_percentage is not set";
+const NO_LOGS: &str = "no log is written";
+const NO_LATENCIES: &str = "no latencies are logged";
 
 /// What says nothing where a log is replayed.
 static BY_THE_LOG: &[&str] = &[
@@ -149,11 +171,19 @@ fn is_sequential(spec: &Spec) -> bool {
 }
 
 fn does_not_think(spec: &Spec) -> bool {
-    spec.pacing.thinktime == paternoster::Nanos::ZERO
+    spec.pacing.thinktime == Nanos::ZERO
 }
 
 fn has_no_commands(spec: &Spec) -> bool {
     spec.submission.cmdprio_percentage == [0; 2]
+}
+
+fn has_no_logs(spec: &Spec) -> bool {
+    !spec.logs.has_any()
+}
+
+fn has_no_latencies(spec: &Spec) -> bool {
+    spec.logs.latency.is_none()
 }
 
 fn trims_first(spec: &Spec) -> bool {

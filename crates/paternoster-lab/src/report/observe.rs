@@ -10,7 +10,7 @@ use crate::fio::Jobs;
 use crate::model::Model;
 use crate::sim::{Setup, Simulation, TaskId};
 use crate::threads::{
-    JobRunError, Outcome, PageCacheParameters, Progress, Threads, set_up, simulate,
+    JobRunError, Outcome, PageCacheParameters, Progress, Sinks, Threads, set_up, simulate,
 };
 
 /// What a report shows of a run, beside its outcome.
@@ -50,8 +50,10 @@ impl Window {
     }
 }
 
-/// Runs the jobs as [`run_jobs`](crate::threads::run_jobs) does, and keeps what a report shows.
+/// Runs the jobs as [`run_jobs_into`](crate::threads::run_jobs_into) does, and keeps what a report
+/// shows.
 pub fn observe_jobs(
+    sinks: Sinks,
     jobs: &Jobs,
     setup: &Setup,
     page_cache: PageCacheParameters,
@@ -61,6 +63,7 @@ pub fn observe_jobs(
 ) -> Result<(Outcome, Observed), JobRunError> {
     let mut threads = Threads::new(jobs, page_cache);
     threads.keep_series();
+    threads.write_into(jobs, sinks);
     let has_moving_parts = model.rotational();
     let mut sim = set_up(jobs, setup, setup.scheduler(Recorder::default())?, threads, model)?;
     let names = names(jobs, &sim);

@@ -13,6 +13,8 @@
 //!   journal.rs   the commits of a file system
 //!   tally.rs     what is counted
 //!   windows.rs   rates, window by window
+//!   logs.rs      the lines of its logs
+//!   sinks.rs     where those go
 //!   progress.rs  when the last of them is expected to end
 //!   start.rs     the end of one may be the end of others (exitall)
 //! ```
@@ -21,10 +23,12 @@ mod bounds;
 mod buffered;
 mod flusher;
 mod journal;
+mod logs;
 mod pacing;
 mod progress;
 mod replaying;
 mod run;
+mod sinks;
 mod start;
 mod syncing;
 mod system;
@@ -41,13 +45,15 @@ use crate::result::JobResult;
 use crate::sim::{Action, Ended, Moment, TaskId, TaskSetup, Workload};
 use flusher::{Service, Services, Timer};
 use journal::Journal;
+use logs::ThreadLogs;
+pub use sinks::{SinkError, Sinks};
 use start::Starts;
 use system::System;
 
 pub use flusher::WritebackGroup;
 pub use journal::JournalPlace;
 pub use progress::Progress;
-pub use run::{JobRunError, Outcome, run_jobs, run_jobs_under};
+pub use run::{JobRunError, Outcome, run_jobs, run_jobs_into, run_jobs_under};
 pub(crate) use run::{set_up, simulate};
 use thread::Thread;
 
@@ -166,6 +172,19 @@ impl Threads {
         self.each.iter_mut().for_each(Thread::keep_series);
     }
 
+    /// Has the files of the jobs written into `sinks`: those that were opened for the same jobs.
+    pub fn write_into(&mut self, jobs: &Jobs, sinks: Sinks) {
+        for (thread, job) in self.each.iter_mut().zip(&jobs.jobs) {
+            thread.write_logs(ThreadLogs::new(job, &sinks));
+        }
+        self.system.sinks = sinks;
+    }
+
+    /// Says whether all could be written so far that was to be.
+    pub fn check_written(&self) -> Result<(), SinkError> {
+        self.system.sinks.check()
+    }
+
     /// What completed over time, by job; nothing unless that was to be kept.
     pub(crate) fn series(&self) -> Vec<Series> {
         self.each.iter().map(|thread| thread.series().cloned().unwrap_or_default()).collect()
@@ -206,8 +225,11 @@ impl Threads {
 
     /// The thread has ended: others may start now, or have to end.
     fn end(&mut self, moment: &mut Moment<'_>, ended: TaskId) -> Action {
-        self.each[ended.index()].end(moment.now);
+        self.each[ended.index()].end(&mut self.system.sinks, moment.now);
         self.running -= 1;
+        if self.running == 0 {
+            self.system.sinks.flush();
+        }
         let has_failed = self.each[ended.index()].has_failed();
         for stopped in self.starts.end(ended.index(), has_failed) {
             self.each[stopped].stop();
@@ -245,7 +267,7 @@ impl Workload for Threads {
         if let Some(thread) = self.each.get_mut(ended.task.index()) {
             thread.worked(ended.completed, ended.cpu);
             if !is_of_system {
-                thread.completed(ended);
+                thread.completed(&mut self.system.sinks, ended);
             }
         }
         self.wake(moment);

@@ -4,7 +4,7 @@ use paternoster::scheduler::Scheduler;
 use paternoster::{Instant, NoTrace, SchedulerKind, Sector, Weight, Weights};
 use thiserror::Error;
 
-use super::{JournalPlace, PageCacheParameters, Progress, Threads};
+use super::{JournalPlace, PageCacheParameters, Progress, SinkError, Sinks, Threads};
 use crate::fio::{DataDirection, Engine, Group, Job, Jobs, Mistake};
 use crate::model::{Model, Op};
 use crate::result::JobResult;
@@ -56,13 +56,17 @@ pub enum JobRunError {
     /// The simulation stands still.
     #[error(transparent)]
     Sim(#[from] SimError),
+    /// A file of a job could not be written.
+    #[error(transparent)]
+    Sink(#[from] SinkError),
 }
 
 /// How often a run says how far it has come, in events.
 const EVENTS_BETWEEN_REPORTS: u32 = 1 << 16;
 
 /// Runs the jobs to their end. `setup` says which scheduler; its groups come from the jobs.
-/// `progress` hears from time to time how far it has come.
+/// `progress` hears from time to time how far it has come. The files that jobs write are not
+/// written: [`run_jobs_into`] does that.
 pub fn run_jobs(
     jobs: &Jobs,
     setup: &Setup,
@@ -70,7 +74,20 @@ pub fn run_jobs(
     model: impl Model,
     progress: impl FnMut(Progress<'_>),
 ) -> Result<Outcome, JobRunError> {
-    let threads = Threads::new(jobs, page_cache);
+    run_jobs_into(Sinks::default(), jobs, setup, page_cache, model, progress)
+}
+
+/// The same, and the files that the jobs write go into `sinks`, opened for these jobs.
+pub fn run_jobs_into(
+    sinks: Sinks,
+    jobs: &Jobs,
+    setup: &Setup,
+    page_cache: PageCacheParameters,
+    model: impl Model,
+    progress: impl FnMut(Progress<'_>),
+) -> Result<Outcome, JobRunError> {
+    let mut threads = Threads::new(jobs, page_cache);
+    threads.write_into(jobs, sinks);
     let scheduler = setup.scheduler(NoTrace)?;
     let mut sim = set_up(jobs, setup, scheduler, threads, model)?;
     simulate(&mut sim, progress, |_| {})
@@ -117,12 +134,14 @@ pub(crate) fn simulate<M: Model, S: Scheduler>(
         events += 1;
         if events == EVENTS_BETWEEN_REPORTS {
             events = 0;
+            sim.workload().check_written()?;
             progress(Progress { now: sim.now(), threads: sim.workload() });
         }
     }
     if let Some(mistake) = sim.workload().failure() {
         return Err(JobRunError::Log(mistake.clone()));
     }
+    sim.workload().check_written()?;
     Ok(Outcome {
         results: sim.workload().results(),
         device: sim.device_time(),

@@ -9,6 +9,7 @@ use super::PageCacheParameters;
 use super::buffered::Caller;
 use super::flusher::{Service, Services};
 use super::journal::{Journal, flush};
+use super::sinks::Sinks;
 use crate::cache::{PAGE, PageCache, PageRun, Throttling, Writeback};
 use crate::fio::Jobs;
 use crate::sim::{Action, Io, TaskId};
@@ -35,6 +36,8 @@ pub(super) struct System {
     pub(super) journal: Option<Journal>,
     /// Tasks that are to be asked again.
     pub(super) woken: Vec<TaskId>,
+    /// Where the files of jobs go.
+    pub(super) sinks: Sinks,
     services: Services,
     /// The sector behind the device's last one.
     device_end: Sector,
@@ -84,6 +87,7 @@ impl System {
             writebacks: (0..services.flushers()).map(writeback).collect(),
             journal: page_cache.journal.filter(|_| services.has_journal()).map(Journal::new),
             woken: Vec::new(),
+            sinks: Sinks::default(),
             services,
             device_end: Sector(u64::MAX),
             starts: jobs.files.iter().map(|file| file.start).collect(),

@@ -2,6 +2,8 @@
 
 use paternoster::{Instant, Nanos};
 
+use super::logs::{Done, ThreadLogs};
+use super::sinks::Sinks;
 use super::windows::{Window, Windows};
 use crate::fio::{DataDirection, Reports};
 use crate::report::Series;
@@ -16,6 +18,7 @@ pub(super) struct Tally {
     windows: [Windows; 3],
     /// What completed over time, the ramp included; kept for a report alone.
     series: Option<Series>,
+    logs: Option<ThreadLogs>,
 }
 
 impl Tally {
@@ -29,6 +32,7 @@ impl Tally {
             from: None,
             windows: [windows(), windows(), windows()],
             series: None,
+            logs: None,
         }
     }
 
@@ -37,12 +41,20 @@ impl Tally {
         self.series = Some(Series::default());
     }
 
+    /// Has these logs written.
+    pub(super) fn write_logs(&mut self, logs: Option<ThreadLogs>) {
+        self.logs = logs;
+    }
+
     /// The thread is counted from then on.
     pub(super) fn begin(&mut self, from: Instant) {
         self.from = Some(from);
         for Windows { bandwidth, iops } in &mut self.windows {
             bandwidth.begin(from);
             iops.begin(from);
+        }
+        if let Some(logs) = &mut self.logs {
+            logs.begin(from);
         }
     }
 
@@ -60,13 +72,8 @@ impl Tally {
     }
 
     /// An I/O has completed.
-    pub(super) fn completed(
-        &mut self,
-        now: Instant,
-        direction: DataDirection,
-        bytes: u64,
-        took: Took,
-    ) {
+    pub(super) fn completed(&mut self, sinks: &mut Sinks, now: Instant, done: Done, took: Took) {
+        let Done { direction, bytes, .. } = done;
         if let Some(series) = &mut self.series {
             series.add(now, bytes, took.completion);
         }
@@ -75,10 +82,13 @@ impl Tally {
         }
         self.result.completed(direction, bytes, took);
         self.result.completed_batch(1);
-        self.end_windows(now);
+        self.end_windows(sinks, now);
         let Windows { bandwidth, iops } = &mut self.windows[direction as usize];
         bandwidth.add(now, bytes);
         iops.add(now, 1);
+        if let Some(logs) = &mut self.logs {
+            logs.completed(sinks, now, done, took);
+        }
     }
 
     /// The I/O has completed after the runtime.
@@ -106,10 +116,13 @@ impl Tally {
     }
 
     /// The thread has ended.
-    pub(super) fn end(&mut self, now: Instant) {
+    pub(super) fn end(&mut self, sinks: &mut Sinks, now: Instant) {
         let runtime = self.from.map_or(Nanos::ZERO, |from| now.saturating_since(from));
         self.result.runtime = runtime;
-        self.end_windows(now);
+        self.end_windows(sinks, now);
+        if let Some(logs) = &mut self.logs {
+            logs.end(sinks, now);
+        }
         for (direction, windows) in self.result.directions.iter_mut().zip(&self.windows) {
             if direction.ios > 0 {
                 direction.runtime = runtime;
@@ -128,10 +141,18 @@ impl Tally {
     }
 
     /// Ends the windows of all directions that are over and have something in them.
-    fn end_windows(&mut self, now: Instant) {
-        for Windows { bandwidth, iops } in &mut self.windows {
-            bandwidth.end_counted(now);
-            iops.end_counted(now);
+    fn end_windows(&mut self, sinks: &mut Sinks, now: Instant) {
+        for (Windows { bandwidth, iops }, direction) in
+            self.windows.iter_mut().zip(DataDirection::ALL)
+        {
+            let (bandwidth, iops) = (bandwidth.end_counted(now), iops.end_counted(now));
+            let Some(logs) = &self.logs else { continue };
+            if let Some(ended) = bandwidth {
+                logs.bandwidth(sinks, direction, ended);
+            }
+            if let Some(ended) = iops {
+                logs.iops(sinks, direction, ended);
+            }
         }
     }
 

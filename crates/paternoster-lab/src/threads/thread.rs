@@ -7,16 +7,18 @@ use slab::Slab;
 
 use super::bounds::Bounds;
 use super::buffered::{Access, Caller, Kind, Step, Way};
+use super::logs::{Done, ThreadLogs};
 use super::pacing::Pace;
 use super::progress::at_this_pace;
 use super::replaying::{Next, Replaying};
+use super::sinks::Sinks;
 use super::syncing::{Durability, Syncing};
 use super::system::{SECTOR, System};
 use super::tally::Tally;
 use crate::cache::{PAGE, PageRun, Readahead, Writer};
 use crate::fio::{
-    self, Advice, DataDirection, Engine, Entry, IoOp, Job, Mistake, Run, Stream, Submission,
-    WriteSync,
+    self, Advice, DataDirection, Engine, Entry, IoOp, IoPriority, Job, Mistake, Run, Stream,
+    Submission, WriteSync,
 };
 use crate::report::Series;
 use crate::result::{JobError, JobResult, Took};
@@ -139,8 +141,8 @@ impl Thread {
     }
 
     /// It has ended.
-    pub(super) fn end(&mut self, now: Instant) {
-        self.tally.end(now);
+    pub(super) fn end(&mut self, sinks: &mut Sinks, now: Instant) {
+        self.tally.end(sinks, now);
     }
 
     /// What was measured of it.
@@ -151,6 +153,11 @@ impl Thread {
     /// Has what completes be counted over time, too.
     pub(super) fn keep_series(&mut self) {
         self.tally.keep_series();
+    }
+
+    /// Has these logs written.
+    pub(super) fn write_logs(&mut self, logs: Option<ThreadLogs>) {
+        self.tally.write_logs(logs);
     }
 
     /// What completed over time, if that is kept.
@@ -301,7 +308,8 @@ impl Thread {
         self.pace.submitted(now);
         if self.submission.engine == Engine::Null {
             self.tally.submitted(now, 1);
-            self.count(io, Took { submission: Nanos::ZERO, completion: Nanos::ZERO }, now);
+            let took = Took { submission: Nanos::ZERO, completion: Nanos::ZERO };
+            self.count(&mut system.sinks, io, took, now);
             return None;
         }
         if let Some(doing) = self.call_for(system, &io) {
@@ -387,7 +395,8 @@ impl Thread {
                 self.call = Some(Call { io, began, doing: Doing::Sync(sync) });
             } else {
                 let completion = now.saturating_since(began);
-                self.count(io, Took { submission: Nanos::ZERO, completion }, now);
+                let took = Took { submission: Nanos::ZERO, completion };
+                self.count(&mut system.sinks, io, took, now);
             }
         }
     }
@@ -397,7 +406,7 @@ impl Thread {
         self.tally.worked(now, cpu);
     }
 
-    pub(super) fn completed(&mut self, ended: &Ended) {
+    pub(super) fn completed(&mut self, sinks: &mut Sinks, ended: &Ended) {
         let &Ended { io, submitted, entered, completed, .. } = ended;
         let key = usize::try_from(io.name).expect("a key is the name of a thread's own I/O");
         let io = self.outstanding.try_remove(key).expect("an I/O that completes was submitted");
@@ -405,14 +414,16 @@ impl Thread {
             submission: entered.saturating_since(submitted),
             completion: completed.saturating_since(entered),
         };
-        self.count(io, took, completed);
+        self.count(sinks, io, took, completed);
     }
 
-    fn count(&mut self, io: fio::Io, took: Took, now: Instant) {
+    fn count(&mut self, sinks: &mut Sinks, io: fio::Io, took: Took, now: Instant) {
         self.pace.completed(now);
         let all = took.submission + took.completion;
         let Some(direction) = direction(io.op) else { return self.tally.synced(now, all) };
-        self.tally.completed(now, direction, io.bytes, took);
+        let fio::Io { offset, bytes, io_prio, .. } = io;
+        let done = Done { direction, offset, bytes, io_prio: io_prio.map(IoPriority::from) };
+        self.tally.completed(sinks, now, done, took);
         if let Phase::Running { until: Some(until), .. } = self.phase
             && now > until
         {

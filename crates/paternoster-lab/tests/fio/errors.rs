@@ -57,6 +57,10 @@ fn option_that_is_not_simulated_is_refused_by_name_and_line() {
     let later =
         "a.fio:3:1: iodepth_batch is not simulated yet: How many I/Os are submitted at once.";
     assert_eq!(told_of("iodepth_batch=4"), later);
+    let date = "a.fio:3:1: log_unix_epoch is refused: virtual time has no date";
+    assert_eq!(told_of("log_unix_epoch=1"), date);
+    let text = "a.fio:3:1: log_store_compressed is refused: logs are written as text";
+    assert_eq!(told_of("log_store_compressed=1"), text);
     let network = "a.fio:3:1: hostname is refused: it is of an ioengine that is not simulated";
     assert_eq!(told_of("hostname=x"), network);
     let engine = "a.fio:3:10: ioengine=net is not simulated: sync, psync, pvsync2, libaio, \
@@ -72,6 +76,8 @@ fn value_out_of_its_range_is_refused_with_the_range() {
     assert_eq!(told_of("prio=9"), "a.fio:3:6: 9: 0 to 7 is allowed");
     assert_eq!(told_of("cgroup_weight=50"), "a.fio:3:15: 50: 100 to 1000 is allowed");
     assert_eq!(told_of("rwmixread=150"), "a.fio:3:11: 150: 0 to 100 is allowed");
+    let unit = "a.fio:3:17: \"ms\" behind a number: none is allowed";
+    assert_eq!(told_of("log_avg_msec=100ms"), unit);
     assert_eq!(told_of("nice=-21"), "a.fio:3:6: \"-21\": -20 to 19 is allowed");
     assert_eq!(told_of("percentile_list=50:101"), "a.fio:3:20: 101: 0 to 100 is allowed");
     let sum = "a.fio:3:9: the parts add up to 110 percent, not to 100";

@@ -249,6 +249,25 @@ fn what_changes_nothing_is_noted_once() {
     assert_eq!(notes, [(3, "thread"), (5, "iodepth"), (7, "rwmixread")]);
 }
 
+/// Without a log, what would be said of it says nothing, and neither does the greatest of a time
+/// where there is no time.
+#[test]
+fn options_of_logs_without_a_log_are_noted() {
+    let noted = |text: &str| -> Vec<String> {
+        let jobs = jobs(&format!("[j]\nsize=1m\n{text}\n"));
+        jobs.notes.iter().map(|note| note.option.clone()).collect()
+    };
+    let options = "log_avg_msec=0\nlog_max_value=1\nlog_offset=1\nlog_prio=1\nper_job_logs=0\n\
+                   disable_lat=1\ndisable_bw=1\ngtod_reduce=1";
+    assert_eq!(noted(options).len(), 8);
+    assert_eq!(
+        noted(&format!("write_lat_log\n{options}")),
+        ["log_max_value", "disable_bw_measurement"]
+    );
+    let averaged = options.replace("msec=0", "msec=5");
+    assert_eq!(noted(&format!("write_lat_log\nwrite_bw_log\n{averaged}")), Vec::<String>::new());
+}
+
 #[test]
 fn zoned_distribution_may_be_absolute() {
     let job = job("rw=randread random_distribution=zoned_abs:60/64k:40/128k");

@@ -1,7 +1,7 @@
 //! Every option of fio: what it does here, and how its value is read.
 //!
 //! ```text
-//!   pattern target replay submission ends run report
+//!   pattern target replay submission ends run report logs
 //!                    options that are simulated, each with its reader
 //!   without_effect   options that change nothing in a model, and why
 //!   refused          options that are not simulated, or never will be
@@ -10,6 +10,7 @@
 //! An option that is neither is a mistake, told with the nearest name.
 
 mod ends;
+mod logs;
 mod pattern;
 mod refused;
 mod replay;
@@ -73,6 +74,7 @@ pub fn options() -> impl Iterator<Item = &'static OptionInfo> {
         ends::OPTIONS,
         run::OPTIONS,
         report::OPTIONS,
+        logs::OPTIONS,
         without_effect::OPTIONS,
         refused::OPTIONS,
     ]

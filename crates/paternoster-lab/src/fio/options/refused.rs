@@ -9,6 +9,8 @@ const COMMANDS: Support = Support::Never("the laboratory runs no commands");
 const SCHEDULER: Support = Support::Never("who runs the jobs says which schedulers are compared");
 const PROFILE: Support = Support::Never("a job file says itself what its jobs do");
 const MACHINE: Support = Support::Never("the files of this machine are not looked at");
+const DATE: Support = Support::Never("virtual time has no date");
+const TEXT: Support = Support::Never("logs are written as text");
 const ENGINE: Support = Support::Never("it is of an ioengine that is not simulated");
 
 pub(super) static OPTIONS: &[OptionInfo] = &[
@@ -16,9 +18,6 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
     other(LATER, "merge_blktrace_scalars", &[], &[], "Scales their times."),
     other(LATER, "merge_blktrace_iters", &[], &[], "Repeats them."),
     other(LATER, "write_iolog", &[], &[], "Writes a log of I/O."),
-    other(LATER, "write_bw_log", &[], &[], "Writes a log of the bandwidth."),
-    other(LATER, "write_lat_log", &[], &[], "Writes a log of latencies."),
-    other(LATER, "write_iops_log", &[], &[], "Writes a log of I/Os a second."),
     other(LATER, "write_hist_log", &[], &[], "Writes a log of histograms."),
     other(LATER, "latency_target", &[], &["0"], "Finds the depth that meets a latency."),
     other(LATER, "latency_window", &[], &["0"], "Over what time it is tried."),
@@ -79,6 +78,9 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
     other(LATER, "atomic", &[], &["0"], "Writes that are not torn."),
     other(LATER, "create_only", &[], &["0"], "Makes files and ends."),
     other(LATER, "unified_rw_reporting", &[], &["none", "0"], "Tells of all directions as one."),
+    other(DATE, "log_unix_epoch", &[], &["0"], "Logs with the time of day."),
+    other(DATE, "log_alternate_epoch", &[], &["0"], "Logs with the time of another clock."),
+    other(TEXT, "log_store_compressed", &[], &["0"], "Writes logs that are compressed."),
     other(DATA, "verify", &[], &["0"], "Checks what was written."),
     other(DATA, "verify_only", &[], &["0"], "Only checks."),
     other(DATA, "do_verify", &[], &[], "Checks after writing."),

@@ -12,7 +12,9 @@ const DRAWS: Support =
 const ERRORS: Support = Support::NoEffect("no I/O of a model fails");
 const USERS: Support = Support::NoEffect("there are no users");
 const OUTPUT: Support = Support::NoEffect("the report has one form");
-const LOGS: Support = Support::NoEffect("no log is written");
+const LOGS: Support = Support::NoEffect("lines of logs are written as they come");
+const EPOCH: Support = Support::NoEffect("virtual time has no date, so that option is refused");
+const HISTOGRAMS: Support = Support::NoEffect("they are of `write_hist_log`, which is refused");
 
 pub(super) static OPTIONS: &[OptionInfo] = &[
     other(DATA, "zero_buffers", &[], &[], "Writes zeroes."),
@@ -41,12 +43,7 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
     other(PROCESSORS, "nonvectored", &[], &[], "Calls without a vector."),
     other(PROCESSORS, "userspace_reap", &[], &[], "Takes completions without a call."),
     other(CLOCK, "clocksource", &[], &[], "Which clock is read."),
-    other(CLOCK, "gtod_reduce", &[], &[], "Reads it less often."),
     other(CLOCK, "gtod_cpu", &[], &[], "Reads it on one processor."),
-    other(CLOCK, "disable_lat", &[], &[], "Measures no total latency."),
-    other(CLOCK, "disable_clat", &[], &[], "Measures no completion latency."),
-    other(CLOCK, "disable_slat", &[], &[], "Measures no submission latency."),
-    other(CLOCK, "disable_bw_measurement", &["disable_bw"], &[], "Measures no bandwidth."),
     other(FILES, "create_serialize", &[], &[], "Makes the files of jobs one after the other."),
     other(FILES, "create_fsync", &[], &[], "Syncs files when they are made."),
     other(FILES, "create_on_open", &[], &[], "Makes files when they are opened."),
@@ -70,18 +67,10 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
     other(OUTPUT, "significant_figures", &[], &[], "How many digits a report shows."),
     other(OUTPUT, "unit_base", &[], &[], "Bits or bytes."),
     other(OUTPUT, "disk_util", &[], &[], "Tells how busy the device is."),
-    other(LOGS, "per_job_logs", &[], &[], "A log for each job."),
     other(LOGS, "log_entries", &[], &[], "How long a log is at first."),
-    other(LOGS, "log_avg_msec", &[], &[], "Over what time values are averaged."),
-    other(LOGS, "log_hist_msec", &[], &[], "How often histograms are written."),
-    other(LOGS, "log_hist_coarseness", &[], &[], "How coarse they are."),
-    other(LOGS, "log_max_value", &[], &[], "The most instead of the average."),
-    other(LOGS, "log_offset", &[], &[], "With positions."),
-    other(LOGS, "log_prio", &[], &[], "With priorities."),
     other(LOGS, "log_compression", &[], &[], "Compressed while it grows."),
     other(LOGS, "log_compression_cpus", &[], &[], "By which processors."),
-    other(LOGS, "log_store_compressed", &[], &[], "Compressed when it is written."),
-    other(LOGS, "log_unix_epoch", &[], &[], "With the time of day."),
-    other(LOGS, "log_alternate_epoch", &[], &[], "With the time of another clock."),
-    other(LOGS, "log_alternate_epoch_clock_id", &[], &[], "Which."),
+    other(EPOCH, "log_alternate_epoch_clock_id", &[], &[], "The clock of `log_alternate_epoch`."),
+    other(HISTOGRAMS, "log_hist_msec", &[], &[], "How often histograms are written."),
+    other(HISTOGRAMS, "log_hist_coarseness", &[], &[], "How coarse they are."),
 ];
