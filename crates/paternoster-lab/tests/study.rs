@@ -161,8 +161,8 @@ fn studies_of_which_one_varies_parameters_are_collected_together() {
 }
 
 /// The peak is fitted, by the drive's time for a flush. With merging BFQ should reach 150 MB/s
-/// within 12 %, and comes out 24 % too fast: the direction is right, and four fifths of the size
-/// are missing.
+/// within 12 %, and comes out 18 % too fast: half of the loss. With the wakers of later kernels
+/// nothing is lost.
 #[test]
 fn queue_merging_costs_bfq_throughput() {
     let report = report("queue-merging");
@@ -172,8 +172,10 @@ fn queue_merging_costs_bfq_throughput() {
     };
     assert!(cell("mq-deadline").calibrated && cell("mq-deadline").error().abs() <= 3.0);
     assert!(cell("bfq").error().abs() <= 12.0, "{:?}", cell("bfq"));
-    assert!(cell("bfq merging").error().abs() <= 25.0, "{:?}", cell("bfq merging"));
-    assert!(cell("effect of merging").ours <= 0.95, "{:?}", cell("effect of merging"));
+    assert!(cell("bfq merging").error().abs() <= 20.0, "{:?}", cell("bfq merging"));
+    assert!(cell("effect of merging").ours <= 0.92, "{:?}", cell("effect of merging"));
+    let healed = cell("bfq merging with wakers");
+    assert!(!healed.counted && healed.ours >= 0.97 * cell("bfq").ours, "{healed:?}");
 }
 
 /// 1.9 : 0.7, and ours by the instructions that `cargo xtask bench sched` counts. What the study's

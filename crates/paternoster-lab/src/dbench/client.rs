@@ -1,21 +1,19 @@
 //! What a client does next.
 
-use paternoster::{Instant, Nanos, Sector};
+use paternoster::{Instant, Nanos};
 use rand_xoshiro::rand_core::Rng as _;
 
-use super::{BLOCK, Dbench, DbenchParameters, write};
+use super::{Dbench, Flush, write};
 use crate::sim::{Action, Moment, TaskId};
 
 /// A client.
 #[derive(Debug)]
 pub(super) struct Client {
     phase: Phase,
-    /// Its writes that have not completed.
-    outstanding: u32,
+    /// Which flush of the load file is next, or being done.
+    flush: usize,
     /// When its flush began.
     flush_began: Instant,
-    /// The block of its area behind what it has written.
-    at: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,8 +22,10 @@ enum Phase {
     New,
     /// It works in the page cache.
     Working,
-    /// It writes the data of a file, of which so many requests are left.
-    Writing { left: u32 },
+    /// It waits for the data of a file to be written.
+    Writing,
+    /// They are.
+    Written,
     /// It waits for this commit.
     Committing { transaction: u64 },
     /// It has ended.
@@ -34,11 +34,11 @@ enum Phase {
 
 impl Client {
     pub(super) fn new() -> Self {
-        Self { phase: Phase::New, outstanding: 0, flush_began: Instant::START, at: 0 }
+        Self { phase: Phase::New, flush: 0, flush_began: Instant::START }
     }
 
     pub(super) fn completed(&mut self) {
-        self.outstanding -= 1;
+        self.phase = Phase::Written;
     }
 
     pub(super) fn has_ended(&self) -> bool {
@@ -52,28 +52,31 @@ impl Dbench {
         match self.clients[index].phase {
             Phase::New => self.work(moment, index),
             Phase::Working => {
+                let flush = self.flush(index);
+                self.count_operations(now, flush.operations);
                 let client = &mut self.clients[index];
                 client.flush_began = now;
-                client.phase = Phase::Writing { left: self.parameters.data_requests };
-                self.next_of_client(moment, index)
+                client.phase = Phase::Writing;
+                let place = self.allocation.place(index, flush, &mut self.random);
+                write(place, flush.blocks)
             }
-            Phase::Writing { left: 0 } if self.clients[index].outstanding > 0 => Action::Wait,
-            Phase::Writing { left: 0 } => {
+            Phase::Writing => Action::Wait,
+            Phase::Written => {
                 let transaction = self.journal.join();
                 moment.wake(TaskId(0));
                 self.clients[index].phase = Phase::Committing { transaction };
                 Action::Wait
             }
-            Phase::Writing { left } => {
-                self.clients[index].phase = Phase::Writing { left: left - 1 };
-                self.clients[index].outstanding += 1;
-                write(self.draw_place(index), self.parameters.data_blocks)
-            }
             Phase::Committing { transaction } if !self.journal.has_committed(transaction) => {
                 Action::Wait
             }
             Phase::Committing { .. } => {
-                self.count(now, now.saturating_since(self.clients[index].flush_began));
+                self.count_flush(now, now.saturating_since(self.clients[index].flush_began));
+                let client = &mut self.clients[index];
+                client.flush = (client.flush + 1) % self.parameters.flushes.len();
+                if client.flush == 0 {
+                    self.allocation.free(index);
+                }
                 self.work(moment, index)
             }
             Phase::Ended => Action::Exit,
@@ -88,27 +91,17 @@ impl Dbench {
             return Action::Exit;
         }
         self.clients[index].phase = Phase::Working;
-        Action::Sleep(moment.now + self.draw_work())
+        let operations = self.flush(index).operations;
+        Action::Sleep(moment.now + self.draw_work(operations))
     }
 
-    fn draw_work(&mut self) -> Nanos {
-        let DbenchParameters { work, work_varies_percent, .. } = self.parameters;
-        let most = work.as_nanos() * u64::from(work_varies_percent) / 100;
-        Nanos::new(work.as_nanos() - most + self.random.next_u64() % (2 * most).max(1))
+    fn draw_work(&mut self, operations: u32) -> Nanos {
+        let work = self.parameters.operation.as_nanos() * u64::from(operations);
+        let most = work * u64::from(self.parameters.varies_percent) / 100;
+        Nanos::new(work - most + self.random.next_u64() % (2 * most).max(1))
     }
 
-    /// Where a client writes next: behind what it has written, after a gap; at the end of its area
-    /// from the beginning.
-    fn draw_place(&mut self, index: usize) -> Sector {
-        let DbenchParameters { data, area_blocks, data_blocks, gap_blocks, .. } = self.parameters;
-        let gap = self.random.next_u64() % (gap_blocks + 1);
-        let client = &mut self.clients[index];
-        let mut at = client.at + gap;
-        if at + u64::from(data_blocks) > area_blocks {
-            at = 0;
-        }
-        client.at = at + u64::from(data_blocks);
-        let block = index as u64 * area_blocks + at;
-        Sector(data.0 + block * u64::from(BLOCK))
+    fn flush(&self, index: usize) -> Flush {
+        self.parameters.flushes[self.clients[index].flush]
     }
 }

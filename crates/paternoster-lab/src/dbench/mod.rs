@@ -1,15 +1,16 @@
 //! dbench over a file system with a journal: clients whose flushes wait for a task of its own.
 //!
 //! ```text
-//!   client    ├ reads, writes: page cache ┤├ data, sync ┤├── waits for its commit ──┤├ reads …
-//!   journal                                              ├ blocks ┤ flush ├ commit ┤ flush
-//!                                                        takes in all who wait as it begins
+//!   client    ├ operations in the page cache ┤├ data, sync ┤├── waits for its commit ──┤├ …
+//!   journal                                                 ├ blocks ┤ flush ├ commit ┤ flush
+//!                                                           takes in all who wait as it begins
 //! ```
 //!
-//! A client is a closed loop: it works in the page cache, then flushes a file. That writes what is
-//! dirty of the file as synchronous requests, and joins the transaction that runs. The journal
-//! commits one transaction at a time: its blocks in a row, a flush, the block that says it is
-//! complete, a flush. It has an I/O context and a priority of its own.
+//! A client repeats the flushes of a load file: it does some operations in the page cache, then
+//! flushes a file. That writes what is dirty of the file as one synchronous request, and joins the
+//! transaction that runs. The journal commits one transaction at a time: its blocks in a row, a
+//! flush, the block that says it is complete, a flush. It has an I/O context and a priority of its
+//! own.
 //!
 //! The bandwidth is counted as dbench counts it: the bytes of all reads and writes of the load
 //! file, wherever they are served, by the time. Nearly all are served by the page cache; the device
@@ -17,6 +18,7 @@
 
 mod client;
 mod journal;
+mod places;
 
 use paternoster::{BioFlags, Instant, IoPrio, Nanos, Op, Sector, SectorCount};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -25,31 +27,27 @@ use rand_xoshiro::rand_core::SeedableRng as _;
 use crate::sim::{Action, Ended, Io, Moment, TaskId, TaskSetup, Workload};
 use client::Client;
 use journal::Journal;
+use places::Allocation;
+pub use places::Places;
 
 /// Sectors of a block of the file system.
 const BLOCK: u32 = 8;
 
 /// What dbench and the file system do.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct DbenchParameters {
     /// How many clients there are.
     pub clients: u32,
-    /// Bytes that a client reads and writes between two flushes, and in all by the load file.
-    pub bytes_a_flush: u64,
-    /// How long a client works in the page cache between two flushes, on average.
-    pub work: Nanos,
-    /// By how many percent that varies, evenly; at most 100.
-    pub work_varies_percent: u32,
-    /// Requests that a flush writes of the file.
-    pub data_requests: u32,
-    /// Blocks of each of them.
-    pub data_blocks: u32,
-    /// Where the files of the first client begin.
-    pub data: Sector,
-    /// Over how many blocks the files of a client lie; those of the next one follow.
-    pub area_blocks: u64,
-    /// Blocks between two of its requests at most.
-    pub gap_blocks: u64,
+    /// What a client does, over and over.
+    pub flushes: Vec<Flush>,
+    /// How long an operation takes, on average.
+    pub operation: Nanos,
+    /// By how many percent the time between two flushes varies, evenly; at most 100.
+    pub varies_percent: u32,
+    /// Bytes that are read and written in an operation, on average.
+    pub operation_bytes: f64,
+    /// Where files lie.
+    pub places: Places,
     /// Where the journal begins.
     pub journal: Sector,
     /// How many blocks it has.
@@ -75,14 +73,11 @@ impl Default for DbenchParameters {
     fn default() -> Self {
         Self {
             clients: 0,
-            bytes_a_flush: 0,
-            work: Nanos::ZERO,
-            work_varies_percent: 0,
-            data_requests: 0,
-            data_blocks: 0,
-            data: Sector(0),
-            area_blocks: 0,
-            gap_blocks: 0,
+            flushes: Vec::new(),
+            operation: Nanos::ZERO,
+            varies_percent: 0,
+            operation_bytes: 0.0,
+            places: Places::default(),
             journal: Sector(0),
             journal_blocks: 0,
             commit_blocks: 0,
@@ -96,6 +91,17 @@ impl Default for DbenchParameters {
     }
 }
 
+/// A flush of the load file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Flush {
+    /// How many operations come before it.
+    pub operations: u32,
+    /// The number of the file.
+    pub file: u32,
+    /// How many blocks of it are dirty, from its first one on.
+    pub blocks: u32,
+}
+
 /// The clients and the journal, which is the first task.
 #[derive(Debug)]
 pub struct Dbench {
@@ -103,7 +109,10 @@ pub struct Dbench {
     journal: Journal,
     clients: Vec<Client>,
     random: Xoshiro256PlusPlus,
-    /// Flushes that ended while bytes were counted.
+    allocation: Allocation,
+    /// Operations that ended while bytes were counted.
+    operations: u64,
+    /// Flushes that ended then.
     flushes: u64,
     /// How long they took in all.
     flushing: Nanos,
@@ -117,6 +126,8 @@ impl Dbench {
             journal: Journal::default(),
             clients,
             random: Xoshiro256PlusPlus::seed_from_u64(parameters.seed),
+            allocation: Allocation::new(parameters.places, parameters.clients, &parameters.flushes),
+            operations: 0,
             flushes: 0,
             flushing: Nanos::ZERO,
             parameters,
@@ -126,9 +137,9 @@ impl Dbench {
     /// Bytes a second, as dbench counts them.
     #[allow(clippy::cast_precision_loss)] // both are told with 53 bits
     pub fn bytes_per_s(&self) -> f64 {
-        let bytes = self.flushes * self.parameters.bytes_a_flush;
+        let bytes = self.operations as f64 * self.parameters.operation_bytes;
         let window = self.parameters.until.saturating_sub(self.parameters.from);
-        bytes as f64 * 1e9 / window.as_nanos() as f64
+        bytes * 1e9 / window.as_nanos() as f64
     }
 
     /// How long a flush took on average.
@@ -136,12 +147,22 @@ impl Dbench {
         Nanos::new(self.flushing.as_nanos() / self.flushes.max(1))
     }
 
-    fn count(&mut self, now: Instant, took: Nanos) {
-        let counted = Instant::START + self.parameters.from..Instant::START + self.parameters.until;
-        if counted.contains(&now) {
+    fn count_operations(&mut self, now: Instant, operations: u32) {
+        if self.is_counted(now) {
+            self.operations += u64::from(operations);
+        }
+    }
+
+    fn count_flush(&mut self, now: Instant, took: Nanos) {
+        if self.is_counted(now) {
             self.flushes += 1;
             self.flushing += took;
         }
+    }
+
+    fn is_counted(&self, now: Instant) -> bool {
+        let counted = Instant::START + self.parameters.from..Instant::START + self.parameters.until;
+        counted.contains(&now)
     }
 
     fn is_over(&self, now: Instant) -> bool {

@@ -34,6 +34,8 @@ pub struct Setup {
     pub tunables: Vec<(String, i64)>,
     /// On which devices BFQ merges queues.
     pub queue_merging: QueueMerging,
+    /// Whether BFQ finds wakers, as it does since Linux 5.3.
+    pub finds_wakers: bool,
     /// In what way groups share the device, where the scheduler has a choice.
     pub hierarchy: Option<Hierarchy>,
     /// Ticks a second of the kernel's clock.
@@ -92,6 +94,7 @@ impl Setup {
             kernel: None,
             tunables: Vec::new(),
             queue_merging: QueueMerging::WhereItPays,
+            finds_wakers: true,
             hierarchy: None,
             hz: Hz::MILLI,
             native_queueing: None,
@@ -109,6 +112,7 @@ impl Setup {
             (Some(kernel), scheduler) => Ok(AnyScheduler::with_kernel(scheduler, trace, kernel)?),
             (None, SchedulerKind::Bfq) => {
                 let bfq = Bfq::with_queue_merging(trace, self.queue_merging);
+                let bfq = if self.finds_wakers { bfq } else { bfq.without_wakers() };
                 Ok(AnyScheduler::Bfq(Box::new(bfq)))
             }
             (None, scheduler) => Ok(AnyScheduler::new(scheduler, trace)),

@@ -154,6 +154,7 @@ pub struct Bfq<T> {
     /// Requests in flight: dispatched, and neither completed nor requeued.
     in_driver: u32,
     last_completion: LastCompletion,
+    finds_wakers: bool,
     times: TimeConstants,
     tunables: Tunables,
     trace: T,
@@ -193,10 +194,18 @@ impl<T: Trace> Bfq<T> {
             queued: 0,
             in_driver: 0,
             last_completion: LastCompletion::never(),
+            finds_wakers: true,
             times: TimeConstants::new(hz),
             tunables: Tunables::with_defaults(),
             trace,
         }
+    }
+
+    /// The same, which finds no wakers: as BFQ was before Linux 5.3, to see what they are for.
+    #[must_use]
+    pub fn without_wakers(mut self) -> Self {
+        self.finds_wakers = false;
+        self
     }
 
     fn attach_to(&mut self, cx: &Cx<'_>) {

@@ -13,6 +13,9 @@ impl<T: Trace> Bfq<T> {
     /// A request arrives for `queue`, the only one that its user has. It follows a completion of
     /// another queue, which may turn out to be the waker, unless `queue` has a short think time.
     pub(super) fn look_for_waker(&mut self, cx: &Cx<'_>, queue: QueueId) {
+        if !self.finds_wakers {
+            return;
+        }
         let Some(last) = self.last_completion.cause_of(queue, cx.now) else { return };
         let state = &mut self.queues[queue];
         if state.io_pattern.has_short_think_time() {

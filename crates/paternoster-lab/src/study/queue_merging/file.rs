@@ -4,8 +4,8 @@ use std::path::Path;
 
 use paternoster::{IoPrio, Nanos, Sector};
 
-use crate::dbench::DbenchParameters;
-use crate::model::parameter_file::{Keys, ParameterError, micros};
+use crate::dbench::{DbenchParameters, Flush, Places};
+use crate::model::parameter_file::{Keys, ParameterError, Problem, exactly, micros};
 
 type Read<T> = Result<T, ParameterError>;
 
@@ -84,21 +84,22 @@ fn load(keys: &mut Keys<'_>) -> Read<DbenchParameters> {
     let load = keys.table("clients", |keys| {
         Ok(DbenchParameters {
             clients: keys.small("count", 1..=10_000)?,
-            bytes_a_flush: keys.whole("kb_a_flush", 1..=1 << 30)? * 1000,
-            work: micros(keys.number("work_us", 1.0..=1e7)?),
-            work_varies_percent: keys.small("work_varies_percent", 0..=100)?,
-            data_requests: keys.small("data_requests", 1..=1000)?,
-            data_blocks: keys.small("data_blocks", 1..=128)?,
+            flushes: flushes(keys)?,
+            operation: micros(keys.number("operation_us", 0.1..=1e6)?),
+            varies_percent: keys.small("varies_percent", 0..=100)?,
+            operation_bytes: keys.number("operation_bytes", 1.0..=1e9)?,
             ..DbenchParameters::default()
         })
     })?;
     let load = keys.table("layout", |keys| {
-        let data = Sector(keys.whole("data_mib", 0..=1 << 30)? * MIB);
-        let area_blocks = keys.whole("area_mib", 1..=1 << 20)? * MIB_BLOCKS;
-        let gap_blocks = keys.whole("gap_blocks", 0..=1 << 20)?;
-        let behind = keys.whole("journal_behind_mib", 0..=1 << 30)? * MIB;
-        let journal = Sector(data.0 + behind);
-        Ok(DbenchParameters { data, area_blocks, gap_blocks, journal, ..load })
+        let places = Places {
+            begin: Sector(keys.whole("data_mib", 0..=1 << 30)? * MIB),
+            cores: keys.small("cores", 1..=1024)?,
+            chunk_blocks: keys.whole("chunk_blocks", 128..=1 << 20)?,
+            large_blocks: keys.small("large_blocks", 1..=1000)?,
+        };
+        let journal = Sector(keys.whole("journal_mib", 0..=1 << 30)? * MIB);
+        Ok(DbenchParameters { places, journal, ..load })
     })?;
     let load = keys.table("journal", |keys| {
         let level = keys.small("level", 0..=7)?;
@@ -117,4 +118,23 @@ fn load(keys: &mut Keys<'_>) -> Read<DbenchParameters> {
         let window = Nanos::from_millis(keys.whole("window_ms", 1..=1_000_000)?);
         Ok(DbenchParameters { apart, from, until: from + window, ..load })
     })
+}
+
+/// Rows of operations, file and blocks.
+fn flushes(keys: &mut Keys<'_>) -> Read<Vec<Flush>> {
+    let mut flushes = Vec::new();
+    for row in keys.rows("flushes")? {
+        let [Some(operations), Some(file @ ..10_000), Some(blocks @ 1..=128)] = row.map(exactly)
+        else {
+            return Err(keys.refuse(Problem::Unexpected {
+                what: "a row of `clients.flushes`".to_owned(),
+                found: format!("{row:?}"),
+                allowed:
+                    "operations, a file (0 to 9999) and blocks of it (1 to 128), whole numbers"
+                        .to_owned(),
+            }));
+        };
+        flushes.push(Flush { operations, file, blocks });
+    }
+    Ok(flushes)
 }

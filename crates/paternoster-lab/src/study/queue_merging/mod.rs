@@ -30,12 +30,34 @@ const DEVICE: &str = "device.";
 /// What of the device is told and varied: the load moves with the rest by less than 4 %.
 const TOLD: &str = "device.write_buffer.flush_us";
 
-/// What is run: the name of the row, the scheduler, and whether BFQ merges queues.
-const ROWS: [(&str, SchedulerKind, QueueMerging); 3] = [
-    ("mq-deadline", SchedulerKind::MqDeadline, QueueMerging::WhereItPays),
-    ("bfq", SchedulerKind::Bfq, QueueMerging::WhereItPays),
-    ("bfq merging", SchedulerKind::Bfq, QueueMerging::Everywhere),
+/// What is run.
+#[derive(Clone, Copy)]
+struct Row {
+    name: &'static str,
+    scheduler: SchedulerKind,
+    merges_queues: bool,
+    finds_wakers: bool,
+}
+
+/// The post's rows, and the last one as it would be since Linux 5.3.
+const ROWS: [Row; 4] = [
+    Row::new("mq-deadline", SchedulerKind::MqDeadline, false, false),
+    Row::new("bfq", SchedulerKind::Bfq, false, false),
+    Row::new("bfq merging", SchedulerKind::Bfq, true, false),
+    Row::new("bfq merging with wakers", SchedulerKind::Bfq, true, true),
 ];
+
+impl Row {
+    const fn new(
+        name: &'static str,
+        scheduler: SchedulerKind,
+        merges_queues: bool,
+        finds_wakers: bool,
+    ) -> Self {
+        Self { name, scheduler, merges_queues, finds_wakers }
+    }
+}
+
 /// The figure of a row.
 const MB_PER_S: &str = "MB/s";
 
@@ -52,6 +74,8 @@ pub struct DbenchWork {
     pub scheduler: String,
     /// Whether BFQ merges queues on this device, which does not rotate.
     pub merges_queues: bool,
+    /// Whether it finds wakers, which the post's kernel did not.
+    pub finds_wakers: bool,
     /// The seed of all draws.
     pub seed: u64,
 }
@@ -72,6 +96,7 @@ impl DbenchWork {
         if self.merges_queues {
             setup.queue_merging = QueueMerging::Everywhere;
         }
+        setup.finds_wakers = self.finds_wakers;
         host.set_up(&mut setup, device.as_ref());
         let load = DbenchParameters { seed: self.seed, ..file.load };
         let mut sim = Simulation::new(&setup, Dbench::new(load), device, NoTrace)
@@ -105,17 +130,21 @@ impl QueueMergingStudy {
     /// Rates, and by what merging multiplies them.
     fn rates(&self, answers: &Answers<'_>) -> Result<Vec<Cell>, CollectError> {
         let published = self.file.published;
-        let seeds = [published.peak_mb_per_s, published.bfq_mb_per_s, published.merging_mb_per_s];
         let mut cells = Vec::new();
-        for ((row, ..), seed) in ROWS.into_iter().zip(seeds) {
+        for row in ROWS {
+            let seed = match row.scheduler {
+                SchedulerKind::Bfq if row.merges_queues => published.merging_mb_per_s,
+                SchedulerKind::Bfq => published.bfq_mb_per_s,
+                _ => published.peak_mb_per_s,
+            };
             cells.push(Cell {
-                id: row.to_owned(),
+                id: row.name.to_owned(),
                 seed,
-                ours: answers.mean(row, self.file.runs, MB_PER_S)?,
+                ours: answers.mean(row.name, self.file.runs, MB_PER_S)?,
                 unit: MB_PER_S,
-                calibrated: row == "mq-deadline",
+                calibrated: row.scheduler == SchedulerKind::MqDeadline,
                 kind: Kind::Total,
-                counted: true,
+                counted: !row.finds_wakers,
             });
         }
         let (apart, merging) = (&cells[1], &cells[2]);
@@ -182,20 +211,21 @@ impl Study for QueueMergingStudy {
     }
 
     fn tasks(&self, change: Option<&Change>) -> Vec<Task> {
-        let of_row = |(row, scheduler, merging): (&str, SchedulerKind, QueueMerging), run| Task {
+        let of_row = |row: Row, run| Task {
             version: VERSION,
             name: TaskName {
                 study: self.name().to_owned(),
                 change: change.cloned(),
-                row: row.to_owned(),
+                row: row.name.to_owned(),
                 run,
             },
             work: Work::Dbench(DbenchWork {
                 study: changed(self.text, STUDY, change),
                 device: changed(&self.device, DEVICE, change),
                 host: self.host.to_owned(),
-                scheduler: scheduler.name().to_owned(),
-                merges_queues: merging == QueueMerging::Everywhere,
+                scheduler: row.scheduler.name().to_owned(),
+                merges_queues: row.merges_queues,
+                finds_wakers: row.finds_wakers,
                 seed: u64::from(run) + 1,
             }),
         };
