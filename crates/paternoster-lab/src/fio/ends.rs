@@ -16,6 +16,8 @@ pub struct Ends {
     pub max_latency: PerDirection<Option<Nanos>>,
     /// A lower rate ends the job with an error.
     pub least_rates: Option<LeastRates>,
+    /// The job looks for the depth that meets it, and ends when it has found that.
+    pub latency_target: Option<LatencyTarget>,
 }
 
 /// The least rates of a job.
@@ -36,11 +38,43 @@ pub enum LeastRate {
     Ios(u64),
 }
 
+/// A latency, and how it is met: `latency_target`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LatencyTarget {
+    /// From the submission of an I/O to its completion.
+    pub latency: Nanos,
+    /// How long a depth is tried, `latency_window`.
+    pub window: Nanos,
+    /// How many percent of the I/Os take no longer, `latency_percentile`.
+    pub percentile: f64,
+    /// The job goes on when it has found the depth, and changes it with what is met:
+    /// `latency_run`.
+    pub goes_on: bool,
+}
+
 /// What the options of a job come to.
 pub(super) fn ends(clone: &JobClone<'_>) -> Result<Ends, Mistake> {
     let said = &clone.spec.ends;
     let max_latency = said.max_latency.map(|latency| (latency > Nanos::ZERO).then_some(latency));
-    Ok(Ends { max_latency, least_rates: least_rates(clone)? })
+    let latency_target = latency_target(clone)?;
+    Ok(Ends { max_latency, least_rates: least_rates(clone)?, latency_target })
+}
+
+fn latency_target(clone: &JobClone<'_>) -> Result<Option<LatencyTarget>, Mistake> {
+    let said = &clone.spec.ends;
+    if said.latency_target == Nanos::ZERO {
+        return Ok(None);
+    }
+    if said.latency_window == Nanos::ZERO {
+        let what = "latency_target needs the time for which a depth is tried: latency_window=...";
+        return Err(clone.mistake(&["latency_target"], what.to_owned()));
+    }
+    Ok(Some(LatencyTarget {
+        latency: said.latency_target,
+        window: said.latency_window,
+        percentile: said.latency_percentile,
+        goes_on: said.latency_run,
+    }))
 }
 
 /// As in fio, it is in bytes or in I/Os, and not above the rate that holds the job back.

@@ -34,7 +34,7 @@ mod unused;
 mod value;
 
 pub(crate) use draw::Draws;
-pub use ends::{Ends, LeastRate, LeastRates};
+pub use ends::{Ends, LatencyTarget, LeastRate, LeastRates};
 pub use error::{JobFileError, Mistake, Place};
 pub(crate) use iolog::{Entry, Replay, Step, Timing};
 pub use iolog::{IoLog, ReadAt};

@@ -132,6 +132,10 @@ pub(super) struct EndsSpec {
     pub(super) rate_iops_min: PerDirection<u64>,
     /// In milliseconds.
     pub(super) rate_cycle: u32,
+    pub(super) latency_target: Nanos,
+    pub(super) latency_window: Nanos,
+    pub(super) latency_percentile: f64,
+    pub(super) latency_run: bool,
 }
 
 /// When it starts and ends.
@@ -320,6 +324,10 @@ impl EndsSpec {
             rate_min: [0; 3],
             rate_iops_min: [0; 3],
             rate_cycle: 1000,
+            latency_target: Nanos::ZERO,
+            latency_window: Nanos::ZERO,
+            latency_percentile: 100.0,
+            latency_run: false,
         }
     }
 }

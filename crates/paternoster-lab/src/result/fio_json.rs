@@ -191,6 +191,7 @@ impl JobJson {
         let longest = result.directions.iter().map(|direction| direction.runtime).max();
         let [by_nanos, by_micros, by_millis] = latency_parts(result);
         let ios = result.depths.iter().sum();
+        let target = job.ends.latency_target;
         Self {
             jobname: job.name.clone(),
             groupid: reports.group_id,
@@ -220,11 +221,11 @@ impl JobJson {
             latency_ns: by_nanos,
             latency_us: by_micros,
             latency_ms: by_millis,
-            // As fio has it for a job without a latency target.
-            latency_depth: job.submission.depth,
-            latency_target: 0,
-            latency_percentile: 100.0,
-            latency_window: 0,
+            // As fio has it for a job without a latency target, and in its units: ns and us.
+            latency_depth: result.latency_depth.unwrap_or(job.submission.depth),
+            latency_target: target.map_or(0, |target| target.latency.as_nanos()),
+            latency_percentile: target.map_or(100.0, |target| target.percentile),
+            latency_window: target.map_or(0, |target| target.window.as_nanos() / 1000),
             desc: job.description.clone(),
         }
     }

@@ -64,6 +64,8 @@ pub struct JobResult {
     pub drained: u64,
     /// Why it ended, if that was an error.
     pub error: Option<JobError>,
+    /// The depth to which its latency target has led, if it has one.
+    pub latency_depth: Option<u32>,
     depths: [u64; CLASSES],
     submits: [u64; CLASSES],
     completes: [u64; CLASSES],
@@ -160,6 +162,7 @@ impl JobResult {
         self.context_switches += other.context_switches;
         self.drained += other.drained;
         self.error = self.error.or(other.error);
+        self.latency_depth = self.latency_depth.or(other.latency_depth);
         let counts = [
             (&mut self.depths[..], &other.depths[..]),
             (&mut self.submits, &other.submits),

@@ -6,6 +6,7 @@
 //!   pacing.rs    thinktime and rate
 //!   replaying.rs the I/O of a log, when it is due
 //!   bounds.rs    the longest latency, and the least rates
+//!   depth_search.rs  the depth that a latency target allows
 //!   buffered.rs  reads and writes through the page cache
 //!   syncing.rs   a sync of a file
 //!   system.rs    what they share: the page cache, what is under way
@@ -21,6 +22,7 @@
 
 mod bounds;
 mod buffered;
+mod depth_search;
 mod flusher;
 mod journal;
 mod logs;

@@ -110,6 +110,22 @@ impl Tally {
         }
     }
 
+    /// What was counted so far is forgotten: a search has found what the thread is to show. Logs
+    /// have all of it.
+    pub(super) fn restart(&mut self, now: Instant) {
+        self.result = JobResult::default();
+        for Windows { bandwidth, iops } in &mut self.windows {
+            bandwidth.restart(now);
+            iops.restart(now);
+        }
+        self.from = Some(now);
+    }
+
+    /// The depth to which the latency target of the thread has led.
+    pub(super) fn searched(&mut self, depth: u32) {
+        self.result.latency_depth = Some(depth);
+    }
+
     /// The thread ends with an error; the first is told.
     pub(super) fn fail(&mut self, error: JobError) {
         self.result.error.get_or_insert(error);

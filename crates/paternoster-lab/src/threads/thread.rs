@@ -7,6 +7,7 @@ use slab::Slab;
 
 use super::bounds::Bounds;
 use super::buffered::{Access, Caller, Kind, Step, Way};
+use super::depth_search::{self, DepthSearch};
 use super::logs::{Done, ThreadLogs};
 use super::pacing::Pace;
 use super::progress::at_this_pace;
@@ -32,6 +33,8 @@ pub(super) struct Thread {
     run: Run,
     pace: Pace,
     bounds: Bounds,
+    /// The search for its depth, with `latency_target`.
+    search: Option<DepthSearch>,
     /// The I/O that is next, taken from the stream and waiting for its time.
     next: Option<fio::Io>,
     /// The call that goes through the page cache and is under way.
@@ -92,6 +95,10 @@ impl Thread {
             run: job.run.clone(),
             pace: Pace::new(job.pacing, job.pattern.seed),
             bounds: Bounds::new(&job.ends),
+            search: job
+                .ends
+                .latency_target
+                .map(|target| DepthSearch::new(target, submission.depth)),
             next: None,
             call: None,
             writer: Writer::default(),
@@ -117,6 +124,9 @@ impl Thread {
         }
         self.tally.begin(from + self.run.ramp_time);
         self.bounds.begin(from + self.run.ramp_time);
+        if let Some(search) = &mut self.search {
+            search.begin(from + self.run.ramp_time);
+        }
     }
 
     /// When it is expected to end, if it has not ended. `from` is when it may start, if that can be
@@ -142,6 +152,9 @@ impl Thread {
 
     /// It has ended.
     pub(super) fn end(&mut self, sinks: &mut Sinks, now: Instant) {
+        if let Some(search) = &self.search {
+            self.tally.searched(search.depth());
+        }
         self.tally.end(sinks, now);
     }
 
@@ -226,11 +239,19 @@ impl Thread {
             if let Some(error) = self.bounds.check(now) {
                 self.fail(error);
             }
+            if !is_over {
+                self.search_on(now);
+            }
             let is_over = is_over || self.has_failed();
             if let Some(pause) = self.pace.pause(now).filter(|_| !is_over) {
                 return Some(Action::Sleep(until.map_or(pause, |until| until.min(pause))));
             }
-            if self.outstanding.len() >= self.submission.depth as usize {
+            let outstanding = self.outstanding.len();
+            let holds_back = match &mut self.search {
+                Some(search) => search.holds_back(now, outstanding),
+                None => outstanding >= self.submission.depth as usize,
+            };
+            if holds_back {
                 return Some(Action::Wait);
             }
             match self.next_entry(system, now) {
@@ -246,6 +267,15 @@ impl Thread {
                     }
                 }
             }
+        }
+    }
+
+    /// Looks whether a depth has been tried for long enough.
+    fn search_on(&mut self, now: Instant) {
+        match self.search.as_mut().and_then(|search| search.judge(now)) {
+            Some(depth_search::Outcome::Found) => self.tally.restart(now),
+            Some(depth_search::Outcome::Over) => self.stop(),
+            Some(depth_search::Outcome::GoOn) | None => {}
         }
     }
 
@@ -428,6 +458,9 @@ impl Thread {
             && now > until
         {
             self.tally.drained();
+        }
+        if let Some(search) = &mut self.search {
+            search.completed(now, all);
         }
         if let Some(error) = self.bounds.completed(now, direction, io.bytes, all) {
             self.fail(error);

@@ -46,6 +46,12 @@ impl Window {
         self.end = from + self.length;
     }
 
+    /// Forgets what was counted, and begins then.
+    pub(super) fn restart(&mut self, from: Instant) {
+        *self = Self::new(self.length);
+        self.begin(from);
+    }
+
     /// Ends the window in which something was counted, if it is over.
     pub(super) fn end_counted(&mut self, now: Instant) -> Option<Ended> {
         if self.count == 0 || !self.is_over(now) {

@@ -146,6 +146,11 @@ fn bound_that_cannot_hold_is_refused() {
     let both = "a.fio:4:1: rate_min and rate_iops_min: one of them is allowed";
     assert_eq!(least("rate_min=10\nrate_iops_min=20\n"), both);
     assert_eq!(told_of("rate_cycle=0"), "a.fio:3:12: 0: 1 to 4294967295 is allowed");
+    let window = "a.fio:3:1: latency_target needs the time for which a depth is tried: \
+                  latency_window=...";
+    assert_eq!(told_of("latency_target=10us"), window);
+    let percent = "a.fio:3:20: 101: 0 to 100 is allowed";
+    assert_eq!(told_of("latency_percentile=101"), percent);
     let time = "a.fio:3:14: \"q\" is no unit of a time: d, h, m, s, ms, us are";
     assert_eq!(told_of("max_latency=1q"), time);
 }

@@ -5,6 +5,40 @@ use crate::fio::value::{self, TimeUnit};
 
 pub(super) static OPTIONS: &[OptionInfo] = &[
     simulated(
+        "latency_target",
+        &[],
+        "time",
+        "The job looks for the greatest depth at which I/Os take no longer, and ends then.",
+        |spec, given| {
+            spec.ends.latency_target = given.time(TimeUnit::Micro)?;
+            Ok(())
+        },
+    ),
+    simulated("latency_window", &[], "time", "How long a depth is tried.", |spec, given| {
+        spec.ends.latency_window = given.time(TimeUnit::Micro)?;
+        Ok(())
+    }),
+    simulated(
+        "latency_percentile",
+        &[],
+        "float",
+        "How many percent of the I/Os take no longer; 100 unless told.",
+        |spec, given| {
+            spec.ends.latency_percentile = value::fraction(given.text()?, 0.0, 100.0)?;
+            Ok(())
+        },
+    ),
+    simulated(
+        "latency_run",
+        &[],
+        "bool",
+        "The job does not end, and changes its depth with what is met.",
+        |spec, given| {
+            spec.ends.latency_run = given.switch()?;
+            Ok(())
+        },
+    ),
+    simulated(
         "max_latency",
         &[],
         "time[,time][,time]",
