@@ -58,6 +58,12 @@ impl Row {
     }
 }
 
+/// The rows that are run with a parameter changed: those that are held against the post.
+fn rows(change: Option<&Change>) -> impl Iterator<Item = Row> {
+    let is_changed = change.is_some();
+    ROWS.into_iter().filter(move |row| !is_changed || !row.finds_wakers)
+}
+
 /// The figure of a row.
 const MB_PER_S: &str = "MB/s";
 
@@ -131,7 +137,7 @@ impl QueueMergingStudy {
     fn rates(&self, answers: &Answers<'_>) -> Result<Vec<Cell>, CollectError> {
         let published = self.file.published;
         let mut cells = Vec::new();
-        for row in ROWS {
+        for row in rows(answers.change()) {
             let seed = match row.scheduler {
                 SchedulerKind::Bfq if row.merges_queues => published.merging_mb_per_s,
                 SchedulerKind::Bfq => published.bfq_mb_per_s,
@@ -230,7 +236,7 @@ impl Study for QueueMergingStudy {
             }),
         };
         let runs = 0..self.file.runs;
-        ROWS.into_iter().flat_map(|row| runs.clone().map(move |run| of_row(row, run))).collect()
+        rows(change).flat_map(|row| runs.clone().map(move |run| of_row(row, run))).collect()
     }
 
     fn cells(&self, answers: &Answers<'_>) -> Result<Vec<Cell>, CollectError> {
