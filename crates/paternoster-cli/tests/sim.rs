@@ -325,3 +325,30 @@ fn log_that_cannot_be_written_is_told_before_the_run() {
     let error = String::from_utf8(output.stderr).expect("text");
     assert!(error.contains("cannot write none/x_clat.1.log: No such file"), "{error}");
 }
+
+/// Where a log cannot be written, nothing runs; where it can, it is there after the run, instead of
+/// what was there before.
+#[test]
+fn log_is_written_to_the_working_directory() {
+    let work = tempfile::tempdir().expect("a folder");
+    let sim = |log: &str, options: &[&str]| {
+        let job = format!("[j]\nsize=8k\ndirect=1\nwrite_iolog={log}\n");
+        std::fs::write(work.path().join("j.fio"), job).expect("a file");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_paternoster"));
+        command.args(["sim", "j.fio", "--device", "servers-16x80us"]).args(options);
+        command.current_dir(work.path()).output().expect("the binary runs")
+    };
+    let wanted = "fio version 3 iolog\n0 j.0.0 add\n0 j.0.0 open\n0 j.0.0 read 0 4096\n\
+                  80 j.0.0 read 4096 4096\n160 j.0.0 close\n";
+    for options in [&[][..], &["--html", "page.html"]] {
+        std::fs::write(work.path().join("j.log"), "old").expect("a file");
+        let output = sim("j.log", options);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let log = std::fs::read_to_string(work.path().join("j.log")).expect("it was written");
+        assert_eq!(log, wanted);
+    }
+    let refused = sim("none/j.log", &[]);
+    let told = String::from_utf8(refused.stderr).expect("text");
+    assert!(!refused.status.success() && told.contains("cannot write none/j.log"), "{told}");
+    assert_eq!(refused.stdout, b"");
+}

@@ -5,14 +5,17 @@ mod jobs;
 #[path = "common/recorder.rs"]
 mod recorder;
 
-use std::sync::Arc;
+use std::io::Write;
+use std::sync::{Arc, Mutex};
 
 use jobs::jobs_with_logs;
 use paternoster::{Nanos, SchedulerKind};
 use paternoster_lab::fio::{DataDirection, ReadAt};
-use paternoster_lab::model::Op;
+use paternoster_lab::model::{Command, Op};
 use paternoster_lab::sim::Setup;
-use paternoster_lab::threads::{JobRunError, Outcome, PageCacheParameters, run_jobs};
+use paternoster_lab::threads::{
+    JobRunError, Outcome, PageCacheParameters, Sinks, run_jobs, run_jobs_into,
+};
 use recorder::recorder;
 
 /// The reads and writes that the device was given: when, in µs, what, and on which byte.
@@ -274,4 +277,127 @@ fn log_that_changes_ends_the_run_with_its_line() {
     assert_eq!(failed("fio version 2 iolog\na add\na open\na read 512 512\n"), far);
     let other = format!("a.log:2:1: b was not there, or not that far {changed}");
     assert_eq!(failed("fio version 2 iolog\nb add\n"), other);
+}
+
+/// A sink whose bytes stay.
+#[derive(Clone, Default)]
+struct Kept(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Kept {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().expect("one writes").write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Runs jobs over two servers of so many ns. Returns each command with its time in ns, and what
+/// each job wrote of itself.
+fn written(text: &str, logs: &[(&str, &str)], fixed: u64) -> (Vec<(u64, Command)>, Vec<String>) {
+    let logs: Vec<_> = logs.iter().map(|(path, text)| (*path, source(text))).collect();
+    let jobs = jobs_with_logs(text, &logs).expect("a good job file");
+    let (device, commands) = recorder(2, Nanos::new(fixed), Nanos::ZERO);
+    let setup = Setup::new(SchedulerKind::None);
+    let mut kept = vec![];
+    let sinks = Sinks::open(&jobs, |_| -> Result<Box<dyn Write + Send>, ()> {
+        let sink = Kept::default();
+        kept.push(sink.clone());
+        Ok(Box::new(sink))
+    });
+    let (sinks, page_cache) = (sinks.expect("a vector opens"), PageCacheParameters::default());
+    run_jobs_into(sinks, &jobs, &setup, page_cache, device, |_| {}).expect("a run");
+    let commands = commands.borrow().iter().map(|(at, did)| (at.as_nanos(), *did)).collect();
+    let text = |Kept(bytes): Kept| {
+        String::from_utf8(bytes.lock().expect("all was written").clone()).expect("text")
+    };
+    (commands, kept.into_iter().map(text).collect())
+}
+
+/// Two writes to each of two files, of 100 µs each, with a sync of the file that is next after
+/// three of them, and two at the end: the flush of a sync takes 100 µs, too. The job starts 1 ms
+/// late, and its log with it.
+#[test]
+fn log_has_what_a_job_did_since_it_started() {
+    let text = "[j]\nrw=write\nbs=4k\nsize=16k\nnrfiles=2\nfsync=3\nend_fsync=1\ndirect=1\n\
+                startdelay=1ms\nwrite_iolog=j.log\n";
+    let wanted = "\
+fio version 3 iolog
+0 j.0.0 add
+0 j.0.1 add
+0 j.0.0 open
+0 j.0.1 open
+0 j.0.0 write 0 4096
+100 j.0.1 write 0 4096
+200 j.0.0 write 4096 4096
+300 j.0.1 sync 0 0
+400 j.0.1 write 4096 4096
+500 j.0.0 sync 0 0
+600 j.0.1 sync 0 0
+700 j.0.0 close
+700 j.0.1 close
+";
+    assert_eq!(written(text, &[], 100_000).1, [wanted]);
+}
+
+/// The jobs that are recorded and replayed: one past the page cache in two passes, with pauses and
+/// syncs, and one through it. Each reaches the ends of its files, which the log's files have.
+const RECORDED: &str = "\
+[global]
+nrfiles=2
+size=2m
+[direct]
+ioengine=libaio
+direct=1
+iodepth=4
+PATTERN
+[cached]
+bs=16k
+fsync=20
+fadvise_hint=0
+PATTERN
+";
+
+/// Records the jobs with one more line each, and returns the commands with those of their replay.
+fn round_trip(line: [&str; 2], fixed: u64) -> [Vec<(u64, Command)>; 2] {
+    let [direct, cached] = line;
+    let with = |direct: &str, cached: &str| {
+        RECORDED.replacen("PATTERN", direct, 1).replacen("PATTERN", cached, 1)
+    };
+    let (direct, cached) =
+        (format!("{direct}\nwrite_iolog=a.log"), format!("{cached}\nwrite_iolog=b.log"));
+    let (commands, logs) = written(&with(&direct, &cached), &[], fixed);
+    let logs = [("a.log", logs[0].as_str()), ("b.log", logs[1].as_str())];
+    let replay = with("read_iolog=a.log", "read_iolog=b.log");
+    [commands, written(&replay, &logs, fixed).0]
+}
+
+#[test]
+fn replay_of_a_written_log_has_its_requests_at_their_times() {
+    let direct = "rw=randrw\nbs=64k\nloops=2\nfdatasync=7\nthinktime=3ms\nthinktime_blocks=5";
+    let [recorded, replayed] = round_trip([direct, "rw=randrw\nthinktime=1ms"], 100_000);
+    // 2 × 32 direct I/Os, and at least 1 MiB that is read into the page cache or written from it.
+    assert!(recorded.len() > 64 + 8, "{}", recorded.len());
+    assert_eq!(recorded, replayed);
+}
+
+/// Stamps are whole microseconds, and a device need not be.
+#[test]
+fn replay_is_exact_where_depth_alone_says_when() {
+    let [recorded, replayed] = round_trip(["rw=randrw\nbs=64k", "rw=randrw"], 100_700);
+    assert_eq!(recorded, replayed);
+}
+
+#[test]
+fn log_needs_a_place_that_takes_it() {
+    let jobs = jobs_with_logs("[j]\nsize=8k\nwrite_iolog=dir/j.log\n", &[]).expect("it is good");
+    assert_eq!(jobs.written_files().into_iter().collect::<Vec<_>>(), ["dir/j.log"]);
+    let (device, _) = recorder(1, Nanos::from_micros(100), Nanos::ZERO);
+    let (setup, page_cache) = (Setup::new(SchedulerKind::None), PageCacheParameters::default());
+    let full = |_: &str| -> Result<Box<dyn Write + Send>, ()> { Ok(Box::new(&mut [][..])) };
+    let sinks = Sinks::open(&jobs, full).expect("it opens");
+    let error = run_jobs_into(sinks, &jobs, &setup, page_cache, device, |_| {});
+    let error = error.expect_err("it takes nothing").to_string();
+    assert!(error.starts_with("cannot write dir/j.log: failed to write"), "{error}");
 }

@@ -7,6 +7,7 @@ mod demo;
 mod full_disk;
 mod fuse;
 mod interop;
+mod iolog;
 mod log;
 mod memory;
 mod reload;

@@ -124,6 +124,11 @@ impl Files {
         Ok(file)
     }
 
+    /// The path of a file.
+    pub(super) fn path(&self, file: usize) -> &str {
+        self.named.get_index(file).expect("a file of a job was named").0
+    }
+
     /// Gives each file its place.
     pub(super) fn lay_out(self, mistakes: &mut Mistakes) -> Vec<File> {
         let mut files = vec![];

@@ -57,6 +57,8 @@ pub struct Job {
     pub pattern: Pattern,
     /// The log that it replays; its pattern then only has the log's files.
     pub replay: Option<IoLog>,
+    /// Where it writes a log of its I/O, `write_iolog`.
+    pub write_iolog: Option<String>,
     /// How it hands I/O over.
     pub submission: Submission,
     /// How fast.

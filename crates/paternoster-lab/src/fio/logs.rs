@@ -141,6 +141,7 @@ impl Jobs {
     /// the command is run.
     pub fn written_files(&self) -> BTreeSet<&str> {
         let files = self.jobs.iter().flat_map(|job| &job.reports.logs.files);
-        files.map(|(_, path)| path.as_str()).collect()
+        let iologs = self.jobs.iter().filter_map(|job| job.write_iolog.as_deref());
+        files.map(|(_, path)| path.as_str()).chain(iologs).collect()
     }
 }

@@ -1,6 +1,6 @@
 //! What the sections come to: jobs by fio's rules, with the mistakes that only show together.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use indexmap::IndexMap;
 use paternoster::{IoPrio, Nanos};
@@ -75,6 +75,8 @@ pub(super) fn jobs(
         groups: Groups::default(),
         jobs: vec![],
         names: HashMap::new(),
+        written: HashMap::new(),
+        replayed: HashSet::new(),
         group_id: 0,
         stage: 0,
         notes: vec![],
@@ -120,6 +122,10 @@ struct Resolver<'a> {
     jobs: Vec<Job>,
     /// The jobs of each section by name; none where two have it.
     names: HashMap<String, Option<Vec<usize>>>,
+    /// The jobs that write logs of their I/O, by their paths.
+    written: HashMap<String, String>,
+    /// The logs that jobs replay.
+    replayed: HashSet<String>,
     /// The reporting group of the last job.
     group_id: u32,
     /// The stage of the last job.
@@ -200,6 +206,8 @@ impl Resolver<'_> {
         let run = self.run(clone, &mut draws);
         let run = self.mistakes.keep(run);
         let (pattern, replay) = source??;
+        let write_iolog = self.write_iolog(clone, &pattern);
+        let write_iolog = self.mistakes.keep(write_iolog)?;
         Some(Job {
             name: clone.name.to_owned(),
             description: spec.identity.description.clone(),
@@ -209,6 +217,7 @@ impl Resolver<'_> {
             io_prio: io_prio(&spec.identity),
             pattern,
             replay,
+            write_iolog,
             submission: submission(spec),
             pacing: pacing?,
             ends: ends?,
@@ -231,6 +240,11 @@ impl Resolver<'_> {
             return Ok(Some((pattern(clone, work, draws)?, None)));
         }
         let Some(log) = logs.of(clone) else { return Ok(None) };
+        if self.written.contains_key(log.path()) {
+            let what = format!("{} is a log that a job writes: it would be gone", log.path());
+            return Err(clone.mistake(&["read_iolog"], what));
+        }
+        self.replayed.insert(log.path().to_owned());
         let (files, work) = replay::files(log, spec, clone, &mut self.files)?;
         let pattern = pattern(clone, work, draws)?;
         let index = |name: &str| files[log.files.get_index_of(name).expect("it is the log's")];
@@ -238,6 +252,35 @@ impl Resolver<'_> {
         let priorities = pattern.command_priority;
         let log = IoLog::new(log, rules, index, priorities, pattern.seed);
         Ok(Some((pattern, Some(log))))
+    }
+
+    /// Where the job writes a log of its I/O.
+    fn write_iolog(
+        &mut self,
+        clone: &JobClone<'_>,
+        pattern: &Pattern,
+    ) -> Result<Option<String>, Mistake> {
+        let JobClone { spec, .. } = *clone;
+        let said = spec.replay.written.as_ref().filter(|_| !spec.replays());
+        let Some(path) = said else { return Ok(None) };
+        let wrong = |what| Err(clone.mistake(&["write_iolog"], what));
+        let mut names = pattern.regions.iter().map(|region| self.files.path(region.file));
+        if let Some(name) = names.find(|name| name.contains(|c: char| c.is_ascii_whitespace())) {
+            let what = format!("file {name:?}: a name in a log of I/O has no white space");
+            return wrong(what);
+        }
+        if self.replayed.contains(path) {
+            return wrong(format!("{path} is the log that a job replays: it would be gone"));
+        }
+        let job = clone.name.to_owned();
+        if let Some(other) = self.written.insert(path.clone(), job) {
+            let what = format!(
+                "{path} is the log of {other} too: each job, and each clone of numjobs, needs its \
+                 own, as fio mixes them"
+            );
+            return wrong(what);
+        }
+        Ok(Some(path.clone()))
     }
 
     fn run(&self, clone: &JobClone<'_>, draws: &mut Draws) -> Result<Run, Mistake> {

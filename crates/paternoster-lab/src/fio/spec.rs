@@ -61,12 +61,13 @@ pub(super) struct Target {
     pub(super) at: Option<Extent>,
 }
 
-/// Which log it replays, and how.
+/// Which log it replays, and how; and which it writes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ReplaySpec {
     /// For clones in turns; none where nothing is replayed.
     pub(super) logs: Vec<String>,
     pub(super) rules: Rules,
+    pub(super) written: Option<String>,
 }
 
 /// In what order and what sizes.

@@ -86,6 +86,11 @@ static UNUSED: &[Unused] = &[
         },
     },
     Unused {
+        option: "write_iolog",
+        why: "read_iolog overrides it, as in fio",
+        says_nothing: Spec::replays,
+    },
+    Unused {
         option: "nrfiles",
         why: "filename names the files",
         says_nothing: |spec| !spec.target.filename.is_empty(),

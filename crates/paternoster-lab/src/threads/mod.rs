@@ -5,6 +5,7 @@
 //!   thread.rs    depth, runtime, the next I/O of the stream
 //!   pacing.rs    thinktime and rate
 //!   replaying.rs the I/O of a log, when it is due
+//!   logging.rs   a log of the I/O that a thread issues
 //!   bounds.rs    the longest latency, and the least rates
 //!   depth_search.rs  the depth that a latency target allows
 //!   buffered.rs  reads and writes through the page cache
@@ -25,6 +26,7 @@ mod buffered;
 mod depth_search;
 mod flusher;
 mod journal;
+mod logging;
 mod logs;
 mod pacing;
 mod progress;
@@ -47,6 +49,7 @@ use crate::result::JobResult;
 use crate::sim::{Action, Ended, Moment, TaskId, TaskSetup, Workload};
 use flusher::{Service, Services, Timer};
 use journal::Journal;
+use logging::Logging;
 use logs::ThreadLogs;
 pub use sinks::{SinkError, Sinks};
 use start::Starts;
@@ -178,6 +181,7 @@ impl Threads {
     pub fn write_into(&mut self, jobs: &Jobs, sinks: Sinks) {
         for (thread, job) in self.each.iter_mut().zip(&jobs.jobs) {
             thread.write_logs(ThreadLogs::new(job, &sinks));
+            thread.write_iolog(Logging::new(job, jobs, &sinks));
         }
         self.system.sinks = sinks;
     }
@@ -202,7 +206,7 @@ impl Threads {
             if !self.starts.may_start(index) {
                 return Action::Wait;
             }
-            thread.start(moment.now);
+            thread.start(&mut self.system.sinks, moment.now);
         }
         match thread.next(&mut self.system, moment.now, task) {
             Some(action) => action,

@@ -8,6 +8,7 @@ use slab::Slab;
 use super::bounds::Bounds;
 use super::buffered::{Access, Caller, Kind, Step, Way};
 use super::depth_search::{self, DepthSearch};
+use super::logging::Logging;
 use super::logs::{Done, ThreadLogs};
 use super::pacing::Pace;
 use super::progress::at_this_pace;
@@ -49,6 +50,8 @@ pub(super) struct Thread {
     outstanding: Slab<fio::Io>,
     phase: Phase,
     tally: Tally,
+    /// The log of its I/O that it writes.
+    logging: Option<Logging>,
 }
 
 /// Where its I/Os come from.
@@ -107,6 +110,7 @@ impl Thread {
             outstanding: Slab::new(),
             phase: Phase::Waiting,
             tally: Tally::new(&job.reports),
+            logging: None,
         }
     }
 
@@ -115,12 +119,15 @@ impl Thread {
     }
 
     /// It may start, and does after its delay.
-    pub(super) fn start(&mut self, now: Instant) {
+    pub(super) fn start(&mut self, sinks: &mut Sinks, now: Instant) {
         let from = now + self.run.start_delay;
         self.phase = Phase::Running { from, until: self.until(from) };
         self.pace.start(from);
         if let Source::Log(log) = &mut self.source {
             log.start(from);
+        }
+        if let Some(logging) = &mut self.logging {
+            logging.start(sinks, from);
         }
         self.tally.begin(from + self.run.ramp_time);
         self.bounds.begin(from + self.run.ramp_time);
@@ -156,6 +163,9 @@ impl Thread {
             self.tally.searched(search.depth());
         }
         self.tally.end(sinks, now);
+        if let Some(logging) = &mut self.logging {
+            logging.end(sinks, now);
+        }
     }
 
     /// What was measured of it.
@@ -166,6 +176,11 @@ impl Thread {
     /// Has what completes be counted over time, too.
     pub(super) fn keep_series(&mut self) {
         self.tally.keep_series();
+    }
+
+    /// Has a log of its I/O written.
+    pub(super) fn write_iolog(&mut self, logging: Option<Logging>) {
+        self.logging = logging;
     }
 
     /// Has these logs written.
@@ -294,7 +309,7 @@ impl Thread {
             self.next = Some(io);
             return Next::Sleep(due);
         }
-        self.open_files(system, io, passes);
+        self.open_files(system, io, passes, now);
         Next::Do(Entry::Io(io))
     }
 
@@ -305,11 +320,14 @@ impl Thread {
 
     /// Opens its files at the begin of a pass, with the first I/O: the page cache forgets them, if
     /// that is said. The syncs that close them come before.
-    fn open_files(&mut self, system: &mut System, io: fio::Io, passes: u32) {
+    fn open_files(&mut self, system: &mut System, io: fio::Io, passes: u32, now: Instant) {
         if passes == self.passes || direction(io.op).is_none() {
             return;
         }
         self.passes = passes;
+        if let Some(logging) = &mut self.logging {
+            logging.open(&mut system.sinks, now);
+        }
         let files: Vec<_> = self.open.keys().copied().collect();
         for file in files {
             self.open_file(system, file);
@@ -336,6 +354,9 @@ impl Thread {
             self.pace.spend(direction, io.bytes);
         }
         self.pace.submitted(now);
+        if let Some(logging) = &mut self.logging {
+            logging.issue(&mut system.sinks, now, &io);
+        }
         if self.submission.engine == Engine::Null {
             self.tally.submitted(now, 1);
             let took = Took { submission: Nanos::ZERO, completion: Nanos::ZERO };

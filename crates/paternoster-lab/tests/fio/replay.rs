@@ -170,6 +170,35 @@ fn replaying_job_has_the_logs_files_and_directions() {
     assert_eq!(job.replay.as_ref().map(IoLog::path), Some("l"));
 }
 
+#[test]
+fn written_log_has_one_job_and_names_without_white_space() {
+    let own = "each job, and each clone of numjobs, needs its own, as fio mixes them";
+    let twice = read("[j]\nsize=1m\nwrite_iolog=l\n[k]\nsize=1m\nwrite_iolog=l\n", b"");
+    let wanted = format!("a.fio:6:1: l is the log of j too: {own}");
+    assert_eq!(twice.expect_err("it is refused").to_string(), wanted);
+    let clones = read("[j]\nsize=1m\nnumjobs=2\nwrite_iolog=l\n", b"");
+    let wanted = format!("a.fio:4:1: l is the log of j too: {own}");
+    assert_eq!(clones.expect_err("it is refused").to_string(), wanted);
+    let spaced = read("[a b]\nsize=1m\nwrite_iolog=l\n", b"").expect_err("it is refused");
+    let wanted = "a.fio:3:1: file \"a b.0.0\": a name in a log of I/O has no white space";
+    assert_eq!(spaced.to_string(), wanted);
+    let gone = read("[j]\nread_iolog=l\n[k]\nsize=1m\nwrite_iolog=l\n", LOG.as_bytes());
+    let wanted = "a.fio:5:1: l is the log that a job replays: it would be gone";
+    assert_eq!(gone.expect_err("it is refused").to_string(), wanted);
+    let gone = read("[k]\nsize=1m\nwrite_iolog=l\n[j]\nread_iolog=l\n", LOG.as_bytes());
+    let wanted = "a.fio:5:1: l is a log that a job writes: it would be gone";
+    assert_eq!(gone.expect_err("it is refused").to_string(), wanted);
+    let text = "[j]\nread_iolog=l\nwrite_iolog=m\n[k]\nsize=1m\nwrite_iolog=m\n";
+    let jobs = read(text, LOG.as_bytes()).expect("the first writes nothing");
+    let written: Vec<_> = jobs.jobs.iter().map(|job| job.write_iolog.as_deref()).collect();
+    assert_eq!(written, [None, Some("m")]);
+    let [note] = &jobs.notes[..] else { panic!("{:?}", jobs.notes) };
+    assert_eq!(
+        (note.option.as_str(), note.why),
+        ("write_iolog", "read_iolog overrides it, as in fio")
+    );
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 

@@ -17,7 +17,6 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
     other(LATER, "merge_blktrace_file", &[], &[], "Merges traces."),
     other(LATER, "merge_blktrace_scalars", &[], &[], "Scales their times."),
     other(LATER, "merge_blktrace_iters", &[], &[], "Repeats them."),
-    other(LATER, "write_iolog", &[], &[], "Writes a log of I/O."),
     other(LATER, "write_hist_log", &[], &[], "Writes a log of histograms."),
     other(LATER, "steadystate", &["ss"], &[], "Ends when rates are steady."),
     other(LATER, "steadystate_duration", &["ss_dur"], &["0"], "Over what time."),

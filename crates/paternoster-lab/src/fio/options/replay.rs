@@ -1,4 +1,4 @@
-//! Options that replay a log of I/O.
+//! Options that replay a log of I/O, or write one.
 
 use super::{Given, OptionInfo, other, simulated};
 use crate::fio::error::Mistake;
@@ -75,6 +75,16 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
         "str",
         "What is left out, with commas: read, write, trim, sync.",
         skip,
+    ),
+    simulated(
+        "write_iolog",
+        &[],
+        "str",
+        "Writes a log of its I/O, of version 3.",
+        |spec, given| {
+            spec.replay.written = Some(given.text()?.as_str().to_owned());
+            Ok(())
+        },
     ),
 ];
 
