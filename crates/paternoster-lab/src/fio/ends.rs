@@ -1,11 +1,16 @@
 //! What ends a job beside its work and its `runtime`.
 
+use std::time::Duration;
+
 use paternoster::Nanos;
 
 use super::error::Mistake;
-use super::job::{DataDirection, IoMix};
+use super::job::{DataDirection, IoMix, Job};
 use super::resolve::JobClone;
 use super::value::PerDirection;
+
+/// How many checks may be looked at together.
+const MAX_CHECKS: u32 = 100_000;
 
 /// What ends a job beside its work and its `runtime`. Nothing of it holds before `ramp_time` is
 /// over.
@@ -16,6 +21,9 @@ pub struct Ends {
     pub max_latency: PerDirection<Option<Nanos>>,
     /// A lower rate ends the job with an error.
     pub least_rates: Option<LeastRates>,
+    /// The jobs of its reporting group end together when they are steady, and it ends when it is
+    /// if it is in none.
+    pub steady_state: Option<SteadyState>,
     /// The job looks for the depth that meets it, and ends when it has found that.
     pub latency_target: Option<LatencyTarget>,
 }
@@ -52,12 +60,65 @@ pub struct LatencyTarget {
     pub goes_on: bool,
 }
 
+/// When a job is steady: `steadystate`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SteadyState {
+    /// The rate that is measured.
+    pub rate: SteadyRate,
+    /// What of it is below the limit.
+    pub criterion: SteadyCriterion,
+    /// In the unit of the rate, or in percent of its mean.
+    pub limit: f64,
+    /// The limit is in percent.
+    pub is_percent: bool,
+    /// How many checks are looked at together, at least 1: those of `steadystate_duration`.
+    pub checks: u32,
+    /// How long there is between two checks, `steadystate_check_interval`.
+    pub interval: Nanos,
+    /// How long nothing is measured behind the end of the ramp, `steadystate_ramp_time`.
+    pub ramp: Nanos,
+}
+
+/// The rate that is steady.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SteadyRate {
+    /// I/Os a second.
+    Ios,
+    /// Bytes a second.
+    Bytes,
+}
+
+/// What of a rate is small when it is steady.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SteadyCriterion {
+    /// The greatest distance of a check from the mean.
+    Deviation,
+    /// The slope of the line with the least squares through all checks, from check to check.
+    Slope,
+}
+
+impl SteadyState {
+    /// The name of the rate and the criterion in a job file.
+    pub fn name(&self) -> &'static str {
+        match (self.rate, self.criterion) {
+            (SteadyRate::Ios, SteadyCriterion::Deviation) => "iops",
+            (SteadyRate::Ios, SteadyCriterion::Slope) => "iops_slope",
+            (SteadyRate::Bytes, SteadyCriterion::Deviation) => "bw",
+            (SteadyRate::Bytes, SteadyCriterion::Slope) => "bw_slope",
+        }
+    }
+}
+
 /// What the options of a job come to.
 pub(super) fn ends(clone: &JobClone<'_>) -> Result<Ends, Mistake> {
     let said = &clone.spec.ends;
     let max_latency = said.max_latency.map(|latency| (latency > Nanos::ZERO).then_some(latency));
-    let latency_target = latency_target(clone)?;
-    Ok(Ends { max_latency, least_rates: least_rates(clone)?, latency_target })
+    Ok(Ends {
+        max_latency,
+        least_rates: least_rates(clone)?,
+        steady_state: steady_state(clone)?,
+        latency_target: latency_target(clone)?,
+    })
 }
 
 fn latency_target(clone: &JobClone<'_>) -> Result<Option<LatencyTarget>, Mistake> {
@@ -75,6 +136,48 @@ fn latency_target(clone: &JobClone<'_>) -> Result<Option<LatencyTarget>, Mistake
         percentile: said.latency_percentile,
         goes_on: said.latency_run,
     }))
+}
+
+/// As in fio, there is none without a duration.
+fn steady_state(clone: &JobClone<'_>) -> Result<Option<SteadyState>, Mistake> {
+    let said = &clone.spec.ends;
+    let (duration, interval) = (said.steady_duration.as_nanos(), said.steady_interval.as_nanos());
+    if duration == 0 {
+        return Ok(None);
+    }
+    let checks = duration / interval.max(1);
+    if checks * interval != duration {
+        let [duration, interval] = [duration, interval].map(Duration::from_nanos);
+        let what = format!("{duration:?} are no multiple of the {interval:?} between two checks");
+        return Err(clone.mistake(&["steadystate_duration"], what));
+    }
+    let Some(checks) = u32::try_from(checks).ok().filter(|checks| *checks <= MAX_CHECKS) else {
+        let what = format!("{checks} checks at once: {MAX_CHECKS} are allowed");
+        return Err(clone.mistake(&["steadystate_duration"], what));
+    };
+    let (interval, ramp) = (said.steady_interval, said.steady_ramp);
+    Ok(Some(SteadyState { checks, interval, ramp, ..said.steady }))
+}
+
+/// As in fio, the jobs of a reporting group are steady in the same way.
+pub(super) fn check_group(
+    clone: &JobClone<'_>,
+    ends: &Ends,
+    others: &[Job],
+    group_id: u32,
+) -> Result<(), Mistake> {
+    let other = others.iter().find(|job| job.reports.group_id == group_id);
+    match other.filter(|other| other.ends.steady_state != ends.steady_state) {
+        None => Ok(()),
+        Some(other) => {
+            let what = format!(
+                "steadystate and its times are not those of {}, of the same reporting group",
+                other.name
+            );
+            let options = ["steadystate", "steadystate_duration", "steadystate_ramp_time"];
+            Err(clone.mistake(&options, what))
+        }
+    }
 }
 
 /// As in fio, it is in bytes or in I/Os, and not above the rate that holds the job back.

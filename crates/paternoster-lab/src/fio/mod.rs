@@ -34,7 +34,9 @@ mod unused;
 mod value;
 
 pub(crate) use draw::Draws;
-pub use ends::{Ends, LatencyTarget, LeastRate, LeastRates};
+pub use ends::{
+    Ends, LatencyTarget, LeastRate, LeastRates, SteadyCriterion, SteadyRate, SteadyState,
+};
 pub use error::{JobFileError, Mistake, Place};
 pub(crate) use iolog::{Entry, Replay, Step, Timing};
 pub use iolog::{IoLog, ReadAt};

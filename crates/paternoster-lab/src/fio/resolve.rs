@@ -202,7 +202,11 @@ impl Resolver<'_> {
         let source = self.source(clone, logs, &mut draws);
         let source = self.mistakes.keep(source);
         let pacing = self.mistakes.keep(pacing(clone));
-        let ends = self.mistakes.keep(ends::ends(clone));
+        let ends = ends::ends(clone).and_then(|ends| {
+            ends::check_group(clone, &ends, &self.jobs, self.group_id)?;
+            Ok(ends)
+        });
+        let ends = self.mistakes.keep(ends);
         let run = self.run(clone, &mut draws);
         let run = self.mistakes.keep(run);
         let (pattern, replay) = source??;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use paternoster::Nanos;
 
+use super::ends::{SteadyCriterion, SteadyRate, SteadyState};
 use super::error::Place;
 use super::iolog::Rules;
 use super::job::{
@@ -133,6 +134,10 @@ pub(super) struct EndsSpec {
     pub(super) rate_iops_min: PerDirection<u64>,
     /// In milliseconds.
     pub(super) rate_cycle: u32,
+    pub(super) steady: SteadyState,
+    pub(super) steady_duration: Nanos,
+    pub(super) steady_interval: Nanos,
+    pub(super) steady_ramp: Nanos,
     pub(super) latency_target: Nanos,
     pub(super) latency_window: Nanos,
     pub(super) latency_percentile: f64,
@@ -325,6 +330,19 @@ impl EndsSpec {
             rate_min: [0; 3],
             rate_iops_min: [0; 3],
             rate_cycle: 1000,
+            // Its times are below.
+            steady: SteadyState {
+                rate: SteadyRate::Ios,
+                criterion: SteadyCriterion::Slope,
+                limit: 0.01,
+                is_percent: true,
+                checks: 1,
+                interval: Nanos::ZERO,
+                ramp: Nanos::ZERO,
+            },
+            steady_duration: Nanos::ZERO,
+            steady_interval: Nanos::from_secs(1),
+            steady_ramp: Nanos::ZERO,
             latency_target: Nanos::ZERO,
             latency_window: Nanos::ZERO,
             latency_percentile: 100.0,

@@ -46,6 +46,13 @@ static UNUSED: &[Unused] = &[
             spec.pacing.rate.iter().chain(&spec.pacing.rate_iops).all(Option::is_none)
         },
     },
+    Unused { option: "steadystate", why: NO_DURATION, says_nothing: is_never_steady },
+    Unused { option: "steadystate_ramp_time", why: NO_DURATION, says_nothing: is_never_steady },
+    Unused {
+        option: "steadystate_check_interval",
+        why: NO_DURATION,
+        says_nothing: is_never_steady,
+    },
     Unused { option: "latency_window", why: NO_TARGET, says_nothing: has_no_target },
     Unused { option: "latency_percentile", why: NO_TARGET, says_nothing: has_no_target },
     Unused { option: "latency_run", why: NO_TARGET, says_nothing: has_no_target },
@@ -100,6 +107,7 @@ static UNUSED: &[Unused] = &[
 const NO_MIX: &str = "rw is no mix of reads and writes";
 const NOT_RANDOM: &str = "the job is sequential";
 const NO_THINKING: &str = "thinktime is not set";
+const NO_DURATION: &str = "steadystate_duration is not set";
 const NO_TARGET: &str = "latency_target is not set";
 const TRIMS: &str = "fio does not sync among trims and writes";
 const NO_COMMANDS: &str = "cmdprio_percentage is not set";
@@ -181,6 +189,10 @@ fn is_sequential(spec: &Spec) -> bool {
 
 fn does_not_think(spec: &Spec) -> bool {
     spec.pacing.thinktime == Nanos::ZERO
+}
+
+fn is_never_steady(spec: &Spec) -> bool {
+    spec.ends.steady_duration == paternoster::Nanos::ZERO
 }
 
 fn has_no_target(spec: &Spec) -> bool {

@@ -14,6 +14,7 @@ use indexmap::IndexMap;
 use paternoster::Nanos;
 use serde::Serialize;
 
+use super::steady::SteadyJson;
 use super::{Entry, JobResult, LATENCY_BOUNDS, Latencies, Samples, entries};
 use crate::fio::{DataDirection, Jobs, Reports};
 
@@ -92,6 +93,8 @@ struct JobJson {
     latency_window: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     desc: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    steadystate: Option<SteadyJson>,
 }
 
 /// Percent of the whole, by class.
@@ -227,6 +230,7 @@ impl JobJson {
             latency_percentile: target.map_or(100.0, |target| target.percentile),
             latency_window: target.map_or(0, |target| target.window.as_nanos() / 1000),
             desc: job.description.clone(),
+            steadystate: result.steady.as_ref().map(SteadyJson::new),
         }
     }
 }

@@ -16,12 +16,14 @@ mod drained;
 mod error;
 mod fio_json;
 mod latency;
+mod steady;
 mod table;
 
 pub use drained::drained_note;
 pub use error::JobError;
 pub use fio_json::{DiskUse, FioReport, Header};
 pub use latency::{Latencies, Moments};
+pub use steady::{Steady, SteadySample};
 pub use table::table;
 pub(crate) use table::{Subject, short_time, table_of};
 
@@ -64,6 +66,8 @@ pub struct JobResult {
     pub drained: u64,
     /// Why it ended, if that was an error.
     pub error: Option<JobError>,
+    /// How steady it was, if that is looked at.
+    pub steady: Option<Steady>,
     /// The depth to which its latency target has led, if it has one.
     pub latency_depth: Option<u32>,
     depths: [u64; CLASSES],
@@ -162,6 +166,8 @@ impl JobResult {
         self.context_switches += other.context_switches;
         self.drained += other.drained;
         self.error = self.error.or(other.error);
+        // All of a group have the same.
+        self.steady = self.steady.take().or_else(|| other.steady.clone());
         self.latency_depth = self.latency_depth.or(other.latency_depth);
         let counts = [
             (&mut self.depths[..], &other.depths[..]),

@@ -18,6 +18,7 @@
 //!   logs.rs      the lines of its logs
 //!   sinks.rs     where those go
 //!   progress.rs  when the last of them is expected to end
+//!   steady.rs    whether they are steady (steadystate)
 //!   start.rs     the end of one may be the end of others (exitall)
 //! ```
 
@@ -34,13 +35,14 @@ mod replaying;
 mod run;
 mod sinks;
 mod start;
+mod steady;
 mod syncing;
 mod system;
 mod tally;
 mod thread;
 mod windows;
 
-use paternoster::{Instant, Nanos, Sector};
+use paternoster::{Instant, IoPrio, Nanos, Sector};
 
 use crate::cache::{Throttling, WritebackRules};
 use crate::fio::{Advice, Jobs, Mistake};
@@ -53,6 +55,7 @@ use logging::Logging;
 use logs::ThreadLogs;
 pub use sinks::{SinkError, Sinks};
 use start::Starts;
+use steady::{Check, Checkers, Transferred};
 use system::System;
 
 pub use flusher::WritebackGroup;
@@ -123,6 +126,7 @@ pub struct Threads {
     system: System,
     timer: Timer,
     starts: Starts,
+    checkers: Checkers,
     setups: Vec<TaskSetup>,
 }
 
@@ -136,13 +140,19 @@ impl Threads {
             start: Instant::START,
         });
         let services = Services::new(jobs, page_cache);
+        let before: Vec<_> = setups.chain(services.tasks()).collect();
+        let checkers = Checkers::new(&jobs.jobs, before.len());
+        // They submit nothing.
+        let check = TaskSetup { group: None, io_prio: IoPrio::default(), start: Instant::START };
+        let checks = std::iter::repeat_n(check, checkers.count());
         Self {
-            setups: setups.chain(services.tasks()).collect(),
+            setups: before.into_iter().chain(checks).collect(),
             each: jobs.jobs.iter().map(Thread::new).collect(),
             running: jobs.jobs.len(),
             system: System::new(jobs, page_cache, services),
             timer: Timer::default(),
             starts: Starts::new(&jobs.jobs),
+            checkers,
         }
     }
 
@@ -163,7 +173,12 @@ impl Threads {
 
     /// What was measured of each job, in their order.
     pub fn results(&self) -> Vec<JobResult> {
-        self.each.iter().map(|thread| thread.result().clone()).collect()
+        let results = self.each.iter().enumerate().map(|(index, thread)| {
+            let mut result = thread.result().clone();
+            result.steady = self.checkers.steady(index);
+            result
+        });
+        results.collect()
     }
 
     /// What the tasks behind the threads are called that submit I/O, with their groups; the root's
@@ -206,7 +221,10 @@ impl Threads {
             if !self.starts.may_start(index) {
                 return Action::Wait;
             }
-            thread.start(&mut self.system.sinks, moment.now);
+            let counted_from = thread.start(&mut self.system.sinks, moment.now);
+            if let Some(checker) = self.checkers.started(index, counted_from) {
+                moment.wake(checker);
+            }
         }
         match thread.next(&mut self.system, moment.now, task) {
             Some(action) => action,
@@ -219,6 +237,29 @@ impl Threads {
             Service::Flusher(flusher) => self.system.flush_on(now, flusher, task),
             Service::Timer => self.timer.step(&mut self.system, now),
             Service::Journal => self.system.journal_on(),
+        }
+    }
+
+    /// Looks whether threads are steady, and stops them if they are.
+    fn check(&mut self, moment: &mut Moment<'_>, task: TaskId) -> Action {
+        let checker = self.checkers.of_task(task).expect("it is one");
+        if checker.threads().iter().all(|&thread| self.starts.has_ended(thread)) {
+            return Action::Exit;
+        }
+        let all = checker.threads().iter().map(|&thread| self.each[thread].transferred());
+        let done = all.fold(Transferred::default(), |sum, one| Transferred {
+            ios: sum.ios + one.ios,
+            bytes: sum.bytes + one.bytes,
+        });
+        match checker.check(moment.now, done) {
+            Check::GoOn(action) => action,
+            Check::Attained => {
+                for &thread in checker.threads() {
+                    self.each[thread].stop();
+                    moment.wake(self::task(thread));
+                }
+                Action::Exit
+            }
         }
     }
 
@@ -261,6 +302,7 @@ impl Workload for Threads {
 
     fn next(&mut self, moment: &mut Moment<'_>, task: TaskId) -> Action {
         let action = match self.system.service(task) {
+            _ if self.checkers.of_task(task).is_some() => self.check(moment, task),
             Some(service) => self.serve(service, moment.now, task),
             None => self.next_of_thread(moment, task),
         };

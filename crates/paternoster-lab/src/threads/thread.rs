@@ -14,6 +14,7 @@ use super::pacing::Pace;
 use super::progress::at_this_pace;
 use super::replaying::{Next, Replaying};
 use super::sinks::Sinks;
+use super::steady::Transferred;
 use super::syncing::{Durability, Syncing};
 use super::system::{SECTOR, System};
 use super::tally::Tally;
@@ -36,6 +37,8 @@ pub(super) struct Thread {
     bounds: Bounds,
     /// The search for its depth, with `latency_target`.
     search: Option<DepthSearch>,
+    /// What it has read, written and trimmed since its start.
+    transferred: Transferred,
     /// The I/O that is next, taken from the stream and waiting for its time.
     next: Option<fio::Io>,
     /// The call that goes through the page cache and is under way.
@@ -102,6 +105,7 @@ impl Thread {
                 .ends
                 .latency_target
                 .map(|target| DepthSearch::new(target, submission.depth)),
+            transferred: Transferred::default(),
             next: None,
             call: None,
             writer: Writer::default(),
@@ -118,8 +122,8 @@ impl Thread {
         self.phase != Phase::Waiting
     }
 
-    /// It may start, and does after its delay.
-    pub(super) fn start(&mut self, sinks: &mut Sinks, now: Instant) {
+    /// It may start, and does after its delay. Returns from when on it is counted.
+    pub(super) fn start(&mut self, sinks: &mut Sinks, now: Instant) -> Instant {
         let from = now + self.run.start_delay;
         self.phase = Phase::Running { from, until: self.until(from) };
         self.pace.start(from);
@@ -134,6 +138,7 @@ impl Thread {
         if let Some(search) = &mut self.search {
             search.begin(from + self.run.ramp_time);
         }
+        from + self.run.ramp_time
     }
 
     /// When it is expected to end, if it has not ended. `from` is when it may start, if that can be
@@ -166,6 +171,11 @@ impl Thread {
         if let Some(logging) = &mut self.logging {
             logging.end(sinks, now);
         }
+    }
+
+    /// What it has read, written and trimmed since its start.
+    pub(super) fn transferred(&self) -> Transferred {
+        self.transferred
     }
 
     /// What was measured of it.
@@ -474,6 +484,8 @@ impl Thread {
         let Some(direction) = direction(io.op) else { return self.tally.synced(now, all) };
         let fio::Io { offset, bytes, io_prio, .. } = io;
         let done = Done { direction, offset, bytes, io_prio: io_prio.map(IoPriority::from) };
+        self.transferred.ios += 1;
+        self.transferred.bytes += io.bytes;
         self.tally.completed(sinks, now, done, took);
         if let Phase::Running { until: Some(until), .. } = self.phase
             && now > until

@@ -149,6 +149,22 @@ fn bound_that_cannot_hold_is_refused() {
     let window = "a.fio:3:1: latency_target needs the time for which a depth is tried: \
                   latency_window=...";
     assert_eq!(told_of("latency_target=10us"), window);
+    let limit = "a.fio:3:13: \"iops\" has no limit: iops:10 and iops:1% have one";
+    assert_eq!(told_of("steadystate=iops"), limit);
+    let word = "a.fio:3:4: \"lat\": allowed is iops, iops_slope, bw, bw_slope";
+    assert_eq!(told_of("ss=lat:1"), word);
+    assert_eq!(told_of("ss=iops:-1"), "a.fio:3:9: \"-1\" is no number, such as 1.2");
+    assert_eq!(told_of("ss=iops:1x%"), "a.fio:3:9: \"1x\" is no number, such as 1.2");
+    assert_eq!(told_of("ss_interval=0"), "a.fio:3:13: 0: more than 0 is allowed");
+    let multiple = "a.fio:3:1: 2.5s are no multiple of the 1s between two checks";
+    assert_eq!(told_of("ss_dur=2500ms"), multiple);
+    let checks = "a.fio:3:1: 315360000 checks at once: 100000 are allowed";
+    assert_eq!(told_of("ss_dur=3650d"), checks);
+    let group = "a.fio:6:2: steadystate and its times are not those of a, of the same reporting \
+                 group";
+    let text = "[a]\nsize=1m\nss=iops:1\nss_dur=3\nnumjobs=2\n[b]\nsize=1m\n";
+    assert_eq!(told(text), group);
+    assert!(read(&format!("{text}new_group\n")).is_ok(), "another group");
     let percent = "a.fio:3:20: 101: 0 to 100 is allowed";
     assert_eq!(told_of("latency_percentile=101"), percent);
     let time = "a.fio:3:14: \"q\" is no unit of a time: d, h, m, s, ms, us are";

@@ -1,9 +1,59 @@
 //! Options that end a job beside its work and its runtime.
 
-use super::{OptionInfo, simulated};
+use paternoster::Nanos;
+
+use super::{Given, OptionInfo, simulated};
+use crate::fio::ends::{SteadyCriterion, SteadyRate, SteadyState};
+use crate::fio::error::Mistake;
+use crate::fio::spec::Spec;
 use crate::fio::value::{self, TimeUnit};
 
+/// The greatest limit of a steady state.
+const MAX_LIMIT: f64 = 1e15;
+
 pub(super) static OPTIONS: &[OptionInfo] = &[
+    simulated(
+        "steadystate",
+        &["ss"],
+        "str:float",
+        "Ends the job when it is steady: iops, iops_slope, bw or bw_slope is below the limit, \
+         which is absolute or in percent of the mean.",
+        steadystate,
+    ),
+    simulated(
+        "steadystate_duration",
+        &["ss_dur"],
+        "time",
+        "Over what time; 0, the default, is never.",
+        |spec, given| {
+            spec.ends.steady_duration = given.time(TimeUnit::Second)?;
+            Ok(())
+        },
+    ),
+    simulated(
+        "steadystate_ramp_time",
+        &["ss_ramp"],
+        "time",
+        "After what time, behind the ramp.",
+        |spec, given| {
+            spec.ends.steady_ramp = given.time(TimeUnit::Second)?;
+            Ok(())
+        },
+    ),
+    simulated(
+        "steadystate_check_interval",
+        &["ss_interval"],
+        "time",
+        "How often it is looked; each second unless told.",
+        |spec, given| {
+            let interval = given.time(TimeUnit::Second)?;
+            if interval == Nanos::ZERO {
+                return Err(given.text()?.mistake("0: more than 0 is allowed"));
+            }
+            spec.ends.steady_interval = interval;
+            Ok(())
+        },
+    ),
     simulated(
         "latency_target",
         &[],
@@ -83,3 +133,24 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
         },
     ),
 ];
+
+/// `iops:10`, `bw_slope:0.5%`.
+fn steadystate(spec: &mut Spec, given: &Given<'_>) -> Result<(), Mistake> {
+    let text = given.text()?;
+    let Some((word, limit)) = text.split_once(|c| c == ':') else {
+        let what = format!("{0:?} has no limit: {0}:10 and {0}:1% have one", text.as_str());
+        return Err(text.mistake(what));
+    };
+    let words = [
+        ("iops", (SteadyRate::Ios, SteadyCriterion::Deviation)),
+        ("iops_slope", (SteadyRate::Ios, SteadyCriterion::Slope)),
+        ("bw", (SteadyRate::Bytes, SteadyCriterion::Deviation)),
+        ("bw_slope", (SteadyRate::Bytes, SteadyCriterion::Slope)),
+    ];
+    let (rate, criterion) = value::word(&word, &words)?;
+    let number = limit.as_str().strip_suffix('%').map(|number| limit.part(0, number.len()));
+    let is_percent = number.is_some();
+    let limit = value::fraction(&number.unwrap_or(limit), 0.0, MAX_LIMIT)?;
+    spec.ends.steady = SteadyState { rate, criterion, limit, is_percent, ..spec.ends.steady };
+    Ok(())
+}

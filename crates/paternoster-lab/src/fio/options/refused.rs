@@ -18,10 +18,6 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
     other(LATER, "merge_blktrace_scalars", &[], &[], "Scales their times."),
     other(LATER, "merge_blktrace_iters", &[], &[], "Repeats them."),
     other(LATER, "write_hist_log", &[], &[], "Writes a log of histograms."),
-    other(LATER, "steadystate", &["ss"], &[], "Ends when rates are steady."),
-    other(LATER, "steadystate_duration", &["ss_dur"], &["0"], "Over what time."),
-    other(LATER, "steadystate_ramp_time", &["ss_ramp"], &["0"], "After what time."),
-    other(LATER, "steadystate_check_interval", &["ss_interval"], &[], "How often it is looked."),
     other(
         LATER,
         "iodepth_batch",
