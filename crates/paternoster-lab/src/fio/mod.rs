@@ -12,6 +12,7 @@
 //! The rules are those of fio's documentation. Where that leaves something open, they are those
 //! that fio 3.33 shows when it runs; `docs/fio-jobs.md` says which.
 
+mod command_priority;
 mod distribution;
 mod draw;
 mod ends;
@@ -33,6 +34,7 @@ mod text;
 mod unused;
 mod value;
 
+pub use command_priority::CommandPriorities;
 pub(crate) use draw::Draws;
 pub use ends::{
     Ends, LatencyTarget, LeastRate, LeastRates, SteadyCriterion, SteadyRate, SteadyState,
@@ -41,9 +43,9 @@ pub use error::{JobFileError, Mistake, Place};
 pub(crate) use iolog::{Entry, Replay, Step, Timing};
 pub use iolog::{IoLog, ReadAt};
 pub use job::{
-    Advice, BlockSizes, CommandPriority, Coverage, DataDirection, Distribution, Engine, ExitWhat,
-    File, FileService, Group, IoMix, Job, Jobs, Modifier, Note, Order, Pacing, Pattern,
-    RateProcess, Region, Reports, Run, Submission, Syncs, ThinkTime, ThinkTrigger, WriteSync, Zone,
+    Advice, BlockSizes, Coverage, DataDirection, Distribution, Engine, ExitWhat, File, FileService,
+    Group, IoMix, Job, Jobs, Modifier, Note, Order, Pacing, Pattern, RateProcess, Region, Reports,
+    Run, Submission, Syncs, ThinkTime, ThinkTrigger, WriteSync, Zone,
 };
 pub use logs::{IoPriority, LogKind, RunLogs};
 pub use options::{OptionInfo, Support, options};

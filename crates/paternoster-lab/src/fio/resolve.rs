@@ -5,14 +5,15 @@ use std::collections::{HashMap, HashSet};
 use indexmap::IndexMap;
 use paternoster::{IoPrio, Nanos};
 
+use super::command_priority::CommandPriorities;
 use super::draw::Draws;
 use super::ends;
 use super::error::{Mistake, Mistakes, Place};
 use super::files::{Files, Work};
 use super::iolog::IoLog;
 use super::job::{
-    Advice, BlockSizes, CommandPriority, Engine, IoMix, Job, Jobs, Modifier, Note, Order, Pacing,
-    Pattern, Reports, Run, Sequencer, Submission, Syncs, ThinkTime, used_sizes,
+    Advice, BlockSizes, IoMix, Job, Jobs, Modifier, Note, Order, Pacing, Pattern, Reports, Run,
+    Sequencer, Submission, Syncs, ThinkTime, used_sizes,
 };
 use super::keys::{self, Groups};
 use super::logs::RunLogs;
@@ -253,7 +254,7 @@ impl Resolver<'_> {
         let pattern = pattern(clone, work, draws)?;
         let index = |name: &str| files[log.files.get_index_of(name).expect("it is the log's")];
         let rules = spec.replay.rules.clone();
-        let priorities = pattern.command_priority;
+        let priorities = pattern.command_priorities.clone();
         let log = IoLog::new(log, rules, index, priorities, pattern.seed);
         Ok(Some((pattern, Some(log))))
     }
@@ -437,7 +438,7 @@ fn pattern(clone: &JobClone<'_>, work: Work, draws: &mut Draws) -> Result<Patter
         },
         repeat: said.repeat,
         seed: draws.next(),
-        command_priority: command_priority(clone)?,
+        command_priorities: CommandPriorities::of(clone)?,
     })
 }
 
@@ -474,28 +475,4 @@ fn sizes(said: &PatternSpec) -> PerDirection<BlockSizes> {
         }
         sizes => sizes,
     })
-}
-
-fn command_priority(clone: &JobClone<'_>) -> Result<[Option<CommandPriority>; 2], Mistake> {
-    let said = &clone.spec.submission;
-    let mut priorities = [None; 2];
-    for (direction, priority) in priorities.iter_mut().enumerate() {
-        let percent = said.cmdprio_percentage[direction];
-        if percent == 0 {
-            continue;
-        }
-        if !matches!(said.engine, Engine::Libaio | Engine::IoUring) {
-            let what = "only ioengine=libaio and ioengine=io_uring have priorities of commands";
-            return Err(clone.mistake(&["cmdprio_percentage"], what.to_owned()));
-        }
-        let level = said.cmdprio[direction];
-        let io_prio = match said.cmdprio_class[direction] {
-            None | Some(1) => IoPrio::rt(level),
-            Some(2) => IoPrio::be(level),
-            _ => Some(IoPrio::IDLE),
-        };
-        let io_prio = io_prio.expect("a level is at most 7");
-        *priority = Some(CommandPriority { percent, io_prio });
-    }
-    Ok(priorities)
 }

@@ -110,6 +110,16 @@ pub(super) struct SubmissionSpec {
     pub(super) cmdprio_percentage: [u8; 2],
     pub(super) cmdprio_class: [Option<u8>; 2],
     pub(super) cmdprio: [u8; 2],
+    pub(super) cmdprio_bssplit: [Vec<PrioritySplit>; 2],
+}
+
+/// A part of the I/Os of a size, `cmdprio_bssplit`.
+#[derive(Clone, Debug)]
+pub(super) struct PrioritySplit {
+    pub(super) bytes: u64,
+    pub(super) percent: u8,
+    /// Class and level; those of `cmdprio_class` and `cmdprio` where absent.
+    pub(super) priority: Option<(u8, u8)>,
 }
 
 /// How fast.
@@ -303,6 +313,7 @@ impl SubmissionSpec {
             cmdprio_percentage: [0; 2],
             cmdprio_class: [None; 2],
             cmdprio: [0; 2],
+            cmdprio_bssplit: [vec![], vec![]],
         }
     }
 }

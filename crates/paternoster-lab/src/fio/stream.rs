@@ -316,12 +316,10 @@ impl Stream {
     }
 
     fn push(&mut self, spot: usize, direction: DataDirection, block: Block) {
-        let priority = self.pattern.command_priority.get(direction as usize).copied().flatten();
-        let io_prio = priority
-            .filter(|priority| self.draws.priorities.percent(priority.percent))
-            .map(|priority| priority.io_prio);
-        let file = self.spots[spot].region.file;
         let Block { offset, bytes } = block;
+        let priorities = &self.pattern.command_priorities;
+        let io_prio = priorities.draw(direction.into(), bytes, &mut self.draws.priorities);
+        let file = self.spots[spot].region.file;
         self.queue.push_back(Io { op: direction.into(), file, offset, bytes, io_prio });
         if direction == DataDirection::Write {
             self.writes += 1;

@@ -110,7 +110,7 @@ const NO_THINKING: &str = "thinktime is not set";
 const NO_DURATION: &str = "steadystate_duration is not set";
 const NO_TARGET: &str = "latency_target is not set";
 const TRIMS: &str = "fio does not sync among trims and writes";
-const NO_COMMANDS: &str = "cmdprio_percentage is not set";
+const NO_COMMANDS: &str = "neither cmdprio_percentage nor cmdprio_bssplit is set";
 const NO_LOGS: &str = "no log is written";
 const NO_LATENCIES: &str = "no latencies are logged";
 
@@ -200,7 +200,8 @@ fn has_no_target(spec: &Spec) -> bool {
 }
 
 fn has_no_commands(spec: &Spec) -> bool {
-    spec.submission.cmdprio_percentage == [0; 2]
+    let said = &spec.submission;
+    said.cmdprio_percentage == [0; 2] && said.cmdprio_bssplit.iter().all(Vec::is_empty)
 }
 
 fn has_no_logs(spec: &Spec) -> bool {

@@ -100,6 +100,16 @@ fn options_that_contradict_each_other_are_refused() {
     assert_eq!(told_of("time_based"), "a.fio:3:1: time_based needs a time: runtime=...");
     let waits = "a.fio:3:1: only ioengine=libaio and ioengine=io_uring have priorities of commands";
     assert_eq!(told_of("cmdprio_percentage=10"), waits);
+    assert_eq!(told_of("cmdprio_bssplit=4k/10"), waits);
+    let both = "a.fio:4:1: cmdprio_percentage and cmdprio_bssplit: one of them is allowed";
+    assert_eq!(told_of("cmdprio_percentage=10\ncmdprio_bssplit=4k/10"), both);
+    let parts = "a part is size/percent or size/percent/class/level, such as 4k/20";
+    assert_eq!(told_of("cmdprio_bssplit=4k/10/2"), format!("a.fio:3:17: {parts}"));
+    assert_eq!(told_of("cmdprio_bssplit=4k/10:8k"), format!("a.fio:3:23: {parts}"));
+    let sum = "a.fio:3:23: the parts of 4096 bytes add up to 120 percent: 100 is allowed";
+    assert_eq!(told_of("cmdprio_bssplit=4k/60:4k/60/1/0"), sum);
+    assert_eq!(told_of("cmdprio_bssplit=4k/1/5/0"), "a.fio:3:22: \"5\": allowed is 1, 2, 3");
+    assert_eq!(told_of("cmdprio_bssplit=4k/1/2/8"), "a.fio:3:24: 8: 0 to 7 is allowed");
     let unknown = "a.fio:3:1: no section before this one is called \"x\"";
     assert_eq!(told_of("wait_for=x"), unknown);
     let twice = "[global]\nsize=1m\n[a]\n[a]\n[b]\nwait_for=a\n";

@@ -215,6 +215,29 @@ fn part_of_the_commands_has_a_priority_of_its_own() {
     assert_eq!(none + high, ios.len(), "writes have none");
 }
 
+/// Of 4 KiB a fifth is real time; of 64 KiB half is idle and a tenth best effort; of 8 KiB nothing
+/// is said. Writes have what is said for them.
+#[test]
+fn sizes_have_priorities_of_their_own() {
+    let options = "ioengine=libaio iodepth=8 direct=1 rw=randrw size=400m \
+                   bssplit=4k/50:8k/20:64k/30 cmdprio=3 \
+                   cmdprio_bssplit=4k/20:64k/50/3/0:64k/10/2/4,8k/100/2/7";
+    let ios = ios(options);
+    let part = |op: IoOp, bytes: u64, io_prio: Option<IoPrio>, percent: f64| {
+        let of: Vec<_> = ios.iter().filter(|io| (io.op, io.bytes) == (op, bytes)).collect();
+        let count = of.iter().filter(|io| io.io_prio == io_prio).count();
+        assert!(is_near(count, of.len(), percent), "{op:?} of {bytes}: {count} of {}", of.len());
+    };
+    part(IoOp::Read, 4096, IoPrio::rt(3), 20.0);
+    part(IoOp::Read, 4096, None, 80.0);
+    part(IoOp::Read, 8192, None, 100.0);
+    part(IoOp::Read, 65_536, Some(IoPrio::IDLE), 50.0);
+    part(IoOp::Read, 65_536, IoPrio::be(4), 10.0);
+    part(IoOp::Read, 65_536, None, 40.0);
+    part(IoOp::Write, 8192, IoPrio::be(7), 100.0);
+    part(IoOp::Write, 65_536, None, 100.0);
+}
+
 #[test]
 fn time_based_job_goes_on_with_new_orders_until_it_is_stopped() {
     let jobs = jobs("[j]\nrw=randwrite\nsize=64k\ntime_based\nruntime=1\nend_fsync=1\n");

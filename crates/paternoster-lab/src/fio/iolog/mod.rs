@@ -20,7 +20,8 @@ mod source;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::job::{CommandPriority, DataDirection};
+use super::command_priority::CommandPriorities;
+use super::job::DataDirection;
 
 pub(super) use check::{Checked, check};
 use line::Version;
@@ -39,7 +40,7 @@ pub struct IoLog {
     rules: Rules,
     files: Arc<HashMap<String, LogFile>>,
     /// Which of its I/Os have a priority of their own, with the seed of what is drawn for that.
-    priorities: [Option<CommandPriority>; 2],
+    priorities: CommandPriorities,
     seed: u64,
 }
 
@@ -58,7 +59,7 @@ impl IoLog {
         checked: &Checked,
         rules: Rules,
         index: impl Fn(&str) -> usize,
-        priorities: [Option<CommandPriority>; 2],
+        priorities: CommandPriorities,
         seed: u64,
     ) -> Self {
         let files = checked.files.iter();

@@ -7,9 +7,9 @@ use paternoster::Nanos;
 use super::line::{Line, Said, Version, parse};
 use super::source::Lines;
 use super::{IoLog, LogFile, Rules};
+use crate::fio::Io;
 use crate::fio::draw::Draws;
 use crate::fio::error::{Mistake, Place};
-use crate::fio::{Io, IoOp};
 
 /// A log that is being replayed.
 #[derive(Clone, Debug)]
@@ -122,7 +122,7 @@ impl Replay {
             (Said::Io { op, .. }, _) if rules.skips(op) => return None,
             (Said::Io { op, offset, bytes }, Some(file)) => {
                 let offset = rules.position(offset);
-                let io_prio = self.priority(op);
+                let io_prio = self.log.priorities.draw(op, bytes, &mut self.priorities);
                 Entry::Io(Io { op, file: file.index, offset, bytes, io_prio })
             }
             // What is redirected is one file, which is opened once.
@@ -134,11 +134,6 @@ impl Replay {
             _ => Entry::Wait,
         };
         Some(Step { at, entry })
-    }
-
-    fn priority(&mut self, op: IoOp) -> Option<paternoster::IoPrio> {
-        let priority = self.log.priorities.get(op as usize).copied().flatten()?;
-        self.priorities.percent(priority.percent).then_some(priority.io_prio)
     }
 }
 

@@ -43,7 +43,6 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
     other(LATER, "force_async", &[], &["0"], "Submits by a worker of the kernel."),
     other(LATER, "sqthread_poll", &[], &["0"], "A thread of the kernel submits."),
     other(LATER, "sqthread_poll_cpu", &[], &[], "On which processor."),
-    other(LATER, "cmdprio_bssplit", &[], &[], "Priorities by block size."),
     other(LATER, "zonemode", &[], &["none"], "Zones of a device."),
     other(LATER, "zonesize", &[], &["0"], "How much is done in a zone."),
     other(LATER, "zonecapacity", &[], &["0"], "How much is in a zone."),

@@ -3,9 +3,9 @@
 use super::{Given, OptionInfo, percent, simulated};
 use crate::fio::error::Mistake;
 use crate::fio::job::{Advice, Engine, RateProcess, ThinkTrigger, WriteSync};
-use crate::fio::spec::Spec;
+use crate::fio::spec::{PrioritySplit, Spec};
 use crate::fio::text::Text;
-use crate::fio::value::{self, PerDirection, TimeUnit};
+use crate::fio::value::{self, KbBase, PerDirection, TimeUnit};
 
 /// How many I/Os a job may have under way.
 const MAX_DEPTH: u32 = 65_536;
@@ -88,6 +88,16 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
     simulated("cmdprio", &[], "int[,int]", "Their level, 0 to 7.", |spec, given| {
         for_two(given, &mut spec.submission.cmdprio, |text| byte(text, 7))
     }),
+    simulated(
+        "cmdprio_bssplit",
+        &[],
+        "str[,str]",
+        "How many percent of the I/Os of a size have it, or a class and level: `4k/20:64k/5/3/0`.",
+        |spec, given| {
+            let base = given.base;
+            for_two(given, &mut spec.submission.cmdprio_bssplit, |text| priority_split(text, base))
+        },
+    ),
     simulated(
         "thinktime",
         &[],
@@ -235,7 +245,7 @@ fn rates(given: &Given<'_>, rates: &mut PerDirection<Option<u64>>) -> Result<(),
 }
 
 /// Values for reads and writes, where trims have none.
-fn for_two<T: Copy>(
+fn for_two<T: Clone>(
     given: &Given<'_>,
     values: &mut [T; 2],
     read: impl Fn(&Text) -> Result<T, Mistake>,
@@ -243,10 +253,40 @@ fn for_two<T: Copy>(
     if let Some(third) = given.text()?.split(',').get(2) {
         return Err(third.mistake("a third value: one for reads and writes is allowed"));
     }
-    let mut three = [values[0], values[1], values[1]];
+    let [reads, writes] = values.clone();
+    let mut three = [reads, writes.clone(), writes];
     given.per_direction(&mut three, read)?;
-    *values = [three[0], three[1]];
+    let [reads, writes, _] = three;
+    *values = [reads, writes];
     Ok(())
+}
+
+/// `4k/20:64k/5/3/0`: a size, percent, and maybe a class and a level.
+fn priority_split(text: &Text, base: KbBase) -> Result<Vec<PrioritySplit>, Mistake> {
+    let mut split: Vec<PrioritySplit> = vec![];
+    for piece in text.split(':') {
+        let parts = piece.split('/');
+        let (size, part, priority) = match &parts[..] {
+            [size, part] => (size, part, None),
+            [size, part, of, level] => (size, part, Some((class(of)?, byte(level, 7)?))),
+            _ => {
+                let what = "a part is size/percent or size/percent/class/level, such as 4k/20";
+                return Err(piece.mistake(what));
+            }
+        };
+        let bytes = value::size(size, base, 1, u64::MAX)?;
+        let percent = percent(part)?;
+        let of_size = split.iter().filter(|other| other.bytes == bytes);
+        let sum: u32 = of_size.map(|other| u32::from(other.percent)).sum();
+        let sum = sum + u32::from(percent);
+        if sum > 100 {
+            let what =
+                format!("the parts of {bytes} bytes add up to {sum} percent: 100 is allowed");
+            return Err(piece.mistake(what));
+        }
+        split.push(PrioritySplit { bytes, percent, priority });
+    }
+    Ok(split)
 }
 
 /// A class that commands may have.
