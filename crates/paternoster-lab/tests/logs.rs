@@ -224,6 +224,26 @@ fn shorter_time_is_that_of_a_sample_and_of_a_line() {
     assert_eq!(times(&options.replace("bwavgtime=60", "bwavgtime=0")).len(), 10);
 }
 
+/// One server of 30 ms ends a read each 30 ms, at any depth. The depth of 1 is met, looked at with
+/// the read that ends behind 250 ms, at 270 ms; that of 2 is not, at 540 ms, and is left at 570 ms;
+/// that of 1 is found at 840 ms, in the middle of a line, and kept until the read of 1110 ms, the
+/// 37th. The report is of the last nine reads alone.
+#[test]
+fn search_for_a_depth_leaves_no_hole_in_a_log() {
+    let options = "ioengine=libaio iodepth=4 rw=randread size=1g time_based runtime=10s \
+                   latency_target=40ms latency_window=250ms write_iops_log=l write_bw_log=l \
+                   log_avg_msec=100";
+    let files = log(options, READ_30_MS);
+    let in_window = |window: u32| (1..=37).filter(|read| read * 30 / 100 == window).count();
+    let lines = |by: usize| -> String {
+        let line =
+            |window| format!("{}, {}, 0, 0, 0\n", 100 * (window + 1), in_window(window) * 10 * by);
+        (0..11).map(line).collect()
+    };
+    assert_eq!(files["l_iops.1.log"], lines(1));
+    assert_eq!(files["l_bw.1.log"], lines(4), "each is of 4 KiB");
+}
+
 /// The ramp of 100 ms has three reads of 30 ms and most of a fourth, which ends at 120 ms.
 #[test]
 fn ramp_has_no_lines_and_times_begin_behind_it() {

@@ -14,7 +14,7 @@
 use paternoster::{Instant, Nanos};
 
 use super::sinks::{SinkId, Sinks};
-use super::windows::Ended;
+use super::windows::{EndedWindows, Windows};
 use crate::fio::{DataDirection, Engine, IoPriority, Job, LogKind, RunLogs};
 use crate::result::Took;
 
@@ -29,6 +29,8 @@ pub(super) struct ThreadLogs {
     bandwidth_is_averaged: bool,
     iops_is_averaged: bool,
     from: Instant,
+    /// By direction. They are not those of the report, which a search for a depth begins anew.
+    windows: [Windows; 3],
     /// Of the three latencies, by direction.
     averages: [[Average; 3]; 3],
 }
@@ -84,6 +86,7 @@ impl ThreadLogs {
             bandwidth_is_averaged: is_averaged(job.reports.bandwidth_window),
             iops_is_averaged: is_averaged(job.reports.iops_window),
             from: Instant::START,
+            windows: DataDirection::ALL.map(|_| Windows::new(&job.reports)),
             averages: [[Average::default(); 3]; 3],
         })
     }
@@ -91,10 +94,13 @@ impl ThreadLogs {
     /// They have lines from then on.
     pub(super) fn begin(&mut self, from: Instant) {
         self.from = from;
+        self.windows.iter_mut().for_each(|windows| windows.begin(from));
     }
 
     /// An I/O has completed.
     pub(super) fn completed(&mut self, sinks: &mut Sinks, now: Instant, done: Done, took: Took) {
+        self.end_windows(sinks, now);
+        self.windows[done.direction as usize].add(now, done.bytes);
         let line = Line {
             at: now.saturating_since(self.from),
             direction: done.direction,
@@ -134,24 +140,26 @@ impl ThreadLogs {
         }
     }
 
-    /// A window of the bandwidth is over, in which something completed.
-    pub(super) fn bandwidth(&self, sinks: &mut Sinks, direction: DataDirection, ended: Ended) {
-        if self.bandwidth_is_averaged {
-            let line = Line::of_many(ended.at.saturating_since(self.from), direction);
-            self.write(sinks, LogKind::Bandwidth, ended.per_s / 1024, &line);
-        }
-    }
-
-    /// The same of the I/Os a second.
-    pub(super) fn iops(&self, sinks: &mut Sinks, direction: DataDirection, ended: Ended) {
-        if self.iops_is_averaged {
-            let line = Line::of_many(ended.at.saturating_since(self.from), direction);
-            self.write(sinks, LogKind::Iops, ended.per_s, &line);
+    /// Writes the averages of the windows of all directions that are over and have something in
+    /// them.
+    fn end_windows(&mut self, sinks: &mut Sinks, now: Instant) {
+        for direction in DataDirection::ALL {
+            let ended = self.windows[direction as usize].end_counted(now);
+            let EndedWindows { bandwidth, iops } = ended;
+            if let Some(ended) = bandwidth.filter(|_| self.bandwidth_is_averaged) {
+                let line = Line::of_many(ended.at.saturating_since(self.from), direction);
+                self.write(sinks, LogKind::Bandwidth, ended.per_s / 1024, &line);
+            }
+            if let Some(ended) = iops.filter(|_| self.iops_is_averaged) {
+                let line = Line::of_many(ended.at.saturating_since(self.from), direction);
+                self.write(sinks, LogKind::Iops, ended.per_s, &line);
+            }
         }
     }
 
     /// The thread has ended: what is left of latencies is written.
     pub(super) fn end(&mut self, sinks: &mut Sinks, now: Instant) {
+        self.end_windows(sinks, now);
         let at = now.saturating_since(self.from);
         for index in 0..LATENCIES.len() {
             for direction in DataDirection::ALL {

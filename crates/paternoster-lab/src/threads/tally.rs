@@ -4,7 +4,7 @@ use paternoster::{Instant, Nanos};
 
 use super::logs::{Done, ThreadLogs};
 use super::sinks::Sinks;
-use super::windows::{Window, Windows};
+use super::windows::Windows;
 use crate::fio::{DataDirection, Reports};
 use crate::report::Series;
 use crate::result::{JobError, JobResult, Took};
@@ -15,6 +15,7 @@ pub(super) struct Tally {
     result: JobResult,
     /// From when on it is counted; never before the thread starts.
     from: Option<Instant>,
+    /// The samples of the report, by direction; logs have windows of their own.
     windows: [Windows; 3],
     /// What completed over time, the ramp included; kept for a report alone.
     series: Option<Series>,
@@ -23,14 +24,10 @@ pub(super) struct Tally {
 
 impl Tally {
     pub(super) fn new(reports: &Reports) -> Self {
-        let windows = || Windows {
-            bandwidth: Window::new(reports.bandwidth_window),
-            iops: Window::new(reports.iops_window),
-        };
         Self {
             result: JobResult::default(),
             from: None,
-            windows: [windows(), windows(), windows()],
+            windows: DataDirection::ALL.map(|_| Windows::new(reports)),
             series: None,
             logs: None,
         }
@@ -49,10 +46,7 @@ impl Tally {
     /// The thread is counted from then on.
     pub(super) fn begin(&mut self, from: Instant) {
         self.from = Some(from);
-        for Windows { bandwidth, iops } in &mut self.windows {
-            bandwidth.begin(from);
-            iops.begin(from);
-        }
+        self.windows.iter_mut().for_each(|windows| windows.begin(from));
         if let Some(logs) = &mut self.logs {
             logs.begin(from);
         }
@@ -82,10 +76,7 @@ impl Tally {
         }
         self.result.completed(direction, bytes, took);
         self.result.completed_batch(1);
-        self.end_windows(sinks, now);
-        let Windows { bandwidth, iops } = &mut self.windows[direction as usize];
-        bandwidth.add(now, bytes);
-        iops.add(now, 1);
+        self.windows[direction as usize].add(now, bytes);
         if let Some(logs) = &mut self.logs {
             logs.completed(sinks, now, done, took);
         }
@@ -111,13 +102,10 @@ impl Tally {
     }
 
     /// What was counted so far is forgotten: a search has found what the thread is to show. Logs
-    /// have all of it.
+    /// have all of it, and go on.
     pub(super) fn restart(&mut self, now: Instant) {
         self.result = JobResult::default();
-        for Windows { bandwidth, iops } in &mut self.windows {
-            bandwidth.restart(now);
-            iops.restart(now);
-        }
+        self.windows.iter_mut().for_each(|windows| windows.restart(now));
         self.from = Some(now);
     }
 
@@ -135,11 +123,11 @@ impl Tally {
     pub(super) fn end(&mut self, sinks: &mut Sinks, now: Instant) {
         let runtime = self.from.map_or(Nanos::ZERO, |from| now.saturating_since(from));
         self.result.runtime = runtime;
-        self.end_windows(sinks, now);
         if let Some(logs) = &mut self.logs {
             logs.end(sinks, now);
         }
-        for (direction, windows) in self.result.directions.iter_mut().zip(&self.windows) {
+        for (direction, windows) in self.result.directions.iter_mut().zip(&mut self.windows) {
+            windows.end_counted(now);
             if direction.ios > 0 {
                 direction.runtime = runtime;
             }
@@ -154,22 +142,6 @@ impl Tally {
 
     pub(super) fn series(&self) -> Option<&Series> {
         self.series.as_ref()
-    }
-
-    /// Ends the windows of all directions that are over and have something in them.
-    fn end_windows(&mut self, sinks: &mut Sinks, now: Instant) {
-        for (Windows { bandwidth, iops }, direction) in
-            self.windows.iter_mut().zip(DataDirection::ALL)
-        {
-            let (bandwidth, iops) = (bandwidth.end_counted(now), iops.end_counted(now));
-            let Some(logs) = &self.logs else { continue };
-            if let Some(ended) = bandwidth {
-                logs.bandwidth(sinks, direction, ended);
-            }
-            if let Some(ended) = iops {
-                logs.iops(sinks, direction, ended);
-            }
-        }
     }
 
     fn counts(&self, now: Instant) -> bool {

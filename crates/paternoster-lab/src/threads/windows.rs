@@ -8,6 +8,7 @@
 
 use paternoster::{Instant, Nanos};
 
+use crate::fio::Reports;
 use crate::result::{Moments, Samples};
 
 /// Rates of a direction, window by window.
@@ -35,25 +36,63 @@ pub(super) struct Ended {
     pub(super) per_s: u64,
 }
 
-impl Window {
-    /// Windows of that length; there are none where it is 0.
-    pub(super) fn new(length: Nanos) -> Self {
-        let end = Instant::from_nanos(0);
-        Self { length, end, count: 0, rates: Moments::default() }
+/// Those of a direction that are over, in which something was counted.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct EndedWindows {
+    pub(super) bandwidth: Option<Ended>,
+    pub(super) iops: Option<Ended>,
+}
+
+impl Windows {
+    /// Windows as long as the job says.
+    pub(super) fn new(reports: &Reports) -> Self {
+        Self {
+            bandwidth: Window::new(reports.bandwidth_window),
+            iops: Window::new(reports.iops_window),
+        }
     }
 
     pub(super) fn begin(&mut self, from: Instant) {
-        self.end = from + self.length;
+        self.bandwidth.begin(from);
+        self.iops.begin(from);
     }
 
     /// Forgets what was counted, and begins then.
     pub(super) fn restart(&mut self, from: Instant) {
-        *self = Self::new(self.length);
+        self.bandwidth = Window::new(self.bandwidth.length);
+        self.iops = Window::new(self.iops.length);
         self.begin(from);
     }
 
+    /// Counts an I/O that completes now.
+    pub(super) fn add(&mut self, now: Instant, bytes: u64) {
+        self.end_counted(now);
+        self.bandwidth.add(now, bytes);
+        self.iops.add(now, 1);
+    }
+
+    /// Ends the windows in which something was counted, those that are over.
+    pub(super) fn end_counted(&mut self, now: Instant) -> EndedWindows {
+        EndedWindows {
+            bandwidth: self.bandwidth.end_counted(now),
+            iops: self.iops.end_counted(now),
+        }
+    }
+}
+
+impl Window {
+    /// Windows of that length; there are none where it is 0.
+    fn new(length: Nanos) -> Self {
+        let end = Instant::from_nanos(0);
+        Self { length, end, count: 0, rates: Moments::default() }
+    }
+
+    fn begin(&mut self, from: Instant) {
+        self.end = from + self.length;
+    }
+
     /// Ends the window in which something was counted, if it is over.
-    pub(super) fn end_counted(&mut self, now: Instant) -> Option<Ended> {
+    fn end_counted(&mut self, now: Instant) -> Option<Ended> {
         if self.count == 0 || !self.is_over(now) {
             return None;
         }
@@ -68,7 +107,7 @@ impl Window {
 
     /// Counts something that happens now. A window with something in it that is over has been
     /// ended before; empty ones that are over become samples.
-    pub(super) fn add(&mut self, now: Instant, count: u64) {
+    fn add(&mut self, now: Instant, count: u64) {
         if self.is_over(now) {
             assert_eq!(self.count, 0, "a window that is over is ended before");
             let length = self.length.as_nanos();
