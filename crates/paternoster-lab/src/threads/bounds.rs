@@ -25,6 +25,8 @@ pub(super) struct Bounds {
     from: Option<Instant>,
     /// When the present cycle began.
     cycle_from: Instant,
+    /// How many are over.
+    cycles: u64,
     /// The I/Os and bytes of each direction in it.
     ios: [u64; 3],
     bytes: [u64; 3],
@@ -37,6 +39,7 @@ impl Bounds {
             least_rates: ends.least_rates,
             from: None,
             cycle_from: Instant::from_nanos(0),
+            cycles: 0,
             ios: [0; 3],
             bytes: [0; 3],
         }
@@ -58,7 +61,9 @@ impl Bounds {
     ) -> Option<JobError> {
         self.from.filter(|from| now >= *from)?;
         let index = direction as usize;
-        if now > self.cycle_from {
+        // What ends as the grace does belongs to the time before; what ends as a cycle does, after
+        // the thread has ended that, belongs to the next one.
+        if now > self.cycle_from || self.cycles > 0 {
             self.ios[index] += 1;
             self.bytes[index] += bytes;
         }
@@ -75,6 +80,7 @@ impl Bounds {
         }
         let (ios, bytes) = (self.ios, self.bytes);
         (self.cycle_from, self.ios, self.bytes) = (now, [0; 3], [0; 3]);
+        self.cycles += 1;
         DataDirection::ALL.into_iter().find_map(|direction| {
             let least = rates[direction as usize]?;
             let (count, wanted) = match least {
@@ -91,4 +97,37 @@ impl Bounds {
 fn per_s(count: u64, time: Nanos) -> u64 {
     let per_s = u128::from(count) * 1_000_000_000 / u128::from(time.as_nanos().max(1));
     u64::try_from(per_s).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Instant {
+        Instant::START + Nanos::from_millis(millis)
+    }
+
+    /// In cycles of 1 s, I/Os end at 2.5 s and as the first cycle ends; one more at that instant,
+    /// but after it, and one at 3.5 s are of the second cycle. What ends as the two seconds do is
+    /// of none.
+    #[test]
+    fn io_that_completes_as_a_cycle_ends_is_of_that_cycle_or_of_the_next() {
+        let read = DataDirection::Read;
+        let least = LeastRate::Ios(2);
+        let rates = LeastRates { rates: [Some(least), None, None], cycle: Nanos::from_secs(1) };
+        let mut bounds = Bounds::new(&Ends { least_rates: Some(rates), ..Ends::default() });
+        let complete = |bounds: &mut Bounds, millis, count| {
+            (0..count).for_each(|_| assert_eq!(bounds.completed(at(millis), read, 1, GRACE), None));
+        };
+        bounds.begin(at(0));
+        complete(&mut bounds, 2000, 5);
+        complete(&mut bounds, 2500, 1);
+        complete(&mut bounds, 3000, 1);
+        assert_eq!(bounds.check(at(3000)), None);
+        complete(&mut bounds, 3000, 1);
+        complete(&mut bounds, 3500, 1);
+        assert_eq!(bounds.check(at(4000)), None);
+        let error = JobError::Rate { direction: read, found: 0, least };
+        assert_eq!(bounds.check(at(5000)), Some(error));
+    }
 }
