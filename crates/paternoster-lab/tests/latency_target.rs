@@ -98,6 +98,31 @@ fn engine_that_waits_has_a_depth_of_1() {
     assert_eq!(run.outcome.end.since_start(), Nanos::from_millis(20));
 }
 
+/// So has a read through the page cache, whatever the engine: 80 us of the device and 1 us that a
+/// page is copied. 124 of them are the first to take 10 ms.
+#[test]
+fn reads_through_the_page_cache_have_a_depth_of_1() {
+    for engine in ["libaio", "io_uring", "posixaio"] {
+        let options = format!(
+            "ioengine={engine}\ndirect=0\niodepth=64\nlatency_target=100us\n\
+             latency_window=10ms\nruntime=10s\n"
+        );
+        let run = run(&options, 16, Nanos::from_micros(80));
+        assert_eq!(run.outcome.results[0].latency_depth, Some(1), "{engine}");
+        assert_eq!(run.reads(), 124, "{engine}");
+        assert_eq!(run.outcome.end.since_start(), Nanos::from_micros(2 * 124 * 81), "{engine}");
+    }
+}
+
+/// Trims do not wait, also beside the page cache: they are as deep as reads of the device.
+#[test]
+fn trims_beside_the_page_cache_have_the_depth_of_the_servers() {
+    let options = "rw=randtrim\ndirect=0\niodepth=64\nlatency_target=100us\n\
+                   latency_window=10ms\nruntime=10s\n";
+    let run = run(options, 16, Nanos::from_micros(80));
+    assert_eq!(run.outcome.results[0].latency_depth, Some(16));
+}
+
 /// fio's machine has times of its own; ours are exact. So reads may differ by one in a hundred.
 #[test]
 fn jobs_end_as_with_fio_on_the_same_servers() {

@@ -18,16 +18,24 @@
 
 use paternoster::{Instant, Nanos};
 
-use crate::fio::LatencyTarget;
+use crate::fio::{DataDirection, Engine, Job, LatencyTarget};
 
 /// How often a depth is met before the next one is tried again, with `latency_run`.
 const TIMES: u32 = 3;
+
+/// The greatest depth at which the job can have I/O under way. A read or a write through the page
+/// cache is a call that waits, whatever the engine; what `null` begins is complete.
+pub(super) fn greatest_depth(job: &Job) -> u32 {
+    let submission = &job.submission;
+    let is_alone = submission.is_cached() && !job.does(DataDirection::Trim);
+    if is_alone || submission.engine == Engine::Null { 1 } else { submission.depth }
+}
 
 /// A search.
 #[derive(Debug)]
 pub(super) struct DepthSearch {
     target: LatencyTarget,
-    /// The `iodepth` of the job.
+    /// The greatest that the job can have.
     greatest: u32,
     /// The depth that is tried.
     depth: u32,

@@ -104,7 +104,7 @@ impl Thread {
             search: job
                 .ends
                 .latency_target
-                .map(|target| DepthSearch::new(target, submission.depth)),
+                .map(|target| DepthSearch::new(target, depth_search::greatest_depth(job))),
             transferred: Transferred::default(),
             next: None,
             call: None,
