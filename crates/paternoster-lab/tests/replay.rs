@@ -277,6 +277,16 @@ fn log_that_changes_ends_the_run_with_its_line() {
     assert_eq!(failed("fio version 2 iolog\na add\na open\na read 512 512\n"), far);
     let other = format!("a.log:2:1: b was not there, or not that far {changed}");
     assert_eq!(failed("fio version 2 iolog\nb add\n"), other);
+    // The job is buffered, and nothing of it was to write.
+    let write = format!("a.log:4:1: the log had no write {changed}");
+    assert_eq!(failed("fio version 2 iolog\na add\na open\na write 0 512\n"), write);
+    // Lines of 20, 6, 7 and 13 bytes.
+    let short = format!("a.log:4:1: the log ends here, after 33 bytes instead of 46 {changed}");
+    assert_eq!(failed("fio version 2 iolog\na add\na open\n"), short);
+    let cut = format!("a.log:5:1: the log ends here, after 44 bytes instead of 46 {changed}");
+    assert_eq!(failed("fio version 2 iolog\na add\na open\na read 0 51"), cut);
+    let long = format!("a.log:6:1: the log ends here, after 52 bytes instead of 46 {changed}");
+    assert_eq!(failed(&format!("{first}a add\n")), long);
 }
 
 /// A sink whose bytes stay.

@@ -17,7 +17,7 @@ use super::value::Extent;
 const ALIGNMENT: u64 = 1 << 20;
 
 /// How many files all jobs may have.
-const MAX_FILES: usize = 1 << 20;
+pub(super) const MAX_FILES: usize = 1 << 20;
 
 /// The files of all jobs so far, which have no place yet.
 #[derive(Debug)]

@@ -1,5 +1,6 @@
 //! Job files of fio: read, refused, and turned into I/Os; and what is told of their jobs.
 
+mod any_log;
 mod errors;
 mod jobs;
 mod options;

@@ -11,6 +11,7 @@ use super::rules::Rules;
 use super::source::{Lines, NoLine, PIECE, ReadAt};
 use crate::fio::IoOp;
 use crate::fio::error::{Mistake, Place};
+use crate::fio::files::MAX_FILES;
 use crate::fio::value::LONGEST;
 
 /// How many mistakes of a log are told.
@@ -24,6 +25,8 @@ pub(in crate::fio) struct Checked {
     pub(super) version: Version,
     /// How many lines are read until its end is found.
     pub(super) lines: u32,
+    /// How long it is.
+    pub(super) bytes: u64,
     /// Whether it reads, writes and trims.
     pub(super) directions: [bool; 3],
     /// Its files by their names.
@@ -59,8 +62,15 @@ pub(in crate::fio) fn check(
         let place = Place { file: Arc::clone(&path), line: 1, column: 1 };
         vec![Mistake { place, what }]
     })?;
-    let checked =
-        Checked { source, path, version, lines: 1, directions: [false; 3], files: IndexMap::new() };
+    let checked = Checked {
+        source,
+        path,
+        version,
+        lines: 1,
+        bytes: 0,
+        directions: [false; 3],
+        files: IndexMap::new(),
+    };
     let mut reader =
         Reader { rules, device_bytes, checked, stamp: 0, has_io: false, mistakes: Vec::new() };
     reader.read(&mut lines);
@@ -109,13 +119,16 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn read(&mut self, lines: &mut Lines) {
-        while self.mistakes.len() < MISTAKES {
+        while self.mistakes.len() < MISTAKES && self.checked.files.len() <= MAX_FILES {
             self.checked.lines = lines.number().saturating_add(1);
             let taken = match lines.next() {
                 Ok(Some(line)) => {
                     parse(line, self.checked.version).and_then(|line| self.take(line))
                 }
-                Ok(None) => return self.end(),
+                Ok(None) => {
+                    self.checked.bytes = lines.bytes();
+                    return self.end();
+                }
                 Err(no_line) => {
                     let what = no_line.what();
                     return self.add(self.checked.lines, Wrong { column: 1, what });
@@ -148,26 +161,24 @@ impl Reader<'_> {
         if let Some(stamp) = line.stamp {
             if stamp < self.stamp {
                 let what = format!("stamp {stamp} behind {}: stamps do not go back", self.stamp);
-                return Err(Wrong { column: 1, what });
+                return Err(Wrong { column: line.time_column, what });
             }
             self.stamp = stamp;
-            self.in_time(stamp)?;
+            self.in_time(stamp, "us", 1, line.time_column)?;
         }
         let number = self.checked.lines;
         let name = line.name;
         match line.said {
-            Said::Wait(ms) => return self.in_time(ms.saturating_mul(1000)),
+            Said::Wait(ms) => return self.in_time(ms, "ms", 1000, line.time_column),
             Said::Add => {
-                if !self.checked.files.contains_key(name) {
-                    self.know(number, &line, false);
-                }
-                return Ok(());
+                let is_known = self.checked.files.contains_key(name);
+                return if is_known { Ok(()) } else { self.know(number, &line, false) };
             }
             _ => {}
         }
         let Some(file) = self.checked.files.get_mut(name) else {
             // It is told once.
-            self.know(number, &line, true);
+            self.know(number, &line, true)?;
             return wrong(format!("{name} was not added: a line \"{name} add\" comes before"));
         };
         match line.said {
@@ -186,9 +197,16 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn know(&mut self, number: u32, line: &Line<'_>, is_open: bool) {
+    /// One more file. Names are kept until the log is replayed: it is read no further where they
+    /// are too many.
+    fn know(&mut self, number: u32, line: &Line<'_>, is_open: bool) -> Result<(), Wrong> {
         let place = self.place(number, line.column);
         self.checked.files.insert(line.name.to_owned(), Named { is_open, end: 0, place });
+        if self.checked.files.len() > MAX_FILES {
+            let what = format!("{MAX_FILES} files in all: no more are allowed");
+            return Err(Wrong { column: line.column, what });
+        }
+        Ok(())
     }
 
     fn transfer(
@@ -223,11 +241,11 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Checks that a time can be waited for.
-    fn in_time(&self, us: u64) -> Result<(), Wrong> {
-        if self.rules.time(us) > Nanos::new(LONGEST) {
-            let what = format!("{us} us at {} %: 3650d are allowed", self.rules.time_scale);
-            return Err(Wrong { column: 1, what });
+    /// Checks that a time in that unit, which is so many µs, can be waited for.
+    fn in_time(&self, time: u64, unit: &str, unit_us: u64, column: u32) -> Result<(), Wrong> {
+        if self.rules.time(time.saturating_mul(unit_us)) > Nanos::new(LONGEST) {
+            let what = format!("{time} {unit} at {} %: 3650d are allowed", self.rules.time_scale);
+            return Err(Wrong { column, what });
         }
         Ok(())
     }

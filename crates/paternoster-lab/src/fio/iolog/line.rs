@@ -24,6 +24,8 @@ pub(super) enum Version {
 pub(super) struct Line<'a> {
     /// When, in µs; of version 3.
     pub(super) stamp: Option<u64>,
+    /// The column of its stamp, or of the time of its wait; else that of the name.
+    pub(super) time_column: u32,
     /// The column of the file's name, from 1.
     pub(super) column: u32,
     /// The file's name.
@@ -120,10 +122,11 @@ pub(super) fn parse(line: &[u8], version: Version) -> Result<Line<'_>, Wrong> {
         column: column(line.trim_ascii_end()),
         what: format!("the line ends here: {} is expected", version.forms()),
     };
-    let stamp = match version {
+    let mut time = match version {
         Version::Two => None,
-        Version::Three => Some(words.next().ok_or_else(missing)?.number("microseconds")?),
+        Version::Three => Some(words.next().ok_or_else(missing)?),
     };
+    let stamp = time.map(|word| word.number("microseconds")).transpose()?;
     let name = words.next().ok_or_else(missing)?;
     let action = words.next().ok_or_else(missing)?;
     let said = match action.text {
@@ -157,6 +160,7 @@ pub(super) fn parse(line: &[u8], version: Version) -> Result<Line<'_>, Wrong> {
                 None => {
                     let wait = Said::Wait(offset.number("milliseconds")?);
                     length.number("bytes")?;
+                    time = Some(offset);
                     wait
                 }
                 Some(op) => io(op, offset, length)?,
@@ -167,7 +171,8 @@ pub(super) fn parse(line: &[u8], version: Version) -> Result<Line<'_>, Wrong> {
         let what = format!("{:?} behind the end: {} is expected", more.text, version.forms());
         return Err(more.wrong(what));
     }
-    Ok(Line { stamp, column: name.column(), name: name.text, said })
+    let time_column = time.unwrap_or(name).column();
+    Ok(Line { stamp, time_column, column: name.column(), name: name.text, said })
 }
 
 fn io(op: IoOp, offset: Word<'_>, length: Word<'_>) -> Result<Said, Wrong> {

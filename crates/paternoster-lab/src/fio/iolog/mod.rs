@@ -9,7 +9,8 @@
 //! ```
 //!
 //! A log is read twice, in pieces: `check` looks at every line before the run, and `replay` reads
-//! them again when their time has come. Memory holds the names of its files, and no lines.
+//! them again when their time has come: what the run was made for holds then too, or the run fails.
+//! Memory holds the names of its files, and no lines.
 
 mod check;
 mod line;
@@ -36,6 +37,7 @@ pub struct IoLog {
     path: Arc<str>,
     version: Version,
     lines: u32,
+    bytes: u64,
     directions: [bool; 3],
     rules: Rules,
     files: Arc<HashMap<String, LogFile>>,
@@ -70,6 +72,7 @@ impl IoLog {
             path: Arc::clone(&checked.path),
             version: checked.version,
             lines: checked.lines,
+            bytes: checked.bytes,
             directions: checked.directions,
             rules,
             files: Arc::new(files.collect()),

@@ -6,10 +6,10 @@ use paternoster::Nanos;
 
 use super::line::{Line, Said, Version, parse};
 use super::source::Lines;
-use super::{IoLog, LogFile, Rules};
-use crate::fio::Io;
+use super::{IoLog, LogFile};
 use crate::fio::draw::Draws;
 use crate::fio::error::{Mistake, Place};
+use crate::fio::{Io, IoOp};
 
 /// A log that is being replayed.
 #[derive(Clone, Debug)]
@@ -88,7 +88,7 @@ impl Replay {
             let line = match self.lines.next() {
                 Ok(Some(_)) if is_first => continue,
                 Ok(Some(line)) => parse(line, self.log.version),
-                Ok(None) => return Ok(None),
+                Ok(None) => return self.end(),
                 Err(no_line) => return Err(mistake(&self.log, &self.lines, 1, no_line.what())),
             };
             // The line lies in `lines`: what it needs of the others is put down here.
@@ -96,20 +96,29 @@ impl Replay {
                 Err(wrong) => Err((wrong.column, wrong.what)),
                 Ok(line) => {
                     let file = find(&mut self.last, &self.log, line.name);
-                    check(&line, file, &self.log.rules).map(|()| (line.stamp, line.said, file))
+                    check(&line, file, &self.log).map(|()| (line.stamp, line.said, file))
                 }
             };
             let (stamp, said, file) = match found {
                 Ok(found) => found,
                 Err((column, what)) => {
-                    let what = format!("{what} (the log has changed since it was checked)");
-                    return Err(mistake(&self.log, &self.lines, column, what));
+                    return Err(mistake(&self.log, &self.lines, column, changed(&what)));
                 }
             };
             if let Some(step) = self.step(stamp, said, file) {
                 return Ok(Some(step));
             }
         }
+    }
+
+    /// The log ends where it ended when it was checked, or it has changed.
+    fn end(&self) -> Result<Option<Step>, Mistake> {
+        let (bytes, wanted) = (self.lines.bytes(), self.log.bytes);
+        if bytes != wanted {
+            let what = format!("the log ends here, after {bytes} bytes instead of {wanted}");
+            return Err(mistake(&self.log, &self.lines, 1, changed(&what)));
+        }
+        Ok(None)
     }
 
     fn step(&mut self, stamp: Option<u64>, said: Said, file: Option<LogFile>) -> Option<Step> {
@@ -149,17 +158,31 @@ fn find(last: &mut Option<(String, LogFile)>, log: &IoLog, name: &str) -> Option
     }
 }
 
-/// Checks that the line is in bounds, as it was when the log was checked.
-fn check(line: &Line<'_>, file: Option<LogFile>, rules: &Rules) -> Result<(), (u32, String)> {
-    let is_known = match (line.said, file) {
-        (Said::Wait(_), _) | (Said::Add | Said::Open | Said::Close, Some(_)) => true,
-        (_, None) => false,
+/// Checks that the line is one for which the run was made: it knows the file, as far as the I/O
+/// reaches, and what is done with it.
+fn check(line: &Line<'_>, file: Option<LogFile>, log: &IoLog) -> Result<(), (u32, String)> {
+    let far = || Err((line.column, format!("{} was not there, or not that far", line.name)));
+    match (line.said, file) {
+        (Said::Wait(_), _) | (Said::Add | Said::Open | Said::Close, Some(_)) => Ok(()),
+        (_, None) => far(),
+        (Said::Io { op, .. }, _) if log.rules.skips(op) => Ok(()),
         (Said::Io { op, offset, bytes }, Some(file)) => {
-            rules.skips(op) || rules.position(offset).saturating_add(bytes) <= file.end
+            if log.rules.position(offset).saturating_add(bytes) > file.end {
+                return far();
+            }
+            match op {
+                IoOp::Read | IoOp::Write | IoOp::Trim if !log.directions[op as usize] => {
+                    let name = ["read", "write", "trim"][op as usize];
+                    Err((line.column, format!("the log had no {name}")))
+                }
+                _ => Ok(()),
+            }
         }
-    };
-    let what = || format!("{} was not there, or not that far", line.name);
-    is_known.then_some(()).ok_or_else(|| (line.column, what()))
+    }
+}
+
+fn changed(what: &str) -> String {
+    format!("{what} (the log has changed since it was checked)")
 }
 
 fn mistake(log: &IoLog, lines: &Lines, column: u32, what: String) -> Mistake {

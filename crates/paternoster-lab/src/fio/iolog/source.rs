@@ -61,6 +61,11 @@ impl Lines {
         self.number
     }
 
+    /// How much was read of the source: all of it when there is no line any more.
+    pub(super) fn bytes(&self) -> u64 {
+        self.offset
+    }
+
     /// The next line without its end; none behind the last one.
     pub(super) fn next(&mut self) -> Result<Option<&[u8]>, NoLine> {
         self.number = self.number.saturating_add(1);
