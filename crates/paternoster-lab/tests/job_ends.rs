@@ -149,3 +149,18 @@ fn error_is_in_the_report_and_below_the_table() {
                 1073741824\n";
     assert!(told.ends_with(&format!("{late}{slow}")), "{told}");
 }
+
+/// Three jobs are called `j`, of which the third has no bound for reads. `other` is the only one of
+/// its name.
+#[test]
+fn clones_that_end_with_an_error_are_numbered() {
+    let text = format!(
+        "{READS}ioengine=psync\nruntime=1s\ngroup_reporting\nmax_latency=99us\n[j]\nnumjobs=2\n\
+         [other]\n[last]\nname=j\nmax_latency=0\n"
+    );
+    let jobs = jobs(&text);
+    let told = table(&jobs, &run(&jobs, 4).results);
+    let ended: Vec<_> = told.lines().filter_map(|line| line.split_once(" ended with")).collect();
+    let names: Vec<_> = ended.iter().map(|(name, _)| *name).collect();
+    assert_eq!(names, ["j #1", "j #2", "other"], "{told}");
+}

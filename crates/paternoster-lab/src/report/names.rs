@@ -4,8 +4,6 @@ use std::collections::HashMap;
 
 use paternoster::{GroupId, IocId, QueueName};
 
-use crate::fio::Job;
-
 /// The names of one run.
 #[derive(Clone, Debug)]
 pub(super) struct Names {
@@ -33,24 +31,4 @@ impl Names {
         let job = self.job_of(queue).map_or("a job that is gone", |job| &self.jobs[job]);
         if queue.sync { job.to_owned() } else { format!("{job} (asynchronous)") }
     }
-}
-
-/// The names of jobs; of those that share one, each with a number.
-pub(super) fn job_names(jobs: &[Job]) -> Vec<String> {
-    let mut counts: HashMap<&str, usize> = HashMap::new();
-    for job in jobs {
-        *counts.entry(&job.name).or_default() += 1;
-    }
-    let mut seen: HashMap<&str, usize> = HashMap::new();
-    let name = |job: &'_ Job| job.name.clone();
-    jobs.iter()
-        .map(|job| {
-            if counts[job.name.as_str()] == 1 {
-                return name(job);
-            }
-            let number = seen.entry(&job.name).or_default();
-            *number += 1;
-            format!("{} #{number}", job.name)
-        })
-        .collect()
 }

@@ -4,10 +4,11 @@ use paternoster::{AnyScheduler, Hierarchy, Instant, Nanos, Recorder, TunableInfo
 
 use super::chronicle::{Chronicle, Lanes, Window};
 use super::device_windows::DeviceWindows;
-use super::names::{Names, job_names};
+use super::names::Names;
 use super::series::Series;
 use crate::fio::Jobs;
 use crate::model::Model;
+use crate::result::job_names;
 use crate::sim::{Setup, Simulation, TaskId};
 use crate::threads::{
     JobRunError, Outcome, PageCacheParameters, Progress, Sinks, Threads, set_up, simulate,

@@ -16,6 +16,7 @@ mod drained;
 mod error;
 mod fio_json;
 mod latency;
+mod names;
 mod steady;
 mod table;
 
@@ -23,6 +24,7 @@ pub use drained::drained_note;
 pub use error::JobError;
 pub use fio_json::{DiskUse, FioReport, Header};
 pub use latency::{Latencies, Moments};
+pub(crate) use names::job_names;
 pub use steady::{Steady, SteadySample};
 pub use table::table;
 pub(crate) use table::{Subject, short_time, table_of};

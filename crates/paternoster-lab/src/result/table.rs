@@ -13,7 +13,7 @@ use comfy_table::{CellAlignment, Table, presets};
 use indexmap::IndexMap;
 use paternoster::Nanos;
 
-use super::{DirectionResult, JobResult, Latencies, entries};
+use super::{DirectionResult, JobResult, Latencies, entries, job_names};
 use crate::fio::{DataDirection, Jobs};
 
 /// The columns behind the name.
@@ -32,7 +32,7 @@ pub(crate) struct Subject<'a> {
 
 /// Returns the table of a run: `results` has one for each job, in their order. A share is the part
 /// of all bytes a second; latencies are of completion. Below it is a line for each job that ended
-/// with an error.
+/// with an error; those that share a name are numbered.
 ///
 /// # Panics
 ///
@@ -45,9 +45,9 @@ pub fn table(jobs: &Jobs, results: &[JobResult]) -> String {
         result: &entry.result,
     });
     let mut text = table_of("JOB", &subjects.collect::<Vec<_>>());
-    for (job, result) in jobs.jobs.iter().zip(results) {
+    for (name, result) in job_names(&jobs.jobs).into_iter().zip(results) {
         if let Some(error) = &result.error {
-            let _ = writeln!(text, "{} ended with error {}: {error}", job.name, error.number());
+            let _ = writeln!(text, "{name} ended with error {}: {error}", error.number());
         }
     }
     text
