@@ -15,7 +15,7 @@ use paternoster_lab::model::{Model, device_names, read_device};
 use paternoster_lab::report::{Window, observe_jobs};
 use paternoster_lab::result::{DiskUse, FioReport, Header, drained_note, table};
 use paternoster_lab::sim::{CpuTime, DeviceTime, Setup};
-use paternoster_lab::threads::{Outcome, Progress, Sinks, run_jobs_into};
+use paternoster_lab::threads::{Outcome, Progress, Sinks, check_jobs, run_jobs_into};
 
 use crate::out_file::OutFile;
 use crate::output;
@@ -131,8 +131,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let host = Host::from_toml(Path::new(&args.host), &files.host)?;
     let setup = set_up(args, &host, device.as_ref());
     let out = args.html.as_deref().map(OutFile::open).transpose()?;
-    let sinks = Sinks::open(&jobs, written_file)?;
     let line = ProgressLine::new()?;
+    // What a run cannot begin with is found before any file is emptied for it.
+    check_jobs(&jobs, &setup, host.page_cache, &device)?;
+    let sinks = Sinks::open(&jobs, written_file)?;
     let shows = |run: Progress<'_>| line.shows(run);
     let (outcome, page) = match out {
         None => (run_jobs_into(sinks, &jobs, &setup, host.page_cache, device, shows)?, None),

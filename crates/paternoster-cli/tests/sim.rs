@@ -326,6 +326,33 @@ fn log_that_cannot_be_written_is_told_before_the_run() {
     assert!(error.contains("cannot write none/x_clat.1.log: No such file"), "{error}");
 }
 
+/// A device of reads alone, a scheduler without a hierarchy, and a journal behind the end of the
+/// device: nothing runs, and what an earlier run has written stays.
+#[test]
+fn run_that_cannot_begin_empties_no_log() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let log = folder.path().join("x_iops.1.log");
+    std::fs::write(&log, "old").expect("a file");
+    let host = paternoster_lab::host::host_text("free").expect("a host");
+    let host = format!("{host}\n[page_cache.journal]\nstart_sector = 1000000000000\nsectors = 8\n");
+    std::fs::write(folder.path().join("host.toml"), host).expect("a file");
+    let job = "[j]\nrw=write\nsize=1m\nend_fsync=1\nwrite_iops_log=x\n";
+    std::fs::write(folder.path().join("job.fio"), job).expect("a file");
+    let cases = [
+        (&["--device", "table-980pro"][..], "of which the device says nothing"),
+        (&["--device", "servers-16x80us", "--hierarchy", "flat"], "hierarchy"),
+        (&["--device", "servers-16x80us", "--host", "host.toml"], "the device ends before sector"),
+    ];
+    for (options, why) in cases {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_paternoster"));
+        command.args(["sim", "job.fio"]).args(options).current_dir(folder.path());
+        let output = command.output().expect("the binary runs");
+        let told = String::from_utf8(output.stderr).expect("text");
+        assert!(!output.status.success() && told.contains(why), "{told}");
+        assert_eq!(std::fs::read_to_string(&log).expect("a file"), "old", "{told}");
+    }
+}
+
 /// Where a log cannot be written, nothing runs; where it can, it is there after the run, instead of
 /// what was there before.
 #[test]

@@ -5,8 +5,9 @@ use std::collections::HashMap;
 
 use paternoster::scheduler::Scheduler;
 use paternoster::{
-    Administration, AnyScheduler, Bfq, Device, Elevator, GroupId, Hierarchy, Hz, Instant, Kernel,
-    Nanos, NoHierarchy, NoKernel, QueueMerging, SchedulerKind, Trace, TunableError, Weights,
+    Administration, AnyScheduler, Bfq, Device, Driver, Elevator, GroupId, Hierarchy, Hz, Instant,
+    Kernel, Nanos, NoHierarchy, NoKernel, NoTrace, QueueMerging, SchedulerKind, Trace,
+    TunableError, Weights,
 };
 use thiserror::Error;
 
@@ -104,6 +105,12 @@ impl Setup {
             costs: Costs::default(),
             cores: 1,
         }
+    }
+
+    /// Checks that the scheduler can be set up in front of the device.
+    pub(crate) fn check(&self, model: &impl Model) -> Result<(), SetupError> {
+        let mut driver = Driver::new(self.elevator(model, self.scheduler(NoTrace)?)?);
+        driver.administer(|elevator| self.add_groups(Instant::START, elevator)).map(drop)
     }
 
     /// Makes the scheduler, whose events go to `trace`.

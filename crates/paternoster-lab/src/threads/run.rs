@@ -64,6 +64,18 @@ pub enum JobRunError {
 /// How often a run says how far it has come, in events.
 const EVENTS_BETWEEN_REPORTS: u32 = 1 << 16;
 
+/// Checks what can be told before a run: that the device takes what the jobs do, that it holds the
+/// journal, and that the scheduler can be set up. A caller who opens files for a run does so first.
+pub fn check_jobs(
+    jobs: &Jobs,
+    setup: &Setup,
+    page_cache: PageCacheParameters,
+    model: &impl Model,
+) -> Result<(), JobRunError> {
+    check_device(jobs, Threads::new(jobs, page_cache).journal(), model)?;
+    Ok(with_groups(setup, jobs).check(model)?)
+}
+
 /// Runs the jobs to their end. `setup` says which scheduler; its groups come from the jobs.
 /// `progress` hears from time to time how far it has come. The files that jobs write are not
 /// written: [`run_jobs_into`] does that.
@@ -114,12 +126,9 @@ pub(crate) fn set_up<M: Model, S: Scheduler>(
     mut threads: Threads,
     model: M,
 ) -> Result<Simulation<Threads, M, S>, JobRunError> {
-    jobs.jobs.iter().try_for_each(|job| check(job, &model))?;
-    threads.journal().map_or(Ok(()), |place| check_journal(place, model.end()))?;
+    check_device(jobs, threads.journal(), &model)?;
     threads.ends_at(model.end());
-    let mut setup = setup.clone();
-    setup.groups = jobs.groups.iter().map(|group| group_setup(group, setup.scheduler)).collect();
-    Ok(Simulation::with_scheduler(&setup, scheduler, threads, model)?)
+    Ok(Simulation::with_scheduler(&with_groups(setup, jobs), scheduler, threads, model)?)
 }
 
 /// Runs the simulation to its end; `watch` sees it after each event.
@@ -150,6 +159,16 @@ pub(crate) fn simulate<M: Model, S: Scheduler>(
     })
 }
 
+/// Checks that the device takes what the jobs do, and holds the journal if there is one.
+fn check_device(
+    jobs: &Jobs,
+    journal: Option<JournalPlace>,
+    model: &impl Model,
+) -> Result<(), JobRunError> {
+    jobs.jobs.iter().try_for_each(|job| check(job, model))?;
+    journal.map_or(Ok(()), |place| check_journal(place, model.end()))
+}
+
 /// Checks that the device takes what the job does.
 fn check(job: &Job, model: &impl Model) -> Result<(), JobRunError> {
     use DataDirection::{Read, Trim, Write};
@@ -173,6 +192,12 @@ fn check_journal(place: JournalPlace, device_end: Sector) -> Result<(), JobRunEr
         return Err(JobRunError::Journal { place, device_end });
     }
     Ok(())
+}
+
+/// The setup with the groups of the jobs.
+fn with_groups(setup: &Setup, jobs: &Jobs) -> Setup {
+    let group = |group| group_setup(group, setup.scheduler);
+    Setup { groups: jobs.groups.iter().map(group).collect(), ..setup.clone() }
 }
 
 /// The group with its weights; each is the scheduler's default where the file has none.
