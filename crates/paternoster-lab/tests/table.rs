@@ -39,9 +39,9 @@ fn throughput_is_as_measured_and_on_a_line_of_times_between() {
 }
 
 #[test]
-fn what_was_not_measured_is_refused_by_the_name_of_the_job() {
+fn what_was_not_measured_is_refused_by_the_place_and_the_name_of_the_job() {
     let refused = |job: &str| run(job).expect_err("it was not measured").to_string();
-    let expected = "job job has writes, of which the device says nothing";
+    let expected = "job.fio:7:1: job job has writes, which the device does not take";
     assert_eq!(refused("rw=randwrite\n"), expected);
     assert_eq!(refused("rw=randrw\n"), expected);
 }

@@ -217,6 +217,7 @@ impl Resolver<'_> {
             name: clone.name.to_owned(),
             description: spec.identity.description.clone(),
             options: given(&clone.section.options).collect(),
+            place: clone.place(if spec.replays() { &["read_iolog"] } else { &["rw"] }),
             section,
             group,
             io_prio: io_prio(&spec.identity),

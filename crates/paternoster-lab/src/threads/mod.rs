@@ -6,6 +6,7 @@
 //!   pacing.rs    thinktime and rate
 //!   replaying.rs the I/O of a log, when it is due
 //!   logging.rs   a log of the I/O that a thread issues
+//!   stand_still.rs  whether time goes by
 //!   bounds.rs    the longest latency, and the least rates
 //!   depth_search.rs  the depth that a latency target allows
 //!   buffered.rs  reads and writes through the page cache
@@ -34,6 +35,7 @@ mod progress;
 mod replaying;
 mod run;
 mod sinks;
+mod stand_still;
 mod start;
 mod steady;
 mod syncing;
@@ -45,7 +47,7 @@ mod windows;
 use paternoster::{Instant, IoPrio, Nanos, Sector};
 
 use crate::cache::{Throttling, WritebackRules};
-use crate::fio::{Advice, Jobs, Mistake};
+use crate::fio::{Advice, Jobs, Mistake, Place};
 use crate::report::Series;
 use crate::result::JobResult;
 use crate::sim::{Action, Ended, Moment, TaskId, TaskSetup, Workload};
@@ -127,6 +129,8 @@ pub struct Threads {
     timer: Timer,
     starts: Starts,
     checkers: Checkers,
+    /// The thread whose I/O takes no time, and never ends.
+    without_time: Option<usize>,
     setups: Vec<TaskSetup>,
 }
 
@@ -153,6 +157,7 @@ impl Threads {
             timer: Timer::default(),
             starts: Starts::new(&jobs.jobs),
             checkers,
+            without_time: None,
         }
     }
 
@@ -164,6 +169,11 @@ impl Threads {
     /// The device ends there.
     fn ends_at(&mut self, device_end: Sector) {
         self.system.ends_at(device_end);
+    }
+
+    /// Where a job says what its I/O does that takes no time and never ends, and its name.
+    fn without_time(&self) -> Option<(&Place, &str)> {
+        self.without_time.map(|index| self.each[index].stand_still().job())
     }
 
     /// Why a log could not be replayed to its end.
@@ -226,7 +236,11 @@ impl Threads {
                 moment.wake(checker);
             }
         }
-        match thread.next(&mut self.system, moment.now, task) {
+        let action = thread.next(&mut self.system, moment.now, task);
+        if thread.stand_still().is_over() {
+            self.without_time = Some(index);
+        }
+        match action {
             Some(action) => action,
             None => self.end(moment, task),
         }
@@ -322,6 +336,6 @@ impl Workload for Threads {
     }
 
     fn has_ended(&self) -> bool {
-        self.running == 0
+        self.running == 0 || self.without_time.is_some()
     }
 }

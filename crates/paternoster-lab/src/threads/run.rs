@@ -4,10 +4,11 @@ use paternoster::scheduler::Scheduler;
 use paternoster::{Instant, NoTrace, SchedulerKind, Sector, Weight, Weights};
 use thiserror::Error;
 
+use super::stand_still::MOST_IOS;
 use super::{JournalPlace, PageCacheParameters, Progress, SinkError, Sinks, Threads};
-use crate::fio::{DataDirection, Engine, Group, Job, Jobs, Mistake};
+use crate::fio::{DataDirection, Engine, Group, Job, Jobs, Mistake, Place};
 use crate::model::{Model, Op};
-use crate::result::JobResult;
+use crate::result::{JobResult, short_time};
 use crate::scenario::CFQ_DEFAULT_WEIGHT;
 use crate::sim::{CpuTime, DeviceTime, GroupSetup, Setup, SetupError, SimError, Simulation};
 
@@ -29,8 +30,10 @@ pub struct Outcome {
 #[non_exhaustive]
 pub enum JobRunError {
     /// A job does what the device does not.
-    #[error("job {job} has {what}, of which the device says nothing")]
+    #[error("{place}: job {job} has {what}, which the device does not take")]
     Device {
+        /// Where it says so.
+        place: Place,
         /// The job.
         job: String,
         /// What it does.
@@ -53,6 +56,21 @@ pub enum JobRunError {
     /// The scheduler cannot be set up like that.
     #[error(transparent)]
     Setup(#[from] SetupError),
+    /// A job that its time ends does so many I/Os without any time going by.
+    #[error(
+        "{place}: job {job} began more than {MOST_IOS} I/Os at one instant, {} after the begin of \
+         the run: they take no time, and its runtime would never be over. Give it a pace \
+         (rate_iops, thinktime), no runtime, or a device and an engine that take time",
+        short_time(at.since_start())
+    )]
+    NoTime {
+        /// Where it says what its I/O does.
+        place: Place,
+        /// The job.
+        job: String,
+        /// When time stood still.
+        at: Instant,
+    },
     /// The simulation stands still.
     #[error(transparent)]
     Sim(#[from] SimError),
@@ -147,6 +165,10 @@ pub(crate) fn simulate<M: Model, S: Scheduler>(
             progress(Progress { now: sim.now(), threads: sim.workload() });
         }
     }
+    if let Some((place, job)) = sim.workload().without_time() {
+        let (place, job) = (place.clone(), job.to_owned());
+        return Err(JobRunError::NoTime { place, job, at: sim.now() });
+    }
     if let Some(mistake) = sim.workload().failure() {
         return Err(JobRunError::Log(mistake.clone()));
     }
@@ -182,7 +204,9 @@ fn check(job: &Job, model: &impl Model) -> Result<(), JobRunError> {
         Trim => (Op::Discard, "trims"),
     });
     match { ops }.find(|(op, _)| !model.takes(*op)) {
-        Some((_, what)) => Err(JobRunError::Device { job: job.name.clone(), what }),
+        Some((_, what)) => {
+            Err(JobRunError::Device { place: job.place.clone(), job: job.name.clone(), what })
+        }
         None => Ok(()),
     }
 }

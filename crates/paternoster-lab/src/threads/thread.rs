@@ -14,6 +14,7 @@ use super::pacing::Pace;
 use super::progress::at_this_pace;
 use super::replaying::{Next, Replaying};
 use super::sinks::Sinks;
+use super::stand_still::StandStill;
 use super::steady::Transferred;
 use super::syncing::{Durability, Syncing};
 use super::system::{SECTOR, System};
@@ -35,6 +36,7 @@ pub(super) struct Thread {
     run: Run,
     pace: Pace,
     bounds: Bounds,
+    stand_still: StandStill,
     /// The search for its depth, with `latency_target`.
     search: Option<DepthSearch>,
     /// What it has read, written and trimmed since its start.
@@ -101,6 +103,7 @@ impl Thread {
             run: job.run.clone(),
             pace: Pace::new(job.pacing, job.pattern.seed),
             bounds: Bounds::new(&job.ends),
+            stand_still: StandStill::new(job),
             search: job
                 .ends
                 .latency_target
@@ -171,6 +174,11 @@ impl Thread {
         if let Some(logging) = &mut self.logging {
             logging.end(sinks, now);
         }
+    }
+
+    /// Whether time goes by while it works.
+    pub(super) fn stand_still(&self) -> &StandStill {
+        &self.stand_still
     }
 
     /// What it has read, written and trimmed since its start.
@@ -360,6 +368,10 @@ impl Thread {
     /// Begins an I/O. Returns what that needs; nothing where it is complete at once, or is a call
     /// that goes through the page cache.
     fn begin(&mut self, system: &mut System, io: fio::Io, now: Instant) -> Option<Action> {
+        if self.stand_still.begins(now) {
+            self.stop();
+            self.next = None;
+        }
         if let Some(direction) = direction(io.op) {
             self.pace.spend(direction, io.bytes);
         }

@@ -55,6 +55,8 @@ pub struct Job {
     pub description: Option<String>,
     /// The options of its section as given, for the report.
     pub options: IndexMap<String, String>,
+    /// Where it says what its I/O does: `rw`, `read_iolog`, or its section.
+    pub place: Place,
     /// The section that it comes from, counted without `[global]`; its clones have the same.
     pub section: usize,
     /// The path of its group.

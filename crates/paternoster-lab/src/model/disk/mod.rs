@@ -147,7 +147,13 @@ impl Model for Disk {
         true
     }
 
+    /// No discards: a disk of this kind has nothing to do for one, and does not know the command.
+    fn takes(&self, op: Op) -> bool {
+        op != Op::Discard
+    }
+
     fn submit(&mut self, now: Instant, command: Command) {
+        assert!(self.takes(command.op), "a disk takes no {:?}", command.op);
         let in_device = self.waiting.len() + usize::from(self.active.is_some());
         assert!(in_device < self.depth() as usize, "the device takes {} commands", self.depth());
         let end = range(&command).map_or(Sector(0), |range| range.end);

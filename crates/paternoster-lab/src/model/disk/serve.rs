@@ -73,7 +73,8 @@ impl Disk {
             Op::Write if !command.durable && self.may_hold_back(range) => return Millis::ZERO,
             Op::Read => (overheads.read_miss, Access::Read),
             Op::Write => (overheads.write_miss, Access::Write(Arrival::DONE)),
-            Op::Discard | Op::Flush => return Millis::ZERO,
+            Op::Flush => return Millis::ZERO,
+            Op::Discard => unreachable!("the disk does not take it"),
         };
         // The platters turn on while the disk looks at the command.
         let before = self.overhead(own);
@@ -86,7 +87,7 @@ impl Disk {
             (Op::Read, Some(range)) => self.read(range, now),
             (Op::Write, Some(range)) if command.durable => self.write_through(range, now),
             (Op::Write, Some(range)) => self.write(range, now),
-            (Op::Discard, Some(range)) => self.discard(range, now),
+            (Op::Discard, Some(_)) => unreachable!("the disk does not take it"),
             (Op::Flush, _) | (_, None) => self.flush(now),
         };
         if matches!(command.op, Op::Read | Op::Write) {

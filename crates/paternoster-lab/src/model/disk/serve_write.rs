@@ -117,13 +117,6 @@ impl Disk {
         parts.served(now, done)
     }
 
-    pub(super) fn discard(&mut self, range: Range, now: Millis) -> Served {
-        self.dirty.remove(range);
-        self.segments.forget(range);
-        let overhead = self.parameters.overheads.command;
-        Parts::new(overhead, Millis::ZERO).served(now, now + overhead)
-    }
-
     /// Writes back all that waits, from `begins` on. Returns when the head is free.
     pub(super) fn write_all_back(&mut self, parts: &mut Parts, begins: Millis) -> Millis {
         let mut free = begins;
