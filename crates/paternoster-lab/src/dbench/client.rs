@@ -1,6 +1,6 @@
 //! What a client does next.
 
-use paternoster::{Instant, Nanos};
+use paternoster::Nanos;
 use rand_xoshiro::rand_core::Rng as _;
 
 use super::{Dbench, Flush, write};
@@ -12,8 +12,6 @@ pub(super) struct Client {
     phase: Phase,
     /// Which flush of the load file is next, or being done.
     flush: usize,
-    /// When its flush began.
-    flush_began: Instant,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +32,7 @@ enum Phase {
 
 impl Client {
     pub(super) fn new() -> Self {
-        Self { phase: Phase::New, flush: 0, flush_began: Instant::START }
+        Self { phase: Phase::New, flush: 0 }
     }
 
     pub(super) fn completed(&mut self) {
@@ -53,10 +51,8 @@ impl Dbench {
             Phase::New => self.work(moment, index),
             Phase::Working => {
                 let flush = self.flush(index);
-                self.count_operations(now, flush.operations);
-                let client = &mut self.clients[index];
-                client.flush_began = now;
-                client.phase = Phase::Writing;
+                self.count(now, flush.operations);
+                self.clients[index].phase = Phase::Writing;
                 let place = self.allocation.place(index, flush, &mut self.random);
                 write(place, flush.blocks)
             }
@@ -71,11 +67,10 @@ impl Dbench {
                 Action::Wait
             }
             Phase::Committing { .. } => {
-                self.count_flush(now, now.saturating_since(self.clients[index].flush_began));
                 let client = &mut self.clients[index];
                 client.flush = (client.flush + 1) % self.parameters.flushes.len();
                 if client.flush == 0 {
-                    self.allocation.free(index);
+                    self.allocation.delete_files(index);
                 }
                 self.work(moment, index)
             }

@@ -20,6 +20,8 @@ mod client;
 mod journal;
 mod places;
 
+use std::ops::Range;
+
 use paternoster::{BioFlags, Instant, IoPrio, Nanos, Op, Sector, SectorCount};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng as _;
@@ -112,15 +114,26 @@ pub struct Dbench {
     allocation: Allocation,
     /// Operations that ended while bytes were counted.
     operations: u64,
-    /// Flushes that ended then.
-    flushes: u64,
-    /// How long they took in all.
-    flushing: Nanos,
+}
+
+impl DbenchParameters {
+    /// Where on the device the files lie, and where the journal.
+    pub fn ranges(&self) -> [Range<Sector>; 2] {
+        let files = self.places.begin..self.places.end(self.clients, &self.flushes);
+        let journal_sectors = self.journal_blocks * u64::from(BLOCK);
+        [files, self.journal..Sector(self.journal.0 + journal_sectors)]
+    }
 }
 
 impl Dbench {
     /// Makes it, about to begin.
+    ///
+    /// # Panics
+    ///
+    /// If there are clients, and no flushes or no cores.
     pub fn new(parameters: DbenchParameters) -> Self {
+        let does_something = !parameters.flushes.is_empty() && parameters.places.cores > 0;
+        assert!(parameters.clients == 0 || does_something, "clients flush files, on a core");
         let clients = (0..parameters.clients).map(|_| Client::new()).collect();
         Self {
             journal: Journal::default(),
@@ -128,8 +141,6 @@ impl Dbench {
             random: Xoshiro256PlusPlus::seed_from_u64(parameters.seed),
             allocation: Allocation::new(parameters.places, parameters.clients, &parameters.flushes),
             operations: 0,
-            flushes: 0,
-            flushing: Nanos::ZERO,
             parameters,
         }
     }
@@ -142,27 +153,11 @@ impl Dbench {
         bytes * 1e9 / window.as_nanos() as f64
     }
 
-    /// How long a flush took on average.
-    pub fn mean_flush(&self) -> Nanos {
-        Nanos::new(self.flushing.as_nanos() / self.flushes.max(1))
-    }
-
-    fn count_operations(&mut self, now: Instant, operations: u32) {
-        if self.is_counted(now) {
+    fn count(&mut self, now: Instant, operations: u32) {
+        let counted = Instant::START + self.parameters.from..Instant::START + self.parameters.until;
+        if counted.contains(&now) {
             self.operations += u64::from(operations);
         }
-    }
-
-    fn count_flush(&mut self, now: Instant, took: Nanos) {
-        if self.is_counted(now) {
-            self.flushes += 1;
-            self.flushing += took;
-        }
-    }
-
-    fn is_counted(&self, now: Instant) -> bool {
-        let counted = Instant::START + self.parameters.from..Instant::START + self.parameters.until;
-        counted.contains(&now)
     }
 
     fn is_over(&self, now: Instant) -> bool {

@@ -7,9 +7,10 @@
 mod file;
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::Path;
 
-use paternoster::{NoTrace, QueueMerging, SchedulerKind};
+use paternoster::{NoTrace, QueueMerging, SchedulerKind, Sector};
 use serde::{Deserialize, Serialize};
 
 use super::cell::{Cell, Kind};
@@ -98,6 +99,7 @@ impl DbenchWork {
         let host = Host::from_toml(Path::new("host"), &self.host);
         let host = host.map_err(|error| wrong("host", error))?;
         let device = open_device_text(Path::new("device"), &self.device, self.seed)?;
+        check_places(&file.load, device.end())?;
         let mut setup = Setup::new(parsed("scheduler", &self.scheduler)?);
         if self.merges_queues {
             setup.queue_merging = QueueMerging::Everywhere;
@@ -112,6 +114,26 @@ impl DbenchWork {
         figures.insert(MB_PER_S.to_owned(), sim.workload().bytes_per_s() / 1e6);
         Ok(figures)
     }
+}
+
+/// Files and journal have places of their own on the device.
+fn check_places(load: &DbenchParameters, end: Sector) -> Result<(), TaskError> {
+    let wrong = |found: &Range<Sector>, problem| TaskError::Value {
+        what: "layout, in sectors,",
+        found: format!("{} to {}", found.start.0, found.end.0),
+        problem,
+    };
+    let [files, journal] = load.ranges();
+    for range in [&files, &journal] {
+        if range.end > end {
+            return Err(wrong(range, format!("the device has {} sectors", end.0)));
+        }
+    }
+    if files.start < journal.end && journal.start < files.end {
+        let problem = format!("the files have {} to {}", files.start.0, files.end.0);
+        return Err(wrong(&journal, problem));
+    }
+    Ok(())
 }
 
 /// The study.
