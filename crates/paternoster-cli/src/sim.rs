@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, Result};
 use paternoster::{Hierarchy, Hz, Kernel, Nanos, SchedulerKind};
-use paternoster_lab::fio::{Jobs, ReadAt, Surroundings};
+use paternoster_lab::fio::{FileKey, Jobs, ReadAt, Surroundings};
 use paternoster_lab::host::{CORES, Host, host_names, host_text};
 use paternoster_lab::model::{Model, device_names, read_device};
 use paternoster_lab::report::{Window, observe_jobs};
@@ -165,6 +165,7 @@ fn parse(args: &Args, job: &[u8], device: &dyn Model) -> Result<Jobs> {
         variable: &|name| std::env::var(name).ok(),
         file: &|path| fs::read(path),
         log: &open_log,
+        file_key: &FileKey::of,
         device_bytes: device.end().0.saturating_mul(512).min(1 << 63),
         seed: args.seed,
     };

@@ -379,3 +379,35 @@ fn log_is_written_to_the_working_directory() {
     assert!(!refused.status.success() && told.contains("cannot write none/j.log"), "{told}");
     assert_eq!(refused.stdout, b"");
 }
+
+/// Two paths of one file are one file. Nothing runs, and what is there stays.
+#[test]
+fn file_that_is_used_under_another_name_is_not_emptied() {
+    let work = tempfile::tempdir().expect("a folder");
+    let kept = "fio version 3 iolog\n0 a add\n0 a open\n0 a read 0 4096\n";
+    let sim = |name: &str, job: &str| {
+        std::fs::write(work.path().join("o1.log"), kept).expect("a file");
+        std::fs::write(work.path().join(name), job).expect("a file");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_paternoster"));
+        command.args(["sim", name, "--device", "servers-16x80us"]).current_dir(work.path());
+        let output = command.output().expect("the binary runs");
+        let there = |name: &str| std::fs::read_to_string(work.path().join(name)).expect("text");
+        assert_eq!((there("o1.log").as_str(), there(name).as_str()), (kept, job));
+        assert!(!output.status.success(), "{job}");
+        String::from_utf8(output.stderr).expect("text")
+    };
+    let told = sim("j.fio", "[a]\nread_iolog=o1.log\n[b]\nsize=8k\nwrite_iolog=./o1.log\n");
+    let wanted = "./o1.log, that is o1.log, is the log that a job replays: it would be gone";
+    assert!(told.contains(&format!("j.fio:5:1: {wanted}")), "{told}");
+    let shared = "[global]\nsize=8k\nper_job_logs=0\n[a]\nwrite_iops_log=x\n[b]\n\
+                  write_iops_log=./x\n";
+    let wanted = "./x_iops.log, that is x_iops.log, is a log of a too: each has a file of its own";
+    let told = sim("j.fio", shared);
+    assert!(told.contains(&format!("j.fio:7:1: {wanted}")), "{told}");
+    let told = sim("v_iops.1.log", "[a]\nsize=8k\nwrite_iops_log=./v\n");
+    let wanted = "./v_iops.1.log, that is v_iops.1.log, says what the jobs are: it would be gone";
+    assert!(told.contains(wanted), "{told}");
+    std::fs::write(work.path().join("more_iops.1.log"), "size=8k\n").expect("a file");
+    let told = sim("j.fio", "[a]\ninclude more_iops.1.log\nwrite_iops_log=more\n");
+    assert!(told.contains("more_iops.1.log says what the jobs are: it would be gone"), "{told}");
+}

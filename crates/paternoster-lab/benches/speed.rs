@@ -10,7 +10,7 @@ use std::time::Duration;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use load::{Config, serve};
 use paternoster::SchedulerKind;
-use paternoster_lab::fio::{Jobs, Surroundings};
+use paternoster_lab::fio::{FileKey, Jobs, Surroundings};
 use paternoster_lab::model::open_device;
 use paternoster_lab::sim::Setup;
 use paternoster_lab::threads::{PageCacheParameters, run_jobs};
@@ -46,6 +46,7 @@ fn fio_job(reads: u64) -> Duration {
         variable: &|_| None,
         file: &|_| Err(std::io::ErrorKind::NotFound.into()),
         log: &|_| Err(std::io::ErrorKind::NotFound.into()),
+        file_key: &FileKey::named,
         device_bytes: 1 << 40,
         seed: 1,
     };

@@ -1,7 +1,7 @@
 //! The page of a run: its data are what was measured, and what happened in the window.
 
 use paternoster::SchedulerKind;
-use paternoster_lab::fio::{Jobs, Surroundings};
+use paternoster_lab::fio::{FileKey, Jobs, Surroundings};
 use paternoster_lab::model::{Model, open_device};
 use paternoster_lab::report::{JobFile, ModelFile, Run, Window, observe_jobs};
 use paternoster_lab::sim::Setup;
@@ -66,6 +66,7 @@ fn made(job: &str, scheduler: SchedulerKind, window_us: [u64; 2]) -> Made {
         variable: &|_| None,
         file: &|path| std::fs::read(path),
         log: &|_| Err(std::io::ErrorKind::NotFound.into()),
+        file_key: &FileKey::named,
         device_bytes: device().end().0 * 512,
         seed: 1,
     };

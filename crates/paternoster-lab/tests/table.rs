@@ -1,7 +1,7 @@
 //! A device of measured times, under jobs.
 
 use paternoster::SchedulerKind;
-use paternoster_lab::fio::{Jobs, Surroundings};
+use paternoster_lab::fio::{FileKey, Jobs, Surroundings};
 use paternoster_lab::model::{Model, open_device};
 use paternoster_lab::sim::Setup;
 use paternoster_lab::threads::{JobRunError, Outcome, PageCacheParameters, run_jobs};
@@ -12,6 +12,7 @@ fn run(job: &str) -> Result<Outcome, JobRunError> {
         variable: &|_| None,
         file: &|_| Err(std::io::ErrorKind::NotFound.into()),
         log: &|_| Err(std::io::ErrorKind::NotFound.into()),
+        file_key: &FileKey::named,
         device_bytes: device.end().0 * 512,
         seed: 1,
     };

@@ -32,6 +32,7 @@ mod spot;
 mod stream;
 mod text;
 mod unused;
+mod used_files;
 mod value;
 
 pub use command_priority::CommandPriorities;
@@ -51,6 +52,7 @@ pub use logs::{IoPriority, LogKind, RunLogs};
 pub use options::{OptionInfo, Support, options};
 pub use sections::Surroundings;
 pub use stream::{Io, IoOp, Stream};
+pub use used_files::FileKey;
 pub use value::Extent;
 
 use error::Mistakes;

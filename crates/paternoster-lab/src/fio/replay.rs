@@ -1,4 +1,5 @@
-//! The logs that the jobs of a section replay: each is checked once, and its files are made.
+//! The logs that the jobs of a section replay: each is checked once, also where no job replays it,
+//! and its files are made.
 
 use std::path::Path;
 
@@ -8,9 +9,10 @@ use super::Surroundings;
 use super::error::{Mistake, Mistakes};
 use super::files::{Files, Work};
 use super::iolog::{Checked, check};
-use super::job::Region;
+use super::job::{Note, Region};
 use super::resolve::JobClone;
 use super::spec::Spec;
+use super::used_files::{Use, UsedFiles};
 
 /// The logs of a section, in the order of its option.
 #[derive(Debug, Default)]
@@ -20,11 +22,12 @@ pub(super) struct Logs {
 }
 
 impl Logs {
-    /// Reads the logs that the section's clones replay; what is wrong with them is kept.
+    /// Reads the logs of a section, of which that is a clone; what is wrong with them is kept.
     pub(super) fn read(
         spec: &Spec,
         clone: &JobClone<'_>,
         surroundings: &Surroundings<'_>,
+        used: &mut UsedFiles<'_>,
         mistakes: &mut Mistakes,
     ) -> Self {
         let paths = &spec.replay.logs;
@@ -33,8 +36,9 @@ impl Logs {
                         3.33 then replays nothing";
             mistakes.add(clone.mistake(&["read_iolog"], what.to_owned()));
         }
-        let clones = usize::try_from(spec.identity.numjobs).unwrap_or(usize::MAX);
-        let read = paths.iter().take(clones).map(|path| {
+        let read = paths.iter().map(|path| {
+            let use_of_it = used.add(path, Use::Replayed);
+            mistakes.keep(use_of_it.map_err(|what| clone.mistake(&["read_iolog"], what)))?;
             let source = (surroundings.log)(Path::new(path));
             let source =
                 source.map_err(|error| clone.mistake(&["read_iolog"], format!("{path}: {error}")));
@@ -51,6 +55,18 @@ impl Logs {
             }
         });
         Self { checked: read.collect() }
+    }
+
+    /// The logs that no clone replays, as fio has it.
+    pub(super) fn left(spec: &Spec, clone: &JobClone<'_>) -> impl Iterator<Item = Note> {
+        let clones = usize::try_from(spec.identity.numjobs).unwrap_or(usize::MAX);
+        let place = clone.place(&["read_iolog"]);
+        let why = "the section has more logs than jobs";
+        spec.replay.logs.iter().skip(clones).map(move |path| Note {
+            place: place.clone(),
+            option: format!("{path} of read_iolog"),
+            why,
+        })
     }
 
     /// The log of a clone; nothing where that is wrong.

@@ -1,6 +1,6 @@
 //! What the sections come to: jobs by fio's rules, with the mistakes that only show together.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use indexmap::IndexMap;
 use paternoster::{IoPrio, Nanos};
@@ -16,12 +16,13 @@ use super::job::{
     Sequencer, Submission, Syncs, ThinkTime, used_sizes,
 };
 use super::keys::{self, Groups};
-use super::logs::RunLogs;
+use super::logs::{LogKind, RunLogs};
 use super::options::{self, MAX_JOBS};
 use super::replay::Logs;
 use super::sections::{GivenOption, Lines, Section};
 use super::spec::{Identity, LogName, PatternSpec, Spec};
 use super::text::Text;
+use super::used_files::{Use, UsedFiles};
 use super::value::{KbBase, PerDirection};
 use super::{Surroundings, replay, unused};
 
@@ -76,13 +77,15 @@ pub(super) fn jobs(
         groups: Groups::default(),
         jobs: vec![],
         names: HashMap::new(),
-        written: HashMap::new(),
-        replayed: HashSet::new(),
+        used: UsedFiles::new(surroundings.file_key),
         group_id: 0,
         stage: 0,
         notes: vec![],
         mistakes,
     };
+    for file in &lines.files {
+        resolver.used.add(file, Use::Jobs).expect("nothing is written so far");
+    }
     for keys in &lines.prelude {
         resolver.groups.declare(keys, resolver.mistakes);
     }
@@ -123,10 +126,7 @@ struct Resolver<'a> {
     jobs: Vec<Job>,
     /// The jobs of each section by name; none where two have it.
     names: HashMap<String, Option<Vec<usize>>>,
-    /// The jobs that write logs of their I/O, by their paths.
-    written: HashMap<String, String>,
-    /// The logs that jobs replay.
-    replayed: HashSet<String>,
+    used: UsedFiles<'a>,
     /// The reporting group of the last job.
     group_id: u32,
     /// The stage of the last job.
@@ -174,7 +174,8 @@ impl Resolver<'_> {
         self.notes.extend(unused::notes(spec));
         let group = self.groups.add(spec, section.name.place(), self.mistakes);
         let clone = |number| JobClone { name, number, spec, section };
-        let logs = Logs::read(spec, &clone(0), self.surroundings, self.mistakes);
+        let logs = Logs::read(spec, &clone(0), self.surroundings, &mut self.used, self.mistakes);
+        self.notes.extend(Logs::left(spec, &clone(0)));
         for clone in (0..spec.identity.numjobs).map(clone) {
             if let Some(job) = self.job(&clone, &logs, number, group.clone()) {
                 self.jobs.push(job);
@@ -213,6 +214,8 @@ impl Resolver<'_> {
         let (pattern, replay) = source??;
         let write_iolog = self.write_iolog(clone, &pattern);
         let write_iolog = self.mistakes.keep(write_iolog)?;
+        let reports = self.reports(clone);
+        self.use_logs(clone, &reports.logs);
         Some(Job {
             name: clone.name.to_owned(),
             description: spec.identity.description.clone(),
@@ -228,7 +231,7 @@ impl Resolver<'_> {
             pacing: pacing?,
             ends: ends?,
             run: run?,
-            reports: self.reports(clone),
+            reports,
         })
     }
 
@@ -246,11 +249,6 @@ impl Resolver<'_> {
             return Ok(Some((pattern(clone, work, draws)?, None)));
         }
         let Some(log) = logs.of(clone) else { return Ok(None) };
-        if self.written.contains_key(log.path()) {
-            let what = format!("{} is a log that a job writes: it would be gone", log.path());
-            return Err(clone.mistake(&["read_iolog"], what));
-        }
-        self.replayed.insert(log.path().to_owned());
         let (files, work) = replay::files(log, spec, clone, &mut self.files)?;
         let pattern = pattern(clone, work, draws)?;
         let index = |name: &str| files[log.files.get_index_of(name).expect("it is the log's")];
@@ -269,24 +267,27 @@ impl Resolver<'_> {
         let JobClone { spec, .. } = *clone;
         let said = spec.replay.written.as_ref().filter(|_| !spec.replays());
         let Some(path) = said else { return Ok(None) };
-        let wrong = |what| Err(clone.mistake(&["write_iolog"], what));
+        let wrong = |what| clone.mistake(&["write_iolog"], what);
         let mut names = pattern.regions.iter().map(|region| self.files.path(region.file));
         if let Some(name) = names.find(|name| name.contains(|c: char| c.is_ascii_whitespace())) {
             let what = format!("file {name:?}: a name in a log of I/O has no white space");
-            return wrong(what);
+            return Err(wrong(what));
         }
-        if self.replayed.contains(path) {
-            return wrong(format!("{path} is the log that a job replays: it would be gone"));
-        }
-        let job = clone.name.to_owned();
-        if let Some(other) = self.written.insert(path.clone(), job) {
-            let what = format!(
-                "{path} is the log of {other} too: each job, and each clone of numjobs, needs its \
-                 own, as fio mixes them"
-            );
-            return wrong(what);
-        }
+        self.used.add(path, Use::IoLog(clone.name.to_owned())).map_err(wrong)?;
         Ok(Some(path.clone()))
+    }
+
+    /// Looks whether the job's logs of the run have files of their own.
+    fn use_logs(&mut self, clone: &JobClone<'_>, logs: &RunLogs) {
+        for (kind, path) in &logs.files {
+            let option = match kind {
+                LogKind::Iops => "write_iops_log",
+                LogKind::Bandwidth => "write_bw_log",
+                LogKind::Submission | LogKind::Completion | LogKind::Total => "write_lat_log",
+            };
+            let used = self.used.add(path, Use::RunLog(clone.name.to_owned(), *kind));
+            self.mistakes.keep(used.map_err(|what| clone.mistake(&[option], what)));
+        }
     }
 
     fn run(&self, clone: &JobClone<'_>, draws: &mut Draws) -> Result<Run, Mistake> {

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use super::error::{Mistake, Mistakes};
 use super::iolog::ReadAt;
 use super::text::Text;
+use super::used_files::FileKey;
 
 /// How many files may be included in all.
 const INCLUDES: usize = 100;
@@ -27,6 +28,9 @@ pub struct Surroundings<'a> {
     pub file: &'a dyn Fn(&Path) -> io::Result<Vec<u8>>,
     /// A log of I/O that a job replays. Its path is the one that the job says.
     pub log: &'a dyn Fn(&Path) -> io::Result<Arc<dyn ReadAt>>,
+    /// Tells apart the files that the run reads and writes: [`FileKey::of`], or [`FileKey::named`]
+    /// where nothing is written.
+    pub file_key: &'a dyn Fn(&Path) -> FileKey,
     /// How large the device is: files lie on it.
     pub device_bytes: u64,
     /// The seed of all draws of jobs that name none.
@@ -65,6 +69,8 @@ pub(super) struct Lines {
     pub(super) sections: Vec<Section>,
     /// The extension keys before the first section, a list for each line.
     pub(super) prelude: Vec<Vec<Key>>,
+    /// The files that were read: the job file, and those that it includes.
+    pub(super) files: Vec<Arc<str>>,
 }
 
 /// Reads the lines of `bytes`, whose file is called `name`.
@@ -104,6 +110,7 @@ struct Reader<'a, 'b> {
 impl Reader<'_, '_> {
     fn file(&mut self, name: &str, bytes: &[u8], within: Within) {
         let file: Arc<str> = Arc::from(name);
+        self.lines.files.push(Arc::clone(&file));
         for (index, bytes) in bytes.split(|&byte| byte == b'\n').enumerate() {
             let number = u32::try_from(index + 1).unwrap_or(u32::MAX);
             match std::str::from_utf8(bytes) {

@@ -10,7 +10,7 @@ use thiserror::Error;
 
 use super::VERSION;
 use super::queue_merging::DbenchWork;
-use crate::fio::{Jobs, Surroundings};
+use crate::fio::{FileKey, Jobs, Surroundings};
 use crate::model::parameter_file::{Mark, Note, with_number};
 use crate::model::{DeviceError, open_device_text};
 use crate::sim::{DeviceTime, Setup};
@@ -208,6 +208,7 @@ impl JobsWork {
             variable: &|_| None,
             file: &|_| Err(std::io::ErrorKind::NotFound.into()),
             log: &|_| Err(std::io::ErrorKind::NotFound.into()),
+            file_key: &FileKey::named,
             device_bytes,
             seed: self.seed,
         };

@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use paternoster_lab::fio::{JobFileError, Jobs, ReadAt, Surroundings};
+use paternoster_lab::fio::{FileKey, JobFileError, Jobs, ReadAt, Surroundings};
 
 /// The jobs of a file, for a device of 1 TiB.
 pub(crate) fn jobs(text: &str) -> Jobs {
@@ -19,6 +19,7 @@ pub(crate) fn jobs_on(text: &str, device_bytes: u64) -> Jobs {
         variable: &|_| None,
         file: &|_| Err(std::io::ErrorKind::NotFound.into()),
         log: &|_| Err(std::io::ErrorKind::NotFound.into()),
+        file_key: &FileKey::named,
         device_bytes,
         seed: 1,
     };
@@ -38,6 +39,7 @@ pub(crate) fn jobs_with_logs(
         variable: &|_| None,
         file: &|_| Err(std::io::ErrorKind::NotFound.into()),
         log: &log,
+        file_key: &FileKey::named,
         device_bytes: 1 << 40,
         seed: 1,
     };

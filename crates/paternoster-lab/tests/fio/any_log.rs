@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use paternoster::{Nanos, SchedulerKind};
-use paternoster_lab::fio::{JobFileError, Jobs, ReadAt, Surroundings};
+use paternoster_lab::fio::{FileKey, JobFileError, Jobs, ReadAt, Surroundings};
 use paternoster_lab::sim::Setup;
 use paternoster_lab::threads::{JobRunError, Outcome, PageCacheParameters, run_jobs};
 use proptest::prelude::*;
@@ -31,6 +31,7 @@ fn read(text: &str, log: &Arc<Changing>) -> Result<Jobs, JobFileError> {
         variable: &|_| None,
         file: &|_| Err(io::ErrorKind::NotFound.into()),
         log: &|_: &Path| Ok(Arc::<Changing>::clone(log)),
+        file_key: &FileKey::named,
         device_bytes: 1 << 30,
         seed: 1,
     };

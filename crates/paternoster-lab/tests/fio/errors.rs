@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use paternoster_lab::fio::{Jobs, Stream, Surroundings};
+use paternoster_lab::fio::{FileKey, Jobs, Stream, Surroundings};
 use proptest::prelude::*;
 
 use crate::{DEVICE_BYTES, read, read_bytes};
@@ -192,6 +192,7 @@ fn included_file_is_named_in_its_mistakes() {
         variable: &|_| None,
         file: &file,
         log: &|_| Err(io::ErrorKind::NotFound.into()),
+        file_key: &FileKey::named,
         device_bytes: DEVICE_BYTES,
         seed: 1,
     };

@@ -10,7 +10,7 @@ mod stream;
 
 use std::io;
 
-use paternoster_lab::fio::{Io, IoOp, JobFileError, Jobs, Stream, Surroundings};
+use paternoster_lab::fio::{FileKey, Io, IoOp, JobFileError, Jobs, Stream, Surroundings};
 
 /// The device of the tests: 1 TiB.
 const DEVICE_BYTES: u64 = 1 << 40;
@@ -25,6 +25,7 @@ fn read_bytes(bytes: &[u8]) -> Result<Jobs, JobFileError> {
         variable: &|_| None,
         file: &|_| Err(io::ErrorKind::NotFound.into()),
         log: &|_| Err(std::io::ErrorKind::NotFound.into()),
+        file_key: &FileKey::named,
         device_bytes: DEVICE_BYTES,
         seed: 1,
     };

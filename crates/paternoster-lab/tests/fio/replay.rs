@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use paternoster_lab::fio::{
-    DataDirection, Engine, IoLog, JobFileError, Jobs, ReadAt, Surroundings,
+    DataDirection, Engine, FileKey, IoLog, JobFileError, Jobs, ReadAt, Surroundings,
 };
 
 /// Reads a job file for a device of 1 GiB, on which every log has those bytes.
@@ -20,6 +20,7 @@ fn read(text: &str, log: &[u8]) -> Result<Jobs, JobFileError> {
         variable: &|_| None,
         file: &|_| Err(io::ErrorKind::NotFound.into()),
         log: &open,
+        file_key: &FileKey::named,
         device_bytes: 1 << 30,
         seed: 1,
     };
@@ -128,6 +129,8 @@ fn options_of_a_replay_are_refused_by_name_and_line() {
     let stdin = read("[j]\nread_iolog=-\n", b"").expect_err("it is refused").to_string();
     let twice = "standard input cannot be read twice: a file is expected";
     assert_eq!(stdin, format!("a.fio:2:12: {twice}"));
+    let behind = read("[j]\nread_iolog=l:gone\n", LOG.as_bytes()).expect_err("it is looked for");
+    assert_eq!(behind.to_string(), "a.fio:2:1: gone: not there");
     let gone = read("[j]\nread_iolog=gone\n", b"").expect_err("it is refused").to_string();
     assert_eq!(gone, "a.fio:2:1: gone: not there");
     let directory = "a.fio:2:1: directory and read_iolog: the log names its files as a whole, and \
@@ -159,10 +162,34 @@ fn options_that_say_nothing_are_noted() {
     let direct = noted("[j]\nread_iolog=l\nrw=randwrite\ndirect=1\n");
     assert_eq!(direct, [("rw".to_owned(), advised)]);
     assert_eq!(noted("[j]\nread_iolog=l\nrw=randwrite\n"), []);
+    let more = noted("[j]\nread_iolog=l:m:n\nnumjobs=2\n");
+    let fewer = "the section has more logs than jobs";
+    assert_eq!(more, [("n of read_iolog".to_owned(), fewer)]);
     let none = noted("[j]\nsize=1m\nreplay_scale=2\nread_iolog_chunked=1\n");
     let pieces = "a log is always read in pieces";
     let wanted = [("replay_scale", "read_iolog is not set"), ("read_iolog_chunked", pieces)];
     assert_eq!(none, wanted.map(|(name, why)| (name.to_owned(), why)));
+}
+
+/// Each of these runs would have lost what it reads, or one of its own logs.
+#[test]
+fn written_files_are_files_of_their_own() {
+    let told = |text: &str| read(text, LOG.as_bytes()).expect_err(text).to_string();
+    let replayed = "[j]\nread_iolog=k_iops.1.log\nwrite_iops_log=k\n";
+    let wanted = "k_iops.1.log is the log that a job replays: it would be gone";
+    assert_eq!(told(replayed), format!("a.fio:3:1: {wanted}"));
+    let late = "[k]\nsize=1m\nwrite_bw_log\n[j]\nread_iolog=k_bw.1.log\n";
+    let wanted = "k_bw.1.log is a log that a job writes: it would be gone";
+    assert_eq!(told(late), format!("a.fio:5:1: {wanted}"));
+    let both = "[j]\nsize=1m\nwrite_iolog=x_lat.1.log\nwrite_lat_log=x\n";
+    let wanted = "x_lat.1.log is a log of j too: each has a file of its own, with one name";
+    assert_eq!(told(both), format!("a.fio:4:1: {wanted}"));
+    let itself = "[j]\nsize=1m\nwrite_iolog=a.fio\n";
+    let wanted = "a.fio says what the jobs are: it would be gone";
+    assert_eq!(told(itself), format!("a.fio:3:1: {wanted}"));
+    let shared = "[global]\nsize=1m\nwrite_iops_log=x\nper_job_logs=0\n[j]\nnumjobs=2\n[k]\n";
+    let jobs = read(shared, b"").expect("as fio has it");
+    assert_eq!(jobs.written_files().into_iter().collect::<Vec<_>>(), ["x_iops.log"]);
 }
 
 /// What the log says counts: `rw=read` is not looked at.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use paternoster::{Instant, Medium, Nanos, NoTrace, Sector, fitted_tunables};
-use paternoster_lab::fio::{Jobs, Surroundings};
+use paternoster_lab::fio::{FileKey, Jobs, Surroundings};
 use paternoster_lab::model::{Servers, ServersParameters};
 use paternoster_lab::result::JobResult;
 use paternoster_lab::sim::{GroupSetup, Setup, Simulation};
@@ -27,6 +27,7 @@ pub(crate) fn predict(scene: &Scene, costs: Costs, seed: u64) -> Result<Vec<f64>
         variable: &|_| None,
         file: &|_| Err(std::io::ErrorKind::NotFound.into()),
         log: &|_| Err(std::io::ErrorKind::NotFound.into()),
+        file_key: &FileKey::named,
         device_bytes: device.end.0 * 512,
         seed,
     };

@@ -43,12 +43,6 @@ pub(in crate::fio) struct Named {
     pub(in crate::fio) place: Place,
 }
 
-impl Checked {
-    pub(in crate::fio) fn path(&self) -> &str {
-        &self.path
-    }
-}
-
 /// Reads the log of that path to its end.
 pub(in crate::fio) fn check(
     source: Arc<dyn ReadAt>,
