@@ -1,5 +1,6 @@
 //! `paternoster sim`: a job file of fio over a modelled device, in virtual time.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -126,6 +127,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let jobs = parse(args, &job, device.as_ref())?;
     for note in &jobs.notes {
         eprintln!("paternoster: {}: {} changes nothing: {}", note.place, note.option, note.why);
+    }
+    let waits = jobs.jobs.iter().filter_map(|job| job.replay.as_ref()?.first_wait());
+    for place in waits.collect::<BTreeSet<_>>() {
+        eprintln!(
+            "paternoster: {place}: a wait is in ms since the start of the job, as in fio 3.33; its \
+             HOWTO says us since the wait before"
+        );
     }
     let files = Files { job, device: device_texts, host: host_text(&args.host)? };
     let host = Host::from_toml(Path::new(&args.host), &files.host)?;

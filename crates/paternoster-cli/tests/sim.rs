@@ -270,6 +270,15 @@ fn log_is_replayed_from_the_working_directory() {
     let report: Value = serde_json::from_slice(&output.stdout).expect("the report is JSON");
     assert_eq!(report["jobs"][0]["read"]["total_ios"], 2);
     assert_eq!(report["jobs"][0]["job_runtime"], 20);
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    // Twice 10 ms since the start are 10 ms, and not 20 us.
+    let waiting = sim("fio version 2 iolog\na add\na open\na wait 0 0\na read 0 4096\n\
+                       a wait 10 0\na read 4096 4096\na wait 10 0\na close\n");
+    let report: Value = serde_json::from_slice(&waiting.stdout).expect("the report is JSON");
+    assert_eq!(report["jobs"][0]["job_runtime"], 10);
+    let told = String::from_utf8(waiting.stderr).expect("text");
+    assert!(told.starts_with("paternoster: a.log:6:8: a wait is in ms"), "{told}");
+    assert_eq!(told.lines().count(), 1, "{told}");
     let refused = sim(&log.replace("close", "shut"));
     let told = String::from_utf8(refused.stderr).expect("text");
     assert!(told.contains("a.log:6:9: \"shut\": add, open, close"), "{told}");

@@ -61,7 +61,7 @@ impl RunLogs {
             priority: said.priority,
             io_prio: IoPriority::new(class.unwrap_or(0), spec.identity.prio.unwrap_or(0)),
             has_bandwidth: said.bandwidths,
-            has_iops: said.bandwidths || said.submission || said.completion,
+            has_iops: said.has_iops(),
         }
     }
 }

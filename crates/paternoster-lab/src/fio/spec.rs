@@ -401,6 +401,12 @@ impl ReportsSpec {
 }
 
 impl LogsSpec {
+    /// Whether an I/O has a line in a log of I/Os that is not averaged: where something is
+    /// measured of it.
+    pub(super) fn has_iops(&self) -> bool {
+        self.bandwidths || self.submission || self.completion
+    }
+
     fn new() -> Self {
         Self {
             bandwidth: None,

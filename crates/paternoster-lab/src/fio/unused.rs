@@ -2,8 +2,9 @@
 
 use paternoster::Nanos;
 
-use super::job::{Engine, IoMix, Note, Order};
+use super::job::{DataDirection, Engine, IoMix, Note, Order};
 use super::spec::Spec;
+use super::value::PerDirection;
 
 /// When an option says nothing, and why.
 struct Unused {
@@ -46,6 +47,38 @@ static UNUSED: &[Unused] = &[
             spec.pacing.rate.iter().chain(&spec.pacing.rate_iops).all(Option::is_none)
         },
     },
+    Unused {
+        option: "rate",
+        why: OTHER_DIRECTIONS,
+        says_nothing: |spec| is_of_others(spec, spec.pacing.rate.map(|rate| rate.is_some())),
+    },
+    Unused {
+        option: "rate_iops",
+        why: OTHER_DIRECTIONS,
+        says_nothing: |spec| is_of_others(spec, spec.pacing.rate_iops.map(|rate| rate.is_some())),
+    },
+    Unused {
+        option: "max_latency",
+        why: OTHER_DIRECTIONS,
+        says_nothing: |spec| {
+            is_of_others(spec, spec.ends.max_latency.map(|most| most > Nanos::ZERO))
+        },
+    },
+    Unused {
+        option: "rate_min",
+        why: OTHER_DIRECTIONS,
+        says_nothing: |spec| is_of_others(spec, spec.ends.rate_min.map(|least| least > 0)),
+    },
+    Unused {
+        option: "rate_iops_min",
+        why: OTHER_DIRECTIONS,
+        says_nothing: |spec| is_of_others(spec, spec.ends.rate_iops_min.map(|least| least > 0)),
+    },
+    Unused {
+        option: "exitall_on_error",
+        why: "the job has no max_latency, rate_min or rate_iops_min by which it could fail",
+        says_nothing: cannot_fail,
+    },
     Unused { option: "steadystate", why: NO_DURATION, says_nothing: is_never_steady },
     Unused { option: "steadystate_ramp_time", why: NO_DURATION, says_nothing: is_never_steady },
     Unused {
@@ -75,14 +108,48 @@ static UNUSED: &[Unused] = &[
         says_nothing: |spec| has_no_latencies(spec) || spec.logs.average == Nanos::ZERO,
     },
     Unused { option: "disable_lat", why: NO_LATENCIES, says_nothing: has_no_latencies },
-    Unused { option: "disable_clat", why: NO_LATENCIES, says_nothing: has_no_latencies },
-    Unused { option: "disable_slat", why: NO_LATENCIES, says_nothing: has_no_latencies },
+    Unused {
+        option: "disable_clat",
+        why: NO_LATENCIES,
+        says_nothing: |spec| has_no_latencies(spec) && !has_no_lines_of_iops(spec),
+    },
+    Unused {
+        option: "disable_slat",
+        why: NO_LATENCIES,
+        says_nothing: |spec| has_no_latencies(spec) && !has_no_lines_of_iops(spec),
+    },
     Unused {
         option: "disable_bw_measurement",
-        why: "no bandwidth and no I/Os a second are logged",
-        says_nothing: |spec| spec.logs.bandwidth.is_none() && spec.logs.iops.is_none(),
+        why: "no log loses a line by it",
+        says_nothing: |spec| !logs_each_bandwidth(spec) && !has_no_lines_of_iops(spec),
     },
-    Unused { option: "gtod_reduce", why: NO_LOGS, says_nothing: has_no_logs },
+    Unused {
+        option: "gtod_reduce",
+        why: "no log loses a line by it",
+        says_nothing: |spec| {
+            has_no_latencies(spec) && !logs_each_bandwidth(spec) && !logs_each_io(spec)
+        },
+    },
+    Unused {
+        option: "write_bw_log",
+        why: "its file stays empty, by disable_bw_measurement or gtod_reduce",
+        says_nothing: |spec| logs_each_bandwidth(spec) && !spec.logs.bandwidths,
+    },
+    Unused {
+        option: "write_iops_log",
+        why: "its file stays empty, by gtod_reduce or by disable_bw_measurement, disable_clat and \
+              disable_slat together",
+        says_nothing: has_no_lines_of_iops,
+    },
+    Unused {
+        option: "write_lat_log",
+        why: "it has no files, by gtod_reduce or by disable_lat, disable_clat and disable_slat \
+              together",
+        says_nothing: |spec| {
+            let said = &spec.logs;
+            said.latency.is_some() && !said.total && !said.completion && !said.submission
+        },
+    },
     Unused {
         option: "rw",
         why: "the log of read_iolog says what is done, and nobody is advised of it",
@@ -104,6 +171,7 @@ static UNUSED: &[Unused] = &[
     },
 ];
 
+const OTHER_DIRECTIONS: &str = "it is of directions that rw does not have";
 const NO_MIX: &str = "rw is no mix of reads and writes";
 const NOT_RANDOM: &str = "the job is sequential";
 const NO_THINKING: &str = "thinktime is not set";
@@ -210,6 +278,47 @@ fn has_no_logs(spec: &Spec) -> bool {
 
 fn has_no_latencies(spec: &Spec) -> bool {
     spec.logs.latency.is_none()
+}
+
+/// Whether it is of no direction that the job has, but of another.
+fn is_of_others(spec: &Spec, has: PerDirection<bool>) -> bool {
+    !spec.replays() && has.contains(&true) && !is_of_the_job(spec, has)
+}
+
+/// Whether it is of a direction of the job; a log may have any.
+fn is_of_the_job(spec: &Spec, has: PerDirection<bool>) -> bool {
+    DataDirection::ALL.into_iter().any(|direction| {
+        has[direction as usize] && (spec.replays() || spec.pattern.mix.has(direction))
+    })
+}
+
+fn cannot_fail(spec: &Spec) -> bool {
+    let said = &spec.ends;
+    let latencies = said.max_latency.map(|most| most > Nanos::ZERO);
+    let rates = said.rate_min.map(|least| least > 0);
+    let ios = said.rate_iops_min.map(|least| least > 0);
+    spec.run.exitall_on_error
+        && [latencies, rates, ios].into_iter().all(|has| !is_of_the_job(spec, has))
+}
+
+/// Whether there is a log of the bandwidth that is not averaged.
+fn logs_each_bandwidth(spec: &Spec) -> bool {
+    spec.logs.bandwidth.is_some() && !is_averaged(spec, spec.reports.bandwidth_window)
+}
+
+/// Whether there is a log of I/Os that is not averaged.
+fn logs_each_io(spec: &Spec) -> bool {
+    spec.logs.iops.is_some() && !is_averaged(spec, spec.reports.iops_window)
+}
+
+/// Whether values of windows that long are averaged.
+fn is_averaged(spec: &Spec, window: Nanos) -> bool {
+    spec.logs.average.min(window) > Nanos::ZERO
+}
+
+/// Whether there is a log of I/Os, and nothing is measured that has a line in it.
+fn has_no_lines_of_iops(spec: &Spec) -> bool {
+    logs_each_io(spec) && !spec.logs.has_iops()
 }
 
 fn trims_first(spec: &Spec) -> bool {

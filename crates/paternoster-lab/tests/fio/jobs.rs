@@ -263,10 +263,63 @@ fn options_of_logs_without_a_log_are_noted() {
     assert_eq!(noted(options).len(), 8);
     assert_eq!(
         noted(&format!("write_lat_log\n{options}")),
-        ["log_max_value", "disable_bw_measurement"]
+        ["write_lat_log", "log_max_value", "disable_bw_measurement"]
     );
     let averaged = options.replace("msec=0", "msec=5");
-    assert_eq!(noted(&format!("write_lat_log\nwrite_bw_log\n{averaged}")), Vec::<String>::new());
+    assert_eq!(
+        noted(&format!("write_lat_log\nwrite_bw_log\n{averaged}")),
+        ["write_lat_log", "disable_bw_measurement"]
+    );
+}
+
+/// `disable_bw` leaves out lines of I/Os, not averages; so does `gtod_reduce`, and latencies with
+/// them. What a log loses all of is noted at the log.
+#[test]
+fn options_that_take_no_line_from_a_log_are_noted_and_logs_without_lines() {
+    let noted = |text: &str| -> Vec<String> {
+        let jobs = jobs(&format!("[j]\nsize=1m\n{}\n", text.replace(' ', "\n")));
+        jobs.notes.iter().map(|note| note.option.clone()).collect()
+    };
+    assert_eq!(noted("write_bw_log disable_bw=1"), ["write_bw_log"]);
+    assert_eq!(
+        noted("write_bw_log log_avg_msec=5 disable_bw=1 gtod_reduce=1"),
+        ["disable_bw_measurement", "gtod_reduce"]
+    );
+    // Without windows there are no averages.
+    assert_eq!(noted("write_bw_log log_avg_msec=5 bwavgtime=0 disable_bw=1"), ["write_bw_log"]);
+    assert_eq!(noted("write_iops_log disable_bw=1"), ["disable_bw_measurement"]);
+    assert_eq!(
+        noted("write_iops_log disable_bw=1 disable_clat=1"),
+        ["disable_bw_measurement", "disable_clat"]
+    );
+    assert_eq!(
+        noted("write_iops_log disable_bw=1 disable_clat=1 disable_slat=1"),
+        ["write_iops_log"]
+    );
+    assert_eq!(noted("write_iops_log gtod_reduce=1"), ["write_iops_log"]);
+    assert_eq!(noted("write_lat_log gtod_reduce=1"), ["write_lat_log"]);
+    assert_eq!(noted("write_lat_log disable_lat=1 disable_clat=1"), Vec::<String>::new());
+}
+
+/// A bound of directions that the job does not have is none, and without one no job fails.
+#[test]
+fn bounds_of_other_directions_are_noted() {
+    let noted = |text: &str| -> Vec<String> {
+        let jobs = jobs(&format!("[j]\nsize=1m\n{}\n", text.replace(' ', "\n")));
+        jobs.notes.iter().map(|note| note.option.clone()).collect()
+    };
+    for option in ["max_latency=,5ms", "rate_min=,1m", "rate_iops_min=,9"] {
+        let name = option.split('=').next().expect("a name");
+        assert_eq!(noted(option), [name]);
+        assert_eq!(noted(&format!("{option} exitall_on_error")), [name, "exitall_on_error"]);
+        for mix in ["write", "rw", "trimwrite"] {
+            let text = format!("rw={mix} {option} exitall_on_error");
+            assert_eq!(noted(&text), Vec::<String>::new(), "{text}");
+        }
+    }
+    assert_eq!(noted("exitall_on_error"), ["exitall_on_error"]);
+    assert_eq!(noted("rate=,1m"), ["rate"]);
+    assert_eq!(noted("rate_iops=,,7"), ["rate_iops"]);
 }
 
 #[test]

@@ -29,6 +29,8 @@ pub(in crate::fio) struct Checked {
     pub(super) bytes: u64,
     /// Whether it reads, writes and trims.
     pub(super) directions: [bool; 3],
+    /// The first wait, in version 2, that is longer than nothing.
+    pub(super) first_wait: Option<Place>,
     /// Its files by their names.
     pub(in crate::fio) files: IndexMap<String, Named>,
 }
@@ -63,6 +65,7 @@ pub(in crate::fio) fn check(
         lines: 1,
         bytes: 0,
         directions: [false; 3],
+        first_wait: None,
         files: IndexMap::new(),
     };
     let mut reader =
@@ -163,7 +166,12 @@ impl Reader<'_> {
         let number = self.checked.lines;
         let name = line.name;
         match line.said {
-            Said::Wait(ms) => return self.in_time(ms, "ms", 1000, line.time_column),
+            Said::Wait(ms) => {
+                if ms > 0 && self.checked.first_wait.is_none() {
+                    self.checked.first_wait = Some(self.place(number, line.time_column));
+                }
+                return self.in_time(ms, "ms", 1000, line.time_column);
+            }
             Said::Add => {
                 let is_known = self.checked.files.contains_key(name);
                 return if is_known { Ok(()) } else { self.know(number, &line, false) };

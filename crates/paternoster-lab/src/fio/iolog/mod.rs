@@ -22,6 +22,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::command_priority::CommandPriorities;
+use super::error::Place;
 use super::job::DataDirection;
 
 pub(super) use check::{Checked, check};
@@ -39,6 +40,7 @@ pub struct IoLog {
     lines: u32,
     bytes: u64,
     directions: [bool; 3],
+    first_wait: Option<Place>,
     rules: Rules,
     files: Arc<HashMap<String, LogFile>>,
     /// Which of its I/Os have a priority of their own, with the seed of what is drawn for that.
@@ -74,6 +76,7 @@ impl IoLog {
             lines: checked.lines,
             bytes: checked.bytes,
             directions: checked.directions,
+            first_wait: checked.first_wait.clone(),
             rules,
             files: Arc::new(files.collect()),
             priorities,
@@ -84,6 +87,12 @@ impl IoLog {
     /// Its path, as it was given.
     pub fn path(&self) -> &str {
         &self.path
+    }
+
+    /// Where a wait of version 2 stands for which something waits: fio and its HOWTO have them
+    /// otherwise, and they are as fio has them.
+    pub fn first_wait(&self) -> Option<&Place> {
+        self.first_wait.as_ref().filter(|_| !self.rules.no_stall)
     }
 
     /// Whether any of its I/O that is replayed has that direction.

@@ -87,11 +87,7 @@ impl Job {
         if let Some(log) = &self.replay {
             return log.does(direction);
         }
-        match self.pattern.mix {
-            IoMix::Only(only) => only == direction,
-            IoMix::ReadsAndWrites { .. } => direction != DataDirection::Trim,
-            IoMix::TrimsAndWrites => direction != DataDirection::Read,
-        }
+        self.pattern.mix.has(direction)
     }
 }
 

@@ -63,6 +63,17 @@ pub enum IoMix {
     TrimsAndWrites,
 }
 
+impl IoMix {
+    /// Whether that is one of them.
+    pub fn has(self, direction: DataDirection) -> bool {
+        match self {
+            Self::Only(only) => only == direction,
+            Self::ReadsAndWrites { .. } => direction != DataDirection::Trim,
+            Self::TrimsAndWrites => direction != DataDirection::Read,
+        }
+    }
+}
+
 /// Which of the three sizes a mix has: those of its directions, or by order.
 pub(in crate::fio) fn used_sizes(mix: IoMix, by_order: bool) -> &'static [usize] {
     match mix {

@@ -124,7 +124,8 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
         "gtod_reduce",
         &[],
         "bool",
-        "As `disable_lat`, `disable_clat`, `disable_slat` and `disable_bw` together.",
+        "As `disable_lat`, `disable_clat`, `disable_slat` and `disable_bw` together: `_iops` has \
+         averages alone.",
         |spec, given| {
             if given.switch()? {
                 let logs = &mut spec.logs;
