@@ -186,6 +186,13 @@ impl Files {
             _ => known,
         };
         let Some(whole) = whole else {
+            if target.size == Some(Extent::Bytes(0)) {
+                let what = format!(
+                    "size=0 is all of a file that is there before, as /dev/sda or a file of a job \
+                     before this one: {path} is not"
+                );
+                return Err(clone.mistake(&["size"], what));
+            }
             let what = "the files are not there before: size=... or filesize=... is needed";
             return Err(clone.mistake(&["size"], what.to_owned()));
         };

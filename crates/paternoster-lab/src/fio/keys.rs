@@ -11,8 +11,8 @@ use indexmap::IndexMap;
 use paternoster::Weight;
 
 use super::error::{Mistake, Mistakes, Place};
-use super::job::Group;
-use super::sections::Key;
+use super::job::{Group, Note};
+use super::sections::{GivenOption, Key, Section};
 use super::spec::Spec;
 use super::text::Text;
 use super::value;
@@ -21,7 +21,7 @@ use super::value;
 const KEYS: &str = "group, weight, leaf_weight and at are";
 
 /// Puts what `key` says into `spec`.
-pub(super) fn apply(spec: &mut Spec, key: &Key) -> Result<(), Mistake> {
+fn apply(spec: &mut Spec, key: &Key) -> Result<(), Mistake> {
     let name = match key.name.as_str() {
         "group" => {
             spec.identity.group = Some(path(&key.value)?);
@@ -45,15 +45,90 @@ pub(super) fn apply(spec: &mut Spec, key: &Key) -> Result<(), Mistake> {
     Ok(())
 }
 
+/// Puts the keys of a section into `spec`. Each is said once, and not in two ways.
+pub(super) fn apply_all(spec: &mut Spec, section: &Section, mistakes: &mut Mistakes) {
+    check_once(&section.keys, mistakes);
+    for key in &section.keys {
+        mistakes.keep(said_once(spec, key, &section.options).and_then(|()| apply(spec, key)));
+    }
+}
+
+/// Each key is said once.
+fn check_once(keys: &[Key], mistakes: &mut Mistakes) {
+    for (index, key) in keys.iter().enumerate() {
+        let name = key.name.as_str();
+        if let Some(first) = keys[..index].iter().find(|other| other.name.as_str() == name) {
+            let what = format!("{name} is said before, at {}: once is allowed", first.name.place());
+            mistakes.add(key.name.mistake(what));
+        }
+    }
+}
+
+/// What `key` says is not said otherwise by an option of the same section: neither would be the one
+/// that holds.
+fn said_once(spec: &Spec, key: &Key, options: &[GivenOption]) -> Result<(), Mistake> {
+    let option = match key.name.as_str() {
+        "group" => "cgroup",
+        "weight" => "cgroup_weight",
+        _ => return Ok(()),
+    };
+    let Some(given) = options.iter().rfind(|given| given.name.as_str() == option) else {
+        return Ok(());
+    };
+    let is_same = match option {
+        "cgroup" => spec.identity.group.as_deref() == Some(key.value.as_str()),
+        _ => spec.identity.weight.is_some_and(|weight| weight.to_string() == key.value.as_str()),
+    };
+    if is_same {
+        return Ok(());
+    }
+    let name = key.name.as_str();
+    let what = format!("{name} beside {option}, at {}: one of them is allowed", given.name.place());
+    Err(key.name.mistake(what))
+}
+
+/// Why a comment that is not the laboratory's looks as if it were meant to be: nothing of it is
+/// read.
+pub(super) fn looks_meant(comment: &Text) -> Option<Note> {
+    let text = comment.as_str();
+    let is_marked = text.get(..3).is_some_and(|start| start.eq_ignore_ascii_case("lab"));
+    let behind = text.get(3..).filter(|_| is_marked)?;
+    if behind.starts_with(|c: char| c.is_alphanumeric()) {
+        return None;
+    }
+    let has_key = comment.words().iter().any(|word| {
+        let name = word.split_once(|c| c == '=').map(|(name, _)| name);
+        name.is_some_and(|name| ["group", "weight", "leaf_weight", "at"].contains(&name.as_str()))
+    });
+    has_key.then(|| Note {
+        place: comment.place().clone(),
+        option: format!("the comment {text:?}"),
+        why: "one that speaks to the laboratory begins with \"lab:\"",
+    })
+}
+
 fn path(text: &Text) -> Result<String, Mistake> {
     let path = text.as_str();
-    let parts = path.strip_prefix('/').map(|parts| parts.split('/'));
-    let is_path = parts.is_some_and(|mut parts| path == "/" || parts.all(|part| !part.is_empty()));
-    if !is_path {
+    let parts = path.strip_prefix('/').map(|parts| parts.split('/').collect::<Vec<_>>());
+    let parts = parts.filter(|parts| path == "/" || parts.iter().all(|part| !part.is_empty()));
+    let Some(parts) = parts else {
         let what = format!("{path:?} is no path of a group from the root, such as /a/b");
         return Err(text.mistake(what));
+    };
+    if path.ends_with(',') {
+        let end = text.from(path.len() - 1);
+        return Err(end.mistake("\",\" behind a value: keys stand between spaces"));
     }
+    check_parts(text, &parts)?;
     Ok(path.to_owned())
+}
+
+/// A group is not called `.` or `..`: no cgroup can be.
+pub(super) fn check_parts(text: &Text, parts: &[&str]) -> Result<(), Mistake> {
+    match parts.iter().find(|part| [".", ".."].contains(part)) {
+        Some(part) => Err(text.mistake(format!("{part:?} is no name of a group"))),
+        None => Ok(()),
+    }
 }
 
 fn weight(text: &Text) -> Result<Weight, Mistake> {
@@ -72,6 +147,7 @@ impl Groups {
     /// Takes a line of keys before the first section.
     pub(super) fn declare(&mut self, keys: &[Key], mistakes: &mut Mistakes) {
         let mut spec = Spec::new();
+        check_once(keys, mistakes);
         for key in keys {
             if key.name.as_str() == "at" {
                 mistakes.add(key.name.mistake("at is a key of a section"));

@@ -13,6 +13,7 @@
 //! that fio 3.33 shows when it runs; `docs/fio-jobs.md` says which.
 
 mod command_priority;
+mod direct;
 mod distribution;
 mod draw;
 mod ends;

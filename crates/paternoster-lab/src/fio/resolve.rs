@@ -24,7 +24,7 @@ use super::spec::{Identity, LogName, PatternSpec, Spec};
 use super::text::Text;
 use super::used_files::{Use, UsedFiles};
 use super::value::{KbBase, PerDirection};
-use super::{Surroundings, replay, unused};
+use super::{Surroundings, direct, replay, unused};
 
 /// A clone of a job section: what its files are named after, and where its mistakes are.
 pub(super) struct JobClone<'a> {
@@ -80,7 +80,7 @@ pub(super) fn jobs(
         used: UsedFiles::new(surroundings.file_key),
         group_id: 0,
         stage: 0,
-        notes: vec![],
+        notes: lines.notes.clone(),
         mistakes,
     };
     for file in &lines.files {
@@ -150,10 +150,8 @@ impl Resolver<'_> {
             let note = self.mistakes.keep(options::apply(spec, option));
             self.notes.extend(note.flatten());
         }
-        for key in &section.keys {
-            self.mistakes.keep(keys::apply(spec, key));
-        }
-        self.mistakes.count() == before
+        keys::apply_all(spec, section, self.mistakes);
+        section.is_whole && self.mistakes.count() == before
     }
 
     /// Makes the jobs of a section.
@@ -246,7 +244,9 @@ impl Resolver<'_> {
         let JobClone { spec, .. } = *clone;
         if !spec.replays() {
             let work = self.files.work(&spec.target, clone, draws)?;
-            return Ok(Some((pattern(clone, work, draws)?, None)));
+            let pattern = pattern(clone, work, draws)?;
+            direct::check(clone, &pattern)?;
+            return Ok(Some((pattern, None)));
         }
         let Some(log) = logs.of(clone) else { return Ok(None) };
         let (files, work) = replay::files(log, spec, clone, &mut self.files)?;

@@ -14,6 +14,8 @@ use std::sync::Arc;
 
 use super::error::{Mistake, Mistakes};
 use super::iolog::ReadAt;
+use super::job::Note;
+use super::keys;
 use super::text::Text;
 use super::used_files::FileKey;
 
@@ -46,6 +48,8 @@ pub(super) struct Section {
     pub(super) options: Vec<GivenOption>,
     /// Its extension keys in order.
     pub(super) keys: Vec<Key>,
+    /// No line of it is wrong.
+    pub(super) is_whole: bool,
 }
 
 /// An option as a line gives it.
@@ -71,6 +75,8 @@ pub(super) struct Lines {
     pub(super) prelude: Vec<Vec<Key>>,
     /// The files that were read: the job file, and those that it includes.
     pub(super) files: Vec<Arc<str>>,
+    /// The comments that look as if they spoke to the laboratory.
+    pub(super) notes: Vec<Note>,
 }
 
 /// Reads the lines of `bytes`, whose file is called `name`.
@@ -80,7 +86,8 @@ pub(super) fn read(
     surroundings: &Surroundings<'_>,
     mistakes: &mut Mistakes,
 ) -> Lines {
-    let mut reader = Reader { surroundings, mistakes, lines: Lines::default(), included: 0 };
+    let mut reader =
+        Reader { surroundings, mistakes, lines: Lines::default(), open: vec![], included: 0 };
     reader.file(name, bytes, Within::JobFile);
     reader.lines
 }
@@ -103,6 +110,8 @@ struct Reader<'a, 'b> {
     surroundings: &'a Surroundings<'b>,
     mistakes: &'a mut Mistakes,
     lines: Lines,
+    /// The included files of which the lines are being read, each by the one before it.
+    open: Vec<PathBuf>,
     /// How many files were included so far.
     included: usize,
 }
@@ -120,6 +129,7 @@ impl Reader<'_, '_> {
                     let line = Text::line(&file, number, &valid);
                     let end = line.from(line.as_str().len());
                     self.mistakes.add(end.mistake("a byte that is no UTF-8"));
+                    self.miss(&line.trim(), within);
                 }
             }
         }
@@ -131,17 +141,36 @@ impl Reader<'_, '_> {
             None => (line.clone(), None),
         };
         let line = line.trim();
-        if !line.is_empty()
-            && let Some(said) = parse(&line, self.surroundings, self.mistakes)
-        {
-            self.take(said, within);
+        if !line.is_empty() {
+            match parse(&line, self.surroundings) {
+                Ok(said) => self.take(said, within),
+                Err(mistake) => {
+                    self.mistakes.add(mistake);
+                    self.miss(&line, within);
+                }
+            }
         }
-        if let Some(comment) = comment
-            && let Some(keys) = comment.as_str().strip_prefix("lab:")
-        {
+        let Some(comment) = comment else { return };
+        if let Some(keys) = comment.as_str().strip_prefix("lab:") {
             let start = comment.as_str().len() - keys.len();
             self.keys(&comment.from(start));
+        } else {
+            self.lines.notes.extend(keys::looks_meant(&comment));
         }
+    }
+
+    /// Leaves out a line that is wrong. What it would have said is not missed: the section is not
+    /// whole.
+    fn miss(&mut self, line: &Text, within: Within) {
+        if line.as_str().starts_with('[') && within == Within::JobFile {
+            self.begin(line.from(1), false);
+        } else if let Some(section) = self.lines.sections.last_mut() {
+            section.is_whole = false;
+        }
+    }
+
+    fn begin(&mut self, name: Text, is_whole: bool) {
+        self.lines.sections.push(Section { name, options: vec![], keys: vec![], is_whole });
     }
 
     fn take(&mut self, said: Line, within: Within) {
@@ -150,7 +179,7 @@ impl Reader<'_, '_> {
                 self.mistakes.add(name.mistake("an included file has no sections"));
             }
             Line::Section(name) => {
-                self.lines.sections.push(Section { name, options: vec![], keys: vec![] });
+                self.begin(name, true);
             }
             Line::Include(path) => self.include(&path),
             Line::Option(option) => {
@@ -176,8 +205,16 @@ impl Reader<'_, '_> {
         self.included += 1;
         let from = Path::new(&*path.place().file).parent();
         let full: PathBuf = from.unwrap_or(Path::new("")).join(path.as_str());
+        if self.open.contains(&full) {
+            let what = format!("{} would include itself", full.display());
+            return self.mistakes.add(path.mistake(what));
+        }
         match (self.surroundings.file)(&full) {
-            Ok(bytes) => self.file(&full.to_string_lossy(), &bytes, Within::Included),
+            Ok(bytes) => {
+                self.open.push(full.clone());
+                self.file(&full.to_string_lossy(), &bytes, Within::Included);
+                self.open.pop();
+            }
             Err(error) => self.mistakes.add(path.mistake(format!("{}: {error}", full.display()))),
         }
     }
@@ -197,28 +234,27 @@ impl Reader<'_, '_> {
     }
 }
 
-/// What a line without its comment says; a mistake in it is kept.
-fn parse(line: &Text, around: &Surroundings<'_>, mistakes: &mut Mistakes) -> Option<Line> {
+/// What a line without its comment says.
+fn parse(line: &Text, around: &Surroundings<'_>) -> Result<Line, Mistake> {
     let text = line.as_str();
     if text.starts_with('[') {
-        return mistakes.keep(section_name(line)).map(Line::Section);
+        return section_name(line).map(Line::Section);
     }
     if let Some((first, path)) = line.split_once(char::is_whitespace)
         && first.as_str() == "include"
         && !path.trim().as_str().starts_with('=')
     {
-        return Some(Line::Include(path.trim()));
+        return Ok(Line::Include(path.trim()));
     }
     let Some((name, value)) = line.split_once(|c| c == '=') else {
-        return Some(Line::Option(GivenOption { name: line.clone(), value: None }));
+        return Ok(Line::Option(GivenOption { name: line.clone(), value: None }));
     };
     // fio reads "bs= 8k" as 8 bytes, and refuses "rw= read".
     if value.as_str().starts_with(char::is_whitespace) {
-        mistakes.add(value.mistake("white space behind \"=\": fio does not skip it"));
-        return None;
+        return Err(value.mistake("white space behind \"=\": fio does not skip it"));
     }
-    let value = mistakes.keep(value.expand(around.variable))?;
-    Some(Line::Option(GivenOption { name: name.trim(), value: Some(value) }))
+    let value = value.expand(around.variable)?;
+    Ok(Line::Option(GivenOption { name: name.trim(), value: Some(value) }))
 }
 
 fn section_name(line: &Text) -> Result<Text, Mistake> {

@@ -11,13 +11,15 @@ pub(super) struct Text {
     place: Place,
     /// A variable was replaced in it, so that no place in it is a place in the file.
     is_expanded: bool,
+    /// The variables in it that are not set.
+    unset: Vec<String>,
 }
 
 impl Text {
     /// A whole line.
     pub(super) fn line(file: &Arc<str>, line: u32, text: &str) -> Self {
         let place = Place { file: Arc::clone(file), line, column: 1 };
-        Self { said: text.to_owned(), place, is_expanded: false }
+        Self { said: text.to_owned(), place, is_expanded: false, unset: vec![] }
     }
 
     pub(super) fn as_str(&self) -> &str {
@@ -44,7 +46,12 @@ impl Text {
             let skipped = self.said[..start].chars().count();
             place.column = place.column.saturating_add(u32::try_from(skipped).unwrap_or(u32::MAX));
         }
-        Self { said: self.said[start..end].to_owned(), place, is_expanded: self.is_expanded }
+        Self {
+            said: self.said[start..end].to_owned(),
+            place,
+            is_expanded: self.is_expanded,
+            unset: self.unset.clone(),
+        }
     }
 
     /// The piece from byte `start` on.
@@ -96,6 +103,7 @@ impl Text {
         variable: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Self, Mistake> {
         let mut expanded = String::new();
+        let mut unset = vec![];
         let mut rest = self.clone();
         while let Some(start) = rest.said.find("${") {
             let name = rest.from(start + 2);
@@ -103,12 +111,20 @@ impl Text {
                 return Err(rest.from(start).mistake("\"${\" without the \"}\" that ends a name"));
             };
             expanded += &rest.said[..start];
-            expanded += &variable(name.as_str()).unwrap_or_default();
+            match variable(name.as_str()) {
+                Some(value) => expanded += &value,
+                None => unset.push(name.as_str().to_owned()),
+            }
             rest = behind;
         }
         expanded += &rest.said;
         let is_expanded = self.is_expanded || expanded != self.said;
-        Ok(Self { said: expanded, place: self.place.clone(), is_expanded })
+        Ok(Self { said: expanded, place: self.place.clone(), is_expanded, unset })
+    }
+
+    /// The variables in it that are not set, so that nothing stands for them.
+    pub(super) fn unset(&self) -> &[String] {
+        &self.unset
     }
 }
 

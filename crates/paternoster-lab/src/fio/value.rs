@@ -42,7 +42,14 @@ pub enum Extent {
 pub(super) fn required<'a>(name: &Text, value: Option<&'a Text>) -> Result<&'a Text, Mistake> {
     match value {
         Some(text) if !text.is_empty() => Ok(text),
-        Some(text) => Err(text.mistake(format!("{} has no value behind \"=\"", name.as_str()))),
+        Some(text) => {
+            let why = match text.unset() {
+                [] => String::new(),
+                [one] => format!(": the variable {one} is not set"),
+                several => format!(": the variables {} are not set", several.join(", ")),
+            };
+            Err(text.mistake(format!("{} has no value behind \"=\"{why}", name.as_str())))
+        }
         None => {
             let end = name.from(name.as_str().len());
             Err(end.mistake(format!("{0} needs a value: {0}=...", name.as_str())))
@@ -83,6 +90,9 @@ pub(super) fn size(text: &Text, base: KbBase, min: u64, max: u64) -> Result<u64,
         "p" => Some(5),
         _ => None,
     };
+    if is_fraction(&unit) {
+        return Err(unit.mistake("a fraction: whole numbers are allowed, such as 1536m for 1.5g"));
+    }
     let Some(power) = power else {
         let what = format!("{:?} is no unit of a size: k, m, g, t, p, ki ... are", unit.as_str());
         return Err(unit.mistake(what));
@@ -105,6 +115,9 @@ pub(super) fn extent(text: &Text, base: KbBase) -> Result<Extent, Mistake> {
 /// A time: `10`, `500ms`, `2m`.
 pub(super) fn time(text: &Text, unit: TimeUnit) -> Result<Nanos, Mistake> {
     let (number, suffix) = digits(text)?;
+    if is_fraction(&suffix) {
+        return Err(suffix.mistake("a fraction: whole numbers are allowed, such as 500ms for 0.5s"));
+    }
     let nanos: u64 = match (suffix.as_str().to_ascii_lowercase().as_str(), unit) {
         ("d", _) => 86_400_000_000_000,
         ("h", _) => 3_600_000_000_000,
@@ -120,6 +133,12 @@ pub(super) fn time(text: &Text, unit: TimeUnit) -> Result<Nanos, Mistake> {
     let nanos = number.checked_mul(nanos).filter(|&nanos| nanos <= LONGEST);
     let too_long = || text.mistake(format!("{:?}: 0 to 3650d is allowed", text.as_str()));
     nanos.map(Nanos::new).ok_or_else(too_long)
+}
+
+/// Whether what stands behind a number is its fraction.
+fn is_fraction(behind: &Text) -> bool {
+    let digits = behind.as_str().strip_prefix('.');
+    digits.is_some_and(|digits| digits.starts_with(|c: char| c.is_ascii_digit()))
 }
 
 /// A number with a fraction between `min` and `max`.
@@ -261,7 +280,9 @@ mod tests {
         assert_eq!(told("4q"), format!("a.fio:1:2: \"q\" {unit}"));
         assert_eq!(told("4k4k"), format!("a.fio:1:2: \"k4k\" {unit}"));
         assert_eq!(told("4i"), format!("a.fio:1:2: \"i\" {unit}"));
-        assert_eq!(told("1.5m"), format!("a.fio:1:2: \".5m\" {unit}"));
+        let fraction = "a fraction: whole numbers are allowed, such as 1536m for 1.5g";
+        assert_eq!(told("1.5m"), format!("a.fio:1:2: {fraction}"));
+        assert_eq!(told("1.m"), format!("a.fio:1:2: \".m\" {unit}"));
         assert_eq!(told("-1"), "a.fio:1:1: \"-1\" is no number");
         assert_eq!(told("0"), "a.fio:1:1: 0: at least 1 is allowed");
         assert_eq!(told("99999999p"), "a.fio:1:1: more than 2^64 bytes");
@@ -282,6 +303,9 @@ mod tests {
         assert_eq!(nanos("7msec", TimeUnit::Second), 7_000_000);
         let told = time(&text("1h30m"), TimeUnit::Second).expect_err("two units");
         let what = "\"h30m\" is no unit of a time: d, h, m, s, ms, us are";
+        assert_eq!(told.to_string(), format!("a.fio:1:2: {what}"));
+        let told = time(&text("0.5"), TimeUnit::Second).expect_err("a fraction");
+        let what = "a fraction: whole numbers are allowed, such as 500ms for 0.5s";
         assert_eq!(told.to_string(), format!("a.fio:1:2: {what}"));
     }
 

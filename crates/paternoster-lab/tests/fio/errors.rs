@@ -41,12 +41,20 @@ fn line_that_is_none_is_pointed_at() {
     assert_eq!(told("bs=4k\n[j]\nsize=1m\n"), outside);
     let open = "a.fio:3:6: the \"]\" of a section is expected";
     assert_eq!(told("[a]\nsize=1m\n[jobb\n"), open);
+    // What follows from a line that is wrong is no mistake of its own.
+    assert_eq!(told("[jobb\nrw=read\nbs=4k\n"), open.replace("3:6", "1:6"));
+    let space = "a.fio:2:7: white space behind \"=\": fio does not skip it";
+    assert_eq!(told("[j]\nsize = 1m\n"), space);
     assert_eq!(told_of("[k] bs=4k"), "a.fio:3:5: nothing may stand behind the \"]\" of a section");
     assert_eq!(told_of("[]"), "a.fio:3:2: a section has a name, such as [job]");
     assert_eq!(told_of("bs= 4k"), "a.fio:3:4: white space behind \"=\": fio does not skip it");
     assert_eq!(told_of("bs="), "a.fio:3:4: bs has no value behind \"=\"");
     assert_eq!(told_of("bs"), "a.fio:3:3: bs needs a value: bs=...");
-    assert_eq!(told_of("bs=${A}"), "a.fio:3:4: bs has no value behind \"=\"");
+    let unset = "a.fio:3:4: bs has no value behind \"=\": the variable A is not set";
+    assert_eq!(told_of("bs=${A}"), unset);
+    let unset = "a.fio:3:4: bs has no value behind \"=\": the variables A, B are not set";
+    assert_eq!(told_of("bs=${A}${B}"), unset);
+    assert_eq!(told_of("b8=4k"), "a.fio:3:1: \"b8\" is no option of fio: bs, ba are near");
     assert_eq!(told_of("bs=4${A"), "a.fio:3:5: \"${\" without the \"}\" that ends a name");
     let bytes = read_bytes(b"[j]\nsize=1m\nbs=\xff4k\n").expect_err("no UTF-8").to_string();
     assert_eq!(bytes, "a.fio:3:4: a byte that is no UTF-8");
@@ -75,6 +83,7 @@ fn option_that_is_not_simulated_is_refused_by_name_and_line() {
 fn value_out_of_its_range_is_refused_with_the_range() {
     assert_eq!(told_of("prio=9"), "a.fio:3:6: 9: 0 to 7 is allowed");
     assert_eq!(told_of("cgroup_weight=50"), "a.fio:3:15: 50: 100 to 1000 is allowed");
+    assert_eq!(told_of("numjobs=0"), "a.fio:3:9: 0: 1 to 4096 is allowed");
     assert_eq!(told_of("rwmixread=150"), "a.fio:3:11: 150: 0 to 100 is allowed");
     let unit = "a.fio:3:17: \"ms\" behind a number: none is allowed";
     assert_eq!(told_of("log_avg_msec=100ms"), unit);
@@ -116,6 +125,10 @@ fn options_that_contradict_each_other_are_refused() {
     assert_eq!(told(twice), "a.fio:6:1: \"a\" is the name of two sections: one is allowed");
     let needed = "a.fio:1:2: the files are not there before: size=... or filesize=... is needed";
     assert_eq!(told("[j]\nrw=write\n"), needed);
+    let nothing = "a.fio:2:1: size=0 is all of a file that is there before, as /dev/sda or a file \
+                   of a job before this one: j.0.0 is not";
+    assert_eq!(told("[j]\nsize=0\n"), nothing);
+    assert!(read("[j]\nsize=0\nfilename=/dev/sda\n").is_ok(), "the device is there");
     let small = "a.fio:2:1: 2048 bytes of j.0.0 from 0 on: a block of 4096 does not fit";
     assert_eq!(told("[j]\nsize=2k\n"), small);
     let large = "a.fio:2:1: j.0.0 of 2199023255552 bytes does not fit on the device from 0 on, \
@@ -142,8 +155,69 @@ fn extension_key_that_is_wrong_is_refused() {
     assert_eq!(told_of("; lab: weight=300"), root);
     let twice = "; lab: group=/a weight=1\n[j]\nsize=1m\n; lab: group=/a weight=2\n";
     assert_eq!(told(twice), "a.fio:4:17: group /a has weight 1 already, not 2");
+    let again = "a.fio:3:17: group is said before, at a.fio:3:8: once is allowed";
+    assert_eq!(told_of("; lab: group=/h group=/i"), again);
+    let again = "a.fio:4:8: weight is said before, at a.fio:3:8: once is allowed";
+    assert_eq!(told_of("; lab: weight=7\n; lab: weight=9 group=/h"), again);
+    let again = "a.fio:1:17: group is said before, at a.fio:1:8: once is allowed";
+    assert_eq!(told("; lab: group=/h group=/i\n[j]\nsize=1m\n"), again);
+    let comma = "a.fio:3:16: \",\" behind a value: keys stand between spaces";
+    assert_eq!(told_of("; lab: group=/h, weight=600"), comma);
+    let above = "a.fio:3:14: \"..\" is no name of a group";
+    assert_eq!(told_of("; lab: group=/../x"), above);
+    assert_eq!(told_of("cgroup=a/../x"), above.replace(":14", ":8"));
     let line = "a.fio:1:8: a line before the sections names a group";
     assert_eq!(told("; lab: weight=1\n[j]\nsize=1m\n"), line);
+}
+
+/// fio knows the option and the laboratory both: which of them holds could not be told.
+#[test]
+fn group_is_not_named_in_two_ways() {
+    let both = "a.fio:4:8: group beside cgroup, at a.fio:3:1: one of them is allowed";
+    assert_eq!(told_of("cgroup=/a/b\n; lab: group=/x"), both);
+    let both = "a.fio:4:17: weight beside cgroup_weight, at a.fio:3:1: one of them is allowed";
+    assert_eq!(told_of("cgroup_weight=100\n; lab: group=/x weight=200"), both);
+    let same = read("[j]\nsize=1m\ncgroup=a/b\n; lab: group=/a/b weight=20\n");
+    assert!(same.is_ok(), "{same:?}");
+    let jobs = read("[global]\ncgroup=a\n[j]\nsize=1m\n; lab: group=/x\n").expect("the last holds");
+    assert_eq!(jobs.jobs[0].group, "/x");
+}
+
+#[test]
+fn comment_that_looks_meant_is_noted() {
+    let notes = |comment: &str| {
+        let jobs = read(&format!("[j]\nsize=1m\n{comment}\n")).expect("a comment is no mistake");
+        let notes = jobs.notes.iter();
+        notes.map(|note| format!("{}: {}", note.place, note.option)).collect::<Vec<_>>()
+    };
+    for meant in ["lab group=/h", "LAB: group=/h", "Lab : weight=3", "lab; at=1g"] {
+        let noted = format!("a.fio:3:3: the comment {meant:?}");
+        assert_eq!(notes(&format!("; {meant}")), [noted]);
+    }
+    for other in ["lab: group=/h", "lab results of Monday", "label group=/h", "a lab group=/h"] {
+        assert_eq!(notes(&format!("; {other}")), Vec::<String>::new(), "{other}");
+    }
+}
+
+/// Linux answers EINVAL, with which fio 3.33 ends: "err=22/file:...: Invalid argument".
+#[test]
+fn direct_io_is_in_whole_sectors() {
+    let allowed = "with direct=1, Linux allows multiples of 512";
+    let direct = |options: &str| told_of(&format!("direct=1\n{options}"));
+    assert_eq!(direct("bs=3"), format!("a.fio:4:1: an I/O of 3 bytes: {allowed}"));
+    let range = format!("a.fio:4:1: an I/O of 1000 bytes: {allowed}");
+    assert_eq!(direct("bsrange=1000-4k"), range);
+    assert_eq!(direct("bssplit=4k/50:1000/50"), range);
+    let any = format!("a.fio:5:1: an I/O of any number of bytes: {allowed}");
+    assert_eq!(direct("bsrange=4k-8k\nbs_unaligned=1"), any);
+    assert_eq!(direct("offset=100"), format!("a.fio:4:1: I/O from byte 100 on: {allowed}"));
+    let positions = format!("a.fio:5:1: positions of 100 bytes: {allowed}");
+    assert_eq!(direct("rw=randread\nba=100"), positions);
+    assert_eq!(direct("rw=read:100"), format!("a.fio:4:1: holes of 100 bytes: {allowed}"));
+    let right = ["bs=3", "direct=1\nbs=4k,3", "direct=1\nbs=3\nioengine=mmap", "direct=1\nbs=512"];
+    for options in right {
+        assert!(read(&format!("[j]\nsize=1m\n{options}\n")).is_ok(), "{options}");
+    }
 }
 
 #[test]
@@ -186,6 +260,9 @@ fn included_file_is_named_in_its_mistakes() {
     let file = |path: &Path| match path.to_str() {
         Some("dir/more.fio") => Ok(b"bs=4q\n[x]\n".to_vec()),
         Some("dir/self.fio") => Ok(b"include self.fio\n".to_vec()),
+        Some("dir/one.fio") => Ok(b"include two.fio\n".to_vec()),
+        Some("dir/two.fio") => Ok(b"include one.fio\n".to_vec()),
+        Some("dir/none.fio") => Ok(vec![]),
         _ => Err(io::Error::new(io::ErrorKind::NotFound, "not there")),
     };
     let surroundings = Surroundings {
@@ -206,8 +283,12 @@ dir/more.fio:2:2: an included file has no sections";
     assert_eq!(told("[j]\nsize=1m\ninclude more.fio\n"), wanted);
     let missing = "dir/a.fio:3:9: dir/gone.fio: not there";
     assert_eq!(told("[j]\nsize=1m\ninclude gone.fio\n"), missing);
-    let endless = "dir/self.fio:1:9: 100 files were included before: no more may be";
+    let endless = "dir/self.fio:1:9: dir/self.fio would include itself";
     assert_eq!(told("[j]\nsize=1m\ninclude self.fio\n"), endless);
+    let mutual = "dir/two.fio:1:9: dir/one.fio would include itself";
+    assert_eq!(told("[j]\nsize=1m\ninclude one.fio\n"), mutual);
+    let many = "dir/a.fio:103:9: 100 files were included before: no more may be";
+    assert_eq!(told(&format!("[j]\nsize=1m\n{}", "include none.fio\n".repeat(101))), many);
 }
 
 /// Options that change I/Os, and keys.

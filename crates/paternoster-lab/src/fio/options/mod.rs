@@ -86,8 +86,12 @@ pub fn options() -> impl Iterator<Item = &'static OptionInfo> {
 pub(super) fn apply(spec: &mut Spec, option: &GivenOption) -> Result<Option<Note>, Mistake> {
     let name = option.name.as_str();
     let Some(info) = find(name) else {
-        let nearest = nearest(name).map_or(String::new(), |near| format!(": {near:?} is near"));
-        return Err(option.name.mistake(format!("{name:?} is no option of fio{nearest}")));
+        let near = match nearest(name).as_slice() {
+            [] => String::new(),
+            [near] => format!(": {near:?} is near"),
+            several => format!(": {} are near", several.join(", ")),
+        };
+        return Err(option.name.mistake(format!("{name:?} is no option of fio{near}")));
     };
     let given = Given { name: &option.name, value: option.value.as_ref(), base: spec.kb_base };
     match info.support {
@@ -118,11 +122,14 @@ fn find(name: &str) -> Option<&'static OptionInfo> {
     options().find(|info| info.name == name || info.aliases.contains(&name))
 }
 
-/// Returns the name that is most like `name`, if one is.
-fn nearest(name: &str) -> Option<&'static str> {
+/// Returns the names that are most like `name`, if some are.
+fn nearest(name: &str) -> Vec<&'static str> {
     let names = options().flat_map(|info| [info.name].into_iter().chain(info.aliases.to_vec()));
-    let near = names.map(|known| (strsim::damerau_levenshtein(name, known), known)).min()?;
-    (near.0 <= 1 + name.chars().count() / 4).then_some(near.1)
+    let far = |known: &str| strsim::damerau_levenshtein(name, known);
+    let known: Vec<_> = names.map(|known| (far(known), known)).collect();
+    let limit = 1 + name.chars().count() / 4;
+    let least = known.iter().map(|&(far, _)| far).min().filter(|&least| least <= limit);
+    known.into_iter().filter(|&(far, _)| Some(far) == least).map(|(_, known)| known).collect()
 }
 
 /// An option that is simulated.

@@ -3,6 +3,7 @@
 use super::{Given, OptionInfo, simulated};
 use crate::fio::error::Mistake;
 use crate::fio::job::ExitWhat;
+use crate::fio::keys;
 use crate::fio::spec::Spec;
 use crate::fio::value::{self, TimeUnit};
 
@@ -19,7 +20,7 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
         Ok(())
     }),
     simulated("numjobs", &[], "int", "How many clones of the job there are.", |spec, given| {
-        spec.identity.numjobs = given.small(0, MAX_JOBS)?.max(1);
+        spec.identity.numjobs = given.small(1, MAX_JOBS)?;
         Ok(())
     }),
     simulated("prio", &[], "int", "The level of its I/O priority, 0 to 7.", |spec, given| {
@@ -44,8 +45,9 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
         nice,
     ),
     simulated("cgroup", &[], "str", "The group of the job, made if needed.", |spec, given| {
-        let parts: Vec<_> =
-            given.text()?.as_str().split('/').filter(|part| !part.is_empty()).collect();
+        let text = given.text()?;
+        let parts: Vec<_> = text.as_str().split('/').filter(|part| !part.is_empty()).collect();
+        keys::check_parts(text, &parts)?;
         spec.identity.group = Some(format!("/{}", parts.join("/")));
         Ok(())
     }),
