@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use paternoster::SchedulerKind;
 use paternoster_lab::{Plan, decide_all};
 
@@ -38,6 +38,10 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: Args) -> Result<ExitCode> {
     let Args { scenarios, out, only, schedulers, tunables } = args;
+    tunable::check_once(&tunables)?;
+    for (index, kind) in schedulers.iter().enumerate() {
+        ensure!(!schedulers[..index].contains(kind), "--scheduler {kind} twice: once is allowed");
+    }
     let plan = Plan { scenarios, only, schedulers, tunables };
     let decided = decide_all(&plan, &out)?;
     let (all, mut failures) = (decided.len(), 0);

@@ -5,6 +5,7 @@ mod completions;
 mod ctl;
 mod decide;
 mod demo;
+mod inputs;
 mod man;
 mod out_file;
 mod output;

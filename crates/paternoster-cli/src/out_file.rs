@@ -6,7 +6,7 @@
 //! ```
 
 use std::fs::{self, File, OpenOptions, Permissions};
-use std::io::{ErrorKind, Write as _};
+use std::io::{self, ErrorKind, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
@@ -41,7 +41,9 @@ impl OutFile {
         let Self { path, way } = self;
         let written = match way {
             Way::Directly(mut file) => file.write_all(bytes),
+            // The file itself: an error would name the one beside it, of which nobody knows.
             Way::Beside(mut file, target) => file
+                .as_file_mut()
                 .write_all(bytes)
                 .and_then(|()| file.persist(target).map(drop).map_err(|error| error.error)),
         };
@@ -49,7 +51,7 @@ impl OutFile {
     }
 }
 
-fn way(path: &Path) -> std::io::Result<Way> {
+fn way(path: &Path) -> io::Result<Way> {
     // A stream of this process may be a regular file, to which others write as well.
     let is_stream = path.starts_with("/dev") || path.starts_with("/proc");
     let (target, permissions) = match fs::metadata(path) {
@@ -63,8 +65,16 @@ fn way(path: &Path) -> std::io::Result<Way> {
     };
     let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
-    let beside = Builder::new().permissions(permissions).tempfile_in(folder)?;
-    Ok(Way::Beside(beside, target))
+    let beside = Builder::new().permissions(permissions).tempfile_in(folder);
+    Ok(Way::Beside(beside.map_err(without_path)?, target))
+}
+
+/// What the system said, without the path of the file beside, of which nobody knows.
+fn without_path(error: io::Error) -> io::Error {
+    match error.to_string().rsplit_once(" at path ") {
+        Some((said, _)) => io::Error::new(error.kind(), said.to_owned()),
+        None => error,
+    }
 }
 
 #[cfg(test)]
@@ -120,6 +130,9 @@ mod tests {
             let error = OutFile::open(&path).expect_err("it cannot be written").to_string();
             assert_eq!(error, format!("cannot write {}", path.display()));
         }
+        let error = OutFile::open(&folder.path().join("none/out.html")).expect_err("no folder");
+        let told = format!("{error:#}");
+        assert!(told.ends_with("none/out.html: No such file or directory (os error 2)"), "{told}");
         OutFile::open(Path::new("/dev/null")).and_then(|out| out.write(b"")).expect("it takes it");
     }
 }

@@ -8,8 +8,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context as _, Result};
-use paternoster::{Hierarchy, Hz, Kernel, Nanos, SchedulerKind};
+use anyhow::{Context as _, Result, ensure};
+use paternoster::{Hierarchy, Hz, Instant, Kernel, Nanos, SchedulerKind};
 use paternoster_lab::fio::{FileKey, Jobs, ReadAt, Surroundings};
 use paternoster_lab::host::{CORES, Host, host_names, host_text};
 use paternoster_lab::model::{Model, device_names, read_device};
@@ -18,6 +18,7 @@ use paternoster_lab::result::{DiskUse, FioReport, Header, drained_note, table};
 use paternoster_lab::sim::{CpuTime, DeviceTime, Setup};
 use paternoster_lab::threads::{Outcome, Progress, Sinks, check_jobs, run_jobs_into};
 
+use crate::inputs::{Inputs, is_same_file};
 use crate::out_file::OutFile;
 use crate::output;
 use crate::progress::ProgressLine;
@@ -119,12 +120,17 @@ fn hz(text: &str) -> Result<Hz, String> {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    tunable::check_once(&args.tunables)?;
     for (name, value) in &args.tunables {
         args.scheduler.tunable(name)?.accepts(*value)?;
     }
     let (device, device_texts) = read_device(&args.device, args.seed)?;
     let job = fs::read(&args.job).with_context(|| format!("cannot read {}", args.job.display()))?;
-    let jobs = parse(args, &job, device.as_ref())?;
+    let inputs = Inputs::default();
+    let jobs = parse(args, &job, device.as_ref(), &inputs)?;
+    if let Some(html) = &args.html {
+        check_page(args, html, &jobs, &inputs)?;
+    }
     for note in &jobs.notes {
         eprintln!("paternoster: {}: {} changes nothing: {}", note.place, note.option, note.why);
     }
@@ -150,6 +156,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
             let window = args.window.unwrap_or_else(|| Window::default_for(&jobs));
             let (outcome, observed) =
                 observe_jobs(sinks, &jobs, &setup, host.page_cache, device, window, shows)?;
+            note_empty_window(window, outcome.end);
             let (outcome_seen, observed) = (&outcome, &observed);
             let seen =
                 Seen { jobs: &jobs, setup: &setup, host: &host, outcome: outcome_seen, observed };
@@ -168,16 +175,53 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(if has_failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-fn parse(args: &Args, job: &[u8], device: &dyn Model) -> Result<Jobs> {
+fn parse(args: &Args, job: &[u8], device: &dyn Model, inputs: &Inputs) -> Result<Jobs> {
     let surroundings = Surroundings {
         variable: &|name| std::env::var(name).ok(),
-        file: &|path| fs::read(path),
-        log: &open_log,
+        file: &|path| {
+            inputs.add(path);
+            fs::read(path)
+        },
+        log: &|path| {
+            inputs.add(path);
+            open_log(path)
+        },
         file_key: &FileKey::of,
         device_bytes: device.end().0.saturating_mul(512).min(1 << 63),
         seed: args.seed,
     };
     Ok(Jobs::parse(&args.job.display().to_string(), job, &surroundings)?)
+}
+
+/// The page takes the place of no file that the run reads or writes.
+fn check_page(args: &Args, html: &Path, jobs: &Jobs, inputs: &Inputs) -> Result<()> {
+    inputs.add(&args.job);
+    // A name that comes with the laboratory is no file.
+    if !device_names().contains(&args.device.as_str()) {
+        inputs.add(Path::new(&args.device));
+    }
+    if !host_names().contains(&args.host.as_str()) {
+        inputs.add(Path::new(&args.host));
+    }
+    inputs.check("--html", html)?;
+    let written = jobs.written_files();
+    let log = written.into_iter().find(|log| is_same_file(Path::new(log), html));
+    let page = html.display();
+    ensure!(log.is_none(), "--html {page}: that file is a log of a job");
+    Ok(())
+}
+
+/// Says so where the page shows no decision: its window lies behind the run.
+fn note_empty_window(window: Window, end: Instant) {
+    let Window { from, to } = window;
+    if from >= end.since_start() {
+        eprintln!(
+            "paternoster: --window {}:{} shows nothing: the run ends at {} s",
+            seconds(from),
+            seconds(to),
+            seconds(end.since_start())
+        );
+    }
 }
 
 /// Opens a log that a job replays: relative to the working directory, as fio does.

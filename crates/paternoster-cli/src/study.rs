@@ -156,7 +156,7 @@ fn write_plan(tasks: &[Task], dir: &Path) -> Result<()> {
         OutFile::open(&path)?.write(&serde_json::to_vec_pretty(task)?)?;
     }
     let count = tasks.len();
-    Ok(output::print(format!("{count} tasks in {}\n", dir.display()).as_bytes())?)
+    output::print(format!("{count} tasks in {}\n", dir.display()).as_bytes())
 }
 
 fn run_task(file: &Path) -> Result<()> {

@@ -75,3 +75,22 @@ fn tunable_is_set_by_name_or_refused() {
     assert_eq!(code, Some(1));
     assert!(told.contains("cfq has no tunable \"low_latency_us\"; it has: quantum"), "{told}");
 }
+
+/// Of two values of a tunable only one could hold, whatever their units.
+#[test]
+fn what_is_said_twice_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let refused = |options: &[&str]| {
+        let output = decide(folder.path(), options);
+        assert_eq!(output.status.code(), Some(1));
+        String::from_utf8(output.stderr).expect("text")
+    };
+    let twice = refused(&["--scheduler", "kyber", "--scheduler", "bfq", "--scheduler", "kyber"]);
+    assert_eq!(twice, "paternoster: --scheduler kyber twice: once is allowed\n");
+    let set = ["--scheduler", "cfq", "--set", "slice_idle=0", "--set"];
+    for second in ["slice_idle=8", "slice_idle_us=8000"] {
+        let told = refused(&[&set[..], &[second]].concat());
+        let wanted = format!("--set {second} beside --set slice_idle=0: one of them is allowed");
+        assert_eq!(told, format!("paternoster: {wanted}\n"));
+    }
+}

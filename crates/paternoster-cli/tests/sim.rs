@@ -420,3 +420,82 @@ fn file_that_is_used_under_another_name_is_not_emptied() {
     let told = sim("j.fio", "[a]\ninclude more_iops.1.log\nwrite_iops_log=more\n");
     assert!(told.contains("more_iops.1.log says what the jobs are: it would be gone"), "{told}");
 }
+
+/// Each is there before and after, as it was.
+#[test]
+fn page_takes_the_place_of_no_file_that_the_run_reads_or_writes() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let lab = Path::new(env!("CARGO_MANIFEST_DIR")).join("../paternoster-lab");
+    let own = |name: &str| folder.path().join(name);
+    std::fs::copy(lab.join("devices/hdd-7200.toml"), own("disk.toml")).expect("a file");
+    std::fs::copy(lab.join("hosts/ten-cores.toml"), own("host.toml")).expect("a file");
+    std::fs::write(own("more.fio"), "direct=1\n").expect("a file");
+    let log = "fio version 3 iolog\n0 a add\n0 a open\n0 a read 0 4096\n0 a close\n";
+    std::fs::write(own("a.log"), log).expect("a file");
+    let job = "[r]\nread_iolog=a.log\ninclude more.fio\nwrite_lat_log=x\n";
+    std::fs::write(own("job.fio"), job).expect("a file");
+    let run = |html: &str| {
+        Command::new(env!("CARGO_BIN_EXE_paternoster"))
+            .args(["sim", "job.fio", "--device", "disk.toml", "--host", "host.toml"])
+            .args(["--html", html])
+            .current_dir(folder.path())
+            .output()
+            .expect("the binary runs")
+    };
+    for name in ["job.fio", "./disk.toml", "host.toml", "more.fio", "a.log"] {
+        let before = std::fs::read(own(name)).expect("a file");
+        let output = run(name);
+        let told = String::from_utf8(output.stderr).expect("text");
+        let wanted = format!("paternoster: --html {name}: that file is read, and would be gone\n");
+        assert_eq!((output.status.code(), told), (Some(1), wanted));
+        assert_eq!(std::fs::read(own(name)).expect("a file"), before);
+    }
+    let told = String::from_utf8(run("x_clat.1.log").stderr).expect("text");
+    assert_eq!(told, "paternoster: --html x_clat.1.log: that file is a log of a job\n");
+    assert!(run("out.html").status.success());
+}
+
+#[test]
+fn tunable_is_set_once() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let options = ["--device", "hdd-7200", "--scheduler", "cfq", "--set", "slice_idle=0", "--set"];
+    for second in ["slice_idle=8", "slice_idle_us=8000"] {
+        let output = sim(folder.path(), SHORT, &[&options[..], &[second]].concat());
+        let told = String::from_utf8(output.stderr).expect("text");
+        assert!(!output.status.success(), "{told}");
+        let wanted = format!("--set {second} beside --set slice_idle=0: one of them is allowed");
+        assert_eq!(told, format!("paternoster: {wanted}\n"));
+    }
+}
+
+/// The job reads for 10 ms.
+#[test]
+fn window_behind_the_run_is_told_with_the_runs_end() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let told = |window: &str| {
+        let page = ["--html", "/dev/null", "--window", window];
+        let device = ["--device", "servers-16x80us"];
+        let output = sim(folder.path(), SHORT, &[&device[..], &page].concat());
+        assert!(output.status.success());
+        String::from_utf8(output.stderr).expect("text")
+    };
+    let wanted = "paternoster: --window 5:6.5 shows nothing: the run ends at 0.01 s\n";
+    assert_eq!(told("5:6.5"), wanted);
+    assert_eq!(told("0.009:5"), "");
+}
+
+#[test]
+fn output_that_has_no_space_is_named() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("job.fio"), SHORT).expect("a file");
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("Linux has it");
+    let output = Command::new(env!("CARGO_BIN_EXE_paternoster"))
+        .args(["sim", "job.fio", "--device", "servers-16x80us"])
+        .current_dir(folder.path())
+        .stdout(full)
+        .output()
+        .expect("the binary runs");
+    let told = String::from_utf8(output.stderr).expect("text");
+    assert!(told.starts_with("paternoster: cannot write to standard output: No space"), "{told}");
+    assert_eq!(output.status.code(), Some(1));
+}
