@@ -348,7 +348,7 @@ fn run_that_cannot_begin_empties_no_log() {
     let job = "[j]\nrw=write\nsize=1m\nend_fsync=1\nwrite_iops_log=x\n";
     std::fs::write(folder.path().join("job.fio"), job).expect("a file");
     let cases = [
-        (&["--device", "table-980pro"][..], "of which the device says nothing"),
+        (&["--device", "table-980pro"][..], "has writes, which the device does not take"),
         (&["--device", "servers-16x80us", "--hierarchy", "flat"], "hierarchy"),
         (&["--device", "servers-16x80us", "--host", "host.toml"], "the device ends before sector"),
     ];

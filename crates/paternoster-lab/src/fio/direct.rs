@@ -62,5 +62,5 @@ fn odd_size(sizes: &BlockSizes) -> Option<u64> {
 }
 
 fn is_odd(bytes: u64) -> bool {
-    bytes % SECTOR != 0
+    !bytes.is_multiple_of(SECTOR)
 }

@@ -191,8 +191,8 @@ fn comment_that_looks_meant_is_noted() {
         notes.map(|note| format!("{}: {}", note.place, note.option)).collect::<Vec<_>>()
     };
     for meant in ["lab group=/h", "LAB: group=/h", "Lab : weight=3", "lab; at=1g"] {
-        let noted = format!("a.fio:3:3: the comment {meant:?}");
-        assert_eq!(notes(&format!("; {meant}")), [noted]);
+        let wanted = format!("a.fio:3:3: the comment {meant:?}");
+        assert_eq!(notes(&format!("; {meant}")), [wanted]);
     }
     for other in ["lab: group=/h", "lab results of Monday", "label group=/h", "a lab group=/h"] {
         assert_eq!(notes(&format!("; {other}")), Vec::<String>::new(), "{other}");
