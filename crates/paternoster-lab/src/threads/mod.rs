@@ -1,39 +1,41 @@
 //! Threads of fio at work: each does in a simulation what its job says.
 //!
 //! ```text
-//!   start.rs     not before lower stages and those it waits for have ended; then start_delay
-//!   thread.rs    depth, runtime, the next I/O of the stream
-//!   pacing.rs    thinktime and rate
-//!   replaying.rs the I/O of a log, when it is due
-//!   logging.rs   a log of the I/O that a thread issues
-//!   stand_still.rs  whether time goes by
-//!   bounds.rs    the longest latency, and the least rates
-//!   depth_search.rs  the depth that a latency target allows
-//!   buffered.rs  reads and writes through the page cache
-//!   syncing.rs   a sync of a file
-//!   system.rs    what they share: the page cache, what is under way
-//!   flusher.rs   who writes dirty pages
-//!   journal.rs   the commits of a file system
-//!   tally.rs     what is counted
-//!   windows.rs   rates, window by window
-//!   logs.rs      the lines of its logs
-//!   sinks.rs     where those go
-//!   progress.rs  when the last of them is expected to end
-//!   steady.rs    whether they are steady (steadystate)
-//!   start.rs     the end of one may be the end of others (exitall)
+//!   start.rs           not before lower stages and those it waits for have ended; then start_delay
+//!   thread.rs          depth, runtime, the next I/O of the stream
+//!   pacing.rs          thinktime and rate
+//!   replaying.rs       the I/O of a log, when it is due
+//!   iolog_writer.rs    a log of the I/O that a thread issues
+//!   stand_still.rs     whether time goes by
+//!   bounds.rs          the longest latency, and the least rates
+//!   depth_search.rs    the depth that a latency target allows
+//!   calls.rs           its calls through the page cache, one at a time
+//!   buffered.rs        reads and writes through the page cache
+//!   syncing.rs         a sync of a file
+//!   system.rs          what they share: the page cache, what is under way
+//!   flusher.rs         who writes dirty pages
+//!   journal.rs         the commits of a file system
+//!   tally.rs           what is counted
+//!   windows.rs         rates, window by window
+//!   run_log_writer.rs  the lines of its logs of the run
+//!   sinks.rs           where those go
+//!   progress.rs        when the last of them is expected to end
+//!   steady.rs          whether they are steady (steadystate)
+//!   start.rs           the end of one may be the end of others (exitall)
 //! ```
 
 mod bounds;
 mod buffered;
+mod calls;
 mod depth_search;
 mod flusher;
+mod iolog_writer;
 mod journal;
-mod logging;
-mod logs;
 mod pacing;
 mod progress;
 mod replaying;
 mod run;
+mod run_log_writer;
 mod sinks;
 mod stand_still;
 mod start;
@@ -52,9 +54,9 @@ use crate::report::Series;
 use crate::result::JobResult;
 use crate::sim::{Action, Ended, Moment, TaskId, TaskSetup, Workload};
 use flusher::{Service, Services, Timer};
+use iolog_writer::IoLogWriter;
 use journal::Journal;
-use logging::Logging;
-use logs::ThreadLogs;
+use run_log_writer::RunLogWriter;
 pub use sinks::{SinkError, Sinks};
 use start::Starts;
 use steady::{Check, Checkers, Transferred};
@@ -203,16 +205,16 @@ impl Threads {
     }
 
     /// Has the files of the jobs written into `sinks`: those that were opened for the same jobs.
-    pub fn write_into(&mut self, jobs: &Jobs, sinks: Sinks) {
+    pub(crate) fn write_into(&mut self, jobs: &Jobs, sinks: Sinks) {
         for (thread, job) in self.each.iter_mut().zip(&jobs.jobs) {
-            thread.write_logs(ThreadLogs::new(job, &sinks));
-            thread.write_iolog(Logging::new(job, jobs, &sinks));
+            thread.write_logs(RunLogWriter::new(job, &sinks));
+            thread.write_iolog(IoLogWriter::new(job, jobs, &sinks));
         }
         self.system.sinks = sinks;
     }
 
     /// Says whether all could be written so far that was to be.
-    pub fn check_written(&self) -> Result<(), SinkError> {
+    pub(crate) fn check_written(&self) -> Result<(), SinkError> {
         self.system.sinks.check()
     }
 

@@ -2,7 +2,7 @@
 
 use paternoster::{Instant, Nanos};
 
-use super::logs::{Done, ThreadLogs};
+use super::run_log_writer::{Done, RunLogWriter};
 use super::sinks::Sinks;
 use super::windows::Windows;
 use crate::fio::{DataDirection, Reports};
@@ -19,7 +19,7 @@ pub(super) struct Tally {
     windows: [Windows; 3],
     /// What completed over time, the ramp included; kept for a report alone.
     series: Option<Series>,
-    logs: Option<ThreadLogs>,
+    logs: Option<RunLogWriter>,
 }
 
 impl Tally {
@@ -39,7 +39,7 @@ impl Tally {
     }
 
     /// Has these logs written.
-    pub(super) fn write_logs(&mut self, logs: Option<ThreadLogs>) {
+    pub(super) fn write_logs(&mut self, logs: Option<RunLogWriter>) {
         self.logs = logs;
     }
 

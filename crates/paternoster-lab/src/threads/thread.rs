@@ -1,28 +1,24 @@
 //! One thread: what it does next, from its start to its end.
 
-use std::collections::BTreeMap;
-
 use paternoster::{BioFlags, Instant, Nanos, Op, Sector, SectorCount};
 use slab::Slab;
 
 use super::bounds::Bounds;
-use super::buffered::{Access, Caller, Kind, Step, Way};
+use super::calls::{Called, Calls};
 use super::depth_search::{self, DepthSearch};
-use super::logging::Logging;
-use super::logs::{Done, ThreadLogs};
+use super::iolog_writer::IoLogWriter;
 use super::pacing::Pace;
 use super::progress::at_this_pace;
 use super::replaying::{Next, Replaying};
+use super::run_log_writer::{Done, RunLogWriter};
 use super::sinks::Sinks;
 use super::stand_still::StandStill;
 use super::steady::Transferred;
-use super::syncing::{Durability, Syncing};
 use super::system::{SECTOR, System};
 use super::tally::Tally;
-use crate::cache::{PAGE, PageRun, Readahead, Writer};
 use crate::fio::{
-    self, Advice, DataDirection, Engine, Entry, IoOp, IoPriority, Job, Mistake, Run, Stream,
-    Submission, WriteSync,
+    self, DataDirection, Engine, Entry, IoOp, IoPriority, Job, Mistake, Run, Stream, Submission,
+    WriteSync,
 };
 use crate::report::Series;
 use crate::result::{JobError, JobResult, Took};
@@ -43,12 +39,8 @@ pub(super) struct Thread {
     transferred: Transferred,
     /// The I/O that is next, taken from the stream and waiting for its time.
     next: Option<fio::Io>,
-    /// The call that goes through the page cache and is under way.
-    call: Option<Call>,
-    /// The files that it has open through the page cache, with what is read ahead.
-    open: BTreeMap<usize, Readahead>,
-    /// How it is held back when too much is dirty.
-    writer: Writer,
+    /// Its calls that go through the page cache.
+    calls: Calls,
     /// How many passes over its files it has begun.
     passes: u32,
     /// Its outstanding I/Os, those of the page cache apart. Their keys are their names.
@@ -56,7 +48,7 @@ pub(super) struct Thread {
     phase: Phase,
     tally: Tally,
     /// The log of its I/O that it writes.
-    logging: Option<Logging>,
+    iolog: Option<IoLogWriter>,
 }
 
 /// Where its I/Os come from.
@@ -64,21 +56,6 @@ pub(super) struct Thread {
 enum Source {
     Stream(Box<Stream>),
     Log(Box<Replaying>),
-}
-
-/// A call that goes through the page cache.
-#[derive(Debug)]
-struct Call {
-    io: fio::Io,
-    began: Instant,
-    doing: Doing,
-}
-
-/// What a call does.
-#[derive(Debug)]
-enum Doing {
-    Access(Access),
-    Sync(Syncing),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,15 +68,12 @@ enum Phase {
 
 impl Thread {
     pub(super) fn new(job: &Job) -> Self {
-        let submission = job.submission;
-        let files = job.pattern.regions.iter().map(|region| region.file);
-        let open = files.filter(|_| submission.is_cached()).map(|file| (file, Readahead::new(0)));
         Self {
             source: match &job.replay {
                 None => Source::Stream(Box::new(Stream::new(&job.pattern))),
                 Some(log) => Source::Log(Box::new(Replaying::new(log))),
             },
-            submission,
+            submission: job.submission,
             run: job.run.clone(),
             pace: Pace::new(job.pacing, job.pattern.seed),
             bounds: Bounds::new(&job.ends),
@@ -110,14 +84,12 @@ impl Thread {
                 .map(|target| DepthSearch::new(target, depth_search::greatest_depth(job))),
             transferred: Transferred::default(),
             next: None,
-            call: None,
-            writer: Writer::default(),
-            open: open.collect(),
+            calls: Calls::new(job),
             passes: 0,
             outstanding: Slab::new(),
             phase: Phase::Waiting,
             tally: Tally::new(&job.reports),
-            logging: None,
+            iolog: None,
         }
     }
 
@@ -133,8 +105,8 @@ impl Thread {
         if let Source::Log(log) = &mut self.source {
             log.start(from);
         }
-        if let Some(logging) = &mut self.logging {
-            logging.start(sinks, from);
+        if let Some(iolog) = &mut self.iolog {
+            iolog.start(sinks, from);
         }
         self.tally.begin(from + self.run.ramp_time);
         self.bounds.begin(from + self.run.ramp_time);
@@ -171,8 +143,8 @@ impl Thread {
             self.tally.searched(search.depth());
         }
         self.tally.end(sinks, now);
-        if let Some(logging) = &mut self.logging {
-            logging.end(sinks, now);
+        if let Some(iolog) = &mut self.iolog {
+            iolog.end(sinks, now);
         }
     }
 
@@ -197,12 +169,12 @@ impl Thread {
     }
 
     /// Has a log of its I/O written.
-    pub(super) fn write_iolog(&mut self, logging: Option<Logging>) {
-        self.logging = logging;
+    pub(super) fn write_iolog(&mut self, iolog: Option<IoLogWriter>) {
+        self.iolog = iolog;
     }
 
     /// Has these logs written.
-    pub(super) fn write_logs(&mut self, logs: Option<ThreadLogs>) {
+    pub(super) fn write_logs(&mut self, logs: Option<RunLogWriter>) {
         self.tally.write_logs(logs);
     }
 
@@ -248,9 +220,8 @@ impl Thread {
         task: TaskId,
     ) -> Option<Action> {
         let action = self.go_on(system, now, task);
-        let doing = self.call.as_ref().map(|call| &call.doing);
-        let is_busy = matches!(doing, Some(Doing::Access(access)) if access.is_copying());
-        if matches!(action, Some(Action::Wait | Action::Sleep(_))) && !is_busy {
+        let waits = matches!(action, Some(Action::Wait | Action::Sleep(_)));
+        if waits && !self.calls.are_copying() {
             self.tally.waits();
         }
         action
@@ -292,7 +263,7 @@ impl Thread {
                 Next::Sleep(due) => {
                     return Some(Action::Sleep(until.map_or(due, |until| until.min(due))));
                 }
-                Next::Do(Entry::Open(file)) => self.open_file(system, file),
+                Next::Do(Entry::Open(file)) => self.calls.open(system, file),
                 Next::Do(Entry::Wait) => {}
                 Next::Do(Entry::Io(io)) => {
                     if let Some(action) = self.begin(system, io, now) {
@@ -343,26 +314,10 @@ impl Thread {
             return;
         }
         self.passes = passes;
-        if let Some(logging) = &mut self.logging {
-            logging.open(&mut system.sinks, now);
+        if let Some(iolog) = &mut self.iolog {
+            iolog.open(&mut system.sinks, now);
         }
-        let files: Vec<_> = self.open.keys().copied().collect();
-        for file in files {
-            self.open_file(system, file);
-        }
-    }
-
-    /// Opens one of its files, if it does so through the page cache.
-    fn open_file(&mut self, system: &mut System, file: usize) {
-        let Some(readahead) = self.open.get_mut(&file) else { return };
-        let Submission { engine, advice, invalidate, .. } = self.submission;
-        let window = system.parameters.advised(advice).read_ahead_pages;
-        let reads_around = engine == Engine::Mmap && advice == Advice::None;
-        let make = if reads_around { Readahead::of_mapping } else { Readahead::new };
-        *readahead = make(window);
-        if invalidate {
-            system.invalidate(file);
-        }
+        self.calls.open_all(system);
     }
 
     /// Begins an I/O. Returns what that needs; nothing where it is complete at once, or is a call
@@ -376,8 +331,8 @@ impl Thread {
             self.pace.spend(direction, io.bytes);
         }
         self.pace.submitted(now);
-        if let Some(logging) = &mut self.logging {
-            logging.issue(&mut system.sinks, now, &io);
+        if let Some(iolog) = &mut self.iolog {
+            iolog.issue(&mut system.sinks, now, &io);
         }
         if self.submission.engine == Engine::Null {
             self.tally.submitted(now, 1);
@@ -385,11 +340,10 @@ impl Thread {
             self.count(&mut system.sinks, io, took, now);
             return None;
         }
-        if let Some(doing) = self.call_for(system, &io) {
+        if self.calls.begin(system, io, now) {
             if direction(io.op).is_some() {
                 self.tally.submitted(now, 1);
             }
-            self.call = Some(Call { io, began: now, doing });
             return None;
         }
         let name = self.outstanding.insert(io) as u64;
@@ -398,78 +352,21 @@ impl Thread {
         Some(Action::Submit(self.io(system, name, &io)))
     }
 
-    /// What the call for the I/O does; none where it is handed over and does not wait.
-    fn call_for(&self, system: &System, io: &fio::Io) -> Option<Doing> {
-        let Submission { engine, .. } = self.submission;
-        let is_open = self.open.contains_key(&io.file);
-        let is_mapped = engine == Engine::Mmap;
-        let way = if is_mapped { Way::Fault } else { Way::Call };
-        let kind = match io.op {
-            IoOp::Read => Kind::Read,
-            IoOp::Write => {
-                let end = io.offset + io.bytes;
-                let is_last = end >= system.file_bytes(io.file);
-                let end = if is_last { end.div_ceil(PAGE) } else { end / PAGE };
-                Kind::Write { whole: io.offset.div_ceil(PAGE)..end }
-            }
-            IoOp::Trim => return None,
-            IoOp::Sync | IoOp::DataSync => {
-                let is_handed_over = matches!(engine, Engine::IoUring | Engine::PosixAio);
-                let durability = match io.op {
-                    IoOp::Sync if !is_mapped => Durability::Commit,
-                    _ => Durability::Flush,
-                };
-                let sync = Syncing::new(io.file, 0..u64::MAX, durability);
-                return (is_open || !is_handed_over).then_some(Doing::Sync(sync));
-            }
-        };
-        is_open.then(|| Doing::Access(Access::new(pages(io), kind, way)))
-    }
-
-    /// The sync that belongs to an access: that of `sync`, and with mapped memory that of `direct`.
-    fn sync_of(&self, io: &fio::Io) -> Option<Syncing> {
-        let Submission { engine, direct, write_sync, .. } = self.submission;
-        let durability = match (io.op, write_sync) {
-            _ if engine == Engine::Mmap && direct => Durability::Flush,
-            // What is mapped was not opened for it.
-            _ if engine == Engine::Mmap => return None,
-            (IoOp::Write, WriteSync::DataSync) => Durability::Flush,
-            (IoOp::Write, WriteSync::Sync) => Durability::Commit,
-            _ => return None,
-        };
-        let PageRun { file, page, pages } = pages(io);
-        Some(Syncing::new(file, page..page + pages, durability))
-    }
-
-    /// Goes on with the call, if there is one.
+    /// Goes on with the call that goes through the page cache, if there is one.
     fn call_on(&mut self, system: &mut System, now: Instant, task: TaskId) -> Option<Action> {
-        loop {
-            let Call { io, doing, .. } = self.call.as_mut()?;
-            let step = match doing {
-                Doing::Access(access) => {
-                    let readahead = self.open.get_mut(&io.file).expect("the file is open");
-                    let writer = &mut self.writer;
-                    let step = access.step(system, &mut Caller { task, readahead, writer }, now);
-                    if let Step::Do(Action::Sleep(until)) = step
-                        && access.is_copying()
-                    {
-                        self.tally.worked(now, until.saturating_since(now));
-                    }
-                    step
+        match self.calls.step(system, now, task)? {
+            Called::Do(action) => {
+                if let Action::Sleep(until) = action
+                    && self.calls.are_copying()
+                {
+                    self.tally.worked(now, until.saturating_since(now));
                 }
-                Doing::Sync(sync) => sync.step(system, task),
-            };
-            if let Step::Do(action) = step {
-                return Some(action);
+                Some(action)
             }
-            let Call { io, began, doing } = self.call.take()?;
-            let sync = self.sync_of(&io).filter(|_| matches!(doing, Doing::Access(_)));
-            if let Some(sync) = sync {
-                self.call = Some(Call { io, began, doing: Doing::Sync(sync) });
-            } else {
-                let completion = now.saturating_since(began);
-                let took = Took { submission: Nanos::ZERO, completion };
+            Called::Returned { io, took } => {
+                let took = Took { submission: Nanos::ZERO, completion: took };
                 self.count(&mut system.sinks, io, took, now);
+                None
             }
         }
     }
@@ -533,12 +430,6 @@ impl Thread {
         let (sector, sectors) = (Sector(sector), SectorCount(sectors));
         Io { name, op, flags, sector, sectors, io_prio: io.io_prio }
     }
-}
-
-/// The pages on which the I/O is.
-fn pages(io: &fio::Io) -> PageRun {
-    let (page, end) = (io.offset / PAGE, (io.offset + io.bytes).div_ceil(PAGE));
-    PageRun { file: io.file, page, pages: end - page }
 }
 
 fn direction(op: IoOp) -> Option<DataDirection> {

@@ -17,7 +17,7 @@ use crate::fio::{Io, IoOp, Job, Jobs};
 
 /// The log of a thread.
 #[derive(Debug)]
-pub(super) struct Logging {
+pub(super) struct IoLogWriter {
     sink: SinkId,
     /// The names of its files, by their indices.
     files: BTreeMap<usize, String>,
@@ -26,7 +26,7 @@ pub(super) struct Logging {
     is_open: bool,
 }
 
-impl Logging {
+impl IoLogWriter {
     /// The log of that job, if it writes one and there is a place for it.
     pub(super) fn new(job: &Job, jobs: &Jobs, sinks: &Sinks) -> Option<Self> {
         let sink = sinks.find(job.write_iolog.as_ref()?)?;

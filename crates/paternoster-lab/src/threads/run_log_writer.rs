@@ -20,7 +20,7 @@ use crate::result::Took;
 
 /// The logs of a thread.
 #[derive(Debug)]
-pub(super) struct ThreadLogs {
+pub(super) struct RunLogWriter {
     rules: RunLogs,
     /// Those that have a place, by kind.
     sinks: [Option<SinkId>; LogKind::ALL.len()],
@@ -66,7 +66,7 @@ struct Line {
 
 const LATENCIES: [LogKind; 3] = [LogKind::Submission, LogKind::Completion, LogKind::Total];
 
-impl ThreadLogs {
+impl RunLogWriter {
     /// The logs of a job that have a place in `sinks`; nothing where none has.
     pub(super) fn new(job: &Job, sinks: &Sinks) -> Option<Self> {
         let rules = &job.reports.logs;
