@@ -215,8 +215,8 @@ fn table_tells_of_each_task_from_its_start_to_its_end() {
     let rows: Vec<Vec<&str>> =
         table.lines().map(|line| line.split_whitespace().collect()).collect();
     let row = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-    assert_eq!(rows[0], row("TASK GROUP OP IOPS MiB/S SHARE MEAN P50 P99 MAX"));
-    assert_eq!(rows[1], row("1 /a read 5263 20.6 51.3 % 190 us 200 us 200 us 200 us"));
-    assert_eq!(rows[2], row("2 /b read 5000 19.5 48.7 % 200 us 200 us 200 us 200 us"));
-    assert_eq!(rows[3][..3], ["/a", "all", "5263"]);
+    assert_eq!(rows[0], row("TASK GROUP OP I/OS IOPS MiB/S SHARE MEAN P50 P99 MAX"));
+    assert_eq!(rows[1], row("1 /a read 10 5263 20.6 51.3 % 190 us 200 us 200 us 200 us"));
+    assert_eq!(rows[2], row("2 /b read 10 5000 19.5 48.7 % 200 us 200 us 200 us 200 us"));
+    assert_eq!(rows[3][..4], ["/a", "all", "10", "5263"]);
 }

@@ -4,7 +4,7 @@
     clippy::cast_possible_truncation,
     clippy::cast_precision_loss,
     clippy::cast_sign_loss,
-    reason = "rates and times are shown with three digits"
+    reason = "rates and times are shown with a few digits"
 )]
 
 use std::fmt::Write as _;
@@ -13,11 +13,15 @@ use comfy_table::{CellAlignment, Table, presets};
 use indexmap::IndexMap;
 use paternoster::Nanos;
 
-use super::{DirectionResult, JobResult, Latencies, entries, job_names};
+use super::{DirectionResult, JobResult, Latencies, entries, job_names, per_s};
 use crate::fio::{DataDirection, Jobs};
 
 /// The columns behind the name.
-const COLUMNS: [&str; 9] = ["GROUP", "OP", "IOPS", "MiB/S", "SHARE", "MEAN", "P50", "P99", "MAX"];
+const COLUMNS: [&str; 10] =
+    ["GROUP", "OP", "I/OS", "IOPS", "MiB/S", "SHARE", "MEAN", "P50", "P99", "MAX"];
+
+/// Stands where there is no value.
+const NONE: &str = "-";
 
 /// A job or a task, as a table tells of it.
 #[derive(Clone, Debug)]
@@ -31,8 +35,8 @@ pub(crate) struct Subject<'a> {
 }
 
 /// Returns the table of a run: `results` has one for each job, in their order. A share is the part
-/// of all bytes a second; latencies are of completion. Below it is a line for each job that ended
-/// with an error; those that share a name are numbered.
+/// of all bytes a second; latencies are of completion. Syncs have a row of their own. Below it is a
+/// line for each job that ended with an error; those that share a name are numbered.
 ///
 /// # Panics
 ///
@@ -68,6 +72,9 @@ pub(crate) fn table_of(kind: &str, subjects: &[Subject<'_>]) -> String {
                 groups.entry(group).or_default().merge(result);
             }
         }
+        if result.syncs.moments().count() > 0 {
+            table.add_row(sync_row([name, group, "sync"], result));
+        }
     }
     if groups.len() > 1 {
         for (group, result) in &groups {
@@ -82,20 +89,51 @@ pub(crate) fn table_of(kind: &str, subjects: &[Subject<'_>]) -> String {
 }
 
 fn row(names: [&str; 3], result: &DirectionResult, all: f64) -> Vec<String> {
-    let share = if all > 0.0 { 100.0 * rate(result) / all } else { 0.0 };
-    let latencies = &result.completion;
-    let percentile = |percent| latencies.percentile(percent).map_or(String::new(), short_time);
     let mut row: Vec<_> = names.map(str::to_owned).into();
-    row.extend([
-        format!("{:.0}", result.ios_per_s()),
-        format!("{:.1}", rate(result) / f64::from(1 << 20)),
-        format!("{share:.1} %"),
+    row.push(result.ios.to_string());
+    // What took no time has no rate.
+    let has_rate = result.runtime > Nanos::ZERO;
+    row.extend(if has_rate {
+        let share = if all > 0.0 { 100.0 * rate(result) / all } else { 0.0 };
+        let mib_per_s = rate(result) / f64::from(1 << 20);
+        [short(result.ios_per_s(), 0), short(mib_per_s, 1), format!("{share:.1} %")]
+    } else {
+        [NONE; 3].map(str::to_owned)
+    });
+    row.extend(times(&result.completion));
+    row
+}
+
+/// The syncs of a job, which have no bytes.
+fn sync_row(names: [&str; 3], result: &JobResult) -> Vec<String> {
+    let syncs = result.syncs.moments().count();
+    // Those of jobs that are told as one ran side by side.
+    let longest = result.directions.iter().map(|direction| direction.runtime).max();
+    let runtime = longest.filter(|longest| *longest > Nanos::ZERO).unwrap_or(result.runtime);
+    let rate =
+        if runtime > Nanos::ZERO { short(per_s(syncs, runtime), 0) } else { NONE.to_owned() };
+    let mut row: Vec<_> = names.map(str::to_owned).into();
+    row.extend([syncs.to_string(), rate, NONE.to_owned(), NONE.to_owned()]);
+    row.extend(times(&result.syncs));
+    row
+}
+
+/// The columns of latencies.
+fn times(latencies: &Latencies) -> [String; 4] {
+    let percentile = |percent| latencies.percentile(percent).map_or(String::new(), short_time);
+    [
         short_time(mean(latencies)),
         percentile(50.0),
         percentile(99.0),
         short_time(Nanos::new(latencies.moments().max())),
-    ]);
-    row
+    ]
+}
+
+/// So many digits behind the point, and more where less than three would be seen otherwise.
+fn short(value: f64, digits: usize) -> String {
+    let whole = if value > 0.0 { value.log10().floor() } else { 0.0 };
+    let needed = if whole < 1.0 { (2.0 - whole).min(9.0) as usize } else { 0 };
+    format!("{value:.0$}", digits.max(needed))
 }
 
 fn rate(result: &DirectionResult) -> f64 {

@@ -144,18 +144,53 @@ fn group_is_told_as_one() {
     assert_eq!(told, [(Some("a"), Some(20), Some(10.0)), (Some("b"), Some(4), Some(4.0))]);
 }
 
-/// 10 and 30 I/Os of 4 KiB in a second: 25 % and 75 %.
+/// 10 and 30 I/Os of 4 KiB in a second: 25 % and 75 %, 40/1024 and 120/1024 MiB.
 #[test]
 fn table_has_jobs_and_groups() {
     let jobs = jobs("[global]\nsize=1m\n[slow]\ncgroup=a\n[fast]\ncgroup=b\nrw=write\n");
     let results = [result(&[DataDirection::Read], 10), result(&[DataDirection::Write], 30)];
     let told = format!("\n{}", table(&jobs, &results));
     let wanted = "
- JOB   GROUP  OP     IOPS  MiB/S   SHARE     MEAN      P50      P99      MAX
- slow  /a     read     10    0.0  25.0 %   550 us   500 us  1.00 ms  1.00 ms
- fast  /b     write    30    0.1  75.0 %  1.55 ms  1.50 ms  3.00 ms  3.00 ms
-       /a     all      10    0.0  25.0 %   550 us   500 us  1.00 ms  1.00 ms
-       /b     all      30    0.1  75.0 %  1.55 ms  1.50 ms  3.00 ms  3.00 ms
+ JOB   GROUP  OP     I/OS  IOPS   MiB/S   SHARE     MEAN      P50      P99      MAX
+ slow  /a     read     10    10  0.0391  25.0 %   550 us   500 us  1.00 ms  1.00 ms
+ fast  /b     write    30    30   0.117  75.0 %  1.55 ms  1.50 ms  3.00 ms  3.00 ms
+       /a     all      10    10  0.0391  25.0 %   550 us   500 us  1.00 ms  1.00 ms
+       /b     all      30    30   0.117  75.0 %  1.55 ms  1.50 ms  3.00 ms  3.00 ms
 ";
     assert_eq!(told, wanted);
+}
+
+/// The cells of the rows below the header.
+fn rows(text: &str) -> Vec<Vec<&str>> {
+    text.lines().skip(1).map(|line| line.split_whitespace().collect()).collect()
+}
+
+/// 6 I/Os in 500 s are 0.012 a second.
+#[test]
+fn rates_below_one_are_seen() {
+    let mut slow = result(&[DataDirection::Read], 6);
+    slow.directions[0].runtime = Nanos::from_secs(500);
+    let told = table(&jobs("[slow]\nsize=1m\n"), &[slow]);
+    let mib_per_s = "0.0000469";
+    assert_eq!(rows(&told)[0][..6], ["slow", "/", "read", "6", "0.0120", mib_per_s]);
+}
+
+#[test]
+fn what_took_no_time_has_a_number_and_no_rate() {
+    let mut quick = result(&[DataDirection::Read], 10);
+    quick.directions[0].runtime = Nanos::ZERO;
+    let told = table(&jobs("[quick]\nsize=1m\n"), &[quick]);
+    assert_eq!(rows(&told)[0][..7], ["quick", "/", "read", "10", "-", "-", "-"]);
+}
+
+/// Two syncs of 10 and 20 ms in the second of the job.
+#[test]
+fn syncs_have_a_row() {
+    let mut writer = result(&[DataDirection::Write], 10);
+    for millis in [10, 20] {
+        writer.syncs.add(Nanos::from_millis(millis));
+    }
+    let told = table(&jobs("[writer]\nsize=1m\nrw=write\n"), &[writer]);
+    let sync = "writer / sync 2 2.00 - - 15.0 ms 10.0 ms 20.0 ms 20.0 ms";
+    assert_eq!(rows(&told)[1].join(" "), sync);
 }
