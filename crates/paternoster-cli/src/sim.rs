@@ -13,6 +13,7 @@ use paternoster::{Hierarchy, Hz, Instant, Kernel, Nanos, SchedulerKind};
 use paternoster_lab::fio::{FileKey, Jobs, ReadAt, Surroundings};
 use paternoster_lab::host::{CORES, Host, host_names, host_text};
 use paternoster_lab::model::{Model, device_names, read_device};
+use paternoster_lab::read_input;
 use paternoster_lab::report::{Window, observe_jobs};
 use paternoster_lab::result::{DiskUse, FioReport, Header, drained_note, table};
 use paternoster_lab::sim::{CpuTime, DeviceTime, Setup};
@@ -125,7 +126,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         args.scheduler.tunable(name)?.accepts(*value)?;
     }
     let (device, device_texts) = read_device(&args.device, args.seed)?;
-    let job = fs::read(&args.job).with_context(|| format!("cannot read {}", args.job.display()))?;
+    let job =
+        read_input(&args.job).with_context(|| format!("cannot read {}", args.job.display()))?;
     let inputs = Inputs::default();
     let jobs = parse(args, &job, device.as_ref(), &inputs)?;
     if let Some(html) = &args.html {
@@ -180,7 +182,7 @@ fn parse(args: &Args, job: &[u8], device: &dyn Model, inputs: &Inputs) -> Result
         variable: &|name| std::env::var(name).ok(),
         file: &|path| {
             inputs.add(path);
-            fs::read(path)
+            read_input(path)
         },
         log: &|path| {
             inputs.add(path);
@@ -300,10 +302,18 @@ fn json(args: &Args, jobs: &Jobs, outcome: &Outcome) -> Result<String> {
     let unix_ms = u64::try_from(unix.as_millis()).map_err(io::Error::other)?;
     let time = &outcome.device;
     let all = seconds(outcome.end.since_start());
+    let [read, write, trim] = outcome.served;
+    let ticks = |took: Nanos| took.as_nanos() / 1_000_000;
     let disk = DiskUse {
         name: args.device.clone(),
+        read_ios: read.requests,
+        write_ios: write.requests,
+        read_merges: read.merged,
+        write_merges: write.merged,
+        read_ticks: ticks(read.took),
+        write_ticks: ticks(write.took),
+        in_queue: ticks(read.took + write.took + trim.took),
         util: if all > 0.0 { 100.0 * seconds(time.busy) / all } else { 0.0 },
-        ..DiskUse::default()
     };
     let report = FioReport::new(Header { unix_ms }, jobs, &outcome.results, vec![disk]);
     Ok(serde_json::to_string_pretty(&report)? + "\n")

@@ -225,6 +225,7 @@ fn answer_of(task: &Path) -> Result<PathBuf> {
 }
 
 fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T> {
-    let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let bytes = paternoster_lab::read_input(path)
+        .with_context(|| format!("cannot read {}", path.display()))?;
     serde_json::from_slice(&bytes).with_context(|| path.display().to_string())
 }

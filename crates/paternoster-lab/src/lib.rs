@@ -17,6 +17,7 @@ pub mod cache;
 pub mod dbench;
 pub mod fio;
 pub mod host;
+mod input;
 pub mod model;
 pub mod report;
 pub mod result;
@@ -25,6 +26,7 @@ pub mod sim;
 pub mod study;
 pub mod threads;
 
+pub use input::read_input;
 pub use scenario::{
     DecideError, Decided, DeviceModel, Group, Log, Op, Outcome, Plan, Request, RunError, Scenario,
     ScenarioError, Task, decide, decide_all, run, run_with,

@@ -97,7 +97,7 @@ pub fn host_text(name: &str) -> Result<String, HostError> {
     if !path.exists() {
         return Err(HostError::Unknown { name: name.to_owned() });
     }
-    let text = std::fs::read_to_string(path)
+    let text = crate::input::read_input_text(path)
         .map_err(|error| ParameterError { at: Spot::whole(path), problem: error.into() })?;
     Ok(text)
 }

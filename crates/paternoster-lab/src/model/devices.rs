@@ -15,6 +15,7 @@ use super::array::{Array, ArrayParameters};
 use super::disk::{Disk, LayoutError, Parameters, disksim};
 use super::parameter_file::{Keys, ParameterError, Spot};
 use super::{Model, Servers, ServersParameters, Ssd, SsdParameters, Table, TableParameters};
+use crate::read_input;
 
 /// The files that come with the laboratory, by name.
 const DEVICES: &[(&str, &str)] = &[
@@ -98,7 +99,7 @@ fn device_text(name: &str) -> Result<Option<String>, DeviceError> {
     if !path.exists() && !is_disksim(path) {
         return Err(DeviceError::Unknown { name: name.to_owned() });
     }
-    let bytes = std::fs::read(path).map_err(|error| unreadable(path, error))?;
+    let bytes = read_input(path).map_err(|error| unreadable(path, error))?;
     Ok(String::from_utf8(bytes).ok())
 }
 

@@ -44,7 +44,7 @@ pub struct Header {
 pub struct DiskUse {
     /// Its name.
     pub name: String,
-    /// Requests that it served.
+    /// Requests that it served, from the begin of the run on, its ramp included.
     pub read_ios: u64,
     /// See above.
     pub write_ios: u64,
@@ -56,7 +56,7 @@ pub struct DiskUse {
     pub read_ticks: u64,
     /// See above.
     pub write_ticks: u64,
-    /// Milliseconds that requests were queued or served, in all.
+    /// Milliseconds that requests of all kinds were queued or served, in all; flushes are left out.
     pub in_queue: u64,
     /// How many percent of the time it had a request.
     pub util: f64,

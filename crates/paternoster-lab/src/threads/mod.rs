@@ -65,7 +65,7 @@ use system::System;
 pub use flusher::WritebackGroup;
 pub use journal::JournalPlace;
 pub use progress::Progress;
-pub use run::{JobRunError, Outcome, check_jobs, run_jobs, run_jobs_into, run_jobs_under};
+pub use run::{JobRunError, Outcome, Served, check_jobs, run_jobs, run_jobs_into, run_jobs_under};
 pub(crate) use run::{set_up, simulate};
 use thread::Thread;
 

@@ -1,7 +1,7 @@
 //! Runs the jobs of a file to their end, over a device and behind a scheduler.
 
 use paternoster::scheduler::Scheduler;
-use paternoster::{Instant, NoTrace, SchedulerKind, Sector, Weight, Weights};
+use paternoster::{Instant, Nanos, NoTrace, SchedulerKind, Sector, Weight, Weights};
 use thiserror::Error;
 
 use super::stand_still::MOST_IOS;
@@ -21,8 +21,21 @@ pub struct Outcome {
     pub device: DeviceTime,
     /// What the processors did.
     pub cpu: CpuTime,
+    /// What the device served, by [`DataDirection`].
+    pub served: [Served; 3],
     /// When the last thread ended.
     pub end: Instant,
+}
+
+/// What the device served of a direction, from the begin of the run on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Served {
+    /// Requests that completed.
+    pub requests: u64,
+    /// I/Os that merged into other requests, and requests that others absorbed.
+    pub merged: u64,
+    /// How long the requests took in all, each from its making to its completion.
+    pub took: Nanos,
 }
 
 /// Why a run did not come to its end.
@@ -176,8 +189,26 @@ pub(crate) fn simulate<M: Model, S: Scheduler>(
     Ok(Outcome {
         results: sim.workload().results(),
         device: sim.device_time(),
+        served: served(sim),
         cpu: sim.cpu_time(),
         end: sim.now(),
+    })
+}
+
+/// What the device served, as the scheduler's front counted it.
+fn served<M: Model, S: Scheduler>(sim: &Simulation<Threads, M, S>) -> [Served; 3] {
+    DataDirection::ALL.map(|direction| {
+        let op = match direction {
+            DataDirection::Read => paternoster::Op::Read,
+            DataDirection::Write => paternoster::Op::Write,
+            DataDirection::Trim => paternoster::Op::Discard,
+        };
+        let stats = sim.groups().iter().map(|&group| sim.elevator().stats().group(group).op(op));
+        stats.fold(Served::default(), |sum, of_group| Served {
+            requests: sum.requests + of_group.completed,
+            merged: sum.merged + of_group.merged,
+            took: sum.took + of_group.wait + of_group.service,
+        })
     })
 }
 

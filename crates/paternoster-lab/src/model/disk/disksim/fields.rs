@@ -16,7 +16,7 @@ pub(super) struct Source {
 
 impl Source {
     pub(super) fn read(path: &Path) -> Result<Self, ParameterError> {
-        let text = std::fs::read_to_string(path)
+        let text = crate::input::read_input_text(path)
             .map_err(|error| ParameterError { at: Spot::whole(path), problem: error.into() })?;
         Ok(Self { path: path.to_owned(), text })
     }

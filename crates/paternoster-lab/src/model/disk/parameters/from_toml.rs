@@ -35,7 +35,7 @@ impl Parameters {
 
     /// Reads a file of ours.
     pub fn read_toml(path: &Path) -> Read<Self> {
-        match std::fs::read_to_string(path) {
+        match crate::input::read_input_text(path) {
             Ok(text) => Self::from_toml(path, &text),
             Err(error) => Err(ParameterError { at: Spot::whole(path), problem: error.into() }),
         }
