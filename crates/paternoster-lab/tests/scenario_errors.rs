@@ -65,6 +65,14 @@ fn groups_come_once_after_their_parents_by_path() {
 }
 
 #[test]
+fn group_that_is_too_deep_is_refused() {
+    let path = |depth| "/a".repeat(depth);
+    let groups: Vec<_> = (1..=257).map(|depth| json!({ "path": path(depth) })).collect();
+    let told = error_with("/groups", Value::Array(groups));
+    assert_eq!(told, "a group is 257 deep: 1 to 256 is allowed");
+}
+
+#[test]
 fn weight_out_of_range_is_refused_by_its_group() {
     for field in ["weight", "leaf_weight"] {
         for weight in [0, 1001] {
@@ -84,6 +92,43 @@ fn task_is_refused_by_its_number() {
     assert_eq!(error_with("/tasks/0/depth", json!(0)), "task 1: depth 0: at least 1 is allowed");
     let told = "task 1: \"be/8\" is no I/O priority; rt/0 to rt/7, be/0 to be/7, idle and none are";
     assert_eq!(error_with("/tasks/0/ioprio", json!("be/8")), told);
+}
+
+/// 3650 days are 3650 × 86,400 s.
+const LONGEST_NS: u64 = 315_360_000_000_000_000;
+
+#[test]
+fn times_above_3650_days_are_refused_where_they_stand() {
+    let allowed = "0 to 315360000000000000 is allowed, 3650 days";
+    let long = LONGEST_NS + 1;
+    for field in ["base_ns", "per_sector_ns", "seek_base_ns", "seek_ns_per_mi_sector"] {
+        let told = error_with(&format!("/device/{field}"), json!(long));
+        assert_eq!(told, format!("device.{field} is {long}: {allowed}"));
+    }
+    let told = error_with("/tasks/0/start_ns", json!(long));
+    assert_eq!(told, format!("task 1: start_ns {long}: {allowed}"));
+    let told = error_with("/tasks/0/requests", json!([[u64::MAX, "R", 0, 8]]));
+    let think = "request 0: think_ns is 18446744073709551615: a whole number, 0 to \
+                 315360000000000000, is allowed";
+    assert_eq!(told, format!("task 1: {think}"));
+}
+
+/// Each time is allowed, and their sums are not: the second read arrives 180 ns too late. A read
+/// of 8 sectors takes 100 + 80 ns.
+#[test]
+fn run_of_more_than_3650_days_is_refused_by_its_request() {
+    let reads = |think: u64| json!([[0, "R", 0, 8], [think, "R", 8, 8], [think, "R", 16, 8]]);
+    let one_by_one = with(scenario(), "/tasks/0/depth", json!(1));
+    let told = |scenario| log(&scenario).expect_err("it is too long").to_string();
+    let late = "more than 3650 days after the begin: the longest run";
+    let long = with(one_by_one.clone(), "/tasks/0/requests", reads(LONGEST_NS));
+    assert_eq!(told(long), format!("request 1.1 would arrive {late}"));
+    let fits = LONGEST_NS / 2 - 270;
+    log(&with(one_by_one.clone(), "/tasks/0/requests", reads(fits))).expect("it ends in time");
+    let longer = with(one_by_one, "/tasks/0/requests", reads(fits + 1));
+    assert_eq!(told(longer), format!("request 1.2 would complete {late}"));
+    let slow = with(scenario(), "/device/per_sector_ns", json!(LONGEST_NS));
+    assert_eq!(told(slow), format!("request 1.0 would complete {late}"));
 }
 
 #[test]
@@ -108,8 +153,8 @@ fn request_that_is_none_is_refused_with_what_was_found_and_what_is_allowed() {
         (json!("R"), format!("it is \"R\": {list} is allowed")),
         (json!({ "op": "R" }), format!("it is {{\"op\":\"R\"}}: {list} is allowed")),
         (json!([0, "R", 0]), format!("a list of 3 is [0,\"R\",0]: {list} is allowed")),
-        (json!([-1, "R", 0, 8]), format!("think_ns is -1: {}", number(u64::MAX))),
-        (json!([0.5, "R", 0, 8]), format!("think_ns is 0.5: {}", number(u64::MAX))),
+        (json!([-1, "R", 0, 8]), format!("think_ns is -1: {}", number(LONGEST_NS))),
+        (json!([0.5, "R", 0, 8]), format!("think_ns is 0.5: {}", number(LONGEST_NS))),
         (json!([0, "X", 0, 8]), format!("op is \"X\": {ops}")),
         (json!([0, 1, 0, 8]), format!("op is 1: {ops}")),
         (json!([0, "R", "0", 8]), format!("sector is \"0\": {}", number(u64::MAX))),

@@ -16,6 +16,7 @@ use super::sections::{GivenOption, Key, Section};
 use super::spec::Spec;
 use super::text::Text;
 use super::value;
+use crate::scenario::DEEPEST_GROUP;
 
 /// The keys, for a mistake in one.
 const KEYS: &str = "group, weight, leaf_weight and at are";
@@ -123,8 +124,12 @@ fn path(text: &Text) -> Result<String, Mistake> {
     Ok(path.to_owned())
 }
 
-/// A group is not called `.` or `..`: no cgroup can be.
+/// A group is not called `.` or `..`: no cgroup can be. Nor is it too deep for the schedulers.
 pub(super) fn check_parts(text: &Text, parts: &[&str]) -> Result<(), Mistake> {
+    if parts.len() > DEEPEST_GROUP {
+        let what = format!("the group is {} deep: 1 to {DEEPEST_GROUP} is allowed", parts.len());
+        return Err(text.mistake(what));
+    }
     match parts.iter().find(|part| [".", ".."].contains(part)) {
         Some(part) => Err(text.mistake(format!("{part:?} is no name of a group"))),
         None => Ok(()),

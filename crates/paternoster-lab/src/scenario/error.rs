@@ -5,6 +5,8 @@ use paternoster::{
 };
 use thiserror::Error;
 
+use super::{DEEPEST_GROUP, LONGEST_NS};
+
 /// Why a scenario cannot be run.
 #[derive(Debug, Error)]
 #[non_exhaustive]
@@ -21,6 +23,14 @@ pub enum ScenarioError {
         /// The field.
         field: &'static str,
     },
+    /// A time of the device that is too long.
+    #[error("device.{field} is {ns}: 0 to {LONGEST_NS} is allowed, 3650 days")]
+    DeviceTime {
+        /// The field.
+        field: &'static str,
+        /// What it says.
+        ns: u64,
+    },
     /// A group without a parent, twice, or not a path.
     #[error("group {path:?} {problem}")]
     Group {
@@ -28,6 +38,12 @@ pub enum ScenarioError {
         path: String,
         /// What is wrong with it.
         problem: &'static str,
+    },
+    /// A group that is too deep for the schedulers.
+    #[error("a group is {depth} deep: 1 to {DEEPEST_GROUP} is allowed")]
+    TooDeep {
+        /// How deep it is.
+        depth: usize,
     },
     /// A weight that is none.
     #[error("group {path:?}: {why}")]

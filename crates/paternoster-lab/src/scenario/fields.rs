@@ -7,7 +7,7 @@ use indexmap::IndexMap;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{DeviceModel, Group, Op, Request, Scenario, ScenarioError, Task};
+use super::{DeviceModel, Group, LONGEST_NS, Op, Request, Scenario, ScenarioError, Task};
 
 /// What a request is, for somebody who wrote another thing.
 const REQUEST: &str = "[think_ns, op, sector, sectors], or with the name of a request as the fifth";
@@ -89,7 +89,7 @@ fn request(fields: &Value) -> Result<Request, String> {
         _ => return Err(wrong(&format!("a list of {}", list.len()), fields, REQUEST)),
     };
     Ok(Request {
-        think_ns: number("think_ns", think_ns, &u64::MAX)?,
+        think_ns: number("think_ns", think_ns, &LONGEST_NS)?,
         op: operation(op)?,
         sector: number("sector", sector, &u64::MAX)?,
         sectors: number("sectors", sectors, &u32::MAX)?,
@@ -97,9 +97,14 @@ fn request(fields: &Value) -> Result<Request, String> {
     })
 }
 
-/// A whole number up to `max`, the greatest of its type.
-fn number<N: TryFrom<u64> + Display>(field: &str, value: &Value, max: &N) -> Result<N, String> {
+/// A whole number up to `max`.
+fn number<N: TryFrom<u64> + Display + PartialOrd>(
+    field: &str,
+    value: &Value,
+    max: &N,
+) -> Result<N, String> {
     let number = value.as_u64().and_then(|number| N::try_from(number).ok());
+    let number = number.filter(|number| number <= max);
     number.ok_or_else(|| wrong(field, value, &format!("a whole number, 0 to {max},")))
 }
 

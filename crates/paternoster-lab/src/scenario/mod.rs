@@ -45,6 +45,14 @@ pub(crate) const CFQ_DEFAULT_WEIGHT: u32 = 500;
 /// The least weight of a CFQ group (cgroup v1).
 const CFQ_LEAST_WEIGHT: u32 = 10;
 
+/// How deep groups may be nested. cgroups have no limit of their own; the schedulers walk a group's
+/// ancestors one inside the other, and memory for that is limited.
+pub(crate) const DEEPEST_GROUP: usize = 256;
+
+/// The longest time of a scenario, in ns: 3650 days. No sum of two is beyond the clock, and no run
+/// goes on for longer.
+pub(crate) const LONGEST_NS: u64 = 3650 * 86_400_000_000_000;
+
 /// A scenario.
 #[derive(Clone, Debug)]
 pub struct Scenario {
@@ -190,6 +198,18 @@ impl Scenario {
                 return Err(ScenarioError::NoRoom { field });
             }
         }
+        let DeviceModel { base_ns, per_sector_ns, seek_base_ns, seek_ns_per_mi_sector, .. } =
+            self.device;
+        for (field, ns) in [
+            ("base_ns", base_ns),
+            ("per_sector_ns", per_sector_ns),
+            ("seek_base_ns", seek_base_ns),
+            ("seek_ns_per_mi_sector", seek_ns_per_mi_sector),
+        ] {
+            if ns > LONGEST_NS {
+                return Err(ScenarioError::DeviceTime { field, ns });
+            }
+        }
         self.check_groups()?;
         self.check_tasks()
     }
@@ -216,6 +236,9 @@ impl Scenario {
             if !path.starts_with('/') || path.ends_with('/') {
                 return Err(problem("is no path from the root, such as /a"));
             }
+            if depth(path) > DEEPEST_GROUP {
+                return Err(ScenarioError::TooDeep { depth: depth(path) });
+            }
             if !known.contains(parent_path(path)) {
                 return Err(problem("comes before its parent"));
             }
@@ -236,6 +259,10 @@ impl Scenario {
             }
             if task.group != "/" && !self.groups.iter().any(|group| group.path == task.group) {
                 return Err(problem(format!("there is no group {:?}", task.group)));
+            }
+            if task.start_ns > LONGEST_NS {
+                let allowed = format!("0 to {LONGEST_NS} is allowed, 3650 days");
+                return Err(problem(format!("start_ns {}: {allowed}", task.start_ns)));
             }
             if task.depth == 0 && !task.requests.is_empty() {
                 return Err(problem("depth 0: at least 1 is allowed".to_owned()));
@@ -289,6 +316,11 @@ impl Task {
     pub fn io_prio(&self) -> Result<IoPrio, ParseIoPrioError> {
         self.ioprio.parse()
     }
+}
+
+/// How deep the group of that path is; those below the root are 1 deep.
+pub(crate) fn depth(path: &str) -> usize {
+    path.split('/').filter(|part| !part.is_empty()).count()
 }
 
 /// The path of the group above.

@@ -21,7 +21,7 @@ use super::log::Log;
 use super::measured::Measured;
 use super::names::Names;
 use super::setup::{elevator, followers};
-use super::{Op, Request, Scenario, ScenarioError, parent_path};
+use super::{LONGEST_NS, Op, Request, Scenario, ScenarioError, parent_path};
 
 /// Why a run gave no log.
 #[derive(Debug, Error)]
@@ -30,6 +30,14 @@ pub enum RunError {
     /// The scenario cannot be run.
     #[error(transparent)]
     Scenario(#[from] ScenarioError),
+    /// The run would go on for too long.
+    #[error("request {rq} would {what} more than 3650 days after the begin: the longest run")]
+    TooLong {
+        /// The request.
+        rq: String,
+        /// What it would do.
+        what: &'static str,
+    },
     /// Requests are left and nothing will ever happen.
     #[error("stuck at {at_ns} ns with {left} requests left")]
     Stuck {
@@ -81,6 +89,8 @@ struct Run<'a> {
     device: Device,
     agenda: BinaryHeap<Reverse<(Instant, u8, u64, Event)>>,
     sequence: u64,
+    /// The first request that is too late for a run, and what it would do then.
+    too_late: Option<(usize, &'static str)>,
     /// The timer that is on the agenda.
     timer: Option<Instant>,
     log: Log,
@@ -134,6 +144,7 @@ impl<'a> Run<'a> {
             device: Device::new(scenario.device),
             agenda: BinaryHeap::new(),
             sequence: 0,
+            too_late: None,
             timer: None,
             log: Log::default(),
             measured: Measured::new(scenario.tasks.len(), names.len()),
@@ -153,6 +164,9 @@ impl<'a> Run<'a> {
             };
             now = at;
             self.handle(now, event);
+            if let Some((index, what)) = self.too_late {
+                return Err(RunError::TooLong { rq: self.names.requests[index].clone(), what });
+            }
         }
         Ok((self.log, self.measured))
     }
@@ -191,8 +205,24 @@ impl<'a> Run<'a> {
     }
 
     fn schedule(&mut self, at: Instant, event: Event) {
+        if at.since_start() > Nanos::new(LONGEST_NS) {
+            self.too_late = self.too_late.or_else(|| self.of_request(event));
+        }
         self.sequence += 1;
         self.agenda.push(Reverse((at, event.kind(), self.sequence, event)));
+    }
+
+    /// The request that an event is of, and what it does.
+    fn of_request(&self, event: Event) -> Option<(usize, &'static str)> {
+        match event {
+            Event::Arrival { index } => Some((index, "arrive")),
+            Event::Completion { rq, .. } => {
+                let bio = *self.driver.elevator().request(rq).user_data().first()?;
+                Some((usize::try_from(bio).expect("user data are indices"), "complete"))
+            }
+            // A run ends with its last completion, whatever timers are left.
+            Event::Timer => None,
+        }
     }
 
     fn handle(&mut self, now: Instant, event: Event) {

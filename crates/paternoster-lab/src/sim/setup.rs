@@ -13,7 +13,7 @@ use thiserror::Error;
 
 use super::costs::Costs;
 use crate::model::Model;
-use crate::scenario::parent_path;
+use crate::scenario::{DEEPEST_GROUP, depth, parent_path};
 
 /// A group of tasks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,6 +69,12 @@ pub enum SetupError {
     /// The scheduler has no kernel to choose.
     #[error(transparent)]
     Kernel(#[from] NoKernel),
+    /// A group is too deep for the schedulers.
+    #[error("a group is {depth} deep: 1 to {DEEPEST_GROUP} is allowed")]
+    TooDeep {
+        /// How deep it is.
+        depth: usize,
+    },
     /// A group comes before its parent.
     #[error("group {path}: its parent {parent} has to be named before it")]
     NoParent {
@@ -160,6 +166,10 @@ impl Setup {
         let mut by_path = HashMap::from([("/", root)]);
         let mut ids = vec![root];
         for GroupSetup { path, weights } in &self.groups {
+            let depth = depth(path);
+            if depth > DEEPEST_GROUP {
+                return Err(SetupError::TooDeep { depth });
+            }
             let parent = parent_path(path);
             let &parent = by_path.get(parent).ok_or_else(|| SetupError::NoParent {
                 path: path.clone(),

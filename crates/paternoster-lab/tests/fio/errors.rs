@@ -61,6 +61,14 @@ fn line_that_is_none_is_pointed_at() {
 }
 
 #[test]
+fn group_that_is_too_deep_is_refused_by_its_place() {
+    let deep = "/a".repeat(257);
+    let wanted = |column| format!("a.fio:3:{column}: the group is 257 deep: 1 to 256 is allowed");
+    assert_eq!(told_of(&format!("; lab: group={deep}")), wanted(14));
+    assert_eq!(told_of(&format!("cgroup={deep}")), wanted(8));
+}
+
+#[test]
 fn option_that_is_not_simulated_is_refused_by_name_and_line() {
     let later =
         "a.fio:3:1: iodepth_batch is not simulated yet: How many I/Os are submitted at once.";
