@@ -5,7 +5,8 @@ use std::time::Duration;
 use paternoster::Nanos;
 
 use super::error::Mistake;
-use super::job::{DataDirection, IoMix, Job};
+use super::iolog::IoLog;
+use super::job::{DataDirection, Job};
 use super::resolve::JobClone;
 use super::value::PerDirection;
 
@@ -109,13 +110,13 @@ impl SteadyState {
     }
 }
 
-/// What the options of a job come to.
-pub(super) fn ends(clone: &JobClone<'_>) -> Result<Ends, Mistake> {
+/// What the options of a job come to, which replays that log if there is one.
+pub(super) fn ends(clone: &JobClone<'_>, log: Option<&IoLog>) -> Result<Ends, Mistake> {
     let said = &clone.spec.ends;
     let max_latency = said.max_latency.map(|latency| (latency > Nanos::ZERO).then_some(latency));
     Ok(Ends {
         max_latency,
-        least_rates: least_rates(clone)?,
+        least_rates: least_rates(clone, log)?,
         steady_state: steady_state(clone)?,
         latency_target: latency_target(clone)?,
     })
@@ -181,12 +182,18 @@ pub(super) fn check_group(
 }
 
 /// As in fio, it is in bytes or in I/Os, and not above the rate that holds the job back.
-fn least_rates(clone: &JobClone<'_>) -> Result<Option<LeastRates>, Mistake> {
-    let (said, pacing) = (&clone.spec.ends, &clone.spec.pacing);
+fn least_rates(clone: &JobClone<'_>, log: Option<&IoLog>) -> Result<Option<LeastRates>, Mistake> {
+    let JobClone { spec, .. } = *clone;
+    let (said, pacing) = (&spec.ends, &spec.pacing);
+    let does = |direction| match log {
+        Some(log) => log.does(direction),
+        // A log that is wrong does nothing.
+        None => !spec.replays() && spec.pattern.mix.has(direction),
+    };
     let mut rates = [None; 3];
     for (direction, least) in rates.iter_mut().enumerate() {
         // What it does not do is not too slow.
-        if !has(clone.spec.pattern.mix, DataDirection::ALL[direction]) {
+        if !does(DataDirection::ALL[direction]) {
             continue;
         }
         let (bytes, ios) = (said.rate_min[direction], said.rate_iops_min[direction]);
@@ -198,7 +205,8 @@ fn least_rates(clone: &JobClone<'_>) -> Result<Option<LeastRates>, Mistake> {
             ("rate_min", bytes, "rate", pacing.rate[direction]),
             ("rate_iops_min", ios, "rate_iops", pacing.rate_iops[direction]),
         ] {
-            if let Some(rate) = rate.filter(|rate| min > *rate) {
+            // A log has its own pace.
+            if let Some(rate) = rate.filter(|rate| min > *rate && !spec.replays()) {
                 let what = format!("{name} is {min} a second: {of}, which is {rate}, is allowed");
                 return Err(clone.mistake(&[name], what));
             }
@@ -211,12 +219,4 @@ fn least_rates(clone: &JobClone<'_>) -> Result<Option<LeastRates>, Mistake> {
     }
     let cycle = Nanos::from_millis(said.rate_cycle.into());
     Ok(rates.iter().any(Option::is_some).then_some(LeastRates { rates, cycle }))
-}
-
-fn has(mix: IoMix, direction: DataDirection) -> bool {
-    match mix {
-        IoMix::Only(only) => only == direction,
-        IoMix::ReadsAndWrites { .. } => direction != DataDirection::Trim,
-        IoMix::TrimsAndWrites => direction != DataDirection::Read,
-    }
 }

@@ -202,7 +202,8 @@ impl Resolver<'_> {
         let source = self.source(clone, logs, &mut draws);
         let source = self.mistakes.keep(source);
         let pacing = self.mistakes.keep(pacing(clone));
-        let ends = ends::ends(clone).and_then(|ends| {
+        let log = source.as_ref().and_then(|source| source.as_ref()?.1.as_ref());
+        let ends = ends::ends(clone, log).and_then(|ends| {
             ends::check_group(clone, &ends, &self.jobs, self.group_id)?;
             Ok(ends)
         });
@@ -293,7 +294,8 @@ impl Resolver<'_> {
     fn run(&self, clone: &JobClone<'_>, draws: &mut Draws) -> Result<Run, Mistake> {
         let JobClone { spec, .. } = *clone;
         let runtime = (spec.run.runtime > Nanos::ZERO).then_some(spec.run.runtime);
-        if spec.run.time_based && runtime.is_none() {
+        // A log ends where it ends.
+        if spec.run.time_based && runtime.is_none() && !spec.replays() {
             let what = "time_based needs a time: runtime=...".to_owned();
             return Err(clone.mistake(&["time_based"], what));
         }

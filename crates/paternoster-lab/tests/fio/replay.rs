@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use paternoster_lab::fio::{
-    DataDirection, Engine, FileKey, IoLog, JobFileError, Jobs, ReadAt, Surroundings,
+    DataDirection, Engine, FileKey, IoLog, JobFileError, Jobs, LeastRate, ReadAt, Surroundings,
 };
 
 /// Reads a job file for a device of 1 GiB, on which every log has those bytes.
@@ -158,6 +158,8 @@ fn options_that_say_nothing_are_noted() {
     let ignored = noted("[j]\nread_iolog=l\nbs=8k\nsize=1m\nrate=1m\nloops=2\nthinktime=1ms\n");
     let wanted = ["bs", "size", "rate", "loops"].map(|name| (name.to_owned(), log));
     assert_eq!(ignored, wanted);
+    let endless = noted("[j]\nread_iolog=l\ntime_based\n");
+    assert_eq!(endless, [("time_based".to_owned(), log)]);
     let advised = "the log of read_iolog says what is done, and nobody is advised of it";
     let direct = noted("[j]\nread_iolog=l\nrw=randwrite\ndirect=1\n");
     assert_eq!(direct, [("rw".to_owned(), advised)]);
@@ -169,6 +171,49 @@ fn options_that_say_nothing_are_noted() {
     let pieces = "a log is always read in pieces";
     let wanted = [("replay_scale", "read_iolog is not set"), ("read_iolog_chunked", pieces)];
     assert_eq!(none, wanted.map(|(name, why)| (name.to_owned(), why)));
+}
+
+/// The log says what the job does, not `rw`; and its pace, not `rate`.
+#[test]
+fn least_rates_are_of_what_the_log_does() {
+    let writes = LOG.replace("read", "write");
+    let least = |options: &str| {
+        let text = format!("[j]\nread_iolog=l\n{options}\n");
+        let jobs = read(&text, writes.as_bytes()).expect(options);
+        jobs.jobs[0].ends.least_rates.map(|least| least.rates)
+    };
+    // One number is of all directions, and there are no reads.
+    assert_eq!(least("rate_iops_min=10"), Some([None, Some(LeastRate::Ios(10)), None]));
+    assert_eq!(least("rate_iops_min=10,0,10"), None);
+    let of_writes = Some([None, Some(LeastRate::Ios(100_000)), None]);
+    assert_eq!(least("rate_iops_min=,100000"), of_writes);
+    let of_writes = Some([None, Some(LeastRate::Bytes(1 << 30)), None]);
+    assert_eq!(least("rate=,1m\nrate_min=,1g"), of_writes);
+    let both = "[j]\nread_iolog=l\nrate_min=,1m\nrate_iops_min=,10\n";
+    let refused = read(both, writes.as_bytes()).expect_err("it is refused").to_string();
+    assert_eq!(refused, "a.fio:4:1: rate_min and rate_iops_min: one of them is allowed");
+}
+
+#[test]
+fn first_wait_of_a_replayed_log_is_told() {
+    let told = |version: u32, options: &str| -> Vec<_> {
+        let stamp = if version == 3 { "0 " } else { "" };
+        let wait = if version == 2 { "a wait 3 0\na wait 5 0\n" } else { "" };
+        let lines = ["a add\n", "a open\n", wait, "a read 0 512\n"].map(|line| match line {
+            "" => String::new(),
+            line => format!("{stamp}{line}"),
+        });
+        let log = format!("fio version {version} iolog\n{}", lines.concat());
+        let jobs = read(&format!("[j]\nread_iolog=l\n{options}"), log.as_bytes()).expect(&log);
+        jobs.jobs
+            .iter()
+            .filter_map(|job| Some(job.replay.as_ref()?.first_wait()?.to_string()))
+            .collect()
+    };
+    assert_eq!(told(2, ""), ["l:4:8"]);
+    assert_eq!(told(2, "numjobs=2\n"), ["l:4:8", "l:4:8"]);
+    assert_eq!(told(2, "replay_no_stall=1\n"), <[String; 0]>::default());
+    assert_eq!(told(3, ""), <[String; 0]>::default());
 }
 
 /// Each of these runs would have lost what it reads, or one of its own logs.
