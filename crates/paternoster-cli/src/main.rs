@@ -15,6 +15,7 @@ mod sim;
 mod sim_page;
 mod study;
 mod tunable;
+mod weights_note;
 
 use std::process::ExitCode;
 

@@ -24,8 +24,8 @@ pub(crate) struct OutFile {
 /// In which way it is written.
 #[derive(Debug)]
 enum Way {
-    /// Into this one, which then gets its name.
-    Beside(NamedTempFile, PathBuf),
+    /// Into one beside it, which then gets its name and has these permissions.
+    Beside(PathBuf, Permissions),
     Directly(File),
 }
 
@@ -41,11 +41,7 @@ impl OutFile {
         let Self { path, way } = self;
         let written = match way {
             Way::Directly(mut file) => file.write_all(bytes),
-            // The file itself: an error would name the one beside it, of which nobody knows.
-            Way::Beside(mut file, target) => file
-                .as_file_mut()
-                .write_all(bytes)
-                .and_then(|()| file.persist(target).map(drop).map_err(|error| error.error)),
+            Way::Beside(target, permissions) => replace(target, permissions, bytes),
         };
         written.with_context(|| format!("cannot write {}", path.display()))
     }
@@ -63,10 +59,25 @@ fn way(path: &Path) -> io::Result<Way> {
         }
         _ => return OpenOptions::new().append(true).open(path).map(Way::Directly),
     };
+    // That there can be one beside it is seen now; it is made when it is written, so that a run that
+    // is interrupted leaves none.
+    drop(beside(&target, permissions.clone())?);
+    Ok(Way::Beside(target, permissions))
+}
+
+/// Writes a file beside the target, which then takes its place.
+fn replace(target: PathBuf, permissions: Permissions, bytes: &[u8]) -> io::Result<()> {
+    let mut file = beside(&target, permissions)?;
+    // The file itself: an error would name the one beside it, of which nobody knows.
+    file.as_file_mut().write_all(bytes)?;
+    file.persist(target).map(drop).map_err(|error| error.error)
+}
+
+/// Makes a file in the folder of the target.
+fn beside(target: &Path, permissions: Permissions) -> io::Result<NamedTempFile> {
     let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
-    let beside = Builder::new().permissions(permissions).tempfile_in(folder);
-    Ok(Way::Beside(beside.map_err(without_path)?, target))
+    Builder::new().permissions(permissions).tempfile_in(folder).map_err(without_path)
 }
 
 /// What the system said, without the path of the file beside, of which nobody knows.
@@ -105,10 +116,13 @@ mod tests {
         assert_eq!(names(folder.path()), ["out.html", "out.part"]);
     }
 
+    /// A command that is interrupted drops nothing.
     #[test]
-    fn file_that_is_not_written_is_not_there() {
+    fn file_that_is_not_written_is_not_there_nor_is_another() {
         let folder = tempfile::tempdir().expect("a folder");
-        drop(OutFile::open(&folder.path().join("out.html")).expect("it can be written"));
+        let out = OutFile::open(&folder.path().join("out.html")).expect("it can be written");
+        assert_eq!(names(folder.path()), Vec::<String>::new());
+        drop(out);
         assert_eq!(names(folder.path()), Vec::<String>::new());
     }
 

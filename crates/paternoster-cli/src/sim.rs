@@ -24,7 +24,7 @@ use crate::out_file::OutFile;
 use crate::output;
 use crate::progress::ProgressLine;
 use crate::sim_page::{self, Files, Seen};
-use crate::tunable;
+use crate::{tunable, weights_note};
 
 /// Run a job file of fio over a modelled device, in virtual time.
 ///
@@ -32,7 +32,9 @@ use crate::tunable;
 /// table. Options of fio that are not simulated are refused by name and line: docs/fio-jobs.md
 /// lists them.
 ///
-/// The exit status is 1 where a job ends with an error, such as an I/O that took too long.
+/// The exit status is 1 where a job ends with an error, such as an I/O that took too long, and
+/// where nothing is run, as of a job file that is wrong; then nothing is printed. It is 2 where the
+/// command line is wrong. A run that is interrupted reports nothing.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The job file.
@@ -146,6 +148,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let files = Files { job, device: device_texts, host: host_text(&args.host)? };
     let host = Host::from_toml(Path::new(&args.host), &files.host)?;
     let setup = set_up(args, &host, device.as_ref());
+    for note in weights_note::notes(&jobs, &setup) {
+        eprintln!("paternoster: {note}");
+    }
     let out = args.html.as_deref().map(OutFile::open).transpose()?;
     let line = ProgressLine::new()?;
     // What a run cannot begin with is found before any file is emptied for it.

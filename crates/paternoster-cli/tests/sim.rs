@@ -499,3 +499,27 @@ fn output_that_has_no_space_is_named() {
     assert!(told.starts_with("paternoster: cannot write to standard output: No space"), "{told}");
     assert_eq!(output.status.code(), Some(1));
 }
+
+#[test]
+fn weights_that_change_nothing_are_noted() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let job = TENANTS.replace("weight=400", "weight=400 leaf_weight=300").replace("2s", "1ms");
+    let notes = |options: &[&str]| {
+        let device = ["--device", "servers-16x80us", "--scheduler"];
+        let output = sim(folder.path(), &job, &[&device[..], options].concat());
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stderr).expect("text")
+    };
+    let leaf = "paternoster: leaf weights of groups change nothing:";
+    for scheduler in ["none", "kyber", "mq-deadline"] {
+        let weights =
+            format!("paternoster: weights of groups change nothing: {scheduler} knows no groups\n");
+        assert_eq!(notes(&[scheduler]), format!("{weights}{leaf} {scheduler} has none\n"));
+    }
+    assert_eq!(notes(&["bfq"]), format!("{leaf} bfq has none\n"));
+    let flat = notes(&["cfq", "--hierarchy", "flat"]);
+    assert_eq!(flat, format!("{leaf} the hierarchy flat has none\n"));
+    let old = notes(&["cfq", "--kernel", "2.6.37"]);
+    assert_eq!(old, format!("{leaf} cfq of 2.6.37 has none\n"));
+    assert_eq!(notes(&["cfq"]), "");
+}
