@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use clap::Subcommand;
 use indicatif::{ParallelProgressIterator, ProgressBar, ProgressStyle};
 use paternoster_lab::report::studies_page;
@@ -13,6 +13,7 @@ use paternoster_lab::study::{
     self, Answer, Extent, Study, StudyReport, Task, TaskError, TaskName, VERSION, collect, plan,
     studies,
 };
+use paternoster_lab::told_with_place;
 use rayon::iter::{IntoParallelRefIterator as _, ParallelIterator as _};
 use serde::Serialize;
 
@@ -29,15 +30,16 @@ use crate::output;
 pub(crate) struct Args {
     #[command(subcommand)]
     step: Option<Step>,
-    /// The study, or `all`.
-    name: Option<String>,
+    // Its help names all studies.
+    #[arg(value_name = "NAME", help = names_help())]
+    names: Vec<String>,
     /// Leave out what shows how much the answer moves with each parameter.
     #[arg(long)]
     cells_only: bool,
     #[command(flatten)]
     format: Format,
-    /// Run nothing, but write a file for each run into this directory, which is made. `run-task`
-    /// runs one, wherever that is, and `collect` makes the report.
+    /// Run nothing, but write a file for each run into this directory, which is made and holds one
+    /// plan. `run-task` runs one, wherever that is, and `collect` makes the report.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["json", "html"])]
     plan: Option<PathBuf>,
 }
@@ -71,6 +73,9 @@ enum Step {
 const TASK: &str = ".task.json";
 const ANSWER: &str = ".answer.json";
 
+/// How many missing answers are named.
+const NAMED: usize = 5;
+
 impl Format {
     /// Opens the page, before anything runs of which it tells.
     fn open_page(&self) -> Result<Option<OutFile>> {
@@ -83,7 +88,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         Some(Step::RunTask { file }) => run_task(file)?,
         Some(Step::Collect { dir, format }) => collect_dir(dir, format)?,
         None => {
-            let chosen = chosen(args.name.as_deref().unwrap_or("all"))?;
+            let chosen = chosen(&args.names)?;
             let extent = if args.cells_only { Extent::Cells } else { Extent::Whole };
             let tasks: Vec<_> =
                 chosen.iter().flat_map(|study| plan(study.as_ref(), extent)).collect();
@@ -96,14 +101,29 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn chosen(name: &str) -> Result<Vec<Box<dyn Study>>> {
+fn study_names() -> Vec<&'static str> {
+    studies().iter().map(|study| study.name()).collect()
+}
+
+fn names_help() -> String {
+    format!("The studies ({}), or `all`", study_names().join(", "))
+}
+
+/// The studies of these names, in the order of their posts; all of them where there is none.
+fn chosen(names: &[String]) -> Result<Vec<Box<dyn Study>>> {
     let mut studies = studies();
-    if name == "all" {
-        return Ok(studies);
+    let known = study_names();
+    for (index, name) in names.iter().enumerate() {
+        ensure!(
+            name == "all" || known.contains(&name.as_str()),
+            "there is no study {name:?}; there are: {}",
+            known.join(", ")
+        );
+        ensure!(!names[..index].contains(name), "the study {name} twice: once is allowed");
     }
-    let known: Vec<_> = studies.iter().map(|study| study.name()).collect();
-    ensure!(known.contains(&name), "there is no study {name:?}; there are: {}", known.join(", "));
-    studies.retain(|study| study.name() == name);
+    if !names.is_empty() && !names.iter().any(|name| name == "all") {
+        studies.retain(|study| names.iter().any(|name| name == study.name()));
+    }
     Ok(studies)
 }
 
@@ -164,13 +184,15 @@ fn run_task(file: &Path) -> Result<()> {
     let task: Task = read(file)?;
     let answer_file = OutFile::open(&answer_path)?;
     let answer = task.run().with_context(|| file.display().to_string())?;
-    answer_file.write(&serde_json::to_vec_pretty(&answer)?)
+    let instead = if answer_path.exists() { ", instead of the one that was there" } else { "" };
+    answer_file.write(&serde_json::to_vec_pretty(&answer)?)?;
+    output::print(format!("answer in {}{instead}\n", answer_path.display()).as_bytes())
 }
 
 fn collect_dir(dir: &Path, format: &Format) -> Result<()> {
     let page = format.open_page()?;
     let planned = planned()?;
-    let mut answers: Vec<Answer> = Vec::new();
+    let mut tasks: Vec<(PathBuf, Task)> = Vec::new();
     for file in files(dir, TASK)? {
         let task: Task = read(&file)?;
         ensure!(
@@ -178,6 +200,11 @@ fn collect_dir(dir: &Path, format: &Format) -> Result<()> {
             "{} is no task of this version's studies, which have changed since it was planned",
             file.display()
         );
+        tasks.push((file, task));
+    }
+    check_answers(&tasks)?;
+    let mut answers: Vec<Answer> = Vec::new();
+    for (file, task) in tasks {
         let answer_file = answer_of(&file)?;
         let answer: Answer = read(&answer_file)?;
         ensure!(
@@ -194,6 +221,23 @@ fn collect_dir(dir: &Path, format: &Format) -> Result<()> {
         bail!("{} has no tasks; `study NAME --plan DIR` writes them", dir.display());
     }
     print(&reports(&studies, &answers)?, format, page)
+}
+
+/// Each task has an answer; those that have none are named, the first of them.
+fn check_answers(tasks: &[(PathBuf, Task)]) -> Result<()> {
+    let answers: Vec<_> = tasks.iter().map(|(file, _)| answer_of(file)).collect::<Result<_>>()?;
+    let missing: Vec<_> = answers.iter().filter(|answer| !answer.exists()).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let named: Vec<_> = missing.iter().take(NAMED).map(|it| it.display().to_string()).collect();
+    let more = match missing.len() - named.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let (count, all) = (missing.len(), tasks.len());
+    let named = named.join(", ");
+    bail!("{count} of {all} answers are missing, which `study run-task` makes: {named}{more}");
 }
 
 /// All tasks of all studies, by their names.
@@ -227,5 +271,5 @@ fn answer_of(task: &Path) -> Result<PathBuf> {
 fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T> {
     let bytes = paternoster_lab::read_input(path)
         .with_context(|| format!("cannot read {}", path.display()))?;
-    serde_json::from_slice(&bytes).with_context(|| path.display().to_string())
+    serde_json::from_slice(&bytes).map_err(|error| anyhow!("{}", told_with_place(path, &error)))
 }

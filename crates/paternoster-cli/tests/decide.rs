@@ -76,6 +76,17 @@ fn tunable_is_set_by_name_or_refused() {
     assert!(told.contains("cfq has no tunable \"low_latency_us\"; it has: quantum"), "{told}");
 }
 
+#[test]
+fn scenario_that_is_no_json_is_told_with_its_place() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("bad.scenario.json");
+    fs::write(&path, "{\n  \"name\": }").expect("a file");
+    let output = decide(folder.path(), &["--only", "bad"]);
+    let told = String::from_utf8(output.stderr).expect("text");
+    let wanted = format!("paternoster: {}:2:11: expected value\n", path.display());
+    assert!(told.starts_with(&wanted), "{told}");
+}
+
 /// Of two values of a tunable only one could hold, whatever their units.
 #[test]
 fn what_is_said_twice_is_refused() {

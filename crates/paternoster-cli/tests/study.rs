@@ -34,12 +34,19 @@ fn collected_tasks_make_the_same_report() {
     let neighbour = dir.join("plan/hierarchy-00000.answer.part");
     fs::write(&neighbour, "not ours").expect("a file");
     let missing = failure(&["study", "collect", "plan"], dir);
-    assert!(missing.contains("hierarchy-00000.answer.json"), "{missing}");
+    let five = (0..5).map(|number| format!("plan/hierarchy-0000{number}.answer.json"));
+    let five = five.collect::<Vec<_>>().join(", ");
+    assert!(missing.contains(&five) && missing.contains(" more"), "{missing}");
     let plan = fs::read_dir(dir.join("plan")).expect("the plan is there");
     let paths = plan.map(|entry| entry.expect("an entry").path());
     for path in paths.filter(|path| *path != neighbour) {
-        success(&["study", "run-task", path.to_str().expect("a name")], dir);
+        let told = success(&["study", "run-task", path.to_str().expect("a name")], dir);
+        let answer = path.display().to_string().replace(".task.", ".answer.");
+        assert_eq!(told, format!("answer in {answer}\n"));
     }
+    let told = success(&["study", "run-task", "plan/hierarchy-00000.task.json"], dir);
+    let again = "answer in plan/hierarchy-00000.answer.json, instead of the one that was there\n";
+    assert_eq!(told, again);
     let collected = success(&["study", "collect", "plan", "--json"], dir);
     assert!(collected == at_once, "the reports differ");
     assert_eq!(fs::read_to_string(&neighbour).expect("it is there"), "not ours");
@@ -74,6 +81,27 @@ fn unknown_study_is_told_which_there_are() {
 }
 
 #[test]
+fn several_studies_are_run_in_the_order_of_their_posts() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let text = success(&["study", "hierarchy", "group-idle", "--cells-only", "--json"], dir.path());
+    let report: Value = serde_json::from_str(&text).expect("a report is JSON");
+    let studies = report["studies"].as_array().expect("a list");
+    let names: Vec<_> = studies.iter().map(|study| &study["name"]).collect();
+    assert_eq!(names, ["group-idle", "hierarchy"]);
+    let twice = failure(&["study", "hierarchy", "hierarchy"], dir.path());
+    assert_eq!(twice, "paternoster: the study hierarchy twice: once is allowed\n");
+}
+
+#[test]
+fn help_names_the_studies() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let named = "(group-idle, hierarchy, queue-merging)";
+    for help in [success(&["study", "--help"], dir.path()), failure(&["study"], dir.path())] {
+        assert!(help.contains(named), "{help}");
+    }
+}
+
+#[test]
 fn plan_goes_to_a_directory_without_tasks() {
     let dir = tempfile::tempdir().expect("a directory");
     fs::write(dir.path().join("old.task.json"), "{}").expect("a file");
@@ -87,7 +115,7 @@ fn broken_task_is_refused_with_its_place() {
     let dir = tempfile::tempdir().expect("a directory");
     fs::write(dir.path().join("a.task.json"), "{\n  \"version\": 1,\n}").expect("a file");
     let message = failure(&["study", "run-task", "a.task.json"], dir.path());
-    assert!(message.contains("a.task.json") && message.contains("line 3"), "{message}");
+    assert!(message.starts_with("paternoster: a.task.json:3:1: trailing comma"), "{message}");
     let message = failure(&["study", "run-task", "a.json"], dir.path());
     assert!(message.contains(".task.json"), "{message}");
 }

@@ -128,5 +128,5 @@ fn run_with_requests_left_and_nothing_to_come_is_stuck() {
     let requests = json!([[0, "R", 0, 8], [0, "R", 8, 8, "1.2"], [0, "R", 16, 8, "1.1"]]);
     let scenario = with(scenario(), "/tasks/0", task(1, &requests));
     let error = log(&scenario).expect_err("it cannot end");
-    assert_eq!(error.to_string(), "stuck at 180 ns with 2 requests left");
+    assert_eq!(error.to_string(), "stuck at 180 ns with 2 requests left: 1.1, 1.2");
 }

@@ -16,7 +16,7 @@ use paternoster::{SchedulerKind, TunableError};
 use thiserror::Error;
 
 use super::run::{RunError, run, run_and_measure};
-use super::{Scenario, ScenarioError};
+use super::{Scenario, ScenarioError, told_with_place};
 
 const SCENARIO: &str = ".scenario.json";
 const LOG: &str = ".log.jsonl";
@@ -59,13 +59,20 @@ pub enum DecideError {
     #[error(transparent)]
     Tunable(#[from] TunableError),
     /// The scenario gave no log.
-    #[error("{}: {why}", path.display())]
+    #[error("{}", told(path, why))]
     Run {
         /// The scenario's file.
         path: PathBuf,
         /// Why.
         why: RunError,
     },
+}
+
+fn told(path: &Path, why: &RunError) -> String {
+    match why {
+        RunError::Scenario(ScenarioError::Format(error)) => told_with_place(path, error),
+        why => format!("{}: {why}", path.display()),
+    }
 }
 
 /// Which scenarios are run, and how.

@@ -1,11 +1,21 @@
 //! Why a scenario cannot be run.
 
+use std::path::Path;
+
 use paternoster::{
     NoHierarchy, NoKernel, UnknownHierarchy, UnknownKernel, UnknownScheduler, WeightError,
 };
 use thiserror::Error;
 
 use super::{DEEPEST_GROUP, LONGEST_NS};
+
+/// What is wrong with a file of JSON, with its file, line and column in front.
+pub fn told_with_place(path: &Path, error: &serde_json::Error) -> String {
+    let (line, column) = (error.line(), error.column());
+    let whole = error.to_string();
+    let what = whole.strip_suffix(&format!(" at line {line} column {column}")).unwrap_or(&whole);
+    format!("{}:{line}:{column}: {what}", path.display())
+}
 
 /// Why a scenario cannot be run.
 #[derive(Debug, Error)]

@@ -35,7 +35,7 @@ use serde::Deserialize;
 use fields::ScenarioFields;
 
 pub use decide::{DecideError, Decided, Outcome, Plan, decide, decide_all};
-pub use error::ScenarioError;
+pub use error::{ScenarioError, told_with_place};
 pub use log::Log;
 pub use run::{RunError, run, run_with};
 

@@ -39,14 +39,25 @@ pub enum RunError {
         what: &'static str,
     },
     /// Requests are left and nothing will ever happen.
-    #[error("stuck at {at_ns} ns with {left} requests left")]
+    #[error("stuck at {at_ns} ns with {left} requests left: {}", first_of(requests))]
     Stuck {
         /// The time of the last event.
         at_ns: u64,
-        /// Requests that have not completed.
+        /// How many requests have not completed.
         left: usize,
+        /// Their names.
+        requests: Vec<String>,
     },
 }
+
+/// The first names, and that there are more.
+fn first_of(names: &[String]) -> String {
+    let more = if names.len() > SHOWN { " ..." } else { "" };
+    names[..names.len().min(SHOWN)].join(", ") + more
+}
+
+/// How many requests are named where a run is stuck.
+const SHOWN: usize = 10;
 
 /// What is to happen, in the order of kinds at one time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -83,6 +94,8 @@ struct Run<'a> {
     followers: Vec<Vec<usize>>,
     tasks: Vec<TaskState>,
     /// Requests of any task that have not completed. The run ends with the last one.
+    /// Which requests have completed.
+    completed: Vec<bool>,
     left: usize,
     groups: HashMap<&'a str, GroupId>,
     driver: Driver<AnyScheduler<Recorder>>,
@@ -136,6 +149,7 @@ impl<'a> Run<'a> {
         let tasks = tasks.map(|task| TaskState { ioc: None, left: task.requests.len() }).collect();
         Ok(Self {
             left: requests.len(),
+            completed: vec![false; requests.len()],
             requests,
             followers,
             tasks,
@@ -160,7 +174,13 @@ impl<'a> Run<'a> {
         while self.left > 0 {
             let Some(Reverse((at, _, _, event))) = self.agenda.pop() else {
                 let at_ns = now.since_start().as_nanos();
-                return Err(RunError::Stuck { at_ns, left: self.left });
+                let left = self.completed.iter().enumerate().filter(|(_, is_done)| !**is_done);
+                let requests = left.map(|(index, _)| self.names.requests[index].clone());
+                return Err(RunError::Stuck {
+                    at_ns,
+                    left: self.left,
+                    requests: requests.collect(),
+                });
             };
             now = at;
             self.handle(now, event);
@@ -288,6 +308,7 @@ impl<'a> Run<'a> {
             }
             let (task, rq) = self.requests[index];
             self.measured.completed(index, task, rq, now);
+            self.completed[index] = true;
             self.finish_one_of(now, task);
         }
     }
