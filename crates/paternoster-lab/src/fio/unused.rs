@@ -152,7 +152,7 @@ static UNUSED: &[Unused] = &[
     },
     Unused {
         option: "rw",
-        why: "the log of read_iolog says what is done, and nobody is advised of it",
+        why: "the log of read_iolog says what is done, and the kernel is not told of an order",
         says_nothing: |spec| {
             let said = &spec.submission;
             let is_cached = !said.direct || said.engine == Engine::Mmap;

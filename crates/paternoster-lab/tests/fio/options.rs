@@ -48,6 +48,56 @@ fn document_has_the_table_of_options() {
     }
 }
 
+fn doc_of(name: &str) -> &'static str {
+    options().find(|info| info.name == name).expect("an option").doc
+}
+
+/// A limit that a table tells is the one that holds.
+#[test]
+fn limits_are_those_of_the_table() {
+    let limits = [
+        ("bs", 1, 1 << 30),
+        ("nrfiles", 1, 65_536),
+        ("iodepth", 1, 65_536),
+        ("numjobs", 1, 4096),
+        ("cgroup_weight", 100, 1000),
+    ];
+    for (name, least, most) in limits {
+        let said = format!("{least} to {most}");
+        let doc = doc_of(name).replace(" (the default)", "");
+        assert!(doc.contains(&said), "{name}: {doc}");
+        let takes = |value: u64| {
+            let job = format!("[j]\nfilename=f\nsize=1g\ncgroup=a\n{name}={value}\n");
+            crate::read(&job).is_ok()
+        };
+        for (value, is_allowed) in
+            [(least - 1, false), (least, true), (most, true), (most + 1, false)]
+        {
+            assert_eq!(takes(value), is_allowed, "{name}={value}");
+        }
+    }
+}
+
+/// The error names the engines that there are, and the table those of the error.
+#[test]
+fn engines_are_those_of_the_table() {
+    let error = crate::read("[j]\nsize=1m\nioengine=libaoi\n").expect_err("none").to_string();
+    let (_, names) = error.split_once("allowed is ").expect("what is allowed");
+    for name in names.split(", ") {
+        assert!(doc_of("ioengine").contains(name), "{name}");
+        assert!(crate::read(&format!("[j]\nsize=1m\nioengine={name}\n")).is_ok(), "{name}");
+    }
+    assert_eq!(names.split(", ").count(), 9);
+}
+
+/// fio 3.33 has these as its defaults, by `--cmdhelp`.
+#[test]
+fn option_with_its_default_is_accepted() {
+    for option in ["do_verify=1", "verify_fatal=0", "verify_dump=0", "verify_async=0", "verify=0"] {
+        assert!(crate::read(&format!("[j]\nsize=1m\n{option}\n")).is_ok(), "{option}");
+    }
+}
+
 fn tables() -> [(&'static str, String); 3] {
     let names = |info: &OptionInfo| {
         let names = [info.name].into_iter().chain(info.aliases.iter().copied());
@@ -56,17 +106,22 @@ fn tables() -> [(&'static str, String); 3] {
     let mut simulated = String::from("| option | value | what it does |\n|---|---|---|\n");
     let mut without =
         String::from("| option | what it does under fio | why nothing here |\n|---|---|---|\n");
-    let mut refused =
-        String::from("| option | what it does under fio | why it is refused |\n|---|---|---|\n");
+    let mut refused = String::from(
+        "| option | accepted | what it does under fio | why it is refused |\n|---|---|---|---|\n",
+    );
     for info in options() {
         let (name, doc) = (names(info), info.doc);
+        let off: Vec<_> = info.off.iter().map(|value| format!("`{value}`")).collect();
+        let off = off.join(", ");
         let _ = match info.support {
             Support::Simulated => {
                 writeln!(simulated, "| {name} | `{}` | {doc} |", info.value.replace('|', "\\|"))
             }
             Support::NoEffect(why) => writeln!(without, "| {name} | {doc} | {why} |"),
-            Support::NotYet => writeln!(refused, "| {name} | {doc} | not simulated yet |"),
-            Support::Never(why) => writeln!(refused, "| {name} | {doc} | {why} |"),
+            Support::NotYet => {
+                writeln!(refused, "| {name} | {off} | {doc} | not simulated yet |")
+            }
+            Support::Never(why) => writeln!(refused, "| {name} | {off} | {doc} | {why} |"),
         };
     }
     [("simulated", simulated), ("without effect", without), ("refused", refused)]

@@ -77,7 +77,7 @@ l:6:6: \"frob\": add, open, close, read, write, trim, sync, datasync is expected
 l:7:13: \"4k\": a number of bytes is expected
 l:8:6: version 3 has no wait: stamps say when";
     assert_eq!(told(log), wanted);
-    let back = "l:4:2: stamp 5 behind 6: stamps do not go back";
+    let back = "l:4:2: a stamp of 5 after one of 6: stamps do not go back";
     assert_eq!(told("fio version 3 iolog\n0 a add\n6 a open\n 5 a read 0 1\n"), back);
     let closed = "l:5:1: a is not open: a line \"a open\" comes before";
     assert_eq!(told(&LOG.replace("a read", "a close\na read")), closed);
@@ -160,7 +160,7 @@ fn options_that_say_nothing_are_noted() {
     assert_eq!(ignored, wanted);
     let endless = noted("[j]\nread_iolog=l\ntime_based\n");
     assert_eq!(endless, [("time_based".to_owned(), log)]);
-    let advised = "the log of read_iolog says what is done, and nobody is advised of it";
+    let advised = "the log of read_iolog says what is done, and the kernel is not told of an order";
     let direct = noted("[j]\nread_iolog=l\nrw=randwrite\ndirect=1\n");
     assert_eq!(direct, [("rw".to_owned(), advised)]);
     assert_eq!(noted("[j]\nread_iolog=l\nrw=randwrite\n"), []);

@@ -157,7 +157,10 @@ impl Reader<'_> {
         let wrong = |what| Err(Wrong { column: line.column, what });
         if let Some(stamp) = line.stamp {
             if stamp < self.stamp {
-                let what = format!("stamp {stamp} behind {}: stamps do not go back", self.stamp);
+                let what = format!(
+                    "a stamp of {stamp} after one of {}: stamps do not go back",
+                    self.stamp
+                );
                 return Err(Wrong { column: line.time_column, what });
             }
             self.stamp = stamp;

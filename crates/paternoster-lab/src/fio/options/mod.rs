@@ -56,8 +56,8 @@ pub struct OptionInfo {
     pub value: &'static str,
     /// What it is for, in a sentence.
     pub doc: &'static str,
-    /// The values with which an option that is refused says nothing.
-    off: &'static [&'static str],
+    /// The values with which an option that is refused says nothing, and is accepted.
+    pub off: &'static [&'static str],
     /// How its value gets into a spec.
     read: Read,
 }

@@ -21,12 +21,18 @@ const MAX_THETA: f64 = 100.0;
 const MAX_BLOCK: u64 = 1 << 30;
 
 pub(super) static OPTIONS: &[OptionInfo] = &[
-    simulated("rw", &["readwrite"], "str[:int]", "Which directions, and in what order.", rw),
+    simulated(
+        "rw",
+        &["readwrite"],
+        "str[:int]",
+        "Which directions, and in what order: read (the default), write, trim, randread, randwrite, randtrim, rw or readwrite, randrw, trimwrite, randtrimwrite.",
+        rw,
+    ),
     simulated(
         "rw_sequencer",
         &[],
         "str",
-        "What the number behind `rw=rand...:` does: sequential or identical.",
+        "What the number behind `rw=rand...:` does: sequential (the default) or identical.",
         |spec, given| {
             let words =
                 [("sequential", Sequencer::Sequential), ("identical", Sequencer::Identical)];
@@ -34,10 +40,16 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
             Ok(())
         },
     ),
-    simulated("rwmixread", &[], "int", "How many percent of a mix are reads.", |spec, given| {
-        spec.pattern.percent_reads = given.percent()?;
-        Ok(())
-    }),
+    simulated(
+        "rwmixread",
+        &[],
+        "int",
+        "How many percent of a mix are reads, 50 unless told.",
+        |spec, given| {
+            spec.pattern.percent_reads = given.percent()?;
+            Ok(())
+        },
+    ),
     simulated("rwmixwrite", &[], "int", "How many percent of a mix are writes.", |spec, given| {
         spec.pattern.percent_reads = 100 - given.percent()?;
         Ok(())
@@ -46,7 +58,7 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
         "bs",
         &["blocksize"],
         "int[,int][,int]",
-        "How large an I/O is, for reads, writes and trims.",
+        "How large an I/O is, for reads, writes and trims: 1 to 1073741824 bytes each, 4096 unless told.",
         |spec, given| {
             let base = given.base;
             given.per_direction(&mut spec.pattern.sizes, |text| {
@@ -114,7 +126,7 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
         "random_distribution",
         &[],
         "str:float[:float][,str:float][,str:float]",
-        "How random positions are drawn: random, zipf, pareto, normal, zoned, zoned_abs.",
+        "How random positions are drawn: random (the default), zipf, pareto, normal, zoned, zoned_abs.",
         |spec, given| {
             spec.pattern.distribution = distribution(given)?;
             Ok(())
@@ -124,7 +136,7 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
         "percentage_random",
         &[],
         "int[,int][,int]",
-        "How many percent of a random job's I/Os are random; the others follow the last.",
+        "How many percent of a random job's I/Os are random, 100 unless told; the others follow the last.",
         |spec, given| given.per_direction(&mut spec.pattern.percent_random, percent),
     ),
     simulated(
@@ -142,7 +154,7 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
         "randrepeat",
         &[],
         "bool",
-        "Each loop has the same random positions.",
+        "Each loop has the same random positions; 1 is the default.",
         |spec, given| {
             spec.pattern.repeat = given.switch()?;
             Ok(())
@@ -191,10 +203,16 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
             Ok(())
         },
     ),
-    simulated("loops", &[], "int", "How often the job does its I/O.", |spec, given| {
-        spec.pattern.loops = given.small(0, u32::MAX)?.max(1);
-        Ok(())
-    }),
+    simulated(
+        "loops",
+        &[],
+        "int",
+        "How often the job does its I/O, once unless told.",
+        |spec, given| {
+            spec.pattern.loops = given.small(0, u32::MAX)?.max(1);
+            Ok(())
+        },
+    ),
 ];
 
 /// `read`, `randrw:8` ...

@@ -19,10 +19,16 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
         spec.identity.description = Some(given.text()?.as_str().to_owned());
         Ok(())
     }),
-    simulated("numjobs", &[], "int", "How many clones of the job there are.", |spec, given| {
-        spec.identity.numjobs = given.small(1, MAX_JOBS)?;
-        Ok(())
-    }),
+    simulated(
+        "numjobs",
+        &[],
+        "int",
+        "How many clones of the job there are, 1 (the default) to 4096; so many jobs are allowed in all.",
+        |spec, given| {
+            spec.identity.numjobs = given.small(1, MAX_JOBS)?;
+            Ok(())
+        },
+    ),
     simulated("prio", &[], "int", "The level of its I/O priority, 0 to 7.", |spec, given| {
         spec.identity.prio = Some(byte(given, 7)?);
         Ok(())
@@ -51,14 +57,26 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
         spec.identity.group = Some(format!("/{}", parts.join("/")));
         Ok(())
     }),
-    simulated("cgroup_weight", &[], "int", "The weight of its group.", |spec, given| {
-        spec.identity.weight = Some(given.small(100, 1000)?);
-        Ok(())
-    }),
-    simulated("runtime", &["timeout"], "time", "The job ends after this time.", |spec, given| {
-        spec.run.runtime = given.time(TimeUnit::Second)?;
-        Ok(())
-    }),
+    simulated(
+        "cgroup_weight",
+        &[],
+        "int",
+        "The weight of its group, 100 to 1000.",
+        |spec, given| {
+            spec.identity.weight = Some(given.small(100, 1000)?);
+            Ok(())
+        },
+    ),
+    simulated(
+        "runtime",
+        &["timeout"],
+        "time",
+        "The job ends after this time, of 3650d at most; after its work unless told.",
+        |spec, given| {
+            spec.run.runtime = given.time(TimeUnit::Second)?;
+            Ok(())
+        },
+    ),
     simulated(
         "time_based",
         &[],
@@ -112,14 +130,20 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
             Ok(())
         },
     ),
-    simulated("exit_what", &[], "str", "Which: group, stonewall or all.", |spec, given| {
-        spec.run.exit_what = given.word(&[
-            ("group", ExitWhat::Group),
-            ("stonewall", ExitWhat::Stonewall),
-            ("all", ExitWhat::All),
-        ])?;
-        Ok(())
-    }),
+    simulated(
+        "exit_what",
+        &[],
+        "str",
+        "Which: group (the default), stonewall or all.",
+        |spec, given| {
+            spec.run.exit_what = given.word(&[
+                ("group", ExitWhat::Group),
+                ("stonewall", ExitWhat::Stonewall),
+                ("all", ExitWhat::All),
+            ])?;
+            Ok(())
+        },
+    ),
 ];
 
 fn nice(spec: &mut Spec, given: &Given<'_>) -> Result<(), Mistake> {

@@ -11,18 +11,24 @@ use crate::fio::value::{self, KbBase, PerDirection, TimeUnit};
 const MAX_DEPTH: u32 = 65_536;
 
 pub(super) static OPTIONS: &[OptionInfo] = &[
-    simulated("ioengine", &[], "str", "By which calls.", ioengine),
+    simulated(
+        "ioengine",
+        &[],
+        "str",
+        "By which calls: psync (the default), sync, pvsync2, libaio or linuxaio, io_uring, posixaio, mmap, null.",
+        ioengine,
+    ),
     simulated(
         "iodepth",
         &[],
         "int",
-        "How many I/Os are under way; 1 where the call waits.",
+        "How many I/Os are under way, 1 (the default) to 65536; 1 where the call waits.",
         |spec, given| {
             spec.submission.depth = given.small(1, MAX_DEPTH)?;
             Ok(())
         },
     ),
-    simulated("direct", &[], "bool", "Past the page cache.", |spec, given| {
+    simulated("direct", &[], "bool", "Past the page cache; 0 is the default.", |spec, given| {
         spec.submission.direct = given.switch()?;
         Ok(())
     }),
@@ -34,7 +40,7 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
         "sync",
         &[],
         "str",
-        "Whether each write waits to be durable: none, sync, dsync.",
+        "Whether each write waits to be durable: none (the default), sync, dsync.",
         |spec, given| {
             spec.submission.write_sync = given.word(&[
                 ("none", WriteSync::None),

@@ -48,15 +48,21 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
             Ok(())
         },
     ),
-    simulated("nrfiles", &["nr_files"], "int", "How many files.", |spec, given| {
-        spec.target.nrfiles = given.small(1, MAX_FILES)?;
-        Ok(())
-    }),
+    simulated(
+        "nrfiles",
+        &["nr_files"],
+        "int",
+        "How many files: 1 (the default) to 65536.",
+        |spec, given| {
+            spec.target.nrfiles = given.small(1, MAX_FILES)?;
+            Ok(())
+        },
+    ),
     simulated(
         "file_service_type",
         &[],
         "str[:int]",
-        "Which file is next: roundrobin, sequential or random.",
+        "Which file is next: roundrobin (the default), sequential or random.",
         file_service,
     ),
     simulated(
