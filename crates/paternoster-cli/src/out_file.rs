@@ -59,8 +59,8 @@ fn way(path: &Path) -> io::Result<Way> {
         }
         _ => return OpenOptions::new().append(true).open(path).map(Way::Directly),
     };
-    // That there can be one beside it is seen now; it is made when it is written, so that a run that
-    // is interrupted leaves none.
+    // That there can be one beside it is seen now. It is made when it is written, so that a run
+    // that is interrupted leaves none.
     drop(beside(&target, permissions.clone())?);
     Ok(Way::Beside(target, permissions))
 }

@@ -25,7 +25,8 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
         "rw",
         &["readwrite"],
         "str[:int]",
-        "Which directions, and in what order: read (the default), write, trim, randread, randwrite, randtrim, rw or readwrite, randrw, trimwrite, randtrimwrite.",
+        "Which directions, and in what order: read (the default), write, trim, randread, \
+         randwrite, randtrim, rw or readwrite, randrw, trimwrite, randtrimwrite.",
         rw,
     ),
     simulated(
@@ -58,7 +59,8 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
         "bs",
         &["blocksize"],
         "int[,int][,int]",
-        "How large an I/O is, for reads, writes and trims: 1 to 1073741824 bytes each, 4096 unless told.",
+        "How large an I/O is, for reads, writes and trims: 1 to 1073741824 bytes each, 4096 \
+         unless told.",
         |spec, given| {
             let base = given.base;
             given.per_direction(&mut spec.pattern.sizes, |text| {
@@ -126,7 +128,8 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
         "random_distribution",
         &[],
         "str:float[:float][,str:float][,str:float]",
-        "How random positions are drawn: random (the default), zipf, pareto, normal, zoned, zoned_abs.",
+        "How random positions are drawn: random (the default), zipf, pareto, normal, zoned, \
+         zoned_abs.",
         |spec, given| {
             spec.pattern.distribution = distribution(given)?;
             Ok(())
@@ -136,7 +139,8 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
         "percentage_random",
         &[],
         "int[,int][,int]",
-        "How many percent of a random job's I/Os are random, 100 unless told; the others follow the last.",
+        "How many percent of a random job's I/Os are random, 100 unless told; the others follow \
+         the last.",
         |spec, given| given.per_direction(&mut spec.pattern.percent_random, percent),
     ),
     simulated(

@@ -23,7 +23,8 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
         "numjobs",
         &[],
         "int",
-        "How many clones of the job there are, 1 (the default) to 4096; so many jobs are allowed in all.",
+        "How many clones of the job there are, 1 (the default) to 4096; so many jobs are allowed \
+         in all.",
         |spec, given| {
             spec.identity.numjobs = given.small(1, MAX_JOBS)?;
             Ok(())

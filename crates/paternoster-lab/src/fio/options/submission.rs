@@ -15,7 +15,8 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
         "ioengine",
         &[],
         "str",
-        "By which calls: psync (the default), sync, pvsync2, libaio or linuxaio, io_uring, posixaio, mmap, null.",
+        "By which calls: psync (the default), sync, pvsync2, libaio or linuxaio, io_uring, \
+         posixaio, mmap, null.",
         ioengine,
     ),
     simulated(
