@@ -274,6 +274,10 @@ impl<W: Workload, M: Model, S: Scheduler> Simulation<W, M, S> {
             Job::Submit { user_data } => self.enter(user_data, took),
             Job::Complete { tag } => self.job_completed(tag, took),
             Job::Wake { task } => self.ask(task),
+            Job::Work { task, left } => match left.saturating_sub(took) {
+                Nanos::ZERO => self.ask(task),
+                left => self.work(task, left),
+            },
         }
     }
 

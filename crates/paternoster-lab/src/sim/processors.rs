@@ -34,6 +34,13 @@ pub(super) enum Job {
         /// Its tag.
         tag: u32,
     },
+    /// Works for a task itself.
+    Work {
+        /// The task.
+        task: TaskId,
+        /// For how long.
+        left: Nanos,
+    },
     /// Wakes a task.
     Wake {
         /// The task.
@@ -59,6 +66,10 @@ struct Core {
     /// Where in the range of its times the next job is, in parts of 2³².
     variation: u32,
 }
+
+/// How long a core works for a task before it does what waits for it, such as a completion, which
+/// would interrupt it.
+const SLICE: Nanos = Nanos::from_micros(10);
 
 /// 2³² by the golden ratio: multiples of it are spread evenly.
 const STEP: u32 = 0x9e37_79b9;
@@ -147,8 +158,12 @@ impl Processors {
             Job::Submit { .. } => (submit, true),
             Job::Complete { .. } => (complete, true),
             Job::Wake { .. } => (wake, false),
+            Job::Work { left, .. } => (left.min(SLICE), false),
         };
-        let work = self.cores[core].vary(work, varies_percent);
+        let work = match job {
+            Job::Work { .. } => work,
+            _ => self.cores[core].vary(work, varies_percent),
+        };
         self.cores[core].doing = Some((job, now));
         let has_lock = hold.max(hold_after_wait) > Nanos::ZERO;
         let due = if takes_lock && has_lock { Due::Lock { core } } else { Due::JobDone { core } };

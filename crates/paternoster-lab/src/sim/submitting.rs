@@ -25,6 +25,7 @@ impl<W: Workload, M: Model, S: Scheduler> Simulation<W, M, S> {
                     }
                 }
                 Action::Sleep(until) => return self.agenda.at(until, Due::Task(task)),
+                Action::Work(span) => return self.work(task, span),
                 Action::Wait => return state.doing = Doing::Waiting,
                 Action::Exit => {
                     state.doing = Doing::Ended;
@@ -46,6 +47,14 @@ impl<W: Workload, M: Model, S: Scheduler> Simulation<W, M, S> {
         }
         self.give_job(task, Job::Submit { user_data });
         false
+    }
+
+    /// The core of the task works for so long; then the task is asked again.
+    pub(super) fn work(&mut self, task: TaskId, span: Nanos) {
+        if self.processors.costs().are_none() {
+            return self.agenda.at(self.now + span, Due::Task(task));
+        }
+        self.give_job(task, Job::Work { task, left: span });
     }
 
     /// A core has submitted the I/O; its task goes on.

@@ -3,6 +3,7 @@
 //! ```text
 //!   next ──▶ Submit  asked again at once
 //!            Sleep   asked again at that time
+//!            Work    asked again when its core has done that
 //!            Wait    asked again when an I/O of the task completes, or another task wakes it
 //!            Exit    never asked again
 //! ```
@@ -73,6 +74,9 @@ pub enum Action {
     Submit(Io),
     /// It sleeps until then, whatever completes meanwhile.
     Sleep(Instant),
+    /// Its core works for it so long, whatever completes meanwhile; where I/O costs nothing, each
+    /// task has a core of its own for that.
+    Work(Nanos),
     /// It waits for an I/O of its own, or for a wake-up.
     Wait,
     /// It ends, and its I/O context with the last I/O that it has outstanding.

@@ -74,11 +74,6 @@ impl Access {
         Self { file, kind, way, page, end: page + pages, copying: 0, fetches: Vec::new() }
     }
 
-    /// Whether the processor is busy with it.
-    pub(super) fn is_copying(&self) -> bool {
-        self.copying > 0
-    }
-
     /// What it needs next.
     pub(super) fn step(
         &mut self,
@@ -113,7 +108,7 @@ impl Access {
                     Kind::Write { .. } => caller.writer.allowance - caller.writer.unseen,
                 };
                 self.copying = pages.min(most);
-                Step::Do(Action::Sleep(now + system.parameters.copy(self.copying)))
+                Step::Do(Action::Work(system.parameters.copy(self.copying)))
             }
         }
     }

@@ -61,12 +61,6 @@ impl Calls {
         Self { submission, call: None, open: open.collect(), writer: Writer::default() }
     }
 
-    /// Whether a core copies pages for the call.
-    pub(super) fn are_copying(&self) -> bool {
-        let doing = self.call.as_ref().map(|call| &call.doing);
-        matches!(doing, Some(Doing::Access(access)) if access.is_copying())
-    }
-
     /// Opens all files anew that are read and written through the page cache.
     pub(super) fn open_all(&mut self, system: &mut System) {
         let files: Vec<_> = self.open.keys().copied().collect();

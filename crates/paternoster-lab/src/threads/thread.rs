@@ -220,8 +220,7 @@ impl Thread {
         task: TaskId,
     ) -> Option<Action> {
         let action = self.go_on(system, now, task);
-        let waits = matches!(action, Some(Action::Wait | Action::Sleep(_)));
-        if waits && !self.calls.are_copying() {
+        if matches!(action, Some(Action::Wait | Action::Sleep(_))) {
             self.tally.waits();
         }
         action
@@ -356,10 +355,8 @@ impl Thread {
     fn call_on(&mut self, system: &mut System, now: Instant, task: TaskId) -> Option<Action> {
         match self.calls.step(system, now, task)? {
             Called::Do(action) => {
-                if let Action::Sleep(until) = action
-                    && self.calls.are_copying()
-                {
-                    self.tally.worked(now, until.saturating_since(now));
+                if let Action::Work(span) = action {
+                    self.tally.worked(now, span);
                 }
                 Some(action)
             }
