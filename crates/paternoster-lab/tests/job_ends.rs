@@ -164,3 +164,16 @@ fn clones_that_end_with_an_error_are_numbered() {
     let names: Vec<_> = ended.iter().map(|(name, _)| *name).collect();
     assert_eq!(names, ["j #1", "j #2", "other"], "{told}");
 }
+
+/// 256 reads of 100 us end long before 10 s; a ramp of 1 ms leaves 246 of them. The table says it
+/// of the first alone.
+#[test]
+fn job_that_ends_before_its_ramp_is_named_below_the_table() {
+    let text = "[global]\ndirect=1\nsize=1m\n[short]\nramp_time=10s\n[long]\nramp_time=1ms\n";
+    let jobs = jobs(text);
+    let outcome = run(&jobs, 2);
+    assert_eq!(reads(&outcome, 0), 0);
+    let told = table(&jobs, &outcome.results);
+    assert!(told.ends_with("short ended before its ramp_time did: none of it counts\n"), "{told}");
+    assert!(!told.contains("long ended"), "{told}");
+}

@@ -54,6 +54,12 @@ pub fn table(jobs: &Jobs, results: &[JobResult]) -> String {
             let _ = writeln!(text, "{name} ended with error {}: {error}", error.number());
         }
     }
+    for (job, result) in jobs.jobs.iter().zip(results) {
+        if job.run.ramp_time > Nanos::ZERO && result.runtime == Nanos::ZERO && result.ios() == 0 {
+            let _ =
+                writeln!(text, "{} ended before its ramp_time did: none of it counts", job.name);
+        }
+    }
     text
 }
 
