@@ -1,48 +1,47 @@
 //! What the sections come to: jobs by fio's rules, with the mistakes that only show together.
 
+mod parts;
+
 use std::collections::HashMap;
 
 use indexmap::IndexMap;
-use paternoster::{IoPrio, Nanos};
+use paternoster::Nanos;
 
-use super::command_priority::CommandPriorities;
 use super::draw::Draws;
 use super::ends;
 use super::error::{Mistake, Mistakes, Place};
-use super::files::{Files, Work};
+use super::files::Files;
 use super::iolog::IoLog;
-use super::job::{
-    Advice, BlockSizes, IoMix, Job, Jobs, Modifier, Note, Order, Pacing, Pattern, Reports, Run,
-    Sequencer, Submission, Syncs, ThinkTime, used_sizes,
-};
+use super::job::{Job, Jobs, Note, Pattern, Reports, Run, used_sizes};
 use super::keys::{self, Groups};
 use super::logs::{LogKind, RunLogs};
 use super::options::{self, MAX_JOBS};
 use super::replay::Logs;
 use super::sections::{GivenOption, Lines, Section};
-use super::spec::{Identity, LogName, PatternSpec, Spec};
+use super::spec::{LogName, Spec};
 use super::text::Text;
 use super::used_files::{Use, UsedFiles};
-use super::value::{KbBase, PerDirection};
+use super::value::KbBase;
 use super::{Surroundings, direct, replay, unused};
+use parts::{io_prio, pacing, pattern, submission};
 
 /// A clone of a job section: what its files are named after, and where its mistakes are.
-pub(super) struct JobClone<'a> {
-    pub(super) name: &'a str,
+pub(in crate::fio) struct JobClone<'a> {
+    pub(in crate::fio) name: &'a str,
     /// Among the clones of its section, from 0.
-    pub(super) number: u32,
-    pub(super) spec: &'a Spec,
+    pub(in crate::fio) number: u32,
+    pub(in crate::fio) spec: &'a Spec,
     section: &'a Section,
 }
 
 impl JobClone<'_> {
     /// The size of the least block that it reads or writes.
-    pub(super) fn least_block(&self) -> u64 {
+    pub(in crate::fio) fn least_block(&self) -> u64 {
         self.blocks().min().expect("a job has a direction")
     }
 
     /// What a region has to hold for an I/O in each of its directions.
-    pub(super) fn needed(&self) -> u64 {
+    pub(in crate::fio) fn needed(&self) -> u64 {
         self.blocks().max().expect("a job has a direction")
     }
 
@@ -54,19 +53,19 @@ impl JobClone<'_> {
     }
 
     /// A mistake at the first of these options that was given, or else at the section.
-    pub(super) fn mistake(&self, options: &[&str], what: String) -> Mistake {
+    pub(in crate::fio) fn mistake(&self, options: &[&str], what: String) -> Mistake {
         Mistake { place: self.place(options), what }
     }
 
     /// The first of these options that was given, or else the section.
-    pub(super) fn place(&self, options: &[&str]) -> Place {
+    pub(in crate::fio) fn place(&self, options: &[&str]) -> Place {
         let place = options.iter().find_map(|name| self.spec.places.get(name));
         place.unwrap_or(self.section.name.place()).clone()
     }
 }
 
 /// Makes jobs of the lines of a job file.
-pub(super) fn jobs(
+pub(in crate::fio) fn jobs(
     lines: &Lines,
     surroundings: &Surroundings<'_>,
     mistakes: &mut Mistakes,
@@ -355,128 +354,5 @@ fn given(options: &[GivenOption]) -> impl Iterator<Item = (String, String)> {
     options.iter().filter_map(|option| {
         let name = options::first_name(option.name.as_str())?;
         Some((name.to_owned(), option.value.as_ref()?.as_str().to_owned()))
-    })
-}
-
-fn submission(spec: &Spec) -> Submission {
-    let said = &spec.submission;
-    let order = match spec.pattern.order {
-        Order::Sequential => Advice::Sequential,
-        Order::Random => Advice::Random,
-    };
-    Submission {
-        engine: said.engine,
-        depth: if said.engine.waits() { 1 } else { said.depth },
-        direct: said.direct,
-        write_sync: said.write_sync,
-        invalidate: said.invalidate,
-        advice: said.advice.unwrap_or(order),
-    }
-}
-
-fn pacing(clone: &JobClone<'_>) -> Result<Pacing, Mistake> {
-    let JobClone { spec, .. } = *clone;
-    let said = &spec.pacing;
-    let mut rates: PerDirection<Option<u64>> = [None; 3];
-    for (direction, rate) in rates.iter_mut().enumerate() {
-        *rate = match (said.rate[direction], said.rate_iops[direction]) {
-            (Some(_), Some(_)) => {
-                let what = "rate and rate_iops: one of them is allowed".to_owned();
-                return Err(clone.mistake(&["rate_iops"], what));
-            }
-            // A log has its own pace.
-            _ if spec.replays() => None,
-            (Some(bytes), None) => Some(bytes),
-            (None, ios) => {
-                let block = spec.pattern.sizes[direction].min();
-                ios.map(|ios| ios.saturating_mul(block))
-            }
-        };
-    }
-    let after = (said.thinktime_iotime > Nanos::ZERO).then_some(said.thinktime_iotime);
-    let counts = after.is_none() || spec.places.contains_key("thinktime_blocks");
-    let think = (said.thinktime > Nanos::ZERO).then_some(ThinkTime {
-        pause: said.thinktime,
-        spin: said.thinktime_spin.min(said.thinktime),
-        ios: counts.then_some(said.thinktime_blocks),
-        trigger: said.thinktime_trigger,
-        after,
-    });
-    Ok(Pacing {
-        think,
-        rate_bytes_per_s: rates,
-        rate_process: said.rate_process,
-        rate_ignores_think: said.rate_ignore_thinktime,
-    })
-}
-
-/// What a job with that work does.
-fn pattern(clone: &JobClone<'_>, work: Work, draws: &mut Draws) -> Result<Pattern, Mistake> {
-    let JobClone { spec, .. } = *clone;
-    let said = &spec.pattern;
-    let mix = match said.mix {
-        IoMix::ReadsAndWrites { .. } => IoMix::ReadsAndWrites { reads: said.percent_reads },
-        other => other,
-    };
-    Ok(Pattern {
-        mix,
-        order: said.order,
-        modifier: modifier(said),
-        sizes: sizes(said),
-        sizes_by_order: said.sizes_by_order,
-        align: said.align,
-        distribution: said.distribution.clone(),
-        percent_random: said.percent_random,
-        coverage: said.coverage,
-        regions: work.regions,
-        file_service: spec.target.file_service,
-        io_bytes: work.io_bytes,
-        loops: said.loops,
-        is_endless: spec.run.time_based,
-        number_ios: said.number_ios,
-        syncs: Syncs {
-            fsync: said.fsync,
-            fdatasync: said.fdatasync,
-            at_end: said.end_fsync,
-            at_close: said.fsync_on_close,
-        },
-        repeat: said.repeat,
-        seed: draws.next(),
-        command_priorities: CommandPriorities::of(clone)?,
-    })
-}
-
-/// As fio sets it: best effort where only a level is given, level 0 where only a class is. Where
-/// neither is, Linux takes it from the nice value.
-fn io_prio(said: &Identity) -> Option<IoPrio> {
-    let level = said.prio.unwrap_or(0);
-    match (said.prioclass, said.prio) {
-        (Some(1), _) => IoPrio::rt(level),
-        (Some(3), _) => Some(IoPrio::IDLE),
-        (Some(2), _) | (_, Some(_)) => IoPrio::be(level),
-        (_, None) if said.nice != 0 => {
-            let level = (i16::from(said.nice) + 20) / 5;
-            IoPrio::be(u8::try_from(level).expect("nice is -20 to 19"))
-        }
-        (_, None) => None,
-    }
-}
-
-fn modifier(said: &PatternSpec) -> Option<Modifier> {
-    let number = said.modifier?;
-    Some(match (said.order, said.sequencer) {
-        (Order::Sequential, _) => Modifier::Holes(number),
-        (Order::Random, Sequencer::Sequential) => Modifier::Runs(number),
-        (Order::Random, Sequencer::Identical) => Modifier::Repeats(number),
-    })
-}
-
-fn sizes(said: &PatternSpec) -> PerDirection<BlockSizes> {
-    said.sizes.clone().map(|sizes| match sizes {
-        BlockSizes::Range { min, max, .. } if min == max => BlockSizes::Fixed(min),
-        BlockSizes::Range { min, max, .. } if said.unaligned => {
-            BlockSizes::Range { min, max, step: 1 }
-        }
-        sizes => sizes,
     })
 }

@@ -1,0 +1,142 @@
+//! The parts of a job that follow from what its section says, and from nothing else.
+
+use paternoster::{IoPrio, Nanos};
+
+use super::JobClone;
+use crate::fio::command_priority::CommandPriorities;
+use crate::fio::draw::Draws;
+use crate::fio::error::Mistake;
+use crate::fio::files::Work;
+use crate::fio::job::{
+    Advice, BlockSizes, IoMix, Modifier, Order, Pacing, Pattern, Sequencer, Submission, Syncs,
+    ThinkTime,
+};
+use crate::fio::spec::{Identity, PatternSpec, Spec};
+use crate::fio::value::PerDirection;
+
+pub(super) fn submission(spec: &Spec) -> Submission {
+    let said = &spec.submission;
+    let order = match spec.pattern.order {
+        Order::Sequential => Advice::Sequential,
+        Order::Random => Advice::Random,
+    };
+    Submission {
+        engine: said.engine,
+        depth: if said.engine.waits() { 1 } else { said.depth },
+        direct: said.direct,
+        write_sync: said.write_sync,
+        invalidate: said.invalidate,
+        advice: said.advice.unwrap_or(order),
+    }
+}
+
+pub(super) fn pacing(clone: &JobClone<'_>) -> Result<Pacing, Mistake> {
+    let JobClone { spec, .. } = *clone;
+    let said = &spec.pacing;
+    let mut rates: PerDirection<Option<u64>> = [None; 3];
+    for (direction, rate) in rates.iter_mut().enumerate() {
+        *rate = match (said.rate[direction], said.rate_iops[direction]) {
+            (Some(_), Some(_)) => {
+                let what = "rate and rate_iops: one of them is allowed".to_owned();
+                return Err(clone.mistake(&["rate_iops"], what));
+            }
+            // A log has its own pace.
+            _ if spec.replays() => None,
+            (Some(bytes), None) => Some(bytes),
+            (None, ios) => {
+                let block = spec.pattern.sizes[direction].min();
+                ios.map(|ios| ios.saturating_mul(block))
+            }
+        };
+    }
+    let after = (said.thinktime_iotime > Nanos::ZERO).then_some(said.thinktime_iotime);
+    let counts = after.is_none() || spec.places.contains_key("thinktime_blocks");
+    let think = (said.thinktime > Nanos::ZERO).then_some(ThinkTime {
+        pause: said.thinktime,
+        spin: said.thinktime_spin.min(said.thinktime),
+        ios: counts.then_some(said.thinktime_blocks),
+        trigger: said.thinktime_trigger,
+        after,
+    });
+    Ok(Pacing {
+        think,
+        rate_bytes_per_s: rates,
+        rate_process: said.rate_process,
+        rate_ignores_think: said.rate_ignore_thinktime,
+    })
+}
+
+/// What a job with that work does.
+pub(super) fn pattern(
+    clone: &JobClone<'_>,
+    work: Work,
+    draws: &mut Draws,
+) -> Result<Pattern, Mistake> {
+    let JobClone { spec, .. } = *clone;
+    let said = &spec.pattern;
+    let mix = match said.mix {
+        IoMix::ReadsAndWrites { .. } => IoMix::ReadsAndWrites { reads: said.percent_reads },
+        other => other,
+    };
+    Ok(Pattern {
+        mix,
+        order: said.order,
+        modifier: modifier(said),
+        sizes: sizes(said),
+        sizes_by_order: said.sizes_by_order,
+        align: said.align,
+        distribution: said.distribution.clone(),
+        percent_random: said.percent_random,
+        coverage: said.coverage,
+        regions: work.regions,
+        file_service: spec.target.file_service,
+        io_bytes: work.io_bytes,
+        loops: said.loops,
+        is_endless: spec.run.time_based,
+        number_ios: said.number_ios,
+        syncs: Syncs {
+            fsync: said.fsync,
+            fdatasync: said.fdatasync,
+            at_end: said.end_fsync,
+            at_close: said.fsync_on_close,
+        },
+        repeat: said.repeat,
+        seed: draws.next(),
+        command_priorities: CommandPriorities::of(clone)?,
+    })
+}
+
+/// As fio sets it: best effort where only a level is given, level 0 where only a class is. Where
+/// neither is, Linux takes it from the nice value.
+pub(super) fn io_prio(said: &Identity) -> Option<IoPrio> {
+    let level = said.prio.unwrap_or(0);
+    match (said.prioclass, said.prio) {
+        (Some(1), _) => IoPrio::rt(level),
+        (Some(3), _) => Some(IoPrio::IDLE),
+        (Some(2), _) | (_, Some(_)) => IoPrio::be(level),
+        (_, None) if said.nice != 0 => {
+            let level = (i16::from(said.nice) + 20) / 5;
+            IoPrio::be(u8::try_from(level).expect("nice is -20 to 19"))
+        }
+        (_, None) => None,
+    }
+}
+
+fn modifier(said: &PatternSpec) -> Option<Modifier> {
+    let number = said.modifier?;
+    Some(match (said.order, said.sequencer) {
+        (Order::Sequential, _) => Modifier::Holes(number),
+        (Order::Random, Sequencer::Sequential) => Modifier::Runs(number),
+        (Order::Random, Sequencer::Identical) => Modifier::Repeats(number),
+    })
+}
+
+fn sizes(said: &PatternSpec) -> PerDirection<BlockSizes> {
+    said.sizes.clone().map(|sizes| match sizes {
+        BlockSizes::Range { min, max, .. } if min == max => BlockSizes::Fixed(min),
+        BlockSizes::Range { min, max, .. } if said.unaligned => {
+            BlockSizes::Range { min, max, step: 1 }
+        }
+        sizes => sizes,
+    })
+}
