@@ -10,7 +10,7 @@ use std::time::Duration;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use load::{Config, serve};
 use paternoster::SchedulerKind;
-use paternoster_lab::fio::{FileKey, Jobs, Surroundings};
+use paternoster_lab::fio::{Jobs, Surroundings};
 use paternoster_lab::model::open_device;
 use paternoster_lab::sim::Setup;
 use paternoster_lab::threads::{PageCacheParameters, run_jobs};
@@ -42,14 +42,7 @@ fn speed(criterion: &mut Criterion) {
 
 /// How long so many reads of a job of fio take, set-up and report included.
 fn fio_job(reads: u64) -> Duration {
-    let surroundings = Surroundings {
-        variable: &|_| None,
-        file: &|_| Err(std::io::ErrorKind::NotFound.into()),
-        log: &|_| Err(std::io::ErrorKind::NotFound.into()),
-        file_key: &FileKey::named,
-        device_bytes: 1 << 40,
-        seed: 1,
-    };
+    let surroundings = Surroundings::without_files(1 << 40, 1);
     let text = format!("{JOB}number_ios={reads}\n");
     let jobs = Jobs::parse("job.fio", text.as_bytes(), &surroundings).expect("a job file");
     let device = open_device("nvme-980pro", 1).expect("it comes with the laboratory");

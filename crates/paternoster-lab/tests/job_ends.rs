@@ -3,26 +3,11 @@
 #[path = "common/jobs.rs"]
 mod jobs;
 
-use jobs::jobs;
-use paternoster::{Nanos, SchedulerKind, Sector};
-use paternoster_lab::fio::{DataDirection, Jobs, LeastRate};
-use paternoster_lab::model::{Servers, ServersParameters};
+use jobs::{jobs, run_on_servers as run};
+use paternoster::Nanos;
+use paternoster_lab::fio::{DataDirection, LeastRate};
 use paternoster_lab::result::{FioReport, Header, JobError, table};
-use paternoster_lab::sim::Setup;
-use paternoster_lab::threads::{Outcome, PageCacheParameters, run_jobs};
-
-/// So many servers of 100 µs, whatever is read.
-fn run(jobs: &Jobs, servers: u32) -> Outcome {
-    let device = Servers::new(ServersParameters {
-        servers,
-        depth: 64,
-        end: Sector(1 << 31),
-        fixed: Nanos::from_micros(100),
-        per_sector: Nanos::ZERO,
-    });
-    let setup = Setup::new(SchedulerKind::None);
-    run_jobs(jobs, &setup, PageCacheParameters::default(), device, |_| {}).expect("a run")
-}
+use paternoster_lab::threads::Outcome;
 
 const READS: &str =
     "[global]\ndirect=1\nrw=randread\nbs=4k\nsize=1g\ntime_based\nfilename=/dev/a\n";

@@ -1,7 +1,7 @@
 //! The page of a run: its data are what was measured, and what happened in the window.
 
 use paternoster::SchedulerKind;
-use paternoster_lab::fio::{FileKey, Jobs, Surroundings};
+use paternoster_lab::fio::{Jobs, Surroundings};
 use paternoster_lab::model::{Model, open_device};
 use paternoster_lab::report::{JobFile, ModelFile, Run, Window, observe_jobs};
 use paternoster_lab::sim::Setup;
@@ -63,12 +63,8 @@ fn made(job: &str, scheduler: SchedulerKind, window_us: [u64; 2]) -> Made {
     let path = path.to_str().expect("a path in UTF-8");
     let device = || open_device(path, 1).expect("a device");
     let surroundings = Surroundings {
-        variable: &|_| None,
         file: &|path| std::fs::read(path),
-        log: &|_| Err(std::io::ErrorKind::NotFound.into()),
-        file_key: &FileKey::named,
-        device_bytes: device().end().0 * 512,
-        seed: 1,
+        ..Surroundings::without_files(device().end().0 * 512, 1)
     };
     let jobs = Jobs::parse("job.fio", job.as_bytes(), &surroundings).expect("a job file");
     let setup = Setup::new(scheduler);

@@ -3,26 +3,15 @@
 #[path = "common/jobs.rs"]
 mod jobs;
 
-use jobs::jobs;
-use paternoster::{Nanos, SchedulerKind, Sector};
+use jobs::{jobs, run_on_servers};
 use paternoster_lab::fio::Jobs;
-use paternoster_lab::model::{Servers, ServersParameters};
 use paternoster_lab::result::{FioReport, Header, Steady};
-use paternoster_lab::sim::Setup;
-use paternoster_lab::threads::{Outcome, PageCacheParameters, run_jobs};
+use paternoster_lab::threads::Outcome;
 use serde_json::Value;
 
 /// One server of 100 µs: 10,000 reads a second.
 fn run(jobs: &Jobs) -> Outcome {
-    let device = Servers::new(ServersParameters {
-        servers: 1,
-        depth: 64,
-        end: Sector(1 << 31),
-        fixed: Nanos::from_micros(100),
-        per_sector: Nanos::ZERO,
-    });
-    let setup = Setup::new(SchedulerKind::None);
-    run_jobs(jobs, &setup, PageCacheParameters::default(), device, |_| {}).expect("a run")
+    run_on_servers(jobs, 1)
 }
 
 const READS: &str = "[global]\nioengine=psync\ndirect=1\nrw=randread\nbs=4k\nsize=1g\n\

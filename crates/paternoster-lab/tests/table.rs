@@ -1,21 +1,14 @@
 //! A device of measured times, under jobs.
 
 use paternoster::SchedulerKind;
-use paternoster_lab::fio::{FileKey, Jobs, Surroundings};
+use paternoster_lab::fio::{Jobs, Surroundings};
 use paternoster_lab::model::{Model, open_device};
 use paternoster_lab::sim::Setup;
 use paternoster_lab::threads::{JobRunError, Outcome, PageCacheParameters, run_jobs};
 
 fn run(job: &str) -> Result<Outcome, JobRunError> {
     let device = open_device("table-980pro", 1).expect("it comes along");
-    let surroundings = Surroundings {
-        variable: &|_| None,
-        file: &|_| Err(std::io::ErrorKind::NotFound.into()),
-        log: &|_| Err(std::io::ErrorKind::NotFound.into()),
-        file_key: &FileKey::named,
-        device_bytes: device.end().0 * 512,
-        seed: 1,
-    };
+    let surroundings = Surroundings::without_files(device.end().0 * 512, 1);
     let text = format!("[job]\nioengine=libaio\ndirect=1\nbs=4k\nsize=8g\nruntime=1s\n{job}");
     let jobs = Jobs::parse("job.fio", text.as_bytes(), &surroundings).expect("a job file");
     run_jobs(

@@ -39,6 +39,20 @@ pub struct Surroundings<'a> {
     pub seed: u64,
 }
 
+impl Surroundings<'_> {
+    /// A device of so many bytes, and a seed; neither variables nor files.
+    pub fn without_files(device_bytes: u64, seed: u64) -> Self {
+        Self {
+            variable: &|_| None,
+            file: &|_| Err(io::ErrorKind::NotFound.into()),
+            log: &|_| Err(io::ErrorKind::NotFound.into()),
+            file_key: &FileKey::named,
+            device_bytes,
+            seed,
+        }
+    }
+}
+
 /// A section: `[global]`, or one that makes jobs.
 #[derive(Debug)]
 pub(super) struct Section {

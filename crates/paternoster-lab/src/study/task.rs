@@ -10,7 +10,7 @@ use thiserror::Error;
 
 use super::VERSION;
 use super::queue_merging::DbenchWork;
-use crate::fio::{FileKey, Jobs, Surroundings};
+use crate::fio::{Jobs, Surroundings};
 use crate::model::parameter_file::{Mark, Note, with_number};
 use crate::model::{DeviceError, open_device_text};
 use crate::sim::{DeviceTime, Setup};
@@ -204,14 +204,7 @@ impl JobsWork {
     }
 
     fn jobs(&self, device_bytes: u64) -> Result<Jobs, TaskError> {
-        let surroundings = Surroundings {
-            variable: &|_| None,
-            file: &|_| Err(std::io::ErrorKind::NotFound.into()),
-            log: &|_| Err(std::io::ErrorKind::NotFound.into()),
-            file_key: &FileKey::named,
-            device_bytes,
-            seed: self.seed,
-        };
+        let surroundings = Surroundings::without_files(device_bytes, self.seed);
         Jobs::parse("job", self.job.as_bytes(), &surroundings).map_err(|error| TaskError::Value {
             what: "job",
             found: self.job.lines().next().unwrap_or_default().to_owned(),

@@ -1,4 +1,4 @@
-//! Job files as text.
+//! Job files as text, and servers that run them.
 
 // Each test file uses what it needs.
 #![allow(dead_code)]
@@ -6,7 +6,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use paternoster_lab::fio::{FileKey, JobFileError, Jobs, ReadAt, Surroundings};
+use paternoster::{Nanos, SchedulerKind, Sector};
+use paternoster_lab::fio::{JobFileError, Jobs, ReadAt, Surroundings};
+use paternoster_lab::model::{Servers, ServersParameters};
+use paternoster_lab::sim::Setup;
+use paternoster_lab::threads::{Outcome, PageCacheParameters, run_jobs};
 
 /// The jobs of a file, for a device of 1 TiB.
 pub(crate) fn jobs(text: &str) -> Jobs {
@@ -15,14 +19,7 @@ pub(crate) fn jobs(text: &str) -> Jobs {
 
 /// The jobs of a file, for a device of so many bytes.
 pub(crate) fn jobs_on(text: &str, device_bytes: u64) -> Jobs {
-    let surroundings = Surroundings {
-        variable: &|_| None,
-        file: &|_| Err(std::io::ErrorKind::NotFound.into()),
-        log: &|_| Err(std::io::ErrorKind::NotFound.into()),
-        file_key: &FileKey::named,
-        device_bytes,
-        seed: 1,
-    };
+    let surroundings = Surroundings::without_files(device_bytes, 1);
     Jobs::parse("test.fio", text.as_bytes(), &surroundings).expect("a good job file")
 }
 
@@ -35,13 +32,19 @@ pub(crate) fn jobs_with_logs(
         let log = logs.iter().find(|(known, _)| Path::new(known) == path);
         log.map(|(_, log)| Arc::clone(log)).ok_or_else(|| std::io::ErrorKind::NotFound.into())
     };
-    let surroundings = Surroundings {
-        variable: &|_| None,
-        file: &|_| Err(std::io::ErrorKind::NotFound.into()),
-        log: &log,
-        file_key: &FileKey::named,
-        device_bytes: 1 << 40,
-        seed: 1,
-    };
+    let surroundings = Surroundings { log: &log, ..Surroundings::without_files(1 << 40, 1) };
     Jobs::parse("test.fio", text.as_bytes(), &surroundings)
+}
+
+/// Runs them over so many servers of 100 µs, whatever is asked for, without a scheduler.
+pub(crate) fn run_on_servers(jobs: &Jobs, servers: u32) -> Outcome {
+    let device = Servers::new(ServersParameters {
+        servers,
+        depth: 64,
+        end: Sector(1 << 31),
+        fixed: Nanos::from_micros(100),
+        per_sector: Nanos::ZERO,
+    });
+    let setup = Setup::new(SchedulerKind::None);
+    run_jobs(jobs, &setup, PageCacheParameters::default(), device, |_| {}).expect("a run")
 }

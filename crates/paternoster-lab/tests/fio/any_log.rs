@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use paternoster::{Nanos, SchedulerKind};
-use paternoster_lab::fio::{FileKey, JobFileError, Jobs, ReadAt, Surroundings};
+use paternoster_lab::fio::{JobFileError, Jobs, ReadAt, Surroundings};
 use paternoster_lab::sim::Setup;
 use paternoster_lab::threads::{JobRunError, Outcome, PageCacheParameters, run_jobs};
 use proptest::prelude::*;
@@ -28,12 +28,8 @@ impl ReadAt for Changing {
 /// Reads a job file for a device of 1 GiB.
 fn read(text: &str, log: &Arc<Changing>) -> Result<Jobs, JobFileError> {
     let surroundings = Surroundings {
-        variable: &|_| None,
-        file: &|_| Err(io::ErrorKind::NotFound.into()),
         log: &|_: &Path| Ok(Arc::<Changing>::clone(log)),
-        file_key: &FileKey::named,
-        device_bytes: 1 << 30,
-        seed: 1,
+        ..Surroundings::without_files(1 << 30, 1)
     };
     Jobs::parse("a.fio", text.as_bytes(), &surroundings)
 }

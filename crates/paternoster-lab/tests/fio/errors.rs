@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use paternoster_lab::fio::{FileKey, Jobs, Stream, Surroundings};
+use paternoster_lab::fio::{Jobs, Stream, Surroundings};
 use proptest::prelude::*;
 
 use crate::{DEVICE_BYTES, read, read_bytes};
@@ -273,14 +273,7 @@ fn included_file_is_named_in_its_mistakes() {
         Some("dir/none.fio") => Ok(vec![]),
         _ => Err(io::Error::new(io::ErrorKind::NotFound, "not there")),
     };
-    let surroundings = Surroundings {
-        variable: &|_| None,
-        file: &file,
-        log: &|_| Err(io::ErrorKind::NotFound.into()),
-        file_key: &FileKey::named,
-        device_bytes: DEVICE_BYTES,
-        seed: 1,
-    };
+    let surroundings = Surroundings { file: &file, ..Surroundings::without_files(DEVICE_BYTES, 1) };
     let told = |text: &str| {
         let read = Jobs::parse("dir/a.fio", text.as_bytes(), &surroundings);
         read.expect_err(text).to_string()

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use paternoster::{IoPrio, Nanos, Weight};
 use paternoster_lab::fio::{
-    Advice, BlockSizes, DataDirection, Engine, ExitWhat, Extent, FileKey, IoMix, Job, Jobs, Order,
+    Advice, BlockSizes, DataDirection, Engine, ExitWhat, Extent, IoMix, Job, Jobs, Order,
     Surroundings, ThinkTrigger, WriteSync,
 };
 
@@ -220,10 +220,7 @@ fn files_are_included_and_variables_replaced() {
     let surroundings = Surroundings {
         variable: &|name| (name == "BS").then(|| "16".to_owned()),
         file: &file,
-        log: &|_| Err(std::io::ErrorKind::NotFound.into()),
-        file_key: &FileKey::named,
-        device_bytes: DEVICE_BYTES,
-        seed: 1,
+        ..Surroundings::without_files(DEVICE_BYTES, 1)
     };
     let text = b"[global]\nsize=1m\ninclude more.fio\nioengine=libaio\n[j]\n";
     let jobs = Jobs::parse("dir/a.fio", text, &surroundings).expect("it is right");

@@ -8,9 +8,7 @@ mod replay;
 mod report;
 mod stream;
 
-use std::io;
-
-use paternoster_lab::fio::{FileKey, Io, IoOp, JobFileError, Jobs, Stream, Surroundings};
+use paternoster_lab::fio::{Io, IoOp, JobFileError, Jobs, Stream, Surroundings};
 
 /// The device of the tests: 1 TiB.
 const DEVICE_BYTES: u64 = 1 << 40;
@@ -21,14 +19,7 @@ fn read(text: &str) -> Result<Jobs, JobFileError> {
 }
 
 fn read_bytes(bytes: &[u8]) -> Result<Jobs, JobFileError> {
-    let surroundings = Surroundings {
-        variable: &|_| None,
-        file: &|_| Err(io::ErrorKind::NotFound.into()),
-        log: &|_| Err(std::io::ErrorKind::NotFound.into()),
-        file_key: &FileKey::named,
-        device_bytes: DEVICE_BYTES,
-        seed: 1,
-    };
+    let surroundings = Surroundings::without_files(DEVICE_BYTES, 1);
     Jobs::parse("a.fio", bytes, &surroundings)
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use paternoster_lab::fio::{
-    DataDirection, Engine, FileKey, IoLog, JobFileError, Jobs, LeastRate, ReadAt, Surroundings,
+    DataDirection, Engine, IoLog, JobFileError, Jobs, LeastRate, ReadAt, Surroundings,
 };
 
 /// Reads a job file for a device of 1 GiB, on which every log has those bytes.
@@ -16,14 +16,7 @@ fn read(text: &str, log: &[u8]) -> Result<Jobs, JobFileError> {
         }
         Ok(Arc::new(log.to_vec()))
     };
-    let surroundings = Surroundings {
-        variable: &|_| None,
-        file: &|_| Err(io::ErrorKind::NotFound.into()),
-        log: &open,
-        file_key: &FileKey::named,
-        device_bytes: 1 << 30,
-        seed: 1,
-    };
+    let surroundings = Surroundings { log: &open, ..Surroundings::without_files(1 << 30, 1) };
     Jobs::parse("a.fio", text.as_bytes(), &surroundings)
 }
 

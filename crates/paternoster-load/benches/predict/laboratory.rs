@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use paternoster::{Instant, Medium, Nanos, NoTrace, Sector, fitted_tunables};
-use paternoster_lab::fio::{FileKey, Jobs, Surroundings};
+use paternoster_lab::fio::{Jobs, Surroundings};
 use paternoster_lab::model::{Servers, ServersParameters};
 use paternoster_lab::result::JobResult;
 use paternoster_lab::sim::{GroupSetup, Setup, Simulation};
@@ -23,14 +23,7 @@ use crate::{COUNTED, EXPORT_MIB, WARM_UP};
 /// What each tenant gets, in bytes a second.
 pub(crate) fn predict(scene: &Scene, costs: Costs, seed: u64) -> Result<Vec<f64>> {
     let device = device(scene);
-    let surroundings = Surroundings {
-        variable: &|_| None,
-        file: &|_| Err(std::io::ErrorKind::NotFound.into()),
-        log: &|_| Err(std::io::ErrorKind::NotFound.into()),
-        file_key: &FileKey::named,
-        device_bytes: device.end.0 * 512,
-        seed,
-    };
+    let surroundings = Surroundings::without_files(device.end.0 * 512, seed);
     let jobs = Jobs::parse(scene.name, job_file(scene).as_bytes(), &surroundings)?;
     let threads = Threads::new(&jobs, PageCacheParameters::default());
     let owned = Owned::new(Servers::new(device), nanos(costs.lateness));
