@@ -17,13 +17,13 @@ use std::num::NonZeroU64;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use paternoster::scheduler::Scheduler;
-use paternoster::{Administration, Instant, Nanos};
+use paternoster::scheduler::{Scheduler, SideTable};
+use paternoster::{Administration, GroupId, Instant, Nanos};
 use rustix::event::{EventfdFlags, eventfd};
 
 use crate::backend::{Backend, TransferDone};
 use crate::clock::MonotonicClock;
-use crate::engine::{Command, Engine, Fault, Outcome};
+use crate::engine::{Command, Engine, Fault, Outcome, TransferId};
 use crate::ring::{Completion, Fd, Ring};
 use crate::token::{FrontToken, Token};
 
@@ -91,6 +91,8 @@ pub struct Owner<S: Scheduler> {
     ring: Ring<Token>,
     clock: MonotonicClock,
     waker: Waker,
+    /// How long each group's requests that are done kept servers of a modelled device.
+    device_time: SideTable<GroupId, Nanos>,
 }
 
 impl<S: Scheduler> Owner<S> {
@@ -110,7 +112,8 @@ impl<S: Scheduler> Owner<S> {
         let made = engine.elevator().clock().caller_time(Instant::START);
         assert!(made <= clock.now(), "the elevator was made later than the owner's clock says");
         rustix::thread::set_current_timer_slack(NonZeroU64::new(1))?;
-        Ok(Self { engine, backend, ring: Ring::new()?, clock, waker })
+        let device_time = SideTable::new();
+        Ok(Self { engine, backend, ring: Ring::new()?, clock, waker, device_time })
     }
 
     /// Gives a command to the disk, and settles the engine.
@@ -151,6 +154,13 @@ impl<S: Scheduler> Owner<S> {
     /// Returns the back end, to read its state.
     pub fn backend(&self) -> &dyn Backend {
         &*self.backend
+    }
+
+    /// Returns how long the requests of a group that are done kept servers of the device, summed
+    /// over servers; none where the device is not modelled.
+    pub fn device_time(&self, group: GroupId) -> Option<Nanos> {
+        self.backend.model()?;
+        Some(self.device_time.get(group).copied().unwrap_or_default())
     }
 
     /// Returns the ring, for the front's operations under [`Token::Front`].
@@ -221,8 +231,20 @@ impl<S: Scheduler> Owner<S> {
     }
 
     fn transfer_done(&mut self, done: TransferDone) {
+        self.count_device_time(&done);
         self.engine.transfer_done(self.clock.now(), done.id, done.transferred);
         self.settle();
+    }
+
+    fn count_device_time(&mut self, done: &TransferDone) {
+        let (Some(model), TransferId::Request(rq), Ok(bytes)) =
+            (self.backend.model(), done.id, done.transferred.result)
+        else {
+            return;
+        };
+        let group = self.engine.elevator().request(rq).group;
+        let before = self.device_time.get(group).copied().unwrap_or_default();
+        self.device_time.insert(group, before + model.time(bytes));
     }
 
     /// Has the engine take steps until nothing waits to be submitted.

@@ -63,6 +63,7 @@ fn known_traffic_is_counted_by_group_and_operation() {
     assert_eq!(group["connections"], 2);
     let (elapsed, backlogged) = (disk["elapsed_ns"].as_u64(), group["backlogged_ns"].as_u64());
     assert!(elapsed > Some(0) && backlogged.is_some() && backlogged <= elapsed, "{disk}");
+    assert!(group.get("device_ns").is_none(), "nobody knows that of a file: {group}");
     // The read of 100 bytes touches two sectors.
     for (op, bios, bytes) in
         [("read", 2, 5120), ("write", 2, 8192), ("discard", 1, 4096), ("write_zeroes", 1, 8192)]
@@ -158,5 +159,28 @@ fn weights_without_effect_are_told_at_the_start_and_in_stat() {
     let output = ctl.args(["ctl", "--ctl", "ctl.sock", "stat"]).output().expect("it runs");
     let table = String::from_utf8(output.stdout).expect("UTF-8");
     assert!(table.contains("no effect"), "{table}");
+    served.end();
+}
+
+#[test]
+fn modelled_disk_says_how_long_each_group_kept_it() {
+    let dir = temp_dir();
+    let toml = "unix = \"nbd.sock\"\nctl = \"ctl.sock\"\n\
+                [disks.m]\nbackend = \"modelled\"\nsize = \"1M\"\nservers = 2\nservice_us = 300\n\
+                ns_per_kib = 1000\n\
+                [exports.disk]\ndisk = \"m\"\nsize = \"512K\"\n\
+                [exports.idle]\ndisk = \"m\"\noffset = \"512K\"\n";
+    fs::write(dir.path().join("c.toml"), toml).expect("a file");
+    let served = Served::start(dir, &["c.toml"], 2);
+    let mut wire = Wire::enter(&served, Place::Unix);
+    for (cookie, len) in [(1, 4096), (2, 512)] {
+        wire.send(&request(0, 0, cookie, 0, len));
+        assert_eq!(wire.simple_reply(cookie), 0);
+        wire.skip(len);
+    }
+    let groups = &stat(&served)["disks"][0]["groups"];
+    let kept = [0, 1].map(|group| (&groups[group]["path"], &groups[group]["device_ns"]));
+    // 300 µs each, and 1 µs for each KiB: 4 and a half.
+    assert_eq!(kept, [(&json!("/disk"), &json!(604_500)), (&json!("/idle"), &json!(0))]);
     served.end();
 }

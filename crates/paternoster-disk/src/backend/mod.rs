@@ -92,6 +92,11 @@ pub trait Backend: Send + Debug {
         None
     }
 
+    /// The model of the device, where there is one.
+    fn model(&self) -> Option<Model> {
+        None
+    }
+
     /// What `stat` reports of a modelled device.
     fn modelled(&self, _now: Instant) -> Option<ModelledStats> {
         None

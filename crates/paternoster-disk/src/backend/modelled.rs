@@ -35,6 +35,14 @@ pub struct Model {
     pub per_kib: Nanos,
 }
 
+impl Model {
+    /// Returns how long a transfer of so many bytes keeps one of the servers.
+    pub fn time(&self, bytes: u64) -> Nanos {
+        let further = bytes.saturating_mul(self.per_kib.as_nanos()) / KIB;
+        self.service + Nanos::new(further)
+    }
+}
+
 /// What `stat` reports of a modelled device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ModelledStats {
@@ -79,8 +87,7 @@ impl ModelledBackend {
         let Reverse(free) = self.free_at.pop().expect("there is at least one server");
         let begins = now.max(free);
         self.idle += begins.saturating_since(free);
-        let transfer = Nanos::new(bytes.saturating_mul(self.model.per_kib.as_nanos()) / KIB);
-        let ends = begins + self.model.service + transfer;
+        let ends = begins + self.model.time(bytes);
         self.free_at.push(Reverse(ends));
         ends
     }
@@ -125,6 +132,10 @@ impl Backend for ModelledBackend {
 
     fn extents(&self, _offset: u64, len: u64) -> io::Result<Vec<Extent>> {
         Ok(vec![Extent { len, hole: false }])
+    }
+
+    fn model(&self) -> Option<Model> {
+        Some(self.model)
     }
 
     fn modelled(&self, now: Instant) -> Option<ModelledStats> {

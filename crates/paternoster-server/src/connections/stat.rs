@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use paternoster::scheduler::{QueueDump, Scheduler as _};
-use paternoster::{Instant, QueueName};
+use paternoster::{Instant, Nanos, QueueName};
 
 use super::{Connections, DiskOwner};
 use crate::ctl::SettingsInForce;
@@ -95,6 +95,7 @@ impl Connections {
                 ..GroupStat::default()
             };
             stat.count(elevator.stats().group(tenant.group), now);
+            stat.device_ns = owner.device_time(tenant.group).map(Nanos::as_nanos);
             // Groups stay as long as the server: with none below, all of it is its own. To ask
             // for each would cost the owner a walk through all groups a group.
             stat.blkio_recursive = if parents.contains(&tenant.group) {

@@ -147,6 +147,10 @@ pub struct GroupStat {
     pub in_device: u32,
     /// Time in which at least one of its requests waited for the device, in nanoseconds.
     pub backlogged_ns: u64,
+    /// Time for which its requests that are done kept servers of a modelled device, in nanoseconds,
+    /// summed over servers; there if the disk is modelled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device_ns: Option<u64>,
     /// Counts by operation: `read`, `write`, `discard`, `write_zeroes` and `flush`.
     pub ops: BTreeMap<String, OpStat>,
     /// Its files of Linux's `blkio` controller, named without the `blkio.`. `time` and what belongs

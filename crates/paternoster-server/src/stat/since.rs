@@ -6,8 +6,9 @@ use super::{BlkioStat, DiskStat, GroupStat, OpStat, Stat};
 
 impl Stat {
     /// The same with what happened since an `earlier` reading in place of what happened since
-    /// start-up: counts, their times, `backlogged_ns`, the `blkio` file `time`, and `elapsed_ns`.
-    /// What is a state stays as it is. A disk whose server was started since is counted from then.
+    /// start-up: counts, their times, `backlogged_ns`, `device_ns`, the `blkio` file `time`, and
+    /// `elapsed_ns`. What is a state stays as it is. A disk whose server was started since is
+    /// counted from then.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let disks = self.disks.iter().map(|disk| {
@@ -46,6 +47,7 @@ impl GroupStat {
         });
         Self {
             backlogged_ns: self.backlogged_ns.saturating_sub(before.backlogged_ns),
+            device_ns: self.device_ns.map(|now| now.saturating_sub(before.device_ns.unwrap_or(0))),
             ops: ops.collect(),
             blkio: time_since(&self.blkio, &before.blkio),
             blkio_recursive: time_since(&self.blkio_recursive, &before.blkio_recursive),
@@ -100,6 +102,7 @@ mod tests {
             weight: 300,
             queued: 3,
             backlogged_ns: amount * 8,
+            device_ns: Some(amount * 12),
             ops: [("read".to_owned(), op)].into(),
             blkio: [("time".to_owned(), BlkioStat::Number(amount * 9))].into(),
             ..GroupStat::default()
