@@ -28,8 +28,8 @@ pub mod threads;
 
 pub use input::read_input;
 pub use scenario::{
-    DecideError, Decided, DeviceModel, Group, Log, Op, Outcome, Plan, Request, RunError, Scenario,
-    ScenarioError, Task, decide, decide_all, run, run_with, told_with_place,
+    Change, Changed, DecideError, Decided, DeviceModel, Group, Log, Op, Outcome, Plan, Request,
+    RunError, Scenario, ScenarioError, Task, decide, decide_all, run, run_with, told_with_place,
 };
 
 /// The examples of the crate's README.

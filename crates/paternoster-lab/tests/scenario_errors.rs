@@ -148,7 +148,7 @@ fn request_that_is_none_is_refused_with_what_was_found_and_what_is_allowed() {
     let number = |max: u64| format!("a whole number, 0 to {max}, is allowed");
     let sectors = number(u32::MAX.into());
     let list = "[think_ns, op, sector, sectors], or with the name of a request as the fifth";
-    let ops = "one of \"R\", \"W\", \"WS\", \"F\", \"D\" is allowed";
+    let ops = "one of \"R\", \"W\", \"WS\", \"F\", \"D\", \"WF\", \"Z\" is allowed";
     for (bad, told) in [
         (json!("R"), format!("it is \"R\": {list} is allowed")),
         (json!({ "op": "R" }), format!("it is {{\"op\":\"R\"}}: {list} is allowed")),
@@ -184,6 +184,46 @@ fn bad_request_is_told_by_its_own_number_and_cut_where_it_is_long() {
 fn request_that_waits_for_none_of_the_scenario_is_refused() {
     let told = "request 1.0 waits for \"3.0\", which is no request of the scenario";
     assert_eq!(error_with("/tasks/0/requests/0", json!([0, "R", 0, 8, "3.0"])), told);
+}
+
+#[test]
+fn change_of_what_is_not_there_and_change_that_is_none_are_refused_by_their_number() {
+    let task = |change: Value| error_with("/changes", json!([change]));
+    let allowed = "change 0: \"group\" with \"weight\", \"leaf_weight\" or both, or \"task\" with \
+                   \"group\" or with \"ioprio\", is allowed";
+    for none in [
+        json!({ "at_ns": 0 }),
+        json!({ "at_ns": 0, "group": "/" }),
+        json!({ "at_ns": 0, "task": 1 }),
+        json!({ "at_ns": 0, "task": 1, "weight": 5 }),
+        json!({ "at_ns": 0, "task": 1, "group": "/", "ioprio": "be/1" }),
+    ] {
+        assert_eq!(task(none), allowed);
+    }
+    for (change, told) in [
+        (json!({ "task": 2, "ioprio": "be/1" }), "there is no task 2"),
+        (json!({ "task": 1, "group": "/a" }), "there is no group \"/a\""),
+        (json!({ "group": "/a", "weight": 5 }), "there is no group \"/a\""),
+        (json!({ "group": "/", "weight": 0 }), "weight 0: 1 to 1000 is allowed"),
+        (json!({ "group": "/", "leaf_weight": 1001 }), "weight 1001: 1 to 1000 is allowed"),
+        (
+            json!({ "task": 1, "ioprio": "be/8" }),
+            "\"be/8\" is no I/O priority; rt/0 to rt/7, be/0 to be/7, idle and none are",
+        ),
+    ] {
+        assert_eq!(task(with(change, "/at_ns", json!(0))), format!("change 0: {told}"));
+    }
+    let late = task(json!({ "at_ns": LONGEST_NS + 1, "task": 1, "group": "/" }));
+    let allowed = format!("0 to {LONGEST_NS} is allowed, 3650 days");
+    assert_eq!(late, format!("change 0: at_ns {}: {allowed}", LONGEST_NS + 1));
+}
+
+#[test]
+fn request_that_is_not_there_or_too_often_is_not_requeued() {
+    let told = error_with("/requeued", json!({ "1.1": 1 }));
+    assert_eq!(told, "requeued \"1.1\": there is no such request");
+    let told = error_with("/requeued", json!({ "1.0": 1001 }));
+    assert_eq!(told, "requeued \"1.0\": 1001 times: 0 to 1000 is allowed");
 }
 
 #[test]

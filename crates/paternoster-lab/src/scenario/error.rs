@@ -87,6 +87,22 @@ pub enum ScenarioError {
         /// What it waits for.
         after: String,
     },
+    /// Something wrong with a change.
+    #[error("change {index}: {problem}")]
+    Change {
+        /// Its number in the file, from 0 on.
+        index: usize,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// A request that cannot be requeued, or not so often.
+    #[error("requeued {rq:?}: {problem}")]
+    Requeued {
+        /// The request.
+        rq: String,
+        /// What is wrong with it.
+        problem: String,
+    },
     /// We lack the scheduler.
     #[error(transparent)]
     Scheduler(#[from] UnknownScheduler),

@@ -7,6 +7,7 @@ use indexmap::IndexMap;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::change::ChangeFields;
 use super::{DeviceModel, Group, LONGEST_NS, Op, Request, Scenario, ScenarioError, Task};
 
 /// What a request is, for somebody who wrote another thing.
@@ -29,6 +30,10 @@ pub(super) struct ScenarioFields {
     device: DeviceModel,
     groups: Vec<Group>,
     tasks: Vec<TaskFields>,
+    #[serde(default)]
+    changes: Vec<ChangeFields>,
+    #[serde(default)]
+    requeued: IndexMap<String, u32>,
 }
 
 #[derive(Deserialize)]
@@ -47,6 +52,11 @@ impl TryFrom<ScenarioFields> for Scenario {
 
     fn try_from(fields: ScenarioFields) -> Result<Self, ScenarioError> {
         let tasks = fields.tasks.into_iter().map(Task::try_from).collect::<Result<_, _>>()?;
+        let changes = fields.changes.into_iter().enumerate().map(|(index, change)| {
+            let of_change = |problem| ScenarioError::Change { index, problem };
+            change.judge(&fields.scheduler).map_err(of_change)
+        });
+        let changes = changes.collect::<Result<_, _>>()?;
         Ok(Self {
             name: fields.name,
             about: fields.about,
@@ -59,6 +69,8 @@ impl TryFrom<ScenarioFields> for Scenario {
             device: fields.device,
             groups: fields.groups,
             tasks,
+            changes,
+            requeued: fields.requeued,
         })
     }
 }

@@ -28,6 +28,8 @@ enum What<'a> {
     Merged { rq: &'a str, into: &'a str, kind: &'static str },
     #[serde(rename = "D")]
     Dispatched { rq: &'a str },
+    #[serde(rename = "R")]
+    Requeued { rq: &'a str },
     #[serde(rename = "C")]
     Completed { rq: &'a str },
     #[serde(rename = "exit")]
@@ -58,6 +60,7 @@ impl Log {
                 What::Merged { rq: rq(absorbed), into: rq(into), kind: "back" }
             }
             Event::Dispatched { rq: bio, .. } => What::Dispatched { rq: rq(bio) },
+            Event::Requeued { rq: bio, .. } => What::Requeued { rq: rq(bio) },
             other => match SchedulerLine::new(other, names) {
                 Some(line) => What::Scheduler(line),
                 None => return,

@@ -68,7 +68,7 @@ impl Measured {
 fn direction(op: Op) -> Option<DataDirection> {
     match op {
         Op::Read => Some(DataDirection::Read),
-        Op::Write | Op::WriteSync => Some(DataDirection::Write),
+        Op::Write | Op::WriteSync | Op::WriteFua | Op::WriteZeroes => Some(DataDirection::Write),
         Op::Discard => Some(DataDirection::Trim),
         Op::Flush => None,
     }

@@ -3,6 +3,7 @@
 //! ```text
 //!   decide.rs          files of scenarios in, their logs out
 //!   mod.rs, fields.rs  a scenario, and how its file says it
+//!     change.rs        … what is changed in the course of its run
 //!   run.rs, setup.rs   its run in virtual time, and what that starts from
 //!   device.rs          the device of k servers that it runs over
 //!   log.rs             what was decided, line by line
@@ -14,6 +15,7 @@
 //! What jobs of fio run over is another simulation (`sim`) with other devices (`model`): a
 //! scenario's is as plain as the recorder's of Linux's decisions.
 
+mod change;
 mod decide;
 mod device;
 mod error;
@@ -34,6 +36,7 @@ use serde::Deserialize;
 
 use fields::ScenarioFields;
 
+pub use change::{Change, Changed};
 pub use decide::{DecideError, Decided, Outcome, Plan, decide, decide_all};
 pub use error::{ScenarioError, told_with_place};
 pub use log::Log;
@@ -48,6 +51,9 @@ const CFQ_LEAST_WEIGHT: u32 = 10;
 /// How deep groups may be nested. cgroups have no limit of their own; the schedulers walk a group's
 /// ancestors one inside the other, and memory for that is limited.
 pub(crate) const DEEPEST_GROUP: usize = 256;
+
+/// How often one request may be requeued.
+const MOST_REQUEUES: u32 = 1000;
 
 /// The longest time of a scenario, in ns: 3650 days. No sum of two is beyond the clock, and no run
 /// goes on for longer.
@@ -78,6 +84,10 @@ pub struct Scenario {
     pub groups: Vec<Group>,
     /// Who makes requests.
     pub tasks: Vec<Task>,
+    /// What is changed in the course of the run.
+    pub changes: Vec<Change>,
+    /// How often a request is requeued instead of completed, by its name in the log.
+    pub requeued: IndexMap<String, u32>,
 }
 
 /// The device of a scenario.
@@ -157,12 +167,23 @@ pub enum Op {
     Flush,
     /// A discard.
     Discard,
+    /// A synchronous write with FUA.
+    WriteFua,
+    /// Write zeroes.
+    WriteZeroes,
 }
 
 impl Op {
     /// All operations.
-    pub const ALL: [Self; 5] =
-        [Self::Read, Self::Write, Self::WriteSync, Self::Flush, Self::Discard];
+    pub const ALL: [Self; 7] = [
+        Self::Read,
+        Self::Write,
+        Self::WriteSync,
+        Self::Flush,
+        Self::Discard,
+        Self::WriteFua,
+        Self::WriteZeroes,
+    ];
 
     /// Returns its name in the file.
     pub const fn name(self) -> &'static str {
@@ -172,6 +193,8 @@ impl Op {
             Self::WriteSync => "WS",
             Self::Flush => "F",
             Self::Discard => "D",
+            Self::WriteFua => "WF",
+            Self::WriteZeroes => "Z",
         }
     }
 }
@@ -211,7 +234,9 @@ impl Scenario {
             }
         }
         self.check_groups()?;
-        self.check_tasks()
+        self.check_tasks()?;
+        change::check(self)?;
+        self.check_requeued()
     }
 
     /// The same under that scheduler. What is set of another one does not go with it.
@@ -276,6 +301,20 @@ impl Scenario {
                 if rq.sector.checked_add(u64::from(rq.sectors)).is_none() {
                     return Err(problem(format!("request {index} ends beyond sector 2⁶⁴")));
                 }
+            }
+        }
+        Ok(())
+    }
+
+    fn check_requeued(&self) -> Result<(), ScenarioError> {
+        let (_, indices) = self.names();
+        for (rq, &times) in &self.requeued {
+            let problem = |problem| Err(ScenarioError::Requeued { rq: rq.clone(), problem });
+            if !indices.contains_key(rq) {
+                return problem("there is no such request".to_owned());
+            }
+            if times > MOST_REQUEUES {
+                return problem(format!("{times} times: 0 to {MOST_REQUEUES} is allowed"));
             }
         }
         Ok(())

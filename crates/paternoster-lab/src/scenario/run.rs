@@ -1,7 +1,7 @@
 //! The run of a scenario in virtual time, event by event, as FORMAT.md lays down.
 //!
 //! ```text
-//!   agenda, by (time, kind, sequence)      kind: completion < scheduler timer < arrival
+//!   agenda, by (time, kind, sequence)      kind: completion < timer < arrival < change
 //!     │ next
 //!     ▼
 //!   the driver ─────────▶ dispatch until it gives none ──▶ device ──▶ completions on the agenda
@@ -11,11 +11,12 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
 use paternoster::{
-    AnyScheduler, Arrival, Bio, BioFlags, Driver, GroupId, Instant, IocId, Nanos, Recorder,
+    AnyScheduler, Arrival, Bio, BioFlags, Driver, GroupId, Instant, IoPrio, IocId, Nanos, Recorder,
     RequestId, SchedulerKind, Sector, SectorCount, Weights,
 };
 use thiserror::Error;
 
+use super::change::Changed;
 use super::device::{Device, Job, Started};
 use super::log::Log;
 use super::measured::Measured;
@@ -65,6 +66,7 @@ enum Event {
     Completion { rq: RequestId, server: usize },
     Timer,
     Arrival { index: usize },
+    Change { index: usize },
 }
 
 impl Event {
@@ -73,14 +75,19 @@ impl Event {
             Self::Completion { .. } => 0,
             Self::Timer => 1,
             Self::Arrival { .. } => 2,
+            Self::Change { .. } => 3,
         }
     }
 }
 
 /// A task as far as the run has come.
-struct TaskState {
+struct TaskState<'a> {
     /// Its I/O context, from its first request on.
     ioc: Option<IocId>,
+    /// The path of the group of its next requests.
+    group: &'a str,
+    /// The I/O priority of its next requests.
+    io_prio: IoPrio,
     /// Requests that have not completed.
     left: usize,
 }
@@ -92,11 +99,13 @@ struct Run<'a> {
     requests: Vec<(usize, &'a Request)>,
     /// The requests that wait for the completion of each, in the order of the file.
     followers: Vec<Vec<usize>>,
-    tasks: Vec<TaskState>,
-    /// Requests of any task that have not completed. The run ends with the last one.
+    tasks: Vec<TaskState<'a>>,
     /// Which requests have completed.
     completed: Vec<bool>,
+    /// Requests of any task that have not completed. The run ends with the last one.
     left: usize,
+    /// How often each request will yet be requeued.
+    requeued: Vec<u32>,
     groups: HashMap<&'a str, GroupId>,
     driver: Driver<AnyScheduler<Recorder>>,
     device: Device,
@@ -146,12 +155,21 @@ impl<'a> Run<'a> {
             .collect();
         let followers = followers(scenario, &names, &indices)?;
         let tasks = scenario.tasks.iter();
-        let tasks = tasks.map(|task| TaskState { ioc: None, left: task.requests.len() }).collect();
+        let tasks = tasks.map(|task| TaskState {
+            ioc: None,
+            group: &task.group,
+            io_prio: task.io_prio().expect("checked when the scenario was read"),
+            left: task.requests.len(),
+        });
+        let tasks = tasks.collect();
+        let requeued = names.iter().map(|name| scenario.requeued.get(name));
+        let requeued = requeued.map(|times| times.copied().unwrap_or(0)).collect();
         Ok(Self {
             left: requests.len(),
             completed: vec![false; requests.len()],
             requests,
             followers,
+            requeued,
             tasks,
             groups: HashMap::new(),
             driver: Driver::new(elevator(scenario, scheduler)?),
@@ -169,7 +187,7 @@ impl<'a> Run<'a> {
 
     fn finish(mut self) -> Result<(Log, Measured), RunError> {
         self.set_up_groups()?;
-        self.set_up_arrivals();
+        self.set_up_agenda();
         let mut now = Instant::START;
         while self.left > 0 {
             let Some(Reverse((at, _, _, event))) = self.agenda.pop() else {
@@ -211,7 +229,11 @@ impl<'a> Run<'a> {
     }
 
     /// Puts on the agenda what waits for no completion.
-    fn set_up_arrivals(&mut self) {
+    fn set_up_agenda(&mut self) {
+        for (index, change) in self.scenario.changes.iter().enumerate() {
+            let at = Instant::START + Nanos::new(change.at_ns);
+            self.schedule(at, Event::Change { index });
+        }
         let mut first = 0;
         for task in &self.scenario.tasks {
             for (i, rq) in task.requests.iter().enumerate() {
@@ -241,19 +263,20 @@ impl<'a> Run<'a> {
                 Some((usize::try_from(bio).expect("user data are indices"), "complete"))
             }
             // A run ends with its last completion, whatever timers are left.
-            Event::Timer => None,
+            Event::Timer | Event::Change { .. } => None,
         }
     }
 
     fn handle(&mut self, now: Instant, event: Event) {
         match event {
-            Event::Completion { rq, server } => self.complete(now, rq, server),
+            Event::Completion { rq, server } => self.leave_device(now, rq, server),
             Event::Timer if self.timer == Some(now) => {
                 self.timer = None;
                 self.driver.handle_timeout(now);
             }
             Event::Timer => return,
             Event::Arrival { index } => self.arrive(now, index),
+            Event::Change { index } => self.change(now, index),
         }
         self.log_events();
         self.dispatch(now);
@@ -268,8 +291,12 @@ impl<'a> Run<'a> {
             Op::Read => (paternoster::Op::Read, BioFlags::empty()),
             Op::Write => (paternoster::Op::Write, BioFlags::empty()),
             Op::WriteSync => (paternoster::Op::Write, BioFlags::SYNC | BioFlags::IDLE),
+            Op::WriteFua => {
+                (paternoster::Op::Write, BioFlags::SYNC | BioFlags::IDLE | BioFlags::FUA)
+            }
             Op::Flush => (paternoster::Op::Flush, BioFlags::empty()),
             Op::Discard => (paternoster::Op::Discard, BioFlags::empty()),
+            Op::WriteZeroes => (paternoster::Op::WriteZeroes, BioFlags::empty()),
         };
         let bio = Bio::new(op, ioc, Sector(rq.sector), SectorCount(rq.sectors))
             .with_flags(flags)
@@ -282,19 +309,31 @@ impl<'a> Run<'a> {
         if let Some(ioc) = self.tasks[task].ioc {
             return ioc;
         }
-        let settings = &self.scenario.tasks[task];
-        let io_prio = settings.io_prio().expect("checked when the scenario was read");
-        let group = self.groups[settings.group.as_str()];
+        let TaskState { io_prio, group, .. } = self.tasks[task];
+        let group = self.groups[group];
         let ioc = self.driver.administer(|elevator| elevator.add_io_context(now, io_prio, group));
-        self.names.tasks.insert(ioc, settings.id);
+        self.names.tasks.insert(ioc, self.scenario.tasks[task].id);
         *self.tasks[task].ioc.insert(ioc)
     }
 
-    fn complete(&mut self, now: Instant, rq: RequestId, server: usize) {
-        let bios = self.driver.complete(now, rq);
+    /// The server is done with the request, and has completed it or hands it back.
+    fn leave_device(&mut self, now: Instant, rq: RequestId, server: usize) {
+        let name = self.driver.elevator().request(rq).name();
+        let times = &mut self.requeued[usize::try_from(name).expect("names are indices")];
+        let is_requeued = *times > 0;
+        *times = times.saturating_sub(1);
+        if is_requeued {
+            self.driver.requeue(now, rq);
+        } else {
+            self.complete(now, rq);
+        }
         if let Some(started) = self.device.finish(server) {
             self.schedule_completion(now, started);
         }
+    }
+
+    fn complete(&mut self, now: Instant, rq: RequestId) {
+        let bios = self.driver.complete(now, rq);
         let index = |&bio| usize::try_from(bio).expect("user data are indices");
         let done: Vec<usize> = bios.iter().map(index).collect();
         for &index in &done {
@@ -326,6 +365,46 @@ impl<'a> Run<'a> {
             self.log.exited(now, settings.id);
             self.driver.administer(|elevator| elevator.exit_io_context(now, ioc));
         }
+    }
+
+    fn change(&mut self, now: Instant, index: usize) {
+        match &self.scenario.changes[index].what {
+            Changed::Weights { group, weight, leaf } => {
+                let id = self.groups[group.as_str()];
+                let before = self.driver.elevator().groups()[id].configured();
+                let weights = Weights {
+                    weight: weight.unwrap_or(before.weight),
+                    leaf: leaf.unwrap_or(before.leaf),
+                };
+                self.driver.administer(|elevator| elevator.set_weight(now, id, weights));
+            }
+            Changed::Group { task, group } => {
+                let task = self.task(*task);
+                self.tasks[task].group = group;
+                let id = self.groups[group.as_str()];
+                if let Some(ioc) = self.living_context(task) {
+                    self.driver.administer(|elevator| elevator.move_to_group(now, ioc, id));
+                }
+            }
+            Changed::IoPrio { task, io_prio } => {
+                let (task, prio) = (self.task(*task), *io_prio);
+                self.tasks[task].io_prio = prio;
+                if let Some(ioc) = self.living_context(task) {
+                    self.driver.administer(|elevator| elevator.set_io_priority(now, ioc, prio));
+                }
+            }
+        }
+    }
+
+    fn task(&self, id: u32) -> usize {
+        let found = self.scenario.tasks.iter().position(|task| task.id == id);
+        found.expect("checked when the scenario was read")
+    }
+
+    /// The task's I/O context, if it has begun and has not exited.
+    fn living_context(&self, task: usize) -> Option<IocId> {
+        let TaskState { ioc, left, .. } = self.tasks[task];
+        ioc.filter(|_| left > 0)
     }
 
     fn dispatch(&mut self, now: Instant) {
