@@ -4,6 +4,7 @@
 //! benchmarks. Every path in this crate is relative to the root of the repository.
 
 mod audit;
+mod bench_depth;
 mod bench_fairness;
 mod bench_idle;
 mod bench_nbd;
@@ -72,6 +73,8 @@ enum Bench {
     Fairness(bench_fairness::Args),
     /// What the laboratory predicts of a server beside what the server does
     Predict(bench_predict::Args),
+    /// Throughput, shares and a victim's latency under schedulers over modelled devices
+    Depth(bench_depth::Args),
 }
 
 fn main() -> ExitCode {
@@ -102,5 +105,6 @@ fn run(command: &Command) -> Result<()> {
         Command::Bench(Bench::Nbd(args)) => bench_nbd::run(args),
         Command::Bench(Bench::Fairness(args)) => bench_fairness::run(args),
         Command::Bench(Bench::Predict(args)) => bench_predict::run(args),
+        Command::Bench(Bench::Depth(args)) => bench_depth::run(args),
     }
 }

@@ -14,6 +14,7 @@
 //! measured of them, in fio's JSON or as a table; [`report`] shows all of it on a page.
 
 pub mod cache;
+pub mod closed_loop;
 pub mod dbench;
 pub mod fio;
 pub mod host;

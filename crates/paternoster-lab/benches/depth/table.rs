@@ -1,0 +1,167 @@
+//! Tables of what was run, as Markdown.
+
+use paternoster::Nanos;
+use paternoster_lab::closed_loop::{Outcome, Owner, Scheduler};
+
+use crate::options::Options;
+use crate::runs::SceneResults;
+
+/// A tenant counts as always backlogged from this part of the time on: what it misses of its share
+/// because it asked for nothing is then at most a hundredth.
+const BACKLOGGED: f64 = 0.99;
+
+/// A row for each scene: the last scheduler in detail, beside the first.
+pub(crate) fn scenes(results: &[SceneResults<'_>], options: &Options) {
+    let (base, others) = options.schedulers.split_first().expect("there is one");
+    let main = options.schedulers.last().expect("there is one");
+    let owner =
+        if options.owner == Owner::Noisy { ", owner stalled 20 times a second" } else { "" };
+    println!(
+        "{} seeds{owner}; the mean, and in brackets the worst. nb: a tenant was not always \
+         backlogged, so that nothing was promised. D, error and victim: of `{main}`.\n",
+        options.seeds
+    );
+    let others: Vec<_> = others.iter().map(|other| format!(" `{other}` |")).collect();
+    println!(
+        "| device | `{base}` |{} error | in a second | D | in flight | victim p50 / p99 µs | \
+         `{base}`'s |",
+        others.concat()
+    );
+    println!("|---|---|{}---|---|---|---|---|---|", "---|".repeat(others.len()));
+    for SceneResults { scene, schedulers } in results {
+        let base = &schedulers[0].1;
+        let ratios: String = schedulers[1..].iter().map(|(_, runs)| ratio(runs, base)).collect();
+        let runs = &schedulers.last().expect("there is one").1;
+        println!(
+            "| {}: {} | {} |{ratios} {} | {} | {} | {:.0} | {} | {} |",
+            scene.name,
+            scene.about,
+            rate(mean(base, Outcome::throughput)),
+            error(runs),
+            seconds_error(runs),
+            depth(runs),
+            mean(runs, |run| run.in_flight),
+            victim(runs),
+            victim(base),
+        );
+    }
+}
+
+/// A row for each run.
+pub(crate) fn runs(results: &[SceneResults<'_>]) {
+    println!(
+        "| device | scheduler | seed | a second | error | worst second | backlogged | D mean | \
+         D last | in flight | victim p50 | p99 |"
+    );
+    println!("|---|---|---|---|---|---|---|---|---|---|---|---|");
+    for (scheduler, seed, name, run) in each_run(results) {
+        let worst = run.seconds_errors.iter().copied().fold(0.0, f64::max);
+        let (mean, last) =
+            run.depth().map_or(("–".to_owned(), "–".to_owned()), |(mean, last)| {
+                (format!("{mean:.1}"), last.to_string())
+            });
+        println!(
+            "| {name} | {scheduler} | {seed} | {} | {:.2} | {:.1} | {:.3} | {mean} | {last} | \
+             {:.1} | {:.0} | {:.0} |",
+            rate(run.throughput()),
+            100.0 * run.share_error(),
+            100.0 * worst,
+            run.backlogged(),
+            run.in_flight,
+            run.victim_us(0.5),
+            run.victim_us(0.99),
+        );
+    }
+}
+
+/// What happened in each step of each run.
+pub(crate) fn timelines(results: &[SceneResults<'_>], step: Nanos) {
+    for (scheduler, seed, name, run) in each_run(results) {
+        println!("# {name}, {scheduler}, seed {seed}: ms, a second, D, in flight");
+        let mut last = run.samples[0];
+        for &sample in &run.samples {
+            let span = sample.at.saturating_sub(last.at);
+            if span < step {
+                continue;
+            }
+            let rate = (sample.completed - last.completed) * 1_000_000_000 / span.as_nanos();
+            let depth = sample.depth.map_or("–".to_owned(), |depth| depth.to_string());
+            let ms = sample.at.as_nanos() / 1_000_000;
+            println!("{ms}\t{rate}\t{depth}\t{}", sample.in_flight);
+            last = sample;
+        }
+    }
+}
+
+/// All runs, each with its scheduler, its seed and the name of its scene.
+fn each_run<'a>(
+    results: &'a [SceneResults<'a>],
+) -> impl Iterator<Item = (&'a Scheduler, usize, &'static str, &'a Outcome)> {
+    results.iter().flat_map(|SceneResults { scene, schedulers }| {
+        schedulers.iter().flat_map(|(scheduler, runs)| {
+            let seeds = (1..).zip(runs);
+            seeds.map(|(seed, run)| (*scheduler, seed, scene.name, run))
+        })
+    })
+}
+
+/// The throughput beside that of the base with the same seed.
+fn ratio(runs: &[Outcome], base: &[Outcome]) -> String {
+    let ratios = runs.iter().zip(base).map(|(run, base)| run.throughput() / base.throughput());
+    let ratios: Vec<f64> = ratios.collect();
+    let mean = average(&ratios);
+    let worst = ratios.iter().copied().fold(f64::INFINITY, f64::min);
+    format!(" {mean:.3} ({worst:.3}) |")
+}
+
+/// The share error in percent.
+fn error(runs: &[Outcome]) -> String {
+    let errors: Vec<f64> = runs.iter().map(|run| 100.0 * run.share_error()).collect();
+    let backlogged = runs.iter().map(Outcome::backlogged).fold(1.0, f64::min);
+    let note = if backlogged < BACKLOGGED { " nb" } else { "" };
+    format!("{:.1} ({:.1}){note}", average(&errors), greatest(&errors))
+}
+
+/// That of single seconds.
+fn seconds_error(runs: &[Outcome]) -> String {
+    let all = runs.iter().flat_map(|run| &run.seconds_errors).map(|error| 100.0 * error);
+    let all: Vec<f64> = all.collect();
+    format!("{:.1} ({:.1})", average(&all), greatest(&all))
+}
+
+/// The depth while it counts, and its last values.
+fn depth(runs: &[Outcome]) -> String {
+    let depths: Vec<_> = runs.iter().filter_map(Outcome::depth).collect();
+    let lasts = depths.iter().map(|(_, last)| *last);
+    match (lasts.clone().min(), lasts.max()) {
+        (Some(least), Some(most)) => {
+            let means: Vec<f64> = depths.iter().map(|(mean, _)| *mean).collect();
+            format!("{:.0} ({least} to {most})", average(&means))
+        }
+        _ => "–".to_owned(),
+    }
+}
+
+fn victim(runs: &[Outcome]) -> String {
+    let p99: Vec<f64> = runs.iter().map(|run| run.victim_us(0.99)).collect();
+    let p50 = mean(runs, |run| run.victim_us(0.5));
+    format!("{p50:.0} / {:.0} ({:.0})", average(&p99), greatest(&p99))
+}
+
+/// Requests a second.
+fn rate(rate: f64) -> String {
+    if rate >= 10_000.0 { format!("{:.1} k", rate / 1000.0) } else { format!("{rate:.0}") }
+}
+
+fn mean(runs: &[Outcome], of: impl Fn(&Outcome) -> f64) -> f64 {
+    average(&runs.iter().map(of).collect::<Vec<_>>())
+}
+
+#[allow(clippy::cast_precision_loss, reason = "there are few")]
+fn average(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len().max(1) as f64
+}
+
+fn greatest(values: &[f64]) -> f64 {
+    values.iter().copied().fold(0.0, f64::max)
+}

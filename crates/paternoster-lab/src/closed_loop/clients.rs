@@ -1,0 +1,193 @@
+//! The clients: three tenants with much outstanding, and a victim with one request.
+//!
+//! ```text
+//!   tenant  weight 100 ┐
+//!   tenant  weight 200 ├ four connections each, on which so many requests are always outstanding
+//!   tenant  weight 400 ┘
+//!   victim  weight 400   one connection, one request
+//!
+//!   a place:  asks ──▶ is answered ── 20 µs + 20 µs at random ──▶ asks again
+//! ```
+//!
+//! What is outstanding of a client is a number of *places*: each holds one request, and asks again
+//! some time after it was answered. So the load never ends, and never grows.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use paternoster::{Instant, Nanos, Sector, SectorCount};
+
+use super::chance::{Chance, micros};
+
+/// The weights of the tenants.
+pub const WEIGHTS: [u32; TENANTS] = [100, 200, 400];
+/// How many there are.
+pub const TENANTS: usize = 3;
+/// The weight of the victim, of which it uses little.
+pub const VICTIM_WEIGHT: u32 = 400;
+/// The connections of a tenant.
+const CONNECTIONS: u32 = 4;
+/// What a client needs at least until it asks again, and what it needs at random besides, on
+/// average, in µs.
+const TURNAROUND_US: (f64, f64) = (20.0, 20.0);
+/// Within which time all places ask for the first time, in µs.
+const BEGIN_US: f64 = 100.0;
+
+/// What the clients of a run ask for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Clients {
+    /// How many requests a tenant has outstanding, a multiple of its four connections.
+    pub outstanding: u32,
+    /// How long each tenant's requests are. The victim's are as the first tenant's.
+    pub sectors: [u32; TENANTS],
+    /// The part of all requests that writes.
+    pub writes: f64,
+}
+
+/// Who asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Client {
+    Tenant(usize),
+    Victim,
+}
+
+/// A place of what is outstanding.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    pub(super) client: Client,
+    /// The index of its connection.
+    pub(super) connection: usize,
+    /// When it asked; valid while its request is outstanding.
+    pub(super) asked: Instant,
+    /// Whether that writes.
+    pub(super) writes: bool,
+}
+
+/// What a place asks for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ask {
+    /// Its index.
+    pub(super) place: usize,
+    pub(super) connection: usize,
+    pub(super) writes: bool,
+    pub(super) sector: Sector,
+    pub(super) sectors: SectorCount,
+}
+
+/// The places of all clients, and when each asks again.
+#[derive(Debug)]
+pub(super) struct Places {
+    clients: Clients,
+    list: Vec<Place>,
+    /// The clients of the connections.
+    connections: Vec<Client>,
+    /// When places ask.
+    due: BinaryHeap<Reverse<(Instant, usize)>>,
+    /// The end of the device.
+    end: Sector,
+    chance: Chance,
+}
+
+impl Places {
+    pub(super) fn new(clients: Clients, end: Sector, mut chance: Chance) -> Self {
+        let tenants =
+            (0..TENANTS).flat_map(|tenant| [Client::Tenant(tenant); CONNECTIONS as usize]);
+        let connections: Vec<_> = tenants.chain([Client::Victim]).collect();
+        let mut list = Vec::new();
+        for (connection, client) in connections.iter().copied().enumerate() {
+            let count = match client {
+                Client::Tenant(_) => clients.outstanding / CONNECTIONS,
+                Client::Victim => 1,
+            };
+            let place = Place { client, connection, asked: Instant::START, writes: false };
+            list.extend((0..count).map(|_| place));
+        }
+        let begin = |place| Reverse((Instant::START + micros(BEGIN_US * chance.unit()), place));
+        let due = (0..list.len()).map(begin).collect();
+        Self { clients, list, connections, due, end, chance }
+    }
+
+    /// The clients of the connections, by their index.
+    pub(super) fn connections(&self) -> &[Client] {
+        &self.connections
+    }
+
+    /// When the next place asks.
+    pub(super) fn next(&self) -> Option<Instant> {
+        self.due.peek().map(|Reverse((at, _))| *at)
+    }
+
+    /// What the next place asks for that is due by `now`.
+    pub(super) fn ask(&mut self, now: Instant) -> Option<Ask> {
+        let &Reverse((at, index)) = self.due.peek()?;
+        if at > now {
+            return None;
+        }
+        self.due.pop();
+        let writes = self.clients.writes > 0.0 && self.chance.happens(self.clients.writes);
+        let place = &mut self.list[index];
+        (place.asked, place.writes) = (at, writes);
+        let connection = place.connection;
+        let sectors = self.sectors(self.list[index].client);
+        let spots = self.end.0 / u64::from(sectors);
+        let sector = Sector(self.chance.below(spots) * u64::from(sectors));
+        Some(Ask { place: index, connection, writes, sector, sectors: SectorCount(sectors) })
+    }
+
+    /// A place is answered at `now`. Returns what it is and what it had.
+    pub(super) fn answered(&mut self, place: usize, now: Instant) -> Place {
+        let (least, mean) = TURNAROUND_US;
+        let turnaround: Nanos = micros(least) + self.chance.exponential(mean);
+        self.due.push(Reverse((now + turnaround, place)));
+        self.list[place]
+    }
+
+    /// How long the requests of a client are.
+    pub(super) fn sectors(&self, client: Client) -> u32 {
+        match client {
+            Client::Tenant(tenant) => self.clients.sectors[tenant],
+            Client::Victim => self.clients.sectors[0],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn places(writes: f64) -> Places {
+        let clients = Clients { outstanding: 32, sectors: [8, 8, 64], writes };
+        Places::new(clients, Sector(1 << 20), Chance::new(1, 1))
+    }
+
+    /// All ask at first, and then nobody until it is answered.
+    #[test]
+    fn place_asks_again_only_after_its_answer() {
+        let mut places = places(0.0);
+        let soon = Instant::START + Nanos::from_micros(100);
+        let asks: Vec<_> = std::iter::from_fn(|| places.ask(soon)).collect();
+        assert_eq!(asks.len(), 3 * 32 + 1);
+        assert_eq!(places.next(), None);
+        let answered = places.answered(asks[0].place, soon);
+        assert_eq!(answered.connection, asks[0].connection);
+        let next = places.next().expect("it asks again");
+        assert!(next >= soon + Nanos::from_micros(20));
+    }
+
+    #[test]
+    fn requests_are_as_long_as_their_tenants_have_them_and_within_the_device() {
+        let mut places = places(0.3);
+        let soon = Instant::START + Nanos::from_micros(100);
+        let mut writes = 0;
+        for _ in 0..10_000 {
+            let ask = places.ask(soon + Nanos::from_secs(1000)).expect("somebody asks");
+            let place = places.answered(ask.place, soon);
+            writes += u32::from(place.writes);
+            let long = if place.client == Client::Tenant(2) { 64 } else { 8 };
+            assert_eq!(ask.sectors, SectorCount(long));
+            assert!(ask.sector.0 + u64::from(long) <= 1 << 20);
+        }
+        // 3000 of 10,000, with a deviation of 46.
+        assert!((2800..3200).contains(&writes), "{writes}");
+    }
+}

@@ -1,0 +1,125 @@
+//! A volume in a cloud: so many commands begin a second, each of which then takes its time beside
+//! all others. What it did not do for a while it may do faster, as far as its credit goes.
+//!
+//! ```text
+//!   begins    a · b · c · · · · d · · · · e        a, b, c on credit
+//!   latency   ├─────┤ ├─────┤  ├─────┤
+//! ```
+
+use paternoster::{Instant, Nanos, Sector};
+
+use super::ends::Ends;
+use super::{DEPTH, END, completion};
+use crate::closed_loop::chance::{Chance, Service};
+use crate::model::{Command, Completion, Model};
+
+/// How a volume is made.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct VolumeParameters {
+    /// How many commands begin a second.
+    pub rate: u32,
+    /// How many do while there is credit; at least `rate`.
+    pub fast_rate: u32,
+    /// The most credit, in commands, with which it begins.
+    pub credit: u32,
+    /// How long a command takes that has begun.
+    pub latency: Service,
+}
+
+/// A volume.
+#[derive(Debug)]
+pub(super) struct Volume {
+    parameters: VolumeParameters,
+    /// When the next command may begin.
+    free_at: Instant,
+    /// Credit, as the time in which it is earned, up to `free_at`.
+    credit: Nanos,
+    ends: Ends,
+    chance: Chance,
+}
+
+impl Volume {
+    pub(super) fn new(parameters: VolumeParameters, chance: Chance) -> Self {
+        let credit = full(&parameters);
+        Self { parameters, free_at: Instant::START, credit, ends: Ends::default(), chance }
+    }
+}
+
+/// The time between commands at that rate.
+fn each(rate: u32) -> Nanos {
+    Nanos::new(1_000_000_000 / u64::from(rate.max(1)))
+}
+
+fn full(parameters: &VolumeParameters) -> Nanos {
+    Nanos::new(each(parameters.rate).as_nanos() * u64::from(parameters.credit))
+}
+
+impl Model for Volume {
+    fn depth(&self) -> u32 {
+        DEPTH
+    }
+
+    fn end(&self) -> Sector {
+        END
+    }
+
+    fn rotational(&self) -> bool {
+        false
+    }
+
+    fn submit(&mut self, now: Instant, command: Command) {
+        let VolumeParameters { rate, fast_rate, latency, .. } = self.parameters;
+        let begin = self.free_at.max(now);
+        let idle = begin.saturating_since(self.free_at);
+        self.credit = (self.credit + idle).min(full(&self.parameters));
+        // Each command costs the time of one at the lower rate: what it takes, and credit.
+        let (slow, fast) = (each(rate), each(fast_rate));
+        let on_credit = slow.saturating_sub(fast).min(self.credit);
+        self.credit = self.credit.saturating_sub(on_credit);
+        self.free_at = begin + slow.saturating_sub(on_credit);
+        let end = begin + latency.draw(&mut self.chance, &command, 1.0);
+        self.ends.push(end, command.tag);
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.ends.next()
+    }
+
+    fn poll(&mut self, now: Instant) -> Option<Completion> {
+        self.ends.pop(now).map(|(_, tag)| completion(tag))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{at, ends, read};
+    use super::*;
+
+    fn volume(rate: u32, fast_rate: u32, credit: u32) -> Volume {
+        let latency = Service::constant(500.0);
+        Volume::new(VolumeParameters { rate, fast_rate, credit, latency }, Chance::new(1, 1))
+    }
+
+    #[test]
+    fn commands_begin_at_the_rate_and_take_the_latency() {
+        let mut volume = volume(10_000, 10_000, 0);
+        for tag in 0..3 {
+            volume.submit(at(0), read(tag));
+        }
+        assert_eq!(ends(&mut volume), [(0, 500), (1, 600), (2, 700)]);
+    }
+
+    /// 10,000 a second, 50,000 on credit, which has 1 command: 100 µs. Each at the higher rate
+    /// takes 20 µs, and 80 of credit: the second has only 20 left, and the rest are slow.
+    #[test]
+    fn credit_is_used_up_and_earned_again() {
+        let mut volume = volume(10_000, 50_000, 1);
+        for tag in 0..4 {
+            volume.submit(at(0), read(tag));
+        }
+        volume.submit(at(1000), read(4));
+        volume.submit(at(1000), read(5));
+        let begun = [(0, 500), (1, 520), (2, 600), (3, 700), (4, 1500), (5, 1520)];
+        assert_eq!(ends(&mut volume), begun);
+    }
+}

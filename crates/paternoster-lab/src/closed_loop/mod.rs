@@ -1,0 +1,30 @@
+//! Tenants that always ask for more, over devices whose times are random: what a scheduler makes of
+//! it, by throughput, by shares and by the latency of one who asks for little.
+//!
+//! ```text
+//!   scenes ──▶ clients ──▶ ┌────────┐ ──▶ device       run: one scene, scheduler, seed
+//!                          │ Driver │                  outcome: what was measured
+//!             scheduler ──▶└────────┘
+//! ```
+//!
+//! It is the evidence for the depth that `wfq` learns: `cargo xtask bench depth` runs all scenes
+//! under several schedulers and seeds. Each run drives the same core as the server does.
+
+mod chance;
+mod clients;
+mod device;
+mod outcome;
+mod run;
+mod scenes;
+mod scheduler;
+
+pub use chance::{Service, Spread};
+pub use clients::{Clients, TENANTS, VICTIM_WEIGHT, WEIGHTS};
+pub use device::{
+    BatchParameters, ChannelsParameters, Crowd, DeviceParameters, Kind, Pace, PausesParameters,
+    PoolParameters, SlicesParameters, VolumeParameters,
+};
+pub use outcome::{Outcome, Sample, TenantOutcome};
+pub use run::{ClosedLoopError, Owner, run_closed_loop};
+pub use scenes::{Scene, scenes};
+pub use scheduler::{Scheduler, SchedulerError};

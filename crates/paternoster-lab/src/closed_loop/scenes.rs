@@ -1,0 +1,269 @@
+//! The scenes: which devices, under which load, for how long.
+//!
+//! Four sets. `wfq`'s constants were chosen on the first, once with the second in view; the third
+//! was looked at last; nobody has tuned anything on the fourth. Times that fair queueing over a
+//! device should not depend on are round numbers, not those of a product.
+
+use std::sync::LazyLock;
+
+use paternoster::Nanos;
+
+use super::chance::{Service, Spread};
+use super::clients::Clients;
+use super::device::{
+    BatchParameters, ChannelsParameters, Crowd, DeviceParameters, Kind, Pace, PausesParameters,
+    PoolParameters, SlicesParameters, VolumeParameters,
+};
+
+/// Sectors of 4 KiB, and of 64.
+const SMALL: u32 = 8;
+const LARGE: u32 = 128;
+
+/// A device under a load.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scene {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// What it is, in a few words.
+    pub about: &'static str,
+    /// The device.
+    pub device: DeviceParameters,
+    /// The load.
+    pub clients: Clients,
+    /// For how long nothing is counted.
+    pub warm_up: Nanos,
+    /// For how long then is.
+    pub counted: Nanos,
+}
+
+/// All scenes, in the order of the table.
+pub fn scenes() -> &'static [Scene] {
+    static SCENES: LazyLock<Vec<Scene>> = LazyLock::new(|| {
+        [first().to_vec(), hold_outs().to_vec(), fresh().to_vec(), new().to_vec()].concat()
+    });
+    &SCENES
+}
+
+/// How long scenes last: fast devices decide in less time.
+#[derive(Clone, Copy)]
+enum Speed {
+    /// 100,000 requests a second and more.
+    Fast,
+    /// From 10,000 on.
+    Middling,
+    /// From 1000 on.
+    Slow,
+    /// Below that.
+    VerySlow,
+}
+
+impl Scene {
+    /// A scene of 4 KiB reads, so many outstanding of each tenant.
+    fn new(
+        name: &'static str,
+        about: &'static str,
+        outstanding: u32,
+        speed: Speed,
+        device: impl Into<DeviceParameters>,
+    ) -> Self {
+        let clients = Clients { outstanding, sectors: [SMALL; 3], writes: 0.0 };
+        let (warm_up, counted) = match speed {
+            Speed::Fast => (2, 4),
+            Speed::Middling => (4, 8),
+            Speed::Slow => (10, 20),
+            Speed::VerySlow => (30, 60),
+        };
+        let (warm_up, counted) = (Nanos::from_secs(warm_up), Nanos::from_secs(counted));
+        Self { name, about, device: device.into(), clients, warm_up, counted }
+    }
+
+    /// The same with a shorter time in which nothing is counted.
+    fn counted_from(mut self, warm_up: Nanos) -> Self {
+        self.warm_up = warm_up;
+        self
+    }
+
+    /// The same where this part of all requests writes.
+    fn with_writes(mut self, writes: f64) -> Self {
+        self.clients.writes = writes;
+        self
+    }
+}
+
+/// On these the constants were chosen.
+fn first() -> [Scene; 6] {
+    use Speed::{Fast, Middling, Slow};
+    let lognormal = pool(8, Service::varying(1000.0, Spread::LogNormal(0.8)));
+    let rare = pool(32, Service::varying(100.0, Spread::Rare { part: 0.02, times: 20.0 }));
+    let channels = Kind::Channels(ChannelsParameters {
+        channels: 32,
+        service: Service::constant(80.0),
+        clean_ups: 0.0,
+        clean_up: Nanos::ZERO,
+    });
+    [
+        Scene::new("16x80us", "16 × 80 µs", 32, Fast, servers(16, 80.0)),
+        Scene::new("4x200us", "4 × 200 µs", 32, Middling, servers(4, 200.0)),
+        Scene::new("1x50us", "1 × 50 µs", 32, Middling, servers(1, 50.0)),
+        Scene::new("lognormal", "8 × 1 ms lognormal 0.8", 32, Slow, lognormal),
+        Scene::new("rare", "32 × 100 µs, 2 % × 20", 32, Fast, rare),
+        Scene::new("channels", "32 random channels × 80 µs", 32, Fast, channels),
+    ]
+}
+
+/// These were in view once.
+fn hold_outs() -> [Scene; 7] {
+    use Speed::{Fast, Middling, Slow, VerySlow};
+    let throttle = Kind::Slices(SlicesParameters {
+        commands: 200,
+        slice: Nanos::from_millis(100),
+        service: Service::constant(100.0),
+    });
+    let rare = pool(3, Service::varying(5000.0, Spread::Rare { part: 0.05, times: 10.0 }));
+    [
+        Scene::new("h1", "48 × 250 µs + net 400 µs", 128, Fast, behind_net(48, 250.0, 400)),
+        Scene::new("h2", "cloud, 16 k IOPS, 0.8 ms", 128, Middling, cloud(16_000, 800.0)),
+        Scene::new("h3", "2000 IOPS in slices of 100 ms", 128, Slow, throttle),
+        Scene::new("h4", "disk, NCQ", 128, VerySlow, Kind::Named("hdd-7200")),
+        Scene::new("h5", "batch 15 + 4 µs", 128, Fast, batch(15_000, 4000)),
+        Scene::new("h6", "3 × 5 ms, 5 % × 10", 128, VerySlow, rare),
+        Scene::new("h7", "8 channels, 30 % writes, GC 8 ms", 128, Middling, flash(8))
+            .with_writes(0.3),
+    ]
+}
+
+/// These were looked at last.
+fn fresh() -> [Scene; 7] {
+    use Speed::{Fast, Middling};
+    let lognormal = pool(24, Service::varying(150.0, Spread::LogNormal(1.0)));
+    let rare = pool(6, Service::varying(300.0, Spread::Rare { part: 0.1, times: 8.0 }));
+    [
+        Scene::new("f1", "24 × 150 µs lognormal 1.0", 64, Fast, lognormal),
+        Scene::new("f2", "100 × 1 ms + net 1 ms", 64, Fast, behind_net(100, 1000.0, 1000)),
+        Scene::new("f3", "16 channels, 30 % writes, GC 8 ms", 64, Middling, flash(16))
+            .with_writes(0.3),
+        Scene::new("f4", "6 × 300 µs, 10 % × 8", 64, Middling, rare),
+        Scene::new("f5", "batch 6 + 1.5 µs", 64, Fast, batch(6000, 1500)),
+        Scene::new("f6", "cloud, 100 k IOPS, 0.4 ms", 64, Fast, cloud(100_000, 400.0)),
+        Scene::new("f7", "2 × 120 µs", 64, Middling, servers(2, 120.0)),
+    ]
+}
+
+/// On these nothing was tuned.
+fn new() -> [Scene; 11] {
+    use Speed::{Fast, Middling, Slow};
+    let pareto = Service::varying(100.0, Spread::Pareto { shape: 1.5, most: 100.0 });
+    let tiers = Service::varying(60.0, Spread::Rare { part: 0.2, times: 20.0 });
+    let store = Service::varying(4000.0, Spread::LogNormal(0.5));
+    [
+        Scene::new("n1", "a real NVMe drive (nvme-980pro)", 64, Fast, Kind::Named("nvme-980pro")),
+        Scene::new("n2", "16 × 100 µs Pareto 1.5", 64, Middling, pool(16, pareto)),
+        Scene::new("n3", "8 × 100 µs, swings by half in 3 s", 64, Middling, swinging()),
+        Scene::new("n4", "16 × 100 µs, stands still 20 ms of 500", 64, Fast, standing_still()),
+        Scene::new("n5", "24 × 60 µs, 20 % × 20 (two tiers)", 64, Middling, pool(24, tiers)),
+        Scene::new("n6", "8 × 100 µs, 2 % slower for each beyond 24", 64, Middling, crowded()),
+        Scene::new("n7", "8 × 80 µs, half writes × 5", 64, Middling, mixed()).with_writes(0.5),
+        Scene::new("n8", "volume, 3000 IOPS, at first 12,000 on credit", 64, Slow, on_credit())
+            .counted_from(Nanos::from_secs(1)),
+        Scene::new("n9", "16, then 4, then 16 × 200 µs, each 5 s", 64, Middling, changing()),
+        Scene::new(
+            "n10",
+            "256 × 4 ms lognormal 0.5 (object store)",
+            256,
+            Middling,
+            pool(256, store),
+        ),
+        sizes(),
+    ]
+}
+
+fn servers(servers: u32, us: f64) -> Kind {
+    pool(servers, Service::constant(us))
+}
+
+fn pool(servers: u32, service: Service) -> Kind {
+    Kind::Pool(PoolParameters::new(servers, service))
+}
+
+fn behind_net(servers: u32, us: f64, net_us: u64) -> DeviceParameters {
+    let network = Nanos::from_micros(net_us);
+    DeviceParameters { network, ..self::servers(servers, us).into() }
+}
+
+/// A volume without credit, whose latency varies a little.
+fn cloud(rate: u32, us: f64) -> Kind {
+    let latency = Service::varying(us, Spread::LogNormal(0.2));
+    Kind::Volume(VolumeParameters { rate, fast_rate: rate, credit: 0, latency })
+}
+
+fn batch(fixed_ns: u64, each_ns: u64) -> Kind {
+    Kind::Batch(BatchParameters { fixed: Nanos::new(fixed_ns), each: Nanos::new(each_ns) })
+}
+
+/// Flash that cleans up for 8 ms after one of 100 writes.
+fn flash(channels: u32) -> Kind {
+    Kind::Channels(ChannelsParameters {
+        channels,
+        service: Service { write_times: 2.5, ..Service::constant(60.0) },
+        clean_ups: 0.01,
+        clean_up: Nanos::from_millis(8),
+    })
+}
+
+fn swinging() -> Kind {
+    let pace = Pace::Swings { period: Nanos::from_secs(3), part: 0.5 };
+    Kind::Pool(PoolParameters { pace, ..PoolParameters::new(8, Service::constant(100.0)) })
+}
+
+fn standing_still() -> DeviceParameters {
+    let (period, pause) = (Nanos::from_millis(500), Nanos::from_millis(20));
+    let pauses = Some(PausesParameters::Periodic { period, pause });
+    DeviceParameters { pauses, ..servers(16, 100.0).into() }
+}
+
+fn crowded() -> Kind {
+    let crowd = Crowd { beyond: 24, each: 0.02 };
+    Kind::Pool(PoolParameters { crowd, ..PoolParameters::new(8, Service::constant(100.0)) })
+}
+
+fn mixed() -> Kind {
+    pool(8, Service { write_times: 5.0, ..Service::constant(80.0) })
+}
+
+fn on_credit() -> Kind {
+    let latency = Service::varying(500.0, Spread::LogNormal(0.3));
+    Kind::Volume(VolumeParameters { rate: 3000, fast_rate: 12_000, credit: 30_000, latency })
+}
+
+fn changing() -> Kind {
+    let parameters = PoolParameters::new(16, Service::constant(200.0));
+    let (servers, every) = (vec![16, 4], Nanos::from_secs(5));
+    Kind::Pool(PoolParameters { servers, every, ..parameters })
+}
+
+/// A tenant of requests of 64 KiB between two of 4 KiB: shares are of what they cost the device.
+fn sizes() -> Scene {
+    let service = Service { us_per_kib: 2.0, ..Service::constant(100.0) };
+    let about = "8 × (100 µs + 2 µs/KiB), 4, 64, 4 KiB";
+    let mut scene = Scene::new("n11", about, 64, Speed::Middling, pool(8, service));
+    scene.clients.sectors = [SMALL, LARGE, SMALL];
+    scene
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scenes_have_names_of_their_own_and_devices_that_can_be_made() {
+        let mut names: Vec<_> = scenes().iter().map(|scene| scene.name).collect();
+        for scene in scenes() {
+            let device = scene.device.open(1, Nanos::from_secs(1)).expect(scene.name);
+            assert!(device.depth() > 0, "{}", scene.name);
+            assert!(scene.clients.outstanding.is_multiple_of(4), "{}", scene.name);
+        }
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), scenes().len());
+    }
+}

@@ -1,0 +1,80 @@
+//! Tenants in a closed loop: what follows from arithmetic alone, whatever the scheduler learns.
+
+use paternoster::Nanos;
+use paternoster_lab::closed_loop::{Outcome, Owner, Scene, Scheduler, run_closed_loop, scenes};
+
+/// A scene, counted for so many seconds after half a second.
+fn scene(name: &str, seconds: u64) -> Scene {
+    let scene = scenes().iter().find(|scene| scene.name == name).expect("it is there").clone();
+    let (warm_up, counted) = (Nanos::from_millis(500), Nanos::from_secs(seconds));
+    Scene { warm_up, counted, ..scene }
+}
+
+fn run(scene: &Scene, scheduler: &str, owner: Owner, seed: u64) -> Outcome {
+    let scheduler: Scheduler = scheduler.parse().expect("it is one");
+    run_closed_loop(scene, &scheduler, owner, seed).expect("it runs")
+}
+
+fn is_near(value: f64, expected: f64, percent: f64) -> bool {
+    (value / expected - 1.0).abs() < percent / 100.0
+}
+
+/// Three tenants with 32 outstanding and a victim with one: 97 places. Four servers of 200 µs do
+/// 20,000 a second. By Little's law a place asks each 97 / 20,000 s = 4.85 ms, of which 40 µs pass
+/// with the client. All places are alike, so each tenant gets a third: 7/3 of what is due to the
+/// one of weight 100.
+#[test]
+fn without_a_scheduler_shares_follow_what_is_outstanding() {
+    let outcome = run(&scene("4x200us", 2), "none", Owner::Prompt, 1);
+    assert!(is_near(outcome.throughput(), 20_000.0, 0.5), "{}", outcome.throughput());
+    assert!(is_near(outcome.share_error(), 4.0 / 3.0, 2.0), "{}", outcome.share_error());
+    assert!(is_near(outcome.victim_us(0.5), 4810.0, 2.0), "{}", outcome.victim_us(0.5));
+    assert!(is_near(outcome.in_flight, 97.0 - 20_000.0 * 40e-6, 1.0), "{}", outcome.in_flight);
+    assert_eq!(outcome.depth(), None);
+}
+
+/// 200 begin in each tenth of a second.
+#[test]
+fn throttled_device_does_what_its_slices_let_through() {
+    let outcome = run(&scene("h3", 5), "none", Owner::Prompt, 1);
+    assert!(is_near(outcome.throughput(), 2000.0, 1.0), "{}", outcome.throughput());
+}
+
+/// A turn of n requests takes 15 + 4 n µs; with nearly all 385 places in it that is 1555 µs.
+#[test]
+fn device_that_serves_in_turns_takes_all_that_is_there() {
+    let outcome = run(&scene("h5", 1), "none", Owner::Prompt, 1);
+    assert!(is_near(outcome.throughput(), 385.0 / 1555e-6, 2.0), "{}", outcome.throughput());
+    let stays = outcome.victim_us(0.5);
+    assert!(is_near(stays, 1555.0, 3.0), "{stays}");
+}
+
+/// An owner that is stalled hears later of everything: the device is empty at the end of a stall
+/// that is longer than the 4.8 ms which all 97 requests take, and none is.
+#[test]
+fn noisy_owner_is_late_but_deep_queues_hide_it() {
+    let scene = scene("4x200us", 2);
+    let (prompt, noisy) =
+        (run(&scene, "none", Owner::Prompt, 1), run(&scene, "none", Owner::Noisy, 1));
+    assert!(is_near(noisy.throughput(), prompt.throughput(), 1.0), "{}", noisy.throughput());
+    assert!(noisy.victim_us(0.99) > prompt.victim_us(0.99) + 1000.0);
+}
+
+#[test]
+fn same_seed_gives_the_same_outcome_and_another_one_another() {
+    let scene = scene("rare", 1);
+    let seen = |seed| {
+        let outcome = run(&scene, "cfq", Owner::Noisy, seed);
+        (outcome.tenants, outcome.samples, outcome.victim)
+    };
+    assert_eq!(seen(1), seen(1));
+    assert_ne!(seen(1), seen(2));
+}
+
+/// Turns of a tenant's own: shares are of time, which on a device of one server are of requests.
+#[test]
+fn shares_are_by_weight_where_the_scheduler_has_weights() {
+    let outcome = run(&scene("1x50us", 2), "cfq", Owner::Prompt, 1);
+    assert!(outcome.share_error() < 0.02, "{}", outcome.share_error());
+    assert!(outcome.backlogged() > 0.9, "{}", outcome.backlogged());
+}

@@ -1,0 +1,50 @@
+//! `cargo xtask bench depth`: what tenants and a victim get of many modelled devices under several
+//! schedulers, in virtual time.
+
+use crate::cargo;
+use anyhow::Result;
+
+/// How the program is run that measures.
+const BENCH: [&str; 6] = ["bench", "--locked", "-p", "paternoster-lab", "--bench", "depth"];
+
+/// What to run.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Scenes, by name; all unless told
+    scenes: Vec<String>,
+    /// Schedulers, each as `cfq` or `cfq:slice_idle=0,quantum=16`. Others are compared with the
+    /// first; the table is about the last. Unless told: none, cfq
+    #[arg(long, value_name = "NAME[:TUNABLE=VALUE,…]")]
+    scheduler: Vec<String>,
+    /// How many seeds each is run with
+    #[arg(long, default_value_t = 4)]
+    seeds: u64,
+    /// Stall whoever drives the scheduler 20 times a second, for 0.5 to 4 ms
+    #[arg(long)]
+    noisy: bool,
+    /// Print a row for each run
+    #[arg(long)]
+    runs: bool,
+    /// Print throughput and depth in steps of so many milliseconds
+    #[arg(long, value_name = "MS")]
+    timeline: Option<u64>,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args) -> Result<()> {
+    let mut command = cargo::command();
+    command.args(BENCH).arg("--").args(&args.scenes);
+    for scheduler in &args.scheduler {
+        command.args(["--scheduler", scheduler]);
+    }
+    command.args(["--seeds", &args.seeds.to_string()]);
+    for (chosen, option) in [(args.noisy, "--noisy"), (args.runs, "--runs")] {
+        if chosen {
+            command.arg(option);
+        }
+    }
+    if let Some(step) = args.timeline {
+        command.args(["--timeline", &step.to_string()]);
+    }
+    cargo::run(&mut command)
+}
