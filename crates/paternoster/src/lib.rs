@@ -143,7 +143,9 @@ pub use kyber::Kyber;
 pub use mq_deadline::MqDeadline;
 pub use none::NoScheduler;
 pub use request::{Bio, BioFlags, Direction, Op, Request, Sector, SectorCount, UserDataList};
-pub use stats::{BlkioFile, BlkioValue, GroupStats, OpStats, Stats, SwitchStats};
+pub use stats::{
+    BlkioFile, BlkioValue, GroupStats, Histogram, Latencies, OpStats, Stats, SwitchStats,
+};
 pub use time::{Hz, Instant, Jiffies, Nanos, Ticks};
 pub use trace::{
     BatchReason, BudgetEnd, Domain, Event, LatencyKind, MergeKind, MergeSite, NoIdleReason,

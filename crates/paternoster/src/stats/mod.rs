@@ -1,6 +1,7 @@
 //! Counts of bios and requests by group and operation, as in Linux's `blkio` files.
 
 mod blkio;
+mod histogram;
 mod slices;
 
 use std::ops::AddAssign;
@@ -11,6 +12,7 @@ use crate::time::{Instant, Nanos};
 
 pub(crate) use blkio::files as blkio_files;
 pub use blkio::{BlkioFile, BlkioValue};
+pub use histogram::Histogram;
 pub use slices::SliceStats;
 
 /// Counts of one operation of one group. Times are sums over requests, counted as they complete.
@@ -48,6 +50,26 @@ impl AddAssign<&OpStats> for OpStats {
     }
 }
 
+/// How long the requests of one operation of one group took, counted as they complete.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Latencies {
+    /// As [`OpStats::wait`].
+    pub wait: Histogram,
+    /// As [`OpStats::service`].
+    pub service: Histogram,
+    /// From creation to completion.
+    pub total: Histogram,
+}
+
+impl AddAssign<&Latencies> for Latencies {
+    fn add_assign(&mut self, other: &Latencies) {
+        self.wait += &other.wait;
+        self.service += &other.service;
+        self.total += &other.total;
+    }
+}
+
 /// The group, operation and synchrony by which a bio or a request is counted.
 #[derive(Clone, Copy)]
 pub(crate) struct Counted {
@@ -73,6 +95,7 @@ impl Counted {
 pub struct GroupStats {
     /// By operation: first asynchronous, then synchronous.
     ops: [[OpStats; 2]; Op::COUNT],
+    latencies: [Latencies; Op::COUNT],
     /// Requests that wait now.
     pub queued: u32,
     /// Requests in flight now.
@@ -87,6 +110,11 @@ impl GroupStats {
     /// The counts of one operation.
     pub fn op(&self, op: Op) -> OpStats {
         sum(&self.ops[op as usize])
+    }
+
+    /// How long the requests of one operation took.
+    pub fn latencies(&self, op: Op) -> &Latencies {
+        &self.latencies[op as usize]
     }
 
     /// The counts of synchronous bios and requests.
@@ -110,6 +138,9 @@ impl GroupStats {
     /// may have requests waiting at once.
     pub(crate) fn add_counts(&mut self, other: &Self) {
         for (own, other) in self.ops.iter_mut().flatten().zip(other.ops.iter().flatten()) {
+            *own += other;
+        }
+        for (own, other) in self.latencies.iter_mut().zip(&other.latencies) {
             *own += other;
         }
         self.queued += other.queued;
@@ -251,9 +282,15 @@ impl Stats {
     pub(crate) fn completed(&mut self, now: Instant, request: &Request) {
         let stats = &mut self.by_group[request.group];
         stats.in_flight -= 1;
+        let wait = request.dispatched.saturating_since(request.start);
+        let service = now.saturating_since(request.dispatched);
         let op = stats.of(request.op, request.is_sync());
         op.completed += 1;
-        op.wait += request.dispatched.saturating_since(request.start);
-        op.service += now.saturating_since(request.dispatched);
+        op.wait += wait;
+        op.service += service;
+        let latencies = &mut stats.latencies[request.op as usize];
+        latencies.wait.count(wait);
+        latencies.service.count(service);
+        latencies.total.count(wait + service);
     }
 }
