@@ -5,8 +5,9 @@ use anyhow::{Context, Result, bail};
 use std::process::{Command, Stdio};
 
 /// The packages. libnbd-bin has nbdinfo, nbdcopy and nbdfuse; qemu-utils has qemu-nbd, -img, -io;
-/// systemd has systemd-analyze, which verifies the unit; chromium opens the pages of reports.
-const PACKAGES: [&str; 11] = [
+/// python3-prometheus-client parses metrics; systemd has systemd-analyze, which verifies the unit;
+/// chromium opens the pages of reports.
+const PACKAGES: [&str; 12] = [
     "libnbd-bin",
     "qemu-utils",
     "nbdkit",
@@ -15,6 +16,7 @@ const PACKAGES: [&str; 11] = [
     "e2fsprogs",
     "fuse3",
     "curl",
+    "python3-prometheus-client",
     "systemd",
     "valgrind",
     "chromium",

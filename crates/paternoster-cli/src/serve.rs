@@ -93,6 +93,11 @@ struct DiskArgs {
     /// [default: paternoster-ctl.sock]
     #[arg(long, value_name = "PATH", conflicts_with = "config")]
     ctl: Option<PathBuf>,
+
+    /// IP address and port for `GET /metrics` over TCP, for Prometheus; the control socket has it
+    /// too [default: none]
+    #[arg(long, value_name = "ADDR:PORT", conflicts_with = "config")]
+    metrics: Option<String>,
 }
 
 /// Help of `--set`.
@@ -177,6 +182,7 @@ impl DiskArgs {
             unix: self.unix,
             tcp: self.tcp,
             ctl: self.ctl,
+            metrics: self.metrics,
         }
     }
 }

@@ -21,6 +21,7 @@ pub mod ctl;
 mod export_table;
 pub mod log;
 mod messages;
+mod metrics;
 mod peer;
 mod reload;
 mod rings;

@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result};
 
 use crate::config::Config;
 use crate::control::ControlHandle;
-use crate::ctl::{self, Control as _, ReloadMode};
+use crate::ctl::{self, Control, ReloadMode};
 use crate::server::Server;
 use crate::signals;
 use crate::sockets::{self, SocketFile};
@@ -38,14 +38,23 @@ pub fn run(config: &Config, file: Option<&Path>) -> Result<()> {
         }
         None => None,
     };
+    let metrics_listener = config.metrics.map(sockets::bind_tcp).transpose()?;
     let mut server = Server::start_watched(config, &ends)?;
     let control = match file {
         Some(file) => server.control().with_file(file),
         None => server.control(),
     };
     reload_at(hang_up, control.clone()).context("cannot start the thread of reloads")?;
+    let control: Arc<dyn Control> = Arc::new(control);
     let ctl_server = match ctl_listener {
-        Some((listener, file)) => Some((ctl::serve(listener, Arc::new(control))?, file)),
+        Some((listener, file)) => Some((ctl::serve(listener, Arc::clone(&control))?, file)),
+        None => None,
+    };
+    let metrics_server = match metrics_listener {
+        Some(listener) => {
+            tracing::info!("metrics are at http://{}/metrics", listener.local_addr()?);
+            Some(ctl::serve_metrics(listener, control)?)
+        }
         None => None,
     };
     print_uris(server.uris()).context("cannot write to standard output")?;
@@ -55,6 +64,9 @@ pub fn run(config: &Config, file: Option<&Path>) -> Result<()> {
     if let Some((ctl_server, file)) = ctl_server {
         drop(file);
         ctl_server.stop();
+    }
+    if let Some(metrics_server) = metrics_server {
+        metrics_server.stop();
     }
     server.shut_down()
 }

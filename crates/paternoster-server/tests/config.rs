@@ -185,12 +185,14 @@ fn options_and_file_make_the_same_configuration() {
         unix: Some("u".into()),
         tcp: Some("[::1]:0".to_owned()),
         ctl: Some("c".into()),
+        metrics: Some("127.0.0.1:9870".to_owned()),
         ..rig.options(&["a,weight=300,size=64K", "b,read-only,offset=64K"])
     };
     let file = r#"
         unix = "u"
         tcp = "[::1]:0"
         ctl = "c"
+        metrics = "127.0.0.1:9870"
         [disks.disk0]
         path = "@/disk.img"
         scheduler = "cfq"

@@ -71,7 +71,7 @@ size = 1.5
         "c:1: socket \"\" has 0 bytes",
         "c:2: unix_mode = \"0999\"",
         "c:3: \"localhost\"",
-        "c:4: unknown key `colour`; there are: `unix`, `unix_mode`, `tcp`, `ctl`, `memory`",
+        "c:4: unknown key `colour`; there are: `unix`, `unix_mode`, `tcp`, `ctl`, `metrics`, ",
         "c:6: disk file \"/",
         "c:7: depth = 0: 1 to 1024",
         "c:8: ",
@@ -141,6 +141,7 @@ fn every_wrong_option_is_told() {
         unix: Some("".into()),
         tcp: Some("nowhere".to_owned()),
         ctl: Some("".into()),
+        metrics: Some(String::new()),
     };
     let refused = Config::from_options(&options).expect_err("mistakes").to_string();
     let mut places: Vec<_> =
@@ -153,6 +154,7 @@ fn every_wrong_option_is_told() {
         "--export",
         "--export",
         "--export",
+        "--metrics",
         "--scheduler",
         "--set",
         "--set",

@@ -83,3 +83,26 @@ fn none_is_no_control_socket() {
     };
     assert_eq!(Config::from_options(&options).expect("valid").ctl, None);
 }
+
+#[test]
+fn metrics_need_an_address_of_their_own() {
+    let dir = dir();
+    let refusal = |metrics: &str, tcp: &str| {
+        let options = Options {
+            disk: dir.path().join("disk.img"),
+            exports: vec!["e".to_owned()],
+            metrics: Some(metrics.to_owned()),
+            tcp: Some(tcp.to_owned()),
+            ctl: Some("none".into()),
+            ..Options::default()
+        };
+        Config::from_options(&options).err().map(|error| error.to_string())
+    };
+    let no_address = "--metrics: \"here\": an IP address and a port is allowed, such as \
+                      127.0.0.1:10809 or [::1]:10809";
+    assert_eq!(refusal("here", "[::1]:7").as_deref(), Some(no_address));
+    let taken = "--metrics: [::1]:7 is that of tcp too; metrics need an address of their own";
+    assert_eq!(refusal("[::1]:7", "[::1]:7").as_deref(), Some(taken));
+    assert_eq!(refusal("[::1]:8", "[::1]:7"), None);
+    assert_eq!(refusal("[::1]:0", "[::1]:0"), None, "any free one, twice");
+}

@@ -87,6 +87,7 @@ fn config(scheduler: SchedulerKind, drawn: &Drawn, socket: PathBuf) -> Config {
     Config {
         listen: Listen { unix: Some(socket), unix_mode: Listen::DEFAULT_MODE, tcp: None },
         ctl: None,
+        metrics: None,
         disks: vec![DiskConfig {
             name,
             backend,

@@ -55,7 +55,7 @@ impl Line {
             connections: group.connections,
             reads: op("read"),
             writes: op("write"),
-            all: group.ops.values().copied().fold(OpStat::default(), sum),
+            all: group.ops.values().fold(OpStat::default(), |all, op| sum(&all, op)),
             queued: group.queued,
             in_device: group.in_device,
         }
@@ -66,9 +66,9 @@ impl Line {
         Self {
             time_ns: self.time_ns.map(|own| own.saturating_add(other.time_ns.unwrap_or(0))),
             connections: self.connections.saturating_add(other.connections),
-            reads: sum(self.reads, other.reads),
-            writes: sum(self.writes, other.writes),
-            all: sum(self.all, other.all),
+            reads: sum(&self.reads, &other.reads),
+            writes: sum(&self.writes, &other.writes),
+            all: sum(&self.all, &other.all),
             queued: self.queued.saturating_add(other.queued),
             in_device: self.in_device.saturating_add(other.in_device),
             ..self
@@ -76,7 +76,7 @@ impl Line {
     }
 }
 
-fn sum(one: OpStat, other: OpStat) -> OpStat {
+fn sum(one: &OpStat, other: &OpStat) -> OpStat {
     OpStat {
         bios: one.bios.saturating_add(other.bios),
         bytes: one.bytes.saturating_add(other.bytes),
@@ -85,6 +85,9 @@ fn sum(one: OpStat, other: OpStat) -> OpStat {
         completed: one.completed.saturating_add(other.completed),
         wait_ns: one.wait_ns.saturating_add(other.wait_ns),
         service_ns: one.service_ns.saturating_add(other.service_ns),
+        wait: one.wait.plus(&other.wait),
+        service: one.service.plus(&other.service),
+        total: one.total.plus(&other.total),
     }
 }
 
@@ -110,6 +113,7 @@ mod tests {
             completed: wide * 100,
             wait_ns: wide * 1000,
             service_ns: wide * 10_000,
+            ..OpStat::default()
         };
         GroupStat {
             path: path.to_owned(),

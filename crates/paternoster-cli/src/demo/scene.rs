@@ -110,6 +110,7 @@ fn config(scheduler: SchedulerKind, socket: std::path::PathBuf) -> Result<Config
     Ok(Config {
         listen: Listen { unix: Some(socket), unix_mode: Listen::DEFAULT_MODE, tcp: None },
         ctl: None,
+        metrics: None,
         disks: vec![DiskConfig {
             name: "modelled".to_owned(),
             backend,

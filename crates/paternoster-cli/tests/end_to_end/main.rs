@@ -10,6 +10,7 @@ mod interop;
 mod iolog;
 mod log;
 mod memory;
+mod metrics;
 mod reload;
 mod settings;
 mod shutdown;

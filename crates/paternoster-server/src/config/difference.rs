@@ -50,13 +50,14 @@ pub(crate) fn needs_restart(served: &Config, file: &Config) -> Vec<Change> {
 /// Keys and their values; null is none.
 type Values<const N: usize> = [(&'static str, Value); N];
 
-fn sockets(config: &Config) -> Values<5> {
-    let Config { listen, ctl, payload_timeout, .. } = config;
+fn sockets(config: &Config) -> Values<6> {
+    let Config { listen, ctl, metrics, payload_timeout, .. } = config;
     [
         ("unix", listen.unix.as_deref().map(path).into()),
         ("unix_mode", format!("{:04o}", listen.unix_mode).into()),
         ("tcp", listen.tcp.map(|address| address.to_string()).into()),
         ("ctl", ctl.as_deref().map_or_else(|| "none".to_owned(), path).into()),
+        ("metrics", metrics.map(|address| address.to_string()).into()),
         ("payload_timeout", (payload_timeout.as_nanos() / 1_000_000_000).into()),
     ]
 }
@@ -178,6 +179,11 @@ size = \"64K\"
             ("unix = \"nbd.sock\"", "unix = \"x.sock\"", "unix \"nbd.sock\" -> \"x.sock\""),
             ("[disks.d]", "unix_mode = \"0660\"\n[disks.d]", "unix_mode \"0600\" -> \"0660\""),
             ("[disks.d]", "tcp = \"[::1]:9\"\n[disks.d]", "tcp none -> \"[::1]:9\""),
+            (
+                "[disks.d]",
+                "metrics = \"127.0.0.1:9870\"\n[disks.d]",
+                "metrics none -> \"127.0.0.1:9870\"",
+            ),
             ("[disks.d]", "ctl = \"none\"\n[disks.d]", "ctl \"paternoster-ctl.sock\" -> \"none\""),
             ("[disks.d]", "payload_timeout = 60\n[disks.d]", "payload_timeout 30 -> 60"),
             ("servers = 4", "servers = 5", "disk \"d\": servers 4 -> 5"),

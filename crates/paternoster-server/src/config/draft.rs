@@ -91,6 +91,7 @@ pub(super) struct Draft {
     pub(super) tcp: Key<String>,
     /// None is to have none.
     pub(super) ctl: Key<Option<PathBuf>>,
+    pub(super) metrics: Key<String>,
     pub(super) memory: Key<Number>,
     pub(super) connections: Key<i64>,
     pub(super) payload_timeout: Key<i64>,

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io;
+use std::net::SocketAddr;
 use std::ops::Range;
 use std::path::PathBuf;
 
@@ -287,6 +288,10 @@ pub enum Problem {
     /// One path for clients and control.
     #[error("socket {path:?} is that of unix too; ctl needs one of its own, or \"none\"")]
     SameSocket { path: PathBuf },
+
+    /// One address for clients and metrics.
+    #[error("{address} is that of tcp too; metrics need an address of their own")]
+    SameAddress { address: SocketAddr },
 
     /// Something else than `TUNABLE=VALUE`.
     #[error("{found:?}: TUNABLE=VALUE with a whole number is allowed, such as quantum=8")]

@@ -33,6 +33,7 @@ pub(super) fn read(text: &str, path: &Path, mistakes: &mut Mistakes) -> Option<D
         unix_mode: keys.number("unix_mode"),
         tcp: keys.text("tcp"),
         ctl: keys.path_or_none("ctl"),
+        metrics: keys.text("metrics"),
         memory: keys.number("memory"),
         connections: keys.whole("connections"),
         payload_timeout: keys.whole("payload_timeout"),

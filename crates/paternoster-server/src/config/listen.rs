@@ -65,6 +65,19 @@ pub(super) fn check(draft: &Draft, mistakes: &mut Mistakes) -> Option<(Listen, O
     Some((Listen { unix: unix?, unix_mode: unix_mode?, tcp: tcp? }, ctl?))
 }
 
+/// The address of metrics, which is not that of clients.
+#[expect(clippy::option_option, reason = "one is whether it is right, one whether it is there")]
+pub(super) fn check_metrics(draft: &Draft, mistakes: &mut Mistakes) -> Option<Option<SocketAddr>> {
+    let clients = draft.tcp.value().and_then(|tcp| tcp.value.parse::<SocketAddr>().ok());
+    draft.metrics.check(mistakes, |text| {
+        let address = check_address(text)?;
+        if address.port() != 0 && clients == Some(address) {
+            return text.refuse(Problem::SameAddress { address });
+        }
+        Ok(address)
+    })
+}
+
 /// The control socket beside that of clients, as far as that is known.
 fn check_ctl(path: &At<PathBuf>, unix: Option<&Option<PathBuf>>) -> Result<PathBuf, Mistake> {
     let checked = check_socket(path)?;

@@ -36,6 +36,7 @@ mod size;
 
 use std::fs::File;
 use std::io::Read as _;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use paternoster::{Nanos, Weight};
@@ -61,6 +62,8 @@ pub struct Config {
     /// Where the control socket is: [`DEFAULT_PATH`](crate::ctl::DEFAULT_PATH) if nothing was
     /// written. None is none.
     pub ctl: Option<PathBuf>,
+    /// A TCP address of its own for `GET /metrics`; port 0 is any free one.
+    pub metrics: Option<SocketAddr>,
     /// The disks, in the order in which they were written; at least one.
     pub disks: Vec<DiskConfig>,
     /// The groups: those written, then those that exports name or make, each behind its parent and
@@ -167,6 +170,7 @@ impl Config {
 impl Draft {
     fn check(&self, mut mistakes: Mistakes) -> Result<Config, ConfigError> {
         let sockets = listen::check(self, &mut mistakes);
+        let metrics = listen::check_metrics(self, &mut mistakes);
         let disks = disk::check(self, &mut mistakes);
         machine::check_memory(self, &disks, &mut mistakes);
         export::check_names(&self.exports, &mut mistakes);
@@ -183,6 +187,7 @@ impl Draft {
             Some(Config {
                 listen,
                 ctl,
+                metrics: metrics?,
                 disks: disks?,
                 groups: groups?,
                 exports: exports?,

@@ -25,6 +25,8 @@ pub struct Options {
     pub tcp: Option<String>,
     /// `--ctl`: the path of the control socket; `none` is none.
     pub ctl: Option<PathBuf>,
+    /// `--metrics`: an address and a port.
+    pub metrics: Option<String>,
 }
 
 /// What the only disk is called.
@@ -51,6 +53,7 @@ impl Options {
             unix: key("--unix", self.unix.clone()),
             tcp: key("--tcp", self.tcp.clone()),
             ctl: key("--ctl", ctl),
+            metrics: key("--metrics", self.metrics.clone()),
             disks: vec![disk],
             exports: exports.into_iter().flatten().collect(),
             ..Draft::default()

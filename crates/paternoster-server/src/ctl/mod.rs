@@ -8,10 +8,11 @@
 //!   PUT  /v1/groups/weight
 //!   GET, PUT  /v1/disks/settings
 //!   POST /v1/reload
+//!   GET  /metrics                  ../metrics, also on a TCP address of its own
 //! ```
 //!
 //! It has a thread of its own and shares nothing with the path of a request. Every answer, an
-//! error too, is a JSON object with a `version`.
+//! error too, is a JSON object with a `version`; that of `/metrics` is Prometheus' text.
 
 mod client;
 mod reload;
@@ -23,7 +24,7 @@ pub use client::{
     CtlError, StatAnswer, change_settings, fetch_settings, fetch_stat, reload, set_weight,
 };
 pub use reload::{Change, ReloadAnswer, ReloadError, ReloadMode};
-pub use server::{Control, CtlServer, StatError, serve};
+pub use server::{Control, CtlServer, StatError, serve, serve_metrics};
 pub(crate) use settings::CheckedSettings;
 pub use settings::{DiskChange, NewSettings, SettingError, SettingsAnswer, SettingsInForce};
 pub(crate) use weight::NewWeights;

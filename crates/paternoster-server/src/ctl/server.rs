@@ -1,6 +1,7 @@
 //! The server of the control socket.
 
 use std::io;
+use std::net::TcpListener;
 use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -13,6 +14,7 @@ use axum::extract::rejection::BytesRejection;
 use axum::http::{Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post, put};
+use axum::serve::Listener;
 use hyper::server::conn::http1;
 use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
@@ -25,6 +27,7 @@ use tokio::task::JoinError;
 use super::reload::{ReloadAnswer, ReloadError, ReloadMode};
 use super::settings::{DiskChange, SettingError, SettingsAnswer};
 use super::weight::{WeightAnswer, WeightChange, WeightError};
+use crate::metrics::{self, Metrics};
 use crate::stat::{Detail, Stat};
 
 /// Connections at once; more wait to be accepted.
@@ -32,9 +35,6 @@ const CONNECTIONS: usize = 32;
 
 /// How long a connection may take for its request and the answer: longer than an owner may.
 const TIMEOUT: Duration = Duration::from_secs(8);
-
-/// How long to wait after a connection could not be accepted.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// How long connections have to end when the server is stopped.
 const GRACE: Duration = Duration::from_secs(1);
@@ -82,15 +82,31 @@ impl CtlServer {
 
 /// Answers on `listener`, in a thread of its own, until it is stopped.
 pub fn serve(listener: UnixListener, server: Arc<dyn Control>) -> io::Result<CtlServer> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     listener.set_nonblocking(true)?;
+    start("ctl", move || tokio::net::UnixListener::from_std(listener), router(server))
+}
+
+/// Answers `GET /metrics` on `listener`, in a thread of its own, until it is stopped.
+pub fn serve_metrics(listener: TcpListener, server: Arc<dyn Control>) -> io::Result<CtlServer> {
+    listener.set_nonblocking(true)?;
+    let router = metrics_router(server).fallback(no_such_metrics);
+    start("metrics", move || tokio::net::TcpListener::from_std(listener), router)
+}
+
+/// Starts the thread of that name, on which `router` answers.
+fn start<L: Listener>(
+    name: &str,
+    listener: impl FnOnce() -> io::Result<L>,
+    router: Router,
+) -> io::Result<CtlServer> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let listener = {
         let _context = runtime.enter();
-        tokio::net::UnixListener::from_std(listener)?
+        listener()?
     };
     let (stop, stopped) = watch::channel(false);
-    let thread = std::thread::Builder::new().name("ctl".to_owned()).spawn(move || {
-        runtime.block_on(answer(listener, router(server), stopped, TIMEOUT));
+    let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || {
+        runtime.block_on(answer(listener, router, stopped, TIMEOUT));
         // Somebody may still wait in `Control::stat`; that is not waited for.
         runtime.shutdown_background();
     })?;
@@ -98,14 +114,14 @@ pub fn serve(listener: UnixListener, server: Arc<dyn Control>) -> io::Result<Ctl
 }
 
 async fn answer(
-    listener: tokio::net::UnixListener,
+    mut listener: impl Listener,
     router: Router,
     stop: watch::Receiver<bool>,
     patience: Duration,
 ) {
     let places = Arc::new(Semaphore::new(CONNECTIONS));
     tokio::select! {
-        () = accept(&listener, router, &places, patience) => {}
+        () = accept(&mut listener, router, &places, patience) => {}
         () = until_set(stop) => {}
     }
     // Every place is free when the last connection has ended.
@@ -115,18 +131,15 @@ async fn answer(
 
 /// Accepts connections, each of which has its place and its time.
 async fn accept(
-    listener: &tokio::net::UnixListener,
+    listener: &mut impl Listener,
     router: Router,
     places: &Arc<Semaphore>,
     patience: Duration,
 ) {
     loop {
         let place = Arc::clone(places).acquire_owned().await.expect("it is never closed");
-        let Ok((stream, _)) = listener.accept().await else {
-            // The client has gone again, or there is no descriptor for it.
-            tokio::time::sleep(ACCEPT_PAUSE).await;
-            continue;
-        };
+        // Where there is no descriptor for it, this waits and tries again.
+        let (stream, _) = listener.accept().await;
         let service = TowerToHyperService::new(router.clone());
         let mut http = http1::Builder::new();
         let serving = http.keep_alive(false).serve_connection(TokioIo::new(stream), service);
@@ -147,6 +160,7 @@ const STAT: &str = "/v1/stat";
 const WEIGHT: &str = "/v1/groups/weight";
 pub(super) const SETTINGS: &str = "/v1/disks/settings";
 const RELOAD: &str = "/v1/reload";
+const METRICS: &str = "/metrics";
 
 fn router(server: Arc<dyn Control>) -> Router {
     Router::new()
@@ -154,9 +168,25 @@ fn router(server: Arc<dyn Control>) -> Router {
         .route(WEIGHT, put(set_weight))
         .route(SETTINGS, get(settings).put(change_settings))
         .route(RELOAD, post(reload))
+        .with_state(Arc::clone(&server))
+        .merge(metrics_router(server))
         .fallback(not_found)
         .method_not_allowed_fallback(not_allowed)
-        .with_state(server)
+}
+
+fn metrics_router(server: Arc<dyn Control>) -> Router {
+    Router::new()
+        .route(METRICS, get(metrics))
+        .method_not_allowed_fallback(not_allowed)
+        .with_state(Arc::new(Metrics::new(server)))
+}
+
+async fn metrics(State(metrics): State<Arc<Metrics>>) -> Response {
+    match tokio::task::spawn_blocking(move || metrics.text()).await {
+        Ok(Ok(text)) => ([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response(),
+        Ok(Err(error)) => refuse(StatusCode::SERVICE_UNAVAILABLE, error.to_string()),
+        Err(_) => failed(),
+    }
 }
 
 async fn stat(State(server): State<Arc<dyn Control>>, uri: Uri) -> Response {
@@ -250,8 +280,13 @@ fn failed() -> Response {
 }
 
 async fn not_found(uri: Uri) -> Response {
-    let known = [STAT, WEIGHT, SETTINGS, RELOAD].join(", ");
+    let known = [STAT, WEIGHT, SETTINGS, RELOAD, METRICS].join(", ");
     let error = format!("there is no {:?}; there are: {known}", uri.path());
+    refuse(StatusCode::NOT_FOUND, error)
+}
+
+async fn no_such_metrics(uri: Uri) -> Response {
+    let error = format!("there is no {:?}; there is: {METRICS}", uri.path());
     refuse(StatusCode::NOT_FOUND, error)
 }
 

@@ -5,17 +5,21 @@
 //! nanoseconds over requests, sizes are bytes. A field that an older server did not send is read
 //! as its default.
 
+mod histogram;
 mod queue;
+mod share;
 mod since;
 
 use std::collections::BTreeMap;
 
 use paternoster::scheduler::{Dump, QueueDump};
-use paternoster::{BlkioFile, BlkioValue, GroupStats, Instant, Op, OpStats};
+use paternoster::{BlkioFile, BlkioValue, GroupStats, Instant, Op};
 use serde::{Deserialize, Serialize};
 
+pub use self::histogram::Times;
 pub(crate) use self::queue::QueueFormatter;
 pub use self::queue::{BudgetStat, QueueStat, SliceStat};
+pub use self::share::Share;
 
 /// The whole answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -167,7 +171,7 @@ impl GroupStat {
         self.queued = stats.queued;
         self.in_device = stats.in_flight;
         self.backlogged_ns = stats.backlogged(now).as_nanos();
-        self.ops = Op::ALL.map(|op| (op_name(op).to_owned(), OpStat::from(stats.op(op)))).into();
+        self.ops = Op::ALL.map(|op| (op_name(op).to_owned(), OpStat::of(stats, op))).into();
     }
 }
 
@@ -253,10 +257,21 @@ pub struct OpStat {
     pub wait_ns: u64,
     /// From the device to its completion, in nanoseconds, over all `completed`.
     pub service_ns: u64,
+    /// How many of the `completed` waited how long.
+    #[serde(skip_serializing_if = "Times::is_empty")]
+    pub wait: Times,
+    /// How many of them were how long in the device.
+    #[serde(skip_serializing_if = "Times::is_empty")]
+    pub service: Times,
+    /// How many of them took how long with both.
+    #[serde(skip_serializing_if = "Times::is_empty")]
+    pub total: Times,
 }
 
-impl From<OpStats> for OpStat {
-    fn from(stats: OpStats) -> Self {
+impl OpStat {
+    fn of(stats: &GroupStats, op: Op) -> Self {
+        let latencies = stats.latencies(op);
+        let stats = stats.op(op);
         Self {
             bios: stats.bios,
             bytes: stats.bytes,
@@ -265,6 +280,9 @@ impl From<OpStats> for OpStat {
             completed: stats.completed,
             wait_ns: stats.wait.as_nanos(),
             service_ns: stats.service.as_nanos(),
+            wait: Times::of(&latencies.wait),
+            service: Times::of(&latencies.service),
+            total: Times::of(&latencies.total),
         }
     }
 }

@@ -66,6 +66,9 @@ impl OpStat {
             completed: self.completed.saturating_sub(before.completed),
             wait_ns: self.wait_ns.saturating_sub(before.wait_ns),
             service_ns: self.service_ns.saturating_sub(before.service_ns),
+            wait: self.wait.since(&before.wait),
+            service: self.service.since(&before.service),
+            total: self.total.since(&before.total),
         }
     }
 }
@@ -96,6 +99,9 @@ mod tests {
             completed: amount * 5,
             wait_ns: amount * 6,
             service_ns: amount * 7,
+            wait: [(4096, amount)].into_iter().collect(),
+            service: [(8192, amount)].into_iter().collect(),
+            total: [(u64::MAX, amount)].into_iter().collect(),
         };
         let group = GroupStat {
             path: "/g".to_owned(),

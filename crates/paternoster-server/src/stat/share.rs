@@ -1,0 +1,174 @@
+//! What part of a disk its groups are due by their weights, and what part they have.
+//!
+//! Both are of the time that a reading is of, which is best a second or more: the difference of two
+//! readings ([`Stat::since`](super::Stat::since)).
+//!
+//! ```text
+//!   /a 300        active: 3/4          entitled: 300 / (300 + 100)
+//!   /b 100        active: 1/4
+//!   /c 600        asked for nothing: its part is the others'
+//! ```
+
+use super::{DiskStat, GroupStat};
+
+/// How many bytes cost as much as one request: what `achieved` is counted by. An assumption, and
+/// between what solid-state and rotational disks have.
+const REQUEST_BYTES: u64 = 16 << 10;
+
+/// The shares of one group, from 0 to 1: its own, without those of the groups below it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Share {
+    /// What it is due among the groups that asked for something: none if it asked for nothing, and
+    /// where weights have no effect.
+    pub entitled: Option<f64>,
+    /// What it had of all that was done, where a request costs as much as 16 KiB; none if nothing
+    /// was done.
+    pub achieved: Option<f64>,
+}
+
+impl DiskStat {
+    /// Returns the shares of each group, in the order of the groups.
+    pub fn shares(&self) -> Vec<Share> {
+        let costs: Vec<_> = self.groups.iter().map(cost).collect();
+        let all: f64 = costs.iter().sum();
+        let entitled = Entitled::of(&self.groups);
+        let shares = costs.iter().zip(entitled.shares).map(|(cost, entitled)| Share {
+            entitled: entitled.filter(|_| self.weights_apply),
+            achieved: (all > 0.0).then(|| cost / all),
+        });
+        shares.collect()
+    }
+}
+
+impl GroupStat {
+    /// Whether it asked for something.
+    fn is_active(&self) -> bool {
+        let has_done = || self.ops.values().any(|op| op.completed > 0);
+        self.backlogged_ns > 0 || self.queued > 0 || self.in_device > 0 || has_done()
+    }
+}
+
+/// What was done for a group, in requests.
+fn cost(group: &GroupStat) -> f64 {
+    let ops = group.ops.values();
+    ops.map(|op| as_float(op.completed) + as_float(op.bytes) / as_float(REQUEST_BYTES)).sum()
+}
+
+/// Exact below 2⁵³.
+#[expect(clippy::cast_precision_loss, reason = "a share does not need more")]
+fn as_float(count: u64) -> f64 {
+    count as f64
+}
+
+/// The groups as a tree; each stands behind its parent.
+struct Entitled<'a> {
+    groups: &'a [GroupStat],
+    /// Whether the group or one below it asked for something.
+    is_active: Vec<bool>,
+    shares: Vec<Option<f64>>,
+}
+
+impl<'a> Entitled<'a> {
+    fn of(groups: &'a [GroupStat]) -> Self {
+        let is_active = groups.iter().map(|group| {
+            let inside = groups.iter().filter(|other| is_within(&other.path, &group.path));
+            inside.into_iter().any(GroupStat::is_active)
+        });
+        let is_active = is_active.collect();
+        let mut entitled = Self { groups, is_active, shares: vec![None; groups.len()] };
+        entitled.divide("", 1.0);
+        entitled
+    }
+
+    /// Divides `share` among the group of this path, for its own requests, and those below it.
+    fn divide(&mut self, path: &str, share: f64) {
+        let own = self.groups.iter().position(|group| group.path == path);
+        let own = own.filter(|&own| self.groups[own].is_active());
+        let children = (0..self.groups.len())
+            .filter(|&child| self.is_active[child] && parent(&self.groups[child].path) == path);
+        let children: Vec<_> = children.collect();
+        let leaf_weight = own.map_or(0.0, |own| f64::from(self.groups[own].leaf_weight));
+        let weight = |child: &usize| f64::from(self.groups[*child].weight);
+        let all = leaf_weight + children.iter().map(weight).sum::<f64>();
+        let weights: Vec<_> = children.iter().map(weight).collect();
+        if let Some(own) = own {
+            self.shares[own] = Some(share * leaf_weight / all);
+        }
+        for (child, weight) in children.into_iter().zip(weights) {
+            let groups = self.groups;
+            self.divide(&groups[child].path, share * weight / all);
+        }
+    }
+}
+
+/// The path of the group above; empty is the root.
+fn parent(path: &str) -> &str {
+    path.rsplit_once('/').map_or("", |(parent, _)| parent)
+}
+
+/// Whether `path` is `group` or below it.
+fn is_within(path: &str, group: &str) -> bool {
+    path.strip_prefix(group).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stat::OpStat;
+
+    fn group(path: &str, weight: u32, leaf_weight: u32, reads: u64) -> GroupStat {
+        let read = OpStat { completed: reads, bytes: reads << 14, ..OpStat::default() };
+        GroupStat {
+            path: path.to_owned(),
+            weight,
+            leaf_weight,
+            ops: [("read".to_owned(), read)].into(),
+            ..GroupStat::default()
+        }
+    }
+
+    fn shares(groups: Vec<GroupStat>) -> Vec<(Option<f64>, Option<f64>)> {
+        let disk = DiskStat { groups, weights_apply: true, ..DiskStat::default() };
+        disk.shares().iter().map(|share| (share.entitled, share.achieved)).collect()
+    }
+
+    #[test]
+    fn weights_of_those_who_ask_divide_the_disk() {
+        let found = shares(vec![
+            group("/a", 300, 100, 10),
+            group("/b", 100, 100, 30),
+            group("/c", 600, 100, 0),
+        ]);
+        let expected = [(Some(0.75), Some(0.25)), (Some(0.25), Some(0.75)), (None, Some(0.0))];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn group_divides_its_share_between_its_own_requests_and_those_below() {
+        let found = shares(vec![
+            group("/a", 100, 100, 5),
+            group("/a/x", 300, 100, 5),
+            group("/ab", 100, 100, 0),
+            group("/ab/y", 7, 100, 10),
+        ]);
+        let entitled: Vec<_> = found.iter().map(|(entitled, _)| *entitled).collect();
+        assert_eq!(entitled, [Some(0.125), Some(0.375), None, Some(0.5)]);
+    }
+
+    #[test]
+    fn larger_requests_are_more() {
+        let mut large = group("/a", 100, 100, 10);
+        large.ops.get_mut("read").expect("it is there").bytes = 10 << 15;
+        let found = shares(vec![large, group("/b", 100, 100, 10)]);
+        assert_eq!(found[0].1, Some(0.6), "3 of 5");
+    }
+
+    #[test]
+    fn nobody_is_due_anything_where_weights_have_no_effect() {
+        let groups = vec![group("/a", 300, 100, 1)];
+        let share = DiskStat { groups, ..DiskStat::default() }.shares()[0];
+        assert_eq!(share, Share { entitled: None, achieved: Some(1.0) });
+        assert_eq!(DiskStat::default().shares(), []);
+        assert_eq!(shares(vec![group("/a", 300, 100, 0)]), [(None, None)]);
+    }
+}
