@@ -166,7 +166,7 @@ mod tests {
         let page = "<!-- table: tunables cfq -->\n<!-- table: tunables bfq -->\n";
         assert_eq!(
             without_table([page].into_iter()),
-            [SchedulerKind::MqDeadline, SchedulerKind::Kyber]
+            [SchedulerKind::MqDeadline, SchedulerKind::Kyber, SchedulerKind::Wfq]
         );
     }
 

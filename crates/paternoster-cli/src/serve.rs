@@ -203,7 +203,7 @@ mod tests {
                 }
             }
         }
-        assert!(help.contains("none, mq-deadline, kyber, cfq or bfq; "), "{help}");
-        assert!(help.contains("under cfq or bfq ["), "{help}");
+        assert!(help.contains("none, mq-deadline, kyber, cfq, bfq or wfq; "), "{help}");
+        assert!(help.contains("under cfq, bfq or wfq ["), "{help}");
     }
 }

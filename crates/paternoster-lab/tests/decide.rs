@@ -47,7 +47,7 @@ fn scenario_that_cannot_be_run_does_not_keep_the_others_from_it() {
     assert!(
         told.ends_with(
             "b.scenario.json: there is no scheduler \"anticipatory\"; there are: \
-                            none, mq-deadline, kyber, cfq, bfq"
+                            none, mq-deadline, kyber, cfq, bfq, wfq"
         ),
         "{told}"
     );

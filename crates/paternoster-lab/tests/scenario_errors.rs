@@ -228,8 +228,8 @@ fn request_that_is_not_there_or_too_often_is_not_requeued() {
 
 #[test]
 fn scheduler_that_we_lack_is_refused_with_those_that_there_are() {
-    let told =
-        "there is no scheduler \"anticipatory\"; there are: none, mq-deadline, kyber, cfq, bfq";
+    let told = "there is no scheduler \"anticipatory\"; \
+                there are: none, mq-deadline, kyber, cfq, bfq, wfq";
     assert_eq!(error_with("/scheduler", json!("anticipatory")), told);
 }
 

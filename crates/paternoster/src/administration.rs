@@ -7,7 +7,7 @@ use crate::elevator::{Elevator, Limits, NoMerges};
 use crate::group::{DeviceWeights, Weight, Weights};
 use crate::hierarchy::{Hierarchy, NoHierarchy};
 use crate::io_context::IoPrio;
-use crate::scheduler::Scheduler;
+use crate::scheduler::{Scheduler, Work};
 use crate::time::Instant;
 use crate::tunable::TunableError;
 
@@ -66,6 +66,7 @@ administrative! {
     set_tunable(now: Instant, name: &str, value: i64) -> Result<i64, TunableError>;
     reset_tunables(now: Instant, set: &[(String, i64)]);
     set_hierarchy(now: Instant, to: Hierarchy) -> Result<(), NoHierarchy>;
+    charge(now: Instant, group: GroupId, work: Work);
     switch(now: Instant, to: S) -> S;
     set_depth(queue_depth: u32);
     set_nr_requests(nr_requests: Option<u32>);

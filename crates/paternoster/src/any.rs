@@ -16,11 +16,12 @@ use crate::kyber::{self, Kyber};
 use crate::mq_deadline::{self, MqDeadline};
 use crate::none::{self, NoScheduler};
 use crate::request::Bio;
-use crate::scheduler::{Cx, InsertAt, MergeRules, Requeue, Scheduler};
+use crate::scheduler::{Cx, InsertAt, MergeRules, Requeue, Scheduler, Work};
 use crate::stats::SliceStats;
 use crate::time::Instant;
 use crate::trace::{MergeKind, Trace};
 use crate::tunable::{TunableError, TunableInfo};
+use crate::wfq::{self, Wfq};
 
 /// The schedulers of this crate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -36,11 +37,14 @@ pub enum SchedulerKind {
     Cfq,
     /// Budgets by weight, and raised weights for interactive and soft-real-time queues.
     Bfq,
+    /// Requests by weight, without turns, while the device stays busy.
+    Wfq,
 }
 
 impl SchedulerKind {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::None, Self::MqDeadline, Self::Kyber, Self::Cfq, Self::Bfq];
+    pub const ALL: [Self; 6] =
+        [Self::None, Self::MqDeadline, Self::Kyber, Self::Cfq, Self::Bfq, Self::Wfq];
 
     /// Its name in sysfs.
     pub const fn name(self) -> &'static str {
@@ -50,6 +54,7 @@ impl SchedulerKind {
             Self::Kyber => kyber::NAME,
             Self::Cfq => cfq::NAME,
             Self::Bfq => bfq::NAME,
+            Self::Wfq => wfq::NAME,
         }
     }
 
@@ -61,6 +66,7 @@ impl SchedulerKind {
             Self::Kyber => Kyber::<crate::trace::NoTrace>::TUNABLES,
             Self::Cfq => Cfq::<crate::trace::NoTrace>::TUNABLES,
             Self::Bfq => Bfq::<crate::trace::NoTrace>::TUNABLES,
+            Self::Wfq => Wfq::<crate::trace::NoTrace>::TUNABLES,
         }
     }
 
@@ -80,12 +86,12 @@ impl SchedulerKind {
 
     /// Returns whether group weights change its decisions.
     pub const fn has_weights(self) -> bool {
-        matches!(self, Self::Cfq | Self::Bfq)
+        matches!(self, Self::Cfq | Self::Bfq | Self::Wfq)
     }
 
     /// Returns whether leaf weights change its decisions.
     pub const fn has_leaf_weights(self) -> bool {
-        matches!(self, Self::Cfq)
+        matches!(self, Self::Cfq | Self::Wfq)
     }
 }
 
@@ -129,6 +135,8 @@ pub enum AnyScheduler<T> {
     Cfq(Box<Cfq<T>>),
     /// Budgets by weight, and raised weights for interactive and soft-real-time queues.
     Bfq(Box<Bfq<T>>),
+    /// Requests by weight, without turns, while the device stays busy.
+    Wfq(Box<Wfq<T>>),
 }
 
 impl<T: Trace> AnyScheduler<T> {
@@ -140,6 +148,7 @@ impl<T: Trace> AnyScheduler<T> {
             SchedulerKind::Kyber => Self::Kyber(Box::new(Kyber::new(trace))),
             SchedulerKind::Cfq => Self::Cfq(Box::new(Cfq::new(trace))),
             SchedulerKind::Bfq => Self::Bfq(Box::new(Bfq::new(trace))),
+            SchedulerKind::Wfq => Self::Wfq(Box::new(Wfq::new(trace))),
         }
     }
 
@@ -159,6 +168,7 @@ impl<T: Trace> AnyScheduler<T> {
             Self::Kyber(_) => SchedulerKind::Kyber,
             Self::Cfq(_) => SchedulerKind::Cfq,
             Self::Bfq(_) => SchedulerKind::Bfq,
+            Self::Wfq(_) => SchedulerKind::Wfq,
         }
     }
 }
@@ -174,6 +184,7 @@ macro_rules! forward {
                 Self::Kyber(scheduler) => scheduler.$method($($arg),*),
                 Self::Cfq(scheduler) => scheduler.$method($($arg),*),
                 Self::Bfq(scheduler) => scheduler.$method($($arg),*),
+                Self::Wfq(scheduler) => scheduler.$method($($arg),*),
             }
         } )*
         $( fn $asked(&self $(, $param: $Param)*) $(-> $Answer)? {
@@ -183,6 +194,7 @@ macro_rules! forward {
                 Self::Kyber(scheduler) => scheduler.$asked($($param),*),
                 Self::Cfq(scheduler) => scheduler.$asked($($param),*),
                 Self::Bfq(scheduler) => scheduler.$asked($($param),*),
+                Self::Wfq(scheduler) => scheduler.$asked($($param),*),
             }
         } )*
     };
@@ -196,6 +208,7 @@ impl<T: Trace> Scheduler for AnyScheduler<T> {
         fn bind(&mut self, cx: &mut Cx<'_>, rq: RequestId);
         fn insert(&mut self, cx: &mut Cx<'_>, rq: RequestId, at: InsertAt);
         fn complete(&mut self, cx: &mut Cx<'_>, rq: RequestId);
+        fn charge(&mut self, cx: &mut Cx<'_>, group: GroupId, work: Work);
         fn requeue(&mut self, cx: &mut Cx<'_>, rq: RequestId) -> Requeue;
         fn reactivate(&mut self, cx: &mut Cx<'_>, rq: RequestId);
         fn handle_timeout(&mut self, cx: &mut Cx<'_>);
@@ -217,6 +230,7 @@ impl<T: Trace> Scheduler for AnyScheduler<T> {
         fn merge_rules(&self) -> MergeRules;
         fn find_front_merge(&self, cx: &Cx<'_>, bio: &Bio) -> Option<RequestId>;
         fn scan(&self, cx: &Cx<'_>, bio: &Bio, newer: Option<RequestId>) -> Option<RequestId>;
+        fn takes_fua(&self) -> bool;
         fn poll_timeout(&self) -> Option<Instant>;
         fn has_work(&self) -> bool;
         fn depth_limit(&self, cx: &Cx<'_>, bio: &Bio, nr_requests: u32) -> Option<u32>;

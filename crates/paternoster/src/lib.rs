@@ -7,7 +7,7 @@
 //!   group tree, weights      I/O contexts, priorities
 //!            \                 /
 //!   bio ──▶ merge ──▶ scheduler ──▶ dispatch ──▶ the device ──▶ complete ──▶ user data
-//!          elevator/  none, mq_deadline, kyber/, cfq/, bfq/
+//!          elevator/  none, mq_deadline, kyber/, cfq/, bfq/, wfq/
 //! ```
 //!
 //! - A *bio* is a piece of I/O that somebody wants. A *request* is what the device is given: one
@@ -125,6 +125,7 @@ mod synchrony;
 mod time;
 mod trace;
 mod tunable;
+mod wfq;
 
 pub use administration::Administration;
 pub use any::{AnyScheduler, SchedulerKind, UnknownScheduler};
@@ -148,10 +149,12 @@ pub use stats::{
 };
 pub use time::{Hz, Instant, Jiffies, Nanos, Ticks};
 pub use trace::{
-    BatchReason, BudgetEnd, Domain, Event, LatencyKind, MergeKind, MergeSite, NoIdleReason,
-    NoTrace, PreemptReason, QueueName, Recorder, SliceEnd, Trace, WaitReason, Workload,
+    BatchReason, BudgetEnd, Domain, Event, FairWhy, LatencyKind, MergeKind, MergeSite,
+    NoIdleReason, NoTrace, PreemptReason, QueueName, Recorder, ShareOf, SliceEnd, Trace,
+    WaitReason, Workload,
 };
 pub use tunable::{TunableError, TunableInfo};
+pub use wfq::{Vtime, Wfq};
 
 /// The examples of the crate's README.
 #[cfg(doctest)]

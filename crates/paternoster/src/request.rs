@@ -123,7 +123,8 @@ bitflags! {
     pub struct BioFlags: u8 {
         /// It is synchronous. Every read is, with or without this flag.
         const SYNC = 1;
-        /// It has to be durable when it completes. It bypasses the scheduler, as in Linux.
+        /// It has to be durable when it completes. It bypasses the scheduler, as in Linux; wfq
+        /// takes it and charges it.
         const FUA = 1 << 1;
         /// All writes that completed before have to be made durable first. It bypasses the
         /// scheduler.
@@ -235,6 +236,14 @@ impl Bio {
     pub const fn bypasses(&self) -> bool {
         matches!(self.op, Op::Flush)
             || self.flags.intersects(BioFlags::FUA.union(BioFlags::PREFLUSH))
+    }
+
+    /// Returns whether it bypasses the scheduler for FUA alone.
+    #[inline]
+    pub(crate) const fn has_fua_only(&self) -> bool {
+        !matches!(self.op, Op::Flush)
+            && self.flags.contains(BioFlags::FUA)
+            && !self.flags.contains(BioFlags::PREFLUSH)
     }
 
     /// Returns whether it is synchronous.

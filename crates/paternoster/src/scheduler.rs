@@ -12,7 +12,7 @@ use crate::device::Device;
 use crate::group::Groups;
 use crate::hierarchy::{Hierarchy, NoHierarchy};
 use crate::request::Bio;
-use crate::time::{Instant, Jiffies};
+use crate::time::{Instant, Jiffies, Nanos};
 use crate::trace::{MergeKind, Trace};
 use crate::tunable::{TunableError, TunableInfo};
 
@@ -44,6 +44,9 @@ pub struct Cx<'a> {
     pub contexts: &'a IoContexts,
     /// The device.
     pub device: &'a Device,
+    /// Requests in flight: those that it dispatched, those that bypassed it, and those that a
+    /// scheduler before it dispatched.
+    pub in_device: u32,
 }
 
 impl Cx<'_> {
@@ -79,6 +82,22 @@ pub enum MergeRules {
     Legacy,
     /// A scan of the newest requests of the list that the scheduler names.
     ListScan,
+}
+
+/// Work of the device, or of the thread that serves it, that was no request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Work {
+    /// What was written was made durable, for several submitters together. One of them is charged
+    /// its part.
+    Sync {
+        /// How long that took.
+        took: Nanos,
+        /// How many waited for it; at least one.
+        waiters: u32,
+    },
+    /// As much as that many reads of no bytes.
+    Ops(u32),
 }
 
 /// Who keeps a requeued request.
@@ -117,6 +136,9 @@ pub trait Scheduler {
     /// A request that it dispatched has completed.
     fn complete(&mut self, _cx: &mut Cx<'_>, _rq: RequestId) {}
 
+    /// Charges a group for work that was no request. By default nobody is charged.
+    fn charge(&mut self, _cx: &mut Cx<'_>, _group: GroupId, _work: Work) {}
+
     /// Requeues a request that it dispatched. By default the elevator keeps it.
     fn requeue(&mut self, _cx: &mut Cx<'_>, _rq: RequestId) -> Requeue {
         Requeue::Elevator
@@ -133,6 +155,12 @@ pub trait Scheduler {
 
     /// A group changed.
     fn group_changed(&mut self, _cx: &mut Cx<'_>, _group: GroupId, _change: GroupChange) {}
+
+    /// Returns whether it takes bios with [`BioFlags::FUA`](crate::BioFlags::FUA) and no other
+    /// reason to bypass it. In Linux they bypass every scheduler.
+    fn takes_fua(&self) -> bool {
+        false
+    }
 
     // B. Merging
 

@@ -33,13 +33,13 @@ use merge::Merging;
 pub use merge::NoMerges;
 use tuning::Tuning;
 
-use crate::arena::RequestId;
+use crate::arena::{GroupId, RequestId};
 use crate::device::Device;
 use crate::group::Groups;
 use crate::io_context::{IoContext, IoContexts};
 use crate::parts::fifo::Fifo;
 use crate::request::{Bio, BioFlags, Place, Request, Requests, UserDataList};
-use crate::scheduler::{Cx, InsertAt, Requeue, Scheduler};
+use crate::scheduler::{Cx, InsertAt, Requeue, Scheduler, Work};
 use crate::stats::{Counted, Stats};
 use crate::time::Instant;
 use crate::trace::{Event, MergeKind, Trace, WaitReason};
@@ -219,7 +219,7 @@ impl<S: Scheduler> Elevator<S> {
     fn enter(&mut self, bio: Bio) -> Submitted {
         bio.check_range();
         let group = self.contexts[bio.ioc].group;
-        let bypasses = bio.bypasses();
+        let bypasses = bio.bypasses() && !(self.scheduler.takes_fua() && bio.has_fua_only());
         if !bypasses {
             if let Some((into, kind)) = self.merge_bio(&bio) {
                 self.stats.bio_arrived(&bio, group);
@@ -330,6 +330,17 @@ impl<S: Scheduler> Elevator<S> {
                 self.waits(rq, Place::Bypassing);
             }
         }
+    }
+
+    /// Charges a group for work that was no request.
+    ///
+    /// # Panics
+    ///
+    /// Where `now` is before the last event. Where the group is gone.
+    pub fn charge(&mut self, now: Instant, group: GroupId, work: Work) {
+        self.advance(now);
+        self.groups.assert_exists(group);
+        self.ask(|scheduler, cx| scheduler.charge(cx, group, work));
     }
 
     /// Handles the timeout that `poll_timeout` named. A needless call does nothing.
@@ -481,6 +492,7 @@ impl<S: Scheduler> Elevator<S> {
             groups: &self.groups,
             contexts: &self.contexts,
             device: &self.device,
+            in_device: self.in_flight,
         };
         question(&mut self.scheduler, &mut cx)
     }

@@ -9,8 +9,8 @@
 mod reasons;
 
 pub use reasons::{
-    BatchReason, BudgetEnd, Domain, LatencyKind, MergeKind, MergeSite, NoIdleReason, PreemptReason,
-    SliceEnd, WaitReason, Workload,
+    BatchReason, BudgetEnd, Domain, FairWhy, LatencyKind, MergeKind, MergeSite, NoIdleReason,
+    PreemptReason, SliceEnd, WaitReason, Workload,
 };
 
 use crate::arena::{GroupId, IocId};
@@ -18,6 +18,7 @@ use crate::hierarchy::Hierarchy;
 use crate::io_context::{IoClass, IoPrio};
 use crate::request::{Direction, Op, Sector, SectorCount};
 use crate::time::{Instant, Nanos, Ticks};
+use crate::wfq::Vtime;
 
 /// Takes the events of one elevator and its scheduler.
 pub trait Trace {
@@ -34,6 +35,18 @@ pub struct QueueName {
     pub ioc: IocId,
     /// Whether its requests are synchronous.
     pub sync: bool,
+}
+
+/// Who has a share of the device under wfq.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ShareOf {
+    /// A group, with all that is below it.
+    Group(GroupId),
+    /// The own requests of a group, beside its child groups.
+    OwnRequests(GroupId),
+    /// An I/O context, among those of its group and class.
+    Context(IocId),
 }
 
 /// One event. It may get further fields, so a pattern ends with `..`.
@@ -466,6 +479,30 @@ pub enum Event {
     MaxBudget {
         /// The greatest budget now.
         sectors: SectorCount,
+    },
+    /// wfq: one that had nothing waiting has something now.
+    #[non_exhaustive]
+    FairBusy {
+        /// Who.
+        node: ShareOf,
+        /// Its tag.
+        start: Vtime,
+        /// The virtual time among its siblings.
+        v: Vtime,
+        /// How far its tag is ahead of that, in thousandths of an op.
+        lag: u64,
+    },
+    /// wfq: a request was chosen.
+    #[non_exhaustive]
+    FairDispatch {
+        /// The request.
+        rq: u64,
+        /// The tag by which it was chosen below the root.
+        start: Vtime,
+        /// What it is charged, in units of which 2²⁰ are one op; 0 if it was charged before.
+        charge: u64,
+        /// Why it was chosen.
+        why: FairWhy,
     },
     /// Requests wait, and the scheduler dispatches none.
     #[non_exhaustive]

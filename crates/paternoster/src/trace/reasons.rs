@@ -186,6 +186,14 @@ pub enum NoIdleReason {
     NotAsked,
 }
 
+/// Why wfq chose a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FairWhy {
+    /// Its tag is the least.
+    Weight,
+}
+
 /// Why a scheduler dispatches nothing though requests wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]

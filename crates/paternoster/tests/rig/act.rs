@@ -2,7 +2,8 @@
 
 use paternoster::scheduler::Scheduler;
 use paternoster::{
-    AnyScheduler, Completed, DeviceWeights, Event, MergeKind, Recorder, Submitted, Weight, Weights,
+    AnyScheduler, Completed, DeviceWeights, Event, MergeKind, Recorder, RequestId, Submitted,
+    Weight, Weights,
 };
 
 use super::Step::*;
@@ -151,13 +152,17 @@ impl Rig {
 
     pub(super) fn complete(&mut self, bio: &str) -> Outcome {
         let rq = self.request(bio)?;
+        self.complete_request(rq);
+        Ok(())
+    }
+
+    pub(super) fn complete_request(&mut self, rq: RequestId) {
         let Completed { user_data, wake_waiters, .. } = self.elevator.complete(self.now, rq);
         self.done = self.names(&user_data);
         for bio in &user_data {
             self.requests.remove(bio);
         }
         self.waiters_called = wake_waiters;
-        Ok(())
     }
 
     fn cancel(&mut self, expected: &[&str]) -> Outcome {

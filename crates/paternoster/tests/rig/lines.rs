@@ -22,6 +22,12 @@
 //!   throttled Write
 //! ```
 //!
+//! wfq has tags, in thousandths of an op a weight:
+//!
+//! ```text
+//!   fair busy /a: 10 at 10                     fair dispatch a: 1000, 10
+//! ```
+//!
 //! A queue goes by the task that made it, an async one as `async a`.
 //!
 //! A test may expect that a line is *not* emitted. Such a test would always pass if no event could
@@ -30,11 +36,12 @@
 
 use paternoster::{
     BudgetEnd, Domain, Event, GroupId, Hierarchy, Instant, IoClass, IoPrio, LatencyKind, Nanos,
-    PreemptReason, QueueName, SchedulerKind, SectorCount, SliceEnd, Ticks, WaitReason, Workload,
+    PreemptReason, QueueName, SchedulerKind, SectorCount, ShareOf, SliceEnd, Ticks, Vtime,
+    WaitReason, Workload,
 };
 
 use super::words::{
-    Charge, ForGroup, Hole, RequestName, Residue, Slow, Switch, Word, begins, can_begin,
+    Charge, ForGroup, Hole, Ops, RequestName, Residue, Slow, Switch, Word, begins, can_begin,
 };
 use super::{Outcome, Rig};
 
@@ -42,6 +49,7 @@ const ALL: &[SchedulerKind] = &SchedulerKind::ALL;
 const KYBER: &[SchedulerKind] = &[SchedulerKind::Kyber];
 const CFQ: &[SchedulerKind] = &[SchedulerKind::Cfq];
 const BFQ: &[SchedulerKind] = &[SchedulerKind::Bfq];
+const WFQ: &[SchedulerKind] = &[SchedulerKind::Wfq];
 const BOTH: &[SchedulerKind] = &[SchedulerKind::Cfq, SchedulerKind::Bfq];
 
 /// A line: the schedulers that emit it, its text with holes, and what each hole takes.
@@ -183,6 +191,10 @@ lines! {
     BFQ: Event::LargeBurst => "large burst" {};
     BFQ: Event::QueueMerging { on, .. } => "queue merging: {on}" { on: Switch = Switch(on) };
     BFQ: Event::PeakRate { rate, .. } => "peak rate {rate}" { rate: u32 };
+    WFQ: Event::FairBusy { node, start, v, .. } => "fair busy {node}: {start} at {v}"
+        { node: ShareOf, start: Vtime, v: Vtime };
+    WFQ: Event::FairDispatch { rq, start, charge, .. } => "fair dispatch {rq}: {charge}, {start}"
+        { rq: RequestName = RequestName(rq), start: Vtime, charge: Ops = Ops(charge) };
     BFQ: Event::MaxBudget { sectors, .. } => "max budget {sectors}" { sectors: SectorCount };
 }
 

@@ -134,6 +134,12 @@ impl Rig {
         Self::new(SchedulerKind::Bfq)
     }
 
+    /// On a device where nothing rotates, with prices by request.
+    pub fn wfq() -> Self {
+        let rig = Self::on(Device::solid_state(4096), SchedulerKind::Wfq);
+        rig.without_merging().set("cost", 1)
+    }
+
     pub fn depth(mut self, queue_depth: u32) -> Self {
         self.elevator.set_depth(queue_depth);
         self
@@ -205,9 +211,13 @@ impl Rig {
 
     /// The scheduler is asked once: the name of what it gives.
     pub fn dispatch(&mut self) -> Option<String> {
+        self.dispatch_request().map(|(_, name)| name)
+    }
+
+    fn dispatch_request(&mut self) -> Option<(RequestId, String)> {
         let rq = self.elevator.dispatch(self.now)?;
         let bio = usize::try_from(self.elevator.request(rq).name()).expect("an index");
-        Some(self.bios[bio].clone())
+        Some((rq, self.bios[bio].clone()))
     }
 
     /// Asks and completes at once, until nothing is given: the names in order.
@@ -219,9 +229,9 @@ impl Rig {
     pub fn serve_up_to(&mut self, count: usize) -> Vec<String> {
         let mut served = vec![];
         while served.len() < count
-            && let Some(name) = self.dispatch()
+            && let Some((rq, name)) = self.dispatch_request()
         {
-            self.complete(&name).expect("what was dispatched is in the device");
+            self.complete_request(rq);
             served.push(name);
         }
         served

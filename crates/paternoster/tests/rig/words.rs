@@ -6,7 +6,7 @@
 
 use paternoster::{
     BudgetEnd, Domain, GroupId, Hierarchy, IoClass, IoPrio, LatencyKind, Nanos, PreemptReason,
-    QueueName, SectorCount, SliceEnd, Ticks, WaitReason, Workload,
+    QueueName, SectorCount, ShareOf, SliceEnd, Ticks, Vtime, WaitReason, Workload,
 };
 
 use super::Rig;
@@ -90,6 +90,49 @@ impl Word for RequestName {
 
     fn is_one(rig: &Rig, text: &str) -> bool {
         rig.bios.iter().any(|bio| bio == text)
+    }
+}
+
+/// What a request of wfq is charged, in units; shown in thousandths of an op.
+pub struct Ops(pub u64);
+
+impl Word for Ops {
+    fn word(&self, _: &Rig) -> String {
+        ((self.0 * 1000) >> 20).to_string()
+    }
+
+    fn is_one(_: &Rig, text: &str) -> bool {
+        text.parse::<u64>().is_ok()
+    }
+}
+
+/// In thousandths of an op a weight, rounded to the nearest.
+impl Word for Vtime {
+    fn word(&self, _: &Rig) -> String {
+        (((self.raw() * 1000) + (1 << 51)) >> 52).to_string()
+    }
+
+    fn is_one(_: &Rig, text: &str) -> bool {
+        text.parse::<u64>().is_ok()
+    }
+}
+
+/// A group by its path, its own requests as `own /a`, an I/O context by its task.
+impl Word for ShareOf {
+    fn word(&self, rig: &Rig) -> String {
+        match *self {
+            Self::Group(group) => group.word(rig),
+            Self::OwnRequests(group) => format!("own {}", group.word(rig)),
+            Self::Context(ioc) => QueueName { ioc, sync: true }.word(rig),
+            _ => unreachable!("a share of another kind"),
+        }
+    }
+
+    fn is_one(rig: &Rig, text: &str) -> bool {
+        match text.strip_prefix("own ") {
+            Some(group) => GroupId::is_one(rig, group),
+            None => GroupId::is_one(rig, text) || rig.tasks.contains_key(text),
+        }
     }
 }
 

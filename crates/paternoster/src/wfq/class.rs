@@ -1,0 +1,101 @@
+//! Which class of a group's own requests is served: real time before best effort before idle, and
+//! now and then a lower one that has waited long.
+//!
+//! ```text
+//!   rt   ●●●●●●●●●●●●●●●  ●●●●●●●●●●●●●●●  …
+//!   be                  ●                ●       once it has waited for class_age: one of 16
+//! ```
+//!
+//! A class has priority inside its group alone: groups share by weight, whatever their classes.
+
+use slotmap::SlotMap;
+
+use super::node::SiblingsId;
+use super::siblings::Siblings;
+use crate::io_context::IoClass;
+use crate::time::{Instant, Nanos};
+
+/// How many requests of higher classes go before one of a class that has waited long.
+const TURNS_OF_HIGHER: u32 = 15;
+
+/// The classes of a group's own requests.
+#[derive(Debug)]
+pub(super) struct Classes {
+    /// The contexts of each class.
+    siblings: [SiblingsId; IoClass::COUNT],
+    waiting: [Behind; IoClass::COUNT],
+}
+
+/// How long a class has waited behind a higher one.
+#[derive(Clone, Copy, Debug, Default)]
+struct Behind {
+    /// Since when; none while it does not.
+    since: Option<Instant>,
+    /// Requests of higher classes that were served since it had waited for `class_age`, and since
+    /// it was last served.
+    passed: u32,
+}
+
+impl Behind {
+    fn is_old(self, now: Instant, class_age: Nanos) -> bool {
+        self.since.is_some_and(|since| since + class_age <= now)
+    }
+}
+
+impl Classes {
+    pub(super) fn new(siblings: [SiblingsId; IoClass::COUNT]) -> Self {
+        Self { siblings, waiting: Default::default() }
+    }
+
+    /// The contexts of a class.
+    #[inline]
+    pub(super) fn siblings(&self, class: IoClass) -> SiblingsId {
+        self.siblings[class as usize]
+    }
+
+    /// Returns whether nothing waits in any class.
+    pub(super) fn is_empty(&self, all: &SlotMap<SiblingsId, Siblings>) -> bool {
+        self.siblings.iter().all(|&id| all[id].is_empty())
+    }
+
+    /// Notes which classes wait behind a higher one: a class got its first request, or has served
+    /// its last.
+    pub(super) fn changed(&mut self, all: &SlotMap<SiblingsId, Siblings>, now: Instant) {
+        let mut higher_waits = false;
+        for (&id, behind) in self.siblings.iter().zip(&mut self.waiting) {
+            let waits = !all[id].is_empty();
+            if !(waits && higher_waits) {
+                *behind = Behind::default();
+            } else if behind.since.is_none() {
+                behind.since = Some(now);
+            }
+            higher_waits |= waits;
+        }
+    }
+
+    /// Returns the classes with something waiting, in the order in which they may be served now.
+    pub(super) fn in_order(
+        &self,
+        all: &SlotMap<SiblingsId, Siblings>,
+        now: Instant,
+        class_age: Nanos,
+    ) -> impl Iterator<Item = IoClass> {
+        let due = IoClass::ALL.into_iter().find(|&class| {
+            let behind = self.waiting[class as usize];
+            behind.is_old(now, class_age) && behind.passed >= TURNS_OF_HIGHER
+        });
+        let others = IoClass::ALL.into_iter().filter(move |&class| Some(class) != due);
+        let waits = IoClass::ALL.map(|class| !all[self.siblings(class)].is_empty());
+        due.into_iter().chain(others).filter(move |&class| waits[class as usize])
+    }
+
+    /// Counts a request that was served.
+    pub(super) fn served(&mut self, class: IoClass, now: Instant, class_age: Nanos) {
+        self.waiting[class as usize].passed = 0;
+        for behind in &mut self.waiting[class as usize + 1..] {
+            if behind.is_old(now, class_age) {
+                behind.passed += 1;
+            }
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! Requests that leave the device, and work that was no request.
+
+use super::Wfq;
+use super::context::context_of;
+use super::service::Units;
+use crate::arena::{GroupId, RequestId};
+use crate::scheduler::{Cx, InsertAt, Work};
+use crate::trace::Trace;
+
+impl<T: Trace> Wfq<T> {
+    /// A request has completed.
+    #[inline]
+    pub(super) fn complete_request(&mut self, cx: &Cx<'_>, rq: RequestId) {
+        self.in_flight.remove(rq);
+        self.unbind_request(cx, rq);
+    }
+
+    /// The device could not take a request: it is the first of its context again. It stays charged.
+    pub(super) fn requeue_request(&mut self, cx: &mut Cx<'_>, rq: RequestId) {
+        self.insert_request(cx, rq, InsertAt::Head);
+    }
+
+    /// Charges a group for work that was no request.
+    pub(super) fn charge_group(&mut self, cx: &Cx<'_>, group: GroupId, work: Work) {
+        let charge = match work {
+            Work::Ops(ops) => Units::ops(ops),
+            // Until the device's speed is known, a sync costs what a request does.
+            Work::Sync { .. } => Units::OP,
+        };
+        let own = self.group_nodes(cx, group).own;
+        self.tree.charge_work(own, charge, cx.now, self.tunables.grace());
+    }
+
+    /// Takes out all that waits.
+    pub(super) fn drain_all(&mut self, cx: &mut Cx<'_>, out: &mut Vec<RequestId>) {
+        let waiting = |node| self.tree.context(node).queue.iter(cx.requests).collect::<Vec<_>>();
+        let contexts: Vec<_> = self.tree.contexts().collect();
+        let all: Vec<RequestId> = contexts.into_iter().flat_map(waiting).collect();
+        for rq in all {
+            let node = context_of(cx, rq);
+            self.tree.context_mut(node).queue.remove(cx.requests, rq);
+            self.tree.deactivate_if_empty(node, cx.now);
+            self.in_flight.remove(rq);
+            self.unbind_request(cx, rq);
+            out.push(rq);
+        }
+        self.queued = 0;
+    }
+}

@@ -1,0 +1,117 @@
+//! To which node of the tree a request is bound.
+//!
+//! An I/O context has a node in each class of each group in which it has made requests. A node
+//! keeps its tag until the I/O context has exited: to change class or group and back gains nothing.
+
+use slotmap::Key as _;
+
+use super::Wfq;
+use super::node::{Context, GroupNodes, NodeId};
+use super::queue::ContextQueue;
+use crate::arena::{GroupId, IocId, RequestId};
+use crate::io_context::{IoClass, IoPrio};
+use crate::scheduler::Cx;
+use crate::trace::Trace;
+
+/// Returns the node that a bound request waits below.
+#[inline]
+pub(super) fn context_of(cx: &Cx<'_>, rq: RequestId) -> NodeId {
+    cx.requests[rq].queue.into()
+}
+
+/// Returns the weight of an I/O context among those of its group and class.
+#[inline]
+pub(super) fn weight_of(io_prio: IoPrio) -> u32 {
+    u32::from(IoPrio::LEVELS - io_prio.level())
+}
+
+impl<T: Trace> Wfq<T> {
+    /// Binds a request to the node of its I/O context when it is made.
+    #[inline]
+    pub(super) fn bind_request(&mut self, cx: &mut Cx<'_>, rq: RequestId) {
+        let request = &cx.requests[rq];
+        let (ioc, group, class) = (request.ioc, request.group, request.io_prio.class());
+        let node = self.node_for(cx, ioc, group, class);
+        self.tree.context_mut(node).bound += 1;
+        cx.requests.get_mut(rq).queue = node.data();
+    }
+
+    /// Ends the binding of a request. The node may be freed with it.
+    #[inline]
+    pub(super) fn unbind_request(&mut self, cx: &Cx<'_>, rq: RequestId) {
+        let node = context_of(cx, rq);
+        self.tree.context_mut(node).bound -= 1;
+        self.free_if_unused(node);
+    }
+
+    #[inline]
+    fn node_for(&mut self, cx: &Cx<'_>, ioc: IocId, group: GroupId, class: IoClass) -> NodeId {
+        let known = self.contexts.get(ioc).map_or(&[][..], |nodes| nodes);
+        let is_it = |&node: &NodeId| {
+            let context = self.tree.context(node);
+            context.group == group && context.class == class
+        };
+        known.iter().copied().find(is_it).unwrap_or_else(|| self.make_node(cx, ioc, group, class))
+    }
+
+    fn make_node(&mut self, cx: &Cx<'_>, ioc: IocId, group: GroupId, class: IoClass) -> NodeId {
+        let own = self.group_nodes(cx, group).own;
+        let queue = ContextQueue::default();
+        let context = Context { ioc, group, class, queue, bound: 0, exited: false };
+        let node = self.tree.add_context(own, context);
+        let nodes = self.contexts.entry(ioc).expect("an I/O context that exists");
+        nodes.or_default().push(node);
+        node
+    }
+
+    /// Returns the nodes of a group, and makes them, and those above, if there are none.
+    pub(super) fn group_nodes(&mut self, cx: &Cx<'_>, group: GroupId) -> GroupNodes {
+        if let Some(&nodes) = self.groups.get(group) {
+            return nodes;
+        }
+        let parent = cx.groups[group].parent.map(|parent| self.group_nodes(cx, parent).node);
+        let weights = &cx.groups[group];
+        let (weight, leaf) = (weights.weight().value(), weights.leaf_weight().value());
+        let nodes = self.tree.add_group(group, parent, weight, leaf);
+        self.groups.insert(group, nodes);
+        nodes
+    }
+
+    /// The I/O context makes no more requests: its nodes are freed, those with requests later.
+    pub(super) fn exit(&mut self, ioc: IocId) {
+        for node in self.contexts.remove(ioc).unwrap_or_default() {
+            self.tree.context_mut(node).exited = true;
+            self.free_if_unused(node);
+        }
+    }
+
+    /// A group is gone, with the nodes of I/O contexts that were in it and have moved elsewhere.
+    pub(super) fn remove_group(&mut self, group: GroupId) {
+        let Some(nodes) = self.groups.remove(group) else { return };
+        for nodes in self.contexts.values_mut() {
+            nodes.retain(|node| {
+                let stays = self.tree.context(*node).group != group;
+                if !stays {
+                    self.tree.nodes.remove(*node);
+                }
+                stays
+            });
+        }
+        self.tree.remove_group(nodes);
+    }
+
+    /// A group has other weights: they hold from the next dispatch on.
+    pub(super) fn follow_weights(&mut self, cx: &Cx<'_>, group: GroupId) {
+        if let Some(&GroupNodes { node, own }) = self.groups.get(group) {
+            self.tree.nodes[node].weight = cx.groups[group].weight().value();
+            self.tree.nodes[own].weight = cx.groups[group].leaf_weight().value();
+        }
+    }
+
+    fn free_if_unused(&mut self, node: NodeId) {
+        let context = self.tree.context(node);
+        if context.exited && context.bound == 0 {
+            self.tree.nodes.remove(node);
+        }
+    }
+}

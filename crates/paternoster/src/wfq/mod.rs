@@ -1,0 +1,226 @@
+//! `wfq`: weights that hold while the device stays busy.
+//!
+//! A disk that serves many requests at once is slow unless it has many. CFQ and BFQ give each
+//! tenant the device in turn: the shares are exact, but the device runs empty at the end of every
+//! turn. `wfq` has no turns. It bounds how many requests are in the device, and decides which one
+//! enters next:
+//!
+//! ```text
+//!   A weight 100   ●●●●●●●●─┐
+//!   B weight 200   ●●●●●●●●─┼─▶ least tag first ──▶  │ ●●●●●●●●●●●● │   depth
+//!   C weight 400   ●●●●●●●●─┘   A C C B C C B        └── the device ┘
+//! ```
+//!
+//! Each has a *tag*, which advances by charge / weight as a request of it enters. The least tag is
+//! served. So over any time in which two of them have requests waiting, what enters for them
+//! differs from their weights by at most a request of each (*start-time fair queueing*); what is in
+//! the device adds at most `depth` requests. Who has little outstanding finds its tag behind all
+//! others, and waits for the next free place in the device, never behind a neighbour's queue.
+//!
+//! The life of a request, and the file for each step:
+//!
+//! ```text
+//!   made         context.rs     it is bound to its I/O context, in its class and group
+//!   inserted     insert.rs      it waits there; all above it are active
+//!                queue.rs       by arrival, or by sector on a rotational device
+//!   dispatched   dispatch.rs    the device has room, and its tags are the least
+//!                class.rs       of its group's classes
+//!                price.rs       it is charged,
+//!                node.rs        and so are all above it,
+//!                siblings.rs    each among its siblings,
+//!                service.rs     in virtual time
+//!   completed    complete.rs    there is room for another
+//! ```
+//!
+//! `tunables.rs` has the settings, `dump.rs` shows the state. No floating point, no clock: equal
+//! events give equal decisions. Linux has no such scheduler. The discipline is SFQ(D) of
+//! *Interposed Proportional Sharing for a Storage Service Utility* (SIGMETRICS 2004), nested.
+
+mod check;
+mod class;
+mod complete;
+mod context;
+mod dispatch;
+mod dump;
+mod insert;
+mod node;
+mod price;
+mod queue;
+mod service;
+mod siblings;
+mod tunables;
+
+pub use service::Vtime;
+
+use crate::arena::{GroupId, IocId, RequestId, SideTable};
+use crate::dump::Dump;
+use crate::group::GroupChange;
+use crate::request::Bio;
+use crate::scheduler::{Cx, InsertAt, Requeue, Scheduler, Work};
+use crate::trace::{MergeKind, Trace};
+use crate::tunable::{TunableError, TunableInfo};
+use smallvec::SmallVec;
+
+use node::{GroupNodes, NodeId, Tree};
+use price::Prices;
+use service::Units;
+use tunables::Tunables;
+
+/// Its name, as schedulers have one in sysfs.
+pub(crate) const NAME: &str = "wfq";
+
+/// The weighted fair queueing scheduler.
+#[derive(Debug)]
+pub struct Wfq<T> {
+    tree: Tree,
+    /// The nodes of groups that have had a request.
+    groups: SideTable<GroupId, GroupNodes>,
+    /// The nodes of each I/O context: nearly always one.
+    contexts: SideTable<IocId, SmallVec<[NodeId; 1]>>,
+    /// What requests in flight, and requeued ones, were charged.
+    in_flight: SideTable<RequestId, Units>,
+    /// Requests that wait.
+    queued: u32,
+    /// The depth that was last in force.
+    depth_now: u32,
+    prices: Prices,
+    tunables: Tunables,
+    trace: T,
+}
+
+impl<T: Trace> Wfq<T> {
+    /// Makes an empty scheduler with the defaults; its events go to `trace`.
+    pub fn new(trace: T) -> Self {
+        let tunables = Tunables::with_defaults();
+        Self {
+            tree: Tree::new(),
+            groups: SideTable::new(),
+            contexts: SideTable::new(),
+            in_flight: SideTable::new(),
+            queued: 0,
+            depth_now: 0,
+            prices: Prices::set_by(&tunables),
+            tunables,
+            trace,
+        }
+    }
+
+    /// The tunables.
+    pub const TUNABLES: &'static [TunableInfo] = Tunables::TABLE;
+
+    /// How many requests may be in the device.
+    #[inline]
+    fn depth_in_force(&mut self, cx: &Cx<'_>) -> u32 {
+        self.depth_now = self.tunables.depth().min(cx.device.queue_depth);
+        self.depth_now
+    }
+}
+
+impl<T: Trace> Scheduler for Wfq<T> {
+    type Trace = T;
+
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn attach(&mut self, cx: &mut Cx<'_>) {
+        self.group_nodes(cx, cx.groups.root());
+    }
+
+    #[inline]
+    fn bind(&mut self, cx: &mut Cx<'_>, rq: RequestId) {
+        self.bind_request(cx, rq);
+    }
+
+    #[inline]
+    fn insert(&mut self, cx: &mut Cx<'_>, rq: RequestId, at: InsertAt) {
+        self.insert_request(cx, rq, at);
+    }
+
+    #[inline]
+    fn complete(&mut self, cx: &mut Cx<'_>, rq: RequestId) {
+        self.complete_request(cx, rq);
+    }
+
+    fn charge(&mut self, cx: &mut Cx<'_>, group: GroupId, work: Work) {
+        self.charge_group(cx, group, work);
+    }
+
+    fn requeue(&mut self, cx: &mut Cx<'_>, rq: RequestId) -> Requeue {
+        self.requeue_request(cx, rq);
+        Requeue::Scheduler
+    }
+
+    fn exit_io_context(&mut self, _cx: &mut Cx<'_>, ioc: IocId) {
+        self.exit(ioc);
+    }
+
+    fn group_changed(&mut self, cx: &mut Cx<'_>, group: GroupId, change: GroupChange) {
+        match change {
+            GroupChange::Weight => self.follow_weights(cx, group),
+            GroupChange::Closing => {}
+            GroupChange::Removed => self.remove_group(group),
+        }
+    }
+
+    fn takes_fua(&self) -> bool {
+        true
+    }
+
+    fn find_front_merge(&self, cx: &Cx<'_>, bio: &Bio) -> Option<RequestId> {
+        self.front_merge(cx, bio)
+    }
+
+    fn request_merged(&mut self, cx: &mut Cx<'_>, rq: RequestId, kind: MergeKind) {
+        self.follow_merge(cx, rq, kind);
+    }
+
+    fn requests_merged(&mut self, cx: &mut Cx<'_>, rq: RequestId, absorbed: RequestId) {
+        self.absorb(cx, rq, absorbed);
+    }
+
+    #[inline]
+    fn dispatch(&mut self, cx: &mut Cx<'_>) -> Option<RequestId> {
+        self.next_request(cx)
+    }
+
+    #[inline]
+    fn has_work(&self) -> bool {
+        self.queued > 0
+    }
+
+    fn drain(&mut self, cx: &mut Cx<'_>, out: &mut Vec<RequestId>) {
+        self.drain_all(cx, out);
+    }
+
+    fn tunables(&self) -> &'static [TunableInfo] {
+        Self::TUNABLES
+    }
+
+    fn tunable(&self, name: &str) -> Result<i64, TunableError> {
+        self.tunables.get(name)
+    }
+
+    fn set_tunable(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        value: i64,
+    ) -> Result<i64, TunableError> {
+        let value = self.tunables.set(name, value)?;
+        self.prices = Prices::set_by(&self.tunables);
+        Ok(value)
+    }
+
+    fn dump(&self, out: &mut dyn Dump) {
+        self.dump_all(out);
+    }
+
+    fn check(&self, cx: &Cx<'_>) {
+        self.check_all(cx);
+    }
+
+    fn trace(&mut self) -> &mut T {
+        &mut self.trace
+    }
+}

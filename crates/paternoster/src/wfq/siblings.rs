@@ -1,0 +1,158 @@
+//! Nodes that compete with each other: the tags of those that have something waiting, and the
+//! virtual time that they share.
+//!
+//! ```text
+//!   key: (start, sequence)       v
+//!   ───────────────●──●─────●────┼─●────●──────────▶
+//!                  ▲ least: served next
+//! ```
+//!
+//! *v* is the least start at the last dispatch, and never falls. Who becomes busy starts at v: it
+//! neither pays for service that others had while it had nothing to do, nor is paid for it. With
+//! `grace` it starts where v was that long ago: one that ran empty only for a moment keeps its
+//! place.
+
+use std::collections::BTreeMap;
+
+use super::node::NodeId;
+use super::service::Vtime;
+use crate::time::{Instant, Nanos};
+
+/// The order of service: the least start first; of equal ones the tag that was made first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Key {
+    pub(super) start: Vtime,
+    pub(super) sequence: u64,
+}
+
+/// Nodes that compete with each other below one node.
+#[derive(Debug)]
+pub(super) struct Siblings {
+    /// The node that they are below.
+    pub(super) of: NodeId,
+    v: Vtime,
+    history: History,
+    /// Those with something waiting.
+    active: BTreeMap<Key, NodeId>,
+}
+
+impl Siblings {
+    pub(super) fn below(of: NodeId) -> Self {
+        Self { of, v: Vtime::ZERO, history: History::default(), active: BTreeMap::new() }
+    }
+
+    /// Their virtual time.
+    pub(super) fn v(&self) -> Vtime {
+        self.v
+    }
+
+    /// Returns whether none has something waiting.
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.active.is_empty()
+    }
+
+    /// The one to serve next.
+    #[inline]
+    pub(super) fn first(&self) -> Option<NodeId> {
+        self.active.first_key_value().map(|(_, &node)| node)
+    }
+
+    /// Returns where a node starts that becomes busy and last stopped at `start`.
+    #[inline]
+    pub(super) fn entry(&self, start: Vtime, now: Instant, grace: Nanos) -> Vtime {
+        start.max(if grace == Nanos::ZERO { self.v } else { self.history.at(now, grace, self.v) })
+    }
+
+    #[inline]
+    pub(super) fn insert(&mut self, key: Key, node: NodeId) {
+        self.active.insert(key, node);
+    }
+
+    #[inline]
+    pub(super) fn remove(&mut self, key: Key) {
+        let removed = self.active.remove(&key);
+        debug_assert!(removed.is_some(), "it is active");
+    }
+
+    /// One of them is served: v comes to the least start, its own included.
+    #[inline]
+    pub(super) fn advance_v(&mut self, now: Instant, grace: Nanos) {
+        let Some((least, _)) = self.active.first_key_value() else { return };
+        self.v = self.v.max(least.start);
+        if grace > Nanos::ZERO {
+            self.history.note(now, grace, self.v);
+        }
+    }
+
+    /// Asserts that the active ones are those, with those keys.
+    pub(super) fn check(&self, mut expected: Vec<(Key, NodeId)>) {
+        expected.sort_unstable_by_key(|&(key, _)| key);
+        let active: Vec<_> = self.active.iter().map(|(&key, &node)| (key, node)).collect();
+        assert_eq!(active, expected, "who has something waiting is in the tree");
+    }
+}
+
+/// How many moments are remembered.
+const MOMENTS: usize = 8;
+
+/// What v was in the last moments, a quarter of `grace` apart.
+#[derive(Debug, Default)]
+struct History {
+    moments: [Option<(Instant, Vtime)>; MOMENTS],
+    /// The place of the newest.
+    newest: usize,
+}
+
+impl History {
+    fn note(&mut self, now: Instant, grace: Nanos, v: Vtime) {
+        let apart = Nanos::new(grace.as_nanos() / 4);
+        if self.moments[self.newest].is_some_and(|(at, _)| now < at + apart) {
+            return;
+        }
+        self.newest = (self.newest + 1) % MOMENTS;
+        self.moments[self.newest] = Some((now, v));
+    }
+
+    /// Returns the newest v that is at least `grace` old, else the oldest there is; none is `v`.
+    fn at(&self, now: Instant, grace: Nanos, v: Vtime) -> Vtime {
+        let backwards = (0..MOMENTS).map(|back| (self.newest + MOMENTS - back) % MOMENTS);
+        let mut oldest = v;
+        for (at, v) in backwards.filter_map(|place| self.moments[place]) {
+            oldest = v;
+            if at + grace <= now {
+                break;
+            }
+        }
+        oldest
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wfq::service::Units;
+
+    const GRACE: Nanos = Nanos::from_millis(1);
+
+    fn at_us(micros: u64) -> Instant {
+        Instant::START + Nanos::from_micros(micros)
+    }
+
+    fn v(ops: u32) -> Vtime {
+        Vtime::ZERO.advanced(Units::ops(ops), 1)
+    }
+
+    #[test]
+    fn v_of_a_moment_ago_is_the_newest_that_is_as_old_as_grace() {
+        let mut history = History::default();
+        assert_eq!(history.at(at_us(0), GRACE, v(7)), v(7), "nothing is known");
+        for step in 0..8 {
+            history.note(at_us(u64::from(step) * 250), GRACE, v(step));
+            history.note(at_us(u64::from(step) * 250 + 100), GRACE, v(99)); // too soon
+        }
+        assert_eq!(history.at(at_us(1750), GRACE, v(100)), v(3), "noted at 750 µs");
+        assert_eq!(history.at(at_us(1999), GRACE, v(100)), v(3), "at 1000 µs is too new");
+        assert_eq!(history.at(at_us(900), GRACE, v(100)), v(0), "the oldest there is");
+    }
+}
