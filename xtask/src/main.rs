@@ -10,6 +10,7 @@ mod bench_idle;
 mod bench_nbd;
 mod bench_predict;
 mod bench_sched;
+mod bench_shares;
 mod cargo;
 mod compare;
 mod decisions;
@@ -71,6 +72,8 @@ enum Bench {
     Nbd(bench_nbd::Args),
     /// What a neighbour keeps of a disk that other clients attack
     Fairness(bench_fairness::Args),
+    /// Whether every tenant gets its weight while the disk stays busy
+    Shares(bench_shares::Args),
     /// What the laboratory predicts of a server beside what the server does
     Predict(bench_predict::Args),
     /// Throughput, shares and a victim's latency under schedulers over modelled devices
@@ -104,6 +107,7 @@ fn run(command: &Command) -> Result<()> {
         Command::Bench(Bench::Idle(args)) => bench_idle::run(args),
         Command::Bench(Bench::Nbd(args)) => bench_nbd::run(args),
         Command::Bench(Bench::Fairness(args)) => bench_fairness::run(args),
+        Command::Bench(Bench::Shares(args)) => bench_shares::run(args),
         Command::Bench(Bench::Predict(args)) => bench_predict::run(args),
         Command::Bench(Bench::Depth(args)) => bench_depth::run(args),
     }

@@ -13,8 +13,10 @@ use crate::{Client, Load};
 /// What the clients of a tenant do between a reply and their next request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Habit {
-    /// How long they wait before they ask again.
+    /// How long they wait before they ask again, at least.
     pub think: Duration,
+    /// How much longer they wait at most: each time a part of this, drawn anew.
+    pub think_more: Duration,
     /// Whether they disconnect at once, and connect anew before they ask again. For connections
     /// with one request outstanding.
     pub reconnects: bool,
@@ -32,17 +34,19 @@ impl Load {
         self.habits[tenant] = habit;
     }
 
-    /// The client asks again, now or when it has thought.
+    /// The client asks again, now or when it has thought; while the load pauses, after that.
     pub(crate) fn ask_again(&mut self, index: usize, cookie: u64) -> Result<()> {
-        let Habit { think, reconnects } = self.habit_of(index);
-        if think == Duration::ZERO && !reconnects {
+        let Habit { think, think_more, reconnects } = self.habit_of(index);
+        if self.asking && think == Duration::ZERO && think_more == Duration::ZERO && !reconnects {
             return self.ask(index, cookie);
         }
         if reconnects {
             let socket = &self.clients[index].socket;
             rustix::net::shutdown(socket, Shutdown::Both).context("a connection is lost")?;
         }
-        let think = u64::try_from(think.as_nanos()).context("a thought of centuries")?;
+        let [least, more] = [think, think_more].map(|part| u64::try_from(part.as_nanos()));
+        let least = least.context("a thought of centuries")?;
+        let think = least + self.random.u64(..=more.context("a thought of centuries")?);
         self.due.push(Reverse((MonotonicClock::monotonic_now() + think, index, cookie)));
         Ok(())
     }

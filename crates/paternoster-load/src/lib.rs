@@ -7,6 +7,7 @@
 //!
 //! Everything is real but the application: sockets, the handshake, the protocol.
 
+mod ask;
 mod habit;
 mod measure;
 
@@ -25,8 +26,8 @@ use fastrand::Rng;
 use hdrhistogram::Histogram;
 use paternoster_disk::{Buffers, Completion, Fd, MonotonicClock, Ring};
 use paternoster_nbd::client::{ClientOptions, Handshake, Progress, Replies, Target, Transmission};
-use paternoster_nbd::{Command, Request};
 
+pub use ask::Asks;
 pub use habit::Habit;
 pub use measure::{Got, Window};
 
@@ -102,8 +103,11 @@ pub struct Load {
     tenants: Vec<(TenantLoad, Measured)>,
     /// One for each tenant.
     habits: Vec<Habit>,
+    /// One for each tenant.
+    asks: Vec<Asks>,
     clients: Vec<Client>,
-    /// Clients that think: until when, which, and the number of their next request.
+    /// Clients that think, or would ask but for a pause: until when, which, and the number of their
+    /// next request.
     due: BinaryHeap<Reverse<(u64, usize, u64)>>,
     random: Rng,
     /// Whether replies are answered with new requests.
@@ -126,6 +130,7 @@ impl Load {
             ring: Ring::new()?,
             tenants: tenants.iter().map(|tenant| (tenant.clone(), Measured::new())).collect(),
             habits: vec![Habit::default(); tenants.len()],
+            asks: vec![Asks::default(); tenants.len()],
             clients,
             due: BinaryHeap::new(),
             random: Rng::with_seed(seed),
@@ -163,13 +168,24 @@ impl Load {
         tenants.map(|(_, measured)| std::mem::replace(measured, Measured::new())).collect()
     }
 
-    /// Sends no more requests, waits for the last replies and disconnects.
-    pub fn finish(mut self) -> Result<()> {
+    /// Sends no more requests and waits for the last replies; the clients stay connected.
+    pub fn pause(&mut self) -> Result<()> {
         self.asking = false;
         while self.outstanding > 0 {
             self.round(None)?;
         }
         Ok(())
+    }
+
+    /// Has clients that paused go on as if they had thought until now.
+    pub fn resume(&mut self) -> Result<()> {
+        self.asking = true;
+        self.ask_due()
+    }
+
+    /// Sends no more requests, waits for the last replies and disconnects.
+    pub fn finish(mut self) -> Result<()> {
+        self.pause()
     }
 
     fn round(&mut self, until: Option<u64>) -> Result<()> {
@@ -210,33 +226,13 @@ impl Load {
             measured.replies += 1;
             measured.latency.saturating_record(latency);
             self.outstanding -= 1;
-            if self.asking {
-                self.ask_again(index, reply.cookie)?;
-            }
+            self.ask_again(index, reply.cookie)?;
         }
         if answered && self.is_over(index) {
             return Ok(());
         }
         self.send(index);
         self.receive(index, input);
-        Ok(())
-    }
-
-    fn ask(&mut self, index: usize, cookie: u64) -> Result<()> {
-        let client = &mut self.clients[index];
-        let tenant = &self.tenants[client.tenant].0;
-        let blocks = client.transmission.session().export.size / u64::from(tenant.block);
-        let offset = self.random.u64(..blocks) * u64::from(tenant.block);
-        let writes = self.random.u32(..100) < tenant.write_percent;
-        let command = if writes {
-            Command::Write { offset, data: zeroes(tenant.block), fua: false }
-        } else {
-            Command::Read { offset, len: tenant.block, df: false }
-        };
-        client.transmission.encode(&Request { cookie, command }, &mut client.output)?;
-        let number = usize::try_from(cookie).context("numbers are below the depth")?;
-        client.sent_at[number] = MonotonicClock::monotonic_now();
-        self.outstanding += 1;
         Ok(())
     }
 
@@ -299,14 +295,5 @@ impl Client {
             sending: None,
             sent_at: vec![0; load.depth as usize],
         })
-    }
-}
-
-/// Data of a write; what it is does not matter.
-fn zeroes(len: u32) -> Bytes {
-    static ZEROES: [u8; 64 << 10] = [0; 64 << 10];
-    match ZEROES.get(..len as usize) {
-        Some(zeroes) => Bytes::from_static(zeroes),
-        None => Bytes::from(vec![0; len as usize]),
     }
 }

@@ -27,6 +27,9 @@ pub struct Got {
     pub measured: Measured,
     /// The part of the time in which it had a request waiting for the device, 0 to 1.
     pub demand: f64,
+    /// How long its requests kept servers of a modelled disk, summed over servers; none of another
+    /// disk.
+    pub device: Option<Duration>,
 }
 
 /// The results of all tenants, and in how long.
@@ -68,7 +71,7 @@ impl Load {
         self.take_measured();
         let began = Instant::now();
         let end = began + span;
-        let waited_before = self.backlogged(stat)?;
+        let before = self.times(stat)?;
         let mut sums = self.take_measured();
         while Instant::now() < end {
             self.run_for(end.saturating_duration_since(Instant::now()).min(SLICE))?;
@@ -77,12 +80,15 @@ impl Load {
             sums = sums.iter().zip(&slice).map(|(sum, more)| sum.and(more)).collect();
         }
         let counted = began.elapsed();
-        let waited_after = self.backlogged(stat)?;
+        let after = self.times(stat)?;
 
-        let waited = waited_before.iter().zip(&waited_after).map(|(before, after)| after - before);
-        let tenants = sums.into_iter().zip(waited).map(|(measured, waited)| Got {
-            measured,
-            demand: (Duration::from_nanos(waited).as_secs_f64() / counted.as_secs_f64()).min(1.0),
+        let times = before.into_iter().zip(after);
+        let tenants = sums.into_iter().zip(times).map(|(measured, (before, after))| {
+            let waited = after.backlogged.saturating_sub(before.backlogged);
+            let demand = (waited.as_secs_f64() / counted.as_secs_f64()).min(1.0);
+            let device = after.device.zip(before.device);
+            let device = device.map(|(after, before)| after.saturating_sub(before));
+            Got { measured, demand, device }
         });
         Ok(Window { tenants: tenants.collect(), counted })
     }
@@ -98,15 +104,24 @@ impl Load {
         Ok(())
     }
 
-    /// Nanoseconds in which each tenant has had a request waiting, so far.
-    fn backlogged(&self, stat: &impl Control) -> Result<Vec<u64>> {
+    /// The times of each tenant so far, in the order of the loads.
+    fn times(&self, stat: &impl Control) -> Result<Vec<Times>> {
         let stat = stat.stat(Detail::Groups)?;
-        let group_of = |export: &String| {
-            let groups = stat.disks.iter().flat_map(|disk| &disk.groups);
-            let mut of_export = groups.filter(|group| group.exports.contains(export));
-            of_export.next().with_context(|| format!("no group has the export {export:?}"))
+        let times_of = |export: &String| {
+            let mut groups = stat.disks.iter().flat_map(|disk| &disk.groups);
+            let of_export = groups.find(|group| group.exports.contains(export));
+            let group = of_export.with_context(|| format!("no group has the export {export:?}"))?;
+            let backlogged = Duration::from_nanos(group.backlogged_ns);
+            Ok(Times { backlogged, device: group.device_ns.map(Duration::from_nanos) })
         };
-        let tenants = self.tenants.iter();
-        tenants.map(|(load, _)| Ok(group_of(&load.export)?.backlogged_ns)).collect()
+        self.tenants.iter().map(|(load, _)| times_of(&load.export)).collect()
     }
+}
+
+/// What the server says of a tenant's time since its start.
+struct Times {
+    /// With a request waiting.
+    backlogged: Duration,
+    /// In which servers of a modelled disk were kept.
+    device: Option<Duration>,
 }

@@ -117,7 +117,8 @@ fn rates(
     let mut clients = rig.connect(&loads, SEED)?;
     for (index, (_, attack)) in tenants.iter().enumerate() {
         let think = Duration::from_micros(attack.think_us);
-        clients.set_habit(index, Habit { think, reconnects: attack.reconnects });
+        clients
+            .set_habit(index, Habit { think, reconnects: attack.reconnects, ..Habit::default() });
     }
     let window = clients.measure(&rig.control(), span, |_| {})?;
     clients.finish()?;

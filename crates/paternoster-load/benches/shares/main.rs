@@ -1,0 +1,144 @@
+//! `cargo xtask bench shares`: whether every tenant gets its weight while the disk stays busy, by
+//! real clients of real servers.
+//!
+//! ```text
+//!   rows.rs ──▶ contender.rs ──▶ figures.rs ──▶ verdict.rs ──▶ report.rs
+//!   set-ups     a server and     error, Jain,   as aimed at?   tables, JSON
+//!               clients each     latency
+//! ```
+//!
+//! A set-up is served by each scheduler in turn, a second at a time, `none` first; throughput is
+//! compared within a round, and the median of the rounds counts.
+
+mod contender;
+mod cpu;
+mod figures;
+mod report;
+mod row;
+mod rows;
+mod verdict;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+use clap::Parser;
+use contender::{AIMED_AT, Contender, Running, Sample};
+use figures::Figures;
+use paternoster::SchedulerKind;
+use report::{Line, Report};
+use row::Row;
+use rows::ROWS;
+use verdict::Verdict;
+
+/// The options.
+#[derive(Parser)]
+#[command(
+    name = "cargo xtask bench shares",
+    about = "Whether every tenant gets its weight while the disk stays busy"
+)]
+struct Options {
+    /// Set-ups whose name contains one of these; all unless told
+    #[arg(long, value_name = "PATTERN", value_delimiter = ',')]
+    rows: Vec<String>,
+
+    /// How many windows of a second each scheduler gets on each set-up
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=600))]
+    seconds: u32,
+
+    /// The schedulers, beside `none`, with which each is compared
+    #[arg(long, value_delimiter = ',', default_value = "cfq,bfq")]
+    schedulers: Vec<SchedulerKind>,
+
+    /// Write all that was measured to a file, as JSON
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+
+    /// Fail where `wfq` misses an aim
+    #[arg(long)]
+    check: bool,
+
+    /// Print the names of the set-ups, and what they are
+    #[arg(long)]
+    list: bool,
+
+    /// Cargo gives a bench this option
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
+/// How long a window is.
+const WINDOW: Duration = Duration::from_secs(1);
+
+fn main() -> Result<ExitCode> {
+    let options = Options::parse();
+    if options.list {
+        for Row { name, about, disk, .. } in &ROWS {
+            println!("{name}: {about}; {disk}");
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let rows = chosen(&options.rows)?;
+    let mut schedulers = vec![SchedulerKind::None];
+    schedulers.extend(options.schedulers.iter().filter(|kind| **kind != SchedulerKind::None));
+    if options.check && !schedulers.iter().any(|kind| kind.name() == AIMED_AT) {
+        bail!("--check is about {AIMED_AT}, which is not among the schedulers");
+    }
+
+    let began = Instant::now();
+    let mut reports = Vec::new();
+    for row in rows {
+        let report = measure(row, &schedulers, options.seconds)
+            .with_context(|| format!("set-up {}", row.name))?;
+        report.print(row);
+        reports.push(report);
+    }
+    println!("measured in {:.0} s", began.elapsed().as_secs_f64());
+    if let Some(path) = &options.json {
+        let text = serde_json::to_string_pretty(&reports)?;
+        std::fs::write(path, text).with_context(|| format!("writing {}", path.display()))?;
+    }
+    let aimed = || reports.iter().flat_map(|report| &report.lines).filter(|line| line.aimed_at);
+    let (all, failed) = (aimed().count(), aimed().filter(|line| line.fails).count());
+    if all > 0 {
+        println!("{AIMED_AT}: {failed} of {all} aims missed");
+    }
+    Ok(if options.check && failed > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// The set-ups whose names contain one of the patterns; all where there is none.
+fn chosen(patterns: &[String]) -> Result<Vec<&'static Row>> {
+    let is_chosen = |row: &&Row| {
+        patterns.is_empty() || patterns.iter().any(|pattern| row.name.contains(pattern.as_str()))
+    };
+    let rows: Vec<_> = ROWS.iter().filter(is_chosen).collect();
+    if rows.is_empty() {
+        let names: Vec<_> = ROWS.iter().map(|row| row.name).collect();
+        bail!("no set-up is called {}; there are: {}", patterns.join(" or "), names.join(", "));
+    }
+    Ok(rows)
+}
+
+/// Has each contender serve the set-up, so many windows each.
+fn measure(row: &Row, schedulers: &[SchedulerKind], windows: u32) -> Result<Report> {
+    let contenders = Contender::of(row, schedulers);
+    let running = contenders.into_iter().map(|contender| Running::start(row, contender));
+    let mut running = running.collect::<Result<Vec<_>>>()?;
+    let mut samples: Vec<Vec<Sample>> = vec![Vec::new(); running.len()];
+    for _ in 0..windows {
+        for (running, samples) in running.iter_mut().zip(&mut samples) {
+            samples.push(running.window(WINDOW)?);
+        }
+    }
+    let none = Figures::new(row, &samples[0], None);
+    let mut lines = Vec::new();
+    for (index, running) in running.into_iter().enumerate() {
+        let reference = (index > 0).then_some(&samples[0][..]);
+        let figures = Figures::new(row, &samples[index], reference);
+        let verdict = Verdict::new(row, &figures, &none);
+        lines.push(Line::new(row, &running.contender, figures, verdict));
+        running.end()?;
+    }
+    Ok(Report::new(row, lines))
+}

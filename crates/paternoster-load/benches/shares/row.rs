@@ -1,0 +1,121 @@
+//! What a set-up is made of: a disk, its tenants, and what a scheduler should make of them.
+
+use std::fmt;
+use std::time::Duration;
+
+use paternoster_load::Asks;
+
+/// One set-up: every scheduler serves it in turn.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Row {
+    /// What the command line calls it.
+    pub(crate) name: &'static str,
+    /// What it is, for people.
+    pub(crate) about: &'static str,
+    pub(crate) disk: Disk,
+    /// The first is the one whose latency is printed.
+    pub(crate) tenants: &'static [Tenant],
+    pub(crate) aim: Aim,
+    /// Schedulers that serve it once more, with other settings. Where there are any, the aim is
+    /// theirs: without settings they have yet to learn what they are told here.
+    pub(crate) variants: &'static [Variant],
+}
+
+/// What stands behind the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Disk {
+    Modelled {
+        servers: u32,
+        /// Time of any request.
+        service_us: u32,
+        /// Further time for each KiB.
+        per_kib_us: u32,
+    },
+    /// Memory, which completes at once.
+    Memory,
+    /// A file on a tmpfs.
+    Tmpfs,
+}
+
+/// A tenant: an export, a group of its own, and clients that ask for random blocks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tenant {
+    /// How many there are of the kind.
+    pub(crate) count: u32,
+    pub(crate) weight: u32,
+    pub(crate) connections: u32,
+    /// Requests outstanding on each connection.
+    pub(crate) depth: u32,
+    /// Bytes of a request.
+    pub(crate) block: u32,
+    /// Of a hundred reads and writes.
+    pub(crate) write_percent: u32,
+    pub(crate) asks: Asks,
+    /// How long a connection waits between a reply and its next request, from and to.
+    pub(crate) think_us: (u64, u64),
+    pub(crate) reconnects: bool,
+    /// Its size; with few blocks, requests merge.
+    pub(crate) mib: u32,
+    /// It asks for less than its share, and nothing is promised to it but to be served soon.
+    pub(crate) light: bool,
+}
+
+/// What a scheduler should make of a set-up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Aim {
+    /// Requests by weight, and a busy disk.
+    Shares,
+    /// The disk's time by weight, and a busy disk.
+    Times,
+    /// The first tenant waits little longer than for an idle disk; the disk is busy.
+    Soon,
+}
+
+/// A scheduler with other settings than the server's own.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Variant {
+    pub(crate) scheduler: &'static str,
+    pub(crate) tunables: &'static [(&'static str, i64)],
+}
+
+impl Row {
+    /// Whether every tenant that is not light must have had something waiting all the time, so
+    /// that a machine on which that is not so cannot pass.
+    pub(crate) fn must_be_short(&self) -> bool {
+        matches!(
+            self.disk,
+            Disk::Modelled { servers: 4, service_us: 200, .. }
+                | Disk::Modelled { servers: 16, service_us: 400, .. }
+        )
+    }
+
+    /// Each tenant, those of one kind one by one.
+    pub(crate) fn each(&self) -> impl Iterator<Item = (String, &'static Tenant)> {
+        let tenants = self.tenants.iter();
+        let each = tenants.flat_map(|tenant| (0..tenant.count).map(move |_| tenant));
+        each.enumerate().map(|(index, tenant)| (format!("tenant{index}"), tenant))
+    }
+
+    /// What the disk takes for a request of the first tenant, where that is known.
+    pub(crate) fn service_of_first(&self) -> Option<Duration> {
+        let Disk::Modelled { service_us, per_kib_us, .. } = self.disk else { return None };
+        let bytes = u64::from(self.tenants[0].block);
+        let further = u64::from(per_kib_us) * 1000 * bytes / 1024;
+        Some(Duration::from_nanos(u64::from(service_us) * 1000 + further))
+    }
+}
+
+impl fmt::Display for Disk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Modelled { servers, service_us, per_kib_us: 0 } => {
+                write!(f, "{servers} × {service_us} µs")
+            }
+            Self::Modelled { servers, service_us, per_kib_us } => {
+                write!(f, "{servers} × ({service_us} µs + {per_kib_us} µs/KiB)")
+            }
+            Self::Memory => f.write_str("memory"),
+            Self::Tmpfs => f.write_str("a file on tmpfs"),
+        }
+    }
+}
