@@ -10,7 +10,7 @@ const BENCH: [&str; 6] = ["bench", "--locked", "-p", "paternoster-lab", "--bench
 /// What to run.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Scenes, by name; all unless told
+    /// Scenes, by name, or sets of them: devices, crowds, victims, changes; all unless told
     scenes: Vec<String>,
     /// Schedulers, each as `cfq` or `cfq:slice_idle=0,quantum=16`. Others are compared with the
     /// first; the table is about the last. Unless told: none, cfq

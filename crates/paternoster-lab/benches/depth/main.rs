@@ -28,7 +28,7 @@ fn run() -> Result<()> {
     match options.timeline {
         Some(step) => table::timelines(&results, step),
         None if options.runs => table::runs(&results),
-        None => table::scenes(&results, &options),
+        None => table::sets(&results, &options),
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, Result, bail};
 use paternoster::Nanos;
-use paternoster_lab::closed_loop::{Owner, Scene, Scheduler, scenes};
+use paternoster_lab::closed_loop::{Owner, Scene, Scheduler, Set, scenes};
 
 /// The schedulers that run unless told. The first is what others are compared with, the last what
 /// the table is about.
@@ -37,7 +37,7 @@ impl Options {
                     let step = number(&arg, &mut args, 10..=60_000)?;
                     options.timeline = Some(Nanos::from_millis(step));
                 }
-                name => options.scenes.push(scene(name)?),
+                name => options.scenes.append(&mut named(name)?),
             }
         }
         if options.scenes.is_empty() {
@@ -67,11 +67,18 @@ fn number(
     }
 }
 
-fn scene(name: &str) -> Result<&'static Scene> {
-    let found = scenes().iter().find(|scene| scene.name == name);
-    found.with_context(|| {
+/// The scenes of a set, or the scene of that name.
+fn named(name: &str) -> Result<Vec<&'static Scene>> {
+    let is_named = |scene: &&Scene| scene.set.name() == name || scene.name == name;
+    let found: Vec<_> = scenes().iter().filter(is_named).collect();
+    if found.is_empty() {
+        let sets = Set::ALL.map(Set::name).join(", ");
         let names: Vec<_> = scenes().iter().map(|scene| scene.name).collect();
         let options = "--noisy, --runs, --scheduler, --seeds, --timeline";
-        format!("{name:?} is no scene; scenes are: {}; options: {options}", names.join(", "))
-    })
+        bail!(
+            "{name:?} is no scene; sets are: {sets}; scenes: {}; options: {options}",
+            names.join(", ")
+        );
+    }
+    Ok(found)
 }

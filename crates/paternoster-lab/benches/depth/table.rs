@@ -1,7 +1,7 @@
 //! Tables of what was run, as Markdown.
 
 use paternoster::Nanos;
-use paternoster_lab::closed_loop::{Outcome, Owner, Scheduler};
+use paternoster_lab::closed_loop::{Outcome, Owner, Scheduler, Set};
 
 use crate::options::Options;
 use crate::runs::SceneResults;
@@ -10,17 +10,32 @@ use crate::runs::SceneResults;
 /// because it asked for nothing is then at most a hundredth.
 const BACKLOGGED: f64 = 0.99;
 
-/// A row for each scene: the last scheduler in detail, beside the first.
-pub(crate) fn scenes(results: &[SceneResults<'_>], options: &Options) {
-    let (base, others) = options.schedulers.split_first().expect("there is one");
+/// A table for each set.
+pub(crate) fn sets(results: &[SceneResults<'_>], options: &Options) {
     let main = options.schedulers.last().expect("there is one");
     let owner =
         if options.owner == Owner::Noisy { ", owner stalled 20 times a second" } else { "" };
     println!(
         "{} seeds{owner}; the mean, and in brackets the worst. nb: a tenant was not always \
-         backlogged, so that nothing was promised. D, error and victim: of `{main}`.\n",
+         backlogged, so that nothing was promised. What is not named is of `{main}`.",
         options.seeds
     );
+    for set in Set::ALL {
+        let results: Vec<_> = results.iter().filter(|result| result.scene.set == set).collect();
+        if !results.is_empty() {
+            println!();
+            match set {
+                Set::Devices | Set::Crowds => scenes(&results, &options.schedulers),
+                Set::Victims => victims(&results, &options.schedulers),
+                Set::Changes => changes(&results, &options.schedulers),
+            }
+        }
+    }
+}
+
+/// The last scheduler in detail, beside the first.
+fn scenes(results: &[&SceneResults<'_>], schedulers: &[Scheduler]) {
+    let (base, others) = schedulers.split_first().expect("there is one");
     let others: Vec<_> = others.iter().map(|other| format!(" `{other}` |")).collect();
     println!(
         "| device | `{base}` |{} error | in a second | D | in flight | victim p50 / p99 µs | \
@@ -45,6 +60,49 @@ pub(crate) fn scenes(results: &[SceneResults<'_>], options: &Options) {
             victim(base),
         );
     }
+}
+
+/// What the victim gets under each.
+fn victims(results: &[&SceneResults<'_>], schedulers: &[Scheduler]) {
+    let names: Vec<_> = schedulers.iter().map(|scheduler| format!(" `{scheduler}` |")).collect();
+    println!("| the victim's requests a second, of all |{}", names.concat());
+    println!("|---|{}", "---|".repeat(names.len()));
+    for SceneResults { scene, schedulers } in results {
+        let cells: String = schedulers.iter().map(|(_, runs)| victim_rate(runs)).collect();
+        println!("| {}: {} |{cells}", scene.name, scene.about);
+    }
+}
+
+fn victim_rate(runs: &[Outcome]) -> String {
+    let rates: Vec<f64> = runs.iter().map(Outcome::victim_rate).collect();
+    let least = rates.iter().copied().fold(f64::INFINITY, f64::min);
+    format!(
+        " {} ({}) of {} |",
+        rate(average(&rates)),
+        rate(least),
+        rate(mean(runs, Outcome::throughput))
+    )
+}
+
+/// How long each takes.
+fn changes(results: &[&SceneResults<'_>], schedulers: &[Scheduler]) {
+    let names: Vec<_> = schedulers.iter().map(|scheduler| format!(" `{scheduler}` |")).collect();
+    println!("| ms until 95 % of the throughput, 1.5 times the depth |{}", names.concat());
+    println!("|---|{}", "---|".repeat(names.len()));
+    for SceneResults { scene, schedulers } in results {
+        let cells: String = schedulers.iter().map(|(_, runs)| settling(runs)).collect();
+        println!("| {}: {} |{cells}", scene.name, scene.about);
+    }
+}
+
+fn settling(runs: &[Outcome]) -> String {
+    let ms = |span: Nanos| u32::try_from(span.as_nanos() / 1_000_000).unwrap_or(u32::MAX);
+    let throughput: Vec<_> = runs.iter().map(|run| ms(run.settling().throughput).into()).collect();
+    let depth = runs.iter().filter_map(|run| run.settling().depth);
+    let depth: Vec<_> = depth.map(|span| ms(span).into()).collect();
+    let cell = |ms: &[f64]| format!("{:.0} ({:.0})", average(ms), greatest(ms));
+    let depth = if depth.is_empty() { "–".to_owned() } else { cell(&depth) };
+    format!(" {}, {depth} |", cell(&throughput))
 }
 
 /// A row for each run.

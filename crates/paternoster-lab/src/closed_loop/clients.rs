@@ -1,10 +1,10 @@
-//! The clients: three tenants with much outstanding, and a victim with one request.
+//! The clients: tenants with much outstanding, and a victim with one request.
 //!
 //! ```text
-//!   tenant  weight 100 ┐
-//!   tenant  weight 200 ├ four connections each, on which so many requests are always outstanding
-//!   tenant  weight 400 ┘
-//!   victim  weight 400   one connection, one request
+//!   tenant ┐
+//!   tenant ├ connections, on each of which so many requests are always outstanding
+//!   tenant ┘
+//!   victim   one connection, one request
 //!
 //!   a place:  asks ──▶ is answered ── 20 µs + 20 µs at random ──▶ asks again
 //! ```
@@ -19,27 +19,32 @@ use paternoster::{Instant, Nanos, Sector, SectorCount};
 
 use super::chance::{Chance, micros};
 
-/// The weights of the tenants.
-pub const WEIGHTS: [u32; TENANTS] = [100, 200, 400];
-/// How many there are.
-pub const TENANTS: usize = 3;
-/// The weight of the victim, of which it uses little.
-pub const VICTIM_WEIGHT: u32 = 400;
-/// The connections of a tenant.
-const CONNECTIONS: u32 = 4;
 /// What a client needs at least until it asks again, and what it needs at random besides, on
 /// average, in µs.
 const TURNAROUND_US: (f64, f64) = (20.0, 20.0);
 /// Within which time all places ask for the first time, in µs.
 const BEGIN_US: f64 = 100.0;
 
-/// What the clients of a run ask for.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Clients {
-    /// How many requests a tenant has outstanding, a multiple of its four connections.
+/// A tenant that always asks for more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tenant {
+    /// Its weight.
+    pub weight: u32,
+    /// Its connections.
+    pub connections: u32,
+    /// How many requests are outstanding on each.
     pub outstanding: u32,
-    /// How long each tenant's requests are. The victim's are as the first tenant's.
-    pub sectors: [u32; TENANTS],
+    /// How long they are.
+    pub sectors: u32,
+}
+
+/// What the clients of a run ask for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Clients {
+    /// The tenants; at least one. The victim's requests are as long as the first one's.
+    pub tenants: Vec<Tenant>,
+    /// The weight of the victim.
+    pub victim_weight: u32,
     /// The part of all requests that writes.
     pub writes: f64,
 }
@@ -90,13 +95,14 @@ pub(super) struct Places {
 
 impl Places {
     pub(super) fn new(clients: Clients, end: Sector, mut chance: Chance) -> Self {
-        let tenants =
-            (0..TENANTS).flat_map(|tenant| [Client::Tenant(tenant); CONNECTIONS as usize]);
-        let connections: Vec<_> = tenants.chain([Client::Victim]).collect();
+        let of_tenants = clients.tenants.iter().enumerate().flat_map(|(index, tenant)| {
+            (0..tenant.connections).map(move |_| Client::Tenant(index))
+        });
+        let connections: Vec<_> = of_tenants.chain([Client::Victim]).collect();
         let mut list = Vec::new();
         for (connection, client) in connections.iter().copied().enumerate() {
             let count = match client {
-                Client::Tenant(_) => clients.outstanding / CONNECTIONS,
+                Client::Tenant(tenant) => clients.tenants[tenant].outstanding,
                 Client::Victim => 1,
             };
             let place = Place { client, connection, asked: Instant::START, writes: false };
@@ -145,8 +151,8 @@ impl Places {
     /// How long the requests of a client are.
     pub(super) fn sectors(&self, client: Client) -> u32 {
         match client {
-            Client::Tenant(tenant) => self.clients.sectors[tenant],
-            Client::Victim => self.clients.sectors[0],
+            Client::Tenant(tenant) => self.clients.tenants[tenant].sectors,
+            Client::Victim => self.clients.tenants[0].sectors,
         }
     }
 }
@@ -156,7 +162,9 @@ mod tests {
     use super::*;
 
     fn places(writes: f64) -> Places {
-        let clients = Clients { outstanding: 32, sectors: [8, 8, 64], writes };
+        let tenant = |sectors| Tenant { weight: 100, connections: 4, outstanding: 8, sectors };
+        let tenants = [8, 8, 64].map(tenant).to_vec();
+        let clients = Clients { tenants, victim_weight: 100, writes };
         Places::new(clients, Sector(1 << 20), Chance::new(1, 1))
     }
 

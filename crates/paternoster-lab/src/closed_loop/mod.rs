@@ -17,14 +17,16 @@ mod outcome;
 mod run;
 mod scenes;
 mod scheduler;
+mod settling;
 
 pub use chance::{Service, Spread};
-pub use clients::{Clients, TENANTS, VICTIM_WEIGHT, WEIGHTS};
+pub use clients::{Clients, Tenant};
 pub use device::{
     BatchParameters, ChannelsParameters, Crowd, DeviceParameters, Kind, Pace, PausesParameters,
     PoolParameters, SlicesParameters, VolumeParameters,
 };
 pub use outcome::{Outcome, Sample, TenantOutcome};
 pub use run::{ClosedLoopError, Owner, run_closed_loop};
-pub use scenes::{Scene, scenes};
+pub use scenes::{Scene, Set, scenes};
 pub use scheduler::{Scheduler, SchedulerError};
+pub use settling::Settling;

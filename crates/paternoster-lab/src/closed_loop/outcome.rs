@@ -5,7 +5,7 @@
 use hdrhistogram::Histogram;
 use paternoster::{Instant, Nanos};
 
-use super::clients::{Client, TENANTS, WEIGHTS};
+use super::clients::{Client, Clients};
 
 /// The longest latency that is told apart, an hour; in ns.
 const LONGEST_NS: u64 = 3_600_000_000_000;
@@ -13,6 +13,8 @@ const LONGEST_NS: u64 = 3_600_000_000_000;
 /// What a tenant got.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TenantOutcome {
+    /// Its weight.
+    pub weight: u32,
     /// Its requests that completed.
     pub requests: u64,
     /// What they cost the device, in requests without bytes.
@@ -44,7 +46,7 @@ pub struct Outcome {
     /// What they cost the device, in requests without bytes.
     pub cost: f64,
     /// The tenants, in the order of their weights.
-    pub tenants: [TenantOutcome; TENANTS],
+    pub tenants: Vec<TenantOutcome>,
     /// The greatest share error of a tenant in one second, for each whole second.
     pub seconds_errors: Vec<f64>,
     /// The victim's latencies, in ns.
@@ -63,15 +65,20 @@ impl Outcome {
         self.cost / self.seconds
     }
 
-    /// By how much of its share, of what the three tenants got, a tenant got more or less, at most.
+    /// By how much of its share, of what all tenants but the victim got, a tenant got more or less, at most.
     pub fn share_error(&self) -> f64 {
-        share_error(self.tenants.map(|tenant| tenant.cost))
+        share_error(self.tenants.iter().map(|tenant| (tenant.weight, tenant.cost)))
     }
 
     /// The part of the time in which each tenant had a request waiting: that of the tenant with the
     /// least.
     pub fn backlogged(&self) -> f64 {
         self.tenants.iter().map(|tenant| tenant.backlogged).fold(1.0, f64::min)
+    }
+
+    /// The victim's requests a second.
+    pub fn victim_rate(&self) -> f64 {
+        self.victim.len() as f64 / self.seconds
     }
 
     /// A quantile of the victim's latency, in µs.
@@ -88,15 +95,17 @@ impl Outcome {
     }
 }
 
-/// By how much of its share a tenant got more or less, at most.
-fn share_error(got: [f64; TENANTS]) -> f64 {
-    let (all, weights) = (got.iter().sum::<f64>(), WEIGHTS.map(f64::from));
-    let weight_sum: f64 = weights.iter().sum();
-    let errors = got.iter().zip(weights).map(|(got, weight)| {
-        let share = weight / weight_sum;
-        (got / all / share - 1.0).abs()
-    });
-    errors.fold(0.0, f64::max)
+/// By how much of its share a tenant got more or less, at most, by the weights of all and what they
+/// got.
+fn share_error(tenants: impl Iterator<Item = (u32, f64)> + Clone) -> f64 {
+    let weights: f64 = tenants.clone().map(|(weight, _)| f64::from(weight)).sum();
+    let all: f64 = tenants.clone().map(|(_, got)| got).sum();
+    let error = |(weight, got)| {
+        let share = f64::from(weight) / weights;
+        let part: f64 = got / all;
+        (part / share - 1.0).abs()
+    };
+    tenants.map(error).fold(0.0, f64::max)
 }
 
 /// Counts what completes.
@@ -105,17 +114,18 @@ pub(super) struct Counting {
     from: Instant,
     requests: u64,
     cost: f64,
-    tenants: [TenantOutcome; TENANTS],
+    tenants: Vec<TenantOutcome>,
     /// What each tenant got in each second.
-    each_second: Vec<[f64; TENANTS]>,
+    each_second: Vec<Vec<f64>>,
     victim: Histogram<u64>,
 }
 
 impl Counting {
     /// Counts what completes from then on.
-    pub(super) fn new(from: Instant) -> Self {
+    pub(super) fn new(from: Instant, clients: &Clients) -> Self {
         let victim = Histogram::new_with_bounds(1, LONGEST_NS, 3).expect("good bounds");
-        let tenants = [TenantOutcome::default(); TENANTS];
+        let tenant = |weight| TenantOutcome { weight, ..TenantOutcome::default() };
+        let tenants = clients.tenants.iter().map(|own| tenant(own.weight)).collect();
         Self { from, requests: 0, cost: 0.0, tenants, each_second: Vec::new(), victim }
     }
 
@@ -136,7 +146,7 @@ impl Counting {
                 let second = now.saturating_since(self.from).as_nanos() / 1_000_000_000;
                 let second = usize::try_from(second).expect("a run has few seconds");
                 if self.each_second.len() <= second {
-                    self.each_second.resize(second + 1, [0.0; TENANTS]);
+                    self.each_second.resize(second + 1, vec![0.0; self.tenants.len()]);
                 }
                 self.each_second[second][tenant] += cost;
             }
@@ -147,7 +157,7 @@ impl Counting {
     pub(super) fn end(
         mut self,
         now: Instant,
-        backlogged: [Nanos; TENANTS],
+        backlogged: &[Nanos],
         in_flight: f64,
         samples: Vec<Sample>,
     ) -> Outcome {
@@ -158,12 +168,15 @@ impl Counting {
         // What is left of the last second is not whole.
         let whole = usize::try_from(now.saturating_since(self.from).as_nanos() / 1_000_000_000);
         self.each_second.truncate(whole.expect("a run has few seconds"));
+        let weights = self.tenants.iter().map(|tenant| tenant.weight);
+        let error = |got: Vec<f64>| share_error(weights.clone().zip(got.iter().copied()));
+        let seconds_errors = self.each_second.into_iter().map(error).collect();
         Outcome {
             seconds: span / 1e9,
             requests: self.requests,
             cost: self.cost,
             tenants: self.tenants,
-            seconds_errors: self.each_second.into_iter().map(share_error).collect(),
+            seconds_errors,
             victim: self.victim,
             in_flight,
             samples,
@@ -175,27 +188,31 @@ impl Counting {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::closed_loop::clients::Tenant;
 
     /// Equal parts where a seventh, two and four are due: 7/3 of a share, 7/6 and 7/12.
     #[test]
     fn share_error_is_that_of_the_tenant_that_is_farthest_off() {
-        assert!((share_error([1.0, 1.0, 1.0]) - 4.0 / 3.0).abs() < 1e-9);
-        assert!(share_error([10.0, 20.0, 40.0]) < 1e-9);
+        let error = |got| share_error([100, 200, 400].into_iter().zip(got));
+        assert!((error([1.0, 1.0, 1.0]) - 4.0 / 3.0).abs() < 1e-9);
+        assert!(error([10.0, 20.0, 40.0]) < 1e-9);
     }
 
     #[test]
     fn what_completes_before_it_counts_is_left_out() {
         let from = Instant::START + Nanos::from_secs(1);
-        let mut counting = Counting::new(from);
+        let tenant = |weight| Tenant { weight, connections: 1, outstanding: 1, sectors: 8 };
+        let tenants = [100, 200, 400].map(tenant).to_vec();
+        let clients = Clients { tenants, victim_weight: 100, writes: 0.0 };
+        let mut counting = Counting::new(from, &clients);
         counting.completed(Instant::START, Client::Tenant(0), Instant::START, 1.0);
-        for (tenant, weight) in WEIGHTS.into_iter().enumerate() {
-            let cost = f64::from(weight);
+        for (tenant, cost) in [100.0, 200.0, 400.0].into_iter().enumerate() {
             counting.completed(from, Client::Tenant(tenant), from, cost);
         }
         counting.completed(from + Nanos::from_micros(70), Client::Victim, from, 1.0);
         let end = from + Nanos::from_millis(1500);
         let backlogged = [1500, 1500, 750].map(Nanos::from_millis);
-        let outcome = counting.end(end, backlogged, 3.0, Vec::new());
+        let outcome = counting.end(end, &backlogged, 3.0, Vec::new());
         assert_eq!((outcome.requests, outcome.seconds_errors.len()), (4, 1));
         assert!(outcome.share_error() < 1e-9);
         assert!((outcome.backlogged() - 0.5).abs() < 1e-9);

@@ -20,7 +20,7 @@ use paternoster::{
 use thiserror::Error;
 
 use super::chance::{Chance, Service};
-use super::clients::{Client, Places, TENANTS, VICTIM_WEIGHT, WEIGHTS};
+use super::clients::{Client, Clients, Places};
 use super::device::{Kind, Pauses, PausesParameters};
 use super::outcome::{Counting, Outcome, Sample};
 use super::scenes::Scene;
@@ -87,7 +87,7 @@ struct Run {
     /// By connection.
     contexts: Vec<IocId>,
     /// Of the tenants.
-    groups: [GroupId; TENANTS],
+    groups: Vec<GroupId>,
     /// The requests in the device, by the tags of their commands.
     in_device: Vec<Option<RequestId>>,
     free_tags: Vec<u32>,
@@ -99,7 +99,7 @@ struct Run {
     until: Instant,
     counting: Counting,
     /// What tenants were backlogged before it counted; none until it counts.
-    backlogged_before: Option<[Nanos; TENANTS]>,
+    backlogged_before: Option<Vec<Nanos>>,
     /// The time in the device of all requests while it counts, in ns.
     in_flight_ns: u128,
     completed: u64,
@@ -117,9 +117,9 @@ impl Run {
         let now = Instant::START;
         let length = scene.warm_up + scene.counted;
         let model = scene.device.open(seed, length)?;
-        let places = Places::new(scene.clients, model.end(), Chance::new(seed, 3));
+        let places = Places::new(scene.clients.clone(), model.end(), Chance::new(seed, 3));
         let mut driver = Driver::new(elevator(scheduler, &*model)?);
-        let (groups, contexts) = add_clients(&mut driver, &places);
+        let (groups, contexts) = add_clients(&mut driver, &scene.clients, &places);
         driver.dispatch(now, |_, _| {});
         let stalls = match owner {
             Owner::Prompt => Pauses::default(),
@@ -140,7 +140,7 @@ impl Run {
             now,
             counted_from,
             until: now + length,
-            counting: Counting::new(counted_from),
+            counting: Counting::new(counted_from, &scene.clients),
             backlogged_before: None,
             in_flight_ns: 0,
             completed: 0,
@@ -249,21 +249,21 @@ impl Run {
     }
 
     /// How long each tenant had a request waiting so far.
-    fn backlogged(&self, now: Instant) -> [Nanos; TENANTS] {
+    fn backlogged(&self, now: Instant) -> Vec<Nanos> {
         let stats = self.driver.elevator().stats();
-        self.groups.map(|group| stats.group(group).backlogged(now))
+        self.groups.iter().map(|group| stats.group(*group).backlogged(now)).collect()
     }
 
     fn end(self) -> Outcome {
         let mut backlogged = self.backlogged(self.until);
-        let before = self.backlogged_before.unwrap_or([Nanos::ZERO; TENANTS]);
+        let before = self.backlogged_before.unwrap_or_default();
         for (all, before) in backlogged.iter_mut().zip(before) {
             *all = all.saturating_sub(before);
         }
         let counted = self.until.saturating_since(self.counted_from).as_nanos();
         #[allow(clippy::cast_precision_loss, reason = "a mean needs no more than 53 bits")]
         let in_flight = self.in_flight_ns as f64 / counted as f64;
-        self.counting.end(self.until, backlogged, in_flight, self.samples)
+        self.counting.end(self.until, &backlogged, in_flight, self.samples)
     }
 }
 
@@ -291,8 +291,9 @@ fn elevator(
 /// Adds a group for each client and an I/O context for each connection.
 fn add_clients(
     driver: &mut Driver<AnyScheduler<NoTrace>>,
+    clients: &Clients,
     places: &Places,
-) -> ([GroupId; TENANTS], Vec<IocId>) {
+) -> (Vec<GroupId>, Vec<IocId>) {
     let now = Instant::START;
     let root = driver.elevator().groups().root();
     driver.administer(|elevator| {
@@ -300,8 +301,8 @@ fn add_clients(
             let weight = Weight::new(weight).expect("1 to 1000");
             elevator.add_group(now, root, weight)
         };
-        let groups = WEIGHTS.map(&mut add);
-        let victim = add(VICTIM_WEIGHT);
+        let groups: Vec<_> = clients.tenants.iter().map(|tenant| add(tenant.weight)).collect();
+        let victim = add(clients.victim_weight);
         let contexts = places.connections().iter().map(|client| {
             let group = match client {
                 Client::Tenant(tenant) => groups[*tenant],
@@ -309,7 +310,8 @@ fn add_clients(
             };
             elevator.add_io_context(now, IoPrio::default(), group)
         });
-        (groups, contexts.collect())
+        let contexts = contexts.collect();
+        (groups, contexts)
     })
 }
 

@@ -44,6 +44,13 @@ impl PoolParameters {
 pub enum Pace {
     /// Always the same.
     Steady,
+    /// From then on since the start they take so many times as long.
+    Slows {
+        /// From when on.
+        from: Nanos,
+        /// How many times.
+        times: f64,
+    },
     /// Their times swing as a sine, by this part of the mean either way.
     Swings {
         /// How long one swing takes.
@@ -111,7 +118,8 @@ impl Pool {
     /// How many times as long a command takes that begins now.
     fn slower(&self, at: Instant) -> f64 {
         let pace = match self.parameters.pace {
-            Pace::Steady => 1.0,
+            Pace::Slows { from, times } if at.since_start() >= from => times,
+            Pace::Steady | Pace::Slows { .. } => 1.0,
             Pace::Swings { period, part } => {
                 let turns = seconds(at.since_start()) / seconds(period);
                 1.0 + part * libm::sin(2.0 * PI * turns)

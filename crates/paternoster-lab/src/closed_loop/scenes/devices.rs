@@ -1,16 +1,15 @@
-//! The scenes: which devices, under which load, for how long.
+//! Many devices under the same load: three tenants of weights 100, 200 and 400 beside a victim.
 //!
 //! Four sets. `wfq`'s constants were chosen on the first, once with the second in view; the third
-//! was looked at last; nobody has tuned anything on the fourth. Times that fair queueing over a
-//! device should not depend on are round numbers, not those of a product.
-
-use std::sync::LazyLock;
+//! was looked at last; nobody has tuned anything on the fourth. Times are round numbers, as nothing
+//! here stands for a product.
 
 use paternoster::Nanos;
 
-use super::chance::{Service, Spread};
-use super::clients::Clients;
-use super::device::{
+use super::{Scene, Set, Speed, pool, servers};
+use crate::closed_loop::chance::{Service, Spread};
+use crate::closed_loop::clients::{Clients, Tenant};
+use crate::closed_loop::device::{
     BatchParameters, ChannelsParameters, Crowd, DeviceParameters, Kind, Pace, PausesParameters,
     PoolParameters, SlicesParameters, VolumeParameters,
 };
@@ -18,43 +17,16 @@ use super::device::{
 /// Sectors of 4 KiB, and of 64.
 const SMALL: u32 = 8;
 const LARGE: u32 = 128;
+/// The weights of the tenants.
+const WEIGHTS: [u32; 3] = [100, 200, 400];
+/// The weight of the victim, of which it uses little.
+const VICTIM_WEIGHT: u32 = 400;
+/// The connections of a tenant.
+const CONNECTIONS: u32 = 4;
 
-/// A device under a load.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Scene {
-    /// Its name on the command line.
-    pub name: &'static str,
-    /// What it is, in a few words.
-    pub about: &'static str,
-    /// The device.
-    pub device: DeviceParameters,
-    /// The load.
-    pub clients: Clients,
-    /// For how long nothing is counted.
-    pub warm_up: Nanos,
-    /// For how long then is.
-    pub counted: Nanos,
-}
-
-/// All scenes, in the order of the table.
-pub fn scenes() -> &'static [Scene] {
-    static SCENES: LazyLock<Vec<Scene>> = LazyLock::new(|| {
-        [first().to_vec(), hold_outs().to_vec(), fresh().to_vec(), new().to_vec()].concat()
-    });
-    &SCENES
-}
-
-/// How long scenes last: fast devices decide in less time.
-#[derive(Clone, Copy)]
-enum Speed {
-    /// 100,000 requests a second and more.
-    Fast,
-    /// From 10,000 on.
-    Middling,
-    /// From 1000 on.
-    Slow,
-    /// Below that.
-    VerySlow,
+/// All of them, in the order of the table.
+pub(super) fn scenes() -> Vec<Scene> {
+    [first().to_vec(), hold_outs().to_vec(), fresh().to_vec(), new().to_vec()].concat()
 }
 
 impl Scene {
@@ -66,15 +38,15 @@ impl Scene {
         speed: Speed,
         device: impl Into<DeviceParameters>,
     ) -> Self {
-        let clients = Clients { outstanding, sectors: [SMALL; 3], writes: 0.0 };
-        let (warm_up, counted) = match speed {
-            Speed::Fast => (2, 4),
-            Speed::Middling => (4, 8),
-            Speed::Slow => (10, 20),
-            Speed::VerySlow => (30, 60),
+        let tenant = |weight| Tenant {
+            weight,
+            connections: CONNECTIONS,
+            outstanding: outstanding / CONNECTIONS,
+            sectors: SMALL,
         };
-        let (warm_up, counted) = (Nanos::from_secs(warm_up), Nanos::from_secs(counted));
-        Self { name, about, device: device.into(), clients, warm_up, counted }
+        let tenants = WEIGHTS.map(tenant).to_vec();
+        let clients = Clients { tenants, victim_weight: VICTIM_WEIGHT, writes: 0.0 };
+        Self::of(Set::Devices, name, about, speed, clients, device)
     }
 
     /// The same with a shorter time in which nothing is counted.
@@ -177,14 +149,6 @@ fn new() -> [Scene; 11] {
     ]
 }
 
-fn servers(servers: u32, us: f64) -> Kind {
-    pool(servers, Service::constant(us))
-}
-
-fn pool(servers: u32, service: Service) -> Kind {
-    Kind::Pool(PoolParameters::new(servers, service))
-}
-
 fn behind_net(servers: u32, us: f64, net_us: u64) -> DeviceParameters {
     let network = Nanos::from_micros(net_us);
     DeviceParameters { network, ..self::servers(servers, us).into() }
@@ -246,24 +210,6 @@ fn sizes() -> Scene {
     let service = Service { us_per_kib: 2.0, ..Service::constant(100.0) };
     let about = "8 × (100 µs + 2 µs/KiB), 4, 64, 4 KiB";
     let mut scene = Scene::new("n11", about, 64, Speed::Middling, pool(8, service));
-    scene.clients.sectors = [SMALL, LARGE, SMALL];
+    scene.clients.tenants[1].sectors = LARGE;
     scene
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn scenes_have_names_of_their_own_and_devices_that_can_be_made() {
-        let mut names: Vec<_> = scenes().iter().map(|scene| scene.name).collect();
-        for scene in scenes() {
-            let device = scene.device.open(1, Nanos::from_secs(1)).expect(scene.name);
-            assert!(device.depth() > 0, "{}", scene.name);
-            assert!(scene.clients.outstanding.is_multiple_of(4), "{}", scene.name);
-        }
-        names.sort_unstable();
-        names.dedup();
-        assert_eq!(names.len(), scenes().len());
-    }
 }

@@ -1,0 +1,48 @@
+//! Devices that become faster or slower under load, once: how long until that is found out.
+
+use paternoster::Nanos;
+
+use super::{Scene, Set};
+use crate::closed_loop::chance::{Service, Spread};
+use crate::closed_loop::clients::{Clients, Tenant};
+use crate::closed_loop::device::{Kind, Pace, PoolParameters};
+
+/// A device that has the one number of servers, then the other.
+fn change(name: &'static str, about: &'static str, servers: [u32; 2], service: Service) -> Scene {
+    let parameters = PoolParameters::new(servers[0], service);
+    let every = at(service);
+    let kind = Kind::Pool(PoolParameters { servers: servers.to_vec(), every, ..parameters });
+    scene(name, about, service, kind)
+}
+
+fn scene(name: &'static str, about: &'static str, service: Service, kind: Kind) -> Scene {
+    let weights = [100, 200, 400].into_iter();
+    let tenant = |weight| Tenant { weight, connections: 4, outstanding: 32, sectors: 8 };
+    let clients =
+        Clients { tenants: weights.map(tenant).collect(), victim_weight: 400, writes: 0.0 };
+    let (warm_up, set, device) = (at(service), Set::Changes, kind.into());
+    Scene { set, name, about, device, clients, warm_up, counted: warm_up }
+}
+
+/// When a device of that service changes.
+fn at(service: Service) -> Nanos {
+    Nanos::from_secs(if service.us < 4000.0 { 5 } else { 60 })
+}
+
+/// Changes of servers, then one of speed.
+pub(super) fn scenes() -> Vec<Scene> {
+    let constant = Service::constant(200.0);
+    let lognormal = Service::varying(1000.0, Spread::LogNormal(0.8));
+    let slow = Service::varying(5000.0, Spread::Rare { part: 0.05, times: 10.0 });
+    let pace = Pace::Slows { from: at(constant), times: 4.0 };
+    let slower = Kind::Pool(PoolParameters { pace, ..PoolParameters::new(16, constant) });
+    vec![
+        change("up", "16 → 64 × 200 µs", [16, 64], constant),
+        change("up-lognormal", "8 → 32 × 1 ms lognormal 0.8", [8, 32], lognormal),
+        change("up-slow", "3 → 12 × 5 ms, 5 % × 10", [3, 12], slow),
+        change("down", "16 → 4 × 200 µs", [16, 4], constant),
+        change("down-lognormal", "32 → 8 × 1 ms lognormal 0.8", [32, 8], lognormal),
+        change("down-slow", "12 → 3 × 5 ms, 5 % × 10", [12, 3], slow),
+        scene("slower", "16 × 200 µs, then 800 µs", constant, slower),
+    ]
+}

@@ -1,0 +1,135 @@
+//! The scenes: which device, under which load, for how long.
+//!
+//! ```text
+//!   devices   many devices, one load
+//!   crowds    one device, many tenants or connections
+//!   victims   one tenant of ever more connections against a victim of the same weight
+//!   changes   a device that becomes faster or slower
+//! ```
+
+mod changes;
+mod devices;
+mod loads;
+
+use std::sync::LazyLock;
+
+use paternoster::Nanos;
+
+use super::chance::Service;
+use super::clients::Clients;
+use super::device::{DeviceParameters, Kind, PoolParameters};
+
+/// What a scene belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Set {
+    /// Many devices, one load.
+    Devices,
+    /// One device, many tenants or connections.
+    Crowds,
+    /// A victim against ever more connections.
+    Victims,
+    /// A device that changes, at the end of [`Scene::warm_up`].
+    Changes,
+}
+
+impl Set {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Devices, Self::Crowds, Self::Victims, Self::Changes];
+
+    /// Its name on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Devices => "devices",
+            Self::Crowds => "crowds",
+            Self::Victims => "victims",
+            Self::Changes => "changes",
+        }
+    }
+}
+
+/// A device under a load.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scene {
+    /// What it belongs to.
+    pub set: Set,
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// What it is, in a few words.
+    pub about: &'static str,
+    /// The device.
+    pub device: DeviceParameters,
+    /// The load.
+    pub clients: Clients,
+    /// For how long nothing is counted.
+    pub warm_up: Nanos,
+    /// For how long then is.
+    pub counted: Nanos,
+}
+
+/// All scenes, in the order of the tables.
+pub fn scenes() -> &'static [Scene] {
+    static SCENES: LazyLock<Vec<Scene>> = LazyLock::new(|| {
+        [devices::scenes(), loads::crowds(), loads::victims(), changes::scenes()].concat()
+    });
+    &SCENES
+}
+
+/// How long scenes last: fast devices decide in less time.
+#[derive(Clone, Copy)]
+enum Speed {
+    /// 100,000 requests a second and more.
+    Fast,
+    /// From 10,000 on.
+    Middling,
+    /// From 1000 on.
+    Slow,
+    /// Below that.
+    VerySlow,
+}
+
+impl Scene {
+    fn of(
+        set: Set,
+        name: &'static str,
+        about: &'static str,
+        speed: Speed,
+        clients: Clients,
+        device: impl Into<DeviceParameters>,
+    ) -> Self {
+        let (warm_up, counted) = match speed {
+            Speed::Fast => (2, 4),
+            Speed::Middling => (4, 8),
+            Speed::Slow => (10, 20),
+            Speed::VerySlow => (30, 60),
+        };
+        let (warm_up, counted) = (Nanos::from_secs(warm_up), Nanos::from_secs(counted));
+        Self { set, name, about, device: device.into(), clients, warm_up, counted }
+    }
+}
+
+fn servers(servers: u32, us: f64) -> Kind {
+    pool(servers, Service::constant(us))
+}
+
+fn pool(servers: u32, service: Service) -> Kind {
+    Kind::Pool(PoolParameters::new(servers, service))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scenes_have_names_of_their_own_and_devices_that_can_be_made() {
+        let mut names: Vec<_> = scenes().iter().map(|scene| scene.name).collect();
+        names.extend(Set::ALL.map(Set::name));
+        let count = names.len();
+        for scene in scenes() {
+            let device = scene.device.open(1, Nanos::from_secs(1)).expect(scene.name);
+            assert!(device.depth() > 0, "{}", scene.name);
+        }
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count);
+    }
+}
