@@ -12,8 +12,8 @@ const BENCH: [&str; 6] = ["bench", "--locked", "-p", "paternoster-lab", "--bench
 pub(crate) struct Args {
     /// Scenes, by name, or sets of them: devices, crowds, victims, changes; all unless told
     scenes: Vec<String>,
-    /// Schedulers, each as `cfq` or `cfq:slice_idle=0,quantum=16`. Others are compared with the
-    /// first; the table is about the last. Unless told: none, cfq
+    /// Schedulers, each as `cfq` or `wfq:depth=32,grace_us=1000`. Others are compared with the
+    /// first; the table is about the last. Unless told: none, cfq, wfq:depth=32, wfq
     #[arg(long, value_name = "NAME[:TUNABLE=VALUE,…]")]
     scheduler: Vec<String>,
     /// How many seeds each is run with

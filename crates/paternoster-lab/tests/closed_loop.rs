@@ -78,3 +78,26 @@ fn shares_are_by_weight_where_the_scheduler_has_weights() {
     assert!(outcome.share_error() < 0.02, "{}", outcome.share_error());
     assert!(outcome.backlogged() > 0.9, "{}", outcome.backlogged());
 }
+
+/// Two backlogged tenants differ by at most (depth + 1) × (1 / weight + 1 / weight) requests for
+/// each unit of weight: 17 × (1/100 + 1/400) = 0.21. In 2 s there are 40,000 requests for 700
+/// units, less what the victim gets: some 50 for each, of which 0.21 are 0.4 %.
+#[test]
+fn fair_queue_over_a_fixed_depth_keeps_its_bound_and_the_device_busy() {
+    let outcome = run(&scene("4x200us", 2), "wfq:depth=16", Owner::Prompt, 1);
+    assert!(outcome.backlogged() > 0.999, "{}", outcome.backlogged());
+    assert!(outcome.share_error() < 0.0042, "{}", outcome.share_error());
+    assert!(is_near(outcome.throughput(), 20_000.0, 0.5), "{}", outcome.throughput());
+    assert!(is_near(outcome.in_flight, 16.0, 1.0), "{}", outcome.in_flight);
+}
+
+/// The victim waits for the next free place of 16, 50 µs at most, then for 16 to be served: less
+/// than 17 × 50 + 200 µs, however many connections its neighbour has.
+#[test]
+fn victim_of_a_fair_queue_waits_for_a_place_and_never_behind_its_neighbour() {
+    for connections in ["v4", "v16", "v64"] {
+        let outcome = run(&scene(connections, 2), "wfq:depth=16", Owner::Prompt, 1);
+        assert!(outcome.victim_us(0.99) < 1050.0, "{connections}: {}", outcome.victim_us(0.99));
+        assert!(outcome.victim_rate() > 900.0, "{connections}: {}", outcome.victim_rate());
+    }
+}

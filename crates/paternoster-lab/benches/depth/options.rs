@@ -6,7 +6,7 @@ use paternoster_lab::closed_loop::{Owner, Scene, Scheduler, Set, scenes};
 
 /// The schedulers that run unless told. The first is what others are compared with, the last what
 /// the table is about.
-const SCHEDULERS: [&str; 2] = ["none", "cfq"];
+const SCHEDULERS: [&str; 4] = ["none", "cfq", "wfq:depth=32", "wfq"];
 const SEEDS: u64 = 4;
 
 /// What is to be run.

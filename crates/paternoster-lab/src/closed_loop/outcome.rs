@@ -65,7 +65,8 @@ impl Outcome {
         self.cost / self.seconds
     }
 
-    /// By how much of its share, of what all tenants but the victim got, a tenant got more or less, at most.
+    /// By how much of its share, of what all tenants but the victim got, a tenant got more or less,
+    /// at most.
     pub fn share_error(&self) -> f64 {
         share_error(self.tenants.iter().map(|tenant| (tenant.weight, tenant.cost)))
     }
