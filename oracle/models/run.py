@@ -41,7 +41,8 @@ class Scheduler:
 
     A run asks of it: merge(bio), whether it is part of a queued request now; insert(rq);
     has_work(); dispatch(), the request that is handed out or None; complete(rq); fire(), at the
-    time `timer`; and exit(task), as the last of the task's requests has completed.
+    time `timer`; and exit(task), as the last of the task's requests has completed. Where scenarios
+    have `requeued` and `changes`: requeue(rq), and change_weights(path, weight, leaf_weight).
     """
 
     timer = None
@@ -70,6 +71,10 @@ class Run:
         self.timer = None
         self.arrivals, self.followers = {}, {}
         self.left = Counter()  # requests by task
+        self.requeued = dict(scenario.get("requeued", {}))
+        self.changed = {task["id"]: {} for task in scenario["tasks"]}
+        for change in scenario.get("changes", []):
+            self.schedule(change["at_ns"], 3, change)
         for task in scenario["tasks"]:
             self.set_up(task)
         while self.left:
@@ -98,14 +103,16 @@ class Run:
 
     def handle(self, kind, what):
         if kind == 0:
-            self.complete(what)
+            self.leave_device(what)
         elif kind == 1:
             if self.timer != self.now:
                 return
             self.timer = None
             self.scheduler.fire()
-        else:
+        elif kind == 2:
             self.arrive(what)
+        else:
+            self.change(what)
         while self.in_device < self.device["queue_depth"]:
             rq = self.next_request()
             if rq is None:
@@ -126,12 +133,21 @@ class Run:
 
     def arrive(self, name):
         task, (_, op, start, length, *_) = self.arrivals[name]
-        rq = Request(name, task, op, start, length, self.now)
+        rq = Request(name, task | self.changed[task["id"]], op, start, length, self.now)
         self.log(ev="Q", rq=name)
         if rq.op == "F":
             self.flushes.append(rq)
         elif not (self.merges and self.scheduler.merge(rq)):
             self.scheduler.insert(rq)
+
+    def change(self, change):
+        """What is of a task is of its next requests."""
+        if "task" in change:
+            of_task = {key: change[key] for key in ("group", "ioprio") if key in change}
+            self.changed[change["task"]].update(of_task)
+        else:
+            weights = change.get("weight"), change.get("leaf_weight")
+            self.scheduler.change_weights(change["group"], *weights)
 
     def begin(self, rq):
         if None not in self.serving:
@@ -150,16 +166,31 @@ class Run:
         self.serving[server] = rq
         self.schedule(self.now + time, 0, server)
 
-    def complete(self, server):
+    def leave_device(self, server):
         rq = self.serving[server]
         self.serving[server] = None
         self.in_device -= 1
+        if self.requeued.get(rq.name, 0):
+            self.requeued[rq.name] -= 1
+            self.requeue(rq)
+        else:
+            self.complete(rq)
+        if self.waiting:
+            self.serve(server, self.waiting.popleft())
+
+    def requeue(self, rq):
+        self.log(ev="R", rq=rq.name)
+        rq.no_merge = True
+        if rq.op == "F":
+            self.flushes.appendleft(rq)
+        else:
+            self.scheduler.requeue(rq)
+
+    def complete(self, rq):
         for bio in rq.bios:
             self.log(ev="C", rq=bio)
         if rq.op != "F":
             self.scheduler.complete(rq)
-        if self.waiting:
-            self.serve(server, self.waiting.popleft())
         for bio in rq.bios:
             task = self.arrivals[bio][0]["id"]
             self.left[task] -= 1

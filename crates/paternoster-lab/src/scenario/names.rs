@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use paternoster::{GroupId, IocId, QueueName};
+use paternoster::{GroupId, IocId, QueueName, ShareOf};
 
 /// The names in the log of one run.
 #[derive(Debug, Default)]
@@ -22,6 +22,16 @@ impl Names {
 
     pub(super) fn group(&self, group: GroupId) -> &str {
         &self.groups[&group]
+    }
+
+    /// Who has a share under wfq: a group, `own` and the group whose requests it is of, or a task.
+    pub(super) fn share(&self, share: ShareOf) -> String {
+        match share {
+            ShareOf::Group(group) => self.group(group).to_owned(),
+            ShareOf::OwnRequests(group) => format!("own {}", self.group(group)),
+            ShareOf::Context(ioc) => format!("task {}", self.tasks[&ioc]),
+            _ => "another".to_owned(),
+        }
     }
 
     /// A queue by the task that made it and `S` (sync) or `A` (async).

@@ -2,7 +2,8 @@
 //! to find where two runs part.
 
 use paternoster::{
-    BudgetEnd, Direction, Domain, Event, IoClass, LatencyKind, Nanos, SliceEnd, Workload,
+    BudgetEnd, Direction, Domain, Event, FairWhy, IoClass, LatencyKind, Nanos, SliceEnd, Vtime,
+    Workload,
 };
 use serde::Serialize;
 
@@ -144,6 +145,17 @@ pub(super) enum SchedulerLine<'a> {
     MaxBudget {
         v: u32,
     },
+    FairBusy {
+        node: String,
+        start: String,
+        v: String,
+    },
+    FairDispatch {
+        rq: &'a str,
+        start: String,
+        charge: u64,
+        why: &'static str,
+    },
 }
 
 impl<'a> SchedulerLine<'a> {
@@ -255,6 +267,19 @@ impl<'a> SchedulerLine<'a> {
             Event::QueueMerging { on, .. } => Self::NonrotWithQueueing { v: (!on).into() },
             Event::PeakRate { rate, .. } => Self::Rate { v: rate },
             Event::MaxBudget { sectors, .. } => Self::MaxBudget { v: sectors.0 },
+            event => return Self::of_wfq(event, names),
+        })
+    }
+
+    fn of_wfq(event: Event, names: &'a Names) -> Option<Self> {
+        Some(match event {
+            Event::FairBusy { node, start, v, .. } => {
+                Self::FairBusy { node: names.share(node), start: tag(start), v: tag(v) }
+            }
+            Event::FairDispatch { rq, start, charge, why, .. } => {
+                let why = fair_why(why);
+                Self::FairDispatch { rq: names.request(rq), start: tag(start), charge, why }
+            }
             _ => return None,
         })
     }
@@ -322,6 +347,18 @@ fn budget_end(why: BudgetEnd) -> &'static str {
         BudgetEnd::NoMoreRequests => "NO_MORE_REQUESTS",
         BudgetEnd::Preempted => "PREEMPTED",
         _ => "OTHER",
+    }
+}
+
+/// A tag as a text, since numbers of JSON do not hold it.
+fn tag(tag: Vtime) -> String {
+    tag.raw().to_string()
+}
+
+fn fair_why(why: FairWhy) -> &'static str {
+    match why {
+        FairWhy::Weight => "weight",
+        _ => "other",
     }
 }
 

@@ -1,0 +1,264 @@
+"""wfq at a fixed depth and at fixed prices, as plainly as it can be put.
+
+Written from the description of the scheduler (its sections are named) and from FORMAT.md; it shares
+no code with the crates. Where they keep trees it sorts lists. Nothing is learned here, so what is
+learned in the crates is outside of it: a scenario sets `depth` and `cost`, and `keep_slots` 0.
+"""
+
+from choosing import choose, count
+from elevator import MergingScheduler
+from limits import ADVANCES, FINE, Limits
+from prices import FIXED, REQUESTS, Prices
+from tree import Clock, Context, Group
+
+DEFAULT = {"grace_us": 0, "cost_op_bytes": 16_384, "cost_write": 100, "cost_fua": 100,
+           "class_age": 1000, "write_depth": 100, "burst": 100}
+WEIGHT, ROOT_WEIGHT = 100, 1000
+CLASSES = {"rt": 0, "be": 1, "idle": 2}
+NEVER_MERGE = ("WF", "Z")
+US, MS = 1_000, 1_000_000
+SHOWN = [
+    "start that v set", "start that was ahead of v", "start that grace set behind v",
+    "request of a lower class in its turn", "request dispatched again for nothing",
+    "joined one leaves its place", "context that a merge emptied",
+    "write passed over for write_depth", "request passed over for a cap",
+    "merge into a request of another context",
+    "request dispatched for a reservation", "start held back after a reservation",
+]
+
+
+class Wfq(MergingScheduler):
+    def __init__(self, scenario, run):
+        super().__init__(scenario, run, SHOWN)
+        tunables = {**DEFAULT, **scenario["tunables"]}
+        if tunables.get("keep_slots", 0) or not tunables.get("depth"):
+            raise ValueError("the model has a fixed depth, and keep_slots 0")
+        if not REQUESTS <= tunables.get("cost", 0) <= FIXED:
+            raise ValueError("the model has fixed prices")
+        self.sweeps = scenario["device"]["rotational"]
+        self.prices = Prices(tunables)
+        self.depth = tunables["depth"]
+        self.writes_at_most = -(-self.depth * tunables["write_depth"] // 100)
+        self.age, self.burst = tunables["class_age"] * MS, tunables["burst"] * MS
+        self.set_up_groups(scenario, Clock(tunables["grace_us"] * US, self.tell_busy))
+        self.waiting = self.writes = 0
+
+    def set_up_groups(self, scenario, clock):
+        self.groups = {"/": Group(clock, "/", None, None, ROOT_WEIGHT)}
+        self.groups["/"].limits = Limits({})
+        for group in scenario["groups"]:
+            above = self.groups[group["path"].rsplit("/", 1)[0] or "/"]
+            weights = group.get("weight", WEIGHT), group.get("leaf_weight", WEIGHT)
+            made = Group(clock, group["path"], above, *weights)
+            made.limits = Limits(group)
+            self.groups[made.name] = made
+        self.reserved = [group for group in self.groups.values() if group.limits.reservations]
+
+    @property
+    def now(self):
+        return self.run.now
+
+    # --- requests ---
+
+    def has_work(self):
+        return self.waiting > 0
+
+    def merge(self, bio):
+        if bio.op in NEVER_MERGE:
+            bio.no_merge = True
+            return False
+        return super().merge(bio)
+
+    def insert(self, rq):
+        rq.paid, rq.context = False, None
+        rq.no_merge = rq.no_merge or rq.op in NEVER_MERGE
+        if self.join_at_insert(rq):
+            return
+        rq.context, rq.since = self.context_of(rq), self.now
+        self.wait(rq)
+        rq.context.requests.append(rq)
+        rq.place = rq.context.by_sector.insert(rq)
+        rq.is_candidate = not rq.no_merge
+        if rq.is_candidate:
+            self.enter(rq)
+
+    def place_of(self, rq):
+        """Where its context is: in the own node of its group, by task and class."""
+        return self.groups[rq.group].own, (rq.task, CLASSES[rq.priority.split("/")[0]])
+
+    def context_of(self, rq):
+        """The context of the request, with the weight of its newest request's level."""
+        own, key = self.place_of(rq)
+        if key not in own.contexts:
+            own.contexts[key] = Context(own, *key)
+        own.contexts[key].weight = 8 - int(rq.priority.partition("/")[2] or 7)
+        return own.contexts[key]
+
+    def wait(self, rq):
+        """It is put into its context by the caller."""
+        self.waiting += 1
+        self.saw_entry(rq.context)
+        rq.context.enter(self.now)
+        rq.context.own.look(self.now)
+
+    def requeue(self, rq):
+        rq.paid, rq.is_candidate = True, False
+        self.back(rq)
+        self.wait(rq)
+        rq.context.requests.appendleft(rq)
+        rq.place = rq.context.by_sector.insert(rq)
+
+    def complete(self, rq):
+        self.back(rq)
+
+    def back(self, rq):
+        """The device has it no more."""
+        self.writes -= rq.op != "R"
+
+    def exit(self, task):
+        for group in self.groups.values():
+            for key in [key for key in group.own.contexts if key[0] == task]:
+                del group.own.contexts[key]
+
+    def change_weights(self, path, weight, leaf_weight):
+        group = self.groups[path]
+        group.weight = weight or group.weight
+        group.own.weight = leaf_weight or group.own.weight
+
+    def fire(self):
+        """A cap has opened; what follows is a dispatch, as after any event."""
+
+    # --- what is dispatched ---
+
+    def dispatch(self):
+        self.timer = None
+        if self.run.in_device >= self.depth:
+            return None
+        for group in self.behind_reservation():
+            context = choose(group, self.now, self.age, self.passes)
+            if context:
+                return self.serve(context, group)
+        context = choose(self.groups["/"], self.now, self.age, self.passes)
+        if context:
+            return self.serve(context, None)
+        self.timer = self.opens()
+        return None
+
+    def behind_reservation(self):
+        owed = [group for group in self.reserved
+                if group.is_active() and group.limits.due() <= self.now << FINE]
+        return sorted(owed, key=lambda group: (group.limits.due(), group.key))
+
+    def passes(self, context):
+        rq = context.head(self.sweeps)
+        if rq.op != "R" and self.writes >= self.writes_at_most:
+            self.saw("write passed over for write_depth")
+            return False
+        if self.opens_for(context) > self.now:
+            self.saw("request passed over for a cap")
+            return False
+        return True
+
+    def opens_for(self, context):
+        """From when on no cap is in the way of its head; a requeued one is not asked again."""
+        rq = context.head(self.sweeps)
+        if rq.paid:
+            return 0
+        return max(group.limits.opens(rq, self.burst) for group in context.own.groups())
+
+    def opens(self):
+        """When the first cap opens for what waits."""
+        contexts = [context for group in self.groups.values()
+                    for one in group.own.classes for context in one.active]
+        return min((at for at in map(self.opens_for, contexts) if at > self.now), default=None)
+
+    def serve(self, context, reserved):
+        rq, own = context.head(self.sweeps), context.own
+        context.requests.remove(rq)
+        context.position = rq.start
+        context.by_sector.erase(rq.place)
+        charge = self.prices.charge(rq)
+        top = context.path()[-1]
+        self.run.log(ev="fair_dispatch", rq=rq.name, start=str(top.start), charge=charge,
+                     why="reserved" if reserved else "weight")
+        if count(context, self.now, self.age):
+            self.saw("request of a lower class in its turn")
+        if rq.paid:
+            self.saw("request dispatched again for nothing")
+        context.pay(charge, self.now)
+        own.look(self.now)
+        self.limit(rq, own, charge, reserved)
+        self.waiting -= 1
+        self.writes += rq.op != "R"
+        if rq.is_candidate:
+            self.leave(rq)
+        return rq
+
+    def limit(self, rq, own, charge, reserved):
+        for group in own.groups():
+            if not rq.paid:
+                group.limits.take(rq, charge, self.now)
+        if reserved:
+            self.saw("request dispatched for a reservation")
+            most = reserved.parent.v + ADVANCES * reserved.advance(charge)
+            if reserved.start > most:
+                self.saw("start held back after a reservation")
+                reserved.start = most
+                reserved.rekey()
+
+    def tell_busy(self, node):
+        self.run.log(ev="fair_busy", node=node.name, start=str(node.start), v=str(node.parent.v))
+
+    def saw_entry(self, node):
+        while node and not node.is_active():
+            entry = node.parent.entry(self.now)
+            if node.start > entry:
+                self.saw("start that was ahead of v")
+            elif node.parent.v > entry:
+                self.saw("start that grace set behind v")
+            elif entry:
+                self.saw("start that v set")
+            node = node.up
+
+    # --- merging ---
+
+    def find_front(self, bio):
+        own, key = self.place_of(bio)
+        found = key in own.contexts and own.contexts[key].by_sector.find(bio.end)[0]
+        return found.item if found else None
+
+    def before(self, rq):
+        place = rq.context.by_sector.prev(rq.place)
+        return place and place.item
+
+    def behind(self, rq):
+        place = rq.context.by_sector.next(rq.place)
+        return place and place.item
+
+    def moved_to_front(self, rq):
+        rq.context.by_sector.erase(rq.place)
+        rq.place = rq.context.by_sector.insert(rq)
+
+    def take(self, into, rq, kind):
+        if into.task != rq.task:
+            self.saw("merge into a request of another context")
+        super().take(into, rq, kind)
+
+    def absorbed(self, into, rq):
+        """The request leaves its context, which it may never have entered."""
+        context = rq.context
+        if context is None:
+            return
+        if into.context is context and rq.since < into.since:
+            self.saw("joined one leaves its place")
+            into.since = rq.since
+            context.requests.remove(into)
+            context.requests.insert(context.requests.index(rq), into)
+        context.requests.remove(rq)
+        context.by_sector.erase(rq.place)
+        self.waiting -= 1
+        self.leave(rq)
+        if not context.requests:
+            self.saw("context that a merge emptied")
+            context.leave()
+        context.own.look(self.now)
