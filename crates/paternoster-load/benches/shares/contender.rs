@@ -20,6 +20,8 @@ use paternoster::SchedulerKind;
 use paternoster_load::{Habit, Load, TenantLoad, Window};
 use paternoster_server::Server;
 use paternoster_server::config::Config;
+use paternoster_server::ctl::Control as _;
+use paternoster_server::stat::Detail;
 use tempfile::TempDir;
 
 use crate::cpu::{Cores, Cpu};
@@ -86,11 +88,13 @@ pub(crate) const AIMED_AT: &str = "wfq";
 pub(crate) struct Sample {
     pub(crate) window: Window,
     pub(crate) cores: Cores,
+    /// The most requests that the scheduler then had in the disk at once.
+    pub(crate) depth: i64,
 }
 
 /// A contender at work, or pausing.
 pub(crate) struct Running {
-    pub(crate) contender: Contender,
+    contender: Contender,
     server: Server,
     load: Load,
     /// Holds the socket.
@@ -133,13 +137,23 @@ impl Running {
         let before = Cpu::now()?;
         let window = self.load.count(&self.server.control(), span, |_| {})?;
         let cores = Cpu::now()?.since(&before);
+        let depth = self.depth()?;
         self.load.pause()?;
-        Ok(Sample { window, cores })
+        Ok(Sample { window, cores, depth })
     }
 
-    pub(crate) fn end(self) -> Result<()> {
+    /// A scheduler that learns its depth says what it has learned.
+    fn depth(&self) -> Result<i64> {
+        let stat = self.server.control().stat(Detail::Groups)?;
+        let disk = stat.disks.first().context("a server without a disk")?;
+        Ok(disk.internals.get("depth_in_force").copied().unwrap_or(disk.depth.into()))
+    }
+
+    /// Ends the server, and says who it was.
+    pub(crate) fn end(self) -> Result<Contender> {
         self.load.finish()?;
-        self.server.shut_down()
+        self.server.shut_down()?;
+        Ok(self.contender)
     }
 }
 

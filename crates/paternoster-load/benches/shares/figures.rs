@@ -30,6 +30,8 @@ pub(crate) struct Figures {
     /// The least demand of a tenant that is not light: the part of the time in which it had
     /// something waiting.
     pub(crate) demand: f64,
+    /// The most requests in the disk at once, at the end.
+    pub(crate) depth: i64,
     /// The first tenant.
     pub(crate) first: First,
     pub(crate) cores: Cores,
@@ -82,6 +84,7 @@ impl Figures {
             of_none: ratios.map(median),
             iops: samples.iter().map(|sample| iops(&sample.window)).sum::<f64>() / count(&windows),
             demand: demand.fold(1.0, f64::min),
+            depth: samples.last().map_or(0, |sample| sample.depth),
             first: First::new(totals[0] / totals.iter().sum::<f64>(), first.as_ref()),
             cores: Cores::mean(&cores),
             windows,

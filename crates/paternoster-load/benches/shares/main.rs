@@ -2,9 +2,9 @@
 //! real clients of real servers.
 //!
 //! ```text
-//!   rows.rs ──▶ contender.rs ──▶ figures.rs ──▶ verdict.rs ──▶ report.rs
-//!   set-ups     a server and     error, Jain,   as aimed at?   tables, JSON
-//!               clients each     latency
+//!   rows.rs ──▶ measure.rs ──────▶ figures.rs ──▶ verdict.rs ──▶ report.rs
+//!   set-ups     contender.rs:      error, Jain,   as aimed at?   tables, JSON
+//!               server, clients    latency                        summary.rs
 //! ```
 //!
 //! A set-up is served by each scheduler in turn, a second at a time, `none` first; throughput is
@@ -13,24 +13,25 @@
 mod contender;
 mod cpu;
 mod figures;
+mod measure;
 mod report;
 mod row;
 mod rows;
+mod summary;
 mod verdict;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::{Context as _, Result, bail};
 use clap::Parser;
-use contender::{AIMED_AT, Contender, Running, Sample};
-use figures::Figures;
+use contender::AIMED_AT;
+use measure::measure;
 use paternoster::SchedulerKind;
-use report::{Line, Report};
+use report::Report;
 use row::Row;
 use rows::ROWS;
-use verdict::Verdict;
 
 /// The options.
 #[derive(Parser)]
@@ -48,7 +49,7 @@ struct Options {
     seconds: u32,
 
     /// The schedulers, beside `none`, with which each is compared
-    #[arg(long, value_delimiter = ',', default_value = "cfq,bfq")]
+    #[arg(long, value_delimiter = ',', default_value = "cfq,bfq,wfq")]
     schedulers: Vec<SchedulerKind>,
 
     /// Write all that was measured to a file, as JSON
@@ -68,9 +69,6 @@ struct Options {
     bench: bool,
 }
 
-/// How long a window is.
-const WINDOW: Duration = Duration::from_secs(1);
-
 fn main() -> Result<ExitCode> {
     let options = Options::parse();
     if options.list {
@@ -89,21 +87,19 @@ fn main() -> Result<ExitCode> {
     let began = Instant::now();
     let mut reports = Vec::new();
     for row in rows {
-        let report = measure(row, &schedulers, options.seconds)
+        let outcomes = measure(row, &schedulers, options.seconds)
             .with_context(|| format!("set-up {}", row.name))?;
+        let report = Report::new(row, outcomes);
         report.print(row);
         reports.push(report);
     }
+    summary::print(&reports);
     println!("measured in {:.0} s", began.elapsed().as_secs_f64());
     if let Some(path) = &options.json {
         let text = serde_json::to_string_pretty(&reports)?;
         std::fs::write(path, text).with_context(|| format!("writing {}", path.display()))?;
     }
-    let aimed = || reports.iter().flat_map(|report| &report.lines).filter(|line| line.aimed_at);
-    let (all, failed) = (aimed().count(), aimed().filter(|line| line.fails).count());
-    if all > 0 {
-        println!("{AIMED_AT}: {failed} of {all} aims missed");
-    }
+    let failed = summary::sum_up(&reports);
     Ok(if options.check && failed > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
@@ -118,27 +114,4 @@ fn chosen(patterns: &[String]) -> Result<Vec<&'static Row>> {
         bail!("no set-up is called {}; there are: {}", patterns.join(" or "), names.join(", "));
     }
     Ok(rows)
-}
-
-/// Has each contender serve the set-up, so many windows each.
-fn measure(row: &Row, schedulers: &[SchedulerKind], windows: u32) -> Result<Report> {
-    let contenders = Contender::of(row, schedulers);
-    let running = contenders.into_iter().map(|contender| Running::start(row, contender));
-    let mut running = running.collect::<Result<Vec<_>>>()?;
-    let mut samples: Vec<Vec<Sample>> = vec![Vec::new(); running.len()];
-    for _ in 0..windows {
-        for (running, samples) in running.iter_mut().zip(&mut samples) {
-            samples.push(running.window(WINDOW)?);
-        }
-    }
-    let none = Figures::new(row, &samples[0], None);
-    let mut lines = Vec::new();
-    for (index, running) in running.into_iter().enumerate() {
-        let reference = (index > 0).then_some(&samples[0][..]);
-        let figures = Figures::new(row, &samples[index], reference);
-        let verdict = Verdict::new(row, &figures, &none);
-        lines.push(Line::new(row, &running.contender, figures, verdict));
-        running.end()?;
-    }
-    Ok(Report::new(row, lines))
 }

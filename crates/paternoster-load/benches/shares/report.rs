@@ -3,17 +3,18 @@
 use comfy_table::{CellAlignment, Table, presets};
 use serde::Serialize;
 
-use crate::contender::Contender;
 use crate::figures::{DEMAND, Figures};
+use crate::measure::Outcome;
 use crate::row::{Aim, Row};
 use crate::verdict::Verdict;
 
 /// All that was measured of a set-up.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
-    name: &'static str,
+    pub(crate) name: &'static str,
     about: &'static str,
-    disk: String,
+    pub(crate) disk: String,
+    pub(crate) aim: Aim,
     /// What the disk takes for a request of the first tenant, in microseconds.
     service_us: Option<f64>,
     pub(crate) lines: Vec<Line>,
@@ -22,24 +23,24 @@ pub(crate) struct Report {
 /// One contender.
 #[derive(Debug, Serialize)]
 pub(crate) struct Line {
-    scheduler: String,
+    /// The scheduler, and what is set of it.
+    pub(crate) scheduler: String,
+    /// Whether something is set.
+    pub(crate) is_variant: bool,
     /// Whether the aims are for this one.
     pub(crate) aimed_at: bool,
-    figures: Figures,
-    verdict: Verdict,
+    pub(crate) figures: Figures,
+    pub(crate) verdict: Verdict,
     /// Whether the verdict is a failure where the aim holds.
     pub(crate) fails: bool,
 }
 
 impl Line {
-    pub(crate) fn new(
-        row: &Row,
-        contender: &Contender,
-        figures: Figures,
-        verdict: Verdict,
-    ) -> Self {
+    fn new(row: &Row, outcome: Outcome) -> Self {
+        let Outcome { contender, figures, verdict } = outcome;
         Self {
             scheduler: contender.label(),
+            is_variant: !contender.tunables.is_empty(),
             aimed_at: contender.is_aimed_at(row),
             figures,
             fails: verdict.fails(row),
@@ -49,9 +50,17 @@ impl Line {
 }
 
 impl Report {
-    pub(crate) fn new(row: &Row, lines: Vec<Line>) -> Self {
+    pub(crate) fn new(row: &Row, outcomes: Vec<Outcome>) -> Self {
+        let lines = outcomes.into_iter().map(|outcome| Line::new(row, outcome)).collect();
         let service_us = row.service_of_first().map(|service| service.as_secs_f64() * 1e6);
-        Self { name: row.name, about: row.about, disk: row.disk.to_string(), service_us, lines }
+        Self {
+            name: row.name,
+            about: row.about,
+            disk: row.disk.to_string(),
+            aim: row.aim,
+            service_us,
+            lines,
+        }
     }
 
     /// The table for people.
@@ -66,6 +75,7 @@ impl Report {
             "Jain",
             "of `none`",
             "IOPS",
+            "depth",
             "demand",
             "first gets",
             "p50 µs",
@@ -85,14 +95,15 @@ impl Report {
 }
 
 impl Line {
-    fn cells(&self) -> [String; 12] {
-        let Figures { jain, of_none, iops, demand, first, cores, .. } = &self.figures;
+    fn cells(&self) -> [String; 13] {
+        let Figures { jain, of_none, iops, depth, demand, first, cores, .. } = &self.figures;
         [
             self.scheduler.clone(),
             self.error(),
             format!("{jain:.4}"),
             of_none.map_or_else(|| "–".to_owned(), |part| format!("{part:.3}")),
             format!("{iops:.0}"),
+            depth.to_string(),
             format!("{demand:.3}"),
             format!("{:.1} %", 100.0 * first.share),
             format!("{:.0}", first.p50_us),
@@ -104,7 +115,7 @@ impl Line {
     }
 
     /// In brackets where not all that it counts were short of the disk.
-    fn error(&self) -> String {
+    pub(crate) fn error(&self) -> String {
         let Figures { worst_error_of_all, demand, .. } = self.figures;
         match worst_error_of_all.map(|error| 100.0 * error) {
             None => "–".to_owned(),

@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use paternoster_load::Asks;
+use serde::Serialize;
 
 /// One set-up: every scheduler serves it in turn.
 #[derive(Clone, Copy, Debug)]
@@ -61,7 +62,8 @@ pub(crate) struct Tenant {
 }
 
 /// What a scheduler should make of a set-up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum Aim {
     /// Requests by weight, and a busy disk.
     Shares,

@@ -1,0 +1,51 @@
+//! Measures a set-up: its contenders in turn, a window at a time, and what became of the aims.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use paternoster::SchedulerKind;
+
+use crate::contender::{Contender, Running, Sample};
+use crate::figures::Figures;
+use crate::row::Row;
+use crate::verdict::Verdict;
+
+/// How long a window is.
+const WINDOW: Duration = Duration::from_secs(1);
+
+/// What one contender made of a set-up.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    pub(crate) contender: Contender,
+    pub(crate) figures: Figures,
+    pub(crate) verdict: Verdict,
+}
+
+/// Has each contender serve the set-up, so many windows each. The first of the schedulers is the
+/// one that the others are compared with.
+pub(crate) fn measure(
+    row: &Row,
+    schedulers: &[SchedulerKind],
+    windows: u32,
+) -> Result<Vec<Outcome>> {
+    let contenders = Contender::of(row, schedulers);
+    let running = contenders.into_iter().map(|contender| Running::start(row, contender));
+    let mut running = running.collect::<Result<Vec<_>>>()?;
+    let mut samples: Vec<Vec<Sample>> = vec![Vec::new(); running.len()];
+    for _ in 0..windows {
+        for (running, samples) in running.iter_mut().zip(&mut samples) {
+            samples.push(running.window(WINDOW)?);
+        }
+    }
+
+    let none = Figures::new(row, &samples[0], None);
+    let mut outcomes = Vec::new();
+    for (index, running) in running.into_iter().enumerate() {
+        let reference = (index > 0).then_some(&samples[0][..]);
+        let figures = Figures::new(row, &samples[index], reference);
+        let verdict = Verdict::new(row, &figures, &none);
+        let contender = running.end()?;
+        outcomes.push(Outcome { contender, figures, verdict });
+    }
+    Ok(outcomes)
+}
