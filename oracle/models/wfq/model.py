@@ -175,7 +175,8 @@ class Wfq(MergingScheduler):
     def serve(self, context, reserved):
         rq, own = context.head(self.sweeps), context.own
         context.requests.remove(rq)
-        context.position = rq.start
+        if not rq.paid:
+            context.position = rq.start
         context.by_sector.erase(rq.place)
         charge = self.prices.charge(rq)
         top = context.path()[-1]

@@ -121,7 +121,7 @@ class Context(Node):
         self.own, self.number = own, number
         self.requests = deque()  # by arrival, requeued ones before all
         self.by_sector = RedBlackTree(lambda rq: rq.start)
-        self.position = 0  # where its last request started
+        self.position = 0  # where its last request started, but for requeued ones
 
     def has_work(self):
         return bool(self.requests)
