@@ -1,4 +1,5 @@
-//! The law of the elevator in code: an event, then dispatch, then the next timeout.
+//! The law of the elevator in code: an event, or several arrivals, then dispatch, then the next
+//! timeout.
 //!
 //! ```text
 //!   submit, …  ──▶ ┌──────────┐
@@ -45,11 +46,13 @@ pub enum Arrival {
 /// turned away ([`Later`](Submitted::Later)) waits in the driver, which submits it again when the
 /// elevator asks for that.
 ///
-/// Bios that arrive at one time, and changes of the elevator, may come together before one
-/// dispatch, which then chooses among all of them. A completion may not be followed by a bio
-/// without a dispatch between: where a client asks again as soon as it is answered, dispatch, then
-/// submit, then dispatch again. An I/O context that ends with a completion exits before
-/// that dispatch. Debug builds panic where a dispatch was left out.
+/// Several bios, each with its own time, and changes of the elevator may come before one dispatch,
+/// which then chooses among all of them: a program that hears of many arrivals at once, as a server
+/// does when it has looked at its sockets, has them all enter first. (So does Linux with the bios
+/// of a plug.) A completion is followed by dispatch before anything else: where a client asks again
+/// as soon as it is answered, dispatch, then submit, then dispatch again. So is a timeout. An I/O
+/// context that ends with a completion exits before that dispatch. Debug builds panic where a
+/// dispatch was left out.
 ///
 /// ```
 /// use paternoster::{
@@ -90,8 +93,6 @@ enum Owed {
     Nothing,
     /// It has to dispatch; more bios and changes may come before.
     Dispatch,
-    /// It has to dispatch; more bios of that moment, and changes, may come before.
-    Arrivals(Instant),
     /// It has to dispatch, or to go on dispatching, before the next bio.
     DispatchFirst,
 }
@@ -107,15 +108,11 @@ impl<S: Scheduler> Driver<S> {
     ///
     /// # Panics
     ///
-    /// As [`Elevator::submit`]; in debug builds, too, without a dispatch after a completion, or
-    /// after a bio of an earlier time.
+    /// As [`Elevator::submit`]; in debug builds, too, without a dispatch after a completion.
     pub fn submit(&mut self, now: Instant, bio: Bio) -> Arrival {
         let owes = self.owed == Owed::DispatchFirst;
         debug_assert!(!owes, "a completion is followed by dispatch, before the next bio");
-        if let Owed::Arrivals(at) = self.owed {
-            debug_assert!(at == now, "arrivals of one time alone come together");
-        }
-        self.owe(Owed::Arrivals(now));
+        self.owe(Owed::Dispatch);
         self.enter(now, bio)
     }
 

@@ -90,8 +90,9 @@ pub struct Completed {
 ///    [`handle_timeout`](Self::handle_timeout), if nothing else happens before.
 ///
 /// Nothing is dispatched inside an event. A driver that keeps this law gets the same decisions for
-/// the same events, in a simulation as in a server. Several bios that arrive at one time may be
-/// submitted before the next dispatch; it then chooses among all of them.
+/// the same events, in a simulation as in a server. Several bios may be submitted before the next
+/// dispatch, each at its own time; it then chooses among all of them. What completes, and a timeout
+/// that ends, is followed by dispatch before the next event.
 ///
 /// # Its methods
 ///
