@@ -1,16 +1,18 @@
 //! The loop of the one thread that owns a disk: its engine, its back end, its ring and its front.
 //!
 //! ```text
-//!   ┌─▶ what is due: the scheduler's timer, transfers of a modelled device, for 200 µs at most
-//!   │   what has completed on the ring: transfers, the front's sockets
-//!   │   what became of commands ──▶ the front
-//!   │   the front sends what it has gathered
+//!   ┌─▶ arrivals: all that the front's sockets have brought; then dispatch
+//!   │   the scheduler's timer, if it is due; then dispatch
+//!   │   the transfers that are done by now: each completes, then dispatch
+//!   │   what became of commands ──▶ the front, which sends all of its replies
 //!   └── wait in the ring, until the next moment at which something is due
 //! ```
 //!
-//! After every input, and after every change by the front, the owner settles the engine: it lets
-//! the engine take steps until nothing is left to begin. The clock is read anew for each bio that
-//! a step submits. So the elevator sees the same law as in the laboratory.
+//! So the elevator sees the same law as in the laboratory, and several arrivals before a dispatch:
+//! on a disk that is done with a transfer as soon as it is started (in memory, or in the page
+//! cache), nothing would ever wait for the scheduler otherwise. There the round is the device: what
+//! is dispatched in one is done in the next, `depth` requests at a time. The clock is read anew for
+//! each input.
 
 use std::io;
 use std::num::NonZeroU64;
@@ -27,7 +29,8 @@ use crate::engine::{Command, Engine, Fault, Outcome, TransferId};
 use crate::ring::{Completion, Fd, Ring};
 use crate::token::{FrontToken, Token};
 
-/// How long a round goes on with transfers that are due.
+/// How long a round goes on with transfers that are done: those that they let begin may be long,
+/// and in memory it is this thread that moves their bytes.
 const ROUND: Nanos = Nanos::from_micros(200);
 
 /// A front gives commands to a disk and takes their outcomes, on the owner's thread.
@@ -35,8 +38,12 @@ pub trait Front<S: Scheduler> {
     /// Takes the start: it is called once, before the first round.
     fn started(&mut self, owner: &mut Owner<S>);
 
-    /// Takes a completion of one of its operations on the ring.
+    /// Takes a completion of one of its operations on the ring. What has arrived by it may wait for
+    /// [`take_in`](Self::take_in).
     fn ring_completed(&mut self, owner: &mut Owner<S>, completion: Completion<FrontToken>);
+
+    /// Gives the disk all that has arrived, in every round and before anything is dispatched.
+    fn take_in(&mut self, owner: &mut Owner<S>);
 
     /// Takes the outcome of a command.
     fn command_done(&mut self, owner: &mut Owner<S>, outcome: Outcome);
@@ -116,29 +123,25 @@ impl<S: Scheduler> Owner<S> {
         Ok(Self { engine, backend, ring: Ring::new()?, clock, waker, device_time })
     }
 
-    /// Gives a command to the disk, and settles the engine.
+    /// Gives a command to the disk, which takes it in now. What may begin by that begins when the
+    /// front has given all that it has, in this round.
     pub fn submit(&mut self, command: Command) {
-        self.engine.submit(command);
-        self.settle();
+        self.engine.submit(self.clock.now(), command);
     }
 
     /// Changes something of the elevator (groups, weights, I/O contexts, tunables, depth) at the
-    /// moment that `change` is given, and settles the engine afterwards.
+    /// moment that `change` is given.
     pub fn administer<R>(
         &mut self,
         change: impl FnOnce(&mut Administration<'_, S>, Instant) -> R,
     ) -> R {
         let now = self.now();
-        let result = self.engine.administer(|elevator| change(elevator, now));
-        self.settle();
-        result
+        self.engine.administer(|elevator| change(elevator, now))
     }
 
     /// Fails with ESHUTDOWN everything that is not in the device yet.
     pub fn cancel_queued(&mut self) {
-        let now = self.now();
-        self.engine.cancel_queued(now);
-        self.settle();
+        self.engine.cancel_queued(self.clock.now());
     }
 
     /// Takes the faults since the last call: see [`Engine::take_faults`].
@@ -175,58 +178,65 @@ impl<S: Scheduler> Owner<S> {
 
     /// Runs rounds until the front breaks the loop.
     pub fn run(mut self, front: &mut impl Front<S>) -> io::Result<()> {
-        let mut completions = Vec::new();
-        let waker = self.waker.clone();
-        self.ring.poll_readable(Token::Wake, waker.fd());
+        let (mut completions, mut transfers) = (Vec::new(), Vec::new());
+        self.watch_waker();
         front.started(&mut self);
         loop {
-            self.handle_due();
             self.ring.take_completions(&mut completions);
             for completion in completions.drain(..) {
-                self.handle_completion(front, completion);
+                match completion.token {
+                    Token::Transfer(id) => transfers.push(completion.with_token(id)),
+                    Token::Front(token) => {
+                        front.ring_completed(&mut self, completion.with_token(token));
+                    }
+                    Token::Wake => {
+                        self.waker.clear();
+                        self.watch_waker();
+                        front.woken(&mut self);
+                    }
+                }
             }
+            front.take_in(&mut self);
+            self.settle();
+            self.handle_timer();
+            self.complete(&mut transfers);
             while let Some(outcome) = self.engine.poll_outcome() {
                 front.command_done(&mut self, outcome);
             }
             if front.round_over(&mut self).is_break() {
                 return Ok(());
             }
+            self.settle();
             let wanted = front.poll_timeout(self.now());
             self.wait(wanted)?;
         }
     }
 
-    /// A back end may have more to deliver as soon as it is given more to do: what takes longer
-    /// than a round waits until the front has been called.
-    fn handle_due(&mut self) {
+    fn watch_waker(&mut self) {
+        self.ring.poll_readable(Token::Wake, self.waker.fd());
+    }
+
+    fn handle_timer(&mut self) {
         if self.engine.poll_timeout().is_some_and(|at| at <= self.clock.now()) {
             self.engine.handle_timeout(self.clock.now());
             self.settle();
         }
-        let begin = self.clock.now();
-        while let Some(done) = self.backend.take_done(begin) {
-            self.transfer_done(done);
-            if self.clock.now() >= begin + ROUND {
-                return;
-            }
-        }
     }
 
-    fn handle_completion(&mut self, front: &mut impl Front<S>, completion: Completion<Token>) {
-        match completion.token {
-            Token::Transfer(id) => {
-                let completion = completion.with_token(id);
-                if let Some(done) = self.backend.ring_completed(&mut self.ring, completion) {
-                    self.transfer_done(done);
-                }
+    /// Completes the transfers that are done by now: those of the ring, and those that the back end
+    /// has carried out itself. What begins meanwhile is for a later round, even if it is done.
+    fn complete(&mut self, transfers: &mut Vec<Completion<TransferId>>) {
+        for completion in transfers.drain(..) {
+            if let Some(done) = self.backend.ring_completed(&mut self.ring, completion) {
+                self.transfer_done(done);
             }
-            Token::Wake => {
-                self.waker.clear();
-                let waker = self.waker.clone();
-                self.ring.poll_readable(Token::Wake, waker.fd());
-                front.woken(self);
+        }
+        let now = self.clock.now();
+        while let Some(done) = self.backend.take_done(now) {
+            self.transfer_done(done);
+            if self.clock.now() >= now + ROUND {
+                return;
             }
-            Token::Front(token) => front.ring_completed(self, completion.with_token(token)),
         }
     }
 

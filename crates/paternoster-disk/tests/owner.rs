@@ -2,13 +2,18 @@
 
 mod support;
 
+use std::collections::VecDeque;
+use std::io::{self, Write as _};
 use std::ops::ControlFlow;
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Mutex};
 
 use bytes::BytesMut;
 use paternoster::{AnyScheduler, Device, Elevator, Instant, IoPrio, Nanos, NoTrace, SchedulerKind};
 use paternoster_disk::{
-    Command, CommandOp, Completion, Engine, Fd, Front, FrontToken, MemoryBackend, MonotonicClock,
-    Outcome, Owner, Token, Waker,
+    Backend, Capabilities, Command, CommandOp, Completion, Engine, Extent, Fd, Front, FrontToken,
+    MemoryBackend, MonotonicClock, Outcome, Owner, Ring, Token, Transfer, TransferDone, TransferId,
+    Transferred, Waker,
 };
 use rustix::io::Errno;
 
@@ -40,6 +45,8 @@ impl<F: FnMut(&mut TestOwner, &[Note]) -> ControlFlow<()>> Front<AnyScheduler<No
     fn ring_completed(&mut self, _: &mut TestOwner, completion: Completion<FrontToken>) {
         self.notes.push(Note::Ring(completion.token, completion.result));
     }
+
+    fn take_in(&mut self, _: &mut TestOwner) {}
 
     fn command_done(&mut self, _: &mut TestOwner, outcome: Outcome) {
         self.notes.push(Note::Done(outcome.tag, outcome.result.map(drop)));
@@ -152,7 +159,7 @@ const SEND: FrontToken = FrontToken { key: 7, operation: 1 };
 #[test]
 fn operations_of_the_front_come_back_under_its_names() {
     within_a_minute(|| {
-        let (ours, theirs) = std::os::unix::net::UnixStream::pair().expect("a pair of sockets");
+        let (ours, theirs) = UnixStream::pair().expect("a pair of sockets");
         let (ours, theirs): (Fd, Fd) = (Fd::new(ours.into()), Fd::new(theirs.into()));
         let mut begun = false;
         let notes = run(waker(), None, move |owner, notes| {
@@ -209,6 +216,158 @@ fn commands_cancelled_at_the_end_of_a_round_are_answered_in_the_next() {
 fn submit_held_back(owner: &mut TestOwner) {
     submit(owner, 1, read(0, 512));
     assert_eq!(owner.engine().elevator().queued(), 1);
+}
+
+/// A disk that is done with everything as soon as it is started, and says what it is asked, in the
+/// order in which it is.
+#[derive(Debug)]
+struct Said {
+    done: VecDeque<TransferDone>,
+    log: Log,
+}
+
+type Log = Arc<Mutex<Vec<String>>>;
+
+impl Said {
+    fn say(&self, what: String) {
+        self.log.lock().expect("nobody has panicked").push(what);
+    }
+}
+
+impl Backend for Said {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { size: 1 << 20, rotational: false, fast_zero: true, depth: 2 }
+    }
+
+    fn start(&mut self, _: &mut Ring<Token>, _: Instant, id: TransferId, transfer: Transfer) {
+        let Transfer::Read { offset, into } = transfer else { unreachable!("only reads are put") };
+        self.say(format!("start {}", offset / 4096));
+        let result = Ok(into.iter().map(|part| part.len() as u64).sum());
+        self.done.push_back(TransferDone { id, transferred: Transferred { result, filled: into } });
+    }
+
+    fn take_done(&mut self, _: Instant) -> Option<TransferDone> {
+        let done = self.done.pop_front()?;
+        self.say("done".to_owned());
+        Some(done)
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.done.front().map(|_| Instant::START)
+    }
+
+    fn extents(&self, _: u64, len: u64) -> io::Result<Vec<Extent>> {
+        Ok(vec![Extent { len, hole: false }])
+    }
+}
+
+/// Clients each of whose bytes is a read of that block.
+struct Readers {
+    sockets: Vec<Fd>,
+    log: Log,
+    received: Vec<u8>,
+    answered: usize,
+}
+
+impl Front<AnyScheduler<NoTrace>> for Readers {
+    fn started(&mut self, owner: &mut TestOwner) {
+        for (key, socket) in (0..).zip(&self.sockets) {
+            let token = Token::Front(FrontToken { key, operation: 0 });
+            owner.ring().receive(token, socket, BytesMut::with_capacity(10));
+        }
+    }
+
+    fn ring_completed(&mut self, _: &mut TestOwner, completion: Completion<FrontToken>) {
+        self.received.extend(completion.output.into_buffers().concat());
+    }
+
+    fn take_in(&mut self, owner: &mut TestOwner) {
+        for block in self.received.drain(..) {
+            self.log.lock().expect("nobody has panicked").push(format!("take in {block}"));
+            submit(owner, block.into(), read(u64::from(block) * 4096, 512));
+        }
+    }
+
+    fn command_done(&mut self, _: &mut TestOwner, outcome: Outcome) {
+        self.log.lock().expect("nobody has panicked").push(format!("reply {}", outcome.tag));
+        self.answered += 1;
+    }
+
+    fn woken(&mut self, _: &mut TestOwner) {}
+
+    fn round_over(&mut self, _: &mut TestOwner) -> ControlFlow<()> {
+        stop_when(self.answered == 5)
+    }
+}
+
+/// Two sockets have commands as the owner begins, three and two. The disk has two at a time, and
+/// mq-deadline begins with the oldest and goes on upwards.
+#[test]
+fn all_that_has_arrived_is_taken_in_before_a_dispatch_and_each_completion_is_followed_by_one() {
+    within_a_minute(|| {
+        let log = Log::default();
+        let mut sockets = Vec::new();
+        let mut clients = Vec::new();
+        for commands in [&[50, 10, 90][..], &[30, 70]] {
+            let (ours, mut theirs) = UnixStream::pair().expect("a pair of sockets");
+            theirs.write_all(commands).expect("there is room");
+            sockets.push(Fd::new(ours.into()));
+            clients.push(theirs);
+        }
+        let (elevator, _) = elevator_with(SchedulerKind::MqDeadline, Device::solid_state(2), 1);
+        let backend = Box::new(Said { done: VecDeque::new(), log: log.clone() });
+        let engine = Engine::new(elevator, true);
+        let owner = Owner::new(engine, backend, MonotonicClock::start(), waker()).expect("a ring");
+        let mut front = Readers { sockets, log: log.clone(), received: Vec::new(), answered: 0 };
+        owner.run(&mut front).expect("the ring works");
+        let log = log.lock().expect("nobody has panicked");
+        let expected = [
+            "take in 50",
+            "take in 10",
+            "take in 90",
+            "take in 30",
+            "take in 70", //
+            "start 50",
+            "start 70", //
+            "done",
+            "start 90",
+            "done",
+            "start 10",
+            "done",
+            "start 30",
+            "done",
+            "done", //
+            "reply 50",
+            "reply 70",
+            "reply 90",
+            "reply 10",
+            "reply 30",
+        ];
+        assert_eq!(log[..], expected);
+    });
+}
+
+/// Each round is as many as the device has at once: so whoever comes meanwhile is chosen among.
+#[test]
+fn disk_in_memory_does_as_many_in_a_round_as_it_has_at_once() {
+    within_a_minute(|| {
+        let mut by_round = Vec::new();
+        let mut begun = false;
+        let notes = run(waker(), None, move |owner, notes| {
+            if !std::mem::replace(&mut begun, true) {
+                for tag in 0..10 {
+                    submit(owner, tag, read(tag * 8192, 512));
+                }
+            }
+            let done = notes.iter().filter(|note| matches!(note, Note::Done(..))).count();
+            by_round.push(done);
+            if done == 10 {
+                assert_eq!(by_round, [0, 4, 8, 10]);
+            }
+            stop_when(done == 10)
+        });
+        assert_eq!(notes.len(), 11);
+    });
 }
 
 /// On a disk that is done with a transfer as soon as it has begun, the owner was never done with

@@ -2,8 +2,9 @@
 
 mod support;
 
+use bytes::BytesMut;
 use paternoster::{Nanos, Op, SchedulerKind};
-use paternoster_disk::{Command, CommandOp, Engine, Transfer, Transferred};
+use paternoster_disk::{Buffers, Command, CommandOp, Engine, Transfer, Transferred};
 use rustix::io::Errno;
 
 use support::random::Random;
@@ -375,21 +376,44 @@ fn what_is_not_cut_yet_is_cancelled_too() {
     assert!(rig.engine.is_idle());
 }
 
-/// A bio that is submitted in the step in which another's transfer begins, which takes long.
+/// Both are there when the first transfer begins: so they are one.
+#[test]
+fn commands_that_arrive_before_a_step_are_in_the_scheduler_before_the_first_transfer() {
+    let Rig { mut engine, clock, connections, .. } = Rig::new(SchedulerKind::MqDeadline, 8);
+    for (tag, offset) in [(1, 512), (2, 0)] {
+        engine.submit(clock.now(), Command { tag, ioc: connections[0], op: read(offset, 512) });
+        clock.advance(Nanos::from_micros(1));
+    }
+    let mut started = Vec::new();
+    let mut start = |_, _, transfer| started.push(Shape::of(&transfer));
+    while engine.step(|| clock.now(), &mut start).is_continue() {}
+    assert_eq!(started, [Shape::Read { offset: 0, parts: vec![512, 512] }]);
+}
+
+/// Five pieces, one in the device at a time, where to begin a transfer takes 10 ms. Four are there
+/// at 0 and wait until 0, 10, 20 and 30 ms. The first is done at 10 ms; before the fifth is
+/// submitted the second begins, until 20 ms. From then it waits until 40 ms.
 #[test]
 fn bio_is_submitted_at_a_moment_of_its_own() {
-    let Rig { mut engine, clock, connections, .. } = Rig::new(SchedulerKind::None, 8);
-    for (tag, offset) in [(1, 0), (2, 1 << 20)] {
-        engine.submit(Command { tag, ioc: connections[0], op: read(offset, 512) });
+    let mut rig = Rig::with_short_requests(SchedulerKind::None, 1, 8);
+    let whole = Command { tag: 1, ioc: rig.connections[0], op: read(0, 5 * 4096) };
+    rig.engine.submit(rig.clock.now(), whole);
+    let mut in_device = Vec::new();
+    for _ in 0..6 {
+        let Rig { engine, clock, .. } = &mut rig;
+        let mut start = |_, id, transfer: Transfer| {
+            in_device.push((id, transfer.len()));
+            clock.advance(Nanos::from_millis(10));
+        };
+        while engine.step(|| clock.now(), &mut start).is_continue() {}
+        if let Some((id, len)) = in_device.pop() {
+            let filled = Buffers::from_elem(BytesMut::zeroed(4096), 1);
+            engine.transfer_done(clock.now(), id, Transferred { result: Ok(len), filled });
+        }
     }
-    let mut started = 0;
-    let mut start = |_, _, _| {
-        started += 1;
-        clock.advance(Nanos::from_millis(10));
-    };
-    while engine.step(|| clock.now(), &mut start).is_continue() {}
-    assert_eq!(started, 2);
-    for (group, _) in engine.elevator().groups().iter() {
-        assert_eq!(engine.elevator().stats().group(group).op(Op::Read).wait, Nanos::ZERO);
-    }
+    assert_eq!(rig.results(), [(1, Ok(()))]);
+    let elevator = rig.engine.elevator();
+    let waits = elevator.groups().iter().map(|(group, _)| elevator.stats().group(group));
+    let waits: u64 = waits.map(|group| group.op(Op::Read).wait.as_nanos()).sum();
+    assert_eq!(Nanos::new(waits), Nanos::from_millis(10 + 20 + 30 + 20));
 }

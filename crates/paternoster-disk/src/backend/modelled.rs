@@ -118,8 +118,8 @@ impl Backend for ModelledBackend {
     }
 
     fn take_done(&mut self, now: Instant) -> Option<TransferDone> {
-        if let Some((_, done)) = self.synced.pop_front() {
-            return Some(done);
+        if self.synced.front().is_some_and(|(started, _)| *started <= now) {
+            return self.synced.pop_front().map(|(_, done)| done);
         }
         let next = self.ends.first_entry().filter(|entry| entry.key().0 <= now)?;
         Some(next.remove())

@@ -14,8 +14,9 @@
 //! whoever syncs next: a write and a sync in one (`RWF_DSYNC`) could bring a client the error of
 //! another's page, and nobody could tell.
 //!
-//! The caller's law is the elevator's: one input with a clock reading of its own, then
-//! [`Engine::step`] until it breaks, then the next input.
+//! The caller's law is the elevator's: an input with a clock reading of its own, then
+//! [`Engine::step`] until it breaks, then the next input. Several commands may be submitted before
+//! that, each with its own reading, so that the scheduler chooses among all of them.
 
 mod command;
 mod fault;
@@ -32,12 +33,12 @@ use std::collections::VecDeque;
 use std::ops::ControlFlow;
 
 use bytes::BytesMut;
-use paternoster::scheduler::{Scheduler, SideTable};
+use paternoster::scheduler::{Scheduler, SideTable, Work};
 use paternoster::{Administration, Bio, Driver, Elevator, Instant, Limits, RequestId};
 use rustix::io::Errno;
 
 use self::pieces::{CommandId, InOrder, Left, Piece, PieceId, Pieces, piece_id};
-use self::sync::Syncs;
+use self::sync::{RunningSync, Syncs};
 use crate::ring::{Buffers, MAX_BUFFERS};
 
 /// The longest discard: long enough to be cheap, short enough to share the device, and the thread
@@ -54,7 +55,7 @@ pub struct Engine<S> {
     fast_zero: bool,
     /// The pieces of each request in the device.
     in_device: SideTable<RequestId, InOrder>,
-    /// Bios to submit: those of the command at hand, and those to be issued again.
+    /// Bios to submit: those to be issued again, and of commands that go on.
     to_submit: VecDeque<Bio>,
     outcomes: VecDeque<Outcome>,
 }
@@ -81,14 +82,15 @@ impl<S: Scheduler> Engine<S> {
         }
     }
 
-    /// Takes a command. The caller lets the engine take steps afterwards.
-    pub fn submit(&mut self, command: Command) {
+    /// Takes a command that arrives now: its first bios enter the elevator. The caller lets the
+    /// engine take steps afterwards; more commands may come before.
+    pub fn submit(&mut self, now: Instant, command: Command) {
         match command.op {
             _ if self.syncs.failed() && wants_durability(&command.op) => {
                 self.outcomes.push_back(Outcome { tag: command.tag, result: Err(Errno::IO) });
             }
             CommandOp::Flush => {
-                let flush = self.pieces.begin(command.tag);
+                let flush = self.pieces.begin(command.tag, command.ioc);
                 self.syncs.wait(flush, SyncRange::Disk);
             }
             CommandOp::Zero { fast: true, allocate, .. } if allocate || !self.fast_zero => {
@@ -102,6 +104,9 @@ impl<S: Scheduler> Engine<S> {
             _ => {
                 let command = self.pieces.add(command);
                 self.pieces.cut(command, self.driver.elevator().limits(), &mut self.to_submit);
+                for bio in self.to_submit.drain(..) {
+                    self.driver.submit(now, bio);
+                }
             }
         }
     }
@@ -116,7 +121,7 @@ impl<S: Scheduler> Engine<S> {
         mut start: impl FnMut(Instant, TransferId, Transfer),
     ) -> ControlFlow<()> {
         let now = clock();
-        if let Some(range) = self.syncs.begin() {
+        if let Some(range) = self.syncs.begin(now) {
             start(now, TransferId::Sync, Transfer::Sync { range });
         }
         let Self { driver, pieces, in_device, to_submit, .. } = self;
@@ -135,6 +140,7 @@ impl<S: Scheduler> Engine<S> {
         match id {
             TransferId::Request(rq) => self.request_done(now, rq, transferred),
             TransferId::Sync => {
+                self.charge_sync(now);
                 if let Err(errno) = transferred.result {
                     self.pieces.faults.add(Fault { op: DiskOp::Sync, errno, piece: None });
                 }
@@ -142,6 +148,18 @@ impl<S: Scheduler> Engine<S> {
                     self.end_durable(command);
                 }
             }
+        }
+    }
+
+    /// A sync is no request, and its time is the disk's: the group of each command that it was for
+    /// is charged its part.
+    fn charge_sync(&mut self, now: Instant) {
+        let Some(RunningSync { began, waiters }) = self.syncs.running() else { return };
+        let waited_for_by = u32::try_from(waiters.len()).unwrap_or(u32::MAX);
+        let work = Work::Sync { took: now.saturating_since(*began), waiters: waited_for_by };
+        for &command in waiters {
+            let group = self.driver.elevator().group_of(self.pieces.command(command).ioc);
+            self.driver.administer(|elevator| elevator.charge(now, group, work));
         }
     }
 

@@ -44,6 +44,8 @@ pub(super) const PIECES_AT_ONCE: u32 = 4;
 #[derive(Debug)]
 pub(super) struct Running {
     tag: u64,
+    /// The I/O context that issued it.
+    pub(super) ioc: IocId,
     /// What no piece has been made of yet.
     uncut: Option<Box<Uncut>>,
     /// The bytes that a sync at the end is to make durable; none where nothing is promised.
@@ -188,9 +190,10 @@ impl Pieces {
     }
 
     /// Takes a command, which has no pieces yet: for a flush that is all.
-    pub(super) fn begin(&mut self, tag: u64) -> CommandId {
+    pub(super) fn begin(&mut self, tag: u64, ioc: IocId) -> CommandId {
         self.commands.insert(Running {
             tag,
+            ioc,
             uncut: None,
             sync_afterwards: None,
             pieces_left: 0,
@@ -203,7 +206,7 @@ impl Pieces {
     pub(super) fn add(&mut self, command: Command) -> CommandId {
         let Command { tag, ioc, op } = command;
         let (kind, offset, len, fua) = taken_apart(op);
-        let command = self.begin(tag);
+        let command = self.begin(tag, ioc);
         let whole = Piece { command, number: 0, ioc, kind, offset, len, reissued: false };
         let running = &mut self.commands[command];
         running.sync_afterwards = fua.then(|| whole.offset..whole.end());

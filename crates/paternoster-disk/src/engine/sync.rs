@@ -16,6 +16,7 @@
 
 use std::ops::Range;
 
+use paternoster::Instant;
 use rustix::io::Errno;
 
 /// Counts of a disk's syncs, which `stat` reports.
@@ -33,8 +34,17 @@ pub(super) struct Syncs<W> {
     waiting: Vec<W>,
     /// What those in `waiting` wait for.
     wanted: SyncRange,
-    running: Option<Vec<W>>,
+    running: Option<RunningSync<W>>,
     stats: SyncStats,
+}
+
+/// The sync in flight.
+#[derive(Debug)]
+pub(super) struct RunningSync<W> {
+    /// When it began.
+    pub(super) began: Instant,
+    /// Who waits for it; at least one.
+    pub(super) waiters: Vec<W>,
 }
 
 /// The part of the disk that a sync makes durable.
@@ -90,17 +100,23 @@ impl<W> Syncs<W> {
     }
 
     /// Begins a sync if one is waited for and none runs. Returns what it is to cover.
-    pub(super) fn begin(&mut self) -> Option<SyncRange> {
+    pub(super) fn begin(&mut self, now: Instant) -> Option<SyncRange> {
         if self.running.is_some() || self.waiting.is_empty() {
             return None;
         }
-        self.running = Some(std::mem::take(&mut self.waiting));
+        let waiters = std::mem::take(&mut self.waiting);
+        self.running = Some(RunningSync { began: now, waiters });
         Some(std::mem::replace(&mut self.wanted, SyncRange::NOTHING))
     }
 
-    /// Ends the running sync. Returns who it was for.
+    /// Returns the sync in flight.
+    pub(super) fn running(&self) -> Option<&RunningSync<W>> {
+        self.running.as_ref()
+    }
+
+    /// Ends the running sync. Returns whose wait is over by that.
     pub(super) fn end(&mut self, result: Result<(), Errno>) -> Vec<W> {
-        let mut ended = self.running.take().expect("a sync ends once");
+        let RunningSync { waiters: mut ended, .. } = self.running.take().expect("a sync ends once");
         if result.is_ok() {
             self.stats.succeeded += 1;
         } else {

@@ -99,6 +99,8 @@ impl Front<AnyScheduler<NoTrace>> for Script {
         unreachable!("it has nothing on the ring")
     }
 
+    fn take_in(&mut self, _: &mut TestOwner) {}
+
     fn command_done(&mut self, owner: &mut TestOwner, outcome: Outcome) {
         let tag = usize::try_from(outcome.tag).expect("a count");
         let answers = self.answers.last_mut().expect("a phase is in flight");

@@ -127,7 +127,8 @@ impl Rig {
 
     /// A connection puts a command.
     pub(crate) fn submit(&mut self, connection: usize, tag: u64, op: CommandOp) {
-        self.engine.submit(Command { tag, ioc: self.connections[connection], op });
+        self.engine
+            .submit(self.clock.now(), Command { tag, ioc: self.connections[connection], op });
         self.settle();
     }
 

@@ -78,8 +78,7 @@ pub(super) struct Connection {
     pub(super) state: State,
     /// Its commands in flight.
     pub(super) in_flight: u32,
-    /// Whether it is queued in the rotation.
-    pub(super) queued: bool,
+    pub(super) queued: Queued,
     /// A command that waits for credit.
     pub(super) pending: Option<Request>,
     /// Whether it waits for credit.
@@ -98,6 +97,15 @@ pub(super) struct Connection {
     sent_at: Instant,
     /// Whether it is watched for hanging up.
     watched: bool,
+}
+
+/// What a connection is queued for.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Queued {
+    /// To be worked for, in the rotation.
+    pub(super) for_work: bool,
+    /// To be sent its replies.
+    pub(super) for_replies: bool,
 }
 
 /// Whether a connection waits for credit.
@@ -122,7 +130,7 @@ impl Connection {
             ioc: None,
             state: State::Open,
             in_flight: 0,
-            queued: false,
+            queued: Queued::default(),
             pending: None,
             waiting: Waiting::No,
             granted: Amount::Small(0),
@@ -272,17 +280,16 @@ impl Connection {
         self.outgoing.add_data(payload);
     }
 
-    /// Sends what there is, unless a send is in flight. Returns whether it did.
-    pub(super) fn send(&mut self, ring: &mut Ring<Token>, id: ConnectionId, now: Instant) -> bool {
+    /// Sends what there is, unless a send is in flight.
+    pub(super) fn send(&mut self, ring: &mut Ring<Token>, id: ConnectionId, now: Instant) {
         if self.state == State::Failed {
             self.outgoing.clear();
         }
-        let Some(from) = self.outgoing.next_send() else { return false };
+        let Some(from) = self.outgoing.next_send() else { return };
         // Until now nothing was there to be read.
         self.sent_at = now;
         self.sending = true;
         ring.send(Operation::Send.token(id), &self.socket, from);
-        true
     }
 
     /// Takes a completed send.

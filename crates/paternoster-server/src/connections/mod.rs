@@ -11,8 +11,11 @@
 //! No tenant harms another. Memory is bounded by tenant (`credit.rs`): what would hold more
 //! than its credit waits, in order, and is not read from. Work on this thread is bounded by round
 //! (`rotation.rs`): what happens only queues a connection to be worked for, and tenants are worked
-//! for in rotation.
+//! for in rotation, before the disk dispatches. The replies of a round go at its end
+//! (`replies.rs`).
 
+#[cfg(test)]
+mod arrivals;
 mod client_log;
 mod connection;
 mod credit;
@@ -22,6 +25,7 @@ mod faulty;
 mod incoming;
 mod outgoing;
 mod reload;
+mod replies;
 mod rotation;
 mod settings;
 mod shutdown;
@@ -35,6 +39,7 @@ mod weight;
 use std::ops::ControlFlow;
 use std::sync::mpsc;
 
+use paternoster::scheduler::Work;
 use paternoster::{AnyScheduler, Instant, Nanos, NoTrace};
 use paternoster_disk::{
     Command as DiskCommand, CommandOp, Completion, Front, FrontToken, Outcome, Owner,
@@ -47,7 +52,8 @@ use self::client_log::Leave;
 use self::connection::{Connection, ConnectionId, Decoded, Operation, Waiting};
 use self::credit::Amount;
 use self::faults::Faults;
-use self::rotation::{QUANTUM, Rotation};
+use self::replies::Replies;
+use self::rotation::{ANSWER, QUANTUM, Rotation};
 use self::shutdown::{Patience, ShuttingDown};
 use self::stalled::Stalled;
 pub(crate) use self::tenant::Tenant;
@@ -108,6 +114,7 @@ pub(crate) struct Connections {
     connected: u64,
     in_flight: SlotMap<CommandId, InFlight>,
     rotation: Rotation<ConnectionId>,
+    replies: Replies,
     stalled: Stalled,
     shutting_down: Option<ShuttingDown>,
     patience: Patience,
@@ -133,6 +140,7 @@ impl Connections {
             connected: 0,
             in_flight: SlotMap::with_key(),
             rotation,
+            replies: Replies::default(),
             stalled: Stalled::new(payload_timeout),
             shutting_down: None,
             patience: Patience::default(),
@@ -158,22 +166,22 @@ impl Connections {
     /// Queues the connection in the rotation.
     fn queue(&mut self, id: ConnectionId) {
         let tenant = self.tenant_of(id);
-        if !std::mem::replace(&mut self.clients[id].queued, true) {
+        if !std::mem::replace(&mut self.clients[id].queued.for_work, true) {
             self.rotation.add(tenant, id);
         }
     }
 
-    /// Puts what has been received to the disk, sends what is to be sent, and lets the connection
-    /// go if it is over; for a quantum of work at most.
+    /// Puts what has been received to the disk, and lets the connection go if it is over; for a
+    /// quantum of work at most.
     fn work_for(&mut self, owner: &mut DiskOwner, id: ConnectionId) {
-        self.clients[id].queued = false;
+        self.clients[id].queued.for_work = false;
         let tenant = self.tenant_of(id);
-        let mut units = self.take_commands(owner, id);
+        let units = self.take_commands(owner, id);
         self.release(id);
-        let now = owner.now();
-        units += i32::from(self.clients[id].send(owner.ring(), id, now));
         self.update_charge(id);
         self.rotation.charge(tenant, units.max(1));
+        // It may have been answered at once.
+        self.queue_replies(id);
         if self.clients[id].is_over() {
             self.remove(owner, id);
         } else if self.clients[id].takes_commands() {
@@ -206,7 +214,7 @@ impl Connections {
                     // What it was answered is charged, and there may be no more room for that.
                     self.release(id);
                     self.update_charge(id);
-                    QUANTUM / 2
+                    8 * ANSWER
                 }
                 Ok(Decoded::NeedMore) => return units + self.receive(owner, id),
                 Err(error) => {
@@ -336,8 +344,9 @@ impl Connections {
         })
     }
 
-    /// Answers from the back end at once, as no data moves. Returns the units of work that it took:
-    /// a look for data and one for a hole each extent.
+    /// Answers from the back end at once, as no data moves: the tenant is charged as for a read of
+    /// no bytes each extent. Returns the units of work that it took: those of an answer, and a look
+    /// for data and one for a hole each extent.
     fn block_status(
         &mut self,
         owner: &mut DiskOwner,
@@ -345,17 +354,20 @@ impl Connections {
         cookie: u64,
         query: StatusQuery,
     ) -> i32 {
+        let group = self.tenants[self.tenant_of(id)].group;
         let connection = &mut self.clients[id];
         let base = self.exports[connection.export].offset;
         match owner.backend().extents(base + query.offset, query.len.into()) {
             Ok(extents) => {
                 let extents: Vec<Extent> = extents.iter().map(nbd_extent).collect();
                 connection.reply_block_status(cookie, query, &extents);
-                i32::try_from(2 * extents.len()).expect("a look has few extents")
+                let looks = u32::try_from(extents.len()).expect("a look has few extents");
+                owner.administer(|elevator, now| elevator.charge(now, group, Work::Ops(looks)));
+                ANSWER + i32::try_from(2 * extents.len()).expect("a look has few extents")
             }
             Err(error) => {
                 connection.reply_error(cookie, NbdError::Io, &error.to_string());
-                1
+                ANSWER
             }
         }
     }
@@ -407,11 +419,24 @@ impl Front<Scheduler> for Connections {
                 let input = output.into_buffers().pop().unwrap_or_default();
                 connection.received(input, result, owner.now());
             }
-            Operation::Send => connection.sent(result, owner.now()),
+            Operation::Send => {
+                connection.sent(result, owner.now());
+                self.update_charge(id);
+                return self.queue_replies(id);
+            }
             Operation::HangUp => connection.hung_up(),
         }
         self.update_charge(id);
         self.queue(id);
+    }
+
+    fn take_in(&mut self, owner: &mut DiskOwner) {
+        self.close_stalled(owner.now());
+        self.call_waiting();
+        self.rotation.begin_round();
+        while let Some(id) = self.rotation.next() {
+            self.work_for(owner, id);
+        }
     }
 
     fn command_done(&mut self, owner: &mut DiskOwner, outcome: Outcome) {
@@ -436,7 +461,7 @@ impl Front<Scheduler> for Connections {
         let tenant = self.tenant_of(id);
         self.tenants[tenant].give_back(done.cost);
         self.update_charge(id);
-        self.queue(id);
+        self.queue_replies(id);
     }
 
     fn woken(&mut self, owner: &mut DiskOwner) {
@@ -471,12 +496,7 @@ impl Front<Scheduler> for Connections {
     }
 
     fn round_over(&mut self, owner: &mut DiskOwner) -> ControlFlow<()> {
-        self.close_stalled(owner.now());
-        self.call_waiting();
-        self.rotation.begin_round();
-        while let Some(id) = self.rotation.next() {
-            self.work_for(owner, id);
-        }
+        self.send_replies(owner);
         // Nothing else may happen that would have those called for whom this has made room.
         self.call_waiting();
         self.report_faults(owner);

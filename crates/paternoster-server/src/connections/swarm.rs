@@ -56,6 +56,10 @@ impl Front<Scheduler> for Checked {
         self.0.ring_completed(owner, completion);
     }
 
+    fn take_in(&mut self, owner: &mut DiskOwner) {
+        self.0.take_in(owner);
+    }
+
     fn command_done(&mut self, owner: &mut DiskOwner, outcome: Outcome) {
         self.0.command_done(owner, outcome);
     }
@@ -96,7 +100,7 @@ fn check(connections: &Connections) {
         assert!(tenant.holds(by_clients.chain(costs.map(|command| command.cost))));
     }
     for client in clients.values() {
-        assert!(client.queued || !client.has_work(), "nobody works for {client:?}");
+        assert!(client.queued.for_work || !client.has_work(), "nobody works for {client:?}");
     }
 }
 

@@ -113,6 +113,15 @@ impl<S: Scheduler> Elevator<S> {
         self.ask(|scheduler, cx| scheduler.group_changed(cx, group, change));
     }
 
+    /// The group of an I/O context's next requests.
+    ///
+    /// # Panics
+    ///
+    /// Where the context is gone.
+    pub fn group_of(&self, ioc: IocId) -> GroupId {
+        self.contexts[ioc].group
+    }
+
     /// The group tree.
     pub fn groups(&self) -> &Groups {
         &self.groups
