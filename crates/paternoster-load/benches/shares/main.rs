@@ -1,5 +1,5 @@
 //! `cargo xtask bench shares`: whether every tenant gets its weight while the disk stays busy, by
-//! real clients of real servers.
+//! real clients of real servers, as the tables of `docs/shares.md`.
 //!
 //! ```text
 //!   rows.rs ──▶ measure.rs ──────▶ figures.rs ──▶ verdict.rs ──▶ report.rs

@@ -12,7 +12,7 @@ use crate::verdict::Verdict;
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
     pub(crate) name: &'static str,
-    about: &'static str,
+    pub(crate) about: &'static str,
     pub(crate) disk: String,
     pub(crate) aim: Aim,
     /// What the disk takes for a request of the first tenant, in microseconds.

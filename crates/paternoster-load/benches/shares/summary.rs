@@ -39,7 +39,7 @@ impl Report {
         let aimed = self.lines.iter().find(|line| line.aimed_at);
         let verdict = aimed.map_or_else(|| "–".to_owned(), |line| line.verdict.to_string());
         let cells = self.lines.iter().map(|line| line.cell(self.aim));
-        let heads = [self.name.to_owned(), self.disk.clone()].into_iter();
+        let heads = [self.about.to_owned(), self.disk.clone()].into_iter();
         heads.chain(cells).chain([verdict]).collect()
     }
 }
