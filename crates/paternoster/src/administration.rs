@@ -5,6 +5,7 @@ use std::ops::Deref;
 use crate::arena::{GroupId, IocId};
 use crate::elevator::{Elevator, Limits, NoMerges};
 use crate::group::{DeviceWeights, Weight, Weights};
+use crate::group_limits::GroupLimits;
 use crate::hierarchy::{Hierarchy, NoHierarchy};
 use crate::io_context::IoPrio;
 use crate::scheduler::{Scheduler, Work};
@@ -63,6 +64,7 @@ administrative! {
     remove_group(now: Instant, group: GroupId);
     set_weight(now: Instant, group: GroupId, weights: Weights);
     set_device_weights(now: Instant, group: GroupId, weights: DeviceWeights);
+    set_group_limits(now: Instant, group: GroupId, limits: GroupLimits);
     set_tunable(now: Instant, name: &str, value: i64) -> Result<i64, TunableError>;
     reset_tunables(now: Instant, set: &[(String, i64)]);
     set_hierarchy(now: Instant, to: Hierarchy) -> Result<(), NoHierarchy>;

@@ -17,7 +17,7 @@ use crate::mq_deadline::{self, MqDeadline};
 use crate::none::{self, NoScheduler};
 use crate::request::Bio;
 use crate::scheduler::{Cx, InsertAt, MergeRules, Requeue, Scheduler, Work};
-use crate::stats::SliceStats;
+use crate::stats::{ShareStats, SliceStats};
 use crate::time::Instant;
 use crate::trace::{MergeKind, Trace};
 use crate::tunable::{TunableError, TunableInfo};
@@ -92,6 +92,11 @@ impl SchedulerKind {
     /// Returns whether leaf weights change its decisions.
     pub const fn has_leaf_weights(self) -> bool {
         matches!(self, Self::Cfq | Self::Wfq)
+    }
+
+    /// Returns whether the caps and reservations of groups change its decisions.
+    pub const fn has_group_limits(self) -> bool {
+        matches!(self, Self::Wfq)
     }
 }
 
@@ -239,6 +244,7 @@ impl<T: Trace> Scheduler for AnyScheduler<T> {
         fn tunable(&self, name: &str) -> Result<i64, TunableError>;
         fn hierarchy(&self) -> Option<Hierarchy>;
         fn slice_stats(&self, group: GroupId) -> Option<&SliceStats>;
+        fn share_stats(&self, group: GroupId) -> Option<&ShareStats>;
         fn dump(&self, out: &mut dyn Dump);
         fn check(&self, cx: &Cx<'_>);
     }

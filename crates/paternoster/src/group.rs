@@ -1,13 +1,14 @@
 //! The group tree: which groups share the device, and by what weights.
 //!
 //! A group is a node with two weights: its weight against its siblings, and the leaf weight of its
-//! own requests against its child groups. Each elevator has groups of its own: a tenant on two
-//! disks has two.
+//! own requests against its child groups. It may have limits (`group_limits.rs`). Each elevator has
+//! groups of its own: a tenant on two disks has two.
 
 use slotmap::SlotMap;
 use thiserror::Error;
 
 use crate::arena::GroupId;
+use crate::group_limits::GroupLimits;
 
 /// The weight of a group, 1 to 1000. BFQ has this range in Linux. The files of CFQ take 10 to 1000
 /// there, but its arithmetic works with all of them.
@@ -54,6 +55,8 @@ pub struct WeightError(u32);
 pub enum GroupChange {
     /// Its weight or leaf weight.
     Weight,
+    /// Its caps or its reservation.
+    Limits,
     /// It will be removed; none of its requests exists. Its counts are read after this.
     Closing,
     /// It is removed; `Closing` came just before.
@@ -69,6 +72,8 @@ pub struct Group {
     pub(crate) configured: Weights,
     /// Its weights for this device alone.
     pub(crate) device: DeviceWeights,
+    /// What it may have at most, and has at least.
+    pub(crate) limits: GroupLimits,
     /// The number of its child groups.
     children: u32,
     /// How many of its requests exist.
@@ -111,6 +116,11 @@ impl Group {
         self.device
     }
 
+    /// What it may have at most, and has at least.
+    pub fn limits(&self) -> &GroupLimits {
+        &self.limits
+    }
+
     /// Its weight against its siblings, on this device.
     #[inline]
     pub fn weight(&self) -> Weight {
@@ -138,6 +148,7 @@ impl Groups {
             parent: None,
             configured: Weight::ROOT.into(),
             device: DeviceWeights::default(),
+            limits: GroupLimits::NONE,
             children: 0,
             requests: 0,
         });
@@ -161,6 +172,7 @@ impl Groups {
             parent: Some(parent),
             configured: weight.into(),
             device: DeviceWeights::default(),
+            limits: GroupLimits::NONE,
             children: 0,
             requests: 0,
         })

@@ -111,6 +111,7 @@ mod dump;
 mod elevator;
 mod fitted;
 mod group;
+mod group_limits;
 mod hierarchy;
 mod io_context;
 mod kernel;
@@ -137,6 +138,7 @@ pub use driver::{Arrival, Driver};
 pub use elevator::{Completed, Elevator, ElevatorClock, Limits, NoMerges, Submitted};
 pub use fitted::{Medium, fitted_tunables};
 pub use group::{DeviceWeights, Group, Groups, Weight, WeightError, Weights};
+pub use group_limits::GroupLimits;
 pub use hierarchy::{Hierarchy, NoHierarchy, UnknownHierarchy};
 pub use io_context::{IoClass, IoPrio, ParseIoPrioError};
 pub use kernel::{Kernel, NoKernel, UnknownKernel};
@@ -145,11 +147,12 @@ pub use mq_deadline::MqDeadline;
 pub use none::NoScheduler;
 pub use request::{Bio, BioFlags, Direction, Op, Request, Sector, SectorCount, UserDataList};
 pub use stats::{
-    BlkioFile, BlkioValue, GroupStats, Histogram, Latencies, OpStats, Stats, SwitchStats,
+    BlkioFile, BlkioValue, GroupStats, Histogram, Latencies, OpStats, ShareStats, Stats,
+    SwitchStats,
 };
 pub use time::{Hz, Instant, Jiffies, Nanos, Ticks};
 pub use trace::{
-    BatchReason, BudgetEnd, Domain, Event, FairWhy, LatencyKind, MergeKind, MergeSite,
+    BatchReason, BudgetEnd, Domain, Event, FairWhy, HoldReason, LatencyKind, MergeKind, MergeSite,
     NoIdleReason, NoTrace, PreemptReason, QueueName, Recorder, ShareOf, SliceEnd, Trace,
     WaitReason, Workload,
 };

@@ -24,7 +24,7 @@ pub use crate::parts::fifo::Fifo;
 pub use crate::parts::sort_list::SortList;
 pub use crate::parts::waiting::WaitingRequests;
 pub use crate::request::Requests;
-pub use crate::stats::SliceStats;
+pub use crate::stats::{ShareStats, SliceStats};
 #[doc(inline)]
 pub use crate::{
     __tunable_methods as tunable_methods, __tunable_table as tunable_table, __tunables as tunables,
@@ -268,6 +268,12 @@ pub trait Scheduler {
     /// Returns the counts of a group's slices, without the groups below it, if it gives groups
     /// slices.
     fn slice_stats(&self, _group: GroupId) -> Option<&SliceStats> {
+        None
+    }
+
+    /// Returns what a group got beside its weight, without the groups below it, if it has such
+    /// counts.
+    fn share_stats(&self, _group: GroupId) -> Option<&ShareStats> {
         None
     }
 

@@ -269,7 +269,7 @@ impl<T: Trace> Scheduler for Bfq<T> {
     fn group_changed(&mut self, cx: &mut Cx<'_>, group: GroupId, change: GroupChange) {
         match change {
             GroupChange::Weight => self.follow_weight(cx, group),
-            GroupChange::Closing => {}
+            GroupChange::Limits | GroupChange::Closing => {}
             GroupChange::Removed => self.remove_group(cx, group),
         }
     }

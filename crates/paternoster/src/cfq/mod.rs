@@ -280,7 +280,7 @@ impl<T: Trace> Scheduler for Cfq<T> {
         self.read_clock(cx);
         match change {
             // A weight is read when the group is put on the tree.
-            GroupChange::Weight => {}
+            GroupChange::Weight | GroupChange::Limits => {}
             GroupChange::Closing => self.close_group(cx, group),
             GroupChange::Removed => {
                 self.groups.remove(group);

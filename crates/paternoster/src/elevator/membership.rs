@@ -4,6 +4,7 @@ use super::{Elevator, Limits, NoMerges};
 use crate::arena::{GroupId, IocId};
 use crate::device::Device;
 use crate::group::{DeviceWeights, GroupChange, Groups, Weight, Weights};
+use crate::group_limits::GroupLimits;
 use crate::io_context::IoPrio;
 use crate::scheduler::Scheduler;
 use crate::time::Instant;
@@ -103,6 +104,22 @@ impl<S: Scheduler> Elevator<S> {
         self.advance(now);
         self.groups[group].device = weights;
         self.weights_changed(group);
+    }
+
+    /// Sets what a group, with all groups below it, may have at most and has at least, in place of
+    /// what was set before. It holds for the scheduler, and for each that is switched to, that
+    /// [has such limits](crate::SchedulerKind::has_group_limits); others ignore it.
+    ///
+    /// # Panics
+    ///
+    /// Where `now` is before the last event. Where the group is gone, or is the root.
+    pub fn set_group_limits(&mut self, now: Instant, group: GroupId, limits: GroupLimits) {
+        self.advance(now);
+        assert_ne!(group, self.groups.root(), "the root has no limits");
+        if self.groups[group].limits != limits {
+            self.groups[group].limits = limits;
+            self.notify_group(group, GroupChange::Limits);
+        }
     }
 
     fn weights_changed(&mut self, group: GroupId) {

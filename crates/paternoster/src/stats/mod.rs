@@ -2,6 +2,7 @@
 
 mod blkio;
 mod histogram;
+mod shares;
 mod slices;
 
 use std::ops::AddAssign;
@@ -13,6 +14,7 @@ use crate::time::{Instant, Nanos};
 pub(crate) use blkio::files as blkio_files;
 pub use blkio::{BlkioFile, BlkioValue};
 pub use histogram::Histogram;
+pub use shares::ShareStats;
 pub use slices::SliceStats;
 
 /// Counts of one operation of one group. Times are sums over requests, counted as they complete.

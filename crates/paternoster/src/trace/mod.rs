@@ -9,8 +9,8 @@
 mod reasons;
 
 pub use reasons::{
-    BatchReason, BudgetEnd, Domain, FairWhy, LatencyKind, MergeKind, MergeSite, NoIdleReason,
-    PreemptReason, SliceEnd, WaitReason, Workload,
+    BatchReason, BudgetEnd, Domain, FairWhy, HoldReason, LatencyKind, MergeKind, MergeSite,
+    NoIdleReason, PreemptReason, SliceEnd, WaitReason, Workload,
 };
 
 use crate::arena::{GroupId, IocId};
@@ -480,7 +480,7 @@ pub enum Event {
         /// The greatest budget now.
         sectors: SectorCount,
     },
-    /// wfq: one that had nothing waiting has something now.
+    /// wfq: one that had nothing waiting, or only what was held back, has something now.
     #[non_exhaustive]
     FairBusy {
         /// Who.
@@ -503,6 +503,14 @@ pub enum Event {
         charge: u64,
         /// Why it was chosen.
         why: FairWhy,
+    },
+    /// wfq: what waits below a node is held back from now on, and others are served instead.
+    #[non_exhaustive]
+    FairHeld {
+        /// Who.
+        node: ShareOf,
+        /// Why.
+        why: HoldReason,
     },
     /// Requests wait, and the scheduler dispatches none.
     #[non_exhaustive]

@@ -192,6 +192,16 @@ pub enum NoIdleReason {
 pub enum FairWhy {
     /// Its tag is the least.
     Weight,
+    /// Its group, or one above it, is behind its reservation.
+    Reserved,
+}
+
+/// Why wfq holds back what waits below a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum HoldReason {
+    /// A cap of the group, in one direction at least.
+    Cap,
 }
 
 /// Why a scheduler dispatches nothing though requests wait.
@@ -218,4 +228,6 @@ pub enum WaitReason {
     NoToken,
     /// The device has as many requests in flight as its depth allows.
     DeviceFull,
+    /// Caps hold all that waits.
+    Capped,
 }

@@ -10,6 +10,7 @@
 
 use slotmap::SlotMap;
 
+use super::directions::Directions;
 use super::node::SiblingsId;
 use super::siblings::Siblings;
 use crate::io_context::IoClass;
@@ -53,9 +54,10 @@ impl Classes {
         self.siblings[class as usize]
     }
 
-    /// Returns whether nothing waits in any class.
-    pub(super) fn is_empty(&self, all: &SlotMap<SiblingsId, Siblings>) -> bool {
-        self.siblings.iter().all(|&id| all[id].is_empty())
+    /// In which directions something waits in any class.
+    #[inline]
+    pub(super) fn directions(&self, all: &SlotMap<SiblingsId, Siblings>) -> Directions {
+        self.siblings.iter().map(|&id| all[id].directions()).collect()
     }
 
     /// Notes which classes wait behind a higher one: a class got its first request, or has served

@@ -39,7 +39,7 @@ impl<T: Trace> Wfq<T> {
         for rq in all {
             let node = context_of(cx, rq);
             self.tree.context_mut(node).queue.remove(cx.requests, rq);
-            self.tree.deactivate_if_empty(node, cx.now);
+            self.follow(cx, node);
             self.in_flight.remove(rq);
             self.unbind_request(cx, rq);
             out.push(rq);

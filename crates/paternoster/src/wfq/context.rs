@@ -6,9 +6,11 @@
 use slotmap::Key as _;
 
 use super::Wfq;
+use super::directions::Directions;
 use super::node::{Context, GroupNodes, NodeId};
 use super::queue::ContextQueue;
 use crate::arena::{GroupId, IocId, RequestId};
+use crate::group_limits::GroupLimits;
 use crate::io_context::{IoClass, IoPrio};
 use crate::scheduler::Cx;
 use crate::trace::Trace;
@@ -57,7 +59,8 @@ impl<T: Trace> Wfq<T> {
     fn make_node(&mut self, cx: &Cx<'_>, ioc: IocId, group: GroupId, class: IoClass) -> NodeId {
         let own = self.group_nodes(cx, group).own;
         let queue = ContextQueue::default();
-        let context = Context { ioc, group, class, queue, bound: 0, exited: false };
+        let head = Directions::empty();
+        let context = Context { ioc, group, class, queue, head, bound: 0, exited: false };
         let node = self.tree.add_context(own, context);
         let nodes = self.contexts.entry(ioc).expect("an I/O context that exists");
         nodes.or_default().push(node);
@@ -74,6 +77,7 @@ impl<T: Trace> Wfq<T> {
         let (weight, leaf) = (weights.weight().value(), weights.leaf_weight().value());
         let nodes = self.tree.add_group(group, parent, weight, leaf);
         self.groups.insert(group, nodes);
+        self.follow_limits(cx, group);
         nodes
     }
 
@@ -86,8 +90,9 @@ impl<T: Trace> Wfq<T> {
     }
 
     /// A group is gone, with the nodes of I/O contexts that were in it and have moved elsewhere.
-    pub(super) fn remove_group(&mut self, group: GroupId) {
+    pub(super) fn remove_group(&mut self, cx: &Cx<'_>, group: GroupId) {
         let Some(nodes) = self.groups.remove(group) else { return };
+        self.limit(cx, nodes.node, &GroupLimits::NONE);
         for nodes in self.contexts.values_mut() {
             nodes.retain(|node| {
                 let stays = self.tree.context(*node).group != group;

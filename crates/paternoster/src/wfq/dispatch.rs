@@ -4,14 +4,20 @@
 //!   something waits, and fewer than depth are in flight?
 //!      │yes
 //!      ▼
+//!   a group is behind its reservation? ──yes──▶ from that group down, as below
+//!      │no
+//!      ▼
 //!   root ─▶ least start ─▶ least start ─▶ own ─▶ class ─▶ context ─▶ its head
 //!   ◀──── each on the way is charged: its start advances by charge / weight
 //! ```
 
 use super::Wfq;
-use super::node::{Kind, NodeId};
+use super::directions::Directions;
+use super::insert::tell;
+use super::limits::Amount;
+use super::node::{Kind, NodeId, Served};
 use super::queue::Order;
-use super::service::Units;
+use super::service::{Units, Vtime};
 use crate::arena::RequestId;
 use crate::io_context::IoClass;
 use crate::scheduler::Cx;
@@ -22,6 +28,10 @@ use crate::trace::{Event, FairWhy, Trace, WaitReason};
 struct Choice {
     context: NodeId,
     rq: RequestId,
+    /// The tag of the node below the root that it is of.
+    start: Vtime,
+    /// The node whose reservation brings it forward.
+    reserved: Option<NodeId>,
 }
 
 impl<T: Trace> Wfq<T> {
@@ -32,43 +42,76 @@ impl<T: Trace> Wfq<T> {
             self.trace.event(cx.now, Event::Waiting { why: WaitReason::DeviceFull });
             return None;
         }
-        let choice = self.choose(cx);
+        self.release(cx.now);
+        let Some(choice) = self.choose(cx) else {
+            self.trace.event(cx.now, Event::Waiting { why: WaitReason::Capped });
+            return None;
+        };
         self.take(cx, choice);
         Some(choice.rq)
     }
 
-    /// Returns the request by least tags. Something waits.
-    fn choose(&self, cx: &Cx<'_>) -> Choice {
+    /// Returns the request that a reservation brings forward, else the one by least tags; none
+    /// where caps hold all that waits. Something waits.
+    fn choose(&self, cx: &Cx<'_>) -> Option<Choice> {
+        if let Some((node, directions)) = self.tree.reserved(cx.now) {
+            let start = self.tree.start_below_root(node);
+            let (context, rq) = self.least_below(cx, node, directions);
+            return Some(Choice { context, rq, start, reserved: Some(node) });
+        }
         let root = self.groups[cx.groups.root()].node;
-        let mut at = root;
+        let members = self.tree.members_of(root);
+        let (start, first) = self.tree.siblings[members].first(Directions::all())?;
+        let (context, rq) = self.least_below(cx, first, self.tree.nodes[first].active);
+        Some(Choice { context, rq, start, reserved: None })
+    }
+
+    /// Returns the request by least tags below an active node in one of those directions, and its
+    /// context.
+    fn least_below(
+        &self,
+        cx: &Cx<'_>,
+        node: NodeId,
+        mut directions: Directions,
+    ) -> (NodeId, RequestId) {
+        let all = &self.tree.siblings;
+        let mut at = node;
         loop {
-            let among = match &self.tree.nodes[at].kind {
-                Kind::Group { members, .. } => *members,
+            let first = match &self.tree.nodes[at].kind {
+                Kind::Group { members, .. } => all[*members].first(directions),
                 Kind::Own { classes, .. } => {
-                    let class_age = self.tunables.class_age();
-                    let mut order = classes.in_order(&self.tree.siblings, cx.now, class_age);
-                    classes.siblings(order.next().expect("something of an active group waits"))
+                    let mut order = classes.in_order(all, cx.now, self.tunables.class_age());
+                    order.find_map(|class| all[classes.siblings(class)].first(directions))
                 }
                 Kind::Context(context) => {
                     let rq = context.queue.head(Order::of(cx.device));
-                    return Choice { context: at, rq: rq.expect("an active context has requests") };
+                    return (at, rq.expect("an active context has requests"));
                 }
             };
-            at = self.tree.siblings[among].first().expect("something below an active node waits");
+            (_, at) = first.expect("something below an active node waits");
+            directions &= self.tree.nodes[at].active;
         }
     }
 
     /// Takes out the request and charges all whose share it is of.
-    fn take(&mut self, cx: &mut Cx<'_>, Choice { context, rq }: Choice) {
+    fn take(&mut self, cx: &mut Cx<'_>, Choice { context, rq, start, reserved }: Choice) {
         let charge = self.charge_of(cx, rq);
         self.note_class(cx, context);
         self.tree.context_mut(context).queue.pop(cx.requests, rq);
         self.queued -= 1;
-        let start = self.tree.charge_path(context, charge, cx.now, self.tunables.grace());
         self.in_flight.insert(rq, charge);
-        let (rq, charge) = (cx.requests[rq].name(), charge.count());
-        let why = FairWhy::Weight;
-        self.trace.event(cx.now, Event::FairDispatch { rq, start, charge, why });
+        let name = cx.requests[rq].name();
+        let why = reserved.map_or(FairWhy::Weight, |_| FairWhy::Reserved);
+        let dispatched = Event::FairDispatch { rq: name, start, charge: charge.count(), why };
+        self.trace.event(cx.now, dispatched);
+        self.note_head(cx, context);
+        if let Some(node) = reserved {
+            self.tree.share_mut(node).reserved += 1;
+        }
+        let served = Served { charge, amount: Amount::of(&cx.requests[rq]), reserved };
+        let (now, grace) = (cx.now, self.tunables.grace());
+        let Self { tree, trace, .. } = self;
+        tree.charge_path(context, served, now, grace, |told| tell(trace, now, told));
     }
 
     /// Returns what the request costs now: nothing if it was charged before, and requeued.

@@ -2,10 +2,14 @@
 
 use super::Wfq;
 use super::context::{context_of, weight_of};
+use super::directions::Directions;
+use super::node::{Entered, NodeId, Told};
+use super::queue::Order;
 use crate::arena::RequestId;
 use crate::request::Bio;
 use crate::scheduler::{Cx, InsertAt};
-use crate::trace::{Event, MergeKind, Trace};
+use crate::time::Instant;
+use crate::trace::{Event, HoldReason, MergeKind, Trace};
 
 impl<T: Trace> Wfq<T> {
     /// Inserts a bound request. Its I/O context, and all above it, become active.
@@ -17,13 +21,34 @@ impl<T: Trace> Wfq<T> {
         }
         self.tree.context_mut(node).queue.insert(cx.requests, rq, at);
         self.queued += 1;
-        let (now, grace) = (cx.now, self.tunables.grace());
+        self.follow(cx, node);
+    }
+
+    /// Puts an I/O context, whose requests have changed, where it is in the order of service.
+    #[inline]
+    pub(super) fn follow(&mut self, cx: &Cx<'_>, context: NodeId) {
+        self.note_head(cx, context);
+        self.follow_node(cx.now, context);
+    }
+
+    /// Notes the direction of a context's head.
+    #[inline]
+    pub(super) fn note_head(&mut self, cx: &Cx<'_>, context: NodeId) {
+        let by_direction = self.by_direction;
+        let context = self.tree.context_mut(context);
+        context.head = match context.queue.head(Order::of(cx.device)) {
+            None => Directions::empty(),
+            Some(rq) if by_direction => cx.requests[rq].direction().into(),
+            Some(_) => Directions::READ,
+        };
+    }
+
+    /// Puts a node, and those above it, where they are in the order of service.
+    #[inline]
+    pub(super) fn follow_node(&mut self, now: Instant, node: NodeId) {
+        let grace = self.tunables.grace();
         let Self { tree, trace, .. } = self;
-        tree.activate(node, now, grace, |entered| {
-            let (node, start, v, lag) =
-                (entered.whom, entered.start, entered.v, entered.lag.milli_ops());
-            trace.event(now, Event::FairBusy { node, start, v, lag });
-        });
+        tree.follow(node, now, grace, |told| tell(trace, now, told));
     }
 
     /// Returns a request of the bio's own I/O context that starts where the bio ends.
@@ -37,6 +62,7 @@ impl<T: Trace> Wfq<T> {
         if kind == MergeKind::Front {
             let node = context_of(cx, rq);
             self.tree.context_mut(node).queue.start_moved(cx.requests, rq);
+            self.follow(cx, node);
         }
     }
 
@@ -51,8 +77,19 @@ impl<T: Trace> Wfq<T> {
                 queue.remove(cx.requests, absorbed);
             }
             self.queued -= 1;
-            self.tree.deactivate_if_empty(theirs, cx.now);
+            self.follow(cx, theirs);
         }
         self.unbind_request(cx, absorbed);
     }
+}
+
+/// Tells the trace what happened to a node.
+pub(super) fn tell(trace: &mut impl Trace, now: Instant, told: Told) {
+    let event = match told {
+        Told::Busy(Entered { whom, start, v, lag }) => {
+            Event::FairBusy { node: whom, start, v, lag: lag.milli_ops() }
+        }
+        Told::Held(node) => Event::FairHeld { node, why: HoldReason::Cap },
+    };
+    trace.event(now, event);
 }

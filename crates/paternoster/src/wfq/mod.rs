@@ -25,6 +25,7 @@
 //!                queue.rs       by arrival, or by sector on a rotational device
 //!   dispatched   dispatch.rs    the device has room, and its tags are the least
 //!                class.rs       of its group's classes
+//!                limits/        no cap holds it, or a reservation brings it forward
 //!                price.rs       it is charged,
 //!                node.rs        and so are all above it,
 //!                siblings.rs    each among its siblings,
@@ -40,9 +41,11 @@ mod check;
 mod class;
 mod complete;
 mod context;
+mod directions;
 mod dispatch;
 mod dump;
 mod insert;
+mod limits;
 mod node;
 mod price;
 mod queue;
@@ -57,6 +60,8 @@ use crate::dump::Dump;
 use crate::group::GroupChange;
 use crate::request::Bio;
 use crate::scheduler::{Cx, InsertAt, Requeue, Scheduler, Work};
+use crate::stats::ShareStats;
+use crate::time::Instant;
 use crate::trace::{MergeKind, Trace};
 use crate::tunable::{TunableError, TunableInfo};
 use smallvec::SmallVec;
@@ -83,6 +88,8 @@ pub struct Wfq<T> {
     queued: u32,
     /// The depth that was last in force.
     depth_now: u32,
+    /// Heads count by their directions, as some group has a cap.
+    by_direction: bool,
     prices: Prices,
     tunables: Tunables,
     trace: T,
@@ -92,13 +99,16 @@ impl<T: Trace> Wfq<T> {
     /// Makes an empty scheduler with the defaults; its events go to `trace`.
     pub fn new(trace: T) -> Self {
         let tunables = Tunables::with_defaults();
+        let mut tree = Tree::new();
+        tree.parking.burst = tunables.burst();
         Self {
-            tree: Tree::new(),
+            tree,
             groups: SideTable::new(),
             contexts: SideTable::new(),
             in_flight: SideTable::new(),
             queued: 0,
             depth_now: 0,
+            by_direction: false,
             prices: Prices::set_by(&tunables),
             tunables,
             trace,
@@ -151,6 +161,10 @@ impl<T: Trace> Scheduler for Wfq<T> {
         Requeue::Scheduler
     }
 
+    fn handle_timeout(&mut self, cx: &mut Cx<'_>) {
+        self.release(cx.now);
+    }
+
     fn exit_io_context(&mut self, _cx: &mut Cx<'_>, ioc: IocId) {
         self.exit(ioc);
     }
@@ -158,8 +172,9 @@ impl<T: Trace> Scheduler for Wfq<T> {
     fn group_changed(&mut self, cx: &mut Cx<'_>, group: GroupId, change: GroupChange) {
         match change {
             GroupChange::Weight => self.follow_weights(cx, group),
+            GroupChange::Limits => self.follow_limits(cx, group),
             GroupChange::Closing => {}
-            GroupChange::Removed => self.remove_group(group),
+            GroupChange::Removed => self.remove_group(cx, group),
         }
     }
 
@@ -184,6 +199,11 @@ impl<T: Trace> Scheduler for Wfq<T> {
         self.next_request(cx)
     }
 
+    /// It waits for a cap alone; else a completion is what it waits for.
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.tree.held_until()
+    }
+
     #[inline]
     fn has_work(&self) -> bool {
         self.queued > 0
@@ -203,13 +223,18 @@ impl<T: Trace> Scheduler for Wfq<T> {
 
     fn set_tunable(
         &mut self,
-        _cx: &mut Cx<'_>,
+        cx: &mut Cx<'_>,
         name: &str,
         value: i64,
     ) -> Result<i64, TunableError> {
         let value = self.tunables.set(name, value)?;
         self.prices = Prices::set_by(&self.tunables);
+        self.set_burst(cx.now);
         Ok(value)
+    }
+
+    fn share_stats(&self, group: GroupId) -> Option<&ShareStats> {
+        self.groups.get(group).map(|nodes| self.tree.share(nodes.node))
     }
 
     fn dump(&self, out: &mut dyn Dump) {

@@ -10,16 +10,19 @@
 //!
 //! A node competes among its siblings by tags; the three classes of a group's own requests are
 //! three sets of siblings, of which `class.rs` chooses. A node is *active* while something waits
-//! below it. An idle node keeps its tag and is in no tree.
+//! below it that no cap holds. An idle node keeps its tag and is in no tree.
 
 use slotmap::{SlotMap, new_key_type};
 
 use super::class::Classes;
+use super::directions::Directions;
+use super::limits::{Amount, Dues, NodeLimits, Parking};
 use super::queue::ContextQueue;
 use super::service::{Units, Vtime};
 use super::siblings::{Key, Siblings};
 use crate::arena::{GroupId, IocId};
 use crate::io_context::IoClass;
+use crate::stats::ShareStats;
 use crate::time::{Instant, Nanos};
 use crate::trace::ShareOf;
 
@@ -41,13 +44,17 @@ pub(super) struct Node {
     pub(super) start: Vtime,
     /// Its key in the order of service, while it is active.
     key: Option<Key>,
+    /// The directions in which it is active.
+    pub(super) active: Directions,
+    /// Its caps and its reservation, if it ever had any.
+    pub(super) limits: Option<Box<NodeLimits>>,
 }
 
 /// What a node stands for.
 #[derive(Debug)]
 pub(super) enum Kind {
     /// A group, with its child groups and its own requests below it.
-    Group { group: GroupId, members: SiblingsId },
+    Group { group: GroupId, members: SiblingsId, share: ShareStats },
     /// The own requests of a group, by class.
     Own { group: GroupId, classes: Classes },
     /// An I/O context in one class, with its requests.
@@ -61,6 +68,8 @@ pub(super) struct Context {
     pub(super) group: GroupId,
     pub(super) class: IoClass,
     pub(super) queue: ContextQueue,
+    /// The direction that its head counts as; none without a request.
+    pub(super) head: Directions,
     /// Requests that are bound to it: they wait, or are in flight.
     pub(super) bound: u32,
     /// Its I/O context issues no more requests.
@@ -69,11 +78,12 @@ pub(super) struct Context {
 
 impl Node {
     fn new(among: Option<SiblingsId>, weight: u32, kind: Kind) -> Self {
-        Self { among, kind, weight, start: Vtime::ZERO, key: None }
+        let (active, limits) = (Directions::empty(), None);
+        Self { among, kind, weight, start: Vtime::ZERO, key: None, active, limits }
     }
 
     pub(super) fn is_active(&self) -> bool {
-        self.key.is_some()
+        !self.active.is_empty()
     }
 
     pub(super) fn whom(&self) -> ShareOf {
@@ -92,9 +102,33 @@ pub(super) struct Tree {
     pub(super) siblings: SlotMap<SiblingsId, Siblings>,
     /// How many keys were made.
     keys: u64,
+    /// The node of the root group, which is made first.
+    root: Option<NodeId>,
+    pub(super) parking: Parking,
+    pub(super) dues: Dues,
+    /// How many nodes have caps.
+    pub(super) caps: u32,
 }
 
-/// A node that became active, for the trace.
+/// What happens to a node, for the trace.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Told {
+    /// It became active.
+    Busy(Entered),
+    /// A cap holds what waits below it.
+    Held(ShareOf),
+}
+
+/// A request that is dispatched, as those are charged whose share it is of.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Served {
+    pub(super) charge: Units,
+    pub(super) amount: Amount,
+    /// A reservation brought it forward: of the nodes from this one upwards.
+    pub(super) reserved: Option<NodeId>,
+}
+
+/// A node that became active.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entered {
     pub(super) whom: ShareOf,
@@ -113,7 +147,15 @@ pub(super) struct GroupNodes {
 
 impl Tree {
     pub(super) fn new() -> Self {
-        Self { nodes: SlotMap::with_key(), siblings: SlotMap::with_key(), keys: 0 }
+        Self {
+            nodes: SlotMap::with_key(),
+            siblings: SlotMap::with_key(),
+            keys: 0,
+            root: None,
+            parking: Parking::default(),
+            dues: Dues::default(),
+            caps: 0,
+        }
     }
 
     /// Adds a group below `parent`, or the root, with a node for its own requests.
@@ -128,8 +170,12 @@ impl Tree {
         let siblings = &mut self.siblings;
         let node = self.nodes.insert_with_key(|node| {
             let members = siblings.insert(Siblings::below(node));
-            Node::new(among, weight, Kind::Group { group, members })
+            let share = ShareStats::default();
+            Node::new(among, weight, Kind::Group { group, members, share })
         });
+        if parent.is_none() {
+            self.root = Some(node);
+        }
         let members = self.members_of(node);
         let siblings = &mut self.siblings;
         let own = self.nodes.insert_with_key(|own| {
@@ -189,19 +235,53 @@ impl Tree {
         }
     }
 
+    /// What the group of a node got.
+    pub(super) fn share(&self, node: NodeId) -> &ShareStats {
+        match &self.nodes[node].kind {
+            Kind::Group { share, .. } => share,
+            _ => unreachable!("only a group has counts"),
+        }
+    }
+
+    pub(super) fn share_mut(&mut self, node: NodeId) -> &mut ShareStats {
+        match &mut self.nodes[node].kind {
+            Kind::Group { share, .. } => share,
+            _ => unreachable!("only a group has counts"),
+        }
+    }
+
+    /// The tag of the node below the root that `node` is, or is below.
+    pub(super) fn start_below_root(&self, node: NodeId) -> Vtime {
+        let mut at = node;
+        while let Some(among) = self.nodes[at].among
+            && Some(self.siblings[among].of) != self.root
+        {
+            at = self.siblings[among].of;
+        }
+        self.nodes[at].start
+    }
+
     /// All I/O contexts, in no particular order.
     pub(super) fn contexts(&self) -> impl Iterator<Item = NodeId> {
         let is_context = |node: &Node| matches!(node.kind, Kind::Context(_));
         self.nodes.iter().filter(move |(_, node)| is_context(node)).map(|(id, _)| id)
     }
 
-    /// Returns whether nothing waits below a node.
-    fn is_empty(&self, node: NodeId) -> bool {
+    /// Returns in which directions something waits below a node that no cap below it holds.
+    #[inline]
+    pub(super) fn waiting_below(&self, node: NodeId) -> Directions {
         match &self.nodes[node].kind {
-            Kind::Group { members, .. } => self.siblings[*members].is_empty(),
-            Kind::Own { classes, .. } => classes.is_empty(&self.siblings),
-            Kind::Context(context) => context.queue.is_empty(),
+            Kind::Group { members, .. } => self.siblings[*members].directions(),
+            Kind::Own { classes, .. } => classes.directions(&self.siblings),
+            Kind::Context(context) => context.head,
         }
+    }
+
+    /// Returns when a cap lets something be served, if caps hold all that waits.
+    pub(super) fn held_until(&self) -> Option<Instant> {
+        let (until, _) = self.parking.first()?;
+        let nothing_else = self.waiting_below(self.root?).is_empty();
+        nothing_else.then_some(until)
     }
 
     fn next_key(&mut self, start: Vtime) -> Key {
@@ -209,63 +289,124 @@ impl Tree {
         Key { start, sequence: self.keys }
     }
 
-    /// Makes the context and all above it active that are not, and tells of each.
-    pub(super) fn activate(
+    /// Puts a node, and those above it, where they are in the order of service now: something began
+    /// to wait below it, or ceased to, or a cap holds it, or no longer.
+    pub(super) fn follow(
         &mut self,
-        context: NodeId,
+        from: NodeId,
         now: Instant,
         grace: Nanos,
-        mut tell: impl FnMut(Entered),
+        mut tell: impl FnMut(Told),
     ) {
-        let mut at = context;
-        while let Some(among) = self.nodes[at].among
-            && !self.nodes[at].is_active()
-        {
-            let siblings = &self.siblings[among];
-            let v = siblings.v();
-            let start = siblings.entry(self.nodes[at].start, now, grace);
-            let key = self.next_key(start);
-            let node = &mut self.nodes[at];
-            node.start = start;
-            node.key = Some(key);
-            tell(Entered { whom: node.whom(), start, v, lag: start.ahead_of(v, node.weight) });
-            self.siblings[among].insert(key, at);
+        let mut at = from;
+        while let Some(among) = self.nodes[at].among {
+            let (to, is_held) = self.park(at, self.waiting_below(at), now);
+            if is_held {
+                tell(Told::Held(self.nodes[at].whom()));
+            }
+            if to == self.nodes[at].active {
+                break;
+            }
+            self.place(at, among, to, now, grace, &mut tell);
             at = self.siblings[among].of;
             self.classes_changed(at, now);
         }
     }
 
-    /// Charges the context and all above it for a request that was taken out of it. Returns where
-    /// the last of them, below the root, started.
+    /// Makes a node active in those directions alone.
+    fn place(
+        &mut self,
+        at: NodeId,
+        among: SiblingsId,
+        to: Directions,
+        now: Instant,
+        grace: Nanos,
+        tell: &mut impl FnMut(Told),
+    ) {
+        let siblings = &mut self.siblings[among];
+        let node = &mut self.nodes[at];
+        let from = std::mem::replace(&mut node.active, to);
+        let key = if let Some(key) = node.key {
+            key
+        } else {
+            let v = siblings.v();
+            node.start = siblings.entry(node.start, now, grace);
+            self.keys += 1;
+            let lag = node.start.ahead_of(v, node.weight);
+            tell(Told::Busy(Entered { whom: node.whom(), start: node.start, v, lag }));
+            Key { start: node.start, sequence: self.keys }
+        };
+        siblings.remove(key, from - to);
+        siblings.insert(key, at, to - from);
+        node.key = (!to.is_empty()).then_some(key);
+        self.relist(at);
+    }
+
+    /// Charges the context and all above it for a request that was taken out of it.
     pub(super) fn charge_path(
         &mut self,
         context: NodeId,
-        charge: Units,
+        served: Served,
         now: Instant,
         grace: Nanos,
-    ) -> Vtime {
+        mut tell: impl FnMut(Told),
+    ) {
+        let direction = self.counts_as(served.amount);
+        let mut is_reserved = false;
         let mut at = context;
-        let mut chosen_by = Vtime::ZERO;
         while let Some(among) = self.nodes[at].among {
-            let has_more = !self.is_empty(at);
-            self.siblings[among].advance_v(now, grace);
+            is_reserved |= served.reserved == Some(at);
+            let siblings = &mut self.siblings[among];
+            siblings.advance_v(direction, now, grace);
             let node = &mut self.nodes[at];
             let before = node.key.take().expect("who is served is active");
-            chosen_by = before.start;
-            node.start = node.start.advanced(charge, node.weight);
-            let start = node.start;
-            self.siblings[among].remove(before);
-            if has_more {
-                let key = self.next_key(start);
-                self.nodes[at].key = Some(key);
-                self.siblings[among].insert(key, at);
+            siblings.remove(before, node.active);
+            let (start, charge) = (node.start, served.charge);
+            node.start = if is_reserved {
+                start.brought_forward(siblings.v(), charge, node.weight)
+            } else {
+                start.advanced(charge, node.weight)
+            };
+            if let Some(limits) = &mut node.limits
+                && served.charge > Units::ZERO
+            {
+                limits.count(now, served.amount, served.charge);
             }
+            let is_active = self.place_again(at, among, now, &mut tell);
             at = self.siblings[among].of;
-            if !has_more {
+            if !is_active {
                 self.classes_changed(at, now);
             }
         }
-        chosen_by
+    }
+
+    /// Puts a node that was served where its tag is now, if it is active still.
+    #[inline]
+    fn place_again(
+        &mut self,
+        at: NodeId,
+        among: SiblingsId,
+        now: Instant,
+        tell: &mut impl FnMut(Told),
+    ) -> bool {
+        let (to, is_held) = self.park(at, self.waiting_below(at), now);
+        self.nodes[at].active = to;
+        if !to.is_empty() {
+            let key = self.next_key(self.nodes[at].start);
+            self.nodes[at].key = Some(key);
+            self.siblings[among].insert(key, at, to);
+        }
+        self.relist(at);
+        if is_held {
+            tell(Told::Held(self.nodes[at].whom()));
+        }
+        !to.is_empty()
+    }
+
+    /// Returns the direction that a request counts as in the order of service.
+    #[inline]
+    pub(super) fn counts_as(&self, amount: Amount) -> Directions {
+        if self.caps == 0 { Directions::READ } else { amount.direction.into() }
     }
 
     /// Charges a node and all above it for work that was no request.
@@ -282,24 +423,11 @@ impl Tree {
             if let Some(before) = self.nodes[at].key {
                 let key = self.next_key(start);
                 self.nodes[at].key = Some(key);
-                self.siblings[among].remove(before);
-                self.siblings[among].insert(key, at);
+                let active = self.nodes[at].active;
+                self.siblings[among].remove(before, active);
+                self.siblings[among].insert(key, at, active);
             }
             at = self.siblings[among].of;
-        }
-    }
-
-    /// Takes the context, and all above it that are empty by that, out of the order of service: its
-    /// last request is gone without being served.
-    pub(super) fn deactivate_if_empty(&mut self, context: NodeId, now: Instant) {
-        let mut at = context;
-        while let Some(among) = self.nodes[at].among
-            && self.is_empty(at)
-            && let Some(key) = self.nodes[at].key.take()
-        {
-            self.siblings[among].remove(key);
-            at = self.siblings[among].of;
-            self.classes_changed(at, now);
         }
     }
 
@@ -313,15 +441,19 @@ impl Tree {
     /// Asserts what always holds of the tree.
     pub(super) fn check(&self) {
         for (id, node) in &self.nodes {
-            let waits = !self.is_empty(id);
+            let waiting = self.waiting_below(id);
             let is_root = node.among.is_none();
-            assert_eq!(node.is_active(), waits && !is_root, "who has something waiting is active");
+            let is_limited = node.limits.is_some();
+            let expected = if is_root { Directions::empty() } else { waiting };
+            assert!(is_limited || node.active == expected, "who has something waiting is active");
+            assert_eq!(node.key.is_some(), node.is_active(), "who is active has a key");
             assert!(node.key.is_none_or(|key| key.start == node.start), "by its own tag");
         }
         for (id, siblings) in &self.siblings {
             let active = self.nodes.iter().filter(|(_, node)| node.among == Some(id));
-            let active = active.filter_map(|(id, node)| node.key.map(|key| (key, id)));
-            siblings.check(active.collect());
+            let active = active.filter_map(|(id, node)| Some((node.key?, id, node.active)));
+            siblings.check(&active.collect::<Vec<_>>());
         }
+        self.check_limits();
     }
 }

@@ -51,11 +51,6 @@ impl Default for ContextQueue {
 }
 
 impl ContextQueue {
-    #[inline]
-    pub(super) fn is_empty(&self) -> bool {
-        self.fifo.is_empty()
-    }
-
     /// The request to dispatch next.
     #[inline]
     pub(super) fn head(&self, order: Order) -> Option<RequestId> {

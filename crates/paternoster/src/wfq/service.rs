@@ -19,6 +19,10 @@ const OP_BITS: u32 = 20;
 /// How many bits of virtual time are below one unit a weight.
 const FRACTION_BITS: u32 = 32;
 
+/// How many advances a reservation may bring a tag ahead of others: when it ends, the node waits
+/// for no more.
+const ADVANCES_AHEAD: u128 = 16;
+
 /// What service costs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Units(u64);
@@ -87,6 +91,15 @@ impl Vtime {
     #[must_use]
     pub(super) fn advanced(self, charge: Units, weight: u32) -> Self {
         Self(self.0 + advance(charge, weight))
+    }
+
+    /// The same of a node that was brought forward among siblings whose time is `v`: it stays where
+    /// it is, or comes to [`ADVANCES_AHEAD`] advances after v, if that is before.
+    #[inline]
+    #[must_use]
+    pub(super) fn brought_forward(self, v: Self, charge: Units, weight: u32) -> Self {
+        let advance = advance(charge, weight);
+        self.max(Self((self.0 + advance).min(v.0 + ADVANCES_AHEAD * advance)))
     }
 
     /// Returns how far ahead of `other` it is, in units of a node of that weight; 0 if it is not.

@@ -14,6 +14,7 @@
 
 use std::collections::BTreeMap;
 
+use super::directions::Directions;
 use super::node::NodeId;
 use super::service::Vtime;
 use crate::time::{Instant, Nanos};
@@ -32,13 +33,13 @@ pub(super) struct Siblings {
     pub(super) of: NodeId,
     v: Vtime,
     history: History,
-    /// Those with something waiting.
-    active: BTreeMap<Key, NodeId>,
+    /// Those with something waiting that may be served, by its direction.
+    active: [BTreeMap<Key, NodeId>; 2],
 }
 
 impl Siblings {
     pub(super) fn below(of: NodeId) -> Self {
-        Self { of, v: Vtime::ZERO, history: History::default(), active: BTreeMap::new() }
+        Self { of, v: Vtime::ZERO, history: History::default(), active: Default::default() }
     }
 
     /// Their virtual time.
@@ -46,16 +47,33 @@ impl Siblings {
         self.v
     }
 
-    /// Returns whether none has something waiting.
+    /// In which directions something waits that may be served.
     #[inline]
-    pub(super) fn is_empty(&self) -> bool {
-        self.active.is_empty()
+    pub(super) fn directions(&self) -> Directions {
+        let [reads, writes] = &self.active;
+        let of = |directions, tree: &BTreeMap<_, _>| {
+            if tree.is_empty() { Directions::empty() } else { directions }
+        };
+        of(Directions::READ, reads) | of(Directions::WRITE, writes)
     }
 
-    /// The one to serve next.
+    /// Returns whether none has something waiting that may be served.
     #[inline]
-    pub(super) fn first(&self) -> Option<NodeId> {
-        self.active.first_key_value().map(|(_, &node)| node)
+    pub(super) fn is_empty(&self) -> bool {
+        self.directions().is_empty()
+    }
+
+    /// The one to serve next in one of those directions, and its tag.
+    #[inline]
+    pub(super) fn first(&self, directions: Directions) -> Option<(Vtime, NodeId)> {
+        let [reads, writes] = &self.active;
+        let read = reads.first_key_value().filter(|_| directions.contains(Directions::READ));
+        let write = writes.first_key_value().filter(|_| directions.contains(Directions::WRITE));
+        let first = match (read, write) {
+            (Some(read), Some(write)) => Some(read.min(write)),
+            (one, None) | (None, one) => one,
+        };
+        first.map(|(key, &node)| (key.start, node))
     }
 
     /// Returns where a node starts that becomes busy and last stopped at `start`.
@@ -65,32 +83,45 @@ impl Siblings {
     }
 
     #[inline]
-    pub(super) fn insert(&mut self, key: Key, node: NodeId) {
-        self.active.insert(key, node);
+    pub(super) fn insert(&mut self, key: Key, node: NodeId, directions: Directions) {
+        for tree in trees_of(&mut self.active, directions) {
+            tree.insert(key, node);
+        }
     }
 
     #[inline]
-    pub(super) fn remove(&mut self, key: Key) {
-        let removed = self.active.remove(&key);
-        debug_assert!(removed.is_some(), "it is active");
+    pub(super) fn remove(&mut self, key: Key, directions: Directions) {
+        for tree in trees_of(&mut self.active, directions) {
+            let removed = tree.remove(&key);
+            debug_assert!(removed.is_some(), "it is active");
+        }
     }
 
-    /// One of them is served: v comes to the least start, its own included.
+    /// One of them is served in that direction: v comes to the least start of those that could be,
+    /// its own included.
     #[inline]
-    pub(super) fn advance_v(&mut self, now: Instant, grace: Nanos) {
-        let Some((least, _)) = self.active.first_key_value() else { return };
-        self.v = self.v.max(least.start);
+    pub(super) fn advance_v(&mut self, direction: Directions, now: Instant, grace: Nanos) {
+        let Some((least, _)) = self.first(direction) else { return };
+        self.v = self.v.max(least);
         if grace > Nanos::ZERO {
             self.history.note(now, grace, self.v);
         }
     }
 
     /// Asserts that the active ones are those, with those keys.
-    pub(super) fn check(&self, mut expected: Vec<(Key, NodeId)>) {
-        expected.sort_unstable_by_key(|&(key, _)| key);
-        let active: Vec<_> = self.active.iter().map(|(&key, &node)| (key, node)).collect();
-        assert_eq!(active, expected, "who has something waiting is in the tree");
+    pub(super) fn check(&self, expected: &[(Key, NodeId, Directions)]) {
+        for (tree, direction) in self.active.iter().zip([Directions::READ, Directions::WRITE]) {
+            let of = expected.iter().filter(|(_, _, directions)| directions.contains(direction));
+            let expected: BTreeMap<_, _> = of.map(|&(key, node, _)| (key, node)).collect();
+            assert_eq!(*tree, expected, "who has something waiting is in the tree");
+        }
     }
+}
+
+#[inline]
+fn trees_of<V>(trees: &mut [V; 2], directions: Directions) -> impl Iterator<Item = &mut V> {
+    let all = trees.iter_mut().zip([Directions::READ, Directions::WRITE]);
+    all.filter(move |(_, of)| directions.contains(*of)).map(|(tree, _)| tree)
 }
 
 /// How many moments are remembered.

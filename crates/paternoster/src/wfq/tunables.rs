@@ -30,6 +30,9 @@ tunables! {
         "What a write, trim or zeroing costs, in percent of a read of the same size.";
     cost_fua: "%", 100, 6, 6400,
         "What a write with FUA costs, in percent of a read of the same size.";
+    burst: "ms", 100, 1, 10_000,
+        "How much a cap allows at once, in time at its rate: a group that asked for nothing may \
+         have that much later.";
     class_age: "ms", 1000, 1, 60_000,
         "After how long behind a more urgent class a class gets one request of 16 of its group.";
 }
@@ -43,6 +46,10 @@ impl Tunables {
     #[inline]
     pub(super) fn grace(&self) -> Nanos {
         Nanos::from_micros(self.grace_us.cast_unsigned())
+    }
+
+    pub(super) fn burst(&self) -> Nanos {
+        Nanos::from_millis(self.burst.cast_unsigned())
     }
 
     #[inline]

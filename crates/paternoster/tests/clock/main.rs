@@ -43,6 +43,10 @@ fn assert_alike(log: &[String], expected: &[String], what: &str) {
 fn every_scheduler_decides_alike_whatever_the_clock_of_its_caller_shows() {
     for kind in SchedulerKind::ALL {
         let expire_reads = |run: &mut Run, event: u32| {
+            // Both groups ask for some hundreds a second: now and then all that waits is capped.
+            if kind == SchedulerKind::Wfq && event == 0 {
+                run.cap(50);
+            }
             // A request that waits now seems to have started its deadline less the expiry ago:
             // with an expiry of 0 half a second from now, which is waited for.
             let expiry = match event % 500 {
@@ -57,8 +61,7 @@ fn every_scheduler_decides_alike_whatever_the_clock_of_its_caller_shows() {
             }
         };
         let (from_start, timeouts) = decisions((kind, Instant::START), EVENTS, expire_reads);
-        let without = [SchedulerKind::None, SchedulerKind::Wfq].contains(&kind);
-        assert!(timeouts > 0 || without, "{kind} had a timeout");
+        assert!(timeouts > 0 || kind == SchedulerKind::None, "{kind} had a timeout");
         for nanos in [0, 1, 999_999_999_999, u64::MAX / 3] {
             let (log, _) = decisions((kind, Instant::from_nanos(nanos)), EVENTS, expire_reads);
             assert_alike(&log, &from_start, &format!("{kind} from {nanos} ns"));

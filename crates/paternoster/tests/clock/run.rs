@@ -2,11 +2,12 @@
 //! first: two runs that differ by their first time alone have to decide alike.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU64;
 
 use paternoster::scheduler::{Dump, QueueDump, Scheduler};
 use paternoster::{
-    AnyScheduler, Bio, Device, Elevator, Event, GroupId, Instant, IoPrio, IocId, Nanos, Op,
-    Recorder, RequestId, SchedulerKind, Sector, SectorCount, Submitted, Weight,
+    AnyScheduler, Bio, Device, Elevator, Event, GroupId, GroupLimits, Instant, IoPrio, IocId,
+    Nanos, Op, Recorder, RequestId, SchedulerKind, Sector, SectorCount, Submitted, Weight,
 };
 
 /// No timeout is further away than this: mq-deadline's deadline of a write is 5 s.
@@ -141,6 +142,15 @@ impl Run {
             let think = Nanos::new(self.below(10_000_000));
             let task = usize::try_from(task).expect("it was an index");
             self.plan(think, Due::Arrival(task));
+        }
+    }
+
+    /// Caps the reads and the writes of each group.
+    pub(crate) fn cap(&mut self, per_s: u64) {
+        let per_s = NonZeroU64::new(per_s);
+        let limits = GroupLimits { riops: per_s, wiops: per_s, ..GroupLimits::NONE };
+        for group in self.groups {
+            self.elevator.set_group_limits(self.now, group, limits);
         }
     }
 

@@ -35,9 +35,9 @@
 //! how a line may begin. A beginning that no line of the rig's schedulers can have fails the test.
 
 use paternoster::{
-    BudgetEnd, Domain, Event, GroupId, Hierarchy, Instant, IoClass, IoPrio, LatencyKind, Nanos,
-    PreemptReason, QueueName, SchedulerKind, SectorCount, ShareOf, SliceEnd, Ticks, Vtime,
-    WaitReason, Workload,
+    BudgetEnd, Domain, Event, FairWhy, GroupId, Hierarchy, HoldReason, Instant, IoClass, IoPrio,
+    LatencyKind, Nanos, PreemptReason, QueueName, SchedulerKind, SectorCount, ShareOf, SliceEnd,
+    Ticks, Vtime, WaitReason, Workload,
 };
 
 use super::words::{
@@ -193,8 +193,14 @@ lines! {
     BFQ: Event::PeakRate { rate, .. } => "peak rate {rate}" { rate: u32 };
     WFQ: Event::FairBusy { node, start, v, .. } => "fair busy {node}: {start} at {v}"
         { node: ShareOf, start: Vtime, v: Vtime };
-    WFQ: Event::FairDispatch { rq, start, charge, .. } => "fair dispatch {rq}: {charge}, {start}"
-        { rq: RequestName = RequestName(rq), start: Vtime, charge: Ops = Ops(charge) };
+    WFQ: Event::FairDispatch { rq, start, charge, why, .. } =>
+        "fair dispatch {rq}: {charge}, {start}, {why}"
+        {
+            rq: RequestName = RequestName(rq), start: Vtime, charge: Ops = Ops(charge),
+            why: FairWhy
+        };
+    WFQ: Event::FairHeld { node, why, .. } => "fair held {node}: {why}"
+        { node: ShareOf, why: HoldReason };
     BFQ: Event::MaxBudget { sectors, .. } => "max budget {sectors}" { sectors: SectorCount };
 }
 

@@ -5,8 +5,9 @@
 //! where there is a task `a`, and that nothing will ever begin `lifted` or `raised z`.
 
 use paternoster::{
-    BudgetEnd, Domain, GroupId, Hierarchy, IoClass, IoPrio, LatencyKind, Nanos, PreemptReason,
-    QueueName, SectorCount, ShareOf, SliceEnd, Ticks, Vtime, WaitReason, Workload,
+    BudgetEnd, Domain, FairWhy, GroupId, Hierarchy, HoldReason, IoClass, IoPrio, LatencyKind,
+    Nanos, PreemptReason, QueueName, SectorCount, ShareOf, SliceEnd, Ticks, Vtime, WaitReason,
+    Workload,
 };
 
 use super::Rig;
@@ -194,8 +195,10 @@ one_of! {
     ];
     WaitReason: [
         IdleTimer, InFlight, GroupInFlight, GateAsyncDrains, GateSyncDrains, GateDepth, OneAtATime,
-        NoToken, DeviceFull
+        NoToken, DeviceFull, Capped
     ];
+    FairWhy: [Weight, Reserved];
+    HoldReason: [Cap];
 }
 
 /// A flag, and the words for it.

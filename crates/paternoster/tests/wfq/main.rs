@@ -8,7 +8,10 @@
 mod rig;
 
 mod classes;
+mod limits;
+mod limits_hold;
 mod prices;
+mod reservations;
 mod shares;
 mod tags;
 mod tree;

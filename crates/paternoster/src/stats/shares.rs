@@ -1,0 +1,34 @@
+//! Counts of what a group got, or did not get, beside what its weight gives it.
+
+use crate::time::{Instant, Nanos};
+
+/// The counts of the share of one group. They have no influence on what is decided.
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
+pub struct ShareStats {
+    /// Requests of it, or of groups below it, that its reservation brought forward.
+    pub reserved: u64,
+    /// The time for which its caps held what waited, up to when that was last over.
+    capped: Nanos,
+    /// Since when, and until when, its caps hold something; none while they do not.
+    hold: Option<(Instant, Instant)>,
+}
+
+impl ShareStats {
+    /// The time for which its caps held something that waited, up to `now` on the elevator's own
+    /// clock ([`Elevator::clock`](crate::Elevator::clock)).
+    pub fn capped(&self, now: Instant) -> Nanos {
+        let open = self.hold.map(|(since, until)| until.min(now).saturating_since(since));
+        self.capped + open.unwrap_or_default()
+    }
+
+    /// From now on its caps hold something until then; none where they hold nothing.
+    #[inline]
+    pub(crate) fn capped_until(&mut self, now: Instant, until: Option<Instant>) {
+        if self.hold.is_none() && until.is_none() {
+            return;
+        }
+        self.capped = self.capped(now);
+        self.hold = until.map(|until| (now, until));
+    }
+}

@@ -1,0 +1,215 @@
+//! Caps and reservations: what a group may have at most, and has at least, whatever its weight.
+//!
+//! ```text
+//!   cap           may it have a request now?     cap.rs          parked until its clock allows it
+//!   reservation   is it behind its rate?         reservation.rs  served before all others
+//!
+//!   root ── A ── …            due, least first:   A          a reservation goes first,
+//!        └─ B ── …            order of tags:      C B A      then the least tag;
+//!        └─ C ── …            parked, by time:    D          whom a cap holds is in neither
+//!        └─ D ── …
+//! ```
+//!
+//! A group that has used up a cap leaves the order of service of its siblings, in the direction of
+//! that cap alone, and its siblings get what it may not use. It is parked by the time at which it
+//! may go on (`parking.rs`). A request that a reservation brings forward is charged as any other: a
+//! reservation is a floor, and no extra.
+
+mod cap;
+mod parking;
+mod reservation;
+mod time;
+
+pub(super) use cap::Amount;
+pub(super) use parking::Parking;
+pub(super) use reservation::Dues;
+
+use super::Wfq;
+use super::directions::{BOTH, Directions};
+use super::node::{Kind, NodeId, Tree};
+use super::service::Units;
+use crate::arena::GroupId;
+use crate::group_limits::GroupLimits;
+use crate::scheduler::Cx;
+use crate::time::Instant;
+use crate::trace::Trace;
+
+use cap::Caps;
+use reservation::Reservation;
+use time::Moment;
+
+/// The caps and the reservation of a node.
+#[derive(Debug, Default)]
+pub(super) struct NodeLimits {
+    caps: Caps,
+    reservation: Reservation,
+    /// It has a cap.
+    capped: bool,
+    /// Until when it is parked, by direction.
+    parked: [Option<Instant>; 2],
+    /// Its place among those that are due, while it is active.
+    due: Option<Moment>,
+}
+
+impl NodeLimits {
+    /// Counts a request that was dispatched.
+    pub(super) fn count(&mut self, now: Instant, amount: Amount, charge: Units) {
+        self.caps.count(now, amount);
+        self.reservation.count(now, amount, charge);
+    }
+
+    /// The directions in which it is parked.
+    fn parked(&self) -> Directions {
+        let held = |&direction: &_| self.parked[direction as usize].is_some();
+        BOTH.into_iter().filter(held).map(Directions::from).collect()
+    }
+}
+
+impl<T: Trace> Wfq<T> {
+    /// A group has other limits: they hold from the next dispatch on.
+    pub(super) fn follow_limits(&mut self, cx: &Cx<'_>, group: GroupId) {
+        if let Some(nodes) = self.groups.get(group) {
+            self.limit(cx, nodes.node, cx.groups[group].limits());
+        }
+    }
+
+    pub(super) fn limit(&mut self, cx: &Cx<'_>, node: NodeId, to: &GroupLimits) {
+        let known = self.tree.nodes[node].limits.is_some();
+        if to.is_none() && !known {
+            return;
+        }
+        // What counts for all heads while there is no cap has to be put right before the first
+        // holds, and again only after the last.
+        self.tree.caps += u32::from(to.has_caps());
+        self.count_by_direction(cx);
+        self.tree.caps -= u32::from(self.tree.has_caps(node));
+        self.tree.set_limits(node, to, cx.now);
+        self.follow_node(cx.now, node);
+        self.tree.relist(node);
+        self.count_by_direction(cx);
+    }
+
+    /// Has the heads counted by their directions, if there are caps and if they were not before.
+    fn count_by_direction(&mut self, cx: &Cx<'_>) {
+        let by_direction = self.tree.caps > 0;
+        if self.by_direction == by_direction {
+            return;
+        }
+        self.by_direction = by_direction;
+        for context in self.tree.contexts().collect::<Vec<_>>() {
+            self.follow(cx, context);
+        }
+    }
+
+    /// Takes over how much at once caps allow. Those that wait go on as it says.
+    pub(super) fn set_burst(&mut self, now: Instant) {
+        let burst = self.tunables.burst();
+        if self.tree.parking.burst != burst {
+            self.tree.parking.burst = burst;
+            for node in self.tree.parking.nodes() {
+                self.follow_node(now, node);
+            }
+        }
+    }
+
+    /// Lets those go on whom a cap held until now.
+    #[inline]
+    pub(super) fn release(&mut self, now: Instant) {
+        while let Some((until, node)) = self.tree.parking.first()
+            && until <= now
+        {
+            self.follow_node(now, node);
+        }
+    }
+}
+
+impl Tree {
+    fn has_caps(&self, node: NodeId) -> bool {
+        self.nodes[node].limits.as_ref().is_some_and(|limits| limits.capped)
+    }
+
+    fn set_limits(&mut self, node: NodeId, to: &GroupLimits, now: Instant) {
+        let burst = self.parking.burst;
+        let node = &mut self.nodes[node];
+        let busy = node.is_active();
+        let limits = node.limits.get_or_insert_default();
+        limits.capped = to.has_caps();
+        limits.caps.set(to, now, burst, busy || !limits.parked().is_empty());
+        limits.reservation.set(to);
+    }
+
+    /// Returns in which directions a node may be served, of those in which something waits below
+    /// it, and whether it is parked in one from now on. It is parked in the others.
+    pub(super) fn park(
+        &mut self,
+        node: NodeId,
+        waiting: Directions,
+        now: Instant,
+    ) -> (Directions, bool) {
+        let Some(limits) = &mut self.nodes[node].limits else { return (waiting, false) };
+        let mut is_held = false;
+        for direction in BOTH {
+            let ready = limits.caps.ready(direction, self.parking.burst);
+            let holds = waiting.contains(direction.into()) && ready > now;
+            let to = holds.then_some(ready);
+            let from = std::mem::replace(&mut limits.parked[direction as usize], to);
+            self.parking.move_to(node, direction, from, to);
+            is_held |= from.is_none() && to.is_some();
+        }
+        let until = limits.parked.into_iter().flatten().max();
+        let open = waiting - limits.parked();
+        if let Kind::Group { share, .. } = &mut self.nodes[node].kind {
+            share.capped_until(now, until);
+        }
+        (open, is_held)
+    }
+
+    /// Puts a node where it is due now, if it is active and has a reservation.
+    pub(super) fn relist(&mut self, node: NodeId) {
+        let is_active = self.nodes[node].is_active();
+        let Some(limits) = &mut self.nodes[node].limits else { return };
+        let to = limits.reservation.due().filter(|_| is_active);
+        let from = std::mem::replace(&mut limits.due, to);
+        if from != to {
+            self.dues.relist(node, from, to);
+        }
+    }
+
+    /// Returns the node that is served before all others because of its reservation, and in which
+    /// directions.
+    #[inline]
+    pub(super) fn reserved(&self, now: Instant) -> Option<(NodeId, Directions)> {
+        let reachable = |node| (node, self.reachable(node));
+        self.dues.until(now).map(reachable).find(|(_, directions)| !directions.is_empty())
+    }
+
+    /// Returns in which directions no cap, of the node or above it, holds what waits below it.
+    fn reachable(&self, node: NodeId) -> Directions {
+        let mut directions = Directions::all();
+        let mut at = node;
+        while let Some(among) = self.nodes[at].among {
+            directions &= self.nodes[at].active;
+            at = self.siblings[among].of;
+        }
+        directions
+    }
+
+    /// Asserts that who has something waiting that a cap holds is parked, and who is active and has
+    /// a reservation is listed.
+    pub(super) fn check_limits(&self) {
+        let mut counts = (0, 0, 0);
+        for (id, node) in &self.nodes {
+            let Some(limits) = &node.limits else { continue };
+            counts.0 += limits.parked.iter().flatten().count();
+            counts.1 += usize::from(limits.due.is_some());
+            counts.2 += u32::from(limits.capped);
+            let waiting = self.waiting_below(id);
+            assert!(waiting.contains(limits.parked()), "who is parked has something waiting");
+            assert_eq!(node.active, waiting - limits.parked(), "it is active else");
+            let listed = limits.reservation.due().filter(|_| node.is_active());
+            assert_eq!(limits.due, listed, "who is active is listed where it is due");
+        }
+        let expected = (self.parking.count(), self.dues.count(), self.caps);
+        assert_eq!(counts, expected, "parked, listed, with caps");
+    }
+}

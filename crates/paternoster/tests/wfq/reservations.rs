@@ -1,0 +1,108 @@
+//! Reservations.
+
+use paternoster::{Event, FairWhy, GroupLimits};
+
+use crate::limits::{assert_near, busy, per_s, rate, set};
+use crate::rig::*;
+use crate::{groups, order, submit};
+
+fn ops_reserved(rate: u64) -> GroupLimits {
+    GroupLimits { min_iops: per_s(rate), ..GroupLimits::NONE }
+}
+
+/// Scenario 19: of 200 000 a second A has its 50 000, and the others by weight what is left.
+/// Without it A has 10 of 2010, or 1000.
+#[test]
+fn reservation_is_kept_whatever_the_weight() {
+    let tasks = [("A", 10), ("B", 1000), ("C", 1000)];
+    let mut run = busy(&tasks, &[("/A", ops_reserved(50_000))]);
+    run.until(ms(150));
+    for (task, expected) in [("A", 50_000), ("B", 75_000), ("C", 75_000)] {
+        assert_near(rate(&run, task, ms(50), ms(100)), expected, 1, task);
+    }
+    let mut run = busy(&tasks, &[]);
+    run.until(ms(150));
+    assert_near(rate(&run, "A", ms(50), ms(100)), 1000, 10, "A by weight");
+}
+
+/// Scenario 20: a third of 200 000 is more than 50 000.
+#[test]
+fn reservation_is_a_floor_and_no_extra() {
+    let tasks = [("A", 1000), ("B", 1000), ("C", 1000)];
+    let mut run = busy(&tasks, &[("/A", ops_reserved(50_000))]);
+    run.until(ms(150));
+    for task in ["A", "B", "C"] {
+        assert_near(rate(&run, task, ms(50), ms(100)), 66_667, 1, task);
+    }
+}
+
+/// Scenario 21. A has had all of the first 1000, far beyond its weight. From then on one of its
+/// advances is 100 of B's, and it is at most 16 of its own ahead.
+#[test]
+fn who_had_a_reservation_is_served_again_soon_after_it_ends() {
+    let mut rig = groups(1, &[("A", 10), ("B", 1000)]);
+    set(&mut rig, "/A", ops_reserved(1_000_000_000));
+    submit(&mut rig, "A", 2000);
+    submit(&mut rig, "B", 4000);
+    for _ in 0..1000 {
+        assert_eq!(order(&mut rig, 1), "A");
+        rig.run(&[Advance(us(1))]);
+    }
+    rig.run(&[Expect(Emitted("fair dispatch A: 1000, 0, Reserved"))]);
+    set(&mut rig, "/A", GroupLimits::NONE);
+    let served = order(&mut rig, 2000);
+    let first = served.find('A').expect("it is served again");
+    assert!(first <= 16 * 100, "after {first} of B");
+    let rest = served[first..].matches('A').count();
+    assert!(rest.abs_diff(served[first..].len() / 101) <= 1, "then by weight: {rest}");
+}
+
+/// In bytes: 100 MB a second of 4 KiB are 24 414.
+#[test]
+fn bytes_can_be_reserved_and_nested_groups_have_reservations_too() {
+    let rig = Rig::wfq().set("depth", 20).group("/p", 1).group("/p/a", 1).group("/p/x", 1000);
+    let rig = rig.group("/b", 1000).task("a", "be/4", "/p/a").task("b", "be/4", "/b");
+    let mut rig = rig.task("x", "be/4", "/p/x");
+    set(&mut rig, "/p/a", GroupLimits { min_bps: per_s(100_000_000), ..GroupLimits::NONE });
+    let mut run = rig.served(16, us(80));
+    for (at, task) in ["a", "x", "b"].into_iter().enumerate() {
+        run.issues(task, Stream::reads(8).stride(16).from(at as u64 * 10_000_000).depth(32));
+    }
+    run.until(ms(150));
+    assert_near(rate(&run, "a", ms(50), ms(100)), 24_414, 1, "a");
+    assert!(rate(&run, "b", ms(50), ms(100)) > 170_000, "the rest is for b");
+}
+
+/// Both its own cap and one above it.
+#[test]
+fn cap_wins_over_a_reservation() {
+    for capped in ["/p", "/p/a"] {
+        let rig = Rig::wfq().set("depth", 1).set("burst", 1).group("/p", 100).group("/p/a", 100);
+        let mut rig = rig.group("/b", 100).task("a", "be/4", "/p/a").task("b", "be/4", "/b");
+        set(&mut rig, "/p/a", ops_reserved(1_000_000));
+        let limits = if capped == "/p" { GroupLimits::NONE } else { ops_reserved(1_000_000) };
+        set(&mut rig, capped, GroupLimits { riops: per_s(10), ..limits });
+        submit(&mut rig, "a", 10);
+        submit(&mut rig, "b", 10);
+        assert_eq!(order(&mut rig, 5), "abbbb", "{capped}");
+    }
+}
+
+/// What it gets by weight counts: one that is ahead of its reservation is not brought forward.
+#[test]
+fn only_who_is_behind_is_brought_forward() {
+    let mut rig = groups(1, &[("A", 1000), ("B", 10)]);
+    set(&mut rig, "/A", ops_reserved(1000));
+    submit(&mut rig, "A", 100);
+    submit(&mut rig, "B", 100);
+    // The first are its credit of 10 ms: 10 of 1000 a second, and the one that is due now.
+    assert_eq!(order(&mut rig, 11), "AAAAAAAAAAA");
+    rig.events();
+    order(&mut rig, 20);
+    let why = |event| match event {
+        Event::FairDispatch { why, .. } => Some(why),
+        _ => None,
+    };
+    let whys: Vec<_> = rig.events().into_iter().filter_map(why).collect();
+    assert_eq!(whys, [FairWhy::Weight; 20]);
+}
