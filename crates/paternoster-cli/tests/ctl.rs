@@ -5,9 +5,9 @@ use std::process::{Command, Output};
 use std::sync::Arc;
 
 use paternoster_server::ctl::{
-    self, Change, Control, DiskChange, ReloadAnswer, ReloadError, ReloadMode, SettingError,
-    SettingsAnswer, SettingsInForce, StatError, WeightAnswer, WeightChange, WeightError,
-    WeightsInForce,
+    self, Change, Control, DiskChange, LimitAnswer, LimitChange, LimitError, LimitsInForce,
+    ReloadAnswer, ReloadError, ReloadMode, SettingError, SettingsAnswer, SettingsInForce,
+    StatError, WeightAnswer, WeightChange, WeightError, WeightsInForce,
 };
 use paternoster_server::sockets::bind_unix;
 use paternoster_server::stat::{Detail, DiskStat, GroupStat, QueueStat, Stat};
@@ -32,6 +32,14 @@ impl Control for OneDisk {
         assert_eq!(change.group, "/gold");
         let disk = format!("{disk} was asked for {}", asked.join(" and "));
         Ok(WeightAnswer::new(vec![WeightsInForce { disk, ..Default::default() }]))
+    }
+
+    fn set_limits(&self, change: &LimitChange) -> Result<LimitAnswer, LimitError> {
+        assert_eq!(change.group, "/gold");
+        let asked = serde_json::to_string(&change.set).expect("string keys");
+        let Some(disk) = &change.disk else { return Err(LimitError::BadLimit(asked)) };
+        let disk = format!("{disk} was asked for {asked}");
+        Ok(LimitAnswer::new(vec![LimitsInForce { disk, limits: [("riops".to_owned(), 7)].into() }]))
     }
 
     fn settings(&self) -> Result<SettingsAnswer, SettingError> {
@@ -112,6 +120,26 @@ fn weight_sends_what_is_written_and_shows_what_is_in_force() {
     let said = String::from_utf8(refused.stderr).expect("UTF-8");
     assert!(said.contains("answers 400: weight = \"many\": 1 to 1000 is allowed"), "{said}");
     assert_eq!(ask(&path, &["weight", "/gold"]).status.code(), Some(2));
+    server.stop();
+}
+
+#[test]
+fn limit_sends_what_is_written_and_shows_what_is_in_force() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("ctl.sock");
+    let listener = bind_unix(&path, 0o600).expect("a socket");
+    let server = ctl::serve(listener, Arc::new(OneDisk)).expect("a server");
+
+    let set = ask(&path, &["limit", "/gold", "wbps=10M", "riops=7", "--disk", "vda"]);
+    let shown = String::from_utf8(set.stdout).expect("UTF-8");
+    let expected = "disk vda was asked for {\"riops\":7,\"wbps\":\"10M\"}: /gold has riops 7\n";
+    assert_eq!((set.status.code(), shown.as_str()), (Some(0), expected));
+
+    let refused = ask(&path, &["limit", "/gold", "riops=many"]);
+    assert_eq!(refused.status.code(), Some(1));
+    let said = String::from_utf8(refused.stderr).expect("UTF-8");
+    assert!(said.contains("answers 400: {\"riops\":\"many\"}"), "{said}");
+    assert_eq!(ask(&path, &["limit", "/gold"]).status.code(), Some(2));
     server.stop();
 }
 

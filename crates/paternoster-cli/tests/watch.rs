@@ -8,8 +8,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use paternoster_server::ctl::{
-    self, Control, CtlServer, DiskChange, ReloadAnswer, ReloadError, ReloadMode, SettingError,
-    SettingsAnswer, StatError, WeightAnswer, WeightChange, WeightError,
+    self, Control, CtlServer, DiskChange, LimitAnswer, LimitChange, LimitError, ReloadAnswer,
+    ReloadError, ReloadMode, SettingError, SettingsAnswer, StatError, WeightAnswer, WeightChange,
+    WeightError,
 };
 use paternoster_server::sockets::bind_unix;
 use paternoster_server::stat::{Detail, DiskStat, GroupStat, OpStat, Stat};
@@ -43,6 +44,10 @@ impl Control for Steady {
     }
 
     fn set_weight(&self, _: &WeightChange) -> Result<WeightAnswer, WeightError> {
+        unreachable!("nobody asks for it")
+    }
+
+    fn set_limits(&self, _: &LimitChange) -> Result<LimitAnswer, LimitError> {
         unreachable!("nobody asks for it")
     }
 

@@ -9,10 +9,10 @@ use paternoster::Weights;
 
 use crate::config::Config;
 use crate::ctl::{
-    Control, DiskChange, ReloadAnswer, ReloadError, ReloadMode, SettingError, SettingsAnswer,
-    StatError, WeightAnswer, WeightChange, WeightError,
+    Control, DiskChange, LimitAnswer, LimitChange, LimitError, ReloadAnswer, ReloadError,
+    ReloadMode, SettingError, SettingsAnswer, StatError, WeightAnswer, WeightChange, WeightError,
 };
-use crate::messages::{GroupWeights, OwnerHandle};
+use crate::messages::{GroupWeights, NewGroupLimits, OwnerHandle};
 use crate::reload::Reload;
 use crate::stat::{Detail, Stat};
 
@@ -71,10 +71,10 @@ impl ControlHandle {
         self.written.lock().expect("nobody panics who has it")
     }
 
-    /// The disks that the change is for.
-    fn disks_of(&self, change: &WeightChange) -> Result<Vec<&Disk>, WeightError> {
-        let group = change.group.clone();
-        let having = self.disks.iter().filter(|disk| disk.groups.contains(&change.group));
+    /// The disks that a change of a group is for: one, or all that it is on.
+    fn disks_of(&self, group: &str, disk: Option<&String>) -> Result<Vec<&Disk>, WeightError> {
+        let group = group.to_owned();
+        let having = self.disks.iter().filter(|disk| disk.groups.contains(&group));
         let having: Vec<_> = having.collect();
         if having.is_empty() {
             let mut known: Vec<_> = self.disks.iter().flat_map(|disk| &disk.groups).collect();
@@ -82,7 +82,7 @@ impl ControlHandle {
             known.dedup();
             return Err(WeightError::UnknownGroup { group, known: quoted(known) });
         }
-        let Some(name) = &change.disk else { return Ok(having) };
+        let Some(name) = disk else { return Ok(having) };
         let disk = name.clone();
         if !self.disks.iter().any(|disk| disk.name == *name) {
             let known = quoted(self.disks.iter().map(|disk| &disk.name));
@@ -105,7 +105,7 @@ impl Control for ControlHandle {
     }
 
     fn set_weight(&self, change: &WeightChange) -> Result<WeightAnswer, WeightError> {
-        let disks = self.disks_of(change)?;
+        let disks = self.disks_of(&change.group, change.disk.as_ref())?;
         // Until the owners have it, so that no other file is read in between.
         let written = self.written();
         // A group that is on a disk is one of the configuration's.
@@ -121,6 +121,21 @@ impl Control for ControlHandle {
             answer.recv_timeout(PATIENCE).map_err(late)
         });
         answers.collect::<Result<_, _>>().map(WeightAnswer::new)
+    }
+
+    fn set_limits(&self, change: &LimitChange) -> Result<LimitAnswer, LimitError> {
+        let disks = self.disks_of(&change.group, change.disk.as_ref())?;
+        let limits = change.check()?;
+        let asked = disks.into_iter().map(|disk| {
+            let (group, limits) = (change.group.clone(), limits.clone());
+            (disk, disk.owner.set_limits(NewGroupLimits { group, limits }))
+        });
+        let asked: Vec<_> = asked.collect();
+        let answers = asked.into_iter().map(|(disk, answer)| {
+            let late = |_| LimitError::Unanswered { disk: disk.name.clone() };
+            answer.recv_timeout(PATIENCE).map_err(late)?
+        });
+        answers.collect::<Result<_, _>>().map(LimitAnswer::new)
     }
 
     fn settings(&self) -> Result<SettingsAnswer, SettingError> {

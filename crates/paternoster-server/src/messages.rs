@@ -3,12 +3,15 @@
 use std::sync::mpsc;
 
 use bytes::BytesMut;
-use paternoster::{DeviceWeights, Hierarchy, SchedulerKind, Weights};
+use paternoster::{DeviceWeights, GroupLimits, Hierarchy, SchedulerKind, Weights};
 use paternoster_disk::{Fd, Waker};
 use paternoster_nbd::Session;
 
 use crate::admission::Admitted;
-use crate::ctl::{Change, NewSettings, NewWeights, SettingError, SettingsInForce, WeightsInForce};
+use crate::ctl::{
+    Change, LimitError, LimitsInForce, NewLimits, NewSettings, NewWeights, SettingError,
+    SettingsInForce, WeightsInForce,
+};
 use crate::peer::Peer;
 use crate::stat::{Detail, DiskStat};
 
@@ -31,6 +34,7 @@ pub(crate) enum Message {
     Connect(NewConnection),
     Stat(Detail, mpsc::Sender<DiskStat>),
     SetWeight(GroupWeights, mpsc::Sender<WeightsInForce>),
+    SetLimits(NewGroupLimits, mpsc::Sender<Result<LimitsInForce, LimitError>>),
     Settings(mpsc::Sender<SettingsInForce>),
     ChangeSettings(NewSettings, mpsc::Sender<Result<SettingsInForce, SettingError>>),
     Compare(FileDisk, mpsc::Sender<Vec<Change>>),
@@ -60,6 +64,7 @@ pub(crate) struct FileGroup {
     pub(crate) weights: Weights,
     /// The weights on this disk alone.
     pub(crate) on_device: DeviceWeights,
+    pub(crate) limits: GroupLimits,
 }
 
 /// Weights for a group of the disk.
@@ -68,6 +73,14 @@ pub(crate) struct GroupWeights {
     /// Its path.
     pub(crate) group: String,
     pub(crate) weights: NewWeights,
+}
+
+/// Limits for a group of the disk.
+#[derive(Debug)]
+pub(crate) struct NewGroupLimits {
+    /// Its path.
+    pub(crate) group: String,
+    pub(crate) limits: NewLimits,
 }
 
 /// Sends messages to one owner.
@@ -99,6 +112,17 @@ impl OwnerHandle {
     pub(crate) fn set_weight(&self, weights: GroupWeights) -> mpsc::Receiver<WeightsInForce> {
         let (sender, receiver) = mpsc::channel();
         self.send(Message::SetWeight(weights, sender));
+        receiver
+    }
+
+    /// Has the owner change a group's limits; those in force then. Nothing comes where the owner
+    /// has stopped, or has no such group.
+    pub(crate) fn set_limits(
+        &self,
+        limits: NewGroupLimits,
+    ) -> mpsc::Receiver<Result<LimitsInForce, LimitError>> {
+        let (sender, receiver) = mpsc::channel();
+        self.send(Message::SetLimits(limits, sender));
         receiver
     }
 

@@ -91,7 +91,8 @@ fn disk_in(file: &Config, disk: &Disk) -> Option<FileDisk> {
     let groups = disk.groups.iter().filter_map(|path| {
         let group = file.groups.iter().find(|group| group.path == *path)?;
         let on_device = group.device_weights.get(&index).copied().unwrap_or_default();
-        Some(FileGroup { path: path.clone(), weights: group.weights(), on_device })
+        let (weights, limits) = (group.weights(), group.limits);
+        Some(FileGroup { path: path.clone(), weights, on_device, limits })
     });
     let known = &file.disks[index];
     Some(FileDisk {

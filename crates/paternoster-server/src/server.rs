@@ -206,6 +206,7 @@ fn populate(
         elevator.set_weight(Instant::START, id, configured.weights());
         let on_disk = device_weights.get(&index).copied().unwrap_or_default();
         elevator.set_device_weights(Instant::START, id, on_disk);
+        elevator.set_group_limits(Instant::START, id, configured.limits);
         tenants.push(Tenant::new(path.clone(), id, bounds.memory));
     }
     let exports = exports().map(|(number, export)| Export {

@@ -8,9 +8,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use paternoster_server::ctl::{
-    self, Change, Control, CtlError, CtlServer, DiskChange, NewSettings, ReloadAnswer, ReloadError,
-    ReloadMode, SettingError, SettingsAnswer, SettingsInForce, StatError, WeightAnswer,
-    WeightChange, WeightError, WeightsInForce,
+    self, Change, Control, CtlError, CtlServer, DiskChange, LimitAnswer, LimitChange, LimitError,
+    LimitsInForce, NewSettings, ReloadAnswer, ReloadError, ReloadMode, SettingError,
+    SettingsAnswer, SettingsInForce, StatError, WeightAnswer, WeightChange, WeightError,
+    WeightsInForce,
 };
 use paternoster_server::sockets::bind_unix;
 use paternoster_server::stat::{
@@ -39,6 +40,17 @@ impl Control for Fixed {
         let weight = weight.unwrap_or_default();
         let in_force = WeightsInForce { disk, weight, weight_of_disk, ..Default::default() };
         Ok(WeightAnswer::new(vec![in_force]))
+    }
+
+    fn set_limits(&self, change: &LimitChange) -> Result<LimitAnswer, LimitError> {
+        if change.group != "/gold" {
+            let (group, known) = (change.group.clone(), "\"/gold\"".to_owned());
+            return Err(WeightError::UnknownGroup { group, known }.into());
+        }
+        let limits =
+            change.set.iter().filter_map(|(key, value)| Some((key.clone(), value.as_u64()?)));
+        let disk = change.disk.clone().unwrap_or_default();
+        Ok(LimitAnswer::new(vec![LimitsInForce { disk, limits: limits.collect() }]))
     }
 
     fn settings(&self) -> Result<SettingsAnswer, SettingError> {
@@ -412,4 +424,32 @@ fn fields_of_other_servers_are_kept_in_the_json_and_do_no_harm() {
     let answer = ctl::fetch_stat(&says(dir.path(), sent), Detail::Groups).expect("an answer");
     assert!(answer.json.contains("\"new\":0"));
     assert_eq!(answer.stat, Stat::new(vec![DiskStat::default()]));
+}
+
+#[test]
+fn change_of_limits_that_is_none_is_refused_in_json() {
+    let rig = Rig::new(Ok(state()));
+    let send = |method: &str, body: &str| {
+        rig.talk(&format!(
+            "{method} /v1/groups/limits HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\
+             Content-Length: {}\r\n\r\n{body}",
+            body.len()
+        ))
+    };
+    let plain = send("PUT", r#"{"group": "/gold", "set": {"riops": 7}}"#);
+    assert!(plain.contains(" 200 ") && plain.contains("\"riops\": 7"), "{plain}");
+    let unknown = send("PUT", r#"{"group": "/x", "set": {"riops": 7}}"#);
+    assert!(unknown.contains(" 404 ") && unknown.contains("there is no group"), "{unknown}");
+    for (body, words) in [
+        ("", "EOF"),
+        (r#"{"group": "/gold"}"#, "missing field `set`"),
+        (r#"{"group": "/gold", "set": {}, "riops": 8}"#, "unknown field `riops`"),
+        (r#"{"group": "/gold", "set": 7}"#, "invalid type"),
+    ] {
+        let refused = send("PUT", body);
+        assert!(refused.contains(" 400 ") && refused.contains("\"version\": 1"), "{refused}");
+        assert!(refused.contains(words) && refused.contains("group and set"), "{refused}");
+    }
+    let refused = send("GET", "");
+    assert!(refused.contains(" 405 ") && refused.contains("PUT is allowed"), "{refused}");
 }

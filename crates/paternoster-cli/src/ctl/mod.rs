@@ -1,6 +1,7 @@
 //! `paternoster ctl`: asks a running server, or changes it, and shows its answer to people.
 
 mod blkio;
+mod limit;
 mod lines;
 mod queues;
 mod reload;
@@ -15,7 +16,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use paternoster_server::ctl::{
-    DEFAULT_PATH, ReloadMode, WeightChange, change_settings, fetch_settings, fetch_stat, set_weight,
+    DEFAULT_PATH, ReloadMode, WeightChange, change_settings, fetch_settings, fetch_stat,
+    set_limits, set_weight,
 };
 use paternoster_server::stat::{Detail, GroupStat};
 
@@ -105,6 +107,27 @@ enum Question {
         disk: Option<String>,
     },
 
+    /// Change a group's caps and reservations while it is served, until the server ends or reads
+    /// its file again
+    ///
+    /// The caps are riops and wiops, reads and writes a second, and rbps and wbps, bytes a second;
+    /// `max` is to have none. The reservations are `min_iops`, ops a second in what the scheduler
+    /// charges, and `min_bps`, bytes a second; 0 is to have none. They are for all that is in the
+    /// group or below it, need the scheduler wfq, and hold from the next request on. Prints what is
+    /// in force then on each disk where the group is.
+    Limit {
+        /// Path of the group, such as /gold
+        group: String,
+
+        /// What to set, such as riops=1000, wbps=10M or rbps=max; what is not named stays as it is
+        #[arg(value_name = "NAME=VALUE", required = true)]
+        limits: Vec<String>,
+
+        /// Set the limits on this disk alone
+        #[arg(long, value_name = "NAME")]
+        disk: Option<String>,
+    },
+
     /// Show what is set of a disk: its scheduler, hierarchy and depth, and the scheduler's tunables
     ///
     /// A line each, NAME=VALUE, as `ctl set` takes it; with NAME the value alone. Units, ranges and
@@ -139,10 +162,11 @@ enum Question {
 
     /// Have the server read its file again and make what may change while it serves as it says
     ///
-    /// That is each group's weights, and each disk's scheduler, depth and tunables, also where
-    /// `ctl weight` or `ctl set` has changed them. Prints a line for each value: whose it is, what
-    /// was in force, and what the file says. What needs a restart is named and left as it is. A
-    /// file with mistakes changes nothing, and all of them are told. SIGHUP does the same.
+    /// That is each group's weights and limits, and each disk's scheduler, depth and tunables, also
+    /// where `ctl weight`, `ctl limit` or `ctl set` has changed them. Prints a line for each value:
+    /// whose it is, what was in force, and what the file says. What needs a restart is named and
+    /// left as it is. A file with mistakes changes nothing, and all of them are told. SIGHUP does
+    /// the same.
     Reload {
         /// Print what would change, and change nothing
         #[arg(long)]
@@ -173,6 +197,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
                 disk: disk.clone(),
             };
             weight::show(group, &set_weight(&args.socket, &change)?)
+        }
+        Question::Limit { group, limits, disk } => {
+            let change = limit::change(group, limits, disk.as_deref())?;
+            limit::show(group, &set_limits(&args.socket, &change)?)
         }
         Question::Get { disk, name } => {
             let answer = fetch_settings(&args.socket)?;

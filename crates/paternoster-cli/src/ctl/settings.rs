@@ -18,7 +18,7 @@ pub(super) fn change(disk: &str, settings: &[String]) -> Result<DiskChange> {
     Ok(DiskChange { disk: disk.to_owned(), set })
 }
 
-fn number_or_text(text: &str) -> Value {
+pub(super) fn number_or_text(text: &str) -> Value {
     text.parse::<i64>().map_or_else(|_| Value::from(text), Value::from)
 }
 

@@ -3,11 +3,11 @@
 use std::fmt::Write as _;
 
 use comfy_table::{CellAlignment, ColumnConstraint, Table, presets};
-use paternoster_server::stat::{DiskStat, OpStat, Stat};
+use paternoster_server::stat::{DiskStat, GroupStat, OpStat, Stat};
 
 use super::lines::Line;
 use super::units::{Bytes, NONE, mean, per_second, percent, plural};
-use super::{are_nested, lines, queues};
+use super::{are_nested, limit, lines, queues};
 
 /// How counts are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,11 +46,32 @@ fn show_disk(disk: &DiskStat, counts: Counts) -> String {
     if !disk.weights_apply {
         let _ = writeln!(text, "  weights have no effect under {scheduler}");
     }
+    for warning in &disk.warnings {
+        let _ = writeln!(text, "  WARNING: {warning}");
+    }
+    for group in disk.groups.iter().filter(|group| !group.limits.is_empty()) {
+        let _ = writeln!(text, "  {}", limits(disk, group));
+    }
     for line in table(disk, counts).lines() {
         let _ = writeln!(text, " {}", line.trim_end());
     }
     if let Some(queues) = &disk.queues {
         text.push_str(&queues::show(queues));
+    }
+    text
+}
+
+/// A group's limits, and what came of them.
+fn limits(disk: &DiskStat, group: &GroupStat) -> String {
+    let mut text = format!("{}: {}", group.path, limit::in_words(&group.limits));
+    if !disk.limits_apply {
+        let _ = write!(text, "; no effect under {}", disk.scheduler);
+    }
+    if let Some(&capped) = group.throttled_ns.get("cap") {
+        let _ = write!(text, "; held by its caps {} of the time", percent(capped, disk.elapsed_ns));
+    }
+    if group.reserved > 0 {
+        let _ = write!(text, "; {} requests by its reservation", group.reserved);
     }
     text
 }
@@ -129,7 +150,7 @@ fn row(line: &Line, counts: Counts, elapsed_ns: u64, all_time: u64) -> [String; 
 
 #[cfg(test)]
 mod tests {
-    use paternoster_server::stat::{BlkioStat, GroupStat};
+    use paternoster_server::stat::BlkioStat;
 
     use super::*;
 

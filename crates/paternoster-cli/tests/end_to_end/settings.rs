@@ -74,6 +74,29 @@ fn settings_are_shown_changed_and_refused() {
     served.end();
 }
 
+/// `ctl limit`, `stat` and `reload` of a group's caps and reservations.
+#[test]
+fn limits_are_set_shown_and_put_back_by_the_file() {
+    let served = serve();
+    let refused = ctl(&served, &["limit", "/a", "riops=5"]).expect_err("cfq has none");
+    assert!(refused.contains("the scheduler cfq, which has no caps"), "{refused}");
+    ctl(&served, &["set", "d", "scheduler=wfq"]).expect("allowed");
+    let said = ctl(&served, &["limit", "/a", "riops=500", "wbps=1M", "min_iops=9"]);
+    assert_eq!(said.as_deref(), Ok("disk d: /a has min_iops 9, riops 500, wbps 1 MiB\n"));
+    let said = ctl(&served, &["limit", "/a", "riops=max", "--disk", "d"]);
+    assert_eq!(said.as_deref(), Ok("disk d: /a has min_iops 9, wbps 1 MiB\n"));
+    let shown = ctl(&served, &["stat"]).expect("it answers");
+    assert!(shown.contains("\n  /a: min_iops 9, wbps 1 MiB\n"), "{shown}");
+    ctl(&served, &["set", "d", "scheduler=cfq"]).expect("allowed");
+    let shown = ctl(&served, &["stat"]).expect("it answers");
+    assert!(shown.contains("\n  /a: min_iops 9, wbps 1 MiB; no effect under cfq\n"), "{shown}");
+    let lines = "changed: group \"/a\": wbps 1048576 -> none\n\
+                 changed: group \"/a\": min_iops 9 -> none\n";
+    assert_eq!(ctl(&served, &["reload"]).as_deref(), Ok(lines));
+    assert_eq!(ctl(&served, &["reload"]).as_deref(), Ok("nothing changed\n"));
+    served.end();
+}
+
 /// It is of a disk, whose root it is a setting of, and of no group.
 #[test]
 fn hierarchy_is_set_of_a_disk_under_cfq_and_of_nothing_else() {

@@ -226,6 +226,11 @@ size = \"64K\"
             ("[exports.b]", "[exports.b]\nweight = 5"),
         ];
         assert_eq!(lines(&changed), [""; 0]);
+        let limits = [
+            ("servers = 4", "servers = 4\nscheduler = \"wfq\""),
+            ("weight = 100", "riops = 1\nwiops = 2\nrbps = 3\nwbps = 4\nmin_iops = 5\nmin_bps = 6"),
+        ];
+        assert_eq!(lines(&limits), [""; 0]);
         let hierarchy = [("servers = 4", "servers = 4\nhierarchy = \"flat\"")];
         assert_eq!(lines(&hierarchy), [""; 0]);
     }
@@ -300,7 +305,8 @@ size = \"64K\"
             .map(|heading| reference(heading, "yes").join(" "));
         let expected = [
             "scheduler hierarchy depth tunables",
-            "weight leaf_weight weight_device leaf_weight_device",
+            "weight leaf_weight weight_device leaf_weight_device riops, wiops rbps, wbps min_iops \
+             min_bps",
             "weight",
         ];
         assert_eq!(applied, expected);

@@ -75,7 +75,7 @@ impl<T> Key<T> {
 
 /// A size, an offset or a mode: numbers may be written with a unit or a base, in quotes.
 #[derive(Clone, Debug)]
-pub(super) enum Number {
+pub(crate) enum Number {
     Plain(i64),
     Text(String),
 }
@@ -125,6 +125,8 @@ pub(super) struct DraftGroup {
     /// By the name of a disk.
     pub(super) weight_device: Vec<(At<String>, At<i64>)>,
     pub(super) leaf_weight_device: Vec<(At<String>, At<i64>)>,
+    /// In the order of [`Limit::ALL`](super::limit::Limit::ALL).
+    pub(super) limits: [Key<Number>; 6],
     pub(super) memory: Key<Number>,
     pub(super) connections: Key<i64>,
 }

@@ -123,6 +123,15 @@ pub enum Problem {
          (KiB, MiB, GiB, TiB) behind it, such as \"10G\""
     )]
     BadSize { key: &'static str, found: String },
+    /// What is no cap or reservation.
+    #[error("{key} = {found}: {allowed} is allowed")]
+    BadLimit { key: &'static str, found: String, allowed: &'static str },
+    /// A cap or a reservation on a disk whose scheduler has none.
+    #[error(
+        "{key} of group {group:?}, which is on disk {disk:?}: its scheduler {scheduler} has no \
+         caps and reservations of groups; wfq has them"
+    )]
+    NoLimits { key: &'static str, group: String, disk: String, scheduler: &'static str },
     /// A size or an offset that no file has.
     #[error("{key} = {found}: at most {} bytes are allowed", i64::MAX)]
     SizeTooLarge { key: &'static str, found: String },

@@ -7,6 +7,7 @@ use toml::de::DeTable;
 use super::draft::{At, Draft, DraftDisk, DraftExport, DraftGroup};
 use super::error::{Place, Problem};
 use super::keys::{Keys, Source};
+use super::limit::Limit;
 use super::mistakes::Mistakes;
 
 /// The text of a file. None, and a note of each line that is not, if it is not in UTF-8.
@@ -68,6 +69,7 @@ fn group(path: At<String>, keys: &mut Keys<'_, '_>) -> DraftGroup {
         leaf_weight: keys.whole("leaf_weight"),
         weight_device: keys.wholes("weight_device"),
         leaf_weight_device: keys.wholes("leaf_weight_device"),
+        limits: Limit::ALL.map(|limit| keys.number(limit.key())),
         memory: keys.number("memory"),
         connections: keys.whole("connections"),
     };

@@ -21,12 +21,13 @@
 
 use std::collections::BTreeMap;
 
-use paternoster::{DeviceWeights, Weight, Weights};
+use paternoster::{DeviceWeights, GroupLimits, Weight, Weights};
 
 use super::bounds::{self, TenantBounds};
 use super::disk::Checked;
-use super::draft::{At, Bounds, Draft, DraftExport, DraftGroup, Key, NAME_MAX, check_name};
+use super::draft::{At, Bounds, Draft, DraftExport, DraftGroup, Key, NAME_MAX, Number, check_name};
 use super::error::{Mistake, Problem};
+use super::limit::Limit;
 use super::mistakes::Mistakes;
 
 /// The most names of a path. Each level costs every decision a step, and CFQ has parts of a disk
@@ -51,6 +52,8 @@ pub struct GroupConfig {
     /// Weights that hold on one disk instead of these, by its index in
     /// [`Config::disks`](super::Config::disks).
     pub device_weights: BTreeMap<usize, DeviceWeights>,
+    /// What it may have at most and has at least, on each disk.
+    pub limits: GroupLimits,
     /// What its clients may take of the server.
     pub bounds: TenantBounds,
 }
@@ -64,6 +67,7 @@ impl GroupConfig {
             weight,
             leaf_weight: weight,
             device_weights: BTreeMap::new(),
+            limits: GroupLimits::NONE,
             bounds: TenantBounds::default(),
         }
     }
@@ -160,10 +164,11 @@ pub(super) fn check(
         let device_weights = on_disks.map(|on_disks| on_disks.device_weights(mistakes));
         let bounds =
             written.map_or(Some(general), |group| bounds::check_group(general, group, mistakes));
-        is_right &= group.is_some() && bounds.is_some();
+        let limits = on_disks.map_or(Some(GroupLimits::NONE), |on_disks| on_disks.limits(mistakes));
+        is_right &= group.is_some() && bounds.is_some() && limits.is_some();
         let device_weights = device_weights.unwrap_or_default();
-        let bounds = bounds.unwrap_or(general);
-        groups.extend(group.map(|group| GroupConfig { device_weights, bounds, ..group }));
+        let (bounds, limits) = (bounds.unwrap_or(general), limits.unwrap_or_default());
+        groups.extend(group.map(|group| GroupConfig { device_weights, limits, bounds, ..group }));
     }
     is_right.then_some(groups)
 }
@@ -218,6 +223,7 @@ fn check_group(
         weight: weight?,
         leaf_weight: leaf?.unwrap_or(weight?),
         device_weights: BTreeMap::new(),
+        limits: GroupLimits::NONE,
         bounds: TenantBounds::default(),
     })
 }
@@ -251,6 +257,45 @@ impl OfGroup<'_> {
             }
         }
         weights
+    }
+
+    /// Its limits. A disk where it is has to have a scheduler that has such limits.
+    fn limits(self, mistakes: &mut Mistakes) -> Option<GroupLimits> {
+        let mut limits = GroupLimits::NONE;
+        let mut is_right = true;
+        for (limit, key) in Limit::ALL.into_iter().zip(&self.written.limits) {
+            let value = key.check(mistakes, |found| {
+                limit.read(&found.value).or_else(|problem| found.refuse(problem))
+            });
+            match value {
+                Some(value) => *limit.of_mut(&mut limits) = value.flatten(),
+                None => is_right = false,
+            }
+            if limit.of(&limits).is_some() {
+                is_right &= mistakes.note(self.check_takes(limit, key)).is_some();
+            }
+        }
+        is_right.then_some(limits)
+    }
+
+    /// Refuses a limit where a disk of the group has a scheduler without limits.
+    fn check_takes(self, limit: Limit, key: &Key<Number>) -> Result<(), Mistake> {
+        let is_here = |name: &str| {
+            self.exports().any(|export| export.disk.value().is_some_and(|at| at.value == name))
+        };
+        let disks = self.disks.iter().filter(|disk| is_here(&disk.name));
+        let scheduler = |disk: &Checked| disk.config.as_ref().map(|config| config.scheduler);
+        let mut without = disks.filter_map(|disk| {
+            let kind = scheduler(disk).filter(|kind| !kind.has_group_limits())?;
+            Some((disk.name.clone(), kind.name()))
+        });
+        match (without.next(), key.value()) {
+            (Some((disk, scheduler)), Some(found)) => {
+                let group = self.written.path.value.clone();
+                found.refuse(Problem::NoLimits { key: limit.key(), group, disk, scheduler })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The index of a disk of that name, on which an export is in the group or below it. None if

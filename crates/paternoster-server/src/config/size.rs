@@ -24,7 +24,8 @@ pub(super) fn check(key: &'static str, found: &At<Number>) -> Result<u64, Mistak
     }
 }
 
-fn parse(key: &'static str, text: &str) -> Result<u64, Problem> {
+/// The bytes that `text` says, which is the value of `key`.
+pub(super) fn parse(key: &'static str, text: &str) -> Result<u64, Problem> {
     let found = || format!("{text:?}");
     let (digits, shift) = UNITS
         .iter()

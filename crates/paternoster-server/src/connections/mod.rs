@@ -22,7 +22,9 @@ mod credit;
 mod faults;
 #[cfg(test)]
 mod faulty;
+mod greatest_rate;
 mod incoming;
+mod limit;
 mod outgoing;
 mod reload;
 mod replies;
@@ -52,6 +54,7 @@ use self::client_log::Leave;
 use self::connection::{Connection, ConnectionId, Decoded, Operation, Waiting};
 use self::credit::Amount;
 use self::faults::Faults;
+use self::greatest_rate::GreatestRate;
 use self::replies::Replies;
 use self::rotation::{ANSWER, QUANTUM, Rotation};
 use self::shutdown::{Patience, ShuttingDown};
@@ -120,6 +123,7 @@ pub(crate) struct Connections {
     patience: Patience,
     faults: Faults,
     limits: Limits,
+    greatest_rate: GreatestRate,
 }
 
 impl Connections {
@@ -146,6 +150,7 @@ impl Connections {
             patience: Patience::default(),
             faults: Faults::default(),
             limits: Limits::default(),
+            greatest_rate: GreatestRate::default(),
         }
     }
 
@@ -490,6 +495,11 @@ impl Front<Scheduler> for Connections {
                         let _ = sender.send(in_force);
                     }
                 }
+                Message::SetLimits(limits, sender) => {
+                    if let Some(answer) = self.set_limits(owner, &limits) {
+                        let _ = sender.send(answer);
+                    }
+                }
                 Message::Shutdown => self.begin_shutdown(owner),
             }
         }
@@ -497,6 +507,7 @@ impl Front<Scheduler> for Connections {
 
     fn round_over(&mut self, owner: &mut DiskOwner) -> ControlFlow<()> {
         self.send_replies(owner);
+        self.greatest_rate.measure(owner.now(), owner.engine().elevator());
         // Nothing else may happen that would have those called for whom this has made room.
         self.call_waiting();
         self.report_faults(owner);

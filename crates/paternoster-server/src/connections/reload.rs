@@ -5,12 +5,14 @@ use std::collections::BTreeMap;
 
 use paternoster::scheduler::Scheduler as _;
 use paternoster::{
-    DeviceWeights, Elevator, GroupId, Hierarchy, Instant, NoTrace, SchedulerKind, Weight, Weights,
+    DeviceWeights, Elevator, GroupId, GroupLimits, Hierarchy, Instant, NoTrace, SchedulerKind,
+    Weight, Weights,
 };
 use serde_json::Value;
 
 use super::{Connections, DiskOwner, Scheduler};
 use crate::announce::has_finer;
+use crate::config::Limit;
 use crate::ctl::Change;
 use crate::messages::{FileDisk, FileGroup};
 
@@ -27,6 +29,8 @@ struct Plan {
     resets_tunables: bool,
     /// Groups whose weights differ.
     weights: Vec<(GroupId, Weights, DeviceWeights)>,
+    /// Groups whose limits differ.
+    limits: Vec<(GroupId, GroupLimits)>,
     /// The same, to be shown.
     changes: Vec<Change>,
 }
@@ -52,6 +56,7 @@ impl Connections {
         self.plan_settings(owner, file, &mut plan);
         for group in &file.groups {
             self.plan_weights(owner, group, &mut plan);
+            self.plan_limits(owner, group, &mut plan);
         }
         plan
     }
@@ -117,6 +122,24 @@ impl Connections {
             plan.weights.push((id, file.weights, file.on_device));
         }
     }
+
+    fn plan_limits(&self, owner: &DiskOwner, file: &FileGroup, plan: &mut Plan) {
+        let tenant = self.tenants.iter().find(|tenant| tenant.path == file.path);
+        let id = tenant.expect("the groups are those of the disk").group;
+        let in_force = owner.engine().elevator().groups()[id].limits();
+        if *in_force == file.limits {
+            return;
+        }
+        plan.limits.push((id, file.limits));
+        for limit in Limit::ALL {
+            let (old, new) = (limit.of(in_force), limit.of(&file.limits));
+            if old != new {
+                let place = format!("group {:?}", file.path);
+                let [from, to] = [old, new].map(|value| value.map(u64::from).into());
+                plan.changes.push(Change { place, what: limit.key().to_owned(), from, to });
+            }
+        }
+    }
 }
 
 /// The depth that the file names, else that of the back end.
@@ -166,6 +189,9 @@ fn apply(owner: &mut DiskOwner, file: &FileDisk, plan: &Plan) {
         for &(group, weights, on_device) in &plan.weights {
             elevator.set_weight(now, group, weights);
             elevator.set_device_weights(now, group, on_device);
+        }
+        for &(group, limits) in &plan.limits {
+            elevator.set_group_limits(now, group, limits);
         }
     });
 }

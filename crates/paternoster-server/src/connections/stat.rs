@@ -6,7 +6,7 @@ use paternoster::scheduler::{QueueDump, Scheduler as _};
 use paternoster::{Instant, Nanos, QueueName};
 
 use super::{Connections, DiskOwner};
-use crate::ctl::SettingsInForce;
+use crate::ctl::{SettingsInForce, limits_by_key};
 use crate::stat::{
     Detail, DiskStat, GroupStat, Internals, ModelledStat, QueueFormatter, QueueStat, blkio_files,
 };
@@ -34,6 +34,8 @@ impl Connections {
             switches: switches.switches,
             moved: switches.moved,
             weights_apply: elevator.scheduler().kind().has_weights(),
+            limits_apply: elevator.scheduler().kind().has_group_limits(),
+            warnings: self.greatest_rate.warnings(elevator),
             tunables,
             internals: internals.numbers,
             modelled: owner.backend().modelled(owner.now()).map(|stats| ModelledStat {
@@ -89,12 +91,16 @@ impl Connections {
                 path: tenant.path.clone(),
                 weight: group.weight().value(),
                 leaf_weight: group.leaf_weight().value(),
+                limits: limits_by_key(group.limits()),
                 exports: exports.map(|export| export.name.clone()).collect(),
                 connections: tenant.connections,
                 blkio: blkio_files(&elevator.blkio(tenant.group)),
                 ..GroupStat::default()
             };
             stat.count(elevator.stats().group(tenant.group), now);
+            if let Some(share) = elevator.scheduler().share_stats(tenant.group) {
+                stat.count_share(share, now);
+            }
             stat.device_ns = owner.device_time(tenant.group).map(Nanos::as_nanos);
             // Groups stay as long as the server: with none below, all of it is its own. To ask
             // for each would cost the owner a walk through all groups a group.

@@ -16,6 +16,7 @@ use thiserror::Error;
 use tokio::net::UnixStream;
 
 use super::DEFAULT_PATH;
+use super::limit::{LimitAnswer, LimitChange};
 use super::reload::{ReloadAnswer, ReloadMode};
 use super::server::SETTINGS;
 use super::settings::{DiskChange, SettingsAnswer};
@@ -141,6 +142,13 @@ pub fn set_weight(path: &Path, change: &WeightChange) -> Result<WeightAnswer, Ct
     let body = serde_json::to_vec(change).expect("the question has string keys only").into();
     let version = |answer: &WeightAnswer| answer.version;
     ask(path, Method::PUT, "/v1/groups/weight", body, version).map(|(_, answer)| answer)
+}
+
+/// Has the server on this control socket change a group's limits, and returns those in force then.
+pub fn set_limits(path: &Path, change: &LimitChange) -> Result<LimitAnswer, CtlError> {
+    let body = serde_json::to_vec(change).expect("the question has string keys only").into();
+    let version = |answer: &LimitAnswer| answer.version;
+    ask(path, Method::PUT, "/v1/groups/limits", body, version).map(|(_, answer)| answer)
 }
 
 /// Asks the server on this control socket what is set of its disks.

@@ -6,6 +6,7 @@
 //!        ▼
 //!   GET  /v1/stat                server.rs ──▶ Control, which asks the owners of the disks
 //!   PUT  /v1/groups/weight
+//!   PUT  /v1/groups/limits
 //!   GET, PUT  /v1/disks/settings
 //!   POST /v1/reload
 //!   GET  /metrics                  ../metrics, also on a TCP address of its own
@@ -15,14 +16,18 @@
 //! error too, is a JSON object with a `version`; that of `/metrics` is Prometheus' text.
 
 mod client;
+mod limit;
 mod reload;
 mod server;
 mod settings;
 mod weight;
 
 pub use client::{
-    CtlError, StatAnswer, change_settings, fetch_settings, fetch_stat, reload, set_weight,
+    CtlError, StatAnswer, change_settings, fetch_settings, fetch_stat, reload, set_limits,
+    set_weight,
 };
+pub use limit::{LimitAnswer, LimitChange, LimitError, LimitsInForce};
+pub(crate) use limit::{NewLimits, by_key as limits_by_key};
 pub use reload::{Change, ReloadAnswer, ReloadError, ReloadMode};
 pub use server::{Control, CtlServer, StatError, serve, serve_metrics};
 pub(crate) use settings::CheckedSettings;

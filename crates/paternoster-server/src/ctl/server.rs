@@ -24,6 +24,7 @@ use thiserror::Error;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinError;
 
+use super::limit::{LimitAnswer, LimitChange, LimitError};
 use super::reload::{ReloadAnswer, ReloadError, ReloadMode};
 use super::settings::{DiskChange, SettingError, SettingsAnswer};
 use super::weight::{WeightAnswer, WeightChange, WeightError};
@@ -47,6 +48,9 @@ pub trait Control: Send + Sync + 'static {
 
     /// Changes weights of a group; they are in force when this returns. Called as `stat` is.
     fn set_weight(&self, change: &WeightChange) -> Result<WeightAnswer, WeightError>;
+
+    /// Changes limits of a group; they are in force when this returns. Called as `stat` is.
+    fn set_limits(&self, change: &LimitChange) -> Result<LimitAnswer, LimitError>;
 
     /// Reports what is set of every disk. Called as `stat` is.
     fn settings(&self) -> Result<SettingsAnswer, SettingError>;
@@ -158,6 +162,7 @@ async fn until_set(mut stop: watch::Receiver<bool>) {
 
 const STAT: &str = "/v1/stat";
 const WEIGHT: &str = "/v1/groups/weight";
+const LIMITS: &str = "/v1/groups/limits";
 pub(super) const SETTINGS: &str = "/v1/disks/settings";
 const RELOAD: &str = "/v1/reload";
 const METRICS: &str = "/metrics";
@@ -166,6 +171,7 @@ fn router(server: Arc<dyn Control>) -> Router {
     Router::new()
         .route(STAT, get(stat))
         .route(WEIGHT, put(set_weight))
+        .route(LIMITS, put(set_limits))
         .route(SETTINGS, get(settings).put(change_settings))
         .route(RELOAD, post(reload))
         .with_state(Arc::clone(&server))
@@ -211,6 +217,23 @@ async fn set_weight(
         Err((status, error)) => return refuse(status, error),
     };
     match tokio::task::spawn_blocking(move || server.set_weight(&change)).await {
+        Ok(Ok(answer)) => json(StatusCode::OK, &answer),
+        Ok(Err(error)) => refuse(error.status(), error.to_string()),
+        Err(_) => failed(),
+    }
+}
+
+async fn set_limits(
+    State(server): State<Arc<dyn Control>>,
+    body: Result<Bytes, BytesRejection>,
+) -> Response {
+    let allowed = "a JSON object with group and set, an object of names and values, is allowed, \
+                   and with disk";
+    let change: LimitChange = match read(body, allowed) {
+        Ok(change) => change,
+        Err((status, error)) => return refuse(status, error),
+    };
+    match tokio::task::spawn_blocking(move || server.set_limits(&change)).await {
         Ok(Ok(answer)) => json(StatusCode::OK, &answer),
         Ok(Err(error)) => refuse(error.status(), error.to_string()),
         Err(_) => failed(),
@@ -280,7 +303,7 @@ fn failed() -> Response {
 }
 
 async fn not_found(uri: Uri) -> Response {
-    let known = [STAT, WEIGHT, SETTINGS, RELOAD, METRICS].join(", ");
+    let known = [STAT, WEIGHT, LIMITS, SETTINGS, RELOAD, METRICS].join(", ");
     let error = format!("there is no {:?}; there are: {known}", uri.path());
     refuse(StatusCode::NOT_FOUND, error)
 }
@@ -292,7 +315,7 @@ async fn no_such_metrics(uri: Uri) -> Response {
 
 async fn not_allowed(method: Method, uri: Uri) -> Response {
     let (some, all) = match uri.path() {
-        WEIGHT => ("PUT is", "PUT"),
+        WEIGHT | LIMITS => ("PUT is", "PUT"),
         SETTINGS => ("GET and PUT are", "GET, HEAD, PUT"),
         RELOAD => ("POST is", "POST"),
         _ => ("GET is", "GET, HEAD"),

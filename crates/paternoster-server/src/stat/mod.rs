@@ -13,7 +13,7 @@ mod since;
 use std::collections::BTreeMap;
 
 use paternoster::scheduler::{Dump, QueueDump};
-use paternoster::{BlkioFile, BlkioValue, GroupStats, Instant, Op};
+use paternoster::{BlkioFile, BlkioValue, GroupStats, Instant, Op, ShareStats};
 use serde::{Deserialize, Serialize};
 
 pub use self::histogram::Times;
@@ -78,6 +78,11 @@ pub struct DiskStat {
     pub sync_failed: bool,
     /// Whether weights have an effect under `scheduler`.
     pub weights_apply: bool,
+    /// Whether limits of groups have an effect under `scheduler`.
+    pub limits_apply: bool,
+    /// What should be known of what is set, a sentence each.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
     /// Switches to another scheduler.
     pub switches: u64,
     /// Requests that one scheduler held and the next one took over, summed over switches.
@@ -141,6 +146,17 @@ pub struct GroupStat {
     pub weight: u32,
     /// The weight of its own requests against the groups below it, 1 to 1000.
     pub leaf_weight: u32,
+    /// Its caps and its reservation, those that there are, a second: `riops`, `wiops`, `rbps`,
+    /// `wbps`, `min_iops`, `min_bps`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub limits: BTreeMap<String, u64>,
+    /// Time for which what waited was held back, in nanoseconds, by the reason: `cap` is its own
+    /// cap.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub throttled_ns: BTreeMap<String, u64>,
+    /// Requests, of groups below it too, that its reservation brought forward.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub reserved: u64,
     /// The names of its exports of this disk.
     pub exports: Vec<String>,
     /// Client connections to these exports now.
@@ -165,7 +181,20 @@ pub struct GroupStat {
     pub blkio_recursive: BTreeMap<String, BlkioStat>,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
 impl GroupStat {
+    /// Copies what the scheduler counted of the group's share.
+    pub(crate) fn count_share(&mut self, stats: &ShareStats, now: Instant) {
+        let capped = stats.capped(now).as_nanos();
+        self.throttled_ns = [("cap", capped)].map(|(why, nanos)| (why.to_owned(), nanos)).into();
+        self.throttled_ns.retain(|_, nanos| *nanos > 0);
+        self.reserved = stats.reserved;
+    }
+
     /// Copies the counts of the group from the elevator.
     pub fn count(&mut self, stats: &GroupStats, now: Instant) {
         self.queued = stats.queued;

@@ -6,9 +6,9 @@ use super::{BlkioStat, DiskStat, GroupStat, OpStat, Stat};
 
 impl Stat {
     /// The same with what happened since an `earlier` reading in place of what happened since
-    /// start-up: counts, their times, `backlogged_ns`, `device_ns`, the `blkio` file `time`, and
-    /// `elapsed_ns`. What is a state stays as it is. A disk whose server was started since is
-    /// counted from then.
+    /// start-up: counts, their times, `backlogged_ns`, `throttled_ns`, `device_ns`, the `blkio`
+    /// file `time`, and `elapsed_ns`. What is a state stays as it is. A disk whose server was
+    /// started since is counted from then.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let disks = self.disks.iter().map(|disk| {
@@ -45,9 +45,15 @@ impl GroupStat {
             let before = before.ops.get(name).copied().unwrap_or_default();
             (name.clone(), op.since(before))
         });
+        let throttled = self.throttled_ns.iter().map(|(why, nanos)| {
+            let before = before.throttled_ns.get(why).copied().unwrap_or_default();
+            (why.clone(), nanos.saturating_sub(before))
+        });
         Self {
             backlogged_ns: self.backlogged_ns.saturating_sub(before.backlogged_ns),
             device_ns: self.device_ns.map(|now| now.saturating_sub(before.device_ns.unwrap_or(0))),
+            throttled_ns: throttled.collect(),
+            reserved: self.reserved.saturating_sub(before.reserved),
             ops: ops.collect(),
             blkio: time_since(&self.blkio, &before.blkio),
             blkio_recursive: time_since(&self.blkio_recursive, &before.blkio_recursive),

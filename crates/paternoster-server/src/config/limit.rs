@@ -1,0 +1,175 @@
+//! The limits of a group by their keys, and how values of them are written: in the file and in
+//! `ctl`.
+//!
+//! ```text
+//!   riops wiops         1 or more a second, or "max"       caps, as io.max has them
+//!   rbps wbps           bytes a second, or "max"
+//!   min_iops min_bps    0 or more a second                 reservations
+//! ```
+
+use std::num::NonZeroU64;
+
+use paternoster::GroupLimits;
+
+use super::draft::Number;
+use super::error::Problem;
+use super::size;
+
+/// What is written in place of a cap to have none.
+const NO_CAP: &str = "max";
+
+/// A limit by its key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Limit {
+    ReadOps,
+    WriteOps,
+    ReadBytes,
+    WriteBytes,
+    MinOps,
+    MinBytes,
+}
+
+impl Limit {
+    pub(crate) const ALL: [Self; 6] = [
+        Self::ReadOps,
+        Self::WriteOps,
+        Self::ReadBytes,
+        Self::WriteBytes,
+        Self::MinOps,
+        Self::MinBytes,
+    ];
+
+    pub(crate) const fn key(self) -> &'static str {
+        match self {
+            Self::ReadOps => "riops",
+            Self::WriteOps => "wiops",
+            Self::ReadBytes => "rbps",
+            Self::WriteBytes => "wbps",
+            Self::MinOps => "min_iops",
+            Self::MinBytes => "min_bps",
+        }
+    }
+
+    /// The limit of that key.
+    pub(crate) fn of_key(key: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|limit| limit.key() == key)
+    }
+
+    /// What it is in `limits`.
+    pub(crate) fn of(self, limits: &GroupLimits) -> Option<NonZeroU64> {
+        match self {
+            Self::ReadOps => limits.riops,
+            Self::WriteOps => limits.wiops,
+            Self::ReadBytes => limits.rbps,
+            Self::WriteBytes => limits.wbps,
+            Self::MinOps => limits.min_iops,
+            Self::MinBytes => limits.min_bps,
+        }
+    }
+
+    /// Its place in `limits`.
+    pub(crate) fn of_mut(self, limits: &mut GroupLimits) -> &mut Option<NonZeroU64> {
+        match self {
+            Self::ReadOps => &mut limits.riops,
+            Self::WriteOps => &mut limits.wiops,
+            Self::ReadBytes => &mut limits.rbps,
+            Self::WriteBytes => &mut limits.wbps,
+            Self::MinOps => &mut limits.min_iops,
+            Self::MinBytes => &mut limits.min_bps,
+        }
+    }
+
+    /// Reads a value. None is to have no such limit.
+    pub(crate) fn read(self, found: &Number) -> Result<Option<NonZeroU64>, Problem> {
+        let value = match found {
+            Number::Text(text) if text == NO_CAP => return Ok(None),
+            Number::Plain(value) => u64::try_from(*value).ok(),
+            Number::Text(text) if self.is_of_bytes() => Some(size::parse(self.key(), text)?),
+            Number::Text(_) => None,
+        };
+        let value = value.map(NonZeroU64::new);
+        match value.filter(|value| value.is_some() || self.is_reservation()) {
+            Some(value) => Ok(value),
+            None => Err(Problem::BadLimit {
+                key: self.key(),
+                found: match found {
+                    Number::Plain(value) => value.to_string(),
+                    Number::Text(text) => format!("{text:?}"),
+                },
+                allowed: self.allowed(),
+            }),
+        }
+    }
+
+    fn allowed(self) -> &'static str {
+        match (self.is_reservation(), self.is_of_bytes()) {
+            (false, false) => "1 or more a second, or \"max\"",
+            (false, true) => "1 byte a second or more, such as \"10M\", or \"max\"",
+            (true, false) => "0 or more a second",
+            (true, true) => "0 bytes a second or more, such as \"10M\",",
+        }
+    }
+
+    fn is_of_bytes(self) -> bool {
+        matches!(self, Self::ReadBytes | Self::WriteBytes | Self::MinBytes)
+    }
+
+    fn is_reservation(self) -> bool {
+        matches!(self, Self::MinOps | Self::MinBytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plain(limit: Limit, value: i64) -> Result<Option<u64>, String> {
+        read(limit, &Number::Plain(value))
+    }
+
+    fn text(limit: Limit, text: &str) -> Result<Option<u64>, String> {
+        read(limit, &Number::Text(text.to_owned()))
+    }
+
+    fn read(limit: Limit, found: &Number) -> Result<Option<u64>, String> {
+        let read = limit.read(found).map_err(|problem| problem.to_string());
+        read.map(|value| value.map(NonZeroU64::get))
+    }
+
+    #[test]
+    fn caps_are_numbers_or_max_and_bytes_have_units() {
+        for limit in Limit::ALL {
+            assert_eq!(plain(limit, 7), Ok(Some(7)));
+            assert_eq!(text(limit, "max"), Ok(None));
+        }
+        assert_eq!(text(Limit::WriteBytes, "10M"), Ok(Some(10 << 20)));
+        assert_eq!(plain(Limit::MinOps, 0), Ok(None));
+        assert_eq!(plain(Limit::MinBytes, 0), Ok(None));
+    }
+
+    #[test]
+    fn what_is_no_limit_is_refused_with_what_is_allowed() {
+        for (refused, said) in [
+            (plain(Limit::ReadOps, 0), "riops = 0: 1 or more a second, or \"max\" is allowed"),
+            (plain(Limit::MinOps, -1), "min_iops = -1: 0 or more a second is allowed"),
+            (text(Limit::WriteOps, "10K"), "wiops = \"10K\": 1 or more a second, or \"max\" is"),
+            (plain(Limit::ReadBytes, 0), "rbps = 0: 1 byte a second or more, such as \"10M\","),
+            (text(Limit::ReadBytes, "ten"), "rbps = \"ten\": a number of bytes is allowed"),
+        ] {
+            let refused = refused.expect_err(said);
+            assert!(refused.starts_with(said), "{refused}");
+        }
+    }
+
+    #[test]
+    fn each_limit_has_its_key_and_its_place() {
+        for (number, limit) in (1..).zip(Limit::ALL) {
+            let mut limits = GroupLimits::NONE;
+            *limit.of_mut(&mut limits) = NonZeroU64::new(number);
+            let others = Limit::ALL.into_iter().filter(|other| other.of(&limits).is_some());
+            assert_eq!(others.collect::<Vec<_>>(), [limit]);
+            assert_eq!(Limit::of_key(limit.key()), Some(limit));
+        }
+        assert_eq!(Limit::of_key("iops"), None);
+    }
+}

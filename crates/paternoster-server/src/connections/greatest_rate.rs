@@ -1,0 +1,117 @@
+//! The greatest rate that the disk has had while it was short, for judging reservations.
+//!
+//! ```text
+//!   something waits ──── a second or more ──── something waits:   a rate that the disk can give
+//! ```
+//!
+//! Ops are counted as `wfq` charges by default: a request and each 16 KiB are one.
+
+use std::num::NonZeroU64;
+
+use paternoster::{Elevator, Group, GroupLimits, Groups, Instant, Nanos, Op};
+
+use super::Scheduler;
+
+/// How long is measured, at least.
+const SPAN: Nanos = Nanos::from_millis(1000);
+
+/// The bytes that cost as much as a request.
+const OP_BYTES: u64 = 16 << 10;
+
+/// What part of the greatest rate may be reserved before there is a warning, in percent.
+const RESERVABLE: u64 = 80;
+
+/// What was done in all, or in a second.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Done {
+    ops: u64,
+    bytes: u64,
+}
+
+/// The greatest rate that was seen.
+#[derive(Debug, Default)]
+pub(super) struct GreatestRate {
+    /// When the last measurement ended, what was done until then, and whether something waited.
+    last: Option<(Instant, Done, bool)>,
+    greatest: Done,
+}
+
+impl GreatestRate {
+    /// Measures, if it is time to.
+    pub(super) fn measure(&mut self, now: Instant, elevator: &Elevator<Scheduler>) {
+        let is_due = self.last.is_none_or(|(at, ..)| at + SPAN <= now);
+        if !is_due {
+            return;
+        }
+        let (done, waits) = (done(elevator), elevator.queued() > 0);
+        if let Some((at, before, true)) = self.last
+            && waits
+        {
+            let span = u128::from(now.saturating_since(at).as_nanos());
+            let rate = |now: u64, before: u64| {
+                let rate = u128::from(now.saturating_sub(before)) * 1_000_000_000 / span;
+                u64::try_from(rate).unwrap_or(u64::MAX)
+            };
+            self.greatest.ops = self.greatest.ops.max(rate(done.ops, before.ops));
+            self.greatest.bytes = self.greatest.bytes.max(rate(done.bytes, before.bytes));
+        }
+        self.last = Some((now, done, waits));
+    }
+
+    /// What is to be said of reservations of so much in all, a sentence each.
+    pub(super) fn warnings(&self, elevator: &Elevator<Scheduler>) -> Vec<String> {
+        let ops = reserved(elevator.groups(), |limits| limits.min_iops);
+        let bytes = reserved(elevator.groups(), |limits| limits.min_bps);
+        let ops = warning("min_iops", ops, self.greatest.ops);
+        let bytes = warning("min_bps", bytes, self.greatest.bytes);
+        ops.into_iter().chain(bytes).collect()
+    }
+}
+
+/// The sum of a reservation of all groups. What one has below another that has it too counts there.
+fn reserved(groups: &Groups, of: impl Fn(&GroupLimits) -> Option<NonZeroU64>) -> u64 {
+    let above = |group: &Group| {
+        std::iter::successors(group.parent, |&parent| groups[parent].parent)
+            .any(|parent| of(groups[parent].limits()).is_some())
+    };
+    let reserved = groups.iter().filter(|(_, group)| !above(group));
+    let reserved = reserved.filter_map(|(_, group)| of(group.limits())).map(u64::from);
+    reserved.fold(0, u64::saturating_add)
+}
+
+fn warning(key: &str, reserved: u64, greatest: u64) -> Option<String> {
+    let is_known = greatest > 0;
+    let is_much = u128::from(reserved) * 100 > u128::from(greatest) * u128::from(RESERVABLE);
+    (is_known && is_much).then(|| {
+        format!(
+            "{key} of all groups is {reserved}, more than {RESERVABLE} % of {greatest}, the most \
+             that the disk gave in a second: they may not all be kept"
+        )
+    })
+}
+
+/// What was done until now. Bytes are counted as they arrive.
+fn done(elevator: &Elevator<Scheduler>) -> Done {
+    let groups = elevator.groups().iter().map(|(id, _)| elevator.stats().group(id));
+    let counts = groups.flat_map(|group| Op::ALL.map(|op| group.op(op)));
+    let add = |done: Done, (ops, bytes)| Done { ops: done.ops + ops, bytes: done.bytes + bytes };
+    let counts = counts.map(|op| (op.completed + op.bytes / OP_BYTES, op.bytes));
+    counts.fold(Done::default(), add)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_than_four_fifths_of_what_was_seen_is_warned_of() {
+        assert_eq!(warning("min_iops", 800, 1000), None);
+        let said = warning("min_iops", 801, 1000).expect("too much");
+        assert!(
+            said.starts_with("min_iops of all groups is 801, more than 80 % of 1000"),
+            "{said}"
+        );
+        assert_eq!(warning("min_iops", 801, 0), None, "nothing is known yet");
+        assert!(warning("min_bps", u64::MAX, u64::MAX - 1).is_some());
+    }
+}

@@ -1,0 +1,200 @@
+//! Caps and reservations of groups while real clients are served.
+
+#[allow(dead_code)] // clients go on while limits change, which `Rig::measure` cannot
+mod shares;
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use paternoster_load::{Load, TenantLoad};
+use paternoster_server::config::Config;
+use paternoster_server::ctl::{Control as _, LimitChange, LimitError};
+use paternoster_server::stat::{Detail, GroupStat};
+use serde_json::{Value, json};
+
+use shares::Rig;
+
+/// Two tenants of a disk of 10,000 requests a second.
+const TWO_TENANTS: &str = r#"
+[disks.d]
+backend = "modelled"
+size = "128M"
+servers = 4
+service_us = 400
+scheduler = "wfq"
+[disks.e]
+backend = "memory"
+size = "1M"
+[groups."/a"]
+LIMITS
+[exports.a]
+disk = "d"
+size = "64M"
+[exports.b]
+disk = "d"
+offset = "64M"
+[exports.c]
+disk = "e"
+group = "/b/c"
+"#;
+
+fn text(limits: &str) -> String {
+    TWO_TENANTS.replace("LIMITS", limits)
+}
+
+fn start(limits: &str) -> Rig {
+    let text = text(limits);
+    let config = |socket: PathBuf| {
+        let config = Config::from_toml(&text, Path::new("test.toml"));
+        let mut config = config.expect("a configuration");
+        config.listen.unix = Some(socket);
+        config
+    };
+    Rig::start(config).expect("a server")
+}
+
+fn change(group: &str, set: Value) -> LimitChange {
+    let set = serde_json::from_value(set).expect("an object");
+    LimitChange { group: group.to_owned(), set, disk: None }
+}
+
+fn connect(rig: &Rig) -> Load {
+    let tenant = |export: &str| TenantLoad {
+        export: export.to_owned(),
+        connections: 2,
+        depth: 16,
+        block: 4096,
+        write_percent: 0,
+    };
+    rig.connect(&[tenant("a"), tenant("b")], 1).expect("clients")
+}
+
+/// The replies a second of both tenants in the next `span`.
+fn rates(load: &mut Load, span: Duration) -> [f64; 2] {
+    load.take_measured();
+    let begin = Instant::now();
+    load.run_for(span).expect("the server serves");
+    let measured = load.take_measured();
+    let seconds = begin.elapsed().as_secs_f64();
+    #[allow(clippy::cast_precision_loss)] // some thousands
+    [0, 1].map(|tenant| measured[tenant].replies as f64 / seconds)
+}
+
+fn assert_near(got: f64, expected: f64, what: &str) {
+    println!("{what}: {got:.0} a second of {expected:.0}");
+    assert!((got / expected - 1.0).abs() <= 0.05, "{what}: {got} a second of {expected}");
+}
+
+fn group(rig: &Rig, path: &str) -> GroupStat {
+    let stat = rig.control().stat(Detail::Groups).expect("every disk answers");
+    let mut groups = stat.disks[0].groups.iter();
+    groups.find(|group| group.path == path).expect("the group").clone()
+}
+
+/// Within 5 % over a second, and after each change within 100 ms.
+#[test]
+fn capped_client_gets_its_cap_and_a_changed_cap_holds_within_100_ms() {
+    let rig = start("riops = 1000");
+    let mut load = connect(&rig);
+    load.start().expect("they ask");
+    let settle = Duration::from_millis(100);
+    // The burst: 100 ms at the rate of the cap.
+    load.run_for(2 * settle).expect("the server serves");
+    let [a, b] = rates(&mut load, Duration::from_secs(1));
+    assert_near(a, 1000.0, "riops = 1000 of the file");
+    assert!(b > 4.0 * a, "the other gets what is left: {b}");
+    for (set, expected) in [
+        (json!({"riops": 2000}), 2000.0),
+        (json!({"riops": 500}), 500.0),
+        (json!({"riops": "max", "rbps": "4M"}), 1024.0),
+    ] {
+        let what = set.to_string();
+        rig.control().set_limits(&change("/a", set)).expect("it is allowed");
+        load.run_for(settle).expect("the server serves");
+        let [a, _] = rates(&mut load, Duration::from_secs(1));
+        assert_near(a, expected, &what);
+    }
+    let told = group(&rig, "/a");
+    assert_eq!(told.limits, [("rbps".to_owned(), 4 << 20)].into());
+    let held = told.throttled_ns["cap"];
+    assert!(held > 3_000_000_000, "{held} ns of four seconds");
+    rig.control().set_limits(&change("/a", json!({"rbps": "max"}))).expect("it is allowed");
+    load.run_for(settle).expect("the server serves");
+    let [a, b] = rates(&mut load, Duration::from_secs(1));
+    assert!(a > 3000.0, "{a} without a cap, beside {b}");
+    load.finish().expect("clients end well");
+    rig.end().expect("the server ends well");
+}
+
+/// By weight it would have 1 of 101.
+#[test]
+fn reservation_is_kept_and_shown_and_too_much_of_it_is_warned_of() {
+    let rig = start("weight = 1\nmin_iops = 2000");
+    // A request of 4 KiB is charged one op and a quarter.
+    let mut load = connect(&rig);
+    load.start().expect("they ask");
+    load.run_for(Duration::from_millis(300)).expect("the server serves");
+    let [a, b] = rates(&mut load, Duration::from_secs(2));
+    assert_near(a, 1600.0, "2000 ops");
+    assert!(b > 3.0 * a, "{b}");
+    let reserved = group(&rig, "/a").reserved;
+    assert!(reserved > 1000, "{reserved} brought forward");
+    let warnings =
+        || rig.control().stat(Detail::Groups).expect("it answers").disks[0].warnings.clone();
+    assert_eq!(warnings(), [""; 0]);
+    rig.control().set_limits(&change("/a", json!({"min_iops": 1_000_000}))).expect("allowed");
+    let told = warnings();
+    assert!(
+        told[0].starts_with("min_iops of all groups is 1000000, more than 80 % of"),
+        "{told:?}"
+    );
+    load.finish().expect("clients end well");
+    rig.end().expect("the server ends well");
+}
+
+#[test]
+fn limits_that_cannot_be_are_refused_and_change_nothing() {
+    let rig = start("riops = 7");
+    let on_e = LimitChange { disk: Some("e".to_owned()), ..change("/a", json!({"riops": 5})) };
+    for (change, words) in [
+        (change("/x", json!({"riops": 5})), "there is no group \"/x\"; there are: \"/a\", \"/b\""),
+        (on_e, "group \"/a\" is not on disk \"e\"; it is on: \"d\""),
+        (change("/a", json!({"riops": 0})), "riops = 0: 1 or more a second, or \"max\" is allowed"),
+        (change("/a", json!({"iops": 1})), "there is no limit \"iops\"; there are: riops, wiops"),
+        (change("/a", json!({})), "no limit is set"),
+        (
+            change("/b/c", json!({"riops": 5})),
+            "disk \"e\" has the scheduler cfq, which has no caps and reservations of groups; wfq",
+        ),
+    ] {
+        let refused: LimitError = rig.control().set_limits(&change).expect_err(words);
+        assert!(refused.to_string().starts_with(words), "not {words}\n{refused}");
+    }
+    assert_eq!(group(&rig, "/a").limits, [("riops".to_owned(), 7)].into());
+    let removed = rig.control().set_limits(&change("/b/c", json!({"riops": "max"})));
+    assert!(removed.is_ok(), "to have none needs no scheduler");
+    rig.end().expect("the server ends well");
+}
+
+#[test]
+fn file_with_limits_that_no_scheduler_would_hold_is_refused() {
+    let refused = |text: String| {
+        let refused = Config::from_toml(&text, Path::new("c.toml")).expect_err("refused");
+        format!("{:#}", anyhow::Error::from(refused))
+    };
+    let without = refused(text("riops = 5").replace("scheduler = \"wfq\"", "scheduler = \"bfq\""));
+    let said = "c.toml:12: riops of group \"/a\", which is on disk \"d\": its scheduler bfq has no \
+                caps and reservations of groups; wfq has them";
+    assert!(without.contains(said), "{without}");
+    for (limit, said) in [
+        ("wiops = 0", "c.toml:12: wiops = 0: 1 or more a second, or \"max\" is allowed"),
+        ("min_iops = -1", "c.toml:12: min_iops = -1: 0 or more a second is allowed"),
+        ("rbps = \"fast\"", "c.toml:12: rbps = \"fast\": a number of bytes is allowed"),
+        ("wbps = true", "c.toml:12: wbps = true: a whole number, or one in quotes, is"),
+    ] {
+        let refused = refused(text(limit));
+        assert!(refused.contains(said), "not {said}\n{refused}");
+    }
+    let without = text("rbps = \"max\"\nmin_bps = 0").replace("\"wfq\"", "\"bfq\"");
+    assert!(Config::from_toml(&without, Path::new("c.toml")).is_ok(), "nothing is limited");
+}
