@@ -154,6 +154,11 @@ impl<S: Scheduler> Owner<S> {
         &self.engine
     }
 
+    /// Returns the sink of the scheduler's events, which are in the time of the elevator's clock.
+    pub fn trace(&mut self) -> &mut S::Trace {
+        self.engine.trace()
+    }
+
     /// Returns the back end, to read its state.
     pub fn backend(&self) -> &dyn Backend {
         &*self.backend

@@ -47,15 +47,18 @@ pub(crate) fn has_finer(all: &[TunableInfo], name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use paternoster::{AnyScheduler, Device, Instant, NoTrace, SchedulerKind};
+    use paternoster::{AnyScheduler, Device, Instant, SchedulerKind, TimeAccounts};
 
     use super::*;
 
     #[test]
     fn tunables_that_are_not_as_in_linux_are_logged_by_their_finer_names() {
         let device = Device::disk(1);
-        let mut elevator =
-            Elevator::new(AnyScheduler::new(SchedulerKind::Cfq, NoTrace), device, Instant::START);
+        let mut elevator = Elevator::new(
+            AnyScheduler::new(SchedulerKind::Cfq, TimeAccounts::default()),
+            device,
+            Instant::START,
+        );
         assert_eq!(tunables(&elevator), "all as in Linux");
         for (name, value) in [("slice_sync", 10), ("quantum", 5)] {
             elevator.set_tunable(Instant::START, name, value).expect("CFQ has it");

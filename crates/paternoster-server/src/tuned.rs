@@ -5,7 +5,7 @@
 //! A file is rotational where its device says so; a modelled disk is not.
 
 use anyhow::Result;
-use paternoster::{Device, Elevator, Instant, Medium, NoTrace};
+use paternoster::{Device, Elevator, Instant, Medium, TimeAccounts};
 
 use crate::config::{BackendConfig, DiskConfig};
 use crate::connections::Scheduler;
@@ -17,7 +17,7 @@ pub(crate) fn elevator(disk: &DiskConfig, device: Device) -> Result<Elevator<Sch
         _ if device.rotational => Medium::Rotational,
         _ => Medium::NotRotational,
     };
-    let scheduler = Scheduler::new(disk.scheduler, NoTrace);
+    let scheduler = Scheduler::new(disk.scheduler, TimeAccounts::default());
     let mut elevator = Elevator::fitted(scheduler, device, medium, Instant::START);
     for (name, value) in &disk.tunables {
         elevator.set_tunable(Instant::START, name, *value)?;
@@ -148,7 +148,8 @@ mod tests {
     fn scheduler_that_is_switched_to_is_fitted_too_and_has_what_the_configuration_sets() {
         let disk = disk(SchedulerKind::Cfq, MODELLED, &[("slice_idle", 3)]);
         let mut elevator = elevator(&disk, false);
-        elevator.switch(Instant::START, Scheduler::new(SchedulerKind::Bfq, NoTrace));
+        elevator
+            .switch(Instant::START, Scheduler::new(SchedulerKind::Bfq, TimeAccounts::default()));
         let in_force = ["slice_idle", "timeout_sync"].map(|name| elevator.tunable(name));
         assert_eq!(in_force, [Ok(3), Ok(5)]);
     }

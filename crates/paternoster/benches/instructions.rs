@@ -7,7 +7,9 @@ mod load;
 
 use load::{Config, Kind, Load};
 use paternoster::scheduler::Scheduler;
-use paternoster::{AnyScheduler, Bfq, Cfq, Kyber, MqDeadline, NoScheduler, NoTrace, SchedulerKind};
+use paternoster::{
+    AnyScheduler, Bfq, Cfq, Kyber, MqDeadline, NoScheduler, NoTrace, SchedulerKind, TimeAccounts,
+};
 
 /// Requests before anything is counted.
 const WARM_UP: u32 = 10_000;
@@ -39,6 +41,10 @@ fn run(config: Config, requests: u32) {
         Kind::Cfq => count(Cfq::new(NoTrace), config, requests),
         Kind::Bfq | Kind::BfqMerging => count(Bfq::new(NoTrace), config, requests),
         Kind::AnyCfq => count(AnyScheduler::new(SchedulerKind::Cfq, NoTrace), config, requests),
+        Kind::AccountedCfq => {
+            let scheduler = AnyScheduler::new(SchedulerKind::Cfq, TimeAccounts::default());
+            count(scheduler, config, requests);
+        }
     }
 }
 

@@ -9,7 +9,9 @@ use std::time::Duration;
 use criterion::{Criterion, criterion_group, criterion_main};
 use load::{Config, Kind, Load};
 use paternoster::scheduler::Scheduler;
-use paternoster::{AnyScheduler, Bfq, Cfq, Kyber, MqDeadline, NoScheduler, NoTrace, SchedulerKind};
+use paternoster::{
+    AnyScheduler, Bfq, Cfq, Kyber, MqDeadline, NoScheduler, NoTrace, SchedulerKind, TimeAccounts,
+};
 
 /// Requests before anything is measured.
 const WARM_UP: u32 = 10_000;
@@ -24,6 +26,10 @@ fn requests(criterion: &mut Criterion) {
             Kind::Bfq | Kind::BfqMerging => measure(criterion, config, Bfq::new(NoTrace)),
             Kind::AnyCfq => {
                 let scheduler = AnyScheduler::new(SchedulerKind::Cfq, NoTrace);
+                measure(criterion, config, scheduler);
+            }
+            Kind::AccountedCfq => {
+                let scheduler = AnyScheduler::new(SchedulerKind::Cfq, TimeAccounts::default());
                 measure(criterion, config, scheduler);
             }
         }

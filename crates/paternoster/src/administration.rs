@@ -75,4 +75,5 @@ administrative! {
     set_limits(limits: Limits);
     set_nomerges(nomerges: NoMerges);
     set_scan_depth(requests: u32);
+    trace() -> &mut S::Trace;
 }

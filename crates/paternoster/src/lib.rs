@@ -100,6 +100,7 @@
 // Users of this crate must know what makes their program panic.
 #![warn(clippy::missing_panics_doc)]
 
+mod accounts;
 mod administration;
 mod any;
 mod arena;
@@ -128,6 +129,7 @@ mod trace;
 mod tunable;
 mod wfq;
 
+pub use accounts::{Cause, GroupTimes, Outside, TimeAccounts};
 pub use administration::Administration;
 pub use any::{AnyScheduler, SchedulerKind, UnknownScheduler};
 pub use arena::{GroupId, IocId, RequestId};

@@ -7,9 +7,11 @@ mod queues;
 mod reload;
 mod settings;
 mod table;
+pub(crate) mod top;
 mod units;
 mod watch;
 mod weight;
+mod why;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -81,6 +83,32 @@ enum Question {
             conflicts_with_all = ["json", "blkio"]
         )]
         watch: Option<Duration>,
+    },
+
+    /// Say why a tenant waits: where its time goes in the next seconds, and behind whom
+    ///
+    /// Parts are of the time that is looked at. While a request of the tenant waits, either the
+    /// requests of others go first; or the disk is busy, and the next place is the tenant's own; or
+    /// the disk idles for the next request of a queue (the idle windows of cfq and bfq).
+    /// While none waits, all that it asked for is in the disk; or its commands are held back, as it
+    /// has used its memory or as a client does not read its replies; or it asks for nothing. The
+    /// parts behind each of the others are in proportion to how often each went first in that time,
+    /// which is exact where the tenant waited all the time.
+    Why {
+        /// Path of the tenant's group, such as /gold
+        tenant: String,
+
+        /// This disk alone
+        #[arg(long, value_name = "NAME")]
+        disk: Option<String>,
+
+        /// How long to look at it
+        #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = watch::interval)]
+        seconds: Duration,
+
+        /// Print JSON; times in it are ns, shares from 0 to 1
+        #[arg(long)]
+        json: bool,
     },
 
     /// Change a group's weights while it is served, until the server ends or reads its file again
@@ -180,7 +208,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Question::Stat { json, blkio, verbose, watch } => {
             let detail = if *verbose { Detail::Queues } else { Detail::Groups };
             if let Some(interval) = watch {
-                return watch::run(&args.socket, detail, *interval).map(|()| ExitCode::SUCCESS);
+                let watching = watch::Watching { detail, interval: *interval, screens: None };
+                watch::run(&args.socket, &watching, table::show_rates)?;
+                return Ok(ExitCode::SUCCESS);
             }
             let answer = fetch_stat(&args.socket, detail)?;
             match () {
@@ -188,6 +218,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
                 () if *blkio => blkio::show(&answer.stat),
                 () => table::show(&answer.stat),
             }
+        }
+        Question::Why { tenant, disk, seconds, json } => {
+            let question = why::Question { tenant, disk: disk.as_deref(), span: *seconds };
+            let answer = why::ask(&args.socket, &question)?;
+            if *json { serde_json::to_string_pretty(&answer)? + "\n" } else { why::show(&answer) }
         }
         Question::Weight { group, weight, leaf, disk } => {
             let change = WeightChange {

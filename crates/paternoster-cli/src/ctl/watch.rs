@@ -1,4 +1,4 @@
-//! `ctl stat --watch`: readings at intervals, and what happened between two of them.
+//! `ctl stat --watch` and `top`: readings at intervals, and what happened between two of them.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::Path;
@@ -7,18 +7,25 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use paternoster_server::ctl::fetch_stat;
-use paternoster_server::stat::Detail;
+use paternoster_server::stat::{Detail, Stat};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use signal_hook::consts::SIGINT;
-
-use super::table;
 
 /// The spans that are allowed between two readings.
 const INTERVALS: std::ops::RangeInclusive<f64> = 0.1..=86_400.0;
 
 /// Clears a terminal and goes to its first line.
 const CLEAR: &str = "\x1b[2J\x1b[H";
+
+/// What is watched.
+pub(super) struct Watching {
+    pub(super) detail: Detail,
+    /// The time between two readings.
+    pub(super) interval: Duration,
+    /// How often something is shown; none is until Ctrl-C or until nobody reads.
+    pub(super) screens: Option<u64>,
+}
 
 /// The argument of `--watch`.
 pub(super) fn interval(text: &str) -> Result<Duration, String> {
@@ -29,16 +36,23 @@ pub(super) fn interval(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| format!("{least} to {most} seconds are allowed"))
 }
 
-/// Shows what happened in each interval, a second's worth, until Ctrl-C or until nobody reads.
-pub(super) fn run(socket: &Path, detail: Detail, interval: Duration) -> anyhow::Result<()> {
+/// Has `show` show what happened in each interval.
+pub(super) fn run(
+    socket: &Path,
+    watching: &Watching,
+    show: fn(&Stat) -> String,
+) -> anyhow::Result<()> {
+    let &Watching { detail, interval, screens } = watching;
     let always = Arc::new(AtomicBool::new(true));
     signal_hook::flag::register_conditional_shutdown(SIGINT, 0, always)?;
     let between = if io::stdout().is_terminal() { CLEAR } else { "\n" };
     let mut before = fetch_stat(socket, detail)?.stat;
     let mut lead = if io::stdout().is_terminal() { CLEAR } else { "" };
-    while is_read_for(interval)? {
+    let mut left = screens.unwrap_or(u64::MAX);
+    while left > 0 && is_read_for(interval)? {
+        left -= 1;
         let now = fetch_stat(socket, detail)?.stat;
-        let text = format!("{lead}{}", table::show_rates(&now.since(&before)));
+        let text = format!("{lead}{}", show(&now.since(&before)));
         let mut out = io::stdout().lock();
         match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(()),

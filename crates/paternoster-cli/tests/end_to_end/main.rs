@@ -18,4 +18,5 @@ mod signals;
 mod startup;
 mod stat;
 mod support;
+mod why;
 mod wire;

@@ -209,6 +209,11 @@ impl<S: Scheduler> Engine<S> {
         self.driver.elevator()
     }
 
+    /// Returns the sink of the scheduler's events.
+    pub fn trace(&mut self) -> &mut S::Trace {
+        self.driver.trace()
+    }
+
     /// Lets `change` change groups, I/O contexts, tunables or depth of the elevator. The caller
     /// lets the engine take steps afterwards, as [`Owner::administer`](crate::Owner::administer)
     /// does.

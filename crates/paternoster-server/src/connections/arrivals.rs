@@ -11,7 +11,7 @@ use std::thread;
 
 use bytes::BytesMut;
 use paternoster::{
-    AnyScheduler, Device, Elevator, Instant, IoPrio, Nanos, NoTrace, SchedulerKind, Weight,
+    AnyScheduler, Device, Elevator, Instant, IoPrio, Nanos, SchedulerKind, TimeAccounts, Weight,
 };
 use paternoster_disk::{
     Backend, Capabilities, Engine, Extent, MonotonicClock, Owner, Ring, Token, Transfer,
@@ -93,7 +93,8 @@ fn reads(blocks: &[u64]) -> Vec<u8> {
 /// which it started them, and for each client the bytes of each send.
 fn serve(kind: SchedulerKind, depth: u32, sent: &[Vec<u8>; 2]) -> (Vec<u64>, [Vec<usize>; 2]) {
     let device = Device::solid_state(depth);
-    let mut elevator = Elevator::new(AnyScheduler::new(kind, NoTrace), device, Instant::START);
+    let mut elevator =
+        Elevator::new(AnyScheduler::new(kind, TimeAccounts::default()), device, Instant::START);
     let root = elevator.groups().root();
     let tenants = ["/a", "/b"].map(|path| {
         let group = elevator.add_group(Instant::START, root, Weight::default());

@@ -62,6 +62,7 @@ pub(super) enum State {
 
 /// One client.
 #[derive(Debug)]
+#[allow(clippy::struct_excessive_bools)] // independent facts
 pub(super) struct Connection {
     socket: Fd,
     pub(super) transmission: Transmission,
@@ -91,6 +92,8 @@ pub(super) struct Connection {
     outgoing: Outgoing,
     /// Whether a send is in flight.
     sending: bool,
+    /// Whether its tenant counts it among those with one.
+    pub(super) counted_sending: bool,
     /// When the client last sent something, or could begin to.
     received_at: Instant,
     /// When the client last took bytes of a reply, or could begin to.
@@ -138,6 +141,7 @@ impl Connection {
             incoming: Incoming::new(&new.input),
             outgoing: Outgoing::default(),
             sending: false,
+            counted_sending: false,
             received_at: now,
             sent_at: now,
             watched: false,
@@ -290,6 +294,11 @@ impl Connection {
         self.sent_at = now;
         self.sending = true;
         ring.send(Operation::Send.token(id), &self.socket, from);
+    }
+
+    /// Returns whether a send is in flight.
+    pub(super) fn is_sending(&self) -> bool {
+        self.sending
     }
 
     /// Takes a completed send.

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::mpsc;
 use std::thread;
 
-use paternoster::{AnyScheduler, Device, Elevator, Instant, Nanos, NoTrace, SchedulerKind};
+use paternoster::{AnyScheduler, Device, Elevator, Instant, Nanos, SchedulerKind, TimeAccounts};
 use paternoster_disk::{
     Backend, Buffers, Capabilities, Engine, Extent, MonotonicClock, Owner, Ring, Token, Transfer,
     TransferDone, TransferId, Transferred, Waker,
@@ -62,8 +62,11 @@ impl Faulty {
         prepare: impl FnOnce(&mut DiskOwner) + Send + 'static,
     ) -> Self {
         let device = Device::solid_state(4);
-        let elevator =
-            Elevator::new(AnyScheduler::new(SchedulerKind::None, NoTrace), device, Instant::START);
+        let elevator = Elevator::new(
+            AnyScheduler::new(SchedulerKind::None, TimeAccounts::default()),
+            device,
+            Instant::START,
+        );
         let engine = Engine::new(elevator, true);
         let label = DiskLabel { name: "d".to_owned(), backend: "faulty" };
         let (sender, inbox) = mpsc::channel();

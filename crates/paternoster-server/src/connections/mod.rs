@@ -26,6 +26,7 @@ mod greatest_rate;
 mod incoming;
 mod limit;
 mod outgoing;
+mod outside;
 mod reload;
 mod replies;
 mod rotation;
@@ -42,7 +43,7 @@ use std::ops::ControlFlow;
 use std::sync::mpsc;
 
 use paternoster::scheduler::Work;
-use paternoster::{AnyScheduler, Instant, Nanos, NoTrace};
+use paternoster::{AnyScheduler, Instant, Nanos, TimeAccounts};
 use paternoster_disk::{
     Command as DiskCommand, CommandOp, Completion, Front, FrontToken, Outcome, Owner,
 };
@@ -65,7 +66,7 @@ use crate::log::Limits;
 use crate::messages::{Message, NewConnection};
 
 /// The scheduler of a served disk.
-pub(crate) type Scheduler = AnyScheduler<NoTrace>;
+pub(crate) type Scheduler = AnyScheduler<TimeAccounts>;
 
 pub(crate) type DiskOwner = Owner<Scheduler>;
 
@@ -118,6 +119,8 @@ pub(crate) struct Connections {
     in_flight: SlotMap<CommandId, InFlight>,
     rotation: Rotation<ConnectionId>,
     replies: Replies,
+    /// Tenants of which something else may hold back commands now.
+    changed: Vec<usize>,
     stalled: Stalled,
     shutting_down: Option<ShuttingDown>,
     patience: Patience,
@@ -145,6 +148,7 @@ impl Connections {
             in_flight: SlotMap::with_key(),
             rotation,
             replies: Replies::default(),
+            changed: Vec::new(),
             stalled: Stalled::new(payload_timeout),
             shutting_down: None,
             patience: Patience::default(),
@@ -263,6 +267,7 @@ impl Connections {
                 client.waiting = Waiting::ForCredit;
                 client.watch(owner.ring(), id);
                 self.stalled.look_soon(owner.now());
+                self.note_outside(tenant);
             }
         }
         grant
@@ -384,7 +389,9 @@ impl Connections {
         let connection = self.clients.remove(id).expect("a connection ends once");
         if connection.waiting == Waiting::ForCredit {
             self.tenants[tenant].forget(id);
+            self.note_outside(tenant);
         }
+        debug_assert!(!connection.counted_sending, "its last send has ended");
         for amount in connection.charged() {
             self.tenants[tenant].give_back(amount);
         }
@@ -407,6 +414,7 @@ impl Connections {
                 client.waiting = Waiting::No;
                 client.granted = amount;
                 self.queue(id);
+                self.note_outside(tenant);
             }
         }
     }
@@ -426,6 +434,7 @@ impl Front<Scheduler> for Connections {
             }
             Operation::Send => {
                 connection.sent(result, owner.now());
+                self.note_sending(id);
                 self.update_charge(id);
                 return self.queue_replies(id);
             }
@@ -511,6 +520,7 @@ impl Front<Scheduler> for Connections {
         // Nothing else may happen that would have those called for whom this has made room.
         self.call_waiting();
         self.report_faults(owner);
+        self.tell_outside(owner);
         self.go_on_shutting_down(owner)
     }
 

@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 
 use paternoster::scheduler::Scheduler as _;
 use paternoster::{
-    DeviceWeights, Elevator, GroupId, GroupLimits, Hierarchy, Instant, NoTrace, SchedulerKind,
+    DeviceWeights, Elevator, GroupId, GroupLimits, Hierarchy, Instant, SchedulerKind, TimeAccounts,
     Weight, Weights,
 };
 use serde_json::Value;
 
+use super::settings::switch;
 use super::{Connections, DiskOwner, Scheduler};
 use crate::announce::has_finer;
 use crate::config::Limit;
@@ -155,7 +156,7 @@ fn tunables(elevator: &Elevator<Scheduler>) -> BTreeMap<&'static str, i64> {
 
 /// An elevator of its own with the scheduler and the tunables that the file wants for the disk.
 fn as_in_file(elevator: &Elevator<Scheduler>, file: &FileDisk) -> Elevator<Scheduler> {
-    let scheduler = Scheduler::new(file.scheduler, NoTrace);
+    let scheduler = Scheduler::new(file.scheduler, TimeAccounts::default());
     let (device, now) = (*elevator.device(), Instant::START);
     let mut wanted = match elevator.medium() {
         Some(medium) => Elevator::fitted(scheduler, device, medium, now),
@@ -178,7 +179,7 @@ fn apply(owner: &mut DiskOwner, file: &FileDisk, plan: &Plan) {
             elevator.reset_tunables(now, &file.tunables);
         }
         if let Some(kind) = plan.scheduler {
-            elevator.switch(now, Scheduler::new(kind, NoTrace));
+            switch(elevator, now, kind);
         }
         if let Some(hierarchy) = plan.hierarchy {
             elevator.set_hierarchy(now, hierarchy).expect("it was checked");

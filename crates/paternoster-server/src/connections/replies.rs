@@ -34,6 +34,7 @@ impl Connections {
             client.queued.for_replies = false;
             let now = owner.now();
             client.send(owner.ring(), id, now);
+            self.note_sending(id);
             self.update_charge(id);
             if self.clients[id].is_over() {
                 self.queue(id);

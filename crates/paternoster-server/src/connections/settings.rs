@@ -1,7 +1,7 @@
 //! What is set of the disk, and changes of it while clients are served.
 
-use paternoster::NoTrace;
 use paternoster::scheduler::Scheduler as _;
+use paternoster::{Administration, Instant, SchedulerKind};
 
 use super::{Connections, DiskOwner, Scheduler};
 use crate::ctl::{CheckedSettings, NewSettings, SettingError, SettingsInForce};
@@ -41,10 +41,20 @@ impl Connections {
     }
 }
 
+/// Switches to another scheduler, which goes on with the accounts of the one before.
+pub(super) fn switch(
+    elevator: &mut Administration<'_, Scheduler>,
+    now: Instant,
+    kind: SchedulerKind,
+) {
+    let accounts = std::mem::take(elevator.trace());
+    elevator.switch(now, Scheduler::new(kind, accounts));
+}
+
 fn apply(owner: &mut DiskOwner, checked: &CheckedSettings) {
     owner.administer(|elevator, now| {
         if let Some(kind) = checked.scheduler {
-            elevator.switch(now, Scheduler::new(kind, NoTrace));
+            switch(elevator, now, kind);
         }
         if let Some(hierarchy) = checked.hierarchy {
             elevator.set_hierarchy(now, hierarchy).expect("it was checked");

@@ -3,16 +3,22 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use paternoster::scheduler::{QueueDump, Scheduler as _};
-use paternoster::{Instant, Nanos, QueueName};
+use paternoster::{GroupTimes, Instant, Nanos, QueueName};
 
 use super::{Connections, DiskOwner};
 use crate::ctl::{SettingsInForce, limits_by_key};
 use crate::stat::{
-    Detail, DiskStat, GroupStat, Internals, ModelledStat, QueueFormatter, QueueStat, blkio_files,
+    Detail, DiskStat, GroupStat, Internals, ModelledStat, QueueFormatter, QueueStat, TimeStat,
+    blkio_files,
 };
 
 impl Connections {
-    pub(super) fn stat(&self, owner: &DiskOwner, detail: Detail) -> DiskStat {
+    pub(super) fn stat(&self, owner: &mut DiskOwner, detail: Detail) -> DiskStat {
+        let now = elevator_now(owner);
+        owner.trace().close_all(now);
+        let times = self.tenants.iter().map(|tenant| owner.trace().times(tenant.group));
+        let times: Vec<_> = times.collect();
+        let owner = &*owner;
         let elevator = owner.engine().elevator();
         let syncs = owner.engine().sync_stats();
         let switches = elevator.stats().switches();
@@ -45,7 +51,7 @@ impl Connections {
                 idle_ns: stats.idle.as_nanos(),
             }),
             connections: u32::try_from(self.clients.len()).unwrap_or(u32::MAX),
-            groups: self.group_stats(owner),
+            groups: self.group_stats(owner, now, &times),
             queues: match detail {
                 Detail::Groups => None,
                 Detail::Queues => Some(self.queue_stats(owner, &internals.queues)),
@@ -79,12 +85,12 @@ impl Connections {
         sorted.into_iter().map(|queue| formatter.queue(queue)).collect()
     }
 
-    fn group_stats(&self, owner: &DiskOwner) -> Vec<GroupStat> {
-        let now = elevator_now(owner);
+    /// `times` are the accounts of the tenants at `now`.
+    fn group_stats(&self, owner: &DiskOwner, now: Instant, times: &[GroupTimes]) -> Vec<GroupStat> {
         let elevator = owner.engine().elevator();
         let parents: BTreeSet<_> =
             elevator.groups().iter().filter_map(|(_, group)| group.parent).collect();
-        let tenants = self.tenants.iter().enumerate().map(|(index, tenant)| {
+        let tenants = self.tenants.iter().zip(times).enumerate().map(|(index, (tenant, times))| {
             let exports = self.exports.iter().filter(|export| export.tenant == index);
             let group = &elevator.groups()[tenant.group];
             let mut stat = GroupStat {
@@ -94,6 +100,7 @@ impl Connections {
                 limits: limits_by_key(group.limits()),
                 exports: exports.map(|export| export.name.clone()).collect(),
                 connections: tenant.connections,
+                time: TimeStat::of(times),
                 blkio: blkio_files(&elevator.blkio(tenant.group)),
                 ..GroupStat::default()
             };
@@ -116,7 +123,7 @@ impl Connections {
 }
 
 /// The moment now on the elevator's own clock, in which its counts and dumps are.
-fn elevator_now(owner: &DiskOwner) -> Instant {
+pub(super) fn elevator_now(owner: &DiskOwner) -> Instant {
     owner.engine().elevator().clock().elevator_time(owner.now())
 }
 

@@ -15,7 +15,9 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 use fastrand::Rng;
-use paternoster::{AnyScheduler, Device, Elevator, Instant, IoPrio, Nanos, NoTrace, SchedulerKind};
+use paternoster::{
+    AnyScheduler, Device, Elevator, Instant, IoPrio, Nanos, SchedulerKind, TimeAccounts,
+};
 use paternoster_disk::{
     Completion, Engine, Front, FrontToken, MemoryBackend, MonotonicClock, Outcome, Owner, Waker,
 };
@@ -113,8 +115,11 @@ struct Disk {
 
 impl Disk {
     fn start(kind: SchedulerKind) -> Self {
-        let elevator =
-            Elevator::new(AnyScheduler::new(kind, NoTrace), Device::solid_state(4), Instant::START);
+        let elevator = Elevator::new(
+            AnyScheduler::new(kind, TimeAccounts::default()),
+            Device::solid_state(4),
+            Instant::START,
+        );
         let root = elevator.groups().root();
         let tenants = ["/a", "/b"].map(|path| Tenant::new(path.to_owned(), root, MEMORY)).into();
         let export = |index| Export {

@@ -4,7 +4,7 @@
 
 use std::collections::VecDeque;
 
-use paternoster::GroupId;
+use paternoster::{GroupId, Outside};
 use paternoster_nbd::Command;
 
 use super::connection::ConnectionId;
@@ -37,6 +37,12 @@ pub(crate) struct Tenant {
     pub(crate) group: GroupId,
     /// The number of its connections now.
     pub(super) connections: u32,
+    /// Those of them with a send in flight.
+    pub(super) sending: u32,
+    /// What the accounts were told last.
+    pub(super) told: Outside,
+    /// Whether that may be something else now.
+    pub(super) may_tell: bool,
     credit: Credit,
     /// Connections that wait for credit, and for how much, in order of arrival: for small amounts
     /// and for large ones.
@@ -46,8 +52,16 @@ pub(crate) struct Tenant {
 impl Tenant {
     /// `memory` is how many bytes it may hold.
     pub(crate) fn new(path: String, group: GroupId, memory: usize) -> Self {
-        let (credit, waiting) = (Credit::new(memory), Default::default());
-        Self { path, group, connections: 0, credit, waiting }
+        Self {
+            path,
+            group,
+            connections: 0,
+            sending: 0,
+            told: Outside::Free,
+            may_tell: false,
+            credit: Credit::new(memory),
+            waiting: Default::default(),
+        }
     }
 
     /// Takes so much for a connection, behind those that wait. If that does not fit now, the
@@ -154,7 +168,7 @@ fn bytes(len: u32) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use paternoster::{AnyScheduler, Device, Elevator, NoTrace, SchedulerKind};
+    use paternoster::{AnyScheduler, Device, Elevator, SchedulerKind, TimeAccounts};
     use slotmap::SlotMap;
 
     use super::*;
@@ -162,7 +176,7 @@ mod tests {
     const MIB: usize = 1 << 20;
 
     fn tenant(memory: usize) -> Tenant {
-        let scheduler = AnyScheduler::new(SchedulerKind::None, NoTrace);
+        let scheduler = AnyScheduler::new(SchedulerKind::None, TimeAccounts::default());
         let elevator =
             Elevator::new(scheduler, Device::solid_state(1), paternoster::Instant::START);
         Tenant::new("/t".to_owned(), elevator.groups().root(), memory)

@@ -64,6 +64,7 @@ fn write(stat: &Stat, recent: &Stat) -> String {
         let labels = [("disk", disk.name.as_str()), ("tenant", &group.path)];
         family.sample(&labels, Seconds(group.backlogged_ns));
     }
+    causes(&mut text, stat);
     operations(&mut text, stat);
     histograms(&mut text, stat);
     shares(&mut text, recent);
@@ -157,6 +158,18 @@ fn internals(text: &mut Text, stat: &Stat) {
             let labels =
                 [("disk", disk.name.as_str()), ("scheduler", &disk.scheduler), ("name", name)];
             family.sample(&labels, value);
+        }
+    }
+}
+
+/// Where the time of tenants went.
+fn causes(text: &mut Text, stat: &Stat) {
+    let help = "All of the tenant's time, by why it waited or did not.";
+    let mut family = text.family("paternoster_tenant_time_seconds_total", COUNTER, help);
+    for (disk, group) in groups(stat) {
+        for (cause, nanos) in group.time.causes() {
+            let labels = [("disk", disk.name.as_str()), ("tenant", &group.path), ("cause", cause)];
+            family.sample(&labels, Seconds(nanos));
         }
     }
 }

@@ -9,6 +9,8 @@ mod histogram;
 mod queue;
 mod share;
 mod since;
+mod time;
+mod why;
 
 use std::collections::BTreeMap;
 
@@ -20,6 +22,8 @@ pub use self::histogram::Times;
 pub(crate) use self::queue::QueueFormatter;
 pub use self::queue::{BudgetStat, QueueStat, SliceStat};
 pub use self::share::Share;
+pub use self::time::TimeStat;
+pub use self::why::{Behind, Served, Why, WhyAnswer};
 
 /// The whole answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -171,6 +175,8 @@ pub struct GroupStat {
     /// summed over servers; there if the disk is modelled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub device_ns: Option<u64>,
+    /// Its time by cause.
+    pub time: TimeStat,
     /// Counts by operation: `read`, `write`, `discard`, `write_zeroes` and `flush`.
     pub ops: BTreeMap<String, OpStat>,
     /// Its files of Linux's `blkio` controller, named without the `blkio.`. `time` and what belongs

@@ -54,6 +54,7 @@ impl GroupStat {
             device_ns: self.device_ns.map(|now| now.saturating_sub(before.device_ns.unwrap_or(0))),
             throttled_ns: throttled.collect(),
             reserved: self.reserved.saturating_sub(before.reserved),
+            time: self.time.since(&before.time),
             ops: ops.collect(),
             blkio: time_since(&self.blkio, &before.blkio),
             blkio_recursive: time_since(&self.blkio_recursive, &before.blkio_recursive),

@@ -86,6 +86,8 @@ pub(crate) enum Kind {
     Cfq,
     /// CFQ, chosen at run time.
     AnyCfq,
+    /// The same with the accounts of groups, as a server has it.
+    AccountedCfq,
     /// BFQ where it does not merge queues: the device does not rotate, and queues.
     Bfq,
     /// BFQ where it may: the device rotates. These readers seek too much to be merged, so this is
@@ -127,7 +129,8 @@ impl Config {
         for shape in Shape::GROUPED {
             all.extend([shape, shape.deep()].map(|shape| Self { kind: Kind::Cfq, shape }));
         }
-        all.push(Self { kind: Kind::AnyCfq, shape: Shape::GROUPED[1] });
+        let kinds = [Kind::AnyCfq, Kind::AccountedCfq];
+        all.extend(kinds.map(|kind| Self { kind, shape: Shape::GROUPED[1] }));
         let groups = [Shape::GROUPED[1], Shape::GROUPED[1].deep()];
         all.extend(groups.map(|shape| Self { kind: Kind::Bfq, shape }));
         all
@@ -142,6 +145,7 @@ impl fmt::Display for Config {
             Kind::Kyber => "kyber",
             Kind::Cfq => "cfq",
             Kind::AnyCfq => "any-cfq",
+            Kind::AccountedCfq => "any-cfq-accounts",
             Kind::Bfq => "bfq",
             Kind::BfqMerging => "bfq-merging",
         };

@@ -115,6 +115,7 @@ impl<T: Trace> Bfq<T> {
         self.idling_charge.begin_service(self.wf2q.service(queue));
         let event = Event::InService {
             queue: self.queues[queue].name(),
+            group: self.wf2q.group_of(queue),
             budget: self.wf2q.budget(queue),
             weight: self.wf2q.weight(queue),
         };

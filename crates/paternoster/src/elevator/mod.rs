@@ -294,12 +294,12 @@ impl<S: Scheduler> Elevator<S> {
         self.advance(now);
         self.end_flight(rq);
         let request = &self.requests[rq];
-        let name = request.name();
+        let (name, group) = (request.name(), request.group);
         self.stats.completed(self.now, request);
         if request.bound {
             self.ask(|scheduler, cx| scheduler.complete(cx, rq));
         }
-        self.emit(Event::Completed { rq: name });
+        self.emit(Event::Completed { rq: name, group });
         let user_data = self.free(rq);
         Completed { user_data, wake_waiters: self.admission.take_wake_up() }
     }
@@ -314,11 +314,11 @@ impl<S: Scheduler> Elevator<S> {
         self.advance(now);
         self.end_flight(rq);
         let request = self.requests.get_mut(rq);
-        let (name, bound) = (request.name(), request.bound);
+        let (name, group, bound) = (request.name(), request.group, request.bound);
         request.never_merge = true;
         request.place = Place::Made;
         self.stats.requeued(&self.requests[rq]);
-        self.emit(Event::Requeued { rq: name });
+        self.emit(Event::Requeued { rq: name, group });
         let keeper = if bound {
             self.ask(|scheduler, cx| scheduler.requeue(cx, rq))
         } else {
@@ -537,13 +537,19 @@ impl<S: Scheduler> Elevator<S> {
         let request = self.requests.get_mut(rq);
         request.place = place;
         self.queued += 1;
-        self.stats.request_waits(self.now, Counted::request(request));
+        let group = request.group;
+        if self.stats.request_waits(self.now, Counted::request(request)) {
+            self.emit(Event::GroupWaits { group });
+        }
     }
 
     /// Counts `rq` as no longer waiting, without a dispatch.
     fn waits_no_more(&mut self, rq: RequestId) {
         self.queued -= 1;
-        self.stats.request_gone(self.now, Counted::request(&self.requests[rq]));
+        let group = self.requests[rq].group;
+        if self.stats.request_gone(self.now, Counted::request(&self.requests[rq])) {
+            self.emit(Event::GroupWaitsNoMore { group });
+        }
     }
 
     fn start(&mut self, rq: RequestId) {
@@ -552,9 +558,12 @@ impl<S: Scheduler> Elevator<S> {
         request.dispatched = self.now;
         self.queued -= 1;
         self.in_flight += 1;
-        self.stats.dispatched(self.now, request);
-        let name = request.name();
-        self.emit(Event::Dispatched { rq: name });
+        let (name, group) = (request.name(), request.group);
+        let was_last = self.stats.dispatched(self.now, request);
+        self.emit(Event::Dispatched { rq: name, group });
+        if was_last {
+            self.emit(Event::GroupWaitsNoMore { group });
+        }
     }
 
     fn end_flight(&mut self, rq: RequestId) {

@@ -155,20 +155,24 @@ impl GroupStats {
     }
 
     #[inline]
-    fn request_waits(&mut self, now: Instant) {
+    fn request_waits(&mut self, now: Instant) -> bool {
         self.queued += 1;
-        if self.queued == 1 {
+        let is_first = self.queued == 1;
+        if is_first {
             self.backlogged_since = Some(now);
         }
+        is_first
     }
 
     #[inline]
-    fn request_waits_no_more(&mut self, now: Instant) {
+    fn request_waits_no_more(&mut self, now: Instant) -> bool {
         self.queued -= 1;
-        if self.queued == 0 {
+        let was_last = self.queued == 0;
+        if was_last {
             self.backlogged = self.backlogged(now);
             self.backlogged_since = None;
         }
+        was_last
     }
 }
 
@@ -252,28 +256,34 @@ impl Stats {
         self.by_group[group].of(op, sync).merged += 1;
     }
 
+    /// Counts a request that waits. Returns whether it is the first one of its group.
     #[inline]
-    pub(crate) fn request_waits(&mut self, now: Instant, Counted { group, op, sync }: Counted) {
+    pub(crate) fn request_waits(&mut self, now: Instant, counted: Counted) -> bool {
+        let Counted { group, op, sync } = counted;
         let stats = &mut self.by_group[group];
-        stats.request_waits(now);
         stats.of(op, sync).queued += 1;
+        stats.request_waits(now)
     }
 
+    /// Counts a request that waits no more. Returns whether it was the last one of its group.
     #[inline]
-    pub(crate) fn request_gone(&mut self, now: Instant, Counted { group, op, sync }: Counted) {
+    pub(crate) fn request_gone(&mut self, now: Instant, counted: Counted) -> bool {
+        let Counted { group, op, sync } = counted;
         let stats = &mut self.by_group[group];
-        stats.request_waits_no_more(now);
         stats.of(op, sync).queued -= 1;
+        stats.request_waits_no_more(now)
     }
 
+    /// Counts a dispatched request. Returns whether it was the last one of its group that waited.
     #[inline]
-    pub(crate) fn dispatched(&mut self, now: Instant, request: &Request) {
+    pub(crate) fn dispatched(&mut self, now: Instant, request: &Request) -> bool {
         let stats = &mut self.by_group[request.group];
-        stats.request_waits_no_more(now);
+        let was_last = stats.request_waits_no_more(now);
         stats.in_flight += 1;
         let op = stats.of(request.op, request.is_sync());
         op.queued -= 1;
         op.dispatched += 1;
+        was_last
     }
 
     pub(crate) fn requeued(&mut self, request: &Request) {

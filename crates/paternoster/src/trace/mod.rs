@@ -92,18 +92,36 @@ pub enum Event {
     Dispatched {
         /// The request.
         rq: u64,
+        /// Its group.
+        group: GroupId,
     },
     /// The device could not take a dispatched request; it was requeued.
     #[non_exhaustive]
     Requeued {
         /// The request.
         rq: u64,
+        /// Its group.
+        group: GroupId,
     },
     /// A request completed.
     #[non_exhaustive]
     Completed {
         /// The request.
         rq: u64,
+        /// Its group.
+        group: GroupId,
+    },
+    /// A group has a request that waits, from now on.
+    #[non_exhaustive]
+    GroupWaits {
+        /// The group.
+        group: GroupId,
+    },
+    /// A group has no request that waits any more.
+    #[non_exhaustive]
+    GroupWaitsNoMore {
+        /// The group.
+        group: GroupId,
     },
     /// mq-deadline: a batch began.
     #[non_exhaustive]
@@ -396,6 +414,8 @@ pub enum Event {
     InService {
         /// The queue.
         queue: QueueName,
+        /// Its group.
+        group: GroupId,
         /// How many sectors it may have served.
         budget: SectorCount,
         /// Its weight, raised or not.

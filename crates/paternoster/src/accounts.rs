@@ -1,0 +1,405 @@
+//! Where each group's time goes: an account of every nanosecond, by its cause.
+//!
+//! A trace event tells a decision at its moment; this adds up for how long it held. The causes of a
+//! group's time are these, and at each moment one of them holds:
+//!
+//! ```text
+//!   a request waits      places taken ──┬── the next that goes is its own        Busy
+//!   (`backlogged`)                       └── the next is another group's          Turn
+//!                        the device idles for a queue                             IdleWindow
+//!                        its cap holds it, or caps hold all that waits            Cap
+//!                        none of these: nobody has asked the scheduler yet        Driver
+//!   none waits           bios are held back outside, as memory is used up         Memory
+//!                        bios are held back outside, until replies are read       Unread
+//!                        some requests are in the device                          TooFew
+//!                        nothing but replies that wait to be read                 Unread
+//!                        nothing                                                  Nothing
+//! ```
+//!
+//! So the first five add up to the group's backlogged time, and all of them to all time.
+//!
+//! *Places taken* is when the device is as deep as it may be, or the scheduler waits for
+//! completions. Who had the better claim is known when a place is free: whose request goes then.
+//! That is why a group that is always next waits for the device, and not for the one that fills it;
+//! and of a group with a quarter of the device, a quarter of the waiting is its own.
+//!
+//! The device's state is one for all groups: four sums of time (places taken, idling, capped,
+//! none), of which a group takes what was added while it waited. An event costs the same however
+//! many groups there are:
+//!
+//! ```text
+//!   places taken  ───────▶ 0 ──── 40 ──── 70 ──────── 130 ──▶      µs, summed
+//!   dispatched                    b       a            b
+//!   a waits             from 20 …                      … on        Turn 20, Busy 30, Turn 60
+//! ```
+
+use crate::arena::{GroupId, SideTable};
+use crate::time::{Instant, Nanos};
+use crate::trace::{Event, HoldReason, ShareOf, Trace, WaitReason};
+
+/// Why a group's time is as it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Cause {
+    /// A request of it waits, and those of other groups go first.
+    Turn,
+    /// A request of it waits for a place in the device, and is the next that gets one.
+    Busy,
+    /// A request of it waits, and the device idles for the next request of a queue.
+    IdleWindow,
+    /// A request of it waits, and a cap holds it.
+    Cap,
+    /// A request of it waits, and the driver has yet to ask the scheduler.
+    Driver,
+    /// None waits in the scheduler, as its memory is used up.
+    Memory,
+    /// None waits, as its client does not read the replies that it has.
+    Unread,
+    /// All that it has is in the device: more requests would wait.
+    TooFew,
+    /// It has no request.
+    Nothing,
+}
+
+impl Cause {
+    /// The number of causes.
+    pub const COUNT: usize = 9;
+
+    /// All of them. The first five are those of a request that waits.
+    pub const ALL: [Self; Self::COUNT] = [
+        Self::Turn,
+        Self::Busy,
+        Self::IdleWindow,
+        Self::Cap,
+        Self::Driver,
+        Self::Memory,
+        Self::Unread,
+        Self::TooFew,
+        Self::Nothing,
+    ];
+}
+
+/// What a front knows of a group's bios that have not come yet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Outside {
+    /// None is held back.
+    #[default]
+    Free,
+    /// Some are held back until memory is free.
+    Memory,
+    /// Replies wait to be read; `holds` if bios are held back until they have been.
+    Unread {
+        /// Whether bios are held back because of them.
+        holds: bool,
+    },
+}
+
+/// The account of one group.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GroupTimes {
+    by_cause: [Nanos; Cause::COUNT],
+    /// The time with all places taken after which a request of it went: what others waited behind.
+    pub went_first: Nanos,
+    /// The time for which the device idled for it though something waited.
+    pub idled: Nanos,
+}
+
+impl GroupTimes {
+    /// The time that a cause has.
+    pub fn of(&self, cause: Cause) -> Nanos {
+        self.by_cause[cause as usize]
+    }
+
+    fn add(&mut self, cause: Cause, time: Nanos) {
+        self.by_cause[cause as usize] += time;
+    }
+}
+
+/// What the device does while something waits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    /// Nobody has asked since the last event.
+    #[default]
+    Unasked,
+    /// All places are taken.
+    Taken,
+    /// It idles for a queue of this group.
+    IdlingFor(Option<GroupId>),
+    /// Caps hold all that waits.
+    Capped,
+}
+
+/// The sums of the time that the device was in each state.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sums {
+    unasked: Nanos,
+    taken: Nanos,
+    idle: Nanos,
+    capped: Nanos,
+}
+
+/// One group.
+#[derive(Clone, Copy, Debug)]
+struct Account {
+    times: GroupTimes,
+    /// Whether a request of it waits.
+    waits: bool,
+    /// Whether its own cap holds them, since the scheduler said so and until it dispatches one.
+    is_held: bool,
+    /// Its requests in the device.
+    in_device: u32,
+    outside: Outside,
+    /// Up to when `times` has everything.
+    closed: Instant,
+    /// The device's sums at that moment.
+    sums: Sums,
+    /// Of the time with all places taken since then, what ended with its own dispatch.
+    own: Nanos,
+}
+
+/// A sink that keeps the account of each group.
+///
+/// ```
+/// use paternoster::{
+///     AnyScheduler, Bio, Cause, Device, Elevator, Instant, IoPrio, Nanos, SchedulerKind, Sector,
+///     SectorCount, TimeAccounts,
+/// };
+///
+/// let scheduler = AnyScheduler::new(SchedulerKind::None, TimeAccounts::default());
+/// let now = Instant::START;
+/// let mut elevator = Elevator::new(scheduler, Device::solid_state(1), now);
+/// let root = elevator.groups().root();
+/// let ioc = elevator.add_io_context(now, IoPrio::default(), root);
+/// for sector in [0, 800] {
+///     let _ = elevator.submit(now, Bio::read(ioc, Sector(sector), SectorCount(8)));
+/// }
+/// let first = elevator.dispatch(now).expect("there is a place");
+/// assert_eq!(elevator.dispatch(now), None, "there is one");
+///
+/// let later = now + Nanos::from_micros(80);
+/// let _ = elevator.complete(later, first);
+/// elevator.dispatch(later);
+/// elevator.trace().close_all(later);
+/// let times = elevator.trace().times(root);
+/// assert_eq!(times.of(Cause::Busy), Nanos::from_micros(80), "the second one waited for a place");
+/// ```
+#[derive(Clone, Debug)]
+pub struct TimeAccounts {
+    state: State,
+    /// The sums have everything up to this moment.
+    now: Instant,
+    sums: Sums,
+    /// `sums.taken` at the last dispatch: what is beyond it is the next dispatch's.
+    judged: Nanos,
+    /// The group of the active queue, or of the queue in service.
+    active: Option<GroupId>,
+    groups: SideTable<GroupId, Account>,
+}
+
+impl Default for TimeAccounts {
+    fn default() -> Self {
+        Self {
+            state: State::default(),
+            now: Instant::START,
+            sums: Sums::default(),
+            judged: Nanos::ZERO,
+            active: None,
+            groups: SideTable::new(),
+        }
+    }
+}
+
+impl TimeAccounts {
+    /// The account of a group up to the last [`close_all`](Self::close_all), or a moment after it.
+    pub fn times(&self, group: GroupId) -> GroupTimes {
+        if let Some(account) = self.groups.get(group) {
+            return account.times;
+        }
+        // It has had no request yet.
+        let mut times = GroupTimes::default();
+        times.add(Cause::Nothing, self.now.since_start());
+        times
+    }
+
+    /// Brings all accounts up to `now`, on the elevator's own clock.
+    pub fn close_all(&mut self, now: Instant) {
+        self.advance(now);
+        let Self { groups, sums, judged, .. } = self;
+        groups.values_mut().for_each(|account| account.close(now, *sums, *judged));
+    }
+
+    /// Notes what holds a group's bios back from now on, on the elevator's own clock.
+    pub fn note_outside(&mut self, now: Instant, group: GroupId, outside: Outside) {
+        self.advance(now);
+        self.close(group).outside = outside;
+    }
+
+    /// Adds the time since the last event to the sum of the state that held.
+    fn advance(&mut self, now: Instant) {
+        let passed = now.saturating_since(self.now);
+        self.now = self.now.max(now);
+        match self.state {
+            State::Unasked => self.sums.unasked += passed,
+            State::Taken => self.sums.taken += passed,
+            State::Capped => self.sums.capped += passed,
+            State::IdlingFor(group) => {
+                self.sums.idle += passed;
+                if let Some(group) = group {
+                    self.account(group).times.idled += passed;
+                }
+            }
+        }
+    }
+
+    fn enter(&mut self, now: Instant, state: State) {
+        self.advance(now);
+        self.state = state;
+    }
+
+    /// The group's account; a new one has seen nothing.
+    fn account(&mut self, group: GroupId) -> &mut Account {
+        if !self.groups.contains_key(group) {
+            let account = Account {
+                times: GroupTimes::default(),
+                waits: false,
+                is_held: false,
+                in_device: 0,
+                outside: Outside::Free,
+                // Until its first request it had none.
+                closed: Instant::START,
+                sums: self.sums,
+                own: Nanos::ZERO,
+            };
+            self.groups.insert(group, account);
+        }
+        &mut self.groups[group]
+    }
+
+    /// Closes the group's account, for something of it to change.
+    fn close(&mut self, group: GroupId) -> &mut Account {
+        let (now, sums, judged) = (self.now, self.sums, self.judged);
+        let account = self.account(group);
+        account.close(now, sums, judged);
+        account
+    }
+
+    fn dispatched(&mut self, now: Instant, group: GroupId) {
+        self.enter(now, State::Unasked);
+        let (taken, judged) = (self.sums.taken, self.judged);
+        self.judged = taken;
+        let account = self.account(group);
+        account.times.went_first += taken.saturating_sub(judged);
+        account.judge(taken, judged);
+        if account.is_held {
+            self.close(group).is_held = false;
+        }
+        self.set_in_device(group, |in_device| in_device + 1);
+    }
+
+    fn left_device(&mut self, now: Instant, group: GroupId) {
+        self.enter(now, State::Unasked);
+        // One that was there before this sink was has not been counted.
+        self.set_in_device(group, |in_device| in_device.saturating_sub(1));
+    }
+
+    fn set_in_device(&mut self, group: GroupId, change: impl FnOnce(u32) -> u32) {
+        let account = self.account(group);
+        let after = change(account.in_device);
+        let changes = (after == 0) != (account.in_device == 0) && !account.waits;
+        let account = if changes { self.close(group) } else { account };
+        account.in_device = after;
+    }
+
+    fn held(&mut self, now: Instant, node: ShareOf) {
+        let (ShareOf::Group(group) | ShareOf::OwnRequests(group)) = node else { return };
+        self.advance(now);
+        self.close(group).is_held = true;
+    }
+
+    fn set_waits(&mut self, now: Instant, group: GroupId, waits: bool) {
+        self.advance(now);
+        if self.account(group).waits != waits {
+            self.close(group).waits = waits;
+        }
+    }
+}
+
+impl Account {
+    /// Counts what has passed since it was closed last. With all places taken and nobody chosen
+    /// yet, it is the device that is waited for.
+    fn close(&mut self, now: Instant, sums: Sums, judged: Nanos) {
+        if self.waits && self.is_held {
+            self.times.add(Cause::Cap, now.saturating_since(self.closed));
+        } else if self.waits {
+            self.judge(sums.taken, judged);
+            let taken = sums.taken.saturating_sub(self.sums.taken);
+            self.times.add(Cause::Busy, self.own);
+            self.times.add(Cause::Turn, taken.saturating_sub(self.own));
+            self.times.add(Cause::IdleWindow, sums.idle.saturating_sub(self.sums.idle));
+            self.times.add(Cause::Cap, sums.capped.saturating_sub(self.sums.capped));
+            self.times.add(Cause::Driver, sums.unasked.saturating_sub(self.sums.unasked));
+        } else {
+            self.times.add(self.cause_without_waiting(), now.saturating_since(self.closed));
+        }
+        (self.closed, self.sums, self.own) = (now, sums, Nanos::ZERO);
+    }
+
+    /// Counts as its own the time with all places taken that nobody has been given yet: that since
+    /// the last dispatch, or since it was closed.
+    fn judge(&mut self, taken: Nanos, judged: Nanos) {
+        if self.waits {
+            self.own += taken.saturating_sub(judged.max(self.sums.taken));
+        }
+    }
+
+    fn cause_without_waiting(&self) -> Cause {
+        match self.outside {
+            Outside::Memory => Cause::Memory,
+            Outside::Unread { holds: true } => Cause::Unread,
+            _ if self.in_device > 0 => Cause::TooFew,
+            Outside::Unread { holds: false } => Cause::Unread,
+            Outside::Free => Cause::Nothing,
+        }
+    }
+}
+
+impl Trace for TimeAccounts {
+    #[inline]
+    fn event(&mut self, now: Instant, event: Event) {
+        match event {
+            Event::Waiting { why } => {
+                let state = self.state_of(why);
+                self.enter(now, state);
+            }
+            Event::Dispatched { group, .. } => self.dispatched(now, group),
+            Event::Completed { group, .. } | Event::Requeued { group, .. } => {
+                self.left_device(now, group);
+            }
+            Event::FairHeld { node, why: HoldReason::Cap, .. } => self.held(now, node),
+            Event::GroupWaits { group } => self.set_waits(now, group, true),
+            Event::GroupWaitsNoMore { group } => self.set_waits(now, group, false),
+            Event::Active { group, .. } | Event::InService { group, .. } => {
+                self.active = Some(group);
+            }
+            _ => {}
+        }
+    }
+}
+
+impl TimeAccounts {
+    /// What a scheduler that dispatches nothing leaves the device in.
+    fn state_of(&self, why: WaitReason) -> State {
+        match why {
+            WaitReason::IdleTimer | WaitReason::InFlight | WaitReason::GroupInFlight => {
+                State::IdlingFor(self.active)
+            }
+            WaitReason::GateAsyncDrains
+            | WaitReason::GateSyncDrains
+            | WaitReason::GateDepth
+            | WaitReason::OneAtATime
+            | WaitReason::NoToken
+            | WaitReason::DeviceFull => State::Taken,
+            WaitReason::Capped => State::Capped,
+        }
+    }
+}
