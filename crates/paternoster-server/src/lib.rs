@@ -18,6 +18,7 @@ pub mod config;
 mod connections;
 mod control;
 pub mod ctl;
+mod depth;
 mod export_table;
 pub mod log;
 mod messages;

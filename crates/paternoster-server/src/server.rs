@@ -27,6 +27,7 @@ use crate::announce;
 use crate::config::{BackendConfig, Config, DiskConfig, GroupConfig};
 use crate::connections::{Connections, DiskLabel, Export, Scheduler, Tenant};
 use crate::control::ControlHandle;
+use crate::depth;
 use crate::export_table::ExportTable;
 use crate::messages::OwnerHandle;
 use crate::rings;
@@ -227,7 +228,7 @@ fn start_owner(
 ) -> Result<(OwnerHandle, JoinHandle<io::Result<()>>)> {
     let disk = &config.disks[index];
     let capabilities = backend.capabilities();
-    let depth = disk.depth.unwrap_or(capabilities.depth);
+    let depth = depth::bound(disk.scheduler, disk.depth, capabilities.depth);
     let device = if capabilities.rotational {
         Device::disk(depth)
     } else {

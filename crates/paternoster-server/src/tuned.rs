@@ -9,6 +9,7 @@ use paternoster::{Device, Elevator, Instant, Medium, TimeAccounts};
 
 use crate::config::{BackendConfig, DiskConfig};
 use crate::connections::Scheduler;
+use crate::depth;
 
 /// Makes the disk's elevator. `device` is as its back end says.
 pub(crate) fn elevator(disk: &DiskConfig, device: Device) -> Result<Elevator<Scheduler>> {
@@ -19,8 +20,8 @@ pub(crate) fn elevator(disk: &DiskConfig, device: Device) -> Result<Elevator<Sch
     };
     let scheduler = Scheduler::new(disk.scheduler, TimeAccounts::default());
     let mut elevator = Elevator::fitted(scheduler, device, medium, Instant::START);
-    for (name, value) in &disk.tunables {
-        elevator.set_tunable(Instant::START, name, *value)?;
+    for (name, value) in depth::with_tunable(disk.scheduler, disk.depth, &disk.tunables) {
+        elevator.set_tunable(Instant::START, &name, value)?;
     }
     if let Some(hierarchy) = disk.hierarchy {
         elevator.set_hierarchy(Instant::START, hierarchy)?;

@@ -41,7 +41,7 @@ def task(number, path, count, depth=32, op="R", length=8, ioprio="be/4", start=0
 
 
 def scenario(groups, tasks, depth=1, channels=1, **more):
-    tunables = {"depth": depth, "cost": 1} | more.pop("tunables", {})
+    tunables = {"depth": depth, "keep_slots": 0, "cost": 1} | more.pop("tunables", {})
     device = {"rotational": False, "queue_depth": 128, "channels": channels, "base_ns": TAKES,
               "per_sector_ns": 0, "seek_base_ns": 0, "seek_ns_per_mi_sector": 0}
     return {

@@ -32,7 +32,7 @@ def scenario(seed):
 
 
 def tunables(rng, kind):
-    values = {"depth": rng.choice([1, 1, 2, 3, 4, 8, 20, 100]),
+    values = {"keep_slots": 0, "depth": rng.choice([1, 1, 2, 3, 4, 8, 20, 100]),
               "cost": rng.choice([1, 2, 3, 3, 3])}
     for name, chance, choices in (
             ("grace_us", 0.4, [1, 50, 1_000, 10_000, 100_000]),

@@ -98,6 +98,7 @@ pub(super) fn wait_reason(why: WaitReason) -> &'static str {
         WaitReason::GateSyncDrains => "synchronous requests have to complete first",
         WaitReason::GateDepth => "the active queue has as many in flight as it may",
         WaitReason::OneAtATime => "strict_guarantees has one dispatched at a time",
+        WaitReason::Kept => "the room is kept for another tenant",
         WaitReason::NoToken => "as many of their kind are in the device as may be",
         WaitReason::Capped => "caps of groups hold all that waits",
         _ => "for another reason",

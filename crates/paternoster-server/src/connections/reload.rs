@@ -15,6 +15,7 @@ use super::{Connections, DiskOwner, Scheduler};
 use crate::announce::has_finer;
 use crate::config::Limit;
 use crate::ctl::Change;
+use crate::depth;
 use crate::messages::{FileDisk, FileGroup};
 
 /// What has to be done for the disk to be as the file says.
@@ -83,7 +84,7 @@ impl Connections {
             }
             plan.hierarchy = Some(new);
         }
-        let (old, new) = (elevator.device().queue_depth, depth(owner, file));
+        let (old, new) = (elevator.device().queue_depth, bound(owner, file));
         if old != new {
             note("depth", old.into(), new.into());
             plan.depth = Some(new);
@@ -93,11 +94,12 @@ impl Connections {
             let from = old.get(name);
             // What the file does not set comes with a new scheduler.
             let is_shown = plan.scheduler.is_none() || is_written(file, name);
+            let is_shown = is_shown && *name != depth::TUNABLE;
             if from != Some(value) && is_shown && !has_finer(file.scheduler.tunables(), name) {
                 note(name, from.copied().into(), (*value).into());
             }
         }
-        plan.resets_tunables = old != new || elevator.tunables_set() != file.tunables;
+        plan.resets_tunables = old != new || elevator.tunables_set() != set_in_file(file);
     }
 
     fn plan_weights(&self, owner: &DiskOwner, file: &FileGroup, plan: &mut Plan) {
@@ -144,8 +146,13 @@ impl Connections {
 }
 
 /// The depth that the file names, else that of the back end.
-fn depth(owner: &DiskOwner, file: &FileDisk) -> u32 {
-    file.depth.unwrap_or_else(|| owner.backend().capabilities().depth)
+fn bound(owner: &DiskOwner, file: &FileDisk) -> u32 {
+    depth::bound(file.scheduler, file.depth, owner.backend().capabilities().depth)
+}
+
+/// The tunables that the file sets, with that of the depth.
+fn set_in_file(file: &FileDisk) -> Vec<(String, i64)> {
+    depth::with_tunable(file.scheduler, file.depth, &file.tunables)
 }
 
 /// All tunables of the scheduler and their values.
@@ -162,7 +169,7 @@ fn as_in_file(elevator: &Elevator<Scheduler>, file: &FileDisk) -> Elevator<Sched
         Some(medium) => Elevator::fitted(scheduler, device, medium, now),
         None => Elevator::new(scheduler, device, now),
     };
-    wanted.reset_tunables(now, &file.tunables);
+    wanted.reset_tunables(now, &set_in_file(file));
     wanted
 }
 
@@ -176,7 +183,7 @@ fn apply(owner: &mut DiskOwner, file: &FileDisk, plan: &Plan) {
     owner.administer(|elevator, now| {
         // First, for a new scheduler to get these at once.
         if plan.resets_tunables {
-            elevator.reset_tunables(now, &file.tunables);
+            elevator.reset_tunables(now, &set_in_file(file));
         }
         if let Some(kind) = plan.scheduler {
             switch(elevator, now, kind);

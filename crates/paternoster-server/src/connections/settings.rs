@@ -5,6 +5,7 @@ use paternoster::{Administration, Instant, SchedulerKind};
 
 use super::{Connections, DiskOwner, Scheduler};
 use crate::ctl::{CheckedSettings, NewSettings, SettingError, SettingsInForce};
+use crate::depth;
 
 impl Connections {
     /// Returns what is in force.
@@ -18,7 +19,10 @@ impl Connections {
             scheduler: scheduler.name().to_owned(),
             hierarchy: elevator.hierarchy().map(|hierarchy| hierarchy.name().to_owned()),
             depth: elevator.device().queue_depth,
-            tunables: tunables.map(|info| (info.name.to_owned(), value(info.name))).collect(),
+            tunables: tunables
+                .filter(|info| info.name != depth::TUNABLE)
+                .map(|info| (info.name.to_owned(), value(info.name)))
+                .collect(),
         }
     }
 
@@ -52,6 +56,7 @@ pub(super) fn switch(
 }
 
 fn apply(owner: &mut DiskOwner, checked: &CheckedSettings) {
+    let depth = depth_to_set(owner, checked);
     owner.administer(|elevator, now| {
         if let Some(kind) = checked.scheduler {
             switch(elevator, now, kind);
@@ -59,11 +64,29 @@ fn apply(owner: &mut DiskOwner, checked: &CheckedSettings) {
         if let Some(hierarchy) = checked.hierarchy {
             elevator.set_hierarchy(now, hierarchy).expect("it was checked");
         }
-        if let Some(depth) = checked.depth {
-            elevator.set_depth(depth);
+        if let Some((bound, fixed)) = depth {
+            elevator.set_depth(bound);
+            if elevator.tunable(depth::TUNABLE).is_ok() {
+                let fixed = fixed.map_or(0, i64::from);
+                elevator.set_tunable(now, depth::TUNABLE, fixed).expect("any depth is allowed");
+            }
         }
         for &(name, value) in &checked.tunables {
             elevator.set_tunable(now, name, value).expect("it was checked");
         }
     });
+}
+
+/// Returns the elevator's bound and the depth that is fixed, if one of them changes. Another
+/// scheduler gets the depth that was set before it; one that is as the back end says was not set.
+fn depth_to_set(owner: &DiskOwner, checked: &CheckedSettings) -> Option<(u32, Option<u32>)> {
+    let elevator = owner.engine().elevator();
+    let busy = owner.backend().capabilities().depth;
+    let before = elevator.scheduler().kind();
+    let bound = elevator.device().queue_depth;
+    let was_set = Some(bound).filter(|&bound| bound != depth::bound(before, None, busy));
+    let kind = checked.scheduler.unwrap_or(before);
+    let fixed = checked.depth.or(was_set);
+    let changes = checked.depth.is_some() || checked.scheduler.is_some();
+    changes.then(|| (depth::bound(kind, fixed, busy), fixed))
 }

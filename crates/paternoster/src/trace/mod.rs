@@ -10,7 +10,8 @@ mod reasons;
 
 pub use reasons::{
     BatchReason, BudgetEnd, Domain, FairWhy, HoldReason, LatencyKind, MergeKind, MergeSite,
-    NoIdleReason, PreemptReason, SliceEnd, WaitReason, Workload,
+    NoIdleReason, PreemptReason, SliceEnd, TrialKind, TrialVerdict, WaitReason, WindowVerdict,
+    Workload,
 };
 
 use crate::arena::{GroupId, IocId};
@@ -531,6 +532,48 @@ pub enum Event {
         node: ShareOf,
         /// Why.
         why: HoldReason,
+    },
+    /// wfq: another depth is tried from the next window on.
+    #[non_exhaustive]
+    DepthTrial {
+        /// The depth that holds.
+        from: u32,
+        /// The depth that is tried.
+        to: u32,
+        /// Which trial.
+        kind: TrialKind,
+    },
+    /// wfq: a trial of another depth is over.
+    #[non_exhaustive]
+    DepthVerdict {
+        /// The depth that held.
+        from: u32,
+        /// The depth that was tried.
+        to: u32,
+        /// By how much it was faster, in parts per million.
+        mean_ppm: i64,
+        /// Pairs of windows that were compared.
+        pairs: u32,
+        /// Whether it holds from now on.
+        verdict: TrialVerdict,
+    },
+    /// wfq: the device has become faster or slower; a trial that ran is dropped.
+    #[non_exhaustive]
+    DepthJolt {
+        /// Ops a second now.
+        speed: u64,
+        /// Ops a second before.
+        was: u64,
+    },
+    /// wfq: a measurement of the device's speed is over.
+    #[non_exhaustive]
+    WindowClosed {
+        /// Requests that completed.
+        completions: u32,
+        /// Ops a second.
+        speed: u64,
+        /// Whether it says something.
+        why: WindowVerdict,
     },
     /// Requests wait, and the scheduler dispatches none.
     #[non_exhaustive]

@@ -202,6 +202,42 @@ pub enum FairWhy {
 pub enum HoldReason {
     /// A cap of the group, in one direction at least.
     Cap,
+    /// The room is kept for a tenant that has much outstanding and nothing waiting for a moment.
+    Kept,
+}
+
+/// How wfq tries another depth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TrialKind {
+    /// More requests in the device.
+    Up,
+    /// Fewer.
+    Down,
+    /// Fewer than the clients have in it, where they do not fill the depth.
+    Soft,
+}
+
+/// What a trial of another depth has come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TrialVerdict {
+    /// The other depth holds.
+    Accepted,
+    /// The depth stays as it is.
+    Rejected,
+}
+
+/// Whether a measurement of the device's speed says something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum WindowVerdict {
+    /// It does.
+    Valid,
+    /// For more than a twentieth of it nothing waited, and the device had room.
+    Starved,
+    /// It is full of gaps between completions.
+    Bursty,
 }
 
 /// Why a scheduler dispatches nothing though requests wait.
@@ -226,6 +262,8 @@ pub enum WaitReason {
     OneAtATime,
     /// Kyber has no token for any domain with requests that wait.
     NoToken,
+    /// wfq keeps the room in the device for a tenant that has nothing waiting for a moment.
+    Kept,
     /// The device has as many requests in flight as its depth allows.
     DeviceFull,
     /// Caps hold all that waits.

@@ -23,7 +23,8 @@ impl<T: Trace> Wfq<T> {
         }
         assert_eq!(self.queued as usize, waiting, "requests that wait");
         let in_flight = cx.requests.iter().filter(|(_, rq)| rq.bound && rq.is_in_flight());
-        let charged = in_flight.filter(|&(rq, _)| self.in_flight.contains_key(rq)).count();
+        let known = |rq| self.in_flight.get(rq).is_some_and(|entry| entry.in_device);
+        let charged = in_flight.filter(|&(rq, _)| known(rq)).count();
         let in_flight = cx.requests.iter().filter(|(_, rq)| rq.bound && rq.is_in_flight()).count();
         assert_eq!(charged, in_flight, "what is in flight is charged");
     }

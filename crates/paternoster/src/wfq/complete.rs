@@ -1,8 +1,9 @@
 //! Requests that leave the device, and work that was no request.
 
-use super::Wfq;
 use super::context::context_of;
 use super::service::Units;
+use super::window::Done;
+use super::{InFlight, Wfq};
 use crate::arena::{GroupId, RequestId};
 use crate::scheduler::{Cx, InsertAt, Work};
 use crate::trace::Trace;
@@ -11,12 +12,27 @@ impl<T: Trace> Wfq<T> {
     /// A request has completed.
     #[inline]
     pub(super) fn complete_request(&mut self, cx: &Cx<'_>, rq: RequestId) {
+        let gone = self.leave_device(cx, rq);
         self.in_flight.remove(rq);
+        let latency = cx.now.saturating_since(cx.requests[rq].start);
         self.unbind_request(cx, rq);
+        self.learn(cx, Done { charge: gone.charge, window: gone.window, latency });
+    }
+
+    /// A request is not in the device any more.
+    #[inline]
+    fn leave_device(&mut self, cx: &Cx<'_>, rq: RequestId) -> InFlight {
+        let entry = self.in_flight.get_mut(rq).expect("it was dispatched");
+        entry.in_device = false;
+        let entry = *entry;
+        self.change_demand(cx.requests[rq].group, |demand| demand.in_device -= 1);
+        entry
     }
 
     /// The device could not take a request: it is the first of its context again. It stays charged.
     pub(super) fn requeue_request(&mut self, cx: &mut Cx<'_>, rq: RequestId) {
+        let before = self.leave_device(cx, rq);
+        self.windows.forget(before.window);
         self.insert_request(cx, rq, InsertAt::Head);
     }
 
@@ -24,8 +40,7 @@ impl<T: Trace> Wfq<T> {
     pub(super) fn charge_group(&mut self, cx: &Cx<'_>, group: GroupId, work: Work) {
         let charge = match work {
             Work::Ops(ops) => Units::ops(ops),
-            // Until the device's speed is known, a sync costs what a request does.
-            Work::Sync { .. } => Units::OP,
+            Work::Sync { took, waiters } => self.charge_of_sync(took, waiters),
         };
         let own = self.group_nodes(cx, group).own;
         self.tree.charge_work(own, charge, cx.now, self.tunables.grace());
@@ -45,5 +60,6 @@ impl<T: Trace> Wfq<T> {
             out.push(rq);
         }
         self.queued = 0;
+        self.note_load(cx.now, cx.in_device);
     }
 }

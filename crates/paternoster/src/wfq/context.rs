@@ -6,6 +6,7 @@
 use slotmap::Key as _;
 
 use super::Wfq;
+use super::demand::Demand;
 use super::directions::Directions;
 use super::node::{Context, GroupNodes, NodeId};
 use super::queue::ContextQueue;
@@ -35,6 +36,7 @@ impl<T: Trace> Wfq<T> {
         let (ioc, group, class) = (request.ioc, request.group, request.io_prio.class());
         let node = self.node_for(cx, ioc, group, class);
         self.tree.context_mut(node).bound += 1;
+        self.change_demand(group, |demand| demand.grow(cx.now));
         cx.requests.get_mut(rq).queue = node.data();
     }
 
@@ -42,18 +44,38 @@ impl<T: Trace> Wfq<T> {
     #[inline]
     pub(super) fn unbind_request(&mut self, cx: &Cx<'_>, rq: RequestId) {
         let node = context_of(cx, rq);
-        self.tree.context_mut(node).bound -= 1;
+        let context = self.tree.context_mut(node);
+        context.bound -= 1;
+        let group = context.group;
+        self.change_demand(group, |demand| demand.shrink(cx.now));
+        self.note_absence(self.groups[group].top);
         self.free_if_unused(node);
+    }
+
+    /// Changes the demand of a group's own requests, and of what it is below.
+    #[inline]
+    pub(super) fn change_demand(&mut self, group: GroupId, change: impl Fn(&mut Demand)) {
+        let GroupNodes { own, top, .. } = self.groups[group];
+        change(&mut self.tree.nodes[own].demand);
+        if top != own {
+            change(&mut self.tree.nodes[top].demand);
+        }
     }
 
     #[inline]
     fn node_for(&mut self, cx: &Cx<'_>, ioc: IocId, group: GroupId, class: IoClass) -> NodeId {
-        let known = self.contexts.get(ioc).map_or(&[][..], |nodes| nodes);
+        let known = self.known_node(ioc, group, class);
+        known.unwrap_or_else(|| self.make_node(cx, ioc, group, class))
+    }
+
+    /// Returns the node of an I/O context in a class of a group, if it has one.
+    #[inline]
+    pub(super) fn known_node(&self, ioc: IocId, group: GroupId, class: IoClass) -> Option<NodeId> {
         let is_it = |&node: &NodeId| {
             let context = self.tree.context(node);
             context.group == group && context.class == class
         };
-        known.iter().copied().find(is_it).unwrap_or_else(|| self.make_node(cx, ioc, group, class))
+        self.contexts.get(ioc)?.iter().copied().find(is_it)
     }
 
     fn make_node(&mut self, cx: &Cx<'_>, ioc: IocId, group: GroupId, class: IoClass) -> NodeId {
@@ -72,7 +94,7 @@ impl<T: Trace> Wfq<T> {
         if let Some(&nodes) = self.groups.get(group) {
             return nodes;
         }
-        let parent = cx.groups[group].parent.map(|parent| self.group_nodes(cx, parent).node);
+        let parent = cx.groups[group].parent.map(|parent| self.group_nodes(cx, parent));
         let weights = &cx.groups[group];
         let (weight, leaf) = (weights.weight().value(), weights.leaf_weight().value());
         let nodes = self.tree.add_group(group, parent, weight, leaf);
@@ -107,7 +129,7 @@ impl<T: Trace> Wfq<T> {
 
     /// A group has other weights: they hold from the next dispatch on.
     pub(super) fn follow_weights(&mut self, cx: &Cx<'_>, group: GroupId) {
-        if let Some(&GroupNodes { node, own }) = self.groups.get(group) {
+        if let Some(&GroupNodes { node, own, .. }) = self.groups.get(group) {
             self.tree.nodes[node].weight = cx.groups[group].weight().value();
             self.tree.nodes[own].weight = cx.groups[group].leaf_weight().value();
         }

@@ -11,17 +11,17 @@
 //!   ◀──── each on the way is charged: its start advances by charge / weight
 //! ```
 
-use super::Wfq;
 use super::directions::Directions;
 use super::insert::tell;
 use super::limits::Amount;
 use super::node::{Kind, NodeId, Served};
 use super::queue::Order;
 use super::service::{Units, Vtime};
+use super::{InFlight, Wfq};
 use crate::arena::RequestId;
 use crate::io_context::IoClass;
 use crate::scheduler::Cx;
-use crate::trace::{Event, FairWhy, Trace, WaitReason};
+use crate::trace::{Event, FairWhy, HoldReason, ShareOf, Trace, WaitReason};
 
 /// The request to dispatch, and where it waits.
 #[derive(Clone, Copy, Debug)]
@@ -38,7 +38,8 @@ impl<T: Trace> Wfq<T> {
     /// Takes the next request, if the device may have one more. Something waits.
     #[inline]
     pub(super) fn next_request(&mut self, cx: &mut Cx<'_>) -> Option<RequestId> {
-        if cx.in_device >= self.depth_in_force(cx) {
+        let depth = self.depth_now.min(cx.device.queue_depth);
+        if cx.in_device >= depth {
             self.trace.event(cx.now, Event::Waiting { why: WaitReason::DeviceFull });
             return None;
         }
@@ -47,7 +48,18 @@ impl<T: Trace> Wfq<T> {
             self.trace.event(cx.now, Event::Waiting { why: WaitReason::Capped });
             return None;
         };
+        let group = cx.requests[choice.rq].group;
+        let top = self.groups[group].top;
+        if choice.reserved.is_none() && self.is_kept_from(top, cx.in_device, depth) {
+            let node = ShareOf::Group(group);
+            self.trace.event(cx.now, Event::FairHeld { node, why: HoldReason::Kept });
+            self.trace.event(cx.now, Event::Waiting { why: WaitReason::Kept });
+            return None;
+        }
         self.take(cx, choice);
+        self.change_demand(group, |demand| demand.in_device += 1);
+        self.note_absence(top);
+        self.note_load(cx.now, cx.in_device + 1);
         Some(choice.rq)
     }
 
@@ -99,7 +111,8 @@ impl<T: Trace> Wfq<T> {
         self.note_class(cx, context);
         self.tree.context_mut(context).queue.pop(cx.requests, rq);
         self.queued -= 1;
-        self.in_flight.insert(rq, charge);
+        let (window, paid) = (self.windows.number(), self.charge_paid(rq, charge));
+        self.in_flight.insert(rq, InFlight { charge: paid, window, in_device: true });
         let name = cx.requests[rq].name();
         let why = reserved.map_or(FairWhy::Weight, |_| FairWhy::Reserved);
         let dispatched = Event::FairDispatch { rq: name, start, charge: charge.count(), why };
@@ -120,6 +133,11 @@ impl<T: Trace> Wfq<T> {
             Some(_) => Units::ZERO,
             None => self.prices.charge(&cx.requests[rq]),
         }
+    }
+
+    /// Returns what it was charged in all.
+    fn charge_paid(&self, rq: RequestId, charge: Units) -> Units {
+        self.in_flight.get(rq).map_or(charge, |before| before.charge)
     }
 
     fn note_class(&mut self, cx: &Cx<'_>, context: NodeId) {

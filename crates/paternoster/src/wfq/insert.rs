@@ -6,6 +6,7 @@ use super::directions::Directions;
 use super::node::{Entered, NodeId, Told};
 use super::queue::Order;
 use crate::arena::RequestId;
+use crate::io_context::IoContext;
 use crate::request::Bio;
 use crate::scheduler::{Cx, InsertAt};
 use crate::time::Instant;
@@ -22,6 +23,8 @@ impl<T: Trace> Wfq<T> {
         self.tree.context_mut(node).queue.insert(cx.requests, rq, at);
         self.queued += 1;
         self.follow(cx, node);
+        self.note_load(cx.now, cx.in_device);
+        self.note_absence(self.groups[cx.requests[rq].group].top);
     }
 
     /// Puts an I/O context, whose requests have changed, where it is in the order of service.
@@ -51,10 +54,12 @@ impl<T: Trace> Wfq<T> {
         tree.follow(node, now, grace, |told| tell(trace, now, told));
     }
 
-    /// Returns a request of the bio's own I/O context that starts where the bio ends.
+    /// Returns a request of the bio's own I/O context, class and group that starts where the bio
+    /// ends.
     pub(super) fn front_merge(&self, cx: &Cx<'_>, bio: &Bio) -> Option<RequestId> {
-        let mut nodes = self.contexts.get(bio.ioc)?.iter();
-        nodes.find_map(|&node| self.tree.context(node).queue.find_start(cx.requests, bio.end()))
+        let &IoContext { io_prio, group, .. } = &cx.contexts[bio.ioc];
+        let node = self.known_node(bio.ioc, group, io_prio.class())?;
+        self.tree.context(node).queue.find_start(cx.requests, bio.end())
     }
 
     /// A bio merged into `rq`. It is charged with all its sectors when it is dispatched.
@@ -78,6 +83,7 @@ impl<T: Trace> Wfq<T> {
             }
             self.queued -= 1;
             self.follow(cx, theirs);
+            self.note_load(cx.now, cx.in_device);
         }
         self.unbind_request(cx, absorbed);
     }

@@ -30,7 +30,12 @@
 //!                node.rs        and so are all above it,
 //!                siblings.rs    each among its siblings,
 //!                service.rs     in virtual time
+//!                kept.rs        unless the room is kept for another tenant
 //!   completed    complete.rs    there is room for another
+//!                learn.rs       what the device does at this depth
+//!                window.rs      is measured, window by window,
+//!                demand.rs      and so is what tenants ask for:
+//!                depth/         the depth follows
 //! ```
 //!
 //! `tunables.rs` has the settings, `dump.rs` shows the state. No floating point, no clock: equal
@@ -41,10 +46,14 @@ mod check;
 mod class;
 mod complete;
 mod context;
+mod demand;
+mod depth;
 mod directions;
 mod dispatch;
 mod dump;
 mod insert;
+mod kept;
+mod learn;
 mod limits;
 mod node;
 mod price;
@@ -52,6 +61,7 @@ mod queue;
 mod service;
 mod siblings;
 mod tunables;
+mod window;
 
 pub use service::Vtime;
 
@@ -66,13 +76,26 @@ use crate::trace::{MergeKind, Trace};
 use crate::tunable::{TunableError, TunableInfo};
 use smallvec::SmallVec;
 
+use depth::Depth;
 use node::{GroupNodes, NodeId, Tree};
 use price::Prices;
 use service::Units;
 use tunables::Tunables;
+use window::{Closed, Windows};
 
 /// Its name, as schedulers have one in sysfs.
 pub(crate) const NAME: &str = "wfq";
+
+/// What is known of a request that was dispatched.
+#[derive(Clone, Copy, Debug)]
+struct InFlight {
+    /// What it was charged.
+    charge: Units,
+    /// The window in which it was dispatched.
+    window: u64,
+    /// The device has it; else it was requeued.
+    in_device: bool,
+}
 
 /// The weighted fair queueing scheduler.
 #[derive(Debug)]
@@ -82,14 +105,26 @@ pub struct Wfq<T> {
     groups: SideTable<GroupId, GroupNodes>,
     /// The nodes of each I/O context: nearly always one.
     contexts: SideTable<IocId, SmallVec<[NodeId; 1]>>,
-    /// What requests in flight, and requeued ones, were charged.
-    in_flight: SideTable<RequestId, Units>,
+    /// What is known of requests in flight, and of requeued ones.
+    in_flight: SideTable<RequestId, InFlight>,
     /// Requests that wait.
     queued: u32,
-    /// The depth that was last in force.
+    windows: Windows,
+    /// What the last window has shown.
+    last_window: Option<Closed>,
+    /// Windows in which nothing waited though the device had room.
+    starved_windows: u64,
+    depth: Depth,
+    /// The depth of the current window.
     depth_now: u32,
     /// Heads count by their directions, as some group has a cap.
     by_direction: bool,
+    /// The depth above which a tenant has all its requests in the device; none without contest.
+    fair_depth: Option<u32>,
+    /// How often demand was measured.
+    round: u64,
+    /// Nodes below the root for which places in the device are kept.
+    absent: Vec<NodeId>,
     prices: Prices,
     tunables: Tunables,
     trace: T,
@@ -107,7 +142,14 @@ impl<T: Trace> Wfq<T> {
             contexts: SideTable::new(),
             in_flight: SideTable::new(),
             queued: 0,
-            depth_now: 0,
+            windows: Windows::new(),
+            last_window: None,
+            starved_windows: 0,
+            depth: Depth::starting_at(tunables.depth_start()),
+            depth_now: 1,
+            fair_depth: None,
+            round: 0,
+            absent: vec![],
             by_direction: false,
             prices: Prices::set_by(&tunables),
             tunables,
@@ -117,13 +159,6 @@ impl<T: Trace> Wfq<T> {
 
     /// The tunables.
     pub const TUNABLES: &'static [TunableInfo] = Tunables::TABLE;
-
-    /// How many requests may be in the device.
-    #[inline]
-    fn depth_in_force(&mut self, cx: &Cx<'_>) -> u32 {
-        self.depth_now = self.tunables.depth().min(cx.device.queue_depth);
-        self.depth_now
-    }
 }
 
 impl<T: Trace> Scheduler for Wfq<T> {
@@ -135,6 +170,7 @@ impl<T: Trace> Scheduler for Wfq<T> {
 
     fn attach(&mut self, cx: &mut Cx<'_>) {
         self.group_nodes(cx, cx.groups.root());
+        self.begin_learning(cx);
     }
 
     #[inline]
@@ -228,8 +264,12 @@ impl<T: Trace> Scheduler for Wfq<T> {
         value: i64,
     ) -> Result<i64, TunableError> {
         let value = self.tunables.set(name, value)?;
+        if name == "depth_start" {
+            self.depth = Depth::starting_at(self.tunables.depth_start());
+        }
         self.prices = Prices::set_by(&self.tunables);
         self.set_burst(cx.now);
+        self.retune(cx);
         Ok(value)
     }
 

@@ -15,6 +15,7 @@
 use slotmap::{SlotMap, new_key_type};
 
 use super::class::Classes;
+use super::demand::Demand;
 use super::directions::Directions;
 use super::limits::{Amount, Dues, NodeLimits, Parking};
 use super::queue::ContextQueue;
@@ -48,6 +49,12 @@ pub(super) struct Node {
     pub(super) active: Directions,
     /// Its caps and its reservation, if it ever had any.
     pub(super) limits: Option<Box<NodeLimits>>,
+    /// What it has outstanding; kept of a group's own requests, and of nodes below the root.
+    pub(super) demand: Demand,
+    /// The last round of `demand.rs` in which it was present.
+    pub(super) present_in: u64,
+    /// It is on the list of `kept.rs`.
+    pub(super) absent: bool,
 }
 
 /// What a node stands for.
@@ -79,7 +86,9 @@ pub(super) struct Context {
 impl Node {
     fn new(among: Option<SiblingsId>, weight: u32, kind: Kind) -> Self {
         let (active, limits) = (Directions::empty(), None);
-        Self { among, kind, weight, start: Vtime::ZERO, key: None, active, limits }
+        let (start, demand) = (Vtime::ZERO, Demand::default());
+        let (present_in, absent) = (0, false);
+        Self { among, kind, weight, start, key: None, active, limits, demand, present_in, absent }
     }
 
     pub(super) fn is_active(&self) -> bool {
@@ -143,6 +152,9 @@ pub(super) struct Entered {
 pub(super) struct GroupNodes {
     pub(super) node: NodeId,
     pub(super) own: NodeId,
+    /// The node below the root that both are below; one of them, for a group below the root and for
+    /// the root itself.
+    pub(super) top: NodeId,
 }
 
 impl Tree {
@@ -162,11 +174,11 @@ impl Tree {
     pub(super) fn add_group(
         &mut self,
         group: GroupId,
-        parent: Option<NodeId>,
+        parent: Option<GroupNodes>,
         weight: u32,
         leaf_weight: u32,
     ) -> GroupNodes {
-        let among = parent.map(|parent| self.members_of(parent));
+        let among = parent.map(|parent| self.members_of(parent.node));
         let siblings = &mut self.siblings;
         let node = self.nodes.insert_with_key(|node| {
             let members = siblings.insert(Siblings::below(node));
@@ -183,7 +195,12 @@ impl Tree {
             let classes = Classes::new(of_class);
             Node::new(Some(members), leaf_weight, Kind::Own { group, classes })
         });
-        GroupNodes { node, own }
+        let top = match parent {
+            None => own,
+            Some(parent) if self.nodes[parent.node].among.is_none() => node,
+            Some(parent) => parent.top,
+        };
+        GroupNodes { node, own, top }
     }
 
     /// Adds an I/O context to a class of a group's own requests. It has a weight from its first

@@ -57,7 +57,10 @@ impl Prices {
         let plain = self.op.count() + bytes;
         let charge = match self.factor(rq) {
             ONE => plain,
-            factor => (plain * factor) >> FACTOR_BITS,
+            factor => {
+                let wide = (u128::from(plain) * u128::from(factor)) >> FACTOR_BITS;
+                u64::try_from(wide).expect("2³² sectors at the highest prices are below 2⁵⁹ units")
+            }
         };
         Units::new(charge.max(1))
     }

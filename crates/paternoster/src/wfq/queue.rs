@@ -37,7 +37,7 @@ pub(super) struct ContextQueue {
     sorted: SortList,
     /// The head in the order of sectors.
     next: Option<RequestId>,
-    /// Where the request ended that was dispatched last.
+    /// Where the request started that was dispatched last, requeued ones apart.
     sweep: Sector,
     /// How many requests were requeued. They are the first in the fifo.
     requeued: u32,
@@ -86,10 +86,17 @@ impl ContextQueue {
         }
     }
 
+    /// Returns whether `rq`, which is dispatched or removed in order of arrival, was requeued.
+    fn is_requeued(&self, rq: RequestId) -> bool {
+        self.requeued > 0 && self.fifo.first() == Some(rq)
+    }
+
     /// Takes out a request that is dispatched.
     #[inline]
     pub(super) fn pop(&mut self, requests: &mut Requests, rq: RequestId) {
-        self.sweep = requests[rq].end();
+        if !self.is_requeued(rq) {
+            self.sweep = requests[rq].sector;
+        }
         self.remove(requests, rq);
     }
 
@@ -100,9 +107,7 @@ impl ContextQueue {
             let first = || self.sorted.first(requests).filter(|&first| first != rq);
             self.next = SortList::after(requests, rq).or_else(first);
         }
-        if self.requeued > 0 && self.fifo.first() == Some(rq) {
-            self.requeued -= 1;
-        }
+        self.requeued -= u32::from(self.is_requeued(rq));
         self.sorted.remove(requests, rq);
         self.fifo.remove(requests, rq);
     }

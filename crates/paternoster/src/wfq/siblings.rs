@@ -14,6 +14,7 @@
 
 use std::collections::BTreeMap;
 
+use super::demand::Present;
 use super::directions::Directions;
 use super::node::NodeId;
 use super::service::Vtime;
@@ -35,11 +36,14 @@ pub(super) struct Siblings {
     history: History,
     /// Those with something waiting that may be served, by its direction.
     active: [BTreeMap<Key, NodeId>; 2],
+    /// Of those that are present, in `demand.rs`.
+    pub(super) present: Present,
 }
 
 impl Siblings {
     pub(super) fn below(of: NodeId) -> Self {
-        Self { of, v: Vtime::ZERO, history: History::default(), active: Default::default() }
+        let (history, present) = (History::default(), Present::default());
+        Self { of, v: Vtime::ZERO, history, active: Default::default(), present }
     }
 
     /// Their virtual time.

@@ -1,5 +1,6 @@
 //! The tunables of `wfq`. They are of this project: Linux has no such scheduler.
 
+use super::depth::{Gains, Rules};
 use crate::time::Nanos;
 use crate::tunable::{number, tunables};
 
@@ -16,8 +17,27 @@ pub(super) enum CostMode {
 
 tunables! {
     pub(super) struct Tunables of super::NAME;
-    depth: "requests", 16, 1, 4096,
-        "How many requests may be in the device at once.";
+    depth: "requests", 0, 0, 4096,
+        "How many requests may be in the device at once; 0 is learned.";
+    depth_start: "requests", 16, 1, 4096,
+        "The learned depth at the start.";
+    min_depth: "requests", 1, 1, 4096,
+        "The least learned depth.";
+    max_depth: "requests", 1024, 1, 4096,
+        "The greatest learned depth.";
+    gain: "ppm", 100_000, 10_000, 900_000,
+        "What a deeper queue has to gain, in parts per million of what a device would gain that \
+         serves as many more.";
+    contested: "ppm", 500_000, 10_000, 1_000_000,
+        "The same above the depth at which a tenant has all its requests in the device; at least \
+         `gain`.";
+    window_us: "us", 2000, 500, 100_000,
+        "How long a measurement of the device's speed lasts at least.";
+    rest_ms: "ms", 300, 0, 60_000,
+        "How long at most the depth rests after trials that were rejected.";
+    keep_slots: "%", 25, 0, 100,
+        "How much of the depth is kept for tenants that have much outstanding and nothing waiting \
+         for a moment; with 0 none waits while the device has room.";
     grace_us: "us", 0, 0, 100_000,
         "For how long a group or I/O context that has nothing waiting keeps its place in the order \
          of service. One that was away for longer is treated as if it had been away for this long.";
@@ -41,6 +61,28 @@ impl Tunables {
     #[inline]
     pub(super) fn depth(&self) -> u32 {
         number(self.depth)
+    }
+
+    pub(super) fn depth_start(&self) -> u32 {
+        number(self.depth_start)
+    }
+
+    pub(super) fn min_depth(&self) -> u32 {
+        number(self.min_depth)
+    }
+
+    pub(super) fn max_depth(&self) -> u32 {
+        number(self.max_depth)
+    }
+
+    pub(super) fn rules(&self) -> Rules {
+        let gains = Gains { plain: self.gain, contested: self.contested.max(self.gain) };
+        Rules { gains, rest: Nanos::from_millis(self.rest_ms.cast_unsigned()) }
+    }
+
+    #[inline]
+    pub(super) fn window(&self) -> Nanos {
+        Nanos::from_micros(self.window_us.cast_unsigned())
     }
 
     #[inline]

@@ -195,7 +195,7 @@ one_of! {
     ];
     WaitReason: [
         IdleTimer, InFlight, GroupInFlight, GateAsyncDrains, GateSyncDrains, GateDepth, OneAtATime,
-        NoToken, DeviceFull, Capped
+        NoToken, Kept, DeviceFull, Capped
     ];
     FairWhy: [Weight, Reserved];
     HoldReason: [Cap];

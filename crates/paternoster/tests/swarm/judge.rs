@@ -133,8 +133,15 @@ impl Silence<'_> {
         let last = asked.last().map(|&(_, event)| event);
         assert!(matches!(last, Some(Event::Waiting { .. })), "at last");
         match (self.kind, why) {
+            (SchedulerKind::Wfq, WaitReason::DeviceFull) => {
+                assert!(self.in_flight > 0, "the depth is at least 1");
+            }
             (_, WaitReason::DeviceFull) => {
                 assert!(self.in_flight >= self.queue_depth, "it is full");
+            }
+            (SchedulerKind::Wfq, _) => {
+                assert_eq!(why, WaitReason::Kept, "wfq waits for nothing else");
+                assert!(self.in_flight > 0, "nothing is kept of an empty device");
             }
             (SchedulerKind::Kyber, _) => {
                 assert_eq!(why, WaitReason::NoToken, "Kyber waits for nothing else");

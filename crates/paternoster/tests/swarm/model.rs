@@ -4,7 +4,7 @@
 //! completion or a cancel wakes the waiters, and the one reason for each dispatch that gives
 //! nothing.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use paternoster::scheduler::Scheduler;
 use paternoster::{
@@ -92,6 +92,8 @@ pub(crate) struct Swarm {
     groups: Vec<GroupId>,
     in_flight: Vec<RequestId>,
     given: Given,
+    /// Requests that wfq took as they arrived.
+    taken: BTreeSet<RequestId>,
     /// Bios that got `Later`, in order of arrival.
     later: VecDeque<Bio>,
     /// For each bio its context, until it has come back.
@@ -137,6 +139,7 @@ impl Swarm {
             groups: vec![root],
             in_flight: vec![],
             given: Given::default(),
+            taken: BTreeSet::new(),
             later: VecDeque::new(),
             bios: vec![],
             events: 0,
@@ -215,15 +218,15 @@ impl Swarm {
             assert!(!self.in_flight.contains(&rq), "a request is dispatched once");
             self.in_flight.push(rq);
             let request = self.elevator.request(rq);
-            self.given.note(rq, request, bypasses(request));
+            let bypasses = bypasses(request) && !self.taken.contains(&rq);
+            self.given.note(rq, request, bypasses);
         }
         let asked = self.elevator.trace().take();
         let kind = self.kind();
         self.witness.see(kind, &asked);
         // mq-deadline lets a lower class wait for what a higher one has in flight, without an
         // event.
-        let reports =
-            matches!(kind, SchedulerKind::Kyber | SchedulerKind::Cfq | SchedulerKind::Bfq);
+        let reports = !matches!(kind, SchedulerKind::None | SchedulerKind::MqDeadline);
         if reports && self.elevator.queued() > 0 {
             let strict = self.elevator.scheduler().tunable("strict_guarantees");
             let moves_queues = self.elevator.tunable("group_isolation").is_ok();
@@ -280,9 +283,17 @@ impl Swarm {
         let bio = bio.with_segments(segments).with_user_data(self.bios.len() as u64);
         self.bios.push(Some(context));
         self.contexts[context].outstanding += 1;
-        if let Submitted::Later(bio) = self.elevator.submit(self.now, bio) {
-            self.contexts[context].later += 1;
-            self.later.push_back(bio);
+        match self.elevator.submit(self.now, bio) {
+            Submitted::Later(bio) => {
+                self.contexts[context].later += 1;
+                self.later.push_back(bio);
+            }
+            // wfq takes what is durable; it stays with the scheduler after a switch.
+            Submitted::Queued(rq) if self.kind() == SchedulerKind::Wfq => {
+                let preflush = bio.op == Op::Flush || bio.flags.contains(BioFlags::PREFLUSH);
+                self.taken.extend((!preflush).then_some(rq));
+            }
+            _ => {}
         }
     }
 

@@ -1,0 +1,54 @@
+//! What `depth` of a disk means under its scheduler.
+//!
+//! ```text
+//!               depth = N                      no depth
+//!   wfq         N, and nothing is learned      learned, up to 1024
+//!   others      N at most                      what keeps the back end busy
+//! ```
+//!
+//! The elevator's bound is never exceeded. wfq has a tunable `depth` besides, in which 0 is learned;
+//! the server sets it by the disk's `depth`, and does not show it beside that.
+
+use paternoster::SchedulerKind;
+
+use crate::config::DiskConfig;
+
+/// The tunable of wfq.
+pub(crate) const TUNABLE: &str = "depth";
+
+/// Returns the elevator's bound. `busy` is how many keep the back end busy.
+pub(crate) fn bound(scheduler: SchedulerKind, configured: Option<u32>, busy: u32) -> u32 {
+    let unless_configured = if learns(scheduler) { DiskConfig::DEPTH_MAX } else { busy };
+    configured.unwrap_or(unless_configured)
+}
+
+/// Returns the tunables with that of the depth, if the scheduler has one and a depth is configured.
+pub(crate) fn with_tunable(
+    scheduler: SchedulerKind,
+    configured: Option<u32>,
+    tunables: &[(String, i64)],
+) -> Vec<(String, i64)> {
+    let depth = configured.filter(|_| learns(scheduler));
+    let depth = depth.map(|depth| (TUNABLE.to_owned(), i64::from(depth)));
+    tunables.iter().cloned().chain(depth).collect()
+}
+
+/// Returns whether the scheduler learns the depth if it is not told.
+pub(crate) const fn learns(scheduler: SchedulerKind) -> bool {
+    matches!(scheduler, SchedulerKind::Wfq)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wfq_has_the_configured_depth_alone_and_learns_it_otherwise() {
+        assert_eq!(bound(SchedulerKind::Wfq, None, 16), 1024);
+        assert_eq!(bound(SchedulerKind::Cfq, None, 16), 16);
+        assert_eq!(bound(SchedulerKind::Cfq, Some(3), 16), 3);
+        let set = [("cost".to_owned(), 1)];
+        let with = |kind| with_tunable(kind, Some(3), &set).len();
+        assert_eq!((with(SchedulerKind::Wfq), with(SchedulerKind::Cfq)), (2, 1));
+    }
+}

@@ -1,0 +1,331 @@
+//! The depth: how many requests may be in the device, learned by paired trials of throughput.
+//!
+//! ```text
+//!   speed │        ___________     too shallow: the device idles
+//!         │      ／     ▲          too deep: a request waits in the device, where no weight counts
+//!         │    ／     the knee
+//!         └──────────────────▶ depth
+//! ```
+//!
+//! The latency of a request says little about the knee: nobody knows the latency of the empty
+//! device, and where service times are spread the least one is not the mean. So the question is
+//! asked of the device itself: *does a deeper queue give more?* Windows at two depths take turns
+//! (`trial.rs`), and the pairs are judged (`verdict.rs`). The first trial doubles the depth. An
+//! accepted one is followed by the next in the same direction; after a rejected one the direction
+//! turns, and after two there is a rest.
+//!
+//! - *Jolt*: the device has become another one, faster or slower. The trial is dropped, and the
+//!   next one goes that way.
+//! - *Soft trial*: clients do not fill the depth. It is taken down to what they need.
+
+#[cfg(test)]
+mod tests;
+mod trial;
+mod verdict;
+
+use super::service::Units;
+use super::window::{BLOCK, Closed};
+use crate::time::{Instant, Nanos};
+use crate::trace::{Event, TrialKind, TrialVerdict};
+pub(super) use trial::Gains;
+use trial::{Arm, Trial};
+use verdict::Answer;
+
+/// By how much the first trial goes deeper, and a trial at most, in ppm.
+const LARGEST_FACTOR: u64 = 2_000_000;
+/// The same after a rejection.
+const SMALLEST_FACTOR: u64 = 1_250_000;
+/// The same after a jolt.
+const JOLT_FACTOR: u64 = 1_500_000;
+
+/// What a soft trial tries, in ppm of what is in the device.
+const SOFT_PART: u64 = 800_000;
+/// The longest rest after a rejected soft trial.
+const SOFT_REST: Nanos = Nanos::from_secs(3);
+
+/// The part of its average, in ppm, below or above which a window's speed is odd.
+const ODD_BELOW: u64 = 700_000;
+const ODD_ABOVE: u64 = 1_400_000;
+/// So many odd windows in a row are a jolt.
+const ODD_WINDOWS: u32 = 3;
+
+/// How trials are judged.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rules {
+    pub(super) gains: Gains,
+    /// The longest rest after a rejection.
+    pub(super) rest: Nanos,
+}
+
+/// Which depths may be tried.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bounds {
+    pub(super) least: u32,
+    pub(super) most: u32,
+    /// The depth above which some tenant has all its requests in the device.
+    pub(super) contested_above: Option<u32>,
+}
+
+/// Which way the next trial goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    Up,
+    Down,
+}
+
+impl Way {
+    fn turned(self) -> Self {
+        match self {
+            Self::Up => Self::Down,
+            Self::Down => Self::Up,
+        }
+    }
+}
+
+/// What trials have come to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Trials {
+    pub(super) accepted: u32,
+    pub(super) rejected: u32,
+    /// Ended by a jolt, or by another price.
+    pub(super) dropped: u32,
+    pub(super) jolts: u32,
+}
+
+/// The depth, and how it is learned.
+#[derive(Debug)]
+pub(super) struct Depth {
+    /// The depth that holds.
+    settled: u32,
+    trial: Option<Trial>,
+    way: Way,
+    /// By how much the next trial goes that way, in ppm.
+    factor: u64,
+    /// Rejections in a row.
+    rejections: u32,
+    resting_until: Instant,
+    /// The speed of windows at the depth that holds; none at first.
+    speed: Option<u64>,
+    /// Windows in a row whose speed is far from that.
+    odd: u32,
+    pub(super) trials: Trials,
+}
+
+impl Depth {
+    pub(super) fn starting_at(depth: u32) -> Self {
+        Self {
+            settled: depth,
+            trial: None,
+            way: Way::Up,
+            factor: LARGEST_FACTOR,
+            rejections: 0,
+            resting_until: Instant::START,
+            speed: None,
+            odd: 0,
+            trials: Trials::default(),
+        }
+    }
+
+    /// The depth that holds.
+    pub(super) fn settled(&self) -> u32 {
+        self.settled
+    }
+
+    /// The depth of window `number`.
+    pub(super) fn of_window(&self, number: u64) -> u32 {
+        match &self.trial {
+            Some(trial) if Arm::of(number) == Arm::Probe => trial.probe,
+            _ => self.settled,
+        }
+    }
+
+    /// The units a second at the depth that holds; none before the first window.
+    pub(super) fn speed(&self) -> Option<u64> {
+        self.speed
+    }
+
+    pub(super) fn in_trial(&self) -> Option<TrialKind> {
+        self.trial.as_ref().map(|trial| trial.kind)
+    }
+
+    pub(super) fn is_resting(&self, now: Instant) -> bool {
+        now < self.resting_until
+    }
+
+    /// The unit of speeds has changed: what was measured in the old one says nothing.
+    pub(super) fn restart(&mut self) {
+        self.speed = None;
+        self.odd = 0;
+        self.drop_trial();
+    }
+
+    /// Keeps the depth within other bounds.
+    pub(super) fn clamp(&mut self, least: u32, most: u32) {
+        self.settled = self.settled.clamp(least, most);
+        let beyond = |trial: &Trial| !(least..=most).contains(&trial.probe);
+        if self.trial.as_ref().is_some_and(beyond) {
+            self.drop_trial();
+        }
+    }
+
+    fn drop_trial(&mut self) {
+        if self.trial.take().is_some() {
+            self.trials.dropped += 1;
+        }
+    }
+
+    /// Takes a window. Returns the number of the next one: after a trial a new block begins.
+    pub(super) fn window_closed(
+        &mut self,
+        now: Instant,
+        window: &Closed,
+        rules: Rules,
+        tell: &mut dyn FnMut(Event),
+    ) -> u64 {
+        let jolted = self.take_speed(window, tell);
+        let ended = jolted || self.take_trial(now, window, rules, tell);
+        let next = window.number + 1;
+        if ended { next.next_multiple_of(BLOCK) } else { next }
+    }
+
+    /// Takes a window at a depth that is not learned.
+    pub(super) fn note_speed(&mut self, window: &Closed) {
+        self.take_speed(window, &mut |_| {});
+    }
+
+    /// Averages the speeds at the depth that holds. Returns whether the device has become another.
+    fn take_speed(&mut self, window: &Closed, tell: &mut dyn FnMut(Event)) -> bool {
+        let disturbed = self.trial.is_some() && Arm::of(window.number) == Arm::Probe;
+        if disturbed || window.starved || window.bursty {
+            return false;
+        }
+        let Some(was) = self.speed else {
+            self.speed = Some(window.speed);
+            return false;
+        };
+        let part = |ppm: u64| u128::from(was) * u128::from(ppm) / 1_000_000;
+        let is_odd = !(part(ODD_BELOW)..=part(ODD_ABOVE)).contains(&u128::from(window.speed));
+        self.odd = if is_odd { self.odd + 1 } else { 0 };
+        if self.odd < ODD_WINDOWS {
+            self.speed = Some(was - was / 8 + window.speed / 8);
+            return false;
+        }
+        self.odd = 0;
+        self.speed = Some(window.speed);
+        self.drop_trial();
+        self.trials.jolts += 1;
+        self.way = if window.speed > was { Way::Up } else { Way::Down };
+        self.factor = JOLT_FACTOR;
+        self.rejections = 0;
+        self.resting_until = Instant::START;
+        tell(Event::DepthJolt { speed: ops(window.speed), was: ops(was) });
+        true
+    }
+
+    /// Returns whether the window ends the trial.
+    fn take_trial(
+        &mut self,
+        now: Instant,
+        window: &Closed,
+        rules: Rules,
+        tell: &mut dyn FnMut(Event),
+    ) -> bool {
+        let Some(trial) = &mut self.trial else { return false };
+        let Some(Answer { accepted, mean }) = trial.take(window, rules.gains) else {
+            return false;
+        };
+        let trial = self.trial.take().expect("it runs");
+        let verdict = if accepted { TrialVerdict::Accepted } else { TrialVerdict::Rejected };
+        let (from, to, pairs) = (self.settled, trial.probe, trial.pairs());
+        tell(Event::DepthVerdict { from, to, mean_ppm: mean, pairs, verdict });
+        if accepted {
+            self.accept(&trial);
+        } else {
+            self.reject(now, &trial, rules.rest);
+        }
+        true
+    }
+
+    fn accept(&mut self, trial: &Trial) {
+        self.trials.accepted += 1;
+        self.rejections = 0;
+        self.settled = trial.probe;
+        self.factor = (self.factor * SMALLEST_FACTOR / 1_000_000).min(LARGEST_FACTOR);
+        // It was measured at another depth.
+        self.speed = None;
+        self.odd = 0;
+    }
+
+    fn reject(&mut self, now: Instant, trial: &Trial, longest_rest: Nanos) {
+        self.trials.rejected += 1;
+        let length = now.saturating_since(trial.began).as_nanos();
+        if trial.kind == TrialKind::Soft {
+            let rest = Nanos::new(length.saturating_mul(30)).min(SOFT_REST);
+            self.resting_until = now + rest;
+            return;
+        }
+        self.turn();
+        if self.rejections >= 2 {
+            self.resting_until = now + Nanos::new(length.saturating_mul(6)).min(longest_rest);
+        }
+    }
+
+    fn turn(&mut self) {
+        self.way = self.way.turned();
+        self.factor = SMALLEST_FACTOR;
+        self.rejections += 1;
+    }
+
+    /// Begins a trial with a block, unless one runs or the depth rests.
+    pub(super) fn begin_trial(
+        &mut self,
+        now: Instant,
+        window: &Closed,
+        bounds: &Bounds,
+        tell: &mut dyn FnMut(Event),
+    ) {
+        if self.trial.is_some() || self.is_resting(now) {
+            return;
+        }
+        self.settled = self.settled.clamp(bounds.least, bounds.most);
+        let found = if window.starved && !window.bursty {
+            self.soft_probe(window, bounds)
+        } else {
+            self.probe(bounds)
+        };
+        let Some((kind, probe, base)) = found else { return };
+        tell(Event::DepthTrial { from: self.settled, to: probe, kind });
+        self.trial = Some(Trial::new(kind, probe, base, now, bounds.contested_above));
+    }
+
+    /// Returns what to try that way, or the other way where the depth is at its bound.
+    fn probe(&mut self, bounds: &Bounds) -> Option<(TrialKind, u32, u32)> {
+        for _ in 0..2 {
+            let settled = u64::from(self.settled);
+            let (kind, probe) = match self.way {
+                Way::Up => (TrialKind::Up, (settled * self.factor).div_ceil(1_000_000)),
+                Way::Down => (TrialKind::Down, settled * 1_000_000 / self.factor),
+            };
+            let probe = u32::try_from(probe).unwrap_or(u32::MAX).clamp(bounds.least, bounds.most);
+            if probe != self.settled {
+                return Some((kind, probe, self.settled));
+            }
+            self.turn();
+        }
+        None
+    }
+
+    /// Returns what to try where clients do not fill the depth: less than what they have in it.
+    fn soft_probe(&self, window: &Closed, bounds: &Bounds) -> Option<(TrialKind, u32, u32)> {
+        let filled = u32::try_from(window.in_device_milli / 1000).unwrap_or(u32::MAX);
+        let probe = u64::from(filled) * SOFT_PART / 1_000_000;
+        let probe = u32::try_from(probe).unwrap_or(u32::MAX).max(bounds.least);
+        let goes_down = filled >= 2 && probe < filled.min(self.settled);
+        goes_down.then_some((TrialKind::Soft, probe, filled))
+    }
+}
+
+/// Returns a speed in ops a second.
+pub(super) fn ops(units_per_s: u64) -> u64 {
+    units_per_s / Units::OP.count()
+}

@@ -1,0 +1,215 @@
+//! What trials come to, on devices whose speed at each depth is known.
+
+use super::*;
+
+const RULES: Rules =
+    Rules { gains: Gains { plain: 100_000, contested: 500_000 }, rest: Nanos::from_millis(300) };
+
+const BOUNDS: Bounds = Bounds { least: 1, most: 1024, contested_above: None };
+
+/// A depth that is learned, window by window, on a device whose speed follows from the depth.
+struct Learned {
+    depth: Depth,
+    now: Instant,
+    number: u64,
+    bounds: Bounds,
+    events: Vec<Event>,
+}
+
+impl Learned {
+    fn from(depth: u32) -> Self {
+        let mut depth = Depth::starting_at(depth);
+        depth.clamp(BOUNDS.least, BOUNDS.most);
+        Self { depth, now: Instant::START, number: BLOCK - 1, bounds: BOUNDS, events: vec![] }
+    }
+
+    /// A window of 3 ms.
+    fn window(&mut self, speed: impl Fn(u32) -> u64) {
+        let window = Closed {
+            number: self.number,
+            completions: 100,
+            speed: speed(self.depth.of_window(self.number)),
+            latency: Nanos::from_micros(100),
+            in_device_milli: u64::from(self.depth.of_window(self.number)) * 1000,
+            starved: false,
+            bursty: false,
+            length: Nanos::from_millis(3),
+        };
+        self.take(&window);
+    }
+
+    fn take(&mut self, window: &Closed) {
+        self.now = self.now + window.length;
+        let Self { depth, now, events, bounds, .. } = self;
+        let mut tell = |event| events.push(event);
+        self.number = depth.window_closed(*now, window, RULES, &mut tell);
+        if self.number.is_multiple_of(BLOCK) {
+            depth.begin_trial(*now, window, bounds, &mut tell);
+        }
+    }
+
+    fn windows(&mut self, count: u32, speed: impl Fn(u32) -> u64 + Copy) {
+        for _ in 0..count {
+            self.window(speed);
+        }
+    }
+
+    /// The trials that began since the last call: from, to.
+    fn trials(&mut self) -> Vec<(u32, u32)> {
+        let trial = |event| match event {
+            Event::DepthTrial { from, to, .. } => Some((from, to)),
+            _ => None,
+        };
+        self.events.drain(..).filter_map(trial).collect()
+    }
+
+    fn verdicts(&mut self) -> Vec<(u32, u32, i64, u32, TrialVerdict)> {
+        let verdict = |event| match event {
+            Event::DepthVerdict { from, to, mean_ppm, pairs, verdict, .. } => {
+                Some((from, to, mean_ppm, pairs, verdict))
+            }
+            _ => None,
+        };
+        self.events.drain(..).filter_map(verdict).collect()
+    }
+}
+
+/// Scenario 25. The rejected trial took the windows 8 to 13; the next is of the block from 16 on.
+#[test]
+fn depth_that_gives_nothing_is_rejected_after_three_pairs() {
+    let mut learned = Learned::from(16);
+    learned.windows(7, |_| 1_000_000);
+    assert_eq!(learned.number, 16);
+    assert_eq!(learned.depth.settled(), 16);
+    let rejected = TrialVerdict::Rejected;
+    let events = learned.events.clone();
+    assert_eq!(learned.verdicts(), [(16, 32, 0, 3, rejected)]);
+    learned.events = events;
+    assert_eq!(learned.trials(), [(16, 32), (16, 12)]);
+}
+
+/// Scenario 26: s = 0.222, so a loss of 7 % is more than 1.3 %.
+#[test]
+fn shallower_depth_that_loses_is_rejected() {
+    let mut learned = Learned::from(20);
+    learned.depth.way = Way::Down;
+    learned.depth.factor = SMALLEST_FACTOR;
+    // 2 × (932 − 1000) / 1932 = −0.0704
+    learned.windows(7, |depth| if depth == 16 { 932_000 } else { 1_000_000 });
+    assert_eq!(learned.verdicts(), [(20, 16, -70_393, 3, TrialVerdict::Rejected)]);
+    assert_eq!(learned.depth.settled(), 20);
+}
+
+/// Scenario 27.
+#[test]
+fn depth_that_gives_much_is_accepted_and_the_next_trial_goes_on() {
+    let mut learned = Learned::from(16);
+    learned.windows(7, |depth| u64::from(depth) * 100_000);
+    assert_eq!(learned.trials(), [(16, 32), (32, 64)]);
+}
+
+/// 16 servers of 1 s / 10,000: what is more than 16 gains nothing, what is less loses in
+/// proportion. From 64 it comes down by 1.25, at most doubled.
+#[test]
+fn depth_comes_down_to_the_knee_and_stays_there() {
+    let mut learned = Learned::from(64);
+    learned.windows(2000, |depth| u64::from(depth.min(16)) * 10_000_000);
+    assert!((16..=20).contains(&learned.depth.settled()), "{}", learned.depth.settled());
+    let begun = learned.trials().len();
+    // Two trials of 6 windows of 3 ms, then a rest of 6 × 18 ms: 48 windows for two.
+    assert!(begun < 2000 / 20, "{begun} trials");
+}
+
+/// Scenario 28. From 40 to 50 must gain 10 % of 0.222; from 50 to 63, above what is fair, half.
+#[test]
+fn above_the_fair_depth_half_of_a_linear_gain_is_asked_for() {
+    let trial = |from, to| {
+        let mut learned = Learned::from(from);
+        learned.bounds.contested_above = Some(50);
+        learned.depth.factor = SMALLEST_FACTOR;
+        learned.windows(1, |_| 1_000_000);
+        assert_eq!(learned.events, [Event::DepthTrial { from, to, kind: TrialKind::Up }]);
+        learned.windows(6, |depth| if depth > from { 1_050_000 } else { 1_000_000 });
+        learned.depth.settled()
+    };
+    assert_eq!(trial(40, 50), 50);
+    assert_eq!(trial(50, 63), 50);
+}
+
+fn starved(number: u64, in_device: u64, speed: u64) -> Closed {
+    Closed {
+        number,
+        completions: 100,
+        speed,
+        latency: Nanos::from_micros(100),
+        in_device_milli: in_device * 1000,
+        starved: true,
+        bursty: false,
+        length: Nanos::from_millis(3),
+    }
+}
+
+/// Scenario 29: 96 outstanding in all, and 200 might be in the device.
+#[test]
+fn depth_that_clients_do_not_fill_is_tried_below_what_they_have() {
+    let mut learned = Learned::from(200);
+    learned.take(&starved(learned.number, 96, 1_000_000));
+    assert_eq!(learned.events, [Event::DepthTrial { from: 200, to: 76, kind: TrialKind::Soft }]);
+    while learned.depth.in_trial() == Some(TrialKind::Soft) {
+        learned.take(&starved(learned.number, 96, 1_000_000));
+    }
+    assert_eq!(learned.depth.settled(), 76);
+}
+
+/// A client that does not wait for answers submits as fast as before.
+#[test]
+fn shallower_depth_at_which_requests_take_longer_is_rejected() {
+    let mut learned = Learned::from(200);
+    learned.take(&starved(learned.number, 96, 1_000_000));
+    while learned.depth.in_trial() == Some(TrialKind::Soft) {
+        let probes = learned.depth.of_window(learned.number) == 76;
+        let micros = if probes { 120 } else { 100 };
+        let window = starved(learned.number, 96, 1_000_000);
+        learned.take(&Closed { latency: Nanos::from_micros(micros), ..window });
+    }
+    assert_eq!(learned.depth.settled(), 200);
+    assert!(learned.depth.is_resting(learned.now));
+}
+
+/// Scenario 31: ⌊20 / 1.5⌋ is next.
+#[test]
+fn device_that_becomes_another_one_is_followed_at_once() {
+    let mut learned = Learned::from(20);
+    let ops = Units::OP.count();
+    learned.depth.resting_until = learned.now + Nanos::from_secs(1);
+    learned.windows(60, |_| 4000 * ops);
+    assert!(learned.events.is_empty(), "it rests");
+    learned.windows(8, |_| 1000 * ops);
+    // Two odd windows have moved the average by an eighth each: 3625, 3296.
+    let jolt = Event::DepthJolt { speed: 1000, was: 3296 };
+    let trial = Event::DepthTrial { from: 20, to: 13, kind: TrialKind::Down };
+    assert_eq!(learned.events, [jolt, trial]);
+}
+
+#[test]
+fn three_windows_that_say_nothing_end_a_trial() {
+    let mut learned = Learned::from(16);
+    learned.window(|_| 1_000_000);
+    assert_eq!(learned.trials(), [(16, 32)]);
+    // The probe may run dry: it tells what raising gives.
+    for _ in 0..8 {
+        learned.take(&starved(learned.number, 10, 1_000_000));
+    }
+    let verdict = learned.verdicts();
+    assert_eq!(verdict, [(16, 32, 0, 0, TrialVerdict::Rejected)]);
+}
+
+#[test]
+fn depth_stays_within_its_bounds() {
+    let mut learned = Learned::from(16);
+    learned.bounds = Bounds { least: 4, most: 40, contested_above: None };
+    learned.windows(500, |depth| u64::from(depth) * 100_000);
+    assert_eq!(learned.depth.settled(), 40);
+    learned.windows(500, |depth| 100_000_000 / u64::from(depth));
+    assert_eq!(learned.depth.settled(), 4);
+}

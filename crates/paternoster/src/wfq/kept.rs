@@ -1,0 +1,51 @@
+//! Places in the device that are kept for a tenant that has nothing waiting for a moment.
+//!
+//! ```text
+//!   depth 20   │ ●●●●●●●●● of h  ●●●●●● of g │ 2 kept for h │ 3 free
+//! ```
+//!
+//! A tenant with many requests outstanding has some of them on the way to and from its client. For
+//! moments none of them waits, and others would take its places: they are lost to it, as nobody
+//! gives them back. So a part of the depth (`keep_slots`) is not given to others while one that is
+//! behind them has all its requests in the device or on the way.
+
+use super::Wfq;
+use super::node::NodeId;
+use crate::trace::Trace;
+
+impl<T: Trace> Wfq<T> {
+    /// Returns whether a request below `top` has to wait, because what is left of `depth` is kept
+    /// for others.
+    #[inline]
+    pub(super) fn is_kept_from(&self, top: NodeId, in_device: u32, depth: u32) -> bool {
+        if self.absent.is_empty() || in_device == 0 {
+            return false;
+        }
+        let start = self.tree.nodes[top].start;
+        let absent = self.absent.iter().filter(|&&absent| absent != top);
+        let behind = absent.map(|&absent| &self.tree.nodes[absent]);
+        let behind = behind.filter(|node| node.start < start);
+        let kept: u64 = behind.map(|node| node.demand.kept_milli(depth)).sum();
+        let most = u64::from(depth) * self.tunables.keep_slots.cast_unsigned() * 10;
+        u64::from(in_device) * 1000 + kept.min(most) >= u64::from(depth) * 1000
+    }
+
+    /// Notes whether `top`, a node below the root, has nothing waiting though it has much
+    /// outstanding.
+    #[inline]
+    pub(super) fn note_absence(&mut self, top: NodeId) {
+        let node = &self.tree.nodes[top];
+        let demand = &node.demand;
+        let nothing_waits = demand.outstanding == demand.in_device;
+        let is_absent = nothing_waits && demand.in_device > 0 && demand.is_deep();
+        if is_absent == node.absent {
+            return;
+        }
+        self.tree.nodes[top].absent = is_absent;
+        if is_absent {
+            self.absent.push(top);
+        } else {
+            self.absent.retain(|&other| other != top);
+        }
+    }
+}

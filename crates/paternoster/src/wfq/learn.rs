@@ -1,0 +1,130 @@
+//! What is learned of the device, window by window: the depth.
+//!
+//! ```text
+//!   dispatch ──▶ number of the window ──▶ completion ──▶ the window closes? ──▶ the depth of the next
+//! ```
+
+use super::Wfq;
+use super::depth::Bounds;
+use super::service::Units;
+use super::window::{BLOCK, Closed, Done};
+use crate::device::Device;
+use crate::scheduler::Cx;
+use crate::time::{Instant, Nanos};
+use crate::trace::{Event, Trace, WindowVerdict};
+
+/// The learned depth at most on a rotational device: with more it serves by position, and starves.
+const ROTATIONAL_DEPTH: u32 = 8;
+
+impl<T: Trace> Wfq<T> {
+    /// Opens the first window. The first trial follows it.
+    pub(super) fn begin_learning(&mut self, cx: &Cx<'_>) {
+        let (least, most) = self.tunable_bounds(cx.device);
+        self.depth.clamp(least, most);
+        self.depth_now = self.depth_of(BLOCK - 1);
+        self.windows.open(cx.now, BLOCK - 1, self.depth_now, cx.in_device);
+    }
+
+    /// The depth that is configured for window `number`, or learned.
+    fn depth_of(&self, number: u64) -> u32 {
+        match self.tunables.depth() {
+            0 => self.depth.of_window(number),
+            fixed => fixed,
+        }
+    }
+
+    /// Follows a tunable that was set.
+    pub(super) fn retune(&mut self, cx: &Cx<'_>) {
+        if self.tunables.depth() == 0 {
+            let (least, most) = self.tunable_bounds(cx.device);
+            self.depth.clamp(least, most);
+        } else {
+            self.depth.restart();
+        }
+        self.depth_now = self.depth_of(self.windows.number());
+    }
+
+    /// Takes a completion.
+    #[inline]
+    pub(super) fn learn(&mut self, cx: &Cx<'_>, done: Done) {
+        self.note_load(cx.now, cx.in_device);
+        if let Some(closed) = self.windows.complete(cx.now, done, self.tunables.window()) {
+            self.window_closed(cx, &closed);
+        }
+    }
+
+    /// Notes what the device has from now on.
+    #[inline]
+    pub(super) fn note_load(&mut self, now: Instant, in_device: u32) {
+        self.windows.note_load(now, in_device, self.queued > 0);
+    }
+
+    /// Takes what was measured in a window, and opens the next. Not inlined: it is rare.
+    #[inline(never)]
+    fn window_closed(&mut self, cx: &Cx<'_>, closed: &Closed) {
+        self.last_window = Some(*closed);
+        self.starved_windows += u64::from(closed.starved);
+        let now = cx.now;
+        self.trace.event(now, closed.event());
+        let next = if self.tunables.depth() == 0 {
+            self.learn_depth(cx, closed)
+        } else {
+            self.depth.note_speed(closed);
+            closed.number + 1
+        };
+        if next.is_multiple_of(BLOCK) && self.tunables.depth() != 0 {
+            self.measure_demand(now);
+        }
+        self.depth_now = self.depth_of(next);
+        self.windows.open(now, next, self.depth_now, cx.in_device);
+    }
+
+    fn learn_depth(&mut self, cx: &Cx<'_>, closed: &Closed) -> u64 {
+        let now = cx.now;
+        let rules = self.tunables.rules();
+        let Self { depth, trace, .. } = self;
+        let next = depth.window_closed(now, closed, rules, &mut |event| trace.event(now, event));
+        if next.is_multiple_of(BLOCK) {
+            self.measure_demand(now);
+            let bounds = self.bounds(cx.device);
+            let Self { depth, trace, .. } = self;
+            depth.begin_trial(now, closed, &bounds, &mut |event| trace.event(now, event));
+        }
+        next
+    }
+
+    /// Returns the least and the greatest depth that may be learned.
+    fn tunable_bounds(&self, device: &Device) -> (u32, u32) {
+        let rotational = if device.rotational { ROTATIONAL_DEPTH } else { u32::MAX };
+        let most = self.tunables.max_depth().min(rotational);
+        (self.tunables.min_depth().min(most), most)
+    }
+
+    /// Returns what may be tried now: no more than the device may have.
+    fn bounds(&self, device: &Device) -> Bounds {
+        let (least, most) = self.tunable_bounds(device);
+        let most = most.min(device.queue_depth).max(1);
+        Bounds { least: least.min(most), most, contested_above: self.fair_depth }
+    }
+
+    /// Returns what a sync costs each of those who waited for it: the part of the device that they
+    /// had meanwhile. Until its speed is known, one op.
+    pub(super) fn charge_of_sync(&self, took: Nanos, waiters: u32) -> Units {
+        let Some(speed) = self.depth.speed() else { return Units::OP };
+        let whole = u128::from(took.as_nanos()) * u128::from(speed) / 1_000_000_000;
+        let parts = u128::from(self.depth_now.max(1)) * u128::from(waiters.max(1));
+        Units::new(u64::try_from(whole / parts).unwrap_or(u64::MAX >> 20).max(1))
+    }
+}
+
+impl Closed {
+    fn event(&self) -> Event {
+        let why = match (self.bursty, self.starved) {
+            (true, _) => WindowVerdict::Bursty,
+            (false, true) => WindowVerdict::Starved,
+            (false, false) => WindowVerdict::Valid,
+        };
+        let speed = super::depth::ops(self.speed);
+        Event::WindowClosed { completions: self.completions, speed, why }
+    }
+}

@@ -1,0 +1,296 @@
+//! Windows: stretches of time over which the speed of the device is measured at one depth.
+//!
+//! ```text
+//!   window i                                            window i + 1
+//!   ├─ guard ────────────┼─ measured ─────────────────┤ ├─ guard …
+//!   until all that was    until enough has completed
+//!   dispatched before it
+//!   has completed
+//! ```
+//!
+//! Enough are four times the depth, the cost of 48 of the dearest requests, 2 ms and eight times the
+//! longest gap between two completions; or, on a slow device, eight requests and half a second.
+//!
+//! A throttled device serves a burst and then nothing until its next slice. A window of fixed length
+//! would count more bursts or fewer by chance. So once four windows in a row were full of gaps, a
+//! window begins and ends at a completion right behind a long gap (*cut mode*).
+
+use super::service::Units;
+use crate::time::{Instant, Nanos};
+
+/// The windows after which arms repeat (`depth/trial.rs`).
+pub(super) const BLOCK: u64 = 8;
+
+/// A window closes when it has lasted so long and has had [`LEAST_COMPLETIONS`].
+const LONG: Nanos = Nanos::from_millis(500);
+const LEAST_COMPLETIONS: u32 = 8;
+
+/// How many times the dearest request a window costs at least.
+const DEAREST_REQUESTS: u64 = 48;
+
+/// How many times the longest gap a window lasts at least.
+const LONGEST_GAPS: u64 = 8;
+
+/// How many bursty windows in a row begin cut mode.
+const BURSTY_WINDOWS: u32 = 4;
+
+/// How many long gaps a window of cut mode has.
+const GAPS_IN_CUT: u32 = 4;
+
+/// Cut mode ends with gaps shorter than this, or with a window that lasts so long.
+const SHORT_GAP: Nanos = Nanos::from_millis(30);
+const LONGEST_CUT: Nanos = Nanos::from_secs(2);
+
+/// What was measured in a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Closed {
+    pub(super) number: u64,
+    /// Requests completed.
+    pub(super) completions: u32,
+    /// Units completed in a second.
+    pub(super) speed: u64,
+    /// The time from arrival to completion, on average.
+    pub(super) latency: Nanos,
+    /// Requests in the device on average, in thousandths.
+    pub(super) in_device_milli: u64,
+    /// For more than 5 % of it nothing waited, and the device had room.
+    pub(super) starved: bool,
+    /// It is long, and full of gaps.
+    pub(super) bursty: bool,
+    /// How long it lasted, with its guard.
+    pub(super) length: Nanos,
+}
+
+/// A request that has completed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Done {
+    pub(super) charge: Units,
+    /// The window in which it was dispatched.
+    pub(super) window: u64,
+    /// From its arrival on.
+    pub(super) latency: Nanos,
+}
+
+/// The windows, one after the other.
+#[derive(Debug)]
+pub(super) struct Windows {
+    number: u64,
+    opened: Instant,
+    /// The depth in force in this one.
+    depth: u32,
+    /// Requests in flight that were dispatched before it.
+    older: u32,
+    /// Requests that have completed in its guard.
+    guarded: u32,
+    measured: Option<Measured>,
+    /// When a request last completed.
+    last: Instant,
+    bursty: u32,
+    /// In cut mode: the longest gap of the last window.
+    cut: Option<Nanos>,
+    /// What the device has, and since when.
+    load: Load,
+}
+
+/// What the device has at a time.
+#[derive(Clone, Copy, Debug)]
+struct Load {
+    since: Instant,
+    in_device: u32,
+    /// Nothing waits, and there is room.
+    starved: bool,
+}
+
+/// What was measured so far.
+#[derive(Clone, Copy, Debug)]
+struct Measured {
+    since: Instant,
+    completions: u32,
+    charge: Units,
+    dearest: Units,
+    latency: Nanos,
+    longest_gap: Nanos,
+    /// In cut mode, long gaps.
+    gaps: u32,
+    starved: Nanos,
+    /// Requests in the device × ns.
+    in_device: u128,
+}
+
+impl Measured {
+    fn new(since: Instant) -> Self {
+        let zero = Nanos::ZERO;
+        Self {
+            since,
+            completions: 0,
+            charge: Units::ZERO,
+            dearest: Units::ZERO,
+            latency: zero,
+            longest_gap: zero,
+            gaps: 0,
+            starved: zero,
+            in_device: 0,
+        }
+    }
+}
+
+impl Windows {
+    pub(super) fn new() -> Self {
+        Self {
+            number: 0,
+            opened: Instant::START,
+            depth: 1,
+            older: 0,
+            guarded: 0,
+            measured: None,
+            last: Instant::START,
+            bursty: 0,
+            cut: None,
+            load: Load { since: Instant::START, in_device: 0, starved: false },
+        }
+    }
+
+    /// The number of the current window, which a request that is dispatched now gets.
+    #[inline]
+    pub(super) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Opens window `number`, with that depth in force and so many requests in flight.
+    pub(super) fn open(&mut self, now: Instant, number: u64, depth: u32, in_flight: u32) {
+        self.number = number;
+        self.opened = now;
+        self.depth = depth;
+        self.older = in_flight;
+        self.guarded = 0;
+        self.measured = None;
+        if in_flight == 0 && self.cut.is_none() {
+            self.measured = Some(Measured::new(now));
+        }
+    }
+
+    /// Notes what the device has from now on.
+    #[inline]
+    pub(super) fn note_load(&mut self, now: Instant, in_device: u32, waits: bool) {
+        let starved = !waits && in_device < self.depth;
+        if let Some(measured) = &mut self.measured {
+            let span = now.saturating_since(self.load.since);
+            measured.in_device += u128::from(self.load.in_device) * u128::from(span.as_nanos());
+            if self.load.starved {
+                measured.starved += span;
+            }
+        }
+        self.load = Load { since: now, in_device, starved };
+    }
+
+    /// Takes a completion; returns the window if that closes it. The load was noted.
+    ///
+    /// Requests that complete at one instant belong together. A window counts those after its
+    /// first instant up to its last: what closes it is the first completion of a later instant.
+    #[inline]
+    pub(super) fn complete(&mut self, now: Instant, done: Done, least: Nanos) -> Option<Closed> {
+        let before = std::mem::replace(&mut self.last, now);
+        let gap = now.saturating_since(before);
+        let is_long_gap = self.cut.is_some_and(|longest| gap >= half(longest));
+        let Some(measured) = self.measured else {
+            self.pass_guard(now, done, is_long_gap);
+            return None;
+        };
+        let end = if self.cut.is_some() { now } else { before };
+        if now > before && self.is_enough(end, &measured, is_long_gap, least) {
+            return Some(self.close(now, end, &measured));
+        }
+        if now > measured.since || self.cut.is_some() {
+            self.count(done, gap, is_long_gap);
+        }
+        None
+    }
+
+    #[inline]
+    fn count(&mut self, done: Done, gap: Nanos, is_long_gap: bool) {
+        let Some(measured) = &mut self.measured else { return };
+        measured.completions += 1;
+        measured.charge += done.charge;
+        measured.dearest = measured.dearest.max(done.charge);
+        measured.latency += done.latency;
+        measured.longest_gap = measured.longest_gap.max(gap);
+        measured.gaps += u32::from(is_long_gap);
+    }
+
+    /// A request that was given up is not in flight any more.
+    pub(super) fn forget(&mut self, window: u64) {
+        self.older -= u32::from(window < self.number && self.older > 0);
+    }
+
+    fn pass_guard(&mut self, now: Instant, done: Done, is_long_gap: bool) {
+        self.guarded += 1;
+        self.forget(done.window);
+        let over = self.older == 0 || self.guarded >= 16 * self.depth + 512;
+        if over && self.cut.is_none() {
+            self.measured = Some(Measured::new(now));
+        } else if over && is_long_gap {
+            // The first of a burst: the window has all of it.
+            self.measured = Some(Measured::new(now));
+            self.count(done, Nanos::ZERO, false);
+        }
+    }
+
+    fn is_enough(&self, end: Instant, so_far: &Measured, is_long_gap: bool, least: Nanos) -> bool {
+        let span = end.saturating_since(so_far.since);
+        if self.cut.is_some() {
+            return (is_long_gap && so_far.gaps + 1 >= GAPS_IN_CUT) || span >= LONGEST_CUT;
+        }
+        let many = so_far.completions >= 4 * self.depth
+            && so_far.charge.count() >= DEAREST_REQUESTS * so_far.dearest.count()
+            && span >= least
+            && span.as_nanos() >= LONGEST_GAPS * so_far.longest_gap.as_nanos();
+        many || is_long(so_far.completions, span)
+    }
+
+    /// Closes the window, which ends at `end`; its load was noted up to now.
+    fn close(&mut self, now: Instant, end: Instant, measured: &Measured) -> Closed {
+        let span = end.saturating_since(measured.since);
+        let noted = now.saturating_since(measured.since);
+        let per = |sum: u128, span: Nanos| {
+            u64::try_from(sum / u128::from(span.as_nanos().max(1))).unwrap_or(u64::MAX)
+        };
+        let bursty = self.judge_gaps(span, measured);
+        Closed {
+            number: self.number,
+            completions: measured.completions,
+            speed: per(u128::from(measured.charge.count()) * 1_000_000_000, span),
+            latency: Nanos::new(
+                measured.latency.as_nanos() / u64::from(measured.completions.max(1)),
+            ),
+            in_device_milli: per(measured.in_device * 1000, noted),
+            starved: measured.starved.as_nanos() * 20 > noted.as_nanos(),
+            bursty,
+            length: now.saturating_since(self.opened),
+        }
+    }
+
+    /// Returns whether the window is bursty, and begins or ends cut mode.
+    fn judge_gaps(&mut self, span: Nanos, measured: &Measured) -> bool {
+        let longest = measured.longest_gap;
+        if self.cut.is_some() {
+            self.cut = (longest >= SHORT_GAP && span < LONGEST_CUT).then_some(longest);
+            self.bursty = 0;
+            return false;
+        }
+        let full_of_gaps = longest.as_nanos() * LONGEST_GAPS > span.as_nanos();
+        let bursty = full_of_gaps && is_long(measured.completions, span);
+        self.bursty = if bursty { self.bursty + 1 } else { 0 };
+        if self.bursty >= BURSTY_WINDOWS && longest >= SHORT_GAP {
+            self.cut = Some(longest);
+        }
+        bursty
+    }
+}
+
+fn is_long(completions: u32, span: Nanos) -> bool {
+    completions >= LEAST_COMPLETIONS && span >= LONG
+}
+
+fn half(span: Nanos) -> Nanos {
+    Nanos::new(span.as_nanos() / 2)
+}
