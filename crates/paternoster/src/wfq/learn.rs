@@ -56,7 +56,9 @@ impl<T: Trace> Wfq<T> {
     /// Notes what the device has from now on.
     #[inline]
     pub(super) fn note_load(&mut self, now: Instant, in_device: u32) {
-        self.windows.note_load(now, in_device, self.queued > 0);
+        // What a cap holds does not wait for the device.
+        let waits = self.queued > 0 && (self.tree.caps == 0 || self.tree.held_until().is_none());
+        self.windows.note_load(now, in_device, waits);
     }
 
     /// Takes what was measured in a window, and opens the next. Not inlined: it is rare.
