@@ -398,6 +398,7 @@ impl TimeAccounts {
             | WaitReason::GateDepth
             | WaitReason::OneAtATime
             | WaitReason::NoToken
+            | WaitReason::Kept
             | WaitReason::DeviceFull => State::Taken,
             WaitReason::Capped => State::Capped,
         }

@@ -240,9 +240,17 @@ pub(crate) fn header(flags: u16, code: u16, cookie: u64, offset: u64, len: u32) 
 
 /// Takes a simple reply to `cookie`: its error.
 pub(crate) fn simple_reply(stream: &mut UnixStream, cookie: u64) -> u32 {
+    let (answered, error) = any_simple_reply(stream);
+    assert_eq!(answered, cookie);
+    error
+}
+
+/// Takes a simple reply: the cookie that it answers, and its error.
+pub(crate) fn any_simple_reply(stream: &mut UnixStream) -> (u64, u32) {
     let mut reply = [0; 16];
     stream.read_exact(&mut reply).expect("a reply");
     assert_eq!(reply[..4], [0x67, 0x44, 0x66, 0x98], "a simple reply");
-    assert_eq!(reply[8..], cookie.to_be_bytes());
-    u32::from_be_bytes([reply[4], reply[5], reply[6], reply[7]])
+    let [_, _, _, _, error @ .., _, _, _, _, _, _, _, _] = reply;
+    let cookie = reply[8..].try_into().expect("8 bytes");
+    (u64::from_be_bytes(cookie), u32::from_be_bytes(error))
 }
