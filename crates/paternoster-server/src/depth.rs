@@ -6,8 +6,8 @@
 //!   others      N at most                      what keeps the back end busy
 //! ```
 //!
-//! The elevator's bound is never exceeded. wfq has a tunable `depth` besides, in which 0 is learned;
-//! the server sets it by the disk's `depth`, and does not show it beside that.
+//! The elevator's bound is never exceeded. wfq has a tunable `depth` besides, in which 0 is
+//! learned; the server sets it by the disk's `depth`, and does not show it beside that.
 
 use paternoster::SchedulerKind;
 

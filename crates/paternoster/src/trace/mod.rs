@@ -7,12 +7,14 @@
 //! tests and the laboratory. Events name a request by the bio that it was made of.
 
 mod reasons;
+mod sinks;
 
 pub use reasons::{
     BatchReason, BudgetEnd, Domain, FairWhy, HoldReason, LatencyKind, MergeKind, MergeSite,
     NoIdleReason, PreemptReason, SliceEnd, TrialKind, TrialVerdict, WaitReason, WindowVerdict,
     Workload,
 };
+pub use sinks::{NoTrace, Recorder};
 
 use crate::arena::{GroupId, IocId};
 use crate::hierarchy::Hierarchy;
@@ -587,32 +589,4 @@ pub enum Event {
         /// How many there were.
         requests: u32,
     },
-}
-
-/// A sink that costs nothing.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct NoTrace;
-
-impl Trace for NoTrace {
-    #[inline(always)]
-    fn event(&mut self, _now: Instant, _event: Event) {}
-}
-
-/// A sink that keeps all events until they are taken.
-#[derive(Clone, Debug, Default)]
-pub struct Recorder {
-    events: Vec<(Instant, Event)>,
-}
-
-impl Recorder {
-    /// Returns the events since the last call.
-    pub fn take(&mut self) -> Vec<(Instant, Event)> {
-        std::mem::take(&mut self.events)
-    }
-}
-
-impl Trace for Recorder {
-    fn event(&mut self, now: Instant, event: Event) {
-        self.events.push((now, event));
-    }
 }

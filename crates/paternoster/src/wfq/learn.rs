@@ -1,7 +1,7 @@
 //! What is learned of the device, window by window: the depth.
 //!
 //! ```text
-//!   dispatch ──▶ number of the window ──▶ completion ──▶ the window closes? ──▶ the depth of the next
+//!   dispatch ──▶ number of the window ──▶ completion ──▶ the window closes? ──▶ the next depth
 //! ```
 
 use super::Wfq;

@@ -8,12 +8,12 @@
 //!   has completed
 //! ```
 //!
-//! Enough are four times the depth, the cost of 48 of the dearest requests, 2 ms and eight times the
-//! longest gap between two completions; or, on a slow device, eight requests and half a second.
+//! Enough are four times the depth, the cost of 48 of the dearest requests, 2 ms and eight times
+//! the longest gap between two completions; or, on a slow device, eight requests and half a second.
 //!
-//! A throttled device serves a burst and then nothing until its next slice. A window of fixed length
-//! would count more bursts or fewer by chance. So once four windows in a row were full of gaps, a
-//! window begins and ends at a completion right behind a long gap (*cut mode*).
+//! A throttled device serves a burst and then nothing until its next slice. A window of fixed
+//! length would count more bursts or fewer by chance. So once four windows in a row were full of
+//! gaps, a window begins and ends at a completion right behind a long gap (*cut mode*).
 
 use super::service::Units;
 use crate::time::{Instant, Nanos};
