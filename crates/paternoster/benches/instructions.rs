@@ -9,6 +9,7 @@ use load::{Config, Kind, Load};
 use paternoster::scheduler::Scheduler;
 use paternoster::{
     AnyScheduler, Bfq, Cfq, Kyber, MqDeadline, NoScheduler, NoTrace, SchedulerKind, TimeAccounts,
+    Wfq,
 };
 
 /// Requests before anything is counted.
@@ -40,6 +41,7 @@ fn run(config: Config, requests: u32) {
         Kind::Kyber => count(Kyber::new(NoTrace), config, requests),
         Kind::Cfq => count(Cfq::new(NoTrace), config, requests),
         Kind::Bfq | Kind::BfqMerging => count(Bfq::new(NoTrace), config, requests),
+        Kind::Wfq => count(Wfq::new(NoTrace), config, requests),
         Kind::AnyCfq => count(AnyScheduler::new(SchedulerKind::Cfq, NoTrace), config, requests),
         Kind::AccountedCfq => {
             let scheduler = AnyScheduler::new(SchedulerKind::Cfq, TimeAccounts::default());

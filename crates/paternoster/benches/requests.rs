@@ -11,6 +11,7 @@ use load::{Config, Kind, Load};
 use paternoster::scheduler::Scheduler;
 use paternoster::{
     AnyScheduler, Bfq, Cfq, Kyber, MqDeadline, NoScheduler, NoTrace, SchedulerKind, TimeAccounts,
+    Wfq,
 };
 
 /// Requests before anything is measured.
@@ -24,6 +25,7 @@ fn requests(criterion: &mut Criterion) {
             Kind::Kyber => measure(criterion, config, Kyber::new(NoTrace)),
             Kind::Cfq => measure(criterion, config, Cfq::new(NoTrace)),
             Kind::Bfq | Kind::BfqMerging => measure(criterion, config, Bfq::new(NoTrace)),
+            Kind::Wfq => measure(criterion, config, Wfq::new(NoTrace)),
             Kind::AnyCfq => {
                 let scheduler = AnyScheduler::new(SchedulerKind::Cfq, NoTrace);
                 measure(criterion, config, scheduler);

@@ -53,6 +53,8 @@ impl Shape {
     /// One group, some, and many.
     pub(crate) const GROUPED: [Self; 3] =
         [Self::flat(1, 16, 16), Self::flat(8, 16, 4), Self::flat(64, 4, 4)];
+    /// As many groups as a server has tenants at most.
+    pub(crate) const TENANTS: Self = Self::flat(400, 1, 4);
 
     const fn flat(groups: u32, tasks: u32, outstanding: u32) -> Self {
         Self { groups, levels: 1, tasks, outstanding }
@@ -93,6 +95,7 @@ pub(crate) enum Kind {
     /// BFQ where it may: the device rotates. These readers seek too much to be merged, so this is
     /// the cost of keeping the queues by position.
     BfqMerging,
+    Wfq,
 }
 
 impl Kind {
@@ -120,14 +123,23 @@ impl Config {
     /// All that is measured.
     pub(crate) fn all() -> Vec<Self> {
         let mut all = vec![];
-        for kind in
-            [Kind::None, Kind::MqDeadline, Kind::Kyber, Kind::Cfq, Kind::Bfq, Kind::BfqMerging]
-        {
+        for kind in [
+            Kind::None,
+            Kind::MqDeadline,
+            Kind::Kyber,
+            Kind::Cfq,
+            Kind::Bfq,
+            Kind::BfqMerging,
+            Kind::Wfq,
+        ] {
             all.extend(Shape::ALONE.map(|shape| Self { kind, shape }));
         }
         all.extend([Shape::MANY_SHALLOW].map(|shape| Self { kind: Kind::Bfq, shape }));
-        for shape in Shape::GROUPED {
-            all.extend([shape, shape.deep()].map(|shape| Self { kind: Kind::Cfq, shape }));
+        for kind in [Kind::Cfq, Kind::Wfq] {
+            for shape in Shape::GROUPED {
+                all.extend([shape, shape.deep()].map(|shape| Self { kind, shape }));
+            }
+            all.push(Self { kind, shape: Shape::TENANTS });
         }
         let kinds = [Kind::AnyCfq, Kind::AccountedCfq];
         all.extend(kinds.map(|kind| Self { kind, shape: Shape::GROUPED[1] }));
@@ -148,6 +160,7 @@ impl fmt::Display for Config {
             Kind::AccountedCfq => "any-cfq-accounts",
             Kind::Bfq => "bfq",
             Kind::BfqMerging => "bfq-merging",
+            Kind::Wfq => "wfq",
         };
         write!(f, "{name}/{}", self.shape)
     }
