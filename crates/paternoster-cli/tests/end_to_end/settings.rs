@@ -189,7 +189,9 @@ fn change(served: &Served, kind: SchedulerKind, random: &mut Rng) {
         let hierarchy = random.choice(Hierarchy::ALL).expect("there are three");
         set.push(("hierarchy".to_owned(), hierarchy.name().into()));
     }
-    if let Some(tunable) = random.choice(kind.tunables()) {
+    // The disk's `depth` is that of wfq.
+    let tunables = kind.tunables().iter().filter(|tunable| tunable.name != "depth");
+    if let Some(tunable) = random.choice(&tunables.collect::<Vec<_>>()) {
         // The least one of some would stop nearly everything for seconds, as would the greatest.
         let value = random.i64(tunable.default / 2..=tunable.default.saturating_mul(2));
         set.push((tunable.name.to_owned(), value.clamp(tunable.min, tunable.max).into()));
