@@ -117,7 +117,9 @@ fn capped_client_gets_its_cap_and_a_changed_cap_holds_within_100_ms() {
     let told = group(&rig, "/a");
     assert_eq!(told.limits, [("rbps".to_owned(), 4 << 20)].into());
     let held = told.throttled_ns["cap"];
-    assert!(held > 3_000_000_000, "{held} ns of four seconds");
+    // At 2000 a second it is held for 500 µs less its turn among the other's requests, which takes
+    // 100 to 250 µs: for half of the time at least.
+    assert!(held > 2_000_000_000, "{held} ns of four seconds");
     rig.control().set_limits(&change("/a", json!({"rbps": "max"}))).expect("it is allowed");
     load.run_for(settle).expect("the server serves");
     let [a, b] = rates(&mut load, Duration::from_secs(1));
