@@ -305,7 +305,7 @@ size = \"64K\"
             .map(|heading| reference(heading, "yes").join(" "));
         let expected = [
             "scheduler hierarchy depth tunables",
-            "weight leaf_weight weight_device leaf_weight_device riops, wiops rbps, wbps min_iops \
+            "weight leaf_weight weight_device leaf_weight_device riops wiops rbps wbps min_iops \
              min_bps",
             "weight",
         ];
