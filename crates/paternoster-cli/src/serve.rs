@@ -63,7 +63,8 @@ struct DiskArgs {
     )]
     set: Vec<String>,
 
-    /// Requests in flight at once, 1 to 1024; the scheduler orders those that wait [default: 16]
+    /// Requests in flight at once, 1 to 1024; the scheduler orders those that wait
+    /// [default: learned under wfq, else 16]
     #[arg(long, value_name = "N", conflicts_with = "config", allow_negative_numbers = true)]
     depth: Option<i64>,
 
@@ -115,8 +116,8 @@ fn scheduler_help() -> String {
     let weighing = SchedulerKind::ALL.into_iter().filter(|kind| kind.has_weights());
     let weighing = list(weighing.map(SchedulerKind::name).collect());
     format!(
-        "Scheduler of the disk: {all}; weights have an effect under {weighing} \
-         [default: cfq]"
+        "Scheduler of the disk: {all}, or auto: wfq where nothing rotates, else cfq; weights have \
+         an effect under {weighing} [default: auto]"
     )
 }
 
@@ -203,7 +204,7 @@ mod tests {
                 }
             }
         }
-        assert!(help.contains("none, mq-deadline, kyber, cfq, bfq or wfq; "), "{help}");
+        assert!(help.contains("none, mq-deadline, kyber, cfq, bfq or wfq, or auto: "), "{help}");
         assert!(help.contains("under cfq, bfq or wfq ["), "{help}");
     }
 }

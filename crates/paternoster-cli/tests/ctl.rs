@@ -48,6 +48,7 @@ impl Control for OneDisk {
         Ok(SettingsAnswer::new(vec![SettingsInForce {
             disk,
             scheduler,
+            scheduler_auto: true,
             hierarchy: Some("flat".to_owned()),
             depth: 3,
             tunables,
@@ -155,7 +156,7 @@ fn settings_are_lines_as_they_are_set() {
         let text = if output.status.success() { output.stdout } else { output.stderr };
         (output.status.code(), String::from_utf8(text).expect("UTF-8"))
     };
-    let all = "scheduler=cfq\nhierarchy=flat\ndepth=3\nquantum=8\n".to_owned();
+    let all = "scheduler=cfq\nscheduler_auto=1\nhierarchy=flat\ndepth=3\nquantum=8\n".to_owned();
     assert_eq!(said(&["get", "disk0"]), (Some(0), all.clone()));
     assert_eq!(said(&["get", "disk0", "quantum"]), (Some(0), "8\n".to_owned()));
     let set = ["set", "disk0", "slice_idle=4", "scheduler=bfq", "depth=16"];

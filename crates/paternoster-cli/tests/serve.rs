@@ -24,7 +24,8 @@ fn check_accepts_a_valid_configuration_and_opens_nothing() {
     let dir = dir_with_disk();
     let toml = "[disks.d]\npath = \"d.img\"\n[exports.e]\ndisk = \"d\"\n";
     fs::write(dir.path().join("c.toml"), toml).expect("a file");
-    let options = ["--check", "--disk", "d.img", "--export", "e,weight=300", "--set", "quantum=4"];
+    let options = ["--check", "--disk", "d.img", "--export", "e,weight=300", "--scheduler", "cfq"];
+    let options = [&options[..], &["--set", "quantum=4"]].concat();
     for args in [&["--check", "c.toml"][..], &options] {
         let output = serve(dir.path(), args);
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));

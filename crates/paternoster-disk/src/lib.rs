@@ -25,7 +25,7 @@ mod token;
 
 pub use backend::{
     Backend, Capabilities, Damage, Extent, FileBackend, MemoryBackend, Model, ModelledBackend,
-    ModelledStats, TransferDone,
+    ModelledStats, Rotational, TransferDone, is_rotational,
 };
 pub use clock::MonotonicClock;
 pub use engine::{

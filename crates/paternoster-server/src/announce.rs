@@ -1,7 +1,7 @@
 //! The log line of a disk when the server begins to serve it.
 
 use paternoster::scheduler::Scheduler as _;
-use paternoster::{Elevator, Hierarchy, TunableInfo};
+use paternoster::{Elevator, Hierarchy, SchedulerKind, TunableInfo};
 use paternoster_disk::Backend;
 
 use crate::config::{BackendConfig, DiskConfig};
@@ -20,6 +20,7 @@ pub(crate) fn disk(disk: &DiskConfig, backend: &dyn Backend, elevator: &Elevator
         path,
         bytes = capabilities.size,
         scheduler = elevator.scheduler().name(),
+        chosen = disk.scheduler.because(),
         hierarchy = elevator.hierarchy().map(Hierarchy::name),
         depth = elevator.device().queue_depth,
         rotational = capabilities.rotational,
@@ -29,7 +30,7 @@ pub(crate) fn disk(disk: &DiskConfig, backend: &dyn Backend, elevator: &Elevator
     );
 }
 
-/// The tunables that are not as in Linux; of one with two names the finer.
+/// The tunables that are not as in Linux, which has no wfq; of one with two names the finer.
 fn tunables(elevator: &Elevator<Scheduler>) -> String {
     let all = elevator.scheduler().tunables();
     let changed = all.iter().filter(|info| !has_finer(all, info.name)).filter_map(|info| {
@@ -37,7 +38,11 @@ fn tunables(elevator: &Elevator<Scheduler>) -> String {
         (value != info.default).then(|| format!("{}={value}", info.name))
     });
     let changed: Vec<_> = changed.collect();
-    if changed.is_empty() { "all as in Linux".to_owned() } else { changed.join(" ") }
+    match elevator.scheduler().kind() {
+        _ if !changed.is_empty() => changed.join(" "),
+        SchedulerKind::Wfq => "defaults".to_owned(),
+        _ => "all as in Linux".to_owned(),
+    }
 }
 
 /// Returns whether the same tunable has a name in a finer unit too.
@@ -47,7 +52,7 @@ pub(crate) fn has_finer(all: &[TunableInfo], name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use paternoster::{AnyScheduler, Device, Instant, SchedulerKind, TimeAccounts};
+    use paternoster::{AnyScheduler, Device, Instant, TimeAccounts};
 
     use super::*;
 

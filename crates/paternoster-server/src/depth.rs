@@ -16,6 +16,11 @@ use crate::config::DiskConfig;
 /// The tunable of wfq.
 pub(crate) const TUNABLE: &str = "depth";
 
+/// Returns whether this is the scheduler's tunable that the disk's `depth` sets.
+pub(crate) fn is_tunable(scheduler: SchedulerKind, name: &str) -> bool {
+    name == TUNABLE && learns(scheduler)
+}
+
 /// Returns the elevator's bound. `busy` is how many keep the back end busy.
 pub(crate) fn bound(scheduler: SchedulerKind, configured: Option<u32>, busy: u32) -> u32 {
     let unless_configured = if learns(scheduler) { DiskConfig::DEPTH_MAX } else { busy };

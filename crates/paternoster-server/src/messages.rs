@@ -3,11 +3,12 @@
 use std::sync::mpsc;
 
 use bytes::BytesMut;
-use paternoster::{DeviceWeights, GroupLimits, Hierarchy, SchedulerKind, Weights};
+use paternoster::{DeviceWeights, GroupLimits, Hierarchy, Weights};
 use paternoster_disk::{Fd, Waker};
 use paternoster_nbd::Session;
 
 use crate::admission::Admitted;
+use crate::config::SchedulerChoice;
 use crate::ctl::{
     Change, LimitError, LimitsInForce, NewLimits, NewSettings, NewWeights, SettingError,
     SettingsInForce, WeightsInForce,
@@ -45,7 +46,7 @@ pub(crate) enum Message {
 /// What the file says of a disk that is served, as far as it may change while clients are served.
 #[derive(Clone, Debug)]
 pub(crate) struct FileDisk {
-    pub(crate) scheduler: SchedulerKind,
+    pub(crate) scheduler: SchedulerChoice,
     /// None is as in Linux, where the scheduler has a hierarchy.
     pub(crate) hierarchy: Option<Hierarchy>,
     /// None is what the back end says.

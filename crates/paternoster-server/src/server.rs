@@ -228,7 +228,7 @@ fn start_owner(
 ) -> Result<(OwnerHandle, JoinHandle<io::Result<()>>)> {
     let disk = &config.disks[index];
     let capabilities = backend.capabilities();
-    let depth = depth::bound(disk.scheduler, disk.depth, capabilities.depth);
+    let depth = depth::bound(disk.scheduler.kind(), disk.depth, capabilities.depth);
     let device = if capabilities.rotational {
         Device::disk(depth)
     } else {
@@ -240,7 +240,11 @@ fn start_owner(
     announce::disk(disk, &*backend, &elevator);
     let (exports, tenants) = populate(config, index, &mut elevator);
     let engine = Engine::new(elevator, capabilities.fast_zero);
-    let label = DiskLabel { name: disk.name.clone(), backend: disk.backend.kind() };
+    let label = DiskLabel {
+        name: disk.name.clone(),
+        backend: disk.backend.kind(),
+        auto: disk.scheduler.is_auto(),
+    };
     let (sender, inbox) = mpsc::channel();
     let waker = Waker::new()?;
     let handle = OwnerHandle::new(sender, waker.clone());

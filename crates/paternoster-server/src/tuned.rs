@@ -18,9 +18,9 @@ pub(crate) fn elevator(disk: &DiskConfig, device: Device) -> Result<Elevator<Sch
         _ if device.rotational => Medium::Rotational,
         _ => Medium::NotRotational,
     };
-    let scheduler = Scheduler::new(disk.scheduler, TimeAccounts::default());
+    let scheduler = Scheduler::new(disk.scheduler.kind(), TimeAccounts::default());
     let mut elevator = Elevator::fitted(scheduler, device, medium, Instant::START);
-    for (name, value) in depth::with_tunable(disk.scheduler, disk.depth, &disk.tunables) {
+    for (name, value) in depth::with_tunable(disk.scheduler.kind(), disk.depth, &disk.tunables) {
         elevator.set_tunable(Instant::START, &name, value)?;
     }
     if let Some(hierarchy) = disk.hierarchy {
@@ -51,7 +51,7 @@ mod tests {
         DiskConfig {
             name: String::new(),
             backend,
-            scheduler,
+            scheduler: scheduler.into(),
             hierarchy: None,
             depth: None,
             tunables,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use paternoster::{DeviceWeights, Hierarchy, IoPrio, Nanos, SchedulerKind, Weight};
 use paternoster_server::config::{
-    BackendConfig, Config, DiskConfig, ExportConfig, GroupConfig, Listen, Options,
+    BackendConfig, Config, DiskConfig, ExportConfig, GroupConfig, Listen, Options, SchedulerChoice,
 };
 
 /// A directory with a disk of 1 MiB, an empty one, and things that are no disks.
@@ -64,6 +64,7 @@ size = "1G"
 servers = 4
 service_us = 200
 ns_per_kib = 50
+scheduler = "cfq"
 hierarchy = "entities"
 [disks.m]
 backend = "memory"
@@ -101,7 +102,7 @@ fn every_key_of_sockets_and_disks_is_read() {
     let disk = |name: &str, backend| DiskConfig {
         name: name.to_owned(),
         backend,
-        scheduler: SchedulerKind::Cfq,
+        scheduler: SchedulerChoice::Auto { rotational: false },
         hierarchy: None,
         depth: None,
         tunables: Vec::new(),
@@ -114,10 +115,11 @@ fn every_key_of_sockets_and_disks_is_read() {
         per_kib: Nanos::new(50),
     };
     let file = BackendConfig::File { path: rig.path("disk.img") };
-    let scheduler = SchedulerKind::MqDeadline;
+    let scheduler = SchedulerKind::MqDeadline.into();
+    let (cfq, hierarchy) = (SchedulerKind::Cfq.into(), Some(Hierarchy::Entities));
     let expected = [
         DiskConfig { scheduler, depth: Some(3), tunables, ..disk("z", file) },
-        DiskConfig { hierarchy: Some(Hierarchy::Entities), ..disk("a", modelled) },
+        DiskConfig { scheduler: cfq, hierarchy, ..disk("a", modelled) },
         disk("m", BackendConfig::Memory { size: 4096 }),
     ];
     assert_eq!(config.disks, expected);
@@ -168,7 +170,7 @@ fn what_is_not_written_has_its_default() {
     let unix = Some("paternoster.sock".into());
     assert_eq!(config.listen, Listen { unix, unix_mode: 0o600, tcp: None });
     assert_eq!(config.ctl, Some("paternoster-ctl.sock".into()));
-    assert_eq!(config.disks[0].scheduler, SchedulerKind::Cfq);
+    assert!(config.disks[0].scheduler.is_auto());
     assert_eq!(config.disks[0].depth, None);
     assert_eq!(config.groups, [GroupConfig::new("/vm", weight(100))]);
     assert_eq!(config.exports[0].bytes(), 0..1 << 20);
@@ -293,43 +295,6 @@ fn read_only_exports_may_share_bytes() {
     assert_eq!(Config::from_options(&options).expect("valid").exports.len(), 2);
 }
 
-#[test]
-fn weights_under_a_scheduler_without_weights_are_noticed() {
-    let rig = Rig::new();
-    let none = |exports| Options { scheduler: Some("none".to_owned()), ..rig.options(exports) };
-    let notices = |options| Config::from_options(&options).expect("valid").notices();
-    assert_eq!(
-        notices(none(&["a,weight=300"])),
-        ["disk \"disk0\": weights have no effect under none"]
-    );
-    assert!(notices(none(&["a"])).is_empty());
-    for above in ["weight = 5", "leaf_weight = 5", "weight_device.d = 5"] {
-        let toml = format!(
-            "[disks.d]\nbackend = \"memory\"\nsize = 1\nscheduler = \"none\"\n\
-             [groups.\"/org\"]\n{above}\n[exports.a]\ndisk = \"d\"\ngroup = \"/org/db\"\n"
-        );
-        let notices = rig.read(&toml).expect("valid").notices();
-        assert_eq!(notices, ["disk \"d\": weights have no effect under none"], "{above}");
-    }
-    assert!(notices(rig.options(&["a,weight=300"])).is_empty());
-}
-
-#[test]
-fn leaf_weights_under_bfq_are_told() {
-    let rig = Rig::new();
-    let notices = |group: &str| {
-        let toml = format!(
-            "[disks.d]\nbackend = \"memory\"\nsize = 1\nscheduler = \"bfq\"\n\
-             [groups.\"/org\"]\n{group}\n[exports.a]\ndisk = \"d\"\ngroup = \"/org/db\"\n"
-        );
-        rig.read(&toml).expect("valid").notices()
-    };
-    let told = ["disk \"d\": leaf weights have no effect under bfq"];
-    assert_eq!(notices("leaf_weight = 5"), told);
-    assert_eq!(notices("leaf_weight_device.d = 5"), told);
-    assert_eq!(notices("weight = 5\nweight_device.d = 7"), [""; 0]);
-}
-
 /// Asserts that each text is refused in its line, with these words.
 fn assert_refused(cases: &[(&str, usize, &[&str])]) {
     let rig = Rig::new();
@@ -421,8 +386,16 @@ fn disks_that_cannot_be_served_are_refused() {
         (&file("depth = 0"), 3, &["depth = 0", "1 to 1024 requests"]),
         (&file("\ndepth = 5000000000"), 4, &["depth = 5000000000", "1 to 1024 requests"]),
         (&file("scheduler = \"noop\""), 3, &["\"noop\"", "none, mq-deadline, kyber, cfq"]),
-        (&file("[disks.d.tunables]\nquantum = 1\nq = 1"), 5, &["cfq", "\"q\"", "quantum"]),
-        (&file("tunables.quantum = 0"), 3, &["quantum = 0", "1 to 4294967295 requests"]),
+        (
+            &file("scheduler = \"cfq\"\n[disks.d.tunables]\nquantum = 1\nq = 1"),
+            6,
+            &["cfq", "\"q\"", "quantum"],
+        ),
+        (
+            &file("scheduler = \"cfq\"\ntunables.quantum = 0"),
+            4,
+            &["quantum = 0", "1 to 4294967295 requests"],
+        ),
         (
             "[disks.\"a\\u0007\"]\nbackend = \"memory\"\nsize = 1\n\
              [exports.e]\ndisk = \"a\\u0007\"",
@@ -540,8 +513,8 @@ fn sockets_that_cannot_be_are_refused() {
 #[test]
 fn options_that_cannot_be_served_are_refused_by_name() {
     let rig = Rig::new();
-    let base = || rig.options(&["a"]);
     let text = |text: &str| Some(text.to_owned());
+    let base = || Options { scheduler: text("cfq"), ..rig.options(&["a"]) };
     let set = |text: &str| Options { set: vec![text.to_owned()], ..base() };
     let twice = vec!["quantum=1".to_owned(), "quantum=2".to_owned()];
     let cases: &[(Options, &[&str])] = &[
@@ -588,7 +561,7 @@ fn file_that_cannot_be_read_is_named_with_the_cause() {
 fn no_beginning_of_a_valid_file_panics() {
     let rig = Rig::new();
     let toml = "unix='ü'\nunix_mode='0600'\n[disks.d]\nbackend='memory'\nsize='1G'\n\
-                tunables={quantum=8}\n[groups.'/g']\nweight=1\n[exports.e]\ndisk='d'\ngroup='/g/h'";
+                tunables={burst=8}\n[groups.'/g']\nweight=1\n[exports.e]\ndisk='d'\ngroup='/g/h'";
     rig.read(toml).expect("valid as a whole");
     for (end, _) in toml.char_indices() {
         let _ = rig.read(&toml[..end]);

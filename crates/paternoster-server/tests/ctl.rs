@@ -89,6 +89,7 @@ fn settings(scheduler: &str) -> SettingsAnswer {
     let in_force = SettingsInForce {
         disk,
         scheduler: scheduler.to_owned(),
+        scheduler_auto: false,
         hierarchy: None,
         depth: 3,
         tunables,

@@ -25,6 +25,7 @@ scheduler = "wfq"
 [disks.e]
 backend = "memory"
 size = "1M"
+scheduler = "cfq"
 [groups."/a"]
 LIMITS
 [exports.a]
@@ -185,14 +186,14 @@ fn file_with_limits_that_no_scheduler_would_hold_is_refused() {
         format!("{:#}", anyhow::Error::from(refused))
     };
     let without = refused(text("riops = 5").replace("scheduler = \"wfq\"", "scheduler = \"bfq\""));
-    let said = "c.toml:12: riops of group \"/a\", which is on disk \"d\": its scheduler bfq has no \
+    let said = "c.toml:13: riops of group \"/a\", which is on disk \"d\": its scheduler bfq has no \
                 caps and reservations of groups; wfq has them";
     assert!(without.contains(said), "{without}");
     for (limit, said) in [
-        ("wiops = 0", "c.toml:12: wiops = 0: 1 or more a second, or \"max\" is allowed"),
-        ("min_iops = -1", "c.toml:12: min_iops = -1: 0 or more a second is allowed"),
-        ("rbps = \"fast\"", "c.toml:12: rbps = \"fast\": a number of bytes is allowed"),
-        ("wbps = true", "c.toml:12: wbps = true: a whole number, or one in quotes, is"),
+        ("wiops = 0", "c.toml:13: wiops = 0: 1 or more a second, or \"max\" is allowed"),
+        ("min_iops = -1", "c.toml:13: min_iops = -1: 0 or more a second is allowed"),
+        ("rbps = \"fast\"", "c.toml:13: rbps = \"fast\": a number of bytes is allowed"),
+        ("wbps = true", "c.toml:13: wbps = true: a whole number, or one in quotes, is"),
     ] {
         let refused = refused(text(limit));
         assert!(refused.contains(said), "not {said}\n{refused}");

@@ -45,7 +45,7 @@ backend = "modelled"
 size = "1M"
 servers = "four"
 service_us = 0
-tunables = { quantum = 0, magic = 1, slice_idle = "8" }
+tunables = { keep_slots = 101, magic = 1, slice_idle = "8" }
 [groups."/g"]
 weight = 1001
 leaf_weight = 0
@@ -78,7 +78,7 @@ size = 1.5
         "c:13: servers = \"four\": a whole number is allowed",
         "c:14: service_us = 0",
         "c:15: slice_idle = \"8\": a whole number is allowed",
-        "c:15: quantum = 0: 1 to",
+        "c:15: keep_slots = 101: 0 to 100",
         "c:15: ",
         "c:17: weight = 1001: 1 to 1000",
         "c:18: leaf_weight = 0: 1 to 1000",

@@ -91,7 +91,7 @@ fn config(scheduler: SchedulerKind, drawn: &Drawn, socket: PathBuf) -> Config {
         disks: vec![DiskConfig {
             name,
             backend,
-            scheduler,
+            scheduler: scheduler.into(),
             hierarchy: None,
             depth: None,
             tunables,

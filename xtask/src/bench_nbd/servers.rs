@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 
 /// How long a server may take until it greets a client.
 const READY_WITHIN: Duration = Duration::from_secs(10);
+/// The scheduler of our server, whatever the machine's disk is.
+const OUR_SCHEDULER: &str = "cfq";
 /// Requests that our server keeps in its disk.
 const OUR_DEPTH: &str = "16";
 
@@ -129,6 +131,7 @@ impl Kind {
             }
             (Program::Paternoster, Backing::File) => {
                 command.args(["serve", "--log", "warn", "--export", "disk", "--depth", OUR_DEPTH]);
+                command.args(["--scheduler", OUR_SCHEDULER]);
                 command.args(["--ctl", "none", "--disk"]).arg(disk).arg("--unix").arg(socket);
             }
         }
@@ -140,7 +143,8 @@ impl Kind {
 fn memory_config(dir: &Path, socket: &Path) -> Result<PathBuf> {
     let path = dir.join("memory.toml");
     let text = format!(
-        "unix = {:?}\nctl = \"none\"\n\n[disks.disk0]\nbackend = \"memory\"\nsize = \"{}M\"\n\n\
+        "unix = {:?}\nctl = \"none\"\n\n[disks.disk0]\nbackend = \"memory\"\nsize = \"{}M\"\n\
+         scheduler = \"{OUR_SCHEDULER}\"\ndepth = {OUR_DEPTH}\n\n\
          [exports.disk]\ndisk = \"disk0\"\n",
         socket.display().to_string(),
         DISK_SIZE >> 20,

@@ -126,7 +126,7 @@ enum Question {
         weight: String,
 
         /// Weight of its own exports against the groups below it, likewise; has an effect under cfq
-        /// [default: as it is]
+        /// and wfq [default: as it is]
         #[arg(long, value_name = "WEIGHT")]
         leaf: Option<String>,
 
@@ -158,8 +158,9 @@ enum Question {
 
     /// Show what is set of a disk: its scheduler, hierarchy and depth, and the scheduler's tunables
     ///
-    /// A line each, NAME=VALUE, as `ctl set` takes it; with NAME the value alone. Units, ranges and
-    /// defaults of tunables are those of `paternoster serve --help`.
+    /// A line each, NAME=VALUE, as `ctl set` takes it; with NAME the value alone. The scheduler is
+    /// the one in force; `scheduler_auto=1`, which is only shown, says that auto has chosen it.
+    /// Units, ranges and defaults of tunables are those of `paternoster serve --help`.
     Get {
         /// Name of the disk
         disk: String,
@@ -173,8 +174,9 @@ enum Question {
     ///
     /// NAME is scheduler, depth, a tunable of the scheduler that is to be in force, or under cfq
     /// hierarchy, with the value leaf-weight, flat or entities; `use_hierarchy=0` is flat too, and
-    /// `use_hierarchy=1` entities. All of it is checked first; then all of it is done, or nothing.
-    /// Prints what is in force then, as `ctl get` does.
+    /// `use_hierarchy=1` entities. `scheduler=auto` takes wfq where nothing rotates, else cfq. All
+    /// of it is checked first; then all of it is done, or nothing. Prints what is in force then, as
+    /// `ctl get` does.
     ///
     /// A new scheduler takes over the requests that wait, in order of arrival. It starts with the
     /// values that fit the disk, and over them those of the server's file and of earlier changes,

@@ -54,9 +54,10 @@ pub(super) fn show_one(settings: &SettingsInForce, name: &str) -> Result<String>
 
 /// Names and values.
 fn lines(settings: &SettingsInForce) -> Vec<(&str, String)> {
-    let SettingsInForce { scheduler, hierarchy, depth, tunables, .. } = settings;
+    let SettingsInForce { scheduler, scheduler_auto, hierarchy, depth, tunables, .. } = settings;
+    let auto = scheduler_auto.then(|| ("scheduler_auto", "1".to_owned()));
     let hierarchy = hierarchy.iter().map(|hierarchy| ("hierarchy", hierarchy.clone()));
     let tunables = tunables.iter().map(|(name, value)| (name.as_str(), value.to_string()));
-    let first = std::iter::once(("scheduler", scheduler.clone())).chain(hierarchy);
+    let first = std::iter::once(("scheduler", scheduler.clone())).chain(auto).chain(hierarchy);
     first.chain([("depth", depth.to_string())]).chain(tunables).collect()
 }

@@ -33,10 +33,11 @@ fn show_disks(stat: &Stat, counts: Counts) -> String {
 
 fn show_disk(disk: &DiskStat, counts: Counts) -> String {
     let DiskStat { name, scheduler, backend, depth, queued, in_device, .. } = disk;
+    let auto = if disk.scheduler_auto { " (auto)" } else { "" };
     let size = Bytes(disk.size_bytes);
     let connections = plural(disk.connections, "connection");
     let mut text = format!(
-        "disk {name}: {scheduler} over {backend}, {size}; depth {depth}, {queued} queued, \
+        "disk {name}: {scheduler}{auto} over {backend}, {size}; depth {depth}, {queued} queued, \
          {in_device} in device, {connections}, {syncs}\n",
         syncs = plural(disk.syncs, "sync")
     );

@@ -114,7 +114,7 @@ fn config(scheduler: SchedulerKind, socket: std::path::PathBuf) -> Result<Config
         disks: vec![DiskConfig {
             name: "modelled".to_owned(),
             backend,
-            scheduler,
+            scheduler: scheduler.into(),
             hierarchy: None,
             depth: None,
             tunables: Vec::new(),

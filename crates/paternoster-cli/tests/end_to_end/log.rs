@@ -187,7 +187,9 @@ fn start_says_of_each_disk_what_is_in_force_and_why() {
     assert_says(&a, &[&words[..], &["path=\"a.img\"", "bytes=1048576", "rotational="]].concat());
     assert!(a.contains("queue/rotational"), "the file that says so, or is missing: {a}");
     let b = line(&log, "a disk is served disk=\"b\"");
-    assert_says(&b, &["backend=\"memory\"", "scheduler=\"cfq\"", "depth=16", "group_idle_us=0"]);
+    assert_says(&b, &["backend=\"memory\"", "scheduler=\"wfq\"", "depth=1024"]);
+    assert_says(&b, &["chosen=\"auto: wfq, as the disk does not rotate\""]);
+    assert!(!a.contains("chosen="), "it is named: {a}");
     assert_says(&b, &["rotational=false", "because=\"a disk in memory is not rotational\""]);
     served.end();
 }
@@ -213,7 +215,8 @@ fn level_bounds_what_is_logged_and_wins_over_the_environment() {
 
 #[test]
 fn as_json_every_line_is_an_object_also_the_last() {
-    let mut served = Served::empty_file(Place::Unix, MIB, &["--log-format", "json"]);
+    let mut served =
+        Served::empty_file(Place::Unix, MIB, &["--log-format", "json", "--depth", "16"]);
     Wire::enter(&served, Place::Unix);
     eventually("it has left", || count(&served.log(), "a client has left") == 1);
     served.terminate();

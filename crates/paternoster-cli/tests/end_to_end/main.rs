@@ -3,6 +3,7 @@
 //! Every server has its own folder, socket and port, and is killed where a test fails; every tool
 //! is ended after a while. A tool that is missing is a failure that names its Debian package.
 
+mod auto;
 mod demo;
 mod full_disk;
 mod fuse;

@@ -20,6 +20,7 @@ backend = \"modelled\"
 size = \"128M\"
 servers = 4
 service_us = 200
+scheduler = \"cfq\"
 tunables = { slice_sync = 20 }
 [groups.\"/gold\"]
 weight = 400
@@ -35,7 +36,7 @@ offset = \"64M\"
 /// Another scheduler, a depth, a tunable that is gone and one that is new, weights of all kinds.
 const CHANGED: [(&str, &str); 3] = [
     (
-        "tunables = { slice_sync = 20 }",
+        "scheduler = \"cfq\"\ntunables = { slice_sync = 20 }",
         "scheduler = \"bfq\"\ndepth = 5\ntunables = { slice_idle = 3 }",
     ),
     ("weight = 400", "weight = 300\nleaf_weight = 50\nweight_device = { d = 77 }"),
@@ -142,7 +143,8 @@ fn what_ctl_has_changed_goes_back_to_what_the_file_says() {
     assert_eq!(in_force(&served), before);
 
     // Forgotten even where no difference shows it: deadlines have no quantum.
-    write(&served, &[("tunables = { slice_sync = 20 }", "scheduler = \"mq-deadline\"")]);
+    let cfq = "scheduler = \"cfq\"\ntunables = { slice_sync = 20 }";
+    write(&served, &[(cfq, "scheduler = \"mq-deadline\"")]);
     ctl(&served, &["set", "d", "quantum=3", "scheduler=cfq"]).expect("allowed");
     ctl(&served, &["set", "d", "scheduler=mq-deadline"]).expect("allowed");
     assert_eq!(ctl(&served, &["reload"]).as_deref(), Ok("nothing changed\n"));

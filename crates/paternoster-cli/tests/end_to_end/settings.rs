@@ -25,6 +25,7 @@ fn serve() -> Served {
     let dir = temp_dir();
     let toml = "unix = \"nbd.sock\"\nctl = \"ctl.sock\"\n\
                 [disks.d]\nbackend = \"modelled\"\nsize = \"128M\"\nservers = 4\nservice_us = 200\n\
+                scheduler = \"cfq\"\n\
                 [exports.a]\ndisk = \"d\"\nsize = \"64M\"\n\
                 [exports.b]\ndisk = \"d\"\noffset = \"64M\"\n";
     fs::write(dir.path().join("c.toml"), toml).expect("a file");

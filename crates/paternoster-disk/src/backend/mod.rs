@@ -10,6 +10,7 @@ pub use damage::Damage;
 pub use file::FileBackend;
 pub use memory::MemoryBackend;
 pub use modelled::{Model, ModelledBackend, ModelledStats};
+pub use rotational::{Rotational, is_rotational};
 
 use std::fmt::Debug;
 use std::io;

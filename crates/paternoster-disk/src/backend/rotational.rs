@@ -20,14 +20,15 @@ const DEVICES: &str = "/sys/dev/block";
 
 /// Whether a device is rotational, and how that is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Rotational {
-    pub(super) yes: bool,
+pub struct Rotational {
+    /// Whether it says so.
+    pub yes: bool,
     /// As a sentence.
-    pub(super) because: String,
+    pub because: String,
 }
 
 /// Returns whether the block device, or the one that the file is on, says that it is rotational.
-pub(super) fn is_rotational(file: &Metadata) -> Rotational {
+pub fn is_rotational(file: &Metadata) -> Rotational {
     let device = if file.file_type().is_block_device() { file.rdev() } else { file.dev() };
     says_rotational(Path::new(DEVICES), device)
 }

@@ -231,7 +231,7 @@ size = \"64K\"
             ("weight = 100", "riops = 1\nwiops = 2\nrbps = 3\nwbps = 4\nmin_iops = 5\nmin_bps = 6"),
         ];
         assert_eq!(lines(&limits), [""; 0]);
-        let hierarchy = [("servers = 4", "servers = 4\nhierarchy = \"flat\"")];
+        let hierarchy = [("servers = 4", "servers = 4\nscheduler = \"cfq\"\nhierarchy = \"flat\"")];
         assert_eq!(lines(&hierarchy), [""; 0]);
     }
 

@@ -4,13 +4,16 @@ use std::fs::Metadata;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::PathBuf;
 
-use paternoster::{Hierarchy, Nanos, SchedulerKind};
+use paternoster::{Hierarchy, Nanos};
+use paternoster_disk::is_rotational;
 
 use super::draft::{At, Bounds, Draft, DraftDisk, DraftExport, Key, check_name};
 use super::error::{Mistake, Problem};
 use super::machine;
 use super::mistakes::Mistakes;
+use super::scheduler::{AUTO, SchedulerChoice};
 use super::size;
+use crate::depth;
 
 /// One disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,8 +22,8 @@ pub struct DiskConfig {
     pub name: String,
     /// What stands behind it.
     pub backend: BackendConfig,
-    /// What orders its requests; `cfq` where none was written.
-    pub scheduler: SchedulerKind,
+    /// What orders its requests; `auto` where none was written.
+    pub scheduler: SchedulerChoice,
     /// In what way groups share the disk; as in Linux where none was written. Only `cfq` has one.
     pub hierarchy: Option<Hierarchy>,
     /// The most requests in the device at once, 1 to 1024; what the back end says where none was
@@ -120,13 +123,13 @@ fn may_write(export: &DraftExport, disk: &str) -> bool {
 
 fn check_disk(draft: &DraftDisk, mistakes: &mut Mistakes) -> Checked {
     let name = mistakes.note(check_name("disk", &draft.name));
-    let scheduler = draft.scheduler.check_or(SchedulerKind::Cfq, mistakes, |name| {
-        name.value.parse().or_else(|error| name.refuse(Problem::UnknownScheduler(error)))
-    });
+    let Behind { backend, size, file, rotational } = check_backend(draft, mistakes);
+    let auto = rotational.map(|rotational| SchedulerChoice::Auto { rotational });
+    let scheduler = draft.scheduler.check_or(auto, mistakes, |name| check_scheduler(auto, name));
+    let scheduler = scheduler.flatten();
     let hierarchy = draft.hierarchy.check(mistakes, |name| check_hierarchy(scheduler, name));
     let depth = draft.depth.check(mistakes, |depth| DEPTH.check(depth));
     let tunables = scheduler.map(|scheduler| check_tunables(scheduler, &draft.tunables, mistakes));
-    let Behind { backend, size, file } = check_backend(draft, mistakes);
     if size == Some(0) {
         let place = draft.size.value().map_or(&draft.name.place, |size| &size.place);
         mistakes.add(place, Problem::EmptyDisk { disk: draft.name.value.clone() });
@@ -146,22 +149,37 @@ fn check_disk(draft: &DraftDisk, mistakes: &mut Mistakes) -> Checked {
     Checked { name, config: config(), size: size.filter(|&size| size > 0), file }
 }
 
+/// The scheduler of that name. None if it is for `auto` to choose, and what the disk is unknown.
+fn check_scheduler(
+    auto: Option<SchedulerChoice>,
+    name: &At<String>,
+) -> Result<Option<SchedulerChoice>, Mistake> {
+    if name.value == AUTO {
+        return Ok(auto);
+    }
+    match name.value.parse() {
+        Ok(kind) => Ok(Some(SchedulerChoice::Named(kind))),
+        Err(error) => name.refuse(Problem::UnknownScheduler(error)),
+    }
+}
+
 /// The hierarchy of that name, if the scheduler, as far as it is known, has it.
 fn check_hierarchy(
-    scheduler: Option<SchedulerKind>,
+    scheduler: Option<SchedulerChoice>,
     name: &At<String>,
 ) -> Result<Hierarchy, Mistake> {
     let hierarchy =
         name.value.parse().or_else(|error| name.refuse(Problem::UnknownHierarchy(error)))?;
-    match scheduler.map(SchedulerKind::check_hierarchy) {
-        Some(Err(error)) => name.refuse(Problem::NoHierarchy(error)),
-        Some(Ok(())) | None => Ok(hierarchy),
+    let Some(scheduler) = scheduler else { return Ok(hierarchy) };
+    match scheduler.kind().check_hierarchy() {
+        Ok(()) => Ok(hierarchy),
+        Err(error) => name.refuse(scheduler.explain(Problem::NoHierarchy(error))),
     }
 }
 
 /// Those of the tunables that are right.
 fn check_tunables(
-    scheduler: SchedulerKind,
+    scheduler: SchedulerChoice,
     written: &[(At<String>, At<i64>)],
     mistakes: &mut Mistakes,
 ) -> Vec<(String, i64)> {
@@ -179,13 +197,17 @@ fn check_tunables(
 }
 
 fn check_tunable(
-    scheduler: SchedulerKind,
+    scheduler: SchedulerChoice,
     name: &At<String>,
     value: &At<i64>,
 ) -> Result<(), Mistake> {
+    if depth::is_tunable(scheduler.kind(), &name.value) {
+        return name.refuse(Problem::DepthAsTunable);
+    }
     let info = scheduler
+        .kind()
         .tunable(&name.value)
-        .or_else(|error| name.refuse(Problem::UnknownTunable(error)))?;
+        .or_else(|error| name.refuse(scheduler.explain(Problem::UnknownTunable(error))))?;
     if info.accepts(value.value).is_err() {
         let paternoster::TunableInfo { name: key, unit, min, max, .. } = *info;
         return value.refuse(Problem::OutOfRange { key, value: value.value, min, max, unit });
@@ -201,11 +223,13 @@ struct Behind {
     size: Option<u64>,
     /// Device and inode number.
     file: Option<(u64, u64)>,
+    /// Whether it is rotational.
+    rotational: Option<bool>,
 }
 
 fn check_backend(draft: &DraftDisk, mistakes: &mut Mistakes) -> Behind {
     let of_kind = |kind| OfKind { draft, kind };
-    let in_memory = |size, backend| Behind { backend, size, file: None };
+    let in_memory = |size, backend| Behind { backend, size, file: None, rotational: Some(false) };
     match (&draft.backend, &draft.path) {
         (Key::Written(backend), _) => match backend.value.as_str() {
             "memory" => {
@@ -314,6 +338,7 @@ fn look_at(path: &At<PathBuf>) -> Result<Behind, Mistake> {
         backend: Some(BackendConfig::File { path: path.value.clone() }),
         size: Some(seen.len()),
         file: Some((seen.dev(), seen.ino())),
+        rotational: Some(is_rotational(&seen).yes),
     })
 }
 

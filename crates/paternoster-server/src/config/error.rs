@@ -11,6 +11,8 @@ use paternoster::{
 };
 use thiserror::Error;
 
+use super::scheduler::AUTO;
+
 /// The error of a configuration that cannot be used.
 #[derive(Debug, Error)]
 pub enum ConfigError {
@@ -181,8 +183,8 @@ pub enum Problem {
     /// A disk of no bytes.
     #[error("disk {disk:?} has 0 bytes; at least 1 is needed")]
     EmptyDisk { disk: String },
-    /// A name that is no scheduler's.
-    #[error(transparent)]
+    /// A name that is no scheduler's, and not `auto`.
+    #[error("{0}, {AUTO}")]
     UnknownScheduler(UnknownScheduler),
     /// A name that is no hierarchy's.
     #[error(transparent)]
@@ -193,6 +195,12 @@ pub enum Problem {
     /// A name that is no tunable of the disk's scheduler.
     #[error(transparent)]
     UnknownTunable(TunableError),
+    /// Something that the scheduler does not have which `auto` takes.
+    #[error("{problem}; scheduler = \"{AUTO}\", the default, takes this one ({because})")]
+    UnderAuto { problem: Box<Self>, because: String },
+    /// The tunable of a scheduler that a disk's depth sets.
+    #[error("depth is no tunable here: the disk's own depth = N, or --depth N, is allowed")]
+    DepthAsTunable,
     /// A tunable given twice.
     #[error("{name} is set twice; once is allowed")]
     TunableTwice { name: String },

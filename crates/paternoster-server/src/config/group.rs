@@ -286,13 +286,15 @@ impl OfGroup<'_> {
         let disks = self.disks.iter().filter(|disk| is_here(&disk.name));
         let scheduler = |disk: &Checked| disk.config.as_ref().map(|config| config.scheduler);
         let mut without = disks.filter_map(|disk| {
-            let kind = scheduler(disk).filter(|kind| !kind.has_group_limits())?;
-            Some((disk.name.clone(), kind.name()))
+            let choice = scheduler(disk).filter(|choice| !choice.kind().has_group_limits())?;
+            Some((disk.name.clone(), choice))
         });
         match (without.next(), key.value()) {
             (Some((disk, scheduler)), Some(found)) => {
                 let group = self.written.path.value.clone();
-                found.refuse(Problem::NoLimits { key: limit.key(), group, disk, scheduler })
+                let (key, name) = (limit.key(), scheduler.kind().name());
+                let problem = Problem::NoLimits { key, group, disk, scheduler: name };
+                found.refuse(scheduler.explain(problem))
             }
             _ => Ok(()),
         }

@@ -7,7 +7,7 @@
 //!
 //! ```text
 //!   FILE.toml ─▶ keys.rs, file.rs ─┐                       ┌─ listen.rs   sockets
-//!                                  ├─▶ draft.rs ─▶ check ──┼─ disk.rs     disks
+//!                                  ├─▶ draft.rs ─▶ check ──┼─ disk.rs     disks, with scheduler.rs
 //!   --disk … ─▶ options.rs ────────┘                       ├─ group.rs    groups and weights
 //!                                                          └─ export.rs   exports
 //!                                                 with the help of machine.rs
@@ -33,6 +33,7 @@ mod listen;
 mod machine;
 mod mistakes;
 mod options;
+mod scheduler;
 mod size;
 
 use std::fs::File;
@@ -52,6 +53,8 @@ pub use group::GroupConfig;
 pub(crate) use limit::Limit;
 pub use listen::Listen;
 pub use options::Options;
+pub(crate) use scheduler::AUTO;
+pub use scheduler::SchedulerChoice;
 
 use draft::Draft;
 use group::Members;
@@ -153,13 +156,14 @@ impl Config {
                 has_leaf()
                     || groups().any(|group| group.weights_on(index).weight != Weight::default())
             };
-            let what = match disk.scheduler {
+            let scheduler = disk.scheduler.kind();
+            let what = match scheduler {
                 kind if !kind.has_weights() => has_any().then_some("weights"),
                 kind if !kind.has_leaf_weights() => has_leaf().then_some("leaf weights"),
                 _ => None,
             };
             what.map(|what| {
-                format!("disk {:?}: {what} have no effect under {}", disk.name, disk.scheduler)
+                format!("disk {:?}: {what} have no effect under {scheduler}", disk.name)
             })
         });
         let containers = self.disks.iter().filter_map(|disk| match &disk.backend {

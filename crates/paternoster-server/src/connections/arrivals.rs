@@ -107,7 +107,7 @@ fn serve(kind: SchedulerKind, depth: u32, sent: &[Vec<u8>; 2]) -> (Vec<u64>, [Ve
         io_prio: IoPrio::default(),
         tenant: index,
     });
-    let label = DiskLabel { name: "d".to_owned(), backend: "memory" };
+    let label = DiskLabel { name: "d".to_owned(), backend: "memory", auto: false };
     let (sender, inbox) = mpsc::channel();
     let waker = Waker::new().expect("an event");
     let handle = OwnerHandle::new(sender, waker.clone());

@@ -68,7 +68,7 @@ impl Faulty {
             Instant::START,
         );
         let engine = Engine::new(elevator, true);
-        let label = DiskLabel { name: "d".to_owned(), backend: "faulty" };
+        let label = DiskLabel { name: "d".to_owned(), backend: "faulty", auto: false };
         let (sender, inbox) = mpsc::channel();
         let waker = Waker::new().expect("an event");
         let handle = OwnerHandle::new(sender, waker.clone());

@@ -99,11 +99,14 @@ pub(crate) struct Export {
     pub(crate) tenant: usize,
 }
 
-/// The part of a disk's configuration that its statistics report.
+/// The part of a disk's configuration that its statistics report, and that the back end and the
+/// elevator do not know.
 #[derive(Debug)]
 pub(crate) struct DiskLabel {
     pub(crate) name: String,
     pub(crate) backend: &'static str,
+    /// Whether `auto` has chosen the scheduler in force.
+    pub(crate) auto: bool,
 }
 
 /// All connections of a disk's exports.

@@ -23,6 +23,8 @@ use crate::messages::{FileDisk, FileGroup};
 struct Plan {
     /// Another scheduler.
     scheduler: Option<SchedulerKind>,
+    /// Whether `auto` has chosen it, if that differs.
+    auto: Option<bool>,
     /// Another hierarchy.
     hierarchy: Option<Hierarchy>,
     /// Another depth.
@@ -44,9 +46,10 @@ impl Connections {
     }
 
     /// Makes the disk as the file says. Returns what was in force otherwise.
-    pub(super) fn reload(&self, owner: &mut DiskOwner, file: &FileDisk) -> Vec<Change> {
+    pub(super) fn reload(&mut self, owner: &mut DiskOwner, file: &FileDisk) -> Vec<Change> {
         let plan = self.plan(owner, file);
         apply(owner, file, &plan);
+        self.label.auto = plan.auto.unwrap_or(self.label.auto);
         for change in &plan.changes {
             tracing::info!(disk = self.label.name, "the file changes {change}");
         }
@@ -69,12 +72,17 @@ impl Connections {
             let place = format!("disk {:?}", self.label.name);
             plan.changes.push(Change { place, what: what.to_owned(), from, to });
         };
-        let current = elevator.scheduler().kind();
-        if current != file.scheduler {
-            note("scheduler", current.name().into(), file.scheduler.name().into());
-            plan.scheduler = Some(file.scheduler);
+        let (current, wanted) = (elevator.scheduler().kind(), file.scheduler.kind());
+        if current != wanted {
+            note("scheduler", current.name().into(), wanted.name().into());
+            plan.scheduler = Some(wanted);
         }
-        let has_hierarchy = file.scheduler.check_hierarchy().is_ok();
+        let (old, new) = (self.label.auto, file.scheduler.is_auto());
+        if old != new {
+            note("scheduler_auto", old.into(), new.into());
+            plan.auto = Some(new);
+        }
+        let has_hierarchy = wanted.check_hierarchy().is_ok();
         let new = has_hierarchy.then(|| file.hierarchy.unwrap_or_default());
         // Another scheduler would have the one that was set last.
         let old = elevator.hierarchy();
@@ -95,7 +103,7 @@ impl Connections {
             // What the file does not set comes with a new scheduler.
             let is_shown = plan.scheduler.is_none() || is_written(file, name);
             let is_shown = is_shown && *name != depth::TUNABLE;
-            if from != Some(value) && is_shown && !has_finer(file.scheduler.tunables(), name) {
+            if from != Some(value) && is_shown && !has_finer(wanted.tunables(), name) {
                 note(name, from.copied().into(), (*value).into());
             }
         }
@@ -147,12 +155,12 @@ impl Connections {
 
 /// The depth that the file names, else that of the back end.
 fn bound(owner: &DiskOwner, file: &FileDisk) -> u32 {
-    depth::bound(file.scheduler, file.depth, owner.backend().capabilities().depth)
+    depth::bound(file.scheduler.kind(), file.depth, owner.backend().capabilities().depth)
 }
 
 /// The tunables that the file sets, with that of the depth.
 fn set_in_file(file: &FileDisk) -> Vec<(String, i64)> {
-    depth::with_tunable(file.scheduler, file.depth, &file.tunables)
+    depth::with_tunable(file.scheduler.kind(), file.depth, &file.tunables)
 }
 
 /// All tunables of the scheduler and their values.
@@ -163,7 +171,7 @@ fn tunables(elevator: &Elevator<Scheduler>) -> BTreeMap<&'static str, i64> {
 
 /// An elevator of its own with the scheduler and the tunables that the file wants for the disk.
 fn as_in_file(elevator: &Elevator<Scheduler>, file: &FileDisk) -> Elevator<Scheduler> {
-    let scheduler = Scheduler::new(file.scheduler, TimeAccounts::default());
+    let scheduler = Scheduler::new(file.scheduler.kind(), TimeAccounts::default());
     let (device, now) = (*elevator.device(), Instant::START);
     let mut wanted = match elevator.medium() {
         Some(medium) => Elevator::fitted(scheduler, device, medium, now),

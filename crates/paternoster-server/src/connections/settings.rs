@@ -17,6 +17,7 @@ impl Connections {
         SettingsInForce {
             disk: self.label.name.clone(),
             scheduler: scheduler.name().to_owned(),
+            scheduler_auto: self.label.auto,
             hierarchy: elevator.hierarchy().map(|hierarchy| hierarchy.name().to_owned()),
             depth: elevator.device().queue_depth,
             tunables: tunables
@@ -28,12 +29,15 @@ impl Connections {
 
     /// Does all that is asked for and returns what is in force then, or does nothing.
     pub(super) fn change_settings(
-        &self,
+        &mut self,
         owner: &mut DiskOwner,
         new: &NewSettings,
     ) -> Result<SettingsInForce, SettingError> {
-        let checked = new.check(owner.engine().elevator().scheduler().kind())?;
+        let rotational = owner.backend().capabilities().rotational;
+        let current = owner.engine().elevator().scheduler().kind();
+        let checked = new.check(current, rotational)?;
         apply(owner, &checked);
+        self.label.auto = checked.auto.unwrap_or(self.label.auto);
         let names = new.0.iter().map(|(name, value)| format!("{name}={value}"));
         let names: Vec<_> = names.collect();
         tracing::info!(

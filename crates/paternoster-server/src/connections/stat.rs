@@ -24,7 +24,7 @@ impl Connections {
         let switches = elevator.stats().switches();
         let mut internals = Internals::default();
         elevator.scheduler().dump(&mut internals);
-        let SettingsInForce { disk, scheduler, depth, tunables, hierarchy: _ } =
+        let SettingsInForce { disk, scheduler, scheduler_auto, depth, tunables, .. } =
             self.settings(owner);
         DiskStat {
             name: disk,
@@ -32,6 +32,7 @@ impl Connections {
             size_bytes: owner.backend().capabilities().size,
             elapsed_ns: owner.now().since_start().as_nanos(),
             scheduler,
+            scheduler_auto,
             depth,
             in_device: elevator.in_flight(),
             queued: elevator.queued(),

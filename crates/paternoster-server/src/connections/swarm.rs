@@ -130,7 +130,7 @@ impl Disk {
             tenant: index % 2,
         };
         let exports = (0..CLIENTS).map(export).collect();
-        let label = DiskLabel { name: "d".to_owned(), backend: "memory" };
+        let label = DiskLabel { name: "d".to_owned(), backend: "memory", auto: false };
         let (sender, inbox) = mpsc::channel();
         let waker = Waker::new().expect("an event");
         let handle = OwnerHandle::new(sender, waker.clone());

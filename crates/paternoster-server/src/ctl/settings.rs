@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   {"disk": "vda", "set": {"scheduler": "bfq"}}          echo bfq > queue/scheduler
+//!   {"disk": "vda", "set": {"scheduler": "auto"}}         what fits the disk
 //!   {"disk": "vda", "set": {"slice_idle": 4}}             echo 4 > queue/iosched/slice_idle
 //!   {"disk": "vda", "set": {"scheduler": "mq-deadline", "fifo_batch": 8, "depth": 16}}
 //!   {"disk": "vda", "set": {"hierarchy": "entities"}}     or {"use_hierarchy": 1}
@@ -24,7 +25,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use thiserror::Error;
 
-use crate::config::DiskConfig;
+use crate::config::{AUTO, DiskConfig, SchedulerChoice};
 use crate::stat::Stat;
 
 /// What is asked for.
@@ -38,8 +39,8 @@ pub struct DiskChange {
 }
 
 /// Names and their new values in the order in which they were written: `scheduler` and a
-/// scheduler's name, `hierarchy` and its name, `use_hierarchy` and 0 (flat) or 1 (entities),
-/// `depth` and a number of requests, or a tunable and a number in its unit.
+/// scheduler's name or `auto`, `hierarchy` and its name, `use_hierarchy` and 0 (flat) or 1
+/// (entities), `depth` and a number of requests, or a tunable and a number in its unit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NewSettings(pub Vec<(String, Value)>);
 
@@ -75,8 +76,13 @@ impl<'de> Visitor<'de> for InOrder {
 }
 
 impl NewSettings {
-    /// Checks all of it for a disk under the scheduler `current`.
-    pub(crate) fn check(&self, current: SchedulerKind) -> Result<CheckedSettings, SettingError> {
+    /// Checks all of it for a disk under the scheduler `current`; whether that disk is rotational
+    /// says what `auto` takes.
+    pub(crate) fn check(
+        &self,
+        current: SchedulerKind,
+        rotational: bool,
+    ) -> Result<CheckedSettings, SettingError> {
         let Self(settings) = self;
         for (index, (name, _)) in settings.iter().enumerate() {
             if settings[..index].iter().any(|(earlier, _)| earlier == name) {
@@ -85,22 +91,26 @@ impl NewSettings {
         }
         let mut checked = CheckedSettings::default();
         let named = settings.iter().find(|(name, _)| name == SCHEDULER);
-        let wanted = named.map(|(_, value)| scheduler(value)).transpose()?.unwrap_or(current);
+        let named = named.map(|(_, value)| scheduler(value, rotational)).transpose()?;
+        let wanted = named.map_or(current, SchedulerChoice::kind);
         checked.scheduler = Some(wanted).filter(|&wanted| wanted != current);
+        checked.auto = named.map(SchedulerChoice::is_auto);
+        let because = named.and_then(SchedulerChoice::because);
+        let explain = |error| SettingError::explained(error, because.as_deref());
         for (name, value) in settings {
             match name.as_str() {
                 SCHEDULER => {}
                 DEPTH => checked.depth = Some(depth(value)?),
                 HIERARCHY | USE_HIERARCHY => {
                     let refuse = |error| SettingError::NoHierarchy { name: name.clone(), error };
-                    wanted.check_hierarchy().map_err(refuse)?;
+                    wanted.check_hierarchy().map_err(refuse).map_err(explain)?;
                     let hierarchy =
                         if name == HIERARCHY { hierarchy(value)? } else { use_hierarchy(value)? };
                     if checked.hierarchy.replace(hierarchy).is_some() {
                         return Err(SettingError::Twice { name: HIERARCHY.to_owned() });
                     }
                 }
-                _ => checked.tunables.push(tunable(wanted, name, value)?),
+                _ => checked.tunables.push(tunable(wanted, name, value).map_err(explain)?),
             }
         }
         if settings.is_empty() {
@@ -116,8 +126,12 @@ const HIERARCHY: &str = "hierarchy";
 const USE_HIERARCHY: &str = "use_hierarchy";
 const DEPTH: &str = "depth";
 
-fn scheduler(value: &Value) -> Result<SchedulerKind, SettingError> {
-    text(value).parse().map_err(SettingError::UnknownScheduler)
+fn scheduler(value: &Value, rotational: bool) -> Result<SchedulerChoice, SettingError> {
+    let name = text(value);
+    if name == AUTO {
+        return Ok(SchedulerChoice::Auto { rotational });
+    }
+    name.parse().map(SchedulerChoice::Named).map_err(SettingError::UnknownScheduler)
 }
 
 fn hierarchy(value: &Value) -> Result<Hierarchy, SettingError> {
@@ -159,6 +173,7 @@ fn tunable(
 ) -> Result<(&'static str, i64), SettingError> {
     let info = scheduler.tunable(name).map_err(|_| {
         let tunables = scheduler.tunables().iter().map(|info| info.name);
+        let tunables = tunables.filter(|name| *name != DEPTH);
         let has_hierarchy = scheduler.check_hierarchy().is_ok();
         let hierarchy = has_hierarchy.then_some([HIERARCHY, USE_HIERARCHY]);
         let known = [SCHEDULER, DEPTH].into_iter().chain(hierarchy.into_iter().flatten());
@@ -180,6 +195,8 @@ fn tunable(
 pub(crate) struct CheckedSettings {
     /// Another scheduler than that in force.
     pub(crate) scheduler: Option<SchedulerKind>,
+    /// Whether `auto` has chosen the scheduler, if one is named.
+    pub(crate) auto: Option<bool>,
     pub(crate) hierarchy: Option<Hierarchy>,
     pub(crate) depth: Option<u32>,
     pub(crate) tunables: Vec<(&'static str, i64)>,
@@ -210,6 +227,8 @@ pub struct SettingsInForce {
     pub disk: String,
     /// Its scheduler.
     pub scheduler: String,
+    /// Whether `auto` has chosen it.
+    pub scheduler_auto: bool,
     /// In what way groups share the disk, where the scheduler has such ways.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hierarchy: Option<String>,
@@ -237,8 +256,11 @@ pub enum SettingError {
     #[error("{name:?} cannot be set under {scheduler}; what can be set is: {known}")]
     Unknown { name: String, scheduler: SchedulerKind, known: String },
     /// A scheduler that there is not.
-    #[error("scheduler: {0}")]
+    #[error("scheduler: {0}, {AUTO}")]
     UnknownScheduler(UnknownScheduler),
+    /// Something that the scheduler does not have which `auto` takes.
+    #[error("{error}; scheduler={because}")]
+    UnderAuto { error: Box<Self>, because: String },
     /// A hierarchy that there is not.
     #[error(transparent)]
     UnknownHierarchy(UnknownHierarchy),
@@ -254,11 +276,21 @@ pub enum SettingError {
 }
 
 impl SettingError {
+    /// What is not there under the scheduler, with the reason why `auto` takes that.
+    fn explained(self, because: Option<&str>) -> Self {
+        let is_of_scheduler = matches!(self, Self::Unknown { .. } | Self::NoHierarchy { .. });
+        match because.filter(|_| is_of_scheduler) {
+            Some(because) => Self::UnderAuto { error: Box::new(self), because: because.to_owned() },
+            None => self,
+        }
+    }
+
     /// The HTTP status of the answer.
     pub(super) fn status(&self) -> StatusCode {
         match self {
             Self::UnknownDisk { .. } => StatusCode::NOT_FOUND,
             Self::Unanswered { .. } => StatusCode::SERVICE_UNAVAILABLE,
+            Self::UnderAuto { error, .. } => error.status(),
             Self::Nothing
             | Self::Twice { .. }
             | Self::Unknown { .. }
@@ -276,13 +308,14 @@ mod tests {
 
     fn checked(json: &str) -> Result<CheckedSettings, String> {
         let settings: NewSettings = serde_json::from_str(json).expect("an object");
-        settings.check(SchedulerKind::Cfq).map_err(|error| error.to_string())
+        settings.check(SchedulerKind::Cfq, true).map_err(|error| error.to_string())
     }
 
     #[test]
     fn tunables_are_those_of_the_scheduler_that_is_to_be_in_force() {
         let expected = CheckedSettings {
             scheduler: Some(SchedulerKind::MqDeadline),
+            auto: Some(false),
             hierarchy: None,
             depth: Some(16),
             tunables: vec![("writes_starved", 1), ("fifo_batch", 8)],
@@ -324,7 +357,31 @@ mod tests {
     #[test]
     fn scheduler_in_force_is_no_change() {
         let same = checked(r#"{"scheduler": "cfq"}"#).expect("allowed");
-        assert_eq!(same, CheckedSettings::default());
+        assert_eq!(same, CheckedSettings { auto: Some(false), ..CheckedSettings::default() });
+    }
+
+    #[test]
+    fn auto_takes_what_fits_the_disk_and_says_so_where_that_lacks_something() {
+        let auto = |json: &str, rotational| {
+            let settings: NewSettings = serde_json::from_str(json).expect("an object");
+            settings.check(SchedulerKind::Cfq, rotational).map_err(|error| error.to_string())
+        };
+        let to = |scheduler| CheckedSettings { scheduler, auto: Some(true), ..Default::default() };
+        let set = r#"{"scheduler": "auto"}"#;
+        assert_eq!(auto(set, false), Ok(to(Some(SchedulerKind::Wfq))));
+        assert_eq!(auto(set, true), Ok(to(None)), "cfq is in force");
+        let depth = auto(r#"{"depth": 3}"#, false).expect("allowed");
+        assert_eq!((depth.scheduler, depth.auto), (None, None), "auto has its say where named");
+        let set = r#"{"scheduler": "auto", "slice_idle": 4}"#;
+        assert_eq!(auto(set, true).map(|checked| checked.tunables), Ok(vec![("slice_idle", 4)]));
+        let why = "scheduler=auto: wfq, as the disk does not rotate";
+        let refused = auto(set, false).expect_err("cfq's");
+        let under = "\"slice_idle\" cannot be set under wfq; what can be set is: scheduler, depth";
+        assert!(refused.starts_with(under) && refused.ends_with(why), "{refused}");
+        let set = r#"{"scheduler": "auto", "hierarchy": "flat"}"#;
+        let refused = auto(set, false).expect_err("cfq's");
+        let under = "hierarchy: wfq has no hierarchy to choose; cfq has: ";
+        assert!(refused.starts_with(under) && refused.ends_with(why), "{refused}");
     }
 
     #[test]

@@ -58,6 +58,7 @@ pub enum Detail {
 /// One disk.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
+#[allow(clippy::struct_excessive_bools)] // independent facts
 pub struct DiskStat {
     /// Its name in the configuration.
     pub name: String,
@@ -70,6 +71,8 @@ pub struct DiskStat {
     pub elapsed_ns: u64,
     /// Its scheduler.
     pub scheduler: String,
+    /// Whether `auto` has chosen it.
+    pub scheduler_auto: bool,
     /// The most requests in the device at once.
     pub depth: u32,
     /// Requests in the device now.

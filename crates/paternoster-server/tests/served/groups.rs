@@ -37,6 +37,12 @@ offset = "512K"
 group = "/lab/x"
 "#;
 
+/// The two disks under that scheduler.
+fn under(scheduler: &str) -> String {
+    let disk = "size = \"1M\"\n";
+    TWO_DISKS.replace(disk, &format!("{disk}scheduler = \"{scheduler}\"\n"))
+}
+
 /// A line a group: path, weight, leaf weight, its exports.
 fn lines(disk: &DiskStat) -> Vec<String> {
     let line = |group: &GroupStat| {
@@ -81,7 +87,7 @@ fn group_is_told_its_own_work_and_not_that_of_those_below() {
 
 #[test]
 fn blkio_files_are_a_groups_own_and_with_all_below_it() {
-    let rig = Rig::start(TWO_DISKS);
+    let rig = Rig::start(&under("cfq"));
     for export in ["web", "db", "org"] {
         rig.client(export).check_served(1);
     }
@@ -108,8 +114,7 @@ fn blkio_files_are_a_groups_own_and_with_all_below_it() {
 /// In Linux they are there without debug options too.
 #[test]
 fn bfq_counts_for_blkio_what_was_served() {
-    let disk = "size = \"1M\"\n";
-    let rig = Rig::start(&TWO_DISKS.replace(disk, &format!("{disk}scheduler = \"bfq\"\n")));
+    let rig = Rig::start(&under("bfq"));
     rig.client("db").check_served(1);
     rig.until_empty();
     let stat = rig.stat();

@@ -1,0 +1,107 @@
+//! `scheduler = "auto"` of a running server: what `ctl` and `stat` say of it, and what a reload
+//! does.
+
+use std::fs;
+
+use crate::settings::ctl;
+use crate::stat::stat;
+use crate::support::{Served, temp_dir};
+
+/// A disk that does not rotate, with these lines.
+fn file(lines: &str) -> String {
+    format!(
+        "unix = \"nbd.sock\"\nctl = \"ctl.sock\"\n[disks.d]\nbackend = \"modelled\"\n\
+         size = \"64K\"\nservers = 4\nservice_us = 200\n{lines}\n[exports.a]\ndisk = \"d\"\n"
+    )
+}
+
+fn serve(lines: &str) -> Served {
+    let dir = temp_dir();
+    fs::write(dir.path().join("c.toml"), file(lines)).expect("a file");
+    Served::start(dir, &["c.toml"], 1)
+}
+
+fn write(served: &Served, lines: &str) {
+    fs::write(served.path("c.toml"), file(lines)).expect("a file");
+}
+
+/// Whether `stat` says for people and for programs that this is in force.
+fn is_told(served: &Served, scheduler: &str, auto: bool) -> bool {
+    let told = &stat(served)["disks"][0];
+    let shown = ctl(served, &["stat"]).expect("it answers");
+    let by = if auto { " (auto)" } else { "" };
+    told["scheduler"] == scheduler
+        && told["scheduler_auto"] == auto
+        && shown.starts_with(&format!("disk d: {scheduler}{by} over modelled"))
+}
+
+#[test]
+fn what_auto_has_taken_is_shown_by_its_name_and_as_autos_choice() {
+    let served = serve("");
+    assert!(served.log().contains("chosen=\"auto: wfq, as the disk does not rotate\""));
+    assert!(is_told(&served, "wfq", true));
+    let shown = ctl(&served, &["get", "d"]).expect("a disk");
+    assert!(shown.starts_with("scheduler=wfq\nscheduler_auto=1\ndepth=1024\n"), "{shown}");
+    assert_eq!(ctl(&served, &["get", "d", "scheduler"]).as_deref(), Ok("wfq\n"));
+    // To be named is another choice of the same; other settings are none.
+    ctl(&served, &["set", "d", "keep_slots=7"]).expect("allowed");
+    assert!(is_told(&served, "wfq", true));
+    ctl(&served, &["set", "d", "scheduler=wfq"]).expect("allowed");
+    assert!(is_told(&served, "wfq", false));
+    let none = ctl(&served, &["get", "d", "scheduler_auto"]).expect_err("it was named");
+    assert!(none.contains("has no \"scheduler_auto\" under wfq"), "{none}");
+    let shown = ctl(&served, &["set", "d", "scheduler=bfq"]).expect("allowed");
+    assert!(shown.starts_with("scheduler=bfq\ndepth=8\n"), "{shown}");
+    let shown = ctl(&served, &["set", "d", "scheduler=auto"]).expect("allowed");
+    assert!(shown.starts_with("scheduler=wfq\nscheduler_auto=1\ndepth=1024\n"), "{shown}");
+    served.end();
+}
+
+#[test]
+fn setting_that_the_scheduler_of_auto_does_not_have_is_refused_and_nothing_is_done() {
+    let served = serve("scheduler = \"cfq\"");
+    for (setting, said) in [
+        ("slice_idle=4", "\"slice_idle\" cannot be set under wfq; what can be set is: scheduler, "),
+        ("hierarchy=flat", "hierarchy: wfq has no hierarchy to choose; cfq has: "),
+    ] {
+        let refused = ctl(&served, &["set", "d", "scheduler=auto", setting]).expect_err(setting);
+        assert!(refused.contains(said), "{refused}");
+        let why = "; scheduler=auto: wfq, as the disk does not rotate";
+        assert!(refused.trim_end().ends_with(why), "{refused}");
+    }
+    let refused = ctl(&served, &["set", "d", "scheduler_auto=1"]).expect_err("it is only shown");
+    assert!(refused.contains("\"scheduler_auto\" cannot be set under cfq; what can"), "{refused}");
+    let refused = ctl(&served, &["set", "d", "scheduler=automatic"]).expect_err("no such");
+    assert!(refused.contains("kyber, cfq, bfq, wfq, auto"), "{refused}");
+    assert!(is_told(&served, "cfq", false));
+    served.end();
+}
+
+#[test]
+fn reload_makes_it_autos_choice_and_takes_that_back() {
+    let served = serve("scheduler = \"cfq\"");
+    let reload = || ctl(&served, &["reload"]);
+    write(&served, "");
+    let to_auto = "changed: disk \"d\": scheduler \"cfq\" -> \"wfq\"\n\
+                   changed: disk \"d\": scheduler_auto false -> true\n\
+                   changed: disk \"d\": depth 8 -> 1024\n";
+    assert_eq!(reload().as_deref(), Ok(to_auto));
+    assert!(is_told(&served, "wfq", true));
+    write(&served, "scheduler = \"auto\"");
+    assert_eq!(reload().as_deref(), Ok("nothing changed\n"), "it is the default");
+    write(&served, "scheduler = \"wfq\"");
+    let named = "changed: disk \"d\": scheduler_auto true -> false\n";
+    assert_eq!(reload().as_deref(), Ok(named));
+    assert!(is_told(&served, "wfq", false));
+    // What `ctl` has chosen goes back to what auto takes.
+    write(&served, "");
+    reload().expect("a valid file");
+    ctl(&served, &["set", "d", "scheduler=cfq"]).expect("allowed");
+    assert_eq!(reload().as_deref(), Ok(to_auto));
+    write(&served, "tunables = { slice_idle = 4 }");
+    let refused = reload().expect_err("cfq's");
+    assert!(refused.contains("wfq has no tunable \"slice_idle\"; "), "{refused}");
+    assert!(refused.contains("takes this one (auto: wfq, as the disk does not "), "{refused}");
+    assert!(is_told(&served, "wfq", true));
+    served.end();
+}
