@@ -17,7 +17,7 @@ use crate::mq_deadline::{self, MqDeadline};
 use crate::none::{self, NoScheduler};
 use crate::request::Bio;
 use crate::scheduler::{Cx, InsertAt, MergeRules, Requeue, Scheduler, Work};
-use crate::stats::{ShareStats, SliceStats};
+use crate::stats::{DemandStats, ShareStats, SliceStats};
 use crate::time::Instant;
 use crate::trace::{MergeKind, Trace};
 use crate::tunable::{TunableError, TunableInfo};
@@ -245,6 +245,7 @@ impl<T: Trace> Scheduler for AnyScheduler<T> {
         fn hierarchy(&self) -> Option<Hierarchy>;
         fn slice_stats(&self, group: GroupId) -> Option<&SliceStats>;
         fn share_stats(&self, group: GroupId) -> Option<&ShareStats>;
+        fn demand_stats(&self, now: Instant, group: GroupId) -> Option<DemandStats>;
         fn dump(&self, out: &mut dyn Dump);
         fn check(&self, cx: &Cx<'_>);
     }

@@ -149,8 +149,8 @@ pub use mq_deadline::MqDeadline;
 pub use none::NoScheduler;
 pub use request::{Bio, BioFlags, Direction, Op, Request, Sector, SectorCount, UserDataList};
 pub use stats::{
-    BlkioFile, BlkioValue, GroupStats, Histogram, Latencies, OpStats, ShareStats, Stats,
-    SwitchStats,
+    BlkioFile, BlkioValue, DemandStats, GroupStats, Histogram, Latencies, OpStats, ShareStats,
+    Stats, SwitchStats,
 };
 pub use time::{Hz, Instant, Jiffies, Nanos, Ticks};
 pub use trace::{

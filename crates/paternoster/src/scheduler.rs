@@ -24,7 +24,7 @@ pub use crate::parts::fifo::Fifo;
 pub use crate::parts::sort_list::SortList;
 pub use crate::parts::waiting::WaitingRequests;
 pub use crate::request::Requests;
-pub use crate::stats::{ShareStats, SliceStats};
+pub use crate::stats::{DemandStats, ShareStats, SliceStats};
 #[doc(inline)]
 pub use crate::{
     __tunable_methods as tunable_methods, __tunable_table as tunable_table, __tunables as tunables,
@@ -274,6 +274,12 @@ pub trait Scheduler {
     /// Returns what a group got beside its weight, without the groups below it, if it has such
     /// counts.
     fn share_stats(&self, _group: GroupId) -> Option<&ShareStats> {
+        None
+    }
+
+    /// Returns what a group has outstanding until `now`, and what it needs for its weight to hold,
+    /// if the scheduler measures that.
+    fn demand_stats(&self, _now: Instant, _group: GroupId) -> Option<DemandStats> {
         None
     }
 

@@ -1,4 +1,5 @@
-//! Counts of what a group got, or did not get, beside what its weight gives it.
+//! Counts of what a group got, or did not get, beside what its weight gives it; and of what it asks
+//! for.
 
 use crate::time::{Instant, Nanos};
 
@@ -31,4 +32,17 @@ impl ShareStats {
         self.capped = self.capped(now);
         self.hold = until.map(|until| (now, until));
     }
+}
+
+/// What a group has outstanding, without the groups below it, and what it needs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DemandStats {
+    /// The time of its requests from their arrival to their completion, summed over requests, of
+    /// those that are outstanding up to now: in a span it grows by their mean number times the
+    /// span.
+    pub outstanding: Nanos,
+    /// How many requests it has to keep outstanding for its weight to hold, by its part of the
+    /// depth among the groups that ask too; none while it asks for nothing.
+    pub needs: Option<u32>,
 }

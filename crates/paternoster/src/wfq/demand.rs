@@ -7,7 +7,8 @@
 
 use super::Wfq;
 use super::node::{Node, NodeId, Tree};
-use crate::time::Instant;
+use crate::stats::DemandStats;
+use crate::time::{Instant, Nanos};
 use crate::trace::Trace;
 
 /// A part of the device: 2³² is all of it.
@@ -33,6 +34,8 @@ pub(super) struct Demand {
     /// Requests × ns since `measured_since`.
     sum: u128,
     measured_since: Instant,
+    /// Requests × ns until then.
+    measured: Nanos,
     /// The average of the last measurements, in thousandths.
     mean: u64,
     /// The most at once, in thousandths; it decays.
@@ -49,6 +52,7 @@ impl Default for Demand {
             since: Instant::START,
             sum: 0,
             measured_since: Instant::START,
+            measured: Nanos::ZERO,
             mean: 0,
             peak: 0,
             fraction: 0,
@@ -88,8 +92,20 @@ impl Demand {
         self.mean = if self.mean == 0 { mean } else { self.mean / 2 + mean / 2 };
         // Eight windows, each a twentieth less.
         self.peak = (self.peak * 66 / 100).max(u64::from(self.outstanding) * ONE);
+        self.measured = self.measured_until_now();
         self.sum = 0;
         self.measured_since = now;
+    }
+
+    /// The time that its requests have been outstanding, up to now.
+    fn outstanding_time(mut self, now: Instant) -> Nanos {
+        self.sum_up(now);
+        self.measured_until_now()
+    }
+
+    /// Requests × ns until the last change; beyond 584 years it stays so.
+    fn measured_until_now(&self) -> Nanos {
+        self.measured + Nanos::new(u64::try_from(self.sum).unwrap_or(u64::MAX))
     }
 
     /// The average in thousandths.
@@ -145,6 +161,19 @@ impl Present {
 }
 
 impl<T: Trace> Wfq<T> {
+    /// Returns what a node has outstanding, and what it needs for its weight to hold: its part, by
+    /// the weights of those who are present, of the depth that holds.
+    pub(super) fn demand_of(&self, now: Instant, node: NodeId) -> DemandStats {
+        let depth = match self.tunables.depth() {
+            0 => self.depth.settled(),
+            fixed => fixed,
+        };
+        DemandStats {
+            outstanding: self.tree.nodes[node].demand.outstanding_time(now),
+            needs: entitled(&self.tree, node, self.round).map(|part| places(part, depth)),
+        }
+    }
+
     /// Measures the demand of all, and with it who is present and which part is whose.
     pub(super) fn measure_demand(&mut self, now: Instant) {
         self.round += 1;
@@ -210,10 +239,32 @@ fn fraction(tree: &Tree, node: NodeId, round: u64, depth: u32) -> u64 {
     part
 }
 
+/// Returns the node's part of the device by the weights of those who are present, whatever they can
+/// fill; none if it is not present.
+fn entitled(tree: &Tree, node: NodeId, round: u64) -> Option<u64> {
+    // Before the first measurement nobody is.
+    if round == 0 || tree.nodes[node].present_in != round {
+        return None;
+    }
+    let mut part = WHOLE;
+    let mut at = node;
+    while let Some(among) = tree.nodes[at].among {
+        let siblings = &tree.siblings[among];
+        part = part * u64::from(tree.nodes[at].weight) / siblings.present.weights.max(1);
+        at = siblings.of;
+    }
+    Some(part.min(WHOLE))
+}
+
+/// Returns how many places of a depth a part is, rounded up; one at least.
+fn places(part: u64, depth: u32) -> u32 {
+    let places = (u64::from(depth) * part).div_ceil(WHOLE);
+    u32::try_from(places).unwrap_or(u32::MAX).max(1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::time::Nanos;
 
     fn deep(outstanding: u64, fraction: u64) -> Demand {
         Demand { mean: outstanding * ONE, peak: outstanding * ONE, fraction, ..Demand::default() }
@@ -248,5 +299,16 @@ mod tests {
         demand.shrink(at(10));
         demand.measure(at(20));
         assert_eq!(demand.mean_milli(), 1250, "half of 1.5 and half of 1");
+        // 1 for 5 ms, 2 for 5 ms, 1 for 12 ms, of which the last 2 are not measured yet.
+        assert_eq!(demand.outstanding_time(at(22)), Nanos::from_millis(27));
+        assert_eq!(demand.outstanding_time(at(20)), Nanos::from_millis(25));
+    }
+
+    #[test]
+    fn part_of_the_depth_is_rounded_up_to_whole_places() {
+        assert_eq!([1, 7, 8].map(|sevenths| places(WHOLE * sevenths / 7, 21)), [3, 21, 24]);
+        assert_eq!(places(WHOLE * 4 / 7, 20), 12, "11.4");
+        assert_eq!(places(1, 1), 1);
+        assert_eq!(places(WHOLE, u32::MAX), u32::MAX);
     }
 }

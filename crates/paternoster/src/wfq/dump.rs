@@ -1,7 +1,7 @@
 //! Reports the state of `wfq`.
 
 use super::Wfq;
-use super::depth::ops;
+use super::depth::{Changed, ops};
 use crate::dump::Dump;
 use crate::trace::{Trace, TrialKind};
 
@@ -12,15 +12,8 @@ impl<T: Trace> Wfq<T> {
         out.number("depth_in_force", self.depth_now.into());
         out.number("depth_settled", self.depth.settled().into());
         out.number("depth_fair", self.fair_depth.map_or(-1, i64::from));
-        out.number(
-            "depth_trial",
-            match self.depth.in_trial() {
-                None => 0,
-                Some(TrialKind::Up) => 1,
-                Some(TrialKind::Down) => 2,
-                Some(TrialKind::Soft) => 3,
-            },
-        );
+        out.number("depth_trial", self.depth.in_trial().map_or(0, trial_number));
+        self.dump_change(out);
         let trials = self.depth.trials;
         out.number("trials_accepted", trials.accepted.into());
         out.number("trials_rejected", trials.rejected.into());
@@ -29,5 +22,28 @@ impl<T: Trace> Wfq<T> {
         out.number("speed_ops_per_s", number(self.depth.speed().map_or(0, ops)));
         out.number("windows", number(self.windows.number()));
         out.number("windows_starved", number(self.starved_windows));
+    }
+
+    /// When and why the depth that holds was last another one.
+    fn dump_change(&self, out: &mut dyn Dump) {
+        let Some(Changed { at, from, trial, gain }) = self.depth.changed() else {
+            return out.number("depth_changed_by", 0);
+        };
+        let at = at.since_start().as_nanos() / 1_000_000;
+        out.number("depth_changed_by", trial.map_or(BOUNDS, trial_number));
+        out.number("depth_changed_from", from.into());
+        out.number("depth_changed_at_ms", i64::try_from(at).unwrap_or(i64::MAX));
+        out.number("depth_changed_gain_ppm", gain);
+    }
+}
+
+/// What stands for bounds where a trial has its number.
+const BOUNDS: i64 = 4;
+
+fn trial_number(kind: TrialKind) -> i64 {
+    match kind {
+        TrialKind::Up => 1,
+        TrialKind::Down => 2,
+        TrialKind::Soft => 3,
     }
 }

@@ -20,7 +20,7 @@ impl<T: Trace> Wfq<T> {
     /// Opens the first window. The first trial follows it.
     pub(super) fn begin_learning(&mut self, cx: &Cx<'_>) {
         let (least, most) = self.tunable_bounds(cx.device);
-        self.depth.clamp(least, most);
+        self.depth.clamp(cx.now, least, most);
         self.depth_now = self.depth_of(BLOCK - 1);
         self.windows.open(cx.now, BLOCK - 1, self.depth_now, cx.in_device);
     }
@@ -37,7 +37,7 @@ impl<T: Trace> Wfq<T> {
     pub(super) fn retune(&mut self, cx: &Cx<'_>) {
         if self.tunables.depth() == 0 {
             let (least, most) = self.tunable_bounds(cx.device);
-            self.depth.clamp(least, most);
+            self.depth.clamp(cx.now, least, most);
         } else {
             self.depth.restart();
         }

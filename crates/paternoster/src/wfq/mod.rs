@@ -70,7 +70,7 @@ use crate::dump::Dump;
 use crate::group::GroupChange;
 use crate::request::Bio;
 use crate::scheduler::{Cx, InsertAt, Requeue, Scheduler, Work};
-use crate::stats::ShareStats;
+use crate::stats::{DemandStats, ShareStats};
 use crate::time::Instant;
 use crate::trace::{MergeKind, Trace};
 use crate::tunable::{TunableError, TunableInfo};
@@ -275,6 +275,10 @@ impl<T: Trace> Scheduler for Wfq<T> {
 
     fn share_stats(&self, group: GroupId) -> Option<&ShareStats> {
         self.groups.get(group).map(|nodes| self.tree.share(nodes.node))
+    }
+
+    fn demand_stats(&self, now: Instant, group: GroupId) -> Option<DemandStats> {
+        self.groups.get(group).map(|nodes| self.demand_of(now, nodes.own))
     }
 
     fn dump(&self, out: &mut dyn Dump) {

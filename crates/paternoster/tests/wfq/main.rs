@@ -8,6 +8,7 @@
 mod rig;
 
 mod classes;
+mod demand;
 mod limits;
 mod limits_hold;
 mod prices;

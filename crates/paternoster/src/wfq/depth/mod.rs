@@ -92,6 +92,17 @@ pub(super) struct Trials {
     pub(super) jolts: u32,
 }
 
+/// A change of the depth that holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Changed {
+    pub(super) at: Instant,
+    pub(super) from: u32,
+    /// The trial that was accepted; none where it is kept within bounds.
+    pub(super) trial: Option<TrialKind>,
+    /// How much more it gave there, in ppm; less than 0 if it gave less.
+    pub(super) gain: i64,
+}
+
 /// The depth, and how it is learned.
 #[derive(Debug)]
 pub(super) struct Depth {
@@ -109,6 +120,8 @@ pub(super) struct Depth {
     /// Windows in a row whose speed is far from that.
     odd: u32,
     pub(super) trials: Trials,
+    /// The last change; none so far.
+    changed: Option<Changed>,
 }
 
 impl Depth {
@@ -123,7 +136,12 @@ impl Depth {
             speed: None,
             odd: 0,
             trials: Trials::default(),
+            changed: None,
         }
+    }
+
+    pub(super) fn changed(&self) -> Option<Changed> {
+        self.changed
     }
 
     /// The depth that holds.
@@ -160,11 +178,19 @@ impl Depth {
     }
 
     /// Keeps the depth within other bounds.
-    pub(super) fn clamp(&mut self, least: u32, most: u32) {
-        self.settled = self.settled.clamp(least, most);
+    pub(super) fn clamp(&mut self, now: Instant, least: u32, most: u32) {
+        self.keep_within(now, least, most);
         let beyond = |trial: &Trial| !(least..=most).contains(&trial.probe);
         if self.trial.as_ref().is_some_and(beyond) {
             self.drop_trial();
+        }
+    }
+
+    fn keep_within(&mut self, now: Instant, least: u32, most: u32) {
+        let from = self.settled;
+        self.settled = from.clamp(least, most);
+        if from != self.settled {
+            self.changed = Some(Changed { at: now, from, trial: None, gain: 0 });
         }
     }
 
@@ -239,17 +265,18 @@ impl Depth {
         let (from, to, pairs) = (self.settled, trial.probe, trial.pairs());
         tell(Event::DepthVerdict { from, to, mean_ppm: mean, pairs, verdict });
         if accepted {
-            self.accept(&trial);
+            self.accept(now, &trial, mean);
         } else {
             self.reject(now, &trial, rules.rest);
         }
         true
     }
 
-    fn accept(&mut self, trial: &Trial) {
+    fn accept(&mut self, now: Instant, trial: &Trial, gain: i64) {
         self.trials.accepted += 1;
         self.rejections = 0;
-        self.settled = trial.probe;
+        let from = std::mem::replace(&mut self.settled, trial.probe);
+        self.changed = Some(Changed { at: now, from, trial: Some(trial.kind), gain });
         self.factor = (self.factor * SMALLEST_FACTOR / 1_000_000).min(LARGEST_FACTOR);
         // It was measured at another depth.
         self.speed = None;
@@ -287,7 +314,7 @@ impl Depth {
         if self.trial.is_some() || self.is_resting(now) {
             return;
         }
-        self.settled = self.settled.clamp(bounds.least, bounds.most);
+        self.keep_within(now, bounds.least, bounds.most);
         let found = if window.starved && !window.bursty {
             self.soft_probe(window, bounds)
         } else {

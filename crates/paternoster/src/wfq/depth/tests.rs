@@ -19,7 +19,7 @@ struct Learned {
 impl Learned {
     fn from(depth: u32) -> Self {
         let mut depth = Depth::starting_at(depth);
-        depth.clamp(BOUNDS.least, BOUNDS.most);
+        depth.clamp(Instant::START, BOUNDS.least, BOUNDS.most);
         Self { depth, now: Instant::START, number: BLOCK - 1, bounds: BOUNDS, events: vec![] }
     }
 
