@@ -16,6 +16,11 @@ pub(super) struct Line {
     /// The time in which it had a request waiting. None of all of a group, where the times of
     /// several overlap.
     pub(super) backlogged_ns: Option<u64>,
+    /// The time for which its requests were outstanding, summed over them; none if that is not
+    /// measured.
+    pub(super) outstanding_ns: Option<u64>,
+    /// How many its weight needs. None of all of a group, and if it is not known.
+    pub(super) needs_outstanding: Option<u32>,
     pub(super) connections: u32,
     pub(super) reads: OpStat,
     pub(super) writes: OpStat,
@@ -33,8 +38,13 @@ pub(super) fn of(groups: &[GroupStat]) -> Vec<Line> {
         let below: Vec<_> = groups.iter().filter(|other| other.path.starts_with(&prefix)).collect();
         let own = Line::of(group);
         if !below.is_empty() {
-            let whole =
-                Line { name: prefix, leaf_weight: None, backlogged_ns: None, ..own.clone() };
+            let whole = Line {
+                name: prefix,
+                leaf_weight: None,
+                backlogged_ns: None,
+                needs_outstanding: None,
+                ..own.clone()
+            };
             let all = below.into_iter().fold(whole, |sum, group| sum.and(&Line::of(group)));
             lines.push(all);
         }
@@ -52,6 +62,8 @@ impl Line {
             leaf_weight: Some(group.leaf_weight),
             time_ns: time_ns(group),
             backlogged_ns: Some(group.backlogged_ns),
+            outstanding_ns: group.outstanding_ns,
+            needs_outstanding: group.needs_outstanding,
             connections: group.connections,
             reads: op("read"),
             writes: op("write"),
@@ -65,6 +77,7 @@ impl Line {
     fn and(self, other: &Self) -> Self {
         Self {
             time_ns: self.time_ns.map(|own| own.saturating_add(other.time_ns.unwrap_or(0))),
+            outstanding_ns: added(self.outstanding_ns, other.outstanding_ns),
             connections: self.connections.saturating_add(other.connections),
             reads: sum(&self.reads, &other.reads),
             writes: sum(&self.writes, &other.writes),
@@ -73,6 +86,14 @@ impl Line {
             in_device: self.in_device.saturating_add(other.in_device),
             ..self
         }
+    }
+}
+
+/// The sum of those that are known; none if neither is.
+fn added(one: Option<u64>, other: Option<u64>) -> Option<u64> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.saturating_add(other)),
+        (one, other) => one.or(other),
     }
 }
 
@@ -123,6 +144,8 @@ mod tests {
             queued: amount,
             in_device: amount,
             backlogged_ns: wide,
+            outstanding_ns: Some(wide),
+            needs_outstanding: Some(amount),
             ops: [("read".to_owned(), op), ("flush".to_owned(), op)].into(),
             blkio: [("time".to_owned(), BlkioStat::Number(wide))].into(),
             ..GroupStat::default()
@@ -154,6 +177,7 @@ mod tests {
         let whole = &lines[0];
         assert_eq!((whole.queued, whole.in_device, whole.time_ns), (321, 321, Some(321)));
         assert_eq!((whole.leaf_weight, whole.backlogged_ns), (None, None));
+        assert_eq!((whole.outstanding_ns, whole.needs_outstanding), (Some(321), None));
         let OpStat { completed, wait_ns, service_ns, .. } = whole.all;
         assert_eq!((completed, wait_ns, service_ns), (64_200, 642_000, 6_420_000));
     }

@@ -1,6 +1,7 @@
 //! `paternoster ctl`: asks a running server, or changes it, and shows its answer to people.
 
 mod blkio;
+mod depth;
 mod limit;
 mod lines;
 mod queues;

@@ -6,8 +6,8 @@ use comfy_table::{CellAlignment, ColumnConstraint, Table, presets};
 use paternoster_server::stat::{DiskStat, GroupStat, OpStat, Stat};
 
 use super::lines::Line;
-use super::units::{Bytes, NONE, mean, per_second, percent, plural};
-use super::{are_nested, limit, lines, queues};
+use super::units::{Bytes, NONE, average, mean, per_second, percent, plural};
+use super::{are_nested, depth, limit, lines, queues};
 
 /// How counts are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,13 +32,14 @@ fn show_disks(stat: &Stat, counts: Counts) -> String {
 }
 
 fn show_disk(disk: &DiskStat, counts: Counts) -> String {
-    let DiskStat { name, scheduler, backend, depth, queued, in_device, .. } = disk;
+    let DiskStat { name, scheduler, backend, queued, in_device, .. } = disk;
     let auto = if disk.scheduler_auto { " (auto)" } else { "" };
     let size = Bytes(disk.size_bytes);
     let connections = plural(disk.connections, "connection");
     let mut text = format!(
-        "disk {name}: {scheduler}{auto} over {backend}, {size}; depth {depth}, {queued} queued, \
+        "disk {name}: {scheduler}{auto} over {backend}, {size}; {depth}, {queued} queued, \
          {in_device} in device, {connections}, {syncs}\n",
+        depth = depth::shown(disk),
         syncs = plural(disk.syncs, "sync")
     );
     if disk.sync_failed {
@@ -46,6 +47,9 @@ fn show_disk(disk: &DiskStat, counts: Counts) -> String {
     }
     if !disk.weights_apply {
         let _ = writeln!(text, "  weights have no effect under {scheduler}");
+    }
+    if let Some(learned) = &disk.learned_depth {
+        let _ = writeln!(text, "  {}", depth::in_words(learned));
     }
     for warning in &disk.warnings {
         let _ = writeln!(text, "  WARNING: {warning}");
@@ -83,6 +87,10 @@ const LEAF: usize = 2;
 /// The column of the time charged, for a scheduler that charges groups for time.
 const TIME: usize = 3;
 
+/// The columns of what is outstanding and what is needed, for a scheduler that measures that.
+const OUTSTANDING: usize = 14;
+const NEEDS: usize = 15;
+
 fn table(disk: &DiskStat, counts: Counts) -> Table {
     let [reads, writes, bytes] = match counts {
         Counts::Whole => ["READS", "WRITES", "BYTES"],
@@ -104,6 +112,8 @@ fn table(disk: &DiskStat, counts: Counts) -> Table {
         "SERVICE",
         "QUEUED",
         "IN DEVICE",
+        "OUTSTANDING",
+        "NEEDS",
     ]);
     let all_time: u64 = disk.groups.iter().filter_map(lines::time_ns).sum();
     let lines = lines::of(&disk.groups);
@@ -114,7 +124,13 @@ fn table(disk: &DiskStat, counts: Counts) -> Table {
         column.set_cell_alignment(CellAlignment::Right);
     }
     let have_no_time = lines.iter().all(|line| line.time_ns.is_none());
-    let hidden = [(LEAF, !are_nested(&disk.groups)), (TIME, have_no_time)];
+    let are_not_measured = lines.iter().all(|line| line.outstanding_ns.is_none());
+    let hidden = [
+        (LEAF, !are_nested(&disk.groups)),
+        (TIME, have_no_time),
+        (OUTSTANDING, are_not_measured),
+        (NEEDS, are_not_measured),
+    ];
     for (column, _) in hidden.into_iter().filter(|(_, hidden)| *hidden) {
         let column = table.column_mut(column).expect("the header has it");
         column.set_constraint(ColumnConstraint::Hidden);
@@ -122,7 +138,7 @@ fn table(disk: &DiskStat, counts: Counts) -> Table {
     table
 }
 
-fn row(line: &Line, counts: Counts, elapsed_ns: u64, all_time: u64) -> [String; 14] {
+fn row(line: &Line, counts: Counts, elapsed_ns: u64, all_time: u64) -> [String; 16] {
     let none = || NONE.to_owned();
     let shown = |count: u64, show: fn(u64) -> String| match counts {
         Counts::Whole => show(count),
@@ -146,6 +162,8 @@ fn row(line: &Line, counts: Counts, elapsed_ns: u64, all_time: u64) -> [String; 
         mean(service_ns, completed),
         line.queued.to_string(),
         line.in_device.to_string(),
+        line.outstanding_ns.map_or_else(none, |sum| average(sum, elapsed_ns)),
+        line.needs_outstanding.map_or_else(none, |needs| needs.to_string()),
     ]
 }
 

@@ -16,6 +16,7 @@ use paternoster::Nanos;
 use paternoster_server::ctl::DEFAULT_PATH;
 use paternoster_server::stat::{Detail, DiskStat, GroupStat, Share, Stat, Times, Why};
 
+use super::depth;
 use super::units::{NONE, Time, per_second};
 use super::watch;
 
@@ -65,9 +66,10 @@ fn show(stat: &Stat) -> String {
 }
 
 fn show_disk(disk: &DiskStat) -> String {
-    let DiskStat { name, scheduler, depth, in_device, queued, elapsed_ns, .. } = disk;
+    let DiskStat { name, scheduler, in_device, queued, elapsed_ns, .. } = disk;
+    let depth = depth::shown(disk);
     let mut text = format!(
-        "disk {name}: {scheduler}, depth {depth}, {in_device} in the disk, {queued} waiting; {}\n",
+        "disk {name}: {scheduler}, {depth}, {in_device} in the disk, {queued} waiting; {}\n",
         Time(*elapsed_ns)
     );
     let _ = writeln!(

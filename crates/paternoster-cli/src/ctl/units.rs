@@ -55,6 +55,14 @@ pub(super) fn per_second(count: u64, span_ns: u64) -> Option<u64> {
     Some(u64::try_from(rate).unwrap_or(u64::MAX))
 }
 
+/// How many there were on average over a span, of the sum of their times.
+pub(super) fn average(sum_ns: u64, span_ns: u64) -> String {
+    match (u128::from(sum_ns) * 10).checked_div(span_ns.into()) {
+        Some(tenths) => format!("{}.{}", tenths / 10, tenths % 10),
+        None => NONE.to_owned(),
+    }
+}
+
 pub(super) fn plural(count: impl Into<u64>, noun: &str) -> String {
     let count = count.into();
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
@@ -102,5 +110,7 @@ mod tests {
         assert_eq!(per_second(5, 0), None);
         assert_eq!(percent(999, 1000), "99.9 %");
         assert_eq!(percent(0, 0), "-");
+        assert_eq!(average(6_999, 2_000), "3.4");
+        assert_eq!(average(1, 0), "-");
     }
 }

@@ -79,11 +79,7 @@ fn show_disk(why: &Why) -> String {
         ),
         (true, time.cap_ns, "held by a cap".to_owned()),
         (true, time.server_ns, "the server was at work".to_owned()),
-        (
-            false,
-            time.too_few_ns,
-            "none waited: too few outstanding, all of them were in the disk".to_owned(),
-        ),
+        (false, time.too_few_ns, too_few(why)),
         (false, time.memory_ns, "none waited: it has used its memory (`memory`)".to_owned()),
         (false, time.unread_ns, "none waited: its client does not read the replies".to_owned()),
         (false, time.nothing_ns, "it asked for nothing".to_owned()),
@@ -96,6 +92,17 @@ fn show_disk(why: &Why) -> String {
     }
     text.push_str(&served(why));
     text
+}
+
+/// Why none waited, though it had requests: with the number that its weight needs, if it is known.
+fn too_few(why: &Why) -> String {
+    match (why.needs_outstanding, why.outstanding) {
+        (Some(needs), Some(had)) if had < f64::from(needs) => format!(
+            "none waited: too few outstanding for its weight, needs {needs}, had {had:.1} on \
+             average"
+        ),
+        _ => "none waited: too few outstanding, all of them were in the disk".to_owned(),
+    }
 }
 
 /// Who was served meanwhile.
@@ -189,6 +196,25 @@ mod tests {
   served: /a 75.0 % (150 requests/s, 2.3 MiB/s), /v 25.0 % (50 requests/s, 800 KiB/s)
 ";
         assert_eq!(show(&stat().why("/v", None)), expected);
+    }
+
+    #[test]
+    fn too_little_outstanding_is_told_with_what_the_weight_needs() {
+        let mut stat = stat();
+        let told = |stat: &Stat| {
+            let shown = show(&stat.why("/v", None));
+            let line = shown.lines().find(|line| line.contains("none waited"));
+            line.expect("it has too few").trim_start().to_owned()
+        };
+        let victim = &mut stat.disks[0].groups[0];
+        (victim.needs_outstanding, victim.outstanding_ns) = (Some(12), Some(7 * SECOND));
+        let expected = "12.5 %  none waited: too few outstanding for its weight, needs 12, had 3.5 \
+                        on average";
+        assert_eq!(told(&stat), expected);
+        // It had as many, though not all the time.
+        stat.disks[0].groups[0].outstanding_ns = Some(24 * SECOND);
+        let expected = "12.5 %  none waited: too few outstanding, all of them were in the disk";
+        assert_eq!(told(&stat), expected);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::time::Duration;
 use paternoster_load::{Habit, Load, TenantLoad};
 use serde_json::Value;
 
-use crate::support::{Place, Served, paternoster, temp_dir};
+use crate::support::{Place, Served, paternoster, run, temp_dir};
 use crate::wire::{Wire, request};
 
 /// A modelled disk that serves one request at a time, with two tenants.
@@ -165,6 +165,42 @@ fn victim_of_an_idle_window_is_told_for_whom_the_disk_is_idled() {
     check_sum(&thinker);
     assert!(part(&thinker, "nothing") > 0.2 && part(&thinker, "too_few") > 0.05, "{thinker}");
     assert!(text.contains("it asked for nothing"), "{text}");
+    drop(asking);
+    served.end();
+}
+
+/// Nine parts of ten of a depth of 2 are 1.8 requests, and it has one.
+#[test]
+fn tenant_with_too_little_outstanding_is_told_what_its_weight_needs() {
+    let served = serve("scheduler = \"wfq\"", [("heavy", 900), ("light", 100)]);
+    let asking =
+        Asking::start(&served, &[("heavy", 1, Duration::ZERO), ("light", 8, Duration::ZERO)]);
+    let (heavy, text) = why(&served, "/heavy");
+    check_sum(&heavy);
+    assert!(part(&heavy, "too_few") > 0.1, "{heavy}");
+    assert_eq!(heavy["needs_outstanding"], 2, "{heavy}");
+    let had = heavy["outstanding"].as_f64().expect("it is measured");
+    assert!((0.5..=1.001).contains(&had), "one, but for the way to its client: {heavy}");
+    assert!(text.contains("too few outstanding for its weight, needs 2, had "), "{text}");
+    let (_, table) = say(served.dir.path(), &["ctl", "--ctl", "ctl.sock", "stat"]);
+    let last_two = |line: &str| {
+        let words: Vec<_> = line.split_whitespace().rev().take(2).map(str::to_owned).collect();
+        (words[1].clone(), words[0].clone())
+    };
+    let line = |start: &str| {
+        let found = table.lines().find(|line| line.trim_start().starts_with(start));
+        last_two(found.unwrap_or_else(|| panic!("no {start}: {table}")))
+    };
+    assert_eq!(line("GROUP"), ("OUTSTANDING".to_owned(), "NEEDS".to_owned()));
+    assert_eq!((line("/heavy").1.as_str(), line("/light").1.as_str()), ("2", "1"), "{table}");
+    let url = ["--silent", "--unix-socket", "ctl.sock", "http://localhost/metrics"];
+    let metrics = run("curl", "curl", &url, served.dir.path());
+    for sample in [
+        "paternoster_tenant_needs_outstanding_requests{disk=\"m\",tenant=\"/heavy\"} 2\n",
+        "paternoster_tenant_outstanding_seconds_total{disk=\"m\",tenant=\"/heavy\"} ",
+    ] {
+        assert!(metrics.contains(sample), "no {sample}: {metrics}");
+    }
     drop(asking);
     served.end();
 }

@@ -7,9 +7,10 @@ use paternoster::{GroupTimes, Instant, Nanos, QueueName};
 
 use super::{Connections, DiskOwner};
 use crate::ctl::{SettingsInForce, limits_by_key};
+use crate::depth;
 use crate::stat::{
-    Detail, DiskStat, GroupStat, Internals, ModelledStat, QueueFormatter, QueueStat, TimeStat,
-    blkio_files,
+    Detail, DiskStat, GroupStat, Internals, LearnedDepth, ModelledStat, QueueFormatter, QueueStat,
+    TimeStat, blkio_files,
 };
 
 impl Connections {
@@ -34,6 +35,7 @@ impl Connections {
             scheduler,
             scheduler_auto,
             depth,
+            learned_depth: learned_depth(owner, &internals, now),
             in_device: elevator.in_flight(),
             queued: elevator.queued(),
             syncs: syncs.succeeded,
@@ -109,6 +111,9 @@ impl Connections {
             if let Some(share) = elevator.scheduler().share_stats(tenant.group) {
                 stat.count_share(share, now);
             }
+            if let Some(demand) = elevator.scheduler().demand_stats(now, tenant.group) {
+                stat.count_demand(demand);
+            }
             stat.device_ns = owner.device_time(tenant.group).map(Nanos::as_nanos);
             // Groups stay as long as the server: with none below, all of it is its own. To ask
             // for each would cost the owner a walk through all groups a group.
@@ -121,6 +126,15 @@ impl Connections {
         });
         tenants.collect()
     }
+}
+
+/// The depth that the scheduler has learned; none where it is set, or learns none.
+fn learned_depth(owner: &DiskOwner, dump: &Internals, now: Instant) -> Option<LearnedDepth> {
+    let elevator = owner.engine().elevator();
+    let is_learned = elevator.tunable(depth::TUNABLE) == Ok(0);
+    let busy = owner.backend().capabilities().depth;
+    let now = now.since_start().as_nanos();
+    is_learned.then(|| LearnedDepth::of(&dump.numbers, busy, now)).flatten()
 }
 
 /// The moment now on the elevator's own clock, in which its counts and dumps are.

@@ -64,6 +64,7 @@ fn write(stat: &Stat, recent: &Stat) -> String {
         let labels = [("disk", disk.name.as_str()), ("tenant", &group.path)];
         family.sample(&labels, Seconds(group.backlogged_ns));
     }
+    outstanding(&mut text, stat);
     causes(&mut text, stat);
     operations(&mut text, stat);
     histograms(&mut text, stat);
@@ -158,6 +159,27 @@ fn internals(text: &mut Text, stat: &Stat) {
             let labels =
                 [("disk", disk.name.as_str()), ("scheduler", &disk.scheduler), ("name", name)];
             family.sample(&labels, value);
+        }
+    }
+}
+
+/// What tenants have outstanding, and need; where there is no such number, there is no sample.
+fn outstanding(text: &mut Text, stat: &Stat) {
+    let help = "Time for which requests of the tenant were outstanding, summed over requests: its \
+                rate is their mean number.";
+    let name = "paternoster_tenant_outstanding_seconds_total";
+    let mut family = text.family(name, COUNTER, help);
+    for (disk, group) in groups(stat) {
+        if let Some(nanos) = group.outstanding_ns {
+            let labels = [("disk", disk.name.as_str()), ("tenant", &group.path)];
+            family.sample(&labels, Seconds(nanos));
+        }
+    }
+    let help = "How many requests the tenant has to keep outstanding for its weight to hold.";
+    let mut family = text.family("paternoster_tenant_needs_outstanding_requests", GAUGE, help);
+    for (disk, group) in groups(stat) {
+        if let Some(needs) = group.needs_outstanding {
+            family.sample(&[("disk", &disk.name), ("tenant", &group.path)], needs);
         }
     }
 }

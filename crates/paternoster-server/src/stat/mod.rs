@@ -5,6 +5,7 @@
 //! nanoseconds over requests, sizes are bytes. A field that an older server did not send is read
 //! as its default.
 
+mod depth;
 mod histogram;
 mod queue;
 mod share;
@@ -15,9 +16,10 @@ mod why;
 use std::collections::BTreeMap;
 
 use paternoster::scheduler::{Dump, QueueDump};
-use paternoster::{BlkioFile, BlkioValue, GroupStats, Instant, Op, ShareStats};
+use paternoster::{BlkioFile, BlkioValue, DemandStats, GroupStats, Instant, Op, ShareStats};
 use serde::{Deserialize, Serialize};
 
+pub use self::depth::{DepthChange, LearnedDepth};
 pub use self::histogram::Times;
 pub(crate) use self::queue::QueueFormatter;
 pub use self::queue::{BudgetStat, QueueStat, SliceStat};
@@ -75,6 +77,9 @@ pub struct DiskStat {
     pub scheduler_auto: bool,
     /// The most requests in the device at once.
     pub depth: u32,
+    /// The depth that the scheduler has learned; there if it learns one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub learned_depth: Option<LearnedDepth>,
     /// Requests in the device now.
     pub in_device: u32,
     /// Requests that the scheduler holds now.
@@ -172,6 +177,15 @@ pub struct GroupStat {
     pub queued: u32,
     /// Its requests in the device now.
     pub in_device: u32,
+    /// Time for which its requests were outstanding, from their arrival to their completion, in
+    /// nanoseconds, summed over requests: in a span it grows by their mean number times the span.
+    /// There if the scheduler measures it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outstanding_ns: Option<u64>,
+    /// How many requests it has to keep outstanding for its weight to hold, among the groups that
+    /// asked for something a moment ago; there if the scheduler knows, and it asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub needs_outstanding: Option<u32>,
     /// Time in which at least one of its requests waited for the device, in nanoseconds.
     pub backlogged_ns: u64,
     /// Time for which its requests that are done kept servers of a modelled device, in nanoseconds,
@@ -202,6 +216,12 @@ impl GroupStat {
         self.throttled_ns = [("cap", capped)].map(|(why, nanos)| (why.to_owned(), nanos)).into();
         self.throttled_ns.retain(|_, nanos| *nanos > 0);
         self.reserved = stats.reserved;
+    }
+
+    /// Copies what the scheduler measured of what the group asks for.
+    pub(crate) fn count_demand(&mut self, stats: DemandStats) {
+        self.outstanding_ns = Some(stats.outstanding.as_nanos());
+        self.needs_outstanding = stats.needs;
     }
 
     /// Copies the counts of the group from the elevator.

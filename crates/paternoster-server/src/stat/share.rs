@@ -56,7 +56,7 @@ fn cost(group: &GroupStat) -> f64 {
 
 /// Exact below 2⁵³.
 #[expect(clippy::cast_precision_loss, reason = "a share does not need more")]
-fn as_float(count: u64) -> f64 {
+pub(super) fn as_float(count: u64) -> f64 {
     count as f64
 }
 

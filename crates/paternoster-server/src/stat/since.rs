@@ -6,9 +6,9 @@ use super::{BlkioStat, DiskStat, GroupStat, OpStat, Stat};
 
 impl Stat {
     /// The same with what happened since an `earlier` reading in place of what happened since
-    /// start-up: counts, their times, `backlogged_ns`, `throttled_ns`, `device_ns`, the `blkio`
-    /// file `time`, and `elapsed_ns`. What is a state stays as it is. A disk whose server was
-    /// started since is counted from then.
+    /// start-up: counts, their times, `backlogged_ns`, `throttled_ns`, `device_ns`,
+    /// `outstanding_ns`, the `blkio` file `time`, and `elapsed_ns`. What is a state stays as it
+    /// is. A disk whose server was started since is counted from then.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let disks = self.disks.iter().map(|disk| {
@@ -52,6 +52,7 @@ impl GroupStat {
         Self {
             backlogged_ns: self.backlogged_ns.saturating_sub(before.backlogged_ns),
             device_ns: self.device_ns.map(|now| now.saturating_sub(before.device_ns.unwrap_or(0))),
+            outstanding_ns: since_if_known(self.outstanding_ns, before.outstanding_ns),
             throttled_ns: throttled.collect(),
             reserved: self.reserved.saturating_sub(before.reserved),
             time: self.time.since(&before.time),
@@ -61,6 +62,12 @@ impl GroupStat {
             ..self.clone()
         }
     }
+}
+
+/// A sum that the scheduler keeps: another scheduler begins it anew.
+fn since_if_known(now: Option<u64>, before: Option<u64>) -> Option<u64> {
+    let before = before.unwrap_or_default();
+    now.map(|now| now.checked_sub(before).unwrap_or(now))
 }
 
 impl OpStat {
@@ -116,6 +123,7 @@ mod tests {
             queued: 3,
             backlogged_ns: amount * 8,
             device_ns: Some(amount * 12),
+            outstanding_ns: Some(amount * 13),
             ops: [("read".to_owned(), op)].into(),
             blkio: [("time".to_owned(), BlkioStat::Number(amount * 9))].into(),
             ..GroupStat::default()
@@ -131,6 +139,14 @@ mod tests {
     fn counts_are_those_between_the_readings() {
         assert_eq!(reading(5000, 110).since(&reading(2000, 100)), reading(3000, 10));
         assert_eq!(reading(5000, 110).since(&Stat::new(Vec::new())), reading(5000, 110));
+    }
+
+    #[test]
+    fn scheduler_that_was_switched_to_since_has_counted_what_is_outstanding_from_then() {
+        assert_eq!(since_if_known(Some(30), Some(20)), Some(10));
+        assert_eq!(since_if_known(Some(30), None), Some(30));
+        assert_eq!(since_if_known(Some(10), Some(20)), Some(10));
+        assert_eq!(since_if_known(None, Some(20)), None);
     }
 
     #[test]

@@ -14,6 +14,7 @@ use std::cmp::Reverse;
 
 use serde::Serialize;
 
+use super::share::as_float;
 use super::{DiskStat, GroupStat, OpStat, Share, Stat, TimeStat};
 
 /// The answer of `ctl why`, of a span of time.
@@ -42,6 +43,10 @@ pub struct Why {
     pub achieved: Option<f64>,
     /// Its time by cause.
     pub time: TimeStat,
+    /// How many requests it had outstanding on average, if the scheduler measures that.
+    pub outstanding: Option<f64>,
+    /// How many it has to keep outstanding for its weight to hold, if that is known.
+    pub needs_outstanding: Option<u32>,
     /// Whose requests went first in `turn_ns`, the most first.
     pub behind: Vec<Behind>,
     /// For whom the disk idled in `idle_window_ns`, the most first; the tenant's own
@@ -100,10 +105,18 @@ impl DiskStat {
             entitled,
             achieved,
             time: group.time,
+            outstanding: self.outstanding(group),
+            needs_outstanding: group.needs_outstanding,
             behind: divide(group.time.turn_ns, went_first.collect()),
             idled_for: divide(group.time.idle_window_ns, idled.collect()),
             served: self.served(&shares),
         })
+    }
+
+    /// Returns how many requests a group had outstanding on average, if that was measured.
+    pub fn outstanding(&self, group: &GroupStat) -> Option<f64> {
+        let sum = group.outstanding_ns.filter(|_| self.elapsed_ns > 0)?;
+        Some(as_float(sum) / as_float(self.elapsed_ns))
     }
 
     fn served(&self, shares: &[Share]) -> Vec<Served> {
