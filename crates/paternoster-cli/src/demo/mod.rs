@@ -5,9 +5,14 @@
 //!   middle  weight 200    4 connections × 16 ─┼─▶ unix socket ──▶ server ──▶ modelled disk
 //!   heavy   weight 400    2 connections × 32 ─┘
 //!
-//!   first with `none`: whoever asks most gets most; then with `cfq`: everyone gets its share
+//!   a disk that serves 4 at once     none   whoever asks most gets most
+//!                                    cfq    everyone gets its share
+//!   a disk that serves 16 at once    none   the disk is busy, whoever asks most gets most
+//!                                    cfq    everyone gets its share, of half of the disk
+//!                                    wfq    everyone gets its share, and the disk is busy
 //! ```
 
+mod parallel;
 mod report;
 mod scene;
 
@@ -19,17 +24,18 @@ use indicatif::{ProgressBar, ProgressStyle};
 use paternoster::SchedulerKind;
 
 use report::{Report, Verdict};
-use scene::Scene;
+use scene::{DISK, PARALLEL, Scene};
 
 /// See three tenants share one disk by weight: real NBD clients, a modelled disk.
 ///
-/// The tenants differ in connections and queue depth, so that without weights the lightest wins.
-/// Exit status: 0 if every share with cfq is within 5 % of what its weight entitles to, 1 if not,
-/// 2 if this machine was too slow to say.
+/// The tenants differ in connections and queue depth, so that without weights the lightest wins. On
+/// a second disk, which serves many requests at once, it shows what weights cost in throughput.
+/// Exit status: 0 if every share with cfq, and with wfq on the second disk, is within 5 % of what
+/// its weight entitles to, 1 if not, 2 if this machine was too slow to say.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// How long it takes in all, in seconds
-    #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u32).range(4..=3600))]
+    #[arg(long, default_value_t = 25, value_parser = clap::value_parser!(u32).range(10..=3600))]
     seconds: u32,
 
     /// Print the result as JSON
@@ -38,26 +44,33 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
-    let phase = Duration::from_secs(args.seconds.into()) / 2;
+    // Three parts of ten for each scheduler of the first disk; the other four are the second's.
+    let whole = Duration::from_secs(args.seconds.into());
+    let (first, second) = (whole * 3 / 10, whole * 4 / 10 / 3);
     let progress = ProgressBar::new_spinner();
     progress.set_style(ProgressStyle::with_template("{spinner} {msg}")?);
     let show = |line: String| {
         progress.set_message(line);
         progress.tick();
     };
-    let without = Scene::new(SchedulerKind::None)?.play(phase, &show)?;
-    let with = Scene::new(SchedulerKind::Cfq)?.play(phase, &show)?;
+    let without = Scene::new(DISK, SchedulerKind::None)?.play(first, &show)?;
+    let with = Scene::new(DISK, SchedulerKind::Cfq)?.play(first, &show)?;
+    let play = |&kind: &_| Ok((kind, Scene::new(PARALLEL, kind)?.play(second, &show)?));
+    let parallel: Result<Vec<_>> = parallel::SCHEDULERS.iter().map(play).collect();
+    let parallel = parallel?;
     progress.finish_and_clear();
 
-    let report = Report::new(&without, &with);
+    let report = Report::new(&without, &with, &parallel);
     if args.json {
         println!("{}", serde_json::to_string(&report)?);
     } else {
-        println!("{}", report.table());
+        println!("{}", report.text());
     }
     Ok(match report.verdict() {
         Verdict::Shared => {
-            eprintln!("every share with cfq is within 5 % of what its weight entitles it to");
+            eprintln!(
+                "every share with cfq and with wfq is within 5 % of what its weight entitles it to"
+            );
             ExitCode::SUCCESS
         }
         Verdict::Unfair(what) => {

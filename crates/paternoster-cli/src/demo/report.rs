@@ -1,10 +1,12 @@
-//! The report of the demo: a table for people, JSON for programs, and a verdict.
+//! The report of the demo: tables for people, JSON for programs, and a verdict.
 
 use comfy_table::{CellAlignment, Table, presets};
+use paternoster::SchedulerKind;
 use paternoster_load::{Got, Window};
 use serde::Serialize;
 
-use super::scene::TENANTS;
+use super::parallel::Parallel;
+use super::scene::{DISK, PARALLEL, TENANTS};
 
 /// How far a share may be off, in parts of what its tenant is entitled to.
 const TOLERANCE: f64 = 0.05;
@@ -17,6 +19,7 @@ const DEMAND: f64 = 0.98;
 pub(super) struct Report {
     version: u32,
     tenants: Vec<Row>,
+    parallel: Parallel,
 }
 
 /// One tenant. Shares, `entitled` and `demand` are parts of 1.
@@ -45,15 +48,19 @@ pub(super) enum Verdict {
 }
 
 impl Report {
-    pub(super) fn new(without: &Window, with: &Window) -> Self {
-        let weights: f64 = TENANTS.iter().map(|tenant| f64::from(tenant.weight)).sum();
+    /// From the windows with `none` and with `cfq`, and those of the parallel disk.
+    pub(super) fn new(
+        without: &Window,
+        with: &Window,
+        parallel: &[(SchedulerKind, Window)],
+    ) -> Self {
         let (sum_none, sum_cfq) = (replies(without), replies(with));
         let pairs = without.tenants.iter().zip(&with.tenants);
         let rows = TENANTS.iter().zip(pairs).map(|(tenant, (none, cfq))| Row {
             name: tenant.name,
             weight: tenant.weight,
             connections: tenant.connections,
-            entitled: f64::from(tenant.weight) / weights,
+            entitled: tenant.entitled(),
             share_none: count(none) / sum_none,
             share_cfq: count(cfq) / sum_cfq,
             demand: cfq.demand,
@@ -61,11 +68,16 @@ impl Report {
             p50_us: latency_us(cfq, 0.50),
             p99_us: latency_us(cfq, 0.99),
         });
-        Self { version: 1, tenants: rows.collect() }
+        Self { version: 1, tenants: rows.collect(), parallel: Parallel::new(parallel) }
     }
 
-    /// The table for people.
-    pub(super) fn table(&self) -> Table {
+    /// All of it for people.
+    pub(super) fn text(&self) -> String {
+        let (first, second) = (self.table(), self.parallel.table());
+        format!("{}\n\n{first}\n\n{}\n\n{second}", DISK.in_words(), PARALLEL.in_words())
+    }
+
+    fn table(&self) -> Table {
         let mut table = Table::new();
         table.load_style(presets::NOTHING);
         table.set_header([
@@ -92,51 +104,80 @@ impl Report {
                 format!("{:.0}", row.p99_us),
             ]);
         }
-        for column in table.column_iter_mut().skip(1) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
+        align(&mut table);
         table
     }
 
     /// Returns whether every tenant got what its weight entitles it to, if that can be said.
     pub(super) fn verdict(&self) -> Verdict {
-        if let Some(row) = self.tenants.iter().find(|row| row.demand < DEMAND) {
-            return Verdict::TooSlow(format!(
-                "this machine was too slow to say: {} had a request waiting for {} of the time \
-                 only, {} is needed",
-                row.name,
-                percent(row.demand),
-                percent(DEMAND)
-            ));
-        }
-        let off = |row: &&Row| (row.share_cfq / row.entitled - 1.0).abs() > TOLERANCE;
-        match self.tenants.iter().find(off) {
-            None => Verdict::Shared,
-            Some(row) => Verdict::Unfair(format!(
-                "{} got {} with cfq, where its weight entitles it to {} ± 5 % of that",
-                row.name,
-                percent(row.share_cfq),
-                percent(row.entitled)
-            )),
-        }
+        let cfq = self.tenants.iter().map(|row| Claim {
+            name: row.name,
+            under: "cfq",
+            share: row.share_cfq,
+            entitled: row.entitled,
+            demand: row.demand,
+        });
+        judge(&cfq.chain(self.parallel.claims()).collect::<Vec<_>>())
+    }
+}
+
+/// What a tenant got where its weight shall hold.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Claim {
+    pub(super) name: &'static str,
+    pub(super) under: &'static str,
+    pub(super) share: f64,
+    pub(super) entitled: f64,
+    /// The part of the time with a request waiting.
+    pub(super) demand: f64,
+}
+
+fn judge(claims: &[Claim]) -> Verdict {
+    if let Some(claim) = claims.iter().find(|claim| claim.demand < DEMAND) {
+        return Verdict::TooSlow(format!(
+            "this machine was too slow to say: {} had a request waiting for {} of the time only \
+             with {}, {} is needed",
+            claim.name,
+            percent(claim.demand),
+            claim.under,
+            percent(DEMAND)
+        ));
+    }
+    let off = |claim: &&Claim| (claim.share / claim.entitled - 1.0).abs() > TOLERANCE;
+    match claims.iter().find(off) {
+        None => Verdict::Shared,
+        Some(claim) => Verdict::Unfair(format!(
+            "{} got {} with {}, where its weight entitles it to {} ± 5 % of that",
+            claim.name,
+            percent(claim.share),
+            claim.under,
+            percent(claim.entitled)
+        )),
+    }
+}
+
+/// Numbers to the right, names to the left.
+pub(super) fn align(table: &mut Table) {
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
     }
 }
 
 #[allow(clippy::cast_precision_loss)] // fewer than 2⁵² replies
-fn count(got: &Got) -> f64 {
+pub(super) fn count(got: &Got) -> f64 {
     got.measured.replies as f64
 }
 
-fn replies(outcome: &Window) -> f64 {
+pub(super) fn replies(outcome: &Window) -> f64 {
     outcome.tenants.iter().map(count).sum()
 }
 
 #[allow(clippy::cast_precision_loss)] // latencies are shown with three digits
-fn latency_us(got: &Got, quantile: f64) -> f64 {
+pub(super) fn latency_us(got: &Got, quantile: f64) -> f64 {
     got.measured.latency.value_at_quantile(quantile) as f64 / 1_000.0
 }
 
-fn percent(part: f64) -> String {
+pub(super) fn percent(part: f64) -> String {
     format!("{:.1} %", part * 100.0)
 }
 
@@ -144,37 +185,25 @@ fn percent(part: f64) -> String {
 mod tests {
     use super::*;
 
-    fn report(share_cfq: f64, demand: f64) -> Report {
-        let row = Row {
-            name: "light",
-            weight: 100,
-            connections: 1,
-            entitled: 0.2,
-            share_none: 0.5,
-            share_cfq,
-            demand,
-            iops: 1.0,
-            p50_us: 1.0,
-            p99_us: 1.0,
-        };
-        Report { version: 1, tenants: vec![row] }
+    fn verdict(share: f64, demand: f64) -> Verdict {
+        judge(&[Claim { name: "light", under: "wfq", share, entitled: 0.2, demand }])
     }
 
     #[test]
     fn share_within_5_percent_of_its_entitlement_is_fair() {
-        assert_eq!(report(0.209, 1.0).verdict(), Verdict::Shared);
-        assert_eq!(report(0.191, 0.98).verdict(), Verdict::Shared);
+        assert_eq!(verdict(0.209, 1.0), Verdict::Shared);
+        assert_eq!(verdict(0.191, 0.98), Verdict::Shared);
     }
 
     #[test]
     fn share_that_is_farther_off_is_unfair_and_named() {
-        let Verdict::Unfair(text) = report(0.211, 1.0).verdict() else { panic!("unfair") };
-        assert!(text.contains("light got 21.1 %") && text.contains("20.0 %"), "{text}");
+        let Verdict::Unfair(text) = verdict(0.211, 1.0) else { panic!("unfair") };
+        assert!(text.contains("light got 21.1 % with wfq") && text.contains("20.0 %"), "{text}");
     }
 
     #[test]
     fn tenant_without_demand_says_nothing_of_fairness() {
-        let Verdict::TooSlow(text) = report(0.5, 0.97).verdict() else { panic!("too slow") };
+        let Verdict::TooSlow(text) = verdict(0.5, 0.97) else { panic!("too slow") };
         assert!(text.contains("97.0 %"), "{text}");
     }
 }

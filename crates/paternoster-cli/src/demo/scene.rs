@@ -1,4 +1,4 @@
-//! One phase of the demo: a server with one scheduler, three tenants' clients, and what they got.
+//! One scene of the demo: a server with one scheduler, three tenants' clients, and what they got.
 
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
@@ -20,6 +20,14 @@ pub(super) struct Tenant {
     pub(super) depth: u32,
 }
 
+impl Tenant {
+    /// The part of a disk that its weight entitles it to.
+    pub(super) fn entitled(&self) -> f64 {
+        let weights: u32 = TENANTS.iter().map(|tenant| tenant.weight).sum();
+        f64::from(self.weight) / f64::from(weights)
+    }
+}
+
 /// The lighter, the more it asks for.
 pub(super) const TENANTS: [Tenant; 3] = [
     Tenant { name: "light", weight: 100, connections: 16, depth: 16 },
@@ -27,9 +35,29 @@ pub(super) const TENANTS: [Tenant; 3] = [
     Tenant { name: "heavy", weight: 400, connections: 2, depth: 32 },
 ];
 
-/// The modelled disk serves so many requests at once, each in so long: 20,000 IOPS.
-const SERVERS: u32 = 4;
-const SERVICE: Nanos = Nanos::from_micros(200);
+/// A modelled disk.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Disk {
+    /// Requests that it serves at once.
+    pub(super) servers: u32,
+    /// How long each takes.
+    pub(super) service: Nanos,
+}
+
+impl Disk {
+    /// What it is, for people.
+    pub(super) fn in_words(self) -> String {
+        let micros = self.service.as_nanos() / 1_000;
+        format!("A disk that serves {} requests at once, {micros} µs each:", self.servers)
+    }
+}
+
+/// 20,000 IOPS.
+pub(super) const DISK: Disk = Disk { servers: 4, service: Nanos::from_micros(200) };
+
+/// 40,000 IOPS, if it always has sixteen requests.
+pub(super) const PARALLEL: Disk = Disk { servers: 16, service: Nanos::from_micros(400) };
+
 const EXPORT_BYTES: u64 = 64 << 20;
 const BLOCK: u32 = 4096;
 
@@ -46,10 +74,10 @@ pub(super) struct Scene {
 }
 
 impl Scene {
-    pub(super) fn new(scheduler: SchedulerKind) -> Result<Self> {
+    pub(super) fn new(disk: Disk, scheduler: SchedulerKind) -> Result<Self> {
         let folder = tempfile::tempdir().context("there is no room for the demo's socket")?;
         let socket = folder.path().join("nbd.sock");
-        let server = Server::start(&config(scheduler, socket.clone())?)?;
+        let server = Server::start(&config(disk, scheduler, socket.clone())?)?;
         let tenants = TENANTS.map(|tenant| TenantLoad {
             export: tenant.name.to_owned(),
             connections: tenant.connections,
@@ -87,10 +115,10 @@ fn line(scheduler: SchedulerKind, slice: &[Measured], end: Instant) -> String {
     line
 }
 
-fn config(scheduler: SchedulerKind, socket: std::path::PathBuf) -> Result<Config> {
+fn config(disk: Disk, scheduler: SchedulerKind, socket: std::path::PathBuf) -> Result<Config> {
     let size = EXPORT_BYTES * TENANTS.len() as u64;
-    let backend =
-        BackendConfig::Modelled { size, servers: SERVERS, service: SERVICE, per_kib: Nanos::ZERO };
+    let Disk { servers, service } = disk;
+    let backend = BackendConfig::Modelled { size, servers, service, per_kib: Nanos::ZERO };
     let mut groups = Vec::new();
     let mut exports = Vec::new();
     for (index, tenant) in TENANTS.iter().enumerate() {

@@ -28,10 +28,10 @@ fn demo_status() -> i32 {
     let dir = temp_dir();
     let begin = Instant::now();
     let mut command = paternoster(dir.path());
-    let output = command.args(["demo", "--seconds", "6", "--json"]).stdin(Stdio::null()).output();
+    let output = command.args(["demo", "--seconds", "12", "--json"]).stdin(Stdio::null()).output();
     let output = output.expect("the binary runs");
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(begin.elapsed() < Duration::from_secs(20), "{:?}", begin.elapsed());
+    assert!(begin.elapsed() < Duration::from_secs(30), "{:?}", begin.elapsed());
     let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!(report["version"], 1);
     let tenants = report["tenants"].as_array().expect("tenants");
@@ -55,6 +55,8 @@ fn demo_status() -> i32 {
     }
     // The lightest asks most: without weights it wins.
     assert!(number(&tenants[0], "share_none") > number(&tenants[2], "share_none"), "{report}");
+    let (off, short) = check_parallel(&report);
+    (unfair, too_slow) = (unfair | off, too_slow | short);
     let expected = if too_slow { 2 } else { i32::from(unfair) };
     assert_eq!(output.status.code(), Some(expected), "{report}\n{said}");
     assert_eq!(said.contains("too slow"), expected == 2, "{said}");
@@ -62,4 +64,28 @@ fn demo_status() -> i32 {
         println!("{report}\n{said}");
     }
     expected
+}
+
+/// Checks what the report says of the parallel disk. Returns whether a share is off under a
+/// scheduler with weights, and whether some tenant had too little waiting there to say so.
+fn check_parallel(report: &Value) -> (bool, bool) {
+    let parallel = &report["parallel"];
+    assert_eq!((&parallel["servers"], &parallel["service_us"]), (&16.into(), &400.into()));
+    let number = |value: &Value| value.as_f64().unwrap_or_else(|| panic!("a number: {parallel}"));
+    let schedulers = parallel["schedulers"].as_array().expect("schedulers");
+    let names: Vec<_> = schedulers.iter().map(|under| under["scheduler"].clone()).collect();
+    assert_eq!(names, ["none", "cfq", "wfq"]);
+    let (mut off, mut short) = (false, false);
+    for under in schedulers {
+        let part = number(&under["iops"]) / number(&schedulers[0]["iops"]);
+        assert!((part - number(&under["throughput"])).abs() < 1e-9, "{under}");
+        let tenants = under["tenants"].as_array().expect("tenants");
+        let shares = tenants.iter().map(|tenant| number(&tenant["share"]));
+        assert!((shares.clone().sum::<f64>() - 1.0).abs() < 1e-6, "{under}");
+        let has_weights = under["scheduler"] != "none";
+        let due = [1.0, 2.0, 4.0].map(|weight| weight / 7.0);
+        off |= has_weights && shares.zip(due).any(|(share, due)| (share / due - 1.0).abs() > 0.05);
+        short |= has_weights && tenants.iter().any(|tenant| number(&tenant["demand"]) < 0.98);
+    }
+    (off, short)
 }
