@@ -7,12 +7,11 @@
 //!               └ channel 3  ├ b ┤├──── clean-up ────┤├ c ┤
 //! ```
 
-use paternoster::{Instant, Nanos, Sector};
+use paternoster::{Instant, Nanos};
 
-use super::ends::Ends;
-use super::{DEPTH, END, completion};
+use super::timed::Times;
 use crate::closed_loop::chance::{Chance, Service};
-use crate::model::{Command, Completion, Model, Op};
+use crate::model::{Command, Op};
 
 /// How channels are made.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -33,62 +32,43 @@ pub(super) struct Channels {
     parameters: ChannelsParameters,
     /// When each has done all that it was given.
     free_at: Vec<Instant>,
-    ends: Ends,
     chance: Chance,
 }
 
 impl Channels {
     pub(super) fn new(parameters: ChannelsParameters, chance: Chance) -> Self {
         let free_at = vec![Instant::START; parameters.channels as usize];
-        Self { parameters, free_at, ends: Ends::default(), chance }
+        Self { parameters, free_at, chance }
     }
 }
 
-impl Model for Channels {
-    fn depth(&self) -> u32 {
-        DEPTH
-    }
-
-    fn end(&self) -> Sector {
-        END
-    }
-
-    fn rotational(&self) -> bool {
-        false
-    }
-
-    fn submit(&mut self, now: Instant, command: Command) {
+impl Times for Channels {
+    fn end_of(&mut self, now: Instant, command: &Command) -> Instant {
         let ChannelsParameters { channels, service, clean_ups, clean_up } = self.parameters;
         let channel = self.chance.below(u64::from(channels));
         let free_at = &mut self.free_at[usize::try_from(channel).expect("it is below a u32")];
-        let end = (*free_at).max(now) + service.draw(&mut self.chance, &command, 1.0);
+        let end = (*free_at).max(now) + service.draw(&mut self.chance, command, 1.0);
         let cleans_up = command.op == Op::Write && self.chance.happens(clean_ups);
         *free_at = if cleans_up { end + clean_up } else { end };
-        self.ends.push(end, command.tag);
-    }
-
-    fn poll_timeout(&self) -> Option<Instant> {
-        self.ends.next()
-    }
-
-    fn poll(&mut self, now: Instant) -> Option<Completion> {
-        self.ends.pop(now).map(|(_, tag)| completion(tag))
+        end
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::tests::{at, ends, read, write};
+    use super::super::timed::Timed;
     use super::*;
+    use crate::model::Model;
 
-    fn channels(clean_ups: f64) -> Channels {
+    fn channels(clean_ups: f64) -> Timed<Channels> {
         let parameters = ChannelsParameters {
             channels: 1,
             service: Service { write_times: 2.0, ..Service::constant(50.0) },
             clean_ups,
             clean_up: Nanos::from_micros(1000),
         };
-        Channels::new(parameters, Chance::new(1, 1))
+        Timed::new(Channels::new(parameters, Chance::new(1, 1)))
     }
 
     #[test]
@@ -114,11 +94,11 @@ mod tests {
         let service = Service::constant(1.0);
         let parameters =
             ChannelsParameters { channels: 32, service, clean_ups: 0.0, clean_up: Nanos::ZERO };
-        let mut channels = Channels::new(parameters, Chance::new(3, 1));
+        let mut channels = Timed::new(Channels::new(parameters, Chance::new(3, 1)));
         for tag in 0..32_000 {
             channels.submit(at(0), read(tag));
         }
-        for free_at in channels.free_at {
+        for free_at in channels.times.free_at {
             let served = free_at.since_start().as_nanos() / 1000;
             assert!((875..1125).contains(&served), "{served}");
         }

@@ -18,6 +18,7 @@ mod network;
 mod pauses;
 mod pool;
 mod slices;
+mod timed;
 mod volume;
 
 use paternoster::{Nanos, Sector};
@@ -31,6 +32,7 @@ use network::Network;
 use pauses::Pausing;
 use pool::Pool;
 use slices::Slices;
+use timed::Timed;
 use volume::Volume;
 
 pub use batch::BatchParameters;
@@ -86,9 +88,9 @@ impl DeviceParameters {
         let chance = Chance::new(seed, 1);
         let mut device: Box<dyn Model> = match &self.kind {
             Kind::Pool(parameters) => Box::new(Pool::new(parameters.clone(), chance)),
-            Kind::Channels(parameters) => Box::new(Channels::new(*parameters, chance)),
-            Kind::Volume(parameters) => Box::new(Volume::new(*parameters, chance)),
-            Kind::Slices(parameters) => Box::new(Slices::new(*parameters, chance)),
+            Kind::Channels(parameters) => Box::new(Timed::new(Channels::new(*parameters, chance))),
+            Kind::Volume(parameters) => Box::new(Timed::new(Volume::new(*parameters, chance))),
+            Kind::Slices(parameters) => Box::new(Timed::new(Slices::new(*parameters, chance))),
             Kind::Batch(parameters) => Box::new(Batch::new(*parameters)),
             Kind::Named(name) => open_device(name, seed)?,
         };

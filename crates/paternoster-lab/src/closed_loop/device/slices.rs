@@ -5,12 +5,11 @@
 //!   0                         100 ms
 //! ```
 
-use paternoster::{Instant, Nanos, Sector};
+use paternoster::{Instant, Nanos};
 
-use super::ends::Ends;
-use super::{DEPTH, END, completion};
+use super::timed::Times;
 use crate::closed_loop::chance::{Chance, Service};
-use crate::model::{Command, Completion, Model};
+use crate::model::Command;
 
 /// How a throttle is made.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -30,30 +29,17 @@ pub(super) struct Slices {
     /// The slice in which the last command began, and how many have there.
     slice: u64,
     begun: u32,
-    ends: Ends,
     chance: Chance,
 }
 
 impl Slices {
     pub(super) fn new(parameters: SlicesParameters, chance: Chance) -> Self {
-        Self { parameters, slice: 0, begun: 0, ends: Ends::default(), chance }
+        Self { parameters, slice: 0, begun: 0, chance }
     }
 }
 
-impl Model for Slices {
-    fn depth(&self) -> u32 {
-        DEPTH
-    }
-
-    fn end(&self) -> Sector {
-        END
-    }
-
-    fn rotational(&self) -> bool {
-        false
-    }
-
-    fn submit(&mut self, now: Instant, command: Command) {
+impl Times for Slices {
+    fn end_of(&mut self, now: Instant, command: &Command) -> Instant {
         let SlicesParameters { commands, slice, service } = self.parameters;
         let current = now.since_start().as_nanos() / slice.as_nanos();
         let at = self.slice.max(current);
@@ -65,23 +51,16 @@ impl Model for Slices {
         }
         self.begun += 1;
         let begin = Instant::START + Nanos::new(self.slice * slice.as_nanos());
-        let end = begin.max(now) + service.draw(&mut self.chance, &command, 1.0);
-        self.ends.push(end, command.tag);
-    }
-
-    fn poll_timeout(&self) -> Option<Instant> {
-        self.ends.next()
-    }
-
-    fn poll(&mut self, now: Instant) -> Option<Completion> {
-        self.ends.pop(now).map(|(_, tag)| completion(tag))
+        begin.max(now) + service.draw(&mut self.chance, command, 1.0)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::tests::{at, ends, read};
+    use super::super::timed::Timed;
     use super::*;
+    use crate::model::Model;
 
     #[test]
     fn what_finds_no_room_in_a_slice_begins_with_the_next() {
@@ -90,7 +69,7 @@ mod tests {
             slice: Nanos::from_millis(1),
             service: Service::constant(10.0),
         };
-        let mut slices = Slices::new(parameters, Chance::new(1, 1));
+        let mut slices = Timed::new(Slices::new(parameters, Chance::new(1, 1)));
         for tag in 0..5 {
             slices.submit(at(300), read(tag));
         }

@@ -6,12 +6,11 @@
 //!   latency   ├─────┤ ├─────┤  ├─────┤
 //! ```
 
-use paternoster::{Instant, Nanos, Sector};
+use paternoster::{Instant, Nanos};
 
-use super::ends::Ends;
-use super::{DEPTH, END, completion};
+use super::timed::Times;
 use crate::closed_loop::chance::{Chance, Service};
-use crate::model::{Command, Completion, Model};
+use crate::model::Command;
 
 /// How a volume is made.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -34,14 +33,13 @@ pub(super) struct Volume {
     free_at: Instant,
     /// Credit, as the time in which it is earned, up to `free_at`.
     credit: Nanos,
-    ends: Ends,
     chance: Chance,
 }
 
 impl Volume {
     pub(super) fn new(parameters: VolumeParameters, chance: Chance) -> Self {
         let credit = full(&parameters);
-        Self { parameters, free_at: Instant::START, credit, ends: Ends::default(), chance }
+        Self { parameters, free_at: Instant::START, credit, chance }
     }
 }
 
@@ -54,20 +52,8 @@ fn full(parameters: &VolumeParameters) -> Nanos {
     Nanos::new(each(parameters.rate).as_nanos() * u64::from(parameters.credit))
 }
 
-impl Model for Volume {
-    fn depth(&self) -> u32 {
-        DEPTH
-    }
-
-    fn end(&self) -> Sector {
-        END
-    }
-
-    fn rotational(&self) -> bool {
-        false
-    }
-
-    fn submit(&mut self, now: Instant, command: Command) {
+impl Times for Volume {
+    fn end_of(&mut self, now: Instant, command: &Command) -> Instant {
         let VolumeParameters { rate, fast_rate, latency, .. } = self.parameters;
         let begin = self.free_at.max(now);
         let idle = begin.saturating_since(self.free_at);
@@ -77,27 +63,21 @@ impl Model for Volume {
         let on_credit = slow.saturating_sub(fast).min(self.credit);
         self.credit = self.credit.saturating_sub(on_credit);
         self.free_at = begin + slow.saturating_sub(on_credit);
-        let end = begin + latency.draw(&mut self.chance, &command, 1.0);
-        self.ends.push(end, command.tag);
-    }
-
-    fn poll_timeout(&self) -> Option<Instant> {
-        self.ends.next()
-    }
-
-    fn poll(&mut self, now: Instant) -> Option<Completion> {
-        self.ends.pop(now).map(|(_, tag)| completion(tag))
+        begin + latency.draw(&mut self.chance, command, 1.0)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::tests::{at, ends, read};
+    use super::super::timed::Timed;
     use super::*;
+    use crate::model::Model;
 
-    fn volume(rate: u32, fast_rate: u32, credit: u32) -> Volume {
+    fn volume(rate: u32, fast_rate: u32, credit: u32) -> Timed<Volume> {
         let latency = Service::constant(500.0);
-        Volume::new(VolumeParameters { rate, fast_rate, credit, latency }, Chance::new(1, 1))
+        let parameters = VolumeParameters { rate, fast_rate, credit, latency };
+        Timed::new(Volume::new(parameters, Chance::new(1, 1)))
     }
 
     #[test]
