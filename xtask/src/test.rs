@@ -37,7 +37,7 @@ const STEPS: [Step; 12] = [
     Step::cargo("clippy", "cargo clippy --workspace --all-targets --locked -- -D warnings"),
     Step::cargo(
         "clippy, attacks",
-        "cargo clippy -p paternoster-cli --test attacks --locked -- -D warnings",
+        "cargo clippy --workspace --test attacks --locked -- -D warnings",
     ),
     Step {
         name: "documentation",
@@ -49,7 +49,7 @@ const STEPS: [Step; 12] = [
     Step::cargo("release build", "cargo build --release --locked"),
     Step::call("oracle", "cargo xtask oracle --check", oracle::check),
     Step::call("instructions", "cargo xtask bench sched --check", bench_sched::check),
-    Step::cargo("attacks", "cargo test -p paternoster-cli --test attacks --locked -- --nocapture"),
+    Step::cargo("attacks", "cargo test --workspace --test attacks --locked -- --nocapture"),
     Step::call("idle server", "cargo xtask bench idle --check", bench_idle::check),
     Step::cargo("tests", "cargo test --workspace --locked"),
 ];
