@@ -93,9 +93,10 @@ fn table(name: &str) -> Result<String> {
 
 /// Every tunable of a scheduler, a row each.
 fn tunables(kind: SchedulerKind) -> String {
+    // Linux has no wfq.
+    let default = if kind == SchedulerKind::Wfq { "default" } else { "Linux's default" };
     let mut text =
-        "\n| tunable | unit | Linux's default | range | effect |\n|---|---|---|---|---|\n"
-            .to_owned();
+        format!("\n| tunable | unit | {default} | range | effect |\n|---|---|---|---|---|\n");
     for TunableInfo { name, unit, default, min, max, doc } in kind.tunables() {
         writeln!(text, "| `{name}` | {unit} | {default} | {min} to {max} | {doc} |")
             .expect("writing to a String succeeds");
