@@ -7,6 +7,7 @@
 #[path = "../rig/mod.rs"]
 mod rig;
 
+mod bounds;
 mod classes;
 mod demand;
 mod limits;

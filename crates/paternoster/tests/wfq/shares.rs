@@ -44,3 +44,27 @@ fn who_has_one_outstanding_waits_for_a_free_place_alone() {
     assert!(gaps.expect("it is served") <= us(2 * 80), "{gaps:?}");
     assert!(times.len() >= 25 * 1000 / 160, "{}", times.len());
 }
+
+/// It has its share from when it wakes on: 20 requests on a slow device, 10 ms on a fast one. Of
+/// those at its first moment some are the other's: they took the places of what was done just then,
+/// at most as many as there are channels.
+#[test]
+fn who_wakes_has_its_share_at_once() {
+    for (channels, service, depth, span) in
+        [(16, us(80), 20, ms(10)), (4, us(200), 6, ms(10)), (1, ms(5), 2, ms(200))]
+    {
+        let rig = groups(depth, &[("A", 100), ("B", 100)]).set("keep_slots", 0);
+        let mut run = rig.served(channels, service);
+        let wakes = ms(500);
+        run.issues("A", Stream::reads(8).stride(16).depth(32));
+        run.issues("B", Stream::reads(8).stride(16).from(10_000_000).depth(32).at(wakes));
+        run.until(wakes + span);
+        let dispatched = |task| {
+            let times = run.dispatch_times(task);
+            times.iter().filter(|&&at| at >= wakes && at < wakes + span).count()
+        };
+        let [a, b] = ["A", "B"].map(dispatched);
+        let ahead = channels + 1;
+        assert!(b <= a + 1 && a <= b + ahead, "of the next {} B has {b}", a + b);
+    }
+}
