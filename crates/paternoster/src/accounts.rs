@@ -8,6 +8,7 @@
 //!   (`backlogged`)                       └── the next is another group's          Turn
 //!                        the device idles for a queue                             IdleWindow
 //!                        its cap holds it, or caps hold all that waits            Cap
+//!                        places are held free for another's latency target        Target
 //!                        none of these: nobody has asked the scheduler yet        Driver
 //!   none waits           bios are held back outside, as memory is used up         Memory
 //!                        bios are held back outside, until replies are read       Unread
@@ -16,16 +17,16 @@
 //!                        nothing                                                  Nothing
 //! ```
 //!
-//! So the first five add up to the group's backlogged time, and all of them to all time.
+//! So the first six add up to the group's backlogged time, and all of them to all time.
 //!
 //! *Places taken* is when the device is as deep as it may be, or the scheduler waits for
 //! completions. Who had the better claim is known when a place is free: whose request goes then.
 //! That is why a group that is always next waits for the device, and not for the one that fills it;
 //! and of a group with a quarter of the device, a quarter of the waiting is its own.
 //!
-//! The device's state is one for all groups: four sums of time (places taken, idling, capped,
-//! none), of which a group takes what was added while it waited. An event costs the same however
-//! many groups there are:
+//! The device's state is one for all groups: five sums of time (places taken, idling, capped, held
+//! free, none), of which a group takes what was added while it waited. An event costs the same
+//! however many groups there are:
 //!
 //! ```text
 //!   places taken  ───────▶ 0 ──── 40 ──── 70 ──────── 130 ──▶      µs, summed
@@ -49,6 +50,8 @@ pub enum Cause {
     IdleWindow,
     /// A request of it waits, and a cap holds it.
     Cap,
+    /// A request of it waits, and places are held free for a group that misses its latency target.
+    Target,
     /// A request of it waits, and the driver has yet to ask the scheduler.
     Driver,
     /// None waits in the scheduler, as its memory is used up.
@@ -63,14 +66,15 @@ pub enum Cause {
 
 impl Cause {
     /// The number of causes.
-    pub const COUNT: usize = 9;
+    pub const COUNT: usize = 10;
 
-    /// All of them. The first five are those of a request that waits.
+    /// All of them. The first six are those of a request that waits.
     pub const ALL: [Self; Self::COUNT] = [
         Self::Turn,
         Self::Busy,
         Self::IdleWindow,
         Self::Cap,
+        Self::Target,
         Self::Driver,
         Self::Memory,
         Self::Unread,
@@ -127,6 +131,8 @@ enum State {
     IdlingFor(Option<GroupId>),
     /// Caps hold all that waits.
     Capped,
+    /// Places are held free for a group that misses its latency target.
+    HeldFree,
 }
 
 /// The sums of the time that the device was in each state.
@@ -136,6 +142,7 @@ struct Sums {
     taken: Nanos,
     idle: Nanos,
     capped: Nanos,
+    held_free: Nanos,
 }
 
 /// One group.
@@ -242,6 +249,7 @@ impl TimeAccounts {
             State::Unasked => self.sums.unasked += passed,
             State::Taken => self.sums.taken += passed,
             State::Capped => self.sums.capped += passed,
+            State::HeldFree => self.sums.held_free += passed,
             State::IdlingFor(group) => {
                 self.sums.idle += passed;
                 if let Some(group) = group {
@@ -337,6 +345,8 @@ impl Account {
             self.times.add(Cause::Turn, taken.saturating_sub(self.own));
             self.times.add(Cause::IdleWindow, sums.idle.saturating_sub(self.sums.idle));
             self.times.add(Cause::Cap, sums.capped.saturating_sub(self.sums.capped));
+            let held_free = sums.held_free.saturating_sub(self.sums.held_free);
+            self.times.add(Cause::Target, held_free);
             self.times.add(Cause::Driver, sums.unasked.saturating_sub(self.sums.unasked));
         } else {
             self.times.add(self.cause_without_waiting(), now.saturating_since(self.closed));
@@ -401,6 +411,7 @@ impl TimeAccounts {
             | WaitReason::Kept
             | WaitReason::DeviceFull => State::Taken,
             WaitReason::Capped => State::Capped,
+            WaitReason::Target => State::HeldFree,
         }
     }
 }

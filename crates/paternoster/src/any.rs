@@ -94,7 +94,7 @@ impl SchedulerKind {
         matches!(self, Self::Cfq | Self::Wfq)
     }
 
-    /// Returns whether the caps and reservations of groups change its decisions.
+    /// Returns whether the caps, reservations and latency targets of groups change its decisions.
     pub const fn has_group_limits(self) -> bool {
         matches!(self, Self::Wfq)
     }

@@ -2,8 +2,10 @@
 
 use std::num::NonZeroU64;
 
-/// Caps and reservations of a group, with all groups below it. They hold on the group's device; a
-/// scheduler without them ignores them
+use crate::time::Nanos;
+
+/// Caps, reservations and the latency target of a group, with all groups below it. They hold on the
+/// group's device; a scheduler without them ignores them
 /// ([`has_group_limits`](crate::SchedulerKind::has_group_limits)).
 ///
 /// The caps have the names of `io.max` in Linux; there they count bios, here requests, which may
@@ -24,12 +26,24 @@ pub struct GroupLimits {
     pub min_iops: Option<NonZeroU64>,
     /// Bytes a second that it gets before others get theirs by weight.
     pub min_bps: Option<NonZeroU64>,
+    /// The time, from arrival to completion, within which nine of ten of its requests shall be
+    /// served. Where they are not, groups with a later one or none have fewer requests in the
+    /// device at once, down to a quarter of its depth. It gets no more than its weight all the
+    /// same.
+    pub latency_target: Option<Nanos>,
 }
 
 impl GroupLimits {
     /// Nothing is limited.
-    pub const NONE: Self =
-        Self { riops: None, wiops: None, rbps: None, wbps: None, min_iops: None, min_bps: None };
+    pub const NONE: Self = Self {
+        riops: None,
+        wiops: None,
+        rbps: None,
+        wbps: None,
+        min_iops: None,
+        min_bps: None,
+        latency_target: None,
+    };
 
     /// Returns whether it has a cap.
     pub fn has_caps(&self) -> bool {

@@ -150,13 +150,13 @@ pub use none::NoScheduler;
 pub use request::{Bio, BioFlags, Direction, Op, Request, Sector, SectorCount, UserDataList};
 pub use stats::{
     BlkioFile, BlkioValue, DemandStats, GroupStats, Histogram, Latencies, OpStats, ShareStats,
-    Stats, SwitchStats,
+    Stats, SwitchStats, TargetStats,
 };
 pub use time::{Hz, Instant, Jiffies, Nanos, Ticks};
 pub use trace::{
     BatchReason, BudgetEnd, Domain, Event, FairWhy, HoldReason, LatencyKind, MergeKind, MergeSite,
-    NoIdleReason, NoTrace, PreemptReason, QueueName, Recorder, ShareOf, SliceEnd, Trace, TrialKind,
-    TrialVerdict, WaitReason, WindowVerdict, Workload,
+    NoIdleReason, NoTrace, PreemptReason, QueueName, Recorder, ShareOf, SliceEnd, TargetVerdict,
+    Trace, TrialKind, TrialVerdict, WaitReason, WindowVerdict, Workload,
 };
 pub use tunable::{TunableError, TunableInfo};
 pub use wfq::{Vtime, Wfq};

@@ -100,6 +100,7 @@ pub(super) fn wait_reason(why: WaitReason) -> &'static str {
         WaitReason::OneAtATime => "strict_guarantees has one dispatched at a time",
         WaitReason::Kept => "the room is kept for another tenant",
         WaitReason::NoToken => "as many of their kind are in the device as may be",
+        WaitReason::Target => "another group misses its latency target",
         WaitReason::Capped => "caps of groups hold all that waits",
         _ => "for another reason",
     }

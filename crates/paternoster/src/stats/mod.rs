@@ -14,7 +14,7 @@ use crate::time::{Instant, Nanos};
 pub(crate) use blkio::files as blkio_files;
 pub use blkio::{BlkioFile, BlkioValue};
 pub use histogram::Histogram;
-pub use shares::{DemandStats, ShareStats};
+pub use shares::{DemandStats, ShareStats, TargetStats};
 pub use slices::SliceStats;
 
 /// Counts of one operation of one group. Times are sums over requests, counted as they complete.

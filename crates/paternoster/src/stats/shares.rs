@@ -13,6 +13,33 @@ pub struct ShareStats {
     capped: Nanos,
     /// Since when, and until when, its caps hold something; none while they do not.
     hold: Option<(Instant, Instant)>,
+    /// What has become of its latency target.
+    pub target: TargetStats,
+}
+
+/// What has become of the latency target of a group, since it was set.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TargetStats {
+    /// Requests that were served, of the group and of those below it,
+    pub requests: u64,
+    /// and those of them that took longer than the target.
+    pub late: u64,
+    /// How many requests groups with a later target or none may have in the device; none where
+    /// they are not held.
+    pub held: Option<u32>,
+    /// Periods of 100 ms or more in which it was missed though others were held as far as may be.
+    pub unmet: u64,
+    /// It cannot be met: nobody is held for it, until it is tried again.
+    pub given_up: bool,
+}
+
+impl TargetStats {
+    #[inline]
+    pub(crate) fn count(&mut self, is_late: bool) {
+        self.requests += 1;
+        self.late += u64::from(is_late);
+    }
 }
 
 impl ShareStats {

@@ -204,6 +204,20 @@ pub enum HoldReason {
     Cap,
     /// The room is kept for a tenant that has much outstanding and nothing waiting for a moment.
     Kept,
+    /// The room is held free, as another group misses its latency target.
+    Target,
+}
+
+/// What has become of a latency target of wfq in one period.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TargetVerdict {
+    /// It was missed: others have fewer requests in the device from now on.
+    Missed,
+    /// It was reached with room to spare, or nobody asks for it: others have more.
+    Reached,
+    /// It cannot be met however few others have: they are not held for some seconds.
+    Unmet,
 }
 
 /// How wfq tries another depth.
@@ -266,6 +280,9 @@ pub enum WaitReason {
     Kept,
     /// The device has as many requests in flight as its depth allows.
     DeviceFull,
+    /// wfq: the next one would be of a group that has as many in the device as it may while another
+    /// misses its latency target.
+    Target,
     /// Caps hold all that waits.
     Capped,
 }

@@ -15,6 +15,9 @@ impl<T: Trace> Wfq<T> {
         let gone = self.leave_device(cx, rq);
         self.in_flight.remove(rq);
         let latency = cx.now.saturating_since(cx.requests[rq].start);
+        if !self.targets.is_empty() {
+            self.judge_targets(cx, cx.requests[rq].group, latency);
+        }
         self.unbind_request(cx, rq);
         self.learn(cx, Done { charge: gone.charge, window: gone.window, latency });
     }
@@ -24,8 +27,9 @@ impl<T: Trace> Wfq<T> {
     fn leave_device(&mut self, cx: &Cx<'_>, rq: RequestId) -> InFlight {
         let entry = self.in_flight.get_mut(rq).expect("it was dispatched");
         entry.in_device = false;
-        let entry = *entry;
-        self.change_demand(cx.requests[rq].group, |demand| demand.in_device -= 1);
+        let (entry, group) = (*entry, cx.requests[rq].group);
+        self.change_demand(group, |demand| demand.in_device -= 1);
+        self.targets.leave(self.groups[group].within);
         entry
     }
 

@@ -113,8 +113,10 @@ impl<T: Trace> Wfq<T> {
 
     /// A group is gone, with the nodes of I/O contexts that were in it and have moved elsewhere.
     pub(super) fn remove_group(&mut self, cx: &Cx<'_>, group: GroupId) {
-        let Some(nodes) = self.groups.remove(group) else { return };
+        let Some(&nodes) = self.groups.get(group) else { return };
         self.limit(cx, nodes.node, &GroupLimits::NONE);
+        self.set_target(cx, group, None);
+        self.groups.remove(group);
         for nodes in self.contexts.values_mut() {
             nodes.retain(|node| {
                 let stays = self.tree.context(*node).group != group;

@@ -56,7 +56,14 @@ impl<T: Trace> Wfq<T> {
             self.trace.event(cx.now, Event::Waiting { why: WaitReason::Kept });
             return None;
         }
+        if choice.reserved.is_none() && self.targets.hold(self.groups[group].within) {
+            let node = ShareOf::Group(group);
+            self.trace.event(cx.now, Event::FairHeld { node, why: HoldReason::Target });
+            self.trace.event(cx.now, Event::Waiting { why: WaitReason::Target });
+            return None;
+        }
         self.take(cx, choice);
+        self.targets.enter(self.groups[group].within);
         self.change_demand(group, |demand| demand.in_device += 1);
         self.note_absence(top);
         self.note_load(cx.now, cx.in_device + 1);

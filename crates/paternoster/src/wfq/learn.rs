@@ -33,6 +33,15 @@ impl<T: Trace> Wfq<T> {
         }
     }
 
+    /// The depth that holds outside of trials.
+    pub(super) fn depth_at_rest(&self, device: &Device) -> u32 {
+        let depth = match self.tunables.depth() {
+            0 => self.depth.settled(),
+            fixed => fixed,
+        };
+        depth.min(device.queue_depth)
+    }
+
     /// Follows a tunable that was set.
     pub(super) fn retune(&mut self, cx: &Cx<'_>) {
         if self.tunables.depth() == 0 {
@@ -68,13 +77,16 @@ impl<T: Trace> Wfq<T> {
         self.starved_windows += u64::from(closed.starved);
         let now = cx.now;
         self.trace.event(now, closed.event());
-        let next = if self.tunables.depth() == 0 {
+        let next = if self.targets.hold_some() {
+            // The device is not as deep as it could be: its speed says nothing.
+            closed.number + 1
+        } else if self.tunables.depth() == 0 {
             self.learn_depth(cx, closed)
         } else {
             self.depth.note_speed(closed);
             closed.number + 1
         };
-        if next.is_multiple_of(BLOCK) && self.tunables.depth() != 0 {
+        if next.is_multiple_of(BLOCK) && (self.tunables.depth() != 0 || self.targets.hold_some()) {
             self.measure_demand(now);
         }
         self.depth_now = self.depth_of(next);

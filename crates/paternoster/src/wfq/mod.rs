@@ -30,7 +30,8 @@
 //!                node.rs        and so are all above it,
 //!                siblings.rs    each among its siblings,
 //!                service.rs     in virtual time
-//!                kept.rs        unless the room is kept for another tenant
+//!                kept.rs        unless the room is kept for another tenant,
+//!                limits/        or held free for one that misses its latency target
 //!   completed    complete.rs    there is room for another
 //!                learn.rs       what the device does at this depth
 //!                window.rs      is measured, window by window,
@@ -77,6 +78,7 @@ use crate::tunable::{TunableError, TunableInfo};
 use smallvec::SmallVec;
 
 use depth::Depth;
+use limits::Targets;
 use node::{GroupNodes, NodeId, Tree};
 use price::Prices;
 use service::Units;
@@ -125,6 +127,7 @@ pub struct Wfq<T> {
     round: u64,
     /// Nodes below the root for which places in the device are kept.
     absent: Vec<NodeId>,
+    targets: Targets,
     prices: Prices,
     tunables: Tunables,
     trace: T,
@@ -151,6 +154,7 @@ impl<T: Trace> Wfq<T> {
             round: 0,
             absent: vec![],
             by_direction: false,
+            targets: Targets::default(),
             prices: Prices::set_by(&tunables),
             tunables,
             trace,

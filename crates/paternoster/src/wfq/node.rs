@@ -17,7 +17,7 @@ use slotmap::{SlotMap, new_key_type};
 use super::class::Classes;
 use super::demand::Demand;
 use super::directions::Directions;
-use super::limits::{Amount, Dues, NodeLimits, Parking};
+use super::limits::{Amount, Dues, NO_TARGET, NodeLimits, Parking};
 use super::queue::ContextQueue;
 use super::service::{Units, Vtime};
 use super::siblings::{Key, Siblings};
@@ -155,6 +155,8 @@ pub(super) struct GroupNodes {
     /// The node below the root that both are below; one of them, for a group below the root and for
     /// the root itself.
     pub(super) top: NodeId,
+    /// The tightest latency target of it and those above it.
+    pub(super) within: Nanos,
 }
 
 impl Tree {
@@ -200,7 +202,7 @@ impl Tree {
             Some(parent) if self.nodes[parent.node].among.is_none() => node,
             Some(parent) => parent.top,
         };
-        GroupNodes { node, own, top }
+        GroupNodes { node, own, top, within: parent.map_or(NO_TARGET, |parent| parent.within) }
     }
 
     /// Adds an I/O context to a class of a group's own requests. It has a weight from its first

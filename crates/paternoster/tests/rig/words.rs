@@ -195,10 +195,10 @@ one_of! {
     ];
     WaitReason: [
         IdleTimer, InFlight, GroupInFlight, GateAsyncDrains, GateSyncDrains, GateDepth, OneAtATime,
-        NoToken, Kept, DeviceFull, Capped
+        NoToken, Kept, DeviceFull, Target, Capped
     ];
     FairWhy: [Weight, Reserved];
-    HoldReason: [Cap];
+    HoldReason: [Cap, Kept, Target];
 }
 
 /// A flag, and the words for it.

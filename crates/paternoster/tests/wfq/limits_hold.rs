@@ -1,4 +1,4 @@
-//! What holds of caps and reservations in a tree of groups, whatever happens when.
+//! What holds of caps, reservations and latency targets in a tree of groups, whatever happens when.
 
 use std::num::NonZeroU64;
 
@@ -34,7 +34,8 @@ enum Happening {
     Complete,
     /// The newest is handed back.
     Requeue,
-    /// One of the four caps and two reservations of a group is set, or removed.
+    /// One of the four caps and two reservations of a group, or its latency target, is set or
+    /// removed.
     Limit(Limit),
     /// A depth, or another burst in milliseconds.
     Set(&'static str, i64),
@@ -46,15 +47,16 @@ enum Happening {
 struct Limit {
     group: usize,
     which: usize,
-    per_s: u64,
+    /// A second, or of a latency target the microseconds.
+    value: u64,
 }
 
 fn limit() -> impl Strategy<Value = Limit> {
-    let per_s = prop_oneof![Just(0), 1..100u64, 100..100_000_000u64];
-    (0..PARENTS.len(), 0..6usize, per_s).prop_map(|(group, which, per_s)| Limit {
+    let value = prop_oneof![Just(0), 1..100u64, 100..100_000_000u64];
+    (0..PARENTS.len(), 0..7usize, value).prop_map(|(group, which, value)| Limit {
         group,
         which,
-        per_s,
+        value,
     })
 }
 
@@ -128,7 +130,7 @@ impl Run {
         }
     }
 
-    fn limit(&mut self, Limit { group, which, per_s }: Limit) {
+    fn limit(&mut self, Limit { group, which, value }: Limit) {
         let group = self.groups[group];
         let mut limits = *self.elevator.groups()[group].limits();
         let limit = match which {
@@ -137,9 +139,13 @@ impl Run {
             2 => &mut limits.rbps,
             3 => &mut limits.wbps,
             4 => &mut limits.min_iops,
-            _ => &mut limits.min_bps,
+            5 => &mut limits.min_bps,
+            _ => {
+                limits.latency_target = (value > 0).then(|| us(value));
+                &mut None
+            }
         };
-        *limit = NonZeroU64::new(per_s);
+        *limit = NonZeroU64::new(value);
         self.elevator.set_group_limits(self.now, group, limits);
     }
 

@@ -16,6 +16,7 @@ mod prices;
 mod reservations;
 mod shares;
 mod tags;
+mod targets;
 mod tree;
 
 use std::collections::BTreeMap;

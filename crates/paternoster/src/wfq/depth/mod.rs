@@ -194,6 +194,11 @@ impl Depth {
         }
     }
 
+    /// While some are held to fewer than the depth a trial would measure that.
+    pub(super) fn stand_still(&mut self) {
+        self.drop_trial();
+    }
+
     fn drop_trial(&mut self) {
         if self.trial.take().is_some() {
             self.trials.dropped += 1;

@@ -18,11 +18,13 @@
 mod cap;
 mod parking;
 mod reservation;
+mod target;
 mod time;
 
 pub(super) use cap::Amount;
 pub(super) use parking::Parking;
 pub(super) use reservation::Dues;
+pub(super) use target::{NO_TARGET, Targets};
 
 use super::Wfq;
 use super::directions::{BOTH, Directions};
@@ -69,7 +71,9 @@ impl<T: Trace> Wfq<T> {
     /// A group has other limits: they hold from the next dispatch on.
     pub(super) fn follow_limits(&mut self, cx: &Cx<'_>, group: GroupId) {
         if let Some(nodes) = self.groups.get(group) {
-            self.limit(cx, nodes.node, cx.groups[group].limits());
+            let limits = cx.groups[group].limits();
+            self.limit(cx, nodes.node, limits);
+            self.set_target(cx, group, limits.latency_target);
         }
     }
 

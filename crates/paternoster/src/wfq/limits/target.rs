@@ -1,0 +1,371 @@
+//! Latency targets: while requests of a group take too long, others have fewer in the device.
+//!
+//! ```text
+//!   depth 20   │ ●●●●●●●●●●●● others: 12 are held at │ ●●●·····│ for groups with such a target
+//!
+//!   each 100 ms, with 20 requests of the group or more:
+//!     more than a tenth took longer than T        held − 1/8, down to a quarter of the depth
+//!     less than a tenth took longer than 0.8 T    held + 1/16, up to the depth: none is held;
+//!                                                 but for 5 s not to where it was missed
+//!     missed for ten periods at the quarter       it cannot be met: none is held for 5 s
+//! ```
+//!
+//! A request in the device is behind all that is there. Its latency is what the device makes of
+//! that, and only fewer in the device make it shorter. So groups *with a later target or none* are
+//! held to fewer; the rest of the depth is left to the group, whose turn comes by its tags as
+//! before: it gets no more than its weight.
+//!
+//! One more in the device may be what makes nearly all of them late, where service is constant: so
+//! that number is not tried again at once, or half of the periods would be missed.
+
+use slotmap::SecondaryMap;
+
+use crate::arena::GroupId;
+use crate::scheduler::Cx;
+use crate::stats::TargetStats;
+use crate::time::{Instant, Nanos};
+use crate::trace::{Event, TargetVerdict, Trace};
+use crate::wfq::Wfq;
+use crate::wfq::node::NodeId;
+
+/// A period lasts so long at least,
+const PERIOD: Nanos = Nanos::from_millis(100);
+/// and has as many requests.
+const LEAST_REQUESTS: u32 = 20;
+/// Nobody is held for a group that asks for fewer in this time,
+const LONGEST_PERIOD: Nanos = Nanos::from_secs(10);
+/// or for nothing in this.
+const IDLE: Nanos = Nanos::from_secs(1);
+/// A target that is missed so often though others are held as far as may be cannot be met.
+const MOST_MISSED: u32 = 10;
+/// For so long nobody is held then. For so long, too, others do not get as many again as they had
+/// when it was missed.
+const PAUSE: Nanos = Nanos::from_secs(5);
+/// The target of a group that has none: later than any.
+pub(in crate::wfq) const NO_TARGET: Nanos = Nanos::new(u64::MAX);
+
+/// The latency targets.
+#[derive(Debug, Default)]
+pub(in crate::wfq) struct Targets {
+    /// By the node of the group.
+    of: SecondaryMap<NodeId, Target>,
+}
+
+/// The latency target of a group, for its requests and those of all below it.
+#[derive(Debug)]
+struct Target {
+    group: GroupId,
+    /// The time within which nine of ten shall be served.
+    within: Nanos,
+    /// When this period began, and what was served in it.
+    since: Instant,
+    served: Served,
+    /// When the last request was served.
+    last: Instant,
+    /// How many requests others may have in the device; none where they are not held.
+    held: Option<u32>,
+    /// How many they have.
+    others: u32,
+    /// How many they might have when it was missed last, and until when that counts.
+    missed_at: Option<(u32, Instant)>,
+    /// Periods in a row in which it was missed though others were held as far as may be.
+    missed: u32,
+    /// All such periods, in a row or not.
+    unmet: u64,
+    /// Until when it is given up.
+    given_up_until: Instant,
+}
+
+/// Requests of a period.
+#[derive(Clone, Copy, Debug, Default)]
+struct Served {
+    requests: u32,
+    /// Those that took longer than the target.
+    late: u32,
+    /// Those that took longer than 0.8 of it.
+    nearly_late: u32,
+}
+
+impl Served {
+    /// Whether more than a tenth is late.
+    fn is_missed(self) -> bool {
+        u64::from(self.late) * 10 > u64::from(self.requests)
+    }
+
+    /// Whether less than a tenth is nearly late.
+    fn is_reached_with_room(self) -> bool {
+        u64::from(self.nearly_late) * 10 < u64::from(self.requests)
+    }
+}
+
+impl Target {
+    fn new(group: GroupId, within: Nanos, now: Instant) -> Self {
+        Self {
+            group,
+            within,
+            since: now,
+            served: Served::default(),
+            last: now,
+            held: None,
+            others: 0,
+            missed_at: None,
+            missed: 0,
+            unmet: 0,
+            given_up_until: Instant::START,
+        }
+    }
+
+    fn count(&mut self, now: Instant, latency: Nanos) {
+        // 0.8 of it, without an overflow.
+        let nearly = self.within.saturating_sub(Nanos::new(self.within.as_nanos() / 5));
+        self.last = now;
+        self.served.requests = self.served.requests.saturating_add(1);
+        self.served.late += u32::from(latency > self.within);
+        self.served.nearly_late += u32::from(latency > nearly);
+    }
+
+    fn tell(&self, now: Instant, stats: &mut TargetStats) {
+        stats.held = self.held;
+        stats.unmet = self.unmet;
+        stats.given_up = now < self.given_up_until;
+    }
+
+    /// Judges the period, if it is over, with that depth in force. Returns what has changed.
+    fn judge(&mut self, now: Instant, depth: u32) -> Option<Event> {
+        let length = now.saturating_since(self.since);
+        let is_enough = self.served.requests >= LEAST_REQUESTS;
+        let is_idle = now.saturating_since(self.last) >= IDLE;
+        if length < PERIOD || !(is_enough || is_idle || length >= LONGEST_PERIOD) {
+            return None;
+        }
+        let served = std::mem::take(&mut self.served);
+        self.since = now;
+        let before = self.held;
+        let verdict = if !is_enough {
+            (self.held, self.missed) = (None, 0);
+            TargetVerdict::Reached
+        } else if now < self.given_up_until {
+            return None;
+        } else if served.is_missed() {
+            self.hold(now, depth)
+        } else {
+            self.missed = 0;
+            if served.is_reached_with_room() {
+                self.loosen(now, depth);
+            }
+            TargetVerdict::Reached
+        };
+        let Served { requests, late, .. } = served;
+        let event =
+            Event::TargetJudged { group: self.group, late, requests, verdict, held: self.held };
+        (before != self.held || verdict == TargetVerdict::Unmet).then_some(event)
+    }
+
+    /// Holds others to fewer. After some periods with the fewest the target is given up.
+    fn hold(&mut self, now: Instant, depth: u32) -> TargetVerdict {
+        let fewest = depth.div_ceil(4).max(1);
+        let held = self.held.unwrap_or(depth).min(depth);
+        self.missed_at = Some((held, now + PAUSE));
+        if held > fewest {
+            self.held = Some((held - (held / 8).max(1)).max(fewest));
+            self.missed = 0;
+            return TargetVerdict::Missed;
+        }
+        self.held = Some(held);
+        self.missed += 1;
+        self.unmet += 1;
+        if self.missed < MOST_MISSED {
+            return TargetVerdict::Missed;
+        }
+        (self.held, self.missed) = (None, 0);
+        self.given_up_until = now + PAUSE;
+        TargetVerdict::Unmet
+    }
+
+    /// Lets others have more, but not as many as when it was missed a moment ago.
+    fn loosen(&mut self, now: Instant, depth: u32) {
+        let Some(held) = self.held else { return };
+        let more = held + held / 16 + 1;
+        let at_most = match self.missed_at {
+            Some((missed_at, until)) if now < until => missed_at.saturating_sub(1),
+            _ => depth,
+        };
+        let held = more.min(at_most.max(held));
+        self.held = (held < depth).then_some(held);
+    }
+}
+
+impl Targets {
+    #[inline]
+    pub(in crate::wfq) fn is_empty(&self) -> bool {
+        self.of.is_empty()
+    }
+
+    /// Whether others are held for some group.
+    pub(in crate::wfq) fn hold_some(&self) -> bool {
+        self.of.values().any(|target| target.held.is_some())
+    }
+
+    /// Counts a request in the device whose group has to be served `within` that time.
+    #[inline]
+    pub(in crate::wfq) fn enter(&mut self, within: Nanos) {
+        for target in self.of.values_mut().filter(|target| within > target.within) {
+            target.others += 1;
+        }
+    }
+
+    /// The same of one that has left it.
+    #[inline]
+    pub(in crate::wfq) fn leave(&mut self, within: Nanos) {
+        for target in self.of.values_mut().filter(|target| within > target.within) {
+            target.others -= 1;
+        }
+    }
+
+    /// Returns whether a request whose group has to be served `within` that time has to wait.
+    #[inline]
+    pub(in crate::wfq) fn hold(&self, within: Nanos) -> bool {
+        let holds = |target: &Target| {
+            within > target.within && target.held.is_some_and(|held| target.others >= held)
+        };
+        self.of.values().any(holds)
+    }
+
+    /// Asserts that each knows what others have in the device, where requests of groups with these
+    /// targets are.
+    pub(in crate::wfq) fn check(&self, in_device: &[Nanos]) {
+        for target in self.of.values() {
+            let others = in_device.iter().filter(|&&within| within > target.within).count();
+            assert_eq!(target.others as usize, others, "requests of others in the device");
+        }
+    }
+}
+
+impl<T: Trace> Wfq<T> {
+    /// A group has another latency target, or none any more.
+    pub(in crate::wfq) fn set_target(
+        &mut self,
+        cx: &Cx<'_>,
+        group: GroupId,
+        within: Option<Nanos>,
+    ) {
+        let Some(node) = self.groups.get(group).map(|nodes| nodes.node) else { return };
+        let of = &mut self.targets.of;
+        match within {
+            Some(within) if of.get(node).is_some_and(|target| target.within == within) => return,
+            Some(within) => drop(of.insert(node, Target::new(group, within, cx.now))),
+            None if of.remove(node).is_none() => return,
+            None => {}
+        }
+        self.tree.share_mut(node).target = TargetStats::default();
+        for (group, nodes) in &mut self.groups {
+            nodes.within = tightest(cx, group);
+        }
+        self.recount(cx);
+    }
+
+    /// Counts anew what others have in the device.
+    fn recount(&mut self, cx: &Cx<'_>) {
+        for target in self.targets.of.values_mut() {
+            target.others = 0;
+        }
+        let in_device = self.in_flight.iter().filter(|(_, entry)| entry.in_device);
+        for (rq, _) in in_device {
+            self.targets.enter(self.groups[cx.requests[rq].group].within);
+        }
+    }
+
+    /// Takes the latency of a request that has completed, and judges what is to be judged.
+    pub(in crate::wfq) fn judge_targets(&mut self, cx: &Cx<'_>, group: GroupId, latency: Nanos) {
+        let mut at = Some(self.groups[group].node);
+        while let Some(node) = at {
+            if let Some(target) = self.targets.of.get_mut(node) {
+                target.count(cx.now, latency);
+                self.tree.share_mut(node).target.count(latency > target.within);
+            }
+            at = self.tree.nodes[node].among.map(|among| self.tree.siblings[among].of);
+        }
+        let depth = self.depth_at_rest(cx.device);
+        for (node, target) in &mut self.targets.of {
+            if let Some(event) = target.judge(cx.now, depth) {
+                self.trace.event(cx.now, event);
+            }
+            target.tell(cx.now, &mut self.tree.share_mut(node).target);
+        }
+        if self.targets.hold_some() {
+            self.depth.stand_still();
+        }
+    }
+}
+
+/// Returns the tightest target of a group and those above it.
+fn tightest(cx: &Cx<'_>, group: GroupId) -> Nanos {
+    let parent = |&group: &GroupId| cx.groups[group].parent;
+    let path = std::iter::successors(Some(group), parent);
+    let targets = path.filter_map(|group| cx.groups[group].limits().latency_target);
+    targets.min().unwrap_or(NO_TARGET)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arena::GroupId;
+
+    const DEPTH: u32 = 16;
+
+    /// Periods of 100 requests, of which so many take that long, and the rest nothing.
+    fn held_after(periods: &[(u32, Nanos)]) -> Vec<Option<u32>> {
+        let mut target = Target::new(GroupId::default(), Nanos::from_micros(1000), Instant::START);
+        let mut now = Instant::START;
+        let mut held = vec![];
+        for &(late, latency) in periods {
+            for at in 0..100 {
+                target.count(now, if at < late { latency } else { Nanos::ZERO });
+            }
+            now = now + PERIOD;
+            target.judge(now, DEPTH);
+            held.push(target.held);
+        }
+        held
+    }
+
+    #[test]
+    fn more_than_a_tenth_later_than_the_target_holds_others_to_an_eighth_less() {
+        let (late, in_time) = (Nanos::from_micros(1001), Nanos::from_micros(1000));
+        assert_eq!(held_after(&[(10, late), (100, in_time)]), [None, None]);
+        assert_eq!(held_after(&[(11, late); 3]), [Some(14), Some(13), Some(12)]);
+    }
+
+    #[test]
+    fn less_than_a_tenth_within_a_fifth_of_it_lets_others_have_more_after_a_while() {
+        let (late, near, far) =
+            (Nanos::from_micros(2000), Nanos::from_micros(801), Nanos::from_micros(800));
+        let held =
+            held_after(&[&[(50, late), (50, late), (50, near)], &[(50, far); 53][..]].concat());
+        assert_eq!(held[..4], [Some(14), Some(13), Some(13), Some(13)], "14 was missed");
+        // The second period was missed; 5 s are over with the 52nd. The depth itself holds nobody.
+        assert_eq!(held[50..54], [Some(13), Some(14), Some(15), None]);
+    }
+
+    #[test]
+    fn others_keep_a_quarter_of_the_depth_and_get_all_of_it_when_that_does_not_help() {
+        let late = (100, Nanos::from_micros(2000));
+        // 14 13 12 11 10 9 8 7 6 5 4, and nine more periods with 4.
+        let held = held_after(&[late; 22]);
+        assert_eq!((held[9], held[10], held[19]), (Some(5), Some(4), Some(4)));
+        assert_eq!(held[20], None, "the tenth missed with 4");
+        assert_eq!(held[21], None, "and it is not tried again at once");
+    }
+
+    #[test]
+    fn period_with_few_requests_goes_on() {
+        let mut target = Target::new(GroupId::default(), Nanos::from_micros(1), Instant::START);
+        for _ in 0..LEAST_REQUESTS - 1 {
+            target.count(Instant::START, Nanos::from_millis(1));
+        }
+        assert!(target.judge(Instant::START + PERIOD, DEPTH).is_none());
+        target.count(Instant::START, Nanos::from_millis(1));
+        assert!(target.judge(Instant::START + PERIOD, DEPTH).is_some());
+        assert_eq!(target.held, Some(14));
+    }
+}
