@@ -39,6 +39,8 @@ pub(super) fn in_words(limits: &BTreeMap<String, u64>) -> String {
     let shown = limits.iter().map(|(key, &value)| {
         if key.ends_with("bps") {
             format!("{key} {}", Bytes(value))
+        } else if key == "latency_target" {
+            format!("{key} {value} us")
         } else {
             format!("{key} {value}")
         }

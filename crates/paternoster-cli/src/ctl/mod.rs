@@ -136,14 +136,15 @@ enum Question {
         disk: Option<String>,
     },
 
-    /// Change a group's caps and reservations while it is served, until the server ends or reads
-    /// its file again
+    /// Change a group's caps, reservations and latency target while it is served, until the server
+    /// ends or reads its file again
     ///
     /// The caps are riops and wiops, reads and writes a second, and rbps and wbps, bytes a second;
     /// `max` is to have none. The reservations are `min_iops`, ops a second in what the scheduler
-    /// charges, and `min_bps`, bytes a second; 0 is to have none. They are for all that is in the
-    /// group or below it, need the scheduler wfq, and hold from the next request on. Prints what is
-    /// in force then on each disk where the group is.
+    /// charges, and `min_bps`, bytes a second; 0 is to have none. `latency_target` is the time in
+    /// microseconds within which nine of ten requests shall be served; 0 is to have none. All are
+    /// for what is in the group or below it, need the scheduler wfq, and hold from the next request
+    /// on. Prints what is in force then on each disk where the group is.
     Limit {
         /// Path of the group, such as /gold
         group: String,

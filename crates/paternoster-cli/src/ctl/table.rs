@@ -78,6 +78,12 @@ fn limits(disk: &DiskStat, group: &GroupStat) -> String {
     if group.reserved > 0 {
         let _ = write!(text, "; {} requests by its reservation", group.reserved);
     }
+    if let Some(target) = group.target.filter(|target| disk.limits_apply && target.requests > 0) {
+        let _ = write!(text, "; {} later than its target", percent(target.late, target.requests));
+        if let Some(held) = target.held {
+            let _ = write!(text, ", others may have {held} in the disk");
+        }
+    }
     text
 }
 

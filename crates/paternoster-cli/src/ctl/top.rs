@@ -129,6 +129,7 @@ fn causes(why: &Why) -> String {
         ("disk", time.busy_ns),
         ("idle", time.idle_window_ns),
         ("cap", time.cap_ns),
+        ("target", time.target_ns),
         ("server", time.server_ns),
         ("memory", time.memory_ns),
         ("reading", time.unread_ns),

@@ -78,6 +78,7 @@ fn show_disk(why: &Why) -> String {
             format!("idle window: the disk idled for {}", of(&why.idled_for)),
         ),
         (true, time.cap_ns, "held by a cap".to_owned()),
+        (true, time.target_ns, "held back for the latency target of another".to_owned()),
         (true, time.server_ns, "the server was at work".to_owned()),
         (false, time.too_few_ns, too_few(why)),
         (false, time.memory_ns, "none waited: it has used its memory (`memory`)".to_owned()),

@@ -99,7 +99,7 @@ fn part(why: &Value, cause: &str) -> f64 {
 
 /// All causes together are all time, but for the moments between two looks at a clock.
 fn check_sum(why: &Value) {
-    let waiting = ["turn", "busy", "idle_window", "cap", "server"];
+    let waiting = ["turn", "busy", "idle_window", "cap", "target", "server"];
     let causes = waiting.into_iter().chain(["memory", "unread", "too_few", "nothing"]);
     let sum: f64 = causes.map(|cause| part(why, cause)).sum();
     assert!((sum - 1.0).abs() < 0.001, "{sum} of the time: {why}");

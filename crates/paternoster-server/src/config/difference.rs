@@ -228,7 +228,11 @@ size = \"64K\"
         assert_eq!(lines(&changed), [""; 0]);
         let limits = [
             ("servers = 4", "servers = 4\nscheduler = \"wfq\""),
-            ("weight = 100", "riops = 1\nwiops = 2\nrbps = 3\nwbps = 4\nmin_iops = 5\nmin_bps = 6"),
+            (
+                "weight = 100",
+                "riops = 1\nwiops = 2\nrbps = 3\nwbps = 4\nmin_iops = 5\nmin_bps = 6\n\
+                 latency_target = 7",
+            ),
         ];
         assert_eq!(lines(&limits), [""; 0]);
         let hierarchy = [("servers = 4", "servers = 4\nscheduler = \"cfq\"\nhierarchy = \"flat\"")];
@@ -306,7 +310,7 @@ size = \"64K\"
         let expected = [
             "scheduler hierarchy depth tunables",
             "weight leaf_weight weight_device leaf_weight_device riops wiops rbps wbps min_iops \
-             min_bps",
+             min_bps latency_target",
             "weight",
         ];
         assert_eq!(applied, expected);

@@ -126,7 +126,7 @@ pub(super) struct DraftGroup {
     pub(super) weight_device: Vec<(At<String>, At<i64>)>,
     pub(super) leaf_weight_device: Vec<(At<String>, At<i64>)>,
     /// In the order of [`Limit::ALL`](super::limit::Limit::ALL).
-    pub(super) limits: [Key<Number>; 6],
+    pub(super) limits: [Key<Number>; 7],
     pub(super) memory: Key<Number>,
     pub(super) connections: Key<i64>,
 }

@@ -268,7 +268,7 @@ impl OfGroup<'_> {
                 limit.read(&found.value).or_else(|problem| found.refuse(problem))
             });
             match value {
-                Some(value) => *limit.of_mut(&mut limits) = value.flatten(),
+                Some(value) => limit.set(&mut limits, value.flatten()),
                 None => is_right = false,
             }
             if limit.of(&limits).is_some() {

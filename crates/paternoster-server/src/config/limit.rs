@@ -5,11 +5,12 @@
 //!   riops wiops         1 or more a second, or "max"       caps, as io.max has them
 //!   rbps wbps           bytes a second, or "max"
 //!   min_iops min_bps    0 or more a second                 reservations
+//!   latency_target      microseconds, 0 is none            as fio has it
 //! ```
 
 use std::num::NonZeroU64;
 
-use paternoster::GroupLimits;
+use paternoster::{GroupLimits, Nanos};
 
 use super::draft::Number;
 use super::error::Problem;
@@ -17,6 +18,9 @@ use super::size;
 
 /// What is written in place of a cap to have none.
 const NO_CAP: &str = "max";
+
+/// The longest latency target in microseconds: an hour.
+const LONGEST_TARGET: u64 = 3_600_000_000;
 
 /// A limit by its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,16 +31,18 @@ pub(crate) enum Limit {
     WriteBytes,
     MinOps,
     MinBytes,
+    LatencyTarget,
 }
 
 impl Limit {
-    pub(crate) const ALL: [Self; 6] = [
+    pub(crate) const ALL: [Self; 7] = [
         Self::ReadOps,
         Self::WriteOps,
         Self::ReadBytes,
         Self::WriteBytes,
         Self::MinOps,
         Self::MinBytes,
+        Self::LatencyTarget,
     ];
 
     pub(crate) const fn key(self) -> &'static str {
@@ -47,6 +53,7 @@ impl Limit {
             Self::WriteBytes => "wbps",
             Self::MinOps => "min_iops",
             Self::MinBytes => "min_bps",
+            Self::LatencyTarget => "latency_target",
         }
     }
 
@@ -55,7 +62,7 @@ impl Limit {
         Self::ALL.into_iter().find(|limit| limit.key() == key)
     }
 
-    /// What it is in `limits`.
+    /// What it is in `limits`: a second, or microseconds.
     pub(crate) fn of(self, limits: &GroupLimits) -> Option<NonZeroU64> {
         match self {
             Self::ReadOps => limits.riops,
@@ -64,18 +71,24 @@ impl Limit {
             Self::WriteBytes => limits.wbps,
             Self::MinOps => limits.min_iops,
             Self::MinBytes => limits.min_bps,
+            Self::LatencyTarget => {
+                limits.latency_target.and_then(|target| NonZeroU64::new(target.as_nanos() / 1000))
+            }
         }
     }
 
-    /// Its place in `limits`.
-    pub(crate) fn of_mut(self, limits: &mut GroupLimits) -> &mut Option<NonZeroU64> {
+    /// Has it so in `limits`.
+    pub(crate) fn set(self, limits: &mut GroupLimits, to: Option<NonZeroU64>) {
         match self {
-            Self::ReadOps => &mut limits.riops,
-            Self::WriteOps => &mut limits.wiops,
-            Self::ReadBytes => &mut limits.rbps,
-            Self::WriteBytes => &mut limits.wbps,
-            Self::MinOps => &mut limits.min_iops,
-            Self::MinBytes => &mut limits.min_bps,
+            Self::ReadOps => limits.riops = to,
+            Self::WriteOps => limits.wiops = to,
+            Self::ReadBytes => limits.rbps = to,
+            Self::WriteBytes => limits.wbps = to,
+            Self::MinOps => limits.min_iops = to,
+            Self::MinBytes => limits.min_bps = to,
+            Self::LatencyTarget => {
+                limits.latency_target = to.map(|us| Nanos::from_micros(us.get()));
+            }
         }
     }
 
@@ -87,8 +100,8 @@ impl Limit {
             Number::Text(text) if self.is_of_bytes() => Some(size::parse(self.key(), text)?),
             Number::Text(_) => None,
         };
-        let value = value.map(NonZeroU64::new);
-        match value.filter(|value| value.is_some() || self.is_reservation()) {
+        let value = value.filter(|&value| value <= self.most()).map(NonZeroU64::new);
+        match value.filter(|value| value.is_some() || !self.is_cap()) {
             Some(value) => Ok(value),
             None => Err(Problem::BadLimit {
                 key: self.key(),
@@ -102,20 +115,27 @@ impl Limit {
     }
 
     fn allowed(self) -> &'static str {
-        match (self.is_reservation(), self.is_of_bytes()) {
-            (false, false) => "1 or more a second, or \"max\"",
-            (false, true) => "1 byte a second or more, such as \"10M\", or \"max\"",
-            (true, false) => "0 or more a second",
-            (true, true) => "0 bytes a second or more, such as \"10M\",",
+        match self {
+            Self::ReadOps | Self::WriteOps => "1 or more a second, or \"max\"",
+            Self::ReadBytes | Self::WriteBytes => {
+                "1 byte a second or more, such as \"10M\", or \"max\""
+            }
+            Self::MinOps => "0 or more a second",
+            Self::MinBytes => "0 bytes a second or more, such as \"10M\",",
+            Self::LatencyTarget => "0 to 3600000000 microseconds",
         }
+    }
+
+    fn most(self) -> u64 {
+        if self == Self::LatencyTarget { LONGEST_TARGET } else { u64::MAX }
     }
 
     fn is_of_bytes(self) -> bool {
         matches!(self, Self::ReadBytes | Self::WriteBytes | Self::MinBytes)
     }
 
-    fn is_reservation(self) -> bool {
-        matches!(self, Self::MinOps | Self::MinBytes)
+    fn is_cap(self) -> bool {
+        matches!(self, Self::ReadOps | Self::WriteOps | Self::ReadBytes | Self::WriteBytes)
     }
 }
 
@@ -145,6 +165,7 @@ mod tests {
         assert_eq!(text(Limit::WriteBytes, "10M"), Ok(Some(10 << 20)));
         assert_eq!(plain(Limit::MinOps, 0), Ok(None));
         assert_eq!(plain(Limit::MinBytes, 0), Ok(None));
+        assert_eq!(plain(Limit::LatencyTarget, 0), Ok(None));
     }
 
     #[test]
@@ -155,6 +176,11 @@ mod tests {
             (text(Limit::WriteOps, "10K"), "wiops = \"10K\": 1 or more a second, or \"max\" is"),
             (plain(Limit::ReadBytes, 0), "rbps = 0: 1 byte a second or more, such as \"10M\","),
             (text(Limit::ReadBytes, "ten"), "rbps = \"ten\": a number of bytes is allowed"),
+            (
+                text(Limit::LatencyTarget, "2ms"),
+                "latency_target = \"2ms\": 0 to 3600000000 microseconds is allowed",
+            ),
+            (plain(Limit::LatencyTarget, 3_600_000_001), "latency_target = 3600000001: 0 to"),
         ] {
             let refused = refused.expect_err(said);
             assert!(refused.starts_with(said), "{refused}");
@@ -165,7 +191,8 @@ mod tests {
     fn each_limit_has_its_key_and_its_place() {
         for (number, limit) in (1..).zip(Limit::ALL) {
             let mut limits = GroupLimits::NONE;
-            *limit.of_mut(&mut limits) = NonZeroU64::new(number);
+            limit.set(&mut limits, NonZeroU64::new(number));
+            assert_eq!(limit.of(&limits), NonZeroU64::new(number));
             let others = Limit::ALL.into_iter().filter(|other| other.of(&limits).is_some());
             assert_eq!(others.collect::<Vec<_>>(), [limit]);
             assert_eq!(Limit::of_key(limit.key()), Some(limit));

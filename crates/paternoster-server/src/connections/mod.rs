@@ -36,6 +36,7 @@ mod stalled;
 mod stat;
 #[cfg(test)]
 mod swarm;
+mod targets;
 mod tenant;
 mod weight;
 
@@ -60,6 +61,7 @@ use self::replies::Replies;
 use self::rotation::{ANSWER, QUANTUM, Rotation};
 use self::shutdown::{Patience, ShuttingDown};
 use self::stalled::Stalled;
+use self::targets::UnmetTargets;
 pub(crate) use self::tenant::Tenant;
 use self::tenant::{Grant, LEAST, request_cost};
 use crate::log::Limits;
@@ -130,6 +132,7 @@ pub(crate) struct Connections {
     faults: Faults,
     limits: Limits,
     greatest_rate: GreatestRate,
+    unmet_targets: UnmetTargets,
 }
 
 impl Connections {
@@ -158,6 +161,7 @@ impl Connections {
             faults: Faults::default(),
             limits: Limits::default(),
             greatest_rate: GreatestRate::default(),
+            unmet_targets: UnmetTargets::default(),
         }
     }
 
@@ -520,6 +524,7 @@ impl Front<Scheduler> for Connections {
     fn round_over(&mut self, owner: &mut DiskOwner) -> ControlFlow<()> {
         self.send_replies(owner);
         self.greatest_rate.measure(owner.now(), owner.engine().elevator());
+        self.report_targets(owner);
         // Nothing else may happen that would have those called for whom this has made room.
         self.call_waiting();
         self.report_faults(owner);

@@ -44,7 +44,7 @@ impl Connections {
             moved: switches.moved,
             weights_apply: elevator.scheduler().kind().has_weights(),
             limits_apply: elevator.scheduler().kind().has_group_limits(),
-            warnings: self.greatest_rate.warnings(elevator),
+            warnings: self.warnings(owner),
             tunables,
             internals: internals.numbers,
             modelled: owner.backend().modelled(owner.now()).map(|stats| ModelledStat {
@@ -86,6 +86,13 @@ impl Connections {
         };
         sorted.sort_by_key(|queue| (place(queue), connections.get(&queue.name.ioc)));
         sorted.into_iter().map(|queue| formatter.queue(queue)).collect()
+    }
+
+    /// What is to be said of limits that do not hold, a sentence each.
+    fn warnings(&self, owner: &DiskOwner) -> Vec<String> {
+        let mut warnings = self.greatest_rate.warnings(owner.engine().elevator());
+        warnings.extend(self.given_up(owner).into_iter().map(|(_, sentence)| sentence));
+        warnings
     }
 
     /// `times` are the accounts of the tenants at `now`.

@@ -66,7 +66,7 @@ impl NewLimits {
     /// The limits of a group with these.
     pub(crate) fn over(&self, mut limits: GroupLimits) -> GroupLimits {
         for &(limit, value) in &self.0 {
-            *limit.of_mut(&mut limits) = value;
+            limit.set(&mut limits, value);
         }
         limits
     }

@@ -11,8 +11,9 @@ use std::time::Instant;
 
 use self::readings::Readings;
 use self::text::{Kind, Seconds, Text};
+use crate::config::Limit;
 use crate::ctl::{Control, StatError};
-use crate::stat::{Detail, DiskStat, GroupStat, OpStat, Stat, Times};
+use crate::stat::{Detail, DiskStat, GroupStat, OpStat, Stat, TargetStat, Times};
 
 /// The content type of the text.
 pub(crate) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -65,6 +66,7 @@ fn write(stat: &Stat, recent: &Stat) -> String {
         family.sample(&labels, Seconds(group.backlogged_ns));
     }
     outstanding(&mut text, stat);
+    limits(&mut text, stat);
     causes(&mut text, stat);
     operations(&mut text, stat);
     histograms(&mut text, stat);
@@ -128,6 +130,31 @@ const OF_TENANTS: &[Row<GroupStat>] = &[
     }),
 ];
 
+/// The key of latency targets among limits.
+const LATENCY_TARGET: &str = Limit::LatencyTarget.key();
+
+/// Of tenants that have a latency target. Another one begins to count at 0.
+const OF_TARGETS: &[Row<TargetStat>] = &[
+    (
+        "paternoster_tenant_target_requests_total",
+        COUNTER,
+        "Requests of tenants with a latency target that were served.",
+        |target| target.requests,
+    ),
+    (
+        "paternoster_tenant_late_requests_total",
+        COUNTER,
+        "Of them, those that took longer than the target.",
+        |target| target.late,
+    ),
+    (
+        "paternoster_tenant_target_given_up",
+        GAUGE,
+        "1 while the target is given up, as it cannot be met.",
+        |target| target.given_up.into(),
+    ),
+];
+
 /// Each tenant of each disk.
 fn groups(stat: &Stat) -> impl Iterator<Item = (&DiskStat, &GroupStat)> {
     stat.disks.iter().flat_map(|disk| disk.groups.iter().map(move |group| (disk, group)))
@@ -180,6 +207,34 @@ fn outstanding(text: &mut Text, stat: &Stat) {
     for (disk, group) in groups(stat) {
         if let Some(needs) = group.needs_outstanding {
             family.sample(&[("disk", &disk.name), ("tenant", &group.path)], needs);
+        }
+    }
+}
+
+/// The caps and reservations that there are, and what has become of latency targets.
+fn limits(text: &mut Text, stat: &Stat) {
+    let help = "Caps and reservations that there are, a second, by their keys in the file.";
+    let mut family = text.family("paternoster_tenant_limit", GAUGE, help);
+    for (disk, group) in groups(stat) {
+        for (key, limit) in group.limits.iter().filter(|(key, _)| *key != LATENCY_TARGET) {
+            let labels = [("disk", disk.name.as_str()), ("tenant", &group.path), ("limit", key)];
+            family.sample(&labels, limit);
+        }
+    }
+    let help = "Latency targets that there are.";
+    let mut family = text.family("paternoster_tenant_latency_target_seconds", GAUGE, help);
+    for (disk, group) in groups(stat) {
+        if let Some(us) = group.limits.get(LATENCY_TARGET) {
+            let labels = [("disk", disk.name.as_str()), ("tenant", &group.path)];
+            family.sample(&labels, Seconds(us.saturating_mul(1000)));
+        }
+    }
+    for (name, kind, help, value) in OF_TARGETS {
+        let mut family = text.family(name, *kind, help);
+        for (disk, group) in groups(stat) {
+            if let Some(target) = &group.target {
+                family.sample(&[("disk", &disk.name), ("tenant", &group.path)], value(target));
+            }
         }
     }
 }

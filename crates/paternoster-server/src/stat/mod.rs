@@ -16,8 +16,12 @@ mod why;
 use std::collections::BTreeMap;
 
 use paternoster::scheduler::{Dump, QueueDump};
-use paternoster::{BlkioFile, BlkioValue, DemandStats, GroupStats, Instant, Op, ShareStats};
+use paternoster::{
+    BlkioFile, BlkioValue, DemandStats, GroupStats, Instant, Op, ShareStats, TargetStats,
+};
 use serde::{Deserialize, Serialize};
+
+use crate::config::Limit;
 
 pub use self::depth::{DepthChange, LearnedDepth};
 pub use self::histogram::Times;
@@ -159,7 +163,7 @@ pub struct GroupStat {
     /// The weight of its own requests against the groups below it, 1 to 1000.
     pub leaf_weight: u32,
     /// Its caps and its reservation, those that there are, a second: `riops`, `wiops`, `rbps`,
-    /// `wbps`, `min_iops`, `min_bps`.
+    /// `wbps`, `min_iops`, `min_bps`; and its `latency_target` in microseconds.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub limits: BTreeMap<String, u64>,
     /// Time for which what waited was held back, in nanoseconds, by the reason: `cap` is its own
@@ -169,6 +173,9 @@ pub struct GroupStat {
     /// Requests, of groups below it too, that its reservation brought forward.
     #[serde(skip_serializing_if = "is_zero")]
     pub reserved: u64,
+    /// What has become of its latency target, if it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target: Option<TargetStat>,
     /// The names of its exports of this disk.
     pub exports: Vec<String>,
     /// Client connections to these exports now.
@@ -204,6 +211,31 @@ pub struct GroupStat {
     pub blkio_recursive: BTreeMap<String, BlkioStat>,
 }
 
+/// What has become of the latency target of a group, since it was set.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TargetStat {
+    /// Requests that were served, of groups below it too,
+    pub requests: u64,
+    /// and those of them that took longer than the target, from arrival to completion.
+    pub late: u64,
+    /// How many requests groups with a later target or none may have in the disk now; missing where
+    /// they are not held.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub held: Option<u32>,
+    /// Periods of 100 ms or more in which it was missed though others were held to a quarter of the
+    /// depth.
+    pub unmet: u64,
+    /// It cannot be met: nobody is held for it for five seconds, until it is tried again.
+    pub given_up: bool,
+}
+
+impl From<TargetStats> for TargetStat {
+    fn from(TargetStats { requests, late, held, unmet, given_up, .. }: TargetStats) -> Self {
+        Self { requests, late, held, unmet, given_up }
+    }
+}
+
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
 fn is_zero(count: &u64) -> bool {
     *count == 0
@@ -216,6 +248,8 @@ impl GroupStat {
         self.throttled_ns = [("cap", capped)].map(|(why, nanos)| (why.to_owned(), nanos)).into();
         self.throttled_ns.retain(|_, nanos| *nanos > 0);
         self.reserved = stats.reserved;
+        self.target =
+            self.limits.contains_key(Limit::LatencyTarget.key()).then(|| stats.target.into());
     }
 
     /// Copies what the scheduler measured of what the group asks for.

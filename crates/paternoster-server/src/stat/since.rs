@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{BlkioStat, DiskStat, GroupStat, OpStat, Stat};
+use super::{BlkioStat, DiskStat, GroupStat, OpStat, Stat, TargetStat};
 
 impl Stat {
     /// The same with what happened since an `earlier` reading in place of what happened since
@@ -55,6 +55,7 @@ impl GroupStat {
             outstanding_ns: since_if_known(self.outstanding_ns, before.outstanding_ns),
             throttled_ns: throttled.collect(),
             reserved: self.reserved.saturating_sub(before.reserved),
+            target: self.target.map(|target| target.since(before.target.unwrap_or_default())),
             time: self.time.since(&before.time),
             ops: ops.collect(),
             blkio: time_since(&self.blkio, &before.blkio),
@@ -68,6 +69,21 @@ impl GroupStat {
 fn since_if_known(now: Option<u64>, before: Option<u64>) -> Option<u64> {
     let before = before.unwrap_or_default();
     now.map(|now| now.checked_sub(before).unwrap_or(now))
+}
+
+impl TargetStat {
+    /// Where another target was set meanwhile, what has been counted since then.
+    fn since(self, before: Self) -> Self {
+        if self.requests < before.requests {
+            return self;
+        }
+        Self {
+            requests: self.requests - before.requests,
+            late: self.late.saturating_sub(before.late),
+            unmet: self.unmet.saturating_sub(before.unmet),
+            ..self
+        }
+    }
 }
 
 impl OpStat {

@@ -3,8 +3,8 @@
 use paternoster::{Cause, GroupTimes};
 use serde::{Deserialize, Serialize};
 
-/// The time of a group by its cause, in nanoseconds since start-up. The first five are the time in
-/// which a request of it waited for the disk, `backlogged_ns`; the first nine are all time.
+/// The time of a group by its cause, in nanoseconds since start-up. The first six are the time in
+/// which a request of it waited for the disk, `backlogged_ns`; the first ten are all time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TimeStat {
@@ -16,6 +16,8 @@ pub struct TimeStat {
     pub idle_window_ns: u64,
     /// A request waited, held by a cap.
     pub cap_ns: u64,
+    /// A request waited, as places are held free while another group misses its latency target.
+    pub target_ns: u64,
     /// A request waited while the server was at work.
     pub server_ns: u64,
     /// No request waited, as the tenant had used its `memory`.
@@ -41,6 +43,7 @@ impl TimeStat {
             busy_ns: of(Cause::Busy),
             idle_window_ns: of(Cause::IdleWindow),
             cap_ns: of(Cause::Cap),
+            target_ns: of(Cause::Target),
             server_ns: of(Cause::Driver),
             memory_ns: of(Cause::Memory),
             unread_ns: of(Cause::Unread),
@@ -53,18 +56,19 @@ impl TimeStat {
 
     /// Returns the time in which a request waited.
     pub fn waited_ns(&self) -> u64 {
-        let Self { turn_ns, busy_ns, idle_window_ns, cap_ns, server_ns, .. } = *self;
-        let parts = [turn_ns, busy_ns, idle_window_ns, cap_ns, server_ns];
+        let Self { turn_ns, busy_ns, idle_window_ns, cap_ns, target_ns, server_ns, .. } = *self;
+        let parts = [turn_ns, busy_ns, idle_window_ns, cap_ns, target_ns, server_ns];
         parts.into_iter().fold(0, u64::saturating_add)
     }
 
     /// Returns each cause by its name, with its time.
-    pub fn causes(&self) -> [(&'static str, u64); 9] {
+    pub fn causes(&self) -> [(&'static str, u64); 10] {
         [
             ("turn", self.turn_ns),
             ("busy", self.busy_ns),
             ("idle_window", self.idle_window_ns),
             ("cap", self.cap_ns),
+            ("target", self.target_ns),
             ("server", self.server_ns),
             ("memory", self.memory_ns),
             ("unread", self.unread_ns),
@@ -80,6 +84,7 @@ impl TimeStat {
             busy_ns: self.busy_ns.saturating_sub(before.busy_ns),
             idle_window_ns: self.idle_window_ns.saturating_sub(before.idle_window_ns),
             cap_ns: self.cap_ns.saturating_sub(before.cap_ns),
+            target_ns: self.target_ns.saturating_sub(before.target_ns),
             server_ns: self.server_ns.saturating_sub(before.server_ns),
             memory_ns: self.memory_ns.saturating_sub(before.memory_ns),
             unread_ns: self.unread_ns.saturating_sub(before.unread_ns),
