@@ -10,7 +10,7 @@ const BENCH: [&str; 6] = ["bench", "--locked", "-p", "paternoster-lab", "--bench
 /// What to run.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Scenes, by name, or sets of them: devices, crowds, victims, changes; all unless told
+    /// Scenes, by name, or sets of them: devices, crowds, victims, changes, prices; all unless told
     scenes: Vec<String>,
     /// Schedulers, each as `cfq` or `wfq:depth=32,grace_us=1000`. Others are compared with the
     /// first; the table is about the last. Unless told: none, cfq, wfq:depth=32, wfq

@@ -2,6 +2,7 @@
 //! table in Markdown. The same seeds give the same table, on every machine.
 
 mod options;
+mod prices;
 mod runs;
 mod table;
 

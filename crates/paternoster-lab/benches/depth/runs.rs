@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use anyhow::{Context as _, Result};
-use paternoster_lab::closed_loop::{Outcome, Scene, Scheduler, run_closed_loop};
+use paternoster_lab::closed_loop::{Outcome, Scene, Scheduler, Set, run_closed_loop};
 
 use crate::options::Options;
 
@@ -14,14 +14,21 @@ pub(crate) struct SceneResults<'a> {
     pub(crate) scene: &'static Scene,
     /// By scheduler, then by seed.
     pub(crate) schedulers: Vec<(&'a Scheduler, Vec<Outcome>)>,
+    /// What each tenant gets alone under the last scheduler, by seed; of scenes of prices.
+    pub(crate) alone: Vec<Vec<Outcome>>,
 }
 
 /// Runs every scene under every scheduler with every seed.
 pub(crate) fn run_all(options: &Options) -> Result<Vec<SceneResults<'_>>> {
     let mut jobs = vec![];
+    let last = options.schedulers.last().expect("there is one");
     for &scene in &options.scenes {
         for scheduler in &options.schedulers {
-            jobs.extend((1..=options.seeds).map(|seed| (scene, scheduler, seed)));
+            jobs.extend((1..=options.seeds).map(|seed| (scene.clone(), scheduler, seed)));
+        }
+        for tenant in alone(scene) {
+            let alone = |seed| (scene.alone(tenant), last, seed);
+            jobs.extend((1..=options.seeds).map(alone));
         }
     }
     let next = AtomicUsize::new(0);
@@ -29,8 +36,8 @@ pub(crate) fn run_all(options: &Options) -> Result<Vec<SceneResults<'_>>> {
     let work = || {
         loop {
             let index = next.fetch_add(1, Ordering::Relaxed);
-            let Some(&(scene, scheduler, seed)) = jobs.get(index) else { return };
-            let outcome = run_closed_loop(scene, scheduler, options.owner, seed);
+            let Some((scene, scheduler, seed)) = jobs.get(index) else { return };
+            let outcome = run_closed_loop(scene, scheduler, options.owner, *seed);
             let outcome =
                 outcome.with_context(|| format!("{} under {scheduler}, seed {seed}", scene.name));
             *outcomes[index].lock().expect("no thread panics") = Some(outcome);
@@ -45,12 +52,19 @@ pub(crate) fn run_all(options: &Options) -> Result<Vec<SceneResults<'_>>> {
     let mut outcomes = outcomes
         .into_iter()
         .map(|outcome| outcome.into_inner().expect("no thread panics").expect("all jobs are done"));
+    let mut seeds = || -> Result<Vec<Outcome>> {
+        (1..=options.seeds).map(|_| outcomes.next().expect("as many as jobs")).collect()
+    };
     let scenes = options.scenes.iter().map(|&scene| {
-        let schedulers = options.schedulers.iter().map(|scheduler| {
-            let seeds = (1..=options.seeds).map(|_| outcomes.next().expect("as many as jobs"));
-            Ok((scheduler, seeds.collect::<Result<_>>()?))
-        });
-        Ok(SceneResults { scene, schedulers: schedulers.collect::<Result<_>>()? })
+        let schedulers = options.schedulers.iter().map(|scheduler| Ok((scheduler, seeds()?)));
+        let schedulers = schedulers.collect::<Result<_>>()?;
+        let alone = alone(scene).map(|_| seeds()).collect::<Result<_>>()?;
+        Ok(SceneResults { scene, schedulers, alone })
     });
     scenes.collect()
+}
+
+/// The tenants of a scene that are run alone too.
+fn alone(scene: &Scene) -> std::ops::Range<usize> {
+    if scene.set == Set::Prices { 0..scene.clients.tenants.len() } else { 0..0 }
 }

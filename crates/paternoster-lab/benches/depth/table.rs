@@ -4,11 +4,12 @@ use paternoster::Nanos;
 use paternoster_lab::closed_loop::{Outcome, Owner, Scheduler, Set};
 
 use crate::options::Options;
+use crate::prices;
 use crate::runs::SceneResults;
 
 /// A tenant counts as always backlogged from this part of the time on: what it misses of its share
 /// because it asked for nothing is then at most a hundredth.
-const BACKLOGGED: f64 = 0.99;
+pub(crate) const BACKLOGGED: f64 = 0.99;
 
 /// A table for each set.
 pub(crate) fn sets(results: &[SceneResults<'_>], options: &Options) {
@@ -28,6 +29,7 @@ pub(crate) fn sets(results: &[SceneResults<'_>], options: &Options) {
                 Set::Devices | Set::Crowds => scenes(&results, &options.schedulers),
                 Set::Victims => victims(&results, &options.schedulers),
                 Set::Changes => changes(&results, &options.schedulers),
+                Set::Prices => prices::table(&results, &options.schedulers),
             }
         }
     }
@@ -43,7 +45,7 @@ fn scenes(results: &[&SceneResults<'_>], schedulers: &[Scheduler]) {
         others.concat()
     );
     println!("|---|---|{}---|---|---|---|---|---|", "---|".repeat(others.len()));
-    for SceneResults { scene, schedulers } in results {
+    for SceneResults { scene, schedulers, .. } in results {
         let base = &schedulers[0].1;
         let ratios: String = schedulers[1..].iter().map(|(_, runs)| ratio(runs, base)).collect();
         let runs = &schedulers.last().expect("there is one").1;
@@ -67,7 +69,7 @@ fn victims(results: &[&SceneResults<'_>], schedulers: &[Scheduler]) {
     let names: Vec<_> = schedulers.iter().map(|scheduler| format!(" `{scheduler}` |")).collect();
     println!("| the victim's requests a second, of all |{}", names.concat());
     println!("|---|{}", "---|".repeat(names.len()));
-    for SceneResults { scene, schedulers } in results {
+    for SceneResults { scene, schedulers, .. } in results {
         let cells: String = schedulers.iter().map(|(_, runs)| victim_rate(runs)).collect();
         println!("| {}: {} |{cells}", scene.name, scene.about);
     }
@@ -89,7 +91,7 @@ fn changes(results: &[&SceneResults<'_>], schedulers: &[Scheduler]) {
     let names: Vec<_> = schedulers.iter().map(|scheduler| format!(" `{scheduler}` |")).collect();
     println!("| ms until 95 % of the throughput, 1.5 times the depth |{}", names.concat());
     println!("|---|{}", "---|".repeat(names.len()));
-    for SceneResults { scene, schedulers } in results {
+    for SceneResults { scene, schedulers, .. } in results {
         let cells: String = schedulers.iter().map(|(_, runs)| settling(runs)).collect();
         println!("| {}: {} |{cells}", scene.name, scene.about);
     }
@@ -155,7 +157,7 @@ pub(crate) fn timelines(results: &[SceneResults<'_>], step: Nanos) {
 fn each_run<'a>(
     results: &'a [SceneResults<'a>],
 ) -> impl Iterator<Item = (&'a Scheduler, usize, &'static str, &'a Outcome)> {
-    results.iter().flat_map(|SceneResults { scene, schedulers }| {
+    results.iter().flat_map(|SceneResults { scene, schedulers, .. }| {
         schedulers.iter().flat_map(|(scheduler, runs)| {
             let seeds = (1..).zip(runs);
             seeds.map(|(seed, run)| (*scheduler, seed, scene.name, run))
@@ -207,19 +209,19 @@ fn victim(runs: &[Outcome]) -> String {
 }
 
 /// Requests a second.
-fn rate(rate: f64) -> String {
+pub(crate) fn rate(rate: f64) -> String {
     if rate >= 10_000.0 { format!("{:.1} k", rate / 1000.0) } else { format!("{rate:.0}") }
 }
 
-fn mean(runs: &[Outcome], of: impl Fn(&Outcome) -> f64) -> f64 {
+pub(crate) fn mean(runs: &[Outcome], of: impl Fn(&Outcome) -> f64) -> f64 {
     average(&runs.iter().map(of).collect::<Vec<_>>())
 }
 
 #[allow(clippy::cast_precision_loss, reason = "there are few")]
-fn average(values: &[f64]) -> f64 {
+pub(crate) fn average(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len().max(1) as f64
 }
 
-fn greatest(values: &[f64]) -> f64 {
+pub(crate) fn greatest(values: &[f64]) -> f64 {
     values.iter().copied().fold(0.0, f64::max)
 }

@@ -53,12 +53,14 @@ pub struct Service {
     pub us_per_kib: f64,
     /// A write takes so many times as long as a read, in all.
     pub write_times: f64,
+    /// A durable write takes so many microseconds more.
+    pub durable_us: f64,
 }
 
 impl Service {
     /// Always the same time.
     pub const fn constant(us: f64) -> Self {
-        Self { us, spread: Spread::Constant, us_per_kib: 0.0, write_times: 1.0 }
+        Self { us, spread: Spread::Constant, us_per_kib: 0.0, write_times: 1.0, durable_us: 0.0 }
     }
 
     /// A time that varies.
@@ -78,7 +80,8 @@ impl Service {
         let varied = self.us * chance.factor(self.spread);
         let size = self.us_per_kib * f64::from(command.sectors.0) / SECTORS_PER_KIB;
         let times = if command.op == Op::Write { self.write_times } else { 1.0 };
-        micros((varied + size) * times * slower)
+        let durable = if command.durable { self.durable_us } else { 0.0 };
+        micros(((varied + size) * times + durable) * slower)
     }
 }
 

@@ -4,7 +4,7 @@
 //!   tenant ┐
 //!   tenant ├ connections, on each of which so many requests are always outstanding
 //!   tenant ┘
-//!   victim   one connection, one request
+//!   victim   one connection, one request; there may be none
 //!
 //!   a place:  asks ──▶ is answered ── 20 µs + 20 µs at random ──▶ asks again
 //! ```
@@ -26,7 +26,7 @@ const TURNAROUND_US: (f64, f64) = (20.0, 20.0);
 const BEGIN_US: f64 = 100.0;
 
 /// A tenant that always asks for more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tenant {
     /// Its weight.
     pub weight: u32,
@@ -36,17 +36,26 @@ pub struct Tenant {
     pub outstanding: u32,
     /// How long they are.
     pub sectors: u32,
+    /// The part of them that writes.
+    pub writes: f64,
+    /// Its writes are durable (FUA).
+    pub durable: bool,
+}
+
+impl Tenant {
+    /// A tenant that reads 4 KiB.
+    pub const fn reads(weight: u32, connections: u32, outstanding: u32) -> Self {
+        Self { weight, connections, outstanding, sectors: 8, writes: 0.0, durable: false }
+    }
 }
 
 /// What the clients of a run ask for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Clients {
-    /// The tenants; at least one. The victim's requests are as long as the first one's.
+    /// The tenants; at least one. The victim's requests are as the first one's.
     pub tenants: Vec<Tenant>,
-    /// The weight of the victim.
-    pub victim_weight: u32,
-    /// The part of all requests that writes.
-    pub writes: f64,
+    /// The weight of the victim, if there is one.
+    pub victim_weight: Option<u32>,
 }
 
 /// Who asks.
@@ -75,6 +84,7 @@ pub(super) struct Ask {
     pub(super) place: usize,
     pub(super) connection: usize,
     pub(super) writes: bool,
+    pub(super) durable: bool,
     pub(super) sector: Sector,
     pub(super) sectors: SectorCount,
 }
@@ -98,7 +108,8 @@ impl Places {
         let of_tenants = clients.tenants.iter().enumerate().flat_map(|(index, tenant)| {
             (0..tenant.connections).map(move |_| Client::Tenant(index))
         });
-        let connections: Vec<_> = of_tenants.chain([Client::Victim]).collect();
+        let connections: Vec<_> =
+            of_tenants.chain(clients.victim_weight.map(|_| Client::Victim)).collect();
         let mut list = Vec::new();
         for (connection, client) in connections.iter().copied().enumerate() {
             let count = match client {
@@ -130,14 +141,15 @@ impl Places {
             return None;
         }
         self.due.pop();
-        let writes = self.clients.writes > 0.0 && self.chance.happens(self.clients.writes);
+        let Tenant { writes, durable, sectors, .. } = *self.requests_of(self.list[index].client);
+        let writes = writes > 0.0 && self.chance.happens(writes);
         let place = &mut self.list[index];
         (place.asked, place.writes) = (at, writes);
-        let connection = place.connection;
-        let sectors = self.sectors(self.list[index].client);
+        let (connection, durable) = (place.connection, durable && writes);
         let spots = self.end.0 / u64::from(sectors);
         let sector = Sector(self.chance.below(spots) * u64::from(sectors));
-        Some(Ask { place: index, connection, writes, sector, sectors: SectorCount(sectors) })
+        let sectors = SectorCount(sectors);
+        Some(Ask { place: index, connection, writes, durable, sector, sectors })
     }
 
     /// A place is answered at `now`. Returns what it is and what it had.
@@ -150,9 +162,14 @@ impl Places {
 
     /// How long the requests of a client are.
     pub(super) fn sectors(&self, client: Client) -> u32 {
+        self.requests_of(client).sectors
+    }
+
+    /// The tenant whose requests are as the client's.
+    fn requests_of(&self, client: Client) -> &Tenant {
         match client {
-            Client::Tenant(tenant) => self.clients.tenants[tenant].sectors,
-            Client::Victim => self.clients.tenants[0].sectors,
+            Client::Tenant(tenant) => &self.clients.tenants[tenant],
+            Client::Victim => &self.clients.tenants[0],
         }
     }
 }
@@ -162,9 +179,9 @@ mod tests {
     use super::*;
 
     fn places(writes: f64) -> Places {
-        let tenant = |sectors| Tenant { weight: 100, connections: 4, outstanding: 8, sectors };
+        let tenant = |sectors| Tenant { sectors, writes, ..Tenant::reads(100, 4, 8) };
         let tenants = [8, 8, 64].map(tenant).to_vec();
-        let clients = Clients { tenants, victim_weight: 100, writes };
+        let clients = Clients { tenants, victim_weight: Some(100) };
         Places::new(clients, Sector(1 << 20), Chance::new(1, 1))
     }
 

@@ -22,10 +22,10 @@ mod settling;
 pub use chance::{Service, Spread};
 pub use clients::{Clients, Tenant};
 pub use device::{
-    BatchParameters, ChannelsParameters, Crowd, DeviceParameters, Kind, Pace, PausesParameters,
-    PoolParameters, SlicesParameters, VolumeParameters,
+    BatchParameters, ChannelsParameters, Crowd, DeviceParameters, FlashParameters, Kind, Pace,
+    PausesParameters, PoolParameters, SlicesParameters, VolumeParameters,
 };
-pub use outcome::{Outcome, Sample, TenantOutcome};
+pub use outcome::{Outcome, Prices, Sample, TenantOutcome};
 pub use run::{ClosedLoopError, Owner, run_closed_loop};
 pub use scenes::{Scene, Set, scenes};
 pub use scheduler::{Scheduler, SchedulerError};

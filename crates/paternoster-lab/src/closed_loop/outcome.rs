@@ -23,6 +23,17 @@ pub struct TenantOutcome {
     pub backlogged: f64,
 }
 
+/// What requests cost by a scheduler.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Prices {
+    /// So many bytes cost as much as one op.
+    pub op_bytes: i64,
+    /// What a write costs, in percent of a read.
+    pub write_percent: i64,
+    /// What a write with FUA costs, likewise.
+    pub fua_percent: i64,
+}
+
 /// The scheduler at some moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
@@ -30,6 +41,8 @@ pub struct Sample {
     pub at: Nanos,
     /// How many requests it lets into the device; none where it does not say.
     pub depth: Option<i64>,
+    /// What requests cost by it; none where it does not say.
+    pub prices: Option<Prices>,
     /// How many are there.
     pub in_flight: u32,
     /// How many have completed so far.
@@ -202,9 +215,8 @@ mod tests {
     #[test]
     fn what_completes_before_it_counts_is_left_out() {
         let from = Instant::START + Nanos::from_secs(1);
-        let tenant = |weight| Tenant { weight, connections: 1, outstanding: 1, sectors: 8 };
-        let tenants = [100, 200, 400].map(tenant).to_vec();
-        let clients = Clients { tenants, victim_weight: 100, writes: 0.0 };
+        let tenants = [100, 200, 400].map(|weight| Tenant::reads(weight, 1, 1)).to_vec();
+        let clients = Clients { tenants, victim_weight: Some(100) };
         let mut counting = Counting::new(from, &clients);
         counting.completed(Instant::START, Client::Tenant(0), Instant::START, 1.0);
         for (tenant, cost) in [100.0, 200.0, 400.0].into_iter().enumerate() {

@@ -14,23 +14,21 @@
 
 use paternoster::scheduler::{Dump, Scheduler as _};
 use paternoster::{
-    AnyScheduler, Bio, Device, Driver, Elevator, GroupId, Instant, IoPrio, IocId, Medium, Nanos,
-    NoTrace, RequestId, TunableError, Weight,
+    AnyScheduler, Bio, BioFlags, Device, Driver, Elevator, GroupId, Instant, IoPrio, IocId, Medium,
+    Nanos, NoTrace, RequestId, TunableError, Weight,
 };
 use thiserror::Error;
 
 use super::chance::{Chance, Service};
 use super::clients::{Client, Clients, Places};
 use super::device::{Kind, Pauses, PausesParameters};
-use super::outcome::{Counting, Outcome, Sample};
+use super::outcome::{Counting, Outcome, Prices, Sample};
 use super::scenes::Scene;
 use super::scheduler::Scheduler;
 use crate::model::{Command, DeviceError, Model, Op};
 
 /// How often the scheduler is looked at.
 const SAMPLE: Nanos = Nanos::from_millis(10);
-/// Under which name a scheduler says how many requests it lets into the device.
-const DEPTH: &str = "depth_in_force";
 /// When a noisy owner is stalled.
 const NOISE: PausesParameters = PausesParameters::ByChance {
     per_second: 20,
@@ -195,11 +193,14 @@ impl Run {
         let mut any = false;
         while let Some(ask) = self.places.ask(now) {
             let context = self.contexts[ask.connection];
-            let bio = if ask.writes {
+            let mut bio = if ask.writes {
                 Bio::write(context, ask.sector, ask.sectors)
             } else {
                 Bio::read(context, ask.sector, ask.sectors)
             };
+            if ask.durable {
+                bio.flags |= BioFlags::FUA;
+            }
             self.driver.submit(now, bio.with_user_data(ask.place as u64));
             any = true;
         }
@@ -217,7 +218,8 @@ impl Run {
             let request = self.driver.elevator().request(rq);
             let op = if request.op == paternoster::Op::Write { Op::Write } else { Op::Read };
             let (sector, sectors) = (request.sector, request.sectors);
-            self.model.submit(now, Command { tag, op, durable: false, sector, sectors });
+            let durable = request.flags.contains(BioFlags::FUA);
+            self.model.submit(now, Command { tag, op, durable, sector, sectors });
         }
     }
 
@@ -238,11 +240,12 @@ impl Run {
 
     fn sample(&mut self) {
         let elevator = self.driver.elevator();
-        let mut depth = Depth(None);
-        elevator.scheduler().dump(&mut depth);
+        let mut state = State::default();
+        elevator.scheduler().dump(&mut state);
         self.samples.push(Sample {
             at: self.next_sample.since_start(),
-            depth: depth.0,
+            depth: state.depth,
+            prices: state.prices(),
             in_flight: elevator.in_flight(),
             completed: self.completed,
         });
@@ -302,11 +305,11 @@ fn add_clients(
             elevator.add_group(now, root, weight)
         };
         let groups: Vec<_> = clients.tenants.iter().map(|tenant| add(tenant.weight)).collect();
-        let victim = add(clients.victim_weight);
+        let victim = clients.victim_weight.map(&mut add);
         let contexts = places.connections().iter().map(|client| {
             let group = match client {
                 Client::Tenant(tenant) => groups[*tenant],
-                Client::Victim => victim,
+                Client::Victim => victim.expect("it is among the clients"),
             };
             elevator.add_io_context(now, IoPrio::default(), group)
         });
@@ -320,19 +323,42 @@ fn service(kind: &Kind) -> Service {
     match kind {
         Kind::Pool(parameters) => parameters.service,
         Kind::Channels(parameters) => parameters.service,
+        Kind::Flash(parameters) => parameters.service,
         Kind::Volume(_) | Kind::Slices(_) | Kind::Batch(_) | Kind::Named(_) => {
             Service::constant(1.0)
         }
     }
 }
 
-/// Takes the depth out of what a scheduler says of itself.
-struct Depth(Option<i64>);
+/// The depth and the prices out of what a scheduler says of itself.
+#[derive(Default)]
+struct State {
+    depth: Option<i64>,
+    op_bytes: Option<i64>,
+    write_percent: Option<i64>,
+    fua_percent: Option<i64>,
+}
 
-impl Dump for Depth {
+impl State {
+    fn prices(&self) -> Option<Prices> {
+        let Self { op_bytes, write_percent, fua_percent, .. } = *self;
+        Some(Prices {
+            op_bytes: op_bytes?,
+            write_percent: write_percent?,
+            fua_percent: fua_percent?,
+        })
+    }
+}
+
+impl Dump for State {
     fn number(&mut self, name: &'static str, value: i64) {
-        if name == DEPTH {
-            self.0 = Some(value);
-        }
+        let field = match name {
+            "depth_in_force" => &mut self.depth,
+            "price_op_bytes" => &mut self.op_bytes,
+            "price_write_percent" => &mut self.write_percent,
+            "price_fua_percent" => &mut self.fua_percent,
+            _ => return,
+        };
+        *field = Some(value);
     }
 }

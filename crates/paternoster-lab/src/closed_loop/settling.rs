@@ -70,7 +70,8 @@ mod tests {
                 _ => 50,
             };
             let depth = Some(if index < 120 { 40 } else { 10 });
-            Sample { at: Nanos::from_millis(10 * index), depth, in_flight: 0, completed }
+            let at = Nanos::from_millis(10 * index);
+            Sample { at, depth, prices: None, in_flight: 0, completed }
         });
         let outcome = Outcome {
             seconds: 2.0,

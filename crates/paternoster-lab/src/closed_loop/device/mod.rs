@@ -4,6 +4,7 @@
 //! ```text
 //!   pool       k servers, one queue; k, pace and crowd may change
 //!   channels   a queue each, chosen by chance; clean-ups
+//!   flash      channels that share a bus
 //!   volume     so many a second, then a latency; credit
 //!   slices     so many in each 100 ms
 //!   batch      all that is there in one turn
@@ -14,6 +15,7 @@
 mod batch;
 mod channels;
 mod ends;
+mod flash;
 mod network;
 mod pauses;
 mod pool;
@@ -28,6 +30,7 @@ use crate::model::{Completion, DeviceError, Model, Spent, open_device};
 
 use batch::Batch;
 use channels::Channels;
+use flash::Flash;
 use network::Network;
 use pauses::Pausing;
 use pool::Pool;
@@ -37,6 +40,7 @@ use volume::Volume;
 
 pub use batch::BatchParameters;
 pub use channels::ChannelsParameters;
+pub use flash::FlashParameters;
 pub(super) use pauses::Pauses;
 pub use pauses::PausesParameters;
 pub use pool::{Crowd, Pace, PoolParameters};
@@ -55,6 +59,8 @@ pub enum Kind {
     Pool(PoolParameters),
     /// Channels with a queue each.
     Channels(ChannelsParameters),
+    /// Channels that share a bus.
+    Flash(FlashParameters),
     /// A volume in a cloud.
     Volume(VolumeParameters),
     /// A throttle in slices of time.
@@ -89,6 +95,7 @@ impl DeviceParameters {
         let mut device: Box<dyn Model> = match &self.kind {
             Kind::Pool(parameters) => Box::new(Pool::new(parameters.clone(), chance)),
             Kind::Channels(parameters) => Box::new(Timed::new(Channels::new(*parameters, chance))),
+            Kind::Flash(parameters) => Box::new(Flash::new(*parameters, chance)),
             Kind::Volume(parameters) => Box::new(Timed::new(Volume::new(*parameters, chance))),
             Kind::Slices(parameters) => Box::new(Timed::new(Slices::new(*parameters, chance))),
             Kind::Batch(parameters) => Box::new(Batch::new(*parameters)),

@@ -1,5 +1,6 @@
-//! A volume in a cloud: so many commands begin a second, each of which then takes its time beside
-//! all others. What it did not do for a while it may do faster, as far as its credit goes.
+//! A volume in a cloud: so many commands begin a second, and so many bytes; each command then takes
+//! its time beside all others. What it did not do for a while it may do faster, as far as its
+//! credit goes.
 //!
 //! ```text
 //!   begins    a · b · c · · · · d · · · · e        a, b, c on credit
@@ -17,6 +18,8 @@ use crate::model::Command;
 pub struct VolumeParameters {
     /// How many commands begin a second.
     pub rate: u32,
+    /// How many KiB of commands that begin a second.
+    pub kib_rate: u32,
     /// How many do while there is credit; at least `rate`.
     pub fast_rate: u32,
     /// The most credit, in commands, with which it begins.
@@ -29,8 +32,10 @@ pub struct VolumeParameters {
 #[derive(Debug)]
 pub(super) struct Volume {
     parameters: VolumeParameters,
-    /// When the next command may begin.
+    /// When the next command may begin, by the rate of commands.
     free_at: Instant,
+    /// The same by that of bytes.
+    bytes_free_at: Instant,
     /// Credit, as the time in which it is earned, up to `free_at`.
     credit: Nanos,
     chance: Chance,
@@ -39,7 +44,8 @@ pub(super) struct Volume {
 impl Volume {
     pub(super) fn new(parameters: VolumeParameters, chance: Chance) -> Self {
         let credit = full(&parameters);
-        Self { parameters, free_at: Instant::START, credit, chance }
+        let (free_at, bytes_free_at) = (Instant::START, Instant::START);
+        Self { parameters, free_at, bytes_free_at, credit, chance }
     }
 }
 
@@ -54,7 +60,7 @@ fn full(parameters: &VolumeParameters) -> Nanos {
 
 impl Times for Volume {
     fn end_of(&mut self, now: Instant, command: &Command) -> Instant {
-        let VolumeParameters { rate, fast_rate, latency, .. } = self.parameters;
+        let VolumeParameters { rate, kib_rate, fast_rate, latency, .. } = self.parameters;
         let begin = self.free_at.max(now);
         let idle = begin.saturating_since(self.free_at);
         self.credit = (self.credit + idle).min(full(&self.parameters));
@@ -63,7 +69,12 @@ impl Times for Volume {
         let on_credit = slow.saturating_sub(fast).min(self.credit);
         self.credit = self.credit.saturating_sub(on_credit);
         self.free_at = begin + slow.saturating_sub(on_credit);
-        begin + latency.draw(&mut self.chance, command, 1.0)
+        // A command waits for both rates, and uses up both.
+        let bytes_begin = self.bytes_free_at.max(now);
+        let kib = u64::from(command.sectors.0) / 2;
+        let took = Nanos::new(kib * 1_000_000_000 / u64::from(kib_rate.max(1)));
+        self.bytes_free_at = bytes_begin + took;
+        begin.max(bytes_begin) + latency.draw(&mut self.chance, command, 1.0)
     }
 }
 
@@ -76,7 +87,8 @@ mod tests {
 
     fn volume(rate: u32, fast_rate: u32, credit: u32) -> Timed<Volume> {
         let latency = Service::constant(500.0);
-        let parameters = VolumeParameters { rate, fast_rate, credit, latency };
+        let kib_rate = u32::MAX;
+        let parameters = VolumeParameters { rate, kib_rate, fast_rate, credit, latency };
         Timed::new(Volume::new(parameters, Chance::new(1, 1)))
     }
 
@@ -87,6 +99,17 @@ mod tests {
             volume.submit(at(0), read(tag));
         }
         assert_eq!(ends(&mut volume), [(0, 500), (1, 600), (2, 700)]);
+    }
+
+    /// 4 KiB at 20 MiB a second are 195 µs.
+    #[test]
+    fn commands_wait_for_the_rate_of_bytes_too() {
+        let mut volume = volume(10_000, 10_000, 0);
+        volume.parameters.kib_rate = 20 << 10;
+        for tag in 0..3 {
+            volume.submit(at(0), read(tag));
+        }
+        assert_eq!(ends(&mut volume), [(0, 500), (1, 695), (2, 890)]);
     }
 
     /// 10,000 a second, 50,000 on credit, which has 1 command: 100 µs. Each at the higher rate

@@ -17,9 +17,8 @@ fn change(name: &'static str, about: &'static str, servers: [u32; 2], service: S
 
 fn scene(name: &'static str, about: &'static str, service: Service, kind: Kind) -> Scene {
     let weights = [100, 200, 400].into_iter();
-    let tenant = |weight| Tenant { weight, connections: 4, outstanding: 32, sectors: 8 };
-    let clients =
-        Clients { tenants: weights.map(tenant).collect(), victim_weight: 400, writes: 0.0 };
+    let tenants = weights.map(|weight| Tenant::reads(weight, 4, 32)).collect();
+    let clients = Clients { tenants, victim_weight: Some(400) };
     let (warm_up, set, device) = (at(service), Set::Changes, kind.into());
     Scene { set, name, about, device, clients, warm_up, counted: warm_up }
 }

@@ -14,8 +14,7 @@ use crate::closed_loop::device::{
     PoolParameters, SlicesParameters, VolumeParameters,
 };
 
-/// Sectors of 4 KiB, and of 64.
-const SMALL: u32 = 8;
+/// Sectors of 64 KiB.
 const LARGE: u32 = 128;
 /// The weights of the tenants.
 const WEIGHTS: [u32; 3] = [100, 200, 400];
@@ -38,14 +37,9 @@ impl Scene {
         speed: Speed,
         device: impl Into<DeviceParameters>,
     ) -> Self {
-        let tenant = |weight| Tenant {
-            weight,
-            connections: CONNECTIONS,
-            outstanding: outstanding / CONNECTIONS,
-            sectors: SMALL,
-        };
+        let tenant = |weight| Tenant::reads(weight, CONNECTIONS, outstanding / CONNECTIONS);
         let tenants = WEIGHTS.map(tenant).to_vec();
-        let clients = Clients { tenants, victim_weight: VICTIM_WEIGHT, writes: 0.0 };
+        let clients = Clients { tenants, victim_weight: Some(VICTIM_WEIGHT) };
         Self::of(Set::Devices, name, about, speed, clients, device)
     }
 
@@ -57,7 +51,9 @@ impl Scene {
 
     /// The same where this part of all requests writes.
     fn with_writes(mut self, writes: f64) -> Self {
-        self.clients.writes = writes;
+        for tenant in &mut self.clients.tenants {
+            tenant.writes = writes;
+        }
         self
     }
 }
@@ -157,7 +153,7 @@ fn behind_net(servers: u32, us: f64, net_us: u64) -> DeviceParameters {
 /// A volume without credit, whose latency varies a little.
 fn cloud(rate: u32, us: f64) -> Kind {
     let latency = Service::varying(us, Spread::LogNormal(0.2));
-    Kind::Volume(VolumeParameters { rate, fast_rate: rate, credit: 0, latency })
+    Kind::Volume(VolumeParameters { rate, kib_rate: u32::MAX, fast_rate: rate, credit: 0, latency })
 }
 
 fn batch(fixed_ns: u64, each_ns: u64) -> Kind {
@@ -196,7 +192,13 @@ fn mixed() -> Kind {
 
 fn on_credit() -> Kind {
     let latency = Service::varying(500.0, Spread::LogNormal(0.3));
-    Kind::Volume(VolumeParameters { rate: 3000, fast_rate: 12_000, credit: 30_000, latency })
+    Kind::Volume(VolumeParameters {
+        rate: 3000,
+        kib_rate: u32::MAX,
+        fast_rate: 12_000,
+        credit: 30_000,
+        latency,
+    })
 }
 
 fn changing() -> Kind {

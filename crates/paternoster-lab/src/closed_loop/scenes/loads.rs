@@ -10,12 +10,12 @@ use crate::closed_loop::device::{Kind, SlicesParameters};
 /// Many tenants or connections on 16 servers of 80 µs.
 pub(super) fn crowds() -> Vec<Scene> {
     let crowd = |name, about, tenants| {
-        let clients = Clients { tenants, victim_weight: 100, writes: 0.0 };
+        let clients = Clients { tenants, victim_weight: Some(100) };
         Scene::of(Set::Crowds, name, about, Speed::Fast, clients, servers(16, 80.0))
     };
-    let alike = |count| vec![tenant(100, 1, 8); count];
-    let connections = vec![tenant(100, 1000, 1), tenant(100, 4, 16)];
-    let weighted = vec![tenant(100, 1000, 1), tenant(300, 4, 32)];
+    let alike = |count| vec![Tenant::reads(100, 1, 8); count];
+    let connections = vec![Tenant::reads(100, 1000, 1), Tenant::reads(100, 4, 16)];
+    let weighted = vec![Tenant::reads(100, 1000, 1), Tenant::reads(300, 4, 32)];
     vec![
         crowd("c1", "1000 connections × 1 against 4 × 16, 1 : 1", connections),
         crowd("c2", "1000 connections × 1 against 4 × 32, 1 : 3", weighted),
@@ -33,8 +33,8 @@ pub(super) fn victims() -> Vec<Scene> {
         service: Service::constant(100.0),
     });
     let victim = |name, about, connections, speed, device| {
-        let tenants = vec![tenant(100, connections, 8)];
-        let clients = Clients { tenants, victim_weight: 100, writes: 0.0 };
+        let tenants = vec![Tenant::reads(100, connections, 8)];
+        let clients = Clients { tenants, victim_weight: Some(100) };
         Scene::of(Set::Victims, name, about, speed, clients, device)
     };
     let fast = |name, about, connections| {
@@ -52,8 +52,4 @@ pub(super) fn victims() -> Vec<Scene> {
         slow("s16", "2000 IOPS in slices of 100 ms, 16 × 8", 16),
         slow("s64", "2000 IOPS in slices of 100 ms, 64 × 8", 64),
     ]
-}
-
-fn tenant(weight: u32, connections: u32, outstanding: u32) -> Tenant {
-    Tenant { weight, connections, outstanding, sectors: 8 }
 }

@@ -5,11 +5,13 @@
 //!   crowds    one device, many tenants or connections
 //!   victims   one tenant of ever more connections against a victim of the same weight
 //!   changes   a device that becomes faster or slower
+//!   prices    two tenants whose requests differ
 //! ```
 
 mod changes;
 mod devices;
 mod loads;
+mod prices;
 
 use std::sync::LazyLock;
 
@@ -30,11 +32,14 @@ pub enum Set {
     Victims,
     /// A device that changes, at the end of [`Scene::warm_up`].
     Changes,
+    /// Two tenants whose requests differ.
+    Prices,
 }
 
 impl Set {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Devices, Self::Crowds, Self::Victims, Self::Changes];
+    pub const ALL: [Self; 5] =
+        [Self::Devices, Self::Crowds, Self::Victims, Self::Changes, Self::Prices];
 
     /// Its name on the command line.
     pub const fn name(self) -> &'static str {
@@ -43,6 +48,7 @@ impl Set {
             Self::Crowds => "crowds",
             Self::Victims => "victims",
             Self::Changes => "changes",
+            Self::Prices => "prices",
         }
     }
 }
@@ -69,7 +75,8 @@ pub struct Scene {
 /// All scenes, in the order of the tables.
 pub fn scenes() -> &'static [Scene] {
     static SCENES: LazyLock<Vec<Scene>> = LazyLock::new(|| {
-        [devices::scenes(), loads::crowds(), loads::victims(), changes::scenes()].concat()
+        let [crowds, victims] = [loads::crowds(), loads::victims()];
+        [devices::scenes(), crowds, victims, changes::scenes(), prices::scenes()].concat()
     });
     &SCENES
 }
@@ -88,6 +95,14 @@ enum Speed {
 }
 
 impl Scene {
+    /// The same with that tenant alone.
+    #[must_use]
+    pub fn alone(&self, tenant: usize) -> Self {
+        let tenants = vec![self.clients.tenants[tenant]];
+        let clients = Clients { tenants, victim_weight: None };
+        Self { clients, ..self.clone() }
+    }
+
     fn of(
         set: Set,
         name: &'static str,

@@ -1,0 +1,156 @@
+//! Two tenants of one weight whose requests differ: each should get as much of the device as the
+//! other, by what they get of it alone.
+
+use paternoster::Nanos;
+
+use super::{Scene, Set, pool};
+use crate::closed_loop::chance::{Service, Spread};
+use crate::closed_loop::clients::{Clients, Tenant};
+use crate::closed_loop::device::{
+    ChannelsParameters, DeviceParameters, FlashParameters, Kind, VolumeParameters,
+};
+
+/// What a tenant asks for.
+#[derive(Clone, Copy)]
+enum Asks {
+    Reads(u32),
+    Writes(u32),
+    /// Writes with FUA.
+    Durable(u32),
+}
+use Asks::{Durable, Reads, Writes};
+
+/// Its requests in KiB.
+impl From<Asks> for Tenant {
+    fn from(asks: Asks) -> Self {
+        let (kib, writes, durable) = match asks {
+            Reads(kib) => (kib, 0.0, false),
+            Writes(kib) => (kib, 1.0, false),
+            Durable(kib) => (kib, 1.0, true),
+        };
+        Self { sectors: 2 * kib, writes, durable, ..Self::reads(100, 4, 8) }
+    }
+}
+
+fn scene(
+    name: &'static str,
+    about: &'static str,
+    asks: [Asks; 2],
+    device: impl Into<DeviceParameters>,
+) -> Scene {
+    let clients = Clients { tenants: asks.map(Tenant::from).to_vec(), victim_weight: None };
+    let (warm_up, counted) = (Nanos::from_secs(8), Nanos::from_secs(4));
+    Scene { set: Set::Prices, name, about, device: device.into(), clients, warm_up, counted }
+}
+
+/// All of them, in the order of the table.
+pub(super) fn scenes() -> Vec<Scene> {
+    let small = Reads(4);
+    [
+        vec![
+            scene("k64", "8 × (100 µs + 2 µs/KiB), 4 : 64 KiB", [small, Reads(64)], sized()),
+            scene("k256", "the same, 4 : 256 KiB", [small, Reads(256)], sized()),
+            scene("k1024", "the same, 4 KiB : 1 MiB", [small, Reads(1024)], sized()),
+            scene("prior", "8 × (100 + 6.25 µs/KiB), 4 : 64 KiB", [small, Reads(64)], as_prior()),
+            scene(
+                "spread",
+                "8 × (1 ms lognormal 0.8 + 20 µs/KiB), 4 : 64",
+                [small, Reads(64)],
+                spread(),
+            ),
+        ],
+        volumes(),
+        writes(),
+    ]
+    .concat()
+}
+
+fn volumes() -> Vec<Scene> {
+    let small = Reads(4);
+    vec![
+        scene("b64", "16 k IOPS, 250 MiB/s, 4 : 64 KiB", [small, Reads(64)], volume(250)),
+        scene("b256", "the same, 4 : 256 KiB", [small, Reads(256)], volume(250)),
+        scene("b1024", "the same, 4 KiB : 1 MiB", [small, Reads(1024)], volume(250)),
+        scene("i64", "16 k IOPS alone, 4 : 64 KiB", [small, Reads(64)], volume(1 << 20)),
+        scene("i256", "the same, 4 : 256 KiB", [small, Reads(256)], volume(1 << 20)),
+        scene("i1024", "the same, 4 KiB : 1 MiB", [small, Reads(1024)], volume(1 << 20)),
+    ]
+}
+
+fn writes() -> Vec<Scene> {
+    let small = Reads(4);
+    vec![
+        scene("w5", "8 × 80 µs, writes × 5, reads : writes", [small, Writes(4)], slow_writes()),
+        scene(
+            "fua",
+            "8 × 100 µs, FUA 400 µs more, writes : FUA",
+            [Writes(4), Durable(4)],
+            durable(),
+        ),
+        scene("gc", "8 channels, GC 8 ms, reads : writes", [small, Writes(4)], collecting()),
+        scene("bus-r", "flash with a bus, 4 KiB : 1 MiB", [small, Reads(1024)], flash(0.0)),
+        scene("bus-w", "the same, reads : writes of 4 KiB", [small, Writes(4)], flash(0.0)),
+        scene(
+            "bus-w256",
+            "the same, 4 KiB reads : 256 KiB writes",
+            [small, Writes(256)],
+            flash(0.0),
+        ),
+        scene("bus-ww", "the same, writes of 4 : 256 KiB", [Writes(4), Writes(256)], flash(0.0)),
+        scene("bus-gc", "the same with GC 8 ms, reads : writes", [small, Writes(4)], flash(0.01)),
+    ]
+}
+
+/// U is 50 KiB.
+fn sized() -> Kind {
+    pool(8, Service { us_per_kib: 2.0, ..Service::constant(100.0) })
+}
+
+/// U is 16 KiB, as it is at the start.
+fn as_prior() -> Kind {
+    pool(8, Service { us_per_kib: 6.25, ..Service::constant(100.0) })
+}
+
+/// U is 50 KiB.
+fn spread() -> Kind {
+    let varying = Service::varying(1000.0, Spread::LogNormal(0.8));
+    pool(8, Service { us_per_kib: 20.0, ..varying })
+}
+
+fn volume(mib_rate: u32) -> Kind {
+    let latency = Service::varying(800.0, Spread::LogNormal(0.2));
+    let (rate, kib_rate) = (16_000, mib_rate << 10);
+    Kind::Volume(VolumeParameters { rate, kib_rate, fast_rate: rate, credit: 0, latency })
+}
+
+/// ω is 500 %.
+fn slow_writes() -> Kind {
+    pool(8, Service { write_times: 5.0, ..Service::constant(80.0) })
+}
+
+/// FUA is 500 %.
+fn durable() -> Kind {
+    pool(8, Service { durable_us: 400.0, ..Service::constant(100.0) })
+}
+
+/// Flash that cleans up for 8 ms after one of 100 writes: ω is 250 % and 80 µs of 60.
+fn collecting() -> Kind {
+    Kind::Channels(ChannelsParameters {
+        channels: 8,
+        service: Service { write_times: 2.5, ..Service::constant(60.0) },
+        clean_ups: 0.01,
+        clean_up: Nanos::from_millis(8),
+    })
+}
+
+/// Reads of 4 KiB lack channels, long ones the bus.
+fn flash(clean_ups: f64) -> Kind {
+    let service = Service { us_per_kib: 1.0, write_times: 2.5, ..Service::constant(60.0) };
+    Kind::Flash(FlashParameters {
+        channels: 16,
+        service,
+        bus_us_per_kib: 0.5,
+        clean_ups,
+        clean_up: Nanos::from_millis(8),
+    })
+}
