@@ -97,8 +97,10 @@ fn tunables(kind: SchedulerKind) -> String {
     let default = if kind == SchedulerKind::Wfq { "default" } else { "Linux's default" };
     let mut text =
         format!("\n| tunable | unit | {default} | range | effect |\n|---|---|---|---|---|\n");
-    for TunableInfo { name, unit, default, min, max, doc } in kind.tunables() {
-        writeln!(text, "| `{name}` | {unit} | {default} | {min} to {max} | {doc} |")
+    for info in kind.tunables() {
+        let TunableInfo { name, unit, default, doc, .. } = *info;
+        let (default, range) = (info.shown(default), info.range());
+        writeln!(text, "| `{name}` | {unit} | {default} | {range} | {doc} |")
             .expect("writing to a String succeeds");
     }
     text + "\n"

@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 pub(crate) fn parse(text: &str) -> std::result::Result<(String, i64), String> {
     let parts = text.split_once('=');
     let (name, value) = parts.ok_or("NAME=VALUE is allowed, as slice_idle=0")?;
-    let value = value.parse().map_err(|_| format!("{value:?}: a whole number is allowed"))?;
+    let value = paternoster::parse_tunable(name, value).map_err(|error| error.to_string())?;
     Ok((name.to_owned(), value))
 }
 

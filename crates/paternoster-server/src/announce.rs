@@ -35,7 +35,7 @@ fn tunables(elevator: &Elevator<Scheduler>) -> String {
     let all = elevator.scheduler().tunables();
     let changed = all.iter().filter(|info| !has_finer(all, info.name)).filter_map(|info| {
         let value = elevator.tunable(info.name).ok()?;
-        (value != info.default).then(|| format!("{}={value}", info.name))
+        (value != info.default).then(|| format!("{}={}", info.name, info.shown(value)))
     });
     let changed: Vec<_> = changed.collect();
     match elevator.scheduler().kind() {

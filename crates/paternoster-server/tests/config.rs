@@ -525,7 +525,7 @@ fn options_that_cannot_be_served_are_refused_by_name() {
         (Options { unix: Some("".into()), ..base() }, &["--unix: ", "0 bytes"]),
         (Options { ctl: Some("x".repeat(200).into()), ..base() }, &["--ctl: ", "200 bytes"]),
         (set("quantum"), &["--set: ", "\"quantum\"", "TUNABLE=VALUE"]),
-        (set("quantum=many"), &["--set: ", "\"quantum=many\"", "whole number"]),
+        (set("quantum=many"), &["--set: ", "quantum = \"many\"", "a whole number"]),
         (set("quantum=0"), &["--set: ", "quantum = 0", "1 to 4294967295 requests"]),
         (set("back_seek_penalty=0"), &["--set: ", "= 0: 1 to 4294967295 is allowed"]),
         (set("depth=1"), &["--set: ", "\"depth\"", "quantum"]),

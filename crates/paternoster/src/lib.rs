@@ -158,7 +158,7 @@ pub use trace::{
     NoIdleReason, NoTrace, PreemptReason, QueueName, Recorder, ShareOf, SliceEnd, TargetVerdict,
     Trace, TrialKind, TrialVerdict, WaitReason, WindowVerdict, Workload,
 };
-pub use tunable::{TunableError, TunableInfo};
+pub use tunable::{TunableError, TunableInfo, parse_tunable};
 pub use wfq::{Vtime, Wfq};
 
 /// The examples of the crate's README.

@@ -1,8 +1,11 @@
 //! Tunables by their sysfs names. Each is a line in its scheduler's table, from which validation,
 //! help and reference pages are made.
 
+use std::borrow::Cow;
+
 use thiserror::Error;
 
+use crate::any::SchedulerKind;
 use crate::time::Nanos;
 
 /// The description of a tunable.
@@ -19,6 +22,9 @@ pub struct TunableInfo {
     pub min: i64,
     /// The greatest such value.
     pub max: i64,
+    /// The words for its values, from the least on; none where they are numbers. People read and
+    /// write the words, and may write the numbers.
+    pub words: &'static [&'static str],
     /// Its effect, in a sentence.
     pub doc: &'static str,
 }
@@ -32,6 +38,44 @@ impl TunableInfo {
         }
         Err(TunableError::OutOfRange { name: self.name, value, min: self.min, max: self.max })
     }
+
+    /// Returns the value that `text` says: a number in the range, or one of its words.
+    pub fn parse(&self, text: &str) -> Result<i64, TunableError> {
+        if let Some((value, _)) = (self.min..).zip(self.words).find(|(_, word)| **word == text) {
+            return Ok(value);
+        }
+        let Ok(value) = text.parse() else { return Err(TunableError::word(self, text)) };
+        self.accepts(value).map(|()| value)
+    }
+
+    /// Returns a value as people read it, without its unit.
+    pub fn shown(&self, value: i64) -> Cow<'static, str> {
+        let (_, word) = (self.min..).zip(self.words).find(|(known, _)| *known == value).unzip();
+        word.map_or_else(|| value.to_string().into(), |word| (*word).into())
+    }
+
+    /// Returns what is allowed, in words, without its unit.
+    pub fn range(&self) -> String {
+        match self.words {
+            [] => format!("{} to {}", self.min, self.max),
+            words => words.join(", "),
+        }
+    }
+}
+
+/// Returns the value that `text` says, of a tunable of that name of whatever scheduler: a number,
+/// or a word of one that has words. Whether the scheduler in question has it, and in which range,
+/// is checked by [`TunableInfo::accepts`].
+pub fn parse_tunable(name: &str, text: &str) -> Result<i64, TunableError> {
+    if let Ok(value) = text.parse() {
+        return Ok(value);
+    }
+    let mut known = SchedulerKind::ALL.into_iter().flat_map(SchedulerKind::tunables);
+    if let Some(info) = known.find(|info| info.name == name && !info.words.is_empty()) {
+        return info.parse(text);
+    }
+    let (name, found) = (name.to_owned(), text.to_owned());
+    Err(TunableError::BadValue { name, found, allowed: "a whole number".to_owned() })
 }
 
 /// Why a tunable could not be read or set.
@@ -60,9 +104,27 @@ pub enum TunableError {
         /// The most that is allowed.
         max: i64,
     },
+    /// The value is neither a number nor a word of the tunable's.
+    #[error("{name} = {found:?}: {allowed} is allowed")]
+    BadValue {
+        /// The tunable's name.
+        name: String,
+        /// What the caller passed.
+        found: String,
+        /// What is allowed, in words.
+        allowed: String,
+    },
 }
 
 impl TunableError {
+    fn word(info: &TunableInfo, found: &str) -> Self {
+        let allowed = match info.words {
+            [] => format!("a whole number from {} to {}", info.min, info.max),
+            words => format!("one of {}", words.join(", ")),
+        };
+        Self::BadValue { name: info.name.to_owned(), found: found.to_owned(), allowed }
+    }
+
     /// Makes the error of `scheduler` for a name that is not in its table.
     pub fn unknown(scheduler: &'static str, name: &str, table: &'static [TunableInfo]) -> Self {
         let names: Vec<_> = table.iter().map(|info| info.name).collect();
@@ -87,7 +149,8 @@ pub(crate) fn number(value: i64) -> u32 {
 }
 
 /// Declares a scheduler's tunables: a struct with a field for each, in the attribute's own unit,
-/// and its table. A line is name, unit, default, the least and the greatest value, and the effect.
+/// and its table. A line is name, unit, default, the least and the greatest value, and the effect;
+/// and where values have words, these.
 ///
 /// ```
 /// paternoster::scheduler::tunables! {
@@ -106,7 +169,8 @@ pub(crate) fn number(value: i64) -> u32 {
 macro_rules! __tunables {
     (
         $(#[$outer:meta])* $vis:vis struct $Struct:ident of $scheduler:expr;
-        $( $name:ident: $unit:literal, $default:expr, $min:expr, $max:expr, $doc:literal; )+
+        $( $name:ident: $unit:literal, $default:expr, $min:expr, $max:expr, $doc:literal
+           $(, [$($word:literal),+])?; )+
     ) => {
         $(#[$outer])*
         #[derive(Clone, Copy, Debug, Default)]
@@ -116,7 +180,7 @@ macro_rules! __tunables {
 
         $crate::__tunable_table! {
             $vis $Struct of $scheduler;
-            $( $name = $name * 1, $unit, $default, $min, $max, $doc; )+
+            $( $name = $name * 1, $unit, $default, $min, $max, $doc $(, [$($word),+])?; )+
         }
     };
 }
@@ -132,7 +196,8 @@ macro_rules! __tunable_table {
     (
         $vis:vis $Struct:ident of $scheduler:expr;
         $( $name:ident = $($field:ident).+ * $scale:expr,
-           $unit:literal, $default:expr, $min:expr, $max:expr, $doc:literal; )+
+           $unit:literal, $default:expr, $min:expr, $max:expr, $doc:literal
+           $(, [$($word:literal),+])?; )+
     ) => {
         impl $Struct {
             $vis const TABLE: &'static [$crate::TunableInfo] = &[
@@ -142,6 +207,7 @@ macro_rules! __tunable_table {
                     default: $default,
                     min: $min,
                     max: $max,
+                    words: &[$($($word),+)?],
                     doc: $doc,
                 }, )+
             ];

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use paternoster::{
     AnyScheduler, Device, Elevator, Instant, Medium, NoTrace, SchedulerKind, TunableError,
+    parse_tunable,
 };
 
 type AnyElevator = Elevator<AnyScheduler<NoTrace>>;
@@ -156,4 +157,34 @@ fn tunables_of_one_name_have_one_unit() {
         let unit = *units.entry(info.name).or_insert(info.unit);
         assert_eq!(unit, info.unit, "{}", info.name);
     }
+}
+
+/// People write `cost=bytes`, or the number that programs have for it.
+#[test]
+fn value_with_words_is_read_and_shown_as_one_of_them() {
+    let cost = SchedulerKind::Wfq.tunable("cost").expect("wfq has it");
+    assert_eq!((cost.min, cost.range()), (1, "requests, bytes, fixed".to_owned()));
+    for (value, word) in (1..).zip(["requests", "bytes", "fixed"]) {
+        assert_eq!((cost.parse(word), cost.shown(value)), (Ok(value), word.into()));
+        assert_eq!(cost.parse(&value.to_string()), Ok(value));
+        assert_eq!(parse_tunable("cost", word), Ok(value));
+    }
+    let error = |found: Result<i64, TunableError>| found.expect_err("it is wrong").to_string();
+    let allowed = "one of requests, bytes, fixed is allowed";
+    assert_eq!(error(cost.parse("lern")), format!("cost = \"lern\": {allowed}"));
+    assert_eq!(error(parse_tunable("cost", "lern")), format!("cost = \"lern\": {allowed}"));
+    assert_eq!(error(cost.parse("4")), "cost = 4: 1 to 3 is allowed");
+}
+
+#[test]
+fn value_without_words_is_a_number_in_its_range() {
+    let quantum = SchedulerKind::Cfq.tunable("quantum").expect("cfq has it");
+    assert_eq!((quantum.parse("8"), quantum.shown(8)), (Ok(8), "8".into()));
+    let error = |found: Result<i64, TunableError>| found.expect_err("it is wrong").to_string();
+    let allowed = "a whole number from 1 to 4294967295 is allowed";
+    assert_eq!(error(quantum.parse("many")), format!("quantum = \"many\": {allowed}"));
+    assert_eq!(error(quantum.parse("0")), "quantum = 0: 1 to 4294967295 is allowed");
+    let allowed = "a whole number is allowed";
+    assert_eq!(error(parse_tunable("quantum", "many")), format!("quantum = \"many\": {allowed}"));
+    assert_eq!(parse_tunable("unknown", "-7"), Ok(-7), "whether it is known is asked later");
 }

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use anyhow::{Context as _, Result, anyhow, bail};
+use paternoster::SchedulerKind;
 use paternoster_server::ctl::{DiskChange, NewSettings, SettingsAnswer, SettingsInForce};
 use serde_json::Value;
 
@@ -57,7 +58,13 @@ fn lines(settings: &SettingsInForce) -> Vec<(&str, String)> {
     let SettingsInForce { scheduler, scheduler_auto, hierarchy, depth, tunables, .. } = settings;
     let auto = scheduler_auto.then(|| ("scheduler_auto", "1".to_owned()));
     let hierarchy = hierarchy.iter().map(|hierarchy| ("hierarchy", hierarchy.clone()));
-    let tunables = tunables.iter().map(|(name, value)| (name.as_str(), value.to_string()));
+    let kind = scheduler.parse::<SchedulerKind>();
+    let shown = |name: &str, value: i64| match kind.as_ref().map(|kind| kind.tunable(name)) {
+        Ok(Ok(info)) => info.shown(value).into_owned(),
+        // A server of another version may have other ones.
+        _ => value.to_string(),
+    };
+    let tunables = tunables.iter().map(|(name, value)| (name.as_str(), shown(name, *value)));
     let first = std::iter::once(("scheduler", scheduler.clone())).chain(auto).chain(hierarchy);
     first.chain([("depth", depth.to_string())]).chain(tunables).collect()
 }

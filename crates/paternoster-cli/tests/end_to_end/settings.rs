@@ -75,6 +75,19 @@ fn settings_are_shown_changed_and_refused() {
     served.end();
 }
 
+/// `cost` of `wfq`.
+#[test]
+fn value_with_words_is_set_by_its_word_or_its_number_and_shown_by_the_word() {
+    let served = serve();
+    let shown = ctl(&served, &["set", "d", "scheduler=wfq", "cost=bytes"]).expect("allowed");
+    assert!(shown.contains("\ncost=bytes\n"), "{shown}");
+    ctl(&served, &["set", "d", "cost=3"]).expect("allowed");
+    assert_eq!(ctl(&served, &["get", "d", "cost"]).as_deref(), Ok("fixed\n"));
+    let refused = ctl(&served, &["set", "d", "cost=lern"]).expect_err("it is no word");
+    assert!(refused.contains("cost = \"lern\": requests, bytes, fixed"), "{refused}");
+    served.end();
+}
+
 /// `ctl limit`, `stat` and `reload` of a group's caps and reservations.
 #[test]
 fn limits_are_set_shown_and_put_back_by_the_file() {

@@ -26,7 +26,7 @@ pub enum SchedulerError {
     #[error(transparent)]
     Tunable(#[from] TunableError),
     /// Something behind the colon is no tunable with a value.
-    #[error("{found:?} is not of the form NAME=NUMBER")]
+    #[error("{found:?} is not of the form NAME=VALUE")]
     Form {
         /// What it is.
         found: String,
@@ -43,9 +43,7 @@ impl FromStr for Scheduler {
         let tunables = settings.map(|setting| {
             let form = || SchedulerError::Form { found: setting.to_owned() };
             let (name, value) = setting.split_once('=').ok_or_else(form)?;
-            let value = value.parse().map_err(|_| form())?;
-            kind.tunable(name)?.accepts(value)?;
-            Ok((name.to_owned(), value))
+            Ok((name.to_owned(), kind.tunable(name)?.parse(value)?))
         });
         Ok(Self { kind, tunables: tunables.collect::<Result<_, SchedulerError>>()? })
     }
@@ -56,7 +54,8 @@ impl fmt::Display for Scheduler {
         f.write_str(self.kind.name())?;
         for (index, (name, value)) in self.tunables.iter().enumerate() {
             let before = if index == 0 { ':' } else { ',' };
-            write!(f, "{before}{name}={value}")?;
+            let info = self.kind.tunable(name).map_err(|_| fmt::Error)?;
+            write!(f, "{before}{name}={}", info.shown(*value))?;
         }
         Ok(())
     }
@@ -68,7 +67,7 @@ mod tests {
 
     #[test]
     fn scheduler_is_written_as_it_is_read() {
-        for word in ["none", "cfq", "cfq:slice_idle=0,quantum=16"] {
+        for word in ["none", "cfq", "cfq:slice_idle=0,quantum=16", "wfq:cost=bytes"] {
             let scheduler: Scheduler = word.parse().expect("it is one");
             assert_eq!(scheduler.to_string(), word);
         }
@@ -78,7 +77,7 @@ mod tests {
     fn word_that_is_no_scheduler_is_told_what_is_wrong() {
         let error = |word: &str| word.parse::<Scheduler>().expect_err("it is wrong").to_string();
         assert!(error("sfq").starts_with("there is no scheduler \"sfq\"; there are: none, "));
-        assert_eq!(error("cfq:quantum"), "\"quantum\" is not of the form NAME=NUMBER");
+        assert_eq!(error("cfq:quantum"), "\"quantum\" is not of the form NAME=VALUE");
         assert!(error("cfq:depht=3").contains("depht"), "{}", error("cfq:depht=3"));
     }
 }

@@ -311,8 +311,11 @@ pub enum Problem {
     SameAddress { address: SocketAddr },
 
     /// Something else than `TUNABLE=VALUE`.
-    #[error("{found:?}: TUNABLE=VALUE with a whole number is allowed, such as quantum=8")]
+    #[error("{found:?}: TUNABLE=VALUE is allowed, such as quantum=8")]
     BadSet { found: String },
+    /// A value that no tunable of that name has.
+    #[error(transparent)]
+    BadTunable(TunableError),
     /// Something unknown behind an export's name.
     #[error(
         "{found:?} in {option:?}: weight=N, offset=BYTES, size=BYTES and read-only are allowed, \

@@ -57,7 +57,7 @@ fn disk(name: At<String>, keys: &mut Keys<'_, '_>) -> DraftDisk {
         scheduler: keys.text("scheduler"),
         hierarchy: keys.text("hierarchy"),
         depth: keys.whole("depth"),
-        tunables: keys.wholes("tunables"),
+        tunables: keys.tunables("tunables"),
         has_gaps: keys.end(),
     }
 }

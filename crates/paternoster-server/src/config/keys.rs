@@ -152,6 +152,31 @@ impl<'a, 'm> Keys<'a, 'm> {
         values
     }
 
+    /// A table of tunables, whose values are whole numbers or words; in the order of the file.
+    pub(super) fn tunables(&mut self, key: &'static str) -> Vec<(At<String>, At<i64>)> {
+        let mut values = Vec::new();
+        for (name, value) in self.entries(key) {
+            let place = self.source.place(&value.span());
+            let read = match value.get_ref() {
+                // A number in quotes is no word.
+                DeValue::String(text) if text.parse::<i64>().is_err() => {
+                    match paternoster::parse_tunable(&name.value, text) {
+                        Ok(value) => Ok(value),
+                        Err(error) => {
+                            self.mistakes.add(&place, Problem::BadTunable(error));
+                            continue;
+                        }
+                    }
+                }
+                value => whole(value),
+            };
+            if let Some(value) = self.accept(&name.value, &value, read) {
+                values.push((name, At { value, place }));
+            }
+        }
+        values
+    }
+
     /// A table of tables, in the order of the file.
     pub(super) fn tables<D>(
         &mut self,

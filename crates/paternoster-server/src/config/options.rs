@@ -70,10 +70,11 @@ fn key<T>(option: &'static str, value: Option<T>) -> Key<T> {
 }
 
 fn read_set(text: &str) -> Result<(At<String>, At<i64>), Mistake> {
-    let read = text.split_once('=').and_then(|(name, value)| Some((name, value.parse().ok()?)));
-    let Some((name, value)) = read else {
+    let Some((name, value)) = text.split_once('=') else {
         return at("--set", ()).refuse(Problem::BadSet { found: text.to_owned() });
     };
+    let value = paternoster::parse_tunable(name, value)
+        .or_else(|error| at("--set", ()).refuse(Problem::BadTunable(error)))?;
     Ok((at("--set", name.to_owned()), at("--set", value)))
 }
 

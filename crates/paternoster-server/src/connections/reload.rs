@@ -98,13 +98,14 @@ impl Connections {
             plan.depth = Some(new);
         }
         let (old, new) = (tunables(elevator), tunables(&as_in_file(elevator, file)));
-        for (name, value) in &new {
+        for (name, to) in &new {
             let from = old.get(name);
             // What the file does not set comes with a new scheduler.
             let is_shown = plan.scheduler.is_none() || is_written(file, name);
             let is_shown = is_shown && *name != depth::TUNABLE;
-            if from != Some(value) && is_shown && !has_finer(wanted.tunables(), name) {
-                note(name, from.copied().into(), (*value).into());
+            if from != Some(to) && is_shown && !has_finer(wanted.tunables(), name) {
+                let value = |value: i64| value_of(wanted, name, value);
+                note(name, from.copied().map(value).into(), value(*to));
             }
         }
         plan.resets_tunables = old != new || elevator.tunables_set() != set_in_file(file);
@@ -161,6 +162,14 @@ fn bound(owner: &DiskOwner, file: &FileDisk) -> u32 {
 /// The tunables that the file sets, with that of the depth.
 fn set_in_file(file: &FileDisk) -> Vec<(String, i64)> {
     depth::with_tunable(file.scheduler.kind(), file.depth, &file.tunables)
+}
+
+/// A value of a tunable, as a word where it has words.
+fn value_of(scheduler: SchedulerKind, name: &str, value: i64) -> Value {
+    match scheduler.tunable(name) {
+        Ok(info) if !info.words.is_empty() => info.shown(value).into(),
+        _ => value.into(),
+    }
 }
 
 /// All tunables of the scheduler and their values.

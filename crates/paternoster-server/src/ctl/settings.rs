@@ -40,7 +40,8 @@ pub struct DiskChange {
 
 /// Names and their new values in the order in which they were written: `scheduler` and a
 /// scheduler's name or `auto`, `hierarchy` and its name, `use_hierarchy` and 0 (flat) or 1
-/// (entities), `depth` and a number of requests, or a tunable and a number in its unit.
+/// (entities), `depth` and a number of requests, or a tunable and a number in its unit, or one of
+/// its words.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NewSettings(pub Vec<(String, Value)>);
 
@@ -180,14 +181,16 @@ fn tunable(
         let known = known.chain(tunables).collect::<Vec<_>>().join(", ");
         SettingError::Unknown { name: name.to_owned(), scheduler, known }
     })?;
-    let TunableInfo { name, unit, min, max, .. } = *info;
+    let TunableInfo { name, unit, words, .. } = *info;
+    let word = value.as_str().filter(|word| words.contains(word));
+    let word = word.and_then(|word| info.parse(word).ok());
     let number = value.as_i64().filter(|&number| info.accepts(number).is_ok());
-    let number = number.ok_or_else(|| SettingError::BadValue {
+    let value = number.or(word).ok_or_else(|| SettingError::BadValue {
         name: name.to_owned(),
         found: value.to_string(),
-        allowed: format!("{min} to {max} ({unit})"),
+        allowed: format!("{} ({unit})", info.range()),
     })?;
-    Ok((name, number))
+    Ok((name, value))
 }
 
 /// Settings that may all be done.
@@ -332,6 +335,15 @@ mod tests {
     }
 
     #[test]
+    fn value_that_has_words_is_one_of_them_or_its_number() {
+        for json in
+            [r#"{"cost": "bytes", "scheduler": "wfq"}"#, r#"{"cost": 2, "scheduler": "wfq"}"#]
+        {
+            assert_eq!(checked(json).expect("allowed").tunables, [("cost", 2)]);
+        }
+    }
+
+    #[test]
     fn use_hierarchy_is_another_name_of_two_hierarchies() {
         let hierarchy = |json| checked(json).expect("allowed").hierarchy;
         assert_eq!(hierarchy(r#"{"use_hierarchy": 0}"#), Some(Hierarchy::Flat));
@@ -393,6 +405,11 @@ mod tests {
             (r#"{"depth": "4"}"#, "depth = \"4\": 1 to 1024 requests is allowed"),
             (r#"{"quantum": 1.5}"#, "quantum = 1.5: 1 to "),
             (r#"{"slice_idle": -1}"#, "slice_idle = -1: 0 to "),
+            (
+                r#"{"scheduler": "wfq", "cost": "lern"}"#,
+                "cost = \"lern\": requests, bytes, fixed (word) is allowed",
+            ),
+            (r#"{"scheduler": "wfq", "cost": "2"}"#, "cost = \"2\": requests, "),
             (r#"{"scheduler": "deadline"}"#, "scheduler: there is no scheduler \"deadline\"; "),
             (r#"{"hierarchy": "deep"}"#, "there is no hierarchy \"deep\"; there are: leaf-weight"),
             (r#"{"use_hierarchy": 2}"#, "use_hierarchy = 2: 0 (flat) or 1 (entities) is allowed"),

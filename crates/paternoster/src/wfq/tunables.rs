@@ -41,9 +41,10 @@ tunables! {
     grace_us: "us", 0, 0, 100_000,
         "For how long a group or I/O context that has nothing waiting keeps its place in the order \
          of service. One that was away for longer is treated as if it had been away for this long.";
-    cost: "mode", 3, 1, 3,
-        "How a request is charged: 1 as one op whatever its size, 2 by its bytes alone, 3 by \
-         cost_op_bytes.";
+    cost: "word", 3, 1, 3,
+        "How a request is charged: as one op whatever its size (requests), by its bytes alone \
+         (bytes), or by the prices below (fixed).",
+        ["requests", "bytes", "fixed"];
     cost_op_bytes: "bytes", 16_384, 512, 4_194_304,
         "How many bytes cost as much as one op: a request is charged one op and its bytes.";
     cost_write: "%", 100, 6, 6400,

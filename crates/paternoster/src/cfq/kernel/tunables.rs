@@ -18,6 +18,7 @@ const GROUP_ISOLATION: TunableInfo = TunableInfo {
     default: 0,
     min: 0,
     max: 1,
+    words: &[],
     doc: "Of the kernels 2.6.35-seed, 2.6.36 and 2.6.37 alone: whether a queue for which the \
           device does not idle stays in its group, instead of competing in the root.",
 };
