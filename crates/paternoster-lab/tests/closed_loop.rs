@@ -101,3 +101,30 @@ fn victim_of_a_fair_queue_waits_for_a_place_and_never_behind_its_neighbour() {
         assert!(outcome.victim_rate() > 900.0, "{connections}: {}", outcome.victim_rate());
     }
 }
+
+/// At U = 16 KiB a read of 64 KiB costs 5 op and one of 4 KiB 1.25: four for one, which take the
+/// device 4 × 108 µs for 228. Of equal shares that is 0.31 too much. 64 KiB cost 2.1 times 4 KiB
+/// there, so learned prices give the two 0.5 each; an error of 6 % is U wrong by a quarter.
+#[test]
+fn price_of_bytes_is_learned_until_tenants_have_their_shares_of_the_device() {
+    let scene = scene("k64", 4);
+    let fixed = run(&scene, "wfq:cost=fixed", Owner::Prompt, 1).share_error();
+    assert!(is_near(fixed, 432.0 / 330.0 - 1.0, 3.0), "{fixed}");
+    for seed in 1..=2 {
+        let learned = run(&scene, "wfq", Owner::Prompt, seed).share_error();
+        assert!(learned < 0.06, "{learned}");
+    }
+}
+
+/// Writes take five times as long. As many of both are 400 µs for 80.
+#[test]
+fn price_of_writes_is_learned() {
+    let scene = scene("w5", 4);
+    let fixed = run(&scene, "wfq:cost=fixed", Owner::Prompt, 1).share_error();
+    assert!(is_near(fixed, 400.0 / 240.0 - 1.0, 3.0), "{fixed}");
+    let outcome = run(&scene, "wfq", Owner::Prompt, 1);
+    assert!(outcome.share_error() < 0.06, "{}", outcome.share_error());
+    let prices = outcome.samples.last().and_then(|sample| sample.prices).expect("wfq has some");
+    assert!((425..575).contains(&prices.write_percent), "{prices:?}");
+    assert_eq!((prices.op_bytes, prices.fua_percent), (16 << 10, 100), "nothing was said of them");
+}

@@ -163,17 +163,17 @@ fn tunables_of_one_name_have_one_unit() {
 #[test]
 fn value_with_words_is_read_and_shown_as_one_of_them() {
     let cost = SchedulerKind::Wfq.tunable("cost").expect("wfq has it");
-    assert_eq!((cost.min, cost.range()), (1, "requests, bytes, fixed".to_owned()));
-    for (value, word) in (1..).zip(["requests", "bytes", "fixed"]) {
+    assert_eq!((cost.min, cost.range()), (0, "learn, requests, bytes, fixed".to_owned()));
+    for (value, word) in (0..).zip(["learn", "requests", "bytes", "fixed"]) {
         assert_eq!((cost.parse(word), cost.shown(value)), (Ok(value), word.into()));
         assert_eq!(cost.parse(&value.to_string()), Ok(value));
         assert_eq!(parse_tunable("cost", word), Ok(value));
     }
     let error = |found: Result<i64, TunableError>| found.expect_err("it is wrong").to_string();
-    let allowed = "one of requests, bytes, fixed is allowed";
+    let allowed = "one of learn, requests, bytes, fixed is allowed";
     assert_eq!(error(cost.parse("lern")), format!("cost = \"lern\": {allowed}"));
     assert_eq!(error(parse_tunable("cost", "lern")), format!("cost = \"lern\": {allowed}"));
-    assert_eq!(error(cost.parse("4")), "cost = 4: 1 to 3 is allowed");
+    assert_eq!(error(cost.parse("4")), "cost = 4: 0 to 3 is allowed");
 }
 
 #[test]

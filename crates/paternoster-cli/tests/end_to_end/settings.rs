@@ -84,7 +84,7 @@ fn value_with_words_is_set_by_its_word_or_its_number_and_shown_by_the_word() {
     ctl(&served, &["set", "d", "cost=3"]).expect("allowed");
     assert_eq!(ctl(&served, &["get", "d", "cost"]).as_deref(), Ok("fixed\n"));
     let refused = ctl(&served, &["set", "d", "cost=lern"]).expect_err("it is no word");
-    assert!(refused.contains("cost = \"lern\": requests, bytes, fixed"), "{refused}");
+    assert!(refused.contains("cost = \"lern\": learn, requests, bytes, fixed"), "{refused}");
     served.end();
 }
 

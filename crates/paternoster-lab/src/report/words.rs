@@ -1,6 +1,8 @@
 //! A scheduler's decisions, in words: what it does, for whom, and why.
 
-use paternoster::{BatchReason, Direction, Event, LatencyKind, Nanos, QueueName, WaitReason};
+use paternoster::{
+    BatchReason, Direction, Event, LatencyKind, Nanos, PriceOf, QueueName, WaitReason,
+};
 use serde::Serialize;
 
 use super::names::Names;
@@ -265,6 +267,11 @@ fn of_others(event: Event) -> Option<Decision> {
             let what = domain_name(domain);
             format!("{what} wait: as many are in the device as may be")
         }
+        Event::PriceMoved { which, from, to, .. } => match which {
+            PriceOf::Bytes => format!("{to} bytes cost as much as an op; before it were {from}"),
+            PriceOf::Fua => format!("a FUA write costs {to} % of a read; before it were {from}"),
+            _ => format!("a write costs {to} % of a read; before it were {from}"),
+        },
         // That is no decision.
         Event::Waiting { why: WaitReason::DeviceFull, .. } => return None,
         Event::Waiting { why, .. } => {

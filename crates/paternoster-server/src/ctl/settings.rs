@@ -407,9 +407,9 @@ mod tests {
             (r#"{"slice_idle": -1}"#, "slice_idle = -1: 0 to "),
             (
                 r#"{"scheduler": "wfq", "cost": "lern"}"#,
-                "cost = \"lern\": requests, bytes, fixed (word) is allowed",
+                "cost = \"lern\": learn, requests, bytes, fixed (word) is allowed",
             ),
-            (r#"{"scheduler": "wfq", "cost": "2"}"#, "cost = \"2\": requests, "),
+            (r#"{"scheduler": "wfq", "cost": "2"}"#, "cost = \"2\": learn, "),
             (r#"{"scheduler": "deadline"}"#, "scheduler: there is no scheduler \"deadline\"; "),
             (r#"{"hierarchy": "deep"}"#, "there is no hierarchy \"deep\"; there are: leaf-weight"),
             (r#"{"use_hierarchy": 2}"#, "use_hierarchy = 2: 0 (flat) or 1 (entities) is allowed"),

@@ -2,7 +2,7 @@
 
 use super::{
     BatchReason, BudgetEnd, Domain, FairWhy, HoldReason, LatencyKind, MergeKind, MergeSite,
-    NoIdleReason, PreemptReason, QueueName, ShareOf, SliceEnd, TargetVerdict, TrialKind,
+    NoIdleReason, PreemptReason, PriceOf, QueueName, ShareOf, SliceEnd, TargetVerdict, TrialKind,
     TrialVerdict, WaitReason, WindowVerdict, Workload,
 };
 use crate::arena::{GroupId, IocId};
@@ -537,6 +537,10 @@ pub enum Event {
         /// Whether it says something.
         why: WindowVerdict,
     },
+    /// wfq: a price was wrong. In bytes that cost as much as one op, or in percent of a read.
+    #[non_exhaustive]
+    #[expect(missing_docs, reason = "of what, from what, to what")]
+    PriceMoved { which: PriceOf, from: u64, to: u64 },
     /// wfq: a period of a group with a latency target is over, and others may have more or fewer
     /// requests in the device.
     #[non_exhaustive]

@@ -13,8 +13,8 @@ mod sinks;
 pub use event::Event;
 pub use reasons::{
     BatchReason, BudgetEnd, Domain, FairWhy, HoldReason, LatencyKind, MergeKind, MergeSite,
-    NoIdleReason, PreemptReason, SliceEnd, TargetVerdict, TrialKind, TrialVerdict, WaitReason,
-    WindowVerdict, Workload,
+    NoIdleReason, PreemptReason, PriceOf, SliceEnd, TargetVerdict, TrialKind, TrialVerdict,
+    WaitReason, WindowVerdict, Workload,
 };
 pub use sinks::{NoTrace, Recorder};
 

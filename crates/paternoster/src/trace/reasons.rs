@@ -242,6 +242,18 @@ pub enum TrialVerdict {
     Rejected,
 }
 
+/// What has a price of its own under wfq.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PriceOf {
+    /// Bytes: how many cost as much as one op.
+    Bytes,
+    /// Writes, trims and zeroes, in percent of a read of the same size.
+    Writes,
+    /// Writes with FUA, likewise.
+    Fua,
+}
+
 /// Whether a measurement of the device's speed says something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]

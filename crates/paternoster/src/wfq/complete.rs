@@ -19,7 +19,8 @@ impl<T: Trace> Wfq<T> {
             self.judge_targets(cx, cx.requests[rq].group, latency);
         }
         self.unbind_request(cx, rq);
-        self.learn(cx, Done { charge: gone.charge, window: gone.window, latency });
+        let InFlight { charge, window, sectors, class, .. } = gone;
+        self.learn(cx, Done { charge, class, sectors, window, latency });
     }
 
     /// A request is not in the device any more.

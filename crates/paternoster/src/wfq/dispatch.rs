@@ -15,6 +15,7 @@ use super::directions::Directions;
 use super::insert::tell;
 use super::limits::Amount;
 use super::node::{Kind, NodeId, Served};
+use super::price::{Class, moved};
 use super::queue::Order;
 use super::service::{Units, Vtime};
 use super::{InFlight, Wfq};
@@ -119,7 +120,9 @@ impl<T: Trace> Wfq<T> {
         self.tree.context_mut(context).queue.pop(cx.requests, rq);
         self.queued -= 1;
         let (window, paid) = (self.windows.number(), self.charge_paid(rq, charge));
-        self.in_flight.insert(rq, InFlight { charge: paid, window, in_device: true });
+        let (class, sectors) = (Class::of(&cx.requests[rq]), moved(&cx.requests[rq]));
+        let entry = InFlight { charge: paid, window, sectors, class, in_device: true };
+        self.in_flight.insert(rq, entry);
         let name = cx.requests[rq].name();
         let why = reserved.map_or(FairWhy::Weight, |_| FairWhy::Reserved);
         let dispatched = Event::FairDispatch { rq: name, start, charge: charge.count(), why };

@@ -20,6 +20,11 @@ impl<T: Trace> Wfq<T> {
         out.number("trials_dropped", trials.dropped.into());
         out.number("jolts", trials.jolts.into());
         out.number("speed_ops_per_s", number(self.depth.speed().map_or(0, ops)));
+        out.number("price_op_bytes", number(self.pricing.op_bytes()));
+        let [write, fua] = self.pricing.factors();
+        out.number("price_write_percent", number(write));
+        out.number("price_fua_percent", number(fua));
+        out.number("price_blocks", number(self.pricing.blocks()));
         out.number("windows", number(self.windows.number()));
         out.number("windows_starved", number(self.starved_windows));
     }

@@ -1,11 +1,15 @@
-//! What is learned of the device, window by window: the depth.
+//! What is learned of the device, window by window: the depth, and what requests cost.
 //!
 //! ```text
 //!   dispatch ──▶ number of the window ──▶ completion ──▶ the window closes? ──▶ the next depth
+//!                                                              and prices
 //! ```
+//!
+//! Trials of the depth and of prices take turns by blocks of windows.
 
 use super::Wfq;
 use super::depth::Bounds;
+use super::price::{Moved, Pricing};
 use super::service::Units;
 use super::window::{BLOCK, Closed, Done};
 use crate::device::Device;
@@ -21,16 +25,29 @@ impl<T: Trace> Wfq<T> {
     pub(super) fn begin_learning(&mut self, cx: &Cx<'_>) {
         let (least, most) = self.tunable_bounds(cx.device);
         self.depth.clamp(cx.now, least, most);
-        self.depth_now = self.depth_of(BLOCK - 1);
+        self.depth_now = self.depth_of(cx.device, BLOCK - 1);
+        self.prices = self.pricing.of_window(BLOCK - 1);
         self.windows.open(cx.now, BLOCK - 1, self.depth_now, cx.in_device);
     }
 
     /// The depth that is configured for window `number`, or learned.
-    fn depth_of(&self, number: u64) -> u32 {
+    fn depth_of(&self, device: &Device, number: u64) -> u32 {
         match self.tunables.depth() {
+            0 if self.pricing.wants_depth() => {
+                let (settled, (_, most)) = (self.depth.settled(), self.tunable_bounds(device));
+                settled.saturating_add(settled.div_ceil(4)).min(most).max(settled)
+            }
             0 => self.depth.of_window(number),
             fixed => fixed,
         }
+    }
+
+    /// Takes over prices that were set, or begins to learn them anew.
+    pub(super) fn reprice(&mut self) {
+        self.pricing = Pricing::set_by(&self.tunables);
+        self.windows.price_by(self.pricing.base());
+        self.depth.restart();
+        self.prices = self.pricing.of_window(self.windows.number());
     }
 
     /// The depth that holds outside of trials.
@@ -50,7 +67,7 @@ impl<T: Trace> Wfq<T> {
         } else {
             self.depth.restart();
         }
-        self.depth_now = self.depth_of(self.windows.number());
+        self.depth_now = self.depth_of(cx.device, self.windows.number());
     }
 
     /// Takes a completion.
@@ -77,34 +94,53 @@ impl<T: Trace> Wfq<T> {
         self.starved_windows += u64::from(closed.starved);
         let now = cx.now;
         self.trace.event(now, closed.event());
-        let next = if self.targets.hold_some() {
-            // The device is not as deep as it could be: its speed says nothing.
-            closed.number + 1
-        } else if self.tunables.depth() == 0 {
-            self.learn_depth(cx, closed)
-        } else {
-            self.depth.note_speed(closed);
-            closed.number + 1
-        };
-        if next.is_multiple_of(BLOCK) && (self.tunables.depth() != 0 || self.targets.hold_some()) {
-            self.measure_demand(now);
+        // While some are held the device is not as deep as it could be: its speed says nothing.
+        let is_held = self.targets.hold_some();
+        let in_trial = self.depth.in_trial().is_some();
+        let mut next = closed.number + 1;
+        if !is_held {
+            next = self.learn_depth(now, closed);
+            self.learn_prices(now, closed);
         }
-        self.depth_now = self.depth_of(next);
+        if next.is_multiple_of(BLOCK) {
+            self.measure_demand(now);
+            if !is_held && !self.pricing.goes_first(in_trial) {
+                self.begin_trial(cx, closed);
+            }
+            self.pricing.begin_block(!is_held && self.depth.in_trial().is_none());
+        }
+        self.depth_now = self.depth_of(cx.device, next);
+        self.prices = self.pricing.of_window(next);
         self.windows.open(now, next, self.depth_now, cx.in_device);
     }
 
-    fn learn_depth(&mut self, cx: &Cx<'_>, closed: &Closed) -> u64 {
-        let now = cx.now;
+    /// Returns the number of the next window.
+    fn learn_depth(&mut self, now: Instant, closed: &Closed) -> u64 {
+        if self.tunables.depth() != 0 {
+            self.depth.note_speed(closed);
+            return closed.number + 1;
+        }
         let rules = self.tunables.rules();
         let Self { depth, trace, .. } = self;
-        let next = depth.window_closed(now, closed, rules, &mut |event| trace.event(now, event));
-        if next.is_multiple_of(BLOCK) {
-            self.measure_demand(now);
-            let bounds = self.bounds(cx.device);
-            let Self { depth, trace, .. } = self;
-            depth.begin_trial(now, closed, &bounds, &mut |event| trace.event(now, event));
+        depth.window_closed(now, closed, rules, &mut |event| trace.event(now, event))
+    }
+
+    fn begin_trial(&mut self, cx: &Cx<'_>, closed: &Closed) {
+        if self.tunables.depth() != 0 {
+            return;
         }
-        next
+        let (now, bounds) = (cx.now, self.bounds(cx.device));
+        let Self { depth, trace, .. } = self;
+        depth.begin_trial(now, closed, &bounds, &mut |event| trace.event(now, event));
+    }
+
+    /// Lets a price move if this window says so: the unit of speeds is another one then.
+    fn learn_prices(&mut self, now: Instant, closed: &Closed) {
+        if let Some(Moved { which, from, to }) = self.pricing.window_closed(closed) {
+            self.trace.event(now, Event::PriceMoved { which, from, to });
+            self.windows.price_by(self.pricing.base());
+            self.depth.restart();
+        }
     }
 
     /// Returns the least and the greatest depth that may be learned.

@@ -26,7 +26,7 @@
 //!   dispatched   dispatch.rs    the device has room, and its tags are the least
 //!                class.rs       of its group's classes
 //!                limits/        no cap holds it, or a reservation brings it forward
-//!                price.rs       it is charged,
+//!                price/         it is charged,
 //!                node.rs        and so are all above it,
 //!                siblings.rs    each among its siblings,
 //!                service.rs     in virtual time
@@ -36,7 +36,8 @@
 //!                learn.rs       what the device does at this depth
 //!                window.rs      is measured, window by window,
 //!                demand.rs      and so is what tenants ask for:
-//!                depth/         the depth follows
+//!                depth/         the depth follows,
+//!                price/         and so do prices
 //! ```
 //!
 //! `tunables.rs` has the settings, `dump.rs` shows the state. No floating point, no clock: equal
@@ -69,7 +70,7 @@ pub use service::Vtime;
 use crate::arena::{GroupId, IocId, RequestId, SideTable};
 use crate::dump::Dump;
 use crate::group::GroupChange;
-use crate::request::Bio;
+use crate::request::{Bio, SectorCount};
 use crate::scheduler::{Cx, InsertAt, Requeue, Scheduler, Work};
 use crate::stats::{DemandStats, ShareStats};
 use crate::time::Instant;
@@ -80,7 +81,7 @@ use smallvec::SmallVec;
 use depth::Depth;
 use limits::Targets;
 use node::{GroupNodes, NodeId, Tree};
-use price::Prices;
+use price::{Class, Prices, Pricing};
 use service::Units;
 use tunables::Tunables;
 use window::{Closed, Windows};
@@ -95,6 +96,9 @@ struct InFlight {
     charge: Units,
     /// The window in which it was dispatched.
     window: u64,
+    /// What it moves.
+    sectors: SectorCount,
+    class: Class,
     /// The device has it; else it was requeued.
     in_device: bool,
 }
@@ -128,6 +132,8 @@ pub struct Wfq<T> {
     /// Nodes below the root for which places in the device are kept.
     absent: Vec<NodeId>,
     targets: Targets,
+    pricing: Pricing,
+    /// The prices of the current window.
     prices: Prices,
     tunables: Tunables,
     trace: T,
@@ -137,6 +143,7 @@ impl<T: Trace> Wfq<T> {
     /// Makes an empty scheduler with the defaults; its events go to `trace`.
     pub fn new(trace: T) -> Self {
         let tunables = Tunables::with_defaults();
+        let pricing = Pricing::set_by(&tunables);
         let mut tree = Tree::new();
         tree.parking.burst = tunables.burst();
         Self {
@@ -145,7 +152,7 @@ impl<T: Trace> Wfq<T> {
             contexts: SideTable::new(),
             in_flight: SideTable::new(),
             queued: 0,
-            windows: Windows::new(),
+            windows: Windows::new(pricing.base()),
             last_window: None,
             starved_windows: 0,
             depth: Depth::starting_at(tunables.depth_start()),
@@ -155,7 +162,8 @@ impl<T: Trace> Wfq<T> {
             absent: vec![],
             by_direction: false,
             targets: Targets::default(),
-            prices: Prices::set_by(&tunables),
+            prices: pricing.base(),
+            pricing,
             tunables,
             trace,
         }
@@ -267,11 +275,14 @@ impl<T: Trace> Scheduler for Wfq<T> {
         name: &str,
         value: i64,
     ) -> Result<i64, TunableError> {
+        let before = self.tunables;
         let value = self.tunables.set(name, value)?;
         if name == "depth_start" {
             self.depth = Depth::starting_at(self.tunables.depth_start());
         }
-        self.prices = Prices::set_by(&self.tunables);
+        if !self.tunables.has_prices_of(&before) {
+            self.reprice();
+        }
         self.set_burst(cx.now);
         self.retune(cx);
         Ok(value)

@@ -7,6 +7,8 @@ use crate::tunable::{number, tunables};
 /// How requests are priced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CostMode {
+    /// By prices that are learned, beginning with `cost_op_bytes`.
+    Learn,
     /// By `cost_op_bytes` and `cost_write`.
     Fixed,
     /// All requests cost the same, whatever their size.
@@ -41,12 +43,13 @@ tunables! {
     grace_us: "us", 0, 0, 100_000,
         "For how long a group or I/O context that has nothing waiting keeps its place in the order \
          of service. One that was away for longer is treated as if it had been away for this long.";
-    cost: "word", 3, 1, 3,
-        "How a request is charged: as one op whatever its size (requests), by its bytes alone \
-         (bytes), or by the prices below (fixed).",
-        ["requests", "bytes", "fixed"];
+    cost: "word", 0, 0, 3,
+        "How a request is charged: by prices that are learned (learn), as one op whatever its size \
+         (requests), by its bytes alone (bytes), or by the prices below (fixed).",
+        ["learn", "requests", "bytes", "fixed"];
     cost_op_bytes: "bytes", 16_384, 512, 4_194_304,
-        "How many bytes cost as much as one op: a request is charged one op and its bytes.";
+        "How many bytes cost as much as one op: a request is charged one op and its bytes. Where \
+         prices are learned, this and the next two are what they begin with.";
     cost_write: "%", 100, 6, 6400,
         "What a write, trim or zeroing costs, in percent of a read of the same size.";
     cost_fua: "%", 100, 6, 6400,
@@ -100,8 +103,15 @@ impl Tunables {
         Nanos::from_millis(self.class_age.cast_unsigned())
     }
 
+    /// Returns whether prices are set as there.
+    pub(super) fn has_prices_of(&self, other: &Self) -> bool {
+        let prices = |set: &Self| (set.cost, set.cost_op_bytes, set.cost_write, set.cost_fua);
+        prices(self) == prices(other)
+    }
+
     pub(super) fn cost_mode(&self) -> CostMode {
         match self.cost {
+            0 => CostMode::Learn,
             1 => CostMode::Requests,
             2 => CostMode::Bytes,
             _ => CostMode::Fixed,

@@ -15,7 +15,9 @@
 //! length would count more bursts or fewer by chance. So once four windows in a row were full of
 //! gaps, a window begins and ends at a completion right behind a long gap (*cut mode*).
 
+use super::price::{Class, Prices, Tallies};
 use super::service::Units;
+use crate::request::SectorCount;
 use crate::time::{Instant, Nanos};
 
 /// The windows after which arms repeat (`depth/trial.rs`).
@@ -47,8 +49,12 @@ pub(super) struct Closed {
     pub(super) number: u64,
     /// Requests completed.
     pub(super) completions: u32,
-    /// Units completed in a second.
+    /// Units completed in a second, at the prices that hold.
     pub(super) speed: u64,
+    /// What completed.
+    pub(super) tallies: Tallies,
+    /// Its requests differ in class or cost.
+    pub(super) mixed: bool,
     /// The time from arrival to completion, on average.
     pub(super) latency: Nanos,
     /// Requests in the device on average, in thousandths.
@@ -64,7 +70,11 @@ pub(super) struct Closed {
 /// A request that has completed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Done {
+    /// What it was charged.
     pub(super) charge: Units,
+    pub(super) class: Class,
+    /// What it moved.
+    pub(super) sectors: SectorCount,
     /// The window in which it was dispatched.
     pub(super) window: u64,
     /// From its arrival on.
@@ -78,6 +88,8 @@ pub(super) struct Windows {
     opened: Instant,
     /// The depth in force in this one.
     depth: u32,
+    /// The prices by which its speed is told.
+    prices: Prices,
     /// Requests in flight that were dispatched before it.
     older: u32,
     /// Requests that have completed in its guard.
@@ -106,6 +118,8 @@ struct Load {
 struct Measured {
     since: Instant,
     completions: u32,
+    tallies: Tallies,
+    /// Of what was charged: the sum, and the greatest.
     charge: Units,
     dearest: Units,
     latency: Nanos,
@@ -123,6 +137,7 @@ impl Measured {
         Self {
             since,
             completions: 0,
+            tallies: Tallies::default(),
             charge: Units::ZERO,
             dearest: Units::ZERO,
             latency: zero,
@@ -135,11 +150,12 @@ impl Measured {
 }
 
 impl Windows {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(prices: Prices) -> Self {
         Self {
             number: 0,
             opened: Instant::START,
             depth: 1,
+            prices,
             older: 0,
             guarded: 0,
             measured: None,
@@ -154,6 +170,11 @@ impl Windows {
     #[inline]
     pub(super) fn number(&self) -> u64 {
         self.number
+    }
+
+    /// Tells speeds by other prices from now on.
+    pub(super) fn price_by(&mut self, prices: Prices) {
+        self.prices = prices;
     }
 
     /// Opens window `number`, with that depth in force and so many requests in flight.
@@ -210,6 +231,7 @@ impl Windows {
     fn count(&mut self, done: Done, gap: Nanos, is_long_gap: bool) {
         let Some(measured) = &mut self.measured else { return };
         measured.completions += 1;
+        measured.tallies.count(done.class, done.sectors);
         measured.charge += done.charge;
         measured.dearest = measured.dearest.max(done.charge);
         measured.latency += done.latency;
@@ -258,7 +280,9 @@ impl Windows {
         Closed {
             number: self.number,
             completions: measured.completions,
-            speed: per(u128::from(measured.charge.count()) * 1_000_000_000, span),
+            speed: per(self.prices.cost(&measured.tallies) * 1_000_000_000, span),
+            tallies: measured.tallies,
+            mixed: is_mixed(measured),
             latency: Nanos::new(
                 measured.latency.as_nanos() / u64::from(measured.completions.max(1)),
             ),
@@ -285,6 +309,13 @@ impl Windows {
         }
         bursty
     }
+}
+
+/// Returns whether requests were of several classes, or the dearest cost a twentieth more than the
+/// average.
+fn is_mixed(measured: &Measured) -> bool {
+    let all = u128::from(measured.dearest.count()) * u128::from(measured.completions);
+    measured.tallies.is_mixed() || all * 20 > u128::from(measured.charge.count()) * 21
 }
 
 fn is_long(completions: u32, span: Nanos) -> bool {

@@ -1,5 +1,6 @@
 //! What trials come to, on devices whose speed at each depth is known.
 
+use super::super::price::Tallies;
 use super::*;
 
 const RULES: Rules =
@@ -31,6 +32,8 @@ impl Learned {
             speed: speed(self.depth.of_window(self.number)),
             latency: Nanos::from_micros(100),
             in_device_milli: u64::from(self.depth.of_window(self.number)) * 1000,
+            tallies: Tallies::default(),
+            mixed: false,
             starved: false,
             bursty: false,
             length: Nanos::from_millis(3),
@@ -143,6 +146,8 @@ fn starved(number: u64, in_device: u64, speed: u64) -> Closed {
         speed,
         latency: Nanos::from_micros(100),
         in_device_milli: in_device * 1000,
+        tallies: Tallies::default(),
+        mixed: false,
         starved: true,
         bursty: false,
         length: Nanos::from_millis(3),

@@ -1,0 +1,232 @@
+//! The prices that hold, and how they are learned: block by block, one price at a time.
+//!
+//! ```text
+//!   windows of a block ──▶ ρ, f of each part ──▶ means ──▶ the surest error ──▶ a price moves
+//!   (none invalid, no trial)
+//! ```
+//!
+//! In a block that teaches the depth is a quarter more. At a depth a little too low for the device
+//! a request costs a place in it, whatever its size; then bytes would seem to cost nothing, more of
+//! them would be let in, and still less depth would do.
+
+use super::dither::{Signs, is_plus};
+use super::estimate::{LEAST_BLOCKS, MILLION, Mean, Step, is_shift, step};
+use super::turns::{Turns, is_far};
+use super::{ONE, Prices, Rates};
+use crate::trace::PriceOf;
+use crate::wfq::tunables::{CostMode, Tunables};
+use crate::wfq::window::{BLOCK, Closed};
+
+/// The windows of a block.
+const WINDOWS: usize = 8;
+const _: () = assert!(BLOCK == 8, "a block has as many windows as patterns have signs");
+
+/// The least and the greatest U, in bytes.
+const OP_BYTES: (u64, u64) = (512, 4 << 20);
+
+/// The least and the greatest factor.
+const FACTOR: (u64, u64) = (ONE / 16, 64 * ONE);
+
+/// What has a price of its own; parts of the cost are in this order.
+const PARTS: [PriceOf; 3] = [PriceOf::Bytes, PriceOf::Writes, PriceOf::Fua];
+
+/// A price that has moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) struct Moved {
+    pub(in super::super) which: PriceOf,
+    /// In bytes an op, or in percent of a read.
+    pub(in super::super) from: u64,
+    pub(in super::super) to: u64,
+}
+
+/// The prices, and what is known of their errors.
+#[derive(Debug)]
+pub(in super::super) struct Pricing {
+    mode: CostMode,
+    rates: Rates,
+    /// At those rates.
+    base: Prices,
+    /// The windows of the block so far; what is said of others is void.
+    block: Vec<Seen>,
+    /// ρ by part, in ppm.
+    speeds: [Mean; 3],
+    /// By which part was dearer, and by part: f, in ppm.
+    shifts: [[Mean; 3]; 3],
+    /// Blocks that were used.
+    blocks: u64,
+    /// The last window had requests of different kinds.
+    mixed: bool,
+    turns: Turns,
+}
+
+/// What a window showed.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    speed: u64,
+    /// Parts of the cost, in ppm.
+    parts: [i64; 3],
+}
+
+impl Pricing {
+    /// Begins with what is set.
+    pub(in super::super) fn set_by(tunables: &Tunables) -> Self {
+        let (mode, rates) = (tunables.cost_mode(), Rates::set_by(tunables));
+        Self {
+            mode,
+            rates,
+            base: Prices::new(mode, rates),
+            block: Vec::with_capacity(WINDOWS),
+            speeds: Default::default(),
+            shifts: Default::default(),
+            blocks: 0,
+            mixed: false,
+            turns: Turns::default(),
+        }
+    }
+
+    /// The prices that hold.
+    pub(in super::super) fn base(&self) -> Prices {
+        self.base
+    }
+
+    /// The prices of window `number`.
+    pub(in super::super) fn of_window(&self, number: u64) -> Prices {
+        if self.turns.teaches { self.base.dithered(Signs::of_window(number)) } else { self.base }
+    }
+
+    /// Begins a block, in which no trial of the depth runs if it is `free`.
+    pub(in super::super) fn begin_block(&mut self, free: bool) {
+        let may_teach = free && self.mode == CostMode::Learn && self.mixed;
+        self.turns.begin_block(may_teach, self.block.len() == WINDOWS);
+        self.block.clear();
+    }
+
+    /// Returns whether prices go before a trial of the depth, which may have run up to now.
+    pub(in super::super) fn goes_first(&self, after_trial: bool) -> bool {
+        let is_new = self.blocks < LEAST_BLOCKS.into();
+        self.may_teach() && self.turns.goes_first(after_trial || is_new)
+    }
+
+    /// Returns whether the depth is to be more than it is, for this block.
+    pub(in super::super) fn wants_depth(&self) -> bool {
+        self.turns.teaches && self.may_teach()
+    }
+
+    /// Returns whether tenants differ, or that is not known yet.
+    fn may_teach(&self) -> bool {
+        let differs = |part: usize| {
+            let shift = &self.shifts[part][part];
+            shift.blocks() < LEAST_BLOCKS || is_shift(shift)
+        };
+        self.mode == CostMode::Learn && self.mixed && (0..PARTS.len()).any(differs)
+    }
+
+    /// U, in bytes.
+    pub(in super::super) fn op_bytes(&self) -> u64 {
+        self.rates.op_bytes
+    }
+
+    /// The factors of writes and of FUA, in percent.
+    pub(in super::super) fn factors(&self) -> [u64; 2] {
+        [self.rates.write, self.rates.fua].map(in_percent)
+    }
+
+    /// Blocks from which prices were learned.
+    pub(in super::super) fn blocks(&self) -> u64 {
+        self.blocks
+    }
+
+    /// Takes a window; returns the price that moves because of it.
+    pub(in super::super) fn window_closed(&mut self, closed: &Closed) -> Option<Moved> {
+        self.mixed = closed.mixed;
+        let at = usize::try_from(closed.number % BLOCK).expect("below 8");
+        if !self.turns.teaches || closed.starved || closed.bursty || at != self.block.len() {
+            return None;
+        }
+        let cost = self.base.cost_by_part(&closed.tallies);
+        let parts = cost.parts.map(|part| ppm(part, cost.all));
+        self.block.push(Seen { speed: closed.speed, parts });
+        if self.block.len() < WINDOWS {
+            return None;
+        }
+        self.take_block();
+        let moved = self.move_surest();
+        let by = moved.map(|moved| moved.from.abs_diff(moved.to) * 1_000_000 / moved.from.max(1));
+        self.turns.taught(by);
+        if by.is_some_and(is_far) {
+            self.speeds.iter_mut().chain(self.shifts.as_flattened_mut()).for_each(Mean::doubt);
+        }
+        moved
+    }
+
+    fn take_block(&mut self) {
+        self.blocks += 1;
+        for dearer in 0..PARTS.len() {
+            let sums = |plus: bool| {
+                let arm =
+                    self.block.iter().enumerate().filter(|&(at, _)| is_plus(at)[dearer] == plus);
+                arm.fold((0, [0; 3]), |(speed, parts), (_, seen)| {
+                    let parts: [i64; 3] =
+                        std::array::from_fn(|part| parts[part] + seen.parts[part]);
+                    (speed + i128::from(seen.speed), parts)
+                })
+            };
+            let ((fast, plus), (slow, minus)) = (sums(true), sums(false));
+            let rho = 2 * i128::from(MILLION) * (fast - slow) / (fast + slow).max(1);
+            self.speeds[dearer].take(i64::try_from(rho).expect("at most two million"));
+            for part in 0..PARTS.len() {
+                self.shifts[dearer][part].take((plus[part] - minus[part]) / 4);
+            }
+        }
+    }
+
+    fn move_surest(&mut self) -> Option<Moved> {
+        let steps = (0..PARTS.len()).filter_map(|part| {
+            let on_average = self.block.iter().map(|seen| seen.parts[part]).sum::<i64>() / 8;
+            Some((part, step(&self.speeds[part], &self.shifts[part][part], on_average)?))
+        });
+        let (part, step) = steps.max_by_key(|(_, step)| step.sureness)?;
+        let moved = self.apply(part, step)?;
+        for dearer in 0..PARTS.len() {
+            let by = step.change * self.shifts[dearer][part].value() / MILLION;
+            self.speeds[dearer].shift(by);
+        }
+        self.base = Prices::new(self.mode, self.rates);
+        Some(moved)
+    }
+
+    /// Moves the price of a part; none where it is at its bound.
+    fn apply(&mut self, part: usize, step: Step) -> Option<Moved> {
+        let factor = u64::try_from(step.factor).expect("it is positive");
+        let one = MILLION.cast_unsigned();
+        let before = self.rates;
+        let scaled = |price: u64, (least, most)| (price * factor / one).clamp(least, most);
+        match PARTS[part] {
+            PriceOf::Bytes => {
+                let op_bytes = before.op_bytes * one / factor;
+                self.rates.op_bytes = op_bytes.clamp(OP_BYTES.0, OP_BYTES.1);
+            }
+            PriceOf::Writes => self.rates.write = scaled(before.write, FACTOR),
+            PriceOf::Fua => self.rates.fua = scaled(before.fua, FACTOR),
+        }
+        if self.rates == before {
+            return None;
+        }
+        let shown = |rates: Rates| match PARTS[part] {
+            PriceOf::Bytes => rates.op_bytes,
+            PriceOf::Writes => in_percent(rates.write),
+            PriceOf::Fua => in_percent(rates.fua),
+        };
+        Some(Moved { which: PARTS[part], from: shown(before), to: shown(self.rates) })
+    }
+}
+
+fn in_percent(factor: u64) -> u64 {
+    (factor * 100 + ONE / 2) / ONE
+}
+
+/// `part` of `all`, in ppm.
+fn ppm(part: u128, all: u128) -> i64 {
+    let ppm = part * u128::from(MILLION.cast_unsigned()) / all.max(1);
+    i64::try_from(ppm).expect("at most a million")
+}
