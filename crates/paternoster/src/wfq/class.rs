@@ -55,40 +55,43 @@ impl Classes {
     }
 
     /// In which directions something waits in any class.
-    #[inline]
     pub(super) fn directions(&self, all: &SlotMap<SiblingsId, Siblings>) -> Directions {
         self.siblings.iter().map(|&id| all[id].directions()).collect()
     }
 
     /// Notes which classes wait behind a higher one: a class got its first request, or has served
-    /// its last.
-    pub(super) fn changed(&mut self, all: &SlotMap<SiblingsId, Siblings>, now: Instant) {
-        let mut higher_waits = false;
+    /// its last. Returns in which directions something waits.
+    pub(super) fn note_waiting(
+        &mut self,
+        all: &SlotMap<SiblingsId, Siblings>,
+        now: Instant,
+    ) -> Directions {
+        let mut directions = Directions::empty();
         for (&id, behind) in self.siblings.iter().zip(&mut self.waiting) {
-            let waits = !all[id].is_empty();
-            if !(waits && higher_waits) {
+            let waiting = all[id].directions();
+            if waiting.is_empty() || directions.is_empty() {
                 *behind = Behind::default();
             } else if behind.since.is_none() {
                 behind.since = Some(now);
             }
-            higher_waits |= waits;
+            directions |= waiting;
         }
+        directions
     }
 
-    /// Returns the classes with something waiting, in the order in which they may be served now.
+    /// Returns the classes in the order in which they may be served now.
+    #[inline]
     pub(super) fn in_order(
         &self,
-        all: &SlotMap<SiblingsId, Siblings>,
         now: Instant,
         class_age: Nanos,
-    ) -> impl Iterator<Item = IoClass> {
+    ) -> impl Iterator<Item = IoClass> + use<> {
         let due = IoClass::ALL.into_iter().find(|&class| {
             let behind = self.waiting[class as usize];
             behind.is_old(now, class_age) && behind.passed >= TURNS_OF_HIGHER
         });
         let others = IoClass::ALL.into_iter().filter(move |&class| Some(class) != due);
-        let waits = IoClass::ALL.map(|class| !all[self.siblings(class)].is_empty());
-        due.into_iter().chain(others).filter(move |&class| waits[class as usize])
+        due.into_iter().chain(others)
     }
 
     /// Counts a request that was served.

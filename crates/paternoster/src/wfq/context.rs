@@ -7,7 +7,6 @@ use slotmap::Key as _;
 
 use super::Wfq;
 use super::demand::Demand;
-use super::directions::Directions;
 use super::node::{Context, GroupNodes, NodeId};
 use super::queue::ContextQueue;
 use crate::arena::{GroupId, IocId, RequestId};
@@ -81,8 +80,7 @@ impl<T: Trace> Wfq<T> {
     fn make_node(&mut self, cx: &Cx<'_>, ioc: IocId, group: GroupId, class: IoClass) -> NodeId {
         let own = self.group_nodes(cx, group).own;
         let queue = ContextQueue::default();
-        let head = Directions::empty();
-        let context = Context { ioc, group, class, queue, head, bound: 0, exited: false };
+        let context = Context { ioc, group, class, queue, bound: 0, exited: false };
         let node = self.tree.add_context(own, context);
         let nodes = self.contexts.entry(ioc).expect("an I/O context that exists");
         nodes.or_default().push(node);

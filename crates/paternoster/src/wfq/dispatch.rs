@@ -100,7 +100,7 @@ impl<T: Trace> Wfq<T> {
             let first = match &self.tree.nodes[at].kind {
                 Kind::Group { members, .. } => all[*members].first(directions),
                 Kind::Own { classes, .. } => {
-                    let mut order = classes.in_order(all, cx.now, self.tunables.class_age());
+                    let mut order = classes.in_order(cx.now, self.tunables.class_age());
                     order.find_map(|class| all[classes.siblings(class)].first(directions))
                 }
                 Kind::Context(context) => {

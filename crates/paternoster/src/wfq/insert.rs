@@ -37,11 +37,10 @@ impl<T: Trace> Wfq<T> {
     /// Notes the direction of a context's head.
     #[inline]
     pub(super) fn note_head(&mut self, cx: &Cx<'_>, context: NodeId) {
-        let by_direction = self.by_direction;
-        let context = self.tree.context_mut(context);
-        context.head = match context.queue.head(Order::of(cx.device)) {
+        let head = self.tree.context(context).queue.head(Order::of(cx.device));
+        self.tree.nodes[context].waiting = match head {
             None => Directions::empty(),
-            Some(rq) if by_direction => cx.requests[rq].direction().into(),
+            Some(rq) if self.by_direction => cx.requests[rq].direction().into(),
             Some(_) => Directions::READ,
         };
     }

@@ -29,6 +29,7 @@
 //!                price/         it is charged,
 //!                node.rs        and so are all above it,
 //!                siblings.rs    each among its siblings,
+//!                tournament.rs  of whom the least tag wins,
 //!                service.rs     in virtual time
 //!                kept.rs        unless the room is kept for another tenant,
 //!                limits/        or held free for one that misses its latency target
@@ -62,6 +63,7 @@ mod price;
 mod queue;
 mod service;
 mod siblings;
+mod tournament;
 mod tunables;
 mod window;
 
@@ -84,7 +86,7 @@ use node::{GroupNodes, NodeId, Tree};
 use price::{Class, Prices, Pricing};
 use service::Units;
 use tunables::Tunables;
-use window::{Closed, Windows};
+use window::Windows;
 
 /// Its name, as schedulers have one in sysfs.
 pub(crate) const NAME: &str = "wfq";
@@ -116,8 +118,6 @@ pub struct Wfq<T> {
     /// Requests that wait.
     queued: u32,
     windows: Windows,
-    /// What the last window has shown.
-    last_window: Option<Closed>,
     /// Windows in which nothing waited though the device had room.
     starved_windows: u64,
     depth: Depth,
@@ -153,7 +153,6 @@ impl<T: Trace> Wfq<T> {
             in_flight: SideTable::new(),
             queued: 0,
             windows: Windows::new(pricing.base()),
-            last_window: None,
             starved_windows: 0,
             depth: Depth::starting_at(tunables.depth_start()),
             depth_now: 1,

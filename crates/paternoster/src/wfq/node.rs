@@ -20,7 +20,8 @@ use super::directions::Directions;
 use super::limits::{Amount, Dues, NO_TARGET, NodeLimits, Parking};
 use super::queue::ContextQueue;
 use super::service::{Units, Vtime};
-use super::siblings::{Key, Siblings};
+use super::siblings::Siblings;
+use super::tournament::{Key, Seat};
 use crate::arena::{GroupId, IocId};
 use crate::io_context::IoClass;
 use crate::stats::ShareStats;
@@ -43,10 +44,15 @@ pub(super) struct Node {
     pub(super) weight: u32,
     /// Its tag: the virtual time at which its next service starts.
     pub(super) start: Vtime,
-    /// Its key in the order of service, while it is active.
-    key: Option<Key>,
+    /// The number of its key, which orders equal tags.
+    sequence: u64,
+    /// Its seat among its siblings, while it is active.
+    seat: Option<Seat>,
     /// The directions in which it is active.
     pub(super) active: Directions,
+    /// The directions in which something waits below it that no cap below it holds; of a context,
+    /// the direction that its head counts as.
+    pub(super) waiting: Directions,
     /// Its caps and its reservation, if it ever had any.
     pub(super) limits: Option<Box<NodeLimits>>,
     /// What it has outstanding; kept of a group's own requests, and of nodes below the root.
@@ -75,8 +81,6 @@ pub(super) struct Context {
     pub(super) group: GroupId,
     pub(super) class: IoClass,
     pub(super) queue: ContextQueue,
-    /// The direction that its head counts as; none without a request.
-    pub(super) head: Directions,
     /// Requests that are bound to it: they wait, or are in flight.
     pub(super) bound: u32,
     /// Its I/O context issues no more requests.
@@ -85,10 +89,24 @@ pub(super) struct Context {
 
 impl Node {
     fn new(among: Option<SiblingsId>, weight: u32, kind: Kind) -> Self {
-        let (active, limits) = (Directions::empty(), None);
-        let (start, demand) = (Vtime::ZERO, Demand::default());
-        let (present_in, absent) = (0, false);
-        Self { among, kind, weight, start, key: None, active, limits, demand, present_in, absent }
+        Self {
+            among,
+            kind,
+            weight,
+            start: Vtime::ZERO,
+            sequence: 0,
+            seat: None,
+            active: Directions::empty(),
+            waiting: Directions::empty(),
+            limits: None,
+            demand: Demand::default(),
+            present_in: 0,
+            absent: false,
+        }
+    }
+
+    fn key(&self) -> Key {
+        Key { start: self.start, sequence: self.sequence }
     }
 
     pub(super) fn is_active(&self) -> bool {
@@ -286,26 +304,11 @@ impl Tree {
         self.nodes.iter().filter(move |(_, node)| is_context(node)).map(|(id, _)| id)
     }
 
-    /// Returns in which directions something waits below a node that no cap below it holds.
-    #[inline]
-    pub(super) fn waiting_below(&self, node: NodeId) -> Directions {
-        match &self.nodes[node].kind {
-            Kind::Group { members, .. } => self.siblings[*members].directions(),
-            Kind::Own { classes, .. } => classes.directions(&self.siblings),
-            Kind::Context(context) => context.head,
-        }
-    }
-
     /// Returns when a cap lets something be served, if caps hold all that waits.
     pub(super) fn held_until(&self) -> Option<Instant> {
         let (until, _) = self.parking.first()?;
-        let nothing_else = self.waiting_below(self.root?).is_empty();
+        let nothing_else = self.nodes[self.root?].waiting.is_empty();
         nothing_else.then_some(until)
-    }
-
-    fn next_key(&mut self, start: Vtime) -> Key {
-        self.keys += 1;
-        Key { start, sequence: self.keys }
     }
 
     /// Puts a node, and those above it, where they are in the order of service now: something began
@@ -319,46 +322,67 @@ impl Tree {
     ) {
         let mut at = from;
         while let Some(among) = self.nodes[at].among {
-            let (to, is_held) = self.park(at, self.waiting_below(at), now);
+            let (to, is_held) = self.park(at, now);
             if is_held {
                 tell(Told::Held(self.nodes[at].whom()));
             }
             if to == self.nodes[at].active {
                 break;
             }
-            self.place(at, among, to, now, grace, &mut tell);
-            at = self.siblings[among].of;
-            self.classes_changed(at, now);
+            if self.nodes[at].seat.is_none() {
+                tell(Told::Busy(self.enter(at, among, now, grace)));
+            }
+            at = self.compete(at, among, to, now);
         }
     }
 
-    /// Makes a node active in those directions alone.
-    fn place(
-        &mut self,
-        at: NodeId,
-        among: SiblingsId,
-        to: Directions,
-        now: Instant,
-        grace: Nanos,
-        tell: &mut impl FnMut(Told),
-    ) {
-        let siblings = &mut self.siblings[among];
-        let node = &mut self.nodes[at];
+    /// Gives a node that becomes active its tag and its seat.
+    fn enter(&mut self, at: NodeId, among: SiblingsId, now: Instant, grace: Nanos) -> Entered {
+        let (siblings, node) = (&mut self.siblings[among], &mut self.nodes[at]);
+        self.keys += 1;
+        node.sequence = self.keys;
+        node.start = siblings.entry(node.start, now, grace);
+        node.seat = Some(siblings.take_seat());
+        let v = siblings.v();
+        let lag = node.start.ahead_of(v, node.weight);
+        Entered { whom: node.whom(), start: node.start, v, lag }
+    }
+
+    /// Has a node, which has a seat, compete in those directions alone, by its tag as it is now.
+    /// Returns the node above it, which is told if something else waits below it now.
+    #[inline]
+    fn compete(&mut self, at: NodeId, among: SiblingsId, to: Directions, now: Instant) -> NodeId {
+        let (siblings, node) = (&mut self.siblings[among], &mut self.nodes[at]);
+        let seat = node.seat.expect("who competes has a seat");
         let from = std::mem::replace(&mut node.active, to);
-        let key = if let Some(key) = node.key {
-            key
-        } else {
-            let v = siblings.v();
-            node.start = siblings.entry(node.start, now, grace);
-            self.keys += 1;
-            let lag = node.start.ahead_of(v, node.weight);
-            tell(Told::Busy(Entered { whom: node.whom(), start: node.start, v, lag }));
-            Key { start: node.start, sequence: self.keys }
+        let before = siblings.directions();
+        siblings.set(seat, node.key(), at, to);
+        if from != to {
+            siblings.clear(seat, from - to);
+        }
+        if to.is_empty() {
+            node.seat = None;
+            siblings.leave_seat(seat);
+        }
+        if node.limits.is_some() {
+            self.relist(at);
+        }
+        let siblings = &self.siblings[among];
+        let (above, after) = (siblings.of, siblings.directions());
+        if after != before {
+            self.note_waiting(above, now);
+        }
+        above
+    }
+
+    /// Notes in which directions something waits below a group, or below its own requests.
+    fn note_waiting(&mut self, at: NodeId, now: Instant) {
+        let node = &mut self.nodes[at];
+        node.waiting = match &mut node.kind {
+            Kind::Group { members, .. } => self.siblings[*members].directions(),
+            Kind::Own { classes, .. } => classes.note_waiting(&self.siblings, now),
+            Kind::Context(_) => unreachable!("nothing competes below a context"),
         };
-        siblings.remove(key, from - to);
-        siblings.insert(key, at, to - from);
-        node.key = (!to.is_empty()).then_some(key);
-        self.relist(at);
     }
 
     /// Charges the context and all above it for a request that was taken out of it.
@@ -375,51 +399,28 @@ impl Tree {
         let mut at = context;
         while let Some(among) = self.nodes[at].among {
             is_reserved |= served.reserved == Some(at);
-            let siblings = &mut self.siblings[among];
+            let (siblings, node) = (&mut self.siblings[among], &mut self.nodes[at]);
             siblings.advance_v(direction, now, grace);
-            let node = &mut self.nodes[at];
-            let before = node.key.take().expect("who is served is active");
-            siblings.remove(before, node.active);
             let (start, charge) = (node.start, served.charge);
             node.start = if is_reserved {
                 start.brought_forward(siblings.v(), charge, node.weight)
             } else {
                 start.advanced(charge, node.weight)
             };
+            self.keys += 1;
+            node.sequence = self.keys;
             if let Some(limits) = &mut node.limits
                 && served.charge > Units::ZERO
             {
                 limits.count(now, served.amount, served.charge);
             }
-            let is_active = self.place_again(at, among, now, &mut tell);
-            at = self.siblings[among].of;
-            if !is_active {
-                self.classes_changed(at, now);
+            let (to, is_held) = self.park(at, now);
+            let above = self.compete(at, among, to, now);
+            if is_held {
+                tell(Told::Held(self.nodes[at].whom()));
             }
+            at = above;
         }
-    }
-
-    /// Puts a node that was served where its tag is now, if it is active still.
-    #[inline]
-    fn place_again(
-        &mut self,
-        at: NodeId,
-        among: SiblingsId,
-        now: Instant,
-        tell: &mut impl FnMut(Told),
-    ) -> bool {
-        let (to, is_held) = self.park(at, self.waiting_below(at), now);
-        self.nodes[at].active = to;
-        if !to.is_empty() {
-            let key = self.next_key(self.nodes[at].start);
-            self.nodes[at].key = Some(key);
-            self.siblings[among].insert(key, at, to);
-        }
-        self.relist(at);
-        if is_held {
-            tell(Told::Held(self.nodes[at].whom()));
-        }
-        !to.is_empty()
     }
 
     /// Returns the direction that a request counts as in the order of service.
@@ -432,45 +433,40 @@ impl Tree {
     pub(super) fn charge_work(&mut self, node: NodeId, charge: Units, now: Instant, grace: Nanos) {
         let mut at = node;
         while let Some(among) = self.nodes[at].among {
-            let start = match self.nodes[at].key {
-                Some(key) => key.start,
+            let (siblings, node) = (&mut self.siblings[among], &mut self.nodes[at]);
+            if node.seat.is_none() {
                 // Else the debt would be forgotten as it becomes busy.
-                None => self.siblings[among].entry(self.nodes[at].start, now, grace),
-            };
-            let start = start.advanced(charge, self.nodes[at].weight);
-            self.nodes[at].start = start;
-            if let Some(before) = self.nodes[at].key {
-                let key = self.next_key(start);
-                self.nodes[at].key = Some(key);
-                let active = self.nodes[at].active;
-                self.siblings[among].remove(before, active);
-                self.siblings[among].insert(key, at, active);
+                node.start = siblings.entry(node.start, now, grace);
             }
-            at = self.siblings[among].of;
-        }
-    }
-
-    /// Notes which classes of a group's own requests have something waiting.
-    fn classes_changed(&mut self, node: NodeId, now: Instant) {
-        if let Kind::Own { classes, .. } = &mut self.nodes[node].kind {
-            classes.changed(&self.siblings, now);
+            node.start = node.start.advanced(charge, node.weight);
+            if let Some(seat) = node.seat {
+                self.keys += 1;
+                node.sequence = self.keys;
+                siblings.set(seat, node.key(), at, node.active);
+            }
+            at = siblings.of;
         }
     }
 
     /// Asserts what always holds of the tree.
     pub(super) fn check(&self) {
         for (id, node) in &self.nodes {
-            let waiting = self.waiting_below(id);
+            let below = match &node.kind {
+                Kind::Group { members, .. } => self.siblings[*members].directions(),
+                Kind::Own { classes, .. } => classes.directions(&self.siblings),
+                Kind::Context(_) => node.waiting,
+            };
+            assert_eq!(node.waiting, below, "who has something waiting below it knows");
             let is_root = node.among.is_none();
             let is_limited = node.limits.is_some();
-            let expected = if is_root { Directions::empty() } else { waiting };
+            let expected = if is_root { Directions::empty() } else { node.waiting };
             assert!(is_limited || node.active == expected, "who has something waiting is active");
-            assert_eq!(node.key.is_some(), node.is_active(), "who is active has a key");
-            assert!(node.key.is_none_or(|key| key.start == node.start), "by its own tag");
+            assert_eq!(node.seat.is_some(), node.is_active(), "who is active has a seat");
         }
         for (id, siblings) in &self.siblings {
             let active = self.nodes.iter().filter(|(_, node)| node.among == Some(id));
-            let active = active.filter_map(|(id, node)| Some((node.key?, id, node.active)));
+            let active = active
+                .filter_map(|(id, node)| Some((node.seat?, node.key(), id, node.active)));
             siblings.check(&active.collect::<Vec<_>>());
         }
         self.check_limits();

@@ -81,6 +81,9 @@ impl Vtime {
     /// The moment at which all siblings begin.
     pub const ZERO: Self = Self(0);
 
+    /// A moment that never comes.
+    pub(super) const LAST: Self = Self(u128::MAX);
+
     /// Returns it as a plain number: units (2²⁰ an op) × 2³² a weight.
     pub const fn raw(self) -> u128 {
         self.0

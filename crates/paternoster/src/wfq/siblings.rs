@@ -12,20 +12,12 @@
 //! `grace` it starts where v was that long ago: one that ran empty only for a moment keeps its
 //! place.
 
-use std::collections::BTreeMap;
-
 use super::demand::Present;
 use super::directions::Directions;
 use super::node::NodeId;
 use super::service::Vtime;
+use super::tournament::{Key, Seat, Tournament};
 use crate::time::{Instant, Nanos};
-
-/// The order of service: the least start first; of equal ones the tag that was made first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Key {
-    pub(super) start: Vtime,
-    pub(super) sequence: u64,
-}
 
 /// Nodes that compete with each other below one node.
 #[derive(Debug)]
@@ -35,15 +27,26 @@ pub(super) struct Siblings {
     v: Vtime,
     history: History,
     /// Those with something waiting that may be served, by its direction.
-    active: [BTreeMap<Key, NodeId>; 2],
+    active: [Tournament; 2],
+    /// How many seats there are.
+    seats: Seat,
+    /// Seats that nobody has.
+    free: Vec<Seat>,
     /// Of those that are present, in `demand.rs`.
     pub(super) present: Present,
 }
 
 impl Siblings {
     pub(super) fn below(of: NodeId) -> Self {
-        let (history, present) = (History::default(), Present::default());
-        Self { of, v: Vtime::ZERO, history, active: Default::default(), present }
+        Self {
+            of,
+            v: Vtime::ZERO,
+            history: History::default(),
+            active: Default::default(),
+            seats: 0,
+            free: vec![],
+            present: Present::default(),
+        }
     }
 
     /// Their virtual time.
@@ -55,29 +58,23 @@ impl Siblings {
     #[inline]
     pub(super) fn directions(&self) -> Directions {
         let [reads, writes] = &self.active;
-        let of = |directions, tree: &BTreeMap<_, _>| {
-            if tree.is_empty() { Directions::empty() } else { directions }
-        };
-        of(Directions::READ, reads) | of(Directions::WRITE, writes)
-    }
-
-    /// Returns whether none has something waiting that may be served.
-    #[inline]
-    pub(super) fn is_empty(&self) -> bool {
-        self.directions().is_empty()
+        let mut directions = Directions::empty();
+        directions.set(Directions::READ, !reads.is_empty());
+        directions.set(Directions::WRITE, !writes.is_empty());
+        directions
     }
 
     /// The one to serve next in one of those directions, and its tag.
     #[inline]
     pub(super) fn first(&self, directions: Directions) -> Option<(Vtime, NodeId)> {
         let [reads, writes] = &self.active;
-        let read = reads.first_key_value().filter(|_| directions.contains(Directions::READ));
-        let write = writes.first_key_value().filter(|_| directions.contains(Directions::WRITE));
+        let read = reads.least().filter(|_| directions.contains(Directions::READ));
+        let write = writes.least().filter(|_| directions.contains(Directions::WRITE));
         let first = match (read, write) {
             (Some(read), Some(write)) => Some(read.min(write)),
             (one, None) | (None, one) => one,
         };
-        first.map(|(key, &node)| (key.start, node))
+        first.map(|(key, node)| (key.start, node))
     }
 
     /// Returns where a node starts that becomes busy and last stopped at `start`.
@@ -86,18 +83,42 @@ impl Siblings {
         start.max(if grace == Nanos::ZERO { self.v } else { self.history.at(now, grace, self.v) })
     }
 
+    /// Gives a seat to a node that becomes active.
     #[inline]
-    pub(super) fn insert(&mut self, key: Key, node: NodeId, directions: Directions) {
-        for tree in trees_of(&mut self.active, directions) {
-            tree.insert(key, node);
+    pub(super) fn take_seat(&mut self) -> Seat {
+        self.free.pop().unwrap_or_else(|| {
+            self.seats += 1;
+            self.seats - 1
+        })
+    }
+
+    /// Takes back the seat of a node that is active no more.
+    #[inline]
+    pub(super) fn leave_seat(&mut self, seat: Seat) {
+        self.free.push(seat);
+    }
+
+    /// Has the node of a seat compete with that key.
+    #[inline]
+    pub(super) fn set(&mut self, seat: Seat, key: Key, node: NodeId, directions: Directions) {
+        let [reads, writes] = &mut self.active;
+        if directions.contains(Directions::READ) {
+            reads.set(seat, key, node);
+        }
+        if directions.contains(Directions::WRITE) {
+            writes.set(seat, key, node);
         }
     }
 
+    /// Has the node of a seat, which competes in those directions, not do so any more.
     #[inline]
-    pub(super) fn remove(&mut self, key: Key, directions: Directions) {
-        for tree in trees_of(&mut self.active, directions) {
-            let removed = tree.remove(&key);
-            debug_assert!(removed.is_some(), "it is active");
+    pub(super) fn clear(&mut self, seat: Seat, directions: Directions) {
+        let [reads, writes] = &mut self.active;
+        if directions.contains(Directions::READ) {
+            reads.clear(seat);
+        }
+        if directions.contains(Directions::WRITE) {
+            writes.clear(seat);
         }
     }
 
@@ -112,20 +133,22 @@ impl Siblings {
         }
     }
 
-    /// Asserts that the active ones are those, with those keys.
-    pub(super) fn check(&self, expected: &[(Key, NodeId, Directions)]) {
-        for (tree, direction) in self.active.iter().zip([Directions::READ, Directions::WRITE]) {
-            let of = expected.iter().filter(|(_, _, directions)| directions.contains(direction));
-            let expected: BTreeMap<_, _> = of.map(|&(key, node, _)| (key, node)).collect();
-            assert_eq!(*tree, expected, "who has something waiting is in the tree");
+    /// Asserts that the active ones are those, at those seats with those keys.
+    pub(super) fn check(&self, expected: &[(Seat, Key, NodeId, Directions)]) {
+        for (tournament, direction) in
+            self.active.iter().zip([Directions::READ, Directions::WRITE])
+        {
+            let of = expected.iter().filter(|(.., directions)| directions.contains(direction));
+            let mut expected: Vec<_> =
+                of.map(|&(seat, key, node, _)| (seat, key, node)).collect();
+            expected.sort_unstable();
+            let all: Vec<_> = tournament.iter().collect();
+            assert_eq!(all, expected, "who has something waiting competes");
+            let least = expected.iter().map(|&(_, key, node)| (key, node)).min();
+            assert_eq!(tournament.least(), least, "the least wins");
         }
+        assert_eq!(expected.len() + self.free.len(), self.seats as usize, "seats");
     }
-}
-
-#[inline]
-fn trees_of<V>(trees: &mut [V; 2], directions: Directions) -> impl Iterator<Item = &mut V> {
-    let all = trees.iter_mut().zip([Directions::READ, Directions::WRITE]);
-    all.filter(move |(_, of)| directions.contains(*of)).map(|(tree, _)| tree)
 }
 
 /// How many moments are remembered.

@@ -144,13 +144,22 @@ impl Tree {
 
     /// Returns in which directions a node may be served, of those in which something waits below
     /// it, and whether it is parked in one from now on. It is parked in the others.
-    pub(super) fn park(
+    #[inline]
+    pub(super) fn park(&mut self, node: NodeId, now: Instant) -> (Directions, bool) {
+        let waiting = self.nodes[node].waiting;
+        if self.nodes[node].limits.is_none() {
+            return (waiting, false);
+        }
+        self.park_limited(node, waiting, now)
+    }
+
+    fn park_limited(
         &mut self,
         node: NodeId,
         waiting: Directions,
         now: Instant,
     ) -> (Directions, bool) {
-        let Some(limits) = &mut self.nodes[node].limits else { return (waiting, false) };
+        let limits = self.nodes[node].limits.as_mut().expect("it has limits");
         let mut is_held = false;
         for direction in BOTH {
             let ready = limits.caps.ready(direction, self.parking.burst);
@@ -207,7 +216,7 @@ impl Tree {
             counts.0 += limits.parked.iter().flatten().count();
             counts.1 += usize::from(limits.due.is_some());
             counts.2 += u32::from(limits.capped);
-            let waiting = self.waiting_below(id);
+            let waiting = node.waiting;
             assert!(waiting.contains(limits.parked()), "who is parked has something waiting");
             assert_eq!(node.active, waiting - limits.parked(), "it is active else");
             let listed = limits.reservation.due().filter(|_| node.is_active());
