@@ -1,9 +1,10 @@
 //! Requests that leave the device, and work that was no request.
 
 use super::context::context_of;
+use super::node::GroupNodes;
 use super::service::Units;
 use super::window::Done;
-use super::{InFlight, Wfq};
+use super::Wfq;
 use crate::arena::{GroupId, RequestId};
 use crate::scheduler::{Cx, InsertAt, Work};
 use crate::trace::Trace;
@@ -12,8 +13,10 @@ impl<T: Trace> Wfq<T> {
     /// A request has completed.
     #[inline]
     pub(super) fn complete_request(&mut self, cx: &Cx<'_>, rq: RequestId) {
-        let gone = self.leave_device(cx, rq);
-        self.in_flight.remove(rq);
+        let gone = self.in_flight.remove(rq).expect("it was dispatched");
+        let GroupNodes { top, within, .. } = self.groups[cx.requests[rq].group];
+        self.tree.nodes[top].demand.in_device -= 1;
+        self.targets.leave(within);
         let latency = cx.now.saturating_since(cx.requests[rq].start);
         if !self.targets.is_empty() {
             self.judge_targets(cx, cx.requests[rq].group, latency);
@@ -23,21 +26,15 @@ impl<T: Trace> Wfq<T> {
         self.learn(cx, Done { charge, class, sectors, window, latency });
     }
 
-    /// A request is not in the device any more.
-    #[inline]
-    fn leave_device(&mut self, cx: &Cx<'_>, rq: RequestId) -> InFlight {
-        let entry = self.in_flight.get_mut(rq).expect("it was dispatched");
-        entry.in_device = false;
-        let (entry, group) = (*entry, cx.requests[rq].group);
-        self.change_demand(group, |demand| demand.in_device -= 1);
-        self.targets.leave(self.groups[group].within);
-        entry
-    }
-
     /// The device could not take a request: it is the first of its context again. It stays charged.
     pub(super) fn requeue_request(&mut self, cx: &mut Cx<'_>, rq: RequestId) {
-        let before = self.leave_device(cx, rq);
+        let before = self.in_flight.get_mut(rq).expect("it was dispatched");
+        before.in_device = false;
         self.windows.forget(before.window);
+        let GroupNodes { top, within, .. } = self.groups[cx.requests[rq].group];
+        self.tree.nodes[top].demand.in_device -= 1;
+        self.targets.leave(within);
+        self.note_absence(top);
         self.insert_request(cx, rq, InsertAt::Head);
     }
 

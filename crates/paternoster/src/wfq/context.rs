@@ -8,7 +8,7 @@ use slotmap::Key as _;
 use super::Wfq;
 use super::demand::Demand;
 use super::node::{Context, GroupNodes, NodeId};
-use super::queue::ContextQueue;
+use super::queue::{ContextQueue, Order};
 use crate::arena::{GroupId, IocId, RequestId};
 use crate::group_limits::GroupLimits;
 use crate::io_context::{IoClass, IoPrio};
@@ -45,20 +45,22 @@ impl<T: Trace> Wfq<T> {
         let node = context_of(cx, rq);
         let context = self.tree.context_mut(node);
         context.bound -= 1;
-        let group = context.group;
+        let (group, is_unused) = (context.group, context.is_unused());
         self.change_demand(group, |demand| demand.shrink(cx.now));
-        self.note_absence(self.groups[group].top);
-        self.free_if_unused(node);
+        if is_unused {
+            self.tree.nodes.remove(node);
+        }
     }
 
-    /// Changes the demand of a group's own requests, and of what it is below.
+    /// Changes what is outstanding of a group's own requests, and of what it is below.
     #[inline]
     pub(super) fn change_demand(&mut self, group: GroupId, change: impl Fn(&mut Demand)) {
         let GroupNodes { own, top, .. } = self.groups[group];
-        change(&mut self.tree.nodes[own].demand);
         if top != own {
-            change(&mut self.tree.nodes[top].demand);
+            change(&mut self.tree.nodes[own].demand);
         }
+        change(&mut self.tree.nodes[top].demand);
+        self.note_absence(top);
     }
 
     #[inline]
@@ -79,7 +81,7 @@ impl<T: Trace> Wfq<T> {
 
     fn make_node(&mut self, cx: &Cx<'_>, ioc: IocId, group: GroupId, class: IoClass) -> NodeId {
         let own = self.group_nodes(cx, group).own;
-        let queue = ContextQueue::default();
+        let queue = ContextQueue::new(Order::of(cx.device));
         let context = Context { ioc, group, class, queue, bound: 0, exited: false };
         let node = self.tree.add_context(own, context);
         let nodes = self.contexts.entry(ioc).expect("an I/O context that exists");
@@ -104,8 +106,11 @@ impl<T: Trace> Wfq<T> {
     /// The I/O context makes no more requests: its nodes are freed, those with requests later.
     pub(super) fn exit(&mut self, ioc: IocId) {
         for node in self.contexts.remove(ioc).unwrap_or_default() {
-            self.tree.context_mut(node).exited = true;
-            self.free_if_unused(node);
+            let context = self.tree.context_mut(node);
+            context.exited = true;
+            if context.is_unused() {
+                self.tree.nodes.remove(node);
+            }
         }
     }
 
@@ -132,13 +137,6 @@ impl<T: Trace> Wfq<T> {
         if let Some(&GroupNodes { node, own, .. }) = self.groups.get(group) {
             self.tree.nodes[node].weight = cx.groups[group].weight().value();
             self.tree.nodes[own].weight = cx.groups[group].leaf_weight().value();
-        }
-    }
-
-    fn free_if_unused(&mut self, node: NodeId) {
-        let context = self.tree.context(node);
-        if context.exited && context.bound == 0 {
-            self.tree.nodes.remove(node);
         }
     }
 }

@@ -27,7 +27,7 @@ const PRESENT: u64 = ONE / 2;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Demand {
     pub(super) outstanding: u32,
-    /// Those in the device.
+    /// Those in the device; counted below the root alone.
     pub(super) in_device: u32,
     /// The moment of the last change.
     since: Instant,

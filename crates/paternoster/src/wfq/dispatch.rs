@@ -16,7 +16,6 @@ use super::insert::tell;
 use super::limits::Amount;
 use super::node::{Kind, NodeId, Served};
 use super::price::{Class, moved};
-use super::queue::Order;
 use super::service::{Units, Vtime};
 use super::{InFlight, Wfq};
 use crate::arena::RequestId;
@@ -65,7 +64,7 @@ impl<T: Trace> Wfq<T> {
         }
         self.take(cx, choice);
         self.targets.enter(self.groups[group].within);
-        self.change_demand(group, |demand| demand.in_device += 1);
+        self.tree.nodes[top].demand.in_device += 1;
         self.note_absence(top);
         self.note_load(cx.now, cx.in_device + 1);
         Some(choice.rq)
@@ -104,7 +103,7 @@ impl<T: Trace> Wfq<T> {
                     order.find_map(|class| all[classes.siblings(class)].first(directions))
                 }
                 Kind::Context(context) => {
-                    let rq = context.queue.head(Order::of(cx.device));
+                    let rq = context.queue.head();
                     return (at, rq.expect("an active context has requests"));
                 }
             };
@@ -115,14 +114,10 @@ impl<T: Trace> Wfq<T> {
 
     /// Takes out the request and charges all whose share it is of.
     fn take(&mut self, cx: &mut Cx<'_>, Choice { context, rq, start, reserved }: Choice) {
-        let charge = self.charge_of(cx, rq);
+        let charge = self.note_in_flight(cx, rq);
         self.note_class(cx, context);
         self.tree.context_mut(context).queue.pop(cx.requests, rq);
         self.queued -= 1;
-        let (window, paid) = (self.windows.number(), self.charge_paid(rq, charge));
-        let (class, sectors) = (Class::of(&cx.requests[rq]), moved(&cx.requests[rq]));
-        let entry = InFlight { charge: paid, window, sectors, class, in_device: true };
-        self.in_flight.insert(rq, entry);
         let name = cx.requests[rq].name();
         let why = reserved.map_or(FairWhy::Weight, |_| FairWhy::Reserved);
         let dispatched = Event::FairDispatch { rq: name, start, charge: charge.count(), why };
@@ -137,17 +132,19 @@ impl<T: Trace> Wfq<T> {
         tree.charge_path(context, served, now, grace, |told| tell(trace, now, told));
     }
 
-    /// Returns what the request costs now: nothing if it was charged before, and requeued.
-    fn charge_of(&self, cx: &Cx<'_>, rq: RequestId) -> Units {
-        match self.in_flight.get(rq) {
-            Some(_) => Units::ZERO,
-            None => self.prices.charge(&cx.requests[rq]),
+    /// Notes that the request is in the device from now on. Returns what that costs: nothing if it
+    /// was charged before, and requeued.
+    fn note_in_flight(&mut self, cx: &Cx<'_>, rq: RequestId) -> Units {
+        let window = self.windows.number();
+        if let Some(before) = self.in_flight.get_mut(rq) {
+            (before.window, before.in_device) = (window, true);
+            return Units::ZERO;
         }
-    }
-
-    /// Returns what it was charged in all.
-    fn charge_paid(&self, rq: RequestId, charge: Units) -> Units {
-        self.in_flight.get(rq).map_or(charge, |before| before.charge)
+        let request = &cx.requests[rq];
+        let charge = self.prices.charge(request);
+        let (class, sectors) = (Class::of(request), moved(request));
+        self.in_flight.insert(rq, InFlight { charge, window, sectors, class, in_device: true });
+        charge
     }
 
     fn note_class(&mut self, cx: &Cx<'_>, context: NodeId) {

@@ -4,7 +4,6 @@ use super::Wfq;
 use super::context::{context_of, weight_of};
 use super::directions::Directions;
 use super::node::{Entered, NodeId, Told};
-use super::queue::Order;
 use crate::arena::RequestId;
 use crate::io_context::IoContext;
 use crate::request::Bio;
@@ -24,7 +23,6 @@ impl<T: Trace> Wfq<T> {
         self.queued += 1;
         self.follow(cx, node);
         self.note_load(cx.now, cx.in_device);
-        self.note_absence(self.groups[cx.requests[rq].group].top);
     }
 
     /// Puts an I/O context, whose requests have changed, where it is in the order of service.
@@ -37,7 +35,7 @@ impl<T: Trace> Wfq<T> {
     /// Notes the direction of a context's head.
     #[inline]
     pub(super) fn note_head(&mut self, cx: &Cx<'_>, context: NodeId) {
-        let head = self.tree.context(context).queue.head(Order::of(cx.device));
+        let head = self.tree.context(context).queue.head();
         self.tree.nodes[context].waiting = match head {
             None => Directions::empty(),
             Some(rq) if self.by_direction => cx.requests[rq].direction().into(),

@@ -87,6 +87,14 @@ pub(super) struct Context {
     pub(super) exited: bool,
 }
 
+impl Context {
+    /// Returns whether nothing needs it any more.
+    #[inline]
+    pub(super) fn is_unused(&self) -> bool {
+        self.exited && self.bound == 0
+    }
+}
+
 impl Node {
     fn new(among: Option<SiblingsId>, weight: u32, kind: Kind) -> Self {
         Self {

@@ -33,9 +33,10 @@ impl Order {
 /// The waiting requests of one I/O context.
 #[derive(Debug)]
 pub(super) struct ContextQueue {
+    order: Order,
     fifo: Fifo,
     sorted: SortList,
-    /// The head in the order of sectors.
+    /// The head in the order of sectors; none in the other.
     next: Option<RequestId>,
     /// Where the request started that was dispatched last, requeued ones apart.
     sweep: Sector,
@@ -43,18 +44,16 @@ pub(super) struct ContextQueue {
     requeued: u32,
 }
 
-impl Default for ContextQueue {
-    fn default() -> Self {
-        let (fifo, sorted) = (Fifo::default(), SortList::default());
-        Self { fifo, sorted, next: None, sweep: Sector(0), requeued: 0 }
-    }
-}
-
 impl ContextQueue {
+    pub(super) fn new(order: Order) -> Self {
+        let (fifo, sorted) = (Fifo::default(), SortList::default());
+        Self { order, fifo, sorted, next: None, sweep: Sector(0), requeued: 0 }
+    }
+
     /// The request to dispatch next.
     #[inline]
-    pub(super) fn head(&self, order: Order) -> Option<RequestId> {
-        match order {
+    pub(super) fn head(&self) -> Option<RequestId> {
+        match self.order {
             Order::Sector if self.requeued == 0 => self.next,
             Order::Arrival | Order::Sector => self.fifo.first(),
         }
@@ -76,7 +75,11 @@ impl ContextQueue {
     }
 
     /// Makes `rq` the head in the order of sectors if the sweep comes to it first.
+    #[inline]
     fn prefer(&mut self, requests: &Requests, rq: RequestId) {
+        if self.order == Order::Arrival {
+            return;
+        }
         let rank = |rq: RequestId| {
             let sector = requests[rq].sector;
             (sector < self.sweep, sector)
@@ -94,7 +97,7 @@ impl ContextQueue {
     /// Takes out a request that is dispatched.
     #[inline]
     pub(super) fn pop(&mut self, requests: &mut Requests, rq: RequestId) {
-        if !self.is_requeued(rq) {
+        if self.order == Order::Sector && !self.is_requeued(rq) {
             self.sweep = requests[rq].sector;
         }
         self.remove(requests, rq);
@@ -148,7 +151,8 @@ impl ContextQueue {
         by_arrival.sort_unstable();
         by_sector.sort_unstable();
         assert_eq!(by_arrival, by_sector, "both orders hold the same");
-        assert_eq!(self.next.is_some(), !by_sector.is_empty(), "one of what waits is next");
+        let has_next = self.order == Order::Sector && !by_sector.is_empty();
+        assert_eq!(self.next.is_some(), has_next, "one of what waits is next");
         assert!(self.next.is_none_or(|next| by_sector.contains(&next)), "what is next waits");
     }
 }
