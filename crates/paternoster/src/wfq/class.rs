@@ -11,7 +11,8 @@
 use slotmap::SlotMap;
 
 use super::directions::Directions;
-use super::node::SiblingsId;
+use super::node::{NodeId, SiblingsId};
+use super::service::Vtime;
 use super::siblings::Siblings;
 use crate::io_context::IoClass;
 use crate::time::{Instant, Nanos};
@@ -25,6 +26,8 @@ pub(super) struct Classes {
     /// The contexts of each class.
     siblings: [SiblingsId; IoClass::COUNT],
     waiting: [Behind; IoClass::COUNT],
+    /// The contexts of the class with something waiting, if it is the only one: none is behind it.
+    only: Option<SiblingsId>,
 }
 
 /// How long a class has waited behind a higher one.
@@ -45,7 +48,7 @@ impl Behind {
 
 impl Classes {
     pub(super) fn new(siblings: [SiblingsId; IoClass::COUNT]) -> Self {
-        Self { siblings, waiting: Default::default() }
+        Self { siblings, waiting: Default::default(), only: None }
     }
 
     /// The contexts of a class.
@@ -69,23 +72,38 @@ impl Classes {
         let mut directions = Directions::empty();
         for (&id, behind) in self.siblings.iter().zip(&mut self.waiting) {
             let waiting = all[id].directions();
-            if waiting.is_empty() || directions.is_empty() {
+            let is_highest = directions.is_empty();
+            if waiting.is_empty() || is_highest {
                 *behind = Behind::default();
             } else if behind.since.is_none() {
                 behind.since = Some(now);
+            }
+            if !waiting.is_empty() {
+                self.only = is_highest.then_some(id);
             }
             directions |= waiting;
         }
         directions
     }
 
-    /// Returns the classes in the order in which they may be served now.
+    /// The context to serve next in one of those directions, and its tag.
     #[inline]
-    pub(super) fn in_order(
+    pub(super) fn first(
         &self,
+        all: &SlotMap<SiblingsId, Siblings>,
+        directions: Directions,
         now: Instant,
         class_age: Nanos,
-    ) -> impl Iterator<Item = IoClass> + use<> {
+    ) -> Option<(Vtime, NodeId)> {
+        if let Some(only) = self.only {
+            return all[only].first(directions);
+        }
+        let mut order = self.in_order(now, class_age);
+        order.find_map(|class| all[self.siblings(class)].first(directions))
+    }
+
+    /// Returns the classes in the order in which they may be served now.
+    fn in_order(&self, now: Instant, class_age: Nanos) -> impl Iterator<Item = IoClass> + use<> {
         let due = IoClass::ALL.into_iter().find(|&class| {
             let behind = self.waiting[class as usize];
             behind.is_old(now, class_age) && behind.passed >= TURNS_OF_HIGHER
@@ -95,7 +113,11 @@ impl Classes {
     }
 
     /// Counts a request that was served.
+    #[inline]
     pub(super) fn served(&mut self, class: IoClass, now: Instant, class_age: Nanos) {
+        if self.only.is_some() {
+            return;
+        }
         self.waiting[class as usize].passed = 0;
         for behind in &mut self.waiting[class as usize + 1..] {
             if behind.is_old(now, class_age) {

@@ -82,8 +82,8 @@ impl<T: Trace> Wfq<T> {
     fn make_node(&mut self, cx: &Cx<'_>, ioc: IocId, group: GroupId, class: IoClass) -> NodeId {
         let own = self.group_nodes(cx, group).own;
         let queue = ContextQueue::new(Order::of(cx.device));
-        let context = Context { ioc, group, class, queue, bound: 0, exited: false };
-        let node = self.tree.add_context(own, context);
+        let context = Context { ioc, group, own, class, queue, bound: 0, exited: false };
+        let node = self.tree.add_context(context);
         let nodes = self.contexts.entry(ioc).expect("an I/O context that exists");
         nodes.or_default().push(node);
         node

@@ -14,12 +14,12 @@
 use super::directions::Directions;
 use super::insert::tell;
 use super::limits::Amount;
-use super::node::{Kind, NodeId, Served};
+use super::node::{Context, Kind, NodeId};
+use super::order::Served;
 use super::price::{Class, moved};
 use super::service::{Units, Vtime};
 use super::{InFlight, Wfq};
 use crate::arena::RequestId;
-use crate::io_context::IoClass;
 use crate::scheduler::Cx;
 use crate::trace::{Event, FairWhy, HoldReason, ShareOf, Trace, WaitReason};
 
@@ -43,6 +43,13 @@ impl<T: Trace> Wfq<T> {
             self.trace.event(cx.now, Event::Waiting { why: WaitReason::DeviceFull });
             return None;
         }
+        self.request_within(cx, depth)
+    }
+
+    /// Takes the next request, unless caps or places that are kept hold it. The device has room for
+    /// one of `depth`.
+    #[inline(never)]
+    fn request_within(&mut self, cx: &mut Cx<'_>, depth: u32) -> Option<RequestId> {
         self.release(cx.now);
         let Some(choice) = self.choose(cx) else {
             self.trace.event(cx.now, Event::Waiting { why: WaitReason::Capped });
@@ -78,9 +85,7 @@ impl<T: Trace> Wfq<T> {
             let (context, rq) = self.least_below(cx, node, directions);
             return Some(Choice { context, rq, start, reserved: Some(node) });
         }
-        let root = self.groups[cx.groups.root()].node;
-        let members = self.tree.members_of(root);
-        let (start, first) = self.tree.siblings[members].first(Directions::all())?;
+        let (start, first) = self.tree.first()?;
         let (context, rq) = self.least_below(cx, first, self.tree.nodes[first].active);
         Some(Choice { context, rq, start, reserved: None })
     }
@@ -99,8 +104,7 @@ impl<T: Trace> Wfq<T> {
             let first = match &self.tree.nodes[at].kind {
                 Kind::Group { members, .. } => all[*members].first(directions),
                 Kind::Own { classes, .. } => {
-                    let mut order = classes.in_order(cx.now, self.tunables.class_age());
-                    order.find_map(|class| all[classes.siblings(class)].first(directions))
+                    classes.first(all, directions, cx.now, self.tunables.class_age())
                 }
                 Kind::Context(context) => {
                     let rq = context.queue.head();
@@ -115,21 +119,23 @@ impl<T: Trace> Wfq<T> {
     /// Takes out the request and charges all whose share it is of.
     fn take(&mut self, cx: &mut Cx<'_>, Choice { context, rq, start, reserved }: Choice) {
         let charge = self.note_in_flight(cx, rq);
-        self.note_class(cx, context);
-        self.tree.context_mut(context).queue.pop(cx.requests, rq);
         self.queued -= 1;
+        let node = &mut self.tree.nodes[context];
+        let &mut Context { own, class, ref mut queue, .. } = node.context_mut();
+        queue.pop(cx.requests, rq);
+        node.note_head(cx.requests, self.by_direction);
+        self.tree.count_served(own, class, cx.now, self.tunables.class_age());
         let name = cx.requests[rq].name();
         let why = reserved.map_or(FairWhy::Weight, |_| FairWhy::Reserved);
         let dispatched = Event::FairDispatch { rq: name, start, charge: charge.count(), why };
         self.trace.event(cx.now, dispatched);
-        self.note_head(cx, context);
         if let Some(node) = reserved {
             self.tree.share_mut(node).reserved += 1;
         }
         let served = Served { charge, amount: Amount::of(&cx.requests[rq]), reserved };
         let (now, grace) = (cx.now, self.tunables.grace());
         let Self { tree, trace, .. } = self;
-        tree.charge_path(context, served, now, grace, |told| tell(trace, now, told));
+        tree.charge_path(context, &served, now, grace, |told| tell(trace, now, told));
     }
 
     /// Notes that the request is in the device from now on. Returns what that costs: nothing if it
@@ -145,14 +151,5 @@ impl<T: Trace> Wfq<T> {
         let (class, sectors) = (Class::of(request), moved(request));
         self.in_flight.insert(rq, InFlight { charge, window, sectors, class, in_device: true });
         charge
-    }
-
-    fn note_class(&mut self, cx: &Cx<'_>, context: NodeId) {
-        let class: IoClass = self.tree.context(context).class;
-        let among = self.tree.nodes[context].among.expect("a context is below a class");
-        let own = self.tree.siblings[among].of;
-        if let Kind::Own { classes, .. } = &mut self.tree.nodes[own].kind {
-            classes.served(class, cx.now, self.tunables.class_age());
-        }
     }
 }

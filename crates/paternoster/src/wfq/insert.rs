@@ -2,8 +2,8 @@
 
 use super::Wfq;
 use super::context::{context_of, weight_of};
-use super::directions::Directions;
-use super::node::{Entered, NodeId, Told};
+use super::node::NodeId;
+use super::order::{Entered, Told};
 use crate::arena::RequestId;
 use crate::io_context::IoContext;
 use crate::request::Bio;
@@ -15,36 +15,29 @@ impl<T: Trace> Wfq<T> {
     /// Inserts a bound request. Its I/O context, and all above it, become active.
     #[inline]
     pub(super) fn insert_request(&mut self, cx: &mut Cx<'_>, rq: RequestId, at: InsertAt) {
-        let node = context_of(cx, rq);
+        let context = context_of(cx, rq);
+        let node = &mut self.tree.nodes[context];
         if at == InsertAt::Sorted {
-            self.tree.nodes[node].weight = weight_of(cx.requests[rq].io_prio);
+            node.weight = weight_of(cx.requests[rq].io_prio);
         }
-        self.tree.context_mut(node).queue.insert(cx.requests, rq, at);
+        node.context_mut().queue.insert(cx.requests, rq, at);
+        node.note_head(cx.requests, self.by_direction);
+        let is_elsewhere = node.waiting != node.active;
         self.queued += 1;
-        self.follow(cx, node);
+        if is_elsewhere {
+            self.follow_node(cx.now, context);
+        }
         self.note_load(cx.now, cx.in_device);
     }
 
     /// Puts an I/O context, whose requests have changed, where it is in the order of service.
     #[inline]
     pub(super) fn follow(&mut self, cx: &Cx<'_>, context: NodeId) {
-        self.note_head(cx, context);
+        self.tree.nodes[context].note_head(cx.requests, self.by_direction);
         self.follow_node(cx.now, context);
     }
 
-    /// Notes the direction of a context's head.
-    #[inline]
-    pub(super) fn note_head(&mut self, cx: &Cx<'_>, context: NodeId) {
-        let head = self.tree.context(context).queue.head();
-        self.tree.nodes[context].waiting = match head {
-            None => Directions::empty(),
-            Some(rq) if self.by_direction => cx.requests[rq].direction().into(),
-            Some(_) => Directions::READ,
-        };
-    }
-
     /// Puts a node, and those above it, where they are in the order of service.
-    #[inline]
     pub(super) fn follow_node(&mut self, now: Instant, node: NodeId) {
         let grace = self.tunables.grace();
         let Self { tree, trace, .. } = self;

@@ -38,9 +38,12 @@ impl<T: Trace> Wfq<T> {
         let demand = &node.demand;
         let nothing_waits = demand.outstanding == demand.in_device;
         let is_absent = nothing_waits && demand.in_device > 0 && demand.is_deep();
-        if is_absent == node.absent {
-            return;
+        if is_absent != node.absent {
+            self.set_absence(top, is_absent);
         }
+    }
+
+    fn set_absence(&mut self, top: NodeId, is_absent: bool) {
         self.tree.nodes[top].absent = is_absent;
         if is_absent {
             self.absent.push(top);

@@ -27,7 +27,7 @@
 //!                class.rs       of its group's classes
 //!                limits/        no cap holds it, or a reservation brings it forward
 //!                price/         it is charged,
-//!                node.rs        and so are all above it,
+//!                order.rs       and so are all above it,
 //!                siblings.rs    each among its siblings,
 //!                tournament.rs  of whom the least tag wins,
 //!                service.rs     in virtual time
@@ -59,6 +59,7 @@ mod kept;
 mod learn;
 mod limits;
 mod node;
+mod order;
 mod price;
 mod queue;
 mod service;

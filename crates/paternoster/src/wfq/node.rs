@@ -17,13 +17,14 @@ use slotmap::{SlotMap, new_key_type};
 use super::class::Classes;
 use super::demand::Demand;
 use super::directions::Directions;
-use super::limits::{Amount, Dues, NO_TARGET, NodeLimits, Parking};
+use super::limits::{Dues, NO_TARGET, NodeLimits, Parking};
 use super::queue::ContextQueue;
-use super::service::{Units, Vtime};
+use super::service::Vtime;
 use super::siblings::Siblings;
 use super::tournament::{Key, Seat};
 use crate::arena::{GroupId, IocId};
 use crate::io_context::IoClass;
+use crate::request::Requests;
 use crate::stats::ShareStats;
 use crate::time::{Instant, Nanos};
 use crate::trace::ShareOf;
@@ -45,9 +46,9 @@ pub(super) struct Node {
     /// Its tag: the virtual time at which its next service starts.
     pub(super) start: Vtime,
     /// The number of its key, which orders equal tags.
-    sequence: u64,
+    pub(super) sequence: u64,
     /// Its seat among its siblings, while it is active.
-    seat: Option<Seat>,
+    pub(super) seat: Option<Seat>,
     /// The directions in which it is active.
     pub(super) active: Directions,
     /// The directions in which something waits below it that no cap below it holds; of a context,
@@ -79,6 +80,8 @@ pub(super) enum Kind {
 pub(super) struct Context {
     pub(super) ioc: IocId,
     pub(super) group: GroupId,
+    /// The own requests of the group.
+    pub(super) own: NodeId,
     pub(super) class: IoClass,
     pub(super) queue: ContextQueue,
     /// Requests that are bound to it: they wait, or are in flight.
@@ -113,12 +116,39 @@ impl Node {
         }
     }
 
-    fn key(&self) -> Key {
+    /// Its place in the order of service.
+    #[inline]
+    pub(super) fn key(&self) -> Key {
         Key { start: self.start, sequence: self.sequence }
     }
 
     pub(super) fn is_active(&self) -> bool {
         !self.active.is_empty()
+    }
+
+    pub(super) fn context(&self) -> &Context {
+        match &self.kind {
+            Kind::Context(context) => context,
+            _ => unreachable!("requests are bound to contexts"),
+        }
+    }
+
+    pub(super) fn context_mut(&mut self) -> &mut Context {
+        match &mut self.kind {
+            Kind::Context(context) => context,
+            _ => unreachable!("requests are bound to contexts"),
+        }
+    }
+
+    /// Notes whether a context has a head, and in which direction it counts: while no group has a
+    /// cap all count as reads.
+    #[inline]
+    pub(super) fn note_head(&mut self, requests: &Requests, by_direction: bool) {
+        self.waiting = match self.context().queue.head() {
+            None => Directions::empty(),
+            Some(rq) if by_direction => requests[rq].direction().into(),
+            Some(_) => Directions::READ,
+        };
     }
 
     pub(super) fn whom(&self) -> ShareOf {
@@ -136,41 +166,13 @@ pub(super) struct Tree {
     pub(super) nodes: SlotMap<NodeId, Node>,
     pub(super) siblings: SlotMap<SiblingsId, Siblings>,
     /// How many keys were made.
-    keys: u64,
+    pub(super) keys: u64,
     /// The node of the root group, which is made first.
     root: Option<NodeId>,
     pub(super) parking: Parking,
     pub(super) dues: Dues,
     /// How many nodes have caps.
     pub(super) caps: u32,
-}
-
-/// What happens to a node, for the trace.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Told {
-    /// It became active.
-    Busy(Entered),
-    /// A cap holds what waits below it.
-    Held(ShareOf),
-}
-
-/// A request that is dispatched, as those are charged whose share it is of.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Served {
-    pub(super) charge: Units,
-    pub(super) amount: Amount,
-    /// A reservation brought it forward: of the nodes from this one upwards.
-    pub(super) reserved: Option<NodeId>,
-}
-
-/// A node that became active.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Entered {
-    pub(super) whom: ShareOf,
-    pub(super) start: Vtime,
-    pub(super) v: Vtime,
-    /// How far ahead of v it starts, in its own units.
-    pub(super) lag: Units,
 }
 
 /// The two nodes of a group.
@@ -233,8 +235,8 @@ impl Tree {
 
     /// Adds an I/O context to a class of a group's own requests. It has a weight from its first
     /// request on.
-    pub(super) fn add_context(&mut self, own: NodeId, context: Context) -> NodeId {
-        let Kind::Own { classes, .. } = &self.nodes[own].kind else {
+    pub(super) fn add_context(&mut self, context: Context) -> NodeId {
+        let Kind::Own { classes, .. } = &self.nodes[context.own].kind else {
             unreachable!("contexts are below a group's own requests")
         };
         let among = classes.siblings(context.class);
@@ -258,6 +260,20 @@ impl Tree {
         }
     }
 
+    /// The node to serve next of those below the root, and its tag.
+    #[inline]
+    pub(super) fn first(&self) -> Option<(Vtime, NodeId)> {
+        self.siblings[self.members_of(self.root?)].first(Directions::all())
+    }
+
+    /// Counts a request of that class, which is served, where other classes wait behind it.
+    #[inline]
+    pub(super) fn count_served(&mut self, own: NodeId, class: IoClass, now: Instant, age: Nanos) {
+        if let Kind::Own { classes, .. } = &mut self.nodes[own].kind {
+            classes.served(class, now, age);
+        }
+    }
+
     /// The siblings below a group.
     pub(super) fn members_of(&self, node: NodeId) -> SiblingsId {
         match self.nodes[node].kind {
@@ -267,17 +283,11 @@ impl Tree {
     }
 
     pub(super) fn context(&self, node: NodeId) -> &Context {
-        match &self.nodes[node].kind {
-            Kind::Context(context) => context,
-            _ => unreachable!("requests are bound to contexts"),
-        }
+        self.nodes[node].context()
     }
 
     pub(super) fn context_mut(&mut self, node: NodeId) -> &mut Context {
-        match &mut self.nodes[node].kind {
-            Kind::Context(context) => context,
-            _ => unreachable!("requests are bound to contexts"),
-        }
+        self.nodes[node].context_mut()
     }
 
     /// What the group of a node got.
@@ -319,146 +329,9 @@ impl Tree {
         nothing_else.then_some(until)
     }
 
-    /// Puts a node, and those above it, where they are in the order of service now: something began
-    /// to wait below it, or ceased to, or a cap holds it, or no longer.
-    pub(super) fn follow(
-        &mut self,
-        from: NodeId,
-        now: Instant,
-        grace: Nanos,
-        mut tell: impl FnMut(Told),
-    ) {
-        let mut at = from;
-        while let Some(among) = self.nodes[at].among {
-            let (to, is_held) = self.park(at, now);
-            if is_held {
-                tell(Told::Held(self.nodes[at].whom()));
-            }
-            if to == self.nodes[at].active {
-                break;
-            }
-            if self.nodes[at].seat.is_none() {
-                tell(Told::Busy(self.enter(at, among, now, grace)));
-            }
-            at = self.compete(at, among, to, now);
-        }
-    }
-
-    /// Gives a node that becomes active its tag and its seat.
-    fn enter(&mut self, at: NodeId, among: SiblingsId, now: Instant, grace: Nanos) -> Entered {
-        let (siblings, node) = (&mut self.siblings[among], &mut self.nodes[at]);
-        self.keys += 1;
-        node.sequence = self.keys;
-        node.start = siblings.entry(node.start, now, grace);
-        node.seat = Some(siblings.take_seat());
-        let v = siblings.v();
-        let lag = node.start.ahead_of(v, node.weight);
-        Entered { whom: node.whom(), start: node.start, v, lag }
-    }
-
-    /// Has a node, which has a seat, compete in those directions alone, by its tag as it is now.
-    /// Returns the node above it, which is told if something else waits below it now.
-    #[inline]
-    fn compete(&mut self, at: NodeId, among: SiblingsId, to: Directions, now: Instant) -> NodeId {
-        let (siblings, node) = (&mut self.siblings[among], &mut self.nodes[at]);
-        let seat = node.seat.expect("who competes has a seat");
-        let from = std::mem::replace(&mut node.active, to);
-        let before = siblings.directions();
-        siblings.set(seat, node.key(), at, to);
-        if from != to {
-            siblings.clear(seat, from - to);
-        }
-        if to.is_empty() {
-            node.seat = None;
-            siblings.leave_seat(seat);
-        }
-        if node.limits.is_some() {
-            self.relist(at);
-        }
-        let siblings = &self.siblings[among];
-        let (above, after) = (siblings.of, siblings.directions());
-        if after != before {
-            self.note_waiting(above, now);
-        }
-        above
-    }
-
-    /// Notes in which directions something waits below a group, or below its own requests.
-    fn note_waiting(&mut self, at: NodeId, now: Instant) {
-        let node = &mut self.nodes[at];
-        node.waiting = match &mut node.kind {
-            Kind::Group { members, .. } => self.siblings[*members].directions(),
-            Kind::Own { classes, .. } => classes.note_waiting(&self.siblings, now),
-            Kind::Context(_) => unreachable!("nothing competes below a context"),
-        };
-    }
-
-    /// Charges the context and all above it for a request that was taken out of it.
-    pub(super) fn charge_path(
-        &mut self,
-        context: NodeId,
-        served: Served,
-        now: Instant,
-        grace: Nanos,
-        mut tell: impl FnMut(Told),
-    ) {
-        let direction = self.counts_as(served.amount);
-        let mut is_reserved = false;
-        let mut at = context;
-        while let Some(among) = self.nodes[at].among {
-            is_reserved |= served.reserved == Some(at);
-            let (siblings, node) = (&mut self.siblings[among], &mut self.nodes[at]);
-            siblings.advance_v(direction, now, grace);
-            let (start, charge) = (node.start, served.charge);
-            node.start = if is_reserved {
-                start.brought_forward(siblings.v(), charge, node.weight)
-            } else {
-                start.advanced(charge, node.weight)
-            };
-            self.keys += 1;
-            node.sequence = self.keys;
-            if let Some(limits) = &mut node.limits
-                && served.charge > Units::ZERO
-            {
-                limits.count(now, served.amount, served.charge);
-            }
-            let (to, is_held) = self.park(at, now);
-            let above = self.compete(at, among, to, now);
-            if is_held {
-                tell(Told::Held(self.nodes[at].whom()));
-            }
-            at = above;
-        }
-    }
-
-    /// Returns the direction that a request counts as in the order of service.
-    #[inline]
-    pub(super) fn counts_as(&self, amount: Amount) -> Directions {
-        if self.caps == 0 { Directions::READ } else { amount.direction.into() }
-    }
-
-    /// Charges a node and all above it for work that was no request.
-    pub(super) fn charge_work(&mut self, node: NodeId, charge: Units, now: Instant, grace: Nanos) {
-        let mut at = node;
-        while let Some(among) = self.nodes[at].among {
-            let (siblings, node) = (&mut self.siblings[among], &mut self.nodes[at]);
-            if node.seat.is_none() {
-                // Else the debt would be forgotten as it becomes busy.
-                node.start = siblings.entry(node.start, now, grace);
-            }
-            node.start = node.start.advanced(charge, node.weight);
-            if let Some(seat) = node.seat {
-                self.keys += 1;
-                node.sequence = self.keys;
-                siblings.set(seat, node.key(), at, node.active);
-            }
-            at = siblings.of;
-        }
-    }
-
     /// Asserts what always holds of the tree.
     pub(super) fn check(&self) {
-        for (id, node) in &self.nodes {
+        for node in self.nodes.values() {
             let below = match &node.kind {
                 Kind::Group { members, .. } => self.siblings[*members].directions(),
                 Kind::Own { classes, .. } => classes.directions(&self.siblings),
@@ -473,8 +346,8 @@ impl Tree {
         }
         for (id, siblings) in &self.siblings {
             let active = self.nodes.iter().filter(|(_, node)| node.among == Some(id));
-            let active = active
-                .filter_map(|(id, node)| Some((node.seat?, node.key(), id, node.active)));
+            let active =
+                active.filter_map(|(id, node)| Some((node.seat?, node.key(), id, node.active)));
             siblings.check(&active.collect::<Vec<_>>());
         }
         self.check_limits();

@@ -17,6 +17,7 @@ use super::directions::Directions;
 use super::node::NodeId;
 use super::service::Vtime;
 use super::tournament::{Key, Seat, Tournament};
+use crate::request::Direction;
 use crate::time::{Instant, Nanos};
 
 /// Nodes that compete with each other below one node.
@@ -68,9 +69,10 @@ impl Siblings {
     #[inline]
     pub(super) fn first(&self, directions: Directions) -> Option<(Vtime, NodeId)> {
         let [reads, writes] = &self.active;
-        let read = reads.least().filter(|_| directions.contains(Directions::READ));
-        let write = writes.least().filter(|_| directions.contains(Directions::WRITE));
-        let first = match (read, write) {
+        let one = |direction, tournament: &Tournament| {
+            if directions.contains(direction) { tournament.least() } else { None }
+        };
+        let first = match (one(Directions::READ, reads), one(Directions::WRITE, writes)) {
             (Some(read), Some(write)) => Some(read.min(write)),
             (one, None) | (None, one) => one,
         };
@@ -125,9 +127,9 @@ impl Siblings {
     /// One of them is served in that direction: v comes to the least start of those that could be,
     /// its own included.
     #[inline]
-    pub(super) fn advance_v(&mut self, direction: Directions, now: Instant, grace: Nanos) {
-        let Some((least, _)) = self.first(direction) else { return };
-        self.v = self.v.max(least);
+    pub(super) fn advance_v(&mut self, direction: Direction, now: Instant, grace: Nanos) {
+        let Some((least, _)) = self.active[direction as usize].least() else { return };
+        self.v = self.v.max(least.start);
         if grace > Nanos::ZERO {
             self.history.note(now, grace, self.v);
         }
@@ -135,12 +137,10 @@ impl Siblings {
 
     /// Asserts that the active ones are those, at those seats with those keys.
     pub(super) fn check(&self, expected: &[(Seat, Key, NodeId, Directions)]) {
-        for (tournament, direction) in
-            self.active.iter().zip([Directions::READ, Directions::WRITE])
+        for (tournament, direction) in self.active.iter().zip([Directions::READ, Directions::WRITE])
         {
             let of = expected.iter().filter(|(.., directions)| directions.contains(direction));
-            let mut expected: Vec<_> =
-                of.map(|&(seat, key, node, _)| (seat, key, node)).collect();
+            let mut expected: Vec<_> = of.map(|&(seat, key, node, _)| (seat, key, node)).collect();
             expected.sort_unstable();
             let all: Vec<_> = tournament.iter().collect();
             assert_eq!(all, expected, "who has something waiting competes");

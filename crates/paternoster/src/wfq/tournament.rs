@@ -6,9 +6,9 @@
 //!            4 … 7    A  B  C  –           the seats; nobody at the last one
 //! ```
 //!
-//! A key that changes plays again, once a row and upwards: ⌈log₂ seats⌉ comparisons, wherever it was.
-//! So to serve the least and to put it back with a later key is one pass, and no place in a heap has
-//! to be kept for anybody.
+//! A key that changes plays again, once a row and upwards: as many comparisons as there are rows,
+//! wherever it was. So to serve the least and to put it back with a later key is one pass, and no
+//! place in a heap has to be kept for anybody.
 
 use super::node::NodeId;
 use super::service::Vtime;
@@ -23,6 +23,13 @@ pub(super) struct Key {
 impl Key {
     /// After all others: nobody has it.
     const LAST: Self = Self { start: Vtime::LAST, sequence: u64::MAX };
+
+    /// Returns whether it is less. Keys are compared more often than anything else, and equal
+    /// starts are rare.
+    #[inline]
+    fn is_before(&self, other: &Self) -> bool {
+        self.start < other.start || (self.start == other.start && self.sequence < other.sequence)
+    }
 }
 
 /// The place of a competitor. It is the same in tournaments of different directions.
@@ -35,9 +42,17 @@ struct Competitor {
     node: NodeId,
 }
 
+impl Competitor {
+    fn nobody() -> Self {
+        Self { key: Key::LAST, node: NodeId::default() }
+    }
+}
+
 /// The competitors by seat, and who wins against whom.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Tournament {
+    /// Who wins against all.
+    first: Competitor,
     /// A power of two of seats, or none.
     seats: Vec<Competitor>,
     /// The seat that wins at each position. Below position i are 2 i and 2 i + 1; the seats
@@ -45,19 +60,24 @@ pub(super) struct Tournament {
     winners: Vec<Seat>,
 }
 
+impl Default for Tournament {
+    fn default() -> Self {
+        Self { first: Competitor::nobody(), seats: vec![], winners: vec![] }
+    }
+}
+
 impl Tournament {
     /// Returns whether nobody competes.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
-        self.least().is_none()
+        self.first.key.sequence == Key::LAST.sequence
     }
 
     /// The least key, and who has it.
     #[inline]
     pub(super) fn least(&self) -> Option<(Key, NodeId)> {
-        let &first = self.winners.get(1)?;
-        let Competitor { key, node } = self.seats[first as usize];
-        (key.sequence != Key::LAST.sequence).then_some((key, node))
+        let Competitor { key, node } = self.first;
+        (!self.is_empty()).then_some((key, node))
     }
 
     /// Has a node compete with that key.
@@ -66,42 +86,41 @@ impl Tournament {
         if seat as usize >= self.seats.len() {
             self.make_room(seat);
         }
-        self.seats[seat as usize] = Competitor { key, node };
-        self.play(seat, key);
+        self.play(seat, Competitor { key, node });
     }
 
     /// Has nobody compete at a seat.
     #[inline]
     pub(super) fn clear(&mut self, seat: Seat) {
-        self.seats[seat as usize].key = Key::LAST;
-        self.play(seat, Key::LAST);
+        self.play(seat, Competitor::nobody());
     }
 
-    /// Decides again whatever depends on a seat, whose key is `key` now.
+    /// Puts a competitor on a seat, and decides again whatever depends on that.
     #[inline]
-    fn play(&mut self, seat: Seat, key: Key) {
-        let (mut winner, mut least) = (seat, key);
+    fn play(&mut self, seat: Seat, competitor: Competitor) {
+        self.seats[seat as usize] = competitor;
+        let (mut winner, mut best) = (seat, &self.seats[seat as usize]);
         let mut at = self.seats.len() + seat as usize;
         while at > 1 {
             let other = self.winners[at ^ 1];
-            let others = self.seats[other as usize].key;
-            if others < least {
-                (winner, least) = (other, others);
+            let rival = &self.seats[other as usize];
+            if rival.key.is_before(&best.key) {
+                (winner, best) = (other, rival);
             }
             at /= 2;
-            let before = std::mem::replace(&mut self.winners[at], winner);
-            if before == winner && winner != seat {
-                return; // Further up it was never this seat.
+            if winner != seat && self.winners[at] == winner {
+                return; // Further up nothing depended on this seat.
             }
+            self.winners[at] = winner;
         }
+        self.first = *best;
     }
 
     /// Doubles the seats until there is that one.
     #[cold]
     fn make_room(&mut self, seat: Seat) {
         let count = (seat + 1).next_power_of_two();
-        let nobody = Competitor { key: Key::LAST, node: NodeId::default() };
-        self.seats.resize(count as usize, nobody);
+        self.seats.resize(count as usize, Competitor::nobody());
         self.winners = vec![0; 2 * count as usize];
         for seat in 0..count {
             self.winners[(count + seat) as usize] = seat;

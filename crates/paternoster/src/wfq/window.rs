@@ -213,12 +213,13 @@ impl Windows {
         let before = std::mem::replace(&mut self.last, now);
         let gap = now.saturating_since(before);
         let is_long_gap = self.cut.is_some_and(|longest| gap >= half(longest));
-        let Some(measured) = self.measured else {
+        let Some(measured) = &self.measured else {
             self.pass_guard(now, done, is_long_gap);
             return None;
         };
         let end = if self.cut.is_some() { now } else { before };
-        if now > before && self.is_enough(end, &measured, is_long_gap, least) {
+        if now > before && self.is_enough(end, measured, is_long_gap, least) {
+            let measured = *measured;
             return Some(self.close(now, end, &measured));
         }
         if now > measured.since || self.cut.is_some() {

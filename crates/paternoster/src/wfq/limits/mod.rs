@@ -192,6 +192,9 @@ impl Tree {
     /// directions.
     #[inline]
     pub(super) fn reserved(&self, now: Instant) -> Option<(NodeId, Directions)> {
+        if self.dues.is_empty() {
+            return None;
+        }
         let reachable = |node| (node, self.reachable(node));
         self.dues.until(now).map(reachable).find(|(_, directions)| !directions.is_empty())
     }
@@ -211,7 +214,7 @@ impl Tree {
     /// a reservation is listed.
     pub(super) fn check_limits(&self) {
         let mut counts = (0, 0, 0);
-        for (id, node) in &self.nodes {
+        for node in self.nodes.values() {
             let Some(limits) = &node.limits else { continue };
             counts.0 += limits.parked.iter().flatten().count();
             counts.1 += usize::from(limits.due.is_some());

@@ -72,6 +72,11 @@ pub(in crate::wfq) struct Dues {
 }
 
 impl Dues {
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
     /// Those that are due now, the first to be served first.
     #[inline]
     pub(in crate::wfq) fn until(&self, now: Instant) -> impl Iterator<Item = NodeId> {

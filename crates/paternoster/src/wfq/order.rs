@@ -1,0 +1,208 @@
+//! The order of service: who competes for it by which tag, and what service costs a tag.
+//!
+//! ```text
+//!   something waits   follow         context ─▶ own ─▶ group ─▶ … each gets a tag and a seat, up
+//!                                    to the first that had one
+//!   served            charge_path    context ─▶ own ─▶ group ─▶ … ─▶ root: each tag advances; who
+//!                                    has nothing left loses its seat
+//! ```
+//!
+//! What waits below a node is noted where it changes, so that one which is served and has more
+//! waiting is put back among its siblings without a look at anything else.
+
+use super::directions::Directions;
+use super::limits::Amount;
+use super::node::{Kind, NodeId, SiblingsId, Tree};
+use super::service::{Units, Vtime};
+use crate::request::Direction;
+use crate::time::{Instant, Nanos};
+use crate::trace::ShareOf;
+
+/// What happens to a node, for the trace.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Told {
+    /// It became active.
+    Busy(Entered),
+    /// A cap holds what waits below it.
+    Held(ShareOf),
+}
+
+/// A node that became active.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entered {
+    pub(super) whom: ShareOf,
+    pub(super) start: Vtime,
+    pub(super) v: Vtime,
+    /// How far ahead of v it starts, in its own units.
+    pub(super) lag: Units,
+}
+
+/// A request that is dispatched, as those are charged whose share it is of.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Served {
+    pub(super) charge: Units,
+    pub(super) amount: Amount,
+    /// A reservation brought it forward: of the nodes from this one upwards.
+    pub(super) reserved: Option<NodeId>,
+}
+
+impl Tree {
+    /// Puts a node, and those above it, where they are in the order of service now: something began
+    /// to wait below it, or ceased to, or a cap holds it, or no longer.
+    pub(super) fn follow(
+        &mut self,
+        from: NodeId,
+        now: Instant,
+        grace: Nanos,
+        mut tell: impl FnMut(Told),
+    ) {
+        let mut at = from;
+        while let Some(among) = self.nodes[at].among {
+            let (to, is_held) = self.park(at, now);
+            if is_held {
+                tell(Told::Held(self.nodes[at].whom()));
+            }
+            if to == self.nodes[at].active {
+                break;
+            }
+            if self.nodes[at].seat.is_none() {
+                tell(Told::Busy(self.enter(at, among, now, grace)));
+            }
+            at = self.compete(at, among, to, now);
+        }
+    }
+
+    /// Gives a node that becomes active its tag and its seat.
+    fn enter(&mut self, at: NodeId, among: SiblingsId, now: Instant, grace: Nanos) -> Entered {
+        let (siblings, node) = (&mut self.siblings[among], &mut self.nodes[at]);
+        self.keys += 1;
+        node.sequence = self.keys;
+        node.start = siblings.entry(node.start, now, grace);
+        node.seat = Some(siblings.take_seat());
+        let v = siblings.v();
+        let lag = node.start.ahead_of(v, node.weight);
+        Entered { whom: node.whom(), start: node.start, v, lag }
+    }
+
+    /// Has a node, which has a seat, compete in those directions alone, by its tag as it is now.
+    /// Returns the node above it, which is told if something else waits below it now.
+    #[inline]
+    fn compete(&mut self, at: NodeId, among: SiblingsId, to: Directions, now: Instant) -> NodeId {
+        let (siblings, node) = (&mut self.siblings[among], &mut self.nodes[at]);
+        let seat = node.seat.expect("who competes has a seat");
+        let from = std::mem::replace(&mut node.active, to);
+        let before = siblings.directions();
+        siblings.set(seat, node.key(), at, to);
+        if from != to {
+            siblings.clear(seat, from - to);
+        }
+        if to.is_empty() {
+            node.seat = None;
+            siblings.leave_seat(seat);
+        }
+        if node.limits.is_some() {
+            self.relist(at);
+        }
+        let siblings = &self.siblings[among];
+        let (above, after) = (siblings.of, siblings.directions());
+        if after != before {
+            self.note_waiting(above, now);
+        }
+        above
+    }
+
+    /// Notes in which directions something waits below a group, or below its own requests.
+    fn note_waiting(&mut self, at: NodeId, now: Instant) {
+        let node = &mut self.nodes[at];
+        node.waiting = match &mut node.kind {
+            Kind::Group { members, .. } => self.siblings[*members].directions(),
+            Kind::Own { classes, .. } => classes.note_waiting(&self.siblings, now),
+            Kind::Context(_) => unreachable!("nothing competes below a context"),
+        };
+    }
+
+    /// Charges the context and all above it for a request that was taken out of it.
+    pub(super) fn charge_path(
+        &mut self,
+        context: NodeId,
+        served: &Served,
+        now: Instant,
+        grace: Nanos,
+        mut tell: impl FnMut(Told),
+    ) {
+        let direction = self.counts_as(served.amount);
+        let mut is_reserved = false;
+        let mut at = context;
+        loop {
+            let node = &mut self.nodes[at];
+            let Some(among) = node.among else { break };
+            let siblings = &mut self.siblings[among];
+            siblings.advance_v(direction, now, grace);
+            is_reserved |= served.reserved == Some(at);
+            node.start = if is_reserved {
+                node.start.brought_forward(siblings.v(), served.charge, node.weight)
+            } else {
+                node.start.advanced(served.charge, node.weight)
+            };
+            self.keys += 1;
+            node.sequence = self.keys;
+            if let Some(seat) = node.seat
+                && node.waiting == node.active
+                && node.limits.is_none()
+            {
+                siblings.set(seat, node.key(), at, node.active);
+                at = siblings.of;
+            } else {
+                at = self.put_back(at, among, served, now, &mut tell);
+            }
+        }
+    }
+
+    /// Puts a node that was served and charged where it is now: a cap may hold it, or nothing waits
+    /// below it. Returns the node above it.
+    fn put_back(
+        &mut self,
+        at: NodeId,
+        among: SiblingsId,
+        served: &Served,
+        now: Instant,
+        tell: &mut impl FnMut(Told),
+    ) -> NodeId {
+        if let Some(limits) = &mut self.nodes[at].limits
+            && served.charge > Units::ZERO
+        {
+            limits.count(now, served.amount, served.charge);
+        }
+        let (to, is_held) = self.park(at, now);
+        let above = self.compete(at, among, to, now);
+        if is_held {
+            tell(Told::Held(self.nodes[at].whom()));
+        }
+        above
+    }
+
+    /// Returns the direction that a request counts as in the order of service.
+    #[inline]
+    fn counts_as(&self, amount: Amount) -> Direction {
+        if self.caps == 0 { Direction::Read } else { amount.direction }
+    }
+
+    /// Charges a node and all above it for work that was no request.
+    pub(super) fn charge_work(&mut self, node: NodeId, charge: Units, now: Instant, grace: Nanos) {
+        let mut at = node;
+        while let Some(among) = self.nodes[at].among {
+            let (siblings, node) = (&mut self.siblings[among], &mut self.nodes[at]);
+            if node.seat.is_none() {
+                // Else the debt would be forgotten as it becomes busy.
+                node.start = siblings.entry(node.start, now, grace);
+            }
+            node.start = node.start.advanced(charge, node.weight);
+            if let Some(seat) = node.seat {
+                self.keys += 1;
+                node.sequence = self.keys;
+                siblings.set(seat, node.key(), at, node.active);
+            }
+            at = siblings.of;
+        }
+    }
+}
