@@ -10,6 +10,7 @@
 mod ask;
 mod habit;
 mod measure;
+mod too_busy;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -30,6 +31,7 @@ use paternoster_nbd::client::{ClientOptions, Handshake, Progress, Replies, Targe
 pub use ask::Asks;
 pub use habit::Habit;
 pub use measure::{Got, Window};
+pub use too_busy::report_too_busy;
 
 /// Room for replies that arrive at once.
 const RECEIVE_ROOM: usize = 256 << 10;

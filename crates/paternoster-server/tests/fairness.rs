@@ -9,30 +9,18 @@ mod attacks;
 #[allow(dead_code)] // what tests of weights need besides
 mod shares;
 
-use std::fs::OpenOptions;
-use std::io::{Write as _, stderr};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use attacks::{ATTACKS, PEAK, baseline, measure, measure_heavy};
 use paternoster::SchedulerKind;
+use paternoster_load::report_too_busy;
 
 const SPAN: Duration = Duration::from_millis(1500);
 /// What the neighbour, or the heavy tenant, keeps at least of what it is entitled to.
 const KEPT: f64 = 0.85;
 /// How often an attack is tried on a machine that may have been busy with something else.
 const TRIES: u32 = 3;
-
-/// Reports a judgement that was not made, past the runner's capture of output. `cargo xtask test`
-/// names a file in which it looks for what it repeats in its summary.
-fn report_not_run(what: &str) {
-    let line = format!("not run: {what}: this machine is too busy\n");
-    stderr().write_all(line.as_bytes()).expect("standard error takes a line");
-    if let Some(path) = std::env::var_os("PATERNOSTER_NOT_RUN") {
-        let file = OpenOptions::new().append(true).create(true).open(path);
-        file.and_then(|mut file| file.write_all(line.as_bytes())).expect("the file takes a line");
-    }
-}
 
 /// Asserts that `kept` says of some try that enough was kept. A try in which it was not counts only
 /// if the machine was fast enough before and after it.
@@ -45,7 +33,7 @@ fn holds(what: &str, mut kept: impl FnMut() -> f64) {
             return;
         }
         if baseline(SPAN).expect("the server serves").is_none() {
-            report_not_run(what);
+            report_too_busy(what);
             return;
         }
         seen.push(format!("{:.0} %", 100.0 * part));
@@ -57,7 +45,7 @@ fn check(scheduler: SchedulerKind) {
     static ALONE: Mutex<()> = Mutex::new(());
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     if baseline(SPAN).expect("the server serves").is_none() {
-        report_not_run(&format!("{scheduler}, every attack"));
+        report_too_busy(&format!("{scheduler}, every attack"));
         return;
     }
     for attack in ATTACKS {

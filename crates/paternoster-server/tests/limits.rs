@@ -3,7 +3,7 @@
 #[allow(dead_code)] // clients go on while limits change, which `Rig::measure` cannot
 mod shares;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use paternoster_load::{Load, TenantLoad};
@@ -44,14 +44,7 @@ fn text(limits: &str) -> String {
 }
 
 fn start(limits: &str) -> Rig {
-    let text = text(limits);
-    let config = |socket: PathBuf| {
-        let config = Config::from_toml(&text, Path::new("test.toml"));
-        let mut config = config.expect("a configuration");
-        config.listen.unix = Some(socket);
-        config
-    };
-    Rig::start(config).expect("a server")
+    Rig::from_toml(&text(limits)).expect("a server")
 }
 
 fn change(group: &str, set: Value) -> LimitChange {

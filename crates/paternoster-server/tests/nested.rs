@@ -10,12 +10,10 @@
 
 mod shares;
 
-use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use paternoster_load::{Got, TenantLoad, Window};
-use paternoster_server::config::Config;
 use paternoster_server::ctl::{Control as _, DiskChange};
 use serde_json::json;
 
@@ -53,14 +51,8 @@ fn start(scheduler: &str, groups: &str, paths: &[&str]) -> Rig {
         )
     };
     let exports: String = paths.iter().enumerate().map(export).collect();
-    let config = |socket: PathBuf| {
-        let text = format!("{DISK}scheduler = \"{scheduler}\"\n{groups}{exports}");
-        let config = Config::from_toml(&text, Path::new("test.toml"));
-        let mut config = config.expect("a configuration");
-        config.listen.unix = Some(socket);
-        config
-    };
-    Rig::start(config).expect("a server")
+    let text = format!("{DISK}scheduler = \"{scheduler}\"\n{groups}{exports}");
+    Rig::from_toml(&text).expect("a server")
 }
 
 /// As much for everyone: reads, 64 outstanding on 2 connections.

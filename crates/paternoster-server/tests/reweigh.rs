@@ -3,11 +3,9 @@
 #[allow(dead_code)] // clients go on while weights change, which `Rig::measure` cannot
 mod shares;
 
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use paternoster_load::{Load, TenantLoad};
-use paternoster_server::config::Config;
 use paternoster_server::ctl::{Control as _, WeightChange, WeightError, WeightsInForce};
 use paternoster_server::stat::Detail;
 use serde_json::{Value, json};
@@ -44,14 +42,7 @@ group = "/b/c"
 "#;
 
 fn start(scheduler: &str) -> Rig {
-    let text = TWO_TENANTS.replace("SCHEDULER", scheduler);
-    let config = |socket: PathBuf| {
-        let config = Config::from_toml(&text, Path::new("test.toml"));
-        let mut config = config.expect("a configuration");
-        config.listen.unix = Some(socket);
-        config
-    };
-    Rig::start(config).expect("a server")
+    Rig::from_toml(&TWO_TENANTS.replace("SCHEDULER", scheduler)).expect("a server")
 }
 
 fn change(group: &str, weight: impl Into<Value>) -> WeightChange {

@@ -4,13 +4,11 @@
 //! requests of 4 KiB outstanding, and is entitled to half of what the disk does under `none` with
 //! everybody at 64 outstanding, whatever the disk does under attack.
 
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use paternoster::SchedulerKind;
 use paternoster_load::{Habit, TenantLoad};
-use paternoster_server::config::Config;
 
 use crate::shares::Rig;
 
@@ -90,14 +88,7 @@ impl Rates {
 
 fn start(scheduler: SchedulerKind, weight: u32) -> Result<Rig> {
     let text = DISK.replace("SCHEDULER", &scheduler.to_string());
-    let text = text.replace("WEIGHT", &weight.to_string());
-    let config = |socket: PathBuf| {
-        let config = Config::from_toml(&text, Path::new("fairness.toml"));
-        let mut config = config.expect("a configuration");
-        config.listen.unix = Some(socket);
-        config
-    };
-    Rig::start(config)
+    Rig::from_toml(&text.replace("WEIGHT", &weight.to_string()))
 }
 
 fn load(export: &str, attack: Attack) -> TenantLoad {

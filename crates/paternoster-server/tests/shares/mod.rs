@@ -1,7 +1,7 @@
 //! A server whose disk is shared, what real NBD clients get of it, and how far off that is.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use paternoster_load::{Got, Load, TenantLoad, Window};
@@ -24,6 +24,15 @@ impl Rig {
         let folder = tempfile::tempdir()?;
         let server = Server::start(&config(folder.path().join("nbd.sock")))?;
         Ok(Self { folder, server })
+    }
+
+    /// A server of a configuration in TOML, which lacks the path of its socket.
+    pub(crate) fn from_toml(text: &str) -> anyhow::Result<Self> {
+        let mut config = Config::from_toml(text, Path::new("test.toml"))?;
+        Self::start(|socket| {
+            config.listen.unix = Some(socket);
+            config
+        })
     }
 
     /// Clients that have not asked yet; `seed` decides for what they will.
