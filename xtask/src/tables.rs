@@ -116,9 +116,9 @@ fn fitted(kind: SchedulerKind) -> Result<String> {
         let scheduler = AnyScheduler::new(kind, NoTrace);
         Elevator::fitted(scheduler, device, medium, Instant::START)
     });
-    let mut text = "\n| tunable | Linux's default | rotational | not rotational | memory |\n\
-                    |---|---|---|---|---|\n"
-        .to_owned();
+    let whose = if kind == SchedulerKind::Wfq { "default" } else { "Linux's default" };
+    let mut text = format!("\n| tunable | {whose} | rotational | not rotational | memory |\n");
+    text.push_str("|---|---|---|---|---|\n");
     for info in kind.tunables() {
         // A time in microseconds is that of its twin in milliseconds.
         let is_twin = info.name.strip_suffix("_us").is_some_and(|twin| kind.tunable(twin).is_ok());

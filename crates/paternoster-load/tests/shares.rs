@@ -74,10 +74,10 @@ fn as_aimed(_none: &Outcome, wfq: &Outcome) -> Result<(), String> {
     if wfq.verdict == Verdict::Pass { Ok(()) } else { Err(wfq.verdict.to_string()) }
 }
 
-/// The disk serves 20,000 a second. Behind the 128 of its neighbour a request waits for 6.4 ms; in a
-/// disk that has 16, the depth at the start, it takes 800 µs. Once the depth is learned it takes
-/// some 400. A busy machine adds to the longest times as it likes; but of a hundred even the longest
-/// is no longer than half of what every one takes behind the neighbour.
+/// The disk serves 20,000 a second, so a request takes 6.4 ms behind the 128 of the neighbour, and
+/// 800 µs where the disk has 16, as at the start. Once the depth is learned it takes some 400. A
+/// busy machine makes a few much longer; but even of those one in a hundred at most takes half of
+/// what every one takes behind the neighbour.
 fn served_soon(none: &Outcome, wfq: &Outcome) -> Result<(), String> {
     let (first, behind_all) = (wfq.figures.first, none.figures.first.p50_us);
     let of_none = wfq.figures.of_none.expect("it is not none");

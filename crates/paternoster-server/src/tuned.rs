@@ -133,6 +133,20 @@ mod tests {
         assert_eq!(charges(&MODELLED, false, &as_in_linux), [0, 0, 0]);
     }
 
+    /// How much `wfq` may have in the disk, keeps a place for, and serves of one client at a time.
+    #[test]
+    fn wfq_keeps_places_and_serves_in_runs_where_nothing_rotates() {
+        let in_force = |backend, rotational| {
+            let elevator = elevator(&disk(SchedulerKind::Wfq, backend, &[]), rotational);
+            let value = |name| elevator.tunable(name).expect("wfq has it");
+            ["max_depth", "grace_us", "run_us"].map(value)
+        };
+        assert_eq!(in_force(file(), true), [1024, 0, 0]);
+        assert_eq!(in_force(file(), false), [1024, 500, 50]);
+        assert_eq!(in_force(MODELLED, false), [1024, 500, 50]);
+        assert_eq!(in_force(BackendConfig::Memory { size: 1 }, false), [16, 500, 50]);
+    }
+
     #[test]
     fn other_schedulers_have_what_linux_gives_them() {
         for scheduler in [SchedulerKind::None, SchedulerKind::MqDeadline, SchedulerKind::Kyber] {

@@ -1,5 +1,5 @@
-//! The tunables of CFQ and BFQ that fit a medium. Linux's defaults fit a rotational disk that
-//! serves a single machine.
+//! The tunables of CFQ, BFQ and `wfq` that fit a medium. Linux's defaults fit a rotational disk that
+//! serves a single machine; those of `wfq` fit a device whose clients are near.
 //!
 //! The values stand below, once; `paternoster serve --help` and `docs/tuning.md` are made of them.
 //! Why they are so:
@@ -18,6 +18,12 @@
 //!   of one. Here a queue is a tenant's, and mostly a whole machine's. Its weight is raised within
 //!   its group alone. But while it is raised, its services are up to thirty times as long, and the
 //!   device idles for it for 20 ms at a time. The other tenants would pay for that.
+//!
+//! - Under `wfq` a tenant with much outstanding has nothing waiting for moments, as its replies are
+//!   on the way to its clients. With `grace` it keeps its place meanwhile. Requests of one client go
+//!   together (`run_us`) where a reply costs more than what the device does for it. In memory the
+//!   thread that serves is the device: with more than 16 requests at a time it gains little, and
+//!   clients have nothing left that waits.
 //!
 //! All other tunables are as in Linux.
 
@@ -65,6 +71,10 @@ const BFQ_NOT_ROTATIONAL: Tunables = &[
 const BFQ_MEMORY: Tunables =
     &[("low_latency", 0), ("timeout_sync", 5), ("slice_idle_us", 0), ("least_charge", 8)];
 
+const WFQ_NOT_ROTATIONAL: Tunables = &[("grace_us", 500), ("run_us", 50)];
+
+const WFQ_MEMORY: Tunables = &[("max_depth", 16), ("grace_us", 500), ("run_us", 50)];
+
 /// The tunables of a scheduler that fit `medium` better than Linux's defaults do: names and values,
 /// each in the tunable's own unit and range, to be set in this order and before those that somebody
 /// chose. What is not among them stays as it is. [`Elevator::fitted`](crate::Elevator::fitted) sets
@@ -77,6 +87,8 @@ pub fn fitted_tunables(scheduler: SchedulerKind, medium: Medium) -> &'static [(&
         (SchedulerKind::Bfq, Medium::Rotational) => BFQ_ROTATIONAL,
         (SchedulerKind::Bfq, Medium::NotRotational) => BFQ_NOT_ROTATIONAL,
         (SchedulerKind::Bfq, Medium::Memory) => BFQ_MEMORY,
+        (SchedulerKind::Wfq, Medium::NotRotational) => WFQ_NOT_ROTATIONAL,
+        (SchedulerKind::Wfq, Medium::Memory) => WFQ_MEMORY,
         _ => &[],
     }
 }

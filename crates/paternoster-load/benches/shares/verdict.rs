@@ -27,7 +27,8 @@ pub(crate) enum Verdict {
     Reference,
     /// All that is aimed at.
     Pass,
-    /// Some tenant had nothing waiting for some of the time: nothing is owed, nothing is shown.
+    /// Some tenant had nothing waiting for some of the time, and shares were not right: nothing is
+    /// owed, nothing is shown.
     NotShort,
     /// What is not as aimed at.
     Missed(Vec<String>),
@@ -37,11 +38,12 @@ impl Verdict {
     /// Judges what a contender made of a row, beside what `none` did.
     pub(crate) fn new(row: &Row, figures: &Figures, none: &Figures) -> Self {
         let Some(of_none) = figures.of_none else { return Self::Reference };
-        if figures.demand < DEMAND {
+        let allowed = if row.aim == Aim::Times { ERROR_OF_TIME } else { ERROR };
+        let all_have_theirs = figures.worst_error_of_all.is_some_and(|error| error <= allowed);
+        if figures.demand < DEMAND && !all_have_theirs {
             return Self::NotShort;
         }
         let mut missed = Vec::new();
-        let allowed = if row.aim == Aim::Times { ERROR_OF_TIME } else { ERROR };
         if let Some(error) = figures.worst_error.filter(|error| *error > allowed) {
             missed.push(format!("error {:.1} % > {:.0} %", 100.0 * error, 100.0 * allowed));
         }

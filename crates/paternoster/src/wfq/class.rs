@@ -102,6 +102,17 @@ impl Classes {
         order.find_map(|class| all[self.siblings(class)].first(directions))
     }
 
+    /// Returns the class that is served next, if something waits.
+    pub(super) fn next(
+        &self,
+        all: &SlotMap<SiblingsId, Siblings>,
+        now: Instant,
+        class_age: Nanos,
+    ) -> Option<IoClass> {
+        let mut order = self.in_order(now, class_age);
+        order.find(|&class| !all[self.siblings(class)].directions().is_empty())
+    }
+
     /// Returns the classes in the order in which they may be served now.
     fn in_order(&self, now: Instant, class_age: Nanos) -> impl Iterator<Item = IoClass> + use<> {
         let due = IoClass::ALL.into_iter().find(|&class| {

@@ -1,10 +1,10 @@
 //! Requests that leave the device, and work that was no request.
 
-use super::Wfq;
 use super::context::context_of;
 use super::node::GroupNodes;
 use super::service::Units;
 use super::window::Done;
+use super::{InFlight, Wfq};
 use crate::arena::{GroupId, RequestId};
 use crate::scheduler::{Cx, InsertAt, Work};
 use crate::trace::Trace;

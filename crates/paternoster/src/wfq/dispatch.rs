@@ -7,6 +7,9 @@
 //!   a group is behind its reservation? ──yes──▶ from that group down, as below
 //!      │no
 //!      ▼
+//!   a run goes on (run.rs)? ──yes──▶ its I/O context
+//!      │no
+//!      ▼
 //!   root ─▶ least start ─▶ least start ─▶ own ─▶ class ─▶ context ─▶ its head
 //!   ◀──── each on the way is charged: its start advances by charge / weight
 //! ```
@@ -25,13 +28,13 @@ use crate::trace::{Event, FairWhy, HoldReason, ShareOf, Trace, WaitReason};
 
 /// The request to dispatch, and where it waits.
 #[derive(Clone, Copy, Debug)]
-struct Choice {
-    context: NodeId,
-    rq: RequestId,
+pub(super) struct Choice {
+    pub(super) context: NodeId,
+    pub(super) rq: RequestId,
     /// The tag of the node below the root that it is of.
-    start: Vtime,
+    pub(super) start: Vtime,
     /// The node whose reservation brings it forward.
-    reserved: Option<NodeId>,
+    pub(super) reserved: Option<NodeId>,
 }
 
 impl<T: Trace> Wfq<T> {
@@ -85,6 +88,9 @@ impl<T: Trace> Wfq<T> {
             let (context, rq) = self.least_below(cx, node, directions);
             return Some(Choice { context, rq, start, reserved: Some(node) });
         }
+        if let Some(choice) = self.next_of_run(cx) {
+            return Some(choice);
+        }
         let (start, first) = self.tree.first()?;
         let (context, rq) = self.least_below(cx, first, self.tree.nodes[first].active);
         Some(Choice { context, rq, start, reserved: None })
@@ -129,6 +135,7 @@ impl<T: Trace> Wfq<T> {
         let why = reserved.map_or(FairWhy::Weight, |_| FairWhy::Reserved);
         let dispatched = Event::FairDispatch { rq: name, start, charge: charge.count(), why };
         self.trace.event(cx.now, dispatched);
+        self.count_run(context, charge);
         if let Some(node) = reserved {
             self.tree.share_mut(node).reserved += 1;
         }

@@ -90,6 +90,7 @@ impl<T: Trace> Wfq<T> {
     /// Takes what was measured in a window, and opens the next. Not inlined: it is rare.
     #[inline(never)]
     fn window_closed(&mut self, cx: &Cx<'_>, closed: &Closed) {
+        self.speed = closed.speed;
         self.starved_windows += u64::from(closed.starved);
         let now = cx.now;
         self.trace.event(now, closed.event());

@@ -26,6 +26,7 @@
 //!   dispatched   dispatch.rs    the device has room, and its tags are the least
 //!                class.rs       of its group's classes
 //!                limits/        no cap holds it, or a reservation brings it forward
+//!                run.rs         unless others of its I/O context go together
 //!                price/         it is charged,
 //!                order.rs       and so are all above it,
 //!                siblings.rs    each among its siblings,
@@ -62,6 +63,7 @@ mod node;
 mod order;
 mod price;
 mod queue;
+mod run;
 mod service;
 mod siblings;
 mod tournament;
@@ -85,6 +87,7 @@ use depth::Depth;
 use limits::Targets;
 use node::{GroupNodes, NodeId, Tree};
 use price::{Class, Prices, Pricing};
+use run::Run;
 use service::Units;
 use tunables::Tunables;
 use window::Windows;
@@ -119,6 +122,8 @@ pub struct Wfq<T> {
     /// Requests that wait.
     queued: u32,
     windows: Windows,
+    /// What the device did in the last window, in units a second; 0 before the first.
+    speed: u64,
     /// Windows in which nothing waited though the device had room.
     starved_windows: u64,
     depth: Depth,
@@ -128,6 +133,8 @@ pub struct Wfq<T> {
     by_direction: bool,
     /// The depth above which a tenant has all its requests in the device; none without contest.
     fair_depth: Option<u32>,
+    /// The run that goes on, if one does.
+    run: Option<Run>,
     /// How often demand was measured.
     round: u64,
     /// Nodes below the root for which places in the device are kept.
@@ -154,10 +161,12 @@ impl<T: Trace> Wfq<T> {
             in_flight: SideTable::new(),
             queued: 0,
             windows: Windows::new(pricing.base()),
+            speed: 0,
             starved_windows: 0,
             depth: Depth::starting_at(tunables.depth_start()),
             depth_now: 1,
             fair_depth: None,
+            run: None,
             round: 0,
             absent: vec![],
             by_direction: false,

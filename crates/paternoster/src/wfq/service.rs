@@ -45,6 +45,11 @@ impl Units {
         self.0
     }
 
+    /// Returns what is left without `other`; none where that is more.
+    pub(super) fn without(self, other: Self) -> Option<Self> {
+        self.0.checked_sub(other.0).map(Self)
+    }
+
     /// Returns it in thousandths of an op.
     pub(super) const fn milli_ops(self) -> u64 {
         self.0.saturating_mul(1000) >> OP_BITS

@@ -43,6 +43,9 @@ tunables! {
     grace_us: "us", 0, 0, 100_000,
         "For how long a group or I/O context that has nothing waiting keeps its place in the order \
          of service. One that was away for longer is treated as if it had been away for this long.";
+    run_us: "us", 0, 0, 10_000,
+        "For how long one I/O context is served before the next, by what the device does in that \
+         time, where it does more than one request; 0 goes by tags alone.";
     cost: "word", 0, 0, 3,
         "How a request is charged: by prices that are learned (learn), as one op whatever its size \
          (requests), by its bytes alone (bytes), or by the prices below (fixed).",
@@ -92,6 +95,11 @@ impl Tunables {
     #[inline]
     pub(super) fn grace(&self) -> Nanos {
         Nanos::from_micros(self.grace_us.cast_unsigned())
+    }
+
+    #[inline]
+    pub(super) fn run_us(&self) -> u64 {
+        self.run_us.cast_unsigned()
     }
 
     pub(super) fn burst(&self) -> Nanos {

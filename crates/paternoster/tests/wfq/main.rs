@@ -14,6 +14,7 @@ mod limits;
 mod limits_hold;
 mod prices;
 mod reservations;
+mod runs;
 mod shares;
 mod tags;
 mod targets;

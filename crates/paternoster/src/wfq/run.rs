@@ -1,0 +1,86 @@
+//! Runs: requests of one I/O context that are dispatched one after the other.
+//!
+//! ```text
+//!   by tags alone   A C B C C A C B C …     a reply each to many clients
+//!   in runs         A A A C C C C C B …     the same replies, in fewer sends and wake-ups
+//!                   ├───┤ what the device does in run_us
+//! ```
+//!
+//! Where a request takes microseconds (in memory, in the page cache), most of that is what it costs
+//! to hand a reply to a client and to hear from it again, and replies that leave together share it.
+//! Tags count each request of a run, so shares are what they are without runs: who had one is ahead
+//! by it, and is not served until the others have drawn level. A device that takes `run_us` or more
+//! for a request has no runs.
+
+use super::Wfq;
+use super::dispatch::Choice;
+use super::node::{Kind, NodeId};
+use super::service::Units;
+use crate::scheduler::Cx;
+use crate::trace::Trace;
+
+/// The run that goes on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Run {
+    /// The I/O context that was served last.
+    context: NodeId,
+    /// What it may still be charged in this run.
+    left: Units,
+}
+
+impl<T: Trace> Wfq<T> {
+    /// Returns the next request of the run, if it goes on: its I/O context has one that may go.
+    #[inline]
+    pub(super) fn next_of_run(&self, cx: &Cx<'_>) -> Option<Choice> {
+        let Run { context, .. } = self.run?;
+        if !self.goes_first(cx, context) {
+            return None;
+        }
+        let rq = self.tree.context(context).queue.head().expect("an active context has requests");
+        Some(Choice { context, rq, start: self.tree.start_below_root(context), reserved: None })
+    }
+
+    /// Returns whether the I/O context is still there and has something waiting that no cap holds,
+    /// and whether no other class of its group goes before its own.
+    fn goes_first(&self, cx: &Cx<'_>, context: NodeId) -> bool {
+        if !self.tree.nodes.contains_key(context) {
+            return false;
+        }
+        let class = self.tree.context(context).class;
+        let mut at = context;
+        while let Some(among) = self.tree.nodes[at].among {
+            let node = &self.tree.nodes[at];
+            let is_first = match &node.kind {
+                Kind::Own { classes, .. } => {
+                    let (all, class_age) = (&self.tree.siblings, self.tunables.class_age());
+                    classes.next(all, cx.now, class_age) == Some(class)
+                }
+                Kind::Group { .. } | Kind::Context(_) => true,
+            };
+            if !node.is_active() || !is_first {
+                return false;
+            }
+            at = self.tree.siblings[among].of;
+        }
+        true
+    }
+
+    /// Counts a dispatched request of the I/O context in its run, or begins a run with it. A run
+    /// ends with the last request that the device has done in `run_us`. One that is dispatched
+    /// again, for nothing, ends it too.
+    #[inline]
+    pub(super) fn count_run(&mut self, context: NodeId, charge: Units) {
+        let left = match self.run {
+            Some(run) if run.context == context => run.left,
+            _ => self.longest_run(),
+        };
+        // The next of its requests is likely to cost as much.
+        let left = left.without(charge).filter(|&left| left >= charge && charge > Units::ZERO);
+        self.run = left.map(|left| Run { context, left });
+    }
+
+    /// Returns what the device does in `run_us`: nothing while its speed is not known.
+    fn longest_run(&self) -> Units {
+        Units::new(self.speed / 1_000_000 * self.tunables.run_us())
+    }
+}
