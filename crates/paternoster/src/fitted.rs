@@ -1,5 +1,5 @@
-//! The tunables of CFQ, BFQ and `wfq` that fit a medium. Linux's defaults fit a rotational disk that
-//! serves a single machine; those of `wfq` fit a device whose clients are near.
+//! The tunables of CFQ, BFQ and `wfq` that fit a medium. Linux's defaults fit a rotational disk
+//! that serves a single machine; those of `wfq` fit a device whose clients are near.
 //!
 //! The values stand below, once; `paternoster serve --help` and `docs/tuning.md` are made of them.
 //! Why they are so:
@@ -18,12 +18,11 @@
 //!   of one. Here a queue is a tenant's, and mostly a whole machine's. Its weight is raised within
 //!   its group alone. But while it is raised, its services are up to thirty times as long, and the
 //!   device idles for it for 20 ms at a time. The other tenants would pay for that.
-//!
 //! - Under `wfq` a tenant with much outstanding has nothing waiting for moments, as its replies are
-//!   on the way to its clients. With `grace` it keeps its place meanwhile. Requests of one client go
-//!   together (`run_us`) where a reply costs more than what the device does for it. In memory the
-//!   thread that serves is the device: with more than 16 requests at a time it gains little, and
-//!   clients have nothing left that waits.
+//!   on the way to its clients. With `grace` it keeps its place meanwhile. Requests of one client
+//!   go together (`run_us`) where a reply costs more than what the device does for it. In memory
+//!   the thread that serves is the device: with more than 16 requests at a time it gains little,
+//!   and clients have nothing left that waits.
 //!
 //! All other tunables are as in Linux.
 

@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn commands_wait_for_the_rate_of_bytes_too() {
         let mut volume = volume(10_000, 10_000, 0);
-        volume.parameters.kib_rate = 20 << 10;
+        volume.times.parameters.kib_rate = 20 << 10;
         for tag in 0..3 {
             volume.submit(at(0), read(tag));
         }
