@@ -11,9 +11,9 @@
 use slotmap::SlotMap;
 
 use super::directions::Directions;
-use super::node::{NodeId, SiblingsId};
-use super::service::Vtime;
+use super::node::SiblingsId;
 use super::siblings::Siblings;
+use super::tournament::Tag;
 use crate::io_context::IoClass;
 use crate::time::{Instant, Nanos};
 
@@ -88,13 +88,13 @@ impl Classes {
 
     /// The context to serve next in one of those directions, and its tag.
     #[inline]
-    pub(super) fn first(
+    pub(super) fn first<'a>(
         &self,
-        all: &SlotMap<SiblingsId, Siblings>,
+        all: &'a SlotMap<SiblingsId, Siblings>,
         directions: Directions,
         now: Instant,
         class_age: Nanos,
-    ) -> Option<(Vtime, NodeId)> {
+    ) -> Option<&'a Tag> {
         if let Some(only) = self.only {
             return all[only].first(directions);
         }

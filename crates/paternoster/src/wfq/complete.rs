@@ -32,9 +32,8 @@ impl<T: Trace> Wfq<T> {
         before.in_device = false;
         self.windows.forget(before.window);
         let GroupNodes { top, within, .. } = self.groups[cx.requests[rq].group];
-        self.tree.nodes[top].demand.in_device -= 1;
+        self.change_outstanding(top, |demand| demand.in_device -= 1);
         self.targets.leave(within);
-        self.note_absence(top);
         self.insert_request(cx, rq, InsertAt::Head);
     }
 

@@ -59,8 +59,7 @@ impl<T: Trace> Wfq<T> {
         if top != own {
             change(&mut self.tree.nodes[own].demand);
         }
-        change(&mut self.tree.nodes[top].demand);
-        self.note_absence(top);
+        self.change_outstanding(top, change);
     }
 
     #[inline]

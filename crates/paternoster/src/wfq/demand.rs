@@ -119,6 +119,12 @@ impl Demand {
         self.mean >= DEEP
     }
 
+    /// Returns whether it has nothing waiting, but much on the way.
+    #[inline]
+    pub(super) fn is_absent(&self) -> bool {
+        self.outstanding == self.in_device && self.in_device > 0 && self.is_deep()
+    }
+
     /// How many places of `depth` are kept for it while it has nothing waiting, in thousandths: its
     /// part, or as many as it has ever filled, less those that it has.
     pub(super) fn kept_milli(&self, depth: u32) -> u64 {

@@ -21,6 +21,7 @@ use super::node::{Context, Kind, NodeId};
 use super::order::Served;
 use super::price::{Class, moved};
 use super::service::{Units, Vtime};
+use super::tournament::Tag;
 use super::{InFlight, Wfq};
 use crate::arena::RequestId;
 use crate::scheduler::Cx;
@@ -74,8 +75,7 @@ impl<T: Trace> Wfq<T> {
         }
         self.take(cx, choice);
         self.targets.enter(self.groups[group].within);
-        self.tree.nodes[top].demand.in_device += 1;
-        self.note_absence(top);
+        self.change_outstanding(top, |demand| demand.in_device += 1);
         self.note_load(cx.now, cx.in_device + 1);
         Some(choice.rq)
     }
@@ -91,8 +91,8 @@ impl<T: Trace> Wfq<T> {
         if let Some(choice) = self.next_of_run(cx) {
             return Some(choice);
         }
-        let (start, first) = self.tree.first()?;
-        let (context, rq) = self.least_below(cx, first, self.tree.nodes[first].active);
+        let &Tag { start, node, .. } = self.tree.first()?;
+        let (context, rq) = self.least_below(cx, node, self.tree.nodes[node].active);
         Some(Choice { context, rq, start, reserved: None })
     }
 
@@ -117,7 +117,7 @@ impl<T: Trace> Wfq<T> {
                     return (at, rq.expect("an active context has requests"));
                 }
             };
-            (_, at) = first.expect("something below an active node waits");
+            at = first.expect("something below an active node waits").node;
             directions &= self.tree.nodes[at].active;
         }
     }

@@ -10,6 +10,7 @@
 //! behind them has all its requests in the device or on the way.
 
 use super::Wfq;
+use super::demand::Demand;
 use super::node::NodeId;
 use crate::trace::Trace;
 
@@ -30,22 +31,21 @@ impl<T: Trace> Wfq<T> {
         u64::from(in_device) * 1000 + kept.min(most) >= u64::from(depth) * 1000
     }
 
-    /// Notes whether `top`, a node below the root, has nothing waiting though it has much
-    /// outstanding.
+    /// Changes what `top`, a node below the root, has outstanding, and notes whether it is absent.
     #[inline]
-    pub(super) fn note_absence(&mut self, top: NodeId) {
-        let node = &self.tree.nodes[top];
-        let demand = &node.demand;
-        let nothing_waits = demand.outstanding == demand.in_device;
-        let is_absent = nothing_waits && demand.in_device > 0 && demand.is_deep();
-        if is_absent != node.absent {
-            self.set_absence(top, is_absent);
+    pub(super) fn change_outstanding(&mut self, top: NodeId, change: impl FnOnce(&mut Demand)) {
+        let node = &mut self.tree.nodes[top];
+        change(&mut node.demand);
+        if node.demand.is_absent() != node.absent {
+            self.change_absence(top);
         }
     }
 
-    fn set_absence(&mut self, top: NodeId, is_absent: bool) {
-        self.tree.nodes[top].absent = is_absent;
-        if is_absent {
+    #[inline(never)]
+    fn change_absence(&mut self, top: NodeId) {
+        let absent = &mut self.tree.nodes[top].absent;
+        *absent = !*absent;
+        if *absent {
             self.absent.push(top);
         } else {
             self.absent.retain(|&other| other != top);

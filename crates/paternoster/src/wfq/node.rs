@@ -21,7 +21,7 @@ use super::limits::{Dues, NO_TARGET, NodeLimits, Parking};
 use super::queue::ContextQueue;
 use super::service::Vtime;
 use super::siblings::Siblings;
-use super::tournament::{Key, Seat};
+use super::tournament::{Seat, Tag};
 use crate::arena::{GroupId, IocId};
 use crate::io_context::IoClass;
 use crate::request::Requests;
@@ -45,7 +45,7 @@ pub(super) struct Node {
     pub(super) weight: u32,
     /// Its tag: the virtual time at which its next service starts.
     pub(super) start: Vtime,
-    /// The number of its key, which orders equal tags.
+    /// The number of its tag, which orders equal starts.
     pub(super) sequence: u64,
     /// Its seat among its siblings, while it is active.
     pub(super) seat: Option<Seat>,
@@ -116,10 +116,10 @@ impl Node {
         }
     }
 
-    /// Its place in the order of service.
+    /// The tag by which it competes; `id` is itself.
     #[inline]
-    pub(super) fn key(&self) -> Key {
-        Key { start: self.start, sequence: self.sequence }
+    pub(super) fn tag(&self, id: NodeId) -> Tag {
+        Tag { start: self.start, sequence: self.sequence, node: id }
     }
 
     pub(super) fn is_active(&self) -> bool {
@@ -165,8 +165,8 @@ impl Node {
 pub(super) struct Tree {
     pub(super) nodes: SlotMap<NodeId, Node>,
     pub(super) siblings: SlotMap<SiblingsId, Siblings>,
-    /// How many keys were made.
-    pub(super) keys: u64,
+    /// How many tags were made.
+    pub(super) tags: u64,
     /// The node of the root group, which is made first.
     root: Option<NodeId>,
     pub(super) parking: Parking,
@@ -192,7 +192,7 @@ impl Tree {
         Self {
             nodes: SlotMap::with_key(),
             siblings: SlotMap::with_key(),
-            keys: 0,
+            tags: 0,
             root: None,
             parking: Parking::default(),
             dues: Dues::default(),
@@ -262,7 +262,7 @@ impl Tree {
 
     /// The node to serve next of those below the root, and its tag.
     #[inline]
-    pub(super) fn first(&self) -> Option<(Vtime, NodeId)> {
+    pub(super) fn first(&self) -> Option<&Tag> {
         self.siblings[self.members_of(self.root?)].first(Directions::all())
     }
 
@@ -347,7 +347,7 @@ impl Tree {
         for (id, siblings) in &self.siblings {
             let active = self.nodes.iter().filter(|(_, node)| node.among == Some(id));
             let active =
-                active.filter_map(|(id, node)| Some((node.seat?, node.key(), id, node.active)));
+                active.filter_map(|(id, node)| Some((node.seat?, node.tag(id), node.active)));
             siblings.check(&active.collect::<Vec<_>>());
         }
         self.check_limits();

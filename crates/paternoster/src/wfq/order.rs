@@ -75,8 +75,8 @@ impl Tree {
     /// Gives a node that becomes active its tag and its seat.
     fn enter(&mut self, at: NodeId, among: SiblingsId, now: Instant, grace: Nanos) -> Entered {
         let (siblings, node) = (&mut self.siblings[among], &mut self.nodes[at]);
-        self.keys += 1;
-        node.sequence = self.keys;
+        self.tags += 1;
+        node.sequence = self.tags;
         node.start = siblings.entry(node.start, now, grace);
         node.seat = Some(siblings.take_seat());
         let v = siblings.v();
@@ -92,7 +92,7 @@ impl Tree {
         let seat = node.seat.expect("who competes has a seat");
         let from = std::mem::replace(&mut node.active, to);
         let before = siblings.directions();
-        siblings.set(seat, node.key(), at, to);
+        siblings.set(seat, node.tag(at), to);
         if from != to {
             siblings.clear(seat, from - to);
         }
@@ -122,6 +122,7 @@ impl Tree {
     }
 
     /// Charges the context and all above it for a request that was taken out of it.
+    #[inline(never)]
     pub(super) fn charge_path(
         &mut self,
         context: NodeId,
@@ -131,6 +132,8 @@ impl Tree {
         mut tell: impl FnMut(Told),
     ) {
         let direction = self.counts_as(served.amount);
+        // No node has the default id.
+        let reserved = served.reserved.unwrap_or_default();
         let mut is_reserved = false;
         let mut at = context;
         loop {
@@ -138,19 +141,19 @@ impl Tree {
             let Some(among) = node.among else { break };
             let siblings = &mut self.siblings[among];
             siblings.advance_v(direction, now, grace);
-            is_reserved |= served.reserved == Some(at);
+            is_reserved |= reserved == at;
             node.start = if is_reserved {
                 node.start.brought_forward(siblings.v(), served.charge, node.weight)
             } else {
                 node.start.advanced(served.charge, node.weight)
             };
-            self.keys += 1;
-            node.sequence = self.keys;
+            self.tags += 1;
+            node.sequence = self.tags;
             if let Some(seat) = node.seat
                 && node.waiting == node.active
                 && node.limits.is_none()
             {
-                siblings.set(seat, node.key(), at, node.active);
+                siblings.set(seat, node.tag(at), node.active);
                 at = siblings.of;
             } else {
                 at = self.put_back(at, among, served, now, &mut tell);
@@ -160,6 +163,7 @@ impl Tree {
 
     /// Puts a node that was served and charged where it is now: a cap may hold it, or nothing waits
     /// below it. Returns the node above it.
+    #[inline(never)]
     fn put_back(
         &mut self,
         at: NodeId,
@@ -198,9 +202,9 @@ impl Tree {
             }
             node.start = node.start.advanced(charge, node.weight);
             if let Some(seat) = node.seat {
-                self.keys += 1;
-                node.sequence = self.keys;
-                siblings.set(seat, node.key(), at, node.active);
+                self.tags += 1;
+                node.sequence = self.tags;
+                siblings.set(seat, node.tag(at), node.active);
             }
             at = siblings.of;
         }

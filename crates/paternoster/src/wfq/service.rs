@@ -103,7 +103,7 @@ impl Vtime {
 
     /// The same of a node that was brought forward among siblings whose time is `v`: it stays where
     /// it is, or comes to [`ADVANCES_AHEAD`] advances after v, if that is before.
-    #[inline]
+    #[inline(never)]
     #[must_use]
     pub(super) fn brought_forward(self, v: Self, charge: Units, weight: u32) -> Self {
         let advance = advance(charge, weight);
@@ -130,8 +130,14 @@ fn advance(charge: Units, weight: u32) -> u128 {
     // Nearly every charge is below 4096 ops, and a division of 64 bits costs far less.
     match u32::try_from(charge.0) {
         Ok(small) => u128::from((u64::from(small) << FRACTION_BITS).div_ceil(weight.into())),
-        Err(_) => (u128::from(charge.0) << FRACTION_BITS).div_ceil(weight.into()),
+        Err(_) => wide_advance(charge, weight),
     }
+}
+
+/// The same where the charge has more than 32 bits.
+#[cold]
+fn wide_advance(charge: Units, weight: u32) -> u128 {
+    (u128::from(charge.0) << FRACTION_BITS).div_ceil(weight.into())
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //! virtual time that they share.
 //!
 //! ```text
-//!   key: (start, sequence)       v
+//!   tag: (start, sequence)       v
 //!   ───────────────●──●─────●────┼─●────●──────────▶
 //!                  ▲ least: served next
 //! ```
@@ -16,7 +16,7 @@ use super::demand::Present;
 use super::directions::Directions;
 use super::node::NodeId;
 use super::service::Vtime;
-use super::tournament::{Key, Seat, Tournament};
+use super::tournament::{Seat, Tag, Tournament};
 use crate::request::Direction;
 use crate::time::{Instant, Nanos};
 
@@ -67,16 +67,17 @@ impl Siblings {
 
     /// The one to serve next in one of those directions, and its tag.
     #[inline]
-    pub(super) fn first(&self, directions: Directions) -> Option<(Vtime, NodeId)> {
+    pub(super) fn first(&self, directions: Directions) -> Option<&Tag> {
         let [reads, writes] = &self.active;
-        let one = |direction, tournament: &Tournament| {
-            if directions.contains(direction) { tournament.least() } else { None }
+        let of = |direction, tournament: &'_ Tournament| {
+            directions.contains(direction) && !tournament.is_empty()
         };
-        let first = match (one(Directions::READ, reads), one(Directions::WRITE, writes)) {
-            (Some(read), Some(write)) => Some(read.min(write)),
-            (one, None) | (None, one) => one,
-        };
-        first.map(|(key, node)| (key.start, node))
+        match (of(Directions::READ, reads), of(Directions::WRITE, writes)) {
+            (true, false) => reads.least(),
+            (false, true) => writes.least(),
+            (true, true) => reads.least().min(writes.least()),
+            (false, false) => None,
+        }
     }
 
     /// Returns where a node starts that becomes busy and last stopped at `start`.
@@ -100,15 +101,15 @@ impl Siblings {
         self.free.push(seat);
     }
 
-    /// Has the node of a seat compete with that key.
+    /// Has the node of a seat compete with that tag.
     #[inline]
-    pub(super) fn set(&mut self, seat: Seat, key: Key, node: NodeId, directions: Directions) {
+    pub(super) fn set(&mut self, seat: Seat, tag: Tag, directions: Directions) {
         let [reads, writes] = &mut self.active;
         if directions.contains(Directions::READ) {
-            reads.set(seat, key, node);
+            reads.set(seat, tag);
         }
         if directions.contains(Directions::WRITE) {
-            writes.set(seat, key, node);
+            writes.set(seat, tag);
         }
     }
 
@@ -128,23 +129,23 @@ impl Siblings {
     /// its own included.
     #[inline]
     pub(super) fn advance_v(&mut self, direction: Direction, now: Instant, grace: Nanos) {
-        let Some((least, _)) = self.active[direction as usize].least() else { return };
+        let Some(least) = self.active[direction as usize].least() else { return };
         self.v = self.v.max(least.start);
         if grace > Nanos::ZERO {
             self.history.note(now, grace, self.v);
         }
     }
 
-    /// Asserts that the active ones are those, at those seats with those keys.
-    pub(super) fn check(&self, expected: &[(Seat, Key, NodeId, Directions)]) {
+    /// Asserts that the active ones are those, at those seats with those tags.
+    pub(super) fn check(&self, expected: &[(Seat, Tag, Directions)]) {
         for (tournament, direction) in self.active.iter().zip([Directions::READ, Directions::WRITE])
         {
             let of = expected.iter().filter(|(.., directions)| directions.contains(direction));
-            let mut expected: Vec<_> = of.map(|&(seat, key, node, _)| (seat, key, node)).collect();
+            let mut expected: Vec<_> = of.map(|&(seat, tag, _)| (seat, tag)).collect();
             expected.sort_unstable();
             let all: Vec<_> = tournament.iter().collect();
             assert_eq!(all, expected, "who has something waiting competes");
-            let least = expected.iter().map(|&(_, key, node)| (key, node)).min();
+            let least = expected.iter().map(|(_, tag)| tag).min();
             assert_eq!(tournament.least(), least, "the least wins");
         }
         assert_eq!(expected.len() + self.free.len(), self.seats as usize, "seats");
