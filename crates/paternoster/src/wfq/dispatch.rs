@@ -7,7 +7,7 @@
 //!   a group is behind its reservation? ──yes──▶ from that group down, as below
 //!      │no
 //!      ▼
-//!   a run goes on (run.rs)? ──yes──▶ its I/O context
+//!   a run goes on (run.rs), and may? ──yes──▶ its I/O context
 //!      │no
 //!      ▼
 //!   root ─▶ least start ─▶ least start ─▶ own ─▶ class ─▶ context ─▶ its head
@@ -55,24 +55,18 @@ impl<T: Trace> Wfq<T> {
     #[inline(never)]
     fn request_within(&mut self, cx: &mut Cx<'_>, depth: u32) -> Option<RequestId> {
         self.release(cx.now);
-        let Some(choice) = self.choose(cx) else {
+        let Some(choice) = self.choose(cx, depth) else {
             self.trace.event(cx.now, Event::Waiting { why: WaitReason::Capped });
             return None;
         };
         let group = cx.requests[choice.rq].group;
+        if let Some((why, waits)) = self.why_held(cx, &choice, depth) {
+            let node = ShareOf::Group(group);
+            self.trace.event(cx.now, Event::FairHeld { node, why });
+            self.trace.event(cx.now, Event::Waiting { why: waits });
+            return None;
+        }
         let top = self.groups[group].top;
-        if choice.reserved.is_none() && self.is_kept_from(top, cx.in_device, depth) {
-            let node = ShareOf::Group(group);
-            self.trace.event(cx.now, Event::FairHeld { node, why: HoldReason::Kept });
-            self.trace.event(cx.now, Event::Waiting { why: WaitReason::Kept });
-            return None;
-        }
-        if choice.reserved.is_none() && self.targets.hold(self.groups[group].within) {
-            let node = ShareOf::Group(group);
-            self.trace.event(cx.now, Event::FairHeld { node, why: HoldReason::Target });
-            self.trace.event(cx.now, Event::Waiting { why: WaitReason::Target });
-            return None;
-        }
         self.take(cx, choice);
         self.targets.enter(self.groups[group].within);
         self.change_outstanding(top, |demand| demand.in_device += 1);
@@ -80,15 +74,35 @@ impl<T: Trace> Wfq<T> {
         Some(choice.rq)
     }
 
-    /// Returns the request that a reservation brings forward, else the one by least tags; none
-    /// where caps hold all that waits. Something waits.
-    fn choose(&self, cx: &Cx<'_>) -> Option<Choice> {
+    /// Returns why a request may not enter the device though it has room, if it may not.
+    #[inline]
+    fn why_held(
+        &self,
+        cx: &Cx<'_>,
+        choice: &Choice,
+        depth: u32,
+    ) -> Option<(HoldReason, WaitReason)> {
+        if choice.reserved.is_some() {
+            return None;
+        }
+        let nodes = &self.groups[cx.requests[choice.rq].group];
+        if self.is_kept_from(nodes.top, cx.in_device, depth) {
+            return Some((HoldReason::Kept, WaitReason::Kept));
+        }
+        self.targets.hold(nodes.within).then_some((HoldReason::Target, WaitReason::Target))
+    }
+
+    /// Returns the request that a reservation brings forward, else that of a run which nothing
+    /// holds, else the one by least tags; none where caps hold all that waits. Something waits.
+    fn choose(&self, cx: &Cx<'_>, depth: u32) -> Option<Choice> {
         if let Some((node, directions)) = self.tree.reserved(cx.now) {
             let start = self.tree.start_below_root(node);
             let (context, rq) = self.least_below(cx, node, directions);
             return Some(Choice { context, rq, start, reserved: Some(node) });
         }
-        if let Some(choice) = self.next_of_run(cx) {
+        if let Some(choice) = self.next_of_run(cx)
+            && self.why_held(cx, &choice, depth).is_none()
+        {
             return Some(choice);
         }
         let &Tag { start, node, .. } = self.tree.first()?;

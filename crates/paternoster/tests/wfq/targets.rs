@@ -59,6 +59,20 @@ fn others_are_held_to_as_many_as_the_target_allows() {
     assert_near(both, 5000, 2, "the device is as fast as before");
 }
 
+/// A run of 10 ms is 50 requests. Once the target holds B to 9 or fewer, its run does not stand in
+/// the way: A enters at once, and takes 2 ms, as without runs.
+#[test]
+fn run_that_is_held_lets_the_group_with_the_target_go() {
+    let mut rig = groups(20, &[("A", 100), ("B", 100)]).set("run_us", 10_000);
+    set(&mut rig, "/A", target(2000));
+    let mut run = rig.served(4, us(800));
+    run.issues("A", Stream::reads(8).stride(16));
+    run.issues("B", Stream::reads(8).stride(16).from(10_000_000).depth(64));
+    run.until(ms(3000));
+    let took = latency(&run, "A", ms(2500));
+    assert!(took <= us(2000), "{took:?}");
+}
+
 /// A quarter of the depth is 5: with them it takes 1.2 ms.
 #[test]
 fn target_that_cannot_be_met_is_given_up_for_some_seconds() {
