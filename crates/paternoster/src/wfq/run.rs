@@ -70,6 +70,10 @@ impl<T: Trace> Wfq<T> {
     /// again, for nothing, ends it too.
     #[inline]
     pub(super) fn count_run(&mut self, context: NodeId, charge: Units) {
+        if self.tunables.run_us() == 0 {
+            self.run = None;
+            return;
+        }
         let left = match self.run {
             Some(run) if run.context == context => run.left,
             _ => self.longest_run(),

@@ -18,8 +18,6 @@
 //! One more in the device may be what makes nearly all of them late, where service is constant: so
 //! that number is not tried again at once, or half of the periods would be missed.
 
-use slotmap::SecondaryMap;
-
 use crate::arena::GroupId;
 use crate::scheduler::Cx;
 use crate::stats::TargetStats;
@@ -47,14 +45,16 @@ pub(in crate::wfq) const NO_TARGET: Nanos = Nanos::new(u64::MAX);
 /// The latency targets.
 #[derive(Debug, Default)]
 pub(in crate::wfq) struct Targets {
-    /// By the node of the group.
-    of: SecondaryMap<NodeId, Target>,
+    /// Few, in no particular order.
+    of: Vec<Target>,
 }
 
 /// The latency target of a group, for its requests and those of all below it.
 #[derive(Debug)]
 struct Target {
     group: GroupId,
+    /// The node of the group.
+    node: NodeId,
     /// The time within which nine of ten shall be served.
     within: Nanos,
     /// When this period began, and what was served in it.
@@ -99,9 +99,10 @@ impl Served {
 }
 
 impl Target {
-    fn new(group: GroupId, within: Nanos, now: Instant) -> Self {
+    fn new(group: GroupId, node: NodeId, within: Nanos, now: Instant) -> Self {
         Self {
             group,
+            node,
             within,
             since: now,
             served: Served::default(),
@@ -203,13 +204,13 @@ impl Targets {
 
     /// Whether others are held for some group.
     pub(in crate::wfq) fn hold_some(&self) -> bool {
-        self.of.values().any(|target| target.held.is_some())
+        self.of.iter().any(|target| target.held.is_some())
     }
 
     /// Counts a request in the device whose group has to be served `within` that time.
     #[inline]
     pub(in crate::wfq) fn enter(&mut self, within: Nanos) {
-        for target in self.of.values_mut().filter(|target| within > target.within) {
+        for target in self.of.iter_mut().filter(|target| within > target.within) {
             target.others += 1;
         }
     }
@@ -217,7 +218,7 @@ impl Targets {
     /// The same of one that has left it.
     #[inline]
     pub(in crate::wfq) fn leave(&mut self, within: Nanos) {
-        for target in self.of.values_mut().filter(|target| within > target.within) {
+        for target in self.of.iter_mut().filter(|target| within > target.within) {
             target.others -= 1;
         }
     }
@@ -228,13 +229,13 @@ impl Targets {
         let holds = |target: &Target| {
             within > target.within && target.held.is_some_and(|held| target.others >= held)
         };
-        self.of.values().any(holds)
+        self.of.iter().any(holds)
     }
 
     /// Asserts that each knows what others have in the device, where requests of groups with these
     /// targets are.
     pub(in crate::wfq) fn check(&self, in_device: &[Nanos]) {
-        for target in self.of.values() {
+        for target in &self.of {
             let others = in_device.iter().filter(|&&within| within > target.within).count();
             assert_eq!(target.others as usize, others, "requests of others in the device");
         }
@@ -251,12 +252,14 @@ impl<T: Trace> Wfq<T> {
     ) {
         let Some(node) = self.groups.get(group).map(|nodes| nodes.node) else { return };
         let of = &mut self.targets.of;
-        match within {
-            Some(within) if of.get(node).is_some_and(|target| target.within == within) => return,
-            Some(within) => drop(of.insert(node, Target::new(group, within, cx.now))),
-            None if of.remove(node).is_none() => return,
-            None => {}
+        let known = of.iter().position(|target| target.node == node);
+        if known.map(|at| of[at].within) == within {
+            return;
         }
+        if let Some(at) = known {
+            of.swap_remove(at);
+        }
+        of.extend(within.map(|within| Target::new(group, node, within, cx.now)));
         self.tree.share_mut(node).target = TargetStats::default();
         for (group, nodes) in &mut self.groups {
             nodes.within = tightest(cx, group);
@@ -266,7 +269,7 @@ impl<T: Trace> Wfq<T> {
 
     /// Counts anew what others have in the device.
     fn recount(&mut self, cx: &Cx<'_>) {
-        for target in self.targets.of.values_mut() {
+        for target in &mut self.targets.of {
             target.others = 0;
         }
         let in_device = self.in_flight.iter().filter(|(_, entry)| entry.in_device);
@@ -279,18 +282,18 @@ impl<T: Trace> Wfq<T> {
     pub(in crate::wfq) fn judge_targets(&mut self, cx: &Cx<'_>, group: GroupId, latency: Nanos) {
         let mut at = Some(self.groups[group].node);
         while let Some(node) = at {
-            if let Some(target) = self.targets.of.get_mut(node) {
+            for target in self.targets.of.iter_mut().filter(|target| target.node == node) {
                 target.count(cx.now, latency);
                 self.tree.share_mut(node).target.count(latency > target.within);
             }
             at = self.tree.nodes[node].among.map(|among| self.tree.siblings[among].of);
         }
         let depth = self.depth_at_rest(cx.device);
-        for (node, target) in &mut self.targets.of {
+        for target in &mut self.targets.of {
             if let Some(event) = target.judge(cx.now, depth) {
                 self.trace.event(cx.now, event);
             }
-            target.tell(cx.now, &mut self.tree.share_mut(node).target);
+            target.tell(cx.now, &mut self.tree.share_mut(target.node).target);
         }
         if self.targets.hold_some() {
             self.depth.stand_still();
@@ -315,7 +318,12 @@ mod tests {
 
     /// Periods of 100 requests, of which so many take that long, and the rest nothing.
     fn held_after(periods: &[(u32, Nanos)]) -> Vec<Option<u32>> {
-        let mut target = Target::new(GroupId::default(), Nanos::from_micros(1000), Instant::START);
+        let mut target = Target::new(
+            GroupId::default(),
+            NodeId::default(),
+            Nanos::from_micros(1000),
+            Instant::START,
+        );
         let mut now = Instant::START;
         let mut held = vec![];
         for &(late, latency) in periods {
@@ -359,7 +367,12 @@ mod tests {
 
     #[test]
     fn period_with_few_requests_goes_on() {
-        let mut target = Target::new(GroupId::default(), Nanos::from_micros(1), Instant::START);
+        let mut target = Target::new(
+            GroupId::default(),
+            NodeId::default(),
+            Nanos::from_micros(1),
+            Instant::START,
+        );
         for _ in 0..LEAST_REQUESTS - 1 {
             target.count(Instant::START, Nanos::from_millis(1));
         }
