@@ -20,7 +20,7 @@ class Prices:
             return 0
         units = 0 if self.mode == BYTES else OP
         if self.mode != REQUESTS and rq.op not in WITHOUT_BYTES:
-            units += rq.length * self.per_sector >> 8
+            units += max(rq.length, 8) * self.per_sector >> 8  # a page at least
         return max(units * self.factor(rq.op) >> 16, 1)
 
     def factor(self, op):

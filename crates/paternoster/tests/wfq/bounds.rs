@@ -92,9 +92,9 @@ struct Run {
     together: Together,
 }
 
-/// 1 op and 1 for each 16 KiB.
+/// 1 op and 1 for each 16 KiB, of which a request has 4 at least.
 fn charge(sectors: u32) -> f64 {
-    1.0 + f64::from(sectors) * 512.0 / 16384.0
+    1.0 + f64::from(sectors.max(8)) * 512.0 / 16384.0
 }
 
 impl Run {

@@ -5,7 +5,9 @@
 //!                                          ω  1 for reads, else the factor of writes, or of FUA
 //! ```
 //!
-//! Trims and zeroes move no bytes. With U = 16 KiB a read of 4 KiB costs 1.25 op, one of 1 MiB 65.
+//! Trims and zeroes move no bytes. A read or write moves a page of 4 KiB at least: no device does
+//! less for one byte, and its client would get more of the device than its weight. With U = 16 KiB
+//! a read of 4 KiB costs 1.25 op, one of 1 MiB 65.
 //!
 //! U and ω are set, or learned (`learning.rs`): windows take turns with prices that are a little
 //! higher or lower (`dither.rs`), and what the device does then tells which are wrong
@@ -35,6 +37,9 @@ const FACTOR_BITS: u32 = 16;
 
 /// A factor of 1.
 const ONE: u64 = 1 << FACTOR_BITS;
+
+/// What a read or write moves at least.
+const PAGE: SectorCount = SectorCount(8);
 
 /// What is learned, or set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,7 +111,7 @@ impl Prices {
 #[inline]
 pub(super) fn moved(rq: &Request) -> SectorCount {
     match rq.op {
-        Op::Read | Op::Write => rq.sectors,
+        Op::Read | Op::Write => rq.sectors.max(PAGE),
         Op::Discard | Op::WriteZeroes | Op::Flush => SectorCount(0),
     }
 }
