@@ -127,7 +127,7 @@ fn set_long_help() -> String {
     let media = [
         (Medium::Rotational, "a file, if sysfs calls its device rotational"),
         (Medium::NotRotational, "any other file; a modelled disk"),
-        (Medium::Memory, "memory"),
+        (Medium::Memory, "memory; a file on a tmpfs"),
     ];
     for (medium, what) in media {
         let _ = writeln!(text, "\n{what}:");

@@ -25,7 +25,7 @@ mod token;
 
 pub use backend::{
     Backend, Capabilities, Damage, Extent, FileBackend, MemoryBackend, Model, ModelledBackend,
-    ModelledStats, Rotational, TransferDone, is_rotational,
+    ModelledStats, Rotational, TransferDone, is_in_memory, is_rotational,
 };
 pub use clock::MonotonicClock;
 pub use engine::{

@@ -2,10 +2,12 @@
 //! for the back end, and over them what the configuration sets, by either name of a tunable that
 //! has two. A scheduler that is switched to later gets the same.
 //!
-//! A file is rotational where its device says so; a modelled disk is not.
+//! A file is rotational where its device says so; a modelled disk is not. A file on a tmpfs is
+//! memory.
 
 use anyhow::Result;
 use paternoster::{Device, Elevator, Instant, Medium, TimeAccounts};
+use paternoster_disk::is_in_memory;
 
 use crate::config::{BackendConfig, DiskConfig};
 use crate::connections::Scheduler;
@@ -13,8 +15,9 @@ use crate::depth;
 
 /// Makes the disk's elevator. `device` is as its back end says.
 pub(crate) fn elevator(disk: &DiskConfig, device: Device) -> Result<Elevator<Scheduler>> {
-    let medium = match disk.backend {
+    let medium = match &disk.backend {
         BackendConfig::Memory { .. } => Medium::Memory,
+        BackendConfig::File { path } if is_in_memory(path) => Medium::Memory,
         _ if device.rotational => Medium::Rotational,
         _ => Medium::NotRotational,
     };

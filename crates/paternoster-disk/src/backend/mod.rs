@@ -2,12 +2,14 @@
 
 mod damage;
 mod file;
+mod in_memory;
 mod memory;
 mod modelled;
 mod rotational;
 
 pub use damage::Damage;
 pub use file::FileBackend;
+pub use in_memory::is_in_memory;
 pub use memory::MemoryBackend;
 pub use modelled::{Model, ModelledBackend, ModelledStats};
 pub use rotational::{Rotational, is_rotational};
