@@ -11,13 +11,13 @@
 
 use std::f64::consts::PI;
 
-use paternoster::Nanos;
+use paternoster::{Nanos, SectorCount};
 
 use crate::fio::Draws;
 use crate::model::{Command, Op};
 
-/// Bytes of a KiB, by sectors.
-const SECTORS_PER_KIB: f64 = 2.0;
+/// So many sectors are a KiB.
+pub(super) const SECTORS_PER_KIB: f64 = 2.0;
 
 /// How the time of a server varies.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -70,9 +70,11 @@ impl Service {
 
     /// What a command costs the device on average but for the spread, which is the same for all, in
     /// units of a read without bytes.
-    pub fn cost(&self, sectors: u32, writes: bool) -> f64 {
-        let size = 1.0 + self.us_per_kib / self.us * f64::from(sectors) / SECTORS_PER_KIB;
-        if writes { size * self.write_times } else { size }
+    pub(super) fn cost(&self, op: Op, durable: bool, sectors: SectorCount) -> f64 {
+        let size = 1.0 + self.us_per_kib / self.us * f64::from(sectors.0) / SECTORS_PER_KIB;
+        let times = if op == Op::Write { self.write_times } else { 1.0 };
+        let further = if durable { self.durable_us / self.us } else { 0.0 };
+        size * times + further
     }
 
     /// Draws the time of a command where the device is so many times as slow as it should be.
@@ -175,9 +177,16 @@ mod tests {
     }
 
     #[test]
-    fn cost_counts_bytes_and_writes() {
-        let service = Service { us_per_kib: 2.0, write_times: 3.0, ..Service::constant(100.0) };
-        assert!((service.cost(8, false) - 1.08).abs() < 1e-9, "4 KiB are 8 µs of 100");
-        assert!((service.cost(8, true) - 3.24).abs() < 1e-9);
+    fn cost_counts_bytes_writes_and_fua() {
+        let service = Service {
+            us_per_kib: 2.0,
+            write_times: 3.0,
+            durable_us: 50.0,
+            ..Service::constant(100.0)
+        };
+        let cost = |op, durable| service.cost(op, durable, SectorCount(8));
+        assert!((cost(Op::Read, false) - 1.08).abs() < 1e-9, "4 KiB are 8 µs of 100");
+        assert!((cost(Op::Write, false) - 3.24).abs() < 1e-9);
+        assert!((cost(Op::Write, true) - 3.74).abs() < 1e-9);
     }
 }

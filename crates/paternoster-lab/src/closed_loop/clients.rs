@@ -18,6 +18,7 @@ use std::collections::BinaryHeap;
 use paternoster::{Instant, Nanos, Sector, SectorCount};
 
 use super::chance::{Chance, micros};
+use crate::model::Op;
 
 /// What a client needs at least until it asks again, and what it needs at random besides, on
 /// average, in µs.
@@ -73,8 +74,10 @@ pub(super) struct Place {
     pub(super) connection: usize,
     /// When it asked; valid while its request is outstanding.
     pub(super) asked: Instant,
-    /// Whether that writes.
-    pub(super) writes: bool,
+    /// What that does.
+    pub(super) op: Op,
+    /// It is a durable write.
+    pub(super) durable: bool,
 }
 
 /// What a place asks for.
@@ -83,7 +86,7 @@ pub(super) struct Ask {
     /// Its index.
     pub(super) place: usize,
     pub(super) connection: usize,
-    pub(super) writes: bool,
+    pub(super) op: Op,
     pub(super) durable: bool,
     pub(super) sector: Sector,
     pub(super) sectors: SectorCount,
@@ -116,7 +119,8 @@ impl Places {
                 Client::Tenant(tenant) => clients.tenants[tenant].outstanding,
                 Client::Victim => 1,
             };
-            let place = Place { client, connection, asked: Instant::START, writes: false };
+            let asked = Instant::START;
+            let place = Place { client, connection, asked, op: Op::Read, durable: false };
             list.extend((0..count).map(|_| place));
         }
         let begin = |place| Reverse((Instant::START + micros(BEGIN_US * chance.unit()), place));
@@ -143,13 +147,14 @@ impl Places {
         self.due.pop();
         let Tenant { writes, durable, sectors, .. } = *self.requests_of(self.list[index].client);
         let writes = writes > 0.0 && self.chance.happens(writes);
+        let op = if writes { Op::Write } else { Op::Read };
         let place = &mut self.list[index];
-        (place.asked, place.writes) = (at, writes);
-        let (connection, durable) = (place.connection, durable && writes);
+        (place.asked, place.op, place.durable) = (at, op, durable && writes);
+        let (connection, durable) = (place.connection, place.durable);
         let spots = self.end.0 / u64::from(sectors);
         let sector = Sector(self.chance.below(spots) * u64::from(sectors));
         let sectors = SectorCount(sectors);
-        Some(Ask { place: index, connection, writes, durable, sector, sectors })
+        Some(Ask { place: index, connection, op, durable, sector, sectors })
     }
 
     /// A place is answered at `now`. Returns what it is and what it had.
@@ -161,8 +166,8 @@ impl Places {
     }
 
     /// How long the requests of a client are.
-    pub(super) fn sectors(&self, client: Client) -> u32 {
-        self.requests_of(client).sectors
+    pub(super) fn sectors(&self, client: Client) -> SectorCount {
+        SectorCount(self.requests_of(client).sectors)
     }
 
     /// The tenant whose requests are as the client's.
@@ -207,7 +212,7 @@ mod tests {
         for _ in 0..10_000 {
             let ask = places.ask(soon + Nanos::from_secs(1000)).expect("somebody asks");
             let place = places.answered(ask.place, soon);
-            writes += u32::from(place.writes);
+            writes += u32::from(place.op == Op::Write);
             let long = if place.client == Client::Tenant(2) { 64 } else { 8 };
             assert_eq!(ask.sectors, SectorCount(long));
             assert!(ask.sector.0 + u64::from(long) <= 1 << 20);

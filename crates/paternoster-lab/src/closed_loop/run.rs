@@ -193,10 +193,9 @@ impl Run {
         let mut any = false;
         while let Some(ask) = self.places.ask(now) {
             let context = self.contexts[ask.connection];
-            let mut bio = if ask.writes {
-                Bio::write(context, ask.sector, ask.sectors)
-            } else {
-                Bio::read(context, ask.sector, ask.sectors)
+            let mut bio = match ask.op {
+                Op::Write => Bio::write(context, ask.sector, ask.sectors),
+                _ => Bio::read(context, ask.sector, ask.sectors),
             };
             if ask.durable {
                 bio.flags |= BioFlags::FUA;
@@ -231,7 +230,8 @@ impl Run {
         for place in self.driver.complete(self.now, rq) {
             let place = usize::try_from(place).expect("it is the index of a place");
             let place = self.places.answered(place, self.now);
-            let cost = self.service.cost(self.places.sectors(place.client), place.writes);
+            let sectors = self.places.sectors(place.client);
+            let cost = self.service.cost(place.op, place.durable, sectors);
             self.counting.completed(self.now, place.client, place.asked, cost);
             self.completed += 1;
         }
@@ -318,7 +318,9 @@ fn add_clients(
     })
 }
 
-/// What commands cost a device.
+/// What commands cost a device, as far as one number for each can say that: one each where nothing
+/// is known of it, or where they lack this or that by what else there is (a volume's rates). Of
+/// flash it is the channel's time, without the bus.
 fn service(kind: &Kind) -> Service {
     match kind {
         Kind::Pool(parameters) => parameters.service,
