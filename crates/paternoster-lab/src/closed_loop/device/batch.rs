@@ -8,10 +8,10 @@
 
 use std::collections::VecDeque;
 
-use paternoster::{Instant, Nanos, Sector};
+use paternoster::{Instant, Nanos};
 
-use super::{DEPTH, END, completion};
-use crate::model::{Command, Completion, Model};
+use super::serves::Serves;
+use crate::model::Command;
 
 /// How long turns take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,37 +48,24 @@ impl Batch {
     }
 }
 
-impl Model for Batch {
-    fn depth(&self) -> u32 {
-        DEPTH
-    }
-
-    fn end(&self) -> Sector {
-        END
-    }
-
-    fn rotational(&self) -> bool {
-        false
-    }
-
-    fn submit(&mut self, now: Instant, command: Command) {
+impl Serves for Batch {
+    fn take(&mut self, now: Instant, command: Command) {
         if self.turn.is_empty() && self.gathered.is_empty() {
             self.at = now;
         }
         self.gathered.push_back(command.tag);
     }
 
-    fn poll_timeout(&self) -> Option<Instant> {
+    fn next(&self) -> Option<Instant> {
         let is_idle = self.turn.is_empty() && self.gathered.is_empty();
         (!is_idle).then_some(self.at)
     }
 
     /// A turn begins only when the last one has been told of whole, and what came because of that
     /// is in the device.
-    fn poll(&mut self, now: Instant) -> Option<Completion> {
+    fn ended(&mut self, now: Instant) -> Option<u32> {
         if !self.turn.is_empty() && self.at <= now {
-            let tag = self.turn.pop_front().expect("there is a turn");
-            return Some(completion(tag));
+            return self.turn.pop_front();
         }
         if self.turn.is_empty() && !self.gathered.is_empty() {
             self.begin_turn(now);
@@ -91,6 +78,7 @@ impl Model for Batch {
 mod tests {
     use super::super::tests::{at, ends, read};
     use super::*;
+    use crate::model::Model;
 
     #[test]
     fn turn_takes_all_that_came_during_the_last() {
@@ -98,7 +86,7 @@ mod tests {
             BatchParameters { fixed: Nanos::from_micros(10), each: Nanos::from_micros(2) };
         let mut batch = Batch::new(parameters);
         batch.submit(at(0), read(0));
-        assert_eq!(batch.poll(at(0)), None, "the turn begins");
+        assert_eq!(batch.ended(at(0)), None, "the turn begins");
         for tag in 1..4 {
             batch.submit(at(5), read(tag));
         }
@@ -111,12 +99,12 @@ mod tests {
         let mut batch = Batch::new(parameters);
         batch.submit(at(0), read(0));
         batch.submit(at(0), read(1));
-        assert_eq!(batch.poll(at(0)), None);
-        assert_eq!(batch.poll(at(10)), Some(completion(0)));
+        assert_eq!(batch.ended(at(0)), None);
+        assert_eq!(batch.ended(at(10)), Some(0));
         batch.submit(at(10), read(2));
-        assert_eq!(batch.poll(at(10)), Some(completion(1)));
+        assert_eq!(batch.ended(at(10)), Some(1));
         batch.submit(at(10), read(3));
-        assert_eq!(batch.poll(at(10)), None);
+        assert_eq!(batch.ended(at(10)), None);
         assert_eq!(ends(&mut batch), [(2, 20), (3, 20)]);
     }
 }

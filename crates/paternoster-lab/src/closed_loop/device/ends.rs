@@ -1,34 +1,39 @@
-//! Commands by their ends.
+//! What ends, by when it does.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use paternoster::Instant;
 
-/// Commands by their ends; those of one end in the order in which they came here.
-#[derive(Debug, Default)]
-pub(super) struct Ends {
-    heap: BinaryHeap<Reverse<(Instant, u64, u32)>>,
+/// What ends, by when it does; at one time in the order in which it came here.
+#[derive(Debug)]
+pub(super) struct Ends<T> {
+    heap: BinaryHeap<Reverse<(Instant, u64, T)>>,
     sequence: u64,
 }
 
-impl Ends {
-    pub(super) fn push(&mut self, end: Instant, tag: u32) {
+impl<T: Ord> Default for Ends<T> {
+    fn default() -> Self {
+        Self { heap: BinaryHeap::new(), sequence: 0 }
+    }
+}
+
+impl<T: Ord> Ends<T> {
+    pub(super) fn push(&mut self, end: Instant, what: T) {
         self.sequence += 1;
-        self.heap.push(Reverse((end, self.sequence, tag)));
+        self.heap.push(Reverse((end, self.sequence, what)));
     }
 
-    /// The end of the next.
+    /// When the next one ends.
     pub(super) fn next(&self) -> Option<Instant> {
         self.heap.peek().map(|Reverse((end, ..))| *end)
     }
 
     /// Takes the next one that ends by `now`, with its end.
-    pub(super) fn pop(&mut self, now: Instant) -> Option<(Instant, u32)> {
-        let &Reverse((end, _, tag)) = self.heap.peek()?;
-        (end <= now).then(|| {
-            self.heap.pop();
-            (end, tag)
-        })
+    pub(super) fn pop(&mut self, now: Instant) -> Option<(Instant, T)> {
+        if self.next()? > now {
+            return None;
+        }
+        self.heap.pop().map(|Reverse((end, _, what))| (end, what))
     }
 }

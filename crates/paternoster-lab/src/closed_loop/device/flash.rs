@@ -7,14 +7,14 @@
 //!   write   bus ├─┤   channel 1 ├────────────┤├── clean-up …
 //! ```
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::VecDeque;
 
-use paternoster::{Instant, Nanos, Sector};
+use paternoster::{Instant, Nanos};
 
-use super::{DEPTH, END, completion};
-use crate::closed_loop::chance::{Chance, Service, micros};
-use crate::model::{Command, Completion, Model, Op};
+use super::ends::Ends;
+use super::serves::{DEPTH, Serves};
+use crate::closed_loop::chance::{Chance, SECTORS_PER_KIB, Service, micros};
+use crate::model::{Command, Op};
 
 /// How flash is made.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -33,11 +33,18 @@ pub struct FlashParameters {
 
 /// Where a command is served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Stage {
+enum Place {
     Bus,
     /// The channel of that index.
     Channel(usize),
-    /// The same, where the channel cleans up and has no command.
+}
+
+/// What is over at some time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum End {
+    /// What a place does for the command of that tag.
+    Served(Place, u32),
+    /// The clean-up of the channel of that index.
     CleanUp(usize),
 }
 
@@ -45,7 +52,8 @@ enum Stage {
 #[derive(Debug, Default)]
 struct Server {
     busy: bool,
-    waiting: VecDeque<Command>,
+    /// The tags of the commands that wait, in the order in which they came.
+    waiting: VecDeque<u32>,
 }
 
 /// Flash.
@@ -54,13 +62,9 @@ pub(super) struct Flash {
     parameters: FlashParameters,
     channels: Vec<Server>,
     bus: Server,
-    /// The channels of the commands, by tag.
-    channel_of: Vec<usize>,
-    /// What ends next: when, in which order it began, where, and the command's tag.
-    ends: BinaryHeap<Reverse<(Instant, u64, Stage, u32)>>,
-    /// The commands that are served, by tag.
-    served: Vec<Option<Command>>,
-    sequence: u64,
+    /// The commands in it, by tag, each with its channel.
+    commands: Vec<Option<(Command, usize)>>,
+    ends: Ends<End>,
     chance: Chance,
 }
 
@@ -70,115 +74,97 @@ impl Flash {
             parameters,
             channels: (0..parameters.channels).map(|_| Server::default()).collect(),
             bus: Server::default(),
-            channel_of: vec![0; DEPTH as usize],
-            ends: BinaryHeap::new(),
-            served: vec![None; DEPTH as usize],
-            sequence: 0,
+            commands: vec![None; DEPTH as usize],
+            ends: Ends::default(),
             chance,
         }
     }
 
-    /// A command comes to its channel or to the bus.
-    fn enter(&mut self, now: Instant, stage: Stage, command: Command) {
-        self.server(stage).waiting.push_back(command);
-        self.start(now, stage);
+    fn command(&self, tag: u32) -> (Command, usize) {
+        self.commands[tag as usize].expect("it is in the device")
     }
 
-    fn server(&mut self, stage: Stage) -> &mut Server {
-        match stage {
-            Stage::Bus => &mut self.bus,
-            Stage::Channel(channel) | Stage::CleanUp(channel) => &mut self.channels[channel],
+    fn server(&mut self, place: Place) -> &mut Server {
+        match place {
+            Place::Bus => &mut self.bus,
+            Place::Channel(channel) => &mut self.channels[channel],
         }
     }
 
-    /// Begins the next command there, if there is one and nothing is served.
-    fn start(&mut self, now: Instant, stage: Stage) {
-        let server = self.server(stage);
+    /// A command comes to a place.
+    fn enter(&mut self, now: Instant, place: Place, tag: u32) {
+        self.server(place).waiting.push_back(tag);
+        self.start(now, place);
+    }
+
+    /// Begins the next command there, if there is one and none is served.
+    fn start(&mut self, now: Instant, place: Place) {
+        let server = self.server(place);
         if server.busy {
             return;
         }
-        let Some(command) = server.waiting.pop_front() else { return };
+        let Some(tag) = server.waiting.pop_front() else { return };
         server.busy = true;
-        let took = match stage {
-            Stage::Bus => {
-                micros(self.parameters.bus_us_per_kib * f64::from(command.sectors.0) / 2.0)
-            }
-            _ => self.parameters.service.draw(&mut self.chance, &command, 1.0),
+        let (command, _) = self.command(tag);
+        let FlashParameters { bus_us_per_kib, service, .. } = self.parameters;
+        let took = match place {
+            Place::Bus => micros(bus_us_per_kib * f64::from(command.sectors.0) / SECTORS_PER_KIB),
+            Place::Channel(_) => service.draw(&mut self.chance, &command, 1.0),
         };
-        self.served[command.tag as usize] = Some(command);
-        self.end_at(now + took, stage, command.tag);
+        self.ends.push(now + took, End::Served(place, tag));
     }
 
-    fn end_at(&mut self, at: Instant, stage: Stage, tag: u32) {
-        self.sequence += 1;
-        self.ends.push(Reverse((at, self.sequence, stage, tag)));
+    /// A place is free again.
+    fn free(&mut self, at: Instant, place: Place) {
+        self.server(place).busy = false;
+        self.start(at, place);
     }
 
-    /// A stage of a command is over; returns whether that was its last.
-    fn ended(&mut self, at: Instant, stage: Stage, tag: u32) -> bool {
-        if let Stage::CleanUp(channel) = stage {
-            self.channels[channel].busy = false;
-            self.start(at, Stage::Channel(channel));
-            return false;
-        }
-        let command = self.served[tag as usize].take().expect("it is served");
+    /// A place is done with a command. Returns whether that was its last.
+    fn served(&mut self, at: Instant, place: Place, tag: u32) -> bool {
+        let (command, channel) = self.command(tag);
         let writes = command.op == Op::Write;
-        match stage {
-            Stage::Channel(channel) if writes && self.chance.happens(self.parameters.clean_ups) => {
-                self.end_at(at + self.parameters.clean_up, Stage::CleanUp(channel), tag);
-            }
-            _ => {
-                self.server(stage).busy = false;
-                self.start(at, stage);
+        let FlashParameters { clean_ups, clean_up, .. } = self.parameters;
+        let on_channel = matches!(place, Place::Channel(_));
+        if on_channel && writes && self.chance.happens(clean_ups) {
+            self.ends.push(at + clean_up, End::CleanUp(channel));
+        } else {
+            self.free(at, place);
+        }
+        match (place, writes) {
+            (Place::Bus, true) => self.enter(at, Place::Channel(channel), tag),
+            (Place::Channel(_), false) => self.enter(at, Place::Bus, tag),
+            (Place::Bus, false) | (Place::Channel(_), true) => {
+                self.commands[tag as usize] = None;
+                return true;
             }
         }
-        match (stage, writes) {
-            (Stage::Bus, true) => {
-                self.enter(at, Stage::Channel(self.channel_of[tag as usize]), command);
-                false
-            }
-            (Stage::Channel(_), false) => {
-                self.enter(at, Stage::Bus, command);
-                false
-            }
-            _ => true,
-        }
+        false
     }
 }
 
-impl Model for Flash {
-    fn depth(&self) -> u32 {
-        DEPTH
-    }
-
-    fn end(&self) -> Sector {
-        END
-    }
-
-    fn rotational(&self) -> bool {
-        false
-    }
-
-    fn submit(&mut self, now: Instant, command: Command) {
+impl Serves for Flash {
+    fn take(&mut self, now: Instant, command: Command) {
         let channel = self.chance.below(u64::from(self.parameters.channels));
         let channel = usize::try_from(channel).expect("it is below a u32");
-        self.channel_of[command.tag as usize] = channel;
-        let first = if command.op == Op::Write { Stage::Bus } else { Stage::Channel(channel) };
-        self.enter(now, first, command);
+        self.commands[command.tag as usize] = Some((command, channel));
+        let first = if command.op == Op::Write { Place::Bus } else { Place::Channel(channel) };
+        self.enter(now, first, command.tag);
     }
 
-    fn poll_timeout(&self) -> Option<Instant> {
-        self.ends.peek().map(|Reverse((at, ..))| *at)
+    fn next(&self) -> Option<Instant> {
+        self.ends.next()
     }
 
-    fn poll(&mut self, now: Instant) -> Option<Completion> {
-        while let Some(&Reverse((at, _, stage, tag))) = self.ends.peek() {
-            if at > now {
-                return None;
-            }
-            self.ends.pop();
-            if self.ended(at, stage, tag) {
-                return Some(completion(tag));
+    fn ended(&mut self, now: Instant) -> Option<u32> {
+        while let Some((at, end)) = self.ends.pop(now) {
+            match end {
+                End::CleanUp(channel) => self.free(at, Place::Channel(channel)),
+                End::Served(place, tag) => {
+                    if self.served(at, place, tag) {
+                        return Some(tag);
+                    }
+                }
             }
         }
         None
@@ -189,6 +175,7 @@ impl Model for Flash {
 mod tests {
     use super::super::tests::{at, ends, read, write};
     use super::*;
+    use crate::model::Model;
 
     fn flash(clean_ups: f64) -> Flash {
         let parameters = FlashParameters {

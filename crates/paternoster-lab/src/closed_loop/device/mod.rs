@@ -19,14 +19,15 @@ mod flash;
 mod network;
 mod pauses;
 mod pool;
+mod serves;
 mod slices;
 mod timed;
 mod volume;
 
-use paternoster::{Nanos, Sector};
+use paternoster::Nanos;
 
 use super::chance::Chance;
-use crate::model::{Completion, DeviceError, Model, Spent, open_device};
+use crate::model::{DeviceError, Model, open_device};
 
 use batch::Batch;
 use channels::Channels;
@@ -46,11 +47,6 @@ pub use pauses::PausesParameters;
 pub use pool::{Crowd, Pace, PoolParameters};
 pub use slices::SlicesParameters;
 pub use volume::VolumeParameters;
-
-/// Commands that a device takes at once: more than any scheduler here should give it.
-const DEPTH: u32 = 1024;
-/// The sector behind the last one: so many that requests do not merge by chance.
-const END: Sector = Sector(1 << 40);
 
 /// What kind of device it is.
 #[derive(Clone, Debug, PartialEq)]
@@ -112,14 +108,9 @@ impl DeviceParameters {
     }
 }
 
-/// A completion, whose time is not told apart here.
-fn completion(tag: u32) -> Completion {
-    Completion { tag, spent: Spent::default() }
-}
-
 #[cfg(test)]
 mod tests {
-    use paternoster::{Instant, SectorCount};
+    use paternoster::{Instant, Sector, SectorCount};
 
     use super::*;
     use crate::model::{Command, Op};

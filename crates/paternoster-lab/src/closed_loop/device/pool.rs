@@ -9,12 +9,12 @@
 use std::collections::VecDeque;
 use std::f64::consts::PI;
 
-use paternoster::{Instant, Nanos, Sector};
+use paternoster::{Instant, Nanos};
 
 use super::ends::Ends;
-use super::{DEPTH, END, completion};
+use super::serves::Serves;
 use crate::closed_loop::chance::{Chance, Service};
-use crate::model::{Command, Completion, Model};
+use crate::model::Command;
 
 /// How servers are made.
 #[derive(Clone, Debug, PartialEq)]
@@ -79,7 +79,8 @@ pub(super) struct Pool {
     change: u64,
     busy: u32,
     waiting: VecDeque<Command>,
-    ends: Ends,
+    /// The tags of the commands that are served.
+    ends: Ends<u32>,
     chance: Chance,
 }
 
@@ -137,20 +138,8 @@ fn seconds(span: Nanos) -> f64 {
     span.as_nanos() as f64 / 1e9
 }
 
-impl Model for Pool {
-    fn depth(&self) -> u32 {
-        DEPTH
-    }
-
-    fn end(&self) -> Sector {
-        END
-    }
-
-    fn rotational(&self) -> bool {
-        false
-    }
-
-    fn submit(&mut self, now: Instant, command: Command) {
+impl Serves for Pool {
+    fn take(&mut self, now: Instant, command: Command) {
         while self.next_change() <= now {
             self.change(self.next_change());
         }
@@ -158,7 +147,7 @@ impl Model for Pool {
         self.start_waiting(now);
     }
 
-    fn poll_timeout(&self) -> Option<Instant> {
+    fn next(&self) -> Option<Instant> {
         let end = self.ends.next();
         if self.waiting.is_empty() {
             return end;
@@ -166,7 +155,7 @@ impl Model for Pool {
         Some(end.map_or(self.next_change(), |end| end.min(self.next_change())))
     }
 
-    fn poll(&mut self, now: Instant) -> Option<Completion> {
+    fn ended(&mut self, now: Instant) -> Option<u32> {
         loop {
             let change = self.next_change();
             if change <= now && self.ends.next().is_none_or(|end| change <= end) {
@@ -177,7 +166,7 @@ impl Model for Pool {
             self.busy -= 1;
             // The next one began when this one ended, however late this is asked.
             self.start_waiting(end);
-            return Some(completion(tag));
+            return Some(tag);
         }
     }
 }
@@ -186,6 +175,7 @@ impl Model for Pool {
 mod tests {
     use super::super::tests::{at, ends, read};
     use super::*;
+    use crate::model::Model;
 
     fn pool(parameters: PoolParameters) -> Pool {
         Pool::new(parameters, Chance::new(1, 1))

@@ -1,10 +1,10 @@
 //! A device that knows as it takes a command when it ends.
 
-use paternoster::{Instant, Sector};
+use paternoster::Instant;
 
 use super::ends::Ends;
-use super::{DEPTH, END, completion};
-use crate::model::{Command, Completion, Model};
+use super::serves::Serves;
+use crate::model::Command;
 
 /// Times commands as they come.
 pub(super) trait Times {
@@ -16,7 +16,8 @@ pub(super) trait Times {
 #[derive(Debug)]
 pub(super) struct Timed<T> {
     pub(super) times: T,
-    ends: Ends,
+    /// The tags of the commands in it.
+    ends: Ends<u32>,
 }
 
 impl<T: Times> Timed<T> {
@@ -25,29 +26,17 @@ impl<T: Times> Timed<T> {
     }
 }
 
-impl<T: Times> Model for Timed<T> {
-    fn depth(&self) -> u32 {
-        DEPTH
-    }
-
-    fn end(&self) -> Sector {
-        END
-    }
-
-    fn rotational(&self) -> bool {
-        false
-    }
-
-    fn submit(&mut self, now: Instant, command: Command) {
+impl<T: Times> Serves for Timed<T> {
+    fn take(&mut self, now: Instant, command: Command) {
         let end = self.times.end_of(now, &command);
         self.ends.push(end, command.tag);
     }
 
-    fn poll_timeout(&self) -> Option<Instant> {
+    fn next(&self) -> Option<Instant> {
         self.ends.next()
     }
 
-    fn poll(&mut self, now: Instant) -> Option<Completion> {
-        self.ends.pop(now).map(|(_, tag)| completion(tag))
+    fn ended(&mut self, now: Instant) -> Option<u32> {
+        self.ends.pop(now).map(|(_, tag)| tag)
     }
 }
