@@ -7,7 +7,7 @@
 //!   latency   ├─────┤ ├─────┤  ├─────┤
 //! ```
 
-use paternoster::{Instant, Nanos};
+use paternoster::{Instant, Nanos, SectorCount};
 
 use super::timed::Times;
 use crate::closed_loop::chance::{Chance, Service};
@@ -18,8 +18,8 @@ use crate::model::Command;
 pub struct VolumeParameters {
     /// How many commands begin a second.
     pub rate: u32,
-    /// How many KiB of commands that begin a second.
-    pub kib_rate: u32,
+    /// How many KiB the commands have that begin a second; any number unless given.
+    pub kib_rate: Option<u32>,
     /// How many do while there is credit; at least `rate`.
     pub fast_rate: u32,
     /// The most credit, in commands, with which it begins.
@@ -54,6 +54,12 @@ fn each(rate: u32) -> Nanos {
     Nanos::new(1_000_000_000 / u64::from(rate.max(1)))
 }
 
+/// The time in which so many sectors begin at a rate in KiB a second.
+fn span_of(sectors: SectorCount, kib_rate: u32) -> Nanos {
+    let half_kib_rate = 2 * u64::from(kib_rate.max(1));
+    Nanos::new(u64::from(sectors.0) * 1_000_000_000 / half_kib_rate)
+}
+
 fn full(parameters: &VolumeParameters) -> Nanos {
     Nanos::new(each(parameters.rate).as_nanos() * u64::from(parameters.credit))
 }
@@ -71,8 +77,7 @@ impl Times for Volume {
         self.free_at = begin + slow.saturating_sub(on_credit);
         // A command waits for both rates, and uses up both.
         let bytes_begin = self.bytes_free_at.max(now);
-        let kib = u64::from(command.sectors.0) / 2;
-        let took = Nanos::new(kib * 1_000_000_000 / u64::from(kib_rate.max(1)));
+        let took = kib_rate.map_or(Nanos::ZERO, |rate| span_of(command.sectors, rate));
         self.bytes_free_at = bytes_begin + took;
         begin.max(bytes_begin) + latency.draw(&mut self.chance, command, 1.0)
     }
@@ -87,8 +92,7 @@ mod tests {
 
     fn volume(rate: u32, fast_rate: u32, credit: u32) -> Timed<Volume> {
         let latency = Service::constant(500.0);
-        let kib_rate = u32::MAX;
-        let parameters = VolumeParameters { rate, kib_rate, fast_rate, credit, latency };
+        let parameters = VolumeParameters { rate, kib_rate: None, fast_rate, credit, latency };
         Timed::new(Volume::new(parameters, Chance::new(1, 1)))
     }
 
@@ -105,7 +109,7 @@ mod tests {
     #[test]
     fn commands_wait_for_the_rate_of_bytes_too() {
         let mut volume = volume(10_000, 10_000, 0);
-        volume.times.parameters.kib_rate = 20 << 10;
+        volume.times.parameters.kib_rate = Some(20 << 10);
         for tag in 0..3 {
             volume.submit(at(0), read(tag));
         }

@@ -6,12 +6,12 @@
 
 use paternoster::Nanos;
 
-use super::{Scene, Set, Speed, pool, servers};
+use super::{Scene, Set, Speed, cleaning, pool, servers, sized, slow_writes, throttle};
 use crate::closed_loop::chance::{Service, Spread};
 use crate::closed_loop::clients::{Clients, Tenant};
 use crate::closed_loop::device::{
     BatchParameters, ChannelsParameters, Crowd, DeviceParameters, Kind, Pace, PausesParameters,
-    PoolParameters, SlicesParameters, VolumeParameters,
+    PoolParameters, VolumeParameters,
 };
 
 /// Sectors of 64 KiB.
@@ -82,20 +82,15 @@ fn first() -> [Scene; 6] {
 /// These were in view once.
 fn hold_outs() -> [Scene; 7] {
     use Speed::{Fast, Middling, Slow, VerySlow};
-    let throttle = Kind::Slices(SlicesParameters {
-        commands: 200,
-        slice: Nanos::from_millis(100),
-        service: Service::constant(100.0),
-    });
     let rare = pool(3, Service::varying(5000.0, Spread::Rare { part: 0.05, times: 10.0 }));
     [
         Scene::new("h1", "48 × 250 µs + net 400 µs", 128, Fast, behind_net(48, 250.0, 400)),
         Scene::new("h2", "cloud, 16 k IOPS, 0.8 ms", 128, Middling, cloud(16_000, 800.0)),
-        Scene::new("h3", "2000 IOPS in slices of 100 ms", 128, Slow, throttle),
+        Scene::new("h3", "2000 IOPS in slices of 100 ms", 128, Slow, throttle()),
         Scene::new("h4", "disk, NCQ", 128, VerySlow, Kind::Named("hdd-7200")),
         Scene::new("h5", "batch 15 + 4 µs", 128, Fast, batch(15_000, 4000)),
         Scene::new("h6", "3 × 5 ms, 5 % × 10", 128, VerySlow, rare),
-        Scene::new("h7", "8 channels, 30 % writes, GC 8 ms", 128, Middling, flash(8))
+        Scene::new("h7", "8 channels, 30 % writes, GC 8 ms", 128, Middling, cleaning(8))
             .with_writes(0.3),
     ]
 }
@@ -108,7 +103,7 @@ fn fresh() -> [Scene; 7] {
     [
         Scene::new("f1", "24 × 150 µs lognormal 1.0", 64, Fast, lognormal),
         Scene::new("f2", "100 × 1 ms + net 1 ms", 64, Fast, behind_net(100, 1000.0, 1000)),
-        Scene::new("f3", "16 channels, 30 % writes, GC 8 ms", 64, Middling, flash(16))
+        Scene::new("f3", "16 channels, 30 % writes, GC 8 ms", 64, Middling, cleaning(16))
             .with_writes(0.3),
         Scene::new("f4", "6 × 300 µs, 10 % × 8", 64, Middling, rare),
         Scene::new("f5", "batch 6 + 1.5 µs", 64, Fast, batch(6000, 1500)),
@@ -130,7 +125,8 @@ fn new() -> [Scene; 11] {
         Scene::new("n4", "16 × 100 µs, stands still 20 ms of 500", 64, Fast, standing_still()),
         Scene::new("n5", "24 × 60 µs, 20 % × 20 (two tiers)", 64, Middling, pool(24, tiers)),
         Scene::new("n6", "8 × 100 µs, 2 % slower for each beyond 24", 64, Middling, crowded()),
-        Scene::new("n7", "8 × 80 µs, half writes × 5", 64, Middling, mixed()).with_writes(0.5),
+        Scene::new("n7", "8 × 80 µs, half writes × 5", 64, Middling, slow_writes())
+            .with_writes(0.5),
         Scene::new("n8", "volume, 3000 IOPS, at first 12,000 on credit", 64, Slow, on_credit())
             .counted_from(Nanos::from_secs(1)),
         Scene::new("n9", "16, then 4, then 16 × 200 µs, each 5 s", 64, Middling, changing()),
@@ -153,21 +149,11 @@ fn behind_net(servers: u32, us: f64, net_us: u64) -> DeviceParameters {
 /// A volume without credit, whose latency varies a little.
 fn cloud(rate: u32, us: f64) -> Kind {
     let latency = Service::varying(us, Spread::LogNormal(0.2));
-    Kind::Volume(VolumeParameters { rate, kib_rate: u32::MAX, fast_rate: rate, credit: 0, latency })
+    Kind::Volume(VolumeParameters { rate, kib_rate: None, fast_rate: rate, credit: 0, latency })
 }
 
 fn batch(fixed_ns: u64, each_ns: u64) -> Kind {
     Kind::Batch(BatchParameters { fixed: Nanos::new(fixed_ns), each: Nanos::new(each_ns) })
-}
-
-/// Flash that cleans up for 8 ms after one of 100 writes.
-fn flash(channels: u32) -> Kind {
-    Kind::Channels(ChannelsParameters {
-        channels,
-        service: Service { write_times: 2.5, ..Service::constant(60.0) },
-        clean_ups: 0.01,
-        clean_up: Nanos::from_millis(8),
-    })
 }
 
 fn swinging() -> Kind {
@@ -186,15 +172,11 @@ fn crowded() -> Kind {
     Kind::Pool(PoolParameters { crowd, ..PoolParameters::new(8, Service::constant(100.0)) })
 }
 
-fn mixed() -> Kind {
-    pool(8, Service { write_times: 5.0, ..Service::constant(80.0) })
-}
-
 fn on_credit() -> Kind {
     let latency = Service::varying(500.0, Spread::LogNormal(0.3));
     Kind::Volume(VolumeParameters {
         rate: 3000,
-        kib_rate: u32::MAX,
+        kib_rate: None,
         fast_rate: 12_000,
         credit: 30_000,
         latency,
@@ -209,9 +191,8 @@ fn changing() -> Kind {
 
 /// A tenant of requests of 64 KiB between two of 4 KiB: shares are of what they cost the device.
 fn sizes() -> Scene {
-    let service = Service { us_per_kib: 2.0, ..Service::constant(100.0) };
     let about = "8 × (100 µs + 2 µs/KiB), 4, 64, 4 KiB";
-    let mut scene = Scene::new("n11", about, 64, Speed::Middling, pool(8, service));
+    let mut scene = Scene::new("n11", about, 64, Speed::Middling, sized());
     scene.clients.tenants[1].sectors = LARGE;
     scene
 }

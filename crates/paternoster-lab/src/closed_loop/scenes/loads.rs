@@ -1,11 +1,7 @@
 //! Loads that would take a device from others: many tenants, many connections.
 
-use paternoster::Nanos;
-
-use super::{Scene, Set, Speed, servers};
-use crate::closed_loop::chance::Service;
+use super::{Scene, Set, Speed, servers, throttle};
 use crate::closed_loop::clients::{Clients, Tenant};
-use crate::closed_loop::device::{Kind, SlicesParameters};
 
 /// Many tenants or connections on 16 servers of 80 µs.
 pub(super) fn crowds() -> Vec<Scene> {
@@ -27,11 +23,6 @@ pub(super) fn crowds() -> Vec<Scene> {
 
 /// A tenant of ever more connections with eight requests each, against a victim of its weight.
 pub(super) fn victims() -> Vec<Scene> {
-    let throttle = Kind::Slices(SlicesParameters {
-        commands: 200,
-        slice: Nanos::from_millis(100),
-        service: Service::constant(100.0),
-    });
     let victim = |name, about, connections, speed, device| {
         let tenants = vec![Tenant::reads(100, connections, 8)];
         let clients = Clients { tenants, victim_weight: Some(100) };
@@ -40,8 +31,7 @@ pub(super) fn victims() -> Vec<Scene> {
     let fast = |name, about, connections| {
         victim(name, about, connections, Speed::Middling, servers(4, 200.0))
     };
-    let slow =
-        |name, about, connections| victim(name, about, connections, Speed::Slow, throttle.clone());
+    let slow = |name, about, connections| victim(name, about, connections, Speed::Slow, throttle());
     vec![
         fast("v1", "4 × 200 µs, 1 connection × 8", 1),
         fast("v4", "4 × 200 µs, 4 × 8", 4),

@@ -19,7 +19,7 @@ use paternoster::Nanos;
 
 use super::chance::Service;
 use super::clients::Clients;
-use super::device::{DeviceParameters, Kind, PoolParameters};
+use super::device::{ChannelsParameters, DeviceParameters, Kind, PoolParameters, SlicesParameters};
 
 /// What a scene belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,6 +128,36 @@ fn servers(servers: u32, us: f64) -> Kind {
 
 fn pool(servers: u32, service: Service) -> Kind {
     Kind::Pool(PoolParameters::new(servers, service))
+}
+
+/// Servers that long requests keep busy for longer: 50 KiB cost as much as one request without any.
+fn sized() -> Kind {
+    pool(8, Service { us_per_kib: 2.0, ..Service::constant(100.0) })
+}
+
+/// Servers that take five times as long for a write.
+fn slow_writes() -> Kind {
+    pool(8, Service { write_times: 5.0, ..Service::constant(80.0) })
+}
+
+/// 2000 requests a second, in slices of 100 ms.
+fn throttle() -> Kind {
+    Kind::Slices(SlicesParameters {
+        commands: 200,
+        slice: Nanos::from_millis(100),
+        service: Service::constant(100.0),
+    })
+}
+
+/// Channels that clean up for 8 ms after one of 100 writes. A read takes 60 µs, and a write 150 and
+/// 80 for clean-ups on average: 383 % of a read.
+fn cleaning(channels: u32) -> Kind {
+    Kind::Channels(ChannelsParameters {
+        channels,
+        service: Service { write_times: 2.5, ..Service::constant(60.0) },
+        clean_ups: 0.01,
+        clean_up: Nanos::from_millis(8),
+    })
 }
 
 #[cfg(test)]

@@ -3,14 +3,12 @@
 
 use paternoster::Nanos;
 
-use super::{Scene, Set, pool};
+use super::{Scene, Set, cleaning, pool, sized, slow_writes};
 use crate::closed_loop::chance::{Service, Spread};
 use crate::closed_loop::clients::{Clients, Tenant};
-use crate::closed_loop::device::{
-    ChannelsParameters, DeviceParameters, FlashParameters, Kind, VolumeParameters,
-};
+use crate::closed_loop::device::{FlashParameters, Kind, VolumeParameters};
 
-/// What a tenant asks for.
+/// What a tenant asks for, so many KiB each.
 #[derive(Clone, Copy)]
 enum Asks {
     Reads(u32),
@@ -20,7 +18,6 @@ enum Asks {
 }
 use Asks::{Durable, Reads, Writes};
 
-/// Its requests in KiB.
 impl From<Asks> for Tenant {
     fn from(asks: Asks) -> Self {
         let (kib, writes, durable) = match asks {
@@ -32,15 +29,10 @@ impl From<Asks> for Tenant {
     }
 }
 
-fn scene(
-    name: &'static str,
-    about: &'static str,
-    asks: [Asks; 2],
-    device: impl Into<DeviceParameters>,
-) -> Scene {
+fn scene(name: &'static str, about: &'static str, asks: [Asks; 2], kind: Kind) -> Scene {
     let clients = Clients { tenants: asks.map(Tenant::from).to_vec(), victim_weight: None };
     let (warm_up, counted) = (Nanos::from_secs(8), Nanos::from_secs(4));
-    Scene { set: Set::Prices, name, about, device: device.into(), clients, warm_up, counted }
+    Scene { set: Set::Prices, name, about, device: kind.into(), clients, warm_up, counted }
 }
 
 /// All of them, in the order of the table.
@@ -68,12 +60,12 @@ pub(super) fn scenes() -> Vec<Scene> {
 fn volumes() -> Vec<Scene> {
     let small = Reads(4);
     vec![
-        scene("b64", "16 k IOPS, 250 MiB/s, 4 : 64 KiB", [small, Reads(64)], volume(250)),
-        scene("b256", "the same, 4 : 256 KiB", [small, Reads(256)], volume(250)),
-        scene("b1024", "the same, 4 KiB : 1 MiB", [small, Reads(1024)], volume(250)),
-        scene("i64", "16 k IOPS alone, 4 : 64 KiB", [small, Reads(64)], volume(1 << 20)),
-        scene("i256", "the same, 4 : 256 KiB", [small, Reads(256)], volume(1 << 20)),
-        scene("i1024", "the same, 4 KiB : 1 MiB", [small, Reads(1024)], volume(1 << 20)),
+        scene("b64", "16 k IOPS, 250 MiB/s, 4 : 64 KiB", [small, Reads(64)], volume(Some(250))),
+        scene("b256", "the same, 4 : 256 KiB", [small, Reads(256)], volume(Some(250))),
+        scene("b1024", "the same, 4 KiB : 1 MiB", [small, Reads(1024)], volume(Some(250))),
+        scene("i64", "16 k IOPS alone, 4 : 64 KiB", [small, Reads(64)], volume(None)),
+        scene("i256", "the same, 4 : 256 KiB", [small, Reads(256)], volume(None)),
+        scene("i1024", "the same, 4 KiB : 1 MiB", [small, Reads(1024)], volume(None)),
     ]
 }
 
@@ -87,7 +79,7 @@ fn writes() -> Vec<Scene> {
             [Writes(4), Durable(4)],
             durable(),
         ),
-        scene("gc", "8 channels, GC 8 ms, reads : writes", [small, Writes(4)], collecting()),
+        scene("gc", "8 channels, GC 8 ms, reads : writes", [small, Writes(4)], cleaning(8)),
         scene("bus-r", "flash with a bus, 4 KiB : 1 MiB", [small, Reads(1024)], flash(0.0)),
         scene("bus-w", "the same, reads : writes of 4 KiB", [small, Writes(4)], flash(0.0)),
         scene(
@@ -101,46 +93,27 @@ fn writes() -> Vec<Scene> {
     ]
 }
 
-/// U is 50 KiB.
-fn sized() -> Kind {
-    pool(8, Service { us_per_kib: 2.0, ..Service::constant(100.0) })
-}
-
-/// U is 16 KiB, as it is at the start.
+/// 16 KiB cost as much as one request without any, as `wfq` takes it at the start.
 fn as_prior() -> Kind {
     pool(8, Service { us_per_kib: 6.25, ..Service::constant(100.0) })
 }
 
-/// U is 50 KiB.
+/// The same as [`sized`], ten times as slow and at random.
 fn spread() -> Kind {
     let varying = Service::varying(1000.0, Spread::LogNormal(0.8));
     pool(8, Service { us_per_kib: 20.0, ..varying })
 }
 
-fn volume(mib_rate: u32) -> Kind {
+/// A volume without credit, whose latency varies a little.
+fn volume(mib_rate: Option<u32>) -> Kind {
     let latency = Service::varying(800.0, Spread::LogNormal(0.2));
-    let (rate, kib_rate) = (16_000, mib_rate << 10);
+    let (rate, kib_rate) = (16_000, mib_rate.map(|rate| rate << 10));
     Kind::Volume(VolumeParameters { rate, kib_rate, fast_rate: rate, credit: 0, latency })
 }
 
-/// ω is 500 %.
-fn slow_writes() -> Kind {
-    pool(8, Service { write_times: 5.0, ..Service::constant(80.0) })
-}
-
-/// FUA is 500 %.
+/// A write with FUA takes five times as long as another.
 fn durable() -> Kind {
     pool(8, Service { durable_us: 400.0, ..Service::constant(100.0) })
-}
-
-/// Flash that cleans up for 8 ms after one of 100 writes: ω is 250 % and 80 µs of 60.
-fn collecting() -> Kind {
-    Kind::Channels(ChannelsParameters {
-        channels: 8,
-        service: Service { write_times: 2.5, ..Service::constant(60.0) },
-        clean_ups: 0.01,
-        clean_up: Nanos::from_millis(8),
-    })
 }
 
 /// Reads of 4 KiB lack channels, long ones the bus.
