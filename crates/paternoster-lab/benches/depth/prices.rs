@@ -1,5 +1,5 @@
 //! The table of scenes of prices: which part each tenant gets of what it gets alone, and which
-//! prices hold.
+//! prices the last scheduler has in the end.
 
 #![allow(clippy::cast_precision_loss, reason = "counts and times are far below 2^53")]
 
@@ -9,14 +9,16 @@ use paternoster_lab::closed_loop::{Outcome, Prices, Scheduler};
 use crate::runs::SceneResults;
 use crate::table::{BACKLOGGED, average, greatest};
 
-/// How close to its last value a price is that has been learned.
+/// By how many times a price that counts as settled differs from its last value at most.
 const CLOSE: f64 = 1.25;
 
 /// A row for each scene.
 pub(crate) fn table(results: &[&SceneResults<'_>], schedulers: &[Scheduler]) {
     let names: Vec<_> = schedulers.iter().map(|scheduler| format!(" `{scheduler}` |")).collect();
+    let last = schedulers.last().expect("there is one");
     println!(
-        "Parts of what each tenant gets alone, and in brackets the greatest difference of the two."
+        "Parts of what each tenant gets alone under `{last}`, and in brackets the greatest \
+         difference of the two."
     );
     println!();
     println!("| device |{} U in KiB | writes, FUA % | settled after s |", names.concat());
@@ -28,7 +30,7 @@ pub(crate) fn table(results: &[&SceneResults<'_>], schedulers: &[Scheduler]) {
     }
 }
 
-/// The parts of two tenants on average, and their greatest difference.
+/// The parts that the two tenants have on average, and the greatest difference of the two.
 fn parts(runs: &[Outcome], alone: &[Vec<Outcome>]) -> String {
     let rate = |run: &Outcome, tenant: usize| run.tenants[tenant].requests as f64 / run.seconds;
     let of = |tenant: usize| -> Vec<f64> {
@@ -58,17 +60,17 @@ fn prices(runs: &[Outcome]) -> String {
     let op_bytes = range(last(|prices| prices.op_bytes), 1024.0);
     let writes = range(last(|prices| prices.write_percent), 1.0);
     let fua = range(last(|prices| prices.fua_percent), 1.0);
-    let settled: Vec<f64> = runs.iter().map(settled_after).collect();
-    format!(
-        " {op_bytes} | {writes}, {fua} | {:.1} ({:.1}) |",
-        average(&settled),
-        greatest(&settled)
-    )
+    let settled: Option<Vec<f64>> = runs.iter().map(settled_after).collect();
+    let settled = settled.map_or("–".to_owned(), |after| {
+        format!("{:.1} ({:.1})", average(&after), greatest(&after))
+    });
+    format!(" {op_bytes} | {writes}, {fua} | {settled} |")
 }
 
-/// The seconds until all prices stay within a quarter of their last values.
-fn settled_after(run: &Outcome) -> f64 {
-    let Some(last) = run.samples.last().and_then(|sample| sample.prices) else { return 0.0 };
+/// The seconds until all prices stay within a quarter of their last values; none where the
+/// scheduler says no prices.
+fn settled_after(run: &Outcome) -> Option<f64> {
+    let last = run.samples.last()?.prices?;
     let is_close = |prices: Option<Prices>| {
         let near = |value: i64, last: i64| {
             let times = value as f64 / last as f64;
@@ -81,5 +83,5 @@ fn settled_after(run: &Outcome) -> f64 {
         })
     };
     let far = run.samples.iter().rfind(|sample| !is_close(sample.prices));
-    far.map_or(Nanos::ZERO, |sample| sample.at).as_nanos() as f64 / 1e9
+    Some(far.map_or(Nanos::ZERO, |sample| sample.at).as_nanos() as f64 / 1e9)
 }

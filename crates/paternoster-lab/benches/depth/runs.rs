@@ -1,5 +1,6 @@
 //! All runs, on as many threads as the machine has.
 
+use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -14,7 +15,8 @@ pub(crate) struct SceneResults<'a> {
     pub(crate) scene: &'static Scene,
     /// By scheduler, then by seed.
     pub(crate) schedulers: Vec<(&'a Scheduler, Vec<Outcome>)>,
-    /// What each tenant gets alone under the last scheduler, by seed; of scenes of prices.
+    /// What each tenant gets alone under the last scheduler, by tenant, then by seed; none but of
+    /// scenes of prices.
     pub(crate) alone: Vec<Vec<Outcome>>,
 }
 
@@ -26,9 +28,8 @@ pub(crate) fn run_all(options: &Options) -> Result<Vec<SceneResults<'_>>> {
         for scheduler in &options.schedulers {
             jobs.extend((1..=options.seeds).map(|seed| (scene.clone(), scheduler, seed)));
         }
-        for tenant in alone(scene) {
-            let alone = |seed| (scene.alone(tenant), last, seed);
-            jobs.extend((1..=options.seeds).map(alone));
+        for tenant in tenants_alone(scene) {
+            jobs.extend((1..=options.seeds).map(|seed| (scene.alone(tenant), last, seed)));
         }
     }
     let next = AtomicUsize::new(0);
@@ -58,13 +59,13 @@ pub(crate) fn run_all(options: &Options) -> Result<Vec<SceneResults<'_>>> {
     let scenes = options.scenes.iter().map(|&scene| {
         let schedulers = options.schedulers.iter().map(|scheduler| Ok((scheduler, seeds()?)));
         let schedulers = schedulers.collect::<Result<_>>()?;
-        let alone = alone(scene).map(|_| seeds()).collect::<Result<_>>()?;
+        let alone = tenants_alone(scene).map(|_| seeds()).collect::<Result<_>>()?;
         Ok(SceneResults { scene, schedulers, alone })
     });
     scenes.collect()
 }
 
 /// The tenants of a scene that are run alone too.
-fn alone(scene: &Scene) -> std::ops::Range<usize> {
+fn tenants_alone(scene: &Scene) -> Range<usize> {
     if scene.set == Set::Prices { 0..scene.clients.tenants.len() } else { 0..0 }
 }

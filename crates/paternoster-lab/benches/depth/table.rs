@@ -209,11 +209,11 @@ fn victim(runs: &[Outcome]) -> String {
 }
 
 /// Requests a second.
-pub(crate) fn rate(rate: f64) -> String {
+fn rate(rate: f64) -> String {
     if rate >= 10_000.0 { format!("{:.1} k", rate / 1000.0) } else { format!("{rate:.0}") }
 }
 
-pub(crate) fn mean(runs: &[Outcome], of: impl Fn(&Outcome) -> f64) -> f64 {
+fn mean(runs: &[Outcome], of: impl Fn(&Outcome) -> f64) -> f64 {
     average(&runs.iter().map(of).collect::<Vec<_>>())
 }
 

@@ -268,9 +268,10 @@ fn of_others(event: Event) -> Option<Decision> {
             format!("{what} wait: as many are in the device as may be")
         }
         Event::PriceMoved { which, from, to, .. } => match which {
-            PriceOf::Bytes => format!("{to} bytes cost as much as an op; before it were {from}"),
-            PriceOf::Fua => format!("a FUA write costs {to} % of a read; before it were {from}"),
-            _ => format!("a write costs {to} % of a read; before it were {from}"),
+            PriceOf::Bytes => format!("{to} bytes cost as much as an op; {from} did before"),
+            PriceOf::Writes => format!("a write costs {to} % of a read; {from} % before"),
+            PriceOf::Fua => format!("a FUA write costs {to} % of a read; {from} % before"),
+            _ => return None,
         },
         // That is no decision.
         Event::Waiting { why: WaitReason::DeviceFull, .. } => return None,
