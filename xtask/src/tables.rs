@@ -4,7 +4,7 @@
 //!
 //! ```text
 //!   <!-- table: tunables bfq -->     every tunable, with its unit, default and range
-//!   <!-- table: fitted bfq -->       those that are not Linux's on some medium
+//!   <!-- table: fitted bfq -->       those that differ from their defaults on some medium
 //!   <!-- end of table -->
 //! ```
 
@@ -93,10 +93,9 @@ fn table(name: &str) -> Result<String> {
 
 /// Every tunable of a scheduler, a row each.
 fn tunables(kind: SchedulerKind) -> String {
-    // Linux has no wfq.
-    let default = if kind == SchedulerKind::Wfq { "default" } else { "Linux's default" };
+    let whose = whose_default(kind);
     let mut text =
-        format!("\n| tunable | unit | {default} | range | effect |\n|---|---|---|---|---|\n");
+        format!("\n| tunable | unit | {whose} | range | effect |\n|---|---|---|---|---|\n");
     for info in kind.tunables() {
         let TunableInfo { name, unit, default, doc, .. } = *info;
         let (default, range) = (info.shown(default), info.range());
@@ -106,7 +105,7 @@ fn tunables(kind: SchedulerKind) -> String {
     text + "\n"
 }
 
-/// The tunables that are not Linux's on some medium, with what holds on each.
+/// The tunables that differ from their defaults on some medium, with what holds on each.
 fn fitted(kind: SchedulerKind) -> Result<String> {
     let media = [Medium::Rotational, Medium::NotRotational, Medium::Memory].map(|medium| {
         let device = match medium {
@@ -116,7 +115,7 @@ fn fitted(kind: SchedulerKind) -> Result<String> {
         let scheduler = AnyScheduler::new(kind, NoTrace);
         Elevator::fitted(scheduler, device, medium, Instant::START)
     });
-    let whose = if kind == SchedulerKind::Wfq { "default" } else { "Linux's default" };
+    let whose = whose_default(kind);
     let mut text = format!("\n| tunable | {whose} | rotational | not rotational | memory |\n");
     text.push_str("|---|---|---|---|---|\n");
     for info in kind.tunables() {
@@ -133,6 +132,11 @@ fn fitted(kind: SchedulerKind) -> Result<String> {
             .expect("writing to a String succeeds");
     }
     Ok(text + "\n")
+}
+
+/// What a column of defaults is called: Linux has no wfq.
+fn whose_default(kind: SchedulerKind) -> &'static str {
+    if kind == SchedulerKind::Wfq { "default" } else { "Linux's default" }
 }
 
 /// A value as people read it.
