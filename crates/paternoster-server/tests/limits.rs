@@ -12,39 +12,16 @@ use paternoster_server::ctl::{Control as _, DiskChange, LimitChange, LimitError}
 use paternoster_server::stat::{Detail, GroupStat, TargetStat};
 use serde_json::{Value, json};
 
-use shares::Rig;
+use shares::{Rig, two_tenants};
 
-/// Two tenants of a disk of 10,000 requests a second.
-const TWO_TENANTS: &str = r#"
-[disks.d]
-backend = "modelled"
-size = "128M"
-servers = 4
-service_us = 400
-scheduler = "wfq"
-[disks.e]
-backend = "memory"
-size = "1M"
-scheduler = "cfq"
-[groups."/a"]
-LIMITS
-[exports.a]
-disk = "d"
-size = "64M"
-[exports.b]
-disk = "d"
-offset = "64M"
-[exports.c]
-disk = "e"
-group = "/b/c"
-"#;
-
-fn text(limits: &str) -> String {
-    TWO_TENANTS.replace("LIMITS", limits)
+/// A disk of 10,000 requests a second under that scheduler, and a group `/a` with these limits.
+fn under(scheduler: &str, limits: &str) -> String {
+    let d = format!("service_us = 400\nscheduler = \"{scheduler}\"");
+    two_tenants(&d, "scheduler = \"cfq\"", &format!("[groups.\"/a\"]\n{limits}"))
 }
 
 fn start(limits: &str) -> Rig {
-    Rig::from_toml(&text(limits)).expect("a server")
+    Rig::from_toml(&under("wfq", limits)).expect("a server")
 }
 
 fn change(group: &str, set: Value) -> LimitChange {
@@ -220,7 +197,7 @@ fn file_with_limits_that_no_scheduler_would_hold_is_refused() {
         let refused = Config::from_toml(&text, Path::new("c.toml")).expect_err("refused");
         format!("{:#}", anyhow::Error::from(refused))
     };
-    let without = refused(text("riops = 5").replace("scheduler = \"wfq\"", "scheduler = \"bfq\""));
+    let without = refused(under("bfq", "riops = 5"));
     let said = "c.toml:13: riops of group \"/a\", which is on disk \"d\": its scheduler bfq has no \
                 caps and reservations of groups; wfq has them";
     assert!(without.contains(said), "{without}");
@@ -230,9 +207,9 @@ fn file_with_limits_that_no_scheduler_would_hold_is_refused() {
         ("rbps = \"fast\"", "c.toml:13: rbps = \"fast\": a number of bytes is allowed"),
         ("wbps = true", "c.toml:13: wbps = true: a whole number, or one in quotes, is"),
     ] {
-        let refused = refused(text(limit));
+        let refused = refused(under("wfq", limit));
         assert!(refused.contains(said), "not {said}\n{refused}");
     }
-    let without = text("rbps = \"max\"\nmin_bps = 0").replace("\"wfq\"", "\"bfq\"");
+    let without = under("bfq", "rbps = \"max\"\nmin_bps = 0");
     assert!(Config::from_toml(&without, Path::new("c.toml")).is_ok(), "nothing is limited");
 }

@@ -8,6 +8,7 @@
 //!       └ /b/4              1/8
 //! ```
 
+#[allow(dead_code)] // what tests of two tenants need besides
 mod shares;
 
 use std::sync::{Mutex, PoisonError};

@@ -10,39 +10,18 @@ use paternoster_server::ctl::{Control as _, WeightChange, WeightError, WeightsIn
 use paternoster_server::stat::Detail;
 use serde_json::{Value, json};
 
-use shares::{Rig, Share};
+use shares::{Rig, Share, two_tenants};
 
 const TOLERANCE: f64 = 0.05;
 /// How long a change may take until shares follow.
 const SETTLE: Duration = Duration::from_secs(1);
 const SPAN: Duration = Duration::from_secs(2);
 
-/// Two tenants of `d`, 20,000 IOPS; `/b` is also on `e`, where it has a weight of its own.
-const TWO_TENANTS: &str = r#"
-[disks.d]
-backend = "modelled"
-size = "128M"
-servers = 4
-service_us = 200
-scheduler = "SCHEDULER"
-[disks.e]
-backend = "memory"
-size = "1M"
-[groups."/b"]
-weight_device.e = 7
-[exports.a]
-disk = "d"
-size = "64M"
-[exports.b]
-disk = "d"
-offset = "64M"
-[exports.c]
-disk = "e"
-group = "/b/c"
-"#;
-
+/// A disk of 20,000 requests a second under that scheduler; on `e`, `/b` has a weight of its own.
 fn start(scheduler: &str) -> Rig {
-    Rig::from_toml(&TWO_TENANTS.replace("SCHEDULER", scheduler)).expect("a server")
+    let d = format!("service_us = 200\nscheduler = \"{scheduler}\"");
+    let text = two_tenants(&d, "", "[groups.\"/b\"]\nweight_device.e = 7");
+    Rig::from_toml(&text).expect("a server")
 }
 
 fn change(group: &str, weight: impl Into<Value>) -> WeightChange {

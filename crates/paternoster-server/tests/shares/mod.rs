@@ -63,6 +63,35 @@ impl Rig {
     }
 }
 
+/// A file of two tenants of `d`, a modelled disk of four servers, each with a half of it; `/b` is
+/// also on `e`, a disk in memory, by its group `/b/c`. `d` and `e` are further lines of the disks,
+/// `group` is a table.
+pub(crate) fn two_tenants(d: &str, e: &str, group: &str) -> String {
+    format!(
+        r#"
+[disks.d]
+backend = "modelled"
+size = "128M"
+servers = 4
+{d}
+[disks.e]
+backend = "memory"
+size = "1M"
+{e}
+{group}
+[exports.a]
+disk = "d"
+size = "64M"
+[exports.b]
+disk = "d"
+offset = "64M"
+[exports.c]
+disk = "e"
+group = "/b/c"
+"#
+    )
+}
+
 /// Replies, as a number to make parts of.
 pub(crate) fn replies<'a>(tenants: impl IntoIterator<Item = &'a Got>) -> f64 {
     #[allow(clippy::cast_precision_loss)] // some thousands
