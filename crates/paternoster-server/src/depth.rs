@@ -9,7 +9,7 @@
 //! The elevator's bound is never exceeded. wfq has a tunable `depth` besides, in which 0 is
 //! learned; the server sets it by the disk's `depth`, and does not show it beside that.
 
-use paternoster::SchedulerKind;
+use paternoster::{SchedulerKind, TunableError, TunableInfo};
 
 use crate::config::DiskConfig;
 
@@ -19,6 +19,32 @@ pub(crate) const TUNABLE: &str = "depth";
 /// Returns whether this is the scheduler's tunable that the disk's `depth` sets.
 pub(crate) fn is_tunable(scheduler: SchedulerKind, name: &str) -> bool {
     name == TUNABLE && learns(scheduler)
+}
+
+/// Returns the scheduler's tunables without that which the disk's `depth` sets.
+pub(crate) fn other_tunables(
+    scheduler: SchedulerKind,
+) -> impl Iterator<Item = &'static TunableInfo> {
+    scheduler.tunables().iter().filter(move |info| !is_tunable(scheduler, info.name))
+}
+
+/// Returns the one of that name among them; the error names these alone.
+pub(crate) fn other_tunable(
+    scheduler: SchedulerKind,
+    name: &str,
+) -> Result<&'static TunableInfo, TunableError> {
+    if let Some(info) = other_tunables(scheduler).find(|info| info.name == name) {
+        return Ok(info);
+    }
+    match scheduler.tunable(name) {
+        Err(error) if !learns(scheduler) => Err(error),
+        _ => {
+            let names: Vec<_> = other_tunables(scheduler).map(|info| info.name).collect();
+            let allowed = format!("it has: {}", names.join(", "));
+            let (scheduler, name) = (scheduler.name(), name.to_owned());
+            Err(TunableError::Unknown { scheduler, name, allowed })
+        }
+    }
 }
 
 /// Returns the elevator's bound. `busy` is how many keep the back end busy.

@@ -114,6 +114,10 @@ fn depth_is_a_key_of_the_disk_and_no_tunable() {
             "{refused}"
         );
         assert!(read(&with(&format!("{disk}depth = 4"))).is_ok());
+        let unknown =
+            read(&with(&format!("{disk}tunables.deep = 4"))).expect_err("no such tunable");
+        assert!(unknown.contains("wfq has no tunable \"deep\"; it has: "), "{unknown}");
+        assert!(unknown.contains(" min_depth, ") && !unknown.contains(" depth, "), "{unknown}");
     }
 }
 

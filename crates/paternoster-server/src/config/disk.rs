@@ -204,9 +204,7 @@ fn check_tunable(
     if depth::is_tunable(scheduler.kind(), &name.value) {
         return name.refuse(Problem::DepthAsTunable);
     }
-    let info = scheduler
-        .kind()
-        .tunable(&name.value)
+    let info = depth::other_tunable(scheduler.kind(), &name.value)
         .or_else(|error| name.refuse(scheduler.explain(Problem::UnknownTunable(error))))?;
     if info.accepts(value.value).is_err() {
         let paternoster::TunableInfo { name: key, unit, min, max, .. } = *info;

@@ -26,6 +26,7 @@ use serde_json::Value;
 use thiserror::Error;
 
 use crate::config::{AUTO, DiskConfig, SchedulerChoice};
+use crate::depth;
 use crate::stat::Stat;
 
 /// What is asked for.
@@ -172,9 +173,8 @@ fn tunable(
     name: &str,
     value: &Value,
 ) -> Result<(&'static str, i64), SettingError> {
-    let info = scheduler.tunable(name).map_err(|_| {
-        let tunables = scheduler.tunables().iter().map(|info| info.name);
-        let tunables = tunables.filter(|name| *name != DEPTH);
+    let info = depth::other_tunable(scheduler, name).map_err(|_| {
+        let tunables = depth::other_tunables(scheduler).map(|info| info.name);
         let has_hierarchy = scheduler.check_hierarchy().is_ok();
         let hierarchy = has_hierarchy.then_some([HIERARCHY, USE_HIERARCHY]);
         let known = [SCHEDULER, DEPTH].into_iter().chain(hierarchy.into_iter().flatten());
