@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use paternoster::Weights;
+use paternoster::{SchedulerKind, Weights};
 
 use crate::config::Config;
 use crate::ctl::{
@@ -126,6 +126,9 @@ impl Control for ControlHandle {
     fn set_limits(&self, change: &LimitChange) -> Result<LimitAnswer, LimitError> {
         let disks = self.disks_of(&change.group, change.disk.as_ref())?;
         let limits = change.check()?;
+        if !limits.only_removes() {
+            check_have_limits(&disks)?;
+        }
         let asked = disks.into_iter().map(|disk| {
             let (group, limits) = (change.group.clone(), limits.clone());
             (disk, disk.owner.set_limits(NewGroupLimits { group, limits }))
@@ -180,6 +183,21 @@ impl Control for ControlHandle {
         }
         Ok(ReloadAnswer::new(mode, changed, reload.needs_restart().to_vec()))
     }
+}
+
+/// Refuses limits on disks of which one has a scheduler without, so that all of them have the
+/// change or none has.
+fn check_have_limits(disks: &[&Disk]) -> Result<(), LimitError> {
+    let asked: Vec<_> = disks.iter().map(|disk| (disk, disk.owner.settings())).collect();
+    for (disk, answer) in asked {
+        let late = |_| LimitError::Unanswered { disk: disk.name.clone() };
+        let scheduler = answer.recv_timeout(PATIENCE).map_err(late)?.scheduler;
+        let kind = scheduler.parse::<SchedulerKind>().expect("the server has this scheduler");
+        if !kind.has_group_limits() {
+            return Err(LimitError::NoLimits { disk: disk.name.clone(), scheduler });
+        }
+    }
+    Ok(())
 }
 
 /// Names in quotes, for a message.

@@ -163,6 +163,10 @@ fn reservation_is_kept_and_shown_and_too_much_of_it_is_warned_of() {
         told[0].starts_with("min_iops of all groups is 1000000, more than 80 % of"),
         "{told:?}"
     );
+    let set = serde_json::from_value(json!({"scheduler": "cfq"})).expect("settings");
+    let switch = DiskChange { disk: "d".to_owned(), set };
+    rig.control().change_settings(&switch).expect("it is allowed");
+    assert_eq!(warnings(), [""; 0], "cfq has no reservations");
     load.finish().expect("clients end well");
     rig.end().expect("the server ends well");
 }
@@ -177,15 +181,21 @@ fn limits_that_cannot_be_are_refused_and_change_nothing() {
         (change("/a", json!({"riops": 0})), "riops = 0: 1 or more a second, or \"max\" is allowed"),
         (change("/a", json!({"iops": 1})), "there is no limit \"iops\"; there are: riops, wiops"),
         (change("/a", json!({})), "no limit is set"),
+        // It is on both disks, of which the other has limits.
+        (
+            change("/b", json!({"riops": 5})),
+            "disk \"e\" has the scheduler cfq, which has no caps, ",
+        ),
         (
             change("/b/c", json!({"riops": 5})),
-            "disk \"e\" has the scheduler cfq, which has no caps and reservations of groups; wfq",
+            "disk \"e\" has the scheduler cfq, which has no caps, ",
         ),
     ] {
         let refused: LimitError = rig.control().set_limits(&change).expect_err(words);
         assert!(refused.to_string().starts_with(words), "not {words}\n{refused}");
     }
     assert_eq!(group(&rig, "/a").limits, [("riops".to_owned(), 7)].into());
+    assert_eq!(group(&rig, "/b").limits, [].into(), "not on d either");
     let removed = rig.control().set_limits(&change("/b/c", json!({"riops": "max"})));
     assert!(removed.is_ok(), "to have none needs no scheduler");
     rig.end().expect("the server ends well");
@@ -199,12 +209,13 @@ fn file_with_limits_that_no_scheduler_would_hold_is_refused() {
     };
     let without = refused(under("bfq", "riops = 5"));
     let said = "c.toml:13: riops of group \"/a\", which is on disk \"d\": its scheduler bfq has no \
-                caps and reservations of groups; wfq has them";
+                caps, reservations and latency targets of groups; wfq has them";
     assert!(without.contains(said), "{without}");
     for (limit, said) in [
         ("wiops = 0", "c.toml:13: wiops = 0: 1 or more a second, or \"max\" is allowed"),
         ("min_iops = -1", "c.toml:13: min_iops = -1: 0 or more a second is allowed"),
-        ("rbps = \"fast\"", "c.toml:13: rbps = \"fast\": a number of bytes is allowed"),
+        ("rbps = \"fast\"", "c.toml:13: rbps = \"fast\": 1 byte a second or more, such as"),
+        ("min_iops = \"max\"", "c.toml:13: min_iops = \"max\": 0 or more a second is allowed"),
         ("wbps = true", "c.toml:13: wbps = true: a whole number, or one in quotes, is"),
     ] {
         let refused = refused(under("wfq", limit));

@@ -125,13 +125,13 @@ pub enum Problem {
          (KiB, MiB, GiB, TiB) behind it, such as \"10G\""
     )]
     BadSize { key: &'static str, found: String },
-    /// What is no cap or reservation.
+    /// What is no value of a limit of a group.
     #[error("{key} = {found}: {allowed} is allowed")]
     BadLimit { key: &'static str, found: String, allowed: &'static str },
-    /// A cap or a reservation on a disk whose scheduler has none.
+    /// A limit of a group on a disk whose scheduler has none.
     #[error(
         "{key} of group {group:?}, which is on disk {disk:?}: its scheduler {scheduler} has no \
-         caps and reservations of groups; wfq has them"
+         caps, reservations and latency targets of groups; wfq has them"
     )]
     NoLimits { key: &'static str, group: String, disk: String, scheduler: &'static str },
     /// A size or an offset that no file has.

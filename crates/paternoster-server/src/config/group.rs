@@ -52,7 +52,7 @@ pub struct GroupConfig {
     /// Weights that hold on one disk instead of these, by its index in
     /// [`Config::disks`](super::Config::disks).
     pub device_weights: BTreeMap<usize, DeviceWeights>,
-    /// What it may have at most and has at least, on each disk.
+    /// Its caps, reservations and latency target, on each disk.
     pub limits: GroupLimits,
     /// What its clients may take of the server.
     pub bounds: TenantBounds,

@@ -2,10 +2,11 @@
 //! `ctl`.
 //!
 //! ```text
-//!   riops wiops         1 or more a second, or "max"       caps, as io.max has them
-//!   rbps wbps           bytes a second, or "max"
-//!   min_iops min_bps    0 or more a second                 reservations
-//!   latency_target      microseconds, 0 is none            as fio has it
+//!   riops wiops         1 or more a second, "max" is none          caps, as io.max has them
+//!   rbps wbps           1 byte a second or more, "max" is none
+//!   min_iops            1 or more a second, 0 is none              reservations
+//!   min_bps             1 byte a second or more, 0 is none
+//!   latency_target      microseconds, 0 is none                    as fio has it
 //! ```
 
 use std::num::NonZeroU64;
@@ -62,7 +63,7 @@ impl Limit {
         Self::ALL.into_iter().find(|limit| limit.key() == key)
     }
 
-    /// What it is in `limits`: a second, or microseconds.
+    /// Its value in `limits`, in ops or bytes a second or in microseconds; none if there is none.
     pub(crate) fn of(self, limits: &GroupLimits) -> Option<NonZeroU64> {
         match self {
             Self::ReadOps => limits.riops,
@@ -77,7 +78,7 @@ impl Limit {
         }
     }
 
-    /// Has it so in `limits`.
+    /// Sets it in `limits`, in the same unit.
     pub(crate) fn set(self, limits: &mut GroupLimits, to: Option<NonZeroU64>) {
         match self {
             Self::ReadOps => limits.riops = to,
@@ -95,23 +96,27 @@ impl Limit {
     /// Reads a value. None is to have no such limit.
     pub(crate) fn read(self, found: &Number) -> Result<Option<NonZeroU64>, Problem> {
         let value = match found {
-            Number::Text(text) if text == NO_CAP => return Ok(None),
+            Number::Text(text) if text == NO_CAP && self.is_cap() => return Ok(None),
             Number::Plain(value) => u64::try_from(*value).ok(),
-            Number::Text(text) if self.is_of_bytes() => Some(size::parse(self.key(), text)?),
+            Number::Text(text) if self.is_of_bytes() => match size::parse(self.key(), text) {
+                Err(Problem::BadSize { .. }) => None,
+                bytes => Some(bytes?),
+            },
             Number::Text(_) => None,
         };
         let value = value.filter(|&value| value <= self.most()).map(NonZeroU64::new);
         match value.filter(|value| value.is_some() || !self.is_cap()) {
             Some(value) => Ok(value),
-            None => Err(Problem::BadLimit {
-                key: self.key(),
-                found: match found {
-                    Number::Plain(value) => value.to_string(),
-                    Number::Text(text) => format!("{text:?}"),
-                },
-                allowed: self.allowed(),
-            }),
+            None => Err(self.refuse(match found {
+                Number::Plain(value) => value.to_string(),
+                Number::Text(text) => format!("{text:?}"),
+            })),
         }
+    }
+
+    /// Refuses what was found, which is shown as it is.
+    pub(crate) fn refuse(self, found: String) -> Problem {
+        Problem::BadLimit { key: self.key(), found, allowed: self.allowed() }
     }
 
     fn allowed(self) -> &'static str {
@@ -160,7 +165,9 @@ mod tests {
     fn caps_are_numbers_or_max_and_bytes_have_units() {
         for limit in Limit::ALL {
             assert_eq!(plain(limit, 7), Ok(Some(7)));
-            assert_eq!(text(limit, "max"), Ok(None));
+            let max = text(limit, "max");
+            assert_eq!(max.is_ok(), limit.is_cap(), "none is the most of a cap: {max:?}");
+            assert!(max.is_err() || max == Ok(None), "{max:?}");
         }
         assert_eq!(text(Limit::WriteBytes, "10M"), Ok(Some(10 << 20)));
         assert_eq!(plain(Limit::MinOps, 0), Ok(None));
@@ -175,7 +182,9 @@ mod tests {
             (plain(Limit::MinOps, -1), "min_iops = -1: 0 or more a second is allowed"),
             (text(Limit::WriteOps, "10K"), "wiops = \"10K\": 1 or more a second, or \"max\" is"),
             (plain(Limit::ReadBytes, 0), "rbps = 0: 1 byte a second or more, such as \"10M\","),
-            (text(Limit::ReadBytes, "ten"), "rbps = \"ten\": a number of bytes is allowed"),
+            (text(Limit::ReadBytes, "ten"), "rbps = \"ten\": 1 byte a second or more, such as"),
+            (text(Limit::MinBytes, "max"), "min_bps = \"max\": 0 bytes a second or more, such as"),
+            (text(Limit::MinOps, "max"), "min_iops = \"max\": 0 or more a second is allowed"),
             (
                 text(Limit::LatencyTarget, "2ms"),
                 "latency_target = \"2ms\": 0 to 3600000000 microseconds is allowed",

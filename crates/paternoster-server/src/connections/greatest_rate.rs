@@ -1,14 +1,16 @@
-//! The greatest rate that the disk has had while it was short, for judging reservations.
+//! The greatest rate that the disk has had while requests waited, for judging reservations.
 //!
 //! ```text
 //!   something waits ──── a second or more ──── something waits:   a rate that the disk can give
 //! ```
 //!
-//! Ops are counted as `wfq` charges by default: a request and each 16 KiB are one.
+//! Ops are counted as `wfq` charges before it has learned prices: a request and each 16 KiB that
+//! are read or written are one. Here, unlike there, what is smaller than a page counts as small as
+//! it is. Like there, a trim or zeroing moves nothing, however long it is.
 
 use std::num::NonZeroU64;
 
-use paternoster::{Elevator, Group, GroupLimits, Groups, Instant, Nanos, Op};
+use paternoster::{Elevator, Group, GroupLimits, Groups, Instant, Nanos, Op, OpStats};
 
 use super::Scheduler;
 
@@ -93,10 +95,18 @@ fn warning(key: &str, reserved: u64, greatest: u64) -> Option<String> {
 /// What was done until now. Bytes are counted as they arrive.
 fn done(elevator: &Elevator<Scheduler>) -> Done {
     let groups = elevator.groups().iter().map(|(id, _)| elevator.stats().group(id));
-    let counts = groups.flat_map(|group| Op::ALL.map(|op| group.op(op)));
-    let add = |done: Done, (ops, bytes)| Done { ops: done.ops + ops, bytes: done.bytes + bytes };
-    let counts = counts.map(|op| (op.completed + op.bytes / OP_BYTES, op.bytes));
-    counts.fold(Done::default(), add)
+    let all = groups.flat_map(|group| Op::ALL.map(|op| counted(op, &group.op(op))));
+    let add = |sum: Done, of: Done| Done { ops: sum.ops + of.ops, bytes: sum.bytes + of.bytes };
+    all.fold(Done::default(), add)
+}
+
+/// What a group has had of one operation.
+fn counted(op: Op, stats: &OpStats) -> Done {
+    let bytes = match op {
+        Op::Read | Op::Write => stats.bytes,
+        _ => 0,
+    };
+    Done { ops: stats.completed + bytes / OP_BYTES, bytes }
 }
 
 #[cfg(test)]
@@ -113,5 +123,14 @@ mod tests {
         );
         assert_eq!(warning("min_iops", 801, 0), None, "nothing is known yet");
         assert!(warning("min_bps", u64::MAX, u64::MAX - 1).is_some());
+    }
+
+    #[test]
+    fn trim_of_a_whole_disk_is_one_op_and_no_bytes() {
+        let mut stats = OpStats::default();
+        (stats.completed, stats.bytes) = (1, 1 << 40);
+        assert_eq!(counted(Op::Discard, &stats), Done { ops: 1, bytes: 0 });
+        stats.bytes = 32 << 10;
+        assert_eq!(counted(Op::Read, &stats), Done { ops: 3, bytes: 32 << 10 });
     }
 }

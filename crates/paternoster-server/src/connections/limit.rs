@@ -1,4 +1,4 @@
-//! Caps and reservations that change while their groups are served.
+//! Caps, reservations and latency targets that change while their groups are served.
 
 use super::{Connections, DiskOwner};
 use crate::ctl::{LimitError, LimitsInForce, limits_by_key};

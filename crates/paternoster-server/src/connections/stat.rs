@@ -88,10 +88,15 @@ impl Connections {
         sorted.into_iter().map(|queue| formatter.queue(queue)).collect()
     }
 
-    /// What is to be said of limits that do not hold, a sentence each.
+    /// What is to be said of limits that cannot hold, a sentence each; nothing of those that the
+    /// scheduler does not have.
     fn warnings(&self, owner: &DiskOwner) -> Vec<String> {
-        let mut warnings = self.greatest_rate.warnings(owner.engine().elevator());
-        warnings.extend(self.given_up(owner).into_iter().map(|(_, sentence)| sentence));
+        let elevator = owner.engine().elevator();
+        if !elevator.scheduler().kind().has_group_limits() {
+            return Vec::new();
+        }
+        let mut warnings = self.greatest_rate.warnings(elevator);
+        warnings.extend(self.given_up(owner).into_iter().map(|given_up| given_up.sentence));
         warnings
     }
 

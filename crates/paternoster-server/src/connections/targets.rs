@@ -1,4 +1,11 @@
 //! Latency targets that cannot be met: the log says so as one is given up, and `stat` while it is.
+//!
+//! ```text
+//!   given up  ├─ 5 s ─┤  ├─ 5 s ─┤  ├─ …       the scheduler tries it again in between
+//!   logged    ●                                again after a minute without, or another target
+//! ```
+
+use std::collections::BTreeMap;
 
 use paternoster::scheduler::Scheduler as _;
 use paternoster::{Instant, Nanos, TargetStats};
@@ -8,11 +15,33 @@ use super::{Connections, DiskOwner};
 /// How often the scheduler is asked.
 const EACH: Nanos = Nanos::from_millis(1000);
 
-/// The tenants whose targets were given up when the scheduler was asked last.
+/// For how long a target is not given up until it counts as met since.
+const QUIET: Nanos = Nanos::from_secs(60);
+
+/// The latency targets that were given up.
 #[derive(Debug, Default)]
 pub(super) struct UnmetTargets {
+    /// When the scheduler was asked last.
     asked: Option<Instant>,
-    tenants: Vec<usize>,
+    /// By tenant: which target was given up, and when it was last seen so.
+    seen: BTreeMap<usize, (Nanos, Instant)>,
+}
+
+impl UnmetTargets {
+    /// Notes that a target is given up now. Returns whether that is news.
+    fn note(&mut self, now: Instant, tenant: usize, target: Nanos) -> bool {
+        let before = self.seen.insert(tenant, (target, now));
+        before.is_none_or(|(earlier, seen)| earlier != target || seen + QUIET <= now)
+    }
+}
+
+/// A target that is given up now.
+#[derive(Debug)]
+pub(super) struct GivenUp {
+    tenant: usize,
+    target: Nanos,
+    /// What is to be said of it.
+    pub(super) sentence: String,
 }
 
 impl Connections {
@@ -22,23 +51,22 @@ impl Connections {
         if self.unmet_targets.asked.is_some_and(|at| now < at + EACH) {
             return;
         }
-        let given_up = self.given_up(owner);
-        for (tenant, sentence) in &given_up {
-            if !self.unmet_targets.tenants.contains(tenant) {
+        self.unmet_targets.asked = Some(now);
+        for GivenUp { tenant, target, sentence } in self.given_up(owner) {
+            if self.unmet_targets.note(now, tenant, target) {
                 tracing::warn!(disk = self.label.name, "{sentence}");
             }
         }
-        let tenants = given_up.into_iter().map(|(tenant, _)| tenant).collect();
-        self.unmet_targets = UnmetTargets { asked: Some(now), tenants };
     }
 
-    /// A sentence for each tenant whose target is given up.
-    pub(super) fn given_up(&self, owner: &DiskOwner) -> Vec<(usize, String)> {
+    /// The targets that are given up now.
+    pub(super) fn given_up(&self, owner: &DiskOwner) -> Vec<GivenUp> {
         let elevator = owner.engine().elevator();
-        let tenants = self.tenants.iter().enumerate().filter_map(|(index, tenant)| {
-            let target = elevator.groups()[tenant.group].limits().latency_target?;
-            let stats = elevator.scheduler().share_stats(tenant.group)?.target;
-            stats.given_up.then(|| (index, sentence(&tenant.path, target, &stats)))
+        let tenants = self.tenants.iter().enumerate().filter_map(|(tenant, of)| {
+            let target = elevator.groups()[of.group].limits().latency_target?;
+            let stats = elevator.scheduler().share_stats(of.group)?.target;
+            let sentence = || sentence(&of.path, target, &stats);
+            stats.given_up.then(|| GivenUp { tenant, target, sentence: sentence() })
         });
         tenants.collect()
     }
@@ -52,4 +80,24 @@ fn sentence(path: &str, target: Nanos, stats: &TargetStats) -> String {
         stats.requests,
         target.as_nanos() / 1000,
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn target_that_is_given_up_again_and_again_is_logged_once() {
+        let mut unmet = UnmetTargets::default();
+        let at = |seconds| Instant::START + Nanos::from_secs(seconds);
+        let [one, other] = [100, 200].map(Nanos::from_micros);
+        assert!(unmet.note(at(0), 0, one));
+        for seconds in [1, 4, 12, 19, 70] {
+            assert!(!unmet.note(at(seconds), 0, one), "after {seconds} s");
+        }
+        assert!(unmet.note(at(71), 1, one), "another tenant");
+        assert!(unmet.note(at(72), 0, other), "another target");
+        assert!(unmet.note(at(132), 0, other), "a minute after");
+        assert!(!unmet.note(at(130), 1, one), "59 s after");
+    }
 }

@@ -1,5 +1,5 @@
-//! The body and the answer of `PUT /v1/groups/limits`, which changes a group's caps and
-//! reservations.
+//! The body and the answer of `PUT /v1/groups/limits`, which changes a group's limits: its caps,
+//! reservations and latency target.
 //!
 //! ```text
 //!   {"group": "/gold", "set": {"riops": 1000, "wbps": "10M"}}     echo "8:0 riops=1000 …" > io.max
@@ -28,8 +28,8 @@ use crate::stat::Stat;
 pub struct LimitChange {
     /// The group's path.
     pub group: String,
-    /// Limits by their keys, as in the file: `riops`, `wiops`, `rbps`, `wbps`, `min_iops` and
-    /// `min_bps`; `"max"` is to have none.
+    /// Limits by their keys and with values as in the file: `riops`, `wiops`, `rbps` and `wbps`,
+    /// of which `"max"` is to have none; `min_iops`, `min_bps` and `latency_target`, of which 0 is.
     pub set: BTreeMap<String, Value>,
     /// The disk on which this holds; every disk where the group is if missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -49,7 +49,12 @@ impl LimitChange {
             let number = match (value.as_i64(), value.as_str()) {
                 (Some(value), _) => Number::Plain(value),
                 (None, Some(text)) => Number::Text(text.to_owned()),
-                (None, None) => Number::Text(value.to_string()),
+                // More than the file can say.
+                (None, None) if value.is_u64() => Number::Text(value.to_string()),
+                (None, None) => {
+                    let problem = limit.refuse(value.to_string());
+                    return Err(LimitError::BadLimit(problem.to_string()));
+                }
             };
             let value = limit.read(&number);
             Ok((limit, value.map_err(|problem| LimitError::BadLimit(problem.to_string()))?))
@@ -100,7 +105,8 @@ impl LimitAnswer {
 pub struct LimitsInForce {
     /// The disk's name.
     pub disk: String,
-    /// The limits that there are, by their keys, a second.
+    /// The limits that there are, by their keys: so many a second, and `latency_target` in
+    /// microseconds.
     pub limits: BTreeMap<String, u64>,
 }
 
@@ -129,8 +135,8 @@ pub enum LimitError {
     Place(#[from] WeightError),
     /// A disk whose scheduler has no limits.
     #[error(
-        "disk {disk:?} has the scheduler {scheduler}, which has no caps and reservations of \
-         groups; wfq has them"
+        "disk {disk:?} has the scheduler {scheduler}, which has no caps, reservations and \
+         latency targets of groups; wfq has them"
     )]
     NoLimits { disk: String, scheduler: String },
     /// A disk that is hung or has ended.
@@ -166,7 +172,7 @@ mod tests {
 
     #[test]
     fn what_is_named_changes_and_the_rest_stays() {
-        let new = checked(json!({"riops": 1000, "wbps": "1M", "min_iops": "max"}));
+        let new = checked(json!({"riops": 1000, "wbps": "1M", "min_iops": 0}));
         let before = GroupLimits {
             riops: NonZeroU64::new(1),
             rbps: NonZeroU64::new(2),
@@ -184,8 +190,9 @@ mod tests {
             (json!({}), "no limit is set"),
             (json!({"iops": 5}), "there is no limit \"iops\"; there are: riops, wiops, rbps, wbps"),
             (json!({"riops": 0}), "riops = 0: 1 or more a second, or \"max\" is allowed"),
-            (json!({"riops": 1.5}), "riops = \"1.5\": 1 or more"),
-            (json!({"riops": null}), "riops = \"null\": 1 or more"),
+            (json!({"riops": 1.5}), "riops = 1.5: 1 or more"),
+            (json!({"rbps": null}), "rbps = null: 1 byte a second or more"),
+            (json!({"min_iops": "max"}), "min_iops = \"max\": 0 or more a second is allowed"),
         ] {
             let refused = checked(set).expect_err(said);
             assert!(refused.starts_with(said), "{refused}");
