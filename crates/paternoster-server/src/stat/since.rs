@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use super::{BlkioStat, DiskStat, GroupStat, OpStat, Stat, TargetStat};
+use super::{BlkioStat, DiskStat, GroupStat, LearnedDepth, OpStat, Stat, TargetStat};
 
 impl Stat {
     /// The same with what happened since an `earlier` reading in place of what happened since
-    /// start-up: counts, their times, `backlogged_ns`, `throttled_ns`, `device_ns`,
-    /// `outstanding_ns`, the `blkio` file `time`, and `elapsed_ns`. What is a state stays as it
-    /// is. A disk whose server was started since is counted from then.
+    /// start-up: counts, their times, `time`, `backlogged_ns`, `throttled_ns`, `reserved`,
+    /// `device_ns`, `outstanding_ns`, the requests of `target`, the windows of `learned_depth`, the
+    /// `blkio` file `time`, and `elapsed_ns`. What is a state stays as it is. A disk whose server
+    /// was started since is counted from then, and what a scheduler counts from when it was
+    /// switched to.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let disks = self.disks.iter().map(|disk| {
@@ -33,6 +35,10 @@ impl DiskStat {
             syncs: self.syncs.saturating_sub(before.syncs),
             switches: self.switches.saturating_sub(before.switches),
             moved: self.moved.saturating_sub(before.moved),
+            learned_depth: self
+                .learned_depth
+                .as_ref()
+                .map(|learned| learned.since(before.learned_depth.as_ref())),
             groups: groups.collect(),
             ..self.clone()
         }
@@ -47,14 +53,16 @@ impl GroupStat {
         });
         let throttled = self.throttled_ns.iter().map(|(why, nanos)| {
             let before = before.throttled_ns.get(why).copied().unwrap_or_default();
-            (why.clone(), nanos.saturating_sub(before))
+            (why.clone(), since_switch(*nanos, before))
         });
         Self {
             backlogged_ns: self.backlogged_ns.saturating_sub(before.backlogged_ns),
             device_ns: self.device_ns.map(|now| now.saturating_sub(before.device_ns.unwrap_or(0))),
-            outstanding_ns: since_if_known(self.outstanding_ns, before.outstanding_ns),
+            outstanding_ns: self
+                .outstanding_ns
+                .map(|now| since_switch(now, before.outstanding_ns.unwrap_or_default())),
             throttled_ns: throttled.collect(),
-            reserved: self.reserved.saturating_sub(before.reserved),
+            reserved: since_switch(self.reserved, before.reserved),
             target: self.target.map(|target| target.since(before.target.unwrap_or_default())),
             time: self.time.since(&before.time),
             ops: ops.collect(),
@@ -66,9 +74,24 @@ impl GroupStat {
 }
 
 /// A sum that the scheduler keeps: another scheduler begins it anew.
-fn since_if_known(now: Option<u64>, before: Option<u64>) -> Option<u64> {
-    let before = before.unwrap_or_default();
-    now.map(|now| now.checked_sub(before).unwrap_or(now))
+fn since_switch(now: u64, before: u64) -> u64 {
+    now.checked_sub(before).unwrap_or(now)
+}
+
+impl LearnedDepth {
+    fn since(&self, before: Option<&Self>) -> Self {
+        let [windows, starved] =
+            before.map_or([0; 2], |before| [before.windows, before.windows_starved]);
+        // Together, as one of them may be beyond what it was before the switch.
+        if self.windows < windows || self.windows_starved < starved {
+            return self.clone();
+        }
+        Self {
+            windows: self.windows - windows,
+            windows_starved: self.windows_starved - starved,
+            ..self.clone()
+        }
+    }
 }
 
 impl TargetStat {
@@ -158,11 +181,28 @@ mod tests {
     }
 
     #[test]
-    fn scheduler_that_was_switched_to_since_has_counted_what_is_outstanding_from_then() {
-        assert_eq!(since_if_known(Some(30), Some(20)), Some(10));
-        assert_eq!(since_if_known(Some(30), None), Some(30));
-        assert_eq!(since_if_known(Some(10), Some(20)), Some(10));
-        assert_eq!(since_if_known(None, Some(20)), None);
+    fn scheduler_that_was_switched_to_since_has_counted_from_then() {
+        let of = |amount: u64| GroupStat {
+            outstanding_ns: Some(amount),
+            throttled_ns: [("cap".to_owned(), amount)].into(),
+            reserved: amount,
+            ..GroupStat::default()
+        };
+        assert_eq!(of(30).since(&of(20)), of(10));
+        assert_eq!(of(10).since(&of(20)), of(10), "it began anew");
+        assert_eq!(of(30).since(&GroupStat::default()), of(30), "another one has no such counts");
+        assert_eq!(GroupStat::default().since(&of(20)), GroupStat::default());
+    }
+
+    #[test]
+    fn windows_of_a_learned_depth_are_those_between_the_readings() {
+        let of = |windows, windows_starved| {
+            let learned = LearnedDepth { windows, windows_starved, ..LearnedDepth::default() };
+            DiskStat { learned_depth: Some(learned), ..DiskStat::default() }
+        };
+        assert_eq!(of(50, 7).since(&of(40, 4)), of(10, 3));
+        assert_eq!(of(41, 3).since(&of(40, 4)), of(41, 3), "of another scheduler");
+        assert_eq!(of(5, 1).since(&DiskStat::default()), of(5, 1));
     }
 
     #[test]
