@@ -90,11 +90,12 @@ enum Question {
     ///
     /// Parts are of the time that is looked at. While a request of the tenant waits, either the
     /// requests of others go first; or the disk is busy, and the next place is the tenant's own; or
-    /// the disk idles for the next request of a queue (the idle windows of cfq and bfq).
-    /// While none waits, all that it asked for is in the disk; or its commands are held back, as it
-    /// has used its memory or as a client does not read its replies; or it asks for nothing. The
-    /// parts behind each of the others are in proportion to how often each went first in that time,
-    /// which is exact where the tenant waited all the time.
+    /// the disk idles for the next request of a queue (the idle windows of cfq and bfq); or a cap
+    /// holds it, or it is held back for the latency target of another (wfq); or the server is at
+    /// work. While none waits, all that it asked for is in the disk; or its commands are held back,
+    /// as it has used its memory or as a client does not read its replies; or it asks for nothing.
+    /// The parts behind each of the others are in proportion to how often each went first in that
+    /// time, which is exact where the tenant waited all the time.
     Why {
         /// Path of the tenant's group, such as /gold
         tenant: String,

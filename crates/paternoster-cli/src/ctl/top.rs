@@ -25,11 +25,12 @@ use super::watch;
 /// DUE is the part of the disk that a tenant is due by its weight among those that ask for
 /// something, HAD what it had of what was done, where a request costs as much as 16 KiB. DEMAND is
 /// the part of the time in which a request of it waited. P50 and P99 are of the time from a
-/// request's arrival to its completion, to within its power of two. WAITS FOR is the first two
-/// causes of the time, a part of the interval each: a tenant whose requests go first, `disk` (busy,
-/// and the next place is its own), `idle` (it idles for the next request of a queue), `cap`,
-/// `server`, `memory` (used up), `reading` (replies are not read), `more` (too few outstanding: all
-/// of them are in the disk). `ctl why` says it in whole sentences.
+/// request's arrival to its completion, to within its power of two. WAITS FOR is the greatest
+/// causes of the time, as many as there is room for, a part of the interval each: a tenant whose
+/// requests go first, `disk` (busy, and the next place is its own), `idle` (it idles for the next
+/// request of a queue), `cap` (which holds it), `target` (it is held back for the latency target of
+/// another), `server` (at work), `memory` (used up), `reading` (replies are not read), `more` (too
+/// few outstanding: all of them are in the disk). `ctl why` says it in whole sentences.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The server's control socket, as in its --ctl or its file

@@ -53,6 +53,7 @@ fn write(stat: &Stat, recent: &Stat) -> String {
             family.sample(&[("disk", &disk.name)], value(disk));
         }
     }
+    learned_depths(&mut text, stat);
     for (name, kind, help, value) in OF_TENANTS {
         let mut family = text.family(name, *kind, help);
         for (disk, group) in groups(stat) {
@@ -138,7 +139,7 @@ const OF_TARGETS: &[Row<TargetStat>] = &[
     (
         "paternoster_tenant_target_requests_total",
         COUNTER,
-        "Requests of tenants with a latency target that were served.",
+        "Requests of tenants with a latency target, and of groups below them, that were served.",
         |target| target.requests,
     ),
     (
@@ -154,6 +155,17 @@ const OF_TARGETS: &[Row<TargetStat>] = &[
         |target| target.given_up.into(),
     ),
 ];
+
+/// The depths that schedulers have learned.
+fn learned_depths(text: &mut Text, stat: &Stat) {
+    let help = "The depth that the scheduler has learned; of a disk whose depth is learned.";
+    let mut family = text.family("paternoster_disk_learned_depth_requests", GAUGE, help);
+    for disk in &stat.disks {
+        if let Some(learned) = &disk.learned_depth {
+            family.sample(&[("disk", &disk.name)], learned.depth);
+        }
+    }
+}
 
 /// Each tenant of each disk.
 fn groups(stat: &Stat) -> impl Iterator<Item = (&DiskStat, &GroupStat)> {
@@ -213,7 +225,8 @@ fn outstanding(text: &mut Text, stat: &Stat) {
 
 /// The caps and reservations that there are, and what has become of latency targets.
 fn limits(text: &mut Text, stat: &Stat) {
-    let help = "Caps and reservations that there are, a second, by their keys in the file.";
+    let help = "Caps and reservations that are set, in ops or bytes a second, by their keys in the \
+                file; they hold under wfq.";
     let mut family = text.family("paternoster_tenant_limit", GAUGE, help);
     for (disk, group) in groups(stat) {
         for (key, limit) in group.limits.iter().filter(|(key, _)| *key != LATENCY_TARGET) {
@@ -221,7 +234,7 @@ fn limits(text: &mut Text, stat: &Stat) {
             family.sample(&labels, limit);
         }
     }
-    let help = "Latency targets that there are.";
+    let help = "Latency target that is set; it holds under wfq.";
     let mut family = text.family("paternoster_tenant_latency_target_seconds", GAUGE, help);
     for (disk, group) in groups(stat) {
         if let Some(us) = group.limits.get(LATENCY_TARGET) {
@@ -330,5 +343,48 @@ fn shares(text: &mut Text, recent: &Stat) {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::stat::DiskStat;
+
+    use super::*;
+
+    const OPERATIONS: &str = include_str!("../../../../docs/operations.md");
+
+    #[test]
+    fn every_metric_and_every_cause_is_in_the_documents() {
+        let written = write(&Stat::default(), &Stat::default());
+        let families: Vec<_> = written
+            .lines()
+            .filter_map(|line| line.strip_prefix("# HELP paternoster_")?.split_once(' '))
+            .map(|(name, _)| name)
+            .collect();
+        assert!(families.len() > 20, "{families:?}");
+        let is_missing = |name: &&str| !OPERATIONS.contains(&format!("`{name}`"));
+        let missing: Vec<_> = families.into_iter().filter(is_missing).collect();
+        assert_eq!(missing, [""; 0], "docs/operations.md has no row for them");
+        let row = OPERATIONS.lines().find(|line| line.starts_with("| `tenant_time_seconds_total`"));
+        let row = row.expect("it has a row");
+        for (cause, _) in GroupStat::default().time.causes() {
+            assert!(row.contains(&format!("`{cause}`")), "{cause} is not in: {row}");
+        }
+    }
+
+    #[test]
+    fn learned_depth_is_a_number_of_its_own_beside_the_bound() {
+        let learned = crate::stat::LearnedDepth { depth: 12, ..Default::default() };
+        let name = "d".to_owned();
+        let disk =
+            DiskStat { name, depth: 1024, learned_depth: Some(learned), ..DiskStat::default() };
+        let written = write(&Stat::new(vec![disk]), &Stat::default());
+        assert!(
+            written.contains("paternoster_disk_depth_requests{disk=\"d\"} 1024\n"),
+            "{written}"
+        );
+        let line = "paternoster_disk_learned_depth_requests{disk=\"d\"} 12\n";
+        assert!(written.contains(line), "{written}");
     }
 }
