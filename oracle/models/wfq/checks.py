@@ -14,6 +14,7 @@ class Checked(model.Wfq):
         self.is_plain = not (self.reserved or self.writes_at_most < self.depth
                              or any(group.limits.caps for group in groups))
         self.has_grace = clock.grace > 0
+        self.has_runs = self.runs.run_us > 0  # which go before the least
 
     def dispatch(self):
         before = [parent.v for parent in self.parents]
@@ -28,7 +29,7 @@ class Checked(model.Wfq):
 
     def check_child(self, parent, child):
         assert child.has_work() and child.key[0] == child.start
-        if self.is_plain:
+        if self.is_plain and not self.has_runs:
             assert child.start <= parent.v + child.greatest, "one is ahead by an advance at most"
         if self.is_plain and not self.has_grace:
             assert child.start >= parent.v, "one enters at v, and the least is served"

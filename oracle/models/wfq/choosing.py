@@ -23,6 +23,13 @@ def choose_own(own, now, age, passes):
     return None
 
 
+def goes_first(context, now, age):
+    """Whether something of it waits, and no other class of its group goes before its own."""
+    order = order_of_classes(context.own, now, age)
+    waiting = [number for number in order if context.own.classes[number].active]
+    return context.is_active() and waiting[0] == context.number
+
+
 def order_of_classes(own, now, age):
     """An aged class whose turn it is comes first, the higher one of two; then rt, be, idle."""
     turns = [number for number in (1, 2) if aged(own, number, now, age)

@@ -22,6 +22,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 import compare  # noqa: E402
 from limits import CAPS, RESERVATIONS  # noqa: E402
 
+UNNUMBERED = ["runs_are_as_long_as_the_device_takes_for_them", "sweep_upwards"]
 LIMITS = [*CAPS, *RESERVATIONS]
 US, MS = 1_000, 1_000_000
 TAKES = 100 * US
@@ -213,10 +214,10 @@ def s11_weight_holds_from_the_next_dispatch(ask):
 
 def s12_start_stays_when_the_weight_changes(ask):
     """A's first request costs 120 op, 0.4 at weight 300; each of B's costs 2, 0.02 at 100."""
-    heavy = task(1, "/a", 2, length=119)
+    heavy = task(1, "/a", 2, length=8 * 119)
     log = ask(scenario([group("/a", 300), group("/b", 100)],
-                       [heavy, task(2, "/b", 60, length=1)],
-                       tunables=FIXED | {"cost_op_bytes": 512},
+                       [heavy, task(2, "/b", 60)],
+                       tunables=FIXED | {"cost_op_bytes": 4096},
                        changes=[{"at_ns": 1, "group": "/a", "weight": 100}]))
     places = [place for place, number in enumerate(log.order()) if number == 1]
     assert log.charge("1.0") == [120 << 20] and log.charge("2.0") == [2 << 20]
@@ -330,6 +331,18 @@ def s24_merges_stay_in_a_group(ask):
     assert log.charge("1.1") == [(1 << 20) + (1 << 19)], "an op, and 8 KiB of 16 for an op"
 
 
+def runs_are_as_long_as_the_device_takes_for_them(ask):
+    """The first window closes behind 64 requests, four times the depth at which it began. From then
+    on the device is known to do ten and a half in 1050 µs."""
+    log = ask(scenario([group("/a"), group("/b")], [task(1, "/a", 500), task(2, "/b", 500)],
+                       tunables={"run_us": 1050}))
+    order = log.order()
+    assert order[:60] == [1, 2] * 30, order[:60]
+    lengths = [len(list(same)) for _, same in groupby(order[80:900])]
+    assert set(lengths[1:-1]) == {10}, lengths
+    assert abs(order[:900].count(1) - 450) <= 10, "a run is all that one may be ahead by"
+
+
 def sweep_upwards(ask):
     """With moving parts: upwards from the start of the last, then from the least again."""
     one = task(1, "/", 6)
@@ -351,7 +364,7 @@ def main():
         return Log(decided_by(program, one) if program else compare.decide(one)[0])
 
     examples = [(name, run) for name, run in globals().items()
-                if name[0] == "s" and name[1:2].isdigit() or name == "sweep_upwards"]
+                if name[0] == "s" and name[1:2].isdigit() or name in UNNUMBERED]
     wrong = 0
     for name, run in examples:
         try:
@@ -366,7 +379,7 @@ def main():
 
 
 class NotAsked(Exception):
-    """What a `paternoster` has not got yet."""
+    """What no scenario can ask a `paternoster` for."""
 
 
 def decided_by(program, one):

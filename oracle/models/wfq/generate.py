@@ -8,14 +8,16 @@ CLASSES = ["be", "be", "be", "rt", "idle"]
 MIXES = [["R"], ["R"], ["W"], ["WS"], ["R", "W"], ["R", "WS", "W"], ["WF", "R"], ["WF", "WS"],
          ["R", "W", "D", "Z"], ["R", "R", "W", "WS", "WF", "D", "Z", "F"]]
 LENGTHS = [[8], [8], [8, 16, 24], [8, 256, 2048], [1, 7, 8, 1000, 2559, 2560], [2048]]
+DEPTHS = {"small": [1, 2, 8, 40], "bursts": [2, 4, 8]}  # of a task
 WEIGHTS = [[100], [100, 200, 400], [1, 1000], [50, 150, 333], list(range(1, 1001))]
 
 
 def scenario(seed):
     """The scenario of a seed: in a `crowd` much waits, `slow` lasts seconds, `small` neither; of
-    `classes` all wait in one group, and in `round` times much happens at the same moment."""
+    `classes` all wait in one group, in `round` times much happens at the same moment, and in
+    `bursts` nothing for most of the time."""
     rng = random.Random(seed)
-    kind = rng.choice(["crowd", "crowd", "crowd", "slow", "small", "classes", "round"])
+    kind = rng.choice(["crowd", "crowd", "crowd", "slow", "small", "classes", "round", "bursts"])
     groups = tree(rng)
     paths = [group["path"] for group in groups] + ["/"] * rng.choice([0, 1, 2] if groups else [1])
     if kind == "classes":
@@ -39,11 +41,15 @@ def tunables(rng, kind):
             ("cost_op_bytes", 0.6, [512, 513, 4096, 65_536, 100_000, 4 << 20]),
             ("cost_write", 0.5, [6, 33, 50, 200, 999, 6400]),
             ("cost_fua", 0.5, [6, 50, 100, 250, 6400]),
-            ("class_age", 0.7, [1, 2, 5, 20, 100, 3000])):
+            ("class_age", 0.7, [1, 2, 5, 20, 100, 3000]),
+            ("run_us", 0.5, [10, 50, 200, 1_000, 10_000]),
+            ("window_us", 0.3, [500, 1_000, 10_000])):
         if rng.random() < chance:
             values[name] = rng.choice(choices)
     if kind == "classes":
         values["class_age"] = rng.choice([1, 2, 5])
+    if kind == "bursts":
+        values["run_us"] = rng.choice([3_000, 10_000])
     if kind == "round":
         values["grace_us"] = rng.choice([200, 1_000, 5_000])
     return values
@@ -96,7 +102,7 @@ def task(rng, number, kind, paths, places):
     ops, lengths = rng.choice(MIXES), rng.choice(LENGTHS)
     way = rng.choice(["upward", "upward", "downward", "anywhere"])
     think = rng.choice([0, 0, 0, 1 * US, 200 * US, 5 * MS, 50 * MS])
-    most = {"slow": 150, "small": 60}.get(kind, 200)
+    most = {"slow": 150, "small": 60, "bursts": 600}.get(kind, 200)
     place, made = rng.choice(places), []
     for _ in range(rng.randint(most // 4, most)):
         op, length = rng.choice(ops), rng.choice(lengths)
@@ -107,6 +113,8 @@ def task(rng, number, kind, paths, places):
         pause = rng.randrange(think) if think and rng.random() < 0.5 else 0
         if kind == "round":
             pause -= pause % (100 * US)
+        if kind == "bursts":
+            pause += 90 * MS
         made.append([pause, op, place, 0 if op == "F" else length])
         place += length
     return {
@@ -114,7 +122,7 @@ def task(rng, number, kind, paths, places):
         "ioprio": priority(rng) if kind == "classes" else
         rng.choice(["be/4", "be/4", "none", priority(rng)]),
         "start_ns": rng.choice([0, 0, 0, 5, rng.randrange(20 * MS)]) if kind != "round" else 0,
-        "depth": rng.choice([1, 2, 8, 40] if kind == "small" else [1, 4, 16, 64, 200]),
+        "depth": rng.choice(DEPTHS.get(kind, [1, 4, 16, 64, 200])),
         "requests": made,
     }
 

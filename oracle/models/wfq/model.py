@@ -1,18 +1,20 @@
 """wfq at a fixed depth and at fixed prices, as plainly as it can be put.
 
 Written from the description of the scheduler (its sections are named) and from FORMAT.md; it shares
-no code with the crates. Where they keep trees it sorts lists. Nothing is learned here, so what is
-learned in the crates is outside of it: a scenario sets `depth` and `cost`, and `keep_slots` 0.
+no code with the crates. Where they keep trees it sorts lists. Only the speed of the device is
+learned here, which runs are as long as; depth and prices are not: a scenario sets `depth` and
+`cost`, and `keep_slots` 0.
 """
 
-from choosing import choose, count
+from choosing import choose, count, goes_first
 from elevator import MergingScheduler
 from limits import ADVANCES, FINE, Limits
-from prices import FIXED, REQUESTS, Prices
+from prices import FIXED, REQUESTS, Prices, moved
+from runs import Runs, Windows
 from tree import Clock, Context, Group
 
 DEFAULT = {"grace_us": 0, "cost_op_bytes": 16_384, "cost_write": 100, "cost_fua": 100,
-           "class_age": 1000, "write_depth": 100, "burst": 100}
+           "class_age": 1000, "write_depth": 100, "burst": 100, "run_us": 0, "window_us": 2000}
 WEIGHT, ROOT_WEIGHT = 100, 1000
 CLASSES = {"rt": 0, "be": 1, "idle": 2}
 NEVER_MERGE = ("WF", "Z")
@@ -24,6 +26,7 @@ SHOWN = [
     "write passed over for write_depth", "request passed over for a cap",
     "merge into a request of another context",
     "request dispatched for a reservation", "start held back after a reservation",
+    "request of a run before one of a lower tag", "window closed", "window in cut mode closed",
 ]
 
 
@@ -38,6 +41,8 @@ class Wfq(MergingScheduler):
         self.sweeps = scenario["device"]["rotational"]
         self.prices = Prices(tunables)
         self.depth = tunables["depth"]
+        self.runs = Runs(tunables["run_us"])
+        self.windows = Windows(self.depth, tunables["window_us"] * US, self.prices.cost)
         self.writes_at_most = -(-self.depth * tunables["write_depth"] // 100)
         self.age, self.burst = tunables["class_age"] * MS, tunables["burst"] * MS
         self.set_up_groups(scenario, Clock(tunables["grace_us"] * US, self.tell_busy))
@@ -102,6 +107,7 @@ class Wfq(MergingScheduler):
         rq.context.own.look(self.now)
 
     def requeue(self, rq):
+        self.windows.leaves(rq)
         rq.paid, rq.is_candidate = True, False
         self.back(rq)
         self.wait(rq)
@@ -110,6 +116,10 @@ class Wfq(MergingScheduler):
 
     def complete(self, rq):
         self.back(rq)
+        number, is_cut = self.windows.number, self.windows.cut is not None
+        self.windows.complete(rq, self.now, self.run.in_device)
+        if self.windows.number > number:
+            self.saw("window in cut mode closed" if is_cut else "window closed")
 
     def back(self, rq):
         """The device has it no more."""
@@ -138,11 +148,25 @@ class Wfq(MergingScheduler):
             context = choose(group, self.now, self.age, self.passes)
             if context:
                 return self.serve(context, group)
-        context = choose(self.groups["/"], self.now, self.age, self.passes)
-        if context:
-            return self.serve(context, None)
+        least = choose(self.groups["/"], self.now, self.age, self.passes)
+        if least:
+            return self.serve(self.of_run(least), None)
         self.timer = self.opens()
         return None
+
+    def of_run(self, least):
+        """The context of the run that goes on, if it has a request that may go; else that one."""
+        context = self.runs.context
+        if not (context and self.is_there(context) and goes_first(context, self.now, self.age)
+                and self.passes(context)):
+            return least
+        if context is not least:
+            self.saw("request of a run before one of a lower tag")
+        return context
+
+    def is_there(self, context):
+        """Its I/O context has not exited."""
+        return context in context.own.contexts.values()
 
     def behind_reservation(self):
         owed = [group for group in self.reserved
@@ -178,7 +202,8 @@ class Wfq(MergingScheduler):
         if not rq.paid:
             context.position = rq.start
         context.by_sector.erase(rq.place)
-        charge = self.prices.charge(rq)
+        charge = self.charge(rq)
+        self.runs.count(context, charge, self.windows.speed)
         top = context.path()[-1]
         self.run.log(ev="fair_dispatch", rq=rq.name, start=str(top.start), charge=charge,
                      why="reserved" if reserved else "weight")
@@ -194,6 +219,14 @@ class Wfq(MergingScheduler):
         if rq.is_candidate:
             self.leave(rq)
         return rq
+
+    def charge(self, rq):
+        """What the request is charged now, and in which window it is dispatched."""
+        charge = self.prices.charge(rq)
+        rq.window = self.windows.number
+        if not rq.paid:
+            rq.charge, rq.moved = charge, moved(rq)
+        return charge
 
     def limit(self, rq, own, charge, reserved):
         for group in own.groups():
