@@ -51,6 +51,7 @@ impl Control for OneDisk {
             scheduler_auto: true,
             hierarchy: Some("flat".to_owned()),
             depth: 3,
+            depth_learned: false,
             tunables,
         }]))
     }

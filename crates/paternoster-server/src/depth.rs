@@ -9,12 +9,58 @@
 //! The elevator's bound is never exceeded. wfq has a tunable `depth` besides, in which 0 is
 //! learned; the server sets it by the disk's `depth`, and does not show it beside that.
 
-use paternoster::{SchedulerKind, TunableError, TunableInfo};
+use paternoster::{Elevator, SchedulerKind, TunableError, TunableInfo};
+use serde_json::Value;
 
 use crate::config::DiskConfig;
+use crate::connections::Scheduler;
 
 /// The tunable of wfq.
 pub(crate) const TUNABLE: &str = "depth";
+
+/// What is written and shown in place of a depth that is learned.
+pub(crate) const LEARNED: &str = "learned";
+
+/// A depth as it is in force, or is to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Depth {
+    /// So many requests.
+    Fixed(u32),
+    /// As many as wfq learns.
+    Learned,
+}
+
+impl Depth {
+    /// Returns what is in force.
+    pub(crate) fn in_force(elevator: &Elevator<Scheduler>) -> Self {
+        match elevator.tunable(TUNABLE) {
+            Ok(0) => Self::Learned,
+            _ => Self::Fixed(elevator.device().queue_depth),
+        }
+    }
+
+    /// Returns what follows from the configuration. `busy` is how many keep the back end busy.
+    pub(crate) fn configured(scheduler: SchedulerKind, configured: Option<u32>, busy: u32) -> Self {
+        match configured {
+            None if learns(scheduler) => Self::Learned,
+            _ => Self::Fixed(bound(scheduler, configured, busy)),
+        }
+    }
+
+    /// Returns the number, if it is not learned.
+    pub(crate) fn fixed(self) -> Option<u32> {
+        match self {
+            Self::Fixed(depth) => Some(depth),
+            Self::Learned => None,
+        }
+    }
+}
+
+impl From<Depth> for Value {
+    fn from(depth: Depth) -> Self {
+        depth.fixed().map_or_else(|| LEARNED.into(), Into::into)
+    }
+}
 
 /// Returns whether this is the scheduler's tunable that the disk's `depth` sets.
 pub(crate) fn is_tunable(scheduler: SchedulerKind, name: &str) -> bool {

@@ -92,6 +92,7 @@ fn settings(scheduler: &str) -> SettingsAnswer {
         scheduler_auto: false,
         hierarchy: None,
         depth: 3,
+        depth_learned: false,
         tunables,
     };
     SettingsAnswer::new(vec![in_force])

@@ -55,7 +55,8 @@ pub(super) fn show_one(settings: &SettingsInForce, name: &str) -> Result<String>
 
 /// Names and values.
 fn lines(settings: &SettingsInForce) -> Vec<(&str, String)> {
-    let SettingsInForce { scheduler, scheduler_auto, hierarchy, depth, tunables, .. } = settings;
+    let SettingsInForce { scheduler, scheduler_auto, hierarchy, tunables, .. } = settings;
+    let depth = if settings.depth_learned { "learned" } else { &settings.depth.to_string() };
     let auto = scheduler_auto.then(|| ("scheduler_auto", "1".to_owned()));
     let hierarchy = hierarchy.iter().map(|hierarchy| ("hierarchy", hierarchy.clone()));
     let kind = scheduler.parse::<SchedulerKind>();
@@ -66,5 +67,5 @@ fn lines(settings: &SettingsInForce) -> Vec<(&str, String)> {
     };
     let tunables = tunables.iter().map(|(name, value)| (name.as_str(), shown(name, *value)));
     let first = std::iter::once(("scheduler", scheduler.clone())).chain(auto).chain(hierarchy);
-    first.chain([("depth", depth.to_string())]).chain(tunables).collect()
+    first.chain([("depth", depth.to_owned())]).chain(tunables).collect()
 }

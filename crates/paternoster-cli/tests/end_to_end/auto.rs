@@ -41,7 +41,7 @@ fn what_auto_has_taken_is_shown_by_its_name_and_as_autos_choice() {
     assert!(served.log().contains("chosen=\"auto: wfq, as the disk does not rotate\""));
     assert!(is_told(&served, "wfq", true));
     let shown = ctl(&served, &["get", "d"]).expect("a disk");
-    assert!(shown.starts_with("scheduler=wfq\nscheduler_auto=1\ndepth=1024\n"), "{shown}");
+    assert!(shown.starts_with("scheduler=wfq\nscheduler_auto=1\ndepth=learned\n"), "{shown}");
     assert_eq!(ctl(&served, &["get", "d", "scheduler"]).as_deref(), Ok("wfq\n"));
     // To be named is another choice of the same; other settings are none.
     ctl(&served, &["set", "d", "keep_slots=7"]).expect("allowed");
@@ -53,7 +53,32 @@ fn what_auto_has_taken_is_shown_by_its_name_and_as_autos_choice() {
     let shown = ctl(&served, &["set", "d", "scheduler=bfq"]).expect("allowed");
     assert!(shown.starts_with("scheduler=bfq\ndepth=8\n"), "{shown}");
     let shown = ctl(&served, &["set", "d", "scheduler=auto"]).expect("allowed");
-    assert!(shown.starts_with("scheduler=wfq\nscheduler_auto=1\ndepth=1024\n"), "{shown}");
+    assert!(shown.starts_with("scheduler=wfq\nscheduler_auto=1\ndepth=learned\n"), "{shown}");
+    served.end();
+}
+
+#[test]
+fn depth_is_fixed_and_learned_again_and_what_get_says_is_what_set_takes() {
+    let served = serve("");
+    let depth = |settings: &[&str]| {
+        let set = [&["set", "d"], settings].concat();
+        ctl(&served, &set).expect("allowed");
+        ctl(&served, &["get", "d", "depth"]).expect("a depth")
+    };
+    assert_eq!(depth(&["depth=learned"]), "learned\n", "as it is");
+    assert!(stat(&served)["disks"][0]["learned_depth"].is_object());
+    assert_eq!(depth(&["depth=1024"]), "1024\n", "as many as might be learned");
+    assert!(stat(&served)["disks"][0]["learned_depth"].is_null());
+    assert_eq!(depth(&["scheduler=bfq"]), "1024\n", "it was set");
+    let refused = ctl(&served, &["set", "d", "depth=learned"]).expect_err("bfq learns none");
+    assert!(refused.contains("depth = \"learned\": 1 to 1024 requests is allowed"), "{refused}");
+    assert_eq!(depth(&["scheduler=auto"]), "1024\n", "likewise");
+    let dry = ctl(&served, &["reload", "--dry-run"]).expect("a valid file");
+    assert!(dry.contains("disk \"d\": depth 1024 -> \"learned\""), "{dry}");
+    assert_eq!(depth(&["depth=learned"]), "learned\n");
+    let dry = ctl(&served, &["reload", "--dry-run"]).expect("a valid file");
+    assert!(!dry.contains("depth"), "{dry}");
+    assert_eq!(depth(&["scheduler=bfq"]), "8\n", "two for each server");
     served.end();
 }
 
@@ -84,7 +109,7 @@ fn reload_makes_it_autos_choice_and_takes_that_back() {
     write(&served, "");
     let to_auto = "changed: disk \"d\": scheduler \"cfq\" -> \"wfq\"\n\
                    changed: disk \"d\": scheduler_auto false -> true\n\
-                   changed: disk \"d\": depth 8 -> 1024\n";
+                   changed: disk \"d\": depth 8 -> \"learned\"\n";
     assert_eq!(reload().as_deref(), Ok(to_auto));
     assert!(is_told(&served, "wfq", true));
     write(&served, "scheduler = \"auto\"");

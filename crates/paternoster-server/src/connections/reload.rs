@@ -15,7 +15,7 @@ use super::{Connections, DiskOwner, Scheduler};
 use crate::announce::has_finer;
 use crate::config::Limit;
 use crate::ctl::Change;
-use crate::depth;
+use crate::depth::{self, Depth};
 use crate::messages::{FileDisk, FileGroup};
 
 /// What has to be done for the disk to be as the file says.
@@ -27,8 +27,8 @@ struct Plan {
     auto: Option<bool>,
     /// Another hierarchy.
     hierarchy: Option<Hierarchy>,
-    /// Another depth.
-    depth: Option<u32>,
+    /// The elevator's bound, if the depth is another one; the tunables fix it or have it learned.
+    bound: Option<u32>,
     /// Whether tunables differ, or those that a later scheduler would get.
     resets_tunables: bool,
     /// Groups whose weights differ.
@@ -92,10 +92,11 @@ impl Connections {
             }
             plan.hierarchy = Some(new);
         }
-        let (old, new) = (elevator.device().queue_depth, bound(owner, file));
+        let busy = owner.backend().capabilities().depth;
+        let (old, new) = (Depth::in_force(elevator), Depth::configured(wanted, file.depth, busy));
         if old != new {
             note("depth", old.into(), new.into());
-            plan.depth = Some(new);
+            plan.bound = Some(depth::bound(wanted, file.depth, busy));
         }
         let (old, new) = (tunables(elevator), tunables(&as_in_file(elevator, file)));
         for (name, to) in &new {
@@ -154,11 +155,6 @@ impl Connections {
     }
 }
 
-/// The depth that the file names, else that of the back end.
-fn bound(owner: &DiskOwner, file: &FileDisk) -> u32 {
-    depth::bound(file.scheduler.kind(), file.depth, owner.backend().capabilities().depth)
-}
-
 /// The tunables that the file sets, with that of the depth.
 fn set_in_file(file: &FileDisk) -> Vec<(String, i64)> {
     depth::with_tunable(file.scheduler.kind(), file.depth, &file.tunables)
@@ -208,8 +204,8 @@ fn apply(owner: &mut DiskOwner, file: &FileDisk, plan: &Plan) {
         if let Some(hierarchy) = plan.hierarchy {
             elevator.set_hierarchy(now, hierarchy).expect("it was checked");
         }
-        if let Some(depth) = plan.depth {
-            elevator.set_depth(depth);
+        if let Some(bound) = plan.bound {
+            elevator.set_depth(bound);
         }
         for &(group, weights, on_device) in &plan.weights {
             elevator.set_weight(now, group, weights);

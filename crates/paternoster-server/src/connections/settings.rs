@@ -5,7 +5,7 @@ use paternoster::{Administration, Instant, SchedulerKind};
 
 use super::{Connections, DiskOwner, Scheduler};
 use crate::ctl::{CheckedSettings, NewSettings, SettingError, SettingsInForce};
-use crate::depth;
+use crate::depth::{self, Depth};
 
 impl Connections {
     /// Returns what is in force.
@@ -20,6 +20,7 @@ impl Connections {
             scheduler_auto: self.label.auto,
             hierarchy: elevator.hierarchy().map(|hierarchy| hierarchy.name().to_owned()),
             depth: elevator.device().queue_depth,
+            depth_learned: Depth::in_force(elevator) == Depth::Learned,
             tunables: tunables
                 .filter(|info| info.name != depth::TUNABLE)
                 .map(|info| (info.name.to_owned(), value(info.name)))
@@ -87,10 +88,11 @@ fn depth_to_set(owner: &DiskOwner, checked: &CheckedSettings) -> Option<(u32, Op
     let elevator = owner.engine().elevator();
     let busy = owner.backend().capabilities().depth;
     let before = elevator.scheduler().kind();
-    let bound = elevator.device().queue_depth;
-    let was_set = Some(bound).filter(|&bound| bound != depth::bound(before, None, busy));
+    let in_force = Depth::in_force(elevator);
+    let is_default = in_force == Depth::configured(before, None, busy);
+    let was_set = in_force.fixed().filter(|_| !is_default);
     let kind = checked.scheduler.unwrap_or(before);
-    let fixed = checked.depth.or(was_set);
+    let fixed = checked.depth.map_or(was_set, Depth::fixed);
     let changes = checked.depth.is_some() || checked.scheduler.is_some();
     changes.then(|| (depth::bound(kind, fixed, busy), fixed))
 }

@@ -7,7 +7,7 @@ use paternoster::{GroupTimes, Instant, Nanos, QueueName};
 
 use super::{Connections, DiskOwner};
 use crate::ctl::{SettingsInForce, limits_by_key};
-use crate::depth;
+use crate::depth::Depth;
 use crate::stat::{
     Detail, DiskStat, GroupStat, Internals, LearnedDepth, ModelledStat, QueueFormatter, QueueStat,
     TimeStat, blkio_files,
@@ -143,7 +143,7 @@ impl Connections {
 /// The depth that the scheduler has learned; none where it is set, or learns none.
 fn learned_depth(owner: &DiskOwner, dump: &Internals, now: Instant) -> Option<LearnedDepth> {
     let elevator = owner.engine().elevator();
-    let is_learned = elevator.tunable(depth::TUNABLE) == Ok(0);
+    let is_learned = Depth::in_force(elevator) == Depth::Learned;
     let busy = owner.backend().capabilities().depth;
     let now = now.since_start().as_nanos();
     is_learned.then(|| LearnedDepth::of(&dump.numbers, busy, now)).flatten()

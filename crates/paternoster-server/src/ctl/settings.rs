@@ -26,7 +26,7 @@ use serde_json::Value;
 use thiserror::Error;
 
 use crate::config::{AUTO, DiskConfig, SchedulerChoice};
-use crate::depth;
+use crate::depth::{self, Depth};
 use crate::stat::Stat;
 
 /// What is asked for.
@@ -41,8 +41,8 @@ pub struct DiskChange {
 
 /// Names and their new values in the order in which they were written: `scheduler` and a
 /// scheduler's name or `auto`, `hierarchy` and its name, `use_hierarchy` and 0 (flat) or 1
-/// (entities), `depth` and a number of requests, or a tunable and a number in its unit, or one of
-/// its words.
+/// (entities), `depth` and a number of requests or, under wfq, `learned`, or a tunable and a number
+/// in its unit, or one of its words.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NewSettings(pub Vec<(String, Value)>);
 
@@ -102,7 +102,7 @@ impl NewSettings {
         for (name, value) in settings {
             match name.as_str() {
                 SCHEDULER => {}
-                DEPTH => checked.depth = Some(depth(value)?),
+                DEPTH => checked.depth = Some(depth(wanted, value)?),
                 HIERARCHY | USE_HIERARCHY => {
                     let refuse = |error| SettingError::NoHierarchy { name: name.clone(), error };
                     wanted.check_hierarchy().map_err(refuse).map_err(explain)?;
@@ -157,13 +157,18 @@ fn text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-fn depth(value: &Value) -> Result<u32, SettingError> {
+fn depth(scheduler: SchedulerKind, value: &Value) -> Result<Depth, SettingError> {
+    let may_learn = depth::learns(scheduler);
+    if may_learn && value == depth::LEARNED {
+        return Ok(Depth::Learned);
+    }
     let number = value.as_u64().and_then(|number| u32::try_from(number).ok());
     let within = number.filter(|number| (1..=DiskConfig::DEPTH_MAX).contains(number));
-    within.ok_or_else(|| SettingError::BadValue {
+    let or_learned = if may_learn { ", or learned," } else { "" };
+    within.map(Depth::Fixed).ok_or_else(|| SettingError::BadValue {
         name: DEPTH.to_owned(),
         found: value.to_string(),
-        allowed: format!("1 to {} requests", DiskConfig::DEPTH_MAX),
+        allowed: format!("1 to {} requests{or_learned}", DiskConfig::DEPTH_MAX),
     })
 }
 
@@ -201,7 +206,7 @@ pub(crate) struct CheckedSettings {
     /// Whether `auto` has chosen the scheduler, if one is named.
     pub(crate) auto: Option<bool>,
     pub(crate) hierarchy: Option<Hierarchy>,
-    pub(crate) depth: Option<u32>,
+    pub(crate) depth: Option<Depth>,
     pub(crate) tunables: Vec<(&'static str, i64)>,
 }
 
@@ -237,6 +242,8 @@ pub struct SettingsInForce {
     pub hierarchy: Option<String>,
     /// The most requests in the device at once.
     pub depth: u32,
+    /// Whether the scheduler learns how many of these it makes use of, as `depth=learned` has it.
+    pub depth_learned: bool,
     /// The scheduler's tunables, each in its own unit.
     pub tunables: BTreeMap<String, i64>,
 }
@@ -320,7 +327,7 @@ mod tests {
             scheduler: Some(SchedulerKind::MqDeadline),
             auto: Some(false),
             hierarchy: None,
-            depth: Some(16),
+            depth: Some(Depth::Fixed(16)),
             tunables: vec![("writes_starved", 1), ("fifo_batch", 8)],
         };
         let json = r#"{"writes_starved": 1, "fifo_batch": 8, "depth": 16,
@@ -341,6 +348,17 @@ mod tests {
         {
             assert_eq!(checked(json).expect("allowed").tunables, [("cost", 2)]);
         }
+    }
+
+    #[test]
+    fn depth_is_learned_where_wfq_is_to_be_in_force() {
+        let depth = |json| checked(json).map(|checked| checked.depth);
+        let learned = depth(r#"{"depth": "learned", "scheduler": "wfq"}"#);
+        assert_eq!(learned, Ok(Some(Depth::Learned)));
+        let refused = depth(r#"{"depth": "learned"}"#).expect_err("cfq learns none");
+        assert_eq!(refused, "depth = \"learned\": 1 to 1024 requests is allowed");
+        let refused = depth(r#"{"depth": 0, "scheduler": "wfq"}"#).expect_err("nothing goes");
+        assert_eq!(refused, "depth = 0: 1 to 1024 requests, or learned, is allowed");
     }
 
     #[test]
