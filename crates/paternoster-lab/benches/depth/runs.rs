@@ -16,7 +16,7 @@ pub(crate) struct SceneResults<'a> {
     /// By scheduler, then by seed.
     pub(crate) schedulers: Vec<(&'a Scheduler, Vec<Outcome>)>,
     /// What each tenant gets alone under the last scheduler, by tenant, then by seed; none but of
-    /// scenes of prices.
+    /// scenes of prices, for their table.
     pub(crate) alone: Vec<Vec<Outcome>>,
 }
 
@@ -28,7 +28,7 @@ pub(crate) fn run_all(options: &Options) -> Result<Vec<SceneResults<'_>>> {
         for scheduler in &options.schedulers {
             jobs.extend((1..=options.seeds).map(|seed| (scene.clone(), scheduler, seed)));
         }
-        for tenant in tenants_alone(scene) {
+        for tenant in tenants_alone(scene, options) {
             jobs.extend((1..=options.seeds).map(|seed| (scene.alone(tenant), last, seed)));
         }
     }
@@ -59,13 +59,14 @@ pub(crate) fn run_all(options: &Options) -> Result<Vec<SceneResults<'_>>> {
     let scenes = options.scenes.iter().map(|&scene| {
         let schedulers = options.schedulers.iter().map(|scheduler| Ok((scheduler, seeds()?)));
         let schedulers = schedulers.collect::<Result<_>>()?;
-        let alone = tenants_alone(scene).map(|_| seeds()).collect::<Result<_>>()?;
+        let alone = tenants_alone(scene, options).map(|_| seeds()).collect::<Result<_>>()?;
         Ok(SceneResults { scene, schedulers, alone })
     });
     scenes.collect()
 }
 
-/// The tenants of a scene that are run alone too.
-fn tenants_alone(scene: &Scene) -> Range<usize> {
-    if scene.set == Set::Prices { 0..scene.clients.tenants.len() } else { 0..0 }
+/// The tenants of a scene that are run alone too: the table of prices is about that.
+fn tenants_alone(scene: &Scene, options: &Options) -> Range<usize> {
+    let has_table = !options.runs && options.timeline.is_none();
+    if has_table && scene.set == Set::Prices { 0..scene.clients.tenants.len() } else { 0..0 }
 }

@@ -122,16 +122,21 @@ pub(crate) fn runs(results: &[SceneResults<'_>]) {
             });
         println!(
             "| {name} | {scheduler} | {seed} | {} | {:.2} | {:.1} | {:.3} | {mean} | {last} | \
-             {:.1} | {:.0} | {:.0} |",
+             {:.1} | {} | {} |",
             rate(run.throughput()),
             100.0 * run.share_error(),
             100.0 * worst,
             run.backlogged(),
             run.in_flight,
-            run.victim_us(0.5),
-            run.victim_us(0.99),
+            victim_us(run, 0.5),
+            victim_us(run, 0.99),
         );
     }
+}
+
+/// A quantile of the victim's latency in a run, if there is a victim.
+fn victim_us(run: &Outcome, quantile: f64) -> String {
+    if run.victim.is_empty() { "–".to_owned() } else { format!("{:.0}", run.victim_us(quantile)) }
 }
 
 /// What happened in each step of each run.
