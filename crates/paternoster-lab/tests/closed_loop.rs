@@ -128,3 +128,13 @@ fn price_of_writes_is_learned() {
     assert!((425..575).contains(&prices.write_percent), "{prices:?}");
     assert_eq!((prices.op_bytes, prices.fua_percent), (16 << 10, 100), "nothing was said of them");
 }
+
+/// A write with FUA takes five times as long as another. As many of both are 500 µs for 100.
+#[test]
+fn price_of_fua_is_learned() {
+    let scene = scene("fua", 4);
+    let fixed = run(&scene, "wfq:cost=fixed", Owner::Prompt, 1).share_error();
+    assert!(is_near(fixed, 500.0 / 300.0 - 1.0, 3.0), "{fixed}");
+    let learned = run(&scene, "wfq", Owner::Prompt, 1).share_error();
+    assert!(learned < 0.06, "{learned}");
+}
