@@ -32,11 +32,14 @@ impl Sign {
     }
 }
 
-/// The signs of a window.
+/// The signs of a window, the same all along it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Signs {
+    /// Of the price of a byte.
     pub(super) bytes: Sign,
+    /// Of the factor of writes.
     pub(super) write: Sign,
+    /// Of the factor of writes with FUA.
     pub(super) fua: Sign,
 }
 

@@ -44,10 +44,11 @@ const SURE: i128 = 1600;
 /// A mean over blocks, and its variance: of all at first, then of the last 32 or so.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Mean {
+    /// How many it is of; no more than it remembers.
     blocks: u32,
-    /// × 2¹⁶, so that steps of less than one are not lost.
+    /// The mean in ppm × 2¹⁶, so that steps of less than one are not lost; 0 of no blocks.
     value: i64,
-    /// The variance of single blocks.
+    /// The variance of single blocks, in ppm²; 0 of one block.
     variance: i128,
 }
 
@@ -94,10 +95,21 @@ pub(super) fn is_shift(shift: &Mean) -> bool {
 pub(super) struct Step {
     /// What the price is multiplied with, in ppm.
     pub(super) factor: i64,
-    /// By how much e is less afterwards, in ppm.
-    pub(super) change: i64,
     /// The distance of ρ from 0 in standard errors, squared, × 100.
     pub(super) sureness: i128,
+    /// e as it is, in ppm.
+    wrong: i64,
+    /// r and p, in ppm.
+    ratio: i64,
+    part: i64,
+}
+
+impl Step {
+    /// Returns by how much e is less, in ppm, once the price was multiplied with so many ppm: by
+    /// less than `factor` where it came to its bound.
+    pub(super) fn change_by(&self, factor: i64) -> i64 {
+        self.wrong - error(self.ratio * MILLION / factor.max(1), self.part)
+    }
 }
 
 /// Returns the step of a price whose part of the cost is `part` ppm; none where nothing says that
@@ -120,8 +132,7 @@ pub(super) fn step(rho: &Mean, shift: &Mean, part: i64) -> Option<Step> {
     }
     let corrected = if sureness > SURE { SURE_STEP } else { UNSURE_STEP };
     let factor = MILLION + (ratio.min(LARGEST_RATIO) - MILLION) * corrected / MILLION;
-    let left = error(ratio * MILLION / factor, part);
-    Some(Step { factor, change: wrong - left, sureness })
+    Some(Step { factor, sureness, wrong, ratio, part })
 }
 
 /// r = (1 + e (1 − p)) / (1 − e p), in ppm, from 0 to a hundred.

@@ -33,18 +33,22 @@ const PARTS: [PriceOf; 3] = [PriceOf::Bytes, PriceOf::Writes, PriceOf::Fua];
 /// A price that has moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) struct Moved {
+    /// Whose price.
     pub(in super::super) which: PriceOf,
-    /// In bytes an op, or in percent of a read.
+    /// What it was, in bytes an op, or in percent of a read.
     pub(in super::super) from: u64,
+    /// What it is now, in the same.
     pub(in super::super) to: u64,
 }
 
 /// The prices, and what is known of their errors.
 #[derive(Debug)]
 pub(in super::super) struct Pricing {
+    /// How requests are priced; only [`CostMode::Learn`] moves a price.
     mode: CostMode,
+    /// U and the factors that hold: those that are set, until one is learned.
     rates: Rates,
-    /// At those rates.
+    /// The prices of those rates, neither higher nor lower for a window.
     base: Prices,
     /// The windows of the block so far; what is said of others is void.
     block: Vec<Seen>,
@@ -56,14 +60,16 @@ pub(in super::super) struct Pricing {
     blocks: u64,
     /// The last window had requests of different kinds.
     mixed: bool,
+    /// Whether this block teaches, and whether prices or the depth go next.
     turns: Turns,
 }
 
 /// What a window showed.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
+    /// Units completed in a second, at the prices that hold.
     speed: u64,
-    /// Parts of the cost, in ppm.
+    /// Of bytes, of writes, of FUA: what part of its cost, in ppm.
     parts: [i64; 3],
 }
 
@@ -173,51 +179,69 @@ impl Pricing {
             };
             let ((fast, plus), (slow, minus)) = (sums(true), sums(false));
             let rho = 2 * i128::from(MILLION) * (fast - slow) / (fast + slow).max(1);
-            self.speeds[dearer].take(i64::try_from(rho).expect("at most two million"));
+            self.speeds[dearer].take(i64::try_from(rho).expect("prices within their bounds"));
             for part in 0..PARTS.len() {
                 self.shifts[dearer][part].take((plus[part] - minus[part]) / 4);
             }
         }
     }
 
+    /// Moves the price that is most surely wrong, of those that are not at their bounds.
     fn move_surest(&mut self) -> Option<Moved> {
         let steps = (0..PARTS.len()).filter_map(|part| {
             let on_average = self.block.iter().map(|seen| seen.parts[part]).sum::<i64>() / 8;
             Some((part, step(&self.speeds[part], &self.shifts[part][part], on_average)?))
         });
-        let (part, step) = steps.max_by_key(|(_, step)| step.sureness)?;
-        let moved = self.apply(part, step)?;
+        let moves = steps.filter_map(|(part, step)| Some((part, step, self.moved_by(part, step)?)));
+        let (part, step, rates) = moves.max_by_key(|(_, step, _)| step.sureness)?;
+        let before = std::mem::replace(&mut self.rates, rates);
+        let change = step.change_by(before.factor_to(rates, part));
         for dearer in 0..PARTS.len() {
-            let by = step.change * self.shifts[dearer][part].value() / MILLION;
+            let by = change * self.shifts[dearer][part].value() / MILLION;
             self.speeds[dearer].shift(by);
         }
-        self.base = Prices::new(self.mode, self.rates);
-        Some(moved)
+        self.base = Prices::new(self.mode, rates);
+        Some(Moved { which: PARTS[part], from: before.shown(part), to: rates.shown(part) })
     }
 
-    /// Moves the price of a part; none where it is at its bound.
-    fn apply(&mut self, part: usize, step: Step) -> Option<Moved> {
+    /// Returns the rates once that step has moved the price of a part; none where that is at its
+    /// bound.
+    fn moved_by(&self, part: usize, step: Step) -> Option<Rates> {
         let factor = u64::try_from(step.factor).expect("it is positive");
         let one = MILLION.cast_unsigned();
-        let before = self.rates;
         let scaled = |price: u64, (least, most)| (price * factor / one).clamp(least, most);
+        let mut rates = self.rates;
         match PARTS[part] {
             PriceOf::Bytes => {
-                let op_bytes = before.op_bytes * one / factor;
-                self.rates.op_bytes = op_bytes.clamp(OP_BYTES.0, OP_BYTES.1);
+                let op_bytes = rates.op_bytes * one / factor;
+                rates.op_bytes = op_bytes.clamp(OP_BYTES.0, OP_BYTES.1);
             }
-            PriceOf::Writes => self.rates.write = scaled(before.write, FACTOR),
-            PriceOf::Fua => self.rates.fua = scaled(before.fua, FACTOR),
+            PriceOf::Writes => rates.write = scaled(rates.write, FACTOR),
+            PriceOf::Fua => rates.fua = scaled(rates.fua, FACTOR),
         }
-        if self.rates == before {
-            return None;
-        }
-        let shown = |rates: Rates| match PARTS[part] {
-            PriceOf::Bytes => rates.op_bytes,
-            PriceOf::Writes => in_percent(rates.write),
-            PriceOf::Fua => in_percent(rates.fua),
+        (rates != self.rates).then_some(rates)
+    }
+}
+
+impl Rates {
+    /// What the price of a part is multiplied with from these rates to others, in ppm. Bytes cost
+    /// more where fewer of them cost as much as an op.
+    fn factor_to(self, other: Self, part: usize) -> i64 {
+        let (from, to) = match PARTS[part] {
+            PriceOf::Bytes => (other.op_bytes, self.op_bytes),
+            PriceOf::Writes => (self.write, other.write),
+            PriceOf::Fua => (self.fua, other.fua),
         };
-        Some(Moved { which: PARTS[part], from: shown(before), to: shown(self.rates) })
+        ppm(to.into(), from.into())
+    }
+
+    /// The price of a part, in bytes an op, or in percent of a read.
+    fn shown(self, part: usize) -> u64 {
+        match PARTS[part] {
+            PriceOf::Bytes => self.op_bytes,
+            PriceOf::Writes => in_percent(self.write),
+            PriceOf::Fua => in_percent(self.fua),
+        }
     }
 }
 
@@ -228,5 +252,5 @@ fn in_percent(factor: u64) -> u64 {
 /// `part` of `all`, in ppm.
 fn ppm(part: u128, all: u128) -> i64 {
     let ppm = part * u128::from(MILLION.cast_unsigned()) / all.max(1);
-    i64::try_from(ppm).expect("at most a million")
+    i64::try_from(ppm).expect("prices within their bounds")
 }

@@ -29,8 +29,9 @@ impl Class {
 /// Requests of a class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Tally {
+    /// How many there are.
     requests: u64,
-    /// Sectors moved.
+    /// Sectors that they moved.
     sectors: u64,
 }
 
@@ -64,6 +65,7 @@ impl Tallies {
 /// What the requests of a window cost, in units, and which parts of it are whose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Cost {
+    /// Of all requests, at least one unit each.
     pub(super) all: u128,
     /// Of bytes, of writes, of writes with FUA: in the order of `PARTS` (`learning.rs`).
     pub(super) parts: [u128; 3],

@@ -158,6 +158,38 @@ fn bytes_that_cost_nothing_are_charged_next_to_nothing() {
     );
 }
 
+/// Bytes cost nothing, but U cannot be more than 4 MiB: a read of 8 MiB is charged 3 and takes 1,
+/// and of all errors that one stays the surest. What is charged 1 takes 1 of small reads and ⅓ of
+/// those, ⅔ on average. A write takes 2, so it is to be charged 3 times a small read.
+#[test]
+fn price_at_its_bound_does_not_keep_others_from_being_learned() {
+    let tenants = [SMALL, (Class::Read, 16 << 10), (Class::Write, 8)];
+    let mut device = Device::new(&tenants, 1 << 30, 200);
+    device.blocks(40);
+    assert_eq!(device.pricing.op_bytes(), 4 << 20);
+    let [write, _] = device.pricing.factors();
+    assert!((285..315).contains(&write), "{write} %");
+}
+
+/// A write of 4 KiB takes 5 times a read of 1 MiB. Of two tenants only that can be known. As U is
+/// 16 KiB at first, a read costs 65 op, so the factor of writes comes to its bound before it is
+/// right; then U goes up until it is.
+#[test]
+fn price_is_learned_by_another_one_where_its_own_is_at_its_bound() {
+    let (large, write) = ((Class::Read, 2048), (Class::Write, 8));
+    let mut device = Device::new(&[large, write], 1 << 30, 500);
+    device.noise = 20_000;
+    device.blocks(40);
+    assert_eq!(device.pricing.factors()[0], 6400);
+    let cost = |(class, sectors)| {
+        let mut one = Tallies::default();
+        one.count(class, SectorCount(sectors));
+        device.pricing.base().cost(&one)
+    };
+    let percent = cost(write) * 100 / cost(large);
+    assert!((450..550).contains(&percent), "{percent} %");
+}
+
 /// Windows vary by 30 % for other reasons. Of 500 blocks few say anything by chance, and no price
 /// wanders far.
 #[test]
