@@ -19,7 +19,7 @@ impl<T: Trace> Wfq<T> {
         out.number("trials_rejected", trials.rejected.into());
         out.number("trials_dropped", trials.dropped.into());
         out.number("jolts", trials.jolts.into());
-        out.number("speed_ops_per_s", number(self.depth.speed().map_or(0, ops)));
+        out.number("speed_ops_per_s", number(self.depth.usual_speed().map_or(0, ops)));
         out.number("price_op_bytes", number(self.pricing.op_bytes()));
         let [write, fua] = self.pricing.factors();
         out.number("price_write_percent", number(write));

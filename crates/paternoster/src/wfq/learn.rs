@@ -160,7 +160,7 @@ impl<T: Trace> Wfq<T> {
     /// Returns what a sync costs each of those who waited for it: the part of the device that they
     /// had meanwhile. Until its speed is known, one op.
     pub(super) fn charge_of_sync(&self, took: Nanos, waiters: u32) -> Units {
-        let Some(speed) = self.depth.speed() else { return Units::OP };
+        let Some(speed) = self.depth.usual_speed() else { return Units::OP };
         let whole = u128::from(took.as_nanos()) * u128::from(speed) / 1_000_000_000;
         let parts = u128::from(self.depth_now.max(1)) * u128::from(waiters.max(1));
         Units::new(u64::try_from(whole / parts).unwrap_or(u64::MAX >> 20).max(1))

@@ -7,9 +7,9 @@ use crate::tunable::{number, tunables};
 /// How requests are priced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CostMode {
-    /// By prices that are learned, beginning with `cost_op_bytes`.
+    /// By prices that are learned, beginning with those of `Fixed`.
     Learn,
-    /// By `cost_op_bytes` and `cost_write`.
+    /// By `cost_op_bytes`, `cost_write` and `cost_fua`.
     Fixed,
     /// All requests cost the same, whatever their size.
     Requests,
@@ -36,7 +36,8 @@ tunables! {
     window_us: "us", 2000, 500, 100_000,
         "How long a measurement of the device's speed lasts at least.";
     rest_ms: "ms", 300, 0, 60_000,
-        "How long at most the depth rests after trials that were rejected.";
+        "How long at most the depth rests after trials that were rejected; ten times as long after \
+         one below what clients fill. With 0 it never rests.";
     keep_slots: "%", 25, 0, 100,
         "How much of the depth is kept for tenants that have much outstanding and nothing waiting \
          for a moment; with 0 none waits while the device has room.";

@@ -40,8 +40,9 @@ const JOLT_FACTOR: u64 = 1_500_000;
 
 /// What a soft trial tries, in ppm of what is in the device.
 const SOFT_PART: u64 = 800_000;
-/// The longest rest after a rejected soft trial.
-const SOFT_REST: Nanos = Nanos::from_secs(3);
+/// How many times as long as after others the depth rests at most after a rejected soft trial: what
+/// clients ask for changes less often than what a device is.
+const SOFT_RESTS: u64 = 10;
 
 /// The part of its average, in ppm, below or above which a window's speed is odd.
 const ODD_BELOW: u64 = 700_000;
@@ -52,17 +53,21 @@ const ODD_WINDOWS: u32 = 3;
 /// How trials are judged.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rules {
+    /// What a trial has to gain.
     pub(super) gains: Gains,
-    /// The longest rest after a rejection.
+    /// The longest rest after a rejection; after a rejected soft trial it is ten times that.
     pub(super) rest: Nanos,
 }
 
 /// Which depths may be tried.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
+    /// The least one, in requests; 1 or more.
     pub(super) least: u32,
+    /// The greatest one, in requests; no less than the least.
     pub(super) most: u32,
-    /// The depth above which some tenant has all its requests in the device.
+    /// The depth above which some tenant has all its requests in the device; none where there is no
+    /// such depth, or it is not known.
     pub(super) contested_above: Option<u32>,
 }
 
@@ -85,17 +90,22 @@ impl Way {
 /// What trials have come to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Trials {
+    /// After which the depth was that of the probe.
     pub(super) accepted: u32,
+    /// After which it stayed.
     pub(super) rejected: u32,
     /// Ended by a jolt, or by another price.
     pub(super) dropped: u32,
+    /// Jolts, with a trial or without.
     pub(super) jolts: u32,
 }
 
 /// A change of the depth that holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Changed {
+    /// When it changed.
     pub(super) at: Instant,
+    /// What it was before.
     pub(super) from: u32,
     /// The trial that was accepted; none where it is kept within bounds.
     pub(super) trial: Option<TrialKind>,
@@ -106,19 +116,24 @@ pub(super) struct Changed {
 /// The depth, and how it is learned.
 #[derive(Debug)]
 pub(super) struct Depth {
-    /// The depth that holds.
+    /// The depth that holds, in requests.
     settled: u32,
+    /// The trial that runs; none between trials, and where the depth is not learned.
     trial: Option<Trial>,
+    /// Which way the next trial goes that is not a soft one.
     way: Way,
     /// By how much the next trial goes that way, in ppm.
     factor: u64,
-    /// Rejections in a row.
+    /// Rejected trials in a row, soft ones apart.
     rejections: u32,
+    /// When trials may begin again; past while the depth does not rest.
     resting_until: Instant,
-    /// The speed of windows at the depth that holds; none at first.
-    speed: Option<u64>,
-    /// Windows in a row whose speed is far from that.
+    /// The average speed of valid windows at the depth that holds, in units a second; none before
+    /// the first of them, and after the depth or the prices have changed.
+    usual_speed: Option<u64>,
+    /// Windows in a row whose speed is far from that; 0 where the depth is not learned.
     odd: u32,
+    /// How many there were since the start.
     pub(super) trials: Trials,
     /// The last change; none so far.
     changed: Option<Changed>,
@@ -133,7 +148,7 @@ impl Depth {
             factor: LARGEST_FACTOR,
             rejections: 0,
             resting_until: Instant::START,
-            speed: None,
+            usual_speed: None,
             odd: 0,
             trials: Trials::default(),
             changed: None,
@@ -158,8 +173,8 @@ impl Depth {
     }
 
     /// The units a second at the depth that holds; none before the first window.
-    pub(super) fn speed(&self) -> Option<u64> {
-        self.speed
+    pub(super) fn usual_speed(&self) -> Option<u64> {
+        self.usual_speed
     }
 
     pub(super) fn in_trial(&self) -> Option<TrialKind> {
@@ -172,7 +187,7 @@ impl Depth {
 
     /// The unit of speeds has changed: what was measured in the old one says nothing.
     pub(super) fn restart(&mut self) {
-        self.speed = None;
+        self.usual_speed = None;
         self.odd = 0;
         self.drop_trial();
     }
@@ -219,9 +234,11 @@ impl Depth {
         if ended { next.next_multiple_of(BLOCK) } else { next }
     }
 
-    /// Takes a window at a depth that is not learned.
+    /// Takes a window at a depth that is not learned: there is no jolt then, as there is no trial.
     pub(super) fn note_speed(&mut self, window: &Closed) {
-        self.take_speed(window, &mut |_| {});
+        if !window.starved && !window.bursty {
+            self.average(window.speed);
+        }
     }
 
     /// Averages the speeds at the depth that holds. Returns whether the device has become another.
@@ -230,19 +247,13 @@ impl Depth {
         if disturbed || window.starved || window.bursty {
             return false;
         }
-        let Some(was) = self.speed else {
-            self.speed = Some(window.speed);
+        self.odd = if self.is_odd(window.speed) { self.odd + 1 } else { 0 };
+        let Some(was) = self.usual_speed.filter(|_| self.odd >= ODD_WINDOWS) else {
+            self.average(window.speed);
             return false;
         };
-        let part = |ppm: u64| u128::from(was) * u128::from(ppm) / 1_000_000;
-        let is_odd = !(part(ODD_BELOW)..=part(ODD_ABOVE)).contains(&u128::from(window.speed));
-        self.odd = if is_odd { self.odd + 1 } else { 0 };
-        if self.odd < ODD_WINDOWS {
-            self.speed = Some(was - was / 8 + window.speed / 8);
-            return false;
-        }
         self.odd = 0;
-        self.speed = Some(window.speed);
+        self.usual_speed = Some(window.speed);
         self.drop_trial();
         self.trials.jolts += 1;
         self.way = if window.speed > was { Way::Up } else { Way::Down };
@@ -251,6 +262,17 @@ impl Depth {
         self.resting_until = Instant::START;
         tell(Event::DepthJolt { speed: ops(window.speed), was: ops(was) });
         true
+    }
+
+    /// Returns whether a speed is far from the usual one, if that is known.
+    fn is_odd(&self, speed: u64) -> bool {
+        let Some(usual) = self.usual_speed else { return false };
+        let part = |ppm: u64| u128::from(usual) * u128::from(ppm) / 1_000_000;
+        !(part(ODD_BELOW)..=part(ODD_ABOVE)).contains(&u128::from(speed))
+    }
+
+    fn average(&mut self, speed: u64) {
+        self.usual_speed = Some(self.usual_speed.map_or(speed, |was| was - was / 8 + speed / 8));
     }
 
     /// Returns whether the window ends the trial.
@@ -284,7 +306,7 @@ impl Depth {
         self.changed = Some(Changed { at: now, from, trial: Some(trial.kind), gain });
         self.factor = (self.factor * SMALLEST_FACTOR / 1_000_000).min(LARGEST_FACTOR);
         // It was measured at another depth.
-        self.speed = None;
+        self.usual_speed = None;
         self.odd = 0;
     }
 
@@ -292,11 +314,12 @@ impl Depth {
         self.trials.rejected += 1;
         let length = now.saturating_since(trial.began).as_nanos();
         if trial.kind == TrialKind::Soft {
-            let rest = Nanos::new(length.saturating_mul(30)).min(SOFT_REST);
-            self.resting_until = now + rest;
+            let longest_rest = Nanos::new(longest_rest.as_nanos().saturating_mul(SOFT_RESTS));
+            self.resting_until = now + Nanos::new(length.saturating_mul(30)).min(longest_rest);
             return;
         }
         self.turn();
+        self.rejections = self.rejections.saturating_add(1);
         if self.rejections >= 2 {
             self.resting_until = now + Nanos::new(length.saturating_mul(6)).min(longest_rest);
         }
@@ -305,7 +328,6 @@ impl Depth {
     fn turn(&mut self) {
         self.way = self.way.turned();
         self.factor = SMALLEST_FACTOR;
-        self.rejections += 1;
     }
 
     /// Begins a trial with a block, unless one runs or the depth rests.
@@ -320,6 +342,9 @@ impl Depth {
             return;
         }
         self.keep_within(now, bounds.least, bounds.most);
+        if bounds.least == bounds.most {
+            return;
+        }
         let found = if window.starved && !window.bursty {
             self.soft_probe(window, bounds)
         } else {

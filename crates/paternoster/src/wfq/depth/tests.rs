@@ -11,6 +11,7 @@ const BOUNDS: Bounds = Bounds { least: 1, most: 1024, contested_above: None };
 /// A depth that is learned, window by window, on a device whose speed follows from the depth.
 struct Learned {
     depth: Depth,
+    rules: Rules,
     now: Instant,
     number: u64,
     bounds: Bounds,
@@ -21,7 +22,8 @@ impl Learned {
     fn from(depth: u32) -> Self {
         let mut depth = Depth::starting_at(depth);
         depth.clamp(Instant::START, BOUNDS.least, BOUNDS.most);
-        Self { depth, now: Instant::START, number: BLOCK - 1, bounds: BOUNDS, events: vec![] }
+        let (now, number) = (Instant::START, BLOCK - 1);
+        Self { depth, rules: RULES, now, number, bounds: BOUNDS, events: vec![] }
     }
 
     /// A window of 3 ms.
@@ -43,9 +45,9 @@ impl Learned {
 
     fn take(&mut self, window: &Closed) {
         self.now = self.now + window.length;
-        let Self { depth, now, events, bounds, .. } = self;
+        let Self { depth, rules, now, events, bounds, .. } = self;
         let mut tell = |event| events.push(event);
-        self.number = depth.window_closed(*now, window, RULES, &mut tell);
+        self.number = depth.window_closed(*now, window, *rules, &mut tell);
         if self.number.is_multiple_of(BLOCK) {
             depth.begin_trial(*now, window, bounds, &mut tell);
         }
@@ -166,19 +168,38 @@ fn depth_that_clients_do_not_fill_is_tried_below_what_they_have() {
     assert_eq!(learned.depth.settled(), 76);
 }
 
-/// A client that does not wait for answers submits as fast as before.
-#[test]
-fn shallower_depth_at_which_requests_take_longer_is_rejected() {
+/// A depth of 200 after a soft trial that was rejected, with rests of at most so long. A client
+/// that does not wait for answers submits as fast as before, and its requests take longer.
+fn rejected_softly(rest: Nanos) -> Learned {
     let mut learned = Learned::from(200);
+    learned.rules.rest = rest;
     learned.take(&starved(learned.number, 96, 1_000_000));
-    while learned.depth.in_trial() == Some(TrialKind::Soft) {
+    while learned.depth.trials.rejected == 0 {
         let probes = learned.depth.of_window(learned.number) == 76;
         let micros = if probes { 120 } else { 100 };
         let window = starved(learned.number, 96, 1_000_000);
         learned.take(&Closed { latency: Nanos::from_micros(micros), ..window });
     }
+    learned
+}
+
+#[test]
+fn shallower_depth_at_which_requests_take_longer_is_rejected() {
+    let learned = rejected_softly(RULES.rest);
     assert_eq!(learned.depth.settled(), 200);
     assert!(learned.depth.is_resting(learned.now));
+}
+
+/// Three pairs are six windows of 3 ms: 30 times that are 540 ms.
+#[test]
+fn rest_after_a_soft_trial_follows_what_is_set() {
+    let rest = |longest| {
+        let learned = rejected_softly(longest);
+        learned.depth.resting_until.saturating_since(learned.now)
+    };
+    assert_eq!(rest(Nanos::ZERO), Nanos::ZERO);
+    assert_eq!(rest(Nanos::from_millis(10)), Nanos::from_millis(100));
+    assert_eq!(rest(RULES.rest), Nanos::from_millis(540));
 }
 
 /// Scenario 31: ⌊20 / 1.5⌋ is next.
@@ -217,4 +238,30 @@ fn depth_stays_within_its_bounds() {
     assert_eq!(learned.depth.settled(), 40);
     learned.windows(500, |depth| 100_000_000 / u64::from(depth));
     assert_eq!(learned.depth.settled(), 4);
+}
+
+/// Once the bounds are wider, the first rejection turns the direction and the second one rests.
+#[test]
+fn depth_that_has_no_choice_counts_no_rejections() {
+    let mut learned = Learned::from(4);
+    learned.bounds = Bounds { least: 4, most: 4, contested_above: None };
+    learned.windows(1000, |_| 1_000_000);
+    assert_eq!(learned.events, []);
+    learned.bounds = BOUNDS;
+    learned.windows(BLOCK.try_into().expect("8"), |_| 1_000_000);
+    assert_eq!(learned.depth.trials.rejected, 1);
+    assert!(!learned.depth.is_resting(learned.now));
+}
+
+/// There is no event that would tell of a jolt, and nothing that it would restart.
+#[test]
+fn depth_that_is_set_has_no_jolts() {
+    let mut depth = Depth::starting_at(4);
+    let window = Closed { starved: false, ..starved(0, 4, 4_000_000) };
+    for speed in [4_000_000, 1_000_000, 1_000_000, 1_000_000] {
+        depth.note_speed(&Closed { speed, ..window });
+    }
+    assert_eq!((depth.trials, depth.way, depth.factor), (Trials::default(), Way::Up, 2_000_000));
+    // 4 − 3/8 = 3.625, 3.625 − 2.625/8 = 3.297, 3.297 − 2.297/8 = 3.010 million.
+    assert_eq!(depth.usual_speed().map(|speed| speed / 1000), Some(3009));
 }

@@ -51,18 +51,24 @@ impl Arm {
 /// A trial.
 #[derive(Debug)]
 pub(super) struct Trial {
+    /// Upwards, downwards, or soft.
     pub(super) kind: TrialKind,
-    /// The depth that is tried.
+    /// The depth that is tried, in requests.
     pub(super) probe: u32,
     /// The depth that it is compared with: that which holds, or in a soft trial what clients fill.
     base: u32,
+    /// When it began: a rest is as long as some times the trial.
     pub(super) began: Instant,
+    /// The deeper of both is above the depth at which some tenant has all its requests in the
+    /// device.
     contested: bool,
     /// The first window of the pair at hand; none if it said nothing.
     first: Option<Closed>,
-    /// The pairs so far: of speeds, and of latencies.
+    /// By how many ppm the probe was faster, for each pair so far.
     speeds: Vec<i64>,
+    /// By how many ppm its requests took longer, for each pair so far.
     latencies: Vec<i64>,
+    /// Windows of it that said nothing.
     invalid: u32,
 }
 
