@@ -5,12 +5,11 @@
 //!   advance   = ⌈charge × 2³² / weight⌉, of virtual time
 //! ```
 //!
-//! The price of a request decides its charge (`price.rs`). The tags of the tree advance by it: a
+//! The price of a request decides its charge (`price/`). The tags of the tree advance by it: a
 //! node of twice the weight advances half as far. Rounding up makes every charge advance a tag, by
 //! less than one of 2³² more than it should.
 
 use std::fmt;
-use std::iter::Sum;
 use std::ops::{Add, AddAssign};
 
 /// The units of one op as a power of two.
@@ -68,12 +67,6 @@ impl AddAssign for Units {
     #[inline]
     fn add_assign(&mut self, other: Self) {
         *self = *self + other;
-    }
-}
-
-impl Sum for Units {
-    fn sum<I: Iterator<Item = Self>>(iter: I) -> Self {
-        iter.fold(Self::ZERO, Add::add)
     }
 }
 
