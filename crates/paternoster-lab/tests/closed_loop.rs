@@ -138,3 +138,13 @@ fn price_of_fua_is_learned() {
     let learned = run(&scene, "wfq", Owner::Prompt, 1).share_error();
     assert!(learned < 0.06, "{learned}");
 }
+
+/// Fewer than four leave a server of 200 µs idle: three do 15,000 a second of 20,000. More than
+/// four gain nothing: from eight a trial of ⌊8 / 1.25⌋ = 6 loses nothing either, and is accepted.
+#[test]
+fn depth_is_learned_that_keeps_all_servers_busy_and_not_much_more() {
+    let outcome = run(&scene("4x200us", 2), "wfq", Owner::Prompt, 1);
+    assert!(outcome.throughput() > 0.97 * 20_000.0, "{}", outcome.throughput());
+    let (_, depth) = outcome.depth().expect("wfq has one");
+    assert!((4..=8).contains(&depth), "{depth}");
+}
