@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use paternoster::scheduler::{Dump, Scheduler};
 use paternoster::{Event, GroupId, Instant, Request, RequestId, SchedulerKind, WaitReason};
 
 use crate::tally::Tally;
@@ -101,6 +102,23 @@ impl Witness {
     }
 }
 
+/// How many wfq lets be in the device at once, as it says; none if it is not the scheduler.
+pub(crate) fn depth_of_wfq(scheduler: &impl Scheduler) -> Option<u32> {
+    let mut found = DepthInForce(None);
+    scheduler.dump(&mut found);
+    found.0
+}
+
+struct DepthInForce(Option<u32>);
+
+impl Dump for DepthInForce {
+    fn number(&mut self, name: &'static str, value: i64) {
+        if name == "depth_in_force" {
+            self.0 = Some(u32::try_from(value).expect("a depth"));
+        }
+    }
+}
+
 /// The device, when its elevator gave nothing though requests waited.
 pub(crate) struct Silence<'a> {
     pub(crate) kind: SchedulerKind,
@@ -108,6 +126,8 @@ pub(crate) struct Silence<'a> {
     /// Requests in the device.
     pub(crate) in_flight: u32,
     pub(crate) queue_depth: u32,
+    /// How many wfq lets be in the device, if it is the scheduler.
+    pub(crate) depth_of_wfq: Option<u32>,
     /// Of what is in the device, what the scheduler gave.
     pub(crate) given: &'a Given,
     pub(crate) timeout: Option<Instant>,
@@ -134,14 +154,14 @@ impl Silence<'_> {
         assert!(matches!(last, Some(Event::Waiting { .. })), "at last");
         match (self.kind, why) {
             (SchedulerKind::Wfq, WaitReason::DeviceFull) => {
-                assert!(self.in_flight > 0, "the depth is at least 1");
+                assert!(self.in_flight >= self.depth(), "as many are in it as wfq lets in");
             }
             (_, WaitReason::DeviceFull) => {
                 assert!(self.in_flight >= self.queue_depth, "it is full");
             }
             (SchedulerKind::Wfq, _) => {
                 assert_eq!(why, WaitReason::Kept, "wfq waits for nothing else");
-                assert!(self.in_flight > 0, "nothing is kept of an empty device");
+                assert!(self.in_flight < self.depth(), "what is kept is room");
             }
             (SchedulerKind::Kyber, _) => {
                 assert_eq!(why, WaitReason::NoToken, "Kyber waits for nothing else");
@@ -150,6 +170,12 @@ impl Silence<'_> {
             (SchedulerKind::Bfq, _) => self.judge_of_bfq(why, &witness.service),
             (_, _) => self.judge_of_cfq(why, witness),
         }
+    }
+
+    /// How many may be in the device under wfq.
+    fn depth(&self) -> u32 {
+        let depth = self.depth_of_wfq.expect("wfq says how many it lets in");
+        depth.min(self.queue_depth)
     }
 
     fn judge_of_bfq(&self, why: WaitReason, service: &Service) {

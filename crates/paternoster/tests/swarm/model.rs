@@ -14,7 +14,7 @@ use paternoster::{
 };
 
 use crate::habit::{Habit, Streams};
-use crate::judge::{Given, Silence, Witness};
+use crate::judge::{Given, Silence, Witness, depth_of_wfq};
 use crate::random::Random;
 
 /// The elevator's invariants are asserted every so many events.
@@ -235,6 +235,7 @@ impl Swarm {
                 now: self.now,
                 in_flight: self.elevator.in_flight(),
                 queue_depth: self.elevator.device().queue_depth,
+                depth_of_wfq: depth_of_wfq(self.elevator.scheduler()),
                 given: &self.given,
                 timeout: self.elevator.poll_timeout(),
                 overdue: self.overdue,
