@@ -1,6 +1,6 @@
 //! How steps are done.
 
-use paternoster::scheduler::Scheduler;
+use paternoster::scheduler::{Scheduler, Work};
 use paternoster::{
     AnyScheduler, Completed, DeviceWeights, Event, MergeKind, Recorder, RequestId, Submitted,
     Weight, Weights,
@@ -41,6 +41,11 @@ impl Rig {
             _ => self.administrate(step),
         }
         Ok(())
+    }
+
+    /// Charges a group for work that was no request.
+    pub fn charge(&mut self, group: &str, work: Work) {
+        self.elevator.charge(self.now, self.groups[group], work);
     }
 
     pub(super) fn administrate(&mut self, step: &Step) {
