@@ -7,7 +7,7 @@
 //!   a request waits      places taken ──┬── the next that goes is its own        Busy
 //!   (`backlogged`)                       └── the next is another group's          Turn
 //!                        the device idles for a queue                             IdleWindow
-//!                        its cap holds it, or caps hold all that waits            Cap
+//!                        a cap holds it: its group's, or that of one above        Cap
 //!                        places are held free for another's latency target        Target
 //!                        none of these: nobody has asked the scheduler yet        Driver
 //!   none waits           bios are held back outside, as memory is used up         Memory
@@ -24,8 +24,12 @@
 //! That is why a group that is always next waits for the device, and not for the one that fills it;
 //! and of a group with a quarter of the device, a quarter of the waiting is its own.
 //!
-//! The device's state is one for all groups: five sums of time (places taken, idling, capped, held
-//! free, none), of which a group takes what was added while it waited. An event costs the same
+//! Until when a cap holds what waits of a group, its scheduler says as it begins; the time is the
+//! cap's until then, however late anybody asks. It is so if the cap holds the group's reads alone
+//! and its writes wait for their turn.
+//!
+//! The device's state is one for all groups: four sums of time (places taken, idling, held free,
+//! none), of which a group takes what was added while it waited. An event costs the same
 //! however many groups there are:
 //!
 //! ```text
@@ -33,6 +37,8 @@
 //!   dispatched                    b       a            b
 //!   a waits             from 20 …                      … on        Turn 20, Busy 30, Turn 60
 //! ```
+
+use std::collections::BTreeSet;
 
 use crate::arena::{GroupId, SideTable};
 use crate::time::{Instant, Nanos};
@@ -122,15 +128,13 @@ impl GroupTimes {
 /// What the device does while something waits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
-    /// Nobody has asked since the last event.
+    /// Nobody has asked since the last event, or caps hold all that waited then.
     #[default]
     Unasked,
     /// All places are taken.
     Taken,
     /// It idles for a queue of this group.
     IdlingFor(Option<GroupId>),
-    /// Caps hold all that waits.
-    Capped,
     /// Places are held free for a group that misses its latency target.
     HeldFree,
 }
@@ -141,7 +145,6 @@ struct Sums {
     unasked: Nanos,
     taken: Nanos,
     idle: Nanos,
-    capped: Nanos,
     held_free: Nanos,
 }
 
@@ -151,8 +154,8 @@ struct Account {
     times: GroupTimes,
     /// Whether a request of it waits.
     waits: bool,
-    /// Whether its own cap holds them, since the scheduler said so and until it dispatches one.
-    is_held: bool,
+    /// Until when a cap holds some of them; none where none does.
+    held_until: Option<Instant>,
     /// Its requests in the device.
     in_device: u32,
     outside: Outside,
@@ -200,6 +203,8 @@ pub struct TimeAccounts {
     judged: Nanos,
     /// The group of the active queue, or of the queue in service.
     active: Option<GroupId>,
+    /// The groups that caps hold, by when they do so no more.
+    held: BTreeSet<(Instant, GroupId)>,
     groups: SideTable<GroupId, Account>,
 }
 
@@ -211,6 +216,7 @@ impl Default for TimeAccounts {
             sums: Sums::default(),
             judged: Nanos::ZERO,
             active: None,
+            held: BTreeSet::new(),
             groups: SideTable::new(),
         }
     }
@@ -241,14 +247,33 @@ impl TimeAccounts {
         self.close(group).outside = outside;
     }
 
-    /// Adds the time since the last event to the sum of the state that held.
+    /// Adds the time since the last event to the sums of the states that held.
     fn advance(&mut self, now: Instant) {
+        if !self.held.is_empty() {
+            self.free_until(now);
+        }
+        self.pass(now);
+    }
+
+    /// Frees the groups that caps hold no more by `now`, each at its moment.
+    #[inline(never)]
+    fn free_until(&mut self, now: Instant) {
+        while let Some(&(until, group)) = self.held.first()
+            && until <= now
+        {
+            self.pass(until);
+            self.held.pop_first();
+            self.free(group);
+        }
+    }
+
+    /// Adds the time up to `now` to the sum of the state that holds.
+    fn pass(&mut self, now: Instant) {
         let passed = now.saturating_since(self.now);
         self.now = self.now.max(now);
         match self.state {
             State::Unasked => self.sums.unasked += passed,
             State::Taken => self.sums.taken += passed,
-            State::Capped => self.sums.capped += passed,
             State::HeldFree => self.sums.held_free += passed,
             State::IdlingFor(group) => {
                 self.sums.idle += passed;
@@ -270,7 +295,7 @@ impl TimeAccounts {
             let account = Account {
                 times: GroupTimes::default(),
                 waits: false,
-                is_held: false,
+                held_until: None,
                 in_device: 0,
                 outside: Outside::Free,
                 // Until its first request it had none.
@@ -298,9 +323,6 @@ impl TimeAccounts {
         let account = self.account(group);
         account.times.went_first += taken.saturating_sub(judged);
         account.judge(taken, judged);
-        if account.is_held {
-            self.close(group).is_held = false;
-        }
         self.set_in_device(group, |in_device| in_device + 1);
     }
 
@@ -318,10 +340,34 @@ impl TimeAccounts {
         account.in_device = after;
     }
 
-    fn held(&mut self, now: Instant, node: ShareOf) {
-        let (ShareOf::Group(group) | ShareOf::OwnRequests(group)) = node else { return };
+    /// Caps hold some of what waits below a node until then; none where they do not.
+    fn hold(&mut self, now: Instant, node: ShareOf, until: Option<Instant>) {
+        // Of a group as a whole the events say it too; its account is that of its own requests.
+        let ShareOf::OwnRequests(group) = node else { return };
         self.advance(now);
-        self.close(group).is_held = true;
+        let before = std::mem::replace(&mut self.close(group).held_until, until);
+        if let Some(before) = before {
+            self.held.remove(&(before, group));
+        }
+        if let Some(until) = until {
+            self.held.insert((until, group));
+        }
+    }
+
+    /// A cap holds a group no more. The group may be gone by now.
+    fn free(&mut self, group: GroupId) {
+        if self.groups.contains_key(group) {
+            self.close(group).held_until = None;
+        }
+    }
+
+    /// What the scheduler before has said holds no more.
+    fn switched(&mut self, now: Instant) {
+        self.enter(now, State::Unasked);
+        self.active = None;
+        while let Some((_, group)) = self.held.pop_first() {
+            self.free(group);
+        }
     }
 
     fn set_waits(&mut self, now: Instant, group: GroupId, waits: bool) {
@@ -336,7 +382,7 @@ impl Account {
     /// Counts what has passed since it was closed last. With all places taken and nobody chosen
     /// yet, it is the device that is waited for.
     fn close(&mut self, now: Instant, sums: Sums, judged: Nanos) {
-        if self.waits && self.is_held {
+        if self.waits && self.held_until.is_some() {
             self.times.add(Cause::Cap, now.saturating_since(self.closed));
         } else if self.waits {
             self.judge(sums.taken, judged);
@@ -344,7 +390,6 @@ impl Account {
             self.times.add(Cause::Busy, self.own);
             self.times.add(Cause::Turn, taken.saturating_sub(self.own));
             self.times.add(Cause::IdleWindow, sums.idle.saturating_sub(self.sums.idle));
-            self.times.add(Cause::Cap, sums.capped.saturating_sub(self.sums.capped));
             let held_free = sums.held_free.saturating_sub(self.sums.held_free);
             self.times.add(Cause::Target, held_free);
             self.times.add(Cause::Driver, sums.unasked.saturating_sub(self.sums.unasked));
@@ -385,7 +430,11 @@ impl Trace for TimeAccounts {
             Event::Completed { group, .. } | Event::Requeued { group, .. } => {
                 self.left_device(now, group);
             }
-            Event::FairHeld { node, why: HoldReason::Cap, .. } => self.held(now, node),
+            Event::FairHeld { node, why: HoldReason::Cap, until, .. } => {
+                self.hold(now, node, until);
+            }
+            Event::FairReleased { node, .. } => self.hold(now, node, None),
+            Event::SchedulerSwitched => self.switched(now),
             Event::GroupWaits { group } => self.set_waits(now, group, true),
             Event::GroupWaitsNoMore { group } => self.set_waits(now, group, false),
             Event::Active { group, .. } | Event::InService { group, .. } => {
@@ -410,7 +459,8 @@ impl TimeAccounts {
             | WaitReason::NoToken
             | WaitReason::Kept
             | WaitReason::DeviceFull => State::Taken,
-            WaitReason::Capped => State::Capped,
+            // Whom a cap holds is known by group; for any other nobody has asked yet.
+            WaitReason::Capped => State::Unasked,
             WaitReason::Target => State::HeldFree,
         }
     }

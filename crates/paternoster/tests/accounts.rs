@@ -1,8 +1,12 @@
 //! The accounts of groups: where the time went, to the nanosecond.
 
+use std::num::NonZeroU64;
+
+use paternoster::scheduler::Scheduler as _;
 use paternoster::{
-    AnyScheduler, Bio, Cause, Device, Elevator, GroupId, Instant, IoPrio, IocId, Nanos, Outside,
-    RequestId, SchedulerKind, Sector, SectorCount, Submitted, TimeAccounts, Weight,
+    AnyScheduler, Bio, Cause, Device, Elevator, GroupId, GroupLimits, Instant, IoPrio, IocId,
+    Nanos, Op, Outside, RequestId, SchedulerKind, Sector, SectorCount, Submitted, TimeAccounts,
+    Weight,
 };
 use proptest::prelude::*;
 
@@ -32,12 +36,72 @@ impl Rig {
         self.now = self.now + Nanos::from_micros(micros);
     }
 
+    /// A group below another one.
+    fn group_below(&mut self, parent: usize) -> usize {
+        let (parent, _) = self.groups[parent];
+        let group = self.elevator.add_group(self.now, parent, Weight::default());
+        let ioc = self.elevator.add_io_context(self.now, IoPrio::default(), group);
+        self.groups.push((group, ioc));
+        self.groups.len() - 1
+    }
+
     /// A group reads 4 KiB, and everything is dispatched that may be.
     fn read(&mut self, group: usize, sector: u64) {
-        let bio = Bio::read(self.groups[group].1, Sector(sector), SectorCount(8));
+        self.submit(group, Op::Read, sector);
+        self.dispatch();
+    }
+
+    /// A group submits 4 KiB, and nobody asks the scheduler yet.
+    fn submit(&mut self, group: usize, op: Op, sector: u64) {
+        let bio = Bio::new(op, self.groups[group].1, Sector(sector), SectorCount(8));
         let submitted = self.elevator.submit(self.now, bio);
         assert!(!matches!(submitted, Submitted::Later(_)), "there is room");
+    }
+
+    /// It submits so many, far from each other.
+    fn submit_many(&mut self, group: usize, op: Op, count: u64) {
+        for at in 0..count {
+            self.submit(group, op, (group as u64 * 10_000 + at) * 1000);
+        }
+    }
+
+    fn limit(&mut self, group: usize, limits: GroupLimits) {
+        self.elevator.set_group_limits(self.now, self.groups[group].0, limits);
         self.dispatch();
+    }
+
+    /// A device that takes so many µs for each request, one after the other, until that many µs
+    /// have passed. A timeout is handled when it comes; `each` is called after each event.
+    fn serve(&mut self, took: u64, micros: u64, mut each: impl FnMut(&mut Self)) {
+        let end = self.now + Nanos::from_micros(micros);
+        self.dispatch();
+        let mut free = self.now + Nanos::from_micros(took);
+        loop {
+            let done = (!self.in_device.is_empty()).then_some(free);
+            let timeout = self.elevator.poll_timeout();
+            let next = [done, timeout].into_iter().flatten().min();
+            let Some(next) = next.filter(|&next| next <= end) else { break };
+            self.now = self.now.max(next);
+            if timeout.is_some_and(|at| at <= self.now) {
+                self.elevator.handle_timeout(self.now);
+            }
+            let was_idle = self.in_device.is_empty();
+            if done.is_some_and(|at| at <= self.now) {
+                self.complete(0);
+            }
+            self.dispatch();
+            if was_idle || done.is_some_and(|at| at <= self.now) {
+                free = self.now + Nanos::from_micros(took);
+            }
+            each(self);
+        }
+        self.now = end;
+    }
+
+    /// For how long caps of the group itself held something, as the scheduler counts it.
+    fn capped_micros(&self, group: usize) -> u64 {
+        let stats = self.elevator.scheduler().share_stats(self.groups[group].0);
+        stats.expect("wfq counts").capped(self.now).as_nanos() / 1000
     }
 
     fn dispatch(&mut self) {
@@ -174,10 +238,126 @@ fn accounts_go_on_under_another_scheduler() {
     assert_eq!([rig.micros(0, Cause::TooFew), rig.micros(0, Cause::Nothing)], [5, 0]);
 }
 
+fn reads_capped_at(rate: u64) -> GroupLimits {
+    GroupLimits { riops: NonZeroU64::new(rate), ..GroupLimits::NONE }
+}
+
+/// Groups under wfq, at a fixed depth and with a burst of a millisecond.
+fn fair(groups: usize, depth: i64) -> Rig {
+    let mut rig = Rig::new(SchedulerKind::Wfq, Device::solid_state(32), groups);
+    rig.elevator.set_nr_requests(None);
+    for (name, value) in [("depth", depth), ("burst", 1), ("keep_slots", 0)] {
+        rig.elevator.set_tunable(rig.now, name, value).expect("its own");
+    }
+    rig
+}
+
+/// A request takes 70 µs, so 1000 a second keep A out of the device's queue for most of the time:
+/// each waits for two of B's at most after its cap lets it go.
+#[test]
+fn time_that_a_cap_holds_a_busy_group_is_the_cap_s_beside_a_neighbour() {
+    let mut rig = fair(2, 1);
+    rig.limit(0, reads_capped_at(1000));
+    rig.submit_many(0, Op::Read, 200);
+    rig.submit_many(1, Op::Read, 2000);
+    rig.serve(70, 100_000, |rig| {
+        assert_eq!(rig.micros(0, Cause::Cap), rig.capped_micros(0));
+    });
+    let cap = rig.micros(0, Cause::Cap);
+    assert_eq!(cap, rig.capped_micros(0));
+    assert!((86_000..100_000).contains(&cap), "{cap}");
+    assert_eq!(rig.micros(1, Cause::Cap), 0);
+    // Without the cap it waits for its turn alone.
+    rig.limit(0, GroupLimits::NONE);
+    rig.serve(70, 2000, |_| {});
+    assert_eq!(rig.micros(0, Cause::Cap), cap);
+    let waits = rig.micros(0, Cause::Turn) + rig.micros(0, Cause::Busy);
+    assert_eq!(waits, 102_000 - cap);
+}
+
+#[test]
+fn caps_of_the_scheduler_before_hold_nobody() {
+    let mut rig = fair(1, 1);
+    rig.limit(0, reads_capped_at(1));
+    rig.submit_many(0, Op::Read, 4);
+    rig.serve(70, 5000, |_| {});
+    let cap = rig.micros(0, Cause::Cap);
+    assert_eq!(cap, 5000, "the first went at once");
+    let accounts = std::mem::take(rig.elevator.trace());
+    rig.elevator.switch(rig.now, AnyScheduler::new(SchedulerKind::None, accounts));
+    rig.serve(70, 1000, |_| {});
+    assert_eq!(rig.micros(0, Cause::Cap), cap);
+}
+
+/// p{a, b, w} beside c: p may read 1000 times a second. b comes late, and w writes.
+#[test]
+fn cap_of_a_group_holds_those_below_it_by_what_they_ask_for() {
+    let mut rig = fair(2, 1);
+    let [a, b, w] = [0; 3].map(|parent| rig.group_below(parent));
+    rig.limit(0, reads_capped_at(1000));
+    rig.submit_many(a, Op::Read, 200);
+    rig.submit_many(w, Op::Write, 2000);
+    rig.submit_many(1, Op::Read, 2000);
+    rig.serve(70, 50_000, |rig| assert_eq!(rig.micros(a, Cause::Cap), rig.capped_micros(0)));
+    let before = rig.capped_micros(0);
+    rig.submit_many(b, Op::Read, 200);
+    rig.serve(70, 50_000, |_| {});
+    let capped = rig.capped_micros(0);
+    assert!(capped > 80_000, "{capped}");
+    assert_eq!(rig.micros(a, Cause::Cap), capped);
+    assert_eq!(rig.micros(b, Cause::Cap), capped - before);
+    assert_eq!([rig.micros(w, Cause::Cap), rig.micros(0, Cause::Cap)], [0, 0]);
+    assert_eq!(rig.micros(0, Cause::Nothing), 100_000);
+}
+
+/// The time in which the device has fewer than four and B has something waiting: nothing but the
+/// target of A holds it.
+#[test]
+fn places_held_free_for_a_target_are_the_target_s() {
+    let mut rig = fair(2, 4);
+    rig.limit(
+        0,
+        GroupLimits { latency_target: Some(Nanos::from_micros(1500)), ..GroupLimits::NONE },
+    );
+    rig.submit_many(0, Op::Read, 1);
+    rig.submit_many(1, Op::Read, 3000);
+    let (mut held, mut since, mut sector) = (0, None, 0);
+    rig.serve(500, 900_000, |rig| {
+        if let Some(from) = since.take() {
+            held += rig.now.saturating_since(from).as_nanos() / 1000;
+        }
+        let stats = rig.elevator.scheduler().share_stats(rig.groups[0].0);
+        if stats.expect("wfq counts").target.requests > sector / 8 {
+            sector += 8;
+            rig.read(0, sector);
+        }
+        if rig.in_device.len() < 4 {
+            since = Some(rig.now);
+        }
+    });
+    let held = held + since.map_or(0, |from| rig.now.saturating_since(from).as_nanos() / 1000);
+    assert!(held > 10_000, "{held}");
+    assert_eq!(rig.micros(1, Cause::Target), held);
+    assert_eq!(rig.micros(0, Cause::Target), 0);
+}
+
 /// What happens next: after so many µs, and to which group.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    Read { group: usize, sector: u64 },
+    Read {
+        group: usize,
+        sector: u64,
+    },
+    /// A read that nobody asks the scheduler for yet.
+    Submit {
+        group: usize,
+        sector: u64,
+    },
+    /// Reads a second; 0 is no cap.
+    Cap {
+        group: usize,
+        riops: u64,
+    },
     Complete,
     Requeue,
     Pass,
@@ -185,8 +365,14 @@ enum Step {
 
 fn step() -> impl Strategy<Value = (u64, Step)> {
     let read = (0..3usize, 0..100_000u64).prop_map(|(group, sector)| Step::Read { group, sector });
+    let submit =
+        (0..3usize, 0..100_000u64).prop_map(|(group, sector)| Step::Submit { group, sector });
+    let riops = prop_oneof![Just(0), 10..20_000u64];
+    let cap = (0..3usize, riops).prop_map(|(group, riops)| Step::Cap { group, riops });
     let step = prop_oneof![
         4 => read,
+        2 => submit,
+        1 => cap,
         3 => Just(Step::Complete),
         1 => Just(Step::Requeue),
         1 => Just(Step::Pass),
@@ -197,6 +383,8 @@ fn step() -> impl Strategy<Value = (u64, Step)> {
 fn take(rig: &mut Rig, step: Step) {
     match step {
         Step::Read { group, sector } => rig.read(group, sector),
+        Step::Submit { group, sector } => rig.submit(group, Op::Read, sector),
+        Step::Cap { group, riops } => rig.limit(group, reads_capped_at(riops)),
         Step::Complete if !rig.in_device.is_empty() => rig.complete(0),
         Step::Requeue if !rig.in_device.is_empty() => {
             let rq = rig.in_device.remove(0);
@@ -208,8 +396,8 @@ fn take(rig: &mut Rig, step: Step) {
 }
 
 proptest! {
-    /// At any moment the causes of each group are all time, and the first five are what the
-    /// statistics call backlogged.
+    /// At any moment the causes of each group are all time, and the first six are what the
+    /// statistics call backlogged. Under wfq what is the caps' is what it counts itself.
     #[test]
     fn every_nanosecond_has_one_cause_under_every_scheduler(
         steps in prop::collection::vec(step(), 1..200),
@@ -239,7 +427,10 @@ fn check_sums(rig: &mut Rig, kind: SchedulerKind) {
             causes.iter().map(|&cause| times.of(cause).as_nanos()).sum()
         };
         let backlogged = rig.elevator.stats().group(group).backlogged(now).as_nanos();
-        assert_eq!(sum(&Cause::ALL[..5]), backlogged, "{kind} at {now:?}");
+        assert_eq!(sum(&Cause::ALL[..6]), backlogged, "{kind} at {now:?}");
         assert_eq!(sum(&Cause::ALL), now.since_start().as_nanos(), "{kind} at {now:?}");
+        let shares = rig.elevator.scheduler().share_stats(group);
+        let capped = shares.map_or(Nanos::ZERO, |shares| shares.capped(now));
+        assert_eq!(times.of(Cause::Cap), capped, "{kind} at {now:?}");
     }
 }

@@ -376,8 +376,7 @@ impl<S: Scheduler> Elevator<S> {
     ///
     /// # Panics
     ///
-    /// Where `now` is before the last event. Where the old scheduler keeps requests when it is
-    /// drained.
+    /// Where `now` is before the last event. Where the old scheduler keeps requests.
     pub fn switch(&mut self, now: Instant, to: S) -> S {
         self.advance(now);
         let held = self.drain_scheduler();
@@ -385,6 +384,7 @@ impl<S: Scheduler> Elevator<S> {
             request.bound = false;
         }
         let old = std::mem::replace(&mut self.scheduler, to);
+        self.emit(Event::SchedulerSwitched);
         self.attach();
         self.tune();
         self.stats.switched(held.len());

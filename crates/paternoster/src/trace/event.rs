@@ -9,7 +9,7 @@ use crate::arena::{GroupId, IocId};
 use crate::hierarchy::Hierarchy;
 use crate::io_context::{IoClass, IoPrio};
 use crate::request::{Direction, Op, Sector, SectorCount};
-use crate::time::{Nanos, Ticks};
+use crate::time::{Instant, Nanos, Ticks};
 use crate::wfq::Vtime;
 
 /// One event. It may get further fields, so a pattern ends with `..`.
@@ -487,14 +487,25 @@ pub enum Event {
         /// Why it was chosen.
         why: FairWhy,
     },
-    /// wfq: what waits below a node is held back from now on, and others are served instead.
+    /// wfq: some of what waits below a node is held back from now on. By a cap: of the group, or
+    /// for its own requests that of a group above it too.
     #[non_exhaustive]
     FairHeld {
         /// Who.
         node: ShareOf,
         /// Why.
         why: HoldReason,
+        /// When the cap lets it go on, if it stays as it is; none where it is no cap.
+        until: Option<Instant>,
     },
+    /// wfq: no cap holds back anything that waits below a node any more.
+    #[non_exhaustive]
+    FairReleased {
+        /// Who.
+        node: ShareOf,
+    },
+    /// Another scheduler is there from now on, and the events of the one before are over.
+    SchedulerSwitched,
     /// wfq: another depth is tried from the next window on.
     #[non_exhaustive]
     DepthTrial {

@@ -200,7 +200,7 @@ pub enum FairWhy {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HoldReason {
-    /// A cap of the group, in one direction at least.
+    /// A cap, in one direction at least.
     Cap,
     /// The room is kept for a tenant that has much outstanding and nothing waiting for a moment.
     Kept,

@@ -15,7 +15,7 @@
 //! ```
 
 use super::directions::Directions;
-use super::insert::tell;
+use super::insert::emit;
 use super::limits::Amount;
 use super::node::{Context, Kind, NodeId};
 use super::order::Served;
@@ -62,7 +62,7 @@ impl<T: Trace> Wfq<T> {
         let group = cx.requests[choice.rq].group;
         if let Some((why, waits)) = self.why_held(cx, &choice, depth) {
             let node = ShareOf::Group(group);
-            self.trace.event(cx.now, Event::FairHeld { node, why });
+            self.trace.event(cx.now, Event::FairHeld { node, why, until: None });
             self.trace.event(cx.now, Event::Waiting { why: waits });
             return None;
         }
@@ -156,7 +156,7 @@ impl<T: Trace> Wfq<T> {
         let served = Served { charge, amount: Amount::of(&cx.requests[rq]), reserved };
         let (now, grace) = (cx.now, self.tunables.grace());
         let Self { tree, trace, .. } = self;
-        tree.charge_path(context, &served, now, grace, |told| tell(trace, now, told));
+        tree.charge_path(context, &served, now, grace, |change| emit(trace, now, change));
     }
 
     /// Notes that the request is in the device from now on. Returns what that costs: nothing if it

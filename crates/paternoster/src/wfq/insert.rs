@@ -3,7 +3,7 @@
 use super::Wfq;
 use super::context::{context_of, weight_of};
 use super::node::NodeId;
-use super::order::{Entered, Told};
+use super::order::{Change, Entered};
 use crate::arena::RequestId;
 use crate::io_context::IoContext;
 use crate::request::Bio;
@@ -41,7 +41,7 @@ impl<T: Trace> Wfq<T> {
     pub(super) fn follow_node(&mut self, now: Instant, node: NodeId) {
         let grace = self.tunables.grace();
         let Self { tree, trace, .. } = self;
-        tree.follow(node, now, grace, |told| tell(trace, now, told));
+        tree.follow(node, now, grace, |change| emit(trace, now, change));
     }
 
     /// Returns a request of the bio's own I/O context, class and group that starts where the bio
@@ -79,13 +79,16 @@ impl<T: Trace> Wfq<T> {
     }
 }
 
-/// Tells the trace what happened to a node.
-pub(super) fn tell(trace: &mut impl Trace, now: Instant, told: Told) {
-    let event = match told {
-        Told::Busy(Entered { whom, start, v, lag }) => {
+/// Emits what has become of a node.
+pub(super) fn emit(trace: &mut impl Trace, now: Instant, change: Change) {
+    let event = match change {
+        Change::Busy(Entered { whom, start, v, lag }) => {
             Event::FairBusy { node: whom, start, v, lag: lag.milli_ops() }
         }
-        Told::Held(node) => Event::FairHeld { node, why: HoldReason::Cap },
+        Change::Held(node, until) => {
+            Event::FairHeld { node, why: HoldReason::Cap, until: Some(until) }
+        }
+        Change::Released(node) => Event::FairReleased { node },
     };
     trace.event(now, event);
 }

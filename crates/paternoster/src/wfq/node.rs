@@ -69,8 +69,9 @@ pub(super) struct Node {
 pub(super) enum Kind {
     /// A group, with its child groups and its own requests below it.
     Group { group: GroupId, members: SiblingsId, share: ShareStats },
-    /// The own requests of a group, by class.
-    Own { group: GroupId, classes: Classes },
+    /// The own requests of a group, by class. `held_until` is when the last cap, of the group or
+    /// above it, that holds some of them lets them go on, as the trace knows it.
+    Own { group: GroupId, classes: Classes, held_until: Option<Instant> },
     /// An I/O context in one class, with its requests.
     Context(Box<Context>),
 }
@@ -223,7 +224,8 @@ impl Tree {
         let own = self.nodes.insert_with_key(|own| {
             let of_class = IoClass::ALL.map(|_| siblings.insert(Siblings::below(own)));
             let classes = Classes::new(of_class);
-            Node::new(Some(members), leaf_weight, Kind::Own { group, classes })
+            let kind = Kind::Own { group, classes, held_until: None };
+            Node::new(Some(members), leaf_weight, kind)
         });
         let top = match parent {
             None => own,

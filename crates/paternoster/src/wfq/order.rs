@@ -11,27 +11,32 @@
 //! waiting is put back among its siblings without a look at anything else.
 
 use super::directions::Directions;
-use super::limits::Amount;
+use super::limits::{Amount, Parked};
 use super::node::{Kind, NodeId, SiblingsId, Tree};
 use super::service::{Units, Vtime};
 use crate::request::Direction;
 use crate::time::{Instant, Nanos};
 use crate::trace::ShareOf;
 
-/// What happens to a node, for the trace.
+/// What becomes of a node, for the trace.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Told {
+pub(super) enum Change {
     /// It became active.
     Busy(Entered),
-    /// A cap holds what waits below it.
-    Held(ShareOf),
+    /// A cap holds some of what waits below it, until then.
+    Held(ShareOf, Instant),
+    /// No cap does any more.
+    Released(ShareOf),
 }
 
 /// A node that became active.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entered {
+    /// Who it is.
     pub(super) whom: ShareOf,
+    /// Its tag.
     pub(super) start: Vtime,
+    /// The virtual time among its siblings.
     pub(super) v: Vtime,
     /// How far ahead of v it starts, in its own units.
     pub(super) lag: Units,
@@ -40,7 +45,9 @@ pub(super) struct Entered {
 /// A request that is dispatched, as those are charged whose share it is of.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Served {
+    /// What it costs; nothing if it was charged before.
     pub(super) charge: Units,
+    /// What it counts as against caps.
     pub(super) amount: Amount,
     /// A reservation brought it forward: of the nodes from this one upwards.
     pub(super) reserved: Option<NodeId>,
@@ -54,21 +61,33 @@ impl Tree {
         from: NodeId,
         now: Instant,
         grace: Nanos,
-        mut tell: impl FnMut(Told),
+        mut emit: impl FnMut(Change),
     ) {
         let mut at = from;
+        let some_parked = !self.parking.is_empty();
         while let Some(among) = self.nodes[at].among {
-            let (to, is_held) = self.park(at, now);
-            if is_held {
-                tell(Told::Held(self.nodes[at].whom()));
+            let (to, parked) = self.park(at, now);
+            if parked != Parked::AsBefore {
+                self.note_parked(at, parked, &mut emit);
             }
             if to == self.nodes[at].active {
                 break;
             }
             if self.nodes[at].seat.is_none() {
-                tell(Told::Busy(self.enter(at, among, now, grace)));
+                emit(Change::Busy(self.enter(at, among, now, grace)));
             }
             at = self.compete(at, among, to, now);
+        }
+        if some_parked {
+            self.note_held_of(from, &mut emit);
+        }
+    }
+
+    /// Emits until when caps hold the own requests that a context is of, if that has changed.
+    #[inline(never)]
+    fn note_held_of(&mut self, context: NodeId, emit: &mut impl FnMut(Change)) {
+        if let Kind::Context(context) = &self.nodes[context].kind {
+            self.note_held(context.own, emit);
         }
     }
 
@@ -85,7 +104,7 @@ impl Tree {
     }
 
     /// Has a node, which has a seat, compete in those directions alone, by its tag as it is now.
-    /// Returns the node above it, which is told if something else waits below it now.
+    /// Returns the node above it, which notes it if something else waits below it now.
     #[inline]
     fn compete(&mut self, at: NodeId, among: SiblingsId, to: Directions, now: Instant) -> NodeId {
         let (siblings, node) = (&mut self.siblings[among], &mut self.nodes[at]);
@@ -129,7 +148,7 @@ impl Tree {
         served: &Served,
         now: Instant,
         grace: Nanos,
-        mut tell: impl FnMut(Told),
+        mut emit: impl FnMut(Change),
     ) {
         let direction = self.counts_as(served.amount);
         // No node has the default id.
@@ -156,8 +175,11 @@ impl Tree {
                 siblings.set(seat, node.tag(at), node.active);
                 at = siblings.of;
             } else {
-                at = self.put_back(at, among, served, now, &mut tell);
+                at = self.put_back(at, among, served, now, &mut emit);
             }
+        }
+        if !self.parking.is_empty() {
+            self.note_held_of(context, &mut emit);
         }
     }
 
@@ -170,17 +192,17 @@ impl Tree {
         among: SiblingsId,
         served: &Served,
         now: Instant,
-        tell: &mut impl FnMut(Told),
+        emit: &mut impl FnMut(Change),
     ) -> NodeId {
         if let Some(limits) = &mut self.nodes[at].limits
             && served.charge > Units::ZERO
         {
             limits.count(now, served.amount, served.charge);
         }
-        let (to, is_held) = self.park(at, now);
+        let (to, parked) = self.park(at, now);
         let above = self.compete(at, among, to, now);
-        if is_held {
-            tell(Told::Held(self.nodes[at].whom()));
+        if parked != Parked::AsBefore {
+            self.note_parked(at, parked, emit);
         }
         above
     }

@@ -136,6 +136,14 @@ impl Siblings {
         }
     }
 
+    /// Those with something waiting that may be served in one of those directions; one in both is
+    /// there twice.
+    pub(super) fn active(&self, directions: Directions) -> impl Iterator<Item = NodeId> {
+        let all = self.active.iter().zip([Directions::READ, Directions::WRITE]);
+        let of = all.filter(move |&(_, direction)| directions.contains(direction));
+        of.flat_map(|(tournament, _)| tournament.iter()).map(|(_, tag)| tag.node)
+    }
+
     /// Asserts that the active ones are those, at those seats with those tags.
     pub(super) fn check(&self, expected: &[(Seat, Tag, Directions)]) {
         for (tournament, direction) in self.active.iter().zip([Directions::READ, Directions::WRITE])

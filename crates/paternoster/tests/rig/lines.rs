@@ -201,6 +201,7 @@ lines! {
         };
     WFQ: Event::FairHeld { node, why, .. } => "fair held {node}: {why}"
         { node: ShareOf, why: HoldReason };
+    WFQ: Event::FairReleased { node, .. } => "fair released {node}" { node: ShareOf };
     BFQ: Event::MaxBudget { sectors, .. } => "max budget {sectors}" { sectors: SectorCount };
 }
 

@@ -16,6 +16,7 @@
 //! reservation is a floor, and no extra.
 
 mod cap;
+mod held;
 mod parking;
 mod reservation;
 mod target;
@@ -32,6 +33,7 @@ use super::node::{Kind, NodeId, Tree};
 use super::service::Units;
 use crate::arena::GroupId;
 use crate::group_limits::GroupLimits;
+use crate::request::Direction;
 use crate::scheduler::Cx;
 use crate::time::Instant;
 use crate::trace::Trace;
@@ -43,7 +45,9 @@ use time::Moment;
 /// The caps and the reservation of a node.
 #[derive(Debug, Default)]
 pub(super) struct NodeLimits {
+    /// What it may have at most.
     caps: Caps,
+    /// What it has at least.
     reservation: Reservation,
     /// It has a cap.
     capped: bool,
@@ -53,11 +57,28 @@ pub(super) struct NodeLimits {
     due: Option<Moment>,
 }
 
+/// What becomes of a node as it is parked, or freed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Parked {
+    /// It is parked as long as before, or not at all as before.
+    AsBefore,
+    /// It is parked in one direction at least until then.
+    Until(Instant),
+    /// It is parked no more.
+    NoMore,
+}
+
 impl NodeLimits {
     /// Counts a request that was dispatched.
     pub(super) fn count(&mut self, now: Instant, amount: Amount, charge: Units) {
         self.caps.count(now, amount);
         self.reservation.count(now, amount, charge);
+    }
+
+    /// Until when it is parked in one of those directions, if it is.
+    fn parked_until(&self, directions: Directions) -> Option<Instant> {
+        let of_it = |direction: &Direction| directions.contains((*direction).into());
+        BOTH.into_iter().filter(of_it).filter_map(|at| self.parked[at as usize]).max()
     }
 
     /// The directions in which it is parked.
@@ -143,12 +164,12 @@ impl Tree {
     }
 
     /// Returns in which directions a node may be served, of those in which something waits below
-    /// it, and whether it is parked in one from now on. It is parked in the others.
+    /// it, and whether it is held otherwise from now on than before. It is parked in the others.
     #[inline]
-    pub(super) fn park(&mut self, node: NodeId, now: Instant) -> (Directions, bool) {
+    pub(super) fn park(&mut self, node: NodeId, now: Instant) -> (Directions, Parked) {
         let waiting = self.nodes[node].waiting;
         if self.nodes[node].limits.is_none() {
-            return (waiting, false);
+            return (waiting, Parked::AsBefore);
         }
         self.park_limited(node, waiting, now)
     }
@@ -158,23 +179,26 @@ impl Tree {
         node: NodeId,
         waiting: Directions,
         now: Instant,
-    ) -> (Directions, bool) {
+    ) -> (Directions, Parked) {
         let limits = self.nodes[node].limits.as_mut().expect("it has limits");
-        let mut is_held = false;
+        let before = limits.parked.into_iter().flatten().max();
         for direction in BOTH {
             let ready = limits.caps.ready(direction, self.parking.burst);
             let holds = waiting.contains(direction.into()) && ready > now;
             let to = holds.then_some(ready);
             let from = std::mem::replace(&mut limits.parked[direction as usize], to);
             self.parking.move_to(node, direction, from, to);
-            is_held |= from.is_none() && to.is_some();
         }
         let until = limits.parked.into_iter().flatten().max();
         let open = waiting - limits.parked();
         if let Kind::Group { share, .. } = &mut self.nodes[node].kind {
             share.capped_until(now, until);
         }
-        (open, is_held)
+        match until {
+            _ if until == before => (open, Parked::AsBefore),
+            Some(until) => (open, Parked::Until(until)),
+            None => (open, Parked::NoMore),
+        }
     }
 
     /// Puts a node where it is due now, if it is active and has a reservation.

@@ -17,6 +17,11 @@ pub(in crate::wfq) struct Parking {
 }
 
 impl Parking {
+    #[inline]
+    pub(in crate::wfq) fn is_empty(&self) -> bool {
+        self.until.is_empty()
+    }
+
     /// When the first may go on.
     #[inline]
     pub(in crate::wfq) fn first(&self) -> Option<(Instant, NodeId)> {
