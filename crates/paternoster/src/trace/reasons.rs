@@ -214,8 +214,10 @@ pub enum HoldReason {
 pub enum TargetVerdict {
     /// It was missed: others have fewer requests in the device from now on.
     Missed,
-    /// It was reached with room to spare, or nobody asks for it: others have more.
+    /// It was reached with room to spare: others have more.
     Reached,
+    /// The group asks for nothing: nobody is held for it.
+    Idle,
     /// It cannot be met however few others have: they are not held for some seconds.
     Unmet,
 }

@@ -89,7 +89,7 @@ impl<T: Trace> Wfq<T> {
         if self.is_kept_from(nodes.top, cx.in_device, depth) {
             return Some((HoldReason::Kept, WaitReason::Kept));
         }
-        self.targets.hold(nodes.within).then_some((HoldReason::Target, WaitReason::Target))
+        self.targets.must_wait(nodes.within).then_some((HoldReason::Target, WaitReason::Target))
     }
 
     /// Returns the request that a reservation brings forward, else that of a run which nothing

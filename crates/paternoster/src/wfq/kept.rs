@@ -7,7 +7,8 @@
 //! A tenant with many requests outstanding has some of them on the way to and from its client. For
 //! moments none of them waits, and others would take its places: they are lost to it, as nobody
 //! gives them back. So a part of the depth (`keep_slots`) is not given to others while one that is
-//! behind them has all its requests in the device or on the way.
+//! behind them has all its requests in the device or on the way. A request that a reservation
+//! brings forward is not held.
 
 use super::Wfq;
 use super::demand::Demand;

@@ -39,6 +39,8 @@ enum Happening {
     Limit(Limit),
     /// A depth, or another burst in milliseconds.
     Set(&'static str, i64),
+    /// The device takes so many: for a while none at all.
+    DeviceDepth(u32),
     Switch,
     Cancel,
 }
@@ -77,6 +79,7 @@ fn anything() -> impl Strategy<Value = Happening> {
         20 => work(),
         3 => limit().prop_map(Happening::Limit),
         1 => (1..200i64).prop_map(|burst| Happening::Set("burst", burst)),
+        1 => (0..9u32).prop_map(Happening::DeviceDepth),
         1 => Just(Happening::Switch),
         1 => Just(Happening::Cancel),
     ]
@@ -101,6 +104,8 @@ struct Run {
     dispatched: Vec<bool>,
     done: Vec<u64>,
     dispatches: Vec<Dispatch>,
+    /// How many the device takes.
+    device_depth: u32,
 }
 
 impl Run {
@@ -127,6 +132,7 @@ impl Run {
             dispatched: vec![],
             done: vec![],
             dispatches: vec![],
+            device_depth: 8,
         }
     }
 
@@ -170,6 +176,10 @@ impl Run {
             Happening::Limit(limit) => self.limit(limit),
             Happening::Set(name, value) => {
                 let _ = self.elevator.set_tunable(self.now, name, value);
+            }
+            Happening::DeviceDepth(depth) => {
+                self.device_depth = depth;
+                self.elevator.set_depth(depth);
             }
             Happening::Switch => {
                 let is_wfq = self.elevator.scheduler().kind() == SchedulerKind::Wfq;
@@ -223,6 +233,7 @@ impl Run {
         self.elevator.check();
         let waits = self.elevator.queued() > 0 && self.in_device.is_empty();
         let timeout = self.elevator.poll_timeout();
+        let waits = waits && self.device_depth > 0;
         assert!(!waits || timeout.is_some_and(|at| at > self.now), "what waits, waits for a cap");
     }
 
@@ -231,7 +242,7 @@ impl Run {
         for group in &self.groups {
             self.elevator.set_group_limits(self.now, *group, GroupLimits::NONE);
         }
-        self.dispatch();
+        self.happen(Happening::DeviceDepth(8));
         while !self.in_device.is_empty() {
             self.complete();
             self.dispatch();

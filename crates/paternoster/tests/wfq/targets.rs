@@ -137,6 +137,22 @@ fn nobody_is_held_for_a_group_that_asks_for_nothing() {
     assert_eq!(stats(&mut run, "/A").held, None);
 }
 
+/// With a weight of 1 beside 1000 it is served about once a second, and something of it waits all
+/// the time: it asks for more than it gets, and each of its few requests is late.
+#[test]
+fn target_of_a_group_that_is_starved_is_acted_on() {
+    let mut rig = groups(8, &[("A", 1), ("B", 1000)]);
+    set(&mut rig, "/A", target(100_000));
+    let mut run = rig.served(1, us(1000));
+    run.issues("A", Stream::reads(8).stride(16));
+    run.issues("B", Stream::reads(8).stride(16).from(10_000_000).depth(64));
+    run.until(ms(13_000));
+    let starved = stats(&mut run, "/A");
+    assert!((10..20).contains(&starved.requests), "{starved:?}");
+    assert!(starved.late * 10 > starved.requests * 8, "{starved:?}");
+    assert_eq!(starved.held, Some(7), "one less than the depth");
+}
+
 #[test]
 fn target_that_is_taken_away_holds_nobody() {
     let mut run = busy(&[("A", 1), ("B", 64)], &[("/A", 2000)]);

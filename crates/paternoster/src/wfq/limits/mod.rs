@@ -17,6 +17,7 @@
 
 mod cap;
 mod held;
+mod levels;
 mod parking;
 mod reservation;
 mod target;

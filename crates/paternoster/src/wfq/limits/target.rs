@@ -8,17 +8,23 @@
 //!     less than a tenth took longer than 0.8 T    held + 1/16, up to the depth: none is held;
 //!                                                 but for 5 s not to where it was missed
 //!     missed for ten periods at the quarter       it cannot be met: none is held for 5 s
+//!   with fewer requests: after 10 s by what there is; none is held for who asks for nothing
 //! ```
 //!
 //! A request in the device is behind all that is there. Its latency is what the device makes of
 //! that, and only fewer in the device make it shorter. So groups *with a later target or none* are
 //! held to fewer; the rest of the depth is left to the group, whose turn comes by its tags as
-//! before: it gets no more than its weight.
+//! before: it gets no more than its weight. A request that a reservation brings forward is
+//! not held.
+//!
+//! A request costs a look at the targets of its group and those above it, and at one other, each in
+//! turn: of n targets each is looked at once in n completions at least.
 //!
 //! One more in the device may be what makes nearly all of them late, where service is constant: so
 //! that number is not tried again at once, or half of the periods would be missed.
 
-use crate::arena::GroupId;
+use super::levels::Levels;
+use crate::arena::{GroupId, SideTable};
 use crate::scheduler::Cx;
 use crate::stats::TargetStats;
 use crate::time::{Instant, Nanos};
@@ -30,9 +36,9 @@ use crate::wfq::node::NodeId;
 const PERIOD: Nanos = Nanos::from_millis(100);
 /// and has as many requests.
 const LEAST_REQUESTS: u32 = 20;
-/// Nobody is held for a group that asks for fewer in this time,
+/// With fewer it lasts so long, and is judged by those that there were.
 const LONGEST_PERIOD: Nanos = Nanos::from_secs(10);
-/// or for nothing in this.
+/// Nobody is held for a group of which nothing is served or waits in this time.
 const IDLE: Nanos = Nanos::from_secs(1);
 /// A target that is missed so often though others are held as far as may be cannot be met.
 const MOST_MISSED: u32 = 10;
@@ -45,8 +51,14 @@ pub(in crate::wfq) const NO_TARGET: Nanos = Nanos::new(u64::MAX);
 /// The latency targets.
 #[derive(Debug, Default)]
 pub(in crate::wfq) struct Targets {
-    /// Few, in no particular order.
+    /// All of them, in no particular order.
     of: Vec<Target>,
+    /// Where the target of a group is among them.
+    places: SideTable<GroupId, usize>,
+    /// Which is looked at next in turn.
+    next: usize,
+    /// What is in the device, and how many of it are held, by target.
+    levels: Levels,
 }
 
 /// The latency target of a group, for its requests and those of all below it.
@@ -59,13 +71,11 @@ struct Target {
     within: Nanos,
     /// When this period began, and what was served in it.
     since: Instant,
-    served: Served,
-    /// When the last request was served.
+    period: Period,
+    /// When a request of it was served or seen waiting last.
     last: Instant,
     /// How many requests others may have in the device; none where they are not held.
     held: Option<u32>,
-    /// How many they have.
-    others: u32,
     /// How many they might have when it was missed last, and until when that counts.
     missed_at: Option<(u32, Instant)>,
     /// Periods in a row in which it was missed though others were held as far as may be.
@@ -76,9 +86,10 @@ struct Target {
     given_up_until: Instant,
 }
 
-/// Requests of a period.
+/// Requests that were served in a period.
 #[derive(Clone, Copy, Debug, Default)]
-struct Served {
+struct Period {
+    /// All of them.
     requests: u32,
     /// Those that took longer than the target.
     late: u32,
@@ -86,7 +97,7 @@ struct Served {
     nearly_late: u32,
 }
 
-impl Served {
+impl Period {
     /// Whether more than a tenth is late.
     fn is_missed(self) -> bool {
         u64::from(self.late) * 10 > u64::from(self.requests)
@@ -105,10 +116,9 @@ impl Target {
             node,
             within,
             since: now,
-            served: Served::default(),
+            period: Period::default(),
             last: now,
             held: None,
-            others: 0,
             missed_at: None,
             missed: 0,
             unmet: 0,
@@ -120,12 +130,18 @@ impl Target {
         // 0.8 of it, without an overflow.
         let nearly = self.within.saturating_sub(Nanos::new(self.within.as_nanos() / 5));
         self.last = now;
-        self.served.requests = self.served.requests.saturating_add(1);
-        self.served.late += u32::from(latency > self.within);
-        self.served.nearly_late += u32::from(latency > nearly);
+        self.period.requests = self.period.requests.saturating_add(1);
+        self.period.late += u32::from(latency > self.within);
+        self.period.nearly_late += u32::from(latency > nearly);
     }
 
-    fn tell(&self, now: Instant, stats: &mut TargetStats) {
+    /// Notes that something of it waits, and not for a cap of its own.
+    fn note_waiting(&mut self, now: Instant) {
+        self.last = now;
+    }
+
+    /// Brings the statistics up to date.
+    fn update(&self, now: Instant, stats: &mut TargetStats) {
         stats.held = self.held;
         stats.unmet = self.unmet;
         stats.given_up = now < self.given_up_until;
@@ -134,38 +150,39 @@ impl Target {
     /// Judges the period, if it is over, with that depth in force. Returns what has changed.
     fn judge(&mut self, now: Instant, depth: u32) -> Option<Event> {
         let length = now.saturating_since(self.since);
-        let is_enough = self.served.requests >= LEAST_REQUESTS;
-        let is_idle = now.saturating_since(self.last) >= IDLE;
-        if length < PERIOD || !(is_enough || is_idle || length >= LONGEST_PERIOD) {
+        let requests = self.period.requests;
+        let is_idle = now.saturating_since(self.last) >= IDLE && requests < LEAST_REQUESTS;
+        let is_enough = requests >= LEAST_REQUESTS || (length >= LONGEST_PERIOD && requests > 0);
+        if length < PERIOD || !(is_enough || is_idle) {
             return None;
         }
-        let served = std::mem::take(&mut self.served);
+        let period = std::mem::take(&mut self.period);
         self.since = now;
         let before = self.held;
-        let verdict = if !is_enough {
+        let verdict = if is_idle {
             (self.held, self.missed) = (None, 0);
-            TargetVerdict::Reached
+            TargetVerdict::Idle
         } else if now < self.given_up_until {
             return None;
-        } else if served.is_missed() {
-            self.hold(now, depth)
+        } else if period.is_missed() {
+            self.tighten(now, depth)
         } else {
             self.missed = 0;
-            if served.is_reached_with_room() {
+            if period.is_reached_with_room() {
                 self.loosen(now, depth);
             }
             TargetVerdict::Reached
         };
-        let Served { requests, late, .. } = served;
+        let Period { requests, late, .. } = period;
         let event =
             Event::TargetJudged { group: self.group, late, requests, verdict, held: self.held };
         (before != self.held || verdict == TargetVerdict::Unmet).then_some(event)
     }
 
     /// Holds others to fewer. After some periods with the fewest the target is given up.
-    fn hold(&mut self, now: Instant, depth: u32) -> TargetVerdict {
+    fn tighten(&mut self, now: Instant, depth: u32) -> TargetVerdict {
         let fewest = depth.div_ceil(4).max(1);
-        let held = self.held.unwrap_or(depth).min(depth);
+        let held = self.held.unwrap_or(depth).min(depth).max(fewest);
         self.missed_at = Some((held, now + PAUSE));
         if held > fewest {
             self.held = Some((held - (held / 8).max(1)).max(fewest));
@@ -203,42 +220,65 @@ impl Targets {
     }
 
     /// Whether others are held for some group.
+    #[inline]
     pub(in crate::wfq) fn hold_some(&self) -> bool {
-        self.of.iter().any(|target| target.held.is_some())
+        self.levels.hold_some()
     }
 
     /// Counts a request in the device whose group has to be served `within` that time.
     #[inline]
     pub(in crate::wfq) fn enter(&mut self, within: Nanos) {
-        for target in self.of.iter_mut().filter(|target| within > target.within) {
-            target.others += 1;
+        if !self.is_empty() {
+            self.levels.enter(within);
         }
     }
 
     /// The same of one that has left it.
     #[inline]
     pub(in crate::wfq) fn leave(&mut self, within: Nanos) {
-        for target in self.of.iter_mut().filter(|target| within > target.within) {
-            target.others -= 1;
+        if !self.is_empty() {
+            self.levels.leave(within);
         }
     }
 
     /// Returns whether a request whose group has to be served `within` that time has to wait.
     #[inline]
-    pub(in crate::wfq) fn hold(&self, within: Nanos) -> bool {
-        let holds = |target: &Target| {
-            within > target.within && target.held.is_some_and(|held| target.others >= held)
-        };
-        self.of.iter().any(holds)
+    pub(in crate::wfq) fn must_wait(&self, within: Nanos) -> bool {
+        self.hold_some() && self.levels.must_wait(within)
     }
 
-    /// Asserts that each knows what others have in the device, where requests of groups with these
-    /// targets are.
+    /// Sets the target of a group, or removes it. What is in the device has to be counted anew.
+    fn set(&mut self, group: GroupId, target: Option<Target>) {
+        self.of.retain(|target| target.group != group);
+        self.of.extend(target);
+        self.places = self.of.iter().enumerate().map(|(at, target)| (target.group, at)).collect();
+        self.levels = Levels::of(self.of.iter().map(|target| (target.within, target.held)));
+    }
+
+    /// Returns the place of the one that is looked at now, in turn.
+    fn turn(&mut self) -> usize {
+        self.next = if self.next + 1 < self.of.len() { self.next + 1 } else { 0 };
+        self.next
+    }
+
+    /// Has as many of the others in the device as the targets at the level of that one allow.
+    fn follow_held(&mut self, within: Nanos) {
+        let of_it = self.of.iter().filter(|target| target.within == within);
+        let held = of_it.filter_map(|target| target.held).min();
+        self.levels.hold(within, held);
+    }
+
+    /// Asserts that what is in the device is counted, where requests of groups with these targets
+    /// are, and that the least that targets allow is what holds.
     pub(in crate::wfq) fn check(&self, in_device: &[Nanos]) {
-        for target in &self.of {
-            let others = in_device.iter().filter(|&&within| within > target.within).count();
-            assert_eq!(target.others as usize, others, "requests of others in the device");
+        let held = self.of.iter().map(|target| (target.within, target.held));
+        let mut expected = Levels::of(held);
+        if !self.is_empty() {
+            for &within in in_device {
+                expected.enter(within);
+            }
         }
+        assert_eq!(self.levels, expected, "what is in the device by target");
     }
 }
 
@@ -251,26 +291,14 @@ impl<T: Trace> Wfq<T> {
         within: Option<Nanos>,
     ) {
         let Some(node) = self.groups.get(group).map(|nodes| nodes.node) else { return };
-        let of = &mut self.targets.of;
-        let known = of.iter().position(|target| target.node == node);
-        if known.map(|at| of[at].within) == within {
+        let Targets { of, places, .. } = &self.targets;
+        if places.get(group).map(|&at| of[at].within) == within {
             return;
         }
-        if let Some(at) = known {
-            of.swap_remove(at);
-        }
-        of.extend(within.map(|within| Target::new(group, node, within, cx.now)));
+        self.targets.set(group, within.map(|within| Target::new(group, node, within, cx.now)));
         self.tree.share_mut(node).target = TargetStats::default();
         for (group, nodes) in &mut self.groups {
             nodes.within = tightest(cx, group);
-        }
-        self.recount(cx);
-    }
-
-    /// Counts anew what others have in the device.
-    fn recount(&mut self, cx: &Cx<'_>) {
-        for target in &mut self.targets.of {
-            target.others = 0;
         }
         let in_device = self.in_flight.iter().filter(|(_, entry)| entry.in_device);
         for (rq, _) in in_device {
@@ -280,23 +308,38 @@ impl<T: Trace> Wfq<T> {
 
     /// Takes the latency of a request that has completed, and judges what is to be judged.
     pub(in crate::wfq) fn judge_targets(&mut self, cx: &Cx<'_>, group: GroupId, latency: Nanos) {
-        let mut at = Some(self.groups[group].node);
-        while let Some(node) = at {
-            for target in self.targets.of.iter_mut().filter(|target| target.node == node) {
-                target.count(cx.now, latency);
-                self.tree.share_mut(node).target.count(latency > target.within);
-            }
-            at = self.tree.nodes[node].among.map(|among| self.tree.siblings[among].of);
-        }
         let depth = self.depth_at_rest(cx.device);
-        for target in &mut self.targets.of {
-            if let Some(event) = target.judge(cx.now, depth) {
-                self.trace.event(cx.now, event);
+        let mut at = Some(group);
+        while let Some(group) = at {
+            if let Some(&place) = self.targets.places.get(group) {
+                let target = &mut self.targets.of[place];
+                target.count(cx.now, latency);
+                self.tree.share_mut(target.node).target.count(latency > target.within);
+                self.judge_target(cx.now, place, depth);
             }
-            target.tell(cx.now, &mut self.tree.share_mut(target.node).target);
+            at = cx.groups[group].parent;
         }
+        let place = self.targets.turn();
+        self.judge_target(cx.now, place, depth);
         if self.targets.hold_some() {
             self.depth.stand_still();
+        }
+    }
+
+    /// Judges the target at that place, if its period is over.
+    fn judge_target(&mut self, now: Instant, place: usize, depth: u32) {
+        let target = &mut self.targets.of[place];
+        if self.tree.nodes[target.node].is_active() {
+            target.note_waiting(now);
+        }
+        let before = target.held;
+        if let Some(event) = target.judge(now, depth) {
+            self.trace.event(now, event);
+        }
+        target.update(now, &mut self.tree.share_mut(target.node).target);
+        if target.held != before {
+            let within = target.within;
+            self.targets.follow_held(within);
         }
     }
 }
@@ -363,6 +406,18 @@ mod tests {
         assert_eq!((held[9], held[10], held[19]), (Some(5), Some(4), Some(4)));
         assert_eq!(held[20], None, "the tenth missed with 4");
         assert_eq!(held[21], None, "and it is not tried again at once");
+    }
+
+    /// Else a request would wait with nothing in the device, for no completion.
+    #[test]
+    fn device_that_takes_none_leaves_one_to_others() {
+        let (group, node) = (GroupId::default(), NodeId::default());
+        let mut target = Target::new(group, node, Nanos::from_micros(1), Instant::START);
+        for _ in 0..LEAST_REQUESTS {
+            target.count(Instant::START, Nanos::from_millis(1));
+        }
+        assert!(target.judge(Instant::START + PERIOD, 0).is_some());
+        assert_eq!(target.held, Some(1));
     }
 
     #[test]
