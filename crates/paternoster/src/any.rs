@@ -228,6 +228,7 @@ impl<T: Trace> Scheduler for AnyScheduler<T> {
         fn drain(&mut self, cx: &mut Cx<'_>, out: &mut Vec<RequestId>);
         fn set_tunable(&mut self, cx: &mut Cx<'_>, name: &str, value: i64)
             -> Result<i64, TunableError>;
+        fn set_tunables(&mut self, cx: &mut Cx<'_>, values: &[(String, i64)]);
         fn set_hierarchy(&mut self, cx: &mut Cx<'_>, to: Hierarchy) -> Result<(), NoHierarchy>;
         fn trace(&mut self) -> &mut T;
         --

@@ -255,6 +255,14 @@ pub trait Scheduler {
         Err(TunableError::unknown(self.name(), name, self.tunables()))
     }
 
+    /// Stores values one after the other, each of a tunable that it has: a later one may take back
+    /// an earlier. What is done because of a change may be done once, after the last.
+    fn set_tunables(&mut self, cx: &mut Cx<'_>, values: &[(String, i64)]) {
+        for (name, value) in values {
+            self.set_tunable(cx, name, *value).expect("it has that tunable");
+        }
+    }
+
     /// Returns in what way its groups share the device, if that can be chosen.
     fn hierarchy(&self) -> Option<Hierarchy> {
         None

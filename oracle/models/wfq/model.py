@@ -42,11 +42,12 @@ class Wfq(MergingScheduler):
         self.prices = Prices(tunables)
         self.depth = tunables["depth"]
         self.runs = Runs(tunables["run_us"])
-        self.windows = Windows(self.depth, tunables["window_us"] * US, self.prices.cost)
+        reachable, least = scenario["device"]["queue_depth"], tunables["window_us"] * US
+        self.windows = Windows(self.depth, reachable, least, self.prices.cost)
         self.writes_at_most = -(-self.depth * tunables["write_depth"] // 100)
         self.age, self.burst = tunables["class_age"] * MS, tunables["burst"] * MS
         self.set_up_groups(scenario, Clock(tunables["grace_us"] * US, self.tell_busy))
-        self.waiting = self.writes = 0
+        self.waiting = self.writes = self.dispatched = 0
 
     def set_up_groups(self, scenario, clock):
         self.groups = {"/": Group(clock, "/", None, None, ROOT_WEIGHT)}
@@ -83,6 +84,7 @@ class Wfq(MergingScheduler):
         self.wait(rq)
         rq.context.requests.append(rq)
         rq.place = rq.context.by_sector.insert(rq)
+        self.note_load(self.run.in_device)
         rq.is_candidate = not rq.no_merge
         if rq.is_candidate:
             self.enter(rq)
@@ -106,6 +108,15 @@ class Wfq(MergingScheduler):
         rq.context.enter(self.now)
         rq.context.own.look(self.now)
 
+    def note_load(self, in_device):
+        """What a cap holds does not wait for the device."""
+        waits = self.waiting and (self.opens() is None or self.may_serve())
+        self.windows.note(self.now, waits, in_device)
+
+    def may_serve(self):
+        """Whether no cap holds something that waits."""
+        return choose(self.groups["/"], self.now, self.age, self.passes) is not None
+
     def requeue(self, rq):
         self.windows.leaves(rq)
         rq.paid, rq.is_candidate = True, False
@@ -113,16 +124,19 @@ class Wfq(MergingScheduler):
         self.wait(rq)
         rq.context.requests.appendleft(rq)
         rq.place = rq.context.by_sector.insert(rq)
+        self.note_load(self.run.in_device)
 
     def complete(self, rq):
         self.back(rq)
         number, is_cut = self.windows.number, self.windows.cut is not None
-        self.windows.complete(rq, self.now, self.run.in_device)
+        self.note_load(self.run.in_device)
+        self.windows.complete(rq, self.now, self.dispatched)
         if self.windows.number > number:
             self.saw("window in cut mode closed" if is_cut else "window closed")
 
     def back(self, rq):
         """The device has it no more."""
+        self.dispatched -= 1
         self.writes -= rq.op != "R"
 
     def exit(self, task):
@@ -216,8 +230,10 @@ class Wfq(MergingScheduler):
         self.limit(rq, own, charge, reserved)
         self.waiting -= 1
         self.writes += rq.op != "R"
+        self.dispatched += 1
         if rq.is_candidate:
             self.leave(rq)
+        self.note_load(self.run.in_device + 1)
         return rq
 
     def charge(self, rq):
@@ -296,3 +312,4 @@ class Wfq(MergingScheduler):
             self.saw("context that a merge emptied")
             context.leave()
         context.own.look(self.now)
+        self.note_load(self.run.in_device)

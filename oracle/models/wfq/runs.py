@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 MS = 1_000_000
 SECOND = 1_000_000_000
 START_DEPTH = 16  # of the first window, which opens before a scenario sets a depth
+STARVED = 20  # a window is starved if for more than this part of it nothing waited
 COMPLETIONS, DEAREST, GAPS = 4, 48, 8  # what is enough: of the depth, of requests, of gaps
 SLOW = 8, 500 * MS  # completions and a time that are enough, too
 BURSTY = 4  # such windows in a row begin cut mode
@@ -21,7 +22,7 @@ class Runs:
     def count(self, context, charge, speed):
         """A request of the context is dispatched, in its run or as the first of one."""
         if context is not self.context:
-            self.context, self.left = context, speed // 1_000_000 * self.run_us
+            self.context, self.left = context, speed * self.run_us // 1_000_000
         self.left -= charge
         if not 0 < charge <= self.left:  # the next one costs as much, and has to fit
             self.context = None
@@ -36,22 +37,31 @@ class Measured:
     requests: list = field(default_factory=list)
     longest_gap: int = 0
     long_gaps: int = 0
+    starved: int = 0  # for how long nothing waited, and there was room
 
 
 class Windows:
     """One after the other. `speed` is that of the last one that closed, in units a second."""
 
-    def __init__(self, depth, least, cost):
-        self.depth, self.least, self.cost = depth, least, cost
+    def __init__(self, depth, reachable, least, cost):
+        self.depth, self.least, self.cost = min(depth, reachable), least, cost
         self.speed = self.number = 0
         self.last = 0  # when a request last completed
         self.bursty = 0
         self.cut = None  # in cut mode the longest gap of the last window
-        self.open(0, START_DEPTH, 0)
+        self.noted = 0, False  # when the load was noted, and whether the device starves since then
+        self.open(0, min(START_DEPTH, reachable), 0)
 
     def open(self, now, depth, in_device):
-        self.of_depth, self.older, self.guarded = depth, in_device, 0
+        self.of_depth, self.older, self.guarded, self.opened = depth, in_device, 0, now
         self.measured = Measured(now) if not in_device and self.cut is None else None
+
+    def note(self, now, waits, in_device):
+        """From now on something waits or not, and the device has so many."""
+        since, starved = self.noted
+        if self.measured and starved:
+            self.measured.starved += now - since
+        self.noted = now, not waits and in_device < self.of_depth
 
     def leaves(self, rq):
         """The device has a request no more that may have been dispatched before the window."""
@@ -67,7 +77,7 @@ class Windows:
             return
         end = before if self.cut is None else now
         if gap and self.is_enough(end - self.measured.since, is_long):
-            self.close(end - self.measured.since)
+            self.close(end - self.measured.since, now - self.measured.since)
             self.number += 1
             self.open(now, self.depth, in_device)
         elif now > self.measured.since or self.cut is not None:
@@ -79,6 +89,8 @@ class Windows:
         self.guarded += 1
         if self.older and self.guarded < 16 * self.of_depth + 512:
             return
+        if self.cut is not None and now - self.opened >= LONGEST_CUT:
+            self.cut, self.bursty = None, 0
         if self.cut is None:
             self.measured = Measured(now)
         elif is_long:
@@ -103,14 +115,15 @@ class Windows:
         count, long = SLOW
         return len(self.measured.requests) >= count and span >= long
 
-    def close(self, span):
+    def close(self, span, whole):
         self.speed = self.cost(self.measured.requests) * SECOND // max(span, 1)
         gap = self.measured.longest_gap
         if self.cut is not None:
             self.cut = gap if gap >= SHORT_GAP and span < LONGEST_CUT else None
             self.bursty = 0
             return
-        is_bursty = gap * GAPS > span and self.is_slow(span)
+        is_starved = self.measured.starved * STARVED > whole
+        is_bursty = gap * GAPS > span and self.is_slow(span) and not is_starved
         self.bursty = self.bursty + 1 if is_bursty else 0
         if self.bursty >= BURSTY and gap >= SHORT_GAP:
-            self.cut = gap
+            self.cut, self.bursty = gap, 0

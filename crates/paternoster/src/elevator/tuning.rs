@@ -88,10 +88,10 @@ impl<S: Scheduler> Elevator<S> {
         for (name, value) in set {
             self.tuning.remember(name, *value);
         }
-        for (name, value) in self.tuning.attached.clone() {
-            self.store(name, value);
-        }
-        self.tune();
+        let attached = self.tuning.attached.iter();
+        let attached = attached.map(|&(name, value)| (name.to_owned(), value));
+        let values: Vec<_> = attached.chain(self.wanted_tunables()).collect();
+        self.ask(|scheduler, cx| scheduler.set_tunables(cx, &values));
         self.admission.limits_changed();
     }
 
@@ -136,6 +136,19 @@ impl<S: Scheduler> Elevator<S> {
     /// Sets the tunables that fit the medium, then those set by name that the scheduler takes, and
     /// the hierarchy.
     pub(super) fn tune(&mut self) {
+        let wanted = self.wanted_tunables();
+        self.ask(|scheduler, cx| scheduler.set_tunables(cx, &wanted));
+        if let Some(hierarchy) = self.tuning.hierarchy
+            && self.scheduler.hierarchy().is_some()
+        {
+            let set = self.ask(|scheduler, cx| scheduler.set_hierarchy(cx, hierarchy));
+            set.expect("the scheduler has one to choose");
+        }
+    }
+
+    /// What differs from the defaults, in the order in which it is to be set: the tunables that fit
+    /// the medium, and those set by name that the scheduler takes.
+    fn wanted_tunables(&self) -> Vec<(String, i64)> {
         // Nothing is fitted to a scheduler of another crate.
         let kind = self.scheduler.name().parse::<SchedulerKind>().ok();
         let fitted = match (kind, self.tuning.medium) {
@@ -148,21 +161,6 @@ impl<S: Scheduler> Elevator<S> {
         };
         let fitted = fitted.iter().map(|&(name, value)| (name.to_owned(), value));
         let wanted = fitted.chain(self.tuning.set.iter().cloned());
-        let wanted: Vec<_> = wanted.filter(|(name, value)| taken(name, *value)).collect();
-        for (name, value) in wanted {
-            self.store(&name, value);
-        }
-        if let Some(hierarchy) = self.tuning.hierarchy
-            && self.scheduler.hierarchy().is_some()
-        {
-            let set = self.ask(|scheduler, cx| scheduler.set_hierarchy(cx, hierarchy));
-            set.expect("the scheduler has one to choose");
-        }
-    }
-
-    /// Sets a tunable that the scheduler's table has, and does not remember it.
-    fn store(&mut self, name: &str, value: i64) {
-        let set = self.ask(|scheduler, cx| scheduler.set_tunable(cx, name, value));
-        set.expect("the scheduler's own table has the name");
+        wanted.filter(|(name, value)| taken(name, *value)).collect()
     }
 }

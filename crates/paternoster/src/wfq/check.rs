@@ -27,6 +27,7 @@ impl<T: Trace> Wfq<T> {
         let charged = in_flight.filter(|&(rq, _)| known(rq)).count();
         let in_flight = cx.requests.iter().filter(|(_, rq)| rq.bound && rq.is_in_flight()).count();
         assert_eq!(charged, in_flight, "what is in flight is charged");
+        assert_eq!(self.in_device as usize, in_flight, "requests in the device");
         let in_device = self.in_flight.iter().filter(|(_, entry)| entry.in_device);
         let within = in_device.map(|(rq, _)| self.groups[cx.requests[rq].group].within);
         self.targets.check(&within.collect::<Vec<_>>());

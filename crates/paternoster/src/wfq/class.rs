@@ -95,22 +95,22 @@ impl Classes {
         now: Instant,
         class_age: Nanos,
     ) -> Option<&'a Tag> {
-        if let Some(only) = self.only {
-            return all[only].first(directions);
-        }
-        let mut order = self.in_order(now, class_age);
-        order.find_map(|class| all[self.siblings(class)].first(directions))
+        all[self.next(all, directions, now, class_age)?].first(directions)
     }
 
-    /// Returns the class that is served next, if something waits.
+    /// The class to serve next, of those in which something waits in one of those directions.
+    #[inline]
     pub(super) fn next(
         &self,
         all: &SlotMap<SiblingsId, Siblings>,
+        directions: Directions,
         now: Instant,
         class_age: Nanos,
-    ) -> Option<IoClass> {
-        let mut order = self.in_order(now, class_age);
-        order.find(|&class| !all[self.siblings(class)].directions().is_empty())
+    ) -> Option<SiblingsId> {
+        self.only.or_else(|| {
+            let mut order = self.in_order(now, class_age).map(|class| self.siblings(class));
+            order.find(|&class| !(all[class].directions() & directions).is_empty())
+        })
     }
 
     /// Returns the classes in the order in which they may be served now.

@@ -14,6 +14,7 @@ impl<T: Trace> Wfq<T> {
     #[inline]
     pub(super) fn complete_request(&mut self, cx: &Cx<'_>, rq: RequestId) {
         let gone = self.in_flight.remove(rq).expect("it was dispatched");
+        self.in_device -= 1;
         let GroupNodes { top, within, .. } = self.groups[cx.requests[rq].group];
         self.tree.nodes[top].demand.in_device -= 1;
         self.targets.leave(within);
@@ -30,7 +31,8 @@ impl<T: Trace> Wfq<T> {
     pub(super) fn requeue_request(&mut self, cx: &mut Cx<'_>, rq: RequestId) {
         let before = self.in_flight.get_mut(rq).expect("it was dispatched");
         before.in_device = false;
-        self.windows.forget(before.window);
+        self.windows.count_out(before.window);
+        self.in_device -= 1;
         let GroupNodes { top, within, .. } = self.groups[cx.requests[rq].group];
         self.change_outstanding(top, |demand| demand.in_device -= 1);
         self.targets.leave(within);

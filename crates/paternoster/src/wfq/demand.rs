@@ -90,7 +90,7 @@ impl Demand {
         }
         let mean = u64::try_from(self.sum * u128::from(ONE) / span).unwrap_or(u64::MAX);
         self.mean = if self.mean == 0 { mean } else { self.mean / 2 + mean / 2 };
-        // Eight windows, each a twentieth less.
+        // A third less each time.
         self.peak = (self.peak * 66 / 100).max(u64::from(self.outstanding) * ONE);
         self.measured = self.measured_until_now();
         self.sum = 0;
@@ -106,12 +106,6 @@ impl Demand {
     /// Requests × ns until the last change; beyond 584 years it stays so.
     fn measured_until_now(&self) -> Nanos {
         self.measured + Nanos::new(u64::try_from(self.sum).unwrap_or(u64::MAX))
-    }
-
-    /// The average in thousandths.
-    #[cfg(test)]
-    fn mean_milli(&self) -> u64 {
-        self.mean
     }
 
     #[inline]
@@ -170,10 +164,7 @@ impl<T: Trace> Wfq<T> {
     /// Returns what a node has outstanding, and what it needs for its weight to hold: its part, by
     /// the weights of those who are present, of the depth that holds.
     pub(super) fn demand_of(&self, now: Instant, node: NodeId) -> DemandStats {
-        let depth = match self.tunables.depth() {
-            0 => self.depth.settled(),
-            fixed => fixed,
-        };
+        let depth = self.depth_at_rest();
         DemandStats {
             outstanding: self.tree.nodes[node].demand.outstanding_time(now),
             needs: entitled(&self.tree, node, self.round).map(|part| places(part, depth)),
@@ -183,7 +174,7 @@ impl<T: Trace> Wfq<T> {
     /// Measures the demand of all, and with it who is present and which part is whose.
     pub(super) fn measure_demand(&mut self, now: Instant) {
         self.round += 1;
-        let (round, depth) = (self.round, self.depth_now);
+        let (round, depth) = (self.round, self.reachable_depth());
         let nodes = || self.groups.values().flat_map(|nodes| [nodes.own, nodes.node]);
         for at in nodes() {
             self.tree.nodes[at].demand.measure(now);
@@ -256,10 +247,12 @@ fn entitled(tree: &Tree, node: NodeId, round: u64) -> Option<u64> {
     let mut at = node;
     while let Some(among) = tree.nodes[at].among {
         let siblings = &tree.siblings[among];
-        part = part * u64::from(tree.nodes[at].weight) / siblings.present.weights.max(1);
+        // Its weight may have grown since those of all were counted.
+        let weight = u64::from(tree.nodes[at].weight).min(siblings.present.weights);
+        part = part * weight / siblings.present.weights.max(1);
         at = siblings.of;
     }
-    Some(part.min(WHOLE))
+    Some(part)
 }
 
 /// Returns how many places of a depth a part is, rounded up; one at least.
@@ -301,10 +294,10 @@ mod tests {
         demand.grow(at(0));
         demand.grow(at(5));
         demand.measure(at(10));
-        assert_eq!(demand.mean_milli(), 1500);
+        assert_eq!(demand.mean, 1500);
         demand.shrink(at(10));
         demand.measure(at(20));
-        assert_eq!(demand.mean_milli(), 1250, "half of 1.5 and half of 1");
+        assert_eq!(demand.mean, 1250, "half of 1.5 and half of 1");
         // 1 for 5 ms, 2 for 5 ms, 1 for 12 ms, of which the last 2 are not measured yet.
         assert_eq!(demand.outstanding_time(at(22)), Nanos::from_millis(27));
         assert_eq!(demand.outstanding_time(at(20)), Nanos::from_millis(25));

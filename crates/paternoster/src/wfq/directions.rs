@@ -1,8 +1,8 @@
-//! In which directions something waits, and so in which trees of tags a node is.
+//! In which directions something waits, and so in which tournaments a node competes.
 //!
-//! A cap may hold back the reads below a group and not its writes. So siblings are ordered in a
-//! tree for each direction, and a node is in those in which the head of some I/O context below it
-//! may be served. While no group has a cap all heads count as reads, and there is one tree.
+//! A cap may hold back the reads below a group and not its writes. So siblings have a tournament
+//! for each direction, and a node competes in those in which the head of some I/O context below it
+//! may be served. While no group has a cap all heads count as reads, and there is one tournament.
 
 use bitflags::bitflags;
 

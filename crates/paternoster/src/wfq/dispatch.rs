@@ -163,6 +163,7 @@ impl<T: Trace> Wfq<T> {
     /// was charged before, and requeued.
     fn note_in_flight(&mut self, cx: &Cx<'_>, rq: RequestId) -> Units {
         let window = self.windows.number();
+        self.in_device += 1;
         if let Some(before) = self.in_flight.get_mut(rq) {
             (before.window, before.in_device) = (window, true);
             return Units::ZERO;

@@ -8,9 +8,11 @@
 //! Trials of the depth and of prices take turns by blocks of windows.
 
 use super::Wfq;
-use super::depth::Bounds;
+use super::depth::{Bounds, Depth};
 use super::price::{Moved, Pricing};
 use super::service::Units;
+use super::siblings::Siblings;
+use super::tunables::Tunables;
 use super::window::{BLOCK, Closed, Done};
 use crate::device::Device;
 use crate::scheduler::Cx;
@@ -25,9 +27,19 @@ impl<T: Trace> Wfq<T> {
     pub(super) fn begin_learning(&mut self, cx: &Cx<'_>) {
         let (least, most) = self.tunable_bounds(cx.device);
         self.depth.clamp(cx.now, least, most);
-        self.depth_now = self.depth_of(cx.device, BLOCK - 1);
-        self.prices = self.pricing.of_window(BLOCK - 1);
-        self.windows.open(cx.now, BLOCK - 1, self.depth_now, cx.in_device);
+        self.open_window(cx, BLOCK - 1);
+    }
+
+    fn open_window(&mut self, cx: &Cx<'_>, number: u64) {
+        self.depth_now = self.depth_of(cx.device, number);
+        self.prices = self.pricing.of_window(number);
+        self.device_depth = cx.device.queue_depth.max(1);
+        self.windows.open(cx.now, number, self.reachable_depth(), self.in_device);
+    }
+
+    /// The depth of the current window, as far as the device has it.
+    pub(super) fn reachable_depth(&self) -> u32 {
+        self.depth_now.min(self.device_depth)
     }
 
     /// The depth that is configured for window `number`, or learned.
@@ -42,32 +54,43 @@ impl<T: Trace> Wfq<T> {
         }
     }
 
+    /// Follows tunables that were set. What they do not concern stays as it was learned.
+    pub(super) fn follow_tunables(&mut self, cx: &Cx<'_>, before: &Tunables) {
+        if self.tunables.depth_start() != before.depth_start() {
+            self.depth = Depth::starting_at(self.tunables.depth_start());
+        }
+        if !self.tunables.has_prices_of(before) {
+            self.reprice();
+        }
+        if self.tunables.grace() != before.grace() {
+            self.tree.siblings.values_mut().for_each(Siblings::forget_history);
+        }
+        if self.tunables.depth() == 0 {
+            let (least, most) = self.tunable_bounds(cx.device);
+            self.depth.clamp(cx.now, least, most);
+        }
+        if self.tunables.depth() != before.depth() {
+            self.depth.restart();
+        }
+        self.depth_now = self.depth_of(cx.device, self.windows.number());
+        self.set_burst(cx.now);
+    }
+
     /// Takes over prices that were set, or begins to learn them anew.
-    pub(super) fn reprice(&mut self) {
+    fn reprice(&mut self) {
         self.pricing = Pricing::set_by(&self.tunables);
         self.windows.price_by(self.pricing.base());
         self.depth.restart();
         self.prices = self.pricing.of_window(self.windows.number());
     }
 
-    /// The depth that holds outside of trials.
-    pub(super) fn depth_at_rest(&self, device: &Device) -> u32 {
+    /// The depth that holds outside of trials, as far as the device has it: one at least.
+    pub(super) fn depth_at_rest(&self) -> u32 {
         let depth = match self.tunables.depth() {
             0 => self.depth.settled(),
             fixed => fixed,
         };
-        depth.min(device.queue_depth)
-    }
-
-    /// Follows a tunable that was set.
-    pub(super) fn retune(&mut self, cx: &Cx<'_>) {
-        if self.tunables.depth() == 0 {
-            let (least, most) = self.tunable_bounds(cx.device);
-            self.depth.clamp(cx.now, least, most);
-        } else {
-            self.depth.restart();
-        }
-        self.depth_now = self.depth_of(cx.device, self.windows.number());
+        depth.min(self.device_depth)
     }
 
     /// Takes a completion.
@@ -87,10 +110,10 @@ impl<T: Trace> Wfq<T> {
         self.windows.note_load(now, in_device, waits);
     }
 
-    /// Takes what was measured in a window, and opens the next. Not inlined: it is rare.
+    /// Takes what was measured in a window, and opens the next.
     #[inline(never)]
     fn window_closed(&mut self, cx: &Cx<'_>, closed: &Closed) {
-        self.speed = closed.speed;
+        self.last_speed = closed.speed;
         self.starved_windows += u64::from(closed.starved);
         let now = cx.now;
         self.trace.event(now, closed.event());
@@ -109,9 +132,7 @@ impl<T: Trace> Wfq<T> {
             }
             self.pricing.begin_block(!is_held && self.depth.in_trial().is_none());
         }
-        self.depth_now = self.depth_of(cx.device, next);
-        self.prices = self.pricing.of_window(next);
-        self.windows.open(now, next, self.depth_now, cx.in_device);
+        self.open_window(cx, next);
     }
 
     /// Returns the number of the next window.
@@ -158,11 +179,14 @@ impl<T: Trace> Wfq<T> {
     }
 
     /// Returns what a sync costs each of those who waited for it: the part of the device that they
-    /// had meanwhile. Until its speed is known, one op.
+    /// had meanwhile. Before the first window, one op.
     pub(super) fn charge_of_sync(&self, took: Nanos, waiters: u32) -> Units {
-        let Some(speed) = self.depth.usual_speed() else { return Units::OP };
+        let speed = self.depth.usual_speed().unwrap_or(self.last_speed);
+        if speed == 0 {
+            return Units::OP;
+        }
         let whole = u128::from(took.as_nanos()) * u128::from(speed) / 1_000_000_000;
-        let parts = u128::from(self.depth_now.max(1)) * u128::from(waiters.max(1));
+        let parts = u128::from(self.reachable_depth().max(1)) * u128::from(waiters.max(1));
         Units::new(u64::try_from(whole / parts).unwrap_or(u64::MAX >> 20).max(1))
     }
 }

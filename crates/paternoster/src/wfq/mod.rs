@@ -25,18 +25,18 @@
 //!                queue.rs       by arrival, or by sector on a rotational device
 //!   dispatched   dispatch.rs    the device has room, and its tags are the least
 //!                class.rs       of its group's classes
-//!                limits/        no cap holds it, or a reservation brings it forward
-//!                run.rs         unless others of its I/O context go together
+//!                run.rs         or it goes on a run of its I/O context
+//!                limits/        or a reservation brings it forward; no cap holds it,
+//!                kept.rs        no room is kept for another tenant,
+//!                limits/        or held free for one that misses its latency target
 //!                price/         it is charged,
 //!                order.rs       and so are all above it,
 //!                siblings.rs    each among its siblings,
 //!                tournament.rs  of whom the least tag wins,
 //!                service.rs     in virtual time
-//!                kept.rs        unless the room is kept for another tenant,
-//!                limits/        or held free for one that misses its latency target
 //!   completed    complete.rs    there is room for another
 //!                learn.rs       what the device does at this depth
-//!                window.rs      is measured, window by window,
+//!                window/        is measured, window by window,
 //!                demand.rs      and so is what tenants ask for:
 //!                depth/         the depth follows,
 //!                price/         and so do prices
@@ -104,6 +104,7 @@ struct InFlight {
     window: u64,
     /// What it moves.
     sectors: SectorCount,
+    /// By which its price goes.
     class: Class,
     /// The device has it; else it was requeued.
     in_device: bool,
@@ -112,6 +113,7 @@ struct InFlight {
 /// The weighted fair queueing scheduler.
 #[derive(Debug)]
 pub struct Wfq<T> {
+    /// Who has a share, and whose turn it is.
     tree: Tree,
     /// The nodes of groups that have had a request.
     groups: SideTable<GroupId, GroupNodes>,
@@ -121,13 +123,20 @@ pub struct Wfq<T> {
     in_flight: SideTable<RequestId, InFlight>,
     /// Requests that wait.
     queued: u32,
+    /// Requests that were dispatched, and have neither completed nor been requeued.
+    in_device: u32,
+    /// What the device may have; as of the last window.
+    device_depth: u32,
+    /// The current window, which is being measured.
     windows: Windows,
-    /// What the device did in the last window, in units a second; 0 before the first.
-    speed: u64,
+    /// What the device did in the last window, of any verdict, in units a second; 0 before the
+    /// first.
+    last_speed: u64,
     /// Windows in which nothing waited though the device had room.
     starved_windows: u64,
+    /// The depth as it is learned.
     depth: Depth,
-    /// The depth of the current window.
+    /// The depth of the current window; the device may have less.
     depth_now: u32,
     /// Heads count by their directions, as some group has a cap.
     by_direction: bool,
@@ -139,7 +148,9 @@ pub struct Wfq<T> {
     round: u64,
     /// Nodes below the root for which places in the device are kept.
     absent: Vec<NodeId>,
+    /// The groups that have a latency target.
     targets: Targets,
+    /// The prices as they are learned, or set.
     pricing: Pricing,
     /// The prices of the current window.
     prices: Prices,
@@ -160,8 +171,10 @@ impl<T: Trace> Wfq<T> {
             contexts: SideTable::new(),
             in_flight: SideTable::new(),
             queued: 0,
+            in_device: 0,
+            device_depth: 1,
             windows: Windows::new(pricing.base()),
-            speed: 0,
+            last_speed: 0,
             starved_windows: 0,
             depth: Depth::starting_at(tunables.depth_start()),
             depth_now: 1,
@@ -286,15 +299,17 @@ impl<T: Trace> Scheduler for Wfq<T> {
     ) -> Result<i64, TunableError> {
         let before = self.tunables;
         let value = self.tunables.set(name, value)?;
-        if name == "depth_start" {
-            self.depth = Depth::starting_at(self.tunables.depth_start());
-        }
-        if !self.tunables.has_prices_of(&before) {
-            self.reprice();
-        }
-        self.set_burst(cx.now);
-        self.retune(cx);
+        self.follow_tunables(cx, &before);
         Ok(value)
+    }
+
+    fn set_tunables(&mut self, cx: &mut Cx<'_>, values: &[(String, i64)]) {
+        let before = self.tunables;
+        for (name, value) in values {
+            self.tunables.set(name, *value).expect("it has that tunable");
+        }
+        // Once, and not for a value that is taken back: what is learned would be forgotten.
+        self.follow_tunables(cx, &before);
     }
 
     fn share_stats(&self, group: GroupId) -> Option<&ShareStats> {

@@ -10,7 +10,7 @@
 //!
 //! A node competes among its siblings by tags; the three classes of a group's own requests are
 //! three sets of siblings, of which `class.rs` chooses. A node is *active* while something waits
-//! below it that no cap holds. An idle node keeps its tag and is in no tree.
+//! below it that no cap holds. An idle node keeps its tag and has no seat.
 
 use slotmap::{SlotMap, new_key_type};
 

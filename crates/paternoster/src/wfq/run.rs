@@ -13,6 +13,7 @@
 //! for a request has no runs.
 
 use super::Wfq;
+use super::directions::Directions;
 use super::dispatch::Choice;
 use super::node::{Kind, NodeId};
 use super::service::Units;
@@ -43,26 +44,24 @@ impl<T: Trace> Wfq<T> {
     /// Returns whether the I/O context is still there and has something waiting that no cap holds,
     /// and whether no other class of its group goes before its own.
     fn goes_first(&self, cx: &Cx<'_>, context: NodeId) -> bool {
-        if !self.tree.nodes.contains_key(context) {
-            return false;
-        }
-        let class = self.tree.context(context).class;
-        let mut at = context;
-        while let Some(among) = self.tree.nodes[at].among {
-            let node = &self.tree.nodes[at];
-            let is_first = match &node.kind {
-                Kind::Own { classes, .. } => {
-                    let (all, class_age) = (&self.tree.siblings, self.tunables.class_age());
-                    classes.next(all, cx.now, class_age) == Some(class)
-                }
-                Kind::Group { .. } | Kind::Context(_) => true,
-            };
-            if !node.is_active() || !is_first {
-                return false;
-            }
+        let nodes = &self.tree.nodes;
+        let Some(node) = nodes.get(context) else { return false };
+        let own = node.context().own;
+        // The directions that no cap above the context holds.
+        let mut open = Directions::all();
+        let mut at = own;
+        while let Some(among) = nodes[at].among {
+            open &= nodes[at].active;
             at = self.tree.siblings[among].of;
         }
-        true
+        if (open & node.active).is_empty() {
+            return false;
+        }
+        let Kind::Own { classes, .. } = &nodes[own].kind else {
+            unreachable!("contexts are below a group's own requests")
+        };
+        let class = classes.next(&self.tree.siblings, open, cx.now, self.tunables.class_age());
+        class == node.among
     }
 
     /// Counts a dispatched request of the I/O context in its run, or begins a run with it. A run
@@ -85,6 +84,6 @@ impl<T: Trace> Wfq<T> {
 
     /// Returns what the device does in `run_us`: nothing while its speed is not known.
     fn longest_run(&self) -> Units {
-        Units::new(self.speed / 1_000_000 * self.tunables.run_us())
+        Units::new(self.last_speed.saturating_mul(self.tunables.run_us()) / 1_000_000)
     }
 }

@@ -25,7 +25,9 @@ use crate::time::{Instant, Nanos};
 pub(super) struct Siblings {
     /// The node that they are below.
     pub(super) of: NodeId,
+    /// Their virtual time.
     v: Vtime,
+    /// Where v was a moment ago, for `grace`.
     history: History,
     /// Those with something waiting that may be served, by its direction.
     active: [Tournament; 2],
@@ -142,6 +144,11 @@ impl Siblings {
         let all = self.active.iter().zip([Directions::READ, Directions::WRITE]);
         let of = all.filter(move |&(_, direction)| directions.contains(direction));
         of.flat_map(|(tournament, _)| tournament.iter()).map(|(_, tag)| tag.node)
+    }
+
+    /// Forgets where v was: another `grace` asks for other moments.
+    pub(super) fn forget_history(&mut self) {
+        self.history = History::default();
     }
 
     /// Asserts that the active ones are those, at those seats with those tags.

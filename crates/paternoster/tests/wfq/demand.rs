@@ -1,5 +1,6 @@
 //! What a tenant has outstanding, and how much its weight needs.
 
+use paternoster::Weight;
 use paternoster::scheduler::{DemandStats, Scheduler as _};
 
 use crate::groups;
@@ -56,4 +57,20 @@ fn parts_are_those_of_all_levels() {
     run.until(ms(100));
     let needs = ["/A", "/B", "/A/below"].map(|group| demand(&run, group).expect("it asks").needs);
     assert_eq!(needs, [Some(3), Some(10), Some(8)], "2.5, 10 and 7.5");
+}
+
+/// Weights are those of now, and who is present was found before they grew: nobody needs more than
+/// all.
+#[test]
+fn needs_are_bounded_by_the_depth_as_weights_grow() {
+    let rig = groups(20, &[]).group("/a", 1).group("/a/b", 1).group("/a/b/c", 1);
+    let mut run = rig.task("deep", "be/4", "/a/b/c").served(16, us(80));
+    run.issues("deep", Stream::reads(8).stride(16).depth(32));
+    run.until(ms(100));
+    for path in ["/a", "/a/b", "/a/b/c"] {
+        let id = run.rig.group_id(path);
+        let weight = Weight::new(1000).expect("in its range");
+        run.rig.elevator.set_weight(run.rig.now, id, weight.into());
+    }
+    assert_eq!(demand(&run, "/a/b/c").expect("it asks").needs, Some(20));
 }

@@ -19,6 +19,7 @@ mod shares;
 mod tags;
 mod targets;
 mod tree;
+mod tunables;
 mod work;
 
 use std::collections::BTreeMap;

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use paternoster::Nanos;
+use paternoster::{GroupLimits, Nanos};
 
 use crate::groups;
+use crate::limits::{per_s, set};
 use crate::rig::*;
 
 /// A device of one channel and that service time, which may have two requests; tasks of groups that
@@ -90,4 +91,21 @@ fn more_urgent_class_of_the_group_does_not_wait_for_a_run() {
     let times = run.dispatch_times("urgent");
     let longest = times.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).max();
     assert!(longest.expect("it is served") <= us(37 + 3 * 5), "{longest:?}");
+}
+
+/// Reads of the group go on beside what its cap holds. A cap of 1000 a second allows 100 at once.
+#[test]
+fn cap_of_writes_holds_them_in_runs_too() {
+    let mut rig = groups(2, &[("A", 100)]).set("run_us", 50).task("writer", "be/4", "/A");
+    set(&mut rig, "/A", GroupLimits { wiops: per_s(1000), ..GroupLimits::NONE });
+    let mut run = rig.served(1, us(5));
+    run.issues("A", Stream::reads(8).stride(16).depth(16));
+    run.issues("writer", Stream::writes(8).stride(16).from(10_000_000).depth(16));
+    for millis in [20, 40, 60, 80, 100] {
+        run.until(ms(millis));
+        let allowed = 100 + millis + 1;
+        let written = run.dispatch_times("writer").len() as u64;
+        assert!(written <= allowed, "{written} of {allowed} in {millis} ms");
+        assert!(millis < 40 || written + 1 >= allowed, "{written} of {allowed} in {millis} ms");
+    }
 }

@@ -64,6 +64,20 @@ fn with_grace_it_enters_at_the_time_of_a_moment_ago() {
     assert_eq!(order(&mut rig, 15), "BBBBBBBBBBBABAB");
 }
 
+/// As long as nobody asks for it nothing is noted: what was noted before is of another time.
+#[test]
+fn grace_that_is_set_again_begins_now() {
+    let mut rig = groups(1, &[("A", 100), ("B", 100)]).set("grace_us", 1000);
+    submit(&mut rig, "A", 600);
+    order(&mut rig, 101);
+    let mut rig = rig.set("grace_us", 0);
+    rig.run(&[Advance(ms(10))]);
+    order(&mut rig, 400);
+    let mut rig = rig.set("grace_us", 1000);
+    submit(&mut rig, "B", 1);
+    rig.run(&[Expect(Emitted("fair busy /B: 5000 at 5000"))]);
+}
+
 /// Scenario 6: B, of weight 1, has had one request more than its share, and comes back.
 #[test]
 fn who_is_ahead_keeps_its_tag_while_it_is_idle() {

@@ -11,9 +11,13 @@
 //! Enough are four times the depth, the cost of 48 of the dearest requests, 2 ms and eight times
 //! the longest gap between two completions; or, on a slow device, eight requests and half a second.
 //!
-//! A throttled device serves a burst and then nothing until its next slice. A window of fixed
-//! length would count more bursts or fewer by chance. So once four windows in a row were full of
-//! gaps, a window begins and ends at a completion right behind a long gap (*cut mode*).
+//! On a device that serves in bursts windows begin and end between two of them (`cut.rs`).
+
+mod cut;
+#[cfg(test)]
+mod tests;
+
+use cut::{Cut, Gaps, LONGEST_GAPS};
 
 use super::price::{Class, Prices, Tallies};
 use super::service::Units;
@@ -29,19 +33,6 @@ const LEAST_COMPLETIONS: u32 = 8;
 
 /// How many times the dearest request a window costs at least.
 const DEAREST_REQUESTS: u64 = 48;
-
-/// How many times the longest gap a window lasts at least.
-const LONGEST_GAPS: u64 = 8;
-
-/// How many bursty windows in a row begin cut mode.
-const BURSTY_WINDOWS: u32 = 4;
-
-/// How many long gaps a window of cut mode has.
-const GAPS_IN_CUT: u32 = 4;
-
-/// Cut mode ends with gaps shorter than this, or with a window that lasts so long.
-const SHORT_GAP: Nanos = Nanos::from_millis(30);
-const LONGEST_CUT: Nanos = Nanos::from_secs(2);
 
 /// What was measured in a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,22 +75,23 @@ pub(super) struct Done {
 /// The windows, one after the other.
 #[derive(Debug)]
 pub(super) struct Windows {
+    /// The number of the current one.
     number: u64,
+    /// When its guard began.
     opened: Instant,
     /// The depth in force in this one.
     depth: u32,
     /// The prices by which its speed is told.
     prices: Prices,
-    /// Requests in flight that were dispatched before it.
+    /// Requests in the device that were dispatched before it.
     older: u32,
     /// Requests that have completed in its guard.
     guarded: u32,
+    /// What was measured in it so far; none in its guard.
     measured: Option<Measured>,
     /// When a request last completed.
     last: Instant,
-    bursty: u32,
-    /// In cut mode: the longest gap of the last window.
-    cut: Option<Nanos>,
+    cut: Cut,
     /// What the device has, and since when.
     load: Load,
 }
@@ -116,16 +108,21 @@ struct Load {
 /// What was measured so far.
 #[derive(Clone, Copy, Debug)]
 struct Measured {
+    /// When its guard was over.
     since: Instant,
+    /// Requests completed, by class in `tallies`.
     completions: u32,
     tallies: Tallies,
     /// Of what was charged: the sum, and the greatest.
     charge: Units,
     dearest: Units,
+    /// The sum of their times from arrival to completion.
     latency: Nanos,
+    /// Between two completions.
     longest_gap: Nanos,
     /// In cut mode, long gaps.
     gaps: u32,
+    /// How long nothing waited though there was room.
     starved: Nanos,
     /// Requests in the device × ns.
     in_device: u128,
@@ -160,8 +157,7 @@ impl Windows {
             guarded: 0,
             measured: None,
             last: Instant::START,
-            bursty: 0,
-            cut: None,
+            cut: Cut::default(),
             load: Load { since: Instant::START, in_device: 0, starved: false },
         }
     }
@@ -177,15 +173,16 @@ impl Windows {
         self.prices = prices;
     }
 
-    /// Opens window `number`, with that depth in force and so many requests in flight.
-    pub(super) fn open(&mut self, now: Instant, number: u64, depth: u32, in_flight: u32) {
+    /// Opens window `number`, with that depth in force and so many dispatched requests in the
+    /// device.
+    pub(super) fn open(&mut self, now: Instant, number: u64, depth: u32, dispatched: u32) {
         self.number = number;
         self.opened = now;
         self.depth = depth;
-        self.older = in_flight;
+        self.older = dispatched;
         self.guarded = 0;
         self.measured = None;
-        if in_flight == 0 && self.cut.is_none() {
+        if dispatched == 0 && !self.cut.is_on() {
             self.measured = Some(Measured::new(now));
         }
     }
@@ -212,17 +209,17 @@ impl Windows {
     pub(super) fn complete(&mut self, now: Instant, done: Done, least: Nanos) -> Option<Closed> {
         let before = std::mem::replace(&mut self.last, now);
         let gap = now.saturating_since(before);
-        let is_long_gap = self.cut.is_some_and(|longest| gap >= half(longest));
+        let is_long_gap = self.cut.is_long_gap(gap);
         let Some(measured) = &self.measured else {
             self.pass_guard(now, done, is_long_gap);
             return None;
         };
-        let end = if self.cut.is_some() { now } else { before };
+        let end = if self.cut.is_on() { now } else { before };
         if now > before && self.is_enough(end, measured, is_long_gap, least) {
             let measured = *measured;
             return Some(self.close(now, end, &measured));
         }
-        if now > measured.since || self.cut.is_some() {
+        if now > measured.since || self.cut.is_on() {
             self.count(done, gap, is_long_gap);
         }
         None
@@ -240,16 +237,19 @@ impl Windows {
         measured.gaps += u32::from(is_long_gap);
     }
 
-    /// A request that was given up is not in flight any more.
-    pub(super) fn forget(&mut self, window: u64) {
+    /// A request that was dispatched in that window has left the device.
+    pub(super) fn count_out(&mut self, window: u64) {
         self.older -= u32::from(window < self.number && self.older > 0);
     }
 
     fn pass_guard(&mut self, now: Instant, done: Done, is_long_gap: bool) {
         self.guarded += 1;
-        self.forget(done.window);
+        self.count_out(done.window);
         let over = self.older == 0 || self.guarded >= 16 * self.depth + 512;
-        if over && self.cut.is_none() {
+        if over {
+            self.cut.give_up(self.opened, now);
+        }
+        if over && !self.cut.is_on() {
             self.measured = Some(Measured::new(now));
         } else if over && is_long_gap {
             // The first of a burst: the window has all of it.
@@ -260,8 +260,8 @@ impl Windows {
 
     fn is_enough(&self, end: Instant, so_far: &Measured, is_long_gap: bool, least: Nanos) -> bool {
         let span = end.saturating_since(so_far.since);
-        if self.cut.is_some() {
-            return (is_long_gap && so_far.gaps + 1 >= GAPS_IN_CUT) || span >= LONGEST_CUT;
+        if self.cut.is_on() {
+            return cut::is_enough(is_long_gap, so_far.gaps + 1, span);
         }
         let many = so_far.completions >= 4 * self.depth
             && so_far.charge.count() >= DEAREST_REQUESTS * so_far.dearest.count()
@@ -277,7 +277,9 @@ impl Windows {
         let per = |sum: u128, span: Nanos| {
             u64::try_from(sum / u128::from(span.as_nanos().max(1))).unwrap_or(u64::MAX)
         };
-        let bursty = self.judge_gaps(span, measured);
+        let starved = measured.starved.as_nanos() * 20 > noted.as_nanos();
+        let (completions, longest) = (measured.completions, measured.longest_gap);
+        let bursty = self.cut.judge(Gaps { completions, span, longest, starved });
         Closed {
             number: self.number,
             completions: measured.completions,
@@ -288,27 +290,10 @@ impl Windows {
                 measured.latency.as_nanos() / u64::from(measured.completions.max(1)),
             ),
             in_device_milli: per(measured.in_device * 1000, noted),
-            starved: measured.starved.as_nanos() * 20 > noted.as_nanos(),
+            starved,
             bursty,
             length: now.saturating_since(self.opened),
         }
-    }
-
-    /// Returns whether the window is bursty, and begins or ends cut mode.
-    fn judge_gaps(&mut self, span: Nanos, measured: &Measured) -> bool {
-        let longest = measured.longest_gap;
-        if self.cut.is_some() {
-            self.cut = (longest >= SHORT_GAP && span < LONGEST_CUT).then_some(longest);
-            self.bursty = 0;
-            return false;
-        }
-        let full_of_gaps = longest.as_nanos() * LONGEST_GAPS > span.as_nanos();
-        let bursty = full_of_gaps && is_long(measured.completions, span);
-        self.bursty = if bursty { self.bursty + 1 } else { 0 };
-        if self.bursty >= BURSTY_WINDOWS && longest >= SHORT_GAP {
-            self.cut = Some(longest);
-        }
-        bursty
     }
 }
 
@@ -321,8 +306,4 @@ fn is_mixed(measured: &Measured) -> bool {
 
 fn is_long(completions: u32, span: Nanos) -> bool {
     completions >= LEAST_COMPLETIONS && span >= LONG
-}
-
-fn half(span: Nanos) -> Nanos {
-    Nanos::new(span.as_nanos() / 2)
 }

@@ -1,0 +1,143 @@
+//! Windows of a device that does what the test says.
+
+use super::*;
+use crate::wfq::price::Pricing;
+use crate::wfq::tunables::Tunables;
+
+/// 2 ms, as `window_us` is by default.
+const LEAST: Nanos = Nanos::from_millis(2);
+
+fn at(micros: u64) -> Instant {
+    Instant::START + Nanos::from_micros(micros)
+}
+
+fn prices() -> Prices {
+    Pricing::set_by(&Tunables::with_defaults()).base()
+}
+
+/// A device, and the windows that are measured of it.
+struct Measuring {
+    windows: Windows,
+    closed: Vec<Closed>,
+}
+
+impl Measuring {
+    /// At a depth of 4, with so many requests in the device that were dispatched before.
+    fn with(older: u32) -> Self {
+        let mut windows = Windows::new(prices());
+        windows.open(at(0), 0, 4, older);
+        windows.note_load(at(0), 4, true);
+        Self { windows, closed: vec![] }
+    }
+
+    /// A read of 4 KiB that was dispatched in the current window completes; the device then has
+    /// `in_device`, and something waits or not.
+    fn complete(&mut self, micros: u64, in_device: u32, waits: bool) {
+        self.complete_of(self.windows.number(), micros, in_device, waits);
+    }
+
+    fn complete_of(&mut self, window: u64, micros: u64, in_device: u32, waits: bool) {
+        let done = Done {
+            charge: Units::OP,
+            class: Class::Read,
+            sectors: SectorCount(8),
+            window,
+            latency: Nanos::from_micros(100),
+        };
+        self.windows.note_load(at(micros), in_device, waits);
+        if let Some(closed) = self.windows.complete(at(micros), done, LEAST) {
+            self.closed.push(closed);
+            self.windows.open(at(micros), closed.number + 1, 4, 0);
+        }
+    }
+}
+
+#[test]
+fn guard_ends_as_all_that_was_dispatched_before_has_completed() {
+    let mut device = Measuring::with(2);
+    device.windows.number = 1;
+    for micros in [100, 200] {
+        device.complete_of(0, micros, 4, true);
+        assert_eq!(device.windows.measured.is_some(), micros == 200);
+    }
+    // One of those before it that never completes may not keep it open for ever: 16 × 4 + 512.
+    let mut device = Measuring::with(1);
+    for micros in 1..=576 {
+        assert!(device.windows.measured.is_none(), "{micros}");
+        device.complete(micros, 4, true);
+    }
+    assert!(device.windows.measured.is_some());
+}
+
+#[test]
+fn request_that_is_requeued_does_not_keep_the_guard_open() {
+    let mut device = Measuring::with(2);
+    device.windows.number = 1;
+    device.windows.count_out(0);
+    device.complete_of(0, 100, 4, true);
+    assert!(device.windows.measured.is_some());
+}
+
+#[test]
+fn window_has_48_of_the_dearest_requests_and_two_milliseconds() {
+    let mut device = Measuring::with(0);
+    for request in 1..=60 {
+        device.complete(100 * request, 4, true);
+    }
+    let [closed] = device.closed[..] else { panic!("{:?}", device.closed) };
+    assert_eq!(closed.completions, 48, "4.8 ms");
+    assert_eq!(closed.speed / Units::OP.count(), 12_500, "10,000, at 1 + 4/16 op each");
+    assert_eq!(closed.in_device_milli, 4000);
+    assert!(!closed.starved && !closed.bursty && !closed.mixed);
+}
+
+#[test]
+fn window_is_starved_with_more_than_a_twentieth_of_it_without_enough_to_do() {
+    for (idle_of_60, starved) in [(2, false), (6, true)] {
+        let mut device = Measuring::with(0);
+        for request in 1..=60 {
+            // For 100 µs each.
+            let is_idle = request % 20 < idle_of_60 / 2 && request < 40;
+            device.complete(100 * request, 3, !is_idle);
+        }
+        assert_eq!(device.closed[0].starved, starved, "{idle_of_60} of 60");
+    }
+}
+
+/// A device throttled to ten bursts of 20 requests a second: four windows begin cut mode. A device
+/// that then serves a request each 10 µs has no gap to wait for.
+#[test]
+fn windows_go_on_as_bursts_end_in_a_guard() {
+    let mut device = Measuring::with(0);
+    let mut micros = 0;
+    while !device.windows.cut.is_on() {
+        micros += 100_000;
+        for request in 0..20 {
+            device.complete(micros + request, 4, true);
+        }
+        assert!(micros < 10_000_000, "cut mode begins");
+    }
+    let (before, opened) = (device.closed.len(), micros);
+    assert!(device.closed.iter().all(|closed| closed.bursty), "{:?}", device.closed);
+    while device.closed.len() == before {
+        micros += 10;
+        device.complete(micros, 4, true);
+        assert!(micros < opened + 3_000_000, "a window closes within 3 s");
+    }
+    assert!(!device.windows.cut.is_on());
+}
+
+#[test]
+fn device_that_has_too_little_to_do_is_not_taken_for_one_that_is_throttled() {
+    let mut device = Measuring::with(0);
+    // Some 15 requests a second, one by one, with pauses of 100 ms.
+    for burst in 1..200 {
+        let begins = 200_000 * burst;
+        for micros in [0, 50_000, 100_000] {
+            device.complete(begins + micros, 0, false);
+        }
+    }
+    assert!(device.closed.len() > 4, "{}", device.closed.len());
+    assert!(device.closed.iter().all(|closed| closed.starved && !closed.bursty));
+    assert!(!device.windows.cut.is_on());
+}
