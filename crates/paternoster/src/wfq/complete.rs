@@ -1,7 +1,6 @@
 //! Requests that leave the device, and work that was no request.
 
 use super::context::context_of;
-use super::node::GroupNodes;
 use super::service::Units;
 use super::window::Done;
 use super::{InFlight, Wfq};
@@ -15,12 +14,13 @@ impl<T: Trace> Wfq<T> {
     pub(super) fn complete_request(&mut self, cx: &Cx<'_>, rq: RequestId) {
         let gone = self.in_flight.remove(rq).expect("it was dispatched");
         self.in_device -= 1;
-        let GroupNodes { top, within, .. } = self.groups[cx.requests[rq].group];
+        let top = self.tree.context(context_of(cx, rq)).top;
         self.tree.nodes[top].demand.in_device -= 1;
-        self.targets.leave(within);
         let latency = cx.now.saturating_since(cx.requests[rq].start);
         if !self.targets.is_empty() {
-            self.judge_targets(cx, cx.requests[rq].group, latency);
+            let group = cx.requests[rq].group;
+            self.targets.leave(self.groups[group].within);
+            self.judge_targets(cx, group, latency);
         }
         self.unbind_request(cx, rq);
         let InFlight { charge, window, sectors, class, .. } = gone;
@@ -33,9 +33,11 @@ impl<T: Trace> Wfq<T> {
         before.in_device = false;
         self.windows.count_out(before.window);
         self.in_device -= 1;
-        let GroupNodes { top, within, .. } = self.groups[cx.requests[rq].group];
+        let top = self.tree.context(context_of(cx, rq)).top;
         self.change_outstanding(top, |demand| demand.in_device -= 1);
-        self.targets.leave(within);
+        if !self.targets.is_empty() {
+            self.targets.leave(self.groups[cx.requests[rq].group].within);
+        }
         self.insert_request(cx, rq, InsertAt::Head);
     }
 

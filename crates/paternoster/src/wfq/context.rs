@@ -34,8 +34,10 @@ impl<T: Trace> Wfq<T> {
         let request = &cx.requests[rq];
         let (ioc, group, class) = (request.ioc, request.group, request.io_prio.class());
         let node = self.node_for(cx, ioc, group, class);
-        self.tree.context_mut(node).bound += 1;
-        self.change_demand(group, |demand| demand.grow(cx.now));
+        let context = self.tree.context_mut(node);
+        context.bound += 1;
+        let (own, top) = (context.own, context.top);
+        self.change_demand(own, top, |demand| demand.grow(cx.now));
         cx.requests.get_mut(rq).queue = node.data();
     }
 
@@ -45,17 +47,16 @@ impl<T: Trace> Wfq<T> {
         let node = context_of(cx, rq);
         let context = self.tree.context_mut(node);
         context.bound -= 1;
-        let (group, is_unused) = (context.group, context.is_unused());
-        self.change_demand(group, |demand| demand.shrink(cx.now));
+        let (own, top, is_unused) = (context.own, context.top, context.is_unused());
+        self.change_demand(own, top, |demand| demand.shrink(cx.now));
         if is_unused {
             self.tree.nodes.remove(node);
         }
     }
 
-    /// Changes what is outstanding of a group's own requests, and of what it is below.
+    /// Changes what is outstanding of a group's own requests, and of what they are below.
     #[inline]
-    pub(super) fn change_demand(&mut self, group: GroupId, change: impl Fn(&mut Demand)) {
-        let GroupNodes { own, top, .. } = self.groups[group];
+    fn change_demand(&mut self, own: NodeId, top: NodeId, change: impl Fn(&mut Demand)) {
         if top != own {
             change(&mut self.tree.nodes[own].demand);
         }
@@ -79,9 +80,9 @@ impl<T: Trace> Wfq<T> {
     }
 
     fn make_node(&mut self, cx: &Cx<'_>, ioc: IocId, group: GroupId, class: IoClass) -> NodeId {
-        let own = self.group_nodes(cx, group).own;
+        let GroupNodes { own, top, .. } = self.group_nodes(cx, group);
         let queue = ContextQueue::new(Order::of(cx.device));
-        let context = Context { ioc, group, own, class, queue, bound: 0, exited: false };
+        let context = Context { ioc, group, own, top, class, queue, bound: 0, exited: false };
         let node = self.tree.add_context(context);
         let nodes = self.contexts.entry(ioc).expect("an I/O context that exists");
         nodes.or_default().push(node);

@@ -59,16 +59,17 @@ impl<T: Trace> Wfq<T> {
             self.trace.event(cx.now, Event::Waiting { why: WaitReason::Capped });
             return None;
         };
-        let group = cx.requests[choice.rq].group;
         if let Some((why, waits)) = self.why_held(cx, &choice, depth) {
-            let node = ShareOf::Group(group);
+            let node = ShareOf::Group(cx.requests[choice.rq].group);
             self.trace.event(cx.now, Event::FairHeld { node, why, until: None });
             self.trace.event(cx.now, Event::Waiting { why: waits });
             return None;
         }
-        let top = self.groups[group].top;
         self.take(cx, choice);
-        self.targets.enter(self.groups[group].within);
+        if !self.targets.is_empty() {
+            self.targets.enter(self.groups[cx.requests[choice.rq].group].within);
+        }
+        let top = self.tree.context(choice.context).top;
         self.change_outstanding(top, |demand| demand.in_device += 1);
         self.note_load(cx.now, cx.in_device + 1);
         Some(choice.rq)
@@ -82,7 +83,8 @@ impl<T: Trace> Wfq<T> {
         choice: &Choice,
         depth: u32,
     ) -> Option<(HoldReason, WaitReason)> {
-        if choice.reserved.is_some() {
+        let may_hold = !self.absent.is_empty() || self.targets.hold_some();
+        if choice.reserved.is_some() || !may_hold {
             return None;
         }
         let nodes = &self.groups[cx.requests[choice.rq].group];

@@ -83,6 +83,8 @@ pub(super) struct Context {
     pub(super) group: GroupId,
     /// The own requests of the group.
     pub(super) own: NodeId,
+    /// The node below the root that the group is, or is below.
+    pub(super) top: NodeId,
     pub(super) class: IoClass,
     pub(super) queue: ContextQueue,
     /// Requests that are bound to it: they wait, or are in flight.

@@ -225,20 +225,17 @@ impl Targets {
         self.levels.hold_some()
     }
 
-    /// Counts a request in the device whose group has to be served `within` that time.
+    /// Counts a request in the device whose group has to be served `within` that time. There are
+    /// targets.
     #[inline]
     pub(in crate::wfq) fn enter(&mut self, within: Nanos) {
-        if !self.is_empty() {
-            self.levels.enter(within);
-        }
+        self.levels.enter(within);
     }
 
     /// The same of one that has left it.
     #[inline]
     pub(in crate::wfq) fn leave(&mut self, within: Nanos) {
-        if !self.is_empty() {
-            self.levels.leave(within);
-        }
+        self.levels.leave(within);
     }
 
     /// Returns whether a request whose group has to be served `within` that time has to wait.
@@ -299,6 +296,9 @@ impl<T: Trace> Wfq<T> {
         self.tree.share_mut(node).target = TargetStats::default();
         for (group, nodes) in &mut self.groups {
             nodes.within = tightest(cx, group);
+        }
+        if self.targets.is_empty() {
+            return;
         }
         let in_device = self.in_flight.iter().filter(|(_, entry)| entry.in_device);
         for (rq, _) in in_device {
