@@ -99,22 +99,23 @@ impl Tournament {
     /// Decides again whatever depends on a seat, on which that tag is now.
     #[inline(never)]
     fn play(&mut self, seat: Seat, tag: Tag) {
-        let (mut winner, mut least) = (seat, tag);
-        let mut at = self.seats.len() + seat as usize;
+        let Self { first, seats, winners } = self;
+        let (mut winner, mut least) = (seat, &tag);
+        let mut at = seats.len() + seat as usize;
         while at > 1 {
-            let other = self.winners[at ^ 1];
-            let rival = &self.seats[other as usize];
-            if rival.is_before(&least) {
-                (winner, least) = (other, *rival);
+            let other = winners[at ^ 1];
+            let rival = &seats[other as usize];
+            if rival.is_before(least) {
+                (winner, least) = (other, rival);
             }
             at /= 2;
-            let before = &mut self.winners[at];
+            let before = &mut winners[at];
             if *before == winner && winner != seat {
                 return; // Further up nothing depended on this seat.
             }
             *before = winner;
         }
-        self.first = least;
+        *first = *least;
     }
 
     /// Doubles the seats until there is that one.
