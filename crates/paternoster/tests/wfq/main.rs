@@ -10,6 +10,7 @@ mod rig;
 mod bounds;
 mod classes;
 mod demand;
+mod kept;
 mod limits;
 mod limits_hold;
 mod prices;
