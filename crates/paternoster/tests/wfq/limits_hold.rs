@@ -37,7 +37,7 @@ enum Happening {
     /// One of the four caps and two reservations of a group, or its latency target, is set or
     /// removed.
     Limit(Limit),
-    /// A depth, or another burst in milliseconds.
+    /// A depth, another burst in milliseconds, or how long a run is.
     Set(&'static str, i64),
     /// The device takes so many: for a while none at all.
     DeviceDepth(u32),
@@ -62,12 +62,17 @@ fn limit() -> impl Strategy<Value = Limit> {
     })
 }
 
-/// What happens while limits stay as they are.
-fn work() -> impl Strategy<Value = Happening> {
+/// None, or runs that are as long as they may be: what a device does in that time is many requests.
+fn run_us() -> impl Strategy<Value = i64> {
+    prop_oneof![Just(0), 9_000..=10_000i64]
+}
+
+/// What happens while limits stay as they are. What takes long, takes `longest` microseconds.
+fn work(longest: u64) -> impl Strategy<Value = Happening> {
     let submit = (0..TASKS.len(), any::<bool>(), 1..300u32);
     prop_oneof![
         12 => submit.prop_map(|(task, write, sectors)| Happening::Submit { task, write, sectors }),
-        6 => prop_oneof![0..100u64, 0..100_000u64].prop_map(|micros| Happening::Wait { micros }),
+        6 => prop_oneof![0..100u64, 0..longest].prop_map(|micros| Happening::Wait { micros }),
         8 => Just(Happening::Complete),
         1 => Just(Happening::Requeue),
         1 => (1..8i64).prop_map(|depth| Happening::Set("depth", depth)),
@@ -76,9 +81,10 @@ fn work() -> impl Strategy<Value = Happening> {
 
 fn anything() -> impl Strategy<Value = Happening> {
     prop_oneof![
-        20 => work(),
+        20 => work(100_000),
         3 => limit().prop_map(Happening::Limit),
         1 => (1..200i64).prop_map(|burst| Happening::Set("burst", burst)),
+        1 => run_us().prop_map(|run_us| Happening::Set("run_us", run_us)),
         1 => (0..9u32).prop_map(Happening::DeviceDepth),
         1 => Just(Happening::Switch),
         1 => Just(Happening::Cancel),
@@ -294,13 +300,16 @@ proptest! {
         run.end();
     }
 
-    /// Caps of the whole tree hold at once, of groups and of those above them.
+    /// Caps of the whole tree hold at once, of groups and of those above them, and in runs, which
+    /// are long where nothing takes longer than 100 µs.
     #[test]
     fn no_cap_is_exceeded_by_more_than_its_burst_and_a_request(
         limits in vec(limit(), 1..8),
-        happenings in vec(work(), 1..300),
+        run_us in run_us(),
+        happenings in prop_oneof![vec(work(100), 1..600), vec(work(100_000), 1..300)],
     ) {
         let mut run = Run::new();
+        run.happen(Happening::Set("run_us", run_us));
         for limit in limits {
             run.limit(limit);
         }
