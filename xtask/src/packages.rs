@@ -5,9 +5,9 @@ use anyhow::{Context, Result, bail};
 use std::process::{Command, Stdio};
 
 /// The packages. libnbd-bin has nbdinfo, nbdcopy and nbdfuse; qemu-utils has qemu-nbd, -img, -io;
-/// python3-prometheus-client parses metrics; systemd has systemd-analyze, which verifies the unit;
-/// chromium opens the pages of reports.
-const PACKAGES: [&str; 12] = [
+/// python3 runs the model of wfq; python3-prometheus-client parses metrics; systemd has
+/// systemd-analyze, which verifies the unit; chromium opens the pages of reports.
+const PACKAGES: [&str; 13] = [
     "libnbd-bin",
     "qemu-utils",
     "nbdkit",
@@ -16,6 +16,7 @@ const PACKAGES: [&str; 12] = [
     "e2fsprogs",
     "fuse3",
     "curl",
+    "python3",
     "python3-prometheus-client",
     "systemd",
     "valgrind",

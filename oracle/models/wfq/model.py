@@ -59,6 +59,7 @@ class Wfq(MergingScheduler):
             made.limits = Limits(group)
             self.groups[made.name] = made
         self.reserved = [group for group in self.groups.values() if group.limits.reservations]
+        self.has_caps = any(group.limits.caps for group in self.groups.values())
 
     @property
     def now(self):
@@ -199,6 +200,8 @@ class Wfq(MergingScheduler):
 
     def opens_for(self, context):
         """From when on no cap is in the way of its head; a requeued one is not asked again."""
+        if not self.has_caps:
+            return 0
         rq = context.head(self.sweeps)
         if rq.paid:
             return 0
@@ -206,6 +209,8 @@ class Wfq(MergingScheduler):
 
     def opens(self):
         """When the first cap opens for what waits."""
+        if not self.has_caps:
+            return None
         contexts = [context for group in self.groups.values()
                     for one in group.own.classes for context in one.active]
         return min((at for at in map(self.opens_for, contexts) if at > self.now), default=None)

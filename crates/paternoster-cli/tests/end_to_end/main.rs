@@ -12,6 +12,7 @@ mod iolog;
 mod log;
 mod memory;
 mod metrics;
+mod model;
 mod reload;
 mod settings;
 mod shutdown;
