@@ -15,7 +15,7 @@ impl<T: Trace> Wfq<T> {
         let gone = self.in_flight.remove(rq).expect("it was dispatched");
         self.in_device -= 1;
         let top = self.tree.context(context_of(cx, rq)).top;
-        self.tree.nodes[top].demand.in_device -= 1;
+        self.tree.nodes[top].demand.leave(cx.now);
         let latency = cx.now.saturating_since(cx.requests[rq].start);
         if !self.targets.is_empty() {
             let group = cx.requests[rq].group;
@@ -34,7 +34,7 @@ impl<T: Trace> Wfq<T> {
         self.windows.count_out(before.window);
         self.in_device -= 1;
         let top = self.tree.context(context_of(cx, rq)).top;
-        self.change_outstanding(top, |demand| demand.in_device -= 1);
+        self.change_outstanding(top, |demand| demand.leave(cx.now));
         if !self.targets.is_empty() {
             self.targets.leave(self.groups[cx.requests[rq].group].within);
         }

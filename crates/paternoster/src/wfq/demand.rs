@@ -4,9 +4,19 @@
 //! part of the device all at once, none waits, and it gets what it can ask for and no more. So who
 //! has q outstanding has its weight up to the depth q / its part: the least of these is the *fair
 //! depth*, and a deeper queue has to gain more (`depth/trial.rs`).
+//!
+//! ```text
+//!   outstanding    ████████▇▇▇▆▆████▇▇     32 that its clients have asked for
+//!   in the device  ▃▃▃▃▃▃▃▃▇▇▇▆▆▃▃▃▃▇▇     its part of the depth, or all that there is
+//!                          └dry┘   └dry    nothing waits: others take its places
+//! ```
+//!
+//! Requests on the way to a client and back are not outstanding here. Where a device is done at
+//! once (memory, the page cache) that is most of them, and by chance now more, now fewer. So a
+//! depth at which a deep tenant was *dry* for a twentieth of the time is too deep as well.
 
 use super::Wfq;
-use super::node::{Node, NodeId, Tree};
+use super::node::{GroupNodes, Node, NodeId, Tree};
 use crate::stats::DemandStats;
 use crate::time::{Instant, Nanos};
 use crate::trace::Trace;
@@ -23,6 +33,35 @@ const DEEP: u64 = 8 * ONE;
 /// With so many it is present, and takes its part.
 const PRESENT: u64 = ONE / 2;
 
+/// A tenant that had nothing waiting for more than this part of the time was dry.
+const DRY: u128 = 20;
+
+/// In so many measurements in a row: in one alone it may have come, or gone.
+const DRY_IN_A_ROW: u32 = 2;
+
+/// For how long a depth at which a tenant was dry is known as such.
+const DRY_IS_KNOWN_FOR: Nanos = Nanos::from_secs(10);
+
+/// A depth at which a tenant was dry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct TooDeep {
+    depth: u32,
+    until: Instant,
+}
+
+impl TooDeep {
+    /// Returns what is known now, where a tenant was dry at a depth, or none was: the least depth
+    /// of the last seconds.
+    fn known(before: Option<Self>, dry_at: Option<u32>, now: Instant) -> Option<Self> {
+        let before = before.filter(|before| now < before.until);
+        let found = dry_at.map(|depth| Self { depth, until: now + DRY_IS_KNOWN_FOR });
+        match (before, found) {
+            (Some(before), Some(found)) if before.depth < found.depth => Some(before),
+            (before, found) => found.or(before),
+        }
+    }
+}
+
 /// How many requests a node has outstanding.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Demand {
@@ -34,6 +73,10 @@ pub(super) struct Demand {
     /// Requests × ns since `measured_since`.
     sum: u128,
     measured_since: Instant,
+    /// For how long since then it had nothing waiting; of nodes below the root.
+    dry: Nanos,
+    /// In how many measurements in a row it was dry.
+    dry_in: u32,
     /// Requests × ns until then.
     measured: Nanos,
     /// The average of the last measurements, in thousandths.
@@ -52,6 +95,8 @@ impl Default for Demand {
             since: Instant::START,
             sum: 0,
             measured_since: Instant::START,
+            dry: Nanos::ZERO,
+            dry_in: 0,
             measured: Nanos::ZERO,
             mean: 0,
             peak: 0,
@@ -74,10 +119,27 @@ impl Demand {
         self.outstanding -= 1;
     }
 
+    /// A request of it enters the device.
+    #[inline]
+    pub(super) fn enter(&mut self, now: Instant) {
+        self.sum_up(now);
+        self.in_device += 1;
+    }
+
+    /// A request of it has left the device, completed or not.
+    #[inline]
+    pub(super) fn leave(&mut self, now: Instant) {
+        self.sum_up(now);
+        self.in_device -= 1;
+    }
+
     #[inline]
     fn sum_up(&mut self, now: Instant) {
-        let span = now.saturating_since(self.since).as_nanos();
-        self.sum += u128::from(self.outstanding) * u128::from(span);
+        let span = now.saturating_since(self.since);
+        self.sum += u128::from(self.outstanding) * u128::from(span.as_nanos());
+        if self.outstanding == self.in_device {
+            self.dry += span;
+        }
         self.since = now;
     }
 
@@ -93,6 +155,9 @@ impl Demand {
         // A third less each time.
         self.peak = (self.peak * 66 / 100).max(u64::from(self.outstanding) * ONE);
         self.measured = self.measured_until_now();
+        let is_dry = u128::from(self.dry.as_nanos()) * DRY > span;
+        self.dry_in = if is_dry { self.dry_in.saturating_add(1) } else { 0 };
+        self.dry = Nanos::ZERO;
         self.sum = 0;
         self.measured_since = now;
     }
@@ -127,11 +192,15 @@ impl Demand {
         most.saturating_sub(u64::from(self.in_device) * ONE)
     }
 
+    /// Returns whether it means to have its part of the device, and has not all of it.
+    fn competes(&self) -> bool {
+        self.is_deep() && (1..WHOLE).contains(&self.fraction)
+    }
+
     /// The depth up to which it always has something waiting; none where it is alone or not deep.
     fn fair_depth(&self) -> Option<u32> {
-        let competes = self.is_deep() && (1..WHOLE).contains(&self.fraction);
         let depth = u128::from(self.mean) * 9 / 10 * u128::from(WHOLE);
-        competes.then(|| {
+        self.competes().then(|| {
             let depth = depth / (u128::from(self.fraction) * u128::from(ONE));
             u32::try_from(depth).unwrap_or(u32::MAX).max(1)
         })
@@ -192,6 +261,21 @@ impl<T: Trace> Wfq<T> {
         }
         let own = self.groups.values().map(|nodes| &self.tree.nodes[nodes.own].demand);
         self.fair_depth = own.filter_map(Demand::fair_depth).min();
+        self.note_too_deep(now);
+    }
+
+    fn note_too_deep(&mut self, now: Instant) {
+        let deepest = std::mem::take(&mut self.deepest);
+        let top = |nodes: &GroupNodes| &self.tree.nodes[nodes.top].demand;
+        let is_dry = |top: &Demand| top.competes() && top.dry_in >= DRY_IN_A_ROW;
+        let dry_at = self.groups.values().map(top).any(is_dry).then_some(deepest);
+        self.too_deep = TooDeep::known(self.too_deep, dry_at, now);
+    }
+
+    /// The depth above which some tenant has all its requests in the device; none without contest.
+    pub(super) fn contested_above(&self) -> Option<u32> {
+        let fair = self.too_deep.map(|known| known.depth.saturating_sub(1));
+        [fair, self.fair_depth].into_iter().flatten().min()
     }
 }
 
@@ -301,6 +385,45 @@ mod tests {
         // 1 for 5 ms, 2 for 5 ms, 1 for 12 ms, of which the last 2 are not measured yet.
         assert_eq!(demand.outstanding_time(at(22)), Nanos::from_millis(27));
         assert_eq!(demand.outstanding_time(at(20)), Nanos::from_millis(25));
+    }
+
+    /// Ten requests, of which nine or all are in the device: in each millisecond of `dry` µs all.
+    fn dry_for(demand: &mut Demand, from: u64, dry: u64) {
+        let at = |micros| Instant::START + Nanos::from_micros(from * 1000 + micros);
+        for millis in 0..10 {
+            demand.enter(at(millis * 1000));
+            demand.leave(at(millis * 1000 + dry));
+        }
+        demand.measure(at(10_000));
+    }
+
+    #[test]
+    fn tenant_is_dry_that_had_nothing_waiting_for_a_twentieth_of_two_measurements() {
+        let mut demand = Demand { outstanding: 10, in_device: 9, ..Demand::default() };
+        for (at, dry, dry_in) in [(0, 50, 0), (10, 51, 1), (20, 51, 2), (30, 50, 0), (40, 90, 1)] {
+            dry_for(&mut demand, at, dry);
+            assert_eq!(demand.dry_in, dry_in, "after {at} ms");
+        }
+    }
+
+    #[test]
+    fn least_depth_at_which_a_tenant_was_dry_is_known_for_ten_seconds() {
+        let at = |secs| Instant::START + Nanos::from_secs(secs);
+        let mut known = None;
+        for (secs, dry_at, expected) in [
+            (0, None, None),
+            (1, Some(20), Some(20)),
+            (5, Some(25), Some(20)),
+            (10, None, Some(20)),
+            (11, None, None),
+            (12, Some(25), Some(25)),
+            (21, Some(18), Some(18)),
+            (30, None, Some(18)),
+            (31, Some(30), Some(30)),
+        ] {
+            known = TooDeep::known(known, dry_at, at(secs));
+            assert_eq!(known.map(|known| known.depth), expected, "after {secs} s");
+        }
     }
 
     #[test]

@@ -70,7 +70,7 @@ impl<T: Trace> Wfq<T> {
             self.targets.enter(self.groups[cx.requests[choice.rq].group].within);
         }
         let top = self.tree.context(choice.context).top;
-        self.change_outstanding(top, |demand| demand.in_device += 1);
+        self.change_outstanding(top, |demand| demand.enter(cx.now));
         self.note_load(cx.now, cx.in_device + 1);
         Some(choice.rq)
     }

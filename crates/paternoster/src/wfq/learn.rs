@@ -34,7 +34,9 @@ impl<T: Trace> Wfq<T> {
         self.depth_now = self.depth_of(cx.device, number);
         self.prices = self.pricing.of_window(number);
         self.device_depth = cx.device.queue_depth.max(1);
-        self.windows.open(cx.now, number, self.reachable_depth(), self.in_device);
+        let depth = self.reachable_depth();
+        self.deepest = self.deepest.max(depth);
+        self.windows.open(cx.now, number, depth, self.in_device);
     }
 
     /// The depth of the current window, as far as the device has it.
@@ -175,7 +177,7 @@ impl<T: Trace> Wfq<T> {
     fn bounds(&self, device: &Device) -> Bounds {
         let (least, most) = self.tunable_bounds(device);
         let most = most.min(device.queue_depth).max(1);
-        Bounds { least: least.min(most), most, contested_above: self.fair_depth }
+        Bounds { least: least.min(most), most, contested_above: self.contested_above() }
     }
 
     /// Returns what a sync costs each of those who waited for it: the part of the device that they

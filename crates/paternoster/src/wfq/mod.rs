@@ -83,6 +83,7 @@ use crate::trace::{MergeKind, Trace};
 use crate::tunable::{TunableError, TunableInfo};
 use smallvec::SmallVec;
 
+use demand::TooDeep;
 use depth::Depth;
 use limits::Targets;
 use node::{GroupNodes, NodeId, Tree};
@@ -140,8 +141,13 @@ pub struct Wfq<T> {
     depth_now: u32,
     /// Heads count by their directions, as some group has a cap.
     by_direction: bool,
-    /// The depth above which a tenant has all its requests in the device; none without contest.
+    /// The depth above which a tenant has all its requests in the device, by how many it has; none
+    /// without contest.
     fair_depth: Option<u32>,
+    /// A depth at which some tenant was dry a while ago.
+    too_deep: Option<TooDeep>,
+    /// The greatest depth in force since demand was measured.
+    deepest: u32,
     /// The run that goes on, if one does.
     run: Option<Run>,
     /// How often demand was measured.
@@ -179,6 +185,8 @@ impl<T: Trace> Wfq<T> {
             depth: Depth::starting_at(tunables.depth_start()),
             depth_now: 1,
             fair_depth: None,
+            too_deep: None,
+            deepest: 0,
             run: None,
             round: 0,
             absent: vec![],
