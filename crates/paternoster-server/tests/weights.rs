@@ -168,9 +168,18 @@ fn check_seeds(scheduler: SchedulerKind, seeds: Range<u64>, span: Duration) -> (
     let (mut judged, mut drawn_tenants) = (0, 0);
     for seed in seeds {
         let drawn = draw(seed);
-        let window = measure(scheduler, &drawn, seed, span).expect("the server serves");
-        let (asking, off, text) = judge(&drawn, &window);
-        println!("{scheduler}, seed {seed}, device {:?}: {asking} judged\n{text}", drawn.device);
+        let judged_in = |span| {
+            let window = measure(scheduler, &drawn, seed, span).expect("the server serves");
+            let (asking, off, text) = judge(&drawn, &window);
+            println!("{scheduler}, seed {seed}, {:?}: {asking} judged\n{text}", drawn.device);
+            (asking, off, text)
+        };
+        let (mut asking, mut off, mut text) = judged_in(span);
+        if off > 0 {
+            // One turn that was missed as the machine stood still is 6 % of a small tenant's, and
+            // one in three times as long is 2 %: what a scheduler does wrong stays as it is.
+            (asking, off, text) = judged_in(3 * span);
+        }
         assert_eq!(
             off, 0,
             "{scheduler}, seed {seed}: {off} of {asking} shares are off:\n{text}to repeat: \
