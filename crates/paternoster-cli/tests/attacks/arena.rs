@@ -118,8 +118,17 @@ impl Attack {
         let Self { name, config, attackers, entitled, ceiling } = self;
         let alone = alone();
         let (mut served, target) = serve(&config, prepare);
-        let mut victim = victim(&target);
-        let before = measure(&served, &mut victim);
+        let before = match entitled {
+            Entitled::AsBesideEqual => {
+                let mut both = connect(&target, &["victim", "evil"]);
+                let before = measure(&served, &mut both);
+                both.finish().expect("both are answered to the last");
+                Some(before)
+            }
+            Entitled::Part(_) | Entitled::Rate(_) => None,
+        };
+        let mut victim = connect(&target, &["victim"]);
+        let before = before.unwrap_or_else(|| measure(&served, &mut victim));
         let crowd = Crowd::set_upon(&target, attackers);
         let mut windows = (0..WINDOWS).map(|_| {
             let during = measure(&served, &mut victim);
@@ -180,20 +189,22 @@ pub(crate) fn serve(config: &str, prepare: impl FnOnce(&Path)) -> (Served, Targe
     (served, Target { unix, tcp })
 }
 
-fn victim(target: &Target) -> Load {
-    let load = TenantLoad {
-        export: "victim".into(),
+/// A polite client of each of these exports, at work.
+fn connect(target: &Target, exports: &[&str]) -> Load {
+    let polite = |export: &&str| TenantLoad {
+        export: (*export).into(),
         connections: 1,
         depth: 64,
         block: 4096,
         write_percent: 0,
     };
-    let mut victim = Load::connect(&target.unix, &[load], 7).expect("the victim connects");
-    victim.start().expect("it asks");
-    victim
+    let loads: Vec<_> = exports.iter().map(polite).collect();
+    let mut clients = Load::connect(&target.unix, &loads, 7).expect("polite clients connect");
+    clients.start().expect("they ask");
+    clients
 }
 
-/// Measures the victim, after a while.
+/// Measures the first of the polite clients, the victim, after a while.
 fn measure(served: &Served, victim: &mut Load) -> Window {
     let mut go_on = |span| {
         if let Err(error) = victim.run_for(span) {

@@ -82,7 +82,7 @@ fn reads_of_a_byte_of_memory() {
         name: "READ 1 byte of memory, 32 connections, unread, memory = 32M",
         config: "memory = \"32M\"\n".to_owned() + &disk,
         attackers: vec![Flood::unread(32, &request(0, READ, 1, 1, 1)).attacker()],
-        entitled: Entitled::Part(0.5),
+        entitled: Entitled::AsBesideEqual,
         ceiling: PROGRAM + 32,
     }
     .run();

@@ -5,12 +5,14 @@
 //!                                half of the owner's thread, at the victim's cost of a read
 //! ```
 //!
-//! The second is what is left to share where attackers keep the owner's thread busy all the time.
-//! A canary sleeps for a millisecond at a time, as the victim and the server without nice do: if it
-//! wakes up late, cores were short, and the rate is printed, not judged. The kernel wakes a sleeper
-//! up in time though other work keeps every core busy. Where the disk is fast, the threads of the
-//! owner and of the victim do not sleep. For them the kernel counts how long they could run and had
-//! no core; attackers are nice, and take little of that.
+//! Or what it had beside a polite client that asks for as much as it does itself.
+//!
+//! The second line is what is left to share where attackers keep the owner's thread busy all the
+//! time. A canary sleeps for a millisecond at a time, as the victim and the server without nice do:
+//! if it wakes up late, cores were short, and the rate is printed, not judged. The kernel wakes a
+//! sleeper up in time though other work keeps every core busy. Where the disk is fast, the threads
+//! of the owner and of the victim do not sleep. For them the kernel counts how long they could run
+//! and had no core; attackers are nice, and take little of that.
 
 use std::fmt;
 use std::fs;
@@ -75,6 +77,10 @@ pub(crate) enum Entitled {
     /// That part of what it has alone: 0.5 where the attackers, whose weight is the same, want the
     /// disk, and 1 where they do not.
     Part(f64),
+    /// What it has beside a polite client of the same weight that asks for as much: where the disk
+    /// takes no time, the work of the owner's thread is what is shared, and a second connection
+    /// costs some of it.
+    AsBesideEqual,
     /// Replies in a second.
     Rate(f64),
 }
@@ -91,6 +97,7 @@ impl Verdict {
     pub(crate) fn new(before: Window, during: Window, to: Entitled) -> Self {
         let mut entitled = match to {
             Entitled::Part(part) => before.rate * part,
+            Entitled::AsBesideEqual => return Self { before, during, entitled: before.rate },
             Entitled::Rate(rate) => rate,
         };
         if during.owner >= OWNER_BUSY {
@@ -133,8 +140,9 @@ impl fmt::Display for Verdict {
         let Self { before, during, entitled } = self;
         write!(
             f,
-            "{:6.0}/s alone, {entitled:6.0} entitled, {:6.0} during: {:3.0} %; owner {:3.0} % then \
-             {:3.0} %, canary late {:2.0} % then {:2.0} %, without a core {:2.0?} then {:2.0?}",
+            "{:6.0}/s before, {entitled:6.0} entitled, {:6.0} during: {:3.0} %; \
+             owner {:3.0} % then {:3.0} %, canary late {:2.0} % then {:2.0} %, \
+             without a core {:2.0?} then {:2.0?}",
             before.rate,
             during.rate,
             100.0 * self.kept(),
