@@ -142,11 +142,11 @@ mod tests {
         let in_force = |backend, rotational| {
             let elevator = elevator(&disk(SchedulerKind::Wfq, backend, &[]), rotational);
             let value = |name| elevator.tunable(name).expect("wfq has it");
-            ["max_depth", "grace_us", "run_us"].map(value)
+            ["min_depth", "grace_us", "run_us"].map(value)
         };
-        assert_eq!(in_force(file(), true), [1024, 0, 0]);
-        assert_eq!(in_force(file(), false), [1024, 500, 50]);
-        assert_eq!(in_force(MODELLED, false), [1024, 500, 50]);
+        assert_eq!(in_force(file(), true), [1, 0, 0]);
+        assert_eq!(in_force(file(), false), [1, 500, 50]);
+        assert_eq!(in_force(MODELLED, false), [1, 500, 50]);
         assert_eq!(in_force(BackendConfig::Memory { size: 1 }, false), [16, 500, 50]);
     }
 

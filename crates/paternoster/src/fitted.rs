@@ -21,8 +21,8 @@
 //! - Under `wfq` a tenant with much outstanding has nothing waiting for moments, as its replies are
 //!   on the way to its clients. With `grace` it keeps its place meanwhile. Requests of one client
 //!   go together (`run_us`) where a reply costs more than what the device does for it. In memory
-//!   the thread that serves is the device: with more than 16 requests at a time it gains little,
-//!   and clients have nothing left that waits.
+//!   the thread that serves is the device, and each of its rounds costs time of its own: `wfq`
+//!   never learns that fewer than 16 requests a round are enough.
 //!
 //! All other tunables are as in Linux.
 
@@ -72,7 +72,7 @@ const BFQ_MEMORY: Tunables =
 
 const WFQ_NOT_ROTATIONAL: Tunables = &[("grace_us", 500), ("run_us", 50)];
 
-const WFQ_MEMORY: Tunables = &[("max_depth", 16), ("grace_us", 500), ("run_us", 50)];
+const WFQ_MEMORY: Tunables = &[("min_depth", 16), ("grace_us", 500), ("run_us", 50)];
 
 /// The tunables of a scheduler that fit `medium` better than Linux's defaults do: names and values,
 /// each in the tunable's own unit and range, to be set in this order and before those that somebody
