@@ -14,6 +14,7 @@ use std::collections::VecDeque;
 use crate::administration::Administration;
 use crate::arena::RequestId;
 use crate::elevator::{Completed, Elevator, Submitted};
+use crate::plug::{Batch, Chain};
 use crate::request::{Bio, UserDataList};
 use crate::scheduler::Scheduler;
 use crate::time::Instant;
@@ -80,10 +81,10 @@ pub enum Arrival {
 #[derive(Debug)]
 pub struct Driver<S> {
     elevator: Elevator<S>,
-    /// Bios that were turned away, in order of arrival.
-    turned_away: VecDeque<Bio>,
+    /// Bios, and chains of them, that were turned away, in order of arrival.
+    turned_away: VecDeque<Chain>,
     /// Those of them that may be submitted again.
-    called: VecDeque<Bio>,
+    called: VecDeque<Chain>,
     owed: Owed,
 }
 
@@ -114,6 +115,22 @@ impl<S: Scheduler> Driver<S> {
         debug_assert!(!owes, "a completion is followed by dispatch, before the next bio");
         self.owe(Owed::Dispatch);
         self.enter(now, bio)
+    }
+
+    /// Submits what a plug held of this device. The driver keeps chains that may not enter yet.
+    ///
+    /// # Panics
+    ///
+    /// As [`submit`](Self::submit).
+    pub fn submit_batch(&mut self, now: Instant, batch: Batch) {
+        let owes = self.owed == Owed::DispatchFirst;
+        debug_assert!(!owes, "a completion is followed by dispatch, before the next bio");
+        self.owe(Owed::Dispatch);
+        let Batch { chains, reason, age } = batch;
+        self.elevator.unplugged(now, chains.len(), reason, age);
+        for chain in chains {
+            self.enter_chain(now, chain);
+        }
     }
 
     /// Completes a request. Returns the user data of its bios in the order in which they merged.
@@ -163,8 +180,8 @@ impl<S: Scheduler> Driver<S> {
             if let Some(rq) = self.elevator.dispatch(now) {
                 return Some(rq);
             }
-            let Some(bio) = self.called.pop_front() else { break };
-            self.enter(now, bio);
+            let Some(chain) = self.called.pop_front() else { break };
+            self.enter_chain(now, chain);
         }
         self.owe(Owed::Nothing);
         None
@@ -184,12 +201,13 @@ impl<S: Scheduler> Driver<S> {
         let queued = self.elevator.cancel_queued(now).into_iter();
         let queued = queued.flat_map(|completed| completed.user_data);
         let outside = self.called.drain(..).chain(self.turned_away.drain(..));
+        let outside = outside.flat_map(Chain::into_bios);
         queued.chain(outside.map(|bio| bio.user_data)).collect()
     }
 
     /// Returns the bios that were turned away and wait here, in order of arrival.
     pub fn turned_away(&self) -> impl Iterator<Item = &Bio> {
-        self.called.iter().chain(&self.turned_away)
+        self.called.iter().chain(&self.turned_away).flat_map(Chain::bios)
     }
 
     /// The elevator, for looking only.
@@ -216,9 +234,17 @@ impl<S: Scheduler> Driver<S> {
             Submitted::Queued(rq) => Arrival::Queued(rq),
             Submitted::Merged { into, kind } => Arrival::Merged { into, kind },
             Submitted::Later(bio) => {
-                self.turned_away.push_back(bio);
+                self.turned_away.push_back(bio.into());
                 Arrival::Waiting
             }
+        }
+    }
+
+    // Out of the way of single bios.
+    #[inline(never)]
+    fn enter_chain(&mut self, now: Instant, chain: Chain) {
+        if let Err(chain) = self.elevator.submit_chain(now, chain) {
+            self.turned_away.push_back(chain);
         }
     }
 

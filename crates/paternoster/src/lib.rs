@@ -120,6 +120,7 @@ mod kyber;
 mod mq_deadline;
 mod none;
 mod parts;
+mod plug;
 mod request;
 pub mod scheduler;
 mod stats;
@@ -147,6 +148,7 @@ pub use kernel::{Kernel, NoKernel, UnknownKernel};
 pub use kyber::Kyber;
 pub use mq_deadline::MqDeadline;
 pub use none::NoScheduler;
+pub use plug::{Batch, Chain, FlushReason, HandOver, Plug, PlugLimits, PlugRules, PlugStats};
 pub use request::{Bio, BioFlags, Direction, Op, Request, Sector, SectorCount, UserDataList};
 pub use stats::{
     BlkioFile, BlkioValue, DemandStats, GroupStats, Histogram, Latencies, OpStats, ShareStats,

@@ -44,6 +44,8 @@ struct TaskFields {
     ioprio: String,
     start_ns: u64,
     depth: usize,
+    #[serde(default)]
+    plug: bool,
     requests: Vec<Value>,
 }
 
@@ -79,7 +81,7 @@ impl TryFrom<TaskFields> for Task {
     type Error = ScenarioError;
 
     fn try_from(fields: TaskFields) -> Result<Self, ScenarioError> {
-        let TaskFields { id, group, ioprio, start_ns, depth, requests } = fields;
+        let TaskFields { id, group, ioprio, start_ns, depth, plug, requests } = fields;
         let numbered = requests.iter().enumerate().map(|(index, fields)| {
             let of_task = |problem| ScenarioError::Task {
                 id,
@@ -88,7 +90,7 @@ impl TryFrom<TaskFields> for Task {
             request(fields).map_err(of_task)
         });
         let requests = numbered.collect::<Result<_, _>>()?;
-        Ok(Self { id, group, ioprio, start_ns, depth, requests })
+        Ok(Self { id, group, ioprio, start_ns, depth, plug, requests })
     }
 }
 

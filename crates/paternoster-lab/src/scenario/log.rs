@@ -22,6 +22,8 @@ struct Line<'a> {
 #[derive(Serialize)]
 #[serde(tag = "ev")]
 enum What<'a> {
+    #[serde(rename = "U")]
+    Unplugged { depth: u32, why: &'static str },
     #[serde(rename = "Q")]
     Queued { rq: &'a str },
     #[serde(rename = "M")]
@@ -48,6 +50,7 @@ impl Log {
     pub(super) fn event(&mut self, now: Instant, event: Event, names: &Names) {
         let rq = |bio| names.request(bio);
         let what = match event {
+            Event::Unplugged { depth, reason, .. } => What::Unplugged { depth, why: reason.name() },
             Event::Queued { bio, .. } => What::Queued { rq: rq(bio) },
             Event::Merged { bio, into, kind, .. } => {
                 let kind = match kind {

@@ -5,6 +5,7 @@
 //!   mod.rs, fields.rs  a scenario, and how its file says it
 //!     change.rs        … what is changed in the course of its run
 //!   run.rs, setup.rs   its run in virtual time, and what that starts from
+//!   plugs.rs           the plugs of the tasks that have one
 //!   device.rs          the device of k servers that it runs over
 //!   log.rs             what was decided, line by line
 //!     scheduler_line.rs  … of the scheduler's own decisions
@@ -23,6 +24,7 @@ mod fields;
 mod log;
 mod measured;
 mod names;
+mod plugs;
 mod run;
 mod scheduler_line;
 mod setup;
@@ -135,6 +137,8 @@ pub struct Task {
     pub start_ns: u64,
     /// Requests that it makes without waiting for an earlier one.
     pub depth: usize,
+    /// Whether it holds requests of one moment back in a plug, and hands them over together.
+    pub plug: bool,
     /// Its requests in order.
     pub requests: Vec<Request>,
 }

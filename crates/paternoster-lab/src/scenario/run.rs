@@ -21,6 +21,7 @@ use super::device::{Device, Job, Started};
 use super::log::Log;
 use super::measured::Measured;
 use super::names::Names;
+use super::plugs::Plugs;
 use super::setup::{elevator, followers};
 use super::{LONGEST_NS, Op, Request, Scenario, ScenarioError, parent_path};
 
@@ -100,6 +101,7 @@ struct Run<'a> {
     /// The requests that wait for the completion of each, in the order of the file.
     followers: Vec<Vec<usize>>,
     tasks: Vec<TaskState<'a>>,
+    plugs: Plugs,
     /// Which requests have completed.
     completed: Vec<bool>,
     /// Requests of any task that have not completed. The run ends with the last one.
@@ -171,6 +173,7 @@ impl<'a> Run<'a> {
             followers,
             requeued,
             tasks,
+            plugs: Plugs::new(&scenario.tasks),
             groups: HashMap::new(),
             driver: Driver::new(elevator(scenario, scheduler)?),
             device: Device::new(scenario.device),
@@ -301,8 +304,24 @@ impl<'a> Run<'a> {
         let bio = Bio::new(op, ioc, Sector(rq.sector), SectorCount(rq.sectors))
             .with_flags(flags)
             .with_user_data(index as u64);
+        if self.plugs.has(task) {
+            return self.plug(now, task, bio);
+        }
         let taken = self.driver.submit(now, bio);
         assert_ne!(taken, Arrival::Waiting, "reference runs have no admission");
+    }
+
+    /// The bio arrives with all that its task submits at this moment.
+    fn plug(&mut self, now: Instant, task: usize, bio: Bio) {
+        let comes_now = |event: &Reverse<(Instant, u8, u64, Event)>| match event.0 {
+            (at, _, _, Event::Arrival { index }) => at == now && self.requests[index].0 == task,
+            _ => false,
+        };
+        let sleeps = !self.agenda.iter().any(comes_now);
+        let rules = self.driver.elevator().plug_rules();
+        for batch in self.plugs.submit(now, task, bio, &rules, sleeps) {
+            self.driver.submit_batch(now, batch);
+        }
     }
 
     fn io_context(&mut self, now: Instant, task: usize) -> IocId {

@@ -1,6 +1,6 @@
 //! The limits of a device: how large a request may grow, and where a bio must be split.
 
-use crate::request::{Bio, BioFlags, Op, Request, Sector, SectorCount};
+use crate::request::{Bio, BioFlags, Extent, Op, Request, Sector, SectorCount};
 use crate::trace::MergeKind;
 
 /// Limits of a device, by the names of `queue/` in sysfs.
@@ -42,7 +42,7 @@ impl Default for Limits {
 
 /// Why two pieces do not fit into one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Refusal {
+pub(crate) enum Refusal {
     /// Their memory would leave a gap, which the device cannot skip.
     Gap,
     /// Too many sectors.
@@ -51,8 +51,27 @@ pub(super) enum Refusal {
     Segments,
 }
 
+impl Refusal {
+    /// Returns whether what has refused a bio never merges again.
+    pub(crate) fn is_for_good(self) -> bool {
+        self != Self::Gap
+    }
+}
+
+/// Returns the end of `extent` at which the bio would merge. Back is tested before front.
+#[inline]
+pub(crate) fn adjacency(extent: Extent, bio: &Bio) -> Option<MergeKind> {
+    if extent.end() == bio.sector {
+        Some(MergeKind::Back)
+    } else if bio.end() == extent.start {
+        Some(MergeKind::Front)
+    } else {
+        None
+    }
+}
+
 /// A request that two pieces would make together.
-pub(super) struct Joint {
+pub(crate) struct Joint {
     pub(super) op: Op,
     /// Where the merged request would start.
     pub(super) start: Sector,
@@ -106,7 +125,7 @@ impl Limits {
     }
 
     /// Returns whether the two pieces of `joint` may be one request.
-    pub(super) fn fits(&self, joint: &Joint) -> Result<(), Refusal> {
+    pub(crate) fn fits(&self, joint: &Joint) -> Result<(), Refusal> {
         if joint.first.bytes() & u64::from(self.virt_boundary) != 0 {
             return Err(Refusal::Gap);
         }
@@ -119,17 +138,23 @@ impl Limits {
         Ok(())
     }
 
-    /// The joint of a request and a bio. A discard bio adds no segment.
-    pub(super) fn joint_with_bio(rq: &Request, bio: &Bio, kind: MergeKind) -> Joint {
+    /// The joint of a bio and the I/O of its operation on `extent`, of so many segments. A discard
+    /// bio adds no segment.
+    pub(crate) fn joint_with_bio(
+        extent: Extent,
+        segments: u16,
+        bio: &Bio,
+        kind: MergeKind,
+    ) -> Joint {
         let (start, first) = match kind {
-            MergeKind::Back => (rq.sector, rq.sectors),
+            MergeKind::Back => (extent.start, extent.sectors),
             MergeKind::Front => (bio.sector, bio.sectors),
         };
-        let segments = match rq.op {
+        let segments = match bio.op {
             Op::Discard => 1,
-            _ => u32::from(rq.segments) + u32::from(bio.segments),
+            _ => u32::from(segments) + u32::from(bio.segments),
         };
-        Joint { op: rq.op, start, first, sectors: rq.sectors + bio.sectors, segments }
+        Joint { op: bio.op, start, first, sectors: extent.sectors + bio.sectors, segments }
     }
 
     /// The joint of two requests. Two discards have two ranges, one more than is allowed here.

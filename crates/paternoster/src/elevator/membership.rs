@@ -6,6 +6,7 @@ use crate::device::Device;
 use crate::group::{DeviceWeights, GroupChange, Groups, Weight, Weights};
 use crate::group_limits::GroupLimits;
 use crate::io_context::IoPrio;
+use crate::plug::PlugRules;
 use crate::scheduler::Scheduler;
 use crate::time::Instant;
 
@@ -182,6 +183,11 @@ impl<S: Scheduler> Elevator<S> {
     pub fn set_limits(&mut self, limits: Limits) {
         limits.check();
         self.merging.limits = limits;
+    }
+
+    /// Returns what its submitters' plugs have to know of merging.
+    pub fn plug_rules(&self) -> PlugRules {
+        PlugRules::new(self.merging.limits, self.merging.nomerges)
     }
 
     /// Sets how much merging is turned off (`queue/nomerges`).

@@ -17,7 +17,7 @@
 //! discard, so that bios which are not adjacent never merge.
 
 use super::Elevator;
-use super::limits::{Limits, Refusal};
+use super::limits::{Limits, Refusal, adjacency};
 use super::merge_hash::MergeHash;
 use crate::arena::{GroupId, RequestId};
 use crate::io_context::IoPrio;
@@ -96,7 +96,7 @@ impl<S: Scheduler> Elevator<S> {
     fn find_candidate(&mut self, bio: &Bio) -> Option<Candidate> {
         if let Some(last) = self.merging.last
             && self.may_merge(last, bio)
-            && let Some(kind) = adjacency(&self.requests[last], bio)
+            && let Some(kind) = self.adjacency(last, bio)
         {
             return Some(Candidate { rq: last, kind, site: MergeSite::Cache });
         }
@@ -119,7 +119,7 @@ impl<S: Scheduler> Elevator<S> {
         for _ in 0..self.merging.scan_depth {
             let rq = self.ask(|scheduler, cx| scheduler.scan(cx, bio, newer))?;
             newer = Some(rq);
-            let Some(kind) = adjacency(&self.requests[rq], bio) else { continue };
+            let Some(kind) = self.adjacency(rq, bio) else { continue };
             if !self.rules_allow(rq, bio) {
                 continue;
             }
@@ -130,6 +130,14 @@ impl<S: Scheduler> Elevator<S> {
             return self.merge_into(bio, found).ok().map(|()| (rq, kind));
         }
         None
+    }
+
+    /// Returns the end of `rq` at which the bio would merge.
+    #[inline]
+    fn adjacency(&self, rq: RequestId, bio: &Bio) -> Option<MergeKind> {
+        let request = &self.requests[rq];
+        debug_assert_ne!(request.place, Place::InFlight, "a request in flight does not merge");
+        adjacency(request.extent(), bio)
     }
 
     #[inline]
@@ -159,7 +167,8 @@ impl<S: Scheduler> Elevator<S> {
         bio: &Bio,
         Candidate { rq, kind, site }: Candidate,
     ) -> Result<(), Refusal> {
-        let joint = Limits::joint_with_bio(&self.requests[rq], bio, kind);
+        let Request { segments, .. } = self.requests[rq];
+        let joint = Limits::joint_with_bio(self.requests[rq].extent(), segments, bio, kind);
         if let Err(refusal) = self.merging.limits.fits(&joint) {
             self.note_refusal(rq, refusal);
             return Err(refusal);
@@ -194,7 +203,7 @@ impl<S: Scheduler> Elevator<S> {
 
     /// A request that refused a bio for its size or its segments never merges again.
     fn note_refusal(&mut self, rq: RequestId, refusal: Refusal) {
-        if refusal == Refusal::Gap {
+        if !refusal.is_for_good() {
             return;
         }
         self.requests.get_mut(rq).never_merge = true;
@@ -324,18 +333,5 @@ impl<S: Scheduler> Elevator<S> {
             let end: Sector = self.requests[rq].end();
             self.merging.hash.remove(&mut self.requests, rq, end);
         }
-    }
-}
-
-/// Returns the end of `rq` at which the bio would merge. Back is tested before front.
-#[inline]
-fn adjacency(rq: &Request, bio: &Bio) -> Option<MergeKind> {
-    debug_assert_ne!(rq.place, Place::InFlight, "a request in flight does not merge");
-    if rq.end() == bio.sector {
-        Some(MergeKind::Back)
-    } else if bio.end() == rq.sector {
-        Some(MergeKind::Front)
-    } else {
-        None
     }
 }

@@ -19,18 +19,22 @@
 
 mod admission;
 mod blkio;
+mod chains;
 mod clock;
 mod limits;
 mod membership;
 mod merge;
 mod merge_hash;
+mod outcome;
 mod tuning;
 
 use admission::Admission;
 pub use clock::ElevatorClock;
 pub use limits::Limits;
+pub(crate) use limits::adjacency;
 use merge::Merging;
 pub use merge::NoMerges;
+pub use outcome::{Completed, Submitted};
 use tuning::Tuning;
 
 use crate::arena::{GroupId, RequestId};
@@ -43,36 +47,6 @@ use crate::scheduler::{Cx, InsertAt, Requeue, Scheduler, Work};
 use crate::stats::{Counted, Stats};
 use crate::time::Instant;
 use crate::trace::{Event, MergeKind, Trace, WaitReason};
-
-/// What became of a submitted bio.
-#[must_use = "a bio that got `Later` has to be submitted again"]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Submitted {
-    /// It became this request.
-    Queued(RequestId),
-    /// It merged into a request.
-    Merged {
-        /// The request.
-        into: RequestId,
-        /// At which end of the request.
-        kind: MergeKind,
-    },
-    /// It may not enter now. The caller keeps this bio, which has [`BioFlags::RETRIED`], and
-    /// submits it again when a completion says so ([`Completed::wake_waiters`]).
-    Later(Bio),
-}
-
-/// What follows from the completion of a request.
-#[must_use = "bios that got `Later` may have to be submitted again"]
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Completed {
-    /// The submitters' names of its bios, in the order in which they were merged.
-    pub user_data: UserDataList,
-    /// Whether bios that got `Later` should be submitted again, in order of arrival.
-    pub wake_waiters: bool,
-}
 
 /// The elevator of one device: its requests, from the arrival of their bios to their completion.
 ///
@@ -217,6 +191,7 @@ impl<S: Scheduler> Elevator<S> {
     }
 
     /// Merges the bio, or makes a request of it, or turns it away.
+    #[inline]
     fn enter(&mut self, bio: Bio) -> Submitted {
         bio.check_range();
         let group = self.contexts[bio.ioc].group;

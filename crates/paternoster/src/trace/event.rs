@@ -8,6 +8,7 @@ use super::{
 use crate::arena::{GroupId, IocId};
 use crate::hierarchy::Hierarchy;
 use crate::io_context::{IoClass, IoPrio};
+use crate::plug::FlushReason;
 use crate::request::{Direction, Op, Sector, SectorCount};
 use crate::time::{Instant, Nanos, Ticks};
 use crate::wfq::Vtime;
@@ -39,6 +40,16 @@ pub enum Event {
         kind: MergeKind,
         /// Which lookup found the request.
         site: MergeSite,
+    },
+    /// A submitter's plug was flushed (`block_unplug`). What it held of this device arrives now.
+    #[non_exhaustive]
+    Unplugged {
+        /// How many chains arrive.
+        depth: u32,
+        /// Why it was flushed.
+        reason: FlushReason,
+        /// How long the oldest chain of the plug had been in it.
+        age: Nanos,
     },
     /// A request absorbed the one behind it.
     #[non_exhaustive]

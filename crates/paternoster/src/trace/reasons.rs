@@ -16,6 +16,8 @@ pub enum MergeSite {
     Insert,
     /// The look at the neighbour that a grown request touches.
     Neighbour,
+    /// The submitter's plug, before the bios arrived.
+    Plug,
 }
 
 /// At which end of a request something merged.

@@ -8,9 +8,9 @@ use std::collections::{BTreeSet, VecDeque};
 
 use paternoster::scheduler::Scheduler;
 use paternoster::{
-    AnyScheduler, Bio, BioFlags, DeviceWeights, Elevator, GroupId, Hierarchy, Hz, Instant, IoPrio,
-    IocId, Kernel, Limits, Nanos, NoMerges, Op, Recorder, Request, RequestId, SchedulerKind,
-    Submitted, Weight, Weights,
+    AnyScheduler, Batch, Bio, BioFlags, Chain, DeviceWeights, Elevator, GroupId, Hierarchy, Hz,
+    Instant, IoPrio, IocId, Kernel, Limits, Nanos, NoMerges, Op, Plug, PlugLimits, Recorder,
+    Request, RequestId, SchedulerKind, Submitted, Weight, Weights,
 };
 
 use crate::habit::{Habit, Streams};
@@ -94,12 +94,16 @@ pub(crate) struct Swarm {
     given: Given,
     /// Requests that wfq took as they arrived.
     taken: BTreeSet<RequestId>,
-    /// Bios that got `Later`, in order of arrival.
-    later: VecDeque<Bio>,
+    /// Bios, and chains of them, that got `Later`, in order of arrival.
+    later: VecDeque<Chain>,
     /// For each bio its context, until it has come back.
     bios: Vec<Option<usize>>,
     events: u64,
     witness: Witness,
+}
+
+fn count(chain: &Chain) -> u32 {
+    u32::try_from(chain.bios().len()).expect("a few")
 }
 
 /// A scheduler of one of these kinds; CFQ as every other kernel but mostly v4.20.
@@ -267,10 +271,38 @@ impl Swarm {
 
     fn submit(&mut self) {
         let context = self.live_context();
-        self.submit_of(context);
+        if self.random.one_in(16) {
+            self.submit_by_plug(context);
+        } else {
+            self.submit_of(context);
+        }
     }
 
     fn submit_of(&mut self, context: usize) {
+        let bio = self.make_bio(context);
+        self.submit_bio(bio);
+    }
+
+    /// Several bios of a context come by way of a plug.
+    fn submit_by_plug(&mut self, context: usize) {
+        let rules = self.elevator.plug_rules();
+        let mut batches = vec![];
+        let mut plug = Plug::new(PlugLimits::default(), |(), batch: Batch| batches.push(batch));
+        for _ in 0..2 + self.random.below(40) {
+            plug.submit(self.now, (), self.make_bio(context), &rules);
+        }
+        drop(plug);
+        for chain in batches.into_iter().flat_map(|batch| batch.chains) {
+            if let &[bio] = chain.bios() {
+                self.submit_bio(bio);
+            } else if let Err(chain) = self.elevator.submit_chain(self.now, chain) {
+                self.contexts[context].later += count(&chain);
+                self.later.push_back(chain);
+            }
+        }
+    }
+
+    fn make_bio(&mut self, context: usize) -> Bio {
         let habit = &mut self.contexts[context].habit;
         let op = habit.op(&mut self.random);
         let flags = habit.flags(&mut self.random);
@@ -284,10 +316,15 @@ impl Swarm {
         let bio = bio.with_segments(segments).with_user_data(self.bios.len() as u64);
         self.bios.push(Some(context));
         self.contexts[context].outstanding += 1;
+        bio
+    }
+
+    fn submit_bio(&mut self, bio: Bio) {
         match self.elevator.submit(self.now, bio) {
             Submitted::Later(bio) => {
+                let context = self.context_of(&bio);
                 self.contexts[context].later += 1;
-                self.later.push_back(bio);
+                self.later.push_back(bio.into());
             }
             // wfq takes what is durable; it stays with the scheduler after a switch.
             Submitted::Queued(rq) if self.kind() == SchedulerKind::Wfq => {
@@ -300,16 +337,20 @@ impl Swarm {
 
     /// Those who were turned away try again, in order, until one is turned away again.
     fn resubmit(&mut self) {
-        while let Some(bio) = self.later.pop_front() {
-            if let Submitted::Later(bio) = self.elevator.submit(self.now, bio) {
-                self.later.push_front(bio);
+        while let Some(chain) = self.later.pop_front() {
+            let (bios, context) = (count(&chain), self.context_of(&chain.bios()[0]));
+            if let Err(chain) = self.elevator.submit_chain(self.now, chain) {
+                self.later.push_front(chain);
                 return;
             }
-            let index = usize::try_from(bio.user_data).expect("an index");
-            let context = self.bios[index].expect("it has not come back");
-            self.contexts[context].later -= 1;
+            self.contexts[context].later -= bios;
             self.follow_up();
         }
+    }
+
+    fn context_of(&self, bio: &Bio) -> usize {
+        let index = usize::try_from(bio.user_data).expect("an index");
+        self.bios[index].expect("it has not come back")
     }
 
     fn complete(&mut self) {
