@@ -31,13 +31,17 @@ enum Action {
 }
 
 /// The steps.
-const STEPS: [Step; 12] = [
+const STEPS: [Step; 14] = [
     Step::call("packages", "cargo xtask test", packages::ensure),
     Step::cargo("format", "cargo fmt --all --check"),
     Step::cargo("clippy", "cargo clippy --workspace --all-targets --locked -- -D warnings"),
     Step::cargo(
         "clippy, attacks",
         "cargo clippy --workspace --test attacks --locked -- -D warnings",
+    ),
+    Step::cargo(
+        "clippy, model",
+        "cargo clippy -p paternoster-crossing --features model --tests --locked -- -D warnings",
     ),
     Step {
         name: "documentation",
@@ -49,6 +53,10 @@ const STEPS: [Step; 12] = [
     Step::cargo("release build", "cargo build --release --locked"),
     Step::call("oracle", "cargo xtask oracle --check", oracle::check),
     Step::call("instructions", "cargo xtask bench sched --check", bench_sched::check),
+    Step::cargo(
+        "model",
+        "cargo test -p paternoster-crossing --features model --test model --locked",
+    ),
     Step::cargo("attacks", "cargo test --workspace --test attacks --locked -- --nocapture"),
     Step::call("idle server", "cargo xtask bench idle --check", bench_idle::check),
     Step::cargo("tests", "cargo test --workspace --locked"),
