@@ -15,7 +15,9 @@ use crate::stat::{
 
 impl Connections {
     pub(super) fn stat(&self, owner: &mut DiskOwner, detail: Detail) -> DiskStat {
-        let now = elevator_now(owner);
+        // One look at the clock: all causes together are then all time.
+        let at = owner.now();
+        let now = owner.engine().elevator().clock().elevator_time(at);
         owner.trace().close_all(now);
         let times = self.tenants.iter().map(|tenant| owner.trace().times(tenant.group));
         let times: Vec<_> = times.collect();
@@ -31,7 +33,7 @@ impl Connections {
             name: disk,
             backend: self.label.backend.to_owned(),
             size_bytes: owner.backend().capabilities().size,
-            elapsed_ns: owner.now().since_start().as_nanos(),
+            elapsed_ns: at.since_start().as_nanos(),
             scheduler,
             scheduler_auto,
             depth,
@@ -47,7 +49,7 @@ impl Connections {
             warnings: self.warnings(owner),
             tunables,
             internals: internals.numbers,
-            modelled: owner.backend().modelled(owner.now()).map(|stats| ModelledStat {
+            modelled: owner.backend().modelled(at).map(|stats| ModelledStat {
                 servers: stats.model.servers,
                 service_ns: stats.model.service.as_nanos(),
                 ns_per_kib: stats.model.per_kib.as_nanos(),
