@@ -12,15 +12,17 @@ use crate::sync::{Arc, AtomicBool, AtomicU64, Ordering};
 pub struct SubmitterId(pub u64);
 
 /// What became of a batch that was sent.
-#[must_use = "a full ring gives the batch back"]
+#[must_use = "a full ring gives the batch back, and so does one whose inbox is gone"]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sent<T> {
-    /// The owner was awake, and will see it.
+    /// The owner was awake, or somebody is about to wake it. It will see it.
     Quietly,
-    /// The owner slept, and was woken.
+    /// The owner had said that it sleeps, and was woken.
     Woke,
     /// The ring is full: here it is again.
     Full(T),
+    /// The inbox is gone: here it is again.
+    Gone(T),
 }
 
 /// A submitter's end. It moves from thread to thread with its submitter.
@@ -29,10 +31,10 @@ pub struct Outbox<T> {
     shared: Arc<Shared<T>>,
 }
 
-/// The owner's end.
+/// The owner's end. What is in rings as it is dropped is dropped with them.
 pub struct Inbox<T> {
     shared: Arc<Shared<T>>,
-    rings: Vec<(SubmitterId, Consumer<T>)>,
+    rings: Rings<T>,
     slept: u64,
     stayed_awake: u64,
 }
@@ -42,10 +44,14 @@ pub struct Door<T> {
     shared: Arc<Shared<T>>,
 }
 
+/// The owner's ends of rings, each with its submitter.
+type Rings<T> = Vec<(SubmitterId, Consumer<T>)>;
+
 struct Shared<T> {
     bell: Bell,
-    /// Rings of submitters that have come in and that the owner has not seen.
-    new: Lock<Vec<(SubmitterId, Consumer<T>)>>,
+    /// Rings of submitters that have come in and that the owner has not seen; none once the inbox
+    /// is gone.
+    new: Lock<Option<Rings<T>>>,
     /// Whether there may be some.
     has_new: AtomicBool,
     /// Submitters that have ever come in.
@@ -57,7 +63,7 @@ impl<T> Inbox<T> {
     pub fn new(wake: impl Wake + 'static) -> Self {
         let shared = Shared {
             bell: Bell::new(Box::new(wake)),
-            new: Lock::new(Vec::new()),
+            new: Lock::new(Some(Vec::new())),
             has_new: AtomicBool::new(false),
             entered: AtomicU64::new(0),
         };
@@ -74,7 +80,7 @@ impl<T> Inbox<T> {
     pub fn take(&mut self, mut batch: impl FnMut(SubmitterId, T)) {
         if self.shared.has_new.load(Ordering::Acquire) {
             self.shared.has_new.store(false, Ordering::Relaxed);
-            self.rings.append(&mut self.shared.new.lock());
+            self.rings.extend(self.shared.new.lock().iter_mut().flat_map(std::mem::take));
         }
         self.rings.retain_mut(|(submitter, ring)| {
             // Asked first: what it sent before it went is then seen.
@@ -140,9 +146,17 @@ impl<T> Door<T> {
         assert!(capacity > 0, "a ring holds a batch at least");
         let (producer, consumer) = ring(capacity);
         let submitter = SubmitterId(self.shared.entered.fetch_add(1, Ordering::Relaxed));
-        self.shared.new.lock().push((submitter, consumer));
+        if let Some(new) = &mut *self.shared.new.lock() {
+            new.push((submitter, consumer));
+        }
         self.shared.has_new.store(true, Ordering::Release);
         Outbox { ring: producer, shared: self.shared.clone() }
+    }
+}
+
+impl<T> Drop for Inbox<T> {
+    fn drop(&mut self) {
+        *self.shared.new.lock() = None;
     }
 }
 
@@ -155,6 +169,9 @@ impl<T> Clone for Door<T> {
 impl<T> Outbox<T> {
     /// Sends a batch, and wakes the owner if it sleeps.
     pub fn send(&mut self, batch: T) -> Sent<T> {
+        if self.ring.is_abandoned() {
+            return Sent::Gone(batch);
+        }
         match self.ring.push(batch) {
             Err(PushError::Full(batch)) => Sent::Full(batch),
             Ok(()) if self.shared.bell.ring() => Sent::Woke,

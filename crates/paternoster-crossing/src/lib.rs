@@ -11,12 +11,13 @@
 //! - **No lock between submitters.** A ring has one producer and one consumer. What submitters
 //!   share is the owner's bell; while the owner is awake they only read it.
 //! - **Order.** What one submitter sends arrives in that order. Between submitters there is none.
-//! - **No lost wake-up, no needless one.** The owner says that it sleeps and then looks at all
+//! - **No lost wake-up, and at most one** each time that the owner says that it sleeps; it may
+//!   come late, when the owner is awake again. The owner says that it sleeps and then looks at all
 //!   rings once more; a submitter sends and then looks whether the owner sleeps. A fence on each
 //!   side makes sure that at least one of them sees the other. Of several submitters that see it
 //!   sleep one wakes it.
-//! - **Nobody waits.** A full ring gives the batch back. A submitter whose outstanding I/O is
-//!   bounded never sees one: it asks for a ring as long as its bound.
+//! - **Nobody waits.** A full ring gives the batch back, to be kept by the submitter, in order. One
+//!   whose outstanding I/O is bounded never sees a full ring: it asks for one as long as its bound.
 //!
 //! A [`Door`] lets new submitters in while the owner runs. That takes a lock, once a submitter, of
 //! a kind that counts ([`lock`]), so that tests can tell that nothing else takes one.

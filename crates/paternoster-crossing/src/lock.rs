@@ -1,6 +1,6 @@
-//! The one kind of lock of this crate: it counts. A sampling profiler does not see who spins with
-//! interrupts off, and a lock that nobody waits for is still one that all share; so the lock itself
-//! says how often it was taken, how often somebody had to wait, and for how long.
+//! The one kind of lock of this crate: it counts. A lock that nobody waits for is still one that
+//! all share, and a profile does not say so; the lock itself says how often it was taken, how often
+//! somebody had to wait, and for how long.
 
 #![allow(clippy::disallowed_types, reason = "the one place that has it")]
 

@@ -27,7 +27,7 @@ mod specified {
         put: AtomicUsize,
         /// Entries that were ever taken.
         taken: AtomicUsize,
-        /// Whether the producer is gone.
+        /// Whether one of the two is gone.
         abandoned: AtomicBool,
     }
 
@@ -50,6 +50,10 @@ mod specified {
     }
 
     impl<T> Producer<T> {
+        pub(crate) fn is_abandoned(&self) -> bool {
+            self.0.abandoned.load(Ordering::Acquire)
+        }
+
         pub(crate) fn push(&mut self, entry: T) -> Result<(), PushError<T>> {
             let Shared { slots, put, taken, .. } = &*self.0;
             let number = put.load(Ordering::Relaxed);
@@ -63,6 +67,12 @@ mod specified {
     }
 
     impl<T> Drop for Producer<T> {
+        fn drop(&mut self) {
+            self.0.abandoned.store(true, Ordering::Release);
+        }
+    }
+
+    impl<T> Drop for Consumer<T> {
         fn drop(&mut self) {
             self.0.abandoned.store(true, Ordering::Release);
         }

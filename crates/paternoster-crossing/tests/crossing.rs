@@ -113,6 +113,19 @@ fn owner_may_not_sleep_where_something_has_come_or_somebody_new() {
 }
 
 #[test]
+fn submitter_is_told_that_the_inbox_is_gone() {
+    let mut inbox = Inbox::new(unpark());
+    let door = inbox.door();
+    let mut known = door.enter(8);
+    inbox.take(|_, _: i32| {});
+    let mut new = door.enter(8);
+    assert_eq!((known.send(1), new.send(1)), (Sent::Quietly, Sent::Quietly));
+    drop(inbox);
+    assert_eq!((known.send(2), new.send(2)), (Sent::Gone(2), Sent::Gone(2)));
+    assert_eq!(door.enter(8).send(3), Sent::Gone(3), "who comes in later too");
+}
+
+#[test]
 fn take_ends_though_submitters_go_on() {
     let mut inbox = Inbox::new(unpark());
     let mut outbox = inbox.door().enter(1);

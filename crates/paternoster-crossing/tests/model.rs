@@ -1,5 +1,5 @@
-//! The model checker runs every interleaving of small scenes, with every value that a thread may
-//! still see without our fences:
+//! The model checker runs every interleaving of small scenes with a few preemptions, and with every
+//! value that a thread may still see without our fences:
 //! `cargo test -p paternoster-crossing --features model --test model`.
 //!
 //! What is checked is the shipped code, but for the ring: in its place stands one that keeps what
@@ -70,9 +70,9 @@ fn send(door: &Door<u32>, batches: &[u32]) {
 }
 
 /// So often a thread is interrupted where it could go on: without a bound the checker goes on for
-/// hours. Mistakes that were tried are found with this one, each in a second: no fence on either
-/// side, a look at the rings before the owner says that it sleeps, no look at who is new, a ring
-/// that is dropped though its submitter sent something as it went.
+/// hours. Mistakes that were tried are found with this one, each in a second: no fence on the
+/// submitter's side, none on the owner's, a look at the rings before the owner says that it sleeps,
+/// no look at who is new, a ring that is dropped though its submitter sent something as it went.
 const PREEMPTIONS: usize = 2;
 
 fn check(scene: impl Fn() + Sync + Send + 'static) {
