@@ -13,7 +13,8 @@ fn told(scenario: &Value) -> Vec<String> {
     let short = |line: Value| {
         let of = |field: &str| line[field].as_str().map_or(String::new(), |it| format!(" {it}"));
         let depth = line["depth"].as_u64().map_or(String::new(), |depth| format!(" {depth}"));
-        format!("{}{}{depth}{}{}{}", line["t"], of("ev"), of("rq"), of("into"), of("why"))
+        let [ev, rq, kind, into, why] = ["ev", "rq", "kind", "into", "why"].map(of);
+        format!("{}{ev}{depth}{rq}{kind}{into}{why}", line["t"])
     };
     lines.map(short).filter(|line| !line.contains(" exit") && !line.contains("batch")).collect()
 }
@@ -44,11 +45,11 @@ fn with_a_plug_all_of_one_time_merge_and_then_one_dispatch_chooses() {
             "0 U 3 wait",
             "0 Q 1.0",
             "0 Q 1.1",
-            "0 M 1.1 1.0",
+            "0 M 1.1 back 1.0",
             "0 Q 1.2",
             // It is not next to the newest in the plug; the scheduler finds the older one.
             "0 Q 1.3",
-            "0 M 1.3 1.0",
+            "0 M 1.3 back 1.0",
             "0 D 1.0",
             "100 C 1.0",
             "100 C 1.1",
@@ -57,6 +58,14 @@ fn with_a_plug_all_of_one_time_merge_and_then_one_dispatch_chooses() {
             "200 C 1.2",
         ]
     );
+}
+
+#[test]
+fn read_before_the_newest_in_the_plug_merges_at_its_front() {
+    let two = json!([[0, "R", 808, 8], [0, "R", 800, 8]]);
+    let two = with(with(task(1, &two), "/depth", json!(2)), "/plug", json!(true));
+    let told = told(&with(four(true), "/tasks", json!([two])));
+    assert_eq!(told[3..], ["0 M 1.1 front 1.0", "0 D 1.0", "100 C 1.0", "100 C 1.1"]);
 }
 
 #[test]

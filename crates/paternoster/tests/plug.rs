@@ -4,7 +4,7 @@
 use paternoster::{
     AnyScheduler, Batch, Bio, BioFlags, Device, Driver, Elevator, Event, FlushReason, Instant,
     IoPrio, IocId, Limits, MergeKind, MergeSite, Nanos, Op, Plug, PlugLimits, PlugRules, Recorder,
-    SchedulerKind, Sector, SectorCount,
+    SchedulerKind, Sector, SectorCount, Weight,
 };
 
 const NOW: Instant = Instant::START;
@@ -124,6 +124,71 @@ fn chain_merges_as_a_whole_into_a_request_that_waits() {
     scene.submit(&[84, 92]);
     assert_eq!(scene.driver.elevator().queued(), 1);
     assert_eq!(scene.serve(), [[100, 108, 116, 84, 92]]);
+}
+
+/// The end that the trace names is the request's, though the last bios merged at the other end of
+/// their chain.
+#[test]
+fn trace_says_at_which_end_of_the_request_a_whole_chain_merged() {
+    let mut scene = Scene::new(SchedulerKind::MqDeadline, None);
+    scene.submit(&[100]);
+    scene.submit(&[84, 92]);
+    scene.submit(&[116, 108]);
+    let events = scene.events();
+    let merges = events.iter().filter_map(|event| match event {
+        Event::Merged { bio, into, kind, .. } => Some((*bio, *into, *kind)),
+        _ => None,
+    });
+    let (front, back) = (MergeKind::Front, MergeKind::Back);
+    assert_eq!(
+        merges.collect::<Vec<_>>(),
+        [(84, 100, front), (92, 100, front), (116, 100, back), (108, 100, back)]
+    );
+}
+
+#[test]
+fn each_bio_counts_with_its_own_synchrony_and_its_submitters_group() {
+    let mut scene = Scene::new(SchedulerKind::Cfq, None);
+    let group = scene.driver.administer(|elevator| {
+        let root = elevator.groups().root();
+        elevator.add_group(NOW, root, Weight::default())
+    });
+    let write = |start| Bio::write(scene.ioc, Sector(start), SectorCount(8));
+    let bios = [write(0), write(8).with_flags(BioFlags::SYNC)];
+    // The queue stays in the root until its next request is made.
+    scene.submit_bios(&[write(100).with_flags(BioFlags::SYNC)]);
+    let ioc = scene.ioc;
+    scene.driver.administer(|elevator| elevator.move_to_group(NOW, ioc, group));
+    scene.submit_bios(&bios);
+    let of_group = scene.driver.elevator().stats().group(group);
+    let of_op = of_group.op(Op::Write);
+    assert_eq!((of_op.bios, of_op.bytes), (2, 2 * 4096));
+    let synchronous = of_group.synchronous();
+    assert_eq!((synchronous.bios, synchronous.bytes), (1, 4096));
+}
+
+#[test]
+fn requeued_chain_comes_back_whole() {
+    let mut scene = Scene::new(SchedulerKind::MqDeadline, None);
+    scene.submit(&[100, 108, 92]);
+    let mut started = None;
+    scene.driver.dispatch(NOW, |_, rq| started = Some(rq));
+    scene.driver.requeue(NOW, started.expect("it is dispatched"));
+    assert_eq!(scene.serve(), [[100, 108, 92]]);
+}
+
+/// Scenario 5: a task that plugged on one thread goes on, and waits, on another.
+#[test]
+#[allow(clippy::disallowed_methods, reason = "the submitter is not the core")]
+fn plug_moves_between_threads_with_its_submitter() {
+    let scene = Scene::new(SchedulerKind::None, None);
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let send = move |(), batch: Batch| sender.send(batch).expect("somebody listens");
+    let mut plug = Plug::new(PlugLimits::default(), send);
+    plug.submit(NOW, (), scene.read(0), &PlugRules::default());
+    let task = std::thread::spawn(move || plug.flush(NOW, FlushReason::Wait));
+    task.join().expect("it ends");
+    assert_eq!(receiver.recv().expect("a batch").chains.len(), 1);
 }
 
 #[test]

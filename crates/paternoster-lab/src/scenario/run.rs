@@ -253,6 +253,9 @@ impl<'a> Run<'a> {
         if at.since_start() > Nanos::new(LONGEST_NS) {
             self.too_late = self.too_late.or_else(|| self.of_request(event));
         }
+        if let Event::Arrival { index } = event {
+            self.plugs.expect(self.requests[index].0, at);
+        }
         self.sequence += 1;
         self.agenda.push(Reverse((at, event.kind(), self.sequence, event)));
     }
@@ -313,13 +316,8 @@ impl<'a> Run<'a> {
 
     /// The bio arrives with all that its task submits at this moment.
     fn plug(&mut self, now: Instant, task: usize, bio: Bio) {
-        let comes_now = |event: &Reverse<(Instant, u8, u64, Event)>| match event.0 {
-            (at, _, _, Event::Arrival { index }) => at == now && self.requests[index].0 == task,
-            _ => false,
-        };
-        let sleeps = !self.agenda.iter().any(comes_now);
         let rules = self.driver.elevator().plug_rules();
-        for batch in self.plugs.submit(now, task, bio, &rules, sleeps) {
+        for batch in self.plugs.submit(now, task, bio, &rules) {
             self.driver.submit_batch(now, batch);
         }
     }

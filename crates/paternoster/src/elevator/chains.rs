@@ -2,12 +2,13 @@
 //! merge into a queued request, which then has all of its bios; else one request is made of it.
 
 use super::{Elevator, Submitted};
+use crate::arena::RequestId;
 use crate::plug::{Chain, FlushReason};
 use crate::request::{Bio, BioFlags};
 use crate::scheduler::Scheduler;
-use crate::stats::Counted;
+use crate::stats::{Counted, Stats};
 use crate::time::{Instant, Nanos};
-use crate::trace::{Event, MergeSite};
+use crate::trace::{Event, MergeKind, MergeSite};
 
 impl<S: Scheduler> Elevator<S> {
     /// Notes that a plug was flushed, whose chains of this device come now.
@@ -41,23 +42,29 @@ impl<S: Scheduler> Elevator<S> {
                 self.emit(Event::Queued { bio: user_data, op, sector, sectors });
             }
         }
-        let rq = match self.enter(chain.whole()) {
-            Submitted::Queued(rq) | Submitted::Merged { into: rq, .. } => rq,
+        let arrived = |stats: &mut Stats, group| {
+            for bio in chain.bios() {
+                stats.bio_arrived(bio, group);
+            }
+        };
+        let (rq, at_end) = match self.enter(chain.whole(), arrived) {
+            Submitted::Queued(rq) => (rq, None),
+            Submitted::Merged { into, kind } => (into, Some(kind)),
             Submitted::Later(_) => return Err(chain.turned_away()),
         };
         for (bio, kind) in chain.merged() {
-            let request = self.requests.get_mut(rq);
-            request.bios.push(bio.user_data);
-            let counted = Counted::bio(bio, request.group);
-            let event = Event::Merged {
-                bio: bio.user_data,
-                into: request.name(),
-                kind,
-                site: MergeSite::Plug,
-            };
-            self.stats.merged_in_plug(counted);
-            self.emit(event);
+            self.take_plugged(rq, bio, at_end.unwrap_or(kind));
         }
         Ok(())
+    }
+
+    /// The request has the range of a whole chain, and takes a bio of it that merged in the plug.
+    fn take_plugged(&mut self, rq: RequestId, bio: &Bio, kind: MergeKind) {
+        let request = self.requests.get_mut(rq);
+        request.bios.push(bio.user_data);
+        let counted = Counted::bio(bio, request.group);
+        let (bio, into) = (bio.user_data, request.name());
+        self.stats.merged(counted);
+        self.emit(Event::Merged { bio, into, kind, site: MergeSite::Plug });
     }
 }

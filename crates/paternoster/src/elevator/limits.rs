@@ -117,7 +117,7 @@ impl Limits {
 
     /// Asserts that a request of one sector is allowed, and that a sum of lengths that saturates is
     /// too long.
-    pub(super) fn check(&self) {
+    pub(crate) fn check(&self) {
         for limit in [self.max_sectors, self.max_discard_sectors] {
             assert!((1..u32::MAX).contains(&limit), "a request has 1 to 2³² − 2 sectors");
         }

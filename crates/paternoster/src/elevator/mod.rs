@@ -187,18 +187,19 @@ impl<S: Scheduler> Elevator<S> {
             let Bio { op, sector, sectors, user_data, .. } = bio;
             self.emit(Event::Queued { bio: user_data, op, sector, sectors });
         }
-        self.enter(bio)
+        self.enter(bio, |stats, group| stats.bio_arrived(&bio, group))
     }
 
-    /// Merges the bio, or makes a request of it, or turns it away.
+    /// Merges the bio, or makes a request of it, or turns it away. Where it enters, `arrived`
+    /// counts it.
     #[inline]
-    fn enter(&mut self, bio: Bio) -> Submitted {
+    fn enter(&mut self, bio: Bio, arrived: impl FnOnce(&mut Stats, GroupId)) -> Submitted {
         bio.check_range();
         let group = self.contexts[bio.ioc].group;
         let bypasses = bio.bypasses() && !(self.scheduler.takes_fua() && bio.has_fua_only());
         if !bypasses {
             if let Some((into, kind)) = self.merge_bio(&bio) {
-                self.stats.bio_arrived(&bio, group);
+                arrived(&mut self.stats, group);
                 return Submitted::Merged { into, kind };
             }
             if let Some(limit) = self.refusal(&bio) {
@@ -206,7 +207,7 @@ impl<S: Scheduler> Elevator<S> {
                 return Submitted::Later(bio.with_flags(bio.flags | BioFlags::RETRIED));
             }
         }
-        self.stats.bio_arrived(&bio, group);
+        arrived(&mut self.stats, group);
         let rq = self.make(&bio);
         if bypasses {
             self.bypass.push(&mut self.requests, rq, self.now);

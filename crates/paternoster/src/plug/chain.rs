@@ -16,17 +16,20 @@ pub struct Chain {
     extent: Extent,
     /// The segments of all of them.
     segments: u16,
-    /// Whether it never merges again, because it refused a bio for its size.
-    never_merge: bool,
+    /// Whether it has refused a bio for its size. It never merges again.
+    has_refused: bool,
 }
 
 impl From<Bio> for Chain {
+    /// Makes a chain of one bio.
+    ///
+    /// # Panics
+    ///
+    /// Where the bio has no valid range, as [`Elevator::submit`](crate::Elevator::submit).
     fn from(bio: Bio) -> Self {
-        let Bio { op, sector, sectors, segments, .. } = bio;
-        // Zeroes carry no data to gather.
-        let never_merge = !bio.is_mergeable() || op == Op::WriteZeroes;
-        let extent = Extent { start: sector, sectors };
-        Self { bios: smallvec![bio], extent, segments, never_merge }
+        bio.check_range();
+        let extent = Extent { start: bio.sector, sectors: bio.sectors };
+        Self { bios: smallvec![bio], extent, segments: bio.segments, has_refused: false }
     }
 }
 
@@ -54,7 +57,7 @@ impl Chain {
     pub(crate) fn whole(&self) -> Bio {
         let Extent { start: sector, sectors } = self.extent;
         let whole = Bio { sector, sectors, segments: self.segments, ..self.bios[0] };
-        let no_merge = if self.never_merge { BioFlags::NO_MERGE } else { BioFlags::empty() };
+        let no_merge = if self.has_refused { BioFlags::NO_MERGE } else { BioFlags::empty() };
         whole.with_flags(whole.flags | no_merge)
     }
 
@@ -80,13 +83,16 @@ impl Chain {
     /// the limits. As in an elevator, a chain that refuses a bio for its size never merges again.
     pub(super) fn take(&mut self, bio: &Bio, rules: &PlugRules) -> bool {
         let first = &self.bios[0];
-        if self.never_merge || !bio.is_mergeable() || (first.op, first.ioc) != (bio.op, bio.ioc) {
+        // Zeroes carry no data to gather.
+        let may = |bio: &Bio| bio.is_mergeable() && bio.op != Op::WriteZeroes;
+        let is_alike = (first.op, first.ioc) == (bio.op, bio.ioc);
+        if self.has_refused || !is_alike || !may(first) || !may(bio) {
             return false;
         }
         let Some(kind) = adjacency(self.extent, bio) else { return false };
         let joint = Limits::joint_with_bio(self.extent, self.segments, bio, kind);
         if let Err(refusal) = rules.limits.fits(&joint) {
-            self.never_merge = refusal.is_for_good();
+            self.has_refused = refusal.is_for_good();
             return false;
         }
         self.extent.sectors = self.extent.sectors + bio.sectors;
@@ -109,7 +115,12 @@ pub struct PlugRules {
 
 impl PlugRules {
     /// The rules of a device with these.
-    pub const fn new(limits: Limits, nomerges: NoMerges) -> Self {
+    ///
+    /// # Panics
+    ///
+    /// Where a limit is 0 or 2³² − 1.
+    pub fn new(limits: Limits, nomerges: NoMerges) -> Self {
+        limits.check();
         Self { limits, nomerges }
     }
 

@@ -9,7 +9,8 @@ use crate::time::Nanos;
 pub struct PlugLimits {
     /// Chains of one device (`plug_max_requests`): 32, as in Linux.
     pub max_requests: u32,
-    /// Chains where there are several devices (`plug_max_requests_multi`): 64, as in Linux.
+    /// Chains where there are several devices (`plug_max_requests_multi`), and no less than of
+    /// one: 64, as in Linux.
     pub max_requests_multi: u32,
     /// The length in bytes from which on the newest chain closes the plug for the next
     /// (`plug_flush_bytes`): 128 KiB, as in Linux.
@@ -62,6 +63,7 @@ impl PlugLimits {
     }
 
     pub(super) fn chains(&self, several: bool) -> usize {
-        (if several { self.max_requests_multi } else { self.max_requests }) as usize
+        let of_several = self.max_requests_multi.max(self.max_requests);
+        (if several { of_several } else { self.max_requests }) as usize
     }
 }

@@ -86,7 +86,8 @@ pub struct Batch {
     pub age: Nanos,
 }
 
-/// Takes the batches of a plug to the owners of their devices. It must not wait.
+/// Takes the batches of a plug to the owners of their devices. It must not wait; what it cannot
+/// pass on at once, it keeps, in order.
 pub trait HandOver<D> {
     /// Takes a batch of a device.
     fn hand_over(&mut self, device: D, batch: Batch);
@@ -163,7 +164,7 @@ pub struct Plug<D: Copy + Eq, H: HandOver<D>> {
     several: bool,
     /// When the oldest chain came; meaningful while there is one.
     oldest: Instant,
-    /// When something last happened.
+    /// When it was last called with the time.
     latest: Instant,
     announced: Option<Announced>,
     /// How many users have begun and not finished it.
@@ -201,22 +202,33 @@ impl<D: Copy + Eq, H: HandOver<D>> Plug<D, H> {
         assert!(self.users > 0, "a plug is finished as often as it is begun");
         self.users -= 1;
         if self.users == 0 {
+            self.announced = None;
             self.flush(now, FlushReason::Explicit);
+        } else {
+            self.flush_if_old(now);
         }
     }
 
     /// Announces that so many bios come now. The plug is flushed with the last of them, and not
-    /// used at all for one or two, which would only wait.
+    /// used at all for one or two, which would only wait. What an inner use announces means
+    /// nothing, and what was announced and did not come is forgotten with the end of the use.
     pub fn announce(&mut self, bios: u32) {
+        if self.users > 1 {
+            return;
+        }
         let is_worth_it = bios > FEW;
         self.announced = (bios > 0).then_some(Announced { left: bios, is_worth_it });
     }
 
     /// Submits a bio for a device with these rules. It waits in the plug, unless the plug is off or
     /// the bio is one for which others may wait.
+    ///
+    /// # Panics
+    ///
+    /// Where the bio has no valid range, as [`Elevator::submit`](crate::Elevator::submit).
     pub fn submit(&mut self, now: Instant, device: D, bio: Bio, rules: &PlugRules) {
+        bio.check_range();
         self.flush_if_old(now);
-        self.latest = now;
         self.stats.bios += 1;
         if rules.merge() && self.merge(device, &bio, rules) {
             self.stats.merges += 1;
@@ -248,6 +260,7 @@ impl<D: Copy + Eq, H: HandOver<D>> Plug<D, H> {
 
     /// Flushes the plug if its oldest chain is too old.
     pub fn flush_if_old(&mut self, now: Instant) {
+        self.latest = now;
         if self.due().is_some_and(|due| due <= now) {
             self.flush(now, FlushReason::Age);
         }
@@ -274,9 +287,9 @@ impl<D: Copy + Eq, H: HandOver<D>> Plug<D, H> {
         &self.stats
     }
 
-    /// Bounds what it may hold from now on. What it holds is flushed at the next call, if it is
-    /// more than that.
-    pub fn set_limits(&mut self, limits: PlugLimits) {
+    /// Bounds what it may hold from now on. What it holds is flushed first.
+    pub fn set_limits(&mut self, now: Instant, limits: PlugLimits) {
+        self.flush(now, FlushReason::Explicit);
         self.limits = limits;
     }
 

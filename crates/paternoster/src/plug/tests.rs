@@ -108,7 +108,7 @@ fn chain_of_128_kib_closes_the_plug_unless_merging_is_off() {
     ] {
         let mut left = vec![];
         let mut plug = plug(&mut left);
-        plug.set_limits(PlugLimits::default().with_max_requests(64, 64));
+        plug.set_limits(at(0), PlugLimits::default().with_max_requests(64, 64));
         let rules = PlugRules::new(Limits::default(), nomerges);
         for start in (0..sectors).step_by(8) {
             plug.submit(at(0), A, read(start, 8), &rules);
@@ -119,7 +119,8 @@ fn chain_of_128_kib_closes_the_plug_unless_merging_is_off() {
     }
 }
 
-/// Scenarios 4 to 6: nothing is in a plug while its owner sleeps.
+/// Scenario 4. A task on another thread (5) and another task's wait (6) need no more than that: a
+/// plug belongs to its submitter, and `due` bounds how long one that goes on keeps a bio.
 #[test]
 fn all_leaves_before_the_owner_waits_and_an_empty_plug_hands_over_nothing() {
     let mut left = vec![];
@@ -177,6 +178,72 @@ fn use_that_was_not_begun_cannot_be_finished() {
 }
 
 #[test]
+fn announcement_ends_with_its_use_and_an_inner_one_means_nothing() {
+    let mut left = vec![];
+    let mut plug = plug(&mut left);
+    plug.begin();
+    plug.announce(5);
+    plug.submit(at(0), A, apart(0), &PlugRules::default());
+    plug.finish(at(0));
+    plug.begin();
+    for nth in 0..5 {
+        plug.submit(at(0), A, apart(nth), &PlugRules::default());
+    }
+    plug.begin();
+    plug.announce(1);
+    plug.submit(at(0), A, apart(5), &PlugRules::default());
+    plug.finish(at(0));
+    plug.finish(at(0));
+    drop(plug);
+    assert_eq!(depths(&left), [(A, 1, FlushReason::Explicit), (A, 6, FlushReason::Explicit)]);
+}
+
+#[test]
+fn end_of_an_inner_use_has_what_is_old_leave() {
+    let mut left = vec![];
+    let mut plug = plug(&mut left);
+    plug.begin();
+    plug.begin();
+    plug.submit(at(0), A, apart(0), &PlugRules::default());
+    plug.finish(at(50));
+    drop(plug);
+    assert_eq!(depths(&left), [(A, 1, FlushReason::Age)]);
+}
+
+#[test]
+fn other_limits_have_what_is_held_leave_first() {
+    let mut left = vec![];
+    let mut plug = plug(&mut left);
+    for nth in 0..5 {
+        plug.submit(at(0), A, apart(nth), &PlugRules::default());
+    }
+    plug.set_limits(at(0), PlugLimits::default().with_max_requests(2, 2));
+    drop(plug);
+    assert_eq!(depths(&left), [(A, 5, FlushReason::Explicit)]);
+}
+
+#[test]
+#[should_panic(expected = "ends beyond sector")]
+fn bio_beyond_the_last_sector_is_refused_as_it_comes() {
+    plug(&mut vec![]).submit(at(0), A, read(u64::MAX - 4, 8), &PlugRules::default());
+}
+
+#[test]
+#[should_panic(expected = "nothing else has none")]
+fn read_of_nothing_is_refused_though_it_would_merge() {
+    let mut left = vec![];
+    let mut plug = plug(&mut left);
+    plug.submit(at(0), A, read(100, 8), &PlugRules::default());
+    plug.submit(at(0), A, read(108, 0), &PlugRules::default());
+}
+
+#[test]
+#[should_panic(expected = "a request has 1 to")]
+fn limits_without_a_bound_are_refused() {
+    let _ = PlugRules::new(Limits::default().with_max_sectors(u32::MAX), NoMerges::Off);
+}
+
+#[test]
 fn announced_bios_leave_with_the_last_of_them_and_one_or_two_do_not_wait() {
     let mut left = vec![];
     let mut plug = plug(&mut left);
@@ -222,7 +289,7 @@ fn nothing_waits_in_a_plug_that_is_off() {
     ] {
         let mut left = vec![];
         let mut plug = plug(&mut left);
-        plug.set_limits(off);
+        plug.set_limits(at(0), off);
         for nth in 0..3 {
             plug.submit(at(0), A, read(nth * 8, 8), &PlugRules::default());
             assert!(plug.is_empty(), "{off:?}");
@@ -301,8 +368,8 @@ proptest! {
     ) {
         let mut left = vec![];
         let mut plug = plug(&mut left);
-        plug.set_limits(PlugLimits::default().with_max_requests(of_one, of_several));
         let mut now = at(0);
+        plug.set_limits(now, PlugLimits::default().with_max_requests(of_one, of_several));
         let mut submitted: BTreeMap<u8, Vec<u64>> = BTreeMap::new();
         for (name, (device, place, micros, call)) in (0..).zip(calls) {
             now = now + Nanos::from_micros(micros);
@@ -313,6 +380,10 @@ proptest! {
             let bio = read(place * 8, 8).with_user_data(name);
             plug.submit(now, device, bio, &PlugRules::default());
             prop_assert!(plug.due().is_none_or(|due| due > now));
+            let first = plug.chains.first().map(|(device, _)| *device);
+            let several = plug.chains.iter().any(|(device, _)| Some(*device) != first);
+            let most = if several { of_several.max(of_one) } else { of_one };
+            prop_assert!(plug.chains.len() <= most as usize);
         }
         drop(plug);
         let mut seen: BTreeMap<u8, Vec<u64>> = BTreeMap::new();

@@ -251,13 +251,6 @@ impl Stats {
         stats.bytes += bio.sectors.bytes();
     }
 
-    /// Counts a bio that merged with another before both arrived; its bytes came with that one.
-    pub(crate) fn merged_in_plug(&mut self, Counted { group, op, sync }: Counted) {
-        let stats = self.by_group[group].of(op, sync);
-        stats.bios += 1;
-        stats.merged += 1;
-    }
-
     #[inline]
     pub(crate) fn merged(&mut self, Counted { group, op, sync }: Counted) {
         self.by_group[group].of(op, sync).merged += 1;

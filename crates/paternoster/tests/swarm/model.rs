@@ -293,7 +293,9 @@ impl Swarm {
         }
         drop(plug);
         for chain in batches.into_iter().flat_map(|batch| batch.chains) {
-            if let &[bio] = chain.bios() {
+            if let &[bio] = chain.bios()
+                && bio.bypasses()
+            {
                 self.submit_bio(bio);
             } else if let Err(chain) = self.elevator.submit_chain(self.now, chain) {
                 self.contexts[context].later += count(&chain);
