@@ -55,8 +55,9 @@ use crate::trace::{Event, MergeKind, Trace, WaitReason};
 ///
 /// # The law
 ///
-/// 1. One event: a bio arrives ([`submit`](Self::submit)), a timeout ends
-///    ([`handle_timeout`](Self::handle_timeout)), or the device is done with a request
+/// 1. One event: a bio arrives ([`submit`](Self::submit)), or several that merged in a plug
+///    ([`submit_chain`](Self::submit_chain)); a timeout ends
+///    ([`handle_timeout`](Self::handle_timeout)); or the device is done with a request
 ///    ([`complete`](Self::complete)) or could not take it ([`requeue`](Self::requeue)). An I/O
 ///    context that ends with its last request exits in the same event.
 /// 2. [`dispatch`](Self::dispatch) until it returns no request; the driver starts each.

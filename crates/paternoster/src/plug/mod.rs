@@ -16,8 +16,8 @@
 //! A bio in a plug is one that nobody works on. So everything here bounds how long that lasts:
 //!
 //! - the plug is flushed when it is full, its newest chain is long, or its oldest is old;
-//! - it is flushed before its owner waits or lets others run ([`Plug::flush`]), and when it is
-//!   dropped, so that nothing ever sleeps in a plug;
+//! - its submitter flushes it before it waits or lets others run ([`Plug::flush`]), so that nothing
+//!   ever sleeps in a plug; one that is dropped is flushed;
 //! - what others may wait for goes at once: flushes, and writes that have to be durable.
 //!
 //! It belongs to a submitter, wherever that runs: no thread and no processor is asked, as in Linux
