@@ -6,6 +6,7 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use paternoster::Instant;
 
+use super::call::CallId;
 use super::workload::TaskId;
 
 /// What is due.
@@ -17,6 +18,11 @@ pub(super) enum Due {
     Arrival {
         /// The user data of its bios.
         user_data: u64,
+    },
+    /// The I/Os of a call come to the scheduler.
+    Call {
+        /// The call.
+        call: CallId,
     },
     /// A core has done its own part of a job, and asks for the lock.
     Lock {

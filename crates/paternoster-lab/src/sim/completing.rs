@@ -52,7 +52,10 @@ impl<W: Workload, M: Model, S: Scheduler> Simulation<W, M, S> {
 
     fn io_ended(&mut self, mut ended: Ended) {
         let task = ended.task;
-        if self.tasks[task.index()].doing == Doing::Waiting {
+        let state = &mut self.tasks[task.index()];
+        state.wanted = state.wanted.saturating_sub(1);
+        let is_enough = state.wanted == 0;
+        if state.doing == Doing::Waiting && is_enough {
             ended.cpu += self.processors.costs().wake;
         }
         let mut moment = Moment { now: self.now, woken: &mut self.woken };
@@ -61,7 +64,7 @@ impl<W: Workload, M: Model, S: Scheduler> Simulation<W, M, S> {
         state.outstanding -= 1;
         if state.doing == Doing::Ended {
             self.exit_if_done(task);
-        } else {
+        } else if is_enough {
             self.woken.push(task);
         }
         self.wake();
@@ -73,11 +76,13 @@ impl<W: Workload, M: Model, S: Scheduler> Simulation<W, M, S> {
         for index in 0..self.woken.len() {
             let task = self.woken[index];
             let state = &mut self.tasks[task.index()];
-            if state.doing != Doing::Waiting {
-                continue;
-            }
+            let is_asleep = match state.doing {
+                Doing::Waiting => true,
+                Doing::Polling => false,
+                Doing::Due | Doing::Ended => continue,
+            };
             state.doing = Doing::Due;
-            if costs_time {
+            if costs_time && is_asleep {
                 self.give_job(task, Job::Wake { task });
             } else {
                 self.agenda.now(Due::Task(task));

@@ -14,6 +14,7 @@
 //! What is kept grows with what is outstanding, and not with the length of the run.
 
 mod agenda;
+mod call;
 mod completing;
 mod costs;
 mod device_time;
@@ -25,12 +26,15 @@ mod workload;
 
 use paternoster::scheduler::Scheduler;
 use paternoster::{
-    AnyScheduler, Driver, Elevator, GroupId, Instant, IoPrio, IocId, Nanos, RequestId, Trace,
+    AnyScheduler, Driver, Elevator, GroupId, Instant, IoPrio, IocId, Nanos, PlugLimits, RequestId,
+    Trace,
 };
+use slab::Slab;
 use thiserror::Error;
 
 use crate::model::Model;
 use agenda::{Agenda, Due};
+use call::Call;
 use device_time::DeviceClock;
 use outstanding::Outstanding;
 use processors::{DoneJob, Job, Processors};
@@ -65,6 +69,8 @@ struct TaskState {
     submits_with: IoPrio,
     /// Its outstanding I/Os.
     outstanding: u32,
+    /// How many of them complete before it is asked again; valid while it waits or polls.
+    wanted: u32,
     doing: Doing,
 }
 
@@ -73,6 +79,7 @@ enum Doing {
     /// It is on the agenda.
     Due,
     Waiting,
+    Polling,
     Ended,
 }
 
@@ -91,6 +98,10 @@ pub struct Simulation<W, M, S: Scheduler> {
     alive: usize,
     agenda: Agenda,
     outstanding: Outstanding,
+    /// The calls with several I/Os that are on their way to the scheduler.
+    calls: Slab<Call>,
+    /// How much the plug of such a call holds.
+    plug: PlugLimits,
     /// The requests in the device, by the tags of their commands.
     in_device: Vec<Option<RequestId>>,
     free_tags: Vec<u32>,
@@ -133,7 +144,14 @@ impl<W: Workload, M: Model, S: Scheduler> Simulation<W, M, S> {
                 let ioc =
                     driver.administer(|elevator| elevator.add_io_context(now, task.io_prio, group));
                 let io_prio = task.io_prio;
-                TaskState { ioc, io_prio, submits_with: io_prio, outstanding: 0, doing: Doing::Due }
+                TaskState {
+                    ioc,
+                    io_prio,
+                    submits_with: io_prio,
+                    outstanding: 0,
+                    wanted: 0,
+                    doing: Doing::Due,
+                }
             })
             .collect();
         driver.dispatch(now, |_, _| {});
@@ -146,6 +164,8 @@ impl<W: Workload, M: Model, S: Scheduler> Simulation<W, M, S> {
             tasks,
             agenda,
             outstanding: Outstanding::default(),
+            calls: Slab::new(),
+            plug: setup.plug,
             in_device: vec![None; depth as usize],
             free_tags: (0..depth).rev().collect(),
             device_clock: DeviceClock::new(now),
@@ -249,8 +269,9 @@ impl<W: Workload, M: Model, S: Scheduler> Simulation<W, M, S> {
         match due {
             Due::Task(task) => self.ask(task),
             Due::Arrival { user_data } => self.submit_bios(user_data),
+            Due::Call { call } => self.submit_call(call),
             Due::Lock { core } => {
-                let free = self.processors.take_lock(self.now);
+                let free = self.processors.take_lock(core, self.now);
                 self.agenda.at(free, Due::JobDone { core });
             }
             Due::JobDone { core } => self.job_done(core),
@@ -272,6 +293,7 @@ impl<W: Workload, M: Model, S: Scheduler> Simulation<W, M, S> {
         }
         match job {
             Job::Submit { user_data } => self.enter(user_data, took),
+            Job::SubmitAll { call, .. } => self.enter_call(call, took),
             Job::Complete { tag } => self.job_completed(tag, took),
             Job::Wake { task } => self.ask(task),
             Job::Work { task, left } => match left.saturating_sub(took) {

@@ -12,12 +12,21 @@
 //! granted in the order in which it is asked for, and who waits for it spins: the core is busy
 //! meanwhile. A hold that was waited for may cost more than one that was not, as what it works on
 //! then lies in another core's cache.
+//!
+//! ```text
+//!   core      ├ submit a ┤├ submit b ┤├ submit c ┤├ wait ┤├ hold for ab ┤├ hold for c ┤
+//! ```
+//!
+//! I/Os that are submitted with one call cost the core their time one by one. Those that merge in
+//! its plug are one request, the lock is asked for once, and only the first request finds what it
+//! works on in another core's cache.
 
 use std::collections::VecDeque;
 
 use paternoster::{Instant, Nanos};
 
 use super::agenda::Due;
+use super::call::CallId;
 use super::costs::{Costs, CpuTime};
 use super::workload::TaskId;
 
@@ -28,6 +37,15 @@ pub(super) enum Job {
     Submit {
         /// The user data of its bios.
         user_data: u64,
+    },
+    /// Submits the I/Os of a call.
+    SubmitAll {
+        /// The call.
+        call: CallId,
+        /// How many I/Os it has.
+        ios: u32,
+        /// Of how many requests the scheduler hears, as others merged in the plug.
+        requests: u32,
     },
     /// Completes a command of the device.
     Complete {
@@ -127,11 +145,15 @@ impl Processors {
 
     /// A core asks for the lock, for one half of the scheduler's work. Returns when it gives the
     /// lock back. Cores have to ask in the order of time.
-    pub(super) fn take_lock(&mut self, now: Instant) -> Instant {
+    pub(super) fn take_lock(&mut self, core: usize, now: Instant) -> Instant {
+        let further = match self.cores[core].doing {
+            Some((Job::SubmitAll { requests, .. }, _)) => u64::from(requests.saturating_sub(1)),
+            _ => 0,
+        };
         let waited = self.lock_free.saturating_since(now);
         let Costs { hold, hold_after_wait, .. } = self.costs;
-        let whole = if waited > Nanos::ZERO { hold_after_wait.max(hold) } else { hold };
-        let span = Nanos::new(whole.as_nanos() / 2);
+        let first = if waited > Nanos::ZERO { hold_after_wait.max(hold) } else { hold };
+        let span = Nanos::new(first.as_nanos() / 2 + further * (hold.as_nanos() / 2));
         self.lock_free = self.lock_free.max(now) + span;
         self.time.spinning += waited;
         self.time.held += span;
@@ -154,17 +176,18 @@ impl Processors {
 
     fn begin(&mut self, core: usize, now: Instant, job: Job) -> (Instant, Due) {
         let Costs { submit, complete, wake, hold, hold_after_wait, varies_percent } = self.costs;
+        let own = &mut self.cores[core];
+        let mut vary = |mean| own.vary(mean, varies_percent);
         let (work, takes_lock) = match job {
-            Job::Submit { .. } => (submit, true),
-            Job::Complete { .. } => (complete, true),
-            Job::Wake { .. } => (wake, false),
+            Job::Submit { .. } => (vary(submit), true),
+            Job::SubmitAll { ios, .. } => {
+                ((0..ios).fold(Nanos::ZERO, |sum, _| sum + vary(submit)), true)
+            }
+            Job::Complete { .. } => (vary(complete), true),
+            Job::Wake { .. } => (vary(wake), false),
             Job::Work { left, .. } => (left.min(SLICE), false),
         };
-        let work = match job {
-            Job::Work { .. } => work,
-            _ => self.cores[core].vary(work, varies_percent),
-        };
-        self.cores[core].doing = Some((job, now));
+        own.doing = Some((job, now));
         let has_lock = hold.max(hold_after_wait) > Nanos::ZERO;
         let due = if takes_lock && has_lock { Due::Lock { core } } else { Due::JobDone { core } };
         (now + work, due)
@@ -191,9 +214,9 @@ mod tests {
             Costs { hold: Nanos::new(200), hold_after_wait: Nanos::new(600), ..Costs::default() };
         let mut cpu = Processors::new(costs, 2);
         assert_eq!(cpu.give(0, at(1000), submit(1)), Some((at(1000), Due::Lock { core: 0 })));
-        assert_eq!(cpu.take_lock(at(1000)), at(1100));
+        assert_eq!(cpu.take_lock(0, at(1000)), at(1100));
         assert_eq!(cpu.give(1, at(1040), submit(2)), Some((at(1040), Due::Lock { core: 1 })));
-        assert_eq!(cpu.take_lock(at(1040)), at(1400));
+        assert_eq!(cpu.take_lock(1, at(1040)), at(1400));
         let took = [cpu.finish(0, at(1100)), cpu.finish(1, at(1400))].map(|(done, _)| done.took);
         assert_eq!(took, [Nanos::new(100), Nanos::new(360)]);
         let time =
@@ -210,7 +233,7 @@ mod tests {
         let mut cpu = Processors::new(costs, 1);
         assert_eq!(cpu.give(0, at(0), submit(1)), Some((at(50), Due::Lock { core: 0 })));
         assert_eq!(cpu.give(0, at(10), submit(2)), None);
-        assert_eq!(cpu.take_lock(at(50)), at(150));
+        assert_eq!(cpu.take_lock(0, at(50)), at(150));
         let (first, next) = cpu.finish(0, at(150));
         assert_eq!(first, DoneJob { job: submit(1), took: Nanos::new(150) });
         assert_eq!(next, Some((at(200), Due::Lock { core: 0 })));

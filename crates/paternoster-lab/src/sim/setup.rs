@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use paternoster::scheduler::Scheduler;
 use paternoster::{
     Administration, AnyScheduler, Bfq, Device, Driver, Elevator, GroupId, Hierarchy, Hz, Instant,
-    Kernel, Nanos, NoHierarchy, NoKernel, NoTrace, QueueMerging, SchedulerKind, Trace,
+    Kernel, Nanos, NoHierarchy, NoKernel, NoTrace, PlugLimits, QueueMerging, SchedulerKind, Trace,
     TunableError, Weights,
 };
 use thiserror::Error;
@@ -47,6 +47,8 @@ pub struct Setup {
     pub nr_requests: Option<u32>,
     /// The groups, parents before their children.
     pub groups: Vec<GroupSetup>,
+    /// How much is held back of what a task submits with one call; [`PlugLimits::OFF`] is nothing.
+    pub plug: PlugLimits,
     /// How long an I/O is on its way from its task to the scheduler, as that of a server's client
     /// is; no processor is busy meanwhile.
     pub way: Nanos,
@@ -107,6 +109,7 @@ impl Setup {
             native_queueing: None,
             nr_requests: Some(256),
             groups: Vec::new(),
+            plug: PlugLimits::default(),
             way: Nanos::ZERO,
             costs: Costs::default(),
             cores: 1,

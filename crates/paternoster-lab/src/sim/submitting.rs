@@ -1,14 +1,22 @@
 //! The way of an I/O from its task to the device.
 
 use paternoster::scheduler::Scheduler;
-use paternoster::{Bio, BioFlags, IoPrio, Nanos, Op, Request};
+use paternoster::{Bio, BioFlags, IoPrio, IocId, Nanos, Op, Request};
 
 use super::agenda::Due;
 use super::outstanding::OutstandingIo;
 use super::processors::Job;
 use super::workload::{Action, Io, Moment, TaskId, Workload};
-use super::{Doing, Simulation};
+use super::{Doing, Simulation, TaskState};
 use crate::model::{self, Command, Model};
+
+impl TaskState {
+    /// It waits until so many of its I/Os have completed.
+    fn wait(&mut self, how: Doing, ios: u32) {
+        self.doing = how;
+        self.wanted = ios;
+    }
+}
 
 impl<W: Workload, M: Model, S: Scheduler> Simulation<W, M, S> {
     /// Asks the task what it does next, until it does something that takes time.
@@ -24,9 +32,16 @@ impl<W: Workload, M: Model, S: Scheduler> Simulation<W, M, S> {
                         return;
                     }
                 }
+                Action::SubmitAll(ios) => {
+                    if !self.submit_all(task, &ios) {
+                        return;
+                    }
+                }
                 Action::Sleep(until) => return self.agenda.at(until, Due::Task(task)),
                 Action::Work(span) => return self.work(task, span),
-                Action::Wait => return state.doing = Doing::Waiting,
+                Action::Wait => return state.wait(Doing::Waiting, 1),
+                Action::WaitFor(ios) => return state.wait(Doing::Waiting, ios),
+                Action::Poll => return state.wait(Doing::Polling, 1),
                 Action::Exit => {
                     state.doing = Doing::Ended;
                     self.alive -= 1;
@@ -77,11 +92,8 @@ impl<W: Workload, M: Model, S: Scheduler> Simulation<W, M, S> {
     pub(super) fn submit_bios(&mut self, user_data: u64) {
         let OutstandingIo { task, io, .. } = self.outstanding.enter(user_data, self.now);
         let ioc = self.tasks[task.index()].ioc;
-        let whole = Bio::new(io.op, ioc, io.sector, io.sectors)
-            .with_flags(io.flags)
-            .with_user_data(user_data);
         self.set_priority(task, io.io_prio);
-        let mut rest = Some(whole);
+        let mut rest = Some(bio(ioc, &io, user_data));
         while let Some(bio) = rest {
             let (first, more) = self.driver.elevator().limits().split(bio);
             rest = more;
@@ -92,7 +104,7 @@ impl<W: Workload, M: Model, S: Scheduler> Simulation<W, M, S> {
     }
 
     /// Has the I/O context of the task submit with the I/O's own priority, if it has one.
-    fn set_priority(&mut self, task: TaskId, own: Option<IoPrio>) {
+    pub(super) fn set_priority(&mut self, task: TaskId, own: Option<IoPrio>) {
         let state = &mut self.tasks[task.index()];
         let wanted = own.unwrap_or(state.io_prio);
         if wanted != state.submits_with {
@@ -121,6 +133,11 @@ impl<W: Workload, M: Model, S: Scheduler> Simulation<W, M, S> {
             self.dispatch();
         }
     }
+}
+
+/// The whole of an I/O as a bio.
+pub(super) fn bio(ioc: IocId, io: &Io, user_data: u64) -> Bio {
+    Bio::new(io.op, ioc, io.sector, io.sectors).with_flags(io.flags).with_user_data(user_data)
 }
 
 /// The command for a request.

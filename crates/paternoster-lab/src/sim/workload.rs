@@ -1,11 +1,14 @@
 //! What a simulated workload is asked: what each of its tasks does next.
 //!
 //! ```text
-//!   next ──▶ Submit  asked again at once
-//!            Sleep   asked again at that time
-//!            Work    asked again when its core has done that
-//!            Wait    asked again when an I/O of the task completes, or another task wakes it
-//!            Exit    never asked again
+//!   next ──▶ Submit     asked again at once
+//!            SubmitAll  the same; what it submits travels as one
+//!            Sleep      asked again at that time
+//!            Work       asked again when its core has done that
+//!            Wait       asked again when an I/O of the task completes, or another task wakes it
+//!            WaitFor    asked again when so many have, or another task wakes it
+//!            Poll       as Wait, and awake
+//!            Exit       never asked again
 //! ```
 
 use paternoster::{BioFlags, Instant, IoPrio, Nanos, Op, Sector, SectorCount};
@@ -68,10 +71,13 @@ pub struct Ended {
 }
 
 /// What a task does next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// It submits an I/O.
     Submit(Io),
+    /// It submits these with one call, through a plug: neighbours merge, and all enter the
+    /// scheduler before anything is dispatched.
+    SubmitAll(Vec<Io>),
     /// It sleeps until then, whatever completes meanwhile.
     Sleep(Instant),
     /// Its core works for it so long, whatever completes meanwhile; where I/O costs nothing, each
@@ -79,6 +85,11 @@ pub enum Action {
     Work(Nanos),
     /// It waits for an I/O of its own, or for a wake-up.
     Wait,
+    /// It waits until so many of its I/Os have completed, or for a wake-up.
+    WaitFor(u32),
+    /// It looks again and again whether an I/O of its own has completed: nobody has to wake it.
+    /// What else its core has to do is not delayed by that.
+    Poll,
     /// It ends, and its I/O context with the last I/O that it has outstanding.
     Exit,
 }

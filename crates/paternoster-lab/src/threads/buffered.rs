@@ -59,7 +59,7 @@ pub(super) struct Caller<'a> {
 }
 
 /// What a call needs next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// This, and then to be asked again.
     Do(Action),

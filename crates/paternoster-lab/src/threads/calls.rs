@@ -45,7 +45,7 @@ enum Doing {
 }
 
 /// What comes of a step.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Called {
     /// The call needs that.
     Do(Action),

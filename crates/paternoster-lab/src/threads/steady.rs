@@ -49,7 +49,7 @@ pub(super) struct Transferred {
 }
 
 /// What follows from a check.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Check {
     GoOn(Action),
     /// The threads are steady.
