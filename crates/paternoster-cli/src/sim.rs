@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, Result, ensure};
-use paternoster::{Hierarchy, Hz, Instant, Kernel, Nanos, SchedulerKind};
+use paternoster::{Hierarchy, Hz, Instant, Kernel, Nanos, PlugLimits, SchedulerKind};
 use paternoster_lab::fio::{FileKey, Jobs, ReadAt, Surroundings};
 use paternoster_lab::host::{CORES, Host, host_names, host_text};
 use paternoster_lab::model::{Model, device_names, read_device};
@@ -69,6 +69,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "COUNT", default_value_t = 256)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) nr_requests: u32,
+    /// Whether I/Os that a job hands over with one call (`iodepth_batch`) are held back in a plug,
+    /// so that neighbours merge: on or off.
+    #[arg(long, value_name = "on|off", default_value = "on", value_parser = on_or_off)]
+    pub(crate) plug: Plugging,
     /// The seed of all that is drawn.
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub(crate) seed: u64,
@@ -104,6 +108,28 @@ fn host_help() -> String {
 fn cores(text: &str) -> Result<u32, String> {
     let cores = text.parse().ok().filter(|cores| CORES.contains(cores));
     cores.ok_or_else(|| format!("{} to {} is allowed", CORES.start(), CORES.end()))
+}
+
+/// What a call may hold back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Plugging {
+    On,
+    Off,
+}
+
+impl Plugging {
+    /// As on the command line.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::On => "on",
+            Self::Off => "off",
+        }
+    }
+}
+
+fn on_or_off(text: &str) -> Result<Plugging, String> {
+    let plugging = [Plugging::On, Plugging::Off].into_iter().find(|known| known.name() == text);
+    plugging.ok_or_else(|| "on or off is allowed".to_owned())
 }
 
 fn window(text: &str) -> Result<Window, String> {
@@ -259,6 +285,10 @@ fn set_up(args: &Args, host: &Host, device: &dyn Model) -> Setup {
     }
     setup.cores = args.cores.unwrap_or(setup.cores);
     setup.nr_requests = Some(args.nr_requests);
+    setup.plug = match args.plug {
+        Plugging::On => PlugLimits::default(),
+        Plugging::Off => PlugLimits::OFF,
+    };
     setup
 }
 

@@ -61,6 +61,7 @@ fn settings(args: &Args, seen: &Seen<'_>) -> Vec<(String, String)> {
         ("Cores", setup.cores.to_string()),
         ("HZ, ticks a second", setup.hz.ticks_per_s().to_string()),
         ("nr_requests", args.nr_requests.to_string()),
+        ("Plug of a call with several I/Os", args.plug.name().to_owned()),
         ("Seed of all that is drawn", args.seed.to_string()),
         ("Readahead window, pages of 4 KiB", host.page_cache.read_ahead_pages.to_string()),
     ];

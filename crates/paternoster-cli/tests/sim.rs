@@ -100,6 +100,26 @@ fn host_bounds_a_fast_drive_by_its_cores_and_the_lock() {
     }
 }
 
+/// Sixteen neighbours of 4 KiB in a call, 1 MiB in all: 16 requests of 64 KiB. Where nothing is
+/// held back, each call finds 16 idle servers, which take all of its reads one by one.
+#[test]
+fn reads_of_one_call_merge_in_a_plug_unless_that_is_off() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let job = "[job]\nioengine=io_uring\ndirect=1\nrw=read\nbs=4k\nsize=1m\niodepth=16\n\
+               iodepth_batch=16\niodepth_batch_complete_min=16\n";
+    for (plug, requests) in [(&[][..], 16), (&["--plug", "on"], 16), (&["--plug", "off"], 256)] {
+        let drive = ["--device", "servers-16x80us", "--scheduler", "none", "--json"];
+        let output = sim(folder.path(), job, &[&drive[..], plug].concat());
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let report: Value = serde_json::from_slice(&output.stdout).expect("the report is JSON");
+        assert_eq!(report["disk_util"][0]["read_ios"], requests, "{plug:?}");
+        assert_eq!(report["jobs"][0]["read"]["total_ios"], 256, "{plug:?}");
+    }
+    let output = sim(folder.path(), job, &["--plug", "maybe"]);
+    let said = String::from_utf8(output.stderr).expect("text");
+    assert!(said.contains("on or off is allowed"), "{said}");
+}
+
 /// The last line tells of cores only where I/O costs them something.
 #[test]
 fn table_says_what_the_cores_of_a_host_did() {

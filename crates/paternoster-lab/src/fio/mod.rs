@@ -45,9 +45,9 @@ pub use error::{JobFileError, Mistake, Place};
 pub(crate) use iolog::{Entry, Replay, Step, Timing};
 pub use iolog::{IoLog, ReadAt};
 pub use job::{
-    Advice, BlockSizes, Coverage, DataDirection, Distribution, Engine, ExitWhat, File, FileService,
-    Group, IoMix, Job, Jobs, Modifier, Note, Order, Pacing, Pattern, RateProcess, Region, Reports,
-    Run, Submission, Syncs, ThinkTime, ThinkTrigger, WriteSync, Zone,
+    Advice, Batches, BlockSizes, Coverage, DataDirection, Distribution, Engine, ExitWhat, File,
+    FileService, Group, IoMix, Job, Jobs, Modifier, Note, Order, Pacing, Pattern, RateProcess,
+    Region, Reports, Run, Submission, Syncs, ThinkTime, ThinkTrigger, WriteSync, Zone,
 };
 pub use logs::{IoPriority, LogKind, RunLogs};
 pub use options::{OptionInfo, Support, options};

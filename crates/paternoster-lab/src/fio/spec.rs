@@ -102,6 +102,7 @@ pub(super) struct PatternSpec {
 pub(super) struct SubmissionSpec {
     pub(super) engine: Engine,
     pub(super) depth: u32,
+    pub(super) batches: BatchSpec,
     pub(super) direct: bool,
     pub(super) write_sync: WriteSync,
     pub(super) invalidate: bool,
@@ -111,6 +112,15 @@ pub(super) struct SubmissionSpec {
     pub(super) cmdprio_class: [Option<u8>; 2],
     pub(super) cmdprio: [u8; 2],
     pub(super) cmdprio_bssplit: [Vec<PrioritySplit>; 2],
+}
+
+/// In what batches it is handed over and taken back. 0 has a meaning of its own in each.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct BatchSpec {
+    pub(super) submit: u32,
+    pub(super) low: u32,
+    pub(super) complete_min: u32,
+    pub(super) complete_max: u32,
 }
 
 /// A part of the I/Os of a size, `cmdprio_bssplit`.
@@ -306,6 +316,7 @@ impl SubmissionSpec {
         Self {
             engine: Engine::Psync,
             depth: 1,
+            batches: BatchSpec { submit: 1, low: 0, complete_min: 1, complete_max: 0 },
             direct: false,
             write_sync: WriteSync::None,
             invalidate: true,

@@ -3,7 +3,7 @@
 use paternoster::Nanos;
 
 use super::job::{DataDirection, Engine, IoMix, Note, Order};
-use super::spec::Spec;
+use super::spec::{BatchSpec, Spec, SubmissionSpec};
 use super::value::PerDirection;
 
 /// When an option says nothing, and why.
@@ -18,6 +18,32 @@ static UNUSED: &[Unused] = &[
         option: "iodepth",
         why: "the calls of the ioengine wait, so one I/O is under way",
         says_nothing: |spec| spec.submission.engine.waits() && spec.submission.depth > 1,
+    },
+    Unused {
+        option: "iodepth",
+        why: "iodepth_batch_complete_min=0 without iodepth_batch_complete_max keeps one I/O under \
+              way, as in fio",
+        says_nothing: |spec| polls_for_one(spec) && spec.submission.depth > 1,
+    },
+    Unused { option: "iodepth_batch", why: ONE_UNDER_WAY, says_nothing: has_one_under_way },
+    Unused { option: "iodepth_batch_complete_min", why: ONE_UNDER_WAY, says_nothing: has_one },
+    Unused { option: "iodepth_batch_complete_max", why: ONE_UNDER_WAY, says_nothing: has_one },
+    Unused { option: "iodepth_low", why: ONE_UNDER_WAY, says_nothing: has_one_under_way },
+    Unused {
+        option: "iodepth_batch",
+        why: "posixaio hands over each I/O by itself",
+        says_nothing: |spec| spec.submission.engine == Engine::PosixAio,
+    },
+    Unused { option: "iodepth_batch_complete_min", why: AT_ONCE, says_nothing: is_null },
+    Unused { option: "iodepth_batch_complete_max", why: AT_ONCE, says_nothing: is_null },
+    Unused { option: "iodepth_low", why: AT_ONCE, says_nothing: is_null },
+    Unused {
+        option: "iodepth_batch_complete_max",
+        why: "it is below iodepth_batch_complete_min, and so is that",
+        says_nothing: |spec| {
+            let BatchSpec { complete_min, complete_max, .. } = spec.submission.batches;
+            (1..complete_min).contains(&complete_max)
+        },
     },
     Unused { option: "rwmixread", why: NO_MIX, says_nothing: has_no_mix },
     Unused { option: "rwmixwrite", why: NO_MIX, says_nothing: has_no_mix },
@@ -171,6 +197,8 @@ static UNUSED: &[Unused] = &[
     },
 ];
 
+const ONE_UNDER_WAY: &str = "one I/O is under way at a time";
+const AT_ONCE: &str = "what is handed to ioengine=null is complete";
 const OTHER_DIRECTIONS: &str = "it is of directions that rw does not have";
 const NO_MIX: &str = "rw is no mix of reads and writes";
 const NOT_RANDOM: &str = "the job is sequential";
@@ -245,6 +273,33 @@ pub(super) fn notes(spec: &Spec) -> impl Iterator<Item = Note> {
     noted.chain(unused.filter_map(move |unused| {
         (unused.says_nothing)(spec).then(|| note(unused.option, unused.why)).flatten()
     }))
+}
+
+fn is_null(spec: &Spec) -> bool {
+    spec.submission.engine == Engine::Null
+}
+
+/// Whether it polls, and nothing says how many completions it takes back.
+fn polls_for_one(spec: &Spec) -> bool {
+    let SubmissionSpec { engine, batches, .. } = &spec.submission;
+    let polls = batches.complete_min == 0 && *engine != Engine::Null && !engine.waits();
+    polls && batches.complete_max == 0
+}
+
+/// Whether no batch can have two I/Os.
+fn has_one_under_way(spec: &Spec) -> bool {
+    has_one(spec) || polls_for_one(spec)
+}
+
+/// The same, wherever completions are looked for.
+fn has_one(spec: &Spec) -> bool {
+    let SubmissionSpec { engine, depth, batches, .. } = &spec.submission;
+    // Of the page cache only trims are no calls that wait; a log may have them.
+    let waits_in_calls = !spec.submission.direct
+        && *engine != Engine::Null
+        && !spec.replays()
+        && !spec.pattern.mix.has(DataDirection::Trim);
+    engine.waits() || waits_in_calls || (*depth == 1 && batches.complete_min > 0)
 }
 
 fn has_no_mix(spec: &Spec) -> bool {

@@ -82,6 +82,11 @@ impl Calls {
         }
     }
 
+    /// Whether one is under way.
+    pub(super) fn are_under_way(&self) -> bool {
+        self.call.is_some()
+    }
+
     /// Begins the call for the I/O. Returns whether there is one.
     pub(super) fn begin(&mut self, system: &System, io: Io, now: Instant) -> bool {
         debug_assert!(self.call.is_none(), "a thread has one call under way");

@@ -3,6 +3,7 @@
 //! ```text
 //!   start.rs           not before lower stages and those it waits for have ended; then start_delay
 //!   thread.rs          depth, runtime, the next I/O of the stream
+//!   batching.rs        what it hands over together, and takes back together
 //!   pacing.rs          thinktime and rate
 //!   replaying.rs       the I/O of a log, when it is due
 //!   iolog_writer.rs    a log of the I/O that a thread issues
@@ -24,6 +25,7 @@
 //!   start.rs           the end of one may be the end of others (exitall)
 //! ```
 
+mod batching;
 mod bounds;
 mod buffered;
 mod calls;

@@ -52,11 +52,25 @@ impl Tally {
         }
     }
 
-    /// An I/O was submitted, which makes `depth` of the thread under way.
-    pub(super) fn submitted(&mut self, now: Instant, depth: u32) {
+    /// So many I/Os were submitted with one call, which makes `depth` of the thread under way.
+    pub(super) fn submitted(&mut self, now: Instant, depth: u32, ios: u32) {
         if self.counts(now) {
-            self.result.submitted(depth);
-            self.result.submitted_batch(1);
+            (0..ios).for_each(|_| self.result.submitted(depth));
+            self.result.submitted_batch(ios);
+        }
+    }
+
+    /// So many I/Os were taken back with one call.
+    pub(super) fn taken_back(&mut self, now: Instant, ios: u32) {
+        if ios > 0 && self.counts(now) {
+            self.result.completed_batch(ios);
+        }
+    }
+
+    /// The thread has polled for so long.
+    pub(super) fn polled(&mut self, now: Instant, span: Nanos) {
+        if self.counts(now) {
+            self.result.user_cpu += span;
         }
     }
 
@@ -75,7 +89,6 @@ impl Tally {
             return;
         }
         self.result.completed(direction, bytes, took);
-        self.result.completed_batch(1);
         self.windows[direction as usize].add(now, bytes);
         if let Some(logs) = &mut self.logs {
             logs.completed(sinks, now, done, took);

@@ -3,6 +3,7 @@
 use paternoster::{BioFlags, Instant, Nanos, Op, Sector, SectorCount};
 use slab::Slab;
 
+use super::batching::{Batching, Complete, Taking};
 use super::bounds::Bounds;
 use super::calls::{Called, Calls};
 use super::depth_search::{self, DepthSearch};
@@ -30,6 +31,7 @@ pub(super) struct Thread {
     source: Source,
     submission: Submission,
     run: Run,
+    batching: Batching,
     pace: Pace,
     bounds: Bounds,
     stand_still: StandStill,
@@ -75,6 +77,7 @@ impl Thread {
             },
             submission: job.submission,
             run: job.run.clone(),
+            batching: Batching::new(job.submission.batches),
             pace: Pace::new(job.pacing, job.pattern.seed),
             bounds: Bounds::new(&job.ends),
             stand_still: StandStill::new(job),
@@ -219,9 +222,15 @@ impl Thread {
         now: Instant,
         task: TaskId,
     ) -> Option<Action> {
+        let polled = self.batching.go_on(now);
+        self.tally.polled(now, polled);
         let action = self.go_on(system, now, task);
-        if matches!(action, Some(Action::Wait | Action::Sleep(_))) {
+        if matches!(action, Some(Action::Wait | Action::WaitFor(_) | Action::Sleep(_))) {
             self.tally.waits();
+        }
+        if matches!(action, Some(Action::Sleep(_))) {
+            let complete = self.batching.sleep();
+            self.take_back(&mut system.sinks, now, complete);
         }
         action
     }
@@ -236,6 +245,11 @@ impl Thread {
             self.stop();
         }
         loop {
+            if self.calls.are_under_way()
+                && let Some(action) = self.hand_over(system, now)
+            {
+                return Some(action);
+            }
             if let Some(action) = self.call_on(system, now, task) {
                 return Some(action);
             }
@@ -246,19 +260,26 @@ impl Thread {
                 self.search_on(now);
             }
             let is_over = is_over || self.has_failed();
-            if let Some(pause) = self.pace.pause(now).filter(|_| !is_over) {
-                return Some(Action::Sleep(until.map_or(pause, |until| until.min(pause))));
-            }
-            let outstanding = self.outstanding.len();
-            let holds_back = match &mut self.search {
-                Some(search) => search.holds_back(now, outstanding),
-                None => outstanding >= self.submission.depth as usize,
+            let pause = self.pace.pause(now).filter(|_| !is_over);
+            let holds_back = pause.is_none() && self.holds_back(now);
+            let next = match pause {
+                Some(pause) => Next::Sleep(pause),
+                None if holds_back => Next::End,
+                None => self.next_entry(system, now),
             };
-            if holds_back {
-                return Some(Action::Wait);
+            if matches!(next, Next::End | Next::Sleep(_)) && self.batching.has_begun() {
+                match self.hand_over(system, now) {
+                    Some(action) => return Some(action),
+                    None => continue,
+                }
             }
-            match self.next_entry(system, now) {
-                Next::End => return (!self.outstanding.is_empty()).then_some(Action::Wait),
+            match next {
+                Next::End if holds_back => {
+                    if let Some(action) = self.take_back_what_is_complete(system, now) {
+                        return Some(action);
+                    }
+                }
+                Next::End => return self.drain(system, now),
                 Next::Sleep(due) => {
                     return Some(Action::Sleep(until.map_or(due, |until| until.min(due))));
                 }
@@ -333,22 +354,68 @@ impl Thread {
         if let Some(iolog) = &mut self.iolog {
             iolog.issue(&mut system.sinks, now, &io);
         }
-        if self.submission.engine == Engine::Null {
-            self.tally.submitted(now, 1);
-            let took = Took { submission: Nanos::ZERO, completion: Nanos::ZERO };
-            self.count(&mut system.sinks, io, took, now);
-            return None;
-        }
-        if self.calls.begin(system, io, now) {
+        if self.submission.engine != Engine::Null && self.calls.begin(system, io, now) {
             if direction(io.op).is_some() {
-                self.tally.submitted(now, 1);
+                self.tally.submitted(now, 1, 1);
             }
             return None;
         }
         let name = self.outstanding.insert(io) as u64;
+        if self.batching.begin(self.io(system, name, &io)) {
+            return self.hand_over(system, now);
+        }
+        None
+    }
+
+    /// Hands over what was begun, if something was. Returns the call for it; what is handed to
+    /// `null` needs none, and is complete.
+    fn hand_over(&mut self, system: &mut System, now: Instant) -> Option<Action> {
         let depth = u32::try_from(self.outstanding.len()).expect("a depth is in u32");
-        self.tally.submitted(now, depth);
-        Some(Action::Submit(self.io(system, name, &io)))
+        let (ios, call) = self.batching.hand_over()?;
+        self.tally.submitted(now, depth, ios);
+        if self.submission.engine != Engine::Null {
+            return Some(call);
+        }
+        let complete = |(key, _)| Complete { key, submitted: now, entered: now };
+        let complete: Vec<_> = self.outstanding.iter().map(complete).collect();
+        self.take_back(&mut system.sinks, now, complete);
+        None
+    }
+
+    /// Whether nothing more is begun, as enough is under way.
+    fn holds_back(&mut self, now: Instant) -> bool {
+        let outstanding = self.outstanding.len();
+        let is_full = match &mut self.search {
+            Some(search) => search.holds_back(now, outstanding),
+            None => outstanding >= self.submission.depth as usize,
+        };
+        self.batching.holds_back(is_full, outstanding)
+    }
+
+    /// Takes back what is complete if that is enough. Returns what it does if it is not.
+    fn take_back_what_is_complete(&mut self, system: &mut System, now: Instant) -> Option<Action> {
+        match self.batching.take(now, self.outstanding.len()) {
+            Taking::Not(action) => Some(action),
+            Taking::Taken(complete) => {
+                self.take_back(&mut system.sinks, now, complete);
+                None
+            }
+        }
+    }
+
+    /// Takes back what is under way when it begins no more. Returns nothing when that is nothing.
+    fn drain(&mut self, system: &mut System, now: Instant) -> Option<Action> {
+        if self.batching.end() {
+            let is_data = |io: &fio::Io| direction(io.op).is_some();
+            let ios = self.outstanding.iter().filter(|(_, io)| is_data(io)).count();
+            self.tally.taken_back(now, u32::try_from(ios).expect("a depth is in u32"));
+        }
+        while !self.outstanding.is_empty() {
+            if let Some(action) = self.take_back_what_is_complete(system, now) {
+                return Some(action);
+            }
+        }
+        None
     }
 
     /// Goes on with the call that goes through the page cache, if there is one.
@@ -362,7 +429,8 @@ impl Thread {
             }
             Called::Returned { io, took } => {
                 let took = Took { submission: Nanos::ZERO, completion: took };
-                self.count(&mut system.sinks, io, took, now);
+                let is_data = self.count(&mut system.sinks, io, took, now);
+                self.tally.taken_back(now, is_data.into());
                 None
             }
         }
@@ -376,18 +444,43 @@ impl Thread {
     pub(super) fn completed(&mut self, sinks: &mut Sinks, ended: &Ended) {
         let &Ended { io, submitted, entered, completed, .. } = ended;
         let key = usize::try_from(io.name).expect("a key is the name of a thread's own I/O");
-        let io = self.outstanding.try_remove(key).expect("an I/O that completes was submitted");
-        let took = Took {
-            submission: entered.saturating_since(submitted),
-            completion: completed.saturating_since(entered),
-        };
-        self.count(sinks, io, took, completed);
+        let complete = Complete { key, submitted, entered };
+        if self.batching.takes_each() {
+            self.take_back(sinks, completed, [complete]);
+        } else {
+            self.batching.completed(complete);
+        }
     }
 
-    fn count(&mut self, sinks: &mut Sinks, io: fio::Io, took: Took, now: Instant) {
+    /// Takes these back, with one call.
+    fn take_back(
+        &mut self,
+        sinks: &mut Sinks,
+        now: Instant,
+        complete: impl IntoIterator<Item = Complete>,
+    ) {
+        let mut ios = 0;
+        for Complete { key, submitted, entered } in complete {
+            let io = self.outstanding.try_remove(key).expect("an I/O that completes was submitted");
+            let took = Took {
+                submission: entered.saturating_since(submitted),
+                completion: now.saturating_since(entered),
+            };
+            ios += u32::from(self.count(sinks, io, took, now));
+        }
+        if !self.batching.are_taken_together() {
+            self.tally.taken_back(now, ios);
+        }
+    }
+
+    /// Counts an I/O that is complete. Returns whether it is one of data.
+    fn count(&mut self, sinks: &mut Sinks, io: fio::Io, took: Took, now: Instant) -> bool {
         self.pace.completed(now);
         let all = took.submission + took.completion;
-        let Some(direction) = direction(io.op) else { return self.tally.synced(now, all) };
+        let Some(direction) = direction(io.op) else {
+            self.tally.synced(now, all);
+            return false;
+        };
         let fio::Io { offset, bytes, io_prio, .. } = io;
         let done = Done { direction, offset, bytes, io_prio: io_prio.map(IoPriority::from) };
         self.transferred.ios += 1;
@@ -404,6 +497,7 @@ impl Thread {
         if let Some(error) = self.bounds.completed(now, direction, io.bytes, all) {
             self.fail(error);
         }
+        true
     }
 
     /// The I/O on the device: whole sectors.

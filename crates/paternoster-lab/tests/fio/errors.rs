@@ -70,9 +70,8 @@ fn group_that_is_too_deep_is_refused_by_its_place() {
 
 #[test]
 fn option_that_is_not_simulated_is_refused_by_name_and_line() {
-    let later =
-        "a.fio:3:1: iodepth_batch is not simulated yet: How many I/Os are submitted at once.";
-    assert_eq!(told_of("iodepth_batch=4"), later);
+    let later = "a.fio:3:1: serialize_overlap is not simulated yet: I/Os that overlap wait.";
+    assert_eq!(told_of("serialize_overlap=1"), later);
     let date = "a.fio:3:1: log_unix_epoch is refused: virtual time has no date";
     assert_eq!(told_of("log_unix_epoch=1"), date);
     let text = "a.fio:3:1: log_store_compressed is refused: logs are written as text";

@@ -29,7 +29,7 @@ pub use pattern::{
     Syncs, Zone,
 };
 pub(super) use pattern::{Sequencer, used_sizes};
-pub use submission::{Advice, Engine, Submission, WriteSync};
+pub use submission::{Advice, Batches, Engine, Submission, WriteSync};
 
 /// The jobs of a job file.
 #[derive(Clone, Debug)]

@@ -7,6 +7,8 @@ pub struct Submission {
     pub engine: Engine,
     /// How many I/Os it has under way: `iodepth`, and 1 where the call waits.
     pub depth: u32,
+    /// What it hands over together, and what it takes back together.
+    pub batches: Batches,
     /// Past the page cache.
     pub direct: bool,
     /// Whether each write waits to be durable, `sync`.
@@ -26,6 +28,28 @@ impl Submission {
             _ => !self.direct,
         }
     }
+}
+
+/// What a job hands over with one call, and what it takes back with one. None of the numbers is 0
+/// or more than the job's depth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Batches {
+    /// How many I/Os make a call, `iodepth_batch`.
+    pub submit: u32,
+    /// How far the depth falls once it was reached, before more I/O is made, `iodepth_low`.
+    pub low: u32,
+    /// How many completions are waited for, `iodepth_batch_complete_min`.
+    pub complete_min: u32,
+    /// How many are taken back at once, `iodepth_batch_complete_max`; no less than are waited for.
+    pub complete_max: u32,
+    /// Whether it looks again and again instead of sleeping: `iodepth_batch_complete_min=0`.
+    pub polls: bool,
+}
+
+impl Batches {
+    /// One at a time.
+    pub const SINGLE: Self =
+        Self { submit: 1, low: 1, complete_min: 1, complete_max: 1, polls: false };
 }
 
 /// What the kernel is told of buffered I/O, as `posix_fadvise` does.

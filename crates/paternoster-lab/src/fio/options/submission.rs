@@ -29,6 +29,35 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
             Ok(())
         },
     ),
+    simulated(
+        "iodepth_batch",
+        &["iodepth_batch_submit"],
+        "int",
+        "How many I/Os are handed over with one call, 0 to 65536, 1 unless told; 0 is `iodepth`.",
+        |spec, given| batch(given, &mut spec.submission.batches.submit),
+    ),
+    simulated(
+        "iodepth_batch_complete_min",
+        &["iodepth_batch_complete"],
+        "int",
+        "How many completions are waited for, 0 to 65536, 1 unless told; 0 is to poll.",
+        |spec, given| batch(given, &mut spec.submission.batches.complete_min),
+    ),
+    simulated(
+        "iodepth_batch_complete_max",
+        &[],
+        "int",
+        "How many are taken back at once, 0 to 65536; `iodepth_batch_complete_min` if 0 or less.",
+        |spec, given| batch(given, &mut spec.submission.batches.complete_max),
+    ),
+    simulated(
+        "iodepth_low",
+        &[],
+        "int",
+        "How far the depth falls once it was reached, before more I/O is made, 0 to 65536; \
+         `iodepth` if 0.",
+        |spec, given| batch(given, &mut spec.submission.batches.low),
+    ),
     simulated("direct", &[], "bool", "Past the page cache; 0 is the default.", |spec, given| {
         spec.submission.direct = given.switch()?;
         Ok(())
@@ -239,6 +268,12 @@ fn ioengine(spec: &mut Spec, given: &Given<'_>) -> Result<(), Mistake> {
         return Err(text.mistake(what));
     }
     spec.submission.engine = value::word(text, &engines)?;
+    Ok(())
+}
+
+/// A number of I/Os, where 0 has a meaning of its own.
+fn batch(given: &Given<'_>, ios: &mut u32) -> Result<(), Mistake> {
+    *ios = given.small(0, MAX_DEPTH)?;
     Ok(())
 }
 

@@ -8,10 +8,10 @@ use crate::fio::draw::Draws;
 use crate::fio::error::Mistake;
 use crate::fio::files::Work;
 use crate::fio::job::{
-    Advice, BlockSizes, IoMix, Modifier, Order, Pacing, Pattern, Sequencer, Submission, Syncs,
-    ThinkTime,
+    Advice, Batches, BlockSizes, Engine, IoMix, Modifier, Order, Pacing, Pattern, Sequencer,
+    Submission, Syncs, ThinkTime,
 };
-use crate::fio::spec::{Identity, PatternSpec, Spec};
+use crate::fio::spec::{BatchSpec, Identity, PatternSpec, Spec, SubmissionSpec};
 use crate::fio::value::PerDirection;
 
 pub(super) fn submission(spec: &Spec) -> Submission {
@@ -20,14 +20,36 @@ pub(super) fn submission(spec: &Spec) -> Submission {
         Order::Sequential => Advice::Sequential,
         Order::Random => Advice::Random,
     };
+    let (depth, batches) = batches(said);
     Submission {
         engine: said.engine,
-        depth: if said.engine.waits() { 1 } else { said.depth },
+        depth,
+        batches,
         direct: said.direct,
         write_sync: said.write_sync,
         invalidate: said.invalidate,
         advice: said.advice.unwrap_or(order),
     }
+}
+
+/// The depth, and the batches. fio 3.33 was seen to keep one I/O under way where it polls and
+/// nothing says how many it takes back.
+fn batches(said: &SubmissionSpec) -> (u32, Batches) {
+    let BatchSpec { submit, low, complete_min, complete_max } = said.batches;
+    let polls = complete_min == 0 && said.engine != Engine::Null;
+    if said.engine.waits() || (polls && complete_max == 0) {
+        return (1, Batches { polls: polls && !said.engine.waits(), ..Batches::SINGLE });
+    }
+    let or_depth = |ios: u32| if ios == 0 { said.depth } else { ios.min(said.depth) };
+    let complete_min = complete_min.clamp(1, said.depth);
+    let batches = Batches {
+        submit: if said.engine == Engine::PosixAio { 1 } else { or_depth(submit) },
+        low: or_depth(low),
+        complete_min,
+        complete_max: complete_max.min(said.depth).max(complete_min),
+        polls,
+    };
+    (said.depth, batches)
 }
 
 pub(super) fn pacing(clone: &JobClone<'_>) -> Result<Pacing, Mistake> {
