@@ -3,7 +3,8 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering, fence};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant as Moment};
 
 use paternoster_crossing::Wake;
 
@@ -64,6 +65,18 @@ impl Completions {
     /// How often each bio has completed that was recorded.
     pub fn times(&self) -> impl Iterator<Item = u8> {
         self.times.iter().flatten().map(|times| times.load(Ordering::Relaxed))
+    }
+
+    /// Looks again and again for so long whether so many are done, and lets others run between.
+    pub(crate) fn poll(&self, submitter: usize, wanted: u64, span: Duration) -> bool {
+        let begin = Moment::now();
+        while self.done(submitter) < wanted {
+            if begin.elapsed() >= span {
+                return false;
+            }
+            thread::yield_now();
+        }
+        true
     }
 
     /// Waits until so many are done, or so long; it may return early.

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant as Moment};
 
 use fastrand::Rng;
 use paternoster::{Bio, IocId, Sector, SectorCount};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::clock::Clock;
@@ -48,12 +49,17 @@ pub struct Load {
     pub batch: usize,
     /// Bios of a submitter that are outstanding at most; no less than a batch.
     pub outstanding: usize,
+    /// For how long who waits, a submitter or an owner, looks again before it sleeps.
+    pub poll: Duration,
     /// The scheduler of each device.
     pub scheduler: Scheduler,
     /// How long it goes on.
     pub until: Until,
     /// Whether locks count for how long they are held.
     pub times_hold: bool,
+    /// Whether each submitter stays on one processor, by turns on all that there are; else two may
+    /// run on one, and never meet at a lock.
+    pub pins: bool,
     /// The seed of all draws.
     pub seed: u64,
 }
@@ -67,9 +73,11 @@ impl Default for Load {
             owners: 1,
             batch: 16,
             outstanding: 64,
+            poll: Duration::from_micros(20),
             scheduler: Scheduler::None,
             until: Until::Runtime(Duration::from_millis(100)),
             times_hold: false,
+            pins: false,
             seed: 1,
         }
     }
@@ -134,6 +142,7 @@ impl Load {
         let mut setup = Setup::new(completions, self.submitters, self.devices);
         setup.owners = self.owners;
         setup.outstanding = self.outstanding;
+        setup.poll = self.poll;
         setup.scheduler = self.scheduler;
         setup.times_hold = self.times_hold;
         settings(&mut setup);
@@ -191,6 +200,9 @@ impl Stage<'_> {
     }
 
     fn submit_all<W: Way>(&self, way: &W, number: usize, own: W::Own) -> Submitted {
+        if self.load.pins {
+            stay_on(number);
+        }
         self.ready.fetch_add(1, Ordering::AcqRel);
         while !self.opens.load(Ordering::Acquire) {
             thread::park();
@@ -258,7 +270,10 @@ impl<W: Way> Submitter<'_, W> {
 
     /// Waits until so many are done. Where the way has timers, whoever waits serves them.
     fn wait_for(&mut self, wanted: u64) {
-        while self.stage.completions.done(self.number) < wanted {
+        let Stage { completions, load, .. } = self.stage;
+        while completions.done(self.number) < wanted
+            && !completions.poll(self.number, wanted, load.poll)
+        {
             let now = self.stage.clock.now();
             let due = self.way.poll_timeout();
             if due.is_some_and(|due| due <= now) {
@@ -268,6 +283,19 @@ impl<W: Way> Submitter<'_, W> {
             let longest = due.map(|due| Duration::from_nanos(due.saturating_since(now).as_nanos()));
             self.stage.completions.wait(self.number, wanted, longest);
         }
+    }
+}
+
+/// Has this thread stay on one of the processors that it may run on, by its number. Where the
+/// system refuses, it stays free.
+fn stay_on(number: usize) {
+    let Ok(allowed) = sched_getaffinity(None) else { return };
+    let mut processors = (0..CpuSet::MAX_CPU).filter(|&cpu| allowed.is_set(cpu));
+    let nth = number % usize::try_from(allowed.count()).unwrap_or(1).max(1);
+    let mut one = CpuSet::new();
+    if let Some(cpu) = processors.nth(nth) {
+        one.set(cpu);
+        let _ = sched_setaffinity(None, &one);
     }
 }
 

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use paternoster::{Batch, Bio, FlushReason, HandOver, Instant, Plug, PlugRules};
+use paternoster::{Batch, Bio, FlushReason, HandOver, Instant, Nanos, Plug, PlugRules};
 use paternoster_crossing::lock::LockStats;
 use paternoster_crossing::{Inbox, Outbox, Sent, Wake as _};
 
@@ -74,14 +74,23 @@ struct Owner {
     /// Devices that something has come for.
     touched: Vec<usize>,
     clock: Clock,
+    /// For how long it looks again before it sleeps.
+    poll: Nanos,
     done: Done,
 }
 
 impl Owner {
     fn run(mut self) -> LockStats {
         let before = self.inbox.lock_stats();
+        let mut busy = self.clock.now();
         while !self.stops.load(Ordering::Acquire) {
-            if self.serve() {
+            let now = self.clock.now();
+            if self.serve(now) {
+                busy = now;
+                continue;
+            }
+            if now.saturating_since(busy) < self.poll {
+                thread::yield_now();
                 continue;
             }
             if self.inbox.fall_asleep() {
@@ -98,8 +107,7 @@ impl Owner {
     }
 
     /// Serves what has come. Returns whether something had.
-    fn serve(&mut self) -> bool {
-        let now = self.clock.now();
+    fn serve(&mut self, now: Instant) -> bool {
         let Self { inbox, devices, touched, done, .. } = self;
         inbox.take(|_, (device, batch)| {
             devices[device].add_batch(now, batch);
@@ -138,6 +146,7 @@ impl Way for Rings {
                 devices: setup.devices().collect(),
                 touched: Vec::new(),
                 clock: setup.clock,
+                poll: Nanos::new(u64::try_from(setup.poll.as_nanos()).unwrap_or(u64::MAX)),
                 done: Done::new(&setup.completions),
             };
             OwnerThread { token, thread: thread::spawn(move || owner.run()) }

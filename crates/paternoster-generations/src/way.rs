@@ -2,6 +2,7 @@
 
 use std::iter::Sum;
 use std::sync::Arc;
+use std::time::Duration;
 
 use paternoster::{Bio, Instant, IocId, PlugLimits};
 use paternoster_crossing::lock::{Lock, LockStats};
@@ -66,6 +67,8 @@ pub struct Setup {
     pub owners: usize,
     /// How many bios of a submitter are outstanding at most.
     pub outstanding: usize,
+    /// For how long who waits looks again before it sleeps.
+    pub poll: Duration,
     /// The scheduler of each device.
     pub scheduler: Scheduler,
     /// Whether locks count for how long they are held.
@@ -90,6 +93,7 @@ impl Setup {
             devices,
             owners: 1,
             outstanding: 64,
+            poll: Duration::ZERO,
             scheduler: Scheduler::None,
             times_hold: false,
             plug: PlugLimits::default(),

@@ -2,6 +2,7 @@
 //! counted.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use paternoster::PlugLimits;
 use paternoster_generations::{
@@ -26,6 +27,7 @@ fn assert_each_once<W: Way>(what: &str, settings: impl Fn(&mut Setup)) {
                 owners: devices.min(2),
                 batch,
                 outstanding,
+                poll: Duration::from_micros(u64::from(batch % 2 == 0) * 50),
                 scheduler,
                 until: Until::Ios(EACH as u64),
                 ..Load::default()
@@ -55,7 +57,8 @@ fn nothing_is_lost_and_nothing_comes_twice_by_any_way() {
 
 fn load(submitters: usize, batch: usize) -> Load {
     let until = Until::Ios(1_600);
-    Load { submitters, batch, outstanding: batch, until, ..Load::default() }
+    let poll = Duration::ZERO;
+    Load { submitters, batch, outstanding: batch, poll, until, ..Load::default() }
 }
 
 /// One submitter, so that nobody takes a lock for it. Of 1,600 I/Os:
