@@ -95,9 +95,50 @@ fn several_studies_are_run_in_the_order_of_their_posts() {
 #[test]
 fn help_names_the_studies() {
     let dir = tempfile::tempdir().expect("a directory");
-    let named = "(group-idle, hierarchy, queue-merging)";
+    let named = "(plugging, group-idle, hierarchy, queue-merging)";
     for help in [success(&["study", "--help"], dir.path()), failure(&["study"], dir.path())] {
         assert!(help.contains(named), "{help}");
+    }
+}
+
+/// Two threads and one, over each way, with the model's cells behind them.
+#[test]
+fn plugging_is_measured_where_it_is_named() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let dir = dir.path();
+    let short = ["--ios", "800", "--runs", "1", "--submitters", "1,2", "--devices", "1"];
+    let args = [&["study", "plugging", "--json", "--html", "page.html"][..], &short].concat();
+    let report: Value = serde_json::from_str(&success(&args, dir)).expect("a report is JSON");
+    assert_eq!(report["studies"][0]["name"], "plugging");
+    let ways = report["measured"]["ways"].as_array().expect("a list");
+    assert_eq!(ways.len(), 9 * 2, "each way, with one and two submitters");
+    for way in ways {
+        assert!(way["iops"]["median"].as_f64() > Some(0.0), "{way}");
+        assert!(way["cpu_us_per_io"]["median"].as_f64() > Some(0.0), "{way}");
+        let has_lock =
+            !["direct", "plug+rings", "off+rings"].contains(&way["way"].as_str().expect("a name"));
+        assert_eq!(way["locks_per_io"].as_f64() > Some(0.0), has_lock, "{way}");
+    }
+    let page = fs::read_to_string(dir.join("page.html")).expect("the page is written");
+    assert!(page.contains("plugging, measured on this machine"));
+    let cells = success(&["study", "plugging", "--cells-only", "--json"], dir);
+    let cells: Value = serde_json::from_str(&cells).expect("a report is JSON");
+    assert!(cells["measured"].is_null(), "no more is asked for than the cells");
+}
+
+#[test]
+fn measurement_that_cannot_be_is_refused() {
+    let dir = tempfile::tempdir().expect("a directory");
+    for (args, told) in [
+        (&["hierarchy", "--runs", "2"][..], "nothing is measured"),
+        (&["all", "--ios", "9"], "nothing is measured"),
+        (&["plugging", "--cells-only", "--ios", "9"], "nothing is measured"),
+        (&["plugging", "--iodepth", "8"], "an iodepth of 8 with batches of 16"),
+        (&["plugging", "--submitters", "0"], "0 is not in 1..=1024"),
+        (&["plugging", "--scheduler", "bfq"], "[possible values: none, mq-deadline]"),
+    ] {
+        let message = failure(&[&["study"], args].concat(), dir.path());
+        assert!(message.contains(told), "{args:?}: {message}");
     }
 }
 

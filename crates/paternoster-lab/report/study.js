@@ -34,9 +34,17 @@ function studyPage(data) {
   if (data.studies.length > 1) {
     main.append(el("nav", { "aria-label": "Studies" }, ...data.studies.map(({ name }) => el("a", { href: `#${name}-errors` }, name))));
   }
+  data.measured.forEach((its, number) => main.append(measuredSection(its, number)));
   data.studies.forEach((study) => main.append(...studySections(study)));
   main.append(section("parameters", "The command", el("pre", { class: "command", tabindex: "0" }, data.command)),
-    el("footer", {}, `Simulated in virtual time by ${data.made_by}. This file is complete: it loads nothing. Its data stand in it as JSON, in the element “data”.`));
+    el("footer", {}, `${data.measured.length > 0 ? "Measured, and simulated in virtual time," : "Simulated in virtual time"} by ${data.made_by}. This file is complete: it loads nothing. Its data stand in it as JSON, in the element “data”.`));
+}
+
+/** A table of what was measured, as it is. */
+function measuredSection(its, number) {
+  const columns = its.columns.map((name, at) => ({ name, head: at === 0, number: at > 0 }));
+  const notes = its.notes.map((note) => el("p", { class: "note" }, note));
+  return section(`measured-${number}`, its.title, ...notes, table(its.title, columns, its.rows.map((cells) => ({ cells })), true));
 }
 
 function studySections(study) {

@@ -110,6 +110,39 @@ fn every_changed_device_can_be_read() {
     }
 }
 
+/// Four figures are fitted to, one for each parameter that says so. The model is of locks alone,
+/// and coarse: what it predicts is off by up to two thirds. It has to show which way is faster.
+#[test]
+fn locks_are_predicted_from_four_figures() {
+    let report = report("plugging");
+    let cell = |id: &str| {
+        let cell = report.cells.iter().find(|cell| cell.id == id);
+        cell.unwrap_or_else(|| panic!("{id} is a cell"))
+    };
+    let calibrated: Vec<_> = report.cells.iter().filter(|cell| cell.calibrated).collect();
+    assert_eq!(calibrated.len(), 4);
+    assert!(calibrated.iter().all(|cell| cell.error().abs() <= 3.0), "{calibrated:?}");
+    let fitted = report.parameters.iter();
+    let fitted = fitted.filter(|note| note.mark.is_some_and(|mark| mark.name() == "fitted"));
+    assert_eq!(fitted.count(), 4);
+    for cell in report.cells.iter().filter(|cell| cell.is_predicted()) {
+        assert!(cell.error().abs() <= 66.0, "{cell:?}");
+    }
+    assert!(cell("32-processors global CPU us").error().abs() <= 10.0);
+    assert!(cell("32-processors global spinning %").ours >= 80.0);
+    for rising in [
+        ["32-processors global IOPS", "32-processors percpu IOPS"],
+        ["8-processors global IOPS", "8-processors percpu IOPS"],
+        ["8-processors percpu IOPS", "8-processors perdev IOPS"],
+        ["128-processors mq-deadline IOPS", "128-processors mq-deadline batch IOPS"],
+        ["128-processors bfq IOPS", "128-processors bfq batch IOPS"],
+        ["128-processors bfq IOPS", "128-processors mq-deadline IOPS"],
+    ] {
+        let [less, more] = rising.map(|id| cell(id).ours);
+        assert!(less < 0.95 * more, "{rising:?}: {less}, {more}");
+    }
+}
+
 fn first_task() -> serde_json::Value {
     let tasks = plan(study("hierarchy").as_ref(), Extent::Cells);
     serde_json::to_value(&tasks[0]).expect("a task is JSON")

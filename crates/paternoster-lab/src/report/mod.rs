@@ -30,4 +30,4 @@ pub use chronicle::Window;
 pub use observe::{Observed, observe_jobs};
 pub use run::{JobFile, ModelFile, Run};
 pub(crate) use series::Series;
-pub use studies::studies_page;
+pub use studies::{PageTable, studies_page};

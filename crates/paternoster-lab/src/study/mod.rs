@@ -17,6 +17,7 @@ mod cell;
 mod collect;
 mod errors;
 mod iostest;
+mod plugging;
 mod queue_merging;
 mod task;
 mod text;
@@ -26,6 +27,7 @@ use crate::model::parameter_file::{Mark, Note};
 pub use cell::{Cell, Kind};
 pub use collect::{CollectError, Move, Moved, StudyReport, collect};
 pub use errors::{Aim, Errors};
+pub use plugging::{Generation, LocksWork, Machine, Predicted, predict};
 pub use queue_merging::DbenchWork;
 pub use task::{Answer, Change, JobsWork, Task, TaskError, TaskName, Work};
 pub use text::text;
@@ -57,6 +59,7 @@ pub trait Study: Sync {
 /// The studies, in the order of their posts.
 pub fn studies() -> Vec<Box<dyn Study>> {
     vec![
+        Box::new(plugging::plugging()),
         Box::new(iostest::group_idle()),
         Box::new(iostest::hierarchy()),
         Box::new(queue_merging::queue_merging()),

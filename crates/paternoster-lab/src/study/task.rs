@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::VERSION;
+use super::plugging::LocksWork;
 use super::queue_merging::DbenchWork;
 use crate::fio::{Jobs, Surroundings};
 use crate::model::parameter_file::{Mark, Note, with_number};
@@ -77,6 +78,8 @@ pub enum Work {
     Jobs(JobsWork),
     /// dbench.
     Dbench(DbenchWork),
+    /// The model of locks.
+    Locks(LocksWork),
 }
 
 /// Jobs of fio over a device.
@@ -160,6 +163,7 @@ impl Task {
         let figures = match &self.work {
             Work::Jobs(work) => work.run()?,
             Work::Dbench(work) => work.run()?,
+            Work::Locks(work) => work.run()?,
         };
         Ok(Answer { version: VERSION, name: self.name.clone(), figures })
     }

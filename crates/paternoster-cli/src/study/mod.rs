@@ -1,5 +1,8 @@
 //! `paternoster study`: published measurements, and what the laboratory makes of the same.
 
+mod measure;
+mod measured_text;
+
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,11 +23,17 @@ use serde::Serialize;
 use crate::command_line;
 use crate::out_file::OutFile;
 use crate::output;
+use measure::{Measurement, Options};
 
 /// Set published measurements beside what the laboratory makes of the same.
 ///
 /// Prints every figure of the post beside ours, the errors of those that no parameter was fitted
 /// to, and how much the answer moves with each parameter that is not known for sure.
+///
+/// `plugging`, named, also measures: the ways from submitters to a device's driver, from Linux
+/// 2.6.0 to this project's, with real threads and locks on this machine, over a null device. What
+/// it prints of that is measured here and now; the cells below it are of a model of the locks, in
+/// virtual time.
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true, arg_required_else_help = true)]
 pub(crate) struct Args {
@@ -42,6 +51,8 @@ pub(crate) struct Args {
     /// plan. `run-task` runs one, wherever that is, and `collect` makes the report.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["json", "html"])]
     plan: Option<PathBuf>,
+    #[command(flatten)]
+    measuring: Options,
 }
 
 #[derive(Debug, clap::Args)]
@@ -88,17 +99,35 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         Some(Step::RunTask { file }) => run_task(file)?,
         Some(Step::Collect { dir, format }) => collect_dir(dir, format)?,
         None => {
+            let measures = measures(args)?;
             let chosen = chosen(&args.names)?;
             let extent = if args.cells_only { Extent::Cells } else { Extent::Whole };
             let tasks: Vec<_> =
                 chosen.iter().flat_map(|study| plan(study.as_ref(), extent)).collect();
-            match &args.plan {
-                Some(dir) => write_plan(&tasks, dir)?,
-                None => run_here(&chosen, &tasks, &args.format)?,
+            if let Some(dir) = &args.plan {
+                write_plan(&tasks, dir)?;
+            } else {
+                let measuring = measures.then_some(&args.measuring);
+                run_here(&chosen, &tasks, &args.format, measuring)?;
             }
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The study of which a part is measured on this machine.
+const MEASURED: &str = "plugging";
+
+/// Whether something is measured: where that study is named, and no less than all of it is to run.
+fn measures(args: &Args) -> Result<bool> {
+    let is_named = args.names.iter().any(|name| name == MEASURED);
+    let measures = is_named && !args.cells_only && args.plan.is_none();
+    ensure!(
+        measures || !args.measuring.are_given(),
+        "options of a measurement, and nothing is measured: `study {MEASURED}` is allowed, \
+         without --cells-only and --plan"
+    );
+    args.measuring.problem().map_or(Ok(measures), |problem| bail!("{problem}"))
 }
 
 fn study_names() -> Vec<&'static str> {
@@ -127,14 +156,21 @@ fn chosen(names: &[String]) -> Result<Vec<Box<dyn Study>>> {
     Ok(studies)
 }
 
-fn run_here(studies: &[Box<dyn Study>], tasks: &[Task], format: &Format) -> Result<()> {
+fn run_here(
+    studies: &[Box<dyn Study>],
+    tasks: &[Task],
+    format: &Format,
+    measuring: Option<&Options>,
+) -> Result<()> {
     let page = format.open_page()?;
+    // First, while nothing else runs.
+    let measured = measuring.map(Options::measure).transpose()?;
     let bar = ProgressBar::new(tasks.len() as u64);
     bar.set_style(ProgressStyle::with_template("{wide_bar} {pos} of {len} runs, {eta} left")?);
     let answers: Result<Vec<Answer>, TaskError> =
         tasks.par_iter().progress_with(bar.clone()).map(Task::run).collect();
     bar.finish_and_clear();
-    print(&reports(studies, &answers?)?, format, page)
+    print(&reports(studies, &answers?)?, measured.as_ref(), format, page)
 }
 
 fn reports(studies: &[Box<dyn Study>], answers: &[Answer]) -> Result<Vec<StudyReport>> {
@@ -147,19 +183,30 @@ fn reports(studies: &[Box<dyn Study>], answers: &[Answer]) -> Result<Vec<StudyRe
 struct Whole<'a> {
     version: u32,
     studies: &'a [StudyReport],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    measured: Option<&'a Measurement>,
 }
 
 /// Prints the reports, and then writes the page, so that one in /dev/stdout comes behind.
-fn print(reports: &[StudyReport], format: &Format, page: Option<OutFile>) -> Result<()> {
+fn print(
+    reports: &[StudyReport],
+    measured: Option<&Measurement>,
+    format: &Format,
+    page: Option<OutFile>,
+) -> Result<()> {
     let text = if format.json {
-        let whole = Whole { version: VERSION, studies: reports };
+        let whole = Whole { version: VERSION, studies: reports, measured };
         serde_json::to_string_pretty(&whole)? + "\n"
     } else {
-        reports.iter().map(study::text).collect()
+        let measured = measured.map(measured_text::text);
+        measured.into_iter().chain(reports.iter().map(study::text)).collect()
     };
     output::print(text.as_bytes())?;
     match page {
-        Some(page) => page.write(studies_page(&command_line::given(), reports).as_bytes()),
+        Some(page) => {
+            let tables: Vec<_> = measured.map(measured_text::page_table).into_iter().collect();
+            page.write(studies_page(&command_line::given(), reports, &tables).as_bytes())
+        }
         None => Ok(()),
     }
 }
@@ -220,7 +267,7 @@ fn collect_dir(dir: &Path, format: &Format) -> Result<()> {
     if studies.is_empty() {
         bail!("{} has no tasks; `study NAME --plan DIR` writes them", dir.display());
     }
-    print(&reports(&studies, &answers)?, format, page)
+    print(&reports(&studies, &answers)?, None, format, page)
 }
 
 /// Each task has an answer; those that have none are named, the first of them.

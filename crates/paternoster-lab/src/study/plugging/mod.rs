@@ -1,0 +1,202 @@
+//! The study of plugging: what one lock in the submit path cost a machine of 32 processors in 2004,
+//! and what the generations after it did, by a model of the locks alone.
+//!
+//! The generations themselves, with real locks, are in the crate `paternoster-generations`, and are
+//! measured by the command line; this part is in virtual time, and the same everywhere.
+
+mod file;
+mod model;
+mod program;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::cell::{Cell, Kind};
+use super::collect::{Answers, CollectError};
+use super::task::{Change, Task, TaskError, TaskName, Work, changed};
+use super::{Study, VERSION};
+use crate::model::parameter_file::{Note, notes};
+use file::{Published, StudyFile};
+pub use model::{Machine, Predicted, predict};
+pub use program::Generation;
+
+/// What the keys of parameters begin with.
+const STUDY: &str = "study.";
+
+/// The figures of a row.
+const IOPS: &str = "IOPS";
+const CPU_US: &str = "CPU us";
+const SPINNING: &str = "spinning %";
+
+/// What is run.
+#[derive(Clone, Copy)]
+struct Row {
+    name: &'static str,
+    machine: fn(&StudyFile) -> Machine,
+    generation: Generation,
+}
+
+const ROWS: [Row; 9] = [
+    Row { name: "32-processors global", machine: |it| it.seed, generation: Generation::Global },
+    Row { name: "32-processors percpu", machine: |it| it.seed, generation: Generation::PerCpu },
+    Row { name: "8-processors global", machine: |it| it.second, generation: Generation::Global },
+    Row { name: "8-processors percpu", machine: |it| it.second, generation: Generation::PerCpu },
+    Row { name: "8-processors perdev", machine: |it| it.second, generation: Generation::PerDevice },
+    Row {
+        name: "128-processors mq-deadline",
+        machine: |it| it.null_block,
+        generation: Generation::PlugLock,
+    },
+    Row {
+        name: "128-processors mq-deadline batch",
+        machine: |it| it.null_block,
+        generation: Generation::PlugLockBatch,
+    },
+    Row {
+        name: "128-processors bfq",
+        machine: |it| Machine { device_us: it.bfq_us, ..it.null_block },
+        generation: Generation::PlugLock,
+    },
+    Row {
+        name: "128-processors bfq batch",
+        machine: |it| Machine { device_us: it.bfq_us, ..it.null_block },
+        generation: Generation::PlugLockBatch,
+    },
+];
+
+/// A row of the study of plugging.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LocksWork {
+    /// The study's file of parameters.
+    pub study: String,
+    /// Which row.
+    pub row: String,
+}
+
+impl LocksWork {
+    pub(super) fn run(&self) -> Result<BTreeMap<String, f64>, TaskError> {
+        let file = StudyFile::read(Path::new("study"), &self.study);
+        let file = file.map_err(|error| TaskError::Value {
+            what: "study",
+            found: "a file of parameters".to_owned(),
+            problem: error.to_string(),
+        })?;
+        let row = ROWS.iter().find(|row| row.name == self.row);
+        let row = row.ok_or_else(|| TaskError::Value {
+            what: "row",
+            found: self.row.clone(),
+            problem: format!("there are: {}", ROWS.map(|row| row.name).join(", ")),
+        })?;
+        let Predicted { iops, cpu_us, spinning_percent } =
+            predict(row.generation, &(row.machine)(&file));
+        let figures = [(IOPS, iops), (CPU_US, cpu_us), (SPINNING, spinning_percent)];
+        Ok(figures.into_iter().map(|(name, figure)| (name.to_owned(), figure)).collect())
+    }
+}
+
+/// The study.
+struct PluggingStudy {
+    text: &'static str,
+    file: StudyFile,
+}
+
+/// Plugging, 2004 and 2025.
+pub(super) fn plugging() -> impl Study {
+    let text = include_str!("../../../studies/plugging.toml");
+    let file = StudyFile::read(Path::new("plugging.toml"), text);
+    PluggingStudy { text, file: file.unwrap_or_else(|error| panic!("{error}")) }
+}
+
+/// A published figure of a row: the row, the figure, what was published, how it counts.
+type Published1 = (&'static str, &'static str, f64, Counts);
+
+/// How a figure counts.
+#[derive(Clone, Copy, PartialEq)]
+enum Counts {
+    Predicted,
+    /// A parameter was fitted to it.
+    Fitted,
+    /// It is said only to be below or above that, or the model is told of it.
+    Not,
+}
+
+fn figures(published: &Published) -> Vec<Published1> {
+    use Counts::{Fitted, Not, Predicted};
+    let it = published;
+    vec![
+        ("32-processors global", IOPS, it.seed_global_iops, Fitted),
+        ("32-processors global", CPU_US, it.seed_global_cpu_us, Predicted),
+        ("32-processors global", SPINNING, it.seed_global_spinning_percent, Predicted),
+        ("32-processors percpu", IOPS, it.seed_percpu_iops, Not),
+        ("32-processors percpu", CPU_US, it.seed_percpu_cpu_us, Fitted),
+        ("8-processors global", IOPS, it.second_global_iops, Predicted),
+        ("8-processors global", CPU_US, it.second_global_cpu_us, Predicted),
+        ("8-processors percpu", IOPS, it.second_percpu_iops, Predicted),
+        ("8-processors percpu", CPU_US, it.second_percpu_cpu_us, Predicted),
+        ("8-processors perdev", IOPS, it.second_perdev_iops, Not),
+        ("8-processors perdev", CPU_US, it.second_perdev_cpu_us, Fitted),
+        ("8-processors global", "IOPS, below", it.second_global_bound_iops, Not),
+        ("8-processors percpu", "IOPS, above", it.second_percpu_bound_iops, Not),
+        ("128-processors mq-deadline", IOPS, it.mq_deadline_iops, Fitted),
+        ("128-processors mq-deadline batch", IOPS, it.mq_deadline_batch_iops, Predicted),
+        ("128-processors bfq", IOPS, it.bfq_iops, Predicted),
+        ("128-processors bfq batch", IOPS, it.bfq_batch_iops, Predicted),
+    ]
+}
+
+impl Study for PluggingStudy {
+    fn name(&self) -> &'static str {
+        "plugging"
+    }
+
+    fn about(&self) -> String {
+        self.file.about.clone()
+    }
+
+    fn parameters(&self) -> Vec<Note> {
+        let of = |note: Note| Note { key: format!("{STUDY}{}", note.key), ..note };
+        notes(self.text).into_iter().map(of).collect()
+    }
+
+    fn tasks(&self, change: Option<&Change>) -> Vec<Task> {
+        let of_row = |row: &Row| Task {
+            version: VERSION,
+            name: TaskName {
+                study: self.name().to_owned(),
+                change: change.cloned(),
+                row: row.name.to_owned(),
+                run: 0,
+            },
+            work: Work::Locks(LocksWork {
+                study: changed(self.text, STUDY, change),
+                row: row.name.to_owned(),
+            }),
+        };
+        ROWS.iter().map(of_row).collect()
+    }
+
+    fn cells(&self, answers: &Answers<'_>) -> Result<Vec<Cell>, CollectError> {
+        let cell = |(row, figure, seed, counts): Published1| {
+            let is_rate = figure.starts_with(IOPS);
+            let ours = answers.mean(row, 1, if is_rate { IOPS } else { figure })?;
+            let (unit, kind) = match figure {
+                CPU_US => ("µs", Kind::Cost),
+                SPINNING => ("%", Kind::Cost),
+                _ => (IOPS, Kind::Total),
+            };
+            Ok(Cell {
+                id: format!("{row} {figure}"),
+                seed,
+                ours,
+                unit,
+                calibrated: counts == Counts::Fitted,
+                kind,
+                counted: counts != Counts::Not,
+            })
+        };
+        figures(&self.file.published).into_iter().map(cell).collect()
+    }
+}
