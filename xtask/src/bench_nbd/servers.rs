@@ -3,6 +3,7 @@
 use super::DISK_SIZE;
 use crate::cargo;
 use anyhow::{Context, Result, bail};
+use paternoster::SchedulerKind;
 use std::fs;
 use std::io::Read as _;
 use std::os::unix::net::UnixStream;
@@ -12,8 +13,6 @@ use std::time::{Duration, Instant};
 
 /// How long a server may take until it greets a client.
 const READY_WITHIN: Duration = Duration::from_secs(10);
-/// The scheduler of our server, whatever the machine's disk is.
-const OUR_SCHEDULER: &str = "cfq";
 /// Requests that our server keeps in its disk.
 const OUR_DEPTH: &str = "16";
 
@@ -92,10 +91,15 @@ impl Kind {
     }
 
     /// Starts the server, with its socket in `dir`, and waits until it greets a client.
-    pub(super) fn start(&'static self, dir: &Path, disk: &Path) -> Result<Server> {
+    pub(super) fn start(
+        &'static self,
+        dir: &Path,
+        disk: &Path,
+        scheduler: SchedulerKind,
+    ) -> Result<Server> {
         let socket = dir.join(format!("{}-{}.sock", self.program.name(), self.backing.name()));
         let process = self
-            .command(dir, disk, &socket)?
+            .command(dir, disk, &socket, scheduler)?
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .spawn()
@@ -107,8 +111,14 @@ impl Kind {
         Ok(server)
     }
 
-    /// The command that serves at `socket`.
-    fn command(&self, dir: &Path, disk: &Path, socket: &Path) -> Result<Command> {
+    /// The command that serves at `socket`; the scheduler is that of our server.
+    fn command(
+        &self,
+        dir: &Path,
+        disk: &Path,
+        socket: &Path,
+        scheduler: SchedulerKind,
+    ) -> Result<Command> {
         let mut command = match self.program {
             Program::Paternoster => Command::new(cargo::paternoster()?),
             program => Command::new(program.name()),
@@ -127,11 +137,13 @@ impl Kind {
                 command.arg("--socket").arg(socket).arg(disk);
             }
             (Program::Paternoster, Backing::Memory) => {
-                command.arg("serve").arg(memory_config(dir, socket)?);
+                command
+                    .args(["serve", "--log", "warn"])
+                    .arg(memory_config(dir, socket, scheduler)?);
             }
             (Program::Paternoster, Backing::File) => {
                 command.args(["serve", "--log", "warn", "--export", "disk", "--depth", OUR_DEPTH]);
-                command.args(["--scheduler", OUR_SCHEDULER]);
+                command.args(["--scheduler", scheduler.name()]);
                 command.args(["--ctl", "none", "--disk"]).arg(disk).arg("--unix").arg(socket);
             }
         }
@@ -140,11 +152,11 @@ impl Kind {
 }
 
 /// Writes the configuration of ours that serves memory; the command line cannot say that.
-fn memory_config(dir: &Path, socket: &Path) -> Result<PathBuf> {
+fn memory_config(dir: &Path, socket: &Path, scheduler: SchedulerKind) -> Result<PathBuf> {
     let path = dir.join("memory.toml");
     let text = format!(
         "unix = {:?}\nctl = \"none\"\n\n[disks.disk0]\nbackend = \"memory\"\nsize = \"{}M\"\n\
-         scheduler = \"{OUR_SCHEDULER}\"\ndepth = {OUR_DEPTH}\n\n\
+         scheduler = \"{scheduler}\"\ndepth = {OUR_DEPTH}\n\n\
          [exports.disk]\ndisk = \"disk0\"\n",
         socket.display().to_string(),
         DISK_SIZE >> 20,

@@ -1,0 +1,97 @@
+//! fio as an NBD client, and what is read of its report.
+
+use super::DISK_SIZE;
+use anyhow::{Context, Result, bail};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::process::Command;
+
+/// What fio measured in one run.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Sample {
+    /// Requests per second.
+    pub(super) iops: f64,
+    /// The latency, in microseconds, that 99 % of the requests stay below.
+    pub(super) p99_us: f64,
+}
+
+/// Runs fio as an NBD client; returns its report, which is JSON.
+pub(super) fn fio(uri: &str, options: &[impl AsRef<str>]) -> Result<String> {
+    let output = Command::new("fio")
+        .args(["--name=bench", "--ioengine=nbd", "--output-format=json", "--randrepeat=1"])
+        .arg(format!("--size={DISK_SIZE}"))
+        .arg(format!("--uri={uri}"))
+        .args(options.iter().map(AsRef::as_ref))
+        .output()
+        .context("fio does not start: install the package fio")?;
+    if !output.status.success() {
+        let said = [output.stderr, output.stdout].concat();
+        bail!("fio {uri}: {}\n{}", output.status, String::from_utf8_lossy(&said));
+    }
+    String::from_utf8(output.stdout).context("fio's report")
+}
+
+/// What is read of fio's report.
+#[derive(Deserialize)]
+struct Report {
+    /// The jobs; ours is the only one, as it is reported as a group.
+    jobs: [Job; 1],
+}
+
+/// A job in fio's report.
+#[derive(Deserialize)]
+struct Job {
+    read: Direction,
+    write: Direction,
+}
+
+/// The reads or the writes of a job.
+#[derive(Deserialize)]
+struct Direction {
+    /// Requests per second.
+    iops: f64,
+    /// Nanoseconds from submission to completion.
+    clat_ns: Latency,
+}
+
+/// A distribution in fio's report.
+#[derive(Deserialize)]
+struct Latency {
+    /// Nanoseconds by the share of requests, in percent, that stay below; none without requests.
+    #[serde(default)]
+    percentile: BTreeMap<String, f64>,
+}
+
+/// What `report` says; fio may print notes before it.
+pub(super) fn sample(report: &str) -> Result<Sample> {
+    let json = report.find('{').map_or("", |start| &report[start..]);
+    let Report { jobs: [Job { read, write }] } =
+        serde_json::from_str(json).context("fio's report")?;
+    let done = if read.iops > 0.0 { read } else { write };
+    let p99 = done.clat_ns.percentile.get("99.000000").context("fio's report has no p99")?;
+    Ok(Sample { iops: done.iops, p99_us: p99 / 1000.0 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sample_is_read_from_the_report_of_fio() {
+        let none = r#"{"iops": 0.0, "clat_ns": {"min": 0}}"#;
+        let some = r#"{"iops": 12345.678, "clat_ns": {"min": 1,
+ "percentile": {"50.000000": 2000, "99.000000": 81408}}}"#;
+        for (read, write) in [(some, none), (none, some)] {
+            let report = format!(
+                "note: both iodepth >= 1 and synchronous I/O engine\n\
+                 {{\"jobs\": [{{\"jobname\": \"bench\", \"read\": {read}, \"write\": {write}}}]}}"
+            );
+            let expected = Sample { iops: 12345.678, p99_us: 81.408 };
+            assert_eq!(sample(&report).expect("it is a report"), expected);
+        }
+        let idle = format!("{{\"jobs\": [{{\"read\": {none}, \"write\": {none}}}]}}");
+        assert!(sample(&idle).is_err());
+        assert!(sample("").is_err());
+        assert!(sample(r#"{"jobs": []}"#).is_err());
+    }
+}

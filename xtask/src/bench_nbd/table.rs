@@ -1,0 +1,101 @@
+//! The table: medians over the rounds, and each server beside nbdkit.
+//!
+//! A server is compared with nbdkit round by round, as both met the same state of the machine then.
+//! The table has the median of those ratios with the least and the greatest.
+
+use super::fio::Sample;
+use super::load::Load;
+use super::servers::{Program, Server};
+use std::collections::BTreeMap;
+
+/// The samples of each load and server, a round each; a server is named by its place in the list.
+pub(super) type Samples = BTreeMap<(Load, usize), Vec<Sample>>;
+
+/// How a server compares with another, round by round.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Ratio {
+    median: f64,
+    least: f64,
+    greatest: f64,
+}
+
+/// The IOPS of `ours` as multiples of `theirs`, of which both have one in each round.
+fn ratio(ours: &[Sample], theirs: &[Sample]) -> Option<Ratio> {
+    let mut ratios: Vec<f64> =
+        ours.iter().zip(theirs).map(|(ours, theirs)| ours.iops / theirs.iops).collect();
+    ratios.sort_by(f64::total_cmp);
+    let (least, greatest) = (*ratios.first()?, *ratios.last()?);
+    Some(Ratio { median: middle(&ratios), least, greatest })
+}
+
+/// The median of values in ascending order, of which there is one.
+fn middle(values: &[f64]) -> f64 {
+    f64::midpoint(values[(values.len() - 1) / 2], values[values.len() / 2])
+}
+
+/// The median of each measure.
+fn median(samples: &[Sample]) -> Sample {
+    let of = |measure: fn(&Sample) -> f64| {
+        let mut values: Vec<f64> = samples.iter().map(measure).collect();
+        values.sort_by(f64::total_cmp);
+        middle(&values)
+    };
+    Sample { iops: of(|sample| sample.iops), p99_us: of(|sample| sample.p99_us) }
+}
+
+/// Prints the table.
+pub(super) fn print(servers: &[Server], samples: &Samples) {
+    println!(
+        "\n{:<10} {:>5} {:>3}  {:<12} {:<7} {:>9} {:>8} {:>9}  x nbdkit",
+        "load", "conns", "qd", "server", "backing", "IOPS", "MiB/s", "p99 us"
+    );
+    for ((load, index), runs) in samples {
+        let kind = servers[*index].kind;
+        let nbdkit = servers.iter().position(|other| {
+            other.kind.program == Program::Nbdkit && other.kind.backing == kind.backing
+        });
+        let others = nbdkit.filter(|nbdkit| nbdkit != index);
+        let theirs = others.and_then(|nbdkit| samples.get(&(*load, nbdkit)));
+        let beside = match theirs.and_then(|theirs| ratio(runs, theirs)) {
+            None => "-".to_owned(),
+            Some(Ratio { median, least, greatest }) => {
+                format!("{median:.2} ({least:.2} to {greatest:.2})")
+            }
+        };
+        let Sample { iops, p99_us } = median(runs);
+        println!(
+            "{:<10} {:>5} {:>3}  {:<12} {:<7} {iops:>9.0} {:>8.0} {p99_us:>9.1}  {beside}",
+            load.kind.name,
+            load.connections,
+            load.depth,
+            kind.program.name(),
+            kind.backing.name(),
+            load.mib_per_s(iops),
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn samples(iops: &[f64]) -> Vec<Sample> {
+        iops.iter().map(|&iops| Sample { iops, p99_us: 1.0 }).collect()
+    }
+
+    #[test]
+    fn median_is_taken_of_each_measure_on_its_own() {
+        let samples = [(3.0, 1.0), (1.0, 3.0), (2.0, 9.0)];
+        let samples = samples.map(|(iops, p99_us)| Sample { iops, p99_us });
+        assert_eq!(median(&samples), Sample { iops: 2.0, p99_us: 3.0 });
+        assert_eq!(median(&samples[..2]), Sample { iops: 2.0, p99_us: 2.0 });
+    }
+
+    /// The medians of both are 20 and 10, and yet a round had twice as much in none but one.
+    #[test]
+    fn servers_are_compared_round_by_round() {
+        let ratio = ratio(&samples(&[10.0, 20.0, 30.0]), &samples(&[10.0, 5.0, 20.0]));
+        assert_eq!(ratio, Some(Ratio { median: 1.5, least: 1.0, greatest: 4.0 }));
+        assert_eq!(super::ratio(&[], &[]), None);
+    }
+}
