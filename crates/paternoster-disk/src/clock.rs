@@ -28,7 +28,7 @@ impl MonotonicClock {
     }
 
     /// What `CLOCK_MONOTONIC` says at that moment, in nanoseconds.
-    pub(crate) fn monotonic_at(self, at: Instant) -> u64 {
+    pub fn monotonic_at(self, at: Instant) -> u64 {
         self.origin.saturating_add(at.since_start().as_nanos())
     }
 }

@@ -20,7 +20,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use paternoster::scheduler::{Scheduler, SideTable};
-use paternoster::{Administration, GroupId, Instant, Nanos};
+use paternoster::{Administration, Batch, GroupId, Instant, Nanos};
 use rustix::event::{EventfdFlags, eventfd};
 
 use crate::backend::{Backend, TransferDone};
@@ -59,6 +59,15 @@ pub trait Front<S: Scheduler> {
     fn poll_timeout(&self, _now: Instant) -> Option<Instant> {
         None
     }
+
+    /// Takes note that the thread is about to wait. Returns whether it may: not where something has
+    /// come from another thread meanwhile.
+    fn falls_asleep(&mut self) -> bool {
+        true
+    }
+
+    /// Takes note that the thread has waited, or did not wait where it was about to.
+    fn awake(&mut self) {}
 }
 
 /// Wakes an owner from another thread.
@@ -80,7 +89,8 @@ impl Waker {
         let _ = rustix::io::write(&*self.event, &1u64.to_ne_bytes());
     }
 
-    fn clear(&self) {
+    /// Takes all wake-ups until now, before [`fd`](Self::fd) is polled again.
+    pub fn clear(&self) {
         let _ = rustix::io::read(&*self.event, &mut [0; 8]);
     }
 
@@ -100,6 +110,8 @@ pub struct Owner<S: Scheduler> {
     waker: Waker,
     /// How long each group's requests that are done kept servers of a modelled device.
     device_time: SideTable<GroupId, Nanos>,
+    /// How often the thread has waited.
+    waits: u64,
 }
 
 impl<S: Scheduler> Owner<S> {
@@ -120,13 +132,18 @@ impl<S: Scheduler> Owner<S> {
         assert!(made <= clock.now(), "the elevator was made later than the owner's clock says");
         rustix::thread::set_current_timer_slack(NonZeroU64::new(1))?;
         let device_time = SideTable::new();
-        Ok(Self { engine, backend, ring: Ring::new()?, clock, waker, device_time })
+        Ok(Self { engine, backend, ring: Ring::new()?, clock, waker, device_time, waits: 0 })
     }
 
     /// Gives a command to the disk, which takes it in now. What may begin by that begins when the
     /// front has given all that it has, in this round.
     pub fn submit(&mut self, command: Command) {
         self.engine.submit(self.clock.now(), command);
+    }
+
+    /// Gives the disk a batch of a plug, with its commands: see [`Engine::submit_batch`].
+    pub fn submit_batch(&mut self, batch: Batch, commands: Vec<Command>) {
+        self.engine.submit_batch(self.clock.now(), batch, commands);
     }
 
     /// Changes something of the elevator (groups, weights, I/O contexts, tunables, depth) at the
@@ -171,6 +188,11 @@ impl<S: Scheduler> Owner<S> {
         Some(self.device_time.get(group).copied().unwrap_or_default())
     }
 
+    /// Returns how often the thread has waited: for its device, its clients, or a moment.
+    pub fn waits(&self) -> u64 {
+        self.waits
+    }
+
     /// Returns the ring, for the front's operations under [`Token::Front`].
     pub fn ring(&mut self) -> &mut Ring<Token> {
         &mut self.ring
@@ -213,7 +235,7 @@ impl<S: Scheduler> Owner<S> {
             }
             self.settle();
             let wanted = front.poll_timeout(self.now());
-            self.wait(wanted)?;
+            self.wait(wanted, front)?;
         }
     }
 
@@ -273,16 +295,23 @@ impl<S: Scheduler> Owner<S> {
         }
     }
 
-    fn wait(&mut self, front: Option<Instant>) -> io::Result<()> {
+    fn wait(&mut self, wanted: Option<Instant>, front: &mut impl Front<S>) -> io::Result<()> {
         if self.engine.has_outcome() {
             // The front put a command at the end of the round that is done already.
             return self.ring.submit();
         }
-        let due = [self.engine.poll_timeout(), self.backend.poll_timeout(), front];
+        let due = [self.engine.poll_timeout(), self.backend.poll_timeout(), wanted];
         let until = due.into_iter().flatten().min();
         if until.is_some_and(|until| until <= self.clock.now()) {
             return self.ring.submit();
         }
-        self.ring.wait(until.map(|until| self.clock.monotonic_at(until)))
+        let result = if front.falls_asleep() {
+            self.waits += 1;
+            self.ring.wait(until.map(|until| self.clock.monotonic_at(until)))
+        } else {
+            self.ring.submit()
+        };
+        front.awake();
+        result
     }
 }

@@ -17,11 +17,14 @@
 //! The caller's law is the elevator's: an input with a clock reading of its own, then
 //! [`Engine::step`] until it breaks, then the next input. Several commands may be submitted before
 //! that, each with its own reading, so that the scheduler chooses among all of them.
+//!
+//! What fronts hold back in plugs arrives as batches ([`Engine::submit_batch`]).
 
 mod command;
 mod fault;
 mod in_device;
 mod pieces;
+mod plugged;
 mod sync;
 
 pub use command::{Command, CommandOp, Outcome, Payload, Transfer, TransferId, Transferred};

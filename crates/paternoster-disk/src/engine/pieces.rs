@@ -110,6 +110,16 @@ impl Kind {
         }
     }
 
+    /// The bio of a range of whole sectors; none if they are not.
+    pub(super) fn whole_sectors(&self, ioc: IocId, offset: u64, len: u32) -> Option<Bio> {
+        let sectors = SectorCount(len / SectorCount::SECTOR_BYTES);
+        let is_whole = offset.is_multiple_of(SECTOR_BYTES)
+            && len.is_multiple_of(SectorCount::SECTOR_BYTES)
+            && len > 0;
+        let bio = Bio::new(self.op(), ioc, Sector(offset / SECTOR_BYTES), sectors);
+        is_whole.then(|| bio.with_flags(self.bio_flags()))
+    }
+
     /// The same for a part of the range.
     fn part(&self, from: usize, len: usize) -> Self {
         match self {

@@ -2,6 +2,7 @@
 
 use smallvec::{SmallVec, smallvec};
 
+use crate::arena::IocId;
 use crate::elevator::{Limits, NoMerges, adjacency};
 use crate::request::{Bio, BioFlags, Extent, Op, Sector, SectorCount};
 use crate::trace::MergeKind;
@@ -37,6 +38,21 @@ impl Chain {
     /// Its bios in the order in which they merged; at least one.
     pub fn bios(&self) -> &[Bio] {
         &self.bios
+    }
+
+    /// Gives its bios other names: what `name` makes of the user data of each is its I/O context
+    /// and its user data from now on. A submitter names its own; the owner of the device knows
+    /// other names.
+    ///
+    /// # Panics
+    ///
+    /// Where bios of one chain would be of several I/O contexts.
+    pub fn rename(&mut self, mut name: impl FnMut(u64) -> (IocId, u64)) {
+        for bio in &mut self.bios {
+            (bio.ioc, bio.user_data) = name(bio.user_data);
+        }
+        let first = self.bios[0].ioc;
+        assert!(self.bios.iter().all(|bio| bio.ioc == first), "a chain is of one I/O context");
     }
 
     pub(crate) fn into_bios(self) -> impl Iterator<Item = Bio> {

@@ -357,6 +357,22 @@ fn chain_keeps_the_limits_and_never_merges_again_after_it_refused_a_bio() {
     assert_eq!((chain.sector(), chain.sectors()), (Sector(92), SectorCount(17)));
 }
 
+/// The owner knows other names than the submitter; the order and the ranges stay.
+#[test]
+fn bios_of_a_chain_are_given_other_names() {
+    let mut left = vec![];
+    let mut plug = plug(&mut left);
+    for (name, sector) in [(7, 8), (8, 0), (9, 16)] {
+        plug.submit(at(0), 0, read(sector, 8).with_user_data(name), &PlugRules::default());
+    }
+    drop(plug);
+    let chain = &mut left[0].1.chains[0];
+    let (ioc, sectors) = (chain.bios()[0].ioc, chain.sectors());
+    chain.rename(|name| (ioc, name * 100));
+    let names: Vec<_> = chain.bios().iter().map(|bio| bio.user_data).collect();
+    assert_eq!((names, chain.sectors()), (vec![700, 800, 900], sectors));
+}
+
 proptest! {
     /// Whatever is submitted leaves once, with its device, a chain behind all older chains of that
     /// device, and never more at a time than the limits say.
