@@ -99,6 +99,11 @@ struct DiskArgs {
     /// too [default: none]
     #[arg(long, value_name = "ADDR:PORT", conflicts_with = "config")]
     metrics: Option<String>,
+
+    /// Connection threads, 1 to 64: with 1 the owner of the disk serves its clients itself
+    /// [default: 1 below four processors, else half of them, up to 4]
+    #[arg(long, value_name = "N", conflicts_with = "config")]
+    threads: Option<i64>,
 }
 
 /// Help of `--set`.
@@ -184,6 +189,7 @@ impl DiskArgs {
             tcp: self.tcp,
             ctl: self.ctl,
             metrics: self.metrics,
+            threads: self.threads,
         }
     }
 }

@@ -14,6 +14,7 @@
 mod acceptor;
 mod admission;
 mod announce;
+mod clients;
 pub mod config;
 mod connections;
 mod control;
@@ -31,6 +32,7 @@ mod server;
 mod signals;
 pub mod sockets;
 pub mod stat;
+mod threads;
 mod tuned;
 mod uri;
 

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   acceptor ──NewConnection──▶ owner of disk0, owner of disk1, …        a thread each
-//!   control plane ──Stat──────▶
+//!   control plane ──Stat──────▶      ▲ ▼
+//!                               connection threads, where there are any
 //! ```
 //!
 //! The order of starting: sockets are bound, then disks are opened, then threads run; so that
@@ -15,7 +16,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant as SystemInstant};
 
 use anyhow::{Context as _, Result, anyhow, bail};
-use paternoster::{Device, Elevator, Instant};
+use paternoster::{Device, Elevator, Instant, PlugLimits};
 use paternoster_disk::{
     Backend, Engine, FileBackend, MemoryBackend, Model, ModelledBackend, MonotonicClock, Owner,
     Waker,
@@ -24,14 +25,16 @@ use paternoster_disk::{
 use crate::acceptor::{Acceptor, Listener, StopFlag};
 use crate::admission::{Admission, raise_descriptors};
 use crate::announce;
+use crate::clients::Export;
 use crate::config::{BackendConfig, Config, DiskConfig, GroupConfig};
-use crate::connections::{Connections, DiskLabel, Export, Scheduler, Tenant};
+use crate::connections::{Connections, DiskLabel, Scheduler, Served, Tenant};
 use crate::control::ControlHandle;
 use crate::depth;
 use crate::export_table::ExportTable;
 use crate::messages::OwnerHandle;
 use crate::rings;
 use crate::sockets::{self, SocketFile};
+use crate::threads::{Plugged, Thread};
 use crate::tuned;
 use crate::uri;
 
@@ -44,6 +47,8 @@ pub struct Server {
     owners: Vec<OwnerHandle>,
     control: ControlHandle,
     owner_threads: Vec<JoinHandle<io::Result<()>>>,
+    /// Connection threads; each ends when all disks have.
+    client_threads: Vec<JoinHandle<io::Result<()>>>,
     acceptor_thread: JoinHandle<io::Result<()>>,
     /// Closed when every thread has ended.
     running: mpsc::Receiver<()>,
@@ -64,8 +69,9 @@ impl Server {
 
     /// Starts to serve; a thread that fails sends a sentence about that to `failures`.
     pub fn start_watched(config: &Config, failures: &mpsc::Sender<String>) -> Result<Self> {
-        // One for each owner, and the acceptor's.
-        rings::try_out(config.disks.len() + 1)?;
+        // One for each owner and each connection thread, and the acceptor's.
+        let threads = if config.threads > 1 { config.threads } else { 0 };
+        rings::try_out(config.disks.len() + threads + 1)?;
         let mut listeners = Vec::new();
         let mut tcp_address = None;
         let mut socket = None;
@@ -84,12 +90,18 @@ impl Server {
         }
         let (alive, running) = mpsc::channel();
         let watch = Watchers { failures: failures.clone(), alive };
+        let threads = (0..threads).map(|_| Thread::new());
+        let mut threads = threads.collect::<io::Result<Vec<_>>>()?;
         let mut owners = Vec::new();
-        let mut owner_threads = Vec::new();
+        let (mut owner_threads, mut client_threads) = (Vec::new(), Vec::new());
         for (index, backend) in backends.into_iter().enumerate() {
-            let (handle, thread) = start_owner(config, index, backend, &watch)?;
+            let (handle, thread) = start_owner(config, index, backend, &mut threads, &watch)?;
             owners.push(handle);
             owner_threads.push(thread);
+        }
+        for (number, thread) in threads.into_iter().enumerate() {
+            let name = format!("clients {number}");
+            client_threads.push(spawn(&name, &watch, move || thread.run())?);
         }
         let stop = StopFlag::new()?;
         let acceptor_thread = start_acceptor(config, listeners, &owners, &stop, &watch)?;
@@ -100,6 +112,7 @@ impl Server {
             owners,
             control,
             owner_threads,
+            client_threads,
             acceptor_thread,
             running,
             stop,
@@ -142,14 +155,15 @@ impl Server {
         let spent = self.end_begun.map(|begun| begun.elapsed()).unwrap_or_default();
         let left = PATIENCE.saturating_sub(spent);
         if self.running.recv_timeout(left) == Err(mpsc::RecvTimeoutError::Timeout) {
-            let threads = self.owner_threads.iter().chain([&self.acceptor_thread]);
+            let threads = self.owner_threads.iter().chain(&self.client_threads);
+            let threads = threads.chain([&self.acceptor_thread]);
             let stuck = threads.filter(|thread| !thread.is_finished());
             let stuck: Vec<_> = stuck.filter_map(|thread| thread.thread().name()).collect();
             bail!("{} did not end in {PATIENCE:?} and is left behind", stuck.join(", "));
         }
         let mut ended = join(self.acceptor_thread).context("the acceptor failed");
         // The first failure is reported.
-        for thread in self.owner_threads {
+        for thread in self.owner_threads.into_iter().chain(self.client_threads) {
             let name = thread.thread().name().unwrap_or_default().to_owned();
             ended = ended.and(join(thread).context(name));
         }
@@ -224,6 +238,7 @@ fn start_owner(
     config: &Config,
     index: usize,
     backend: Box<dyn Backend>,
+    threads: &mut [Thread],
     watch: &Watchers,
 ) -> Result<(OwnerHandle, JoinHandle<io::Result<()>>)> {
     let disk = &config.disks[index];
@@ -248,7 +263,12 @@ fn start_owner(
     let (sender, inbox) = mpsc::channel();
     let waker = Waker::new()?;
     let handle = OwnerHandle::new(sender, waker.clone());
-    let mut connections = Connections::new(label, exports, tenants, inbox, config.payload_timeout);
+    let limits = if disk.plug { PlugLimits::default() } else { PlugLimits::OFF };
+    let plugged = Plugged { limits, rules: engine.elevator().plug_rules() };
+    let exports = exports.into();
+    let timeout = config.payload_timeout;
+    let served = Served::new(&waker, threads, &exports, &tenants, plugged, timeout);
+    let mut connections = Connections::new(label, exports, tenants, inbox, served);
     let thread = spawn(&format!("disk {}", disk.name), watch, move || {
         Owner::new(engine, backend, MonotonicClock::start(), waker)?.run(&mut connections)?;
         connections.ended()

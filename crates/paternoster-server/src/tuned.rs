@@ -57,6 +57,7 @@ mod tests {
             scheduler: scheduler.into(),
             hierarchy: None,
             depth: None,
+            plug: true,
             tunables,
         }
     }

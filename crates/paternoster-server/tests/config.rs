@@ -105,6 +105,7 @@ fn every_key_of_sockets_and_disks_is_read() {
         scheduler: SchedulerChoice::Auto { rotational: false },
         hierarchy: None,
         depth: None,
+        plug: true,
         tunables: Vec::new(),
     };
     let tunables = vec![("read_expire".to_owned(), 20), ("fifo_batch".to_owned(), 4)];

@@ -142,6 +142,7 @@ fn every_wrong_option_is_told() {
         tcp: Some("nowhere".to_owned()),
         ctl: Some("".into()),
         metrics: Some(String::new()),
+        threads: Some(0),
     };
     let refused = Config::from_options(&options).expect_err("mistakes").to_string();
     let mut places: Vec<_> =
@@ -159,6 +160,7 @@ fn every_wrong_option_is_told() {
         "--set",
         "--set",
         "--tcp",
+        "--threads",
         "--unix",
     ];
     assert_eq!(places, expected, "{refused}");

@@ -26,6 +26,7 @@ const TABLES: [(&str, &str); 4] = [
 const VALID: &str = "
 connections = 100
 payload_timeout = 10
+threads = 2
 [disks.d]  ## `[disks.NAME]`
 backend = \"modelled\"
 size = \"1M\"

@@ -95,11 +95,13 @@ fn config(scheduler: SchedulerKind, drawn: &Drawn, socket: PathBuf) -> Config {
             scheduler: scheduler.into(),
             hierarchy: None,
             depth: None,
+            plug: true,
             tunables,
         }],
         groups: groups.collect(),
         exports: exports.collect(),
         payload_timeout: Config::PAYLOAD_TIMEOUT,
+        threads: 1,
     }
 }
 

@@ -8,6 +8,7 @@ mod queues;
 mod reload;
 mod settings;
 mod table;
+mod threads;
 pub(crate) mod top;
 mod units;
 mod watch;

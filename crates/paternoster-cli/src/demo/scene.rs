@@ -145,10 +145,12 @@ fn config(disk: Disk, scheduler: SchedulerKind, socket: std::path::PathBuf) -> R
             scheduler: scheduler.into(),
             hierarchy: None,
             depth: None,
+            plug: true,
             tunables: Vec::new(),
         }],
         groups,
         exports,
         payload_timeout: Config::PAYLOAD_TIMEOUT,
+        threads: 1,
     })
 }

@@ -13,7 +13,7 @@ use crate::ctl::Change;
 /// Returns what differs, in the order of the served configuration.
 pub(crate) fn needs_restart(served: &Config, file: &Config) -> Vec<Change> {
     let mut found = Difference::default();
-    found.compare("", sockets(served), sockets(file));
+    found.compare("", whole(served), whole(file));
 
     let names =
         |config: &Config| -> Vec<_> { config.disks.iter().map(|disk| disk.name.clone()).collect() };
@@ -50,8 +50,8 @@ pub(crate) fn needs_restart(served: &Config, file: &Config) -> Vec<Change> {
 /// Keys and their values; null is none.
 type Values<const N: usize> = [(&'static str, Value); N];
 
-fn sockets(config: &Config) -> Values<6> {
-    let Config { listen, ctl, metrics, payload_timeout, .. } = config;
+fn whole(config: &Config) -> Values<7> {
+    let Config { listen, ctl, metrics, payload_timeout, threads, .. } = config;
     [
         ("unix", listen.unix.as_deref().map(path).into()),
         ("unix_mode", format!("{:04o}", listen.unix_mode).into()),
@@ -59,10 +59,11 @@ fn sockets(config: &Config) -> Values<6> {
         ("ctl", ctl.as_deref().map_or_else(|| "none".to_owned(), path).into()),
         ("metrics", metrics.map(|address| address.to_string()).into()),
         ("payload_timeout", (payload_timeout.as_nanos() / 1_000_000_000).into()),
+        ("threads", (*threads).into()),
     ]
 }
 
-fn back_end(disk: &DiskConfig) -> Values<6> {
+fn back_end(disk: &DiskConfig) -> Values<7> {
     let mut values = [
         ("backend", disk.backend.kind().into()),
         ("path", Value::Null),
@@ -70,8 +71,9 @@ fn back_end(disk: &DiskConfig) -> Values<6> {
         ("servers", Value::Null),
         ("service_us", Value::Null),
         ("ns_per_kib", Value::Null),
+        ("plug", if disk.plug { "on" } else { "off" }.into()),
     ];
-    let [_, image, bytes, requests, fixed, further] = &mut values;
+    let [_, image, bytes, requests, fixed, further, _] = &mut values;
     match &disk.backend {
         BackendConfig::File { path: file } => image.1 = path(file).into(),
         BackendConfig::Memory { size } => bytes.1 = (*size).into(),
@@ -138,6 +140,7 @@ mod tests {
 
     const SERVED: &str = "
 unix = \"nbd.sock\"
+threads = 2
 [disks.d]
 backend = \"modelled\"
 size = \"1M\"
@@ -186,6 +189,8 @@ size = \"64K\"
             ),
             ("[disks.d]", "ctl = \"none\"\n[disks.d]", "ctl \"paternoster-ctl.sock\" -> \"none\""),
             ("[disks.d]", "payload_timeout = 60\n[disks.d]", "payload_timeout 30 -> 60"),
+            ("threads = 2", "threads = 3", "threads 2 -> 3"),
+            ("servers = 4", "servers = 4\nplug = \"off\"", "disk \"d\": plug \"on\" -> \"off\""),
             ("servers = 4", "servers = 5", "disk \"d\": servers 4 -> 5"),
             ("service_us = 200", "service_us = 9", "disk \"d\": service_us 200 -> 9"),
             ("servers = 4", "servers = 4\nns_per_kib = 7", "disk \"d\": ns_per_kib 0 -> 7"),
@@ -289,7 +294,7 @@ size = \"64K\"
         }
         let served = config(SERVED);
         let bounds = bounds(&served.groups[0]).map(|(key, _)| key);
-        let whole = sockets(&served).map(|(key, _)| key).into_iter().chain(bounds);
+        let whole = whole(&served).map(|(key, _)| key).into_iter().chain(bounds);
         let whole = whole.chain(["disks", "groups", "exports"]);
         let tables = [
             ("## The file", sorted(whole)),

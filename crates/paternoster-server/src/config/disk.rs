@@ -13,6 +13,7 @@ use super::machine;
 use super::mistakes::Mistakes;
 use super::scheduler::{AUTO, SchedulerChoice};
 use super::size;
+use super::threads::check_plug;
 use crate::depth;
 
 /// One disk.
@@ -29,6 +30,8 @@ pub struct DiskConfig {
     /// The most requests in the device at once, 1 to 1024; what the back end says where none was
     /// written.
     pub depth: Option<u32>,
+    /// Whether connection threads hold bios back in plugs; where there are such threads.
+    pub plug: bool,
     /// Tunables of `scheduler` and their values, each in its own unit and range, none twice.
     pub tunables: Vec<(String, i64)>,
 }
@@ -129,6 +132,7 @@ fn check_disk(draft: &DraftDisk, mistakes: &mut Mistakes) -> Checked {
     let scheduler = scheduler.flatten();
     let hierarchy = draft.hierarchy.check(mistakes, |name| check_hierarchy(scheduler, name));
     let depth = draft.depth.check(mistakes, |depth| DEPTH.check(depth));
+    let plug = check_plug(&draft.plug, mistakes);
     let tunables = scheduler.map(|scheduler| check_tunables(scheduler, &draft.tunables, mistakes));
     if size == Some(0) {
         let place = draft.size.value().map_or(&draft.name.place, |size| &size.place);
@@ -142,6 +146,7 @@ fn check_disk(draft: &DraftDisk, mistakes: &mut Mistakes) -> Checked {
             scheduler: scheduler?,
             hierarchy: hierarchy?,
             depth: depth?,
+            plug: plug?,
             tunables: tunables?,
         })
     };

@@ -95,6 +95,7 @@ pub(super) struct Draft {
     pub(super) memory: Key<Number>,
     pub(super) connections: Key<i64>,
     pub(super) payload_timeout: Key<i64>,
+    pub(super) threads: Key<i64>,
     pub(super) disks: Vec<DraftDisk>,
     pub(super) groups: Vec<DraftGroup>,
     pub(super) exports: Vec<DraftExport>,
@@ -114,6 +115,7 @@ pub(super) struct DraftDisk {
     pub(super) scheduler: Key<String>,
     pub(super) hierarchy: Key<String>,
     pub(super) depth: Key<i64>,
+    pub(super) plug: Key<String>,
     pub(super) tunables: Vec<(At<String>, At<i64>)>,
 }
 

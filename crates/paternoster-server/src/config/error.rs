@@ -150,6 +150,9 @@ pub enum Problem {
     /// A kind of back end that there is not.
     #[error("backend = {found:?}: {BACKENDS} is allowed, or none beside path")]
     UnknownBackend { found: String },
+    /// What `plug` is not.
+    #[error("plug = {found:?}: \"on\" or \"off\" is allowed")]
+    UnknownPlug { found: String },
     /// A key that this back end needs.
     #[error("disk {disk:?} has no {key}, which a {backend} disk needs")]
     MissingKey { disk: String, key: &'static str, backend: &'static str },

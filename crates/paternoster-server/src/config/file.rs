@@ -38,6 +38,7 @@ pub(super) fn read(text: &str, path: &Path, mistakes: &mut Mistakes) -> Option<D
         memory: keys.number("memory"),
         connections: keys.whole("connections"),
         payload_timeout: keys.whole("payload_timeout"),
+        threads: keys.whole("threads"),
         disks: keys.tables("disks", disk),
         groups: keys.tables("groups", group),
         exports: keys.tables("exports", export),
@@ -57,6 +58,7 @@ fn disk(name: At<String>, keys: &mut Keys<'_, '_>) -> DraftDisk {
         scheduler: keys.text("scheduler"),
         hierarchy: keys.text("hierarchy"),
         depth: keys.whole("depth"),
+        plug: keys.text("plug"),
         tunables: keys.tunables("tunables"),
         has_gaps: keys.end(),
     }

@@ -35,6 +35,7 @@ mod mistakes;
 mod options;
 mod scheduler;
 mod size;
+mod threads;
 
 use std::fs::File;
 use std::io::Read as _;
@@ -80,6 +81,9 @@ pub struct Config {
     /// How long a client may hold memory and make no progress while others of its tenant wait for
     /// that memory: `payload_timeout`, in seconds.
     pub payload_timeout: Nanos,
+    /// Connection threads of the server: `threads`. With one the owner of each disk serves its
+    /// clients itself.
+    pub threads: usize,
 }
 
 /// The largest file that is read, in bytes: room for a hundred thousand exports.
@@ -144,8 +148,8 @@ impl Config {
     }
 
     /// Returns notices about what is allowed but may surprise, a sentence each: weights and leaf
-    /// weights that have no effect under their disk's scheduler, and images that seem to be of
-    /// another format than raw. The beginning of each image is read for that.
+    /// weights that have no effect under their disk's scheduler, a plug that has none, and images
+    /// that seem to be of another format than raw. The beginning of each image is read for that.
     pub fn notices(&self) -> Vec<String> {
         let disks = self.disks.iter().enumerate();
         let ignored = disks.filter_map(|(index, disk)| {
@@ -170,7 +174,12 @@ impl Config {
             BackendConfig::File { path } => container::notice(&disk.name, path),
             BackendConfig::Memory { .. } | BackendConfig::Modelled { .. } => None,
         });
-        ignored.chain(containers).collect()
+        let unplugged = self.disks.iter().filter(|disk| !disk.plug && self.threads == 1);
+        let unplugged = unplugged.map(|disk| {
+            let name = &disk.name;
+            format!("disk {name:?}: plug has no effect with threads = 1, where nothing is plugged")
+        });
+        ignored.chain(containers).chain(unplugged).collect()
     }
 }
 
@@ -184,6 +193,7 @@ impl Draft {
         let members = Members::of(self, &mut mistakes);
         let bounds = bounds::check(self, &mut mistakes);
         let payload_timeout = bounds::check_payload_timeout(self, &mut mistakes);
+        let threads = threads::check(self, &mut mistakes);
         let general = bounds.unwrap_or_default();
         let groups = group::check(self, &members, &disks, general, &mut mistakes);
         let exports = export::check(self, &members, &disks, groups.as_deref(), &mut mistakes);
@@ -199,6 +209,7 @@ impl Draft {
                 groups: groups?,
                 exports: exports?,
                 payload_timeout: payload_timeout?,
+                threads: threads?,
             })
         };
         mistakes.end(config())

@@ -27,6 +27,8 @@ pub struct Options {
     pub ctl: Option<PathBuf>,
     /// `--metrics`: an address and a port.
     pub metrics: Option<String>,
+    /// `--threads`.
+    pub threads: Option<i64>,
 }
 
 /// What the only disk is called.
@@ -54,6 +56,7 @@ impl Options {
             tcp: key("--tcp", self.tcp.clone()),
             ctl: key("--ctl", ctl),
             metrics: key("--metrics", self.metrics.clone()),
+            threads: key("--threads", self.threads),
             disks: vec![disk],
             exports: exports.into_iter().flatten().collect(),
             ..Draft::default()

@@ -21,8 +21,9 @@ use paternoster_nbd::proto::TransmissionFlags;
 use paternoster_nbd::{BlockSize, ExportInfo, Session};
 use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, recv, socketpair};
 
-use super::{Connections, DiskLabel, Export, Tenant};
+use super::{Connections, DiskLabel, Served, Tenant};
 use crate::admission::Admission;
+use crate::clients::Export;
 use crate::config::Config;
 use crate::messages::{NewConnection, OwnerHandle};
 use crate::peer::Peer;
@@ -112,7 +113,9 @@ fn serve(kind: SchedulerKind, depth: u32, sent: &[Vec<u8>; 2]) -> (Vec<u64>, [Ve
     let waker = Waker::new().expect("an event");
     let handle = OwnerHandle::new(sender, waker.clone());
     let patience = Nanos::from_millis(60_000);
-    let mut connections = Connections::new(label, exports.into(), tenants.into(), inbox, patience);
+    let (exports, tenants) = (Arc::from(exports), Vec::from(tenants));
+    let served = Served::here(&exports, &tenants, patience);
+    let mut connections = Connections::new(label, exports, tenants, inbox, served);
     let clients = [0, 1].map(|export| connect(&handle, export, &sent[export]));
     let started = Arc::new(Mutex::new(Vec::new()));
     let backend = Box::new(AtOnce { started: started.clone(), done: VecDeque::new() });

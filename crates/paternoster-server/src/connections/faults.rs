@@ -9,9 +9,8 @@ use std::collections::BTreeSet;
 
 use paternoster::{Instant, Nanos};
 use paternoster_disk::{Damage, DiskOp, Fault};
-use slotmap::KeyData;
 
-use super::{CommandId, Connections, DiskOwner};
+use super::{Connections, DiskOwner};
 
 /// The least time between two looks at the image, but for those after faults.
 const LOOK: Nanos = Nanos::from_millis(1_000);
@@ -73,8 +72,7 @@ impl Connections {
     fn report_fault(&self, fault: &Fault) {
         let Fault { op, errno, piece } = fault;
         let export = piece.and_then(|piece| {
-            let tag = CommandId::from(KeyData::from_ffi(piece.tag));
-            let client = self.clients.get(self.in_flight.get(tag)?.connection)?;
+            let client = self.register.get(self.served.client_of(piece.tag)?)?;
             Some(self.exports[client.export].name.as_str())
         });
         tracing::error!(

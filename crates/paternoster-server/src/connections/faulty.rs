@@ -1,7 +1,7 @@
 //! A disk on a device that fails, served on a thread of its own, for tests.
 
 use std::io;
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::thread;
 
 use paternoster::{AnyScheduler, Device, Elevator, Instant, Nanos, SchedulerKind, TimeAccounts};
@@ -12,7 +12,7 @@ use paternoster_disk::{
 use rustix::io::Errno;
 
 use super::shutdown::Patience;
-use super::{Connections, DiskLabel, DiskOwner};
+use super::{Connections, DiskLabel, DiskOwner, Served};
 use crate::messages::OwnerHandle;
 
 /// A device that never completes a write, and whose syncs all have the same result.
@@ -72,7 +72,9 @@ impl Faulty {
         let (sender, inbox) = mpsc::channel();
         let waker = Waker::new().expect("an event");
         let handle = OwnerHandle::new(sender, waker.clone());
-        let mut connections = Connections::new(label, Vec::new(), Vec::new(), inbox, Nanos::ZERO);
+        let exports = Arc::from([]);
+        let served = Served::here(&exports, &[], Nanos::ZERO);
+        let mut connections = Connections::new(label, exports, Vec::new(), inbox, served);
         connections.patience = patience;
         let thread = thread::spawn(move || {
             let backend = Box::new(FaultyDevice { sync, done: None });

@@ -67,9 +67,7 @@ impl Connections {
         if self.shutting_down.is_some() {
             return;
         }
-        for connection in self.clients.values_mut() {
-            connection.transmission.begin_shutdown();
-        }
+        self.served.begin_shutdown();
         let now = owner.now();
         owner.cancel_queued();
         self.shutting_down = Some(ShuttingDown {
@@ -93,7 +91,7 @@ impl Connections {
             return ControlFlow::Break(());
         }
         if ending.stage == Stage::Draining {
-            let drained = self.clients.values().all(super::Connection::is_drained);
+            let drained = self.served.is_drained();
             let served = owner.engine().is_idle();
             // What the device still has wakes the owner when it is done.
             ending.drained_by = ending.drained_by.filter(|&at| now < at);

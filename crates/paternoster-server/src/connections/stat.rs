@@ -55,7 +55,9 @@ impl Connections {
                 ns_per_kib: stats.model.per_kib.as_nanos(),
                 idle_ns: stats.idle.as_nanos(),
             }),
-            connections: u32::try_from(self.clients.len()).unwrap_or(u32::MAX),
+            waits: owner.waits(),
+            threads: self.served.stats(),
+            connections: u32::try_from(self.register.len()).unwrap_or(u32::MAX),
             groups: self.group_stats(owner, now, &times),
             queues: match detail {
                 Detail::Groups => None,
@@ -68,11 +70,7 @@ impl Connections {
     fn queue_stats(&self, owner: &DiskOwner, queues: &[QueueDump]) -> Vec<QueueStat> {
         let paths: BTreeMap<_, _> =
             self.tenants.iter().map(|tenant| (tenant.group, &tenant.path)).collect();
-        let connections: BTreeMap<_, _> = self
-            .clients
-            .values()
-            .filter_map(|client| Some((client.ioc?, (client.export, client.number))))
-            .collect();
+        let connections = self.register.by_io_context();
         let formatter = QueueFormatter {
             now: elevator_now(owner),
             hz: owner.engine().elevator().device().hz,

@@ -16,7 +16,7 @@ use std::time::Duration;
 use bytes::BytesMut;
 use fastrand::Rng;
 use paternoster::{
-    AnyScheduler, Device, Elevator, Instant, IoPrio, Nanos, SchedulerKind, TimeAccounts,
+    AnyScheduler, Device, Elevator, Instant, IoPrio, Nanos, PlugLimits, SchedulerKind, TimeAccounts,
 };
 use paternoster_disk::{
     Completion, Engine, Front, FrontToken, MemoryBackend, MonotonicClock, Outcome, Owner, Waker,
@@ -24,13 +24,14 @@ use paternoster_disk::{
 use paternoster_nbd::proto::TransmissionFlags;
 use paternoster_nbd::{BlockSize, ExportInfo, Session};
 
-use super::connection::Waiting;
-use super::{Connections, DiskLabel, DiskOwner, Export, Scheduler, Tenant};
+use super::{Connections, DiskLabel, DiskOwner, Scheduler, Served, Tenant};
 use crate::admission::Admission;
+use crate::clients::Export;
 use crate::config::Config;
 use crate::messages::{NewConnection, OwnerHandle};
 use crate::peer::Peer;
 use crate::stat::Detail;
+use crate::threads::{Plugged, Thread};
 
 /// Bytes of the disk that are one client's.
 const SHARE: usize = 512 << 10;
@@ -72,37 +73,20 @@ impl Front<Scheduler> for Checked {
 
     fn round_over(&mut self, owner: &mut DiskOwner) -> ControlFlow<()> {
         let over = self.0.round_over(owner);
-        check(&self.0);
+        self.0.served.check();
         over
     }
 
     fn poll_timeout(&self, now: Instant) -> Option<Instant> {
         self.0.poll_timeout(now)
     }
-}
 
-/// Nobody is forgotten, and what is charged is what is held.
-fn check(connections: &Connections) {
-    let Connections { clients, exports, tenants, in_flight, .. } = connections;
-    let of = |tenant: usize| {
-        clients.iter().filter(move |(_, client)| exports[client.export].tenant == tenant)
-    };
-    for (index, tenant) in tenants.iter().enumerate() {
-        assert!(tenant.has_called_all(), "somebody waits for credit that is there");
-        let mut waits: Vec<_> = tenant.waiting().collect();
-        waits.sort_unstable();
-        let waiting = of(index).filter(|(_, client)| client.waiting == Waiting::ForCredit);
-        let mut waiting: Vec<_> = waiting.map(|(id, _)| id).collect();
-        waiting.sort_unstable();
-        assert_eq!(waits, waiting, "who waits is called once");
-        let by_clients = of(index).flat_map(|(_, client)| client.charged());
-        let costs = in_flight
-            .values()
-            .filter(|command| exports[clients[command.connection].export].tenant == index);
-        assert!(tenant.holds(by_clients.chain(costs.map(|command| command.cost))));
+    fn falls_asleep(&mut self) -> bool {
+        self.0.falls_asleep()
     }
-    for client in clients.values() {
-        assert!(client.queued.for_work || !client.has_work(), "nobody works for {client:?}");
+
+    fn awake(&mut self) {
+        self.0.awake();
     }
 }
 
@@ -111,17 +95,20 @@ struct Disk {
     handle: OwnerHandle,
     admission: Arc<Admission>,
     thread: thread::JoinHandle<std::io::Result<()>>,
+    /// Connection threads.
+    threads: Vec<thread::JoinHandle<std::io::Result<()>>>,
 }
 
 impl Disk {
-    fn start(kind: SchedulerKind) -> Self {
+    fn start(kind: SchedulerKind, threads: usize) -> Self {
         let elevator = Elevator::new(
             AnyScheduler::new(kind, TimeAccounts::default()),
             Device::solid_state(4),
             Instant::START,
         );
         let root = elevator.groups().root();
-        let tenants = ["/a", "/b"].map(|path| Tenant::new(path.to_owned(), root, MEMORY)).into();
+        let tenants: Vec<_> =
+            ["/a", "/b"].map(|path| Tenant::new(path.to_owned(), root, MEMORY)).into();
         let export = |index| Export {
             index,
             name: format!("e{index}"),
@@ -135,16 +122,21 @@ impl Disk {
         let waker = Waker::new().expect("an event");
         let handle = OwnerHandle::new(sender, waker.clone());
         let patience = Nanos::from_millis(60_000);
-        let mut checked = Checked(Connections::new(label, exports, tenants, inbox, patience));
+        let engine = Engine::new(elevator, true);
+        let mut threads: Vec<_> = (0..threads).map(|_| Thread::new().expect("an event")).collect();
+        let plugged =
+            Plugged { limits: PlugLimits::default(), rules: engine.elevator().plug_rules() };
+        let served = Served::new(&waker, &mut threads, &exports, &tenants, plugged, patience);
+        let mut checked = Checked(Connections::new(label, exports, tenants, inbox, served));
+        let threads = threads.into_iter().map(|one| thread::spawn(move || one.run())).collect();
         let thread = thread::spawn(move || {
             let backend = Box::new(MemoryBackend::new(CLIENTS * SHARE));
-            let engine = Engine::new(elevator, true);
             Owner::new(engine, backend, MonotonicClock::start(), waker)?.run(&mut checked)?;
             checked.0.ended()
         });
         let toml = "[disks.d]\nbackend = \"memory\"\nsize = \"1M\"\n[exports.a]\ndisk = \"d\"\n";
         let config = Config::from_toml(toml, Path::new("swarm.toml")).expect("a configuration");
-        Self { handle, admission: Admission::new(&config, 1024), thread }
+        Self { handle, admission: Admission::new(&config, 1024), thread, threads }
     }
 
     fn connect(&self, export: usize) -> UnixStream {
@@ -174,7 +166,9 @@ impl Disk {
             thread::sleep(Duration::from_millis(1));
         }
         self.handle.shut_down();
-        self.thread.join().expect("nothing is amiss").expect("a good end");
+        for thread in self.threads.into_iter().chain([self.thread]) {
+            thread.join().expect("nothing is amiss").expect("a good end");
+        }
     }
 }
 
@@ -269,8 +263,8 @@ fn rude_client(mut stream: UnixStream, random: &mut Rng) {
     thread::sleep(Duration::from_millis(random.u64(..10)));
 }
 
-fn swarm(seed: u64, kind: SchedulerKind) {
-    let disk = Disk::start(kind);
+fn swarm(seed: u64, kind: SchedulerKind, threads: usize) {
+    let disk = Disk::start(kind, threads);
     thread::scope(|scope| {
         for number in 0..CLIENTS {
             let stream = disk.connect(number);
@@ -293,6 +287,13 @@ fn swarm(seed: u64, kind: SchedulerKind) {
 #[test]
 fn every_byte_is_right_and_nothing_is_left_behind_where_memory_is_short() {
     for (round, kind) in (0..).zip([SchedulerKind::None, SchedulerKind::Cfq]) {
-        swarm(10_000 * round, kind);
+        swarm(10_000 * round, kind, 0);
+    }
+}
+
+#[test]
+fn every_byte_is_right_and_nothing_is_left_behind_on_connection_threads() {
+    for (round, kind) in (2..).zip([SchedulerKind::None, SchedulerKind::Cfq]) {
+        swarm(10_000 * round, kind, 3);
     }
 }

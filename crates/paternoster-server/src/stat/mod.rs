@@ -109,6 +109,12 @@ pub struct DiskStat {
     pub internals: BTreeMap<String, i64>,
     /// The model; there if `backend` is `modelled`.
     pub modelled: Option<ModelledStat>,
+    /// How often the thread of its owner has waited: each time, an interrupt or another thread
+    /// ended that, or a moment had come.
+    pub waits: u64,
+    /// What has crossed between its owner and connection threads; there if there are such threads.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub threads: Option<ThreadsStat>,
     /// Client connections now.
     pub connections: u32,
     /// The groups that have an export here or below them, in the order of the configuration: each
@@ -150,6 +156,22 @@ pub struct ModelledStat {
     pub ns_per_kib: u64,
     /// Time that its servers stood idle, in nanoseconds, as a sum over them.
     pub idle_ns: u64,
+}
+
+/// What has crossed between the owner of a disk and connection threads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ThreadsStat {
+    /// Connection threads of the server.
+    pub threads: u32,
+    /// Commands of clients that have crossed.
+    pub commands: u64,
+    /// Batches in which they have crossed; a command that may not wait in a plug is one alone.
+    pub batches: u64,
+    /// How often a thread has woken the owner, which slept.
+    pub owner_woken: u64,
+    /// How often the owner has woken a thread.
+    pub threads_woken: u64,
 }
 
 /// One group on one disk: what is counted is its own, without that of the groups below it.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{BlkioStat, DiskStat, GroupStat, LearnedDepth, OpStat, Stat, TargetStat};
+use super::{BlkioStat, DiskStat, GroupStat, LearnedDepth, OpStat, Stat, TargetStat, ThreadsStat};
 
 impl Stat {
     /// The same with what happened since an `earlier` reading in place of what happened since
@@ -35,6 +35,8 @@ impl DiskStat {
             syncs: self.syncs.saturating_sub(before.syncs),
             switches: self.switches.saturating_sub(before.switches),
             moved: self.moved.saturating_sub(before.moved),
+            waits: self.waits.saturating_sub(before.waits),
+            threads: self.threads.map(|now| now.since(before.threads.unwrap_or_default())),
             learned_depth: self
                 .learned_depth
                 .as_ref()
@@ -90,6 +92,18 @@ impl LearnedDepth {
             windows: self.windows - windows,
             windows_starved: self.windows_starved - starved,
             ..self.clone()
+        }
+    }
+}
+
+impl ThreadsStat {
+    fn since(self, before: Self) -> Self {
+        Self {
+            threads: self.threads,
+            commands: self.commands.saturating_sub(before.commands),
+            batches: self.batches.saturating_sub(before.batches),
+            owner_woken: self.owner_woken.saturating_sub(before.owner_woken),
+            threads_woken: self.threads_woken.saturating_sub(before.threads_woken),
         }
     }
 }
@@ -170,7 +184,16 @@ mod tests {
         let name = "d".to_owned();
         let groups = vec![group];
         let [switches, moved] = [amount * 10, amount * 11];
-        let counts = DiskStat { syncs: amount, switches, moved, ..DiskStat::default() };
+        let threads = ThreadsStat {
+            threads: 2,
+            commands: amount * 15,
+            batches: amount * 16,
+            owner_woken: amount * 17,
+            threads_woken: amount * 18,
+        };
+        let (waits, threads) = (amount * 14, Some(threads));
+        let counts =
+            DiskStat { syncs: amount, switches, moved, waits, threads, ..DiskStat::default() };
         Stat::new(vec![DiskStat { name, elapsed_ns, groups, ..counts }])
     }
 

@@ -1,6 +1,9 @@
 //! A server in this process, and clients that say to it what no well-behaved client would; or what
 //! well-behaved clients rely on.
 
+/// Connection threads: none; the owner of a disk serves its clients itself.
+const THREADS: usize = 1;
+
 mod bounds;
 mod byte_ranges;
 mod exports;

@@ -18,6 +18,8 @@ use paternoster_server::ctl::Control as _;
 use paternoster_server::stat::{Detail, Stat};
 use tempfile::TempDir;
 
+use crate::THREADS;
+
 /// How long an answer may take.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -57,7 +59,8 @@ impl Rig {
         let dir = tempfile::tempdir().expect("a directory");
         prepare(dir.path());
         let folder = dir.path().to_str().expect("UTF-8");
-        let text = format!("unix = \"DIR/nbd.sock\"\n{toml}").replace("DIR", folder);
+        let text =
+            format!("unix = \"DIR/nbd.sock\"\nthreads = {THREADS}\n{toml}").replace("DIR", folder);
         let config = Config::from_toml(&text, Path::new("test.toml")).expect("a configuration");
         let server = Server::start(&config).expect("a server");
         Self { dir, server }

@@ -8,8 +8,9 @@
 //! Nothing is bounded here. What is sent is what the disk has done in a round, and what a round of
 //! the rotation has answered.
 
+use super::Clients;
 use super::connection::ConnectionId;
-use super::{Connections, DiskOwner};
+use super::site::Site;
 
 /// The connections that may have something to be sent.
 #[derive(Debug, Default)]
@@ -17,26 +18,26 @@ pub(super) struct Replies {
     queue: Vec<ConnectionId>,
 }
 
-impl Connections {
+impl Clients {
     /// Has the connection sent at the end of the round what there is for it.
     pub(super) fn queue_replies(&mut self, id: ConnectionId) {
-        if !std::mem::replace(&mut self.clients[id].queued.for_replies, true) {
+        if !std::mem::replace(&mut self.connections[id].queued.for_replies, true) {
             self.replies.queue.push(id);
         }
     }
 
     /// Sends what there is. Whoever is over by that is let go in the next round: it may be queued
     /// in the rotation.
-    pub(super) fn send_replies(&mut self, owner: &mut DiskOwner) {
+    pub(super) fn send_replies(&mut self, site: &mut impl Site) {
         let mut queue = std::mem::take(&mut self.replies.queue);
         for id in queue.drain(..) {
-            let Some(client) = self.clients.get_mut(id) else { continue };
+            let Some(client) = self.connections.get_mut(id) else { continue };
             client.queued.for_replies = false;
-            let now = owner.now();
-            client.send(owner.ring(), id, now);
+            let now = site.now();
+            client.send(site.sockets(), id, now);
             self.note_sending(id);
             self.update_charge(id);
-            if self.clients[id].is_over() {
+            if self.connections[id].is_over() {
                 self.queue(id);
             }
         }

@@ -19,7 +19,7 @@ pub(super) const SMALL_DATA: usize = 64 << 10;
 
 /// Bytes of memory, of one account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Amount {
+pub(crate) enum Amount {
     Small(usize),
     Large(usize),
     /// Room to receive into, beyond what every connection has; it counts as small.
@@ -32,7 +32,7 @@ impl Amount {
         if data <= SMALL_DATA { Self::Small(data + more) } else { Self::Large(data + more) }
     }
 
-    pub(super) fn bytes(self) -> usize {
+    pub(crate) fn bytes(self) -> usize {
         let (Self::Small(bytes) | Self::Large(bytes) | Self::Room(bytes)) = self;
         bytes
     }
@@ -40,7 +40,7 @@ impl Amount {
 
 /// The bytes that one tenant holds on one disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Credit {
+pub(crate) struct Credit {
     limit: usize,
     /// Held in small amounts.
     small: usize,
@@ -51,7 +51,7 @@ pub(super) struct Credit {
 }
 
 impl Credit {
-    pub(super) fn new(limit: usize) -> Self {
+    pub(crate) fn new(limit: usize) -> Self {
         Self { limit, small: 0, large: 0, rooms: 0 }
     }
 

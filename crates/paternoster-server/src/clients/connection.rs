@@ -1,25 +1,27 @@
 //! One client in the transmission phase: its socket, the bytes received, and the bytes to send.
 
+use std::io;
+
 use bytes::{Bytes, BytesMut};
 use paternoster::{Instant, IocId};
-use paternoster_disk::{Fd, FrontToken, Payload, Ring, Token};
+use paternoster_disk::{Fd, FrontToken, Payload};
 use paternoster_nbd::server::{Fatal, Transmission};
 use paternoster_nbd::{Extent, NbdError, Request, StatusQuery};
 use rustix::io::Errno;
 use rustix::net::{Shutdown, shutdown};
 use slotmap::{Key, KeyData, new_key_type};
 
-use super::client_log::Leave;
 use super::credit::Amount;
 use super::incoming::{Incoming, Room};
 use super::outgoing::Outgoing;
+use super::site::{ClientId, Sockets};
+use super::{Leave, nbd_extent};
 use crate::admission::Admitted;
 use crate::messages::NewConnection;
-use crate::peer::Peer;
 
 new_key_type! {
     /// Names a connection for as long as it exists.
-    pub(super) struct ConnectionId;
+    pub(crate) struct ConnectionId;
 }
 
 /// The operations of a connection on the ring.
@@ -34,8 +36,8 @@ pub(super) enum Operation {
 
 impl Operation {
     /// Returns the name of the operation on the ring.
-    fn token(self, id: ConnectionId) -> Token {
-        Token::Front(FrontToken { key: id.data().as_ffi(), operation: self as u8 })
+    fn token(self, id: ConnectionId) -> FrontToken {
+        FrontToken { key: id.data().as_ffi(), operation: self as u8 }
     }
 
     pub(super) fn from_token(token: FrontToken) -> (ConnectionId, Self) {
@@ -68,9 +70,8 @@ pub(super) struct Connection {
     pub(super) transmission: Transmission,
     /// Its export, as an index into the disk's exports.
     pub(super) export: usize,
-    /// Its number among the disk's connections, in order of arrival, from 1.
-    pub(super) number: u64,
-    pub(super) peer: Peer,
+    /// Its name to the owner of the disk.
+    pub(super) client: ClientId,
     _admitted: Admitted,
     /// Why it ends, once it does.
     pub(super) leave: Option<Leave>,
@@ -82,7 +83,6 @@ pub(super) struct Connection {
     pub(super) queued: Queued,
     /// A command that waits for credit.
     pub(super) pending: Option<Request>,
-    /// Whether it waits for credit.
     pub(super) waiting: Waiting,
     /// Credit that has been taken for what it does next.
     pub(super) granted: Amount,
@@ -111,23 +111,24 @@ pub(super) struct Queued {
     pub(super) for_replies: bool,
 }
 
-/// Whether a connection waits for credit.
+/// What a connection waits for, beside its client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Waiting {
     /// It does not wait.
     No,
-    /// It waits, and nothing is received from it.
+    /// For credit; nothing is received from it.
     ForCredit,
+    /// For the answer to a question about holes, before its next command.
+    ForExtents,
 }
 
 impl Connection {
-    pub(super) fn new(new: NewConnection, export: usize, number: u64, now: Instant) -> Self {
+    pub(super) fn new(new: NewConnection, client: ClientId, export: usize, now: Instant) -> Self {
         Self {
             socket: new.socket,
             transmission: Transmission::new(new.session),
             export,
-            number,
-            peer: new.peer,
+            client,
             _admitted: new.admitted,
             leave: None,
             ioc: None,
@@ -148,10 +149,9 @@ impl Connection {
         }
     }
 
-    /// Returns whether there may be a command to take: not while it waits for credit, nor for its
-    /// client.
+    /// Returns whether there may be a command to take: not while it waits for anything.
     pub(super) fn takes_commands(&self) -> bool {
-        let waits = self.waiting == Waiting::ForCredit || self.incoming.is_receiving();
+        let waits = self.waiting != Waiting::No || self.incoming.is_receiving();
         self.state == State::Open && !waits
     }
 
@@ -194,14 +194,14 @@ impl Connection {
     /// Begins to receive, into that room.
     pub(super) fn receive(
         &mut self,
-        ring: &mut Ring<Token>,
+        mut sockets: impl Sockets,
         id: ConnectionId,
         room: Room,
         now: Instant,
     ) {
         self.received_at = now;
         let buffer = self.incoming.begin_receive(room);
-        ring.receive(Operation::Receive.token(id), &self.socket, buffer);
+        sockets.receive(Operation::Receive.token(id), &self.socket, buffer);
     }
 
     /// Takes a completed receive.
@@ -219,9 +219,9 @@ impl Connection {
     }
 
     /// Watches for the client to hang up while nothing is received.
-    pub(super) fn watch(&mut self, ring: &mut Ring<Token>, id: ConnectionId) {
+    pub(super) fn watch(&mut self, mut sockets: impl Sockets, id: ConnectionId) {
         if !std::mem::replace(&mut self.watched, true) {
-            ring.poll_hang_up(Operation::HangUp.token(id), &self.socket);
+            sockets.poll_hang_up(Operation::HangUp.token(id), &self.socket);
         }
     }
 
@@ -274,8 +274,20 @@ impl Connection {
         self.transmission.reply_error(cookie, error, message, self.outgoing.tail());
     }
 
-    pub(super) fn reply_block_status(&mut self, cookie: u64, query: StatusQuery, of: &[Extent]) {
-        self.transmission.reply_block_status(cookie, query, of, self.outgoing.tail());
+    /// Answers which parts of a range are holes.
+    pub(super) fn reply_extents(
+        &mut self,
+        cookie: u64,
+        query: StatusQuery,
+        answer: &io::Result<Vec<paternoster_disk::Extent>>,
+    ) {
+        match answer {
+            Ok(extents) => {
+                let extents: Vec<Extent> = extents.iter().map(nbd_extent).collect();
+                self.transmission.reply_block_status(cookie, query, &extents, self.outgoing.tail());
+            }
+            Err(error) => self.reply_error(cookie, NbdError::Io, &error.to_string()),
+        }
     }
 
     /// Answers a read.
@@ -285,7 +297,7 @@ impl Connection {
     }
 
     /// Sends what there is, unless a send is in flight.
-    pub(super) fn send(&mut self, ring: &mut Ring<Token>, id: ConnectionId, now: Instant) {
+    pub(super) fn send(&mut self, mut sockets: impl Sockets, id: ConnectionId, now: Instant) {
         if self.state == State::Failed {
             self.outgoing.clear();
         }
@@ -293,7 +305,7 @@ impl Connection {
         // Until now nothing was there to be read.
         self.sent_at = now;
         self.sending = true;
-        ring.send(Operation::Send.token(id), &self.socket, from);
+        sockets.send(Operation::Send.token(id), &self.socket, from);
     }
 
     /// Returns whether a send is in flight.

@@ -10,16 +10,15 @@
 
 use paternoster::Outside;
 
+use super::Clients;
 use super::connection::ConnectionId;
-use super::stat::elevator_now;
 use super::tenant::Tenant;
-use super::{Connections, DiskOwner};
 
-impl Connections {
+impl Clients {
     /// Counts whether a send of the connection is in flight.
     pub(super) fn note_sending(&mut self, id: ConnectionId) {
         let tenant = self.tenant_of(id);
-        let client = &mut self.clients[id];
+        let client = &mut self.connections[id];
         let sends = client.is_sending();
         if std::mem::replace(&mut client.counted_sending, sends) == sends {
             return;
@@ -36,34 +35,28 @@ impl Connections {
         }
     }
 
-    /// Tells what has changed.
-    pub(super) fn tell_outside(&mut self, owner: &mut DiskOwner) {
+    /// Takes what holds each tenant's commands back now, of those of which it has changed.
+    pub(crate) fn take_changed(&mut self) -> Vec<(usize, Outside)> {
         let Self { changed, tenants, .. } = self;
-        let changed = changed.drain(..).filter(|&tenant| tenants[tenant].begins_to_tell());
-        let changed: Vec<_> = changed.collect();
-        if changed.is_empty() {
-            return;
-        }
-        let now = elevator_now(owner);
-        for tenant in changed {
-            let Tenant { group, told, .. } = self.tenants[tenant];
-            owner.trace().note_outside(now, group, told);
-        }
+        changed
+            .drain(..)
+            .filter_map(|tenant| Some((tenant, tenants[tenant].take_change()?)))
+            .collect()
     }
 }
 
 impl Tenant {
-    /// Returns whether there is something else to be told than before.
-    fn begins_to_tell(&mut self) -> bool {
+    /// Returns what is to be told, if it is something else than before.
+    fn take_change(&mut self) -> Option<Outside> {
         self.may_tell = false;
         let outside = self.outside();
-        std::mem::replace(&mut self.told, outside) != outside
+        (std::mem::replace(&mut self.told, outside) != outside).then_some(outside)
     }
 
     /// Returns what holds its commands back. Memory that replies take until they are read is not
     /// told apart from other memory: where both are short, the client that does not read is why.
     fn outside(&self) -> Outside {
-        let holds = self.waiting().next().is_some();
+        let holds = self.anyone_waits();
         match (self.sending > 0, holds) {
             (true, holds) => Outside::Unread { holds },
             (false, true) => Outside::Memory,

@@ -33,7 +33,7 @@ pub(super) const ANSWER: i32 = 8;
 
 /// The tenants' connections with something to do; `C` names one.
 #[derive(Debug)]
-pub(super) struct Rotation<C> {
+pub(crate) struct Rotation<C> {
     tenants: Vec<Queue<C>>,
     /// Tenants with something to do, the next first.
     order: VecDeque<usize>,
@@ -51,7 +51,7 @@ struct Queue<C> {
 }
 
 impl<C> Rotation<C> {
-    pub(super) fn new(tenants: usize) -> Self {
+    pub(crate) fn new(tenants: usize) -> Self {
         let queue = || Queue { ready: VecDeque::new(), left: 0 };
         let tenants = std::iter::repeat_with(queue).take(tenants).collect();
         Self { tenants, order: VecDeque::new(), budget: BUDGET, visited: None }
@@ -59,7 +59,7 @@ impl<C> Rotation<C> {
 
     /// A connection of the tenant has something to do. It is queued once. A visit is charged before
     /// its connection is queued again: else what it was given for the visit counts for the next.
-    pub(super) fn add(&mut self, tenant: usize, connection: C) {
+    pub(crate) fn add(&mut self, tenant: usize, connection: C) {
         debug_assert_ne!(self.visited, Some(tenant), "a visit is charged first");
         let queue = &mut self.tenants[tenant];
         if queue.ready.is_empty() {
@@ -70,13 +70,13 @@ impl<C> Rotation<C> {
         queue.ready.push_back(connection);
     }
 
-    pub(super) fn begin_round(&mut self) {
+    pub(crate) fn begin_round(&mut self) {
         self.budget = BUDGET;
     }
 
     /// The connection to work for now, whose visit is to be charged; none when the round is over.
     /// It is not queued any more.
-    pub(super) fn next(&mut self) -> Option<C> {
+    pub(crate) fn next(&mut self) -> Option<C> {
         if self.budget <= 0 {
             return None;
         }
@@ -98,14 +98,14 @@ impl<C> Rotation<C> {
     }
 
     /// The tenant has used so many units.
-    pub(super) fn charge(&mut self, tenant: usize, units: i32) {
+    pub(crate) fn charge(&mut self, tenant: usize, units: i32) {
         self.visited = None;
         self.tenants[tenant].left -= units;
         self.budget -= units;
     }
 
     /// Returns whether a further round has something to do.
-    pub(super) fn has_more(&self) -> bool {
+    pub(crate) fn has_more(&self) -> bool {
         !self.order.is_empty()
     }
 }

@@ -6,8 +6,8 @@
 
 use paternoster::{Instant, Nanos};
 
-use super::Connections;
-use super::client_log::Leave;
+use super::Clients;
+use super::Leave;
 use super::connection::{Connection, ConnectionId, State};
 
 /// The least time between two looks.
@@ -42,7 +42,7 @@ impl Stalled {
     }
 }
 
-impl Connections {
+impl Clients {
     /// Closes those that others have waited for too long.
     pub(super) fn close_stalled(&mut self, now: Instant) {
         if self.stalled.due.is_none_or(|due| now < due) {
@@ -52,31 +52,32 @@ impl Connections {
         let timeout = self.stalled.timeout;
         let then = now.saturating_sub(timeout);
         for tenant in 0..self.tenants.len() {
+            let elsewhere = self.tenants[tenant].waits_elsewhere();
             let waiting: Vec<_> = self.waiting_of(tenant).take(2).collect();
-            if waiting.is_empty() {
+            if waiting.is_empty() && !elsewhere {
                 continue;
             }
             let is_stalled = |id: ConnectionId, client: &Connection| {
                 self.exports[client.export].tenant == tenant
                     && client.is_stalled_since(then)
-                    && waiting.iter().any(|&other| other != id)
+                    && (elsewhere || waiting.iter().any(|&other| other != id))
             };
-            let clients = self.clients.iter();
+            let clients = self.connections.iter();
             let stalled = clients.filter(|(id, client)| is_stalled(*id, client)).map(|(id, _)| id);
             for id in stalled.collect::<Vec<_>>() {
-                self.clients[id].fail(Leave::Stalled(timeout));
+                self.connections[id].fail(Leave::Stalled(timeout));
                 self.update_charge(id);
                 self.queue(id);
             }
         }
-        if self.tenants.iter().any(|tenant| tenant.waiting().next().is_some()) {
+        if self.tenants.iter().any(|tenant| tenant.anyone_waits() || tenant.waits_elsewhere()) {
             self.stalled.look_soon(now);
         }
     }
 
     /// Returns the connections of a tenant that wait for credit and can use it.
     fn waiting_of(&self, tenant: usize) -> impl Iterator<Item = ConnectionId> {
-        let is_alive = |id: &ConnectionId| self.clients[*id].state != State::Failed;
-        self.tenants[tenant].waiting().filter(is_alive)
+        let is_alive = |id: &ConnectionId| self.connections[*id].state != State::Failed;
+        self.tenants[tenant].waiting().into_iter().filter(is_alive)
     }
 }

@@ -1,0 +1,268 @@
+//! A tenant's credit as one of several threads has it: dealt out by the owner of the disk, so that
+//! what all threads hold together stays within the tenant's bound.
+//!
+//! ```text
+//!   0              held           dealt
+//!   ├── small ───────┤── to spare ──┤        a part at a time: not asked for with each command
+//!   ├── large ─────────────┤                 each is asked for
+//!
+//!   settle, each round:  ask for more, or give back ──▶ the owner's account of the tenant
+//! ```
+//!
+//! While somebody of the tenant waits, on whichever thread, nothing is kept to spare: what is given
+//! back here goes back to the owner, who deals it out in the order in which threads have asked.
+
+use std::collections::VecDeque;
+
+use super::account::Grant;
+use super::connection::ConnectionId;
+use super::credit::Amount;
+use super::tenant::LEAST;
+
+/// Bytes that are dealt, and kept to spare, at a time.
+const PART: usize = 256 << 10;
+
+/// What a thread has to say to the owner about a tenant's credit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CreditMessage {
+    /// A connection needs so much, which is large.
+    AskLarge(ConnectionId, usize),
+    /// So much is needed for small amounts, and more would be of use.
+    Ask {
+        /// Bytes.
+        least: usize,
+        /// Bytes, no fewer than `least`.
+        wished: usize,
+    },
+    /// The connection needs it no more.
+    Forget(ConnectionId),
+    /// So much more is held than was asked for, or so much less: small amounts, large ones.
+    Change([isize; 2]),
+}
+
+/// Who waits for a tenant's credit at the owner.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Shortage {
+    /// Nobody.
+    #[default]
+    None,
+    /// This thread alone.
+    Here,
+    /// Another thread, and maybe this one too.
+    Elsewhere,
+}
+
+/// What one thread has of a tenant's credit.
+#[derive(Debug)]
+pub(crate) struct Lease {
+    /// What rooms may hold on this thread.
+    rooms_limit: usize,
+    /// Held in small amounts.
+    small: usize,
+    /// Held in large ones.
+    large: usize,
+    /// Held in rooms, of `small`.
+    rooms: usize,
+    /// What may be held in small amounts without asking.
+    dealt: usize,
+    /// What the owner has counted for this thread: small amounts, large ones.
+    counted: [usize; 2],
+    /// Connections that wait for small amounts, in order of arrival.
+    waiting: VecDeque<(ConnectionId, Amount)>,
+    /// Those that wait for large amounts, for which the owner has been asked.
+    waiting_for_large: Vec<ConnectionId>,
+    /// Whether the owner has been asked for more to deal out, and has not answered.
+    has_asked: bool,
+    /// Whether more to spare would be of use.
+    wants_spare: bool,
+    shortage: Shortage,
+    messages: Vec<CreditMessage>,
+}
+
+impl Lease {
+    /// Nothing is dealt yet.
+    pub(crate) fn new(rooms_limit: usize) -> Self {
+        Self {
+            rooms_limit,
+            small: 0,
+            large: 0,
+            rooms: 0,
+            dealt: 0,
+            counted: [0; 2],
+            waiting: VecDeque::new(),
+            waiting_for_large: Vec::new(),
+            has_asked: false,
+            wants_spare: false,
+            shortage: Shortage::None,
+            messages: Vec::new(),
+        }
+    }
+
+    /// Takes so much for a connection, behind those that wait, or has it wait.
+    pub(crate) fn take_or_wait(&mut self, id: ConnectionId, amount: Amount) -> Grant {
+        if let Amount::Large(bytes) = amount {
+            self.messages.push(CreditMessage::AskLarge(id, bytes));
+            self.waiting_for_large.push(id);
+        } else if self.waiting.is_empty() && self.fits(amount) {
+            self.take(amount);
+            return Grant::Taken;
+        } else {
+            self.waiting.push_back((id, amount));
+        }
+        Grant::Waits
+    }
+
+    /// Returns whether so much fits that nobody waits for.
+    pub(crate) fn has_spare(&mut self, amount: Amount) -> bool {
+        self.wants_spare |= self.small + amount.bytes() > self.dealt;
+        self.waiting.is_empty() && self.fits(amount)
+    }
+
+    fn fits(&self, amount: Amount) -> bool {
+        match amount {
+            Amount::Small(bytes) => self.small + bytes <= self.dealt,
+            Amount::Room(bytes) => {
+                self.rooms + bytes <= self.rooms_limit && self.small + bytes <= self.dealt
+            }
+            Amount::Large(_) => false,
+        }
+    }
+
+    /// Takes credit for the next connection for which there is enough now. Returns both.
+    pub(crate) fn call_next(&mut self) -> Option<(ConnectionId, Amount)> {
+        let &(id, amount) = self.waiting.front()?;
+        self.fits(amount).then(|| {
+            self.waiting.pop_front();
+            self.take(amount);
+            (id, amount)
+        })
+    }
+
+    /// Forgets a connection that is gone.
+    pub(crate) fn forget(&mut self, id: ConnectionId) {
+        self.waiting.retain(|&(other, _)| other != id);
+        let before = self.waiting_for_large.len();
+        self.waiting_for_large.retain(|&other| other != id);
+        if self.waiting_for_large.len() < before {
+            self.messages.push(CreditMessage::Forget(id));
+        }
+    }
+
+    /// Returns those that wait.
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = ConnectionId> {
+        let small = self.waiting.iter().map(|&(id, _)| id);
+        small.chain(self.waiting_for_large.iter().copied())
+    }
+
+    /// Takes so much, whether it fits or not.
+    pub(crate) fn take(&mut self, amount: Amount) {
+        match amount {
+            Amount::Small(bytes) => self.small += bytes,
+            Amount::Large(bytes) => self.large += bytes,
+            Amount::Room(bytes) => {
+                self.small += bytes;
+                self.rooms += bytes;
+            }
+        }
+    }
+
+    /// Gives back an amount that was taken.
+    pub(crate) fn give_back(&mut self, amount: Amount) {
+        match amount {
+            Amount::Small(bytes) => self.small -= bytes,
+            Amount::Large(bytes) => self.large -= bytes,
+            Amount::Room(bytes) => {
+                self.small -= bytes;
+                self.rooms -= bytes;
+            }
+        }
+        if self.shortage != Shortage::None {
+            // The owner's to deal out, not ours to take again.
+            self.dealt = self.dealt.min(self.small);
+        }
+    }
+
+    /// The owner has dealt so much out to the thread.
+    pub(crate) fn dealt(&mut self, bytes: usize) {
+        self.has_asked = false;
+        self.dealt += bytes;
+        self.counted[0] += bytes;
+    }
+
+    /// The owner has counted a large amount for the connection. Returns whether that still waits
+    /// for it, and has it then.
+    pub(crate) fn large_dealt(&mut self, id: ConnectionId, bytes: usize) -> bool {
+        self.counted[1] += bytes;
+        let place = self.waiting_for_large.iter().position(|&other| other == id);
+        if let Some(place) = place {
+            self.waiting_for_large.remove(place);
+            self.large += bytes;
+        }
+        place.is_some()
+    }
+
+    pub(crate) fn shortage(&self) -> Shortage {
+        self.shortage
+    }
+
+    pub(crate) fn set_shortage(&mut self, shortage: Shortage) {
+        self.shortage = shortage;
+    }
+
+    /// Asks for more or gives back, and returns all that there is to be said to the owner.
+    pub(crate) fn settle(&mut self, has_connections: bool) -> Vec<CreditMessage> {
+        let spare = self.dealt.saturating_sub(self.small);
+        let is_short = self.shortage != Shortage::None;
+        let kept = match () {
+            () if is_short || !has_connections => 0,
+            () if spare > 2 * PART => PART,
+            () => spare,
+        };
+        self.dealt = self.small + kept;
+        let [small, large] = self.counted;
+        let change = [difference(self.dealt, small), difference(self.large, large)];
+        if change != [0, 0] {
+            self.counted = [self.dealt, self.large];
+            self.messages.push(CreditMessage::Change(change));
+        }
+        let first = self.waiting.front().map(|(_, amount)| amount.bytes());
+        let wants_spare = std::mem::take(&mut self.wants_spare) && !is_short;
+        if !self.has_asked && (first.is_some() || wants_spare) {
+            self.has_asked = true;
+            let least = first.unwrap_or(LEAST.bytes());
+            let wished = if is_short { least } else { least.max(PART) };
+            self.messages.push(CreditMessage::Ask { least, wished });
+        }
+        std::mem::take(&mut self.messages)
+    }
+
+    /// Returns whether nothing is held, and nobody waits.
+    pub(crate) fn is_unused(&self) -> bool {
+        self.small == 0 && self.large == 0 && self.waiting().next().is_none()
+    }
+
+    /// Returns whether everybody is called for whom there is room.
+    #[cfg(test)]
+    pub(crate) fn has_called_all(&self) -> bool {
+        self.waiting.front().is_none_or(|&(_, amount)| !self.fits(amount))
+    }
+
+    /// Returns whether these amounts are all that is held.
+    #[cfg(test)]
+    pub(crate) fn holds(&self, amounts: impl Iterator<Item = Amount>) -> bool {
+        let [mut small, mut large] = [0, 0];
+        for amount in amounts {
+            match amount {
+                Amount::Large(bytes) => large += bytes,
+                other => small += other.bytes(),
+            }
+        }
+        (small, large) == (self.small, self.large)
+    }
+}
+
+/// What has to be added to `before` for it to be `now`.
+fn difference(now: usize, before: usize) -> isize {
+    let bytes = |bytes: usize| isize::try_from(bytes).expect("no more than there is memory");
+    bytes(now) - bytes(before)
+}

@@ -1,0 +1,38 @@
+//! Why a client is served no more.
+
+use std::fmt;
+
+use paternoster::Nanos;
+use paternoster_nbd::server::Fatal;
+use rustix::io::Errno;
+
+/// Why a connection ended; the first reason is the one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Leave {
+    /// The client said that it was done: `NBD_CMD_DISC`.
+    Disconnected,
+    /// The client closed its end without saying so.
+    Closed,
+    /// The socket failed.
+    Broken(Errno),
+    /// What it sent cannot be understood.
+    CutOff(Fatal),
+    /// It made no progress for so long, while others of its tenant waited for memory.
+    Stalled(Nanos),
+}
+
+impl fmt::Display for Leave {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Disconnected => f.write_str("it sent NBD_CMD_DISC"),
+            Self::Closed => f.write_str("it closed the connection without NBD_CMD_DISC"),
+            Self::Broken(errno) => errno.fmt(f),
+            Self::CutOff(fatal) => fatal.fmt(f),
+            Self::Stalled(span) => write!(
+                f,
+                "it made no progress for {} s while others of its tenant waited for memory",
+                span.as_nanos() / 1_000_000_000
+            ),
+        }
+    }
+}

@@ -1,0 +1,551 @@
+//! The clients of one disk's exports that one thread serves: NBD commands in, replies out.
+//!
+//! ```text
+//!   socket ──receive──▶ input ──decode──▶ command ──▶ site ──▶ the disk's engine
+//!   socket ◀──send── out ◀── replies of a whole round ◀── outcome
+//! ```
+//!
+//! The site (`site.rs`) is the thread: the owner of the disk itself, or one of those beside it.
+//!
+//! No tenant harms another. Memory is bounded by tenant (`credit.rs`): what would hold more
+//! than its credit waits, in order, and is not read from. Work on this thread is bounded by round
+//! (`rotation.rs`): what happens only queues a connection to be worked for, and tenants are worked
+//! for in rotation, before the disk dispatches. The replies of a round go at its end
+//! (`replies.rs`).
+
+mod account;
+#[cfg(test)]
+mod check;
+mod connection;
+mod credit;
+mod dealt;
+mod incoming;
+mod lease;
+mod leave;
+mod outgoing;
+mod outside;
+mod replies;
+mod rotation;
+mod site;
+mod stalled;
+mod tenant;
+
+use std::io;
+use std::sync::Arc;
+
+use paternoster::{Instant, Nanos};
+use paternoster_disk::{Command as DiskCommand, CommandOp, Completion, FrontToken, Outcome};
+use paternoster_nbd::{Command, Extent, ExtentFlags, NbdError, Request, StatusQuery};
+use rustix::io::Errno;
+use slotmap::{Key, KeyData, SlotMap, new_key_type};
+
+pub(crate) use self::account::{Account, Grant};
+pub(crate) use self::connection::ConnectionId;
+use self::connection::{Connection, Decoded, Operation, Waiting};
+pub(crate) use self::credit::{Amount, Credit};
+#[cfg(test)]
+pub(crate) use self::lease::Lease;
+pub(crate) use self::lease::{CreditMessage, Shortage};
+pub(crate) use self::leave::Leave;
+use self::replies::Replies;
+pub(crate) use self::rotation::Rotation;
+use self::rotation::{ANSWER, QUANTUM};
+pub(crate) use self::site::{ClientId, Question, Site, Sockets};
+use self::stalled::Stalled;
+use self::tenant::{LEAST, Tenant, request_cost};
+use crate::messages::NewConnection;
+
+new_key_type! {
+    /// Names a command in flight; it is the engine's tag.
+    struct CommandId;
+}
+
+/// A command that the disk works on.
+#[derive(Debug)]
+struct InFlight {
+    connection: ConnectionId,
+    cookie: u64,
+    wants: Wants,
+    /// The credit that it holds.
+    cost: Amount,
+}
+
+/// What a command is answered beside its error.
+#[derive(Clone, Copy, Debug)]
+enum Wants {
+    /// That it is done.
+    Nothing,
+    /// The data of its offset and length.
+    Data(u64, u32),
+    /// Which parts are holes.
+    Extents(StatusQuery),
+}
+
+/// An export of the disk.
+#[derive(Clone, Debug)]
+pub(crate) struct Export {
+    /// Its index in the configuration.
+    pub(crate) index: usize,
+    pub(crate) name: String,
+    /// Where on the disk it starts, in bytes.
+    pub(crate) offset: u64,
+    pub(crate) io_prio: paternoster::IoPrio,
+    /// Its tenant, as an index.
+    pub(crate) tenant: usize,
+}
+
+/// A client that is served no more.
+#[derive(Debug)]
+pub(crate) struct Gone {
+    pub(crate) client: ClientId,
+    pub(crate) why: Option<Leave>,
+}
+
+/// The clients that one thread serves.
+#[derive(Debug)]
+pub(crate) struct Clients {
+    exports: Arc<[Export]>,
+    tenants: Vec<Tenant>,
+    connections: SlotMap<ConnectionId, Connection>,
+    in_flight: SlotMap<CommandId, InFlight>,
+    rotation: Rotation<ConnectionId>,
+    replies: Replies,
+    /// Tenants of which something else may hold back commands now.
+    changed: Vec<usize>,
+    /// Tenants of whose credit something is to be said to the owner of the disk.
+    to_settle: Vec<usize>,
+    stalled: Stalled,
+    /// Whether the server shuts down, and commands are refused.
+    refuses: bool,
+    /// Those that are gone, and were not taken yet.
+    gone: Vec<Gone>,
+}
+
+impl Clients {
+    /// `memory` is how many bytes each tenant may hold, on all of so many threads.
+    pub(crate) fn new(
+        exports: Arc<[Export]>,
+        memory: &[usize],
+        threads: usize,
+        payload_timeout: Nanos,
+    ) -> Self {
+        Self {
+            exports,
+            tenants: memory.iter().map(|&bytes| Tenant::new(bytes, threads)).collect(),
+            connections: SlotMap::with_key(),
+            in_flight: SlotMap::with_key(),
+            rotation: Rotation::new(memory.len()),
+            replies: Replies::default(),
+            changed: Vec::new(),
+            to_settle: Vec::new(),
+            stalled: Stalled::new(payload_timeout),
+            refuses: false,
+            gone: Vec::new(),
+        }
+    }
+
+    /// Takes a client in; `export` is an index into the disk's.
+    pub(crate) fn connect(
+        &mut self,
+        now: Instant,
+        client: ClientId,
+        export: usize,
+        new: NewConnection,
+    ) {
+        self.tenants[self.exports[export].tenant].connections += 1;
+        let id = self.connections.insert(Connection::new(new, client, export, now));
+        if self.refuses {
+            self.connections[id].transmission.begin_shutdown();
+        }
+        self.queue(id);
+    }
+
+    /// Refuses all commands from now on.
+    pub(crate) fn begin_shutdown(&mut self) {
+        self.refuses = true;
+        for connection in self.connections.values_mut() {
+            connection.transmission.begin_shutdown();
+        }
+    }
+
+    /// Returns whether every command is done and every reply sent.
+    pub(crate) fn is_drained(&self) -> bool {
+        self.connections.values().all(Connection::is_drained)
+    }
+
+    /// Takes those that are gone.
+    pub(crate) fn take_gone(&mut self) -> Vec<Gone> {
+        std::mem::take(&mut self.gone)
+    }
+
+    /// Shuts all sockets: nobody is served any more.
+    pub(crate) fn shut(&self) {
+        self.connections.values().for_each(Connection::shut);
+    }
+
+    /// The client whose command in flight has that tag.
+    pub(crate) fn client_of(&self, tag: u64) -> Option<ClientId> {
+        let command = self.in_flight.get(CommandId::from(KeyData::from_ffi(tag)))?;
+        Some(self.connections.get(command.connection)?.client)
+    }
+
+    /// Takes a completed operation on a socket.
+    pub(crate) fn ring_completed(&mut self, site: &impl Site, completion: Completion<FrontToken>) {
+        let Completion { token, result, output } = completion;
+        let (id, operation) = Operation::from_token(token);
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        match operation {
+            Operation::Receive => {
+                let input = output.into_buffers().pop().unwrap_or_default();
+                connection.received(input, result, site.now());
+            }
+            Operation::Send => {
+                connection.sent(result, site.now());
+                self.note_sending(id);
+                self.update_charge(id);
+                return self.queue_replies(id);
+            }
+            Operation::HangUp => connection.hung_up(),
+        }
+        self.update_charge(id);
+        self.queue(id);
+    }
+
+    /// Gives the disk what has arrived, as much as fits into a round.
+    pub(crate) fn take_in(&mut self, site: &mut impl Site) {
+        self.close_stalled(site.now());
+        self.call_waiting();
+        self.rotation.begin_round();
+        while let Some(id) = self.rotation.next() {
+            self.work_for(site, id);
+        }
+    }
+
+    /// Takes the outcome of a command.
+    pub(crate) fn command_done(&mut self, outcome: Outcome) {
+        let tag = CommandId::from(KeyData::from_ffi(outcome.tag));
+        let done = self.in_flight.remove(tag).expect("a command is done once");
+        let id = done.connection;
+        let connection = &mut self.connections[id];
+        connection.in_flight -= 1;
+        match (outcome.result, done.wants) {
+            (Ok(payload), Wants::Data(offset, len)) => {
+                connection.reply_read(done.cookie, offset, len, payload);
+            }
+            (Ok(_), _) => connection.reply_ok(done.cookie),
+            (Err(errno), _) => {
+                connection.reply_error(done.cookie, nbd_error(errno), &errno.to_string());
+            }
+        }
+        let tenant = self.tenant_of(id);
+        self.tenants[tenant].give_back(done.cost);
+        self.update_charge(id);
+        self.queue_replies(id);
+    }
+
+    /// Takes the answer to a [`Question`] that took time.
+    pub(crate) fn extents_found(
+        &mut self,
+        tag: u64,
+        answer: &io::Result<Vec<paternoster_disk::Extent>>,
+    ) {
+        let tag = CommandId::from(KeyData::from_ffi(tag));
+        let done = self.in_flight.remove(tag).expect("a question is answered once");
+        let Wants::Extents(query) = done.wants else { unreachable!("it was this question") };
+        let connection = &mut self.connections[done.connection];
+        connection.in_flight -= 1;
+        connection.waiting = Waiting::No;
+        connection.reply_extents(done.cookie, query, answer);
+        self.update_charge(done.connection);
+        self.queue_replies(done.connection);
+        self.queue(done.connection);
+    }
+
+    /// Ends a round: sends all replies, and calls those for whom the round has made room.
+    pub(crate) fn round_over(&mut self, site: &mut impl Site) {
+        self.send_replies(site);
+        self.call_waiting();
+    }
+
+    /// Returns when it wants its next round at the latest: `now` if it has work left.
+    pub(crate) fn poll_timeout(&self, now: Instant) -> Option<Instant> {
+        if self.rotation.has_more() { Some(now) } else { self.stalled.due() }
+    }
+
+    /// Queues the connection in the rotation.
+    fn queue(&mut self, id: ConnectionId) {
+        let tenant = self.tenant_of(id);
+        if !std::mem::replace(&mut self.connections[id].queued.for_work, true) {
+            self.rotation.add(tenant, id);
+        }
+    }
+
+    /// Puts what has been received to the disk, and lets the connection go if it is over; for a
+    /// quantum of work at most.
+    fn work_for(&mut self, site: &mut impl Site, id: ConnectionId) {
+        self.connections[id].queued.for_work = false;
+        let tenant = self.tenant_of(id);
+        let units = self.take_commands(site, id);
+        site.visit_over(self.connections[id].client);
+        self.release(id);
+        self.update_charge(id);
+        self.rotation.charge(tenant, units.max(1));
+        // It may have been answered at once.
+        self.queue_replies(id);
+        if self.connections[id].is_over() {
+            self.remove(id);
+        } else if self.connections[id].takes_commands() {
+            // It was the quantum that ended this.
+            self.queue(id);
+        }
+    }
+
+    /// Takes commands until none is left, the tenant has no credit, or a quantum is used. Returns
+    /// the units of work that it took.
+    fn take_commands(&mut self, site: &mut impl Site, id: ConnectionId) -> i32 {
+        let mut units = 0;
+        while self.connections[id].takes_commands() && units < QUANTUM {
+            let client = &self.connections[id];
+            if client.pending.is_none()
+                && !client.has_payload_room()
+                && self.take_credit(site, id, LEAST) == Grant::Waits
+            {
+                return units;
+            }
+            units += match self.connections[id].next_command() {
+                Ok(Decoded::Request(Request { cookie, command: Command::BlockStatus(query) })) => {
+                    self.block_status(site, id, cookie, query)
+                }
+                Ok(Decoded::Request(request)) => {
+                    self.handle_request(site, id, request);
+                    1
+                }
+                Ok(Decoded::Answered) => {
+                    // What it was answered is charged, and there may be no more room for that.
+                    self.release(id);
+                    self.update_charge(id);
+                    8 * ANSWER
+                }
+                Ok(Decoded::NeedMore) => return units + self.receive(site, id),
+                Err(error) => {
+                    self.connections[id].fail(Leave::CutOff(error));
+                    1
+                }
+            };
+        }
+        units
+    }
+
+    /// Receives what is missing, if the tenant has credit for it. Returns the units of work that it
+    /// took.
+    fn receive(&mut self, site: &mut impl Site, id: ConnectionId) -> i32 {
+        let [(least, needed), (best, wished)] = self.connections[id].rooms();
+        if self.take_credit(site, id, needed) == Grant::Waits {
+            return 1;
+        }
+        // What was taken for the room is charged with it.
+        self.release(id);
+        let tenant = self.tenant_of(id);
+        let spare = wished.bytes() == 0 || self.tenants[tenant].has_spare(wished);
+        let now = site.now();
+        self.connections[id].receive(site.sockets(), id, if spare { best } else { least }, now);
+        self.update_charge(id);
+        1
+    }
+
+    /// Takes so much credit for what the connection does next, or has it wait for that.
+    fn take_credit(&mut self, site: &mut impl Site, id: ConnectionId, amount: Amount) -> Grant {
+        let tenant = self.tenant_of(id);
+        if amount.bytes() <= self.connections[id].granted.bytes() {
+            return Grant::Taken;
+        }
+        self.release(id);
+        let client = &mut self.connections[id];
+        let grant = self.tenants[tenant].take_or_wait(id, amount);
+        match grant {
+            Grant::Taken => client.granted = amount,
+            Grant::Waits => {
+                client.waiting = Waiting::ForCredit;
+                // A moment's wait for credit that is there is none in which a client goes.
+                if self.tenants[tenant].is_short() {
+                    client.watch(site.sockets(), id);
+                }
+                self.stalled.look_soon(site.now());
+                self.note_outside(tenant);
+                self.settle_later(tenant);
+            }
+        }
+        grant
+    }
+
+    /// Gives back what has been taken for what the connection does next.
+    fn release(&mut self, id: ConnectionId) {
+        let tenant = self.tenant_of(id);
+        let granted = std::mem::replace(&mut self.connections[id].granted, Amount::Small(0));
+        self.tenants[tenant].give_back(granted);
+    }
+
+    /// Has the tenant charged for what the connection holds now.
+    fn update_charge(&mut self, id: ConnectionId) {
+        let tenant = self.tenant_of(id);
+        let (before, now) = self.connections[id].update_charge();
+        for amount in before {
+            self.tenants[tenant].give_back(amount);
+        }
+        for amount in now {
+            self.tenants[tenant].take(amount);
+        }
+        self.settle_later(tenant);
+    }
+
+    fn tenant_of(&self, id: ConnectionId) -> usize {
+        self.exports[self.connections[id].export].tenant
+    }
+
+    fn handle_request(&mut self, site: &mut impl Site, id: ConnectionId, request: Request) {
+        let cost = request_cost(&request.command);
+        let has_payload_room = self.connections[id].has_payload_room();
+        if !has_payload_room && !self.refuses && self.take_credit(site, id, cost) == Grant::Waits {
+            self.connections[id].pending = Some(request);
+            return;
+        }
+        let Request { cookie, command } = request;
+        let base = self.exports[self.connections[id].export].offset;
+        let mut wants = Wants::Nothing;
+        let op = match command {
+            Command::Read { offset, len, .. } => {
+                wants = Wants::Data(offset, len);
+                CommandOp::Read { offset: base + offset, len }
+            }
+            Command::Write { offset, data, fua } => {
+                let data = self.connections[id].own(data);
+                CommandOp::Write { offset: base + offset, data, fua }
+            }
+            Command::Trim { offset, len, fua } => {
+                CommandOp::Trim { offset: base + offset, len, fua }
+            }
+            Command::Cache { offset, len } => CommandOp::Cache { offset: base + offset, len },
+            Command::WriteZeroes { offset, len, fua, no_hole, fast } => {
+                CommandOp::Zero { offset: base + offset, len, fua, allocate: no_hole, fast }
+            }
+            Command::Flush => CommandOp::Flush,
+            Command::BlockStatus(_) => unreachable!("it is answered when it is decoded"),
+            Command::Disconnect => return self.connections[id].finish(Leave::Disconnected),
+        };
+        if self.refuses {
+            let error = NbdError::Shutdown;
+            return self.connections[id].reply_error(cookie, error, "the server is shutting down");
+        }
+        let connection = &mut self.connections[id];
+        let client = connection.client;
+        let ioc = *connection.ioc.get_or_insert_with(|| site.io_context(client));
+        // What was taken for the connection, or for the room of its payload, is the command's now.
+        self.release(id);
+        self.update_charge(id);
+        let tenant = self.tenant_of(id);
+        self.tenants[tenant].take(cost);
+        self.connections[id].in_flight += 1;
+        let tag = self.in_flight.insert(InFlight { connection: id, cookie, wants, cost });
+        site.submit(client, DiskCommand { tag: tag.data().as_ffi(), ioc, op });
+    }
+
+    /// Answers which parts of a range are holes; at once where the site can, as no data moves: the
+    /// units of work that took. Else the connection waits for it, so that it asks one thing at a
+    /// time.
+    fn block_status(
+        &mut self,
+        site: &mut impl Site,
+        id: ConnectionId,
+        cookie: u64,
+        query: StatusQuery,
+    ) -> i32 {
+        let (wants, cost) = (Wants::Extents(query), Amount::Small(0));
+        let tag = self.in_flight.insert(InFlight { connection: id, cookie, wants, cost });
+        let connection = &mut self.connections[id];
+        let offset = self.exports[connection.export].offset + query.offset;
+        let (client, tag_number) = (connection.client, tag.data().as_ffi());
+        let question = Question { client, tag: tag_number, offset, len: query.len };
+        if let Some(answer) = site.extents(question) {
+            self.in_flight.remove(tag);
+            connection.reply_extents(cookie, query, &answer);
+            return work_of(&answer);
+        }
+        connection.in_flight += 1;
+        connection.waiting = Waiting::ForExtents;
+        1
+    }
+
+    fn remove(&mut self, id: ConnectionId) {
+        let tenant = self.tenant_of(id);
+        self.tenants[tenant].connections -= 1;
+        let connection = self.connections.remove(id).expect("a connection ends once");
+        if connection.waiting == Waiting::ForCredit {
+            self.tenants[tenant].forget(id);
+            self.note_outside(tenant);
+        }
+        debug_assert!(!connection.counted_sending, "its last send has ended");
+        for amount in connection.charged() {
+            self.tenants[tenant].give_back(amount);
+        }
+        debug_assert!(self.tenants[tenant].is_settled(), "without clients nothing is held");
+        self.settle_later(tenant);
+        connection.shut();
+        let Connection { client, leave: why, .. } = connection;
+        self.gone.push(Gone { client, why });
+    }
+
+    /// Queues connections for which there is credit again, in their order.
+    fn call_waiting(&mut self) {
+        // Every round asks twice, and there may be many tenants.
+        if !self.stalled.may_anyone_wait() {
+            return;
+        }
+        for tenant in 0..self.tenants.len() {
+            self.call_waiting_of(tenant);
+        }
+    }
+
+    fn call_waiting_of(&mut self, tenant: usize) {
+        while let Some((id, amount)) = self.tenants[tenant].call_next() {
+            self.call(tenant, id, amount);
+        }
+    }
+
+    /// The connection has the credit for which it has waited.
+    fn call(&mut self, tenant: usize, id: ConnectionId, amount: Amount) {
+        let client = &mut self.connections[id];
+        client.waiting = Waiting::No;
+        client.granted = amount;
+        self.queue(id);
+        self.note_outside(tenant);
+        self.settle_later(tenant);
+    }
+}
+
+/// The units of work that an answer took: those of any, and a look for data and one for a hole each
+/// extent.
+pub(crate) fn work_of(answer: &io::Result<Vec<paternoster_disk::Extent>>) -> i32 {
+    let looks = answer.as_ref().map_or(0, Vec::len);
+    ANSWER + i32::try_from(2 * looks).expect("a look has few extents")
+}
+
+fn nbd_extent(extent: &paternoster_disk::Extent) -> Extent {
+    let flags =
+        if extent.hole { ExtentFlags::HOLE | ExtentFlags::ZERO } else { ExtentFlags::empty() };
+    // A query is shorter than 4 GiB, and so is every part of it.
+    Extent { len: u32::try_from(extent.len).unwrap_or(u32::MAX), flags }
+}
+
+/// Returns the error of the protocol for an errno; no other number may be on the wire.
+fn nbd_error(errno: Errno) -> NbdError {
+    match errno {
+        Errno::PERM | Errno::ROFS | Errno::ACCESS => NbdError::NotPermitted,
+        Errno::NOMEM => NbdError::NoMemory,
+        Errno::INVAL => NbdError::Invalid,
+        Errno::NOSPC | Errno::DQUOT | Errno::FBIG => NbdError::NoSpace,
+        Errno::OVERFLOW => NbdError::Overflow,
+        Errno::OPNOTSUPP => NbdError::NotSupported,
+        Errno::SHUTDOWN => NbdError::Shutdown,
+        _ => NbdError::Io,
+    }
+}

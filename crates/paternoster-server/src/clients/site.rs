@@ -1,0 +1,74 @@
+//! Where clients are served: what they need there of the thread and of their disk.
+
+use std::io;
+
+use bytes::{Bytes, BytesMut};
+use paternoster::{Instant, IocId};
+use paternoster_disk::{Buffers, Command, Extent, Fd, FrontToken, Ring, Token};
+use slotmap::new_key_type;
+
+new_key_type! {
+    /// Names a client to the owner of its disk, whichever thread serves it.
+    pub(crate) struct ClientId;
+}
+
+/// A thread that serves clients of a disk: the owner's own, or another.
+pub(crate) trait Site {
+    /// The moment now.
+    fn now(&self) -> Instant;
+
+    /// Takes operations on the clients' sockets.
+    fn sockets(&mut self) -> impl Sockets;
+
+    /// Returns the I/O context of a client. It is asked for once, at its first command.
+    fn io_context(&mut self, client: ClientId) -> IocId;
+
+    /// Gives a command of the client to the disk.
+    fn submit(&mut self, client: ClientId, command: Command);
+
+    /// Asks which parts of a range of the disk are holes, for the client's command of that tag.
+    /// Where the answer takes time, it comes by [`Clients::extents_found`](super::Clients).
+    fn extents(&mut self, question: Question) -> Option<io::Result<Vec<Extent>>>;
+
+    /// A visit to the client is over: what it has submitted goes on now.
+    fn visit_over(&mut self, client: ClientId);
+}
+
+/// Which parts of a range of the disk are holes?
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Question {
+    /// Who asks.
+    pub(crate) client: ClientId,
+    /// Its command.
+    pub(crate) tag: u64,
+    /// First byte of the range on the disk.
+    pub(crate) offset: u64,
+    /// Bytes of the range.
+    pub(crate) len: u32,
+}
+
+/// Operations on sockets, which complete with a [`FrontToken`].
+pub(crate) trait Sockets {
+    /// Receives into the spare capacity of the buffer.
+    fn receive(&mut self, token: FrontToken, socket: &Fd, buffer: BytesMut);
+
+    /// Sends the bytes.
+    fn send(&mut self, token: FrontToken, socket: &Fd, bytes: Buffers<Bytes>);
+
+    /// Waits until the other end has hung up.
+    fn poll_hang_up(&mut self, token: FrontToken, socket: &Fd);
+}
+
+impl Sockets for &mut Ring<Token> {
+    fn receive(&mut self, token: FrontToken, socket: &Fd, buffer: BytesMut) {
+        Ring::receive(self, Token::Front(token), socket, buffer);
+    }
+
+    fn send(&mut self, token: FrontToken, socket: &Fd, bytes: Buffers<Bytes>) {
+        Ring::send(self, Token::Front(token), socket, bytes);
+    }
+
+    fn poll_hang_up(&mut self, token: FrontToken, socket: &Fd) {
+        Ring::poll_hang_up(self, Token::Front(token), socket);
+    }
+}

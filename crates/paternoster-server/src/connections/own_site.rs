@@ -1,0 +1,66 @@
+//! The owner's thread as a site: nothing crosses a thread.
+
+use std::io;
+
+use paternoster::scheduler::Work;
+use paternoster::{Instant, IocId};
+use paternoster_disk::{Command, Extent};
+
+use super::register::Register;
+use super::{DiskOwner, Tenant};
+use crate::clients::{ClientId, Export, Question, Site, Sockets};
+
+/// The owner, as it serves clients itself.
+pub(crate) struct OwnSite<'a> {
+    pub(crate) owner: &'a mut DiskOwner,
+    pub(super) exports: &'a [Export],
+    pub(super) tenants: &'a [Tenant],
+    pub(super) register: &'a mut Register,
+}
+
+impl OwnSite<'_> {
+    /// The tenant of a client, as an index.
+    pub(crate) fn tenant_of(&mut self, client: ClientId) -> usize {
+        self.exports[self.register.client(client).export].tenant
+    }
+}
+
+impl Site for OwnSite<'_> {
+    fn now(&self) -> Instant {
+        self.owner.now()
+    }
+
+    fn sockets(&mut self) -> impl Sockets {
+        self.owner.ring()
+    }
+
+    fn io_context(&mut self, client: ClientId) -> IocId {
+        let client = self.register.client(client);
+        *client.ioc.get_or_insert_with(|| {
+            let export = &self.exports[client.export];
+            let group = self.tenants[export.tenant].group;
+            self.owner
+                .administer(|elevator, now| elevator.add_io_context(now, export.io_prio, group))
+        })
+    }
+
+    fn submit(&mut self, _: ClientId, command: Command) {
+        self.owner.submit(command);
+    }
+
+    /// Asks the back end. No data moves: the tenant is charged as for a read of no bytes each
+    /// extent.
+    fn extents(&mut self, question: Question) -> Option<io::Result<Vec<Extent>>> {
+        let Question { client, offset, len, .. } = question;
+        let answer = self.owner.backend().extents(offset, len.into());
+        if let Ok(extents) = &answer {
+            let looks = u32::try_from(extents.len()).expect("a look has few extents");
+            let export = &self.exports[self.register.client(client).export];
+            let group = self.tenants[export.tenant].group;
+            self.owner.administer(|elevator, now| elevator.charge(now, group, Work::Ops(looks)));
+        }
+        Some(answer)
+    }
+
+    fn visit_over(&mut self, _: ClientId) {}
+}

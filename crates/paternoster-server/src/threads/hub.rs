@@ -1,0 +1,313 @@
+//! The owner's end of connection threads: their work for the disk, and the credit of tenants that
+//! they share.
+//!
+//! ```text
+//!   threads ──▶ inbox ──┬─ work ──▶ rotation of tenants ──▶ engine ──▶ outcomes ──▶ threads
+//!                       └─ credit, who is gone, …
+//! ```
+
+use std::sync::Arc;
+
+use paternoster::{Instant, Nanos, Outside, PlugRules};
+use paternoster_crossing::Inbox;
+use paternoster_disk::{Command, Outcome, Waker};
+use rustix::io::Errno;
+use slotmap::{Key, KeyData, SlotMap, new_key_type};
+
+use super::dealer::Dealer;
+use super::thread::{LOOK, PostToThread, Thread};
+use super::{NewCommand, Plugged, ToOwner, ToThread, Work, inbox};
+use crate::clients::{ClientId, Clients, Export, Gone, Rotation, Site as _, work_of};
+use crate::connections::OwnSite;
+use crate::messages::NewConnection;
+use crate::stat::ThreadsStat;
+
+new_key_type! {
+    /// Names a command of a thread; it is the engine's tag.
+    struct FarCommandId;
+}
+
+/// A command that the disk works on.
+#[derive(Debug)]
+struct FarCommand {
+    thread: usize,
+    /// Its name on that thread.
+    tag: u64,
+    client: ClientId,
+}
+
+/// The threads that serve a disk's clients.
+#[derive(Debug)]
+pub(crate) struct Hub {
+    inbox: Inbox<ToOwner>,
+    threads: Vec<Far>,
+    in_flight: SlotMap<FarCommandId, FarCommand>,
+    /// What clients want of the disk, with the thread that it has come from.
+    rotation: Rotation<(usize, ClientId, Work)>,
+    dealer: Dealer,
+    /// What threads were told of merging.
+    rules: PlugRules,
+    /// Tenants of which something else may hold back commands now.
+    changed: Vec<usize>,
+    /// Whether the disk shuts down.
+    refuses: bool,
+    commands: u64,
+    batches: u64,
+}
+
+/// One thread, as the owner sees it.
+#[derive(Debug)]
+struct Far {
+    post: PostToThread,
+    /// Clients that it serves.
+    clients: usize,
+    /// Outcomes of this round.
+    done: Vec<Outcome>,
+    /// What holds commands of each tenant back on it.
+    outside: Vec<Outside>,
+    /// Whether nobody waits there for anything any more.
+    is_drained: bool,
+}
+
+impl Hub {
+    /// Has the threads serve the clients of a disk, whose owner `waker` wakes.
+    pub(crate) fn new(
+        waker: &Waker,
+        threads: &mut [Thread],
+        exports: &Arc<[Export]>,
+        memory: &[usize],
+        plugged: Plugged,
+        payload_timeout: Nanos,
+    ) -> Self {
+        let inbox = inbox(waker);
+        let count = threads.len();
+        let far = |thread: &mut Thread| {
+            let clients = Clients::new(exports.clone(), memory, count, payload_timeout);
+            Far {
+                post: thread.add(&inbox.door(), clients, plugged),
+                clients: 0,
+                done: Vec::new(),
+                outside: vec![Outside::Free; memory.len()],
+                is_drained: false,
+            }
+        };
+        Self {
+            threads: threads.iter_mut().map(far).collect(),
+            inbox,
+            in_flight: SlotMap::with_key(),
+            rotation: Rotation::new(memory.len()),
+            dealer: Dealer::new(memory, count),
+            rules: plugged.rules,
+            changed: Vec::new(),
+            refuses: false,
+            commands: 0,
+            batches: 0,
+        }
+    }
+
+    /// Has the thread with the fewest clients of the disk serve one more.
+    pub(crate) fn connect(&mut self, client: ClientId, export: usize, new: NewConnection) {
+        let fewest = (0..self.threads.len()).min_by_key(|&thread| self.threads[thread].clients);
+        let thread = fewest.expect("there are threads");
+        self.threads[thread].clients += 1;
+        self.send(thread, ToThread::Connect(client, export, Box::new(new)));
+    }
+
+    /// Takes what threads have sent, and gives the disk as much of it as fits into a round. Returns
+    /// who is gone.
+    pub(crate) fn take_in(&mut self, site: &mut OwnSite<'_>) -> Vec<Gone> {
+        let gone = self.take_messages(site);
+        self.rotation.begin_round();
+        while let Some((thread, client, work)) = self.rotation.next() {
+            let tenant = site.tenant_of(client);
+            let units = self.put(site, thread, client, work);
+            self.rotation.charge(tenant, units);
+        }
+        gone
+    }
+
+    fn take_messages(&mut self, site: &mut OwnSite<'_>) -> Vec<Gone> {
+        let Self { inbox, threads, rotation, dealer, changed, .. } = self;
+        let mut gone = Vec::new();
+        inbox.take(|submitter, message| {
+            // They have come in in their order, before anything was sent.
+            let thread = usize::try_from(submitter.0).expect("there are few threads");
+            match message {
+                ToOwner::Work(client, work) => {
+                    rotation.add(site.tenant_of(client), (thread, client, work));
+                }
+                ToOwner::Gone(client) => {
+                    threads[thread].clients -= 1;
+                    gone.push(client);
+                }
+                ToOwner::Outside(tenant, outside) => {
+                    threads[thread].outside[tenant] = outside;
+                    changed.push(tenant);
+                }
+                ToOwner::Credit(tenant, message) => {
+                    dealer
+                        .take(thread, tenant, message, |to, answer| threads[to].post.send(answer));
+                }
+                ToOwner::Drained => threads[thread].is_drained = true,
+            }
+        });
+        dealer.deal(|to, answer| threads[to].post.send(answer));
+        gone
+    }
+
+    /// Puts work of a client to the disk. Returns the units of work that it took.
+    fn put(&mut self, site: &mut OwnSite<'_>, thread: usize, client: ClientId, work: Work) -> i32 {
+        match work {
+            Work::Extents(question) => {
+                let answer = site.extents(question).expect("the owner answers at once");
+                let units = work_of(&answer);
+                self.send(thread, ToThread::Extents(question.tag, answer));
+                units
+            }
+            Work::Batch(_, commands) if self.refuses => self.refuse(thread, commands),
+            Work::Command(command) if self.refuses => self.refuse(thread, vec![command]),
+            Work::Batch(batch, commands) => {
+                self.batches += 1;
+                let units = i32::try_from(commands.len()).unwrap_or(i32::MAX);
+                let named = commands.into_iter().map(|new| self.name(site, thread, client, new));
+                let named: Vec<_> = named.collect();
+                site.owner.submit_batch(batch, named);
+                units
+            }
+            Work::Command(new) => {
+                self.batches += 1;
+                let command = self.name(site, thread, client, new);
+                site.owner.submit(command);
+                1
+            }
+        }
+    }
+
+    /// The command under a name of its own, from the client's I/O context.
+    fn name(
+        &mut self,
+        site: &mut OwnSite<'_>,
+        thread: usize,
+        client: ClientId,
+        new: NewCommand,
+    ) -> Command {
+        self.commands += 1;
+        let NewCommand { tag, op } = new;
+        let id = self.in_flight.insert(FarCommand { thread, tag, client });
+        Command { tag: id.data().as_ffi(), ioc: site.io_context(client), op }
+    }
+
+    /// Answers commands that have come after the shutdown began. Returns the units of work.
+    fn refuse(&mut self, thread: usize, commands: Vec<NewCommand>) -> i32 {
+        let refused = |NewCommand { tag, .. }| Outcome { tag, result: Err(Errno::SHUTDOWN) };
+        self.threads[thread].done.extend(commands.into_iter().map(refused));
+        1
+    }
+
+    /// Takes the outcome of a command.
+    pub(crate) fn command_done(&mut self, outcome: Outcome) {
+        let id = FarCommandId::from(KeyData::from_ffi(outcome.tag));
+        let FarCommand { thread, tag, .. } =
+            self.in_flight.remove(id).expect("a command is done once");
+        self.threads[thread].done.push(Outcome { tag, ..outcome });
+    }
+
+    /// Ends a round: sends outcomes, and what else threads have to know.
+    pub(crate) fn round_over(&mut self, rules: PlugRules) {
+        if self.rules != rules {
+            self.rules = rules;
+            self.send_all(|| ToThread::Rules(rules));
+        }
+        for far in &mut self.threads {
+            if !far.done.is_empty() {
+                far.post.send(ToThread::Done(std::mem::take(&mut far.done)));
+            }
+            far.post.post.send_kept();
+        }
+    }
+
+    /// Takes what holds each tenant's commands back now, of those of which it may have changed.
+    pub(crate) fn take_changed(&mut self) -> Vec<(usize, Outside)> {
+        let Self { changed, threads, .. } = self;
+        let of = |tenant: usize| threads.iter().map(move |far| far.outside[tenant]);
+        changed.drain(..).map(|tenant| (tenant, together(of(tenant)))).collect()
+    }
+
+    /// Refuses all commands from now on.
+    pub(crate) fn begin_shutdown(&mut self) {
+        self.refuses = true;
+        self.send_all(|| ToThread::Refuse);
+    }
+
+    /// Returns whether every command is done and every reply sent.
+    pub(crate) fn is_drained(&self) -> bool {
+        self.threads.iter().all(|far| far.is_drained || far.post.post.is_gone())
+    }
+
+    /// The client whose command has that tag.
+    pub(crate) fn client_of(&self, tag: u64) -> Option<ClientId> {
+        let id = FarCommandId::from(KeyData::from_ffi(tag));
+        self.in_flight.get(id).map(|command| command.client)
+    }
+
+    /// Returns when it wants its next round at the latest: `now` if it has work left.
+    pub(crate) fn poll_timeout(&self, now: Instant) -> Option<Instant> {
+        if self.rotation.has_more() {
+            return Some(now);
+        }
+        let has_kept = self.threads.iter().any(|far| far.post.post.has_kept());
+        has_kept.then(|| now + LOOK)
+    }
+
+    /// Says that the owner is about to wait. Returns whether it may.
+    pub(crate) fn falls_asleep(&mut self) -> bool {
+        self.inbox.fall_asleep()
+    }
+
+    /// Says that the owner is awake.
+    pub(crate) fn awake(&mut self) {
+        self.inbox.awake();
+    }
+
+    /// What has crossed.
+    pub(crate) fn stats(&self) -> ThreadsStat {
+        ThreadsStat {
+            threads: u32::try_from(self.threads.len()).unwrap_or(u32::MAX),
+            commands: self.commands,
+            batches: self.batches,
+            owner_woken: self.inbox.woken(),
+            threads_woken: self.threads.iter().map(|far| far.post.post.woke()).sum(),
+        }
+    }
+
+    fn send(&mut self, thread: usize, message: ToThread) {
+        self.threads[thread].post.send(message);
+    }
+
+    fn send_all(&mut self, message: impl Fn() -> ToThread) {
+        for far in &mut self.threads {
+            far.post.send(message());
+        }
+    }
+}
+
+impl Drop for Hub {
+    fn drop(&mut self) {
+        self.send_all(|| ToThread::End);
+    }
+}
+
+/// What holds a tenant's commands back on any thread. That replies are not read is said before that
+/// memory is short.
+fn together(outside: impl Iterator<Item = Outside>) -> Outside {
+    outside.fold(Outside::Free, |one, other| match (one, other) {
+        (Outside::Unread { holds: one }, Outside::Unread { holds: other }) => {
+            Outside::Unread { holds: one || other }
+        }
+        (Outside::Unread { .. }, Outside::Memory) | (Outside::Memory, Outside::Unread { .. }) => {
+            Outside::Unread { holds: true }
+        }
+        (Outside::Free, any) | (any, Outside::Free) => any,
+        (one, _) => one,
+    })
+}

@@ -1,0 +1,226 @@
+//! The loop of a connection thread.
+//!
+//! ```text
+//!   ┌─▶ what the sockets have brought; what owners have sent
+//!   │   commands, in rotation ──▶ owners
+//!   │   replies ──▶ sockets;  who is gone, credit ──▶ owners
+//!   └── wait in the ring, until the next moment at which something is due
+//! ```
+
+use std::io;
+use std::num::NonZeroU64;
+
+use paternoster::{Instant, Nanos};
+use paternoster_crossing::{Door, Inbox};
+use paternoster_disk::{FrontToken, MonotonicClock, Ring, Waker};
+
+use super::far_site::{FarSite, WayToOwner};
+use super::post::Post;
+use super::{Plugged, ToOwner, ToThread, inbox};
+use crate::clients::Clients;
+
+/// How soon to look again whether a full ring has room.
+pub(super) const LOOK: Nanos = Nanos::from_micros(50);
+
+/// Names an operation on the thread's ring.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Token {
+    /// Another thread wants attention.
+    Wake,
+    /// Of a client of that disk.
+    Client(usize, FrontToken),
+}
+
+/// A connection thread that has not started yet.
+#[derive(Debug)]
+pub(crate) struct Thread {
+    inbox: Inbox<(usize, ToThread)>,
+    waker: Waker,
+    /// All disks, in the order of the configuration.
+    disks: Vec<Disk>,
+}
+
+/// A disk, as this thread serves its clients.
+#[derive(Debug)]
+struct Disk {
+    clients: Clients,
+    way: WayToOwner,
+    stage: Stage,
+}
+
+/// How far the end of a disk is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Serving,
+    /// Commands are refused.
+    Refusing,
+    /// The owner knows that nobody waits for anything.
+    Drained,
+    /// The owner is gone.
+    Ended,
+}
+
+impl Thread {
+    pub(crate) fn new() -> io::Result<Self> {
+        let waker = Waker::new()?;
+        let inbox = inbox(&waker);
+        Ok(Self { inbox, waker, disks: Vec::new() })
+    }
+
+    /// Has the thread serve clients of another disk, whose owner takes in at that door what it
+    /// sends. Returns the way back.
+    pub(super) fn add(
+        &mut self,
+        door: &Door<ToOwner>,
+        clients: Clients,
+        plugged: Plugged,
+    ) -> PostToThread {
+        let way = WayToOwner::new(Post::new(door), plugged);
+        self.disks.push(Disk { clients, way, stage: Stage::Serving });
+        PostToThread { disk: self.disks.len() - 1, post: Post::new(&self.inbox.door()) }
+    }
+
+    /// Serves until all disks have ended.
+    pub(crate) fn run(self) -> io::Result<()> {
+        rustix::thread::set_current_timer_slack(NonZeroU64::new(1))?;
+        let Self { mut inbox, waker, mut disks } = self;
+        let mut ring = Ring::<Token>::new()?;
+        let clock = MonotonicClock::start();
+        let mut completions = Vec::new();
+        ring.poll_readable(Token::Wake, waker.fd());
+        loop {
+            ring.take_completions(&mut completions);
+            for completion in completions.drain(..) {
+                match completion.token {
+                    Token::Wake => {
+                        waker.clear();
+                        ring.poll_readable(Token::Wake, waker.fd());
+                    }
+                    Token::Client(index, token) => {
+                        let Disk { clients, way, .. } = &mut disks[index];
+                        let site = FarSite { clock, ring: &mut ring, disk: index, way };
+                        clients.ring_completed(&site, completion.with_token(token));
+                    }
+                }
+            }
+            inbox.take(|_, (disk, message)| disks[disk].take(clock, &mut ring, disk, message));
+            for (index, disk) in disks.iter_mut().enumerate() {
+                disk.round(clock, &mut ring, index);
+            }
+            if disks.iter().all(|disk| disk.stage == Stage::Ended) {
+                return Ok(());
+            }
+            wait(&mut inbox, &mut ring, clock, &disks)?;
+        }
+    }
+}
+
+/// Waits until something is due or has come.
+fn wait(
+    inbox: &mut Inbox<(usize, ToThread)>,
+    ring: &mut Ring<Token>,
+    clock: MonotonicClock,
+    disks: &[Disk],
+) -> io::Result<()> {
+    let now = clock.now();
+    let until = disks.iter().filter_map(|disk| disk.poll_timeout(now)).min();
+    let may_wait = until.is_none_or(|until| until > now) && inbox.fall_asleep();
+    let result = if may_wait {
+        ring.wait(until.map(|until| clock.monotonic_at(until)))
+    } else {
+        ring.submit()
+    };
+    inbox.awake();
+    result
+}
+
+impl Disk {
+    /// Takes a message of the owner.
+    fn take(
+        &mut self,
+        clock: MonotonicClock,
+        ring: &mut Ring<Token>,
+        disk: usize,
+        message: ToThread,
+    ) {
+        let Self { clients, way, stage } = self;
+        match message {
+            ToThread::Connect(client, export, new) => {
+                clients.connect(clock.now(), client, export, *new);
+            }
+            ToThread::Done(outcomes) => {
+                for outcome in outcomes {
+                    clients.command_done(outcome);
+                }
+            }
+            ToThread::Extents(tag, answer) => clients.extents_found(tag, &answer),
+            ToThread::Dealt(tenant, bytes) => clients.credit_dealt(tenant, bytes),
+            ToThread::LargeDealt(tenant, connection, bytes) => {
+                clients.large_credit_dealt(tenant, connection, bytes);
+            }
+            ToThread::Shortage(tenant, shortage) => {
+                let mut site = FarSite { clock, ring, disk, way };
+                clients.set_shortage(&mut site, tenant, shortage);
+            }
+            ToThread::Rules(rules) => way.rules = rules,
+            ToThread::Refuse => {
+                clients.begin_shutdown();
+                *stage = Stage::Refusing;
+            }
+            ToThread::End => {
+                clients.shut();
+                *stage = Stage::Ended;
+            }
+        }
+    }
+
+    /// Does what there is to be done for the disk's clients.
+    fn round(&mut self, clock: MonotonicClock, ring: &mut Ring<Token>, disk: usize) {
+        if self.stage == Stage::Ended {
+            return;
+        }
+        let Self { clients, way, .. } = self;
+        let mut site = FarSite { clock, ring, disk, way };
+        clients.take_in(&mut site);
+        clients.round_over(&mut site);
+        #[cfg(test)]
+        clients.check();
+        for gone in clients.take_gone() {
+            way.post.send(ToOwner::Gone(gone));
+        }
+        for (tenant, outside) in clients.take_changed() {
+            way.post.send(ToOwner::Outside(tenant, outside));
+        }
+        for (tenant, message) in clients.settle() {
+            way.post.send(ToOwner::Credit(tenant, message));
+        }
+        if self.stage == Stage::Refusing && clients.is_drained() {
+            self.stage = Stage::Drained;
+            way.post.send(ToOwner::Drained);
+        }
+        way.post.send_kept();
+    }
+
+    /// Returns when it wants its next round at the latest: `now` if it has work left.
+    fn poll_timeout(&self, now: Instant) -> Option<Instant> {
+        if self.stage == Stage::Ended {
+            return None;
+        }
+        let look = self.way.post.has_kept().then(|| now + LOOK);
+        look.into_iter().chain(self.clients.poll_timeout(now)).min()
+    }
+}
+
+/// What the owner of a disk sends to one thread.
+#[derive(Debug)]
+pub(super) struct PostToThread {
+    /// The disk's index among those of the thread.
+    disk: usize,
+    pub(super) post: Post<(usize, ToThread)>,
+}
+
+impl PostToThread {
+    pub(super) fn send(&mut self, message: ToThread) {
+        self.post.send((self.disk, message));
+    }
+}

@@ -1,0 +1,26 @@
+//! The same as in `served`, with connection threads between the clients and the owners of disks: no
+//! client can tell the difference.
+
+/// Connection threads.
+const THREADS: usize = 2;
+
+#[path = "../served/bounds.rs"]
+mod bounds;
+#[path = "../served/byte_ranges.rs"]
+mod byte_ranges;
+#[path = "../served/exports.rs"]
+mod exports;
+#[path = "../served/groups.rs"]
+mod groups;
+#[path = "../served/hostile.rs"]
+mod hostile;
+#[path = "../served/negotiation.rs"]
+mod negotiation;
+#[path = "../served/queues.rs"]
+mod queues;
+#[path = "../served/sessions.rs"]
+mod sessions;
+#[path = "../served/slow.rs"]
+mod slow;
+#[path = "../served/support.rs"]
+mod support;
