@@ -1,6 +1,8 @@
 //! What was promised to be durable is there after a cut, wherever the cut falls.
 //!
-//! A seeded run of four connections on the recording back end; then the device is cut off after
+//! A seeded run of four connections on the recording back end, without threads between it and them
+//! or with two, whose plugs and messages make everything late. What clients know of a command is
+//! then earlier than the engine, and of its answer later. Then the device is cut off after
 //! every single event, several times with other volatile writes lost, and what the medium holds is
 //! compared with what clients may rely on:
 //!
@@ -15,6 +17,7 @@ mod support;
 use paternoster::{NoMerges, SchedulerKind};
 use paternoster_disk::{CommandOp, Transfer};
 
+use support::far::{Far, Message};
 use support::random::Random;
 use support::recorder::{Honesty, Recorder};
 use support::{Rig, SECTOR, Shape, trim, write, write_fua, zero};
@@ -52,6 +55,8 @@ struct Run {
     merged: usize,
     /// Writes that ended while a sync ran.
     ended_in_sync: usize,
+    /// Threads between the connections and the engine, if there are any.
+    far: Option<Far>,
 }
 
 /// Tags from here on are flushes.
@@ -73,12 +78,20 @@ impl Run {
             tick: 0,
             merged: 0,
             ended_in_sync: 0,
+            far: None,
         }
+    }
+
+    /// With two threads between the connections and the engine.
+    fn on_threads(mut self) -> Self {
+        let rules = self.rig.engine.elevator().plug_rules();
+        self.far = Some(Far::new(&self.rig.connections, rules));
+        self
     }
 
     /// Until all changes are issued and everything is answered.
     fn run(mut self) -> Self {
-        while self.issued.len() <= CHANGES || !self.rig.engine.is_idle() {
+        while self.issued.len() <= CHANGES || !self.is_idle() {
             let connection = self.random.index(4);
             let may_submit = self.issued.len() <= CHANGES && self.in_flight[connection] < DEPTH;
             if may_submit && !self.random.once_in(3) {
@@ -87,6 +100,7 @@ impl Run {
                 self.finish();
             }
             self.note_what_followed();
+            self.cross();
         }
         assert!(self.merged > 0, "writes merge");
         assert!(self.ended_in_sync > 0, "writes end while syncs run");
@@ -103,7 +117,50 @@ impl Run {
         let list = if flush { &mut self.flushes } else { &mut self.issued };
         let tag = in_front + list.len() as u64 + if flush { FLUSH } else { 0 };
         list.push(issued);
-        self.rig.submit(connection, tag, op);
+        match &mut self.far {
+            None => self.rig.submit(connection, tag, op),
+            Some(far) => far.submit(connection, tag, op),
+        }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.rig.engine.is_idle() && self.far.as_ref().is_none_or(Far::is_idle)
+    }
+
+    /// Something crosses between the threads and the engine.
+    fn cross(&mut self) {
+        let Some(far) = &mut self.far else { return };
+        match self.random.of(0..4) {
+            0 => far.visit_over(self.random.index(4)),
+            1 => {
+                if let Some(tag) = far.answer(self.random.index(2)) {
+                    self.answered(tag);
+                }
+            }
+            _ => {
+                match far.take(self.random.index(2)) {
+                    None => return,
+                    Some(Message::Command(command)) => {
+                        self.rig.engine.submit(self.rig.clock.now(), command);
+                    }
+                    Some(Message::Batch(batch, commands)) => {
+                        self.rig.engine.submit_batch(self.rig.clock.now(), batch, commands);
+                    }
+                }
+                self.rig.settle();
+                self.note_what_followed();
+            }
+        }
+    }
+
+    /// A client is answered.
+    fn answered(&mut self, tag: u64) {
+        self.tick += 1;
+        self.in_flight[connection_of(tag)] -= 1;
+        let tag = tag % CONNECTION;
+        let (list, index) =
+            if tag < FLUSH { (&mut self.issued, tag) } else { (&mut self.flushes, tag - FLUSH) };
+        list[usize::try_from(index).expect("an index")].answered = Some(self.tick);
     }
 
     /// A change of 1 to 9000 bytes; every other one is of whole sectors, behind the last.
@@ -148,15 +205,10 @@ impl Run {
     fn note_what_followed(&mut self) {
         for outcome in self.rig.outcomes() {
             outcome.result.expect("nothing fails here");
-            self.tick += 1;
-            self.in_flight[usize::try_from(outcome.tag / CONNECTION).expect("0 to 3")] -= 1;
-            let tag = outcome.tag % CONNECTION;
-            let (list, index) = if tag < FLUSH {
-                (&mut self.issued, tag)
-            } else {
-                (&mut self.flushes, tag - FLUSH)
-            };
-            list[usize::try_from(index).expect("an index")].answered = Some(self.tick);
+            match &mut self.far {
+                None => self.answered(outcome.tag),
+                Some(far) => far.done(connection_of(outcome.tag), outcome.tag),
+            }
         }
         for (id, transfer) in &self.rig.in_device {
             if self.recorder.is_new(*id) {
@@ -227,6 +279,11 @@ impl Run {
         }
         set
     }
+}
+
+/// The connection whose command has that tag.
+fn connection_of(tag: u64) -> usize {
+    usize::try_from(tag / CONNECTION).expect("0 to 3")
 }
 
 fn insert(set: &mut Changes, number: usize) {
@@ -304,4 +361,23 @@ fn run_without_merging_keeps_its_promises_too() {
     run.rig.engine.administer(|elevator| elevator.set_nomerges(NoMerges::All));
     run.merged = 1; // Nothing merges, on purpose.
     assert_eq!(run.run().violation(), None);
+}
+
+/// Late commands and late answers are no excuse, nor are plugs.
+#[test]
+fn what_was_promised_on_two_threads_is_there_wherever_the_device_is_cut_off() {
+    for kind in SCHEDULERS {
+        for seed in 0..3 {
+            let run = Run::new(kind, Honesty::Honest, seed).on_threads();
+            assert_eq!(run.run().violation(), None, "{kind}, seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn flush_on_two_threads_that_does_nothing_is_found_out() {
+    for kind in SCHEDULERS {
+        let run = Run::new(kind, Honesty::SyncsDoNothing, 0).on_threads();
+        assert!(run.run().violation().is_some(), "{kind}");
+    }
 }

@@ -3,6 +3,7 @@
 
 #![allow(dead_code)] // Each test file uses its own part.
 
+pub(crate) mod far;
 pub(crate) mod front;
 pub(crate) mod random;
 pub(crate) mod recorder;
