@@ -2,7 +2,7 @@
 //!
 //! Instructions are counted by callgrind and pinned in `bench/instructions.toml`: unlike
 //! nanoseconds they are the same on a busy machine. The binary that is counted,
-//! `crates/paternoster/benches/instructions.rs`, prints the names of its configurations for
+//! `bench/instructions.rs`, prints the names of its configurations for
 //! `--list`; for `NAME REQUESTS` it serves that many requests in a function whose name contains
 //! `measured`, and only there callgrind counts. Exactly one function may be named so: callgrind
 //! stops counting where one such function calls another.
@@ -13,6 +13,7 @@ use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
+use std::num::NonZeroUsize;
 use std::path::Path;
 use std::process::Command;
 
@@ -22,9 +23,18 @@ const FILE: &str = "bench/instructions.toml";
 const HEADER: &str = "# Instructions per request, as callgrind counts them. Written by `cargo \
 xtask bench sched --pin`;\n# `cargo xtask test` lets none grow by more than 3 %. Another compiler \
 counts otherwise.\n";
-/// How builds of the counted binary begin.
-const BUILD: [&str; 7] =
-    ["bench", "--locked", "-p", "paternoster", "--bench", "instructions", "--no-run"];
+/// How the counted binary is built: beside the server, whose build has nearly all of it.
+const BUILD: [&str; 9] = [
+    "build",
+    "--release",
+    "--locked",
+    "-p",
+    "paternoster-cli",
+    "-p",
+    "paternoster-bench",
+    "--bin",
+    "instructions",
+];
 /// Requests that a count is taken over.
 const REQUESTS: u32 = 20_000;
 /// Percent by which a count may leave its pin.
@@ -138,7 +148,7 @@ fn compiler() -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// Builds the binary and counts each of its configurations.
+/// Builds the binary and counts each of its configurations, one on each core at a time.
 fn count() -> Result<BTreeMap<String, f64>> {
     if Command::new("valgrind").arg("--version").output().is_err() {
         bail!("valgrind does not start: install the package valgrind");
@@ -146,8 +156,23 @@ fn count() -> Result<BTreeMap<String, f64>> {
     let binary = cargo::executable(&BUILD, "instructions")?;
     let list = Command::new(&binary).arg("--list").output().context("listing configurations")?;
     let list = String::from_utf8(list.stdout).context("the names of the configurations")?;
-    let names = list.lines().map(str::trim).filter(|name| !name.is_empty());
-    names.map(|name| Ok((name.to_owned(), count_one(&binary, name)?))).collect()
+    let names: Vec<&str> = list.lines().map(str::trim).filter(|name| !name.is_empty()).collect();
+    let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    std::thread::scope(|scope| {
+        let counts_every = |first: usize| {
+            let (names, binary) = (&names, &binary);
+            scope.spawn(move || -> Result<Vec<_>> {
+                let every = names.iter().skip(first).step_by(cores);
+                every.map(|name| Ok(((*name).to_owned(), count_one(binary, name)?))).collect()
+            })
+        };
+        let threads: Vec<_> = (0..cores).map(counts_every).collect();
+        let mut counts = BTreeMap::new();
+        for thread in threads {
+            counts.extend(thread.join().expect("counting does not panic")?);
+        }
+        Ok(counts)
+    })
 }
 
 /// Instructions per request of one configuration.

@@ -3,6 +3,7 @@
 //! `--list` prints the configurations; `CONFIG REQUESTS` serves that many in the one function
 //! that counts. `cargo xtask bench sched` runs it under callgrind.
 
+#[path = "../crates/paternoster/benches/load/mod.rs"]
 mod load;
 
 use load::{Config, Kind, Load};
@@ -16,8 +17,7 @@ use paternoster::{
 const WARM_UP: u32 = 10_000;
 
 fn main() {
-    // Cargo adds flags of its own.
-    let args: Vec<String> = std::env::args().skip(1).filter(|arg| arg != "--bench").collect();
+    let args: Vec<String> = std::env::args().skip(1).collect();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     match args[..] {
         ["--list"] => {
