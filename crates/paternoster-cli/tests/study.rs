@@ -119,8 +119,15 @@ fn plugging_is_measured_where_it_is_named() {
             !["direct", "plug+rings", "off+rings"].contains(&way["way"].as_str().expect("a name"));
         assert_eq!(way["locks_per_io"].as_f64() > Some(0.0), has_lock, "{way}");
     }
+    let outlook = &report["measured"]["outlook"];
+    let forecasts = outlook["forecasts"].as_array().expect("a list");
+    assert_eq!(forecasts.len(), 6 * 8, "six ways, for 1 to 128 processors");
+    let checks = outlook["checks"].as_array().expect("a list");
+    let calibrated = checks.iter().filter(|check| check["calibrated"] == true);
+    assert_eq!((checks.len(), calibrated.count()), (6, 1));
     let page = fs::read_to_string(dir.join("page.html")).expect("the page is written");
     assert!(page.contains("plugging, measured on this machine"));
+    assert!(page.contains("plugging, predicted for machines like this one"));
     let cells = success(&["study", "plugging", "--cells-only", "--json"], dir);
     let cells: Value = serde_json::from_str(&cells).expect("a report is JSON");
     assert!(cells["measured"].is_null(), "no more is asked for than the cells");

@@ -11,6 +11,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 use paternoster_generations::{Figures, Load, Scheduler, Until, Variant};
 use serde::Serialize;
 
+use super::forecast::Outlook;
+
 /// What is measured, for `plugging`.
 #[derive(Clone, Debug, Default, PartialEq, clap::Args)]
 #[command(next_help_heading = "Measuring on this machine (plugging)")]
@@ -114,6 +116,8 @@ pub(super) struct Measurement {
     pub(super) setting: Setting,
     pub(super) ways: Vec<Measured>,
     pub(super) factors: Vec<Factor>,
+    /// What is predicted, by a model: all else is measured.
+    pub(super) outlook: Outlook,
 }
 
 /// By how much the path of another way costs more CPU time than that over rings.
@@ -165,13 +169,16 @@ impl Options {
             [] => up_to_twice(processors()),
             given => given.iter().copied().map(count).collect(),
         };
-        let devices = match self.devices.as_slice() {
+        let of = |devices| submitters.iter().map(move |&submitters| (submitters, devices));
+        let cells = self.devices().into_iter().flat_map(of);
+        cells.map(|(submitters, devices)| Load { submitters, devices, ..load }).collect()
+    }
+
+    fn devices(&self) -> Vec<usize> {
+        match self.devices.as_slice() {
             [] => vec![1, 8, 64],
             given => given.iter().copied().map(count).collect(),
-        };
-        let of = |devices| submitters.iter().map(move |&submitters| (submitters, devices));
-        let cells = devices.into_iter().flat_map(of);
-        cells.map(|(submitters, devices)| Load { submitters, devices, ..load }).collect()
+        }
     }
 
     fn setting(&self) -> Setting {
@@ -213,7 +220,9 @@ impl Options {
         let mut ways: Vec<_> = cells.iter().zip(&runs).map(measured).collect();
         subtract_direct(&mut ways);
         let factors = factors(&ways);
-        Ok(Measurement { setting, ways, factors })
+        let load = self.load();
+        let outlook = Outlook::new(&load, setting.runs, &self.devices(), &ways);
+        Ok(Measurement { setting, ways, factors, outlook })
     }
 }
 
@@ -289,7 +298,7 @@ fn factors(ways: &[Measured]) -> Vec<Factor> {
 
 impl Spread {
     /// Of the figures of runs, of which there is at least one.
-    fn of(figures: impl Iterator<Item = f64>) -> Self {
+    pub(super) fn of(figures: impl Iterator<Item = f64>) -> Self {
         let mut sorted: Vec<f64> = figures.collect();
         sorted.sort_by(f64::total_cmp);
         let half = sorted.len() / 2;
@@ -302,7 +311,7 @@ impl Spread {
 }
 
 #[allow(clippy::cast_precision_loss)] // counts are told with 53 bits
-fn float(count: u64) -> f64 {
+pub(super) fn float(count: u64) -> f64 {
     count as f64
 }
 

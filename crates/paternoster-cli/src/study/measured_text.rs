@@ -1,10 +1,9 @@
 //! What was measured, as tables for a terminal and for the page.
 
-use std::fmt::Write as _;
-
 use comfy_table::{CellAlignment, Table, presets};
 use paternoster_lab::report::PageTable;
 
+use super::forecast::{Check, Cost, Forecast, Outlook, PROCESSORS};
 use super::measure::{Factor, Measured, Measurement};
 
 /// The columns, and what each is of.
@@ -29,6 +28,11 @@ const NOTE: &str = "Measured here, on real threads and a null device that is don
     I/O; path is the CPU time beyond that of a direct call; waits is the submitters' time waiting \
     for locks; batch is what reached a device at once, its mean and its longest.";
 
+const PREDICTED_NOTE: &str = "Predicted, not measured: a model in which processors spin for \
+    locks, from what an I/O takes here with one submitter. The time of a hand-over is fitted to \
+    perdev with two submitters on one device. Nothing is predicted of what wake-ups over rings \
+    cost, of caches, or of a bus.";
+
 fn cells(way: &Measured) -> [String; 13] {
     let kilo = |iops: f64| format!("{:.0}", iops / 1e3);
     [
@@ -48,37 +52,77 @@ fn cells(way: &Measured) -> [String; 13] {
     ]
 }
 
-/// The tables, and the factors below them.
+/// The tables, and what is said of them.
 pub(super) fn text(measured: &Measurement) -> String {
+    page_tables(measured).iter().map(table_text).collect()
+}
+
+fn table_text(page: &PageTable) -> String {
     let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_header(COLUMNS);
+    table.load_style(presets::NOTHING).set_header(&page.columns);
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
     }
-    for way in &measured.ways {
-        table.add_row(cells(way));
-    }
-    let mut text = format!("plugging, measured: {}\n\n", setting(measured));
-    for line in table.lines() {
-        writeln!(text, "{}", line.trim_end()).expect("a string takes all");
-    }
-    writeln!(text, "\n{NOTE}\n").expect("a string takes all");
-    for line in factor_lines(measured) {
-        writeln!(text, "{line}").expect("a string takes all");
-    }
-    text.push('\n');
-    text
+    table.add_rows(&page.rows);
+    let mut lines = vec![format!("{}\n", page.title)];
+    lines.extend(table.lines().map(|line| line.trim_end().to_owned()));
+    lines.push(String::new());
+    lines.extend(page.notes.iter().cloned());
+    lines.join("\n") + "\n\n"
 }
 
-/// The same for the page.
-pub(super) fn page_table(measured: &Measurement) -> PageTable {
-    let mut notes = vec![setting(measured), NOTE.to_owned()];
+/// What was measured, and what is predicted of it.
+pub(super) fn page_tables(measured: &Measurement) -> [PageTable; 2] {
+    [measured_table(measured), predicted_table(&measured.outlook)]
+}
+
+fn measured_table(measured: &Measurement) -> PageTable {
+    let mut notes = vec![format!("{}.", setting(measured)), NOTE.to_owned()];
     notes.extend(factor_lines(measured));
     PageTable {
         title: "plugging, measured on this machine".to_owned(),
         notes,
         columns: COLUMNS.map(str::to_owned).to_vec(),
         rows: measured.ways.iter().map(|way| cells(way).to_vec()).collect(),
+    }
+}
+
+fn predicted_table(outlook: &Outlook) -> PageTable {
+    let names = PROCESSORS.map(|processors| format!("{processors} CPU"));
+    let columns = ["way", "devices"].map(str::to_owned).into_iter().chain(names);
+    let same = |a: &Forecast, b: &Forecast| (a.way, a.devices) == (b.way, b.devices);
+    let row = |of: &[Forecast]| {
+        let head = [of[0].way.to_owned(), of[0].devices.to_string()];
+        let kilo = |it: &Forecast| format!("{:.0}", it.iops / 1e3);
+        let spins = |it: &Forecast| format!("{:.0} %", it.spinning_percent);
+        let last = of.last().map(spins);
+        head.into_iter().chain(of.iter().map(kilo)).chain(last).collect()
+    };
+    let mut notes = vec![PREDICTED_NOTE.to_owned()];
+    notes.extend(outlook.costs.iter().map(|cost| {
+        let Cost { way, outside_us, list_us, device_us, .. } = cost;
+        format!(
+            "{way}: {outside_us:.3} µs outside of locks, {list_us:.3} µs under a list's each time, \
+             {device_us:.3} µs under the device's or by its owner"
+        )
+    }));
+    notes.push(format!("a lock is handed over in {:.3} µs", outlook.hand_over_us));
+    notes.extend(outlook.checks.iter().map(|check| {
+        let Check { way, devices, measured_iops, predicted_iops, calibrated } = check;
+        format!(
+            "submitters 2, devices {devices}, {way}: measured {:.0} kIOPS, predicted {:.0} ({:+.0} \
+             %{})",
+            measured_iops / 1e3,
+            predicted_iops / 1e3,
+            100.0 * (predicted_iops / measured_iops - 1.0),
+            if *calibrated { ", calibrated" } else { "" }
+        )
+    }));
+    PageTable {
+        title: "plugging, predicted for machines like this one: kIOPS".to_owned(),
+        notes,
+        columns: columns.chain(["spinning at 128".to_owned()]).collect(),
+        rows: outlook.forecasts.chunk_by(same).map(row).collect(),
     }
 }
 
@@ -105,14 +149,15 @@ fn factor_lines(measured: &Measurement) -> Vec<String> {
         measured.factors.chunk_by(|a, b| a.devices == b.devices && a.submitters == b.submitters)
     {
         let told = |factor: &Factor| {
-            let times = factor.times.map_or_else(|| "?".to_owned(), |it| format!("{it:.1}"));
-            format!("{} × {times}", factor.way)
+            // Less than a direct call is noise.
+            let times = factor.times.map(|times| format!("{:.1}", times.max(0.0)));
+            format!("{} × {}", factor.way, times.as_deref().unwrap_or("?"))
         };
         let told: Vec<_> = beside.iter().map(told).collect();
         let Factor { devices, submitters, .. } = beside[0];
         lines.push(format!(
-            "CPU time of the path by that of plug+rings, {devices} devices, {submitters} \
-             submitters: {}",
+            "CPU time of the path by that of plug+rings, devices {devices}, submitters \
+             {submitters}: {}",
             told.join(", ")
         ));
     }

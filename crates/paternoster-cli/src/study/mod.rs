@@ -1,5 +1,6 @@
 //! `paternoster study`: published measurements, and what the laboratory makes of the same.
 
+mod forecast;
 mod measure;
 mod measured_text;
 
@@ -204,7 +205,8 @@ fn print(
     output::print(text.as_bytes())?;
     match page {
         Some(page) => {
-            let tables: Vec<_> = measured.map(measured_text::page_table).into_iter().collect();
+            let tables: Vec<_> =
+                measured.into_iter().flat_map(measured_text::page_tables).collect();
             page.write(studies_page(&command_line::given(), reports, &tables).as_bytes())
         }
         None => Ok(()),

@@ -52,7 +52,7 @@ pub struct Predicted {
 }
 
 /// Batches that are run for each processor: the first ones, until they fall out of step, are few.
-const BATCHES_EACH: u64 = 300;
+const BATCHES_EACH: u64 = 40;
 /// And no fewer I/Os in all.
 const IOS: u64 = 8_000;
 /// So much work of the disks may be outstanding before processors wait for it.
