@@ -20,7 +20,7 @@ use anyhow::{Context, Result, bail};
 use fio::{fio, sample};
 use load::Load;
 use paternoster::SchedulerKind;
-use servers::{Backing, KINDS, Server};
+use servers::{Backing, KINDS, Kind, Ours, Program, Server};
 use std::io::Write as _;
 use std::path::Path;
 use table::Samples;
@@ -40,6 +40,11 @@ pub(crate) struct Args {
     /// The scheduler of our server
     #[arg(long, value_name = "KIND", default_value = "cfq")]
     scheduler: SchedulerKind,
+    /// Connection threads of our server, with commas: it is measured with each; its own default
+    /// unless told
+    #[arg(long, value_name = "COUNTS", value_delimiter = ',')]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=64))]
+    threads: Vec<u32>,
     /// Connections of the client, which share 32 requests in flight, with commas: 1 to 32 each
     #[arg(long, value_name = "COUNTS", default_value = "1,4,16", value_delimiter = ',')]
     #[arg(value_parser = connections)]
@@ -69,8 +74,8 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     fill(&disk)?;
     let mut servers = vec![];
     let mut missing = 0;
-    for kind in &KINDS {
-        match kind.start(dir.path(), &disk, args.scheduler) {
+    for (kind, ours) in wanted(args) {
+        match kind.start(dir.path(), &disk, ours) {
             Ok(server) => servers.push(server),
             Err(error) => {
                 missing += 1;
@@ -80,14 +85,26 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     }
     for server in servers.iter().filter(|server| server.kind.backing == Backing::Memory) {
         let fill = ["--rw=write", "--bs=1M", "--iodepth=4"];
-        fio(&server.uri, &fill).with_context(|| format!("filling {}", server.kind.name()))?;
+        fio(&server.uri, &fill).with_context(|| format!("filling {}", server.name()))?;
     }
     let samples = measure(&servers, args)?;
     table::print(&servers, &samples);
     if missing > 0 {
-        bail!("{missing} of {} servers were left out", KINDS.len());
+        bail!("{missing} of {} servers were left out", missing + servers.len());
     }
     Ok(())
+}
+
+/// The servers that are to be compared, ours with each number of threads.
+fn wanted(args: &Args) -> Vec<(&'static Kind, Ours)> {
+    let threads: Vec<_> = args.threads.iter().copied().map(Some).collect();
+    let threads = if threads.is_empty() { vec![None] } else { threads };
+    let ours = |threads| Ours { scheduler: args.scheduler, threads };
+    let each = KINDS.iter().flat_map(|kind| {
+        let times = if kind.program == Program::Paternoster { threads.len() } else { 1 };
+        threads[..times].iter().map(move |&threads| (kind, ours(threads)))
+    });
+    each.collect()
 }
 
 /// Writes the disk, with content that does not compress or repeat.
@@ -141,7 +158,7 @@ fn measure_one(
     options.extend(["--time_based", "--ramp_time=500ms"].map(str::to_owned));
     options.push(format!("--runtime={seconds}"));
     let report = fio(&server.uri, &options)
-        .with_context(|| format!("measuring {}: {load}", server.kind.name()))?;
+        .with_context(|| format!("measuring {}: {load}", server.name()))?;
     let sample = sample(&report)?;
     samples.entry((load, index)).or_default().push(sample);
     Ok(sample.iops)

@@ -44,10 +44,20 @@ pub(super) struct Kind {
     pub(super) backing: Backing,
 }
 
+/// How ours is set up.
+#[derive(Clone, Copy)]
+pub(super) struct Ours {
+    pub(super) scheduler: SchedulerKind,
+    /// Connection threads; its own default where absent.
+    pub(super) threads: Option<u32>,
+}
+
 /// A server that is up; it ends when this is dropped.
 pub(super) struct Server {
     /// Which one.
     pub(super) kind: &'static Kind,
+    /// Connection threads, where that was said.
+    pub(super) threads: Option<u32>,
     /// Where its export is.
     pub(super) uri: String,
     /// Its process.
@@ -91,34 +101,26 @@ impl Kind {
     }
 
     /// Starts the server, with its socket in `dir`, and waits until it greets a client.
-    pub(super) fn start(
-        &'static self,
-        dir: &Path,
-        disk: &Path,
-        scheduler: SchedulerKind,
-    ) -> Result<Server> {
-        let socket = dir.join(format!("{}-{}.sock", self.program.name(), self.backing.name()));
+    pub(super) fn start(&'static self, dir: &Path, disk: &Path, ours: Ours) -> Result<Server> {
+        let threads = ours.threads.filter(|_| self.program == Program::Paternoster);
+        let suffix = threads.map_or(String::new(), |threads| format!("-{threads}"));
+        let name = format!("{}-{}{suffix}", self.program.name(), self.backing.name());
+        let socket = dir.join(name).with_extension("sock");
         let process = self
-            .command(dir, disk, &socket, scheduler)?
+            .command(disk, &socket, ours)?
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .spawn()
             .with_context(|| format!("{} does not start", self.program.name()))?;
         let export = if self.program == Program::Paternoster { "disk" } else { "" };
         let uri = format!("nbd+unix:///{export}?socket={}", socket.display());
-        let mut server = Server { kind: self, uri, process };
+        let mut server = Server { kind: self, threads, uri, process };
         server.wait_ready(&socket)?;
         Ok(server)
     }
 
-    /// The command that serves at `socket`; the scheduler is that of our server.
-    fn command(
-        &self,
-        dir: &Path,
-        disk: &Path,
-        socket: &Path,
-        scheduler: SchedulerKind,
-    ) -> Result<Command> {
+    /// The command that serves at `socket`.
+    fn command(&self, disk: &Path, socket: &Path, ours: Ours) -> Result<Command> {
         let mut command = match self.program {
             Program::Paternoster => Command::new(cargo::paternoster()?),
             program => Command::new(program.name()),
@@ -137,26 +139,30 @@ impl Kind {
                 command.arg("--socket").arg(socket).arg(disk);
             }
             (Program::Paternoster, Backing::Memory) => {
-                command
-                    .args(["serve", "--log", "warn"])
-                    .arg(memory_config(dir, socket, scheduler)?);
+                command.args(["serve", "--log", "warn"]).arg(memory_config(socket, ours)?);
             }
             (Program::Paternoster, Backing::File) => {
+                // Ours locks its disk: each of them has one of its own.
+                let own = socket.with_extension("img");
+                fs::copy(disk, &own).with_context(|| format!("copying {}", disk.display()))?;
                 command.args(["serve", "--log", "warn", "--export", "disk", "--depth", OUR_DEPTH]);
-                command.args(["--scheduler", scheduler.name()]);
-                command.args(["--ctl", "none", "--disk"]).arg(disk).arg("--unix").arg(socket);
+                command.args(["--scheduler", ours.scheduler.name()]);
+                command.args(ours.threads.map(|threads| format!("--threads={threads}")));
+                command.args(["--ctl", "none", "--disk"]).arg(own).arg("--unix").arg(socket);
             }
         }
         Ok(command)
     }
 }
 
-/// Writes the configuration of ours that serves memory; the command line cannot say that.
-fn memory_config(dir: &Path, socket: &Path, scheduler: SchedulerKind) -> Result<PathBuf> {
-    let path = dir.join("memory.toml");
+/// Writes the configuration of ours that serves memory, beside its socket; the command line cannot
+/// say that.
+fn memory_config(socket: &Path, Ours { scheduler, threads }: Ours) -> Result<PathBuf> {
+    let path = socket.with_extension("toml");
+    let threads = threads.map_or(String::new(), |threads| format!("threads = {threads}\n"));
     let text = format!(
-        "unix = {:?}\nctl = \"none\"\n\n[disks.disk0]\nbackend = \"memory\"\nsize = \"{}M\"\n\
-         scheduler = \"{scheduler}\"\ndepth = {OUR_DEPTH}\n\n\
+        "unix = {:?}\nctl = \"none\"\n{threads}\n[disks.disk0]\nbackend = \"memory\"\n\
+         size = \"{}M\"\nscheduler = \"{scheduler}\"\ndepth = {OUR_DEPTH}\n\n\
          [exports.disk]\ndisk = \"disk0\"\n",
         socket.display().to_string(),
         DISK_SIZE >> 20,
@@ -166,6 +172,17 @@ fn memory_config(dir: &Path, socket: &Path, scheduler: SchedulerKind) -> Result<
 }
 
 impl Server {
+    /// For people.
+    pub(super) fn name(&self) -> String {
+        format!("{} with its disk in {}", self.title(), self.kind.backing.name())
+    }
+
+    /// The program's name, with its connection threads where that was said: `paternoster/2`.
+    pub(super) fn title(&self) -> String {
+        let program = self.kind.program.name();
+        self.threads.map_or(program.to_owned(), |threads| format!("{program}/{threads}"))
+    }
+
     /// Returns once an NBD server greets at `socket`.
     fn wait_ready(&mut self, socket: &Path) -> Result<()> {
         let start = Instant::now();

@@ -46,11 +46,11 @@ fn median(samples: &[Sample]) -> Sample {
 /// Prints the table.
 pub(super) fn print(servers: &[Server], samples: &Samples) {
     println!(
-        "\n{:<10} {:>5} {:>3}  {:<12} {:<7} {:>9} {:>8} {:>9}  x nbdkit",
+        "\n{:<10} {:>5} {:>3}  {:<14} {:<7} {:>9} {:>8} {:>9}  x nbdkit",
         "load", "conns", "qd", "server", "backing", "IOPS", "MiB/s", "p99 us"
     );
     for ((load, index), runs) in samples {
-        let kind = servers[*index].kind;
+        let Server { kind, .. } = &servers[*index];
         let nbdkit = servers.iter().position(|other| {
             other.kind.program == Program::Nbdkit && other.kind.backing == kind.backing
         });
@@ -64,11 +64,11 @@ pub(super) fn print(servers: &[Server], samples: &Samples) {
         };
         let Sample { iops, p99_us } = median(runs);
         println!(
-            "{:<10} {:>5} {:>3}  {:<12} {:<7} {iops:>9.0} {:>8.0} {p99_us:>9.1}  {beside}",
+            "{:<10} {:>5} {:>3}  {:<14} {:<7} {iops:>9.0} {:>8.0} {p99_us:>9.1}  {beside}",
             load.kind.name,
             load.connections,
             load.depth,
-            kind.program.name(),
+            servers[*index].title(),
             kind.backing.name(),
             load.mib_per_s(iops),
         );
