@@ -92,6 +92,8 @@ pub struct Figures {
     pub elapsed: Duration,
     /// The process's CPU time in that.
     pub cpu: Duration,
+    /// What of it submitters took.
+    pub submitter_cpu: Duration,
     /// Locks, and calls of owners.
     pub counts: Counts,
     /// What reached devices at once.
@@ -172,7 +174,7 @@ impl Stage<'_> {
             while self.ready.load(Ordering::Acquire) < threads.len() {
                 thread::yield_now();
             }
-            let (begin, cpu) = (Moment::now(), process_cpu_time());
+            let (begin, cpu) = (Moment::now(), cpu_time(ClockId::ProcessCPUTime));
             self.opens.store(true, Ordering::Release);
             for thread in &threads {
                 thread.thread().unpark();
@@ -184,13 +186,15 @@ impl Stage<'_> {
             let each = threads.into_iter().map(|it| it.join().expect("no submitter panics"));
             (begin, cpu, each.collect::<Vec<_>>())
         });
-        let (elapsed, cpu) = (begin.elapsed(), process_cpu_time().saturating_sub(cpu));
+        let elapsed = begin.elapsed();
+        let cpu = cpu_time(ClockId::ProcessCPUTime).saturating_sub(cpu);
         let counts = way.close();
         let (submitter_wakes, submitter_waits) = self.completions.calls();
         Figures {
             ios: each.iter().map(|it| it.ios).sum(),
             elapsed,
             cpu,
+            submitter_cpu: each.iter().map(|it| it.cpu).sum(),
             counts,
             batches: each.iter().map(|it| it.batches).sum(),
             submitter_wakes,
@@ -207,12 +211,14 @@ impl Stage<'_> {
         while !self.opens.load(Ordering::Acquire) {
             thread::park();
         }
+        let cpu = cpu_time(ClockId::ThreadCPUTime);
         let random = Rng::with_seed(self.load.seed.wrapping_add(number as u64));
         let mut submitter =
             Submitter { stage: self, way, number, own, random, ios: 0, timeouts: 0 };
         submitter.go_on();
+        let cpu = cpu_time(ClockId::ThreadCPUTime).saturating_sub(cpu);
         let Submitter { ios, timeouts, mut own, .. } = submitter;
-        Submitted { ios, timeouts, batches: W::batches(&mut own) }
+        Submitted { ios, cpu, timeouts, batches: W::batches(&mut own) }
     }
 
     fn ends(&self, ios: u64) -> bool {
@@ -226,6 +232,8 @@ impl Stage<'_> {
 /// What a submitter has done.
 struct Submitted {
     ios: u64,
+    /// The CPU time of its thread.
+    cpu: Duration,
     timeouts: u64,
     batches: Batches,
 }
@@ -299,8 +307,8 @@ fn stay_on(number: usize) {
     }
 }
 
-/// The CPU time of all threads of the process.
-fn process_cpu_time() -> Duration {
-    let time = clock_gettime(ClockId::ProcessCPUTime);
+/// The CPU time of the process, or of this thread, by that clock.
+fn cpu_time(of: ClockId) -> Duration {
+    let time = clock_gettime(of);
     Duration::try_from(time).expect("CPU time is not negative")
 }

@@ -185,7 +185,7 @@ function moves(study) {
   const said = ordered.slice(0, 6).map((move) => `${move.key} ${move.moved.map((its) => `${its.value}: ${signed(its.most, "%")}`).join(", ")}`).join("; ");
   const plot = drawing(`How much totals move with each parameter, those that move them most: ${said}.`, (width) => {
     const middle = width / 2;
-    const place = (value) => middle + (value / most) * (width / 2 - 62);
+    const place = (value) => middle + (value / most) * (width / 2 - 72);
     const children = [];
     let y = 0;
     for (const move of ordered) {
@@ -194,7 +194,7 @@ function moves(study) {
       y += height;
       for (const its of move.moved) {
         const [from, to] = [Math.min(middle, place(its.most)), Math.max(middle, place(its.most))];
-        const thick = (its.median / most) * (width / 2 - 62) * Math.sign(its.most || 1);
+        const thick = (its.median / most) * (width / 2 - 72) * Math.sign(its.most || 1);
         children.push(
           svg("rect", { class: "reach", x: from, y: y + 4, width: Math.max(to - from, 1), height: 6 }, svg("title", {}, `at ${its.value}: ${its.most_cell} ${signed(its.most, "%")}`)),
           svg("rect", { class: "middle", x: Math.min(middle, middle + thick), y, width: Math.max(Math.abs(thick), 1), height: 14 }, svg("title", {}, `at ${its.value}: the median total moves by ${its.median.toFixed(1)} %`)),

@@ -131,12 +131,12 @@ fn locks_are_predicted_from_four_figures() {
     assert!(cell("32-processors global CPU us").error().abs() <= 10.0);
     assert!(cell("32-processors global spinning %").ours >= 80.0);
     for rising in [
-        ["32-processors global IOPS", "32-processors percpu IOPS"],
-        ["8-processors global IOPS", "8-processors percpu IOPS"],
-        ["8-processors percpu IOPS", "8-processors perdev IOPS"],
-        ["128-processors mq-deadline IOPS", "128-processors mq-deadline batch IOPS"],
-        ["128-processors bfq IOPS", "128-processors bfq batch IOPS"],
-        ["128-processors bfq IOPS", "128-processors mq-deadline IOPS"],
+        ["32-processors global kIOPS", "32-processors percpu kIOPS"],
+        ["8-processors global kIOPS", "8-processors percpu kIOPS"],
+        ["8-processors percpu kIOPS", "8-processors perdev kIOPS"],
+        ["128-processors mq-deadline kIOPS", "128-processors mq-deadline batch kIOPS"],
+        ["128-processors bfq kIOPS", "128-processors bfq batch kIOPS"],
+        ["128-processors bfq kIOPS", "128-processors mq-deadline kIOPS"],
     ] {
         let [less, more] = rising.map(|id| cell(id).ours);
         assert!(less < 0.95 * more, "{rising:?}: {less}, {more}");

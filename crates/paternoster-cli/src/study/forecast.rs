@@ -11,7 +11,7 @@
 //! from one processor to another is fitted to one figure; what the model says of the other ways
 //! with two submitters can then be held against what was measured.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use paternoster_generations::{Figures, Load, Variant};
 use paternoster_lab::study::{Generation, Machine, predict};
@@ -147,7 +147,7 @@ impl Cost {
 }
 
 /// Batches that are outstanding where the cost of an I/O is measured.
-const WAKE_AFTER: usize = 64;
+const SELDOM_WAITS: usize = 64;
 
 /// The least that a part of an I/O is said to take, in µs: below the noise of all of them.
 const LEAST_US: f64 = 0.001;
@@ -162,12 +162,11 @@ fn costs(load: &Load, runs: usize) -> Vec<Cost> {
         let median = |figures: &[Figures], figure: &dyn Fn(&Figures) -> f64| {
             Spread::of(figures.iter().map(figure)).median
         };
-        // An owner that looks again is at work all the time, so here it does not; and so much is
-        // outstanding that wake-ups are few.
-        let outstanding = alone.outstanding.max(WAKE_AFTER * alone.batch);
-        let plain = figures(&Load { poll: Duration::ZERO, outstanding, ..alone });
+        // So much is outstanding that a submitter seldom waits.
+        let outstanding = alone.outstanding.max(SELDOM_WAITS * alone.batch);
+        let plain = figures(&Load { outstanding, ..alone });
         let timed = figures(&Load { times_hold: true, ..alone });
-        let cpu_us = median(&plain, &|it| 1e6 * it.cpu.as_secs_f64() / float(it.ios));
+        let cpu_us = median(&plain, &|it| 1e6 * it.submitter_cpu.as_secs_f64() / float(it.ios));
         let lists_per_io = median(&plain, &|it| float(it.counts.lists.taken) / float(it.ios));
         let list_us = median(&timed, &|it| {
             let lists = it.counts.lists;
@@ -186,7 +185,12 @@ fn costs(load: &Load, runs: usize) -> Vec<Cost> {
             _ => None,
         };
         let device_us = device_us.unwrap_or(held_us).max(LEAST_US);
-        let outside_us = (cpu_us - device_us - list_us * lists_per_io).max(LEAST_US);
+        // An owner has a thread of its own.
+        let inside_us = match generation {
+            Generation::Rings => 0.0,
+            _ => device_us + list_us * lists_per_io,
+        };
+        let outside_us = (cpu_us - inside_us).max(LEAST_US);
         let way = variant.name();
         costs.push(Cost { way, generation, outside_us, list_us, device_us });
     }

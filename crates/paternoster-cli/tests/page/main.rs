@@ -230,6 +230,33 @@ fn page_of_a_study_sets_figures_beside_ours_on_a_laptop_and_on_a_phone() {
     }
 }
 
+const PLUGGING: [(&str, Drawn); 5] = [
+    ("measured-0", Drawn::Rows(9)),
+    ("measured-1", Drawn::Rows(6)),
+    ("plugging-errors", Drawn::Shapes(10)),
+    ("plugging-total", Drawn::Shapes(10)),
+    ("plugging-moves", Drawn::Shapes(10)),
+];
+
+#[test]
+fn page_of_a_measurement_says_what_is_measured_and_what_predicted_on_a_phone() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("out.html");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_paternoster"));
+    command.args(["study", "plugging", "--ios", "400", "--runs", "1"]);
+    command.args(["--submitters", "2", "--devices", "1", "--html"]).arg(&out);
+    let output = command.output().expect("the binary runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let page = std::fs::read_to_string(out).expect("the page is there");
+    let found = open(folder.path(), &page, 360);
+    assert_eq!(faults(&found, &PLUGGING), [""; 0]);
+    let text = found["text"].as_str().expect("a text");
+    for told in ["measured on this machine", "Predicted, not measured", "plug+rings", "calibrated"]
+    {
+        assert!(text.contains(told), "{told} is not in {text}");
+    }
+}
+
 #[test]
 fn page_whose_charts_fail_is_noticed() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -26,7 +26,7 @@ pub use program::Generation;
 const STUDY: &str = "study.";
 
 /// The figures of a row.
-const IOPS: &str = "IOPS";
+const IOPS: &str = "kIOPS";
 const CPU_US: &str = "CPU us";
 const SPINNING: &str = "spinning %";
 
@@ -92,7 +92,7 @@ impl LocksWork {
         })?;
         let Predicted { iops, cpu_us, spinning_percent } =
             predict(row.generation, &(row.machine)(&file));
-        let figures = [(IOPS, iops), (CPU_US, cpu_us), (SPINNING, spinning_percent)];
+        let figures = [(IOPS, iops / 1e3), (CPU_US, cpu_us), (SPINNING, spinning_percent)];
         Ok(figures.into_iter().map(|(name, figure)| (name.to_owned(), figure)).collect())
     }
 }
@@ -127,23 +127,23 @@ fn figures(published: &Published) -> Vec<Published1> {
     use Counts::{Fitted, Not, Predicted};
     let it = published;
     vec![
-        ("32-processors global", IOPS, it.seed_global_iops, Fitted),
+        ("32-processors global", IOPS, it.seed_global_iops / 1e3, Fitted),
         ("32-processors global", CPU_US, it.seed_global_cpu_us, Predicted),
         ("32-processors global", SPINNING, it.seed_global_spinning_percent, Predicted),
-        ("32-processors percpu", IOPS, it.seed_percpu_iops, Not),
+        ("32-processors percpu", IOPS, it.seed_percpu_iops / 1e3, Not),
         ("32-processors percpu", CPU_US, it.seed_percpu_cpu_us, Fitted),
-        ("8-processors global", IOPS, it.second_global_iops, Predicted),
+        ("8-processors global", IOPS, it.second_global_iops / 1e3, Predicted),
         ("8-processors global", CPU_US, it.second_global_cpu_us, Predicted),
-        ("8-processors percpu", IOPS, it.second_percpu_iops, Predicted),
+        ("8-processors percpu", IOPS, it.second_percpu_iops / 1e3, Predicted),
         ("8-processors percpu", CPU_US, it.second_percpu_cpu_us, Predicted),
-        ("8-processors perdev", IOPS, it.second_perdev_iops, Not),
+        ("8-processors perdev", IOPS, it.second_perdev_iops / 1e3, Not),
         ("8-processors perdev", CPU_US, it.second_perdev_cpu_us, Fitted),
-        ("8-processors global", "IOPS, below", it.second_global_bound_iops, Not),
-        ("8-processors percpu", "IOPS, above", it.second_percpu_bound_iops, Not),
-        ("128-processors mq-deadline", IOPS, it.mq_deadline_iops, Fitted),
-        ("128-processors mq-deadline batch", IOPS, it.mq_deadline_batch_iops, Predicted),
-        ("128-processors bfq", IOPS, it.bfq_iops, Predicted),
-        ("128-processors bfq batch", IOPS, it.bfq_batch_iops, Predicted),
+        ("8-processors global", "kIOPS, below", it.second_global_bound_iops / 1e3, Not),
+        ("8-processors percpu", "kIOPS, above", it.second_percpu_bound_iops / 1e3, Not),
+        ("128-processors mq-deadline", IOPS, it.mq_deadline_iops / 1e3, Fitted),
+        ("128-processors mq-deadline batch", IOPS, it.mq_deadline_batch_iops / 1e3, Predicted),
+        ("128-processors bfq", IOPS, it.bfq_iops / 1e3, Predicted),
+        ("128-processors bfq batch", IOPS, it.bfq_batch_iops / 1e3, Predicted),
     ]
 }
 
