@@ -13,9 +13,11 @@ use thiserror::Error;
 use crate::config::Config;
 
 /// Descriptors that are not for clients in the transmission phase: 256 that negotiate, those of
-/// the control plane, listeners, standard streams; and for each disk its file, ring and events.
+/// the control plane, listeners, standard streams; for each disk its file, ring and events; and for
+/// each connection thread its ring and event.
 const RESERVED: u32 = 256 + 64;
 const RESERVED_FOR_DISK: u32 = 4;
+const RESERVED_FOR_THREAD: u32 = 3;
 
 /// Why a client may not enter.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -51,7 +53,10 @@ impl Admission {
     /// `descriptors` is how many the process may have.
     pub(crate) fn new(config: &Config, descriptors: u32) -> Arc<Self> {
         let disks = u32::try_from(config.disks.len()).unwrap_or(u32::MAX);
-        let reserved = RESERVED.saturating_add(disks.saturating_mul(RESERVED_FOR_DISK));
+        let threads = u32::try_from(config.threads).unwrap_or(u32::MAX);
+        let reserved = RESERVED
+            .saturating_add(disks.saturating_mul(RESERVED_FOR_DISK))
+            .saturating_add((threads - 1).saturating_mul(RESERVED_FOR_THREAD));
         // However few there are, somebody is served.
         let limit = descriptors.saturating_sub(reserved).max(16);
         let tenants = config.groups.iter().map(|group| Count::new(group.bounds.connections));
@@ -118,7 +123,7 @@ mod tests {
     use super::*;
 
     fn admission(descriptors: u32) -> Arc<Admission> {
-        let toml = "connections = 30\n[disks.d]\nbackend = \"memory\"\nsize = \"1M\"\n\
+        let toml = "connections = 30\nthreads = 1\n[disks.d]\nbackend = \"memory\"\nsize = \"1M\"\n\
                     [groups.\"/a\"]\nconnections = 2\n[exports.a]\ndisk = \"d\"\nsize = 4096\n\
                     [exports.b]\ndisk = \"d\"\noffset = 4096\n";
         let config = Config::from_toml(toml, Path::new("test.toml")).expect("a configuration");

@@ -17,17 +17,23 @@ use crate::support::{Served, check_found, paternoster, temp_dir, tool_command};
 /// How long a scheduler is in force.
 const PERIOD: Duration = Duration::from_millis(200);
 
-/// So many switches have to find requests that wait.
-const LOADED_SWITCHES: u32 = 100;
+/// So many switches have to find requests that wait, without connection threads and with two.
+const LOADED_SWITCHES: u32 = 50;
 
 /// Sixteen connections of two tenants on a modelled disk of 20,000 requests a second.
 fn serve() -> Served {
+    serve_on(1)
+}
+
+/// The same with so many connection threads.
+fn serve_on(threads: usize) -> Served {
     let dir = temp_dir();
-    let toml = "unix = \"nbd.sock\"\nctl = \"ctl.sock\"\n\
+    let toml = "unix = \"nbd.sock\"\nctl = \"ctl.sock\"\nthreads = THREADS\n\
                 [disks.d]\nbackend = \"modelled\"\nsize = \"128M\"\nservers = 4\nservice_us = 200\n\
                 scheduler = \"cfq\"\n\
                 [exports.a]\ndisk = \"d\"\nsize = \"64M\"\n\
                 [exports.b]\ndisk = \"d\"\noffset = \"64M\"\n";
+    let toml = toml.replace("THREADS", &threads.to_string());
     fs::write(dir.path().join("c.toml"), toml).expect("a file");
     Served::start(dir, &["c.toml"], 2)
 }
@@ -144,11 +150,17 @@ fn hierarchy_is_set_of_a_disk_under_cfq_and_of_nothing_else() {
 
 #[test]
 fn scheduler_that_changes_every_200_ms_loses_and_doubles_no_request() {
-    let served = serve();
+    for threads in [1, 2] {
+        switch_under_load(threads);
+    }
+}
+
+fn switch_under_load(threads: usize) {
+    let served = serve_on(threads);
     let mut fio = tool_command("fio", served.dir.path());
     fio.args(["--ioengine=nbd", "--rw=randrw", "--bsrange=4k-32k", "--iodepth=16", "--thread"]);
     fio.args(["--size=8M", "--offset_increment=8M", "--numjobs=8", "--group_reporting"]);
-    fio.args(["--time_based", "--runtime=26", "--verify=crc32c", "--verify_fatal=1"]);
+    fio.args(["--time_based", "--runtime=13", "--verify=crc32c", "--verify_fatal=1"]);
     fio.args(["--verify_backlog=64", "--verify_state_save=0"]);
     for (name, uri) in ["a", "b"].iter().zip(&served.uris) {
         fio.arg(format!("--name={name}")).arg(format!("--uri={uri}"));
@@ -183,8 +195,8 @@ fn scheduler_that_changes_every_200_ms_loses_and_doubles_no_request() {
     let [bios, merged] = [ops().map(|op| op.bios).sum::<u64>(), ops().map(|op| op.merged).sum()];
     let completed: u64 = ops().map(|op| op.completed).sum();
     println!(
-        "{switches} switches, {loaded} of them with requests, {moved} moved; {bios} bios, {merged} \
-         merged, {completed} requests completed"
+        "{threads} threads: {switches} switches, {loaded} of them with requests, {moved} moved; \
+         {bios} bios, {merged} merged, {completed} requests completed"
     );
     assert_eq!((queued, in_device), (0, 0));
     assert_eq!(bios, merged + completed, "each bio is merged or completes as a request, once");

@@ -35,6 +35,7 @@ impl Clients {
                 self.connections[id].watch(site.sockets(), id);
             }
         }
+        self.note_outside(tenant);
         self.settle_later(tenant);
     }
 

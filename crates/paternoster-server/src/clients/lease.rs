@@ -17,7 +17,6 @@ use std::collections::VecDeque;
 use super::account::Grant;
 use super::connection::ConnectionId;
 use super::credit::Amount;
-use super::tenant::LEAST;
 
 /// Bytes that are dealt, and kept to spare, at a time.
 const PART: usize = 256 << 10;
@@ -29,15 +28,22 @@ pub(crate) enum CreditMessage {
     AskLarge(ConnectionId, usize),
     /// So much is needed for small amounts, and more would be of use.
     Ask {
-        /// Bytes.
+        /// Bytes; with none nobody waits, and the answer may be none.
         least: usize,
         /// Bytes, no fewer than `least`.
         wished: usize,
     },
+    /// Nothing is needed any more of what was asked for small amounts.
+    Withdraw,
     /// The connection needs it no more.
     Forget(ConnectionId),
-    /// So much more is held than was asked for, or so much less: small amounts, large ones.
-    Change([isize; 2]),
+    /// So much more is held than was asked for, or so much less.
+    Change {
+        /// In small amounts, bytes.
+        small: isize,
+        /// In large ones.
+        large: isize,
+    },
 }
 
 /// Who waits for a tenant's credit at the owner.
@@ -185,7 +191,8 @@ impl Lease {
     /// The owner has dealt so much out to the thread.
     pub(crate) fn dealt(&mut self, bytes: usize) {
         self.has_asked = false;
-        self.dealt += bytes;
+        // What is given back and taken again meanwhile is not taken from this.
+        self.dealt = self.dealt.max(self.small) + bytes;
         self.counted[0] += bytes;
     }
 
@@ -220,20 +227,28 @@ impl Lease {
         };
         self.dealt = self.small + kept;
         let [small, large] = self.counted;
-        let change = [difference(self.dealt, small), difference(self.large, large)];
-        if change != [0, 0] {
+        let (small, large) = (difference(self.dealt, small), difference(self.large, large));
+        if (small, large) != (0, 0) {
             self.counted = [self.dealt, self.large];
-            self.messages.push(CreditMessage::Change(change));
+            self.messages.push(CreditMessage::Change { small, large });
         }
+        self.ask(is_short);
+        std::mem::take(&mut self.messages)
+    }
+
+    /// Asks for what is needed, or no longer does.
+    fn ask(&mut self, is_short: bool) {
         let first = self.waiting.front().map(|(_, amount)| amount.bytes());
         let wants_spare = std::mem::take(&mut self.wants_spare) && !is_short;
-        if !self.has_asked && (first.is_some() || wants_spare) {
+        if first.is_none() && self.has_asked && is_short {
+            self.has_asked = false;
+            self.messages.push(CreditMessage::Withdraw);
+        } else if !self.has_asked && (first.is_some() || wants_spare) {
             self.has_asked = true;
-            let least = first.unwrap_or(LEAST.bytes());
+            let least = first.unwrap_or(0);
             let wished = if is_short { least } else { least.max(PART) };
             self.messages.push(CreditMessage::Ask { least, wished });
         }
-        std::mem::take(&mut self.messages)
     }
 
     /// Returns whether nothing is held, and nobody waits.

@@ -346,7 +346,7 @@ impl Clients {
         // What was taken for the room is charged with it.
         self.release(id);
         let tenant = self.tenant_of(id);
-        let spare = wished.bytes() == 0 || self.tenants[tenant].has_spare(wished);
+        let spare = best == least || self.tenants[tenant].has_spare(wished);
         let now = site.now();
         self.connections[id].receive(site.sockets(), id, if spare { best } else { least }, now);
         self.update_charge(id);
@@ -389,6 +389,9 @@ impl Clients {
     fn update_charge(&mut self, id: ConnectionId) {
         let tenant = self.tenant_of(id);
         let (before, now) = self.connections[id].update_charge();
+        if before == now {
+            return;
+        }
         for amount in before {
             self.tenants[tenant].give_back(amount);
         }

@@ -56,7 +56,7 @@ impl Tenant {
     /// Returns what holds its commands back. Memory that replies take until they are read is not
     /// told apart from other memory: where both are short, the client that does not read is why.
     fn outside(&self) -> Outside {
-        let holds = self.anyone_waits();
+        let holds = self.anyone_waits() && self.is_short();
         match (self.sending > 0, holds) {
             (true, holds) => Outside::Unread { holds },
             (false, true) => Outside::Memory,

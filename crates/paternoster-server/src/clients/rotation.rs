@@ -1,4 +1,5 @@
-//! The order in which the owner's thread takes in what tenants send, and how much in one round.
+//! The order in which a thread takes in what tenants send, and how much in one round: an owner what
+//! clients or connection threads send, a connection thread what clients do.
 //!
 //! ```text
 //!   rotation   tenant b ──▶ tenant c ──▶ tenant a ─┐     a visit: up to a quantum of work

@@ -18,7 +18,7 @@ const LOOK: Nanos = Nanos::from_millis(250);
 pub(super) struct Stalled {
     /// How long a client may make no progress.
     timeout: Nanos,
-    /// When to look next; none while no connection waits for credit.
+    /// When to look next; none while no connection waits for credit, on any thread.
     due: Option<Instant>,
 }
 
@@ -52,6 +52,10 @@ impl Clients {
         let timeout = self.stalled.timeout;
         let then = now.saturating_sub(timeout);
         for tenant in 0..self.tenants.len() {
+            // Who waits for a moment, until the owner has dealt what there is, does not count.
+            if !self.tenants[tenant].is_short() {
+                continue;
+            }
             let elsewhere = self.tenants[tenant].waits_elsewhere();
             let waiting: Vec<_> = self.waiting_of(tenant).take(2).collect();
             if waiting.is_empty() && !elsewhere {

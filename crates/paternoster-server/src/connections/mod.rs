@@ -5,7 +5,7 @@
 //!   acceptor, control plane ──messages──▶ Connections ──▶ owner's engine
 //!                                             │  register: who is connected
 //!                                             ▼
-//!                                          Clients, on this thread
+//!                         Clients, on this thread; or the Hub of connection threads
 //! ```
 //!
 //! The tenant is the group; a connection is an I/O context of it, made at its first command and

@@ -57,23 +57,25 @@ impl Dealer {
             CreditMessage::Ask { least, wished } => {
                 if account.has_spare(Amount::Small(wished)) {
                     account.take(Amount::Small(wished));
-                    return answer(thread, ToThread::Dealt(tenant, wished));
+                    return answer(thread, ToThread::Dealt { tenant, bytes: wished });
                 }
                 let claim = Claim { thread, connection: None };
-                if account.take_or_wait(claim, Amount::Small(least)) == Grant::Taken {
-                    answer(thread, ToThread::Dealt(tenant, least));
+                // Whoever asks for something to spare does not wait for it.
+                if least == 0 || account.take_or_wait(claim, Amount::Small(least)) == Grant::Taken {
+                    answer(thread, ToThread::Dealt { tenant, bytes: least });
                 }
             }
+            CreditMessage::Withdraw => account.forget(Claim { thread, connection: None }),
             CreditMessage::AskLarge(connection, bytes) => {
                 let claim = Claim { thread, connection: Some(connection) };
                 if account.take_or_wait(claim, Amount::Large(bytes)) == Grant::Taken {
-                    answer(thread, ToThread::LargeDealt(tenant, connection, bytes));
+                    answer(thread, ToThread::LargeDealt { tenant, connection, bytes });
                 }
             }
             CreditMessage::Forget(connection) => {
                 account.forget(Claim { thread, connection: Some(connection) });
             }
-            CreditMessage::Change([small, large]) => {
+            CreditMessage::Change { small, large } => {
                 change(account, small, Amount::Small);
                 change(account, large, Amount::Large);
             }
@@ -90,15 +92,17 @@ impl Dealer {
                 answer(
                     thread,
                     match connection {
-                        None => ToThread::Dealt(index, bytes),
-                        Some(connection) => ToThread::LargeDealt(index, connection, bytes),
+                        None => ToThread::Dealt { tenant: index, bytes },
+                        Some(connection) => {
+                            ToThread::LargeDealt { tenant: index, connection, bytes }
+                        }
                     },
                 );
             }
             for thread in 0..tenant.told.len() {
                 let shortage = tenant.shortage(thread);
                 if std::mem::replace(&mut tenant.told[thread], shortage) != shortage {
-                    answer(thread, ToThread::Shortage(index, shortage));
+                    answer(thread, ToThread::Shortage { tenant: index, shortage });
                 }
             }
         }
@@ -201,12 +205,12 @@ mod tests {
         fn receive(&mut self, thread: usize) {
             match self.to_threads[thread].pop_front() {
                 None => return,
-                Some(ToThread::Dealt(_, bytes)) => self.leases[thread].dealt(bytes),
-                Some(ToThread::LargeDealt(_, id, bytes)) => {
+                Some(ToThread::Dealt { bytes, .. }) => self.leases[thread].dealt(bytes),
+                Some(ToThread::LargeDealt { connection: id, bytes, .. }) => {
                     assert!(self.leases[thread].large_dealt(id, bytes), "nobody has gone");
                     self.held[thread].push((id, Amount::Large(bytes)));
                 }
-                Some(ToThread::Shortage(_, shortage)) => {
+                Some(ToThread::Shortage { shortage, .. }) => {
                     self.leases[thread].set_shortage(shortage);
                 }
                 Some(other) => panic!("no message of the dealer: {other:?}"),
@@ -278,17 +282,6 @@ mod tests {
     fn large_amount_of_one_thread_has_its_turn_though_small_ones_of_another_never_end() {
         let mut rig = Rig::new();
         let small = Amount::Small(64 << 10);
-        let exchange = |rig: &mut Rig| {
-            for thread in 0..THREADS {
-                rig.settle(thread, true);
-            }
-            rig.deal();
-            for thread in 0..THREADS {
-                while !rig.to_threads[thread].is_empty() {
-                    rig.receive(thread);
-                }
-            }
-        };
         while rig.bytes_held() < LIMIT - MIB {
             rig.want(1, small);
             exchange(&mut rig);
@@ -305,6 +298,57 @@ mod tests {
             rig.want(1, small);
             exchange(&mut rig);
         }
+    }
+
+    /// Exchanges messages until there are none.
+    fn exchange(rig: &mut Rig) {
+        for _ in 0..3 {
+            for thread in 0..THREADS {
+                rig.settle(thread, true);
+            }
+            rig.deal();
+            for thread in 0..THREADS {
+                while !rig.to_threads[thread].is_empty() {
+                    rig.receive(thread);
+                }
+            }
+        }
+    }
+
+    /// Other threads were told for ever that somebody waited, and cut off clients for it.
+    #[test]
+    fn who_has_waited_and_is_gone_is_not_waited_for() {
+        for amount in [Amount::Small(4096), Amount::Large(MIB)] {
+            let mut rig = Rig::new();
+            rig.want(0, Amount::Large(24 * MIB));
+            while rig.bytes_held() < LIMIT {
+                rig.want(0, Amount::Small(64 << 10));
+                exchange(&mut rig);
+            }
+            rig.want(1, amount);
+            exchange(&mut rig);
+            assert_eq!(rig.leases[0].shortage(), Shortage::Elsewhere);
+            let id = rig.leases[1].waiting().next().expect("it waits");
+            rig.leases[1].forget(id);
+            exchange(&mut rig);
+            assert_eq!(rig.leases[0].shortage(), Shortage::None, "{amount:?}");
+        }
+    }
+
+    /// It was lost where a client's room was counted anew before it could be used.
+    #[test]
+    fn what_was_dealt_stays_when_something_is_given_back_and_taken_again() {
+        let mut lease = Lease::new(LIMIT);
+        let (room, small) = (Amount::Room(60 << 10), Amount::Small(8192));
+        lease.dealt(room.bytes());
+        lease.take(room);
+        lease.set_shortage(Shortage::Elsewhere);
+        let id = SlotMap::<ConnectionId, ()>::with_key().insert(());
+        assert_eq!(lease.take_or_wait(id, small), Grant::Waits);
+        lease.give_back(room);
+        lease.take(room);
+        lease.dealt(small.bytes());
+        assert_eq!(lease.call_next(), Some((id, small)));
     }
 
     /// With nothing else going on a thread asks once for many commands.

@@ -7,6 +7,7 @@
 //! ```
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use paternoster::{Instant, Nanos, Outside, PlugRules};
 use paternoster_crossing::Inbox;
@@ -15,7 +16,7 @@ use rustix::io::Errno;
 use slotmap::{Key, KeyData, SlotMap, new_key_type};
 
 use super::dealer::Dealer;
-use super::thread::{LOOK, PostToThread, Thread};
+use super::thread::{PostToThread, RETRY, Thread};
 use super::{NewCommand, Plugged, ToOwner, ToThread, Work, inbox};
 use crate::clients::{ClientId, Clients, Export, Gone, Rotation, Site as _, work_of};
 use crate::connections::OwnSite;
@@ -107,7 +108,11 @@ impl Hub {
 
     /// Has the thread with the fewest clients of the disk serve one more.
     pub(crate) fn connect(&mut self, client: ClientId, export: usize, new: NewConnection) {
-        let fewest = (0..self.threads.len()).min_by_key(|&thread| self.threads[thread].clients);
+        let busy = |&thread: &usize| {
+            let far = &self.threads[thread];
+            (far.post.post.is_gone(), far.clients)
+        };
+        let fewest = (0..self.threads.len()).min_by_key(busy);
         let thread = fewest.expect("there are threads");
         self.threads[thread].clients += 1;
         self.send(thread, ToThread::Connect(client, export, Box::new(new)));
@@ -256,7 +261,7 @@ impl Hub {
             return Some(now);
         }
         let has_kept = self.threads.iter().any(|far| far.post.post.has_kept());
-        has_kept.then(|| now + LOOK)
+        has_kept.then(|| now + RETRY)
     }
 
     /// Says that the owner is about to wait. Returns whether it may.
@@ -292,10 +297,19 @@ impl Hub {
 }
 
 impl Drop for Hub {
+    /// Says so even to a thread whose ring is full: it would keep its clients for ever.
     fn drop(&mut self) {
         self.send_all(|| ToThread::End);
+        let begun = std::time::Instant::now();
+        while self.threads.iter().any(|far| far.post.post.has_kept()) && begun.elapsed() < LAST {
+            std::thread::yield_now();
+            self.threads.iter_mut().for_each(|far| far.post.post.send_kept());
+        }
     }
 }
+
+/// How long the end of a disk waits for threads to take what they were sent.
+const LAST: Duration = Duration::from_secs(1);
 
 /// What holds a tenant's commands back on any thread. That replies are not read is said before that
 /// memory is short.

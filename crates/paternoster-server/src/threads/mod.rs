@@ -83,11 +83,11 @@ pub(crate) enum ToThread {
     /// The answer to the question of that tag.
     Extents(u64, io::Result<Vec<Extent>>),
     /// So much credit of a tenant, for small amounts.
-    Dealt(usize, usize),
+    Dealt { tenant: usize, bytes: usize },
     /// So much for the connection that asked for it.
-    LargeDealt(usize, ConnectionId, usize),
+    LargeDealt { tenant: usize, connection: ConnectionId, bytes: usize },
     /// Who waits for credit of a tenant.
-    Shortage(usize, Shortage),
+    Shortage { tenant: usize, shortage: Shortage },
     /// What the disk's elevator says of merging now.
     Rules(PlugRules),
     /// The disk shuts down: all further commands are refused.

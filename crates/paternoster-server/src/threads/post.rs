@@ -7,7 +7,8 @@ use paternoster_crossing::{Door, Outbox, Sent};
 use super::RING;
 
 /// Sends messages to one inbox. Nobody waits: what does not fit into the ring is kept. That is
-/// bounded by what is sent: commands in flight hold their tenants' credit.
+/// bounded: commands in flight hold their tenants' credit, and what only says how things are is not
+/// sent while something is kept.
 #[derive(Debug)]
 pub(crate) struct Post<T> {
     outbox: Outbox<T>,

@@ -9,6 +9,7 @@
 
 use std::io;
 use std::num::NonZeroU64;
+use std::sync::Arc;
 
 use paternoster::{Instant, Nanos};
 use paternoster_crossing::{Door, Inbox};
@@ -20,7 +21,7 @@ use super::{Plugged, ToOwner, ToThread, inbox};
 use crate::clients::Clients;
 
 /// How soon to look again whether a full ring has room.
-pub(super) const LOOK: Nanos = Nanos::from_micros(50);
+pub(super) const RETRY: Nanos = Nanos::from_micros(50);
 
 /// Names an operation on the thread's ring.
 #[derive(Clone, Copy, Debug)]
@@ -154,11 +155,11 @@ impl Disk {
                 }
             }
             ToThread::Extents(tag, answer) => clients.extents_found(tag, &answer),
-            ToThread::Dealt(tenant, bytes) => clients.credit_dealt(tenant, bytes),
-            ToThread::LargeDealt(tenant, connection, bytes) => {
+            ToThread::Dealt { tenant, bytes } => clients.credit_dealt(tenant, bytes),
+            ToThread::LargeDealt { tenant, connection, bytes } => {
                 clients.large_credit_dealt(tenant, connection, bytes);
             }
-            ToThread::Shortage(tenant, shortage) => {
+            ToThread::Shortage { tenant, shortage } => {
                 let mut site = FarSite { clock, ring, disk, way };
                 clients.set_shortage(&mut site, tenant, shortage);
             }
@@ -169,6 +170,8 @@ impl Disk {
             }
             ToThread::End => {
                 clients.shut();
+                // What the ring has of them it keeps until it is done with that.
+                *clients = Clients::new(Arc::from([]), &[], 1, Nanos::ZERO);
                 *stage = Stage::Ended;
             }
         }
@@ -188,11 +191,14 @@ impl Disk {
         for gone in clients.take_gone() {
             way.post.send(ToOwner::Gone(gone));
         }
-        for (tenant, outside) in clients.take_changed() {
-            way.post.send(ToOwner::Outside(tenant, outside));
-        }
-        for (tenant, message) in clients.settle() {
-            way.post.send(ToOwner::Credit(tenant, message));
+        // These are of what holds now: an owner that takes nothing is told later, once.
+        if !way.post.has_kept() {
+            for (tenant, outside) in clients.take_changed() {
+                way.post.send(ToOwner::Outside(tenant, outside));
+            }
+            for (tenant, message) in clients.settle() {
+                way.post.send(ToOwner::Credit(tenant, message));
+            }
         }
         if self.stage == Stage::Refusing && clients.is_drained() {
             self.stage = Stage::Drained;
@@ -206,7 +212,7 @@ impl Disk {
         if self.stage == Stage::Ended {
             return None;
         }
-        let look = self.way.post.has_kept().then(|| now + LOOK);
+        let look = self.way.post.has_kept().then(|| now + RETRY);
         look.into_iter().chain(self.clients.poll_timeout(now)).min()
     }
 }
