@@ -3,8 +3,8 @@
 //!
 //! ```text
 //!   0              held           dealt
-//!   ├── small ───────┤── to spare ──┤        a part at a time: not asked for with each command
-//!   ├── large ─────────────┤                 each is asked for
+//!   ├── small ───────┤── to spare ──┤        dealt a part at a time
+//!   ├── large ─────────────┤── spare ──┤     each is asked for, unless others have left as much
 //!
 //!   settle, each round:  ask for more, or give back ──▶ the owner's account of the tenant
 //! ```
@@ -18,8 +18,12 @@ use super::account::Grant;
 use super::connection::ConnectionId;
 use super::credit::Amount;
 
-/// Bytes that are dealt, and kept to spare, at a time.
+/// Bytes for small amounts that are dealt, and kept to spare, at a time.
 const PART: usize = 256 << 10;
+
+/// Bytes for large amounts that are kept to spare at most: a client that streams asks for the next
+/// command what it was given for the last.
+const LARGE_SPARE: usize = 4 << 20;
 
 /// What a thread has to say to the owner about a tenant's credit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +75,8 @@ pub(crate) struct Lease {
     rooms: usize,
     /// What may be held in small amounts without asking.
     dealt: usize,
+    /// What may be held in large ones.
+    dealt_large: usize,
     /// What the owner has counted for this thread: small amounts, large ones.
     counted: [usize; 2],
     /// Connections that wait for small amounts, in order of arrival.
@@ -94,6 +100,7 @@ impl Lease {
             large: 0,
             rooms: 0,
             dealt: 0,
+            dealt_large: 0,
             counted: [0; 2],
             waiting: VecDeque::new(),
             waiting_for_large: Vec::new(),
@@ -106,12 +113,17 @@ impl Lease {
 
     /// Takes so much for a connection, behind those that wait, or has it wait.
     pub(crate) fn take_or_wait(&mut self, id: ConnectionId, amount: Amount) -> Grant {
+        let is_first = match amount {
+            Amount::Large(_) => self.waiting_for_large.is_empty(),
+            _ => self.waiting.is_empty(),
+        };
+        if is_first && self.fits(amount) {
+            self.take(amount);
+            return Grant::Taken;
+        }
         if let Amount::Large(bytes) = amount {
             self.messages.push(CreditMessage::AskLarge(id, bytes));
             self.waiting_for_large.push(id);
-        } else if self.waiting.is_empty() && self.fits(amount) {
-            self.take(amount);
-            return Grant::Taken;
         } else {
             self.waiting.push_back((id, amount));
         }
@@ -130,7 +142,7 @@ impl Lease {
             Amount::Room(bytes) => {
                 self.rooms + bytes <= self.rooms_limit && self.small + bytes <= self.dealt
             }
-            Amount::Large(_) => false,
+            Amount::Large(bytes) => self.large + bytes <= self.dealt_large,
         }
     }
 
@@ -185,6 +197,7 @@ impl Lease {
         if self.shortage != Shortage::None {
             // The owner's to deal out, not ours to take again.
             self.dealt = self.dealt.min(self.small);
+            self.dealt_large = self.dealt_large.min(self.large);
         }
     }
 
@@ -200,6 +213,7 @@ impl Lease {
     /// for it, and has it then.
     pub(crate) fn large_dealt(&mut self, id: ConnectionId, bytes: usize) -> bool {
         self.counted[1] += bytes;
+        self.dealt_large = self.dealt_large.max(self.large) + bytes;
         let place = self.waiting_for_large.iter().position(|&other| other == id);
         if let Some(place) = place {
             self.waiting_for_large.remove(place);
@@ -226,10 +240,14 @@ impl Lease {
             () => spare,
         };
         self.dealt = self.small + kept;
+        let spare = self.dealt_large.saturating_sub(self.large);
+        let kept = if is_short || !has_connections { 0 } else { spare.min(LARGE_SPARE) };
+        self.dealt_large = self.large + kept;
         let [small, large] = self.counted;
-        let (small, large) = (difference(self.dealt, small), difference(self.large, large));
+        let small = difference(self.dealt, small);
+        let large = difference(self.dealt_large, large);
         if (small, large) != (0, 0) {
-            self.counted = [self.dealt, self.large];
+            self.counted = [self.dealt, self.dealt_large];
             self.messages.push(CreditMessage::Change { small, large });
         }
         self.ask(is_short);

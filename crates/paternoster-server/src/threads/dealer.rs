@@ -315,6 +315,23 @@ mod tests {
         }
     }
 
+    /// A client that streams goes on with what its last command had.
+    #[test]
+    fn large_command_after_another_does_not_ask_again() {
+        let mut rig = Rig::new();
+        rig.want(0, Amount::Large(MIB));
+        assert!(rig.held[0].is_empty(), "the first one asks");
+        exchange(&mut rig);
+        for _ in 0..5 {
+            rig.finish(0, 0);
+            rig.settle(0, true);
+            rig.want(0, Amount::Large(MIB));
+            assert_eq!(rig.held[0].len(), 1);
+        }
+        rig.settle(0, true);
+        assert!(rig.to_dealer.is_empty(), "{:?}", rig.to_dealer);
+    }
+
     /// Other threads were told for ever that somebody waited, and cut off clients for it.
     #[test]
     fn who_has_waited_and_is_gone_is_not_waited_for() {
