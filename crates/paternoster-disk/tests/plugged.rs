@@ -63,6 +63,18 @@ fn error_of_a_joint_transfer_is_of_the_command_that_has_it_alone() {
     assert_eq!(results, [(0, Ok(())), (1, Err(Errno::IO))]);
 }
 
+/// A hand-over never waits for the device: what has come stays where later neighbours find it.
+#[test]
+fn batch_for_a_full_device_waits_in_the_scheduler_and_merges_there() {
+    let mut rig = Rig::held_back();
+    submit(&mut rig, 0, &[write(0, 4096, 1)]);
+    submit(&mut rig, 0, &[write(4096, 4096, 2)]);
+    assert_eq!(rig.in_device.len(), 1, "the device takes no more");
+    rig.let_go();
+    assert_eq!(rig.finish_all(), [Shape::Write { offset: 0, parts: vec![4096, 4096] }]);
+    assert_eq!(rig.results(), [(0, Ok(())), (0, Ok(()))]);
+}
+
 #[test]
 fn shutdown_ends_each_command_of_a_chain() {
     let mut rig = Rig::held_back();
