@@ -20,6 +20,7 @@ pub struct Lock<T> {
     waited_ns: AtomicU64,
     held_ns: AtomicU64,
     times_hold: bool,
+    spins: bool,
 }
 
 /// What a lock has counted.
@@ -55,34 +56,33 @@ struct Held<'a> {
 impl<T> Lock<T> {
     /// Makes a lock that nobody has taken.
     pub fn new(value: T) -> Self {
-        Self::with(value, false)
-    }
-
-    /// Makes one that also counts for how long it is held. That takes two looks at the clock each
-    /// time.
-    pub fn timed(value: T) -> Self {
-        Self::with(value, true)
-    }
-
-    fn with(value: T, times_hold: bool) -> Self {
         Self {
             inner: Mutex::new(value),
             taken: AtomicU64::new(0),
             contended: AtomicU64::new(0),
             waited_ns: AtomicU64::new(0),
             held_ns: AtomicU64::new(0),
-            times_hold,
+            times_hold: false,
+            spins: false,
         }
+    }
+
+    /// Has it count for how long it is held, too. That takes two looks at the clock each time.
+    #[must_use]
+    pub fn timed(self) -> Self {
+        Self { times_hold: true, ..self }
+    }
+
+    /// Has whoever waits for it keep the processor, as a kernel's spinlock does.
+    #[must_use]
+    pub fn spinning(self) -> Self {
+        Self { spins: true, ..self }
     }
 
     /// Takes it. What somebody who panicked has left behind is taken as it is.
     pub fn lock(&self) -> Guard<'_, T> {
         self.taken.fetch_add(1, Ordering::Relaxed);
-        let inner = match self.inner.try_lock() {
-            Ok(guard) => guard,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => self.wait(),
-        };
+        let inner = self.try_lock().unwrap_or_else(|| self.wait());
         let held = || Held { since: Instant::now(), sum: &self.held_ns };
         Guard { _held: self.times_hold.then(held), inner }
     }
@@ -97,12 +97,33 @@ impl<T> Lock<T> {
         }
     }
 
+    fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+        match self.inner.try_lock() {
+            Ok(guard) => Some(guard),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
     fn wait(&self) -> MutexGuard<'_, T> {
         let begin = Instant::now();
-        let guard = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let guard = if self.spins {
+            self.spin()
+        } else {
+            self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        };
         self.contended.fetch_add(1, Ordering::Relaxed);
         add_since(&self.waited_ns, begin);
         guard
+    }
+
+    fn spin(&self) -> MutexGuard<'_, T> {
+        loop {
+            if let Some(guard) = self.try_lock() {
+                return guard;
+            }
+            std::hint::spin_loop();
+        }
     }
 }
 

@@ -18,9 +18,10 @@
 //! device; bios, elevator, device, completions and load are the same. All locks are of one kind,
 //! which counts ([`Lock`](paternoster_crossing::lock::Lock)); clippy refuses any other here.
 //!
-//! The older generations follow descriptions of what they did, on mutexes that put a thread that
-//! waits to sleep where Linux spins. What they did besides (interrupts, the page cache, a pool of
-//! requests that runs out) is left out.
+//! The older generations follow descriptions of what they did. Their locks put a thread that waits
+//! to sleep, or have it keep its processor as in Linux ([`Load::spins`]); a kernel does not take
+//! the processor from who holds one, which threads of a program cannot have. What they did besides
+//! (interrupts, the page cache, a pool of requests that runs out) is left out.
 
 mod clock;
 mod completions;

@@ -57,6 +57,8 @@ pub struct Load {
     pub until: Until,
     /// Whether locks count for how long they are held.
     pub times_hold: bool,
+    /// Whether whoever waits for a lock keeps the processor, as in a kernel, and does not sleep.
+    pub spins: bool,
     /// Whether each submitter stays on one processor, by turns on all that there are; else two may
     /// run on one, and never meet at a lock.
     pub pins: bool,
@@ -77,6 +79,7 @@ impl Default for Load {
             scheduler: Scheduler::None,
             until: Until::Runtime(Duration::from_millis(100)),
             times_hold: false,
+            spins: false,
             pins: false,
             seed: 1,
         }
@@ -147,6 +150,7 @@ impl Load {
         setup.poll = self.poll;
         setup.scheduler = self.scheduler;
         setup.times_hold = self.times_hold;
+        setup.spins = self.spins;
         settings(&mut setup);
         let (way, own) = W::open(&setup);
         let stage = Stage {

@@ -73,6 +73,8 @@ pub struct Setup {
     pub scheduler: Scheduler,
     /// Whether locks count for how long they are held.
     pub times_hold: bool,
+    /// Whether whoever waits for a lock keeps the processor.
+    pub spins: bool,
     /// How much the plugs of tasks hold.
     pub plug: PlugLimits,
     /// How many requests are dispatched under one lock.
@@ -96,6 +98,7 @@ impl Setup {
             poll: Duration::ZERO,
             scheduler: Scheduler::None,
             times_hold: false,
+            spins: false,
             plug: PlugLimits::default(),
             per_lock: 1,
             rules: UnplugRules::LINUX_2_6_3,
@@ -124,7 +127,9 @@ impl Setup {
     }
 
     pub(crate) fn lock<T>(&self, value: T) -> Apart<Lock<T>> {
-        Apart(if self.times_hold { Lock::timed(value) } else { Lock::new(value) })
+        let lock = Lock::new(value);
+        let lock = if self.times_hold { lock.timed() } else { lock };
+        Apart(if self.spins { lock.spinning() } else { lock })
     }
 }
 

@@ -143,6 +143,17 @@ fn locks_count_for_how_long_they_are_held_where_they_are_asked_to() {
     }
 }
 
+/// However long they spin: with more threads than processors that is their whole time.
+#[test]
+fn who_spins_for_locks_loses_nothing() {
+    for variant in [Variant::Global, Variant::PlugLock] {
+        let load = Load { spins: true, ..load(4, 16) };
+        let figures = variant.run(&load);
+        let Until::Ios(each) = load.until else { panic!("it has so many bios") };
+        assert_eq!(figures.ios, 4 * each, "{variant:?}");
+    }
+}
+
 #[test]
 fn ways_have_names_and_others_are_refused() {
     for variant in Variant::ALL {

@@ -40,6 +40,10 @@ pub(super) struct Options {
     /// For how long who waits, a submitter or an owner, looks again before it sleeps [default: 20]
     #[arg(long, value_name = "US", value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
     poll_us: Option<u32>,
+    /// What whoever waits for a lock does: it keeps its processor, as in a kernel, or it sleeps
+    /// [default: spin]
+    #[arg(long, value_name = "HOW", value_parser = ["spin", "sleep"])]
+    locks: Option<String>,
     /// How long a run takes [default: 100]
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u32).range(1..=60_000))]
     runtime_ms: Option<u32>,
@@ -65,6 +69,8 @@ pub(super) struct Setting {
     pub(super) iodepth: usize,
     pub(super) owners: usize,
     pub(super) poll_us: u128,
+    /// What whoever waits for a lock does.
+    pub(super) locks: &'static str,
     runtime_ms: Option<u128>,
     ios: Option<u64>,
     pub(super) runs: usize,
@@ -148,6 +154,7 @@ impl Options {
             poll: Duration::from_micros(self.poll_us.unwrap_or(20).into()),
             until: self.ios.map_or(Until::Runtime(runtime), Until::Ios),
             pins: true,
+            spins: self.locks.as_deref() != Some("sleep"),
             ..Load::default()
         }
     }
@@ -182,7 +189,7 @@ impl Options {
     }
 
     fn setting(&self) -> Setting {
-        let Load { owners, batch, outstanding, scheduler, poll, until, .. } = self.load();
+        let Load { owners, batch, outstanding, scheduler, poll, until, spins, .. } = self.load();
         let (ios, runtime_ms) = match until {
             Until::Ios(ios) => (Some(ios), None),
             Until::Runtime(runtime) => (None, Some(runtime.as_millis())),
@@ -195,6 +202,7 @@ impl Options {
             iodepth: outstanding,
             owners,
             poll_us: poll.as_micros(),
+            locks: if spins { "spin" } else { "sleep" },
             runtime_ms,
             ios,
             runs: self.runs.map_or(3, count),

@@ -130,14 +130,15 @@ fn setting(measured: &Measurement) -> String {
     let setting = &measured.setting;
     let load = setting.load_average.map_or_else(String::new, |it| format!(", load average {it}"));
     format!(
-        "{} processors{load}; {}, batches of {} of {} outstanding, {} owner, polling {} µs; \
-         medians of {} runs",
+        "{} processors{load}; {}, batches of {} of {} outstanding, {} owner, polling {} µs, who \
+         waits for a lock {}s; medians of {} runs",
         setting.processors,
         setting.scheduler,
         setting.batch,
         setting.iodepth,
         setting.owners,
         setting.poll_us,
+        setting.locks,
         setting.runs
     )
 }
