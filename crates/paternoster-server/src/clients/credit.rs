@@ -38,42 +38,18 @@ impl Amount {
     }
 }
 
-/// The bytes that one tenant holds on one disk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Credit {
-    limit: usize,
-    /// Held in small amounts.
-    small: usize,
-    /// Held in large ones.
-    large: usize,
-    /// Held in rooms, of `small`.
-    rooms: usize,
+/// Bytes that are held.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Held {
+    /// In small amounts.
+    pub(super) small: usize,
+    /// In large ones.
+    pub(super) large: usize,
+    /// In rooms, of `small`.
+    pub(super) rooms: usize,
 }
 
-impl Credit {
-    pub(crate) fn new(limit: usize) -> Self {
-        Self { limit, small: 0, large: 0, rooms: 0 }
-    }
-
-    /// Returns whether so much more fits.
-    pub(super) fn fits(&self, amount: Amount) -> bool {
-        let Self { limit, small, large, rooms } = *self;
-        match amount {
-            Amount::Small(bytes) => small + large + bytes <= limit || self.fits_in_quarter(bytes),
-            Amount::Large(bytes) if large == 0 => small + bytes <= limit || small <= limit / 4,
-            Amount::Large(bytes) => {
-                small + large + bytes <= limit && large + bytes <= limit / 4 * 3
-            }
-            Amount::Room(bytes) => rooms + bytes <= limit / 8 && self.fits(Amount::Small(bytes)),
-        }
-    }
-
-    /// Returns whether so much more, in small amounts, fits into the quarter that is theirs alone.
-    pub(super) fn fits_in_quarter(&self, bytes: usize) -> bool {
-        self.small + bytes <= self.limit / 4
-    }
-
-    /// Takes so much, whether it fits or not: some is held already when it is counted.
+impl Held {
     pub(super) fn take(&mut self, amount: Amount) {
         match amount {
             Amount::Small(bytes) => self.small += bytes,
@@ -83,11 +59,6 @@ impl Credit {
                 self.rooms += bytes;
             }
         }
-    }
-
-    /// Returns whether nothing is held.
-    pub(super) fn is_unused(&self) -> bool {
-        self.small == 0 && self.large == 0
     }
 
     /// Gives back an amount that was taken.
@@ -101,6 +72,57 @@ impl Credit {
             }
         }
     }
+
+    /// Returns whether nothing is held.
+    pub(super) fn is_nothing(self) -> bool {
+        self == Self::default()
+    }
+}
+
+/// The bytes that one tenant holds on one disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Credit {
+    limit: usize,
+    held: Held,
+}
+
+impl Credit {
+    pub(crate) fn new(limit: usize) -> Self {
+        Self { limit, held: Held::default() }
+    }
+
+    /// Returns whether so much more fits.
+    pub(super) fn fits(&self, amount: Amount) -> bool {
+        let Self { limit, held: Held { small, large, rooms } } = *self;
+        match amount {
+            Amount::Small(bytes) => small + large + bytes <= limit || self.fits_in_quarter(bytes),
+            Amount::Large(bytes) if large == 0 => small + bytes <= limit || small <= limit / 4,
+            Amount::Large(bytes) => {
+                small + large + bytes <= limit && large + bytes <= limit / 4 * 3
+            }
+            Amount::Room(bytes) => rooms + bytes <= limit / 8 && self.fits(Amount::Small(bytes)),
+        }
+    }
+
+    /// Returns whether so much more, in small amounts, fits into the quarter that is theirs alone.
+    pub(super) fn fits_in_quarter(&self, bytes: usize) -> bool {
+        self.held.small + bytes <= self.limit / 4
+    }
+
+    /// Takes so much, whether it fits or not: some is held already when it is counted.
+    pub(super) fn take(&mut self, amount: Amount) {
+        self.held.take(amount);
+    }
+
+    /// Returns whether nothing is held.
+    pub(super) fn is_unused(&self) -> bool {
+        self.held.is_nothing()
+    }
+
+    /// Gives back an amount that was taken.
+    pub(super) fn give_back(&mut self, amount: Amount) {
+        self.held.give_back(amount);
+    }
 }
 
 #[cfg(test)]
@@ -111,11 +133,11 @@ mod tests {
 
     /// Takes small amounts as long as they fit: how much.
     fn fill(credit: &mut Credit) -> usize {
-        let before = credit.small;
+        let before = credit.held.small;
         while credit.fits(Amount::Small(4096)) {
             credit.take(Amount::Small(4096));
         }
-        credit.small - before
+        credit.held.small - before
     }
 
     #[test]
@@ -158,7 +180,7 @@ mod tests {
         while credit.fits(Amount::Room(60 << 10)) {
             credit.take(Amount::Room(60 << 10));
         }
-        assert!(credit.small > 3 * MIB, "{credit:?}");
+        assert!(credit.held.small > 3 * MIB, "{credit:?}");
         let largest = Amount::of_data(32 * MIB, 4096);
         assert!(credit.fits(largest));
         credit.take(largest);

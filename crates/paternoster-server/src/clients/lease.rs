@@ -16,7 +16,7 @@ use std::collections::VecDeque;
 
 use super::account::Grant;
 use super::connection::ConnectionId;
-use super::credit::Amount;
+use super::credit::{Amount, Held};
 
 /// Bytes for small amounts that are dealt, and kept to spare, at a time.
 const PART: usize = 256 << 10;
@@ -67,12 +67,7 @@ pub(crate) enum Shortage {
 pub(crate) struct Lease {
     /// What rooms may hold on this thread.
     rooms_limit: usize,
-    /// Held in small amounts.
-    small: usize,
-    /// Held in large ones.
-    large: usize,
-    /// Held in rooms, of `small`.
-    rooms: usize,
+    held: Held,
     /// What may be held in small amounts without asking.
     dealt: usize,
     /// What may be held in large ones.
@@ -96,9 +91,7 @@ impl Lease {
     pub(crate) fn new(rooms_limit: usize) -> Self {
         Self {
             rooms_limit,
-            small: 0,
-            large: 0,
-            rooms: 0,
+            held: Held::default(),
             dealt: 0,
             dealt_large: 0,
             counted: [0; 2],
@@ -132,17 +125,17 @@ impl Lease {
 
     /// Returns whether so much fits that nobody waits for.
     pub(crate) fn has_spare(&mut self, amount: Amount) -> bool {
-        self.wants_spare |= self.small + amount.bytes() > self.dealt;
+        self.wants_spare |= self.held.small + amount.bytes() > self.dealt;
         self.waiting.is_empty() && self.fits(amount)
     }
 
     fn fits(&self, amount: Amount) -> bool {
         match amount {
-            Amount::Small(bytes) => self.small + bytes <= self.dealt,
+            Amount::Small(bytes) => self.held.small + bytes <= self.dealt,
             Amount::Room(bytes) => {
-                self.rooms + bytes <= self.rooms_limit && self.small + bytes <= self.dealt
+                self.held.rooms + bytes <= self.rooms_limit && self.held.small + bytes <= self.dealt
             }
-            Amount::Large(bytes) => self.large + bytes <= self.dealt_large,
+            Amount::Large(bytes) => self.held.large + bytes <= self.dealt_large,
         }
     }
 
@@ -174,30 +167,16 @@ impl Lease {
 
     /// Takes so much, whether it fits or not.
     pub(crate) fn take(&mut self, amount: Amount) {
-        match amount {
-            Amount::Small(bytes) => self.small += bytes,
-            Amount::Large(bytes) => self.large += bytes,
-            Amount::Room(bytes) => {
-                self.small += bytes;
-                self.rooms += bytes;
-            }
-        }
+        self.held.take(amount);
     }
 
     /// Gives back an amount that was taken.
     pub(crate) fn give_back(&mut self, amount: Amount) {
-        match amount {
-            Amount::Small(bytes) => self.small -= bytes,
-            Amount::Large(bytes) => self.large -= bytes,
-            Amount::Room(bytes) => {
-                self.small -= bytes;
-                self.rooms -= bytes;
-            }
-        }
+        self.held.give_back(amount);
         if self.shortage != Shortage::None {
             // The owner's to deal out, not ours to take again.
-            self.dealt = self.dealt.min(self.small);
-            self.dealt_large = self.dealt_large.min(self.large);
+            self.dealt = self.dealt.min(self.held.small);
+            self.dealt_large = self.dealt_large.min(self.held.large);
         }
     }
 
@@ -205,7 +184,7 @@ impl Lease {
     pub(crate) fn dealt(&mut self, bytes: usize) {
         self.has_asked = false;
         // What is given back and taken again meanwhile is not taken from this.
-        self.dealt = self.dealt.max(self.small) + bytes;
+        self.dealt = self.dealt.max(self.held.small) + bytes;
         self.counted[0] += bytes;
     }
 
@@ -213,11 +192,11 @@ impl Lease {
     /// for it, and has it then.
     pub(crate) fn large_dealt(&mut self, id: ConnectionId, bytes: usize) -> bool {
         self.counted[1] += bytes;
-        self.dealt_large = self.dealt_large.max(self.large) + bytes;
+        self.dealt_large = self.dealt_large.max(self.held.large) + bytes;
         let place = self.waiting_for_large.iter().position(|&other| other == id);
         if let Some(place) = place {
             self.waiting_for_large.remove(place);
-            self.large += bytes;
+            self.held.large += bytes;
         }
         place.is_some()
     }
@@ -232,17 +211,17 @@ impl Lease {
 
     /// Asks for more or gives back, and returns all that there is to be said to the owner.
     pub(crate) fn settle(&mut self, has_connections: bool) -> Vec<CreditMessage> {
-        let spare = self.dealt.saturating_sub(self.small);
+        let spare = self.dealt.saturating_sub(self.held.small);
         let is_short = self.shortage != Shortage::None;
         let kept = match () {
             () if is_short || !has_connections => 0,
             () if spare > 2 * PART => PART,
             () => spare,
         };
-        self.dealt = self.small + kept;
-        let spare = self.dealt_large.saturating_sub(self.large);
+        self.dealt = self.held.small + kept;
+        let spare = self.dealt_large.saturating_sub(self.held.large);
         let kept = if is_short || !has_connections { 0 } else { spare.min(LARGE_SPARE) };
-        self.dealt_large = self.large + kept;
+        self.dealt_large = self.held.large + kept;
         let [small, large] = self.counted;
         let small = difference(self.dealt, small);
         let large = difference(self.dealt_large, large);
@@ -271,7 +250,7 @@ impl Lease {
 
     /// Returns whether nothing is held, and nobody waits.
     pub(crate) fn is_unused(&self) -> bool {
-        self.small == 0 && self.large == 0 && self.waiting().next().is_none()
+        self.held.is_nothing() && self.waiting().next().is_none()
     }
 
     /// Returns whether everybody is called for whom there is room.
@@ -290,7 +269,7 @@ impl Lease {
                 other => small += other.bytes(),
             }
         }
-        (small, large) == (self.small, self.large)
+        (small, large) == (self.held.small, self.held.large)
     }
 }
 
