@@ -44,9 +44,7 @@ impl Global {
     /// Unplugs a queue whose lock is held: off the list that it is on, and run.
     fn unplug(&self, side: &mut Sideline, now: Instant, device: usize, queue: &mut Queue) {
         self.plugged.lock().remove(device);
-        self.timers.delete(device);
-        queue.plug.unplug();
-        side.run(queue, now);
+        side.unplug(&self.timers, now, device, queue);
     }
 }
 
@@ -99,16 +97,9 @@ impl Way for Global {
     }
 
     fn handle_timeout(&self, own: &mut Own, now: Instant) -> u64 {
-        let mut unplugged = 0;
-        for device in self.timers.expired(now) {
-            let mut queue = self.queues[device].lock();
-            if queue.plug.has_expired(now) {
-                self.unplug(&mut own.side, now, device, &mut queue);
-                unplugged += 1;
-            }
-        }
-        own.side.done.tell();
-        unplugged
+        self.timers.fire(&self.queues, &mut own.side, now, |side, device, queue| {
+            self.unplug(side, now, device, queue);
+        })
     }
 
     fn batches(own: &mut Own) -> Batches {

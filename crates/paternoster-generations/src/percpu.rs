@@ -69,9 +69,7 @@ impl PerCpu {
     /// Unplugs a queue whose lock is held: off the slot that it remembers, and run.
     fn unplug(&self, side: &mut Sideline, now: Instant, device: usize, queue: &mut Queue) {
         self.slots[queue.list].lock().remove(device);
-        self.timers.delete(device);
-        queue.plug.unplug();
-        side.run(queue, now);
+        side.unplug(&self.timers, now, device, queue);
     }
 }
 
@@ -102,16 +100,9 @@ impl Way for PerCpu {
     }
 
     fn handle_timeout(&self, own: &mut Own, now: Instant) -> u64 {
-        let mut unplugged = 0;
-        for device in self.timers.expired(now) {
-            let mut queue = self.queues[device].lock();
-            if queue.plug.has_expired(now) {
-                self.unplug(&mut own.0, now, device, &mut queue);
-                unplugged += 1;
-            }
-        }
-        own.0.done.tell();
-        unplugged
+        self.timers.fire(&self.queues, &mut own.0, now, |side, device, queue| {
+            self.unplug(side, now, device, queue);
+        })
     }
 
     fn batches(own: &mut Own) -> Batches {

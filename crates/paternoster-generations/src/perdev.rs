@@ -28,15 +28,6 @@ pub struct Own {
     left: Vec<usize>,
 }
 
-impl PerDevice {
-    /// Unplugs a queue whose lock is held.
-    fn unplug(&self, side: &mut Sideline, now: Instant, device: usize, queue: &mut Queue) {
-        self.timers.delete(device);
-        queue.plug.unplug();
-        side.run(queue, now);
-    }
-}
-
 impl Way for PerDevice {
     type Own = Own;
 
@@ -56,7 +47,7 @@ impl Way for PerDevice {
         }
         let is_full = queue.add(now, bio);
         if is_full || (then == Then::HandsOver && queue.plug.is_plugged()) {
-            self.unplug(&mut own.side, now, device, &mut queue);
+            own.side.unplug(&self.timers, now, device, &mut queue);
         }
         let is_left = queue.plug.is_plugged();
         drop(queue);
@@ -69,7 +60,7 @@ impl Way for PerDevice {
         for device in own.left.drain(..) {
             let mut queue = self.queues[device].lock();
             if queue.plug.is_plugged() {
-                self.unplug(&mut own.side, now, device, &mut queue);
+                own.side.unplug(&self.timers, now, device, &mut queue);
             }
         }
         own.side.done.tell();
@@ -80,16 +71,9 @@ impl Way for PerDevice {
     }
 
     fn handle_timeout(&self, own: &mut Own, now: Instant) -> u64 {
-        let mut unplugged = 0;
-        for device in self.timers.expired(now) {
-            let mut queue = self.queues[device].lock();
-            if queue.plug.has_expired(now) {
-                self.unplug(&mut own.side, now, device, &mut queue);
-                unplugged += 1;
-            }
-        }
-        own.side.done.tell();
-        unplugged
+        self.timers.fire(&self.queues, &mut own.side, now, |side, device, queue| {
+            side.unplug(&self.timers, now, device, queue);
+        })
     }
 
     fn batches(own: &mut Own) -> Batches {

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use paternoster::{Bio, Instant};
+use paternoster_crossing::lock::Lock;
 
 use crate::completions::Done;
 use crate::legacy::LegacyPlug;
@@ -47,8 +48,17 @@ impl Sideline {
         Self { done: Done::new(&setup.completions), batches: Batches::default() }
     }
 
-    /// Has the driver of an unplugged queue start all that it holds.
-    pub(crate) fn run(&mut self, queue: &mut Queue, now: Instant) {
+    /// Unplugs a queue whose lock is held, which is on no list any more: its driver starts all that
+    /// it holds.
+    pub(crate) fn unplug(
+        &mut self,
+        timers: &Timers,
+        now: Instant,
+        device: usize,
+        queue: &mut Queue,
+    ) {
+        timers.delete(device);
+        queue.plug.unplug();
         let requests = queue.device.run_all(now, &mut self.done);
         self.batches.add(requests.into());
     }
@@ -70,7 +80,7 @@ impl Timers {
         self.0[queue].store(expires.as_nanos(), Ordering::Relaxed);
     }
 
-    pub(crate) fn delete(&self, queue: usize) {
+    fn delete(&self, queue: usize) {
         self.0[queue].store(UNSET, Ordering::Relaxed);
     }
 
@@ -79,8 +89,29 @@ impl Timers {
         each.min().filter(|&nanos| nanos != UNSET).map(Instant::from_nanos)
     }
 
+    /// Has `unplug` unplug each queue whose timer has fired, under the queue's lock. Returns how
+    /// many that were.
+    pub(crate) fn fire(
+        &self,
+        queues: &[Apart<Lock<Queue>>],
+        side: &mut Sideline,
+        now: Instant,
+        mut unplug: impl FnMut(&mut Sideline, usize, &mut Queue),
+    ) -> u64 {
+        let mut unplugged = 0;
+        for device in self.expired(now) {
+            let mut queue = queues[device].lock();
+            if queue.plug.has_expired(now) {
+                unplug(side, device, &mut queue);
+                unplugged += 1;
+            }
+        }
+        side.done.tell();
+        unplugged
+    }
+
     /// The queues whose timers have fired.
-    pub(crate) fn expired(&self, now: Instant) -> impl Iterator<Item = usize> {
+    fn expired(&self, now: Instant) -> impl Iterator<Item = usize> {
         let each = self.0.iter().enumerate();
         each.filter(move |(_, timer)| timer.load(Ordering::Relaxed) <= now.as_nanos())
             .map(|(queue, _)| queue)

@@ -56,7 +56,7 @@ impl Admission {
         let threads = u32::try_from(config.threads).unwrap_or(u32::MAX);
         let reserved = RESERVED
             .saturating_add(disks.saturating_mul(RESERVED_FOR_DISK))
-            .saturating_add((threads - 1).saturating_mul(RESERVED_FOR_THREAD));
+            .saturating_add(threads.saturating_sub(1).saturating_mul(RESERVED_FOR_THREAD));
         // However few there are, somebody is served.
         let limit = descriptors.saturating_sub(reserved).max(16);
         let tenants = config.groups.iter().map(|group| Count::new(group.bounds.connections));

@@ -41,7 +41,27 @@ pub(super) fn check_plug(plug: &Key<String>, mistakes: &mut Mistakes) -> Option<
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
+    use crate::config::Config;
+
+    fn config(plug: &str) -> Result<Config, crate::config::ConfigError> {
+        let toml = format!(
+            "threads = 1\n[disks.d]\nbackend = \"memory\"\nsize = \"1M\"\nplug = {plug}\n\
+             [exports.e]\ndisk = \"d\"\n"
+        );
+        Config::from_toml(&toml, Path::new("c.toml"))
+    }
+
+    #[test]
+    fn plug_is_on_or_off_and_off_is_told_to_have_no_effect_where_nothing_is_plugged() {
+        assert_eq!(config("\"on\"").expect("allowed").notices(), [""; 0]);
+        let expected = "disk \"d\": plug has no effect with threads = 1, where nothing is plugged";
+        assert_eq!(config("\"off\"").expect("allowed").notices(), [expected]);
+        let refused = config("\"yes\"").expect_err("neither").to_string();
+        assert!(refused.contains("plug = \"yes\": \"on\" or \"off\" is allowed"), "{refused}");
+    }
 
     #[test]
     fn owners_serve_clients_themselves_below_four_processors() {
