@@ -121,6 +121,7 @@ mod mq_deadline;
 mod none;
 mod parts;
 mod plug;
+pub mod poll;
 mod request;
 pub mod scheduler;
 mod stats;

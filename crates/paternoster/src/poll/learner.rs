@@ -1,0 +1,398 @@
+//! What [`Auto`](super::PollPolicy::Auto) knows of a class, and how long it sleeps for its I/Os.
+//!
+//! ```text
+//!                 64 samples
+//!   learn, poll ─────────────▶ sleep ──4 misses in a row──▶ sleep half, learn again
+//!                               │  ▲                              │64 samples
+//!      twice what sleeping does │  └──────────────────────────────┘
+//!      saves, or q99 at stake   ▼
+//!                              poll
+//! ```
+//!
+//! **Times come from probes only**: I/Os for which nobody slept. Of one that was done while its
+//! thread slept only a bound is known; taken for its time, that bound makes the next sleep longer,
+//! and so on without end (Linux's estimates did so on queues without interrupts). Leaving those out
+//! is wrong too: what is left are the slow ones. Where the device's own time of completion is known
+//! all I/Os tell their times.
+//!
+//! **The device changes.** What says so is:
+//!
+//! - it got faster: 4 misses in a row. The sleep is halved at once, again and again if need be, and
+//!   what was known is forgotten;
+//! - it got slower: five of eight I/Os slept for took longer than three quarters of those known.
+//!   Nothing is late then, so the sleep stays until enough is known;
+//! - misses in a window beyond one and a half times what was expected: what may be missed is
+//!   halved, and grows again by a tenth with each window that is good. Only the last 64 samples are
+//!   kept.
+
+use super::choose::{Allowance, Choice, cheap_sleep, longest_sleep};
+use super::guard::Guard;
+use super::overshoot::Overshoot;
+use super::policy::{AutoTunables, Ppm};
+use super::samples::{Distribution, Samples};
+use super::statistics::WhyAwake;
+use crate::time::{Instant, Nanos};
+
+/// Samples of a class from which a sleep is chosen.
+const ENOUGH: usize = 64;
+/// Misses one after the other that show that the device got faster: so many that they happen once
+/// in 160,000 I/Os by chance, which with the default μ of 5 % are four.
+const CHANCE: Ppm = Ppm(6);
+/// A window with fewer I/Os slept for is not judged.
+const JUDGED: u32 = 64;
+/// The least of what is allowed, after many bad windows.
+const LEAST_SCALE: Ppm = Ppm(50_000);
+
+/// What is done about the I/Os of a class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rule {
+    /// Poll from the start.
+    Poll(WhyAwake),
+    /// Sleep that long from their submission, then poll.
+    Sleep(Nanos),
+    /// Wait for an interrupt.
+    Block,
+}
+
+/// How an I/O of the class was waited for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Waited {
+    /// From its submission to its completion, as far as that is known.
+    pub(super) time: Nanos,
+    pub(super) how: How,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum How {
+    /// Nobody slept, and that was meant so.
+    Probe,
+    /// Nobody slept.
+    Awake,
+    /// The thread slept, and found it not done.
+    Slept,
+    /// The thread slept, and it was done by then.
+    Missed,
+}
+
+#[derive(Debug)]
+pub(super) struct Learner {
+    times: Samples<256>,
+    known: Distribution,
+    rule: Rule,
+    /// Too few samples are there, at first or since the device changed.
+    is_learning: bool,
+    /// Misses that the rule's sleep leads to, by what is known.
+    expected: Ppm,
+    /// How much of the allowance is used.
+    scale: Ppm,
+    guard: Guard,
+    /// Misses one after the other.
+    streak: u32,
+    window: Window,
+    /// I/Os of the class until the next one that is looked at for its time.
+    until_sample: u32,
+    /// Over all.
+    pub(super) totals: Totals,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Totals {
+    pub(super) slept: u64,
+    pub(super) misses: u64,
+    pub(super) probes: u64,
+    pub(super) fallbacks: u64,
+}
+
+/// What was in the device since the last choice.
+#[derive(Debug, Default)]
+struct Window {
+    end: Option<Instant>,
+    ios: u32,
+    slept: u32,
+    misses: u32,
+    /// I/Os slept for that took longer than three quarters of those known.
+    slow: u32,
+}
+
+/// What all classes know together.
+#[derive(Clone, Copy)]
+pub(super) struct Surroundings<'a> {
+    pub(super) tunables: &'a AutoTunables,
+    pub(super) overshoot: &'a Overshoot,
+}
+
+impl Default for Learner {
+    fn default() -> Self {
+        Self {
+            times: Samples::default(),
+            known: Distribution::default(),
+            rule: Rule::Poll(WhyAwake::Learning),
+            is_learning: true,
+            expected: Ppm(0),
+            scale: Ppm::ONE,
+            guard: Guard::default(),
+            streak: 0,
+            window: Window::default(),
+            until_sample: 0,
+            totals: Totals::default(),
+        }
+    }
+}
+
+impl Learner {
+    pub(super) fn rule(&self) -> Rule {
+        self.rule
+    }
+
+    pub(super) fn scale(&self) -> Ppm {
+        self.scale
+    }
+
+    pub(super) fn guard_level(&self) -> u8 {
+        self.guard.level()
+    }
+
+    /// Times of the class, as of the last choice.
+    pub(super) fn known(&self) -> &Distribution {
+        &self.known
+    }
+
+    /// Whether the next I/O has to be waited for without sleep.
+    pub(super) fn is_probe_due(&self) -> bool {
+        matches!(self.rule, Rule::Sleep(_)) && self.until_sample == 0
+    }
+
+    /// Notes an I/O that is done. `beside` is how many were, of any class, while a probe was waited
+    /// for: none of them was slept for, so that the next probe is so much later.
+    pub(super) fn completed(
+        &mut self,
+        waited: Waited,
+        beside: u32,
+        is_stamped: bool,
+        tunables: &AutoTunables,
+    ) {
+        let Waited { time, how } = waited;
+        self.window.ios += 1;
+        self.until_sample = self.until_sample.saturating_sub(1);
+        match how {
+            How::Probe => {
+                self.totals.probes += 1;
+                self.until_sample = self.sample_every(tunables).saturating_mul(beside.max(1)) - 1;
+                self.times.push(time);
+            }
+            How::Awake => self.guard.awake(),
+            How::Slept => self.slept(time, false, tunables),
+            How::Missed => self.slept(time, true, tunables),
+        }
+        let tells = match self.rule {
+            Rule::Poll(_) => matches!(how, How::Awake) || is_stamped,
+            Rule::Block => true,
+            Rule::Sleep(_) => is_stamped && how != How::Probe,
+        };
+        if tells && self.is_sampled() {
+            self.times.push(time);
+        }
+    }
+
+    fn slept(&mut self, time: Nanos, is_missed: bool, tunables: &AutoTunables) {
+        self.totals.slept += 1;
+        self.totals.misses += u64::from(is_missed);
+        self.window.slept += 1;
+        self.window.misses += u32::from(is_missed);
+        self.window.slow += u32::from(time > self.known.quantile(750));
+        let slowest = self.known.quantile(990);
+        let beyond = slowest + Nanos::new(slowest.as_nanos() / 50 + 200);
+        self.guard.slept(is_missed && time > beyond);
+        self.streak = if is_missed { self.streak + 1 } else { 0 };
+        if self.streak >= unlikely_streak(self.expected) {
+            self.fall_back(tunables);
+        }
+    }
+
+    /// Every I/O while little is known, one of eight afterwards, so that the samples reach back.
+    fn is_sampled(&mut self) -> bool {
+        if !self.times.is_full() {
+            return true;
+        }
+        let is_due = self.until_sample == 0;
+        if is_due {
+            self.until_sample = 8;
+        }
+        is_due
+    }
+
+    fn sample_every(&self, tunables: &AutoTunables) -> u32 {
+        if self.times.len() < ENOUGH {
+            tunables.probe_every.clamp(1, 4)
+        } else if self.times.is_full() {
+            tunables.probe_every.max(1)
+        } else {
+            tunables.probe_every.clamp(1, 16)
+        }
+    }
+
+    /// The device got faster.
+    fn fall_back(&mut self, tunables: &AutoTunables) {
+        self.totals.fallbacks += 1;
+        self.streak = 0;
+        self.forget(0);
+        self.expected = tunables.mu;
+        if let Rule::Sleep(sleep) = self.rule {
+            self.rule = Rule::Sleep(Nanos::new(sleep.as_nanos() / 2));
+        }
+    }
+
+    fn forget(&mut self, kept: usize) {
+        self.times.keep_last(kept);
+        self.is_learning = self.times.len() < ENOUGH;
+        self.until_sample = 0;
+        let Window { end, ios, .. } = self.window;
+        self.window = Window { end, ios, ..Window::default() };
+    }
+
+    /// Whether a sleep is to be chosen now.
+    pub(super) fn is_choice_due(&mut self, now: Instant, tunables: &AutoTunables) -> bool {
+        let end = *self.window.end.get_or_insert(now + tunables.window);
+        let learned = self.is_learning && self.times.len() >= ENOUGH;
+        learned || self.window.ios >= tunables.window_ios || now >= end
+    }
+
+    /// Judges the window that ends, and chooses what is done from now on.
+    pub(super) fn choose(&mut self, now: Instant, around: Surroundings<'_>) {
+        self.judge_window();
+        self.window = Window { end: Some(now + around.tunables.window), ..Window::default() };
+        let has_enough = self.times.len() >= ENOUGH;
+        self.is_learning = !has_enough;
+        // While it learns again, what was known serves to tell a late I/O.
+        if has_enough || self.known.is_empty() {
+            self.known.refresh(&self.times);
+        }
+        let (rule, expected) = self.choice(has_enough, around);
+        self.rule = rule;
+        self.expected = expected;
+    }
+
+    fn judge_window(&mut self) {
+        let Window { slept, misses, slow, .. } = self.window;
+        // While it learns the sleep is a guess, and four misses halve it.
+        if slept < JUDGED || self.is_learning {
+            return;
+        }
+        // misses > 1.5 × expected + 4
+        let expected = u64::from(slept) * u64::from(self.expected.0);
+        if u64::from(misses) * 1_000_000 > expected * 3 / 2 + 4_000_000 {
+            self.scale = Ppm((self.scale.0 / 2).max(LEAST_SCALE.0));
+            self.forget(ENOUGH);
+        } else {
+            self.scale = Ppm((self.scale.0 + self.scale.0 / 10).min(Ppm::ONE.0));
+        }
+        if slow * 8 > slept * 5 {
+            self.forget(0);
+        }
+    }
+
+    fn choice(&self, has_enough: bool, around: Surroundings<'_>) -> (Rule, Ppm) {
+        let awake = |why| (Rule::Poll(why), Ppm(0));
+        let Surroundings { tunables, overshoot } = around;
+        if self.guard.is_stopped() {
+            return awake(WhyAwake::Guard);
+        }
+        if !has_enough {
+            return match self.rule {
+                Rule::Sleep(_) => (self.rule, tunables.mu),
+                _ => awake(WhyAwake::Learning),
+            };
+        }
+        let mean = self.known.mean();
+        let (Some(cost), Some(overshoots)) = (overshoot.cost(), overshoot.of(mean)) else {
+            return awake(WhyAwake::Uncalibrated);
+        };
+        if tunables.cpu_cap < Ppm::ONE {
+            return self.capped_choice(overshoots, cost, around);
+        }
+        if self.may_block(overshoots, tunables) {
+            return (Rule::Block, Ppm(0));
+        }
+        if !is_worth(mean, cost) {
+            return awake(WhyAwake::NotWorth);
+        }
+        if overshoots.quantile(990).as_nanos() > mean.as_nanos() / 2 {
+            return awake(WhyAwake::Crowded);
+        }
+        match longest_sleep(&self.known, overshoot, self.allowance(tunables)) {
+            None => awake(WhyAwake::NoRoom),
+            Some(Choice { sleep, misses }) => {
+                let late = overshoot.of(sleep).map_or(Nanos::ZERO, Distribution::mean);
+                if is_worth(sleep + late, cost) {
+                    (Rule::Sleep(sleep), misses)
+                } else {
+                    awake(WhyAwake::NotWorth)
+                }
+            }
+        }
+    }
+
+    /// Where the thread may use but a part of the CPU: the longest sleep as ever, if that is long
+    /// enough, else the shortest that is; an interrupt where none is.
+    fn capped_choice(
+        &self,
+        overshoots: &Distribution,
+        cost: Nanos,
+        around: Surroundings<'_>,
+    ) -> (Rule, Ppm) {
+        let Surroundings { tunables, overshoot } = around;
+        let Some(cheap) = cheap_sleep(&self.known, overshoots, cost, tunables.cpu_cap) else {
+            return (Rule::Block, Ppm(0));
+        };
+        let longest = longest_sleep(&self.known, overshoot, self.allowance(tunables));
+        let longest = longest.filter(|longest| longest.sleep >= cheap.sleep);
+        let Choice { sleep, misses } = longest.unwrap_or(cheap);
+        (Rule::Sleep(sleep), misses)
+    }
+
+    fn allowance(&self, tunables: &AutoTunables) -> Allowance {
+        let scaled = |part: Ppm| {
+            let part = u64::from(part.0) * u64::from(self.scale.0) / 1_000_000;
+            Ppm(u32::try_from(part).unwrap_or(u32::MAX))
+        };
+        Allowance { added: scaled(tunables.delta), misses: scaled(tunables.mu) }
+    }
+
+    /// Whether all I/Os may be as late as a wake-up is: then an interrupt does, and nothing is
+    /// polled at all.
+    fn may_block(&self, overshoots: &Distribution, tunables: &AutoTunables) -> bool {
+        let late = overshoots.quantile(995).as_nanos();
+        overshoots.mean() <= tunables.delta.of(self.known.mean())
+            && late <= self.known.quantile(990).as_nanos() / 100
+    }
+}
+
+/// How many misses one after the other hardly happen where so many are expected: four or more.
+fn unlikely_streak(expected: Ppm) -> u32 {
+    let mut streak = 3;
+    let times = |chance: u64| chance * u64::from(expected.0) / 1_000_000;
+    let mut chance = times(times(times(1_000_000)));
+    loop {
+        streak += 1;
+        chance = times(chance);
+        if chance <= CHANCE.0.into() || streak == 64 {
+            return streak;
+        }
+    }
+}
+
+/// Whether being asleep that long saves a quarter more than what it costs.
+pub(super) fn is_worth(asleep: Nanos, cost: Nanos) -> bool {
+    asleep.as_nanos() > cost.as_nanos() + cost.as_nanos() / 4
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_misses_are_needed_where_more_are_expected() {
+        let streak = |percent: u32| unlikely_streak(Ppm(percent * 10_000));
+        assert_eq!([0, 1, 5, 10, 50, 100].map(streak), [4, 4, 4, 6, 18, 64]);
+    }
+}
