@@ -29,8 +29,8 @@ pub use backend::{
 };
 pub use clock::MonotonicClock;
 pub use engine::{
-    Command, CommandOp, DiskOp, Engine, Fault, FaultyPiece, InDevice, Outcome, Payload, SyncRange,
-    SyncStats, Transfer, TransferId, Transferred,
+    Command, CommandOp, DiskOp, Engine, Fault, FaultyPiece, InDevice, Outcome, Parts, Payload,
+    SyncRange, SyncStats, Transfer, TransferId, Transferred,
 };
 pub use owner::{Front, Owner, Waker};
 pub use ring::{Buffers, Completion, Fd, Output, Ring};

@@ -126,7 +126,7 @@ struct Operation<T> {
     token: Option<T>,
     held: Held,
     /// The vector for the kernel, where there are several buffers.
-    _vector: Option<Box<Vector>>,
+    vector: Option<Box<Vector>>,
     _fd: Option<Fd>,
 }
 
@@ -163,17 +163,21 @@ impl<T> Ring<T> {
         self.operations.len()
     }
 
-    /// Fills `into`, one buffer after the other, from `offset` of the file on.
-    pub fn read(&mut self, token: T, fd: &Fd, offset: u64, mut into: Buffers<BytesMut>) {
+    /// Reads `parts` of so many bytes, one after the other, from `offset` of the file on: each into
+    /// a buffer of its own, which comes back with what was read of it.
+    pub fn read(&mut self, token: T, fd: &Fd, offset: u64, parts: &[u32]) {
         let raw = types::Fd(fd.as_raw_fd());
-        if let [only] = into.as_mut_slice() {
-            let entry = opcode::Read::new(raw, only.as_mut_ptr(), buffer_len(only.len()));
+        let room = |&len| BytesMut::with_capacity(len as usize);
+        let mut into: Buffers<BytesMut> = parts.iter().map(room).collect();
+        if let ([only], &[len]) = (into.as_mut_slice(), parts) {
+            let entry = opcode::Read::new(raw, only.as_mut_ptr(), len);
             let entry = entry.offset(offset).build();
             self.start(entry, Some(token), Held::Read(into), None, Some(fd));
             return;
         }
-        let parts = into.iter_mut().map(|part| iovec(part.as_mut_ptr(), part.len())).collect();
-        let vector = Box::new(Vector::new(parts));
+        let each = into.iter_mut().zip(parts);
+        let vectors = each.map(|(part, &len)| iovec(part.as_mut_ptr(), len as usize)).collect();
+        let vector = Box::new(Vector::new(vectors));
         let entry = opcode::Readv::new(raw, vector.parts.as_ptr(), buffer_len(vector.parts.len()));
         let entry = entry.offset(offset).build();
         self.start(entry, Some(token), Held::Read(into), Some(vector), Some(fd));
@@ -289,7 +293,10 @@ impl<T> Ring<T> {
             let id = OperationId::from(KeyData::from_ffi(entry.user_data()));
             let Some(operation) = operations.remove(id) else { continue };
             match operation.token {
-                Some(token) => into.push(completion(token, operation.held, entry.result())),
+                Some(token) => {
+                    let Operation { held, vector, .. } = operation;
+                    into.push(completion(token, held, vector.as_deref(), entry.result()));
+                }
                 // A wake-up came, the earliest.
                 None => drop(self.wake_ups.pop()),
             }
@@ -372,7 +379,7 @@ impl<T> Ring<T> {
         while self.uring.submission().is_full() {
             self.submit().expect("a full queue can be submitted");
         }
-        let operation = Operation { token, held, _vector: vector, _fd: fd.cloned() };
+        let operation = Operation { token, held, vector, _fd: fd.cloned() };
         let id = self.operations.insert(operation);
         let entry = entry.user_data(id.data().as_ffi());
         // SAFETY: all addresses in the entry are into `operation`'s heap memory, which neither
@@ -436,14 +443,22 @@ fn buffer_len(len: usize) -> u32 {
     u32::try_from(len).expect("a buffer is shorter than 4 GiB")
 }
 
-fn completion<T>(token: T, held: Held, result: i32) -> Completion<T> {
+fn completion<T>(token: T, held: Held, vector: Option<&Vector>, result: i32) -> Completion<T> {
     let result = u32::try_from(result).map_err(|_| Errno::from_raw_os_error(-result));
     let output = match (held, result) {
-        (Held::Read(buffers), _) => Output::Buffers(buffers),
+        (Held::Read(mut buffers), result) => {
+            let mut left = result.unwrap_or(0) as usize;
+            for (index, buffer) in buffers.iter_mut().enumerate() {
+                let room = vector.map_or(left, |vector| vector.parts[index].iov_len);
+                // SAFETY: the kernel has filled the buffers in their order, each up to its room.
+                unsafe { extend_filled(buffer, left.min(room)) };
+                left -= left.min(room);
+            }
+            Output::Buffers(buffers)
+        }
         (Held::Receive(mut buffer), result) => {
-            let received = result.unwrap_or(0) as usize;
             // SAFETY: the kernel has filled that many bytes of the spare capacity.
-            unsafe { buffer.set_len(buffer.len() + received) };
+            unsafe { extend_filled(&mut buffer, result.unwrap_or(0) as usize) };
             Output::Buffers(Buffers::from_buf([buffer]))
         }
         (Held::Accept, Ok(fd)) => {
@@ -454,6 +469,18 @@ fn completion<T>(token: T, held: Held, result: i32) -> Completion<T> {
         _ => Output::None,
     };
     Completion { token, result, output }
+}
+
+/// Has the buffer hold what the kernel put into its spare capacity.
+///
+/// # Safety
+///
+/// The kernel has filled so many bytes of it.
+unsafe fn extend_filled(buffer: &mut BytesMut, filled: usize) {
+    let len = buffer.len() + filled;
+    assert!(len <= buffer.capacity(), "the kernel fills no more than there is room for");
+    // SAFETY: what was there is, and the rest the caller vouches for.
+    unsafe { buffer.set_len(len) };
 }
 
 #[cfg(test)]

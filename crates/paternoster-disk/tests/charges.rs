@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use paternoster::scheduler::{
     Cx, InsertAt, Scheduler, SortList, WaitingRequests, Work, tunable_methods, tunables,
 };
@@ -95,7 +95,9 @@ impl Rig {
     /// What has been in the device for longest is done after so long.
     fn end_after(&mut self, micros: u64, result: Result<u64, Errno>) {
         self.now = self.now + Nanos::from_micros(micros);
-        let transferred = Transferred { result, filled: Buffers::new() };
+        let read = result.map_or(0, |bytes| usize::try_from(bytes).expect("small"));
+        let filled = Buffers::from_elem(BytesMut::zeroed(read), 1);
+        let transferred = Transferred { result, filled };
         self.engine.transfer_done(self.now, self.in_device.remove(0), transferred);
         self.step();
     }

@@ -3,7 +3,7 @@
 mod support;
 
 use paternoster::SchedulerKind;
-use paternoster_disk::{CommandOp, Transfer, Transferred};
+use paternoster_disk::{Buffers, CommandOp, Transfer, Transferred};
 use rustix::io::Errno;
 
 use support::{Rig, Shape, cache, read, trim, write, write_fua};
@@ -82,18 +82,23 @@ fn short_transfer_that_ends_between_two_commands_splits_them_there() {
 #[test]
 fn data_in_a_short_transfer_goes_to_the_commands_that_it_is_of() {
     let mut rig = four_merged_reads();
-    let (id, transfer) = rig.in_device.remove(0);
-    let Transfer::Read { mut into, .. } = transfer else { panic!("a read") };
-    for (number, part) in (1u8..).zip(into.iter_mut()) {
-        part.fill(number);
-    }
-    let transferred = Transferred { result: Ok(2 * 4096), filled: into };
-    rig.engine.transfer_done(rig.clock.now(), id, transferred);
+    rig.finish_read(0, &[[1; 4096], [2; 4096]].concat());
     for (tag, outcome) in (0u64..).zip(rig.outcomes()) {
         assert_eq!(outcome.tag, tag);
         let data = outcome.result.expect("it is inside what was transferred").concat();
         assert_eq!(data, vec![u8::try_from(tag + 1).expect("1 or 2"); 4096]);
     }
+}
+
+/// A client would have taken the next reply for the rest of its data.
+#[test]
+fn read_of_which_not_all_bytes_came_fails() {
+    let mut rig = Rig::new(SchedulerKind::None, 1);
+    rig.submit(0, 1, read(0, 4096));
+    let (id, _) = rig.in_device.remove(0);
+    let transferred = Transferred { result: Ok(4096), filled: Buffers::new() };
+    rig.engine.transfer_done(rig.clock.now(), id, transferred);
+    assert_eq!(rig.results(), [(1, Err(Errno::IO))]);
 }
 
 #[test]
@@ -119,13 +124,12 @@ fn data_of_a_read_that_came_in_parts_is_put_together() {
     let mut rig = Rig::with_short_requests(SchedulerKind::Cfq, 1, 8);
     let disk: Vec<u8> = (0..=255).cycle().take(10_000).collect();
     rig.submit(0, 1, read(700, 9000));
-    while let Some((_, transfer)) = rig.in_device.first_mut() {
-        let Transfer::Read { offset, into } = transfer else { panic!("a read") };
-        let [buffer] = into.as_mut_slice() else { panic!("of one piece") };
-        let moved = buffer.len().min(1500);
+    while let Some((_, transfer)) = rig.in_device.first() {
+        let Transfer::Read { offset, parts } = transfer else { panic!("a read") };
+        let &[len] = parts.as_slice() else { panic!("of one piece") };
+        let moved = (len as usize).min(1500);
         let from = usize::try_from(*offset).expect("small");
-        buffer[..moved].copy_from_slice(&disk[from..from + moved]);
-        rig.finish_nth(0, Ok(moved as u64));
+        rig.finish_read(0, &disk[from..from + moved]);
     }
     let outcome = rig.outcomes().remove(0);
     assert!(outcome.result.expect("all was read").concat() == disk[700..9700], "the same bytes");

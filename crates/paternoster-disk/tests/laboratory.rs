@@ -1,9 +1,8 @@
 //! The modelled disk and the laboratory's device of the kind `servers` are one model: the same
 //! commands at the same times end at the same times.
 
-use bytes::BytesMut;
 use paternoster::{Instant, Nanos, RequestId, Sector, SectorCount};
-use paternoster_disk::{Backend, Buffers, Model, ModelledBackend, Ring, Transfer, TransferId};
+use paternoster_disk::{Backend, Model, ModelledBackend, Parts, Ring, Transfer, TransferId};
 use paternoster_lab::model::{Command, Model as _, Op, Servers, ServersParameters};
 use slotmap::{Key, KeyData};
 
@@ -55,8 +54,8 @@ fn same_reads_at_the_same_times_end_at_the_same_times() {
         ours.extend(ends_of_disk(&mut disk, now));
         theirs.extend(ends_of_device(&mut device, now));
         let sectors = 1 + tag * 7 % 64;
-        let into = Buffers::from_elem(BytesMut::zeroed(512 * sectors as usize), 1);
-        disk.start(&mut ring, now, id(tag), Transfer::Read { offset: 0, into });
+        let parts = Parts::from_elem(512 * sectors, 1);
+        disk.start(&mut ring, now, id(tag), Transfer::Read { offset: 0, parts });
         let (sector, sectors) = (Sector(0), SectorCount(sectors));
         device.submit(now, Command { tag, op: Op::Read, durable: false, sector, sectors });
     }

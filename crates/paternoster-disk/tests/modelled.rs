@@ -4,10 +4,9 @@ mod support;
 
 use std::collections::VecDeque;
 
-use bytes::BytesMut;
 use paternoster::{Instant, Nanos, RequestId, SchedulerKind};
 use paternoster_disk::{
-    Backend, Buffers, CommandOp, Model, ModelledBackend, Ring, SyncRange, Token, Transfer,
+    Backend, Buffers, CommandOp, Model, ModelledBackend, Parts, Ring, SyncRange, Token, Transfer,
     TransferId,
 };
 use slotmap::{Key, KeyData};
@@ -35,9 +34,8 @@ impl Disk {
         Self { backend: ModelledBackend::new(1 << 20, model), ring: Ring::new().expect("a ring") }
     }
 
-    fn start(&mut self, micros: u64, number: u64, len: usize) {
-        let into = Buffers::from_elem(BytesMut::zeroed(len), 1);
-        let transfer = Transfer::Read { offset: 0, into };
+    fn start(&mut self, micros: u64, number: u64, len: u32) {
+        let transfer = Transfer::Read { offset: 0, parts: Parts::from_elem(len, 1) };
         self.backend.start(&mut self.ring, at(micros), id(number), transfer);
     }
 
@@ -169,8 +167,8 @@ fn what_is_read_is_what_had_been_written_when_it_was_dispatched() {
     let from = Buffers::from_elem(vec![7; 10].into(), 1);
     let write = Transfer::Write { offset: 100, from };
     disk.backend.start(&mut disk.ring, at(0), id(1), write);
-    let into = Buffers::from_elem(bytes::BytesMut::zeroed(12), 1);
-    disk.backend.start(&mut disk.ring, at(0), id(2), Transfer::Read { offset: 99, into });
+    let read = Transfer::Read { offset: 99, parts: Parts::from_elem(12, 1) };
+    disk.backend.start(&mut disk.ring, at(0), id(2), read);
     assert_eq!(disk.backend.take_done(at(100)).map(|done| done.id), Some(id(1)));
     let read = disk.backend.take_done(at(101)).expect("it is done").transferred;
     assert_eq!((read.result, &read.filled[0][..2]), (Ok(12), &[0, 7][..]));

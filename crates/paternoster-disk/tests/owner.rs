@@ -12,8 +12,8 @@ use bytes::BytesMut;
 use paternoster::{AnyScheduler, Device, Elevator, Instant, IoPrio, Nanos, NoTrace, SchedulerKind};
 use paternoster_disk::{
     Backend, Capabilities, Command, CommandOp, Completion, Engine, Extent, Fd, Front, FrontToken,
-    MemoryBackend, MonotonicClock, Outcome, Owner, Ring, Token, Transfer, TransferDone, TransferId,
-    Transferred, Waker,
+    MemoryBackend, MonotonicClock, Outcome, Owner, Payload, Ring, Token, Transfer, TransferDone,
+    TransferId, Transferred, Waker,
 };
 use rustix::io::Errno;
 
@@ -240,10 +240,11 @@ impl Backend for Said {
     }
 
     fn start(&mut self, _: &mut Ring<Token>, _: Instant, id: TransferId, transfer: Transfer) {
-        let Transfer::Read { offset, into } = transfer else { unreachable!("only reads are put") };
+        let Transfer::Read { offset, parts } = transfer else { unreachable!("only reads are put") };
         self.say(format!("start {}", offset / 4096));
-        let result = Ok(into.iter().map(|part| part.len() as u64).sum());
-        self.done.push_back(TransferDone { id, transferred: Transferred { result, filled: into } });
+        let filled: Payload = parts.iter().map(|&part| BytesMut::zeroed(part as usize)).collect();
+        let result = Ok(filled.iter().map(|part| part.len() as u64).sum());
+        self.done.push_back(TransferDone { id, transferred: Transferred { result, filled } });
     }
 
     fn take_done(&mut self, _: Instant) -> Option<TransferDone> {

@@ -2,13 +2,12 @@
 
 mod support;
 
-use bytes::BytesMut;
 use paternoster::{Nanos, Op, SchedulerKind};
-use paternoster_disk::{Buffers, Command, CommandOp, Engine, Transfer, Transferred};
+use paternoster_disk::{Command, CommandOp, Engine, Transfer, Transferred};
 use rustix::io::Errno;
 
 use support::random::Random;
-use support::{Rig, SECTOR, Shape, cache, elevator, read, trim, write, zero};
+use support::{Rig, SECTOR, Shape, cache, elevator, in_parts, read, trim, write, zero};
 
 /// The largest request.
 const LARGEST: u64 = 1280 << 10;
@@ -176,14 +175,11 @@ fn read_in_pieces_gives_its_data_in_order() {
     rig.submit(0, 1, read(100, 3000));
     while !rig.in_device.is_empty() {
         let last = rig.in_device.len() - 1;
-        let (id, transfer) = rig.in_device.remove(last);
-        let Transfer::Read { offset, mut into } = transfer else { panic!("a read is read") };
-        let bytes = into.iter_mut().flat_map(|part| part.iter_mut());
-        (offset..).zip(bytes).for_each(|(at, byte)| *byte = at.to_le_bytes()[0]);
-        let len = into.iter().map(|part| part.len() as u64).sum();
-        let transferred = Transferred { result: Ok(len), filled: into };
-        rig.engine.transfer_done(rig.clock.now(), id, transferred);
-        rig.settle();
+        let transfer = &rig.in_device[last].1;
+        let Transfer::Read { offset, .. } = transfer else { panic!("a read is read") };
+        let bytes = (*offset..*offset + transfer.len()).map(|at| at.to_le_bytes()[0]);
+        let data: Vec<u8> = bytes.collect();
+        rig.finish_read(last, &data);
     }
     let data = rig.outcomes().remove(0).result.expect("all pieces were read").concat();
     let expected: Vec<u8> = (100u64..3100).map(|at| at.to_le_bytes()[0]).collect();
@@ -315,9 +311,10 @@ fn what_was_called_to_try_again_or_is_to_be_issued_again_is_cancelled_too() {
         rig.submit(0, tag, read(tag * 8192, 512));
     }
     let (id, transfer) = rig.in_device.remove(0);
-    let Transfer::Read { into, .. } = transfer else { panic!("a read is read") };
+    let Transfer::Read { parts, .. } = transfer else { panic!("a read is read") };
     let now = rig.clock.now();
-    rig.engine.transfer_done(now, id, Transferred { result: Ok(100), filled: into });
+    let filled = in_parts(&parts, &[0; 100]);
+    rig.engine.transfer_done(now, id, Transferred { result: Ok(100), filled });
     rig.engine.cancel_queued(now);
     rig.settle();
     let mut results = rig.results();
@@ -407,7 +404,7 @@ fn bio_is_submitted_at_a_moment_of_its_own() {
         };
         while engine.step(|| clock.now(), &mut start).is_continue() {}
         if let Some((id, len)) = in_device.pop() {
-            let filled = Buffers::from_elem(BytesMut::zeroed(4096), 1);
+            let filled = in_parts(&[4096], &[0; 4096]);
             engine.transfer_done(clock.now(), id, Transferred { result: Ok(len), filled });
         }
     }

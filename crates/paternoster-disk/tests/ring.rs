@@ -42,10 +42,6 @@ fn temporary_file() -> Fd {
     Arc::new(OwnedFd::from(tempfile::tempfile().expect("a temporary file")))
 }
 
-fn parts(count: usize, len: usize) -> Buffers<BytesMut> {
-    std::iter::repeat_with(|| BytesMut::zeroed(len)).take(count).collect()
-}
-
 /// That many buffers, each of one value.
 fn valued(count: usize, len: usize) -> Buffers<Bytes> {
     let value = |number: usize| number.to_le_bytes()[0];
@@ -71,7 +67,7 @@ fn what_is_written_from_several_buffers_is_read_into_others() {
             let written = from.concat();
             ring.write(1, &file, 1000, from);
             assert_eq!(only(&mut ring).result, Ok(u32::try_from(count * 100).expect("small")));
-            ring.read(2, &file, 1000, parts(count, 100));
+            ring.read(2, &file, 1000, &vec![100; count]);
             assert_eq!(only(&mut ring).output.into_buffers().concat(), written);
         }
         for range in [None, Some(1000..2000), Some(0..u64::MAX)] {
@@ -89,11 +85,15 @@ fn read_past_the_end_is_short_and_gives_its_buffers_back() {
         let file = temporary_file();
         ring.write(1, &file, 0, valued(1, 100));
         only(&mut ring);
-        ring.read(2, &file, 60, parts(3, 30));
+        ring.read(2, &file, 60, &[30; 3]);
         let read = only(&mut ring);
-        assert_eq!((read.result, read.output.into_buffers().len()), (Ok(40), 3));
-        ring.read(3, &file, 200, parts(1, 30));
-        assert_eq!(only(&mut ring).result, Ok(0));
+        let filled = read.output.into_buffers();
+        let lens: Vec<_> = filled.iter().map(BytesMut::len).collect();
+        assert_eq!((read.result, lens), (Ok(40), vec![30, 10, 0]));
+        assert_eq!(filled.concat(), valued(1, 100)[0][60..]);
+        ring.read(3, &file, 200, &[30]);
+        let read = only(&mut ring);
+        assert_eq!((read.result, read.output.into_buffers().concat()), (Ok(0), vec![]));
     });
 }
 
@@ -102,7 +102,7 @@ fn operation_that_fails_says_why_and_gives_its_buffers_back() {
     within_a_minute(|| {
         let mut ring = Ring::new().expect("a ring");
         let (socket, _theirs) = socketpair();
-        ring.read(1, &socket, 100, parts(2, 30));
+        ring.read(1, &socket, 100, &[30; 2]);
         let read = only(&mut ring);
         assert_eq!((read.result, read.output.into_buffers().len()), (Err(Errno::SPIPE), 2));
         ring.allocate(2, &socket, 0, 0, 1);

@@ -152,21 +152,22 @@ impl Swarm {
         let fails = fails > 0 && self.random.once_in(fails);
         self.transfers_failed |= fails;
         let done = if fails { self.random.of(0..len + 1) } else { len };
-        self.carry_out(index, usize::try_from(done).expect("small"));
+        let read = self.carry_out(index, usize::try_from(done).expect("small"));
         let errors = [Errno::IO, Errno::NOSPC];
         let error = errors[self.random.index(2)];
-        let result = if fails && self.random.once_in(2) { Err(error) } else { Ok(done) };
-        self.rig.finish_nth(index, result);
+        match read {
+            _ if fails && self.random.once_in(2) => self.rig.finish_nth(index, Err(error)),
+            Some(data) => self.rig.finish_read(index, &data),
+            None => self.rig.finish_nth(index, Ok(done)),
+        }
     }
 
-    /// Does the first bytes of a transfer.
-    fn carry_out(&mut self, index: usize, done: usize) {
+    /// Does the first bytes of a transfer. Returns those of a read.
+    fn carry_out(&mut self, index: usize, done: usize) -> Option<Vec<u8>> {
         let start = |offset: u64| usize::try_from(offset).expect("inside the disk");
-        match &mut self.rig.in_device[index].1 {
-            Transfer::Read { offset, into } => {
-                let data = &self.disk[start(*offset)..start(*offset) + done];
-                let to = into.iter_mut().flat_map(|part| part.iter_mut());
-                to.zip(data).for_each(|(to, from)| *to = *from);
+        match &self.rig.in_device[index].1 {
+            Transfer::Read { offset, .. } => {
+                return Some(self.disk[start(*offset)..start(*offset) + done].to_vec());
             }
             Transfer::Write { offset, from, .. } => {
                 let data = from.concat();
@@ -177,6 +178,7 @@ impl Swarm {
             }
             Transfer::Cache { .. } | Transfer::Sync { .. } => {}
         }
+        None
     }
 
     fn take_answers(&mut self) {

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use paternoster::Instant;
 use rustix::fs::{FallocateFlags, FlockOperation, SeekFrom, fallocate, flock, seek};
 use rustix::io::Errno;
@@ -110,11 +110,10 @@ impl Backend for FileBackend {
     fn start(&mut self, ring: &mut Ring<Token>, _: Instant, id: TransferId, transfer: Transfer) {
         let token = Token::Transfer(id);
         match transfer {
-            Transfer::Read { offset, into } => ring.read(token, &self.file, offset, into),
+            Transfer::Read { offset, parts } => ring.read(token, &self.file, offset, &parts),
             Transfer::Cache { offset, len } => {
-                let len = usize::try_from(len).expect("a transfer is shorter than memory");
-                let into = Buffers::from_buf([BytesMut::zeroed(len)]);
-                ring.read(token, &self.file, offset, into);
+                let len = u32::try_from(len).expect("a transfer is shorter than 4 GiB");
+                ring.read(token, &self.file, offset, &[len]);
             }
             Transfer::Write { offset, from } => ring.write(token, &self.file, offset, from),
             Transfer::Trim { offset, len } if self.punches => {

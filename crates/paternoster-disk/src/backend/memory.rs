@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::ops::Range;
 
-use bytes::{Bytes, BytesMut};
+use bytes::{BufMut as _, Bytes, BytesMut};
 use paternoster::Instant;
 
 use super::{Backend, Capabilities, Extent, TransferDone};
@@ -51,10 +51,7 @@ impl Memory {
         let moved = transfer.len();
         let mut filled = Buffers::new();
         match transfer {
-            Transfer::Read { offset, mut into } => {
-                self.read(index(offset), &mut into);
-                filled = into;
-            }
+            Transfer::Read { offset, parts } => filled = self.read(index(offset), &parts),
             Transfer::Write { offset, from } => self.write(index(offset), &from),
             Transfer::Trim { offset, len } | Transfer::Zero { offset, len, .. } => {
                 self.zero(index(offset)..index(offset + len));
@@ -65,21 +62,26 @@ impl Memory {
         Transferred { result: Ok(moved), filled }
     }
 
-    fn read(&self, offset: usize, into: &mut Buffers<BytesMut>) {
+    fn read(&self, offset: usize, parts: &[u32]) -> Buffers<BytesMut> {
         let mut at = offset;
-        for part in into {
-            let mut rest = &mut part[..];
-            for range in by_page(at..at + rest.len()) {
-                let (chunk, further) = rest.split_at_mut(range.len());
-                if self.blank[range.start / PAGE] {
-                    chunk.fill(0);
-                } else {
-                    chunk.copy_from_slice(&self.bytes[range]);
-                }
-                rest = further;
+        let each = parts.iter().map(|&part| {
+            let begin = at;
+            at += part as usize;
+            self.read_range(begin..at)
+        });
+        each.collect()
+    }
+
+    fn read_range(&self, range: Range<usize>) -> BytesMut {
+        let mut read = BytesMut::with_capacity(range.len());
+        for range in by_page(range) {
+            if self.blank[range.start / PAGE] {
+                read.put_bytes(0, range.len());
+            } else {
+                read.extend_from_slice(&self.bytes[range]);
             }
-            at += part.len();
         }
+        read
     }
 
     fn write(&mut self, offset: usize, from: &Buffers<Bytes>) {
@@ -177,6 +179,7 @@ impl Backend for MemoryBackend {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::Parts;
 
     /// Four pages and a short one.
     const SIZE: usize = 4 * PAGE + 100;
@@ -199,8 +202,9 @@ mod tests {
     }
 
     fn read(memory: &mut Memory, range: Range<usize>) -> Vec<u8> {
-        let into = Buffers::from_buf([BytesMut::from(&vec![0xee; range.len()][..])]);
-        let read = transfer(memory, Transfer::Read { offset: range.start as u64, into });
+        let len = u32::try_from(range.len()).expect("a small disk");
+        let read = Transfer::Read { offset: range.start as u64, parts: Parts::from_buf([len]) };
+        let read = transfer(memory, read);
         read.filled[0].to_vec()
     }
 

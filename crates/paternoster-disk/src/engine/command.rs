@@ -3,6 +3,7 @@
 use bytes::{Bytes, BytesMut};
 use paternoster::{IocId, RequestId};
 use rustix::io::Errno;
+use smallvec::SmallVec;
 
 use super::sync::SyncRange;
 use crate::ring::Buffers;
@@ -92,15 +93,18 @@ pub enum TransferId {
     Sync,
 }
 
+/// Lengths of what lies one after the other, in bytes.
+pub type Parts = SmallVec<[u32; 1]>;
+
 /// One operation that the engine gives to a back end.
 #[derive(Debug)]
 pub enum Transfer {
-    /// Fill the buffers, one after the other, from `offset` on.
+    /// Read the parts, one after the other, from `offset` on, each into a buffer of its own.
     Read {
         /// First byte.
         offset: u64,
-        /// The buffers; their lengths are what to read.
-        into: Buffers<BytesMut>,
+        /// Bytes of each part.
+        parts: Parts,
     },
     /// Read the range and forget it, where that makes a later read faster.
     Cache {
@@ -143,7 +147,7 @@ impl Transfer {
     /// Returns the bytes that it moves or covers.
     pub fn len(&self) -> u64 {
         match self {
-            Self::Read { into, .. } => into.iter().map(|part| part.len() as u64).sum(),
+            Self::Read { parts, .. } => parts.iter().map(|&part| u64::from(part)).sum(),
             Self::Write { from, .. } => from.iter().map(|part| part.len() as u64).sum(),
             Self::Cache { len, .. } | Self::Trim { len, .. } | Self::Zero { len, .. } => *len,
             Self::Sync { .. } => 0,
@@ -161,6 +165,6 @@ impl Transfer {
 pub struct Transferred {
     /// Bytes done from its start on, or why it failed.
     pub result: Result<u64, Errno>,
-    /// The buffers of a read.
+    /// The buffers of a read, one for each part, with as many bytes as were read of it.
     pub filled: Buffers<BytesMut>,
 }

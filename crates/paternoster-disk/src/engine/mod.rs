@@ -27,7 +27,7 @@ mod pieces;
 mod plugged;
 mod sync;
 
-pub use command::{Command, CommandOp, Outcome, Payload, Transfer, TransferId, Transferred};
+pub use command::{Command, CommandOp, Outcome, Parts, Payload, Transfer, TransferId, Transferred};
 pub use fault::{DiskOp, Fault, FaultyPiece};
 pub use in_device::InDevice;
 pub use sync::{SyncRange, SyncStats};
@@ -239,8 +239,14 @@ impl<S: Scheduler> Engine<S> {
         let mut filled: Buffers<BytesMut> = transferred.filled;
         for (index, &id) in order.iter().enumerate() {
             let mut data = || filled.get_mut(index).map(std::mem::take).unwrap_or_default();
-            match ended.verdict(self.pieces.piece(id)) {
-                Verdict::Done => self.end_piece(id, Ok(data())),
+            let piece = self.pieces.piece(id);
+            match ended.verdict(piece) {
+                Verdict::Done => {
+                    let data = data();
+                    // A client would take what follows for the rest of its data.
+                    let is_whole = !piece.is_read() || data.len() == piece.len as usize;
+                    self.end_piece(id, if is_whole { Ok(data) } else { Err(Errno::IO) });
+                }
                 Verdict::Failed(errno) => self.end_piece(id, Err(errno)),
                 Verdict::GoOn { done_until } => {
                     self.pieces.keep_rest(id, done_until, data());

@@ -159,6 +159,11 @@ impl Piece {
         self.offset + u64::from(self.len)
     }
 
+    /// Returns whether its client wants what is read.
+    pub(super) fn is_read(&self) -> bool {
+        matches!(self.kind, Kind::Read)
+    }
+
     /// What it writes.
     fn data(&self) -> Option<&Bytes> {
         match &self.kind {
@@ -285,10 +290,7 @@ impl Pieces {
         let each = || order.iter().map(|&piece| self.piece(piece));
         let len = || each().map(|piece| u64::from(piece.len)).sum();
         let transfer = match &first.kind {
-            Kind::Read => {
-                let into = each().map(|piece| BytesMut::zeroed(piece.len as usize)).collect();
-                Transfer::Read { offset, into }
-            }
+            Kind::Read => Transfer::Read { offset, parts: each().map(|piece| piece.len).collect() },
             Kind::Write { .. } => {
                 let from = each().filter_map(|piece| piece.data().cloned()).collect();
                 Transfer::Write { offset, from }

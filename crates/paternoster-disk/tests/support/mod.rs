@@ -143,10 +143,23 @@ impl Rig {
     pub(crate) fn finish_nth(&mut self, index: usize, result: Result<u64, Errno>) {
         let (id, transfer) = self.in_device.remove(index);
         let filled = match transfer {
-            Transfer::Read { into, .. } => into,
+            Transfer::Read { parts, .. } => {
+                let done = result.map_or(0, |bytes| usize::try_from(bytes).expect("small"));
+                in_parts(&parts, &vec![0; done])
+            }
             _ => Buffers::new(),
         };
         let transferred = Transferred { result, filled };
+        self.engine.transfer_done(self.clock.now(), id, transferred);
+        self.settle();
+    }
+
+    /// The read that began as the `index`th of those in the device has got that.
+    pub(crate) fn finish_read(&mut self, index: usize, data: &[u8]) {
+        let (id, transfer) = self.in_device.remove(index);
+        let Transfer::Read { parts, .. } = transfer else { panic!("a read is read") };
+        let result = Ok(data.len() as u64);
+        let transferred = Transferred { result, filled: in_parts(&parts, data) };
         self.engine.transfer_done(self.clock.now(), id, transferred);
         self.settle();
     }
@@ -212,6 +225,17 @@ const BLOCKER: u64 = u64::MAX;
 /// A sync of the whole disk.
 pub(crate) const SYNC: Shape = Shape::Sync(SyncRange::Disk);
 
+/// What was read, in the buffers of those parts; the last may be short, or there may be none.
+pub(crate) fn in_parts(parts: &[u32], data: &[u8]) -> Buffers<BytesMut> {
+    let mut left = data;
+    let each = parts.iter().map(|&part| {
+        let (of_part, further) = left.split_at(left.len().min(part as usize));
+        left = further;
+        BytesMut::from(of_part)
+    });
+    each.collect()
+}
+
 /// A transfer, as tests compare it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
@@ -226,8 +250,9 @@ pub(crate) enum Shape {
 impl Shape {
     pub(crate) fn of(transfer: &Transfer) -> Self {
         match transfer {
-            Transfer::Read { offset, into } => {
-                Self::Read { offset: *offset, parts: into.iter().map(BytesMut::len).collect() }
+            Transfer::Read { offset, parts } => {
+                let parts = parts.iter().map(|&part| part as usize).collect();
+                Self::Read { offset: *offset, parts }
             }
             Transfer::Write { offset, from } => {
                 Self::Write { offset: *offset, parts: from.iter().map(Bytes::len).collect() }

@@ -49,9 +49,9 @@ impl Backend for AtOnce {
     fn start(&mut self, _: &mut Ring<Token>, now: Instant, id: TransferId, transfer: Transfer) {
         let result = Ok(transfer.len());
         let mut filled = paternoster_disk::Buffers::new();
-        if let Transfer::Read { offset, into } = transfer {
+        if let Transfer::Read { offset, parts } = transfer {
             self.started.lock().expect("nobody has panicked").push(offset / BLOCK);
-            filled = into;
+            filled = parts.iter().map(|&part| BytesMut::zeroed(part as usize)).collect();
         }
         self.done
             .push_back((now, TransferDone { id, transferred: Transferred { result, filled } }));
