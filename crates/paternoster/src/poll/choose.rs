@@ -14,7 +14,7 @@
 //!
 //! 1. the added latency E[(s + W − T)⁺] is at most δ of E[T];
 //! 2. misses are at most μ of I/Os;
-//! 3. s + q99.5(W) ≤ q99(T): no more than one in two hundred ends where the slowest hundredth is.
+//! 3. s + q99(W) ≤ q99(T): hardly one ends where the slowest hundredth is; the guard counts them.
 //!
 //! All pairs of a sample of T and a sample of W count, not some of their quantiles: a rare
 //! overshoot of 5 µs adds more to the mean latency of an I/O of 8 µs than is allowed, and no
@@ -25,20 +25,20 @@ use super::policy::Ppm;
 use super::samples::Distribution;
 use crate::time::Nanos;
 
-/// What sleeping may do.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Allowance {
+/// What sleeping does by what is known, or may do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Effects {
     /// Latency that it adds, as a part of the mean time.
     pub(super) added: Ppm,
     /// I/Os that are done before it ends.
     pub(super) misses: Ppm,
 }
 
-/// A sleep, and how often it is too long by what is known.
+/// A sleep that was chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Choice {
     pub(super) sleep: Nanos,
-    pub(super) misses: Ppm,
+    pub(super) outlook: Effects,
 }
 
 /// Times and overshoots, with the sums over all pairs that a sleep leads to.
@@ -76,12 +76,23 @@ impl Pairs<'_> {
         sums
     }
 
+    fn choice(&self, sleep: u64) -> Choice {
+        let Sums { added, misses } = self.sums(sleep);
+        let part = |some: u64, all: u128| {
+            let part = u128::from(some) * 1_000_000 / all.max(1);
+            Ppm(u32::try_from(part).unwrap_or(u32::MAX))
+        };
+        let added = part(added, self.time_sum());
+        let misses = part(misses, self.count().into());
+        Choice { sleep: Nanos::new(sleep), outlook: Effects { added, misses } }
+    }
+
     fn time_sum(&self) -> u128 {
         u128::from(self.times.sum()) * self.overshoots.sorted().len() as u128
     }
 
-    fn allows(&self, sleep: u64, allowance: Allowance) -> bool {
-        let late = self.overshoots.quantile(995).as_nanos();
+    fn allows(&self, sleep: u64, allowance: Effects) -> bool {
+        let late = self.overshoots.quantile(990).as_nanos();
         if sleep + late > self.times.quantile(990).as_nanos() {
             return false;
         }
@@ -112,7 +123,7 @@ fn part(some: u128, at_most: Ppm, all: u128) -> bool {
 pub(super) fn longest_sleep(
     times: &Distribution,
     overshoot: &Overshoot,
-    allowance: Allowance,
+    allowance: Effects,
 ) -> Option<Choice> {
     let most = times.quantile(990).as_nanos();
     overshoot.known().find_map(|(start, end, overshoots)| {
@@ -122,9 +133,7 @@ pub(super) fn longest_sleep(
             return None;
         }
         let sleep = last(start, end, |sleep| pairs.allows(sleep, allowance));
-        let misses = pairs.sums(sleep).misses * 1_000_000 / pairs.count();
-        let misses = u32::try_from(misses).expect("at most all of them");
-        Some(Choice { sleep: Nanos::new(sleep), misses: Ppm(misses) })
+        Some(pairs.choice(sleep))
     })
 }
 
@@ -147,9 +156,7 @@ pub(super) fn cheap_sleep(
         last(0, most, |sleep| !pairs.is_cheap(sleep, cost, cap))
     };
     let sleep = (dear + step(dear)).min(most);
-    let misses = pairs.sums(sleep).misses * 1_000_000 / pairs.count();
-    let misses = u32::try_from(misses).expect("at most all of them");
-    Some(Choice { sleep: Nanos::new(sleep), misses: Ppm(misses) })
+    Some(pairs.choice(sleep))
 }
 
 /// How exactly a sleep is chosen.
@@ -175,7 +182,7 @@ mod tests {
     use super::*;
     use crate::poll::samples::Samples;
 
-    const ALLOWANCE: Allowance = Allowance { added: Ppm(2_000), misses: Ppm(50_000) };
+    const ALLOWANCE: Effects = Effects { added: Ppm(2_000), misses: Ppm(50_000) };
 
     fn distribution(times: impl IntoIterator<Item = u64>) -> Distribution {
         let mut samples: Samples<512> = Samples::default();

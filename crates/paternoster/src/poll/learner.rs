@@ -21,24 +21,27 @@
 //!   what was known is forgotten;
 //! - it got slower: five of eight I/Os slept for took longer than three quarters of those known.
 //!   Nothing is late then, so the sleep stays until enough is known;
-//! - misses in a window beyond one and a half times what was expected: what may be missed is
-//!   halved, and grows again by a tenth with each window that is good. Only the last 64 samples are
-//!   kept.
+//! - misses in a window beyond twice what was expected: what may be missed is
+//!   halved, and grows again by a tenth with each window that is good. The older half of the
+//!   samples is forgotten.
 
-use super::choose::{Allowance, Choice, cheap_sleep, longest_sleep};
-use super::guard::Guard;
+use super::choose::{Choice, Effects, cheap_sleep, longest_sleep};
+use super::guard::{Guard, Speed};
 use super::overshoot::Overshoot;
 use super::policy::{AutoTunables, Ppm};
 use super::samples::{Distribution, Samples};
 use super::statistics::WhyAwake;
+use super::trust::Trust;
 use crate::time::{Instant, Nanos};
 
 /// Samples of a class from which a sleep is chosen.
 const ENOUGH: usize = 64;
+/// Samples of a class after which they are taken more rarely.
+const MANY: usize = 256;
 /// Misses one after the other that show that the device got faster: so many that they happen once
 /// in 160,000 I/Os by chance, which with the default μ of 5 % are four.
 const CHANCE: Ppm = Ppm(6);
-/// A window with fewer I/Os slept for is not judged.
+/// With fewer I/Os slept for a window goes on being judged with the next.
 const JUDGED: u32 = 64;
 /// The least of what is allowed, after many bad windows.
 const LEAST_SCALE: Ppm = Ppm(50_000);
@@ -76,21 +79,25 @@ pub(super) enum How {
 
 #[derive(Debug)]
 pub(super) struct Learner {
-    times: Samples<256>,
+    times: Samples<512>,
     known: Distribution,
     rule: Rule,
     /// Too few samples are there, at first or since the device changed.
     is_learning: bool,
-    /// Misses that the rule's sleep leads to, by what is known.
-    expected: Ppm,
+    /// What the rule's sleep leads to, by what is known.
+    outlook: Effects,
     /// How much of the allowance is used.
     scale: Ppm,
+    trust: Trust,
     guard: Guard,
     /// Misses one after the other.
     streak: u32,
     window: Window,
     /// I/Os of the class until the next one that is looked at for its time.
     until_sample: u32,
+    trial: Option<Trial>,
+    /// One in a hundred sleeps ended very late, as of the last choice.
+    is_crowded: bool,
     /// Over all.
     pub(super) totals: Totals,
 }
@@ -101,6 +108,16 @@ pub(super) struct Totals {
     pub(super) misses: u64,
     pub(super) probes: u64,
     pub(super) fallbacks: u64,
+}
+
+/// A short sleep, for one of so many I/Os of a class that is polled for. Only sleeps tell whether
+/// sleeps still end late.
+#[derive(Clone, Copy, Debug)]
+struct Trial {
+    sleep: Nanos,
+    every: u32,
+    /// I/Os until the next one.
+    left: u32,
 }
 
 /// What was in the device since the last choice.
@@ -128,12 +145,15 @@ impl Default for Learner {
             known: Distribution::default(),
             rule: Rule::Poll(WhyAwake::Learning),
             is_learning: true,
-            expected: Ppm(0),
+            outlook: Effects::default(),
             scale: Ppm::ONE,
+            trust: Trust::default(),
             guard: Guard::default(),
             streak: 0,
             window: Window::default(),
             until_sample: 0,
+            trial: None,
+            is_crowded: false,
             totals: Totals::default(),
         }
     }
@@ -160,6 +180,13 @@ impl Learner {
     /// Whether the next I/O has to be waited for without sleep.
     pub(super) fn is_probe_due(&self) -> bool {
         matches!(self.rule, Rule::Sleep(_)) && self.until_sample == 0
+    }
+
+    /// How long to sleep for the next I/O, to see how late that ends, where its rule is to poll.
+    pub(super) fn take_trial(&mut self) -> Option<Nanos> {
+        let trial = self.trial.as_mut()?;
+        trial.left = trial.left.checked_sub(1).unwrap_or(trial.every - 1);
+        (trial.left == 0).then_some(trial.sleep)
     }
 
     /// Notes an I/O that is done. `beside` is how many were, of any class, while a probe was waited
@@ -202,9 +229,13 @@ impl Learner {
         self.window.slow += u32::from(time > self.known.quantile(750));
         let slowest = self.known.quantile(990);
         let beyond = slowest + Nanos::new(slowest.as_nanos() / 50 + 200);
-        self.guard.slept(is_missed && time > beyond);
+        if time <= beyond {
+            self.guard.slept(Speed::Usual);
+        } else {
+            self.guard.slept(if is_missed { Speed::Late } else { Speed::Slow });
+        }
         self.streak = if is_missed { self.streak + 1 } else { 0 };
-        if self.streak >= unlikely_streak(self.expected) {
+        if self.streak >= unlikely_streak(self.outlook.misses.max(self.trust.misses())) {
             self.fall_back(tunables);
         }
     }
@@ -224,10 +255,10 @@ impl Learner {
     fn sample_every(&self, tunables: &AutoTunables) -> u32 {
         if self.times.len() < ENOUGH {
             tunables.probe_every.clamp(1, 4)
-        } else if self.times.is_full() {
+        } else if self.times.len() >= MANY {
             tunables.probe_every.max(1)
         } else {
-            tunables.probe_every.clamp(1, 16)
+            tunables.probe_every.clamp(1, 32)
         }
     }
 
@@ -236,7 +267,7 @@ impl Learner {
         self.totals.fallbacks += 1;
         self.streak = 0;
         self.forget(0);
-        self.expected = tunables.mu;
+        self.outlook = allowed(tunables);
         if let Rule::Sleep(sleep) = self.rule {
             self.rule = Rule::Sleep(Nanos::new(sleep.as_nanos() / 2));
         }
@@ -248,6 +279,7 @@ impl Learner {
         self.until_sample = 0;
         let Window { end, ios, .. } = self.window;
         self.window = Window { end, ios, ..Window::default() };
+        self.trust = Trust::default();
     }
 
     /// Whether a sleep is to be chosen now.
@@ -259,30 +291,37 @@ impl Learner {
 
     /// Judges the window that ends, and chooses what is done from now on.
     pub(super) fn choose(&mut self, now: Instant, around: Surroundings<'_>) {
-        self.judge_window();
-        self.window = Window { end: Some(now + around.tunables.window), ..Window::default() };
+        if self.window.slept >= JUDGED {
+            self.judge_window(around.tunables);
+            self.window = Window::default();
+        }
+        self.window.ios = 0;
+        self.window.end = Some(now + around.tunables.window);
         let has_enough = self.times.len() >= ENOUGH;
         self.is_learning = !has_enough;
         // While it learns again, what was known serves to tell a late I/O.
         if has_enough || self.known.is_empty() {
             self.known.refresh(&self.times);
         }
-        let (rule, expected) = self.choice(has_enough, around);
+        let (rule, outlook) = self.choice(has_enough, around);
+        self.trial = self.trial_beside(rule, around.overshoot);
         self.rule = rule;
-        self.expected = expected;
+        self.outlook = outlook;
     }
 
-    fn judge_window(&mut self) {
+    fn judge_window(&mut self, tunables: &AutoTunables) {
         let Window { slept, misses, slow, .. } = self.window;
         // While it learns the sleep is a guess, and four misses halve it.
-        if slept < JUDGED || self.is_learning {
+        if self.is_learning {
             return;
         }
-        // misses > 1.5 × expected + 4
-        let expected = u64::from(slept) * u64::from(self.expected.0);
-        if u64::from(misses) * 1_000_000 > expected * 3 / 2 + 4_000_000 {
+        let outlook = self.outlook;
+        self.trust.note(slept, misses, outlook, allowed(tunables));
+        // misses > 2 × expected + 4
+        let expected = u64::from(slept) * u64::from(outlook.misses.0);
+        if u64::from(misses) * 1_000_000 > 2 * expected + 4_000_000 {
             self.scale = Ppm((self.scale.0 / 2).max(LEAST_SCALE.0));
-            self.forget(ENOUGH);
+            self.forget((self.times.len() / 2).max(ENOUGH));
         } else {
             self.scale = Ppm((self.scale.0 + self.scale.0 / 10).min(Ppm::ONE.0));
         }
@@ -291,15 +330,15 @@ impl Learner {
         }
     }
 
-    fn choice(&self, has_enough: bool, around: Surroundings<'_>) -> (Rule, Ppm) {
-        let awake = |why| (Rule::Poll(why), Ppm(0));
+    fn choice(&mut self, has_enough: bool, around: Surroundings<'_>) -> (Rule, Effects) {
+        let awake = |why| (Rule::Poll(why), Effects::default());
         let Surroundings { tunables, overshoot } = around;
         if self.guard.is_stopped() {
             return awake(WhyAwake::Guard);
         }
         if !has_enough {
             return match self.rule {
-                Rule::Sleep(_) => (self.rule, tunables.mu),
+                Rule::Sleep(_) => (self.rule, allowed(tunables)),
                 _ => awake(WhyAwake::Learning),
             };
         }
@@ -311,25 +350,55 @@ impl Learner {
             return self.capped_choice(overshoots, cost, around);
         }
         if self.may_block(overshoots, tunables) {
-            return (Rule::Block, Ppm(0));
+            return (Rule::Block, Effects::default());
         }
         if !is_worth(mean, cost) {
             return awake(WhyAwake::NotWorth);
         }
-        if overshoots.quantile(990).as_nanos() > mean.as_nanos() / 2 {
+        let Some(overshoots) = overshoot.of(self.likely_sleep()) else {
+            return awake(WhyAwake::Uncalibrated);
+        };
+        // A window of sleeps fills the samples anew: by chance alone it does not happen twice.
+        let spread = overshoots.quantile(990).saturating_sub(overshoots.quantile(500));
+        let is_crowded = spread.as_nanos() > mean.as_nanos() / 3;
+        let was_crowded = std::mem::replace(&mut self.is_crowded, is_crowded);
+        if is_crowded && (was_crowded || !matches!(self.rule, Rule::Sleep(_))) {
             return awake(WhyAwake::Crowded);
         }
         match longest_sleep(&self.known, overshoot, self.allowance(tunables)) {
             None => awake(WhyAwake::NoRoom),
-            Some(Choice { sleep, misses }) => {
+            Some(Choice { sleep, outlook }) => {
                 let late = overshoot.of(sleep).map_or(Nanos::ZERO, Distribution::mean);
                 if is_worth(sleep + late, cost) {
-                    (Rule::Sleep(sleep), misses)
+                    (Rule::Sleep(sleep), outlook)
                 } else {
                     awake(WhyAwake::NotWorth)
                 }
             }
         }
+    }
+
+    /// About how long a sleep may be. It is by how late such sleeps end that the rule is chosen.
+    fn likely_sleep(&self) -> Nanos {
+        Nanos::new(self.known.quantile(10).as_nanos() / 2)
+    }
+
+    /// Where late wake-ups keep the thread awake, or have it sleep for a much shorter time, one of
+    /// 16 I/Os is slept for all the same, and if that would add latency, one of 4096.
+    fn trial_beside(&self, rule: Rule, overshoot: &Overshoot) -> Option<Trial> {
+        use WhyAwake::{Crowded, NoRoom, NotWorth};
+        let sleep = self.likely_sleep();
+        let is_wanted = match rule {
+            Rule::Poll(Crowded | NoRoom | NotWorth) => {
+                overshoot.cost().is_some_and(|cost| is_worth(self.known.mean(), cost))
+            }
+            Rule::Sleep(chosen) => chosen < sleep && !overshoot.are_alike(chosen, sleep),
+            Rule::Poll(_) | Rule::Block => false,
+        };
+        let late = overshoot.of(sleep).filter(|_| is_wanted)?.mean();
+        let every = if sleep + late <= self.known.quantile(10) { 16 } else { 4096 };
+        let left = self.trial.map_or(every, |trial| trial.left.min(every));
+        Some(Trial { sleep, every, left })
     }
 
     /// Where the thread may use but a part of the CPU: the longest sleep as ever, if that is long
@@ -339,23 +408,24 @@ impl Learner {
         overshoots: &Distribution,
         cost: Nanos,
         around: Surroundings<'_>,
-    ) -> (Rule, Ppm) {
+    ) -> (Rule, Effects) {
         let Surroundings { tunables, overshoot } = around;
         let Some(cheap) = cheap_sleep(&self.known, overshoots, cost, tunables.cpu_cap) else {
-            return (Rule::Block, Ppm(0));
+            return (Rule::Block, Effects::default());
         };
         let longest = longest_sleep(&self.known, overshoot, self.allowance(tunables));
         let longest = longest.filter(|longest| longest.sleep >= cheap.sleep);
-        let Choice { sleep, misses } = longest.unwrap_or(cheap);
-        (Rule::Sleep(sleep), misses)
+        let Choice { sleep, outlook } = longest.unwrap_or(cheap);
+        (Rule::Sleep(sleep), outlook)
     }
 
-    fn allowance(&self, tunables: &AutoTunables) -> Allowance {
+    fn allowance(&self, tunables: &AutoTunables) -> Effects {
         let scaled = |part: Ppm| {
             let part = u64::from(part.0) * u64::from(self.scale.0) / 1_000_000;
+            let part = part * u64::from(self.trust.part().0) / 1_000_000;
             Ppm(u32::try_from(part).unwrap_or(u32::MAX))
         };
-        Allowance { added: scaled(tunables.delta), misses: scaled(tunables.mu) }
+        Effects { added: scaled(tunables.delta), misses: scaled(tunables.mu) }
     }
 
     /// Whether all I/Os may be as late as a wake-up is: then an interrupt does, and nothing is
@@ -365,6 +435,11 @@ impl Learner {
         overshoots.mean() <= tunables.delta.of(self.known.mean())
             && late <= self.known.quantile(990).as_nanos() / 100
     }
+}
+
+/// What sleeping may do.
+fn allowed(tunables: &AutoTunables) -> Effects {
+    Effects { added: tunables.delta, misses: tunables.mu }
 }
 
 /// How many misses one after the other hardly happen where so many are expected: four or more.

@@ -64,6 +64,7 @@ mod overshoot;
 mod policy;
 mod samples;
 mod statistics;
+mod trust;
 mod window;
 
 use crate::time::{Instant, Nanos};
@@ -118,6 +119,8 @@ pub struct Estimator {
     /// What the rule of `io_uring` goes by; none before the first completion.
     least_run_time: Option<Nanos>,
     probe: Option<Probe>,
+    /// The number of the last I/O that is slept for to learn how late that ends, and how long.
+    trial: Option<(u64, Nanos)>,
     sleeping: Option<Sleeping>,
     last_sleep: LastSleep,
     ios: [u64; PollClass::COUNT],
@@ -178,6 +181,7 @@ impl Estimator {
             learners: Default::default(),
             least_run_time: None,
             probe: None,
+            trial: None,
             sleeping: None,
             last_sleep: LastSleep::default(),
             ios: [0; PollClass::COUNT],
@@ -200,6 +204,7 @@ impl Estimator {
         self.learners = Default::default();
         self.least_run_time = None;
         self.probe = None;
+        self.trial = None;
     }
 
     /// Says how long to sleep, for nothing, so that it becomes known what sleeping costs; none when
@@ -224,6 +229,9 @@ impl Estimator {
         let needs_probes = is_auto && self.completions == Completions::Noticed;
         if needs_probes && self.probe.is_none() && self.learner(class).is_probe_due() {
             self.probe = Some(Probe { ticket, beside: 0, is_given_up: false });
+        }
+        if let Some(sleep) = self.learners[class.index()].take_trial() {
+            self.trial = Some((self.outstanding.submissions(), sleep));
         }
         ticket
     }
@@ -284,10 +292,11 @@ impl Estimator {
         for class in PollClass::all().filter(|class| used & 1 << class.index() != 0) {
             self.give_up(class, now);
             let Some((_, io)) = self.outstanding.first(class) else { continue };
-            let moment = match self.rule(class) {
-                Rule::Poll(_) => return Wait::Poll,
-                Rule::Block => continue,
-                Rule::Sleep(sleep) => io.submitted + sleep,
+            let trial = self.trial.filter(|(number, _)| *number == io.number);
+            let moment = match (self.rule(class), trial) {
+                (_, Some((_, sleep))) | (Rule::Sleep(sleep), None) => io.submitted + sleep,
+                (Rule::Poll(_), None) => return Wait::Poll,
+                (Rule::Block, None) => continue,
             };
             if moment <= now || io.number <= self.last_sleep.slept_for[class.index()] {
                 return Wait::Poll;
@@ -298,7 +307,7 @@ impl Estimator {
         }
         match earliest {
             None => Wait::Block,
-            Some((moment, _)) if !self.pays(moment.saturating_since(now)) => Wait::Poll,
+            Some((moment, sleeping)) if !self.pays(sleeping, moment) => Wait::Poll,
             Some((moment, sleeping)) => {
                 self.sleeping = Some(sleeping);
                 Wait::SleepUntil(moment)
@@ -399,9 +408,13 @@ impl Estimator {
         if sleep == Nanos::ZERO { Rule::Poll(WhyAwake::Policy) } else { Rule::Sleep(sleep) }
     }
 
-    /// Whether a sleep of that length saves CPU time. Only `auto` asks.
-    fn pays(&self, sleep: Nanos) -> bool {
+    /// Whether that sleep saves CPU time. Only `auto` asks, and not where it is to learn.
+    fn pays(&self, sleeping: Sleeping, until: Instant) -> bool {
         let PollPolicy::Auto(tunables) = self.policy else { return true };
+        if self.trial.is_some_and(|(number, _)| number == sleeping.number) {
+            return true;
+        }
+        let sleep = until.saturating_since(sleeping.since);
         let Some(cost) = self.overshoot.cost() else { return false };
         let late = self.overshoot.of(sleep).map_or(Nanos::ZERO, samples::Distribution::mean);
         tunables.cpu_cap < Ppm::ONE || is_worth(sleep + late, cost)

@@ -110,6 +110,11 @@ impl Overshoot {
             .map(|(start, band)| (start, band.end, &band.distribution))
     }
 
+    /// Whether sleeps of these lengths are of one kind.
+    pub(super) fn are_alike(&self, one: Nanos, other: Nanos) -> bool {
+        self.bands.iter().all(|band| (one < band.end) == (other < band.end))
+    }
+
     /// How late sleeps of about that length end: if too little is known of them, the next shorter
     /// ones, or none.
     pub(super) fn of(&self, asked: Nanos) -> Option<&Distribution> {

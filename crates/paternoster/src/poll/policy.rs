@@ -5,7 +5,7 @@ use thiserror::Error;
 use crate::time::Nanos;
 
 /// A fraction, in millionths.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ppm(pub u32);
 
 impl Ppm {
@@ -85,9 +85,9 @@ pub struct AutoTunables {
 impl AutoTunables {
     /// What fits every device that it was tried on.
     pub const DEFAULT: Self = Self {
-        delta: Ppm(3_500),
+        delta: Ppm(3_800),
         mu: Ppm(50_000),
-        probe_every: 64,
+        probe_every: 128,
         window_ios: 512,
         window: Nanos::from_millis(100),
         cpu_cap: Ppm::ONE,
