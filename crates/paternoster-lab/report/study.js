@@ -2,14 +2,17 @@
 // The page of studies: what was published beside ours, how far that is off, and how much the answer
 // moves with each parameter that is not known for sure.
 
-const KIND_NAMES = { total: "Totals", effect: "Effects of a setting", cost: "Costs", share: "Shares of groups", group: "Groups" };
+const KIND_NAMES = { total: "Totals", effect: "Effects of a setting", cost: "Costs", share: "Shares of groups", group: "Groups", latency: "Latencies", load: "Loads of a CPU" };
 
-/** The error of a cell: in points for a share, in percent of what was published for the others. */
+/** What a cell's error is a difference in; the others are told in percent of what was published. */
+const DIFFERENCES = { share: "points", load: "points", latency: "µs" };
+
+/** The error of a cell. */
 function cellError(cell) {
-  return cell.kind === "share" ? cell.ours - cell.seed : 100 * (cell.ours / cell.seed - 1);
+  return cell.kind in DIFFERENCES ? cell.ours - cell.seed : 100 * (cell.ours / cell.seed - 1);
 }
 
-const errorUnit = (kind) => (kind === "share" ? "points" : "%");
+const errorUnit = (kind) => DIFFERENCES[kind] ?? "%";
 
 /** A number with its sign; what rounds to nothing has none. */
 function signed(value, unit) {
@@ -34,28 +37,29 @@ function studyPage(data) {
   if (data.studies.length > 1) {
     main.append(el("nav", { "aria-label": "Studies" }, ...data.studies.map(({ name }) => el("a", { href: `#${name}-errors` }, name))));
   }
-  data.measured.forEach((its, number) => main.append(measuredSection(its, number)));
+  data.measured.forEach((its, number) => main.append(tableSection(its, `measured-${number}`)));
   data.studies.forEach((study) => main.append(...studySections(study)));
   main.append(section("parameters", "The command", el("pre", { class: "command", tabindex: "0" }, data.command)),
     el("footer", {}, `${data.measured.length > 0 ? "Measured, and simulated in virtual time," : "Simulated in virtual time"} by ${data.made_by}. This file is complete: it loads nothing. Its data stand in it as JSON, in the element “data”.`));
 }
 
-/** A table of what was measured, as it is. */
-function measuredSection(its, number) {
+/** A table as it is: of what was measured, or beside what was published. */
+function tableSection(its, id) {
   const columns = its.columns.map((name, at) => ({ name, head: at === 0, number: at > 0 }));
   const notes = its.notes.map((note) => el("p", { class: "note" }, note));
-  return section(`measured-${number}`, its.title, ...notes, table(its.title, columns, its.rows.map((cells) => ({ cells })), true));
+  return section(id, its.title, ...notes, table(its.title, columns, its.rows.map((cells) => ({ cells })), true));
 }
 
 function studySections(study) {
   const id = (name) => `${study.name}-${name}`;
   const of = (kind) => study.cells.filter((cell) => cell.kind === kind);
-  const bars = ["total", "effect", "cost"].filter((kind) => of(kind).length > 0);
+  const bars = ["total", "effect", "cost", "latency", "load"].filter((kind) => of(kind).length > 0);
   const shares = of("share");
   return [
     section(id("errors"), `${study.name}: ${study.about}`, ...errorParts(study)),
     ...bars.map((kind) => section(id(kind), KIND_NAMES[kind], ...cellBars(study, kind, of(kind)))),
     shares.length > 0 ? section(id("shares"), KIND_NAMES.share, ...sharesAgainstEachOther(study, shares)) : null,
+    ...(study.tables ?? []).map((its, number) => tableSection(its, id(`table-${number}`))),
     section(id("moves"), "How much the answer moves", ...moves(study)),
     section(id("all"), "All figures and parameters", ...allOf(study)),
   ].filter(Boolean);
@@ -126,7 +130,7 @@ function cellBars(study, kind, cells) {
     const short = (id) => id.slice(word.length + 1).replace(/ total$/, "") || id;
     return el("div", {}, el("h3", {}, word), pairedBars({
       label: `${KIND_NAMES[kind]} of ${word}`, series, plain: true, format: withUnit(its[0]),
-      rows: its.map((cell) => ({ name: short(cell.id), note: [signed(cellError(cell), "%"), remark(cell)].filter(Boolean).join(" "), values: [cell.seed, cell.ours] })),
+      rows: its.map((cell) => ({ name: short(cell.id), note: [signed(cellError(cell), errorUnit(cell.kind)), remark(cell)].filter(Boolean).join(" "), values: [cell.seed, cell.ours] })),
     }));
   });
   return [el("p", { class: "note" }, "The error of ours stands behind each name."), fillKeys(series), el("div", { class: "pair" }, ...charts)];

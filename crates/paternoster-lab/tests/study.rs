@@ -63,6 +63,34 @@ fn hierarchy_is_predicted_from_four_totals() {
     assert_effects_have_the_right_sign(&report);
 }
 
+/// Rows 1 to 3 are fitted to; rows 4 to 6 are within half a microsecond and four points. The rows
+/// of the post are run, not the comparison of policies.
+#[test]
+fn hybrid_polling_is_predicted_from_three_rows() {
+    let study = study("hybrid-polling");
+    let tasks = plan(study.as_ref(), Extent::Cells);
+    let posts = tasks.iter().filter(|task| task.name.row.contains("io_poll_delay"));
+    let mut figures: std::collections::BTreeMap<&str, [f64; 3]> = std::collections::BTreeMap::new();
+    for task in posts {
+        let answer = task.run().unwrap_or_else(|error| panic!("{:?}: {error}", task.name));
+        let sums = figures.entry(&task.name.row).or_default();
+        let run = [1.0, answer.figures["latency us"], answer.figures["load %"]];
+        sums.iter_mut().zip(run).for_each(|(sum, figure)| *sum += figure);
+    }
+    let published = [
+        ("io_poll_delay=0 min adjust=1000", 9.9, 37.0),
+        ("io_poll_delay=0 min adjust=2000", 8.4, 47.0),
+        ("io_poll_delay=0 min adjust=10000", 8.4, 100.0),
+    ];
+    assert_eq!(figures.len(), 6);
+    for (row, latency, load) in published {
+        let [runs, latencies, loads] = figures[format!("optane {row}").as_str()];
+        assert!(runs >= 10.0, "{row}");
+        assert!((latencies / runs - latency).abs() <= 0.5, "{row}: {} µs", latencies / runs);
+        assert!((loads / runs - load).abs() <= 4.0, "{row}: {} %", loads / runs);
+    }
+}
+
 /// The outlier has its cells, and they change no error.
 #[test]
 fn outlier_is_shown_and_not_counted() {

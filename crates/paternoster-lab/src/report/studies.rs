@@ -18,7 +18,7 @@ struct Data<'a> {
 }
 
 /// A table that stands on the page as it is: what was measured beside the studies.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PageTable {
     /// Its title.
     pub title: String,

@@ -16,11 +16,23 @@ pub enum Kind {
     Effect,
     /// The cost of something, as a multiple of something else's.
     Cost,
+    /// A latency.
+    Latency,
+    /// How much of a CPU is used.
+    Load,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::Total, Self::Group, Self::Share, Self::Effect, Self::Cost];
+    pub const ALL: [Self; 7] = [
+        Self::Total,
+        Self::Group,
+        Self::Share,
+        Self::Effect,
+        Self::Cost,
+        Self::Latency,
+        Self::Load,
+    ];
 
     /// Its name in reports.
     pub const fn name(self) -> &'static str {
@@ -30,7 +42,23 @@ impl Kind {
             Self::Share => "share",
             Self::Effect => "effect",
             Self::Cost => "cost",
+            Self::Latency => "latency",
+            Self::Load => "load",
         }
+    }
+
+    /// The unit of errors of such figures.
+    pub const fn error_unit(self) -> &'static str {
+        match self {
+            Self::Share | Self::Load => "points",
+            Self::Latency => "µs",
+            _ => "%",
+        }
+    }
+
+    /// Whether reports say how much such figures move with each parameter.
+    pub(super) const fn is_main(self) -> bool {
+        matches!(self, Self::Total | Self::Latency | Self::Load)
     }
 }
 
@@ -54,10 +82,11 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// How far ours is off: in percent of what was published, or in points for a share.
+    /// How far ours is off, in [`Kind::error_unit`]: in percent of what was published, or the
+    /// difference of shares, latencies and loads.
     pub fn error(&self) -> f64 {
         match self.kind {
-            Kind::Share => self.ours - self.seed,
+            Kind::Share | Kind::Latency | Kind::Load => self.ours - self.seed,
             _ => 100.0 * (self.ours / self.seed - 1.0),
         }
     }

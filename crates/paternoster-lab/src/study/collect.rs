@@ -9,6 +9,7 @@ use super::errors::{Errors, errors, median};
 use super::task::{Answer, Change, TaskName};
 use super::{Study, changes};
 use crate::model::parameter_file::Note;
+use crate::report::PageTable;
 
 /// Why answers make no report.
 #[derive(Clone, Debug, PartialEq, Error)]
@@ -52,10 +53,18 @@ impl<'a> Answers<'a> {
     }
 
     /// The mean of a figure over all runs of a row.
-    #[allow(clippy::cast_precision_loss)] // there are few runs
     pub(super) fn mean(&self, row: &str, runs: u32, figure: &str) -> Result<f64, CollectError> {
-        let mut sum = 0.0;
-        for run in 0..runs {
+        Ok(self.all_runs(row, runs, figure)?.iter().sum::<f64>() / f64::from(runs))
+    }
+
+    /// A figure of each run of a row.
+    pub(super) fn all_runs(
+        &self,
+        row: &str,
+        runs: u32,
+        figure: &str,
+    ) -> Result<Vec<f64>, CollectError> {
+        let of_run = |run| {
             let name = || TaskName {
                 study: self.study.to_owned(),
                 change: self.change.cloned(),
@@ -67,12 +76,11 @@ impl<'a> Answers<'a> {
                 study == self.study && change.as_ref() == self.change && of == row && *number == run
             });
             let answer = answer.ok_or_else(|| CollectError::Missing { name: name() })?;
-            sum += answer
-                .figures
-                .get(figure)
-                .ok_or_else(|| CollectError::Figure { name: name(), figure: figure.to_owned() })?;
-        }
-        Ok(sum / f64::from(runs))
+            let figure_of = answer.figures.get(figure).copied();
+            figure_of
+                .ok_or_else(|| CollectError::Figure { name: name(), figure: figure.to_owned() })
+        };
+        (0..runs).map(of_run).collect()
     }
 }
 
@@ -89,7 +97,8 @@ pub struct Move {
     pub moved: Vec<Moved>,
 }
 
-/// What another value of a parameter does to the totals, in percent of what they are without.
+/// What another value of a parameter does to the totals, in percent of what they are without; to
+/// latencies and loads where those were published.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Moved {
     /// The value.
@@ -121,6 +130,8 @@ pub struct StudyReport {
     pub errors: Vec<Errors>,
     /// How much the answer moves with each parameter that is not known for sure.
     pub moves: Vec<Move>,
+    /// What was not published, and is shown beside it.
+    pub tables: Vec<PageTable>,
     /// Every parameter, with what is known of it.
     #[serde(serialize_with = "notes")]
     pub parameters: Vec<Note>,
@@ -148,7 +159,9 @@ fn notes<S: serde::Serializer>(notes: &[Note], to: S) -> Result<S::Ok, S::Error>
 /// told of.
 pub fn collect(study: &dyn Study, answers: &[Answer]) -> Result<StudyReport, CollectError> {
     let name = study.name();
-    let cells = study.cells(&Answers { study: name, change: None, all: answers })?;
+    let unchanged = Answers { study: name, change: None, all: answers };
+    let cells = study.cells(&unchanged)?;
+    let tables = study.tables(&unchanged)?;
     let parameters = study.parameters();
     let mut moves: Vec<Move> = Vec::new();
     let is_answered = |change: &Change| {
@@ -179,12 +192,13 @@ pub fn collect(study: &dyn Study, answers: &[Answer]) -> Result<StudyReport, Col
         cells,
         errors,
         moves,
+        tables,
         parameters,
     })
 }
 
 fn moved(base: &[Cell], changed: &[Cell], value: f64) -> Moved {
-    let totals = changed.iter().filter(|cell| cell.kind == Kind::Total);
+    let totals = changed.iter().filter(|cell| cell.kind.is_main());
     let without = |id: &String| base.iter().find(|cell| cell.id == *id).map(|cell| cell.ours);
     let percent = |cell: &Cell| Some(100.0 * (cell.ours / without(&cell.id)? - 1.0));
     let mut by_size: Vec<_> = totals.filter_map(|cell| Some((percent(cell)?, &cell.id))).collect();

@@ -4,8 +4,7 @@ use serde::Serialize;
 
 use super::cell::{Cell, Kind};
 
-/// How far the predictions of a kind are off, whatever the direction: in percent, or in points for
-/// shares.
+/// How far the predictions of a kind are off, whatever the direction, in [`Kind::error_unit`].
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Errors {
     /// Of what.
@@ -39,6 +38,8 @@ impl Errors {
         match kind {
             Kind::Total => Some(Aim { median: 8.0, p90: Some(20.0) }),
             Kind::Share => Some(Aim { median: 2.5, p90: None }),
+            Kind::Latency => Some(Aim { median: 0.5, p90: Some(0.5) }),
+            Kind::Load => Some(Aim { median: 4.0, p90: Some(4.0) }),
             Kind::Group | Kind::Effect | Kind::Cost => None,
         }
     }

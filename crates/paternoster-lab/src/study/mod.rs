@@ -16,6 +16,7 @@
 mod cell;
 mod collect;
 mod errors;
+mod hybrid_polling;
 mod iostest;
 mod plugging;
 mod queue_merging;
@@ -23,10 +24,12 @@ mod task;
 mod text;
 
 use crate::model::parameter_file::{Mark, Note};
+use crate::report::PageTable;
 
 pub use cell::{Cell, Kind};
 pub use collect::{CollectError, Move, Moved, StudyReport, collect};
 pub use errors::{Aim, Errors};
+pub use hybrid_polling::PollingWork;
 pub use plugging::{Generation, LocksWork, Machine, Predicted, predict};
 pub use queue_merging::DbenchWork;
 pub use task::{Answer, Change, JobsWork, Task, TaskError, TaskName, Work};
@@ -54,6 +57,11 @@ pub trait Study: Sync {
 
     /// What was published beside what the answers to the tasks of one change say.
     fn cells(&self, answers: &Answers<'_>) -> Result<Vec<Cell>, CollectError>;
+
+    /// What was not published, and is shown beside it.
+    fn tables(&self, _answers: &Answers<'_>) -> Result<Vec<PageTable>, CollectError> {
+        Ok(Vec::new())
+    }
 }
 
 /// The studies, in the order of their posts.
@@ -62,6 +70,7 @@ pub fn studies() -> Vec<Box<dyn Study>> {
         Box::new(plugging::plugging()),
         Box::new(iostest::group_idle()),
         Box::new(iostest::hierarchy()),
+        Box::new(hybrid_polling::hybrid_polling()),
         Box::new(queue_merging::queue_merging()),
     ]
 }

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::VERSION;
+use super::hybrid_polling::PollingWork;
 use super::plugging::LocksWork;
 use super::queue_merging::DbenchWork;
 use crate::fio::{Jobs, Surroundings};
@@ -80,6 +81,8 @@ pub enum Work {
     Dbench(DbenchWork),
     /// The model of locks.
     Locks(LocksWork),
+    /// A thread that waits for a device.
+    Polling(PollingWork),
 }
 
 /// Jobs of fio over a device.
@@ -164,6 +167,7 @@ impl Task {
             Work::Jobs(work) => work.run()?,
             Work::Dbench(work) => work.run()?,
             Work::Locks(work) => work.run()?,
+            Work::Polling(work) => work.run()?,
         };
         Ok(Answer { version: VERSION, name: self.name.clone(), figures })
     }

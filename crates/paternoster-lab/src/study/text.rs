@@ -13,14 +13,29 @@ use super::errors::Errors;
 pub fn text(report: &StudyReport) -> String {
     let mut text = format!("{}: {}\n\n", report.name, report.about);
     for part in [totals(report), errors(report), moves(report)] {
-        let lines = part.lines().map(|line| line.trim_end().to_owned());
-        lines.for_each(|line| writeln!(text, "{line}").expect("a string takes all"));
-        text.push('\n');
+        add(&mut text, &part);
+    }
+    for page in &report.tables {
+        writeln!(text, "{}", page.title).expect("a string takes all");
+        let mut part = table(page.columns.clone());
+        part.add_rows(&page.rows);
+        add(&mut text, &part);
+    }
+    let mut notes: Vec<_> = report.tables.iter().flat_map(|page| &page.notes).collect();
+    notes.dedup();
+    for note in notes {
+        writeln!(text, "{note}\n").expect("a string takes all");
     }
     text
 }
 
-fn table<const N: usize>(header: [&str; N]) -> Table {
+fn add(text: &mut String, table: &Table) {
+    let lines = table.lines().map(|line| line.trim_end().to_owned());
+    lines.for_each(|line| writeln!(text, "{line}").expect("a string takes all"));
+    text.push('\n');
+}
+
+fn table<T: Into<comfy_table::Row>>(header: T) -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_header(header);
     for column in table.column_iter_mut().skip(1) {
@@ -34,7 +49,11 @@ fn totals(report: &StudyReport) -> Table {
     let mut table = table(["cell", "unit", "published", "ours", "error", ""]);
     let told = |cell: &&Cell| !matches!(cell.kind, Kind::Group | Kind::Share);
     for cell in report.cells.iter().filter(told) {
-        let decimals = if matches!(cell.kind, Kind::Effect | Kind::Cost) { 2 } else { 0 };
+        let decimals = match cell.kind {
+            Kind::Effect | Kind::Cost => 2,
+            Kind::Latency | Kind::Load => 1,
+            _ => 0,
+        };
         let remark = match (cell.counted, cell.calibrated) {
             (false, _) => "not counted",
             (true, true) => "calibrated",
@@ -45,7 +64,7 @@ fn totals(report: &StudyReport) -> Table {
             cell.unit.to_owned(),
             format!("{:.decimals$}", cell.seed),
             format!("{:.decimals$}", cell.ours),
-            format!("{:+.1} %", cell.error()),
+            format!("{:+.1} {}", cell.error(), cell.kind.error_unit()),
             remark.to_owned(),
         ]);
     }
@@ -55,7 +74,7 @@ fn totals(report: &StudyReport) -> Table {
 fn errors(report: &StudyReport) -> Table {
     let mut table = table(["predicted", "cells", "median", "p90", "aim", "worst", ""]);
     for errors in &report.errors {
-        let unit = if errors.kind == Kind::Share { "points" } else { "%" };
+        let unit = errors.kind.error_unit();
         table.add_row([
             errors.kind.name().to_owned(),
             errors.cells.to_string(),

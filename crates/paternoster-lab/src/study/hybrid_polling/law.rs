@@ -1,0 +1,126 @@
+//! How long I/Os take, and how late sleeps end: laws with the draws of them.
+
+use std::f64::consts::TAU;
+
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
+
+/// A stream of random numbers.
+#[derive(Clone, Debug)]
+pub(super) struct Draws(Xoshiro256PlusPlus);
+
+impl Draws {
+    pub(super) fn new(seed: u64) -> Self {
+        Self(Xoshiro256PlusPlus::seed_from_u64(seed))
+    }
+
+    /// More than 0 and at most 1.
+    #[allow(clippy::cast_precision_loss)] // 53 bits are exact
+    fn uniform(&mut self) -> f64 {
+        ((self.0.next_u64() >> 11) + 1) as f64 / (1_u64 << 53) as f64
+    }
+
+    /// By Box and Muller.
+    fn normal(&mut self) -> f64 {
+        let radius = (-2.0 * libm::log(self.uniform())).sqrt();
+        radius * libm::cos(TAU * self.uniform())
+    }
+
+    /// The sum of two exponential times of mean 1.
+    fn gamma(&mut self) -> f64 {
+        -libm::log(self.uniform() * self.uniform())
+    }
+
+    fn happens(&mut self, probability: f64) -> bool {
+        probability > 0.0 && self.uniform() <= probability
+    }
+}
+
+/// How late sleeps end, in µs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Overshoots {
+    pub(super) base_us: f64,
+    pub(super) deviation_us: f64,
+    pub(super) gamma_us: f64,
+    /// How often it is so much longer.
+    pub(super) rare: f64,
+    pub(super) rare_us: f64,
+}
+
+impl Overshoots {
+    /// In ns.
+    pub(super) fn draw(&self, draws: &mut Draws) -> u64 {
+        let common =
+            self.base_us + self.deviation_us * draws.normal() + self.gamma_us * draws.gamma();
+        let rare = if draws.happens(self.rare) { self.rare_us } else { 0.0 };
+        nanos(common + rare)
+    }
+}
+
+/// How long the I/Os of a stream take, in µs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Times {
+    pub(super) base_us: f64,
+    pub(super) uniform_us: f64,
+    pub(super) gamma_us: f64,
+    pub(super) pareto_us: f64,
+    pub(super) pareto_alpha: f64,
+    /// Log-normal times in the place of all these, if it is not 0.
+    pub(super) median_us: f64,
+    pub(super) sigma: f64,
+    /// How often it is so much longer.
+    pub(super) rare: f64,
+    pub(super) rare_us: f64,
+    /// This part takes that long instead.
+    pub(super) fast_part: f64,
+    pub(super) fast_us: f64,
+    pub(super) fast_uniform_us: f64,
+    /// By what times are multiplied from the middle of the measured I/Os on.
+    pub(super) midway: f64,
+    /// By how much times swing up and down, in so many I/Os.
+    pub(super) drift: f64,
+    pub(super) drift_ios: f64,
+    /// Of so many I/Os so many in a row take that long instead.
+    pub(super) stall_every: u64,
+    pub(super) stall_ios: u64,
+    pub(super) stall_us: f64,
+    pub(super) stall_uniform_us: f64,
+}
+
+impl Times {
+    /// How long the I/O of that number takes, in ns; `middle` is the number of the middle one.
+    #[allow(clippy::cast_precision_loss)] // numbers are far below 2⁵³
+    pub(super) fn draw(&self, number: u64, middle: u64, draws: &mut Draws) -> u64 {
+        let plain = self.plain(draws);
+        if self.stall_every > 0 && number % self.stall_every < self.stall_ios {
+            return nanos(self.stall_us + self.stall_uniform_us * draws.uniform());
+        }
+        let phase = number as f64 / self.drift_ios.max(1.0);
+        let drift = 1.0 + self.drift * libm::sin(TAU * phase);
+        let midway = if number >= middle { self.midway } else { 1.0 };
+        nanos(plain * drift * midway)
+    }
+
+    fn plain(&self, draws: &mut Draws) -> f64 {
+        if draws.happens(self.fast_part) {
+            return self.fast_us + self.fast_uniform_us * draws.uniform();
+        }
+        let rare = if draws.happens(self.rare) { self.rare_us } else { 0.0 };
+        if self.median_us > 0.0 {
+            return rare + self.median_us * libm::exp(self.sigma * draws.normal());
+        }
+        let uniform = self.uniform_us * draws.uniform();
+        let gamma = self.gamma_us * draws.gamma();
+        let pareto = if self.pareto_us > 0.0 {
+            self.pareto_us * (libm::pow(draws.uniform(), -1.0 / self.pareto_alpha) - 1.0)
+        } else {
+            0.0
+        };
+        self.base_us + rare + uniform + gamma + pareto
+    }
+}
+
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // it saturates
+pub(super) fn nanos(micros: f64) -> u64 {
+    (micros * 1e3).round() as u64
+}
