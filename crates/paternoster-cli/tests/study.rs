@@ -95,7 +95,7 @@ fn several_studies_are_run_in_the_order_of_their_posts() {
 #[test]
 fn help_names_the_studies() {
     let dir = tempfile::tempdir().expect("a directory");
-    let named = "(plugging, group-idle, hierarchy, queue-merging)";
+    let named = "(plugging, group-idle, hierarchy, hybrid-polling, queue-merging)";
     for help in [success(&["study", "--help"], dir.path()), failure(&["study"], dir.path())] {
         assert!(help.contains(named), "{help}");
     }
@@ -133,6 +133,37 @@ fn plugging_is_measured_where_it_is_named() {
     assert!(cells["measured"].is_null(), "no more is asked for than the cells");
 }
 
+/// Every policy over a modelled device and a file, with the bounds beside; counts, not times.
+#[test]
+fn ways_to_wait_are_measured_live() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let dir = dir.path();
+    fs::write(dir.join("disk"), vec![0; 1 << 16]).expect("a file");
+    let short = ["--times", "300", "--file", "disk", "--rounds", "1", "--round-ms", "10"];
+    let live = ["study", "hybrid-polling", "--live", "--json", "--html", "page.html"];
+    let report: Value = serde_json::from_str(&success(&[&live[..], &short].concat(), dir))
+        .expect("a report is JSON");
+    assert_eq!(report["studies"].as_array().map(Vec::len), Some(0), "nothing is simulated");
+    let lengths = report["live"]["sleeps"].as_array().expect("a list");
+    let counted = lengths.iter().map(|it| it["sleeps"].as_u64()).collect::<Vec<_>>();
+    assert_eq!(counted, [Some(64); 3], "what a sleep costs comes first");
+    let devices = report["live"]["devices"].as_array().expect("a list");
+    assert_eq!(devices.len(), 2);
+    for device in devices {
+        let ways = device["ways"].as_array().expect("a list");
+        assert_eq!(ways.len(), 9);
+        for way in ways {
+            assert!(way["ios"].as_u64() > Some(0), "{way}");
+            assert!(way["cpu_us_per_io"]["median"].as_f64() > Some(0.0), "{way}");
+            let rings = way["interrupts_per_io"].as_f64().expect("a number");
+            let may_block = ["interrupt", "auto"].contains(&way["way"].as_str().expect("a name"));
+            assert!(rings <= 1.0 && (rings == 0.0 || may_block), "{way}");
+        }
+    }
+    let page = fs::read_to_string(dir.join("page.html")).expect("the page is written");
+    assert!(page.contains("what a sleep costs") && page.contains("hybrid-polling, measured: 300"));
+}
+
 #[test]
 fn measurement_that_cannot_be_is_refused() {
     let dir = tempfile::tempdir().expect("a directory");
@@ -143,6 +174,11 @@ fn measurement_that_cannot_be_is_refused() {
         (&["plugging", "--iodepth", "8"], "an iodepth of 8 with batches of 16"),
         (&["plugging", "--submitters", "0"], "0 is not in 1..=1024"),
         (&["plugging", "--scheduler", "bfq"], "[possible values: none, mq-deadline]"),
+        (&["hierarchy", "--live"], "`study hybrid-polling --live` is allowed"),
+        (&["hybrid-polling", "--live", "--times", "0"], "0 is not in 1..=100000"),
+        (&["hybrid-polling", "--live", "--cells-only"], "cannot be used with"),
+        (&["hybrid-polling", "--rounds", "3"], "--live"),
+        (&["hybrid-polling", "--live", "--file", "nowhere"], "cannot read from nowhere"),
     ] {
         let message = failure(&[&["study"], args].concat(), dir.path());
         assert!(message.contains(told), "{args:?}: {message}");

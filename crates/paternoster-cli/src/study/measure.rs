@@ -327,7 +327,7 @@ fn count(number: u32) -> usize {
     usize::try_from(number).expect("it was checked as it was read")
 }
 
-fn processors() -> usize {
+pub(super) fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
@@ -337,7 +337,7 @@ fn up_to_twice(processors: usize) -> Vec<usize> {
     powers.take_while(|&power| power / 2 < 2 * processors && power <= 1024).collect()
 }
 
-fn load_average() -> Option<f64> {
+pub(super) fn load_average() -> Option<f64> {
     fs::read_to_string("/proc/loadavg").ok()?.split(' ').next()?.parse().ok()
 }
 

@@ -52,12 +52,8 @@ fn cells(way: &Measured) -> [String; 13] {
     ]
 }
 
-/// The tables, and what is said of them.
-pub(super) fn text(measured: &Measurement) -> String {
-    page_tables(measured).iter().map(table_text).collect()
-}
-
-fn table_text(page: &PageTable) -> String {
+/// A table for a terminal, and what is said of it.
+pub(super) fn table_text(page: &PageTable) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_header(&page.columns);
     for column in table.column_iter_mut().skip(1) {

@@ -3,6 +3,8 @@
 mod forecast;
 mod measure;
 mod measured_text;
+mod measuring;
+mod polling_live;
 
 use std::collections::HashMap;
 use std::fs;
@@ -24,7 +26,7 @@ use serde::Serialize;
 use crate::command_line;
 use crate::out_file::OutFile;
 use crate::output;
-use measure::{Measurement, Options};
+use measuring::{Measurements, MeasuringOptions, Wanted};
 
 /// Set published measurements beside what the laboratory makes of the same.
 ///
@@ -34,7 +36,7 @@ use measure::{Measurement, Options};
 /// `plugging`, named, also measures: the ways from submitters to a device's driver, from Linux
 /// 2.6.0 to this project's, with real threads and locks on this machine, over a null device. What
 /// it prints of that is measured here and now; the cells below it are of a model of the locks, in
-/// virtual time.
+/// virtual time. `hybrid-polling --live` measures ways to wait for a device, and simulates none.
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true, arg_required_else_help = true)]
 pub(crate) struct Args {
@@ -53,7 +55,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR", conflicts_with_all = ["json", "html"])]
     plan: Option<PathBuf>,
     #[command(flatten)]
-    measuring: Options,
+    measuring: MeasuringOptions,
 }
 
 #[derive(Debug, clap::Args)]
@@ -100,35 +102,20 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         Some(Step::RunTask { file }) => run_task(file)?,
         Some(Step::Collect { dir, format }) => collect_dir(dir, format)?,
         None => {
-            let measures = measures(args)?;
-            let chosen = chosen(&args.names)?;
+            let runs_all = !args.cells_only && args.plan.is_none();
+            let wanted = args.measuring.wanted(&args.names, runs_all)?;
+            let chosen = chosen(&args.names, &wanted)?;
             let extent = if args.cells_only { Extent::Cells } else { Extent::Whole };
             let tasks: Vec<_> =
                 chosen.iter().flat_map(|study| plan(study.as_ref(), extent)).collect();
             if let Some(dir) = &args.plan {
                 write_plan(&tasks, dir)?;
             } else {
-                let measuring = measures.then_some(&args.measuring);
-                run_here(&chosen, &tasks, &args.format, measuring)?;
+                run_here(&chosen, &tasks, &args.format, &wanted)?;
             }
         }
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// The study of which a part is measured on this machine.
-const MEASURED: &str = "plugging";
-
-/// Whether something is measured: where that study is named, and no less than all of it is to run.
-fn measures(args: &Args) -> Result<bool> {
-    let is_named = args.names.iter().any(|name| name == MEASURED);
-    let measures = is_named && !args.cells_only && args.plan.is_none();
-    ensure!(
-        measures || !args.measuring.are_given(),
-        "options of a measurement, and nothing is measured: `study {MEASURED}` is allowed, \
-         without --cells-only and --plan"
-    );
-    args.measuring.problem().map_or(Ok(measures), |problem| bail!("{problem}"))
 }
 
 fn study_names() -> Vec<&'static str> {
@@ -139,8 +126,9 @@ fn names_help() -> String {
     format!("The studies ({}), or `all`", study_names().join(", "))
 }
 
-/// The studies of these names, in the order of their posts; all of them where there is none.
-fn chosen(names: &[String]) -> Result<Vec<Box<dyn Study>>> {
+/// The studies of these names, in the order of their posts; all of them where there is none. What
+/// is measured instead is not among them.
+fn chosen(names: &[String], wanted: &Wanted<'_>) -> Result<Vec<Box<dyn Study>>> {
     let mut studies = studies();
     let known = study_names();
     for (index, name) in names.iter().enumerate() {
@@ -154,6 +142,7 @@ fn chosen(names: &[String]) -> Result<Vec<Box<dyn Study>>> {
     if !names.is_empty() && !names.iter().any(|name| name == "all") {
         studies.retain(|study| names.iter().any(|name| name == study.name()));
     }
+    studies.retain(|study| !wanted.replaces(study.name()));
     Ok(studies)
 }
 
@@ -161,17 +150,17 @@ fn run_here(
     studies: &[Box<dyn Study>],
     tasks: &[Task],
     format: &Format,
-    measuring: Option<&Options>,
+    wanted: &Wanted<'_>,
 ) -> Result<()> {
     let page = format.open_page()?;
     // First, while nothing else runs.
-    let measured = measuring.map(Options::measure).transpose()?;
+    let measured = wanted.measure()?;
     let bar = ProgressBar::new(tasks.len() as u64);
     bar.set_style(ProgressStyle::with_template("{wide_bar} {pos} of {len} runs, {eta} left")?);
     let answers: Result<Vec<Answer>, TaskError> =
         tasks.par_iter().progress_with(bar.clone()).map(Task::run).collect();
     bar.finish_and_clear();
-    print(&reports(studies, &answers?)?, measured.as_ref(), format, page)
+    print(&reports(studies, &answers?)?, &measured, format, page)
 }
 
 fn reports(studies: &[Box<dyn Study>], answers: &[Answer]) -> Result<Vec<StudyReport>> {
@@ -184,14 +173,14 @@ fn reports(studies: &[Box<dyn Study>], answers: &[Answer]) -> Result<Vec<StudyRe
 struct Whole<'a> {
     version: u32,
     studies: &'a [StudyReport],
-    #[serde(skip_serializing_if = "Option::is_none")]
-    measured: Option<&'a Measurement>,
+    #[serde(flatten)]
+    measured: &'a Measurements,
 }
 
 /// Prints the reports, and then writes the page, so that one in /dev/stdout comes behind.
 fn print(
     reports: &[StudyReport],
-    measured: Option<&Measurement>,
+    measured: &Measurements,
     format: &Format,
     page: Option<OutFile>,
 ) -> Result<()> {
@@ -199,14 +188,12 @@ fn print(
         let whole = Whole { version: VERSION, studies: reports, measured };
         serde_json::to_string_pretty(&whole)? + "\n"
     } else {
-        let measured = measured.map(measured_text::text);
-        measured.into_iter().chain(reports.iter().map(study::text)).collect()
+        std::iter::once(measured.text()).chain(reports.iter().map(study::text)).collect()
     };
     output::print(text.as_bytes())?;
     match page {
         Some(page) => {
-            let tables: Vec<_> =
-                measured.into_iter().flat_map(measured_text::page_tables).collect();
+            let tables = measured.page_tables();
             page.write(studies_page(&command_line::given(), reports, &tables).as_bytes())
         }
         None => Ok(()),
@@ -269,7 +256,7 @@ fn collect_dir(dir: &Path, format: &Format) -> Result<()> {
     if studies.is_empty() {
         bail!("{} has no tasks; `study NAME --plan DIR` writes them", dir.display());
     }
-    print(&reports(&studies, &answers)?, None, format, page)
+    print(&reports(&studies, &answers)?, &Measurements::default(), format, page)
 }
 
 /// Each task has an answer; those that have none are named, the first of them.
