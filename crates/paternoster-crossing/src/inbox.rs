@@ -93,13 +93,19 @@ impl<T> Inbox<T> {
         });
     }
 
+    /// Returns whether something has been sent. Whoever looks so for a while does not sleep, and
+    /// nobody wakes it.
+    pub fn has_mail(&self) -> bool {
+        self.shared.has_new.load(Ordering::Relaxed)
+            || self.rings.iter().any(|(_, ring)| !ring.is_empty())
+    }
+
     /// Says that the owner is about to wait. Returns whether it may: not where something has come.
     /// Once it has waited, or if it may not, it is [`awake`](Self::awake) again.
     #[must_use = "it may not wait where something has come"]
     pub fn fall_asleep(&mut self) -> bool {
         self.shared.bell.fall_asleep();
-        let may = !self.shared.has_new.load(Ordering::Relaxed)
-            && self.rings.iter().all(|(_, ring)| ring.is_empty());
+        let may = !self.has_mail();
         self.slept += u64::from(may);
         self.stayed_awake += u64::from(!may);
         may

@@ -17,6 +17,7 @@
 //! front, so that nothing crosses a thread on the way of a request.
 
 mod backend;
+mod busy_poll;
 mod clock;
 mod engine;
 mod owner;
@@ -27,6 +28,7 @@ pub use backend::{
     Backend, Capabilities, Damage, Extent, FileBackend, MemoryBackend, Model, ModelledBackend,
     ModelledStats, Rotational, TransferDone, is_in_memory, is_rotational,
 };
+pub use busy_poll::{BusyPollStats, Polling};
 pub use clock::MonotonicClock;
 pub use engine::{
     Command, CommandOp, DiskOp, Engine, Fault, FaultyPiece, InDevice, Outcome, Parts, Payload,

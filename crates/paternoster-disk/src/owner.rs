@@ -5,7 +5,7 @@
 //!   │   the scheduler's timer, if it is due; then dispatch
 //!   │   the transfers that are done by now: each completes, then dispatch
 //!   │   what became of commands ──▶ the front, which sends all of its replies
-//!   └── wait in the ring, until the next moment at which something is due
+//!   └── look for something, then wait in the ring, until the next moment at which something is due
 //! ```
 //!
 //! So the elevator sees the same law as in the laboratory, and several arrivals before a dispatch:
@@ -24,6 +24,7 @@ use paternoster::{Administration, Batch, GroupId, Instant, Nanos};
 use rustix::event::{EventfdFlags, eventfd};
 
 use crate::backend::{Backend, TransferDone};
+use crate::busy_poll::{BusyPoll, BusyPollStats, Polling};
 use crate::clock::MonotonicClock;
 use crate::engine::{Command, Engine, Fault, Outcome, TransferId};
 use crate::ring::{Completion, Fd, Ring};
@@ -58,6 +59,12 @@ pub trait Front<S: Scheduler> {
     /// Returns when the front wants its next round at the latest: `now` if it has work left.
     fn poll_timeout(&self, _now: Instant) -> Option<Instant> {
         None
+    }
+
+    /// Returns whether something has come from another thread, which [`take_in`](Self::take_in)
+    /// takes: asked again and again while the thread looks for it.
+    fn has_arrived(&self) -> bool {
+        false
     }
 
     /// Takes note that the thread is about to wait. Returns whether it may: not where something has
@@ -110,8 +117,11 @@ pub struct Owner<S: Scheduler> {
     waker: Waker,
     /// How long each group's requests that are done kept servers of a modelled device.
     device_time: SideTable<GroupId, Nanos>,
+    busy_poll: BusyPoll,
     /// How often the thread has waited.
     waits: u64,
+    /// Commands that were done since it last waited.
+    answered: u32,
 }
 
 impl<S: Scheduler> Owner<S> {
@@ -132,7 +142,25 @@ impl<S: Scheduler> Owner<S> {
         assert!(made <= clock.now(), "the elevator was made later than the owner's clock says");
         rustix::thread::set_current_timer_slack(NonZeroU64::new(1))?;
         let device_time = SideTable::new();
-        Ok(Self { engine, backend, ring: Ring::new()?, clock, waker, device_time, waits: 0 })
+        Ok(Self {
+            engine,
+            backend,
+            ring: Ring::new()?,
+            clock,
+            waker,
+            device_time,
+            busy_poll: BusyPoll::new(Polling::Interrupt, 0),
+            waits: 0,
+            answered: 0,
+        })
+    }
+
+    /// Has the thread look for what comes before it sleeps, or not, as it does unless told; so many
+    /// threads of the program have work when it has.
+    #[must_use]
+    pub fn with_polling(mut self, polling: Polling, beside: usize) -> Self {
+        self.busy_poll = BusyPoll::new(polling, beside);
+        self
     }
 
     /// Gives a command to the disk, which takes it in now. What may begin by that begins when the
@@ -193,6 +221,16 @@ impl<S: Scheduler> Owner<S> {
         self.waits
     }
 
+    /// Returns whether the thread looks for what comes before it sleeps.
+    pub fn polling(&self) -> Polling {
+        self.busy_poll.polling()
+    }
+
+    /// Returns what busy polling has done.
+    pub fn busy_poll(&self) -> BusyPollStats {
+        self.busy_poll.stats()
+    }
+
     /// Returns the ring, for the front's operations under [`Token::Front`].
     pub fn ring(&mut self) -> &mut Ring<Token> {
         &mut self.ring
@@ -228,6 +266,7 @@ impl<S: Scheduler> Owner<S> {
             self.handle_timer();
             self.complete(&mut transfers);
             while let Some(outcome) = self.engine.poll_outcome() {
+                self.answered = self.answered.saturating_add(1);
                 front.command_done(&mut self, outcome);
             }
             if front.round_over(&mut self).is_break() {
@@ -305,6 +344,37 @@ impl<S: Scheduler> Owner<S> {
         if until.is_some_and(|until| until <= self.clock.now()) {
             return self.ring.submit();
         }
+        let began = self.clock.now();
+        if !self.look_first(began, until, front)? {
+            self.sleep(until, front)?;
+        }
+        self.busy_poll.waited(self.clock.now().saturating_since(began));
+        self.answered = 0;
+        Ok(())
+    }
+
+    /// Looks for something before the thread sleeps, where that is worth it. Returns whether
+    /// something has come.
+    fn look_first(
+        &mut self,
+        now: Instant,
+        until: Option<Instant>,
+        front: &impl Front<S>,
+    ) -> io::Result<bool> {
+        let Self { busy_poll, ring, clock, answered, .. } = self;
+        if !busy_poll.is_worth_it(now, *answered) {
+            return Ok(false);
+        }
+        ring.submit()?;
+        let has_come = || ring.has_completions() || front.has_arrived();
+        let found = busy_poll.look(until, || clock.now(), has_come);
+        if found {
+            ring.submit()?;
+        }
+        Ok(found)
+    }
+
+    fn sleep(&mut self, until: Option<Instant>, front: &mut impl Front<S>) -> io::Result<()> {
         let result = if front.falls_asleep() {
             self.waits += 1;
             self.ring.wait(until.map(|until| self.clock.monotonic_at(until)))

@@ -151,6 +151,7 @@ impl<T> Ring<T> {
         let uring = IoUring::builder()
             .setup_single_issuer()
             .setup_coop_taskrun()
+            .setup_taskrun_flag()
             .setup_defer_taskrun()
             .setup_cqsize(ENTRIES * 8)
             .build(ENTRIES)?;
@@ -284,6 +285,12 @@ impl<T> Ring<T> {
     /// Submits everything and has the kernel finish what it can, without waiting.
     pub fn submit(&mut self) -> io::Result<()> {
         self.enter(0, EnterFlags::GETEVENTS)
+    }
+
+    /// Returns whether something has completed, or would if the kernel were asked. This takes no
+    /// system call.
+    pub fn has_completions(&mut self) -> bool {
+        !self.uring.completion().is_empty() || self.uring.submission().taskrun()
     }
 
     /// Takes what has completed since the last call.

@@ -269,8 +269,10 @@ fn start_owner(
     let timeout = config.payload_timeout;
     let served = Served::new(&waker, threads, &exports, &tenants, plugged, timeout);
     let mut connections = Connections::new(label, exports, tenants, inbox, served);
+    let (polling, beside) = (disk.poll, threads.len());
     let thread = spawn(&format!("disk {}", disk.name), watch, move || {
-        Owner::new(engine, backend, MonotonicClock::start(), waker)?.run(&mut connections)?;
+        let owner = Owner::new(engine, backend, MonotonicClock::start(), waker)?;
+        owner.with_polling(polling, beside).run(&mut connections)?;
         connections.ended()
     })?;
     Ok((handle, thread))

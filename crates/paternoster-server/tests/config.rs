@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use paternoster::{DeviceWeights, Hierarchy, IoPrio, Nanos, SchedulerKind, Weight};
 use paternoster_server::config::{
-    BackendConfig, Config, DiskConfig, ExportConfig, GroupConfig, Listen, Options, SchedulerChoice,
+    BackendConfig, Config, DiskConfig, ExportConfig, GroupConfig, Listen, Options, Polling,
+    SchedulerChoice,
 };
 
 /// A directory with a disk of 1 MiB, an empty one, and things that are no disks.
@@ -106,6 +107,7 @@ fn every_key_of_sockets_and_disks_is_read() {
         hierarchy: None,
         depth: None,
         plug: true,
+        poll: Polling::Auto,
         tunables: Vec::new(),
     };
     let tunables = vec![("read_expire".to_owned(), 20), ("fifo_batch".to_owned(), 4)];

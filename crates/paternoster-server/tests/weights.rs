@@ -18,7 +18,7 @@ use fastrand::Rng;
 use paternoster::{IoPrio, Nanos, SchedulerKind, Weight};
 use paternoster_load::{TenantLoad, Window};
 use paternoster_server::config::{
-    BackendConfig, Config, DiskConfig, ExportConfig, GroupConfig, Listen,
+    BackendConfig, Config, DiskConfig, ExportConfig, GroupConfig, Listen, Polling,
 };
 
 use shares::{DEMAND, Rig, Share, replies};
@@ -96,6 +96,7 @@ fn config(scheduler: SchedulerKind, drawn: &Drawn, socket: PathBuf) -> Config {
             hierarchy: None,
             depth: None,
             plug: true,
+            poll: Polling::Auto,
             tunables,
         }],
         groups: groups.collect(),

@@ -4,6 +4,7 @@ mod blkio;
 mod depth;
 mod limit;
 mod lines;
+mod poll;
 mod queues;
 mod reload;
 mod settings;

@@ -7,7 +7,7 @@ use paternoster_server::stat::{DiskStat, GroupStat, OpStat, Stat};
 
 use super::lines::Line;
 use super::units::{Bytes, NONE, average, mean, per_second, percent, plural};
-use super::{are_nested, depth, limit, lines, queues, threads};
+use super::{are_nested, depth, limit, lines, poll, queues, threads};
 
 /// How counts are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +50,9 @@ fn show_disk(disk: &DiskStat, counts: Counts) -> String {
     }
     if let Some(learned) = &disk.learned_depth {
         let _ = writeln!(text, "  {}", depth::in_words(learned));
+    }
+    if let Some(looks) = poll::in_words(&disk.poll) {
+        let _ = writeln!(text, "  {looks}");
     }
     if let Some(of) = &disk.threads {
         let _ = writeln!(text, "  {}", threads::in_words(of));

@@ -8,7 +8,7 @@ use paternoster::{IoPrio, Nanos, SchedulerKind, Weight};
 use paternoster_load::{Load, Measured, TenantLoad, Window};
 use paternoster_server::Server;
 use paternoster_server::config::{
-    BackendConfig, Config, DiskConfig, ExportConfig, GroupConfig, Listen,
+    BackendConfig, Config, DiskConfig, ExportConfig, GroupConfig, Listen, Polling,
 };
 use tempfile::TempDir;
 
@@ -146,6 +146,7 @@ fn config(disk: Disk, scheduler: SchedulerKind, socket: std::path::PathBuf) -> R
             hierarchy: None,
             depth: None,
             plug: true,
+            poll: Polling::Auto,
             tunables: Vec::new(),
         }],
         groups,

@@ -63,7 +63,7 @@ fn whole(config: &Config) -> Values<7> {
     ]
 }
 
-fn back_end(disk: &DiskConfig) -> Values<7> {
+fn back_end(disk: &DiskConfig) -> Values<8> {
     let mut values = [
         ("backend", disk.backend.kind().into()),
         ("path", Value::Null),
@@ -72,8 +72,9 @@ fn back_end(disk: &DiskConfig) -> Values<7> {
         ("service_us", Value::Null),
         ("ns_per_kib", Value::Null),
         ("plug", if disk.plug { "on" } else { "off" }.into()),
+        ("poll", disk.poll.name().into()),
     ];
-    let [_, image, bytes, requests, fixed, further, _] = &mut values;
+    let [_, image, bytes, requests, fixed, further, _, _] = &mut values;
     match &disk.backend {
         BackendConfig::File { path: file } => image.1 = path(file).into(),
         BackendConfig::Memory { size } => bytes.1 = (*size).into(),
@@ -191,6 +192,11 @@ size = \"64K\"
             ("[disks.d]", "payload_timeout = 60\n[disks.d]", "payload_timeout 30 -> 60"),
             ("threads = 2", "threads = 3", "threads 2 -> 3"),
             ("servers = 4", "servers = 4\nplug = \"off\"", "disk \"d\": plug \"on\" -> \"off\""),
+            (
+                "servers = 4",
+                "servers = 4\npoll = \"interrupt\"",
+                "disk \"d\": poll \"auto\" -> \"interrupt\"",
+            ),
             ("servers = 4", "servers = 5", "disk \"d\": servers 4 -> 5"),
             ("service_us = 200", "service_us = 9", "disk \"d\": service_us 200 -> 9"),
             ("servers = 4", "servers = 4\nns_per_kib = 7", "disk \"d\": ns_per_kib 0 -> 7"),

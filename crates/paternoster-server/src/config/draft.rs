@@ -116,6 +116,7 @@ pub(super) struct DraftDisk {
     pub(super) hierarchy: Key<String>,
     pub(super) depth: Key<i64>,
     pub(super) plug: Key<String>,
+    pub(super) poll: Key<String>,
     pub(super) tunables: Vec<(At<String>, At<i64>)>,
 }
 

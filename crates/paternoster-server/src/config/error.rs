@@ -153,6 +153,9 @@ pub enum Problem {
     /// What `plug` is not.
     #[error("plug = {found:?}: \"on\" or \"off\" is allowed")]
     UnknownPlug { found: String },
+    /// What `poll` is not.
+    #[error("poll = {found:?}: \"auto\" or \"interrupt\" is allowed")]
+    UnknownPoll { found: String },
     /// A key that this back end needs.
     #[error("disk {disk:?} has no {key}, which a {backend} disk needs")]
     MissingKey { disk: String, key: &'static str, backend: &'static str },

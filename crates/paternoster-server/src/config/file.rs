@@ -59,6 +59,7 @@ fn disk(name: At<String>, keys: &mut Keys<'_, '_>) -> DraftDisk {
         hierarchy: keys.text("hierarchy"),
         depth: keys.whole("depth"),
         plug: keys.text("plug"),
+        poll: keys.text("poll"),
         tunables: keys.tunables("tunables"),
         has_gaps: keys.end(),
     }

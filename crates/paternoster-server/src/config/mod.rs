@@ -54,6 +54,7 @@ pub use group::GroupConfig;
 pub(crate) use limit::Limit;
 pub use listen::Listen;
 pub use options::Options;
+pub use paternoster_disk::Polling;
 pub(crate) use scheduler::AUTO;
 pub use scheduler::SchedulerChoice;
 

@@ -233,6 +233,10 @@ impl Front<Scheduler> for Connections {
         ending.into_iter().chain(self.served.poll_timeout(now)).min()
     }
 
+    fn has_arrived(&self) -> bool {
+        self.served.has_arrived()
+    }
+
     fn falls_asleep(&mut self) -> bool {
         self.served.falls_asleep()
     }

@@ -147,6 +147,14 @@ impl Served {
         }
     }
 
+    /// Returns whether a connection thread has sent something.
+    pub(super) fn has_arrived(&self) -> bool {
+        match self {
+            Self::Here(_) => false,
+            Self::OnThreads(hub) => hub.has_mail(),
+        }
+    }
+
     /// Says that the owner is about to wait. Returns whether it may.
     pub(super) fn falls_asleep(&mut self) -> bool {
         match self {

@@ -9,8 +9,8 @@ use super::{Connections, DiskOwner};
 use crate::ctl::{SettingsInForce, limits_by_key};
 use crate::depth::Depth;
 use crate::stat::{
-    Detail, DiskStat, GroupStat, Internals, LearnedDepth, ModelledStat, QueueFormatter, QueueStat,
-    TimeStat, blkio_files,
+    Detail, DiskStat, GroupStat, Internals, LearnedDepth, ModelledStat, PollStat, QueueFormatter,
+    QueueStat, TimeStat, blkio_files,
 };
 
 impl Connections {
@@ -56,6 +56,7 @@ impl Connections {
                 idle_ns: stats.idle.as_nanos(),
             }),
             waits: owner.waits(),
+            poll: PollStat::new(owner.polling(), owner.busy_poll()),
             threads: self.served.stats(),
             connections: u32::try_from(self.register.len()).unwrap_or(u32::MAX),
             groups: self.group_stats(owner, now, &times),

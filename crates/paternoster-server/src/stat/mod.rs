@@ -7,6 +7,7 @@
 
 mod depth;
 mod histogram;
+mod poll;
 mod queue;
 mod share;
 mod since;
@@ -25,6 +26,7 @@ use crate::config::Limit;
 
 pub use self::depth::{DepthChange, LearnedDepth};
 pub use self::histogram::Times;
+pub use self::poll::PollStat;
 pub(crate) use self::queue::QueueFormatter;
 pub use self::queue::{BudgetStat, QueueStat, SliceStat};
 pub use self::share::Share;
@@ -109,9 +111,11 @@ pub struct DiskStat {
     pub internals: BTreeMap<String, i64>,
     /// The model; there if `backend` is `modelled`.
     pub modelled: Option<ModelledStat>,
-    /// How often the thread of its owner has waited: each time, an interrupt or another thread
+    /// How often the thread of its owner has slept: each time, an interrupt or another thread
     /// ended that, or a moment had come.
     pub waits: u64,
+    /// What the thread looked for before it waited.
+    pub poll: PollStat,
     /// What has crossed between its owner and connection threads; there if there are such threads.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub threads: Option<ThreadsStat>,

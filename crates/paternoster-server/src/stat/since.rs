@@ -36,6 +36,7 @@ impl DiskStat {
             switches: self.switches.saturating_sub(before.switches),
             moved: self.moved.saturating_sub(before.moved),
             waits: self.waits.saturating_sub(before.waits),
+            poll: self.poll.since(&before.poll),
             threads: self.threads.map(|now| now.since(before.threads.unwrap_or_default())),
             learned_depth: self
                 .learned_depth
@@ -155,6 +156,7 @@ fn time_since(files: &Files, before: &Files) -> Files {
 
 #[cfg(test)]
 mod tests {
+    use super::super::PollStat;
     use super::*;
 
     fn reading(elapsed_ns: u64, amount: u64) -> Stat {
@@ -191,9 +193,24 @@ mod tests {
             owner_woken: amount * 17,
             threads_woken: amount * 18,
         };
+        let poll = PollStat {
+            mode: "auto".to_owned(),
+            looks: amount * 19,
+            found: amount * 20,
+            looked_ns: amount * 21,
+            crowded: amount * 22,
+            next_ns: 7,
+        };
         let (waits, threads) = (amount * 14, Some(threads));
-        let counts =
-            DiskStat { syncs: amount, switches, moved, waits, threads, ..DiskStat::default() };
+        let counts = DiskStat {
+            syncs: amount,
+            switches,
+            moved,
+            waits,
+            poll,
+            threads,
+            ..DiskStat::default()
+        };
         Stat::new(vec![DiskStat { name, elapsed_ns, groups, ..counts }])
     }
 

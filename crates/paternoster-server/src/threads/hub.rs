@@ -264,6 +264,11 @@ impl Hub {
         has_kept.then(|| now + RETRY)
     }
 
+    /// Returns whether a thread has sent something.
+    pub(crate) fn has_mail(&self) -> bool {
+        self.inbox.has_mail()
+    }
+
     /// Says that the owner is about to wait. Returns whether it may.
     pub(crate) fn falls_asleep(&mut self) -> bool {
         self.inbox.fall_asleep()

@@ -1,0 +1,107 @@
+//! An owner looks for what comes before it sleeps, where it was told to and has room for that.
+
+mod support;
+
+use std::hint;
+use std::ops::ControlFlow;
+use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};
+use std::thread::{available_parallelism, spawn};
+
+use paternoster::{AnyScheduler, Device, NoTrace, SchedulerKind};
+use paternoster_disk::{
+    BusyPollStats, Completion, Engine, Front, FrontToken, MemoryBackend, MonotonicClock, Outcome,
+    Owner, Polling, Waker,
+};
+
+use support::front::TestOwner;
+use support::{elevator_with, within_a_minute};
+
+/// How often the owner is woken.
+const TIMES: u32 = 2000;
+
+/// Asks another thread for a wake-up, and for the next when it has come.
+struct Pinged {
+    asks: Sender<()>,
+    woken: u32,
+    stats: BusyPollStats,
+}
+
+impl Front<AnyScheduler<NoTrace>> for Pinged {
+    fn started(&mut self, _: &mut TestOwner) {
+        self.asks.send(()).expect("the other thread listens");
+    }
+
+    fn ring_completed(&mut self, _: &mut TestOwner, _: Completion<FrontToken>) {
+        unreachable!("it has nothing on the ring");
+    }
+
+    fn take_in(&mut self, _: &mut TestOwner) {}
+
+    fn command_done(&mut self, _: &mut TestOwner, _: Outcome) {
+        unreachable!("it has no commands");
+    }
+
+    fn woken(&mut self, _: &mut TestOwner) {
+        self.woken += 1;
+        self.asks.send(()).expect("the other thread listens");
+    }
+
+    fn round_over(&mut self, owner: &mut TestOwner) -> ControlFlow<()> {
+        self.stats = owner.busy_poll();
+        if self.woken < TIMES { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    }
+}
+
+/// Wakes the owner as soon as it is asked to.
+fn answer(asks: &Receiver<()>, waker: &Waker) {
+    loop {
+        match asks.try_recv() {
+            Ok(()) => waker.wake(),
+            Err(TryRecvError::Empty) => hint::spin_loop(),
+            Err(TryRecvError::Disconnected) => return,
+        }
+    }
+}
+
+/// What an owner has looked for that is woken again and again.
+fn looked(polling: Polling, beside: usize) -> BusyPollStats {
+    let (elevator, _) = elevator_with(SchedulerKind::Cfq, Device::solid_state(4), 1);
+    let engine = Engine::new(elevator, true);
+    let backend = Box::new(MemoryBackend::new(1 << 20));
+    let waker = Waker::new().expect("an event");
+    let (asks, asked) = mpsc::channel();
+    let other = spawn({
+        let waker = waker.clone();
+        move || answer(&asked, &waker)
+    });
+    let owner = Owner::new(engine, backend, MonotonicClock::start(), waker).expect("a ring");
+    let mut front = Pinged { asks, woken: 0, stats: BusyPollStats::default() };
+    owner.with_polling(polling, beside).run(&mut front).expect("the ring works");
+    let stats = front.stats;
+    drop(front);
+    other.join().expect("it has not panicked");
+    stats
+}
+
+#[test]
+fn owner_that_is_woken_soon_looks_for_it_and_finds_it() {
+    within_a_minute(|| {
+        let stats = looked(Polling::Auto, 0);
+        if available_parallelism().map_or(1, usize::from) > 1 {
+            assert!(stats.looks > 0 && stats.found > 0, "{stats:?}");
+        } else {
+            assert_eq!(stats, BusyPollStats::default(), "there is no room for it");
+        }
+    });
+}
+
+#[test]
+fn owner_sleeps_at_once_where_it_was_told_to_or_others_need_the_processors() {
+    within_a_minute(|| {
+        let processors = available_parallelism().map_or(1, usize::from);
+        let other_cases = [(Polling::Interrupt, 0), (Polling::Auto, processors - 1)];
+        for (polling, beside) in other_cases {
+            assert_eq!(looked(polling, beside), BusyPollStats::default());
+        }
+    });
+}
