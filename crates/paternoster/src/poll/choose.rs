@@ -12,7 +12,7 @@
 //! Each nanosecond of sleep saves one of CPU time where there is no miss, and adds one of latency
 //! where there is. So the longest sleep is chosen of which all of this holds:
 //!
-//! 1. the added latency E[(s + W − T)⁺] is at most δ of E[T];
+//! 1. the added latency `E[(s + W − T)⁺]` is at most δ of `E[T]`;
 //! 2. misses are at most μ of I/Os;
 //! 3. s + q99(W) ≤ q99(T): hardly one ends where the slowest hundredth is; the guard counts them.
 //!
@@ -102,7 +102,8 @@ impl Pairs<'_> {
     }
 
     /// Whether waiting so uses at most that part of its time on the CPU:
-    /// cost + E[P] ≤ cap × E[max(T, R)], where polling E[P] = E[T] − s − E[W] + E[(s + W − T)⁺].
+    /// `cost + E[P] ≤ cap × E[max(T, R)]`, where polling is
+    /// `E[P] = E[T] − s − E[W] + E[(s + W − T)⁺]`.
     fn is_cheap(&self, sleep: u64, cost: Nanos, cap: Ppm) -> bool {
         let added = u128::from(self.sums(sleep).added);
         let count = u128::from(self.count());
