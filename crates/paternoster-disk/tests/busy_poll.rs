@@ -16,7 +16,7 @@ use paternoster_disk::{
 use support::front::TestOwner;
 use support::{elevator_with, within_a_minute};
 
-/// How often the owner is woken.
+/// How often an owner is woken that is not to look.
 const TIMES: u32 = 2000;
 
 /// Asks another thread for a wake-up, and for the next when it has come.
@@ -24,6 +24,8 @@ struct Pinged {
     asks: Sender<()>,
     woken: u32,
     stats: BusyPollStats,
+    /// Whether it goes on until a look has found something.
+    until_found: bool,
 }
 
 impl Front<AnyScheduler<NoTrace>> for Pinged {
@@ -48,7 +50,8 @@ impl Front<AnyScheduler<NoTrace>> for Pinged {
 
     fn round_over(&mut self, owner: &mut TestOwner) -> ControlFlow<()> {
         self.stats = owner.busy_poll();
-        if self.woken < TIMES { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        let is_over = if self.until_found { self.stats.found > 0 } else { self.woken >= TIMES };
+        if is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 }
 
@@ -64,7 +67,7 @@ fn answer(asks: &Receiver<()>, waker: &Waker) {
 }
 
 /// What an owner has looked for that is woken again and again.
-fn looked(polling: Polling, beside: usize) -> BusyPollStats {
+fn looked(polling: Polling, beside: usize, until_found: bool) -> BusyPollStats {
     let (elevator, _) = elevator_with(SchedulerKind::Cfq, Device::solid_state(4), 1);
     let engine = Engine::new(elevator, true);
     let backend = Box::new(MemoryBackend::new(1 << 20));
@@ -75,7 +78,8 @@ fn looked(polling: Polling, beside: usize) -> BusyPollStats {
         move || answer(&asked, &waker)
     });
     let owner = Owner::new(engine, backend, MonotonicClock::start(), waker).expect("a ring");
-    let mut front = Pinged { asks, woken: 0, stats: BusyPollStats::default() };
+    let stats = BusyPollStats::default();
+    let mut front = Pinged { asks, woken: 0, stats, until_found };
     owner.with_polling(polling, beside).run(&mut front).expect("the ring works");
     let stats = front.stats;
     drop(front);
@@ -86,11 +90,9 @@ fn looked(polling: Polling, beside: usize) -> BusyPollStats {
 #[test]
 fn owner_that_is_woken_soon_looks_for_it_and_finds_it() {
     within_a_minute(|| {
-        let stats = looked(Polling::Auto, 0);
+        // How soon a look finds something depends on what else runs; that one does, does not.
         if available_parallelism().map_or(1, usize::from) > 1 {
-            assert!(stats.looks > 0 && stats.found > 0, "{stats:?}");
-        } else {
-            assert_eq!(stats, BusyPollStats::default(), "there is no room for it");
+            assert!(looked(Polling::Auto, 0, true).looks > 0);
         }
     });
 }
@@ -101,7 +103,7 @@ fn owner_sleeps_at_once_where_it_was_told_to_or_others_need_the_processors() {
         let processors = available_parallelism().map_or(1, usize::from);
         let other_cases = [(Polling::Interrupt, 0), (Polling::Auto, processors - 1)];
         for (polling, beside) in other_cases {
-            assert_eq!(looked(polling, beside), BusyPollStats::default());
+            assert_eq!(looked(polling, beside, false), BusyPollStats::default());
         }
     });
 }
