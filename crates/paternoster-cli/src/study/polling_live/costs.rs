@@ -65,6 +65,13 @@ pub(super) struct SleepBound {
     pub(super) saved_us: f64,
 }
 
+/// CPU time of an I/O but for polling.
+#[derive(Clone, Copy)]
+struct Costs {
+    submit_us: f64,
+    sleep_us: f64,
+}
+
 /// The sample that so many in a thousand are not longer than; 0 where there is none.
 pub(super) fn quantile(sorted: &[u64], per_mille: usize) -> u64 {
     let rank = (sorted.len() * per_mille).div_ceil(1000);
@@ -103,8 +110,9 @@ pub(super) fn sleep_costs(sleeps: &[Sleep]) -> Vec<SleepCost> {
 impl Bounds {
     /// Of those times, which are sorted.
     pub(super) fn new(submit_us: f64, times: &[u64], costs: &[SleepCost]) -> Self {
-        let least = costs.iter().map(|cost| cost.cpu_us).fold(f64::INFINITY, f64::min);
-        let clairvoyant = mean(times.iter().map(|&time| us(time).min(least)));
+        // The cheapest kind of sleep, for all of them: a bound is no estimate.
+        let sleep_us = costs.iter().map(|cost| cost.cpu_us).fold(f64::INFINITY, f64::min);
+        let clairvoyant = mean(times.iter().map(|&time| us(time).min(sleep_us)));
         // The longest sleeps first: each stands for sleeps of half its length and more, and the
         // shortest for all others.
         let bound = costs.iter().enumerate().rev().find_map(|(index, cost)| {
@@ -112,7 +120,8 @@ impl Bounds {
             let late = quantile(&cost.late, 1000 - miss);
             let sleep = quantile(times, miss).checked_sub(late)?;
             let is_of_kind = index == 0 || cost.asked_us / 2.0 <= us(sleep);
-            (sleep > 0 && is_of_kind).then(|| SleepBound::new(submit_us, sleep, times, cost))
+            let own = || SleepBound::new(sleep, times, &cost.late, Costs { submit_us, sleep_us });
+            (sleep > 0 && is_of_kind).then(own)
         });
         Self { submit_us, clairvoyant_us: submit_us + clairvoyant, bound }
     }
@@ -124,20 +133,20 @@ impl Bounds {
 }
 
 impl SleepBound {
-    fn new(submit_us: f64, sleep: u64, times: &[u64], cost: &SleepCost) -> Self {
+    fn new(sleep: u64, times: &[u64], late: &[u64], costs: Costs) -> Self {
         let some = |sorted: &[u64]| -> Vec<u64> {
             (0..QUANTILES).map(|n| sorted[(2 * n + 1) * sorted.len() / (2 * QUANTILES)]).collect()
         };
-        let (times, late) = (some(times), some(&cost.late));
+        let (times, late) = (some(times), some(late));
         let pairs = || times.iter().flat_map(|&time| late.iter().map(move |&late| (time, late)));
         let polled_us = mean(pairs().map(|(time, late)| us(time.saturating_sub(sleep + late))));
         let added_us = mean(pairs().map(|(time, late)| us((sleep + late).saturating_sub(time))));
         let late_us = mean(late.iter().map(|&late| us(late)));
         Self {
             sleep_us: us(sleep),
-            cpu_us: submit_us + cost.cpu_us + polled_us,
+            cpu_us: costs.submit_us + costs.sleep_us + polled_us,
             added_us,
-            saved_us: us(sleep) + late_us - added_us - cost.cpu_us,
+            saved_us: us(sleep) + late_us - added_us - costs.sleep_us,
         }
     }
 }

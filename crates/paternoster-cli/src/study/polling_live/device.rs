@@ -86,6 +86,15 @@ impl Buffer {
 }
 
 impl Device {
+    /// The seed of a run: each policy has the same times in a round, but no block that another one
+    /// has just brought into a cache.
+    pub(super) fn seed(&self, round: u32, way: usize) -> u64 {
+        match self {
+            Self::Modelled(_) => round.into(),
+            Self::File(_) => (u64::from(round) << 32) + way as u64,
+        }
+    }
+
     /// Serves the entry's I/Os until no more come or one fails. `seed` decides their times and
     /// places.
     pub(super) fn serve(&self, entry: &Entry, clock: Clock, seed: u64) -> io::Result<()> {

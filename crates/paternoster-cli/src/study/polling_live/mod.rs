@@ -174,8 +174,10 @@ fn measure_device(
     let mut estimators: Vec<_> = ways.iter().map(estimator).collect();
     let mut runs: Vec<Vec<Run>> = vec![Vec::new(); ways.len()];
     for round in 0..=setting.rounds {
-        for ((way, estimator), runs) in ways.iter().zip(&mut estimators).zip(&mut runs) {
-            let run = bench.run(device, way, estimator, length, round.into())?;
+        let each = ways.iter().zip(&mut estimators).zip(&mut runs).enumerate();
+        for (index, ((way, estimator), runs)) in each {
+            let seed = device.seed(round, index);
+            let run = bench.run(device, way, estimator, length, seed)?;
             // The first one makes it warm.
             if round > 0 {
                 runs.push(run);

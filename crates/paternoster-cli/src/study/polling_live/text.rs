@@ -22,7 +22,7 @@ const COLUMNS: [&str; 12] = [
     "interrupts",
 ];
 
-const NOTE: &str = "Measured here: CPU time of the thread that waits, for an I/O; added is from \
+const NOTE: &str = "Below: CPU time of the thread that waits, for an I/O; added is from \
     the device's own stamp of the I/O until it is reaped; slept is sleeps for an I/O, missed are \
     I/Os that were done when the sleep for them ended, interrupts are wake-ups by the device for \
     an I/O. Ratios are medians of those of each round. Bounds are computed, from what sleeping \
@@ -53,11 +53,14 @@ fn sleeps_table(measured: &Measurement) -> PageTable {
     let columns = ["asked", "sleeps", "late p50 µs", "p99", "most", "CPU µs", "least"];
     PageTable {
         title: "hybrid-polling, measured on this machine: what a sleep costs".to_owned(),
-        notes: vec![format!(
-            "{} processors{load}; {} rounds of {} ms a policy; timer slack 1 ns; use_min adjust \
-             subtracts {:.1} µs.",
-            setting.processors, setting.rounds, setting.round_ms, setting.adjust_us
-        )],
+        notes: vec![
+            format!(
+                "{} processors{load}; {} rounds of {} ms a policy; timer slack 1 ns; use_min \
+                 adjust subtracts {:.1} µs.",
+                setting.processors, setting.rounds, setting.round_ms, setting.adjust_us
+            ),
+            NOTE.to_owned(),
+        ],
         columns: columns.map(str::to_owned).to_vec(),
         rows: measured.sleeps.iter().map(row).collect(),
     }
@@ -77,7 +80,7 @@ fn device_table(device: &MeasuredDevice) -> PageTable {
     }
     PageTable {
         title: format!("hybrid-polling, measured: {}", device.device),
-        notes: vec![verdict(device), NOTE.to_owned()],
+        notes: vec![verdict(device)],
         columns: COLUMNS.map(str::to_owned).to_vec(),
         rows,
     }
