@@ -9,33 +9,47 @@
 //!   fio       the client, and what is read of its report
 //!   servers   how each is started
 //!   table     medians and ratios
+//!   one_by_one   one request at a time, with its costs, and one server up at a time
 //! ```
 
 mod fio;
 mod load;
+mod one_by_one;
 mod servers;
 mod table;
 
+use crate::cargo;
 use anyhow::{Context, Result, bail};
 use fio::{fio, sample};
 use load::Load;
 use paternoster::SchedulerKind;
-use servers::{Backing, KINDS, Kind, Ours, Program, Server};
+use servers::{Backing, KINDS, Kind, Ours, Poll, Program, Server};
 use std::io::Write as _;
 use std::path::Path;
+use std::time::Duration;
 use table::Samples;
 
 /// Bytes of the disk, which the page cache holds.
 const DISK_SIZE: usize = 256 << 20;
+/// How long a load lasts before it is measured.
+const RAMP: Duration = Duration::from_millis(500);
 
 /// What to measure, and for how long.
 #[derive(clap::Args)]
 pub(crate) struct Args {
+    /// Measure one request at a time instead, our server with `poll = "auto"` and `"interrupt"`
+    /// beside nbdkit with their disks in memory, one up at a time: free, and pinned together with
+    /// the client to two processors and to one; with sleeps, interrupts and processor time of a
+    /// request. Unless told: 11 rounds of 1 s, of read-4k and write-4k
+    #[arg(long = "depth-1", conflicts_with_all = ["threads", "connections"])]
+    one_by_one: bool,
     /// Rounds, each with every load and server
-    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, default_value = "3", default_value_if("one_by_one", "true", "11"))]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
     /// Seconds that one server is measured under one load in a round
-    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, default_value = "2", default_value_if("one_by_one", "true", "1"))]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     seconds: u32,
     /// The scheduler of our server
     #[arg(long, value_name = "KIND", default_value = "cfq")]
@@ -51,6 +65,7 @@ pub(crate) struct Args {
     connections: Vec<u32>,
     /// Kinds of requests, with commas: read-4k, write-4k, read-64k, read-1m
     #[arg(long, value_name = "KINDS", default_value = "read-4k,write-4k,read-64k,read-1m")]
+    #[arg(default_value_if("one_by_one", "true", "read-4k,write-4k"))]
     #[arg(value_delimiter = ',', value_parser = load_kind)]
     loads: Vec<load::Kind>,
 }
@@ -69,12 +84,16 @@ fn load_kind(text: &str) -> Result<load::Kind, String> {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<()> {
+    if args.one_by_one {
+        return one_by_one::run(args);
+    }
+    let program = cargo::paternoster()?;
     let dir = tempfile::Builder::new().prefix("bench-nbd").tempdir().context("a directory")?;
     let disk = dir.path().join("disk.img");
     fill(&disk)?;
     let mut servers = vec![];
     let mut missing = 0;
-    for (kind, ours) in wanted(args) {
+    for (kind, ours) in wanted(args, &program) {
         match kind.start(dir.path(), &disk, ours) {
             Ok(server) => servers.push(server),
             Err(error) => {
@@ -84,8 +103,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         }
     }
     for server in servers.iter().filter(|server| server.kind.backing == Backing::Memory) {
-        let fill = ["--rw=write", "--bs=1M", "--iodepth=4"];
-        fio(&server.uri, &fill).with_context(|| format!("filling {}", server.name()))?;
+        fill_memory(server)?;
     }
     let samples = measure(&servers, args)?;
     table::print(&servers, &samples);
@@ -96,10 +114,11 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 }
 
 /// The servers that are to be compared, ours with each number of threads.
-fn wanted(args: &Args) -> Vec<(&'static Kind, Ours)> {
+fn wanted<'a>(args: &Args, program: &'a Path) -> Vec<(&'static Kind, Ours<'a>)> {
     let threads: Vec<_> = args.threads.iter().copied().map(Some).collect();
     let threads = if threads.is_empty() { vec![None] } else { threads };
-    let ours = |threads| Ours { scheduler: args.scheduler, threads };
+    let scheduler = args.scheduler;
+    let ours = |threads| Ours { program, scheduler, threads, poll: Poll::Auto };
     let each = KINDS.iter().flat_map(|kind| {
         let times = if kind.program == Program::Paternoster { threads.len() } else { 1 };
         threads[..times].iter().map(move |&threads| (kind, ours(threads)))
@@ -119,6 +138,13 @@ fn fill(path: &Path) -> Result<()> {
         bytes.extend_from_slice(&state.to_le_bytes());
     }
     std::fs::write(path, bytes).with_context(|| format!("writing {}", path.display()))
+}
+
+/// Writes all of a disk in memory.
+fn fill_memory(server: &Server) -> Result<()> {
+    let fill = ["--rw=write", "--bs=1M", "--iodepth=4"];
+    fio(&server.uri, &fill).with_context(|| format!("filling {}", server.name()))?;
+    Ok(())
 }
 
 /// Measures all servers under all loads, round after round, every other one backwards. A disk in a
@@ -154,12 +180,51 @@ fn measure_one(
     samples: &mut Samples,
     index: usize,
 ) -> Result<f64> {
-    let mut options = load.options();
-    options.extend(["--time_based", "--ramp_time=500ms"].map(str::to_owned));
-    options.push(format!("--runtime={seconds}"));
-    let report = fio(&server.uri, &options)
+    let report = fio(&server.uri, &fio_options(load, seconds))
         .with_context(|| format!("measuring {}: {load}", server.name()))?;
     let sample = sample(&report)?;
     samples.entry((load, index)).or_default().push(sample);
     Ok(sample.iops)
+}
+
+/// fio's options for a load of so many seconds.
+fn fio_options(load: Load, seconds: u32) -> Vec<String> {
+    let mut options = load.options();
+    options.extend(["--time_based".to_owned(), format!("--ramp_time={}ms", RAMP.as_millis())]);
+    options.push(format!("--runtime={seconds}"));
+    options
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Cli {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn parse(options: &[&str]) -> Result<Args, clap::Error> {
+        Cli::try_parse_from([&["bench"], options].concat()).map(|cli| cli.args)
+    }
+
+    #[test]
+    fn requests_one_by_one_have_rounds_and_loads_of_their_own_unless_told() {
+        let of = |options: &[&str]| {
+            let args = parse(options).expect("they are allowed");
+            let loads: Vec<_> = args.loads.iter().map(|kind| kind.name).collect();
+            (args.one_by_one, args.rounds, args.seconds, loads.join(" "))
+        };
+        let all = load::KINDS.map(|kind| kind.name).join(" ");
+        assert_eq!(of(&[]), (false, 3, 2, all));
+        let small = "read-4k write-4k".to_owned();
+        assert_eq!(of(&["--depth-1"]), (true, 11, 1, small));
+        let told = ["--depth-1", "--rounds=2", "--seconds=3", "--loads=read-1m"];
+        assert_eq!(of(&told), (true, 2, 3, "read-1m".to_owned()));
+        for refused in ["--threads=2", "--connections=4", "--rounds=0", "--loads=read-2k"] {
+            assert!(parse(&["--depth-1", refused]).is_err(), "{refused}");
+        }
+    }
 }

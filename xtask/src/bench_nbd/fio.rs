@@ -2,9 +2,10 @@
 
 use super::DISK_SIZE;
 use anyhow::{Context, Result, bail};
+use rustix::process::{Pid, Signal, kill_process};
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 
 /// What fio measured in one run.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -15,20 +16,65 @@ pub(super) struct Sample {
     pub(super) p99_us: f64,
 }
 
+/// fio at work as an NBD client.
+pub(super) struct Client {
+    uri: String,
+    process: Child,
+}
+
 /// Runs fio as an NBD client; returns its report, which is JSON.
 pub(super) fn fio(uri: &str, options: &[impl AsRef<str>]) -> Result<String> {
-    let output = Command::new("fio")
-        .args(["--name=bench", "--ioengine=nbd", "--output-format=json", "--randrepeat=1"])
-        .arg(format!("--size={DISK_SIZE}"))
-        .arg(format!("--uri={uri}"))
-        .args(options.iter().map(AsRef::as_ref))
-        .output()
-        .context("fio does not start: install the package fio")?;
-    if !output.status.success() {
-        let said = [output.stderr, output.stdout].concat();
-        bail!("fio {uri}: {}\n{}", output.status, String::from_utf8_lossy(&said));
+    Client::start(uri, options)?.report()
+}
+
+impl Client {
+    /// Starts it.
+    pub(super) fn start(uri: &str, options: &[impl AsRef<str>]) -> Result<Self> {
+        let process = Command::new("fio")
+            .args(["--name=bench", "--ioengine=nbd", "--output-format=json", "--randrepeat=1"])
+            .arg(format!("--size={DISK_SIZE}"))
+            .arg(format!("--uri={uri}"))
+            .args(options.iter().map(AsRef::as_ref))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .context("fio does not start: install the package fio")?;
+        Ok(Self { uri: uri.to_owned(), process })
     }
-    String::from_utf8(output.stdout).context("fio's report")
+
+    /// Waits for its end; returns its report, which is JSON.
+    pub(super) fn report(self) -> Result<String> {
+        let output = self.process.wait_with_output().context("waiting for fio")?;
+        if !output.status.success() {
+            let said = [output.stderr, output.stdout].concat();
+            bail!("fio {}: {}\n{}", self.uri, output.status, String::from_utf8_lossy(&said));
+        }
+        String::from_utf8(output.stdout).context("fio's report")
+    }
+
+    /// Whether it has not ended yet.
+    pub(super) fn is_at_work(&mut self) -> Result<bool> {
+        Ok(self.process.try_wait().context("asking for fio")?.is_none())
+    }
+
+    /// Stops it where it is, with its connection open, until it ends with this value.
+    pub(super) fn freeze(self) -> Result<Frozen> {
+        let pid = Pid::from_child(&self.process);
+        kill_process(pid, Signal::STOP).context("stopping fio")?;
+        Ok(Frozen(self.process))
+    }
+}
+
+/// A client that is connected and does nothing; it ends when this is dropped.
+pub(super) struct Frozen(Child);
+
+impl Drop for Frozen {
+    fn drop(&mut self) {
+        // It may have ended by itself, and then neither has an effect.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 /// What is read of fio's report.

@@ -1,7 +1,6 @@
 //! The servers that are compared: how each is started, and when it is ready.
 
 use super::DISK_SIZE;
-use crate::cargo;
 use anyhow::{Context, Result, bail};
 use paternoster::SchedulerKind;
 use std::fs;
@@ -44,12 +43,25 @@ pub(super) struct Kind {
     pub(super) backing: Backing,
 }
 
+/// Whether the thread of our disk looks for what comes before it sleeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Poll {
+    /// Where it has learned that this is worth it; the default.
+    Auto,
+    /// It sleeps at once.
+    Interrupt,
+}
+
 /// How ours is set up.
 #[derive(Clone, Copy)]
-pub(super) struct Ours {
+pub(super) struct Ours<'a> {
+    /// The executable.
+    pub(super) program: &'a Path,
     pub(super) scheduler: SchedulerKind,
     /// Connection threads; its own default where absent.
     pub(super) threads: Option<u32>,
+    /// Of a disk in memory; one in a file has the default.
+    pub(super) poll: Poll,
 }
 
 /// A server that is up; it ends when this is dropped.
@@ -60,6 +72,8 @@ pub(super) struct Server {
     pub(super) threads: Option<u32>,
     /// Where its export is.
     pub(super) uri: String,
+    /// Its control socket: that of ours with its disk in memory, else there is none.
+    pub(super) ctl: PathBuf,
     /// Its process.
     process: Child,
 }
@@ -94,6 +108,16 @@ impl Program {
     }
 }
 
+impl Poll {
+    /// In the configuration.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Interrupt => "interrupt",
+        }
+    }
+}
+
 impl Kind {
     /// For people.
     pub(super) fn name(&self) -> String {
@@ -101,7 +125,7 @@ impl Kind {
     }
 
     /// Starts the server, with its socket in `dir`, and waits until it greets a client.
-    pub(super) fn start(&'static self, dir: &Path, disk: &Path, ours: Ours) -> Result<Server> {
+    pub(super) fn start(&'static self, dir: &Path, disk: &Path, ours: Ours<'_>) -> Result<Server> {
         let threads = ours.threads.filter(|_| self.program == Program::Paternoster);
         let suffix = threads.map_or(String::new(), |threads| format!("-{threads}"));
         let name = format!("{}-{}{suffix}", self.program.name(), self.backing.name());
@@ -114,15 +138,16 @@ impl Kind {
             .with_context(|| format!("{} does not start", self.program.name()))?;
         let export = if self.program == Program::Paternoster { "disk" } else { "" };
         let uri = format!("nbd+unix:///{export}?socket={}", socket.display());
-        let mut server = Server { kind: self, threads, uri, process };
+        let ctl = control(&socket);
+        let mut server = Server { kind: self, threads, uri, ctl, process };
         server.wait_ready(&socket)?;
         Ok(server)
     }
 
     /// The command that serves at `socket`.
-    fn command(&self, disk: &Path, socket: &Path, ours: Ours) -> Result<Command> {
+    fn command(&self, disk: &Path, socket: &Path, ours: Ours<'_>) -> Result<Command> {
         let mut command = match self.program {
-            Program::Paternoster => Command::new(cargo::paternoster()?),
+            Program::Paternoster => Command::new(ours.program),
             program => Command::new(program.name()),
         };
         match (self.program, self.backing) {
@@ -157,21 +182,34 @@ impl Kind {
 
 /// Writes the configuration of ours that serves memory, beside its socket; the command line cannot
 /// say that.
-fn memory_config(socket: &Path, Ours { scheduler, threads }: Ours) -> Result<PathBuf> {
+fn memory_config(socket: &Path, ours: Ours<'_>) -> Result<PathBuf> {
+    let Ours { scheduler, threads, poll, .. } = ours;
     let path = socket.with_extension("toml");
     let threads = threads.map_or(String::new(), |threads| format!("threads = {threads}\n"));
     let text = format!(
-        "unix = {:?}\nctl = \"none\"\n{threads}\n[disks.disk0]\nbackend = \"memory\"\n\
-         size = \"{}M\"\nscheduler = \"{scheduler}\"\ndepth = {OUR_DEPTH}\n\n\
+        "unix = {:?}\nctl = {:?}\n{threads}\n[disks.disk0]\nbackend = \"memory\"\n\
+         size = \"{}M\"\nscheduler = \"{scheduler}\"\ndepth = {OUR_DEPTH}\npoll = \"{}\"\n\n\
          [exports.disk]\ndisk = \"disk0\"\n",
         socket.display().to_string(),
+        control(socket).display().to_string(),
         DISK_SIZE >> 20,
+        poll.name(),
     );
     fs::write(&path, text).with_context(|| format!("writing {}", path.display()))?;
     Ok(path)
 }
 
+/// Where a server with that socket is controlled.
+fn control(socket: &Path) -> PathBuf {
+    socket.with_extension("ctl")
+}
+
 impl Server {
+    /// The number of its process.
+    pub(super) fn pid(&self) -> u32 {
+        self.process.id()
+    }
+
     /// For people.
     pub(super) fn name(&self) -> String {
         format!("{} with its disk in {}", self.title(), self.kind.backing.name())
