@@ -52,6 +52,8 @@ impl Control for OneDisk {
             hierarchy: Some("flat".to_owned()),
             depth: 3,
             depth_learned: false,
+            poll: "hybrid".to_owned(),
+            hybrid: [("io_poll_delay".to_owned(), -1)].into(),
             tunables,
         }]))
     }
@@ -157,7 +159,9 @@ fn settings_are_lines_as_they_are_set() {
         let text = if output.status.success() { output.stdout } else { output.stderr };
         (output.status.code(), String::from_utf8(text).expect("UTF-8"))
     };
-    let all = "scheduler=cfq\nscheduler_auto=1\nhierarchy=flat\ndepth=3\nquantum=8\n".to_owned();
+    let all = "scheduler=cfq\nscheduler_auto=1\nhierarchy=flat\ndepth=3\npoll=hybrid\n\
+               io_poll_delay=-1\nquantum=8\n";
+    let all = all.to_owned();
     assert_eq!(said(&["get", "disk0"]), (Some(0), all.clone()));
     assert_eq!(said(&["get", "disk0", "quantum"]), (Some(0), "8\n".to_owned()));
     let set = ["set", "disk0", "slice_idle=4", "scheduler=bfq", "depth=16"];

@@ -17,18 +17,17 @@
 //! front, so that nothing crosses a thread on the way of a request.
 
 mod backend;
-mod busy_poll;
 mod clock;
 mod engine;
 mod owner;
 mod ring;
 mod token;
+mod waiting;
 
 pub use backend::{
     Backend, Capabilities, Damage, Extent, FileBackend, MemoryBackend, Model, ModelledBackend,
     ModelledStats, Rotational, TransferDone, is_in_memory, is_rotational,
 };
-pub use busy_poll::{BusyPollStats, Polling};
 pub use clock::MonotonicClock;
 pub use engine::{
     Command, CommandOp, DiskOp, Engine, Fault, FaultyPiece, InDevice, Outcome, Parts, Payload,
@@ -37,6 +36,7 @@ pub use engine::{
 pub use owner::{Front, Owner, Waker};
 pub use ring::{Buffers, Completion, Fd, Output, Ring};
 pub use token::{FrontToken, Token};
+pub use waiting::{LookStats, WaitStats};
 
 /// The examples of the crate's README.
 #[cfg(doctest)]

@@ -8,7 +8,7 @@ use paternoster_disk::{Fd, Waker};
 use paternoster_nbd::Session;
 
 use crate::admission::Admitted;
-use crate::config::SchedulerChoice;
+use crate::config::{Polling, SchedulerChoice};
 use crate::ctl::{
     Change, LimitError, LimitsInForce, NewLimits, NewSettings, NewWeights, SettingError,
     SettingsInForce, WeightsInForce,
@@ -51,6 +51,7 @@ pub(crate) struct FileDisk {
     pub(crate) hierarchy: Option<Hierarchy>,
     /// None is what the back end says.
     pub(crate) depth: Option<u32>,
+    pub(crate) poll: Polling,
     /// As in the file, in its order.
     pub(crate) tunables: Vec<(String, i64)>,
     /// Those that are served and in the file, in the order of the served.

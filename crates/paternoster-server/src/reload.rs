@@ -99,6 +99,7 @@ fn disk_in(file: &Config, disk: &Disk) -> Option<FileDisk> {
         scheduler: known.scheduler,
         hierarchy: known.hierarchy,
         depth: known.depth,
+        poll: known.poll,
         tunables: known.tunables.clone(),
         groups: groups.collect(),
     })

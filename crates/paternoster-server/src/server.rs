@@ -259,6 +259,7 @@ fn start_owner(
         name: disk.name.clone(),
         backend: disk.backend.kind(),
         auto: disk.scheduler.is_auto(),
+        poll: disk.poll,
     };
     let (sender, inbox) = mpsc::channel();
     let waker = Waker::new()?;
@@ -269,10 +270,10 @@ fn start_owner(
     let timeout = config.payload_timeout;
     let served = Served::new(&waker, threads, &exports, &tenants, plugged, timeout);
     let mut connections = Connections::new(label, exports, tenants, inbox, served);
-    let (polling, beside) = (disk.poll, threads.len());
+    let (policy, beside) = (disk.poll.policy(), threads.len());
     let thread = spawn(&format!("disk {}", disk.name), watch, move || {
         let owner = Owner::new(engine, backend, MonotonicClock::start(), waker)?;
-        owner.with_polling(polling, beside).run(&mut connections)?;
+        owner.with_polling(policy, beside).run(&mut connections)?;
         connections.ended()
     })?;
     Ok((handle, thread))

@@ -58,7 +58,7 @@ mod tests {
             hierarchy: None,
             depth: None,
             plug: true,
-            poll: paternoster_disk::Polling::Auto,
+            poll: crate::config::Polling::Auto,
             tunables,
         }
     }

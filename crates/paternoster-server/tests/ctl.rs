@@ -93,6 +93,8 @@ fn settings(scheduler: &str) -> SettingsAnswer {
         hierarchy: None,
         depth: 3,
         depth_learned: false,
+        poll: "auto".to_owned(),
+        hybrid: BTreeMap::new(),
         tunables,
     };
     SettingsAnswer::new(vec![in_force])

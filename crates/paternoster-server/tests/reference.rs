@@ -34,6 +34,10 @@ servers = 4
 service_us = 200
 ns_per_kib = 0
 depth = 8
+poll = \"hybrid\"
+io_poll_delay = 0
+io_poll_hyb_use_min = 0
+io_poll_hyb_adjust = 0
 [groups.\"/g\"]  ## `[groups.\"/PATH\"]`
 weight = 100
 leaf_weight = 100

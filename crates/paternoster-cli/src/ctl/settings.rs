@@ -65,7 +65,9 @@ fn lines(settings: &SettingsInForce) -> Vec<(&str, String)> {
         // A server of another version may have other ones.
         _ => value.to_string(),
     };
+    let hybrid = settings.hybrid.iter().map(|(name, value)| (name.as_str(), value.to_string()));
     let tunables = tunables.iter().map(|(name, value)| (name.as_str(), shown(name, *value)));
     let first = std::iter::once(("scheduler", scheduler.clone())).chain(auto).chain(hierarchy);
-    first.chain([("depth", depth.to_owned())]).chain(tunables).collect()
+    let whole = [("depth", depth.to_owned()), ("poll", settings.poll.clone())];
+    first.chain(whole).chain(hybrid).chain(tunables).collect()
 }

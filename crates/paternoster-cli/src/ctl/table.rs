@@ -51,8 +51,8 @@ fn show_disk(disk: &DiskStat, counts: Counts) -> String {
     if let Some(learned) = &disk.learned_depth {
         let _ = writeln!(text, "  {}", depth::in_words(learned));
     }
-    if let Some(looks) = poll::in_words(&disk.poll) {
-        let _ = writeln!(text, "  {looks}");
+    for line in poll::in_words(&disk.poll, disk.waits) {
+        let _ = writeln!(text, "  {line}");
     }
     if let Some(of) = &disk.threads {
         let _ = writeln!(text, "  {}", threads::in_words(of));

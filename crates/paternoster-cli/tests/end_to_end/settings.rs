@@ -12,7 +12,7 @@ use paternoster_server::ctl::{
 use paternoster_server::stat::{Detail, DiskStat};
 use serde_json::Value;
 
-use crate::support::{Served, check_found, paternoster, temp_dir, tool_command};
+use crate::support::{Served, check_found, paternoster, run, temp_dir, tool_command};
 
 /// How long a scheduler is in force.
 const PERIOD: Duration = Duration::from_millis(200);
@@ -51,12 +51,14 @@ fn settings_are_shown_changed_and_refused() {
     let served = serve();
     let shown = ctl(&served, &["get", "d"]).expect("a disk");
     assert!(
-        shown.starts_with("scheduler=cfq\nhierarchy=leaf-weight\ndepth=8\nback_seek_max="),
+        shown.starts_with(
+            "scheduler=cfq\nhierarchy=leaf-weight\ndepth=8\npoll=auto\nback_seek_max="
+        ),
         "{shown}"
     );
     let set = ["set", "d", "scheduler=bfq", "depth=4", "slice_idle_us=700"];
     let shown = ctl(&served, &set).expect("allowed");
-    assert!(shown.starts_with("scheduler=bfq\ndepth=4\n"), "{shown}");
+    assert!(shown.starts_with("scheduler=bfq\ndepth=4\npoll=auto\n"), "{shown}");
     assert!(shown.contains("\nslice_idle_us=700\n"), "{shown}");
     // What fits the disk, not Linux's 125.
     assert_eq!(ctl(&served, &["get", "d", "timeout_sync"]), Ok("5\n".to_owned()));
@@ -78,6 +80,49 @@ fn settings_are_shown_changed_and_refused() {
     assert!(unknown.contains("there is no disk \"e\"; there are: \"d\""), "{unknown}");
     let unknown = ctl(&served, &["get", "d", "quantum"]).expect_err("CFQ's");
     assert!(unknown.contains("disk \"d\" has no \"quantum\" under bfq; it has: "), "{unknown}");
+    served.end();
+}
+
+/// `poll`, and the tunables of `hybrid`, which it has only while that is in force.
+#[test]
+fn way_to_wait_changes_while_clients_are_served() {
+    // They take more than the 100 ms after which there is a mean.
+    const READS: usize = 1000;
+    let served = serve();
+    let read = || {
+        let uri = format!("nbd+unix:///a?socket={}/nbd.sock", served.dir.path().display());
+        let reads = ["-c", "read 0 4k"].into_iter().cycle().take(2 * READS);
+        let args: Vec<_> = ["-f", "raw"].into_iter().chain(reads).chain([&*uri]).collect();
+        run("qemu-utils", "qemu-io", &args, served.dir.path());
+    };
+    let counts = |mode: &str| {
+        let stat = ctl(&served, &["stat", "--json"]).expect("it answers");
+        let stat: Value = serde_json::from_str(&stat).expect("JSON");
+        let poll = &stat["disks"][0]["poll"];
+        assert_eq!(poll["mode"], mode, "{poll}");
+        ["sleeps", "polls"].map(|name| poll[name].as_u64().expect("a count"))
+    };
+    let hybrid = "hybrid\nio_poll_delay";
+    // Which of the two each of the reads is to have, as a read takes 200 µs.
+    for (set, shown, [sleeps, polls]) in [
+        (&["poll=hybrid", "io_poll_delay=50"][..], format!("{hybrid}=50\n"), [true, true]),
+        (&["io_poll_delay=0"], format!("{hybrid}=0\n"), [true, true]),
+        (&["poll=classic"], "classic\nback_seek_max=".to_owned(), [false, true]),
+        (&["poll=interrupt"], "interrupt\nback_seek_max=".to_owned(), [false, false]),
+    ] {
+        let said = ctl(&served, &[&["set", "d"], set].concat()).expect("allowed");
+        assert!(said.contains(&format!("\npoll={shown}")), "{said}");
+        let mode = shown.split('\n').next().expect("a word");
+        let before = counts(mode);
+        read();
+        let after = counts(mode);
+        let grown = [after[0] - before[0], after[1] - before[1]];
+        // Whatever else comes ends a wait, too.
+        let most = [sleeps, polls].map(|it| if it { READS as u64 / 2..10_000 } else { 0..1 });
+        assert!(most[0].contains(&grown[0]) && most[1].contains(&grown[1]), "{set:?}: {grown:?}");
+    }
+    let refused = ctl(&served, &["set", "d", "io_poll_delay=50"]).expect_err("not hybrid");
+    assert!(refused.contains("it is allowed with poll=hybrid"), "{refused}");
     served.end();
 }
 

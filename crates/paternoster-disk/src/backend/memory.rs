@@ -171,6 +171,10 @@ impl Backend for MemoryBackend {
         self.done.front().map(|&(started, _)| started)
     }
 
+    fn takes_time(&self) -> bool {
+        false
+    }
+
     fn extents(&self, _offset: u64, len: u64) -> io::Result<Vec<Extent>> {
         Ok(vec![Extent { len, hole: false }])
     }

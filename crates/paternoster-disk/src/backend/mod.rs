@@ -82,6 +82,12 @@ pub trait Backend: Send + Debug {
         None
     }
 
+    /// Whether transfers take time, so that somebody waits for them; else they are done as soon as
+    /// they have begun.
+    fn takes_time(&self) -> bool {
+        true
+    }
+
     /// What is stored from `offset` on, at least one extent, up to `len` bytes.
     fn extents(&self, offset: u64, len: u64) -> io::Result<Vec<Extent>>;
 

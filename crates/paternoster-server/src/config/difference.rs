@@ -63,7 +63,7 @@ fn whole(config: &Config) -> Values<7> {
     ]
 }
 
-fn back_end(disk: &DiskConfig) -> Values<8> {
+fn back_end(disk: &DiskConfig) -> Values<7> {
     let mut values = [
         ("backend", disk.backend.kind().into()),
         ("path", Value::Null),
@@ -72,9 +72,8 @@ fn back_end(disk: &DiskConfig) -> Values<8> {
         ("service_us", Value::Null),
         ("ns_per_kib", Value::Null),
         ("plug", if disk.plug { "on" } else { "off" }.into()),
-        ("poll", disk.poll.name().into()),
     ];
-    let [_, image, bytes, requests, fixed, further, _, _] = &mut values;
+    let [_, image, bytes, requests, fixed, further, _] = &mut values;
     match &disk.backend {
         BackendConfig::File { path: file } => image.1 = path(file).into(),
         BackendConfig::Memory { size } => bytes.1 = (*size).into(),
@@ -192,11 +191,6 @@ size = \"64K\"
             ("[disks.d]", "payload_timeout = 60\n[disks.d]", "payload_timeout 30 -> 60"),
             ("threads = 2", "threads = 3", "threads 2 -> 3"),
             ("servers = 4", "servers = 4\nplug = \"off\"", "disk \"d\": plug \"on\" -> \"off\""),
-            (
-                "servers = 4",
-                "servers = 4\npoll = \"interrupt\"",
-                "disk \"d\": poll \"auto\" -> \"interrupt\"",
-            ),
             ("servers = 4", "servers = 5", "disk \"d\": servers 4 -> 5"),
             ("service_us = 200", "service_us = 9", "disk \"d\": service_us 200 -> 9"),
             ("servers = 4", "servers = 4\nns_per_kib = 7", "disk \"d\": ns_per_kib 0 -> 7"),
@@ -248,6 +242,12 @@ size = \"64K\"
         assert_eq!(lines(&limits), [""; 0]);
         let hierarchy = [("servers = 4", "servers = 4\nscheduler = \"cfq\"\nhierarchy = \"flat\"")];
         assert_eq!(lines(&hierarchy), [""; 0]);
+        let polling = [(
+            "servers = 4",
+            "servers = 4\npoll = \"hybrid\"\nio_poll_delay = 5\nio_poll_hyb_use_min = 0\n\
+             io_poll_hyb_adjust = 0",
+        )];
+        assert_eq!(lines(&polling), [""; 0]);
     }
 
     #[test]
@@ -319,7 +319,8 @@ size = \"64K\"
         let applied = ["## `[disks.NAME]`", "## `[groups.\"/PATH\"]`", "## `[exports.NAME]`"]
             .map(|heading| reference(heading, "yes").join(" "));
         let expected = [
-            "scheduler hierarchy depth tunables",
+            "scheduler hierarchy depth poll io_poll_delay io_poll_hyb_use_min io_poll_hyb_adjust \
+             tunables",
             "weight leaf_weight weight_device leaf_weight_device riops wiops rbps wbps min_iops \
              min_bps latency_target",
             "weight",

@@ -5,12 +5,13 @@ use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::PathBuf;
 
 use paternoster::{Hierarchy, Nanos};
-use paternoster_disk::{Polling, is_rotational};
+use paternoster_disk::is_rotational;
 
 use super::draft::{At, Bounds, Draft, DraftDisk, DraftExport, Key, check_name};
 use super::error::{Mistake, Problem};
 use super::machine;
 use super::mistakes::Mistakes;
+use super::polling::{self, Polling};
 use super::scheduler::{AUTO, SchedulerChoice};
 use super::size;
 use super::threads::check_plug;
@@ -32,7 +33,7 @@ pub struct DiskConfig {
     pub depth: Option<u32>,
     /// Whether connection threads hold bios back in plugs; where there are such threads.
     pub plug: bool,
-    /// Whether the disk's thread looks for what comes before it sleeps.
+    /// How the disk's thread waits.
     pub poll: Polling,
     /// Tunables of `scheduler` and their values, each in its own unit and range, none twice.
     pub tunables: Vec<(String, i64)>,
@@ -126,11 +127,6 @@ fn may_write(export: &DraftExport, disk: &str) -> bool {
     export.disk.value().is_some_and(|written| written.value == disk) && export.may_write()
 }
 
-fn check_poll(found: &At<String>) -> Result<Polling, Mistake> {
-    let known = Polling::ALL.into_iter().find(|polling| polling.name() == found.value);
-    known.map_or_else(|| found.refuse(Problem::UnknownPoll { found: found.value.clone() }), Ok)
-}
-
 fn check_disk(draft: &DraftDisk, mistakes: &mut Mistakes) -> Checked {
     let name = mistakes.note(check_name("disk", &draft.name));
     let Behind { backend, size, file, rotational } = check_backend(draft, mistakes);
@@ -140,7 +136,7 @@ fn check_disk(draft: &DraftDisk, mistakes: &mut Mistakes) -> Checked {
     let hierarchy = draft.hierarchy.check(mistakes, |name| check_hierarchy(scheduler, name));
     let depth = draft.depth.check(mistakes, |depth| DEPTH.check(depth));
     let plug = check_plug(&draft.plug, mistakes);
-    let poll = draft.poll.check_or(Polling::Auto, mistakes, check_poll);
+    let poll = polling::check(draft, mistakes);
     let tunables = scheduler.map(|scheduler| check_tunables(scheduler, &draft.tunables, mistakes));
     if size == Some(0) {
         let place = draft.size.value().map_or(&draft.name.place, |size| &size.place);

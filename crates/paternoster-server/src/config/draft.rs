@@ -117,6 +117,8 @@ pub(super) struct DraftDisk {
     pub(super) depth: Key<i64>,
     pub(super) plug: Key<String>,
     pub(super) poll: Key<String>,
+    /// In the order of [`HybridTunable::ALL`](super::polling::HybridTunable::ALL).
+    pub(super) hybrid: [Key<i64>; 3],
     pub(super) tunables: Vec<(At<String>, At<i64>)>,
 }
 

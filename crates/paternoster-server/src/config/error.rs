@@ -154,8 +154,11 @@ pub enum Problem {
     #[error("plug = {found:?}: \"on\" or \"off\" is allowed")]
     UnknownPlug { found: String },
     /// What `poll` is not.
-    #[error("poll = {found:?}: \"auto\" or \"interrupt\" is allowed")]
+    #[error("poll = {found:?}: \"auto\", \"interrupt\", \"classic\" or \"hybrid\" is allowed")]
     UnknownPoll { found: String },
+    /// A tunable of `poll = "hybrid"` without it.
+    #[error("{key} has no effect with poll = {poll:?}; it is allowed with poll = \"hybrid\"")]
+    NotHybrid { key: &'static str, poll: &'static str },
     /// A key that this back end needs.
     #[error("disk {disk:?} has no {key}, which a {backend} disk needs")]
     MissingKey { disk: String, key: &'static str, backend: &'static str },

@@ -9,6 +9,7 @@ use super::error::{Place, Problem};
 use super::keys::{Keys, Source};
 use super::limit::Limit;
 use super::mistakes::Mistakes;
+use super::polling::HybridTunable;
 
 /// The text of a file. None, and a note of each line that is not, if it is not in UTF-8.
 pub(super) fn decode<'b>(bytes: &'b [u8], path: &Path, mistakes: &mut Mistakes) -> Option<&'b str> {
@@ -60,6 +61,7 @@ fn disk(name: At<String>, keys: &mut Keys<'_, '_>) -> DraftDisk {
         depth: keys.whole("depth"),
         plug: keys.text("plug"),
         poll: keys.text("poll"),
+        hybrid: HybridTunable::ALL.map(|tunable| keys.whole(tunable.name())),
         tunables: keys.tunables("tunables"),
         has_gaps: keys.end(),
     }

@@ -33,6 +33,7 @@ mod listen;
 mod machine;
 mod mistakes;
 mod options;
+mod polling;
 mod scheduler;
 mod size;
 mod threads;
@@ -54,7 +55,7 @@ pub use group::GroupConfig;
 pub(crate) use limit::Limit;
 pub use listen::Listen;
 pub use options::Options;
-pub use paternoster_disk::Polling;
+pub use polling::{Hybrid, HybridTunable, Polling};
 pub(crate) use scheduler::AUTO;
 pub use scheduler::SchedulerChoice;
 
@@ -180,7 +181,19 @@ impl Config {
             let name = &disk.name;
             format!("disk {name:?}: plug has no effect with threads = 1, where nothing is plugged")
         });
-        ignored.chain(containers).chain(unplugged).collect()
+        let unpolled = self.disks.iter().filter(|disk| {
+            let polls = matches!(disk.poll, Polling::Classic | Polling::Hybrid(_));
+            polls && matches!(disk.backend, BackendConfig::Memory { .. })
+        });
+        let unpolled = unpolled.map(|disk| {
+            format!(
+                "disk {:?}: poll = {:?} has no effect on a memory disk, whose requests take no \
+                 time",
+                disk.name,
+                disk.poll.name()
+            )
+        });
+        ignored.chain(containers).chain(unplugged).chain(unpolled).collect()
     }
 }
 

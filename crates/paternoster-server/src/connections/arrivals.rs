@@ -24,7 +24,7 @@ use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, recv, socke
 use super::{Connections, DiskLabel, Served, Tenant};
 use crate::admission::Admission;
 use crate::clients::Export;
-use crate::config::Config;
+use crate::config::{Config, Polling};
 use crate::messages::{NewConnection, OwnerHandle};
 use crate::peer::Peer;
 
@@ -108,7 +108,12 @@ fn serve(kind: SchedulerKind, depth: u32, sent: &[Vec<u8>; 2]) -> (Vec<u64>, [Ve
         io_prio: IoPrio::default(),
         tenant: index,
     });
-    let label = DiskLabel { name: "d".to_owned(), backend: "memory", auto: false };
+    let label = DiskLabel {
+        name: "d".to_owned(),
+        backend: "memory",
+        auto: false,
+        poll: Polling::Interrupt,
+    };
     let (sender, inbox) = mpsc::channel();
     let waker = Waker::new().expect("an event");
     let handle = OwnerHandle::new(sender, waker.clone());

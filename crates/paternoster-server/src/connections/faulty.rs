@@ -13,6 +13,7 @@ use rustix::io::Errno;
 
 use super::shutdown::Patience;
 use super::{Connections, DiskLabel, DiskOwner, Served};
+use crate::config::Polling;
 use crate::messages::OwnerHandle;
 
 /// A device that never completes a write, and whose syncs all have the same result.
@@ -68,7 +69,12 @@ impl Faulty {
             Instant::START,
         );
         let engine = Engine::new(elevator, true);
-        let label = DiskLabel { name: "d".to_owned(), backend: "faulty", auto: false };
+        let label = DiskLabel {
+            name: "d".to_owned(),
+            backend: "faulty",
+            auto: false,
+            poll: Polling::Interrupt,
+        };
         let (sender, inbox) = mpsc::channel();
         let waker = Waker::new().expect("an event");
         let handle = OwnerHandle::new(sender, waker.clone());

@@ -46,6 +46,7 @@ use self::shutdown::{Patience, ShuttingDown};
 use self::stat::elevator_now;
 use self::targets::UnmetTargets;
 use crate::clients::{Export, Gone};
+use crate::config::Polling;
 use crate::log::Limits;
 use crate::messages::{Message, NewConnection};
 
@@ -80,6 +81,8 @@ pub(crate) struct DiskLabel {
     pub(crate) backend: &'static str,
     /// Whether `auto` has chosen the scheduler in force.
     pub(crate) auto: bool,
+    /// How its thread waits.
+    pub(crate) poll: Polling,
 }
 
 /// All that is asked of a disk's owner from outside.

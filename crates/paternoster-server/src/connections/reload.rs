@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::settings::switch;
 use super::{Connections, DiskOwner, Scheduler};
 use crate::announce::has_finer;
-use crate::config::Limit;
+use crate::config::{Hybrid, Limit, Polling};
 use crate::ctl::Change;
 use crate::depth::{self, Depth};
 use crate::messages::{FileDisk, FileGroup};
@@ -29,6 +29,8 @@ struct Plan {
     hierarchy: Option<Hierarchy>,
     /// The elevator's bound, if the depth is another one; the tunables fix it or have it learned.
     bound: Option<u32>,
+    /// Another way to wait.
+    polling: Option<Polling>,
     /// Whether tunables differ, or those that a later scheduler would get.
     resets_tunables: bool,
     /// Groups whose weights differ.
@@ -50,6 +52,9 @@ impl Connections {
         let plan = self.plan(owner, file);
         apply(owner, file, &plan);
         self.label.auto = plan.auto.unwrap_or(self.label.auto);
+        if let Some(polling) = plan.polling {
+            self.set_polling(owner, polling);
+        }
         for change in &plan.changes {
             tracing::info!(disk = self.label.name, "the file changes {change}");
         }
@@ -97,6 +102,11 @@ impl Connections {
         if old != new {
             note("depth", old.into(), new.into());
             plan.bound = Some(depth::bound(wanted, file.depth, busy));
+        }
+        let (old, new) = (self.label.poll, file.poll);
+        if old != new {
+            plan.polling = Some(new);
+            note_polling(old, new, &mut note);
         }
         let (old, new) = (tunables(elevator), tunables(&as_in_file(elevator, file)));
         for (name, to) in &new {
@@ -151,6 +161,23 @@ impl Connections {
                 let [from, to] = [old, new].map(|value| value.map(u64::from).into());
                 plan.changes.push(Change { place, what: limit.key().to_owned(), from, to });
             }
+        }
+    }
+}
+
+/// Notes the name if that is another one, and the tunables of a new `hybrid` that are others than
+/// they were, or than they are unless they are set.
+fn note_polling(old: Polling, new: Polling, note: &mut impl FnMut(&str, Value, Value)) {
+    if old.name() != new.name() {
+        note("poll", old.name().into(), new.name().into());
+    }
+    let before: Vec<_> = match old {
+        Polling::Hybrid(_) => old.tunables().collect(),
+        _ => Polling::Hybrid(Hybrid::default()).tunables().collect(),
+    };
+    for ((tunable, to), (_, from)) in new.tunables().zip(before) {
+        if from != to {
+            note(tunable.name(), from.into(), to.into());
         }
     }
 }

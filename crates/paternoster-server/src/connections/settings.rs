@@ -4,6 +4,7 @@ use paternoster::scheduler::Scheduler as _;
 use paternoster::{Administration, Instant, SchedulerKind};
 
 use super::{Connections, DiskOwner, Scheduler};
+use crate::config::Polling;
 use crate::ctl::{CheckedSettings, NewSettings, SettingError, SettingsInForce};
 use crate::depth::{self, Depth};
 
@@ -21,6 +22,10 @@ impl Connections {
             hierarchy: elevator.hierarchy().map(|hierarchy| hierarchy.name().to_owned()),
             depth: elevator.device().queue_depth,
             depth_learned: Depth::in_force(elevator) == Depth::Learned,
+            poll: self.label.poll.name().to_owned(),
+            hybrid: (self.label.poll.tunables())
+                .map(|(tunable, value)| (tunable.name().to_owned(), value))
+                .collect(),
             tunables: tunables
                 .filter(|info| info.name != depth::TUNABLE)
                 .map(|info| (info.name.to_owned(), value(info.name)))
@@ -36,8 +41,11 @@ impl Connections {
     ) -> Result<SettingsInForce, SettingError> {
         let rotational = owner.backend().capabilities().rotational;
         let current = owner.engine().elevator().scheduler().kind();
-        let checked = new.check(current, rotational)?;
+        let checked = new.check(current, rotational, self.label.poll)?;
         apply(owner, &checked);
+        if let Some(polling) = checked.polling {
+            self.set_polling(owner, polling);
+        }
         self.label.auto = checked.auto.unwrap_or(self.label.auto);
         let names = new.0.iter().map(|(name, value)| format!("{name}={value}"));
         let names: Vec<_> = names.collect();
@@ -47,6 +55,11 @@ impl Connections {
             "settings of a disk have changed"
         );
         Ok(self.settings(owner))
+    }
+
+    pub(super) fn set_polling(&mut self, owner: &mut DiskOwner, polling: Polling) {
+        owner.set_polling(polling.policy());
+        self.label.poll = polling;
     }
 }
 

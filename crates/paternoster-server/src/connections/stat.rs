@@ -56,7 +56,12 @@ impl Connections {
                 idle_ns: stats.idle.as_nanos(),
             }),
             waits: owner.waits(),
-            poll: PollStat::new(owner.polling(), owner.busy_poll()),
+            poll: PollStat::new(
+                self.label.poll,
+                &owner.wait_stats(),
+                owner.done(),
+                owner.cpu_time().as_nanos(),
+            ),
             threads: self.served.stats(),
             connections: u32::try_from(self.register.len()).unwrap_or(u32::MAX),
             groups: self.group_stats(owner, now, &times),

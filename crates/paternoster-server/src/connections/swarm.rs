@@ -27,7 +27,7 @@ use paternoster_nbd::{BlockSize, ExportInfo, Session};
 use super::{Connections, DiskLabel, DiskOwner, Scheduler, Served, Tenant};
 use crate::admission::Admission;
 use crate::clients::Export;
-use crate::config::Config;
+use crate::config::{Config, Polling};
 use crate::messages::{NewConnection, OwnerHandle};
 use crate::peer::Peer;
 use crate::stat::Detail;
@@ -117,7 +117,12 @@ impl Disk {
             tenant: index % 2,
         };
         let exports = (0..CLIENTS).map(export).collect();
-        let label = DiskLabel { name: "d".to_owned(), backend: "memory", auto: false };
+        let label = DiskLabel {
+            name: "d".to_owned(),
+            backend: "memory",
+            auto: false,
+            poll: Polling::Interrupt,
+        };
         let (sender, inbox) = mpsc::channel();
         let waker = Waker::new().expect("an event");
         let handle = OwnerHandle::new(sender, waker.clone());

@@ -5,6 +5,8 @@
 //!   {"disk": "vda", "set": {"scheduler": "auto"}}         what fits the disk
 //!   {"disk": "vda", "set": {"slice_idle": 4}}             echo 4 > queue/iosched/slice_idle
 //!   {"disk": "vda", "set": {"scheduler": "mq-deadline", "fifo_batch": 8, "depth": 16}}
+//!   {"disk": "vda", "set": {"poll": "hybrid", "io_poll_delay": 0}}
+//!                                                         echo 0 > queue/io_poll_delay
 //!   {"disk": "vda", "set": {"hierarchy": "entities"}}     or {"use_hierarchy": 1}
 //! ```
 //!
@@ -25,7 +27,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use thiserror::Error;
 
-use crate::config::{AUTO, DiskConfig, SchedulerChoice};
+use crate::config::{AUTO, DiskConfig, HybridTunable, Polling, SchedulerChoice};
 use crate::depth::{self, Depth};
 use crate::stat::Stat;
 
@@ -41,8 +43,8 @@ pub struct DiskChange {
 
 /// Names and their new values in the order in which they were written: `scheduler` and a
 /// scheduler's name or `auto`, `hierarchy` and its name, `use_hierarchy` and 0 (flat) or 1
-/// (entities), `depth` and a number of requests or, under wfq, `learned`, or a tunable and a number
-/// in its unit, or one of its words.
+/// (entities), `depth` and a number of requests or, under wfq, `learned`, `poll` and its name and
+/// what `hybrid` has to set, or a tunable and a number in its unit, or one of its words.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NewSettings(pub Vec<(String, Value)>);
 
@@ -78,12 +80,13 @@ impl<'de> Visitor<'de> for InOrder {
 }
 
 impl NewSettings {
-    /// Checks all of it for a disk under the scheduler `current`; whether that disk is rotational
-    /// says what `auto` takes.
+    /// Checks all of it for a disk under the scheduler `current` whose thread waits so; whether
+    /// that disk is rotational says what `auto` takes.
     pub(crate) fn check(
         &self,
         current: SchedulerKind,
         rotational: bool,
+        polling: Polling,
     ) -> Result<CheckedSettings, SettingError> {
         let Self(settings) = self;
         for (index, (name, _)) in settings.iter().enumerate() {
@@ -91,7 +94,8 @@ impl NewSettings {
                 return Err(SettingError::Twice { name: name.clone() });
             }
         }
-        let mut checked = CheckedSettings::default();
+        let polling = polling_of(settings, polling)?;
+        let mut checked = CheckedSettings { polling, ..CheckedSettings::default() };
         let named = settings.iter().find(|(name, _)| name == SCHEDULER);
         let named = named.map(|(_, value)| scheduler(value, rotational)).transpose()?;
         let wanted = named.map_or(current, SchedulerChoice::kind);
@@ -101,7 +105,7 @@ impl NewSettings {
         let explain = |error| SettingError::explained(error, because.as_deref());
         for (name, value) in settings {
             match name.as_str() {
-                SCHEDULER => {}
+                SCHEDULER | POLL => {}
                 DEPTH => checked.depth = Some(depth(wanted, value)?),
                 HIERARCHY | USE_HIERARCHY => {
                     let refuse = |error| SettingError::NoHierarchy { name: name.clone(), error };
@@ -112,6 +116,7 @@ impl NewSettings {
                         return Err(SettingError::Twice { name: HIERARCHY.to_owned() });
                     }
                 }
+                _ if HybridTunable::named(name).is_some() => {}
                 _ => checked.tunables.push(tunable(wanted, name, value).map_err(explain)?),
             }
         }
@@ -127,6 +132,7 @@ const HIERARCHY: &str = "hierarchy";
 /// The file of the patch set that the hierarchies `flat` and `entities` are of.
 const USE_HIERARCHY: &str = "use_hierarchy";
 const DEPTH: &str = "depth";
+const POLL: &str = "poll";
 
 fn scheduler(value: &Value, rotational: bool) -> Result<SchedulerChoice, SettingError> {
     let name = text(value);
@@ -134,6 +140,48 @@ fn scheduler(value: &Value, rotational: bool) -> Result<SchedulerChoice, Setting
         return Ok(SchedulerChoice::Auto { rotational });
     }
     name.parse().map(SchedulerChoice::Named).map_err(SettingError::UnknownScheduler)
+}
+
+/// How the thread is to wait that waits so now, if that is set. Tunables that are not set stay as
+/// they are, or have their defaults where `hybrid` is new.
+fn polling_of(
+    settings: &[(String, Value)],
+    current: Polling,
+) -> Result<Option<Polling>, SettingError> {
+    let named = settings.iter().find(|(name, _)| name == POLL);
+    let named = named.map(|(_, value)| polling(value, current)).transpose()?;
+    let mut wanted = named.unwrap_or(current);
+    let mut is_set = named.is_some();
+    for (name, value) in settings {
+        let Some(tunable) = HybridTunable::named(name) else { continue };
+        let Polling::Hybrid(hybrid) = &mut wanted else {
+            return Err(SettingError::NotHybrid { name: name.clone(), poll: wanted.name() });
+        };
+        let set = value.as_i64().and_then(|value| tunable.set(hybrid, value));
+        set.ok_or_else(|| {
+            let (min, max, unit) = tunable.range();
+            let unit = if unit.is_empty() { String::new() } else { format!(" {unit}") };
+            SettingError::BadValue {
+                name: name.clone(),
+                found: value.to_string(),
+                allowed: format!("{min} to {max}{unit}"),
+            }
+        })?;
+        is_set = true;
+    }
+    Ok(Some(wanted).filter(|_| is_set))
+}
+
+fn polling(value: &Value, current: Polling) -> Result<Polling, SettingError> {
+    let name = text(value);
+    if name == current.name() {
+        return Ok(current);
+    }
+    Polling::named(&name).ok_or_else(|| SettingError::BadValue {
+        name: POLL.to_owned(),
+        found: value.to_string(),
+        allowed: Polling::NAMES.join(", "),
+    })
 }
 
 fn hierarchy(value: &Value) -> Result<Hierarchy, SettingError> {
@@ -182,7 +230,7 @@ fn tunable(
         let tunables = depth::other_tunables(scheduler).map(|info| info.name);
         let has_hierarchy = scheduler.check_hierarchy().is_ok();
         let hierarchy = has_hierarchy.then_some([HIERARCHY, USE_HIERARCHY]);
-        let known = [SCHEDULER, DEPTH].into_iter().chain(hierarchy.into_iter().flatten());
+        let known = [SCHEDULER, DEPTH, POLL].into_iter().chain(hierarchy.into_iter().flatten());
         let known = known.chain(tunables).collect::<Vec<_>>().join(", ");
         SettingError::Unknown { name: name.to_owned(), scheduler, known }
     })?;
@@ -207,6 +255,7 @@ pub(crate) struct CheckedSettings {
     pub(crate) auto: Option<bool>,
     pub(crate) hierarchy: Option<Hierarchy>,
     pub(crate) depth: Option<Depth>,
+    pub(crate) polling: Option<Polling>,
     pub(crate) tunables: Vec<(&'static str, i64)>,
 }
 
@@ -244,6 +293,10 @@ pub struct SettingsInForce {
     pub depth: u32,
     /// Whether the scheduler learns how many of these it makes use of, as `depth=learned` has it.
     pub depth_learned: bool,
+    /// How the disk's thread waits: `auto`, `interrupt`, `classic` or `hybrid`.
+    pub poll: String,
+    /// The tunables of `hybrid`, each in its own unit.
+    pub hybrid: BTreeMap<String, i64>,
     /// The scheduler's tunables, each in its own unit.
     pub tunables: BTreeMap<String, i64>,
 }
@@ -257,7 +310,9 @@ pub enum SettingError {
     #[error("there is no disk {disk:?}; there are: {known}")]
     UnknownDisk { disk: String, known: String },
     /// A change of nothing.
-    #[error("nothing is set; NAME=VALUE is allowed, with scheduler, depth or a tunable as NAME")]
+    #[error(
+        "nothing is set; NAME=VALUE is allowed, with scheduler, depth, poll or a tunable as NAME"
+    )]
     Nothing,
     /// A name that is there twice.
     #[error("{name} is set twice; once is allowed")]
@@ -277,6 +332,9 @@ pub enum SettingError {
     /// A hierarchy for a scheduler that has none to choose.
     #[error("{name}: {error}")]
     NoHierarchy { name: String, error: NoHierarchy },
+    /// A tunable of `poll=hybrid` without it.
+    #[error("{name} has no effect with poll={poll}; it is allowed with poll=hybrid")]
+    NotHybrid { name: String, poll: &'static str },
     /// A value out of its range, or none.
     #[error("{name} = {found}: {allowed} is allowed")]
     BadValue { name: String, found: String, allowed: String },
@@ -307,6 +365,7 @@ impl SettingError {
             | Self::UnknownScheduler(_)
             | Self::UnknownHierarchy(_)
             | Self::NoHierarchy { .. }
+            | Self::NotHybrid { .. }
             | Self::BadValue { .. } => StatusCode::BAD_REQUEST,
         }
     }
@@ -314,11 +373,14 @@ impl SettingError {
 
 #[cfg(test)]
 mod tests {
+    use paternoster::Nanos;
+
     use super::*;
+    use crate::config::Hybrid;
 
     fn checked(json: &str) -> Result<CheckedSettings, String> {
         let settings: NewSettings = serde_json::from_str(json).expect("an object");
-        settings.check(SchedulerKind::Cfq, true).map_err(|error| error.to_string())
+        settings.check(SchedulerKind::Cfq, true, Polling::Auto).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -328,6 +390,7 @@ mod tests {
             auto: Some(false),
             hierarchy: None,
             depth: Some(Depth::Fixed(16)),
+            polling: None,
             tunables: vec![("writes_starved", 1), ("fifo_batch", 8)],
         };
         let json = r#"{"writes_starved": 1, "fifo_batch": 8, "depth": 16,
@@ -347,6 +410,36 @@ mod tests {
             [r#"{"cost": "bytes", "scheduler": "wfq"}"#, r#"{"cost": 2, "scheduler": "wfq"}"#]
         {
             assert_eq!(checked(json).expect("allowed").tunables, [("cost", 2)]);
+        }
+    }
+
+    #[test]
+    fn tunables_of_hybrid_polling_are_set_with_it_or_where_it_is() {
+        let polling = |json| checked(json).map(|checked| checked.polling);
+        let adjust = Nanos::new(2000);
+        let hybrid = Polling::Hybrid(Hybrid { delay: 0, use_min: true, adjust });
+        let all =
+            polling(r#"{"io_poll_hyb_use_min": 1, "poll": "hybrid", "io_poll_hyb_adjust": 2000}"#);
+        assert_eq!(all, Ok(Some(hybrid)));
+        assert_eq!(polling(r#"{"poll": "classic"}"#), Ok(Some(Polling::Classic)));
+        assert_eq!(polling(r#"{"slice_idle": 3}"#), Ok(None));
+        // One of them, where the others stay.
+        let one = NewSettings(vec![("io_poll_delay".to_owned(), 7.into())]);
+        let one = one.check(SchedulerKind::Cfq, true, hybrid).expect("it is hybrid").polling;
+        let expected = Hybrid { delay: 7, use_min: true, adjust };
+        assert_eq!(one, Some(Polling::Hybrid(expected)));
+        for (json, expected) in [
+            (
+                r#"{"io_poll_delay": 7}"#,
+                "io_poll_delay has no effect with poll=auto; it is allowed with poll=hybrid",
+            ),
+            (
+                r#"{"poll": "hybrid", "io_poll_delay": -2}"#,
+                "io_poll_delay = -2: -1 to 4294967 µs is allowed",
+            ),
+            (r#"{"poll": "no"}"#, "poll = \"no\": auto, interrupt, classic, hybrid is allowed"),
+        ] {
+            assert_eq!(polling(json), Err(expected.to_owned()));
         }
     }
 
@@ -394,7 +487,8 @@ mod tests {
     fn auto_takes_what_fits_the_disk_and_says_so_where_that_lacks_something() {
         let auto = |json: &str, rotational| {
             let settings: NewSettings = serde_json::from_str(json).expect("an object");
-            settings.check(SchedulerKind::Cfq, rotational).map_err(|error| error.to_string())
+            let checked = settings.check(SchedulerKind::Cfq, rotational, Polling::Auto);
+            checked.map_err(|error| error.to_string())
         };
         let to = |scheduler| CheckedSettings { scheduler, auto: Some(true), ..Default::default() };
         let set = r#"{"scheduler": "auto"}"#;
@@ -417,7 +511,10 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named_with_what_is_allowed() {
         for (json, message) in [
-            ("{}", "nothing is set; NAME=VALUE is allowed, with scheduler, depth or a tunable"),
+            (
+                "{}",
+                "nothing is set; NAME=VALUE is allowed, with scheduler, depth, poll or a tunable",
+            ),
             (r#"{"depth": 4, "depth": 4}"#, "depth is set twice; once is allowed"),
             (r#"{"depth": 0}"#, "depth = 0: 1 to 1024 requests is allowed"),
             (r#"{"depth": "4"}"#, "depth = \"4\": 1 to 1024 requests is allowed"),

@@ -26,7 +26,7 @@ use crate::config::Limit;
 
 pub use self::depth::{DepthChange, LearnedDepth};
 pub use self::histogram::Times;
-pub use self::poll::PollStat;
+pub use self::poll::{OvershootStat, PollClassStat, PollStat};
 pub(crate) use self::queue::QueueFormatter;
 pub use self::queue::{BudgetStat, QueueStat, SliceStat};
 pub use self::share::Share;
@@ -114,7 +114,7 @@ pub struct DiskStat {
     /// How often the thread of its owner has slept: each time, an interrupt or another thread
     /// ended that, or a moment had come.
     pub waits: u64,
-    /// What the thread looked for before it waited.
+    /// How the thread has waited.
     pub poll: PollStat,
     /// What has crossed between its owner and connection threads; there if there are such threads.
     #[serde(skip_serializing_if = "Option::is_none")]

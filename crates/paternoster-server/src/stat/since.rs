@@ -156,8 +156,39 @@ fn time_since(files: &Files, before: &Files) -> Files {
 
 #[cfg(test)]
 mod tests {
-    use super::super::PollStat;
+    use super::super::{OvershootStat, PollClassStat, PollStat};
     use super::*;
+
+    fn waiting(amount: u64) -> PollStat {
+        let class = PollClassStat {
+            class: "read (4096 Bytes)".to_owned(),
+            choice: "sleep".to_owned(),
+            sleep_ns: Some(9),
+            ios: amount * 31,
+            slept_for: amount * 32,
+            misses: amount * 33,
+            ..PollClassStat::default()
+        };
+        PollStat {
+            mode: "auto".to_owned(),
+            looks: amount * 19,
+            found: amount * 20,
+            looked_ns: amount * 21,
+            crowded: amount * 22,
+            next_ns: 7,
+            commands: amount * 23,
+            cpu_ns: amount * 24,
+            sleeps: amount * 25,
+            slept_ns: amount * 26,
+            woken_early: amount * 27,
+            missed: amount * 28,
+            polls: amount * 29,
+            polled_ns: amount * 30,
+            sleep_cost_ns: Some(8),
+            overshoots: vec![OvershootStat { from_ns: 1, p50_ns: 2, p99_ns: 3 }],
+            classes: vec![class],
+        }
+    }
 
     fn reading(elapsed_ns: u64, amount: u64) -> Stat {
         let op = OpStat {
@@ -193,21 +224,13 @@ mod tests {
             owner_woken: amount * 17,
             threads_woken: amount * 18,
         };
-        let poll = PollStat {
-            mode: "auto".to_owned(),
-            looks: amount * 19,
-            found: amount * 20,
-            looked_ns: amount * 21,
-            crowded: amount * 22,
-            next_ns: 7,
-        };
         let (waits, threads) = (amount * 14, Some(threads));
         let counts = DiskStat {
             syncs: amount,
             switches,
             moved,
             waits,
-            poll,
+            poll: waiting(amount),
             threads,
             ..DiskStat::default()
         };

@@ -7,14 +7,17 @@ use std::ops::ControlFlow;
 use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};
 use std::thread::{available_parallelism, spawn};
 
+use paternoster::poll::{AutoTunables, PollPolicy};
 use paternoster::{AnyScheduler, Device, NoTrace, SchedulerKind};
 use paternoster_disk::{
-    BusyPollStats, Completion, Engine, Front, FrontToken, MemoryBackend, MonotonicClock, Outcome,
-    Owner, Polling, Waker,
+    Completion, Engine, Front, FrontToken, LookStats, MemoryBackend, MonotonicClock, Outcome,
+    Owner, Waker,
 };
 
 use support::front::TestOwner;
 use support::{elevator_with, within_a_minute};
+
+const AUTO: PollPolicy = PollPolicy::Auto(AutoTunables::DEFAULT);
 
 /// How often an owner is woken that is not to look.
 const TIMES: u32 = 2000;
@@ -23,7 +26,7 @@ const TIMES: u32 = 2000;
 struct Pinged {
     asks: Sender<()>,
     woken: u32,
-    stats: BusyPollStats,
+    stats: LookStats,
     /// Whether it goes on until a look has found something.
     until_found: bool,
 }
@@ -49,7 +52,7 @@ impl Front<AnyScheduler<NoTrace>> for Pinged {
     }
 
     fn round_over(&mut self, owner: &mut TestOwner) -> ControlFlow<()> {
-        self.stats = owner.busy_poll();
+        self.stats = owner.wait_stats().looks;
         let is_over = if self.until_found { self.stats.found > 0 } else { self.woken >= TIMES };
         if is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
@@ -67,7 +70,7 @@ fn answer(asks: &Receiver<()>, waker: &Waker) {
 }
 
 /// What an owner has looked for that is woken again and again.
-fn looked(polling: Polling, beside: usize, until_found: bool) -> BusyPollStats {
+fn looked(policy: PollPolicy, beside: usize, until_found: bool) -> LookStats {
     let (elevator, _) = elevator_with(SchedulerKind::Cfq, Device::solid_state(4), 1);
     let engine = Engine::new(elevator, true);
     let backend = Box::new(MemoryBackend::new(1 << 20));
@@ -78,9 +81,9 @@ fn looked(polling: Polling, beside: usize, until_found: bool) -> BusyPollStats {
         move || answer(&asked, &waker)
     });
     let owner = Owner::new(engine, backend, MonotonicClock::start(), waker).expect("a ring");
-    let stats = BusyPollStats::default();
+    let stats = LookStats::default();
     let mut front = Pinged { asks, woken: 0, stats, until_found };
-    owner.with_polling(polling, beside).run(&mut front).expect("the ring works");
+    owner.with_polling(policy, beside).run(&mut front).expect("the ring works");
     let stats = front.stats;
     drop(front);
     other.join().expect("it has not panicked");
@@ -92,7 +95,7 @@ fn owner_that_is_woken_soon_looks_for_it_and_finds_it() {
     within_a_minute(|| {
         // How soon a look finds something depends on what else runs; that one does, does not.
         if available_parallelism().map_or(1, usize::from) > 1 {
-            assert!(looked(Polling::Auto, 0, true).looks > 0);
+            assert!(looked(AUTO, 0, true).looks > 0);
         }
     });
 }
@@ -101,9 +104,9 @@ fn owner_that_is_woken_soon_looks_for_it_and_finds_it() {
 fn owner_sleeps_at_once_where_it_was_told_to_or_others_need_the_processors() {
     within_a_minute(|| {
         let processors = available_parallelism().map_or(1, usize::from);
-        let other_cases = [(Polling::Interrupt, 0), (Polling::Auto, processors - 1)];
-        for (polling, beside) in other_cases {
-            assert_eq!(looked(polling, beside, false), BusyPollStats::default());
+        let other_cases = [(PollPolicy::Interrupt, 0), (AUTO, processors - 1)];
+        for (policy, beside) in other_cases {
+            assert_eq!(looked(policy, beside, false), LookStats::default());
         }
     });
 }

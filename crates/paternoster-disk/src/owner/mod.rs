@@ -5,7 +5,7 @@
 //!   │   the scheduler's timer, if it is due; then dispatch
 //!   │   the transfers that are done by now: each completes, then dispatch
 //!   │   what became of commands ──▶ the front, which sends all of its replies
-//!   └── look for something, then wait in the ring, until the next moment at which something is due
+//!   └── wait, as `waiting` says, until something comes or the next moment that is due
 //! ```
 //!
 //! So the elevator sees the same law as in the laboratory, and several arrivals before a dispatch:
@@ -14,21 +14,24 @@
 //! is dispatched in one is done in the next, `depth` requests at a time. The clock is read anew for
 //! each input.
 
+mod wait;
+
 use std::io;
 use std::num::NonZeroU64;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use paternoster::poll::PollPolicy;
 use paternoster::scheduler::{Scheduler, SideTable};
 use paternoster::{Administration, Batch, GroupId, Instant, Nanos};
 use rustix::event::{EventfdFlags, eventfd};
 
 use crate::backend::{Backend, TransferDone};
-use crate::busy_poll::{BusyPoll, BusyPollStats, Polling};
 use crate::clock::MonotonicClock;
 use crate::engine::{Command, Engine, Fault, Outcome, TransferId};
 use crate::ring::{Completion, Fd, Ring};
 use crate::token::{FrontToken, Token};
+use crate::waiting::{WaitStats, Waiting};
 
 /// How long a round goes on with transfers that are done: those that they let begin may be long,
 /// and in memory it is this thread that moves their bytes.
@@ -117,11 +120,11 @@ pub struct Owner<S: Scheduler> {
     waker: Waker,
     /// How long each group's requests that are done kept servers of a modelled device.
     device_time: SideTable<GroupId, Nanos>,
-    busy_poll: BusyPoll,
-    /// How often the thread has waited.
+    waiting: Waiting,
+    /// How often the thread has slept.
     waits: u64,
-    /// Commands that were done since it last waited.
-    answered: u32,
+    /// Commands that are done.
+    done: u64,
 }
 
 impl<S: Scheduler> Owner<S> {
@@ -142,6 +145,7 @@ impl<S: Scheduler> Owner<S> {
         assert!(made <= clock.now(), "the elevator was made later than the owner's clock says");
         rustix::thread::set_current_timer_slack(NonZeroU64::new(1))?;
         let device_time = SideTable::new();
+        let waiting = Waiting::new(PollPolicy::Interrupt, backend.takes_time(), 0);
         Ok(Self {
             engine,
             backend,
@@ -149,17 +153,17 @@ impl<S: Scheduler> Owner<S> {
             clock,
             waker,
             device_time,
-            busy_poll: BusyPoll::new(Polling::Interrupt, 0),
+            waiting,
             waits: 0,
-            answered: 0,
+            done: 0,
         })
     }
 
-    /// Has the thread look for what comes before it sleeps, or not, as it does unless told; so many
+    /// Has the thread wait otherwise than by interrupts, as it does unless told; so many other
     /// threads of the program have work when it has.
     #[must_use]
-    pub fn with_polling(mut self, polling: Polling, beside: usize) -> Self {
-        self.busy_poll = BusyPoll::new(polling, beside);
+    pub fn with_polling(mut self, policy: PollPolicy, beside: usize) -> Self {
+        self.waiting = Waiting::new(policy, self.backend.takes_time(), beside);
         self
     }
 
@@ -216,19 +220,34 @@ impl<S: Scheduler> Owner<S> {
         Some(self.device_time.get(group).copied().unwrap_or_default())
     }
 
-    /// Returns how often the thread has waited: for its device, its clients, or a moment.
+    /// Returns how often the thread has slept: for its device, its clients, or a moment.
     pub fn waits(&self) -> u64 {
         self.waits
     }
 
-    /// Returns whether the thread looks for what comes before it sleeps.
-    pub fn polling(&self) -> Polling {
-        self.busy_poll.polling()
+    /// Returns the commands that are done.
+    pub fn done(&self) -> u64 {
+        self.done
     }
 
-    /// Returns what busy polling has done.
-    pub fn busy_poll(&self) -> BusyPollStats {
-        self.busy_poll.stats()
+    /// Returns the CPU time of the thread, which has to be the one that asks.
+    pub fn cpu_time(&self) -> Nanos {
+        wait::cpu_time()
+    }
+
+    /// Returns how the thread waits for its device.
+    pub fn polling(&self) -> PollPolicy {
+        self.waiting.policy()
+    }
+
+    /// Changes how the thread waits, from its next wait on.
+    pub fn set_polling(&mut self, policy: PollPolicy) {
+        self.waiting.set_policy(policy);
+    }
+
+    /// Returns what has come of the ways in which the thread waits.
+    pub fn wait_stats(&self) -> WaitStats {
+        self.waiting.stats()
     }
 
     /// Returns the ring, for the front's operations under [`Token::Front`].
@@ -261,12 +280,14 @@ impl<S: Scheduler> Owner<S> {
                     }
                 }
             }
+            self.look_after_sleep(&transfers);
             front.take_in(&mut self);
             self.settle();
             self.handle_timer();
             self.complete(&mut transfers);
             while let Some(outcome) = self.engine.poll_outcome() {
-                self.answered = self.answered.saturating_add(1);
+                self.done += 1;
+                self.waiting.command_done();
                 front.command_done(&mut self, outcome);
             }
             if front.round_over(&mut self).is_break() {
@@ -280,6 +301,14 @@ impl<S: Scheduler> Owner<S> {
 
     fn watch_waker(&mut self) {
         self.ring.poll_readable(Token::Wake, self.waker.fd());
+    }
+
+    /// Tells whether a transfer was done at the end of a sleep that was for one.
+    fn look_after_sleep(&mut self, transfers: &[Completion<TransferId>]) {
+        let Self { waiting, backend, clock, .. } = self;
+        waiting.first_look(|| {
+            !transfers.is_empty() || backend.poll_timeout().is_some_and(|at| at <= clock.now())
+        });
     }
 
     fn handle_timer(&mut self) {
@@ -308,7 +337,9 @@ impl<S: Scheduler> Owner<S> {
 
     fn transfer_done(&mut self, done: TransferDone) {
         self.count_device_time(&done);
-        self.engine.transfer_done(self.clock.now(), done.id, done.transferred);
+        let now = self.clock.now();
+        self.waiting.transfer_done(done.id, now);
+        self.engine.transfer_done(now, done.id, done.transferred);
         self.settle();
     }
 
@@ -325,63 +356,15 @@ impl<S: Scheduler> Owner<S> {
 
     /// Has the engine take steps until nothing waits to be submitted.
     fn settle(&mut self) {
-        let Self { engine, backend, ring, clock, .. } = self;
+        let Self { engine, backend, ring, clock, waiting, .. } = self;
         loop {
-            let start = |now, id, transfer| backend.start(ring, now, id, transfer);
+            let start = |now, id, transfer| {
+                waiting.started(id, &transfer, now);
+                backend.start(ring, now, id, transfer);
+            };
             if engine.step(|| clock.now(), start).is_break() {
                 return;
             }
         }
-    }
-
-    fn wait(&mut self, wanted: Option<Instant>, front: &mut impl Front<S>) -> io::Result<()> {
-        if self.engine.has_outcome() {
-            // The front put a command at the end of the round that is done already.
-            return self.ring.submit();
-        }
-        let due = [self.engine.poll_timeout(), self.backend.poll_timeout(), wanted];
-        let until = due.into_iter().flatten().min();
-        if until.is_some_and(|until| until <= self.clock.now()) {
-            return self.ring.submit();
-        }
-        let began = self.clock.now();
-        if !self.look_first(began, until, front)? {
-            self.sleep(until, front)?;
-        }
-        self.busy_poll.waited(self.clock.now().saturating_since(began));
-        self.answered = 0;
-        Ok(())
-    }
-
-    /// Looks for something before the thread sleeps, where that is worth it. Returns whether
-    /// something has come.
-    fn look_first(
-        &mut self,
-        now: Instant,
-        until: Option<Instant>,
-        front: &impl Front<S>,
-    ) -> io::Result<bool> {
-        let Self { busy_poll, ring, clock, answered, .. } = self;
-        if !busy_poll.is_worth_it(now, *answered) {
-            return Ok(false);
-        }
-        ring.submit()?;
-        let has_come = || ring.has_completions() || front.has_arrived();
-        let found = busy_poll.look(until, || clock.now(), has_come);
-        if found {
-            ring.submit()?;
-        }
-        Ok(found)
-    }
-
-    fn sleep(&mut self, until: Option<Instant>, front: &mut impl Front<S>) -> io::Result<()> {
-        let result = if front.falls_asleep() {
-            self.waits += 1;
-            self.ring.wait(until.map(|until| self.clock.monotonic_at(until)))
-        } else {
-            self.ring.submit()
-        };
-        front.awake();
-        result
     }
 }

@@ -1,0 +1,243 @@
+//! How the thread of a disk waits, for its device, its clients, and moments alike. It decides;
+//! [`owner`](crate::owner) does it.
+//!
+//! ```text
+//!   in the device      the estimator says    the thread
+//!   ───────────────    ──────────────────    ────────────────────────────────────────────────
+//!   nothing            –                     looks for a moment whether a client has something,
+//!                                            then sleeps until anything comes
+//!   reads and writes   poll                  looks until one of them is done
+//!                      sleep until t         sleeps until t, or until anything comes; then looks
+//!                      block                 as with nothing in the device
+//!   more than a few    whatever              as with nothing, where it is to find out by itself
+//! ```
+//!
+//! Whatever comes ends a sleep: a completion, a client's command, a wake-up by another thread, a
+//! moment that is due. So clients are served meanwhile, and a sleep that turns out to be too long
+//! costs no more than an interrupt does.
+//!
+//! What sleeping costs here becomes known by 192 sleeps for nothing, the first of them before any
+//! client comes. They end like any other.
+
+mod device;
+mod look;
+mod spin;
+
+use std::thread::available_parallelism;
+
+use paternoster::poll::{PollPolicy, PollStatistics, Wait};
+use paternoster::{Instant, Nanos};
+
+use crate::engine::{Transfer, TransferId};
+use device::DeviceWait;
+pub use look::LookStats;
+use look::Looks;
+pub(crate) use spin::{Seen, spin};
+
+/// Where more reads and writes than that are in the device, the next one is done soon and the
+/// device has work meanwhile: how late a thread wakes up then costs nobody anything.
+const FEW_IN_DEVICE: usize = 2;
+
+/// Where more commands were done since the wait before, they share what sleeping costs, and what
+/// comes during a sleep is then taken in together, which costs less than one by one.
+const FEW_DONE: u32 = 4;
+
+/// So long nothing is polled for after somebody else had the processor.
+const CROWDED: Nanos = Nanos::from_millis(10);
+
+/// After so many sleeps for nothing that something has ended, there are more of them only while the
+/// thread has nothing to do: what comes as soon as that is better looked for.
+const MOST_CUT_SHORT: u32 = 256;
+
+/// What the thread is to do until something comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum How {
+    /// Sleep until anything comes.
+    Sleep,
+    /// Look for so long, then sleep until anything comes.
+    Look(Nanos),
+    /// Look until something is done, or the answer is another one.
+    Poll,
+    /// Sleep until then, or until anything comes.
+    SleepUntil(Instant),
+    /// Sleep for so long to see what that costs, or until anything comes.
+    Calibrate(Nanos),
+}
+
+/// What has come of a thread's ways to wait.
+#[derive(Clone, Debug)]
+pub struct WaitStats {
+    /// How it waits, what it knows of its device, and what sleeping costs.
+    pub device: PollStatistics,
+    /// How often it looked for completions.
+    pub polls: u64,
+    /// The time of that.
+    pub polled: Nanos,
+    /// How often it looked for a client's command before it slept.
+    pub looks: LookStats,
+    /// How often somebody else had the processor while it looked for either.
+    pub crowded: u64,
+}
+
+/// The ways to wait of one thread.
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    device: DeviceWait,
+    looks: Looks,
+    /// Whether somebody else could run while this thread looks.
+    has_room: bool,
+    /// Commands that were done since it last waited.
+    done: u32,
+    /// Nothing is polled for until then.
+    crowded_until: Instant,
+    crowded: u64,
+    polls: u64,
+    polled: Nanos,
+    /// Sleeps for nothing that something has ended.
+    cut_short: u32,
+}
+
+impl Waiting {
+    /// For a thread that may run on all of the process's processors, and a device that takes time
+    /// or does not; so many other threads of the process have work when this one has.
+    pub(crate) fn new(policy: PollPolicy, takes_time: bool, beside: usize) -> Self {
+        let processors = available_parallelism().map_or(1, usize::from);
+        Self::with_room(policy, takes_time, processors.saturating_sub(beside) > 1)
+    }
+
+    fn with_room(policy: PollPolicy, takes_time: bool, has_room: bool) -> Self {
+        Self {
+            device: DeviceWait::new(policy, takes_time),
+            looks: Looks::default(),
+            has_room,
+            done: 0,
+            crowded_until: Instant::START,
+            crowded: 0,
+            polls: 0,
+            polled: Nanos::ZERO,
+            cut_short: 0,
+        }
+    }
+
+    pub(crate) fn policy(&self) -> PollPolicy {
+        self.device.policy()
+    }
+
+    pub(crate) fn set_policy(&mut self, policy: PollPolicy) {
+        self.device.set_policy(policy);
+    }
+
+    /// Whether other threads of the process can run while this one polls.
+    pub(crate) fn has_room(&self) -> bool {
+        self.has_room
+    }
+
+    /// Notes that a transfer was given to the device.
+    pub(crate) fn started(&mut self, id: TransferId, transfer: &Transfer, now: Instant) {
+        self.device.started(id, transfer, now);
+    }
+
+    /// Notes that a transfer is done.
+    pub(crate) fn transfer_done(&mut self, id: TransferId, at: Instant) {
+        self.device.done(id, at);
+    }
+
+    /// Notes that a command is done.
+    pub(crate) fn command_done(&mut self) {
+        self.done = self.done.saturating_add(1);
+    }
+
+    /// How to wait from now on.
+    pub(crate) fn how(&mut self, now: Instant) -> How {
+        let device = self.device.wait(now);
+        let finds_out = self.finds_out();
+        if finds_out && !self.has_leisure(now) {
+            return How::Sleep;
+        }
+        if let Some(asked) = self.calibration().filter(|_| finds_out) {
+            return How::Calibrate(asked);
+        }
+        let is_deep = finds_out && self.device.len() > FEW_IN_DEVICE;
+        match device {
+            Wait::Poll if !is_deep => How::Poll,
+            Wait::SleepUntil(at) if !is_deep => How::SleepUntil(at),
+            _ if finds_out => self.looks.limit().map_or(How::Sleep, How::Look),
+            _ => How::Sleep,
+        }
+    }
+
+    /// Whether it is to find out by itself how to wait.
+    fn finds_out(&self) -> bool {
+        matches!(self.policy(), PollPolicy::Auto(_))
+    }
+
+    /// How long to sleep now to see what that costs, if that is not known and something may well
+    /// not come before.
+    fn calibration(&self) -> Option<Nanos> {
+        let is_idle = self.device.len() == 0 && self.looks.limit().is_none();
+        let may_try = is_idle || self.cut_short < MOST_CUT_SHORT;
+        self.device.calibration_wanted().filter(|_| may_try)
+    }
+
+    /// Whether to poll would take the processor from nobody, and what a sleep costs is not shared
+    /// by many.
+    fn has_leisure(&self, now: Instant) -> bool {
+        self.has_room && self.done <= FEW_DONE && now >= self.crowded_until
+    }
+
+    /// Notes that the thread has waited so long for its device, its clients or a moment.
+    pub(crate) fn waited(&mut self, how: How, wait: Nanos) {
+        self.done = 0;
+        let may_look = self.finds_out() && self.has_room;
+        if may_look && matches!(how, How::Sleep | How::Look(_)) {
+            self.looks.waited(wait);
+        }
+    }
+
+    /// Notes what came of a look for a client's command that took so long.
+    pub(crate) fn looked(&mut self, seen: Seen, took: Nanos, now: Instant) {
+        self.looks.looked(seen, took);
+        self.note_crowd(seen, now);
+    }
+
+    /// Notes what came of a look for completions.
+    pub(crate) fn polled(&mut self, seen: Seen, took: Nanos, now: Instant) {
+        self.polls += 1;
+        self.polled += took;
+        self.note_crowd(seen, now);
+    }
+
+    /// Notes that a sleep until `asked` is over. What was done by then is told by
+    /// [`first_look`](Self::first_look).
+    pub(crate) fn slept(&mut self, asked: Instant, now: Instant) {
+        self.device.slept(asked, now);
+    }
+
+    /// Notes whether something is done, at the first look after a sleep; of others nothing.
+    pub(crate) fn first_look(&mut self, found: impl FnOnce() -> bool) {
+        self.device.first_look(found);
+    }
+
+    /// Notes that something has ended a sleep for nothing.
+    pub(crate) fn calibration_cut_short(&mut self) {
+        self.cut_short += 1;
+    }
+
+    /// Notes a sleep for nothing of that length: how late it ended, and its CPU time.
+    pub(crate) fn calibrated(&mut self, asked: Nanos, overshoot: Nanos, cpu: Nanos) {
+        self.device.calibrated(asked, overshoot, cpu);
+    }
+
+    pub(crate) fn stats(&self) -> WaitStats {
+        let Self { polls, polled, crowded, .. } = *self;
+        let looks = self.looks.stats();
+        WaitStats { device: self.device.statistics(), polls, polled, looks, crowded }
+    }
+
+    fn note_crowd(&mut self, seen: Seen, now: Instant) {
+        if seen == Seen::Crowd {
+            self.crowded += 1;
+            self.crowded_until = now + CROWDED;
+        }
+    }
+}
