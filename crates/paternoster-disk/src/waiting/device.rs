@@ -62,6 +62,10 @@ impl DeviceWait {
         if self.tickets.is_empty() { Wait::Block } else { self.estimator.wait(now) }
     }
 
+    pub(super) fn looked_until(&mut self, now: Instant) {
+        self.estimator.looked_until(now);
+    }
+
     pub(super) fn slept(&mut self, asked: Instant, at: Instant) {
         self.slept = Some((asked, at));
     }

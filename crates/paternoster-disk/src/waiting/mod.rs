@@ -149,20 +149,26 @@ impl Waiting {
 
     /// How to wait from now on.
     pub(crate) fn how(&mut self, now: Instant) -> How {
-        let device = self.device.wait(now);
-        let finds_out = self.finds_out();
-        if finds_out && !self.has_leisure(now) {
+        if !self.finds_out() {
+            return self.for_device(now).unwrap_or(How::Sleep);
+        }
+        if !self.has_leisure(now) {
             return How::Sleep;
         }
-        if let Some(asked) = self.calibration().filter(|_| finds_out) {
+        if let Some(asked) = self.calibration() {
             return How::Calibrate(asked);
         }
-        let is_deep = finds_out && self.device.len() > FEW_IN_DEVICE;
-        match device {
-            Wait::Poll if !is_deep => How::Poll,
-            Wait::SleepUntil(at) if !is_deep => How::SleepUntil(at),
-            _ if finds_out => self.looks.limit().map_or(How::Sleep, How::Look),
-            _ => How::Sleep,
+        let is_deep = self.device.len() > FEW_IN_DEVICE;
+        let for_device = if is_deep { None } else { self.for_device(now) };
+        for_device.unwrap_or_else(|| self.looks.limit().map_or(How::Sleep, How::Look))
+    }
+
+    /// What the estimator wants, where that is not to wait for whatever comes.
+    fn for_device(&mut self, now: Instant) -> Option<How> {
+        match self.device.wait(now) {
+            Wait::Poll => Some(How::Poll),
+            Wait::SleepUntil(at) => Some(How::SleepUntil(at)),
+            Wait::Block => None,
         }
     }
 
@@ -204,6 +210,7 @@ impl Waiting {
     pub(crate) fn polled(&mut self, seen: Seen, took: Nanos, now: Instant) {
         self.polls += 1;
         self.polled += took;
+        self.device.looked_until(now);
         self.note_crowd(seen, now);
     }
 

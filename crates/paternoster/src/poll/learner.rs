@@ -349,7 +349,7 @@ impl Learner {
         if tunables.cpu_cap < Ppm::ONE {
             return self.capped_choice(overshoots, cost, around);
         }
-        if self.may_block(overshoots, tunables) {
+        if self.may_block(overshoots, around) {
             return (Rule::Block, Effects::default());
         }
         if !is_worth(mean, cost) {
@@ -365,7 +365,8 @@ impl Learner {
         if is_crowded && (was_crowded || !matches!(self.rule, Rule::Sleep(_))) {
             return awake(WhyAwake::Crowded);
         }
-        match longest_sleep(&self.known, overshoot, self.allowance(tunables)) {
+        let Some(allowance) = self.allowance(around) else { return awake(WhyAwake::Crowded) };
+        match longest_sleep(&self.known, overshoot, allowance) {
             None => awake(WhyAwake::NoRoom),
             Some(Choice { sleep, outlook }) => {
                 let late = overshoot.of(sleep).map_or(Nanos::ZERO, Distribution::mean);
@@ -396,7 +397,9 @@ impl Learner {
             Rule::Poll(_) | Rule::Block => false,
         };
         let late = overshoot.of(sleep).filter(|_| is_wanted)?.mean();
-        let every = if sleep + late <= self.known.quantile(10) { 16 } else { 4096 };
+        let is_harmless =
+            overshoot.excess() == Nanos::ZERO && sleep + late <= self.known.quantile(10);
+        let every = if is_harmless { 16 } else { 4096 };
         let left = self.trial.map_or(every, |trial| trial.left.min(every));
         Some(Trial { sleep, every, left })
     }
@@ -413,26 +416,34 @@ impl Learner {
         let Some(cheap) = cheap_sleep(&self.known, overshoots, cost, tunables.cpu_cap) else {
             return (Rule::Block, Effects::default());
         };
-        let longest = longest_sleep(&self.known, overshoot, self.allowance(tunables));
+        let allowance = self.allowance(around);
+        let longest = allowance.and_then(|it| longest_sleep(&self.known, overshoot, it));
         let longest = longest.filter(|longest| longest.sleep >= cheap.sleep);
         let Choice { sleep, outlook } = longest.unwrap_or(cheap);
         (Rule::Sleep(sleep), outlook)
     }
 
-    fn allowance(&self, tunables: &AutoTunables) -> Effects {
+    /// What a sleep may do, less what stalls do to it; none where they do all that is allowed.
+    fn allowance(&self, around: Surroundings<'_>) -> Option<Effects> {
+        let Surroundings { tunables, overshoot } = around;
         let scaled = |part: Ppm| {
             let part = u64::from(part.0) * u64::from(self.scale.0) / 1_000_000;
             let part = part * u64::from(self.trust.part().0) / 1_000_000;
             Ppm(u32::try_from(part).unwrap_or(u32::MAX))
         };
-        Effects { added: scaled(tunables.delta), misses: scaled(tunables.mu) }
+        let excess = u128::from(overshoot.excess().as_nanos()) * 1_000_000;
+        let by_stalls = excess.div_ceil(u128::from(self.known.mean().as_nanos()).max(1));
+        let added = u128::from(scaled(tunables.delta).0).checked_sub(by_stalls)?;
+        let added = Ppm(u32::try_from(added).expect("less than it was"));
+        Some(Effects { added, misses: scaled(tunables.mu) })
     }
 
     /// Whether all I/Os may be as late as a wake-up is: then an interrupt does, and nothing is
     /// polled at all.
-    fn may_block(&self, overshoots: &Distribution, tunables: &AutoTunables) -> bool {
+    fn may_block(&self, overshoots: &Distribution, around: Surroundings<'_>) -> bool {
+        let Surroundings { tunables, overshoot } = around;
         let late = overshoots.quantile(995).as_nanos();
-        overshoots.mean() <= tunables.delta.of(self.known.mean())
+        overshoots.mean() + overshoot.excess() <= tunables.delta.of(self.known.mean())
             && late <= self.known.quantile(990).as_nanos() / 100
     }
 }

@@ -52,8 +52,9 @@
 //! It measures what sleeping costs (`overshoot.rs`) and how long I/Os take without it, in each
 //! class (`learner.rs`), and chooses the longest sleep that adds at most δ to the mean latency
 //! (`choose.rs`). It watches what comes of it: misses against those expected, changes of the
-//! device's speed (`learner.rs`), and the slowest hundredth (`guard.rs`). For I/Os that take so
-//! long that a late wake-up is within δ it waits for interrupts.
+//! device's speed (`learner.rs`), the slowest hundredth (`guard.rs`), and whether a thread that
+//! sleeps loses the CPU for long more often than one that polls (`stalls.rs`). For I/Os that take
+//! so long that a late wake-up is within δ it waits for interrupts.
 
 mod choose;
 mod class;
@@ -63,6 +64,7 @@ mod outstanding;
 mod overshoot;
 mod policy;
 mod samples;
+mod stalls;
 mod statistics;
 mod trust;
 mod window;
@@ -72,7 +74,9 @@ use crate::time::{Instant, Nanos};
 pub use class::PollClass;
 pub use outstanding::Ticket;
 pub use policy::{AutoTunables, OfMean, PollDelayError, PollPolicy, Ppm};
-pub use statistics::{Choice, ClassStatistics, OvershootStatistics, PollStatistics, WhyAwake};
+pub use statistics::{
+    Choice, ClassStatistics, OvershootStatistics, PollStatistics, StallStatistics, WhyAwake,
+};
 pub use window::WindowTimes;
 
 use learner::{How, Learner, Rule, Surroundings, Waited, is_worth};
@@ -123,6 +127,8 @@ pub struct Estimator {
     trial: Option<(u64, Nanos)>,
     sleeping: Option<Sleeping>,
     last_sleep: LastSleep,
+    /// When it last said to look again.
+    last_look: Option<Instant>,
     ios: [u64; PollClass::COUNT],
     totals: Totals,
 }
@@ -184,6 +190,7 @@ impl Estimator {
             trial: None,
             sleeping: None,
             last_sleep: LastSleep::default(),
+            last_look: None,
             ios: [0; PollClass::COUNT],
             totals: Totals::default(),
         }
@@ -223,6 +230,7 @@ impl Estimator {
 
     /// Notes that an I/O was given to the device. The ticket is for its completion.
     pub fn submitted(&mut self, class: PollClass, now: Instant) -> Ticket {
+        self.last_look = None;
         self.used |= 1 << class.index();
         let ticket = self.outstanding.add(class, now);
         let is_auto = matches!(self.policy, PollPolicy::Auto(_));
@@ -242,6 +250,7 @@ impl Estimator {
     ///
     /// If it was said to be done before.
     pub fn completed(&mut self, ticket: Ticket, at: Instant) {
+        self.looked_until(at);
         let io = self.outstanding.remove(ticket);
         let time = at.saturating_since(io.submitted);
         self.ios[io.class.index()] += 1;
@@ -277,8 +286,25 @@ impl Estimator {
     }
 
     /// How to wait for what is in the device, as of now. A caller that polls asks again whenever it
-    /// found nothing, as time alone may change the answer.
+    /// found nothing, as time alone may change the answer: what is 200 µs or more between two
+    /// looks is taken for time in which something else had the CPU.
     pub fn wait(&mut self, now: Instant) -> Wait {
+        self.looked_until(now);
+        let how = self.how(now);
+        self.last_look = (how == Wait::Poll).then_some(now);
+        how
+    }
+
+    /// Notes that a caller that was told to poll has done so until now, and does something else
+    /// before it asks again. Without it, that would count as time in which something else had the
+    /// CPU. A completion says as much.
+    pub fn looked_until(&mut self, now: Instant) {
+        if let Some(last) = self.last_look.take() {
+            self.overshoot.polled(now.saturating_since(last));
+        }
+    }
+
+    fn how(&mut self, now: Instant) -> Wait {
         self.last_sleep.is_first_look = false;
         self.windows.publish(now);
         if self.outstanding.len() == 0 || self.policy == PollPolicy::Interrupt {
@@ -348,11 +374,14 @@ impl Estimator {
         });
         let mut overshoots: Vec<_> = overshoots.collect();
         overshoots.reverse();
+        let stalls = self.overshoot.stalls();
         let Totals { sleeps, woken_early, found, slept, awake_for } = self.totals;
         PollStatistics {
             policy: self.policy,
             classes: used.map(|class| self.class_statistics(class)).collect(),
             overshoots,
+            stalls_asleep: stalls.asleep,
+            stalls_polling: stalls.polling,
             sleep_cost: self.overshoot.cost(),
             sleeps,
             woken_early,

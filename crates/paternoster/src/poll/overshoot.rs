@@ -9,14 +9,20 @@
 //!   samples    the last 512  the last 512   the last 512
 //! ```
 //!
+//! What is so late that the CPU was somebody else's is left out where it is rare, and counted
+//! beside (`stalls.rs`): it says nothing of how late the others end.
+//!
 //! A new thread has slept for nothing yet. It sleeps some times for no other reason, as long as
 //! [`Overshoot::wanted`] says, with its CPU clock read before and after.
 
 use super::samples::{Distribution, Samples};
+use super::stalls::{STALL, Stalls};
 use crate::time::Nanos;
 
 /// Sleeps of each kind that are wanted before one counts on them.
 const ENOUGH: usize = 64;
+/// What is left of them at least where those that are stalls are left out.
+const LEFT: usize = ENOUGH - ENOUGH / 10;
 /// The least CPU time of so many sleeps is what a sleep costs: the rest is something else's.
 const BATCH: u32 = 32;
 /// A new batch moves the cost by an eighth of the difference.
@@ -30,19 +36,22 @@ struct Band {
     calibration: Nanos,
     samples: Samples<512>,
     distribution: Distribution,
+    /// Its stalls are too many to be left out of it.
+    has_stalls: bool,
     is_stale: bool,
 }
 
 impl Band {
     fn new(end: Nanos, calibration: Nanos) -> Self {
         let (samples, distribution) = (Samples::default(), Distribution::default());
-        Self { end, calibration, samples, distribution, is_stale: false }
+        Self { end, calibration, samples, distribution, has_stalls: false, is_stale: false }
     }
 }
 
 #[derive(Debug)]
 pub(super) struct Overshoot {
     bands: [Band; 3],
+    stalls: Stalls,
     cost: Option<Nanos>,
     /// The least CPU time of this batch, and how many there were.
     batch: (Nanos, u32),
@@ -56,7 +65,7 @@ impl Default for Overshoot {
             Band::new(micros(100), micros(50)),
             Band::new(Nanos::new(u64::MAX), micros(200)),
         ];
-        Self { bands, cost: None, batch: (Nanos::new(u64::MAX), 0) }
+        Self { bands, stalls: Stalls::default(), cost: None, batch: (Nanos::new(u64::MAX), 0) }
     }
 }
 
@@ -77,6 +86,24 @@ impl Overshoot {
         let band = band.expect("the last one has no end");
         band.samples.push(overshoot);
         band.is_stale = true;
+        self.stalls.slept(asked, overshoot);
+    }
+
+    /// Notes a span between two looks of a thread that polls.
+    pub(super) fn polled(&mut self, span: Nanos) {
+        self.stalls.polled(span);
+    }
+
+    /// Latency that a sleep adds on average by stalls that distributions leave out, beyond what
+    /// polling suffers of them.
+    pub(super) fn excess(&self) -> Nanos {
+        let have_stalls = self.bands.iter().any(|band| band.has_stalls);
+        if have_stalls { Nanos::ZERO } else { self.stalls.excess() }
+    }
+
+    /// How often a thread lost the CPU while it slept, and while it polled.
+    pub(super) fn stalls(&self) -> &Stalls {
+        &self.stalls
     }
 
     pub(super) fn add_cost(&mut self, cpu: Nanos) {
@@ -96,6 +123,7 @@ impl Overshoot {
     pub(super) fn refresh(&mut self) {
         for band in self.bands.iter_mut().filter(|band| band.is_stale) {
             band.distribution.refresh(&band.samples);
+            band.has_stalls = !band.distribution.leave_out_rare(STALL);
             band.is_stale = false;
         }
     }
@@ -106,7 +134,7 @@ impl Overshoot {
         let starts = [Nanos::ZERO, self.bands[0].end, self.bands[1].end];
         let bands = starts.into_iter().zip(&self.bands).rev();
         bands
-            .filter(|(_, band)| band.distribution.sorted().len() >= ENOUGH)
+            .filter(|(_, band)| band.distribution.sorted().len() >= LEFT)
             .map(|(start, band)| (start, band.end, &band.distribution))
     }
 

@@ -57,6 +57,18 @@ impl Distribution {
         self.sum = self.sorted.iter().map(|&time| u64::from(time)).sum();
     }
 
+    /// Leaves out those from `limit` on, if they are one in ten at most; else all of them stay.
+    /// Whether none is left from there on.
+    pub(super) fn leave_out_rare(&mut self, limit: Nanos) -> bool {
+        let below = self.sorted.partition_point(|&time| u64::from(time) < limit.as_nanos());
+        let are_rare = (self.sorted.len() - below) * 10 <= self.sorted.len();
+        if are_rare {
+            let rare = self.sorted.drain(below..);
+            self.sum -= rare.map(u64::from).sum::<u64>();
+        }
+        are_rare
+    }
+
     pub(super) fn sorted(&self) -> &[u32] {
         &self.sorted
     }
@@ -101,6 +113,20 @@ mod tests {
         let quantile = |per_mille| distribution.quantile(per_mille).as_nanos();
         assert_eq!((quantile(10), quantile(500), quantile(990)), (1, 50, 99));
         assert_eq!(distribution.mean(), Nanos::new(50));
+    }
+
+    /// 100 of 1 to 100: from 91 on they are one in ten, from 90 on more.
+    #[test]
+    fn only_what_is_rare_is_left_out() {
+        let left = |limit| {
+            let mut distribution = Distribution::default();
+            distribution.refresh(&ring(1..=100));
+            let are_rare = distribution.leave_out_rare(Nanos::new(limit));
+            (are_rare, distribution.sorted().len(), distribution.sum())
+        };
+        assert_eq!(left(101), (true, 100, 5050));
+        assert_eq!(left(91), (true, 90, 4095));
+        assert_eq!(left(90), (false, 100, 5050));
     }
 
     #[test]

@@ -17,8 +17,9 @@ pub enum WhyAwake {
     Uncalibrated,
     /// A sleep would cost more CPU time than it saves.
     NotWorth,
-    /// Sleeps end so late, one in a hundred by half of a completion time or more, that the CPU is
-    /// somebody else's.
+    /// Sleeps end so late, one in a hundred by a third of a completion time later than most, that
+    /// the CPU is somebody else's; or it is so for long more often where the thread sleeps than
+    /// where it polls.
     Crowded,
     /// Even the shortest sleep would add more latency than is allowed.
     NoRoom,
@@ -94,6 +95,17 @@ pub struct OvershootStatistics {
     pub p99: Nanos,
 }
 
+/// How often a thread lost the CPU to something else for 200 µs or more, in the last minute.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StallStatistics {
+    /// How long it slept, or polled, with the stalls; after 64 s of both all counts half.
+    pub time: Nanos,
+    /// How often.
+    pub stalls: u64,
+    /// For how long together.
+    pub lost: Nanos,
+}
+
 /// What an estimator has learned and done.
 #[derive(Clone, Debug)]
 pub struct PollStatistics {
@@ -101,8 +113,13 @@ pub struct PollStatistics {
     pub policy: PollPolicy,
     /// The classes that had I/Os, in order.
     pub classes: Vec<ClassStatistics>,
-    /// How late sleeps end, shortest first; of kinds of which enough is known.
+    /// How late sleeps end, shortest first; of kinds of which enough is known. Stalls are left out
+    /// where they are one in ten at most.
     pub overshoots: Vec<OvershootStatistics>,
+    /// Sleeps that ended 200 µs late or more.
+    pub stalls_asleep: StallStatistics,
+    /// Looks that came so long after the one before.
+    pub stalls_polling: StallStatistics,
     /// CPU time of going to sleep and waking up, once it is known.
     pub sleep_cost: Option<Nanos>,
     /// Sleeps.

@@ -1,7 +1,9 @@
 //! `auto`: it sleeps as long as may be, sees when that changes, and says why it does not sleep.
 
-use paternoster::Nanos;
-use paternoster::poll::{AutoTunables, Choice, Completions, PollPolicy, Ppm, WhyAwake};
+use paternoster::poll::{
+    AutoTunables, Choice, Completions, Estimator, PollPolicy, Ppm, StallStatistics, Wait, WhyAwake,
+};
+use paternoster::{Instant, Nanos};
 
 use crate::rig::{Outcome, Rig, auto, reads};
 
@@ -87,6 +89,46 @@ fn crowded_cpu_is_not_slept_on() {
         rig.io(reads(8), 60_000, 13_500);
     }
     assert!(matches!(choice(&rig), Choice::Sleep(_)), "{:?}", rig.statistics());
+}
+
+/// Something else has the CPU for 3 ms, thirty times a second, and it does not matter what the
+/// thread does then: the sleep is that of a machine of one's own (above), and latency what classic
+/// polling has of the same stalls, and δ.
+#[test]
+fn stalls_that_polling_suffers_too_are_no_price_of_sleeping() {
+    let stalled = |policy| {
+        let every = Nanos::from_micros(33_333);
+        let mut rig =
+            fast_machine(policy, Completions::Noticed).stall(every, Nanos::from_millis(3));
+        run(&mut rig, 20_000, 80_000);
+        let outcomes = run(&mut rig, 20_000, 80_000);
+        (rig, mean(&outcomes, |it| it.latency))
+    };
+    let (_, polled) = stalled(PollPolicy::Classic);
+    let (rig, slept) = stalled(auto());
+    assert!(polled > 80_000 * 105 / 100, "a tenth of the time is lost: {polled}");
+    assert!(slept < polled * 1005 / 1000, "{slept} {polled}");
+    let Choice::Sleep(sleep) = choice(&rig) else { panic!("{:?}", rig.statistics()) };
+    assert!((69_000..72_000).contains(&sleep.as_nanos()), "{sleep:?}");
+    let statistics = rig.statistics();
+    assert!(statistics.stalls_asleep.stalls > 50, "{statistics:?}");
+}
+
+/// One sleep in 300 ends 1 ms late, and who polls loses nothing: 3.3 µs for an I/O of 80 µs.
+#[test]
+fn stalls_that_only_sleepers_have_are_a_price_of_sleeping() {
+    let mut rig = fast_machine(auto(), Completions::Noticed);
+    let (mut added, mut latest) = (0, 0);
+    for _ in 0..200_000 {
+        let time = 72_000 + rig.below(16_000);
+        let late = if rig.below(300) == 0 { 1_000_000 } else { 2_500 };
+        let latency = rig.io(reads(8), time, late).latency;
+        added += latency - time;
+        latest = latest.max(latency - time);
+    }
+    assert!(latest > 900_000, "it was found out: {latest}");
+    assert!(added < 200_000 * 80_000 / 200, "half a percent: {added}");
+    assert_eq!(choice(&rig), Choice::Poll(WhyAwake::Crowded), "{:?}", rig.statistics());
 }
 
 #[test]
@@ -194,4 +236,20 @@ fn cap_on_the_cpu_is_kept_at_the_price_of_latency() {
     spread(&mut capped);
     let (added, load) = spread(&mut capped);
     assert!(load <= 27 && added > 1_000, "{load} % {added} ns");
+}
+
+#[test]
+fn time_in_which_a_caller_does_not_look_is_no_stall() {
+    let mut estimator = Estimator::new(PollPolicy::Classic, Completions::Noticed);
+    let at = |us| Instant::START + Nanos::from_micros(us);
+    let ticket = estimator.submitted(reads(8), at(0));
+    for look in [1, 100, 300, 599] {
+        assert_eq!(estimator.wait(at(look)), Wait::Poll);
+    }
+    estimator.looked_until(at(600));
+    assert_eq!(estimator.wait(at(9_000)), Wait::Poll);
+    estimator.completed(ticket, at(9_001));
+    let StallStatistics { time, stalls, lost } = estimator.statistics().stalls_polling;
+    // From 100 to 300 µs, and from 300 to 599.
+    assert_eq!((stalls, lost, time), (2, Nanos::from_micros(499), Nanos::from_micros(600)));
 }

@@ -25,7 +25,19 @@ pub(crate) struct Rig {
     /// CPU time of waiting, in ns.
     pub(crate) cpu: u64,
     random: u64,
+    /// Something else takes the CPU, whatever the thread does then.
+    stalls: Option<Stalls>,
 }
+
+/// The next span in which something else has the CPU, and how long it is until the one after.
+struct Stalls {
+    next: Instant,
+    every: Nanos,
+    length: Nanos,
+}
+
+/// How long who polls goes on without asking again.
+const LOOK: Nanos = Nanos::from_micros(100);
 
 pub(crate) fn reads(sectors: u32) -> PollClass {
     PollClass::of(Direction::Read, SectorCount(sectors)).expect("it has sectors")
@@ -44,7 +56,25 @@ impl Rig {
             cost: 2_900,
             cpu: 0,
             random: 0x9E37_79B9_7F4A_7C15,
+            stalls: None,
         }
+    }
+
+    /// Something else has the CPU for so long, so often.
+    pub(crate) fn stall(mut self, every: Nanos, length: Nanos) -> Self {
+        self.stalls = Some(Stalls { next: self.now + every, every, length });
+        self
+    }
+
+    /// When the thread runs that wants to run then.
+    fn runs_at(&mut self, moment: Instant) -> Instant {
+        let Some(stalls) = &mut self.stalls else { return moment };
+        let mut runs = moment;
+        while stalls.next <= runs {
+            runs = runs.max(stalls.next + stalls.length);
+            stalls.next = stalls.next + stalls.every;
+        }
+        runs
     }
 
     /// Sleeps that are for nothing: each costs so much, and ends late by one of these spans in
@@ -79,17 +109,18 @@ impl Rig {
                 Wait::SleepUntil(until) => {
                     assert_eq!(asked, None, "it was slept for before");
                     asked = Some(until.saturating_since(self.now).as_nanos());
-                    self.now = until + Nanos::new(late);
+                    self.now = self.runs_at(until + Nanos::new(late));
                     self.cpu += self.cost;
                     is_missed = done <= self.now;
                     self.estimator.woke(until, self.now, is_missed);
                 }
                 Wait::Poll => {
-                    self.cpu += done.saturating_since(self.now).as_nanos();
-                    self.now = self.now.max(done);
+                    let look = done.min(self.now + LOOK);
+                    self.cpu += look.saturating_since(self.now).as_nanos();
+                    self.now = self.runs_at(self.now.max(look));
                 }
                 Wait::Block => {
-                    self.now = self.now.max(done + Nanos::new(late));
+                    self.now = self.runs_at(self.now.max(done + Nanos::new(late)));
                     self.cpu += self.cost;
                 }
             }

@@ -28,7 +28,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result};
 use indicatif::{ProgressBar, ProgressStyle};
 use paternoster::Nanos;
-use paternoster::poll::{Choice, Estimator};
+use paternoster::poll::{Choice, Estimator, StallStatistics};
 use serde::Serialize;
 
 use super::measure::{load_average, processors};
@@ -205,15 +205,24 @@ fn measure_device(
     })
 }
 
-/// What it does now with reads of 4 KiB.
+/// What it does now with reads of 4 KiB, and how often something else had the CPU.
 fn chosen(estimator: &Estimator) -> String {
     let statistics = estimator.statistics();
-    match statistics.classes.first().map(|class| class.choice) {
+    let stalls = |StallStatistics { stalls, time, .. }| {
+        format!("{stalls} times in {:.1} s", us(time.as_nanos()) / 1e6)
+    };
+    let lost = format!(
+        "it lost the CPU for 0.2 ms or more {} asleep, {} polling",
+        stalls(statistics.stalls_asleep),
+        stalls(statistics.stalls_polling)
+    );
+    let choice = match statistics.classes.first().map(|class| class.choice) {
         Some(Choice::Sleep(sleep)) => format!("sleeps {:.1} µs", us(sleep.as_nanos())),
         Some(Choice::Poll(why)) => format!("polls ({})", why.name()),
         Some(Choice::Block) => "waits for interrupts".to_owned(),
         None => "has had no I/O".to_owned(),
-    }
+    };
+    format!("{choice}; {lost}")
 }
 
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // it came from such a number

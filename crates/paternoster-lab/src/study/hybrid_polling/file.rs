@@ -5,7 +5,7 @@ use std::path::Path;
 use paternoster::poll::PollClass;
 use paternoster::{Direction, SectorCount};
 
-use super::law::{Overshoots, Times, nanos};
+use super::law::{Overshoots, StallLaw, Times, nanos};
 use super::simulate::{Length, Machine, Stream};
 use crate::model::parameter_file::{Keys, ParameterError, Problem};
 
@@ -47,6 +47,7 @@ impl StudyFile {
                 ("post", keys.table("post", machine)?),
                 ("fast", keys.table("fast", machine)?),
                 ("virtual", keys.table("virtual", machine)?),
+                ("shared", keys.table("shared", machine)?),
             ])
         })?;
         let devices = keys.tables("devices", |keys| device(keys, &machines))?;
@@ -66,6 +67,10 @@ fn machine(keys: &mut Keys<'_>) -> Read<Machine> {
             gamma_us: keys.number_or("overshoot_gamma_us", 0.0, US)?,
             rare: keys.number_or("rare", 0.0, 0.0..=1.0)?,
             rare_us: keys.number_or("rare_us", 0.0, US)?,
+        },
+        stalls: StallLaw {
+            every_us: keys.number_or("stall_every_us", 0.0, 0.0..=1e9)?,
+            length_us: keys.number_or("stall_us", 0.0, US)?,
         },
     })
 }

@@ -57,6 +57,57 @@ impl Overshoots {
     }
 }
 
+/// How often something else has the CPU, and for how long: the means of two exponential laws, in
+/// µs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct StallLaw {
+    /// From the end of one to the next; 0 where there is none.
+    pub(super) every_us: f64,
+    pub(super) length_us: f64,
+}
+
+/// The next span in which something else has the CPU. These come and go whatever the thread does.
+#[derive(Clone, Debug)]
+pub(super) struct Stalls {
+    law: StallLaw,
+    draws: Draws,
+    begin: u64,
+    end: u64,
+}
+
+impl Stalls {
+    pub(super) fn new(law: StallLaw, draws: Draws, now: u64) -> Self {
+        let mut stalls = Self { law, draws, begin: now, end: now };
+        stalls.draw();
+        stalls
+    }
+
+    /// When the thread runs that wants to run then; `moment` never goes back.
+    pub(super) fn runs_at(&mut self, moment: u64) -> u64 {
+        let mut runs = moment;
+        while self.begin <= runs {
+            runs = runs.max(self.end);
+            self.draw();
+        }
+        runs
+    }
+
+    /// When it begins.
+    pub(super) fn next(&self) -> u64 {
+        self.begin
+    }
+
+    fn draw(&mut self) {
+        let StallLaw { every_us, length_us } = self.law;
+        if every_us <= 0.0 {
+            self.begin = u64::MAX;
+            return;
+        }
+        self.begin = self.end + nanos(-every_us * libm::log(self.draws.uniform()));
+        self.end = self.begin + nanos(-length_us * libm::log(self.draws.uniform()));
+    }
+}
+
 /// How long the I/Os of a stream take, in µs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Times {

@@ -9,13 +9,19 @@
 //!     └───────── reap ◀───────────┘                                             and an interrupt
 //! ```
 //!
+//! Where others use the machine, too, something else has the CPU now and then, whatever the thread
+//! does: it goes on when that is over. So who polls is as late as who sleeps.
+//!
 //! Each stream keeps one I/O outstanding. How long its I/Os take depends on their number alone, and
 //! not on the policy: every policy gets the same ones.
 
 use paternoster::poll::{Completions, Estimator, PollClass, PollPolicy, Ticket, Wait};
 use paternoster::{Instant, Nanos};
 
-use super::law::{Draws, Overshoots, Times};
+use super::law::{Draws, Overshoots, StallLaw, Stalls, Times};
+
+/// How long who polls goes on without asking again, in ns.
+const LOOK: u64 = 100_000;
 
 /// What waiting costs.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -27,6 +33,7 @@ pub(super) struct Machine {
     /// CPU time of an interrupt.
     pub(super) interrupt: u64,
     pub(super) overshoots: Overshoots,
+    pub(super) stalls: StallLaw,
 }
 
 /// A stream of I/Os, one outstanding.
@@ -113,6 +120,7 @@ struct Thread<'a> {
     /// Of each stream: its draws, and how many it has submitted.
     draws: Vec<(Draws, u64)>,
     wake_draws: Draws,
+    stalls: Stalls,
     now: u64,
     in_device: Vec<InDevice>,
     sums: Sums,
@@ -130,6 +138,9 @@ pub(super) fn simulate(
     seed: u64,
 ) -> Run {
     let draws = (1..).take(streams.len()).map(|stream| (Draws::new(seed * 1000 + stream), 0));
+    let start = Instant::START.as_nanos();
+    // No stream has that number.
+    let stall_draws = Draws::new(seed * 1000 + 999);
     let mut thread = Thread {
         machine,
         streams,
@@ -138,7 +149,8 @@ pub(super) fn simulate(
         completions,
         draws: draws.collect(),
         wake_draws: Draws::new(seed * 1000),
-        now: Instant::START.as_nanos(),
+        stalls: Stalls::new(machine.stalls, stall_draws, start),
+        now: start,
         in_device: Vec::new(),
         sums: Sums::default(),
         is_first_look: false,
@@ -171,7 +183,10 @@ impl Thread<'_> {
 
     fn calibrate(&mut self) {
         while let Some(asked) = self.estimator.calibration_wanted() {
-            let overshoot = Nanos::new(self.machine.overshoots.draw(&mut self.wake_draws));
+            let until = self.now + asked.as_nanos();
+            let overshoot = self.machine.overshoots.draw(&mut self.wake_draws);
+            self.now = self.stalls.runs_at(until + overshoot);
+            let overshoot = Nanos::new(self.now - until);
             self.estimator.calibrated(asked, overshoot, Nanos::new(self.machine.sleep));
         }
     }
@@ -189,7 +204,7 @@ impl Thread<'_> {
     }
 
     fn work(&mut self, cpu: u64) {
-        self.now += cpu;
+        self.now = self.stalls.runs_at(self.now + cpu);
         self.sums.cpu += cpu;
     }
 
@@ -204,14 +219,15 @@ impl Thread<'_> {
             match self.estimator.wait(self.instant()) {
                 Wait::Poll => {
                     // Time alone may change the answer.
-                    let polled = (self.first_done() - self.now).min(1_000_000);
+                    let until = self.first_done().min(self.stalls.next());
+                    let polled = (until - self.now).min(LOOK);
                     self.sums.polled += polled;
                     self.work(polled);
                 }
                 Wait::SleepUntil(until) => self.sleep(until),
                 Wait::Block => {
                     let late = self.machine.overshoots.draw(&mut self.wake_draws);
-                    self.now = self.first_done() + late;
+                    self.now = self.stalls.runs_at(self.first_done() + late);
                     self.sums.cpu += self.machine.sleep + self.machine.interrupt;
                 }
             }
@@ -222,9 +238,9 @@ impl Thread<'_> {
         let overshoot = self.machine.overshoots.draw(&mut self.wake_draws);
         self.sums.sleeps += 1;
         self.sums.asked += until.as_nanos() - self.now;
-        self.sums.overshoot += overshoot;
         self.sums.cpu += self.machine.sleep;
-        self.now = until.as_nanos() + overshoot;
+        self.now = self.stalls.runs_at(until.as_nanos() + overshoot);
+        self.sums.overshoot += self.now - until.as_nanos();
         self.in_device.iter_mut().for_each(|io| io.is_slept_for = true);
         self.is_first_look = self.first_done() <= self.now;
         self.estimator.woke(until, self.instant(), self.is_first_look);

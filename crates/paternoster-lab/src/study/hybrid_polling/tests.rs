@@ -73,7 +73,8 @@ fn bimodal_device_is_polled_for() {
 
 #[test]
 fn devices_that_it_was_made_for_are_within_bounds() {
-    for name in ["heavy-tailed", "faster", "virtual", "log-normal", "drifting", "slower"] {
+    for name in ["heavy-tailed", "faster", "virtual", "log-normal", "drifting", "slower", "shared"]
+    {
         assert!(check(name));
     }
 }
