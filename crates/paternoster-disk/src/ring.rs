@@ -282,9 +282,13 @@ impl<T> Ring<T> {
         self.submit_and_wait()
     }
 
-    /// Submits everything and has the kernel finish what it can, without waiting.
+    /// Submits everything and has the kernel finish what it can, without waiting. Where there is
+    /// nothing to do this takes no system call.
     pub fn submit(&mut self) -> io::Result<()> {
-        self.enter(0, EnterFlags::GETEVENTS)
+        let queue = self.uring.submission();
+        let has_work = !queue.is_empty() || queue.taskrun() || queue.cq_overflow();
+        drop(queue);
+        if has_work { self.enter(0, EnterFlags::GETEVENTS) } else { Ok(()) }
     }
 
     /// Returns whether something has completed, or would if the kernel were asked. This takes no

@@ -170,12 +170,16 @@ impl<S: Scheduler> Owner<S> {
     /// Gives a command to the disk, which takes it in now. What may begin by that begins when the
     /// front has given all that it has, in this round.
     pub fn submit(&mut self, command: Command) {
-        self.engine.submit(self.clock.now(), command);
+        let now = self.clock.now();
+        self.waiting.something_came(now);
+        self.engine.submit(now, command);
     }
 
     /// Gives the disk a batch of a plug, with its commands: see [`Engine::submit_batch`].
     pub fn submit_batch(&mut self, batch: Batch, commands: Vec<Command>) {
-        self.engine.submit_batch(self.clock.now(), batch, commands);
+        let now = self.clock.now();
+        self.waiting.something_came(now);
+        self.engine.submit_batch(now, batch, commands);
     }
 
     /// Changes something of the elevator (groups, weights, I/O contexts, tunables, depth) at the
@@ -276,6 +280,7 @@ impl<S: Scheduler> Owner<S> {
                     Token::Wake => {
                         self.waker.clear();
                         self.watch_waker();
+                        self.waiting.something_came(self.clock.now());
                         front.woken(&mut self);
                     }
                 }

@@ -28,19 +28,19 @@ impl<S: Scheduler> Owner<S> {
             return self.ring.submit();
         }
         let how = self.waiting.how(began);
+        self.waiting.begins(how, began);
         match how {
-            How::Sleep => self.sleep(until, front)?,
+            How::Sleep => self.sleep(until, front),
             How::Look(limit) => {
-                if !self.look(began + limit, until, front)? {
-                    self.sleep(until, front)?;
+                if self.look(began + limit, until, front)? {
+                    return Ok(());
                 }
+                self.sleep(until, front)
             }
-            How::Poll => self.poll(until, front)?,
-            How::SleepUntil(at) => self.sleep_until(at, until, front)?,
-            How::Calibrate(asked) => self.calibrate(asked, until, front)?,
+            How::Poll => self.poll(until, front),
+            How::SleepUntil(at) => self.sleep_until(at, until, front),
+            How::Calibrate(asked) => self.calibrate(asked, until, front),
         }
-        self.waiting.waited(how, self.clock.now().saturating_since(began));
-        Ok(())
     }
 
     /// Looks whether something comes before `end`. Returns whether there is something to do.
@@ -51,6 +51,9 @@ impl<S: Scheduler> Owner<S> {
         front: &impl Front<S>,
     ) -> io::Result<bool> {
         self.ring.submit()?;
+        if self.ring.has_completions() || front.has_arrived() {
+            return Ok(true);
+        }
         let Self { ring, waiting, clock, .. } = self;
         let end = until.map_or(end, |until| until.min(end));
         let has_come = || ring.has_completions() || front.has_arrived();

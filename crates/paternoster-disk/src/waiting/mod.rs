@@ -23,6 +23,7 @@ mod device;
 mod look;
 mod spin;
 
+use std::ops::RangeInclusive;
 use std::thread::available_parallelism;
 
 use paternoster::poll::{PollPolicy, PollStatistics, Wait};
@@ -42,8 +43,10 @@ const FEW_IN_DEVICE: usize = 2;
 /// comes during a sleep is then taken in together, which costs less than one by one.
 const FEW_DONE: u32 = 4;
 
-/// So long nothing is polled for after somebody else had the processor.
-const CROWDED: Nanos = Nanos::from_millis(10);
+/// So long nothing is polled for after somebody else had the processor: at first, then twice as long
+/// each time, up to the second. Each look that finds something halves it. One that lost the
+/// processor to an interrupt looks again soon, and one that shares it lets the other run.
+const CROWDED: RangeInclusive<Nanos> = Nanos::from_micros(200)..=Nanos::from_millis(10);
 
 /// After so many sleeps for nothing that something has ended, there are more of them only while the
 /// thread has nothing to do: what comes as soon as that is better looked for.
@@ -90,6 +93,10 @@ pub(crate) struct Waiting {
     done: u32,
     /// Nothing is polled for until then.
     crowded_until: Instant,
+    /// How long nothing is the next time.
+    crowded_for: Nanos,
+    /// When the thread began to wait for whatever comes, of which there was nothing since.
+    idle_since: Option<Instant>,
     crowded: u64,
     polls: u64,
     polled: Nanos,
@@ -112,6 +119,8 @@ impl Waiting {
             has_room,
             done: 0,
             crowded_until: Instant::START,
+            crowded_for: *CROWDED.start(),
+            idle_since: None,
             crowded: 0,
             polls: 0,
             polled: Nanos::ZERO,
@@ -139,7 +148,15 @@ impl Waiting {
 
     /// Notes that a transfer is done.
     pub(crate) fn transfer_done(&mut self, id: TransferId, at: Instant) {
+        self.something_came(at);
         self.device.done(id, at);
+    }
+
+    /// Notes that a client's command, a completion or another thread's wake-up has come.
+    pub(crate) fn something_came(&mut self, now: Instant) {
+        if let Some(since) = self.idle_since.take() {
+            self.looks.waited(now.saturating_since(since));
+        }
     }
 
     /// Notes that a command is done.
@@ -191,12 +208,14 @@ impl Waiting {
         self.has_room && self.done <= FEW_DONE && now >= self.crowded_until
     }
 
-    /// Notes that the thread has waited so long for its device, its clients or a moment.
-    pub(crate) fn waited(&mut self, how: How, wait: Nanos) {
+    /// Notes that the thread waits from now on.
+    pub(crate) fn begins(&mut self, how: How, now: Instant) {
         self.done = 0;
         let may_look = self.finds_out() && self.has_room;
-        if may_look && matches!(how, How::Sleep | How::Look(_)) {
-            self.looks.waited(wait);
+        if !may_look || !matches!(how, How::Sleep | How::Look(_)) {
+            self.idle_since = None;
+        } else if self.idle_since.is_none() {
+            self.idle_since = Some(now);
         }
     }
 
@@ -242,9 +261,59 @@ impl Waiting {
     }
 
     fn note_crowd(&mut self, seen: Seen, now: Instant) {
-        if seen == Seen::Crowd {
-            self.crowded += 1;
-            self.crowded_until = now + CROWDED;
+        let half = Nanos::new(self.crowded_for.as_nanos() / 2);
+        match seen {
+            Seen::Crowd => {
+                self.crowded += 1;
+                self.crowded_until = now + self.crowded_for;
+                self.crowded_for = (self.crowded_for + self.crowded_for).min(*CROWDED.end());
+            }
+            Seen::Something => self.crowded_for = half.max(*CROWDED.start()),
+            Seen::Nothing => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use paternoster::poll::AutoTunables;
+
+    use super::*;
+
+    fn at(micros: u64) -> Instant {
+        Instant::START + Nanos::from_micros(micros)
+    }
+
+    fn waiting() -> Waiting {
+        Waiting::with_room(PollPolicy::Auto(AutoTunables::DEFAULT), false, true)
+    }
+
+    /// What a thread has sent completes, too, and ends a wait.
+    #[test]
+    fn wait_lasts_until_something_comes_however_often_it_is_ended() {
+        let mut waiting = waiting();
+        waiting.begins(How::Sleep, at(100));
+        waiting.begins(How::Sleep, at(103));
+        waiting.something_came(at(112));
+        assert_eq!(waiting.how(at(120)), How::Look(Nanos::from_micros(24)), "twice 12 µs");
+    }
+
+    #[test]
+    fn thread_that_shares_its_processor_looks_less_and_less() {
+        let mut waiting = waiting();
+        waiting.begins(How::Sleep, at(0));
+        waiting.something_came(at(20));
+        let mut now = at(100);
+        let mut spans = Vec::new();
+        for seen in [Seen::Crowd; 8].into_iter().chain([Seen::Something, Seen::Crowd]) {
+            waiting.looked(seen, Nanos::ZERO, now);
+            let began = now;
+            while waiting.how(now) == How::Sleep {
+                now = now + Nanos::from_micros(100);
+            }
+            spans.push(now.saturating_since(began).as_nanos() / 1000);
+        }
+        assert_eq!(spans, [200, 400, 800, 1600, 3200, 6400, 10_000, 10_000, 0, 5000]);
+        assert_eq!(waiting.stats().crowded, 9);
     }
 }
