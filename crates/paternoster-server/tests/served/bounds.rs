@@ -147,6 +147,7 @@ fn replies_that_are_not_read_are_given_up_when_others_need_the_memory() {
     let rig = rig("memory = \"40M\"\npayload_timeout = 1");
     let mut lazy = Client::enter(rig.connect(), "a", false);
     lazy.stream.write_all(&header(0, READ, 1, 0, 30 * MIB)).expect("taken");
+    assert_eq!(simple_reply(&mut lazy.stream, 1), 0, "it has the memory first");
     let mut other = Client::enter(rig.connect(), "a2", false);
     other.stream.write_all(&header(0, READ, 2, 0, 20 * MIB)).expect("taken");
     assert_eq!(simple_reply(&mut other.stream, 2), 0);
@@ -164,6 +165,7 @@ fn to_send_a_byte_now_and_then_is_no_way_to_keep_replies_unread() {
     let rig = rig("memory = \"40M\"\npayload_timeout = 1");
     let mut lazy = Client::enter(rig.connect(), "a", false);
     lazy.stream.write_all(&header(0, READ, 1, 0, 30 * MIB)).expect("taken");
+    assert_eq!(simple_reply(&mut lazy.stream, 1), 0, "it has the memory first");
     let mut other = Client::enter(rig.connect(), "a2", false);
     other.stream.write_all(&header(0, READ, 2, 0, 20 * MIB)).expect("taken");
     let (begin, stream) = (Instant::now(), lazy.stream.try_clone().expect("a descriptor"));
