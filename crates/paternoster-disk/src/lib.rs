@@ -21,6 +21,7 @@ mod clock;
 mod engine;
 mod owner;
 mod ring;
+mod spare;
 mod token;
 mod waiting;
 

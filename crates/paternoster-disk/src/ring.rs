@@ -26,6 +26,8 @@ use rustix::io::Errno;
 use slotmap::{Key, KeyData, SlotMap, new_key_type};
 use smallvec::SmallVec;
 
+use crate::spare::SpareBuffers;
+
 new_key_type! {
     struct OperationId;
 }
@@ -116,7 +118,7 @@ impl<T> Completion<T> {
 enum Held {
     Nothing,
     Read(Buffers<BytesMut>),
-    Write(#[allow(dead_code)] Buffers<Bytes>),
+    Write(Buffers<Bytes>),
     Receive(BytesMut),
     Moment(#[allow(dead_code)] Box<Timespec>),
     Accept,
@@ -143,6 +145,7 @@ pub struct Ring<T> {
     operations: SlotMap<OperationId, Operation<T>>,
     /// The moments of wake-ups in flight, on the monotonic clock, the earliest last.
     wake_ups: Vec<u64>,
+    spare: SpareBuffers,
 }
 
 impl<T> Ring<T> {
@@ -156,7 +159,14 @@ impl<T> Ring<T> {
             .setup_cqsize(ENTRIES * 8)
             .build(ENTRIES)?;
         let waiting = Waiting::best(&uring)?;
-        Ok(Self { uring, waiting, operations: SlotMap::with_key(), wake_ups: Vec::new() })
+        let operations = SlotMap::with_key();
+        let (wake_ups, spare) = (Vec::new(), SpareBuffers::default());
+        Ok(Self { uring, waiting, operations, wake_ups, spare })
+    }
+
+    /// Returns the buffers that reads may take, rather than new ones.
+    pub(crate) fn spare(&mut self) -> &mut SpareBuffers {
+        &mut self.spare
     }
 
     /// Returns the number of operations that have not completed.
@@ -168,7 +178,7 @@ impl<T> Ring<T> {
     /// a buffer of its own, which comes back with what was read of it.
     pub fn read(&mut self, token: T, fd: &Fd, offset: u64, parts: &[u32]) {
         let raw = types::Fd(fd.as_raw_fd());
-        let room = |&len| BytesMut::with_capacity(len as usize);
+        let room = |&len| self.spare.take(len as usize);
         let mut into: Buffers<BytesMut> = parts.iter().map(room).collect();
         if let ([only], &[len]) = (into.as_mut_slice(), parts) {
             let entry = opcode::Read::new(raw, only.as_mut_ptr(), len);
@@ -299,13 +309,16 @@ impl<T> Ring<T> {
 
     /// Takes what has completed since the last call.
     pub fn take_completions(&mut self, into: &mut Vec<Completion<T>>) {
-        let operations = &mut self.operations;
+        let Self { operations, spare, .. } = self;
         for entry in self.uring.completion() {
             let id = OperationId::from(KeyData::from_ffi(entry.user_data()));
             let Some(operation) = operations.remove(id) else { continue };
             match operation.token {
                 Some(token) => {
-                    let Operation { held, vector, .. } = operation;
+                    let Operation { mut held, vector, .. } = operation;
+                    if let Held::Write(buffers) = &mut held {
+                        buffers.drain(..).for_each(|buffer| spare.give_back(buffer));
+                    }
                     into.push(completion(token, held, vector.as_deref(), entry.result()));
                 }
                 // A wake-up came, the earliest.

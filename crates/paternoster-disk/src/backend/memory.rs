@@ -20,6 +20,7 @@ use paternoster::Instant;
 use super::{Backend, Capabilities, Extent, TransferDone};
 use crate::engine::{Transfer, TransferId, Transferred};
 use crate::ring::{Buffers, Ring};
+use crate::spare::SpareBuffers;
 use crate::token::Token;
 
 /// Requests in flight: enough to have something to do in each round of the owner.
@@ -47,11 +48,15 @@ impl Memory {
     }
 
     /// Carries the transfer out. Ranges lie inside the disk.
-    pub(super) fn carry_out(&mut self, transfer: Transfer) -> Transferred {
+    pub(super) fn carry_out(
+        &mut self,
+        transfer: Transfer,
+        spare: &mut SpareBuffers,
+    ) -> Transferred {
         let moved = transfer.len();
         let mut filled = Buffers::new();
         match transfer {
-            Transfer::Read { offset, parts } => filled = self.read(index(offset), &parts),
+            Transfer::Read { offset, parts } => filled = self.read(index(offset), &parts, spare),
             Transfer::Write { offset, from } => self.write(index(offset), &from),
             Transfer::Trim { offset, len } | Transfer::Zero { offset, len, .. } => {
                 self.zero(index(offset)..index(offset + len));
@@ -62,18 +67,17 @@ impl Memory {
         Transferred { result: Ok(moved), filled }
     }
 
-    fn read(&self, offset: usize, parts: &[u32]) -> Buffers<BytesMut> {
+    fn read(&self, offset: usize, parts: &[u32], spare: &mut SpareBuffers) -> Buffers<BytesMut> {
         let mut at = offset;
         let each = parts.iter().map(|&part| {
             let begin = at;
             at += part as usize;
-            self.read_range(begin..at)
+            self.read_range(begin..at, spare.take(part as usize))
         });
         each.collect()
     }
 
-    fn read_range(&self, range: Range<usize>) -> BytesMut {
-        let mut read = BytesMut::with_capacity(range.len());
+    fn read_range(&self, range: Range<usize>, mut read: BytesMut) -> BytesMut {
         for range in by_page(range) {
             if self.blank[range.start / PAGE] {
                 read.put_bytes(0, range.len());
@@ -156,8 +160,8 @@ impl Backend for MemoryBackend {
         Capabilities { size, rotational: false, fast_zero: true, depth: DEPTH }
     }
 
-    fn start(&mut self, _: &mut Ring<Token>, now: Instant, id: TransferId, transfer: Transfer) {
-        let transferred = self.memory.carry_out(transfer);
+    fn start(&mut self, ring: &mut Ring<Token>, now: Instant, id: TransferId, transfer: Transfer) {
+        let transferred = self.memory.carry_out(transfer, ring.spare());
         self.done.push_back((now, TransferDone { id, transferred }));
     }
 
@@ -190,7 +194,7 @@ mod tests {
 
     fn transfer(memory: &mut Memory, transfer: Transfer) -> Transferred {
         let len = transfer.len();
-        let transferred = memory.carry_out(transfer);
+        let transferred = memory.carry_out(transfer, &mut SpareBuffers::default());
         assert_eq!(transferred.result, Ok(len));
         transferred
     }

@@ -103,10 +103,10 @@ impl Backend for ModelledBackend {
         }
     }
 
-    fn start(&mut self, _: &mut Ring<Token>, now: Instant, id: TransferId, transfer: Transfer) {
+    fn start(&mut self, ring: &mut Ring<Token>, now: Instant, id: TransferId, transfer: Transfer) {
         let is_sync = matches!(transfer, Transfer::Sync { .. });
         let bytes = transfer.len();
-        let transferred = self.memory.carry_out(transfer);
+        let transferred = self.memory.carry_out(transfer, ring.spare());
         let done = TransferDone { id, transferred };
         if is_sync {
             self.synced.push_back((now, done));

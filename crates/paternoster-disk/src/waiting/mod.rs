@@ -43,8 +43,8 @@ const FEW_IN_DEVICE: usize = 2;
 /// comes during a sleep is then taken in together, which costs less than one by one.
 const FEW_DONE: u32 = 4;
 
-/// So long nothing is polled for after somebody else had the processor: at first, then twice as long
-/// each time, up to the second. Each look that finds something halves it. One that lost the
+/// So long nothing is polled for after somebody else had the processor: at first, then twice as
+/// long each time, up to the second. Each look that finds something halves it. One that lost the
 /// processor to an interrupt looks again soon, and one that shares it lets the other run.
 const CROWDED: RangeInclusive<Nanos> = Nanos::from_micros(200)..=Nanos::from_millis(10);
 

@@ -1,0 +1,108 @@
+//! Big buffers whose bytes were sent or written, for the reads that come next.
+//!
+//! ```text
+//!   read ──▶ buffer ──▶ reply ──▶ send completes ──▶ spare, if nobody else has it ──▶ next read
+//! ```
+//!
+//! An allocator may give the memory of a big buffer back to the kernel when it is dropped, and the
+//! next one is then taken page by page, each of which the kernel clears first. The one that was
+//! given back last is taken first: its bytes are likeliest in the processor's cache.
+
+use std::collections::VecDeque;
+
+use bytes::{Bytes, BytesMut};
+
+/// Smaller buffers the allocator itself keeps.
+const LEAST: usize = 64 << 10;
+
+/// The bytes that are kept at most. More is not in use at once where sends keep up with reads.
+const MOST: usize = 8 << 20;
+
+/// Buffers that nobody uses, the one that was given back last at the end.
+#[derive(Debug, Default)]
+pub(crate) struct SpareBuffers {
+    buffers: VecDeque<BytesMut>,
+    /// Their capacities together.
+    bytes: usize,
+}
+
+impl SpareBuffers {
+    /// An empty buffer with room for so many bytes: one that is spare, if it is not twice too big,
+    /// or a new one.
+    pub(crate) fn take(&mut self, len: usize) -> BytesMut {
+        let fits = |buffer: &BytesMut| (len..=2 * len).contains(&buffer.capacity());
+        let spare = self.buffers.iter().rposition(fits);
+        let Some(mut buffer) = spare.and_then(|at| self.buffers.remove(at)) else {
+            return BytesMut::with_capacity(len);
+        };
+        self.bytes -= buffer.capacity();
+        buffer.clear();
+        buffer
+    }
+
+    /// Keeps the buffer if it is big and nobody else has it, and drops the oldest ones for it where
+    /// there are too many.
+    pub(crate) fn give_back(&mut self, buffer: Bytes) {
+        if buffer.len() < LEAST {
+            return;
+        }
+        let Ok(buffer) = buffer.try_into_mut() else { return };
+        if buffer.capacity() > MOST {
+            return;
+        }
+        self.bytes += buffer.capacity();
+        self.buffers.push_back(buffer);
+        while self.bytes > MOST {
+            let oldest = self.buffers.pop_front().expect("they have bytes");
+            self.bytes -= oldest.capacity();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KIB: usize = 1 << 10;
+
+    fn sent(len: usize, byte: u8) -> Bytes {
+        Bytes::from(vec![byte; len])
+    }
+
+    #[test]
+    fn buffer_that_was_sent_is_taken_again_and_is_empty() {
+        let mut spare = SpareBuffers::default();
+        let buffer = sent(100 * KIB, 7);
+        let address = buffer.as_ptr();
+        spare.give_back(buffer);
+        assert_ne!(spare.take(101 * KIB).as_ptr(), address, "it is too small");
+        assert_ne!(spare.take(49 * KIB).as_ptr(), address, "it is twice too big");
+        let taken = spare.take(64 * KIB);
+        assert_eq!((taken.as_ptr(), taken.len(), taken.capacity()), (address, 0, 100 * KIB));
+        assert_ne!(spare.take(64 * KIB).as_ptr(), address, "there was one");
+        assert_eq!(spare.bytes, 0);
+    }
+
+    #[test]
+    fn buffer_that_somebody_still_reads_is_not_taken() {
+        let mut spare = SpareBuffers::default();
+        let buffer = sent(100 * KIB, 7);
+        spare.give_back(buffer.slice(..80 * KIB));
+        assert_eq!(spare.bytes, 0);
+        assert_eq!(buffer[100 * KIB - 1], 7);
+        spare.give_back(buffer);
+        assert_eq!(spare.bytes, 100 * KIB);
+    }
+
+    #[test]
+    fn small_ones_are_not_kept_and_no_more_than_8_mib_of_the_others() {
+        let mut spare = SpareBuffers::default();
+        spare.give_back(sent(LEAST - 1, 1));
+        spare.give_back(sent(MOST + 1, 1));
+        assert_eq!(spare.bytes, 0);
+        spare.give_back(sent(MOST / 2, 1));
+        (0..4).for_each(|_| spare.give_back(sent(MOST / 4, 2)));
+        assert_eq!(spare.bytes, MOST, "the oldest, the biggest one, went");
+        assert_eq!(spare.buffers.len(), 4);
+    }
+}
