@@ -11,7 +11,7 @@ use paternoster::poll::{AutoTunables, PollPolicy};
 use paternoster::{AnyScheduler, Device, NoTrace, SchedulerKind};
 use paternoster_disk::{
     Completion, Engine, Front, FrontToken, LookStats, MemoryBackend, MonotonicClock, Outcome,
-    Owner, Waker,
+    Owner, WaitStats, Waker,
 };
 
 use support::front::TestOwner;
@@ -27,6 +27,8 @@ struct Pinged {
     asks: Sender<()>,
     woken: u32,
     stats: LookStats,
+    /// Sleeps that something has ended.
+    interrupts: u64,
     /// Whether it goes on until a look has found something.
     until_found: bool,
 }
@@ -52,7 +54,8 @@ impl Front<AnyScheduler<NoTrace>> for Pinged {
     }
 
     fn round_over(&mut self, owner: &mut TestOwner) -> ControlFlow<()> {
-        self.stats = owner.wait_stats().looks;
+        let WaitStats { looks, interrupts, .. } = owner.wait_stats();
+        (self.stats, self.interrupts) = (looks, interrupts);
         let is_over = if self.until_found { self.stats.found > 0 } else { self.woken >= TIMES };
         if is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
@@ -69,8 +72,8 @@ fn answer(asks: &Receiver<()>, waker: &Waker) {
     }
 }
 
-/// What an owner has looked for that is woken again and again.
-fn looked(policy: PollPolicy, beside: usize, until_found: bool) -> LookStats {
+/// What an owner has looked for that is woken again and again, and its interrupts.
+fn looked(policy: PollPolicy, beside: usize, until_found: bool) -> (LookStats, u64) {
     let (elevator, _) = elevator_with(SchedulerKind::Cfq, Device::solid_state(4), 1);
     let engine = Engine::new(elevator, true);
     let backend = Box::new(MemoryBackend::new(1 << 20));
@@ -82,12 +85,12 @@ fn looked(policy: PollPolicy, beside: usize, until_found: bool) -> LookStats {
     });
     let owner = Owner::new(engine, backend, MonotonicClock::start(), waker).expect("a ring");
     let stats = LookStats::default();
-    let mut front = Pinged { asks, woken: 0, stats, until_found };
+    let mut front = Pinged { asks, woken: 0, stats, interrupts: 0, until_found };
     owner.with_polling(policy, beside).run(&mut front).expect("the ring works");
-    let stats = front.stats;
+    let seen = (front.stats, front.interrupts);
     drop(front);
     other.join().expect("it has not panicked");
-    stats
+    seen
 }
 
 #[test]
@@ -95,7 +98,7 @@ fn owner_that_is_woken_soon_looks_for_it_and_finds_it() {
     within_a_minute(|| {
         // How soon a look finds something depends on what else runs; that one does, does not.
         if available_parallelism().map_or(1, usize::from) > 1 {
-            assert!(looked(AUTO, 0, true).looks > 0);
+            assert!(looked(AUTO, 0, true).0.looks > 0);
         }
     });
 }
@@ -106,7 +109,9 @@ fn owner_sleeps_at_once_where_it_was_told_to_or_others_need_the_processors() {
         let processors = available_parallelism().map_or(1, usize::from);
         let other_cases = [(PollPolicy::Interrupt, 0), (AUTO, processors - 1)];
         for (policy, beside) in other_cases {
-            assert_eq!(looked(policy, beside, false), LookStats::default());
+            let (looks, interrupts) = looked(policy, beside, false);
+            assert_eq!(looks, LookStats::default());
+            assert!(interrupts >= TIMES.into(), "each wake-up ends a sleep: {interrupts}");
         }
     });
 }

@@ -13,8 +13,10 @@ pub(super) fn in_words(of: &PollStat, waits: u64) -> Vec<String> {
     let mut lines = Vec::new();
     if *commands > 0 {
         let cpu = Time(cpu_ns / commands);
-        let sleeps = ratio(waits, *commands);
-        lines.push(format!("poll={mode}: {sleeps} sleeps a command, and {cpu} of CPU"));
+        let [sleeps, interrupts] = [waits, of.interrupts].map(|count| ratio(count, *commands));
+        lines.push(format!(
+            "poll={mode}: {sleeps} sleeps and {interrupts} interrupts a command, and {cpu} of CPU"
+        ));
     }
     if *looks > 0 {
         lines.push(format!(
@@ -92,6 +94,7 @@ mod tests {
             mode: "auto".to_owned(),
             commands: 2000,
             cpu_ns: 20_000_000,
+            interrupts: 500,
             looks: 1000,
             found: 900,
             looked_ns: 12_000_000,
@@ -117,7 +120,7 @@ mod tests {
             }],
         };
         let expected = [
-            "poll=auto: 0.50 sleeps a command, and 10.0 µs of CPU",
+            "poll=auto: 0.50 sleeps and 0.25 interrupts a command, and 10.0 µs of CPU",
             "looked 1000 times before it slept, for 12.0 ms: something came in 90.0 %; the next \
              look takes up to 24.0 µs",
             "waited for completions by 800 timed sleeps of 40.0 ms together, of which 2.0 % missed \

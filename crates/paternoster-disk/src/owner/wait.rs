@@ -119,7 +119,11 @@ impl<S: Scheduler> Owner<S> {
     fn sleep(&mut self, until: Option<Instant>, front: &mut impl Front<S>) -> io::Result<()> {
         let result = if front.falls_asleep() {
             self.waits += 1;
-            self.ring.wait(until.map(|until| self.clock.monotonic_at(until)))
+            let result = self.ring.wait(until.map(|until| self.clock.monotonic_at(until)));
+            if until.is_none_or(|until| self.clock.now() < until) {
+                self.waiting.interrupted();
+            }
+            result
         } else {
             self.ring.submit()
         };

@@ -80,6 +80,9 @@ pub struct WaitStats {
     pub looks: LookStats,
     /// How often somebody else had the processor while it looked for either.
     pub crowded: u64,
+    /// Sleeps that something ended before their time: an interrupt of the device's, or the wake-up
+    /// of a client or another thread.
+    pub interrupts: u64,
 }
 
 /// The ways to wait of one thread.
@@ -102,6 +105,8 @@ pub(crate) struct Waiting {
     polled: Nanos,
     /// Sleeps for nothing that something has ended.
     cut_short: u32,
+    /// All sleeps that something has ended.
+    interrupts: u64,
 }
 
 impl Waiting {
@@ -125,6 +130,7 @@ impl Waiting {
             polls: 0,
             polled: Nanos::ZERO,
             cut_short: 0,
+            interrupts: 0,
         }
     }
 
@@ -244,6 +250,11 @@ impl Waiting {
         self.device.first_look(found);
     }
 
+    /// Notes that something has ended a sleep.
+    pub(crate) fn interrupted(&mut self) {
+        self.interrupts += 1;
+    }
+
     /// Notes that something has ended a sleep for nothing.
     pub(crate) fn calibration_cut_short(&mut self) {
         self.cut_short += 1;
@@ -255,9 +266,10 @@ impl Waiting {
     }
 
     pub(crate) fn stats(&self) -> WaitStats {
-        let Self { polls, polled, crowded, .. } = *self;
+        let Self { polls, polled, crowded, interrupts, .. } = *self;
         let looks = self.looks.stats();
-        WaitStats { device: self.device.statistics(), polls, polled, looks, crowded }
+        let device = self.device.statistics();
+        WaitStats { device, polls, polled, looks, crowded, interrupts }
     }
 
     fn note_crowd(&mut self, seen: Seen, now: Instant) {

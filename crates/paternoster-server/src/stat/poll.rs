@@ -17,6 +17,9 @@ pub struct PollStat {
     pub commands: u64,
     /// CPU time of the thread, in nanoseconds.
     pub cpu_ns: u64,
+    /// Sleeps of whatever kind that something ended before their time: an interrupt of the
+    /// device's, or the wake-up of a client or another thread.
+    pub interrupts: u64,
     /// Sleeps that were to end when I/Os in the device were nearly done.
     pub sleeps: u64,
     /// The time of these sleeps, in nanoseconds.
@@ -101,6 +104,7 @@ impl PollStat {
             mode: poll.name().to_owned(),
             commands,
             cpu_ns,
+            interrupts: stats.interrupts,
             sleeps: device.sleeps,
             slept_ns: device.slept.as_nanos(),
             woken_early: device.woken_early,
@@ -128,6 +132,7 @@ impl PollStat {
             mode: self.mode.clone(),
             commands: since(|stat| stat.commands),
             cpu_ns: since(|stat| stat.cpu_ns),
+            interrupts: since(|stat| stat.interrupts),
             sleeps: since(|stat| stat.sleeps),
             slept_ns: since(|stat| stat.slept_ns),
             woken_early: since(|stat| stat.woken_early),

@@ -178,6 +178,7 @@ mod tests {
             next_ns: 7,
             commands: amount * 23,
             cpu_ns: amount * 24,
+            interrupts: amount * 34,
             sleeps: amount * 25,
             slept_ns: amount * 26,
             woken_early: amount * 27,
