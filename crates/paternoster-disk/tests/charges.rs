@@ -9,8 +9,13 @@ use paternoster::scheduler::{
 use paternoster::{
     Device, Elevator, GroupId, Instant, IoPrio, IocId, Nanos, NoTrace, RequestId, Weight,
 };
-use paternoster_disk::{Buffers, Command, CommandOp, Engine, Transfer, TransferId, Transferred};
+use paternoster_disk::{
+    Buffers, Capabilities, Command, CommandOp, Engine, Transfer, TransferId, Transferred,
+};
 use rustix::io::Errno;
+
+const DISK: Capabilities =
+    Capabilities { size: 1 << 30, rotational: false, fast_zero: true, depth: 4, block: 1 };
 
 tunables! {
     struct Tunables of "noting";
@@ -82,7 +87,7 @@ impl Rig {
         let groups = [(); 2].map(|()| elevator.add_group(now, root, Weight::default()));
         let connections =
             groups.map(|group| elevator.add_io_context(now, IoPrio::default(), group));
-        let engine = Engine::new(elevator, true);
+        let engine = Engine::new(elevator, &DISK);
         Self { engine, now, groups, connections, in_device: Vec::new(), charged }
     }
 

@@ -10,8 +10,8 @@ use std::thread::{available_parallelism, spawn};
 use paternoster::poll::{AutoTunables, PollPolicy};
 use paternoster::{AnyScheduler, Device, NoTrace, SchedulerKind};
 use paternoster_disk::{
-    Completion, Engine, Front, FrontToken, LookStats, MemoryBackend, MonotonicClock, Outcome,
-    Owner, WaitStats, Waker,
+    Backend as _, Completion, Engine, Front, FrontToken, LookStats, MemoryBackend, MonotonicClock,
+    Outcome, Owner, WaitStats, Waker,
 };
 
 use support::front::TestOwner;
@@ -75,8 +75,8 @@ fn answer(asks: &Receiver<()>, waker: &Waker) {
 /// What an owner has looked for that is woken again and again, and its interrupts.
 fn looked(policy: PollPolicy, beside: usize, until_found: bool) -> (LookStats, u64) {
     let (elevator, _) = elevator_with(SchedulerKind::Cfq, Device::solid_state(4), 1);
-    let engine = Engine::new(elevator, true);
     let backend = Box::new(MemoryBackend::new(1 << 20));
+    let engine = Engine::new(elevator, &backend.capabilities());
     let waker = Waker::new().expect("an event");
     let (asks, asked) = mpsc::channel();
     let other = spawn({

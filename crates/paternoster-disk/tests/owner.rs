@@ -74,8 +74,8 @@ fn run(
 ) -> Vec<Note> {
     let device = Device::solid_state(4);
     let (elevator, _) = elevator_with(SchedulerKind::Cfq, device, 1);
-    let engine = Engine::new(elevator, true);
     let backend = Box::new(MemoryBackend::new(1 << 20));
+    let engine = Engine::new(elevator, &backend.capabilities());
     let clock = MonotonicClock::start();
     let owner = Owner::new(engine, backend, clock, waker).expect("a ring");
     let mut front = Noting { notes: Vec::new(), timeout, round_over };
@@ -91,7 +91,7 @@ fn elevator_of_a_moment_to_come_is_refused() {
     let scheduler = AnyScheduler::new(SchedulerKind::Cfq, NoTrace);
     let elevator = Elevator::new(scheduler, Device::solid_state(4), in_an_hour);
     let backend = Box::new(MemoryBackend::new(1 << 20));
-    let engine = Engine::new(elevator, true);
+    let engine = Engine::new(elevator, &backend.capabilities());
     drop(Owner::new(engine, backend, MonotonicClock::start(), waker()));
 }
 
@@ -236,7 +236,7 @@ impl Said {
 
 impl Backend for Said {
     fn capabilities(&self) -> Capabilities {
-        Capabilities { size: 1 << 20, rotational: false, fast_zero: true, depth: 2 }
+        Capabilities { size: 1 << 20, rotational: false, fast_zero: true, depth: 2, block: 1 }
     }
 
     fn start(&mut self, _: &mut Ring<Token>, _: Instant, id: TransferId, transfer: Transfer) {
@@ -317,7 +317,7 @@ fn all_that_has_arrived_is_taken_in_before_a_dispatch_and_each_completion_is_fol
         }
         let (elevator, _) = elevator_with(SchedulerKind::MqDeadline, Device::solid_state(2), 1);
         let backend = Box::new(Said { done: VecDeque::new(), log: log.clone() });
-        let engine = Engine::new(elevator, true);
+        let engine = Engine::new(elevator, &backend.capabilities());
         let owner = Owner::new(engine, backend, MonotonicClock::start(), waker()).expect("a ring");
         let mut front = Readers { sockets, log: log.clone(), received: Vec::new(), answered: 0 };
         owner.run(&mut front).expect("the ring works");

@@ -3,11 +3,11 @@
 mod support;
 
 use paternoster::{Nanos, Op, SchedulerKind};
-use paternoster_disk::{Command, CommandOp, Engine, Transfer, Transferred};
+use paternoster_disk::{Capabilities, Command, CommandOp, Engine, Transfer, Transferred};
 use rustix::io::Errno;
 
 use support::random::Random;
-use support::{Rig, SECTOR, Shape, cache, elevator, in_parts, read, trim, write, zero};
+use support::{Rig, SECTOR, Shape, any_byte, cache, elevator, in_parts, read, trim, write, zero};
 
 /// The largest request.
 const LARGEST: u64 = 1280 << 10;
@@ -241,7 +241,7 @@ fn fast_zero_that_would_be_slow_is_refused_and_changes_nothing() {
     rig.submit(0, 1, fast_zero(true));
     let (elevator, connections) = elevator(SchedulerKind::Cfq, 4);
     let mut slow = Rig::new(SchedulerKind::Cfq, 4);
-    slow.engine = Engine::new(elevator, false);
+    slow.engine = Engine::new(elevator, &Capabilities { fast_zero: false, ..any_byte() });
     slow.connections = connections;
     slow.submit(0, 1, fast_zero(false));
     for rig in [&mut rig, &mut slow] {

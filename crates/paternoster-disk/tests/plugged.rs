@@ -4,10 +4,10 @@ mod support;
 
 use bytes::Bytes;
 use paternoster::{Batch, FlushReason, IocId, Limits, Plug, PlugLimits, PlugRules, SchedulerKind};
-use paternoster_disk::{Command, CommandOp};
+use paternoster_disk::{Capabilities, Command, CommandOp};
 use rustix::io::Errno;
 
-use support::{Rig, Shape, cache, merges, read, trim, write, write_fua, zero};
+use support::{Rig, Shape, any_byte, cache, merges, read, trim, write, write_fua, zero};
 
 /// What leaves a plug that has held these commands, whose tags are their places.
 fn batch_of(rules: &PlugRules, ops: &[CommandOp]) -> Batch {
@@ -107,4 +107,30 @@ fn what_is_no_plain_read_or_write_of_whole_sectors_may_not_wait_in_a_plug() {
         CommandOp::Flush,
     ];
     assert_eq!(no.each_ref().map(may_wait), [false; 11]);
+}
+
+/// A batch comes while a block is held: what touches it waits, and the rest goes on and merges.
+#[test]
+fn batch_waits_for_blocks_that_are_held() {
+    let blocks = Capabilities { block: 4096, ..any_byte() };
+    let mut rig = Rig::of(SchedulerKind::MqDeadline, 1, &blocks);
+    rig.submit(0, 100, write(10, 20, 7));
+    submit(&mut rig, 1, &[read(0, 4096), read(8192, 4096), read(12288, 4096)]);
+    assert_eq!((rig.in_device.len(), rig.engine.waiting_for_blocks()), (1, 1));
+    rig.finish_next();
+    rig.finish_next();
+    let mut shapes = rig.finish_all();
+    shapes.sort_unstable_by_key(Shape::range);
+    let read = |offset, parts: &[usize]| Shape::Read { offset, parts: parts.to_vec() };
+    assert_eq!(shapes, [read(0, &[4096]), read(8192, &[4096, 4096])]);
+    assert_eq!(rig.results().len(), 4);
+}
+
+#[test]
+fn what_is_no_whole_blocks_may_not_wait_in_a_plug() {
+    let limits = Limits::default().with_block_sectors(8);
+    let may = |op: CommandOp| op.plug_bio(IocId::default(), &limits).is_some();
+    assert!(may(read(4096, 8192)));
+    assert!(!may(read(512, 4096)));
+    assert!(!may(write(4096, 512, 1)));
 }

@@ -9,8 +9,8 @@ use std::thread::available_parallelism;
 use paternoster::poll::{AutoTunables, Choice, PollPolicy};
 use paternoster::{AnyScheduler, Device, Instant, IocId, Nanos, NoTrace, SchedulerKind};
 use paternoster_disk::{
-    Command, CommandOp, Completion, Engine, Front, FrontToken, Model, ModelledBackend,
-    MonotonicClock, Outcome, Owner, WaitStats, Waker,
+    Backend as _, Command, CommandOp, Completion, Engine, Front, FrontToken, Model,
+    ModelledBackend, MonotonicClock, Outcome, Owner, WaitStats, Waker,
 };
 
 use support::front::TestOwner;
@@ -90,9 +90,9 @@ fn run(
     is_enough: fn(u64, &WaitStats) -> bool,
 ) -> Seen {
     let (elevator, connections) = elevator_with(SchedulerKind::None, Device::solid_state(4), 1);
-    let engine = Engine::new(elevator, true);
     let model = Model { servers: 1, service: READ, per_kib: Nanos::ZERO };
     let backend = Box::new(ModelledBackend::new(1 << 20, model));
+    let engine = Engine::new(elevator, &backend.capabilities());
     let waker = Waker::new().expect("an event");
     let owner = Owner::new(engine, backend, MonotonicClock::start(), waker).expect("a ring");
     let ioc = connections.first().copied();

@@ -7,13 +7,14 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use paternoster::{Nanos, SchedulerKind};
-use paternoster_disk::{CommandOp, Transfer, TransferId};
+use paternoster_disk::{Capabilities, CommandOp, Transfer, TransferId};
 use rustix::io::Errno;
 
 use support::random::Random;
-use support::{Rig, cache, merges, read, trim, write, write_fua, zero};
+use support::{Rig, Shape, any_byte, cache, merges, read, trim, write, write_fua, zero};
 
-const DISK: usize = 64 << 10;
+/// Its last block is short.
+const DISK: usize = (64 << 10) + 700;
 const COMMANDS: u64 = 400;
 
 /// A command in flight, and what it may change.
@@ -37,12 +38,16 @@ struct Swarm {
     random: Random,
     trouble: Trouble,
     depth: usize,
+    /// Bytes of a block.
+    block: usize,
     /// What the device holds.
     disk: Vec<u8>,
     /// What clients believe it holds; none where a change has failed.
     model: Vec<Option<u8>>,
     in_flight: BTreeMap<u64, InFlight>,
     submitted: u64,
+    /// Pieces that waited for a block, summed over looks.
+    waited_for_blocks: usize,
     transfers_failed: bool,
 }
 
@@ -51,7 +56,10 @@ impl Swarm {
         let mut random = Random::new(seed);
         let depth = u32::try_from(random.of(1..9)).expect("small");
         let sectors = u32::try_from(random.of(1..24)).expect("small");
-        let mut rig = Rig::with_short_requests(kind, depth, sectors);
+        let block = [1, 512, 4096][random.index(3)];
+        let capabilities = Capabilities { block, size: DISK as u64, ..any_byte() };
+        let mut rig = Rig::of(kind, depth, &capabilities);
+        rig.cut_at(sectors, block.div_ceil(512));
         if random.once_in(3) {
             let bound = u32::try_from(random.of(1..12)).expect("small");
             rig.engine.administer(|elevator| elevator.set_nr_requests(Some(bound)));
@@ -61,10 +69,12 @@ impl Swarm {
             random,
             trouble,
             depth: depth as usize,
+            block: block as usize,
             disk: vec![0; DISK],
             model: vec![Some(0); DISK],
             in_flight: BTreeMap::new(),
             submitted: 0,
+            waited_for_blocks: 0,
             transfers_failed: false,
         }
     }
@@ -94,9 +104,15 @@ impl Swarm {
 
     fn check(&mut self) {
         self.rig.engine.check();
+        self.waited_for_blocks += self.rig.engine.waiting_for_blocks();
         let syncs = self.rig.in_device.iter().filter(|(id, _)| *id == TransferId::Sync).count();
         assert!(syncs <= 1, "one sync at a time");
         assert!(self.rig.in_device.len() - syncs <= self.depth, "no more than the device takes");
+        for (start, end) in self.rig.shapes().iter().filter_map(Shape::range) {
+            let ends_block =
+                |byte: u64| byte == DISK as u64 || byte.is_multiple_of(self.block as u64);
+            assert!(ends_block(start) && ends_block(end), "{start}..{end} is whole blocks");
+        }
     }
 
     fn submit(&mut self) {
@@ -125,8 +141,15 @@ impl Swarm {
         if self.random.once_in(2) {
             range
         } else {
-            range.start / 512 * 512..range.end.next_multiple_of(512)
+            range.start / 512 * 512..range.end.next_multiple_of(512).min(DISK)
         }
+    }
+
+    /// The whole blocks of a range: a trim has no effect on others.
+    fn trimmed(&self, range: Range<usize>) -> Range<usize> {
+        let start = range.start.next_multiple_of(self.block).min(DISK);
+        let end = if range.end == DISK { DISK } else { range.end / self.block * self.block };
+        start..end.max(start)
     }
 
     fn op(&mut self, range: &Range<usize>, fill: u8) -> CommandOp {
@@ -184,7 +207,11 @@ impl Swarm {
     fn take_answers(&mut self) {
         for outcome in self.rig.outcomes() {
             let command = self.in_flight.remove(&outcome.tag).expect("a command is answered once");
-            let model = &mut self.model[command.range];
+            let changed = match (&command.op, &outcome.result) {
+                (CommandOp::Trim { .. }, Ok(_)) => self.trimmed(command.range),
+                _ => command.range,
+            };
+            let model = &mut self.model[changed];
             match (command.op, outcome.result) {
                 (CommandOp::Read { len, .. }, Ok(data)) => {
                     let data = data.concat();
@@ -237,6 +264,15 @@ fn every_command_is_answered_once_whatever_fails() {
 #[test]
 fn every_command_is_answered_once_when_what_is_queued_is_cancelled() {
     each_seed(Trouble { fails_once_in: 20, cancels_once_in: 30 }, |_| {});
+}
+
+/// What is written to a part of a block leaves the rest of it as others have written it, though all
+/// of that is under way at once: else this swarm shows nothing of it.
+#[test]
+fn swarm_waits_for_blocks() {
+    let trouble = Trouble { fails_once_in: 0, cancels_once_in: 0 };
+    let swarms = (0..40).map(|seed| Swarm::new(SchedulerKind::MqDeadline, seed, trouble).run());
+    assert!(swarms.map(|swarm| swarm.waited_for_blocks).sum::<usize>() > 1000);
 }
 
 #[test]

@@ -254,7 +254,7 @@ fn start_owner(
     let mut elevator = tuned::elevator(disk, device)?;
     announce::disk(disk, &*backend, &elevator);
     let (exports, tenants) = populate(config, index, &mut elevator);
-    let engine = Engine::new(elevator, capabilities.fast_zero);
+    let engine = Engine::new(elevator, &capabilities);
     let label = DiskLabel {
         name: disk.name.clone(),
         backend: disk.backend.kind(),

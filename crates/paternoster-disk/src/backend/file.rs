@@ -104,7 +104,7 @@ impl FileBackend {
 impl Backend for FileBackend {
     fn capabilities(&self) -> Capabilities {
         let Self { size, punches: fast_zero, .. } = *self;
-        Capabilities { size, rotational: self.rotational.yes, fast_zero, depth: DEPTH }
+        Capabilities { size, rotational: self.rotational.yes, fast_zero, depth: DEPTH, block: 1 }
     }
 
     fn start(&mut self, ring: &mut Ring<Token>, _: Instant, id: TransferId, transfer: Transfer) {

@@ -157,7 +157,7 @@ impl MemoryBackend {
 impl Backend for MemoryBackend {
     fn capabilities(&self) -> Capabilities {
         let size = self.memory.size();
-        Capabilities { size, rotational: false, fast_zero: true, depth: DEPTH }
+        Capabilities { size, rotational: false, fast_zero: true, depth: DEPTH, block: 1 }
     }
 
     fn start(&mut self, ring: &mut Ring<Token>, now: Instant, id: TransferId, transfer: Transfer) {

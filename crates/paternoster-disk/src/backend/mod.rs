@@ -34,6 +34,9 @@ pub struct Capabilities {
     pub fast_zero: bool,
     /// Requests in flight that keep it busy and no more.
     pub depth: u32,
+    /// Bytes of a block, a power of two: every transfer is of whole ones, of which the last may be
+    /// short. 1 where any byte can be read and written.
+    pub block: u32,
 }
 
 /// A range of a disk and whether anything is stored there.

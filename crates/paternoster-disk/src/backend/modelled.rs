@@ -100,6 +100,7 @@ impl Backend for ModelledBackend {
             rotational: false,
             fast_zero: true,
             depth: self.model.servers.saturating_mul(2),
+            block: 1,
         }
     }
 

@@ -8,7 +8,7 @@ use paternoster::scheduler::Scheduler;
 use rustix::io::Errno;
 
 use super::Engine;
-use super::pieces::Kind;
+use super::kind::Kind;
 
 /// The kinds of operation of a disk, as messages name them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -20,11 +20,15 @@
 //!
 //! What fronts hold back in plugs arrives as batches ([`Engine::submit_batch`]).
 
+mod blocks;
 mod command;
 mod fault;
+mod holds;
 mod in_device;
+mod kind;
 mod pieces;
 mod plugged;
+mod read_modify_write;
 mod sync;
 
 pub use command::{Command, CommandOp, Outcome, Parts, Payload, Transfer, TransferId, Transferred};
@@ -35,13 +39,15 @@ pub use sync::{SyncRange, SyncStats};
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
 
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use paternoster::scheduler::{Scheduler, SideTable, Work};
 use paternoster::{Administration, Bio, Driver, Elevator, Instant, Limits, RequestId};
 use rustix::io::Errno;
 
+use self::blocks::Blocks;
 use self::pieces::{CommandId, InOrder, Left, Piece, PieceId, Pieces, piece_id};
 use self::sync::{RunningSync, Syncs};
+use crate::backend::Capabilities;
 use crate::ring::{Buffers, MAX_BUFFERS};
 
 /// The longest discard: long enough to be cheap, short enough to share the device, and the thread
@@ -54,32 +60,43 @@ pub struct Engine<S> {
     driver: Driver<S>,
     pieces: Pieces,
     syncs: Syncs<CommandId>,
+    blocks: Blocks,
     /// Whether zeroing a range without writing it is possible.
     fast_zero: bool,
-    /// The pieces of each request in the device.
-    in_device: SideTable<RequestId, InOrder>,
+    in_device: SideTable<RequestId, InTheDevice>,
+    /// Requests in the device whose end blocks have been read, with these: all is to be written.
+    to_write: VecDeque<(RequestId, Bytes)>,
     /// Bios to submit: those to be issued again, and of commands that go on.
     to_submit: VecDeque<Bio>,
     outcomes: VecDeque<Outcome>,
 }
 
 impl<S: Scheduler> Engine<S> {
-    /// Makes an engine without commands. Sets the elevator's limits to what back ends take, and
-    /// lets it hold any number of requests: fronts bound what they submit.
-    pub fn new(mut elevator: Elevator<S>, fast_zero: bool) -> Self {
+    /// Makes an engine without commands for a back end that can do that. Sets the elevator's limits
+    /// to what back ends take, and lets it hold any number of requests: fronts bound what they
+    /// submit.
+    ///
+    /// # Panics
+    ///
+    /// Where a block has no power of two of bytes.
+    pub fn new(mut elevator: Elevator<S>, capabilities: &Capabilities) -> Self {
+        let blocks = Blocks::new(capabilities.block, capabilities.size);
         let max_segments = u16::try_from(MAX_BUFFERS).expect("1024 fits");
         elevator.set_limits(
             Limits::default()
+                .with_block_sectors(blocks.sectors())
                 .with_max_discard_sectors(MAX_DISCARD_SECTORS)
                 .with_max_segments(max_segments.min(Limits::default().max_segments)),
         );
         elevator.set_nr_requests(Some(u32::MAX));
         Self {
             driver: Driver::new(elevator),
-            pieces: Pieces::default(),
+            pieces: Pieces::new(blocks),
             syncs: Syncs::new(),
-            fast_zero,
+            blocks,
+            fast_zero: capabilities.fast_zero,
             in_device: SideTable::new(),
+            to_write: VecDeque::new(),
             to_submit: VecDeque::new(),
             outcomes: VecDeque::new(),
         }
@@ -96,7 +113,7 @@ impl<S: Scheduler> Engine<S> {
                 let flush = self.pieces.begin(command.tag, command.ioc);
                 self.syncs.wait(flush, SyncRange::Disk);
             }
-            CommandOp::Zero { fast: true, allocate, .. } if allocate || !self.fast_zero => {
+            _ if !self.is_fast_enough(&command.op) => {
                 let result = Err(Errno::OPNOTSUPP);
                 self.outcomes.push_back(Outcome { tag: command.tag, result });
             }
@@ -110,8 +127,18 @@ impl<S: Scheduler> Engine<S> {
                 for bio in self.to_submit.drain(..) {
                     self.driver.submit(now, bio);
                 }
+                if self.pieces.has_nothing(command) {
+                    self.end_command(command);
+                }
             }
         }
+    }
+
+    /// Returns whether it need not be fast, or zeroes something faster than by writing.
+    fn is_fast_enough(&self, op: &CommandOp) -> bool {
+        let &CommandOp::Zero { fast: true, allocate, offset, len, .. } = op else { return true };
+        let inside = self.blocks.inside(offset..offset + u64::from(len));
+        self.fast_zero && !allocate && (len == 0 || !inside.is_empty())
     }
 
     /// A step after an input: has `start` begin every transfer that may begin at a moment, then
@@ -127,10 +154,20 @@ impl<S: Scheduler> Engine<S> {
         if let Some(range) = self.syncs.begin(now) {
             start(now, TransferId::Sync, Transfer::Sync { range });
         }
-        let Self { driver, pieces, in_device, to_submit, .. } = self;
+        let Self { driver, pieces, in_device, to_write, to_submit, .. } = self;
+        for (rq, read) in to_write.drain(..) {
+            let transfer = pieces.write_of_all(in_device[rq].order[0], &read);
+            start(now, TransferId::Request(rq), transfer);
+        }
         driver.dispatch(now, |elevator, rq| {
-            let (transfer, order) = pieces.transfer(elevator.request(rq).user_data());
-            in_device.insert(rq, order);
+            let order = pieces.in_order(elevator.request(rq).user_data());
+            let is_reading_ends = pieces.is_read_first(&order);
+            let transfer = if is_reading_ends {
+                pieces.read_of_ends(order[0])
+            } else {
+                pieces.transfer(&order)
+            };
+            in_device.insert(rq, InTheDevice { order, is_reading_ends });
             start(now, TransferId::Request(rq), transfer);
         });
         let Some(bio) = to_submit.pop_front() else { return ControlFlow::Break(()) };
@@ -189,12 +226,19 @@ impl<S: Scheduler> Engine<S> {
     /// Fails with ESHUTDOWN everything that is not in the device yet.
     pub fn cancel_queued(&mut self, now: Instant) {
         self.pieces.give_up_uncut(Errno::SHUTDOWN);
-        let queued = self.driver.cancel_queued(now).into_iter();
-        let all: Vec<u64> =
-            queued.chain(self.to_submit.drain(..).map(|bio| bio.user_data)).collect();
-        for user_data in all {
-            self.end_piece(piece_id(user_data), Err(Errno::SHUTDOWN));
+        let bios = self.to_submit.drain(..).map(|bio| bio.user_data);
+        let queued = self.driver.cancel_queued(now).into_iter().chain(bios).map(piece_id);
+        let all: Vec<PieceId> = self.pieces.waiting().into_iter().chain(queued).collect();
+        for piece in all {
+            self.end_piece(piece, Err(Errno::SHUTDOWN));
         }
+        // Some of those that waited for a block could have had it when others were gone.
+        self.to_submit.clear();
+    }
+
+    /// Returns how many pieces of commands wait for a block that is held, before the scheduler.
+    pub fn waiting_for_blocks(&self) -> usize {
+        self.pieces.waiting_for_blocks()
     }
 
     /// Returns whether no command is in flight and no outcome waits.
@@ -232,11 +276,20 @@ impl<S: Scheduler> Engine<S> {
     /// Each piece of a request gets its own result: what is not done and may yet be is issued
     /// again, alone.
     fn request_done(&mut self, now: Instant, rq: RequestId, transferred: Transferred) {
+        let of = self.in_device.get_mut(rq).expect("a request is done once");
+        if std::mem::take(&mut of.is_reading_ends) {
+            self.ends_read(now, rq, transferred);
+            return;
+        }
         self.driver.complete(now, rq);
-        let order = self.in_device.remove(rq).expect("a request is done once");
-        let start = self.pieces.piece(order[0]).offset;
-        let ended = Ended { alone: order.len() == 1, start, result: transferred.result };
+        let InTheDevice { order, .. } = self.in_device.remove(rq).expect("it is in the device");
+        let start = self.pieces.range(&order).start;
+        let done_until = transferred.result.map(|bytes| self.pieces.done_until(start + bytes));
+        let ended = Ended { alone: order.len() == 1, done_until };
         let mut filled: Buffers<BytesMut> = transferred.filled;
+        if let ([piece], Some(data)) = (&order[..], filled.first_mut()) {
+            self.pieces.cut_to_piece(*piece, data);
+        }
         for (index, &id) in order.iter().enumerate() {
             let mut data = || filled.get_mut(index).map(std::mem::take).unwrap_or_default();
             let piece = self.pieces.piece(id);
@@ -257,8 +310,26 @@ impl<S: Scheduler> Engine<S> {
         }
     }
 
+    /// The end blocks of a read-modify-write have been read, or not: then nothing is written.
+    fn ends_read(&mut self, now: Instant, rq: RequestId, transferred: Transferred) {
+        let piece = self.in_device[rq].order[0];
+        let Transfer::Read { parts, .. } = self.pieces.read_of_ends(piece) else {
+            unreachable!("ends are read")
+        };
+        let read = transferred.filled.into_iter().next().unwrap_or_default();
+        let is_whole = read.len() == parts[0] as usize;
+        match transferred.result {
+            Ok(_) if is_whole => self.to_write.push_back((rq, read.freeze())),
+            result => {
+                self.driver.complete(now, rq);
+                self.in_device.remove(rq);
+                self.end_piece(piece, Err(result.err().unwrap_or(Errno::IO)));
+            }
+        }
+    }
+
     fn end_piece(&mut self, id: PieceId, result: Result<BytesMut, Errno>) {
-        match self.pieces.end_piece(id, result) {
+        match self.pieces.end_piece(id, result, &mut self.to_submit) {
             (_, Left::Pieces) => {}
             (command, Left::Uncut) => {
                 self.pieces.cut(command, self.driver.elevator().limits(), &mut self.to_submit);
@@ -290,15 +361,22 @@ impl<S: Scheduler> Engine<S> {
     }
 }
 
+/// A request in the device.
+#[derive(Debug)]
+struct InTheDevice {
+    /// Its pieces.
+    order: InOrder,
+    /// Whether it is a read-modify-write whose end blocks are being read.
+    is_reading_ends: bool,
+}
+
 /// How the transfer of a request has ended.
 #[derive(Clone, Copy, Debug)]
 struct Ended {
     /// Whether it was of a single piece.
     alone: bool,
-    /// First byte.
-    start: u64,
-    /// Bytes done, or why it failed.
-    result: Result<u64, Errno>,
+    /// The byte of the disk up to which it is done, or why it failed.
+    done_until: Result<u64, Errno>,
 }
 
 /// What becomes of a piece whose transfer has ended.
@@ -317,7 +395,7 @@ enum Verdict {
 impl Ended {
     /// A transfer of one piece that moved nothing would move nothing again: EIO.
     fn verdict(self, piece: &Piece) -> Verdict {
-        match self.result.map(|bytes| self.start + bytes) {
+        match self.done_until {
             Ok(done_until) if done_until >= piece.end() => Verdict::Done,
             Ok(done_until) if done_until > piece.offset => Verdict::GoOn { done_until },
             Ok(_) if self.alone => Verdict::Failed(Errno::IO),

@@ -13,18 +13,24 @@
 //! The pieces of one request go to the back end in one transfer. A command is done when its last
 //! piece is, with the error of the first piece that failed. Of a piece that a transfer did in part,
 //! the rest stays.
+//!
+//! Where a back end takes only whole blocks, the sectors around the bytes are those of whole
+//! blocks, pieces are cut where blocks end, and what is no whole blocks never merges.
 
 use std::collections::VecDeque;
 use std::ops::Range;
 
 use bytes::{Buf as _, Bytes, BytesMut};
-use paternoster::{Bio, BioFlags, IocId, Limits, Op, Sector, SectorCount};
+use paternoster::{Bio, BioFlags, IocId, Limits, Sector, SectorCount};
 use rustix::io::Errno;
 use slotmap::{Key, KeyData, SlotMap, new_key_type};
 use smallvec::SmallVec;
 
-use super::command::{Command, CommandOp, Outcome, Payload, Transfer};
+use super::blocks::Blocks;
+use super::command::{Command, CommandOp, Outcome, Parts, Payload, Transfer};
 use super::fault::{Fault, Faults, FaultyPiece};
+use super::holds::Holds;
+use super::kind::Kind;
 
 new_key_type! {
     pub(super) struct CommandId;
@@ -68,69 +74,6 @@ struct Uncut {
     number: u32,
 }
 
-/// What a piece does, beyond its range.
-#[derive(Clone, Debug)]
-pub(super) enum Kind {
-    Read,
-    /// A read whose data nobody wants.
-    Cache,
-    Write {
-        data: Bytes,
-        /// Its command ends with a sync.
-        fua: bool,
-    },
-    Trim,
-    Zero {
-        /// The range must stay allocated.
-        allocate: bool,
-    },
-}
-
-impl Kind {
-    fn op(&self) -> Op {
-        match self {
-            Self::Read | Self::Cache => Op::Read,
-            Self::Write { .. } => Op::Write,
-            Self::Trim => Op::Discard,
-            Self::Zero { .. } => Op::WriteZeroes,
-        }
-    }
-
-    /// The flags of its bios. Every write is synchronous; a discard is not, in Linux neither. After
-    /// a plain write its submitter goes on, as after an `O_DIRECT` one; one with FUA ends
-    /// something, as a journal's does. FUA itself stays here: with that flag the bio would bypass
-    /// the scheduler.
-    fn bio_flags(&self) -> BioFlags {
-        match self {
-            Self::Write { fua: true, .. } => BioFlags::SYNC | BioFlags::NO_MERGE,
-            Self::Write { .. } => BioFlags::SYNC | BioFlags::IDLE,
-            Self::Zero { .. } => BioFlags::SYNC,
-            Self::Cache => BioFlags::NO_MERGE,
-            Self::Read | Self::Trim => BioFlags::empty(),
-        }
-    }
-
-    /// The bio of a range of whole sectors; none if they are not.
-    pub(super) fn whole_sectors(&self, ioc: IocId, offset: u64, len: u32) -> Option<Bio> {
-        let sectors = SectorCount(len / SectorCount::SECTOR_BYTES);
-        let is_whole = offset.is_multiple_of(SECTOR_BYTES)
-            && len.is_multiple_of(SectorCount::SECTOR_BYTES)
-            && len > 0;
-        let bio = Bio::new(self.op(), ioc, Sector(offset / SECTOR_BYTES), sectors);
-        is_whole.then(|| bio.with_flags(self.bio_flags()))
-    }
-
-    /// The same for a part of the range.
-    fn part(&self, from: usize, len: usize) -> Self {
-        match self {
-            Self::Write { data, fua } => {
-                Self::Write { data: data.slice(from..from + len), fua: *fua }
-            }
-            whole => whole.clone(),
-        }
-    }
-}
-
 /// One bio of a command.
 #[derive(Debug)]
 pub(super) struct Piece {
@@ -139,24 +82,25 @@ pub(super) struct Piece {
     number: u32,
     ioc: IocId,
     pub(super) kind: Kind,
-    /// First byte.
+    /// First byte that is left to do.
     pub(super) offset: u64,
-    /// Bytes.
+    /// Bytes that are left to do.
     pub(super) len: u32,
+    /// First byte, also of what is done.
+    start: u64,
     /// Whether it, or the rest of it, is issued again, and so alone.
     reissued: bool,
 }
 
 impl Piece {
-    /// Returns whether its bytes are whole sectors.
-    fn is_whole_sectors(&self) -> bool {
-        self.offset.is_multiple_of(SECTOR_BYTES)
-            && self.len.is_multiple_of(SectorCount::SECTOR_BYTES)
-    }
-
     /// The byte behind its last.
     pub(super) fn end(&self) -> u64 {
         self.offset + u64::from(self.len)
+    }
+
+    /// The bytes that are left to do.
+    pub(super) fn bytes(&self) -> Range<u64> {
+        self.offset..self.end()
     }
 
     /// Returns whether its client wants what is read.
@@ -164,31 +108,38 @@ impl Piece {
         matches!(self.kind, Kind::Read)
     }
 
+    /// The numbers of the blocks that it touches, or has touched.
+    pub(super) fn touches(&self, blocks: Blocks) -> Range<u64> {
+        blocks.numbers(&(self.start..self.end()))
+    }
+
     /// What it writes.
-    fn data(&self) -> Option<&Bytes> {
+    pub(super) fn data(&self) -> Option<&Bytes> {
         match &self.kind {
             Kind::Write { data, .. } => Some(data),
             _ => None,
         }
     }
 
-    /// The bio of its sectors, as far as they are whole ones around its bytes.
-    fn bio(&self, id: PieceId) -> Bio {
-        let (first, last) = (self.offset / SECTOR_BYTES, self.end().div_ceil(SECTOR_BYTES));
+    /// The bio of the whole blocks around its bytes.
+    fn bio(&self, blocks: Blocks, id: PieceId) -> Bio {
+        let (first, sectors) = blocks.sectors_around(&self.bytes());
         let mut flags = self.kind.bio_flags();
         flags.set(BioFlags::NO_MERGE, flags.contains(BioFlags::NO_MERGE) || self.reissued);
-        Bio::new(self.kind.op(), self.ioc, Sector(first), sectors_between(first, last))
+        Bio::new(self.kind.op(), self.ioc, first, sectors)
             .with_flags(flags)
             .with_user_data(id.data().as_ffi())
     }
 }
 
 /// All commands in flight.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 #[allow(clippy::struct_field_names)] // Its pieces are what it is named after.
 pub(super) struct Pieces {
+    pub(super) blocks: Blocks,
+    pub(super) holds: Holds,
     commands: SlotMap<CommandId, Running>,
-    pieces: SlotMap<PieceId, Piece>,
+    pub(super) pieces: SlotMap<PieceId, Piece>,
     /// What went wrong and was not taken yet.
     pub(super) faults: Faults,
 }
@@ -199,6 +150,16 @@ pub(super) fn piece_id(user_data: u64) -> PieceId {
 }
 
 impl Pieces {
+    pub(super) fn new(blocks: Blocks) -> Self {
+        Self {
+            blocks,
+            holds: Holds::default(),
+            commands: SlotMap::default(),
+            pieces: SlotMap::default(),
+            faults: Faults::default(),
+        }
+    }
+
     /// Returns whether no command is in flight.
     pub(super) fn is_empty(&self) -> bool {
         self.commands.is_empty()
@@ -217,26 +178,41 @@ impl Pieces {
         })
     }
 
-    /// Takes a command, to be cut.
+    /// Takes a command, to be cut. It covers bytes: of a trim, only whole blocks are trimmed.
     pub(super) fn add(&mut self, command: Command) -> CommandId {
         let Command { tag, ioc, op } = command;
-        let (kind, offset, len, fua) = taken_apart(op);
+        let (kind, bytes, fua) = taken_apart(op);
         let command = self.begin(tag, ioc);
-        let whole = Piece { command, number: 0, ioc, kind, offset, len, reissued: false };
         let running = &mut self.commands[command];
-        running.sync_afterwards = fua.then(|| whole.offset..whole.end());
-        let left = whole.bio(PieceId::null());
-        running.uncut = Some(Box::new(Uncut { whole, left, number: 0 }));
+        running.sync_afterwards = fua.then(|| bytes.clone());
+        let bytes = match kind {
+            Kind::Trim => self.blocks.inside(bytes),
+            _ => bytes,
+        };
+        let len = u32::try_from(bytes.end - bytes.start).expect("a command is below 4 GiB");
+        if len > 0 {
+            let (offset, start) = (bytes.start, bytes.start);
+            let whole =
+                Piece { command, number: 0, ioc, kind, offset, len, start, reissued: false };
+            let left = whole.bio(self.blocks, PieceId::null());
+            running.uncut = Some(Box::new(Uncut { whole, left, number: 0 }));
+        }
         command
     }
 
-    /// Cuts the next pieces of a command, as many as it may have; `bios` takes theirs in order.
+    /// Returns whether nothing of the command is left to cut or to do.
+    pub(super) fn has_nothing(&self, id: CommandId) -> bool {
+        self.commands[id].uncut.is_none() && self.commands[id].pieces_left == 0
+    }
+
+    /// Cuts the next pieces of a command, as many as it may have; `bios` takes theirs in order,
+    /// but for those that have to wait for a block.
     pub(super) fn cut(&mut self, id: CommandId, limits: &Limits, bios: &mut VecDeque<Bio>) {
         while self.commands[id].pieces_left < PIECES_AT_ONCE
             && let Some(mut uncut) = self.commands[id].uncut.take()
         {
-            let (bio, left) = limits.split(uncut.left);
-            bios.push_back(self.add_piece(&uncut.whole, uncut.number, bio));
+            let (bio, left) = self.split(&uncut, limits);
+            let (piece, bio) = self.add_piece(&uncut.whole, uncut.number, bio);
             let running = &mut self.commands[id];
             running.pieces_left += 1;
             if matches!(uncut.whole.kind, Kind::Read) {
@@ -246,7 +222,17 @@ impl Pieces {
                 (uncut.left, uncut.number) = (left, uncut.number + 1);
                 running.uncut = Some(uncut);
             }
+            bios.extend(self.arrive(piece, bio));
         }
+    }
+
+    /// The next bio of a command, and what is left of it.
+    fn split(&self, uncut: &Uncut, limits: &Limits) -> (Bio, Option<Bio>) {
+        let Uncut { whole, left, .. } = uncut;
+        let cut = self.blocks.next_cut(&whole.kind, &whole.bytes(), left);
+        let (bio, _) = limits.split(part(left, left.sector, cut));
+        let rest = (bio.end() < left.end()).then(|| part(left, bio.end(), left.end()));
+        (bio, rest)
     }
 
     /// Gives up what has not been cut of any command, with that error. Each still has pieces.
@@ -258,55 +244,84 @@ impl Pieces {
         }
     }
 
-    /// Makes the piece of `whole` that lies in `bio`'s sectors: the bio under its name.
-    fn add_piece(&mut self, whole: &Piece, number: u32, bio: Bio) -> Bio {
+    /// Makes the piece of `whole` that lies in `bio`'s sectors: it and its bio. Zeroes that are no
+    /// whole blocks are written.
+    fn add_piece(&mut self, whole: &Piece, number: u32, bio: Bio) -> (PieceId, Bio) {
         let offset = whole.offset.max(bio.sector.0 * SECTOR_BYTES);
         let end = whole.end().min(bio.end().0 * SECTOR_BYTES);
         let len = u32::try_from(end - offset).expect("a part is not longer than the whole");
         let from = usize::try_from(offset - whole.offset).expect("inside the command");
-        let kind = whole.kind.part(from, len as usize);
+        let is_whole = self.blocks.are_whole(&(offset..end));
+        let kind = match &whole.kind {
+            Kind::Zero { .. } if !is_whole => Kind::zeroes(len as usize),
+            kind => kind.part(from, len as usize),
+        };
+        let is_mergeable = is_whole && is_whole_sectors(offset, end);
+        let flags = match &whole.kind {
+            Kind::Zero { .. } => kind.bio_flags() | bio.flags,
+            _ => bio.flags,
+        };
+        let flags = if is_mergeable { flags } else { flags | BioFlags::NO_MERGE };
+        let op = kind.op();
         let Piece { command, ioc, .. } = *whole;
-        let piece = Piece { command, number, ioc, kind, offset, len, reissued: false };
-        let mut flags = bio.flags;
-        flags.set(
-            BioFlags::NO_MERGE,
-            flags.contains(BioFlags::NO_MERGE) || !piece.is_whole_sectors(),
-        );
+        let start = offset;
+        let piece = Piece { command, number, ioc, kind, offset, len, start, reissued: false };
         let id = self.pieces.insert(piece);
-        bio.with_flags(flags).with_user_data(id.data().as_ffi())
+        (
+            id,
+            Bio::new(op, ioc, bio.sector, bio.sectors)
+                .with_flags(flags)
+                .with_user_data(id.data().as_ffi()),
+        )
     }
 
     pub(super) fn piece(&self, id: PieceId) -> &Piece {
         &self.pieces[id]
     }
 
-    /// Makes the transfer of a request of those bios. Returns it and the pieces in the order of the
-    /// disk, which is that of its buffers.
-    pub(super) fn transfer(&self, user_data: &[u64]) -> (Transfer, InOrder) {
+    /// The pieces of a request of those bios in the order of the disk, which is that of its
+    /// buffers.
+    pub(super) fn in_order(&self, user_data: &[u64]) -> InOrder {
         let mut order: InOrder = user_data.iter().map(|&data| piece_id(data)).collect();
         order.sort_unstable_by_key(|&piece| self.piece(piece).offset);
+        order
+    }
+
+    /// The bytes that a transfer of those pieces covers.
+    pub(super) fn range(&self, order: &InOrder) -> Range<u64> {
+        let last = order.last().expect("a request has a piece");
+        self.blocks.around(self.piece(order[0]).offset..self.piece(*last).end())
+    }
+
+    /// Makes the transfer of a request of those pieces.
+    pub(super) fn transfer(&self, order: &InOrder) -> Transfer {
         let first = self.piece(order[0]);
-        let offset = first.offset;
+        let Range { start: offset, end } = self.range(order);
+        let len = end - offset;
         let each = || order.iter().map(|&piece| self.piece(piece));
-        let len = || each().map(|piece| u64::from(piece.len)).sum();
-        let transfer = match &first.kind {
+        match &first.kind {
+            Kind::Read if order.len() == 1 => Transfer::Read { offset, parts: one_part(len) },
             Kind::Read => Transfer::Read { offset, parts: each().map(|piece| piece.len).collect() },
             Kind::Write { .. } => {
                 let from = each().filter_map(|piece| piece.data().cloned()).collect();
                 Transfer::Write { offset, from }
             }
-            Kind::Cache => Transfer::Cache { offset, len: len() },
-            Kind::Trim => Transfer::Trim { offset, len: len() },
-            Kind::Zero { allocate } => Transfer::Zero { offset, len: len(), allocate: *allocate },
-        };
-        (transfer, order)
+            Kind::Cache => Transfer::Cache { offset, len },
+            Kind::Trim => Transfer::Trim { offset, len },
+            Kind::Zero { allocate } => Transfer::Zero { offset, len, allocate: *allocate },
+        }
+    }
+
+    /// How far pieces are done whose transfer is, up to that byte.
+    pub(super) fn done_until(&self, byte: u64) -> u64 {
+        self.blocks.done_until(byte)
     }
 
     /// The bio to issue the piece again with, alone.
     pub(super) fn reissue(&mut self, id: PieceId) -> Bio {
         let piece = &mut self.pieces[id];
         piece.reissued = true;
-        piece.bio(id)
+        piece.bio(self.blocks, id)
     }
 
     /// A transfer ended inside the piece, `done_until` in bytes of the disk, after it had read
@@ -327,13 +342,16 @@ impl Pieces {
         }
     }
 
-    /// A piece is done: what of its command that leaves.
+    /// A piece is done: what of its command that leaves. `bios` takes those that waited for its
+    /// blocks and need not any more.
     pub(super) fn end_piece(
         &mut self,
         id: PieceId,
         result: Result<BytesMut, Errno>,
+        bios: &mut VecDeque<Bio>,
     ) -> (CommandId, Left) {
         let piece = self.pieces.remove(id).expect("a piece ends once");
+        self.holds.leave(id, piece.touches(self.blocks), |bio| bios.push_back(bio));
         let command = &mut self.commands[piece.command];
         match (result, piece.kind) {
             (Ok(data), Kind::Read) => command.read[piece.number as usize].unsplit(data),
@@ -396,23 +414,36 @@ impl Running {
     }
 }
 
-/// What a command does to which range, and whether it is to be durable when it is done.
-fn taken_apart(op: CommandOp) -> (Kind, u64, u32, bool) {
+/// What a command does to which bytes, and whether it is to be durable when it is done.
+fn taken_apart(op: CommandOp) -> (Kind, Range<u64>, bool) {
+    let bytes = |offset: u64, len: u32| offset..offset + u64::from(len);
     match op {
-        CommandOp::Read { offset, len } => (Kind::Read, offset, len, false),
-        CommandOp::Cache { offset, len } => (Kind::Cache, offset, len, false),
+        CommandOp::Read { offset, len } => (Kind::Read, bytes(offset, len), false),
+        CommandOp::Cache { offset, len } => (Kind::Cache, bytes(offset, len), false),
         CommandOp::Write { offset, data, fua } => {
-            let len = u32::try_from(data.len()).expect("a command is shorter than 4 GiB");
-            (Kind::Write { data, fua }, offset, len, fua)
+            let bytes = offset..offset + data.len() as u64;
+            (Kind::Write { data, fua }, bytes, fua)
         }
-        CommandOp::Trim { offset, len, fua } => (Kind::Trim, offset, len, fua),
+        CommandOp::Trim { offset, len, fua } => (Kind::Trim, bytes(offset, len), fua),
         CommandOp::Zero { offset, len, fua, allocate, .. } => {
-            (Kind::Zero { allocate }, offset, len, fua)
+            (Kind::Zero { allocate }, bytes(offset, len), fua)
         }
         CommandOp::Flush => unreachable!("a flush has no pieces"),
     }
 }
 
-fn sectors_between(first: u64, last: u64) -> SectorCount {
-    SectorCount(u32::try_from(last - first).expect("a command is shorter than 4 GiB"))
+/// The part of a bio between two sectors.
+fn part(bio: &Bio, from: Sector, to: Sector) -> Bio {
+    let sectors = u32::try_from(to.0 - from.0).expect("a part is not longer than the whole");
+    Bio::new(bio.op, bio.ioc, from, SectorCount(sectors))
+        .with_flags(bio.flags)
+        .with_user_data(bio.user_data)
+}
+
+fn is_whole_sectors(offset: u64, end: u64) -> bool {
+    offset.is_multiple_of(SECTOR_BYTES) && end.is_multiple_of(SECTOR_BYTES)
+}
+
+pub(super) fn one_part(len: u64) -> Parts {
+    Parts::from_buf([u32::try_from(len).expect("a transfer is shorter than 4 GiB")])
 }

@@ -10,14 +10,14 @@
 
 use bytes::Bytes;
 use paternoster::scheduler::Scheduler;
-use paternoster::{Batch, Bio, Instant, IocId, Limits};
+use paternoster::{Batch, Bio, Instant, IocId, Limits, SectorCount};
 
-use super::pieces::Kind;
+use super::kind::Kind;
 use super::{Command, CommandOp, Engine};
 
 impl CommandOp {
     /// Returns the bio that this is under those limits, if it is one that may wait in a plug: a
-    /// read, or a write without FUA, of whole sectors, that needs no cutting. Everything else is
+    /// read, or a write without FUA, of whole blocks, that needs no cutting. Everything else is
     /// submitted as it is, after what is in the plug.
     pub fn plug_bio(&self, ioc: IocId, limits: &Limits) -> Option<Bio> {
         let (kind, offset, len) = match self {
@@ -28,7 +28,8 @@ impl CommandOp {
             }
             _ => return None,
         };
-        let bio = kind.whole_sectors(ioc, offset, len)?;
+        let block = SectorCount(limits.block_sectors);
+        let bio = kind.whole_blocks(block, ioc, offset, len)?;
         limits.split(bio).1.is_none().then_some(bio)
     }
 }
@@ -41,6 +42,13 @@ impl<S: Scheduler> Engine<S> {
     ///
     /// Where a bio has no command, or two have the same.
     pub fn submit_batch(&mut self, now: Instant, mut batch: Batch, commands: Vec<Command>) {
+        if self.pieces.hold_blocks() {
+            // Some of them may have to wait: each is cut anew, and merges in the elevator.
+            for command in commands {
+                self.submit(now, command);
+            }
+            return;
+        }
         let mut commands: Vec<_> = commands.into_iter().map(Some).collect();
         let Self { driver, pieces, to_submit, .. } = self;
         for chain in &mut batch.chains {

@@ -43,7 +43,7 @@ pub(crate) fn play(
     let capabilities = backend.capabilities();
     let device = Device::solid_state(capabilities.depth);
     let (elevator, connections) = elevator_with(kind, device, CONNECTIONS / 2);
-    let engine = Engine::new(elevator, capabilities.fast_zero);
+    let engine = Engine::new(elevator, &capabilities);
     let waker = Waker::new().expect("an event");
     let clock = MonotonicClock::start();
     let owner = Owner::new(engine, backend, clock, waker).expect("a ring");

@@ -17,7 +17,8 @@ use paternoster::{
     SchedulerKind, Weight,
 };
 use paternoster_disk::{
-    Buffers, Command, CommandOp, Engine, Outcome, SyncRange, Transfer, TransferId, Transferred,
+    Buffers, Capabilities, Command, CommandOp, Engine, Outcome, SyncRange, Transfer, TransferId,
+    Transferred,
 };
 use rustix::io::Errno;
 
@@ -84,6 +85,11 @@ pub(crate) fn elevator_with(
     (elevator, connections)
 }
 
+/// What a big device can do of which any byte can be written, and that zeroes without writing.
+pub(crate) fn any_byte() -> Capabilities {
+    Capabilities { size: 1 << 50, rotational: false, fast_zero: true, depth: 4, block: 1 }
+}
+
 /// Bios and requests that became part of others.
 pub(crate) fn merges(elevator: &TestElevator) -> u64 {
     let groups = elevator.groups().iter().map(|(group, _)| elevator.stats().group(group));
@@ -93,8 +99,13 @@ pub(crate) fn merges(elevator: &TestElevator) -> u64 {
 impl Rig {
     /// On a device that takes `depth` transfers at once and can zero without writing.
     pub(crate) fn new(kind: SchedulerKind, depth: u32) -> Self {
+        Self::of(kind, depth, &any_byte())
+    }
+
+    /// The same on a device that can do that.
+    pub(crate) fn of(kind: SchedulerKind, depth: u32, capabilities: &Capabilities) -> Self {
         let (elevator, connections) = elevator(kind, depth);
-        let engine = Engine::new(elevator, true);
+        let engine = Engine::new(elevator, capabilities);
         let clock = ManualClock(Cell::new(Instant::START));
         Self { engine, clock, connections, in_device: Vec::new(), syncs_begun: 0 }
     }
@@ -102,12 +113,17 @@ impl Rig {
     /// The same, whose requests and discards are cut at so many sectors.
     pub(crate) fn with_short_requests(kind: SchedulerKind, depth: u32, sectors: u32) -> Self {
         let mut rig = Self::new(kind, depth);
-        rig.engine.administer(|elevator| {
-            elevator.set_limits(
-                Limits::default().with_max_sectors(sectors).with_max_discard_sectors(sectors),
-            );
-        });
+        rig.cut_at(sectors, 1);
         rig
+    }
+
+    /// Requests and discards are cut at so many sectors, where blocks of so many end.
+    pub(crate) fn cut_at(&mut self, sectors: u32, block_sectors: u32) {
+        let limits = Limits::default()
+            .with_max_sectors(sectors)
+            .with_max_discard_sectors(sectors)
+            .with_block_sectors(block_sectors);
+        self.engine.administer(|elevator| elevator.set_limits(limits));
     }
 
     /// mq-deadline with one transfer at a time, which is in the device already: what is submitted
@@ -116,6 +132,13 @@ impl Rig {
         let mut rig = Self::new(SchedulerKind::MqDeadline, 1);
         rig.submit(0, BLOCKER, read(1 << 40, 512));
         assert_eq!(rig.in_device.len(), 1, "the blocker is in the device");
+        rig
+    }
+
+    /// The same on a device that can do that.
+    pub(crate) fn held_back_on(capabilities: &Capabilities) -> Self {
+        let mut rig = Self::of(SchedulerKind::MqDeadline, 1, capabilities);
+        rig.submit(0, BLOCKER, read(1 << 40, 4096));
         rig
     }
 

@@ -43,7 +43,7 @@ struct AtOnce {
 
 impl Backend for AtOnce {
     fn capabilities(&self) -> Capabilities {
-        Capabilities { size: 1 << 20, rotational: false, fast_zero: true, depth: 4 }
+        Capabilities { size: 1 << 20, rotational: false, fast_zero: true, depth: 4, block: 1 }
     }
 
     fn start(&mut self, _: &mut Ring<Token>, now: Instant, id: TransferId, transfer: Transfer) {
@@ -125,7 +125,7 @@ fn serve(kind: SchedulerKind, depth: u32, sent: &[Vec<u8>; 2]) -> (Vec<u64>, [Ve
     let started = Arc::new(Mutex::new(Vec::new()));
     let backend = Box::new(AtOnce { started: started.clone(), done: VecDeque::new() });
     let thread = thread::spawn(move || {
-        let engine = Engine::new(elevator, true);
+        let engine = Engine::new(elevator, &backend.capabilities());
         Owner::new(engine, backend, MonotonicClock::start(), waker)?.run(&mut connections)?;
         connections.ended()
     });

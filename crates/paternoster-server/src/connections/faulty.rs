@@ -26,7 +26,7 @@ struct FaultyDevice {
 
 impl Backend for FaultyDevice {
     fn capabilities(&self) -> Capabilities {
-        Capabilities { size: 1 << 20, rotational: false, fast_zero: true, depth: 4 }
+        Capabilities { size: 1 << 20, rotational: false, fast_zero: true, depth: 4, block: 1 }
     }
 
     fn start(&mut self, _: &mut Ring<Token>, now: Instant, id: TransferId, transfer: Transfer) {
@@ -68,7 +68,8 @@ impl Faulty {
             device,
             Instant::START,
         );
-        let engine = Engine::new(elevator, true);
+        let backend = Box::new(FaultyDevice { sync, done: None });
+        let engine = Engine::new(elevator, &backend.capabilities());
         let label = DiskLabel {
             name: "d".to_owned(),
             backend: "faulty",
@@ -83,7 +84,6 @@ impl Faulty {
         let mut connections = Connections::new(label, exports, Vec::new(), inbox, served);
         connections.patience = patience;
         let thread = thread::spawn(move || {
-            let backend = Box::new(FaultyDevice { sync, done: None });
             let mut owner = Owner::new(engine, backend, MonotonicClock::start(), waker)?;
             prepare(&mut owner);
             owner.run(&mut connections)?;

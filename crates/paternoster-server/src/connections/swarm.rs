@@ -19,7 +19,8 @@ use paternoster::{
     AnyScheduler, Device, Elevator, Instant, IoPrio, Nanos, PlugLimits, SchedulerKind, TimeAccounts,
 };
 use paternoster_disk::{
-    Completion, Engine, Front, FrontToken, MemoryBackend, MonotonicClock, Outcome, Owner, Waker,
+    Backend as _, Completion, Engine, Front, FrontToken, MemoryBackend, MonotonicClock, Outcome,
+    Owner, Waker,
 };
 use paternoster_nbd::proto::TransmissionFlags;
 use paternoster_nbd::{BlockSize, ExportInfo, Session};
@@ -127,7 +128,8 @@ impl Disk {
         let waker = Waker::new().expect("an event");
         let handle = OwnerHandle::new(sender, waker.clone());
         let patience = Nanos::from_millis(60_000);
-        let engine = Engine::new(elevator, true);
+        let backend = Box::new(MemoryBackend::new(CLIENTS * SHARE));
+        let engine = Engine::new(elevator, &backend.capabilities());
         let mut threads: Vec<_> = (0..threads).map(|_| Thread::new().expect("an event")).collect();
         let plugged =
             Plugged { limits: PlugLimits::default(), rules: engine.elevator().plug_rules() };
@@ -135,7 +137,6 @@ impl Disk {
         let mut checked = Checked(Connections::new(label, exports, tenants, inbox, served));
         let threads = threads.into_iter().map(|one| thread::spawn(move || one.run())).collect();
         let thread = thread::spawn(move || {
-            let backend = Box::new(MemoryBackend::new(CLIENTS * SHARE));
             Owner::new(engine, backend, MonotonicClock::start(), waker)?.run(&mut checked)?;
             checked.0.ended()
         });

@@ -26,6 +26,9 @@ pub struct Limits {
     /// ends on a multiple of that number. The memory of each bio is assumed to begin on one. 0 is
     /// no such limit.
     pub virt_boundary: u32,
+    /// Sectors of a block (`logical_block_size`, here in sectors): at least 1. A bio is split only
+    /// where a block ends, and one block is never too large for a request.
+    pub block_sectors: u32,
 }
 
 impl Default for Limits {
@@ -36,6 +39,7 @@ impl Default for Limits {
             max_segments: 128,
             chunk_sectors: 0,
             virt_boundary: 0,
+            block_sectors: 1,
         }
     }
 }
@@ -115,13 +119,20 @@ impl Limits {
         Self { virt_boundary, ..self }
     }
 
-    /// Asserts that a request of one sector is allowed, and that a sum of lengths that saturates is
-    /// too long.
+    /// Sets the sectors of a block.
+    #[must_use]
+    pub const fn with_block_sectors(self, block_sectors: u32) -> Self {
+        Self { block_sectors, ..self }
+    }
+
+    /// Asserts that a request of one sector is allowed, that a block has one, and that a sum of
+    /// lengths that saturates is too long.
     pub(crate) fn check(&self) {
         for limit in [self.max_sectors, self.max_discard_sectors] {
             assert!((1..u32::MAX).contains(&limit), "a request has 1 to 2³² − 2 sectors");
         }
         assert!(self.max_segments > 0, "a request has a segment");
+        assert!(self.block_sectors > 0, "a block has a sector");
     }
 
     /// Returns whether the two pieces of `joint` may be one request.
@@ -194,6 +205,16 @@ impl Limits {
         }
     }
 
+    /// Where a bio is split that starts there and is too long: where the last block ends that fits
+    /// into a request, or the first one.
+    fn split_at(&self, op: Op, start: Sector) -> Sector {
+        let longest = self.max_sectors_at(op, start);
+        assert!(longest.0 > 0, "a request has a sector");
+        let block = u64::from(self.block_sectors);
+        let last = (start + longest).0 / block * block;
+        Sector(if last > start.0 { last } else { (start.0 / block + 1) * block })
+    }
+
     /// Splits `bio` so that its first piece fits into a request. That piece never merges. The rest
     /// has to be split again.
     ///
@@ -201,17 +222,17 @@ impl Limits {
     ///
     /// Where the limit on its sectors is 0.
     pub fn split(&self, bio: Bio) -> (Bio, Option<Bio>) {
-        let longest = self.max_sectors_at(bio.op, bio.sector);
-        assert!(longest.0 > 0, "a request has a sector");
-        if bio.sectors <= longest {
+        if bio.sectors <= self.max_sectors_at(bio.op, bio.sector) {
             return (bio, None);
         }
-        let first = Bio { sectors: longest, flags: bio.flags | BioFlags::NO_MERGE, ..bio };
-        let rest = Bio {
-            sector: bio.sector + longest,
-            sectors: SectorCount(bio.sectors.0 - longest.0),
-            ..bio
-        };
+        let at = self.split_at(bio.op, bio.sector);
+        if bio.end() <= at {
+            return (bio, None);
+        }
+        let sectors = u32::try_from(at.0 - bio.sector.0).expect("shorter than the bio");
+        let first =
+            Bio { sectors: SectorCount(sectors), flags: bio.flags | BioFlags::NO_MERGE, ..bio };
+        let rest = Bio { sector: at, sectors: SectorCount(bio.sectors.0 - sectors), ..bio };
         (first, Some(rest))
     }
 }
@@ -252,5 +273,21 @@ mod tests {
         let (first, rest) = limits.split(bio(60, 8));
         assert_eq!(first.sectors, SectorCount(4));
         assert_eq!(rest.map(|rest| rest.sector), Some(Sector(64)));
+    }
+    #[test]
+    fn bio_is_split_where_a_block_ends() {
+        let limits = Limits { max_sectors: 20, block_sectors: 8, ..Limits::default() };
+        let (first, rest) = limits.split(bio(3, 40));
+        assert_eq!(first.sectors, SectorCount(13), "23 is inside the block from 16 to 24");
+        assert_eq!(rest.map(|rest| rest.sector), Some(Sector(16)));
+    }
+
+    /// Nothing smaller than a block can be read or written.
+    #[test]
+    fn block_is_not_split_at_requests_that_are_shorter() {
+        let limits = Limits { max_sectors: 3, block_sectors: 8, ..Limits::default() };
+        assert_eq!(limits.split(bio(8, 8)), (bio(8, 8), None));
+        let (first, rest) = limits.split(bio(8, 9));
+        assert_eq!((first.sectors, rest.map(|rest| rest.sectors.0)), (SectorCount(8), Some(1)));
     }
 }

@@ -1,0 +1,80 @@
+//! What a piece of a command does, and the bio that it is for the elevator.
+
+use bytes::Bytes;
+use paternoster::{Bio, BioFlags, IocId, Op, Sector, SectorCount};
+
+const SECTOR_BYTES: u64 = SectorCount::SECTOR_BYTES as u64;
+
+/// What a piece does, beyond its range.
+#[derive(Clone, Debug)]
+pub(super) enum Kind {
+    Read,
+    /// A read whose data nobody wants.
+    Cache,
+    Write {
+        data: Bytes,
+        /// Its command ends with a sync.
+        fua: bool,
+    },
+    Trim,
+    Zero {
+        /// The range must stay allocated.
+        allocate: bool,
+    },
+}
+
+impl Kind {
+    pub(super) fn op(&self) -> Op {
+        match self {
+            Self::Read | Self::Cache => Op::Read,
+            Self::Write { .. } => Op::Write,
+            Self::Trim => Op::Discard,
+            Self::Zero { .. } => Op::WriteZeroes,
+        }
+    }
+
+    /// The flags of its bios. Every write is synchronous; a discard is not, in Linux neither. After
+    /// a plain write its submitter goes on, as after an `O_DIRECT` one; one with FUA ends
+    /// something, as a journal's does. FUA itself stays here: with that flag the bio would bypass
+    /// the scheduler.
+    pub(super) fn bio_flags(&self) -> BioFlags {
+        match self {
+            Self::Write { fua: true, .. } => BioFlags::SYNC | BioFlags::NO_MERGE,
+            Self::Write { .. } => BioFlags::SYNC | BioFlags::IDLE,
+            Self::Zero { .. } => BioFlags::SYNC,
+            Self::Cache => BioFlags::NO_MERGE,
+            Self::Read | Self::Trim => BioFlags::empty(),
+        }
+    }
+
+    /// The bio of a range of whole blocks of so many sectors; none if they are not.
+    pub(super) fn whole_blocks(
+        &self,
+        block: SectorCount,
+        ioc: IocId,
+        offset: u64,
+        len: u32,
+    ) -> Option<Bio> {
+        let sectors = SectorCount(len / SectorCount::SECTOR_BYTES);
+        let is_whole = offset.is_multiple_of(block.bytes())
+            && u64::from(len).is_multiple_of(block.bytes())
+            && len > 0;
+        let bio = Bio::new(self.op(), ioc, Sector(offset / SECTOR_BYTES), sectors);
+        is_whole.then(|| bio.with_flags(self.bio_flags()))
+    }
+
+    /// A write of so many zeroes.
+    pub(super) fn zeroes(len: usize) -> Self {
+        Self::Write { data: Bytes::from(vec![0; len]), fua: false }
+    }
+
+    /// The same for a part of the range.
+    pub(super) fn part(&self, from: usize, len: usize) -> Self {
+        match self {
+            Self::Write { data, fua } => {
+                Self::Write { data: data.slice(from..from + len), fua: *fua }
+            }
+            whole => whole.clone(),
+        }
+    }
+}

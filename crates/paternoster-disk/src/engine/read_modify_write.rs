@@ -1,0 +1,110 @@
+//! Pieces that are no whole blocks. A write of one is a read-modify-write: one request, and two
+//! transfers.
+//!
+//! ```text
+//!   blocks     │         │         │         │
+//!   piece      ├───────────────────────┤
+//!   1. read                        ├─────────┤    the block at its end; or two, if they are
+//!   2. write   ├───────────────────────┼─────┤    neighbours: see `Blocks::next_cut`
+//! ```
+//!
+//! It holds the blocks at its ends ([`Holds`](super::holds::Holds)) until all is written. A read of
+//! a part of a block reads whole ones, and gives its client its own bytes.
+
+use std::ops::Range;
+
+use bytes::{Buf as _, Bytes, BytesMut};
+use paternoster::Bio;
+use smallvec::SmallVec;
+
+use super::blocks::Blocks;
+use super::command::Transfer;
+use super::kind::Kind;
+use super::pieces::{InOrder, Piece, PieceId, Pieces, one_part};
+
+impl Piece {
+    /// Returns whether it is a read-modify-write: what is around it in its blocks is read first.
+    fn is_read_first(&self, blocks: Blocks) -> bool {
+        matches!(self.kind, Kind::Write { .. }) && !blocks.are_whole(&self.bytes())
+    }
+}
+
+impl Pieces {
+    /// A piece arrives at its blocks. Returns its bio, unless it has to wait for one of them.
+    pub(super) fn arrive(&mut self, id: PieceId, bio: Bio) -> Option<Bio> {
+        let Self { blocks, holds, pieces, .. } = self;
+        let piece = &pieces[id];
+        let is_read_first = piece.is_read_first(*blocks);
+        if !is_read_first && holds.is_empty() {
+            return Some(bio);
+        }
+        let held = if is_read_first { blocks.ends(&piece.bytes()) } else { SmallVec::new() };
+        let sharers = |number| {
+            let others = pieces.iter().filter(|&(other, _)| other != id);
+            others.filter(|(_, other)| other.touches(*blocks).contains(&number)).count()
+        };
+        holds.arrive(id, piece.touches(*blocks), &held, sharers, bio)
+    }
+
+    /// The pieces that wait for a block.
+    pub(super) fn waiting(&self) -> Vec<PieceId> {
+        self.holds.all_waiting()
+    }
+
+    /// Returns whether a piece may have to wait for a block.
+    pub(super) fn hold_blocks(&self) -> bool {
+        !self.holds.is_empty()
+    }
+
+    /// How many pieces wait for a block.
+    pub(super) fn waiting_for_blocks(&self) -> usize {
+        self.holds.waiting()
+    }
+
+    /// Returns whether the request of those pieces is a read-modify-write.
+    pub(super) fn is_read_first(&self, order: &InOrder) -> bool {
+        self.piece(order[0]).is_read_first(self.blocks)
+    }
+
+    /// The bytes of the blocks at the ends of a piece, which are neighbours.
+    fn ends(&self, id: PieceId) -> Range<u64> {
+        let bytes = self.piece(id).bytes();
+        let around = self.blocks.around(bytes.clone());
+        let inside = self.blocks.inside(bytes);
+        match () {
+            // One block, or two that are both covered in part.
+            () if inside.is_empty() => around,
+            () if inside.start > around.start => around.start..inside.start,
+            () => inside.end..around.end,
+        }
+    }
+
+    /// Makes the transfer that reads the blocks at the ends of a piece.
+    pub(super) fn read_of_ends(&self, id: PieceId) -> Transfer {
+        let Range { start: offset, end } = self.ends(id);
+        Transfer::Read { offset, parts: one_part(end - offset) }
+    }
+
+    /// Makes the transfer that writes a piece, and around it what has been read at its ends.
+    pub(super) fn write_of_all(&self, id: PieceId, read: &Bytes) -> Transfer {
+        let (piece, ends) = (self.piece(id), self.ends(id));
+        let Range { start: offset, end } = self.blocks.around(piece.bytes());
+        let part = |range: Range<u64>| {
+            let index = |at: u64| usize::try_from(at - ends.start).expect("inside two blocks");
+            (!range.is_empty()).then(|| read.slice(index(range.start)..index(range.end)))
+        };
+        let before = part(offset..piece.offset);
+        let after = part(piece.end()..end);
+        let from = before.into_iter().chain(piece.data().cloned()).chain(after).collect();
+        Transfer::Write { offset, from }
+    }
+
+    /// Cuts what was read around a piece down to its own bytes.
+    pub(super) fn cut_to_piece(&self, id: PieceId, data: &mut BytesMut) {
+        let piece = self.piece(id);
+        let before = piece.offset - self.blocks.around(piece.bytes()).start;
+        let before = usize::try_from(before).expect("less than a block");
+        data.advance(before.min(data.len()));
+        data.truncate(piece.len as usize);
+    }
+}
