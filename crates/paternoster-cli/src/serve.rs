@@ -68,6 +68,11 @@ struct DiskArgs {
     #[arg(long, value_name = "N", conflicts_with = "config", allow_negative_numbers = true)]
     depth: Option<i64>,
 
+    /// Past the page cache (direct) or through it (page)
+    /// [default: direct where the file system or device takes it]
+    #[arg(long, value_name = "WAY", conflicts_with = "config")]
+    cache: Option<String>,
+
     /// Export that clients ask for by NAME; may be repeated
     ///
     /// Each is a tenant of its own: weight=N against the others, 1 to 1000, default 100. It is the
@@ -184,6 +189,7 @@ impl DiskArgs {
             scheduler: self.scheduler,
             set: self.set,
             depth: self.depth,
+            cache: self.cache,
             exports: self.exports,
             unix: self.unix,
             tcp: self.tcp,

@@ -26,8 +26,9 @@ mod token;
 mod waiting;
 
 pub use backend::{
-    Backend, Capabilities, Damage, Extent, FileBackend, MemoryBackend, Model, ModelledBackend,
-    ModelledStats, Rotational, TransferDone, is_in_memory, is_rotational,
+    Backend, Cache, CacheChoice, Capabilities, Damage, Extent, FileBackend, FileOptions,
+    MemoryBackend, Model, ModelledBackend, ModelledStats, Rotational, TransferDone, device_size,
+    is_in_memory, is_rotational,
 };
 pub use clock::MonotonicClock;
 pub use engine::{

@@ -177,9 +177,24 @@ impl<T> Ring<T> {
     /// Reads `parts` of so many bytes, one after the other, from `offset` of the file on: each into
     /// a buffer of its own, which comes back with what was read of it.
     pub fn read(&mut self, token: T, fd: &Fd, offset: u64, parts: &[u32]) {
-        let raw = types::Fd(fd.as_raw_fd());
         let room = |&len| self.spare.take(len as usize);
-        let mut into: Buffers<BytesMut> = parts.iter().map(room).collect();
+        let into = parts.iter().map(room).collect();
+        self.read_into(token, fd, offset, parts, into);
+    }
+
+    /// The same into these buffers, one for each part, which are empty and have room for it.
+    pub fn read_into(
+        &mut self,
+        token: T,
+        fd: &Fd,
+        offset: u64,
+        parts: &[u32],
+        mut into: Buffers<BytesMut>,
+    ) {
+        let raw = types::Fd(fd.as_raw_fd());
+        let has_room =
+            |(part, &len): (&BytesMut, &u32)| part.is_empty() && part.capacity() >= len as usize;
+        assert!(into.len() == parts.len() && into.iter().zip(parts).all(has_room), "it has room");
         if let ([only], &[len]) = (into.as_mut_slice(), parts) {
             let entry = opcode::Read::new(raw, only.as_mut_ptr(), len);
             let entry = entry.offset(offset).build();

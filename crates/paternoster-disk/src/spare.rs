@@ -10,7 +10,7 @@
 
 use std::collections::VecDeque;
 
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
 
 /// Smaller buffers the allocator itself keeps.
 const LEAST: usize = 64 << 10;
@@ -30,10 +30,17 @@ impl SpareBuffers {
     /// An empty buffer with room for so many bytes: one that is spare, if it is not twice too big,
     /// or a new one.
     pub(crate) fn take(&mut self, len: usize) -> BytesMut {
-        let fits = |buffer: &BytesMut| (len..=2 * len).contains(&buffer.capacity());
+        self.take_aligned(len, 1)
+    }
+
+    /// The same at an address that is a multiple of `align`.
+    pub(crate) fn take_aligned(&mut self, len: usize, align: usize) -> BytesMut {
+        let fits = |buffer: &BytesMut| {
+            (len..=2 * len).contains(&buffer.capacity()) && past_alignment(buffer, align) == 0
+        };
         let spare = self.buffers.iter().rposition(fits);
         let Some(mut buffer) = spare.and_then(|at| self.buffers.remove(at)) else {
-            return BytesMut::with_capacity(len);
+            return aligned(len, align);
         };
         self.bytes -= buffer.capacity();
         buffer.clear();
@@ -57,6 +64,21 @@ impl SpareBuffers {
             self.bytes -= oldest.capacity();
         }
     }
+}
+
+/// A new buffer for so many bytes at such an address.
+fn aligned(len: usize, align: usize) -> BytesMut {
+    let mut buffer = BytesMut::with_capacity(len + align - 1);
+    let skipped = past_alignment(&buffer, align);
+    buffer.put_bytes(0, skipped);
+    buffer.advance(skipped);
+    buffer
+}
+
+/// How many bytes into the buffer the first such address is.
+fn past_alignment(buffer: &BytesMut, align: usize) -> usize {
+    let address = buffer.as_ptr().addr();
+    address.next_multiple_of(align) - address
 }
 
 #[cfg(test)]
@@ -104,5 +126,20 @@ mod tests {
         (0..4).for_each(|_| spare.give_back(sent(MOST / 4, 2)));
         assert_eq!(spare.bytes, MOST, "the oldest, the biggest one, went");
         assert_eq!(spare.buffers.len(), 4);
+    }
+
+    #[test]
+    fn buffer_that_is_aligned_is_taken_again_and_another_is_not() {
+        let mut spare = SpareBuffers::default();
+        let mut first = spare.take_aligned(64 * KIB, 4096);
+        first.put_bytes(7, 64 * KIB);
+        let address = first.as_ptr();
+        spare.give_back(first.freeze());
+        assert_eq!(spare.take_aligned(64 * KIB, 4096).as_ptr(), address);
+        let mut odd = spare.take_aligned(64 * KIB + 8, 4096);
+        odd.put_bytes(7, 64 * KIB + 8);
+        odd.advance(8);
+        spare.give_back(odd.freeze());
+        assert!(spare.take_aligned(64 * KIB, 4096).as_ptr().addr().is_multiple_of(4096));
     }
 }

@@ -7,12 +7,14 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use paternoster_disk::ModelledBackend;
-use paternoster_disk::{Backend, CommandOp, Extent, FileBackend, MemoryBackend, Model};
+use paternoster_disk::{
+    Backend, CacheChoice, CommandOp, Extent, FileBackend, FileOptions, MemoryBackend, Model,
+};
 use rustix::io::Errno;
 use tempfile::TempDir;
 
 use support::front::{play_in_turn, play_one};
-use support::{cache, read, trim, within_a_minute, write, write_fua, zero};
+use support::{cache, open_file, read, trim, within_a_minute, write, write_fua, zero};
 
 /// A multiple of every file system's block.
 const BLOCK: u64 = 64 << 10;
@@ -27,7 +29,7 @@ fn empty_file(size: u64) -> (TempDir, PathBuf) {
 }
 
 fn open(path: &Path) -> Box<dyn Backend> {
-    Box::new(FileBackend::open(path, false).expect("it opens"))
+    open_file(path, CacheChoice::Page)
 }
 
 fn block(number: u64, fill: u8) -> CommandOp {
@@ -179,7 +181,8 @@ fn read_behind_the_end_of_a_file_that_was_truncated_is_eio() {
 fn file_opened_for_reading_refuses_writes_and_can_be_flushed() {
     within_a_minute(|| {
         let (_folder, path) = empty_file(BLOCK);
-        let file = Box::new(FileBackend::open(&path, true).expect("it opens"));
+        let options = FileOptions { read_only: true, cache: CacheChoice::Page };
+        let file = Box::new(FileBackend::open(&path, options).expect("it opens"));
         assert!(!file.capabilities().fast_zero);
         let answers = play_in_turn(file, vec![read(0, 10), write(0, 10, 1), FLUSH]);
         assert_eq!(answers, [Ok(vec![0; 10]), Err(Errno::BADF), Ok(Vec::new())]);

@@ -4,7 +4,7 @@
 mod support;
 
 use bytes::Bytes;
-use paternoster::SchedulerKind;
+use paternoster::{Nanos, SchedulerKind};
 use paternoster_disk::{Capabilities, CommandOp, Transfer};
 use rustix::io::Errno;
 
@@ -278,6 +278,45 @@ fn what_waits_for_a_block_is_cancelled_and_what_holds_it_ends() {
     assert!(rig.engine.is_idle());
     rig.submit(0, 5, read(0, 4096));
     assert_eq!(rig.shapes(), [read_of(0, 4096)], "nobody holds it");
+}
+
+/// How many reads a tenant has done in 200 rounds in each of which all that is in a device of 32
+/// places is done, while another has so many writes of 512 bytes to one block outstanding.
+fn reads_beside(kind: SchedulerKind, writes: u64) -> u64 {
+    let mut rig = Rig::of(kind, 32, &BLOCKS);
+    (0..writes).for_each(|tag| rig.submit(0, tag, write(tag % 8 * 512, 512, 1)));
+    let mut next = 1000..;
+    let mut submit_read = |rig: &mut Rig| {
+        let tag = next.next().expect("it has no end");
+        rig.submit(2, tag, read(2 * tag * BLOCK, 4096)); // no neighbours, which would merge
+    };
+    (0..64).for_each(|_| submit_read(&mut rig));
+    let mut reads = 0;
+    for _ in 0..200 {
+        rig.clock.advance(Nanos::from_micros(100));
+        for _ in 0..rig.in_device.len() {
+            rig.finish_next();
+        }
+        for (tag, _) in rig.results() {
+            if tag < 1000 {
+                rig.submit(0, tag, write(tag % 8 * 512, 512, 1));
+            } else {
+                reads += 1;
+                submit_read(&mut rig);
+            }
+        }
+    }
+    reads
+}
+
+/// The one whose writes wait for each other has one place of 32, not 64 of them.
+#[test]
+fn many_writes_to_one_block_leave_the_device_to_others() {
+    for kind in [SchedulerKind::None, SchedulerKind::MqDeadline] {
+        let (alone, beside) = (reads_beside(kind, 0), reads_beside(kind, 64));
+        assert_eq!(alone, 200 * 32, "{kind}: the device is full");
+        assert!(beside * 100 >= alone * 95, "{kind}: {beside} of {alone}");
+    }
 }
 
 #[test]

@@ -7,24 +7,27 @@ use std::path::Path;
 
 use bytes::Bytes;
 use paternoster::SchedulerKind;
-use paternoster_disk::{Backend, CommandOp, FileBackend, MemoryBackend};
+use paternoster_disk::{Backend, CacheChoice, Capabilities, CommandOp, MemoryBackend};
 
+use support::devices::LoopDevice;
 use support::front::{Answers, play};
 use support::random::Random;
-use support::{read, trim, within_a_minute, zero};
+use support::{open_file, read, trim, trimmed, within_a_minute, zero};
 
-const DISK: usize = 3 << 20;
+/// Its last block is short.
+const DISK: usize = (3 << 20) + 700;
 
-/// Tiles the disk with ranges of 1 to 9000 bytes, three quarters of which end with a sector.
-fn tiles(random: &mut Random) -> Vec<(usize, usize)> {
+/// Tiles the disk with ranges of 1 to 9000 bytes, three quarters of which end with a sector, or a
+/// block where that is longer.
+fn tiles(random: &mut Random, block: usize, disk: usize) -> Vec<(usize, usize)> {
     let mut tiles = Vec::new();
     let mut at = 0;
-    while at < DISK {
+    while at < disk {
         let mut end = at + 1 + random.index(9000);
         if !random.once_in(4) {
-            end = end.next_multiple_of(512).min(at + 9000);
+            end = end.next_multiple_of(block.max(512)).min(at + 9000);
         }
-        let end = end.min(DISK);
+        let end = end.min(disk);
         tiles.push((at, end));
         at = end;
     }
@@ -43,16 +46,18 @@ fn shuffle_a_little(tiles: &mut [(usize, usize)], random: &mut Random) {
 /// Writes every byte once, then writes, trims and zeroes some again, then reads all.
 fn play_byte_ranges(backend: Box<dyn Backend>, kind: SchedulerKind, seed: u64) {
     let mut random = Random::new(seed);
-    let mut model = vec![0; DISK];
+    let Capabilities { size, block, .. } = backend.capabilities();
+    let size = usize::try_from(size).expect("a small disk");
+    let mut model = Model { bytes: vec![0; size], block: block as usize };
     let mut phases = Vec::new();
     for share in [1, 4] {
-        let mut ranges = tiles(&mut random);
+        let mut ranges = tiles(&mut random, model.block, size);
         ranges.retain(|_| random.once_in(share));
         shuffle_a_little(&mut ranges, &mut random);
-        let commands = ranges.iter().map(|&range| change(&mut model, range, share, &mut random));
+        let commands = ranges.iter().map(|&range| model.change(range, share, &mut random));
         phases.push(commands.collect());
     }
-    let mut reads = tiles(&mut random);
+    let mut reads = tiles(&mut random, model.block, size);
     shuffle_a_little(&mut reads, &mut random);
     phases.push(reads.iter().map(|&(at, end)| read(at as u64, len_u32(at, end))).collect());
     let (answers, merges) = play(backend, kind, phases);
@@ -61,25 +66,34 @@ fn play_byte_ranges(backend: Box<dyn Backend>, kind: SchedulerKind, seed: u64) {
     assert_all_succeeded(&answers[1]);
     for ((at, end), answer) in reads.into_iter().zip(&answers[2]) {
         let data = answer.as_ref().expect("it is read");
-        assert!(*data == model[at..end], "{kind}, seed {seed}: bytes {at} to {end} differ");
+        assert!(*data == model.bytes[at..end], "{kind}, seed {seed}: bytes {at} to {end} differ");
     }
 }
 
-/// A write of random bytes; where only a share of the disk is changed, also a trim or zeroes.
-fn change(
-    model: &mut [u8],
-    (at, end): (usize, usize),
-    share: u64,
-    random: &mut Random,
-) -> CommandOp {
-    let (offset, len) = (at as u64, len_u32(at, end));
-    if share > 1 && random.once_in(3) {
-        model[at..end].fill(0);
-        return if random.once_in(2) { trim(offset, len, false) } else { zero(offset, len, true) };
+/// What the disk is to hold.
+struct Model {
+    bytes: Vec<u8>,
+    /// Bytes of a block of the disk.
+    block: usize,
+}
+
+impl Model {
+    /// A write of random bytes; where only a share of the disk is changed, also a trim or zeroes.
+    fn change(&mut self, (at, end): (usize, usize), share: u64, random: &mut Random) -> CommandOp {
+        let (offset, len) = (at as u64, len_u32(at, end));
+        if share > 1 && random.once_in(3) {
+            if random.once_in(2) {
+                let changed = trimmed(at..end, self.block, self.bytes.len());
+                self.bytes[changed].fill(0);
+                return trim(offset, len, false);
+            }
+            self.bytes[at..end].fill(0);
+            return zero(offset, len, true);
+        }
+        self.bytes[at..end].fill_with(|| random.next().to_le_bytes()[0]);
+        let data = Bytes::copy_from_slice(&self.bytes[at..end]);
+        CommandOp::Write { offset, data, fua: random.once_in(16) }
     }
-    model[at..end].fill_with(|| random.next().to_le_bytes()[0]);
-    let data = Bytes::copy_from_slice(&model[at..end]);
-    CommandOp::Write { offset, data, fua: random.once_in(16) }
 }
 
 fn len_u32(at: usize, end: usize) -> u32 {
@@ -92,11 +106,11 @@ fn assert_all_succeeded(answers: &Answers) {
     }
 }
 
-fn file_of(size: usize, folder: &Path) -> Box<dyn Backend> {
+fn file_of(size: usize, folder: &Path, cache: CacheChoice) -> Box<dyn Backend> {
     let path = folder.join("disk.img");
     let file = std::fs::File::create(&path).expect("a file");
     file.set_len(size as u64).expect("room for a hole");
-    Box::new(FileBackend::open(&path, false).expect("it opens"))
+    open_file(&path, cache)
 }
 
 const SCHEDULERS: [SchedulerKind; SchedulerKind::ALL.len()] = SchedulerKind::ALL;
@@ -106,7 +120,34 @@ fn every_byte_written_to_a_file_is_read_back() {
     within_a_minute(|| {
         for (seed, kind) in (0..).zip(SCHEDULERS) {
             let folder = tempfile::tempdir().expect("a temporary folder");
-            play_byte_ranges(file_of(DISK, folder.path()), kind, seed);
+            play_byte_ranges(file_of(DISK, folder.path(), CacheChoice::Page), kind, seed);
+        }
+    });
+}
+
+#[test]
+fn every_byte_written_past_the_page_cache_is_read_back() {
+    within_a_minute(|| {
+        for (seed, kind) in (20..).zip(SCHEDULERS) {
+            let folder = tempfile::tempdir().expect("a temporary folder");
+            let backend = file_of(DISK, folder.path(), CacheChoice::Direct);
+            assert!(backend.capabilities().block >= 4096, "a page, for the end of the file");
+            play_byte_ranges(backend, kind, seed);
+            let size = folder.path().join("disk.img").metadata().expect("it is there").len();
+            assert_eq!(size, DISK as u64, "the file never grows");
+        }
+    });
+}
+
+#[test]
+fn every_byte_written_to_a_block_device_is_read_back() {
+    let what = "byte ranges on a block device of 4096-byte blocks";
+    let Some(device) = LoopDevice::new(what, 3 << 20, 4096) else { return };
+    within_a_minute(move || {
+        for (seed, kind) in (30..).zip(SCHEDULERS) {
+            let backend = open_file(&device.path, CacheChoice::Direct);
+            assert_eq!(backend.capabilities().block, 4096);
+            play_byte_ranges(backend, kind, seed);
         }
     });
 }

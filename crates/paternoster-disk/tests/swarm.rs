@@ -11,7 +11,7 @@ use paternoster_disk::{Capabilities, CommandOp, Transfer, TransferId};
 use rustix::io::Errno;
 
 use support::random::Random;
-use support::{Rig, Shape, any_byte, cache, merges, read, trim, write, write_fua, zero};
+use support::{Rig, Shape, any_byte, cache, merges, read, trim, trimmed, write, write_fua, zero};
 
 /// Its last block is short.
 const DISK: usize = (64 << 10) + 700;
@@ -145,13 +145,6 @@ impl Swarm {
         }
     }
 
-    /// The whole blocks of a range: a trim has no effect on others.
-    fn trimmed(&self, range: Range<usize>) -> Range<usize> {
-        let start = range.start.next_multiple_of(self.block).min(DISK);
-        let end = if range.end == DISK { DISK } else { range.end / self.block * self.block };
-        start..end.max(start)
-    }
-
     fn op(&mut self, range: &Range<usize>, fill: u8) -> CommandOp {
         let (offset, long) = (range.start as u64, range.len());
         let short = u32::try_from(long).expect("at most 10000");
@@ -208,7 +201,7 @@ impl Swarm {
         for outcome in self.rig.outcomes() {
             let command = self.in_flight.remove(&outcome.tag).expect("a command is answered once");
             let changed = match (&command.op, &outcome.result) {
-                (CommandOp::Trim { .. }, Ok(_)) => self.trimmed(command.range),
+                (CommandOp::Trim { .. }, Ok(_)) => trimmed(command.range, self.block, DISK),
                 _ => command.range,
             };
             let model = &mut self.model[changed];

@@ -2,7 +2,7 @@
 
 use paternoster::scheduler::Scheduler as _;
 use paternoster::{Elevator, Hierarchy, SchedulerKind, TunableInfo};
-use paternoster_disk::Backend;
+use paternoster_disk::{Backend, Cache};
 
 use crate::config::{BackendConfig, DiskConfig};
 use crate::connections::Scheduler;
@@ -10,7 +10,7 @@ use crate::connections::Scheduler;
 /// Logs what is in force.
 pub(crate) fn disk(disk: &DiskConfig, backend: &dyn Backend, elevator: &Elevator<Scheduler>) {
     let path = match &disk.backend {
-        BackendConfig::File { path } => Some(tracing::field::debug(path)),
+        BackendConfig::File { path, .. } => Some(tracing::field::debug(path)),
         BackendConfig::Memory { .. } | BackendConfig::Modelled { .. } => None,
     };
     let capabilities = backend.capabilities();
@@ -23,11 +23,28 @@ pub(crate) fn disk(disk: &DiskConfig, backend: &dyn Backend, elevator: &Elevator
         chosen = disk.scheduler.because(),
         hierarchy = elevator.hierarchy().map(Hierarchy::name),
         depth = elevator.device().queue_depth,
-        rotational = capabilities.rotational,
-        because = backend.rotational_because(),
+        rotational = disk.rotational.unwrap_or(capabilities.rotational),
+        because = match disk.rotational {
+            Some(_) => "it is set".to_owned(),
+            None => backend.rotational_because(),
+        },
+        cache = backend.cache().map(Cache::name),
+        cache_because = backend.cache().map(|cache| &*cache.because),
         tunables = tunables(elevator),
         "a disk is served"
     );
+    if let Some(cache) = backend.cache().filter(|cache| !cache.binds) {
+        tracing::warn!("disk {:?}: {}", disk.name, unbound(cache));
+    }
+}
+
+/// That weights do not bind all that the kernel does to the disk, and why.
+pub(crate) fn unbound(cache: &Cache) -> String {
+    format!(
+        "the page cache is in between ({}): weights bind what reaches the disk's queue here, not \
+         what the kernel reads ahead and writes back",
+        cache.because
+    )
 }
 
 /// The tunables that are not as in Linux, which has no wfq; of one with two names the finer.

@@ -14,6 +14,7 @@
 mod acceptor;
 mod admission;
 mod announce;
+mod borders;
 mod clients;
 pub mod config;
 mod connections;

@@ -18,13 +18,14 @@ use std::time::{Duration, Instant as SystemInstant};
 use anyhow::{Context as _, Result, anyhow, bail};
 use paternoster::{Device, Elevator, Instant, PlugLimits};
 use paternoster_disk::{
-    Backend, Engine, FileBackend, MemoryBackend, Model, ModelledBackend, MonotonicClock, Owner,
-    Waker,
+    Backend, Engine, FileBackend, FileOptions, MemoryBackend, Model, ModelledBackend,
+    MonotonicClock, Owner, Waker,
 };
 
 use crate::acceptor::{Acceptor, Listener, StopFlag};
 use crate::admission::{Admission, raise_descriptors};
 use crate::announce;
+use crate::borders;
 use crate::clients::Export;
 use crate::config::{BackendConfig, Config, DiskConfig, GroupConfig};
 use crate::connections::{Connections, DiskLabel, Scheduler, Served, Tenant};
@@ -184,11 +185,12 @@ fn open_backend(config: &Config, index: usize, disk: &DiskConfig) -> Result<Box<
         bytes.with_context(|| format!("disk {:?}: there is no memory of {size} bytes", disk.name))
     };
     Ok(match &disk.backend {
-        BackendConfig::File { path } => {
+        &BackendConfig::File { ref path, cache } => {
             let mut exports = config.exports.iter().filter(|export| export.disk == index);
             let read_only = exports.all(|export| export.read_only);
-            let backend = FileBackend::open(path, read_only)
+            let backend = FileBackend::open(path, FileOptions { read_only, cache })
                 .with_context(|| format!("disk {:?}: cannot open {}", disk.name, path.display()))?;
+            borders::check(config, index, &backend.capabilities())?;
             Box::new(backend)
         }
         BackendConfig::Memory { size } => Box::new(MemoryBackend::new(in_memory(*size)?)),
@@ -244,7 +246,7 @@ fn start_owner(
     let disk = &config.disks[index];
     let capabilities = backend.capabilities();
     let depth = depth::bound(disk.scheduler.kind(), disk.depth, capabilities.depth);
-    let device = if capabilities.rotational {
+    let device = if disk.rotational.unwrap_or(capabilities.rotational) {
         Device::disk(depth)
     } else {
         // What does not seek has always something to do at once. Linux finds that out, and is wrong
@@ -260,6 +262,7 @@ fn start_owner(
         backend: disk.backend.kind(),
         auto: disk.scheduler.is_auto(),
         poll: disk.poll,
+        rotational: disk.rotational,
     };
     let (sender, inbox) = mpsc::channel();
     let waker = Waker::new()?;

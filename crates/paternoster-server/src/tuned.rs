@@ -17,7 +17,7 @@ use crate::depth;
 pub(crate) fn elevator(disk: &DiskConfig, device: Device) -> Result<Elevator<Scheduler>> {
     let medium = match &disk.backend {
         BackendConfig::Memory { .. } => Medium::Memory,
-        BackendConfig::File { path } if is_in_memory(path) => Medium::Memory,
+        BackendConfig::File { path, .. } if is_in_memory(path) => Medium::Memory,
         _ if device.rotational => Medium::Rotational,
         _ => Medium::NotRotational,
     };
@@ -35,6 +35,7 @@ pub(crate) fn elevator(disk: &DiskConfig, device: Device) -> Result<Elevator<Sch
 #[cfg(test)]
 mod tests {
     use paternoster::{Nanos, SchedulerKind, fitted_tunables};
+    use paternoster_disk::CacheChoice;
 
     use super::*;
 
@@ -46,7 +47,7 @@ mod tests {
     };
 
     fn file() -> BackendConfig {
-        BackendConfig::File { path: "disk.img".into() }
+        BackendConfig::File { path: "disk.img".into(), cache: CacheChoice::Auto }
     }
 
     fn disk(scheduler: SchedulerKind, backend: BackendConfig, set: &[(&str, i64)]) -> DiskConfig {
@@ -59,6 +60,7 @@ mod tests {
             depth: None,
             plug: true,
             poll: crate::config::Polling::Auto,
+            rotational: None,
             tunables,
         }
     }

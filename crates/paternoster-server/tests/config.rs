@@ -5,6 +5,7 @@ use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
 use paternoster::{DeviceWeights, Hierarchy, IoPrio, Nanos, SchedulerKind, Weight};
+use paternoster_disk::CacheChoice;
 use paternoster_server::config::{
     BackendConfig, Config, DiskConfig, ExportConfig, GroupConfig, Listen, Options, Polling,
     SchedulerChoice,
@@ -108,6 +109,7 @@ fn every_key_of_sockets_and_disks_is_read() {
         depth: None,
         plug: true,
         poll: Polling::Auto,
+        rotational: None,
         tunables: Vec::new(),
     };
     let tunables = vec![("read_expire".to_owned(), 20), ("fifo_batch".to_owned(), 4)];
@@ -117,7 +119,7 @@ fn every_key_of_sockets_and_disks_is_read() {
         service: Nanos::from_micros(200),
         per_kib: Nanos::new(50),
     };
-    let file = BackendConfig::File { path: rig.path("disk.img") };
+    let file = BackendConfig::File { path: rig.path("disk.img"), cache: CacheChoice::Auto };
     let scheduler = SchedulerKind::MqDeadline.into();
     let (cfq, hierarchy) = (SchedulerKind::Cfq.into(), Some(Hierarchy::Entities));
     let expected = [
@@ -369,7 +371,7 @@ fn disks_that_cannot_be_served_are_refused() {
         (&disk("path = \"@/none.img\""), 2, &["none.img", "No such file"]),
         (&disk("path = \"@/dir\""), 2, &["is a directory", "regular file"]),
         (&disk("path = \"@/socket\""), 2, &["is a socket", "regular file"]),
-        (&disk("path = \"/dev/null\""), 2, &["is a character device", "later"]),
+        (&disk("path = \"/dev/null\""), 2, &["is a character device", "block device"]),
         (&disk("path = \"@/empty.img\""), 1, &["\"d\"", "0 bytes"]),
         (&twice, 4, &["same.img", "disk \"d\" too"]),
         (&disk("backend = \"ram\""), 2, &["\"ram\"", "\"memory\" or \"modelled\""]),

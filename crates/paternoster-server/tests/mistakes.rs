@@ -137,6 +137,7 @@ fn every_wrong_option_is_told() {
         scheduler: Some("noop".to_owned()),
         set: vec!["quantum".to_owned(), "q=x".to_owned()],
         depth: Some(0),
+        cache: Some("none".to_owned()),
         exports: ["a,weight=0", "b,colour=1", "c,size=0"].map(str::to_owned).into(),
         unix: Some("".into()),
         tcp: Some("nowhere".to_owned()),
@@ -149,6 +150,7 @@ fn every_wrong_option_is_told() {
         refused.lines().map(|line| line.split(": ").next().expect("a place")).collect();
     places.sort_unstable();
     let expected = [
+        "--cache",
         "--ctl",
         "--depth",
         "--disk",
@@ -323,4 +325,22 @@ fn whatever_is_changed_in_a_file_it_is_right_or_has_mistakes() {
             read(&with(changed.to_owned()));
         }
     }
+}
+
+#[test]
+fn ways_past_the_page_cache_are_named() {
+    let disk = |more: &str| {
+        format!("[disks.d]\npath = \"@/disk.img\"\n{more}\n[exports.e]\ndisk = \"d\"\n")
+    };
+    assert_mistakes(
+        &disk("cache = \"both\""),
+        &["c:3: cache = \"both\": \"direct\" or \"page\" is allowed"],
+    );
+    assert_mistakes(
+        &disk("rotational = 1"),
+        &["c:3: rotational = 1: \"auto\", true or false is allowed"],
+    );
+    let memory = "[disks.d]\nbackend = \"memory\"\nsize = \"1M\"\ncache = \"page\"\n\
+                  [exports.e]\ndisk = \"d\"\n";
+    assert_mistakes(memory, &["c:4: disk \"d\" has cache, which a memory disk does not take"]);
 }

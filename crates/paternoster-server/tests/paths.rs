@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::path::Path;
 
+use paternoster_disk::CacheChoice;
 use paternoster_server::config::{BackendConfig, Config, Options};
 
 const TOML: &str = "unix = \"nbd.sock\"\nctl = \"run/ctl.sock\"\n\
@@ -25,7 +26,7 @@ fn paths_in_a_file_are_relative_to_the_file() {
     assert_eq!(config.listen.unix, Some(dir.path().join("nbd.sock")));
     assert_eq!(config.ctl, Some(dir.path().join("run/ctl.sock")));
     let path = dir.path().join("disk.img");
-    assert_eq!(config.disks[0].backend, BackendConfig::File { path });
+    assert_eq!(config.disks[0].backend, BackendConfig::File { path, cache: CacheChoice::Auto });
 }
 
 #[test]
@@ -35,7 +36,10 @@ fn absolute_paths_in_a_file_are_left_as_they_are() {
     let toml = TOML.replace("disk.img", disk.to_str().expect("UTF-8")).replace("run/", "");
     let other = tempfile::tempdir().expect("a directory");
     let config = Config::from_toml(&toml, &other.path().join("c.toml")).expect("valid");
-    assert_eq!(config.disks[0].backend, BackendConfig::File { path: disk });
+    assert_eq!(
+        config.disks[0].backend,
+        BackendConfig::File { path: disk, cache: CacheChoice::Auto }
+    );
     assert_eq!(config.ctl, Some(other.path().join("ctl.sock")));
 }
 

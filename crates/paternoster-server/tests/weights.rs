@@ -97,6 +97,7 @@ fn config(scheduler: SchedulerKind, drawn: &Drawn, socket: PathBuf) -> Config {
             depth: None,
             plug: true,
             poll: Polling::Auto,
+            rotational: None,
             tunables,
         }],
         groups: groups.collect(),

@@ -35,9 +35,10 @@ fn show_disk(disk: &DiskStat, counts: Counts) -> String {
     let DiskStat { name, scheduler, backend, queued, in_device, .. } = disk;
     let auto = if disk.scheduler_auto { " (auto)" } else { "" };
     let size = Bytes(disk.size_bytes);
+    let cache = disk.cache.as_ref().map(|cache| format!(" ({})", cache.mode)).unwrap_or_default();
     let connections = plural(disk.connections, "connection");
     let mut text = format!(
-        "disk {name}: {scheduler}{auto} over {backend}, {size}; {depth}, {queued} queued, \
+        "disk {name}: {scheduler}{auto} over {backend}{cache}, {size}; {depth}, {queued} queued, \
          {in_device} in device, {connections}, {syncs}\n",
         depth = depth::shown(disk),
         syncs = plural(disk.syncs, "sync")

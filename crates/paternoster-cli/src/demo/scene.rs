@@ -147,6 +147,7 @@ fn config(disk: Disk, scheduler: SchedulerKind, socket: std::path::PathBuf) -> R
             depth: None,
             plug: true,
             poll: Polling::Auto,
+            rotational: None,
             tunables: Vec::new(),
         }],
         groups,

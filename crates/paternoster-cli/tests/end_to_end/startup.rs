@@ -63,6 +63,23 @@ fn export_of_the_empty_name_is_the_default_one() {
     served.end();
 }
 
+/// A client's write to the block at the border would read and write the neighbour's bytes.
+#[test]
+fn border_inside_a_block_is_refused_under_direct_io_and_taken_through_the_page_cache() {
+    let dir = dir_with_disk();
+    let exports = ["--disk", "disk.img", "--export", "a,offset=4K,size=5000"];
+    let said = refused(dir.path(), &[&exports[..], &["--cache", "direct"]].concat());
+    let expected = "export \"a\" ends at byte 9096 of disk \"disk0\", inside a block of ";
+    assert!(said.contains(expected), "{said}");
+    assert!(said.contains("are the nearest borders that are allowed under direct I/O"), "{said}");
+    let said = refused(dir.path(), &[&exports[..], &["--cache", "both"]].concat());
+    assert!(
+        said.contains("--cache: cache = \"both\": \"direct\" or \"page\" is allowed"),
+        "{said}"
+    );
+    Served::start(dir, &[&exports[..], &["--cache", "page"]].concat(), 1).end();
+}
+
 #[test]
 fn socket_in_use_is_refused_and_stays_in_use() {
     let dir = dir_with_disk();

@@ -55,6 +55,9 @@ fn known_traffic_is_counted_by_group_and_operation() {
         assert_eq!(&disk[key], value, "{key}");
     }
     assert_eq!(disk["tunables"]["quantum"], 5);
+    assert_eq!(disk["cache"]["mode"], "direct");
+    assert!(disk["cache"]["block_bytes"].as_u64() >= Some(512), "{disk}");
+    assert!(disk["rotational"].is_boolean(), "{disk}");
     assert!(disk["syncs"].as_u64().is_some_and(|syncs| syncs >= 1), "{disk}");
     let group = &disk["groups"][0];
     assert_eq!(group["path"], "/disk");
@@ -85,7 +88,7 @@ fn server_and_ctl_find_each_other_untold() {
     let output = paternoster(served.dir.path()).args(["ctl", "stat"]).output().expect("it runs");
     let table = String::from_utf8(output.stdout).expect("UTF-8");
     let by_auto =
-        ["wfq", "cfq"].map(|taken| format!("disk disk0: {taken} (auto) over file, 1 MiB"));
+        ["wfq", "cfq"].map(|taken| format!("disk disk0: {taken} (auto) over file (direct), 1 MiB"));
     assert!(by_auto.iter().any(|start| table.starts_with(start)), "{table}");
     let socket = served.path("paternoster-ctl.sock");
     assert!(socket.exists());

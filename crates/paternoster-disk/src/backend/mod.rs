@@ -8,11 +8,11 @@ mod modelled;
 mod rotational;
 
 pub use damage::Damage;
-pub use file::FileBackend;
+pub use file::{Cache, CacheChoice, FileBackend, FileOptions};
 pub use in_memory::is_in_memory;
 pub use memory::MemoryBackend;
 pub use modelled::{Model, ModelledBackend, ModelledStats};
-pub use rotational::{Rotational, is_rotational};
+pub use rotational::{Rotational, device_size, is_rotational};
 
 use std::fmt::Debug;
 use std::io;
@@ -97,6 +97,11 @@ pub trait Backend: Send + Debug {
     /// How it is known whether it is rotational, as a sentence.
     fn rotational_because(&self) -> String {
         "a disk in memory is not rotational".to_owned()
+    }
+
+    /// How it goes past the page cache; none where there is no file.
+    fn cache(&self) -> Option<&Cache> {
+        None
     }
 
     /// What others have done to what it stands on. To ask is cheap, and waits for nothing.

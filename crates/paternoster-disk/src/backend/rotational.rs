@@ -13,6 +13,7 @@ use std::fs::Metadata;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
+use paternoster::SectorCount;
 use rustix::fs::{Dev, major, minor};
 
 /// Where sysfs lists block devices by number.
@@ -29,24 +30,48 @@ pub struct Rotational {
 
 /// Returns whether the block device, or the one that the file is on, says that it is rotational.
 pub fn is_rotational(file: &Metadata) -> Rotational {
-    let device = if file.file_type().is_block_device() { file.rdev() } else { file.dev() };
-    says_rotational(Path::new(DEVICES), device)
+    says_rotational(Path::new(DEVICES), device_of(file))
+}
+
+/// Returns the bytes of a block device, as sysfs says them; none where it does not. Nothing is
+/// opened.
+pub fn device_size(device: &Metadata) -> Option<u64> {
+    let number = device.rdev();
+    let file = Path::new(DEVICES).join(format!("{}:{}/size", major(number), minor(number)));
+    let sectors: u64 = std::fs::read_to_string(file).ok()?.trim().parse().ok()?;
+    sectors.checked_mul(SectorCount::SECTOR_BYTES.into())
+}
+
+/// Returns the path of that file of the queue of the device, or of the one that the file is on, and
+/// what it says.
+pub(super) fn queue_file(file: &Metadata, name: &str) -> Option<(PathBuf, String)> {
+    read_queue_file(&queue_files(Path::new(DEVICES), device_of(file), name))
+}
+
+fn device_of(file: &Metadata) -> Dev {
+    if file.file_type().is_block_device() { file.rdev() } else { file.dev() }
+}
+
+/// Where a file of a queue may be: a device's own, or that of the disk that it is a part of.
+fn queue_files(devices: &Path, device: Dev, name: &str) -> [PathBuf; 2] {
+    let device = devices.join(format!("{}:{}", major(device), minor(device)));
+    // The way up is from where the link leads, so it has to be left to the kernel.
+    ["queue", "../queue"].map(|queue| device.join(queue).join(name))
+}
+
+fn read_queue_file(files: &[PathBuf]) -> Option<(PathBuf, String)> {
+    let read = |file: &PathBuf| Some((file.clone(), std::fs::read_to_string(file).ok()?));
+    let (file, said) = files.iter().find_map(read)?;
+    Some((file, said.trim().to_owned()))
 }
 
 fn says_rotational(devices: &Path, device: Dev) -> Rotational {
-    let device = devices.join(format!("{}:{}", major(device), minor(device)));
-    // The way up is from where the link leads, so it has to be left to the kernel.
-    let files = ["queue/rotational", "../queue/rotational"].map(|file| device.join(file));
-    let read = |file: &PathBuf| Some((file.clone(), std::fs::read_to_string(file).ok()?));
-    if let Some((file, said)) = files.iter().find_map(read) {
-        let said = said.trim();
-        return Rotational {
-            yes: said == "1",
-            because: format!("{} says {said:?}", file.display()),
-        };
-    }
-    let because = format!("unknown: there is no {}", files[0].display());
-    Rotational { yes: false, because }
+    let files = queue_files(devices, device, "rotational");
+    let Some((file, said)) = read_queue_file(&files) else {
+        let because = format!("unknown: there is no {}", files[0].display());
+        return Rotational { yes: false, because };
+    };
+    Rotational { yes: said == "1", because: format!("{} says {said:?}", file.display()) }
 }
 
 #[cfg(test)]

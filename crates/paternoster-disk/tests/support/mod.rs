@@ -3,6 +3,7 @@
 
 #![allow(dead_code)] // Each test file uses its own part.
 
+pub(crate) mod devices;
 pub(crate) mod far;
 pub(crate) mod front;
 pub(crate) mod random;
@@ -10,6 +11,7 @@ pub(crate) mod recorder;
 
 use std::cell::Cell;
 use std::ops::Range;
+use std::path::Path;
 
 use bytes::{Bytes, BytesMut};
 use paternoster::{
@@ -17,8 +19,8 @@ use paternoster::{
     SchedulerKind, Weight,
 };
 use paternoster_disk::{
-    Buffers, Capabilities, Command, CommandOp, Engine, Outcome, SyncRange, Transfer, TransferId,
-    Transferred,
+    Backend, Buffers, CacheChoice, Capabilities, Command, CommandOp, Engine, FileBackend,
+    FileOptions, Outcome, SyncRange, Transfer, TransferId, Transferred,
 };
 use rustix::io::Errno;
 
@@ -83,6 +85,19 @@ pub(crate) fn elevator_with(
         }
     }
     (elevator, connections)
+}
+
+/// The whole blocks among those bytes of a disk: a trim has no effect on others.
+pub(crate) fn trimmed(bytes: Range<usize>, block: usize, disk: usize) -> Range<usize> {
+    let start = bytes.start.next_multiple_of(block).min(disk);
+    let end = if bytes.end == disk { disk } else { bytes.end / block * block };
+    start..end.max(start)
+}
+
+/// A file as a disk that is written to.
+pub(crate) fn open_file(path: &Path, cache: CacheChoice) -> Box<dyn Backend> {
+    let options = FileOptions { read_only: false, cache };
+    Box::new(FileBackend::open(path, options).expect("it opens"))
 }
 
 /// What a big device can do of which any byte can be written, and that zeroes without writing.

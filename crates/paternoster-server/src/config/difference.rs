@@ -63,7 +63,7 @@ fn whole(config: &Config) -> Values<7> {
     ]
 }
 
-fn back_end(disk: &DiskConfig) -> Values<7> {
+fn back_end(disk: &DiskConfig) -> Values<9> {
     let mut values = [
         ("backend", disk.backend.kind().into()),
         ("path", Value::Null),
@@ -72,10 +72,15 @@ fn back_end(disk: &DiskConfig) -> Values<7> {
         ("service_us", Value::Null),
         ("ns_per_kib", Value::Null),
         ("plug", if disk.plug { "on" } else { "off" }.into()),
+        ("rotational", disk.rotational.map_or_else(|| "auto".into(), Value::Bool)),
+        ("cache", Value::Null),
     ];
-    let [_, image, bytes, requests, fixed, further, _] = &mut values;
+    let [_, image, bytes, requests, fixed, further, .., way] = &mut values;
     match &disk.backend {
-        BackendConfig::File { path: file } => image.1 = path(file).into(),
+        BackendConfig::File { path: file, cache } => {
+            image.1 = path(file).into();
+            way.1 = cache.name().into();
+        }
         BackendConfig::Memory { size } => bytes.1 = (*size).into(),
         BackendConfig::Modelled { size, servers, service, per_kib } => {
             bytes.1 = (*size).into();

@@ -5,7 +5,7 @@ use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::PathBuf;
 
 use paternoster::{Hierarchy, Nanos};
-use paternoster_disk::is_rotational;
+use paternoster_disk::{CacheChoice, device_size, is_rotational};
 
 use super::draft::{At, Bounds, Draft, DraftDisk, DraftExport, Key, check_name};
 use super::error::{Mistake, Problem};
@@ -35,6 +35,8 @@ pub struct DiskConfig {
     pub plug: bool,
     /// How the disk's thread waits.
     pub poll: Polling,
+    /// Whether it seeks; as its device says where none was written.
+    pub rotational: Option<bool>,
     /// Tunables of `scheduler` and their values, each in its own unit and range, none twice.
     pub tunables: Vec<(String, i64)>,
 }
@@ -47,10 +49,12 @@ impl DiskConfig {
 /// The back end of a disk, as configured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BackendConfig {
-    /// A raw image: `path` alone.
+    /// A raw image or a block device: `path` alone.
     File {
-        /// A regular file that exists.
+        /// A regular file or block device that exists.
         path: PathBuf,
+        /// Past the page cache, or through it; past it where that goes if none was written.
+        cache: CacheChoice,
     },
     /// Memory that is zero at start and gone at the end: `backend = "memory"`.
     Memory {
@@ -90,8 +94,8 @@ pub(super) struct Checked {
     pub(super) config: Option<DiskConfig>,
     /// Its bytes, at least 1; none if that cannot be known.
     pub(super) size: Option<u64>,
-    /// Device and inode number of its file.
-    file: Option<(u64, u64)>,
+    /// Which file it is.
+    file: Option<FileId>,
 }
 
 const DEPTH: Bounds = Bounds { key: "depth", min: 1, max: DiskConfig::DEPTH_MAX, unit: "requests" };
@@ -130,6 +134,8 @@ fn may_write(export: &DraftExport, disk: &str) -> bool {
 fn check_disk(draft: &DraftDisk, mistakes: &mut Mistakes) -> Checked {
     let name = mistakes.note(check_name("disk", &draft.name));
     let Behind { backend, size, file, rotational } = check_backend(draft, mistakes);
+    let set = draft.rotational.check_or(None, mistakes, |found| Ok(found.value));
+    let rotational = set.flatten().or(rotational);
     let auto = rotational.map(|rotational| SchedulerChoice::Auto { rotational });
     let scheduler = draft.scheduler.check_or(auto, mistakes, |name| check_scheduler(auto, name));
     let scheduler = scheduler.flatten();
@@ -152,6 +158,7 @@ fn check_disk(draft: &DraftDisk, mistakes: &mut Mistakes) -> Checked {
             depth: depth?,
             plug: plug?,
             poll: poll?,
+            rotational: set?,
             tunables: tunables?,
         })
     };
@@ -229,8 +236,8 @@ struct Behind {
     backend: Option<BackendConfig>,
     /// In bytes.
     size: Option<u64>,
-    /// Device and inode number.
-    file: Option<(u64, u64)>,
+    /// Which file it is.
+    file: Option<FileId>,
     /// Whether it is rotational.
     rotational: Option<bool>,
 }
@@ -242,13 +249,16 @@ fn check_backend(draft: &DraftDisk, mistakes: &mut Mistakes) -> Behind {
         (Key::Written(backend), _) => match backend.value.as_str() {
             "memory" => {
                 let check = of_kind("memory");
-                check.refuse_keys(&["path", "servers", "service_us", "ns_per_kib"], mistakes);
+                check.refuse_keys(
+                    &["path", "cache", "servers", "service_us", "ns_per_kib"],
+                    mistakes,
+                );
                 let size = check.size(mistakes);
                 in_memory(size, size.map(|size| BackendConfig::Memory { size }))
             }
             "modelled" => {
                 let check = of_kind("modelled");
-                check.refuse_keys(&["path"], mistakes);
+                check.refuse_keys(&["path", "cache"], mistakes);
                 let size = check.size(mistakes);
                 in_memory(size, check.model(size, mistakes))
             }
@@ -261,7 +271,9 @@ fn check_backend(draft: &DraftDisk, mistakes: &mut Mistakes) -> Behind {
         (Key::Missing, Key::Written(path)) => {
             let unused = ["size", "servers", "service_us", "ns_per_kib"];
             of_kind("file").refuse_keys(&unused, mistakes);
-            mistakes.note(look_at(path)).unwrap_or_default()
+            let cache = draft.cache.check_or(CacheChoice::Auto, mistakes, check_cache);
+            let cache = cache.unwrap_or_default();
+            mistakes.note(look_at(path, cache)).unwrap_or_default()
         }
         (Key::Missing, Key::Missing) if !draft.has_gaps => {
             let disk = draft.name.value.clone();
@@ -321,6 +333,7 @@ impl OfKind<'_> {
         let Self { draft, kind: backend } = self;
         let places = [
             ("path", draft.path.place()),
+            ("cache", draft.cache.place()),
             ("size", draft.size.place()),
             ("servers", draft.servers.place()),
             ("service_us", draft.service_us.place()),
@@ -335,26 +348,49 @@ impl OfKind<'_> {
     }
 }
 
-fn look_at(path: &At<PathBuf>) -> Result<Behind, Mistake> {
+fn check_cache(name: &At<String>) -> Result<CacheChoice, Mistake> {
+    match CacheChoice::named(&name.value) {
+        Some(cache) => Ok(cache),
+        None => name.refuse(Problem::UnknownCache { found: name.value.clone() }),
+    }
+}
+
+fn look_at(path: &At<PathBuf>, cache: CacheChoice) -> Result<Behind, Mistake> {
     let seen = std::fs::metadata(&path.value)
         .or_else(|reason| path.refuse(Problem::NoDiskFile { path: path.value.clone(), reason }))?;
-    if !seen.is_file() {
+    let is_device = seen.file_type().is_block_device();
+    if !seen.is_file() && !is_device {
         let kind = kind_of(&seen);
-        return path.refuse(Problem::NotRegular { path: path.value.clone(), kind });
+        return path.refuse(Problem::NotADisk { path: path.value.clone(), kind });
     }
+    let file = if is_device { FileId::Device(seen.rdev()) } else { FileId::of_file(&seen) };
     Ok(Behind {
-        backend: Some(BackendConfig::File { path: path.value.clone() }),
-        size: Some(seen.len()),
-        file: Some((seen.dev(), seen.ino())),
+        backend: Some(BackendConfig::File { path: path.value.clone(), cache }),
+        size: if is_device { device_size(&seen) } else { Some(seen.len()) },
+        file: Some(file),
         rotational: Some(is_rotational(&seen).yes),
     })
+}
+
+/// What tells two paths of one file from those of two.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum FileId {
+    /// The number of a block device.
+    Device(u64),
+    /// Where a file lies.
+    File { device: u64, inode: u64 },
+}
+
+impl FileId {
+    fn of_file(seen: &Metadata) -> Self {
+        Self::File { device: seen.dev(), inode: seen.ino() }
+    }
 }
 
 fn kind_of(seen: &Metadata) -> &'static str {
     let kind = seen.file_type();
     match () {
         () if kind.is_dir() => "a directory",
-        () if kind.is_block_device() => "a block device",
         () if kind.is_char_device() => "a character device",
         () if kind.is_socket() => "a socket",
         () => "a pipe",

@@ -108,6 +108,9 @@ pub(super) struct DraftDisk {
     pub(super) name: At<String>,
     pub(super) path: Key<PathBuf>,
     pub(super) backend: Key<String>,
+    pub(super) cache: Key<String>,
+    /// None is to find out.
+    pub(super) rotational: Key<Option<bool>>,
     pub(super) size: Key<Number>,
     pub(super) servers: Key<i64>,
     pub(super) service_us: Key<i64>,

@@ -153,6 +153,9 @@ pub enum Problem {
     /// What `plug` is not.
     #[error("plug = {found:?}: \"on\" or \"off\" is allowed")]
     UnknownPlug { found: String },
+    /// What `cache` is not.
+    #[error("cache = {found:?}: \"direct\" or \"page\" is allowed")]
+    UnknownCache { found: String },
     /// What `poll` is not.
     #[error("poll = {found:?}: \"auto\", \"interrupt\", \"classic\" or \"hybrid\" is allowed")]
     UnknownPoll { found: String },
@@ -168,9 +171,9 @@ pub enum Problem {
     /// A disk file that cannot be looked at.
     #[error("disk file {path:?}: {reason}")]
     NoDiskFile { path: PathBuf, reason: io::Error },
-    /// A path that is not a regular file.
-    #[error("disk file {path:?} is {kind}; a regular file is allowed (block devices come later)")]
-    NotRegular { path: PathBuf, kind: &'static str },
+    /// A path that is neither a regular file nor a block device.
+    #[error("disk file {path:?} is {kind}; a regular file or a block device is allowed")]
+    NotADisk { path: PathBuf, kind: &'static str },
     /// A disk file that this user may not read.
     #[error("disk file {path:?} cannot be read by user {uid}: {reason}")]
     Unreadable { path: PathBuf, uid: u32, reason: io::Error },

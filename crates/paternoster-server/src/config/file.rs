@@ -52,6 +52,8 @@ fn disk(name: At<String>, keys: &mut Keys<'_, '_>) -> DraftDisk {
         name,
         path: keys.path("path"),
         backend: keys.text("backend"),
+        cache: keys.text("cache"),
+        rotational: keys.flag_or_auto("rotational"),
         size: keys.number("size"),
         servers: keys.whole("servers"),
         service_us: keys.whole("service_us"),

@@ -10,12 +10,14 @@ use toml::de::{DeInteger, DeString, DeTable, DeValue, Error};
 use super::draft::{At, Key, NO_PATH, Number};
 use super::error::{Place, Problem};
 use super::mistakes::Mistakes;
+use super::scheduler::AUTO;
 
 const TEXT: &str = "a text in quotes";
 const WHOLE: &str = "a whole number";
 const WHOLE_UP_TO: &str = "a whole number up to 9223372036854775807";
 const NUMBER: &str = "a whole number, or one in quotes,";
 const FLAG: &str = "true or false";
+const AUTO_OR_FLAG: &str = "\"auto\", true or false";
 const TABLE: &str = "a table";
 
 /// The text, for turning offsets in it into lines.
@@ -138,6 +140,15 @@ impl<'a, 'm> Keys<'a, 'm> {
 
     pub(super) fn flag(&mut self, key: &'static str) -> Key<bool> {
         self.read(key, |value| value.as_bool().ok_or(FLAG))
+    }
+
+    /// The same, or none if it is `auto`.
+    pub(super) fn flag_or_auto(&mut self, key: &'static str) -> Key<Option<bool>> {
+        self.read(key, |value| match value {
+            DeValue::Boolean(flag) => Ok(Some(*flag)),
+            DeValue::String(text) if text == AUTO => Ok(None),
+            _ => Err(AUTO_OR_FLAG),
+        })
     }
 
     /// A table of whole numbers, in the order of the file.

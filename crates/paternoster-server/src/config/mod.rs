@@ -173,7 +173,7 @@ impl Config {
             })
         });
         let containers = self.disks.iter().filter_map(|disk| match &disk.backend {
-            BackendConfig::File { path } => container::notice(&disk.name, path),
+            BackendConfig::File { path, .. } => container::notice(&disk.name, path),
             BackendConfig::Memory { .. } | BackendConfig::Modelled { .. } => None,
         });
         let unplugged = self.disks.iter().filter(|disk| !disk.plug && self.threads == 1);

@@ -17,6 +17,8 @@ pub struct Options {
     pub set: Vec<String>,
     /// `--depth`, in requests.
     pub depth: Option<i64>,
+    /// `--cache`: `direct` or `page`.
+    pub cache: Option<String>,
     /// `--export`, each `NAME[,weight=N][,offset=BYTES][,size=BYTES][,read-only]`.
     pub exports: Vec<String>,
     /// `--unix`: the path of a socket.
@@ -44,6 +46,7 @@ impl Options {
             path: Key::Written(at("--disk", self.disk.clone())),
             scheduler: key("--scheduler", self.scheduler.clone()),
             depth: key("--depth", self.depth),
+            cache: key("--cache", self.cache.clone()),
             tunables: tunables.into_iter().flatten().collect(),
             ..DraftDisk::default()
         };

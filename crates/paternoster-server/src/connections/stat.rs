@@ -6,11 +6,12 @@ use paternoster::scheduler::{QueueDump, Scheduler as _};
 use paternoster::{GroupTimes, Instant, Nanos, QueueName};
 
 use super::{Connections, DiskOwner};
+use crate::announce;
 use crate::ctl::{SettingsInForce, limits_by_key};
 use crate::depth::Depth;
 use crate::stat::{
-    Detail, DiskStat, GroupStat, Internals, LearnedDepth, ModelledStat, PollStat, QueueFormatter,
-    QueueStat, TimeStat, blkio_files,
+    CacheStat, Detail, DiskStat, GroupStat, Internals, LearnedDepth, ModelledStat, PollStat,
+    QueueFormatter, QueueStat, TimeStat, blkio_files,
 };
 
 impl Connections {
@@ -34,6 +35,12 @@ impl Connections {
             backend: self.label.backend.to_owned(),
             size_bytes: owner.backend().capabilities().size,
             elapsed_ns: at.since_start().as_nanos(),
+            rotational: self.label.rotational.unwrap_or(owner.backend().capabilities().rotational),
+            cache: owner.backend().cache().map(|cache| CacheStat {
+                mode: cache.name().to_owned(),
+                because: cache.because.clone(),
+                block_bytes: owner.backend().capabilities().block,
+            }),
             scheduler,
             scheduler_auto,
             depth,
@@ -94,14 +101,16 @@ impl Connections {
         sorted.into_iter().map(|queue| formatter.queue(queue)).collect()
     }
 
-    /// What is to be said of limits that cannot hold, a sentence each; nothing of those that the
-    /// scheduler does not have.
+    /// What is to be said of weights that do not bind all and of limits that cannot hold, a
+    /// sentence each; nothing of limits that the scheduler does not have.
     fn warnings(&self, owner: &DiskOwner) -> Vec<String> {
         let elevator = owner.engine().elevator();
+        let unbound = owner.backend().cache().filter(|cache| !cache.binds).map(announce::unbound);
+        let mut warnings: Vec<_> = unbound.into_iter().collect();
         if !elevator.scheduler().kind().has_group_limits() {
-            return Vec::new();
+            return warnings;
         }
-        let mut warnings = self.greatest_rate.warnings(elevator);
+        warnings.extend(self.greatest_rate.warnings(elevator));
         warnings.extend(self.given_up(owner).into_iter().map(|given_up| given_up.sentence));
         warnings
     }

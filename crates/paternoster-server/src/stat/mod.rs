@@ -77,6 +77,11 @@ pub struct DiskStat {
     /// Time since its server started, in nanoseconds, on the clock of all times here; 0 of an older
     /// server.
     pub elapsed_ns: u64,
+    /// Whether it seeks, as its device says or as was set.
+    pub rotational: bool,
+    /// How its file goes past the page cache; there if it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache: Option<CacheStat>,
     /// Its scheduler.
     pub scheduler: String,
     /// Whether `auto` has chosen it.
@@ -146,6 +151,18 @@ impl Dump for Internals {
     fn queue(&mut self, queue: &QueueDump) {
         self.queues.push(*queue);
     }
+}
+
+/// How the file of a disk goes past the page cache, or through it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CacheStat {
+    /// `direct` or `page`.
+    pub mode: String,
+    /// How that is known, as a sentence.
+    pub because: String,
+    /// Bytes of the blocks in which it is read and written; 1 where any byte can be.
+    pub block_bytes: u32,
 }
 
 /// A modelled disk.

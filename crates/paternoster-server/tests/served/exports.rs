@@ -10,12 +10,14 @@ use paternoster_nbd::{Command, NbdError, TransmissionFlags};
 
 use crate::support::{Rig, receive};
 
-/// Two files, five exports, three tenants.
+/// Two files, five exports, three tenants. Through the page cache borders lie anywhere.
 const SEVERAL: &str = r#"
 [disks.one]
 path = "DIR/one.img"
+cache = "page"
 [disks.two]
 path = "DIR/two.img"
+cache = "page"
 scheduler = "mq-deadline"
 [groups."/gold"]
 weight = 400

@@ -1,0 +1,220 @@
+//! A raw file or block device, past the page cache or through it.
+//!
+//! ```text
+//!   direct   │ block │ block │ block │ block │ tail│     whole blocks, from and to aligned memory;
+//!             ─────────── O_DIRECT ──────────  page      a last block that the file does not fill
+//!                                             cache      goes by a second descriptor
+//! ```
+//!
+//! The engine gives whole blocks only, and a short last one by itself. A block is then no smaller
+//! than a page: else the tail's page would hold neighbours too, and write old bytes over theirs.
+
+mod aligned;
+mod cache;
+mod extents;
+mod holder;
+mod open;
+
+pub use cache::{Cache, CacheChoice};
+pub use open::FileOptions;
+
+use std::io;
+use std::path::Path;
+
+use bytes::Bytes;
+use paternoster::Instant;
+use rustix::fs::FallocateFlags;
+use rustix::io::Errno;
+
+use self::aligned::Alignment;
+use self::open::Opened;
+use super::rotational::Rotational;
+use super::{Backend, Capabilities, Damage, Extent, TransferDone, damage};
+use crate::engine::{SyncRange, Transfer, TransferId, Transferred};
+use crate::ring::{Buffers, Completion, Fd, Ring};
+use crate::token::Token;
+
+/// Requests in flight that keep a file busy.
+const DEPTH: u32 = 16;
+
+/// Frees the range, which then reads as zeroes.
+pub(super) const PUNCH: FallocateFlags =
+    FallocateFlags::PUNCH_HOLE.union(FallocateFlags::KEEP_SIZE);
+
+/// Has the range read as zeroes and stay allocated.
+const ZERO: FallocateFlags = FallocateFlags::ZERO_RANGE.union(FallocateFlags::KEEP_SIZE);
+
+/// A transfer that is more than what its operation says when it completes.
+#[derive(Debug)]
+enum Work {
+    /// A range is no longer needed, or will soon be: a hint, which may have no effect.
+    Hint { len: u64 },
+    /// A range is to read as zeroes; where the file system has no operation for that, they are
+    /// written.
+    Zero { offset: u64, len: u64 },
+}
+
+/// A raw file as a disk.
+#[derive(Debug)]
+pub struct FileBackend {
+    file: Fd,
+    /// The way to its last block through the page cache, where that is short and the rest goes past
+    /// it.
+    tail: Option<Fd>,
+    size: u64,
+    /// Whether the device that it is on is rotational.
+    rotational: Rotational,
+    /// Whether the file system can punch holes, which read as zeroes.
+    punches: bool,
+    cache: Cache,
+    /// What direct I/O asks for; none through the page cache.
+    alignment: Option<Alignment>,
+    /// What to make of operations in flight, of those that are not plain reads and writes.
+    works: Vec<(TransferId, Work)>,
+}
+
+impl FileBackend {
+    /// Opens the file or block device, for writing unless it is to be read only, and locks it:
+    /// against everybody else, or if it is to be read only against those who would write. A block
+    /// device that is written to is nobody else's: not mounted, nor part of another device.
+    pub fn open(path: &Path, options: FileOptions) -> io::Result<Self> {
+        let Opened { file, size, rotational, punches, cache, alignment } =
+            Opened::new(path, options)?;
+        let tail = match &alignment {
+            Some(alignment) if alignment.tail(size) < size => Some(open::tail(path, options)?),
+            _ => None,
+        };
+        Ok(Self { file, tail, size, rotational, punches, cache, alignment, works: Vec::new() })
+    }
+
+    fn allocate(
+        &mut self,
+        ring: &mut Ring<Token>,
+        id: TransferId,
+        mode: FallocateFlags,
+        (offset, len): (u64, u64),
+        work: Work,
+    ) {
+        self.works.push((id, work));
+        let mode = mode.bits().cast_signed();
+        ring.allocate(Token::Transfer(id), &self.file, mode, offset, len);
+    }
+
+    fn write_zeroes(&mut self, ring: &mut Ring<Token>, id: TransferId, offset: u64, len: u64) {
+        let len = usize::try_from(len).expect("a transfer is shorter than memory");
+        self.write(ring, id, offset, Buffers::from_buf([Bytes::from(vec![0; len])]));
+    }
+
+    /// Reads the parts: past the page cache into memory that is aligned.
+    fn read(&self, ring: &mut Ring<Token>, id: TransferId, offset: u64, parts: &[u32]) {
+        match self.alignment_at(offset) {
+            Ok(alignment) => {
+                let room = |&len| alignment.room(ring.spare(), len);
+                let into = parts.iter().map(room).collect();
+                ring.read_into(Token::Transfer(id), &self.file, offset, parts, into);
+            }
+            Err(file) => ring.read(Token::Transfer(id), file, offset, parts),
+        }
+    }
+
+    /// Writes the buffers: past the page cache from memory that is aligned.
+    fn write(&self, ring: &mut Ring<Token>, id: TransferId, offset: u64, from: Buffers<Bytes>) {
+        match self.alignment_at(offset) {
+            Ok(alignment) => {
+                let from = alignment.aligned(ring.spare(), from);
+                ring.write(Token::Transfer(id), &self.file, offset, from);
+            }
+            Err(file) => ring.write(Token::Transfer(id), file, offset, from),
+        }
+    }
+
+    /// How a transfer there goes past the page cache, or through which descriptor it does not. What
+    /// lies in the last block, if that is short, is a transfer of its own.
+    fn alignment_at(&self, offset: u64) -> Result<Alignment, &Fd> {
+        match (self.alignment, &self.tail) {
+            (Some(alignment), Some(tail)) if offset >= alignment.tail(self.size) => Err(tail),
+            (Some(alignment), _) => Ok(alignment),
+            (None, _) => Err(&self.file),
+        }
+    }
+
+    fn take_work(&mut self, id: TransferId) -> Option<Work> {
+        let index = self.works.iter().position(|(of, _)| *of == id)?;
+        Some(self.works.swap_remove(index).1)
+    }
+}
+
+impl Backend for FileBackend {
+    fn capabilities(&self) -> Capabilities {
+        let Self { size, punches: fast_zero, .. } = *self;
+        let block = self.alignment.map_or(1, |alignment| alignment.block);
+        Capabilities { size, rotational: self.rotational.yes, fast_zero, depth: DEPTH, block }
+    }
+
+    fn start(&mut self, ring: &mut Ring<Token>, _: Instant, id: TransferId, transfer: Transfer) {
+        let token = Token::Transfer(id);
+        match transfer {
+            Transfer::Read { offset, parts } => self.read(ring, id, offset, &parts),
+            Transfer::Cache { len, .. } if self.alignment.is_some() => {
+                self.works.push((id, Work::Hint { len }));
+                ring.nop(token);
+            }
+            Transfer::Cache { offset, len } => {
+                let len = u32::try_from(len).expect("a transfer is shorter than 4 GiB");
+                ring.read(token, &self.file, offset, &[len]);
+            }
+            Transfer::Write { offset, from } => self.write(ring, id, offset, from),
+            Transfer::Trim { offset, len } if self.punches => {
+                self.allocate(ring, id, PUNCH, (offset, len), Work::Hint { len });
+            }
+            Transfer::Trim { len, .. } => {
+                self.works.push((id, Work::Hint { len }));
+                ring.nop(token);
+            }
+            Transfer::Zero { offset, len, allocate } if allocate || self.punches => {
+                let mode = if allocate { ZERO } else { PUNCH };
+                self.allocate(ring, id, mode, (offset, len), Work::Zero { offset, len });
+            }
+            Transfer::Zero { offset, len, .. } => self.write_zeroes(ring, id, offset, len),
+            Transfer::Sync { range: SyncRange::Disk } => ring.sync(token, &self.file, None),
+            Transfer::Sync { range: SyncRange::Bytes(range) } => {
+                ring.sync(token, &self.file, Some(range));
+            }
+        }
+    }
+
+    fn ring_completed(
+        &mut self,
+        ring: &mut Ring<Token>,
+        completion: Completion<TransferId>,
+    ) -> Option<TransferDone> {
+        let id = completion.token;
+        let result = match (self.take_work(id), completion.result) {
+            (Some(Work::Hint { len } | Work::Zero { len, .. }), Ok(_))
+            | (Some(Work::Hint { len }), Err(Errno::OPNOTSUPP)) => Ok(len),
+            (Some(Work::Zero { offset, len }), Err(Errno::OPNOTSUPP)) => {
+                self.write_zeroes(ring, id, offset, len);
+                return None;
+            }
+            (_, result) => result.map(u64::from),
+        };
+        let filled = completion.output.into_buffers();
+        Some(TransferDone { id, transferred: Transferred { result, filled } })
+    }
+
+    fn extents(&self, offset: u64, len: u64) -> io::Result<Vec<Extent>> {
+        extents::of(&self.file, offset, len)
+    }
+
+    fn cache(&self) -> Option<&Cache> {
+        Some(&self.cache)
+    }
+
+    fn rotational_because(&self) -> String {
+        self.rotational.because.clone()
+    }
+
+    fn damage(&self) -> Option<Damage> {
+        damage::of(&self.file, self.size)
+    }
+}
