@@ -12,7 +12,7 @@
 //!   one_by_one   one request at a time, with its costs, and one server up at a time
 //! ```
 
-mod fio;
+pub(crate) mod fio;
 mod load;
 mod one_by_one;
 mod servers;

@@ -1,5 +1,7 @@
 //! `cargo xtask bench shares`: whether every tenant gets its weight while the disk stays busy.
 
+mod throttled;
+
 use crate::cargo;
 use anyhow::Result;
 use std::ffi::OsString;
@@ -11,6 +13,10 @@ const BENCH: [&str; 6] = ["bench", "--locked", "-p", "paternoster-load", "--benc
 #[derive(clap::Args)]
 #[command(disable_help_flag = true)]
 pub(crate) struct Args {
+    /// Three tenants on a loop device that the kernel throttles, with direct I/O, instead; as root
+    #[arg(long)]
+    throttled: bool,
+
     /// The program's options
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     options: Vec<OsString>,
@@ -18,5 +24,8 @@ pub(crate) struct Args {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<()> {
+    if args.throttled {
+        return throttled::run();
+    }
     cargo::run(cargo::command().args(BENCH).arg("--").args(&args.options))
 }

@@ -91,6 +91,7 @@ fn block_device_is_read_written_trimmed_and_zeroed() {
     assert!(capabilities.fast_zero, "a loop device punches holes");
     let cache = backend.cache().expect("it is a device").clone();
     assert!(cache.direct && cache.binds, "{}", cache.because);
+    assert_eq!(backend.damage(), None);
     let all = backend.extents(0, SIZE).expect("it says so");
     assert_eq!(all, [Extent { len: SIZE, hole: false }], "a device does not say where holes are");
     within_a_minute(move || {

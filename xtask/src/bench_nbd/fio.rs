@@ -17,22 +17,22 @@ pub(super) struct Sample {
 }
 
 /// fio at work as an NBD client.
-pub(super) struct Client {
+pub(crate) struct Client {
     uri: String,
     process: Child,
 }
 
 /// Runs fio as an NBD client; returns its report, which is JSON.
 pub(super) fn fio(uri: &str, options: &[impl AsRef<str>]) -> Result<String> {
-    Client::start(uri, options)?.report()
+    Client::start(uri, DISK_SIZE as u64, options)?.report()
 }
 
 impl Client {
-    /// Starts it.
-    pub(super) fn start(uri: &str, options: &[impl AsRef<str>]) -> Result<Self> {
+    /// Starts it on so many bytes.
+    pub(crate) fn start(uri: &str, size: u64, options: &[impl AsRef<str>]) -> Result<Self> {
         let process = Command::new("fio")
             .args(["--name=bench", "--ioengine=nbd", "--output-format=json", "--randrepeat=1"])
-            .arg(format!("--size={DISK_SIZE}"))
+            .arg(format!("--size={size}"))
             .arg(format!("--uri={uri}"))
             .args(options.iter().map(AsRef::as_ref))
             .stdin(Stdio::null())
@@ -44,7 +44,7 @@ impl Client {
     }
 
     /// Waits for its end; returns its report, which is JSON.
-    pub(super) fn report(self) -> Result<String> {
+    pub(crate) fn report(self) -> Result<String> {
         let output = self.process.wait_with_output().context("waiting for fio")?;
         if !output.status.success() {
             let said = [output.stderr, output.stdout].concat();
@@ -108,11 +108,22 @@ struct Latency {
     percentile: BTreeMap<String, f64>,
 }
 
-/// What `report` says; fio may print notes before it.
-pub(super) fn sample(report: &str) -> Result<Sample> {
+/// The job of a report; fio may print notes before it.
+fn job(report: &str) -> Result<Job> {
     let json = report.find('{').map_or("", |start| &report[start..]);
-    let Report { jobs: [Job { read, write }] } =
-        serde_json::from_str(json).context("fio's report")?;
+    let Report { jobs: [job] } = serde_json::from_str(json).context("fio's report")?;
+    Ok(job)
+}
+
+/// Reads and writes a second by a report.
+pub(crate) fn rates(report: &str) -> Result<f64> {
+    let Job { read, write } = job(report)?;
+    Ok(read.iops + write.iops)
+}
+
+/// What `report` says.
+pub(super) fn sample(report: &str) -> Result<Sample> {
+    let Job { read, write } = job(report)?;
     let done = if read.iops > 0.0 { read } else { write };
     let p99 = done.clat_ns.percentile.get("99.000000").context("fio's report has no p99")?;
     Ok(Sample { iops: done.iops, p99_us: p99 / 1000.0 })

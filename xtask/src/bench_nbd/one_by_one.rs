@@ -18,6 +18,7 @@ mod idle;
 mod place;
 mod table;
 
+use super::DISK_SIZE;
 use super::fio::{Client, sample};
 use super::load::{self, Load};
 use super::servers::{Backing, KINDS, Kind, Ours, Poll, Program, Server};
@@ -159,7 +160,8 @@ impl Bench<'_> {
     fn measure(&self, server: &Server, kind: load::Kind) -> Result<Round> {
         let span = super::RAMP + Duration::from_secs(self.args.seconds.into());
         let own = OwnCounters::of(self.program, server)?;
-        let mut client = Client::start(&server.uri, &one_by_one(kind, self.args.seconds))?;
+        let mut client =
+            Client::start(&server.uri, DISK_SIZE as u64, &one_by_one(kind, self.args.seconds))?;
         sleep(BEFORE);
         let before = Counters::read(server.pid())?;
         sleep(span.saturating_sub(BEFORE + AFTER));

@@ -22,6 +22,8 @@ pub(super) enum Backing {
     Memory,
     /// A file in the page cache.
     File,
+    /// A file past the page cache.
+    Direct,
 }
 
 /// The programs.
@@ -79,12 +81,14 @@ pub(super) struct Server {
 }
 
 /// All that are compared. Only nbdkit and ours serve memory.
-pub(super) const KINDS: [Kind; 5] = [
+pub(super) const KINDS: [Kind; 7] = [
     Kind { program: Program::Nbdkit, backing: Backing::Memory },
     Kind { program: Program::Paternoster, backing: Backing::Memory },
     Kind { program: Program::Nbdkit, backing: Backing::File },
     Kind { program: Program::QemuNbd, backing: Backing::File },
     Kind { program: Program::Paternoster, backing: Backing::File },
+    Kind { program: Program::QemuNbd, backing: Backing::Direct },
+    Kind { program: Program::Paternoster, backing: Backing::Direct },
 ];
 
 impl Backing {
@@ -93,6 +97,15 @@ impl Backing {
         match self {
             Self::Memory => "memory",
             Self::File => "file",
+            Self::Direct => "direct",
+        }
+    }
+
+    /// What others with this backing are measured by. nbdkit does no direct I/O.
+    pub(super) fn peer(self) -> Program {
+        match self {
+            Self::Memory | Self::File => Program::Nbdkit,
+            Self::Direct => Program::QemuNbd,
         }
     }
 }
@@ -155,29 +168,39 @@ impl Kind {
                 command.args(["--foreground", "--unix"]).arg(socket);
                 command.args(["memory", &DISK_SIZE.to_string()]);
             }
-            (Program::Nbdkit, Backing::File) => {
+            (Program::Nbdkit, _) => {
                 command.args(["--foreground", "--unix"]).arg(socket).arg("file").arg(disk);
             }
-            (Program::QemuNbd, _) => {
+            (Program::QemuNbd, backing) => {
                 // Persistent: it goes on when a client leaves.
-                command.args(["--persistent", "--format=raw", "--cache=writeback"]);
-                command.arg("--socket").arg(socket).arg(disk);
+                command.args(["--persistent", "--format=raw"]);
+                command.args(match backing {
+                    Backing::Direct => ["--cache=none", "--aio=native"].as_slice(),
+                    _ => &["--cache=writeback"],
+                });
+                command.arg("--socket").arg(socket).arg(own(disk, socket)?);
             }
             (Program::Paternoster, Backing::Memory) => {
                 command.args(["serve", "--log", "warn"]).arg(memory_config(socket, ours)?);
             }
-            (Program::Paternoster, Backing::File) => {
-                // Ours locks its disk: each of them has one of its own.
-                let own = socket.with_extension("img");
-                fs::copy(disk, &own).with_context(|| format!("copying {}", disk.display()))?;
+            (Program::Paternoster, backing) => {
+                let cache = if backing == Backing::Direct { "direct" } else { "page" };
                 command.args(["serve", "--log", "warn", "--export", "disk", "--depth", OUR_DEPTH]);
-                command.args(["--scheduler", ours.scheduler.name()]);
+                command.args(["--scheduler", ours.scheduler.name(), "--cache", cache]);
                 command.args(ours.threads.map(|threads| format!("--threads={threads}")));
-                command.args(["--ctl", "none", "--disk"]).arg(own).arg("--unix").arg(socket);
+                command.args(["--ctl", "none", "--unix"]).arg(socket);
+                command.arg("--disk").arg(own(disk, socket)?);
             }
         }
         Ok(command)
     }
+}
+
+/// A copy of the disk beside the socket: ours and qemu-nbd lock their disks.
+fn own(disk: &Path, socket: &Path) -> Result<PathBuf> {
+    let own = socket.with_extension("img");
+    fs::copy(disk, &own).with_context(|| format!("copying {}", disk.display()))?;
+    Ok(own)
 }
 
 /// Writes the configuration of ours that serves memory, beside its socket; the command line cannot

@@ -1,11 +1,12 @@
-//! The table: medians over the rounds, and each server beside nbdkit.
+//! The table: medians over the rounds, and each server beside nbdkit; past the page cache beside
+//! qemu-nbd, as nbdkit does no direct I/O.
 //!
-//! A server is compared with nbdkit round by round, as both met the same state of the machine then.
-//! The table has the median of those ratios with the least and the greatest.
+//! A server is compared with the other round by round, as both met the same state of the machine
+//! then. The table has the median of those ratios with the least and the greatest.
 
 use super::fio::Sample;
 use super::load::Load;
-use super::servers::{Program, Server};
+use super::servers::Server;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -58,16 +59,16 @@ pub(super) fn median(samples: &[Sample]) -> Option<Sample> {
 /// Prints the table.
 pub(super) fn print(servers: &[Server], samples: &Samples) {
     println!(
-        "\n{:<10} {:>5} {:>3}  {:<14} {:<7} {:>9} {:>8} {:>9}  x nbdkit",
+        "\n{:<10} {:>5} {:>3}  {:<14} {:<7} {:>9} {:>8} {:>9}  x peer",
         "load", "conns", "qd", "server", "backing", "IOPS", "MiB/s", "p99 us"
     );
     for ((load, index), runs) in samples {
         let Server { kind, .. } = &servers[*index];
-        let nbdkit = servers.iter().position(|other| {
-            other.kind.program == Program::Nbdkit && other.kind.backing == kind.backing
+        let peer = servers.iter().position(|other| {
+            other.kind.program == kind.backing.peer() && other.kind.backing == kind.backing
         });
-        let others = nbdkit.filter(|nbdkit| nbdkit != index);
-        let theirs = others.and_then(|nbdkit| samples.get(&(*load, nbdkit)));
+        let others = peer.filter(|peer| peer != index);
+        let theirs = others.and_then(|peer| samples.get(&(*load, peer)));
         let ratio = theirs.and_then(|theirs| ratio(runs, theirs));
         let beside = ratio.map_or("-".to_owned(), |ratio| ratio.to_string());
         let Some(Sample { iops, p99_us }) = median(runs) else { continue };

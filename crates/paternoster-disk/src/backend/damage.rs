@@ -7,7 +7,7 @@
 use std::fmt;
 use std::os::fd::AsFd;
 
-use rustix::fs::{AtFlags, StatxFlags, statx};
+use rustix::fs::{AtFlags, FileType, StatxFlags, statx};
 
 /// A change to the file of a disk that another program made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,8 +40,12 @@ impl fmt::Display for Damage {
 /// network, to ask might take as long as the file's I/O, and its owner must not wait.
 pub(super) fn of(file: impl AsFd, size: u64) -> Option<Damage> {
     let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
-    let seen = statx(file, "", flags, StatxFlags::SIZE | StatxFlags::NLINK).ok()?;
-    if seen.stx_size < size {
+    let wanted = StatxFlags::TYPE | StatxFlags::SIZE | StatxFlags::NLINK;
+    let seen = statx(file, "", flags, wanted).ok()?;
+    if FileType::from_raw_mode(seen.stx_mode.into()) == FileType::BlockDevice {
+        // It has no size there, and is not gone where its name is.
+        None
+    } else if seen.stx_size < size {
         Some(Damage::Truncated { size: seen.stx_size })
     } else if seen.stx_nlink == 0 {
         Some(Damage::Deleted)

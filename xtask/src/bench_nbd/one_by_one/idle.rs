@@ -4,6 +4,7 @@
 //! for the next one, and has to give that up. `cargo xtask bench idle` measures a server without
 //! clients.
 
+use super::super::DISK_SIZE;
 use super::super::fio::Client;
 use super::super::load;
 use super::costs::OwnCounters;
@@ -31,7 +32,7 @@ pub(super) fn run(bench: &Bench<'_>) -> Result<()> {
         let dir = directory()?;
         let server = bench.start(contender, dir.path())?;
         let before = OwnCounters::of(bench.program, &server)?;
-        let client = Client::start(&server.uri, &one_by_one(load::KINDS[0], 60))?;
+        let client = Client::start(&server.uri, DISK_SIZE as u64, &one_by_one(load::KINDS[0], 60))?;
         sleep(ASKS);
         let frozen = client.freeze()?;
         let after = OwnCounters::of(bench.program, &server)?;
