@@ -81,7 +81,9 @@ impl FileBackend {
         let Opened { file, size, rotational, punches, cache, alignment } =
             Opened::new(path, options)?;
         let tail = match &alignment {
-            Some(alignment) if alignment.tail(size) < size => Some(open::tail(path, options)?),
+            Some(alignment) if alignment.tail(size) < size => {
+                Some(open::tail(path, options, &file)?)
+            }
             _ => None,
         };
         Ok(Self { file, tail, size, rotational, punches, cache, alignment, works: Vec::new() })

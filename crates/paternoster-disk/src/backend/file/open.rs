@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rustix::fs::{
-    AtFlags, FlockOperation, OFlags, SeekFrom, StatxFlags, fallocate, flock, seek, statx,
+    AtFlags, FlockOperation, OFlags, SeekFrom, StatxFlags, fallocate, flock, fstat, seek, statx,
 };
 use rustix::io::Errno;
 
@@ -64,10 +64,14 @@ impl Opened {
 }
 
 /// Opens the same file again, through the page cache, for its last block. The lock is the other
-/// descriptor's.
-pub(super) fn tail(path: &Path, options: FileOptions) -> io::Result<Fd> {
-    let file = OpenOptions::new().read(true).write(!options.read_only).open(path)?;
-    Ok(Arc::new(file.into()))
+/// descriptor's. A file that has taken its place meanwhile is refused.
+pub(super) fn tail(path: &Path, options: FileOptions, first: &Fd) -> io::Result<Fd> {
+    let again = OpenOptions::new().read(true).write(!options.read_only).open(path)?;
+    let (first, second) = (fstat(first)?, fstat(&again)?);
+    if (first.st_dev, first.st_ino) != (second.st_dev, second.st_ino) {
+        return Err(io::Error::other("another file takes its place: try again"));
+    }
+    Ok(Arc::new(again.into()))
 }
 
 /// What is known of direct I/O on a file: the alignment, if the system says one; or why it is not
@@ -181,4 +185,23 @@ fn can_punch(file: &File, seen: &Metadata, size: u64) -> bool {
         return most.is_some_and(|(_, most)| most != "0");
     }
     fallocate(file, PUNCH, size.next_multiple_of(ANY), ANY).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Its last block would be written to the other file.
+    #[test]
+    fn file_that_has_taken_the_place_of_the_first_is_refused() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("disk.img");
+        let first: Fd = Arc::new(File::create_new(&path).expect("a file").into());
+        let options = FileOptions::default();
+        assert!(tail(&path, options, &first).is_ok());
+        let other = folder.path().join("other.img");
+        File::create_new(&other).expect("a file");
+        std::fs::rename(&other, &path).expect("it is renamed");
+        assert!(tail(&path, options, &first).is_err());
+    }
 }
