@@ -1,9 +1,10 @@
 //! Weights end to end: real NBD clients over a unix socket, tenants drawn from a seed.
 //!
 //! A share is counted among the tenants that had a request waiting for (nearly) all of the time:
-//! one that asked for less leaves the rest to the others, by weight again. Where most did, the
-//! machine is too slow for their clients: all is measured again, and after some tries that is a
-//! failure, as nothing was found out.
+//! one that asked for less leaves the rest to the others, by weight again. How nearly goes by its
+//! weight, see [`asks_all_the_time`]. Where most asked for less, the machine is too slow for their
+//! clients: all is measured again, and after some tries that is a failure, as nothing was found
+//! out.
 
 #[allow(dead_code)] // what tests of configurations in TOML need besides
 mod shares;
@@ -16,7 +17,7 @@ use std::time::Duration;
 
 use fastrand::Rng;
 use paternoster::{IoPrio, Nanos, SchedulerKind, Weight};
-use paternoster_load::{TenantLoad, Window};
+use paternoster_load::{Got, TenantLoad, Window};
 use paternoster_server::config::{
     BackendConfig, Config, DiskConfig, ExportConfig, GroupConfig, Listen, Polling,
 };
@@ -119,10 +120,22 @@ fn measure(
     Ok(window)
 }
 
+/// Whether a tenant of such a part of all weights had a request waiting for so much of the time
+/// that what it missed cannot have cost it more than the tolerance.
+///
+/// A tenant runs dry in its own turn, as its last requests are in the device, and turns are a small
+/// tenant's for a small part of the time: one without demand for 2 % of the time, whose turns are
+/// 8 % of it, may have lost a quarter of them, whatever the scheduler did.
+fn asks_all_the_time(demand: f64, part: f64) -> bool {
+    demand >= DEMAND.max(1.0 - TOLERANCE * part)
+}
+
 /// The tenants that asked all the time, how many of them were off, and a line for each.
 fn judge(drawn: &Drawn, window: &Window) -> (usize, usize, String) {
     let tenants = drawn.weights.iter().zip(&drawn.loads).zip(&window.tenants);
-    let asking: Vec<_> = tenants.filter(|(_, got)| got.demand >= DEMAND).collect();
+    let all: f64 = drawn.weights.iter().map(|&weight| f64::from(weight)).sum();
+    let asks = |weight, got: &Got| asks_all_the_time(got.demand, f64::from(weight) / all);
+    let asking: Vec<_> = tenants.filter(|((weight, _), got)| asks(**weight, got)).collect();
     let weights: f64 = asking.iter().map(|((weight, _), _)| f64::from(**weight)).sum();
     let total = replies(asking.iter().map(|(_, got)| *got));
     let (mut off, mut text) = (0, String::new());
