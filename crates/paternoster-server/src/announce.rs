@@ -23,7 +23,7 @@ pub(crate) fn disk(disk: &DiskConfig, backend: &dyn Backend, elevator: &Elevator
         chosen = disk.scheduler.because(),
         hierarchy = elevator.hierarchy().map(Hierarchy::name),
         depth = elevator.device().queue_depth,
-        rotational = disk.rotational.unwrap_or(capabilities.rotational),
+        rotational = elevator.device().rotational,
         because = match disk.rotational {
             Some(_) => "it is set".to_owned(),
             None => backend.rotational_because(),

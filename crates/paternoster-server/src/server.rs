@@ -262,7 +262,6 @@ fn start_owner(
         backend: disk.backend.kind(),
         auto: disk.scheduler.is_auto(),
         poll: disk.poll,
-        rotational: disk.rotational,
     };
     let (sender, inbox) = mpsc::channel();
     let waker = Waker::new()?;

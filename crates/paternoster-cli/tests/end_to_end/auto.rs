@@ -57,6 +57,19 @@ fn what_auto_has_taken_is_shown_by_its_name_and_as_autos_choice() {
     served.end();
 }
 
+/// Its device does not: what is set is asked when `auto` chooses again, too.
+#[test]
+fn disk_that_is_set_to_rotate_gets_cfq_at_start_and_when_auto_chooses_again() {
+    let served = serve("rotational = true");
+    assert!(served.log().contains("chosen=\"auto: cfq, as the disk rotates\""));
+    assert_eq!(stat(&served)["disks"][0]["rotational"], true);
+    ctl(&served, &["set", "d", "scheduler=bfq"]).expect("allowed");
+    assert!(is_told(&served, "bfq", false));
+    ctl(&served, &["set", "d", "scheduler=auto"]).expect("allowed");
+    assert!(is_told(&served, "cfq", true));
+    served.end();
+}
+
 #[test]
 fn depth_is_fixed_and_learned_again_and_what_get_says_is_what_set_takes() {
     let served = serve("");

@@ -113,7 +113,6 @@ fn serve(kind: SchedulerKind, depth: u32, sent: &[Vec<u8>; 2]) -> (Vec<u64>, [Ve
         backend: "memory",
         auto: false,
         poll: Polling::Interrupt,
-        rotational: None,
     };
     let (sender, inbox) = mpsc::channel();
     let waker = Waker::new().expect("an event");

@@ -75,7 +75,6 @@ impl Faulty {
             backend: "faulty",
             auto: false,
             poll: Polling::Interrupt,
-            rotational: None,
         };
         let (sender, inbox) = mpsc::channel();
         let waker = Waker::new().expect("an event");

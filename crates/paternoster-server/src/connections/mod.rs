@@ -83,8 +83,6 @@ pub(crate) struct DiskLabel {
     pub(crate) auto: bool,
     /// How its thread waits.
     pub(crate) poll: Polling,
-    /// Whether it seeks, where that is set.
-    pub(crate) rotational: Option<bool>,
 }
 
 /// All that is asked of a disk's owner from outside.

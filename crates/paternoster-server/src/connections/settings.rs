@@ -39,7 +39,7 @@ impl Connections {
         owner: &mut DiskOwner,
         new: &NewSettings,
     ) -> Result<SettingsInForce, SettingError> {
-        let rotational = owner.backend().capabilities().rotational;
+        let rotational = owner.engine().elevator().device().rotational;
         let current = owner.engine().elevator().scheduler().kind();
         let checked = new.check(current, rotational, self.label.poll)?;
         apply(owner, &checked);

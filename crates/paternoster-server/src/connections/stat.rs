@@ -35,7 +35,7 @@ impl Connections {
             backend: self.label.backend.to_owned(),
             size_bytes: owner.backend().capabilities().size,
             elapsed_ns: at.since_start().as_nanos(),
-            rotational: self.label.rotational.unwrap_or(owner.backend().capabilities().rotational),
+            rotational: elevator.device().rotational,
             cache: owner.backend().cache().map(|cache| CacheStat {
                 mode: cache.name().to_owned(),
                 because: cache.because.clone(),

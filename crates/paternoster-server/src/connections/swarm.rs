@@ -123,7 +123,6 @@ impl Disk {
             backend: "memory",
             auto: false,
             poll: Polling::Interrupt,
-            rotational: None,
         };
         let (sender, inbox) = mpsc::channel();
         let waker = Waker::new().expect("an event");
