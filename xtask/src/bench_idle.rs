@@ -10,12 +10,13 @@
 //!
 //! Wake-ups are the server's own: its threads' context switches while it runs.
 
+use crate::killed_on_drop::KilledOnDrop;
 use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -66,7 +67,7 @@ struct Window {
 }
 
 /// A server, ended when this is dropped.
-struct Server(Child);
+struct Server(KilledOnDrop);
 
 /// Where the kernel reports I/O pressure, unless that is turned off.
 const PRESSURE: &str = "/proc/pressure/io";
@@ -144,7 +145,7 @@ impl Server {
             format!("starting {}: cargo build --release makes it", program.display())
         })?;
         let uris = BufReader::new(child.stdout.take().context("it is piped")?).lines().take(2);
-        let server = Self(child);
+        let server = Self(KilledOnDrop(child));
         if uris.map_while(Result::ok).count() < 2 {
             bail!("the server did not start");
         }
@@ -166,14 +167,6 @@ impl Server {
                 counts.filter_map(|(_, count)| count.trim().parse::<u64>().ok()).sum::<u64>();
         }
         Ok(switches)
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // It may have ended already.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
     }
 }
 

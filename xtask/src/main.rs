@@ -15,6 +15,7 @@ mod cargo;
 mod compare;
 mod decisions;
 mod fresh;
+mod killed_on_drop;
 mod not_run;
 mod oracle;
 mod packages;

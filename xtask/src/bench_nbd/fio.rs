@@ -1,6 +1,7 @@
 //! fio as an NBD client, and what is read of its report.
 
 use super::DISK_SIZE;
+use crate::killed_on_drop::KilledOnDrop;
 use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, kill_process};
 use serde::Deserialize;
@@ -58,22 +59,12 @@ impl Client {
         Ok(self.process.try_wait().context("asking for fio")?.is_none())
     }
 
-    /// Stops it where it is, with its connection open, until it ends with this value.
-    pub(super) fn freeze(self) -> Result<Frozen> {
+    /// Stops it where it is, with its connection open, until it ends with what is
+    /// returned.
+    pub(super) fn freeze(self) -> Result<KilledOnDrop> {
         let pid = Pid::from_child(&self.process);
         kill_process(pid, Signal::STOP).context("stopping fio")?;
-        Ok(Frozen(self.process))
-    }
-}
-
-/// A client that is connected and does nothing; it ends when this is dropped.
-pub(super) struct Frozen(Child);
-
-impl Drop for Frozen {
-    fn drop(&mut self) {
-        // It may have ended by itself, and then neither has an effect.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        Ok(KilledOnDrop(self.process))
     }
 }
 

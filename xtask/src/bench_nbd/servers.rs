@@ -1,13 +1,14 @@
 //! The servers that are compared: how each is started, and when it is ready.
 
 use super::DISK_SIZE;
+use crate::killed_on_drop::KilledOnDrop;
 use anyhow::{Context, Result, bail};
 use paternoster::SchedulerKind;
 use std::fs;
 use std::io::Read as _;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// How long a server may take until it greets a client.
@@ -77,7 +78,7 @@ pub(super) struct Server {
     /// Its control socket: that of ours with its disk in memory, else there is none.
     pub(super) ctl: PathBuf,
     /// Its process.
-    process: Child,
+    process: KilledOnDrop,
 }
 
 /// All that are compared. Only nbdkit and ours serve memory.
@@ -152,7 +153,7 @@ impl Kind {
         let export = if self.program == Program::Paternoster { "disk" } else { "" };
         let uri = format!("nbd+unix:///{export}?socket={}", socket.display());
         let ctl = control(&socket);
-        let mut server = Server { kind: self, threads, uri, ctl, process };
+        let mut server = Server { kind: self, threads, uri, ctl, process: KilledOnDrop(process) };
         server.wait_ready(&socket)?;
         Ok(server)
     }
@@ -268,12 +269,4 @@ fn is_greeted(socket: &Path) -> bool {
     let timeout = stream.set_read_timeout(Some(READY_WITHIN));
     let read = timeout.and_then(|()| stream.read_exact(&mut greeting));
     read.is_ok() && greeting.starts_with(b"NBDMAGIC")
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // It may have ended by itself, and then neither has an effect.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
 }

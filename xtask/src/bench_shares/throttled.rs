@@ -12,6 +12,7 @@
 
 use crate::bench_nbd::fio::{Client, rates};
 use crate::cargo;
+use crate::killed_on_drop::KilledOnDrop;
 use crate::not_run::NotRun;
 use anyhow::{Context, Result, bail};
 use rustix::fs::{major, minor};
@@ -19,7 +20,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -137,7 +138,7 @@ impl Device {
     }
 
     /// Starts a server of the device, in the control group.
-    fn serve(&self, program: &Path, scheduler: &str, socket: &Path) -> Result<Server> {
+    fn serve(&self, program: &Path, scheduler: &str, socket: &Path) -> Result<KilledOnDrop> {
         let exports = WEIGHTS.iter().zip(0..).map(|((name, weight), place)| {
             let offset = place * MIB;
             format!(
@@ -158,7 +159,7 @@ impl Device {
         let mut command = Command::new("sh");
         command.args(["-c", &enter, "sh"]).arg(program).args(["serve", "--log", "error"]);
         command.arg(config).stdout(std::process::Stdio::null());
-        let server = Server(command.spawn().context("the server does not start")?);
+        let server = KilledOnDrop(command.spawn().context("the server does not start")?);
         let began = Instant::now();
         while UnixStream::connect(socket).is_err() {
             if began.elapsed() > READY_WITHIN {
@@ -175,16 +176,6 @@ impl Drop for Device {
         // What is left behind is said by the system when it is made again.
         let _ = Command::new("losetup").arg("-d").arg(&self.path).status();
         let _ = fs::remove_dir(&self.group);
-    }
-}
-
-/// A server that is up; it ends when this is dropped.
-struct Server(Child);
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
     }
 }
 
