@@ -31,7 +31,7 @@ enum Action {
 }
 
 /// The steps.
-const STEPS: [Step; 14] = [
+const STEPS: [Step; 15] = [
     Step::call("packages", "cargo xtask test", packages::ensure),
     Step::cargo("format", "cargo fmt --all --check"),
     Step::cargo("clippy", "cargo clippy --workspace --all-targets --locked -- -D warnings"),
@@ -59,6 +59,12 @@ const STEPS: [Step; 14] = [
     ),
     Step::cargo("attacks", "cargo test --workspace --test attacks --locked -- --nocapture"),
     Step::call("idle server", "cargo xtask bench idle --check", bench_idle::check),
+    Step {
+        name: "disk by threads",
+        repeat: "cargo test -p paternoster-disk --tests --locked",
+        env: &[("TEST_ENGINE", "threads")],
+        action: Action::Cargo,
+    },
     Step::cargo("tests", "cargo test --workspace --locked"),
 ];
 

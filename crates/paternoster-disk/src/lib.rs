@@ -36,7 +36,7 @@ pub use engine::{
     SyncRange, SyncStats, Transfer, TransferId, Transferred,
 };
 pub use owner::{Front, Owner, Waker};
-pub use ring::{Buffers, Completion, Fd, Output, Ring};
+pub use ring::{Buffers, Completion, Fd, IoEngine, Output, Ring};
 pub use token::{FrontToken, Token};
 pub use waiting::{LookStats, WaitStats};
 

@@ -2,7 +2,9 @@
 //! commands at the same times end at the same times.
 
 use paternoster::{Instant, Nanos, RequestId, Sector, SectorCount};
-use paternoster_disk::{Backend, Model, ModelledBackend, Parts, Ring, Transfer, TransferId};
+use paternoster_disk::{
+    Backend, IoEngine, Model, ModelledBackend, Parts, Ring, Transfer, TransferId,
+};
 use paternoster_lab::model::{Command, Model as _, Op, Servers, ServersParameters};
 use slotmap::{Key, KeyData};
 
@@ -47,7 +49,7 @@ fn same_reads_at_the_same_times_end_at_the_same_times() {
         fixed: Nanos::from_micros(50),
         per_sector: Nanos::new(500),
     });
-    let mut ring = Ring::new().expect("a ring");
+    let mut ring = Ring::new(IoEngine::Threads).expect("a ring");
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for tag in 0..200_u32 {
         let now = at(u64::from(tag * 20 + tag * tag % 17));

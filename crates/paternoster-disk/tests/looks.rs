@@ -15,7 +15,7 @@ use paternoster_disk::{
 };
 
 use support::front::TestOwner;
-use support::{elevator_with, within_a_minute};
+use support::{elevator_with, new_ring, within_a_minute};
 
 const AUTO: PollPolicy = PollPolicy::Auto(AutoTunables::DEFAULT);
 
@@ -83,7 +83,8 @@ fn looked(policy: PollPolicy, beside: usize, until_found: bool) -> (LookStats, u
         let waker = waker.clone();
         move || answer(&asked, &waker)
     });
-    let owner = Owner::new(engine, backend, MonotonicClock::start(), waker).expect("a ring");
+    let owner =
+        Owner::new(engine, backend, new_ring(), MonotonicClock::start(), waker).expect("a ring");
     let stats = LookStats::default();
     let mut front = Pinged { asks, woken: 0, stats, interrupts: 0, until_found };
     owner.with_polling(policy, beside).run(&mut front).expect("the ring works");

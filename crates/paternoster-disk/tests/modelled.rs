@@ -11,7 +11,7 @@ use paternoster_disk::{
 };
 use slotmap::{Key, KeyData};
 
-use support::{Rig, read};
+use support::{Rig, new_ring, read};
 
 /// A modelled disk alone. Transfers are named by numbers, times are in µs.
 struct Disk {
@@ -31,7 +31,7 @@ impl Disk {
     /// Servers that take 50 µs a transfer, and 1 ns a byte.
     fn new(servers: u32) -> Self {
         let model = Model { servers, service: Nanos::from_micros(50), per_kib: Nanos::new(1024) };
-        Self { backend: ModelledBackend::new(1 << 20, model), ring: Ring::new().expect("a ring") }
+        Self { backend: ModelledBackend::new(1 << 20, model), ring: new_ring() }
     }
 
     fn start(&mut self, micros: u64, number: u64, len: u32) {

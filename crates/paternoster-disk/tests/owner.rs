@@ -18,7 +18,7 @@ use paternoster_disk::{
 use rustix::io::Errno;
 
 use support::front::TestOwner;
-use support::{elevator_with, read, within_a_minute, write};
+use support::{elevator_with, new_ring, read, within_a_minute, write};
 
 /// A front that notes what it is told; a function says what to do at the end of a round.
 struct Noting<F> {
@@ -77,7 +77,7 @@ fn run(
     let backend = Box::new(MemoryBackend::new(1 << 20));
     let engine = Engine::new(elevator, &backend.capabilities());
     let clock = MonotonicClock::start();
-    let owner = Owner::new(engine, backend, clock, waker).expect("a ring");
+    let owner = Owner::new(engine, backend, new_ring(), clock, waker).expect("a ring");
     let mut front = Noting { notes: Vec::new(), timeout, round_over };
     owner.run(&mut front).expect("the ring works");
     front.notes
@@ -92,7 +92,7 @@ fn elevator_of_a_moment_to_come_is_refused() {
     let elevator = Elevator::new(scheduler, Device::solid_state(4), in_an_hour);
     let backend = Box::new(MemoryBackend::new(1 << 20));
     let engine = Engine::new(elevator, &backend.capabilities());
-    drop(Owner::new(engine, backend, MonotonicClock::start(), waker()));
+    drop(Owner::new(engine, backend, new_ring(), MonotonicClock::start(), waker()));
 }
 
 fn waker() -> Waker {
@@ -318,7 +318,8 @@ fn all_that_has_arrived_is_taken_in_before_a_dispatch_and_each_completion_is_fol
         let (elevator, _) = elevator_with(SchedulerKind::MqDeadline, Device::solid_state(2), 1);
         let backend = Box::new(Said { done: VecDeque::new(), log: log.clone() });
         let engine = Engine::new(elevator, &backend.capabilities());
-        let owner = Owner::new(engine, backend, MonotonicClock::start(), waker()).expect("a ring");
+        let owner = Owner::new(engine, backend, new_ring(), MonotonicClock::start(), waker())
+            .expect("a ring");
         let mut front = Readers { sockets, log: log.clone(), received: Vec::new(), answered: 0 };
         owner.run(&mut front).expect("the ring works");
         let log = log.lock().expect("nobody has panicked");

@@ -14,7 +14,7 @@ use paternoster_disk::{
 };
 
 use support::front::TestOwner;
-use support::{elevator_with, within_a_minute};
+use support::{elevator_with, new_ring, within_a_minute};
 
 const AUTO: PollPolicy = PollPolicy::Auto(AutoTunables::DEFAULT);
 
@@ -94,7 +94,8 @@ fn run(
     let backend = Box::new(ModelledBackend::new(1 << 20, model));
     let engine = Engine::new(elevator, &backend.capabilities());
     let waker = Waker::new().expect("an event");
-    let owner = Owner::new(engine, backend, MonotonicClock::start(), waker).expect("a ring");
+    let owner =
+        Owner::new(engine, backend, new_ring(), MonotonicClock::start(), waker).expect("a ring");
     let ioc = connections.first().copied();
     let began = (Instant::START, Nanos::ZERO);
     let mut front = OneAtATime { ioc, reads: 0, then, is_enough, began, seen: None };

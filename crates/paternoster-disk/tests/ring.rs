@@ -10,10 +10,11 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use paternoster_disk::{Buffers, Completion, Fd, Ring};
+use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
 
-use support::within_a_minute;
+use support::{new_ring, within_a_minute};
 
 /// Turns of a ring until so many operations have completed, in the order of their tokens.
 fn completions(ring: &mut Ring<u64>, wanted: usize) -> Vec<Completion<u64>> {
@@ -60,7 +61,7 @@ const HOUR: u64 = 3_600_000 * MILLISECOND;
 #[test]
 fn what_is_written_from_several_buffers_is_read_into_others() {
     within_a_minute(|| {
-        let mut ring = Ring::new().expect("a ring");
+        let mut ring = new_ring();
         let file = temporary_file();
         for count in [1, 2, 7, 1024] {
             let from = valued(count, 100);
@@ -81,7 +82,7 @@ fn what_is_written_from_several_buffers_is_read_into_others() {
 #[test]
 fn read_past_the_end_is_short_and_gives_its_buffers_back() {
     within_a_minute(|| {
-        let mut ring = Ring::new().expect("a ring");
+        let mut ring = new_ring();
         let file = temporary_file();
         ring.write(1, &file, 0, valued(1, 100));
         only(&mut ring);
@@ -100,12 +101,12 @@ fn read_past_the_end_is_short_and_gives_its_buffers_back() {
 #[test]
 fn operation_that_fails_says_why_and_gives_its_buffers_back() {
     within_a_minute(|| {
-        let mut ring = Ring::new().expect("a ring");
+        let mut ring = new_ring();
         let (socket, _theirs) = socketpair();
         ring.read(1, &socket, 100, &[30; 2]);
         let read = only(&mut ring);
         assert_eq!((read.result, read.output.into_buffers().len()), (Err(Errno::SPIPE), 2));
-        ring.allocate(2, &socket, 0, 0, 1);
+        ring.allocate(2, &socket, FallocateFlags::empty(), 0, 1);
         assert!(only(&mut ring).result.is_err());
     });
 }
@@ -113,7 +114,7 @@ fn operation_that_fails_says_why_and_gives_its_buffers_back() {
 #[test]
 fn receive_appends_what_has_arrived_and_0_is_the_end() {
     within_a_minute(|| {
-        let mut ring = Ring::new().expect("a ring");
+        let mut ring = new_ring();
         let (socket, mut theirs) = socketpair();
         theirs.write_all(b"lower").expect("room in the socket");
         let mut buffer = BytesMut::with_capacity(64);
@@ -132,7 +133,7 @@ fn receive_appends_what_has_arrived_and_0_is_the_end() {
 #[test]
 fn receive_takes_no_more_than_there_is_room_for() {
     within_a_minute(|| {
-        let mut ring = Ring::new().expect("a ring");
+        let mut ring = new_ring();
         let (socket, mut theirs) = socketpair();
         theirs.write_all(&[7; 1000]).expect("room in the socket");
         let buffer = BytesMut::with_capacity(100);
@@ -147,7 +148,7 @@ fn receive_takes_no_more_than_there_is_room_for() {
 #[test]
 fn receive_gives_back_the_buffer_that_it_was_given() {
     within_a_minute(|| {
-        let mut ring = Ring::new().expect("a ring");
+        let mut ring = new_ring();
         let (socket, mut theirs) = socketpair();
         let mut buffer = BytesMut::with_capacity(1 << 20);
         let (address, room) = (buffer.as_ptr(), buffer.capacity());
@@ -165,7 +166,7 @@ fn receive_gives_back_the_buffer_that_it_was_given() {
 fn send_larger_than_the_socket_is_finished_as_the_peer_reads() {
     within_a_minute(|| {
         for count in [1, 64] {
-            let mut ring = Ring::new().expect("a ring");
+            let mut ring = new_ring();
             let (socket, mut theirs) = socketpair();
             rustix::net::sockopt::set_socket_send_buffer_size(&socket, 8192).expect("a size");
             let from = valued(count, (4 << 20) / count);
@@ -205,7 +206,7 @@ fn behind(buffers: Buffers<Bytes>, mut gone: usize) -> Buffers<Bytes> {
 #[test]
 fn send_to_a_peer_that_goes_away_ends_short_or_fails_without_a_signal() {
     within_a_minute(|| {
-        let mut ring = Ring::new().expect("a ring");
+        let mut ring = new_ring();
         let (socket, theirs) = socketpair();
         ring.send(1, &socket, valued(16, 1 << 20));
         ring.submit().expect("the ring works");
@@ -222,7 +223,7 @@ fn send_to_a_peer_that_goes_away_ends_short_or_fails_without_a_signal() {
 #[test]
 fn accept_gives_one_connection() {
     within_a_minute(|| {
-        let mut ring = Ring::new().expect("a ring");
+        let mut ring = new_ring();
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join("socket");
         let listener: Fd = Arc::new(UnixListener::bind(&path).expect("a listener").into());
@@ -240,7 +241,7 @@ fn accept_gives_one_connection() {
 #[test]
 fn poll_completes_when_there_is_something_to_read() {
     within_a_minute(|| {
-        let mut ring = Ring::new().expect("a ring");
+        let mut ring = new_ring();
         let (socket, mut theirs) = socketpair();
         ring.poll_readable(1, &socket);
         ring.submit().expect("the ring works");
@@ -255,7 +256,7 @@ fn poll_completes_when_there_is_something_to_read() {
 #[test]
 fn more_operations_than_the_queues_have_room_for_complete_once_each() {
     within_a_minute(|| {
-        let mut ring = Ring::new().expect("a ring");
+        let mut ring = new_ring();
         for token in 0..10_000 {
             ring.nop(token);
         }
@@ -269,7 +270,7 @@ fn more_operations_than_the_queues_have_room_for_complete_once_each() {
 #[test]
 fn wait_ends_at_its_moment_and_not_before() {
     within_a_minute(|| {
-        let mut ring: Ring<u64> = Ring::new().expect("a ring");
+        let mut ring: Ring<u64> = new_ring();
         let moments = [20, 10, 15, 5, 30].map(|later| monotonic() + later * MILLISECOND);
         for until in moments {
             // Other moments may end a wait early, as any completion may; then it is called again.
@@ -286,7 +287,7 @@ fn wait_ends_at_its_moment_and_not_before() {
 #[test]
 fn wait_for_a_moment_that_is_over_ends_at_once() {
     within_a_minute(|| {
-        let mut ring: Ring<u64> = Ring::new().expect("a ring");
+        let mut ring: Ring<u64> = new_ring();
         ring.wait(Some(monotonic() - MILLISECOND)).expect("the ring works");
         ring.wait(Some(0)).expect("the ring works");
     });
@@ -295,7 +296,7 @@ fn wait_for_a_moment_that_is_over_ends_at_once() {
 #[test]
 fn earlier_moment_than_the_one_under_way_wakes_up_too() {
     within_a_minute(|| {
-        let mut ring = Ring::new().expect("a ring");
+        let mut ring = new_ring();
         ring.nop(1);
         ring.wait(Some(monotonic() + HOUR)).expect("the ring works");
         ring.take_completions(&mut Vec::new());
@@ -312,7 +313,7 @@ fn earlier_moment_than_the_one_under_way_wakes_up_too() {
 #[test]
 fn wake_ups_do_not_pile_up_while_near_and_far_moments_alternate() {
     within_a_minute(|| {
-        let mut ring = Ring::new().expect("a ring");
+        let mut ring = new_ring();
         let far = monotonic() + HOUR;
         for token in 0..50 {
             ring.nop(token);
@@ -359,7 +360,7 @@ fn assert_all_is_let_go(fds: &[Fd], data: &Bytes, mut peers: Vec<UnixStream>) {
 #[test]
 fn ring_that_is_dropped_lets_go_of_what_is_under_way() {
     within_a_minute(|| {
-        let mut ring = Ring::new().expect("a ring");
+        let mut ring = new_ring();
         let (fds, data, peers) = start_what_never_ends(&mut ring);
         ring.nop(9);
         ring.wait(Some(monotonic() + HOUR)).expect("the ring works");
@@ -373,7 +374,7 @@ fn ring_that_is_dropped_lets_go_of_what_is_under_way() {
 #[test]
 fn ring_that_is_dropped_lets_go_of_what_was_not_submitted() {
     within_a_minute(|| {
-        let mut ring = Ring::new().expect("a ring");
+        let mut ring = new_ring();
         let (fds, data, peers) = start_what_never_ends(&mut ring);
         drop(ring);
         assert_all_is_let_go(&fds, &data, peers);
@@ -383,7 +384,7 @@ fn ring_that_is_dropped_lets_go_of_what_was_not_submitted() {
 #[test]
 fn ring_that_is_dropped_finishes_what_cannot_be_cancelled() {
     within_a_minute(|| {
-        let mut ring = Ring::new().expect("a ring");
+        let mut ring = new_ring();
         let file = temporary_file();
         let data = Bytes::from(vec![1; 8 << 20]);
         for number in 0..8 {

@@ -25,7 +25,7 @@ use anyhow::{Context as _, Result, bail};
 use bytes::{Bytes, BytesMut};
 use fastrand::Rng;
 use hdrhistogram::Histogram;
-use paternoster_disk::{Buffers, Completion, Fd, MonotonicClock, Ring};
+use paternoster_disk::{Buffers, Completion, Fd, IoEngine, MonotonicClock, Ring};
 use paternoster_nbd::client::{ClientOptions, Handshake, Progress, Replies, Target, Transmission};
 
 pub use ask::Asks;
@@ -129,7 +129,7 @@ impl Load {
         }
         Ok(Self {
             socket: socket.to_owned(),
-            ring: Ring::new()?,
+            ring: Ring::new(IoEngine::IoUring)?,
             tenants: tenants.iter().map(|tenant| (tenant.clone(), Measured::new())).collect(),
             habits: vec![Habit::default(); tenants.len()],
             asks: vec![Asks::default(); tenants.len()],

@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
-use paternoster_disk::{Buffers, Completion, Fd, MonotonicClock, Ring, Waker};
+use paternoster_disk::{Buffers, Completion, Fd, IoEngine, MonotonicClock, Ring, Waker};
 use paternoster_nbd::Session;
 use paternoster_nbd::server::{Handshake, Progress};
 use rustix::io::Errno;
@@ -149,7 +149,7 @@ impl Acceptor {
             listeners,
             exports,
             owners,
-            ring: Ring::new()?,
+            ring: Ring::new(IoEngine::IoUring)?,
             negotiations: SlotMap::with_key(),
             deadlines: VecDeque::new(),
             paused: Vec::new(),

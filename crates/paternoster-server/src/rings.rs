@@ -8,7 +8,7 @@ use std::io;
 use std::thread;
 
 use anyhow::{Context as _, Result, anyhow};
-use paternoster_disk::Ring;
+use paternoster_disk::{IoEngine, Ring};
 use rustix::io::Errno;
 use rustix::process::{Resource, geteuid, getrlimit};
 
@@ -19,7 +19,8 @@ const NEEDED: &str = "io_uring is not available: Linux 6.1 or later is needed, w
 pub(crate) fn try_out(count: usize) -> Result<()> {
     // On a thread of its own: a ring may leave work behind that interrupts its thread.
     let trial = thread::spawn(move || {
-        let rings: io::Result<Vec<_>> = (0..count).map(|_| Ring::<()>::new()).collect();
+        let rings: io::Result<Vec<_>> =
+            (0..count).map(|_| Ring::<()>::new(IoEngine::IoUring)).collect();
         rings.map(drop)
     });
     let tried = trial.join().map_err(|_| anyhow!("the thread that tries io_uring panicked"))?;

@@ -128,8 +128,8 @@ pub struct Owner<S: Scheduler> {
 }
 
 impl<S: Scheduler> Owner<S> {
-    /// Makes an owner on the thread that calls this, which it must not leave. The thread's timers
-    /// are made exact.
+    /// Makes an owner on the thread that calls this, which it must not leave, with a ring of that
+    /// thread. The thread's timers are made exact.
     ///
     /// # Panics
     ///
@@ -138,6 +138,7 @@ impl<S: Scheduler> Owner<S> {
     pub fn new(
         engine: Engine<S>,
         backend: Box<dyn Backend>,
+        ring: Ring<Token>,
         clock: MonotonicClock,
         waker: Waker,
     ) -> io::Result<Self> {
@@ -146,17 +147,7 @@ impl<S: Scheduler> Owner<S> {
         rustix::thread::set_current_timer_slack(NonZeroU64::new(1))?;
         let device_time = SideTable::new();
         let waiting = Waiting::new(PollPolicy::Interrupt, backend.takes_time(), 0);
-        Ok(Self {
-            engine,
-            backend,
-            ring: Ring::new()?,
-            clock,
-            waker,
-            device_time,
-            waiting,
-            waits: 0,
-            done: 0,
-        })
+        Ok(Self { engine, backend, ring, clock, waker, device_time, waiting, waits: 0, done: 0 })
     }
 
     /// Has the thread wait otherwise than by interrupts, as it does unless told; so many other

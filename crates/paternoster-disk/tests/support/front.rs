@@ -10,7 +10,7 @@ use paternoster_disk::{
 };
 use rustix::io::Errno;
 
-use super::{elevator_with, merges};
+use super::{elevator_with, merges, new_ring};
 
 /// An owner of the kind that is tested.
 pub(crate) type TestOwner = Owner<AnyScheduler<NoTrace>>;
@@ -46,7 +46,7 @@ pub(crate) fn play(
     let engine = Engine::new(elevator, &capabilities);
     let waker = Waker::new().expect("an event");
     let clock = MonotonicClock::start();
-    let owner = Owner::new(engine, backend, clock, waker).expect("a ring");
+    let owner = Owner::new(engine, backend, new_ring(), clock, waker).expect("a ring");
     let waiting = vec![VecDeque::new(); CONNECTIONS];
     let phases = phases.into();
     let mut script =

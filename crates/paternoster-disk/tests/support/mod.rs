@@ -20,7 +20,7 @@ use paternoster::{
 };
 use paternoster_disk::{
     Backend, Buffers, CacheChoice, Capabilities, Command, CommandOp, Engine, FileBackend,
-    FileOptions, Outcome, SyncRange, Transfer, TransferId, Transferred,
+    FileOptions, IoEngine, Outcome, Ring, SyncRange, Transfer, TransferId, Transferred,
 };
 use rustix::io::Errno;
 
@@ -32,6 +32,18 @@ pub(crate) type TestElevator = Elevator<AnyScheduler<NoTrace>>;
 
 /// Bytes in a sector.
 pub(crate) const SECTOR: u64 = 512;
+
+/// By what the tests have rings carry operations out: io_uring, or what `TEST_ENGINE` says.
+pub(crate) fn io_engine() -> IoEngine {
+    let Ok(name) = std::env::var("TEST_ENGINE") else { return IoEngine::IoUring };
+    let named = IoEngine::ALL.into_iter().find(|engine| engine.name() == name);
+    named.unwrap_or_else(|| panic!("TEST_ENGINE={name}: it is io_uring or threads"))
+}
+
+/// A ring for the thread that calls this.
+pub(crate) fn new_ring<T>() -> Ring<T> {
+    Ring::new(io_engine()).expect("a ring")
+}
 
 /// A clock that stands until it is moved.
 #[derive(Debug)]

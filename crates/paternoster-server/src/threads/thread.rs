@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use paternoster::{Instant, Nanos};
 use paternoster_crossing::{Door, Inbox};
-use paternoster_disk::{FrontToken, MonotonicClock, Ring, Waker};
+use paternoster_disk::{FrontToken, IoEngine, MonotonicClock, Ring, Waker};
 
 use super::far_site::{FarSite, WayToOwner};
 use super::post::Post;
@@ -85,7 +85,7 @@ impl Thread {
     pub(crate) fn run(self) -> io::Result<()> {
         rustix::thread::set_current_timer_slack(NonZeroU64::new(1))?;
         let Self { mut inbox, waker, mut disks } = self;
-        let mut ring = Ring::<Token>::new()?;
+        let mut ring = Ring::<Token>::new(IoEngine::IoUring)?;
         let clock = MonotonicClock::start();
         let mut completions = Vec::new();
         ring.poll_readable(Token::Wake, waker.fd());

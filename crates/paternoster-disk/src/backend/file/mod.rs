@@ -98,7 +98,6 @@ impl FileBackend {
         work: Work,
     ) {
         self.works.push((id, work));
-        let mode = mode.bits().cast_signed();
         ring.allocate(Token::Transfer(id), &self.file, mode, offset, len);
     }
 

@@ -1,0 +1,309 @@
+//! The ring of one thread: operations on file descriptors in, completions out.
+//!
+//! It knows descriptors and buffers, not disks and connections: read, write, send, receive,
+//! accept, sync, allocate, wait until readable, wake at a moment. An operation owns its buffers
+//! and keeps its descriptor open until it completes.
+//!
+//! ```text
+//!   ring.read(token, …) ──▶ Operation ──▶ engine ──┬── io_uring: the kernel's rings
+//!                                                  └── threads: epoll for sockets, and
+//!   Completion { token, … } ◀── wait, take ◀───────        a pool of threads for files
+//! ```
+//!
+//! What the caller sees is the same with both. io_uring takes one system call for many operations
+//! and is the faster one; some machines and most containers forbid it.
+
+mod threads;
+mod uring;
+
+use std::fmt;
+use std::io;
+use std::ops::Range;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use rustix::event::PollFlags;
+use rustix::fs::FallocateFlags;
+use rustix::io::Errno;
+use smallvec::SmallVec;
+
+use crate::spare::SpareBuffers;
+use threads::Threads;
+use uring::Uring;
+
+/// A descriptor that stays open while an operation on it is in flight.
+pub type Fd = Arc<OwnedFd>;
+
+/// Buffers of one operation, in the order of the device or the stream.
+pub type Buffers<B> = SmallVec<[B; 1]>;
+
+/// Buffers that one operation takes at most (`IOV_MAX`).
+pub(crate) const MAX_BUFFERS: usize = 1024;
+
+/// By what a ring has its operations carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum IoEngine {
+    /// By io_uring: Linux 6.1 or later, where it is permitted.
+    IoUring,
+    /// By a pool of threads, with epoll for sockets.
+    Threads,
+}
+
+impl IoEngine {
+    /// Both, the faster one first.
+    pub const ALL: [Self; 2] = [Self::IoUring, Self::Threads];
+
+    /// Returns its name in configurations.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::IoUring => "io_uring",
+            Self::Threads => "threads",
+        }
+    }
+}
+
+impl fmt::Display for IoEngine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The result of an operation on the ring.
+#[derive(Debug)]
+pub struct Completion<T> {
+    /// The name that the caller gave to the operation.
+    pub token: T,
+    /// The number of bytes moved; where none are meant to be, any number.
+    pub result: Result<u32, Errno>,
+    /// What the operation gives back beside that.
+    pub output: Output,
+}
+
+/// What a completed operation gives back to the caller: its buffers, or a new socket.
+#[derive(Debug)]
+pub enum Output {
+    /// Nothing.
+    None,
+    /// The buffers of a read or a receive, also where it failed.
+    Buffers(Buffers<BytesMut>),
+    /// The socket of the connection that was accepted.
+    Socket(OwnedFd),
+}
+
+impl Output {
+    /// Returns the buffers; they are empty for an operation without buffers.
+    pub fn into_buffers(self) -> Buffers<BytesMut> {
+        match self {
+            Self::Buffers(buffers) => buffers,
+            Self::None | Self::Socket(_) => Buffers::new(),
+        }
+    }
+
+    /// Returns the socket of an accept that succeeded.
+    pub fn into_socket(self) -> Option<OwnedFd> {
+        match self {
+            Self::Socket(socket) => Some(socket),
+            Self::None | Self::Buffers(_) => None,
+        }
+    }
+}
+
+impl<T> Completion<T> {
+    /// Returns the same completion under another name.
+    pub fn with_token<U>(self, token: U) -> Completion<U> {
+        Completion { token, result: self.result, output: self.output }
+    }
+}
+
+/// What an engine has to do on a descriptor.
+#[derive(Debug)]
+enum Operation {
+    /// Read so many bytes, each count into its buffer, which is empty and has room for it.
+    Read { fd: Fd, offset: u64, parts: SmallVec<[u32; 1]>, into: Buffers<BytesMut> },
+    /// Write the buffers.
+    Write { fd: Fd, offset: u64, from: Buffers<Bytes> },
+    /// Make the file's data durable, or that of a range at least.
+    Sync { fd: Fd, range: Option<Range<u64>> },
+    /// Allocate, zero or free a range.
+    Allocate { fd: Fd, mode: FallocateFlags, offset: u64, len: u64 },
+    /// Receive at least a byte, behind what the buffer holds.
+    Receive { fd: Fd, into: BytesMut },
+    /// Send all of the buffers.
+    Send { fd: Fd, from: Buffers<Bytes> },
+    /// Accept one connection.
+    Accept { fd: Fd },
+    /// Wait until one of these is so; hang-ups and errors are always waited for.
+    Poll { fd: Fd, events: PollFlags },
+    /// Nothing.
+    Nop,
+}
+
+/// The ring of one thread. `T` names operations.
+pub struct Ring<T> {
+    engine: Engine<T>,
+    spare: SpareBuffers,
+}
+
+enum Engine<T> {
+    IoUring(Box<Uring<T>>),
+    Threads(Box<Threads<T>>),
+}
+
+impl<T> Ring<T> {
+    /// Makes a ring for the thread that calls this, and only for it.
+    ///
+    /// An error where the machine does not permit io_uring, or is short of descriptors, memory or
+    /// threads.
+    pub fn new(engine: IoEngine) -> io::Result<Self> {
+        let engine = match engine {
+            IoEngine::IoUring => Engine::IoUring(Box::new(Uring::new()?)),
+            IoEngine::Threads => Engine::Threads(Box::new(Threads::new()?)),
+        };
+        Ok(Self { engine, spare: SpareBuffers::default() })
+    }
+
+    /// Returns by what operations are carried out.
+    pub fn engine(&self) -> IoEngine {
+        match self.engine {
+            Engine::IoUring(_) => IoEngine::IoUring,
+            Engine::Threads(_) => IoEngine::Threads,
+        }
+    }
+
+    /// Returns the buffers that reads may take, rather than new ones.
+    pub(crate) fn spare(&mut self) -> &mut SpareBuffers {
+        &mut self.spare
+    }
+
+    /// Returns the number of operations that have not completed.
+    pub fn in_flight(&self) -> usize {
+        match &self.engine {
+            Engine::IoUring(uring) => uring.in_flight(),
+            Engine::Threads(threads) => threads.in_flight(),
+        }
+    }
+
+    /// Reads `parts` of so many bytes, one after the other, from `offset` of the file on: each into
+    /// a buffer of its own, which comes back with what was read of it.
+    pub fn read(&mut self, token: T, fd: &Fd, offset: u64, parts: &[u32]) {
+        let room = |&len| self.spare.take(len as usize);
+        let into = parts.iter().map(room).collect();
+        self.read_into(token, fd, offset, parts, into);
+    }
+
+    /// The same into these buffers, one for each part, which are empty and have room for it.
+    pub fn read_into(
+        &mut self,
+        token: T,
+        fd: &Fd,
+        offset: u64,
+        parts: &[u32],
+        into: Buffers<BytesMut>,
+    ) {
+        let has_room =
+            |(part, &len): (&BytesMut, &u32)| part.is_empty() && part.capacity() >= len as usize;
+        assert!(into.len() == parts.len() && into.iter().zip(parts).all(has_room), "it has room");
+        assert!(into.len() <= MAX_BUFFERS, "an operation takes at most 1024 buffers");
+        self.start(token, Operation::Read { fd: fd.clone(), offset, parts: parts.into(), into });
+    }
+
+    /// Writes `from`, one buffer after the other, at `offset` of the file on.
+    pub fn write(&mut self, token: T, fd: &Fd, offset: u64, from: Buffers<Bytes>) {
+        assert!(from.len() <= MAX_BUFFERS, "an operation takes at most 1024 buffers");
+        self.start(token, Operation::Write { fd: fd.clone(), offset, from });
+    }
+
+    /// Makes the file's data durable (`fdatasync`), all of it or that of a range of bytes at least.
+    pub fn sync(&mut self, token: T, fd: &Fd, range: Option<Range<u64>>) {
+        self.start(token, Operation::Sync { fd: fd.clone(), range });
+    }
+
+    /// Allocates, zeroes or frees a range of the file: `fallocate` with that mode.
+    pub fn allocate(&mut self, token: T, fd: &Fd, mode: FallocateFlags, offset: u64, len: u64) {
+        self.start(token, Operation::Allocate { fd: fd.clone(), mode, offset, len });
+    }
+
+    /// Receives what has arrived on the socket, at least a byte, behind what `into` holds, as far
+    /// as it has room. 0 bytes are the end of the stream.
+    pub fn receive(&mut self, token: T, fd: &Fd, into: BytesMut) {
+        self.start(token, Operation::Receive { fd: fd.clone(), into });
+    }
+
+    /// Sends `from` on the socket; it completes with the bytes sent, which may be less than all.
+    pub fn send(&mut self, token: T, fd: &Fd, from: Buffers<Bytes>) {
+        assert!(from.len() <= MAX_BUFFERS, "an operation takes at most 1024 buffers");
+        self.start(token, Operation::Send { fd: fd.clone(), from });
+    }
+
+    /// Accepts one connection.
+    pub fn accept(&mut self, token: T, fd: &Fd) {
+        self.start(token, Operation::Accept { fd: fd.clone() });
+    }
+
+    /// Waits until the descriptor can be read.
+    pub fn poll_readable(&mut self, token: T, fd: &Fd) {
+        self.start(token, Operation::Poll { fd: fd.clone(), events: PollFlags::IN });
+    }
+
+    /// Waits until the peer of the socket has hung up, or the socket has failed.
+    pub fn poll_hang_up(&mut self, token: T, fd: &Fd) {
+        self.start(token, Operation::Poll { fd: fd.clone(), events: PollFlags::empty() });
+    }
+
+    /// Does nothing, and completes in the order of the others.
+    pub fn nop(&mut self, token: T) {
+        self.start(token, Operation::Nop);
+    }
+
+    /// Submits everything and waits for a completion, or until that moment of `CLOCK_MONOTONIC`
+    /// in nanoseconds. It may return earlier.
+    pub fn wait(&mut self, until: Option<u64>) -> io::Result<()> {
+        match &mut self.engine {
+            Engine::IoUring(uring) => uring.wait(until),
+            Engine::Threads(threads) => threads.wait(until),
+        }
+    }
+
+    /// Submits everything and has the kernel finish what it can, without waiting. Where there is
+    /// nothing to do this takes no system call with io_uring, and one with threads.
+    pub fn submit(&mut self) -> io::Result<()> {
+        match &mut self.engine {
+            Engine::IoUring(uring) => uring.submit(),
+            Engine::Threads(threads) => threads.submit(),
+        }
+    }
+
+    /// Returns whether something has completed, or would if the kernel were asked. This takes no
+    /// system call with io_uring, and one with threads.
+    pub fn has_completions(&mut self) -> bool {
+        match &mut self.engine {
+            Engine::IoUring(uring) => uring.has_completions(),
+            Engine::Threads(threads) => threads.has_completions(),
+        }
+    }
+
+    /// Takes what has completed since the last call.
+    pub fn take_completions(&mut self, into: &mut Vec<Completion<T>>) {
+        let Self { engine, spare } = self;
+        match engine {
+            Engine::IoUring(uring) => uring.take_completions(spare, into),
+            Engine::Threads(threads) => threads.take_completions(spare, into),
+        }
+    }
+
+    fn start(&mut self, token: T, operation: Operation) {
+        match &mut self.engine {
+            Engine::IoUring(uring) => uring.start(token, operation),
+            Engine::Threads(threads) => threads.start(token, operation),
+        }
+    }
+}
+
+impl<T> fmt::Debug for Ring<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut f = f.debug_struct("Ring");
+        f.field("engine", &self.engine()).field("in_flight", &self.in_flight());
+        f.finish_non_exhaustive()
+    }
+}
