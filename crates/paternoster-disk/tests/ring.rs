@@ -3,7 +3,7 @@
 mod support;
 
 use std::io::{Read, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::Arc;
 use std::time::Duration;
@@ -127,6 +127,27 @@ fn receive_appends_what_has_arrived_and_0_is_the_end() {
         ring.receive(2, &socket, BytesMut::with_capacity(64));
         let end = only(&mut ring);
         assert_eq!((end.result, end.output.into_buffers()[0].len()), (Ok(0), 0));
+    });
+}
+
+/// The number of a socket that is closed goes to the next one.
+#[test]
+fn socket_that_has_the_number_of_a_closed_one_is_waited_for_as_well() {
+    within_a_minute(|| {
+        let mut ring = new_ring();
+        let mut numbers = Vec::new();
+        for value in 0..20 {
+            let (socket, mut theirs) = socketpair();
+            numbers.push(socket.as_raw_fd());
+            ring.receive(1, &socket, BytesMut::with_capacity(64));
+            ring.submit().expect("the ring works");
+            theirs.write_all(&[value; 3]).expect("room in the socket");
+            let received = only(&mut ring).output.into_buffers();
+            assert_eq!(received[0][..], [value; 3]);
+        }
+        numbers.sort_unstable();
+        numbers.dedup();
+        assert!(numbers.len() < 20, "some number came twice");
     });
 }
 

@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
-use paternoster_disk::{Buffers, Completion, Fd, IoEngine, MonotonicClock, Ring, Waker};
+use paternoster_disk::{Buffers, Completion, Fd, MonotonicClock, Ring, Waker};
 use paternoster_nbd::Session;
 use paternoster_nbd::server::{Handshake, Progress};
 use rustix::io::Errno;
@@ -33,6 +33,7 @@ use crate::export_table::{Asked, ExportTable};
 use crate::log::Limits;
 use crate::messages::{NewConnection, OwnerHandle};
 use crate::peer::Peer;
+use crate::rings;
 
 new_key_type! {
     struct NegotiationId;
@@ -149,7 +150,7 @@ impl Acceptor {
             listeners,
             exports,
             owners,
-            ring: Ring::new(IoEngine::IoUring)?,
+            ring: rings::new()?,
             negotiations: SlotMap::with_key(),
             deadlines: VecDeque::new(),
             paused: Vec::new(),

@@ -15,12 +15,16 @@ use rustix::process::{Resource, geteuid, getrlimit};
 const NEEDED: &str = "io_uring is not available: Linux 6.1 or later is needed, with the sysctl \
                       kernel.io_uring_disabled = 0, and no sandbox that forbids it";
 
+/// Makes a ring for the thread that calls this. All rings of the server are made here.
+pub(crate) fn new<T>() -> io::Result<Ring<T>> {
+    Ring::new(IoEngine::IoUring)
+}
+
 /// Makes so many rings at once, and lets them go: as many as there will be owners and acceptors.
 pub(crate) fn try_out(count: usize) -> Result<()> {
     // On a thread of its own: a ring may leave work behind that interrupts its thread.
     let trial = thread::spawn(move || {
-        let rings: io::Result<Vec<_>> =
-            (0..count).map(|_| Ring::<()>::new(IoEngine::IoUring)).collect();
+        let rings: io::Result<Vec<_>> = (0..count).map(|_| new::<()>()).collect();
         rings.map(drop)
     });
     let tried = trial.join().map_err(|_| anyhow!("the thread that tries io_uring panicked"))?;

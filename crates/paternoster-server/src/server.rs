@@ -18,8 +18,8 @@ use std::time::{Duration, Instant as SystemInstant};
 use anyhow::{Context as _, Result, anyhow, bail};
 use paternoster::{Device, Elevator, Instant, PlugLimits};
 use paternoster_disk::{
-    Backend, Engine, FileBackend, FileOptions, IoEngine, MemoryBackend, Model, ModelledBackend,
-    MonotonicClock, Owner, Ring, Waker,
+    Backend, Engine, FileBackend, FileOptions, MemoryBackend, Model, ModelledBackend,
+    MonotonicClock, Owner, Waker,
 };
 
 use crate::acceptor::{Acceptor, Listener, StopFlag};
@@ -274,13 +274,7 @@ fn start_owner(
     let mut connections = Connections::new(label, exports, tenants, inbox, served);
     let (policy, beside) = (disk.poll.policy(), threads.len());
     let thread = spawn(&format!("disk {}", disk.name), watch, move || {
-        let owner = Owner::new(
-            engine,
-            backend,
-            Ring::new(IoEngine::IoUring)?,
-            MonotonicClock::start(),
-            waker,
-        )?;
+        let owner = Owner::new(engine, backend, rings::new()?, MonotonicClock::start(), waker)?;
         owner.with_polling(policy, beside).run(&mut connections)?;
         connections.ended()
     })?;

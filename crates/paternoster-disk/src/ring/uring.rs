@@ -219,10 +219,9 @@ impl<T> Uring<T> {
         spare: &mut SpareBuffers,
         into: &mut Vec<Completion<T>>,
     ) {
-        let Self { operations, .. } = self;
         for entry in self.kernel.completion() {
             let id = OperationId::from(KeyData::from_ffi(entry.user_data()));
-            let Some(operation) = operations.remove(id) else { continue };
+            let Some(operation) = self.operations.remove(id) else { continue };
             match operation.token {
                 Some(token) => {
                     let InFlight { mut held, vector, .. } = operation;

@@ -19,8 +19,8 @@ use paternoster::{
     AnyScheduler, Device, Elevator, Instant, IoPrio, Nanos, PlugLimits, SchedulerKind, TimeAccounts,
 };
 use paternoster_disk::{
-    Backend as _, Completion, Engine, Front, FrontToken, IoEngine, MemoryBackend, MonotonicClock,
-    Outcome, Owner, Ring, Waker,
+    Backend as _, Completion, Engine, Front, FrontToken, MemoryBackend, MonotonicClock, Outcome,
+    Owner, Waker,
 };
 use paternoster_nbd::proto::TransmissionFlags;
 use paternoster_nbd::{BlockSize, ExportInfo, Session};
@@ -137,14 +137,8 @@ impl Disk {
         let mut checked = Checked(Connections::new(label, exports, tenants, inbox, served));
         let threads = threads.into_iter().map(|one| thread::spawn(move || one.run())).collect();
         let thread = thread::spawn(move || {
-            Owner::new(
-                engine,
-                backend,
-                Ring::new(IoEngine::IoUring)?,
-                MonotonicClock::start(),
-                waker,
-            )?
-            .run(&mut checked)?;
+            Owner::new(engine, backend, crate::rings::new()?, MonotonicClock::start(), waker)?
+                .run(&mut checked)?;
             checked.0.ended()
         });
         let toml = "[disks.d]\nbackend = \"memory\"\nsize = \"1M\"\n[exports.a]\ndisk = \"d\"\n";

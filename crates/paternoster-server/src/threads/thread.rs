@@ -13,12 +13,13 @@ use std::sync::Arc;
 
 use paternoster::{Instant, Nanos};
 use paternoster_crossing::{Door, Inbox};
-use paternoster_disk::{FrontToken, IoEngine, MonotonicClock, Ring, Waker};
+use paternoster_disk::{FrontToken, MonotonicClock, Ring, Waker};
 
 use super::far_site::{FarSite, WayToOwner};
 use super::post::Post;
 use super::{Plugged, ToOwner, ToThread, inbox};
 use crate::clients::Clients;
+use crate::rings;
 
 /// How soon to look again whether a full ring has room.
 pub(super) const RETRY: Nanos = Nanos::from_micros(50);
@@ -85,7 +86,7 @@ impl Thread {
     pub(crate) fn run(self) -> io::Result<()> {
         rustix::thread::set_current_timer_slack(NonZeroU64::new(1))?;
         let Self { mut inbox, waker, mut disks } = self;
-        let mut ring = Ring::<Token>::new(IoEngine::IoUring)?;
+        let mut ring = rings::new::<Token>()?;
         let clock = MonotonicClock::start();
         let mut completions = Vec::new();
         ring.poll_readable(Token::Wake, waker.fd());
