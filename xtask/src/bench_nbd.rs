@@ -23,7 +23,7 @@ use anyhow::{Context, Result, bail};
 use fio::{fio, sample};
 use load::Load;
 use paternoster::SchedulerKind;
-use servers::{Backing, KINDS, Kind, Ours, Poll, Program, Server};
+use servers::{Backing, Engine, KINDS, Kind, Ours, Poll, Program, Server, Variant};
 use std::io::Write as _;
 use std::path::Path;
 use std::time::Duration;
@@ -41,7 +41,7 @@ pub(crate) struct Args {
     /// beside nbdkit with their disks in memory, one up at a time: free, and pinned together with
     /// the client to two processors and to one; with sleeps, interrupts and processor time of a
     /// request. Unless told: 11 rounds of 1 s, of read-4k and write-4k
-    #[arg(long = "depth-1", conflicts_with_all = ["threads", "connections"])]
+    #[arg(long = "depth-1", conflicts_with_all = ["threads", "engines", "connections"])]
     one_by_one: bool,
     /// Rounds, each with every load and server
     #[arg(long, default_value = "3", default_value_if("one_by_one", "true", "11"))]
@@ -59,6 +59,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "COUNTS", value_delimiter = ',')]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=64))]
     threads: Vec<u32>,
+    /// By what our server carries operations out, with commas: it is measured with each; `auto`
+    /// unless told
+    #[arg(long, value_name = "ENGINES", value_delimiter = ',')]
+    engines: Vec<Engine>,
     /// Connections of the client, which share 32 requests in flight, with commas: 1 to 32 each
     #[arg(long, value_name = "COUNTS", default_value = "1,4,16", value_delimiter = ',')]
     #[arg(value_parser = connections)]
@@ -113,17 +117,26 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// The servers that are to be compared, ours with each number of threads.
+/// The servers that are to be compared, ours in each variant.
 fn wanted<'a>(args: &Args, program: &'a Path) -> Vec<(&'static Kind, Ours<'a>)> {
-    let threads: Vec<_> = args.threads.iter().copied().map(Some).collect();
-    let threads = if threads.is_empty() { vec![None] } else { threads };
+    let variants = variants(&args.threads, &args.engines);
     let scheduler = args.scheduler;
-    let ours = |threads| Ours { program, scheduler, threads, poll: Poll::Auto };
+    let ours = |variant| Ours { program, scheduler, variant, poll: Poll::Auto };
     let each = KINDS.iter().flat_map(|kind| {
-        let times = if kind.program == Program::Paternoster { threads.len() } else { 1 };
-        threads[..times].iter().map(move |&threads| (kind, ours(threads)))
+        let times = if kind.program == Program::Paternoster { variants.len() } else { 1 };
+        variants[..times].iter().map(move |&variant| (kind, ours(variant)))
     });
     each.collect()
+}
+
+/// Each number of threads with each engine; the default of what is not named.
+fn variants(threads: &[u32], engines: &[Engine]) -> Vec<Variant> {
+    fn or_default<T: Copy>(named: &[T]) -> Vec<Option<T>> {
+        if named.is_empty() { vec![None] } else { named.iter().copied().map(Some).collect() }
+    }
+    let engines = or_default(engines);
+    let of = |threads| engines.iter().map(move |&engine| Variant { threads, engine });
+    or_default(threads).into_iter().flat_map(of).collect()
 }
 
 /// Writes the disk, with content that does not compress or repeat.

@@ -5,6 +5,7 @@
 
 use crate::{bench_idle, bench_sched, cargo, oracle, packages, tidy};
 use anyhow::{Context as _, Result, bail};
+use paternoster_disk::IoEngine;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::PathBuf;
@@ -31,7 +32,7 @@ enum Action {
 }
 
 /// The steps.
-const STEPS: [Step; 15] = [
+const STEPS: [Step; 17] = [
     Step::call("packages", "cargo xtask test", packages::ensure),
     Step::cargo("format", "cargo fmt --all --check"),
     Step::cargo("clippy", "cargo clippy --workspace --all-targets --locked -- -D warnings"),
@@ -62,24 +63,41 @@ const STEPS: [Step; 15] = [
     Step {
         name: "disk by threads",
         repeat: "cargo test -p paternoster-disk --tests --locked",
-        env: &[("TEST_ENGINE", "threads")],
+        env: &[BY_THREADS],
+        action: Action::Cargo,
+    },
+    Step {
+        name: "clients by threads",
+        repeat: "cargo test -p paternoster-server --test served --locked",
+        env: &[BY_THREADS],
+        action: Action::Cargo,
+    },
+    Step {
+        name: "other people's clients by threads",
+        repeat: "cargo test -p paternoster-cli --test end_to_end --locked -- \
+                 interop shutdown full_disk wire memory",
+        env: &[BY_THREADS],
         action: Action::Cargo,
     },
     Step::cargo("tests", "cargo test --workspace --locked"),
 ];
+
+/// Has tests run with operations carried out by threads. Without it they are by io_uring.
+const BY_THREADS: (&str, &str) = ("TEST_ENGINE", "threads");
 
 /// The variable that names the file in which tests note what they could not run on this machine.
 const NOT_RUN: &str = "PATERNOSTER_NOT_RUN";
 
 /// Runs the command.
 pub(crate) fn run() -> Result<()> {
-    let mut not_run = 0;
+    let fallback = engine_of_tests()?;
+    let mut not_run = fallback.iter().len();
     for (index, step) in STEPS.iter().enumerate() {
         let number = format!("{}/{}", index + 1, STEPS.len());
         println!("== {number} {}: {}", step.name, step.command_line());
         let start = Instant::now();
         let noted = NotedFile::new(index)?;
-        if let Err(error) = step.run(&noted) {
+        if let Err(error) = step.run(&noted, fallback) {
             bail!("step {} failed: {error:#}\nto repeat it: {}", step.name, step.command_line());
         }
         if index + 1 < STEPS.len() {
@@ -94,6 +112,20 @@ pub(crate) fn run() -> Result<()> {
         println!("== {not_run} checks were not run, as said above; all others passed");
     }
     Ok(())
+}
+
+/// Has all tests run by threads where this machine does not permit io_uring, by which they run
+/// otherwise: that is told, and no place for CI.
+fn engine_of_tests() -> Result<Option<(&'static str, &'static str)>> {
+    if IoEngine::fastest() == IoEngine::IoUring {
+        return Ok(None);
+    }
+    let why = "tests by io_uring: this machine does not permit it";
+    if std::env::var("CI").is_ok_and(|ci| ci == "true") {
+        bail!("not run: {why}; CI has to");
+    }
+    println!("== not run: {why}; they run by threads");
+    Ok(Some(BY_THREADS))
 }
 
 impl Step {
@@ -114,12 +146,12 @@ impl Step {
     }
 
     /// Does the step.
-    fn run(&self, noted: &NotedFile) -> Result<()> {
+    fn run(&self, noted: &NotedFile, fallback: Option<(&str, &str)>) -> Result<()> {
         match self.action {
             Action::Call(call) => call(),
             Action::Cargo => {
                 let args = self.repeat.split(' ').skip(1);
-                let env = self.env.iter().copied();
+                let env = fallback.into_iter().chain(self.env.iter().copied());
                 cargo::run(cargo::command().args(args).envs(env).env(NOT_RUN, &noted.0))
             }
         }

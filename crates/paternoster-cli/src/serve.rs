@@ -109,6 +109,11 @@ struct DiskArgs {
     /// [default: 1 below four processors, else half of them, up to 4]
     #[arg(long, value_name = "N", conflicts_with = "config")]
     threads: Option<i64>,
+
+    /// By what disks and sockets are read and written: io_uring, threads, or auto
+    /// [default: auto: io_uring where the machine permits it, else threads]
+    #[arg(long, value_name = "ENGINE", conflicts_with = "config")]
+    engine: Option<String>,
 }
 
 /// Help of `--set`.
@@ -196,6 +201,7 @@ impl DiskArgs {
             ctl: self.ctl,
             metrics: self.metrics,
             threads: self.threads,
+            engine: self.engine,
         }
     }
 }

@@ -75,9 +75,20 @@ fn check_tells_files_and_directories_that_the_user_may_not_use() {
 fn too_little_locked_memory_is_told_as_that() {
     let dir = dir();
     let serve = "exec serve --disk d.img --export e";
-    let refused = said(&sh(&dir, &format!("ulimit -l 0 && {serve}")), 1);
+    let refused = said(&sh(&dir, &format!("ulimit -l 0 && {serve} --engine io_uring")), 1);
     assert!(refused.contains("too little memory may be locked"), "{refused}");
     assert!(refused.contains("0 bytes") && refused.contains("ulimit -l"), "{refused}");
     assert!(!refused.contains("Linux 6.1"), "{refused}");
     assert!(!dir.path().join("paternoster.sock").exists());
+}
+
+#[test]
+fn auto_takes_threads_where_io_uring_is_not_permitted_and_says_why() {
+    let dir = dir();
+    // The status is that of timeout, which ends it by SIGTERM.
+    let serve = "exec timeout 1 serve --disk d.img --export e";
+    let served = said(&sh(&dir, &format!("ulimit -l 0 && {serve}")), 124);
+    assert!(served.contains("\"auto\" takes threads, which are slower: too little"), "{served}");
+    assert!(served.contains("engine=\"threads\""), "{served}");
+    assert!(served.contains("SIGTERM: shutting down"), "{served}");
 }

@@ -129,7 +129,7 @@ impl Load {
         }
         Ok(Self {
             socket: socket.to_owned(),
-            ring: Ring::new(IoEngine::IoUring)?,
+            ring: Ring::new(IoEngine::fastest())?,
             tenants: tenants.iter().map(|tenant| (tenant.clone(), Measured::new())).collect(),
             habits: vec![Habit::default(); tenants.len()],
             asks: vec![Asks::default(); tenants.len()],

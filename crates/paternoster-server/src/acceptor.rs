@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
-use paternoster_disk::{Buffers, Completion, Fd, MonotonicClock, Ring, Waker};
+use paternoster_disk::{Buffers, Completion, Fd, IoEngine, MonotonicClock, Ring, Waker};
 use paternoster_nbd::Session;
 use paternoster_nbd::server::{Handshake, Progress};
 use rustix::io::Errno;
@@ -33,7 +33,6 @@ use crate::export_table::{Asked, ExportTable};
 use crate::log::Limits;
 use crate::messages::{NewConnection, OwnerHandle};
 use crate::peer::Peer;
-use crate::rings;
 
 new_key_type! {
     struct NegotiationId;
@@ -145,12 +144,13 @@ impl Acceptor {
         exports: Arc<ExportTable>,
         owners: Vec<OwnerHandle>,
         stop: StopFlag,
+        engine: IoEngine,
     ) -> io::Result<Self> {
         Ok(Self {
             listeners,
             exports,
             owners,
-            ring: rings::new()?,
+            ring: Ring::new(engine)?,
             negotiations: SlotMap::with_key(),
             deadlines: VecDeque::new(),
             paused: Vec::new(),

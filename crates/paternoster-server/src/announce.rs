@@ -2,13 +2,18 @@
 
 use paternoster::scheduler::Scheduler as _;
 use paternoster::{Elevator, Hierarchy, SchedulerKind, TunableInfo};
-use paternoster_disk::{Backend, Cache};
+use paternoster_disk::{Backend, Cache, IoEngine};
 
 use crate::config::{BackendConfig, DiskConfig};
 use crate::connections::Scheduler;
 
 /// Logs what is in force.
-pub(crate) fn disk(disk: &DiskConfig, backend: &dyn Backend, elevator: &Elevator<Scheduler>) {
+pub(crate) fn disk(
+    disk: &DiskConfig,
+    backend: &dyn Backend,
+    engine: IoEngine,
+    elevator: &Elevator<Scheduler>,
+) {
     let path = match &disk.backend {
         BackendConfig::File { path, .. } => Some(tracing::field::debug(path)),
         BackendConfig::Memory { .. } | BackendConfig::Modelled { .. } => None,
@@ -19,6 +24,7 @@ pub(crate) fn disk(disk: &DiskConfig, backend: &dyn Backend, elevator: &Elevator
         backend = disk.backend.kind(),
         path,
         bytes = capabilities.size,
+        engine = engine.name(),
         scheduler = elevator.scheduler().name(),
         chosen = disk.scheduler.because(),
         hierarchy = elevator.hierarchy().map(Hierarchy::name),

@@ -1,4 +1,10 @@
-//! Tries io_uring out before the server starts, and explains why it is not available.
+//! Chooses by what operations are carried out, and tries that out before the server starts.
+//!
+//! ```text
+//!   engine = "io_uring"   io_uring, or a refusal that says what is missing
+//!   engine = "threads"    threads
+//!   engine = "auto"       io_uring; where the machine does not permit it, threads and a warning
+//! ```
 //!
 //! The rings of a user lock memory, some 90 KiB each on Linux 6.18 as they are here, and the kernel
 //! counts those of the trial for a moment after they have gone. So the message asks for more than
@@ -12,25 +18,40 @@ use paternoster_disk::{IoEngine, Ring};
 use rustix::io::Errno;
 use rustix::process::{Resource, geteuid, getrlimit};
 
+use crate::config::EngineChoice;
+
 const NEEDED: &str = "io_uring is not available: Linux 6.1 or later is needed, with the sysctl \
                       kernel.io_uring_disabled = 0, and no sandbox that forbids it";
 
-/// Makes a ring for the thread that calls this. All rings of the server are made here.
-pub(crate) fn new<T>() -> io::Result<Ring<T>> {
-    Ring::new(IoEngine::IoUring)
+/// Returns the engine of all rings of the server, of which there will be so many: one for each
+/// owner, each connection thread and the acceptor.
+pub(crate) fn choose(choice: EngineChoice, count: usize) -> Result<IoEngine> {
+    let error = match choice {
+        EngineChoice::Named(engine) => {
+            return try_out(engine, count).map(|()| engine);
+        }
+        EngineChoice::Auto => match try_out(IoEngine::IoUring, count) {
+            Ok(()) => return Ok(IoEngine::IoUring),
+            Err(error) => error,
+        },
+    };
+    try_out(IoEngine::Threads, count)?;
+    tracing::warn!("engine = \"auto\" takes threads, which are slower: {error:#}");
+    Ok(IoEngine::Threads)
 }
 
-/// Makes so many rings at once, and lets them go: as many as there will be owners and acceptors.
-pub(crate) fn try_out(count: usize) -> Result<()> {
+/// Makes so many rings at once, and lets them go.
+fn try_out(engine: IoEngine, count: usize) -> Result<()> {
     // On a thread of its own: a ring may leave work behind that interrupts its thread.
     let trial = thread::spawn(move || {
-        let rings: io::Result<Vec<_>> = (0..count).map(|_| new::<()>()).collect();
+        let rings: io::Result<Vec<_>> = (0..count).map(|_| Ring::<()>::new(engine)).collect();
         rings.map(drop)
     });
-    let tried = trial.join().map_err(|_| anyhow!("the thread that tries io_uring panicked"))?;
+    let tried = trial.join().map_err(|_| anyhow!("the thread that tries rings out panicked"))?;
     match tried {
         Err(error) if is_about_locked_memory(&error) => Err(explained(error).into()),
-        tried => tried.context(NEEDED),
+        tried if engine == IoEngine::IoUring => tried.context(NEEDED),
+        tried => tried.context("there are no rings by threads"),
     }
 }
 

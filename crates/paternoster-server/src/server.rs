@@ -18,8 +18,8 @@ use std::time::{Duration, Instant as SystemInstant};
 use anyhow::{Context as _, Result, anyhow, bail};
 use paternoster::{Device, Elevator, Instant, PlugLimits};
 use paternoster_disk::{
-    Backend, Engine, FileBackend, FileOptions, MemoryBackend, Model, ModelledBackend,
-    MonotonicClock, Owner, Waker,
+    Backend, Engine, FileBackend, FileOptions, IoEngine, MemoryBackend, Model, ModelledBackend,
+    MonotonicClock, Owner, Ring, Waker,
 };
 
 use crate::acceptor::{Acceptor, Listener, StopFlag};
@@ -70,9 +70,8 @@ impl Server {
 
     /// Starts to serve; a thread that fails sends a sentence about that to `failures`.
     pub fn start_watched(config: &Config, failures: &mpsc::Sender<String>) -> Result<Self> {
-        // One for each owner and each connection thread, and the acceptor's.
         let threads = if config.threads > 1 { config.threads } else { 0 };
-        rings::try_out(config.disks.len() + threads + 1)?;
+        let io = rings::choose(config.engine, config.disks.len() + threads + 1)?;
         let mut listeners = Vec::new();
         let mut tcp_address = None;
         let mut socket = None;
@@ -91,12 +90,12 @@ impl Server {
         }
         let (alive, running) = mpsc::channel();
         let watch = Watchers { failures: failures.clone(), alive };
-        let threads = (0..threads).map(|_| Thread::new());
+        let threads = (0..threads).map(|_| Thread::new(io));
         let mut threads = threads.collect::<io::Result<Vec<_>>>()?;
         let mut owners = Vec::new();
         let (mut owner_threads, mut client_threads) = (Vec::new(), Vec::new());
         for (index, backend) in backends.into_iter().enumerate() {
-            let (handle, thread) = start_owner(config, index, backend, &mut threads, &watch)?;
+            let (handle, thread) = start_owner(config, index, backend, io, &mut threads, &watch)?;
             owners.push(handle);
             owner_threads.push(thread);
         }
@@ -105,7 +104,7 @@ impl Server {
             client_threads.push(spawn(&name, &watch, move || thread.run())?);
         }
         let stop = StopFlag::new()?;
-        let acceptor_thread = start_acceptor(config, listeners, &owners, &stop, &watch)?;
+        let acceptor_thread = start_acceptor(config, listeners, &owners, &stop, io, &watch)?;
         let uris = uri::of_exports(config, tcp_address)?;
         let control = ControlHandle::new(config, &owners);
         let end_begun = None;
@@ -240,6 +239,7 @@ fn start_owner(
     config: &Config,
     index: usize,
     backend: Box<dyn Backend>,
+    io: IoEngine,
     threads: &mut [Thread],
     watch: &Watchers,
 ) -> Result<(OwnerHandle, JoinHandle<io::Result<()>>)> {
@@ -254,7 +254,7 @@ fn start_owner(
         Device::solid_state(depth).with_native_queueing(true)
     };
     let mut elevator = tuned::elevator(disk, device)?;
-    announce::disk(disk, &*backend, &elevator);
+    announce::disk(disk, &*backend, io, &elevator);
     let (exports, tenants) = populate(config, index, &mut elevator);
     let engine = Engine::new(elevator, &capabilities);
     let label = DiskLabel {
@@ -274,7 +274,7 @@ fn start_owner(
     let mut connections = Connections::new(label, exports, tenants, inbox, served);
     let (policy, beside) = (disk.poll.policy(), threads.len());
     let thread = spawn(&format!("disk {}", disk.name), watch, move || {
-        let owner = Owner::new(engine, backend, rings::new()?, MonotonicClock::start(), waker)?;
+        let owner = Owner::new(engine, backend, Ring::new(io)?, MonotonicClock::start(), waker)?;
         owner.with_polling(policy, beside).run(&mut connections)?;
         connections.ended()
     })?;
@@ -286,12 +286,13 @@ fn start_acceptor(
     listeners: Vec<Listener>,
     owners: &[OwnerHandle],
     stop: &StopFlag,
+    io: IoEngine,
     watch: &Watchers,
 ) -> Result<JoinHandle<io::Result<()>>> {
     let exports = Arc::new(ExportTable::new(config, Admission::new(config, raise_descriptors())));
     let owners = owners.to_vec();
     let stop = stop.clone();
-    spawn("acceptor", watch, move || Acceptor::new(listeners, exports, owners, stop)?.run())
+    spawn("acceptor", watch, move || Acceptor::new(listeners, exports, owners, stop, io)?.run())
 }
 
 /// Starts a thread that reports when it fails, by an error or by a panic.

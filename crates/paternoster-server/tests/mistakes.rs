@@ -144,6 +144,7 @@ fn every_wrong_option_is_told() {
         ctl: Some("".into()),
         metrics: Some(String::new()),
         threads: Some(0),
+        engine: Some("aio".to_owned()),
     };
     let refused = Config::from_options(&options).expect_err("mistakes").to_string();
     let mut places: Vec<_> =
@@ -154,6 +155,7 @@ fn every_wrong_option_is_told() {
         "--ctl",
         "--depth",
         "--disk",
+        "--engine",
         "--export",
         "--export",
         "--export",

@@ -19,7 +19,7 @@ use fastrand::Rng;
 use paternoster::{IoPrio, Nanos, SchedulerKind, Weight};
 use paternoster_load::{Got, TenantLoad, Window};
 use paternoster_server::config::{
-    BackendConfig, Config, DiskConfig, ExportConfig, GroupConfig, Listen, Polling,
+    BackendConfig, Config, DiskConfig, EngineChoice, ExportConfig, GroupConfig, Listen, Polling,
 };
 
 use shares::{DEMAND, Rig, Share, replies};
@@ -104,6 +104,7 @@ fn config(scheduler: SchedulerKind, drawn: &Drawn, socket: PathBuf) -> Config {
         groups: groups.collect(),
         exports: exports.collect(),
         payload_timeout: Config::PAYLOAD_TIMEOUT,
+        engine: EngineChoice::Auto,
         threads: 1,
     }
 }

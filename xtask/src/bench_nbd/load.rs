@@ -41,9 +41,9 @@ impl Load {
     /// A connection with one 4 KiB read at a time: how long it takes there and back.
     pub(super) const ONE_BY_ONE: Self = Self { kind: KINDS[0], connections: 1, depth: 1 };
 
-    /// 4 KiB reads on one connection: what all servers are asked, whatever their backing.
+    /// 4 KiB reads: what all servers are asked, whatever their backing.
     pub(super) fn is_for_all(self) -> bool {
-        self.kind == KINDS[0] && self.connections == 1
+        self.kind == KINDS[0]
     }
 
     /// fio's options for it.
@@ -84,7 +84,7 @@ pub(super) fn loads(kinds: &[Kind], connections: &[u32]) -> Vec<Load> {
         })
     });
     let mut loads: Vec<_> = each.collect();
-    if loads.iter().any(|load| load.is_for_all()) {
+    if loads.iter().any(|load| load.is_for_all() && load.connections == 1) {
         loads.insert(0, Load::ONE_BY_ONE);
     }
     loads

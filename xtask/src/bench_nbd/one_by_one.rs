@@ -21,7 +21,7 @@ mod table;
 use super::DISK_SIZE;
 use super::fio::{Client, sample};
 use super::load::{self, Load};
-use super::servers::{Backing, KINDS, Kind, Ours, Poll, Program, Server};
+use super::servers::{Backing, KINDS, Kind, Ours, Poll, Program, Server, Variant};
 use super::{Args, fio_options};
 use crate::cargo;
 use anyhow::{Context, Result, bail};
@@ -148,7 +148,7 @@ impl Bench<'_> {
             Contender::Nbdkit => Poll::Auto,
         };
         let Self { args, program } = *self;
-        let ours = Ours { program, scheduler: args.scheduler, threads: None, poll };
+        let ours = Ours { program, scheduler: args.scheduler, variant: Variant::default(), poll };
         // Nobody reads the disk in a file.
         let server = contender.kind().start(dir, Path::new(""), ours);
         let server = server.with_context(|| format!("starting {}", contender.name()))?;

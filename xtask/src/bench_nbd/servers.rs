@@ -61,18 +61,54 @@ pub(super) struct Ours<'a> {
     /// The executable.
     pub(super) program: &'a Path,
     pub(super) scheduler: SchedulerKind,
-    /// Connection threads; its own default where absent.
-    pub(super) threads: Option<u32>,
+    /// In what it differs from others of ours that are measured.
+    pub(super) variant: Variant,
     /// Of a disk in memory; one in a file has the default.
     pub(super) poll: Poll,
+}
+
+/// What ours is started with several times to be compared; its own default where absent.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Variant {
+    /// Connection threads.
+    pub(super) threads: Option<u32>,
+    /// By what it carries operations out.
+    pub(super) engine: Option<Engine>,
+}
+
+/// By what our server carries operations out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Engine {
+    #[value(name = "io_uring")]
+    IoUring,
+    Threads,
+}
+
+impl Engine {
+    /// In the configuration.
+    fn name(self) -> &'static str {
+        match self {
+            Self::IoUring => "io_uring",
+            Self::Threads => "threads",
+        }
+    }
+}
+
+impl Variant {
+    /// For people, behind the program's name: nothing, `/2`, `/io_uring` or `/2/io_uring`.
+    fn suffix(self) -> String {
+        let threads = self.threads.map(|threads| format!("/{threads}"));
+        let engine = self.engine.map(|engine| format!("/{}", engine.name()));
+        [threads, engine].into_iter().flatten().collect()
+    }
 }
 
 /// A server that is up; it ends when this is dropped.
 pub(super) struct Server {
     /// Which one.
     pub(super) kind: &'static Kind,
-    /// Connection threads, where that was said.
-    pub(super) threads: Option<u32>,
+    /// What was said of ours; of others nothing.
+    variant: Variant,
     /// Where its export is.
     pub(super) uri: String,
     /// Its control socket: that of ours with its disk in memory, else there is none.
@@ -140,8 +176,9 @@ impl Kind {
 
     /// Starts the server, with its socket in `dir`, and waits until it greets a client.
     pub(super) fn start(&'static self, dir: &Path, disk: &Path, ours: Ours<'_>) -> Result<Server> {
-        let threads = ours.threads.filter(|_| self.program == Program::Paternoster);
-        let suffix = threads.map_or(String::new(), |threads| format!("-{threads}"));
+        let is_ours = self.program == Program::Paternoster;
+        let variant = if is_ours { ours.variant } else { Variant::default() };
+        let suffix = variant.suffix().replace('/', "-");
         let name = format!("{}-{}{suffix}", self.program.name(), self.backing.name());
         let socket = dir.join(name).with_extension("sock");
         let process = self
@@ -153,7 +190,7 @@ impl Kind {
         let export = if self.program == Program::Paternoster { "disk" } else { "" };
         let uri = format!("nbd+unix:///{export}?socket={}", socket.display());
         let ctl = control(&socket);
-        let mut server = Server { kind: self, threads, uri, ctl, process: KilledOnDrop(process) };
+        let mut server = Server { kind: self, variant, uri, ctl, process: KilledOnDrop(process) };
         server.wait_ready(&socket)?;
         Ok(server)
     }
@@ -188,7 +225,9 @@ impl Kind {
                 let cache = if backing == Backing::Direct { "direct" } else { "page" };
                 command.args(["serve", "--log", "warn", "--export", "disk", "--depth", OUR_DEPTH]);
                 command.args(["--scheduler", ours.scheduler.name(), "--cache", cache]);
-                command.args(ours.threads.map(|threads| format!("--threads={threads}")));
+                let Variant { threads, engine } = ours.variant;
+                command.args(threads.map(|threads| format!("--threads={threads}")));
+                command.args(engine.map(|engine| format!("--engine={}", engine.name())));
                 command.args(["--ctl", "none", "--unix"]).arg(socket);
                 command.arg("--disk").arg(own(disk, socket)?);
             }
@@ -207,11 +246,13 @@ fn own(disk: &Path, socket: &Path) -> Result<PathBuf> {
 /// Writes the configuration of ours that serves memory, beside its socket; the command line cannot
 /// say that.
 fn memory_config(socket: &Path, ours: Ours<'_>) -> Result<PathBuf> {
-    let Ours { scheduler, threads, poll, .. } = ours;
+    let Ours { scheduler, variant: Variant { threads, engine }, poll, .. } = ours;
     let path = socket.with_extension("toml");
     let threads = threads.map_or(String::new(), |threads| format!("threads = {threads}\n"));
+    let engine = engine.map(|engine| format!("engine = {:?}\n", engine.name()));
+    let engine = engine.unwrap_or_default();
     let text = format!(
-        "unix = {:?}\nctl = {:?}\n{threads}\n[disks.disk0]\nbackend = \"memory\"\n\
+        "unix = {:?}\nctl = {:?}\n{threads}{engine}\n[disks.disk0]\nbackend = \"memory\"\n\
          size = \"{}M\"\nscheduler = \"{scheduler}\"\ndepth = {OUR_DEPTH}\npoll = \"{}\"\n\n\
          [exports.disk]\ndisk = \"disk0\"\n",
         socket.display().to_string(),
@@ -239,10 +280,9 @@ impl Server {
         format!("{} with its disk in {}", self.title(), self.kind.backing.name())
     }
 
-    /// The program's name, with its connection threads where that was said: `paternoster/2`.
+    /// The program's name, with what was said of it: `paternoster/2/io_uring`.
     pub(super) fn title(&self) -> String {
-        let program = self.kind.program.name();
-        self.threads.map_or(program.to_owned(), |threads| format!("{program}/{threads}"))
+        format!("{}{}", self.kind.program.name(), self.variant.suffix())
     }
 
     /// Returns once an NBD server greets at `socket`.

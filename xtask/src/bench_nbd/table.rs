@@ -59,7 +59,7 @@ pub(super) fn median(samples: &[Sample]) -> Option<Sample> {
 /// Prints the table.
 pub(super) fn print(servers: &[Server], samples: &Samples) {
     println!(
-        "\n{:<10} {:>5} {:>3}  {:<14} {:<7} {:>9} {:>8} {:>9}  x peer",
+        "\n{:<10} {:>5} {:>3}  {:<20} {:<7} {:>9} {:>8} {:>9}  x peer",
         "load", "conns", "qd", "server", "backing", "IOPS", "MiB/s", "p99 us"
     );
     for ((load, index), runs) in samples {
@@ -73,7 +73,7 @@ pub(super) fn print(servers: &[Server], samples: &Samples) {
         let beside = ratio.map_or("-".to_owned(), |ratio| ratio.to_string());
         let Some(Sample { iops, p99_us }) = median(runs) else { continue };
         println!(
-            "{:<10} {:>5} {:>3}  {:<14} {:<7} {iops:>9.0} {:>8.0} {p99_us:>9.1}  {beside}",
+            "{:<10} {:>5} {:>3}  {:<20} {:<7} {iops:>9.0} {:>8.0} {p99_us:>9.1}  {beside}",
             load.kind.name,
             load.connections,
             load.depth,

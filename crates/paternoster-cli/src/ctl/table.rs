@@ -36,10 +36,13 @@ fn show_disk(disk: &DiskStat, counts: Counts) -> String {
     let auto = if disk.scheduler_auto { " (auto)" } else { "" };
     let size = Bytes(disk.size_bytes);
     let cache = disk.cache.as_ref().map(|cache| format!(" ({})", cache.mode)).unwrap_or_default();
+    // An older server does not say it.
+    let engine = Some(&disk.engine).filter(|engine| !engine.is_empty());
+    let engine = engine.map(|engine| format!(" by {engine}")).unwrap_or_default();
     let connections = plural(disk.connections, "connection");
     let mut text = format!(
-        "disk {name}: {scheduler}{auto} over {backend}{cache}, {size}; {depth}, {queued} queued, \
-         {in_device} in device, {connections}, {syncs}\n",
+        "disk {name}: {scheduler}{auto} over {backend}{cache}{engine}, {size}; {depth}, \
+         {queued} queued, {in_device} in device, {connections}, {syncs}\n",
         depth = depth::shown(disk),
         syncs = plural(disk.syncs, "sync")
     );
@@ -216,6 +219,7 @@ mod tests {
         let disk = DiskStat {
             name: "d".to_owned(),
             backend: "file".to_owned(),
+            engine: "io_uring".to_owned(),
             size_bytes: 10 << 30,
             elapsed_ns: 4_000_000_000,
             scheduler: "none".to_owned(),
@@ -229,7 +233,7 @@ mod tests {
             ..DiskStat::default()
         };
         let expected = "\
-disk d: none over file, 10 GiB; depth 16, 7 queued, 2 in device, 2 connections, 1 sync
+disk d: none over file by io_uring, 10 GiB; depth 16, 7 queued, 2 in device, 2 connections, 1 sync
   SYNC FAILED: flushes and FUA writes get errors until the restart
   weights have no effect under none
   GROUP  WEIGHT  DEMAND  CONNS  READS    BYTES  WRITES  BYTES      WAIT   SERVICE  QUEUED  IN DEVICE

@@ -8,7 +8,7 @@ use paternoster::{IoPrio, Nanos, SchedulerKind, Weight};
 use paternoster_load::{Load, Measured, TenantLoad, Window};
 use paternoster_server::Server;
 use paternoster_server::config::{
-    BackendConfig, Config, DiskConfig, ExportConfig, GroupConfig, Listen, Polling,
+    BackendConfig, Config, DiskConfig, EngineChoice, ExportConfig, GroupConfig, Listen, Polling,
 };
 use tempfile::TempDir;
 
@@ -153,6 +153,7 @@ fn config(disk: Disk, scheduler: SchedulerKind, socket: std::path::PathBuf) -> R
         groups,
         exports,
         payload_timeout: Config::PAYLOAD_TIMEOUT,
+        engine: EngineChoice::Auto,
         threads: 1,
     })
 }

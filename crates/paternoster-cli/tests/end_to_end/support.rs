@@ -41,6 +41,23 @@ pub(crate) fn temp_dir() -> TempDir {
     tempfile::tempdir().expect("a directory")
 }
 
+/// By what servers carry operations out: `TEST_ENGINE`, or what the machine permits.
+fn engine() -> Option<String> {
+    std::env::var("TEST_ENGINE").ok()
+}
+
+/// Has the server that is started with these arguments carry operations out as `TEST_ENGINE` says.
+fn engine_option(dir: &Path, args: &[&str]) -> Option<String> {
+    let engine = engine()?;
+    let file = args.iter().find(|arg| Path::new(arg).extension().is_some_and(|end| end == "toml"));
+    let Some(file) = file.map(|file| dir.join(file)) else {
+        return Some(format!("--engine={engine}"));
+    };
+    let text = fs::read_to_string(&file).expect("a configuration");
+    fs::write(file, format!("engine = {engine:?}\n{text}")).expect("room for a line");
+    None
+}
+
 /// The program, with `dir` as its current directory.
 pub(crate) fn paternoster(dir: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_paternoster"));
@@ -52,8 +69,12 @@ impl Served {
     /// `paternoster serve ARGS` in `dir`, which must print so many URIs.
     pub(crate) fn start(dir: TempDir, args: &[&str], uris: usize) -> Self {
         let mut command = paternoster(dir.path());
-        command.arg("serve").args(args);
-        Self::spawn(dir, command, uris)
+        command.arg("serve").args(args).args(engine_option(dir.path(), args));
+        let served = Self::spawn(dir, command, uris);
+        if let Some(engine) = engine() {
+            assert!(served.log().contains(&format!("engine=\"{engine}\"")), "{}", served.log());
+        }
+        served
     }
 
     /// The same, by a command that becomes the server.

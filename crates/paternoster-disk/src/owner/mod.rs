@@ -29,7 +29,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use crate::backend::{Backend, TransferDone};
 use crate::clock::MonotonicClock;
 use crate::engine::{Command, Engine, Fault, Outcome, TransferId};
-use crate::ring::{Completion, Fd, Ring};
+use crate::ring::{Completion, Fd, IoEngine, Ring};
 use crate::token::{FrontToken, Token};
 use crate::waiting::{WaitStats, Waiting};
 
@@ -191,6 +191,11 @@ impl<S: Scheduler> Owner<S> {
     /// Takes the faults since the last call: see [`Engine::take_faults`].
     pub fn take_faults(&mut self) -> Vec<Fault> {
         self.engine.take_faults()
+    }
+
+    /// Returns by what operations on files and sockets are carried out.
+    pub fn io_engine(&self) -> IoEngine {
+        self.ring.engine()
     }
 
     /// Returns the engine, to read its state.

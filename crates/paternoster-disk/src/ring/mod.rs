@@ -54,6 +54,14 @@ impl IoEngine {
     /// Both, the faster one first.
     pub const ALL: [Self; 2] = [Self::IoUring, Self::Threads];
 
+    /// Returns the fastest that this machine permits.
+    pub fn fastest() -> Self {
+        match Ring::<()>::new(Self::IoUring) {
+            Ok(_) => Self::IoUring,
+            Err(_) => Self::Threads,
+        }
+    }
+
     /// Returns its name in configurations.
     pub fn name(self) -> &'static str {
         match self {

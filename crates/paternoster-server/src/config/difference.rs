@@ -50,8 +50,8 @@ pub(crate) fn needs_restart(served: &Config, file: &Config) -> Vec<Change> {
 /// Keys and their values; null is none.
 type Values<const N: usize> = [(&'static str, Value); N];
 
-fn whole(config: &Config) -> Values<7> {
-    let Config { listen, ctl, metrics, payload_timeout, threads, .. } = config;
+fn whole(config: &Config) -> Values<8> {
+    let Config { listen, ctl, metrics, payload_timeout, threads, engine, .. } = config;
     [
         ("unix", listen.unix.as_deref().map(path).into()),
         ("unix_mode", format!("{:04o}", listen.unix_mode).into()),
@@ -60,6 +60,7 @@ fn whole(config: &Config) -> Values<7> {
         ("metrics", metrics.map(|address| address.to_string()).into()),
         ("payload_timeout", (payload_timeout.as_nanos() / 1_000_000_000).into()),
         ("threads", (*threads).into()),
+        ("engine", engine.name().into()),
     ]
 }
 
@@ -195,6 +196,7 @@ size = \"64K\"
             ("[disks.d]", "ctl = \"none\"\n[disks.d]", "ctl \"paternoster-ctl.sock\" -> \"none\""),
             ("[disks.d]", "payload_timeout = 60\n[disks.d]", "payload_timeout 30 -> 60"),
             ("threads = 2", "threads = 3", "threads 2 -> 3"),
+            ("[disks.d]", "engine = \"threads\"\n[disks.d]", "engine \"auto\" -> \"threads\""),
             ("servers = 4", "servers = 4\nplug = \"off\"", "disk \"d\": plug \"on\" -> \"off\""),
             ("servers = 4", "servers = 5", "disk \"d\": servers 4 -> 5"),
             ("service_us = 200", "service_us = 9", "disk \"d\": service_us 200 -> 9"),

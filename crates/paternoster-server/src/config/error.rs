@@ -153,6 +153,9 @@ pub enum Problem {
     /// What `plug` is not.
     #[error("plug = {found:?}: \"on\" or \"off\" is allowed")]
     UnknownPlug { found: String },
+    /// What `engine` is not.
+    #[error("engine = {found:?}: \"auto\", \"io_uring\" or \"threads\" is allowed")]
+    UnknownEngine { found: String },
     /// What `cache` is not.
     #[error("cache = {found:?}: \"direct\" or \"page\" is allowed")]
     UnknownCache { found: String },

@@ -40,6 +40,7 @@ pub(super) fn read(text: &str, path: &Path, mistakes: &mut Mistakes) -> Option<D
         connections: keys.whole("connections"),
         payload_timeout: keys.whole("payload_timeout"),
         threads: keys.whole("threads"),
+        engine: keys.text("engine"),
         disks: keys.tables("disks", disk),
         groups: keys.tables("groups", group),
         exports: keys.tables("exports", export),

@@ -23,6 +23,7 @@ mod container;
 mod difference;
 mod disk;
 mod draft;
+mod engine;
 mod error;
 mod export;
 mod file;
@@ -49,6 +50,7 @@ pub use bounds::TenantBounds;
 pub(crate) use difference::needs_restart;
 pub use disk::{BackendConfig, DiskConfig};
 pub(crate) use draft::Number;
+pub use engine::EngineChoice;
 pub use error::{ConfigError, Mistake, Place, Problem};
 pub use export::ExportConfig;
 pub use group::GroupConfig;
@@ -86,6 +88,8 @@ pub struct Config {
     /// Connection threads of the server: `threads`. With one the owner of each disk serves its
     /// clients itself.
     pub threads: usize,
+    /// By what operations are carried out: `engine`.
+    pub engine: EngineChoice,
 }
 
 /// The largest file that is read, in bytes: room for a hundred thousand exports.
@@ -208,6 +212,7 @@ impl Draft {
         let bounds = bounds::check(self, &mut mistakes);
         let payload_timeout = bounds::check_payload_timeout(self, &mut mistakes);
         let threads = threads::check(self, &mut mistakes);
+        let engine = engine::check(self, &mut mistakes);
         let general = bounds.unwrap_or_default();
         let groups = group::check(self, &members, &disks, general, &mut mistakes);
         let exports = export::check(self, &members, &disks, groups.as_deref(), &mut mistakes);
@@ -224,6 +229,7 @@ impl Draft {
                 exports: exports?,
                 payload_timeout: payload_timeout?,
                 threads: threads?,
+                engine: engine?,
             })
         };
         mistakes.end(config())

@@ -31,6 +31,8 @@ pub struct Options {
     pub metrics: Option<String>,
     /// `--threads`.
     pub threads: Option<i64>,
+    /// `--engine`: `auto`, `io_uring` or `threads`.
+    pub engine: Option<String>,
 }
 
 /// What the only disk is called.
@@ -60,6 +62,7 @@ impl Options {
             ctl: key("--ctl", ctl),
             metrics: key("--metrics", self.metrics.clone()),
             threads: key("--threads", self.threads),
+            engine: key("--engine", self.engine.clone()),
             disks: vec![disk],
             exports: exports.into_iter().flatten().collect(),
             ..Draft::default()

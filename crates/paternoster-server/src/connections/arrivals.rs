@@ -14,7 +14,7 @@ use paternoster::{
     AnyScheduler, Device, Elevator, Instant, IoPrio, Nanos, SchedulerKind, TimeAccounts, Weight,
 };
 use paternoster_disk::{
-    Backend, Capabilities, Engine, Extent, MonotonicClock, Owner, Ring, Token, Transfer,
+    Backend, Capabilities, Engine, Extent, IoEngine, MonotonicClock, Owner, Ring, Token, Transfer,
     TransferDone, TransferId, Transferred, Waker,
 };
 use paternoster_nbd::proto::TransmissionFlags;
@@ -126,8 +126,14 @@ fn serve(kind: SchedulerKind, depth: u32, sent: &[Vec<u8>; 2]) -> (Vec<u64>, [Ve
     let backend = Box::new(AtOnce { started: started.clone(), done: VecDeque::new() });
     let thread = thread::spawn(move || {
         let engine = Engine::new(elevator, &backend.capabilities());
-        Owner::new(engine, backend, crate::rings::new()?, MonotonicClock::start(), waker)?
-            .run(&mut connections)?;
+        Owner::new(
+            engine,
+            backend,
+            Ring::new(IoEngine::fastest())?,
+            MonotonicClock::start(),
+            waker,
+        )?
+        .run(&mut connections)?;
         connections.ended()
     });
     let sends = clients.map(|socket| sends(&socket));

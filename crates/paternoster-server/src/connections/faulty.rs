@@ -6,8 +6,8 @@ use std::thread;
 
 use paternoster::{AnyScheduler, Device, Elevator, Instant, Nanos, SchedulerKind, TimeAccounts};
 use paternoster_disk::{
-    Backend, Buffers, Capabilities, Engine, Extent, MonotonicClock, Owner, Ring, Token, Transfer,
-    TransferDone, TransferId, Transferred, Waker,
+    Backend, Buffers, Capabilities, Engine, Extent, IoEngine, MonotonicClock, Owner, Ring, Token,
+    Transfer, TransferDone, TransferId, Transferred, Waker,
 };
 use rustix::io::Errno;
 
@@ -84,8 +84,13 @@ impl Faulty {
         let mut connections = Connections::new(label, exports, Vec::new(), inbox, served);
         connections.patience = patience;
         let thread = thread::spawn(move || {
-            let mut owner =
-                Owner::new(engine, backend, crate::rings::new()?, MonotonicClock::start(), waker)?;
+            let mut owner = Owner::new(
+                engine,
+                backend,
+                Ring::new(IoEngine::fastest())?,
+                MonotonicClock::start(),
+                waker,
+            )?;
             prepare(&mut owner);
             owner.run(&mut connections)?;
             connections.ended()

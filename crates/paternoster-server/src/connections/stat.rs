@@ -33,6 +33,7 @@ impl Connections {
         DiskStat {
             name: disk,
             backend: self.label.backend.to_owned(),
+            engine: owner.io_engine().name().to_owned(),
             size_bytes: owner.backend().capabilities().size,
             elapsed_ns: at.since_start().as_nanos(),
             rotational: elevator.device().rotational,

@@ -19,8 +19,8 @@ use paternoster::{
     AnyScheduler, Device, Elevator, Instant, IoPrio, Nanos, PlugLimits, SchedulerKind, TimeAccounts,
 };
 use paternoster_disk::{
-    Backend as _, Completion, Engine, Front, FrontToken, MemoryBackend, MonotonicClock, Outcome,
-    Owner, Waker,
+    Backend as _, Completion, Engine, Front, FrontToken, IoEngine, MemoryBackend, MonotonicClock,
+    Outcome, Owner, Ring, Waker,
 };
 use paternoster_nbd::proto::TransmissionFlags;
 use paternoster_nbd::{BlockSize, ExportInfo, Session};
@@ -130,15 +130,22 @@ impl Disk {
         let patience = Nanos::from_millis(60_000);
         let backend = Box::new(MemoryBackend::new(CLIENTS * SHARE));
         let engine = Engine::new(elevator, &backend.capabilities());
-        let mut threads: Vec<_> = (0..threads).map(|_| Thread::new().expect("an event")).collect();
+        let mut threads: Vec<_> =
+            (0..threads).map(|_| Thread::new(IoEngine::fastest()).expect("an event")).collect();
         let plugged =
             Plugged { limits: PlugLimits::default(), rules: engine.elevator().plug_rules() };
         let served = Served::new(&waker, &mut threads, &exports, &tenants, plugged, patience);
         let mut checked = Checked(Connections::new(label, exports, tenants, inbox, served));
         let threads = threads.into_iter().map(|one| thread::spawn(move || one.run())).collect();
         let thread = thread::spawn(move || {
-            Owner::new(engine, backend, crate::rings::new()?, MonotonicClock::start(), waker)?
-                .run(&mut checked)?;
+            Owner::new(
+                engine,
+                backend,
+                Ring::new(IoEngine::fastest())?,
+                MonotonicClock::start(),
+                waker,
+            )?
+            .run(&mut checked)?;
             checked.0.ended()
         });
         let toml = "[disks.d]\nbackend = \"memory\"\nsize = \"1M\"\n[exports.a]\ndisk = \"d\"\n";

@@ -72,6 +72,9 @@ pub struct DiskStat {
     pub name: String,
     /// Its kind: `file`, `memory` or `modelled`.
     pub backend: String,
+    /// By what its operations are carried out: `io_uring` or `threads`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub engine: String,
     /// Its size in bytes.
     pub size_bytes: u64,
     /// Time since its server started, in nanoseconds, on the clock of all times here; 0 of an older

@@ -13,13 +13,12 @@ use std::sync::Arc;
 
 use paternoster::{Instant, Nanos};
 use paternoster_crossing::{Door, Inbox};
-use paternoster_disk::{FrontToken, MonotonicClock, Ring, Waker};
+use paternoster_disk::{FrontToken, IoEngine, MonotonicClock, Ring, Waker};
 
 use super::far_site::{FarSite, WayToOwner};
 use super::post::Post;
 use super::{Plugged, ToOwner, ToThread, inbox};
 use crate::clients::Clients;
-use crate::rings;
 
 /// How soon to look again whether a full ring has room.
 pub(super) const RETRY: Nanos = Nanos::from_micros(50);
@@ -38,6 +37,7 @@ pub(super) enum Token {
 pub(crate) struct Thread {
     inbox: Inbox<(usize, ToThread)>,
     waker: Waker,
+    engine: IoEngine,
     /// All disks, in the order of the configuration.
     disks: Vec<Disk>,
 }
@@ -63,10 +63,11 @@ enum Stage {
 }
 
 impl Thread {
-    pub(crate) fn new() -> io::Result<Self> {
+    /// One whose operations on sockets that engine carries out.
+    pub(crate) fn new(engine: IoEngine) -> io::Result<Self> {
         let waker = Waker::new()?;
         let inbox = inbox(&waker);
-        Ok(Self { inbox, waker, disks: Vec::new() })
+        Ok(Self { inbox, waker, engine, disks: Vec::new() })
     }
 
     /// Has the thread serve clients of another disk, whose owner takes in at that door what it
@@ -85,8 +86,8 @@ impl Thread {
     /// Serves until all disks have ended.
     pub(crate) fn run(self) -> io::Result<()> {
         rustix::thread::set_current_timer_slack(NonZeroU64::new(1))?;
-        let Self { mut inbox, waker, mut disks } = self;
-        let mut ring = rings::new::<Token>()?;
+        let Self { mut inbox, waker, engine, mut disks } = self;
+        let mut ring = Ring::<Token>::new(engine)?;
         let clock = MonotonicClock::start();
         let mut completions = Vec::new();
         ring.poll_readable(Token::Wake, waker.fd());

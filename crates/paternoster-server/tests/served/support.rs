@@ -42,6 +42,11 @@ disk = "ro"
 read_only = true
 "#;
 
+/// By what servers carry operations out: `TEST_ENGINE`, or what the machine permits.
+fn engine() -> String {
+    std::env::var("TEST_ENGINE").unwrap_or_else(|_| "auto".to_owned())
+}
+
 /// A running server.
 pub(crate) struct Rig {
     pub(crate) dir: TempDir,
@@ -59,11 +64,16 @@ impl Rig {
         let dir = tempfile::tempdir().expect("a directory");
         prepare(dir.path());
         let folder = dir.path().to_str().expect("UTF-8");
-        let text =
-            format!("unix = \"DIR/nbd.sock\"\nthreads = {THREADS}\n{toml}").replace("DIR", folder);
+        let head =
+            format!("unix = \"DIR/nbd.sock\"\nthreads = {THREADS}\nengine = {:?}\n", engine());
+        let text = format!("{head}{toml}").replace("DIR", folder);
         let config = Config::from_toml(&text, Path::new("test.toml")).expect("a configuration");
         let server = Server::start(&config).expect("a server");
-        Self { dir, server }
+        let rig = Self { dir, server };
+        if engine() != "auto" {
+            assert!(rig.stat().disks.iter().all(|disk| disk.engine == engine()), "it has taken it");
+        }
+        rig
     }
 
     /// A file of so many bytes is served by `[disks.d]`, which the text goes on with.
