@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use crate::ctl::DEFAULT_PLACE;
 use paternoster::{Medium, SchedulerKind, fitted_tunables};
 use paternoster_server::config::{Config, Options};
 use paternoster_server::log::{self, LogFormat, LogLevel};
@@ -95,9 +96,7 @@ struct DiskArgs {
     #[arg(long, value_name = "ADDR:PORT", conflicts_with = "config")]
     tcp: Option<String>,
 
-    /// Unix socket for `paternoster ctl`, mode 0600; `none` for none
-    /// [default: paternoster-ctl.sock]
-    #[arg(long, value_name = "PATH", conflicts_with = "config")]
+    #[arg(long, value_name = "PATH", conflicts_with = "config", help = ctl_help())]
     ctl: Option<PathBuf>,
 
     /// IP address and port for `GET /metrics` over TCP, for Prometheus; the control socket has it
@@ -119,6 +118,11 @@ struct DiskArgs {
 /// Help of `--set`.
 const SET_HELP: &str = "Set a tunable of the scheduler, by its name in sysfs and in its unit \
                         there, such as quantum=8; may be repeated";
+
+/// Help of `--ctl`.
+fn ctl_help() -> String {
+    format!("Unix socket for `paternoster ctl`, mode 0600; `none` for none {DEFAULT_PLACE}")
+}
 
 /// Help of `--scheduler`, with all that there are.
 fn scheduler_help() -> String {

@@ -75,6 +75,8 @@ fn bash(dir: &Path, script: &str) -> Output {
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap_or_default());
     let mut command = Command::new("timeout");
     command.args(["--kill-after=1", "120", "bash", "-c", script]).current_dir(dir);
+    // Root's default place is that of a server which may run here.
+    command.env("PATERNOSTER_CTL", dir.join("ctl.sock"));
     command.env("PATH", path).output().expect("timeout and bash, which Debian always has, run")
 }
 

@@ -5,18 +5,26 @@ use std::fs::{self, File, Permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::Mutex;
 
 use tempfile::TempDir;
 
 /// Root may do everything; this one may not.
 const NOBODY: u32 = 65534;
 
+/// Held while the program is copied and while it is started: a process that is forked meanwhile
+/// has the copy open for writing, and Linux starts no such program.
+static COPYING: Mutex<()> = Mutex::new(());
+
 /// A directory that everybody may use, with a program of which the same is true, and a disk.
 fn dir() -> TempDir {
     let dir = tempfile::tempdir().expect("a directory");
     let at = |name: &str| dir.path().join(name);
-    fs::copy(env!("CARGO_BIN_EXE_paternoster"), at("paternoster")).expect("a copy");
+    {
+        let _alone = COPYING.lock();
+        fs::copy(env!("CARGO_BIN_EXE_paternoster"), at("paternoster")).expect("a copy");
+    }
     File::create(at("d.img")).and_then(|disk| disk.set_len(1 << 20)).expect("a disk");
     for (name, mode) in [("paternoster", 0o755), ("d.img", 0o666), (".", 0o777)] {
         allow(&at(name), mode);
@@ -32,11 +40,16 @@ fn allow(path: &Path, mode: u32) {
 fn sh(dir: &TempDir, line: &str) -> Output {
     let mut command = Command::new("sh");
     command.current_dir(dir.path()).args(["-c", &line.replace("serve", "./paternoster serve")]);
+    command.env("PATERNOSTER_CTL", "paternoster-ctl.sock");
     let own = fs::metadata("/proc/self").expect("Linux tells who we are").uid();
     if own == 0 {
         command.uid(NOBODY).gid(NOBODY);
     }
-    command.output().expect("a shell")
+    let started = {
+        let _alone = COPYING.lock();
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()
+    };
+    started.and_then(Child::wait_with_output).expect("a shell")
 }
 
 /// What it says, with this exit status.

@@ -6,7 +6,8 @@ use std::process::{Command, Output};
 
 fn serve(dir: &Path, args: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_paternoster"));
-    command.current_dir(dir).arg("serve").args(args).output().expect("the binary runs")
+    command.current_dir(dir).env("PATERNOSTER_CTL", "ctl.sock");
+    command.arg("serve").args(args).output().expect("the binary runs")
 }
 
 fn dir_with_disk() -> tempfile::TempDir {

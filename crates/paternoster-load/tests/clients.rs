@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use paternoster_load::{Asks, Habit, Load, TenantLoad};
 use paternoster_server::Server;
-use paternoster_server::config::Config;
+use paternoster_server::config::{Config, Listen};
 use paternoster_server::ctl::Control as _;
 use paternoster_server::stat::{Detail, DiskStat};
 use tempfile::TempDir;
@@ -24,7 +24,7 @@ impl Rig {
                     [exports.e]\ndisk = \"d\"\n";
         let mut config = Config::from_toml(text, Path::new("c.toml")).expect("it is valid");
         let socket = dir.path().join("nbd.sock");
-        config.listen.unix = Some(socket.clone());
+        config.listen = vec![Listen::unix(socket.clone())];
         let server = Server::start(&config).expect("a server");
         let export = "e".to_owned();
         let tenant = TenantLoad { export, connections, depth, block: 4096, write_percent: 0 };

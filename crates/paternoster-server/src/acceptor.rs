@@ -68,6 +68,8 @@ struct Negotiation {
     socket: Fd,
     peer: Peer,
     handshake: Handshake,
+    /// What its socket offers.
+    exports: Arc<ExportTable>,
     input: BytesMut,
     output: BytesMut,
     /// What to do once the output is sent.
@@ -85,7 +87,6 @@ enum Then {
 /// Accepts connections until it is to stop.
 pub(crate) struct Acceptor {
     listeners: Vec<Listener>,
-    exports: Arc<ExportTable>,
     owners: Vec<OwnerHandle>,
     ring: Ring<Token>,
     negotiations: SlotMap<NegotiationId, Negotiation>,
@@ -97,21 +98,20 @@ pub(crate) struct Acceptor {
     stop: StopFlag,
 }
 
-/// A listening socket.
+/// A listening socket, and what it offers.
 pub(crate) struct Listener {
     fd: Fd,
     is_tcp: bool,
+    exports: Arc<ExportTable>,
 }
 
-impl From<UnixListener> for Listener {
-    fn from(listener: UnixListener) -> Self {
-        Self { fd: Arc::new(listener.into()), is_tcp: false }
+impl Listener {
+    pub(crate) fn unix(listener: UnixListener, exports: ExportTable) -> Self {
+        Self { fd: Arc::new(listener.into()), is_tcp: false, exports: Arc::new(exports) }
     }
-}
 
-impl From<TcpListener> for Listener {
-    fn from(listener: TcpListener) -> Self {
-        Self { fd: Arc::new(listener.into()), is_tcp: true }
+    pub(crate) fn tcp(listener: TcpListener, exports: ExportTable) -> Self {
+        Self { fd: Arc::new(listener.into()), is_tcp: true, exports: Arc::new(exports) }
     }
 }
 
@@ -141,14 +141,12 @@ impl Acceptor {
     /// An acceptor on the thread that calls this, which it must not leave.
     pub(crate) fn new(
         listeners: Vec<Listener>,
-        exports: Arc<ExportTable>,
         owners: Vec<OwnerHandle>,
         stop: StopFlag,
         engine: IoEngine,
     ) -> io::Result<Self> {
         Ok(Self {
             listeners,
-            exports,
             owners,
             ring: Ring::new(engine)?,
             negotiations: SlotMap::with_key(),
@@ -201,7 +199,7 @@ impl Acceptor {
     fn accepted(&mut self, index: usize, socket: Option<OwnedFd>, result: Result<u32, Errno>) {
         match (socket, result) {
             (Some(socket), _) => {
-                self.begin(Arc::new(socket), self.listeners[index].is_tcp);
+                self.begin(Arc::new(socket), index);
                 self.accept(index);
             }
             (None, Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM)) => {
@@ -216,7 +214,9 @@ impl Acceptor {
         }
     }
 
-    fn begin(&mut self, socket: Fd, is_tcp: bool) {
+    fn begin(&mut self, socket: Fd, listener: usize) {
+        let &Listener { is_tcp, ref exports, .. } = &self.listeners[listener];
+        let exports = exports.clone();
         let peer = Peer::of(&*socket, is_tcp);
         if is_tcp && let Err(error) = prepare_tcp(&socket) {
             return self.report_refused("a connection was lost at once", peer, &error);
@@ -230,6 +230,7 @@ impl Acceptor {
             socket,
             peer,
             handshake: Handshake::new(),
+            exports,
             input: BytesMut::new(),
             output,
             then: Then::Receive,
@@ -250,8 +251,8 @@ impl Acceptor {
     /// Has the machine look at the input, and does what it says.
     fn ask(&mut self, id: NegotiationId) {
         let negotiation = &mut self.negotiations[id];
-        let Negotiation { handshake, input, output, then, peer, .. } = negotiation;
-        let (peer, asked) = (*peer, Asked::of(&self.exports));
+        let Negotiation { handshake, exports, input, output, then, peer, .. } = negotiation;
+        let (peer, asked) = (*peer, Asked::of(exports));
         let progress = handshake.receive(input, &asked, output);
         let refused = match &progress {
             Err(error) => Some(("a client was turned away", error.to_string())),
@@ -309,12 +310,11 @@ impl Acceptor {
     }
 
     fn hand_over(&mut self, id: NegotiationId, session: Session) {
-        let Some(Negotiation { socket, input, peer, .. }) = self.negotiations.remove(id) else {
-            return;
-        };
+        let Some(negotiation) = self.negotiations.remove(id) else { return };
+        let Negotiation { socket, exports, input, peer, .. } = negotiation;
         let name = &session.export.name;
-        let place = self.exports.place(name).expect("a session enters an export of the table");
-        let admitted = match self.exports.admit(place) {
+        let place = exports.place(name).expect("a session enters an export of the table");
+        let admitted = match exports.admit(place) {
             Ok(admitted) => admitted,
             // Others have entered since the client was answered that it may.
             Err(no_room) => {

@@ -1,4 +1,4 @@
-//! The exports of all disks, as the acceptor offers them to NBD clients.
+//! The exports that a socket offers to NBD clients, and the disks behind them.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -7,9 +7,9 @@ use paternoster_nbd::proto::TransmissionFlags;
 use paternoster_nbd::{BlockSize, ExportInfo, Exports};
 
 use crate::admission::{Admission, Admitted, NoRoom};
-use crate::config::{Config, ExportConfig};
+use crate::config::{Config, ExportConfig, Listen};
 
-/// The exports and the disk behind each.
+/// The exports of one socket, and the disk behind each.
 #[derive(Debug)]
 pub(crate) struct ExportTable {
     entries: Vec<Entry>,
@@ -34,8 +34,11 @@ pub(crate) struct ExportPlace {
 }
 
 impl ExportTable {
-    pub(crate) fn new(config: &Config, admission: Arc<Admission>) -> Self {
-        let entries = config.exports.iter().enumerate().map(|(index, export)| Entry {
+    /// What this socket offers.
+    pub(crate) fn new(config: &Config, socket: &Listen, admission: Arc<Admission>) -> Self {
+        let exports = config.exports.iter().enumerate();
+        let offered = exports.filter(|(index, _)| socket.offers(*index));
+        let entries = offered.map(|(index, export)| Entry {
             info: export_info(export),
             place: ExportPlace { disk: export.disk, export: index, group: export.group },
         });
@@ -52,7 +55,7 @@ impl ExportTable {
         self.admission.admit(place.group)
     }
 
-    /// The empty name is the default export: the one of that name, else the only one there is.
+    /// The empty name is the default export: the one of that name, else the only one offered.
     fn entry(&self, name: &str) -> Option<&Entry> {
         let only = || match self.entries.as_slice() {
             [only] if name.is_empty() => Some(only),

@@ -17,9 +17,10 @@ use crate::sockets::{self, SocketFile};
 /// Only the user who runs the server may ask it.
 const CTL_MODE: u32 = 0o600;
 
-/// Serves until SIGTERM, SIGINT or SIGQUIT. Standard output is the URI of each export, a line each,
-/// written when clients can connect. An error where the end was not a good one: a disk's last flush
-/// failed, or something was stuck and is left behind, for the process to end without it.
+/// Serves until SIGTERM, SIGINT or SIGQUIT. Standard output is the URI of each export on each
+/// socket that offers it, a line each, written when clients can connect. An error where the end was
+/// not a good one: a disk's last flush failed, or something was stuck and is left behind, for the
+/// process to end without it.
 ///
 /// `file` is where the configuration was read; SIGHUP and the control socket have it read again.
 pub fn run(config: &Config, file: Option<&Path>) -> Result<()> {
@@ -32,6 +33,9 @@ pub fn run(config: &Config, file: Option<&Path>) -> Result<()> {
     signals::forward(ends.clone(), hang_ups).context("cannot wait for signals")?;
     let ctl_listener = match &config.ctl {
         Some(path) => {
+            ctl::make_directory(path).with_context(|| {
+                format!("no directory for the control socket {}", path.display())
+            })?;
             let listener = sockets::bind_unix(path, CTL_MODE)
                 .context("no control socket: name another as ctl, or \"none\"")?;
             Some((listener, SocketFile::new(path)))

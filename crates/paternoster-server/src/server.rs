@@ -10,7 +10,6 @@
 //! whatever is refused is refused before anything is changed.
 
 use std::io;
-use std::sync::Arc;
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant as SystemInstant};
@@ -34,7 +33,7 @@ use crate::depth;
 use crate::export_table::ExportTable;
 use crate::messages::OwnerHandle;
 use crate::rings;
-use crate::sockets::{self, SocketFile};
+use crate::sockets::{BoundSocket, SocketFile};
 use crate::threads::{Plugged, Thread};
 use crate::tuned;
 use crate::uri;
@@ -55,8 +54,8 @@ pub struct Server {
     running: mpsc::Receiver<()>,
     stop: StopFlag,
     uris: Vec<String>,
-    /// The unix socket, which goes when the end begins.
-    socket: Option<SocketFile>,
+    /// The unix sockets, which go when the end begins.
+    sockets: Vec<SocketFile>,
     /// When that was.
     end_begun: Option<SystemInstant>,
 }
@@ -72,18 +71,9 @@ impl Server {
     pub fn start_watched(config: &Config, failures: &mpsc::Sender<String>) -> Result<Self> {
         let threads = if config.threads > 1 { config.threads } else { 0 };
         let io = rings::choose(config.engine, config.disks.len() + threads + 1)?;
-        let mut listeners = Vec::new();
-        let mut tcp_address = None;
-        let mut socket = None;
-        if let Some(path) = &config.listen.unix {
-            listeners.push(Listener::from(sockets::bind_unix(path, config.listen.unix_mode)?));
-            socket = Some(SocketFile::new(path));
-        }
-        if let Some(address) = config.listen.tcp {
-            let listener = sockets::bind_tcp(address)?;
-            tcp_address = Some(listener.local_addr()?);
-            listeners.push(Listener::from(listener));
-        }
+        let bound = config.listen.iter().map(|listen| BoundSocket::new(&listen.address));
+        let bound = bound.collect::<Result<Vec<_>, _>>()?;
+        let uris = uri::of_exports(config, &bound)?;
         let mut backends = Vec::new();
         for (index, disk) in config.disks.iter().enumerate() {
             backends.push(open_backend(config, index, disk)?);
@@ -104,8 +94,8 @@ impl Server {
             client_threads.push(spawn(&name, &watch, move || thread.run())?);
         }
         let stop = StopFlag::new()?;
-        let acceptor_thread = start_acceptor(config, listeners, &owners, &stop, io, &watch)?;
-        let uris = uri::of_exports(config, tcp_address)?;
+        let (listeners, sockets) = offer(config, bound);
+        let acceptor_thread = start_acceptor(listeners, &owners, &stop, io, &watch)?;
         let control = ControlHandle::new(config, &owners);
         let end_begun = None;
         Ok(Self {
@@ -117,12 +107,13 @@ impl Server {
             running,
             stop,
             uris,
-            socket,
+            sockets,
             end_begun,
         })
     }
 
-    /// Returns the NBD URI of each export, in the order of the configuration.
+    /// Returns the NBD URI of each export on each socket that offers it, in the order of exports
+    /// and then of sockets.
     pub fn uris(&self) -> &[String] {
         &self.uris
     }
@@ -138,7 +129,7 @@ impl Server {
             return;
         }
         self.end_begun = Some(SystemInstant::now());
-        self.socket = None;
+        self.sockets.clear();
         self.stop.stop();
         for owner in &self.owners {
             owner.shut_down();
@@ -281,18 +272,33 @@ fn start_owner(
     Ok((handle, thread))
 }
 
+/// Has each socket offer its exports. Returns the files of unix sockets beside.
+fn offer(config: &Config, bound: Vec<BoundSocket>) -> (Vec<Listener>, Vec<SocketFile>) {
+    let admission = Admission::new(config, raise_descriptors());
+    let (mut listeners, mut files) = (Vec::new(), Vec::new());
+    for (listen, socket) in config.listen.iter().zip(bound) {
+        let exports = ExportTable::new(config, listen, admission.clone());
+        listeners.push(match socket {
+            BoundSocket::Unix(listener, file) => {
+                files.push(file);
+                Listener::unix(listener, exports)
+            }
+            BoundSocket::Tcp(listener) => Listener::tcp(listener, exports),
+        });
+    }
+    (listeners, files)
+}
+
 fn start_acceptor(
-    config: &Config,
     listeners: Vec<Listener>,
     owners: &[OwnerHandle],
     stop: &StopFlag,
     io: IoEngine,
     watch: &Watchers,
 ) -> Result<JoinHandle<io::Result<()>>> {
-    let exports = Arc::new(ExportTable::new(config, Admission::new(config, raise_descriptors())));
     let owners = owners.to_vec();
     let stop = stop.clone();
-    spawn("acceptor", watch, move || Acceptor::new(listeners, exports, owners, stop, io)?.run())
+    spawn("acceptor", watch, move || Acceptor::new(listeners, owners, stop, io)?.run())
 }
 
 /// Starts a thread that reports when it fails, by an error or by a panic.

@@ -14,6 +14,8 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use thiserror::Error;
 
+use crate::config::ListenAddress;
+
 /// The longest path of a unix socket, in bytes: what `sun_path` holds beside its final 0.
 pub const UNIX_PATH_MAX: usize = 107;
 
@@ -91,6 +93,27 @@ fn bind_unix_now(path: &Path, mode: u32) -> Result<UnixListener, BindError> {
     Ok(UnixListener::from(socket))
 }
 
+/// A socket that listens.
+#[derive(Debug)]
+pub(crate) enum BoundSocket {
+    /// A unix socket, and its file, which goes with it.
+    Unix(UnixListener, SocketFile),
+    /// A TCP socket.
+    Tcp(TcpListener),
+}
+
+impl BoundSocket {
+    /// Listens there.
+    pub(crate) fn new(address: &ListenAddress) -> Result<Self, BindError> {
+        Ok(match address {
+            ListenAddress::Unix { path, mode } => {
+                Self::Unix(bind_unix(path, *mode)?, SocketFile::new(path))
+            }
+            ListenAddress::Tcp(address) => Self::Tcp(bind_tcp(*address)?),
+        })
+    }
+}
+
 /// The file of a unix socket of ours, removed when this is dropped.
 #[derive(Debug)]
 pub(crate) struct SocketFile(PathBuf);
@@ -99,6 +122,10 @@ impl SocketFile {
     /// Of a socket that we have bound.
     pub(crate) fn new(path: &Path) -> Self {
         Self(path.to_owned())
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
     }
 }
 

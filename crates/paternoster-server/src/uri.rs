@@ -7,26 +7,48 @@ use std::os::unix::ffi::OsStrExt as _;
 use anyhow::{Context as _, Result};
 
 use crate::config::Config;
+use crate::sockets::BoundSocket;
 
-/// The URI of each export: on the unix socket if there is one, else on TCP.
-pub(crate) fn of_exports(config: &Config, tcp: Option<SocketAddr>) -> Result<Vec<String>> {
-    let socket = match &config.listen.unix {
-        Some(path) => {
-            let path = std::path::absolute(path)
-                .with_context(|| format!("there is no absolute path of {}", path.display()))?;
-            Some(encode(path.as_os_str().as_bytes(), b"/"))
-        }
-        None => None,
-    };
-    let uris = config.exports.iter().map(|export| {
+/// The URI of each export on each socket that offers it, as [`Config::listen`] says of each of the
+/// `bound` ones.
+pub(crate) fn of_exports(config: &Config, bound: &[BoundSocket]) -> Result<Vec<String>> {
+    let places = bound.iter().map(place).collect::<Result<Vec<_>>>()?;
+    let mut uris = Vec::new();
+    for (index, export) in config.exports.iter().enumerate() {
         let name = encode(export.name.as_bytes(), b"/");
-        match (&socket, tcp) {
-            (Some(socket), _) => format!("nbd+unix:///{name}?socket={socket}"),
-            (None, Some(address)) => format!("nbd://{address}/{name}"),
-            (None, None) => unreachable!("a configuration has a socket"),
+        let offering = config.listen.iter().zip(&places).filter(|(listen, _)| listen.offers(index));
+        uris.extend(offering.map(|(_, place)| place.uri(&name)));
+    }
+    Ok(uris)
+}
+
+/// Where a socket is, as URIs have it.
+enum Place {
+    /// A path, encoded.
+    Unix(String),
+    /// With the port that it got, where any was asked for.
+    Tcp(SocketAddr),
+}
+
+fn place(socket: &BoundSocket) -> Result<Place> {
+    Ok(match socket {
+        BoundSocket::Unix(_, file) => {
+            let path = std::path::absolute(file.path()).with_context(|| {
+                format!("there is no absolute path of {}", file.path().display())
+            })?;
+            Place::Unix(encode(path.as_os_str().as_bytes(), b"/"))
         }
-    });
-    Ok(uris.collect())
+        BoundSocket::Tcp(listener) => Place::Tcp(listener.local_addr()?),
+    })
+}
+
+impl Place {
+    fn uri(&self, export: &str) -> String {
+        match self {
+            Self::Unix(socket) => format!("nbd+unix:///{export}?socket={socket}"),
+            Self::Tcp(address) => format!("nbd://{address}/{export}"),
+        }
+    }
 }
 
 /// Percent-encodes all but letters, digits, `-._~` and what is `also` allowed.

@@ -71,7 +71,7 @@ size = 1.5
         "c:1: socket \"\" has 0 bytes",
         "c:2: unix_mode = \"0999\"",
         "c:3: \"localhost\"",
-        "c:4: unknown key `colour`; there are: `unix`, `unix_mode`, `tcp`, `ctl`, `metrics`, ",
+        "c:4: unknown key `colour`; there are: `unix`, `unix_mode`, `tcp`, `listen`, `ctl`, ",
         "c:6: disk file \"/",
         "c:7: depth = 0: 1 to 1024",
         "c:8: ",

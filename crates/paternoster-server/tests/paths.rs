@@ -1,10 +1,9 @@
 //! What the paths of a configuration are relative to.
 
 use std::fs::{self, File};
-use std::path::Path;
 
 use paternoster_disk::CacheChoice;
-use paternoster_server::config::{BackendConfig, Config, Options};
+use paternoster_server::config::{BackendConfig, Config, Listen, Options};
 
 const TOML: &str = "unix = \"nbd.sock\"\nctl = \"run/ctl.sock\"\n\
                     [disks.d]\npath = \"disk.img\"\n[exports.e]\ndisk = \"d\"\n";
@@ -23,7 +22,7 @@ fn dir() -> tempfile::TempDir {
 fn paths_in_a_file_are_relative_to_the_file() {
     let dir = dir();
     let config = Config::from_file(&dir.path().join("c.toml")).expect("valid");
-    assert_eq!(config.listen.unix, Some(dir.path().join("nbd.sock")));
+    assert_eq!(config.listen, [Listen::unix(dir.path().join("nbd.sock"))]);
     assert_eq!(config.ctl, Some(dir.path().join("run/ctl.sock")));
     let path = dir.path().join("disk.img");
     assert_eq!(config.disks[0].backend, BackendConfig::File { path, cache: CacheChoice::Auto });
@@ -64,13 +63,13 @@ fn options_and_what_is_not_written_are_relative_to_the_current_directory() {
         ..Options::default()
     };
     let config = Config::from_options(&options).expect("valid");
-    assert_eq!(config.listen.unix.as_deref(), Some(Path::new("nbd.sock")));
+    assert_eq!(config.listen, [Listen::unix("nbd.sock".into())]);
     let toml = TOML.replace("unix = \"nbd.sock\"\n", "");
     let config = Config::from_toml(&toml, &dir.path().join("c.toml")).expect("valid");
-    assert_eq!(config.listen.unix.as_deref(), Some(Path::new("paternoster.sock")));
+    assert_eq!(config.listen, [Listen::unix("paternoster.sock".into())]);
     let toml = TOML.replace("ctl = \"run/ctl.sock\"\n", "");
     let config = Config::from_toml(&toml, &dir.path().join("c.toml")).expect("valid");
-    assert_eq!(config.ctl.as_deref(), Some(Path::new(paternoster_server::ctl::DEFAULT_PATH)));
+    assert_eq!(config.ctl, Some(paternoster_server::ctl::default_path()));
 }
 
 #[test]
@@ -105,7 +104,7 @@ fn metrics_need_an_address_of_their_own() {
     let no_address = "--metrics: \"here\": an IP address and a port is allowed, such as \
                       127.0.0.1:10809 or [::1]:10809";
     assert_eq!(refusal("here", "[::1]:7").as_deref(), Some(no_address));
-    let taken = "--metrics: [::1]:7 is that of tcp too; metrics need an address of their own";
+    let taken = "--metrics: [::1]:7 is one of clients too; metrics need an address of their own";
     assert_eq!(refusal("[::1]:7", "[::1]:7").as_deref(), Some(taken));
     assert_eq!(refusal("[::1]:8", "[::1]:7"), None);
     assert_eq!(refusal("[::1]:0", "[::1]:0"), None, "any free one, twice");

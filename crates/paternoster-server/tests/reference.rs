@@ -14,8 +14,9 @@ const REFERENCE: &str = include_str!("../../../docs/configuration.md");
 const STRANGER: &str = "no_such_key";
 
 /// The tables of a file: the heading in the reference, and a file with nothing but this table.
-const TABLES: [(&str, &str); 4] = [
+const TABLES: [(&str, &str); 5] = [
     ("## The file", ""),
+    ("## `[[listen]]`", "[[listen]]\n"),
     ("## `[disks.NAME]`", "[disks.d]\n"),
     ("## `[groups.\"/PATH\"]`", "[groups.\"/g\"]\n"),
     ("## `[exports.NAME]`", "[exports.e]\n"),

@@ -87,7 +87,7 @@ fn config(scheduler: SchedulerKind, drawn: &Drawn, socket: PathBuf) -> Config {
         description: None,
     });
     Config {
-        listen: Listen { unix: Some(socket), unix_mode: Listen::DEFAULT_MODE, tcp: None },
+        listen: vec![Listen::unix(socket)],
         ctl: None,
         metrics: None,
         disks: vec![DiskConfig {

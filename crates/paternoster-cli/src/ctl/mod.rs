@@ -21,7 +21,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use paternoster_server::ctl::{
-    DEFAULT_PATH, ReloadMode, WeightChange, change_settings, fetch_settings, fetch_stat,
+    ReloadMode, WeightChange, change_settings, default_path, fetch_settings, fetch_stat,
     set_limits, set_weight,
 };
 use paternoster_server::stat::{Detail, GroupStat};
@@ -31,10 +31,8 @@ use crate::output::print;
 /// Ask a running server, or change it while it runs.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The server's control socket, as in its --ctl or its file; by default both are in the current
-    /// directory
-    #[arg(long = "ctl", value_name = "PATH", default_value = DEFAULT_PATH, global = true)]
-    socket: PathBuf,
+    #[command(flatten)]
+    place: Place,
 
     #[command(subcommand)]
     question: Question,
@@ -209,17 +207,41 @@ enum Question {
     },
 }
 
+/// Where the server is asked.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Place {
+    #[arg(long = "ctl", value_name = "PATH", global = true, help = place_help())]
+    socket: Option<PathBuf>,
+}
+
+/// Where a control socket is that nobody has named: the server's, and that which is asked.
+pub(crate) const DEFAULT_PLACE: &str = "[default: $PATERNOSTER_CTL, else ctl.sock in \
+     $RUNTIME_DIRECTORY, for root in /run/paternoster, and for others in \
+     $XDG_RUNTIME_DIR/paternoster; else paternoster-ctl.sock]";
+
+fn place_help() -> String {
+    format!("The server's control socket, as in its --ctl or its file {DEFAULT_PLACE}")
+}
+
+impl Place {
+    /// The socket.
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.socket.clone().unwrap_or_else(default_path)
+    }
+}
+
 /// Runs the subcommand.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let socket = &args.place.socket();
     let text = match &args.question {
         Question::Stat { json, blkio, verbose, watch } => {
             let detail = if *verbose { Detail::Queues } else { Detail::Groups };
             if let Some(interval) = watch {
                 let watching = watch::Watching { detail, interval: *interval, screens: None };
-                watch::run(&args.socket, &watching, table::show_rates)?;
+                watch::run(socket, &watching, table::show_rates)?;
                 return Ok(ExitCode::SUCCESS);
             }
-            let answer = fetch_stat(&args.socket, detail)?;
+            let answer = fetch_stat(socket, detail)?;
             match () {
                 () if *json => answer.json,
                 () if *blkio => blkio::show(&answer.stat),
@@ -228,7 +250,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         }
         Question::Why { tenant, disk, seconds, json } => {
             let question = why::Question { tenant, disk: disk.as_deref(), span: *seconds };
-            let answer = why::ask(&args.socket, &question)?;
+            let answer = why::ask(socket, &question)?;
             if *json { serde_json::to_string_pretty(&answer)? + "\n" } else { why::show(&answer) }
         }
         Question::Weight { group, weight, leaf, disk } => {
@@ -238,14 +260,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
                 leaf_weight: leaf.as_deref().map(WeightChange::value),
                 disk: disk.clone(),
             };
-            weight::show(group, &set_weight(&args.socket, &change)?)
+            weight::show(group, &set_weight(socket, &change)?)
         }
         Question::Limit { group, limits, disk } => {
             let change = limit::change(group, limits, disk.as_deref())?;
-            limit::show(group, &set_limits(&args.socket, &change)?)
+            limit::show(group, &set_limits(socket, &change)?)
         }
         Question::Get { disk, name } => {
-            let answer = fetch_settings(&args.socket)?;
+            let answer = fetch_settings(socket)?;
             let settings = settings::of(disk, &answer)?;
             match name {
                 Some(name) => settings::show_one(settings, name)?,
@@ -254,12 +276,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         }
         Question::Set { disk, settings } => {
             let change = settings::change(disk, settings)?;
-            let answer = change_settings(&args.socket, &change)?;
+            let answer = change_settings(socket, &change)?;
             settings::show(settings::of(disk, &answer)?)
         }
         Question::Reload { dry_run } => {
             let mode = if *dry_run { ReloadMode::DryRun } else { ReloadMode::Apply };
-            reload::show(&paternoster_server::ctl::reload(&args.socket, mode)?)
+            reload::show(&paternoster_server::ctl::reload(socket, mode)?)
         }
     };
     print(text.as_bytes())?;

@@ -8,17 +8,15 @@
 
 use std::cmp::Reverse;
 use std::fmt::Write as _;
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use paternoster::Nanos;
-use paternoster_server::ctl::DEFAULT_PATH;
 use paternoster_server::stat::{Detail, DiskStat, GroupStat, Share, Stat, Times, Why};
 
-use super::depth;
 use super::units::{NONE, Time, per_second};
 use super::watch;
+use super::{Place, depth};
 
 /// Watch how tenants share the disks of a running server, and why they wait
 ///
@@ -33,9 +31,8 @@ use super::watch;
 /// few outstanding: all of them are in the disk). `ctl why` says it in whole sentences.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The server's control socket, as in its --ctl or its file
-    #[arg(long = "ctl", value_name = "PATH", default_value = DEFAULT_PATH)]
-    socket: PathBuf,
+    #[command(flatten)]
+    place: Place,
 
     /// Seconds between two screens
     #[arg(long, short = 'd', value_name = "SECONDS", default_value = "1",
@@ -57,7 +54,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let count = if args.once { Some(1) } else { args.count };
     let watching =
         watch::Watching { detail: Detail::Groups, interval: args.interval, screens: count };
-    watch::run(&args.socket, &watching, show)?;
+    watch::run(&args.place.socket(), &watching, show)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -136,7 +136,7 @@ fn config(disk: Disk, scheduler: SchedulerKind, socket: std::path::PathBuf) -> R
         });
     }
     Ok(Config {
-        listen: Listen { unix: Some(socket), unix_mode: Listen::DEFAULT_MODE, tcp: None },
+        listen: vec![Listen::unix(socket)],
         ctl: None,
         metrics: None,
         disks: vec![DiskConfig {

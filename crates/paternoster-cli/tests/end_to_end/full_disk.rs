@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::support::{Place, Served, temp_dir};
+use crate::support::{CONTROL, Place, Served, temp_dir};
 use crate::wire::{Wire, request};
 
 const MIB: u32 = 1 << 20;
@@ -26,7 +26,11 @@ fn served_where_8_mib_fit() -> Served {
                  mkdir full && mount -t tmpfs -o size=8M none full && \
                  truncate -s 64M full/disk.img && exec \"$@\"";
     let mut command = Command::new("unshare");
-    command.current_dir(dir.path()).args(["--mount", "--propagation", "unchanged"]);
+    command.current_dir(dir.path()).env(CONTROL.0, CONTROL.1).args([
+        "--mount",
+        "--propagation",
+        "unchanged",
+    ]);
     if !rustix::process::geteuid().is_root() {
         command.arg("--map-root-user");
     }

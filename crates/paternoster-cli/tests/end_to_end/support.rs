@@ -41,6 +41,9 @@ pub(crate) fn temp_dir() -> TempDir {
     tempfile::tempdir().expect("a directory")
 }
 
+/// Has each server and its `ctl` find each other in their own folder, where many run at once.
+pub(crate) const CONTROL: (&str, &str) = ("PATERNOSTER_CTL", "paternoster-ctl.sock");
+
 /// By what servers carry operations out: `TEST_ENGINE`, or what the machine permits.
 fn engine() -> Option<String> {
     std::env::var("TEST_ENGINE").ok()
@@ -61,7 +64,7 @@ fn engine_option(dir: &Path, args: &[&str]) -> Option<String> {
 /// The program, with `dir` as its current directory.
 pub(crate) fn paternoster(dir: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_paternoster"));
-    command.current_dir(dir).env("RUST_LOG", "info");
+    command.current_dir(dir).env("RUST_LOG", "info").env(CONTROL.0, CONTROL.1);
     command
 }
 

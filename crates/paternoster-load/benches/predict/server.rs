@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Result;
 use paternoster_load::{Habit, Load, TenantLoad, Window};
 use paternoster_server::Server;
-use paternoster_server::config::Config;
+use paternoster_server::config::{Config, Listen};
 
 use crate::scenes::{Disk, Scene, Tenant};
 use crate::{COUNTED, EXPORT_MIB, WARM_UP};
@@ -33,7 +33,7 @@ fn window(scene: &Scene, seed: u64) -> Result<Window> {
     let folder = tempfile::tempdir()?;
     let socket = folder.path().join("nbd.sock");
     let mut config = Config::from_toml(&config(scene), Path::new("predict.toml"))?;
-    config.listen.unix = Some(socket.clone());
+    config.listen = vec![Listen::unix(socket.clone())];
     let server = Server::start(&config)?;
     let loads: Vec<_> = scene.tenants.iter().map(load).collect();
     let mut clients = Load::connect(&socket, &loads, seed)?;

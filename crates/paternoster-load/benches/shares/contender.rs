@@ -19,7 +19,7 @@ use anyhow::{Context as _, Result};
 use paternoster::SchedulerKind;
 use paternoster_load::{Habit, Load, TenantLoad, Window};
 use paternoster_server::Server;
-use paternoster_server::config::Config;
+use paternoster_server::config::{Config, Listen};
 use paternoster_server::ctl::Control as _;
 use paternoster_server::stat::Detail;
 use tempfile::TempDir;
@@ -115,7 +115,7 @@ impl Running {
         };
         let text = config(row, &contender, file.as_ref().map(TempDir::path));
         let mut config = Config::from_toml(&text, Path::new("shares.toml"))?;
-        config.listen.unix = Some(socket.clone());
+        config.listen = vec![Listen::unix(socket.clone())];
         let server = Server::start(&config)?;
 
         let loads: Vec<_> = row.each().map(|(name, tenant)| load(name, tenant)).collect();

@@ -7,12 +7,22 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::{BackendConfig, Config, DiskConfig, ExportConfig, GroupConfig};
+use super::{BackendConfig, Config, DiskConfig, ExportConfig, GroupConfig, Listen, ListenAddress};
 use crate::ctl::Change;
 
 /// Returns what differs, in the order of the served configuration.
 pub(crate) fn needs_restart(served: &Config, file: &Config) -> Vec<Change> {
     let mut found = Difference::default();
+    let addresses = |config: &Config| -> Vec<_> {
+        config.listen.iter().map(|listen| listen.address.to_string()).collect()
+    };
+    found.names("listen", &addresses(served), &addresses(file));
+    for old in &served.listen {
+        let address = old.address.to_string();
+        if let Some(new) = file.listen.iter().find(|new| new.address.to_string() == address) {
+            found.compare(&format!("listen {address:?}"), socket(served, old), socket(file, new));
+        }
+    }
     found.compare("", whole(served), whole(file));
 
     let names =
@@ -50,18 +60,25 @@ pub(crate) fn needs_restart(served: &Config, file: &Config) -> Vec<Change> {
 /// Keys and their values; null is none.
 type Values<const N: usize> = [(&'static str, Value); N];
 
-fn whole(config: &Config) -> Values<8> {
-    let Config { listen, ctl, metrics, payload_timeout, threads, engine, .. } = config;
+fn whole(config: &Config) -> Values<5> {
+    let Config { ctl, metrics, payload_timeout, threads, engine, .. } = config;
     [
-        ("unix", listen.unix.as_deref().map(path).into()),
-        ("unix_mode", format!("{:04o}", listen.unix_mode).into()),
-        ("tcp", listen.tcp.map(|address| address.to_string()).into()),
         ("ctl", ctl.as_deref().map_or_else(|| "none".to_owned(), path).into()),
         ("metrics", metrics.map(|address| address.to_string()).into()),
         ("payload_timeout", (payload_timeout.as_nanos() / 1_000_000_000).into()),
         ("threads", (*threads).into()),
         ("engine", engine.name().into()),
     ]
+}
+
+fn socket(config: &Config, listen: &Listen) -> Values<2> {
+    let mode = match listen.address {
+        ListenAddress::Unix { mode, .. } => format!("{mode:04o}").into(),
+        ListenAddress::Tcp(_) => Value::Null,
+    };
+    let name = |&export: &usize| Value::from(config.exports[export].name.clone());
+    let offered = |exports: &Vec<usize>| Value::Array(exports.iter().map(name).collect());
+    [("unix_mode", mode), ("exports", listen.exports.as_ref().map_or("all".into(), offered))]
 }
 
 fn back_end(disk: &DiskConfig) -> Values<9> {
@@ -146,6 +163,7 @@ mod tests {
 
     const SERVED: &str = "
 unix = \"nbd.sock\"
+ctl = \"c.sock\"
 threads = 2
 [disks.d]
 backend = \"modelled\"
@@ -185,15 +203,23 @@ size = \"64K\"
     #[test]
     fn each_key_that_needs_a_restart_is_named_with_old_and_new() {
         let cases = [
-            ("unix = \"nbd.sock\"", "unix = \"x.sock\"", "unix \"nbd.sock\" -> \"x.sock\""),
-            ("[disks.d]", "unix_mode = \"0660\"\n[disks.d]", "unix_mode \"0600\" -> \"0660\""),
-            ("[disks.d]", "tcp = \"[::1]:9\"\n[disks.d]", "tcp none -> \"[::1]:9\""),
+            (
+                "[disks.d]",
+                "unix_mode = \"0660\"\n[disks.d]",
+                "listen \"nbd.sock\": unix_mode \"0600\" -> \"0660\"",
+            ),
+            ("[disks.d]", "tcp = \"[::1]:9\"\n[disks.d]", "listen none -> \"[::1]:9\""),
+            (
+                "[disks.d]",
+                "[[listen]]\nunix = \"y\"\nexports = [\"b\"]\n[disks.d]",
+                "listen none -> \"y\"",
+            ),
             (
                 "[disks.d]",
                 "metrics = \"127.0.0.1:9870\"\n[disks.d]",
                 "metrics none -> \"127.0.0.1:9870\"",
             ),
-            ("[disks.d]", "ctl = \"none\"\n[disks.d]", "ctl \"paternoster-ctl.sock\" -> \"none\""),
+            ("ctl = \"c.sock\"", "ctl = \"none\"", "ctl \"c.sock\" -> \"none\""),
             ("[disks.d]", "payload_timeout = 60\n[disks.d]", "payload_timeout 30 -> 60"),
             ("threads = 2", "threads = 3", "threads 2 -> 3"),
             ("[disks.d]", "engine = \"threads\"\n[disks.d]", "engine \"auto\" -> \"threads\""),
@@ -225,6 +251,17 @@ size = \"64K\"
         for (line, new, said) in cases {
             assert_eq!(lines(&[(line, new)]), [said], "{new}");
         }
+    }
+
+    #[test]
+    fn sockets_that_move_and_exports_that_they_no_longer_offer_are_named() {
+        let moved = lines(&[("unix = \"nbd.sock\"", "unix = \"x.sock\"")]);
+        assert_eq!(moved, ["listen \"nbd.sock\" -> none", "listen none -> \"x.sock\""]);
+        let first = "[[listen]]\nunix = \"nbd.sock\"\nexports = [\"b\", \"a\"]\n[disks.d]";
+        let fewer = lines(&[("unix = \"nbd.sock\"", ""), ("[disks.d]", first)]);
+        let mut all = fewer.iter().map(String::as_str);
+        let offered = "listen \"nbd.sock\": exports \"all\" -> [\"b\",\"a\"]";
+        assert_eq!((all.next(), all.next()), (Some(offered), None));
     }
 
     #[test]
@@ -308,9 +345,12 @@ size = \"64K\"
         let served = config(SERVED);
         let bounds = bounds(&served.groups[0]).map(|(key, _)| key);
         let whole = whole(&served).map(|(key, _)| key).into_iter().chain(bounds);
-        let whole = whole.chain(["disks", "groups", "exports"]);
+        // Sockets are compared by their addresses, tables by their names.
+        let sockets = ["unix", "unix_mode", "tcp", "listen"];
+        let whole = whole.chain(sockets).chain(["disks", "groups", "exports"]);
         let tables = [
             ("## The file", sorted(whole)),
+            ("## `[[listen]]`", vec!["exports", "tcp", "unix", "unix_mode"]),
             ("## `[disks.NAME]`", sorted(back_end(&served.disks[0]).map(|(key, _)| key))),
             ("## `[groups.\"/PATH\"]`", sorted(bounds)),
             (

@@ -89,6 +89,7 @@ pub(super) struct Draft {
     pub(super) unix: Key<PathBuf>,
     pub(super) unix_mode: Key<Number>,
     pub(super) tcp: Key<String>,
+    pub(super) listen: Vec<DraftListen>,
     /// None is to have none.
     pub(super) ctl: Key<Option<PathBuf>>,
     pub(super) metrics: Key<String>,
@@ -100,6 +101,19 @@ pub(super) struct Draft {
     pub(super) disks: Vec<DraftDisk>,
     pub(super) groups: Vec<DraftGroup>,
     pub(super) exports: Vec<DraftExport>,
+}
+
+/// A table of `[[listen]]`, or what stands for one.
+#[derive(Debug, Default)]
+pub(super) struct DraftListen {
+    /// As in [`Draft`].
+    pub(super) has_gaps: bool,
+    /// Where it begins.
+    pub(super) place: Place,
+    pub(super) unix: Key<PathBuf>,
+    pub(super) unix_mode: Key<Number>,
+    pub(super) tcp: Key<String>,
+    pub(super) exports: Key<Vec<At<String>>>,
 }
 
 #[derive(Debug, Default)]

@@ -1,5 +1,5 @@
-//! By what operations on disks and sockets are carried out: by io_uring, by threads, or by whichever
-//! this machine permits.
+//! By what operations on disks and sockets are carried out: by io_uring, by threads, or by that
+//! which this machine permits.
 
 use paternoster_disk::IoEngine;
 

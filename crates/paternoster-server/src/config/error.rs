@@ -294,6 +294,30 @@ pub enum Problem {
     /// A mode without a socket.
     #[error("unix_mode is of no use without unix")]
     ModeWithoutSocket,
+    /// A socket without an address.
+    #[error("[[listen]] has neither unix nor tcp; one of them is needed")]
+    NoListenAddress,
+    /// Two addresses of one socket.
+    #[error("[[listen]] has unix and tcp; one of them is allowed, and any number of [[listen]]")]
+    TwoListenAddresses,
+    /// Two sockets at one address.
+    #[error("{address} is listened on already; each socket needs an address of its own")]
+    ListenTwice { address: String },
+    /// A socket with an empty list of exports.
+    #[error("exports = []: at least one is needed; without exports a socket offers all of them")]
+    OffersNothing,
+    /// An export that is written twice.
+    #[error("export {export:?} is offered twice; once is allowed")]
+    OfferedTwice { export: String },
+    /// An export that there is not.
+    #[error("there is no export {export:?}; there are: {known}")]
+    UnknownExport { export: String, known: String },
+    /// An export that nobody can reach.
+    #[error(
+        "no socket offers export {export:?}: it has to be among the exports of a [[listen]], or \
+         one without exports, which offers all, is needed"
+    )]
+    NotOffered { export: String },
     /// A text that is no address.
     #[error(
         "{found:?}: an IP address and a port is allowed, such as 127.0.0.1:10809 or [::1]:10809"
@@ -318,11 +342,11 @@ pub enum Problem {
     #[error("{path:?} exists and is not a socket; it stays as it is: name another path")]
     NotASocket { path: PathBuf },
     /// One path for clients and control.
-    #[error("socket {path:?} is that of unix too; ctl needs one of its own, or \"none\"")]
+    #[error("socket {path:?} is one of clients too; ctl needs one of its own, or \"none\"")]
     SameSocket { path: PathBuf },
 
     /// One address for clients and metrics.
-    #[error("{address} is that of tcp too; metrics need an address of their own")]
+    #[error("{address} is one of clients too; metrics need an address of their own")]
     SameAddress { address: SocketAddr },
 
     /// Something else than `TUNABLE=VALUE`.

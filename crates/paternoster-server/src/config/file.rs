@@ -4,7 +4,7 @@ use std::path::Path;
 
 use toml::de::DeTable;
 
-use super::draft::{At, Draft, DraftDisk, DraftExport, DraftGroup};
+use super::draft::{At, Draft, DraftDisk, DraftExport, DraftGroup, DraftListen};
 use super::error::{Place, Problem};
 use super::keys::{Keys, Source};
 use super::limit::Limit;
@@ -34,6 +34,7 @@ pub(super) fn read(text: &str, path: &Path, mistakes: &mut Mistakes) -> Option<D
         unix: keys.path("unix"),
         unix_mode: keys.number("unix_mode"),
         tcp: keys.text("tcp"),
+        listen: keys.array_of_tables("listen", listen),
         ctl: keys.path_or_none("ctl"),
         metrics: keys.text("metrics"),
         memory: keys.number("memory"),
@@ -46,6 +47,17 @@ pub(super) fn read(text: &str, path: &Path, mistakes: &mut Mistakes) -> Option<D
         exports: keys.tables("exports", export),
         has_gaps: keys.end_of_file(),
     })
+}
+
+fn listen(place: Place, keys: &mut Keys<'_, '_>) -> DraftListen {
+    DraftListen {
+        place,
+        unix: keys.path("unix"),
+        unix_mode: keys.number("unix_mode"),
+        tcp: keys.text("tcp"),
+        exports: keys.texts("exports"),
+        has_gaps: keys.end(),
+    }
 }
 
 fn disk(name: At<String>, keys: &mut Keys<'_, '_>) -> DraftDisk {

@@ -19,6 +19,8 @@ const NUMBER: &str = "a whole number, or one in quotes,";
 const FLAG: &str = "true or false";
 const AUTO_OR_FLAG: &str = "\"auto\", true or false";
 const TABLE: &str = "a table";
+const TABLES: &str = "an array of tables";
+const TEXTS: &str = "an array of texts in quotes";
 
 /// The text, for turning offsets in it into lines.
 #[derive(Clone, Copy)]
@@ -201,6 +203,39 @@ impl<'a, 'm> Keys<'a, 'm> {
             }
         }
         drafts
+    }
+
+    /// An array of tables, in the order of the file; each knows where it begins.
+    pub(super) fn array_of_tables<D>(
+        &mut self,
+        key: &'static str,
+        draft: impl Fn(Place, &mut Keys<'a, '_>) -> D,
+    ) -> Vec<D> {
+        let Some(found) = self.take(key) else { return Vec::new() };
+        let elements = found.get_ref().as_array().map(|_| ()).ok_or(TABLES);
+        self.lacks_table |= self.accept(key, &found, elements).is_none();
+        let DeValue::Array(elements) = found.into_inner() else { return Vec::new() };
+        let mut drafts = Vec::new();
+        for element in elements {
+            let place = self.source.place(&element.span());
+            if let Some(table) = self.table(&format!("[[{key}]]"), element) {
+                drafts.push(draft(place, &mut Keys::new(self.source, table, self.mistakes)));
+            }
+        }
+        drafts
+    }
+
+    /// An array of texts.
+    pub(super) fn texts(&mut self, key: &'static str) -> Key<Vec<At<String>>> {
+        let source = self.source;
+        self.read(key, |value| {
+            let elements = value.as_array().ok_or(TEXTS)?;
+            let read = elements.iter().map(|element| {
+                let value = element.get_ref().as_str().ok_or(TEXTS)?.to_owned();
+                Ok(At { value, place: source.place(&element.span()) })
+            });
+            read.collect()
+        })
     }
 
     /// Notes what nobody has asked for. Returns whether there is something: it may be, misspelt,

@@ -55,7 +55,7 @@ pub use error::{ConfigError, Mistake, Place, Problem};
 pub use export::ExportConfig;
 pub use group::GroupConfig;
 pub(crate) use limit::Limit;
-pub use listen::Listen;
+pub use listen::{Listen, ListenAddress};
 pub use options::Options;
 pub use polling::{Hybrid, HybridTunable, Polling};
 pub(crate) use scheduler::AUTO;
@@ -68,9 +68,9 @@ use mistakes::Mistakes;
 /// A validated configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Where clients connect.
-    pub listen: Listen,
-    /// Where the control socket is: [`DEFAULT_PATH`](crate::ctl::DEFAULT_PATH) if nothing was
+    /// Where clients connect: at least one socket.
+    pub listen: Vec<Listen>,
+    /// Where the control socket is: [`default_path`](crate::ctl::default_path) if nothing was
     /// written. None is none.
     pub ctl: Option<PathBuf>,
     /// A TCP address of its own for `GET /metrics`; port 0 is any free one.
@@ -204,7 +204,9 @@ impl Config {
 impl Draft {
     fn check(&self, mut mistakes: Mistakes) -> Result<Config, ConfigError> {
         let sockets = listen::check(self, &mut mistakes);
-        let metrics = listen::check_metrics(self, &mut mistakes);
+        let ctl = sockets.check_ctl(self, &mut mistakes);
+        let metrics = sockets.check_metrics(self, &mut mistakes);
+        sockets.check_reached(self, &mut mistakes);
         let disks = disk::check(self, &mut mistakes);
         machine::check_memory(self, &disks, &mut mistakes);
         export::check_names(&self.exports, &mut mistakes);
@@ -218,11 +220,10 @@ impl Draft {
         let exports = export::check(self, &members, &disks, groups.as_deref(), &mut mistakes);
         let disks: Option<_> = disks.into_iter().map(|checked| checked.config).collect();
         let config = || {
-            let (listen, ctl) = sockets?;
             bounds?;
             Some(Config {
-                listen,
-                ctl,
+                listen: sockets.into_sockets()?,
+                ctl: ctl?,
                 metrics: metrics?,
                 disks: disks?,
                 groups: groups?,

@@ -15,8 +15,8 @@ use serde::de::DeserializeOwned;
 use thiserror::Error;
 use tokio::net::UnixStream;
 
-use super::DEFAULT_PATH;
 use super::limit::{LimitAnswer, LimitChange};
+use super::place::VARIABLE;
 use super::reload::{ReloadAnswer, ReloadMode};
 use super::server::SETTINGS;
 use super::settings::{DiskChange, SettingsAnswer};
@@ -34,8 +34,8 @@ const ANSWER_MAX: usize = 64 << 20;
 pub enum CtlError {
     /// The socket does not exist.
     #[error(
-        "there is no control socket {path:?}; name the server's with --ctl PATH: without a ctl of \
-         its own it makes {DEFAULT_PATH} in the directory in which it is started"
+        "there is no control socket {path:?}; name the server's with --ctl PATH or with {VARIABLE} \
+         in the environment, and see that it runs, as the user who asks"
     )]
     NoSocket {
         /// Its path.

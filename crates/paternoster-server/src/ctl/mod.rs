@@ -17,6 +17,7 @@
 
 mod client;
 mod limit;
+mod place;
 mod reload;
 mod server;
 mod settings;
@@ -28,13 +29,11 @@ pub use client::{
 };
 pub use limit::{LimitAnswer, LimitChange, LimitError, LimitsInForce};
 pub(crate) use limit::{NewLimits, by_key as limits_by_key};
+pub use place::{VARIABLE, default_path};
+pub(crate) use place::{is_directory_to_be_made, make_directory};
 pub use reload::{Change, ReloadAnswer, ReloadError, ReloadMode};
 pub use server::{Control, CtlServer, StatError, serve, serve_metrics};
 pub(crate) use settings::CheckedSettings;
 pub use settings::{DiskChange, NewSettings, SettingError, SettingsAnswer, SettingsInForce};
 pub(crate) use weight::NewWeights;
 pub use weight::{WeightAnswer, WeightChange, WeightError, WeightsInForce};
-
-/// The socket, in the current directory, that a server makes and `paternoster ctl` asks if
-/// neither is given another.
-pub const DEFAULT_PATH: &str = "paternoster-ctl.sock";

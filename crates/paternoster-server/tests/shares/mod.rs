@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use paternoster_load::{Got, Load, TenantLoad, Window};
-use paternoster_server::config::Config;
+use paternoster_server::config::{Config, Listen};
 use paternoster_server::{ControlHandle, Server};
 use tempfile::TempDir;
 
@@ -30,7 +30,7 @@ impl Rig {
     pub(crate) fn from_toml(text: &str) -> anyhow::Result<Self> {
         let mut config = Config::from_toml(text, Path::new("test.toml"))?;
         Self::start(|socket| {
-            config.listen.unix = Some(socket);
+            config.listen = vec![Listen::unix(socket)];
             config
         })
     }
