@@ -15,6 +15,7 @@ mod cargo;
 mod compare;
 mod decisions;
 mod fresh;
+mod guest;
 mod killed_on_drop;
 mod not_run;
 mod oracle;
@@ -44,7 +45,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     /// Everything that continuous integration checks, in order, up to the first failure
-    Test,
+    Test(test::Args),
     /// What a machine can check of how the code base should read
     Tidy,
     /// Compare the tables in documents that are made from the code, or write them
@@ -60,6 +61,9 @@ enum Command {
     /// Measure
     #[command(subcommand)]
     Bench(Bench),
+    /// What the guest of `test --guest` does
+    #[command(subcommand, hide = true)]
+    Inside(guest::Inside),
 }
 
 /// What there is to measure.
@@ -94,10 +98,15 @@ fn main() -> ExitCode {
 
 /// Runs `command`, from the root of the repository.
 fn run(command: &Command) -> Result<()> {
+    // The guest has no repository.
+    if let Command::Inside(inside) = command {
+        return guest::run_inside(inside);
+    }
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask has no parent")?;
     std::env::set_current_dir(root).with_context(|| format!("going to {}", root.display()))?;
     match command {
-        Command::Test => test::run(),
+        Command::Test(args) => test::run(args),
+        Command::Inside(inside) => guest::run_inside(inside),
         Command::Tidy => tidy::run(),
         Command::Tables(args) => tables::run(args),
         Command::Audit => audit::run(),

@@ -3,13 +3,21 @@
 //! Cheap checks come before dear ones, except that the test runner comes last, so that its own
 //! summary ends the output.
 
-use crate::{bench_idle, bench_sched, cargo, oracle, packages, tidy};
+use crate::{bench_idle, bench_sched, cargo, guest, oracle, packages, tidy};
 use anyhow::{Context as _, Result, bail};
 use paternoster_disk::IoEngine;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::time::Instant;
+
+/// What to check.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Check what needs a kernel of one's own, in a virtual machine, and nothing else
+    #[arg(long)]
+    guest: bool,
+}
 
 /// A step of the run.
 struct Step {
@@ -89,7 +97,12 @@ const BY_THREADS: (&str, &str) = ("TEST_ENGINE", "threads");
 const NOT_RUN: &str = "PATERNOSTER_NOT_RUN";
 
 /// Runs the command.
-pub(crate) fn run() -> Result<()> {
+pub(crate) fn run(args: &Args) -> Result<()> {
+    if args.guest { guest::run() } else { run_steps() }
+}
+
+/// Does all steps.
+fn run_steps() -> Result<()> {
     let fallback = engine_of_tests()?;
     let mut not_run = fallback.iter().len();
     for (index, step) in STEPS.iter().enumerate() {

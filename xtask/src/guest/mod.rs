@@ -1,0 +1,147 @@
+//! `cargo xtask test --guest`: what only a kernel of one's own can show, in a virtual machine.
+//!
+//! ```text
+//!   packages, kernel ──▶ image: busybox, the server, this program, tools, modules, scripts
+//!                          │
+//!                          ├──▶ durability.sh      clients of a server on dm-log-writes
+//!                          │      └─▶ log, record ─▶ judge: what was promised is there
+//!                          └──▶ the same, where no flush reaches the device: the judge must see it
+//! ```
+//!
+//! No hardware virtualisation is needed: QEMU interprets the guest. A guest that has its power off
+//! when it is asked has said on its console what it found; its disks are files that are read here.
+//! The kernel stays below the target directory, as do the files of the last run.
+
+mod clients;
+mod connection;
+mod durability;
+mod image;
+mod judge;
+mod kernel;
+mod log;
+mod machine;
+mod record;
+
+use std::fs;
+use std::path::Path;
+use std::time::Instant;
+
+use anyhow::{Context as _, Result, anyhow};
+use clap::Subcommand;
+
+use self::image::Image;
+use self::kernel::Kernel;
+use self::machine::Machine;
+use crate::not_run::NotRun;
+use crate::{cargo, packages};
+
+/// The packages: the machine, the guest's shell and tools, and binutils' `strip`.
+const PACKAGES: [&str; 4] = ["qemu-system-x86", "busybox-static", "dmsetup", "binutils"];
+/// Programs of Debian that the guest has, and where they are.
+const PROGRAMS: [(&str, &str); 2] =
+    [("busybox", "/usr/bin/busybox"), ("dmsetup", "/usr/sbin/dmsetup")];
+/// The guest's own files.
+const SCRIPTS: [(&str, &str); 2] =
+    [("/init", include_str!("init.sh")), ("/durability.sh", include_str!("durability.sh"))];
+/// Directories that are mounted over.
+const MOUNT_POINTS: [&str; 6] = ["/dev", "/proc", "/sys", "/tmp", "/run", "/mnt"];
+/// The schedulers and connection threads under which durability is shown.
+const DURABLE: [(&str, u32); 3] = [("mq-deadline", 1), ("cfq", 1), ("wfq", 2)];
+
+/// What this program does within the guest.
+#[derive(Subcommand)]
+pub(crate) enum Inside {
+    /// Write and flush at random, and set marks in the log of the device
+    Clients(clients::Args),
+}
+
+/// Does what is to be done within the guest.
+pub(crate) fn run_inside(inside: &Inside) -> Result<()> {
+    match inside {
+        Inside::Clients(args) => clients::run(args),
+    }
+}
+
+/// Runs the command. What cannot be run is a failure where everything has to be.
+pub(crate) fn run() -> Result<()> {
+    let must_run = std::env::var("CI").is_ok_and(|ci| ci == "true");
+    check().map_err(|error| match error.downcast::<NotRun>() {
+        Ok(not_run) if must_run => anyhow!("{not_run}; as CI is set, that is a failure"),
+        Ok(not_run) => not_run.into(),
+        Err(error) => error,
+    })
+}
+
+/// Makes the machine ready and runs every guest.
+fn check() -> Result<()> {
+    let mut passed = Vec::new();
+    let machine = step("the guest is ready", &mut passed, || {
+        let machine = prepare()?;
+        let kernel = machine.kernel.image.file_name().unwrap_or_default().display().to_string();
+        Ok((machine, kernel))
+    })?;
+    for (scheduler, threads) in DURABLE {
+        let name = format!("what was flushed is on the device, {scheduler}, threads {threads}");
+        step(&name, &mut passed, || Ok(((), durability::check(&machine, scheduler, threads)?)))?;
+    }
+    let name = "a device without flushes is found out";
+    step(name, &mut passed, || Ok(((), durability::check_control(&machine)?)))?;
+    println!("== guest: all passed: {}", passed.join(", "));
+    Ok(())
+}
+
+/// Does a step; says what it found and how long it took, and notes the latter.
+fn step<T>(
+    name: &str,
+    passed: &mut Vec<String>,
+    act: impl FnOnce() -> Result<(T, String)>,
+) -> Result<T> {
+    println!("== guest: {name}");
+    let start = Instant::now();
+    let (made, found) = act().with_context(|| name.to_owned())?;
+    let took = format!("{:.1} s", start.elapsed().as_secs_f64());
+    println!("== guest: {name}: {took}; {found}");
+    passed.push(format!("{name} ({took})"));
+    Ok(made)
+}
+
+/// Gets packages, kernel and programs, and makes the image of them.
+fn prepare() -> Result<Machine> {
+    packages::require(&PACKAGES).map_err(|error| NotRun(format!("{error:#}")))?;
+    let root = std::path::absolute(cargo::target_dir())?.join("guest");
+    let dir = root.join("run");
+    if dir.exists() {
+        fs::remove_dir_all(&dir).with_context(|| format!("emptying {}", dir.display()))?;
+    }
+    fs::create_dir_all(&dir).with_context(|| format!("making {}", dir.display()))?;
+    let kernel = Kernel::fetch(&root)?;
+    let image = dir.join("image");
+    let content = make_image(&kernel)?;
+    fs::write(&image, content).with_context(|| format!("writing {}", image.display()))?;
+    Ok(Machine { dir, kernel, image })
+}
+
+/// The guest's file system.
+fn make_image(kernel: &Kernel) -> Result<Vec<u8>> {
+    let mut image = Image::new();
+    for path in MOUNT_POINTS {
+        image.add_directory(path);
+    }
+    image.add_program("paternoster", &cargo::paternoster()?)?;
+    image.add_program("xtask", &std::env::current_exe().context("where this program is")?)?;
+    for (name, path) in PROGRAMS {
+        image.add_program(name, Path::new(path))?;
+    }
+    for (path, script) in SCRIPTS {
+        image.add(path, script.as_bytes());
+    }
+    let mut names = String::new();
+    for path in &kernel.modules {
+        let name = path.file_name().context("a module has a name")?.display().to_string();
+        let module = fs::read(path).with_context(|| format!("reading {}", path.display()))?;
+        image.add(&format!("/lib/modules/{name}"), &module);
+        names = names + &name + "\n";
+    }
+    image.add("/modules", names.as_bytes());
+    Ok(image.finish())
+}
