@@ -1,7 +1,7 @@
 //! A client's connection to the server in the guest.
 
 use std::io::{ErrorKind, Read as _, Write as _};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
@@ -86,6 +86,12 @@ impl Connection {
     /// The next answer of those that have come.
     pub(super) fn answer(&mut self) -> Result<Option<Reply>> {
         Ok(self.transmission.decode(&mut self.input)?)
+    }
+
+    /// The socket, behind the handshake, for somebody else to go on with.
+    pub(super) fn into_socket(self) -> Result<OwnedFd> {
+        self.stream.set_nonblocking(false)?;
+        Ok(self.stream.into())
     }
 }
 

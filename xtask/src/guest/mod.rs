@@ -5,7 +5,8 @@
 //!                          │
 //!                          ├──▶ durability.sh      clients of a server on dm-log-writes
 //!                          │      └─▶ log, record ─▶ judge: what was promised is there
-//!                          └──▶ the same, where no flush reaches the device: the judge must see it
+//!                          ├──▶ the same, where no flush reaches the device: the judge must see it
+//!                          └──▶ kernel_client.sh   ext4 on the kernel's client, over a restart
 //! ```
 //!
 //! No hardware virtualisation is needed: QEMU interprets the guest. A guest that has its power off
@@ -18,8 +19,10 @@ mod durability;
 mod image;
 mod judge;
 mod kernel;
+mod kernel_client;
 mod log;
 mod machine;
+mod nbd_netlink;
 mod record;
 
 use std::fs;
@@ -36,13 +39,22 @@ use crate::not_run::NotRun;
 use crate::{cargo, packages};
 
 /// The packages: the machine, the guest's shell and tools, and binutils' `strip`.
-const PACKAGES: [&str; 4] = ["qemu-system-x86", "busybox-static", "dmsetup", "binutils"];
+const PACKAGES: [&str; 6] =
+    ["qemu-system-x86", "busybox-static", "dmsetup", "nbd-client", "e2fsprogs", "binutils"];
 /// Programs of Debian that the guest has, and where they are.
-const PROGRAMS: [(&str, &str); 2] =
-    [("busybox", "/usr/bin/busybox"), ("dmsetup", "/usr/sbin/dmsetup")];
+const PROGRAMS: [(&str, &str); 5] = [
+    ("busybox", "/usr/bin/busybox"),
+    ("dmsetup", "/usr/sbin/dmsetup"),
+    ("nbd-client", "/usr/sbin/nbd-client"),
+    ("mkfs.ext4", "/usr/sbin/mkfs.ext4"),
+    ("e2fsck", "/usr/sbin/e2fsck"),
+];
 /// The guest's own files.
-const SCRIPTS: [(&str, &str); 2] =
-    [("/init", include_str!("init.sh")), ("/durability.sh", include_str!("durability.sh"))];
+const SCRIPTS: [(&str, &str); 3] = [
+    ("/init", include_str!("init.sh")),
+    ("/durability.sh", include_str!("durability.sh")),
+    ("/kernel_client.sh", include_str!("kernel_client.sh")),
+];
 /// Directories that are mounted over.
 const MOUNT_POINTS: [&str; 6] = ["/dev", "/proc", "/sys", "/tmp", "/run", "/mnt"];
 /// The schedulers and connection threads under which durability is shown.
@@ -53,12 +65,15 @@ const DURABLE: [(&str, u32); 3] = [("mq-deadline", 1), ("cfq", 1), ("wfq", 2)];
 pub(crate) enum Inside {
     /// Write and flush at random, and set marks in the log of the device
     Clients(clients::Args),
+    /// Tell the kernel's NBD client of a server that is gone or back
+    NbdNetlink(nbd_netlink::Args),
 }
 
 /// Does what is to be done within the guest.
 pub(crate) fn run_inside(inside: &Inside) -> Result<()> {
     match inside {
         Inside::Clients(args) => clients::run(args),
+        Inside::NbdNetlink(args) => nbd_netlink::run(args),
     }
 }
 
@@ -86,6 +101,8 @@ fn check() -> Result<()> {
     }
     let name = "a device without flushes is found out";
     step(name, &mut passed, || Ok(((), durability::check_control(&machine)?)))?;
+    let name = "ext4 on the kernel's client survives a restart of the server";
+    step(name, &mut passed, || Ok(((), kernel_client::check(&machine)?)))?;
     println!("== guest: all passed: {}", passed.join(", "));
     Ok(())
 }

@@ -1,0 +1,57 @@
+# The kernel's client of a server of /dev/vda: ext4, and a restart of the server under it.
+files=60
+serve /dev/vda
+# The kernel sends a request again whose answer is not there after the timeout.
+nbd-client -C 2 -timeout 5 -unix nbd.sock -name disk /dev/nbd0
+within 10 grep -q '^[1-9]' /sys/block/nbd0/size
+echo "guest: connections $(ls /sys/block/nbd0/mq | wc -l)"
+# Requests are to wait for a server that is gone, which nbd-client cannot say.
+xtask inside nbd-netlink --device 0 --dead-connection-timeout 60
+mkfs.ext4 -q /dev/nbd0
+mount -t ext4 /dev/nbd0 /mnt
+
+# Writes files of random bytes, each synced before its number is in /tmp/written.
+write_files() {
+    for number in $(seq "$files"); do
+        head -c 300000 /dev/urandom >/tmp/content
+        dd if=/tmp/content of="/mnt/$number" bs=64k conv=fsync 2>/tmp/dd || { cat /tmp/dd; return 1; }
+        (cd /tmp && sha256sum content | sed "s/content/$number/") >>/tmp/sums
+        echo "$number" >/tmp/written
+    done
+}
+write_files &
+writer=$!
+within 60 test -s /tmp/written
+# A third of them, then the server is killed with requests in flight: it is stopped until some are.
+within 60 sh -c '[ "$(cat /tmp/written)" -ge 20 ]'
+kill -STOP "$server"
+within 10 grep -q '[1-9]' /sys/block/nbd0/inflight
+in_flight=$(tr -s ' ' </sys/block/nbd0/inflight)
+kill -9 "$server"
+wait "$server" || true
+before=$(cat /tmp/written)
+sleep 1
+[ "$(cat /tmp/written)" -le $((before + 1)) ]
+[ "$before" -lt "$files" ]
+serve /dev/vda
+xtask inside nbd-netlink --device 0 --dead-connection-timeout 60 --socket nbd.sock --connections 2
+wait "$writer"
+umount /mnt
+e2fsck -fn /dev/nbd0
+echo "guest: clean after a restart behind $before of $files files, reads and writes in flight:" \
+    $in_flight
+
+# What is read comes from the server, and then from the disk without one.
+check_files() {
+    echo 3 >/proc/sys/vm/drop_caches
+    mount -t ext4 -o ro "$1" /mnt
+    [ "$(wc -l </tmp/sums)" -eq "$files" ]
+    (cd /mnt && sha256sum -c /tmp/sums >/tmp/checked)
+    umount /mnt
+    echo "guest: $2 $(grep -c OK /tmp/checked) files"
+}
+check_files /dev/nbd0 served
+nbd-client -d /dev/nbd0
+kill "$server"
+wait "$server"
+check_files /dev/vda "on the disk"
