@@ -10,6 +10,7 @@
 //!
 //! Wake-ups are the server's own: its threads' context switches while it runs.
 
+use crate::cargo;
 use crate::killed_on_drop::KilledOnDrop;
 use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, kill_process};
@@ -137,13 +138,12 @@ impl Server {
                     service_us = 200\n\
                     [exports.a]\ndisk = \"file\"\n[exports.b]\ndisk = \"modelled\"\n";
         fs::write(dir.join("idle.toml"), toml)?;
-        let program = std::env::current_dir()?.join("target/release/paternoster");
+        let program = cargo::tested()?;
         let mut command = Command::new(&program);
         command.args(["serve", "idle.toml"]).current_dir(dir).stdout(Stdio::piped());
         command.stderr(Stdio::null());
-        let mut child = command.spawn().with_context(|| {
-            format!("starting {}: cargo build --release makes it", program.display())
-        })?;
+        let started = command.spawn();
+        let mut child = started.with_context(|| format!("starting {}", program.display()))?;
         let uris = BufReader::new(child.stdout.take().context("it is piped")?).lines().take(2);
         let server = Self(KilledOnDrop(child));
         if uris.map_while(Result::ok).count() < 2 {

@@ -29,6 +29,14 @@ pub(crate) fn paternoster() -> Result<PathBuf> {
     executable(&args, "paternoster")
 }
 
+/// Builds the command line program as tests have it, and says where it is. That takes no time where
+/// they have been built, and the release's optimisation takes minutes.
+pub(crate) fn tested() -> Result<PathBuf> {
+    // Of the whole workspace: else dependencies have other features, and are built again.
+    let args = ["build", "-q", "--locked", "--workspace", "--bin", "paternoster"];
+    executable(&args, "paternoster")
+}
+
 /// Runs cargo with `args`, which build the executable target `name`, and says where it is.
 pub(crate) fn executable(args: &[&str], name: &str) -> Result<PathBuf> {
     let output = command()

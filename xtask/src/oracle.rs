@@ -202,14 +202,14 @@ pub(crate) fn make_empty(dir: &Path) -> Result<()> {
     fs::create_dir_all(dir).with_context(|| format!("making {}", dir.display()))
 }
 
-/// Has the released program decide the scenarios in `scenarios`, or `only` that one; the logs are
+/// Has the program decide the scenarios in `scenarios`, or `only` that one; the logs are
 /// in `out` then.
 ///
 /// Its exit status is 1 where a scheduler is not there yet, which it names itself. Whatever else
 /// ends it early leaves logs out, and these score 0.
 fn decide(scenarios: &Path, out: &Path, only: Option<&str>) -> Result<PathBuf> {
     make_empty(out)?;
-    let program = cargo::paternoster()?;
+    let program = cargo::tested()?;
     let mut command = Command::new(&program);
     command.args(decide_arguments(scenarios, out, only)).stdout(Stdio::null());
     let status = command.status();

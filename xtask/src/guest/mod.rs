@@ -144,7 +144,7 @@ fn make_image(kernel: &Kernel) -> Result<Vec<u8>> {
     for path in MOUNT_POINTS {
         image.add_directory(path);
     }
-    image.add_program("paternoster", &cargo::paternoster()?)?;
+    image.add_program("paternoster", &cargo::tested()?)?;
     image.add_program("xtask", &std::env::current_exe().context("where this program is")?)?;
     for (name, path) in PROGRAMS {
         image.add_program(name, Path::new(path))?;
