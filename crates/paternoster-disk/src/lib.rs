@@ -24,21 +24,24 @@ mod ring;
 mod spare;
 mod token;
 mod waiting;
+mod waker;
 
 pub use backend::{
-    Backend, Cache, CacheChoice, Capabilities, Damage, Extent, FileBackend, FileOptions,
-    MemoryBackend, Model, ModelledBackend, ModelledStats, Rotational, TransferDone, device_size,
-    is_in_memory, is_rotational,
+    AfterReconnect, Backend, Cache, CacheChoice, Capabilities, Damage, DialError, Extent, Far,
+    FarStats, FileBackend, FileOptions, MemoryBackend, Model, ModelledBackend, ModelledStats,
+    NbdBackend, NbdOptions, NbdPlace, NbdUri, NbdUriError, Notice, Rotational, TransferDone,
+    Unusable, ask_far, device_size, is_in_memory, is_rotational,
 };
 pub use clock::MonotonicClock;
 pub use engine::{
     Command, CommandOp, DiskOp, Engine, Fault, FaultyPiece, InDevice, Outcome, Parts, Payload,
     SyncRange, SyncStats, Transfer, TransferId, Transferred,
 };
-pub use owner::{Front, Owner, Waker};
+pub use owner::{Front, Owner};
 pub use ring::{Buffers, Completion, Fd, IoEngine, Output, Ring};
-pub use token::{FrontToken, Token};
+pub use token::{BackendToken, FrontToken, Token};
 pub use waiting::{LookStats, WaitStats};
+pub use waker::Waker;
 
 /// The examples of the crate's README.
 #[cfg(doctest)]

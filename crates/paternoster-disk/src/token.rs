@@ -5,12 +5,23 @@ use crate::engine::TransferId;
 /// The name of an operation on an owner's ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Token {
-    /// The back end's.
+    /// The back end's, for a transfer.
     Transfer(TransferId),
+    /// The back end's, for something else.
+    Backend(BackendToken),
     /// The owner's own: another thread wants its attention.
     Wake,
     /// The front's.
     Front(FrontToken),
+}
+
+/// The name of an operation of a back end that is no transfer's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BackendToken {
+    /// What of the back end's it belongs to.
+    pub key: u64,
+    /// Which of that thing's operations it is.
+    pub operation: u8,
 }
 
 /// The name of an operation of the front.

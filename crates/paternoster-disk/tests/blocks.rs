@@ -13,8 +13,7 @@ use support::{Rig, Shape, any_byte, read, trim, write, write_fua, zero};
 const BLOCK: u64 = 4096;
 
 /// A device of blocks of 4096 bytes.
-const BLOCKS: Capabilities =
-    Capabilities { size: 1 << 50, rotational: false, fast_zero: true, depth: 4, block: 4096 };
+const BLOCKS: Capabilities = Capabilities { block: 4096, ..Capabilities::new(1 << 50, 4) };
 
 fn rig() -> Rig {
     Rig::of(SchedulerKind::None, 4, &BLOCKS)

@@ -14,8 +14,7 @@ use paternoster_disk::{
 };
 use rustix::io::Errno;
 
-const DISK: Capabilities =
-    Capabilities { size: 1 << 30, rotational: false, fast_zero: true, depth: 4, block: 1 };
+const DISK: Capabilities = Capabilities::new(1 << 30, 4);
 
 tunables! {
     struct Tunables of "noting";
@@ -102,7 +101,7 @@ impl Rig {
         self.now = self.now + Nanos::from_micros(micros);
         let read = result.map_or(0, |bytes| usize::try_from(bytes).expect("small"));
         let filled = Buffers::from_elem(BytesMut::zeroed(read), 1);
-        let transferred = Transferred { result, filled };
+        let transferred = Transferred::new(result, filled);
         self.engine.transfer_done(self.now, self.in_device.remove(0), transferred);
         self.step();
     }

@@ -96,7 +96,7 @@ fn read_of_which_not_all_bytes_came_fails() {
     let mut rig = Rig::new(SchedulerKind::None, 1);
     rig.submit(0, 1, read(0, 4096));
     let (id, _) = rig.in_device.remove(0);
-    let transferred = Transferred { result: Ok(4096), filled: Buffers::new() };
+    let transferred = Transferred::new(Ok(4096), Buffers::new());
     rig.engine.transfer_done(rig.clock.now(), id, transferred);
     assert_eq!(rig.results(), [(1, Err(Errno::IO))]);
 }

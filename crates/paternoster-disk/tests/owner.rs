@@ -236,7 +236,7 @@ impl Said {
 
 impl Backend for Said {
     fn capabilities(&self) -> Capabilities {
-        Capabilities { size: 1 << 20, rotational: false, fast_zero: true, depth: 2, block: 1 }
+        Capabilities::new(1 << 20, 2)
     }
 
     fn start(&mut self, _: &mut Ring<Token>, _: Instant, id: TransferId, transfer: Transfer) {
@@ -244,7 +244,7 @@ impl Backend for Said {
         self.say(format!("start {}", offset / 4096));
         let filled: Payload = parts.iter().map(|&part| BytesMut::zeroed(part as usize)).collect();
         let result = Ok(filled.iter().map(|part| part.len() as u64).sum());
-        self.done.push_back(TransferDone { id, transferred: Transferred { result, filled } });
+        self.done.push_back(TransferDone { id, transferred: Transferred::new(result, filled) });
     }
 
     fn take_done(&mut self, _: Instant) -> Option<TransferDone> {

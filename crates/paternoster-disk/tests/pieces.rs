@@ -314,7 +314,7 @@ fn what_was_called_to_try_again_or_is_to_be_issued_again_is_cancelled_too() {
     let Transfer::Read { parts, .. } = transfer else { panic!("a read is read") };
     let now = rig.clock.now();
     let filled = in_parts(&parts, &[0; 100]);
-    rig.engine.transfer_done(now, id, Transferred { result: Ok(100), filled });
+    rig.engine.transfer_done(now, id, Transferred::new(Ok(100), filled));
     rig.engine.cancel_queued(now);
     rig.settle();
     let mut results = rig.results();
@@ -405,7 +405,7 @@ fn bio_is_submitted_at_a_moment_of_its_own() {
         while engine.step(|| clock.now(), &mut start).is_continue() {}
         if let Some((id, len)) = in_device.pop() {
             let filled = in_parts(&[4096], &[0; 4096]);
-            engine.transfer_done(clock.now(), id, Transferred { result: Ok(len), filled });
+            engine.transfer_done(clock.now(), id, Transferred::new(Ok(len), filled));
         }
     }
     assert_eq!(rig.results(), [(1, Ok(()))]);

@@ -64,7 +64,7 @@ impl Memory {
             // What is in memory is read as fast without.
             Transfer::Cache { .. } | Transfer::Sync { .. } => {}
         }
-        Transferred { result: Ok(moved), filled }
+        Transferred::new(Ok(moved), filled)
     }
 
     fn read(&self, offset: usize, parts: &[u32], spare: &mut SpareBuffers) -> Buffers<BytesMut> {
@@ -157,7 +157,7 @@ impl MemoryBackend {
 impl Backend for MemoryBackend {
     fn capabilities(&self) -> Capabilities {
         let size = self.memory.size();
-        Capabilities { size, rotational: false, fast_zero: true, depth: DEPTH, block: 1 }
+        Capabilities::new(size, DEPTH)
     }
 
     fn start(&mut self, ring: &mut Ring<Token>, now: Instant, id: TransferId, transfer: Transfer) {

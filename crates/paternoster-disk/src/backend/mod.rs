@@ -1,10 +1,12 @@
-//! Back ends carry out transfers: on a file, in memory, or in memory behind a model of a device.
+//! Back ends carry out transfers: on a file, in memory, in memory behind a model of a device, or by
+//! another NBD server.
 
 mod damage;
 mod file;
 mod in_memory;
 mod memory;
 mod modelled;
+mod nbd;
 mod rotational;
 
 pub use damage::Damage;
@@ -12,6 +14,10 @@ pub use file::{Cache, CacheChoice, FileBackend, FileOptions};
 pub use in_memory::is_in_memory;
 pub use memory::MemoryBackend;
 pub use modelled::{Model, ModelledBackend, ModelledStats};
+pub use nbd::{
+    AfterReconnect, DialError, Far, FarStats, NbdBackend, NbdOptions, NbdPlace, NbdUri,
+    NbdUriError, Unusable, ask_far,
+};
 pub use rotational::{Rotational, device_size, is_rotational};
 
 use std::fmt::Debug;
@@ -21,7 +27,7 @@ use paternoster::Instant;
 
 use crate::engine::{Transfer, TransferId, Transferred};
 use crate::ring::{Completion, Ring};
-use crate::token::Token;
+use crate::token::{BackendToken, Token};
 
 /// The properties of a back end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +43,26 @@ pub struct Capabilities {
     /// Bytes of a block, a power of two: every transfer is of whole ones, of which the last may be
     /// short. 1 where any byte can be read and written.
     pub block: u32,
+    /// The most bytes that a read or a write may have; none where it takes any.
+    pub max_transfer: Option<u32>,
+    /// Whether a sync makes anything durable: else clients are promised nothing.
+    pub flushes: bool,
+}
+
+impl Capabilities {
+    /// Makes those of a disk of so many bytes, which `depth` requests keep busy: any byte of it can
+    /// be read and written, it does not rotate, zeroes without writing, and flushes.
+    pub const fn new(size: u64, depth: u32) -> Self {
+        Self {
+            size,
+            rotational: false,
+            fast_zero: true,
+            depth,
+            block: 1,
+            max_transfer: None,
+            flushes: true,
+        }
+    }
 }
 
 /// A range of a disk and whether anything is stored there.
@@ -46,6 +72,15 @@ pub struct Extent {
     pub len: u64,
     /// Whether the range is not allocated and reads as zeroes.
     pub hole: bool,
+}
+
+/// Something that the operator of a disk should know, a sentence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// All is well.
+    Info(String),
+    /// Something waits, or may be lost.
+    Warning(String),
 }
 
 /// A transfer that is done.
@@ -74,6 +109,26 @@ pub trait Backend: Send + Debug {
     ) -> Option<TransferDone> {
         unreachable!("a back end that starts nothing on the ring hears of nothing")
     }
+
+    /// The owner begins: operations on the ring that wait for something from outside may begin.
+    fn begin(&mut self, _ring: &mut Ring<Token>) {}
+
+    /// All that begins now has been started.
+    fn all_started(&mut self, _ring: &mut Ring<Token>) {}
+
+    /// An operation on the ring that is no single transfer's has completed; transfers that are done
+    /// by that are for `take_done`.
+    fn ring_event(
+        &mut self,
+        _ring: &mut Ring<Token>,
+        _now: Instant,
+        _completion: Completion<BackendToken>,
+    ) {
+        unreachable!("a back end that starts nothing of its own on the ring hears of nothing")
+    }
+
+    /// The end has begun: what is not there is waited for no longer.
+    fn begin_end(&mut self, _now: Instant) {}
 
     /// A transfer that is done by `now` without the ring.
     fn take_done(&mut self, _now: Instant) -> Option<TransferDone> {
@@ -106,6 +161,21 @@ pub trait Backend: Send + Debug {
 
     /// What others have done to what it stands on. To ask is cheap, and waits for nothing.
     fn damage(&self) -> Option<Damage> {
+        None
+    }
+
+    /// What has happened to it since the last call that its operator should know.
+    fn take_notices(&mut self) -> Vec<Notice> {
+        Vec::new()
+    }
+
+    /// What its operator should know of it as it is now, a sentence each.
+    fn warnings(&self, _now: Instant) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// The server that it is, where it is one.
+    fn far(&self) -> Option<FarStats> {
         None
     }
 

@@ -95,13 +95,7 @@ impl ModelledBackend {
 
 impl Backend for ModelledBackend {
     fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            size: self.memory.size(),
-            rotational: false,
-            fast_zero: true,
-            depth: self.model.servers.saturating_mul(2),
-            block: 1,
-        }
+        Capabilities::new(self.memory.size(), self.model.servers.saturating_mul(2))
     }
 
     fn start(&mut self, ring: &mut Ring<Token>, now: Instant, id: TransferId, transfer: Transfer) {

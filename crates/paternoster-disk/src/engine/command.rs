@@ -167,4 +167,18 @@ pub struct Transferred {
     pub result: Result<u64, Errno>,
     /// The buffers of a read, one for each part, with as many bytes as were read of it.
     pub filled: Buffers<BytesMut>,
+    /// Whether it may yet be carried out although it failed: then nothing of it is issued again.
+    pub is_uncertain: bool,
+}
+
+impl Transferred {
+    /// Makes the result of a transfer that is over.
+    pub fn new(result: Result<u64, Errno>, filled: Buffers<BytesMut>) -> Self {
+        Self { result, filled, is_uncertain: false }
+    }
+
+    /// Makes the result of a transfer that is given up, and may yet be carried out.
+    pub fn given_up(errno: Errno) -> Self {
+        Self { result: Err(errno), filled: Buffers::new(), is_uncertain: true }
+    }
 }

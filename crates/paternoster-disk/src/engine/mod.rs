@@ -41,12 +41,12 @@ use std::ops::ControlFlow;
 
 use bytes::{Bytes, BytesMut};
 use paternoster::scheduler::{Scheduler, SideTable, Work};
-use paternoster::{Administration, Bio, Driver, Elevator, Instant, Limits, RequestId};
+use paternoster::{Administration, Bio, Driver, Elevator, Instant, Limits, RequestId, SectorCount};
 use rustix::io::Errno;
 
 use self::blocks::Blocks;
 use self::pieces::{CommandId, InOrder, Left, Piece, PieceId, Pieces, piece_id};
-use self::sync::{RunningSync, Syncs};
+use self::sync::{RunningSync, SyncEnd, Syncs};
 use crate::backend::Capabilities;
 use crate::ring::{Buffers, MAX_BUFFERS};
 
@@ -82,8 +82,11 @@ impl<S: Scheduler> Engine<S> {
     pub fn new(mut elevator: Elevator<S>, capabilities: &Capabilities) -> Self {
         let blocks = Blocks::new(capabilities.block, capabilities.size);
         let max_segments = u16::try_from(MAX_BUFFERS).expect("1024 fits");
+        let max_sectors = Limits::default().max_sectors;
+        let taken = capabilities.max_transfer.map(|bytes| bytes / SectorCount::SECTOR_BYTES);
         elevator.set_limits(
             Limits::default()
+                .with_max_sectors(taken.unwrap_or(max_sectors).clamp(1, max_sectors))
                 .with_block_sectors(blocks.sectors())
                 .with_max_discard_sectors(MAX_DISCARD_SECTORS)
                 .with_max_segments(max_segments.min(Limits::default().max_segments)),
@@ -184,8 +187,13 @@ impl<S: Scheduler> Engine<S> {
                 if let Err(errno) = transferred.result {
                     self.pieces.faults.add(Fault { op: DiskOp::Sync, errno, piece: None });
                 }
-                for command in self.syncs.end(transferred.result.map(drop)) {
-                    self.end_durable(command);
+                let ended = match transferred.result {
+                    Ok(_) => SyncEnd::Durable,
+                    Err(_) if transferred.is_uncertain => SyncEnd::NotAsked,
+                    Err(_) => SyncEnd::Failed,
+                };
+                for command in self.syncs.end(ended) {
+                    self.end_durable(command, ended);
                 }
             }
         }
@@ -285,7 +293,8 @@ impl<S: Scheduler> Engine<S> {
         let InTheDevice { order, .. } = self.in_device.remove(rq).expect("it is in the device");
         let start = self.pieces.range(&order).start;
         let done_until = transferred.result.map(|bytes| self.pieces.done_until(start + bytes));
-        let ended = Ended { alone: order.len() == 1, done_until };
+        let is_last_word = order.len() == 1 || transferred.is_uncertain;
+        let ended = Ended { is_last_word, done_until };
         let mut filled: Buffers<BytesMut> = transferred.filled;
         if let ([piece], Some(data)) = (&order[..], filled.first_mut()) {
             self.pieces.cut_to_piece(*piece, data);
@@ -349,13 +358,17 @@ impl<S: Scheduler> Engine<S> {
             Some(range) if !running.has_failed() && !self.syncs.failed() => {
                 self.syncs.wait(command, SyncRange::Bytes(range.clone()));
             }
-            Some(_) => self.end_durable(command),
+            // It has failed itself, or nothing is durable any more.
+            Some(_) => {
+                let ended = if self.syncs.failed() { SyncEnd::Failed } else { SyncEnd::Durable };
+                self.end_durable(command, ended);
+            }
         }
     }
 
-    /// Ends a command that promises durability: nothing is durable after a failed sync.
-    fn end_durable(&mut self, command: CommandId) {
-        let error = self.syncs.failed().then_some(Errno::IO);
+    /// Ends a command that promises durability, after its sync.
+    fn end_durable(&mut self, command: CommandId, sync: SyncEnd) {
+        let error = (sync != SyncEnd::Durable).then_some(Errno::IO);
         let outcome = self.pieces.end_command(command, error);
         self.outcomes.push_back(outcome);
     }
@@ -373,8 +386,8 @@ struct InTheDevice {
 /// How the transfer of a request has ended.
 #[derive(Clone, Copy, Debug)]
 struct Ended {
-    /// Whether it was of a single piece.
-    alone: bool,
+    /// Whether an error is for each of its pieces: it was of a single one, or may yet be done.
+    is_last_word: bool,
     /// The byte of the disk up to which it is done, or why it failed.
     done_until: Result<u64, Errno>,
 }
@@ -398,8 +411,8 @@ impl Ended {
         match self.done_until {
             Ok(done_until) if done_until >= piece.end() => Verdict::Done,
             Ok(done_until) if done_until > piece.offset => Verdict::GoOn { done_until },
-            Ok(_) if self.alone => Verdict::Failed(Errno::IO),
-            Err(errno) if self.alone => Verdict::Failed(errno),
+            Ok(_) if self.is_last_word => Verdict::Failed(Errno::IO),
+            Err(errno) if self.is_last_word => Verdict::Failed(errno),
             Ok(_) | Err(_) => Verdict::Again,
         }
     }

@@ -17,7 +17,6 @@
 use std::ops::Range;
 
 use paternoster::Instant;
-use rustix::io::Errno;
 
 /// Counts of a disk's syncs, which `stat` reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -45,6 +44,17 @@ pub(super) struct RunningSync<W> {
     pub(super) began: Instant,
     /// Who waits for it; at least one.
     pub(super) waiters: Vec<W>,
+}
+
+/// How a sync has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SyncEnd {
+    /// What it covers is durable.
+    Durable,
+    /// Nobody knows what of that is lost.
+    Failed,
+    /// The device could not be asked, or did not answer: a later one may succeed.
+    NotAsked,
 }
 
 /// The part of the disk that a sync makes durable.
@@ -115,14 +125,16 @@ impl<W> Syncs<W> {
     }
 
     /// Ends the running sync. Returns whose wait is over by that.
-    pub(super) fn end(&mut self, result: Result<(), Errno>) -> Vec<W> {
-        let RunningSync { waiters: mut ended, .. } = self.running.take().expect("a sync ends once");
-        if result.is_ok() {
-            self.stats.succeeded += 1;
-        } else {
-            self.stats.failed = true;
-            ended.append(&mut self.waiting);
+    pub(super) fn end(&mut self, ended: SyncEnd) -> Vec<W> {
+        let RunningSync { mut waiters, .. } = self.running.take().expect("a sync ends once");
+        match ended {
+            SyncEnd::Durable => self.stats.succeeded += 1,
+            SyncEnd::Failed => {
+                self.stats.failed = true;
+                waiters.append(&mut self.waiting);
+            }
+            SyncEnd::NotAsked => {}
         }
-        ended
+        waiters
     }
 }

@@ -19,19 +19,18 @@ mod wait;
 use std::io;
 use std::num::NonZeroU64;
 use std::ops::ControlFlow;
-use std::sync::Arc;
 
 use paternoster::poll::PollPolicy;
 use paternoster::scheduler::{Scheduler, SideTable};
 use paternoster::{Administration, Batch, GroupId, Instant, Nanos};
-use rustix::event::{EventfdFlags, eventfd};
 
-use crate::backend::{Backend, TransferDone};
+use crate::backend::{Backend, Notice, TransferDone};
 use crate::clock::MonotonicClock;
 use crate::engine::{Command, Engine, Fault, Outcome, TransferId};
-use crate::ring::{Completion, Fd, IoEngine, Ring};
+use crate::ring::{Completion, IoEngine, Ring};
 use crate::token::{FrontToken, Token};
 use crate::waiting::{WaitStats, Waiting};
+use crate::waker::Waker;
 
 /// How long a round goes on with transfers that are done: those that they let begin may be long,
 /// and in memory it is this thread that moves their bytes.
@@ -78,36 +77,6 @@ pub trait Front<S: Scheduler> {
 
     /// Takes note that the thread has waited, or did not wait where it was about to.
     fn awake(&mut self) {}
-}
-
-/// Wakes an owner from another thread.
-#[derive(Clone, Debug)]
-pub struct Waker {
-    event: Fd,
-}
-
-impl Waker {
-    /// Makes a waker, for [`Owner::new`].
-    pub fn new() -> io::Result<Self> {
-        let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        Ok(Self { event: Arc::new(event) })
-    }
-
-    /// Wakes the owner, which then calls its front's [`Front::woken`].
-    pub fn wake(&self) {
-        // Full means that a call is pending already.
-        let _ = rustix::io::write(&*self.event, &1u64.to_ne_bytes());
-    }
-
-    /// Takes all wake-ups until now, before [`fd`](Self::fd) is polled again.
-    pub fn clear(&self) {
-        let _ = rustix::io::read(&*self.event, &mut [0; 8]);
-    }
-
-    /// Returns the descriptor that becomes readable, to be polled on a ring.
-    pub fn fd(&self) -> &Fd {
-        &self.event
-    }
 }
 
 /// One disk as one thread owns it: its engine, back end, ring and clock.
@@ -183,9 +152,11 @@ impl<S: Scheduler> Owner<S> {
         self.engine.administer(|elevator| change(elevator, now))
     }
 
-    /// Fails with ESHUTDOWN everything that is not in the device yet.
+    /// Fails with ESHUTDOWN everything that is not in the device yet; the device waits no longer
+    /// for what is not there.
     pub fn cancel_queued(&mut self) {
         self.engine.cancel_queued(self.clock.now());
+        self.backend.begin_end(self.clock.now());
     }
 
     /// Takes the faults since the last call: see [`Engine::take_faults`].
@@ -196,6 +167,12 @@ impl<S: Scheduler> Owner<S> {
     /// Returns by what operations on files and sockets are carried out.
     pub fn io_engine(&self) -> IoEngine {
         self.ring.engine()
+    }
+
+    /// Takes what has happened to the back end since the last call: see
+    /// [`Backend::take_notices`].
+    pub fn take_notices(&mut self) -> Vec<Notice> {
+        self.backend.take_notices()
     }
 
     /// Returns the engine, to read its state.
@@ -264,12 +241,17 @@ impl<S: Scheduler> Owner<S> {
     pub fn run(mut self, front: &mut impl Front<S>) -> io::Result<()> {
         let (mut completions, mut transfers) = (Vec::new(), Vec::new());
         self.watch_waker();
+        self.backend.begin(&mut self.ring);
         front.started(&mut self);
         loop {
             self.ring.take_completions(&mut completions);
             for completion in completions.drain(..) {
                 match completion.token {
                     Token::Transfer(id) => transfers.push(completion.with_token(id)),
+                    Token::Backend(token) => {
+                        let (now, completion) = (self.clock.now(), completion.with_token(token));
+                        self.backend.ring_event(&mut self.ring, now, completion);
+                    }
                     Token::Front(token) => {
                         front.ring_completed(&mut self, completion.with_token(token));
                     }
@@ -364,8 +346,9 @@ impl<S: Scheduler> Owner<S> {
                 backend.start(ring, now, id, transfer);
             };
             if engine.step(|| clock.now(), start).is_break() {
-                return;
+                break;
             }
         }
+        backend.all_started(ring);
     }
 }

@@ -24,7 +24,7 @@ const DEPTH: usize = 8;
 const CONNECTIONS: usize = 8;
 
 /// Plays one phase after the other.
-struct Script {
+struct Script<F> {
     connections: Vec<IocId>,
     phases: VecDeque<Vec<CommandOp>>,
     /// What each connection has still to submit in this phase, with the tag.
@@ -32,6 +32,7 @@ struct Script {
     in_flight: usize,
     answers: Vec<Answers>,
     merges: u64,
+    before: F,
 }
 
 /// Plays the phases against the back end: what each answered, and how many bios merged.
@@ -39,6 +40,17 @@ pub(crate) fn play(
     backend: Box<dyn Backend>,
     kind: SchedulerKind,
     phases: Vec<Vec<CommandOp>>,
+) -> (Vec<Answers>, u64) {
+    play_after(backend, kind, phases, |_| {})
+}
+
+/// The same; before each phase, and once at the end, something else is done. It is given what was
+/// answered so far.
+pub(crate) fn play_after(
+    backend: Box<dyn Backend>,
+    kind: SchedulerKind,
+    phases: Vec<Vec<CommandOp>>,
+    before: impl FnMut(&[Answers]),
 ) -> (Vec<Answers>, u64) {
     let capabilities = backend.capabilities();
     let device = Device::solid_state(capabilities.depth);
@@ -49,8 +61,9 @@ pub(crate) fn play(
     let owner = Owner::new(engine, backend, new_ring(), clock, waker).expect("a ring");
     let waiting = vec![VecDeque::new(); CONNECTIONS];
     let phases = phases.into();
+    let answers = Vec::new();
     let mut script =
-        Script { connections, phases, waiting, in_flight: 0, answers: Vec::new(), merges: 0 };
+        Script { connections, phases, waiting, in_flight: 0, answers, merges: 0, before };
     owner.run(&mut script).expect("the ring works");
     (script.answers, script.merges)
 }
@@ -67,7 +80,7 @@ pub(crate) fn play_in_turn(backend: Box<dyn Backend>, commands: Vec<CommandOp>) 
     play(backend, SchedulerKind::Cfq, phases).0.into_iter().flatten().collect()
 }
 
-impl Script {
+impl<F: FnMut(&[Answers])> Script<F> {
     fn begin_phase(&mut self, owner: &mut TestOwner, phase: Vec<CommandOp>) {
         self.answers.push(vec![Err(Errno::INPROGRESS); phase.len()]);
         for (tag, op) in (0u64..).zip(phase) {
@@ -92,7 +105,7 @@ fn connection_of(tag: u64) -> usize {
     usize::try_from(tag / 2).expect("a count") % CONNECTIONS
 }
 
-impl Front<AnyScheduler<NoTrace>> for Script {
+impl<F: FnMut(&[Answers])> Front<AnyScheduler<NoTrace>> for Script<F> {
     fn started(&mut self, _: &mut TestOwner) {}
 
     fn ring_completed(&mut self, _: &mut TestOwner, _: Completion<FrontToken>) {
@@ -116,6 +129,7 @@ impl Front<AnyScheduler<NoTrace>> for Script {
         if self.in_flight > 0 {
             return ControlFlow::Continue(());
         }
+        (self.before)(&self.answers);
         let Some(phase) = self.phases.pop_front() else {
             self.merges = merges(owner.engine().elevator());
             assert!(owner.engine().is_idle());

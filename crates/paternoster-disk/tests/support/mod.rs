@@ -5,6 +5,7 @@
 
 pub(crate) mod devices;
 pub(crate) mod far;
+pub(crate) mod far_server;
 pub(crate) mod front;
 pub(crate) mod random;
 pub(crate) mod recorder;
@@ -114,7 +115,7 @@ pub(crate) fn open_file(path: &Path, cache: CacheChoice) -> Box<dyn Backend> {
 
 /// What a big device can do of which any byte can be written, and that zeroes without writing.
 pub(crate) fn any_byte() -> Capabilities {
-    Capabilities { size: 1 << 50, rotational: false, fast_zero: true, depth: 4, block: 1 }
+    Capabilities::new(1 << 50, 4)
 }
 
 /// Bios and requests that became part of others.
@@ -199,7 +200,7 @@ impl Rig {
             }
             _ => Buffers::new(),
         };
-        let transferred = Transferred { result, filled };
+        let transferred = Transferred::new(result, filled);
         self.engine.transfer_done(self.clock.now(), id, transferred);
         self.settle();
     }
@@ -209,7 +210,7 @@ impl Rig {
         let (id, transfer) = self.in_device.remove(index);
         let Transfer::Read { parts, .. } = transfer else { panic!("a read is read") };
         let result = Ok(data.len() as u64);
-        let transferred = Transferred { result, filled: in_parts(&parts, data) };
+        let transferred = Transferred::new(result, in_parts(&parts, data));
         self.engine.transfer_done(self.clock.now(), id, transferred);
         self.settle();
     }

@@ -43,7 +43,7 @@ struct AtOnce {
 
 impl Backend for AtOnce {
     fn capabilities(&self) -> Capabilities {
-        Capabilities { size: 1 << 20, rotational: false, fast_zero: true, depth: 4, block: 1 }
+        Capabilities::new(1 << 20, 4)
     }
 
     fn start(&mut self, _: &mut Ring<Token>, now: Instant, id: TransferId, transfer: Transfer) {
@@ -54,7 +54,7 @@ impl Backend for AtOnce {
             filled = parts.iter().map(|&part| BytesMut::zeroed(part as usize)).collect();
         }
         self.done
-            .push_back((now, TransferDone { id, transferred: Transferred { result, filled } }));
+            .push_back((now, TransferDone { id, transferred: Transferred::new(result, filled) }));
     }
 
     fn take_done(&mut self, now: Instant) -> Option<TransferDone> {

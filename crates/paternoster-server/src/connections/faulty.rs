@@ -26,12 +26,12 @@ struct FaultyDevice {
 
 impl Backend for FaultyDevice {
     fn capabilities(&self) -> Capabilities {
-        Capabilities { size: 1 << 20, rotational: false, fast_zero: true, depth: 4, block: 1 }
+        Capabilities::new(1 << 20, 4)
     }
 
     fn start(&mut self, _: &mut Ring<Token>, now: Instant, id: TransferId, transfer: Transfer) {
         if matches!(transfer, Transfer::Sync { .. }) {
-            let transferred = Transferred { result: self.sync, filled: Buffers::new() };
+            let transferred = Transferred::new(self.sync, Buffers::new());
             self.done = Some((now, TransferDone { id, transferred }));
         }
     }

@@ -149,7 +149,12 @@ impl Backend for FileBackend {
     fn capabilities(&self) -> Capabilities {
         let Self { size, punches: fast_zero, .. } = *self;
         let block = self.alignment.map_or(1, |alignment| alignment.block);
-        Capabilities { size, rotational: self.rotational.yes, fast_zero, depth: DEPTH, block }
+        Capabilities {
+            rotational: self.rotational.yes,
+            fast_zero,
+            block,
+            ..Capabilities::new(size, DEPTH)
+        }
     }
 
     fn start(&mut self, ring: &mut Ring<Token>, _: Instant, id: TransferId, transfer: Transfer) {
@@ -200,7 +205,7 @@ impl Backend for FileBackend {
             (_, result) => result.map(u64::from),
         };
         let filled = completion.output.into_buffers();
-        Some(TransferDone { id, transferred: Transferred { result, filled } })
+        Some(TransferDone { id, transferred: Transferred::new(result, filled) })
     }
 
     fn extents(&self, offset: u64, len: u64) -> io::Result<Vec<Extent>> {

@@ -1,0 +1,186 @@
+//! One connection that has entered the export: requests out, replies in.
+//!
+//! ```text
+//!   request ──▶ outgoing ──one send at a time──▶ socket
+//!   replies ◀── input ◀──one receive at a time── socket
+//! ```
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use paternoster_nbd::client::{EncodeError, Reply, ReplyError, Transmission};
+use paternoster_nbd::{Command, Request};
+use rustix::io::Errno;
+use rustix::net::{Shutdown, shutdown, sockopt};
+
+use super::dial::{Dialed, leave};
+use crate::ring::{Buffers, Fd, MAX_BUFFERS, Ring};
+use crate::token::{BackendToken, Token};
+
+/// Room for replies that arrive at once.
+const RECEIVE_ROOM: usize = 128 << 10;
+
+/// What a token's operation is.
+pub(super) const RECEIVED: u8 = 0;
+pub(super) const SENT: u8 = 1;
+
+/// A connection.
+#[derive(Debug)]
+pub(super) struct Link {
+    socket: Fd,
+    transmission: Transmission,
+    /// The key of its operations' tokens.
+    key: u64,
+    /// What has come and is not decoded; with a receive while one is under way.
+    input: BytesMut,
+    /// What is to be sent, with what is being sent in front.
+    outgoing: VecDeque<Bytes>,
+    is_sending: bool,
+    /// Whether nothing more is asked of it: it is closed once all is answered.
+    is_leaving: bool,
+    has_answered: bool,
+}
+
+impl Link {
+    pub(super) fn new(dialed: Dialed, key: u64) -> Self {
+        let Dialed { socket, session, input, .. } = dialed;
+        Self {
+            socket: socket.into(),
+            transmission: Transmission::new(session),
+            key,
+            input,
+            outgoing: VecDeque::new(),
+            is_sending: false,
+            is_leaving: false,
+            has_answered: false,
+        }
+    }
+
+    pub(super) fn key(&self) -> u64 {
+        self.key
+    }
+
+    fn token(&self, operation: u8) -> Token {
+        Token::Backend(BackendToken { key: self.key, operation })
+    }
+
+    pub(super) fn in_flight(&self) -> usize {
+        self.transmission.in_flight()
+    }
+
+    /// Whether more may be asked of it.
+    pub(super) fn is_open(&self) -> bool {
+        !self.is_leaving
+    }
+
+    pub(super) fn set_leaving(&mut self) {
+        self.is_leaving = true;
+    }
+
+    /// Whether nothing more is asked of it, and all is answered.
+    pub(super) fn has_left(&self) -> bool {
+        self.is_leaving && self.in_flight() == 0
+    }
+
+    /// Whether the server has ever answered on it.
+    pub(super) fn has_answered(&self) -> bool {
+        self.has_answered
+    }
+
+    /// Adds a request to what is sent next. A write's data is not copied.
+    pub(super) fn ask(&mut self, cookie: u64, command: Command) -> Result<(), EncodeError> {
+        let request = Request { cookie, command };
+        let mut header = BytesMut::new();
+        self.transmission.encode_header(&request, &mut header)?;
+        self.outgoing.push_back(header.freeze());
+        if let Command::Write { data, .. } = request.command {
+            self.outgoing.push_back(data);
+        }
+        Ok(())
+    }
+
+    /// Sends what there is, unless something is being sent.
+    pub(super) fn send(&mut self, ring: &mut Ring<Token>) {
+        if self.is_sending || self.outgoing.is_empty() {
+            return;
+        }
+        let from: Buffers<Bytes> = self.outgoing.iter().take(MAX_BUFFERS).cloned().collect();
+        self.is_sending = true;
+        ring.send(self.token(SENT), &self.socket, from);
+    }
+
+    /// So many bytes have been sent.
+    pub(super) fn handle_sent(&mut self, mut bytes: usize) {
+        self.is_sending = false;
+        while bytes > 0
+            && let Some(front) = self.outgoing.front_mut()
+        {
+            let of_front = bytes.min(front.len());
+            let _ = front.split_to(of_front);
+            bytes -= of_front;
+            if front.is_empty() {
+                self.outgoing.pop_front();
+            }
+        }
+    }
+
+    /// Receives what comes next.
+    pub(super) fn receive(&mut self, ring: &mut Ring<Token>) {
+        let mut input = std::mem::take(&mut self.input);
+        input.reserve(self.transmission.wanted().max(RECEIVE_ROOM));
+        ring.receive(self.token(RECEIVED), &self.socket, input);
+    }
+
+    pub(super) fn handle_received(&mut self, input: BytesMut) {
+        self.input = input;
+    }
+
+    /// Takes the next reply from what was received.
+    pub(super) fn take_reply(&mut self) -> Result<Option<Reply>, ReplyError> {
+        let reply = self.transmission.decode(&mut self.input);
+        self.has_answered |= matches!(reply, Ok(Some(_)));
+        reply
+    }
+
+    /// Ends the operations on its socket, and drops what is not sent.
+    pub(super) fn close(self) {
+        // A unix socket knows nothing of that, and one that has failed needs it no more.
+        let _ = sockopt::set_socket_linger(&*self.socket, Some(Duration::ZERO));
+        let _ = shutdown(&*self.socket, Shutdown::Both);
+    }
+
+    /// Leaves the server in good order, if nothing is in flight.
+    pub(super) fn leave(mut self) {
+        if self.in_flight() == 0 && self.outgoing.is_empty() {
+            leave(&self.socket, &mut self.transmission);
+        }
+        let _ = shutdown(&*self.socket, Shutdown::Both);
+    }
+}
+
+/// Why a connection is no more.
+#[derive(Debug)]
+pub(super) enum Loss {
+    /// The server has closed it.
+    Closed,
+    /// It has failed.
+    Failed(Errno),
+    /// The server has been silent for so long that this side gives up.
+    Silent,
+    /// The server has sent what means nothing, so that this side gives up.
+    Garbage(ReplyError),
+}
+
+impl Loss {
+    /// The loss that an operation's error means.
+    pub(super) fn of(errno: Errno) -> Self {
+        // Nobody else ends a connection so: TCP was told for how long to wait.
+        if errno == Errno::TIMEDOUT { Self::Silent } else { Self::Failed(errno) }
+    }
+
+    /// Whether this side gives a connection up that may live.
+    pub(super) fn is_given_up(&self) -> bool {
+        matches!(self, Self::Silent | Self::Garbage(_))
+    }
+}

@@ -1,0 +1,452 @@
+//! A disk that is an export of another NBD server: weights in front of whatever that serves.
+//!
+//! ```text
+//!   start ──▶ queue ──▶ link 0 ══ requests, replies ══ ┐
+//!               ▲  └──▶ link 1 ══ …  ════════════════  ├─ the far server
+//!               │                                      │
+//!               └── lost: sent again  ◀── dialer ──────┘
+//! ```
+//!
+//! - [`link`]: one connection. There are several only where the server says that a FLUSH on one
+//!   covers what was written on all.
+//! - [`queue`]: what waits to be sent, and what has to wait for a write that is sent again.
+//! - [`doubt`]: what was answered and not flushed, which a lost connection puts in doubt.
+//! - [`dialer`]: makes connections, on a thread of its own.
+//! - [`recover`]: what becomes of requests when one is lost, and when there is one again.
+//!
+//! **A lost connection** is made again. Until then what was asked waits, for so long as
+//! [`NbdOptions::reconnect`] says; then it fails with EIO, as does what comes after it, until the
+//! server answers. What was outstanding on the lost one is sent again. NBD has no fence: the lost
+//! connection's copy of a write may be carried out later, also after a newer write that overlaps
+//! it, where the far server lives on and has not noticed.
+//!
+//! **A connection that this side gives up**, as the server has sent what means nothing or has been
+//! silent for too long, may have its requests carried out at any time. They fail with EIO, and
+//! nothing of them is sent again.
+//!
+//! A server that comes back as another one (size, flags, blocks) is not written to: EIO, for good.
+
+mod dial;
+mod dialer;
+mod doubt;
+mod far;
+mod link;
+mod queue;
+mod recover;
+mod uri;
+mod wire;
+
+pub use dial::{DialError, ask_far};
+pub use doubt::AfterReconnect;
+pub use far::{Far, Unusable};
+pub use uri::{NbdPlace, NbdUri, NbdUriError};
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+
+use bytes::{Bytes, BytesMut};
+use paternoster::{Instant, Nanos};
+use paternoster_nbd::NbdError;
+use paternoster_nbd::client::{Answer, Reply};
+use rustix::io::Errno;
+
+use self::dial::{Dialed, dial};
+use self::dialer::Dialer;
+use self::doubt::Doubt;
+use self::link::{Link, Loss, RECEIVED, SENT};
+use self::queue::{Pending, Queue};
+use self::recover::{Outage, Probe};
+use self::wire::{command, errno, in_parts};
+use super::{Backend, Capabilities, Extent, Notice, TransferDone};
+use crate::engine::{Transfer, TransferId, Transferred};
+use crate::ring::{Buffers, Completion, Ring};
+use crate::token::{BackendToken, Token};
+
+/// What there is to know of a server before it is asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NbdOptions {
+    /// Where it is.
+    pub uri: NbdUri,
+    /// The most connections to it; one where it does not say that there may be more.
+    pub connections: u32,
+    /// How long requests wait for a connection that was lost; then they fail with EIO.
+    pub reconnect: Nanos,
+    /// What becomes of what was answered and not flushed when a connection was lost.
+    pub after_reconnect: AfterReconnect,
+}
+
+/// The state of a server that is a disk, for statistics.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FarStats {
+    /// Where it is.
+    pub uri: NbdUri,
+    /// Connections now.
+    pub connections: u32,
+    /// Connections that were lost, or given up.
+    pub lost: u64,
+    /// Requests that were sent again.
+    pub sent_again: u64,
+    /// Whether what was answered and not flushed is in doubt.
+    pub in_doubt: bool,
+}
+
+/// The operation of the dialer's event.
+const DIALED: u8 = 2;
+
+/// An export of another server as a disk.
+#[derive(Debug)]
+pub struct NbdBackend {
+    options: NbdOptions,
+    /// What the server was when the disk was opened.
+    far: Far,
+    dialer: Dialer,
+    /// The connections; none where one is being made.
+    links: Vec<Option<Link>>,
+    /// Links that were made before the ring was there.
+    unwatched: Vec<usize>,
+    next_key: u64,
+    queue: Queue,
+    /// What was sent and is not answered, by its cookie, and so in the order of sending.
+    sent: BTreeMap<u64, Sent>,
+    next_cookie: u64,
+    doubt: Doubt,
+    done: VecDeque<TransferDone>,
+    /// Connections beside the first that wait until it has shown that they lead to one server.
+    extras: Vec<(usize, Dialed)>,
+    probe: Option<Probe>,
+    /// Connections that were lost without an answer, one after the other.
+    fruitless: u32,
+    outage: Option<Outage>,
+    /// In what the server has become another one: then nothing is asked of it any more.
+    changed: Option<String>,
+    notices: Vec<Notice>,
+    lost: u64,
+    sent_again: u64,
+}
+
+/// What becomes of a transfer that begins.
+enum Fate {
+    /// The server is asked for this.
+    Asked(Transfer),
+    /// It is over.
+    Over(Transferred),
+}
+
+/// A transfer that waits for its answer.
+#[derive(Debug)]
+struct Sent {
+    pending: Pending,
+    link: usize,
+    /// Of a sync: what it covers.
+    covers: u64,
+}
+
+impl NbdBackend {
+    /// Connects to the server, which becomes a disk of this size and these abilities.
+    ///
+    /// # Errors
+    ///
+    /// Where it cannot be reached, or does not show the export.
+    pub fn open(options: NbdOptions) -> io::Result<Self> {
+        let first = dial(&options.uri).map_err(io::Error::other)?;
+        let far = first.far;
+        let dialer = Dialer::new(options.uri.clone())?;
+        let (mut notices, mut wanted) = (Vec::new(), options.connections.max(1));
+        if wanted > 1 && !far.allows_several_connections() {
+            wanted = 1;
+            notices.push(Notice::Info(format!(
+                "one connection to {}: it does not say that there may be more (CAN_MULTI_CONN)",
+                options.uri
+            )));
+        }
+        if !far.flushes() {
+            notices.push(Notice::Warning(format!(
+                "{} cannot flush: clients are offered neither FLUSH nor FUA",
+                options.uri
+            )));
+        }
+        let mut backend = Self {
+            doubt: Doubt::new(options.after_reconnect, far.flushes()),
+            options,
+            far,
+            dialer,
+            links: (0..wanted).map(|_| None).collect(),
+            unwatched: Vec::new(),
+            next_key: 0,
+            queue: Queue::default(),
+            sent: BTreeMap::new(),
+            next_cookie: 0,
+            done: VecDeque::new(),
+            extras: Vec::new(),
+            probe: None,
+            fruitless: 0,
+            outage: None,
+            changed: None,
+            notices,
+            lost: 0,
+            sent_again: 0,
+        };
+        backend.add_link(0, first);
+        // The others may come when they come: a server may admit fewer.
+        (1..backend.links.len()).for_each(|extra| backend.dialer.want(extra, 0));
+        Ok(backend)
+    }
+
+    /// Returns what the server was when the disk was opened.
+    pub fn opened(&self) -> &Far {
+        &self.far
+    }
+
+    fn add_link(&mut self, index: usize, dialed: Dialed) {
+        self.links[index] = Some(Link::new(dialed, self.next_key));
+        self.next_key += 1;
+        self.unwatched.push(index);
+    }
+
+    fn end(&mut self, id: TransferId, transferred: Transferred) {
+        self.done.push_back(TransferDone { id, transferred });
+    }
+
+    /// What is to become of a transfer: some need no server, and of some none can be asked.
+    fn judge(&self, transfer: Transfer) -> Fate {
+        let done = |len| Fate::Over(Transferred::new(Ok(len), Buffers::new()));
+        match transfer {
+            _ if self.changed.is_some() || self.outage.is_some_and(|outage| outage.fails) => {
+                Fate::Over(Transferred::given_up(Errno::IO))
+            }
+            Transfer::Sync { .. } if !self.far.flushes() => done(0),
+            Transfer::Sync { .. } if self.doubt.is_raised() => {
+                Fate::Over(Transferred::new(Err(Errno::IO), Buffers::new()))
+            }
+            Transfer::Trim { len, .. } if !self.far.trims() => done(len),
+            Transfer::Cache { len, .. } if !self.far.caches() => done(len),
+            Transfer::Zero { offset, len, .. } if !self.far.zeroes() => {
+                let len = usize::try_from(len).expect("a transfer is shorter than memory");
+                let from = Buffers::from_buf([Bytes::from(vec![0; len])]);
+                Fate::Asked(Transfer::Write { offset, from })
+            }
+            transfer => Fate::Asked(transfer),
+        }
+    }
+
+    /// Has what may be sent asked of the connections, the least busy one each time.
+    fn ask_what_may_be(&mut self) {
+        loop {
+            let open = self.links.iter().enumerate();
+            let open = open.filter_map(|(index, link)| Some((index, link.as_ref()?)));
+            let open = open.filter(|(_, link)| link.is_open());
+            let Some((index, _)) = open.min_by_key(|(_, link)| link.in_flight()) else { return };
+            let Some(pending) = self.queue.next() else { return };
+            let cookie = self.next_cookie;
+            self.next_cookie += 1;
+            let link = self.links[index].as_mut().expect("it is open");
+            if link.ask(cookie, command(&pending.transfer)).is_err() {
+                // Longer than any request may be, which the engine does not give.
+                self.end(pending.id, Transferred::new(Err(Errno::IO), Buffers::new()));
+                continue;
+            }
+            self.sent_again += u64::from(pending.is_again);
+            self.queue.handle_sent(cookie, &pending);
+            let covers = self.doubt.covered();
+            self.sent.insert(cookie, Sent { pending, link: index, covers });
+        }
+    }
+
+    fn send(&mut self, ring: &mut Ring<Token>) {
+        self.ask_what_may_be();
+        self.links.iter_mut().flatten().for_each(|link| link.send(ring));
+    }
+
+    fn handle_received(
+        &mut self,
+        ring: &mut Ring<Token>,
+        now: Instant,
+        index: usize,
+        (result, input): (Result<u32, Errno>, BytesMut),
+    ) {
+        let Some(link) = &mut self.links[index] else { return };
+        link.handle_received(input);
+        match result {
+            Ok(0) => return self.lose(now, index, &Loss::Closed),
+            Err(errno) => return self.lose(now, index, &Loss::of(errno)),
+            Ok(_) => {}
+        }
+        loop {
+            let Some(link) = &mut self.links[index] else { return };
+            match link.take_reply() {
+                Ok(Some(reply)) => self.handle_reply(now, index, reply),
+                Ok(None) if link.has_left() => return self.close_left(),
+                Ok(None) => return link.receive(ring),
+                Err(error) => return self.lose(now, index, &Loss::Garbage(error)),
+            }
+        }
+    }
+
+    fn handle_reply(&mut self, now: Instant, index: usize, reply: Reply) {
+        let Reply { cookie, result } = reply;
+        let is_going = matches!(&result, Err(remote) if remote.error == NbdError::Shutdown);
+        if is_going {
+            self.handle_shutdown(now, index);
+        } else {
+            self.handle_life(index, cookie);
+        }
+        self.queue.handle_end(cookie);
+        let Some(Sent { pending, covers, .. }) = self.sent.remove(&cookie) else { return };
+        if is_going {
+            // It was not carried out.
+            return self.queue.put_back([pending].into_iter());
+        }
+        let len = pending.transfer.len();
+        let transferred = match (result, &pending.transfer) {
+            (Ok(Answer::Data(data)), Transfer::Read { parts, .. }) => {
+                Transferred::new(Ok(len), in_parts(&data, parts))
+            }
+            (Ok(_), Transfer::Sync { .. }) => {
+                self.doubt.handle_flush(covers);
+                // Meanwhile another connection may have been lost.
+                let result = if self.doubt.is_raised() { Err(Errno::IO) } else { Ok(0) };
+                Transferred::new(result, Buffers::new())
+            }
+            (Ok(_), _) => {
+                if pending.writes() {
+                    self.doubt.handle_answer();
+                }
+                Transferred::new(Ok(len), Buffers::new())
+            }
+            (Err(remote), _) => Transferred::new(Err(errno(remote.error)), Buffers::new()),
+        };
+        self.end(pending.id, transferred);
+    }
+
+    fn watch_links(&mut self, ring: &mut Ring<Token>) {
+        for index in std::mem::take(&mut self.unwatched) {
+            if let Some(link) = &mut self.links[index] {
+                link.receive(ring);
+            }
+        }
+    }
+
+    fn watch_dialer(&self, ring: &mut Ring<Token>) {
+        let token = Token::Backend(BackendToken { key: 0, operation: DIALED });
+        ring.poll_readable(token, self.dialer.fd());
+    }
+}
+
+impl Backend for NbdBackend {
+    fn capabilities(&self) -> Capabilities {
+        self.far.capabilities()
+    }
+
+    fn start(&mut self, _: &mut Ring<Token>, _: Instant, id: TransferId, transfer: Transfer) {
+        match self.judge(transfer) {
+            Fate::Asked(transfer) => self.queue.push(Pending { id, transfer, is_again: false }),
+            Fate::Over(transferred) => self.end(id, transferred),
+        }
+    }
+
+    fn begin(&mut self, ring: &mut Ring<Token>) {
+        self.watch_dialer(ring);
+        self.watch_links(ring);
+    }
+
+    fn all_started(&mut self, ring: &mut Ring<Token>) {
+        self.send(ring);
+    }
+
+    fn ring_event(
+        &mut self,
+        ring: &mut Ring<Token>,
+        now: Instant,
+        completion: Completion<BackendToken>,
+    ) {
+        let Completion { token: BackendToken { key, operation }, result, output } = completion;
+        if operation == DIALED {
+            self.watch_dialer(ring);
+            return self.take_dialed(ring);
+        }
+        let has_key = |link: &Option<Link>| link.as_ref().is_some_and(|link| link.key() == key);
+        // What belongs to a connection that is no more says nothing.
+        let Some(index) = self.links.iter().position(has_key) else { return };
+        match (operation, result) {
+            (RECEIVED, result) => {
+                let input = output.into_buffers().pop().unwrap_or_default();
+                self.handle_received(ring, now, index, (result, input));
+                self.watch_links(ring);
+                self.send(ring);
+            }
+            (SENT, Ok(bytes)) => {
+                if let Some(link) = &mut self.links[index] {
+                    link.handle_sent(bytes as usize);
+                    link.send(ring);
+                }
+            }
+            (SENT, Err(errno)) => self.lose(now, index, &Loss::of(errno)),
+            _ => {}
+        }
+    }
+
+    fn begin_end(&mut self, now: Instant) {
+        self.options.reconnect = Nanos::ZERO;
+        self.fail_overdue(now);
+    }
+
+    fn take_done(&mut self, now: Instant) -> Option<TransferDone> {
+        self.fail_overdue(now);
+        self.done.pop_front()
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        if !self.done.is_empty() {
+            return Some(Instant::START);
+        }
+        let outage = self.outage.filter(|outage| !outage.fails)?;
+        Some(outage.since + self.options.reconnect)
+    }
+
+    fn extents(&self, _offset: u64, len: u64) -> io::Result<Vec<Extent>> {
+        Ok(vec![Extent { len, hole: false }])
+    }
+
+    fn rotational_because(&self) -> String {
+        let is = if self.far.is_rotational() { "says" } else { "does not say" };
+        format!("{} {is} that it is rotational", self.options.uri)
+    }
+
+    fn take_notices(&mut self) -> Vec<Notice> {
+        std::mem::take(&mut self.notices)
+    }
+
+    fn warnings(&self, now: Instant) -> Vec<String> {
+        let uri = &self.options.uri;
+        let outage = self.outage.filter(|_| self.changed.is_none()).map(|outage| {
+            let seconds = now.saturating_since(outage.since).as_nanos() / 1_000_000_000;
+            let does = if outage.fails { "gets EIO" } else { "waits" };
+            format!("{uri} has been lost for {seconds} s: what is asked for {does}")
+        });
+        let changed = self.changed.as_ref().map(|difference| {
+            format!("{uri} is not what it was: {difference}; everything gets EIO until the restart")
+        });
+        let doubt = self
+            .doubt
+            .is_raised()
+            .then(|| format!("{uri} was lost with writes that were not flushed: flushes get EIO"));
+        outage.into_iter().chain(changed).chain(doubt).collect()
+    }
+
+    fn far(&self) -> Option<FarStats> {
+        let connections = self.links.iter().flatten().count();
+        Some(FarStats {
+            uri: self.options.uri.clone(),
+            connections: u32::try_from(connections).unwrap_or(u32::MAX),
+            lost: self.lost,
+            sent_again: self.sent_again,
+            in_doubt: self.doubt.is_raised(),
+        })
+    }
+}
+
+impl Drop for NbdBackend {
+    fn drop(&mut self) {
+        self.links.drain(..).flatten().for_each(Link::leave);
+    }
+}

@@ -1,0 +1,183 @@
+//! The transfers that wait to be sent, and which of them may be.
+//!
+//! ```text
+//!   start ─────────────▶ │ waiting, in order of arrival │ ──▶ sent ──answered──▶ done
+//!   connection is lost ─▶ in front, in their old order    ◀── lost
+//! ```
+//!
+//! A write that is sent again may be carried out twice, and the second time may be late. So nothing
+//! that overlaps it is sent before it is answered, reads included; of two that overlap each other
+//! the one that was sent first goes first. Trims and zeroes write too.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use crate::engine::{Transfer, TransferId};
+
+/// A transfer that is to be answered by the server.
+#[derive(Debug)]
+pub(super) struct Pending {
+    pub(super) id: TransferId,
+    pub(super) transfer: Transfer,
+    /// Whether it was sent before on a connection that was lost.
+    pub(super) is_again: bool,
+}
+
+impl Pending {
+    /// The bytes that it reads or writes: none of a sync.
+    pub(super) fn bytes(&self) -> Range<u64> {
+        let start = match self.transfer {
+            Transfer::Read { offset, .. }
+            | Transfer::Cache { offset, .. }
+            | Transfer::Write { offset, .. }
+            | Transfer::Trim { offset, .. }
+            | Transfer::Zero { offset, .. } => offset,
+            Transfer::Sync { .. } => 0,
+        };
+        start..start + self.transfer.len()
+    }
+
+    /// Whether it changes what is stored.
+    pub(super) fn writes(&self) -> bool {
+        matches!(
+            self.transfer,
+            Transfer::Write { .. } | Transfer::Trim { .. } | Transfer::Zero { .. }
+        )
+    }
+
+    /// Whether others wait for its answer: it may be carried out twice.
+    fn holds_others(&self) -> bool {
+        self.is_again && self.writes()
+    }
+}
+
+/// The transfers that wait.
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    waiting: VecDeque<Pending>,
+    /// Writes that were sent again and are not answered, by the names of their requests.
+    held: Vec<(u64, Range<u64>)>,
+}
+
+impl Queue {
+    pub(super) fn push(&mut self, pending: Pending) {
+        self.waiting.push_back(pending);
+    }
+
+    /// Puts those back in front that were sent and are not answered, in this order.
+    pub(super) fn put_back(&mut self, pending: impl DoubleEndedIterator<Item = Pending>) {
+        for pending in pending.rev() {
+            self.waiting.push_front(pending);
+        }
+    }
+
+    /// Takes the next one that may be sent.
+    pub(super) fn next(&mut self) -> Option<Pending> {
+        let mut held: Vec<Range<u64>> = self.held.iter().map(|(_, bytes)| bytes.clone()).collect();
+        for index in 0..self.waiting.len() {
+            let pending = &self.waiting[index];
+            let bytes = pending.bytes();
+            if !held.iter().any(|held| overlap(held, &bytes)) {
+                return self.waiting.remove(index);
+            }
+            if pending.holds_others() {
+                held.push(bytes);
+            }
+        }
+        None
+    }
+
+    /// Notes that it is sent under this name.
+    pub(super) fn handle_sent(&mut self, cookie: u64, pending: &Pending) {
+        if pending.holds_others() {
+            self.held.push((cookie, pending.bytes()));
+        }
+    }
+
+    /// Notes that it is answered, or lost with its connection.
+    pub(super) fn handle_end(&mut self, cookie: u64) {
+        self.held.retain(|(held, _)| *held != cookie);
+    }
+
+    /// Takes all that wait.
+    pub(super) fn drain(&mut self) -> impl Iterator<Item = Pending> {
+        self.waiting.drain(..)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.waiting.len()
+    }
+}
+
+fn overlap(one: &Range<u64>, other: &Range<u64>) -> bool {
+    one.start < other.end && other.start < one.end
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::engine::{Parts, SyncRange};
+    use crate::ring::Buffers;
+
+    fn pending(transfer: Transfer, is_again: bool) -> Pending {
+        Pending { id: TransferId::Sync, transfer, is_again }
+    }
+
+    fn write(bytes: Range<u64>, is_again: bool) -> Pending {
+        let len = usize::try_from(bytes.end - bytes.start).expect("short");
+        let from = Buffers::from_buf([Bytes::from(vec![0; len])]);
+        pending(Transfer::Write { offset: bytes.start, from }, is_again)
+    }
+
+    fn read(bytes: Range<u64>, is_again: bool) -> Pending {
+        let len = u32::try_from(bytes.end - bytes.start).expect("short");
+        pending(Transfer::Read { offset: bytes.start, parts: Parts::from_buf([len]) }, is_again)
+    }
+
+    /// Sends all that may be sent, under names from `cookie` on: what they cover.
+    fn send(queue: &mut Queue, mut cookie: u64) -> Vec<Range<u64>> {
+        let mut sent = Vec::new();
+        while let Some(pending) = queue.next() {
+            queue.handle_sent(cookie, &pending);
+            sent.push(pending.bytes());
+            cookie += 1;
+        }
+        sent
+    }
+
+    #[test]
+    fn all_are_sent_in_their_order_where_none_is_sent_again() {
+        let mut queue = Queue::default();
+        queue.push(write(0..10, false));
+        queue.push(read(5..8, false));
+        queue.push(write(0..10, false));
+        assert_eq!(send(&mut queue, 0), [0..10, 5..8, 0..10]);
+    }
+
+    #[test]
+    fn what_overlaps_a_write_that_is_sent_again_waits_for_its_answer() {
+        let mut queue = Queue::default();
+        queue.push(write(2..4, false));
+        queue.push(read(9..12, false));
+        queue.push(read(10..12, false));
+        let sync = pending(Transfer::Sync { range: SyncRange::Disk }, false);
+        queue.push(sync);
+        queue.put_back([write(0..10, true), write(3..5, true), read(0..1, true)].into_iter());
+        assert_eq!(send(&mut queue, 0), [0..10, 10..12, 0..0], "and a sync covers no bytes");
+        queue.handle_end(0);
+        assert_eq!(send(&mut queue, 10), [3..5, 0..1, 9..12], "the first of two goes first");
+        queue.handle_end(10);
+        let last = send(&mut queue, 20);
+        assert_eq!((last.len(), last.first(), queue.len()), (1, Some(&(2..4)), 0));
+    }
+
+    #[test]
+    fn reads_that_are_sent_again_hold_nobody() {
+        let mut queue = Queue::default();
+        queue.push(write(0..4, false));
+        queue.put_back([read(0..4, true)].into_iter());
+        assert_eq!(send(&mut queue, 0), [0..4, 0..4]);
+    }
+}
