@@ -16,13 +16,20 @@ pub(crate) fn disk(
 ) {
     let path = match &disk.backend {
         BackendConfig::File { path, .. } => Some(tracing::field::debug(path)),
-        BackendConfig::Memory { .. } | BackendConfig::Modelled { .. } => None,
+        BackendConfig::Memory { .. }
+        | BackendConfig::Modelled { .. }
+        | BackendConfig::Nbd { .. } => None,
+    };
+    let uri = match &disk.backend {
+        BackendConfig::Nbd { options, .. } => Some(tracing::field::display(&options.uri)),
+        _ => None,
     };
     let capabilities = backend.capabilities();
     tracing::info!(
         disk = disk.name,
         backend = disk.backend.kind(),
         path,
+        uri,
         bytes = capabilities.size,
         engine = engine.name(),
         scheduler = elevator.scheduler().name(),

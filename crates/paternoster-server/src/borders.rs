@@ -4,7 +4,7 @@
 use anyhow::{Result, bail};
 use paternoster_disk::Capabilities;
 
-use crate::config::Config;
+use crate::config::{BackendConfig, Config};
 
 /// Refuses exports of the disk that begin or end inside one of its blocks, with the nearest borders
 /// that do not.
@@ -19,10 +19,13 @@ pub(crate) fn check(config: &Config, disk: usize, capabilities: &Capabilities) -
                 continue;
             }
             let above = end_of_disk.min(below + u64::from(block));
+            let why = match config.disks[disk].backend {
+                BackendConfig::File { .. } => "under direct I/O; cache = \"page\" allows any",
+                _ => "by its server",
+            };
             bail!(
                 "export {:?} {does} at byte {border} of disk {name:?}, inside a block of {block} \
-                 bytes: {below} and {above} are the nearest borders that are allowed under direct \
-                 I/O; cache = \"page\" allows any",
+                 bytes: {below} and {above} are the nearest borders that are allowed {why}",
                 export.name
             );
         }

@@ -35,11 +35,16 @@ pub(crate) struct ExportPlace {
 
 impl ExportTable {
     /// What this socket offers.
-    pub(crate) fn new(config: &Config, socket: &Listen, admission: Arc<Admission>) -> Self {
+    pub(crate) fn new(
+        config: &Config,
+        socket: &Listen,
+        flushes: &Flushes,
+        admission: Arc<Admission>,
+    ) -> Self {
         let exports = config.exports.iter().enumerate();
         let offered = exports.filter(|(index, _)| socket.offers(*index));
         let entries = offered.map(|(index, export)| Entry {
-            info: export_info(export),
+            info: export_info(export, flushes.0[export.disk]),
             place: ExportPlace { disk: export.disk, export: index, group: export.group },
         });
         Self { entries: entries.collect(), admission }
@@ -119,14 +124,17 @@ impl Exports for Asked<'_> {
     }
 }
 
-fn export_info(export: &ExportConfig) -> ExportInfo {
+/// Of each disk whether it flushes, in the order of the configuration.
+pub(crate) struct Flushes(pub(crate) Vec<bool>);
+
+fn export_info(export: &ExportConfig, flushes: bool) -> ExportInfo {
+    let durable = TransmissionFlags::SEND_FLUSH | TransmissionFlags::SEND_FUA;
     let mut flags = TransmissionFlags::HAS_FLAGS
-        | TransmissionFlags::SEND_FLUSH
-        | TransmissionFlags::SEND_FUA
         | TransmissionFlags::SEND_DF
         | TransmissionFlags::SEND_CACHE
         // One owner orders all connections: a flush on one covers what completed on all.
         | TransmissionFlags::CAN_MULTI_CONN;
+    flags.set(durable, flushes);
     if export.read_only {
         flags |= TransmissionFlags::READ_ONLY;
     } else {

@@ -22,6 +22,7 @@ mod control;
 pub mod ctl;
 mod depth;
 mod export_table;
+mod far;
 pub mod log;
 mod messages;
 mod metrics;

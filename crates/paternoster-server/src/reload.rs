@@ -36,7 +36,7 @@ impl<'a> Reload<'a> {
         served: &Config,
         disks: &'a [Disk],
     ) -> Result<Self, ReloadError> {
-        let file = Config::from_file(path)
+        let file = Config::from_file_beside(path, served)
             .map_err(|error| ReloadError::Unusable(format!("{:#}", anyhow::Error::from(error))))?;
         let disks = disks.iter().filter_map(|disk| Some((disk, disk_in(&file, disk)?))).collect();
         let needs_restart = needs_restart(served, &file);

@@ -30,7 +30,8 @@ use crate::config::{BackendConfig, Config, DiskConfig, GroupConfig};
 use crate::connections::{Connections, DiskLabel, Scheduler, Served, Tenant};
 use crate::control::ControlHandle;
 use crate::depth;
-use crate::export_table::ExportTable;
+use crate::export_table::{ExportTable, Flushes};
+use crate::far;
 use crate::messages::OwnerHandle;
 use crate::rings;
 use crate::sockets::{BoundSocket, SocketFile};
@@ -82,6 +83,7 @@ impl Server {
         let watch = Watchers { failures: failures.clone(), alive };
         let threads = (0..threads).map(|_| Thread::new(io));
         let mut threads = threads.collect::<io::Result<Vec<_>>>()?;
+        let flushes = backends.iter().map(|backend| backend.capabilities().flushes).collect();
         let mut owners = Vec::new();
         let (mut owner_threads, mut client_threads) = (Vec::new(), Vec::new());
         for (index, backend) in backends.into_iter().enumerate() {
@@ -94,7 +96,7 @@ impl Server {
             client_threads.push(spawn(&name, &watch, move || thread.run())?);
         }
         let stop = StopFlag::new()?;
-        let (listeners, sockets) = offer(config, bound);
+        let (listeners, sockets) = offer(config, &Flushes(flushes), bound);
         let acceptor_thread = start_acceptor(listeners, &owners, &stop, io, &watch)?;
         let control = ControlHandle::new(config, &owners);
         let end_begun = None;
@@ -188,6 +190,11 @@ fn open_backend(config: &Config, index: usize, disk: &DiskConfig) -> Result<Box<
             let model = Model { servers, service, per_kib };
             Box::new(ModelledBackend::new(in_memory(size)?, model))
         }
+        BackendConfig::Nbd { options, size, .. } => {
+            let backend = far::open(config, index, options, *size)?;
+            borders::check(config, index, &backend.capabilities())?;
+            Box::new(backend)
+        }
     })
 }
 
@@ -273,11 +280,15 @@ fn start_owner(
 }
 
 /// Has each socket offer its exports. Returns the files of unix sockets beside.
-fn offer(config: &Config, bound: Vec<BoundSocket>) -> (Vec<Listener>, Vec<SocketFile>) {
+fn offer(
+    config: &Config,
+    flushes: &Flushes,
+    bound: Vec<BoundSocket>,
+) -> (Vec<Listener>, Vec<SocketFile>) {
     let admission = Admission::new(config, raise_descriptors());
     let (mut listeners, mut files) = (Vec::new(), Vec::new());
     for (listen, socket) in config.listen.iter().zip(bound) {
-        let exports = ExportTable::new(config, listen, admission.clone());
+        let exports = ExportTable::new(config, listen, flushes, admission.clone());
         listeners.push(match socket {
             BoundSocket::Unix(listener, file) => {
                 files.push(file);

@@ -368,14 +368,14 @@ fn disks_that_cannot_be_served_are_refused() {
     let twice = format!("{DISK}[disks.e]\npath = \"@/same.img\"\n{more}");
     assert_refused(&[
         (more, 0, &["no disk", "[disks.NAME]"]),
-        (&disk(""), 1, &["\"d\"", "path", "\"memory\" or \"modelled\""]),
+        (&disk(""), 1, &["\"d\"", "path", "\"memory\", \"modelled\" or \"nbd\""]),
         (&disk("path = \"@/none.img\""), 2, &["none.img", "No such file"]),
         (&disk("path = \"@/dir\""), 2, &["is a directory", "regular file"]),
         (&disk("path = \"@/socket\""), 2, &["is a socket", "regular file"]),
         (&disk("path = \"/dev/null\""), 2, &["is a character device", "block device"]),
         (&disk("path = \"@/empty.img\""), 1, &["\"d\"", "0 bytes"]),
         (&twice, 4, &["same.img", "disk \"d\" too"]),
-        (&disk("backend = \"ram\""), 2, &["\"ram\"", "\"memory\" or \"modelled\""]),
+        (&disk("backend = \"ram\""), 2, &["\"ram\"", "\"memory\", \"modelled\" or \"nbd\""]),
         (&disk("backend = \"memory\""), 1, &["no size", "memory"]),
         (&disk("backend = \"memory\"\nsize = 0"), 3, &["\"d\"", "0 bytes"]),
         (&disk("backend = \"memory\"\nsize = \"1X\""), 3, &["size = \"1X\"", "\"10G\""]),

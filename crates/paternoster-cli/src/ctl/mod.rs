@@ -2,6 +2,7 @@
 
 mod blkio;
 mod depth;
+mod far;
 mod limit;
 mod lines;
 mod poll;

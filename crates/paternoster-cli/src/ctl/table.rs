@@ -7,7 +7,7 @@ use paternoster_server::stat::{DiskStat, GroupStat, OpStat, Stat};
 
 use super::lines::Line;
 use super::units::{Bytes, NONE, average, mean, per_second, percent, plural};
-use super::{are_nested, depth, limit, lines, poll, queues, threads};
+use super::{are_nested, depth, far, limit, lines, poll, queues, threads};
 
 /// How counts are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +57,9 @@ fn show_disk(disk: &DiskStat, counts: Counts) -> String {
     }
     for line in poll::in_words(&disk.poll, disk.waits) {
         let _ = writeln!(text, "  {line}");
+    }
+    if let Some(of) = &disk.far {
+        let _ = writeln!(text, "  {}", far::in_words(of));
     }
     if let Some(of) = &disk.threads {
         let _ = writeln!(text, "  {}", threads::in_words(of));

@@ -1,12 +1,14 @@
 //! Other people's clients, each over a unix socket and over TCP, against a file; and against
-//! memory, where that is cheap.
+//! memory and other people's servers, where that is cheap.
 
 use std::fs::File;
+use std::ops::Deref;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
 use serde_json::Value;
 
+use crate::far::{Far, Program, in_front};
 use crate::fuse::Mounted;
 use crate::support::{Place, Served, noise, run, temp_dir};
 
@@ -30,11 +32,38 @@ fn nbdinfo(served: &Served, args: &[&str]) -> String {
     run("libnbd-bin", "nbdinfo", &args, served.dir.path())
 }
 
-/// A server of each kind on each kind of socket, one after the other.
-fn each_server() -> impl Iterator<Item = Served> {
-    let file = |place| Served::empty_file(place, SIZE, &[]);
-    let memory = |place| Served::memory(place, SIZE);
-    PLACES.into_iter().map(file).chain(PLACES.into_iter().map(memory))
+/// A server of each kind on each kind of socket, one after the other; also in front of other
+/// people's servers, each of which is ended with ours.
+fn each_server() -> impl Iterator<Item = Running> {
+    let file = |place| Running { served: Served::empty_file(place, SIZE, &[]), far: None };
+    let memory = |place| Running { served: Served::memory(place, SIZE), far: None };
+    let far = |program| {
+        let (far, served) = in_front(program, "unix = \"nbd.sock\"", SIZE, "");
+        Running { served, far: Some(far) }
+    };
+    let alone = PLACES.into_iter().map(file).chain(PLACES.into_iter().map(memory));
+    alone.chain(Program::ALL.into_iter().map(far))
+}
+
+/// A server, and the one behind it.
+struct Running {
+    served: Served,
+    far: Option<Far>,
+}
+
+impl Running {
+    fn end(self) {
+        self.served.end();
+        drop(self.far);
+    }
+}
+
+impl Deref for Running {
+    type Target = Served;
+
+    fn deref(&self) -> &Served {
+        &self.served
+    }
 }
 
 #[test]

@@ -5,6 +5,7 @@
 
 mod auto;
 mod demo;
+mod far;
 mod full_disk;
 mod fuse;
 mod interop;

@@ -5,6 +5,7 @@
 
 use std::path::Path;
 
+use paternoster_disk::NbdOptions;
 use serde_json::Value;
 
 use super::{BackendConfig, Config, DiskConfig, ExportConfig, GroupConfig, Listen, ListenAddress};
@@ -81,7 +82,7 @@ fn socket(config: &Config, listen: &Listen) -> Values<2> {
     [("unix_mode", mode), ("exports", listen.exports.as_ref().map_or("all".into(), offered))]
 }
 
-fn back_end(disk: &DiskConfig) -> Values<9> {
+fn back_end(disk: &DiskConfig) -> Values<13> {
     let mut values = [
         ("backend", disk.backend.kind().into()),
         ("path", Value::Null),
@@ -92,8 +93,12 @@ fn back_end(disk: &DiskConfig) -> Values<9> {
         ("plug", if disk.plug { "on" } else { "off" }.into()),
         ("rotational", disk.rotational.map_or_else(|| "auto".into(), Value::Bool)),
         ("cache", Value::Null),
+        ("uri", Value::Null),
+        ("connections", Value::Null),
+        ("reconnect", Value::Null),
+        ("after_reconnect", Value::Null),
     ];
-    let [_, image, bytes, requests, fixed, further, .., way] = &mut values;
+    let [_, image, bytes, requests, fixed, further, _, _, way, far @ ..] = &mut values;
     match &disk.backend {
         BackendConfig::File { path: file, cache } => {
             image.1 = path(file).into();
@@ -105,6 +110,15 @@ fn back_end(disk: &DiskConfig) -> Values<9> {
             requests.1 = (*servers).into();
             fixed.1 = (service.as_nanos() / 1_000).into();
             further.1 = per_kib.as_nanos().into();
+        }
+        BackendConfig::Nbd { options, size, .. } => {
+            let NbdOptions { uri, connections, reconnect, after_reconnect } = options;
+            bytes.1 = (*size).into();
+            let [place, most, patience, after] = far;
+            place.1 = uri.to_string().into();
+            most.1 = (*connections).into();
+            patience.1 = format!("{}ms", reconnect.as_nanos() / 1_000_000).into();
+            after.1 = after_reconnect.name().into();
         }
     }
     values

@@ -5,16 +5,16 @@ use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::PathBuf;
 
 use paternoster::{Hierarchy, Nanos};
-use paternoster_disk::{CacheChoice, device_size, is_rotational};
+use paternoster_disk::{CacheChoice, NbdOptions, device_size, is_rotational};
 
 use super::draft::{At, Bounds, Draft, DraftDisk, DraftExport, Key, check_name};
 use super::error::{Mistake, Problem};
-use super::machine;
 use super::mistakes::Mistakes;
 use super::polling::{self, Polling};
 use super::scheduler::{AUTO, SchedulerChoice};
 use super::size;
 use super::threads::check_plug;
+use super::{listen, machine, nbd};
 use crate::depth;
 
 /// One disk.
@@ -74,6 +74,15 @@ pub enum BackendConfig {
         /// `ns_per_kib`.
         per_kib: Nanos,
     },
+    /// An export of another NBD server: `backend = "nbd"`.
+    Nbd {
+        /// Where it is, and what becomes of lost connections.
+        options: NbdOptions,
+        /// Bytes, at least 1: as the server says, or where it could not be asked as is written.
+        size: u64,
+        /// Whether the server says that it is rotational; where it could not be asked it is not.
+        rotational: bool,
+    },
 }
 
 impl BackendConfig {
@@ -83,6 +92,7 @@ impl BackendConfig {
             Self::File { .. } => "file",
             Self::Memory { .. } => "memory",
             Self::Modelled { .. } => "modelled",
+            Self::Nbd { .. } => "nbd",
         }
     }
 }
@@ -104,18 +114,29 @@ const SERVERS: Bounds =
 const SERVICE: Bounds = Bounds { key: "service_us", min: 1, max: 10_000_000, unit: "µs" };
 const PER_KIB: Bounds = Bounds { key: "ns_per_kib", min: 0, max: 1_000_000, unit: "ns" };
 
+/// What is there beside the disks that are checked.
+#[derive(Clone, Copy)]
+pub(super) struct Beside<'a> {
+    /// Those of a server that reads its file again.
+    pub(super) served: &'a [DiskConfig],
+    /// Where clients connect.
+    pub(super) sockets: &'a listen::Checked,
+}
+
 /// The disks, in the order in which they were written, whatever is wrong with them.
-pub(super) fn check(whole: &Draft, mistakes: &mut Mistakes) -> Vec<Checked> {
+pub(super) fn check(whole: &Draft, beside: Beside<'_>, mistakes: &mut Mistakes) -> Vec<Checked> {
     if whole.disks.is_empty() && !whole.has_gaps {
         mistakes.add(&whole.whole, Problem::NoDisk);
     }
     let mut disks: Vec<Checked> = Vec::new();
     for draft in &whole.disks {
-        let disk = check_disk(draft, mistakes);
+        let name = &draft.name.value;
+        let is_written = whole.exports.iter().any(|export| may_write(export, name));
+        let disk = check_disk(draft, beside, is_written, mistakes);
         if let (Some(_), Some(path)) = (disk.file, draft.path.value()) {
-            let is_written = whole.exports.iter().any(|export| may_write(export, &disk.name));
             mistakes.note(machine::check_file_access(path, is_written));
         }
+        mistakes.note(nbd::check_alone(draft, &disk, &disks));
         let same = disks.iter().find(|other| disk.file.is_some() && other.file == disk.file);
         if let (Some(other), Some(At { value, place })) = (same, draft.path.value()) {
             let (path, other) = (value.clone(), other.name.clone());
@@ -131,9 +152,15 @@ fn may_write(export: &DraftExport, disk: &str) -> bool {
     export.disk.value().is_some_and(|written| written.value == disk) && export.may_write()
 }
 
-fn check_disk(draft: &DraftDisk, mistakes: &mut Mistakes) -> Checked {
+fn check_disk(
+    draft: &DraftDisk,
+    beside: Beside<'_>,
+    is_written: bool,
+    mistakes: &mut Mistakes,
+) -> Checked {
     let name = mistakes.note(check_name("disk", &draft.name));
-    let Behind { backend, size, file, rotational } = check_backend(draft, mistakes);
+    let Behind { backend, size, file, rotational } =
+        check_backend(draft, beside, is_written, mistakes);
     let set = draft.rotational.check_or(None, mistakes, |found| Ok(found.value));
     let rotational = set.flatten().or(rotational);
     let auto = rotational.map(|rotational| SchedulerChoice::Auto { rotational });
@@ -232,7 +259,7 @@ fn check_tunable(
 
 /// What stands behind a disk, as far as that can be known.
 #[derive(Default)]
-struct Behind {
+pub(super) struct Behind {
     backend: Option<BackendConfig>,
     /// In bytes.
     size: Option<u64>,
@@ -242,25 +269,45 @@ struct Behind {
     rotational: Option<bool>,
 }
 
-fn check_backend(draft: &DraftDisk, mistakes: &mut Mistakes) -> Behind {
+impl Behind {
+    /// What is no file of this machine.
+    pub(super) fn no_file(
+        backend: Option<BackendConfig>,
+        size: Option<u64>,
+        rotational: bool,
+    ) -> Self {
+        Self { backend, size, file: None, rotational: Some(rotational) }
+    }
+}
+
+fn check_backend(
+    draft: &DraftDisk,
+    beside: Beside<'_>,
+    is_written: bool,
+    mistakes: &mut Mistakes,
+) -> Behind {
     let of_kind = |kind| OfKind { draft, kind };
-    let in_memory = |size, backend| Behind { backend, size, file: None, rotational: Some(false) };
+    let in_memory = |size, backend| Behind::no_file(backend, size, false);
     match (&draft.backend, &draft.path) {
         (Key::Written(backend), _) => match backend.value.as_str() {
             "memory" => {
                 let check = of_kind("memory");
-                check.refuse_keys(
-                    &["path", "cache", "servers", "service_us", "ns_per_kib"],
-                    mistakes,
-                );
+                check.refuse_keys_but(&["size"], mistakes);
                 let size = check.size(mistakes);
                 in_memory(size, size.map(|size| BackendConfig::Memory { size }))
             }
             "modelled" => {
                 let check = of_kind("modelled");
-                check.refuse_keys(&["path", "cache"], mistakes);
+                let taken = ["size", "servers", "service_us", "ns_per_kib"];
+                check.refuse_keys_but(&taken, mistakes);
                 let size = check.size(mistakes);
                 in_memory(size, check.model(size, mistakes))
+            }
+            "nbd" => {
+                let check = of_kind("nbd");
+                let taken = ["size", "uri", "connections", "reconnect", "after_reconnect"];
+                check.refuse_keys_but(&taken, mistakes);
+                nbd::check(check, beside, is_written, mistakes)
             }
             _ => {
                 let found = backend.value.clone();
@@ -269,8 +316,7 @@ fn check_backend(draft: &DraftDisk, mistakes: &mut Mistakes) -> Behind {
             }
         },
         (Key::Missing, Key::Written(path)) => {
-            let unused = ["size", "servers", "service_us", "ns_per_kib"];
-            of_kind("file").refuse_keys(&unused, mistakes);
+            of_kind("file").refuse_keys_but(&["path", "cache"], mistakes);
             let cache = draft.cache.check_or(CacheChoice::Auto, mistakes, check_cache);
             let cache = cache.unwrap_or_default();
             mistakes.note(look_at(path, cache)).unwrap_or_default()
@@ -286,8 +332,8 @@ fn check_backend(draft: &DraftDisk, mistakes: &mut Mistakes) -> Behind {
 
 /// A disk of this kind of back end.
 #[derive(Clone, Copy)]
-struct OfKind<'a> {
-    draft: &'a DraftDisk,
+pub(super) struct OfKind<'a> {
+    pub(super) draft: &'a DraftDisk,
     kind: &'static str,
 }
 
@@ -313,7 +359,7 @@ impl OfKind<'_> {
     }
 
     /// What `check` makes of a key that has to be there.
-    fn required<T, U>(
+    pub(super) fn required<T, U>(
         self,
         key: &'static str,
         written: &Key<T>,
@@ -328,8 +374,8 @@ impl OfKind<'_> {
         written.check(mistakes, check).flatten()
     }
 
-    /// Refuses those of `keys` that are there, as they mean nothing to this back end.
-    fn refuse_keys(self, keys: &[&'static str], mistakes: &mut Mistakes) {
+    /// Refuses all keys of back ends that are there but for those that this one takes.
+    fn refuse_keys_but(self, taken: &[&'static str], mistakes: &mut Mistakes) {
         let Self { draft, kind: backend } = self;
         let places = [
             ("path", draft.path.place()),
@@ -338,9 +384,13 @@ impl OfKind<'_> {
             ("servers", draft.servers.place()),
             ("service_us", draft.service_us.place()),
             ("ns_per_kib", draft.ns_per_kib.place()),
+            ("uri", draft.uri.place()),
+            ("connections", draft.connections.place()),
+            ("reconnect", draft.reconnect.place()),
+            ("after_reconnect", draft.after_reconnect.place()),
         ];
         for (key, place) in places {
-            if let Some(place) = place.filter(|_| keys.contains(&key)) {
+            if let Some(place) = place.filter(|_| !taken.contains(&key)) {
                 let disk = draft.name.value.clone();
                 mistakes.add(place, Problem::UnusedKey { disk, key, backend });
             }

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use paternoster::{
     NoHierarchy, ParseIoPrioError, TunableError, UnknownHierarchy, UnknownScheduler,
 };
+use paternoster_disk::NbdUriError;
 use thiserror::Error;
 
 use super::scheduler::AUTO;
@@ -171,6 +172,35 @@ pub enum Problem {
     /// A key that means nothing to this back end.
     #[error("disk {disk:?} has {key}, which a {backend} disk does not take")]
     UnusedKey { disk: String, key: &'static str, backend: &'static str },
+    /// A text that is no URI of an NBD server.
+    #[error("uri = {found:?}: {error}")]
+    BadUri { found: String, error: NbdUriError },
+    /// A server that does not show its export.
+    #[error(
+        "{uri} does not show its export: {reason}; start its server, or write the size of the disk"
+    )]
+    FarNotShown { uri: String, reason: String },
+    /// An export of another size than the file says.
+    #[error("{uri} has {found} bytes, not the {size} of size")]
+    FarSize { uri: String, size: u64, found: u64 },
+    /// A read-only export to which clients may write.
+    #[error("{uri} is read-only: exports of this disk need read_only = true")]
+    FarReadOnly { uri: String },
+    /// The server would be its own client.
+    #[error("{uri} is this server itself, which listens on {address}: another one is needed")]
+    OwnSocket { uri: String, address: String },
+    /// One export for two disks.
+    #[error("{uri} is disk {other:?} already; weights hold among the exports of one disk")]
+    SameUri { uri: String, other: String },
+    /// A span of time that cannot be read as one.
+    #[error(
+        "{key} = {found:?}: a whole number with ms, s or m behind it is allowed, up to 1440m, such \
+         as \"30s\""
+    )]
+    BadSpan { key: &'static str, found: String },
+    /// What `after_reconnect` is not.
+    #[error("after_reconnect = {found:?}: \"doubt\" or \"trust\" is allowed")]
+    UnknownAfterReconnect { found: String },
     /// A disk file that cannot be looked at.
     #[error("disk file {path:?}: {reason}")]
     NoDiskFile { path: PathBuf, reason: io::Error },
@@ -363,7 +393,7 @@ pub enum Problem {
     BadExportOption { option: String, found: String },
 }
 
-const BACKENDS: &str = "\"memory\" or \"modelled\"";
+const BACKENDS: &str = "\"memory\", \"modelled\" or \"nbd\"";
 
 /// The unit behind a range, where it says more than that it is a number.
 fn spaced(unit: &str) -> String {

@@ -211,6 +211,11 @@ impl Checked {
         })
     }
 
+    /// Those that are right.
+    pub(super) fn sockets(&self) -> impl Iterator<Item = &Listen> {
+        self.sockets.iter().map(|(listen, _)| listen)
+    }
+
     /// All of them, if they are right.
     pub(super) fn into_sockets(self) -> Option<Vec<Listen>> {
         self.are_all.then(|| self.sockets.into_iter().map(|(listen, _)| listen).collect())

@@ -63,7 +63,7 @@ pub(super) fn check_memory(draft: &Draft, disks: &[Checked], mistakes: &mut Mist
     for (written, disk) in draft.disks.iter().zip(disks) {
         let size = match disk.config.as_ref().map(|config| &config.backend) {
             Some(BackendConfig::Memory { size } | BackendConfig::Modelled { size, .. }) => *size,
-            Some(BackendConfig::File { .. }) | None => 0,
+            Some(BackendConfig::File { .. } | BackendConfig::Nbd { .. }) | None => 0,
         };
         let did_fit = needs <= has;
         needs = needs.saturating_add(size);

@@ -3,14 +3,15 @@
 //! A configuration comes from a TOML file or from the command line. Both are first read into one
 //! draft, in which every value remembers where it was written, and one validation makes the
 //! [`Config`] of it, so that the same mistake gets the same answer in both. All mistakes are
-//! reported in one run. Nothing is changed; files are looked at, and notices read how images begin.
+//! reported in one run. Nothing is changed; files are looked at, other NBD servers asked for their
+//! exports, and notices read how images begin.
 //!
 //! ```text
 //!   FILE.toml ─▶ keys.rs, file.rs ─┐                       ┌─ listen.rs   sockets
 //!                                  ├─▶ draft.rs ─▶ check ──┼─ disk.rs     disks, with scheduler.rs
 //!   --disk … ─▶ options.rs ────────┘                       ├─ group.rs    groups and weights
 //!                                                          └─ export.rs   exports
-//!                                                 with the help of machine.rs
+//!                                                 with the help of machine.rs and nbd.rs
 //! ```
 //!
 //! A new key is a line in file.rs, one in draft.rs, and its check.
@@ -33,6 +34,7 @@ mod limit;
 mod listen;
 mod machine;
 mod mistakes;
+mod nbd;
 mod options;
 mod polling;
 mod scheduler;
@@ -61,6 +63,7 @@ pub use polling::{Hybrid, HybridTunable, Polling};
 pub(crate) use scheduler::AUTO;
 pub use scheduler::SchedulerChoice;
 
+use disk::Beside;
 use draft::Draft;
 use group::Members;
 use mistakes::Mistakes;
@@ -114,20 +117,38 @@ impl Config {
 
     /// Reads and validates a TOML file.
     pub fn from_file(path: &Path) -> Result<Self, ConfigError> {
-        let bytes = read_bounded(path)?;
-        let mut mistakes = Mistakes::default();
-        match file::decode(&bytes, path, &mut mistakes) {
-            Some(text) => Self::from_toml(text, path),
-            None => mistakes.end(None),
-        }
+        Self::from_file_with(path, &[])
     }
 
     /// Validates the text of a TOML file; `path` is what errors call it, and its relative paths are
     /// relative to that one's directory.
     pub fn from_toml(text: &str, path: &Path) -> Result<Self, ConfigError> {
+        Self::from_toml_beside(text, path, &[])
+    }
+
+    /// The same of a file that a server reads again: what it knows of its disks need not be asked
+    /// for.
+    pub(crate) fn from_file_beside(path: &Path, served: &Self) -> Result<Self, ConfigError> {
+        Self::from_file_with(path, &served.disks)
+    }
+
+    fn from_file_with(path: &Path, served: &[DiskConfig]) -> Result<Self, ConfigError> {
+        let bytes = read_bounded(path)?;
+        let mut mistakes = Mistakes::default();
+        match file::decode(&bytes, path, &mut mistakes) {
+            Some(text) => Self::from_toml_beside(text, path, served),
+            None => mistakes.end(None),
+        }
+    }
+
+    fn from_toml_beside(
+        text: &str,
+        path: &Path,
+        served: &[DiskConfig],
+    ) -> Result<Self, ConfigError> {
         let mut mistakes = Mistakes::default();
         match file::read(text, path, &mut mistakes) {
-            Some(draft) => draft.check(mistakes),
+            Some(draft) => draft.check(served, mistakes),
             None => mistakes.end(None),
         }
     }
@@ -135,7 +156,7 @@ impl Config {
     /// Validates the options of the command line.
     pub fn from_options(options: &Options) -> Result<Self, ConfigError> {
         let mut mistakes = Mistakes::default();
-        options.draft(&mut mistakes).check(mistakes)
+        options.draft(&mut mistakes).check(&[], mistakes)
     }
 
     /// Returns a group and those above it, as indices into [`Config::groups`].
@@ -178,7 +199,9 @@ impl Config {
         });
         let containers = self.disks.iter().filter_map(|disk| match &disk.backend {
             BackendConfig::File { path, .. } => container::notice(&disk.name, path),
-            BackendConfig::Memory { .. } | BackendConfig::Modelled { .. } => None,
+            BackendConfig::Memory { .. }
+            | BackendConfig::Modelled { .. }
+            | BackendConfig::Nbd { .. } => None,
         });
         let unplugged = self.disks.iter().filter(|disk| !disk.plug && self.threads == 1);
         let unplugged = unplugged.map(|disk| {
@@ -202,12 +225,12 @@ impl Config {
 }
 
 impl Draft {
-    fn check(&self, mut mistakes: Mistakes) -> Result<Config, ConfigError> {
+    fn check(&self, served: &[DiskConfig], mut mistakes: Mistakes) -> Result<Config, ConfigError> {
         let sockets = listen::check(self, &mut mistakes);
         let ctl = sockets.check_ctl(self, &mut mistakes);
         let metrics = sockets.check_metrics(self, &mut mistakes);
         sockets.check_reached(self, &mut mistakes);
-        let disks = disk::check(self, &mut mistakes);
+        let disks = disk::check(self, Beside { served, sockets: &sockets }, &mut mistakes);
         machine::check_memory(self, &disks, &mut mistakes);
         export::check_names(&self.exports, &mut mistakes);
         let members = Members::of(self, &mut mistakes);

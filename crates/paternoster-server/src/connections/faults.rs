@@ -1,14 +1,14 @@
 //! The log lines about a disk that fails, written the moment it happens.
 //!
-//! Reported are the first fault of each operation and errno, the first failed sync, and what others
-//! have done to the image. The image is looked at after a fault, and at most
-//! once a second while the disk has anything to do, be it a client that connects: nothing wakes up
-//! to look.
+//! Reported are the first fault of each operation and errno, the first failed sync, what a back
+//! end has to say, and what others have done to the image. The image is looked at after a fault,
+//! and at most once a second while the disk has anything to do, be it a client that connects:
+//! nothing wakes up to look.
 
 use std::collections::BTreeSet;
 
 use paternoster::{Instant, Nanos};
-use paternoster_disk::{Damage, DiskOp, Fault};
+use paternoster_disk::{Damage, DiskOp, Fault, Notice};
 
 use super::{Connections, DiskOwner};
 
@@ -45,6 +45,12 @@ impl Connections {
     /// Reports what is new. Called before the outcomes of commands are taken, which are what leads
     /// from a fault to an export, and after every round.
     pub(super) fn report_faults(&mut self, owner: &mut DiskOwner) {
+        for notice in owner.take_notices() {
+            match notice {
+                Notice::Info(text) => tracing::info!(disk = self.label.name, "{text}"),
+                Notice::Warning(text) => tracing::warn!(disk = self.label.name, "{text}"),
+            }
+        }
         let faults = owner.take_faults();
         for fault in &faults {
             if self.faults.note(fault) {

@@ -57,6 +57,7 @@ impl Connections {
             warnings: self.warnings(owner),
             tunables,
             internals: internals.numbers,
+            far: owner.backend().far().map(Into::into),
             modelled: owner.backend().modelled(at).map(|stats| ModelledStat {
                 servers: stats.model.servers,
                 service_ns: stats.model.service.as_nanos(),
@@ -107,7 +108,8 @@ impl Connections {
     fn warnings(&self, owner: &DiskOwner) -> Vec<String> {
         let elevator = owner.engine().elevator();
         let unbound = owner.backend().cache().filter(|cache| !cache.binds).map(announce::unbound);
-        let mut warnings: Vec<_> = unbound.into_iter().collect();
+        let far = owner.backend().warnings(owner.now());
+        let mut warnings: Vec<_> = unbound.into_iter().chain(far).collect();
         if !elevator.scheduler().kind().has_group_limits() {
             return warnings;
         }

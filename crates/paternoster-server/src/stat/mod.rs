@@ -6,6 +6,7 @@
 //! as its default.
 
 mod depth;
+mod far;
 mod histogram;
 mod poll;
 mod queue;
@@ -25,6 +26,7 @@ use serde::{Deserialize, Serialize};
 use crate::config::Limit;
 
 pub use self::depth::{DepthChange, LearnedDepth};
+pub use self::far::FarStat;
 pub use self::histogram::Times;
 pub use self::poll::{OvershootStat, PollClassStat, PollStat};
 pub(crate) use self::queue::QueueFormatter;
@@ -70,7 +72,7 @@ pub enum Detail {
 pub struct DiskStat {
     /// Its name in the configuration.
     pub name: String,
-    /// Its kind: `file`, `memory` or `modelled`.
+    /// Its kind: `file`, `memory`, `modelled` or `nbd`.
     pub backend: String,
     /// By what its operations are carried out: `io_uring` or `threads`.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -117,6 +119,9 @@ pub struct DiskStat {
     pub tunables: BTreeMap<String, i64>,
     /// The scheduler's internal state, a number each, named as in Linux's debugfs.
     pub internals: BTreeMap<String, i64>,
+    /// The server behind it; there if `backend` is `nbd`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub far: Option<FarStat>,
     /// The model; there if `backend` is `modelled`.
     pub modelled: Option<ModelledStat>,
     /// How often the thread of its owner has slept: each time, an interrupt or another thread

@@ -1,0 +1,171 @@
+//! Other people's servers as disks of ours.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use crate::support::{Place, Served, eventually, request, run, temp_dir};
+use crate::wire::Wire;
+
+/// A program that serves `far.img` of a folder on `far.sock` there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Program {
+    Nbdkit,
+    QemuNbd,
+}
+
+impl Program {
+    pub(crate) const ALL: [Self; 2] = [Self::Nbdkit, Self::QemuNbd];
+
+    fn command(self, socket: &Path) -> Command {
+        match self {
+            Self::Nbdkit => {
+                let mut command = Command::new("nbdkit");
+                command.args(["--foreground", "--unix"]).arg(socket).args(["file", "far.img"]);
+                command
+            }
+            Self::QemuNbd => {
+                let mut command = Command::new("qemu-nbd");
+                command.args(["--persistent", "--shared=8", "--format=raw"]);
+                command.arg("--socket").arg(socket).arg("far.img");
+                command
+            }
+        }
+    }
+}
+
+/// That server, which is killed when this is dropped.
+pub(crate) struct Far {
+    program: Program,
+    child: Child,
+    dir: PathBuf,
+}
+
+impl Far {
+    /// Serves a new file of so many bytes, all of them a hole.
+    pub(crate) fn start(program: Program, dir: &Path, bytes: u64) -> Self {
+        let image = File::create(dir.join("far.img")).expect("an image");
+        image.set_len(bytes).expect("room for it");
+        Self { program, child: spawn(program, dir), dir: dir.to_owned() }
+    }
+
+    /// Kills it, as a machine that loses its power does, but for what the page cache holds.
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().expect("it runs");
+        self.child.wait().expect("it is ours");
+    }
+
+    /// Starts it again.
+    pub(crate) fn restart(&mut self) {
+        self.child = spawn(self.program, &self.dir);
+    }
+}
+
+impl Drop for Far {
+    fn drop(&mut self) {
+        // It may have been killed already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn spawn(program: Program, dir: &Path) -> Child {
+    let socket = dir.join("far.sock");
+    // What a killed one has left behind neither of them takes.
+    let _ = fs::remove_file(&socket);
+    let mut command = program.command(&socket);
+    // It must not hold the streams of the test's own runner open.
+    command.current_dir(dir).stdin(Stdio::null()).stdout(Stdio::null());
+    let child = command.spawn().unwrap_or_else(|error| panic!("{program:?}: {error}"));
+    eventually("the far server listens", || socket.exists());
+    child
+}
+
+/// Ours in front of it: the export `disk`, with more of the disk's keys.
+pub(crate) fn in_front(program: Program, listen: &str, bytes: u64, keys: &str) -> (Far, Served) {
+    let dir = temp_dir();
+    let far = Far::start(program, dir.path(), bytes);
+    let toml = format!(
+        "{listen}\n[disks.d]\nbackend = \"nbd\"\n\
+         uri = \"nbd+unix:///?socket={}/far.sock\"\n{keys}\n[exports.disk]\ndisk = \"d\"\n",
+        dir.path().display()
+    );
+    fs::write(dir.path().join("c.toml"), toml).expect("a file");
+    (far, Served::start(dir, &["c.toml"], 1))
+}
+
+const MIB: u64 = 1 << 20;
+
+#[test]
+fn fio_verifies_what_it_writes_while_the_far_server_is_killed_and_started_again() {
+    for program in Program::ALL {
+        let keys = "after_reconnect = \"trust\"";
+        let (mut far, served) = in_front(program, "unix = \"nbd.sock\"", 64 * MIB, keys);
+        let uri = format!("--uri={}", served.uri());
+        let args = [
+            "--name=v",
+            "--ioengine=nbd",
+            &uri,
+            "--rw=randwrite",
+            "--bsrange=512-64k",
+            "--iodepth=32",
+            "--size=64M",
+            "--rate=,16m",
+            "--fsync=64",
+            "--verify=crc32c",
+            "--verify_fatal=1",
+            "--verify_backlog=256",
+            "--verify_state_save=0",
+        ];
+        let args = args.map(str::to_owned);
+        let dir = served.dir.path().to_owned();
+        let fio = thread::spawn(move || run("fio", "fio", &args.each_ref().map(|a| &**a), &dir));
+        for _ in 0..3 {
+            thread::sleep(Duration::from_millis(400));
+            far.kill();
+            thread::sleep(Duration::from_millis(100));
+            far.restart();
+        }
+        let said = fio.join().expect("fio succeeds");
+        assert!(said.contains("err= 0"), "{program:?}: {said}");
+        let log = served.log();
+        assert!(log.contains("is connected again"), "{program:?}: {log}");
+        served.end();
+    }
+}
+
+/// NBD's numbers of commands.
+const WRITE: u16 = 1;
+const FLUSH: u16 = 3;
+
+/// Sends a command without a range, or a write of 512 bytes: its error.
+fn ask(wire: &mut Wire, command: u16) -> u32 {
+    let len = if command == WRITE { 512 } else { 0 };
+    wire.send(&request(0, command, 7, 0, len));
+    wire.send(&vec![3; len as usize]);
+    wire.simple_reply(7)
+}
+
+#[test]
+fn writes_that_a_killed_server_had_not_flushed_are_in_doubt() {
+    const EIO: u32 = 5;
+    for program in Program::ALL {
+        let (mut far, served) = in_front(program, "unix = \"nbd.sock\"", MIB, "");
+        let mut wire = Wire::enter(&served, Place::Unix);
+        let connected = |times| move |log: &str| log.matches("is connected again").count() == times;
+        let mut restart = |times| {
+            far.kill();
+            far.restart();
+            eventually("it is connected again", || connected(times)(&served.log()));
+        };
+        assert_eq!([WRITE, FLUSH].map(|command| ask(&mut wire, command)), [0, 0]);
+        restart(1);
+        let answers = [FLUSH, WRITE].map(|command| ask(&mut wire, command));
+        assert_eq!(answers, [0, 0], "{program:?}: nothing was in doubt");
+        restart(2);
+        let answers = [FLUSH, WRITE, FLUSH].map(|command| ask(&mut wire, command));
+        assert_eq!(answers, [EIO, 0, EIO], "{program:?}: {}", served.log());
+    }
+}
