@@ -24,9 +24,10 @@ pub(crate) struct Args {
     #[arg(value_name = "CONFIG", required_unless_present = "disk")]
     config: Option<PathBuf>,
 
-    /// Report every mistake in the configuration, and exit; nothing is opened or changed
+    /// Report every mistake in the configuration, and exit; nothing is changed
     ///
-    /// Checks sockets' directories, disk files and the machine's memory as the user who asks.
+    /// Checks sockets' directories, disk files and the machine's memory as the user who asks, and
+    /// asks other NBD servers for their exports.
     #[arg(long)]
     check: bool,
 
@@ -48,7 +49,7 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "One disk without a CONFIG")]
 struct DiskArgs {
-    /// Raw image to serve, a regular file
+    /// Raw image to serve, or a block device
     #[arg(long, value_name = "PATH", conflicts_with = "config", requires = "exports")]
     disk: Option<PathBuf>,
 

@@ -28,9 +28,9 @@ mod waker;
 
 pub use backend::{
     AfterReconnect, Backend, Cache, CacheChoice, Capabilities, Damage, DialError, Extent, Far,
-    FarStats, FileBackend, FileOptions, MemoryBackend, Model, ModelledBackend, ModelledStats,
-    NbdBackend, NbdOptions, NbdPlace, NbdUri, NbdUriError, Notice, Rotational, TransferDone,
-    Unusable, ask_far, device_size, is_in_memory, is_rotational,
+    FarStats, FileBackend, FileOptions, Granules, MemoryBackend, Model, ModelledBackend,
+    ModelledStats, NbdBackend, NbdOptions, NbdPlace, NbdUri, NbdUriError, Notice, Rotational,
+    TransferDone, Unusable, ask_far, device_size, is_in_memory, is_rotational,
 };
 pub use clock::MonotonicClock;
 pub use engine::{

@@ -5,7 +5,7 @@ mod support;
 
 use bytes::Bytes;
 use paternoster::{Nanos, SchedulerKind};
-use paternoster_disk::{Capabilities, CommandOp, Transfer};
+use paternoster_disk::{Capabilities, CommandOp, Granules, Transfer};
 use rustix::io::Errno;
 
 use support::{Rig, Shape, any_byte, read, trim, write, write_fua, zero};
@@ -324,4 +324,20 @@ fn where_any_byte_can_be_written_nothing_waits() {
     rig.submit(0, 1, write(10, 20, 7));
     rig.submit(0, 2, CommandOp::Write { offset: 30, data: Bytes::from_static(b"x"), fua: false });
     assert_eq!(rig.in_device.len(), 2);
+}
+
+/// A device that forgets 8 MiB at a time, from the second MiB on: longer than a piece of a trim is
+/// elsewhere.
+#[test]
+fn trim_is_cut_to_granules_before_it_is_cut_into_pieces() {
+    const MIB: u64 = 1 << 20;
+    let granules = Some(Granules::new(8 << 20, 1 << 20));
+    let mut rig = Rig::of(SchedulerKind::None, 4, &Capabilities { granules, ..BLOCKS });
+    rig.submit(0, 1, trim(512, 30 << 20, false));
+    let forgotten = |start| Shape::Trim { offset: start * MIB, len: 8 * MIB };
+    assert_eq!(rig.finish_all(), [1, 9, 17].map(forgotten));
+    assert_eq!(tags(&mut rig), [1]);
+    rig.submit(0, 2, trim(2 * MIB, 8 << 20, false));
+    assert!(rig.in_device.is_empty(), "no granule is whole");
+    assert_eq!(tags(&mut rig), [2], "which is as good as forgotten");
 }

@@ -2,7 +2,7 @@
 
 use paternoster::scheduler::Scheduler as _;
 use paternoster::{Elevator, Hierarchy, SchedulerKind, TunableInfo};
-use paternoster_disk::{Backend, Cache, IoEngine};
+use paternoster_disk::{Backend, Cache, Granules, IoEngine};
 
 use crate::config::{BackendConfig, DiskConfig};
 use crate::connections::Scheduler;
@@ -41,6 +41,7 @@ pub(crate) fn disk(
             Some(_) => "it is set".to_owned(),
             None => backend.rotational_because(),
         },
+        discard_granularity = capabilities.granules.map(Granules::bytes),
         cache = backend.cache().map(Cache::name),
         cache_because = backend.cache().map(|cache| &*cache.because),
         tunables = tunables(elevator),

@@ -3,13 +3,13 @@
 use std::fs;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::fs::FileTypeExt as _;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::fs::{FlockOperation, Mode};
+use rustix::fs::{FileType, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use thiserror::Error;
@@ -87,10 +87,22 @@ fn bind_unix_now(path: &Path, mode: u32) -> Result<UnixListener, BindError> {
         Err(errno) => return Err(failed(errno.into())),
     }
     // Nobody can connect before `listen`, so there is no moment with another mode.
-    rustix::fs::chmod(path, Mode::from_bits_truncate(mode))
+    set_mode(path, mode)
         .and_then(|()| rustix::net::listen(&socket, BACKLOG))
         .map_err(|errno| failed(errno.into()))?;
     Ok(UnixListener::from(socket))
+}
+
+/// Sets the permission bits of the socket at this path; of nothing else that somebody has put there
+/// meanwhile, nor of what a link there leads to.
+fn set_mode(path: &Path, mode: u32) -> Result<(), Errno> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = rustix::fs::open(path, flags, Mode::empty())?;
+    if FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode) != FileType::Socket {
+        return Err(Errno::EXIST);
+    }
+    let at = format!("/proc/self/fd/{}", file.as_raw_fd());
+    rustix::fs::chmod(at, Mode::from_bits_truncate(mode))
 }
 
 /// A socket that listens.

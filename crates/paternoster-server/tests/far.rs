@@ -58,6 +58,9 @@ fn what_a_disk_of_another_server_cannot_be_is_refused() {
     let refused = Server::start(&config).expect_err("nobody is there");
     assert!(format!("{refused:#}").contains("cannot be used: cannot connect"), "{refused:#}");
 
+    let relative = written.replace(&format!("{}/far.sock", dir.path().display()), "far.sock");
+    assert!(refusal(&dir, &relative).contains("an absolute path is needed"));
+
     let own = refusal(&dir, &text(&dir, "far.sock", ""));
     assert!(own.contains("is this server itself, which listens on"), "{own}");
 

@@ -41,7 +41,7 @@ io_poll_hyb_use_min = 0
 io_poll_hyb_adjust = 0
 [disks.n]  ## `[disks.NAME]`
 backend = \"nbd\"
-uri = \"nbd+unix:///?socket=no.sock\"
+uri = \"nbd+unix:///?socket=/no.sock\"
 size = \"1M\"
 connections = 4
 [groups.\"/g\"]  ## `[groups.\"/PATH\"]`

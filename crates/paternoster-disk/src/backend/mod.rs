@@ -3,6 +3,7 @@
 
 mod damage;
 mod file;
+mod granules;
 mod in_memory;
 mod memory;
 mod modelled;
@@ -11,6 +12,7 @@ mod rotational;
 
 pub use damage::Damage;
 pub use file::{Cache, CacheChoice, FileBackend, FileOptions};
+pub use granules::Granules;
 pub use in_memory::is_in_memory;
 pub use memory::MemoryBackend;
 pub use modelled::{Model, ModelledBackend, ModelledStats};
@@ -45,6 +47,9 @@ pub struct Capabilities {
     pub block: u32,
     /// The most bytes that a read or a write may have; none where it takes any.
     pub max_transfer: Option<u32>,
+    /// In what it forgets: trims of less do nothing. None where it does not say, or forgets
+    /// nothing.
+    pub granules: Option<Granules>,
     /// Whether a sync makes anything durable: else clients are promised nothing.
     pub flushes: bool,
 }
@@ -60,6 +65,7 @@ impl Capabilities {
             depth,
             block: 1,
             max_transfer: None,
+            granules: None,
             flushes: true,
         }
     }

@@ -48,6 +48,14 @@ pub(super) fn queue_file(file: &Metadata, name: &str) -> Option<(PathBuf, String
     read_queue_file(&queue_files(Path::new(DEVICES), device_of(file), name))
 }
 
+/// Returns what that file says of the block device itself, be it a part of a disk.
+pub(super) fn device_file(device: &Metadata, name: &str) -> Option<String> {
+    let number = device.rdev();
+    let device = format!("{}:{}", major(number), minor(number));
+    let said = std::fs::read_to_string(Path::new(DEVICES).join(device).join(name)).ok()?;
+    Some(said.trim().to_owned())
+}
+
 fn device_of(file: &Metadata) -> Dev {
     if file.file_type().is_block_device() { file.rdev() } else { file.dev() }
 }

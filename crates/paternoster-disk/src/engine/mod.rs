@@ -47,12 +47,18 @@ use rustix::io::Errno;
 use self::blocks::Blocks;
 use self::pieces::{CommandId, InOrder, Left, Piece, PieceId, Pieces, piece_id};
 use self::sync::{RunningSync, SyncEnd, Syncs};
-use crate::backend::Capabilities;
+use crate::backend::{Capabilities, Granules};
 use crate::ring::{Buffers, MAX_BUFFERS};
 
-/// The longest discard: long enough to be cheap, short enough to share the device, and the thread
-/// where it is memory that is cleared.
-const MAX_DISCARD_SECTORS: u32 = 4 << 11;
+/// The longest discard in bytes: long enough to be cheap, short enough to share the device, and the
+/// thread where it is memory that is cleared.
+const MAX_DISCARD: u32 = 4 << 20;
+
+/// The same in sectors, of whole granules.
+fn max_discard_sectors(granules: Option<Granules>) -> u32 {
+    let bytes = granules.map_or(MAX_DISCARD, |granules| granules.most_within(MAX_DISCARD));
+    bytes.div_ceil(SectorCount::SECTOR_BYTES)
+}
 
 /// One disk's commands and their scheduler.
 #[derive(Debug)]
@@ -88,13 +94,13 @@ impl<S: Scheduler> Engine<S> {
             Limits::default()
                 .with_max_sectors(taken.unwrap_or(max_sectors).clamp(1, max_sectors))
                 .with_block_sectors(blocks.sectors())
-                .with_max_discard_sectors(MAX_DISCARD_SECTORS)
+                .with_max_discard_sectors(max_discard_sectors(capabilities.granules))
                 .with_max_segments(max_segments.min(Limits::default().max_segments)),
         );
         elevator.set_nr_requests(Some(u32::MAX));
         Self {
             driver: Driver::new(elevator),
-            pieces: Pieces::new(blocks),
+            pieces: Pieces::new(blocks, capabilities.granules),
             syncs: Syncs::new(),
             blocks,
             fast_zero: capabilities.fast_zero,

@@ -31,6 +31,7 @@ use super::command::{Command, CommandOp, Outcome, Parts, Payload, Transfer};
 use super::fault::{Fault, Faults, FaultyPiece};
 use super::holds::Holds;
 use super::kind::Kind;
+use crate::backend::Granules;
 
 new_key_type! {
     pub(super) struct CommandId;
@@ -137,6 +138,8 @@ impl Piece {
 #[allow(clippy::struct_field_names)] // Its pieces are what it is named after.
 pub(super) struct Pieces {
     pub(super) blocks: Blocks,
+    /// In what the device forgets; none where any block will do.
+    granules: Option<Granules>,
     pub(super) holds: Holds,
     commands: SlotMap<CommandId, Running>,
     pub(super) pieces: SlotMap<PieceId, Piece>,
@@ -150,9 +153,10 @@ pub(super) fn piece_id(user_data: u64) -> PieceId {
 }
 
 impl Pieces {
-    pub(super) fn new(blocks: Blocks) -> Self {
+    pub(super) fn new(blocks: Blocks, granules: Option<Granules>) -> Self {
         Self {
             blocks,
+            granules,
             holds: Holds::default(),
             commands: SlotMap::default(),
             pieces: SlotMap::default(),
@@ -186,7 +190,10 @@ impl Pieces {
         let running = &mut self.commands[command];
         running.sync_afterwards = fua.then(|| bytes.clone());
         let bytes = match kind {
-            Kind::Trim => self.blocks.inside(bytes),
+            Kind::Trim => {
+                let blocks = self.blocks.inside(bytes);
+                self.granules.map_or(blocks.clone(), |granules| granules.inside(blocks))
+            }
             _ => bytes,
         };
         let len = u32::try_from(bytes.end - bytes.start).expect("a command is below 4 GiB");

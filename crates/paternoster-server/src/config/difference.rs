@@ -18,9 +18,12 @@ pub(crate) fn needs_restart(served: &Config, file: &Config) -> Vec<Change> {
         config.listen.iter().map(|listen| listen.address.to_string()).collect()
     };
     found.names("listen", &addresses(served), &addresses(file));
+    // Of those at any free port, which have one address, each has its place among them.
+    let mut left: Vec<&Listen> = file.listen.iter().collect();
     for old in &served.listen {
         let address = old.address.to_string();
-        if let Some(new) = file.listen.iter().find(|new| new.address.to_string() == address) {
+        if let Some(at) = left.iter().position(|new| new.address.to_string() == address) {
+            let new = left.remove(at);
             found.compare(&format!("listen {address:?}"), socket(served, old), socket(file, new));
         }
     }
@@ -276,6 +279,14 @@ size = \"64K\"
         let mut all = fewer.iter().map(String::as_str);
         let offered = "listen \"nbd.sock\": exports \"all\" -> [\"b\",\"a\"]";
         assert_eq!((all.next(), all.next()), (Some(offered), None));
+    }
+
+    #[test]
+    fn sockets_at_free_ports_are_compared_in_their_order() {
+        let listen = "[[listen]]\ntcp = \"127.0.0.1:0\"\nexports = [\"a\"]\n\
+                      [[listen]]\ntcp = \"127.0.0.1:0\"\nexports = [\"b\"]\n[disks.d]";
+        let text = SERVED.replace("[disks.d]", listen);
+        assert_eq!(needs_restart(&config(&text), &config(&text)), []);
     }
 
     #[test]

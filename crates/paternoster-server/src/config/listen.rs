@@ -14,7 +14,7 @@ use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use super::draft::{At, Draft, DraftListen, Key, Number};
+use super::draft::{At, Draft, DraftListen, Key, NO_PATH, Number};
 use super::error::{Mistake, Place, Problem};
 use super::machine;
 use super::mistakes::Mistakes;
@@ -173,6 +173,7 @@ impl Checked {
                 let path = At { value: path.clone(), place: place.clone() };
                 mistakes.note(self.check_apart(&path, check_socket)).map(Some)
             }
+            Key::Missing if ctl::default_path().as_os_str() == NO_PATH => Some(None),
             Key::Missing => {
                 let path = At { value: ctl::default_path(), place: draft.whole.clone() };
                 mistakes.note(self.check_apart(&path, check_default_socket)).map(Some)

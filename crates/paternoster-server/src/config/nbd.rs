@@ -117,6 +117,16 @@ fn check_other(uri: &At<&NbdUri>, sockets: &listen::Checked) -> Result<(), Mista
 }
 
 fn check_uri(text: &At<String>) -> Result<NbdUri, Mistake> {
+    let parsed = parse_uri(text)?;
+    match &parsed.place {
+        NbdPlace::Unix(path) if path.is_relative() => {
+            text.refuse(Problem::RelativeUri { path: path.clone() })
+        }
+        _ => Ok(parsed),
+    }
+}
+
+fn parse_uri(text: &At<String>) -> Result<NbdUri, Mistake> {
     text.value
         .parse()
         .or_else(|error| text.refuse(Problem::BadUri { found: text.value.clone(), error }))

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use paternoster::scheduler::{QueueDump, Scheduler as _};
 use paternoster::{GroupTimes, Instant, Nanos, QueueName};
+use paternoster_disk::Granules;
 
 use super::{Connections, DiskOwner};
 use crate::announce;
@@ -42,6 +43,7 @@ impl Connections {
                 because: cache.because.clone(),
                 block_bytes: owner.backend().capabilities().block,
             }),
+            discard_granularity_bytes: owner.backend().capabilities().granules.map(Granules::bytes),
             scheduler,
             scheduler_auto,
             depth,

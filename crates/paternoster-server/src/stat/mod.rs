@@ -87,6 +87,10 @@ pub struct DiskStat {
     /// How its file goes past the page cache; there if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache: Option<CacheStat>,
+    /// Bytes of what its device forgets at once: trims of less do nothing; there if it is a block
+    /// device that says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub discard_granularity_bytes: Option<u32>,
     /// Its scheduler.
     pub scheduler: String,
     /// Whether `auto` has chosen it.

@@ -28,6 +28,7 @@ use rustix::io::Errno;
 
 use self::aligned::Alignment;
 use self::open::Opened;
+use super::granules::Granules;
 use super::rotational::Rotational;
 use super::{Backend, Capabilities, Damage, Extent, TransferDone, damage};
 use crate::engine::{SyncRange, Transfer, TransferId, Transferred};
@@ -66,6 +67,8 @@ pub struct FileBackend {
     rotational: Rotational,
     /// Whether the file system can punch holes, which read as zeroes.
     punches: bool,
+    /// In what a block device forgets; none where it says nothing.
+    granules: Option<Granules>,
     cache: Cache,
     /// What direct I/O asks for; none through the page cache.
     alignment: Option<Alignment>,
@@ -78,7 +81,7 @@ impl FileBackend {
     /// against everybody else, or if it is to be read only against those who would write. A block
     /// device that is written to is nobody else's: not mounted, nor part of another device.
     pub fn open(path: &Path, options: FileOptions) -> io::Result<Self> {
-        let Opened { file, size, rotational, punches, cache, alignment } =
+        let Opened { file, size, rotational, punches, granules, cache, alignment } =
             Opened::new(path, options)?;
         let tail = match &alignment {
             Some(alignment) if alignment.tail(size) < size => {
@@ -86,7 +89,8 @@ impl FileBackend {
             }
             _ => None,
         };
-        Ok(Self { file, tail, size, rotational, punches, cache, alignment, works: Vec::new() })
+        let works = Vec::new();
+        Ok(Self { file, tail, size, rotational, punches, granules, cache, alignment, works })
     }
 
     fn allocate(
@@ -153,6 +157,7 @@ impl Backend for FileBackend {
             rotational: self.rotational.yes,
             fast_zero,
             block,
+            granules: self.granules,
             ..Capabilities::new(size, DEPTH)
         }
     }

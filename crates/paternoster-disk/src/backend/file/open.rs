@@ -15,6 +15,7 @@ use rustix::io::Errno;
 use super::aligned::Alignment;
 use super::cache::{Cache, CacheChoice};
 use super::{PUNCH, holder};
+use crate::backend::granules::Granules;
 use crate::backend::in_memory::is_in_memory;
 use crate::backend::rotational::{Rotational, is_rotational, queue_file};
 use crate::ring::Fd;
@@ -38,6 +39,7 @@ pub(super) struct Opened {
     pub(super) size: u64,
     pub(super) rotational: Rotational,
     pub(super) punches: bool,
+    pub(super) granules: Option<Granules>,
     pub(super) cache: Cache,
     /// None through the page cache.
     pub(super) alignment: Option<Alignment>,
@@ -58,8 +60,9 @@ impl Opened {
         };
         let punches = !options.read_only && can_punch(&file, &seen, size);
         let rotational = is_rotational(&seen);
+        let granules = Granules::of(&seen).filter(|_| punches);
         let file = Arc::new(OwnedFd::from(file));
-        Ok(Self { file, size, rotational, punches, cache, alignment })
+        Ok(Self { file, size, rotational, punches, granules, cache, alignment })
     }
 }
 
