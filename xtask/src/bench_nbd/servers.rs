@@ -1,6 +1,7 @@
 //! The servers that are compared: how each is started, and when it is ready.
 
 use super::DISK_SIZE;
+use super::load::CONNECTIONS;
 use crate::killed_on_drop::KilledOnDrop;
 use anyhow::{Context, Result, bail};
 use paternoster::SchedulerKind;
@@ -210,8 +211,10 @@ impl Kind {
                 command.args(["--foreground", "--unix"]).arg(socket).arg("file").arg(disk);
             }
             (Program::QemuNbd, backing) => {
-                // Persistent: it goes on when a client leaves.
-                command.args(["--persistent", "--format=raw"]);
+                // Persistent: it goes on when a client leaves. Unless told it serves one at a time,
+                // and the connections of a load would have their turns one after the other.
+                let shared = format!("--shared={}", CONNECTIONS.end());
+                command.args(["--persistent", &shared, "--format=raw"]);
                 command.args(match backing {
                     Backing::Direct => ["--cache=none", "--aio=native"].as_slice(),
                     _ => &["--cache=writeback"],
