@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use crate::support::{Place, Served, eventually, request, run, temp_dir};
+use crate::support::{Place, Served, eventually, fio_verify, request, temp_dir};
 use crate::wire::Wire;
 
 /// A program that serves `far.img` of a folder on `far.sock` there.
@@ -103,25 +103,9 @@ fn fio_verifies_what_it_writes_while_the_far_server_is_killed_and_started_again(
     for program in Program::ALL {
         let keys = "after_reconnect = \"trust\"";
         let (mut far, served) = in_front(program, "unix = \"nbd.sock\"", 64 * MIB, keys);
-        let uri = format!("--uri={}", served.uri());
-        let args = [
-            "--name=v",
-            "--ioengine=nbd",
-            &uri,
-            "--rw=randwrite",
-            "--bsrange=512-64k",
-            "--iodepth=32",
-            "--size=64M",
-            "--rate=,16m",
-            "--fsync=64",
-            "--verify=crc32c",
-            "--verify_fatal=1",
-            "--verify_backlog=256",
-            "--verify_state_save=0",
-        ];
-        let args = args.map(str::to_owned);
-        let dir = served.dir.path().to_owned();
-        let fio = thread::spawn(move || run("fio", "fio", &args.each_ref().map(|a| &**a), &dir));
+        let (uri, dir) = (served.uri().to_owned(), served.dir.path().to_owned());
+        let more = ["--bsrange=512-64k", "--rate=,16m", "--fsync=64"];
+        let fio = thread::spawn(move || fio_verify(&uri, &more, &dir));
         for _ in 0..3 {
             thread::sleep(Duration::from_millis(400));
             far.kill();

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::far::{Far, Program, in_front};
 use crate::fuse::Mounted;
-use crate::support::{Place, Served, noise, run, temp_dir};
+use crate::support::{Place, Served, fio_verify, noise, run, temp_dir};
 
 const MIB: u64 = 1 << 20;
 
@@ -185,21 +185,7 @@ fn qemu_io_reads_the_patterns_that_it_wrote() {
 fn fio_verifies_random_writes_of_all_sizes() {
     for place in PLACES {
         let served = Served::empty_file(place, 64 * MIB, &[]);
-        let uri = format!("--uri={}", served.uri());
-        let args = [
-            "--name=v",
-            "--ioengine=nbd",
-            &uri,
-            "--rw=randwrite",
-            "--bsrange=512-256k",
-            "--iodepth=32",
-            "--size=64M",
-            "--verify=crc32c",
-            "--verify_fatal=1",
-            "--verify_backlog=256",
-            "--verify_state_save=0",
-        ];
-        let said = run("fio", "fio", &args, served.dir.path());
+        let said = fio_verify(served.uri(), &["--bsrange=512-256k"], served.dir.path());
         assert!(said.contains("err= 0"), "{said}");
         served.end();
     }

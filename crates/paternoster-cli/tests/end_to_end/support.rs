@@ -239,6 +239,26 @@ pub(crate) fn run(package: &str, program: &str, args: &[&str], dir: &Path) -> St
     said
 }
 
+/// fio writes 64 MiB in random order to `uri`, and reads back and checks all that it wrote;
+/// `more` are options beside those.
+pub(crate) fn fio_verify(uri: &str, more: &[&str], dir: &Path) -> String {
+    let uri = format!("--uri={uri}");
+    let mut args = vec![
+        "--name=v",
+        "--ioengine=nbd",
+        &uri,
+        "--rw=randwrite",
+        "--iodepth=32",
+        "--size=64M",
+        "--verify=crc32c",
+        "--verify_fatal=1",
+        "--verify_backlog=256",
+        "--verify_state_save=0",
+    ];
+    args.extend(more);
+    run("fio", "fio", &args, dir)
+}
+
 /// Asks until it is so, for ten seconds.
 pub(crate) fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     let begin = Instant::now();
