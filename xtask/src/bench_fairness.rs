@@ -1,6 +1,7 @@
 //! `cargo xtask bench fairness`: what a neighbour keeps of a disk that other clients attack, under
 //! each scheduler: the tables of `docs/fairness.md`.
 
+use crate::bench_live::FIGURES;
 use crate::cargo;
 use anyhow::Result;
 
@@ -20,5 +21,6 @@ pub(crate) struct Args {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<()> {
-    cargo::run(cargo::command().args(if args.check { &CHECK[..] } else { &BENCH[..] }))
+    let args = if args.check { &CHECK[..] } else { &BENCH[..] };
+    cargo::run(cargo::command().args(args).envs([FIGURES]))
 }

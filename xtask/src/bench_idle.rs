@@ -8,7 +8,8 @@
 //!   measured   r1      s1       r2      s2          median of r − s
 //! ```
 //!
-//! Wake-ups are the server's own: its threads' context switches while it runs.
+//! Wake-ups are the server's own: its threads' context switches while it runs. They are what `cargo
+//! xtask test` judges, as whatever else the machine does cannot change them.
 
 use crate::cargo;
 use crate::killed_on_drop::KilledOnDrop;
@@ -25,8 +26,10 @@ use std::time::{Duration, Instant};
 const PAIRS: usize = 5;
 /// How long a window is.
 const WINDOW: Duration = Duration::from_secs(1);
-/// How long a server may take to start.
-const SETTLE: Duration = Duration::from_millis(500);
+/// How long a server has nothing to do before it is taken to be idle.
+const QUIET: Duration = Duration::from_millis(200);
+/// How long it may take until it is.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// I/O pressure that the server may add, in percent of the time.
 const MAX_PRESSURE: f64 = 1.0;
@@ -40,7 +43,7 @@ const LEAST_IDLE: f64 = 0.5;
 /// What to do with the figures.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Fail where the server is not idle
+    /// Count wake-ups alone, which a busy machine cannot change
     #[arg(long)]
     check: bool,
 }
@@ -75,23 +78,26 @@ const PRESSURE: &str = "/proc/pressure/io";
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<()> {
+    if args.check { check() } else { measure() }
+}
+
+/// Measures all, and judges what a machine this busy can show.
+fn measure() -> Result<()> {
     if !Path::new(PRESSURE).exists() {
         println!("not run: there is no {PRESSURE}; a kernel may have it with psi=1");
         return Ok(());
     }
     let dir = tempfile::Builder::new().prefix("bench-idle").tempdir().context("a directory")?;
     let server = Server::start(dir.path())?;
-    sleep(SETTLE);
     let (mut running, mut stopped, mut wake_ups) = (vec![], vec![], 0);
     for _ in 0..PAIRS {
-        let before = server.switches()?;
+        let before = server.until_idle()?;
         running.push(window()?);
         wake_ups += server.switches()? - before;
         server.signal(Signal::STOP)?;
         stopped.push(window()?);
-        server.signal(Signal::CONT)?;
         // To be continued is a switch of its own.
-        sleep(SETTLE / 5);
+        server.signal(Signal::CONT)?;
     }
     let added = |of: fn(&Window) -> f64| {
         median(running.iter().zip(&stopped).map(|(r, s)| of(r) - of(s)).collect())
@@ -103,9 +109,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     println!("  wake-ups               {wake_ups}");
     let alone = |of: fn(&Window) -> f64| median(stopped.iter().map(of).collect());
     let (idle, own_pressure) = (alone(|window| window.idle), alone(|window| window.pressure));
-    if args.check && wake_ups > 0 {
-        bail!("an idle server woke up {wake_ups} times; it has nothing to do");
-    }
+    refuse_wake_ups(wake_ups)?;
     if own_pressure > NOISY_PRESSURE || idle < LEAST_IDLE {
         println!(
             "not run: iowait and pressure, as the machine is busy without the server: pressure \
@@ -114,7 +118,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         );
         return Ok(());
     }
-    if args.check && (iowait > MAX_IOWAIT || pressure > MAX_PRESSURE) {
+    if iowait > MAX_IOWAIT || pressure > MAX_PRESSURE {
         bail!(
             "an idle server is taken for one that waits for I/O: at most {MAX_IOWAIT} cores and \
              {MAX_PRESSURE} % are allowed"
@@ -123,9 +127,23 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// The check, as a step of the tests.
+/// Counts wake-ups alone, as a step of the tests.
 pub(crate) fn check() -> Result<()> {
-    run(&Args { check: true })
+    let dir = tempfile::Builder::new().prefix("bench-idle").tempdir().context("a directory")?;
+    let server = Server::start(dir.path())?;
+    let before = server.until_idle()?;
+    sleep(WINDOW);
+    let wake_ups = server.switches()? - before;
+    println!("an idle server woke up {wake_ups} times in {WINDOW:?}");
+    refuse_wake_ups(wake_ups)
+}
+
+/// Fails where a server that has nothing to do has done something.
+fn refuse_wake_ups(wake_ups: u64) -> Result<()> {
+    if wake_ups > 0 {
+        bail!("an idle server woke up {wake_ups} times; it has nothing to do");
+    }
+    Ok(())
 }
 
 impl Server {
@@ -155,6 +173,21 @@ impl Server {
     fn signal(&self, signal: Signal) -> Result<()> {
         let pid = Pid::from_child(&self.0);
         kill_process(pid, signal).context("signalling the server")
+    }
+
+    /// Waits until it has nothing to do; how often its threads have been put on a core by then.
+    fn until_idle(&self) -> Result<u64> {
+        let begin = Instant::now();
+        let mut switches = self.switches()?;
+        while begin.elapsed() < PATIENCE {
+            sleep(QUIET);
+            let now = self.switches()?;
+            if now == switches {
+                return Ok(now);
+            }
+            switches = now;
+        }
+        bail!("the server has not been idle for {QUIET:?} in {PATIENCE:?}: {switches} switches")
     }
 
     /// How often its threads have been put on a core.

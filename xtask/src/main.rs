@@ -7,6 +7,7 @@ mod audit;
 mod bench_depth;
 mod bench_fairness;
 mod bench_idle;
+mod bench_live;
 mod bench_nbd;
 mod bench_predict;
 mod bench_sched;
@@ -44,7 +45,7 @@ struct Cli {
 /// The commands, each in the file of its name.
 #[derive(Subcommand)]
 enum Command {
-    /// Everything that continuous integration checks, in order, up to the first failure
+    /// Everything that continuous integration checks, in order; the end lists what failed
     Test(test::Args),
     /// What a machine can check of how the code base should read
     Tidy,
@@ -75,6 +76,8 @@ enum Bench {
     Idle(bench_idle::Args),
     /// The server beside nbdkit and qemu-nbd: IOPS and latency
     Nbd(bench_nbd::Args),
+    /// The tests of served clients, judged to a few percent
+    Live,
     /// What a neighbour keeps of a disk that other clients attack
     Fairness(bench_fairness::Args),
     /// Whether every tenant gets its weight while the disk stays busy
@@ -116,6 +119,7 @@ fn run(command: &Command) -> Result<()> {
         Command::Bench(Bench::Sched(args)) => bench_sched::run(args),
         Command::Bench(Bench::Idle(args)) => bench_idle::run(args),
         Command::Bench(Bench::Nbd(args)) => bench_nbd::run(args),
+        Command::Bench(Bench::Live) => bench_live::run(),
         Command::Bench(Bench::Fairness(args)) => bench_fairness::run(args),
         Command::Bench(Bench::Shares(args)) => bench_shares::run(args),
         Command::Bench(Bench::Predict(args)) => bench_predict::run(args),

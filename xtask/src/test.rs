@@ -1,15 +1,13 @@
-//! `cargo xtask test`: all checks, in order, up to the first failure.
+//! `cargo xtask test`: all checks, in order. Every step runs even if one before it failed, and the
+//! end lists what failed.
 //!
 //! Cheap checks come before dear ones, except that the test runner comes last, so that its own
-//! summary ends the output.
+//! summary ends the output where nothing failed.
 
-use crate::not_run::NotRun;
+use crate::not_run::{NotRun, NotedFile};
 use crate::{bench_idle, bench_sched, cargo, guest, oracle, packages, tidy};
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, bail};
 use paternoster_disk::IoEngine;
-use std::fs;
-use std::io::ErrorKind;
-use std::path::PathBuf;
 use std::time::Instant;
 
 /// What to check.
@@ -88,14 +86,11 @@ const STEPS: [Step; 17] = [
         env: &[BY_THREADS],
         action: Action::Cargo,
     },
-    Step::cargo("tests", "cargo test --workspace --locked"),
+    Step::cargo("tests", "cargo test --workspace --no-fail-fast --locked"),
 ];
 
 /// Has tests run with operations carried out by threads. Without it they are by io_uring.
 const BY_THREADS: (&str, &str) = ("TEST_ENGINE", "threads");
-
-/// The variable that names the file in which tests note what they could not run on this machine.
-const NOT_RUN: &str = "PATERNOSTER_NOT_RUN";
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<()> {
@@ -106,34 +101,42 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 fn run_steps() -> Result<()> {
     let fallback = engine_of_tests()?;
     let mut not_run = fallback.iter().len();
+    let mut failed = Vec::new();
     for (index, step) in STEPS.iter().enumerate() {
-        let number = format!("{}/{}", index + 1, STEPS.len());
-        println!("== {number} {}: {}", step.name, step.command_line());
+        let is_last = index + 1 == STEPS.len();
+        let heading = format!("== {}/{} {}", index + 1, STEPS.len(), step.name);
+        println!("{heading}: {}", step.command_line());
         let start = Instant::now();
-        let noted = NotedFile::new(index)?;
+        let noted = NotedFile::new(step.name)?;
         match step.run(&noted, fallback) {
             Ok(()) => {}
             Err(error) if error.is::<NotRun>() => {
-                println!("== {number} {}: {error}", step.name);
+                println!("{heading}: {error}");
                 not_run += 1;
             }
             Err(error) => {
-                let again = step.command_line();
-                bail!("step {} failed: {error:#}\nto repeat it: {again}", step.name);
+                println!("{heading}: failed: {error:#}");
+                failed.push(step);
             }
         }
-        if index + 1 < STEPS.len() {
-            println!("== {number} {}: {:.1} s", step.name, start.elapsed().as_secs_f64());
+        if !is_last {
+            println!("{heading}: {:.1} s", start.elapsed().as_secs_f64());
         }
         for line in noted.lines()? {
-            println!("== {number} {}: {line}", step.name);
+            println!("{heading}: {line}");
             not_run += 1;
         }
     }
     if not_run > 0 {
-        println!("== {not_run} checks were not run, as said above; all others passed");
+        println!("== {not_run} checks were not run, as said above");
     }
-    Ok(())
+    if failed.is_empty() { Ok(()) } else { bail!("{}", list_of_failed(&failed)) }
+}
+
+/// What failed, with what repeats it.
+fn list_of_failed(failed: &[&Step]) -> String {
+    let lines = failed.iter().map(|step| format!("\n  {}: {}", step.name, step.command_line()));
+    format!("{} of {} steps failed:{}", failed.len(), STEPS.len(), lines.collect::<String>())
 }
 
 /// Has all tests run by threads where this machine does not permit io_uring, by which they run
@@ -174,41 +177,9 @@ impl Step {
             Action::Cargo => {
                 let args = self.repeat.split(' ').skip(1);
                 let env = fallback.into_iter().chain(self.env.iter().copied());
-                cargo::run(cargo::command().args(args).envs(env).env(NOT_RUN, &noted.0))
+                cargo::run(cargo::command().args(args).envs(env).envs([noted.variable()]))
             }
         }
-    }
-}
-
-/// The file in which the tests of one step note what they could not run; removed at the end.
-struct NotedFile(PathBuf);
-
-impl NotedFile {
-    /// Names a file that does not exist yet.
-    fn new(step: usize) -> Result<Self> {
-        let name = format!("paternoster-not-run-{}-{step}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() != ErrorKind::NotFound => {
-                Err(error).with_context(|| format!("cannot remove {}", path.display()))
-            }
-            _ => Ok(Self(path)),
-        }
-    }
-
-    /// Returns the lines that were noted.
-    fn lines(&self) -> Result<Vec<String>> {
-        match fs::read_to_string(&self.0) {
-            Ok(text) => Ok(text.lines().map(str::to_owned).collect()),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(vec![]),
-            Err(error) => Err(error).with_context(|| format!("cannot read {}", self.0.display())),
-        }
-    }
-}
-
-impl Drop for NotedFile {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
     }
 }
 
@@ -217,22 +188,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_tests_note_as_not_run_is_read_and_their_file_removed() {
-        let noted = NotedFile::new(usize::MAX).expect("a name");
-        let path = noted.0.clone();
-        assert_eq!(noted.lines().expect("no file is no lines"), [""; 0]);
-        fs::write(&path, "not run: a\nnot run: b\n").expect("written");
-        assert_eq!(noted.lines().expect("two"), ["not run: a", "not run: b"]);
-        drop(noted);
-        assert!(!path.exists());
-    }
-
-    #[test]
     fn every_cargo_step_is_its_command_line_split_at_spaces() {
         for step in STEPS.iter().filter(|step| matches!(step.action, Action::Cargo)) {
             assert!(step.repeat.starts_with("cargo "), "{}", step.repeat);
             assert!(!step.repeat.contains(['"', '\'', '$']), "{}", step.repeat);
         }
+    }
+
+    #[test]
+    fn every_step_that_failed_is_listed_with_what_repeats_it() {
+        let failed = [&STEPS[1], &STEPS[6]];
+        let expected = "2 of 17 steps failed:\n  format: cargo fmt --all --check\n  \
+                        tidy: cargo xtask tidy";
+        assert_eq!(list_of_failed(&failed), expected);
     }
 
     #[test]

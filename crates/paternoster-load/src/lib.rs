@@ -9,8 +9,8 @@
 
 mod ask;
 mod habit;
+mod judging;
 mod measure;
-mod too_busy;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -30,8 +30,8 @@ use paternoster_nbd::client::{ClientOptions, Handshake, Progress, Replies, Targe
 
 pub use ask::Asks;
 pub use habit::Habit;
+pub use judging::{STARVED, judges_figures, least_part, report_too_busy};
 pub use measure::{Got, Window};
-pub use too_busy::report_too_busy;
 
 /// Room for replies that arrive at once.
 const RECEIVE_ROOM: usize = 256 << 10;

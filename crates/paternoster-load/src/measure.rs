@@ -11,6 +11,9 @@ use crate::{Load, Measured};
 /// How long every tenant has been backlogged before anything counts.
 const BACKLOGGED: Duration = Duration::from_millis(500);
 
+/// How long is counted at least, on a machine on which it takes long until all are served.
+const LEAST: Duration = Duration::from_millis(200);
+
 /// How long the tenants go on after the counting has ended.
 const MARGIN: Duration = Duration::from_millis(50);
 
@@ -43,8 +46,8 @@ pub struct Window {
 
 impl Load {
     /// Has all tenants ask for `span` in all, and counts what they get from when each of them has
-    /// been backlogged for half a second until just before they stop. `stat` is the server's;
-    /// `progress` gets what each tenant got in a part of the time.
+    /// been backlogged for half a second until just before they stop: a fifth of a second, or more.
+    /// `stat` is the server's; `progress` gets what each tenant got in a part of the time.
     pub fn measure(
         &mut self,
         stat: &impl Control,
@@ -55,7 +58,8 @@ impl Load {
         self.start()?;
         self.until_all_are_served()?;
         self.run_for(BACKLOGGED)?;
-        let window = self.count(stat, end.saturating_duration_since(Instant::now()), progress)?;
+        let left = end.saturating_duration_since(Instant::now());
+        let window = self.count(stat, left.max(LEAST), progress)?;
         self.run_for(MARGIN)?;
         Ok(window)
     }

@@ -14,7 +14,7 @@ mod shares;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use paternoster_load::{Got, TenantLoad, Window};
+use paternoster_load::{Got, TenantLoad, Window, judges_figures, least_part};
 use paternoster_server::ctl::{Control as _, DiskChange};
 use serde_json::json;
 
@@ -22,10 +22,8 @@ use shares::{DEMAND, Rig, Share, replies};
 
 /// Windows that are tried, as other work on the machine may spoil one.
 const TRIES: u32 = 3;
-const SPAN: Duration = Duration::from_secs(4);
-/// How long shares may take to follow a change, and for how long they are looked at then.
+/// How long shares may take to follow a change.
 const SETTLE: Duration = Duration::from_millis(500);
-const SETTLED_SPAN: Duration = Duration::from_secs(3);
 const TOLERANCE: f64 = 0.03;
 /// How much of what the disk did for all it must do for some.
 const KEPT: f64 = 0.95;
@@ -37,6 +35,11 @@ const DISK: &str = "[disks.d]\nbackend = \"modelled\"\nsize = \"320M\"\nservers 
 /// Under BFQ, where leaf weights mean nothing, only groups that have no export of their own above
 /// others are looked at.
 const SCHEDULERS: [&str; 2] = ["cfq", "bfq"];
+
+/// For how long shares are looked at: that nobody is starved shows soon.
+fn span() -> Duration {
+    Duration::from_secs(if judges_figures() { 4 } else { 1 })
+}
 
 /// One test at a time: what they measure is how long things take.
 static ALONE: Mutex<()> = Mutex::new(());
@@ -70,13 +73,16 @@ fn loads(paths: &[&str]) -> Vec<TenantLoad> {
 
 /// What the exports in these groups get while all of them ask.
 fn measure(rig: &Rig, paths: &[&str], seed: u64) -> Window {
-    try_until_all_ask(paths, || rig.measure(&loads(paths), seed, SPAN))
+    try_until_all_ask(paths, || rig.measure(&loads(paths), seed, span()))
 }
 
-/// A window in which the machine kept clients from asking says nothing, and another is tried.
+/// A window in which the machine kept clients from asking shows no figures, and another is tried.
 fn try_until_all_ask(paths: &[&str], mut window: impl FnMut() -> anyhow::Result<Window>) -> Window {
     for _ in 0..TRIES {
         let window = window().expect("the server serves");
+        if !judges_figures() {
+            return window;
+        }
         let slow = paths.iter().zip(&window.tenants).find(|(_, got)| got.demand < DEMAND);
         let Some((path, got)) = slow else { return window };
         println!("{path} had a request waiting for {:.3} of the time only", got.demand);
@@ -130,9 +136,9 @@ fn check_organisations(scheduler: &str) {
         assert_equal("b alone", &alone.tenants);
         let kept = iops(&alone) / iops(&both);
         println!("b alone: {kept:.3} of what both got");
-        (kept >= KEPT).then_some(kept)
+        (kept >= least_part(KEPT)).then_some(kept)
     });
-    assert!(kept.is_some(), "b alone did not once keep {KEPT} of what both got");
+    assert!(kept.is_some(), "b alone did not once keep {} of what both got", least_part(KEPT));
     drop(silent);
 
     let again = measure(&rig, &paths, 4);
@@ -164,7 +170,7 @@ fn own_exports_of_a_group_share_with_those_below_by_leaf_weight_under_cfq() {
 ///   /b     weight 400        1/2              400/1400    1/2
 /// ```
 ///
-/// All ask all the time, and the hierarchy is set while they do. It takes 14 seconds.
+/// All ask all the time, and the hierarchy is set while they do.
 #[test]
 fn shares_of_organisations_follow_the_hierarchy_that_is_set_while_all_ask() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -192,7 +198,7 @@ fn shares_of_organisations_follow_the_hierarchy_that_is_set_while_all_ask() {
         rig.control().change_settings(&change).expect("it is allowed");
         let all = try_until_all_ask(&paths, || {
             load.run_for(SETTLE)?;
-            load.count(&rig.control(), SETTLED_SPAN, |_| {})
+            load.count(&rig.control(), span(), |_| {})
         });
         let all = all.tenants;
         for (index, (path, entitled)) in paths.into_iter().zip(entitled).enumerate() {

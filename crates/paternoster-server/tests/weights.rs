@@ -1,10 +1,11 @@
 //! Weights end to end: real NBD clients over a unix socket, tenants drawn from a seed.
 //!
 //! A share is counted among the tenants that had a request waiting for (nearly) all of the time:
-//! one that asked for less leaves the rest to the others, by weight again. How nearly goes by its
-//! weight, see [`asks_all_the_time`]. Where most asked for less, the machine is too slow for their
-//! clients: all is measured again, and after some tries that is a failure, as nothing was found
-//! out.
+//! one that asked for less leaves the rest to the others, by weight again. How nearly depends on
+//! its weight, see [`asks_all_the_time`]. Where most asked for less, the machine is too slow for
+//! their clients: everything is measured again, and after some tries that is reported as not run.
+//!
+//! In `cargo xtask test` nobody may be starved; `cargo xtask bench live` judges to 5 %.
 
 #[allow(dead_code)] // what tests of configurations in TOML need besides
 mod shares;
@@ -17,7 +18,7 @@ use std::time::Duration;
 
 use fastrand::Rng;
 use paternoster::{IoPrio, Nanos, SchedulerKind, Weight};
-use paternoster_load::{Got, TenantLoad, Window};
+use paternoster_load::{Got, TenantLoad, Window, judges_figures, report_too_busy};
 use paternoster_server::config::{
     BackendConfig, Config, DiskConfig, EngineChoice, ExportConfig, GroupConfig, Listen, Polling,
 };
@@ -31,6 +32,7 @@ const TRIES: u32 = 3;
 /// turns are coarser, so it takes longer until they add up.
 fn extent(scheduler: SchedulerKind) -> (u64, Duration) {
     match scheduler {
+        _ if !judges_figures() => (4, Duration::from_secs(1)),
         SchedulerKind::Bfq => (5, Duration::from_secs(6)),
         _ => (20, Duration::from_secs(3)),
     }
@@ -39,6 +41,8 @@ fn extent(scheduler: SchedulerKind) -> (u64, Duration) {
 /// Large enough that requests seldom merge: what is charged is requests, what is counted replies.
 const EXPORT_BYTES: u64 = 64 << 20;
 const TOLERANCE: f64 = 0.05;
+/// The least part of the time with a request waiting of a tenant of which safety is judged.
+const SOME_DEMAND: f64 = 0.5;
 
 /// Servers and the time of a request: 10,000, 20,000 and 16,000 IOPS.
 const DEVICES: [(u32, u64); 3] = [(1, 100), (4, 200), (8, 500)];
@@ -128,7 +132,7 @@ fn measure(
 /// tenant's for a small part of the time: one without demand for 2 % of the time, whose turns are
 /// 8 % of it, may have lost a quarter of them, whatever the scheduler did.
 fn asks_all_the_time(demand: f64, part: f64) -> bool {
-    demand >= DEMAND.max(1.0 - TOLERANCE * part)
+    demand >= if judges_figures() { DEMAND.max(1.0 - TOLERANCE * part) } else { SOME_DEMAND }
 }
 
 /// The tenants that asked all the time, how many of them were off, and a line for each.
@@ -174,10 +178,7 @@ fn check(scheduler: SchedulerKind) {
             "{scheduler}: only {judged} of {drawn} tenants had a request waiting all the time"
         );
     }
-    panic!(
-        "{scheduler}: this machine is too slow to say anything: in none of {TRIES} tries did half \
-         of the tenants have a request waiting all the time"
-    );
+    report_too_busy(&format!("{scheduler}, weights end to end"));
 }
 
 /// Draws a configuration for each seed and asserts what its tenants get. Returns how many were
@@ -210,7 +211,7 @@ fn check_seeds(scheduler: SchedulerKind, seeds: Range<u64>, span: Duration) -> (
     (judged, drawn_tenants)
 }
 
-/// Every tenant that asks all the time gets its share within 5 percent.
+/// Every tenant that asks all the time gets its share.
 mod every_tenant_that_asks_all_the_time_gets_its_share {
     use paternoster::SchedulerKind;
 

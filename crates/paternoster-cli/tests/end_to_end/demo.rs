@@ -3,19 +3,22 @@
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use paternoster_load::{STARVED, judges_figures};
 use serde_json::Value;
 
 use crate::support::{paternoster, temp_dir};
 
-/// How often the demo is run on a machine that is too slow to say anything.
+/// How often the demo is run on a machine that is too slow to show figures.
 const TRIES: u32 = 5;
 
-/// Every tenant gets its share, in a run that the machine was fast enough for.
+/// Every tenant gets its share, in a run that the machine was fast enough for. Where safety alone
+/// is judged, one run in which nobody is starved is enough.
 #[test]
 fn demo_shares_the_disk_by_weight_and_says_so_in_json() {
     for _ in 0..TRIES {
         match demo_status() {
             0 => return,
+            _ if !judges_figures() => return,
             2 => {}
             status => panic!("the demo ends with status {status}: some share is off"),
         }
@@ -31,7 +34,7 @@ fn demo_status() -> i32 {
     let output = command.args(["demo", "--seconds", "12", "--json"]).stdin(Stdio::null()).output();
     let output = output.expect("the binary runs");
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(begin.elapsed() < Duration::from_secs(30), "{:?}", begin.elapsed());
+    assert!(begin.elapsed() < Duration::from_secs(60), "{:?}", begin.elapsed());
     let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!(report["version"], 1);
     let tenants = report["tenants"].as_array().expect("tenants");
@@ -50,7 +53,9 @@ fn demo_status() -> i32 {
         assert!(number(tenant, "p50_us") <= number(tenant, "p99_us"), "{tenant}");
         assert!(number(tenant, "iops") > 0.0, "{tenant}");
         assert!((number(tenant, "entitled") - number(tenant, "weight") / 700.0).abs() < 1e-9);
-        unfair |= (number(tenant, "share_cfq") / number(tenant, "entitled") - 1.0).abs() > 0.05;
+        let of_due = number(tenant, "share_cfq") / number(tenant, "entitled");
+        assert!(of_due >= STARVED, "{tenant} is starved");
+        unfair |= (of_due - 1.0).abs() > 0.05;
         too_slow |= number(tenant, "demand") < 0.98;
     }
     // The lightest asks most: without weights it wins.
@@ -84,7 +89,9 @@ fn check_parallel(report: &Value) -> (bool, bool) {
         assert!((shares.clone().sum::<f64>() - 1.0).abs() < 1e-6, "{under}");
         let has_weights = under["scheduler"] != "none";
         let due = [1.0, 2.0, 4.0].map(|weight| weight / 7.0);
-        off |= has_weights && shares.zip(due).any(|(share, due)| (share / due - 1.0).abs() > 0.05);
+        let of_due: Vec<_> = shares.zip(due).map(|(share, due)| share / due).collect();
+        assert!(!has_weights || of_due.iter().all(|&part| part >= STARVED), "{under}");
+        off |= has_weights && of_due.iter().any(|part| (part - 1.0).abs() > 0.05);
         short |= has_weights && tenants.iter().any(|tenant| number(&tenant["demand"]) < 0.98);
     }
     (off, short)

@@ -138,11 +138,14 @@ pub(crate) fn measure_heavy(
     Ok((alone, pair(&rates(scheduler, 400, &both, span)?)?))
 }
 
-/// What the disk does under `none` with everybody at 64 outstanding; none where the machine is too
-/// busy to say anything about shares.
-pub(crate) fn baseline(span: Duration) -> Result<Option<f64>> {
-    let disk = measure(SchedulerKind::None, DEEP, span)?.of_disk();
-    Ok((disk >= ENOUGH * PEAK).then_some(disk))
+/// What the disk does under `none` with everybody at 64 outstanding.
+pub(crate) fn baseline(span: Duration) -> Result<f64> {
+    Ok(measure(SchedulerKind::None, DEEP, span)?.of_disk())
+}
+
+/// Whether a machine on which the disk does that much is fast enough to show shares.
+pub(crate) fn shows_shares(baseline: f64) -> bool {
+    baseline >= ENOUGH * PEAK
 }
 
 fn pair(rates: &[f64]) -> Result<Rates> {

@@ -1,0 +1,55 @@
+//! `cargo xtask bench live`: the live tests, judged to a few percent.
+//!
+//! `cargo xtask test` runs them too, and asks for safety alone: that nobody is starved, nothing is
+//! lost, memory is bounded. Their figures need a quiet machine.
+
+use crate::cargo;
+use crate::not_run::{NotRun, NotedFile};
+use anyhow::{Result, bail};
+
+/// The variable that has the tests judge figures.
+pub(crate) const FIGURES: (&str, &str) = ("PATERNOSTER_JUDGE", "figures");
+
+/// The tests, as cargo is told of them.
+const TESTS: [&[&str]; 3] = [
+    &[
+        "-p",
+        "paternoster-server",
+        "--test",
+        "weights",
+        "--test",
+        "nested",
+        "--test",
+        "reweigh",
+        "--test",
+        "limits",
+        "--test",
+        "fairness",
+        "--test",
+        "far",
+    ],
+    &["-p", "paternoster-cli", "--test", "attacks"],
+    &["-p", "paternoster-cli", "--test", "end_to_end", "demo"],
+];
+
+/// Runs the command.
+pub(crate) fn run() -> Result<()> {
+    let noted = NotedFile::new("live")?;
+    let mut failed = Vec::new();
+    for tests in TESTS {
+        let mut command = cargo::command();
+        command.args(["test", "--locked", "--no-fail-fast"]).args(tests);
+        command.args(["--", "--nocapture"]).envs([FIGURES]).envs([noted.variable()]);
+        if let Err(error) = cargo::run(&mut command) {
+            failed.push(format!("cargo test {}: {error:#}", tests.join(" ")));
+        }
+    }
+    if !failed.is_empty() {
+        bail!("{}", failed.join("\n"));
+    }
+    let lines = noted.lines()?;
+    if !lines.is_empty() {
+        return Err(NotRun(lines.join("\n")).into());
+    }
+    Ok(())
+}
