@@ -10,6 +10,8 @@ use thiserror::Error;
 pub const GREETING_MAGIC: u64 = 0x4e42_444d_4147_4943;
 /// Second word of the greeting and first of every option, ASCII `IHAVEOPT`.
 pub const OPTION_MAGIC: u64 = 0x4948_4156_454f_5054;
+/// Second word of the greeting of the old handshake, which has no options.
+pub const OLD_MAGIC: u64 = 0x0000_4202_8186_1253;
 /// Starts every reply to an option.
 pub const OPTION_REPLY_MAGIC: u64 = 0x0003_e889_0455_65a9;
 /// Starts every request of the transmission phase.

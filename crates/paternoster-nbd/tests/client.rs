@@ -170,11 +170,66 @@ fn old_server_is_entered_by_export_name_without_structured_replies() {
     assert_eq!((session.export.size, session.structured_replies), (1 << 30, false));
 }
 
+/// What is said of a server that says this first.
+fn said_of(greeting: &[u8]) -> String {
+    let end = Handshake::new(go()).receive(&mut BytesMut::from(greeting), &mut BytesMut::new());
+    end.expect_err("it is left").to_string()
+}
+
 #[test]
 fn server_that_does_not_speak_nbd_is_left() {
-    let mut input = BytesMut::from(&b"SSH-2.0-OpenSSH_9.2"[..]);
-    let end = Handshake::new(go()).receive(&mut input, &mut BytesMut::new());
-    assert!(matches!(end, Err(HandshakeError::BadMagic { .. })));
+    let ssh = said_of(b"SSH-2.0-OpenSSH_9.2");
+    assert_eq!(ssh, "it is no NBD server: it says \"SSH-2.0-\" where \"NBDMAGIC\" belongs");
+    let short = said_of(b"220 mail\r\n");
+    assert!(short.contains("it says \"220 mail\""), "it is not waited for: {short}");
+    let other = said_of(b"NBDMAGIC\x01\x02\x03\x04\x05\x06\x07\x08");
+    assert!(other.contains("says 0x0102030405060708 where \"IHAVEOPT\""), "{other}");
+}
+
+#[test]
+fn server_of_the_old_handshake_is_left_with_that_reason() {
+    // The protocol's text: NBDMAGIC, cliserv_magic, the size, flags, and 124 zeroes.
+    let magics = [0x4e42_444d_4147_4943u64, 0x0000_4202_8186_1253, 1 << 20];
+    let old = [magics.map(u64::to_be_bytes).concat(), vec![0; 4 + 124]].concat();
+    assert!(said_of(&old).contains("the old handshake"), "{}", said_of(&old));
+}
+
+#[test]
+fn refusal_says_what_is_wrong_and_quotes_no_more_than_two_hundred_characters() {
+    let refused = |code, words: &[u8]| {
+        let replies =
+            [option_reply(opt::STRUCTURED_REPLY, code, words), option_reply(opt::GO, code, words)];
+        // To shut down is the one refusal of structured replies that ends it.
+        let replies = &replies[..if code == rep::ERR_SHUTDOWN { 1 } else { 2 }];
+        shake(go(), replies).0.expect_err("it is refused").to_string()
+    };
+    for (code, told) in [
+        (rep::ERR_UNKNOWN, "the server has no such export"),
+        (rep::ERR_TLS_REQD, "the server wants TLS"),
+        (rep::ERR_POLICY, "the server does not let this client in"),
+        (rep::ERR_SHUTDOWN, "the server is shutting down"),
+        (rep::ERR_INVALID, "the server refuses"),
+    ] {
+        let said = refused(code, b"no\x1b[31m\r\n");
+        assert!(said.starts_with(told) && said.ends_with(r#": "no\u{1b}[31m\r\n")"#), "{said}");
+    }
+    let silent = refused(rep::ERR_TLS_REQD, b"");
+    assert_eq!(silent, "the server wants TLS (option 7 is answered with 0x80000005)");
+    let long = refused(rep::ERR_UNKNOWN, &[b'x'; 60_000]);
+    assert!(long.ends_with(&format!("\"{}…\")", "x".repeat(200))), "{long}");
+}
+
+#[test]
+fn export_that_is_asked_for_in_the_old_way_is_known_to_be() {
+    let mut handshake = Handshake::new(go());
+    let mut output = BytesMut::new();
+    let greeting = [b"NBDMAGICIHAVEOPT".as_slice(), &[0, 1]].concat();
+    let replies = [opt::STRUCTURED_REPLY, opt::GO].map(|of| option_reply(of, rep::ERR_UNSUP, b""));
+    for (bytes, asks) in [(&greeting, false), (&replies[0], false), (&replies[1], true)] {
+        let more = handshake.receive(&mut BytesMut::from(&bytes[..]), &mut output);
+        assert_eq!(more, Ok(Progress::NeedMore));
+        assert_eq!(handshake.asks_by_export_name(), asks);
+    }
 }
 
 #[test]

@@ -13,11 +13,12 @@
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use thiserror::Error;
 
+use super::quoted::Quoted;
 use crate::command::Session;
 use crate::export::{BlockSize, ExportInfo};
 use crate::proto::{
     BASE_ALLOCATION, ClientFlags, EXPORT_NAME_PADDING, GREETING_LEN, GREETING_MAGIC,
-    HandshakeFlags, MAX_OPTION_LEN, MAX_STRING, OPTION_HEADER_LEN, OPTION_MAGIC,
+    HandshakeFlags, MAX_OPTION_LEN, MAX_STRING, OLD_MAGIC, OPTION_HEADER_LEN, OPTION_MAGIC,
     OPTION_REPLY_HEADER_LEN, OPTION_REPLY_MAGIC, TransmissionFlags, info, opt, rep,
 };
 
@@ -125,14 +126,20 @@ pub enum Progress {
 /// The error of a handshake: send the output, if any, then close.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum HandshakeError {
-    /// This is no NBD server, or a very old one.
-    #[error("the server says {found:#018x} where {wanted:#018x} belongs")]
+    /// This is no NBD server.
+    #[error("it is no NBD server: it says {} where {} belongs", word(*found), word(*wanted))]
     BadMagic {
         /// The eight bytes in the magic's place.
         found: u64,
         /// The magic.
         wanted: u64,
     },
+    /// A server of the old handshake, in which there are neither names nor options.
+    #[error(
+        "the server speaks the old handshake of NBD, in which exports have no names; a server of \
+         the new one (\"newstyle\") is needed"
+    )]
+    OldHandshake,
     /// A reply to another option than the one sent.
     #[error("a reply to option {found}, though option {sent} was sent")]
     WrongOption {
@@ -164,7 +171,11 @@ pub enum HandshakeError {
         why: &'static str,
     },
     /// The server understands and says no.
-    #[error("option {option} is refused with {reply:#x}: {message:?}")]
+    #[error(
+        "{} (option {option} is answered with {reply:#x}{})",
+        refusal(*reply),
+        words(message)
+    )]
     Refused {
         /// What was asked.
         option: u32,
@@ -179,6 +190,37 @@ pub enum HandshakeError {
     /// The machine was asked to go on after its end.
     #[error("the handshake is over")]
     Over,
+}
+
+/// Eight bytes as text, or as a number where they are none.
+fn word(word: u64) -> String {
+    let bytes = word.to_be_bytes();
+    if bytes.iter().all(|byte| (b' '..=b'~').contains(byte)) {
+        Quoted(&bytes).to_string()
+    } else {
+        format!("{word:#018x}")
+    }
+}
+
+/// The server's words, where it has any.
+fn words(message: &str) -> String {
+    match message {
+        "" => String::new(),
+        _ => format!(": {}", Quoted(message.as_bytes())),
+    }
+}
+
+/// What a refusal with this code means.
+fn refusal(reply: u32) -> &'static str {
+    match reply {
+        rep::ERR_UNKNOWN => "the server has no such export",
+        rep::ERR_TLS_REQD => "the server wants TLS",
+        rep::ERR_POLICY => "the server does not let this client in",
+        rep::ERR_SHUTDOWN => "the server is shutting down",
+        rep::ERR_BLOCK_SIZE_REQD => "the server wants blocks to be negotiated otherwise",
+        rep::ERR_UNSUP => "the server does not know what it is asked for",
+        _ => "the server refuses",
+    }
 }
 
 /// What one step of the machine came to.
@@ -239,7 +281,7 @@ impl Handshake {
             listed: Vec::new(),
             replies: 0,
             replied: 0,
-            wanted: GREETING_LEN,
+            wanted: size_of::<u64>(),
         }
     }
 
@@ -279,20 +321,32 @@ impl Handshake {
         self.wanted
     }
 
+    /// Returns whether the export was asked for in the old way, by `EXPORT_NAME`. A server that
+    /// does not have it closes the connection.
+    pub fn asks_by_export_name(&self) -> bool {
+        matches!(self.state, State::ExportName)
+    }
+
     fn receive_greeting(
         &mut self,
         input: &mut BytesMut,
         output: &mut BytesMut,
     ) -> Result<Step, HandshakeError> {
+        // What does not begin as NBD does may end soon, and never have as many bytes as a greeting.
+        for (at, wanted) in [(0, GREETING_MAGIC), (size_of::<u64>(), OPTION_MAGIC)] {
+            let Some(found) = input.get(at..).and_then(|rest| rest.first_chunk()) else {
+                return Ok(Step::Missing(at + size_of::<u64>() - input.len()));
+            };
+            match u64::from_be_bytes(*found) {
+                OLD_MAGIC if wanted == OPTION_MAGIC => return Err(HandshakeError::OldHandshake),
+                found if found != wanted => return Err(HandshakeError::BadMagic { found, wanted }),
+                _ => {}
+            }
+        }
         if input.len() < GREETING_LEN {
             return Ok(Step::Missing(GREETING_LEN - input.len()));
         }
-        for wanted in [GREETING_MAGIC, OPTION_MAGIC] {
-            let found = input.get_u64();
-            if found != wanted {
-                return Err(HandshakeError::BadMagic { found, wanted });
-            }
-        }
+        input.advance(GREETING_LEN - size_of::<u16>());
         let offered = HandshakeFlags::from_bits_truncate(input.get_u16());
         self.no_zeroes = offered.contains(HandshakeFlags::NO_ZEROES);
         let fixed = offered.contains(HandshakeFlags::FIXED_NEWSTYLE);

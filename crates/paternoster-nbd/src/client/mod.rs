@@ -12,6 +12,7 @@
 
 mod assembly;
 mod handshake;
+mod quoted;
 mod transmission;
 
 pub use handshake::{ClientOptions, Handshake, HandshakeError, Listed, Progress, Replies, Target};

@@ -12,6 +12,7 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 use thiserror::Error;
 
 use super::assembly::Assembly;
+use super::quoted::Quoted;
 use crate::command::{Command, Extent, Request, Session, StatusQuery};
 use crate::proto::{
     CHUNK_HEADER_LEN, CommandFlags, ExtentFlags, MAX_EXTENTS, MAX_PAYLOAD, NbdError, REQUEST_LEN,
@@ -71,7 +72,7 @@ pub enum Answer {
 
 /// An error the server reports.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("{error}: {message:?}")]
+#[error("{error}: {}", Quoted(message.as_bytes()))]
 pub struct RemoteError {
     /// What kind.
     pub error: NbdError,
