@@ -85,6 +85,8 @@ fn run(seed: u64, killed_at: Option<u64>, cache: Cache, after_reconnect: AfterRe
         uri: server.uri(),
         connections: 3,
         reconnect: Nanos::from_millis(30_000),
+        resends: 10,
+        answer_timeout: Nanos::from_millis(30_000),
         after_reconnect,
     };
     let backend = Box::new(NbdBackend::open(options).expect("it is there"));

@@ -6,6 +6,8 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process};
+
 use crate::support::{Place, Served, eventually, fio_verify, request, temp_dir};
 use crate::wire::Wire;
 
@@ -55,6 +57,11 @@ impl Far {
     pub(crate) fn kill(&mut self) {
         self.child.kill().expect("it runs");
         self.child.wait().expect("it is ours");
+    }
+
+    /// Stops it, or has a stopped one go on.
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).expect("it runs");
     }
 
     /// Starts it again.
@@ -132,9 +139,27 @@ fn ask(wire: &mut Wire, command: u16) -> u32 {
     wire.simple_reply(7)
 }
 
+const EIO: u32 = 5;
+
+#[test]
+fn server_that_is_stopped_is_waited_for_no_longer_than_the_file_says() {
+    for program in Program::ALL {
+        let keys = "answer_timeout = \"300ms\"\nreconnect = \"500ms\"";
+        let (far, served) = in_front(program, "unix = \"nbd.sock\"", MIB, keys);
+        let mut wire = Wire::enter(&served, Place::Unix);
+        assert_eq!([WRITE, FLUSH].map(|command| ask(&mut wire, command)), [0, 0]);
+        far.signal(Signal::STOP);
+        let answers = [WRITE, WRITE].map(|command| ask(&mut wire, command));
+        assert_eq!(answers, [EIO, EIO], "{program:?}: {}", served.log());
+        far.signal(Signal::CONT);
+        eventually("it is of use again", || ask(&mut wire, WRITE) == 0);
+        assert!(served.log().contains("not answered within 300 ms"), "{}", served.log());
+        served.end();
+    }
+}
+
 #[test]
 fn writes_that_a_killed_server_had_not_flushed_are_in_doubt() {
-    const EIO: u32 = 5;
     for program in Program::ALL {
         let (mut far, served) = in_front(program, "unix = \"nbd.sock\"", MIB, "");
         let mut wire = Wire::enter(&served, Place::Unix);

@@ -16,6 +16,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 use bytes::BytesMut;
 use paternoster_disk::{NbdPlace, NbdUri};
+use paternoster_nbd::proto::STRUCTURED_REPLY_MAGIC;
 use paternoster_nbd::server::{Handshake, Progress, Transmission};
 use paternoster_nbd::{
     BlockSize, Command, ExportInfo, NbdError, Request, Session, TransmissionFlags,
@@ -27,6 +28,18 @@ use tempfile::TempDir;
 pub(crate) enum Cache {
     Lost,
     Kept,
+}
+
+/// What becomes of a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AtWrite {
+    Writes,
+    /// All connections are closed, and new ones are taken.
+    HangsUp,
+    /// It is answered with ESHUTDOWN, and others are answered.
+    ShutsDown,
+    /// It is answered with errors of which none is the last.
+    Babbles,
 }
 
 /// What the server is asked for on a connection after which it says what means nothing.
@@ -60,6 +73,8 @@ pub(crate) struct State {
     pub(crate) is_away: bool,
     /// Whether requests are answered with ESHUTDOWN.
     pub(crate) shuts_down: bool,
+    /// What it does when it is asked for a write, other than to write.
+    pub(crate) at_write: AtWrite,
     /// Whether a request for [`GARBAGE_AT`] is answered with what means nothing.
     pub(crate) sends_garbage: bool,
     /// What it was asked, in the order of arrival.
@@ -96,6 +111,7 @@ impl FarServer {
             held: None,
             is_away: false,
             shuts_down: false,
+            at_write: AtWrite::Writes,
             sends_garbage: false,
             asked: Vec::new(),
             entered: 0,
@@ -187,7 +203,12 @@ impl State {
         if self.passes() {
             return false;
         }
-        if self.shuts_down {
+        let is_write = what == "write";
+        if is_write && self.at_write == AtWrite::HangsUp {
+            self.die(Cache::Kept);
+            return false;
+        }
+        if self.shuts_down || is_write && self.at_write == AtWrite::ShutsDown {
             replies.reply_error(cookie, NbdError::Shutdown, "it goes", output);
             return true;
         }
@@ -281,6 +302,10 @@ impl Connection {
         if state.deaths != self.born {
             return;
         }
+        if state.at_write == AtWrite::Babbles && matches!(request.command, Command::Write { .. }) {
+            drop(state);
+            return self.babble(request.cookie);
+        }
         let mut output = BytesMut::new();
         let lives = state.carry_out(&self.session, request, &mut output);
         self.shared.changed.notify_all();
@@ -288,6 +313,19 @@ impl Connection {
             // An error is a connection that is no more.
             let _ = self.writer.lock().expect("nobody panics").write_all(&output);
         }
+    }
+}
+
+impl Connection {
+    /// Answers with chunks of type ERROR, none of which is the last, until the client goes.
+    fn babble(&self, cookie: u64) {
+        let (flags, kind, len, eio) = (0u16, (1u16 << 15) + 1, 6u32, 5u32);
+        let mut chunk = STRUCTURED_REPLY_MAGIC.to_be_bytes().to_vec();
+        chunk.extend([flags, kind].map(u16::to_be_bytes).concat());
+        chunk.extend(cookie.to_be_bytes());
+        chunk.extend([len, eio].map(u32::to_be_bytes).concat());
+        chunk.extend(0u16.to_be_bytes());
+        while self.writer.lock().expect("nobody panics").write_all(&chunk).is_ok() {}
     }
 }
 

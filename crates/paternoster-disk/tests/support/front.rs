@@ -5,8 +5,8 @@ use std::ops::ControlFlow;
 
 use paternoster::{AnyScheduler, Device, IocId, NoTrace, SchedulerKind};
 use paternoster_disk::{
-    Backend, Command, CommandOp, Completion, Engine, Front, FrontToken, MonotonicClock, Outcome,
-    Owner, Waker,
+    Backend, Command, CommandOp, Completion, Engine, Front, FrontToken, MonotonicClock, Notice,
+    Outcome, Owner, Waker,
 };
 use rustix::io::Errno;
 
@@ -32,6 +32,7 @@ struct Script<F> {
     in_flight: usize,
     answers: Vec<Answers>,
     merges: u64,
+    notices: Vec<Notice>,
     before: F,
 }
 
@@ -52,6 +53,26 @@ pub(crate) fn play_after(
     phases: Vec<Vec<CommandOp>>,
     before: impl FnMut(&[Answers]),
 ) -> (Vec<Answers>, u64) {
+    let script = run(backend, kind, phases, before);
+    (script.answers, script.merges)
+}
+
+/// The same; returns what was answered, and what the back end had to say.
+pub(crate) fn play_told(
+    backend: Box<dyn Backend>,
+    phases: Vec<Vec<CommandOp>>,
+    before: impl FnMut(&[Answers]),
+) -> (Vec<Answers>, Vec<Notice>) {
+    let script = run(backend, SchedulerKind::None, phases, before);
+    (script.answers, script.notices)
+}
+
+fn run<F: FnMut(&[Answers])>(
+    backend: Box<dyn Backend>,
+    kind: SchedulerKind,
+    phases: Vec<Vec<CommandOp>>,
+    before: F,
+) -> Script<F> {
     let capabilities = backend.capabilities();
     let device = Device::solid_state(capabilities.depth);
     let (elevator, connections) = elevator_with(kind, device, CONNECTIONS / 2);
@@ -61,11 +82,11 @@ pub(crate) fn play_after(
     let owner = Owner::new(engine, backend, new_ring(), clock, waker).expect("a ring");
     let waiting = vec![VecDeque::new(); CONNECTIONS];
     let phases = phases.into();
-    let answers = Vec::new();
+    let (answers, notices) = (Vec::new(), Vec::new());
     let mut script =
-        Script { connections, phases, waiting, in_flight: 0, answers, merges: 0, before };
+        Script { connections, phases, waiting, in_flight: 0, answers, merges: 0, notices, before };
     owner.run(&mut script).expect("the ring works");
-    (script.answers, script.merges)
+    script
 }
 
 /// Plays one phase.
@@ -126,6 +147,7 @@ impl<F: FnMut(&[Answers])> Front<AnyScheduler<NoTrace>> for Script<F> {
     fn woken(&mut self, _: &mut TestOwner) {}
 
     fn round_over(&mut self, owner: &mut TestOwner) -> ControlFlow<()> {
+        self.notices.extend(owner.take_notices());
         if self.in_flight > 0 {
             return ControlFlow::Continue(());
         }

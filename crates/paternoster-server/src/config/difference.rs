@@ -5,6 +5,7 @@
 
 use std::path::Path;
 
+use paternoster::Nanos;
 use paternoster_disk::NbdOptions;
 use serde_json::Value;
 
@@ -85,7 +86,7 @@ fn socket(config: &Config, listen: &Listen) -> Values<2> {
     [("unix_mode", mode), ("exports", listen.exports.as_ref().map_or("all".into(), offered))]
 }
 
-fn back_end(disk: &DiskConfig) -> Values<13> {
+fn back_end(disk: &DiskConfig) -> Values<15> {
     let mut values = [
         ("backend", disk.backend.kind().into()),
         ("path", Value::Null),
@@ -99,6 +100,8 @@ fn back_end(disk: &DiskConfig) -> Values<13> {
         ("uri", Value::Null),
         ("connections", Value::Null),
         ("reconnect", Value::Null),
+        ("resends", Value::Null),
+        ("answer_timeout", Value::Null),
         ("after_reconnect", Value::Null),
     ];
     let [_, image, bytes, requests, fixed, further, _, _, way, far @ ..] = &mut values;
@@ -115,12 +118,22 @@ fn back_end(disk: &DiskConfig) -> Values<13> {
             further.1 = per_kib.as_nanos().into();
         }
         BackendConfig::Nbd { options, size, .. } => {
-            let NbdOptions { uri, connections, reconnect, after_reconnect } = options;
+            let NbdOptions {
+                uri,
+                connections,
+                reconnect,
+                resends,
+                answer_timeout,
+                after_reconnect,
+            } = options;
             bytes.1 = (*size).into();
-            let [place, most, patience, after] = far;
+            let [place, most, patience, times, answer, after] = far;
+            let span = |span: &Nanos| format!("{}ms", span.as_nanos() / 1_000_000);
             place.1 = uri.to_string().into();
             most.1 = (*connections).into();
-            patience.1 = format!("{}ms", reconnect.as_nanos() / 1_000_000).into();
+            patience.1 = span(reconnect).into();
+            times.1 = (*resends).into();
+            answer.1 = span(answer_timeout).into();
             after.1 = after_reconnect.name().into();
         }
     }

@@ -305,8 +305,7 @@ fn check_backend(
             }
             "nbd" => {
                 let check = of_kind("nbd");
-                let taken = ["size", "uri", "connections", "reconnect", "after_reconnect"];
-                check.refuse_keys_but(&taken, mistakes);
+                check.refuse_keys_but(&nbd::KEYS, mistakes);
                 nbd::check(check, beside, is_written, mistakes)
             }
             _ => {
@@ -387,6 +386,8 @@ impl OfKind<'_> {
             ("uri", draft.uri.place()),
             ("connections", draft.connections.place()),
             ("reconnect", draft.reconnect.place()),
+            ("resends", draft.resends.place()),
+            ("answer_timeout", draft.answer_timeout.place()),
             ("after_reconnect", draft.after_reconnect.place()),
         ];
         for (key, place) in places {

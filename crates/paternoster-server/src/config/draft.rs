@@ -133,6 +133,8 @@ pub(super) struct DraftDisk {
     pub(super) uri: Key<String>,
     pub(super) connections: Key<i64>,
     pub(super) reconnect: Key<String>,
+    pub(super) resends: Key<i64>,
+    pub(super) answer_timeout: Key<String>,
     pub(super) after_reconnect: Key<String>,
     pub(super) scheduler: Key<String>,
     pub(super) hierarchy: Key<String>,

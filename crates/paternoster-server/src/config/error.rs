@@ -197,10 +197,10 @@ pub enum Problem {
     SameUri { uri: String, other: String },
     /// A span of time that cannot be read as one.
     #[error(
-        "{key} = {found:?}: a whole number with ms, s or m behind it is allowed, up to 1440m, such \
-         as \"30s\""
+        "{key} = {found:?}: a whole number with ms, s or m behind it is allowed, from {least}ms to \
+         1440m, such as \"30s\""
     )]
-    BadSpan { key: &'static str, found: String },
+    BadSpan { key: &'static str, found: String, least: u64 },
     /// What `after_reconnect` is not.
     #[error("after_reconnect = {found:?}: \"doubt\" or \"trust\" is allowed")]
     UnknownAfterReconnect { found: String },

@@ -74,6 +74,8 @@ fn disk(name: At<String>, keys: &mut Keys<'_, '_>) -> DraftDisk {
         uri: keys.text("uri"),
         connections: keys.whole("connections"),
         reconnect: keys.text("reconnect"),
+        resends: keys.whole("resends"),
+        answer_timeout: keys.text("answer_timeout"),
         after_reconnect: keys.text("after_reconnect"),
         scheduler: keys.text("scheduler"),
         hierarchy: keys.text("hierarchy"),

@@ -17,6 +17,10 @@ use super::listen::{self, ListenAddress};
 use super::mistakes::Mistakes;
 use super::size;
 
+/// The keys that such a disk takes beside those of every disk.
+pub(super) const KEYS: [&str; 7] =
+    ["size", "uri", "connections", "reconnect", "resends", "answer_timeout", "after_reconnect"];
+
 /// Connections where nothing is written, if the server says that there may be several.
 const DEFAULT_CONNECTIONS: u32 = 4;
 
@@ -25,8 +29,16 @@ const CONNECTIONS: Bounds = Bounds { key: "connections", min: 1, max: 64, unit: 
 /// How long requests wait for a lost connection where nothing is written.
 const DEFAULT_RECONNECT: Nanos = Nanos::from_millis(30_000);
 
-/// The longest `reconnect`, in milliseconds: a day.
-const RECONNECT_MAX_MS: u64 = 86_400_000;
+/// How often a request is sent again where nothing is written.
+const DEFAULT_RESENDS: u32 = 10;
+
+const RESENDS: Bounds = Bounds { key: "resends", min: 0, max: 1000, unit: "times" };
+
+/// How long a request waits for its answer where nothing is written.
+const DEFAULT_ANSWER_TIMEOUT: Nanos = Nanos::from_millis(30_000);
+
+/// The longest `reconnect` and `answer_timeout`, in milliseconds: a day.
+const SPAN_MAX_MS: u64 = 86_400_000;
 
 /// The units of a span of time, in milliseconds.
 const UNITS: [(&str, u64); 3] = [("ms", 1), ("s", 1_000), ("m", 60_000)];
@@ -38,14 +50,10 @@ pub(super) fn check(
     is_written: bool,
     mistakes: &mut Mistakes,
 ) -> Behind {
-    let DraftDisk { uri, size, connections, reconnect, after_reconnect, .. } = of.draft;
+    let DraftDisk { uri, size, .. } = of.draft;
     let parsed = of.required("uri", uri, mistakes, check_uri);
     let size = size.check(mistakes, |found| size::check("size", found));
-    let connections = connections
-        .check_or(DEFAULT_CONNECTIONS, mistakes, |connections| CONNECTIONS.check(connections));
-    let reconnect = reconnect.check_or(DEFAULT_RECONNECT, mistakes, check_span);
-    let after_reconnect =
-        after_reconnect.check_or(AfterReconnect::default(), mistakes, check_after_reconnect);
+    let options = check_options(of.draft, parsed.as_ref(), mistakes);
     let (Some(parsed), Some(place), Some(size)) = (parsed, uri.place(), size) else {
         return Behind::default();
     };
@@ -56,16 +64,34 @@ pub(super) fn check(
     let Some(Look { size: bytes, rotational }) = mistakes.note(looked) else {
         return Behind::default();
     };
-    let options = || {
-        Some(NbdOptions {
-            uri: parsed.clone(),
-            connections: connections?,
-            reconnect: reconnect?,
-            after_reconnect: after_reconnect?,
-        })
-    };
-    let backend = options().map(|options| BackendConfig::Nbd { options, size: bytes, rotational });
+    let backend = options.map(|options| BackendConfig::Nbd { options, size: bytes, rotational });
     Behind::no_file(backend, Some(bytes), rotational)
+}
+
+/// How a server is used; none where something is wrong.
+fn check_options(
+    draft: &DraftDisk,
+    uri: Option<&NbdUri>,
+    mistakes: &mut Mistakes,
+) -> Option<NbdOptions> {
+    let DraftDisk { connections, reconnect, resends, answer_timeout, after_reconnect, .. } = draft;
+    let connections = connections
+        .check_or(DEFAULT_CONNECTIONS, mistakes, |connections| CONNECTIONS.check(connections));
+    let reconnect =
+        reconnect.check_or(DEFAULT_RECONNECT, mistakes, |span| check_span("reconnect", 0, span));
+    let resends = resends.check_or(DEFAULT_RESENDS, mistakes, |resends| RESENDS.check(resends));
+    let answer_timeout = answer_timeout
+        .check_or(DEFAULT_ANSWER_TIMEOUT, mistakes, |span| check_span("answer_timeout", 1, span));
+    let after_reconnect =
+        after_reconnect.check_or(AfterReconnect::default(), mistakes, check_after_reconnect);
+    Some(NbdOptions {
+        uri: uri?.clone(),
+        connections: connections?,
+        reconnect: reconnect?,
+        resends: resends?,
+        answer_timeout: answer_timeout?,
+        after_reconnect: after_reconnect?,
+    })
 }
 
 /// What is known of the far export.
@@ -152,15 +178,16 @@ fn look_at(uri: &At<&NbdUri>, size: Option<u64>, is_written: bool) -> Result<Loo
     Ok(Look { size: far.size(), rotational: far.is_rotational() })
 }
 
-fn check_span(text: &At<String>) -> Result<Nanos, Mistake> {
+/// A span of at least so many milliseconds.
+fn check_span(key: &'static str, least: u64, text: &At<String>) -> Result<Nanos, Mistake> {
     let span = UNITS.iter().find_map(|(unit, millis)| {
         let digits = text.value.strip_suffix(unit)?;
         let plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
         digits.parse::<u64>().ok().filter(|_| plain)?.checked_mul(*millis)
     });
-    match span.filter(|millis| *millis <= RECONNECT_MAX_MS) {
+    match span.filter(|millis| (least..=SPAN_MAX_MS).contains(millis)) {
         Some(millis) => Ok(Nanos::from_millis(millis)),
-        None => text.refuse(Problem::BadSpan { key: "reconnect", found: text.value.clone() }),
+        None => text.refuse(Problem::BadSpan { key, found: text.value.clone(), least }),
     }
 }
 
@@ -211,12 +238,17 @@ mod tests {
 
     #[test]
     fn spans_of_time_have_a_unit() {
-        let of =
-            |text: &str| check_span(&At { value: text.to_owned(), place: Place::default() }).ok();
+        let at_least = |least, text: &str| {
+            let text = At { value: text.to_owned(), place: Place::default() };
+            check_span("reconnect", least, &text).ok()
+        };
+        let of = |text: &str| at_least(0, text);
         assert_eq!(of("30s"), Some(Nanos::from_millis(30_000)));
         assert_eq!(of("250ms"), Some(Nanos::from_millis(250)));
         assert_eq!(of("2m"), Some(Nanos::from_millis(120_000)));
         assert_eq!(of("0s"), Some(Nanos::ZERO));
+        assert_eq!(at_least(1, "0s"), None, "nothing is answered at once");
+        assert_eq!(at_least(1, "1ms"), Some(Nanos::from_millis(1)));
         for wrong in ["", "s", "30", "-1s", "1.5s", "1441m", "3h", "+3s", "99999999999999999999s"] {
             assert_eq!(of(wrong), None, "{wrong}");
         }

@@ -9,6 +9,7 @@ use bytes::BytesMut;
 use paternoster_nbd::client::{
     ClientOptions, Handshake, HandshakeError, Progress, Replies, Target, Transmission,
 };
+use paternoster_nbd::proto::rep;
 use paternoster_nbd::{Command, Request, Session};
 use rustix::net::sockopt::{self, Timeout};
 use rustix::net::{AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketType};
@@ -33,12 +34,55 @@ pub enum DialError {
     /// There is no connection to it.
     #[error("cannot connect: {0}")]
     Connect(#[source] io::Error),
+    /// It takes no connection in time.
+    #[error("cannot connect: no answer within {} s", PATIENCE.as_secs())]
+    NoConnection,
+    /// It says nothing at all.
+    #[error(
+        "it takes the connection and says nothing within {} s: it is stopped, or no NBD server",
+        PATIENCE.as_secs()
+    )]
+    Silent,
+    /// It begins as an NBD server, and does not come to an end.
+    #[error("it does not show the export within {} s", PATIENCE.as_secs())]
+    Slow,
+    /// It closes the connection without a word.
+    #[error(
+        "it takes the connection and closes it without a word: what serves there is not up yet, or \
+         lets nobody in"
+    )]
+    Empty,
+    /// It closes the connection where an export that is not there leads to that.
+    #[error(
+        "it closes the connection when it is asked for export {export:?}: it has none of that name"
+    )]
+    NoExport {
+        /// The name.
+        export: String,
+    },
+    /// It closes the connection in the middle.
+    #[error("it closes the connection before it has shown the export")]
+    Closed,
     /// The connection is lost before the export is entered.
     #[error("it is lost before it has shown the export: {0}")]
     Lost(#[source] io::Error),
-    /// It is no NBD server, or refuses the export.
+    /// It refuses the export.
+    #[error("export {export:?}: {error}")]
+    Refused {
+        /// The name.
+        export: String,
+        /// What it says.
+        error: HandshakeError,
+    },
+    /// It wants what there is not.
+    #[error("{error}; there is no TLS yet: an export without it is needed")]
+    Tls {
+        /// What it says.
+        error: HandshakeError,
+    },
+    /// It is no NBD server that can be used.
     #[error(transparent)]
-    Handshake(#[from] HandshakeError),
+    Handshake(HandshakeError),
     /// The export cannot be a disk.
     #[error(transparent)]
     Unusable(#[from] Unusable),
@@ -63,8 +107,14 @@ pub(super) struct Dialed {
 
 /// Connects and enters the export; in five seconds or not at all.
 pub(super) fn dial(uri: &NbdUri) -> Result<Dialed, DialError> {
-    let deadline = Instant::now() + PATIENCE;
-    let socket = connect(&uri.place, deadline).map_err(DialError::Connect)?;
+    dial_within(uri, PATIENCE)
+}
+
+fn dial_within(uri: &NbdUri, patience: Duration) -> Result<Dialed, DialError> {
+    let deadline = Instant::now() + patience;
+    let socket = connect(&uri.place, deadline).map_err(|error| {
+        if is_too_late(&error) { DialError::NoConnection } else { DialError::Connect(error) }
+    })?;
     let (session, input) = enter(&socket, &uri.export, deadline)?;
     let far = Far::of(&session)?;
     limit(&socket, None).map_err(DialError::Lost)?;
@@ -127,17 +177,56 @@ fn enter(
     let target = Target::Go(export.to_owned());
     let mut handshake = Handshake::new(ClientOptions { target, replies: Replies::Structured });
     let (mut input, mut output) = (BytesMut::new(), BytesMut::new());
+    let mut has_spoken = false;
     loop {
         let progress = handshake.receive(&mut input, &mut output);
-        send_all(socket, &output.split(), deadline).map_err(DialError::Lost)?;
-        match progress? {
-            Progress::Entered(session) => return Ok((session, input)),
+        let sent = send_all(socket, &output.split(), deadline);
+        match progress.map_err(|error| refused(export, error))? {
+            Progress::Entered(session) => {
+                sent.map_err(DialError::Lost)?;
+                return Ok((session, input));
+            }
             Progress::NeedMore => {
-                receive(socket, &mut input, deadline).map_err(DialError::Lost)?;
+                let received = sent.and_then(|()| receive(socket, &mut input, deadline));
+                received.map_err(|error| lost(error, export, &handshake, has_spoken))?;
+                has_spoken = true;
             }
             Progress::Described(_) | Progress::Listed(_) => unreachable!("it enters the export"),
         }
     }
+}
+
+/// What it means that the server ends the handshake.
+fn refused(export: &str, error: HandshakeError) -> DialError {
+    match error {
+        HandshakeError::Refused { reply: rep::ERR_TLS_REQD, .. } => DialError::Tls { error },
+        HandshakeError::Refused { .. } => DialError::Refused { export: export.to_owned(), error },
+        error => DialError::Handshake(error),
+    }
+}
+
+/// What it means that the connection fails in the handshake; `has_spoken` says whether anything has
+/// come on it.
+fn lost(error: io::Error, export: &str, handshake: &Handshake, has_spoken: bool) -> DialError {
+    let is_closed = matches!(
+        error.kind(),
+        io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe
+    );
+    match (is_closed, has_spoken) {
+        (true, false) => DialError::Empty,
+        (true, true) if handshake.asks_by_export_name() => {
+            DialError::NoExport { export: export.to_owned() }
+        }
+        (true, true) => DialError::Closed,
+        (false, false) if is_too_late(&error) => DialError::Silent,
+        (false, true) if is_too_late(&error) => DialError::Slow,
+        (false, _) => DialError::Lost(error),
+    }
+}
+
+/// Whether a call on the socket ended because its time was over.
+fn is_too_late(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock)
 }
 
 fn send_all(socket: &OwnedFd, mut bytes: &[u8], deadline: Instant) -> io::Result<()> {
@@ -172,4 +261,91 @@ fn limit(socket: &OwnedFd, deadline: Option<Instant>) -> io::Result<()> {
 fn left_until(deadline: Instant) -> io::Result<Duration> {
     let left = deadline.saturating_duration_since(Instant::now());
     if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::os::unix::net::{UnixListener, UnixStream};
+
+    use paternoster_nbd::proto::{OPTION_REPLY_MAGIC, opt};
+
+    use super::*;
+
+    const GREETING: &[u8] = b"NBDMAGICIHAVEOPT\0\x03";
+
+    fn refusal(option: u32, code: u32, words: &[u8]) -> Vec<u8> {
+        let len = u32::try_from(words.len()).expect("short");
+        let header = [option, code, len].map(u32::to_be_bytes).concat();
+        [&OPTION_REPLY_MAGIC.to_be_bytes()[..], &header, words].concat()
+    }
+
+    /// What is said of a server that does this with the connection it takes, and closes it then.
+    fn said_of(does: impl FnOnce(&mut UnixStream) + Send + 'static) -> String {
+        let dir = tempfile::tempdir().expect("a folder");
+        let socket = dir.path().join("s");
+        let listener = UnixListener::bind(&socket).expect("a socket");
+        let server = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().expect("a connection");
+            does(&mut stream);
+        });
+        let uri = NbdUri { place: NbdPlace::Unix(socket), export: "disk".to_owned() };
+        let error = dial_within(&uri, Duration::from_millis(300)).expect_err("it cannot be used");
+        server.join().expect("it does what it is to do");
+        error.to_string()
+    }
+
+    /// What is said of one that says this, and reads on until the client goes.
+    fn said_of_words(words: Vec<u8>) -> String {
+        said_of(move |stream| {
+            stream.write_all(&words).expect("it is taken");
+            // An error is a client that has gone, too.
+            let _ = stream.read_to_end(&mut Vec::new());
+        })
+    }
+
+    #[test]
+    fn server_that_cannot_be_used_is_told_with_what_is_wrong() {
+        let empty = said_of(|_| {});
+        assert!(empty.contains("closes it without a word"), "{empty}");
+        let silent = said_of_words(Vec::new());
+        assert!(silent.contains("says nothing within"), "{silent}");
+        let slow = said_of_words(GREETING.to_vec());
+        assert!(slow.contains("does not show the export within"), "{slow}");
+        let old = [b"NBDMAGIC\0\0\x42\x02\x81\x86\x12\x53".as_slice(), &[0; 136]].concat();
+        let old = said_of_words(old);
+        assert!(old.contains("the old handshake"), "{old}");
+        let mail = said_of_words(b"220 mail\r\n".to_vec());
+        assert!(mail.contains("no NBD server: it says \"220 mail\""), "{mail}");
+        let refused = |code, words: &[u8]| {
+            let go = refusal(opt::GO, code, words);
+            [GREETING, &refusal(opt::STRUCTURED_REPLY, code, words)[..], &go[..]].concat()
+        };
+        let unknown = said_of_words(refused(rep::ERR_UNKNOWN, &[b'\n'; 9000]));
+        assert!(unknown.contains("export \"disk\": the server has no such export"), "{unknown}");
+        assert!(unknown.len() < 500 && !unknown.contains('\n'), "{unknown}");
+        let tls = said_of_words(refused(rep::ERR_TLS_REQD, b"TLS!"));
+        assert!(tls.contains("wants TLS") && tls.contains("there is no TLS yet"), "{tls}");
+    }
+
+    #[test]
+    fn server_that_knows_no_options_closes_where_it_has_no_such_export() {
+        let said = said_of(|stream| {
+            stream.write_all(b"NBDMAGICIHAVEOPT\0\0").expect("it is taken");
+            // The client's flags, and EXPORT_NAME with "disk".
+            stream.read_exact(&mut [0; 4 + 16 + 4]).expect("it is asked for");
+        });
+        assert!(said.contains("asked for export \"disk\": it has none of that name"), "{said}");
+    }
+
+    #[test]
+    fn server_that_is_not_there_or_takes_nobody_is_told() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let place = NbdPlace::Unix(dir.path().join("s"));
+        let uri = NbdUri { place, export: String::new() };
+        let absent = dial_within(&uri, Duration::from_millis(100)).expect_err("nobody is there");
+        assert!(absent.to_string().starts_with("cannot connect: No such file"), "{absent}");
+        let error = DialError::NoConnection.to_string();
+        assert_eq!(error, "cannot connect: no answer within 5 s");
+    }
 }

@@ -6,8 +6,8 @@
 //!                                       └ pause ┘
 //! ```
 //!
-//! The first connection is tried again and again, soon; the others are extras, which a server may
-//! not admit, and are tried again rarely. The thread ends when the back end does.
+//! The first connection is tried again and again, after [`Pauses`]; the others are extras, which a
+//! server may not admit, and are tried again rarely. The thread ends when the back end does.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -16,13 +16,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::dial::{Dialed, dial};
+use super::pauses::Pauses;
 use super::uri::NbdUri;
 use crate::ring::Fd;
 use crate::waker::Waker;
-
-/// The pause before the server is tried again for the first connection: at first, and at most.
-const PAUSE: Duration = Duration::from_millis(50);
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// The pause before it is tried again for another one.
 const EXTRA_PAUSE: Duration = Duration::from_secs(30);
@@ -30,8 +27,10 @@ const EXTRA_PAUSE: Duration = Duration::from_secs(30);
 /// What the back end says.
 #[derive(Clone, Copy, Debug)]
 enum Want {
-    /// The connection of that index is wanted, after a pause.
-    Connection(usize, Duration),
+    /// The first connection is wanted, after a pause; `was_useful` says whether the one before was.
+    First { was_useful: bool },
+    /// The connection of that index is wanted beside it.
+    Extra(usize),
     /// None is wanted any more.
     Nothing,
 }
@@ -41,7 +40,7 @@ enum Want {
 pub(super) enum Told {
     /// The connection of that index is there.
     Dialed(usize, Box<Dialed>),
-    /// The first connection cannot be made; said once until it can.
+    /// The first connection cannot be made; said again when the reason is another one.
     Unreachable(String),
 }
 
@@ -64,27 +63,32 @@ impl Dialer {
             tells,
             waker: waker.clone(),
             due: BTreeMap::new(),
-            pause: PAUSE,
-            is_told: false,
+            pauses: Pauses::new(),
+            told: None,
         };
         thread::Builder::new().name("dial".to_owned()).spawn(move || worker.run())?;
         Ok(Self { wants, told, waker })
     }
 
-    /// Has the connection of that index made after a pause, however long that takes. `fruitless` is
-    /// how many before it were made and lost without an answer.
-    pub(super) fn want(&self, index: usize, fruitless: u32) {
-        let pause = match fruitless {
-            0 => Duration::ZERO,
-            _ => LONGEST_PAUSE.min(PAUSE * 2u32.saturating_pow(fruitless - 1)),
-        };
-        // The thread ends no sooner than this.
-        let _ = self.wants.send(Want::Connection(index, pause));
+    /// Has the first connection made, however long that takes. `was_useful` says whether the one
+    /// before was of use for long enough that pauses fall back.
+    pub(super) fn want_first(&self, was_useful: bool) {
+        self.want(Want::First { was_useful });
+    }
+
+    /// Has the connection of that index made beside the first one.
+    pub(super) fn want_extra(&self, index: usize) {
+        self.want(Want::Extra(index));
     }
 
     /// Has none made any more.
     pub(super) fn want_nothing(&self) {
-        let _ = self.wants.send(Want::Nothing);
+        self.want(Want::Nothing);
+    }
+
+    fn want(&self, want: Want) {
+        // The thread ends no sooner than this.
+        let _ = self.wants.send(want);
     }
 
     /// What becomes readable when there is something to take.
@@ -106,10 +110,10 @@ struct Worker {
     waker: Waker,
     /// When each connection that is wanted is tried next.
     due: BTreeMap<usize, Instant>,
-    /// How long until the first one is tried again.
-    pause: Duration,
-    /// Whether it was told that the server cannot be reached.
-    is_told: bool,
+    /// Those before the attempts at the first one.
+    pauses: Pauses,
+    /// Why the server could not be used, as it was told last.
+    told: Option<String>,
 }
 
 impl Worker {
@@ -132,10 +136,15 @@ impl Worker {
 
     fn note(&mut self, want: Want) {
         match want {
-            Want::Connection(index, pause) => {
-                self.due.insert(index, Instant::now() + pause);
-                self.pause = PAUSE;
-                self.is_told = false;
+            Want::First { was_useful } => {
+                if was_useful {
+                    self.pauses.fall_back();
+                    self.told = None;
+                }
+                self.due.insert(0, Instant::now() + self.pauses.take());
+            }
+            Want::Extra(index) => {
+                self.due.insert(index, Instant::now());
             }
             Want::Nothing => self.due.clear(),
         }
@@ -151,10 +160,11 @@ impl Worker {
                 self.due.insert(index, Instant::now() + EXTRA_PAUSE);
             }
             Err(error) => {
-                self.due.insert(index, Instant::now() + self.pause);
-                self.pause = LONGEST_PAUSE.min(self.pause * 2);
-                if !std::mem::replace(&mut self.is_told, true) {
-                    self.tell(Told::Unreachable(error.to_string()));
+                self.due.insert(index, Instant::now() + self.pauses.take());
+                let why = error.to_string();
+                if self.told.as_ref() != Some(&why) {
+                    self.told = Some(why.clone());
+                    self.tell(Told::Unreachable(why));
                 }
             }
         }

@@ -39,7 +39,6 @@ pub(super) struct Link {
     is_sending: bool,
     /// Whether nothing more is asked of it: it is closed once all is answered.
     is_leaving: bool,
-    has_answered: bool,
 }
 
 impl Link {
@@ -53,7 +52,6 @@ impl Link {
             outgoing: VecDeque::new(),
             is_sending: false,
             is_leaving: false,
-            has_answered: false,
         }
     }
 
@@ -81,11 +79,6 @@ impl Link {
     /// Whether nothing more is asked of it, and all is answered.
     pub(super) fn has_left(&self) -> bool {
         self.is_leaving && self.in_flight() == 0
-    }
-
-    /// Whether the server has ever answered on it.
-    pub(super) fn has_answered(&self) -> bool {
-        self.has_answered
     }
 
     /// Adds a request to what is sent next. A write's data is not copied.
@@ -138,9 +131,7 @@ impl Link {
 
     /// Takes the next reply from what was received.
     pub(super) fn take_reply(&mut self) -> Result<Option<Reply>, ReplyError> {
-        let reply = self.transmission.decode(&mut self.input);
-        self.has_answered |= matches!(reply, Ok(Some(_)));
-        reply
+        self.transmission.decode(&mut self.input)
     }
 
     /// Ends the operations on its socket, and drops what is not sent.
@@ -166,8 +157,10 @@ pub(super) enum Loss {
     Closed,
     /// It has failed.
     Failed(Errno),
-    /// The server has been silent for so long that this side gives up.
+    /// TCP has found out that nobody is there, so that this side gives up.
     Silent,
+    /// A request was not answered in time, so that this side gives up.
+    Unanswered,
     /// The server has sent what means nothing, so that this side gives up.
     Garbage(ReplyError),
 }
@@ -181,6 +174,6 @@ impl Loss {
 
     /// Whether this side gives a connection up that may live.
     pub(super) fn is_given_up(&self) -> bool {
-        matches!(self, Self::Silent | Self::Garbage(_))
+        matches!(self, Self::Silent | Self::Unanswered | Self::Garbage(_))
     }
 }

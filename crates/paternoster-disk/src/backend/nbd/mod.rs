@@ -11,18 +11,21 @@
 //!   covers what was written on all.
 //! - [`queue`]: what waits to be sent, and what has to wait for a write that is sent again.
 //! - [`doubt`]: what was answered and not flushed, which a lost connection puts in doubt.
-//! - [`dialer`]: makes connections, on a thread of its own.
+//! - [`dialer`]: makes connections, on a thread of its own, after [`pauses`].
 //! - [`recover`]: what becomes of requests when one is lost, and when there is one again.
+//! - [`outage`]: the time between, and when requests fail in it.
+//! - [`notices`]: what the log is told of all that.
 //!
 //! **A lost connection** is made again. Until then what was asked waits, for so long as
 //! [`NbdOptions::reconnect`] says; then it fails with EIO, as does what comes after it, until the
-//! server answers. What was outstanding on the lost one is sent again. NBD has no fence: the lost
-//! connection's copy of a write may be carried out later, also after a newer write that overlaps
-//! it, where the far server lives on and has not noticed.
+//! server answers. To be reached is not enough for that. What was outstanding on the lost one is
+//! sent again, [`NbdOptions::resends`] times: a request may be what ends the server. NBD has no
+//! fence: the lost connection's copy of a write may be carried out later, also after a newer write
+//! that overlaps it, where the far server lives on and has not noticed.
 //!
-//! **A connection that this side gives up**, as the server has sent what means nothing or has been
-//! silent for too long, may have its requests carried out at any time. They fail with EIO, and
-//! nothing of them is sent again.
+//! **A connection that this side gives up**, as the server has sent what means nothing or has not
+//! answered within [`NbdOptions::answer_timeout`], may have its requests carried out at any time.
+//! They fail with EIO, and nothing of them is sent again.
 //!
 //! A server that comes back as another one (size, flags, blocks) is not written to: EIO, for good.
 
@@ -31,6 +34,9 @@ mod dialer;
 mod doubt;
 mod far;
 mod link;
+mod notices;
+mod outage;
+mod pauses;
 mod queue;
 mod recover;
 mod uri;
@@ -54,8 +60,10 @@ use self::dial::{Dialed, dial};
 use self::dialer::Dialer;
 use self::doubt::Doubt;
 use self::link::{Link, Loss, RECEIVED, SENT};
+use self::notices::Notices;
+use self::outage::Outage;
 use self::queue::{Pending, Queue};
-use self::recover::{Outage, Probe};
+use self::recover::Probe;
 use self::wire::{command, errno, in_parts};
 use super::{Backend, Capabilities, Extent, Notice, TransferDone};
 use crate::engine::{Transfer, TransferId, Transferred};
@@ -71,6 +79,10 @@ pub struct NbdOptions {
     pub connections: u32,
     /// How long requests wait for a connection that was lost; then they fail with EIO.
     pub reconnect: Nanos,
+    /// How often a request is sent again whose connection was lost; then it fails with EIO.
+    pub resends: u32,
+    /// How long a request may wait for its answer; then its connection is given up.
+    pub answer_timeout: Nanos,
     /// What becomes of what was answered and not flushed when a connection was lost.
     pub after_reconnect: AfterReconnect,
 }
@@ -114,14 +126,16 @@ pub struct NbdBackend {
     /// Connections beside the first that wait until it has shown that they lead to one server.
     extras: Vec<(usize, Dialed)>,
     probe: Option<Probe>,
-    /// Connections that were lost without an answer, one after the other.
-    fruitless: u32,
+    /// Since when the connections of this generation answer what they are asked.
+    useful_since: Option<Instant>,
     outage: Option<Outage>,
     /// In what the server has become another one: then nothing is asked of it any more.
     changed: Option<String>,
-    notices: Vec<Notice>,
+    notices: Notices,
     lost: u64,
     sent_again: u64,
+    /// The latest moment that it was told of.
+    now: Instant,
 }
 
 /// What becomes of a transfer that begins.
@@ -137,6 +151,8 @@ enum Fate {
 struct Sent {
     pending: Pending,
     link: usize,
+    /// When it was asked for.
+    since: Instant,
     /// Of a sync: what it covers.
     covers: u64,
 }
@@ -179,16 +195,17 @@ impl NbdBackend {
             done: VecDeque::new(),
             extras: Vec::new(),
             probe: None,
-            fruitless: 0,
+            useful_since: None,
             outage: None,
             changed: None,
-            notices,
+            notices: Notices::ready(notices),
             lost: 0,
             sent_again: 0,
+            now: Instant::START,
         };
         backend.add_link(0, first);
         // The others may come when they come: a server may admit fewer.
-        (1..backend.links.len()).for_each(|extra| backend.dialer.want(extra, 0));
+        (1..backend.links.len()).for_each(|extra| backend.dialer.want_extra(extra));
         Ok(backend)
     }
 
@@ -211,7 +228,7 @@ impl NbdBackend {
     fn judge(&self, transfer: Transfer) -> Fate {
         let done = |len| Fate::Over(Transferred::new(Ok(len), Buffers::new()));
         match transfer {
-            _ if self.changed.is_some() || self.outage.is_some_and(|outage| outage.fails) => {
+            _ if self.changed.is_some() || self.outage.is_some_and(|outage| outage.fails()) => {
                 Fate::Over(Transferred::given_up(Errno::IO))
             }
             Transfer::Sync { .. } if !self.far.flushes() => done(0),
@@ -236,7 +253,8 @@ impl NbdBackend {
             let open = open.filter_map(|(index, link)| Some((index, link.as_ref()?)));
             let open = open.filter(|(_, link)| link.is_open());
             let Some((index, _)) = open.min_by_key(|(_, link)| link.in_flight()) else { return };
-            let Some(pending) = self.queue.next() else { return };
+            let is_busy = !self.sent.is_empty();
+            let Some(pending) = self.queue.next(is_busy) else { return };
             let cookie = self.next_cookie;
             self.next_cookie += 1;
             let link = self.links[index].as_mut().expect("it is open");
@@ -245,10 +263,10 @@ impl NbdBackend {
                 self.end(pending.id, Transferred::new(Err(Errno::IO), Buffers::new()));
                 continue;
             }
-            self.sent_again += u64::from(pending.is_again);
+            self.sent_again += u64::from(pending.losses > 0);
             self.queue.handle_sent(cookie, &pending);
             let covers = self.doubt.covered();
-            self.sent.insert(cookie, Sent { pending, link: index, covers });
+            self.sent.insert(cookie, Sent { pending, link: index, since: self.now, covers });
         }
     }
 
@@ -260,33 +278,32 @@ impl NbdBackend {
     fn handle_received(
         &mut self,
         ring: &mut Ring<Token>,
-        now: Instant,
         index: usize,
         (result, input): (Result<u32, Errno>, BytesMut),
     ) {
         let Some(link) = &mut self.links[index] else { return };
         link.handle_received(input);
         match result {
-            Ok(0) => return self.lose(now, index, &Loss::Closed),
-            Err(errno) => return self.lose(now, index, &Loss::of(errno)),
+            Ok(0) => return self.lose(index, &Loss::Closed),
+            Err(errno) => return self.lose(index, &Loss::of(errno)),
             Ok(_) => {}
         }
         loop {
             let Some(link) = &mut self.links[index] else { return };
             match link.take_reply() {
-                Ok(Some(reply)) => self.handle_reply(now, index, reply),
+                Ok(Some(reply)) => self.handle_reply(index, reply),
                 Ok(None) if link.has_left() => return self.close_left(),
                 Ok(None) => return link.receive(ring),
-                Err(error) => return self.lose(now, index, &Loss::Garbage(error)),
+                Err(error) => return self.lose(index, &Loss::Garbage(error)),
             }
         }
     }
 
-    fn handle_reply(&mut self, now: Instant, index: usize, reply: Reply) {
+    fn handle_reply(&mut self, index: usize, reply: Reply) {
         let Reply { cookie, result } = reply;
         let is_going = matches!(&result, Err(remote) if remote.error == NbdError::Shutdown);
         if is_going {
-            self.handle_shutdown(now, index);
+            self.handle_shutdown(index);
         } else {
             self.handle_life(index, cookie);
         }
@@ -294,7 +311,7 @@ impl NbdBackend {
         let Some(Sent { pending, covers, .. }) = self.sent.remove(&cookie) else { return };
         if is_going {
             // It was not carried out.
-            return self.queue.put_back([pending].into_iter());
+            return self.put_back(vec![pending]);
         }
         let len = pending.transfer.len();
         let transferred = match (result, &pending.transfer) {
@@ -337,9 +354,10 @@ impl Backend for NbdBackend {
         self.far.capabilities()
     }
 
-    fn start(&mut self, _: &mut Ring<Token>, _: Instant, id: TransferId, transfer: Transfer) {
+    fn start(&mut self, _: &mut Ring<Token>, now: Instant, id: TransferId, transfer: Transfer) {
+        self.now = now;
         match self.judge(transfer) {
-            Fate::Asked(transfer) => self.queue.push(Pending { id, transfer, is_again: false }),
+            Fate::Asked(transfer) => self.queue.push(Pending::new(id, transfer)),
             Fate::Over(transferred) => self.end(id, transferred),
         }
     }
@@ -359,6 +377,7 @@ impl Backend for NbdBackend {
         now: Instant,
         completion: Completion<BackendToken>,
     ) {
+        self.now = now;
         let Completion { token: BackendToken { key, operation }, result, output } = completion;
         if operation == DIALED {
             self.watch_dialer(ring);
@@ -370,7 +389,7 @@ impl Backend for NbdBackend {
         match (operation, result) {
             (RECEIVED, result) => {
                 let input = output.into_buffers().pop().unwrap_or_default();
-                self.handle_received(ring, now, index, (result, input));
+                self.handle_received(ring, index, (result, input));
                 self.watch_links(ring);
                 self.send(ring);
             }
@@ -380,18 +399,21 @@ impl Backend for NbdBackend {
                     link.send(ring);
                 }
             }
-            (SENT, Err(errno)) => self.lose(now, index, &Loss::of(errno)),
+            (SENT, Err(errno)) => self.lose(index, &Loss::of(errno)),
             _ => {}
         }
     }
 
     fn begin_end(&mut self, now: Instant) {
+        self.now = now;
         self.options.reconnect = Nanos::ZERO;
-        self.fail_overdue(now);
+        self.notices.end();
+        self.handle_what_is_due();
     }
 
     fn take_done(&mut self, now: Instant) -> Option<TransferDone> {
-        self.fail_overdue(now);
+        self.now = now;
+        self.handle_what_is_due();
         self.done.pop_front()
     }
 
@@ -399,8 +421,9 @@ impl Backend for NbdBackend {
         if !self.done.is_empty() {
             return Some(Instant::START);
         }
-        let outage = self.outage.filter(|outage| !outage.fails)?;
-        Some(outage.since + self.options.reconnect)
+        let outage =
+            self.outage.and_then(|outage| outage.due(self.options.reconnect, self.waiting() > 0));
+        [outage, self.answer_due(), self.notices.due()].into_iter().flatten().min()
     }
 
     fn extents(&self, _offset: u64, len: u64) -> io::Result<Vec<Extent>> {
@@ -413,14 +436,14 @@ impl Backend for NbdBackend {
     }
 
     fn take_notices(&mut self) -> Vec<Notice> {
-        std::mem::take(&mut self.notices)
+        self.notices.take()
     }
 
     fn warnings(&self, now: Instant) -> Vec<String> {
         let uri = &self.options.uri;
         let outage = self.outage.filter(|_| self.changed.is_none()).map(|outage| {
             let seconds = now.saturating_since(outage.since).as_nanos() / 1_000_000_000;
-            let does = if outage.fails { "gets EIO" } else { "waits" };
+            let does = if outage.fails() { "gets EIO" } else { "waits" };
             format!("{uri} has been lost for {seconds} s: what is asked for {does}")
         });
         let changed = self.changed.as_ref().map(|difference| {

@@ -8,22 +8,41 @@
 //! A write that is sent again may be carried out twice, and the second time may be late. So nothing
 //! that overlaps it is sent before it is answered, reads included; of two that overlap each other
 //! the one that was sent first goes first. Trims and zeroes write too.
+//!
+//! A request may be what ends the server. What was lost with two connections is sent alone, so that
+//! nothing else is lost with it, and fails when it has been sent again too often.
 
 use std::collections::VecDeque;
 use std::ops::Range;
 
+use paternoster::Instant;
+
 use crate::engine::{Transfer, TransferId};
+
+/// Connections with which a request is lost before it is sent alone.
+const SUSPECT: u32 = 2;
 
 /// A transfer that is to be answered by the server.
 #[derive(Debug)]
 pub(super) struct Pending {
     pub(super) id: TransferId,
     pub(super) transfer: Transfer,
-    /// Whether it was sent before on a connection that was lost.
-    pub(super) is_again: bool,
+    /// Connections on which it was sent and that were lost before it was answered.
+    pub(super) losses: u32,
+    /// When it was lost first, or refused by a server that was shutting down.
+    pub(super) waits_since: Option<Instant>,
 }
 
 impl Pending {
+    pub(super) fn new(id: TransferId, transfer: Transfer) -> Self {
+        Self { id, transfer, losses: 0, waits_since: None }
+    }
+
+    /// Whether it is sent alone: it may be what ends the server.
+    pub(super) fn is_suspect(&self) -> bool {
+        self.losses >= SUSPECT
+    }
+
     /// The bytes that it reads or writes: none of a sync.
     pub(super) fn bytes(&self) -> Range<u64> {
         let start = match self.transfer {
@@ -47,7 +66,7 @@ impl Pending {
 
     /// Whether others wait for its answer: it may be carried out twice.
     fn holds_others(&self) -> bool {
-        self.is_again && self.writes()
+        self.losses > 0 && self.writes()
     }
 }
 
@@ -57,6 +76,8 @@ pub(super) struct Queue {
     waiting: VecDeque<Pending>,
     /// Writes that were sent again and are not answered, by the names of their requests.
     held: Vec<(u64, Range<u64>)>,
+    /// The request that is sent alone and not answered, by its name.
+    alone: Option<u64>,
 }
 
 impl Queue {
@@ -71,8 +92,12 @@ impl Queue {
         }
     }
 
-    /// Takes the next one that may be sent.
-    pub(super) fn next(&mut self) -> Option<Pending> {
+    /// Takes the next one that may be sent; `is_busy` says whether the server has others.
+    pub(super) fn next(&mut self, is_busy: bool) -> Option<Pending> {
+        let is_alone = self.waiting.front().is_some_and(Pending::is_suspect);
+        if self.alone.is_some() || is_alone && is_busy {
+            return None;
+        }
         let mut held: Vec<Range<u64>> = self.held.iter().map(|(_, bytes)| bytes.clone()).collect();
         for index in 0..self.waiting.len() {
             let pending = &self.waiting[index];
@@ -89,6 +114,9 @@ impl Queue {
 
     /// Notes that it is sent under this name.
     pub(super) fn handle_sent(&mut self, cookie: u64, pending: &Pending) {
+        if pending.is_suspect() {
+            self.alone = Some(cookie);
+        }
         if pending.holds_others() {
             self.held.push((cookie, pending.bytes()));
         }
@@ -97,6 +125,7 @@ impl Queue {
     /// Notes that it is answered, or lost with its connection.
     pub(super) fn handle_end(&mut self, cookie: u64) {
         self.held.retain(|(held, _)| *held != cookie);
+        self.alone = self.alone.filter(|&alone| alone != cookie);
     }
 
     /// Takes all that wait.
@@ -122,7 +151,7 @@ mod tests {
     use crate::ring::Buffers;
 
     fn pending(transfer: Transfer, is_again: bool) -> Pending {
-        Pending { id: TransferId::Sync, transfer, is_again }
+        Pending { losses: u32::from(is_again), ..Pending::new(TransferId::Sync, transfer) }
     }
 
     fn write(bytes: Range<u64>, is_again: bool) -> Pending {
@@ -139,7 +168,7 @@ mod tests {
     /// Sends all that may be sent, under names from `cookie` on: what they cover.
     fn send(queue: &mut Queue, mut cookie: u64) -> Vec<Range<u64>> {
         let mut sent = Vec::new();
-        while let Some(pending) = queue.next() {
+        while let Some(pending) = queue.next(!sent.is_empty()) {
             queue.handle_sent(cookie, &pending);
             sent.push(pending.bytes());
             cookie += 1;
@@ -179,5 +208,20 @@ mod tests {
         queue.push(write(0..4, false));
         queue.put_back([read(0..4, true)].into_iter());
         assert_eq!(send(&mut queue, 0), [0..4, 0..4]);
+    }
+
+    #[test]
+    fn what_was_lost_with_two_connections_is_sent_alone() {
+        let mut queue = Queue::default();
+        queue.push(read(8..9, false));
+        let suspect = |bytes| Pending { losses: 2, ..read(bytes, true) };
+        queue.put_back([suspect(0..1), suspect(1..2), read(2..3, true)].into_iter());
+        assert!(queue.next(true).is_none(), "another one is under way");
+        assert_eq!(send(&mut queue, 0), [0..1]);
+        assert_eq!(send(&mut queue, 1), [], "it is not answered");
+        queue.handle_end(0);
+        assert_eq!(send(&mut queue, 1), [1..2]);
+        queue.handle_end(1);
+        assert_eq!(send(&mut queue, 2), [2..3, 8..9]);
     }
 }
