@@ -74,6 +74,8 @@
 //!
 //! `examples/two_tenants.rs` is a whole program around the same loop. It prints the shares of two
 //! groups with weights 1 : 3 under each scheduler: `cargo run --release --example two_tenants`.
+//! `examples/engine.rs` is the same in real time: threads that ask, an owner that waits by
+//! `recv_timeout` until the timeout at most, and threads that read a real file.
 //!
 //! # How long it takes until weights show
 //!

@@ -89,8 +89,15 @@ impl Nanos {
     pub const ZERO: Self = Self(0);
 
     /// A span of that many nanoseconds.
-    pub const fn new(nanos: u64) -> Self {
+    #[inline]
+    pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
+    }
+
+    /// The same as [`from_nanos`](Self::from_nanos), in short.
+    #[inline]
+    pub const fn new(nanos: u64) -> Self {
+        Self::from_nanos(nanos)
     }
 
     /// A span of that many microseconds.
