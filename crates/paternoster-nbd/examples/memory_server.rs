@@ -10,6 +10,7 @@
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 
 use bytes::BytesMut;
@@ -52,7 +53,17 @@ impl Connection {
     }
 }
 
-fn main() -> io::Result<()> {
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("memory_server: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> io::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let (path, size, record) = match arguments.as_slice() {
         [path, size] => (path, size, None),
