@@ -51,6 +51,31 @@ fn unknown_client_flags_close_the_connection() {
     assert!(output.is_empty());
 }
 
+/// The first bytes of a client that speaks TLS before NBD: a handshake record of TLS 1.0 to 1.3.
+#[test]
+fn client_that_begins_with_tls_is_told_from_one_with_strange_flags() {
+    for minor in [1, 3] {
+        let mut handshake = Handshake::new();
+        let mut input = BytesMut::from(&[0x16, 3, minor, 0, 200, 1][..]);
+        let end = handshake.receive(&mut input, &two_disks(), &mut BytesMut::new());
+        assert_eq!(end, Err(HandshakeError::Tls));
+    }
+}
+
+#[test]
+fn option_starttls_is_refused_in_words_and_the_caller_hears_of_it_once() {
+    let mut handshake = Handshake::new();
+    let mut input = BytesMut::from(&[0, 0, 0, 3][..]);
+    input.extend_from_slice(&option(opt::STARTTLS, &[]));
+    let mut output = BytesMut::new();
+    let end = handshake.receive(&mut input, &two_disks(), &mut output);
+    assert_eq!(end, Ok(Progress::NeedMore));
+    let words = b"there is no TLS here";
+    assert!(output.windows(words.len()).any(|part| part == words), "{output:?}");
+    assert!(handshake.take_refused_tls());
+    assert!(!handshake.take_refused_tls());
+}
+
 #[test]
 fn option_without_its_magic_closes_the_connection() {
     let (end, _) = negotiate(&two_disks(), &[b"IHAVENOTxxxxxxxx".to_vec()]);

@@ -47,6 +47,10 @@ const MAX_NEGOTIATIONS: usize = 256;
 /// How long to wait after the system had no descriptor for another connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
+/// What a client is told of that asks for TLS.
+const NO_TLS: &str = "it asked for TLS, as for nbds://, which this server does not have: nbd:// \
+                      is allowed, or nbdkit with TLS in front of this server";
+
 /// Room for what a negotiating client sends at once.
 const RECEIVE_ROOM: usize = 4096;
 
@@ -258,12 +262,16 @@ impl Acceptor {
             Err(error) => Some(("a client was turned away", error.to_string())),
             Ok(_) => asked.refusal().map(|why| ("a client was refused an export", why)),
         };
+        let refused_tls = handshake.take_refused_tls();
         *then = match progress {
             Ok(Progress::NeedMore) => Then::Receive,
             Ok(Progress::SendOutput) => Then::AskAgain,
             Ok(Progress::Entered(session)) => Then::Enter(session),
             Ok(Progress::Aborted) | Err(_) => Then::Close,
         };
+        if refused_tls {
+            self.report_refused("a client was refused TLS", peer, &NO_TLS);
+        }
         if let Some((kind, why)) = refused {
             self.report_refused(kind, peer, &why);
         }

@@ -146,6 +146,26 @@ fn clients_that_are_refused_are_named_with_what_they_asked_for() {
     served.end();
 }
 
+/// By the option of NBD, as of `nbds://`, or before NBD, as a tunnel of TLS does.
+#[test]
+fn client_that_wants_tls_is_named_with_what_is_allowed() {
+    let served = Served::memory(Place::Unix, MIB);
+    let connect = || UnixStream::connect(served.path("nbd.sock")).expect("a connection");
+    let starttls = [&3u32.to_be_bytes()[..], b"IHAVEOPT", &[0, 0, 0, 5, 0, 0, 0, 0]].concat();
+    let mut wire = Wire::over(connect());
+    wire.send(&starttls);
+    let _greeting_and_refusal: [u8; 18 + 20] = wire.take();
+    let mut tunnel = Wire::over(connect());
+    tunnel.send(&[0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3]);
+    tunnel.rest();
+    let log = served.log();
+    let refused = line(&log, "a client was refused TLS");
+    assert_says(&refused, &["INFO", "peer=\"pid ", "nbds://, which this server does not have"]);
+    let turned_away = line(&log, "a client was turned away");
+    assert_says(&turned_away, &["it begins with a record of TLS"]);
+    served.end();
+}
+
 /// 139,000 connections that sent rubbish wrote 16 MB of lines.
 #[test]
 fn flood_of_rubbish_is_a_line_a_second_with_a_count() {

@@ -31,6 +31,9 @@ const OUTPUT_PAUSE: usize = 64 << 10;
 /// The id `base:allocation` has in every session.
 const ALLOCATION_ID: u32 = 1;
 
+/// How a client begins that speaks TLS at once: a handshake record of TLS 1.x.
+const TLS_RECORD: [u8; 2] = [0x16, 0x03];
+
 /// The server's side of the option phase.
 #[derive(Debug)]
 pub struct Handshake {
@@ -44,6 +47,8 @@ pub struct Handshake {
     allocation_of: Option<String>,
     /// Options received.
     options: u32,
+    /// How often the client was refused TLS since the caller last asked.
+    tls_refusals: u32,
     /// Every option but `ABORT` is refused.
     shutting_down: bool,
     /// Bytes missing when `receive` last ran out of input.
@@ -84,6 +89,9 @@ pub enum HandshakeError {
         /// All of the flags.
         found: u32,
     },
+    /// The client begins with TLS, not with the flags of NBD.
+    #[error("it begins with a record of TLS, not with NBD's client flags: there is no TLS here")]
+    Tls,
     /// An option does not begin with its magic.
     #[error("an option begins with {found:#018x}, not with {OPTION_MAGIC:#018x}")]
     BadMagic {
@@ -144,6 +152,7 @@ impl Handshake {
             structured_replies: false,
             allocation_of: None,
             options: 0,
+            tls_refusals: 0,
             shutting_down: false,
             wanted: CLIENT_FLAGS_LEN,
         }
@@ -201,6 +210,11 @@ impl Handshake {
         self.wanted
     }
 
+    /// Whether the client was refused TLS (`STARTTLS`) since this was last asked.
+    pub fn take_refused_tls(&mut self) -> bool {
+        std::mem::take(&mut self.tls_refusals) > 0
+    }
+
     /// From now on every option but `ABORT` is refused: the server is being shut down.
     pub fn begin_shutdown(&mut self) {
         self.shutting_down = true;
@@ -209,6 +223,9 @@ impl Handshake {
     fn receive_flags(&mut self, input: &mut BytesMut) -> Result<Step, HandshakeError> {
         if input.len() < CLIENT_FLAGS_LEN {
             return Ok(Step::Missing(CLIENT_FLAGS_LEN - input.len()));
+        }
+        if input.starts_with(&TLS_RECORD) {
+            return Err(HandshakeError::Tls);
         }
         let found = input.get_u32();
         let flags =
@@ -309,6 +326,10 @@ impl Handshake {
             opt::STRUCTURED_REPLY => self.use_structured_replies(data),
             opt::LIST_META_CONTEXT => list_meta_contexts(data, exports, output),
             opt::SET_META_CONTEXT => self.set_meta_contexts(data, exports, output),
+            opt::STARTTLS => {
+                self.tls_refusals += 1;
+                Err(Refusal::new(rep::ERR_UNSUP, "there is no TLS here: nbd:// is allowed"))
+            }
             _ => Err(Refusal::new(rep::ERR_UNSUP, format!("option {option} is not known here"))),
         };
         match answered {
