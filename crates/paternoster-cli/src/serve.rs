@@ -79,8 +79,8 @@ struct DiskArgs {
     ///
     /// Each is a tenant of its own: weight=N against the others, 1 to 1000, default 100. It is the
     /// whole disk, or the range given by offset=BYTES and size=BYTES (or 512M, 10G and the like);
-    /// ranges may overlap if all that do are read-only. An empty NAME is NBD's default export,
-    /// whose tenant is /default.
+    /// ranges may overlap if one at most of those that do may be written. An empty NAME is NBD's
+    /// default export, whose tenant is /default.
     #[arg(
         long = "export",
         value_name = "NAME[,weight=N][,offset=BYTES][,size=BYTES][,read-only]",

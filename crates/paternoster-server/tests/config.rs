@@ -295,10 +295,12 @@ fn modes_are_octal_in_quotes_and_out_of_them() {
 }
 
 #[test]
-fn read_only_exports_may_share_bytes() {
+fn read_only_exports_may_share_bytes_also_with_one_that_is_written() {
     let rig = Rig::new();
-    let options = rig.options(&["a,read-only", "b,read-only"]);
-    assert_eq!(Config::from_options(&options).expect("valid").exports.len(), 2);
+    for exports in [["a,read-only", "b,read-only"], ["a", "b,read-only"], ["a,read-only", "b"]] {
+        let config = Config::from_options(&rig.options(&exports));
+        assert_eq!(config.expect("valid").exports.len(), 2, "{exports:?}");
+    }
 }
 
 /// Asserts that each text is refused in its line, with these words.
@@ -415,7 +417,7 @@ fn disks_that_cannot_be_served_are_refused() {
 fn exports_that_cannot_be_served_are_refused() {
     let export = |keys: &str| format!("{DISK}[exports.e]\ndisk = \"d\"\n{keys}\n");
     let beside = |keys: &str| {
-        let other = "[exports.f]\ndisk = \"d\"\nread_only = true\n";
+        let other = "[exports.f]\ndisk = \"d\"\nread_only = false\n";
         format!("{DISK}{other}[exports.e]\ndisk = \"d\"\n{keys}\n")
     };
     let long = format!("{DISK}[exports.\"{}\"]\ndisk = \"d\"\n", "x".repeat(4097));
@@ -538,6 +540,7 @@ fn options_that_cannot_be_served_are_refused_by_name() {
         (rig.options(&[]), &["command line: ", "no export"]),
         (rig.options(&["a,size=1", "a,offset=1"]), &["--export: ", "two exports \"a\""]),
         (rig.options(&["a", "b"]), &["--export: ", "\"b\" and \"a\" share the bytes 0 to 1048575"]),
+        (rig.options(&["a", "r,read-only", "b"]), &["--export: ", "\"b\" and \"a\" share the"]),
         (rig.options(&["a,weight=0"]), &["--export: ", "weight = 0", "1 to 1000"]),
         (rig.options(&["a,weight=x"]), &["--export: ", "\"weight=x\" in \"a,weight=x\""]),
         (rig.options(&["a,wieght=1"]), &["--export: ", "\"wieght=1\"", "read-only are allowed"]),

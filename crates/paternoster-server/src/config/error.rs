@@ -272,10 +272,10 @@ pub enum Problem {
         past = offset.saturating_add(*size).saturating_sub(*disk_size)
     )]
     PastEnd { export: String, offset: u64, size: u64, disk: String, disk_size: u64 },
-    /// Ranges that share bytes of which one may be written.
+    /// Ranges that share bytes, of which both may be written.
     #[error(
         "exports {export:?} and {other:?} share the bytes {} to {} of disk {disk:?}; that is \
-         allowed if both are read-only", bytes.start, bytes.end - 1
+         allowed if one of them or both are read-only", bytes.start, bytes.end - 1
     )]
     Overlap { export: String, other: String, disk: String, bytes: Range<u64> },
     /// A text that names no I/O priority.

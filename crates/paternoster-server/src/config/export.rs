@@ -185,7 +185,7 @@ fn check_beside(
         let other_name = &other.draft.name.value;
         let (one, two) = (&export.bytes, &other.bytes);
         let bytes = one.start.max(two.start)..one.end.min(two.end);
-        let may_share = !export.draft.may_write() && !other.draft.may_write();
+        let may_share = !(export.draft.may_write() && other.draft.may_write());
         // Of two of one name, that is told.
         let are_one = name.value == *other_name;
         if export.disk == other.disk && !bytes.is_empty() && !may_share && !are_one {

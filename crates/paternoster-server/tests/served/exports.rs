@@ -115,6 +115,27 @@ fn overlapping_read_only_exports_show_the_same_bytes() {
     rig.end();
 }
 
+/// For a backup: it reads what the writer's clients were answered, and may not write.
+#[test]
+fn read_only_export_over_a_writable_one_shows_what_was_written() {
+    let rig = Rig::prepared(
+        "[disks.d]\npath = \"DIR/disk.img\"\ncache = \"page\"\n[exports.volume]\ndisk = \"d\"\n\
+         [exports.backup]\ndisk = \"d\"\noffset = 4096\nsize = 8192\nread_only = true\n",
+        |dir| {
+            let disk = fs::File::create(dir.join("disk.img")).expect("a disk");
+            disk.set_len(1 << 20).expect("room");
+        },
+    );
+    let (mut volume, mut backup) = (rig.client("volume"), rig.client("backup"));
+    for value in [1, 2] {
+        volume.write(4096, &[value; 4096]);
+        assert_eq!(backup.read(0, 4096), [value; 4096][..]);
+    }
+    let write = Command::Write { offset: 0, data: vec![3].into(), fua: false };
+    assert_eq!(backup.call(write), Err(NbdError::NotPermitted));
+    rig.end();
+}
+
 #[test]
 fn exports_of_one_group_are_one_tenant_a_disk() {
     let rig = several();
