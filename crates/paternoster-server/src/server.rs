@@ -260,6 +260,7 @@ fn start_owner(
         backend: disk.backend.kind(),
         auto: disk.scheduler.is_auto(),
         poll: disk.poll,
+        modelled_ops: disk.backend.modelled_ops(),
     };
     let (sender, inbox) = mpsc::channel();
     let waker = Waker::new()?;

@@ -177,12 +177,26 @@ fn reservation_is_kept_and_shown_and_too_much_of_it_is_warned_of() {
         told[0].starts_with("min_iops of all groups is 1000000, more than 80 % of"),
         "{told:?}"
     );
+    assert!(told[0].ends_with("and all others share a twentieth of the disk at least"), "{told:?}");
     let set = serde_json::from_value(json!({"scheduler": "cfq"})).expect("settings");
     let switch = DiskChange { disk: "d".to_owned(), set };
     rig.control().change_settings(&switch).expect("it is allowed");
     assert_eq!(warnings(), [""; 0], "cfq has no reservations");
     load.finish().expect("clients end well");
     rig.end().expect("the server ends well");
+}
+
+/// Four servers of 400 µs do 10,000 reads a second, which count as 12,500 where they are of 4 KiB.
+#[test]
+fn more_reserved_than_a_modelled_disk_does_is_warned_of_before_any_client() {
+    for (reserved, is_told) in [(10_000, false), (10_001, true)] {
+        let rig = start(&format!("min_iops = {reserved}"));
+        let stat = rig.control().stat(Detail::Groups).expect("it answers");
+        let warnings = &stat.disks[0].warnings;
+        let said = "more than 80 % of 12500, the most that its servers do in a second";
+        assert_eq!(warnings.iter().any(|one| one.contains(said)), is_told, "{warnings:?}");
+        rig.end().expect("the server ends well");
+    }
 }
 
 #[test]

@@ -313,6 +313,12 @@ def s20_reservation_is_a_floor_and_no_extra(ask):
     of_three(ask, groups, {1: 20_000 / 3, 2: 20_000 / 3, 3: 20_000 / 3})
 
 
+def more_is_reserved_than_there_is(ask):
+    """A twentieth of 20,000 is for the two others, by their weights."""
+    groups = [group("/a") | {"min_iops": 10 ** 9}, group("/b", 100), group("/c", 300)]
+    of_three(ask, groups, {1: 19_000, 2: 250, 3: 750})
+
+
 # --- requests ------------------------------------------------------------------------------
 
 def s22_requeued(ask):

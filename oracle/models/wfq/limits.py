@@ -5,6 +5,7 @@ SECOND = 10 ** 9 << FINE
 BYTES = 512  # of a sector
 BEHIND = 10_000_000  # ns: what a reservation makes up for at most
 ADVANCES = 16  # of v, which a reservation may put a group ahead
+OTHERS = 19  # times what others get, which reservations may have while these wait
 CAPS = {"riops": ("R", False), "wiops": ("W", False), "rbps": ("R", True), "wbps": ("W", True)}
 RESERVATIONS = {"min_iops": False, "min_bps": True}
 

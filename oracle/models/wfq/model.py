@@ -8,7 +8,7 @@ learned here, which runs are as long as; depth and prices are not: a scenario se
 
 from choosing import choose, count, goes_first
 from elevator import MergingScheduler
-from limits import ADVANCES, FINE, Limits
+from limits import ADVANCES, FINE, OTHERS, Limits
 from prices import FIXED, REQUESTS, Prices, moved
 from runs import Runs, Windows
 from tree import Clock, Context, Group
@@ -26,6 +26,7 @@ SHOWN = [
     "write passed over for write_depth", "request passed over for a cap",
     "merge into a request of another context",
     "request dispatched for a reservation", "start held back after a reservation",
+    "request of others while one is behind its reservation",
     "request of a run before one of a lower tag", "window closed", "window in cut mode closed",
 ]
 
@@ -48,6 +49,7 @@ class Wfq(MergingScheduler):
         self.age, self.burst = tunables["class_age"] * MS, tunables["burst"] * MS
         self.set_up_groups(scenario, Clock(tunables["grace_us"] * US, self.tell_busy))
         self.waiting = self.writes = self.dispatched = 0
+        self.passed = 0  # units, for reservations while others waited
 
     def set_up_groups(self, scenario, clock):
         self.groups = {"/": Group(clock, "/", None, None, ROOT_WEIGHT)}
@@ -162,12 +164,24 @@ class Wfq(MergingScheduler):
         for group in self.behind_reservation():
             context = choose(group, self.now, self.age, self.passes)
             if context:
-                return self.serve(context, group)
+                return self.serve_reserved(context, group)
         least = choose(self.groups["/"], self.now, self.age, self.passes)
         if least:
             return self.serve(self.of_run(least), None)
         self.timer = self.opens()
         return None
+
+    def serve_reserved(self, context, group):
+        """Serves that for the group's reservation, unless others have let 19 times as much pass."""
+        other = choose(self.groups["/"], self.now, self.age, self.passes)
+        if other is None or group in other.own.groups():
+            return self.serve(context, group)
+        head = other.head(self.sweeps)
+        if self.passed >= OTHERS * self.prices.together(head.op, 1, moved(head)):
+            self.saw("request of others while one is behind its reservation")
+            return self.serve(other, None)
+        self.passed += self.prices.charge(context.head(self.sweeps))
+        return self.serve(context, group)
 
     def of_run(self, least):
         """The context of the run that goes on, if it has a request that may go; else that one."""
@@ -233,6 +247,8 @@ class Wfq(MergingScheduler):
         context.pay(charge, self.now)
         own.look(self.now)
         self.limit(rq, own, charge, reserved)
+        if not reserved:
+            self.passed = max(0, self.passed - OTHERS * charge)
         self.waiting -= 1
         self.writes += rq.op != "R"
         self.dispatched += 1

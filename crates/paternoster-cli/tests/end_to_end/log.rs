@@ -166,6 +166,22 @@ fn client_that_wants_tls_is_named_with_what_is_allowed() {
     served.end();
 }
 
+/// What a modelled disk has is known before any client comes.
+#[test]
+fn more_reserved_than_a_modelled_disk_has_is_a_line_at_the_start() {
+    let dir = temp_dir();
+    let toml = "unix = \"nbd.sock\"\n\
+                [disks.d]\nbackend = \"modelled\"\nsize = \"1M\"\nservers = 4\n\
+                service_us = 200\n[groups.\"/e\"]\nmin_iops = 25001\n[exports.e]\ndisk = \"d\"\n";
+    fs::write(dir.path().join("c.toml"), toml).expect("a file");
+    let served = Served::start(dir, &["c.toml"], 1);
+    let words =
+        "min_iops of all groups is 25001, more than 80 % of 25000, the most that its servers";
+    eventually("the log has it", || count(&served.log(), words) == 1);
+    assert_says(&line(&served.log(), words), &["WARN", "disk=\"d\""]);
+    served.end();
+}
+
 /// 139,000 connections that sent rubbish wrote 16 MB of lines.
 #[test]
 fn flood_of_rubbish_is_a_line_a_second_with_a_count() {

@@ -95,6 +95,14 @@ impl BackendConfig {
             Self::Nbd { .. } => "nbd",
         }
     }
+
+    /// The ops a second that a modelled disk does in reads of 4 KiB, each of which counts as one
+    /// and a quarter.
+    pub(crate) fn modelled_ops(&self) -> Option<u64> {
+        let Self::Modelled { servers, service, per_kib, .. } = self else { return None };
+        let nanos = service.as_nanos() + 4 * per_kib.as_nanos();
+        Some(u64::from(*servers) * 1_250_000_000 / nanos)
+    }
 }
 
 /// A disk and what was seen while it was checked.

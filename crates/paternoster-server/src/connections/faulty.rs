@@ -75,6 +75,7 @@ impl Faulty {
             backend: "faulty",
             auto: false,
             poll: Polling::Interrupt,
+            modelled_ops: None,
         };
         let (sender, inbox) = mpsc::channel();
         let waker = Waker::new().expect("an event");

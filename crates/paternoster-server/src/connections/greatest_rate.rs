@@ -1,4 +1,5 @@
-//! The greatest rate that the disk has had while requests waited, for judging reservations.
+//! The greatest rate that the disk has had while requests waited, for judging reservations. Of a
+//! modelled disk one is known before that.
 //!
 //! ```text
 //!   something waits ──── a second or more ──── something waits:   a rate that the disk can give
@@ -36,14 +37,30 @@ pub(super) struct GreatestRate {
     /// When the last measurement ended, what was done until then, and whether something waited.
     last: Option<(Instant, Done, bool)>,
     greatest: Done,
+    /// Ops a second that a modelled disk does at most, in reads of 4 KiB.
+    modelled: Option<u64>,
+    /// The reservations that the log has been told of as too much.
+    told: Vec<(&'static str, u64)>,
+}
+
+/// More is reserved than may be kept.
+struct TooMuch {
+    key: &'static str,
+    reserved: u64,
+    sentence: String,
 }
 
 impl GreatestRate {
-    /// Measures, if it is time to.
-    pub(super) fn measure(&mut self, now: Instant, elevator: &Elevator<Scheduler>) {
+    pub(super) fn new(modelled: Option<u64>) -> Self {
+        Self { modelled, ..Self::default() }
+    }
+
+    /// Measures, if it is time to. Returns what the log is to be told of reservations since then,
+    /// a sentence each.
+    pub(super) fn measure(&mut self, now: Instant, elevator: &Elevator<Scheduler>) -> Vec<String> {
         let is_due = self.last.is_none_or(|(at, ..)| at + SPAN <= now);
         if !is_due {
-            return;
+            return Vec::new();
         }
         let (done, waits) = (done(elevator), elevator.queued() > 0);
         if let Some((at, before, true)) = self.last
@@ -58,16 +75,42 @@ impl GreatestRate {
             self.greatest.bytes = self.greatest.bytes.max(rate(done.bytes, before.bytes));
         }
         self.last = Some((now, done, waits));
+        let too_much = self.too_much(elevator);
+        let is_new = |one: &TooMuch| !self.told.contains(&(one.key, one.reserved));
+        let (new, known): (Vec<_>, Vec<_>) = too_much.into_iter().partition(is_new);
+        self.told = known.iter().chain(&new).map(|one| (one.key, one.reserved)).collect();
+        new.into_iter().map(|one| one.sentence).collect()
     }
 
-    /// What is to be said of reservations of so much in all, a sentence each.
+    /// What is to be said of reservations, a sentence each.
     pub(super) fn warnings(&self, elevator: &Elevator<Scheduler>) -> Vec<String> {
+        self.too_much(elevator).into_iter().map(|one| one.sentence).collect()
+    }
+
+    /// The reservations that may not all be kept; none under a scheduler that has none.
+    fn too_much(&self, elevator: &Elevator<Scheduler>) -> Vec<TooMuch> {
+        if !elevator.scheduler().kind().has_group_limits() {
+            return Vec::new();
+        }
         let ops = reserved(elevator.groups(), |limits| limits.min_iops);
         let bytes = reserved(elevator.groups(), |limits| limits.min_bps);
-        let ops = warning("min_iops", ops, self.greatest.ops);
-        let bytes = warning("min_bps", bytes, self.greatest.bytes);
+        let most_ops = match (self.greatest.ops, self.modelled) {
+            (0, Some(modelled)) => Most::Modelled(modelled),
+            (seen, _) => Most::Seen(seen),
+        };
+        let ops = too_much("min_iops", ops, most_ops);
+        let bytes = too_much("min_bps", bytes, Most::Seen(self.greatest.bytes));
         ops.into_iter().chain(bytes).collect()
     }
+}
+
+/// The most that the disk gives in a second.
+#[derive(Clone, Copy, Debug)]
+enum Most {
+    /// It gave that; 0 where nothing is known.
+    Seen(u64),
+    /// It is modelled so.
+    Modelled(u64),
 }
 
 /// The sum of a reservation of all groups. What one has below another that has it too counts there.
@@ -81,15 +124,21 @@ fn reserved(groups: &Groups, of: impl Fn(&GroupLimits) -> Option<NonZeroU64>) ->
     reserved.fold(0, u64::saturating_add)
 }
 
-fn warning(key: &str, reserved: u64, greatest: u64) -> Option<String> {
+fn too_much(key: &'static str, reserved: u64, most: Most) -> Option<TooMuch> {
+    let (greatest, what) = match most {
+        Most::Seen(seen) => (seen, "that the disk gave in a second"),
+        Most::Modelled(modelled) => (modelled, "that its servers do in a second of 4 KiB reads"),
+    };
     let is_known = greatest > 0;
     let is_much = u128::from(reserved) * 100 > u128::from(greatest) * u128::from(RESERVABLE);
-    (is_known && is_much).then(|| {
+    let sentence = || {
         format!(
             "{key} of all groups is {reserved}, more than {RESERVABLE} % of {greatest}, the most \
-             that the disk gave in a second: they may not all be kept"
+             {what}: they may not all be kept, and all others share a twentieth of the disk at \
+             least"
         )
-    })
+    };
+    (is_known && is_much).then(|| TooMuch { key, reserved, sentence: sentence() })
 }
 
 /// What was done until now. Bytes are counted as they arrive.
@@ -112,6 +161,10 @@ fn counted(op: Op, stats: &OpStats) -> Done {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn warning(key: &'static str, reserved: u64, greatest: u64) -> Option<String> {
+        too_much(key, reserved, Most::Seen(greatest)).map(|one| one.sentence)
+    }
 
     #[test]
     fn more_than_four_fifths_of_what_was_seen_is_warned_of() {

@@ -83,6 +83,8 @@ pub(crate) struct DiskLabel {
     pub(crate) auto: bool,
     /// How its thread waits.
     pub(crate) poll: Polling,
+    /// The ops a second that a modelled disk does at most, in reads of 4 KiB.
+    pub(crate) modelled_ops: Option<u64>,
 }
 
 /// All that is asked of a disk's owner from outside.
@@ -111,7 +113,6 @@ impl Connections {
         served: Served,
     ) -> Self {
         Self {
-            label,
             exports,
             tenants,
             inbox,
@@ -121,8 +122,9 @@ impl Connections {
             patience: Patience::default(),
             faults: Faults::default(),
             limits: Limits::default(),
-            greatest_rate: GreatestRate::default(),
+            greatest_rate: GreatestRate::new(label.modelled_ops),
             unmet_targets: UnmetTargets::default(),
+            label,
         }
     }
 
@@ -224,7 +226,9 @@ impl Front<Scheduler> for Connections {
     fn round_over(&mut self, owner: &mut DiskOwner) -> ControlFlow<()> {
         let (served, mut site) = self.served(owner);
         served.round_over(&mut site);
-        self.greatest_rate.measure(owner.now(), owner.engine().elevator());
+        for sentence in self.greatest_rate.measure(owner.now(), owner.engine().elevator()) {
+            tracing::warn!(disk = self.label.name, "{sentence}");
+        }
         self.report_targets(owner);
         self.report_faults(owner);
         self.tell_outside(owner);

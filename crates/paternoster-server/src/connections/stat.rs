@@ -112,10 +112,10 @@ impl Connections {
         let unbound = owner.backend().cache().filter(|cache| !cache.binds).map(announce::unbound);
         let far = owner.backend().warnings(owner.now());
         let mut warnings: Vec<_> = unbound.into_iter().chain(far).collect();
+        warnings.extend(self.greatest_rate.warnings(elevator));
         if !elevator.scheduler().kind().has_group_limits() {
             return warnings;
         }
-        warnings.extend(self.greatest_rate.warnings(elevator));
         warnings.extend(self.given_up(owner).into_iter().map(|given_up| given_up.sentence));
         warnings
     }

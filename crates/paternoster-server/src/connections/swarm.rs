@@ -123,6 +123,7 @@ impl Disk {
             backend: "memory",
             auto: false,
             poll: Polling::Interrupt,
+            modelled_ops: None,
         };
         let (sender, inbox) = mpsc::channel();
         let waker = Waker::new().expect("an event");

@@ -4,8 +4,8 @@
 //!   something waits, and fewer than depth are in flight?
 //!      │yes
 //!      ▼
-//!   a group is behind its reservation? ──yes──▶ from that group down, as below
-//!      │no
+//!   a group is behind its reservation? ──yes──▶ from that group down, as below; but a twentieth
+//!      │no                                       is for others that wait (limits/others.rs)
 //!      ▼
 //!   a run goes on (run.rs), and may? ──yes──▶ its I/O context
 //!      │no
@@ -36,6 +36,8 @@ pub(super) struct Choice {
     pub(super) start: Vtime,
     /// The node whose reservation brings it forward.
     pub(super) reserved: Option<NodeId>,
+    /// Others, whose request has the least tag, let it pass.
+    pub(super) passes_others: bool,
 }
 
 impl<T: Trace> Wfq<T> {
@@ -98,18 +100,47 @@ impl<T: Trace> Wfq<T> {
     /// holds, else the one by least tags; none where caps hold all that waits. Something waits.
     fn choose(&self, cx: &Cx<'_>, depth: u32) -> Option<Choice> {
         if let Some((node, directions)) = self.tree.reserved(cx.now) {
-            let start = self.tree.start_below_root(node);
-            let (context, rq) = self.least_below(cx, node, directions);
-            return Some(Choice { context, rq, start, reserved: Some(node) });
+            return Some(self.choose_reserved(cx, depth, node, directions));
         }
         if let Some(choice) = self.next_of_run(cx)
             && self.why_held(cx, &choice, depth).is_none()
         {
             return Some(choice);
         }
+        self.least(cx)
+    }
+
+    /// Returns the request by least tags, from the root down.
+    fn least(&self, cx: &Cx<'_>) -> Option<Choice> {
         let &Tag { start, node, .. } = self.tree.first()?;
         let (context, rq) = self.least_below(cx, node, self.tree.nodes[node].active);
-        Some(Choice { context, rq, start, reserved: None })
+        Some(Choice { context, rq, start, reserved: None, passes_others: false })
+    }
+
+    /// Returns the request that the reservation of `node` brings forward; or that of another which
+    /// has let enough pass.
+    #[inline(never)]
+    fn choose_reserved(
+        &self,
+        cx: &Cx<'_>,
+        depth: u32,
+        node: NodeId,
+        directions: Directions,
+    ) -> Choice {
+        let is_other = |least: &Choice| !self.tree.is_within(least.context, node);
+        let other = self.least(cx).filter(is_other);
+        let has_turn =
+            |other: &Choice| self.others.go_first(self.prices.charge(&cx.requests[other.rq]));
+        let mut passes_others = false;
+        if let Some(other) = other {
+            passes_others = !has_turn(&other);
+            if !passes_others && self.why_held(cx, &other, depth).is_none() {
+                return other;
+            }
+        }
+        let start = self.tree.start_below_root(node);
+        let (context, rq) = self.least_below(cx, node, directions);
+        Choice { context, rq, start, reserved: Some(node), passes_others }
     }
 
     /// Returns the request by least tags below an active node in one of those directions, and its
@@ -139,7 +170,8 @@ impl<T: Trace> Wfq<T> {
     }
 
     /// Takes out the request and charges all whose share it is of.
-    fn take(&mut self, cx: &mut Cx<'_>, Choice { context, rq, start, reserved }: Choice) {
+    fn take(&mut self, cx: &mut Cx<'_>, choice: Choice) {
+        let Choice { context, rq, start, reserved, passes_others } = choice;
         let charge = self.note_in_flight(cx, rq);
         self.queued -= 1;
         let node = &mut self.tree.nodes[context];
@@ -154,6 +186,11 @@ impl<T: Trace> Wfq<T> {
         self.count_run(context, charge);
         if let Some(node) = reserved {
             self.tree.share_mut(node).reserved += 1;
+        } else {
+            self.others.served(charge);
+        }
+        if passes_others {
+            self.others.passed(charge);
         }
         let served = Served { charge, amount: Amount::of(&cx.requests[rq]), reserved };
         let (now, grace) = (cx.now, self.tunables.grace());

@@ -85,7 +85,7 @@ use smallvec::SmallVec;
 
 use demand::TooDeep;
 use depth::Depth;
-use limits::Targets;
+use limits::{Others, Targets};
 use node::{GroupNodes, NodeId, Tree};
 use price::{Class, Prices, Pricing};
 use run::Run;
@@ -154,6 +154,8 @@ pub struct Wfq<T> {
     round: u64,
     /// Nodes below the root for which places in the device are kept.
     absent: Vec<NodeId>,
+    /// What reservations leave to all others.
+    others: Others,
     /// The groups that have a latency target.
     targets: Targets,
     /// The prices as they are learned, or set.
@@ -191,6 +193,7 @@ impl<T: Trace> Wfq<T> {
             round: 0,
             absent: vec![],
             by_direction: false,
+            others: Others::default(),
             targets: Targets::default(),
             prices: pricing.base(),
             pricing,

@@ -38,7 +38,8 @@ impl<T: Trace> Wfq<T> {
             return None;
         }
         let rq = self.tree.context(context).queue.head().expect("an active context has requests");
-        Some(Choice { context, rq, start: self.tree.start_below_root(context), reserved: None })
+        let start = self.tree.start_below_root(context);
+        Some(Choice { context, rq, start, reserved: None, passes_others: false })
     }
 
     /// Returns whether the I/O context is still there and has something waiting that no cap holds,

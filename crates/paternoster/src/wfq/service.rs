@@ -49,6 +49,11 @@ impl Units {
         self.0.checked_sub(other.0).map(Self)
     }
 
+    /// Returns that many times as much.
+    pub(super) const fn times(self, factor: u64) -> Self {
+        Self(self.0.saturating_mul(factor))
+    }
+
     /// Returns it in thousandths of an op.
     pub(super) const fn milli_ops(self) -> u64 {
         self.0.saturating_mul(1000) >> OP_BITS

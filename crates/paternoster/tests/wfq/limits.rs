@@ -44,13 +44,23 @@ fn serve_until(rig: &mut Rig, end: Nanos) -> Vec<(u64, String)> {
 
 /// Tasks of those groups on 16 channels of 80 µs, each with 32 reads of 4 KiB outstanding.
 pub(crate) fn busy(tasks: &[(&'static str, u32)], limits: &[(&str, GroupLimits)]) -> Served {
+    keeping(32, tasks, limits)
+}
+
+/// The same with that many outstanding.
+pub(crate) fn keeping(
+    outstanding: u64,
+    tasks: &[(&'static str, u32)],
+    limits: &[(&str, GroupLimits)],
+) -> Served {
     let mut rig = groups(20, tasks);
     for (group, limits) in limits {
         set(&mut rig, group, *limits);
     }
     let mut run = rig.served(16, us(80));
     for (at, &(task, _)) in tasks.iter().enumerate() {
-        run.issues(task, Stream::reads(8).stride(16).from(at as u64 * 10_000_000).depth(32));
+        let stream = Stream::reads(8).stride(16).from(at as u64 * 10_000_000);
+        run.issues(task, stream.depth(outstanding));
     }
     run
 }

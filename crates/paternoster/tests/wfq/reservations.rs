@@ -2,7 +2,7 @@
 
 use paternoster::{Event, FairWhy, GroupLimits};
 
-use crate::limits::{assert_near, busy, per_s, rate, set};
+use crate::limits::{assert_near, busy, keeping, per_s, rate, set};
 use crate::rig::*;
 use crate::{groups, order, submit};
 
@@ -36,19 +36,55 @@ fn reservation_is_a_floor_and_no_extra() {
     }
 }
 
-/// Scenario 21. A has had all of the first 1000, far beyond its weight. From then on one of its
-/// advances is 100 of B's, and it is at most 16 of its own ahead.
+/// Of 200 000 a second all others have a twentieth together, by their weights, whatever one or two
+/// reserve.
+#[test]
+fn more_reserved_than_the_disk_has_leaves_a_twentieth_to_all_others() {
+    let too_much = ops_reserved(1_000_000_000);
+    let tasks = [("A", 10), ("B", 100), ("C", 300)];
+    let mut run = keeping(64, &tasks, &[("/A", too_much)]);
+    run.until(ms(150));
+    for (task, expected) in [("A", 190_000), ("B", 2_500), ("C", 7_500)] {
+        assert_near(rate(&run, task, ms(50), ms(100)), expected, 2, task);
+    }
+    let tasks = [("A", 10), ("B", 10), ("C", 100), ("D", 100)];
+    let mut run = keeping(64, &tasks, &[("/A", too_much), ("/B", too_much)]);
+    run.until(ms(150));
+    let [a, b, c, d] = ["A", "B", "C", "D"].map(|task| rate(&run, task, ms(50), ms(100)));
+    assert_near(a + b, 190_000, 2, "A and B");
+    assert_near(c, 5_000, 2, "C");
+    assert_near(d, 5_000, 2, "D");
+}
+
+/// The twentieth is of what is charged: 4 KiB count as 1.25 reads of no bytes, and 64 KiB as 5.
+#[test]
+fn twentieth_of_all_others_is_by_cost_and_is_for_siblings_of_a_nested_group_too() {
+    let rig = Rig::wfq().set("depth", 20).set("cost", 3).group("/p", 100).group("/p/a", 100);
+    let mut rig = rig.group("/p/x", 100).task("a", "be/4", "/p/a").task("x", "be/4", "/p/x");
+    set(&mut rig, "/p/a", GroupLimits { min_bps: per_s(1 << 40), ..GroupLimits::NONE });
+    let mut run = rig.served(16, us(80));
+    run.issues("a", Stream::reads(8).stride(16).depth(64));
+    run.issues("x", Stream::reads(128).stride(256).from(10_000_000).depth(32));
+    run.until(ms(150));
+    let [a, x] = ["a", "x"].map(|task| rate(&run, task, ms(50), ms(100)));
+    let (of_a, of_x) = (a * 5 / 4, x * 5);
+    assert_near(of_x, (of_a + of_x) / 20, 3, "x");
+}
+
+/// Scenario 21. A has had 19 of 20 of the first 1000, far beyond its weight. From then on one of
+/// its advances is 100 of B's, and it is at most 16 of its own ahead.
 #[test]
 fn who_had_a_reservation_is_served_again_soon_after_it_ends() {
     let mut rig = groups(1, &[("A", 10), ("B", 1000)]);
     set(&mut rig, "/A", ops_reserved(1_000_000_000));
     submit(&mut rig, "A", 2000);
     submit(&mut rig, "B", 4000);
-    for _ in 0..1000 {
-        assert_eq!(order(&mut rig, 1), "A");
+    for number in 1..=1000 {
+        // The first is A's by weight.
+        let of_others = number > 1 && number % 20 == 1;
+        assert_eq!(order(&mut rig, 1), if of_others { "B" } else { "A" }, "{number}");
         rig.run(&[Advance(us(1))]);
     }
-    rig.run(&[Expect(Emitted("fair dispatch A: 1000, 0, Reserved"))]);
     set(&mut rig, "/A", GroupLimits::NONE);
     let served = order(&mut rig, 2000);
     let first = served.find('A').expect("it is served again");

@@ -13,17 +13,20 @@
 //! A group that has used up a cap leaves the order of service of its siblings, in the direction of
 //! that cap alone, and its siblings get what it may not use. It is parked by the time at which it
 //! may go on (`parking.rs`). A request that a reservation brings forward is charged as any other: a
-//! reservation is a floor, and no extra.
+//! reservation is a floor, and no extra. Where more is reserved than the device does, all others
+//! have a twentieth of it (`others.rs`).
 
 mod cap;
 mod held;
 mod levels;
+mod others;
 mod parking;
 mod reservation;
 mod target;
 mod time;
 
 pub(super) use cap::Amount;
+pub(super) use others::Others;
 pub(super) use parking::Parking;
 pub(super) use reservation::Dues;
 pub(super) use target::{NO_TARGET, Targets};
@@ -222,6 +225,16 @@ impl Tree {
         }
         let reachable = |node| (node, self.reachable(node));
         self.dues.until(now).map(reachable).find(|(_, directions)| !directions.is_empty())
+    }
+
+    /// Whether `below` is `node`, or below it.
+    pub(super) fn is_within(&self, below: NodeId, node: NodeId) -> bool {
+        let mut at = below;
+        while at != node {
+            let Some(among) = self.nodes[at].among else { return false };
+            at = self.siblings[among].of;
+        }
+        true
     }
 
     /// Returns in which directions no cap, of the node or above it, holds what waits below it.
