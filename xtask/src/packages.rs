@@ -6,8 +6,9 @@ use std::process::{Command, Stdio};
 
 /// The packages. libnbd-bin has nbdinfo, nbdcopy and nbdfuse; qemu-utils has qemu-nbd, -img, -io;
 /// python3 runs the model of wfq; python3-prometheus-client parses metrics; systemd has
-/// systemd-analyze, which verifies the unit; chromium opens the pages of reports.
-const PACKAGES: [&str; 13] = [
+/// systemd-analyze, which verifies the unit; openssl makes the certificates of the pages; chromium
+/// opens the pages of reports.
+const PACKAGES: [&str; 14] = [
     "libnbd-bin",
     "qemu-utils",
     "nbdkit",
@@ -19,6 +20,7 @@ const PACKAGES: [&str; 13] = [
     "python3",
     "python3-prometheus-client",
     "systemd",
+    "openssl",
     "valgrind",
     "chromium",
 ];

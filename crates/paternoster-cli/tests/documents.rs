@@ -103,6 +103,23 @@ fn blocks_of_the_pages_run_in_their_order() {
     }
 }
 
+/// Without fuse3, `nbdfuse` ended at once, and the block that had started it waited for its file
+/// for ever; likewise for the URIs of a server that did not start.
+#[test]
+fn loop_that_waits_for_a_program_ends_with_it() {
+    let mut loops = 0;
+    for (page, blocks) in pages() {
+        for block in blocks.iter().filter(|block| block.language == "sh") {
+            for line in block.text.lines().filter(|line| line.starts_with("until ")) {
+                let ends = line.contains(" || ! kill -0 $");
+                assert!(ends, "docs/{page}:{} waits for ever: {line}", block.line);
+                loops += 1;
+            }
+        }
+    }
+    assert!(loops >= 5, "{loops} loops were found");
+}
+
 #[test]
 fn blocks_that_cannot_run_here_say_what_they_need_and_parse() {
     let dir = TempDir::new().expect("a directory");

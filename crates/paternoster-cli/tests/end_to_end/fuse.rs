@@ -19,6 +19,8 @@ impl Mounted {
     /// `source` says where the server is, as `nbdfuse` takes it.
     pub(crate) fn new(source: &[&str]) -> Self {
         assert!(Path::new("/dev/fuse").exists(), "nbdfuse needs /dev/fuse: modprobe fuse");
+        // Without it what is mounted here would never be unmounted.
+        tool("fuse3", "fusermount3", ["--version"], Path::new("."));
         let dir = temp_dir();
         fs::create_dir(dir.path().join("mnt")).expect("a directory");
         let mut command = tool_command("nbdfuse", dir.path());
