@@ -160,11 +160,12 @@ enum Question {
         disk: Option<String>,
     },
 
-    /// Show what is set of a disk: its scheduler, hierarchy and depth, and the scheduler's tunables
+    /// Show what is set of a disk: its scheduler, hierarchy, depth and polling, and the scheduler's
+    /// tunables
     ///
     /// A line each, NAME=VALUE, as `ctl set` takes it; with NAME the value alone. The scheduler is
     /// the one in force; `scheduler_auto=1`, which is only shown, says that auto has chosen it.
-    /// Units, ranges and defaults of tunables are those of `paternoster serve --help`.
+    /// docs/schedulers.md has the unit, the range and the default of each tunable.
     Get {
         /// Name of the disk
         disk: String,
@@ -176,11 +177,13 @@ enum Question {
     /// Change what is set of a disk while it is served, until the server ends or reads its file
     /// again
     ///
-    /// NAME is scheduler, depth, a tunable of the scheduler that is to be in force, or under cfq
-    /// hierarchy, with the value leaf-weight, flat or entities; `use_hierarchy=0` is flat too, and
-    /// `use_hierarchy=1` entities. `scheduler=auto` takes wfq where nothing rotates, else cfq;
-    /// `depth=learned` has wfq learn the depth. All of it is checked first; then all of it is done,
-    /// or nothing. Prints what is in force then, as `ctl get` does.
+    /// NAME is scheduler, depth, poll, a tunable of the scheduler that is to be in force, or under
+    /// cfq hierarchy, with the value leaf-weight, flat or entities; `use_hierarchy=0` is flat too,
+    /// and `use_hierarchy=1` entities. `scheduler=auto` takes wfq where nothing rotates, else cfq;
+    /// `depth=learned` has wfq learn the depth. `poll` is auto, interrupt, classic or hybrid; with
+    /// hybrid there are `io_poll_delay`, `io_poll_hyb_use_min` and `io_poll_hyb_adjust`
+    /// (docs/polling.md). All of it is checked first; then all of it is done, or nothing. Prints
+    /// what is in force then, as `ctl get` does.
     ///
     /// A new scheduler takes over the requests that wait, in order of arrival. It starts with the
     /// values that fit the disk, and over them those of the server's file and of earlier changes,
@@ -196,11 +199,11 @@ enum Question {
 
     /// Have the server read its file again and make what may change while it serves as it says
     ///
-    /// That is each group's weights and limits, and each disk's scheduler, depth and tunables, also
-    /// where `ctl weight`, `ctl limit` or `ctl set` has changed them. Prints a line for each value:
-    /// whose it is, what was in force, and what the file says. What needs a restart is named and
-    /// left as it is. A file with mistakes changes nothing, and all of them are told. SIGHUP does
-    /// the same.
+    /// That is each group's weights and limits, and each disk's scheduler, hierarchy, depth,
+    /// polling and tunables, also where `ctl weight`, `ctl limit` or `ctl set` has changed them.
+    /// Prints a line for each value: whose it is, what was in force, and what the file says. What
+    /// needs a restart is named and left as it is. A file with mistakes changes nothing, and all of
+    /// them are told. SIGHUP does the same.
     Reload {
         /// Print what would change, and change nothing
         #[arg(long)]

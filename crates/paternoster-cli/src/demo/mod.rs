@@ -34,7 +34,7 @@ use scene::{DISK, PARALLEL, Scene};
 /// its weight entitles to, 1 if not, 2 if this machine was too slow to say.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// How long it takes in all, in seconds
+    /// How long it takes in all, in seconds: 10 to 3600
     #[arg(long, default_value_t = 25, value_parser = clap::value_parser!(u32).range(10..=3600))]
     seconds: u32,
 

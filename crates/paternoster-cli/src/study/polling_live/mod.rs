@@ -7,8 +7,8 @@
 //!   device.rs   the thread that plays the device     ways.rs     the policies, by name
 //! ```
 //!
-//! Nothing else waits so as yet, so it is here and no crate of its own: it needs the core and the
-//! machine's clocks.
+//! The policies are the core's (`paternoster::poll`), which a server's disks wait by, too. Here
+//! they wait for a thread that plays a device, whose moments are known.
 
 mod clock;
 mod costs;
