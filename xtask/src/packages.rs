@@ -5,10 +5,10 @@ use anyhow::{Context, Result, bail};
 use std::process::{Command, Stdio};
 
 /// The packages. libnbd-bin has nbdinfo, nbdcopy and nbdfuse; qemu-utils has qemu-nbd, -img, -io;
-/// python3 runs the model of wfq; python3-prometheus-client parses metrics; systemd has
-/// systemd-analyze, which verifies the unit; openssl makes the certificates of the pages; chromium
-/// opens the pages of reports.
-const PACKAGES: [&str; 14] = [
+/// python3 runs the model of wfq; python3-libnbd is a client that connects again;
+/// python3-prometheus-client parses metrics; systemd has systemd-analyze, which verifies the unit;
+/// openssl makes the certificates of the pages; chromium opens the pages of reports.
+const PACKAGES: [&str; 15] = [
     "libnbd-bin",
     "qemu-utils",
     "nbdkit",
@@ -18,6 +18,7 @@ const PACKAGES: [&str; 14] = [
     "fuse3",
     "curl",
     "python3",
+    "python3-libnbd",
     "python3-prometheus-client",
     "systemd",
     "openssl",

@@ -336,3 +336,45 @@ fn fua_trim_that_fails_is_answered_with_its_own_error_and_not_synced() {
     assert_eq!(rig.syncs_begun, 0);
     assert_eq!(rig.engine.sync_stats(), SyncStats { succeeded: 0, failed: false });
 }
+
+/// A server that stops leaves what waits to the next one, which does not hear of a failed sync.
+#[test]
+fn cancelled_sync_is_carried_out_and_only_its_failure_is_told() {
+    let shutdown = Err(Errno::SHUTDOWN);
+    let both_succeed = [(1, Ok(())), (2, shutdown), (3, shutdown)];
+    let second_fails = [(1, Ok(())), (2, Err(Errno::IO)), (3, Err(Errno::IO))];
+    let first_fails = [(1, Err(Errno::IO)), (2, Err(Errno::IO)), (3, Err(Errno::IO))];
+    let cases = [
+        ([Ok(0), Ok(0)], both_succeed),
+        ([Ok(0), Err(Errno::IO)], second_fails),
+        ([Err(Errno::IO), Ok(0)], first_fails),
+    ];
+    for (ends, wanted) in cases {
+        let mut rig = Rig::new(SchedulerKind::None, 8);
+        rig.submit(0, 1, FLUSH);
+        rig.submit(1, 2, FLUSH);
+        rig.submit(2, 3, write_fua(0, 512, 7));
+        rig.submit(3, 4, write(8192, 512, 7));
+        rig.engine.cancel_queued(rig.clock.now());
+        rig.engine.cancel_syncs();
+        rig.settle();
+        assert_eq!(rig.results(), [], "all of it is in the device, or waits for what is");
+        rig.finish_nth(2, Ok(512));
+        rig.finish_nth(1, Ok(512));
+        for end in ends {
+            // After one that failed none begins.
+            if syncs(&rig) > 0 {
+                rig.finish(TransferId::Sync, end);
+            }
+        }
+        let mut results = rig.results();
+        results.sort_unstable_by_key(|&(tag, _)| tag);
+        assert_eq!(results[..3], wanted);
+        assert_eq!(results[3..], [(4, Ok(()))], "what is in the device finishes");
+        rig.submit(0, 5, FLUSH);
+        rig.finish_all();
+        let is_sound = ends.iter().all(Result::is_ok);
+        let last = if is_sound { Ok(()) } else { Err(Errno::IO) };
+        assert_eq!(rig.results(), [(5, last)], "one that comes later is not cancelled");
+    }
+}

@@ -117,6 +117,11 @@ impl Listener {
     pub(crate) fn tcp(listener: TcpListener, exports: ExportTable) -> Self {
         Self { fd: Arc::new(listener.into()), is_tcp: true, exports: Arc::new(exports) }
     }
+
+    /// Returns the socket.
+    pub(crate) fn socket(&self) -> Fd {
+        self.fd.clone()
+    }
 }
 
 /// Has the acceptor stop.

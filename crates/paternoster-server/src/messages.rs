@@ -8,7 +8,7 @@ use paternoster_disk::{Fd, Waker};
 use paternoster_nbd::Session;
 
 use crate::admission::Admitted;
-use crate::config::{Polling, SchedulerChoice};
+use crate::config::{AtStop, Polling, SchedulerChoice};
 use crate::ctl::{
     Change, LimitError, LimitsInForce, NewLimits, NewSettings, NewWeights, SettingError,
     SettingsInForce, WeightsInForce,
@@ -40,7 +40,7 @@ pub(crate) enum Message {
     ChangeSettings(NewSettings, mpsc::Sender<Result<SettingsInForce, SettingError>>),
     Compare(FileDisk, mpsc::Sender<Vec<Change>>),
     Reload(FileDisk, mpsc::Sender<Vec<Change>>),
-    Shutdown,
+    Shutdown(AtStop),
 }
 
 /// What the file says of a disk that is served, as far as it may change while clients are served.
@@ -161,9 +161,10 @@ impl OwnerHandle {
         receiver
     }
 
-    /// Has the owner finish what is in the device, and stop.
-    pub(crate) fn shut_down(&self) {
-        self.send(Message::Shutdown);
+    /// Has the owner finish what is in the device, and stop; `at_stop` says what becomes of what
+    /// waits.
+    pub(crate) fn shut_down(&self, at_stop: AtStop) {
+        self.send(Message::Shutdown(at_stop));
     }
 
     fn send(&self, message: Message) {

@@ -17,16 +17,18 @@ use std::time::{Duration, Instant as SystemInstant};
 use anyhow::{Context as _, Result, anyhow, bail};
 use paternoster::{Device, Elevator, Instant, PlugLimits};
 use paternoster_disk::{
-    Backend, Engine, FileBackend, FileOptions, IoEngine, MemoryBackend, Model, ModelledBackend,
+    Backend, Engine, Fd, FileBackend, FileOptions, IoEngine, MemoryBackend, Model, ModelledBackend,
     MonotonicClock, Owner, Ring, Waker,
 };
+
+use rustix::net::{Shutdown, shutdown};
 
 use crate::acceptor::{Acceptor, Listener, StopFlag};
 use crate::admission::{Admission, raise_descriptors};
 use crate::announce;
 use crate::borders;
 use crate::clients::Export;
-use crate::config::{BackendConfig, Config, DiskConfig, GroupConfig};
+use crate::config::{AtStop, BackendConfig, Config, DiskConfig, GroupConfig};
 use crate::connections::{Connections, DiskLabel, Scheduler, Served, Tenant};
 use crate::control::ControlHandle;
 use crate::depth;
@@ -55,8 +57,11 @@ pub struct Server {
     running: mpsc::Receiver<()>,
     stop: StopFlag,
     uris: Vec<String>,
-    /// The unix sockets, which go when the end begins.
+    /// The listening sockets, and the files of those of them that are unix sockets: closed and
+    /// removed when the end begins.
+    listening: Vec<Fd>,
     sockets: Vec<SocketFile>,
+    at_stop: AtStop,
     /// When that was.
     end_begun: Option<SystemInstant>,
 }
@@ -97,6 +102,7 @@ impl Server {
         }
         let stop = StopFlag::new()?;
         let (listeners, sockets) = offer(config, &Flushes(flushes), bound);
+        let listening = listeners.iter().map(Listener::socket).collect();
         let acceptor_thread = start_acceptor(listeners, &owners, &stop, io, &watch)?;
         let control = ControlHandle::new(config, &owners);
         let end_begun = None;
@@ -109,7 +115,9 @@ impl Server {
             running,
             stop,
             uris,
+            listening,
             sockets,
+            at_stop: config.at_stop,
             end_begun,
         })
     }
@@ -131,14 +139,20 @@ impl Server {
             return;
         }
         self.end_begun = Some(SystemInstant::now());
+        // Before any client is closed: one that connects anew must find the next server.
         self.sockets.clear();
         self.stop.stop();
+        for listening in self.listening.drain(..) {
+            // Whoever still has the socket accepts nobody on it any more.
+            let _ = shutdown(&*listening, Shutdown::Both);
+        }
         for owner in &self.owners {
-            owner.shut_down();
+            owner.shut_down(self.at_stop);
         }
     }
 
-    /// Stops accepting, lets what is in the devices finish, refuses what waits, flushes.
+    /// Stops accepting, lets what is in the devices finish, flushes, and closes all clients; what
+    /// waits gets no answer, or ESHUTDOWN, as [`Config::at_stop`] says.
     ///
     /// An error where a thread failed or a last flush did; and after some ten seconds where a disk
     /// does not end, because something is stuck in the kernel: its thread is then left behind, and

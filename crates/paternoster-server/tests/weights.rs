@@ -20,7 +20,8 @@ use fastrand::Rng;
 use paternoster::{IoPrio, Nanos, SchedulerKind, Weight};
 use paternoster_load::{Got, TenantLoad, Window, judges_figures, report_too_busy};
 use paternoster_server::config::{
-    BackendConfig, Config, DiskConfig, EngineChoice, ExportConfig, GroupConfig, Listen, Polling,
+    AtStop, BackendConfig, Config, DiskConfig, EngineChoice, ExportConfig, GroupConfig, Listen,
+    Polling,
 };
 
 use shares::{DEMAND, Rig, Share, replies};
@@ -109,6 +110,7 @@ fn config(scheduler: SchedulerKind, drawn: &Drawn, socket: PathBuf) -> Config {
         exports: exports.collect(),
         payload_timeout: Config::PAYLOAD_TIMEOUT,
         engine: EngineChoice::Auto,
+        at_stop: AtStop::Close,
         threads: 1,
     }
 }

@@ -8,7 +8,8 @@ use paternoster::{IoPrio, Nanos, SchedulerKind, Weight};
 use paternoster_load::{Load, Measured, TenantLoad, Window};
 use paternoster_server::Server;
 use paternoster_server::config::{
-    BackendConfig, Config, DiskConfig, EngineChoice, ExportConfig, GroupConfig, Listen, Polling,
+    AtStop, BackendConfig, Config, DiskConfig, EngineChoice, ExportConfig, GroupConfig, Listen,
+    Polling,
 };
 use tempfile::TempDir;
 
@@ -154,6 +155,7 @@ fn config(disk: Disk, scheduler: SchedulerKind, socket: std::path::PathBuf) -> R
         exports,
         payload_timeout: Config::PAYLOAD_TIMEOUT,
         engine: EngineChoice::Auto,
+        at_stop: AtStop::Close,
         threads: 1,
     })
 }

@@ -15,6 +15,7 @@ mod memory;
 mod metrics;
 mod model;
 mod reload;
+mod restart;
 mod settings;
 mod shutdown;
 mod signals;

@@ -1,4 +1,5 @@
 //! SIGTERM: what is promised to clients, to the disk and to whoever waits for the exit.
+//! `restart.rs` has other people's clients connect again.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt as _;
@@ -6,7 +7,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use crate::support::{Place, Served, check_found, tool_command};
+use crate::support::{Place, Served, check_found, temp_dir, tool_command};
 use crate::wire::{Wire, request};
 
 const MIB: u64 = 1 << 20;
@@ -86,11 +87,33 @@ impl Writer {
     }
 }
 
+/// Serves an empty file with four requests in the device at once, from a configuration.
+fn serve(place: Place, bytes: u64, more: &str) -> Served {
+    let dir = temp_dir();
+    let disk = File::create(dir.path().join("disk.img")).expect("a disk");
+    disk.set_len(bytes).expect("room for it");
+    let listen = match place {
+        Place::Unix => "unix = \"nbd.sock\"",
+        Place::Tcp => "tcp = \"127.0.0.1:0\"",
+    };
+    let toml = format!(
+        "{listen}\n{more}\n[disks.d]\npath = \"disk.img\"\ndepth = 4\n\
+         [exports.disk]\ndisk = \"d\"\n"
+    );
+    fs::write(dir.path().join("c.toml"), toml).expect("a file");
+    Served::start(dir, &["c.toml"], 1)
+}
+
 #[test]
-fn sigterm_keeps_every_acknowledged_write_and_refuses_the_others() {
+fn sigterm_keeps_every_acknowledged_write_and_leaves_the_others_unanswered_or_refuses_them() {
     const CLIENTS: u64 = 8;
-    for place in [Place::Unix, Place::Tcp] {
-        let mut served = Served::empty_file(place, CLIENTS * MIB, &["--depth", "4"]);
+    for (place, more, refuses) in [
+        (Place::Unix, "", false),
+        (Place::Tcp, "threads = 2", false),
+        (Place::Unix, "at_stop = \"refuse\"", true),
+        (Place::Tcp, "at_stop = \"refuse\"\nthreads = 2", true),
+    ] {
+        let mut served = serve(place, CLIENTS * MIB, more);
         let (started, all) = mpsc::channel();
         let clients: Vec<_> = (0..CLIENTS)
             .map(|index| {
@@ -109,8 +132,10 @@ fn sigterm_keeps_every_acknowledged_write_and_refuses_the_others() {
         assert!(took < Duration::from_secs(8), "{took:?}");
         let disk = File::open(served.path("disk.img")).expect("the disk");
         let mut found = vec![0; BLOCK];
+        let mut refused = 0;
         for (index, client) in (0..).zip(clients) {
             let got = client.join().expect("every answer is 0 or ESHUTDOWN");
+            refused += got.refused;
             for (block, &newest) in (0..).zip(&got.newest) {
                 let at = index * MIB + block * BLOCK as u64;
                 disk.read_exact_at(&mut found, at).expect("the disk");
@@ -119,6 +144,7 @@ fn sigterm_keeps_every_acknowledged_write_and_refuses_the_others() {
                 assert!(found == content(number), "block {block} of client {index} is torn");
             }
         }
+        assert_eq!(refused > 0, refuses, "{refused} were refused, with {more:?}");
         assert!(!served.path("nbd.sock").exists(), "the socket is gone");
     }
 }
@@ -143,7 +169,7 @@ fn sigterm_while_fio_writes_ends_with_0() {
     assert!(took < Duration::from_secs(8), "{took:?}");
     let status = fio.wait().expect("a child");
     check_found("fio", "fio", status);
-    assert!(!status.success(), "fio was refused what it had in flight");
+    assert!(!status.success(), "fio does not connect again");
 }
 
 #[test]

@@ -250,6 +250,14 @@ impl<S: Scheduler> Engine<S> {
         self.to_submit.clear();
     }
 
+    /// Cancels every sync that has not begun. It is carried out all the same: a flush or FUA
+    /// command that waits for it then fails with ESHUTDOWN, or with EIO if the sync fails, as that
+    /// is told only once.
+    pub fn cancel_syncs(&mut self) {
+        let running = self.syncs.running().map(|sync| &sync.waiters[..]).unwrap_or_default();
+        self.pieces.cancel_syncs(running);
+    }
+
     /// Returns how many pieces of commands wait for a block that is held, before the scheduler.
     pub fn waiting_for_blocks(&self) -> usize {
         self.pieces.waiting_for_blocks()
@@ -374,7 +382,11 @@ impl<S: Scheduler> Engine<S> {
 
     /// Ends a command that promises durability, after its sync.
     fn end_durable(&mut self, command: CommandId, sync: SyncEnd) {
-        let error = (sync != SyncEnd::Durable).then_some(Errno::IO);
+        let is_cancelled = self.pieces.command(command).is_sync_cancelled;
+        let error = match sync {
+            SyncEnd::Durable => is_cancelled.then_some(Errno::SHUTDOWN),
+            SyncEnd::Failed | SyncEnd::NotAsked => Some(Errno::IO),
+        };
         let outcome = self.pieces.end_command(command, error);
         self.outcomes.push_back(outcome);
     }

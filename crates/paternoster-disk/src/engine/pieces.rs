@@ -57,6 +57,8 @@ pub(super) struct Running {
     uncut: Option<Box<Uncut>>,
     /// The bytes that a sync at the end is to make durable; none where nothing is promised.
     pub(super) sync_afterwards: Option<Range<u64>>,
+    /// Whether its sync was cancelled before it began: the command fails even if it succeeds.
+    pub(super) is_sync_cancelled: bool,
     pieces_left: u32,
     /// The error of the earliest piece that failed, and that piece's number.
     failure: Option<(u32, Errno)>,
@@ -176,6 +178,7 @@ impl Pieces {
             ioc,
             uncut: None,
             sync_afterwards: None,
+            is_sync_cancelled: false,
             pieces_left: 0,
             failure: None,
             read: Payload::new(),
@@ -248,6 +251,13 @@ impl Pieces {
             if let Some(uncut) = running.uncut.take() {
                 running.fail(uncut.number, errno);
             }
+        }
+    }
+
+    /// Cancels the syncs of all commands but those that wait for the one that runs.
+    pub(super) fn cancel_syncs(&mut self, running: &[CommandId]) {
+        for (id, command) in &mut self.commands {
+            command.is_sync_cancelled = !running.contains(&id);
         }
     }
 

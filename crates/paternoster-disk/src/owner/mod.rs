@@ -159,6 +159,11 @@ impl<S: Scheduler> Owner<S> {
         self.backend.begin_end(self.clock.now());
     }
 
+    /// Cancels every sync that has not begun: see [`Engine::cancel_syncs`].
+    pub fn cancel_syncs(&mut self) {
+        self.engine.cancel_syncs();
+    }
+
     /// Takes the faults since the last call: see [`Engine::take_faults`].
     pub fn take_faults(&mut self) -> Vec<Fault> {
         self.engine.take_faults()

@@ -17,6 +17,7 @@ use super::outgoing::Outgoing;
 use super::site::{ClientId, Sockets};
 use super::{Leave, nbd_extent};
 use crate::admission::Admitted;
+use crate::config::AtStop;
 use crate::messages::NewConnection;
 
 new_key_type! {
@@ -58,6 +59,8 @@ pub(super) enum State {
     Open,
     /// It takes no more commands; those in flight are answered, then it is closed.
     Finishing,
+    /// The server is being stopped: it takes no more commands, and is closed with the server.
+    Stopped,
     /// Its socket has failed; commands in flight end unanswered.
     Failed,
 }
@@ -155,6 +158,15 @@ impl Connection {
         self.state == State::Open && !waits
     }
 
+    /// The server is being stopped: what has not been taken in waits for the end, or is refused.
+    pub(super) fn stop(&mut self, at_stop: AtStop) {
+        match at_stop {
+            AtStop::Close if self.state == State::Open => self.state = State::Stopped,
+            AtStop::Close => {}
+            AtStop::Refuse => self.transmission.begin_shutdown(),
+        }
+    }
+
     /// Takes the next command: the one that waited, else one of those received.
     pub(super) fn next_command(&mut self) -> Result<Decoded, Fatal> {
         match self.pending.take() {
@@ -237,7 +249,7 @@ impl Connection {
     /// Notes that the client sends no more commands.
     pub(super) fn finish(&mut self, why: Leave) {
         self.leave.get_or_insert(why);
-        if self.state == State::Open {
+        if matches!(self.state, State::Open | State::Stopped) {
             self.state = State::Finishing;
         }
     }
@@ -356,7 +368,7 @@ impl Connection {
     pub(super) fn is_over(&self) -> bool {
         let is_receiving = self.incoming.is_receiving();
         match self.state {
-            State::Open => false,
+            State::Open | State::Stopped => false,
             State::Finishing => self.is_drained() && !is_receiving,
             State::Failed => self.in_flight == 0 && !self.sending && !is_receiving,
         }

@@ -53,6 +53,7 @@ use self::rotation::{ANSWER, QUANTUM};
 pub(crate) use self::site::{ClientId, Question, Site, Sockets};
 use self::stalled::Stalled;
 use self::tenant::{LEAST, Tenant, request_cost};
+use crate::config::AtStop;
 use crate::messages::NewConnection;
 
 new_key_type! {
@@ -115,8 +116,8 @@ pub(crate) struct Clients {
     /// Tenants of whose credit something is to be said to the owner of the disk.
     to_settle: Vec<usize>,
     stalled: Stalled,
-    /// Whether the server shuts down, and commands are refused.
-    refuses: bool,
+    /// What becomes of commands that wait, once the server is being stopped.
+    at_stop: Option<AtStop>,
     /// Those that are gone, and were not taken yet.
     gone: Vec<Gone>,
 }
@@ -139,7 +140,7 @@ impl Clients {
             changed: Vec::new(),
             to_settle: Vec::new(),
             stalled: Stalled::new(payload_timeout),
-            refuses: false,
+            at_stop: None,
             gone: Vec::new(),
         }
     }
@@ -154,18 +155,16 @@ impl Clients {
     ) {
         self.tenants[self.exports[export].tenant].connections += 1;
         let id = self.connections.insert(Connection::new(new, client, export, now));
-        if self.refuses {
-            self.connections[id].transmission.begin_shutdown();
+        if let Some(at_stop) = self.at_stop {
+            self.connections[id].stop(at_stop);
         }
         self.queue(id);
     }
 
-    /// Refuses all commands from now on.
-    pub(crate) fn begin_shutdown(&mut self) {
-        self.refuses = true;
-        for connection in self.connections.values_mut() {
-            connection.transmission.begin_shutdown();
-        }
+    /// The server is being stopped: what has not been taken in waits, or is refused.
+    pub(crate) fn begin_shutdown(&mut self, at_stop: AtStop) {
+        self.at_stop = Some(at_stop);
+        self.connections.values_mut().for_each(|connection| connection.stop(at_stop));
     }
 
     /// Returns whether every command is done and every reply sent.
@@ -233,6 +232,8 @@ impl Clients {
                 connection.reply_read(done.cookie, offset, len, payload);
             }
             (Ok(_), _) => connection.reply_ok(done.cookie),
+            // It was cancelled: the client will send it to the next server.
+            (Err(Errno::SHUTDOWN), _) if self.at_stop == Some(AtStop::Close) => {}
             (Err(errno), _) => {
                 connection.reply_error(done.cookie, nbd_error(errno), &errno.to_string());
             }
@@ -408,7 +409,8 @@ impl Clients {
     fn handle_request(&mut self, site: &mut impl Site, id: ConnectionId, request: Request) {
         let cost = request_cost(&request.command);
         let has_payload_room = self.connections[id].has_payload_room();
-        if !has_payload_room && !self.refuses && self.take_credit(site, id, cost) == Grant::Waits {
+        let refuses = self.at_stop == Some(AtStop::Refuse);
+        if !has_payload_room && !refuses && self.take_credit(site, id, cost) == Grant::Waits {
             self.connections[id].pending = Some(request);
             return;
         }
@@ -435,7 +437,7 @@ impl Clients {
             Command::BlockStatus(_) => unreachable!("it is answered when it is decoded"),
             Command::Disconnect => return self.connections[id].finish(Leave::Disconnected),
         };
-        if self.refuses {
+        if refuses {
             let error = NbdError::Shutdown;
             return self.connections[id].reply_error(cookie, error, "the server is shutting down");
         }

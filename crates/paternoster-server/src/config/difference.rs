@@ -65,14 +65,15 @@ pub(crate) fn needs_restart(served: &Config, file: &Config) -> Vec<Change> {
 /// Keys and their values; null is none.
 type Values<const N: usize> = [(&'static str, Value); N];
 
-fn whole(config: &Config) -> Values<5> {
-    let Config { ctl, metrics, payload_timeout, threads, engine, .. } = config;
+fn whole(config: &Config) -> Values<6> {
+    let Config { ctl, metrics, payload_timeout, threads, engine, at_stop, .. } = config;
     [
         ("ctl", ctl.as_deref().map_or_else(|| "none".to_owned(), path).into()),
         ("metrics", metrics.map(|address| address.to_string()).into()),
         ("payload_timeout", (payload_timeout.as_nanos() / 1_000_000_000).into()),
         ("threads", (*threads).into()),
         ("engine", engine.name().into()),
+        ("at_stop", at_stop.name().into()),
     ]
 }
 
@@ -253,6 +254,7 @@ size = \"64K\"
             ("[disks.d]", "payload_timeout = 60\n[disks.d]", "payload_timeout 30 -> 60"),
             ("threads = 2", "threads = 3", "threads 2 -> 3"),
             ("[disks.d]", "engine = \"threads\"\n[disks.d]", "engine \"auto\" -> \"threads\""),
+            ("[disks.d]", "at_stop = \"refuse\"\n[disks.d]", "at_stop \"close\" -> \"refuse\""),
             ("servers = 4", "servers = 4\nplug = \"off\"", "disk \"d\": plug \"on\" -> \"off\""),
             ("servers = 4", "servers = 5", "disk \"d\": servers 4 -> 5"),
             ("service_us = 200", "service_us = 9", "disk \"d\": service_us 200 -> 9"),

@@ -98,6 +98,7 @@ pub(super) struct Draft {
     pub(super) payload_timeout: Key<i64>,
     pub(super) threads: Key<i64>,
     pub(super) engine: Key<String>,
+    pub(super) at_stop: Key<String>,
     pub(super) disks: Vec<DraftDisk>,
     pub(super) groups: Vec<DraftGroup>,
     pub(super) exports: Vec<DraftExport>,

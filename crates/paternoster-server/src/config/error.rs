@@ -154,6 +154,9 @@ pub enum Problem {
     /// What `plug` is not.
     #[error("plug = {found:?}: \"on\" or \"off\" is allowed")]
     UnknownPlug { found: String },
+    /// What `at_stop` is not.
+    #[error("at_stop = {found:?}: \"close\" or \"refuse\" is allowed")]
+    UnknownAtStop { found: String },
     /// What `engine` is not.
     #[error("engine = {found:?}: \"auto\", \"io_uring\" or \"threads\" is allowed")]
     UnknownEngine { found: String },

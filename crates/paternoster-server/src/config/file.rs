@@ -42,6 +42,7 @@ pub(super) fn read(text: &str, path: &Path, mistakes: &mut Mistakes) -> Option<D
         payload_timeout: keys.whole("payload_timeout"),
         threads: keys.whole("threads"),
         engine: keys.text("engine"),
+        at_stop: keys.text("at_stop"),
         disks: keys.tables("disks", disk),
         groups: keys.tables("groups", group),
         exports: keys.tables("exports", export),

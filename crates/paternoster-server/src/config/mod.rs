@@ -19,6 +19,7 @@
 //! Relative paths in a file are relative to the file's directory, those on the command line and the
 //! default sockets to the current directory.
 
+mod at_stop;
 mod bounds;
 mod container;
 mod difference;
@@ -48,6 +49,7 @@ use std::path::{Path, PathBuf};
 
 use paternoster::{Nanos, Weight};
 
+pub use at_stop::AtStop;
 pub use bounds::TenantBounds;
 pub(crate) use difference::needs_restart;
 pub use disk::{BackendConfig, DiskConfig};
@@ -93,6 +95,8 @@ pub struct Config {
     pub threads: usize,
     /// By what operations are carried out: `engine`.
     pub engine: EngineChoice,
+    /// What becomes of requests that wait when the server is stopped: `at_stop`.
+    pub at_stop: AtStop,
 }
 
 /// The largest file that is read, in bytes: room for a hundred thousand exports.
@@ -238,6 +242,7 @@ impl Draft {
         let payload_timeout = bounds::check_payload_timeout(self, &mut mistakes);
         let threads = threads::check(self, &mut mistakes);
         let engine = engine::check(self, &mut mistakes);
+        let at_stop = at_stop::check(self, &mut mistakes);
         let general = bounds.unwrap_or_default();
         let groups = group::check(self, &members, &disks, general, &mut mistakes);
         let exports = export::check(self, &members, &disks, groups.as_deref(), &mut mistakes);
@@ -254,6 +259,7 @@ impl Draft {
                 payload_timeout: payload_timeout?,
                 threads: threads?,
                 engine: engine?,
+                at_stop: at_stop?,
             })
         };
         mistakes.end(config())

@@ -24,7 +24,7 @@ use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, recv, socke
 use super::{Connections, DiskLabel, Served, Tenant};
 use crate::admission::Admission;
 use crate::clients::Export;
-use crate::config::{Config, Polling};
+use crate::config::{AtStop, Config, Polling};
 use crate::messages::{NewConnection, OwnerHandle};
 use crate::peer::Peer;
 
@@ -138,7 +138,7 @@ fn serve(kind: SchedulerKind, depth: u32, sent: &[Vec<u8>; 2]) -> (Vec<u64>, [Ve
         connections.ended()
     });
     let sends = clients.map(|socket| sends(&socket));
-    handle.shut_down();
+    handle.shut_down(AtStop::Close);
     thread.join().expect("nothing is amiss").expect("a good end");
     let started = started.lock().expect("nobody has panicked").clone();
     (started, sends)

@@ -13,7 +13,7 @@ use rustix::io::Errno;
 
 use super::shutdown::Patience;
 use super::{Connections, DiskLabel, DiskOwner, Served};
-use crate::config::Polling;
+use crate::config::{AtStop, Polling};
 use crate::messages::OwnerHandle;
 
 /// A device that never completes a write, and whose syncs all have the same result.
@@ -101,7 +101,7 @@ impl Faulty {
 
     /// Shuts the disk down, and returns how its end was.
     pub(super) fn end(self) -> io::Result<()> {
-        self.handle.shut_down();
+        self.handle.shut_down(AtStop::Close);
         self.thread.join().expect("the owner does not panic")
     }
 }

@@ -218,7 +218,7 @@ impl Front<Scheduler> for Connections {
                         let _ = sender.send(answer);
                     }
                 }
-                Message::Shutdown => self.begin_shutdown(owner),
+                Message::Shutdown(at_stop) => self.begin_shutdown(owner, at_stop),
             }
         }
     }

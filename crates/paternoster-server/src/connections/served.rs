@@ -8,6 +8,7 @@ use paternoster_disk::{Completion, FrontToken, Outcome, Waker};
 use super::Tenant;
 use super::own_site::OwnSite;
 use crate::clients::{ClientId, Clients, Export, Gone};
+use crate::config::AtStop;
 use crate::messages::NewConnection;
 use crate::stat::ThreadsStat;
 use crate::threads::{Hub, Plugged, Thread};
@@ -99,11 +100,11 @@ impl Served {
         }
     }
 
-    /// Refuses all commands from now on.
-    pub(super) fn begin_shutdown(&mut self) {
+    /// The server is being stopped: what has not been taken in waits, or is refused.
+    pub(super) fn begin_shutdown(&mut self, at_stop: AtStop) {
         match self {
-            Self::Here(clients) => clients.begin_shutdown(),
-            Self::OnThreads(hub) => hub.begin_shutdown(),
+            Self::Here(clients) => clients.begin_shutdown(at_stop),
+            Self::OnThreads(hub) => hub.begin_shutdown(at_stop),
         }
     }
 

@@ -1,10 +1,16 @@
-//! The shutdown of a disk: what is in the device finishes, what waits is refused, replies are sent,
-//! the disk is flushed.
+//! The shutdown of a disk: what is in the device finishes, what waits is cancelled, replies are
+//! sent, the disk is flushed, and then its clients are closed.
 //!
 //! ```text
-//!   refuse ──▶ drain: until every reply is sent, 5 s at most ──▶ flush ──▶ stop
-//!     └──────────────────────── 9 s at most, whatever the device does ──────▶ stop, as failed
+//!   cancel ──▶ drain: until every reply is sent, 5 s at most ──▶ flush ──▶ close
+//!     └──────────────────────── 9 s at most, whatever the device does ──────▶ close, as failed
 //! ```
+//!
+//! What is cancelled gets no answer ([`AtStop::Close`]): a client that reconnects sends it again,
+//! to the next server, where an answer would be an I/O error. A FLUSH or FUA command whose sync has
+//! not begun is cancelled too; but the sync is carried out, and its failure is answered: the next
+//! server would not hear of it. With [`AtStop::Refuse`] what is cancelled gets ESHUTDOWN. Clients
+//! stay connected until the disk is flushed, so that they do not ask for the next server too early.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -14,6 +20,7 @@ use paternoster::{Instant, Nanos};
 use paternoster_disk::{Command as DiskCommand, CommandOp, DiskOp, InDevice, Outcome};
 
 use super::{Connections, DiskOwner};
+use crate::config::AtStop;
 
 /// The engine's tag of the last flush; connections' commands have keys, which are never this.
 const FLUSH_TAG: u64 = u64::MAX;
@@ -63,13 +70,16 @@ impl ShuttingDown {
 }
 
 impl Connections {
-    pub(super) fn begin_shutdown(&mut self, owner: &mut DiskOwner) {
+    pub(super) fn begin_shutdown(&mut self, owner: &mut DiskOwner, at_stop: AtStop) {
         if self.shutting_down.is_some() {
             return;
         }
-        self.served.begin_shutdown();
+        self.served.begin_shutdown(at_stop);
         let now = owner.now();
         owner.cancel_queued();
+        if at_stop == AtStop::Close {
+            owner.cancel_syncs();
+        }
         self.shutting_down = Some(ShuttingDown {
             drained_by: Some(now + self.patience.drain),
             gives_up: now + self.patience.all,

@@ -28,7 +28,7 @@ use paternoster_nbd::{BlockSize, ExportInfo, Session};
 use super::{Connections, DiskLabel, DiskOwner, Scheduler, Served, Tenant};
 use crate::admission::Admission;
 use crate::clients::Export;
-use crate::config::{Config, Polling};
+use crate::config::{AtStop, Config, Polling};
 use crate::messages::{NewConnection, OwnerHandle};
 use crate::peer::Peer;
 use crate::stat::Detail;
@@ -180,7 +180,7 @@ impl Disk {
         while self.handle.stat(Detail::Groups).recv().expect("it answers").connections > 0 {
             thread::sleep(Duration::from_millis(1));
         }
-        self.handle.shut_down();
+        self.handle.shut_down(AtStop::Close);
         for thread in self.threads.into_iter().chain([self.thread]) {
             thread.join().expect("nothing is amiss").expect("a good end");
         }

@@ -19,6 +19,7 @@ use super::dealer::Dealer;
 use super::thread::{PostToThread, RETRY, Thread};
 use super::{NewCommand, Plugged, ToOwner, ToThread, Work, inbox};
 use crate::clients::{ClientId, Clients, Export, Gone, Rotation, Site as _, work_of};
+use crate::config::AtStop;
 use crate::connections::OwnSite;
 use crate::messages::NewConnection;
 use crate::stat::ThreadsStat;
@@ -51,7 +52,7 @@ pub(crate) struct Hub {
     /// Tenants of which something else may hold back commands now.
     changed: Vec<usize>,
     /// Whether the disk shuts down.
-    refuses: bool,
+    is_stopping: bool,
     commands: u64,
     batches: u64,
 }
@@ -100,7 +101,7 @@ impl Hub {
             dealer: Dealer::new(memory, count),
             rules: plugged.rules,
             changed: Vec::new(),
-            refuses: false,
+            is_stopping: false,
             commands: 0,
             batches: 0,
         }
@@ -169,8 +170,8 @@ impl Hub {
                 self.send(thread, ToThread::Extents(question.tag, answer));
                 units
             }
-            Work::Batch(_, commands) if self.refuses => self.refuse(thread, commands),
-            Work::Command(command) if self.refuses => self.refuse(thread, vec![command]),
+            Work::Batch(_, commands) if self.is_stopping => self.cancel(thread, commands),
+            Work::Command(command) if self.is_stopping => self.cancel(thread, vec![command]),
             Work::Batch(batch, commands) => {
                 self.batches += 1;
                 let units = i32::try_from(commands.len()).unwrap_or(i32::MAX);
@@ -202,10 +203,10 @@ impl Hub {
         Command { tag: id.data().as_ffi(), ioc: site.io_context(client), op }
     }
 
-    /// Answers commands that have come after the shutdown began. Returns the units of work.
-    fn refuse(&mut self, thread: usize, commands: Vec<NewCommand>) -> i32 {
-        let refused = |NewCommand { tag, .. }| Outcome { tag, result: Err(Errno::SHUTDOWN) };
-        self.threads[thread].done.extend(commands.into_iter().map(refused));
+    /// Cancels commands that have come after the shutdown began. Returns the units of work.
+    fn cancel(&mut self, thread: usize, commands: Vec<NewCommand>) -> i32 {
+        let cancelled = |NewCommand { tag, .. }| Outcome { tag, result: Err(Errno::SHUTDOWN) };
+        self.threads[thread].done.extend(commands.into_iter().map(cancelled));
         1
     }
 
@@ -238,10 +239,10 @@ impl Hub {
         changed.drain(..).map(|tenant| (tenant, together(of(tenant)))).collect()
     }
 
-    /// Refuses all commands from now on.
-    pub(crate) fn begin_shutdown(&mut self) {
-        self.refuses = true;
-        self.send_all(|| ToThread::Refuse);
+    /// The server is being stopped: what has not been taken in waits, or is refused.
+    pub(crate) fn begin_shutdown(&mut self, at_stop: AtStop) {
+        self.is_stopping = true;
+        self.send_all(|| ToThread::Stop(at_stop));
     }
 
     /// Returns whether every command is done and every reply sent.

@@ -29,6 +29,7 @@ use paternoster_disk::{CommandOp, Extent, Outcome, Waker};
 pub(crate) use self::hub::Hub;
 pub(crate) use self::thread::Thread;
 use crate::clients::{ClientId, ConnectionId, CreditMessage, Gone, Question, Shortage};
+use crate::config::AtStop;
 use crate::messages::NewConnection;
 
 /// How threads hold bios of a disk back.
@@ -90,8 +91,8 @@ pub(crate) enum ToThread {
     Shortage { tenant: usize, shortage: Shortage },
     /// What the disk's elevator says of merging now.
     Rules(PlugRules),
-    /// The disk shuts down: all further commands are refused.
-    Refuse,
+    /// The disk shuts down: no further command is taken in.
+    Stop(AtStop),
     /// The disk is gone.
     End,
 }

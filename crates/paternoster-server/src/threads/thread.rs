@@ -54,8 +54,8 @@ struct Disk {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Serving,
-    /// Commands are refused.
-    Refusing,
+    /// No command is taken in any more.
+    Stopping,
     /// The owner knows that nobody waits for anything.
     Drained,
     /// The owner is gone.
@@ -166,9 +166,9 @@ impl Disk {
                 clients.set_shortage(&mut site, tenant, shortage);
             }
             ToThread::Rules(rules) => way.rules = rules,
-            ToThread::Refuse => {
-                clients.begin_shutdown();
-                *stage = Stage::Refusing;
+            ToThread::Stop(at_stop) => {
+                clients.begin_shutdown(at_stop);
+                *stage = Stage::Stopping;
             }
             ToThread::End => {
                 clients.shut();
@@ -202,7 +202,7 @@ impl Disk {
                 way.post.send(ToOwner::Credit(tenant, message));
             }
         }
-        if self.stage == Stage::Refusing && clients.is_drained() {
+        if self.stage == Stage::Stopping && clients.is_drained() {
             self.stage = Stage::Drained;
             way.post.send(ToOwner::Drained);
         }
