@@ -30,6 +30,7 @@ mod pieces;
 mod plugged;
 mod read_modify_write;
 mod sync;
+mod touching;
 
 pub use command::{Command, CommandOp, Outcome, Parts, Payload, Transfer, TransferId, Transferred};
 pub use fault::{DiskOp, Fault, FaultyPiece};

@@ -31,6 +31,7 @@ use super::command::{Command, CommandOp, Outcome, Parts, Payload, Transfer};
 use super::fault::{Fault, Faults, FaultyPiece};
 use super::holds::Holds;
 use super::kind::Kind;
+use super::touching::Touching;
 use crate::backend::Granules;
 
 new_key_type! {
@@ -145,6 +146,9 @@ pub(super) struct Pieces {
     pub(super) holds: Holds,
     commands: SlotMap<CommandId, Running>,
     pub(super) pieces: SlotMap<PieceId, Piece>,
+    /// How many pieces touch each block; none as long as no block had to be held since there was
+    /// no piece.
+    pub(super) touching: Option<Touching>,
     /// What went wrong and was not taken yet.
     pub(super) faults: Faults,
 }
@@ -162,6 +166,7 @@ impl Pieces {
             holds: Holds::default(),
             commands: SlotMap::default(),
             pieces: SlotMap::default(),
+            touching: None,
             faults: Faults::default(),
         }
     }
@@ -369,6 +374,7 @@ impl Pieces {
     ) -> (CommandId, Left) {
         let piece = self.pieces.remove(id).expect("a piece ends once");
         self.holds.leave(id, piece.touches(self.blocks), |bio| bios.push_back(bio));
+        self.forget_touched(&piece);
         let command = &mut self.commands[piece.command];
         match (result, piece.kind) {
             (Ok(data), Kind::Read) => command.read[piece.number as usize].unsplit(data),
