@@ -3,7 +3,7 @@
 use std::io::{self, Write as _};
 use std::path::Path;
 use std::sync::{Arc, mpsc};
-use std::thread;
+use std::thread::{self, JoinHandle};
 
 use anyhow::{Context as _, Result};
 
@@ -61,7 +61,7 @@ pub fn run(config: &Config, file: Option<&Path>) -> Result<()> {
         }
         None => None,
     };
-    print_uris(server.uris()).context("cannot write to standard output")?;
+    let printed = print_uris(server.uris(), ends).context("cannot start the thread of output")?;
     let why = end.recv().context("nobody is left who could end the server")?;
     tracing::info!("{why}: shutting down");
     server.begin_shutdown();
@@ -72,7 +72,12 @@ pub fn run(config: &Config, file: Option<&Path>) -> Result<()> {
     if let Some(metrics_server) = metrics_server {
         metrics_server.stop();
     }
-    server.shut_down()
+    let ended = server.shut_down();
+    // Where nobody reads, it still tries: that ends with the process.
+    match printed.is_finished().then(|| printed.join()) {
+        Some(Ok(Err(error))) => ended.and(Err(error).context("cannot write to standard output")),
+        _ => ended,
+    }
 }
 
 /// Has the file read again at each SIGHUP, on a thread of its own, which ends with the process.
@@ -91,10 +96,21 @@ fn reload_at(hang_up: mpsc::Receiver<()>, control: ControlHandle) -> io::Result<
     Ok(())
 }
 
-fn print_uris(uris: &[String]) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    for uri in uris {
-        writeln!(out, "{uri}")?;
-    }
-    out.flush()
+/// Prints the URIs on a thread of its own: where nobody reads them, signals are heard all the same.
+/// If it fails, that ends the server.
+fn print_uris(
+    uris: &[String],
+    ends: mpsc::Sender<String>,
+) -> io::Result<JoinHandle<io::Result<()>>> {
+    let lines: String = uris.iter().map(|uri| format!("{uri}\n")).collect();
+    let work = move || {
+        let mut out = io::stdout().lock();
+        let printed = out.write_all(lines.as_bytes()).and_then(|()| out.flush());
+        if printed.is_err() {
+            // The server may have ended already.
+            let _ = ends.send("standard output takes nothing".to_owned());
+        }
+        printed
+    };
+    thread::Builder::new().name("output".to_owned()).spawn(work)
 }

@@ -1,13 +1,18 @@
 //! Signals, and an end that is not a good one.
 
 use std::fs;
-use std::time::Duration;
+use std::io::{self, Write as _};
+use std::os::unix::net::UnixStream;
+use std::process::Stdio;
+use std::thread;
+use std::time::{Duration, Instant};
 
-use rustix::process::Signal;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::fuse::Mounted;
 use crate::stat::stat;
-use crate::support::{Place, Served, eventually, temp_dir};
+use crate::support::{Place, Served, eventually, paternoster, temp_dir};
 use crate::wire::{Wire, request};
 
 const MIB: u64 = 1 << 20;
@@ -40,6 +45,42 @@ fn sigint_and_sigquit_end_it_as_sigterm_does() {
         let (status, _) = served.wait(Duration::from_secs(10));
         assert_eq!(status.code(), Some(0), "{signal:?}: {}", served.log());
         assert_no_sockets(&served);
+    }
+}
+
+/// A pipe that nobody reads was full once the URIs and the log had filled it, and SIGTERM was not
+/// heard any more.
+#[test]
+fn sigterm_ends_it_though_nobody_reads_what_it_says() {
+    for log_too in [false, true] {
+        let (_unread, full) = io::pipe().expect("a pipe");
+        let mut filler = full.try_clone().expect("a descriptor");
+        thread::spawn(move || while filler.write_all(&[b'x'; 4096]).is_ok() {});
+        eventually("the pipe is full", || {
+            let mut polled = [PollFd::new(&full, PollFlags::OUT)];
+            poll(&mut polled, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })) == Ok(0)
+        });
+        let dir = temp_dir();
+        fs::write(dir.path().join("disk.img"), [0; 4096]).expect("a disk");
+        let mut server = paternoster(dir.path());
+        server.args(["serve", "--disk", "disk.img", "--export", "disk", "--unix", "nbd.sock"]);
+        server.stdout(full.try_clone().expect("a descriptor"));
+        server.stderr(if log_too { Stdio::from(full) } else { Stdio::null() });
+        let mut server = server.spawn().expect("the binary runs");
+        eventually("it serves", || UnixStream::connect(dir.path().join("nbd.sock")).is_ok());
+        kill_process(Pid::from_child(&server), Signal::TERM).expect("it is there");
+        let begun = Instant::now();
+        let status = loop {
+            match server.try_wait().expect("a child") {
+                Some(status) => break status,
+                None if begun.elapsed() > Duration::from_secs(20) => {
+                    server.kill().expect("it is there");
+                    panic!("it does not end, with log_too = {log_too}");
+                }
+                None => thread::sleep(Duration::from_millis(10)),
+            }
+        };
+        assert_eq!(status.code(), Some(0), "{status}");
     }
 }
 

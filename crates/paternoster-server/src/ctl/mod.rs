@@ -21,6 +21,7 @@ mod place;
 mod reload;
 mod server;
 mod settings;
+mod slots;
 mod weight;
 
 pub use client::{

@@ -1,5 +1,6 @@
 //! The server of the control socket.
 
+use std::convert::Infallible;
 use std::io;
 use std::net::TcpListener;
 use std::os::unix::net::UnixListener;
@@ -15,24 +16,28 @@ use axum::http::{Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post, put};
 use axum::serve::Listener;
+use hyper::Request;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::{Service, service_fn};
 use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use thiserror::Error;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::JoinError;
 
 use super::limit::{LimitAnswer, LimitChange, LimitError};
 use super::reload::{ReloadAnswer, ReloadError, ReloadMode};
 use super::settings::{DiskChange, SettingError, SettingsAnswer};
+use super::slots::{Progress, Slots, Stage};
 use super::weight::{WeightAnswer, WeightChange, WeightError};
 use crate::metrics::{self, Metrics};
 use crate::stat::{Detail, Stat};
 
-/// Connections at once; more wait to be accepted.
-const CONNECTIONS: usize = 32;
+/// Connections at once. One more takes the slot of one that has not asked: see `slots.rs`.
+const CONNECTIONS: u32 = 32;
 
 /// How long a connection may take for its request and the answer: longer than an owner may.
 const TIMEOUT: Duration = Duration::from_secs(8);
@@ -123,36 +128,55 @@ async fn answer(
     stop: watch::Receiver<bool>,
     patience: Duration,
 ) {
-    let places = Arc::new(Semaphore::new(CONNECTIONS));
+    let mut slots = Slots::new(CONNECTIONS);
     tokio::select! {
-        () = accept(&mut listener, router, &places, patience) => {}
+        () = accept(&mut listener, router, &mut slots, patience) => {}
         () = until_set(stop) => {}
     }
-    // Every place is free when the last connection has ended.
-    let all = u32::try_from(CONNECTIONS).expect("a few");
-    let _ = tokio::time::timeout(GRACE, places.acquire_many(all)).await;
+    // Every slot is free when the last connection has ended.
+    let _ = tokio::time::timeout(GRACE, slots.all_free()).await;
 }
 
-/// Accepts connections, each of which has its place and its time.
+/// Accepts connections, each of which has its slot and its time.
 async fn accept(
     listener: &mut impl Listener,
     router: Router,
-    places: &Arc<Semaphore>,
+    slots: &mut Slots,
     patience: Duration,
 ) {
     loop {
-        let place = Arc::clone(places).acquire_owned().await.expect("it is never closed");
         // Where there is no descriptor for it, this waits and tries again.
         let (stream, _) = listener.accept().await;
-        let service = TowerToHyperService::new(router.clone());
+        let slot = slots.take().await;
+        let progress = Progress::new();
+        let service = watched(TowerToHyperService::new(router.clone()), progress.clone());
         let mut http = http1::Builder::new();
         let serving = http.keep_alive(false).serve_connection(TokioIo::new(stream), service);
-        tokio::spawn(async move {
+        let connection = tokio::spawn(async move {
             // What becomes of it is the client's to see.
             let _ = tokio::time::timeout(patience, serving).await;
-            drop(place);
+            drop(slot);
         });
+        slots.note(progress, connection.abort_handle());
+        // It has asked, mostly: it does so before the next takes its slot.
+        tokio::task::yield_now().await;
     }
+}
+
+/// The same service, which says how far the connection is.
+fn watched(
+    service: TowerToHyperService<Router>,
+    progress: Progress,
+) -> impl Service<Request<Incoming>, Response = Response, Error = Infallible, Future: Send> {
+    service_fn(move |request: Request<Incoming>| {
+        progress.set(Stage::Asked);
+        let (answer, progress) = (service.call(request), progress.clone());
+        async move {
+            let answer = answer.await;
+            progress.set(Stage::Answered);
+            answer
+        }
+    })
 }
 
 async fn until_set(mut stop: watch::Receiver<bool>) {
@@ -350,32 +374,77 @@ mod tests {
 
     use super::*;
 
-    /// A control plane without routes, with little patience; what a client does meanwhile.
-    fn with_patience(patience: Duration, client: impl FnOnce(UnixStream) + Send + 'static) {
+    /// How long a connection may take in these tests, which is no answer to anybody's wait.
+    const LONG: Duration = Duration::from_secs(60);
+
+    /// A control plane that answers `/` with `body`; what clients do meanwhile.
+    fn with_patience(
+        patience: Duration,
+        body: &'static str,
+        clients: impl FnOnce(&dyn Fn() -> UnixStream) + Send + 'static,
+    ) {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("ctl.sock");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         runtime.expect("a runtime").block_on(async {
             let listener = tokio::net::UnixListener::bind(&path).expect("a socket");
             let (stop, stopped) = watch::channel(false);
-            let connect = move || UnixStream::connect(&path).expect("a connection");
-            std::thread::spawn(move || {
-                // As many as there are places, which say nothing.
-                let silent: Vec<_> = (0..CONNECTIONS).map(|_| connect()).collect();
-                client(connect());
-                drop((silent, stop));
+            let clients = std::thread::spawn(move || {
+                clients(&|| UnixStream::connect(&path).expect("a connection"));
+                drop(stop);
             });
-            answer(listener, Router::new(), stopped, patience).await;
+            let router = Router::new().route("/", get(move || async move { body }));
+            answer(listener, router, stopped, patience).await;
+            clients.join().expect("all is as it should be");
+        });
+    }
+
+    fn ask(mut stream: UnixStream) -> String {
+        stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
+        stream.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").expect("taken");
+        let mut said = String::new();
+        stream.read_to_string(&mut said).expect("it ends");
+        said
+    }
+
+    #[test]
+    fn connections_that_say_nothing_are_closed_in_time() {
+        with_patience(Duration::from_millis(50), "here", |connect| {
+            let mut silent = connect();
+            assert_eq!(silent.read(&mut [0]).expect("it ends"), 0);
+        });
+    }
+
+    /// With 200 half requests Prometheus had no answer.
+    #[test]
+    fn connections_that_have_not_asked_keep_nobody_out() {
+        with_patience(LONG, "here", |connect| {
+            let half = |_| {
+                let mut stream = connect();
+                stream.write_all(b"GET / HT").expect("taken");
+                stream
+            };
+            let halves: Vec<_> = (0..200).map(half).collect();
+            for _ in 0..5 {
+                assert!(ask(connect()).ends_with("here"));
+            }
+            drop(halves);
         });
     }
 
     #[test]
-    fn connections_that_say_nothing_are_closed_and_others_are_answered() {
-        with_patience(Duration::from_millis(50), |mut stream| {
-            stream.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").expect("taken");
-            let mut said = String::new();
-            stream.read_to_string(&mut said).expect("it ends");
-            assert!(said.starts_with("HTTP/1.1 404"), "{said:?}");
+    fn connections_that_do_not_read_their_answer_keep_nobody_out() {
+        // More than sockets hold.
+        let body = Box::leak("x".repeat(4 << 20).into_boxed_str());
+        with_patience(LONG, body, |connect| {
+            let deaf = |_| {
+                let mut stream = connect();
+                stream.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").expect("taken");
+                stream
+            };
+            let deaf: Vec<_> = (0..50).map(deaf).collect();
+            assert!(ask(connect()).ends_with("xx"));
+            drop(deaf);
         });
     }
 }

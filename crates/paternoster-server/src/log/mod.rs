@@ -11,14 +11,20 @@
 //! ```
 
 mod limit;
+mod stderr;
 
-use std::io;
+use std::io::{self, Stderr};
 use std::str::FromStr;
+use std::sync::LazyLock;
 
 use thiserror::Error;
 use tracing_subscriber::EnvFilter;
 
 pub(crate) use self::limit::Limits;
+use self::stderr::Patient;
+
+/// Where the log is written.
+static STDERR: LazyLock<Patient<Stderr>> = LazyLock::new(|| Patient::new(io::stderr()));
 
 /// The level of the log: the least severe lines that are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,7 +82,7 @@ pub fn to_stderr(level: Option<LogLevel>, format: LogFormat) {
     let (filter, misread) = filter(level, &environment);
     let subscriber = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(io::stderr)
+        .with_writer(|| &*STDERR)
         .with_target(false);
     // Where a program has its own subscriber, that one stays.
     let _ = match format {
