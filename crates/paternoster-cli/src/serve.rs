@@ -8,9 +8,10 @@ use crate::ctl::DEFAULT_PLACE;
 use paternoster::{Medium, SchedulerKind, fitted_tunables};
 use paternoster_server::config::{Config, Options};
 use paternoster_server::log::{self, LogFormat, LogLevel};
+use paternoster_server::sockets::Patience;
 
 const USAGE: &str = "\
-paternoster serve [--check] [--log <LEVEL>] [--log-format <FORMAT>] <CONFIG>
+paternoster serve [--check[=start]] [--log <LEVEL>] [--log-format <FORMAT>] <CONFIG>
        paternoster serve [OPTIONS] --disk <PATH> --export <NAME[,weight=N]...>...";
 
 /// Serve disks to NBD clients, shared by weight.
@@ -24,12 +25,21 @@ pub(crate) struct Args {
     #[arg(value_name = "CONFIG", required_unless_present = "disk")]
     config: Option<PathBuf>,
 
-    /// Report every mistake in the configuration, and exit; nothing is changed
+    /// Report every mistake in the configuration, and what else would keep the server from
+    /// starting now; then exit
     ///
-    /// Checks sockets' directories, disk files and the machine's memory as the user who asks, and
-    /// asks other NBD servers for their exports.
-    #[arg(long)]
-    check: bool,
+    /// A mistake ends with status 1. What others have now (a port, a socket, a lock, a device) or
+    /// the machine refuses is told with its holder, and ends with status 1 only under
+    /// --check=start: a running server's own file is checked without. All is asked as the user who
+    /// asks, of other NBD servers too; what is free is taken for a moment, as at the start.
+    #[arg(
+        long,
+        value_name = "WHAT",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "file"
+    )]
+    check: Option<Check>,
 
     /// Log to standard error at this level: error, warn, info, debug or trace, each with those
     /// before it [default: what `RUST_LOG` asks for, else info]
@@ -43,6 +53,39 @@ pub(crate) struct Args {
     // Last, as its heading holds for all that follows.
     #[command(flatten)]
     options: DiskArgs,
+}
+
+/// What a check has to find right.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Check {
+    /// The configuration
+    File,
+    /// The configuration, and that a server could start with it now
+    Start,
+}
+
+impl Check {
+    /// Checks a configuration that has no mistakes.
+    fn run(self, config: &Config) -> ExitCode {
+        for notice in config.notices() {
+            eprintln!("paternoster: {notice}");
+        }
+        let patience = match self {
+            Self::File => Patience::None,
+            Self::Start => Patience::AWhile,
+        };
+        let obstacles = paternoster_server::obstacles(config, patience);
+        for line in obstacles.iter().flat_map(|obstacle| obstacle.lines()) {
+            eprintln!("paternoster: a server could not start now: {line}");
+        }
+        match self {
+            Self::Start if !obstacles.is_empty() => ExitCode::FAILURE,
+            Self::File | Self::Start => {
+                eprintln!("paternoster: the configuration is valid");
+                ExitCode::SUCCESS
+            }
+        }
+    }
 }
 
 /// One disk without a file.
@@ -181,12 +224,8 @@ fn serve(args: Args) -> anyhow::Result<ExitCode> {
         Some(path) => Config::from_file(path)?,
         None => Config::from_options(&args.options.into_options())?,
     };
-    if args.check {
-        for notice in config.notices() {
-            eprintln!("paternoster: {notice}");
-        }
-        eprintln!("paternoster: the configuration is valid");
-        return Ok(ExitCode::SUCCESS);
+    if let Some(check) = args.check {
+        return Ok(check.run(&config));
     }
     paternoster_server::run(&config, args.config.as_deref())?;
     Ok(ExitCode::SUCCESS)

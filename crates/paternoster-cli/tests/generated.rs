@@ -47,7 +47,7 @@ fn subcommands(help: &str) -> impl Iterator<Item = &str> {
 /// The long options at the head of a line.
 fn options(help: &str) -> BTreeSet<String> {
     let heads = help.lines().map(str::trim_start).filter(|line| line.starts_with('-'));
-    let words = heads.flat_map(|line| line.split([' ', ',', '=']).take(3));
+    let words = heads.flat_map(|line| line.split([' ', ',', '=', '[']).take(3));
     words.filter(|word| word.starts_with("--")).map(str::to_owned).collect()
 }
 

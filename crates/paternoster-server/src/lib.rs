@@ -12,6 +12,7 @@
 //! of it. Everything of one disk is decided by one thread in one order.
 
 mod acceptor;
+mod acquire;
 mod admission;
 mod announce;
 mod borders;
@@ -23,6 +24,7 @@ pub mod ctl;
 mod depth;
 mod export_table;
 mod far;
+mod holder;
 pub mod log;
 mod messages;
 mod metrics;
@@ -38,6 +40,7 @@ mod threads;
 mod tuned;
 mod uri;
 
+pub use acquire::obstacles;
 pub use control::ControlHandle;
 pub use serve::run;
 pub use server::Server;

@@ -7,15 +7,13 @@ use std::thread::{self, JoinHandle};
 
 use anyhow::{Context as _, Result};
 
+use crate::acquire::{ForControl, Obstacles, acquire};
 use crate::config::Config;
 use crate::control::ControlHandle;
 use crate::ctl::{self, Control, ReloadMode};
 use crate::server::Server;
 use crate::signals;
-use crate::sockets::{self, SocketFile};
-
-/// Only the user who runs the server may ask it.
-const CTL_MODE: u32 = 0o600;
+use crate::sockets::Patience;
 
 /// Serves until SIGTERM, SIGINT or SIGQUIT. Standard output is the URI of each export on each
 /// socket that offers it, a line each, written when clients can connect. An error where the end was
@@ -31,19 +29,9 @@ pub fn run(config: &Config, file: Option<&Path>) -> Result<()> {
     let (ends, end) = mpsc::channel();
     let (hang_ups, hang_up) = mpsc::channel();
     signals::forward(ends.clone(), hang_ups).context("cannot wait for signals")?;
-    let ctl_listener = match &config.ctl {
-        Some(path) => {
-            ctl::make_directory(path).with_context(|| {
-                format!("no directory for the control socket {}", path.display())
-            })?;
-            let listener = sockets::bind_unix(path, CTL_MODE)
-                .context("no control socket: name another as ctl, or \"none\"")?;
-            Some((listener, SocketFile::new(path)))
-        }
-        None => None,
-    };
-    let metrics_listener = config.metrics.map(sockets::bind_tcp).transpose()?;
-    let mut server = Server::start_watched(config, &ends)?;
+    let (for_server, ForControl { ctl: ctl_listener, metrics: metrics_listener }) =
+        acquire(config, Patience::AWhile).map_err(Obstacles::into_error)?;
+    let mut server = Server::start_with(config, for_server, &ends)?;
     let control = match file {
         Some(file) => server.control().with_file(file),
         None => server.control(),
@@ -102,10 +90,11 @@ fn print_uris(
     uris: &[String],
     ends: mpsc::Sender<String>,
 ) -> io::Result<JoinHandle<io::Result<()>>> {
-    let lines: String = uris.iter().map(|uri| format!("{uri}\n")).collect();
+    let uris = uris.to_vec();
     let work = move || {
         let mut out = io::stdout().lock();
-        let printed = out.write_all(lines.as_bytes()).and_then(|()| out.flush());
+        let written = uris.iter().try_for_each(|uri| writeln!(out, "{uri}"));
+        let printed = written.and_then(|()| out.flush());
         if printed.is_err() {
             // The server may have ended already.
             let _ = ends.send("standard output takes nothing".to_owned());

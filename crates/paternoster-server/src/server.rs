@@ -6,7 +6,7 @@
 //!                               connection threads, where there are any
 //! ```
 //!
-//! The order of starting: sockets are bound, then disks are opened, then threads run; so that
+//! The order of starting: `acquire.rs` binds sockets and opens disks, then threads run; so that
 //! whatever is refused is refused before anything is changed.
 
 use std::io;
@@ -16,24 +16,19 @@ use std::time::{Duration, Instant as SystemInstant};
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use paternoster::{Device, Elevator, Instant, PlugLimits};
-use paternoster_disk::{
-    Backend, Engine, Fd, FileBackend, FileOptions, IoEngine, MemoryBackend, Model, ModelledBackend,
-    MonotonicClock, Owner, Ring, Waker,
-};
-
+use paternoster_disk::{Backend, Engine, Fd, IoEngine, MonotonicClock, Owner, Ring, Waker};
 use rustix::net::{Shutdown, shutdown};
 
 use crate::acceptor::{Acceptor, Listener, StopFlag};
+use crate::acquire::{ForServer, Obstacles, acquire_for_server};
 use crate::admission::{Admission, raise_descriptors};
 use crate::announce;
-use crate::borders;
 use crate::clients::Export;
-use crate::config::{AtStop, BackendConfig, Config, DiskConfig, GroupConfig};
+use crate::config::{AtStop, Config, GroupConfig};
 use crate::connections::{Connections, DiskLabel, Scheduler, Served, Tenant};
 use crate::control::ControlHandle;
 use crate::depth;
 use crate::export_table::{ExportTable, Flushes};
-use crate::far;
 use crate::messages::OwnerHandle;
 use crate::rings;
 use crate::sockets::{BoundSocket, SocketFile};
@@ -75,18 +70,21 @@ impl Server {
 
     /// Starts to serve; a thread that fails sends a sentence about that to `failures`.
     pub fn start_watched(config: &Config, failures: &mpsc::Sender<String>) -> Result<Self> {
-        let threads = if config.threads > 1 { config.threads } else { 0 };
-        let io = rings::choose(config.engine, config.disks.len() + threads + 1)?;
-        let bound = config.listen.iter().map(|listen| BoundSocket::new(&listen.address));
-        let bound = bound.collect::<Result<Vec<_>, _>>()?;
+        let acquired = acquire_for_server(config).map_err(Obstacles::into_error)?;
+        Self::start_with(config, acquired, failures)
+    }
+
+    /// The same with what has been acquired for the server.
+    pub(crate) fn start_with(
+        config: &Config,
+        acquired: ForServer,
+        failures: &mpsc::Sender<String>,
+    ) -> Result<Self> {
+        let ForServer { io, bound, backends } = acquired;
         let uris = uri::of_exports(config, &bound)?;
-        let mut backends = Vec::new();
-        for (index, disk) in config.disks.iter().enumerate() {
-            backends.push(open_backend(config, index, disk)?);
-        }
         let (alive, running) = mpsc::channel();
         let watch = Watchers { failures: failures.clone(), alive };
-        let threads = (0..threads).map(|_| Thread::new(io));
+        let threads = (0..config.connection_threads()).map(|_| Thread::new(io));
         let mut threads = threads.collect::<io::Result<Vec<_>>>()?;
         let flushes = backends.iter().map(|backend| backend.capabilities().flushes).collect();
         let mut owners = Vec::new();
@@ -181,35 +179,6 @@ impl Server {
 fn join(thread: JoinHandle<io::Result<()>>) -> Result<()> {
     let result = thread.join().map_err(|_| anyhow!("its thread panicked"))?;
     Ok(result?)
-}
-
-fn open_backend(config: &Config, index: usize, disk: &DiskConfig) -> Result<Box<dyn Backend>> {
-    let in_memory = |size: u64| {
-        // Asked for first: a disk that does not fit would end the process.
-        let fits = |bytes: &usize| Vec::<u8>::new().try_reserve_exact(*bytes).is_ok();
-        let bytes = usize::try_from(size).ok().filter(fits);
-        bytes.with_context(|| format!("disk {:?}: there is no memory of {size} bytes", disk.name))
-    };
-    Ok(match &disk.backend {
-        &BackendConfig::File { ref path, cache } => {
-            let mut exports = config.exports.iter().filter(|export| export.disk == index);
-            let read_only = exports.all(|export| export.read_only);
-            let backend = FileBackend::open(path, FileOptions { read_only, cache })
-                .with_context(|| format!("disk {:?}: cannot open {}", disk.name, path.display()))?;
-            borders::check(config, index, &backend.capabilities())?;
-            Box::new(backend)
-        }
-        BackendConfig::Memory { size } => Box::new(MemoryBackend::new(in_memory(*size)?)),
-        &BackendConfig::Modelled { size, servers, service, per_kib } => {
-            let model = Model { servers, service, per_kib };
-            Box::new(ModelledBackend::new(in_memory(size)?, model))
-        }
-        BackendConfig::Nbd { options, size, .. } => {
-            let backend = far::open(config, index, options, *size)?;
-            borders::check(config, index, &backend.capabilities())?;
-            Box::new(backend)
-        }
-    })
 }
 
 /// Adds the groups of a disk's exports, and those above them, to its elevator. Returns the exports

@@ -15,11 +15,12 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use thiserror::Error;
 
 use crate::config::ListenAddress;
+use crate::holder;
 
 /// The longest path of a unix socket, in bytes: what `sun_path` holds beside its final 0.
 pub const UNIX_PATH_MAX: usize = 107;
 
-/// After which milliseconds a socket in use is tried again: one of a server that was killed stays
+/// After which milliseconds what is in use is tried again: one of a server that was killed stays
 /// until the kernel has taken that server's rings apart, a moment after the process has gone. They
 /// are few, as each trial is a connection that waits to be accepted.
 const TRIALS_MS: [u64; 4] = [50, 100, 200, 400];
@@ -31,10 +32,12 @@ const BACKLOG: i32 = 128;
 #[derive(Debug, Error)]
 pub enum BindError {
     /// Somebody listens on the unix socket.
-    #[error("socket {path:?} is in use: another program accepts connections on it")]
+    #[error("socket {path:?} is in use: {holder} accepts connections on it")]
     UnixInUse {
         /// Its path.
         path: PathBuf,
+        /// Who that is, as far as it is known.
+        holder: String,
     },
     /// The path leads to something that is not removed to make room.
     #[error("{path:?} exists and is not a socket; it stays as it is: name another path")]
@@ -51,10 +54,12 @@ pub enum BindError {
         source: io::Error,
     },
     /// Somebody listens on the TCP port.
-    #[error("{address} is in use: another program listens on it")]
+    #[error("{address} is in use: {holder} listens on it")]
     TcpInUse {
         /// The address and the port.
         address: SocketAddr,
+        /// Who that is, as far as it is known.
+        holder: String,
     },
     /// The TCP socket could not be made.
     #[error("cannot listen on {address}")]
@@ -69,7 +74,16 @@ pub enum BindError {
 /// Listens on a unix socket with these permission bits. A socket that a dead program left behind is
 /// replaced; one in use, and anything else at this path, is refused.
 pub fn bind_unix(path: &Path, mode: u32) -> Result<UnixListener, BindError> {
-    patiently(|| bind_unix_now(path, mode))
+    bind_unix_with(path, mode, Patience::AWhile)
+}
+
+/// The same, with that patience.
+pub(crate) fn bind_unix_with(
+    path: &Path,
+    mode: u32,
+    patience: Patience,
+) -> Result<UnixListener, BindError> {
+    patience.bind(|| bind_unix_now(path, mode))
 }
 
 fn bind_unix_now(path: &Path, mode: u32) -> Result<UnixListener, BindError> {
@@ -116,12 +130,12 @@ pub(crate) enum BoundSocket {
 
 impl BoundSocket {
     /// Listens there.
-    pub(crate) fn new(address: &ListenAddress) -> Result<Self, BindError> {
+    pub(crate) fn new(address: &ListenAddress, patience: Patience) -> Result<Self, BindError> {
         Ok(match address {
             ListenAddress::Unix { path, mode } => {
-                Self::Unix(bind_unix(path, *mode)?, SocketFile::new(path))
+                Self::Unix(bind_unix_with(path, *mode, patience)?, SocketFile::new(path))
             }
-            ListenAddress::Tcp(address) => Self::Tcp(bind_tcp(*address)?),
+            ListenAddress::Tcp(address) => Self::Tcp(patience.bind_tcp(*address)?),
         })
     }
 }
@@ -150,25 +164,62 @@ impl Drop for SocketFile {
 
 /// Listens on a TCP address.
 pub fn bind_tcp(address: SocketAddr) -> Result<TcpListener, BindError> {
-    patiently(|| {
-        TcpListener::bind(address).map_err(|source| match source.kind() {
-            io::ErrorKind::AddrInUse => BindError::TcpInUse { address },
-            _ => BindError::Tcp { address, source },
-        })
+    Patience::AWhile.bind_tcp(address)
+}
+
+fn bind_tcp_now(address: SocketAddr) -> Result<TcpListener, BindError> {
+    TcpListener::bind(address).map_err(|source| match source.kind() {
+        io::ErrorKind::AddrInUse => {
+            BindError::TcpInUse { address, holder: or_another(holder::of_port(address)) }
+        }
+        _ => BindError::Tcp { address, source },
     })
 }
 
-/// Binds, and tries again for a while what is in use.
-fn patiently<T>(mut bind: impl FnMut() -> Result<T, BindError>) -> Result<T, BindError> {
-    for pause in TRIALS_MS {
-        match bind() {
-            Err(BindError::UnixInUse { .. } | BindError::TcpInUse { .. }) => {
-                std::thread::sleep(Duration::from_millis(pause));
-            }
-            bound => return bound,
-        }
+/// Whether what is in use is tried again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Patience {
+    /// For a while.
+    AWhile,
+    /// It is not.
+    None,
+}
+
+impl Patience {
+    fn bind<T>(self, bind: impl FnMut() -> Result<T, BindError>) -> Result<T, BindError> {
+        let in_use = |error: &BindError| {
+            matches!(error, BindError::UnixInUse { .. } | BindError::TcpInUse { .. })
+        };
+        self.take(bind, in_use)
     }
-    bind()
+
+    /// Listens on a TCP address.
+    pub(crate) fn bind_tcp(self, address: SocketAddr) -> Result<TcpListener, BindError> {
+        self.bind(|| bind_tcp_now(address))
+    }
+
+    /// Takes something that may be in use.
+    pub(crate) fn take<T, E>(
+        self,
+        mut take: impl FnMut() -> Result<T, E>,
+        in_use: impl Fn(&E) -> bool,
+    ) -> Result<T, E> {
+        let trials = match self {
+            Self::AWhile => &TRIALS_MS[..],
+            Self::None => &[],
+        };
+        for &pause in trials {
+            match take() {
+                Err(error) if in_use(&error) => std::thread::sleep(Duration::from_millis(pause)),
+                taken => return taken,
+            }
+        }
+        take()
+    }
+}
+
+fn or_another(holder: Option<String>) -> String {
+    holder.unwrap_or_else(|| "another program".to_owned())
 }
 
 /// Holds the lock of the directory of `path` until it is dropped; waits a second for it.
@@ -201,7 +252,8 @@ fn remove_dead_socket(path: &Path, address: &SocketAddrUnix) -> Result<(), BindE
         Err(Errno::CONNREFUSED) => fs::remove_file(path).map_err(failed),
         // EAGAIN is a full backlog, EPROTOTYPE a socket of another type: both have an owner.
         Ok(()) | Err(Errno::AGAIN | Errno::PROTOTYPE) => {
-            Err(BindError::UnixInUse { path: path.to_owned() })
+            let holder = or_another(holder::of_other_end(&probe));
+            Err(BindError::UnixInUse { path: path.to_owned(), holder })
         }
         Err(errno) => Err(failed(errno.into())),
     }

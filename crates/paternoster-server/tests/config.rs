@@ -222,7 +222,7 @@ fn options_and_file_make_the_same_configuration() {
 fn exports_share_a_group_whose_weight_is_written_once_anywhere() {
     let rig = Rig::new();
     let config = rig.read(&format!(
-        "{DISK}[exports.b]\ndisk = \"d\"\ngroup = \"/a\"\nsize = 1\n\
+        "{DISK}cache = \"page\"\n[exports.b]\ndisk = \"d\"\ngroup = \"/a\"\nsize = 1\n\
          [exports.a]\ndisk = \"d\"\nweight = 250\noffset = 1\n"
     ));
     let config = config.expect("valid");
@@ -244,7 +244,7 @@ fn lines(groups: &[GroupConfig]) -> Vec<String> {
 fn groups_above_are_there_unwritten_and_stand_before_those_below() {
     let rig = Rig::new();
     let config = rig.read(&format!(
-        "{DISK}[exports.lab]\ndisk = \"d\"\nsize = 1\nweight = 20\n\
+        "{DISK}cache = \"page\"\n[exports.lab]\ndisk = \"d\"\nsize = 1\nweight = 20\n\
          [exports.deep]\ndisk = \"d\"\nsize = 1\noffset = 1\ngroup = \"/org/db/x\"\n\
          [exports.near]\ndisk = \"d\"\nsize = 1\noffset = 2\ngroup = \"/org-2/x\"\n\
          [exports.web]\ndisk = \"d\"\nsize = 1\noffset = 3\ngroup = \"/org/web\"\n\
@@ -431,7 +431,7 @@ fn exports_that_cannot_be_served_are_refused() {
         (&export("offset = 1\nsize = 9223372036854775807"), 6, &["past the end"]),
         (&export("offset = \"x\""), 5, &["offset = \"x\"", "K, M, G or T"]),
         (&beside(""), 6, &["\"e\" and \"f\"", "0 to 1048575", "read-only"]),
-        (&beside("offset = 4096\nsize = 1"), 6, &["4096 to 4096"]),
+        (&beside("offset = 4096\nsize = 4096"), 6, &["4096 to 8191"]),
         (&export("ioprio = \"be/8\""), 5, &["\"be/8\"", "be/0 to be/7"]),
         (&long, 3, &["export", "4096 bytes"]),
         (&export("description = \"a\\nb\""), 5, &["description", "control characters"]),

@@ -2,13 +2,16 @@
 //! `restart.rs` has other people's clients connect again.
 
 use std::fs::{self, File};
+use std::net::TcpStream;
 use std::os::unix::fs::FileExt as _;
+use std::os::unix::net::UnixStream;
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use crate::support::{Place, Served, check_found, temp_dir, tool_command};
-use crate::wire::{Wire, request};
+use crate::stat::stat;
+use crate::support::{Place, Served, check_found, eventually, temp_dir, tool_command};
+use crate::wire::{Wire, address, request};
 
 const MIB: u64 = 1 << 20;
 
@@ -87,18 +90,23 @@ impl Writer {
     }
 }
 
+/// The key of a file that says where clients connect.
+fn listen(place: Place) -> &'static str {
+    match place {
+        Place::Unix => "unix = \"nbd.sock\"",
+        Place::Tcp => "tcp = \"127.0.0.1:0\"",
+    }
+}
+
 /// Serves an empty file with four requests in the device at once, from a configuration.
 fn serve(place: Place, bytes: u64, more: &str) -> Served {
     let dir = temp_dir();
     let disk = File::create(dir.path().join("disk.img")).expect("a disk");
     disk.set_len(bytes).expect("room for it");
-    let listen = match place {
-        Place::Unix => "unix = \"nbd.sock\"",
-        Place::Tcp => "tcp = \"127.0.0.1:0\"",
-    };
     let toml = format!(
-        "{listen}\n{more}\n[disks.d]\npath = \"disk.img\"\ndepth = 4\n\
-         [exports.disk]\ndisk = \"d\"\n"
+        "{}\n{more}\n[disks.d]\npath = \"disk.img\"\ndepth = 4\n\
+         [exports.disk]\ndisk = \"d\"\n",
+        listen(place)
     );
     fs::write(dir.path().join("c.toml"), toml).expect("a file");
     Served::start(dir, &["c.toml"], 1)
@@ -146,6 +154,40 @@ fn sigterm_keeps_every_acknowledged_write_and_leaves_the_others_unanswered_or_re
         }
         assert_eq!(refused > 0, refuses, "{refused} were refused, with {more:?}");
         assert!(!served.path("nbd.sock").exists(), "the socket is gone");
+    }
+}
+
+/// A client that connects anew must find the next server.
+#[test]
+fn server_that_ends_answers_what_is_in_the_disk_and_is_reached_by_nobody() {
+    for (place, threads) in [(Place::Unix, 1), (Place::Tcp, 2)] {
+        let dir = temp_dir();
+        let toml = format!(
+            "{}\nctl = \"ctl.sock\"\nthreads = {threads}\n[disks.d]\nbackend = \"modelled\"\n\
+             size = \"1M\"\nservers = 1\nservice_us = 1_000_000\ndepth = 1\n\
+             [exports.disk]\ndisk = \"d\"\n",
+            listen(place)
+        );
+        fs::write(dir.path().join("c.toml"), toml).expect("a file");
+        let mut served = Served::start(dir, &["c.toml"], 1);
+        let mut wire = Wire::enter(&served, place);
+        for cookie in 1..=3 {
+            wire.send(&request(0, 0, cookie, (cookie - 1) << 17, 4096));
+        }
+        eventually("one read is in the device", || stat(&served)["disks"][0]["in_device"] == 1);
+        served.terminate();
+        eventually("the end has begun", || !served.path("ctl.sock").exists());
+        let reached = match place {
+            Place::Unix => UnixStream::connect(served.path("nbd.sock")).is_ok(),
+            Place::Tcp => TcpStream::connect(address(served.uri())).is_ok(),
+        };
+        assert!(!reached, "it listens no longer");
+        assert!(served.is_running(), "the disk takes a second for the read");
+        assert_eq!(wire.simple_reply(1), 0);
+        wire.skip(4096);
+        assert_eq!(wire.rest(), [0; 0], "the others wait, and get no answer");
+        let (status, _) = served.wait(Duration::from_secs(10));
+        assert_eq!(status.code(), Some(0), "{}", served.log());
     }
 }
 

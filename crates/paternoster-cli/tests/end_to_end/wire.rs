@@ -19,6 +19,11 @@ impl Socket for TcpStream {}
 /// A connection on which nothing is done but what the test says.
 pub(crate) struct Wire(Box<dyn Socket>);
 
+/// The address and port of a URI of TCP.
+pub(crate) fn address(uri: &str) -> &str {
+    uri.trim_start_matches("nbd://").split('/').next().expect("an address")
+}
+
 impl Wire {
     /// Connects to where `served` is.
     pub(crate) fn connect(served: &Served, place: Place) -> Self {
@@ -30,9 +35,7 @@ impl Wire {
                 Self(Box::new(stream))
             }
             Place::Tcp => {
-                let uri = served.uri().trim_start_matches("nbd://");
-                let address = uri.split('/').next().expect("an address");
-                let stream = TcpStream::connect(address).expect("a connection");
+                let stream = TcpStream::connect(address(served.uri())).expect("a connection");
                 stream.set_read_timeout(patience).expect("a timeout");
                 Self(Box::new(stream))
             }

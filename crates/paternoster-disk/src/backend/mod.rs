@@ -11,7 +11,7 @@ mod nbd;
 mod rotational;
 
 pub use damage::Damage;
-pub use file::{Cache, CacheChoice, FileBackend, FileOptions};
+pub use file::{Cache, CacheChoice, FileBackend, FileOptions, block_of, program};
 pub use granules::Granules;
 pub use in_memory::is_in_memory;
 pub use memory::MemoryBackend;

@@ -5,7 +5,7 @@ use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::PathBuf;
 
 use paternoster::{Hierarchy, Nanos};
-use paternoster_disk::{CacheChoice, NbdOptions, device_size, is_rotational};
+use paternoster_disk::{CacheChoice, NbdOptions, block_of, device_size, is_rotational};
 
 use super::draft::{At, Bounds, Draft, DraftDisk, DraftExport, Key, check_name};
 use super::error::{Mistake, Problem};
@@ -112,8 +112,10 @@ pub(super) struct Checked {
     pub(super) config: Option<DiskConfig>,
     /// Its bytes, at least 1; none if that cannot be known.
     pub(super) size: Option<u64>,
+    /// Bytes of its blocks, if that is known.
+    pub(super) block: Option<u32>,
     /// Which file it is.
-    file: Option<FileId>,
+    pub(super) file: Option<FileId>,
 }
 
 const DEPTH: Bounds = Bounds { key: "depth", min: 1, max: DiskConfig::DEPTH_MAX, unit: "requests" };
@@ -167,7 +169,7 @@ fn check_disk(
     mistakes: &mut Mistakes,
 ) -> Checked {
     let name = mistakes.note(check_name("disk", &draft.name));
-    let Behind { backend, size, file, rotational } =
+    let Behind { backend, size, block, file, rotational } =
         check_backend(draft, beside, is_written, mistakes);
     let set = draft.rotational.check_or(None, mistakes, |found| Ok(found.value));
     let rotational = set.flatten().or(rotational);
@@ -198,7 +200,7 @@ fn check_disk(
         })
     };
     let name = draft.name.value.clone();
-    Checked { name, config: config(), size: size.filter(|&size| size > 0), file }
+    Checked { name, config: config(), size: size.filter(|&size| size > 0), block, file }
 }
 
 /// The scheduler of that name. None if it is for `auto` to choose, and what the disk is unknown.
@@ -271,6 +273,8 @@ pub(super) struct Behind {
     backend: Option<BackendConfig>,
     /// In bytes.
     size: Option<u64>,
+    /// Bytes of its blocks.
+    block: Option<u32>,
     /// Which file it is.
     file: Option<FileId>,
     /// Whether it is rotational.
@@ -278,13 +282,18 @@ pub(super) struct Behind {
 }
 
 impl Behind {
+    /// The same with blocks of so many bytes, if that is known.
+    pub(super) fn with_block(self, block: Option<u32>) -> Self {
+        Self { block, ..self }
+    }
+
     /// What is no file of this machine.
     pub(super) fn no_file(
         backend: Option<BackendConfig>,
         size: Option<u64>,
         rotational: bool,
     ) -> Self {
-        Self { backend, size, file: None, rotational: Some(rotational) }
+        Self { backend, size, block: None, file: None, rotational: Some(rotational) }
     }
 }
 
@@ -326,7 +335,11 @@ fn check_backend(
             of_kind("file").refuse_keys_but(&["path", "cache"], mistakes);
             let cache = draft.cache.check_or(CacheChoice::Auto, mistakes, check_cache);
             let cache = cache.unwrap_or_default();
-            mistakes.note(look_at(path, cache)).unwrap_or_default()
+            let mut behind = mistakes.note(look_at(path, cache)).unwrap_or_default();
+            if behind.file.is_some() {
+                behind.block = mistakes.note(look_at_blocks(path, cache, &draft.cache)).flatten();
+            }
+            behind
         }
         (Key::Missing, Key::Missing) if !draft.has_gaps => {
             let disk = draft.name.value.clone();
@@ -426,14 +439,32 @@ fn look_at(path: &At<PathBuf>, cache: CacheChoice) -> Result<Behind, Mistake> {
     Ok(Behind {
         backend: Some(BackendConfig::File { path: path.value.clone(), cache }),
         size: if is_device { device_size(&seen) } else { Some(seen.len()) },
+        block: None,
         file: Some(file),
         rotational: Some(is_rotational(&seen).yes),
     })
 }
 
+/// The blocks of a disk's file, unless it cannot be opened, which is told elsewhere.
+fn look_at_blocks(
+    path: &At<PathBuf>,
+    cache: CacheChoice,
+    written: &Key<String>,
+) -> Result<Option<u32>, Mistake> {
+    match (block_of(&path.value, cache), written.place()) {
+        (Ok(block), _) => Ok(Some(block)),
+        (Err(reason), Some(place))
+            if cache == CacheChoice::Direct && block_of(&path.value, CacheChoice::Page).is_ok() =>
+        {
+            Err(place.mistake(Problem::NoDirect { path: path.value.clone(), reason }))
+        }
+        (Err(_), _) => Ok(None),
+    }
+}
+
 /// What tells two paths of one file from those of two.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum FileId {
+pub(super) enum FileId {
     /// The number of a block device.
     Device(u64),
     /// Where a file lies.

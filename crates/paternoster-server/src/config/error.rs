@@ -13,6 +13,7 @@ use paternoster_disk::NbdUriError;
 use thiserror::Error;
 
 use super::scheduler::AUTO;
+use crate::borders::InsideBlock;
 
 /// The error of a configuration that cannot be used.
 #[derive(Debug, Error)]
@@ -281,6 +282,12 @@ pub enum Problem {
          allowed if one of them or both are read-only", bytes.start, bytes.end - 1
     )]
     Overlap { export: String, other: String, disk: String, bytes: Range<u64> },
+    /// A border inside a block.
+    #[error(transparent)]
+    InsideBlock(Box<InsideBlock>),
+    /// Direct I/O that is asked for, on a file that takes none.
+    #[error("cache = \"direct\": {path:?}: {reason}; \"page\" is allowed for it")]
+    NoDirect { path: PathBuf, reason: io::Error },
     /// A text that names no I/O priority.
     #[error(transparent)]
     BadIoPrio(ParseIoPrioError),

@@ -10,6 +10,7 @@ use super::error::{Mistake, Problem};
 use super::group::{GroupConfig, Members};
 use super::mistakes::Mistakes;
 use super::size;
+use crate::borders::Placed;
 
 /// One export.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,6 +66,7 @@ pub(super) fn check(
         let extent = find_extent(written, draft, disks, mistakes);
         if let Some(extent) = &extent {
             mistakes.note(check_beside(extent, &extents, disks));
+            check_borders(extent, &disks[extent.disk], mistakes);
         }
         let path = members.path(index);
         let group = groups.and_then(|groups| groups.iter().position(|g| Some(&*g.path) == path));
@@ -172,6 +174,22 @@ fn check_range(
         return Err(place.mistake(Problem::EmptyExport { export }));
     }
     Ok(Some(offset..offset + size))
+}
+
+/// Notes borders inside a block, as far as the disk's blocks are known.
+fn check_borders(export: &Extent<'_>, disk: &Checked, mistakes: &mut Mistakes) {
+    let (Some(block), Some(end_of_disk)) = (disk.block, disk.size) else { return };
+    let Extent { draft, bytes, .. } = export;
+    let placed =
+        Placed { export: &draft.name.value, disk: &disk.name, is_file: disk.file.is_some() };
+    let [begins, ends] = placed.inside_blocks(bytes, block, end_of_disk);
+    let (offset, size) = (draft.offset.place(), draft.size.place());
+    for (problem, place) in [(begins, offset), (ends, size.or(offset))] {
+        if let Some(problem) = problem {
+            let place = place.unwrap_or(&draft.name.place);
+            mistakes.add(place, Problem::InsideBlock(Box::new(problem)));
+        }
+    }
 }
 
 /// Returns whether `export` may stand beside the `others`.

@@ -163,6 +163,11 @@ impl Config {
         options.draft(&mut mistakes).check(&[], mistakes)
     }
 
+    /// Returns how many threads serve clients beside the owners of disks.
+    pub(crate) fn connection_threads(&self) -> usize {
+        if self.threads > 1 { self.threads } else { 0 }
+    }
+
     /// Returns a group and those above it, as indices into [`Config::groups`].
     pub fn lineage(&self, group: usize) -> impl Iterator<Item = usize> + '_ {
         std::iter::successors(Some(group), |&group| self.groups[group].parent)

@@ -61,11 +61,11 @@ pub(super) fn check(
     let known = beside.served.iter().find_map(|disk| known(&disk.backend, &parsed, size));
     let looked = check_other(&at, beside.sockets)
         .and_then(|()| known.map_or_else(|| look_at(&at, size, is_written), Ok));
-    let Some(Look { size: bytes, rotational }) = mistakes.note(looked) else {
+    let Some(Look { size: bytes, rotational, block }) = mistakes.note(looked) else {
         return Behind::default();
     };
     let backend = options.map(|options| BackendConfig::Nbd { options, size: bytes, rotational });
-    Behind::no_file(backend, Some(bytes), rotational)
+    Behind::no_file(backend, Some(bytes), rotational).with_block(block)
 }
 
 /// How a server is used; none where something is wrong.
@@ -99,13 +99,15 @@ fn check_options(
 struct Look {
     size: u64,
     rotational: bool,
+    /// Bytes of its smallest block; none where it was not asked.
+    block: Option<u32>,
 }
 
 /// What is known of it as a disk that is served, unless another size is written.
 fn known(served: &BackendConfig, uri: &NbdUri, written: Option<u64>) -> Option<Look> {
     let &BackendConfig::Nbd { ref options, size, rotational } = served else { return None };
     let is_it = options.uri == *uri && written.is_none_or(|written| written == size);
-    is_it.then_some(Look { size, rotational })
+    is_it.then_some(Look { size, rotational, block: None })
 }
 
 /// Refuses an export that is one of the disks `before` already.
@@ -162,7 +164,7 @@ fn parse_uri(text: &At<String>) -> Result<NbdUri, Mistake> {
 fn look_at(uri: &At<&NbdUri>, size: Option<u64>, is_written: bool) -> Result<Look, Mistake> {
     let far = match (ask_far(uri.value), size) {
         (Ok(far), _) => far,
-        (Err(_), Some(size)) => return Ok(Look { size, rotational: false }),
+        (Err(_), Some(size)) => return Ok(Look { size, rotational: false, block: None }),
         (Err(error), None) => {
             let uri_text = uri.value.to_string();
             return uri.refuse(Problem::FarNotShown { uri: uri_text, reason: error.to_string() });
@@ -175,7 +177,8 @@ fn look_at(uri: &At<&NbdUri>, size: Option<u64>, is_written: bool) -> Result<Loo
     if is_written && far.is_read_only() {
         return uri.refuse(Problem::FarReadOnly { uri: uri_text() });
     }
-    Ok(Look { size: far.size(), rotational: far.is_rotational() })
+    let block = Some(far.capabilities().block);
+    Ok(Look { size: far.size(), rotational: far.is_rotational(), block })
 }
 
 /// A span of at least so many milliseconds.

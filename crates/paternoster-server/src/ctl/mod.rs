@@ -31,7 +31,7 @@ pub use client::{
 pub use limit::{LimitAnswer, LimitChange, LimitError, LimitsInForce};
 pub(crate) use limit::{NewLimits, by_key as limits_by_key};
 pub use place::{VARIABLE, default_path};
-pub(crate) use place::{is_directory_to_be_made, make_directory};
+pub(crate) use place::{is_directory_to_be_made, make_directory, makes_directory};
 pub use reload::{Change, ReloadAnswer, ReloadError, ReloadMode};
 pub use server::{Control, CtlServer, StatError, serve, serve_metrics};
 pub(crate) use settings::CheckedSettings;

@@ -61,10 +61,15 @@ pub(crate) fn is_directory_to_be_made(socket: &Path) -> bool {
     !directory.exists() && parent.is_dir() && rustix::fs::access(parent, access).is_ok()
 }
 
+/// Returns whether [`make_directory`] makes one.
+pub(crate) fn makes_directory(socket: &Path) -> bool {
+    socket == default_path() && is_directory_to_be_made(socket)
+}
+
 /// Makes the directory of the default socket where there is none: others may look in it, and the
 /// socket itself is its server's alone.
 pub(crate) fn make_directory(socket: &Path) -> io::Result<()> {
-    if socket != default_path() || !is_directory_to_be_made(socket) {
+    if !makes_directory(socket) {
         return Ok(());
     }
     let Some(directory) = socket.parent() else { return Ok(()) };

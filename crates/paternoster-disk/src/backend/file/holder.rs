@@ -1,9 +1,9 @@
-//! Who has a block device that is refused, by name.
+//! Who has a block device or a lock that is refused, by name.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Dev, major, minor};
+use rustix::fs::{Dev, Stat, major, minor};
 
 /// Where the system says it.
 struct System<'a> {
@@ -17,6 +17,29 @@ struct System<'a> {
 pub(super) fn of(device: Dev) -> String {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     System { devices: Path::new("/sys/dev/block"), mounts: &mounts }.holder(device)
+}
+
+/// The program of that process, where it is seen from here.
+pub fn program(pid: u32) -> Option<String> {
+    let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
+    Some(format!("{} (pid {pid})", name.trim_end()))
+}
+
+/// The program that has locked that file, as far as the system says it.
+pub(super) fn of_lock(file: &Stat) -> Option<String> {
+    let locks = fs::read_to_string("/proc/locks").ok()?;
+    program(locker(&locks, file.st_dev, file.st_ino)?)
+}
+
+/// The process that has locked a file: a line of `/proc/locks` has it in its fifth field, and the
+/// file in its sixth, as two numbers of its device in hexadecimal digits and the inode.
+fn locker(locks: &str, device: Dev, inode: u64) -> Option<u32> {
+    let wanted = format!("{:02x}:{:02x}:{inode}", major(device), minor(device));
+    locks.lines().find_map(|line| {
+        let fields: Vec<_> = line.split_whitespace().collect();
+        let [_, "FLOCK", _, _, pid, file, ..] = fields[..] else { return None };
+        if file == wanted { pid.parse().ok() } else { None }
+    })
 }
 
 impl System<'_> {
@@ -89,6 +112,19 @@ mod tests {
         file("8:16/holders/dm-3/dm/name", "vg-root\n");
         file("8:32/holders/md0/size", "8\n");
         root
+    }
+
+    #[test]
+    fn locker_of_a_file_is_found_and_those_that_wait_for_it_are_not() {
+        let locks = "\
+            1: FLOCK  ADVISORY  WRITE 812 08:11:4711 0 EOF\n\
+            1: -> FLOCK  ADVISORY  WRITE 813 08:12:4711 0 EOF\n\
+            2: POSIX  ADVISORY  WRITE 814 08:12:4711 0 EOF\n\
+            3: FLOCK  ADVISORY  READ  815 08:12:4711 0 EOF\n";
+        assert_eq!(locker(locks, makedev(8, 0x11), 4711), Some(812));
+        assert_eq!(locker(locks, makedev(8, 0x12), 4711), Some(815));
+        assert_eq!(locker(locks, makedev(8, 0x12), 4712), None);
+        assert!(program(std::process::id()).is_some() && program(0).is_none());
     }
 
     #[test]

@@ -16,7 +16,8 @@ mod holder;
 mod open;
 
 pub use cache::{Cache, CacheChoice};
-pub use open::FileOptions;
+pub use holder::program;
+pub use open::{FileOptions, block_of};
 
 use std::io;
 use std::path::Path;

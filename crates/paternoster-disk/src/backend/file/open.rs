@@ -66,6 +66,14 @@ impl Opened {
     }
 }
 
+/// Returns the bytes of a block of a file or device, as it would be opened that way. It is opened
+/// for reading, and not locked.
+pub fn block_of(path: &Path, cache: CacheChoice) -> io::Result<u32> {
+    let (file, direct) = open(path, FileOptions { read_only: true, cache })?;
+    let size = size(&file, &file.metadata()?)?;
+    Ok(direct.map_or(1, |said| said.unwrap_or(UNKNOWN).for_tail_of(size).block))
+}
+
 /// Opens the same file again, through the page cache, for its last block. The lock is the other
 /// descriptor's. A file that has taken its place meanwhile is refused.
 pub(super) fn tail(path: &Path, options: FileOptions, first: &Fd) -> io::Result<Fd> {
@@ -126,7 +134,11 @@ fn lock(file: &File, read_only: bool) -> io::Result<()> {
         FlockOperation::NonBlockingLockExclusive
     };
     flock(file, lock).map_err(|errno| match errno {
-        Errno::WOULDBLOCK => io::Error::other("another program has locked it"),
+        Errno::WOULDBLOCK => {
+            let holder = fstat(file).ok().and_then(|seen| holder::of_lock(&seen));
+            let holder = holder.unwrap_or_else(|| "another program".to_owned());
+            io::Error::new(io::ErrorKind::WouldBlock, format!("{holder} has locked it"))
+        }
         other => other.into(),
     })
 }

@@ -1,0 +1,169 @@
+//! What a server takes of its machine before it serves: rings, sockets, disks. One function takes
+//! it, for `serve` and for its checks, so that a check finds what `serve` would be refused.
+//!
+//! ```text
+//!   configuration ──▶ acquire ──▶ rings, control socket, metrics, sockets, disks ──▶ Server
+//!                        └──────▶ obstacles: all that is refused, with its holder
+//! ```
+
+use std::fs;
+use std::io;
+use std::net::TcpListener;
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+
+use anyhow::{Context as _, Error, Result, anyhow};
+use paternoster_disk::{
+    Backend, FileBackend, FileOptions, IoEngine, MemoryBackend, Model, ModelledBackend,
+};
+
+use crate::borders;
+use crate::config::{BackendConfig, Config, DiskConfig};
+use crate::ctl;
+use crate::far;
+use crate::rings;
+use crate::sockets::{BoundSocket, Patience, SocketFile, bind_unix_with};
+
+/// Only the user who runs the server may ask it.
+const CTL_MODE: u32 = 0o600;
+
+/// What serves clients.
+pub(crate) struct ForServer {
+    pub(crate) io: IoEngine,
+    /// The listening sockets, in the order of the configuration.
+    pub(crate) bound: Vec<BoundSocket>,
+    /// The disks, in the order of the configuration.
+    pub(crate) backends: Vec<Box<dyn Backend>>,
+}
+
+/// What answers the operator.
+pub(crate) struct ForControl {
+    pub(crate) ctl: Option<(UnixListener, SocketFile)>,
+    pub(crate) metrics: Option<TcpListener>,
+}
+
+/// All that a server was refused.
+#[derive(Debug, Default)]
+pub(crate) struct Obstacles(Vec<Error>);
+
+impl Obstacles {
+    fn note<T>(&mut self, taken: Result<T>) -> Option<T> {
+        taken.map_err(|error| self.0.push(error)).ok()
+    }
+
+    /// The sentences.
+    fn lines(&self) -> Vec<String> {
+        self.0.iter().map(|error| format!("{error:#}")).collect()
+    }
+
+    /// The same as one error, a line each.
+    pub(crate) fn into_error(mut self) -> Error {
+        match self.0.len() {
+            1 => self.0.remove(0),
+            _ => anyhow!(self.lines().join("\n")),
+        }
+    }
+}
+
+/// Takes all that `serve` needs; what is in use is asked for again for a while, if there is
+/// patience.
+pub(crate) fn acquire(
+    config: &Config,
+    patience: Patience,
+) -> Result<(ForServer, ForControl), Obstacles> {
+    let mut refused = Obstacles::default();
+    let control = for_control(config, patience, &mut refused);
+    let server = for_server(config, patience, &mut refused);
+    server.zip(control).ok_or(refused)
+}
+
+/// Takes what clients are served with.
+pub(crate) fn acquire_for_server(config: &Config) -> Result<ForServer, Obstacles> {
+    let mut refused = Obstacles::default();
+    for_server(config, Patience::AWhile, &mut refused).ok_or(refused)
+}
+
+/// Returns why `serve` would not start now, a sentence each: what it is refused by the machine, and
+/// what others have, with the name of who that is. For a moment what is free is taken.
+pub fn obstacles(config: &Config, patience: Patience) -> Vec<String> {
+    let ctl = config.ctl.as_deref();
+    let made = ctl.filter(|path| ctl::makes_directory(path)).and_then(Path::parent);
+    let refused = acquire(config, patience).err().unwrap_or_default();
+    if let Some(directory) = made {
+        // It was made to see whether it can be. Where somebody else uses it by now, it stays.
+        let _ = fs::remove_dir(directory);
+    }
+    refused.lines()
+}
+
+fn for_control(config: &Config, patience: Patience, refused: &mut Obstacles) -> Option<ForControl> {
+    let ctl = config.ctl.as_deref().map(|path| control_socket(path, patience)).transpose();
+    let ctl = refused.note(ctl);
+    let metrics = config.metrics.map(|address| patience.bind_tcp(address)).transpose();
+    let metrics = refused.note(metrics.map_err(Into::into));
+    Some(ForControl { ctl: ctl?, metrics: metrics? })
+}
+
+fn control_socket(path: &Path, patience: Patience) -> Result<(UnixListener, SocketFile)> {
+    ctl::make_directory(path)
+        .with_context(|| format!("no directory for the control socket {}", path.display()))?;
+    let listener = bind_unix_with(path, CTL_MODE, patience)
+        .context("no control socket: name another as ctl, or \"none\"")?;
+    Ok((listener, SocketFile::new(path)))
+}
+
+fn for_server(config: &Config, patience: Patience, refused: &mut Obstacles) -> Option<ForServer> {
+    let rings = config.disks.len() + config.connection_threads() + 1;
+    let io = refused.note(rings::choose(config.engine, rings));
+    let listen = config.listen.iter();
+    let bound: Vec<_> = listen
+        .map(|listen| BoundSocket::new(&listen.address, patience))
+        .map(|bound| refused.note(bound.map_err(Into::into)))
+        .collect();
+    let disks = config.disks.iter().enumerate();
+    let backends: Vec<_> = disks
+        .map(|(index, disk)| refused.note(open_backend(config, index, disk, patience)))
+        .collect();
+    Some(ForServer {
+        io: io?,
+        bound: bound.into_iter().collect::<Option<_>>()?,
+        backends: backends.into_iter().collect::<Option<_>>()?,
+    })
+}
+
+fn open_backend(
+    config: &Config,
+    index: usize,
+    disk: &DiskConfig,
+    patience: Patience,
+) -> Result<Box<dyn Backend>> {
+    let in_memory = |size: u64| {
+        // Asked for first: a disk that does not fit would end the process.
+        let fits = |bytes: &usize| Vec::<u8>::new().try_reserve_exact(*bytes).is_ok();
+        let bytes = usize::try_from(size).ok().filter(fits);
+        bytes.with_context(|| format!("disk {:?}: there is no memory of {size} bytes", disk.name))
+    };
+    Ok(match &disk.backend {
+        &BackendConfig::File { ref path, cache } => {
+            let mut exports = config.exports.iter().filter(|export| export.disk == index);
+            let read_only = exports.all(|export| export.read_only);
+            let open = || FileBackend::open(path, FileOptions { read_only, cache });
+            let is_locked = |error: &io::Error| error.kind() == io::ErrorKind::WouldBlock;
+            let backend = patience
+                .take(open, is_locked)
+                .with_context(|| format!("disk {:?}: cannot open {}", disk.name, path.display()))?;
+            borders::check(config, index, &backend.capabilities())?;
+            Box::new(backend)
+        }
+        BackendConfig::Memory { size } => Box::new(MemoryBackend::new(in_memory(*size)?)),
+        &BackendConfig::Modelled { size, servers, service, per_kib } => {
+            let model = Model { servers, service, per_kib };
+            Box::new(ModelledBackend::new(in_memory(size)?, model))
+        }
+        BackendConfig::Nbd { options, size, .. } => {
+            let backend = far::open(config, index, options, *size)?;
+            borders::check(config, index, &backend.capabilities())?;
+            Box::new(backend)
+        }
+    })
+}
