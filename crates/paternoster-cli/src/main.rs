@@ -1,4 +1,4 @@
-//! The binary `paternoster`: one subcommand a file.
+//! The binary `paternoster`: a subcommand a file, or a folder.
 
 mod command_line;
 mod completions;
@@ -12,7 +12,6 @@ mod output;
 mod progress;
 mod serve;
 mod sim;
-mod sim_page;
 mod study;
 mod tunable;
 mod weights_note;

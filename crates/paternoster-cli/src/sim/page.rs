@@ -7,27 +7,27 @@ use paternoster_lab::report::{JobFile, ModelFile, Observed, Run};
 use paternoster_lab::sim::Setup;
 use paternoster_lab::threads::Outcome;
 
+use super::args::Args;
 use crate::command_line;
-use crate::sim::Args;
 
 /// A run that was observed.
-pub(crate) struct Seen<'a> {
-    pub(crate) jobs: &'a Jobs,
-    pub(crate) setup: &'a Setup,
-    pub(crate) host: &'a Host,
-    pub(crate) outcome: &'a Outcome,
-    pub(crate) observed: &'a Observed,
+pub(super) struct Seen<'a> {
+    pub(super) jobs: &'a Jobs,
+    pub(super) setup: &'a Setup,
+    pub(super) host: &'a Host,
+    pub(super) outcome: &'a Outcome,
+    pub(super) observed: &'a Observed,
 }
 
 /// The files of a run, as they were read.
-pub(crate) struct Files {
-    pub(crate) job: Vec<u8>,
-    pub(crate) device: DeviceTexts,
-    pub(crate) host: String,
+pub(super) struct Files {
+    pub(super) job: Vec<u8>,
+    pub(super) device: DeviceTexts,
+    pub(super) host: String,
 }
 
 /// The page of the run.
-pub(crate) fn page(args: &Args, files: Files, seen: &Seen<'_>) -> String {
+pub(super) fn page(args: &Args, files: Files, seen: &Seen<'_>) -> String {
     let Files { job, device, host } = files;
     let device = device.into_iter();
     let run = Run {

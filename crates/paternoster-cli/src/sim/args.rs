@@ -1,0 +1,133 @@
+//! The command line of `paternoster sim`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use paternoster::{Hierarchy, Hz, Kernel, Nanos, SchedulerKind};
+use paternoster_lab::host::{CORES, host_names};
+use paternoster_lab::model::device_names;
+use paternoster_lab::report::Window;
+
+use crate::tunable;
+
+/// Run a job file of fio over a modelled device, in virtual time.
+///
+/// The scheduler is the code that the server runs. The same job, device and seed give the same
+/// table. Options of fio that are not simulated are refused by name and line: docs/fio-jobs.md
+/// lists them.
+///
+/// The exit status is 1 where a job ends with an error, such as an I/O that took too long, and
+/// where nothing is run, as of a job file that is wrong; then nothing is printed. It is 2 where the
+/// command line is wrong. A run that is interrupted reports nothing.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The job file.
+    pub(super) job: PathBuf,
+    // Its help names all devices.
+    #[arg(long, value_name = "NAME|FILE", help = device_help())]
+    pub(super) device: String,
+    /// The scheduler.
+    #[arg(long, value_name = "NAME", default_value = "none")]
+    pub(super) scheduler: SchedulerKind,
+    /// Set a tunable of the scheduler, by its name and unit in sysfs. May be repeated.
+    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = tunable::parse)]
+    pub(super) tunables: Vec<(String, i64)>,
+    /// In what way groups share the device, for cfq.
+    #[arg(long, value_name = "NAME")]
+    pub(super) hierarchy: Option<Hierarchy>,
+    /// As which kernel it decides, for cfq: 2.6.35-seed, 2.6.36, 2.6.37, or 4.20, which it does
+    /// unless told.
+    #[arg(long, value_name = "NAME")]
+    pub(super) kernel: Option<Kernel>,
+    // Its help names all hosts.
+    #[arg(long, value_name = "NAME|FILE", default_value = "free", help = host_help())]
+    pub(super) host: String,
+    /// How many cores, instead of the host's. Where I/O costs nothing, as on `free`, they change
+    /// nothing.
+    #[arg(long, value_name = "COUNT", value_parser = cores)]
+    pub(super) cores: Option<u32>,
+    /// Ticks a second of the kernel's clock, instead of the host's.
+    #[arg(long, value_name = "TICKS", value_parser = hz)]
+    pub(super) hz: Option<Hz>,
+    /// How many requests may wait or be in flight: `nr_requests` of sysfs.
+    #[arg(long, value_name = "COUNT", default_value_t = 256)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    pub(super) nr_requests: u32,
+    /// Whether I/Os that a job hands over with one call (`iodepth_batch`) are held back in a plug,
+    /// so that neighbours merge: on or off.
+    #[arg(long, value_name = "on|off", default_value = "on", value_parser = on_or_off)]
+    pub(super) plug: Plugging,
+    /// The seed of all that is drawn.
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    pub(super) seed: u64,
+    /// Print the report in fio's JSON instead of a table.
+    #[arg(long)]
+    pub(super) json: bool,
+    /// Write a page with charts of the run, and of every decision of a window, to a file in HTML
+    /// that needs nothing else.
+    #[arg(long, value_name = "OUT")]
+    pub(super) html: Option<PathBuf>,
+    /// The window of the page whose decisions it shows, in seconds from the start of the run, as
+    /// 1.5:2. Unless told, a second in the middle of the shortest runtime.
+    #[arg(long, value_name = "FROM:TO", requires = "html", value_parser = window)]
+    pub(super) window: Option<Window>,
+}
+
+fn device_help() -> String {
+    format!(
+        "The device: one that comes with the laboratory ({}), a file of parameters, or a disk as \
+         DiskSim describes it (.parv, .diskspecs)",
+        device_names().join(", ")
+    )
+}
+
+fn host_help() -> String {
+    format!(
+        "The machine: one that comes with the laboratory ({}), or a file of parameters. Its cores \
+         take time for I/O and for the scheduler's work",
+        host_names().join(", ")
+    )
+}
+
+fn cores(text: &str) -> Result<u32, String> {
+    let cores = text.parse().ok().filter(|cores| CORES.contains(cores));
+    cores.ok_or_else(|| format!("{} to {} is allowed", CORES.start(), CORES.end()))
+}
+
+/// What a call may hold back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Plugging {
+    On,
+    Off,
+}
+
+impl Plugging {
+    /// As on the command line.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::On => "on",
+            Self::Off => "off",
+        }
+    }
+}
+
+fn on_or_off(text: &str) -> Result<Plugging, String> {
+    let plugging = [Plugging::On, Plugging::Off].into_iter().find(|known| known.name() == text);
+    plugging.ok_or_else(|| "on or off is allowed".to_owned())
+}
+
+fn window(text: &str) -> Result<Window, String> {
+    let allowed = || "FROM:TO is allowed, in seconds, FROM before TO, as 1.5:2".to_owned();
+    let nanos = |text: &str| {
+        let span = Duration::try_from_secs_f64(text.parse().ok()?).ok()?;
+        u64::try_from(span.as_nanos()).ok().map(Nanos::new)
+    };
+    let (from, to) = text.split_once(':').ok_or_else(allowed)?;
+    let window = nanos(from).zip(nanos(to)).map(|(from, to)| Window { from, to });
+    window.filter(|window| window.from < window.to).ok_or_else(allowed)
+}
+
+fn hz(text: &str) -> Result<Hz, String> {
+    let hz = text.parse().ok().and_then(Hz::new);
+    hz.ok_or_else(|| "1 to 1000 is allowed, where a tick is a whole number of ns".to_owned())
+}

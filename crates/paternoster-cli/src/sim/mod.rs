@@ -1,0 +1,186 @@
+//! `paternoster sim`: a job file of fio over a modelled device, in virtual time.
+//!
+//! ```text
+//!   args.rs     the command line
+//!   mod.rs      files in, the run, files out
+//!   report.rs   what is printed: a table, or fio's JSON
+//!   page.rs     what stands on the page
+//! ```
+
+mod args;
+mod page;
+mod report;
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result, ensure};
+use paternoster::{Instant, PlugLimits};
+use paternoster_lab::fio::{FileKey, Jobs, ReadAt, Surroundings};
+use paternoster_lab::host::{Host, host_names, host_text};
+use paternoster_lab::model::{Model, device_names, read_device};
+use paternoster_lab::read_input;
+use paternoster_lab::report::{Window, observe_jobs};
+use paternoster_lab::sim::Setup;
+use paternoster_lab::threads::{Progress, Sinks, check_jobs, run_jobs_into};
+
+use crate::inputs::{Inputs, is_same_file};
+use crate::out_file::OutFile;
+use crate::output;
+use crate::progress::ProgressLine;
+use crate::{tunable, weights_note};
+pub(crate) use args::Args;
+use args::Plugging;
+use page::{Files, Seen};
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    tunable::check_once(&args.tunables)?;
+    for (name, value) in &args.tunables {
+        args.scheduler.tunable(name)?.accepts(*value)?;
+    }
+    let (device, device_texts) = read_device(&args.device, args.seed)?;
+    let job =
+        read_input(&args.job).with_context(|| format!("cannot read {}", args.job.display()))?;
+    let inputs = Inputs::default();
+    let jobs = parse(args, &job, device.as_ref(), &inputs)?;
+    if let Some(html) = &args.html {
+        check_page(args, html, &jobs, &inputs)?;
+    }
+    for note in &jobs.notes {
+        eprintln!("paternoster: {}: {} changes nothing: {}", note.place, note.option, note.why);
+    }
+    let waits = jobs.jobs.iter().filter_map(|job| job.replay.as_ref()?.first_wait());
+    for place in waits.collect::<BTreeSet<_>>() {
+        eprintln!(
+            "paternoster: {place}: a wait is in ms since the start of the job, as in fio 3.33; its \
+             HOWTO says us since the wait before"
+        );
+    }
+    let files = Files { job, device: device_texts, host: host_text(&args.host)? };
+    let host = Host::from_toml(Path::new(&args.host), &files.host)?;
+    let setup = set_up(args, &host, device.as_ref());
+    for note in weights_note::notes(&jobs, &setup) {
+        eprintln!("paternoster: {note}");
+    }
+    let out = args.html.as_deref().map(OutFile::open).transpose()?;
+    let line = ProgressLine::new()?;
+    // What a run cannot begin with is found before any file is emptied for it.
+    check_jobs(&jobs, &setup, host.page_cache, &device)?;
+    let sinks = Sinks::open(&jobs, written_file)?;
+    let shows = |run: Progress<'_>| line.shows(run);
+    let (outcome, page) = match out {
+        None => (run_jobs_into(sinks, &jobs, &setup, host.page_cache, device, shows)?, None),
+        Some(out) => {
+            let window = args.window.unwrap_or_else(|| Window::default_for(&jobs));
+            let (outcome, observed) =
+                observe_jobs(sinks, &jobs, &setup, host.page_cache, device, window, shows)?;
+            note_empty_window(window, outcome.end);
+            let (outcome_seen, observed) = (&outcome, &observed);
+            let seen =
+                Seen { jobs: &jobs, setup: &setup, host: &host, outcome: outcome_seen, observed };
+            let page = page::page(args, files, &seen);
+            (outcome, Some((out, page)))
+        }
+    };
+    line.clear();
+    let text = if args.json {
+        report::json(args, &jobs, &outcome)?
+    } else {
+        report::text(&setup, &jobs, &outcome)
+    };
+    output::print(text.as_bytes())?;
+    if let Some((out, page)) = page {
+        out.write(page.as_bytes())?;
+    }
+    // As with fio, 1 where a job ended with an error.
+    let has_failed = outcome.results.iter().any(|result| result.error.is_some());
+    Ok(if has_failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn parse(args: &Args, job: &[u8], device: &dyn Model, inputs: &Inputs) -> Result<Jobs> {
+    let surroundings = Surroundings {
+        variable: &|name| std::env::var(name).ok(),
+        file: &|path| {
+            inputs.add(path);
+            read_input(path)
+        },
+        log: &|path| {
+            inputs.add(path);
+            open_log(path)
+        },
+        file_key: &FileKey::of,
+        device_bytes: device.end().0.saturating_mul(512).min(1 << 63),
+        seed: args.seed,
+    };
+    Ok(Jobs::parse(&args.job.display().to_string(), job, &surroundings)?)
+}
+
+/// The page takes the place of no file that the run reads or writes.
+fn check_page(args: &Args, html: &Path, jobs: &Jobs, inputs: &Inputs) -> Result<()> {
+    inputs.add(&args.job);
+    // A name that comes with the laboratory is no file.
+    if !device_names().contains(&args.device.as_str()) {
+        inputs.add(Path::new(&args.device));
+    }
+    if !host_names().contains(&args.host.as_str()) {
+        inputs.add(Path::new(&args.host));
+    }
+    inputs.check("--html", html)?;
+    let written = jobs.written_files();
+    let log = written.into_iter().find(|log| is_same_file(Path::new(log), html));
+    let page = html.display();
+    ensure!(log.is_none(), "--html {page}: that file is a log of a job");
+    Ok(())
+}
+
+/// Says so where the page shows no decision: its window lies behind the run.
+fn note_empty_window(window: Window, end: Instant) {
+    let Window { from, to } = window;
+    if from >= end.since_start() {
+        eprintln!(
+            "paternoster: --window {}:{} shows nothing: the run ends at {} s",
+            report::seconds(from),
+            report::seconds(to),
+            report::seconds(end.since_start())
+        );
+    }
+}
+
+/// Opens a log that a job replays: relative to the working directory, as fio does.
+fn open_log(path: &Path) -> io::Result<Arc<dyn ReadAt>> {
+    // Opening a pipe would wait for its writer.
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::other("a regular file is expected: a log is read twice"));
+    }
+    Ok(Arc::new(fs::File::open(path)?))
+}
+
+/// A file that jobs write: as under fio, what it had is gone when the run begins.
+fn written_file(path: &str) -> Result<Box<dyn Write + Send>> {
+    let file = File::create(path).with_context(|| format!("cannot write {path}"))?;
+    Ok(Box::new(file))
+}
+
+/// What the command line says of the run, beside the jobs.
+fn set_up(args: &Args, host: &Host, device: &dyn Model) -> Setup {
+    let mut setup = Setup::new(args.scheduler);
+    setup.tunables.clone_from(&args.tunables);
+    setup.hierarchy = args.hierarchy;
+    setup.kernel = args.kernel;
+    host.set_up(&mut setup, device);
+    setup.hz = args.hz.unwrap_or(setup.hz);
+    if args.cores.is_some() && setup.costs.are_none() {
+        eprintln!("paternoster: --cores changes nothing: I/O costs nothing on {}", args.host);
+    }
+    setup.cores = args.cores.unwrap_or(setup.cores);
+    setup.nr_requests = Some(args.nr_requests);
+    setup.plug = match args.plug {
+        Plugging::On => PlugLimits::default(),
+        Plugging::Off => PlugLimits::OFF,
+    };
+    setup
+}
