@@ -211,7 +211,7 @@ function pairedBars(chart) {
   const most = chart.most || Math.max(...chart.rows.flatMap((row) => row.values)) || 1;
   const [bar, gap] = [14, 4];
   const body = drawing(`${chart.label}. ${said.join("; ")}.`, (width) => {
-    const room = width - 84;
+    const room = width - 100;
     const fills = chart.series.map((its) => fill(its.colour, its.pattern));
     const children = [svg("defs", {}, ...fills.map(({ definition }) => definition))];
     let y = 0;

@@ -65,6 +65,12 @@ function studySections(study) {
   ].filter(Boolean);
 }
 
+/** What the short words of a study's figures mean. */
+function wordsOf(study) {
+  if (study.words.length === 0) return [];
+  return [el("dl", { class: "words" }, ...study.words.map(({ word, meaning }) => el("div", {}, el("dt", {}, word), el("dd", {}, meaning))))];
+}
+
 function errorParts(study) {
   const totals = study.errors.find(({ kind }) => kind === "total");
   const facts = totals ? [["Median error of totals", totals.median], ["90th percentile", totals.p90], ["Worst", totals.worst]].map(([name, value]) => [name, `${value.toFixed(1)} %`]) : [];
@@ -76,6 +82,7 @@ function errorParts(study) {
     return { cells: [KIND_NAMES[kind].toLowerCase(), count(cells), ...[median, p90, worst].map((value) => `${value.toFixed(1)} ${unit}`), cell] };
   });
   return [
+    ...wordsOf(study),
     el("dl", { class: "figures" }, ...facts.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value)))),
     el("h3", {}, "Errors of what was not fitted"),
     table("Errors", columns, rows),
@@ -84,35 +91,43 @@ function errorParts(study) {
   ];
 }
 
-/** A row of dots for each kind: where a dot stands is the error of a cell. */
+/** The least of 1, 2, 5, 10, 20, 50 and so on that is no less than the value, which is positive. */
+function roundUp(value) {
+  const unit = 10 ** Math.floor(Math.log10(value));
+  return [1, 2, 5, 10].map((times) => times * unit).find((round) => round >= value * (1 - 1e-9));
+}
+
+/** A row of dots for each kind: where a dot stands is the error of a cell. Each has its own axis, which ends behind the greatest error. */
 function errorDots(study) {
   const rows = study.errors.map(({ kind }) => [kind, study.cells.filter((cell) => cell.kind === kind && cell.counted)]);
   const said = study.errors.map(({ kind, median, worst }) => `${kind}: median ${median.toFixed(1)}, worst ${worst.toFixed(1)} ${errorUnit(kind)}`).join("; ");
-  const far = 50;
   const plot = drawing(`The error of each figure. ${said}.`, (width) => {
-    const [tall, left, right] = [44, 8, 8];
-    const place = (error) => left + ((Math.max(Math.min(error, far), -far) + far) / (2 * far)) * (width - left - right);
+    const [dots, tall, left, right] = [62, 92, 8, 8];
     const children = [];
-    const height = rows.length * (tall + 20) + 24;
-    for (const at of [-50, -25, 0, 25, 50]) {
-      children.push(svg("line", { class: at === 0 ? "axis" : "grid", x1: place(at), x2: place(at), y1: 0, y2: height - 22 }),
-        svg("text", { class: "quiet", x: place(at), y: height - 6, "text-anchor": at === -50 ? "start" : at === 50 ? "end" : "middle" }, at === 0 ? "0" : `${at > 0 ? "+" : "−"}${Math.abs(at)}`));
-    }
     rows.forEach(([kind, cells], i) => {
-      const top = i * (tall + 20);
+      const top = i * tall;
+      const far = roundUp(Math.max(...cells.map((cell) => Math.abs(cellError(cell))), 0.01));
+      const place = (error) => left + ((error + far) / (2 * far)) * (width - left - right);
       children.push(svg("text", { x: left, y: top + 15 }, `${KIND_NAMES[kind]}, ${errorUnit(kind)}`));
+      for (const part of [-1, -0.5, 0, 0.5, 1]) {
+        const at = part * far;
+        const anchor = part === -1 ? "start" : part === 1 ? "end" : "middle";
+        const label = part === 0 ? "0" : `${at > 0 ? "+" : "−"}${Number(Math.abs(at).toPrecision(3))}`;
+        children.push(svg("line", { class: part === 0 ? "axis" : "grid", x1: place(at), x2: place(at), y1: top + 20, y2: top + dots }),
+          svg("text", { class: "quiet", x: place(at), y: top + dots + 14, "text-anchor": anchor }, label));
+      }
       cells.forEach((cell, number) => {
         const error = cellError(cell);
         const y = top + 26 + ((number * 7) % 5) * 7;
         const hint = svg("title", {}, `${cell.id}: ${signed(error, errorUnit(kind))} ${remark(cell)}`);
         children.push(cell.calibrated
           ? svg("rect", { class: "fitted", x: place(error) - 4, y: y - 4, width: 8, height: 8, transform: `rotate(45 ${place(error)} ${y})` }, hint)
-          : svg("circle", { class: Math.abs(error) > far ? "dot far" : "dot", cx: place(error), cy: y, r: 4 }, hint));
+          : svg("circle", { class: "dot", cx: place(error), cy: y, r: 4 }, hint));
       });
     });
-    return { height, children };
+    return { height: rows.length * tall, children };
   });
-  return el("figure", {}, plot, el("p", { class: "readout" }, `Dots are predicted, ◆ was fitted to. Below 0 ours is less than was published; what is further off than ${far} stands at the edge, as a ring.`));
+  return el("figure", {}, plot, el("p", { class: "readout" }, "Dots are predicted, ◆ was fitted to. Below 0 ours is less than was published. Each row has an axis of its own."));
 }
 
 /** Published beside ours, a chart for each first word of the cells' names. */

@@ -223,9 +223,27 @@ fn page_of_a_study_sets_figures_beside_ours_on_a_laptop_and_on_a_phone() {
         let found = open(folder.path(), &page, width);
         assert_eq!(faults(&found, &STUDY), [""; 0], "{width} pixels wide");
         let text = found["text"].as_str().expect("a text");
-        for told in ["◆ fitted to", "not counted", "−8.5 %", "at 250", "Median error of totals"]
-        {
+        for told in [
+            "◆ fitted to",
+            "not counted",
+            "−8.5 %",
+            "at 250",
+            "Median error of totals",
+            "brrbuffered random readers",
+            "bsrbuffered sequential readers",
+            "drrdirect random readers",
+            "drwdirect random writers",
+            "NRthe number of readers, or of writers, in each group",
+        ] {
             assert!(text.contains(told), "{told} is not in {text}");
+        }
+        // An axis ends behind the greatest error: at 1, 2, 5, 10, … of it that is at most 2.5 times
+        // as much. What no figure is fitted to is told in dots.
+        let reach = found["sections"]["hierarchy-errors"]["dots"].as_array().expect("rows of dots");
+        assert_eq!(reach.len(), 4, "totals, effects, groups and shares");
+        for part in reach {
+            let part = part.as_f64().expect("a part");
+            assert!((0.35..=1.0).contains(&part), "the outermost dot is at {part} of {reach:?}");
         }
     }
 }

@@ -19,11 +19,23 @@
     return found;
   }
 
+  /** Of each row of dots, how far the outermost is from the middle, as a part of half of the drawing. */
+  function dotsByRow(section) {
+    const reach = new Map();
+    for (const dot of section.querySelectorAll("svg.bars circle.dot")) {
+      const half = dot.ownerSVGElement.viewBox.baseVal.width / 2;
+      const row = Math.floor(dot.cy.baseVal.value / 92);
+      reach.set(row, Math.max(reach.get(row) || 0, Math.abs(dot.cx.baseVal.value - half) / half));
+    }
+    return [...reach.values()];
+  }
+
   function look() {
     const sections = [...document.querySelectorAll("section")].map((section) => [section.id, {
       canvases: [...section.querySelectorAll("canvas")].map(pixelsWithHue),
       shapes: section.querySelectorAll("svg.bars :is(rect, circle, path):not(pattern *)").length,
       rows: section.querySelectorAll("tbody tr").length,
+      dots: dotsByRow(section),
     }]);
     const unnamed = [...document.querySelectorAll("canvas, svg.bars")]
       .filter((drawing) => !drawing.closest("[aria-label]")).length;

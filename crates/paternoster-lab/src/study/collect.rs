@@ -7,7 +7,7 @@ use thiserror::Error;
 use super::cell::{Cell, Kind};
 use super::errors::{Errors, errors, median};
 use super::task::{Answer, Change, TaskName};
-use super::{Study, changes};
+use super::{Study, Word, changes};
 use crate::model::parameter_file::Note;
 use crate::report::PageTable;
 
@@ -120,6 +120,8 @@ pub struct StudyReport {
     pub name: &'static str,
     /// What it is about.
     pub about: String,
+    /// What its short words mean.
+    pub words: Vec<Word>,
     /// Every figure.
     pub cells: Vec<Cell>,
     /// The median error of the totals that were not fitted, in percent.
@@ -187,6 +189,7 @@ pub fn collect(study: &dyn Study, answers: &[Answer]) -> Result<StudyReport, Col
     Ok(StudyReport {
         name,
         about: study.about(),
+        words: study.words(),
         median_error: totals.map_or(0.0, |totals| totals.median),
         p90_error: totals.map_or(0.0, |totals| totals.p90),
         cells,

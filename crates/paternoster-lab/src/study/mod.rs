@@ -23,6 +23,8 @@ mod queue_merging;
 mod task;
 mod text;
 
+use serde::Serialize;
+
 use crate::model::parameter_file::{Mark, Note};
 use crate::report::PageTable;
 
@@ -40,6 +42,24 @@ use collect::Answers;
 /// The version of what is written: tasks, answers and reports.
 pub const VERSION: u32 = 1;
 
+/// A short word of a study's figures.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Word {
+    /// The word, as `NR`.
+    pub word: String,
+    /// What it is.
+    pub meaning: String,
+}
+
+/// Each word with its meaning.
+fn words(all: &[(&str, &str)]) -> Vec<Word> {
+    let word = |(word, meaning): &(&str, &str)| Word {
+        word: (*word).to_owned(),
+        meaning: (*meaning).to_owned(),
+    };
+    all.iter().map(word).collect()
+}
+
 /// A study.
 pub trait Study: Sync {
     /// Its name.
@@ -47,6 +67,9 @@ pub trait Study: Sync {
 
     /// What it is about, in a line.
     fn about(&self) -> String;
+
+    /// What its figures and ways are called by for short, with what each is.
+    fn words(&self) -> Vec<Word>;
 
     /// Its parameters, with what is known of each. Their keys begin with the part that they belong
     /// to, as `device.`.

@@ -4,14 +4,19 @@ use std::fmt::Write as _;
 
 use comfy_table::{CellAlignment, Table, presets};
 
+use super::Word;
 use super::cell::{Cell, Kind};
 use super::collect::StudyReport;
 use super::errors::Errors;
 
-/// The outcome as tables for a terminal: the totals and effects, the errors, and the parameters,
-/// those first that move the answer most.
+/// The outcome as tables for a terminal: what short words mean, the totals and effects, the errors,
+/// and the parameters, those first that move the answer most.
 pub fn text(report: &StudyReport) -> String {
     let mut text = format!("{}: {}\n\n", report.name, report.about);
+    for Word { word, meaning } in &report.words {
+        writeln!(text, "{word}: {meaning}").expect("a string takes all");
+    }
+    text.push('\n');
     for part in [totals(report), errors(report), moves(report)] {
         add(&mut text, &part);
     }

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use super::cell::{Cell, Kind};
 use super::collect::{Answers, CollectError};
 use super::task::{Change, Task, TaskError, TaskName, Work, changed};
-use super::{Study, VERSION};
+use super::{Study, VERSION, Word, words};
 use crate::model::parameter_file::{Note, notes};
 use crate::report::PageTable;
 use figures::{CPU, Figures, LATENCY, LOAD, MISSES, P99, SLEPT};
@@ -173,6 +173,28 @@ impl Study for HybridPollingStudy {
 
     fn about(&self) -> String {
         self.file.about.clone()
+    }
+
+    fn words(&self) -> Vec<Word> {
+        words(&[
+            (
+                "io_poll_delay",
+                "for how many µs the thread sleeps before it polls; at 0 for half of the mean time \
+                 of such an I/O, and at -1 not at all",
+            ),
+            ("min", "it sleeps for the shortest time of such an I/O, where that is longer"),
+            ("adjust", "by how many ns it sleeps less"),
+            ("p99", "99 % of the I/Os took no longer"),
+            ("load", "the part of a CPU that the thread uses"),
+            ("classic", "it polls all the time"),
+            ("mean/2, 0.6 mean, 3/4 mean", "it sleeps for that part of the mean time"),
+            ("io_uring", "it sleeps as hybrid polling of io_uring does"),
+            ("auto", "it learns for how long to sleep, as this project does"),
+            ("interrupt", "it sleeps until the device says that it is done"),
+            ("stamped", "the device notes when each I/O is complete"),
+            ("misses", "I/Os that were complete before the sleep was over"),
+            ("slept", "I/Os for which the thread slept"),
+        ])
     }
 
     fn parameters(&self) -> Vec<Note> {

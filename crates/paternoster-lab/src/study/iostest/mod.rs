@@ -13,7 +13,7 @@ use std::path::Path;
 use super::cell::{Cell, Kind};
 use super::collect::{Answers, CollectError};
 use super::task::{Change, JobsWork, Task, TaskName, Work, changed};
-use super::{Study, VERSION};
+use super::{Study, VERSION, Word, words};
 use crate::model::parameter_file::{Note, notes};
 use crate::model::whole_device_file;
 use file::StudyFile;
@@ -162,6 +162,21 @@ impl Study for Iostest {
 
     fn about(&self) -> String {
         self.file.about.clone()
+    }
+
+    fn words(&self) -> Vec<Word> {
+        let mut workloads: Vec<_> = self.rows.iter().map(|row| &row.setting).collect();
+        workloads.sort();
+        workloads.dedup_by_key(|setting| setting.workload.clone());
+        let of_workload = |setting: &&Setting| Word {
+            word: setting.workload.clone(),
+            meaning: setting.workload_in_words(),
+        };
+        let rest = words(&[
+            ("slice_idle", "for how many ms CFQ leaves the disk idle for a reader's next request"),
+            ("NR", "the number of readers, or of writers, in each group"),
+        ]);
+        workloads.iter().map(of_workload).chain(rest).collect()
     }
 
     fn parameters(&self) -> Vec<Note> {

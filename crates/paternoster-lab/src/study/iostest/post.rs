@@ -27,6 +27,20 @@ pub(super) struct Setting {
 }
 
 impl Setting {
+    /// What its workload is, letter by letter.
+    pub(super) fn workload_in_words(&self) -> String {
+        let word = |letter| match letter {
+            'b' => "buffered",
+            'd' => "direct",
+            's' => "sequential",
+            _ => "random",
+        };
+        let whole = &self.workload;
+        let (how, who) = whole.split_at(whole.len() - 1);
+        let who = if who == "w" { "writers" } else { "readers" };
+        how.chars().map(word).chain([who]).collect::<Vec<_>>().join(" ")
+    }
+
     /// Its name in reports.
     pub(super) fn name(&self) -> String {
         let Self { workload, slice_idle_ms, jobs, .. } = self;

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::cell::{Cell, Kind};
 use super::collect::{Answers, CollectError};
 use super::task::{Change, Task, TaskError, TaskName, Work, changed};
-use super::{Study, VERSION};
+use super::{Study, VERSION, Word, words};
 use crate::model::parameter_file::{Note, notes};
 use file::{Published, StudyFile};
 pub use model::{Machine, Predicted, predict};
@@ -154,6 +154,23 @@ impl Study for PluggingStudy {
 
     fn about(&self) -> String {
         self.file.about.clone()
+    }
+
+    fn words(&self) -> Vec<Word> {
+        words(&[
+            ("global", "one list of plugged queues, and one lock, for all devices: Linux 2.6.0"),
+            ("percpu", "such a list and a lock for each processor: the patch of the post"),
+            ("perdev", "a bit of each device, under the lock of the device: to Linux 2.6.38"),
+            ("plug+lock", "a plug of the thread that submits, then the lock of the device"),
+            ("plug+rings", "such a plug, then rings to the thread that owns the device"),
+            ("off+lock, off+rings", "these two without a plug"),
+            ("direct", "no plug, no lock and no other thread"),
+            ("mq-deadline, bfq", "schedulers of Linux, under the lock of their device"),
+            ("batch", "with several requests dispatched each time the lock is taken"),
+            ("kIOPS", "thousand I/Os a second"),
+            ("CPU us", "CPU time of an I/O, in µs"),
+            ("spinning %", "the part of it in which processors wait for a lock"),
+        ])
     }
 
     fn parameters(&self) -> Vec<Note> {

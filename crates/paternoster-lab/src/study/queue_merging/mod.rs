@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::cell::{Cell, Kind};
 use super::collect::{Answers, CollectError};
 use super::task::{Change, Task, TaskError, TaskName, Work, changed, parsed, time_figures};
-use super::{Study, VERSION};
+use super::{Study, VERSION, Word, words};
 use crate::dbench::{Dbench, DbenchParameters};
 use crate::host::{Host, host_file};
 use crate::model::parameter_file::{Note, ParameterError, notes};
@@ -227,6 +227,18 @@ impl Study for QueueMergingStudy {
 
     fn about(&self) -> String {
         self.file.about.clone()
+    }
+
+    fn words(&self) -> Vec<Word> {
+        words(&[
+            ("merging", "the scheduler serves tasks that read near each other from one queue"),
+            (
+                "wakers",
+                "tasks that others wait for: bfq serves one while it leaves the disk idle for the \
+                 next request of who waits",
+            ),
+            ("work", "CPU time of the scheduler for a request"),
+        ])
     }
 
     fn parameters(&self) -> Vec<Note> {
