@@ -168,9 +168,21 @@ fn ways_to_wait_are_measured_live() {
 fn measurement_that_cannot_be_is_refused() {
     let dir = tempfile::tempdir().expect("a directory");
     for (args, told) in [
-        (&["hierarchy", "--runs", "2"][..], "nothing is measured"),
-        (&["all", "--ios", "9"], "nothing is measured"),
-        (&["plugging", "--cells-only", "--ios", "9"], "nothing is measured"),
+        (
+            &["hierarchy", "--runs", "2"][..],
+            "paternoster: --runs 2 is an option of what `study plugging` measures: name that \
+             study, or leave --runs 2 out\n",
+        ),
+        (&["all", "--ios", "9"], "--ios 9 is an option of what `study plugging` measures"),
+        (
+            &["plugging", "--cells-only", "--runs", "1"],
+            "paternoster: --cells-only leaves out what `study plugging` measures, and --runs 1 is \
+             an option of that: leave out one of the two\n",
+        ),
+        (
+            &["plugging", "--plan", "plan", "--devices", "1,8"],
+            "--plan leaves out what `study plugging` measures, and --devices 1,8 is an option",
+        ),
         (&["plugging", "--iodepth", "8"], "an iodepth of 8 with batches of 16"),
         (&["plugging", "--submitters", "0"], "0 is not in 1..=1024"),
         (&["plugging", "--scheduler", "bfq"], "[possible values: none, mq-deadline]"),

@@ -7,11 +7,11 @@
 use std::fs;
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressStyle};
 use paternoster_generations::{Figures, Load, Scheduler, Until, Variant};
 use serde::Serialize;
 
 use super::forecast::Outlook;
+use crate::progress::RunCount;
 
 /// What is measured, for `plugging`.
 #[derive(Clone, Debug, Default, PartialEq, clap::Args)]
@@ -137,9 +137,31 @@ pub(super) struct Factor {
 }
 
 impl Options {
-    /// Whether any is given.
-    pub(super) fn are_given(&self) -> bool {
-        *self != Self::default()
+    /// Those that are given, as `--runs 1`.
+    pub(super) fn given(&self) -> Vec<String> {
+        fn list(name: &str, values: &[u32]) -> Option<String> {
+            let values: Vec<_> = values.iter().map(u32::to_string).collect();
+            (!values.is_empty()).then(|| format!("--{name} {}", values.join(",")))
+        }
+        fn one(name: &str, value: Option<impl ToString>) -> Option<String> {
+            value.map(|value| format!("--{name} {}", value.to_string()))
+        }
+        let Self { submitters, devices, owners, batch, iodepth, .. } = self;
+        let Self { scheduler, poll_us, locks, runtime_ms, ios, runs, .. } = self;
+        let all = [
+            list("submitters", submitters),
+            list("devices", devices),
+            one("owners", *owners),
+            one("batch", *batch),
+            one("iodepth", *iodepth),
+            one("scheduler", scheduler.as_ref()),
+            one("poll-us", *poll_us),
+            one("locks", locks.as_ref()),
+            one("runtime-ms", *runtime_ms),
+            one("ios", *ios),
+            one("runs", *runs),
+        ];
+        all.into_iter().flatten().collect()
     }
 
     fn load(&self) -> Load {
@@ -209,21 +231,20 @@ impl Options {
         }
     }
 
-    /// Measures, and shows on a terminal how far it has come.
+    /// Measures, and tells how far it has come.
     pub(super) fn measure(&self) -> anyhow::Result<Measurement> {
         let (setting, loads) = (self.setting(), self.loads());
         let cells: Vec<_> =
             loads.iter().flat_map(|load| Variant::ALL.map(|variant| (variant, load))).collect();
-        let bar = ProgressBar::new((cells.len() * setting.runs) as u64);
-        bar.set_style(ProgressStyle::with_template("{wide_bar} {pos} of {len} runs, {eta} left")?);
+        let count = RunCount::new(cells.len() * setting.runs)?;
         let mut runs: Vec<Vec<Figures>> = vec![Vec::new(); cells.len()];
         for _ in 0..setting.runs {
             for ((variant, load), runs) in cells.iter().zip(&mut runs) {
                 runs.push(variant.run(load));
-                bar.inc(1);
+                count.inc();
             }
         }
-        bar.finish_and_clear();
+        count.clear();
         let measured = |(&(variant, load), runs): (_, &Vec<_>)| Measured::new(variant, load, runs);
         let mut ways: Vec<_> = cells.iter().zip(&runs).map(measured).collect();
         subtract_direct(&mut ways);

@@ -38,15 +38,23 @@ pub(super) struct Measurements {
 }
 
 impl MeasuringOptions {
-    /// What is measured where these studies are named, and whether all of a study is to run here.
-    pub(super) fn wanted(&self, names: &[String], runs_all: bool) -> Result<Wanted<'_>> {
+    /// What is measured where these studies are named. `left_out_by` is the option that leaves
+    /// measurements out, if there is one.
+    pub(super) fn wanted(&self, names: &[String], left_out_by: Option<&str>) -> Result<Wanted<'_>> {
         let is_named = |study| names.iter().any(|name| name == study);
-        let plugging = Some(&self.plugging).filter(|_| runs_all && is_named(PLUGGING));
-        ensure!(
-            plugging.is_some() || !self.plugging.are_given(),
-            "options of a measurement, and nothing is measured: `study {PLUGGING}` is allowed, \
-             without --cells-only and --plan"
-        );
+        let plugging = Some(&self.plugging).filter(|_| left_out_by.is_none() && is_named(PLUGGING));
+        if let (None, Some(option)) = (plugging, self.plugging.given().first()) {
+            ensure!(
+                is_named(PLUGGING),
+                "{option} is an option of what `study {PLUGGING}` measures: name that study, or \
+                 leave {option} out"
+            );
+            let left_out_by = left_out_by.expect("a study that is named is measured otherwise");
+            bail!(
+                "{left_out_by} leaves out what `study {PLUGGING}` measures, and {option} is an \
+                 option of that: leave out one of the two"
+            );
+        }
         if let Some(problem) = self.plugging.problem() {
             bail!("{problem}");
         }

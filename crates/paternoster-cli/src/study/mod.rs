@@ -13,7 +13,6 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use clap::Subcommand;
-use indicatif::{ParallelProgressIterator, ProgressBar, ProgressStyle};
 use paternoster_lab::report::studies_page;
 use paternoster_lab::study::{
     self, Answer, Extent, Study, StudyReport, Task, TaskError, TaskName, VERSION, collect, plan,
@@ -26,6 +25,7 @@ use serde::Serialize;
 use crate::command_line;
 use crate::out_file::OutFile;
 use crate::output;
+use crate::progress::RunCount;
 use measuring::{Measurements, MeasuringOptions, Wanted};
 
 /// Set published measurements beside what the laboratory makes of the same.
@@ -102,8 +102,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         Some(Step::RunTask { file }) => run_task(file)?,
         Some(Step::Collect { dir, format }) => collect_dir(dir, format)?,
         None => {
-            let runs_all = !args.cells_only && args.plan.is_none();
-            let wanted = args.measuring.wanted(&args.names, runs_all)?;
+            let left_out_by = match &args.plan {
+                _ if args.cells_only => Some("--cells-only"),
+                plan => plan.as_ref().map(|_| "--plan"),
+            };
+            let wanted = args.measuring.wanted(&args.names, left_out_by)?;
             let chosen = chosen(&args.names, &wanted)?;
             let extent = if args.cells_only { Extent::Cells } else { Extent::Whole };
             let tasks: Vec<_> =
@@ -155,11 +158,10 @@ fn run_here(
     let page = format.open_page()?;
     // First, while nothing else runs.
     let measured = wanted.measure()?;
-    let bar = ProgressBar::new(tasks.len() as u64);
-    bar.set_style(ProgressStyle::with_template("{wide_bar} {pos} of {len} runs, {eta} left")?);
+    let count = RunCount::new(tasks.len())?;
     let answers: Result<Vec<Answer>, TaskError> =
-        tasks.par_iter().progress_with(bar.clone()).map(Task::run).collect();
-    bar.finish_and_clear();
+        tasks.par_iter().map(|task| task.run().inspect(|_| count.inc())).collect();
+    count.clear();
     print(&reports(studies, &answers?)?, &measured, format, page)
 }
 

@@ -26,12 +26,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
-use indicatif::{ProgressBar, ProgressStyle};
 use paternoster::Nanos;
 use paternoster::poll::{Choice, Estimator, StallStatistics};
 use serde::Serialize;
 
 use super::measure::{load_average, processors};
+use crate::progress::RunCount;
 use clock::Clock;
 use costs::{Bounds, SleepCost, sleep_costs, us};
 use device::{Blocks, Device};
@@ -147,14 +147,12 @@ impl LiveOptions {
                 Setting { processors: all_processors, load_average, rounds, round_ms, adjust_us };
             let ways = ways(nanos(adjust_us));
             let steps = devices.len() * ways.len() * (rounds as usize + 1);
-            let bar = ProgressBar::new(steps as u64);
-            let style = "{wide_bar} {pos} of {len} runs, {eta} left";
-            bar.set_style(ProgressStyle::with_template(style)?);
+            let count = RunCount::new(steps)?;
             let measure = |(name, device): &(String, Device)| {
-                measure_device(bench, name, device, &ways, &setting, &sleeps, &bar)
+                measure_device(bench, name, device, &ways, &setting, &sleeps, &count)
             };
             let devices = devices.iter().map(measure).collect::<Result<_>>()?;
-            bar.finish_and_clear();
+            count.clear();
             Ok(Measurement { setting, sleeps, devices })
         })
     }
@@ -167,7 +165,7 @@ fn measure_device(
     ways: &[Way],
     setting: &Setting,
     sleeps: &[SleepCost],
-    bar: &ProgressBar,
+    count: &RunCount,
 ) -> Result<MeasuredDevice> {
     let length = Nanos::from_millis(setting.round_ms.into());
     let estimator = |way: &Way| Estimator::new(way.policy, way.completions);
@@ -182,7 +180,7 @@ fn measure_device(
             if round > 0 {
                 runs.push(run);
             }
-            bar.inc(1);
+            count.inc();
         }
     }
     let index = |name| ways.iter().position(|way| way.name == name).expect("it is measured");
