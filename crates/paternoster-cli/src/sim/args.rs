@@ -21,8 +21,9 @@ use crate::tunable;
 /// command line is wrong. A run that is interrupted reports nothing.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The job file.
-    pub(super) job: PathBuf,
+    /// The job file. Options of jobs behind `--` may stand in its place.
+    #[arg(value_name = "JOB", required_unless_present = "job_options")]
+    pub(super) job: Option<PathBuf>,
     // Its help names all devices.
     #[arg(long, value_name = "NAME|FILE", help = device_help())]
     pub(super) device: String,
@@ -73,6 +74,18 @@ pub(crate) struct Args {
     pub(super) window: Option<Window>,
 }
 
+    /// Options of jobs, as on fio's command line: each --name begins a job, and what stands before
+    /// the first one holds for all jobs, as in `-- --rw=randread --bs=4k --name=a --name=b`.
+    #[arg(last = true, value_name = "FIO-OPTION")]
+    pub(super) job_options: Vec<String>,
+}
+
+impl Args {
+    /// What the jobs are called that are run: their file, or else where their options stand.
+    pub(super) fn job_name(&self) -> String {
+        let named = self.job.as_ref().map(|job| job.display().to_string());
+        named.unwrap_or_else(|| "the command line".to_owned())
+    }
 fn device_help() -> String {
     format!(
         "The device: one that comes with the laboratory ({}), a file of parameters, or a disk as \

@@ -1,4 +1,5 @@
-//! `paternoster sim`: a job file of fio over a modelled device, in virtual time.
+//! `paternoster sim`: a job file of fio, or job options as on fio's command line, over a modelled
+//! device, in virtual time.
 //!
 //! ```text
 //!   args.rs     the command line
@@ -14,7 +15,7 @@ mod report;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -43,10 +44,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         args.scheduler.tunable(name)?.accepts(*value)?;
     }
     let (device, device_texts) = read_device(&args.device, args.seed)?;
-    let job =
-        read_input(&args.job).with_context(|| format!("cannot read {}", args.job.display()))?;
+    let read = |path: &PathBuf| {
+        read_input(path).with_context(|| format!("cannot read {}", path.display()))
+    };
+    let job = args.job.as_ref().map(read).transpose()?;
     let inputs = Inputs::default();
-    let jobs = parse(args, &job, device.as_ref(), &inputs)?;
+    let jobs = parse(args, job.as_deref(), device.as_ref(), &inputs)?;
     if let Some(html) = &args.html {
         check_page(args, html, &jobs, &inputs)?;
     }
@@ -101,7 +104,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(if has_failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-fn parse(args: &Args, job: &[u8], device: &dyn Model, inputs: &Inputs) -> Result<Jobs> {
+fn parse(args: &Args, job: Option<&[u8]>, device: &dyn Model, inputs: &Inputs) -> Result<Jobs> {
     let surroundings = Surroundings {
         variable: &|name| std::env::var(name).ok(),
         file: &|path| {
@@ -116,12 +119,16 @@ fn parse(args: &Args, job: &[u8], device: &dyn Model, inputs: &Inputs) -> Result
         device_bytes: device.end().0.saturating_mul(512).min(1 << 63),
         seed: args.seed,
     };
-    Ok(Jobs::parse(&args.job.display().to_string(), job, &surroundings)?)
+    let name = args.job_name();
+    let file = job.map(|job| (name.as_str(), job));
+    Ok(Jobs::parse_with_arguments(&args.job_options, file, &surroundings)?)
 }
 
 /// The page takes the place of no file that the run reads or writes.
 fn check_page(args: &Args, html: &Path, jobs: &Jobs, inputs: &Inputs) -> Result<()> {
-    inputs.add(&args.job);
+    if let Some(job) = &args.job {
+        inputs.add(job);
+    }
     // A name that comes with the laboratory is no file.
     if !device_names().contains(&args.device.as_str()) {
         inputs.add(Path::new(&args.device));

@@ -21,7 +21,8 @@ pub(super) struct Seen<'a> {
 
 /// The files of a run, as they were read.
 pub(super) struct Files {
-    pub(super) job: Vec<u8>,
+    /// The job file; none where the jobs are on the command line alone.
+    pub(super) job: Option<Vec<u8>>,
     pub(super) device: DeviceTexts,
     pub(super) host: String,
 }
@@ -32,10 +33,7 @@ pub(super) fn page(args: &Args, files: Files, seen: &Seen<'_>) -> String {
     let device = device.into_iter();
     let run = Run {
         command: command_line::given(),
-        job: JobFile {
-            path: args.job.display().to_string(),
-            text: String::from_utf8_lossy(&job).into_owned(),
-        },
+        job: JobFile { path: args.job_name(), text: job_text(args, job.as_deref()) },
         device: device.map(|(name, text)| ModelFile { name, text }).collect(),
         host: ModelFile { name: args.host.clone(), text: Some(host) },
         settings: settings(args, seen),
@@ -49,6 +47,13 @@ pub(super) fn page(args: &Args, files: Files, seen: &Seen<'_>) -> String {
 }
 
 /// What was set, or left as it is, beside the tunables.
+/// The options of jobs on the command line, a line each, and then the job file.
+fn job_text(args: &Args, file: Option<&[u8]>) -> String {
+    let options = args.job_options.iter().map(|option| option.clone() + "\n");
+    let file = file.map(|text| String::from_utf8_lossy(text).into_owned());
+    options.chain(file).collect()
+}
+
 fn settings(args: &Args, seen: &Seen<'_>) -> Vec<(String, String)> {
     let Seen { setup, host, .. } = seen;
     let default = || "the scheduler's own".to_owned();

@@ -1,5 +1,7 @@
 //! `paternoster sim`: job files over modelled devices.
 
+mod job_options;
+
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -31,15 +33,19 @@ fn sim(folder: &Path, job: &str, options: &[&str]) -> Output {
     command.arg("sim").arg(&path).args(options).output().expect("the binary runs")
 }
 
+/// The report of a run that went well.
+fn report_of(output: &Output) -> Value {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).expect("the report is JSON")
+}
+
 fn read_ios(report: &Value, job: usize) -> f64 {
     report["jobs"][job]["read"]["iops"].as_f64().expect("a number")
 }
 
 fn report(folder: &Path, scheduler: &str) -> Value {
     let options = ["--device", "servers-16x80us", "--scheduler", scheduler, "--json"];
-    let output = sim(folder, TENANTS, &options);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&output.stdout).expect("the report is JSON")
+    report_of(&sim(folder, TENANTS, &options))
 }
 
 /// 32 are outstanding, and 16 servers of 80 µs do 200,000 a second. With `none` each half of them
@@ -83,9 +89,7 @@ fn host_bounds_a_fast_drive_by_its_cores_and_the_lock() {
         );
         let drive = ["--device", "nvme-980pro", "--host", "ten-cores", "--nr-requests", "2560"];
         let options = [&drive[..], &["--scheduler", scheduler, "--json"]].concat();
-        let output = sim(folder.path(), &job, &options);
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        serde_json::from_slice(&output.stdout).expect("the report is JSON")
+        report_of(&sim(folder.path(), &job, &options))
     };
     for (scheduler, serial_us, core_us) in
         [("mq-deadline", 2.0..=2.4, 3.4), ("bfq", 3.2..=3.6, 4.2)]
@@ -109,9 +113,7 @@ fn reads_of_one_call_merge_in_a_plug_unless_that_is_off() {
                iodepth_batch=16\niodepth_batch_complete_min=16\n";
     for (plug, requests) in [(&[][..], 16), (&["--plug", "on"], 16), (&["--plug", "off"], 256)] {
         let drive = ["--device", "servers-16x80us", "--scheduler", "none", "--json"];
-        let output = sim(folder.path(), job, &[&drive[..], plug].concat());
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        let report: Value = serde_json::from_slice(&output.stdout).expect("the report is JSON");
+        let report = report_of(&sim(folder.path(), job, &[&drive[..], plug].concat()));
         assert_eq!(report["disk_util"][0]["read_ios"], requests, "{plug:?}");
         assert_eq!(report["jobs"][0]["read"]["total_ios"], 256, "{plug:?}");
     }

@@ -1,22 +1,29 @@
-//! What is wrong with a job file, and where: all mistakes of a file are told at once.
+//! What is wrong with a job file or with job options of a command line, and where: all mistakes are
+//! told at once.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// A place in a job file.
+/// A place in a job file, or in an argument of a command line.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
-    /// The file's name, as it was given or included.
+    /// The file's name, as it was given or included; of an argument `the command line`.
     pub file: Arc<str>,
-    /// From 1.
+    /// The number of the line, or of the argument, from 1.
     pub line: u32,
     /// In characters, from 1.
     pub column: u32,
+    /// The argument, as `--rw=read`; none in a file.
+    pub argument: Option<Arc<str>>,
 }
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}:{}", self.file, self.line, self.column)
+        let Self { file, line, column, argument } = self;
+        match argument {
+            None => write!(f, "{file}:{line}:{column}"),
+            Some(argument) => write!(f, "argument {line}, {argument}, column {column}"),
+        }
     }
 }
 

@@ -1,4 +1,5 @@
-//! Job files of fio: read by fio's rules, and turned into jobs that make I/Os.
+//! Job files of fio, and job options of its command line: read by fio's rules, and turned into jobs
+//! that make I/Os.
 //!
 //! ```text
 //!   NAME.fio ──▶ sections ──▶ options ──▶ resolve ──▶ Jobs ──▶ Stream ──▶ Io, Io, ...
@@ -12,6 +13,7 @@
 //! The rules are those of fio's documentation. Where that leaves something open, they are those
 //! that fio 3.33 shows when it runs; `docs/fio-jobs.md` says which.
 
+mod arguments;
 mod command_priority;
 mod direct;
 mod distribution;
@@ -69,13 +71,34 @@ impl Jobs {
         bytes: &[u8],
         surroundings: &Surroundings<'_>,
     ) -> Result<Self, JobFileError> {
+        Self::parse_with_arguments(&[], Some((name, bytes)), surroundings)
+    }
+
+    /// Reads job options of a command line, as fio takes them, and then a job file, its name and
+    /// its bytes, if there is one. What the options say before their first `--name` holds for the
+    /// jobs of the file, too, where the file does not say otherwise.
+    ///
+    /// # Panics
+    ///
+    /// If the device has more than 2^63 bytes.
+    pub fn parse_with_arguments(
+        arguments: &[String],
+        file: Option<(&str, &[u8])>,
+        surroundings: &Surroundings<'_>,
+    ) -> Result<Self, JobFileError> {
         assert!(surroundings.device_bytes <= 1 << 63, "a device has at most 2^63 bytes");
         let mut mistakes = Mistakes::default();
-        let lines = sections::read(name, bytes, surroundings, &mut mistakes);
-        if !lines.sections.iter().any(|section| section.name.as_str() != "global") {
-            let place = Place { file: name.into(), line: 1, column: 1 };
-            let what = "a job file needs a section other than [global], such as [job]".to_owned();
-            mistakes.add(Mistake { place, what });
+        let mut lines = arguments::read(arguments, &mut mistakes);
+        if let Some((name, bytes)) = file {
+            let of_file = sections::read(name, bytes, surroundings, &mut mistakes);
+            if !of_file.have_jobs() {
+                let place = Place { file: name.into(), line: 1, column: 1, argument: None };
+                let what = "a job file needs a section other than [global], such as [job]";
+                mistakes.add(Mistake { place, what: what.to_owned() });
+            }
+            lines.extend(of_file);
+        } else if !lines.have_jobs() {
+            mistakes.add(arguments::no_job(arguments));
         }
         let jobs = resolve::jobs(&lines, surroundings, &mut mistakes);
         mistakes.end(jobs)

@@ -93,6 +93,22 @@ pub(super) struct Lines {
     pub(super) notes: Vec<Note>,
 }
 
+impl Lines {
+    /// Adds those of another file behind these.
+    pub(super) fn extend(&mut self, other: Self) {
+        let Self { sections, prelude, files, notes } = other;
+        self.sections.extend(sections);
+        self.prelude.extend(prelude);
+        self.files.extend(files);
+        self.notes.extend(notes);
+    }
+
+    /// Whether a section makes jobs.
+    pub(super) fn have_jobs(&self) -> bool {
+        self.sections.iter().any(|section| section.name.as_str() != "global")
+    }
+}
+
 /// Reads the lines of `bytes`, whose file is called `name`.
 pub(super) fn read(
     name: &str,
@@ -260,15 +276,21 @@ fn parse(line: &Text, around: &Surroundings<'_>) -> Result<Line, Mistake> {
     {
         return Ok(Line::Include(path.trim()));
     }
-    let Some((name, value)) = line.split_once(|c| c == '=') else {
-        return Ok(Line::Option(GivenOption { name: line.clone(), value: None }));
+    let GivenOption { name, value } = option(line)?;
+    let value = value.map(|value| value.expand(around.variable)).transpose()?;
+    Ok(Line::Option(GivenOption { name, value }))
+}
+
+/// The option that a text is, `name` or `name=value`, with variables as they stand there.
+pub(super) fn option(text: &Text) -> Result<GivenOption, Mistake> {
+    let Some((name, value)) = text.split_once(|c| c == '=') else {
+        return Ok(GivenOption { name: text.clone(), value: None });
     };
     // fio reads "bs= 8k" as 8 bytes, and refuses "rw= read".
     if value.as_str().starts_with(char::is_whitespace) {
         return Err(value.mistake("white space behind \"=\": fio does not skip it"));
     }
-    let value = value.expand(around.variable)?;
-    Ok(Line::Option(GivenOption { name: name.trim(), value: Some(value) }))
+    Ok(GivenOption { name: name.trim(), value: Some(value) })
 }
 
 fn section_name(line: &Text) -> Result<Text, Mistake> {

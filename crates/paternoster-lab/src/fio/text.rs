@@ -18,7 +18,16 @@ pub(super) struct Text {
 impl Text {
     /// A whole line.
     pub(super) fn line(file: &Arc<str>, line: u32, text: &str) -> Self {
-        let place = Place { file: Arc::clone(file), line, column: 1 };
+        Self::at(Place { file: Arc::clone(file), line, column: 1, argument: None }, text)
+    }
+
+    /// A whole argument of a command line, of that number.
+    pub(super) fn argument(number: u32, text: &str) -> Self {
+        let (file, argument) = (Arc::from("the command line"), Some(Arc::from(text)));
+        Self::at(Place { file, line: number, column: 1, argument }, text)
+    }
+
+    fn at(place: Place, text: &str) -> Self {
         Self { said: text.to_owned(), place, is_expanded: false, unset: vec![] }
     }
 

@@ -55,7 +55,7 @@ pub(in crate::fio) fn check(
     let path: Arc<str> = Arc::from(path);
     let mut lines = Lines::new(Arc::clone(&source));
     let version = first_line(&mut lines).map_err(|what| {
-        let place = Place { file: Arc::clone(&path), line: 1, column: 1 };
+        let place = Place { file: Arc::clone(&path), line: 1, column: 1, argument: None };
         vec![Mistake { place, what }]
     })?;
     let checked = Checked {
@@ -143,7 +143,7 @@ impl Reader<'_> {
     }
 
     fn place(&self, line: u32, column: u32) -> Place {
-        Place { file: Arc::clone(&self.checked.path), line, column }
+        Place { file: Arc::clone(&self.checked.path), line, column, argument: None }
     }
 
     fn end(&mut self) {
@@ -241,7 +241,7 @@ impl Reader<'_> {
         if end > file.end {
             file.end = end;
             let path = Arc::clone(&self.checked.path);
-            file.place = Place { file: path, line: number, column: line.column };
+            file.place = Place { file: path, line: number, column: line.column, argument: None };
         }
         Ok(())
     }

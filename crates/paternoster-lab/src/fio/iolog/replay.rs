@@ -186,6 +186,6 @@ fn changed(what: &str) -> String {
 }
 
 fn mistake(log: &IoLog, lines: &Lines, column: u32, what: String) -> Mistake {
-    let place = Place { file: Arc::clone(&log.path), line: lines.number(), column };
+    let place = Place { file: Arc::clone(&log.path), line: lines.number(), column, argument: None };
     Mistake { place, what }
 }
