@@ -51,15 +51,22 @@ function byLevel(levels, draw) {
   return el("div", {}, choice("Lines of", levels.map(({ name }) => [name, `by ${name.slice(0, -1)}`]), levels[0].name, show), box);
 }
 
+/** Of which time shares are. */
+function shareWords(run) {
+  return run.together_ns > 0
+    ? `A share is the part of the bytes of the ${time(run.together_ns)} in which all jobs had something to do.`
+    : "No share is told: never had all jobs something to do at once.";
+}
+
 function resultParts(run) {
-  const columns = ["Job", "Group", "Op", "I/Os/s", "MiB/s", "Share", "Mean", "Median", "99 %", "99.9 %", "Highest"];
-  const numbers = (line) => [count(line.ios_per_s), digits(line.bytes_per_s / 2 ** 20), percent(line.share), time(line.mean_ns), time(line.p50_ns), time(line.p99_ns), time(line.p999_ns), time(line.max_ns)];
+  const columns = ["Job", "Group", "Op", "I/Os/s", "MiB/s", "Share", "Of all", "Mean", "Median", "99 %", "99.9 %", "Highest"];
+  const numbers = (line) => [count(line.ios_per_s), digits(line.bytes_per_s / 2 ** 20), line.share === null ? "–" : percent(line.share), percent(line.share_of_all), time(line.mean_ns), time(line.p50_ns), time(line.p99_ns), time(line.p999_ns), time(line.max_ns)];
   const jobs = run.table.map((line) => ({ cells: [line.name, line.group, line.op, ...numbers(line)] }));
   const groups = run.levels.find(({ name }) => name === "groups");
   const sums = groups ? groups.lines.map((line) => ({ sum: true, cells: ["all jobs", line.name, "all", ...numbers(line)] })) : [];
   const ramp = run.counted_from_ns > 0 ? ` The first ${time(run.counted_from_ns)} are not counted (ramp_time, startdelay).` : "";
   return [
-    el("p", { class: "note" }, `A share is the part of all bytes a second; latencies are from the scheduler’s taking an I/O to its completion.${ramp}`),
+    el("p", { class: "note" }, `${shareWords(run)} Of all is the part of all bytes a second; latencies are from the scheduler’s taking an I/O to its completion.${ramp}`),
     table("Result by job", columns.map((name, i) => ({ name, number: i > 2, head: i === 0 })), [...jobs, ...sums]),
   ];
 }
@@ -128,7 +135,7 @@ function shares(run) {
       pairedBars({
         label: "Shares of bytes", most: 1, format: percent,
         series: [{ name: "part of all bytes", colour: "c0", pattern: "plain" }],
-        rows: run.levels[0].lines.slice(0, 32).map((line) => ({ name: line.name, values: [line.share] })),
+        rows: run.levels[0].lines.slice(0, 32).map((line) => ({ name: line.name, values: [line.share_of_all] })),
       }),
     ];
   }
@@ -139,13 +146,14 @@ function shares(run) {
     el("p", { class: "note" }, knows),
     pairedBars({
       label: "Shares against weights", format: percent,
-      most: Math.max(...groups.lines.flatMap((line) => [line.share, line.entitled, line.device_share])),
+      most: Math.max(...groups.lines.flatMap((line) => [line.share, line.share_of_all, line.entitled, line.device_share])),
       series: [
         { name: "by weight", colour: "otherwise", pattern: "rising" },
         { name: "part of the device’s busy time", colour: "c2", pattern: "dots" },
-        { name: "part of all bytes", colour: "c0", pattern: "plain" },
+        { name: "part of the bytes while all had something to do", colour: "c0", pattern: "plain" },
+        { name: "part of all bytes", colour: "c1", pattern: "lines" },
       ],
-      rows: groups.lines.map((line) => ({ name: line.name, note: line.weight, values: [line.entitled, line.device_share, line.share] })),
+      rows: groups.lines.map((line) => ({ name: line.name, note: line.weight, values: [line.entitled, line.device_share, line.share, line.share_of_all] })),
     }),
     el("p", { class: "note" }, "At each moment, those that have commands in the device share its time by their number."),
   ];

@@ -191,7 +191,8 @@ fn logs_of_one_name_are_refused() {
 
 /// Two readers with one read each on a device that takes 100 µs for one. They alternate: the
 /// first's end at 100, 300, … 1900 µs, the second's at 200, 400, … 2000. So the first has 10 in
-/// 1.9 ms, 20.6 MiB a second of 40.1, each in 200 µs but its first, which took 100.
+/// 1.9 ms, 20.6 MiB a second of 40.1, each in 200 µs but its first, which took 100. In these 1.9 ms
+/// both had a read outstanding, and the second's first 9 ended: 10 and 9 of 19.
 #[test]
 fn table_tells_of_each_task_from_its_start_to_its_end() {
     let dir = tempfile::tempdir().expect("a folder");
@@ -215,8 +216,11 @@ fn table_tells_of_each_task_from_its_start_to_its_end() {
     let rows: Vec<Vec<&str>> =
         table.lines().map(|line| line.split_whitespace().collect()).collect();
     let row = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-    assert_eq!(rows[0], row("TASK GROUP OP I/OS IOPS MiB/S SHARE MEAN P50 P99 MAX"));
-    assert_eq!(rows[1], row("1 /a read 10 5263 20.6 51.3 % 190 us 200 us 200 us 200 us"));
-    assert_eq!(rows[2], row("2 /b read 10 5000 19.5 48.7 % 200 us 200 us 200 us 200 us"));
+    assert_eq!(rows[0], row("TASK GROUP OP I/OS IOPS MiB/S SHARE OF ALL MEAN P50 P99 MAX"));
+    assert_eq!(rows[1], row("1 /a read 10 5263 20.6 52.6 % 51.3 % 190 us 200 us 200 us 200 us"));
+    assert_eq!(rows[2], row("2 /b read 10 5000 19.5 47.4 % 48.7 % 200 us 200 us 200 us 200 us"));
     assert_eq!(rows[3][..4], ["/a", "all", "10", "5263"]);
+    let note = "SHARE is of the 1.90 ms in which all tasks had something to do; OF ALL is of the \
+                whole time";
+    assert_eq!(table.lines().last(), Some(note));
 }

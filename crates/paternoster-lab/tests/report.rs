@@ -144,7 +144,10 @@ fn series_add_up_to_what_was_measured_and_watching_changes_nothing() {
     for (part, entitled) in part("entitled").iter().zip([0.25, 0.75]) {
         assert!((part - entitled).abs() < 1e-9, "{part}, not {entitled}");
     }
-    assert!((part("device_share").iter().sum::<f64>() - 1.0).abs() < 1e-9);
+    for shares in ["device_share", "share", "share_of_all"] {
+        assert!((part(shares).iter().sum::<f64>() - 1.0).abs() < 1e-9, "{shares}");
+    }
+    assert!(data["together_ns"].as_u64() > Some(0));
     assert_eq!(page, made(TWO_GROUPS, SchedulerKind::Cfq, [0, 100_000]).page);
 }
 

@@ -208,3 +208,28 @@ fn end_is_not_guessed_where_a_job_has_neither_a_runtime_nor_begun() {
     assert_eq!(expected.first(), Some(&None));
     assert!(expected.last().is_some_and(|last| last.is_some_and(|ms| ms.abs_diff(20_000) <= 1)));
 }
+
+/// A read of 100 µs at a time, for a year, ended by hand: 10,000 a second for as long as it ran. Of
+/// the second job, which would begin later, there is nothing, and no time in which both had
+/// something to do.
+#[test]
+fn run_that_is_ended_tells_of_the_time_until_then() {
+    let text = "[global]\nioengine=psync\ndirect=1\nrw=randread\nbs=4k\nsize=1g\ntime_based\n\
+                runtime=365d\nfilename=/dev/a\n[now]\nramp_time=1s\n[later]\nstartdelay=364d\n";
+    let setup = Setup::new(SchedulerKind::None);
+    let outcome =
+        run_jobs(&jobs(text), &setup, PageCacheParameters::default(), servers(1), |run| {
+            run.end_here();
+        });
+    let outcome = outcome.expect("a run");
+    assert!(outcome.interrupted && outcome.end.since_start() < Nanos::from_secs(10));
+    let [now, later] = outcome.results.as_slice() else { panic!("two jobs") };
+    let counted = outcome.end.since_start().saturating_sub(Nanos::from_secs(1));
+    assert_eq!(now.runtime, counted);
+    let reads = now.directions[0].ios;
+    assert!(reads.abs_diff(counted.as_nanos() / 100_000) <= 1, "{reads} reads");
+    assert_eq!((later.runtime, later.directions[0].ios), (Nanos::ZERO, 0));
+    assert_eq!(now.together, Nanos::ZERO);
+    let whole = run("[job]\nioengine=psync\ndirect=1\nrw=read\nsize=1m\n", 1);
+    assert!(!whole.interrupted && whole.results[0].together == whole.results[0].runtime);
+}

@@ -16,9 +16,11 @@ use crate::tunable;
 /// table. Options of fio that are not simulated are refused by name and line: docs/fio-jobs.md
 /// lists them.
 ///
+/// Ctrl-C ends the run, and what was counted until then is printed; a second one prints nothing.
+///
 /// The exit status is 1 where a job ends with an error, such as an I/O that took too long, and
 /// where nothing is run, as of a job file that is wrong; then nothing is printed. It is 2 where the
-/// command line is wrong. A run that is interrupted reports nothing.
+/// command line is wrong, and 128 where Ctrl-C has ended the run, as fio's.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The job file. Options of jobs behind `--` may stand in its place.
@@ -72,8 +74,6 @@ pub(crate) struct Args {
     /// 1.5:2. Unless told, a second in the middle of the shortest runtime.
     #[arg(long, value_name = "FROM:TO", requires = "html", value_parser = window)]
     pub(super) window: Option<Window>,
-}
-
     /// Options of jobs, as on fio's command line: each --name begins a job, and what stands before
     /// the first one holds for all jobs, as in `-- --rw=randread --bs=4k --name=a --name=b`.
     #[arg(last = true, value_name = "FIO-OPTION")]
@@ -86,6 +86,8 @@ impl Args {
         let named = self.job.as_ref().map(|job| job.display().to_string());
         named.unwrap_or_else(|| "the command line".to_owned())
     }
+}
+
 fn device_help() -> String {
     format!(
         "The device: one that comes with the laboratory ({}), a file of parameters, or a disk as \

@@ -18,6 +18,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context as _, Result, ensure};
 use paternoster::{Instant, PlugLimits};
@@ -27,7 +28,9 @@ use paternoster_lab::model::{Model, device_names, read_device};
 use paternoster_lab::read_input;
 use paternoster_lab::report::{Window, observe_jobs};
 use paternoster_lab::sim::Setup;
-use paternoster_lab::threads::{Progress, Sinks, check_jobs, run_jobs_into};
+use paternoster_lab::threads::{Outcome, Progress, Sinks, check_jobs, run_jobs_into};
+use signal_hook::consts::SIGINT;
+use signal_hook::flag;
 
 use crate::inputs::{Inputs, is_same_file};
 use crate::out_file::OutFile;
@@ -37,6 +40,9 @@ use crate::{tunable, weights_note};
 pub(crate) use args::Args;
 use args::Plugging;
 use page::{Files, Seen};
+
+/// The exit status of a run that Ctrl-C has ended: fio's.
+const INTERRUPTED: u8 = 128;
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     tunable::check_once(&args.tunables)?;
@@ -53,16 +59,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if let Some(html) = &args.html {
         check_page(args, html, &jobs, &inputs)?;
     }
-    for note in &jobs.notes {
-        eprintln!("paternoster: {}: {} changes nothing: {}", note.place, note.option, note.why);
-    }
-    let waits = jobs.jobs.iter().filter_map(|job| job.replay.as_ref()?.first_wait());
-    for place in waits.collect::<BTreeSet<_>>() {
-        eprintln!(
-            "paternoster: {place}: a wait is in ms since the start of the job, as in fio 3.33; its \
-             HOWTO says us since the wait before"
-        );
-    }
+    say_notes(&jobs);
     let files = Files { job, device: device_texts, host: host_text(&args.host)? };
     let host = Host::from_toml(Path::new(&args.host), &files.host)?;
     let setup = set_up(args, &host, device.as_ref());
@@ -71,10 +68,16 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     }
     let out = args.html.as_deref().map(OutFile::open).transpose()?;
     let line = ProgressLine::new()?;
+    let interrupted = on_ctrl_c()?;
     // What a run cannot begin with is found before any file is emptied for it.
     check_jobs(&jobs, &setup, host.page_cache, &device)?;
     let sinks = Sinks::open(&jobs, written_file)?;
-    let shows = |run: Progress<'_>| line.shows(run);
+    let shows = |run: Progress<'_>| {
+        line.shows(run);
+        if interrupted.load(Ordering::Relaxed) {
+            run.end_here();
+        }
+    };
     let (outcome, page) = match out {
         None => (run_jobs_into(sinks, &jobs, &setup, host.page_cache, device, shows)?, None),
         Some(out) => {
@@ -90,8 +93,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         }
     };
     line.clear();
+    if let Some(note) = report::interrupted_note(&outcome) {
+        eprintln!("paternoster: {note}");
+    }
     let text = if args.json {
-        report::json(args, &jobs, &outcome)?
+        report::json(args, &setup, &jobs, &outcome)?
     } else {
         report::text(&setup, &jobs, &outcome)
     };
@@ -99,9 +105,40 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if let Some((out, page)) = page {
         out.write(page.as_bytes())?;
     }
-    // As with fio, 1 where a job ended with an error.
+    Ok(exit_code(&outcome))
+}
+
+/// Says what of the jobs changes nothing, or means something else than it may seem to.
+fn say_notes(jobs: &Jobs) {
+    for note in &jobs.notes {
+        eprintln!("paternoster: {}: {} changes nothing: {}", note.place, note.option, note.why);
+    }
+    let waits = jobs.jobs.iter().filter_map(|job| job.replay.as_ref()?.first_wait());
+    for place in waits.collect::<BTreeSet<_>>() {
+        eprintln!(
+            "paternoster: {place}: a wait is in ms since the start of the job, as in fio 3.33; its \
+             HOWTO says us since the wait before"
+        );
+    }
+}
+
+/// As fio's: 1 where a job ended with an error.
+fn exit_code(outcome: &Outcome) -> ExitCode {
     let has_failed = outcome.results.iter().any(|result| result.error.is_some());
-    Ok(if has_failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    match outcome.interrupted {
+        true => ExitCode::from(INTERRUPTED),
+        false if has_failed => ExitCode::FAILURE,
+        false => ExitCode::SUCCESS,
+    }
+}
+
+/// Becomes true with the first Ctrl-C; a second one ends the process.
+fn on_ctrl_c() -> Result<Arc<AtomicBool>> {
+    let interrupted = Arc::new(AtomicBool::new(false));
+    // In this order, so that the first one does not end it.
+    flag::register_conditional_default(SIGINT, Arc::clone(&interrupted))?;
+    flag::register(SIGINT, Arc::clone(&interrupted))?;
+    Ok(interrupted)
 }
 
 fn parse(args: &Args, job: Option<&[u8]>, device: &dyn Model, inputs: &Inputs) -> Result<Jobs> {

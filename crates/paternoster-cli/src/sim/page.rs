@@ -8,6 +8,7 @@ use paternoster_lab::sim::Setup;
 use paternoster_lab::threads::Outcome;
 
 use super::args::Args;
+use super::report;
 use crate::command_line;
 
 /// A run that was observed.
@@ -46,7 +47,6 @@ pub(super) fn page(args: &Args, files: Files, seen: &Seen<'_>) -> String {
     run.page()
 }
 
-/// What was set, or left as it is, beside the tunables.
 /// The options of jobs on the command line, a line each, and then the job file.
 fn job_text(args: &Args, file: Option<&[u8]>) -> String {
     let options = args.job_options.iter().map(|option| option.clone() + "\n");
@@ -54,8 +54,9 @@ fn job_text(args: &Args, file: Option<&[u8]>) -> String {
     options.chain(file).collect()
 }
 
+/// What was set, or left as it is, beside the tunables.
 fn settings(args: &Args, seen: &Seen<'_>) -> Vec<(String, String)> {
-    let Seen { setup, host, .. } = seen;
+    let Seen { setup, host, outcome, .. } = seen;
     let default = || "the scheduler's own".to_owned();
     let pairs = [
         ("Scheduler", setup.scheduler.name().to_owned()),
@@ -70,5 +71,6 @@ fn settings(args: &Args, seen: &Seen<'_>) -> Vec<(String, String)> {
         ("Seed of all that is drawn", args.seed.to_string()),
         ("Readahead window, pages of 4 KiB", host.page_cache.read_ahead_pages.to_string()),
     ];
-    pairs.map(|(name, value)| (name.to_owned(), value)).into()
+    let ended = report::interrupted_note(outcome).map(|note| ("Ctrl-C", note));
+    pairs.into_iter().chain(ended).map(|(name, value)| (name.to_owned(), value)).collect()
 }

@@ -1,5 +1,6 @@
 //! What `paternoster sim` prints of a run: a table, or fio's JSON.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -9,13 +10,32 @@ use paternoster_lab::fio::Jobs;
 use paternoster_lab::result::{DiskUse, FioReport, Header, drained_note, table};
 use paternoster_lab::sim::{CpuTime, DeviceTime, Setup};
 use paternoster_lab::threads::Outcome;
+use serde::Serialize;
 
 use super::args::Args;
 
 pub(super) fn text(setup: &Setup, jobs: &Jobs, outcome: &Outcome) -> String {
     let (table, device) = (table(jobs, &outcome.results), device_line(&outcome.device));
-    let note = drained_note(jobs, &outcome.results).unwrap_or_default();
-    format!("{table}\n{device}\n{}{note}", cores_line(setup, outcome))
+    let interrupted = interrupted_note(outcome).map_or(String::new(), |note| note + "\n");
+    let drained = drained_note(jobs, &outcome.results).unwrap_or_default();
+    let cores = cores_line(setup, outcome);
+    format!("{table}\n{interrupted}{device}\n{cores}{}{drained}", order_note(&outcome.device))
+}
+
+/// Says of a run that was ended before its jobs were that it was.
+pub(super) fn interrupted_note(outcome: &Outcome) -> Option<String> {
+    let end = seconds(outcome.end.since_start());
+    outcome.interrupted.then(|| {
+        format!("interrupted at {end:.3} s of the run: what was counted until then is told")
+    })
+}
+
+/// Says so where the order in which the scheduler serves requests could change nothing.
+fn order_note(time: &DeviceTime) -> &'static str {
+    if time.queued > Nanos::ZERO {
+        return "";
+    }
+    "note: the device took every request at once: the scheduler had nothing to order\n"
 }
 
 pub(super) fn seconds(span: Nanos) -> f64 {
@@ -52,7 +72,93 @@ fn cores_line(setup: &Setup, outcome: &Outcome) -> String {
     )
 }
 
-pub(super) fn json(args: &Args, jobs: &Jobs, outcome: &Outcome) -> Result<String> {
+/// fio's report, and beside it what fio has no place for.
+#[derive(Serialize)]
+struct Report<'a> {
+    #[serde(flatten)]
+    fio: FioReport,
+    paternoster: Own<'a>,
+}
+
+/// What was run, and how it went.
+#[derive(Serialize)]
+struct Own<'a> {
+    device: &'a str,
+    host: &'a str,
+    scheduler: &'static str,
+    tunables: BTreeMap<&'static str, i64>,
+    /// Where the command line names one.
+    kernel: Option<String>,
+    /// See above.
+    hierarchy: Option<String>,
+    seed: u64,
+    nr_requests: u32,
+    plug: &'static str,
+    /// The root first.
+    groups: Vec<Group<'a>>,
+    /// The time in which all jobs had something to do.
+    together_ns: u64,
+    /// The bytes of that time, by job of the job file.
+    together_bytes: Vec<u64>,
+    interrupted: bool,
+    /// For how long the scheduler had requests: of 0 it had nothing to order.
+    queued_ns: u64,
+    end_ns: u64,
+}
+
+#[derive(Serialize)]
+struct Group<'a> {
+    path: &'a str,
+    /// None where the scheduler knows no weights.
+    weight: Option<u32>,
+    /// None where it knows no leaf weights.
+    leaf_weight: Option<u32>,
+    /// The indices of its jobs in the job file, with the clones of `numjobs`.
+    jobs: Vec<usize>,
+}
+
+impl<'a> Own<'a> {
+    fn new(args: &'a Args, setup: &Setup, jobs: &Jobs, outcome: &'a Outcome) -> Self {
+        let scheduler = setup.scheduler;
+        let jobs_of = |path: &str| {
+            let numbered = jobs.jobs.iter().enumerate();
+            numbered.filter(|(_, job)| job.group == path).map(|(index, _)| index).collect()
+        };
+        let groups = outcome.groups.iter().map(|group| {
+            let weights = &group.weights;
+            Group {
+                path: &group.path,
+                weight: scheduler.has_weights().then(|| weights.weight.value()),
+                leaf_weight: scheduler.has_leaf_weights().then(|| weights.leaf.value()),
+                jobs: jobs_of(&group.path),
+            }
+        });
+        let bytes = outcome
+            .results
+            .iter()
+            .map(|result| result.directions.iter().map(|direction| direction.together_bytes).sum());
+        let together = outcome.results.first().map_or(Nanos::ZERO, |first| first.together);
+        Self {
+            device: &args.device,
+            host: &args.host,
+            scheduler: scheduler.name(),
+            tunables: outcome.tunables.iter().map(|(info, value)| (info.name, *value)).collect(),
+            kernel: setup.kernel.map(|kernel| kernel.to_string()),
+            hierarchy: setup.hierarchy.map(|hierarchy| hierarchy.to_string()),
+            seed: args.seed,
+            nr_requests: args.nr_requests,
+            plug: args.plug.name(),
+            groups: groups.collect(),
+            together_ns: together.as_nanos(),
+            together_bytes: bytes.collect(),
+            interrupted: outcome.interrupted,
+            queued_ns: outcome.device.queued.as_nanos(),
+            end_ns: outcome.end.since_start().as_nanos(),
+        }
+    }
+}
+
+pub(super) fn json(args: &Args, setup: &Setup, jobs: &Jobs, outcome: &Outcome) -> Result<String> {
     let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let unix_ms = u64::try_from(unix.as_millis()).map_err(io::Error::other)?;
     let time = &outcome.device;
@@ -70,6 +176,7 @@ pub(super) fn json(args: &Args, jobs: &Jobs, outcome: &Outcome) -> Result<String
         in_queue: ticks(read.took + write.took + trim.took),
         util: if all > 0.0 { 100.0 * seconds(time.busy) / all } else { 0.0 },
     };
-    let report = FioReport::new(Header { unix_ms }, jobs, &outcome.results, vec![disk]);
+    let fio = FioReport::new(Header { unix_ms }, jobs, &outcome.results, vec![disk]);
+    let report = Report { fio, paternoster: Own::new(args, setup, jobs, outcome) };
     Ok(serde_json::to_string_pretty(&report)? + "\n")
 }

@@ -162,7 +162,7 @@ fn page_of_a_run_is_drawn_on_a_laptop_and_names_stay_texts() {
     let page = page(folder.path(), &options);
     let found = open(folder.path(), &page, 1280);
     assert_eq!(faults(&found, &RUN), [""; 0]);
-    assert!(found["sections"]["shares"]["shapes"].as_u64() >= Some(6), "three for each group");
+    assert!(found["sections"]["shares"]["shapes"].as_u64() >= Some(8), "four for each group");
     assert_eq!(found["title"], "job.fio on hdd-7200, cfq");
     assert_eq!(
         (&found["scripts"], &found["images"]),

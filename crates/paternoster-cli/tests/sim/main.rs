@@ -1,6 +1,8 @@
 //! `paternoster sim`: job files over modelled devices.
 
+mod interrupted;
 mod job_options;
+mod shares;
 
 use std::path::Path;
 use std::process::{Command, Output};

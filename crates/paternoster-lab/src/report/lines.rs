@@ -62,8 +62,11 @@ pub(super) struct Line {
     device_share: Option<f64>,
     ios_per_s: f64,
     bytes_per_s: f64,
+    /// The part of the bytes of the time in which all jobs had something to do; none where there
+    /// was no such time.
+    share: Option<f64>,
     /// The part of all bytes a second.
-    share: f64,
+    share_of_all: f64,
     mean_ns: u64,
     p50_ns: u64,
     p99_ns: u64,
@@ -106,12 +109,15 @@ impl Lines {
         sums.for_each(|sum| sum.series.widen(width));
         let (windows, width) = (all.series.windows().len(), all.series.width());
 
-        let rate: f64 = by_job.iter().map(|sum| sum.result.bytes_per_s()).sum();
+        let of_all = All {
+            rate: by_job.iter().map(|sum| sum.result.bytes_per_s()).sum(),
+            together_bytes: by_job.iter().map(|sum| sum.result.together_bytes).sum(),
+        };
         let line = |name: String, group: &str, result: &DirectionResult| Line {
             name,
             group: group.to_owned(),
             op: "all",
-            ..Line::new(result, rate)
+            ..Line::new(result, &of_all)
         };
         let job_lines = entries
             .iter()
@@ -123,10 +129,10 @@ impl Lines {
             .map(|(path, sum)| (line((*path).to_owned(), "", &sum.result), &sum.series))
             .collect();
         let mut groups_level = Level::new("groups", group_lines, windows);
-        groups_level.weigh(observed, |path| by_group.contains_key(path));
+        groups_level.weigh(outcome, observed, |path| by_group.contains_key(path));
         Self {
             totals: line("all".to_owned(), "", &all.result),
-            table: entries.iter().flat_map(|entry| table_lines(entry, rate)).collect(),
+            table: entries.iter().flat_map(|entry| table_lines(entry, &of_all)).collect(),
             levels: if several_groups { vec![groups_level, jobs_level] } else { vec![jobs_level] },
             windows,
             width,
@@ -150,12 +156,12 @@ impl Level {
     }
 
     /// Adds what is known of the weights of groups.
-    fn weigh(&mut self, observed: &Observed, has_jobs: impl Fn(&str) -> bool) {
+    fn weigh(&mut self, outcome: &Outcome, observed: &Observed, has_jobs: impl Fn(&str) -> bool) {
         let had: HashMap<&str, f64> = observed.chronicle.device_shares().collect();
-        let parts = entitled(&observed.groups, has_jobs, observed.hierarchy);
+        let parts = entitled(&outcome.groups, has_jobs, observed.hierarchy);
         for line in &mut self.lines {
-            let group = observed.groups.iter().find(|group| group.path == line.name);
-            line.weight = group.map(|group| format!("weight {}", group.weight));
+            let group = outcome.groups.iter().find(|group| group.path == line.name);
+            line.weight = group.map(|group| format!("weight {}", group.weights.weight.value()));
             line.device_share = had.get(line.name.as_str()).copied();
             line.entitled = parts.get(&line.name).copied().flatten();
         }
@@ -163,15 +169,16 @@ impl Level {
 }
 
 impl Line {
-    /// The numbers of a result; `rate` is that of all.
-    fn new(result: &DirectionResult, rate: f64) -> Self {
+    /// The numbers of a result.
+    fn new(result: &DirectionResult, of_all: &All) -> Self {
         let bytes_per_s = result.bytes_per_s();
         let latencies = &result.completion;
         let percentile = |percent| latencies.percentile(percent).map_or(0, Nanos::as_nanos);
         Self {
             ios_per_s: result.ios_per_s(),
             bytes_per_s,
-            share: if rate > 0.0 { bytes_per_s / rate } else { 0.0 },
+            share: part(result.together_bytes as f64, of_all.together_bytes as f64),
+            share_of_all: part(bytes_per_s, of_all.rate).unwrap_or(0.0),
             mean_ns: latencies.moments().mean().round() as u64,
             p50_ns: percentile(50.0),
             p99_ns: percentile(99.0),
@@ -181,6 +188,19 @@ impl Line {
             ..Self::default()
         }
     }
+}
+
+/// What all jobs did.
+struct All {
+    /// Bytes a second.
+    rate: f64,
+    /// Bytes of the time in which all had something to do.
+    together_bytes: u64,
+}
+
+/// The part of something that is there.
+fn part(its: f64, all: f64) -> Option<f64> {
+    (all > 0.0).then(|| its / all)
 }
 
 /// The lowest latency, and those of the percentiles beyond which there are I/Os.
@@ -225,12 +245,12 @@ fn sum_of(entry: &Entry<'_>, observed: &Observed) -> Sum {
 }
 
 /// A line for each direction of an entry.
-fn table_lines(entry: &Entry<'_>, rate: f64) -> Vec<Line> {
+fn table_lines(entry: &Entry<'_>, of_all: &All) -> Vec<Line> {
     let lines = DataDirection::ALL.into_iter().filter_map(|direction| {
         let result = &entry.result.directions[direction as usize];
         let op = ["read", "write", "trim"][direction as usize];
         let (name, group) = (entry.name(), entry.job.group.clone());
-        (result.ios > 0).then(|| Line { name, group, op, ..Line::new(result, rate) })
+        (result.ios > 0).then(|| Line { name, group, op, ..Line::new(result, of_all) })
     });
     lines.collect()
 }

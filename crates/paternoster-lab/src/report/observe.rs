@@ -1,6 +1,6 @@
 //! A run that is watched: the same run, with what a report shows of it over time.
 
-use paternoster::{AnyScheduler, Hierarchy, Instant, Nanos, Recorder, TunableInfo};
+use paternoster::{AnyScheduler, Hierarchy, Instant, Nanos, Recorder};
 
 use super::chronicle::{Chronicle, Lanes, Window};
 use super::device_windows::DeviceWindows;
@@ -21,20 +21,8 @@ pub struct Observed {
     pub(super) series: Vec<Series>,
     pub(super) device: DeviceWindows,
     pub(super) chronicle: Chronicle,
-    /// The tunables of the scheduler, with their values in the run.
-    pub(super) tunables: Vec<(&'static TunableInfo, i64)>,
     pub(super) hierarchy: Option<Hierarchy>,
-    /// The groups with their weights, the root first.
-    pub(super) groups: Vec<GroupWeights>,
     pub(super) has_moving_parts: bool,
-}
-
-/// A group, as it was weighed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct GroupWeights {
-    pub(super) path: String,
-    pub(super) weight: u32,
-    pub(super) leaf: u32,
 }
 
 impl Window {
@@ -75,23 +63,17 @@ pub fn observe_jobs(
     let lanes = Lanes::new(&names.jobs, &groups);
     let mut chronicle = Chronicle::new(window, names, lanes, counted_from(jobs));
     let mut device = DeviceWindows::new();
-    let outcome = simulate(&mut sim, progress, |sim| {
+    let outcome = simulate(&mut sim, jobs, setup, progress, |sim| {
         for (at, event) in sim.trace().take() {
             chronicle.take(at, event, |user_data| sim.submitter(user_data).index());
         }
         device.observe(sim.now(), || sim.device_time());
     })?;
-    let elevator = sim.elevator();
-    let tunables = setup.scheduler.tunables().iter().map(|info| {
-        (info, elevator.tunable(info.name).expect("a scheduler has the tunables of its table"))
-    });
     let observed = Observed {
         series: sim.workload().series(),
         device,
         chronicle,
-        tunables: tunables.collect(),
-        hierarchy: elevator.hierarchy(),
-        groups: group_weights(jobs, &sim),
+        hierarchy: sim.elevator().hierarchy(),
         has_moving_parts,
     };
     Ok((outcome, observed))
@@ -106,20 +88,6 @@ fn names<M: Model>(jobs: &Jobs, sim: &Simulation<Threads, M, AnyScheduler<Record
     let paths = std::iter::once("/").chain(jobs.groups.iter().map(|group| group.path.as_str()));
     let groups = sim.groups().iter().copied().zip(paths.map(str::to_owned)).collect();
     Names { jobs: tasks, by_context, groups }
-}
-
-fn group_weights<M: Model>(
-    jobs: &Jobs,
-    sim: &Simulation<Threads, M, AnyScheduler<Recorder>>,
-) -> Vec<GroupWeights> {
-    let paths = std::iter::once("/").chain(jobs.groups.iter().map(|group| group.path.as_str()));
-    let groups = sim.elevator().groups();
-    let weights = |(path, &id): (&str, _)| GroupWeights {
-        path: path.to_owned(),
-        weight: groups[id].weight().value(),
-        leaf: groups[id].leaf_weight().value(),
-    };
-    paths.zip(sim.groups()).map(weights).collect()
 }
 
 /// From when on the jobs are counted that start at once.

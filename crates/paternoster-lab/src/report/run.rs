@@ -71,6 +71,10 @@ struct Data<'a> {
     seed: u64,
     end_ns: u64,
     counted_from_ns: u64,
+    /// For how long all jobs had something to do.
+    together_ns: u64,
+    /// Whether somebody has ended the run before its jobs did.
+    interrupted: bool,
     totals: Line,
     table: Vec<Line>,
     levels: Vec<Level>,
@@ -124,6 +128,8 @@ impl Run<'_> {
             seed: self.seed,
             end_ns: since_start(outcome.end),
             counted_from_ns: counted_from(self.jobs).as_nanos(),
+            together_ns: outcome.results.first().map_or(0, |first| first.together.as_nanos()),
+            interrupted: outcome.interrupted,
             windows: lines.windows,
             window_ns: lines.width.as_nanos(),
             totals: lines.totals,
@@ -144,7 +150,7 @@ impl Run<'_> {
     }
 
     fn tunables(&self, scheduler: SchedulerKind) -> Vec<Tunable> {
-        let values = &self.observed.tunables;
+        let values = &self.outcome.tunables;
         assert_eq!(values.len(), scheduler.tunables().len(), "each has a value");
         let tunable = |(info, value): &(&paternoster::TunableInfo, i64)| Tunable {
             name: info.name,

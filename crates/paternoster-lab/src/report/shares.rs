@@ -10,21 +10,21 @@ use std::collections::HashMap;
 
 use paternoster::Hierarchy;
 
-use super::observe::GroupWeights;
 use crate::scenario::parent_path;
+use crate::sim::GroupSetup;
 
 /// The parts of the groups that have jobs of their own; `groups` are all, the root first, parents
 /// before children. A part is absent where it depends on more than weights of groups: where jobs
 /// and child groups of one group compete, and that has no leaf weight.
 pub(super) fn entitled(
-    groups: &[GroupWeights],
+    groups: &[GroupSetup],
     has_jobs: impl Fn(&str) -> bool,
     hierarchy: Option<Hierarchy>,
 ) -> HashMap<String, Option<f64>> {
     let with_jobs: Vec<_> = groups.iter().filter(|group| has_jobs(&group.path)).collect();
     if hierarchy == Some(Hierarchy::Flat) {
-        let sum: f64 = with_jobs.iter().map(|group| f64::from(group.weight)).sum();
-        let part = |group: &&GroupWeights| Some(f64::from(group.weight) / sum);
+        let sum: f64 = with_jobs.iter().map(|group| weight(group)).sum();
+        let part = |group: &&GroupSetup| Some(weight(group) / sum);
         return with_jobs.iter().map(|group| (group.path.clone(), part(group))).collect();
     }
     let has_leaf_weight = hierarchy == Some(Hierarchy::LeafWeight);
@@ -42,12 +42,12 @@ pub(super) fn entitled(
             .filter(|group| is_active(&group.path))
             .collect();
         let competes = has_jobs(&parent.path);
-        let leaf = if competes { f64::from(parent.leaf) } else { 0.0 };
-        let sum: f64 = leaf + children.iter().map(|child| f64::from(child.weight)).sum::<f64>();
+        let leaf = if competes { f64::from(parent.weights.leaf.value()) } else { 0.0 };
+        let sum: f64 = leaf + children.iter().map(|child| weight(child)).sum::<f64>();
         let is_told = has_leaf_weight || !competes || children.is_empty();
         let part = whole.get(parent.path.as_str()).copied().flatten().filter(|_| is_told);
         for child in children {
-            whole.insert(&child.path, part.map(|part| part * f64::from(child.weight) / sum));
+            whole.insert(&child.path, part.map(|part| part * weight(child) / sum));
         }
         if competes {
             own.insert(parent.path.clone(), part.map(|part| part * leaf / sum));
@@ -56,15 +56,22 @@ pub(super) fn entitled(
     own
 }
 
+fn weight(group: &GroupSetup) -> f64 {
+    f64::from(group.weights.weight.value())
+}
+
 #[cfg(test)]
 mod tests {
+    use paternoster::{Weight, Weights};
+
     use super::*;
 
-    fn group(path: &str, weight: u32, leaf: u32) -> GroupWeights {
-        GroupWeights { path: path.to_owned(), weight, leaf }
+    fn group(path: &str, weight: u32, leaf: u32) -> GroupSetup {
+        let [weight, leaf] = [weight, leaf].map(|its| Weight::new(its).expect("a weight"));
+        GroupSetup { path: path.to_owned(), weights: Weights { weight, leaf } }
     }
 
-    fn tree() -> [GroupWeights; 5] {
+    fn tree() -> [GroupSetup; 5] {
         [
             group("/", 1000, 1000),
             group("/a", 500, 300),

@@ -54,7 +54,7 @@ pub(super) struct CpuTimes {
 impl DeviceTimes {
     pub(super) fn new(time: &DeviceTime) -> Self {
         let ns = |span: Nanos| span.as_nanos() as f64;
-        let DeviceTime { busy, withheld, without_work, spent } = time;
+        let DeviceTime { busy, withheld, without_work, spent, .. } = time;
         let spans = [spent.seek, spent.rotation, spent.transfer, spent.overhead].map(ns);
         let sum: f64 = spans.iter().sum();
         let (busy, in_proportion) = (ns(*busy), sum > ns(*busy));
@@ -111,6 +111,7 @@ fn between(before: &DeviceTime, after: &DeviceTime) -> DeviceTime {
         busy: after.busy.saturating_sub(before.busy),
         withheld: after.withheld.saturating_sub(before.withheld),
         without_work: after.without_work.saturating_sub(before.without_work),
+        queued: after.queued.saturating_sub(before.queued),
         spent,
     }
 }
@@ -137,7 +138,7 @@ mod tests {
         let [seek, rotation, transfer, overhead] = spent.map(Nanos::new);
         let spent = Spent { seek, rotation, transfer, overhead };
         let (withheld, without_work) = (Nanos::new(30), Nanos::new(10));
-        DeviceTime { busy: Nanos::new(busy), withheld, without_work, spent }
+        DeviceTime { busy: Nanos::new(busy), withheld, without_work, queued: withheld, spent }
     }
 
     fn sum(times: &DeviceTimes) -> f64 {

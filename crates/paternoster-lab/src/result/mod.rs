@@ -19,6 +19,7 @@ mod latency;
 mod names;
 mod steady;
 mod table;
+mod together;
 
 pub use drained::drained_note;
 pub use error::JobError;
@@ -27,7 +28,8 @@ pub use latency::{Latencies, Moments};
 pub(crate) use names::job_names;
 pub use steady::{Steady, SteadySample};
 pub use table::table;
-pub(crate) use table::{Subject, short_time, table_of};
+pub(crate) use table::{Subject, shares_note, short_time, table_of};
+pub(crate) use together::Together;
 
 use paternoster::Nanos;
 
@@ -58,6 +60,8 @@ pub struct JobResult {
     pub syncs: Latencies,
     /// How long it ran, from the end of the ramp on.
     pub runtime: Nanos,
+    /// For how long all jobs of the run had something to do.
+    pub together: Nanos,
     /// How long its processor was busy for it, in user space and in the kernel.
     pub user_cpu: Nanos,
     /// See above.
@@ -86,6 +90,8 @@ pub struct DirectionResult {
     pub ios: u64,
     /// Their bytes.
     pub bytes: u64,
+    /// The bytes of those that completed while all jobs of the run had something to do.
+    pub together_bytes: u64,
     /// From the end of the ramp to the end of the job, if it has any I/O.
     pub runtime: Nanos,
     /// From the making of an I/O to the end of its submission.
@@ -163,6 +169,7 @@ impl JobResult {
         }
         self.syncs.merge(&other.syncs);
         self.runtime += other.runtime;
+        self.together = self.together.max(other.together);
         self.user_cpu += other.user_cpu;
         self.system_cpu += other.system_cpu;
         self.context_switches += other.context_switches;
@@ -211,6 +218,7 @@ impl DirectionResult {
     pub(crate) fn merge(&mut self, other: &Self) {
         self.ios += other.ios;
         self.bytes += other.bytes;
+        self.together_bytes += other.together_bytes;
         self.runtime = self.runtime.max(other.runtime);
         self.submission.merge(&other.submission);
         self.completion.merge(&other.completion);

@@ -17,8 +17,8 @@ use super::{DirectionResult, JobResult, Latencies, entries, job_names, per_s};
 use crate::fio::{DataDirection, Jobs};
 
 /// The columns behind the name.
-const COLUMNS: [&str; 10] =
-    ["GROUP", "OP", "I/OS", "IOPS", "MiB/S", "SHARE", "MEAN", "P50", "P99", "MAX"];
+const COLUMNS: [&str; 11] =
+    ["GROUP", "OP", "I/OS", "IOPS", "MiB/S", "SHARE", "OF ALL", "MEAN", "P50", "P99", "MAX"];
 
 /// Stands where there is no value.
 const NONE: &str = "-";
@@ -35,8 +35,9 @@ pub(crate) struct Subject<'a> {
 }
 
 /// Returns the table of a run: `results` has one for each job, in their order. A share is the part
-/// of all bytes a second; latencies are of completion. Syncs have a row of their own. Below it is a
-/// line for each job that ended with an error; those that share a name are numbered.
+/// of the bytes of the time in which all jobs had something to do; beside it is the part of all
+/// bytes a second. Latencies are of completion. Syncs have a row of their own. Below it is a line
+/// for each job that ended with an error; those that share a name are numbered.
 ///
 /// # Panics
 ///
@@ -48,7 +49,9 @@ pub fn table(jobs: &Jobs, results: &[JobResult]) -> String {
         group: &entry.job.group,
         result: &entry.result,
     });
-    let mut text = table_of("JOB", &subjects.collect::<Vec<_>>());
+    let subjects: Vec<_> = subjects.collect();
+    let mut text = table_of("JOB", &subjects);
+    text += &shares_note("jobs", &subjects).unwrap_or_default();
     for (name, result) in job_names(&jobs.jobs).into_iter().zip(results) {
         if let Some(error) = &result.error {
             let _ = writeln!(text, "{name} ended with error {}: {error}", error.number());
@@ -65,7 +68,11 @@ pub fn table(jobs: &Jobs, results: &[JobResult]) -> String {
 
 /// Returns the table of these subjects, each of which is such a `kind`.
 pub(crate) fn table_of(kind: &str, subjects: &[Subject<'_>]) -> String {
-    let all: f64 = subjects.iter().flat_map(|subject| &subject.result.directions).map(rate).sum();
+    let directions = || subjects.iter().flat_map(|subject| &subject.result.directions);
+    let all = All {
+        rate: directions().map(rate).sum(),
+        together_bytes: directions().map(|direction| direction.together_bytes).sum(),
+    };
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_header([&[kind], &COLUMNS[..]].concat());
     let mut groups: IndexMap<&str, DirectionResult> = IndexMap::new();
@@ -74,7 +81,7 @@ pub(crate) fn table_of(kind: &str, subjects: &[Subject<'_>]) -> String {
             let result = &result.directions[direction as usize];
             if result.ios > 0 {
                 let op = ["read", "write", "trim"][direction as usize];
-                table.add_row(row([name, group, op], result, all));
+                table.add_row(row([name, group, op], result, &all));
                 groups.entry(group).or_default().merge(result);
             }
         }
@@ -84,7 +91,7 @@ pub(crate) fn table_of(kind: &str, subjects: &[Subject<'_>]) -> String {
     }
     if groups.len() > 1 {
         for (group, result) in &groups {
-            table.add_row(row(["", group, "all"], result, all));
+            table.add_row(row(["", group, "all"], result, &all));
         }
     }
     for column in table.column_iter_mut().skip(3) {
@@ -94,17 +101,44 @@ pub(crate) fn table_of(kind: &str, subjects: &[Subject<'_>]) -> String {
     lines.join("\n") + "\n"
 }
 
-fn row(names: [&str; 3], result: &DirectionResult, all: f64) -> Vec<String> {
+/// Says of which times the two shares of a table are; nothing where there is one subject alone.
+/// `kind` is what the subjects are.
+pub(crate) fn shares_note(kind: &str, subjects: &[Subject<'_>]) -> Option<String> {
+    let together = subjects.get(1)?.result.together;
+    let has_bytes = |subject: &Subject<'_>| {
+        subject.result.directions.iter().any(|direction| direction.together_bytes > 0)
+    };
+    let share = if subjects.iter().any(has_bytes) {
+        format!("of the {} in which all {kind} had something to do", short_time(together))
+    } else {
+        format!("of no time, as never all {kind} had something to do at once")
+    };
+    Some(format!("SHARE is {share}; OF ALL is of the whole time\n"))
+}
+
+/// What all subjects of a table did.
+struct All {
+    /// Bytes a second.
+    rate: f64,
+    /// Bytes of the time in which all had something to do.
+    together_bytes: u64,
+}
+
+fn row(names: [&str; 3], result: &DirectionResult, all: &All) -> Vec<String> {
     let mut row: Vec<_> = names.map(str::to_owned).into();
     row.push(result.ios.to_string());
     // What took no time has no rate.
     let has_rate = result.runtime > Nanos::ZERO;
     row.extend(if has_rate {
-        let share = if all > 0.0 { 100.0 * rate(result) / all } else { 0.0 };
+        let of_all = if all.rate > 0.0 { 100.0 * rate(result) / all.rate } else { 0.0 };
+        let share = match all.together_bytes {
+            0 => NONE.to_owned(),
+            all => format!("{:.1} %", 100.0 * result.together_bytes as f64 / all as f64),
+        };
         let mib_per_s = rate(result) / f64::from(1 << 20);
-        [short(result.ios_per_s(), 0), short(mib_per_s, 1), format!("{share:.1} %")]
+        [short(result.ios_per_s(), 0), short(mib_per_s, 1), share, format!("{of_all:.1} %")]
     } else {
-        [NONE; 3].map(str::to_owned)
+        [NONE; 4].map(str::to_owned)
     });
     row.extend(times(&result.completion));
     row
@@ -119,7 +153,7 @@ fn sync_row(names: [&str; 3], result: &JobResult) -> Vec<String> {
     let rate =
         if runtime > Nanos::ZERO { short(per_s(syncs, runtime), 0) } else { NONE.to_owned() };
     let mut row: Vec<_> = names.map(str::to_owned).into();
-    row.extend([syncs.to_string(), rate, NONE.to_owned(), NONE.to_owned()]);
+    row.extend([&syncs.to_string(), &rate, NONE, NONE, NONE].map(str::to_owned));
     row.extend(times(&result.syncs));
     row
 }

@@ -5,7 +5,7 @@ use paternoster::{Instant, Nanos};
 
 use super::{Op, Request, Scenario};
 use crate::fio::DataDirection;
-use crate::result::{JobResult, Subject, Took, table_of};
+use crate::result::{JobResult, Subject, Together, Took, shares_note, table_of};
 
 /// Bytes of a sector.
 const SECTOR: u64 = 512;
@@ -17,16 +17,28 @@ pub(super) struct Measured {
     tasks: Vec<JobResult>,
     /// When each request arrived, by its index; valid from then on.
     arrived: Vec<Instant>,
+    /// How many requests each task has outstanding.
+    outstanding: Vec<u32>,
+    together: Together,
 }
 
 impl Measured {
     pub(super) fn new(tasks: usize, requests: usize) -> Self {
-        Self { tasks: vec![JobResult::default(); tasks], arrived: vec![Instant::START; requests] }
+        let mut together = Together::new(vec![true; tasks]);
+        (0..tasks).for_each(|task| together.begin(task, Instant::START));
+        Self {
+            tasks: vec![JobResult::default(); tasks],
+            arrived: vec![Instant::START; requests],
+            outstanding: vec![0; tasks],
+            together,
+        }
     }
 
-    /// The request of that index arrives.
-    pub(super) fn arrived(&mut self, index: usize, now: Instant) {
+    /// The request of that index, of that task, arrives.
+    pub(super) fn arrived(&mut self, index: usize, task: usize, now: Instant) {
         self.arrived[index] = now;
+        self.outstanding[task] += 1;
+        self.follow(task, now);
     }
 
     /// The request of that index, of that task, completes.
@@ -40,6 +52,14 @@ impl Measured {
             }
             None => result.syncs.add(completion),
         }
+        self.outstanding[task] -= 1;
+        self.follow(task, now);
+    }
+
+    /// Has the time known in which all tasks have something outstanding.
+    fn follow(&mut self, task: usize, now: Instant) {
+        let done = self.tasks[task].directions.each_ref().map(|direction| direction.bytes);
+        self.together.update(now, task, done, self.outstanding[task] > 0);
     }
 
     /// The task that began at `from` has ended.
@@ -55,13 +75,17 @@ impl Measured {
 
     /// The table of all tasks.
     pub(super) fn table(&self, scenario: &Scenario) -> String {
-        let lines = scenario.tasks.iter().zip(&self.tasks);
+        let mut results = self.tasks.clone();
+        let told = results.iter_mut().enumerate();
+        told.for_each(|(task, result)| self.together.tell(task, result));
+        let lines = scenario.tasks.iter().zip(&results);
         let lines = lines.map(|(task, result)| Subject {
             name: task.id.to_string(),
             group: &task.group,
             result,
         });
-        table_of("TASK", &lines.collect::<Vec<_>>())
+        let lines: Vec<_> = lines.collect();
+        table_of("TASK", &lines) + &shares_note("tasks", &lines).unwrap_or_default()
     }
 }
 

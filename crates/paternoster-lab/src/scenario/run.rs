@@ -292,7 +292,7 @@ impl<'a> Run<'a> {
     fn arrive(&mut self, now: Instant, index: usize) {
         let (task, rq) = self.requests[index];
         let ioc = self.io_context(now, task);
-        self.measured.arrived(index, now);
+        self.measured.arrived(index, task, now);
         let (op, flags) = match rq.op {
             Op::Read => (paternoster::Op::Read, BioFlags::empty()),
             Op::Write => (paternoster::Op::Write, BioFlags::empty()),

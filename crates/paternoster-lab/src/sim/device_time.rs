@@ -5,6 +5,7 @@
 //!   something        –                   busy: seek, rotation, transfer, overhead
 //!   nothing          something           withheld: the scheduler idles
 //!   nothing          nothing             without work
+//!   any              something           queued: the scheduler has something to order
 //! ```
 
 use paternoster::{Instant, Nanos};
@@ -20,6 +21,8 @@ pub struct DeviceTime {
     pub withheld: Nanos,
     /// There was nothing to do.
     pub without_work: Nanos,
+    /// Requests were with the scheduler, whatever the device did meanwhile.
+    pub queued: Nanos,
     /// What its commands spent, summed over commands. A device that serves several at once spends
     /// more than it is busy.
     pub spent: Spent,
@@ -48,6 +51,9 @@ impl DeviceClock {
             (0, 0) => &mut self.time.without_work,
         };
         *sum += span;
+        if queued > 0 {
+            self.time.queued += span;
+        }
     }
 
     /// Counts what a command that completes has spent.

@@ -231,6 +231,11 @@ impl<W: Workload, M: Model, S: Scheduler> Simulation<W, M, S> {
         &self.workload
     }
 
+    /// The same, to be changed by its owner.
+    pub(crate) fn workload_mut(&mut self) -> &mut W {
+        &mut self.workload
+    }
+
     /// The elevator, for looking only.
     pub fn elevator(&self) -> &Elevator<S> {
         self.driver.elevator()

@@ -53,7 +53,7 @@ use paternoster::{Instant, IoPrio, Nanos, Sector};
 use crate::cache::{Throttling, WritebackRules};
 use crate::fio::{Advice, Jobs, Mistake, Place};
 use crate::report::Series;
-use crate::result::JobResult;
+use crate::result::{JobResult, Together};
 use crate::sim::{Action, Ended, Moment, TaskId, TaskSetup, Workload};
 use flusher::{Service, Services, Timer};
 use iolog_writer::IoLogWriter;
@@ -133,6 +133,7 @@ pub struct Threads {
     timer: Timer,
     starts: Starts,
     checkers: Checkers,
+    together: Together,
     /// The thread whose I/O takes no time, and never ends.
     without_time: Option<usize>,
     setups: Vec<TaskSetup>,
@@ -161,6 +162,7 @@ impl Threads {
             timer: Timer::default(),
             starts: Starts::new(&jobs.jobs),
             checkers,
+            together: Together::new(jobs.jobs.iter().map(|job| job.reports.is_told)),
             without_time: None,
         }
     }
@@ -190,6 +192,7 @@ impl Threads {
         let results = self.each.iter().enumerate().map(|(index, thread)| {
             let mut result = thread.result().clone();
             result.steady = self.checkers.steady(index);
+            self.together.tell(index, &mut result);
             result
         });
         results.collect()
@@ -236,6 +239,7 @@ impl Threads {
                 return Action::Wait;
             }
             let counted_from = thread.start(&mut self.system.sinks, moment.now);
+            self.together.begin(index, counted_from);
             if let Some(checker) = self.checkers.started(index, counted_from) {
                 moment.wake(checker);
             }
@@ -244,10 +248,29 @@ impl Threads {
         if thread.stand_still().is_over() {
             self.without_time = Some(index);
         }
+        self.follow(index, moment.now);
         match action {
             Some(action) => action,
             None => self.end(moment, task),
         }
+    }
+
+    /// Has the time known in which all threads have something to do.
+    fn follow(&mut self, index: usize, now: Instant) {
+        let thread = &self.each[index];
+        let done = thread.result().directions.each_ref().map(|direction| direction.bytes);
+        self.together.update(now, index, done, thread.has_work());
+    }
+
+    /// Ends the threads that have not ended, for the figures: what is under way does not count.
+    fn interrupt(&mut self, now: Instant) {
+        self.together.close(now);
+        for (index, thread) in self.each.iter_mut().enumerate() {
+            if !self.starts.has_ended(index) {
+                thread.end(&mut self.system.sinks, now);
+            }
+        }
+        self.system.sinks.flush();
     }
 
     fn serve(&mut self, service: Service, now: Instant, task: TaskId) -> Action {
@@ -334,6 +357,7 @@ impl Workload for Threads {
             thread.worked(ended.completed, ended.cpu);
             if !is_of_system {
                 thread.completed(&mut self.system.sinks, ended);
+                self.follow(ended.task.index(), moment.now);
             }
         }
         self.wake(moment);

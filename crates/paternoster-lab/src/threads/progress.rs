@@ -9,6 +9,8 @@
 //! A thread that waits for others starts at their expected end. Of one that has not done anything,
 //! and has no runtime, nothing is expected.
 
+use std::cell::Cell;
+
 use paternoster::{Instant, Nanos};
 
 use super::Threads;
@@ -20,12 +22,19 @@ use super::thread::Thread;
 pub struct Progress<'a> {
     pub(super) now: Instant,
     pub(super) threads: &'a Threads,
+    /// Somebody has had enough.
+    pub(super) ends: &'a Cell<bool>,
 }
 
 impl Progress<'_> {
     /// The time in the simulation.
     pub fn now(&self) -> Instant {
         self.now
+    }
+
+    /// Ends the run here: what was counted so far is its outcome.
+    pub fn end_here(&self) {
+        self.ends.set(true);
     }
 
     /// When the last thread is expected to end; none where that cannot be told yet.

@@ -1,7 +1,9 @@
 //! Runs the jobs of a file to their end, over a device and behind a scheduler.
 
+use std::cell::Cell;
+
 use paternoster::scheduler::Scheduler;
-use paternoster::{Instant, Nanos, NoTrace, SchedulerKind, Sector, Weight, Weights};
+use paternoster::{Instant, Nanos, NoTrace, SchedulerKind, Sector, TunableInfo, Weight, Weights};
 use thiserror::Error;
 
 use super::stand_still::MOST_IOS;
@@ -25,6 +27,12 @@ pub struct Outcome {
     pub served: [Served; 3],
     /// When the last thread ended.
     pub end: Instant,
+    /// Whether somebody [has ended it](Progress::end_here) before.
+    pub interrupted: bool,
+    /// The tunables of the scheduler that the setup names, with their values at the end.
+    pub tunables: Vec<(&'static TunableInfo, i64)>,
+    /// The groups with their weights, the root first.
+    pub groups: Vec<GroupSetup>,
 }
 
 /// What the device served of a direction, from the begin of the run on.
@@ -133,7 +141,7 @@ pub fn run_jobs_into(
     threads.write_into(jobs, sinks);
     let scheduler = setup.scheduler(NoTrace)?;
     let mut sim = set_up(jobs, setup, scheduler, threads, model)?;
-    simulate(&mut sim, progress, |_| {})
+    simulate(&mut sim, jobs, setup, progress, |_| {})
 }
 
 /// The same under a scheduler of one's own, instead of the one that `setup` names.
@@ -146,7 +154,7 @@ pub fn run_jobs_under(
 ) -> Result<Outcome, JobRunError> {
     let threads = Threads::new(jobs, page_cache);
     let mut sim = set_up(jobs, setup, scheduler, threads, model)?;
-    simulate(&mut sim, |_| {}, |_| {})
+    simulate(&mut sim, jobs, setup, |_| {}, |_| {})
 }
 
 /// Sets up the simulation of the threads of these jobs, with the groups of the jobs.
@@ -162,21 +170,28 @@ pub(crate) fn set_up<M: Model, S: Scheduler>(
     Ok(Simulation::with_scheduler(&with_groups(setup, jobs), scheduler, threads, model)?)
 }
 
-/// Runs the simulation to its end; `watch` sees it after each event.
+/// Runs the simulation, which was set up so, to its end; `watch` sees it after each event.
 pub(crate) fn simulate<M: Model, S: Scheduler>(
     sim: &mut Simulation<Threads, M, S>,
+    jobs: &Jobs,
+    setup: &Setup,
     mut progress: impl FnMut(Progress<'_>),
     mut watch: impl FnMut(&mut Simulation<Threads, M, S>),
 ) -> Result<Outcome, JobRunError> {
     let mut events = 0_u32;
-    while sim.step()? {
+    let ends = Cell::new(false);
+    while !ends.get() && sim.step()? {
         watch(sim);
         events += 1;
         if events == EVENTS_BETWEEN_REPORTS {
             events = 0;
             sim.workload().check_written()?;
-            progress(Progress { now: sim.now(), threads: sim.workload() });
+            progress(Progress { now: sim.now(), threads: sim.workload(), ends: &ends });
         }
+    }
+    if ends.get() {
+        let now = sim.now();
+        sim.workload_mut().interrupt(now);
     }
     if let Some((place, job)) = sim.workload().without_time() {
         let (place, job) = (place.clone(), job.to_owned());
@@ -192,7 +207,30 @@ pub(crate) fn simulate<M: Model, S: Scheduler>(
         served: served(sim),
         cpu: sim.cpu_time(),
         end: sim.now(),
+        interrupted: ends.get(),
+        tunables: tunables(sim, setup),
+        groups: groups(sim, jobs),
     })
+}
+
+/// The tunables of the scheduler that the setup names; one that took its place may lack some.
+fn tunables<M: Model, S: Scheduler>(
+    sim: &Simulation<Threads, M, S>,
+    setup: &Setup,
+) -> Vec<(&'static TunableInfo, i64)> {
+    let value = |info: &'static TunableInfo| Some((info, sim.elevator().tunable(info.name).ok()?));
+    setup.scheduler.tunables().iter().filter_map(value).collect()
+}
+
+/// The groups as they are weighed, the root first.
+fn groups<M: Model, S: Scheduler>(sim: &Simulation<Threads, M, S>, jobs: &Jobs) -> Vec<GroupSetup> {
+    let paths = std::iter::once("/").chain(jobs.groups.iter().map(|group| group.path.as_str()));
+    let groups = sim.elevator().groups();
+    let weighed = |(path, &id): (&str, _)| {
+        let weights = Weights { weight: groups[id].weight(), leaf: groups[id].leaf_weight() };
+        GroupSetup { path: path.to_owned(), weights }
+    };
+    paths.zip(sim.groups()).map(weighed).collect()
 }
 
 /// What the device served, as the scheduler's front counted it.

@@ -161,6 +161,11 @@ impl Thread {
         self.transferred
     }
 
+    /// Whether it has an I/O outstanding, or a call through the page cache under way.
+    pub(super) fn has_work(&self) -> bool {
+        !self.outstanding.is_empty() || self.calls.are_under_way()
+    }
+
     /// What was measured of it.
     pub(super) fn result(&self) -> &JobResult {
         self.tally.result()

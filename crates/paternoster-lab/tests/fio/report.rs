@@ -144,18 +144,24 @@ fn group_is_told_as_one() {
     assert_eq!(told, [(Some("a"), Some(20), Some(10.0)), (Some("b"), Some(4), Some(4.0))]);
 }
 
-/// 10 and 30 I/Os of 4 KiB in a second: 25 % and 75 %, 40/1024 and 120/1024 MiB.
+/// 10 and 30 I/Os of 4 KiB in a second: 25 % and 75 %, 40/1024 and 120/1024 MiB. In the half of it
+/// in which both had something to do, 8 and 2.
 #[test]
 fn table_has_jobs_and_groups() {
     let jobs = jobs("[global]\nsize=1m\n[slow]\ncgroup=a\n[fast]\ncgroup=b\nrw=write\n");
-    let results = [result(&[DataDirection::Read], 10), result(&[DataDirection::Write], 30)];
+    let mut results = [result(&[DataDirection::Read], 10), result(&[DataDirection::Write], 30)];
+    for (result, (direction, ios)) in results.iter_mut().zip([(0, 8), (1, 2)]) {
+        result.together = Nanos::from_millis(500);
+        result.directions[direction].together_bytes = ios * 4096;
+    }
     let told = format!("\n{}", table(&jobs, &results));
     let wanted = "
- JOB   GROUP  OP     I/OS  IOPS   MiB/S   SHARE     MEAN      P50      P99      MAX
- slow  /a     read     10    10  0.0391  25.0 %   550 us   500 us  1.00 ms  1.00 ms
- fast  /b     write    30    30   0.117  75.0 %  1.55 ms  1.50 ms  3.00 ms  3.00 ms
-       /a     all      10    10  0.0391  25.0 %   550 us   500 us  1.00 ms  1.00 ms
-       /b     all      30    30   0.117  75.0 %  1.55 ms  1.50 ms  3.00 ms  3.00 ms
+ JOB   GROUP  OP     I/OS  IOPS   MiB/S   SHARE  OF ALL     MEAN      P50      P99      MAX
+ slow  /a     read     10    10  0.0391  80.0 %  25.0 %   550 us   500 us  1.00 ms  1.00 ms
+ fast  /b     write    30    30   0.117  20.0 %  75.0 %  1.55 ms  1.50 ms  3.00 ms  3.00 ms
+       /a     all      10    10  0.0391  80.0 %  25.0 %   550 us   500 us  1.00 ms  1.00 ms
+       /b     all      30    30   0.117  20.0 %  75.0 %  1.55 ms  1.50 ms  3.00 ms  3.00 ms
+SHARE is of the 500 ms in which all jobs had something to do; OF ALL is of the whole time
 ";
     assert_eq!(told, wanted);
 }
@@ -191,6 +197,6 @@ fn syncs_have_a_row() {
         writer.syncs.add(Nanos::from_millis(millis));
     }
     let told = table(&jobs("[writer]\nsize=1m\nrw=write\n"), &[writer]);
-    let sync = "writer / sync 2 2.00 - - 15.0 ms 10.0 ms 20.0 ms 20.0 ms";
+    let sync = "writer / sync 2 2.00 - - - 15.0 ms 10.0 ms 20.0 ms 20.0 ms";
     assert_eq!(rows(&told)[1].join(" "), sync);
 }
