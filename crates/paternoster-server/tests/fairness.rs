@@ -5,6 +5,7 @@
 //! 85 %; a machine that is too busy for that is reported as not run.
 
 #[path = "../benches/fairness/attacks.rs"]
+#[allow(dead_code)] // what the bench tells besides
 mod attacks;
 #[allow(dead_code)] // what tests of weights need besides
 mod shares;

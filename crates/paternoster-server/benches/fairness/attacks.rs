@@ -22,7 +22,7 @@ const DISK: &str = r#"
 [disks.d]
 backend = "modelled"
 size = "128M"
-servers = 4
+servers = SERVERS
 service_us = 200
 scheduler = "SCHEDULER"
 [groups."/attacker"]
@@ -73,21 +73,42 @@ pub(crate) const ATTACKS: [Attack; 11] = [
     Attack { name: "64 on each of 16 connections", connections: 16, ..DEEP },
 ];
 
+/// The servers of the disk.
+const SERVERS: u32 = 4;
+
+/// What a tenant gets.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Service {
+    /// Replies a second.
+    pub(crate) rate: f64,
+    /// The latency that 99 % of its requests do not exceed.
+    pub(crate) p99: Duration,
+}
+
 /// Replies a second.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rates {
     pub(crate) neighbour: f64,
     pub(crate) attacker: f64,
+    /// The latency that 99 % of the neighbour's requests do not exceed.
+    pub(crate) neighbour_p99: Duration,
 }
 
 impl Rates {
     pub(crate) fn of_disk(self) -> f64 {
         self.neighbour + self.attacker
     }
+
+    /// How many times fewer replies a second the neighbour gets than is fair, and how many times
+    /// its p99.
+    pub(crate) fn slowdown(self, fair: Service) -> (f64, f64) {
+        (fair.rate / self.neighbour, self.neighbour_p99.div_duration_f64(fair.p99))
+    }
 }
 
-fn start(scheduler: SchedulerKind, weight: u32) -> Result<Rig> {
+fn start(scheduler: SchedulerKind, servers: u32, weight: u32) -> Result<Rig> {
     let text = DISK.replace("SCHEDULER", &scheduler.to_string());
+    let text = text.replace("SERVERS", &servers.to_string());
     Rig::from_toml(&text.replace("WEIGHT", &weight.to_string()))
 }
 
@@ -96,14 +117,8 @@ fn load(export: &str, attack: Attack) -> TenantLoad {
     TenantLoad { export: export.to_owned(), connections, depth, block, write_percent }
 }
 
-/// What each of these gets of the disk in `span`; the second has that weight, others 100.
-fn rates(
-    scheduler: SchedulerKind,
-    weight: u32,
-    tenants: &[(&str, Attack)],
-    span: Duration,
-) -> Result<Vec<f64>> {
-    let rig = start(scheduler, weight)?;
+/// What each of these gets in `span` of the disk of a rig.
+fn services(rig: Rig, tenants: &[(&str, Attack)], span: Duration) -> Result<Vec<Service>> {
     let loads: Vec<_> = tenants.iter().map(|(export, attack)| load(export, *attack)).collect();
     let mut clients = rig.connect(&loads, SEED)?;
     for (index, (_, attack)) in tenants.iter().enumerate() {
@@ -117,13 +132,24 @@ fn rates(
     let seconds = window.counted.as_secs_f64();
     #[allow(clippy::cast_precision_loss)] // some ten thousands
     let rate = |replies: u64| replies as f64 / seconds;
-    Ok(window.tenants.iter().map(|got| rate(got.measured.replies)).collect())
+    let services = window.tenants.iter().map(|got| Service {
+        rate: rate(got.measured.replies),
+        p99: Duration::from_nanos(got.measured.latency.value_at_quantile(0.99)),
+    });
+    Ok(services.collect())
+}
+
+/// What is fair for the neighbour: what it gets alone on a disk of half of the servers.
+pub(crate) fn fair(span: Duration) -> Result<Service> {
+    let rig = start(SchedulerKind::None, SERVERS / 2, 100)?;
+    let alone = services(rig, &[("neighbour", DEEP)], span)?;
+    alone.first().copied().context("a tenant")
 }
 
 /// What the neighbour and the attacker, of equal weight, get under a scheduler.
 pub(crate) fn measure(scheduler: SchedulerKind, attack: Attack, span: Duration) -> Result<Rates> {
     let both = [("neighbour", DEEP), ("attacker", attack)];
-    pair(&rates(scheduler, 100, &both, span)?)
+    pair(&services(start(scheduler, SERVERS, 100)?, &both, span)?)
 }
 
 /// What a tenant of weight 400 with one request outstanding gets alone, and beside the neighbour.
@@ -132,10 +158,11 @@ pub(crate) fn measure_heavy(
     attack: Attack,
     span: Duration,
 ) -> Result<(f64, Rates)> {
-    let alone = rates(scheduler, 400, &[("attacker", attack)], span)?;
+    let rig = || start(scheduler, SERVERS, 400);
+    let alone = services(rig()?, &[("attacker", attack)], span)?;
     let both = [("neighbour", DEEP), ("attacker", attack)];
-    let alone = *alone.first().context("a tenant")?;
-    Ok((alone, pair(&rates(scheduler, 400, &both, span)?)?))
+    let alone = alone.first().context("a tenant")?.rate;
+    Ok((alone, pair(&services(rig()?, &both, span)?)?))
 }
 
 /// What the disk does under `none` with everybody at 64 outstanding.
@@ -148,7 +175,8 @@ pub(crate) fn shows_shares(baseline: f64) -> bool {
     baseline >= ENOUGH * PEAK
 }
 
-fn pair(rates: &[f64]) -> Result<Rates> {
-    let [neighbour, attacker] = *rates else { anyhow::bail!("{} tenants", rates.len()) };
-    Ok(Rates { neighbour, attacker })
+fn pair(services: &[Service]) -> Result<Rates> {
+    let [neighbour, attacker] = *services else { anyhow::bail!("{} tenants", services.len()) };
+    let neighbour_p99 = neighbour.p99;
+    Ok(Rates { neighbour: neighbour.rate, attacker: attacker.rate, neighbour_p99 })
 }

@@ -9,7 +9,7 @@ mod shares;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use attacks::{ATTACKS, baseline, measure, measure_heavy, shows_shares};
+use attacks::{ATTACKS, Rates, Service, baseline, fair, measure, measure_heavy, shows_shares};
 use paternoster::SchedulerKind;
 
 const SPAN: Duration = Duration::from_secs(3);
@@ -22,20 +22,21 @@ fn main() -> Result<()> {
     println!("The disk does {disk:.0} requests a second under none, 64 outstanding each.\n");
     println!("What the neighbour keeps, in % of half of that / what the disk then does / what the");
     println!("attacker gets, both in requests a second:\n");
-    print!("| attacker |");
-    for kind in SchedulerKind::ALL {
-        print!(" `{kind}` |");
-    }
-    println!("\n|---|{}", "---|".repeat(SchedulerKind::ALL.len()));
+    print_header();
+    let mut all = vec![];
     for attack in ATTACKS {
         print!("| {} |", attack.name);
+        let mut row = vec![];
         for kind in SchedulerKind::ALL {
             let rates = measure(kind, attack, SPAN)?;
             let kept = 200.0 * rates.neighbour / disk;
             print!(" {kept:.0} % / {:.0} / {:.0} |", rates.of_disk(), rates.attacker);
+            row.push(rates);
         }
         println!();
+        all.push(row);
     }
+    print_slowdown(&all, fair(SPAN)?);
     println!(
         "\nA tenant of weight 400 with one request outstanding, beside one of weight 100 with"
     );
@@ -53,4 +54,34 @@ fn main() -> Result<()> {
         println!();
     }
     Ok(())
+}
+
+fn print_header() {
+    print!("| attacker |");
+    for kind in SchedulerKind::ALL {
+        print!(" `{kind}` |");
+    }
+    println!("\n|---|{}", "---|".repeat(SchedulerKind::ALL.len()));
+}
+
+/// The slowdown of the neighbour: a row for each attack, a cell for each scheduler.
+fn print_slowdown(all: &[Vec<Rates>], fair: Service) {
+    println!(
+        "\nThe neighbour's slowdown against what it gets alone on a disk of half of the servers,"
+    );
+    println!(
+        "{:.0} requests a second with a p99 of {:.2} ms: how many times fewer requests a second /",
+        fair.rate,
+        1e3 * fair.p99.as_secs_f64()
+    );
+    println!("how many times that p99:\n");
+    print_header();
+    for (attack, row) in ATTACKS.iter().zip(all) {
+        print!("| {} |", attack.name);
+        for rates in row {
+            let (fewer, longer) = rates.slowdown(fair);
+            print!(" {fewer:.2} / {longer:.2} |");
+        }
+        println!();
+    }
 }
