@@ -1,5 +1,6 @@
 //! What a long run says of itself on standard error: how far it has come, and how long it still
-//! takes. On a terminal that is one line, which goes in the end; elsewhere a line every ten seconds.
+//! takes. On a terminal that is one line, which disappears at the end; elsewhere it is a line every
+//! ten seconds.
 
 use std::io::{self, IsTerminal as _};
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -73,7 +73,7 @@ struct Data<'a> {
     counted_from_ns: u64,
     /// For how long all jobs had something to do.
     together_ns: u64,
-    /// Whether somebody has ended the run before its jobs did.
+    /// Whether the run was ended before its jobs were.
     interrupted: bool,
     totals: Line,
     table: Vec<Line>,

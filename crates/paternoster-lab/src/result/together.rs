@@ -6,7 +6,7 @@
 //!   all        ███████████      ███████        a time in which weights divide the device
 //! ```
 //!
-//! In the rest of the time, who has something to do has what the others do not ask for.
+//! In the rest of the time a job also gets what the others do not ask for.
 
 use paternoster::{Instant, Nanos};
 
@@ -15,38 +15,39 @@ use super::JobResult;
 /// Bytes by direction.
 type Bytes = [u64; 3];
 
-/// What several did while all of them had something to do.
+/// What several jobs, or tasks, did while all of them had something to do.
 #[derive(Debug)]
 pub(crate) struct Together {
     each: Vec<One>,
-    /// How many of those that count have nothing to do.
+    /// How many of the jobs that count have nothing to do.
     idle: usize,
-    /// From when on all that count are counted; none as long as that is not known of one.
+    /// When the last of the jobs that count begins to be counted; none as long as one has not
+    /// started.
     from: Option<Instant>,
-    /// When the present stretch of the time began; valid while none is idle.
+    /// When the present stretch of the time began; valid while no job is idle.
     since: Instant,
-    /// When the last one ended, if it was longer than nothing.
+    /// When the last stretch ended, if it was longer than nothing.
     ended: Option<Instant>,
+    /// The length of all stretches that have ended.
     time: Nanos,
 }
 
-/// One of them.
+/// A job or a task.
 #[derive(Clone, Debug, Default)]
 struct One {
-    /// The time needs it to have something to do.
+    /// The time ends while this job has nothing to do.
     counts: bool,
-    /// From when on it is counted, once that is known.
+    /// When it begins to be counted; valid once it has started.
     from: Option<Instant>,
     has_work: bool,
     /// What it has done so far.
     done: Bytes,
-    /// What of it was in the time.
+    /// The part of that in the time.
     together: Bytes,
 }
 
 impl Together {
-    /// So many, which have nothing to do as yet; the time is that of those for which `counts` is
-    /// true.
+    /// Jobs that have nothing to do as yet; the time is that of those for which `counts` is true.
     pub(crate) fn new(counts: impl IntoIterator<Item = bool>) -> Self {
         let one = |counts| One { counts, ..One::default() };
         let each: Vec<_> = counts.into_iter().map(one).collect();
@@ -55,14 +56,15 @@ impl Together {
         Self { each, idle, from: None, since, ended: None, time: Nanos::ZERO }
     }
 
-    /// That one is counted from then on.
+    /// The job of that index has started, and is counted from `from` on.
     pub(crate) fn begin(&mut self, index: usize, from: Instant) {
         self.each[index].from = Some(from);
         let mut counted = self.each.iter().filter(|one| one.counts);
         self.from = counted.try_fold(Instant::START, |last, one| Some(last.max(one.from?)));
     }
 
-    /// That one has done so much, and has something to do from now on, or nothing.
+    /// The job of that index has completed `done` in all. From now on it has something to do, or
+    /// nothing.
     pub(crate) fn update(&mut self, now: Instant, index: usize, done: Bytes, has_work: bool) {
         if self.each[index].done.iter().zip(done).any(|(before, now)| now < *before) {
             self.restart(now, index, done);
@@ -96,7 +98,7 @@ impl Together {
         self.since = now;
     }
 
-    /// Tells the result of that one of it.
+    /// Puts the time, and what the job of that index did in it, into its result.
     pub(crate) fn tell(&self, index: usize, result: &mut JobResult) {
         result.together = self.time;
         for (direction, bytes) in result.directions.iter_mut().zip(self.each[index].together) {
@@ -104,7 +106,7 @@ impl Together {
         }
     }
 
-    /// What that one did so far is forgotten: it is counted from now on.
+    /// The job of that index is counted anew from now on, and so is the time.
     fn restart(&mut self, now: Instant, index: usize, done: Bytes) {
         self.each[index].done = done;
         self.each.iter_mut().for_each(|one| one.together = [0; 3]);
@@ -120,8 +122,8 @@ impl Together {
         }
     }
 
-    /// Whether what completes now was done in the time: all had something to do until now. Of two
-    /// that complete at once, the first may leave one with nothing to do.
+    /// Whether an I/O that completes now counts: all had something to do until now. Of two that
+    /// complete at one instant, the first may leave its job with nothing to do.
     fn covers(&self, now: Instant) -> bool {
         self.span(now) > Nanos::ZERO || self.ended == Some(now)
     }

@@ -22,7 +22,7 @@ use super::thread::Thread;
 pub struct Progress<'a> {
     pub(super) now: Instant,
     pub(super) threads: &'a Threads,
-    /// Somebody has had enough.
+    /// Set to end the run here.
     pub(super) ends: &'a Cell<bool>,
 }
 

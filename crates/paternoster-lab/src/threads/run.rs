@@ -27,7 +27,7 @@ pub struct Outcome {
     pub served: [Served; 3],
     /// When the last thread ended.
     pub end: Instant,
-    /// Whether somebody [has ended it](Progress::end_here) before.
+    /// Whether the run [was ended](Progress::end_here) before its jobs were.
     pub interrupted: bool,
     /// The tunables of the scheduler that the setup names, with their values at the end.
     pub tunables: Vec<(&'static TunableInfo, i64)>,

@@ -234,8 +234,8 @@ impl Study for QueueMergingStudy {
             ("merging", "the scheduler serves tasks that read near each other from one queue"),
             (
                 "wakers",
-                "tasks that others wait for: bfq serves one while it leaves the disk idle for the \
-                 next request of who waits",
+                "tasks that another task waits for: bfq serves them while it idles for that \
+                 task's next request",
             ),
             ("work", "CPU time of the scheduler for a request"),
         ])
