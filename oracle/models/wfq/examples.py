@@ -22,7 +22,8 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 import compare  # noqa: E402
 from limits import CAPS, RESERVATIONS  # noqa: E402
 
-UNNUMBERED = ["runs_are_as_long_as_the_device_takes_for_them", "sweep_upwards"]
+UNNUMBERED = ["more_is_reserved_than_there_is", "runs_are_as_long_as_the_device_takes_for_them",
+              "sweep_upwards"]
 LIMITS = [*CAPS, *RESERVATIONS]
 US, MS = 1_000, 1_000_000
 TAKES = 100 * US
