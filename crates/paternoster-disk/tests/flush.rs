@@ -3,7 +3,7 @@
 mod support;
 
 use paternoster::SchedulerKind;
-use paternoster_disk::{CommandOp, SyncStats, TransferId};
+use paternoster_disk::{CommandOp, SyncStats, TransferId, Transferred};
 use rustix::io::Errno;
 
 use support::{Rig, SYNC, Shape, read, trim, write, write_fua, zero};
@@ -376,5 +376,26 @@ fn cancelled_sync_is_carried_out_and_only_its_failure_is_told() {
         let is_sound = ends.iter().all(Result::is_ok);
         let last = if is_sound { Ok(()) } else { Err(Errno::IO) };
         assert_eq!(rig.results(), [(5, last)], "one that comes later is not cancelled");
+    }
+}
+
+/// A far server that is lost when ours stops: its next server asks for the same again.
+#[test]
+fn transfer_that_is_given_up_after_the_cancellation_fails_as_what_waited_does() {
+    for (is_cancelled, error) in [(false, Errno::IO), (true, Errno::SHUTDOWN)] {
+        let mut rig = Rig::new(SchedulerKind::None, 8);
+        rig.submit(0, 1, write(8192, 512, 7));
+        rig.submit(1, 2, read(0, 512));
+        rig.submit(2, 3, read(65_536, 512));
+        if is_cancelled {
+            rig.engine.cancel_queued(rig.clock.now());
+            rig.engine.cancel_syncs();
+        }
+        for (id, _) in rig.in_device.drain(..2) {
+            rig.engine.transfer_done(rig.clock.now(), id, Transferred::given_up(Errno::IO));
+        }
+        rig.finish_nth(0, Err(Errno::NXIO));
+        let results = rig.results();
+        assert_eq!(results, [(1, Err(error)), (2, Err(error)), (3, Err(Errno::NXIO))]);
     }
 }

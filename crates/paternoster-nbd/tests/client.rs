@@ -215,7 +215,7 @@ fn refusal_says_what_is_wrong_and_quotes_no_more_than_two_hundred_characters() {
     }
     let silent = refused(rep::ERR_TLS_REQD, b"");
     assert_eq!(silent, "the server wants TLS (option 7 is answered with 0x80000005)");
-    let long = refused(rep::ERR_UNKNOWN, &[b'x'; 60_000]);
+    let long = refused(rep::ERR_UNKNOWN, "x".repeat(60_000).as_bytes());
     assert!(long.ends_with(&format!("\"{}…\")", "x".repeat(200))), "{long}");
 }
 

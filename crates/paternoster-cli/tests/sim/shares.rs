@@ -63,7 +63,7 @@ fn no_share_is_told_of_jobs_that_run_one_after_the_other() {
 fn run_in_which_nothing_waited_says_that_the_scheduler_had_nothing_to_order() {
     let said = "the scheduler had nothing to order";
     let deep = LATER.replace("iodepth=16", "iodepth=24");
-    for scheduler in ["none", "mq-deadline", "wfq"] {
+    for scheduler in ["none", "mq-deadline", "kyber"] {
         let options = ["--scheduler", scheduler];
         assert!(table(LATER, &options).contains(said), "{scheduler}");
         assert!(!table(&deep, &options).contains(said), "{scheduler}");

@@ -253,7 +253,7 @@ impl<S: Scheduler> Engine<S> {
 
     /// Cancels every sync that has not begun. It is carried out all the same: a flush or FUA
     /// command that waits for it then fails with ESHUTDOWN, or with EIO if the sync fails, as that
-    /// is told only once.
+    /// is told only once. A transfer in the device that is given up fails with ESHUTDOWN too.
     pub fn cancel_syncs(&mut self) {
         let running = self.syncs.running().map(|sync| &sync.waiters[..]).unwrap_or_default();
         self.pieces.cancel_syncs(running);
@@ -324,6 +324,9 @@ impl<S: Scheduler> Engine<S> {
                     let is_whole = !piece.is_read() || data.len() == piece.len as usize;
                     self.end_piece(id, if is_whole { Ok(data) } else { Err(Errno::IO) });
                 }
+                Verdict::Failed(errno) if transferred.is_uncertain => {
+                    self.end_piece(id, Err(self.pieces.given_up(id, errno)));
+                }
                 Verdict::Failed(errno) => self.end_piece(id, Err(errno)),
                 Verdict::GoOn { done_until } => {
                     self.pieces.keep_rest(id, done_until, data());
@@ -347,7 +350,9 @@ impl<S: Scheduler> Engine<S> {
             result => {
                 self.driver.complete(now, rq);
                 self.in_device.remove(rq);
-                self.end_piece(piece, Err(result.err().unwrap_or(Errno::IO)));
+                let errno = result.err().unwrap_or(Errno::IO);
+                let given_up = transferred.is_uncertain.then(|| self.pieces.given_up(piece, errno));
+                self.end_piece(piece, Err(given_up.unwrap_or(errno)));
             }
         }
     }
@@ -383,7 +388,7 @@ impl<S: Scheduler> Engine<S> {
 
     /// Ends a command that promises durability, after its sync.
     fn end_durable(&mut self, command: CommandId, sync: SyncEnd) {
-        let is_cancelled = self.pieces.command(command).is_sync_cancelled;
+        let is_cancelled = self.pieces.command(command).is_cancelled;
         let error = match sync {
             SyncEnd::Durable => is_cancelled.then_some(Errno::SHUTDOWN),
             SyncEnd::Failed | SyncEnd::NotAsked => Some(Errno::IO),

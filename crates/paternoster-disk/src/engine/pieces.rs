@@ -58,8 +58,8 @@ pub(super) struct Running {
     uncut: Option<Box<Uncut>>,
     /// The bytes that a sync at the end is to make durable; none where nothing is promised.
     pub(super) sync_afterwards: Option<Range<u64>>,
-    /// Whether its sync was cancelled before it began: the command fails even if it succeeds.
-    pub(super) is_sync_cancelled: bool,
+    /// Whether it was cancelled but for what had begun: it fails even if its sync succeeds.
+    pub(super) is_cancelled: bool,
     pieces_left: u32,
     /// The error of the earliest piece that failed, and that piece's number.
     failure: Option<(u32, Errno)>,
@@ -183,7 +183,7 @@ impl Pieces {
             ioc,
             uncut: None,
             sync_afterwards: None,
-            is_sync_cancelled: false,
+            is_cancelled: false,
             pieces_left: 0,
             failure: None,
             read: Payload::new(),
@@ -262,7 +262,7 @@ impl Pieces {
     /// Cancels the syncs of all commands but those that wait for the one that runs.
     pub(super) fn cancel_syncs(&mut self, running: &[CommandId]) {
         for (id, command) in &mut self.commands {
-            command.is_sync_cancelled = !running.contains(&id);
+            command.is_cancelled = !running.contains(&id);
         }
     }
 
@@ -295,6 +295,13 @@ impl Pieces {
                 .with_flags(flags)
                 .with_user_data(id.data().as_ffi()),
         )
+    }
+
+    /// The error of a piece whose transfer was given up with that one. If its command was
+    /// cancelled, nobody is told of it.
+    pub(super) fn given_up(&self, id: PieceId, errno: Errno) -> Errno {
+        let is_cancelled = self.commands[self.pieces[id].command].is_cancelled;
+        if is_cancelled { Errno::SHUTDOWN } else { errno }
     }
 
     pub(super) fn piece(&self, id: PieceId) -> &Piece {

@@ -2,7 +2,7 @@
 //! was of use.
 //!
 //! ```text
-//!   50 ms, 100 ms, 200 ms … 1 s, 1 s …          whether an attempt fails, or its connection is lost
+//!   50 ms, 100 ms, 200 ms … 1 s, 1 s …     whether an attempt fails, or its connection is lost
 //!   after a second of useful life: none, 50 ms, 100 ms …
 //! ```
 
