@@ -30,7 +30,8 @@ pub use backend::{
     AfterReconnect, Backend, Cache, CacheChoice, Capabilities, Damage, DialError, Extent, Far,
     FarStats, FileBackend, FileOptions, Granules, MemoryBackend, Model, ModelledBackend,
     ModelledStats, NbdBackend, NbdOptions, NbdPlace, NbdUri, NbdUriError, Notice, Rotational,
-    TransferDone, Unusable, ask_far, block_of, device_size, is_in_memory, is_rotational, program,
+    TransferDone, Unusable, ask_far, block_of, device_size, devices_of, is_in_memory,
+    is_rotational, is_virtio, program,
 };
 pub use clock::MonotonicClock;
 pub use engine::{

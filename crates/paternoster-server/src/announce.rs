@@ -1,10 +1,10 @@
-//! The log line of a disk when the server begins to serve it.
+//! The log lines of a disk when the server begins to serve it.
 
 use paternoster::scheduler::Scheduler as _;
 use paternoster::{Elevator, Hierarchy, SchedulerKind, TunableInfo};
 use paternoster_disk::{Backend, Cache, Granules, IoEngine};
 
-use crate::config::{BackendConfig, DiskConfig};
+use crate::config::{BackendConfig, DiskConfig, claims_to_rotate};
 use crate::connections::Scheduler;
 
 /// Logs what is in force.
@@ -47,6 +47,9 @@ pub(crate) fn disk(
         tunables = tunables(elevator),
         "a disk is served"
     );
+    if let Some(claim) = claims_to_rotate(disk) {
+        tracing::warn!("{claim}");
+    }
     if let Some(cache) = backend.cache().filter(|cache| !cache.binds) {
         tracing::warn!("disk {:?}: {}", disk.name, unbound(cache));
     }

@@ -24,7 +24,7 @@ use crate::acquire::{ForServer, Obstacles, acquire_for_server};
 use crate::admission::{Admission, raise_descriptors};
 use crate::announce;
 use crate::clients::Export;
-use crate::config::{AtStop, Config, GroupConfig};
+use crate::config::{AtStop, Config, GroupConfig, devices_of, sharing_devices};
 use crate::connections::{Connections, DiskLabel, Scheduler, Served, Tenant};
 use crate::control::ControlHandle;
 use crate::depth;
@@ -244,6 +244,8 @@ fn start_owner(
         auto: disk.scheduler.is_auto(),
         poll: disk.poll,
         modelled_ops: disk.backend.modelled_ops(),
+        devices: devices_of(disk),
+        shares: sharing_devices(&config.disks).remove(&index),
     };
     let (sender, inbox) = mpsc::channel();
     let waker = Waker::new()?;

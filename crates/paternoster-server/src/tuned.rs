@@ -6,7 +6,7 @@
 //! memory.
 
 use anyhow::Result;
-use paternoster::{Device, Elevator, Instant, Medium, TimeAccounts};
+use paternoster::{Device, Elevator, Instant, Medium, RequestTime, TimeAccounts};
 use paternoster_disk::is_in_memory;
 
 use crate::config::{BackendConfig, DiskConfig};
@@ -21,7 +21,8 @@ pub(crate) fn elevator(disk: &DiskConfig, device: Device) -> Result<Elevator<Sch
         _ if device.rotational => Medium::Rotational,
         _ => Medium::NotRotational,
     };
-    let scheduler = Scheduler::new(disk.scheduler.kind(), TimeAccounts::default());
+    let accounts = TimeAccounts::new(request_time(&disk.backend));
+    let scheduler = Scheduler::new(disk.scheduler.kind(), accounts);
     let mut elevator = Elevator::fitted(scheduler, device, medium, Instant::START);
     for (name, value) in depth::with_tunable(disk.scheduler.kind(), disk.depth, &disk.tunables) {
         elevator.set_tunable(Instant::START, &name, value)?;
@@ -30,6 +31,18 @@ pub(crate) fn elevator(disk: &DiskConfig, device: Device) -> Result<Elevator<Sch
         elevator.set_hierarchy(Instant::START, hierarchy)?;
     }
     Ok(elevator)
+}
+
+/// How long a request keeps the device: known of a modelled disk, in nanoseconds.
+fn request_time(backend: &BackendConfig) -> RequestTime {
+    match backend {
+        BackendConfig::Modelled { service, per_kib, .. } => {
+            RequestTime { request: service.as_nanos(), per_kib: per_kib.as_nanos() }
+        }
+        BackendConfig::File { .. } | BackendConfig::Memory { .. } | BackendConfig::Nbd { .. } => {
+            RequestTime::default()
+        }
+    }
 }
 
 #[cfg(test)]

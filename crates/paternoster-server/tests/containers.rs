@@ -1,11 +1,15 @@
-//! An image of another format than raw is served, with a notice. The marks are those of the
-//! formats' specifications.
+//! What is said of images that are served all the same: one of another format than raw, and two on
+//! one device. The marks are those of the formats' specifications.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
+use paternoster_disk::devices_of;
+use paternoster_server::Server;
 use paternoster_server::config::Config;
+use paternoster_server::ctl::Control as _;
+use paternoster_server::stat::Detail;
 
 /// The notices about a disk whose image has these bytes at `offset`, and else only zeroes.
 fn notices(dir: &Path, bytes: &[u8], offset: u64) -> Vec<String> {
@@ -56,4 +60,46 @@ fn what_clients_write_to_their_disks_is_not_noticed() {
     for (bytes, offset) in raw {
         assert_eq!(notices(dir.path(), bytes, offset), [""; 0], "{bytes:?}");
     }
+}
+
+/// Both are in one directory, so on one device, whichever that is. On a file system that is on none
+/// nothing is said.
+#[test]
+fn two_images_on_one_device_are_told_with_it_at_the_start_and_in_stat() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let image = |name: &str| {
+        let file = File::create(dir.path().join(name)).expect("an image");
+        file.set_len(1 << 20).expect("room for it");
+        dir.path().join(name)
+    };
+    let [path, _] = ["a.img", "b.img"].map(image);
+    let toml = "unix = \"nbd.sock\"\n[disks.a]\npath = \"a.img\"\n[disks.b]\npath = \"b.img\"\n\
+                [disks.m]\nbackend = \"memory\"\nsize = \"1M\"\n\
+                [exports.a]\ndisk = \"a\"\n[exports.b]\ndisk = \"b\"\n[exports.m]\ndisk = \"m\"\n";
+    let config = Config::from_toml(toml, &dir.path().join("test.toml")).expect("it is allowed");
+    let devices: Vec<_> = devices_of(&path).into_iter().collect();
+    let expected = match &devices[..] {
+        [] => None,
+        on => Some(format!(
+            "disks \"a\" and \"b\" are on the same device ({}): a weight holds on each disk for \
+             itself",
+            on.join(" and ")
+        )),
+    };
+    let says = |said: &[String]| match &expected {
+        None => said.is_empty(),
+        Some(start) => said.len() == 1 && said[0].starts_with(start),
+    };
+    let notices = config.notices();
+    assert!(says(&notices), "{notices:?}");
+    let server = Server::start(&config).expect("it starts");
+    let stat = server.control().stat(Detail::Groups).expect("every disk answers");
+    let [a, b, m] = &stat.disks[..] else { panic!("{stat:?}") };
+    for disk in [a, b] {
+        let shared = disk.warnings.iter().filter(|said| said.starts_with("disks "));
+        assert!(says(&shared.cloned().collect::<Vec<_>>()), "{:?}", disk.warnings);
+        assert_eq!(disk.devices, Some(devices.iter().cloned().collect()));
+    }
+    assert_eq!((&m.devices, m.warnings.len()), (&None, 0));
+    server.shut_down().expect("it ends well");
 }

@@ -252,7 +252,7 @@ fn change_of_weights_arrives_and_so_does_the_answer() {
 
     let refused = ctl::set_weight(&rig.path(), &change("/gild")).expect_err("no such group");
     assert!(matches!(refused, CtlError::Status { status: 404, .. }), "{refused}");
-    let words = "answers 404: there is no group \"/gild\"; there are: \"/gold\"";
+    let words = "says: there is no group \"/gild\"; there are: \"/gold\"";
     assert!(refused.to_string().contains(words), "{refused}");
 }
 
@@ -297,7 +297,7 @@ fn settings_are_asked_for_and_changed_and_refused() {
     let answer = change(&[("scheduler", "bfq".into())]).expect("an answer");
     assert_eq!(answer, settings("bfq"));
     let refused = change(&[]).expect_err("nothing is set").to_string();
-    assert!(refused.contains("answers 400: nothing is set; NAME=VALUE is allowed"), "{refused}");
+    assert!(refused.contains("says: nothing is set; NAME=VALUE is allowed"), "{refused}");
 
     let send = |method: &str, body: &str| {
         rig.talk(&format!(
@@ -409,7 +409,7 @@ fn answers_that_are_none_are_refused() {
         (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{", "does not speak HTTP"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\noops", "is it paternoster?"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 13\r\n\r\n{\"version\":2}", "in version 2"),
-        (b"HTTP/1.1 500 No\r\nContent-Length: 4\r\n\r\noops", "answers 500: oops"),
+        (b"HTTP/1.1 500 No\r\nContent-Length: 4\r\n\r\noops", "says: oops"),
     ];
     for (sent, words) in cases {
         let dir = tempfile::tempdir().expect("a directory");

@@ -50,7 +50,7 @@ fn auto_is_the_default_and_takes_wfq_where_nothing_rotates() {
 #[test]
 fn auto_takes_of_a_file_what_fits_the_device_that_it_is_on() {
     let (_dir, path) = image();
-    let rotates = is_rotational(&fs::metadata(&path).expect("it is there")).yes;
+    let rotates = is_rotational(&path, &fs::metadata(&path).expect("it is there")).yes;
     let kind = if rotates { SchedulerKind::Cfq } else { SchedulerKind::Wfq };
     let line = format!("path = {path:?}\n");
     assert_eq!(chosen(&line), (kind, true));

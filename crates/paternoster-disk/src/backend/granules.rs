@@ -12,7 +12,7 @@ use std::fs::Metadata;
 use std::ops::Range;
 use std::os::unix::fs::FileTypeExt as _;
 
-use super::rotational::{device_file, queue_file};
+use super::device::{device_file, queue_file};
 
 /// The granules of a block device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,15 +2,16 @@
 //! another NBD server.
 
 mod damage;
+mod device;
 mod file;
 mod granules;
 mod in_memory;
 mod memory;
 mod modelled;
 mod nbd;
-mod rotational;
 
 pub use damage::Damage;
+pub use device::{Rotational, device_size, devices_of, is_rotational, is_virtio};
 pub use file::{Cache, CacheChoice, FileBackend, FileOptions, block_of, program};
 pub use granules::Granules;
 pub use in_memory::is_in_memory;
@@ -20,7 +21,6 @@ pub use nbd::{
     AfterReconnect, DialError, Far, FarStats, NbdBackend, NbdOptions, NbdPlace, NbdUri,
     NbdUriError, Unusable, ask_far,
 };
-pub use rotational::{Rotational, device_size, is_rotational};
 
 use std::fmt::Debug;
 use std::io;

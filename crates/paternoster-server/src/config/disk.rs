@@ -441,7 +441,7 @@ fn look_at(path: &At<PathBuf>, cache: CacheChoice) -> Result<Behind, Mistake> {
         size: if is_device { device_size(&seen) } else { Some(seen.len()) },
         block: None,
         file: Some(file),
-        rotational: Some(is_rotational(&seen).yes),
+        rotational: Some(is_rotational(&path.value, &seen).yes),
     })
 }
 

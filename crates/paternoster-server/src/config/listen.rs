@@ -46,6 +46,13 @@ pub enum ListenAddress {
 }
 
 impl Listen {
+    /// Returns a sentence about a unix socket that can be served, by a relative path, and whose URI
+    /// no client can use.
+    pub(super) fn notice(&self) -> Option<String> {
+        let ListenAddress::Unix { path, .. } = &self.address else { return None };
+        too_long_for_clients(path, &std::path::absolute(path).ok()?)
+    }
+
     /// The unix socket, in the current directory, when nothing was written.
     pub const DEFAULT_UNIX: &str = "paternoster.sock";
     /// The mode of a unix socket when none was written.
@@ -281,6 +288,16 @@ fn is_socket_path(path: &Path) -> bool {
     (1..=UNIX_PATH_MAX).contains(&bytes.len()) && !bytes.contains(&0)
 }
 
+fn too_long_for_clients(path: &Path, absolute: &Path) -> Option<String> {
+    let len = absolute.as_os_str().len();
+    (len > UNIX_PATH_MAX).then(|| {
+        format!(
+            "unix = {path:?}: with its directory the path has {len} bytes, and clients can use \
+             {UNIX_PATH_MAX} at most: the URIs of this socket are of no use; choose a shorter path"
+        )
+    })
+}
+
 fn check_address(text: &At<String>) -> Result<SocketAddr, Mistake> {
     text.value.parse().or_else(|_| text.refuse(Problem::BadAddress { found: text.value.clone() }))
 }
@@ -299,4 +316,21 @@ fn check_mode(mode: &At<Number>) -> Result<u32, Mistake> {
 fn parse_octal(text: &str) -> Option<u32> {
     let digits = text.strip_prefix("0o").unwrap_or(text);
     if digits.starts_with('+') { None } else { u32::from_str_radix(digits, 8).ok() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn socket_that_no_client_can_name_is_told() {
+        let said = |len: usize| {
+            let absolute = format!("/{}/s.sock", "d".repeat(len - "//s.sock".len()));
+            too_long_for_clients(Path::new("s.sock"), Path::new(&absolute))
+        };
+        // `sun_path` has 108 bytes, and a zero ends it.
+        assert_eq!(said(107), None);
+        let told = said(160).expect("it is too long");
+        assert!(told.contains("the path has 160 bytes, and clients can use 107 at most"), "{told}");
+    }
 }

@@ -22,6 +22,7 @@
 mod at_stop;
 mod bounds;
 mod container;
+mod devices;
 mod difference;
 mod disk;
 mod draft;
@@ -42,6 +43,7 @@ mod scheduler;
 mod size;
 mod threads;
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Read as _;
 use std::net::SocketAddr;
@@ -51,6 +53,7 @@ use paternoster::{Nanos, Weight};
 
 pub use at_stop::AtStop;
 pub use bounds::TenantBounds;
+pub(crate) use devices::{claims_to_rotate, of as devices_of, shared as sharing_devices};
 pub(crate) use difference::needs_restart;
 pub use disk::{BackendConfig, DiskConfig};
 pub(crate) use draft::Number;
@@ -184,8 +187,9 @@ impl Config {
     }
 
     /// Returns notices about what is allowed but may surprise, a sentence each: weights and leaf
-    /// weights that have no effect under their disk's scheduler, a plug that has none, and images
-    /// that seem to be of another format than raw. The beginning of each image is read for that.
+    /// weights that have no effect under their disk's scheduler, a plug that has none, images that
+    /// seem to be of another format than raw, disks that are on one device, and sockets whose paths
+    /// are too long for clients. The beginning of each image is read for that.
     pub fn notices(&self) -> Vec<String> {
         let disks = self.disks.iter().enumerate();
         let ignored = disks.filter_map(|(index, disk)| {
@@ -229,7 +233,11 @@ impl Config {
                 disk.poll.name()
             )
         });
-        ignored.chain(containers).chain(unplugged).chain(unpolled).collect()
+        // Each sentence once, not for each of its disks.
+        let shared: BTreeSet<_> = devices::shared(&self.disks).into_values().collect();
+        let long = self.listen.iter().filter_map(Listen::notice);
+        let notices = ignored.chain(containers).chain(unplugged).chain(unpolled);
+        notices.chain(shared).chain(long).collect()
     }
 }
 

@@ -114,6 +114,8 @@ fn serve(kind: SchedulerKind, depth: u32, sent: &[Vec<u8>; 2]) -> (Vec<u64>, [Ve
         auto: false,
         poll: Polling::Interrupt,
         modelled_ops: None,
+        devices: None,
+        shares: None,
     };
     let (sender, inbox) = mpsc::channel();
     let waker = Waker::new().expect("an event");

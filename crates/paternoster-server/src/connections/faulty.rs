@@ -76,6 +76,8 @@ impl Faulty {
             auto: false,
             poll: Polling::Interrupt,
             modelled_ops: None,
+            devices: None,
+            shares: None,
         };
         let (sender, inbox) = mpsc::channel();
         let waker = Waker::new().expect("an event");

@@ -31,6 +31,7 @@ mod swarm;
 mod targets;
 mod weight;
 
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::sync::{Arc, mpsc};
 
@@ -85,6 +86,10 @@ pub(crate) struct DiskLabel {
     pub(crate) poll: Polling,
     /// The ops a second that a modelled disk does at most, in reads of 4 KiB.
     pub(crate) modelled_ops: Option<u64>,
+    /// The devices that its file is on; none of another back end, and empty if unknown.
+    pub(crate) devices: Option<BTreeSet<String>>,
+    /// That other disks are on the same device, as a sentence.
+    pub(crate) shares: Option<String>,
 }
 
 /// All that is asked of a disk's owner from outside.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use paternoster::scheduler::{QueueDump, Scheduler as _};
-use paternoster::{GroupTimes, Instant, Nanos, QueueName};
+use paternoster::{GroupId, GroupTimes, Instant, Nanos, QueueName};
 use paternoster_disk::Granules;
 
 use super::{Connections, DiskOwner};
@@ -15,14 +15,20 @@ use crate::stat::{
     QueueFormatter, QueueStat, TimeStat, blkio_files,
 };
 
+/// A tenant's times, and what was served of others while it waited for its turn.
+type Account = (GroupTimes, Vec<(GroupId, u64)>);
+
 impl Connections {
     pub(super) fn stat(&self, owner: &mut DiskOwner, detail: Detail) -> DiskStat {
         // One look at the clock: all causes together are then all time.
         let at = owner.now();
         let now = owner.engine().elevator().clock().elevator_time(at);
         owner.trace().close_all(now);
-        let times = self.tenants.iter().map(|tenant| owner.trace().times(tenant.group));
-        let times: Vec<_> = times.collect();
+        let accounts = self.tenants.iter().map(|tenant| {
+            let trace = owner.trace();
+            (trace.times(tenant.group), trace.behind(tenant.group))
+        });
+        let accounts: Vec<Account> = accounts.collect();
         let owner = &*owner;
         let elevator = owner.engine().elevator();
         let syncs = owner.engine().sync_stats();
@@ -43,6 +49,7 @@ impl Connections {
                 because: cache.because.clone(),
                 block_bytes: owner.backend().capabilities().block,
             }),
+            devices: self.label.devices.clone(),
             discard_granularity_bytes: owner.backend().capabilities().granules.map(Granules::bytes),
             scheduler,
             scheduler_auto,
@@ -75,7 +82,7 @@ impl Connections {
             ),
             threads: self.served.stats(),
             connections: u32::try_from(self.register.len()).unwrap_or(u32::MAX),
-            groups: self.group_stats(owner, now, &times),
+            groups: self.group_stats(owner, now, &accounts),
             queues: match detail {
                 Detail::Groups => None,
                 Detail::Queues => Some(self.queue_stats(owner, &internals.queues)),
@@ -105,13 +112,14 @@ impl Connections {
         sorted.into_iter().map(|queue| formatter.queue(queue)).collect()
     }
 
-    /// What is to be said of weights that do not bind all and of limits that cannot hold, a
-    /// sentence each; nothing of limits that the scheduler does not have.
+    /// What is to be said of weights that do not bind all, of disks on one device, and of limits
+    /// that cannot hold, a sentence each; nothing of limits that the scheduler does not have.
     fn warnings(&self, owner: &DiskOwner) -> Vec<String> {
         let elevator = owner.engine().elevator();
         let unbound = owner.backend().cache().filter(|cache| !cache.binds).map(announce::unbound);
         let far = owner.backend().warnings(owner.now());
-        let mut warnings: Vec<_> = unbound.into_iter().chain(far).collect();
+        let shares = self.label.shares.clone();
+        let mut warnings: Vec<_> = unbound.into_iter().chain(far).chain(shares).collect();
         warnings.extend(self.greatest_rate.warnings(elevator));
         if !elevator.scheduler().kind().has_group_limits() {
             return warnings;
@@ -120,12 +128,16 @@ impl Connections {
         warnings
     }
 
-    /// `times` are the accounts of the tenants at `now`.
-    fn group_stats(&self, owner: &DiskOwner, now: Instant, times: &[GroupTimes]) -> Vec<GroupStat> {
+    /// `accounts` are those of the tenants at `now`.
+    fn group_stats(&self, owner: &DiskOwner, now: Instant, accounts: &[Account]) -> Vec<GroupStat> {
         let elevator = owner.engine().elevator();
         let parents: BTreeSet<_> =
             elevator.groups().iter().filter_map(|(_, group)| group.parent).collect();
-        let tenants = self.tenants.iter().zip(times).enumerate().map(|(index, (tenant, times))| {
+        let paths: BTreeMap<_, _> =
+            self.tenants.iter().map(|tenant| (tenant.group, &tenant.path)).collect();
+        let path_of = |group: &GroupId| paths.get(group).map(|path| (*path).clone());
+        let tenants = self.tenants.iter().zip(accounts).enumerate();
+        let tenants = tenants.map(|(index, (tenant, (times, behind)))| {
             let exports = self.exports.iter().filter(|export| export.tenant == index);
             let group = &elevator.groups()[tenant.group];
             let mut stat = GroupStat {
@@ -136,6 +148,10 @@ impl Connections {
                 exports: exports.map(|export| export.name.clone()).collect(),
                 connections: tenant.connections,
                 time: TimeStat::of(times),
+                behind: behind
+                    .iter()
+                    .filter_map(|(group, served)| Some((path_of(group)?, *served)))
+                    .collect(),
                 blkio: blkio_files(&elevator.blkio(tenant.group)),
                 ..GroupStat::default()
             };

@@ -87,7 +87,7 @@ pub enum CtlError {
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// The server refused.
-    #[error("the server on {path:?} answers {status}: {message}")]
+    #[error("the server on {path:?} says: {message}")]
     Status {
         /// The socket's path.
         path: PathBuf,

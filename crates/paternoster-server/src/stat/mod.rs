@@ -15,7 +15,7 @@ mod since;
 mod time;
 mod why;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use paternoster::scheduler::{Dump, QueueDump};
 use paternoster::{
@@ -87,6 +87,10 @@ pub struct DiskStat {
     /// How its file goes past the page cache; there if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache: Option<CacheStat>,
+    /// The whole devices that its file is on, such as `sda`, and none if that is not known; there if
+    /// it has a file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub devices: Option<BTreeSet<String>>,
     /// Bytes of what its device forgets at once: trims of less do nothing; there if it is a block
     /// device that says so.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -256,6 +260,11 @@ pub struct GroupStat {
     pub device_ns: Option<u64>,
     /// Its time by cause.
     pub time: TimeStat,
+    /// What the disk served of each other group while a request of this one waited for its turn
+    /// (`turn_ns`), by path: of a modelled disk nanoseconds, summed over its servers, else bytes,
+    /// where a request counts as 16 KiB more than it has.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub behind: BTreeMap<String, u64>,
     /// Counts by operation: `read`, `write`, `discard`, `write_zeroes` and `flush`.
     pub ops: BTreeMap<String, OpStat>,
     /// Its files of Linux's `blkio` controller, named without the `blkio.`. `time` and what belongs

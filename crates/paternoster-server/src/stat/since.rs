@@ -6,7 +6,7 @@ use super::{BlkioStat, DiskStat, GroupStat, LearnedDepth, OpStat, Stat, TargetSt
 
 impl Stat {
     /// The same with what happened since an `earlier` reading in place of what happened since
-    /// start-up: counts, their times, `time`, `backlogged_ns`, `throttled_ns`, `reserved`,
+    /// start-up: counts, their times, `time`, `behind`, `backlogged_ns`, `throttled_ns`, `reserved`,
     /// `device_ns`, `outstanding_ns`, the requests of `target`, the windows of `learned_depth`, the
     /// `blkio` file `time`, and `elapsed_ns`. What is a state stays as it is. A disk whose server
     /// was started since is counted from then, and what a scheduler counts from when it was
@@ -68,12 +68,23 @@ impl GroupStat {
             reserved: since_switch(self.reserved, before.reserved),
             target: self.target.map(|target| target.since(before.target.unwrap_or_default())),
             time: self.time.since(&before.time),
+            behind: behind_since(&self.behind, &before.behind),
             ops: ops.collect(),
             blkio: time_since(&self.blkio, &before.blkio),
             blkio_recursive: time_since(&self.blkio_recursive, &before.blkio_recursive),
             ..self.clone()
         }
     }
+}
+
+fn behind_since(
+    now: &BTreeMap<String, u64>,
+    before: &BTreeMap<String, u64>,
+) -> BTreeMap<String, u64> {
+    let since = now.iter().map(|(path, served)| {
+        (path.clone(), served.saturating_sub(before.get(path).copied().unwrap_or_default()))
+    });
+    since.filter(|(_, served)| *served > 0).collect()
 }
 
 /// A sum that the scheduler keeps: another scheduler begins it anew.
@@ -211,6 +222,7 @@ mod tests {
             backlogged_ns: amount * 8,
             device_ns: Some(amount * 12),
             outstanding_ns: Some(amount * 13),
+            behind: [("/h".to_owned(), amount * 35)].into(),
             ops: [("read".to_owned(), op)].into(),
             blkio: [("time".to_owned(), BlkioStat::Number(amount * 9))].into(),
             ..GroupStat::default()

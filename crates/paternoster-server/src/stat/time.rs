@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TimeStat {
-    /// A request waited, and those of others went first.
+    /// A request waited, and the disk served others.
     pub turn_ns: u64,
-    /// A request waited for a place in the disk, and was the next that got one.
+    /// A request waited, and the disk served the group's own.
     pub busy_ns: u64,
     /// A request waited while the disk idled for the next request of a connection.
     pub idle_window_ns: u64,
@@ -28,7 +28,7 @@ pub struct TimeStat {
     pub too_few_ns: u64,
     /// There was no request.
     pub nothing_ns: u64,
-    /// How long the disk was full before a request of this group went: what others waited behind.
+    /// How long the disk was full and served this group: what others waited behind.
     pub went_first_ns: u64,
     /// How long the disk idled for this group while something waited.
     pub idled_ns: u64,
@@ -49,7 +49,7 @@ impl TimeStat {
             unread_ns: of(Cause::Unread),
             too_few_ns: of(Cause::TooFew),
             nothing_ns: of(Cause::Nothing),
-            went_first_ns: times.went_first.as_nanos(),
+            went_first_ns: times.served.as_nanos(),
             idled_ns: times.idled.as_nanos(),
         }
     }

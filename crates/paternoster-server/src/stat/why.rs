@@ -2,13 +2,12 @@
 //!
 //! ```text
 //!   account of the tenant          turn 480 ms      idle window 40 ms   …
-//!   accounts of the others         /gold went first for 600 ms, /vm1 for 120 ms
+//!   served meanwhile               /gold 600 ms, /vm1 120 ms of the disk's time
 //!   behind                         /gold 400 ms, /vm1 80 ms: in that proportion
 //! ```
 //!
-//! Who went first while this very tenant waited is not counted, as that would be a count for each
-//! two of them. Where the tenant waited all the time, the proportion is exact; else it is that of
-//! the whole time.
+//! Where it is not known what was served meanwhile, the proportion is that of the whole time: of the
+//! groups beyond the first 64 of a disk, and of an older server.
 
 use std::cmp::Reverse;
 
@@ -47,7 +46,7 @@ pub struct Why {
     pub outstanding: Option<f64>,
     /// How many it has to keep outstanding for its weight to hold, if that is known.
     pub needs_outstanding: Option<u32>,
-    /// Whose requests went first in `turn_ns`, the most first.
+    /// Whose requests the disk served in `turn_ns`, the most first.
     pub behind: Vec<Behind>,
     /// For whom the disk idled in `idle_window_ns`, the most first; the tenant's own
     /// connections may be among them.
@@ -94,8 +93,11 @@ impl DiskStat {
         let index = self.groups.iter().position(|group| group.path == tenant)?;
         let (group, shares) = (&self.groups[index], self.shares());
         let Share { entitled, achieved } = shares[index];
-        let went_first = self.groups.iter().filter(|other| other.path != tenant);
-        let went_first = went_first.map(|other| (other, other.time.went_first_ns));
+        let others = self.groups.iter().filter(|other| other.path != tenant);
+        let served = others.map(|other| match group.behind.is_empty() {
+            true => (other, other.time.went_first_ns),
+            false => (other, group.behind.get(&other.path).copied().unwrap_or_default()),
+        });
         let idled = self.groups.iter().map(|other| (other, other.time.idled_ns));
         Some(Why {
             disk: self.name.clone(),
@@ -107,7 +109,7 @@ impl DiskStat {
             time: group.time,
             outstanding: self.outstanding(group),
             needs_outstanding: group.needs_outstanding,
-            behind: divide(group.time.turn_ns, went_first.collect()),
+            behind: divide(group.time.turn_ns, served.collect()),
             idled_for: divide(group.time.idle_window_ns, idled.collect()),
             served: self.served(&shares),
         })
@@ -169,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn time_behind_others_is_divided_as_they_went_first() {
+    fn time_behind_others_is_divided_as_the_disk_served_them_meanwhile() {
         let time = |turn_ns, went_first_ns, idled_ns| TimeStat {
             turn_ns,
             went_first_ns,
@@ -189,12 +191,17 @@ mod tests {
         let [why] = &answer.disks[..] else { panic!("{answer:?}") };
         assert_eq!(parts(&why.behind), [("/b", 300), ("/a", 100)]);
         assert_eq!(parts(&why.idled_for), [("/b", 30), ("/v", 10)]);
+        // What was served while this one waited says more.
+        let mut met = stat.disks[0].clone();
+        met.groups[1].behind = [("/a".to_owned(), 7), ("/c".to_owned(), 1)].into();
+        let why = met.why("/v").expect("it is there");
+        assert_eq!(parts(&why.behind), [("/a", 350), ("/c", 50)]);
         assert_eq!(stat.why("/v", Some("e")).disks, []);
         assert_eq!(stat.why("/w", None).disks, []);
     }
 
     #[test]
-    fn nobody_is_named_where_nobody_went_first() {
+    fn nobody_is_named_where_nobody_was_served() {
         let time = TimeStat { turn_ns: 5, ..TimeStat::default() };
         let why = disk(vec![group("/v", time)]).why("/v").expect("it is there");
         assert_eq!(why.behind, []);

@@ -271,12 +271,12 @@ impl<S: Scheduler> Elevator<S> {
         self.advance(now);
         self.end_flight(rq);
         let request = &self.requests[rq];
-        let (name, group) = (request.name(), request.group);
+        let (name, group, sectors) = (request.name(), request.group, request.sectors);
         self.stats.completed(self.now, request);
         if request.bound {
             self.ask(|scheduler, cx| scheduler.complete(cx, rq));
         }
-        self.emit(Event::Completed { rq: name, group });
+        self.emit(Event::Completed { rq: name, group, sectors });
         let user_data = self.free(rq);
         Completed { user_data, wake_waiters: self.admission.take_wake_up() }
     }

@@ -84,6 +84,8 @@ pub enum Event {
         rq: u64,
         /// Its group.
         group: GroupId,
+        /// Its length.
+        sectors: SectorCount,
     },
     /// A group has a request that waits, from now on.
     #[non_exhaustive]

@@ -29,8 +29,8 @@ use rustix::io::Errno;
 
 use self::aligned::Alignment;
 use self::open::Opened;
+use super::device::Rotational;
 use super::granules::Granules;
-use super::rotational::Rotational;
 use super::{Backend, Capabilities, Damage, Extent, TransferDone, damage};
 use crate::engine::{SyncRange, Transfer, TransferId, Transferred};
 use crate::ring::{Buffers, Completion, Fd, Ring};

@@ -15,9 +15,9 @@ use rustix::io::Errno;
 use super::aligned::Alignment;
 use super::cache::{Cache, CacheChoice};
 use super::{PUNCH, holder};
+use crate::backend::device::{Rotational, is_rotational, queue_file};
 use crate::backend::granules::Granules;
 use crate::backend::in_memory::is_in_memory;
-use crate::backend::rotational::{Rotational, is_rotational, queue_file};
 use crate::ring::Fd;
 
 /// How a disk's file is to be opened.
@@ -59,7 +59,7 @@ impl Opened {
             Err(because) => (Cache { direct: false, binds: false, because }, None),
         };
         let punches = !options.read_only && can_punch(&file, &seen, size);
-        let rotational = is_rotational(&seen);
+        let rotational = is_rotational(path, &seen);
         let granules = Granules::of(&seen).filter(|_| punches);
         let file = Arc::new(OwnedFd::from(file));
         Ok(Self { file, size, rotational, punches, granules, cache, alignment })

@@ -4,8 +4,8 @@
 //! group's time are these, and at each moment one of them holds:
 //!
 //! ```text
-//!   a request waits      places taken ──┬── the next that goes is its own        Busy
-//!   (`backlogged`)                       └── the next is another group's          Turn
+//!   a request waits      places taken ──┬── the device serves its own            Busy
+//!   (`backlogged`)                       └── the device serves another group       Turn
 //!                        the device idles for a queue                             IdleWindow
 //!                        a cap holds it: its group's, or that of one above        Cap
 //!                        places are held free for another's latency target        Target
@@ -20,9 +20,12 @@
 //! So the first six add up to the group's backlogged time, and all of them to all time.
 //!
 //! *Places taken* is when the device is as deep as it may be, or the scheduler waits for
-//! completions. Who had the better claim is known when a place is free: whose request goes then.
-//! That is why a group that is always next waits for the device, and not for the one that fills it;
-//! and of a group with a quarter of the device, a quarter of the waiting is its own.
+//! completions. Whom the device serves then is known as requests complete: of the time with all
+//! places taken for which a group waits, each group has the part that its requests have of the
+//! device's time, by [`RequestTime`], among those that completed in that time. So of a group with a
+//! quarter of the device, a quarter of the waiting is its own. In what order requests were
+//! dispatched, and how many at once, makes no difference. Until something has completed, the device
+//! is what is waited for.
 //!
 //! Until when a cap holds what waits of a group, its scheduler says as it begins; the time is the
 //! cap's until then, however late anybody asks. It is so if the cap holds the group's reads alone
@@ -34,13 +37,22 @@
 //!
 //! ```text
 //!   places taken  ───────▶ 0 ──── 40 ──── 70 ──────── 130 ──▶      µs, summed
-//!   dispatched                    b       a            b
-//!   a waits             from 20 …                      … on        Turn 20, Busy 30, Turn 60
+//!   completed                     b 20    a 10         b 20      of the device's time
+//!   a waits             from 20 …                      … 130     110: Turn 88, Busy 22
 //! ```
+//!
+//! Behind whom a group waited is in `behind.rs`.
+
+mod behind;
+mod request_time;
 
 use std::collections::BTreeSet;
 
+use self::behind::{Behind, Column};
+pub use self::request_time::RequestTime;
+use self::request_time::part_of;
 use crate::arena::{GroupId, SideTable};
+use crate::request::SectorCount;
 use crate::time::{Instant, Nanos};
 use crate::trace::{Event, HoldReason, ShareOf, Trace, WaitReason};
 
@@ -48,9 +60,9 @@ use crate::trace::{Event, HoldReason, ShareOf, Trace, WaitReason};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Cause {
-    /// A request of it waits, and those of other groups go first.
+    /// A request of it waits, and the device serves other groups.
     Turn,
-    /// A request of it waits for a place in the device, and is the next that gets one.
+    /// A request of it waits for a place in the device, which serves others of its own.
     Busy,
     /// A request of it waits, and the device idles for the next request of a queue.
     IdleWindow,
@@ -108,8 +120,8 @@ pub enum Outside {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GroupTimes {
     by_cause: [Nanos; Cause::COUNT],
-    /// The time with all places taken after which a request of it went: what others waited behind.
-    pub went_first: Nanos,
+    /// The time with all places taken in which the device served it: what others waited behind.
+    pub served: Nanos,
     /// The time for which the device idled for it though something waited.
     pub idled: Nanos,
 }
@@ -146,6 +158,8 @@ struct Sums {
     taken: Nanos,
     idle: Nanos,
     held_free: Nanos,
+    /// What was served while places were taken, by [`RequestTime`].
+    served: u64,
 }
 
 /// One group.
@@ -163,8 +177,14 @@ struct Account {
     closed: Instant,
     /// The device's sums at that moment.
     sums: Sums,
-    /// Of the time with all places taken since then, what ended with its own dispatch.
-    own: Nanos,
+    /// What was served of it while places were taken, by [`RequestTime`],
+    served: u64,
+    /// up to that moment,
+    served_before: u64,
+    /// and in this block.
+    in_block: u64,
+    /// Its place in `Behind`.
+    column: Column,
 }
 
 /// A sink that keeps the account of each group.
@@ -191,7 +211,7 @@ struct Account {
 /// elevator.dispatch(later);
 /// elevator.trace().close_all(later);
 /// let times = elevator.trace().times(root);
-/// assert_eq!(times.of(Cause::Busy), Nanos::from_micros(80), "the second one waited for a place");
+/// assert_eq!(times.of(Cause::Busy), Nanos::from_micros(80), "the second waited for the first");
 /// ```
 #[derive(Clone, Debug)]
 pub struct TimeAccounts {
@@ -199,8 +219,12 @@ pub struct TimeAccounts {
     /// The sums have everything up to this moment.
     now: Instant,
     sums: Sums,
-    /// `sums.taken` at the last dispatch: what is beyond it is the next dispatch's.
-    judged: Nanos,
+    request_time: RequestTime,
+    behind: Behind,
+    /// The groups that were served in this block of `behind`,
+    in_block: Vec<GroupId>,
+    /// and `sums` at its begin.
+    block_began: Sums,
     /// The group of the active queue, or of the queue in service.
     active: Option<GroupId>,
     /// The groups that caps hold, by when they do so no more.
@@ -210,19 +234,27 @@ pub struct TimeAccounts {
 
 impl Default for TimeAccounts {
     fn default() -> Self {
+        Self::new(RequestTime::default())
+    }
+}
+
+impl TimeAccounts {
+    /// Makes the accounts of a device whose requests take that long.
+    pub fn new(request_time: RequestTime) -> Self {
         Self {
             state: State::default(),
             now: Instant::START,
             sums: Sums::default(),
-            judged: Nanos::ZERO,
+            request_time,
+            behind: Behind::default(),
+            in_block: Vec::new(),
+            block_began: Sums::default(),
             active: None,
             held: BTreeSet::new(),
             groups: SideTable::new(),
         }
     }
-}
 
-impl TimeAccounts {
     /// The account of a group up to the last [`close_all`](Self::close_all), or a moment after it.
     pub fn times(&self, group: GroupId) -> GroupTimes {
         if let Some(account) = self.groups.get(group) {
@@ -234,17 +266,38 @@ impl TimeAccounts {
         times
     }
 
+    /// What the device served of each other group while this one waited for its turn, up to the
+    /// last [`close_all`](Self::close_all): by [`RequestTime`], in no order. Of the groups beyond
+    /// the first 64 that had a request this is an estimate, and for them there is none.
+    pub fn behind(&self, group: GroupId) -> Vec<(GroupId, u64)> {
+        let Some(account) = self.groups.get(group) else { return Vec::new() };
+        let (others, shared) = self.behind.of(account.column);
+        let mut all: Vec<_> = others.filter(|&(_, served)| served > 0).collect();
+        let sharing = || self.groups.iter().filter(|(_, other)| other.column.is_shared());
+        let served = sharing().map(|(_, other)| other.served).sum();
+        // Those that it was served of may be gone.
+        if shared > 0 && served > 0 {
+            let part = |own| part_of(Nanos::new(shared), own, served).as_nanos();
+            all.extend(sharing().map(|(group, other)| (group, part(other.served))));
+        }
+        all
+    }
+
     /// Brings all accounts up to `now`, on the elevator's own clock.
     pub fn close_all(&mut self, now: Instant) {
         self.advance(now);
-        let Self { groups, sums, judged, .. } = self;
-        groups.values_mut().for_each(|account| account.close(now, *sums, *judged));
+        self.end_block();
+        let Self { groups, sums, .. } = self;
+        groups.values_mut().for_each(|account| account.close(now, *sums));
     }
 
     /// Notes what holds a group's bios back from now on, on the elevator's own clock.
     pub fn note_outside(&mut self, now: Instant, group: GroupId, outside: Outside) {
         self.advance(now);
-        self.close(group).outside = outside;
+        // While a request waits, that is what its time is.
+        let waits = self.account(group).waits;
+        let account = if waits { self.account(group) } else { self.close(group) };
+        account.outside = outside;
     }
 
     /// Adds the time since the last event to the sums of the states that held.
@@ -290,39 +343,43 @@ impl TimeAccounts {
     }
 
     /// The group's account; a new one has seen nothing.
+    #[inline]
     fn account(&mut self, group: GroupId) -> &mut Account {
         if !self.groups.contains_key(group) {
-            let account = Account {
-                times: GroupTimes::default(),
-                waits: false,
-                held_until: None,
-                in_device: 0,
-                outside: Outside::Free,
-                // Until its first request it had none.
-                closed: Instant::START,
-                sums: self.sums,
-                own: Nanos::ZERO,
-            };
-            self.groups.insert(group, account);
+            self.add_account(group);
         }
         &mut self.groups[group]
     }
 
+    #[inline(never)]
+    fn add_account(&mut self, group: GroupId) {
+        let account = Account {
+            times: GroupTimes::default(),
+            waits: false,
+            held_until: None,
+            in_device: 0,
+            outside: Outside::Free,
+            // Until its first request it had none.
+            closed: Instant::START,
+            sums: self.sums,
+            served: 0,
+            served_before: 0,
+            in_block: 0,
+            column: self.behind.enter(group, |other| self.groups.contains_key(other)),
+        };
+        self.groups.insert(group, account);
+    }
+
     /// Closes the group's account, for something of it to change.
     fn close(&mut self, group: GroupId) -> &mut Account {
-        let (now, sums, judged) = (self.now, self.sums, self.judged);
+        let (now, sums) = (self.now, self.sums);
         let account = self.account(group);
-        account.close(now, sums, judged);
+        account.close(now, sums);
         account
     }
 
     fn dispatched(&mut self, now: Instant, group: GroupId) {
         self.enter(now, State::Unasked);
-        let (taken, judged) = (self.sums.taken, self.judged);
-        self.judged = taken;
-        let account = self.account(group);
-        account.times.went_first += taken.saturating_sub(judged);
-        account.judge(taken, judged);
         self.set_in_device(group, |in_device| in_device + 1);
     }
 
@@ -330,6 +387,56 @@ impl TimeAccounts {
         self.enter(now, State::Unasked);
         // One that was there before this sink was has not been counted.
         self.set_in_device(group, |in_device| in_device.saturating_sub(1));
+    }
+
+    fn completed(&mut self, now: Instant, group: GroupId, sectors: SectorCount) {
+        let were_taken = self.state == State::Taken;
+        self.left_device(now, group);
+        if were_taken {
+            self.count_served(group, self.request_time.of(sectors));
+        }
+    }
+
+    /// Counts what the device has served while all places were taken.
+    fn count_served(&mut self, group: GroupId, time: u64) {
+        self.sums.served += time;
+        let account = &mut self.groups[group];
+        account.served += time;
+        let is_first = account.in_block == 0;
+        account.in_block += time;
+        let column = account.column;
+        if is_first {
+            self.in_block.push(group);
+        }
+        if self.behind.served(column, time) {
+            self.end_block();
+        }
+    }
+
+    /// Divides the time with all places taken of this block among those that were served in it.
+    #[inline(never)]
+    fn end_block(&mut self) {
+        let taken = self.sums.taken.saturating_sub(self.block_began.taken);
+        let served = self.sums.served - self.block_began.served;
+        if served == 0 {
+            return;
+        }
+        let mut totals = Vec::with_capacity(self.in_block.len());
+        for group in self.in_block.drain(..) {
+            // It may be gone by now.
+            let Some(account) = self.groups.get_mut(group) else { continue };
+            let own = std::mem::take(&mut account.in_block);
+            account.times.served += part_of(taken, own, served);
+            totals.push((account.column, own));
+        }
+        self.behind.end_block(&totals);
+        self.block_began = self.sums;
+    }
+
+    /// Follows whether the group waits for its turn, and not until a cap lets it go.
+    fn follow_turn(&mut self, group: GroupId) {
+        let &Account { waits, held_until, column, .. } = &self.groups[group];
+        self.behind.set_waits(column, waits && held_until.is_none());
     }
 
     fn set_in_device(&mut self, group: GroupId, change: impl FnOnce(u32) -> u32) {
@@ -352,12 +459,14 @@ impl TimeAccounts {
         if let Some(until) = until {
             self.held.insert((until, group));
         }
+        self.follow_turn(group);
     }
 
     /// A cap holds a group no more. The group may be gone by now.
     fn free(&mut self, group: GroupId) {
         if self.groups.contains_key(group) {
             self.close(group).held_until = None;
+            self.follow_turn(group);
         }
     }
 
@@ -374,21 +483,22 @@ impl TimeAccounts {
         self.advance(now);
         if self.account(group).waits != waits {
             self.close(group).waits = waits;
+            self.follow_turn(group);
         }
     }
 }
 
 impl Account {
-    /// Counts what has passed since it was closed last. With all places taken and nobody chosen
-    /// yet, it is the device that is waited for.
-    fn close(&mut self, now: Instant, sums: Sums, judged: Nanos) {
+    /// Counts what has passed since it was closed last.
+    fn close(&mut self, now: Instant, sums: Sums) {
         if self.waits && self.held_until.is_some() {
             self.times.add(Cause::Cap, now.saturating_since(self.closed));
         } else if self.waits {
-            self.judge(sums.taken, judged);
             let taken = sums.taken.saturating_sub(self.sums.taken);
-            self.times.add(Cause::Busy, self.own);
-            self.times.add(Cause::Turn, taken.saturating_sub(self.own));
+            let [own, all] = [self.served - self.served_before, sums.served - self.sums.served];
+            let busy = part_of(taken, own, all);
+            self.times.add(Cause::Busy, busy);
+            self.times.add(Cause::Turn, taken.saturating_sub(busy));
             self.times.add(Cause::IdleWindow, sums.idle.saturating_sub(self.sums.idle));
             let held_free = sums.held_free.saturating_sub(self.sums.held_free);
             self.times.add(Cause::Target, held_free);
@@ -396,15 +506,7 @@ impl Account {
         } else {
             self.times.add(self.cause_without_waiting(), now.saturating_since(self.closed));
         }
-        (self.closed, self.sums, self.own) = (now, sums, Nanos::ZERO);
-    }
-
-    /// Counts as its own the time with all places taken that nobody has been given yet: that since
-    /// the last dispatch, or since it was closed.
-    fn judge(&mut self, taken: Nanos, judged: Nanos) {
-        if self.waits {
-            self.own += taken.saturating_sub(judged.max(self.sums.taken));
-        }
+        (self.closed, self.sums, self.served_before) = (now, sums, self.served);
     }
 
     fn cause_without_waiting(&self) -> Cause {
@@ -427,9 +529,8 @@ impl Trace for TimeAccounts {
                 self.enter(now, state);
             }
             Event::Dispatched { group, .. } => self.dispatched(now, group),
-            Event::Completed { group, .. } | Event::Requeued { group, .. } => {
-                self.left_device(now, group);
-            }
+            Event::Completed { group, sectors, .. } => self.completed(now, group, sectors),
+            Event::Requeued { group, .. } => self.left_device(now, group),
             Event::FairHeld { node, why: HoldReason::Cap, until, .. } => {
                 self.hold(now, node, until);
             }

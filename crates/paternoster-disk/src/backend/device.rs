@@ -1,0 +1,204 @@
+//! On what devices a file is, and what sysfs says of them.
+//!
+//! ```text
+//!   a block device: its number; a file: that of its file system; else the source of its mount
+//!      │
+//!      ▼
+//!   /sys/dev/block/254:1 ─▶ …/block/dm-1       slaves/: each of them (LVM, dm-crypt, md)
+//!   /sys/dev/block/7:0   ─▶ …/block/loop0      loop/backing_file: the devices of that file
+//!   /sys/dev/block/8:1   ─▶ …/block/sda/sda1   partition: its disk
+//!   /sys/dev/block/8:0   ─▶ …/block/sda        a whole device
+//! ```
+//!
+//! File systems that are on no device, or on several (tmpfs, overlayfs, btrfs, NFS), have numbers
+//! there that sysfs does not know. Where the source of such a mount is a block device, the file is
+//! on that one; else its devices are unknown. A device of which nothing is known counts as
+//! non-rotational: to idle where that does not pay costs more than not to idle where it does.
+
+use std::collections::BTreeSet;
+use std::fs::{self, Metadata};
+use std::os::unix::ffi::OsStringExt as _;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+
+use paternoster::SectorCount;
+use rustix::fs::{Dev, major, minor};
+
+/// Where sysfs lists block devices by number.
+const DEVICES: &str = "/sys/dev/block";
+
+/// Where the kernel lists what is mounted.
+const MOUNTS: &str = "/proc/self/mountinfo";
+
+/// How many devices may stand on each other: loop devices on files on loop devices, and so on.
+const MOST_LAYERS: u32 = 16;
+
+/// Whether a device is rotational, and how that is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rotational {
+    /// Whether it says so.
+    pub yes: bool,
+    /// As a sentence.
+    pub because: String,
+}
+
+/// Returns whether the block device, or the one that the file is on, says that it is rotational.
+pub fn is_rotational(path: &Path, file: &Metadata) -> Rotational {
+    Sysfs::default().is_rotational(path, file)
+}
+
+/// Returns the names of the whole devices that a file or block device is on, such as `sda`; none
+/// where that is not known.
+pub fn devices_of(path: &Path) -> BTreeSet<String> {
+    Sysfs::default().devices_of(path, MOST_LAYERS)
+}
+
+/// Returns whether the whole device of that name is one of virtio's, which are what a host says.
+pub fn is_virtio(name: &str) -> bool {
+    let device = fs::canonicalize(Path::new("/sys/block").join(name));
+    device.is_ok_and(|device| is_below_virtio(&device))
+}
+
+/// As of `/sys/devices/pci0000:00/0000:00:02.0/virtio1/block/vda`.
+fn is_below_virtio(device: &Path) -> bool {
+    device.components().any(|part| {
+        let number = part.as_os_str().to_str().and_then(|part| part.strip_prefix("virtio"));
+        number.is_some_and(|number| number.parse::<u32>().is_ok())
+    })
+}
+
+/// Returns the bytes of a block device, as sysfs says them; none where it does not. Nothing is
+/// opened.
+pub fn device_size(device: &Metadata) -> Option<u64> {
+    let sectors: u64 = device_file(device, "size")?.parse().ok()?;
+    sectors.checked_mul(SectorCount::SECTOR_BYTES.into())
+}
+
+/// Returns the path of that file of the queue of the block device, and what it says.
+pub(super) fn queue_file(device: &Metadata, name: &str) -> Option<(PathBuf, String)> {
+    let sysfs = Sysfs::default();
+    sysfs.read_queue_file(&sysfs.numbered(device.rdev()), name)
+}
+
+/// Returns what that file says of the block device itself, be it a part of a disk.
+pub(super) fn device_file(device: &Metadata, name: &str) -> Option<String> {
+    let said = fs::read_to_string(Sysfs::default().numbered(device.rdev()).join(name)).ok()?;
+    Some(said.trim().to_owned())
+}
+
+/// What the kernel says of devices and mounts, in files.
+struct Sysfs {
+    devices: PathBuf,
+    mounts: PathBuf,
+}
+
+impl Default for Sysfs {
+    fn default() -> Self {
+        Self { devices: DEVICES.into(), mounts: MOUNTS.into() }
+    }
+}
+
+impl Sysfs {
+    /// The directory of the block device, or of the one that the file is on; it may not be there.
+    fn directory(&self, path: &Path, file: &Metadata) -> PathBuf {
+        if file.file_type().is_block_device() {
+            return self.numbered(file.rdev());
+        }
+        let own = self.numbered(file.dev());
+        if own.exists() {
+            return own;
+        }
+        let source = self.mount_source(path).and_then(|source| fs::metadata(source).ok());
+        match source.filter(|source| source.file_type().is_block_device()) {
+            Some(source) => self.numbered(source.rdev()),
+            None => own,
+        }
+    }
+
+    fn numbered(&self, device: Dev) -> PathBuf {
+        self.devices.join(format!("{}:{}", major(device), minor(device)))
+    }
+
+    /// What is mounted where the file is: of the mounts above it the nearest, and of several there
+    /// the last.
+    fn mount_source(&self, path: &Path) -> Option<PathBuf> {
+        let path = fs::canonicalize(path).ok()?;
+        let mounts = fs::read_to_string(&self.mounts).ok()?;
+        let mounts = mounts.lines().filter_map(mount);
+        let above = mounts.filter(|(point, _)| path.starts_with(point));
+        above.max_by_key(|(point, _)| point.components().count()).map(|(_, source)| source)
+    }
+
+    fn is_rotational(&self, path: &Path, file: &Metadata) -> Rotational {
+        let directory = self.directory(path, file);
+        let Some((file, said)) = self.read_queue_file(&directory, "rotational") else {
+            let missing = directory.join("queue/rotational");
+            let because = format!("unknown: there is no {}", missing.display());
+            return Rotational { yes: false, because };
+        };
+        Rotational { yes: said == "1", because: format!("{} says {said:?}", file.display()) }
+    }
+
+    /// Reads a file of a device's queue: a device's own, or that of the disk that it is a part of.
+    fn read_queue_file(&self, directory: &Path, name: &str) -> Option<(PathBuf, String)> {
+        let file = disk_of(directory).join("queue").join(name);
+        let said = fs::read_to_string(&file).ok()?;
+        Some((file, said.trim().to_owned()))
+    }
+
+    fn devices_of(&self, path: &Path, layers: u32) -> BTreeSet<String> {
+        let Ok(file) = fs::metadata(path) else { return BTreeSet::new() };
+        self.whole_devices(&self.directory(path, &file), layers)
+    }
+
+    /// The names of the whole devices below one. One of which nothing is known has none.
+    fn whole_devices(&self, directory: &Path, layers: u32) -> BTreeSet<String> {
+        let Ok(device) = fs::canonicalize(disk_of(directory)) else { return BTreeSet::new() };
+        let Some(layers) = layers.checked_sub(1) else { return BTreeSet::new() };
+        let below = fs::read_dir(device.join("slaves")).into_iter().flatten().flatten();
+        let below: Vec<_> = below.map(|entry| entry.path()).collect();
+        if !below.is_empty() {
+            return below.iter().flat_map(|below| self.whole_devices(below, layers)).collect();
+        }
+        // A file that is deleted is on a device that nobody can tell any more.
+        if let Ok(file) = fs::read_to_string(device.join("loop/backing_file")) {
+            return self.devices_of(Path::new(file.trim_end_matches('\n')), layers);
+        }
+        device.file_name().map(|name| name.to_string_lossy().into_owned()).into_iter().collect()
+    }
+}
+
+/// The disk that a device is a part of, else the device.
+fn disk_of(directory: &Path) -> PathBuf {
+    if directory.join("partition").exists() {
+        // The way up is from where the link leads, so it has to be left to the kernel.
+        directory.join("..")
+    } else {
+        directory.to_owned()
+    }
+}
+
+/// Where something is mounted, and what, of a line such as
+/// `36 35 0:32 / /data rw shared:1 - btrfs /dev/sda2 rw,subvol=/`.
+fn mount(line: &str) -> Option<(PathBuf, PathBuf)> {
+    let (mounted, what) = line.split_once(" - ")?;
+    let point = mounted.split(' ').nth(4)?;
+    let source = what.split(' ').nth(1)?;
+    Some((unescaped(point), unescaped(source)))
+}
+
+/// A path in which spaces and the like are written as `\040`.
+fn unescaped(text: &str) -> PathBuf {
+    let (mut path, mut rest) = (Vec::new(), text.as_bytes());
+    while let Some((&first, after)) = rest.split_first() {
+        let digits = after.get(..3).and_then(|digits| std::str::from_utf8(digits).ok());
+        let escaped = digits.filter(|_| first == b'\\');
+        let escaped = escaped.and_then(|digits| u8::from_str_radix(digits, 8).ok());
+        path.push(escaped.unwrap_or(first));
+        rest = if escaped.is_some() { &after[3..] } else { after };
+    }
+    PathBuf::from(std::ffi::OsString::from_vec(path))
+}
+
+#[cfg(test)]
+mod tests;

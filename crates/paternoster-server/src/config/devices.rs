@@ -1,0 +1,138 @@
+//! What is to be said of the devices that disks are on: that two disks are on one, so that nothing
+//! is shared by weight between them, and that a virtual one claims to rotate.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{BackendConfig, DiskConfig};
+
+/// Returns the devices that the file of a disk is on, and none of them if they are unknown; none
+/// for another back end.
+pub(crate) fn of(disk: &DiskConfig) -> Option<BTreeSet<String>> {
+    match &disk.backend {
+        BackendConfig::File { path, .. } => Some(paternoster_disk::devices_of(path)),
+        BackendConfig::Memory { .. }
+        | BackendConfig::Modelled { .. }
+        | BackendConfig::Nbd { .. } => None,
+    }
+}
+
+/// Returns a sentence for each disk, by its place, that has a device in common with another one.
+pub(crate) fn shared(disks: &[DiskConfig]) -> BTreeMap<usize, String> {
+    let devices: Vec<_> = disks.iter().map(|disk| of(disk).unwrap_or_default()).collect();
+    let names: Vec<_> = disks.iter().map(|disk| disk.name.as_str()).collect();
+    sentences(&names, &devices)
+}
+
+/// Returns a sentence about a disk of which virtio says that it rotates, where nothing else is set:
+/// hosts say so of any disk.
+pub(crate) fn claims_to_rotate(disk: &DiskConfig) -> Option<String> {
+    let BackendConfig::File { path, .. } = &disk.backend else { return None };
+    let seen = std::fs::metadata(path).ok().filter(|_| disk.rotational.is_none())?;
+    let virtual_one = of(disk)?.into_iter().find(|name| paternoster_disk::is_virtio(name))?;
+    let rotates = paternoster_disk::is_rotational(path, &seen).yes;
+    rotates.then(|| claim(&disk.name, &virtual_one))
+}
+
+fn claim(disk: &str, device: &str) -> String {
+    format!(
+        "disk {disk:?}: {device} is a virtio device and says that it rotates, as many hosts say of \
+         any disk; if it does not, write rotational = false below [disks.{disk}], or run: echo 0 > \
+         /sys/block/{device}/queue/rotational"
+    )
+}
+
+/// A sentence is of all disks that are on one device, or that another one of them links: a disk on
+/// two devices, and each of those.
+fn sentences(names: &[&str], devices: &[BTreeSet<String>]) -> BTreeMap<usize, String> {
+    let mut together: Vec<(BTreeSet<usize>, BTreeSet<&str>)> = Vec::new();
+    for (disk, on) in devices.iter().enumerate() {
+        let on: BTreeSet<_> = on.iter().map(String::as_str).collect();
+        let meets = |(_, others): &(_, BTreeSet<&str>)| !others.is_disjoint(&on);
+        let (met, others): (Vec<_>, Vec<_>) = together.into_iter().partition(meets);
+        let (mut disks, mut all) = (BTreeSet::from([disk]), on);
+        for (more, beside) in met {
+            disks.extend(more);
+            all.extend(beside);
+        }
+        together = others;
+        together.push((disks, all));
+    }
+    let shared = together.into_iter().filter(|(disks, _)| disks.len() > 1);
+    let sentences = shared.flat_map(|(disks, _)| {
+        let common = common_devices(&disks, devices);
+        let [named, common] = [
+            disks.iter().map(|&disk| format!("{:?}", names[disk])).collect(),
+            common.into_iter().map(str::to_owned).collect(),
+        ]
+        .map(list);
+        let sentence = format!(
+            "disks {named} are on the same device ({common}): a weight holds on each disk for \
+             itself, and nothing is shared by weight between them; tenants that are to share the \
+             device need ranges of one disk"
+        );
+        disks.into_iter().map(move |disk| (disk, sentence.clone()))
+    });
+    sentences.collect()
+}
+
+/// The devices that two of the disks are on.
+fn common_devices<'a>(
+    disks: &BTreeSet<usize>,
+    devices: &'a [BTreeSet<String>],
+) -> BTreeSet<&'a str> {
+    let mut seen = BTreeSet::new();
+    let all = disks.iter().flat_map(|&disk| &devices[disk]).map(String::as_str);
+    all.filter(|device| !seen.insert(*device)).collect()
+}
+
+/// A list of several with an "and".
+fn list(mut items: Vec<String>) -> String {
+    let last = items.pop().unwrap_or_default();
+    if items.is_empty() { last } else { format!("{} and {last}", items.join(", ")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(disks: &[(&str, &[&str])]) -> BTreeMap<usize, String> {
+        let names: Vec<_> = disks.iter().map(|(name, _)| *name).collect();
+        let devices = disks.iter().map(|(_, on)| on.iter().map(|&name| name.to_owned()).collect());
+        sentences(&names, &devices.collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn claim_to_rotate_is_told_with_the_line_that_mends_it() {
+        let claim = claim("a", "vda");
+        for part in ["disk \"a\": vda ", "rotational = false below [disks.a]", "/sys/block/vda/"] {
+            assert!(claim.contains(part), "no {part}: {claim}");
+        }
+    }
+
+    #[test]
+    fn disks_on_one_device_are_named_with_it() {
+        let said = said(&[
+            ("a", &["nvme0n1"]),
+            ("other", &["sda"]),
+            ("b", &["nvme0n1"]),
+            ("c", &["nvme0n1"]),
+        ]);
+        let start = "disks \"a\", \"b\" and \"c\" are on the same device (nvme0n1): a weight holds";
+        assert_eq!(said.keys().copied().collect::<Vec<_>>(), [0, 2, 3]);
+        assert!(said.values().all(|sentence| sentence.starts_with(start)), "{said:?}");
+    }
+
+    #[test]
+    fn disk_on_several_devices_meets_those_of_each() {
+        let said = said(&[("a", &["sda"]), ("b", &["sdb", "sdc"]), ("mirror", &["sda", "sdb"])]);
+        let start = "disks \"a\", \"b\" and \"mirror\" are on the same device (sda and sdb): ";
+        assert_eq!(said.len(), 3);
+        assert!(said[&1].starts_with(start), "{said:?}");
+    }
+
+    #[test]
+    fn disks_whose_devices_differ_or_are_unknown_are_not_named() {
+        assert_eq!(said(&[("a", &["sda"]), ("b", &["sdb"])]), BTreeMap::new());
+        assert_eq!(said(&[("a", &[]), ("b", &[])]), BTreeMap::new());
+    }
+}
