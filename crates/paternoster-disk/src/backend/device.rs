@@ -76,8 +76,7 @@ pub fn device_size(device: &Metadata) -> Option<u64> {
 
 /// Returns the path of that file of the queue of the block device, and what it says.
 pub(super) fn queue_file(device: &Metadata, name: &str) -> Option<(PathBuf, String)> {
-    let sysfs = Sysfs::default();
-    sysfs.read_queue_file(&sysfs.numbered(device.rdev()), name)
+    read_queue_file(&Sysfs::default().numbered(device.rdev()), name)
 }
 
 /// Returns what that file says of the block device itself, be it a part of a disk.
@@ -131,19 +130,12 @@ impl Sysfs {
 
     fn is_rotational(&self, path: &Path, file: &Metadata) -> Rotational {
         let directory = self.directory(path, file);
-        let Some((file, said)) = self.read_queue_file(&directory, "rotational") else {
+        let Some((file, said)) = read_queue_file(&directory, "rotational") else {
             let missing = directory.join("queue/rotational");
             let because = format!("unknown: there is no {}", missing.display());
             return Rotational { yes: false, because };
         };
         Rotational { yes: said == "1", because: format!("{} says {said:?}", file.display()) }
-    }
-
-    /// Reads a file of a device's queue: a device's own, or that of the disk that it is a part of.
-    fn read_queue_file(&self, directory: &Path, name: &str) -> Option<(PathBuf, String)> {
-        let file = disk_of(directory).join("queue").join(name);
-        let said = fs::read_to_string(&file).ok()?;
-        Some((file, said.trim().to_owned()))
     }
 
     fn devices_of(&self, path: &Path, layers: u32) -> BTreeSet<String> {
@@ -166,6 +158,13 @@ impl Sysfs {
         }
         device.file_name().map(|name| name.to_string_lossy().into_owned()).into_iter().collect()
     }
+}
+
+/// Reads a file of a device's queue: a device's own, or that of the disk that it is a part of.
+fn read_queue_file(directory: &Path, name: &str) -> Option<(PathBuf, String)> {
+    let file = disk_of(directory).join("queue").join(name);
+    let said = fs::read_to_string(&file).ok()?;
+    Some((file, said.trim().to_owned()))
 }
 
 /// The disk that a device is a part of, else the device.

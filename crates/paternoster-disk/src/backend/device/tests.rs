@@ -54,7 +54,7 @@ impl Made {
     }
 
     fn queue(&self, (major, minor): (u32, u32)) -> Option<(PathBuf, String)> {
-        self.sysfs.read_queue_file(&self.sysfs.numbered(makedev(major, minor)), "rotational")
+        read_queue_file(&self.sysfs.numbered(makedev(major, minor)), "rotational")
     }
 
     fn rotates(&self, device: (u32, u32)) -> bool {

@@ -1,5 +1,7 @@
 //! The accounts of groups: where the time went, to the nanosecond.
 
+mod shares;
+
 use std::num::NonZeroU64;
 
 use paternoster::scheduler::Scheduler as _;
@@ -127,12 +129,12 @@ impl Rig {
 
     fn took(&mut self, group: usize) -> [u64; 2] {
         let times = self.elevator.trace().times(self.groups[group].0);
-        [times.went_first, times.idled].map(|time| time.as_nanos() / 1000)
+        [times.served, times.idled].map(|time| time.as_nanos() / 1000)
     }
 }
 
 #[test]
-fn group_waits_behind_those_who_go_first_and_then_for_the_device() {
+fn group_waits_behind_those_whom_the_device_serves() {
     let mut rig = Rig::new(SchedulerKind::None, Device::solid_state(1), 2);
     rig.read(0, 0);
     rig.read(0, 800);
@@ -145,9 +147,9 @@ fn group_waits_behind_those_who_go_first_and_then_for_the_device() {
     assert_eq!(rig.micros(0, Cause::Busy), 100);
     assert_eq!(rig.micros(0, Cause::Turn), 0);
     assert_eq!(rig.micros(0, Cause::TooFew), 40);
-    assert_eq!(rig.micros(1, Cause::Turn), 100);
-    assert_eq!(rig.micros(1, Cause::Busy), 40);
-    assert_eq!((rig.took(0), rig.took(1)), ([100, 0], [40, 0]));
+    assert_eq!(rig.micros(1, Cause::Turn), 140);
+    assert_eq!(rig.micros(1, Cause::Busy), 0);
+    assert_eq!((rig.took(0), rig.took(1)), ([140, 0], [0, 0]));
     rig.advance(7);
     rig.complete(0);
     rig.advance(3);
@@ -167,8 +169,8 @@ fn device_that_has_answered_nobody_yet_is_what_is_waited_for() {
     rig.advance(5);
     rig.complete(0);
     // What was read before stays so.
-    assert_eq!([rig.micros(0, Cause::Busy), rig.micros(1, Cause::Busy)], [50, 55]);
-    assert_eq!([rig.micros(0, Cause::Turn), rig.micros(1, Cause::Turn)], [5, 0]);
+    assert_eq!([rig.micros(0, Cause::Busy), rig.micros(1, Cause::Busy)], [55, 50]);
+    assert_eq!([rig.micros(0, Cause::Turn), rig.micros(1, Cause::Turn)], [0, 5]);
 }
 
 #[test]
