@@ -122,7 +122,7 @@ fn weight_sends_what_is_written_and_shows_what_is_in_force() {
     let refused = ask(&path, &["weight", "/gold", "many"]);
     assert_eq!(refused.status.code(), Some(1));
     let said = String::from_utf8(refused.stderr).expect("UTF-8");
-    assert!(said.contains("answers 400: weight = \"many\": 1 to 1000 is allowed"), "{said}");
+    assert!(said.contains("says: weight = \"many\": 1 to 1000 is allowed"), "{said}");
     assert_eq!(ask(&path, &["weight", "/gold"]).status.code(), Some(2));
     server.stop();
 }
@@ -142,7 +142,7 @@ fn limit_sends_what_is_written_and_shows_what_is_in_force() {
     let refused = ask(&path, &["limit", "/gold", "riops=many"]);
     assert_eq!(refused.status.code(), Some(1));
     let said = String::from_utf8(refused.stderr).expect("UTF-8");
-    assert!(said.contains("answers 400: {\"riops\":\"many\"}"), "{said}");
+    assert!(said.contains("says: {\"riops\":\"many\"}"), "{said}");
     assert_eq!(ask(&path, &["limit", "/gold"]).status.code(), Some(2));
     server.stop();
 }
@@ -186,7 +186,7 @@ fn reload_sends_whether_it_is_a_dry_run_and_shows_the_answer() {
     let refused = ask(&path, &["reload"]);
     assert_eq!((refused.status.code(), refused.stdout.as_slice()), (Some(1), &b""[..]));
     let said = String::from_utf8(refused.stderr).expect("UTF-8");
-    assert!(said.contains("answers 409: the server was started without a file"), "{said}");
+    assert!(said.contains("says: the server was started without a file"), "{said}");
     assert_eq!(ask(&path, &["reload", "c.toml"]).status.code(), Some(2), "it knows its file");
     server.stop();
 }

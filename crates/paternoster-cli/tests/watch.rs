@@ -1,6 +1,6 @@
 //! `paternoster ctl stat --watch` against a control plane in this process.
 
-use std::io::{BufRead as _, BufReader, Read as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -114,9 +114,9 @@ impl Watching {
 #[test]
 fn each_table_has_the_rates_of_its_interval_until_ctrl_c() {
     let mut watching = Watching::start("0.1");
-    let shown = watching.lines(7);
-    let tables = [&shown[..3], &shown[4..]];
-    assert_eq!(shown[3], "", "an empty line between two");
+    let shown = watching.lines(9);
+    let tables = [&shown[..4], &shown[5..]];
+    assert_eq!(shown[4], "", "an empty line between two");
     for table in tables {
         assert!(table[0].starts_with("disk d: "), "{shown:?}");
         let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -125,8 +125,8 @@ fn each_table_has_the_rates_of_its_interval_until_ctrl_c() {
              IN DEVICE",
             "/gold 400 25.0 % 0 5 5 KiB 0 0 B 1.5 ms 0.0 µs 0 0",
         ];
-        assert_eq!(words(&table[1]), expected[0]);
-        let row = words(&table[2]);
+        assert_eq!(words(&table[2]), expected[0]);
+        let row = words(&table[3]);
         assert_eq!(row, expected[1]);
     }
     let id = Pid::from_child(&watching.child);
@@ -144,4 +144,30 @@ fn it_ends_when_nobody_reads_any_more() {
     let mut watching = Watching::start("3600");
     watching.out = None;
     watching.end();
+}
+
+/// On a terminal, which `script` makes. Afterwards the terminal is as it was.
+#[test]
+fn q_ends_top_on_a_terminal_and_the_keys_are_named() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let listener = bind_unix(&dir.path().join("ctl"), 0o600).expect("a socket");
+    let _server = ctl::serve(listener, Arc::new(Steady::default())).expect("a server");
+    let top = format!("{} top --ctl ctl -d 60; stty -a", env!("CARGO_BIN_EXE_paternoster"));
+    let mut command = Command::new("script");
+    command.current_dir(dir.path()).args(["--quiet", "--return", "--command", &top, "/dev/null"]);
+    command.env("TERM", "xterm").stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn().expect("script runs");
+    let mut keys = child.stdin.take().expect("it is piped");
+    // The first screen would come after a minute.
+    thread::sleep(Duration::from_millis(300));
+    keys.write_all(b"x ").expect("it is read");
+    let out = BufReader::new(child.stdout.take().expect("it is piped"));
+    let mut lines = out.lines().map(|line| line.expect("UTF-8"));
+    assert!(lines.any(|line| line.contains("q: quit   space: refresh now")), "no keys are named");
+    let begin = Instant::now();
+    keys.write_all(b"q").expect("it is read");
+    let rest = lines.collect::<Vec<_>>().join("\n");
+    assert!(begin.elapsed() < Duration::from_secs(30), "{rest}");
+    assert!(rest.contains(" icanon") && rest.contains(" echo "), "{rest}");
+    assert!(child.wait().expect("a child").success(), "{rest}");
 }

@@ -3,6 +3,7 @@
 mod blkio;
 mod depth;
 mod far;
+mod keys;
 mod limit;
 mod lines;
 mod poll;
@@ -27,7 +28,7 @@ use paternoster_server::ctl::{
 };
 use paternoster_server::stat::{Detail, GroupStat};
 
-use crate::output::print;
+use crate::output::{fit, print};
 
 /// Ask a running server, or change it while it runs.
 #[derive(Debug, clap::Args)]
@@ -42,6 +43,9 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum Question {
     /// Show each disk and what its tenants did since start-up
+    ///
+    /// Two lines a disk, its tenants, and what should be known of them. Lines are cut at the width
+    /// of the terminal.
     ///
     /// READS and WRITES count completed requests, after merging. WAIT and SERVICE are means over
     /// all requests: from a request's arrival to its dispatch, and from there to its completion.
@@ -70,7 +74,8 @@ enum Question {
         #[arg(long)]
         blkio: bool,
 
-        /// Show each queue of the scheduler too, in a table of its own or in the JSON
+        /// Show too how the depth was learned, how the disk's thread waits, and each queue of the
+        /// scheduler in a table of its own; in the JSON the queues
         #[arg(long, conflicts_with = "blkio")]
         verbose: bool,
 
@@ -90,13 +95,14 @@ enum Question {
     /// Say why a tenant waits: where its time goes in the next seconds, and behind whom
     ///
     /// Parts are of the time that is looked at. While a request of the tenant waits, either the
-    /// requests of others go first; or the disk is busy, and the next place is the tenant's own; or
-    /// the disk idles for the next request of a queue (the idle windows of cfq and bfq); or a cap
-    /// holds it, or it is held back for the latency target of another (wfq); or the server is at
+    /// disk serves others; or it is busy with the tenant's own requests; or it idles for the next
+    /// request of a queue (the idle windows of cfq and bfq); or a cap holds it, or it is held back
+    /// for the latency target of another (wfq); or the server is at
     /// work. While none waits, all that it asked for is in the disk; or its commands are held back,
     /// as it has used its memory or as a client does not read its replies; or it asks for nothing.
-    /// The parts behind each of the others are in proportion to how often each went first in that
-    /// time, which is exact where the tenant waited all the time.
+    /// The part behind each of the others is its part of what the disk served while a request of
+    /// the tenant waited: of the disk's time where that is known, as of a modelled disk, else of
+    /// the bytes, where each request counts as 16 KiB more than it has.
     Why {
         /// Path of the tenant's group, such as /gold
         tenant: String,
@@ -242,14 +248,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             let detail = if *verbose { Detail::Queues } else { Detail::Groups };
             if let Some(interval) = watch {
                 let watching = watch::Watching { detail, interval: *interval, screens: None };
-                watch::run(socket, &watching, table::show_rates)?;
+                watch::run(socket, &watching, |stat| table::show_rates(stat, detail))?;
                 return Ok(ExitCode::SUCCESS);
             }
             let answer = fetch_stat(socket, detail)?;
             match () {
                 () if *json => answer.json,
                 () if *blkio => blkio::show(&answer.stat),
-                () => table::show(&answer.stat),
+                () => fit(&table::show(&answer.stat, detail)),
             }
         }
         Question::Why { tenant, disk, seconds, json } => {

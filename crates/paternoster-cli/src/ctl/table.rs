@@ -1,9 +1,9 @@
-//! The output of `ctl stat`: a line and a table for each disk.
+//! The output of `ctl stat`: two lines and a table for each disk.
 
 use std::fmt::Write as _;
 
 use comfy_table::{CellAlignment, ColumnConstraint, Table, presets};
-use paternoster_server::stat::{DiskStat, GroupStat, OpStat, Stat};
+use paternoster_server::stat::{Detail, DiskStat, GroupStat, OpStat, Stat};
 
 use super::lines::Line;
 use super::units::{Bytes, NONE, average, mean, per_second, percent, plural};
@@ -17,21 +17,22 @@ enum Counts {
 }
 
 /// What happened since start-up.
-pub(super) fn show(stat: &Stat) -> String {
-    show_disks(stat, Counts::Whole)
+pub(super) fn show(stat: &Stat, detail: Detail) -> String {
+    show_disks(stat, Counts::Whole, detail)
 }
 
 /// What happened in a second of the time that was measured.
-pub(super) fn show_rates(stat: &Stat) -> String {
-    show_disks(stat, Counts::PerSecond)
+pub(super) fn show_rates(stat: &Stat, detail: Detail) -> String {
+    show_disks(stat, Counts::PerSecond, detail)
 }
 
-fn show_disks(stat: &Stat, counts: Counts) -> String {
-    let disks: Vec<_> = stat.disks.iter().map(|disk| show_disk(disk, counts)).collect();
+fn show_disks(stat: &Stat, counts: Counts, detail: Detail) -> String {
+    let disks: Vec<_> = stat.disks.iter().map(|disk| show_disk(disk, counts, detail)).collect();
     disks.join("\n")
 }
 
-fn show_disk(disk: &DiskStat, counts: Counts) -> String {
+/// Two lines of the disk, its tenants, and what should be known of both.
+fn show_disk(disk: &DiskStat, counts: Counts, detail: Detail) -> String {
     let DiskStat { name, scheduler, backend, queued, in_device, .. } = disk;
     let auto = if disk.scheduler_auto { " (auto)" } else { "" };
     let size = Bytes(disk.size_bytes);
@@ -41,42 +42,59 @@ fn show_disk(disk: &DiskStat, counts: Counts) -> String {
     let engine = engine.map(|engine| format!(" by {engine}")).unwrap_or_default();
     let connections = plural(disk.connections, "connection");
     let mut text = format!(
-        "disk {name}: {scheduler}{auto} over {backend}{cache}{engine}, {size}; {depth}, \
-         {queued} queued, {in_device} in device, {connections}, {syncs}\n",
+        "disk {name}: {scheduler}{auto} over {backend}{cache}{engine}, {size}\n  {depth}, {queued} \
+         queued, {in_device} in device, {connections}, {syncs}\n",
         depth = depth::shown(disk),
         syncs = plural(disk.syncs, "sync")
     );
-    if disk.sync_failed {
-        text.push_str("  SYNC FAILED: flushes and FUA writes get errors until the restart\n");
-    }
-    if !disk.weights_apply {
-        let _ = writeln!(text, "  weights have no effect under {scheduler}");
-    }
-    if let Some(learned) = &disk.learned_depth {
-        let _ = writeln!(text, "  {}", depth::in_words(learned));
-    }
-    for line in poll::in_words(&disk.poll, disk.waits) {
-        let _ = writeln!(text, "  {line}");
-    }
-    if let Some(of) = &disk.far {
-        let _ = writeln!(text, "  {}", far::in_words(of));
-    }
-    if let Some(of) = &disk.threads {
-        let _ = writeln!(text, "  {}", threads::in_words(of));
-    }
-    for warning in &disk.warnings {
-        let _ = writeln!(text, "  WARNING: {warning}");
-    }
-    for group in disk.groups.iter().filter(|group| !group.limits.is_empty()) {
-        let _ = writeln!(text, "  {}", limits(disk, group));
-    }
     for line in table(disk, counts).lines() {
         let _ = writeln!(text, " {}", line.trim_end());
+    }
+    for note in notes(disk) {
+        let _ = writeln!(text, "  {note}");
+    }
+    if detail == Detail::Queues {
+        for line in inner_state(disk) {
+            let _ = writeln!(text, "  {line}");
+        }
     }
     if let Some(queues) = &disk.queues {
         text.push_str(&queues::show(queues));
     }
     text
+}
+
+/// What should be known, the worst first.
+fn notes(disk: &DiskStat) -> Vec<String> {
+    let mut notes = Vec::new();
+    if disk.sync_failed {
+        notes.push("SYNC FAILED: flushes and FUA writes get errors until the restart".to_owned());
+    }
+    notes.extend(disk.far.as_ref().filter(|far| far.in_doubt || far.lost > 0).map(far::in_words));
+    notes.extend(disk.warnings.iter().map(|warning| format!("WARNING: {warning}")));
+    if !disk.weights_apply {
+        notes.push(format!("weights have no effect under {}", disk.scheduler));
+    }
+    let limited = disk.groups.iter().filter(|group| !group.limits.is_empty());
+    notes.extend(limited.map(|group| limits(disk, group)));
+    notes
+}
+
+/// What is asked for by `--verbose`: how the disk was found, and what it has learned.
+fn inner_state(disk: &DiskStat) -> Vec<String> {
+    let mut lines = Vec::new();
+    lines.extend(disk.devices.as_ref().map(|devices| {
+        if devices.is_empty() {
+            return "device unknown".to_owned();
+        }
+        let names: Vec<_> = devices.iter().map(String::as_str).collect();
+        format!("device {}", names.join(", "))
+    }));
+    lines.extend(disk.learned_depth.as_ref().map(depth::in_words));
+    lines.extend(poll::in_words(&disk.poll, disk.waits));
+    lines.extend(disk.far.as_ref().filter(|far| !far.in_doubt && far.lost == 0).map(far::in_words));
+    lines.extend(disk.threads.as_ref().map(threads::in_words));
+    lines
 }
 
 /// A group's limits, and what came of them.
@@ -188,7 +206,7 @@ fn row(line: &Line, counts: Counts, elapsed_ns: u64, all_time: u64) -> [String; 
 
 #[cfg(test)]
 mod tests {
-    use paternoster_server::stat::BlkioStat;
+    use paternoster_server::stat::{BlkioStat, LearnedDepth, PollStat, ThreadsStat};
 
     use super::*;
 
@@ -199,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn disk_is_a_line_its_flags_and_its_tenants() {
+    fn disk_is_two_lines_its_tenants_and_what_should_be_known() {
         let read = OpStat {
             bytes: 3 << 19,
             dispatched: 10,
@@ -236,24 +254,49 @@ mod tests {
             ..DiskStat::default()
         };
         let expected = "\
-disk d: none over file by io_uring, 10 GiB; depth 16, 7 queued, 2 in device, 2 connections, 1 sync
-  SYNC FAILED: flushes and FUA writes get errors until the restart
-  weights have no effect under none
+disk d: none over file by io_uring, 10 GiB
+  depth 16, 7 queued, 2 in device, 2 connections, 1 sync
   GROUP  WEIGHT  DEMAND  CONNS  READS    BYTES  WRITES  BYTES      WAIT   SERVICE  QUEUED  IN DEVICE
   /gold     400  75.0 %      2      8  1.5 MiB       0    0 B  123.4 µs  100.0 µs       7          2
   /f          1   0.0 %      0      0      0 B       0    0 B         -         -       0          0
+  SYNC FAILED: flushes and FUA writes get errors until the restart
+  weights have no effect under none
 ";
         let stat = Stat::new(vec![disk]);
-        assert_eq!(show(&stat), expected);
-        let rates = show_rates(&stat);
+        assert_eq!(show(&stat, Detail::Groups), expected);
+        let rates = show_rates(&stat, Detail::Groups);
         let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
-        let lines: Vec<_> = rates.lines().skip(3).take(2).map(words).collect();
+        let lines: Vec<_> = rates.lines().skip(2).take(2).map(words).collect();
         let expected = [
             "GROUP WEIGHT DEMAND CONNS READS/S BYTES/S WRITES/S BYTES/S WAIT SERVICE QUEUED \
              IN DEVICE",
             "/gold 400 75.0 % 2 2 384 KiB 0 0 B 123.4 µs 100.0 µs 7 2",
         ];
         assert_eq!(lines, expected);
+    }
+
+    #[test]
+    fn what_the_disk_has_learned_is_shown_to_who_asks_for_more() {
+        let poll = PollStat { mode: "auto".to_owned(), commands: 1, ..PollStat::default() };
+        let learned = LearnedDepth { depth: 5, ..LearnedDepth::default() };
+        let disk = DiskStat {
+            poll,
+            learned_depth: Some(learned),
+            threads: Some(ThreadsStat::default()),
+            devices: Some(["sda".to_owned()].into()),
+            weights_apply: true,
+            ..DiskStat::default()
+        };
+        let stat = Stat::new(vec![disk]);
+        let lines = |detail| show(&stat, detail).lines().count();
+        assert_eq!(lines(Detail::Groups), 3, "two, and the header of the tenants");
+        let more = show(&stat, Detail::Queues);
+        for start in ["device sda", "learned depth: 5", "poll=auto: ", "0 connection threads: "] {
+            assert!(more.contains(&format!("\n  {start}")), "no {start}: {more}");
+        }
+        let mut unknown = stat.clone();
+        unknown.disks[0].devices = Some([].into());
+        assert!(show(&unknown, Detail::Queues).contains("\n  device unknown\n"));
     }
 
     #[test]

@@ -25,10 +25,11 @@ use super::{Place, depth};
 /// the part of the time in which a request of it waited. P50 and P99 are of the time from a
 /// request's arrival to its completion, to within its power of two. WAITS FOR is the greatest
 /// causes of the time, as many as there is room for, a part of the interval each: a tenant whose
-/// requests go first, `disk` (busy, and the next place is its own), `idle` (it idles for the next
+/// requests the disk serves, `disk` (busy with its own requests), `idle` (it idles for the next
 /// request of a queue), `cap` (which holds it), `target` (it is held back for the latency target of
 /// another), `server` (at work), `memory` (used up), `reading` (replies are not read), `more` (too
-/// few outstanding: all of them are in the disk). `ctl why` says it in whole sentences.
+/// few outstanding: all of them are in the disk). `ctl why` says it in whole sentences. On a
+/// terminal q quits, and space refreshes now.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -39,7 +40,7 @@ pub(crate) struct Args {
           value_parser = watch::interval)]
     interval: Duration,
 
-    /// Show so many screens and end [default: until Ctrl-C]
+    /// Show so many screens and end [default: until q or Ctrl-C]
     #[arg(long, short = 'n', value_name = "COUNT",
           value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,

@@ -1,16 +1,20 @@
-//! `ctl stat --watch` and `top`: readings at intervals, and what happened between two of them.
+//! `ctl stat --watch` and `top`: readings at intervals, and what happened between two of them. On a
+//! terminal they take keys.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use paternoster_server::ctl::fetch_stat;
 use paternoster_server::stat::{Detail, Stat};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use signal_hook::consts::SIGINT;
+
+use super::keys::{Key, Keys};
+use crate::output::fit;
 
 /// The spans that are allowed between two readings.
 const INTERVALS: std::ops::RangeInclusive<f64> = 0.1..=86_400.0;
@@ -40,19 +44,25 @@ pub(super) fn interval(text: &str) -> Result<Duration, String> {
 pub(super) fn run(
     socket: &Path,
     watching: &Watching,
-    show: fn(&Stat) -> String,
+    show: impl Fn(&Stat) -> String,
 ) -> anyhow::Result<()> {
     let &Watching { detail, interval, screens } = watching;
-    let always = Arc::new(AtomicBool::new(true));
-    signal_hook::flag::register_conditional_shutdown(SIGINT, 0, always)?;
-    let between = if io::stdout().is_terminal() { CLEAR } else { "\n" };
+    let is_terminal = io::stdout().is_terminal();
+    // One screen needs no keys, and stays.
+    let keys = if is_terminal && screens != Some(1) { Keys::take()? } else { None };
+    if keys.is_none() {
+        let always = Arc::new(AtomicBool::new(true));
+        signal_hook::flag::register_conditional_shutdown(SIGINT, 0, always)?;
+    }
+    let between = if is_terminal { CLEAR } else { "\n" };
     let mut before = fetch_stat(socket, detail)?.stat;
-    let mut lead = if io::stdout().is_terminal() { CLEAR } else { "" };
+    let mut lead = if is_terminal { CLEAR } else { "" };
     let mut left = screens.unwrap_or(u64::MAX);
-    while left > 0 && is_read_for(interval)? {
+    while left > 0 && pause(interval, keys.as_ref())? {
         left -= 1;
         let now = fetch_stat(socket, detail)?.stat;
-        let text = format!("{lead}{}", show(&now.since(&before)));
+        let named = if keys.is_some() { Keys::NAMES } else { "" };
+        let text = format!("{lead}{}", fit(&(show(&now.since(&before)) + named)));
         let mut out = io::stdout().lock();
         match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
@@ -63,20 +73,60 @@ pub(super) fn run(
     Ok(())
 }
 
-/// Waits, but not for longer than somebody reads what is written. Returns whether somebody still
-/// does.
-fn is_read_for(interval: Duration) -> io::Result<bool> {
+/// Waits for an interval, or until a key says to go on. Returns whether to go on: not where nobody
+/// reads any more, and not after the key or a signal that ends it.
+fn pause(interval: Duration, keys: Option<&Keys>) -> io::Result<bool> {
+    let end = Instant::now() + interval;
+    loop {
+        let left = end.saturating_duration_since(Instant::now());
+        match wait(left, keys)? {
+            Wait::Over => return Ok(true),
+            Wait::End => return Ok(false),
+            Wait::Interrupted => {}
+            Wait::Key => match keys.map(Keys::read).transpose()?.flatten() {
+                Some(Key::Quit) => return Ok(false),
+                Some(Key::Refresh) => return Ok(true),
+                None => {}
+            },
+        }
+    }
+}
+
+/// What ended a wait.
+enum Wait {
+    /// Its time is over.
+    Over,
+    /// A key has been pressed.
+    Key,
+    /// A signal has come; one that wants the end is told by its descriptor.
+    Interrupted,
+    /// Nobody reads, or a signal wants the end.
+    End,
+}
+
+fn wait(span: Duration, keys: Option<&Keys>) -> io::Result<Wait> {
     let stdout = io::stdout();
-    let timeout = Timespec::try_from(interval).expect("a day fits");
+    let timeout = Timespec::try_from(span).expect("a day fits");
     // That the other end has gone is told unasked.
-    let mut wanted = [PollFd::new(&stdout, PollFlags::empty())];
+    let mut wanted = vec![PollFd::new(&stdout, PollFlags::empty())];
+    if let Some(keys) = keys {
+        wanted.extend(keys.descriptors().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
+    }
     match rustix::event::poll(&mut wanted, Some(&timeout)) {
-        Ok(gone) => Ok(gone == 0),
+        Ok(0) => Ok(Wait::Over),
+        Ok(_) => {
+            let has = |at: usize| wanted.get(at).is_some_and(|fd| !fd.revents().is_empty());
+            Ok(if has(0) || has(SIGNAL) { Wait::End } else { Wait::Key })
+        }
         // Stopped and continued: the interval is a shorter one.
-        Err(Errno::INTR) => Ok(true),
+        Err(Errno::INTR) if keys.is_none() => Ok(Wait::Over),
+        Err(Errno::INTR) => Ok(Wait::Interrupted),
         Err(errno) => Err(errno.into()),
     }
 }
+
+/// The place of the signals among the descriptors, behind standard output.
+const SIGNAL: usize = 1;
 
 #[cfg(test)]
 mod tests {

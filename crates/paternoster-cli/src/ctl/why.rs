@@ -71,7 +71,7 @@ fn show_disk(why: &Why) -> String {
     let of = |behind: &[Behind]| names(behind, *elapsed_ns);
     let lines = [
         (true, time.turn_ns, format!("its turn had not come: behind {}", of(&why.behind))),
-        (true, time.busy_ns, "the disk was busy, and the next place was its own".to_owned()),
+        (true, time.busy_ns, "the disk was busy with its own requests".to_owned()),
         (
             true,
             time.idle_window_ns,
@@ -191,7 +191,7 @@ mod tests {
 /v on disk d under cfq, 2.0 s: due 50.0 %, had 25.0 %
    87.5 %  a request of it waited for the disk
    50.0 %    its turn had not come: behind /a 50.0 %
-   12.5 %    the disk was busy, and the next place was its own
+   12.5 %    the disk was busy with its own requests
    25.0 %    idle window: the disk idled for /a 25.0 %
    12.5 %  none waited: too few outstanding, all of them were in the disk
   served: /a 75.0 % (150 requests/s, 2.3 MiB/s), /v 25.0 % (50 requests/s, 800 KiB/s)

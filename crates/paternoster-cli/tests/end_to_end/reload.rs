@@ -190,7 +190,7 @@ fn file_with_mistakes_changes_nothing_and_all_of_them_are_told() {
         let refused = ctl(&served, args).expect_err("mistakes");
         let told = refused.split_once('\n').expect("more than a line").1;
         assert_eq!(told, mistakes, "as --check tells them: {refused}");
-        assert!(refused.contains("answers 422: nothing has changed"), "{refused}");
+        assert!(refused.contains("says: nothing has changed"), "{refused}");
     }
     served.signal(Signal::HUP);
     eventually("the last mistake is logged", || {
@@ -274,7 +274,7 @@ fn server_without_a_file_refuses() {
     let sentence = "the server was started without a file that could be read again";
     for args in [&["reload"][..], &["reload", "--dry-run"]] {
         let refused = ctl(&served, args).expect_err("there is no file");
-        assert!(refused.contains(&format!("answers 409: {sentence}")), "{refused}");
+        assert!(refused.contains(&format!("says: {sentence}")), "{refused}");
     }
     served.signal(Signal::HUP);
     eventually("that is logged", || served.log().contains(&format!("SIGHUP: {sentence}")));

@@ -122,7 +122,7 @@ fn tenant_behind_a_heavier_one_is_told_behind_whom() {
     check_sum(&heavy);
     assert!(part(&heavy, "turn") < 0.3, "{heavy}");
     assert!(part(&heavy, "busy") > 0.5, "{heavy}");
-    assert!(text.contains("the disk was busy, and the next place was its own"), "{text}");
+    assert!(text.contains("the disk was busy with its own requests"), "{text}");
     check_top(&served);
     drop(asking);
     served.end();
