@@ -3,8 +3,12 @@
 //!
 //! ```text
 //!   rt   ●●●●●●●●●●●●●●●  ●●●●●●●●●●●●●●●  …
-//!   be                  ●                ●       once it has waited for class_age: one of 16
+//!   be                  ●                ●       once it has waited for class_age: 1/16
 //! ```
+//!
+//! A lower class gets a sixteenth of what its group is charged, whatever the size and direction of
+//! its requests: its turn comes when higher classes have been charged 15 times what its next
+//! request costs.
 //!
 //! A class has priority inside its group alone: groups share by weight, whatever their classes.
 
@@ -12,13 +16,13 @@ use slotmap::SlotMap;
 
 use super::directions::Directions;
 use super::node::SiblingsId;
+use super::service::Units;
 use super::siblings::Siblings;
-use super::tournament::Tag;
 use crate::io_context::IoClass;
 use crate::time::{Instant, Nanos};
 
-/// How many requests of higher classes go before one of a class that has waited long.
-const TURNS_OF_HIGHER: u32 = 15;
+/// How many times the cost of a lower class's request is charged to higher classes before it.
+const PARTS_OF_HIGHER: u64 = 15;
 
 /// The classes of a group's own requests.
 #[derive(Debug)]
@@ -30,19 +34,31 @@ pub(super) struct Classes {
     only: Option<SiblingsId>,
 }
 
+/// When a class has waited long.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Age {
+    pub(super) now: Instant,
+    pub(super) class_age: Nanos,
+}
+
 /// How long a class has waited behind a higher one.
 #[derive(Clone, Copy, Debug, Default)]
 struct Behind {
     /// Since when; none while it does not.
     since: Option<Instant>,
-    /// Requests of higher classes that were served since it had waited for `class_age`, and since
-    /// it was last served.
-    passed: u32,
+    /// What higher classes were charged since it had waited for `class_age`, less 15 times what it
+    /// was charged itself since then.
+    passed: Units,
 }
 
 impl Behind {
-    fn is_old(self, now: Instant, class_age: Nanos) -> bool {
+    fn is_old(self, Age { now, class_age }: Age) -> bool {
         self.since.is_some_and(|since| since + class_age <= now)
+    }
+
+    /// Returns whether higher classes have been charged enough for a request of that cost.
+    fn has_earned(self, cost: Units) -> bool {
+        self.passed >= cost.times(PARTS_OF_HIGHER)
     }
 }
 
@@ -86,54 +102,67 @@ impl Classes {
         directions
     }
 
-    /// The context to serve next in one of those directions, and its tag.
-    #[inline]
-    pub(super) fn first<'a>(
-        &self,
-        all: &'a SlotMap<SiblingsId, Siblings>,
-        directions: Directions,
-        now: Instant,
-        class_age: Nanos,
-    ) -> Option<&'a Tag> {
-        all[self.next(all, directions, now, class_age)?].first(directions)
-    }
-
     /// The class to serve next, of those in which something waits in one of those directions.
+    /// `cost_of` tells what the next request of a class costs that waits behind another one.
     #[inline]
     pub(super) fn next(
         &self,
         all: &SlotMap<SiblingsId, Siblings>,
         directions: Directions,
-        now: Instant,
-        class_age: Nanos,
+        old: Age,
+        cost_of: impl Fn(SiblingsId) -> Units,
     ) -> Option<SiblingsId> {
         self.only.or_else(|| {
-            let mut order = self.in_order(now, class_age).map(|class| self.siblings(class));
-            order.find(|&class| !(all[class].directions() & directions).is_empty())
+            let may_be_served = |&class: &IoClass| {
+                !(all[self.siblings(class)].directions() & directions).is_empty()
+            };
+            let mut waiting = IoClass::ALL.into_iter().filter(may_be_served);
+            let is_due = |class: &IoClass| self.is_due(*class, old, &cost_of);
+            let next = waiting.clone().find(is_due).or_else(|| waiting.next())?;
+            Some(self.siblings(next))
         })
     }
 
-    /// Returns the classes in the order in which they may be served now.
-    fn in_order(&self, now: Instant, class_age: Nanos) -> impl Iterator<Item = IoClass> + use<> {
-        let due = IoClass::ALL.into_iter().find(|&class| {
-            let behind = self.waiting[class as usize];
-            behind.is_old(now, class_age) && behind.passed >= TURNS_OF_HIGHER
-        });
-        let others = IoClass::ALL.into_iter().filter(move |&class| Some(class) != due);
-        due.into_iter().chain(others)
+    /// Returns whether it is the turn of a lower class.
+    fn is_due(&self, class: IoClass, old: Age, cost_of: impl Fn(SiblingsId) -> Units) -> bool {
+        let behind = self.waiting[class as usize];
+        behind.is_old(old) && behind.has_earned(cost_of(self.siblings(class)))
     }
 
-    /// Counts a request that was served.
+    /// Returns which lower classes have waited long and have not earned their turn yet: what a
+    /// higher class is charged counts for them. A class that is due, and that a cap holds, earns
+    /// no more.
     #[inline]
-    pub(super) fn served(&mut self, class: IoClass, now: Instant, class_age: Nanos) {
+    pub(super) fn earning(
+        &self,
+        old: Age,
+        cost_of: impl Fn(SiblingsId) -> Units,
+    ) -> [bool; IoClass::COUNT] {
+        if self.only.is_some() {
+            return [false; IoClass::COUNT];
+        }
+        IoClass::ALL.map(|class| {
+            self.waiting[class as usize].is_old(old) && !self.is_due(class, old, &cost_of)
+        })
+    }
+
+    /// Counts a request of a class that was served, with what it was charged. `earning` is as it
+    /// was before the request was taken out.
+    #[inline]
+    pub(super) fn served(
+        &mut self,
+        class: IoClass,
+        charge: Units,
+        earning: [bool; IoClass::COUNT],
+    ) {
         if self.only.is_some() {
             return;
         }
-        self.waiting[class as usize].passed = 0;
-        for behind in &mut self.waiting[class as usize + 1..] {
-            if behind.is_old(now, class_age) {
-                behind.passed += 1;
-            }
+        let own = &mut self.waiting[class as usize].passed;
+        *own = own.without(charge.times(PARTS_OF_HIGHER)).unwrap_or_default();
+        let lower = self.waiting.iter_mut().zip(earning).skip(class as usize + 1);
+        for (behind, _) in lower.filter(|&(_, earns)| earns) {
+            behind.passed += charge;
         }
     }
 }

@@ -14,10 +14,11 @@
 //!   ◀──── each on the way is charged: its start advances by charge / weight
 //! ```
 
+use super::class::{Age, Classes};
 use super::directions::Directions;
 use super::insert::emit;
 use super::limits::Amount;
-use super::node::{Context, Kind, NodeId};
+use super::node::{Context, Kind, NodeId, SiblingsId};
 use super::order::Served;
 use super::price::{Class, moved};
 use super::service::{Units, Vtime};
@@ -157,7 +158,8 @@ impl<T: Trace> Wfq<T> {
             let first = match &self.tree.nodes[at].kind {
                 Kind::Group { members, .. } => all[*members].first(directions),
                 Kind::Own { classes, .. } => {
-                    classes.first(all, directions, cx.now, self.tunables.class_age())
+                    let class = self.next_class(cx, classes, directions);
+                    class.and_then(|class| all[class].first(directions))
                 }
                 Kind::Context(context) => {
                     let rq = context.queue.head();
@@ -169,16 +171,47 @@ impl<T: Trace> Wfq<T> {
         }
     }
 
+    /// The class of a group's own requests to serve next in one of those directions.
+    #[inline]
+    pub(super) fn next_class(
+        &self,
+        cx: &Cx<'_>,
+        classes: &Classes,
+        directions: Directions,
+    ) -> Option<SiblingsId> {
+        let cost_of = |class| self.cost_of_next(cx, class, directions);
+        classes.next(&self.tree.siblings, directions, self.age(cx), cost_of)
+    }
+
+    fn age(&self, cx: &Cx<'_>) -> Age {
+        Age { now: cx.now, class_age: self.tunables.class_age() }
+    }
+
+    /// Returns what the request costs that a class would serve next in one of those directions;
+    /// nothing if it was charged before, or if there is none.
+    fn cost_of_next(&self, cx: &Cx<'_>, class: SiblingsId, directions: Directions) -> Units {
+        let first = self.tree.siblings[class].first(directions);
+        let head = first.and_then(|first| self.tree.context(first.node).queue.head());
+        let is_new = |rq: &RequestId| self.in_flight.get(*rq).is_none();
+        head.filter(is_new).map_or(Units::ZERO, |rq| self.prices.charge(&cx.requests[rq]))
+    }
+
     /// Takes out the request and charges all whose share it is of.
     fn take(&mut self, cx: &mut Cx<'_>, choice: Choice) {
         let Choice { context, rq, start, reserved, passes_others } = choice;
+        let &Context { own, class, .. } = self.tree.context(context);
+        // That of the dearer one, if it has one in each direction: a cap may hold the other.
+        let cost_of = |class| {
+            let of = |direction| self.cost_of_next(cx, class, direction);
+            of(Directions::READ).max(of(Directions::WRITE))
+        };
+        let earning = self.tree.classes_of(own).earning(self.age(cx), cost_of);
         let charge = self.note_in_flight(cx, rq);
         self.queued -= 1;
         let node = &mut self.tree.nodes[context];
-        let &mut Context { own, class, ref mut queue, .. } = node.context_mut();
-        queue.pop(cx.requests, rq);
+        node.context_mut().queue.pop(cx.requests, rq);
         node.note_head(cx.requests, self.by_direction);
-        self.tree.count_served(own, class, cx.now, self.tunables.class_age());
+        self.tree.classes_of_mut(own).served(class, charge, earning);
         let name = cx.requests[rq].name();
         let why = reserved.map_or(FairWhy::Weight, |_| FairWhy::Reserved);
         let dispatched = Event::FairDispatch { rq: name, start, charge: charge.count(), why };

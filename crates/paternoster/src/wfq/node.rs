@@ -240,10 +240,7 @@ impl Tree {
     /// Adds an I/O context to a class of a group's own requests. It has a weight from its first
     /// request on.
     pub(super) fn add_context(&mut self, context: Context) -> NodeId {
-        let Kind::Own { classes, .. } = &self.nodes[context.own].kind else {
-            unreachable!("contexts are below a group's own requests")
-        };
-        let among = classes.siblings(context.class);
+        let among = self.classes_of(context.own).siblings(context.class);
         self.nodes.insert(Node::new(Some(among), 1, Kind::Context(Box::new(context))))
     }
 
@@ -270,11 +267,20 @@ impl Tree {
         self.siblings[self.members_of(self.root?)].first(Directions::all())
     }
 
-    /// Counts a request of that class, which is served, where other classes wait behind it.
+    /// The classes of a group's own requests.
     #[inline]
-    pub(super) fn count_served(&mut self, own: NodeId, class: IoClass, now: Instant, age: Nanos) {
-        if let Kind::Own { classes, .. } = &mut self.nodes[own].kind {
-            classes.served(class, now, age);
+    pub(super) fn classes_of(&self, own: NodeId) -> &Classes {
+        match &self.nodes[own].kind {
+            Kind::Own { classes, .. } => classes,
+            _ => unreachable!("contexts are below a group's own requests"),
+        }
+    }
+
+    #[inline]
+    pub(super) fn classes_of_mut(&mut self, own: NodeId) -> &mut Classes {
+        match &mut self.nodes[own].kind {
+            Kind::Own { classes, .. } => classes,
+            _ => unreachable!("contexts are below a group's own requests"),
         }
     }
 

@@ -15,7 +15,7 @@
 use super::Wfq;
 use super::directions::Directions;
 use super::dispatch::Choice;
-use super::node::{Kind, NodeId};
+use super::node::NodeId;
 use super::service::Units;
 use crate::scheduler::Cx;
 use crate::trace::Trace;
@@ -58,11 +58,7 @@ impl<T: Trace> Wfq<T> {
         if (open & node.active).is_empty() {
             return false;
         }
-        let Kind::Own { classes, .. } = &nodes[own].kind else {
-            unreachable!("contexts are below a group's own requests")
-        };
-        let class = classes.next(&self.tree.siblings, open, cx.now, self.tunables.class_age());
-        class == node.among
+        self.next_class(cx, self.tree.classes_of(own), open) == node.among
     }
 
     /// Counts a dispatched request of the I/O context in its run, or begins a run with it. A run

@@ -50,6 +50,7 @@ impl Units {
     }
 
     /// Returns that many times as much.
+    #[must_use]
     pub(super) const fn times(self, factor: u64) -> Self {
         Self(self.0.saturating_mul(factor))
     }

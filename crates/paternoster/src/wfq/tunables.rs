@@ -62,7 +62,8 @@ tunables! {
         "How much a cap allows at once, in time at its rate: a group that asked for nothing may \
          have that much later.";
     class_age: "ms", 1000, 1, 60_000,
-        "After how long behind a more urgent class a class gets one request of 16 of its group.";
+        "After how long behind a more urgent class a class gets a sixteenth of what its group \
+         gets, by cost.";
 }
 
 impl Tunables {
