@@ -22,6 +22,10 @@ pub(crate) struct Args {
     /// Stall whoever drives the scheduler 20 times a second, for 0.5 to 4 ms
     #[arg(long)]
     noisy: bool,
+    /// Let whoever drives the scheduler run for 4 ms on average, then not for 2 to 8 ms, as on a
+    /// busy machine
+    #[arg(long, conflicts_with = "noisy")]
+    busy: bool,
     /// Print a row for each run
     #[arg(long)]
     runs: bool,
@@ -38,7 +42,8 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         command.args(["--scheduler", scheduler]);
     }
     command.args(["--seeds", &args.seeds.to_string()]);
-    for (chosen, option) in [(args.noisy, "--noisy"), (args.runs, "--runs")] {
+    let options = [(args.noisy, "--noisy"), (args.busy, "--busy"), (args.runs, "--runs")];
+    for (chosen, option) in options {
         if chosen {
             command.arg(option);
         }

@@ -30,6 +30,7 @@ impl Options {
         while let Some(arg) = args.next() {
             match arg.as_str() {
                 "--noisy" => options.owner = Owner::Noisy,
+                "--busy" => options.owner = Owner::Busy,
                 "--runs" => options.runs = true,
                 "--scheduler" => options.schedulers.push(value(&arg, &mut args)?.parse()?),
                 "--seeds" => options.seeds = number(&arg, &mut args, 1..=1000)?,
@@ -74,7 +75,7 @@ fn named(name: &str) -> Result<Vec<&'static Scene>> {
     if found.is_empty() {
         let sets = Set::ALL.map(Set::name).join(", ");
         let names: Vec<_> = scenes().iter().map(|scene| scene.name).collect();
-        let options = "--noisy, --runs, --scheduler, --seeds, --timeline";
+        let options = "--noisy, --busy, --runs, --scheduler, --seeds, --timeline";
         bail!(
             "{name:?} is no scene; sets are: {sets}; scenes: {}; options: {options}",
             names.join(", ")

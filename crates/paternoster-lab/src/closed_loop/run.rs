@@ -35,6 +35,13 @@ const NOISE: PausesParameters = PausesParameters::ByChance {
     lengths: (Nanos::from_micros(500), Nanos::from_millis(4)),
 };
 
+/// When the owner of a busy machine has no core: more than half of the time, for some slices of
+/// the kernel's scheduler at once.
+const BUSY: PausesParameters = PausesParameters::ByChance {
+    per_second: 250,
+    lengths: (Nanos::from_millis(2), Nanos::from_millis(8)),
+};
+
 /// The error of a run.
 #[derive(Debug, Error)]
 #[non_exhaustive]
@@ -63,6 +70,8 @@ pub enum Owner {
     Prompt,
     /// It is stalled 20 times a second, for 0.5 to 4 ms.
     Noisy,
+    /// Others want its core too: it runs for 4 ms on average, then not for 2 to 8 ms.
+    Busy,
 }
 
 /// Runs a scene under a scheduler. The same seed gives the same outcome.
@@ -119,9 +128,11 @@ impl Run {
         let mut driver = Driver::new(elevator(scheduler, &*model)?);
         let (groups, contexts) = add_clients(&mut driver, &scene.clients, &places);
         driver.dispatch(now, |_, _| {});
+        let stalled = |when| Pauses::new(when, length, &mut Chance::new(seed, 4));
         let stalls = match owner {
             Owner::Prompt => Pauses::default(),
-            Owner::Noisy => Pauses::new(NOISE, length, &mut Chance::new(seed, 4)),
+            Owner::Noisy => stalled(NOISE),
+            Owner::Busy => stalled(BUSY),
         };
         let counted_from = now + scene.warm_up;
         let depth = model.depth();

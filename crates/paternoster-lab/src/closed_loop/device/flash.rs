@@ -52,8 +52,8 @@ enum End {
 #[derive(Debug, Default)]
 struct Server {
     busy: bool,
-    /// The tags of the commands that wait, in the order in which they came.
-    waiting: VecDeque<u32>,
+    /// The tags of the commands that wait, in the order in which they came, and since when.
+    waiting: VecDeque<(Instant, u32)>,
 }
 
 /// Flash.
@@ -93,7 +93,7 @@ impl Flash {
 
     /// A command comes to a place.
     fn enter(&mut self, now: Instant, place: Place, tag: u32) {
-        self.server(place).waiting.push_back(tag);
+        self.server(place).waiting.push_back((now, tag));
         self.start(now, place);
     }
 
@@ -103,7 +103,7 @@ impl Flash {
         if server.busy {
             return;
         }
-        let Some(tag) = server.waiting.pop_front() else { return };
+        let Some((since, tag)) = server.waiting.pop_front() else { return };
         server.busy = true;
         let (command, _) = self.command(tag);
         let FlashParameters { bus_us_per_kib, service, .. } = self.parameters;
@@ -111,7 +111,8 @@ impl Flash {
             Place::Bus => micros(bus_us_per_kib * f64::from(command.sectors.0) / SECTORS_PER_KIB),
             Place::Channel(_) => service.draw(&mut self.chance, &command, 1.0),
         };
-        self.ends.push(now + took, End::Served(place, tag));
+        // Whoever hears late of an end submits what follows late.
+        self.ends.push(now.max(since) + took, End::Served(place, tag));
     }
 
     /// A place is free again.

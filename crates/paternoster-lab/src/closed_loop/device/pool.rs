@@ -78,7 +78,8 @@ pub(super) struct Pool {
     /// The number of the next change.
     change: u64,
     busy: u32,
-    waiting: VecDeque<Command>,
+    /// Commands that wait for a server, and since when.
+    waiting: VecDeque<(Instant, Command)>,
     /// The tags of the commands that are served.
     ends: Ends<u32>,
     chance: Chance,
@@ -108,8 +109,10 @@ impl Pool {
 
     fn start_waiting(&mut self, at: Instant) {
         while self.busy < self.servers {
-            let Some(command) = self.waiting.pop_front() else { return };
+            let Some((since, command)) = self.waiting.pop_front() else { return };
             self.busy += 1;
+            // Whoever hears late of an end submits what follows late.
+            let at = at.max(since);
             let slower = self.slower(at);
             let service = self.parameters.service.draw(&mut self.chance, &command, slower);
             self.ends.push(at + service, command.tag);
@@ -143,7 +146,7 @@ impl Serves for Pool {
         while self.next_change() <= now {
             self.change(self.next_change());
         }
-        self.waiting.push_back(command);
+        self.waiting.push_back((now, command));
         self.start_waiting(now);
     }
 
@@ -188,6 +191,20 @@ mod tests {
             pool.submit(at(us), read(tag));
         }
         assert_eq!(ends(&mut pool), [(0, 80), (1, 90), (2, 160)]);
+    }
+
+    /// The second is served until 160 µs. The third comes at 500, as whoever drives the device hears
+    /// of the first only then: it cannot have begun at 160.
+    #[test]
+    fn command_that_comes_late_begins_late() {
+        let mut pool = pool(PoolParameters::new(1, Service::constant(80.0)));
+        pool.submit(at(0), read(0));
+        pool.submit(at(0), read(1));
+        assert_eq!(pool.ended(at(500)), Some(0));
+        pool.submit(at(500), read(2));
+        assert_eq!(pool.ended(at(500)), Some(1));
+        assert_eq!(pool.ended(at(500)), None);
+        assert_eq!(ends(&mut pool), [(2, 580)]);
     }
 
     /// Two servers, then one, each for 100 µs. The second half begins with two that are served, and
