@@ -99,7 +99,8 @@ impl<T: Trace> Wfq<T> {
     #[inline]
     pub(super) fn learn(&mut self, cx: &Cx<'_>, done: Done) {
         self.note_load(cx.now, cx.in_device);
-        if let Some(closed) = self.windows.complete(cx.now, done, self.tunables.window()) {
+        let least = self.tunables.window().max(self.depth.least_window());
+        if let Some(closed) = self.windows.complete(cx.now, done, least) {
             self.window_closed(cx, &closed);
         }
     }

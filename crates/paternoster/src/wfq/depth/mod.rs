@@ -17,6 +17,9 @@
 //! - *Jolt*: the device has become another one, faster or slower. The trial is dropped, and the
 //!   next one goes that way.
 //! - *Soft trial*: clients do not fill the depth. It is taken down to what they need.
+//! - *Gaps*: whoever drives the scheduler loses its core, or the device pauses, for longer than a
+//!   window may have. For a while windows are long beside such gaps, trials upwards take large
+//!   steps, and the depth falls only where that is surely no worse.
 
 #[cfg(test)]
 mod tests;
@@ -24,7 +27,7 @@ mod trial;
 mod verdict;
 
 use super::service::Units;
-use super::window::{BLOCK, Closed};
+use super::window::{BLOCK, Closed, long_beside};
 use crate::time::{Instant, Nanos};
 use crate::trace::{Event, TrialKind, TrialVerdict};
 pub(super) use trial::Gains;
@@ -49,6 +52,9 @@ const ODD_BELOW: u64 = 700_000;
 const ODD_ABOVE: u64 = 1_400_000;
 /// So many odd windows in a row are a jolt.
 const ODD_WINDOWS: u32 = 3;
+
+/// For so many windows a gap is remembered beside which one was short.
+const GAP_IS_KNOWN_FOR: u32 = 32;
 
 /// How trials are judged.
 #[derive(Clone, Copy, Debug)]
@@ -137,6 +143,11 @@ pub(super) struct Depth {
     pub(super) trials: Trials,
     /// The last change; none so far.
     changed: Option<Changed>,
+    /// The longest gap of late beside which a window was short: whoever drives the scheduler lost
+    /// its core, or the device paused. Zero where there was none.
+    gap: Nanos,
+    /// For how many windows it is still remembered.
+    gap_known_for: u32,
 }
 
 impl Depth {
@@ -152,6 +163,8 @@ impl Depth {
             odd: 0,
             trials: Trials::default(),
             changed: None,
+            gap: Nanos::ZERO,
+            gap_known_for: 0,
         }
     }
 
@@ -175,6 +188,24 @@ impl Depth {
     /// The units a second at the depth that holds; none before the first window.
     pub(super) fn usual_speed(&self) -> Option<u64> {
         self.usual_speed
+    }
+
+    /// How long a window has to be measured at least, to be long beside the gaps of late.
+    #[inline]
+    pub(super) fn least_window(&self) -> Nanos {
+        self.trial.as_ref().map_or_else(|| long_beside(self.gap), Trial::least_window)
+    }
+
+    /// Remembers a gap beside which the window was short.
+    fn note_gap(&mut self, window: &Closed) {
+        if window.is_short_beside(window.longest_gap) {
+            self.gap = self.gap.max(window.longest_gap);
+            self.gap_known_for = GAP_IS_KNOWN_FOR;
+        } else if self.gap_known_for > 0 {
+            self.gap_known_for -= 1;
+        } else {
+            self.gap = Nanos::ZERO;
+        }
     }
 
     pub(super) fn in_trial(&self) -> Option<TrialKind> {
@@ -228,6 +259,7 @@ impl Depth {
         rules: Rules,
         tell: &mut dyn FnMut(Event),
     ) -> u64 {
+        self.note_gap(window);
         let jolted = self.take_speed(window, tell);
         let ended = jolted || self.take_trial(now, window, rules, tell);
         let next = window.number + 1;
@@ -244,7 +276,8 @@ impl Depth {
     /// Averages the speeds at the depth that holds. Returns whether the device has become another.
     fn take_speed(&mut self, window: &Closed, tell: &mut dyn FnMut(Event)) -> bool {
         let disturbed = self.trial.is_some() && Arm::of(window.number) == Arm::Probe;
-        if disturbed || window.starved || window.bursty {
+        let is_short = window.is_short_beside(self.gap);
+        if disturbed || is_short || window.starved || window.bursty {
             return false;
         }
         self.odd = if self.is_odd(window.speed) { self.odd + 1 } else { 0 };
@@ -352,15 +385,18 @@ impl Depth {
         };
         let Some((kind, probe, base)) = found else { return };
         tell(Event::DepthTrial { from: self.settled, to: probe, kind });
-        self.trial = Some(Trial::new(kind, probe, base, now, bounds.contested_above));
+        let contested_above = bounds.contested_above;
+        self.trial = Some(Trial::new(kind, probe, base, now, contested_above, self.gap));
     }
 
     /// Returns what to try that way, or the other way where the depth is at its bound.
     fn probe(&mut self, bounds: &Bounds) -> Option<(TrialKind, u32, u32)> {
         for _ in 0..2 {
             let settled = u64::from(self.settled);
+            // What a small step gains is lost in what gaps make of the speed.
+            let up = if self.gap > Nanos::ZERO { LARGEST_FACTOR } else { self.factor };
             let (kind, probe) = match self.way {
-                Way::Up => (TrialKind::Up, (settled * self.factor).div_ceil(1_000_000)),
+                Way::Up => (TrialKind::Up, (settled * up).div_ceil(1_000_000)),
                 Way::Down => (TrialKind::Down, settled * 1_000_000 / self.factor),
             };
             let probe = u32::try_from(probe).unwrap_or(u32::MAX).clamp(bounds.least, bounds.most);

@@ -8,12 +8,24 @@
 //!
 //! What a deeper queue must gain depends on how much deeper it is: s = 2 |P − B| / (P + B). With
 //! `gain` 10 %, doubling the depth (s = 2/3) must give 6.7 % more. Shallower is better if it loses
-//! less than 6 % of s. Above the depth at which some tenant has all its requests in the device
-//! (*contested*) its weight counts no more, so more must be gained there.
+//! less than 6 % of s. On a device that serves in proportion to its queue a trial gains s: what
+//! seems to gain more takes more pairs. Above the depth at which some tenant has all its
+//! requests in the device (*contested*) its weight counts no more, so more must be gained there.
+//!
+//! Whoever drives the scheduler may lose its core for milliseconds. A window between two such gaps
+//! then shows the device alone, and one around them what is done while nobody looks: half as much,
+//! or less. So the windows of a trial are all long beside the longest gap of the trial; where a
+//! longer gap comes, the pairs so far say nothing, and it begins anew with longer windows:
+//!
+//! ```text
+//!   ▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪         ▪▪▪▪▪▪▪▪▪▪▪▪▪          ▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪
+//!   ├P ┤├ B ┤├ B ┤├ P ─────── …                 too short for such a gap
+//!                              ├ B ───────────────────────────────── …
+//! ```
 
-use super::super::window::{BLOCK, Closed};
+use super::super::window::{BLOCK, Closed, long_beside};
 use super::verdict::{Answer, MILLION, MOST_PAIRS, Question, answer, relative};
-use crate::time::Instant;
+use crate::time::{Instant, Nanos};
 use crate::trace::TrialKind;
 
 /// So many windows that say nothing end a trial.
@@ -21,6 +33,10 @@ const MOST_INVALID: u32 = 3;
 
 /// By how many ppm the time from arrival to completion may rise in a soft trial.
 const MOST_LATENCY: i64 = 100_000;
+
+/// So many windows that are short beside a gap end a trial: the device has gaps that no window is
+/// long beside.
+const MOST_SHORT: u32 = 8;
 
 /// What one must gain to go deeper, in ppm of what a device would gain that serves as many more.
 #[derive(Clone, Copy, Debug)]
@@ -70,6 +86,14 @@ pub(super) struct Trial {
     latencies: Vec<i64>,
     /// Windows of it that said nothing.
     invalid: u32,
+    /// The longest time without a completion since it began, or of late.
+    longest_gap: Nanos,
+    /// Whether there were gaps of late, as it began.
+    among_gaps: bool,
+    /// The shortest of the windows that its pairs are of; none while there is none.
+    shortest: Option<Closed>,
+    /// Windows of it that were short beside a gap.
+    short: u32,
 }
 
 impl Trial {
@@ -79,10 +103,29 @@ impl Trial {
         base: u32,
         began: Instant,
         contested_above: Option<u32>,
+        gap: Nanos,
     ) -> Self {
         let contested = contested_above.is_some_and(|fair| probe.max(base) > fair);
-        let (speeds, latencies) = (Vec::with_capacity(MOST_PAIRS), vec![]);
-        Self { kind, probe, base, began, contested, first: None, speeds, latencies, invalid: 0 }
+        Self {
+            kind,
+            probe,
+            base,
+            began,
+            contested,
+            first: None,
+            speeds: Vec::with_capacity(MOST_PAIRS),
+            latencies: vec![],
+            invalid: 0,
+            longest_gap: gap,
+            among_gaps: gap > Nanos::ZERO,
+            shortest: None,
+            short: 0,
+        }
+    }
+
+    /// How long its windows have to be measured at least.
+    pub(super) fn least_window(&self) -> Nanos {
+        long_beside(self.longest_gap)
     }
 
     /// The number of pairs so far.
@@ -97,6 +140,11 @@ impl Trial {
         if self.invalid >= MOST_INVALID {
             return Some(Answer { accepted: false, mean: 0 });
         }
+        if self.is_short(window) {
+            self.first = None;
+            let ends = self.short >= MOST_SHORT;
+            return ends.then_some(Answer { accepted: false, mean: 0 });
+        }
         if window.number.is_multiple_of(2) {
             self.first = valid.then_some(*window);
             return None;
@@ -110,6 +158,26 @@ impl Trial {
         self.latencies.push(relative(probe.latency.as_nanos(), base.latency.as_nanos()));
         let answer = answer(&self.speeds, self.question(gains))?;
         Some(Answer { accepted: answer.accepted && !self.harms_latency(), ..answer })
+    }
+
+    /// Returns whether a window is short beside the longest gap. Pairs of windows that are, as this
+    /// one had a longer gap than those before it, are forgotten.
+    fn is_short(&mut self, window: &Closed) -> bool {
+        self.longest_gap = self.longest_gap.max(window.longest_gap);
+        let longest = self.longest_gap;
+        if self.shortest.is_some_and(|shortest| shortest.is_short_beside(longest)) {
+            self.shortest = None;
+            self.first = None;
+            self.speeds.clear();
+            self.latencies.clear();
+        }
+        if window.is_short_beside(longest) {
+            self.short += 1;
+            return true;
+        }
+        let is_shorter = |shortest: &Closed| shortest.measured < window.measured;
+        self.shortest = Some(self.shortest.filter(is_shorter).unwrap_or(*window));
+        false
     }
 
     /// What runs dry says nothing, except how much a deeper queue gives, and where clients cannot
@@ -130,17 +198,20 @@ impl Trial {
 
     fn question(&self, gains: Gains) -> Question {
         let of_step = |ppm: i64| ppm * self.step() / MILLION;
-        match (self.kind, self.contested) {
-            (TrialKind::Up, false) => Question { threshold: of_step(gains.plain), if_unsure: None },
-            (TrialKind::Up, true) => {
-                Question { threshold: of_step(gains.contested), if_unsure: None }
-            }
-            (_, contested) => {
-                let loss = if contested { gains.contested * 65 } else { gains.plain * 60 } / 100;
-                let if_unsure = Some(of_step(-200_000));
-                Question { threshold: of_step(-loss), if_unsure }
-            }
-        }
+        // Where windows have gaps little is ever sure. A queue that is too deep costs little then;
+        // one that is too shallow leaves the device idle in each gap.
+        let has_gaps = self.among_gaps || self.short > 0;
+        let deeper = has_gaps.then(|| of_step(gains.plain));
+        let shallower = (!has_gaps).then(|| of_step(-200_000));
+        // As much as a device gains that serves in proportion, and a tenth more.
+        let likely = of_step(1_100_000);
+        let (threshold, if_unsure) = match (self.kind, self.contested) {
+            (TrialKind::Up, false) => (gains.plain, deeper),
+            (TrialKind::Up, true) => (gains.contested, None),
+            (_, false) => (-gains.plain * 60 / 100, shallower),
+            (_, true) => (-gains.contested * 65 / 100, shallower),
+        };
+        Question { threshold: of_step(threshold), likely, if_unsure }
     }
 
     /// In a soft trial harm is not seen in the speed: clients that do not wait for an answer submit

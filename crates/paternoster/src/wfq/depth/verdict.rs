@@ -3,6 +3,8 @@
 //! Each pair of windows gives r, how much more the probe did than the depth that holds:
 //! r = 2 (X′ − X) / (X′ + X). Of n pairs the n/5 greatest and least are dropped. The mean m of the
 //! others is compared with a threshold θ: *sure* is (m − θ)² > 1.5² V / n + 0.003².
+//!
+//! A mean that is too good to be true is not believed of a few pairs: it takes all of them.
 
 /// The pairs at which a trial ends, sure or not.
 pub(super) const MOST_PAIRS: usize = 16;
@@ -21,6 +23,9 @@ pub(super) const MILLION: i64 = 1_000_000;
 pub(super) struct Question {
     /// The least mean, in ppm, with which the probe is accepted.
     pub(super) threshold: i64,
+    /// The greatest mean, in ppm, that a device is likely to have: one above it is sure only at the
+    /// end.
+    pub(super) likely: i64,
     /// The same if nothing is sure at the end; none if the probe is then rejected.
     pub(super) if_unsure: Option<i64>,
 }
@@ -55,10 +60,11 @@ pub(super) fn answer(pairs: &[i64], question: Question) -> Option<Answer> {
     let distance = mean - i128::from(question.threshold);
     let sure = distance * distance > 9 * variance / (4 * count) + NOISE * NOISE;
     let mean = i64::try_from(mean).expect("a mean of i64");
-    let accepted = if sure {
+    let is_likely = mean <= question.likely;
+    let accepted = if sure && (is_likely || pairs.len() >= MOST_PAIRS) {
         mean > question.threshold
     } else if pairs.len() >= MOST_PAIRS {
-        question.if_unsure.is_some_and(|least| mean > least)
+        is_likely && question.if_unsure.is_some_and(|least| mean > least)
     } else {
         return None;
     };
@@ -69,6 +75,8 @@ pub(super) fn answer(pairs: &[i64], question: Question) -> Option<Answer> {
 mod tests {
     use super::*;
 
+    const UP: Question = Question { threshold: 20_000, likely: 700_000, if_unsure: None };
+
     #[test]
     fn ratio_is_part_of_the_mean_of_both() {
         assert_eq!(relative(3, 1), MILLION);
@@ -78,7 +86,7 @@ mod tests {
 
     #[test]
     fn equal_pairs_are_sure_at_once_and_others_once_their_mean_is_far_enough() {
-        let question = Question { threshold: 66_667, if_unsure: None };
+        let question = Question { threshold: 66_667, ..UP };
         assert_eq!(answer(&[0, 0], question), None, "two pairs are too few");
         let rejected = Some(Answer { accepted: false, mean: 0 });
         assert_eq!(answer(&[0, 0, 0], question), rejected);
@@ -91,7 +99,7 @@ mod tests {
 
     #[test]
     fn outliers_are_dropped_at_both_ends() {
-        let question = Question { threshold: 10_000, if_unsure: None };
+        let question = Question { threshold: 10_000, ..UP };
         let answer = answer(&[50_000, 50_000, 50_000, -900_000, 900_000], question);
         assert_eq!(answer, Some(Answer { accepted: true, mean: 50_000 }));
     }
@@ -100,10 +108,25 @@ mod tests {
     fn what_is_never_sure_ends_by_its_mean() {
         let wild: Vec<i64> =
             (0..16).map(|at| if at % 2 == 0 { 300_000 } else { -300_000 }).collect();
-        assert_eq!(answer(&wild[..15], Question { threshold: -20_000, if_unsure: None }), None);
-        let up = Question { threshold: 20_000, if_unsure: None };
-        assert_eq!(answer(&wild, up), Some(Answer { accepted: false, mean: 0 }));
-        let down = Question { threshold: -20_000, if_unsure: Some(-10_000) };
+        assert_eq!(answer(&wild[..15], Question { threshold: -20_000, ..UP }), None);
+        assert_eq!(answer(&wild, UP), Some(Answer { accepted: false, mean: 0 }));
+        let down = Question { threshold: -20_000, if_unsure: Some(-10_000), ..UP };
         assert_eq!(answer(&wild, down), Some(Answer { accepted: true, mean: 0 }));
+    }
+
+    /// From 3 to 2 the device seemed to gain two thirds in each of some pairs: windows in which the
+    /// scheduler had its core beside windows in which it had not.
+    #[test]
+    fn what_is_too_good_to_be_true_takes_all_pairs() {
+        let down = Question { threshold: -24_000, likely: 440_000, if_unsure: Some(-80_000) };
+        for pairs in 3..MOST_PAIRS {
+            assert_eq!(answer(&vec![666_667; pairs], down), None, "{pairs} pairs");
+        }
+        let sure = answer(&[666_667; MOST_PAIRS], down);
+        assert_eq!(sure, Some(Answer { accepted: true, mean: 666_667 }));
+        let wild: Vec<i64> =
+            (0..16).map(|at| if at % 2 == 0 { 1_999_000 } else { -1_000_000 }).collect();
+        let unsure = answer(&wild, down);
+        assert_eq!(unsure, Some(Answer { accepted: false, mean: 499_500 }));
     }
 }

@@ -92,6 +92,8 @@ fn closed(number: u64, speed: u64, tallies: Tallies) -> Closed {
         in_device_milli: 16_000,
         starved: false,
         bursty: false,
+        measured: Nanos::from_millis(2),
+        longest_gap: Nanos::ZERO,
         length: Nanos::from_millis(3),
     }
 }

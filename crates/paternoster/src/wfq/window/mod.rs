@@ -54,8 +54,33 @@ pub(super) struct Closed {
     pub(super) starved: bool,
     /// It is long, and full of gaps.
     pub(super) bursty: bool,
+    /// How long it was measured.
+    pub(super) measured: Nanos,
+    /// The longest time without a completion while the device had requests, its guard and the gap
+    /// behind its last completion included; 0 in cut mode, where windows have gaps on purpose.
+    pub(super) longest_gap: Nanos,
     /// How long it lasted, with its guard.
     pub(super) length: Nanos,
+}
+
+/// Beside a gap of more than this part of it a window is short: whether it has such a gap or not is
+/// chance, and its speed is twice or half as high.
+const LEAST_GAPS: u64 = 4;
+
+impl Closed {
+    /// Returns whether it is short beside a gap.
+    pub(super) fn is_short_beside(&self, gap: Nanos) -> bool {
+        self.measured < times(gap, LEAST_GAPS)
+    }
+}
+
+/// How long a window is to be that is long beside such gaps.
+pub(super) fn long_beside(gap: Nanos) -> Nanos {
+    times(gap, LONGEST_GAPS)
+}
+
+fn times(gap: Nanos, times: u64) -> Nanos {
+    Nanos::new(gap.as_nanos().saturating_mul(times))
 }
 
 /// A request that has completed.
@@ -87,6 +112,8 @@ pub(super) struct Windows {
     older: u32,
     /// Requests that have completed in its guard.
     guarded: u32,
+    /// The longest time without a completion since it opened, while the device had requests.
+    busy_gap: Nanos,
     /// What was measured in it so far; none in its guard.
     measured: Option<Measured>,
     /// When a request last completed.
@@ -101,6 +128,8 @@ pub(super) struct Windows {
 struct Load {
     since: Instant,
     in_device: u32,
+    /// Since when it has some; valid while it does, and as its last one completes.
+    busy_since: Instant,
     /// Nothing waits, and there is room.
     starved: bool,
 }
@@ -155,10 +184,16 @@ impl Windows {
             prices,
             older: 0,
             guarded: 0,
+            busy_gap: Nanos::ZERO,
             measured: None,
             last: Instant::START,
             cut: Cut::default(),
-            load: Load { since: Instant::START, in_device: 0, starved: false },
+            load: Load {
+                since: Instant::START,
+                in_device: 0,
+                busy_since: Instant::START,
+                starved: false,
+            },
         }
     }
 
@@ -181,6 +216,7 @@ impl Windows {
         self.depth = depth;
         self.older = dispatched;
         self.guarded = 0;
+        self.busy_gap = Nanos::ZERO;
         self.measured = None;
         if dispatched == 0 && !self.cut.is_on() {
             self.measured = Some(Measured::new(now));
@@ -198,7 +234,8 @@ impl Windows {
                 measured.starved += span;
             }
         }
-        self.load = Load { since: now, in_device, starved };
+        let busy_since = if self.load.in_device == 0 { now } else { self.load.busy_since };
+        self.load = Load { since: now, in_device, busy_since, starved };
     }
 
     /// Takes a completion; returns the window if that closes it. The load was noted.
@@ -210,6 +247,8 @@ impl Windows {
         let before = std::mem::replace(&mut self.last, now);
         let gap = now.saturating_since(before);
         let is_long_gap = self.cut.is_long_gap(gap);
+        let busy_gap = now.saturating_since(before.max(self.load.busy_since).max(self.opened));
+        self.busy_gap = self.busy_gap.max(busy_gap);
         let Some(measured) = &self.measured else {
             self.pass_guard(now, done, is_long_gap);
             return None;
@@ -279,6 +318,7 @@ impl Windows {
         };
         let starved = measured.starved.as_nanos() * 20 > noted.as_nanos();
         let (completions, longest) = (measured.completions, measured.longest_gap);
+        let longest_gap = if self.cut.is_on() { Nanos::ZERO } else { self.busy_gap };
         let bursty = self.cut.judge(Gaps { completions, span, longest, starved });
         Closed {
             number: self.number,
@@ -292,6 +332,8 @@ impl Windows {
             in_device_milli: per(measured.in_device * 1000, noted),
             starved,
             bursty,
+            measured: span,
+            longest_gap,
             length: now.saturating_since(self.opened),
         }
     }

@@ -141,3 +141,44 @@ fn device_that_has_too_little_to_do_is_not_taken_for_one_that_is_throttled() {
     assert!(device.closed.iter().all(|closed| closed.starved && !closed.bursty));
     assert!(!device.windows.cut.is_on());
 }
+
+/// Whoever drives the scheduler has no core for 3 ms in the guard, or for 5 ms behind the last
+/// completion that is counted: neither is measured, and the window is not what it would be without.
+#[test]
+fn window_tells_of_gaps_before_and_behind_what_is_measured() {
+    let mut device = Measuring::with(1);
+    device.windows.number = 1;
+    device.complete_of(0, 3000, 4, true);
+    for request in 1..=60 {
+        device.complete(3000 + 100 * request, 4, true);
+    }
+    let closed = device.closed[0];
+    assert_eq!(closed.longest_gap, Nanos::from_millis(3));
+    assert_eq!(closed.measured, Nanos::from_micros(4800));
+
+    let mut device = Measuring::with(0);
+    for request in 1..=48 {
+        device.complete(100 * request, 4, true);
+    }
+    device.complete(4800 + 5000, 4, true);
+    let closed = device.closed[0];
+    assert_eq!(closed.longest_gap, Nanos::from_millis(5));
+    assert_eq!(closed.measured, Nanos::from_micros(4800));
+}
+
+/// A device that had nothing to do for a second had no gap: only for 100 µs of it a request was in
+/// it.
+#[test]
+fn time_in_which_the_device_has_nothing_is_no_gap() {
+    let mut device = Measuring::with(0);
+    for request in 1..=60 {
+        let pause = if request > 20 { 1_000_000 } else { 0 };
+        let micros = 100 * request + pause;
+        device.windows.note_load(at(micros - 100), 1, false);
+        device.complete(micros, 0, false);
+    }
+    for closed in &device.closed {
+        assert_eq!(closed.longest_gap, Nanos::from_micros(100), "{closed:?}");
+    }
+    assert!(!device.closed.is_empty());
+}
