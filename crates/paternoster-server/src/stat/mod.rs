@@ -87,8 +87,8 @@ pub struct DiskStat {
     /// How its file goes past the page cache; there if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache: Option<CacheStat>,
-    /// The whole devices that its file is on, such as `sda`, and none if that is not known; there if
-    /// it has a file.
+    /// The whole devices that its file is on, such as `sda`, and none if that is not known; there
+    /// if it has a file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub devices: Option<BTreeSet<String>>,
     /// Bytes of what its device forgets at once: trims of less do nothing; there if it is a block

@@ -6,8 +6,9 @@ use super::{BlkioStat, DiskStat, GroupStat, LearnedDepth, OpStat, Stat, TargetSt
 
 impl Stat {
     /// The same with what happened since an `earlier` reading in place of what happened since
-    /// start-up: counts, their times, `time`, `behind`, `backlogged_ns`, `throttled_ns`, `reserved`,
-    /// `device_ns`, `outstanding_ns`, the requests of `target`, the windows of `learned_depth`, the
+    /// start-up: counts, their times, `time`, `behind`, `backlogged_ns`, `throttled_ns`,
+    /// `reserved`, `device_ns`, `outstanding_ns`, the requests of `target`, the windows of
+    /// `learned_depth`, the
     /// `blkio` file `time`, and `elapsed_ns`. What is a state stays as it is. A disk whose server
     /// was started since is counted from then, and what a scheduler counts from when it was
     /// switched to.

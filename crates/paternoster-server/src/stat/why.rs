@@ -6,8 +6,8 @@
 //!   behind                         /gold 400 ms, /vm1 80 ms: in that proportion
 //! ```
 //!
-//! Where it is not known what was served meanwhile, the proportion is that of the whole time: of the
-//! groups beyond the first 64 of a disk, and of an older server.
+//! Where it is not known what was served meanwhile, the proportion is that of the whole time: of
+//! the groups beyond the first 64 of a disk, and of an older server.
 
 use std::cmp::Reverse;
 

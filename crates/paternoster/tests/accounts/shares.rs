@@ -238,8 +238,8 @@ const SERVERS: [(Serving, u32); 4] = [
     (Serving::Servers(4), 8),
 ];
 
-/// Runs the tenants under each of the schedulers on each device, and judges the accounts of those that have
-/// no cap.
+/// Runs the tenants under each of the schedulers on each device, and judges the accounts of those
+/// that have no cap.
 fn judge(kinds: &[SchedulerKind], devices: &[(Serving, u32)], tenants: &[Tenant]) {
     let mut wrong = Vec::new();
     for &kind in kinds {
