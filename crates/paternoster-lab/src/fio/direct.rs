@@ -41,7 +41,7 @@ pub(super) fn check(clone: &JobClone<'_>, pattern: &Pattern) -> Result<(), Mista
         return wrong(&["ba"], format!("positions of {align} bytes"));
     }
     match pattern.modifier {
-        Some(Modifier::Holes(bytes)) if is_odd(bytes) => {
+        Some(Modifier::Holes(bytes)) if is_odd(bytes.unsigned_abs()) => {
             wrong(&["rw"], format!("holes of {bytes} bytes"))
         }
         _ => Ok(()),
@@ -52,11 +52,11 @@ pub(super) fn check(clone: &JobClone<'_>, pattern: &Pattern) -> Result<(), Mista
 fn odd_size(sizes: &BlockSizes) -> Option<u64> {
     match sizes {
         &BlockSizes::Fixed(bytes) => is_odd(bytes).then_some(bytes),
-        // Sizes are the least one and steps from there.
-        &BlockSizes::Range { min, step, .. } => [min, step].into_iter().find(|&it| is_odd(it)),
+        // Sizes are multiples of the step, and the greatest one.
+        &BlockSizes::Range { max, step, .. } => [step, max].into_iter().find(|&it| is_odd(it)),
         BlockSizes::Split(parts) => {
-            let mut sizes = parts.iter().filter(|(_, percent)| *percent > 0);
-            sizes.find(|(bytes, _)| is_odd(*bytes)).map(|&(bytes, _)| bytes)
+            let sizes = parts.iter().filter(|(_, percent)| *percent > 0).map(|&(bytes, _)| bytes);
+            sizes.filter(|&bytes| is_odd(bytes)).min()
         }
     }
 }

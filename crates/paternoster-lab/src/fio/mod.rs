@@ -35,6 +35,7 @@ mod spot;
 mod stream;
 mod text;
 mod unused;
+mod unvisited;
 mod used_files;
 mod value;
 

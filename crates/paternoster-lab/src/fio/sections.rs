@@ -16,6 +16,7 @@ use super::error::{Mistake, Mistakes};
 use super::iolog::ReadAt;
 use super::job::Note;
 use super::keys;
+use super::options;
 use super::text::Text;
 use super::used_files::FileKey;
 
@@ -283,14 +284,17 @@ fn parse(line: &Text, around: &Surroundings<'_>) -> Result<Line, Mistake> {
 
 /// The option that a text is, `name` or `name=value`, with variables as they stand there.
 pub(super) fn option(text: &Text) -> Result<GivenOption, Mistake> {
-    let Some((name, value)) = text.split_once(|c| c == '=') else {
+    let Some((name, mut value)) = text.split_once(|c| c == '=') else {
         return Ok(GivenOption { name: text.clone(), value: None });
     };
-    // fio reads "bs= 8k" as 8 bytes, and refuses "rw= read".
+    let name = name.trim();
     if value.as_str().starts_with(char::is_whitespace) {
-        return Err(value.mistake("white space behind \"=\": fio does not skip it"));
+        if !options::is_read_behind_space(name.as_str(), value.trim().as_str()) {
+            return Err(value.mistake("white space behind \"=\": fio does not skip it"));
+        }
+        value = value.trim();
     }
-    Ok(GivenOption { name: name.trim(), value: Some(value) })
+    Ok(GivenOption { name, value: Some(value) })
 }
 
 fn section_name(line: &Text) -> Result<Text, Mistake> {

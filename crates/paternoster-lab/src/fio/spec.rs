@@ -77,10 +77,15 @@ pub(super) struct ReplaySpec {
 pub(super) struct PatternSpec {
     pub(super) mix: IoMix,
     pub(super) order: Order,
-    pub(super) modifier: Option<u64>,
+    pub(super) modifier: Option<i64>,
     pub(super) sequencer: Sequencer,
     pub(super) percent_reads: u8,
-    pub(super) sizes: PerDirection<BlockSizes>,
+    /// `bs`, which holds where neither of the next two is given, whatever their order.
+    pub(super) block: PerDirection<u64>,
+    /// `bsrange`, from the least to the greatest.
+    pub(super) ranges: PerDirection<Option<(u64, u64)>>,
+    /// `bssplit`, which holds before `bsrange`.
+    pub(super) splits: PerDirection<Option<Vec<(u64, u8)>>>,
     pub(super) unaligned: bool,
     pub(super) sizes_by_order: bool,
     pub(super) align: PerDirection<Option<u64>>,
@@ -292,7 +297,9 @@ impl PatternSpec {
             modifier: None,
             sequencer: Sequencer::Sequential,
             percent_reads: 50,
-            sizes: [const { BlockSizes::Fixed(Spec::BLOCK) }; 3],
+            block: [Spec::BLOCK; 3],
+            ranges: [None; 3],
+            splits: [const { None }; 3],
             unaligned: false,
             sizes_by_order: false,
             align: [None; 3],
@@ -308,6 +315,30 @@ impl PatternSpec {
             number_ios: None,
             loops: 1,
         }
+    }
+}
+
+impl PatternSpec {
+    /// How large the I/Os of each direction are. As in fio, `bs` does not end `bsrange` or
+    /// `bssplit`, wherever it stands; and without `bs_unaligned` the sizes of a split are multiples
+    /// of its least one, rounded down.
+    pub(super) fn sizes(&self) -> PerDirection<BlockSizes> {
+        std::array::from_fn(|direction| {
+            if let Some(parts) = &self.splits[direction] {
+                let least = parts.iter().map(|&(size, _)| size).min().unwrap_or(1);
+                let step = if self.unaligned { 1 } else { least };
+                let parts = parts.iter().map(|&(size, percent)| (size / step * step, percent));
+                return BlockSizes::Split(parts.collect());
+            }
+            match self.ranges[direction] {
+                Some((min, max)) if min < max => {
+                    let step = if self.unaligned { 1 } else { min };
+                    BlockSizes::Range { min, max, step }
+                }
+                Some((size, _)) => BlockSizes::Fixed(size),
+                None => BlockSizes::Fixed(self.block[direction]),
+            }
+        })
     }
 }
 

@@ -1,21 +1,24 @@
 //! Where a job is in one of its files: what it does there next.
 //!
 //! ```text
-//!   sequential   next ──▶ next + size (+ holes) ──▶ ... ──▶ the end: the spot is done
-//!   each once    a permutation of blocks; with sizes of several blocks, those visited are skipped
-//!                and an I/O ends before the next one visited
+//!   sequential   end ──▶ end + size (+ holes) ──▶ ... ──▶ the end: the spot is done
+//!   each once    see unvisited.rs
 //!   any          a sampler of the job's distribution
 //! ```
-
-use std::collections::HashMap;
+//!
+//! Where directions differ in their least size, each visits its blocks once by itself: a write of
+//! 64 KiB would not fit between reads of 8 KiB that came before it.
 
 use super::distribution::Sampler;
 use super::draw::Draws;
 use super::job::{
     BlockSizes, Coverage, DataDirection, Distribution, Modifier, Order, Pattern, Region, used_sizes,
 };
-use super::permutation::Permutation;
+use super::unvisited::Unvisited;
 use super::value::PerDirection;
+
+/// How often a size is drawn until one fits.
+const SIZE_DRAWS: u32 = 1000;
 
 /// The draws of a job with this number and all above say how blocks are scattered in its files.
 const SCATTER: u64 = 1 << 32;
@@ -42,6 +45,8 @@ pub(super) struct Spot {
     pub(super) is_done: bool,
     /// It was written since it was synced.
     pub(super) is_dirty: bool,
+    /// What was trimmed and is to be written next.
+    pub(super) trimmed: Option<Block>,
     random: Random,
     tracks: PerDirection<Track>,
 }
@@ -50,7 +55,9 @@ pub(super) struct Spot {
 #[derive(Clone, Debug)]
 struct Track {
     /// The end of its last I/O, from the start of the region.
-    next: u64,
+    end: u64,
+    /// What is left out behind it, or gone back where that is negative.
+    holes: i64,
     /// Where its last I/O began.
     last: u64,
     /// How many I/Os go on without a draw.
@@ -60,20 +67,13 @@ struct Track {
 /// How random positions are found.
 #[derive(Clone, Debug)]
 enum Random {
-    EachOnce(Unvisited),
+    EachOnce {
+        /// One for all directions, or one each.
+        maps: Vec<Unvisited>,
+        /// Which of them each direction has.
+        of: PerDirection<usize>,
+    },
     Any(Box<PerDirection<Grid>>),
-}
-
-/// The blocks that were not visited, in the order in which they will be.
-#[derive(Clone, Debug)]
-struct Unvisited {
-    /// The least size of an I/O.
-    block_bytes: u64,
-    order: Permutation,
-    /// How many of the order were looked at.
-    taken: u64,
-    /// The visited ones, 64 in a word, where an I/O can have several.
-    visited: Option<HashMap<u64, u64>>,
 }
 
 /// The positions that a direction may draw.
@@ -90,8 +90,9 @@ impl Spot {
             region,
             is_done: false,
             is_dirty: false,
+            trimmed: None,
             random: Random::new(region, pattern, draws),
-            tracks: [const { Track { next: 0, last: 0, run: 0 } }; 3],
+            tracks: [const { Track { end: 0, holes: 0, last: 0, run: 0 } }; 3],
         }
     }
 
@@ -101,27 +102,31 @@ impl Spot {
         *self = Self { is_dirty, ..Self::new(self.region, pattern, draws) };
     }
 
-    /// The block behind the last one, or none where the region ends.
+    /// The block behind the last one, or none where the region ends: the last one ended there, or
+    /// none of the least size is left. As in fio, holes that reach the end lead to the start of
+    /// the file, if the region has that, and back from the start is back from the end.
     pub(super) fn follow(
         &mut self,
         direction: DataDirection,
         sizes: &BlockSizes,
-        holes: u64,
+        holes: i64,
         draws: &mut BlockDraws,
     ) -> Option<Block> {
         let track = &mut self.tracks[direction as usize];
         let end = self.region.bytes;
-        if track.next >= end && holes > 0 {
-            track.next = 0;
-        }
-        let left = end.saturating_sub(track.next);
+        let start = match track.end.checked_add_signed(track.holes) {
+            _ if track.end >= end => return None,
+            Some(start) if start >= end && self.region.start > 0 => return None,
+            Some(start) if start >= end => 0,
+            Some(start) => start,
+            None => end.checked_add_signed(track.holes)?,
+        };
+        let left = end - start;
         if left < sizes.min() {
             return None;
         }
-        let bytes = sizes.cut(sizes.draw(&mut draws.sizes), left);
-        let start = track.next;
-        track.last = start;
-        track.next = start.saturating_add(bytes).saturating_add(holes);
+        let bytes = sizes.draw_within(left, &mut draws.sizes);
+        (track.last, track.end, track.holes) = (start, start + bytes, holes);
         Some(Block { offset: self.region.start + start, bytes })
     }
 
@@ -134,36 +139,41 @@ impl Spot {
         draws: &mut BlockDraws,
     ) -> Option<Block> {
         let track = &mut self.tracks[direction as usize];
+        let mut run = match modifier {
+            Some(Modifier::Runs(ios) | Modifier::Repeats(ios)) => ios - 1,
+            Some(Modifier::Holes(_)) | None => 0,
+        };
         if track.run > 0 {
             track.run -= 1;
             if let Some(Modifier::Repeats(_)) = modifier {
-                track.next = track.last;
+                track.end = track.last;
             }
+            // What is drawn where a run meets the end is a part of the run, as in fio.
+            run = track.run;
             let following = self.follow(direction, sizes, 0, draws);
             if following.is_some() {
                 return following;
             }
         }
-        let wanted = sizes.draw(&mut draws.sizes);
+        let end = self.region.bytes;
         let (start, bytes) = match &mut self.random {
-            Random::EachOnce(unvisited) => unvisited.take(wanted)?,
+            Random::EachOnce { maps, of } => {
+                let unvisited = &mut maps[of[direction as usize]];
+                let wanted = |left| sizes.draw_within(left, &mut draws.sizes);
+                unvisited.take(end, wanted, &mut draws.positions)?
+            }
             Random::Any(grids) => {
-                grids[direction as usize].draw(wanted, self.region.bytes, &mut draws.positions)
+                let start = grids[direction as usize].draw(&mut draws.positions);
+                (start, sizes.draw_within(end - start, &mut draws.sizes))
             }
         };
-        let run = match modifier {
-            Some(Modifier::Runs(ios) | Modifier::Repeats(ios)) => ios - 1,
-            Some(Modifier::Holes(_)) | None => 0,
-        };
-        self.tracks[direction as usize] = Track { next: start + bytes, last: start, run };
+        self.tracks[direction as usize] = Track { end: start + bytes, holes: 0, last: start, run };
         Some(Block { offset: self.region.start + start, bytes })
     }
 }
 
 impl Random {
     fn new(region: Region, pattern: &Pattern, draws: &mut Draws) -> Self {
-        let used = used_sizes(pattern.mix, pattern.sizes_by_order);
-        let used = || used.iter().map(|&index| &pattern.sizes[index]);
         if !pattern.visits_each_once() {
             // The blocks drawn most stay where they are in all passes.
             let file = u64::try_from(region.file).expect("an index fits");
@@ -178,55 +188,29 @@ impl Random {
             });
             return Self::Any(Box::new(grids));
         }
-        let block_bytes = used().map(BlockSizes::min).min().expect("a job has a direction");
-        let all_alike = used().all(|sizes| *sizes == BlockSizes::Fixed(block_bytes));
-        Self::EachOnce(Unvisited {
-            block_bytes,
-            order: Permutation::new(region.bytes / block_bytes, draws),
-            taken: 0,
-            visited: (!all_alike).then(HashMap::new),
-        })
-    }
-}
-
-impl Unvisited {
-    /// Takes the next blocks that were not visited, for at most `wanted` bytes: where they start
-    /// and how many bytes they have.
-    fn take(&mut self, wanted: u64) -> Option<(u64, u64)> {
-        while self.taken < self.order.end() {
-            let block = self.order.at(self.taken);
-            self.taken += 1;
-            if self.is_visited(block) {
-                continue;
-            }
-            let most = wanted.div_ceil(self.block_bytes).min(self.order.end() - block);
-            let free = (1..most).find(|&behind| self.is_visited(block + behind)).unwrap_or(most);
-            for behind in 0..free {
-                self.visit(block + behind);
-            }
-            return Some((block * self.block_bytes, wanted.min(free * self.block_bytes)));
-        }
-        None
-    }
-
-    fn is_visited(&self, block: u64) -> bool {
-        let Some(visited) = &self.visited else { return false };
-        visited.get(&(block / 64)).is_some_and(|word| word >> (block % 64) & 1 == 1)
-    }
-
-    fn visit(&mut self, block: u64) {
-        if let Some(visited) = &mut self.visited {
-            *visited.entry(block / 64).or_insert(0) |= 1 << (block % 64);
-        }
+        let directions = used_sizes(pattern.mix, false).iter();
+        let sizes_of = |&index: &usize| pattern.sizes_of(DataDirection::ALL[index], Order::Random);
+        let sizes: Vec<_> = directions.clone().map(sizes_of).collect();
+        let mut map = |sizes: &BlockSizes, has_one_size: bool| {
+            Unvisited::new(region.bytes, sizes.min(), has_one_size, draws)
+        };
+        let mut of = [0; 3];
+        let maps = if sizes.iter().all(|other| other.min() == sizes[0].min()) {
+            let has_one_size = sizes.iter().all(|sizes| matches!(sizes, BlockSizes::Fixed(_)));
+            vec![map(sizes[0], has_one_size)]
+        } else {
+            directions.enumerate().for_each(|(map, &index)| of[index] = map);
+            let maps = sizes.iter().map(|sizes| map(sizes, matches!(sizes, BlockSizes::Fixed(_))));
+            maps.collect()
+        };
+        Self::EachOnce { maps, of }
     }
 }
 
 impl Grid {
-    /// Draws where `wanted` bytes start, and how many of them are in the region of `end` bytes.
-    fn draw(&self, wanted: u64, end: u64, draws: &mut Draws) -> (u64, u64) {
-        let last = end.saturating_sub(wanted) / self.align * self.align;
-        let start = self.sampler.draw(draws).saturating_mul(self.align).min(last);
-        (start, wanted.min(end - start))
+    /// Draws where an I/O starts; the least size fits there.
+    fn draw(&self, draws: &mut Draws) -> u64 {
+        self.sampler.draw(draws).saturating_mul(self.align)
     }
 }
 
@@ -241,11 +225,15 @@ impl Pattern {
     }
 
     /// Whether random I/O visits each block once before any a second time. fio does not keep count
-    /// where positions are aligned, or drawn by anything but a uniform distribution.
+    /// where positions are aligned to anything but the least size, or drawn by anything but a
+    /// uniform distribution.
     pub(super) fn visits_each_once(&self) -> bool {
+        let least = |direction| self.sizes_of(direction, Order::Random).min();
         self.coverage == Coverage::EachOnce
             && self.distribution == Distribution::Uniform
-            && self.align.iter().all(Option::is_none)
+            && DataDirection::ALL.into_iter().all(|direction| {
+                self.align[direction as usize].is_none_or(|align| align == least(direction))
+            })
     }
 }
 
@@ -254,7 +242,12 @@ impl BlockSizes {
     fn draw(&self, draws: &mut Draws) -> u64 {
         match self {
             &Self::Fixed(size) => size,
-            &Self::Range { min, max, step } => min + draws.below((max - min) / step + 1) * step,
+            // As fio 3.33 was seen to: with steps of 1 a drawn number on top of the least size;
+            // else the multiple of that which a drawn number reaches. Both end at the greatest.
+            &Self::Range { min, max, step: 1 } => max.min(min.saturating_add(draws.below(max))),
+            &Self::Range { max, step, .. } => {
+                max.min((draws.below(max) + 1).next_multiple_of(step))
+            }
             Self::Split(parts) => {
                 let mut part = draws.below(100);
                 for &(size, percent) in parts {
@@ -268,12 +261,10 @@ impl BlockSizes {
         }
     }
 
-    /// The most of `wanted` bytes that `left` bytes, which hold the least size, have room for.
-    fn cut(&self, wanted: u64, left: u64) -> u64 {
-        let step = match self {
-            Self::Range { step, .. } => *step,
-            sizes => sizes.min(),
-        };
-        if wanted <= left { wanted } else { left / step * step }
+    /// Draws a size that `left` bytes, which hold the least one, have room for. As fio does, it
+    /// draws again where one is too large; in the end it takes the least.
+    fn draw_within(&self, left: u64, draws: &mut Draws) -> u64 {
+        let mut sizes = (0..SIZE_DRAWS).map(|_| self.draw(draws));
+        sizes.find(|&bytes| bytes <= left).unwrap_or_else(|| self.min().min(left))
     }
 }

@@ -8,15 +8,16 @@
 //! ```
 //!
 //! A stream says what is next, never when: pace, depth and time are the engine's, which calls
-//! [`stop`](Stream::stop) when `runtime` is over.
+//! [`stop`](Stream::stop) when `runtime` is over, and says how long each direction has to wait.
 
 use std::collections::VecDeque;
 
-use paternoster::IoPrio;
+use paternoster::{IoPrio, Nanos};
 
 use super::draw::Draws;
-use super::job::{DataDirection, FileService, IoMix, Modifier, Order, Pattern};
+use super::job::{DataDirection, FileService, IoMix, Modifier, Order, Pattern, used_sizes};
 use super::spot::{Block, BlockDraws, Spot};
+use super::value::PerDirection;
 
 /// What an I/O does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -78,6 +79,8 @@ pub struct Stream {
     has_synced: bool,
     queue: VecDeque<Io>,
     has_ended: bool,
+    /// How long an I/O of each direction would have to wait.
+    waits: PerDirection<Nanos>,
 }
 
 /// The draws of a job. Each kind has a stream of its own, so that one more of a kind changes no
@@ -127,7 +130,20 @@ impl Stream {
             has_synced: false,
             queue: VecDeque::new(),
             has_ended: false,
+            waits: [Nanos::ZERO; 3],
         }
+    }
+
+    /// The next I/O, where one of each direction would have to wait so long.
+    pub(crate) fn next_within(&mut self, waits: [Nanos; 3]) -> Option<Io> {
+        self.waits = waits;
+        self.next()
+    }
+
+    /// Of the I/Os so far only these count towards `number_ios`, as the others were complete before
+    /// `ramp_time` was over.
+    pub(crate) fn end_ramp(&mut self, ios: u64) {
+        self.ios = if self.pattern.mix == IoMix::TrimsAndWrites { ios / 2 } else { ios };
     }
 
     /// How many passes over its files were begun.
@@ -147,7 +163,7 @@ impl Stream {
     /// where only [`stop`](Self::stop) ends it.
     pub(crate) fn work(&self) -> Option<(u64, u64)> {
         let bytes = self.whole_bytes().map(|whole| (self.bytes, whole));
-        let ios = self.pattern.number_ios.map(|whole| (self.ios, whole));
+        let ios = self.whole_ios().map(|whole| (self.ios, whole));
         let part =
             |(done, whole): (u64, u64)| u128::from(done) * (1 << 64) / u128::from(whole.max(1));
         [bytes, ios].into_iter().flatten().max_by_key(|&work| part(work))
@@ -165,6 +181,9 @@ impl Stream {
             return self.push_sync(sync, spot);
         }
         while let Some(spot) = self.choose_spot() {
+            if let Some(block) = self.spots[spot].trimmed.take() {
+                return self.transfer(spot, DataDirection::Write, block);
+            }
             let direction = self.choose_direction();
             if let Some(block) = self.block(spot, direction) {
                 return self.transfer(spot, direction, block);
@@ -176,15 +195,18 @@ impl Stream {
         }
     }
 
+    /// An I/O. What is trimmed counts when it is written: as in fio, that is the next I/O in the
+    /// same file.
     fn transfer(&mut self, spot: usize, direction: DataDirection, block: Block) {
-        self.ios += 1;
         self.pass_ios += 1;
-        self.bytes = self.bytes.saturating_add(block.bytes);
         self.has_synced = false;
         self.push(spot, direction, block);
-        if self.pattern.mix == IoMix::TrimsAndWrites {
-            self.push(spot, DataDirection::Write, block);
+        if self.pattern.mix == IoMix::TrimsAndWrites && direction == DataDirection::Trim {
+            self.spots[spot].trimmed = Some(block);
+            return;
         }
+        self.ios += 1;
+        self.bytes = self.bytes.saturating_add(block.bytes);
     }
 
     fn block(&mut self, spot: usize, direction: DataDirection) -> Option<Block> {
@@ -196,7 +218,7 @@ impl Stream {
         if !is_random {
             let holes = match pattern.modifier {
                 Some(Modifier::Holes(bytes)) => bytes,
-                _ => 0,
+                Some(Modifier::Runs(_) | Modifier::Repeats(_)) | None => 0,
             };
             let sizes = pattern.sizes_of(direction, Order::Sequential);
             let following = spot.follow(direction, sizes, holes, blocks);
@@ -208,13 +230,22 @@ impl Stream {
         spot.jump(direction, sizes, pattern.modifier, blocks)
     }
 
+    /// The direction of the next I/O. Where the one that was drawn would have to wait longer than
+    /// the other, that one is done, as in fio: a rate is of each direction by itself. A mix that is
+    /// all of one direction has no other.
     fn choose_direction(&mut self) -> DataDirection {
         match self.pattern.mix {
             IoMix::Only(direction) => direction,
             IoMix::TrimsAndWrites => DataDirection::Trim,
             IoMix::ReadsAndWrites { reads } => {
+                let [read, write, _] = self.waits;
                 let is_read = self.draws.directions.percent(reads);
-                if is_read { DataDirection::Read } else { DataDirection::Write }
+                match (is_read, reads) {
+                    (true, 1..100) if write < read => DataDirection::Write,
+                    (false, 1..100) if read < write => DataDirection::Read,
+                    (true, _) => DataDirection::Read,
+                    (false, _) => DataDirection::Write,
+                }
             }
         }
     }
@@ -245,21 +276,44 @@ impl Stream {
     /// Whether all was done that the job is to do.
     fn is_over(&self) -> bool {
         let bytes = self.whole_bytes().unwrap_or(u64::MAX);
-        self.bytes >= bytes || self.pattern.number_ios.is_some_and(|ios| self.ios >= ios)
+        self.bytes >= bytes || self.whole_ios().is_some_and(|ios| self.ios >= ios)
+    }
+
+    /// The I/Os that the job is to do, if their number is to end it. As in fio, `number_ios` counts
+    /// in each loop, and does not end a job that its time ends.
+    fn whole_ios(&self) -> Option<u64> {
+        let Pattern { number_ios, loops, is_endless, .. } = self.pattern;
+        number_ios.filter(|_| !is_endless).map(|ios| ios.saturating_mul(loops.into()))
     }
 
     /// The bytes that the job is to do; none where it begins again for ever.
     fn whole_bytes(&self) -> Option<u64> {
-        let Pattern { regions, io_bytes, loops, is_endless, .. } = &self.pattern;
-        let regions = || regions.iter().fold(0_u64, |sum, region| sum.saturating_add(region.bytes));
-        let once = io_bytes.unwrap_or_else(regions);
+        let Pattern { io_bytes, loops, is_endless, .. } = &self.pattern;
+        let once = io_bytes.unwrap_or_else(|| self.region_bytes());
         (!is_endless).then(|| once.saturating_mul((*loops).into()))
+    }
+
+    /// The bytes of its regions.
+    fn region_bytes(&self) -> u64 {
+        let regions = self.pattern.regions.iter();
+        regions.fold(0, |sum, region| sum.saturating_add(region.bytes))
+    }
+
+    /// Whether it ends with this pass. As in fio, `io_size` asks for more passes than `loops` as long
+    /// as the largest I/O is left of it. What is trimmed and then written counts twice in that.
+    fn is_last_pass(&self) -> bool {
+        let Pattern { io_bytes, loops, is_endless, mix, sizes_by_order, .. } = self.pattern;
+        let times = if mix == IoMix::TrimsAndWrites { 2 } else { 1 };
+        let done = self.bytes.saturating_mul(times);
+        let used = used_sizes(mix, sizes_by_order).iter();
+        let largest = used.map(|&index| self.pattern.sizes[index].max()).max().unwrap_or(1);
+        let lacks_bytes = io_bytes.is_some_and(|bytes| done.saturating_add(largest) <= bytes);
+        self.passes >= loops && !lacks_bytes && !is_endless
     }
 
     /// Begins the next pass over the files, if there is one: they are closed and opened again.
     fn next_pass(&mut self) -> bool {
-        let is_last = self.pattern.io_bytes.is_none() && self.passes >= self.pattern.loops;
-        if self.pass_ios == 0 || is_last && !self.pattern.is_endless {
+        if self.pass_ios == 0 || self.is_last_pass() {
             return false;
         }
         self.close_files();
@@ -267,8 +321,7 @@ impl Stream {
         self.pass_ios = 0;
         self.has_synced = false;
         self.turn = Turn::default();
-        // As in fio, sequential jobs draw on.
-        if self.pattern.repeat && !self.pattern.is_endless && self.pattern.order == Order::Random {
+        if self.pattern.repeat && !self.pattern.is_endless {
             self.draws = StreamDraws::new(self.pattern.seed);
         }
         for spot in &mut self.spots {

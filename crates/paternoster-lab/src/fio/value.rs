@@ -8,10 +8,10 @@ use super::text::Text;
 /// What one thousand steps of a size are: `kb_base`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum KbBase {
-    /// `k` is 1024 and `ki` 1000, fio's default.
+    /// `k` and `ki` are 1024, `kib` is 1000: fio's default.
     #[default]
     Binary,
-    /// `k` is 1000 and `ki` 1024, as standards have it.
+    /// `k` and `ki` are 1000, `kib` is 1024, as standards have it.
     Decimal,
 }
 
@@ -76,13 +76,13 @@ pub(super) fn small(text: &Text, min: u32, max: u32) -> Result<u32, Mistake> {
 pub(super) fn size(text: &Text, base: KbBase, min: u64, max: u64) -> Result<u64, Mistake> {
     let (number, unit) = digits(text)?;
     let name = unit.as_str().to_ascii_lowercase();
-    let prefix = name.strip_suffix('b').unwrap_or(&name);
-    let (letter, is_iec) = match prefix.strip_suffix('i') {
+    // To fio 3.33 `ki` is `k`: only `kib` has the other base.
+    let (letter, is_iec) = match name.strip_suffix("ib") {
         Some(letter) => (letter, true),
-        None => (prefix, false),
+        None => (name.strip_suffix(['b', 'i']).unwrap_or(&name), false),
     };
     let power = match letter {
-        "" if !is_iec => Some(0),
+        "" if !name.contains('i') => Some(0),
         "k" => Some(1),
         "m" => Some(2),
         "g" => Some(3),
@@ -103,9 +103,11 @@ pub(super) fn size(text: &Text, base: KbBase, min: u64, max: u64) -> Result<u64,
     in_range(text, bytes, min, max)
 }
 
-/// A number of bytes, or of percent: `20%`.
+/// A number of bytes, or of percent: `20%`. As for fio, `20%%` is the same: so the value is written
+/// where a script formats the file.
 pub(super) fn extent(text: &Text, base: KbBase) -> Result<Extent, Mistake> {
     if let Some(number) = text.as_str().strip_suffix('%') {
+        let number = number.strip_suffix('%').unwrap_or(number);
         let percent = small(&text.part(0, number.len()), 0, 100)?;
         return Ok(Extent::Percent(u8::try_from(percent).expect("100 at most")));
     }
@@ -261,10 +263,17 @@ mod tests {
         for said in ["4096", "4096b", "4096B", "4k", "4kb", "4kB", "4K", "4KB", "0x1000"] {
             assert_eq!(bytes(said, KbBase::Binary), Ok(4096), "{said}");
         }
-        for said in ["4ki", "4kib", "4kiB", "4Ki", "4KiB"] {
+        for said in ["4kib", "4kiB", "4Kib", "4KiB"] {
             assert_eq!(bytes(said, KbBase::Decimal), Ok(4096), "{said}");
             assert_eq!(bytes(said, KbBase::Binary), Ok(4000), "{said}");
         }
+        // fio 3.33 was seen to read these as if there was no `i`, in both bases.
+        for said in ["4ki", "4Ki", "4kI", "4KI"] {
+            assert_eq!(bytes(said, KbBase::Decimal), Ok(4000), "{said}");
+            assert_eq!(bytes(said, KbBase::Binary), Ok(4096), "{said}");
+        }
+        assert_eq!(bytes("2Mi", KbBase::Binary), Ok(2 << 20));
+        assert_eq!(bytes("3gI", KbBase::Binary), Ok(3 << 30));
         for said in ["1t", "1024g", "1048576m"] {
             assert_eq!(bytes(said, KbBase::Binary), Ok(1_099_511_627_776), "{said}");
         }

@@ -51,7 +51,7 @@ mod windows;
 use paternoster::{Instant, IoPrio, Nanos, Sector};
 
 use crate::cache::{Throttling, WritebackRules};
-use crate::fio::{Advice, Jobs, Mistake, Place};
+use crate::fio::{Advice, Jobs, Mistake, Place, Run};
 use crate::report::Series;
 use crate::result::{JobResult, Together};
 use crate::sim::{Action, Ended, Moment, TaskId, TaskSetup, Workload};
@@ -154,9 +154,13 @@ impl Threads {
         // They submit nothing.
         let check = TaskSetup { group: None, io_prio: IoPrio::default(), start: Instant::START };
         let checks = std::iter::repeat_n(check, checkers.count());
+        let may_be_stopped = jobs.jobs.iter().any(|job| {
+            let Run { exit, exits_on_error, .. } = &job.run;
+            exit.is_some() || *exits_on_error || job.ends.steady_state.is_some()
+        });
         Self {
             setups: before.into_iter().chain(checks).collect(),
-            each: jobs.jobs.iter().map(Thread::new).collect(),
+            each: jobs.jobs.iter().map(|job| Thread::new(job, may_be_stopped)).collect(),
             running: jobs.jobs.len(),
             system: System::new(jobs, page_cache, services),
             timer: Timer::default(),
@@ -296,7 +300,7 @@ impl Threads {
             Check::GoOn(action) => action,
             Check::Attained => {
                 for &thread in checker.threads() {
-                    self.each[thread].stop();
+                    self.each[thread].stop_with_others();
                     moment.wake(self::task(thread));
                 }
                 Action::Exit
@@ -320,7 +324,7 @@ impl Threads {
         }
         let has_failed = self.each[ended.index()].has_failed();
         for stopped in self.starts.end(ended.index(), has_failed) {
-            self.each[stopped].stop();
+            self.each[stopped].stop_with_others();
             moment.wake(task(stopped));
         }
         for index in 0..self.each.len() {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   thinktime   I/O I/O I/O |spin|── sleep ──| I/O I/O I/O …
-//!   rate        an I/O of b bytes is due b ÷ rate after the one before it was due
+//!   rate        an I/O of b bytes has the next one of its direction due b ÷ rate later
 //! ```
 
 use paternoster::{Instant, Nanos};
@@ -21,6 +21,8 @@ pub(super) struct Pace {
     until: Option<Instant>,
     /// When the next I/O of each direction is due.
     due: [Instant; 3],
+    /// The direction of the last I/O.
+    last: DataDirection,
     draws: Draws,
 }
 
@@ -28,7 +30,8 @@ impl Pace {
     pub(super) fn new(rules: Pacing, seed: u64) -> Self {
         let start = Instant::from_nanos(0);
         let draws = Draws::numbered(seed, 6);
-        Self { rules, ios: 0, since: start, until: None, due: [start; 3], draws }
+        let last = DataDirection::Read;
+        Self { rules, ios: 0, since: start, until: None, due: [start; 3], last, draws }
     }
 
     /// The thread begins.
@@ -61,9 +64,17 @@ impl Pace {
             self.since = until;
             self.until = Some(until);
             if self.rules.rate_ignores_think {
-                self.due = self.due.map(|due| due.max(now) + think.pause);
+                self.forgive(think.pause, until);
             }
         }
+    }
+
+    /// What is missed in a pause is not caught up. As fio 3.33 was seen to: what would have been
+    /// due by the end of the pause is due then, and what is due later is put off by the pause. That
+    /// holds for the direction of the last I/O before the pause; the other one catches up.
+    fn forgive(&mut self, pause: Nanos, until: Instant) {
+        let due = &mut self.due[self.last as usize];
+        *due = if *due <= until { until } else { *due + pause };
     }
 
     /// The end of the pause in which the thread is.
@@ -77,15 +88,25 @@ impl Pace {
         self.due[direction as usize]
     }
 
+    /// How long an I/O of each direction would have to wait.
+    pub(super) fn waits(&self, now: Instant) -> [Nanos; 3] {
+        self.due.map(|due| due.saturating_since(now))
+    }
+
     /// An I/O of that direction is submitted: the next one is due later.
     pub(super) fn spend(&mut self, direction: DataDirection, bytes: u64) {
+        self.last = direction;
         let index = direction as usize;
         let Some(rate) = self.rules.rate_bytes_per_s[index] else { return };
-        let evenly = u128::from(bytes) * 1_000_000_000 / u128::from(rate.max(1));
-        let evenly = u64::try_from(evenly).unwrap_or(u64::MAX);
+        let evenly = |bytes: u64| {
+            let nanos = u128::from(bytes) * 1_000_000_000 / u128::from(rate.max(1));
+            u64::try_from(nanos).unwrap_or(u64::MAX)
+        };
         let gap = match self.rules.rate_process {
-            RateProcess::Linear => evenly,
-            RateProcess::Poisson => exponential(&mut self.draws, evenly),
+            RateProcess::Linear => evenly(bytes),
+            RateProcess::Poisson => {
+                exponential(&mut self.draws, evenly(self.rules.least_bytes[index]))
+            }
         };
         self.due[index] = self.due[index] + Nanos::new(gap);
     }

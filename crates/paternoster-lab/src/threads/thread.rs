@@ -41,6 +41,12 @@ pub(super) struct Thread {
     transferred: Transferred,
     /// The I/O that is next, taken from the stream and waiting for its time.
     next: Option<fio::Io>,
+    /// Others may end it, so that it sleeps in pieces.
+    may_be_stopped: bool,
+    /// Others have ended it.
+    is_stopped: bool,
+    /// When its ramp ends, if it has not.
+    ramp_end: Option<Instant>,
     /// Its calls that go through the page cache.
     calls: Calls,
     /// How many passes over its files it has begun.
@@ -69,7 +75,8 @@ enum Phase {
 }
 
 impl Thread {
-    pub(super) fn new(job: &Job) -> Self {
+    /// A thread that has not started. `may_be_stopped` says that the end of others may end it.
+    pub(super) fn new(job: &Job, may_be_stopped: bool) -> Self {
         Self {
             source: match &job.replay {
                 None => Source::Stream(Box::new(Stream::new(&job.pattern))),
@@ -87,6 +94,9 @@ impl Thread {
                 .map(|target| DepthSearch::new(target, depth_search::greatest_depth(job))),
             transferred: Transferred::default(),
             next: None,
+            may_be_stopped,
+            is_stopped: false,
+            ramp_end: None,
             calls: Calls::new(job),
             passes: 0,
             outstanding: Slab::new(),
@@ -111,6 +121,7 @@ impl Thread {
         if let Some(iolog) = &mut self.iolog {
             iolog.start(sinks, from);
         }
+        self.ramp_end = Some(from + self.run.ramp_time);
         self.tally.begin(from + self.run.ramp_time);
         self.bounds.begin(from + self.run.ramp_time);
         if let Some(search) = &mut self.search {
@@ -208,6 +219,19 @@ impl Thread {
         self.next = self.next.filter(|io| matches!(io.op, IoOp::Sync | IoOp::DataSync));
     }
 
+    /// The same because others have ended.
+    pub(super) fn stop_with_others(&mut self) {
+        self.stop();
+        self.is_stopped = true;
+    }
+
+    /// Sleeps: as fio does, in pieces of a second where others may end it meanwhile.
+    fn sleep(&self, now: Instant, until: Instant) -> Action {
+        let piece =
+            if self.may_be_stopped { Nanos::from_secs(1) } else { until.saturating_since(now) };
+        Action::Sleep(until.min(now + piece))
+    }
+
     /// It ends with an error: it does no more than what it has begun.
     fn fail(&mut self, error: JobError) {
         self.stop();
@@ -242,8 +266,8 @@ impl Thread {
 
     fn go_on(&mut self, system: &mut System, now: Instant, task: TaskId) -> Option<Action> {
         let Phase::Running { from, until } = self.phase else { return Some(Action::Wait) };
-        if now < from {
-            return Some(Action::Sleep(from));
+        if now < from && !self.is_stopped {
+            return Some(self.sleep(now, from));
         }
         let is_over = until.is_some_and(|until| now >= until);
         if is_over {
@@ -258,14 +282,16 @@ impl Thread {
             if let Some(action) = self.call_on(system, now, task) {
                 return Some(action);
             }
-            if let Some(error) = self.bounds.check(now) {
-                self.fail(error);
-            }
             if !is_over {
                 self.search_on(now);
             }
-            let is_over = is_over || self.has_failed();
-            let pause = self.pace.pause(now).filter(|_| !is_over);
+            let goes_on = !is_over && !self.is_stopped && !self.has_failed();
+            let pause = self.pace.pause(now).filter(|_| goes_on);
+            if pause.is_none()
+                && let Some(error) = self.bounds.check(now)
+            {
+                self.fail(error);
+            }
             let holds_back = pause.is_none() && self.holds_back(now);
             let next = match pause {
                 Some(pause) => Next::Sleep(pause),
@@ -286,7 +312,7 @@ impl Thread {
                 }
                 Next::End => return self.drain(system, now),
                 Next::Sleep(due) => {
-                    return Some(Action::Sleep(until.map_or(due, |until| until.min(due))));
+                    return Some(self.sleep(now, until.map_or(due, |until| until.min(due))));
                 }
                 Next::Do(Entry::Open(file)) => self.calls.open(system, file),
                 Next::Do(Entry::Wait) => {}
@@ -317,7 +343,14 @@ impl Thread {
             Source::Log(log) => return log.next(now),
             Source::Stream(stream) => stream,
         };
-        let Some(io) = self.next.take().or_else(|| stream.next()) else { return Next::End };
+        if self.ramp_end.take_if(|end| now >= *end).is_some() && self.run.ramp_time > Nanos::ZERO {
+            let counted = self.tally.result().directions.iter().map(|direction| direction.ios);
+            let begun = self.outstanding.len() + usize::from(self.next.is_some());
+            stream.end_ramp(counted.sum::<u64>() + begun as u64);
+        }
+        let waits = self.pace.waits(now);
+        let next = self.next.take().or_else(|| stream.next_within(waits));
+        let Some(io) = next else { return Next::End };
         let passes = stream.passes();
         if let Some(due) = self.due(&io).filter(|due| *due > now) {
             self.next = Some(io);

@@ -98,6 +98,48 @@ fn option_with_its_default_is_accepted() {
     }
 }
 
+/// What fio 3.33 takes too, and reads as it is meant.
+#[test]
+fn what_fio_reads_as_it_is_written_is_accepted() {
+    for options in [
+        "threads=1",
+        "bssplit = 4k/50:8k",
+        "loops= 2",
+        "number_ios =\t20",
+        "rwmixread= 10",
+        "rw=read:-8k",
+        "rw=trim\nbs=2g\nsize=8g",
+        "filename=/dev/a\nsize=100%%",
+        "rw=randread\nrandom_distribution=zoned:60/10:40",
+        "rw=randread\nrandom_distribution=zoned:60/10:40/",
+        "rw=randread\nrandom_distribution=zoned:50:50",
+        "rw=randread\nrandom_distribution=zoned:90/10:10/0",
+    ] {
+        let read = crate::read(&format!("[j]\nsize=1m\n{options}\n"));
+        assert!(read.is_ok(), "{options}: {read:?}");
+    }
+}
+
+/// What fio 3.33 reads as something else, or refuses.
+#[test]
+fn what_fio_reads_as_something_else_is_refused() {
+    for options in [
+        "bs= 8k",
+        "rw= read",
+        "bsrange= 4k-8k",
+        "bssplit=4k/50: 8k/50",
+        "rw=randread:-8k",
+        "rw=read\nbs=2g\nsize=8g",
+        "rw=trimwrite\nbs=2g\nsize=8g",
+        "filename=/dev/a\nsize=50%x",
+        "rw=randread\nrandom_distribution=zoned:50/10",
+        "rw=randread\nrandom_distribution=zoned:60/50:40/60",
+        "rw=randread\nrandom_distribution=zoned_abs:60/4m:40",
+    ] {
+        assert!(crate::read(&format!("[j]\nsize=1m\n{options}\n")).is_err(), "{options}");
+    }
+}
+
 fn tables() -> [(&'static str, String); 3] {
     let names = |info: &OptionInfo| {
         let names = [info.name].into_iter().chain(info.aliases.iter().copied());

@@ -9,8 +9,9 @@
 
 use crate::fio::IoOp;
 
-/// How large an I/O may be: as large as a block.
-pub(super) const MAX_BYTES: u64 = 1 << 30;
+/// How large a read or a write may be, and a trim: as large as a block of a job.
+const MAX_BYTES: u64 = 1 << 30;
+const MAX_TRIM: u64 = 1 << 40;
 
 /// A version of the format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -180,8 +181,9 @@ fn io(op: IoOp, offset: Word<'_>, length: Word<'_>) -> Result<Said, Wrong> {
     if matches!(op, IoOp::Sync | IoOp::DataSync) {
         return Ok(Said::Io { op, offset: 0, bytes: 0 });
     }
-    if !(1..=MAX_BYTES).contains(&bytes) {
-        return Err(length.wrong(format!("{bytes} bytes: 1 to {MAX_BYTES} are allowed")));
+    let most = if op == IoOp::Trim { MAX_TRIM } else { MAX_BYTES };
+    if !(1..=most).contains(&bytes) {
+        return Err(length.wrong(format!("{bytes} bytes: 1 to {most} are allowed")));
     }
     Ok(Said::Io { op, offset: at, bytes })
 }

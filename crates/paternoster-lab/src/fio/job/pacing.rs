@@ -11,6 +11,8 @@ pub struct Pacing {
     pub think: Option<ThinkTime>,
     /// How many bytes a second it submits at most.
     pub rate_bytes_per_s: PerDirection<Option<u64>>,
+    /// The least size of each direction, for which the gaps of [`RateProcess::Poisson`] are.
+    pub least_bytes: PerDirection<u64>,
     /// How moments are chosen where there is a rate.
     pub rate_process: RateProcess,
     /// What was missed while thinking is not caught up.
@@ -44,8 +46,9 @@ pub enum ThinkTrigger {
 /// How the moments of a rate are chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RateProcess {
-    /// Evenly.
+    /// Evenly: a larger I/O holds the next one back for longer.
     Linear,
-    /// The time between two is drawn, as of a Poisson process.
+    /// The time between two is drawn, as of a Poisson process. As in fio, the sizes of I/Os do not
+    /// matter: there are as many as if all were of the least size.
     Poisson,
 }

@@ -31,13 +31,14 @@ pub struct Pattern {
     pub regions: Vec<Region>,
     /// Which of them is next.
     pub file_service: FileService,
-    /// How much it does in a loop, in bytes; the whole of its regions where absent.
+    /// How much it does in a loop, in bytes; the whole of its regions where absent. Where it is
+    /// more than that, the job does the greater of it and `loops` passes over them.
     pub io_bytes: Option<u64>,
     /// How often, `loops`.
     pub loops: u32,
     /// It begins again for ever, `time_based`; the engine ends it at `runtime`.
     pub is_endless: bool,
-    /// After how many I/Os it ends, `number_ios`.
+    /// After how many I/Os of a loop it ends, `number_ios`.
     pub number_ios: Option<u64>,
     /// When it syncs.
     pub syncs: Syncs,
@@ -98,8 +99,9 @@ pub enum Order {
 /// What the number behind `rw=...:` does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Modifier {
-    /// Sequential I/O leaves out so many bytes between two blocks.
-    Holes(u64),
+    /// Sequential I/O leaves out so many bytes between two blocks; it goes back where they are
+    /// negative.
+    Holes(i64),
     /// A random position is drawn for so many I/Os, which follow each other.
     Runs(u64),
     /// A random position is drawn for so many I/Os, which are all there.
@@ -118,7 +120,7 @@ pub(in crate::fio) enum Sequencer {
 pub enum BlockSizes {
     /// All of one size, in bytes.
     Fixed(u64),
-    /// Any multiple of `step`, from `min` to `max` bytes.
+    /// Any multiple of `step`, from `min` to `max` bytes, and `max` itself.
     Range {
         /// The least size.
         min: u64,
@@ -137,6 +139,14 @@ impl BlockSizes {
         match self {
             Self::Fixed(size) | Self::Range { min: size, .. } => *size,
             Self::Split(parts) => parts.iter().map(|&(size, _)| size).min().unwrap_or(1),
+        }
+    }
+
+    /// The greatest size.
+    pub(in crate::fio) fn max(&self) -> u64 {
+        match self {
+            Self::Fixed(size) | Self::Range { max: size, .. } => *size,
+            Self::Split(parts) => parts.iter().map(|&(size, _)| size).max().unwrap_or(1),
         }
     }
 }

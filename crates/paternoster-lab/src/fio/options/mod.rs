@@ -117,6 +117,16 @@ pub(super) fn first_name(name: &str) -> Option<&'static str> {
     find(name).map(|info| info.name)
 }
 
+/// Whether fio reads a value behind white space as it is written: that of `bssplit`, and a number
+/// without a unit. It reads `bs= 8k` as 8 bytes, and refuses `rw= read`.
+pub(super) fn is_read_behind_space(name: &str, value: &str) -> bool {
+    let is_number = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit());
+    find(name).is_some_and(|info| {
+        let is_of_number = ["int", "bool", "time"].iter().any(|kind| info.value.starts_with(kind));
+        info.name == "bssplit" || is_of_number && is_number
+    })
+}
+
 /// Returns the option of that name.
 fn find(name: &str) -> Option<&'static OptionInfo> {
     options().find(|info| info.name == name || info.aliases.contains(&name))

@@ -4,9 +4,7 @@ use std::sync::Arc;
 
 use super::{Given, OptionInfo, percent, simulated};
 use crate::fio::error::Mistake;
-use crate::fio::job::{
-    BlockSizes, Coverage, DataDirection, Distribution, IoMix, Order, Sequencer, Zone,
-};
+use crate::fio::job::{Coverage, DataDirection, Distribution, IoMix, Order, Sequencer, Zone};
 use crate::fio::spec::Spec;
 use crate::fio::text::Text;
 use crate::fio::value::{self, Extent, KbBase, PerDirection};
@@ -17,8 +15,8 @@ const PARTS: usize = 256;
 /// The greatest exponent of a zipf distribution: one block has all draws then.
 const MAX_THETA: f64 = 100.0;
 
-/// The largest block.
-const MAX_BLOCK: u64 = 1 << 30;
+/// The largest block, which is a trim: a sector more has a device of 2^32 sectors.
+const MAX_BLOCK: u64 = 1 << 40;
 
 pub(super) static OPTIONS: &[OptionInfo] = &[
     simulated(
@@ -59,26 +57,23 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
         "bs",
         &["blocksize"],
         "int[,int][,int]",
-        "How large an I/O is, for reads, writes and trims: 1 to 1073741824 bytes each, 4096 \
-         unless told.",
+        "How large an I/O is, for reads, writes and trims: 1 to 1073741824 bytes each, a trim \
+         1099511627776; 4096 unless told. Where `bsrange` is given, that holds, wherever it \
+         stands; before both `bssplit`.",
         |spec, given| {
             let base = given.base;
-            given.per_direction(&mut spec.pattern.sizes, |text| {
-                value::size(text, base, 1, MAX_BLOCK).map(BlockSizes::Fixed)
-            })
+            given.per_direction(&mut spec.pattern.block, |text| block(text, base))
         },
     ),
     simulated(
         "bsrange",
         &["blocksize_range"],
         "irange[,irange][,irange]",
-        "Between which sizes an I/O is, in multiples of the lower one.",
+        "Between which sizes an I/O is, in multiples of the lower one, or of the higher one.",
         |spec, given| {
             let base = given.base;
-            given.per_direction(&mut spec.pattern.sizes, |text| {
-                let size = |text: &Text| value::size(text, base, 1, MAX_BLOCK);
-                let (min, max) = value::range(text, size)?;
-                Ok(BlockSizes::Range { min, max, step: min })
+            given.per_direction(&mut spec.pattern.ranges, |text| {
+                value::range(text, |text| block(text, base)).map(Some)
             })
         },
     ),
@@ -86,17 +81,18 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
         "bssplit",
         &[],
         "str[,str][,str]",
-        "Sizes, each with its part in percent: `4k/60:64k/40`.",
+        "Sizes, each with its part in percent: `4k/60:64k/40`. They are rounded down to multiples \
+         of the least one.",
         |spec, given| {
             let base = given.base;
-            given.per_direction(&mut spec.pattern.sizes, |text| split(text, base))
+            given.per_direction(&mut spec.pattern.splits, |text| split(text, base).map(Some))
         },
     ),
     simulated(
         "bs_unaligned",
         &["blocksize_unaligned"],
         "bool",
-        "Any size of `bsrange`, not only multiples of the lower one.",
+        "Any size of `bsrange` and `bssplit`, not only multiples of the least one.",
         |spec, given| {
             spec.pattern.unaligned = given.flag()?;
             Ok(())
@@ -200,7 +196,8 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
         "number_ios",
         &[],
         "int",
-        "The job ends after so many I/Os, if it does not end before.",
+        "The job ends after so many I/Os for each of its `loops`, if it does not end before; those \
+         of `ramp_time` do not count once that is over.",
         |spec, given| {
             let ios = given.size()?;
             spec.pattern.number_ios = (ios > 0).then_some(ios);
@@ -222,8 +219,8 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
 /// `read`, `randrw:8` ...
 fn rw(spec: &mut Spec, given: &Given<'_>) -> Result<(), Mistake> {
     let text = given.text()?;
-    let (word, modifier) = match text.split_once(|c| c == ':') {
-        Some((word, number)) => (word, Some(value::size(&number, given.base, 1, MAX_BLOCK)?)),
+    let (word, number) = match text.split_once(|c| c == ':') {
+        Some((word, number)) => (word, Some(number)),
         None => (text.clone(), None),
     };
     let read = IoMix::Only(DataDirection::Read);
@@ -244,12 +241,30 @@ fn rw(spec: &mut Spec, given: &Given<'_>) -> Result<(), Mistake> {
         ("randtrimwrite", (IoMix::TrimsAndWrites, Order::Random)),
     ];
     (spec.pattern.mix, spec.pattern.order) = value::word(&word, &words)?;
-    spec.pattern.modifier = modifier;
+    let modifier = number.map(|number| modifier(&number, spec.pattern.order, given.base));
+    spec.pattern.modifier = modifier.transpose()?;
     Ok(())
 }
 
+/// The number behind `rw=...:`. Sequential I/O goes back where it is negative.
+fn modifier(text: &Text, order: Order, base: KbBase) -> Result<i64, Mistake> {
+    let signed = |bytes| i64::try_from(bytes).expect("a block is below 2^63 bytes");
+    if text.as_str().starts_with('-') {
+        if order == Order::Random {
+            return Err(text.mistake("a negative number: sequential I/O may have one"));
+        }
+        return Ok(-signed(block(&text.from(1), base)?));
+    }
+    block(text, base).map(signed)
+}
+
+/// A size of an I/O.
+fn block(text: &Text, base: KbBase) -> Result<u64, Mistake> {
+    value::size(text, base, 1, MAX_BLOCK)
+}
+
 /// `4k/60:64k/40`. Sizes without a part share what is left of 100.
-fn split(text: &Text, base: KbBase) -> Result<BlockSizes, Mistake> {
+fn split(text: &Text, base: KbBase) -> Result<Vec<(u64, u8)>, Mistake> {
     let mut parts = vec![];
     for piece in text.split(':') {
         let (size, part) = match piece.split_once(|c| c == '/') {
@@ -257,28 +272,33 @@ fn split(text: &Text, base: KbBase) -> Result<BlockSizes, Mistake> {
             Some((size, _)) => (size, None),
             None => (piece, None),
         };
-        parts.push((value::size(&size, base, 1, MAX_BLOCK)?, part));
+        parts.push((block(&size, base)?, part));
     }
-    let sum: u32 = parts.iter().filter_map(|&(_, part)| part).map(u32::from).sum();
-    let open = parts.iter().filter(|(_, part)| part.is_none()).count();
-    let Some(left) = 100_u32.checked_sub(sum).filter(|&left| left == 0 || open > 0) else {
-        return Err(text.mistake(format!("the parts add up to {sum} percent, not to 100")));
-    };
     if parts.len() > PARTS {
         return Err(text.mistake(format!("{} sizes: {PARTS} are allowed", parts.len())));
     }
-    let open = u32::try_from(open).expect("few").max(1);
-    // What cannot be shared evenly goes to the first of them, a percent each.
-    let (share, mut rest) = (left / open, left % open);
-    let parts = parts.into_iter().map(|(size, part)| {
-        let part = part.unwrap_or_else(|| {
+    let Some(percents) = shared(parts.iter().map(|&(_, part)| part)) else {
+        let sum: u32 = parts.iter().filter_map(|&(_, part)| part).map(u32::from).sum();
+        return Err(text.mistake(format!("the parts add up to {sum} percent, not to 100")));
+    };
+    Ok(parts.into_iter().map(|(size, _)| size).zip(percents).collect())
+}
+
+/// The percent of each part, where those that say none share what the others leave of 100: none if
+/// the parts are not 100 in all. What cannot be shared evenly goes to the first, a percent each.
+fn shared(parts: impl Iterator<Item = Option<u8>> + Clone) -> Option<Vec<u8>> {
+    let sum: u32 = parts.clone().flatten().map(u32::from).sum();
+    let open = u32::try_from(parts.clone().filter(Option::is_none).count()).ok()?;
+    let left = 100_u32.checked_sub(sum).filter(|&left| left == 0 || open > 0)?;
+    let (share, mut rest) = (left / open.max(1), left % open.max(1));
+    let parts = parts.map(|part| {
+        part.unwrap_or_else(|| {
             let more = u32::from(rest > 0);
             rest -= more;
             u8::try_from(share + more).expect("100 at most")
-        });
-        (size, part)
+        })
     });
-    Ok(BlockSizes::Split(parts.collect()))
+    Some(parts.collect())
 }
 
 fn distribution(given: &Given<'_>) -> Result<Distribution, Mistake> {
@@ -333,10 +353,8 @@ fn distribution(given: &Given<'_>) -> Result<Distribution, Mistake> {
             let (deviation, center) = number_and_center(&arguments, 100.0)?;
             Ok(Distribution::Normal { deviation, center: center.unwrap_or(0.5) })
         }
-        Kind::Zoned => zones(&arguments, |text| percent(text).map(Extent::Percent)),
-        Kind::ZonedAbs => {
-            zones(&arguments, |text| value::size(text, given.base, 1, u64::MAX).map(Extent::Bytes))
-        }
+        Kind::Zoned => distribute(&arguments, percent_zones),
+        Kind::ZonedAbs => distribute(&arguments, |text| absolute_zones(text, given.base)),
     }
 }
 
@@ -351,20 +369,14 @@ fn number_and_center(text: &Text, max: f64) -> Result<(f64, Option<f64>), Mistak
     }
 }
 
-/// `60/10:40/20`, for each direction.
-fn zones(
+/// The zones of each direction.
+fn distribute(
     text: &Text,
-    size: impl Fn(&Text) -> Result<Extent, Mistake>,
+    read: impl Fn(&Text) -> Result<Vec<Zone>, Mistake>,
 ) -> Result<Distribution, Mistake> {
     let mut zones: PerDirection<Vec<Zone>> = [const { vec![] }; 3];
     value::per_direction(text, &mut zones, |text| {
-        let mut zones = vec![];
-        for piece in text.split(':') {
-            let Some((part, extent)) = piece.split_once(|c| c == '/') else {
-                return Err(piece.mistake("a zone is percent/size, such as 60/10"));
-            };
-            zones.push(Zone { percent: percent(&part)?, size: size(&extent)? });
-        }
+        let zones = read(text)?;
         check_zones(text, &zones)?;
         Ok(zones)
     })?;
@@ -375,6 +387,43 @@ fn zones(
     Ok(Distribution::Zoned(Arc::new(zones)))
 }
 
+/// `60/10:40/20`, in percent of the region. As in fio, zones without a size, or of 0 percent, share
+/// what the others leave of the region: `60/10:40`.
+fn percent_zones(text: &Text) -> Result<Vec<Zone>, Mistake> {
+    let mut zones = vec![];
+    for piece in text.split(':') {
+        let (part, size) = match piece.split_once(|c| c == '/') {
+            Some((part, size)) if !size.is_empty() => (part, percent(&size)?),
+            Some((part, _)) => (part, 0),
+            None => (piece, 0),
+        };
+        zones.push((percent(&part)?, (size > 0).then_some(size)));
+    }
+    let sum: u32 = zones.iter().filter_map(|&(_, size)| size).map(u32::from).sum();
+    let sizes = zones.iter().map(|&(_, size)| size);
+    let sizes = match sum {
+        // Zones need not reach the end of the region.
+        0..100 if zones.iter().all(|(_, size)| size.is_some()) => sizes.flatten().collect(),
+        _ => shared(sizes).ok_or_else(|| {
+            text.mistake(format!("the sizes add up to {sum} percent: 100 is allowed"))
+        })?,
+    };
+    let zones = zones.into_iter().zip(sizes);
+    Ok(zones.map(|((percent, _), size)| Zone { percent, size: Extent::Percent(size) }).collect())
+}
+
+/// `60/10g:40/20g`, in bytes.
+fn absolute_zones(text: &Text, base: KbBase) -> Result<Vec<Zone>, Mistake> {
+    let zone = |piece: Text| {
+        let Some((part, size)) = piece.split_once(|c| c == '/') else {
+            return Err(piece.mistake("a zone is percent/size, such as 60/10g"));
+        };
+        let size = Extent::Bytes(value::size(&size, base, 1, u64::MAX)?);
+        Ok(Zone { percent: percent(&part)?, size })
+    };
+    text.split(':').into_iter().map(zone).collect()
+}
+
 fn check_zones(text: &Text, zones: &[Zone]) -> Result<(), Mistake> {
     if zones.len() > PARTS {
         return Err(text.mistake(format!("{} zones: {PARTS} are allowed", zones.len())));
@@ -382,14 +431,6 @@ fn check_zones(text: &Text, zones: &[Zone]) -> Result<(), Mistake> {
     let sum: u32 = zones.iter().map(|zone| u32::from(zone.percent)).sum();
     if sum != 100 {
         return Err(text.mistake(format!("the draws add up to {sum} percent, not to 100")));
-    }
-    let sizes = zones.iter().map(|zone| match zone.size {
-        Extent::Percent(percent) => u64::from(percent),
-        Extent::Bytes(_) => 0,
-    });
-    let sum: u64 = sizes.sum();
-    if sum > 100 {
-        return Err(text.mistake(format!("the sizes add up to {sum} percent: 100 is allowed")));
     }
     Ok(())
 }

@@ -117,10 +117,16 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
         spec.run.wait_for = Some(given.text()?.as_str().to_owned());
         Ok(())
     }),
-    simulated("exitall", &[], "bool", "Its end ends others.", |spec, given| {
-        spec.run.exitall = given.flag()?;
-        Ok(())
-    }),
+    simulated(
+        "exitall",
+        &[],
+        "bool",
+        "Its end ends others, which wake from a pause within a second.",
+        |spec, given| {
+            spec.run.exitall = given.flag()?;
+            Ok(())
+        },
+    ),
     simulated(
         "exitall_on_error",
         &[],

@@ -173,9 +173,13 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
         spec.pacing.thinktime_iotime = given.time(TimeUnit::Second)?;
         Ok(())
     }),
-    simulated("rate", &[], "int[,int][,int]", "How many bytes a second at most.", |spec, given| {
-        rates(given, &mut spec.pacing.rate)
-    }),
+    simulated(
+        "rate",
+        &[],
+        "int[,int][,int]",
+        "How many bytes a second at most, of each direction by itself.",
+        |spec, given| rates(given, &mut spec.pacing.rate),
+    ),
     simulated(
         "rate_iops",
         &[],
@@ -187,7 +191,8 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
         "rate_process",
         &[],
         "str",
-        "How moments are chosen where there is a rate: linear or poisson.",
+        "How moments are chosen where there is a rate: linear, or poisson, to which all I/Os are \
+         of the least size.",
         |spec, given| {
             let words = [("linear", RateProcess::Linear), ("poisson", RateProcess::Poisson)];
             spec.pacing.rate_process = given.word(&words)?;

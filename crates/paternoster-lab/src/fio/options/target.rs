@@ -14,7 +14,7 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
         "kb_base",
         &[],
         "int",
-        "Whether `k` is 1024 and `ki` 1000 (1024, the default), or the other way round (1000).",
+        "Whether `k` is 1024 and `kib` 1000 (1024, the default), or the other way round (1000).",
         // It is read before all others, by `resolve`.
         |_, given| given.word(&[("1024", ()), ("1000", ())]),
     ),
@@ -91,7 +91,8 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
         "io_size",
         &["io_limit"],
         "int",
-        "How much a job does, where that is not all of its files once.",
+        "How much a job does in a loop, where that is not all of its files once. Where it is more, \
+         the job does the greater of it and `loops` passes over its files.",
         |spec, given| {
             spec.target.io_size = Some(given.extent()?);
             Ok(())

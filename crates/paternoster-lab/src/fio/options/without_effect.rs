@@ -33,6 +33,7 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
     other(MEMORY, "lockmem", &[], &[], "Pins memory."),
     other(MEMORY, "thp", &[], &[], "Maps huge pages."),
     other(PROCESSORS, "thread", &[], &[], "Threads instead of processes."),
+    other(PROCESSORS, "threads", &[], &[], "What some of fio's examples say for `thread`."),
     other(PROCESSORS, "cpumask", &[], &[], "On which processors a job runs."),
     other(PROCESSORS, "cpus_allowed", &[], &[], "The same as a list."),
     other(PROCESSORS, "cpus_allowed_policy", &[], &[], "Whether clones share them."),

@@ -46,10 +46,11 @@ impl JobClone<'_> {
     }
 
     /// The least sizes of its directions.
-    fn blocks(&self) -> impl Iterator<Item = u64> {
+    fn blocks(&self) -> impl Iterator<Item = u64> + use<> {
         let said = &self.spec.pattern;
         let used = used_sizes(said.mix, said.sizes_by_order);
-        used.iter().map(|&index| said.sizes[index].min())
+        let sizes = said.sizes();
+        used.iter().map(move |&index| sizes[index].min())
     }
 
     /// A mistake at the first of these options that was given, or else at the section.

@@ -8,11 +8,14 @@ use crate::fio::draw::Draws;
 use crate::fio::error::Mistake;
 use crate::fio::files::Work;
 use crate::fio::job::{
-    Advice, Batches, BlockSizes, Engine, IoMix, Modifier, Order, Pacing, Pattern, Sequencer,
-    Submission, Syncs, ThinkTime,
+    Advice, Batches, BlockSizes, DataDirection, Engine, IoMix, Modifier, Order, Pacing, Pattern,
+    Sequencer, Submission, Syncs, ThinkTime, used_sizes,
 };
 use crate::fio::spec::{BatchSpec, Identity, PatternSpec, Spec, SubmissionSpec};
 use crate::fio::value::PerDirection;
+
+/// The largest read or write.
+const MAX_TRANSFER: u64 = 1 << 30;
 
 pub(super) fn submission(spec: &Spec) -> Submission {
     let said = &spec.submission;
@@ -55,6 +58,7 @@ fn batches(said: &SubmissionSpec) -> (u32, Batches) {
 pub(super) fn pacing(clone: &JobClone<'_>) -> Result<Pacing, Mistake> {
     let JobClone { spec, .. } = *clone;
     let said = &spec.pacing;
+    let sizes = spec.pattern.sizes();
     let mut rates: PerDirection<Option<u64>> = [None; 3];
     for (direction, rate) in rates.iter_mut().enumerate() {
         *rate = match (said.rate[direction], said.rate_iops[direction]) {
@@ -65,10 +69,7 @@ pub(super) fn pacing(clone: &JobClone<'_>) -> Result<Pacing, Mistake> {
             // A log has its own pace.
             _ if spec.replays() => None,
             (Some(bytes), None) => Some(bytes),
-            (None, ios) => {
-                let block = spec.pattern.sizes[direction].min();
-                ios.map(|ios| ios.saturating_mul(block))
-            }
+            (None, ios) => ios.map(|ios| ios.saturating_mul(sizes[direction].min())),
         };
     }
     let after = (said.thinktime_iotime > Nanos::ZERO).then_some(said.thinktime_iotime);
@@ -83,6 +84,7 @@ pub(super) fn pacing(clone: &JobClone<'_>) -> Result<Pacing, Mistake> {
     Ok(Pacing {
         think,
         rate_bytes_per_s: rates,
+        least_bytes: sizes.map(|sizes| sizes.min()),
         rate_process: said.rate_process,
         rate_ignores_think: said.rate_ignore_thinktime,
     })
@@ -96,6 +98,8 @@ pub(super) fn pattern(
 ) -> Result<Pattern, Mistake> {
     let JobClone { spec, .. } = *clone;
     let said = &spec.pattern;
+    let sizes = said.sizes();
+    check_transfers(clone, &sizes)?;
     let mix = match said.mix {
         IoMix::ReadsAndWrites { .. } => IoMix::ReadsAndWrites { reads: said.percent_reads },
         other => other,
@@ -104,7 +108,7 @@ pub(super) fn pattern(
         mix,
         order: said.order,
         modifier: modifier(said),
-        sizes: sizes(said),
+        sizes,
         sizes_by_order: said.sizes_by_order,
         align: said.align,
         distribution: said.distribution.clone(),
@@ -128,6 +132,25 @@ pub(super) fn pattern(
     })
 }
 
+/// Only a trim may be larger than what memory is there for.
+fn check_transfers(clone: &JobClone<'_>, sizes: &PerDirection<BlockSizes>) -> Result<(), Mistake> {
+    let said = &clone.spec.pattern;
+    if said.mix == IoMix::Only(DataDirection::Trim) || clone.spec.replays() {
+        return Ok(());
+    }
+    let used = used_sizes(said.mix, said.sizes_by_order);
+    match used.iter().map(|&index| sizes[index].max()).find(|&bytes| bytes > MAX_TRANSFER) {
+        Some(bytes) => {
+            let what = format!(
+                "an I/O of {bytes} bytes: a read or a write has {MAX_TRANSFER} at most, only a \
+                 trim may have more"
+            );
+            Err(clone.mistake(&["bssplit", "bsrange", "bs"], what))
+        }
+        None => Ok(()),
+    }
+}
+
 /// As fio sets it: best effort where only a level is given, level 0 where only a class is. Where
 /// neither is, Linux takes it from the nice value.
 pub(super) fn io_prio(said: &Identity) -> Option<IoPrio> {
@@ -146,19 +169,10 @@ pub(super) fn io_prio(said: &Identity) -> Option<IoPrio> {
 
 fn modifier(said: &PatternSpec) -> Option<Modifier> {
     let number = said.modifier?;
+    let ios = number.unsigned_abs();
     Some(match (said.order, said.sequencer) {
         (Order::Sequential, _) => Modifier::Holes(number),
-        (Order::Random, Sequencer::Sequential) => Modifier::Runs(number),
-        (Order::Random, Sequencer::Identical) => Modifier::Repeats(number),
-    })
-}
-
-fn sizes(said: &PatternSpec) -> PerDirection<BlockSizes> {
-    said.sizes.clone().map(|sizes| match sizes {
-        BlockSizes::Range { min, max, .. } if min == max => BlockSizes::Fixed(min),
-        BlockSizes::Range { min, max, .. } if said.unaligned => {
-            BlockSizes::Range { min, max, step: 1 }
-        }
-        sizes => sizes,
+        (Order::Random, Sequencer::Sequential) => Modifier::Runs(ios),
+        (Order::Random, Sequencer::Identical) => Modifier::Repeats(ios),
     })
 }
