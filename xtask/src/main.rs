@@ -15,6 +15,7 @@ mod bench_shares;
 mod cargo;
 mod compare;
 mod decisions;
+mod fio_judge;
 mod fresh;
 mod guest;
 mod killed_on_drop;
@@ -59,6 +60,8 @@ enum Command {
     Oracle(oracle::Args),
     /// Compare our decisions with those of another commit, on random scenarios
     Decisions(decisions::Args),
+    /// Compare what random job files do under fio with what they do in the laboratory
+    FioJudge(fio_judge::Args),
     /// Measure
     #[command(subcommand)]
     Bench(Bench),
@@ -116,6 +119,7 @@ fn run(command: &Command) -> Result<()> {
         Command::Fresh(args) => fresh::run(args),
         Command::Oracle(args) => oracle::run(args),
         Command::Decisions(args) => decisions::run(args),
+        Command::FioJudge(args) => fio_judge::run(args),
         Command::Bench(Bench::Sched(args)) => bench_sched::run(args),
         Command::Bench(Bench::Idle(args)) => bench_idle::run(args),
         Command::Bench(Bench::Nbd(args)) => bench_nbd::run(args),

@@ -5,7 +5,7 @@
 //! summary ends the output where nothing failed.
 
 use crate::not_run::{NotRun, NotedFile};
-use crate::{bench_idle, bench_sched, cargo, guest, oracle, packages, tidy};
+use crate::{bench_idle, bench_sched, cargo, fio_judge, guest, oracle, packages, tidy};
 use anyhow::{Result, bail};
 use paternoster_disk::IoEngine;
 use std::time::Instant;
@@ -39,7 +39,7 @@ enum Action {
 }
 
 /// The steps.
-const STEPS: [Step; 17] = [
+const STEPS: [Step; 18] = [
     Step::call("packages", "cargo xtask test", packages::ensure),
     Step::cargo("format", "cargo fmt --all --check"),
     Step::cargo("clippy", "cargo clippy --workspace --all-targets --locked -- -D warnings"),
@@ -66,6 +66,7 @@ const STEPS: [Step; 17] = [
     ),
     Step::cargo("attacks", "cargo test --workspace --test attacks --locked -- --nocapture"),
     Step::call("idle server", "cargo xtask bench idle --check", bench_idle::check),
+    Step::call("fio as judge", "cargo xtask fio-judge --seed 1 --files 25", fio_judge::check),
     Step::call("guest", "cargo xtask test --guest", guest::run),
     Step {
         name: "disk by threads",
@@ -198,7 +199,7 @@ mod tests {
     #[test]
     fn every_step_that_failed_is_listed_with_what_repeats_it() {
         let failed = [&STEPS[1], &STEPS[6]];
-        let expected = "2 of 17 steps failed:\n  format: cargo fmt --all --check\n  \
+        let expected = "2 of 18 steps failed:\n  format: cargo fmt --all --check\n  \
                         tidy: cargo xtask tidy";
         assert_eq!(list_of_failed(&failed), expected);
     }
