@@ -391,8 +391,10 @@ fn transfer_that_is_given_up_after_the_cancellation_fails_as_what_waited_does() 
             rig.engine.cancel_queued(rig.clock.now());
             rig.engine.cancel_syncs();
         }
-        for (id, _) in rig.in_device.drain(..2) {
+        for _ in 0..2 {
+            let (id, _) = rig.in_device.remove(0);
             rig.engine.transfer_done(rig.clock.now(), id, Transferred::given_up(Errno::IO));
+            rig.settle();
         }
         rig.finish_nth(0, Err(Errno::NXIO));
         let results = rig.results();
