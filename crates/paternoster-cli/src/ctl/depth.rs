@@ -19,11 +19,11 @@ pub(super) fn in_words(learned: &LearnedDepth) -> String {
     let since = match changed {
         None => format!("{depth} since the start"),
         Some(DepthChange { from, ago_ns, why, gain_ppm }) => {
-            let gain = format_gain(*gain_ppm);
+            let compared = compared(*gain_ppm);
             let why = match why.as_str() {
-                "deeper" => format!("more was faster ({gain})"),
-                "shallower" => format!("less was hardly slower ({gain})"),
-                "unfilled" => format!("clients do not fill more ({gain})"),
+                "deeper" => format!("more was {compared}"),
+                "shallower" => format!("less was {compared}"),
+                "unfilled" => format!("clients do not fill more, and less was {compared}"),
                 _ => "its bounds say so".to_owned(),
             };
             format!("{from} until {} ago, then {depth}, as {why}", Time(*ago_ns))
@@ -35,9 +35,18 @@ pub(super) fn in_words(learned: &LearnedDepth) -> String {
     )
 }
 
-#[expect(clippy::cast_precision_loss, reason = "two million at most")]
-fn format_gain(ppm: i64) -> String {
-    format!("{:+.1} %", ppm as f64 / 10_000.0)
+/// What the disk was with the new depth beside the old one, by the sign of what it gained. A new
+/// depth that is slower was taken because it is slower by little.
+fn compared(gain_ppm: i64) -> String {
+    // The figure has one decimal.
+    let permille = (gain_ppm.abs() + 500) / 1000 * gain_ppm.signum();
+    let word = match permille {
+        0 => return "as fast".to_owned(),
+        1.. => "faster",
+        _ => "hardly slower",
+    };
+    let sign = if permille > 0 { '+' } else { '-' };
+    format!("{word} ({sign}{}.{} %)", permille.abs() / 10, permille.abs() % 10)
 }
 
 #[cfg(test)]
@@ -69,7 +78,17 @@ mod tests {
         for (why, gain, said) in [
             ("deeper", 82_400, "as more was faster (+8.2 %)"),
             ("shallower", -12_000, "as less was hardly slower (-1.2 %)"),
-            ("unfilled", 0, "as clients do not fill more (+0.0 %)"),
+            ("shallower", -499, "as less was as fast"),
+            ("shallower", 0, "as less was as fast"),
+            ("shallower", 500, "as less was faster (+0.1 %)"),
+            ("shallower", 445_000, "as less was faster (+44.5 %)"),
+            ("unfilled", 0, "as clients do not fill more, and less was as fast"),
+            (
+                "unfilled",
+                -6_300,
+                "as clients do not fill more, and less was hardly slower (-0.6 %)",
+            ),
+            ("unfilled", 13_000, "as clients do not fill more, and less was faster (+1.3 %)"),
             ("bounds", 0, "as its bounds say so"),
         ] {
             let expected = format!("learned depth: 16 until 3.0 s ago, then 8, {said}{rest}");

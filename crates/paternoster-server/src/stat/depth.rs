@@ -28,11 +28,12 @@ pub struct LearnedDepth {
 pub struct DepthChange {
     /// The depth before it.
     pub from: u32,
-    /// Why: `deeper` (a trial of more was faster), `shallower` (one of less was hardly slower),
-    /// `unfilled` (clients do not fill the depth, and less was not slower), `bounds` (`min_depth`,
-    /// `max_depth` or the disk's kind).
+    /// Why: `deeper` (a trial of more was faster), `shallower` (one of less was faster, as fast, or
+    /// slower by little), `unfilled` (clients do not fill the depth, and the same holds of less),
+    /// `bounds` (`min_depth`, `max_depth` or the disk's kind).
     pub why: String,
-    /// By how much the disk was faster with the new one, in parts per million.
+    /// By how much the disk was faster with the new depth, in parts per million; below 0 it was
+    /// slower.
     pub gain_ppm: i64,
     /// How long ago, in nanoseconds.
     pub ago_ns: u64,
