@@ -66,7 +66,7 @@ const STEPS: [Step; 18] = [
     ),
     Step::cargo("attacks", "cargo test --workspace --test attacks --locked -- --nocapture"),
     Step::call("idle server", "cargo xtask bench idle --check", bench_idle::check),
-    Step::call("fio as judge", "cargo xtask fio-judge --seed 1 --files 25", fio_judge::check),
+    Step::call("fio as judge", "cargo xtask fio-judge --no-clock --files 25", fio_judge::check),
     Step::call("guest", "cargo xtask test --guest", guest::run),
     Step {
         name: "disk by threads",

@@ -390,6 +390,7 @@ fn transfer_that_is_given_up_after_the_cancellation_fails_as_what_waited_does() 
         if is_cancelled {
             rig.engine.cancel_queued(rig.clock.now());
             rig.engine.cancel_syncs();
+            rig.settle();
         }
         for _ in 0..2 {
             let (id, _) = rig.in_device.remove(0);

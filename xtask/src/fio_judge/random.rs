@@ -30,12 +30,12 @@ pub(super) enum What {
     Pace { each_direction: bool },
 }
 
-/// The file of that number.
-pub(super) fn job(seed: u64, index: u32) -> Judged {
+/// The file of that number; with rates and pauses among them only if `with_clock`.
+pub(super) fn job(seed: u64, index: u32, with_clock: bool) -> Judged {
     let mut rng = Rng::with_seed(seed.wrapping_mul(1 << 32).wrapping_add(index.into()));
     let rng = &mut rng;
     let mut job = Lines(vec![]);
-    let what = match rng.u8(..10) {
+    let what = match rng.u8(..if with_clock { 10 } else { 9 }) {
         0..4 => sequential(rng, &mut job),
         4..9 => random(rng, &mut job),
         _ => paced(rng, &mut job),
@@ -109,8 +109,11 @@ fn sequential(rng: &mut Rng, job: &mut Lines) -> What {
             job.add(format!("{sync}={}", rng.u8(1..6)));
         }
     }
-    // fio 3.33 syncs twice at the end of a job that ends before its last loop.
-    let ends_early = job.0.iter().any(|line| line.starts_with("loops="));
+    // fio 3.33 syncs twice at the end of a job that ends before its last loop, and files that it
+    // has not written yet.
+    let ends_early = ["loops=", "nrfiles="];
+    let ends_early =
+        job.0.iter().any(|line| ends_early.iter().any(|start| line.starts_with(start)));
     for sync in ["end_fsync=1", "fsync_on_close=1"] {
         if rng.u8(..5) == 0 && !ends_early {
             job.add(sync);
@@ -152,10 +155,11 @@ fn random(rng: &mut Rng, job: &mut Lines) -> What {
         return What::Sizes;
     }
     let said = |option: &str| job.0.iter().any(|line| line.starts_with(option));
+    let cuts_blocks = said("bs_unaligned") || said("bsrange");
     What::Whole {
         same_count: is_fixed && !by_direction && (is_random || !is_mix),
         covers: is_random && !is_again && is_fixed,
-        same_bytes: !said("number_ios") && !(said("bs_unaligned") && is_random && !is_again),
+        same_bytes: !(said("number_ios") || cuts_blocks && is_random && !is_again),
     }
 }
 

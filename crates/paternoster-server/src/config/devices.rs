@@ -60,13 +60,13 @@ fn sentences(names: &[&str], devices: &[BTreeSet<String>]) -> BTreeMap<usize, St
     let shared = together.into_iter().filter(|(disks, _)| disks.len() > 1);
     let sentences = shared.flat_map(|(disks, _)| {
         let common = common_devices(&disks, devices);
-        let [named, common] = [
+        let [on_it, common] = [
             disks.iter().map(|&disk| format!("{:?}", names[disk])).collect(),
             common.into_iter().map(str::to_owned).collect(),
         ]
         .map(list);
         let sentence = format!(
-            "disks {named} are on the same device ({common}): a weight holds on each disk for \
+            "disks {on_it} are on the same device ({common}): a weight holds on each disk for \
              itself, and nothing is shared by weight between them; tenants that are to share the \
              device need ranges of one disk"
         );

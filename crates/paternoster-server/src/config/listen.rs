@@ -292,8 +292,9 @@ fn too_long_for_clients(path: &Path, absolute: &Path) -> Option<String> {
     let len = absolute.as_os_str().len();
     (len > UNIX_PATH_MAX).then(|| {
         format!(
-            "unix = {path:?}: with its directory the path has {len} bytes, and clients can use \
-             {UNIX_PATH_MAX} at most: the URIs of this socket are of no use; choose a shorter path"
+            "unix = \"{}\": with its directory the path has {len} bytes, and clients can use \
+             {UNIX_PATH_MAX} at most: the URIs of this socket are of no use; choose a shorter path",
+            path.display()
         )
     })
 }

@@ -94,9 +94,10 @@ impl DiskStat {
         let (group, shares) = (&self.groups[index], self.shares());
         let Share { entitled, achieved } = shares[index];
         let others = self.groups.iter().filter(|other| other.path != tenant);
-        let served = others.map(|other| match group.behind.is_empty() {
-            true => (other, other.time.went_first_ns),
-            false => (other, group.behind.get(&other.path).copied().unwrap_or_default()),
+        let behind = |path| group.behind.get(path).copied().unwrap_or_default();
+        let served = others.map(|other| {
+            let has_row = !group.behind.is_empty();
+            (other, if has_row { behind(&other.path) } else { other.time.went_first_ns })
         });
         let idled = self.groups.iter().map(|other| (other, other.time.idled_ns));
         Some(Why {

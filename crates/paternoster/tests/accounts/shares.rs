@@ -189,7 +189,9 @@ impl Bench {
                 }
             }
             let thought: Vec<_> = self.thinking.extract_if(.., |(at, _)| *at <= next).collect();
-            thought.into_iter().for_each(|(_, tenant)| self.ask(tenant));
+            for (_, tenant) in thought {
+                self.ask(tenant);
+            }
             self.dispatch();
         }
     }
