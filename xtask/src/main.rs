@@ -12,6 +12,7 @@ mod bench_nbd;
 mod bench_predict;
 mod bench_sched;
 mod bench_shares;
+mod bench_thinkers;
 mod cargo;
 mod compare;
 mod decisions;
@@ -89,6 +90,8 @@ enum Bench {
     Predict(bench_predict::Args),
     /// Throughput, shares and a victim's latency under schedulers over modelled devices
     Depth(bench_depth::Args),
+    /// What a client keeps of a disk beside one that thinks
+    Thinkers(bench_thinkers::Args),
 }
 
 fn main() -> ExitCode {
@@ -128,5 +131,6 @@ fn run(command: &Command) -> Result<()> {
         Command::Bench(Bench::Shares(args)) => bench_shares::run(args),
         Command::Bench(Bench::Predict(args)) => bench_predict::run(args),
         Command::Bench(Bench::Depth(args)) => bench_depth::run(args),
+        Command::Bench(Bench::Thinkers(args)) => bench_thinkers::run(args),
     }
 }

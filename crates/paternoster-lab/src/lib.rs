@@ -25,6 +25,7 @@ pub mod result;
 mod scenario;
 pub mod sim;
 pub mod study;
+pub mod thinkers;
 pub mod threads;
 
 pub use input::read_input;

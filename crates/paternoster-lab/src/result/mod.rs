@@ -190,7 +190,7 @@ impl JobResult {
     }
 
     /// I/Os of all directions.
-    fn ios(&self) -> u64 {
+    pub fn ios(&self) -> u64 {
         self.directions.iter().map(|direction| direction.ios).sum()
     }
 }

@@ -15,6 +15,7 @@ impl<T: Trace> Bfq<T> {
             self.adapt_injection(cx, queue, time);
         }
         self.observe_queueing(cx);
+        self.idling_charge.complete(cx.requests[rq].sectors.max(self.tunables.least_charge()));
         self.in_driver -= 1;
         self.note_end(cx, queue);
         if self.in_service == Some(queue) {

@@ -35,14 +35,15 @@ impl<T: Trace> Bfq<T> {
         let in_service = self.in_service == Some(queue);
         if in_service {
             self.service_time_probe.request_dispatched(rq);
-        } else {
-            self.idling_charge.note_injected(charge);
         }
         // Before the request leaves, so that a queue that runs empty stays counted as active.
         self.queues[queue].in_flight += 1;
         self.observe_dispatch(cx, rq, in_service);
         self.remove_request(cx, queue, rq);
         if in_service {
+            if self.queues[queue].is_empty() {
+                self.idling_charge.note_empty();
+            }
             self.update_raising(cx, queue);
             let idle_class = self.wf2q.class_of(queue) == IoClass::Idle;
             if idle_class && self.busy.count() > 1 {

@@ -7,7 +7,6 @@
 
 use crate::bfq::Bfq;
 use crate::bfq::budget_bounds::default_timeout;
-use crate::bfq::idling_charge::Served;
 use crate::bfq::queue::QueueFate;
 use crate::bfq::queue_id::QueueId;
 use crate::bfq::wf2q::{Leaving, Service};
@@ -48,10 +47,10 @@ impl<T: Trace> Bfq<T> {
         let speed = self.service_speed(cx, queue, end);
         let raised = self.is_raised(queue);
         let late = why == BudgetEnd::Timeout && self.has_third_left(queue);
+        self.charge_idling(cx, queue);
         if !raised && (speed.slow || late) {
             self.charge_time(cx, queue, speed.millis);
         }
-        self.charge_idling(cx, queue, why);
         self.trace_expiry(cx, queue, why, speed.slow);
         if self.tunables.low_latency() {
             self.note_for_raising(cx, queue, raised);
@@ -116,18 +115,16 @@ impl<T: Trace> Bfq<T> {
         self.charge_up_to(cx, queue, SectorCount(u32::try_from(want).unwrap_or(u32::MAX)));
     }
 
-    /// Charges the queue for its time if the device idled for it, where that is tuned so.
-    fn charge_idling(&mut self, cx: &Cx<'_>, queue: QueueId, why: BudgetEnd) {
+    /// Charges the queue for what others lost if the device idled for it, where that is tuned so.
+    fn charge_idling(&mut self, cx: &Cx<'_>, queue: QueueId) {
         if !self.tunables.charge_waiting() {
             return;
         }
-        let served = Served {
-            time: cx.now.saturating_since(self.service_began),
-            service: self.wf2q.service(queue),
-            had_requests: matches!(why, BudgetEnd::Exhausted | BudgetEnd::Timeout),
-        };
-        if let Some(want) = self.idling_charge.end_service(served) {
-            self.charge_up_to(cx, queue, want);
+        let of_group = &mut self.groups[self.wf2q.group_of(queue)].unjudged;
+        let lost = self.idling_charge.end_service(cx.now, of_group);
+        if lost > SectorCount(0) {
+            let service = self.wf2q.service(queue).0;
+            self.charge_up_to(cx, queue, SectorCount(service.saturating_add(lost.0)));
         }
     }
 

@@ -6,6 +6,7 @@ use crate::bfq::queue_id::QueueId;
 use crate::bfq::wf2q::{Leaving, Service};
 use crate::io_context::IoPrio;
 use crate::parts::position_index::PositionIndex;
+use crate::parts::service_speed::Unjudged;
 use crate::scheduler::Cx;
 use crate::trace::{BudgetEnd, Trace};
 
@@ -19,6 +20,8 @@ pub(super) struct GroupState {
     /// The stable-merge candidate: the sync queue that was created last. New queues may merge with
     /// it.
     pub(super) last_created: Option<QueueId>,
+    /// Services of its queues that the speed of the device was not judged by.
+    pub(super) unjudged: Unjudged,
 }
 
 impl<T: Trace> Bfq<T> {

@@ -2,49 +2,37 @@
 //! tuned so. Linux charges nothing for it.
 //!
 //! ```text
-//!   a service without idling      S sectors in the time T  ──▶  speed = Σ S / Σ T
-//!   a service with idling         charge = max(its sectors, its time × speed)
+//!   a service with idling     charge = its sectors + what the device did not serve meanwhile
 //! ```
 //!
-//! The speed is that of the last second or so in which queues had requests all the time: what the
-//! others would have got, whatever the size of their requests. CFQ's `charge_whole_turn` does the
-//! same in time (`cfq/slice.rs`).
+//! What the device would have served follows from its speed (`parts/service_speed.rs`), whatever
+//! the size of the requests; what it served for others by injection is not lost. CFQ's
+//! `charge_whole_turn` does the same by requests (`cfq/expire.rs`).
 
-use crate::parts::service_speed::ServiceSpeed;
+use crate::parts::service_speed::{Mark, ServiceSpeed, Unjudged};
 use crate::request::SectorCount;
-use crate::time::Nanos;
+use crate::time::Instant;
 
-/// Whether the device idled for the queue in service, and how fast queues are served for which it
-/// does not.
+/// Whether the device idled for the queue in service, and how fast it serves.
 #[derive(Debug, Default)]
 pub(super) struct IdlingCharge {
-    /// The queue kept the device while it was empty.
+    /// The queue kept the device while it was empty, and others had requests.
     idled: bool,
-    /// What the queue had been charged of its budget before, for requests that were injected.
-    before: SectorCount,
-    /// What others were charged meanwhile, for requests that were injected.
-    injected: SectorCount,
-    /// Sectors that are charged in services without idling.
+    /// The queue dispatched its last request.
+    ran_empty: bool,
+    /// When the service began; valid while there is one.
+    since: Option<Mark>,
+    /// The sectors that the device completes, as far as they are charged.
     speed: ServiceSpeed,
 }
 
-/// A service that ends.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Served {
-    pub(super) time: Nanos,
-    /// What the queue has been charged of its budget.
-    pub(super) service: SectorCount,
-    /// The queue could have gone on, but for its budget or its time.
-    pub(super) had_requests: bool,
-}
-
 impl IdlingCharge {
-    /// A queue that was charged so much of its budget is put in service.
+    /// A queue is put in service.
     #[inline]
-    pub(super) fn begin_service(&mut self, before: SectorCount) {
+    pub(super) fn begin_service(&mut self, now: Instant) {
         self.idled = false;
-        self.before = before;
-        self.injected = SectorCount(0);
+        self.ran_empty = false;
+        self.since = Some(self.speed.mark(now));
     }
 
     /// The queue in service keeps the device though it is empty.
@@ -53,65 +41,74 @@ impl IdlingCharge {
         self.idled = true;
     }
 
-    /// Another queue is charged so much for a request that was injected.
+    /// The queue in service dispatched its last request.
     #[inline]
-    pub(super) fn note_injected(&mut self, charge: SectorCount) {
-        self.injected = self.injected + charge;
+    pub(super) fn note_empty(&mut self) {
+        self.ran_empty = true;
     }
 
-    /// The service ends. Returns up to what the queue is to be charged if the device idled for it.
-    /// If not, and it could have gone on, the speed is learned from it.
-    pub(super) fn end_service(&mut self, served: Served) -> Option<SectorCount> {
-        let Served { time, service, had_requests } = served;
-        if self.idled {
-            let lost = u32::try_from(self.speed.served_in(time)).unwrap_or(u32::MAX);
-            let lost = lost.saturating_sub(self.injected.0);
-            return Some(SectorCount(self.before.0.saturating_add(lost)));
-        }
-        if had_requests {
-            self.speed.learn(service.0.saturating_sub(self.before.0).into(), time);
-        }
-        None
+    /// The device has completed a request of so many sectors that are charged.
+    #[inline]
+    pub(super) fn complete(&mut self, sectors: SectorCount) {
+        self.speed.complete(sectors.0.into());
+    }
+
+    /// The service ends. Returns what the others lost if the device idled for the queue. `of_group`
+    /// is of its group.
+    pub(super) fn end_service(&mut self, now: Instant, of_group: &mut Unjudged) -> SectorCount {
+        let since = self.since.take().expect("a service that ends has begun");
+        let served = self.speed.since(since, now);
+        self.speed.learn(of_group, served, self.ran_empty);
+        let lost = if self.idled { self.speed.lost(served) } else { 0 };
+        SectorCount(u32::try_from(lost).unwrap_or(u32::MAX))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::time::Nanos;
 
-    fn served(millis: u64, sectors: u32, had_requests: bool) -> Served {
-        Served { time: Nanos::from_millis(millis), service: SectorCount(sectors), had_requests }
+    fn at(ms: u64) -> Instant {
+        Instant::START + Nanos::from_millis(ms)
     }
 
-    /// 1000 sectors in 10 ms are 100 a millisecond. So 5 ms in which the device idled cost 500, of
-    /// which others had 200 by injection; 30 were charged before.
-    #[test]
-    fn service_with_idling_is_charged_at_the_speed_of_those_without() {
-        let mut charge = IdlingCharge::default();
-        charge.begin_service(SectorCount(100));
-        assert_eq!(charge.end_service(served(10, 1100, true)), None);
-        charge.begin_service(SectorCount(30));
-        charge.note_idling();
-        charge.note_injected(SectorCount(150));
-        charge.note_injected(SectorCount(50));
-        assert_eq!(charge.end_service(served(5, 38, false)), Some(SectorCount(330)));
-        charge.begin_service(SectorCount(0));
-        charge.note_idling();
-        assert_eq!(charge.end_service(served(5, 38, false)), Some(SectorCount(500)), "a new one");
-        charge.begin_service(SectorCount(0));
-        assert_eq!(charge.end_service(served(5, 38, false)), None, "the device did not idle");
+    /// A service from 0 on in which the device completes so many sectors, and what is lost in it.
+    fn service(charge: &mut IdlingCharge, sectors: u32, ms: u64) -> u32 {
+        charge.complete(SectorCount(sectors));
+        charge.end_service(at(ms), &mut Unjudged::default()).0
     }
 
-    /// The queue ran empty: it might have been served faster. Where others had more by injection
-    /// than what was lost, there is nothing to charge but what was charged before.
+    /// 1000 sectors in 10 ms are 100 a millisecond. So 5 ms in which the device idled and completed
+    /// 38 cost 462.
     #[test]
-    fn speed_is_learned_only_from_queues_that_had_requests() {
+    fn service_with_idling_is_charged_what_the_device_did_not_serve() {
         let mut charge = IdlingCharge::default();
-        charge.begin_service(SectorCount(0));
-        assert_eq!(charge.end_service(served(10, 1000, false)), None);
-        charge.begin_service(SectorCount(7));
+        charge.begin_service(at(0));
+        assert_eq!(service(&mut charge, 1000, 10), 0);
+        charge.begin_service(at(0));
+        charge.note_empty();
         charge.note_idling();
-        charge.note_injected(SectorCount(1));
-        assert_eq!(charge.end_service(served(5, 8, true)), Some(SectorCount(7)));
+        assert_eq!(service(&mut charge, 38, 5), 462);
+        charge.begin_service(at(0));
+        charge.note_empty();
+        assert_eq!(service(&mut charge, 38, 5), 0, "nobody waited");
+    }
+
+    /// A queue that thinks until its time is over had been taken for one that always has requests:
+    /// the device was as slow as it was, and idling cost nothing.
+    #[test]
+    fn queue_that_ran_empty_does_not_teach_that_the_device_is_slow() {
+        let mut charge = IdlingCharge::default();
+        charge.begin_service(at(0));
+        assert_eq!(service(&mut charge, 1000, 10), 0);
+        for _ in 0..1000 {
+            charge.begin_service(at(0));
+            charge.note_empty();
+            assert_eq!(service(&mut charge, 40, 5), 0);
+        }
+        charge.begin_service(at(0));
+        charge.note_idling();
+        assert_eq!(service(&mut charge, 40, 5), 460);
     }
 }

@@ -112,7 +112,7 @@ impl<T: Trace> Bfq<T> {
         let deadline = self.service_deadline(now, queue);
         self.queues[queue].begin_service(deadline);
         self.in_service = Some(queue);
-        self.idling_charge.begin_service(self.wf2q.service(queue));
+        self.idling_charge.begin_service(cx.now);
         let event = Event::InService {
             queue: self.queues[queue].name(),
             group: self.wf2q.group_of(queue),

@@ -59,7 +59,7 @@ tunable_table! {
         "Whether the weights of interactive and of soft real-time queues are raised.";
     charge_waiting = charge_waiting * 1, "bool", 0, 0, 1,
         "Not of Linux, which has 0: whether a service in which the device idled for its queue is \
-         charged for its time, at the rate at which services without idling are served.";
+         also charged for what the device did not serve meanwhile.";
     least_charge = least_charge * 1, "sectors", 0, 0, LARGEST_LEAST_CHARGE,
         "Not of Linux, which has 0: what a request is charged at least, however small it is.";
 }

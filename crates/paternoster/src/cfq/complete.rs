@@ -16,6 +16,7 @@ impl<T: Trace> Cfq<T> {
         let queue = queue_of(cx.requests, rq);
         self.observe_queueing(cx);
         self.in_driver -= 1;
+        self.service_speed.complete(1);
         let state = &mut self.queues[queue];
         state.in_flight -= 1;
         let group = state.group;

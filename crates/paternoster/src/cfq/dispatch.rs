@@ -57,19 +57,32 @@ impl<T: Trace> Cfq<T> {
     /// Returns how many requests the active queue may have in flight.
     fn depth_allowed(&self, cx: &Cx<'_>, queue: &Queue) -> u32 {
         let quantum = self.tunables.quantum();
+        let [busy, busy_sync] = self.competing(queue);
         let is_idle_class = queue.class() == IoClass::Idle;
         let mut limit = if is_idle_class { 1 } else { (quantum / 2).max(1) };
         if queue.in_flight >= limit {
-            let only_sync = queue.synchrony.is_sync() && self.busy_sync == 1;
-            if is_idle_class || (self.busy > 1 && !only_sync && self.ends_soon(cx, queue)) {
+            let only_sync = queue.synchrony.is_sync() && busy_sync == 1;
+            if is_idle_class || (busy > 1 && !only_sync && self.ends_soon(cx, queue)) {
                 return limit;
             }
-            limit = if self.busy == 1 || only_sync { u32::MAX } else { quantum };
+            limit = if busy == 1 || only_sync { u32::MAX } else { quantum };
         }
         if queue.synchrony.is_sync() || !self.tunables.low_latency() {
             return limit;
         }
         limit.min(self.async_depth(cx, queue))
+    }
+
+    /// Returns the busy queues that compete with the active one for places in the device, itself
+    /// included, and how many of them are synchronous. Where a group pays for requests that the
+    /// device did not complete in its turn, those of other groups do not: in its turn it may use
+    /// the whole device.
+    fn competing(&self, queue: &Queue) -> [u32; 2] {
+        if self.tunables.charge_whole_turn() && self.iops_mode() {
+            [self.groups[queue.group].entities, self.sync_queues_of(queue.group)]
+        } else {
+            [self.busy, self.busy_sync]
+        }
     }
 
     /// Returns how many requests an asynchronous queue may have in flight: one more for each
@@ -96,6 +109,9 @@ impl<T: Trace> Cfq<T> {
         let state = &mut self.queues[queue];
         state.in_flight += 1;
         state.slice.count_dispatch(request.sectors);
+        if state.is_empty() {
+            state.slice.run_empty();
+        }
         let group = state.group;
         self.in_flight[state.synchrony] += 1;
         let group = self.counted_in(group, rq);

@@ -62,7 +62,7 @@ impl<T: Trace> Cfq<T> {
         let Usage { used, unaccounted } = self.usage(cx, &slice);
         let iops_mode = self.iops_mode();
         let charge = if iops_mode {
-            if whole { self.requests_due(cx, queue, used) } else { slice.dispatched().into() }
+            if whole { self.requests_due(cx, queue) } else { slice.dispatched().into() }
         } else if whole {
             used.as_nanos()
         } else if !name.sync && self.sync_queues_of(group) == 0 {
@@ -123,24 +123,29 @@ impl<T: Trace> Cfq<T> {
         slice.usage(cx.now, cx.device.hz)
     }
 
-    /// Returns for how many requests a slice is charged: those that it dispatched, or, if it held
-    /// the device while it was empty, those that others would have dispatched in its time. Slices
-    /// that are used up with requests still waiting show how many those are.
-    fn requests_due(&mut self, cx: &Cx<'_>, queue: QueueId, time: Nanos) -> u64 {
+    /// Returns for how many requests a slice is charged: those that it dispatched, and if it held
+    /// the device while it was empty, those that the device did not complete meanwhile.
+    fn requests_due(&mut self, cx: &Cx<'_>, queue: QueueId) -> u64 {
         let state = &self.queues[queue];
-        let (slice, dispatched) = (&state.slice, u64::from(state.slice.dispatched()));
-        if slice.was_held_while_empty() {
-            return dispatched.max(self.service_speed.served_in(time));
+        let slice = &state.slice;
+        let served = self.service_speed.since(slice.since(), cx.now);
+        let (dispatched, short) = (u64::from(slice.dispatched()), slice.has_run_empty());
+        let mut seen = served;
+        if slice.is_over(cx.now) && !short {
+            // What it dispatched last completes after its slice, which began with a device that
+            // might be empty.
+            seen.amount = seen.amount.max(dispatched);
         }
-        if !state.is_empty() && slice.is_over(cx.now) {
-            self.service_speed.learn(dispatched, time);
-        }
-        dispatched
+        let of_group = &mut self.groups[state.group].unjudged;
+        self.service_speed.learn(of_group, seen, short);
+        let held = slice.was_held_while_empty();
+        let lost = if held { self.service_speed.lost(served) } else { 0 };
+        dispatched.saturating_add(lost)
     }
 
     /// Counts the busy queues of the group on trees that are neither asynchronous nor of the idle
     /// class.
-    fn sync_queues_of(&self, group: GroupId) -> u32 {
+    pub(super) fn sync_queues_of(&self, group: GroupId) -> u32 {
         let state = &self.groups[group];
         let queues = state.entities - state.share.child_groups();
         queues - state.trees.busy_async() - state.trees.busy_idle()

@@ -9,6 +9,7 @@ use crate::cfq::queue_id::QueueId;
 use crate::cfq::select::SavedWorkload;
 use crate::cfq::service_tree::ServiceTrees;
 use crate::io_context::IoPrio;
+use crate::parts::service_speed::Unjudged;
 use crate::parts::think_time::ThinkTime;
 use crate::scheduler::Cx;
 use crate::stats::SliceStats;
@@ -35,6 +36,8 @@ pub(super) struct GroupState {
     pub(super) async_queues: [Option<QueueId>; IoPrio::ASYNC_SLOTS],
     pub(super) stats: SliceStats,
     pub(super) share: GroupShare,
+    /// Its services that the speed of the device was not judged by.
+    pub(super) unjudged: Unjudged,
 }
 
 impl GroupState {
@@ -50,6 +53,7 @@ impl GroupState {
             async_queues: [None; IoPrio::ASYNC_SLOTS],
             stats: SliceStats::default(),
             share: GroupShare::new(now),
+            unjudged: Unjudged::default(),
         }
     }
 }

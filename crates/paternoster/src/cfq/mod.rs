@@ -120,7 +120,7 @@ use crate::dump::Dump;
 use crate::group::GroupChange;
 use crate::hierarchy::{Hierarchy, NoHierarchy};
 use crate::kernel::Kernel;
-use crate::parts::service_speed::ServiceSpeed;
+use crate::parts::service_speed::{Mark, ServiceSpeed};
 use crate::request::{Bio, Sector};
 use crate::scheduler::{Cx, InsertAt, MergeRules, Requeue, Scheduler};
 use crate::stats::SliceStats;
@@ -148,13 +148,13 @@ pub struct Cfq<T> {
     group_tree: GroupTree,
     /// The group and the workload that are served.
     serving: Serving,
-    /// How fast requests are dispatched in slices in which the device does not idle.
+    /// How many requests the device completes, where groups pay for those that it does not.
     service_speed: ServiceSpeed,
     /// The queue that has the device.
     active: Option<QueueId>,
     /// When the last slice ended, if it was preempted. Valid until a queue becomes active, which
     /// waits for room in the device.
-    preempted_at: Option<Instant>,
+    preempted_at: Option<Mark>,
     /// The I/O context of the first request dispatched since the last slice ended.
     active_context: Option<IocId>,
     /// Runs while the device idles for the active queue.

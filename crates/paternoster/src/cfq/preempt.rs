@@ -71,7 +71,7 @@ impl<T: Trace> Cfq<T> {
         self.trace.event(cx.now, Event::Preempted { by, over, why });
         let workload = self.queues[active].workload();
         self.expire_with_residue(cx, SliceEnd::Preempted);
-        self.preempted_at = Some(cx.now);
+        self.preempted_at = Some(self.service_speed.mark(cx.now));
         let state = &self.queues[queue];
         if state.workload() != workload {
             self.groups[state.group].saved = None;

@@ -20,6 +20,7 @@ use crate::cfq::slice::Slice;
 use crate::io_context::{IoClass, IoPrio};
 use crate::parts::position_index::NextSectors;
 use crate::parts::red_black::{Nodes, TreeLinks};
+use crate::parts::service_speed::ServiceSpeed;
 use crate::parts::waiting::WaitingRequests;
 use crate::request::Sector;
 use crate::scheduler::Cx;
@@ -88,7 +89,7 @@ impl Queue {
             place: None,
             on_position_index: None,
             position_links: TreeLinks::default(),
-            slice: Slice::activate(cx.now, None),
+            slice: Slice::activate(cx.now, ServiceSpeed::default().mark(cx.now)),
             residue: 0,
             share: QueueShare::new(cx.now),
             seekiness: Seekiness::default(),

@@ -273,10 +273,10 @@ impl<T: Trace> Cfq<T> {
 
     /// Makes the queue active, with a new slice.
     pub(super) fn activate(&mut self, cx: &Cx<'_>, queue: QueueId) {
-        let preempted_at = self.preempted_at.take();
+        let since = self.preempted_at.take().unwrap_or_else(|| self.service_speed.mark(cx.now));
         let state = &mut self.queues[queue];
         let (name, group) = (state.name(), state.group);
-        state.slice = Slice::activate(cx.now, preempted_at);
+        state.slice = Slice::activate(cx.now, since);
         self.stop_idle_timer(cx);
         self.active = Some(queue);
         let state = &mut self.groups[group];

@@ -16,6 +16,7 @@ use crate::arena::GroupId;
 use crate::cfq::Cfq;
 use crate::cfq::queue_id::QueueId;
 use crate::io_context::IoClass;
+use crate::parts::service_speed::Mark;
 use crate::request::SectorCount;
 use crate::scheduler::Cx;
 use crate::synchrony::Synchrony;
@@ -35,7 +36,7 @@ pub(super) struct Slice {
     dispatch_start: Instant,
     /// Since when the group has kept others from the device. This is before the activation if the
     /// queue preempted another one while the device was full.
-    since: Instant,
+    since: Mark,
     /// When the slice began: at the first completion.
     start: Option<Instant>,
     /// When the slice ends; valid once it has begun.
@@ -48,6 +49,8 @@ pub(super) struct Slice {
     sectors: u64,
     /// The queue held the device while it was empty and others had requests.
     held_while_empty: bool,
+    /// The queue dispatched its last waiting request.
+    ran_empty: bool,
     /// The device idles for the queue: the idle timer was armed, and no request has ended that.
     idling: bool,
     /// The queue's next request passes the gate, whatever is in flight.
@@ -61,18 +64,20 @@ pub(super) struct Slice {
 }
 
 impl Slice {
-    /// The slice of a queue that becomes active, after another was preempted at `preempted_at`.
+    /// The slice of a queue that becomes active, whose group has kept others from the device since
+    /// `since`.
     #[inline]
-    pub(super) fn activate(now: Instant, preempted_at: Option<Instant>) -> Self {
+    pub(super) fn activate(now: Instant, since: Mark) -> Self {
         Self {
             dispatch_start: now,
-            since: preempted_at.unwrap_or(now),
+            since,
             start: None,
             end: Instant::from_nanos(0),
             length: Nanos::ZERO,
             dispatched: 0,
             sectors: 0,
             held_while_empty: false,
+            ran_empty: false,
             idling: false,
             forced: false,
             grant_used: false,
@@ -189,6 +194,18 @@ impl Slice {
         self.fifo_checked
     }
 
+    /// Notes that the queue dispatched its last waiting request.
+    #[inline]
+    pub(super) fn run_empty(&mut self) {
+        self.ran_empty = true;
+    }
+
+    /// Returns whether the queue was short of requests at some time.
+    #[inline]
+    pub(super) fn has_run_empty(&self) -> bool {
+        self.ran_empty
+    }
+
     /// Notes that the queue holds the device while it is empty and others have requests.
     #[inline]
     pub(super) fn hold_while_empty(&mut self) {
@@ -248,10 +265,15 @@ impl Slice {
         Usage { used, unaccounted: beyond + start.saturating_since(self.dispatch_start) }
     }
 
+    /// Since when the group has kept others from the device.
+    pub(super) fn since(&self) -> Mark {
+        self.since
+    }
+
     /// All the time in which the slice kept others from the device. Linux does not count the time
     /// before the first completion, which is most of a short slice.
     pub(super) fn whole_usage(&self, now: Instant) -> Usage {
-        Usage { used: now.saturating_since(self.since), unaccounted: Nanos::ZERO }
+        Usage { used: now.saturating_since(self.since.at()), unaccounted: Nanos::ZERO }
     }
 }
 
@@ -330,19 +352,20 @@ impl<T: Trace> Cfq<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::parts::service_speed::ServiceSpeed;
 
     fn at(ms: u64) -> Instant {
         Instant::START + Nanos::from_millis(ms)
     }
 
-    /// Active at 0 ms, after a queue that was preempted at `preempted_at`.
-    fn active(preempted_at: Option<Instant>) -> Slice {
-        Slice::activate(at(0), preempted_at)
+    /// Active at 0 ms.
+    fn active() -> Slice {
+        Slice::activate(at(0), ServiceSpeed::default().mark(at(0)))
     }
 
     /// Active at 0, with a slice of 10 ms that begins at 3.
     fn begun() -> Slice {
-        let mut slice = active(None);
+        let mut slice = active();
         slice.begin(at(3), Nanos::from_millis(10));
         slice
     }
@@ -355,7 +378,7 @@ mod tests {
         for (ms, half_left) in rows {
             assert_eq!(begun().has_half_left(at(ms)), half_left, "{ms} ms");
         }
-        assert!(active(None).has_half_left(at(500)), "a slice that has not begun");
+        assert!(active().has_half_left(at(500)), "a slice that has not begun");
         assert_eq!(begun().left(at(14)), -1_000_000);
     }
 
@@ -363,7 +386,7 @@ mod tests {
     fn slice_is_over_at_its_end_and_never_before_it_begins() {
         assert!(!begun().is_over(at(12)));
         assert!(begun().is_over(at(13)));
-        assert!(!active(None).is_over(at(500)));
+        assert!(!active().is_over(at(500)));
         assert!(!begun().ends_before(at(13)));
         assert!(begun().ends_before(at(14)));
     }
@@ -380,14 +403,14 @@ mod tests {
         assert_eq!(begun().usage(at(8), hz), usage(5, 3));
         assert_eq!(begun().usage(at(15), hz), usage(10, 3 + 2));
         assert_eq!(begun().usage(at(3), hz), usage(3, 0));
-        assert_eq!(active(None).usage(at(0), hz), usage(1, 0));
+        assert_eq!(active().usage(at(0), hz), usage(1, 0));
     }
 
     #[test]
     fn whole_usage_begins_with_the_preemption() {
-        let preempting = Slice::activate(at(2), Some(at(1)));
+        let preempting = Slice::activate(at(2), ServiceSpeed::default().mark(at(1)));
         assert_eq!(preempting.whole_usage(at(9)).used, Nanos::from_millis(8));
-        assert_eq!(active(None).whole_usage(at(9)).used, Nanos::from_millis(9));
+        assert_eq!(active().whole_usage(at(9)).used, Nanos::from_millis(9));
     }
 
     #[test]

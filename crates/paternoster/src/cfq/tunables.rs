@@ -33,7 +33,8 @@ tunable_table! {
     pub(super) Tunables of super::NAME;
     quantum = quantum * 1, "requests", 8, 1, UINT_MAX,
         "Requests that a queue may have in flight while others wait; half of it where its slice \
-         is about to end, 1 for the idle class.";
+         is about to end, 1 for the idle class. Where charge_whole_turn is set and requests are \
+         charged, only while others of its group wait.";
     fifo_expire_sync = order.fifo_expire_sync * MS, "ms", 125, 1, UINT_MAX,
         "After how long a synchronous request is served out of sector order.";
     fifo_expire_async = order.fifo_expire_async * MS, "ms", 250, 1, UINT_MAX,
@@ -72,7 +73,7 @@ tunable_table! {
     charge_whole_turn = charge_whole_turn * 1, "bool", 0, 0, 1,
         "Not of Linux, which has 0: whether a group is charged for all the time that its queues \
          are active: from the start, not only from the first completion on, and beyond the slice. \
-         Where requests are charged: for those that others would have dispatched while the device \
+         Where requests are charged: also for those that the device did not complete while it \
          idled for it.";
 }
 

@@ -1,6 +1,7 @@
 //! The gate: how many requests of the active queue may be in flight, and beside which others.
 
 use crate::rig::*;
+use paternoster::{Device, SchedulerKind};
 
 const FAR: u64 = 1_000_000;
 
@@ -32,6 +33,22 @@ fn queue_dispatches_half_its_quantum_before_its_slice_begins_and_then_all_of_it(
         rig.run(&[Complete("first")]);
         let quantum = usize::try_from(quantum).expect("a few requests");
         assert_eq!(dispatch_all(&mut rig) + half - 1, quantum);
+    }
+}
+
+/// In its group's turn a queue had 8 requests in flight at most, so that a device that serves 16 at
+/// a time stood half idle. Queues of one group leave room for each other in any case.
+#[test]
+fn queue_fills_the_device_beside_other_groups_where_its_group_pays_for_that() {
+    for (charged, other, count) in [(0, "/b", 4), (1, "/b", 32), (1, "/a", 4)] {
+        let rig = Rig::on(Device::solid_state(32), SchedulerKind::Cfq).without_merging().depth(0);
+        let rig = rig.set("charge_whole_turn", charged).group("/a", 100).group("/b", 100);
+        let mut rig = rig.task("a", "be/4", "/a").task("b", "be/4", other);
+        for start in 0..40 {
+            rig.enter("", read(start * 100..start * 100 + 16).by("a"));
+        }
+        rig.run(&[Submit("b", read(FAR..FAR + 16).by("b")), SetDepth(32)]);
+        assert_eq!(dispatch_all(&mut rig), count, "charged: {charged}, beside {other}");
     }
 }
 
