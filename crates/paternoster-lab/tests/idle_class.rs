@@ -38,8 +38,9 @@ fn scrub_of_large_requests_gets_a_sixteenth_of_the_drive() {
 const PRICES: [(&str, i64); 2] = [("cost", 3), ("cost_op_bytes", 2800)];
 
 /// In thousandths of what each of both does alone, the scrub gets some 62, a sixteenth, and the
-/// service keeps most of the rest (less beside reads of 1 MiB: each has all channels of the drive at
-/// once); for a second neither: the scrub has not waited long yet. It got 550, and 427 were left.
+/// service keeps most of the rest (less beside reads of 1 MiB: each has all channels of the drive
+/// at once). In the first second neither: the scrub has not waited long enough. It got 550, and 427
+/// were left.
 #[test]
 fn so_do_scrubs_of_other_sizes() {
     let case = CASE.replace("10s", "4s").replace("time_based", "time_based\nramp_time=1s");

@@ -19,8 +19,8 @@ pub(super) enum What {
         same_count: bool,
         /// Each block is visited once in a pass, so that the number of positions is not drawn.
         covers: bool,
-        /// Bytes end it: not a number of I/Os of drawn sizes, and no part of a block stays unvisited
-        /// because the I/O that visited the rest was drawn to end inside it.
+        /// Bytes end it: not a number of I/Os of drawn sizes, and no part of a block stays
+        /// unvisited because the I/O that visited the rest was drawn to end inside it.
         same_bytes: bool,
     },
     /// The sizes of each direction only. fio's map of visited blocks has one unit for reads and
@@ -156,10 +156,12 @@ fn random(rng: &mut Rng, job: &mut Lines) -> What {
     }
     let said = |option: &str| job.0.iter().any(|line| line.starts_with(option));
     let cuts_blocks = said("bs_unaligned") || said("bsrange");
+    // A pass ends when one direction has reached the end of the file.
+    let is_early = is_mix && !is_random;
     What::Whole {
         same_count: is_fixed && !by_direction && (is_random || !is_mix),
         covers: is_random && !is_again && is_fixed,
-        same_bytes: !(said("number_ios") || cuts_blocks && is_random && !is_again),
+        same_bytes: !(said("number_ios") || is_early || cuts_blocks && is_random && !is_again),
     }
 }
 

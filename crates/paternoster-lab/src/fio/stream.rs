@@ -299,8 +299,8 @@ impl Stream {
         regions.fold(0, |sum, region| sum.saturating_add(region.bytes))
     }
 
-    /// Whether it ends with this pass. As in fio, `io_size` asks for more passes than `loops` as long
-    /// as the largest I/O is left of it. What is trimmed and then written counts twice in that.
+    /// Whether it ends with this pass. As in fio, `io_size` asks for more passes than `loops` as
+    /// long as the largest I/O is left of it. What is trimmed and then written counts twice there.
     fn is_last_pass(&self) -> bool {
         let Pattern { io_bytes, loops, is_endless, mix, sizes_by_order, .. } = self.pattern;
         let times = if mix == IoMix::TrimsAndWrites { 2 } else { 1 };

@@ -193,8 +193,8 @@ mod tests {
         assert_eq!(ends(&mut pool), [(0, 80), (1, 90), (2, 160)]);
     }
 
-    /// The second is served until 160 µs. The third comes at 500, as whoever drives the device hears
-    /// of the first only then: it cannot have begun at 160.
+    /// The second is served until 160 µs. The third comes at 500, as the driver hears of the first
+    /// only then: it cannot have begun at 160.
     #[test]
     fn command_that_comes_late_begins_late() {
         let mut pool = pool(PoolParameters::new(1, Service::constant(80.0)));
