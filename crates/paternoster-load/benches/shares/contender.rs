@@ -64,8 +64,8 @@ impl Contender {
 
     /// Whether it is the scheduler that the aims are for, with the settings that they are for.
     pub(crate) fn is_aimed_at(&self, row: &Row) -> bool {
-        let row_sets = row.variants.iter().any(|variant| variant.scheduler == AIMED_AT);
-        self.scheduler.name() == AIMED_AT && self.tunables.is_empty() != row_sets
+        let name = self.scheduler.name();
+        name == AIMED_AT && self.tunables.is_empty() != row.aims_at_variants(name)
     }
 
     /// How long it is given to learn before anything counts.
@@ -74,6 +74,7 @@ impl Contender {
         Duration::from_millis(match self.scheduler.name() {
             "none" => 500,
             AIMED_AT if learns_prices => 12_000,
+            AIMED_AT if row.aim == Aim::Depth && self.tunables.is_empty() => 8_000,
             AIMED_AT => 3_000,
             _ => 1_000,
         })
@@ -110,8 +111,9 @@ impl Running {
         let folder = tempfile::tempdir().context("there is no room for a socket")?;
         let socket = folder.path().join("nbd.sock");
         let file = match row.disk {
-            Disk::Tmpfs => Some(disk_file(size_mib(row))?),
-            _ => None,
+            Disk::Tmpfs => Some(disk_file(Path::new(TMPFS), size_mib(row))?),
+            Disk::Direct => Some(disk_file(&std::env::temp_dir(), size_mib(row))?),
+            Disk::Modelled { .. } | Disk::Memory => None,
         };
         let text = config(row, &contender, file.as_ref().map(TempDir::path));
         let mut config = Config::from_toml(&text, Path::new("shares.toml"))?;
@@ -128,6 +130,11 @@ impl Running {
         load.run_for(contender.settles_in(row))?;
         load.pause()?;
         Ok(Self { contender, server, load, _folder: folder, _file: file })
+    }
+
+    /// Who it is.
+    pub(crate) fn contender(&self) -> &Contender {
+        &self.contender
     }
 
     /// Has the clients ask, and counts a window.
@@ -175,13 +182,15 @@ fn size_mib(row: &Row) -> u32 {
     row.each().map(|(_, tenant)| tenant.mib).sum()
 }
 
-/// A file in memory, every page of it written, in a folder that goes with it.
-fn disk_file(mib: u32) -> Result<TempDir> {
-    let folder = tempfile::tempdir_in(TMPFS).with_context(|| format!("a folder on {TMPFS}"))?;
+/// A file, every page of it written, in a folder below that one that goes with it.
+fn disk_file(below: &Path, mib: u32) -> Result<TempDir> {
+    let shown = below.display();
+    let folder = tempfile::tempdir_in(below).with_context(|| format!("a folder on {shown}"))?;
     let mut file = File::create(folder.path().join(FILE))?;
     for _ in 0..mib {
-        file.write_all(&vec![1; 1 << 20]).with_context(|| format!("{mib} MiB on {TMPFS}"))?;
+        file.write_all(&vec![1; 1 << 20]).with_context(|| format!("{mib} MiB on {shown}"))?;
     }
+    file.sync_all().with_context(|| format!("{mib} MiB on {shown}"))?;
     Ok(folder)
 }
 
@@ -198,14 +207,21 @@ fn config(row: &Row, contender: &Contender, file: Option<&Path>) -> String {
             per_kib_us * 1000
         ),
         (Disk::Memory, _) => format!("backend = \"memory\"\nsize = \"{size}M\"\n"),
-        (Disk::Tmpfs, file) => {
+        (Disk::Tmpfs | Disk::Direct, file) => {
             let path = file.expect("it was made").join(FILE);
-            format!("path = \"{}\"\n", path.display())
+            let cache = if row.disk == Disk::Direct { "cache = \"direct\"\n" } else { "" };
+            format!("path = \"{}\"\n{cache}", path.display())
         }
     };
     let mut text = format!("[disks.d]\n{disk}scheduler = \"{}\"\n", contender.scheduler);
+    // The depth is a key of the disk, whatever the scheduler.
+    let (depth, tunables): (Vec<_>, Vec<_>) =
+        contender.tunables.iter().partition(|(name, _)| *name == "depth");
+    for (name, value) in depth {
+        writeln!(text, "{name} = {value}").expect("a string takes it");
+    }
     text.push_str("[disks.d.tunables]\n");
-    for (name, value) in &contender.tunables {
+    for (name, value) in tunables {
         writeln!(text, "{name} = {value}").expect("a string takes it");
     }
     let mut offset = 0;

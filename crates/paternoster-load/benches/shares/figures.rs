@@ -25,6 +25,9 @@ pub(crate) struct Figures {
     pub(crate) jain: f64,
     /// Throughput over that of `none` in the same round, the median of rounds; none for `none`.
     pub(crate) of_none: Option<f64>,
+    /// Throughput over that of the fixed depth that did most, the median of rounds; none but of a
+    /// learned depth that is compared with fixed ones.
+    pub(crate) of_best_fixed: Option<f64>,
     /// Replies a second.
     pub(crate) iops: f64,
     /// The least demand of a tenant that is not light: the part of the time in which it had
@@ -72,16 +75,13 @@ impl Figures {
         };
         let first = samples.iter().map(|sample| &sample.window.tenants[0].measured);
         let first = first.cloned().reduce(|sum, more| sum.and(&more));
-        let ratios = none.map(|none| {
-            let rounds = samples.iter().zip(none);
-            rounds.map(|(own, none)| done(row, own) / done(row, none)).collect()
-        });
         let cores: Vec<_> = samples.iter().map(|sample| sample.cores).collect();
         Self {
             worst_error: worst_error(DEMAND),
             worst_error_of_all: worst_error(0.0),
             jain: jain(&per_weight.collect::<Vec<_>>()),
-            of_none: ratios.map(median),
+            of_none: none.map(|none| throughput_of(row, samples, none)),
+            of_best_fixed: None,
             iops: samples.iter().map(|sample| iops(&sample.window)).sum::<f64>() / count(&windows),
             demand: demand.fold(1.0, f64::min),
             depth: samples.last().map_or(0, |sample| sample.depth),
@@ -90,6 +90,17 @@ impl Figures {
             windows,
         }
     }
+}
+
+/// Throughput over that of another contender in the same round, the median of rounds.
+pub(crate) fn throughput_of(row: &Row, samples: &[Sample], other: &[Sample]) -> f64 {
+    let rounds = samples.iter().zip(other);
+    median(rounds.map(|(own, other)| done(row, own) / done(row, other)).collect())
+}
+
+/// What was done in all windows.
+pub(crate) fn all_done(row: &Row, samples: &[Sample]) -> f64 {
+    samples.iter().map(|sample| done(row, sample)).sum()
 }
 
 impl First {
@@ -112,7 +123,7 @@ fn parts(row: &Row, sample: &Sample) -> Vec<Part> {
 fn amount(row: &Row, got: &Got, counted: Duration) -> f64 {
     let all = match row.aim {
         Aim::Times => got.device.map_or(0.0, |device| device.as_secs_f64()),
-        Aim::Shares | Aim::Soon => replies(got),
+        Aim::Shares | Aim::Soon | Aim::Depth => replies(got),
     };
     all / counted.as_secs_f64()
 }

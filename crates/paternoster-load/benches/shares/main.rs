@@ -13,6 +13,7 @@
 mod contender;
 mod cpu;
 mod figures;
+mod hogs;
 mod measure;
 mod report;
 mod row;

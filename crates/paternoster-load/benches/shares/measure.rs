@@ -6,8 +6,9 @@ use anyhow::Result;
 use paternoster::SchedulerKind;
 
 use crate::contender::{Contender, Running, Sample};
-use crate::figures::Figures;
-use crate::row::Row;
+use crate::figures::{Figures, all_done, throughput_of};
+use crate::hogs::Hogs;
+use crate::row::{Aim, Row};
 use crate::verdict::Verdict;
 
 /// How long a window is.
@@ -28,6 +29,8 @@ pub(crate) fn measure(
     schedulers: &[SchedulerKind],
     windows: u32,
 ) -> Result<Vec<Outcome>> {
+    // They are there while a scheduler learns, too.
+    let _hogs = row.hogs.then(Hogs::start).transpose()?;
     let contenders = Contender::of(row, schedulers);
     let running = contenders.into_iter().map(|contender| Running::start(row, contender));
     let mut running = running.collect::<Result<Vec<_>>>()?;
@@ -39,13 +42,31 @@ pub(crate) fn measure(
     }
 
     let none = Figures::new(row, &samples[0], None);
+    let best_fixed = best_fixed(row, &running, &samples);
     let mut outcomes = Vec::new();
     for (index, running) in running.into_iter().enumerate() {
         let reference = (index > 0).then_some(&samples[0][..]);
-        let figures = Figures::new(row, &samples[index], reference);
+        let mut figures = Figures::new(row, &samples[index], reference);
+        if running.contender().is_aimed_at(row) {
+            let best = best_fixed.map(|best| throughput_of(row, &samples[index], best));
+            figures.of_best_fixed = best;
+        }
         let verdict = Verdict::new(row, &figures, &none);
         let contender = running.end()?;
         outcomes.push(Outcome { contender, figures, verdict });
     }
     Ok(outcomes)
+}
+
+/// What the variant of the row showed that did most, where a learned depth is compared with fixed
+/// ones.
+fn best_fixed<'a>(
+    row: &Row,
+    running: &[Running],
+    samples: &'a [Vec<Sample>],
+) -> Option<&'a [Sample]> {
+    let all = running.iter().zip(samples).filter(|_| row.aim == Aim::Depth);
+    let fixed = all.filter(|(running, _)| !running.contender().tunables.is_empty());
+    let of_each = fixed.map(|(_, samples)| &samples[..]);
+    of_each.max_by(|one, other| all_done(row, one).total_cmp(&all_done(row, other)))
 }

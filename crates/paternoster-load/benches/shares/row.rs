@@ -20,6 +20,8 @@ pub(crate) struct Row {
     /// Schedulers that serve it once more, with other settings. Where there are any, the aim is
     /// theirs: without settings they have yet to learn what they are told here.
     pub(crate) variants: &'static [Variant],
+    /// Each processor has a thread beside the server that does nothing but compute.
+    pub(crate) hogs: bool,
 }
 
 /// What stands behind the server.
@@ -36,6 +38,8 @@ pub(crate) enum Disk {
     Memory,
     /// A file on a tmpfs.
     Tmpfs,
+    /// A file in the directory of temporary files, with direct I/O.
+    Direct,
 }
 
 /// A tenant: an export, a group of its own, and clients that ask for random blocks.
@@ -71,6 +75,8 @@ pub(crate) enum Aim {
     Times,
     /// The first tenant waits little longer than for an idle disk; the disk is busy.
     Soon,
+    /// The depth that is learned does what the best of the variants does, whose depths are fixed.
+    Depth,
 }
 
 /// A scheduler with other settings than the server's own.
@@ -81,6 +87,12 @@ pub(crate) struct Variant {
 }
 
 impl Row {
+    /// Whether the aim is for the scheduler with the settings of the variants.
+    pub(crate) fn aims_at_variants(&self, scheduler: &str) -> bool {
+        let mut variants = self.variants.iter();
+        self.aim != Aim::Depth && variants.any(|variant| variant.scheduler == scheduler)
+    }
+
     /// Whether every tenant that is not light must have had something waiting all the time, so
     /// that a machine on which that is not so cannot pass.
     pub(crate) fn must_be_short(&self) -> bool {
@@ -118,6 +130,7 @@ impl fmt::Display for Disk {
             }
             Self::Memory => f.write_str("memory"),
             Self::Tmpfs => f.write_str("a file on tmpfs"),
+            Self::Direct => f.write_str("a file, direct I/O"),
         }
     }
 }

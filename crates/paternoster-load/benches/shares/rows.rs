@@ -41,11 +41,18 @@ const MIB_1: Tenant = Tenant { block: 1 << 20, depth: 4, ..DEEP };
 const WRITER: Tenant = Tenant { write_percent: 100, ..DEEP };
 
 /// What a row is where it says nothing else.
-const ROW: Row =
-    Row { name: "", about: "", disk: FOUR, tenants: &[], aim: Aim::Shares, variants: &[] };
+const ROW: Row = Row {
+    name: "",
+    about: "",
+    disk: FOUR,
+    tenants: &[],
+    aim: Aim::Shares,
+    variants: &[],
+    hogs: false,
+};
 
 /// The set-ups, in the order in which they are measured.
-pub(crate) static ROWS: [Row; 30] = [
+pub(crate) static ROWS: [Row; 33] = [
     Row {
         name: "purpose",
         about: "weights 100:200:400, 32 reads outstanding each",
@@ -188,6 +195,7 @@ pub(crate) static ROWS: [Row; 30] = [
         tenants: &[SMALL, KIB_64],
         aim: Aim::Times,
         variants: PRICED,
+        hogs: false,
     },
     Row {
         name: "sizes-1m",
@@ -196,6 +204,7 @@ pub(crate) static ROWS: [Row; 30] = [
         tenants: &[SMALL, MIB_1],
         aim: Aim::Times,
         variants: PRICED,
+        hogs: false,
     },
     Row {
         name: "sizes-writes-64k",
@@ -204,6 +213,7 @@ pub(crate) static ROWS: [Row; 30] = [
         tenants: &[SMALL, Tenant { write_percent: 100, ..KIB_64 }],
         aim: Aim::Times,
         variants: PRICED,
+        hogs: false,
     },
     Row {
         name: "sizes-writes-1m",
@@ -212,6 +222,7 @@ pub(crate) static ROWS: [Row; 30] = [
         tenants: &[WRITER, Tenant { write_percent: 100, ..MIB_1 }],
         aim: Aim::Times,
         variants: PRICED,
+        hogs: false,
     },
     Row {
         name: "directions",
@@ -267,11 +278,45 @@ pub(crate) static ROWS: [Row; 30] = [
         variants: ALIKE,
         ..ROW
     },
+    Row {
+        name: "depth-hog",
+        about: "3 readers, 32 outstanding each, on a machine that is busy",
+        disk: SIXTEEN,
+        tenants: &[Tenant { count: 3, ..DEEP }],
+        aim: Aim::Depth,
+        variants: FIXED_DEPTHS,
+        hogs: true,
+    },
+    Row {
+        name: "depth-direct",
+        about: "3 readers, 32 outstanding each",
+        disk: Disk::Direct,
+        tenants: &[Tenant { count: 3, ..DEEP }],
+        aim: Aim::Depth,
+        variants: FIXED_DEPTHS,
+        ..ROW
+    },
+    Row {
+        name: "depth-direct-hog",
+        about: "3 readers, 32 outstanding each, on a machine that is busy",
+        disk: Disk::Direct,
+        tenants: &[Tenant { count: 3, ..DEEP }],
+        aim: Aim::Depth,
+        variants: FIXED_DEPTHS,
+        hogs: true,
+    },
 ];
 
 /// The right prices where a request costs the disk 50 KiB and its bytes.
 const PRICED: &[Variant] =
     &[Variant { scheduler: "wfq", tunables: &[("cost", 3), ("cost_op_bytes", 50 << 10)] }];
+
+/// What the learned depth is compared with.
+const FIXED_DEPTHS: &[Variant] = &[
+    Variant { scheduler: "wfq", tunables: &[("depth", 4)] },
+    Variant { scheduler: "wfq", tunables: &[("depth", 16)] },
+    Variant { scheduler: "wfq", tunables: &[("depth", 64)] },
+];
 
 /// The right prices where all requests cost the disk the same.
 const ALIKE: &[Variant] = &[Variant { scheduler: "wfq", tunables: &[("cost", 1)] }];

@@ -9,9 +9,10 @@ use crate::row::Aim;
 use crate::verdict::Verdict;
 
 /// The kinds of aims, and what the cells of their tables say.
-const TABLES: [(Aim, &str); 3] = [
+const TABLES: [(Aim, &str); 4] = [
     (Aim::Shares, "worst error of a share in a second, part of the throughput of `none`"),
     (Aim::Times, "worst error of a share of the disk's time, part of the busy time of `none`"),
+    (Aim::Depth, "requests a second, of the learned depth also as a part of the best fixed one"),
     (Aim::Soon, "the first tenant's p50 and p99 in µs, part of the throughput of `none`"),
 ];
 
@@ -23,7 +24,7 @@ pub(crate) fn print(reports: &[Report]) {
             println!("{what}:\n");
             let mut table = Table::new();
             table.load_style(presets::ASCII_MARKDOWN);
-            let names = first.lines.iter().map(Line::column);
+            let names = first.lines.iter().map(|line| line.column(aim));
             let heads = ["set-up", "disk"].map(str::to_owned).into_iter().chain(names);
             table.set_header(heads.chain(["aim".to_owned()]));
             for report in of_kind {
@@ -45,8 +46,11 @@ impl Report {
 }
 
 impl Line {
-    /// Variants of a scheduler have settings of their own in each row.
-    fn column(&self) -> String {
+    /// Variants of a scheduler have settings of their own in each row, but for fixed depths.
+    fn column(&self, aim: Aim) -> String {
+        if aim == Aim::Depth {
+            return format!("`{}`", self.scheduler);
+        }
         let scheduler = self.scheduler.split(',').next().unwrap_or_default();
         if self.is_variant { format!("`{scheduler}`, told") } else { format!("`{scheduler}`") }
     }
@@ -54,6 +58,10 @@ impl Line {
     fn cell(&self, aim: Aim) -> String {
         let figures = &self.figures;
         let what = match aim {
+            Aim::Depth => {
+                let best = figures.of_best_fixed.map(|part| format!(", {part:.2}"));
+                return format!("{:.0}{}", figures.iops, best.unwrap_or_default());
+            }
             Aim::Shares | Aim::Times => self.error(),
             Aim::Soon => format!("{:.0} / {:.0}", figures.first.p50_us, figures.first.p99_us),
         };

@@ -15,6 +15,8 @@ const THROUGHPUT: f64 = 0.97;
 const THROUGHPUT_FULL: f64 = 0.90;
 /// The clients are a thread, and so is the server's disk: this much of a core is a full one.
 const FULL: f64 = 0.9;
+/// Least part of the throughput of the best fixed depth.
+const OF_BEST_FIXED: f64 = 0.90;
 /// Latencies in parts of the disk's own time for the request.
 const P50: f64 = 2.0;
 const P99: f64 = 3.0;
@@ -38,6 +40,9 @@ impl Verdict {
     /// Judges what a contender made of a row, beside what `none` did.
     pub(crate) fn new(row: &Row, figures: &Figures, none: &Figures) -> Self {
         let Some(of_none) = figures.of_none else { return Self::Reference };
+        if row.aim == Aim::Depth {
+            return Self::of_depth(figures);
+        }
         let allowed = if row.aim == Aim::Times { ERROR_OF_TIME } else { ERROR };
         let all_have_theirs = figures.worst_error_of_all.is_some_and(|error| error <= allowed);
         if figures.demand < DEMAND && !all_have_theirs {
@@ -62,6 +67,17 @@ impl Verdict {
             }
         }
         if missed.is_empty() { Self::Pass } else { Self::Missed(missed) }
+    }
+
+    /// Judges a learned depth beside fixed ones. Nothing is aimed at with those themselves.
+    fn of_depth(figures: &Figures) -> Self {
+        match figures.of_best_fixed {
+            None => Self::Reference,
+            Some(part) if part < OF_BEST_FIXED => Self::Missed(vec![format!(
+                "{part:.3} < {OF_BEST_FIXED:.2} of the best fixed depth"
+            )]),
+            Some(_) => Self::Pass,
+        }
     }
 
     /// Whether that is a failure where the aim holds.
