@@ -108,6 +108,7 @@ mod tests {
             assert_eq!(service(&mut charge, 40, 5), 0);
         }
         charge.begin_service(at(0));
+        charge.note_empty();
         charge.note_idling();
         assert_eq!(service(&mut charge, 40, 5), 460);
     }

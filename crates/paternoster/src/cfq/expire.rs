@@ -7,6 +7,7 @@ use crate::arena::GroupId;
 use crate::cfq::Cfq;
 use crate::cfq::queue_id::QueueId;
 use crate::cfq::slice::{Slice, Usage};
+use crate::parts::service_speed::Served;
 use crate::scheduler::Cx;
 use crate::time::{Nanos, Ticks};
 use crate::trace::{Event, SliceEnd, Trace};
@@ -123,8 +124,8 @@ impl<T: Trace> Cfq<T> {
         slice.usage(cx.now, cx.device.hz)
     }
 
-    /// Returns for how many requests a slice is charged: those that it dispatched, and if it held
-    /// the device while it was empty, those that the device did not complete meanwhile.
+    /// Returns for how many requests a slice is charged: those that it dispatched, or if it held
+    /// the device while it was empty, those that the device would have completed in its time.
     fn requests_due(&mut self, cx: &Cx<'_>, queue: QueueId) -> u64 {
         let state = &self.queues[queue];
         let slice = &state.slice;
@@ -139,7 +140,8 @@ impl<T: Trace> Cfq<T> {
         let of_group = &mut self.groups[state.group].unjudged;
         self.service_speed.learn(of_group, seen, short);
         let held = slice.was_held_while_empty();
-        let lost = if held { self.service_speed.lost(served) } else { 0 };
+        let own = Served { amount: dispatched, ..served };
+        let lost = if held { self.service_speed.lost(own) } else { 0 };
         dispatched.saturating_add(lost)
     }
 

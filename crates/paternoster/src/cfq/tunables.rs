@@ -73,8 +73,8 @@ tunable_table! {
     charge_whole_turn = charge_whole_turn * 1, "bool", 0, 0, 1,
         "Not of Linux, which has 0: whether a group is charged for all the time that its queues \
          are active: from the start, not only from the first completion on, and beyond the slice. \
-         Where requests are charged: also for those that the device did not complete while it \
-         idled for it.";
+         Where requests are charged: if the device idled for it, for as many as that would have \
+         completed in all the time.";
 }
 
 impl Tunables {

@@ -4,7 +4,7 @@
 //!   the services of a group,     the queue always had requests  ──▶ their mean
 //!   4 ms of them at a time       it had not                     ──▶ if faster than known
 //!
-//!   lost = speed × time − what the device completed in the time
+//!   lost = speed × time − what was served in the time
 //! ```
 //!
 //! Who is short of requests does not show how fast the device is, but that it is no slower. So
@@ -116,8 +116,8 @@ impl ServiceSpeed {
         }
     }
 
-    /// Returns what the device would have completed in the time beyond what it did; nothing before
-    /// its speed is known.
+    /// Returns what the device would have completed in the time beyond what was served; nothing
+    /// before its speed is known.
     pub(crate) fn lost(&self, served: Served) -> u64 {
         self.served_in(served.time).saturating_sub(served.amount)
     }
