@@ -57,6 +57,8 @@ struct Served {
 struct Bench {
     driver: Driver<AnyScheduler<TimeAccounts>>,
     serving: Serving,
+    /// How many requests the device takes.
+    depth: u32,
     now: Instant,
     tenants: Vec<(Tenant, GroupId, IocId)>,
     free_at: Vec<Instant>,
@@ -100,6 +102,7 @@ impl Bench {
         Self {
             driver: Driver::new(elevator),
             serving,
+            depth,
             now,
             tenants,
             free_at: vec![now; servers],
@@ -141,8 +144,13 @@ impl Bench {
         }
     }
 
-    /// Goes on to that moment, and watches.
+    /// Goes on to that moment, and watches. A request waits for its turn while all places are
+    /// taken: while one is free the device idles for somebody, or a cap holds the request.
     fn pass(&mut self, until: Instant) {
+        if self.in_device.len() < self.depth as usize {
+            self.now = until;
+            return;
+        }
         let stats = self.driver.elevator().stats();
         let waits = |group| stats.group(group).queued > 0;
         let waiters = (0..self.tenants.len()).filter(|&at| waits(self.tenants[at].1));
@@ -233,6 +241,8 @@ impl Bench {
     }
 }
 
+/// Not among them: 16 servers at depth 20. Waits are shorter than a service there, and what
+/// completes in one is not what was served in it: accounts are up to 40 points off.
 const SERVERS: [(Serving, u32); 4] = [
     (Serving::Servers(1), 2),
     (Serving::Servers(1), 16),
@@ -282,13 +292,9 @@ fn rounds_that_complete_at_once_are_all_their_tenants() {
     judge(&SchedulerKind::ALL, &rounds, &neighbours(32));
 }
 
-/// Under the schedulers that never idle: what is idled away is nobody's turn, and this test cannot
-/// tell it from service.
 #[test]
 fn tenant_that_waits_now_and_then_is_told_whom_it_waits_behind() {
-    let idles = |kind: &SchedulerKind| matches!(kind, SchedulerKind::Cfq | SchedulerKind::Bfq);
-    let kinds: Vec<_> = SchedulerKind::ALL.into_iter().filter(|kind| !idles(kind)).collect();
     let thinker = Tenant { outstanding: 1, thinks: Nanos::from_micros(700), ..GREEDY };
     let [small, large, _] = neighbours(16);
-    judge(&kinds, &SERVERS, &[small, large, thinker]);
+    judge(&SchedulerKind::ALL, &SERVERS, &[small, large, thinker]);
 }
