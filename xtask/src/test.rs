@@ -76,13 +76,13 @@ const STEPS: [Step; 18] = [
     },
     Step {
         name: "clients by threads",
-        repeat: "cargo test -p paternoster-server --test served --locked",
+        repeat: "cargo test --workspace --test served --locked",
         env: &[BY_THREADS],
         action: Action::Cargo,
     },
     Step {
         name: "other people's clients by threads",
-        repeat: "cargo test -p paternoster-cli --test end_to_end --locked -- \
+        repeat: "cargo test --workspace --test end_to_end --locked -- \
                  interop shutdown full_disk wire memory",
         env: &[BY_THREADS],
         action: Action::Cargo,
