@@ -6,7 +6,7 @@ learned here, which runs are as long as; depth and prices are not: a scenario se
 `cost`, and `keep_slots` 0.
 """
 
-from choosing import choose, count, goes_first
+from choosing import Rules, choose, count, goes_first
 from elevator import MergingScheduler
 from limits import ADVANCES, FINE, OTHERS, Limits
 from prices import FIXED, REQUESTS, Prices, moved
@@ -118,7 +118,7 @@ class Wfq(MergingScheduler):
 
     def may_serve(self):
         """Whether no cap holds something that waits."""
-        return choose(self.groups["/"], self.now, self.age, self.passes) is not None
+        return choose(self.groups["/"], self.rules()) is not None
 
     def requeue(self, rq):
         self.windows.leaves(rq)
@@ -162,10 +162,10 @@ class Wfq(MergingScheduler):
         if self.run.in_device >= self.depth:
             return None
         for group in self.behind_reservation():
-            context = choose(group, self.now, self.age, self.passes)
+            context = choose(group, self.rules())
             if context:
                 return self.serve_reserved(context, group)
-        least = choose(self.groups["/"], self.now, self.age, self.passes)
+        least = choose(self.groups["/"], self.rules())
         if least:
             return self.serve(self.of_run(least), None)
         self.timer = self.opens()
@@ -173,7 +173,7 @@ class Wfq(MergingScheduler):
 
     def serve_reserved(self, context, group):
         """Serves that for the group's reservation, unless others have let 19 times as much pass."""
-        other = choose(self.groups["/"], self.now, self.age, self.passes)
+        other = choose(self.groups["/"], self.rules())
         if other is None or group in other.own.groups():
             return self.serve(context, group)
         head = other.head(self.sweeps)
@@ -186,8 +186,7 @@ class Wfq(MergingScheduler):
     def of_run(self, least):
         """The context of the run that goes on, if it has a request that may go; else that one."""
         context = self.runs.context
-        if not (context and self.is_there(context) and goes_first(context, self.now, self.age)
-                and self.passes(context)):
+        if not (context and self.is_there(context) and goes_first(context, self.rules())):
             return least
         if context is not least:
             self.saw("request of a run before one of a lower tag")
@@ -201,6 +200,24 @@ class Wfq(MergingScheduler):
         owed = [group for group in self.reserved
                 if group.is_active() and group.limits.due() <= self.now << FINE]
         return sorted(owed, key=lambda group: (group.limits.due(), group.key))
+
+    def rules(self):
+        return Rules(self.now, self.age, self.passes, self.cost)
+
+    def cost(self, context):
+        """Of its next request; nothing if that was paid before."""
+        return self.prices.charge(context.head(self.sweeps))
+
+    def dearest(self, one):
+        """Of a class's next read and its next write, what the dearer one costs."""
+        contexts, costs = one.by_key(), [0]
+        for is_read in (True, False):
+            of_way = (context for context in contexts
+                      if (context.head(self.sweeps).op == "R") == is_read)
+            context = next(of_way, None)
+            if context:
+                costs.append(self.cost(context))
+        return max(costs)
 
     def passes(self, context):
         rq = context.head(self.sweeps)
@@ -240,7 +257,7 @@ class Wfq(MergingScheduler):
         top = context.path()[-1]
         self.run.log(ev="fair_dispatch", rq=rq.name, start=str(top.start), charge=charge,
                      why="reserved" if reserved else "weight")
-        if count(context, self.now, self.age):
+        if count(context, charge, self.rules(), self.dearest):
             self.saw("request of a lower class in its turn")
         if rq.paid:
             self.saw("request dispatched again for nothing")

@@ -143,7 +143,7 @@ class Own(Node):
         super().__init__(f"own {group.name}", group, above, weight)
         self.classes = [Parent(clock) for _ in range(3)]
         self.since = [None] * 3  # when the class began to wait behind a higher one
-        self.count = [0] * 3  # requests of higher classes since it has aged
+        self.passed = [0] * 3  # charged to higher classes since it has aged, and not used yet
         self.contexts = {}  # by task and class
 
     def has_work(self):
@@ -162,7 +162,7 @@ class Own(Node):
         for number in (1, 2):
             above = any(one.active for one in self.classes[:number])
             if not (above and self.classes[number].active):
-                self.since[number], self.count[number] = None, 0
+                self.since[number], self.passed[number] = None, 0
             elif self.since[number] is None:
                 self.since[number] = now
 
