@@ -44,6 +44,7 @@ backend = \"nbd\"
 uri = \"nbd+unix:///?socket=/no.sock\"
 size = \"1M\"
 connections = 4
+resends = 10
 [groups.\"/g\"]  ## `[groups.\"/PATH\"]`
 weight = 100
 leaf_weight = 100

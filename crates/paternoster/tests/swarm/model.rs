@@ -322,12 +322,17 @@ impl Swarm {
     }
 
     fn submit_bio(&mut self, bio: Bio) {
+        if let Err(bio) = self.try_bio(bio) {
+            let context = self.context_of(&bio);
+            self.contexts[context].later += 1;
+            self.later.push_back(bio.into());
+        }
+    }
+
+    /// Submits a bio; it is returned if it has to come again later.
+    fn try_bio(&mut self, bio: Bio) -> Result<(), Bio> {
         match self.elevator.submit(self.now, bio) {
-            Submitted::Later(bio) => {
-                let context = self.context_of(&bio);
-                self.contexts[context].later += 1;
-                self.later.push_back(bio.into());
-            }
+            Submitted::Later(bio) => return Err(bio),
             // wfq takes what is durable; it stays with the scheduler after a switch.
             Submitted::Queued(rq) if self.kind() == SchedulerKind::Wfq => {
                 let preflush = bio.op == Op::Flush || bio.flags.contains(BioFlags::PREFLUSH);
@@ -335,13 +340,18 @@ impl Swarm {
             }
             _ => {}
         }
+        Ok(())
     }
 
     /// Those who were turned away try again, in order, until one is turned away again.
     fn resubmit(&mut self) {
         while let Some(chain) = self.later.pop_front() {
             let (bios, context) = (count(&chain), self.context_of(&chain.bios()[0]));
-            if let Err(chain) = self.elevator.submit_chain(self.now, chain) {
+            let submitted = match chain.bios() {
+                &[bio] if bio.bypasses() => self.try_bio(bio).map_err(Into::into),
+                _ => self.elevator.submit_chain(self.now, chain),
+            };
+            if let Err(chain) = submitted {
                 self.later.push_front(chain);
                 return;
             }
