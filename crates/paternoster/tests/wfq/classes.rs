@@ -4,7 +4,7 @@ use paternoster::GroupLimits;
 
 use crate::limits::{per_s, set};
 use crate::rig::*;
-use crate::{order, submit};
+use crate::{order, submit, submit_sized};
 
 fn classes() -> Rig {
     let rig = Rig::wfq().set("depth", 1).group("/A", 100).task("R", "rt/4", "/A");
@@ -56,19 +56,6 @@ fn class_has_no_priority_over_another_group() {
     submit(&mut rig, "R", 50);
     submit(&mut rig, "O", 50);
     assert_eq!(order(&mut rig, 10), "RORORORORO");
-}
-
-/// Submits that many requests of that many sectors each, far from each other.
-fn submit_sized(
-    rig: &mut Rig,
-    task: &'static str,
-    count: u64,
-    io: fn(std::ops::Range<u64>) -> Io,
-    sectors: u64,
-) {
-    for at in 0..count {
-        rig.enter(task, io(10_000 * at..10_000 * at + sectors).by(task));
-    }
 }
 
 /// A scrub of the idle class got half of a drive: one request of 16 was let through, and its

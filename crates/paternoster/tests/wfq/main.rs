@@ -25,7 +25,7 @@ mod work;
 
 use std::collections::BTreeMap;
 
-use rig::{Rig, read};
+use rig::{Io, Rig, read};
 
 /// A device that takes `depth` requests at a time, with groups below the root, each with a task of
 /// its name.
@@ -49,6 +49,19 @@ fn submit(rig: &mut Rig, task: &'static str, count: u64) {
 fn order(rig: &mut Rig, count: usize) -> String {
     let served = rig.serve_up_to(count);
     served.iter().map(|name| name.chars().next().expect("a name")).collect()
+}
+
+/// A task's reads or writes of that many sectors each, far from each other.
+fn submit_sized(
+    rig: &mut Rig,
+    task: &'static str,
+    count: u64,
+    io: fn(std::ops::Range<u64>) -> Io,
+    sectors: u64,
+) {
+    for at in 0..count {
+        rig.enter(task, io(10_000 * at..10_000 * at + sectors).by(task));
+    }
 }
 
 /// How many of the next requests are of each task.

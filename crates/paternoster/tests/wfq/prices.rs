@@ -3,20 +3,7 @@
 use paternoster::BioFlags;
 
 use crate::rig::*;
-use crate::{counts, groups};
-
-/// A task's reads or writes of that many sectors each, far from each other.
-fn submit_sized(
-    rig: &mut Rig,
-    task: &'static str,
-    count: u64,
-    io: fn(std::ops::Range<u64>) -> Io,
-    sectors: u64,
-) {
-    for at in 0..count {
-        rig.enter(task, io(10_000 * at..10_000 * at + sectors).by(task));
-    }
-}
+use crate::{counts, groups, submit_sized};
 
 /// Scenario 8. A read of 4 KiB costs 1.25 op, one of 1 MiB 65: 52 times as much.
 #[test]
