@@ -10,26 +10,12 @@ use anyhow::{Result, bail};
 /// The variable that has the tests judge figures.
 pub(crate) const FIGURES: (&str, &str) = ("PATERNOSTER_JUDGE", "figures");
 
-/// The tests, as cargo is told of them.
-const TESTS: [&[&str]; 3] = [
-    &[
-        "-p",
-        "paternoster-server",
-        "--test",
-        "weights",
-        "--test",
-        "nested",
-        "--test",
-        "reweigh",
-        "--test",
-        "limits",
-        "--test",
-        "fairness",
-        "--test",
-        "far",
-    ],
-    &["-p", "paternoster-cli", "--test", "attacks"],
-    &["-p", "paternoster-cli", "--test", "end_to_end", "demo"],
+/// The tests, as cargo is told of them: with the features of the whole workspace, as elsewhere, so
+/// that nothing is built twice.
+const TESTS: [&str; 3] = [
+    "--test weights --test nested --test reweigh --test limits --test fairness --test far",
+    "--test attacks",
+    "--test end_to_end demo",
 ];
 
 /// Runs the command.
@@ -38,10 +24,11 @@ pub(crate) fn run() -> Result<()> {
     let mut failed = Vec::new();
     for tests in TESTS {
         let mut command = cargo::command();
-        command.args(["test", "--locked", "--no-fail-fast"]).args(tests);
+        command.args(["test", "--locked", "--no-fail-fast", "--workspace"]);
+        command.args(tests.split(' '));
         command.args(["--", "--nocapture"]).envs([FIGURES]).envs([noted.variable()]);
         if let Err(error) = cargo::run(&mut command) {
-            failed.push(format!("cargo test {}: {error:#}", tests.join(" ")));
+            failed.push(format!("cargo test {tests}: {error:#}"));
         }
     }
     if !failed.is_empty() {
