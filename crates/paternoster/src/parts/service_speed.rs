@@ -7,8 +7,8 @@
 //!   lost = speed × time − what was served in the time
 //! ```
 //!
-//! Who is short of requests does not show how fast the device is, but that it is no slower. So
-//! until somebody keeps it busy it is taken to be as fast as it was at its fastest.
+//! A service that ran out of requests only shows that the device is at least that fast. So until a
+//! queue keeps the device busy, its speed is the fastest that was seen.
 //!
 //! What the device completes counts, whosever it is: what a queue dispatches at the end of its
 //! service is completed in the time of the next one.
