@@ -31,7 +31,7 @@ pub use backend::{
     FarStats, FileBackend, FileOptions, Granules, MemoryBackend, Model, ModelledBackend,
     ModelledStats, NbdBackend, NbdOptions, NbdPlace, NbdUri, NbdUriError, Notice, Rotational,
     TransferDone, Unusable, ask_far, block_of, device_size, devices_of, is_in_memory,
-    is_rotational, is_virtio, program,
+    is_rotational, program,
 };
 pub use clock::MonotonicClock;
 pub use engine::{

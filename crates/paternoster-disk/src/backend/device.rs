@@ -13,7 +13,8 @@
 //! File systems that are on no device, or on several (tmpfs, overlayfs, btrfs, NFS), have numbers
 //! there that sysfs does not know. Where the source of such a mount is a block device, the file is
 //! on that one; else its devices are unknown. A device of which nothing is known counts as
-//! non-rotational: to idle where that does not pay costs more than not to idle where it does.
+//! non-rotational: to idle where that does not pay costs more than not to idle where it does. So
+//! does one of virtio, whatever it says: it does not know what the host has.
 
 use std::collections::BTreeSet;
 use std::fs::{self, Metadata};
@@ -27,22 +28,27 @@ use rustix::fs::{Dev, major, minor};
 /// Where sysfs lists block devices by number.
 const DEVICES: &str = "/sys/dev/block";
 
+/// Where it lists whole ones by name.
+const NAMES: &str = "/sys/block";
+
 /// Where the kernel lists what is mounted.
 const MOUNTS: &str = "/proc/self/mountinfo";
 
 /// How many devices may stand on each other: loop devices on files on loop devices, and so on.
 const MOST_LAYERS: u32 = 16;
 
-/// Whether a device is rotational, and how that is known.
+/// Whether a device is taken to be rotational, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rotational {
-    /// Whether it says so.
+    /// Whether it is.
     pub yes: bool,
     /// As a sentence.
     pub because: String,
+    /// The device that says so and is not believed; none if there is none.
+    pub disbelieved: Option<String>,
 }
 
-/// Returns whether the block device, or the one that the file is on, says that it is rotational.
+/// Returns whether the block device, or the one that the file is on, is rotational, as it says.
 pub fn is_rotational(path: &Path, file: &Metadata) -> Rotational {
     Sysfs::default().is_rotational(path, file)
 }
@@ -51,12 +57,6 @@ pub fn is_rotational(path: &Path, file: &Metadata) -> Rotational {
 /// where that is not known.
 pub fn devices_of(path: &Path) -> BTreeSet<String> {
     Sysfs::default().devices_of(path, MOST_LAYERS)
-}
-
-/// Returns whether the whole device of that name is one of virtio's, which are what a host says.
-pub fn is_virtio(name: &str) -> bool {
-    let device = fs::canonicalize(Path::new("/sys/block").join(name));
-    device.is_ok_and(|device| is_below_virtio(&device))
 }
 
 /// As of `/sys/devices/pci0000:00/0000:00:02.0/virtio1/block/vda`.
@@ -88,12 +88,13 @@ pub(super) fn device_file(device: &Metadata, name: &str) -> Option<String> {
 /// What the kernel says of devices and mounts, in files.
 struct Sysfs {
     devices: PathBuf,
+    names: PathBuf,
     mounts: PathBuf,
 }
 
 impl Default for Sysfs {
     fn default() -> Self {
-        Self { devices: DEVICES.into(), mounts: MOUNTS.into() }
+        Self { devices: DEVICES.into(), names: NAMES.into(), mounts: MOUNTS.into() }
     }
 }
 
@@ -133,9 +134,22 @@ impl Sysfs {
         let Some((file, said)) = read_queue_file(&directory, "rotational") else {
             let missing = directory.join("queue/rotational");
             let because = format!("unknown: there is no {}", missing.display());
-            return Rotational { yes: false, because };
+            return Rotational { yes: false, because, disbelieved: None };
         };
-        Rotational { yes: said == "1", because: format!("{} says {said:?}", file.display()) }
+        let claims = said == "1";
+        let because = format!("{} says {said:?}", file.display());
+        let devices = if claims { self.whole_devices(&directory, MOST_LAYERS) } else { [].into() };
+        if !devices.is_empty() && devices.iter().all(|device| self.is_virtio(device)) {
+            let because = because + ", as virtio says of any disk";
+            return Rotational { yes: false, because, disbelieved: devices.into_iter().next() };
+        }
+        Rotational { yes: claims, because, disbelieved: None }
+    }
+
+    /// Returns whether the whole device of that name is one of virtio's.
+    fn is_virtio(&self, name: &str) -> bool {
+        let device = fs::canonicalize(self.names.join(name));
+        device.is_ok_and(|device| is_below_virtio(&device))
     }
 
     fn devices_of(&self, path: &Path, layers: u32) -> BTreeSet<String> {

@@ -11,7 +11,7 @@ mod modelled;
 mod nbd;
 
 pub use damage::Damage;
-pub use device::{Rotational, device_size, devices_of, is_rotational, is_virtio};
+pub use device::{Rotational, device_size, devices_of, is_rotational};
 pub use file::{Cache, CacheChoice, FileBackend, FileOptions, block_of, program};
 pub use granules::Granules;
 pub use in_memory::is_in_memory;

@@ -1,5 +1,5 @@
 //! What is to be said of the devices that disks are on: that two disks are on one, so that nothing
-//! is shared by weight between them, and that a virtual one claims to rotate.
+//! is shared by weight between them, and that a virtual one claims to rotate and is not believed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,21 +23,20 @@ pub(crate) fn shared(disks: &[DiskConfig]) -> BTreeMap<usize, String> {
     sentences(&names, &devices)
 }
 
-/// Returns a sentence about a disk of which virtio says that it rotates, where nothing else is set:
-/// hosts say so of any disk.
+/// Returns a sentence about a disk that claims to rotate and is not believed, where nothing else is
+/// set.
 pub(crate) fn claims_to_rotate(disk: &DiskConfig) -> Option<String> {
     let BackendConfig::File { path, .. } = &disk.backend else { return None };
     let seen = std::fs::metadata(path).ok().filter(|_| disk.rotational.is_none())?;
-    let virtual_one = of(disk)?.into_iter().find(|name| paternoster_disk::is_virtio(name))?;
-    let rotates = paternoster_disk::is_rotational(path, &seen).yes;
-    rotates.then(|| claim(&disk.name, &virtual_one))
+    let device = paternoster_disk::is_rotational(path, &seen).disbelieved?;
+    Some(claim(&disk.name, &device))
 }
 
 fn claim(disk: &str, device: &str) -> String {
     format!(
-        "disk {disk:?}: {device} is a virtio device and says that it rotates, as many hosts say of \
-         any disk; if it does not, write rotational = false below [disks.{disk}], or run: echo 0 > \
-         /sys/block/{device}/queue/rotational"
+        "disk {disk:?}: {device} is a virtio device and says that it rotates, as virtio says of \
+         any disk; it is taken not to; write rotational = false below [disks.{disk}] to say so, or \
+         rotational = true if it does"
     )
 }
 
@@ -102,9 +101,10 @@ mod tests {
     }
 
     #[test]
-    fn claim_to_rotate_is_told_with_the_line_that_mends_it() {
+    fn claim_to_rotate_is_told_with_the_lines_that_say_what_is_so() {
         let claim = claim("a", "vda");
-        for part in ["disk \"a\": vda ", "rotational = false below [disks.a]", "/sys/block/vda/"] {
+        for part in ["disk \"a\": vda ", "rotational = false below [disks.a]", "rotational = true"]
+        {
             assert!(claim.contains(part), "no {part}: {claim}");
         }
     }

@@ -15,9 +15,12 @@ impl Made {
     /// a queue, 7:0.
     fn new(sda: &str, vdb: &str) -> Self {
         let dir = tempfile::tempdir().expect("a directory");
-        let [devices, mounts] = ["dev/block", "mountinfo"].map(|path| dir.path().join(path));
-        fs::create_dir_all(&devices).expect("a directory");
-        let made = Self { dir, sysfs: Sysfs { devices, mounts } };
+        let [devices, names, mounts] =
+            ["dev/block", "block", "mountinfo"].map(|path| dir.path().join(path));
+        for directory in [&devices, &names] {
+            fs::create_dir_all(directory).expect("a directory");
+        }
+        let made = Self { dir, sysfs: Sysfs { devices, names, mounts } };
         made.device("8:0", "sda", &[("queue/rotational", sda)]);
         made.device("8:1", "sda/sda1", &[("partition", "1\n")]);
         made.device("8:2", "sda/sda2", &[("partition", "2\n")]);
@@ -94,7 +97,8 @@ fn the_file_that_said_so_is_named_and_so_is_the_one_that_is_missing() {
     let seen = fs::metadata(path).expect("procfs is mounted");
     let number = format!("{}:{}", major(seen.dev()), minor(seen.dev()));
     let expected = format!("unknown: there is no {at}/{number}/queue/rotational");
-    assert_eq!(made.sysfs.is_rotational(path, &seen), Rotational { yes: false, because: expected });
+    let unknown = Rotational { yes: false, because: expected, disbelieved: None };
+    assert_eq!(made.sysfs.is_rotational(path, &seen), unknown);
     assert_eq!(made.sysfs.devices_of(path, MOST_LAYERS), BTreeSet::new());
 }
 
@@ -108,6 +112,31 @@ fn device_below_virtio_is_one_of_virtio() {
     ] {
         assert_eq!(is_below_virtio(Path::new(device)), is, "{device}");
     }
+}
+
+/// A file on virtio, and one on a mirror of virtio and a disk.
+#[test]
+fn virtio_that_says_that_it_rotates_is_not_believed() {
+    let made = Made::new("1\n", "1\n");
+    let virtual_one = made.path("devices/virtio1/block/vdc");
+    fs::create_dir_all(&virtual_one).expect("a directory");
+    symlink(&virtual_one, made.sysfs.names.join("vdc")).expect("a link");
+    made.device("254:32", "virtio1/block/vdc", &[("queue/rotational", "1\n")]);
+    let file = made.path("file");
+    fs::write(&file, "").expect("a file");
+    let seen = fs::metadata(&file).expect("it is there");
+    let number = format!("{}:{}", major(seen.dev()), minor(seen.dev()));
+    made.above(&number, "dm-0", &["virtio1/block/vdc"]);
+    let queue = made.path("devices/dm-0/queue");
+    fs::create_dir(&queue).expect("a directory");
+    fs::write(queue.join("rotational"), "1\n").expect("a file");
+    let found = made.sysfs.is_rotational(&file, &seen);
+    assert_eq!((found.yes, found.disbelieved.as_deref()), (false, Some("vdc")));
+    assert!(found.because.ends_with(" says \"1\", as virtio says of any disk"), "{found:?}");
+
+    symlink(made.path("devices/sda"), made.path("devices/dm-0/slaves/sda")).expect("a link");
+    let found = made.sysfs.is_rotational(&file, &seen);
+    assert_eq!((found.yes, found.disbelieved), (true, None), "the other disk says it, too");
 }
 
 #[test]
