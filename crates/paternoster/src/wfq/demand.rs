@@ -13,7 +13,8 @@
 //!
 //! Requests on the way to a client and back are not outstanding here. Where a device is done at
 //! once (memory, the page cache) that is most of them, and by chance now more, now fewer. So a
-//! depth at which a deep tenant was *dry* for a twentieth of the time is too deep as well.
+//! depth at which a deep tenant was *dry* for a twentieth of the time is too deep as well; not so
+//! where the machine is busy, as clients that have lost their core ask for nothing at any depth.
 
 use super::Wfq;
 use super::node::{GroupNodes, Node, NodeId, Tree};
@@ -268,7 +269,8 @@ impl<T: Trace> Wfq<T> {
         let deepest = std::mem::take(&mut self.deepest);
         let top = |nodes: &GroupNodes| &self.tree.nodes[nodes.top].demand;
         let is_dry = |top: &Demand| top.competes() && top.dry_in >= DRY_IN_A_ROW;
-        let dry_at = self.groups.values().map(top).any(is_dry).then_some(deepest);
+        let some_are_dry = self.groups.values().map(top).any(is_dry);
+        let dry_at = (some_are_dry && !self.depth.is_among_gaps()).then_some(deepest);
         self.too_deep = TooDeep::known(self.too_deep, dry_at, now);
     }
 

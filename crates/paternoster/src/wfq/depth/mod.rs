@@ -19,7 +19,8 @@
 //! - *Soft trial*: clients do not fill the depth. It is taken down to what they need.
 //! - *Gaps*: whoever drives the scheduler loses its core, or the device pauses, for longer than a
 //!   window may have. For a while windows are long beside such gaps, trials upwards take large
-//!   steps, and the depth falls only where that is surely no worse.
+//!   steps, and the depth falls only where that is surely no worse. That clients ask for nothing
+//!   says little then.
 
 #[cfg(test)]
 mod tests;
@@ -196,9 +197,17 @@ impl Depth {
         self.trial.as_ref().map_or_else(|| long_beside(self.gap), Trial::least_window)
     }
 
-    /// Remembers a gap beside which the window was short.
+    /// Returns whether there were gaps of late. Clients that share the machine have them, too: that
+    /// nothing waits for a while says little of the depth.
+    pub(super) fn is_among_gaps(&self) -> bool {
+        self.gap > Nanos::ZERO
+    }
+
+    /// Remembers a gap beside which the window was short, as long as there are others like it.
     fn note_gap(&mut self, window: &Closed) {
-        if window.is_short_beside(window.longest_gap) {
+        let is_new = window.is_short_beside(window.longest_gap);
+        let is_alike = window.longest_gap.as_nanos() >= self.gap.as_nanos().div_ceil(2);
+        if is_new || (self.is_among_gaps() && is_alike) {
             self.gap = self.gap.max(window.longest_gap);
             self.gap_known_for = GAP_IS_KNOWN_FOR;
         } else if self.gap_known_for > 0 {
@@ -378,7 +387,7 @@ impl Depth {
         if bounds.least == bounds.most {
             return;
         }
-        let found = if window.starved && !window.bursty {
+        let found = if window.starved && !window.bursty && !self.is_among_gaps() {
             self.soft_probe(window, bounds)
         } else {
             self.probe(bounds)
@@ -394,7 +403,7 @@ impl Depth {
         for _ in 0..2 {
             let settled = u64::from(self.settled);
             // What a small step gains is lost in what gaps make of the speed.
-            let up = if self.gap > Nanos::ZERO { LARGEST_FACTOR } else { self.factor };
+            let up = if self.is_among_gaps() { LARGEST_FACTOR } else { self.factor };
             let (kind, probe) = match self.way {
                 Way::Up => (TrialKind::Up, (settled * up).div_ceil(1_000_000)),
                 Way::Down => (TrialKind::Down, settled * 1_000_000 / self.factor),

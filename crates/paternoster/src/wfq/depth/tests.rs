@@ -367,3 +367,37 @@ fn among_gaps_a_deeper_queue_is_taken_that_is_better_on_average() {
     assert_eq!(up_from_16(4), (32, 32));
     assert_eq!(up_from_16(0), (20, 16));
 }
+
+/// Clients that have lost their core ask for nothing: the trial is not a soft one, and goes on
+/// through windows in which the device had room. A gap is known while there are others like it.
+#[test]
+fn among_gaps_it_says_nothing_that_nothing_waits() {
+    let mut learned = Learned::from(16);
+    let gap = Nanos::from_millis(4);
+    let window = starved(learned.number, 12, 1_000_000);
+    learned.take(&Closed { measured: Nanos::from_millis(2), longest_gap: gap, ..window });
+    assert_eq!(learned.trials(), [(16, 32)]);
+    while learned.depth.trials.accepted == 0 {
+        let probes = learned.depth.of_window(learned.number) == 32;
+        let speed = if probes { 1_300_000 } else { 1_000_000 };
+        let measured = Nanos::from_millis(32);
+        learned.take(&Closed {
+            number: learned.number,
+            speed,
+            measured,
+            longest_gap: gap,
+            ..window
+        });
+    }
+    assert_eq!((learned.depth.settled(), learned.depth.trials.rejected), (32, 0));
+    let measured = Nanos::from_millis(32);
+    for _ in 0..100 {
+        let [number, longest_gap] = [learned.number, gap.as_nanos() * 3 / 4];
+        learned.take(&Closed { number, measured, longest_gap: Nanos::new(longest_gap), ..window });
+    }
+    assert!(learned.depth.is_among_gaps());
+    for _ in 0..100 {
+        learned.take(&Closed { number: learned.number, measured, ..window });
+    }
+    assert!(!learned.depth.is_among_gaps());
+}

@@ -24,7 +24,7 @@
 //! ```
 
 use super::super::window::{BLOCK, Closed, long_beside};
-use super::verdict::{Answer, MILLION, MOST_PAIRS, Question, answer, relative};
+use super::verdict::{Answer, LEAST_PAIRS, MILLION, MOST_PAIRS, Question, answer, relative};
 use crate::time::{Instant, Nanos};
 use crate::trace::TrialKind;
 
@@ -37,6 +37,10 @@ const MOST_LATENCY: i64 = 100_000;
 /// So many windows that are short beside a gap end a trial: the device has gaps that no window is
 /// long beside.
 const MOST_SHORT: u32 = 8;
+
+/// The pairs before which the depth does not fall where there are gaps: of three, two are alike by
+/// chance.
+const LEAST_PAIRS_AMONG_GAPS: usize = 8;
 
 /// What one must gain to go deeper, in ppm of what a device would gain that serves as many more.
 #[derive(Clone, Copy, Debug)]
@@ -181,9 +185,10 @@ impl Trial {
     }
 
     /// What runs dry says nothing, except how much a deeper queue gives, and where clients cannot
-    /// fill the depth anyway.
+    /// fill the depth anyway, or have gaps.
     fn is_valid(&self, window: &Closed) -> bool {
         let may_starve = match self.kind {
+            _ if self.among_gaps => true,
             TrialKind::Up => Arm::of(window.number) == Arm::Probe,
             TrialKind::Down => false,
             TrialKind::Soft => true,
@@ -211,7 +216,11 @@ impl Trial {
             (_, false) => (-gains.plain * 60 / 100, shallower),
             (_, true) => (-gains.contested * 65 / 100, shallower),
         };
-        Question { threshold: of_step(threshold), likely, if_unsure }
+        let least_pairs = match self.kind {
+            TrialKind::Down | TrialKind::Soft if has_gaps => LEAST_PAIRS_AMONG_GAPS,
+            _ => LEAST_PAIRS,
+        };
+        Question { threshold: of_step(threshold), likely, if_unsure, least_pairs }
     }
 
     /// In a soft trial harm is not seen in the speed: clients that do not wait for an answer submit

@@ -10,7 +10,7 @@
 pub(super) const MOST_PAIRS: usize = 16;
 
 /// The pairs before which nothing is sure.
-const LEAST_PAIRS: usize = 3;
+pub(super) const LEAST_PAIRS: usize = 3;
 
 /// What is always taken for noise, in ppm.
 const NOISE: i128 = 3_000;
@@ -28,6 +28,8 @@ pub(super) struct Question {
     pub(super) likely: i64,
     /// The same if nothing is sure at the end; none if the probe is then rejected.
     pub(super) if_unsure: Option<i64>,
+    /// The pairs before which the probe is not accepted; [`LEAST_PAIRS`] or more.
+    pub(super) least_pairs: usize,
 }
 
 /// What the pairs say.
@@ -61,8 +63,10 @@ pub(super) fn answer(pairs: &[i64], question: Question) -> Option<Answer> {
     let sure = distance * distance > 9 * variance / (4 * count) + NOISE * NOISE;
     let mean = i64::try_from(mean).expect("a mean of i64");
     let is_likely = mean <= question.likely;
-    let accepted = if sure && (is_likely || pairs.len() >= MOST_PAIRS) {
-        mean > question.threshold
+    let is_better = mean > question.threshold;
+    let suffice = !is_better || (is_likely && pairs.len() >= question.least_pairs);
+    let accepted = if sure && (suffice || pairs.len() >= MOST_PAIRS) {
+        is_better
     } else if pairs.len() >= MOST_PAIRS {
         is_likely && question.if_unsure.is_some_and(|least| mean > least)
     } else {
@@ -75,7 +79,8 @@ pub(super) fn answer(pairs: &[i64], question: Question) -> Option<Answer> {
 mod tests {
     use super::*;
 
-    const UP: Question = Question { threshold: 20_000, likely: 700_000, if_unsure: None };
+    const UP: Question =
+        Question { threshold: 20_000, likely: 700_000, if_unsure: None, least_pairs: LEAST_PAIRS };
 
     #[test]
     fn ratio_is_part_of_the_mean_of_both() {
@@ -114,11 +119,22 @@ mod tests {
         assert_eq!(answer(&wild, down), Some(Answer { accepted: true, mean: 0 }));
     }
 
+    /// What is worse is rejected after three all the same.
+    #[test]
+    fn what_is_better_takes_as_many_pairs_as_are_asked_for() {
+        let question = Question { threshold: -24_000, least_pairs: 8, ..UP };
+        for pairs in 3..8 {
+            assert_eq!(answer(&vec![10_000; pairs], question), None, "{pairs} pairs");
+        }
+        assert_eq!(answer(&[10_000; 8], question).map(|answer| answer.accepted), Some(true));
+        assert_eq!(answer(&[-90_000; 3], question).map(|answer| answer.accepted), Some(false));
+    }
+
     /// From 3 to 2 the device seemed to gain two thirds in each of some pairs: windows in which the
     /// scheduler had its core beside windows in which it had not.
     #[test]
     fn what_is_too_good_to_be_true_takes_all_pairs() {
-        let down = Question { threshold: -24_000, likely: 440_000, if_unsure: Some(-80_000) };
+        let down = Question { threshold: -24_000, likely: 440_000, if_unsure: Some(-80_000), ..UP };
         for pairs in 3..MOST_PAIRS {
             assert_eq!(answer(&vec![666_667; pairs], down), None, "{pairs} pairs");
         }
