@@ -37,7 +37,7 @@ pub(crate) fn elevator(disk: &DiskConfig, device: Device) -> Result<Elevator<Sch
 fn request_time(backend: &BackendConfig) -> RequestTime {
     match backend {
         BackendConfig::Modelled { service, per_kib, .. } => {
-            RequestTime { request: service.as_nanos(), per_kib: per_kib.as_nanos() }
+            RequestTime { request: service.as_nanos(), per_kib: per_kib.as_nanos(), known: true }
         }
         BackendConfig::File { .. } | BackendConfig::Memory { .. } | BackendConfig::Nbd { .. } => {
             RequestTime::default()

@@ -1,20 +1,25 @@
 //! Whom the device serves while a group waits for its turn.
 //!
-//! Each group that waits has a row: what was served of each other group meanwhile. A completion
-//! enters a log, and a row takes it from there: all of a block of the log at once if the group
-//! waited throughout, else what was added while it waited.
+//! When a request is served within its time in the device nobody says: on a device of one server
+//! all but one wait there. Where it is known how long it is served, that is right before it
+//! completes. Elsewhere what the device does for it counts in equal parts for each moment that it
+//! is there. A group has waited behind as much of it as it waited meanwhile:
 //!
 //! ```text
-//!   log       b a b b | a b a a c … end of the block
-//!   /x waits  ├──────────────────────────────┤   adds the block's totals: a 4, b 4, c 1
-//!   /y waits      ├─────┤                         adds these four: b 2, a 1, b 1
+//!   b's request   ├───── 400 µs in the device, 100 µs of its time ─────┤
+//!   /x waits           ├── 100 µs ──┤        ├── 100 µs ──┤               behind 50 µs of b's
 //! ```
 //!
-//! So a group that waits all the time costs next to nothing, and one that waits often costs a look
-//! at what completed meanwhile. Where many groups do that, only some of their waits are looked at:
-//! a completion pays for [`LOOKS`] entries.
+//! For that each group has a clock that goes while it waits: a [`Moment`] notes how late it is on
+//! all of them. There is one of each request that enters the device, and those of late are kept. Of
+//! a time between two the clocks are told in proportion. Where there are many groups only some of
+//! the requests of a real device are looked at, picked by chance, and each stands for several.
 
-use crate::arena::GroupId;
+use std::collections::VecDeque;
+
+use super::request_time::{part_of, part_of_time};
+use crate::arena::{GroupId, RequestId, SideTable};
+use crate::time::{Instant, Nanos};
 
 /// How many groups have rows. All others share a column.
 const ROWS: u8 = 64;
@@ -22,11 +27,9 @@ const ROWS: u8 = 64;
 /// One for each of them, and the one that is shared.
 const COLUMNS: usize = ROWS as usize + 1;
 
-/// Entries in a block of the log.
-const BLOCK: usize = 256;
-
-/// How many entries of the log may be looked at for each that is made, in the long run.
-const LOOKS: usize = 4;
+/// How many rows are looked at for each request, in the long run, where it is not known how long
+/// requests are served.
+const ROWS_A_REQUEST: usize = 4;
 
 /// Where a group stands in the rows of the others, and its own row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,78 +52,198 @@ impl Column {
 #[derive(Clone, Debug)]
 struct Row {
     group: GroupId,
-    /// From which entry of the log on it waits; none if it does not.
-    waits_from: Option<usize>,
+    /// For how long it has waited while all places were taken, without the wait at hand.
+    waited: Nanos,
+    /// How long all places had been taken when it began to wait; none if it does not.
+    waits_from: Option<Nanos>,
     /// By column.
     served: [u64; COLUMNS],
+    /// Of all, also of groups that are gone.
+    all: u64,
+}
+
+impl Row {
+    /// For how long it has waited while all places were taken, which they were for `taken` in all.
+    fn clock(&self, taken: Nanos) -> Nanos {
+        self.waited + self.waits_from.map_or(Nanos::ZERO, |from| taken.saturating_sub(from))
+    }
+}
+
+/// How late it is on all clocks.
+#[derive(Clone, Debug)]
+struct Moment {
+    now: Instant,
+    /// For how long all places have been taken.
+    taken: Nanos,
+    /// For how long each group has waited meanwhile, by column; those of later groups are not there
+    /// yet.
+    waited: Vec<Nanos>,
+}
+
+impl Moment {
+    fn waited(&self, column: usize) -> Nanos {
+        self.waited.get(column).copied().unwrap_or_default()
+    }
+}
+
+/// What the device has done for a request.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Work {
+    pub(super) of: Column,
+    /// Its time, by [`RequestTime`](super::RequestTime); 0 if it did not complete it.
+    pub(super) time: u64,
+    /// How long it was served before it completed; none where that is not known.
+    pub(super) lasted: Option<Nanos>,
+}
+
+/// A request in the device that is looked at.
+#[derive(Clone, Debug)]
+struct Look {
+    dispatched: Moment,
+    /// For so many requests it stands.
+    stands_for: u64,
 }
 
 /// What was served of each group while another one waited for its turn.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Behind {
-    log: Vec<(Column, u64)>,
     rows: Vec<Row>,
-    /// Entries that may be looked at.
-    credit: usize,
+    looks: SideTable<RequestId, Look>,
+    /// Moments of late, the last one at the end; none where nobody asks for them.
+    past: VecDeque<Moment>,
+    /// Moments that are over, for their memory.
+    spare: Vec<Moment>,
+    random: u64,
 }
+
+/// How many moments are kept.
+const PAST: usize = 256;
 
 impl Behind {
     /// Gives a group a row, if there is one: a new one, or that of a group that is gone.
     pub(super) fn enter(&mut self, group: GroupId, exists: impl Fn(GroupId) -> bool) -> Column {
-        let row = Row { group, waits_from: None, served: [0; COLUMNS] };
+        let zero = Nanos::ZERO;
+        let row = Row { group, waited: zero, waits_from: None, served: [0; COLUMNS], all: 0 };
         if self.rows.len() < usize::from(ROWS) {
             self.rows.push(row);
-            return self.last_column();
+            return column(self.rows.len() - 1);
         }
         let Some(gone) = self.rows.iter().position(|row| !exists(row.group)) else {
             return Column::SHARED;
         };
         self.rows[gone] = row;
         self.rows.iter_mut().for_each(|row| row.served[gone] = 0);
+        // They have noted the clock of the one that is gone.
+        self.looks.clear();
+        self.past.clear();
         column(gone)
     }
 
-    fn last_column(&self) -> Column {
-        column(self.rows.len() - 1)
-    }
-
-    /// Adds a completion to the log. Returns whether its block is full: then
-    /// [`end_block`](Self::end_block) has to be called.
+    /// The group waits for its turn from now on, or does no more. All places were taken for `taken`
+    /// so far.
     #[inline]
-    pub(super) fn served(&mut self, column: Column, time: u64) -> bool {
-        self.log.push((column, time));
-        self.credit = (self.credit + LOOKS).min(LOOKS * BLOCK);
-        self.log.len() == BLOCK
-    }
-
-    /// The group waits for its turn from now on, or does no more.
-    #[inline]
-    pub(super) fn set_waits(&mut self, column: Column, waits: bool) {
+    pub(super) fn set_waits(&mut self, column: Column, taken: Nanos, waits: bool) {
         let Some(row) = self.rows.get_mut(column.index()) else { return };
-        match (row.waits_from, waits) {
-            (None, true) => row.waits_from = Some(self.log.len()),
-            (Some(from), false) => {
-                row.waits_from = None;
-                // Whether this one is looked at does not depend on how long it was.
-                if self.credit > 0 {
-                    let entries = &self.log[from..];
-                    self.credit = self.credit.saturating_sub(entries.len());
-                    row.add(entries);
-                }
-            }
-            _ => {}
+        if waits {
+            row.waits_from.get_or_insert(taken);
+        } else {
+            row.waited = row.clock(taken);
+            row.waits_from = None;
         }
     }
 
-    /// Adds the block to the rows of those that wait, and begins another one. `totals` is what the
-    /// log has of each column; a column may come more than once.
-    pub(super) fn end_block(&mut self, totals: &[(Column, u64)]) {
-        for row in &mut self.rows {
-            let Some(from) = row.waits_from else { continue };
-            row.waits_from = Some(0);
-            row.add(if from == 0 { totals } else { &self.log[from..] });
+    /// A request enters the device. `is_known`: it will be known how long it was served.
+    #[inline]
+    pub(super) fn dispatched(&mut self, rq: RequestId, now: Instant, taken: Nanos, is_known: bool) {
+        let stands_for = if is_known {
+            let moment = self.moment(now, taken);
+            self.past.push_back(moment);
+            let over = if self.past.len() > PAST { self.past.pop_front() } else { None };
+            self.spare.extend(over);
+            1
+        } else {
+            self.rows.len().div_ceil(ROWS_A_REQUEST).next_power_of_two() as u64
+        };
+        // The upper bits of such a series are the better ones.
+        self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        if (self.random >> 32) & (stands_for - 1) == 0 {
+            let dispatched = self.moment(now, taken);
+            self.looks.insert(rq, Look { dispatched, stands_for });
         }
-        self.log.clear();
+    }
+
+    /// Memory for clocks.
+    fn spare(&mut self) -> Vec<Nanos> {
+        let mut waited = self.spare.pop().map(|moment| moment.waited).unwrap_or_default();
+        waited.clear();
+        waited
+    }
+
+    fn moment(&mut self, now: Instant, taken: Nanos) -> Moment {
+        let mut waited = self.spare();
+        waited.extend(self.rows.iter().map(|row| row.clock(taken)));
+        Moment { now, taken, waited }
+    }
+
+    /// A request has left the device. Returns what was served of it while all places were taken.
+    #[inline]
+    pub(super) fn left(&mut self, rq: RequestId, now: Instant, taken: Nanos, work: Work) -> u64 {
+        let Some(Look { dispatched, stands_for }) = self.looks.remove(rq) else { return 0 };
+        let end = self.moment(now, taken);
+        let there = now.saturating_since(dispatched.now);
+        let served = match work.lasted {
+            Some(lasted) if lasted < there => {
+                let waited = Nanos::new(there.as_nanos() - lasted.as_nanos());
+                let began = self.moment_between(&dispatched, dispatched.now + waited, &end);
+                let served = self.count(&began, &end, work, stands_for);
+                self.spare.push(began);
+                served
+            }
+            _ => self.count(&dispatched, &end, work, stands_for),
+        };
+        self.spare.extend([dispatched, end]);
+        served
+    }
+
+    /// Tells the clocks of a time between two moments, by those noted right before it and after it.
+    fn moment_between(&mut self, first: &Moment, now: Instant, last: &Moment) -> Moment {
+        let mut waited = self.spare();
+        let after = self.past.partition_point(|moment| moment.now <= now);
+        let before = after.checked_sub(1).and_then(|before| self.past.get(before));
+        let before = before.filter(|before| before.now >= first.now).unwrap_or(first);
+        let after = self.past.get(after).unwrap_or(last);
+        let gone = now.saturating_since(before.now).as_nanos();
+        let whole = after.now.saturating_since(before.now).as_nanos();
+        let between = |before: Nanos, after: Nanos| {
+            before + part_of_time(after.saturating_sub(before), gone, whole)
+        };
+        let clocks = after.waited.iter().enumerate();
+        waited.extend(clocks.map(|(column, &after)| between(before.waited(column), after)));
+        Moment { now, taken: between(before.taken, after.taken), waited }
+    }
+
+    /// Counts what was served evenly from one moment to another.
+    fn count(&mut self, from: &Moment, to: &Moment, work: Work, stands_for: u64) -> u64 {
+        let lasted = to.now.saturating_since(from.now).as_nanos();
+        if lasted == 0 {
+            return 0;
+        }
+        let time = work.time.saturating_mul(stands_for);
+        for (column, row) in self.rows.iter_mut().enumerate() {
+            let waited = to.waited(column).saturating_sub(from.waited(column));
+            if waited > Nanos::ZERO {
+                let served = part_of(time, waited.as_nanos(), lasted);
+                row.served[work.of.index()] += served;
+                row.all += served;
+            }
+        }
+        part_of(time, to.taken.saturating_sub(from.taken).as_nanos(), lasted)
+    }
+
+    /// What was served of the group itself while it waited, and what of all; none without a row.
+    pub(super) fn own_and_all(&self, waiter: Column) -> Option<(u64, u64)> {
+        let row = self.rows.get(waiter.index())?;
+        Some((row.served[waiter.index()], row.all))
     }
 
     /// What was served of each other group that has a row while this one waited for its turn, and
@@ -132,14 +255,6 @@ impl Behind {
             row.into_iter().flat_map(move |row| self.rows.iter().zip(&row.served).enumerate());
         let others = others.filter(move |(at, _)| *at != waiter.index());
         (others.map(|(_, (other, served))| (other.group, *served)), shared)
-    }
-}
-
-impl Row {
-    fn add(&mut self, entries: &[(Column, u64)]) {
-        for &(column, time) in entries {
-            self.served[column.index()] += time;
-        }
     }
 }
 

@@ -20,12 +20,11 @@
 //! So the first six add up to the group's backlogged time, and all of them to all time.
 //!
 //! *Places taken* is when the device is as deep as it may be, or the scheduler waits for
-//! completions. Whom the device serves then is known as requests complete: of the time with all
-//! places taken for which a group waits, each group has the part that its requests have of the
-//! device's time, by [`RequestTime`], among those that completed in that time. So of a group with a
-//! quarter of the device, a quarter of the waiting is its own. In what order requests were
-//! dispatched, and how many at once, makes no difference. Until something has completed, the device
-//! is what is waited for.
+//! completions. Whom the device serves then is known as requests complete, by [`RequestTime`], and
+//! `behind.rs` says what of that was while a group waited: its own part of it is *Busy*. So of a
+//! group with a quarter of the device, a quarter of the waiting is its own. In what order requests
+//! were dispatched, and how many at once, makes no difference. Until something has completed, the
+//! device is what is waited for.
 //!
 //! Until when a cap holds what waits of a group, its scheduler says as it begins; the time is the
 //! cap's until then, however late anybody asks. It is so if the cap holds the group's reads alone
@@ -37,22 +36,18 @@
 //!
 //! ```text
 //!   places taken  ───────▶ 0 ──── 40 ──── 70 ──────── 130 ──▶      µs, summed
-//!   completed                     b 20    a 10         b 20      of the device's time
-//!   a waits             from 20 …                      … 130     110: Turn 88, Busy 22
+//!   a waits             from 20 …                      … 130     110: Turn and Busy
 //! ```
-//!
-//! Behind whom a group waited is in `behind.rs`.
 
 mod behind;
 mod request_time;
 
 use std::collections::BTreeSet;
 
-use self::behind::{Behind, Column};
+use self::behind::{Behind, Column, Work};
 pub use self::request_time::RequestTime;
-use self::request_time::part_of;
-use crate::arena::{GroupId, SideTable};
-use crate::request::SectorCount;
+use self::request_time::{part_of, part_of_time};
+use crate::arena::{GroupId, RequestId, SideTable};
 use crate::time::{Instant, Nanos};
 use crate::trace::{Event, HoldReason, ShareOf, Trace, WaitReason};
 
@@ -162,6 +157,18 @@ struct Sums {
     served: u64,
 }
 
+/// What the times of a group that waited for the device have been divided by already.
+#[derive(Clone, Copy, Debug, Default)]
+struct Divided {
+    /// What was served of its own while it waited, and of all.
+    own: u64,
+    all: u64,
+    /// What was served of it,
+    served: u64,
+    /// and of all, for how long.
+    sums: Sums,
+}
+
 /// One group.
 #[derive(Clone, Copy, Debug)]
 struct Account {
@@ -177,12 +184,11 @@ struct Account {
     closed: Instant,
     /// The device's sums at that moment.
     sums: Sums,
-    /// What was served of it while places were taken, by [`RequestTime`],
+    /// How long it waited with all places taken, not divided into `Turn` and `Busy` yet.
+    undivided: Nanos,
+    /// What was served of it while places were taken, by [`RequestTime`].
     served: u64,
-    /// up to that moment,
-    served_before: u64,
-    /// and in this block.
-    in_block: u64,
+    divided: Divided,
     /// Its place in `Behind`.
     column: Column,
 }
@@ -221,10 +227,6 @@ pub struct TimeAccounts {
     sums: Sums,
     request_time: RequestTime,
     behind: Behind,
-    /// The groups that were served in this block of `behind`,
-    in_block: Vec<GroupId>,
-    /// and `sums` at its begin.
-    block_began: Sums,
     /// The group of the active queue, or of the queue in service.
     active: Option<GroupId>,
     /// The groups that caps hold, by when they do so no more.
@@ -247,8 +249,6 @@ impl TimeAccounts {
             sums: Sums::default(),
             request_time,
             behind: Behind::default(),
-            in_block: Vec::new(),
-            block_began: Sums::default(),
             active: None,
             held: BTreeSet::new(),
             groups: SideTable::new(),
@@ -277,7 +277,7 @@ impl TimeAccounts {
         let served = sharing().map(|(_, other)| other.served).sum();
         // Those that it was served of may be gone.
         if shared > 0 && served > 0 {
-            let part = |own| part_of(Nanos::new(shared), own, served).as_nanos();
+            let part = |own| part_of(shared, own, served);
             all.extend(sharing().map(|(group, other)| (group, part(other.served))));
         }
         all
@@ -286,9 +286,11 @@ impl TimeAccounts {
     /// Brings all accounts up to `now`, on the elevator's own clock.
     pub fn close_all(&mut self, now: Instant) {
         self.advance(now);
-        self.end_block();
-        let Self { groups, sums, .. } = self;
-        groups.values_mut().for_each(|account| account.close(now, *sums));
+        let Self { groups, sums, behind, .. } = self;
+        for account in groups.values_mut() {
+            account.close(now, *sums);
+            account.divide(*sums, behind.own_and_all(account.column));
+        }
     }
 
     /// Notes what holds a group's bios back from now on, on the elevator's own clock.
@@ -362,9 +364,9 @@ impl TimeAccounts {
             // Until its first request it had none.
             closed: Instant::START,
             sums: self.sums,
+            undivided: Nanos::ZERO,
             served: 0,
-            served_before: 0,
-            in_block: 0,
+            divided: Divided { sums: self.sums, ..Divided::default() },
             column: self.behind.enter(group, |other| self.groups.contains_key(other)),
         };
         self.groups.insert(group, account);
@@ -378,65 +380,30 @@ impl TimeAccounts {
         account
     }
 
-    fn dispatched(&mut self, now: Instant, group: GroupId) {
+    fn dispatched(&mut self, now: Instant, rq: RequestId, group: GroupId) {
         self.enter(now, State::Unasked);
         self.set_in_device(group, |in_device| in_device + 1);
+        let is_known = self.request_time.known;
+        self.behind.dispatched(rq, self.now, self.sums.taken, is_known);
     }
 
-    fn left_device(&mut self, now: Instant, group: GroupId) {
+    /// A request has left the device, which spent that time on it; 0 if it did not complete it.
+    fn left_device(&mut self, now: Instant, rq: RequestId, group: GroupId, time: u64) {
         self.enter(now, State::Unasked);
         // One that was there before this sink was has not been counted.
         self.set_in_device(group, |in_device| in_device.saturating_sub(1));
-    }
-
-    fn completed(&mut self, now: Instant, group: GroupId, sectors: SectorCount) {
-        let were_taken = self.state == State::Taken;
-        self.left_device(now, group);
-        if were_taken {
-            self.count_served(group, self.request_time.of(sectors));
-        }
-    }
-
-    /// Counts what the device has served while all places were taken.
-    fn count_served(&mut self, group: GroupId, time: u64) {
-        self.sums.served += time;
-        let account = &mut self.groups[group];
-        account.served += time;
-        let is_first = account.in_block == 0;
-        account.in_block += time;
-        let column = account.column;
-        if is_first {
-            self.in_block.push(group);
-        }
-        if self.behind.served(column, time) {
-            self.end_block();
-        }
-    }
-
-    /// Divides the time with all places taken of this block among those that were served in it.
-    #[inline(never)]
-    fn end_block(&mut self) {
-        let taken = self.sums.taken.saturating_sub(self.block_began.taken);
-        let served = self.sums.served - self.block_began.served;
-        if served == 0 {
-            return;
-        }
-        let mut totals = Vec::with_capacity(self.in_block.len());
-        for group in self.in_block.drain(..) {
-            // It may be gone by now.
-            let Some(account) = self.groups.get_mut(group) else { continue };
-            let own = std::mem::take(&mut account.in_block);
-            account.times.served += part_of(taken, own, served);
-            totals.push((account.column, own));
-        }
-        self.behind.end_block(&totals);
-        self.block_began = self.sums;
+        let of = self.groups[group].column;
+        let lasted = self.request_time.known.then_some(Nanos::new(time));
+        let work = Work { of, time, lasted };
+        let served = self.behind.left(rq, self.now, self.sums.taken, work);
+        self.groups[group].served += served;
+        self.sums.served += served;
     }
 
     /// Follows whether the group waits for its turn, and not until a cap lets it go.
     fn follow_turn(&mut self, group: GroupId) {
         let &Account { waits, held_until, column, .. } = &self.groups[group];
-        self.behind.set_waits(column, waits && held_until.is_none());
+        self.behind.set_waits(column, self.sums.taken, waits && held_until.is_none());
     }
 
     fn set_in_device(&mut self, group: GroupId, change: impl FnOnce(u32) -> u32) {
@@ -494,11 +461,7 @@ impl Account {
         if self.waits && self.held_until.is_some() {
             self.times.add(Cause::Cap, now.saturating_since(self.closed));
         } else if self.waits {
-            let taken = sums.taken.saturating_sub(self.sums.taken);
-            let [own, all] = [self.served - self.served_before, sums.served - self.sums.served];
-            let busy = part_of(taken, own, all);
-            self.times.add(Cause::Busy, busy);
-            self.times.add(Cause::Turn, taken.saturating_sub(busy));
+            self.undivided += sums.taken.saturating_sub(self.sums.taken);
             self.times.add(Cause::IdleWindow, sums.idle.saturating_sub(self.sums.idle));
             let held_free = sums.held_free.saturating_sub(self.sums.held_free);
             self.times.add(Cause::Target, held_free);
@@ -506,7 +469,26 @@ impl Account {
         } else {
             self.times.add(self.cause_without_waiting(), now.saturating_since(self.closed));
         }
-        (self.closed, self.sums, self.served_before) = (now, sums, self.served);
+        (self.closed, self.sums) = (now, sums);
+    }
+
+    /// Divides the time for which it waited for the device, by what was served meanwhile. Without a
+    /// row of its own that is not known: then by what was served of it and of all.
+    fn divide(&mut self, sums: Sums, own_and_all: Option<(u64, u64)>) {
+        let before = self.divided;
+        let served = self.served - before.served;
+        let all_served = sums.served - before.sums.served;
+        if all_served > 0 {
+            let taken = sums.taken.saturating_sub(before.sums.taken);
+            self.times.served += part_of_time(taken, served, all_served);
+            (self.divided.served, self.divided.sums) = (self.served, sums);
+        }
+        let (own, all) = own_and_all.unwrap_or((self.served, sums.served));
+        let undivided = std::mem::take(&mut self.undivided);
+        let busy = part_of_time(undivided, own - before.own, all - before.all);
+        self.times.add(Cause::Busy, busy);
+        self.times.add(Cause::Turn, undivided.saturating_sub(busy));
+        (self.divided.own, self.divided.all) = (own, all);
     }
 
     fn cause_without_waiting(&self) -> Cause {
@@ -528,9 +510,11 @@ impl Trace for TimeAccounts {
                 let state = self.state_of(why);
                 self.enter(now, state);
             }
-            Event::Dispatched { group, .. } => self.dispatched(now, group),
-            Event::Completed { group, sectors, .. } => self.completed(now, group, sectors),
-            Event::Requeued { group, .. } => self.left_device(now, group),
+            Event::Dispatched { key, group, .. } => self.dispatched(now, key, group),
+            Event::Completed { key, group, sectors, .. } => {
+                self.left_device(now, key, group, self.request_time.of(sectors));
+            }
+            Event::Requeued { key, group, .. } => self.left_device(now, key, group, 0),
             Event::FairHeld { node, why: HoldReason::Cap, until, .. } => {
                 self.hold(now, node, until);
             }

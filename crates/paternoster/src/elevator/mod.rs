@@ -276,7 +276,7 @@ impl<S: Scheduler> Elevator<S> {
         if request.bound {
             self.ask(|scheduler, cx| scheduler.complete(cx, rq));
         }
-        self.emit(Event::Completed { rq: name, group, sectors });
+        self.emit(Event::Completed { rq: name, key: rq, group, sectors });
         let user_data = self.free(rq);
         Completed { user_data, wake_waiters: self.admission.take_wake_up() }
     }
@@ -295,7 +295,7 @@ impl<S: Scheduler> Elevator<S> {
         request.never_merge = true;
         request.place = Place::Made;
         self.stats.requeued(&self.requests[rq]);
-        self.emit(Event::Requeued { rq: name, group });
+        self.emit(Event::Requeued { rq: name, key: rq, group });
         let keeper = if bound {
             self.ask(|scheduler, cx| scheduler.requeue(cx, rq))
         } else {
@@ -537,7 +537,7 @@ impl<S: Scheduler> Elevator<S> {
         self.in_flight += 1;
         let (name, group) = (request.name(), request.group);
         let was_last = self.stats.dispatched(self.now, request);
-        self.emit(Event::Dispatched { rq: name, group });
+        self.emit(Event::Dispatched { rq: name, key: rq, group });
         if was_last {
             self.emit(Event::GroupWaitsNoMore { group });
         }

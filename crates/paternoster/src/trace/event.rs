@@ -5,7 +5,7 @@ use super::{
     NoIdleReason, PreemptReason, PriceOf, QueueName, ShareOf, SliceEnd, TargetVerdict, TrialKind,
     TrialVerdict, WaitReason, WindowVerdict, Workload,
 };
-use crate::arena::{GroupId, IocId};
+use crate::arena::{GroupId, IocId, RequestId};
 use crate::hierarchy::Hierarchy;
 use crate::io_context::{IoClass, IoPrio};
 use crate::plug::FlushReason;
@@ -66,6 +66,8 @@ pub enum Event {
     Dispatched {
         /// The request.
         rq: u64,
+        /// Its key, which names it alone for as long as it exists.
+        key: RequestId,
         /// Its group.
         group: GroupId,
     },
@@ -74,6 +76,8 @@ pub enum Event {
     Requeued {
         /// The request.
         rq: u64,
+        /// Its key, which names it alone for as long as it exists.
+        key: RequestId,
         /// Its group.
         group: GroupId,
     },
@@ -82,6 +86,8 @@ pub enum Event {
     Completed {
         /// The request.
         rq: u64,
+        /// Its key, which names it alone for as long as it exists.
+        key: RequestId,
         /// Its group.
         group: GroupId,
         /// Its length.
@@ -126,8 +132,7 @@ pub enum Event {
         kind: LatencyKind,
         /// The percentile.
         percent: u32,
-        /// In which quarter of the domain's target it lies, from 1; the 4th ends at the target, and
-        /// the 8th never.
+        /// In which quarter of the domain's target it lies, 1 to 8; the 4th ends at the target.
         quarters: u32,
         /// How many latencies it was computed of.
         samples: u32,
@@ -233,8 +238,7 @@ pub enum Event {
         /// Its length.
         length: Nanos,
     },
-    /// CFQ: a queue's slice ends (`slice expired`, `sl_used`, `served`); BFQ has
-    /// [`Event::BudgetExpired`].
+    /// CFQ: a queue's slice ends (`slice expired`, `sl_used`, `served`); BFQ: `BudgetExpired`.
     #[non_exhaustive]
     SliceExpired {
         /// The queue.
