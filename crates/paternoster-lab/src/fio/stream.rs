@@ -320,7 +320,8 @@ impl Stream {
         self.passes = self.passes.saturating_add(1);
         self.pass_ios = 0;
         self.has_synced = false;
-        self.turn = Turn::default();
+        // As in fio, the pass begins with the file behind the last one.
+        self.turn.ios = u32::MAX;
         if self.pattern.repeat && !self.pattern.is_endless {
             self.draws = StreamDraws::new(self.pattern.seed);
         }

@@ -17,7 +17,7 @@ fn sequential_jobs_do_what_fio_did() {
         assert_eq!(in_fios_words(&ios(options)), wanted, "{options}");
         count += 1;
     }
-    assert_eq!(count, 99, "all of the file");
+    assert_eq!(count, 100, "all of the file");
 }
 
 /// `write@0:4096+4096 sync@0`, with files numbered in the order of their first I/O.
