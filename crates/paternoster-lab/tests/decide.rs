@@ -169,6 +169,20 @@ fn tunable_that_a_scheduler_lacks_is_refused_with_those_that_it_has() {
     assert!(error.contains("a.scenario.json: mq-deadline has no tunable"), "{error}");
 }
 
+/// Post 1: `group_isolation` is of the kernel that a scenario names.
+#[test]
+fn tunable_of_a_kernel_is_set_where_the_scenario_names_that_kernel() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let cfq = with(with(scenario(), "/scheduler", json!("cfq")), "/tunables", json!({}));
+    put(dir.path(), "new", &cfq);
+    put(dir.path(), "old", &with(cfq, "/kernel", json!("2.6.36")));
+    let scenarios = vec![dir.path().to_owned()];
+    let tunables = vec![("group_isolation".to_owned(), 1)];
+    let decided = decide_under(dir.path(), &Plan { scenarios, tunables, ..Plan::default() });
+    let [Err(new), Ok(_)] = decided.as_slice() else { panic!("{decided:?}") };
+    assert!(new.contains("kernel 4.20 decides as with 1; these have it: 2.6.35-seed"), "{new}");
+}
+
 #[test]
 fn logs_of_one_name_are_refused() {
     let dir = tempfile::tempdir().expect("a folder");

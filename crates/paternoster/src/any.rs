@@ -70,10 +70,30 @@ impl SchedulerKind {
         }
     }
 
+    /// Its tunables where that kernel decides.
+    pub const fn tunables_of(self, kernel: Kernel) -> &'static [TunableInfo] {
+        match self {
+            Self::Cfq => cfq::tunables_of(kernel),
+            _ => self.tunables(),
+        }
+    }
+
     /// Returns the tunable of that name, to check a value before a scheduler is made.
     pub fn tunable(self, name: &str) -> Result<&'static TunableInfo, TunableError> {
-        let found = self.tunables().iter().find(|info| info.name == name);
-        found.ok_or_else(|| TunableError::unknown(self.name(), name, self.tunables()))
+        self.tunable_of(Kernel::default(), name)
+    }
+
+    /// The same where that kernel decides.
+    pub fn tunable_of(
+        self,
+        kernel: Kernel,
+        name: &str,
+    ) -> Result<&'static TunableInfo, TunableError> {
+        let table = self.tunables_of(kernel);
+        table.iter().find(|info| info.name == name).ok_or_else(|| match self {
+            Self::Cfq => cfq::unknown_tunable(kernel, name),
+            _ => TunableError::unknown(self.name(), name, table),
+        })
     }
 
     /// Returns an error if the scheduler's hierarchy cannot be chosen.

@@ -7,7 +7,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anyhow::Result;
 use paternoster::Nanos;
 use paternoster_lab::fio::Jobs;
-use paternoster_lab::result::{DiskUse, FioReport, Header, drained_note, table};
+use paternoster_lab::result::{
+    DirectionResult, DiskUse, FioReport, Header, drained_note, sums_by_group, table,
+};
 use paternoster_lab::sim::{CpuTime, DeviceTime, Setup};
 use paternoster_lab::threads::Outcome;
 use serde::Serialize;
@@ -115,6 +117,52 @@ struct Group<'a> {
     leaf_weight: Option<u32>,
     /// The indices of its jobs in the job file, with the clones of `numjobs`.
     jobs: Vec<usize>,
+    /// What they did, in all directions; none where no I/O of theirs counts.
+    #[serde(flatten)]
+    did: Option<Did>,
+}
+
+/// In the words that fio has for a direction of a job.
+#[derive(Serialize)]
+struct Did {
+    total_ios: u64,
+    io_bytes: u64,
+    runtime: u64,
+    bw_bytes: f64,
+    iops: f64,
+    /// Of the time in which all jobs had something to do.
+    together_bytes: u64,
+    clat_ns: Clat,
+}
+
+#[derive(Serialize)]
+struct Clat {
+    max: u64,
+    mean: f64,
+    percentile: BTreeMap<&'static str, u64>,
+}
+
+impl Did {
+    fn new(result: &DirectionResult) -> Self {
+        let moments = result.completion.moments();
+        let percentile = [("50.000000", 50.0), ("99.000000", 99.0)].into_iter();
+        let percentile = percentile.filter_map(|(name, percent)| {
+            Some((name, result.completion.percentile(percent)?.as_nanos()))
+        });
+        Self {
+            total_ios: result.ios,
+            io_bytes: result.bytes,
+            runtime: result.runtime.as_nanos() / 1_000_000,
+            bw_bytes: result.bytes_per_s(),
+            iops: result.ios_per_s(),
+            together_bytes: result.together_bytes,
+            clat_ns: Clat {
+                max: moments.max(),
+                mean: moments.mean(),
+                percentile: percentile.collect(),
+            },
+        }
+    }
 }
 
 impl<'a> Own<'a> {
@@ -124,6 +172,7 @@ impl<'a> Own<'a> {
             let numbered = jobs.jobs.iter().enumerate();
             numbered.filter(|(_, job)| job.group == path).map(|(index, _)| index).collect()
         };
+        let sums = sums_by_group(&jobs.jobs, &outcome.results);
         let groups = outcome.groups.iter().map(|group| {
             let weights = &group.weights;
             Group {
@@ -131,6 +180,7 @@ impl<'a> Own<'a> {
                 weight: scheduler.has_weights().then(|| weights.weight.value()),
                 leaf_weight: scheduler.has_leaf_weights().then(|| weights.leaf.value()),
                 jobs: jobs_of(&group.path),
+                did: sums.get(group.path.as_str()).map(Did::new),
             }
         });
         let bytes = outcome

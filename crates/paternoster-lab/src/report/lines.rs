@@ -13,7 +13,7 @@ use super::observe::Observed;
 use super::series::Series;
 use super::shares::entitled;
 use crate::fio::{DataDirection, Jobs};
-use crate::result::{DirectionResult, Entry, Latencies, entries};
+use crate::result::{DirectionResult, Entry, JobResult, Latencies, entries};
 use crate::threads::Outcome;
 
 /// At most so many lines of a level have a series: those with the most bytes.
@@ -95,13 +95,18 @@ struct Sum {
 impl Lines {
     pub(super) fn new(jobs: &Jobs, outcome: &Outcome, observed: &Observed) -> Self {
         let entries = entries(&jobs.jobs, &outcome.results);
-        let mut by_job: Vec<Sum> = entries.iter().map(|entry| sum_of(entry, observed)).collect();
+        let mut by_job: Vec<Sum> =
+            entries.iter().map(|entry| sum_of(&entry.result, &entry.jobs, observed)).collect();
         let mut by_group: IndexMap<&str, Sum> = IndexMap::new();
         let mut all = Sum::default();
-        for (entry, sum) in entries.iter().zip(&by_job) {
-            by_group.entry(&entry.job.group).or_default().add(sum);
-            all.add(sum);
+        // What is told as one may be of several groups.
+        for entry in &entries {
+            for &job in &entry.jobs {
+                let sum = sum_of(&outcome.results[job], &[job], observed);
+                by_group.entry(&jobs.jobs[job].group).or_default().add(&sum);
+            }
         }
+        by_job.iter().for_each(|sum| all.add(sum));
         let several_groups = by_group.len() > 1;
         let most = by_job.len().max(by_group.len()).min(MOST_SERIES);
         let width = readable_width(&all.series, most as u64);
@@ -119,10 +124,9 @@ impl Lines {
             op: "all",
             ..Line::new(result, &of_all)
         };
-        let job_lines = entries
-            .iter()
-            .zip(&by_job)
-            .map(|(entry, sum)| (line(entry.name(), &entry.job.group, &sum.result), &sum.series));
+        let job_lines = entries.iter().zip(&by_job).map(|(entry, sum)| {
+            (line(entry.name(), &entry.group(&jobs.jobs), &sum.result), &sum.series)
+        });
         let jobs_level = Level::new("jobs", job_lines.collect(), windows);
         let group_lines: Vec<_> = by_group
             .iter()
@@ -132,7 +136,10 @@ impl Lines {
         groups_level.weigh(outcome, observed, |path| by_group.contains_key(path));
         Self {
             totals: line("all".to_owned(), "", &all.result),
-            table: entries.iter().flat_map(|entry| table_lines(entry, &of_all)).collect(),
+            table: entries
+                .iter()
+                .flat_map(|entry| table_lines(entry, &entry.group(&jobs.jobs), &of_all))
+                .collect(),
             levels: if several_groups { vec![groups_level, jobs_level] } else { vec![jobs_level] },
             windows,
             width,
@@ -237,19 +244,19 @@ impl Sum {
 }
 
 /// All directions of an entry.
-fn sum_of(entry: &Entry<'_>, observed: &Observed) -> Sum {
+fn sum_of(result: &JobResult, jobs: &[usize], observed: &Observed) -> Sum {
     let mut sum = Sum::default();
-    entry.result.directions.iter().for_each(|direction| sum.result.merge(direction));
-    entry.jobs.iter().for_each(|job| sum.series.merge(&observed.series[*job]));
+    result.directions.iter().for_each(|direction| sum.result.merge(direction));
+    jobs.iter().for_each(|job| sum.series.merge(&observed.series[*job]));
     sum
 }
 
 /// A line for each direction of an entry.
-fn table_lines(entry: &Entry<'_>, of_all: &All) -> Vec<Line> {
+fn table_lines(entry: &Entry<'_>, group: &str, of_all: &All) -> Vec<Line> {
     let lines = DataDirection::ALL.into_iter().filter_map(|direction| {
         let result = &entry.result.directions[direction as usize];
         let op = ["read", "write", "trim"][direction as usize];
-        let (name, group) = (entry.name(), entry.job.group.clone());
+        let (name, group) = (entry.name(), group.to_owned());
         (result.ios > 0).then(|| Line { name, group, op, ..Line::new(result, of_all) })
     });
     lines.collect()

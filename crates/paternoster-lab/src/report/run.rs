@@ -1,7 +1,6 @@
 //! The page of a run: what it gave, where the device's time went, what was decided, and every
 //! parameter of it.
 
-use paternoster::SchedulerKind;
 use serde::Serialize;
 
 use super::chronicle::WindowData;
@@ -140,7 +139,7 @@ impl Run<'_> {
             cpu: CpuTimes::new(setup, outcome),
             window: observed.chronicle.data(),
             settings: &self.settings,
-            tunables: self.tunables(setup.scheduler),
+            tunables: self.tunables(),
             rotational: observed.has_moving_parts,
             device: self.device.iter().map(Model::new).collect(),
             host: Model::new(&self.host),
@@ -149,9 +148,8 @@ impl Run<'_> {
         page(&title, &data)
     }
 
-    fn tunables(&self, scheduler: SchedulerKind) -> Vec<Tunable> {
+    fn tunables(&self) -> Vec<Tunable> {
         let values = &self.outcome.tunables;
-        assert_eq!(values.len(), scheduler.tunables().len(), "each has a value");
         let tunable = |(info, value): &(&paternoster::TunableInfo, i64)| Tunable {
             name: info.name,
             value: *value,

@@ -31,6 +31,10 @@ pub use table::table;
 pub(crate) use table::{Subject, shares_note, short_time, table_of};
 pub(crate) use together::Together;
 
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+use indexmap::IndexMap;
 use paternoster::Nanos;
 
 use crate::fio::{DataDirection, Job};
@@ -228,12 +232,12 @@ impl DirectionResult {
     }
 
     /// Bytes a second.
-    pub(crate) fn bytes_per_s(&self) -> f64 {
+    pub fn bytes_per_s(&self) -> f64 {
         per_s(self.bytes, self.runtime)
     }
 
     /// I/Os a second.
-    pub(crate) fn ios_per_s(&self) -> f64 {
+    pub fn ios_per_s(&self) -> f64 {
         per_s(self.ios, self.runtime)
     }
 }
@@ -268,7 +272,16 @@ pub(crate) struct Entry<'a> {
     pub(crate) jobs: Vec<usize>,
 }
 
-impl Entry<'_> {
+impl<'a> Entry<'a> {
+    /// The group of its jobs, or how many they have.
+    pub(crate) fn group(&self, jobs: &'a [Job]) -> Cow<'a, str> {
+        let groups: HashSet<_> = self.jobs.iter().map(|&job| jobs[job].group.as_str()).collect();
+        match groups.len() {
+            1 => Cow::Borrowed(&self.job.group),
+            several => Cow::Owned(format!("{several} groups")),
+        }
+    }
+
     /// What it is called.
     pub(crate) fn name(&self) -> String {
         match self.jobs.len() {
@@ -276,6 +289,29 @@ impl Entry<'_> {
             count => format!("{} x {count}", self.job.name),
         }
     }
+}
+
+/// What each group did that has jobs of which something is told, in the order of the jobs, whatever
+/// jobs are told as one.
+pub fn sums_by_group<'a>(
+    jobs: &'a [Job],
+    results: &[JobResult],
+) -> IndexMap<&'a str, DirectionResult> {
+    let told = jobs.iter().zip(results).filter(|(job, _)| job.reports.is_told);
+    group_sums(told.map(|(job, result)| (job.group.as_str(), result)))
+}
+
+/// The sums of results by the paths of their groups, of those that did anything.
+pub(crate) fn group_sums<'a, 'r>(
+    results: impl Iterator<Item = (&'a str, &'r JobResult)>,
+) -> IndexMap<&'a str, DirectionResult> {
+    let mut sums: IndexMap<&str, DirectionResult> = IndexMap::new();
+    for (group, result) in results {
+        for direction in result.directions.iter().filter(|direction| direction.ios > 0) {
+            sums.entry(group).or_default().merge(direction);
+        }
+    }
+    sums
 }
 
 /// The lines of a report, in the order of the jobs.

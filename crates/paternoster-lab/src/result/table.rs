@@ -7,13 +7,14 @@
     reason = "rates and times are shown with a few digits"
 )]
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use comfy_table::{CellAlignment, Table, presets};
 use indexmap::IndexMap;
 use paternoster::Nanos;
 
-use super::{DirectionResult, JobResult, Latencies, entries, job_names, per_s};
+use super::{DirectionResult, JobResult, Latencies, entries, job_names, per_s, sums_by_group};
 use crate::fio::{DataDirection, Jobs};
 
 /// The columns behind the name.
@@ -28,8 +29,8 @@ const NONE: &str = "-";
 pub(crate) struct Subject<'a> {
     /// Its name.
     pub(crate) name: String,
-    /// The path of its group.
-    pub(crate) group: &'a str,
+    /// The path of its group, or what else is to stand there.
+    pub(crate) group: Cow<'a, str>,
     /// What was measured of it.
     pub(crate) result: &'a JobResult,
 }
@@ -46,11 +47,11 @@ pub fn table(jobs: &Jobs, results: &[JobResult]) -> String {
     let entries = entries(&jobs.jobs, results);
     let subjects = entries.iter().map(|entry| Subject {
         name: entry.name(),
-        group: &entry.job.group,
+        group: entry.group(&jobs.jobs),
         result: &entry.result,
     });
     let subjects: Vec<_> = subjects.collect();
-    let mut text = table_of("JOB", &subjects);
+    let mut text = table_of("JOB", &subjects, &sums_by_group(&jobs.jobs, results));
     text += &shares_note("jobs", &subjects).unwrap_or_default();
     for (name, result) in job_names(&jobs.jobs).into_iter().zip(results) {
         if let Some(error) = &result.error {
@@ -66,8 +67,13 @@ pub fn table(jobs: &Jobs, results: &[JobResult]) -> String {
     text
 }
 
-/// Returns the table of these subjects, each of which is such a `kind`.
-pub(crate) fn table_of(kind: &str, subjects: &[Subject<'_>]) -> String {
+/// Returns the table of these subjects, each of which is such a `kind`, and of their groups if
+/// there are several.
+pub(crate) fn table_of(
+    kind: &str,
+    subjects: &[Subject<'_>],
+    groups: &IndexMap<&str, DirectionResult>,
+) -> String {
     let directions = || subjects.iter().flat_map(|subject| &subject.result.directions);
     let all = All {
         rate: directions().map(rate).sum(),
@@ -75,14 +81,12 @@ pub(crate) fn table_of(kind: &str, subjects: &[Subject<'_>]) -> String {
     };
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_header([&[kind], &COLUMNS[..]].concat());
-    let mut groups: IndexMap<&str, DirectionResult> = IndexMap::new();
     for Subject { name, group, result } in subjects {
         for direction in DataDirection::ALL {
             let result = &result.directions[direction as usize];
             if result.ios > 0 {
                 let op = ["read", "write", "trim"][direction as usize];
                 table.add_row(row([name, group, op], result, &all));
-                groups.entry(group).or_default().merge(result);
             }
         }
         if result.syncs.moments().count() > 0 {
@@ -90,7 +94,7 @@ pub(crate) fn table_of(kind: &str, subjects: &[Subject<'_>]) -> String {
         }
     }
     if groups.len() > 1 {
-        for (group, result) in &groups {
+        for (group, result) in groups {
             table.add_row(row(["", group, "all"], result, &all));
         }
     }

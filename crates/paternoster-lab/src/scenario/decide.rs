@@ -124,6 +124,7 @@ pub fn decide_all<'a>(
 ) -> Result<impl ExactSizeIterator<Item = Decided> + 'a, DecideError> {
     for kind in &plan.schedulers {
         for (name, value) in &plan.tunables {
+            // Under another scheduler a scenario's kernel does not hold.
             kind.tunable(name)?.accepts(*value)?;
         }
     }
@@ -166,8 +167,9 @@ impl Plan {
 
     fn set_tunables(&self, scenario: &mut Scenario) -> Result<(), ScenarioError> {
         let kind: SchedulerKind = scenario.scheduler.parse()?;
+        let kernel = scenario.kernel.unwrap_or_default();
         for (name, value) in &self.tunables {
-            kind.tunable(name)?.accepts(*value)?;
+            kind.tunable_of(kernel, name)?.accepts(*value)?;
             scenario.tunables.insert(name.clone(), *value);
         }
         Ok(())

@@ -1,11 +1,13 @@
 //! What a run of a scenario measures of each task, as fio measures a job: from its start to its
 //! last completion.
 
+use std::borrow::Cow;
+
 use paternoster::{Instant, Nanos};
 
 use super::{Op, Request, Scenario};
 use crate::fio::DataDirection;
-use crate::result::{JobResult, Subject, Together, Took, shares_note, table_of};
+use crate::result::{JobResult, Subject, Together, Took, group_sums, shares_note, table_of};
 
 /// Bytes of a sector.
 const SECTOR: u64 = 512;
@@ -81,11 +83,12 @@ impl Measured {
         let lines = scenario.tasks.iter().zip(&results);
         let lines = lines.map(|(task, result)| Subject {
             name: task.id.to_string(),
-            group: &task.group,
+            group: Cow::Borrowed(&task.group),
             result,
         });
         let lines: Vec<_> = lines.collect();
-        table_of("TASK", &lines) + &shares_note("tasks", &lines).unwrap_or_default()
+        let groups = group_sums(lines.iter().map(|line| (&*line.group, line.result)));
+        table_of("TASK", &lines, &groups) + &shares_note("tasks", &lines).unwrap_or_default()
     }
 }
 

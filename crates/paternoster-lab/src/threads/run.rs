@@ -219,7 +219,8 @@ fn tunables<M: Model, S: Scheduler>(
     setup: &Setup,
 ) -> Vec<(&'static TunableInfo, i64)> {
     let value = |info: &'static TunableInfo| Some((info, sim.elevator().tunable(info.name).ok()?));
-    setup.scheduler.tunables().iter().filter_map(value).collect()
+    let kernel = setup.kernel.unwrap_or_default();
+    setup.scheduler.tunables_of(kernel).iter().filter_map(value).collect()
 }
 
 /// The groups as they are weighed, the root first.

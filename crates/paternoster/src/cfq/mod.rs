@@ -112,6 +112,7 @@ use crate::cfq::hierarchy::{GroupTree, Sharing};
 use crate::cfq::hw_queueing::HwQueueing;
 use crate::cfq::idle::IdleTimer;
 use crate::cfq::kernel::{Isolation, KernelRules, Stamped};
+pub(crate) use crate::cfq::kernel::{tunables_of, unknown_tunable};
 use crate::cfq::queue::Queues;
 use crate::cfq::queue_id::{QueueId, queue_of};
 use crate::cfq::select::Serving;

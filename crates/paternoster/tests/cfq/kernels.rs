@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::rig::*;
-use paternoster::{BioFlags, Device, Event, Hierarchy, Hz, Kernel};
+use paternoster::{BioFlags, Device, Event, Hierarchy, Hz, Kernel, SchedulerKind};
 
 const FAR: u64 = 1_000_000;
 const SEED: Kernel = Kernel::V2_6_35Seed;
@@ -264,10 +264,15 @@ fn kernel_before_2_6_38_has_its_own_hierarchy_and_group_isolation_and_v4_20_the_
         let refused = rig.elevator.set_tunable(rig.now, "group_isolation", 1).expect_err("none");
         assert_eq!(
             refused.to_string(),
-            "cfq has no tunable \"group_isolation\"; kernel 4.20 does not have it; these have: \
+            "cfq has no tunable \"group_isolation\"; kernel 4.20 decides as with 1; these have it: \
              2.6.35-seed, 2.6.36, 2.6.37"
         );
+        let before =
+            SchedulerKind::Cfq.tunable("group_isolation").expect_err("nor is it in its table");
+        assert_eq!(before, refused);
     }
+    let of_2_6_36 = SchedulerKind::Cfq.tunable_of(Kernel::V2_6_36, "group_isolation");
+    assert_eq!(of_2_6_36.map(|info| (info.default, info.max)), Ok((0, 1)));
 }
 
 #[test]

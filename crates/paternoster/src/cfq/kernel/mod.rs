@@ -20,6 +20,7 @@ mod tunables;
 
 pub(in crate::cfq) use clock::Stamped;
 pub(in crate::cfq) use isolation::Isolation;
+pub(crate) use tunables::{tunables_of, unknown_tunable};
 
 use crate::kernel::Kernel;
 use crate::time::{Instant, Nanos};

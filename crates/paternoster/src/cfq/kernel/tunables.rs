@@ -34,19 +34,39 @@ const BEFORE_2_6_38: &[TunableInfo] = &{
     table
 };
 
+/// The tunables of that kernel.
+pub(crate) const fn tunables_of(kernel: Kernel) -> &'static [TunableInfo] {
+    match kernel {
+        Kernel::V2_6_35Seed | Kernel::V2_6_36 | Kernel::V2_6_37 => BEFORE_2_6_38,
+        Kernel::V4_20 => Tunables::TABLE,
+    }
+}
+
+/// Makes the error for a name that the kernel has no tunable of.
+pub(crate) fn unknown_tunable(kernel: Kernel, name: &str) -> TunableError {
+    if name != GROUP_ISOLATION.name {
+        return TunableError::unknown(NAME, name, tunables_of(kernel));
+    }
+    let has_it = |of: &Kernel| tunables_of(*of).iter().any(|info| info.name == name);
+    let kernels: Vec<&str> =
+        Kernel::ALL.iter().filter(|of| has_it(of)).map(|of| of.name()).collect();
+    let kernels = kernels.join(", ");
+    let allowed = format!("kernel {kernel} decides as with 1; these have it: {kernels}");
+    TunableError::Unknown { scheduler: NAME, name: name.to_owned(), allowed }
+}
+
 impl<T: Trace> Cfq<T> {
     /// The tunables that the kernel has.
     pub(in crate::cfq) fn tunables_of_kernel(&self) -> &'static [TunableInfo] {
-        if self.kernel.may_move_queues() { BEFORE_2_6_38 } else { Tunables::TABLE }
+        tunables_of(self.kernel.kernel())
     }
 
     /// Returns the value of a tunable.
     pub(in crate::cfq) fn read_tunable(&self, name: &str) -> Result<i64, TunableError> {
+        self.check_name(name)?;
         if name == GROUP_ISOLATION.name {
-            self.check_group_isolation()?;
             return Ok(self.isolation.queues_stay.into());
         }
-        self.check_name(name)?;
         self.tunables.get(name)
     }
 
@@ -56,12 +76,11 @@ impl<T: Trace> Cfq<T> {
         name: &str,
         value: i64,
     ) -> Result<i64, TunableError> {
+        self.check_name(name)?;
         if name == GROUP_ISOLATION.name {
-            self.check_group_isolation()?;
             self.isolation.queues_stay = value > 0;
             return Ok(self.isolation.queues_stay.into());
         }
-        self.check_name(name)?;
         let set = self.tunables.set(name, value)?;
         if !self.kernel.counts_ticks() {
             return Ok(set);
@@ -80,26 +99,7 @@ impl<T: Trace> Cfq<T> {
 
     /// Returns an error if the kernel has no tunable of that name.
     fn check_name(&self, name: &str) -> Result<(), TunableError> {
-        let table = self.tunables_of_kernel();
-        let found = table.iter().any(|info| info.name == name);
-        found.then_some(()).ok_or_else(|| TunableError::unknown(NAME, name, table))
-    }
-
-    /// Returns an error if the kernel has no `group_isolation`.
-    fn check_group_isolation(&self) -> Result<(), TunableError> {
-        if self.kernel.may_move_queues() {
-            return Ok(());
-        }
-        let kernels = Kernel::ALL.iter().filter(|kernel| super::is_before_2_6_38(**kernel));
-        let kernels: Vec<&str> = kernels.map(|kernel| kernel.name()).collect();
-        Err(TunableError::Unknown {
-            scheduler: NAME,
-            name: GROUP_ISOLATION.name.to_owned(),
-            allowed: format!(
-                "kernel {} does not have it; these have: {}",
-                self.kernel.kernel(),
-                kernels.join(", ")
-            ),
-        })
+        let found = self.tunables_of_kernel().iter().any(|info| info.name == name);
+        found.then_some(()).ok_or_else(|| unknown_tunable(self.kernel.kernel(), name))
     }
 }
