@@ -117,11 +117,13 @@ fn snake_case(name: &str) -> String {
 
 #[test]
 fn every_field_that_the_laboratory_can_write_is_explained() {
-    let mut written_lines = written(include_str!("../src/scenario/log.rs"), "What");
+    let mut written_lines = written(include_str!("../../paternoster-trace/src/line.rs"), "What");
     // Holds the lines of the other enum, and makes none of its own.
     assert!(written_lines.remove(&("scheduler".to_owned(), String::new())));
-    written_lines
-        .extend(written(include_str!("../src/scenario/scheduler_line.rs"), "SchedulerLine"));
+    written_lines.extend(written(
+        include_str!("../../paternoster-trace/src/scheduler_line.rs"),
+        "SchedulerLine",
+    ));
     for known in [("M", "into"), ("expire", "resid"), ("inject", "for"), ("hw_tag", "from")] {
         let known = (known.0.to_owned(), known.1.to_owned());
         assert!(written_lines.contains(&known), "{known:?} is read off the source");

@@ -3,7 +3,7 @@
 use paternoster::SchedulerKind;
 use paternoster_lab::fio::{Jobs, Surroundings};
 use paternoster_lab::model::{Model, open_device};
-use paternoster_lab::report::{JobFile, ModelFile, Run, Window, observe_jobs};
+use paternoster_lab::report::{JobFile, ModelFile, Run, Watch, Window, observe_jobs};
 use paternoster_lab::sim::Setup;
 use paternoster_lab::threads::{PageCacheParameters, Sinks, run_jobs};
 use serde_json::Value;
@@ -69,10 +69,10 @@ fn made(job: &str, scheduler: SchedulerKind, window_us: [u64; 2]) -> Made {
     let jobs = Jobs::parse("job.fio", job.as_bytes(), &surroundings).expect("a job file");
     let setup = Setup::new(scheduler);
     let [from, to] = window_us.map(paternoster::Nanos::from_micros);
-    let window = Window { from, to };
+    let watch = Watch { window: Some(Window { from, to }), lines: None };
     let page_cache = PageCacheParameters::default();
     let (outcome, observed) =
-        observe_jobs(Sinks::default(), &jobs, &setup, page_cache, device(), window, |_| {})
+        observe_jobs(Sinks::default(), &jobs, &setup, page_cache, device(), watch, |_| {})
             .expect("a run");
     let unwatched = run_jobs(&jobs, &setup, page_cache, device(), |_| {}).expect("a run");
     let bytes = [&outcome, &unwatched]

@@ -9,6 +9,7 @@
 //! ```
 
 mod args;
+mod decision_log;
 mod page;
 mod report;
 
@@ -26,7 +27,7 @@ use paternoster_lab::fio::{FileKey, Jobs, ReadAt, Surroundings};
 use paternoster_lab::host::{Host, host_names, host_text};
 use paternoster_lab::model::{Model, device_names, read_device};
 use paternoster_lab::read_input;
-use paternoster_lab::report::{Window, observe_jobs};
+use paternoster_lab::report::{Watch, Window, observe_jobs};
 use paternoster_lab::sim::Setup;
 use paternoster_lab::threads::{Outcome, Progress, Sinks, check_jobs, run_jobs_into};
 use signal_hook::consts::SIGINT;
@@ -39,6 +40,7 @@ use crate::progress::ProgressLine;
 use crate::{tunable, weights_note};
 pub(crate) use args::Args;
 use args::Plugging;
+use decision_log::DecisionLog;
 use page::{Files, Seen};
 
 /// The exit status of a run that Ctrl-C has ended: fio's.
@@ -57,9 +59,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let job = args.job.as_ref().map(read).transpose()?;
     let inputs = Inputs::default();
     let jobs = parse(args, job.as_deref(), device.as_ref(), &inputs)?;
-    if let Some(html) = &args.html {
-        check_page(args, html, &jobs, &inputs)?;
-    }
+    check_written(args, &jobs, &inputs)?;
     say_notes(&jobs);
     let files = Files { job, device: device_texts, host: host_text(&args.host)? };
     let host = Host::from_toml(Path::new(&args.host), &files.host)?;
@@ -79,20 +79,26 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
             run.end_here();
         }
     };
-    let (outcome, page) = match out {
-        None => (run_jobs_into(sinks, &jobs, &setup, host.page_cache, device, shows)?, None),
-        Some(out) => {
+    let mut log = args.log.as_deref().map(DecisionLog::create).transpose()?;
+    let (outcome, page) = if out.is_none() && log.is_none() {
+        (run_jobs_into(sinks, &jobs, &setup, host.page_cache, device, shows)?, None)
+    } else {
+        let mut push = |line: &str| log.iter_mut().for_each(|log| log.push(line));
+        let lines: Option<&mut dyn FnMut(&str)> = args.log.is_some().then_some(&mut push as _);
+        let watch = Watch { window: args.window, lines };
+        let (outcome, observed) =
+            observe_jobs(sinks, &jobs, &setup, host.page_cache, device, watch, shows)?;
+        let page = out.map(|out| {
             let window = args.window.unwrap_or_else(|| Window::default_for(&jobs));
-            let (outcome, observed) =
-                observe_jobs(sinks, &jobs, &setup, host.page_cache, device, window, shows)?;
             note_empty_window(window, outcome.end);
-            let (outcome_seen, observed) = (&outcome, &observed);
+            let outcome = &outcome;
             let seen =
-                Seen { jobs: &jobs, setup: &setup, host: &host, outcome: outcome_seen, observed };
-            let page = page::page(args, files, &seen);
-            (outcome, Some((out, page)))
-        }
+                Seen { jobs: &jobs, setup: &setup, host: &host, outcome, observed: &observed };
+            (out, page::page(args, files, &seen))
+        });
+        (outcome, page)
     };
+    log.map(DecisionLog::close).transpose()?;
     line.clear();
     if let Some(note) = report::interrupted_note(&outcome) {
         eprintln!("paternoster: {note}");
@@ -162,8 +168,8 @@ fn parse(args: &Args, job: Option<&[u8]>, device: &dyn Model, inputs: &Inputs) -
     Ok(Jobs::parse_with_arguments(&args.job_options, file, &surroundings)?)
 }
 
-/// The page takes the place of no file that the run reads or writes.
-fn check_page(args: &Args, html: &Path, jobs: &Jobs, inputs: &Inputs) -> Result<()> {
+/// What is written takes the place of no file that the run reads or writes.
+fn check_written(args: &Args, jobs: &Jobs, inputs: &Inputs) -> Result<()> {
     if let Some(job) = &args.job {
         inputs.add(job);
     }
@@ -174,11 +180,18 @@ fn check_page(args: &Args, html: &Path, jobs: &Jobs, inputs: &Inputs) -> Result<
     if !host_names().contains(&args.host.as_str()) {
         inputs.add(Path::new(&args.host));
     }
-    inputs.check("--html", html)?;
-    let written = jobs.written_files();
-    let log = written.into_iter().find(|log| is_same_file(Path::new(log), html));
-    let page = html.display();
-    ensure!(log.is_none(), "--html {page}: that file is a log of a job");
+    let options = [("--html", &args.html), ("--log", &args.log)];
+    for (option, path) in options {
+        let Some(path) = path else { continue };
+        inputs.check(option, path)?;
+        let written = jobs.written_files();
+        let log = written.into_iter().find(|log| is_same_file(Path::new(log), path));
+        ensure!(log.is_none(), "{option} {}: that file is a log of a job", path.display());
+    }
+    if let (Some(html), Some(log)) = (&args.html, &args.log) {
+        let log_name = log.display();
+        ensure!(!is_same_file(log, html), "--log {log_name}: that file is the page of --html");
+    }
     Ok(())
 }
 

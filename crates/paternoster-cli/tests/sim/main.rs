@@ -1,5 +1,6 @@
 //! `paternoster sim`: job files over modelled devices.
 
+mod decisions;
 mod interrupted;
 mod job_options;
 mod posts;

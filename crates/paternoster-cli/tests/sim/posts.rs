@@ -1,6 +1,8 @@
 //! Jobs of the posts that patches came with, as a user of today runs them, against the posts' own
 //! figures. Posts are numbered by their age: 1 is `group_idle` (2010), 3 `use_hierarchy` (2010).
 
+use std::fmt::Write as _;
+
 use serde_json::Value;
 
 use super::{report_of, sim};
@@ -35,7 +37,8 @@ fn job(groups: u32, readers: u32, options: &str) -> String {
          {options}"
     );
     for group in 1..=groups {
-        text += &format!("[test{group}]\n; lab: group=/test{group} weight={}\n", 100 * group);
+        let weight = 100 * group;
+        let _ = write!(text, "[test{group}]\n; lab: group=/test{group} weight={weight}\n");
     }
     text
 }

@@ -106,7 +106,9 @@ impl Lines {
                 by_group.entry(&jobs.jobs[job].group).or_default().add(&sum);
             }
         }
-        by_job.iter().for_each(|sum| all.add(sum));
+        for sum in &by_job {
+            all.add(sum);
+        }
         let several_groups = by_group.len() > 1;
         let most = by_job.len().max(by_group.len()).min(MOST_SERIES);
         let width = readable_width(&all.series, most as u64);
@@ -246,8 +248,12 @@ impl Sum {
 /// All directions of an entry.
 fn sum_of(result: &JobResult, jobs: &[usize], observed: &Observed) -> Sum {
     let mut sum = Sum::default();
-    result.directions.iter().for_each(|direction| sum.result.merge(direction));
-    jobs.iter().for_each(|job| sum.series.merge(&observed.series[*job]));
+    for direction in &result.directions {
+        sum.result.merge(direction);
+    }
+    for &job in jobs {
+        sum.series.merge(&observed.series[job]);
+    }
     sum
 }
 

@@ -3,6 +3,7 @@
 //! ```text
 //!   run ──▶ observe         series.rs, device_windows.rs: windows of time, few however long it is
 //!                           chronicle.rs: every event of one window, with words.rs and reasons.rs
+//!                           decisions.rs: every event of the run, as lines of a log
 //!   observed ──▶ run.rs     the data of the page, as JSON
 //!   reports of studies ──▶ studies.rs
 //!   data ──▶ page.rs        into the frame, beside the scripts that draw them (../../report)
@@ -11,6 +12,7 @@
 //! A run that is not watched gathers nothing.
 
 mod chronicle;
+mod decisions;
 mod device_shares;
 mod device_windows;
 mod lines;
@@ -27,7 +29,7 @@ mod times;
 mod words;
 
 pub use chronicle::Window;
-pub use observe::{Observed, observe_jobs};
+pub use observe::{Observed, Watch, observe_jobs};
 pub use run::{JobFile, ModelFile, Run};
 pub(crate) use series::Series;
 pub use studies::{PageTable, studies_page};

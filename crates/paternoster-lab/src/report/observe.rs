@@ -3,6 +3,7 @@
 use paternoster::{AnyScheduler, Hierarchy, Instant, Nanos, Recorder};
 
 use super::chronicle::{Chronicle, Lanes, Window};
+use super::decisions::Decisions;
 use super::device_windows::DeviceWindows;
 use super::names::Names;
 use super::series::Series;
@@ -13,6 +14,15 @@ use crate::sim::{Setup, Simulation, TaskId};
 use crate::threads::{
     JobRunError, Outcome, PageCacheParameters, Progress, Sinks, Threads, set_up, simulate,
 };
+
+/// What is told of a run while it goes on, and what is kept of it.
+#[derive(Default)]
+pub struct Watch<'a> {
+    /// Whose decisions a report shows; those of a second in the middle where there is none.
+    pub window: Option<Window>,
+    /// Hears every decision, a line of JSON each, as `oracle/FORMAT.md` has them.
+    pub lines: Option<&'a mut dyn FnMut(&str)>,
+}
 
 /// What a report shows of a run, beside its outcome.
 #[derive(Debug)]
@@ -47,9 +57,11 @@ pub fn observe_jobs(
     setup: &Setup,
     page_cache: PageCacheParameters,
     model: impl Model,
-    window: Window,
+    watch: Watch<'_>,
     progress: impl FnMut(Progress<'_>),
 ) -> Result<(Outcome, Observed), JobRunError> {
+    let Watch { window, mut lines } = watch;
+    let window = window.unwrap_or_else(|| Window::default_for(jobs));
     let mut threads = Threads::new(jobs, page_cache);
     threads.keep_series();
     threads.write_into(jobs, sinks);
@@ -61,11 +73,16 @@ pub fn observe_jobs(
     let groups = jobs.jobs.iter().map(|job| job.group.as_str());
     let groups: Vec<_> = groups.chain(services.iter().map(|(_, group)| path(*group))).collect();
     let lanes = Lanes::new(&names.jobs, &groups);
+    let mut decisions = lines.is_some().then(|| Decisions::new(names.clone()));
     let mut chronicle = Chronicle::new(window, names, lanes, counted_from(jobs));
     let mut device = DeviceWindows::new();
     let outcome = simulate(&mut sim, jobs, setup, progress, |sim| {
         for (at, event) in sim.trace().take() {
-            chronicle.take(at, event, |user_data| sim.submitter(user_data).index());
+            let job_of = |user_data| sim.submitter(user_data).index();
+            if let (Some(decisions), Some(lines)) = (&mut decisions, &mut lines) {
+                decisions.tell(at, event, job_of, *lines);
+            }
+            chronicle.take(at, event, job_of);
         }
         device.observe(sim.now(), || sim.device_time());
     })?;

@@ -8,7 +8,6 @@
 //!   plugs.rs           the plugs of the tasks that have one
 //!   device.rs          the device of k servers that it runs over
 //!   log.rs             what was decided, line by line
-//!     scheduler_line.rs  … of the scheduler's own decisions
 //!     names.rs           … and what they call requests, groups and queues
 //!   measured.rs        what the run measured of each task
 //! ```
@@ -26,7 +25,6 @@ mod measured;
 mod names;
 mod plugs;
 mod run;
-mod scheduler_line;
 mod setup;
 
 use std::collections::{HashMap, HashSet};

@@ -1,8 +1,9 @@
-//! What a log calls requests, groups, tasks and queues.
+//! What a log calls requests, groups and tasks.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
-use paternoster::{GroupId, IocId, QueueName, ShareOf};
+use paternoster::{GroupId, IocId};
 
 /// The names in the log of one run.
 #[derive(Debug, Default)]
@@ -15,27 +16,16 @@ pub(super) struct Names {
     pub(super) tasks: HashMap<IocId, u32>,
 }
 
-impl Names {
-    pub(super) fn request(&self, bio: u64) -> &str {
-        &self.requests[usize::try_from(bio).expect("user data are indices")]
+impl paternoster_trace::Names for Names {
+    fn request(&self, bio: u64) -> Cow<'_, str> {
+        self.requests[usize::try_from(bio).expect("user data are indices")].as_str().into()
     }
 
-    pub(super) fn group(&self, group: GroupId) -> &str {
-        &self.groups[&group]
+    fn group(&self, group: GroupId) -> Cow<'_, str> {
+        self.groups[&group].as_str().into()
     }
 
-    /// Who has a share under wfq: a group, `own` and the group whose requests it is of, or a task.
-    pub(super) fn share(&self, share: ShareOf) -> String {
-        match share {
-            ShareOf::Group(group) => self.group(group).to_owned(),
-            ShareOf::OwnRequests(group) => format!("own {}", self.group(group)),
-            ShareOf::Context(ioc) => format!("task {}", self.tasks[&ioc]),
-            _ => "another".to_owned(),
-        }
-    }
-
-    /// A queue by the task that made it and `S` (sync) or `A` (async).
-    pub(super) fn queue(&self, queue: QueueName) -> String {
-        format!("{}{}", self.tasks[&queue.ioc], if queue.sync { 'S' } else { 'A' })
+    fn task(&self, ioc: IocId) -> Cow<'_, str> {
+        self.tasks[&ioc].to_string().into()
     }
 }

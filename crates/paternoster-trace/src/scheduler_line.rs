@@ -1,18 +1,20 @@
 //! The lines of a log about a scheduler's own decisions, in the words of the recordings. They help
 //! to find where two runs part.
 
+use std::borrow::Cow;
+
 use paternoster::{
     BudgetEnd, Direction, Domain, Event, FairWhy, IoClass, LatencyKind, Nanos, SliceEnd, Vtime,
     Workload,
 };
 use serde::Serialize;
 
-use super::names::Names;
+use crate::names::Names;
 
 /// One such line.
 #[derive(Serialize)]
 #[serde(tag = "ev", rename_all = "snake_case")]
-pub(super) enum SchedulerLine<'a> {
+pub(crate) enum SchedulerLine<'a> {
     Batch {
         dir: &'static str,
         prio: u8,
@@ -32,13 +34,13 @@ pub(super) enum SchedulerLine<'a> {
     },
     Workload {
         wl: String,
-        group: &'a str,
+        group: Cow<'a, str>,
         ns: u64,
     },
     Active {
         q: String,
         wl: String,
-        group: &'a str,
+        group: Cow<'a, str>,
     },
     Slice {
         q: String,
@@ -46,7 +48,7 @@ pub(super) enum SchedulerLine<'a> {
     },
     Fifo {
         q: String,
-        rq: &'a str,
+        rq: Cow<'a, str>,
     },
     Expire {
         q: String,
@@ -58,7 +60,7 @@ pub(super) enum SchedulerLine<'a> {
         charge: u64,
         iops: u8,
         sect: u64,
-        group: &'a str,
+        group: Cow<'a, str>,
         vt: u64,
     },
     SliceUsed {
@@ -151,7 +153,7 @@ pub(super) enum SchedulerLine<'a> {
         v: String,
     },
     FairDispatch {
-        rq: &'a str,
+        rq: Cow<'a, str>,
         start: String,
         charge: u64,
         why: &'static str,
@@ -160,7 +162,7 @@ pub(super) enum SchedulerLine<'a> {
 
 impl<'a> SchedulerLine<'a> {
     /// The line of an event, if the recordings have such lines.
-    pub(super) fn new(event: Event, names: &'a Names) -> Option<Self> {
+    pub(crate) fn new(event: Event, names: &'a impl Names) -> Option<Self> {
         let ns = |span: Nanos| span.as_nanos();
         Some(match event {
             Event::Batch { direction, class, starved, .. } => Self::Batch {
@@ -233,7 +235,7 @@ impl<'a> SchedulerLine<'a> {
 
     /// A line of BFQ. A queue keeps the name of its maker when it is merged with others, where the
     /// recordings count the shared ones.
-    fn of_bfq(event: Event, names: &'a Names) -> Option<Self> {
+    fn of_bfq(event: Event, names: &'a impl Names) -> Option<Self> {
         Some(match event {
             Event::InService { queue, budget, weight, .. } => {
                 Self::Serve { q: names.queue(queue), budget: budget.0, weight }
@@ -271,7 +273,7 @@ impl<'a> SchedulerLine<'a> {
         })
     }
 
-    fn of_wfq(event: Event, names: &'a Names) -> Option<Self> {
+    fn of_wfq(event: Event, names: &'a impl Names) -> Option<Self> {
         Some(match event {
             Event::FairBusy { node, start, v, .. } => {
                 Self::FairBusy { node: names.share(node), start: tag(start), v: tag(v) }
@@ -284,7 +286,7 @@ impl<'a> SchedulerLine<'a> {
         })
     }
 
-    fn expire(event: Event, names: &'a Names) -> Option<Self> {
+    fn expire(event: Event, names: &'a impl Names) -> Option<Self> {
         let Event::SliceExpired {
             queue,
             group,
