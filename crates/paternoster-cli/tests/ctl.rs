@@ -52,6 +52,7 @@ impl Control for OneDisk {
             hierarchy: Some("flat".to_owned()),
             depth: 3,
             depth_learned: false,
+            plug: Some(true),
             poll: "hybrid".to_owned(),
             hybrid: [("io_poll_delay".to_owned(), -1)].into(),
             tunables,

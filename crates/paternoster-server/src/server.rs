@@ -243,6 +243,7 @@ fn start_owner(
         backend: disk.backend.kind(),
         auto: disk.scheduler.is_auto(),
         poll: disk.poll,
+        plug: disk.plug,
         modelled_ops: disk.backend.modelled_ops(),
         devices: devices_of(disk),
         shares: sharing_devices(&config.disks).remove(&index),

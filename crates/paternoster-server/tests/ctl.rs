@@ -93,6 +93,7 @@ fn settings(scheduler: &str) -> SettingsAnswer {
         hierarchy: None,
         depth: 3,
         depth_learned: false,
+        plug: Some(true),
         poll: "auto".to_owned(),
         hybrid: BTreeMap::new(),
         tunables,

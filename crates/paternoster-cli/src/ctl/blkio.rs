@@ -2,6 +2,8 @@
 //!
 //! ```text
 //!   disk vda, group /org/db
+//!   blkio.weight 300
+//!   blkio.weight_device vda 500
 //!   blkio.io_serviced Read 12
 //!   blkio.time 123456
 //! ```
@@ -11,9 +13,11 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use paternoster::SchedulerKind;
 use paternoster_server::stat::{BlkioStat, DiskStat, GroupStat, Stat};
 
 use super::are_nested;
+use super::settings::use_hierarchy;
 
 /// The files of every disk and group, an empty line between two groups.
 pub(super) fn show(stat: &Stat) -> String {
@@ -24,18 +28,44 @@ pub(super) fn show(stat: &Stat) -> String {
 fn show_disk(disk: &DiskStat) -> Vec<String> {
     let nested = are_nested(&disk.groups);
     let prefix = if disk.scheduler == "bfq" { "blkio.bfq" } else { "blkio" };
-    let show = |group: &GroupStat| {
+    let show = |group: &GroupStat, has_others_below| {
         let mut text = format!("disk {}, group {}\n", disk.name, group.path);
-        if disk.weights_apply {
-            let _ = writeln!(text, "{prefix}.weight {}", group.weight);
+        for (name, value) in weights(disk, group) {
+            let _ = writeln!(text, "{prefix}.{name} {value}");
         }
         show_files(&mut text, prefix, &group.blkio, "");
-        if nested {
+        if has_others_below {
             show_files(&mut text, prefix, &group.blkio_recursive, "_recursive");
         }
         text
     };
-    disk.groups.iter().map(show).collect()
+    // A server of an older version tells of no root.
+    let root = Some(&disk.root).filter(|root| !root.path.is_empty());
+    let root = root.filter(|root| disk.groups.iter().all(|group| group.path != root.path));
+    let others = disk.groups.iter().map(|group| show(group, nested));
+    root.map(|root| show(root, true)).into_iter().chain(others).collect()
+}
+
+/// The files of weights that the scheduler has, and the root's of the hierarchy. Those of a device
+/// name the disk, where Linux has its numbers.
+fn weights(disk: &DiskStat, group: &GroupStat) -> Vec<(&'static str, String)> {
+    let mut files = vec![];
+    let hierarchy = disk.hierarchy.as_deref().filter(|_| group.path == "/");
+    if let Some(is_used) = hierarchy.and_then(use_hierarchy) {
+        files.push(("use_hierarchy", is_used.to_string()));
+    }
+    if !disk.weights_apply {
+        return files;
+    }
+    let here = |weight: u32| format!("{} {weight}", disk.name);
+    let own = &group.weights;
+    files.push(("weight", own.weight.to_string()));
+    files.extend(own.weight_device.map(|weight| ("weight_device", here(weight))));
+    if disk.scheduler.parse().is_ok_and(SchedulerKind::has_leaf_weights) {
+        files.push(("leaf_weight", own.leaf_weight.to_string()));
+        files.extend(own.leaf_weight_device.map(|weight| ("leaf_weight_device", here(weight))));
+    }
+    files
 }
 
 fn show_files(text: &mut String, prefix: &str, files: &BTreeMap<String, BlkioStat>, suffix: &str) {
@@ -51,7 +81,7 @@ fn show_files(text: &mut String, prefix: &str, files: &BTreeMap<String, BlkioSta
 
 #[cfg(test)]
 mod tests {
-    use paternoster_server::stat::BlkioSplit;
+    use paternoster_server::stat::{BlkioSplit, WeightsStat};
 
     use super::*;
 
@@ -89,7 +119,8 @@ blkio.time 0
     #[test]
     fn files_are_named_as_the_scheduler_names_them_in_linux() {
         let shown = |scheduler: &str, weights_apply| {
-            let group = GroupStat { weight: 300, ..group("/gold", 5) };
+            let weights = WeightsStat { weight: 300, leaf_weight: 400, ..WeightsStat::default() };
+            let group = GroupStat { weights, ..group("/gold", 5) };
             let scheduler = scheduler.to_owned();
             let groups = vec![group];
             let disk = DiskStat { scheduler, weights_apply, groups, ..DiskStat::default() };
@@ -97,8 +128,51 @@ blkio.time 0
         };
         let bfq = "disk , group /gold\nblkio.bfq.weight 300\nblkio.bfq.time 5\n";
         assert_eq!(shown("bfq", true), bfq);
-        assert_eq!(shown("cfq", true), bfq.replace("bfq.", ""));
+        let cfq = "disk , group /gold\nblkio.weight 300\nblkio.leaf_weight 400\nblkio.time 5\n";
+        assert_eq!(shown("cfq", true), cfq);
         assert_eq!(shown("none", false), "disk , group /gold\nblkio.time 5\n");
+    }
+
+    /// Post 3: the root has the hierarchy, and all that is below it.
+    #[test]
+    fn root_comes_first_with_the_hierarchy_and_weights_of_a_disk_are_named() {
+        let root = GroupStat { blkio_recursive: group("/", 9).blkio, ..group("/", 2) };
+        let weights = WeightsStat {
+            weight: 300,
+            leaf_weight: 400,
+            weight_device: Some(500),
+            leaf_weight_device: Some(600),
+        };
+        let groups = vec![GroupStat { weights, ..group("/gold", 7) }];
+        let disk = |hierarchy: &str| DiskStat {
+            name: "d".to_owned(),
+            scheduler: "cfq".to_owned(),
+            weights_apply: true,
+            hierarchy: Some(hierarchy.to_owned()),
+            root: root.clone(),
+            groups: groups.clone(),
+            ..DiskStat::default()
+        };
+        let shown = |hierarchy| show(&Stat::new(vec![disk(hierarchy)]));
+        let expected = "\
+disk d, group /
+blkio.use_hierarchy 1
+blkio.weight 0
+blkio.leaf_weight 0
+blkio.time 2
+blkio.time_recursive 9
+
+disk d, group /gold
+blkio.weight 300
+blkio.weight_device d 500
+blkio.leaf_weight 400
+blkio.leaf_weight_device d 600
+blkio.time 7
+";
+        assert_eq!(shown("entities"), expected);
+        assert_eq!(shown("flat"), expected.replace("use_hierarchy 1", "use_hierarchy 0"));
+        let neither = expected.replace("blkio.use_hierarchy 1\n", "");
+        assert_eq!(shown("leaf-weight"), neither);
     }
 
     #[test]

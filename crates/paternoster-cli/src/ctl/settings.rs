@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use anyhow::{Context as _, Result, anyhow, bail};
-use paternoster::SchedulerKind;
+use paternoster::{Hierarchy, SchedulerKind};
 use paternoster_server::ctl::{DiskChange, NewSettings, SettingsAnswer, SettingsInForce};
 use serde_json::Value;
 
@@ -44,16 +44,46 @@ pub(super) fn show(settings: &SettingsInForce) -> String {
 
 /// The value of one setting.
 pub(super) fn show_one(settings: &SettingsInForce, name: &str) -> Result<String> {
-    let lines = lines(settings);
+    let mut lines = lines(settings);
+    lines.extend(aliases(settings));
     if let Some((_, value)) = lines.iter().find(|(known, _)| *known == name) {
         return Ok(format!("{value}\n"));
     }
     let known: Vec<_> = lines.iter().map(|(name, _)| *name).collect();
+    if let (Some(hierarchy), "use_hierarchy") = (&settings.hierarchy, name) {
+        bail!("hierarchy={hierarchy} is neither use_hierarchy=0 (flat) nor 1 (entities)");
+    }
     let SettingsInForce { disk, scheduler, .. } = settings;
     bail!("disk {disk:?} has no {name:?} under {scheduler}; it has: {}", known.join(", "));
 }
 
-/// Names and values.
+/// What the file `blkio.use_hierarchy` of post 3's patches says of a hierarchy; none of one that is
+/// neither of its two.
+pub(super) fn use_hierarchy(hierarchy: &str) -> Option<u8> {
+    match hierarchy.parse() {
+        Ok(Hierarchy::Flat) => Some(0),
+        Ok(Hierarchy::Entities) => Some(1),
+        _ => None,
+    }
+}
+
+/// What Linux's `queue/io_poll` says of a way to wait: whether completions may be polled for.
+fn io_poll(poll: &str) -> u8 {
+    u8::from(poll != "interrupt")
+}
+
+/// What is read by names of sysfs, or of the file, that `ctl set` does not take or that say the same
+/// as another one.
+fn aliases(settings: &SettingsInForce) -> Vec<(&str, String)> {
+    let SettingsInForce { hierarchy, poll, plug, .. } = settings;
+    let used = hierarchy.as_deref().and_then(use_hierarchy);
+    let used = used.map(|used| ("use_hierarchy", used.to_string()));
+    let plug = plug.map(|plug| ("plug", if plug { "on" } else { "off" }.to_owned()));
+    let io_poll = ("io_poll", io_poll(poll).to_string());
+    used.into_iter().chain(plug).chain([io_poll]).collect()
+}
+
+/// Names and values, as `ctl set` takes them.
 fn lines(settings: &SettingsInForce) -> Vec<(&str, String)> {
     let SettingsInForce { scheduler, scheduler_auto, hierarchy, tunables, .. } = settings;
     let depth = if settings.depth_learned { "learned" } else { &settings.depth.to_string() };
@@ -70,4 +100,42 @@ fn lines(settings: &SettingsInForce) -> Vec<(&str, String)> {
     let first = std::iter::once(("scheduler", scheduler.clone())).chain(auto).chain(hierarchy);
     let whole = [("depth", depth.to_owned()), ("poll", settings.poll.clone())];
     first.chain(whole).chain(hybrid).chain(tunables).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(hierarchy: &str, poll: &str) -> SettingsInForce {
+        SettingsInForce {
+            disk: "d".to_owned(),
+            scheduler: "cfq".to_owned(),
+            hierarchy: Some(hierarchy.to_owned()),
+            depth: 32,
+            plug: Some(true),
+            poll: poll.to_owned(),
+            tunables: [("slice_idle".to_owned(), 8)].into(),
+            ..SettingsInForce::default()
+        }
+    }
+
+    /// Posts 3 and 4: `use_hierarchy` and `io_poll` are read by their names in sysfs.
+    #[test]
+    fn names_of_sysfs_are_read_back() {
+        let hybrid = settings("entities", "hybrid");
+        let all = "scheduler=cfq\nhierarchy=entities\ndepth=32\npoll=hybrid\nslice_idle=8\n";
+        assert_eq!(show(&hybrid), all, "what ctl set takes, once each");
+        for name in ["use_hierarchy", "io_poll"] {
+            assert_eq!(show_one(&hybrid, name).expect("it is there"), "1\n", "{name}");
+        }
+        let flat = settings("flat", "interrupt");
+        for (name, value) in [("use_hierarchy", "0\n"), ("io_poll", "0\n"), ("plug", "on\n")] {
+            assert_eq!(show_one(&flat, name).expect("it is there"), value, "{name}");
+        }
+        let neither = show_one(&settings("leaf-weight", "auto"), "use_hierarchy");
+        assert_eq!(
+            neither.expect_err("neither").to_string(),
+            "hierarchy=leaf-weight is neither use_hierarchy=0 (flat) nor 1 (entities)"
+        );
+    }
 }

@@ -113,6 +113,7 @@ fn serve(kind: SchedulerKind, depth: u32, sent: &[Vec<u8>; 2]) -> (Vec<u64>, [Ve
         backend: "memory",
         auto: false,
         poll: Polling::Interrupt,
+        plug: true,
         modelled_ops: None,
         devices: None,
         shares: None,

@@ -75,6 +75,7 @@ impl Faulty {
             backend: "faulty",
             auto: false,
             poll: Polling::Interrupt,
+            plug: true,
             modelled_ops: None,
             devices: None,
             shares: None,

@@ -84,6 +84,8 @@ pub(crate) struct DiskLabel {
     pub(crate) auto: bool,
     /// How its thread waits.
     pub(crate) poll: Polling,
+    /// Whether its connection threads plug.
+    pub(crate) plug: bool,
     /// The ops a second that a modelled disk does at most, in reads of 4 KiB.
     pub(crate) modelled_ops: Option<u64>,
     /// The devices that its file is on; none of another back end, and empty if unknown.

@@ -22,6 +22,7 @@ impl Connections {
             hierarchy: elevator.hierarchy().map(|hierarchy| hierarchy.name().to_owned()),
             depth: elevator.device().queue_depth,
             depth_learned: Depth::in_force(elevator) == Depth::Learned,
+            plug: Some(self.label.plug),
             poll: self.label.poll.name().to_owned(),
             hybrid: (self.label.poll.tunables())
                 .map(|(tunable, value)| (tunable.name().to_owned(), value))

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use paternoster::scheduler::{QueueDump, Scheduler as _};
-use paternoster::{GroupId, GroupTimes, Instant, Nanos, QueueName};
+use paternoster::{Elevator, GroupId, GroupTimes, Instant, Nanos, QueueName};
 use paternoster_disk::Granules;
 
-use super::{Connections, DiskOwner};
+use super::{Connections, DiskOwner, Scheduler};
 use crate::announce;
 use crate::ctl::{SettingsInForce, limits_by_key};
 use crate::depth::Depth;
@@ -35,7 +35,7 @@ impl Connections {
         let switches = elevator.stats().switches();
         let mut internals = Internals::default();
         elevator.scheduler().dump(&mut internals);
-        let SettingsInForce { disk, scheduler, scheduler_auto, depth, tunables, .. } =
+        let SettingsInForce { disk, scheduler, scheduler_auto, hierarchy, depth, tunables, .. } =
             self.settings(owner);
         DiskStat {
             name: disk,
@@ -53,6 +53,7 @@ impl Connections {
             discard_granularity_bytes: owner.backend().capabilities().granules.map(Granules::bytes),
             scheduler,
             scheduler_auto,
+            hierarchy,
             depth,
             learned_depth: learned_depth(owner, &internals, now),
             in_device: elevator.in_flight(),
@@ -82,6 +83,7 @@ impl Connections {
             ),
             threads: self.served.stats(),
             connections: u32::try_from(self.register.len()).unwrap_or(u32::MAX),
+            root: root_stat(elevator),
             groups: self.group_stats(owner, now, &accounts),
             queues: match detail {
                 Detail::Groups => None,
@@ -144,6 +146,7 @@ impl Connections {
                 path: tenant.path.clone(),
                 weight: group.weight().value(),
                 leaf_weight: group.leaf_weight().value(),
+                weights: group.into(),
                 limits: limits_by_key(group.limits()),
                 exports: exports.map(|export| export.name.clone()).collect(),
                 connections: tenant.connections,
@@ -173,6 +176,21 @@ impl Connections {
             stat
         });
         tenants.collect()
+    }
+}
+
+/// What the root group's files have, as far as they are shown.
+fn root_stat(elevator: &Elevator<Scheduler>) -> GroupStat {
+    let root = elevator.groups().root();
+    let group = &elevator.groups()[root];
+    GroupStat {
+        path: "/".to_owned(),
+        weight: group.weight().value(),
+        leaf_weight: group.leaf_weight().value(),
+        weights: group.into(),
+        blkio: blkio_files(&elevator.blkio(root)),
+        blkio_recursive: blkio_files(&elevator.blkio_recursive(root)),
+        ..GroupStat::default()
     }
 }
 

@@ -123,6 +123,7 @@ impl Disk {
             backend: "memory",
             auto: false,
             poll: Polling::Interrupt,
+            plug: true,
             modelled_ops: None,
             devices: None,
             shares: None,

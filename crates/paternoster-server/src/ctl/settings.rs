@@ -86,7 +86,7 @@ impl NewSettings {
         &self,
         current: SchedulerKind,
         rotational: bool,
-        polling: Polling,
+        polling_before: Polling,
     ) -> Result<CheckedSettings, SettingError> {
         let Self(settings) = self;
         for (index, (name, _)) in settings.iter().enumerate() {
@@ -94,7 +94,7 @@ impl NewSettings {
                 return Err(SettingError::Twice { name: name.clone() });
             }
         }
-        let polling = polling_of(settings, polling)?;
+        let polling = polling_of(settings, polling_before)?;
         let mut checked = CheckedSettings { polling, ..CheckedSettings::default() };
         let named = settings.iter().find(|(name, _)| name == SCHEDULER);
         let named = named.map(|(_, value)| scheduler(value, rotational)).transpose()?;
@@ -116,8 +116,14 @@ impl NewSettings {
                         return Err(SettingError::Twice { name: HIERARCHY.to_owned() });
                     }
                 }
+                IO_POLL => return Err(SettingError::IoPoll),
+                PLUG => return Err(SettingError::Plug),
                 _ if HybridTunable::named(name).is_some() => {}
-                _ => checked.tunables.push(tunable(wanted, name, value).map_err(explain)?),
+                _ => {
+                    let polling = checked.polling.unwrap_or(polling_before);
+                    let tunable = tunable(wanted, polling, name, value).map_err(explain)?;
+                    checked.tunables.push(tunable);
+                }
             }
         }
         if settings.is_empty() {
@@ -133,6 +139,9 @@ const HIERARCHY: &str = "hierarchy";
 const USE_HIERARCHY: &str = "use_hierarchy";
 const DEPTH: &str = "depth";
 const POLL: &str = "poll";
+/// Linux's file for it, which `ctl get` answers.
+const IO_POLL: &str = "io_poll";
+const PLUG: &str = "plug";
 
 fn scheduler(value: &Value, rotational: bool) -> Result<SchedulerChoice, SettingError> {
     let name = text(value);
@@ -223,6 +232,7 @@ fn depth(scheduler: SchedulerKind, value: &Value) -> Result<Depth, SettingError>
 /// A tunable of the scheduler and its value in the tunable's range.
 fn tunable(
     scheduler: SchedulerKind,
+    polling: Polling,
     name: &str,
     value: &Value,
 ) -> Result<(&'static str, i64), SettingError> {
@@ -231,7 +241,8 @@ fn tunable(
         let has_hierarchy = scheduler.check_hierarchy().is_ok();
         let hierarchy = has_hierarchy.then_some([HIERARCHY, USE_HIERARCHY]);
         let known = [SCHEDULER, DEPTH, POLL].into_iter().chain(hierarchy.into_iter().flatten());
-        let known = known.chain(tunables).collect::<Vec<_>>().join(", ");
+        let hybrid = polling.tunables().map(|(tunable, _)| tunable.name());
+        let known = known.chain(hybrid).chain(tunables).collect::<Vec<_>>().join(", ");
         SettingError::Unknown { name: name.to_owned(), scheduler, known }
     })?;
     let TunableInfo { name, unit, words, .. } = *info;
@@ -293,6 +304,9 @@ pub struct SettingsInForce {
     pub depth: u32,
     /// Whether the scheduler learns how many of these it makes use of, as `depth=learned` has it.
     pub depth_learned: bool,
+    /// Whether connection threads plug; missing of an older server. It changes with a restart.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plug: Option<bool>,
     /// How the disk's thread waits: `auto`, `interrupt`, `classic` or `hybrid`.
     pub poll: String,
     /// The tunables of `hybrid`, each in its own unit.
@@ -335,6 +349,12 @@ pub enum SettingError {
     /// A tunable of `poll=hybrid` without it.
     #[error("{name} has no effect with poll={poll}; it is allowed with poll=hybrid")]
     NotHybrid { name: String, poll: &'static str },
+    /// Linux's name for whether completions are polled for.
+    #[error("io_poll is set by poll: interrupt is 0; auto, classic and hybrid are 1")]
+    IoPoll,
+    /// Whether connection threads plug, which they ask when they start.
+    #[error("plug is a key of the disk in the file, and changes with a restart")]
+    Plug,
     /// A value out of its range, or none.
     #[error("{name} = {found}: {allowed} is allowed")]
     BadValue { name: String, found: String, allowed: String },
@@ -366,6 +386,8 @@ impl SettingError {
             | Self::UnknownHierarchy(_)
             | Self::NoHierarchy { .. }
             | Self::NotHybrid { .. }
+            | Self::IoPoll
+            | Self::Plug
             | Self::BadValue { .. } => StatusCode::BAD_REQUEST,
         }
     }
@@ -402,6 +424,20 @@ mod tests {
             refused.starts_with("\"slice_idle\" cannot be set under mq-deadline; what can be set"),
             "{refused}"
         );
+    }
+
+    /// Post 4: who writes to Linux's `io_poll` hears of `poll`; what `hybrid` has is in the list.
+    #[test]
+    fn names_of_sysfs_that_are_not_set_name_what_is() {
+        let refused = |json| checked(json).expect_err("it is not set");
+        assert_eq!(
+            refused(r#"{"io_poll": 1}"#),
+            "io_poll is set by poll: interrupt is 0; auto, classic and hybrid are 1"
+        );
+        assert!(refused(r#"{"plug": "off"}"#).contains("changes with a restart"));
+        let hybrid = "io_poll_delay, io_poll_hyb_use_min, io_poll_hyb_adjust";
+        assert!(refused(r#"{"poll": "hybrid", "speed": 1}"#).contains(hybrid));
+        assert!(!refused(r#"{"speed": 1}"#).contains(hybrid));
     }
 
     #[test]

@@ -19,7 +19,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use paternoster::scheduler::{Dump, QueueDump};
 use paternoster::{
-    BlkioFile, BlkioValue, DemandStats, GroupStats, Instant, Op, ShareStats, TargetStats,
+    BlkioFile, BlkioValue, DemandStats, Group, GroupStats, Instant, Op, ShareStats, TargetStats,
+    Weight,
 };
 use serde::{Deserialize, Serialize};
 
@@ -99,6 +100,9 @@ pub struct DiskStat {
     pub scheduler: String,
     /// Whether `auto` has chosen it.
     pub scheduler_auto: bool,
+    /// In what way groups share the disk; there if the scheduler has such ways.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hierarchy: Option<String>,
     /// The most requests in the device at once.
     pub depth: u32,
     /// The depth that the scheduler has learned; there if it learns one.
@@ -142,6 +146,8 @@ pub struct DiskStat {
     pub threads: Option<ThreadsStat>,
     /// Client connections now.
     pub connections: u32,
+    /// The root group: its weights and its `blkio` files alone.
+    pub root: GroupStat,
     /// The groups that have an export here or below them, in the order of the configuration: each
     /// behind its parent.
     pub groups: Vec<GroupStat>,
@@ -267,12 +273,42 @@ pub struct GroupStat {
     pub behind: BTreeMap<String, u64>,
     /// Counts by operation: `read`, `write`, `discard`, `write_zeroes` and `flush`.
     pub ops: BTreeMap<String, OpStat>,
+    /// Its weights where the disk has none of its own for it, and those of the disk.
+    pub weights: WeightsStat,
     /// Its files of Linux's `blkio` controller, named without the `blkio.`. `time` and what belongs
     /// to it are there under a scheduler that charges groups for time.
     pub blkio: BTreeMap<String, BlkioStat>,
     /// The same of all that is below it as well: the files whose names end in `_recursive`, named
     /// without that.
     pub blkio_recursive: BTreeMap<String, BlkioStat>,
+}
+
+/// The weights of a group as the files of Linux's `blkio` controller have them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct WeightsStat {
+    /// Of the group on every disk,
+    pub weight: u32,
+    /// and of its own requests against those of the groups below it.
+    pub leaf_weight: u32,
+    /// The same on this disk alone, if it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub weight_device: Option<u32>,
+    /// See above.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub leaf_weight_device: Option<u32>,
+}
+
+impl From<&Group> for WeightsStat {
+    fn from(group: &Group) -> Self {
+        let (everywhere, here) = (group.configured(), group.on_device());
+        Self {
+            weight: everywhere.weight.value(),
+            leaf_weight: everywhere.leaf.value(),
+            weight_device: here.weight.map(Weight::value),
+            leaf_weight_device: here.leaf.map(Weight::value),
+        }
+    }
 }
 
 /// What has become of the latency target of a group, since it was set.
