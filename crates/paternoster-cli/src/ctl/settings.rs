@@ -72,8 +72,8 @@ fn io_poll(poll: &str) -> u8 {
     u8::from(poll != "interrupt")
 }
 
-/// What is read by names of sysfs, or of the file, that `ctl set` does not take or that say the same
-/// as another one.
+/// What is read by names of sysfs, or of the file, that `ctl set` does not take or that say the
+/// same as another one.
 fn aliases(settings: &SettingsInForce) -> Vec<(&str, String)> {
     let SettingsInForce { hierarchy, poll, plug, .. } = settings;
     let used = hierarchy.as_deref().and_then(use_hierarchy);

@@ -117,7 +117,11 @@ fn configuration_is_refused_with_file_and_line() {
     let disk = "[disks.d]\npath = \"disk.img\"\n";
     let cases = [
         ("depth = 0\n[exports.e]\ndisk = \"d\"\n", 3, "1 to 1024 requests is allowed"),
-        ("tunables = { quantum = -1 }\n[exports.e]\ndisk = \"d\"\n", 3, "quantum = -1: "),
+        (
+            "tunables = { quantum = -1 }\nscheduler = \"cfq\"\n[exports.e]\ndisk = \"d\"\n",
+            3,
+            "quantum = -1: ",
+        ),
         ("tunables = { magic = 1 }\n[exports.e]\ndisk = \"d\"\n", 3, "magic"),
         ("[exports.e]\ndisk = \"x\"\n", 4, "there is no disk \"x\"; there are: \"d\""),
         ("[exports.e]\ndisk = \"d\"\nsize = \"2M\"\n", 5, "1048576 bytes past the end"),
