@@ -37,6 +37,7 @@ ns_per_kib = 0
 depth = 8
 poll = \"hybrid\"
 io_poll_delay = 0
+io_poll_part = 60
 io_poll_hyb_use_min = 0
 io_poll_hyb_adjust = 0
 [disks.n]  ## `[disks.NAME]`

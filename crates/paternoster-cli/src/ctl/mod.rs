@@ -187,9 +187,9 @@ enum Question {
     /// cfq hierarchy, with the value leaf-weight, flat or entities; `use_hierarchy=0` is flat too,
     /// and `use_hierarchy=1` entities. `scheduler=auto` takes wfq where nothing rotates, else cfq;
     /// `depth=learned` has wfq learn the depth. `poll` is auto, interrupt, classic or hybrid; with
-    /// hybrid there are `io_poll_delay`, `io_poll_hyb_use_min` and `io_poll_hyb_adjust`
-    /// (docs/polling.md). All of it is checked first; then all of it is done, or nothing. Prints
-    /// what is in force then, as `ctl get` does.
+    /// hybrid there are `io_poll_delay`, `io_poll_part`, `io_poll_hyb_use_min` and
+    /// `io_poll_hyb_adjust` (docs/polling.md). All of it is checked first; then all of it is done,
+    /// or nothing. Prints what is in force then, as `ctl get` does.
     ///
     /// A new scheduler takes over the requests that wait, in order of arrival. It starts with the
     /// values that fit the disk, and over them those of the server's file and of earlier changes,

@@ -328,8 +328,8 @@ size = \"64K\"
         assert_eq!(lines(&hierarchy), [""; 0]);
         let polling = [(
             "servers = 4",
-            "servers = 4\npoll = \"hybrid\"\nio_poll_delay = 5\nio_poll_hyb_use_min = 0\n\
-             io_poll_hyb_adjust = 0",
+            "servers = 4\npoll = \"hybrid\"\nio_poll_delay = 5\nio_poll_part = 60\n\
+             io_poll_hyb_use_min = 0\nio_poll_hyb_adjust = 0",
         )];
         assert_eq!(lines(&polling), [""; 0]);
     }
@@ -406,8 +406,8 @@ size = \"64K\"
         let applied = ["## `[disks.NAME]`", "## `[groups.\"/PATH\"]`", "## `[exports.NAME]`"]
             .map(|heading| reference(heading, "yes").join(" "));
         let expected = [
-            "scheduler hierarchy depth poll io_poll_delay io_poll_hyb_use_min io_poll_hyb_adjust \
-             tunables",
+            "scheduler hierarchy depth poll io_poll_delay io_poll_part io_poll_hyb_use_min \
+             io_poll_hyb_adjust tunables",
             "weight leaf_weight weight_device leaf_weight_device riops wiops rbps wbps min_iops \
              min_bps latency_target",
             "weight",

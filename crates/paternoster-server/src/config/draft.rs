@@ -143,7 +143,7 @@ pub(super) struct DraftDisk {
     pub(super) plug: Key<String>,
     pub(super) poll: Key<String>,
     /// In the order of [`HybridTunable::ALL`](super::polling::HybridTunable::ALL).
-    pub(super) hybrid: [Key<i64>; 3],
+    pub(super) hybrid: [Key<i64>; 4],
     pub(super) tunables: Vec<(At<String>, At<i64>)>,
 }
 

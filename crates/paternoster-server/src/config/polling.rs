@@ -2,7 +2,7 @@
 //! a patch of 2017, by their names.
 
 use paternoster::Nanos;
-use paternoster::poll::{AutoTunables, PollPolicy};
+use paternoster::poll::{AutoTunables, OfMean, PollPolicy, Ppm};
 
 use super::draft::{At, DraftDisk};
 use super::error::{Mistake, Problem};
@@ -23,14 +23,23 @@ pub enum Polling {
 }
 
 /// For how long it sleeps first.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hybrid {
-    /// `io_poll_delay`, in µs: 0 is half of the mean, -1 is not at all.
+    /// `io_poll_delay`, in µs: 0 is a part of the mean, -1 is not at all.
     pub delay: i64,
+    /// `io_poll_part`: which part, in percent. Linux has half of it.
+    pub part: u8,
     /// `io_poll_hyb_use_min`: where the delay is 0, no less than the least.
     pub use_min: bool,
     /// `io_poll_hyb_adjust`: and then that much less, or not at all.
     pub adjust: Nanos,
+}
+
+/// As Linux: half of the mean.
+impl Default for Hybrid {
+    fn default() -> Self {
+        Self { delay: 0, part: 50, use_min: false, adjust: Nanos::ZERO }
+    }
 }
 
 impl Polling {
@@ -64,8 +73,15 @@ impl Polling {
             Self::Auto => PollPolicy::Auto(AutoTunables::DEFAULT),
             Self::Interrupt => PollPolicy::Interrupt,
             Self::Classic => PollPolicy::Classic,
-            Self::Hybrid(Hybrid { delay, use_min, adjust }) => {
-                PollPolicy::hybrid(delay, use_min, adjust).expect("the delay is within its range")
+            Self::Hybrid(Hybrid { delay, part, use_min, adjust }) => {
+                let policy = PollPolicy::hybrid(delay, use_min, adjust);
+                match policy.expect("the delay is within its range") {
+                    PollPolicy::OfMean(of_mean) => {
+                        let part = Ppm(u32::from(part) * 10_000);
+                        PollPolicy::OfMean(OfMean { part, ..of_mean })
+                    }
+                    other => other,
+                }
             }
         }
     }
@@ -86,6 +102,8 @@ impl Polling {
 pub enum HybridTunable {
     /// [`Hybrid::delay`].
     Delay,
+    /// [`Hybrid::part`].
+    Part,
     /// [`Hybrid::use_min`].
     UseMin,
     /// [`Hybrid::adjust`].
@@ -94,12 +112,13 @@ pub enum HybridTunable {
 
 impl HybridTunable {
     /// All, in the order of their making.
-    pub const ALL: [Self; 3] = [Self::Delay, Self::UseMin, Self::Adjust];
+    pub const ALL: [Self; 4] = [Self::Delay, Self::Part, Self::UseMin, Self::Adjust];
 
-    /// Its name, in Linux and in configurations.
+    /// Its name, in Linux and in configurations; Linux has no `io_poll_part`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Delay => "io_poll_delay",
+            Self::Part => "io_poll_part",
             Self::UseMin => "io_poll_hyb_use_min",
             Self::Adjust => "io_poll_hyb_adjust",
         }
@@ -114,6 +133,7 @@ impl HybridTunable {
     pub const fn range(self) -> (i64, i64, &'static str) {
         match self {
             Self::Delay => (-1, 4_294_967, "µs"),
+            Self::Part => (1, 100, "%"),
             Self::UseMin => (0, 1, ""),
             Self::Adjust => (0, 4_294_967_295, "ns"),
         }
@@ -123,6 +143,7 @@ impl HybridTunable {
     pub fn of(self, hybrid: Hybrid) -> i64 {
         match self {
             Self::Delay => hybrid.delay,
+            Self::Part => hybrid.part.into(),
             Self::UseMin => hybrid.use_min.into(),
             Self::Adjust => i64::try_from(hybrid.adjust.as_nanos()).unwrap_or(i64::MAX),
         }
@@ -136,6 +157,7 @@ impl HybridTunable {
         }
         match self {
             Self::Delay => hybrid.delay = value,
+            Self::Part => hybrid.part = u8::try_from(value).ok()?,
             Self::UseMin => hybrid.use_min = value == 1,
             Self::Adjust => hybrid.adjust = Nanos::new(value.unsigned_abs()),
         }
@@ -146,7 +168,7 @@ impl HybridTunable {
 /// What a disk's keys say. None if one of them is wrong.
 pub(super) fn check(draft: &DraftDisk, mistakes: &mut Mistakes) -> Option<Polling> {
     let polling = draft.poll.check_or(Polling::default(), mistakes, check_name);
-    let mut values = [None; 3];
+    let mut values = [None; HybridTunable::ALL.len()];
     for (index, (tunable, key)) in HybridTunable::ALL.into_iter().zip(&draft.hybrid).enumerate() {
         values[index] = key.check(mistakes, |found| check_value(tunable, polling, found))?;
     }
@@ -213,6 +235,9 @@ mod tests {
             "poll = \"hybrid\"\nio_poll_delay = 0\nio_poll_hyb_use_min = 1\n\
              io_poll_hyb_adjust = 2000",
         );
+        // As was proposed in answer to post 4.
+        let part = OfMean { part: Ppm(600_000), ..OfMean::HALF };
+        assert_eq!(policy("poll = \"hybrid\"\nio_poll_part = 60"), PollPolicy::OfMean(part));
         let adjust = Nanos::new(2000);
         assert_eq!(of_min, PollPolicy::OfMean(OfMean { use_min: true, adjust, ..OfMean::HALF }));
     }
@@ -242,6 +267,7 @@ mod tests {
                 "poll = \"hybrid\"\nio_poll_delay = -2",
                 "io_poll_delay = -2: -1 to 4294967 µs is allowed",
             ),
+            ("poll = \"hybrid\"\nio_poll_part = 0", "io_poll_part = 0: 1 to 100 % is allowed"),
             (
                 "poll = \"hybrid\"\nio_poll_hyb_use_min = 2",
                 "io_poll_hyb_use_min = 2: 0 to 1 is allowed",

@@ -435,7 +435,7 @@ mod tests {
             "io_poll is set by poll: interrupt is 0; auto, classic and hybrid are 1"
         );
         assert!(refused(r#"{"plug": "off"}"#).contains("changes with a restart"));
-        let hybrid = "io_poll_delay, io_poll_hyb_use_min, io_poll_hyb_adjust";
+        let hybrid = "io_poll_delay, io_poll_part, io_poll_hyb_use_min, io_poll_hyb_adjust";
         assert!(refused(r#"{"poll": "hybrid", "speed": 1}"#).contains(hybrid));
         assert!(!refused(r#"{"speed": 1}"#).contains(hybrid));
     }
@@ -453,7 +453,7 @@ mod tests {
     fn tunables_of_hybrid_polling_are_set_with_it_or_where_it_is() {
         let polling = |json| checked(json).map(|checked| checked.polling);
         let adjust = Nanos::new(2000);
-        let hybrid = Polling::Hybrid(Hybrid { delay: 0, use_min: true, adjust });
+        let hybrid = Polling::Hybrid(Hybrid { use_min: true, adjust, ..Hybrid::default() });
         let all =
             polling(r#"{"io_poll_hyb_use_min": 1, "poll": "hybrid", "io_poll_hyb_adjust": 2000}"#);
         assert_eq!(all, Ok(Some(hybrid)));
@@ -462,7 +462,7 @@ mod tests {
         // One of them, where the others stay.
         let one = NewSettings(vec![("io_poll_delay".to_owned(), 7.into())]);
         let one = one.check(SchedulerKind::Cfq, true, hybrid).expect("it is hybrid").polling;
-        let expected = Hybrid { delay: 7, use_min: true, adjust };
+        let expected = Hybrid { delay: 7, use_min: true, adjust, ..Hybrid::default() };
         assert_eq!(one, Some(Polling::Hybrid(expected)));
         for (json, expected) in [
             (
