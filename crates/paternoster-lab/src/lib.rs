@@ -31,7 +31,7 @@ pub mod threads;
 pub use input::read_input;
 pub use scenario::{
     Change, Changed, DecideError, Decided, DeviceModel, Group, Log, Op, Outcome, Plan, Request,
-    RunError, Scenario, ScenarioError, Task, decide, decide_all, run, run_with, told_with_place,
+    RunError, Scenario, ScenarioError, Task, decide, decide_all, run, told_with_place,
 };
 
 /// The examples of the crate's README.

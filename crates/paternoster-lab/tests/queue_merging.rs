@@ -7,8 +7,7 @@
 //! raised *and* always busy. Its share is held by keeping the device free whenever it is empty for
 //! a moment (plugging), which it is after each request, and the device stands idle.
 
-use paternoster::{AnyScheduler, Bfq, QueueMerging, Recorder};
-use paternoster_lab::{Scenario, run_with};
+use paternoster_lab::{Scenario, run};
 use serde_json::{Value, json};
 
 /// A device that serves so many requests a second, one after the other.
@@ -32,9 +31,8 @@ struct Outcome {
     queues_merged: usize,
 }
 
-fn outcome(scenario: &Scenario, merging: QueueMerging) -> Outcome {
-    let bfq = Bfq::with_queue_merging(Recorder::default(), merging);
-    let log = run_with(scenario, AnyScheduler::Bfq(Box::new(bfq))).expect("it runs to its end");
+fn outcome(scenario: &Scenario) -> Outcome {
+    let log = run(scenario).expect("it runs to its end");
     let line = |line: &str| -> Value { serde_json::from_str(line).expect("a line is JSON") };
     let lines: Vec<Value> = log.as_str().lines().map(line).collect();
     let in_window = |line: &&Value| WINDOW_NS.contains(&line["t"].as_u64().expect("a time"));
@@ -55,8 +53,9 @@ fn task(id: u64, start_ns: u64, depth: u64, request: &dyn Fn(u64) -> Value) -> V
     })
 }
 
-/// The two, whose requests are of that kind, and others that read all over the device.
-fn scenario(op: &str) -> Scenario {
+/// The two, whose requests are of that kind, and others that read all over the device. `merging` is
+/// the tunable: 0 linux, 1 never, 2 everywhere.
+fn scenario(op: &str, merging: u8) -> Scenario {
     let others = (0..OTHERS).map(|other| {
         let scattered = |i: u64| ((i * 7919 + other * 104_729) % 65_536 + 4096) * 16_384;
         task(other, other * APART_NS, 4, &|i| json!([0, "R", scattered(i), 8]))
@@ -76,7 +75,7 @@ fn scenario(op: &str) -> Scenario {
         .collect();
     let scenario = json!({
         "name": "near", "about": "two tasks near each other", "scheduler": "bfq",
-        "tunables": {}, "hz": 1000, "merges": false,
+        "tunables": { "merging": merging }, "hz": 1000, "merges": false,
         "device": {
             "rotational": false, "queue_depth": 32, "channels": 1,
             "base_ns": NS_PER_S / IOPS, "per_sector_ns": 0,
@@ -92,9 +91,7 @@ fn scenario(op: &str) -> Scenario {
 /// Apart, only the task that asks five times a second is waited for, 20 ms each time, and the
 /// requests of the other four go on.
 fn merging_costs_throughput(op: &str) {
-    let scenario = scenario(op);
-    let [apart, merged] = [QueueMerging::WhereItPays, QueueMerging::Everywhere]
-        .map(|merging| outcome(&scenario, merging));
+    let [apart, merged] = [0, 2].map(|merging| outcome(&scenario(op, merging)));
     assert_eq!(
         (apart.queues_merged, merged.queues_merged),
         (0, 1),
@@ -114,4 +111,33 @@ fn interleaved_readers_on_a_fast_device_lose_throughput_if_their_queues_merge() 
 #[test]
 fn clients_of_a_journal_on_a_fast_device_lose_throughput_if_their_queues_merge() {
     merging_costs_throughput("WS");
+}
+
+/// Post 5: on a device that does not seek and queues, queues of a group that are created within a
+/// tenth of a second merge at once, wherever they read: a tenant's three connections are one queue.
+#[test]
+fn queues_that_are_created_together_merge_at_once_unless_merging_is_never() {
+    let merged = |merging: u8| {
+        let reads =
+            |task: u64| (0..8).map(move |i| json!([20_000_000, "R", (task * 100 + i) * 65_536, 8]));
+        let tasks = (0..3).map(|task| {
+            json!({
+                "id": task, "group": "/", "ioprio": "be/4", "start_ns": task * 30_000_000,
+                "depth": 1, "requests": reads(task).collect::<Vec<_>>(),
+            })
+        });
+        let scenario = json!({
+            "name": "together", "about": "three connections", "scheduler": "bfq",
+            "tunables": { "merging": merging }, "hz": 1000, "merges": false,
+            "device": {
+                "rotational": false, "queue_depth": 32, "channels": 4,
+                "base_ns": 100_000, "per_sector_ns": 0,
+                "seek_base_ns": 0, "seek_ns_per_mi_sector": 0,
+            },
+            "groups": [], "tasks": tasks.collect::<Vec<_>>(),
+        });
+        let log = run(&scenario.to_string().parse().expect("a scenario")).expect("it ends");
+        log.as_str().lines().filter(|line| line.contains("\"merge_queues\"")).count()
+    };
+    assert_eq!([0, 1].map(merged), [2, 0]);
 }

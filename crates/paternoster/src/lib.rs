@@ -137,7 +137,7 @@ pub use accounts::{Cause, GroupTimes, Outside, RequestTime, TimeAccounts};
 pub use administration::Administration;
 pub use any::{AnyScheduler, SchedulerKind, UnknownScheduler};
 pub use arena::{GroupId, IocId, RequestId};
-pub use bfq::{Bfq, QueueMerging};
+pub use bfq::Bfq;
 pub use cfq::Cfq;
 pub use device::Device;
 pub use driver::{Arrival, Driver};

@@ -146,9 +146,11 @@ fn factor_lines(measured: &Measurement) -> Vec<String> {
         measured.factors.chunk_by(|a, b| a.devices == b.devices && a.submitters == b.submitters)
     {
         let told = |factor: &Factor| {
-            // Less than a direct call is noise.
-            let times = factor.times.map(|times| format!("{:.1}", times.max(0.0)));
-            format!("{} × {}", factor.way, times.as_deref().unwrap_or("?"))
+            // What rounds to 0 times that path, or is less than a direct call, is noise.
+            match factor.times.filter(|times| *times >= 0.05) {
+                Some(times) => format!("{} × {times:.1}", factor.way),
+                None => format!("{}: the run is too short to say", factor.way),
+            }
         };
         let told: Vec<_> = beside.iter().map(told).collect();
         let Factor { devices, submitters, .. } = beside[0];

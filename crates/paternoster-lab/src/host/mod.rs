@@ -13,7 +13,7 @@ mod from_toml;
 
 use std::path::Path;
 
-use paternoster::{Hz, Nanos, QueueMerging, SchedulerKind};
+use paternoster::{Hz, Nanos, SchedulerKind};
 use thiserror::Error;
 
 use crate::model::Model;
@@ -115,7 +115,11 @@ impl Host {
         let scheduler = self.scheduler(setup.scheduler);
         let IoCosts { submit, complete, wake, varies_percent } = self.io;
         let half = Nanos::new(scheduler.unlocked.as_nanos() / 2);
-        let merges = device.rotational() || setup.queue_merging == QueueMerging::Everywhere;
+        let merges = match setup.set_value("merging") {
+            Some(1) => false,
+            Some(2) => true,
+            _ => device.rotational(),
+        };
         let merging = if merges { scheduler.queue_merging } else { Nanos::ZERO };
         setup.costs = Costs {
             submit: submit + half,

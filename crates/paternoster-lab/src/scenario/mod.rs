@@ -40,7 +40,7 @@ pub use change::{Change, Changed};
 pub use decide::{DecideError, Decided, Outcome, Plan, decide, decide_all};
 pub use error::{ScenarioError, told_with_place};
 pub use log::Log;
-pub use run::{RunError, run, run_with};
+pub use run::{RunError, run};
 
 /// The weight of a CFQ group that names none (cgroup v1); the others' is [`Weight::default`].
 pub(crate) const CFQ_DEFAULT_WEIGHT: u32 = 500;

@@ -137,12 +137,6 @@ pub(super) fn run_and_measure(scenario: &Scenario) -> Result<(Log, Measured), Ru
     Run::new(scenario, scheduler)?.finish()
 }
 
-/// Runs the scenario to its end under another scheduler than it names, with the tunables that it
-/// names.
-pub fn run_with(scenario: &Scenario, scheduler: AnyScheduler<Recorder>) -> Result<Log, RunError> {
-    Run::new(scenario, scheduler)?.finish().map(|(log, _)| log)
-}
-
 impl<'a> Run<'a> {
     fn new(
         scenario: &'a Scenario,

@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use paternoster::scheduler::Scheduler;
 use paternoster::{
     Administration, AnyScheduler, Bfq, Device, Driver, Elevator, GroupId, Hierarchy, Hz, Instant,
-    Kernel, Nanos, NoHierarchy, NoKernel, NoTrace, PlugLimits, QueueMerging, SchedulerKind, Trace,
-    TunableError, Weights,
+    Kernel, Nanos, NoHierarchy, NoKernel, NoTrace, PlugLimits, SchedulerKind, Trace, TunableError,
+    Weights,
 };
 use thiserror::Error;
 
@@ -33,8 +33,6 @@ pub struct Setup {
     pub kernel: Option<Kernel>,
     /// Its tunables that are set, by their names in sysfs, in the order in which they are set.
     pub tunables: Vec<(String, i64)>,
-    /// On which devices BFQ merges queues.
-    pub queue_merging: QueueMerging,
     /// Whether BFQ finds wakers, as it does since Linux 5.3.
     pub finds_wakers: bool,
     /// In what way groups share the device, where the scheduler has a choice.
@@ -102,7 +100,6 @@ impl Setup {
             scheduler,
             kernel: None,
             tunables: Vec::new(),
-            queue_merging: QueueMerging::WhereItPays,
             finds_wakers: true,
             hierarchy: None,
             hz: Hz::MILLI,
@@ -116,6 +113,11 @@ impl Setup {
         }
     }
 
+    /// The value to which a tunable is set, if it is.
+    pub(crate) fn set_value(&self, name: &str) -> Option<i64> {
+        self.tunables.iter().rev().find(|(set, _)| set == name).map(|(_, value)| *value)
+    }
+
     /// Checks that the scheduler can be set up in front of the device.
     pub(crate) fn check(&self, model: &impl Model) -> Result<(), SetupError> {
         let mut driver = Driver::new(self.elevator(model, self.scheduler(NoTrace)?)?);
@@ -127,7 +129,7 @@ impl Setup {
         match (self.kernel, self.scheduler) {
             (Some(kernel), scheduler) => Ok(AnyScheduler::with_kernel(scheduler, trace, kernel)?),
             (None, SchedulerKind::Bfq) => {
-                let bfq = Bfq::with_queue_merging(trace, self.queue_merging);
+                let bfq = Bfq::new(trace);
                 let bfq = if self.finds_wakers { bfq } else { bfq.without_wakers() };
                 Ok(AnyScheduler::Bfq(Box::new(bfq)))
             }

@@ -13,6 +13,8 @@ impl<T: Trace> Bfq<T> {
         out.number("raised_busy_queues", self.busy.raised().into());
         out.number("queued", self.queued.into());
         out.number("in_driver", self.in_driver.into());
+        out.number("hw_tag", self.hw_queueing.hw_tag());
+        out.number("nonrot_with_queueing", self.hw_queueing.is_nonrot_with_queueing().into());
         out.number("max_budget", self.budgets.upper().0.into());
         for (queue, _) in self.queues.iter() {
             out.queue(&self.dump_of(queue));

@@ -42,12 +42,15 @@ pub(super) struct HwQueueing {
     merges_queues: bool,
 }
 
-/// On which devices BFQ merges the queues of tasks that work on the same part of the device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum QueueMerging {
-    /// On one that is rotational or does not queue requests itself, as Linux does.
-    WhereItPays,
+/// When BFQ merges the queues of tasks that work on the same part of the device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum QueueMerging {
+    /// On one that is rotational or does not queue requests itself; on others those that are
+    /// created together (`stable_merge.rs`).
+    #[default]
+    Linux,
+    /// Never.
+    Never,
     /// On every device, to see what that costs.
     Everywhere,
 }
@@ -105,9 +108,25 @@ impl HwQueueing {
         self.merges_queues
     }
 
-    /// On which devices queues are merged.
+    /// When queues are merged.
     pub(super) fn policy(&self) -> QueueMerging {
         self.policy
+    }
+
+    /// Sets when they are merged from now on.
+    pub(super) fn set_policy(&mut self, policy: QueueMerging) {
+        self.policy = policy;
+        self.merges_queues = self.should_merge_queues();
+    }
+
+    /// What the device is known to do, as Linux's `hw_tag`: −1 while nothing is known.
+    pub(super) fn hw_tag(&self) -> i64 {
+        self.device_queues.map_or(-1, i64::from)
+    }
+
+    /// Linux's `nonrot_with_queueing`: the device does not seek, and may queue.
+    pub(super) fn is_nonrot_with_queueing(&self) -> bool {
+        !self.rotational && self.may_queue()
     }
 
     /// The most requests that were in the device at a completion, since the last verdict or, once
@@ -156,7 +175,11 @@ impl HwQueueing {
     }
 
     fn should_merge_queues(&self) -> bool {
-        self.rotational || !self.may_queue() || self.policy == QueueMerging::Everywhere
+        match self.policy {
+            QueueMerging::Linux => !self.is_nonrot_with_queueing(),
+            QueueMerging::Never => false,
+            QueueMerging::Everywhere => true,
+        }
     }
 }
 
@@ -165,7 +188,7 @@ mod tests {
     use super::*;
 
     fn new(device: Device) -> HwQueueing {
-        HwQueueing::new(&device, QueueMerging::WhereItPays)
+        HwQueueing::new(&device, QueueMerging::Linux)
     }
 
     /// A completion with so many requests in the device and so many waiting, no queue in service.
@@ -262,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn queues_are_merged_on_a_rotational_device_and_where_that_is_the_policy() {
+    fn queues_are_merged_on_a_rotational_device_and_as_the_policy_says() {
         let mut disk = new(Device::disk(32));
         samples(&mut disk, 32, 4, 0);
         let yes = NewVerdict { before: None, now: true, merging: None };
@@ -273,5 +296,9 @@ mod tests {
         samples(&mut fast, 32, 4, 0);
         assert_eq!(complete(&mut fast, 4, 0), Some(yes));
         assert!(fast.merges_queues());
+        disk.set_policy(QueueMerging::Never);
+        assert!(!disk.merges_queues());
+        fast.set_policy(QueueMerging::Linux);
+        assert_eq!((fast.merges_queues(), fast.hw_tag()), (false, 1));
     }
 }

@@ -91,15 +91,13 @@ mod weight_raising;
 mod wf2q;
 mod woken;
 
-pub use crate::bfq::hw_queueing::QueueMerging;
-
 use crate::arena::{GroupId, IocId, RequestId, SideTable};
 use crate::bfq::budget_bounds::BudgetBounds;
 use crate::bfq::burst::Burst;
 use crate::bfq::busy_queues::BusyQueues;
 use crate::bfq::context::ContextState;
 use crate::bfq::group::GroupState;
-use crate::bfq::hw_queueing::HwQueueing;
+use crate::bfq::hw_queueing::{HwQueueing, QueueMerging};
 use crate::bfq::idle::Idling;
 use crate::bfq::idling_charge::IdlingCharge;
 use crate::bfq::injection_limit::ServiceTimeProbe;
@@ -167,11 +165,6 @@ impl<T: Trace> Bfq<T> {
     /// Creates a scheduler without requests, with Linux's defaults. It emits its events to `trace`.
     /// What depends on the device is set when it is attached.
     pub fn new(trace: T) -> Self {
-        Self::with_queue_merging(trace, QueueMerging::WhereItPays)
-    }
-
-    /// The same, with queues merged where `merging` says.
-    pub fn with_queue_merging(trace: T, merging: QueueMerging) -> Self {
         let hz = Hz::MILLI;
         Self {
             contexts: SideTable::new(),
@@ -189,7 +182,7 @@ impl<T: Trace> Bfq<T> {
             budgets: BudgetBounds::new(hz),
             peak_rate: PeakRate::new(true),
             reference_product: 0,
-            hw_queueing: HwQueueing::new(&Device::disk(1), merging),
+            hw_queueing: HwQueueing::new(&Device::disk(1), QueueMerging::default()),
             burst: Burst::new(),
             queued: 0,
             in_driver: 0,

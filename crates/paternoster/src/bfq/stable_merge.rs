@@ -11,6 +11,7 @@
 
 use crate::arena::IocId;
 use crate::bfq::Bfq;
+use crate::bfq::hw_queueing::QueueMerging;
 use crate::bfq::queue_id::QueueId;
 use crate::scheduler::Cx;
 use crate::synchrony::Synchrony;
@@ -24,6 +25,9 @@ impl<T: Trace> Bfq<T> {
     /// After 180 ms it is too late to merge, but only after 600 ms the new queue becomes the next
     /// candidate: as in Linux.
     pub(super) fn merge_at_creation(&mut self, cx: &Cx<'_>, queue: QueueId, ioc: IocId) -> QueueId {
+        if self.hw_queueing.policy() == QueueMerging::Never {
+            return queue;
+        }
         let group = self.wf2q.group_of(queue);
         let created_at = self.queues[queue].created_at;
         let candidate = self.groups[group].last_created.filter(|&candidate| {

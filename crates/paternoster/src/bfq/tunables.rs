@@ -1,6 +1,7 @@
 //! BFQ's attributes under `queue/iosched/`.
 
 use crate::bfq::Bfq;
+use crate::bfq::hw_queueing::QueueMerging;
 use crate::parts::order_tunables::OrderTunables;
 use crate::request::SectorCount;
 use crate::scheduler::Cx;
@@ -29,6 +30,7 @@ pub(super) struct Tunables {
     low_latency: i64,
     charge_waiting: i64,
     least_charge: i64,
+    merging: i64,
 }
 
 tunable_table! {
@@ -62,6 +64,11 @@ tunable_table! {
          also charged for what the device did not serve meanwhile.";
     least_charge = least_charge * 1, "sectors", 0, 0, LARGEST_LEAST_CHARGE,
         "Not of Linux, which has 0: what a request is charged at least, however small it is.";
+    merging = merging * 1, "word", 0, 0, 2,
+        "Not of Linux, which has linux: when queues are merged. linux: near each other on a device \
+         that seeks or does not queue, and elsewhere those of a group that are created within a \
+         tenth of a second or two; never; everywhere: as where it seeks.",
+        ["linux", "never", "everywhere"];
 }
 
 impl Tunables {
@@ -94,6 +101,14 @@ impl Tunables {
         self.charge_waiting != 0
     }
 
+    fn merging(&self) -> QueueMerging {
+        match self.merging {
+            0 => QueueMerging::Linux,
+            1 => QueueMerging::Never,
+            _ => QueueMerging::Everywhere,
+        }
+    }
+
     #[inline]
     pub(super) fn least_charge(&self) -> SectorCount {
         SectorCount(number(self.least_charge))
@@ -122,6 +137,7 @@ impl<T: Trace> Bfq<T> {
             "strict_guarantees" if before.strict_guarantees < tuned.strict_guarantees => {
                 tuned.slice_idle = tuned.slice_idle.max(STRICT_IDLE);
             }
+            "merging" => self.hw_queueing.set_policy(tuned.merging()),
             "low_latency" if before.low_latency > tuned.low_latency => self.end_all_raising(cx),
             _ => {}
         }

@@ -8,7 +8,7 @@ const INT_MAX: i64 = i32::MAX as i64;
 
 /// Name, default, least and greatest value. Linux wraps idle times of more than 32 bits of
 /// nanoseconds.
-const TABLE: [(&str, i64, i64, i64); 12] = [
+const TABLE: [(&str, i64, i64, i64); 13] = [
     ("fifo_expire_sync", 125, 1, INT_MAX),
     ("fifo_expire_async", 250, 1, INT_MAX),
     ("back_seek_max", 16_384, 0, INT_MAX),
@@ -22,6 +22,7 @@ const TABLE: [(&str, i64, i64, i64); 12] = [
     // Not of Linux, which does as with 0.
     ("charge_waiting", 0, 0, 1),
     ("least_charge", 0, 0, 512),
+    ("merging", 0, 0, 2),
 ];
 
 #[test]

@@ -1,8 +1,10 @@
 //! The study's file of parameters.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use paternoster::{IoPrio, Nanos, Sector};
+use serde::Deserialize;
 
 use crate::dbench::{DbenchParameters, Flush, Places};
 use crate::model::parameter_file::{Keys, ParameterError, Problem, exactly, micros};
@@ -24,13 +26,36 @@ pub(super) struct Published {
     pub(super) bfq_lock_us: f64,
 }
 
-/// Instructions of a request.
+/// The instructions of requests as `cargo xtask bench sched` has pinned them.
+const PINS: &str =
+    include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../bench/instructions.toml"));
+
+/// Instructions of a request of our own schedulers, 16 tasks with 16 outstanding each. What there
+/// is without a scheduler is not done under its lock.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Instructions {
     pub(super) none: f64,
     pub(super) mq_deadline: f64,
     pub(super) bfq: f64,
     pub(super) bfq_merging: f64,
+}
+
+impl Instructions {
+    /// Those that are pinned.
+    pub(super) fn pinned() -> Self {
+        #[derive(Deserialize)]
+        struct Pins {
+            instructions: BTreeMap<String, f64>,
+        }
+        let pins: Pins = toml::from_str(PINS).expect("our own file");
+        let of = |scheduler: &str| pins.instructions[&format!("{scheduler}/16x16")];
+        Self {
+            none: of("none"),
+            mq_deadline: of("mq-deadline"),
+            bfq: of("bfq"),
+            bfq_merging: of("bfq-merging"),
+        }
+    }
 }
 
 /// What the file says.
@@ -41,7 +66,6 @@ pub(super) struct StudyFile {
     pub(super) host: String,
     pub(super) runs: u32,
     pub(super) published: Published,
-    pub(super) instructions: Instructions,
     /// The load, with the seed 1.
     pub(super) load: DbenchParameters,
 }
@@ -54,10 +78,9 @@ impl StudyFile {
         let host = keys.text("host")?;
         let runs = keys.small("runs", 1..=100)?;
         let published = keys.table("published", published)?;
-        let instructions = keys.table("instructions", instructions)?;
         let load = load(&mut keys)?;
         keys.end()?;
-        Ok(Self { about, device, host, runs, published, instructions, load })
+        Ok(Self { about, device, host, runs, published, load })
     }
 }
 
@@ -68,15 +91,6 @@ fn published(keys: &mut Keys<'_>) -> Read<Published> {
         merging_mb_per_s: keys.number("merging_mb_per_s", 1.0..=1e5)?,
         mq_deadline_lock_us: keys.number("mq_deadline_lock_us", 0.01..=1e3)?,
         bfq_lock_us: keys.number("bfq_lock_us", 0.01..=1e3)?,
-    })
-}
-
-fn instructions(keys: &mut Keys<'_>) -> Read<Instructions> {
-    Ok(Instructions {
-        none: keys.number("none", 1.0..=1e6)?,
-        mq_deadline: keys.number("mq_deadline", 1.0..=1e6)?,
-        bfq: keys.number("bfq", 1.0..=1e6)?,
-        bfq_merging: keys.number("bfq_merging", 1.0..=1e6)?,
     })
 }
 

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
 
-use paternoster::{NoTrace, QueueMerging, SchedulerKind, Sector};
+use paternoster::{NoTrace, SchedulerKind, Sector};
 use serde::{Deserialize, Serialize};
 
 use super::cell::{Cell, Kind};
@@ -22,7 +22,7 @@ use crate::host::{Host, host_file};
 use crate::model::parameter_file::{Note, ParameterError, notes};
 use crate::model::{open_device_text, whole_device_file};
 use crate::sim::{Setup, Simulation};
-use file::StudyFile;
+use file::{Instructions, StudyFile};
 
 /// What the keys of parameters begin with.
 const STUDY: &str = "study.";
@@ -87,6 +87,9 @@ pub struct DbenchWork {
     pub seed: u64,
 }
 
+/// The value of BFQ's `merging` with which queues merge on every device.
+const EVERYWHERE: i64 = 2;
+
 impl DbenchWork {
     pub(super) fn run(&self) -> Result<BTreeMap<String, f64>, TaskError> {
         let wrong = |what, problem: ParameterError| TaskError::Value {
@@ -102,7 +105,7 @@ impl DbenchWork {
         check_places(&file.load, device.end())?;
         let mut setup = Setup::new(parsed("scheduler", &self.scheduler)?);
         if self.merges_queues {
-            setup.queue_merging = QueueMerging::Everywhere;
+            setup.tunables.push(("merging".to_owned(), EVERYWHERE));
         }
         setup.finds_wakers = self.finds_wakers;
         host.set_up(&mut setup, device.as_ref());
@@ -192,7 +195,7 @@ impl QueueMergingStudy {
     /// as instructions beyond those that there are without a scheduler.
     fn cost(&self) -> Cell {
         let published = self.file.published;
-        let ours = self.file.instructions;
+        let ours = Instructions::pinned();
         Cell {
             id: "work of bfq by mq-deadline's".to_owned(),
             seed: published.bfq_lock_us / published.mq_deadline_lock_us,
@@ -205,8 +208,8 @@ impl QueueMergingStudy {
     }
 
     /// What merging is of BFQ's work, in percent.
-    fn cost_of_merging(&self) -> Cell {
-        let ours = self.file.instructions;
+    fn cost_of_merging() -> Cell {
+        let ours = Instructions::pinned();
         Cell {
             id: "work of bfq with merging by bfq's".to_owned(),
             // "About 10 %" of the work with it.
@@ -275,7 +278,7 @@ impl Study for QueueMergingStudy {
 
     fn cells(&self, answers: &Answers<'_>) -> Result<Vec<Cell>, CollectError> {
         let mut cells = self.rates(answers)?;
-        cells.extend([self.cost(), self.cost_of_merging()]);
+        cells.extend([self.cost(), Self::cost_of_merging()]);
         Ok(cells)
     }
 }
