@@ -188,7 +188,7 @@ fn scheduler_help() -> String {
 fn set_long_help() -> String {
     let mut text = format!("{SET_HELP}\n\nWhat is not set is as in Linux, except for these:\n");
     let media = [
-        (Medium::Rotational, "a file, if sysfs calls its device rotational"),
+        (Medium::Rotational, "a file, if sysfs calls its device rotational and it is not virtio"),
         (Medium::NotRotational, "any other file; a modelled disk"),
         (Medium::Memory, "memory; a file on a tmpfs"),
     ];

@@ -178,7 +178,10 @@ fn tunable_of_a_kernel_is_set_where_the_scenario_names_that_kernel() {
     put(dir.path(), "old", &with(cfq, "/kernel", json!("2.6.36")));
     let scenarios = vec![dir.path().to_owned()];
     let tunables = vec![("group_isolation".to_owned(), 1)];
-    let decided = decide_under(dir.path(), &Plan { scenarios, tunables, ..Plan::default() });
+    let plan = Plan { scenarios, tunables, ..Plan::default() };
+    let named = Plan { schedulers: vec![SchedulerKind::Cfq], ..plan.clone() };
+    assert!(matches!(decide_under(dir.path(), &named)[..], [Err(_), Ok(_)]));
+    let decided = decide_under(dir.path(), &plan);
     let [Err(new), Ok(_)] = decided.as_slice() else { panic!("{decided:?}") };
     assert!(new.contains("kernel 4.20 decides as with 1; these have it: 2.6.35-seed"), "{new}");
 }

@@ -1,4 +1,5 @@
 //! Which bios complete with a request: those that merged into it. Events name the first one alone.
+//! Parts of one I/O have one name: what merged into one of them completes with the first that does.
 
 use std::collections::HashMap;
 

@@ -59,10 +59,12 @@ fn weights(disk: &DiskStat, group: &GroupStat) -> Vec<(&'static str, String)> {
     }
     let here = |weight: u32| format!("{} {weight}", disk.name);
     let own = &group.weights;
-    files.push(("weight", own.weight.to_string()));
+    // A server of an older version says the weight in force alone.
+    let known = |own: u32, in_force: u32| if own == 0 { in_force } else { own }.to_string();
+    files.push(("weight", known(own.weight, group.weight)));
     files.extend(own.weight_device.map(|weight| ("weight_device", here(weight))));
     if disk.scheduler.parse().is_ok_and(SchedulerKind::has_leaf_weights) {
-        files.push(("leaf_weight", own.leaf_weight.to_string()));
+        files.push(("leaf_weight", known(own.leaf_weight, group.leaf_weight)));
         files.extend(own.leaf_weight_device.map(|weight| ("leaf_weight_device", here(weight))));
     }
     files
@@ -136,7 +138,12 @@ blkio.time 0
     /// Post 3: the root has the hierarchy, and all that is below it.
     #[test]
     fn root_comes_first_with_the_hierarchy_and_weights_of_a_disk_are_named() {
-        let root = GroupStat { blkio_recursive: group("/", 9).blkio, ..group("/", 2) };
+        let root = GroupStat {
+            weight: 1000,
+            leaf_weight: 1000,
+            blkio_recursive: group("/", 9).blkio,
+            ..group("/", 2)
+        };
         let weights = WeightsStat {
             weight: 300,
             leaf_weight: 400,
@@ -157,8 +164,8 @@ blkio.time 0
         let expected = "\
 disk d, group /
 blkio.use_hierarchy 1
-blkio.weight 0
-blkio.leaf_weight 0
+blkio.weight 1000
+blkio.leaf_weight 1000
 blkio.time 2
 blkio.time_recursive 9
 

@@ -69,8 +69,9 @@ enum Question {
         #[arg(long, conflicts_with = "blkio")]
         json: bool,
 
-        /// Print what Linux's blkio controller has in files for each disk and group, times in ns;
-        /// where groups are nested, also with all groups below (_recursive)
+        /// Print what Linux's blkio controller has in files for each disk and group, the root group
+        /// first, times in ns; of the root, and where groups are nested, also with all groups below
+        /// (_recursive)
         #[arg(long)]
         blkio: bool,
 
@@ -169,7 +170,8 @@ enum Question {
     /// Show what is set of a disk: its scheduler, hierarchy, depth and polling, and the scheduler's
     /// tunables
     ///
-    /// A line each, NAME=VALUE, as `ctl set` takes it; with NAME the value alone. The scheduler is
+    /// A line each, NAME=VALUE, as `ctl set` takes it; with NAME the value alone. NAME may also be
+    /// `use_hierarchy`, `io_poll` or `plug`, which are not in the list. The scheduler is
     /// the one in force; `scheduler_auto=1`, which is only shown, says that auto has chosen it.
     /// docs/schedulers.md has the unit, the range and the default of each tunable.
     Get {

@@ -74,9 +74,9 @@ pub(crate) struct Args {
     /// 1.5:2. Unless told, a second in the middle of the shortest runtime.
     #[arg(long, value_name = "FROM:TO", requires = "html", value_parser = window)]
     pub(super) window: Option<Window>,
-    /// Write every decision of the scheduler to a file, a JSON object a line, as oracle/FORMAT.md
-    /// has them; a request is called by its job and its number, as db.17. For all of a
-    /// long run it is large: some 300 bytes an I/O.
+    /// Write every decision of the scheduler to a file, one JSON object a line, as oracle/FORMAT.md
+    /// has them. A request is named by its job and its number, such as db.17. The file takes some
+    /// 300 bytes an I/O.
     #[arg(long, value_name = "OUT")]
     pub(super) log: Option<PathBuf>,
     /// Options of jobs, as on fio's command line: each --name begins a job, and what stands before

@@ -72,6 +72,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let interrupted = on_ctrl_c()?;
     // What a run cannot begin with is found before any file is emptied for it.
     check_jobs(&jobs, &setup, host.page_cache, &device)?;
+    let mut log = args.log.as_deref().map(DecisionLog::create).transpose()?;
     let sinks = Sinks::open(&jobs, written_file)?;
     let shows = |run: Progress<'_>| {
         line.shows(run);
@@ -79,7 +80,6 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
             run.end_here();
         }
     };
-    let mut log = args.log.as_deref().map(DecisionLog::create).transpose()?;
     let (outcome, page) = if out.is_none() && log.is_none() {
         (run_jobs_into(sinks, &jobs, &setup, host.page_cache, device, shows)?, None)
     } else {
@@ -98,7 +98,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         });
         (outcome, page)
     };
-    log.map(DecisionLog::close).transpose()?;
+    let logged = log.map_or(Ok(()), DecisionLog::close);
     line.clear();
     if let Some(note) = report::interrupted_note(&outcome) {
         eprintln!("paternoster: {note}");
@@ -112,6 +112,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if let Some((out, page)) = page {
         out.write(page.as_bytes())?;
     }
+    logged?;
     Ok(exit_code(&outcome))
 }
 

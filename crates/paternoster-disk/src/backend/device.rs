@@ -14,7 +14,7 @@
 //! there that sysfs does not know. Where the source of such a mount is a block device, the file is
 //! on that one; else its devices are unknown. A device of which nothing is known counts as
 //! non-rotational: to idle where that does not pay costs more than not to idle where it does. So
-//! does one of virtio, whatever it says: it does not know what the host has.
+//! does one of virtio, whatever it says: most say that they rotate, whatever the host has.
 
 use std::collections::BTreeSet;
 use std::fs::{self, Metadata};
@@ -140,7 +140,7 @@ impl Sysfs {
         let because = format!("{} says {said:?}", file.display());
         let devices = if claims { self.whole_devices(&directory, MOST_LAYERS) } else { [].into() };
         if !devices.is_empty() && devices.iter().all(|device| self.is_virtio(device)) {
-            let because = because + ", as virtio says of any disk";
+            let because = because + ", as virtio says of most disks";
             return Rotational { yes: false, because, disbelieved: devices.into_iter().next() };
         }
         Rotational { yes: claims, because, disbelieved: None }

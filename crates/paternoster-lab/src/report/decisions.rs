@@ -72,7 +72,9 @@ impl Decisions {
             to(&line);
         }
         for bio in self.completions.follow(event) {
-            to(&completed(now, &self.leave(bio)));
+            if let Some(name) = self.leave(bio) {
+                to(&completed(now, &name));
+            }
         }
     }
 
@@ -86,14 +88,14 @@ impl Decisions {
         request.left += 1;
     }
 
-    /// One part of a request has completed. Returns its name.
-    fn leave(&mut self, bio: u64) -> String {
-        let Some(request) = self.requests.outstanding.get_mut(&bio) else { return String::new() };
+    /// One part of a request has completed. Returns its name; none of one that has never arrived.
+    fn leave(&mut self, bio: u64) -> Option<String> {
+        let request = self.requests.outstanding.get_mut(&bio)?;
         request.left -= 1;
         let name = request.name.clone();
         if request.left == 0 {
             self.requests.outstanding.remove(&bio);
         }
-        name
+        Some(name)
     }
 }

@@ -12,7 +12,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use paternoster::{SchedulerKind, TunableError};
+use paternoster::{Kernel, SchedulerKind, TunableError};
 use thiserror::Error;
 
 use super::run::{RunError, run, run_and_measure};
@@ -124,8 +124,10 @@ pub fn decide_all<'a>(
 ) -> Result<impl ExactSizeIterator<Item = Decided> + 'a, DecideError> {
     for kind in &plan.schedulers {
         for (name, value) in &plan.tunables {
-            // Under another scheduler a scenario's kernel does not hold.
-            kind.tunable(name)?.accepts(*value)?;
+            // A scenario may name a kernel that has others; `set_tunables` asks its own.
+            let has_it = |&kernel: &Kernel| kind.tunable_of(kernel, name).is_ok();
+            let kernel = Kernel::ALL.into_iter().find(has_it).unwrap_or_default();
+            kind.tunable_of(kernel, name)?.accepts(*value)?;
         }
     }
     let files = plan.files()?;

@@ -35,8 +35,8 @@ pub(crate) fn claims_to_rotate(disk: &DiskConfig) -> Option<String> {
 fn claim(disk: &str, device: &str) -> String {
     format!(
         "disk {disk:?}: {device} is a virtio device and says that it rotates, as virtio says of \
-         any disk; it is taken not to; write rotational = false below [disks.{disk}] to say so, or \
-         rotational = true if it does"
+         most disks; it is taken not to; write rotational = false below [disks.{disk}] to say so, \
+         or rotational = true if it does"
     )
 }
 

@@ -353,7 +353,7 @@ pub enum SettingError {
     #[error("io_poll is set by poll: interrupt is 0; auto, classic and hybrid are 1")]
     IoPoll,
     /// Whether connection threads plug, which they ask when they start.
-    #[error("plug is a key of the disk in the file, and changes with a restart")]
+    #[error("plug is set in the file, below the disk, and changes with a restart")]
     Plug,
     /// A value out of its range, or none.
     #[error("{name} = {found}: {allowed} is allowed")]

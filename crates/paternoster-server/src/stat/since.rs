@@ -43,6 +43,7 @@ impl DiskStat {
                 .learned_depth
                 .as_ref()
                 .map(|learned| learned.since(before.learned_depth.as_ref())),
+            root: self.root.since(&before.root),
             groups: groups.collect(),
             ..self.clone()
         }

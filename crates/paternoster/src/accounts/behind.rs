@@ -1,19 +1,19 @@
 //! Whom the device serves while a group waits for its turn.
 //!
-//! When a request is served within its time in the device nobody says: on a device of one server
-//! all but one wait there. Where it is known how long it is served, that is right before it
-//! completes. Elsewhere what the device does for it counts in equal parts for each moment that it
-//! is there. A group has waited behind as much of it as it waited meanwhile:
+//! A device does not say when it serves a request that it has: with one server, all but one of
+//! those in it wait. Where it is known how long a request is served, that is the last part of its
+//! stay. Elsewhere its service is spread evenly over the stay. A group has waited behind the part
+//! that overlaps its own waiting:
 //!
 //! ```text
 //!   b's request   ├───── 400 µs in the device, 100 µs of its time ─────┤
 //!   /x waits           ├── 100 µs ──┤        ├── 100 µs ──┤               behind 50 µs of b's
 //! ```
 //!
-//! For that each group has a clock that goes while it waits: a [`Moment`] notes how late it is on
-//! all of them. There is one of each request that enters the device, and those of late are kept. Of
-//! a time between two the clocks are told in proportion. Where there are many groups only some of
-//! the requests of a real device are looked at, picked by chance, and each stands for several.
+//! Each group has a clock that runs while the group waits, and a [`Moment`] has what all of them
+//! show. One is taken as a request enters the device, and the latest are kept where times of
+//! service are known: between two, clocks are interpolated. Where there are many groups only a
+//! random sample of the requests of a real device is counted, and each stands for several.
 
 use std::collections::VecDeque;
 
@@ -69,7 +69,7 @@ impl Row {
     }
 }
 
-/// How late it is on all clocks.
+/// What all clocks show.
 #[derive(Clone, Debug)]
 struct Moment {
     now: Instant,
@@ -100,7 +100,7 @@ pub(super) struct Work {
 #[derive(Clone, Debug)]
 struct Look {
     dispatched: Moment,
-    /// For so many requests it stands.
+    /// The number of requests that it stands for.
     stands_for: u64,
 }
 
@@ -109,7 +109,7 @@ struct Look {
 pub(super) struct Behind {
     rows: Vec<Row>,
     looks: SideTable<RequestId, Look>,
-    /// Moments of late, the last one at the end; none where nobody asks for them.
+    /// The latest moments, in their order; none where nobody asks for them.
     past: VecDeque<Moment>,
     /// Moments that are over, for their memory.
     spare: Vec<Moment>,
@@ -205,7 +205,7 @@ impl Behind {
         served
     }
 
-    /// Tells the clocks of a time between two moments, by those noted right before it and after it.
+    /// Returns what the clocks showed between two moments, by those taken right before and after.
     fn moment_between(&mut self, first: &Moment, now: Instant, last: &Moment) -> Moment {
         let mut waited = self.spare();
         let after = self.past.partition_point(|moment| moment.now <= now);

@@ -355,6 +355,9 @@ impl TimeAccounts {
 
     #[inline(never)]
     fn add_account(&mut self, group: GroupId) {
+        let column = self.behind.enter(group, |other| self.groups.contains_key(other));
+        // Without a row all that is served counts, from now on.
+        let all = if column.is_shared() { self.sums.served } else { 0 };
         let account = Account {
             times: GroupTimes::default(),
             waits: false,
@@ -366,8 +369,8 @@ impl TimeAccounts {
             sums: self.sums,
             undivided: Nanos::ZERO,
             served: 0,
-            divided: Divided { sums: self.sums, ..Divided::default() },
-            column: self.behind.enter(group, |other| self.groups.contains_key(other)),
+            divided: Divided { all, sums: self.sums, ..Divided::default() },
+            column,
         };
         self.groups.insert(group, account);
     }
@@ -485,7 +488,10 @@ impl Account {
         }
         let (own, all) = own_and_all.unwrap_or((self.served, sums.served));
         let undivided = std::mem::take(&mut self.undivided);
-        let busy = part_of_time(undivided, own - before.own, all - before.all);
+        // While nothing more is known, as what was known before.
+        let (own_part, all_part) =
+            if all > before.all { (own - before.own, all - before.all) } else { (own, all) };
+        let busy = part_of_time(undivided, own_part, all_part);
         self.times.add(Cause::Busy, busy);
         self.times.add(Cause::Turn, undivided.saturating_sub(busy));
         (self.divided.own, self.divided.all) = (own, all);

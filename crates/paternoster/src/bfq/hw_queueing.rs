@@ -113,10 +113,13 @@ impl HwQueueing {
         self.policy
     }
 
-    /// Sets when they are merged from now on.
-    pub(super) fn set_policy(&mut self, policy: QueueMerging) {
+    /// Sets when they are merged from now on. Returns whether they are merged for their positions
+    /// now, if that has changed.
+    pub(super) fn set_policy(&mut self, policy: QueueMerging) -> Option<bool> {
         self.policy = policy;
-        self.merges_queues = self.should_merge_queues();
+        let merging = self.should_merge_queues();
+        let before = std::mem::replace(&mut self.merges_queues, merging);
+        (before != merging).then_some(merging)
     }
 
     /// What the device is known to do, as Linux's `hw_tag`: −1 while nothing is known.
@@ -296,9 +299,10 @@ mod tests {
         samples(&mut fast, 32, 4, 0);
         assert_eq!(complete(&mut fast, 4, 0), Some(yes));
         assert!(fast.merges_queues());
-        disk.set_policy(QueueMerging::Never);
+        assert_eq!(disk.set_policy(QueueMerging::Never), Some(false));
         assert!(!disk.merges_queues());
-        fast.set_policy(QueueMerging::Linux);
+        assert_eq!(disk.set_policy(QueueMerging::Never), None);
+        assert_eq!(fast.set_policy(QueueMerging::Linux), Some(false));
         assert_eq!((fast.merges_queues(), fast.hw_tag()), (false, 1));
     }
 }

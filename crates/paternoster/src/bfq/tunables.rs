@@ -6,7 +6,7 @@ use crate::parts::order_tunables::OrderTunables;
 use crate::request::SectorCount;
 use crate::scheduler::Cx;
 use crate::time::Nanos;
-use crate::trace::Trace;
+use crate::trace::{Event, Trace};
 use crate::tunable::{TunableError, number, span, tunable_table};
 
 const INT_MAX: i64 = i32::MAX as i64;
@@ -66,8 +66,8 @@ tunable_table! {
         "Not of Linux, which has 0: what a request is charged at least, however small it is.";
     merging = merging * 1, "word", 0, 0, 2,
         "Not of Linux, which has linux: when queues are merged. linux: near each other on a device \
-         that seeks or does not queue, and elsewhere those of a group that are created within a \
-         tenth of a second or two; never; everywhere: as where it seeks.",
+         that seeks or does not queue, and elsewhere those of a group that are created within \
+         180 ms; never: no more are merged; everywhere: as where it seeks.",
         ["linux", "never", "everywhere"];
 }
 
@@ -137,7 +137,11 @@ impl<T: Trace> Bfq<T> {
             "strict_guarantees" if before.strict_guarantees < tuned.strict_guarantees => {
                 tuned.slice_idle = tuned.slice_idle.max(STRICT_IDLE);
             }
-            "merging" => self.hw_queueing.set_policy(tuned.merging()),
+            "merging" => {
+                if let Some(on) = self.hw_queueing.set_policy(tuned.merging()) {
+                    self.trace.event(cx.now, Event::QueueMerging { on });
+                }
+            }
             "low_latency" if before.low_latency > tuned.low_latency => self.end_all_raising(cx),
             _ => {}
         }
