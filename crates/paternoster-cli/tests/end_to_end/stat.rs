@@ -133,11 +133,18 @@ fn check_blkio(group: &Value, text: &str) {
         });
         assert_eq!(*split, expected, "{file}");
     }
-    assert!(text.starts_with("disk disk0, group /disk\n"), "{text}");
-    for line in ["blkio.io_serviced Write 3", "blkio.io_serviced Total 6", "blkio.sectors 50"] {
-        assert!(text.lines().any(|shown| shown == line), "no {line}\n{text}");
+    // The root comes first, which has none of its own, and all that is below it.
+    let (root, own) = text.split_once("\n\n").expect("two groups");
+    assert!(root.starts_with("disk disk0, group /\n"), "{root}");
+    assert!(own.starts_with("disk disk0, group /disk\n"), "{own}");
+    let has = |of: &str, line: &str| of.lines().any(|shown| shown == line);
+    for (file, number) in
+        [("io_serviced", " Write 3"), ("io_serviced", " Total 6"), ("sectors", " 50")]
+    {
+        assert!(has(own, &format!("blkio.{file}{number}")), "no {file}{number}\n{own}");
+        assert!(has(root, &format!("blkio.{file}_recursive{number}")), "no {file}{number}\n{root}");
     }
-    assert!(!text.contains("_recursive"), "{text}");
+    assert!(!own.contains("_recursive"), "{own}");
 }
 
 #[test]
