@@ -64,7 +64,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let files = Files { job, device: device_texts, host: host_text(&args.host)? };
     let host = Host::from_toml(Path::new(&args.host), &files.host)?;
     let setup = set_up(args, &host, device.as_ref());
-    for note in weights_note::notes(&jobs, &setup).into_iter().chain(isolation_note(&setup)) {
+    for note in weights_note::notes(&jobs, &setup) {
         eprintln!("paternoster: {note}");
     }
     let out = args.html.as_deref().map(OutFile::open).transpose()?;
@@ -222,19 +222,6 @@ fn open_log(path: &Path) -> io::Result<Arc<dyn ReadAt>> {
 fn written_file(path: &str) -> Result<Box<dyn Write + Send>> {
     let file = File::create(path).with_context(|| format!("cannot write {path}"))?;
     Ok(Box::new(file))
-}
-
-/// What the kernel does with groups unless told otherwise, where it has `group_isolation`.
-fn isolation_note(setup: &Setup) -> Option<String> {
-    const NAME: &str = "group_isolation";
-    let kernel = setup.kernel.filter(|&kernel| setup.scheduler.tunable_of(kernel, NAME).is_ok())?;
-    let is_set = setup.tunables.iter().any(|(name, _)| name == NAME);
-    (!is_set).then(|| {
-        format!(
-            "cfq of {kernel} has {NAME}=0: a queue for which the device does not idle competes in \
-             the root, whatever its group weighs; with --set {NAME}=1 it stays in its group"
-        )
-    })
 }
 
 /// What the command line says of the run, beside the jobs.

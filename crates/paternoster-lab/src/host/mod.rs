@@ -115,9 +115,9 @@ impl Host {
         let scheduler = self.scheduler(setup.scheduler);
         let IoCosts { submit, complete, wake, varies_percent } = self.io;
         let half = Nanos::new(scheduler.unlocked.as_nanos() / 2);
-        let merges = match setup.set_value("merging") {
-            Some(1) => false,
-            Some(2) => true,
+        let merges = match setup.set_word("merging").as_deref() {
+            Some("never") => false,
+            Some("everywhere") => true,
             _ => device.rotational(),
         };
         let merging = if merges { scheduler.queue_merging } else { Nanos::ZERO };

@@ -1,6 +1,7 @@
 //! What is simulated beside the workload and the device: the scheduler with its settings, and the
 //! groups.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use paternoster::scheduler::Scheduler;
@@ -113,9 +114,10 @@ impl Setup {
         }
     }
 
-    /// The value to which a tunable is set, if it is.
-    pub(crate) fn set_value(&self, name: &str) -> Option<i64> {
-        self.tunables.iter().rev().find(|(set, _)| set == name).map(|(_, value)| *value)
+    /// The word to which a tunable of the scheduler is set, if it is.
+    pub(crate) fn set_word(&self, name: &str) -> Option<Cow<'static, str>> {
+        let (_, value) = self.tunables.iter().rev().find(|(set, _)| set == name)?;
+        Some(self.scheduler.tunable(name).ok()?.shown(*value))
     }
 
     /// Checks that the scheduler can be set up in front of the device.

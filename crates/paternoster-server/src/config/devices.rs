@@ -35,8 +35,8 @@ pub(crate) fn claims_to_rotate(disk: &DiskConfig) -> Option<String> {
 fn claim(disk: &str, device: &str) -> String {
     format!(
         "disk {disk:?}: {device} is a virtio device and says that it rotates, as virtio says of \
-         most disks; it is taken not to; write rotational = false below [disks.{disk}] to say so, \
-         or rotational = true if it does"
+         most disks: that is not believed; write rotational = true below [disks.{disk}] if it does \
+         rotate, or rotational = false to silence this"
     )
 }
 
@@ -103,7 +103,7 @@ mod tests {
     #[test]
     fn claim_to_rotate_is_told_with_the_lines_that_say_what_is_so() {
         let claim = claim("a", "vda");
-        for part in ["disk \"a\": vda ", "rotational = false below [disks.a]", "rotational = true"]
+        for part in ["disk \"a\": vda ", "rotational = true below [disks.a]", "rotational = false"]
         {
             assert!(claim.contains(part), "no {part}: {claim}");
         }

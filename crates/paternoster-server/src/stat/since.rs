@@ -230,7 +230,7 @@ mod tests {
             ..GroupStat::default()
         };
         let name = "d".to_owned();
-        let groups = vec![group];
+        let groups = vec![group.clone()];
         let [switches, moved] = [amount * 10, amount * 11];
         let threads = ThreadsStat {
             threads: 2,
@@ -247,6 +247,7 @@ mod tests {
             waits,
             poll: waiting(amount),
             threads,
+            root: GroupStat { path: "/".to_owned(), ..group.clone() },
             ..DiskStat::default()
         };
         Stat::new(vec![DiskStat { name, elapsed_ns, groups, ..counts }])

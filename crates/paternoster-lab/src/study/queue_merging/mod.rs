@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
 
-use paternoster::{NoTrace, SchedulerKind, Sector};
+use paternoster::{NoTrace, SchedulerKind, Sector, parse_tunable};
 use serde::{Deserialize, Serialize};
 
 use super::cell::{Cell, Kind};
@@ -87,9 +87,6 @@ pub struct DbenchWork {
     pub seed: u64,
 }
 
-/// The value of BFQ's `merging` with which queues merge on every device.
-const EVERYWHERE: i64 = 2;
-
 impl DbenchWork {
     pub(super) fn run(&self) -> Result<BTreeMap<String, f64>, TaskError> {
         let wrong = |what, problem: ParameterError| TaskError::Value {
@@ -105,7 +102,8 @@ impl DbenchWork {
         check_places(&file.load, device.end())?;
         let mut setup = Setup::new(parsed("scheduler", &self.scheduler)?);
         if self.merges_queues {
-            setup.tunables.push(("merging".to_owned(), EVERYWHERE));
+            let everywhere = parse_tunable("merging", "everywhere").expect("BFQ has it");
+            setup.tunables.push(("merging".to_owned(), everywhere));
         }
         setup.finds_wakers = self.finds_wakers;
         host.set_up(&mut setup, device.as_ref());

@@ -19,8 +19,8 @@
 //! - *Soft trial*: clients do not fill the depth. It is taken down to what they need.
 //! - *Gaps*: whoever drives the scheduler loses its core, or the device pauses, for longer than a
 //!   window may have. For a while windows are long beside such gaps, trials upwards take large
-//!   steps, and the depth falls only where that is surely no worse. That clients ask for nothing
-//!   says little then.
+//!   steps, and the depth falls only where that is surely no worse. Idle clients say little
+//!   about the depth then.
 
 #[cfg(test)]
 mod tests;
