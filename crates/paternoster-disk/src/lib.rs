@@ -18,6 +18,7 @@
 
 mod backend;
 mod clock;
+mod cpu_latency;
 mod engine;
 mod owner;
 mod ring;
@@ -34,6 +35,7 @@ pub use backend::{
     is_rotational, program,
 };
 pub use clock::MonotonicClock;
+pub use cpu_latency::CpuLatency;
 pub use engine::{
     Command, CommandOp, DiskOp, Engine, Fault, FaultyPiece, InDevice, Outcome, Parts, Payload,
     SyncRange, SyncStats, Transfer, TransferId, Transferred,

@@ -62,6 +62,10 @@ pub struct Load {
     /// Whether each submitter stays on one processor, by turns on all that there are; else two may
     /// run on one, and never meet at a lock.
     pub pins: bool,
+    /// Of how many batches in a hundred the submitter moves to another processor between submitting
+    /// them and handing them over. Where that is said a batch alone is outstanding, and each is
+    /// timed.
+    pub moves_percent: Option<u32>,
     /// The seed of all draws.
     pub seed: u64,
 }
@@ -81,6 +85,7 @@ impl Default for Load {
             times_hold: false,
             spins: false,
             pins: false,
+            moves_percent: None,
             seed: 1,
         }
     }
@@ -107,12 +112,20 @@ pub struct Figures {
     pub submitter_waits: u64,
     /// Devices that a timer unplugged.
     pub timeouts: u64,
+    /// How often a submitter has moved to another processor.
+    pub moves: u64,
+    /// How long a batch took, where that is measured: the median.
+    pub batch_p50: Duration,
+    /// What one batch in a hundred is not below.
+    pub batch_p99: Duration,
 }
 
 /// What all submitters of a run look at.
 struct Stage<'a> {
     load: &'a Load,
     clock: Clock,
+    /// The processors on which submitters may run.
+    processors: Option<CpuSet>,
     completions: &'a Completions,
     ioc: IocId,
     /// Submitters that are ready.
@@ -156,6 +169,7 @@ impl Load {
         let stage = Stage {
             load: self,
             clock: setup.clock,
+            processors: sched_getaffinity(None).ok(),
             completions,
             ioc: setup.ioc(),
             ready: AtomicUsize::new(0),
@@ -193,6 +207,8 @@ impl Stage<'_> {
         let elapsed = begin.elapsed();
         let cpu = cpu_time(ClockId::ProcessCPUTime).saturating_sub(cpu);
         let counts = way.close();
+        let mut batches: Vec<_> = each.iter().flat_map(|it| it.took.iter().copied()).collect();
+        batches.sort_unstable();
         let (submitter_wakes, submitter_waits) = self.completions.calls();
         Figures {
             ios: each.iter().map(|it| it.ios).sum(),
@@ -204,12 +220,15 @@ impl Stage<'_> {
             submitter_wakes,
             submitter_waits,
             timeouts: each.iter().map(|it| it.timeouts).sum(),
+            moves: each.iter().map(|it| it.moves).sum(),
+            batch_p50: quantile(&batches, 500),
+            batch_p99: quantile(&batches, 990),
         }
     }
 
     fn submit_all<W: Way>(&self, way: &W, number: usize, own: W::Own) -> Submitted {
         if self.load.pins {
-            stay_on(number);
+            stay_on(self.processors.as_ref(), number);
         }
         self.ready.fetch_add(1, Ordering::AcqRel);
         while !self.opens.load(Ordering::Acquire) {
@@ -217,12 +236,13 @@ impl Stage<'_> {
         }
         let cpu = cpu_time(ClockId::ThreadCPUTime);
         let random = Rng::with_seed(self.load.seed.wrapping_add(number as u64));
+        let (moves, took) = (0, Vec::new());
         let mut submitter =
-            Submitter { stage: self, way, number, own, random, ios: 0, timeouts: 0 };
+            Submitter { stage: self, way, number, own, random, ios: 0, timeouts: 0, moves, took };
         submitter.go_on();
         let cpu = cpu_time(ClockId::ThreadCPUTime).saturating_sub(cpu);
-        let Submitter { ios, timeouts, mut own, .. } = submitter;
-        Submitted { ios, cpu, timeouts, batches: W::batches(&mut own) }
+        let Submitter { ios, timeouts, mut own, moves, took, .. } = submitter;
+        Submitted { ios, cpu, timeouts, moves, took, batches: W::batches(&mut own) }
     }
 
     fn ends(&self, ios: u64) -> bool {
@@ -239,6 +259,8 @@ struct Submitted {
     /// The CPU time of its thread.
     cpu: Duration,
     timeouts: u64,
+    moves: u64,
+    took: Vec<Duration>,
     batches: Batches,
 }
 
@@ -252,6 +274,10 @@ struct Submitter<'a, W: Way> {
     ios: u64,
     /// Devices that it has unplugged as their timers fired.
     timeouts: u64,
+    /// How often it has moved to another processor.
+    moves: u64,
+    /// How long each batch took, where that is measured.
+    took: Vec<Duration>,
 }
 
 impl<W: Way> Submitter<'_, W> {
@@ -261,7 +287,13 @@ impl<W: Way> Submitter<'_, W> {
             let left = if let Until::Ios(all) = until { all - self.ios } else { u64::MAX };
             let batch = left.min(batch as u64);
             self.wait_for((self.ios + batch).saturating_sub(outstanding as u64));
+            let begin = self.stage.clock.now();
             self.submit(batch);
+            if self.stage.load.moves_percent.is_some() {
+                self.wait_for(self.ios);
+                let took = self.stage.clock.now().saturating_since(begin);
+                self.took.push(Duration::from_nanos(took.as_nanos()));
+            }
         }
         self.wait_for(self.ios);
     }
@@ -276,6 +308,11 @@ impl<W: Way> Submitter<'_, W> {
             let then = if left > 0 { Then::More } else { Then::HandsOver };
             self.way.submit(&mut self.own, now, device, bio, then);
             self.ios += 1;
+        }
+        if self.stage.load.moves_percent.is_some_and(|percent| self.random.u32(..100) < percent) {
+            self.moves += 1;
+            let moves = usize::try_from(self.moves).expect("a run is short");
+            stay_on(self.stage.processors.as_ref(), self.number + moves);
         }
         self.way.hand_over(&mut self.own, now);
     }
@@ -298,10 +335,10 @@ impl<W: Way> Submitter<'_, W> {
     }
 }
 
-/// Has this thread stay on one of the processors that it may run on, by its number. Where the
-/// system refuses, it stays free.
-fn stay_on(number: usize) {
-    let Ok(allowed) = sched_getaffinity(None) else { return };
+/// Has this thread stay on one of these processors, by its number. Where there are none, or the
+/// system refuses, it stays where it is.
+fn stay_on(allowed: Option<&CpuSet>, number: usize) {
+    let Some(allowed) = allowed else { return };
     let mut processors = (0..CpuSet::MAX_CPU).filter(|&cpu| allowed.is_set(cpu));
     let nth = number % usize::try_from(allowed.count()).unwrap_or(1).max(1);
     let mut one = CpuSet::new();
@@ -309,6 +346,12 @@ fn stay_on(number: usize) {
         one.set(cpu);
         let _ = sched_setaffinity(None, &one);
     }
+}
+
+/// The sample that so many in a thousand are not longer than; zero where there is none.
+fn quantile(sorted: &[Duration], per_mille: usize) -> Duration {
+    let rank = (sorted.len() * per_mille).div_ceil(1000);
+    sorted.get(rank.saturating_sub(1)).copied().unwrap_or_default()
 }
 
 /// The CPU time of the process, or of this thread, by that clock.

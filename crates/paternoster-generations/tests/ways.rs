@@ -98,6 +98,24 @@ fn locks_are_taken_as_often_as_each_generation_says() {
     }
 }
 
+/// The first objection of the thread: nobody else drains the list on which the queue is.
+#[test]
+fn who_moves_before_handing_over_waits_for_the_timer_under_percpu_alone() {
+    let can_move =
+        std::thread::available_parallelism().is_ok_and(|processors| processors.get() > 1);
+    for variant in [Variant::Global, Variant::PerCpu, Variant::PerDevice, Variant::PlugLock] {
+        let (moves_percent, until) = (Some(20), Until::Ios(100));
+        let load = Load { moves_percent, pins: true, until, ..load(1, 1) };
+        let figures = variant.run(&load);
+        assert!(figures.moves > 5, "{variant}: {figures:?}");
+        let stranded = if variant == Variant::PerCpu && can_move { figures.moves } else { 0 };
+        assert_eq!(figures.timeouts, stranded, "{variant}: {figures:?}");
+        // Its 3 ms begin within a tick of 1 ms.
+        let waits = figures.batch_p99 >= Duration::from_millis(2);
+        assert!(waits || stranded == 0, "{variant}: {figures:?}");
+    }
+}
+
 /// However many submitters there are.
 #[test]
 fn submitters_take_no_lock_on_the_way_over_rings() {

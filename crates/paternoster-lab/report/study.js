@@ -76,6 +76,7 @@ function errorParts(study) {
   const facts = totals ? [["Median error of totals", totals.median], ["90th percentile", totals.p90], ["Worst", totals.worst]].map(([name, value]) => [name, `${value.toFixed(1)} %`]) : [];
   const fitted = study.cells.filter(({ calibrated }) => calibrated).length;
   facts.push(["Figures predicted", count(study.cells.filter((cell) => cell.counted && !cell.calibrated).length)], ["Figures fitted to", count(fitted)]);
+  for (const percent of [5, 10, 20]) facts.push([`Predicted within ${percent} %`, `${count(study.near[`within_${percent}`])} of ${count(study.near.all)}`]);
   const columns = [{ name: "Predicted", head: true }, { name: "Figures", number: true }, { name: "Median", number: true }, { name: "90 % within", number: true }, { name: "Worst", number: true }, { name: "Which is", wide: true }];
   const rows = study.errors.map(({ kind, cells, median, p90, worst, worst_cell: cell }) => {
     const unit = errorUnit(kind);
@@ -88,6 +89,7 @@ function errorParts(study) {
     table("Errors", columns, rows),
     el("h3", {}, "Each error"),
     errorDots(study),
+    ...study.footnotes.map((said) => el("p", {}, said)),
   ];
 }
 

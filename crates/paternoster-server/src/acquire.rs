@@ -14,7 +14,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, Error, Result, anyhow};
 use paternoster_disk::{
-    Backend, FileBackend, FileOptions, IoEngine, MemoryBackend, Model, ModelledBackend,
+    Backend, CpuLatency, FileBackend, FileOptions, IoEngine, MemoryBackend, Model, ModelledBackend,
 };
 
 use crate::borders;
@@ -34,6 +34,8 @@ pub(crate) struct ForServer {
     pub(crate) bound: Vec<BoundSocket>,
     /// The disks, in the order of the configuration.
     pub(crate) backends: Vec<Box<dyn Backend>>,
+    /// How long a processor may take to wake up, for the disks that say so.
+    pub(crate) latencies: Vec<CpuLatency>,
 }
 
 /// What answers the operator.
@@ -124,11 +126,23 @@ fn for_server(config: &Config, patience: Patience, refused: &mut Obstacles) -> O
     let backends: Vec<_> = disks
         .map(|(index, disk)| refused.note(open_backend(config, index, disk, patience)))
         .collect();
+    let latencies: Vec<_> =
+        config.disks.iter().filter_map(hold_latency).map(|held| refused.note(held)).collect();
     Some(ForServer {
+        latencies: latencies.into_iter().collect::<Option<_>>()?,
         io: io?,
         bound: bound.into_iter().collect::<Option<_>>()?,
         backends: backends.into_iter().collect::<Option<_>>()?,
     })
+}
+
+/// Asks the kernel for what the disk says of how long a processor may take to wake up.
+fn hold_latency(disk: &DiskConfig) -> Option<Result<CpuLatency>> {
+    let most_us = disk.cpu_dma_latency?;
+    Some(CpuLatency::hold(most_us).with_context(|| {
+        let (name, path) = (&disk.name, CpuLatency::PATH);
+        format!("disk {name:?}: cpu_dma_latency = {most_us}: cannot write to {path}, root's mostly")
+    }))
 }
 
 fn open_backend(

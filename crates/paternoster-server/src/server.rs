@@ -16,7 +16,9 @@ use std::time::{Duration, Instant as SystemInstant};
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use paternoster::{Device, Elevator, Instant, PlugLimits};
-use paternoster_disk::{Backend, Engine, Fd, IoEngine, MonotonicClock, Owner, Ring, Waker};
+use paternoster_disk::{
+    Backend, CpuLatency, Engine, Fd, IoEngine, MonotonicClock, Owner, Ring, Waker,
+};
 use rustix::net::{Shutdown, shutdown};
 
 use crate::acceptor::{Acceptor, Listener, StopFlag};
@@ -59,6 +61,8 @@ pub struct Server {
     at_stop: AtStop,
     /// When that was.
     end_begun: Option<SystemInstant>,
+    /// What the kernel is asked for while it serves.
+    _latencies: Vec<CpuLatency>,
 }
 
 impl Server {
@@ -80,7 +84,7 @@ impl Server {
         acquired: ForServer,
         failures: &mpsc::Sender<String>,
     ) -> Result<Self> {
-        let ForServer { io, bound, backends } = acquired;
+        let ForServer { io, bound, backends, latencies } = acquired;
         let uris = uri::of_exports(config, &bound)?;
         let (alive, running) = mpsc::channel();
         let watch = Watchers { failures: failures.clone(), alive };
@@ -117,6 +121,7 @@ impl Server {
             sockets,
             at_stop: config.at_stop,
             end_begun,
+            _latencies: latencies,
         })
     }
 

@@ -73,6 +73,7 @@ mod tests {
             depth: None,
             plug: true,
             poll: crate::config::Polling::Auto,
+            cpu_dma_latency: None,
             rotational: None,
             tunables,
         }

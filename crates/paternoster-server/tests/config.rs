@@ -109,6 +109,7 @@ fn every_key_of_sockets_and_disks_is_read() {
         depth: None,
         plug: true,
         poll: Polling::Auto,
+        cpu_dma_latency: None,
         rotational: None,
         tunables: Vec::new(),
     };

@@ -103,6 +103,7 @@ fn config(scheduler: SchedulerKind, drawn: &Drawn, socket: PathBuf) -> Config {
             depth: None,
             plug: true,
             poll: Polling::Auto,
+            cpu_dma_latency: None,
             rotational: None,
             tunables,
         }],

@@ -148,6 +148,7 @@ fn config(disk: Disk, scheduler: SchedulerKind, socket: std::path::PathBuf) -> R
             depth: None,
             plug: true,
             poll: Polling::Auto,
+            cpu_dma_latency: None,
             rotational: None,
             tunables: Vec::new(),
         }],

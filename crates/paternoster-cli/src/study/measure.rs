@@ -11,6 +11,7 @@ use paternoster_generations::{Figures, Load, Scheduler, Until, Variant};
 use serde::Serialize;
 
 use super::forecast::Outlook;
+use super::moving::{self, Moving};
 use crate::progress::RunCount;
 
 /// What is measured, for `plugging`.
@@ -122,6 +123,8 @@ pub(super) struct Measurement {
     pub(super) setting: Setting,
     pub(super) ways: Vec<Measured>,
     pub(super) factors: Vec<Factor>,
+    /// What becomes of submitters that move to another processor.
+    pub(super) moving: Vec<Moving>,
     /// What is predicted, by a model: all else is measured.
     pub(super) outlook: Outlook,
 }
@@ -233,9 +236,12 @@ impl Options {
 
     /// Measures, and tells how far it has come.
     pub(super) fn measure(&self) -> anyhow::Result<Measurement> {
-        let (setting, loads) = (self.setting(), self.loads());
-        let cells: Vec<_> =
-            loads.iter().flat_map(|load| Variant::ALL.map(|variant| (variant, load))).collect();
+        let (setting, load) = (self.setting(), self.load());
+        let loads = self.loads();
+        let of_all = |load: &Load| Variant::ALL.map(|variant| (variant, *load));
+        let mut cells: Vec<_> = loads.iter().flat_map(of_all).collect();
+        let standing = cells.len();
+        cells.extend(moving::cells(&load));
         let count = RunCount::new(cells.len() * setting.runs)?;
         let mut runs: Vec<Vec<Figures>> = vec![Vec::new(); cells.len()];
         for _ in 0..setting.runs {
@@ -245,13 +251,16 @@ impl Options {
             }
         }
         count.clear();
-        let measured = |(&(variant, load), runs): (_, &Vec<_>)| Measured::new(variant, load, runs);
-        let mut ways: Vec<_> = cells.iter().zip(&runs).map(measured).collect();
+        let mut measured = cells.iter().zip(&runs);
+        let ways = measured.by_ref().take(standing);
+        let mut ways: Vec<_> =
+            ways.map(|((variant, load), runs)| Measured::new(*variant, load, runs)).collect();
+        let moving = measured.map(|((variant, load), runs)| Moving::new(*variant, load, runs));
+        let moving = moving.collect();
         subtract_direct(&mut ways);
         let factors = factors(&ways);
-        let load = self.load();
         let outlook = Outlook::new(&load, setting.runs, &self.devices(), &ways);
-        Ok(Measurement { setting, ways, factors, outlook })
+        Ok(Measurement { setting, ways, factors, moving, outlook })
     }
 }
 

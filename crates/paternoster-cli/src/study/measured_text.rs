@@ -5,6 +5,7 @@ use paternoster_lab::report::PageTable;
 
 use super::forecast::{Check, Cost, Forecast, Outlook, PROCESSORS};
 use super::measure::{Factor, Measured, Measurement};
+use super::moving;
 
 /// The columns, and what each is of.
 const COLUMNS: [&str; 13] = [
@@ -68,8 +69,9 @@ pub(super) fn table_text(page: &PageTable) -> String {
 }
 
 /// What was measured, and what is predicted of it.
-pub(super) fn page_tables(measured: &Measurement) -> [PageTable; 2] {
-    [measured_table(measured), predicted_table(&measured.outlook)]
+pub(super) fn page_tables(measured: &Measurement) -> [PageTable; 3] {
+    let moving = moving::page_table(&measured.moving);
+    [measured_table(measured), moving, predicted_table(&measured.outlook)]
 }
 
 fn measured_table(measured: &Measurement) -> PageTable {

@@ -4,6 +4,7 @@ mod forecast;
 mod measure;
 mod measured_text;
 mod measuring;
+mod moving;
 mod polling_live;
 
 use std::collections::HashMap;

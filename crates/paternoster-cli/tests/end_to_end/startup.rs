@@ -54,6 +54,27 @@ fn standard_output_is_a_uri_a_line_and_nothing_else() {
     served.end();
 }
 
+/// The kernel holds to it for as long as the file is open. It is root's, mostly.
+#[test]
+fn cpu_dma_latency_is_held_while_the_server_runs_or_it_does_not_start() {
+    const PATH: &str = "/dev/cpu_dma_latency";
+    let dir = temp_dir();
+    let text = "unix = \"nbd.sock\"\nctl = \"none\"\n[disks.d]\nbackend = \"memory\"\n\
+                size = \"1M\"\ncpu_dma_latency = 20\n[exports.disk]\ndisk = \"d\"\n";
+    fs::write(dir.path().join("c.toml"), text).expect("a file");
+    if File::options().write(true).open(PATH).is_err() {
+        let said = refused(dir.path(), &["c.toml"]);
+        let words = format!("disk \"d\": cpu_dma_latency = 20: cannot write to {PATH}");
+        assert!(said.contains(&words), "{said}");
+        return;
+    }
+    let served = Served::start(dir, &["c.toml"], 1);
+    let files = fs::read_dir(format!("/proc/{}/fd", served.id())).expect("it runs");
+    let open = files.filter_map(|file| fs::read_link(file.ok()?.path()).ok());
+    assert_eq!(open.filter(|path| path == Path::new(PATH)).count(), 1);
+    served.end();
+}
+
 #[test]
 fn export_of_the_empty_name_is_the_default_one() {
     let served = Served::start(dir_with_disk(), &["--disk", "disk.img", "--export", ""], 1);

@@ -5,7 +5,7 @@ use serde::Serialize;
 use thiserror::Error;
 
 use super::cell::{Cell, Kind};
-use super::errors::{Errors, errors, median};
+use super::errors::{Errors, Near, errors, median};
 use super::task::{Answer, Change, TaskName};
 use super::{Study, Word, changes};
 use crate::model::parameter_file::Note;
@@ -122,6 +122,8 @@ pub struct StudyReport {
     pub about: String,
     /// What its short words mean.
     pub words: Vec<Word>,
+    /// What has to be known of what was published.
+    pub footnotes: Vec<String>,
     /// Every figure.
     pub cells: Vec<Cell>,
     /// The median error of the totals that were not fitted, in percent.
@@ -130,6 +132,8 @@ pub struct StudyReport {
     pub p90_error: f64,
     /// The errors of what was not fitted, of each kind.
     pub errors: Vec<Errors>,
+    /// How many of what was not fitted are near to what was published.
+    pub near: Near,
     /// How much the answer moves with each parameter that is not known for sure.
     pub moves: Vec<Move>,
     /// What was not published, and is shown beside it.
@@ -190,8 +194,10 @@ pub fn collect(study: &dyn Study, answers: &[Answer]) -> Result<StudyReport, Col
         name,
         about: study.about(),
         words: study.words(),
+        footnotes: study.footnotes(),
         median_error: totals.map_or(0.0, |totals| totals.median),
         p90_error: totals.map_or(0.0, |totals| totals.p90),
+        near: Near::of(cells.iter()),
         cells,
         errors,
         moves,

@@ -21,6 +21,39 @@ pub struct Errors {
     pub worst_cell: String,
     /// What they should be at most.
     pub aim: Option<Aim>,
+    /// How many are near to what was published.
+    pub near: Near,
+}
+
+/// How many figures are within so many percent of what was published, whatever their unit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Near {
+    /// How many there are.
+    pub all: usize,
+    /// Within 5 percent.
+    pub within_5: usize,
+    /// Within 10 percent.
+    pub within_10: usize,
+    /// Within 20 percent.
+    pub within_20: usize,
+}
+
+/// What the computed percentage of a figure on a border may be off.
+const ROUNDING: f64 = 1e-9;
+
+impl Near {
+    /// Of figures that no parameter was fitted to.
+    pub(super) fn of<'a>(cells: impl Iterator<Item = &'a Cell>) -> Self {
+        let mut near = Self::default();
+        for cell in cells.filter(|cell| cell.is_predicted()) {
+            let off = 100.0 * (cell.ours / cell.seed - 1.0).abs();
+            near.all += 1;
+            near.within_5 += usize::from(off <= 5.0 + ROUNDING);
+            near.within_10 += usize::from(off <= 10.0 + ROUNDING);
+            near.within_20 += usize::from(off <= 20.0 + ROUNDING);
+        }
+        near
+    }
 }
 
 /// What the errors of a kind should be at most: the median, and the 90th percentile.
@@ -66,6 +99,7 @@ pub(super) fn errors(cells: &[Cell], kind: Kind) -> Option<Errors> {
         worst,
         worst_cell: worst_cell.clone(),
         aim: Errors::aim_of(kind),
+        near: Near::of(cells.iter().filter(|cell| cell.kind == kind)),
     })
 }
 
@@ -108,5 +142,6 @@ mod tests {
         for (told, expected) in [(errors.median, 5.5), (errors.p90, 9.0), (errors.worst, 10.0)] {
             assert!((told - expected).abs() < 1e-9, "{told} and not {expected}");
         }
+        assert_eq!(errors.near, Near { all: 10, within_5: 5, within_10: 10, within_20: 10 });
     }
 }

@@ -30,7 +30,7 @@ use crate::report::PageTable;
 
 pub use cell::{Cell, Kind};
 pub use collect::{CollectError, Move, Moved, StudyReport, collect};
-pub use errors::{Aim, Errors};
+pub use errors::{Aim, Errors, Near};
 pub use hybrid_polling::PollingWork;
 pub use plugging::{Generation, LocksWork, Machine, Predicted, predict};
 pub use queue_merging::DbenchWork;
@@ -70,6 +70,11 @@ pub trait Study: Sync {
 
     /// What its figures and ways are called by for short, with what each is.
     fn words(&self) -> Vec<Word>;
+
+    /// What has to be known of what was published, a sentence or two each.
+    fn footnotes(&self) -> Vec<String> {
+        Vec::new()
+    }
 
     /// Its parameters, with what is known of each. Their keys begin with the part that they belong
     /// to, as `device.`.

@@ -97,6 +97,9 @@ pub struct JobsWork {
     pub scheduler: String,
     /// As which kernel it decides.
     pub kernel: Option<String>,
+    /// How groups share the device; the kernel's own way if missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hierarchy: Option<String>,
     /// Its tunables that are set, by their names in sysfs.
     pub tunables: Vec<(String, i64)>,
     /// Ticks a second of the kernel's clock.
@@ -193,6 +196,8 @@ impl JobsWork {
         let mut setup = Setup::new(parsed("scheduler", &self.scheduler)?);
         let kernel = self.kernel.as_ref();
         setup.kernel = kernel.map(|kernel| parsed("kernel", kernel)).transpose()?;
+        let hierarchy = self.hierarchy.as_ref();
+        setup.hierarchy = hierarchy.map(|mode| parsed("hierarchy", mode)).transpose()?;
         let scheduler = setup.scheduler(NoTrace).map_err(JobRunError::from)?;
         for (name, value) in &self.tunables {
             let known = scheduler.tunables().iter().find(|info| info.name == name);

@@ -7,7 +7,7 @@ use comfy_table::{CellAlignment, Table, presets};
 use super::Word;
 use super::cell::{Cell, Kind};
 use super::collect::StudyReport;
-use super::errors::Errors;
+use super::errors::{Errors, Near};
 
 /// The outcome as tables for a terminal: what short words mean, the totals and effects, the errors,
 /// and the parameters, those first that move the answer most.
@@ -17,9 +17,13 @@ pub fn text(report: &StudyReport) -> String {
         writeln!(text, "{word}: {meaning}").expect("a string takes all");
     }
     text.push('\n');
-    for part in [totals(report), errors(report), moves(report)] {
-        add(&mut text, &part);
+    add(&mut text, &totals(report));
+    for footnote in &report.footnotes {
+        writeln!(text, "{footnote}\n").expect("a string takes all");
     }
+    add(&mut text, &errors(report));
+    text += &near(report);
+    add(&mut text, &moves(report));
     for page in &report.tables {
         writeln!(text, "{}", page.title).expect("a string takes all");
         let mut part = table(page.columns.clone());
@@ -77,12 +81,26 @@ fn totals(report: &StudyReport) -> Table {
 }
 
 fn errors(report: &StudyReport) -> Table {
-    let mut table = table(["predicted", "cells", "median", "p90", "aim", "worst", ""]);
+    let mut table = table([
+        "predicted",
+        "cells",
+        "<= 5 %",
+        "<= 10 %",
+        "<= 20 %",
+        "median",
+        "p90",
+        "aim",
+        "worst",
+        "",
+    ]);
     for errors in &report.errors {
         let unit = errors.kind.error_unit();
         table.add_row([
             errors.kind.name().to_owned(),
             errors.cells.to_string(),
+            errors.near.within_5.to_string(),
+            errors.near.within_10.to_string(),
+            errors.near.within_20.to_string(),
             format!("{:.1} {unit}", errors.median),
             format!("{:.1} {unit}", errors.p90),
             aim(errors, unit),
@@ -91,6 +109,16 @@ fn errors(report: &StudyReport) -> Table {
         ]);
     }
     table
+}
+
+/// How many figures are near to what was published.
+fn near(report: &StudyReport) -> String {
+    let Near { all, within_5, within_10, within_20 } = report.near;
+    format!(
+        "Of {all} cells of {} that no parameter was fitted to, {within_5} are within 5 % of \
+         what was published, {within_10} within 10 %, {within_20} within 20 %.\n\n",
+        report.name
+    )
 }
 
 fn aim(errors: &Errors, unit: &str) -> String {

@@ -87,7 +87,7 @@ fn socket(config: &Config, listen: &Listen) -> Values<2> {
     [("unix_mode", mode), ("exports", listen.exports.as_ref().map_or("all".into(), offered))]
 }
 
-fn back_end(disk: &DiskConfig) -> Values<15> {
+fn back_end(disk: &DiskConfig) -> Values<16> {
     let mut values = [
         ("backend", disk.backend.kind().into()),
         ("path", Value::Null),
@@ -97,6 +97,7 @@ fn back_end(disk: &DiskConfig) -> Values<15> {
         ("ns_per_kib", Value::Null),
         ("plug", if disk.plug { "on" } else { "off" }.into()),
         ("rotational", disk.rotational.map_or_else(|| "auto".into(), Value::Bool)),
+        ("cpu_dma_latency", disk.cpu_dma_latency.into()),
         ("cache", Value::Null),
         ("uri", Value::Null),
         ("connections", Value::Null),
@@ -105,7 +106,7 @@ fn back_end(disk: &DiskConfig) -> Values<15> {
         ("answer_timeout", Value::Null),
         ("after_reconnect", Value::Null),
     ];
-    let [_, image, bytes, requests, fixed, further, _, _, way, far @ ..] = &mut values;
+    let [_, image, bytes, requests, fixed, further, _, _, _, way, far @ ..] = &mut values;
     match &disk.backend {
         BackendConfig::File { path: file, cache } => {
             image.1 = path(file).into();
@@ -256,6 +257,11 @@ size = \"64K\"
             ("[disks.d]", "engine = \"threads\"\n[disks.d]", "engine \"auto\" -> \"threads\""),
             ("[disks.d]", "at_stop = \"refuse\"\n[disks.d]", "at_stop \"close\" -> \"refuse\""),
             ("servers = 4", "servers = 4\nplug = \"off\"", "disk \"d\": plug \"on\" -> \"off\""),
+            (
+                "servers = 4",
+                "servers = 4\ncpu_dma_latency = 20",
+                "disk \"d\": cpu_dma_latency none -> 20",
+            ),
             ("servers = 4", "servers = 5", "disk \"d\": servers 4 -> 5"),
             ("service_us = 200", "service_us = 9", "disk \"d\": service_us 200 -> 9"),
             ("servers = 4", "servers = 4\nns_per_kib = 7", "disk \"d\": ns_per_kib 0 -> 7"),

@@ -35,6 +35,9 @@ pub struct DiskConfig {
     pub plug: bool,
     /// How the disk's thread waits.
     pub poll: Polling,
+    /// How long a processor that idles may take to wake up, in µs; as the machine has it where none
+    /// was written.
+    pub cpu_dma_latency: Option<u32>,
     /// Whether it seeks; as its device says where none was written.
     pub rotational: Option<bool>,
     /// Tunables of `scheduler` and their values, each in its own unit and range, none twice.
@@ -118,6 +121,8 @@ pub(super) struct Checked {
     pub(super) file: Option<FileId>,
 }
 
+const CPU_DMA_LATENCY: Bounds =
+    Bounds { key: "cpu_dma_latency", min: 0, max: 1_000_000, unit: "µs" };
 const DEPTH: Bounds = Bounds { key: "depth", min: 1, max: DiskConfig::DEPTH_MAX, unit: "requests" };
 const SERVERS: Bounds =
     Bounds { key: "servers", min: 1, max: DiskConfig::DEPTH_MAX / 2, unit: "servers" };
@@ -180,6 +185,7 @@ fn check_disk(
     let depth = draft.depth.check(mistakes, |depth| DEPTH.check(depth));
     let plug = check_plug(&draft.plug, mistakes);
     let poll = polling::check(draft, mistakes);
+    let latency = draft.cpu_dma_latency.check(mistakes, |latency| CPU_DMA_LATENCY.check(latency));
     let tunables = scheduler.map(|scheduler| check_tunables(scheduler, &draft.tunables, mistakes));
     if size == Some(0) {
         let place = draft.size.value().map_or(&draft.name.place, |size| &size.place);
@@ -195,6 +201,7 @@ fn check_disk(
             depth: depth?,
             plug: plug?,
             poll: poll?,
+            cpu_dma_latency: latency?,
             rotational: set?,
             tunables: tunables?,
         })

@@ -144,6 +144,7 @@ pub(super) struct DraftDisk {
     pub(super) poll: Key<String>,
     /// In the order of [`HybridTunable::ALL`](super::polling::HybridTunable::ALL).
     pub(super) hybrid: [Key<i64>; 4],
+    pub(super) cpu_dma_latency: Key<i64>,
     pub(super) tunables: Vec<(At<String>, At<i64>)>,
 }
 

@@ -84,6 +84,7 @@ fn disk(name: At<String>, keys: &mut Keys<'_, '_>) -> DraftDisk {
         plug: keys.text("plug"),
         poll: keys.text("poll"),
         hybrid: HybridTunable::ALL.map(|tunable| keys.whole(tunable.name())),
+        cpu_dma_latency: keys.whole("cpu_dma_latency"),
         tunables: keys.tunables("tunables"),
         has_gaps: keys.end(),
     }

@@ -28,6 +28,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result};
 use paternoster::Nanos;
 use paternoster::poll::{Choice, Estimator, StallStatistics};
+use paternoster_disk::CpuLatency;
 use serde::Serialize;
 
 use super::measure::{load_average, processors};
@@ -40,6 +41,9 @@ use rounds::{Bench, Processors, Run, waiting};
 use ways::{AUTO, CLASSIC, Way, ways};
 
 pub(super) use text::page_tables;
+
+/// The limits of how long a processor may take to wake up under which sleeps are measured.
+const LATENCY_LIMITS_US: [u32; 3] = [0, 20, 100];
 
 /// What is measured, for `hybrid-polling --live`.
 #[derive(Clone, Debug, Default, PartialEq, clap::Args)]
@@ -100,7 +104,20 @@ pub(super) struct MeasuredDevice {
 pub(super) struct Measurement {
     setting: Setting,
     sleeps: Vec<SleepCost>,
+    /// The same while processors have to wake up sooner.
+    limited: Vec<LimitedSleeps>,
     devices: Vec<MeasuredDevice>,
+}
+
+/// What sleeps cost while the kernel is asked for a limit of how long a processor takes to wake up.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct LimitedSleeps {
+    /// The limit, as `/dev/cpu_dma_latency` takes it.
+    cpu_dma_latency_us: u32,
+    sleeps: Vec<SleepCost>,
+    /// Why that was not run, where it was not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    not_run: Option<String>,
 }
 
 impl LiveOptions {
@@ -137,11 +154,7 @@ impl LiveOptions {
         let processors = Processors::choose()?;
         let bench = Bench { processors, clock: Clock::start() };
         waiting(processors, || {
-            let mut sleeps = Vec::new();
-            for _ in 0..rounds {
-                sleeps.extend(bench.sleeps()?);
-            }
-            let sleeps = sleep_costs(&sleeps);
+            let (sleeps, limited) = measure_sleeps(bench, rounds)?;
             let adjust_us = sleeps.last().map_or(0.0, |cost| cost.late_p50_us);
             let setting =
                 Setting { processors: all_processors, load_average, rounds, round_ms, adjust_us };
@@ -153,9 +166,33 @@ impl LiveOptions {
             };
             let devices = devices.iter().map(measure).collect::<Result<_>>()?;
             count.clear();
-            Ok(Measurement { setting, sleeps, devices })
+            Ok(Measurement { setting, sleeps, limited, devices })
         })
     }
+}
+
+/// What sleeps cost as the machine is, and under each limit, by turns.
+fn measure_sleeps(bench: Bench, rounds: u32) -> Result<(Vec<SleepCost>, Vec<LimitedSleeps>)> {
+    let mut free = Vec::new();
+    let mut limited = LATENCY_LIMITS_US.map(|limit| (limit, Ok(Vec::new())));
+    for _ in 0..rounds {
+        free.extend(bench.sleeps()?);
+        for (limit, slept) in &mut limited {
+            let Ok(sleeps) = slept else { continue };
+            match CpuLatency::hold(*limit) {
+                Ok(_held) => sleeps.extend(bench.sleeps()?),
+                Err(error) => *slept = Err(format!("{}: {error}", CpuLatency::PATH)),
+            }
+        }
+    }
+    let limited = limited.into_iter().map(|(cpu_dma_latency_us, slept)| {
+        let (sleeps, not_run) = match slept {
+            Ok(sleeps) => (sleep_costs(&sleeps), None),
+            Err(why) => (Vec::new(), Some(why)),
+        };
+        LimitedSleeps { cpu_dma_latency_us, sleeps, not_run }
+    });
+    Ok((sleep_costs(&free), limited.collect()))
 }
 
 fn measure_device(

@@ -32,7 +32,42 @@ const NOTE: &str = "Below: CPU time of the thread that waits, for an I/O; added 
 pub(in crate::study) fn page_tables(measured: &Measurement) -> Vec<PageTable> {
     let sleeps = sleeps_table(measured);
     let devices = measured.devices.iter().map(device_table);
-    std::iter::once(sleeps).chain(devices).collect()
+    [sleeps, limits_table(measured)].into_iter().chain(devices).collect()
+}
+
+/// How much later sleeps end while processors have to wake up sooner.
+fn limits_table(measured: &Measurement) -> PageTable {
+    let late = |cost: &SleepCost| {
+        let SleepCost { late_p50_us, late_p99_us, cpu_us, .. } = cost;
+        format!("{late_p50_us:.1}, {late_p99_us:.1}, {cpu_us:.1}")
+    };
+    let row = |name: String, sleeps: &[SleepCost]| -> Vec<String> {
+        std::iter::once(name).chain(sleeps.iter().map(late)).collect()
+    };
+    let mut rows = vec![row("as the machine is".to_owned(), &measured.sleeps)];
+    for limit in &measured.limited {
+        let name = format!("at most {} µs", limit.cpu_dma_latency_us);
+        rows.push(match &limit.not_run {
+            None => row(name, &limit.sleeps),
+            Some(why) => vec![name, format!("not run: {why}")],
+        });
+    }
+    let columns = std::iter::once("to wake up".to_owned());
+    let asked = measured.sleeps.iter().map(|cost| format!("{:.0} µs", cost.asked_us));
+    let columns: Vec<_> = columns.chain(asked).collect();
+    for row in &mut rows {
+        row.resize(columns.len(), String::new());
+    }
+    PageTable {
+        title: "hybrid-polling, measured: sleeps with /dev/cpu_dma_latency held".to_owned(),
+        notes: vec![
+            "In each cell: by how much sleeps of that length end late, p50 and p99, and the CPU \
+             time of one, in µs."
+                .to_owned(),
+        ],
+        columns,
+        rows,
+    }
 }
 
 fn sleeps_table(measured: &Measurement) -> PageTable {

@@ -175,6 +175,17 @@ impl Study for HybridPollingStudy {
         self.file.about.clone()
     }
 
+    fn footnotes(&self) -> Vec<String> {
+        [
+            "Row 4, with adjust=1000, is printed with a delay of 9 in the post, which can only \
+             be 0: use_min and adjust say nothing of a delay that is set.",
+            "The post's text has loads of 59 % and 38 % where its table has 57 and 34. The \
+             table is what ours is set beside.",
+        ]
+        .map(str::to_owned)
+        .into()
+    }
+
     fn words(&self) -> Vec<Word> {
         words(&[
             (

@@ -5,6 +5,7 @@
 //! the study's file, as parameters.
 
 mod file;
+mod modes;
 mod post;
 
 use std::fmt::Write as _;
@@ -16,6 +17,7 @@ use super::task::{Change, JobsWork, Task, TaskName, Work, changed};
 use super::{Study, VERSION, Word, words};
 use crate::model::parameter_file::{Note, notes};
 use crate::model::whole_device_file;
+use crate::report::PageTable;
 use file::StudyFile;
 use post::{Row, Setting};
 
@@ -28,6 +30,8 @@ struct Iostest {
     file: StudyFile,
     /// The file of its device.
     device: String,
+    /// Whether the ways to have groups share the device are compared too.
+    compares_modes: bool,
 }
 
 /// Post 1: groups of weights 100 to 800 on an array.
@@ -39,7 +43,8 @@ pub(super) fn group_idle() -> impl Study {
 /// Post 3: groups of weights 100 to 400 on one disk.
 pub(super) fn hierarchy() -> impl Study {
     let post = include_str!("../../../posts/hierarchy.csv");
-    Iostest::new("hierarchy", post, include_str!("../../../studies/hierarchy.toml"))
+    let study = Iostest::new("hierarchy", post, include_str!("../../../studies/hierarchy.toml"));
+    Iostest { compares_modes: true, ..study }
 }
 
 impl Iostest {
@@ -47,7 +52,7 @@ impl Iostest {
         let file = StudyFile::read(Path::new(name), text);
         let file = file.unwrap_or_else(|error| panic!("{error}"));
         let device = whole_device_file(&file.device).expect("its device comes with the laboratory");
-        Self { name, rows: post::rows(post), text, file, device }
+        Self { name, rows: post::rows(post), text, file, device, compares_modes: false }
     }
 
     fn task(&self, setting: &Setting, change: Option<&Change>, run: u32) -> Task {
@@ -61,6 +66,7 @@ impl Iostest {
             device: changed(&self.device, DEVICE, change),
             scheduler: "cfq".to_owned(),
             kernel: Some(file.kernel.clone()),
+            hierarchy: None,
             tunables,
             hz: file.hz,
             nr_requests: file.nr_requests,
@@ -190,10 +196,17 @@ impl Study for Iostest {
 
     fn tasks(&self, change: Option<&Change>) -> Vec<Task> {
         let runs = 0..self.file.runs;
-        self.settings(change)
+        let settings = self.settings(change);
+        let of_post = settings
             .iter()
-            .flat_map(|setting| runs.clone().map(|run| self.task(setting, change, run)))
-            .collect()
+            .flat_map(|setting| runs.clone().map(|run| self.task(setting, change, run)));
+        let compared = self.compares_modes && change.is_none();
+        of_post.chain(compared.then(|| self.mode_tasks()).into_iter().flatten()).collect()
+    }
+
+    fn tables(&self, answers: &Answers<'_>) -> Result<Vec<PageTable>, CollectError> {
+        let compared = self.compares_modes.then(|| self.mode_table(answers));
+        Ok(compared.transpose()?.into_iter().collect())
     }
 
     fn cells(&self, answers: &Answers<'_>) -> Result<Vec<Cell>, CollectError> {
