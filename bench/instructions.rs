@@ -6,11 +6,10 @@
 #[path = "../crates/paternoster/benches/load/mod.rs"]
 mod load;
 
-use load::{Config, Kind, Load};
+use load::{Config, Kind, Load, server_sink};
 use paternoster::scheduler::Scheduler;
 use paternoster::{
-    AnyScheduler, Bfq, Cfq, Kyber, MqDeadline, NoScheduler, NoTrace, SchedulerKind, TimeAccounts,
-    Wfq,
+    AnyScheduler, Bfq, Cfq, Kyber, MqDeadline, NoScheduler, NoTrace, SchedulerKind, Wfq,
 };
 
 /// Requests before anything is counted.
@@ -43,8 +42,9 @@ fn run(config: Config, requests: u32) {
         Kind::Bfq | Kind::BfqMerging => count(Bfq::new(NoTrace), config, requests),
         Kind::Wfq => count(Wfq::new(NoTrace), config, requests),
         Kind::AnyCfq => count(AnyScheduler::new(SchedulerKind::Cfq, NoTrace), config, requests),
-        Kind::AccountedCfq => {
-            let scheduler = AnyScheduler::new(SchedulerKind::Cfq, TimeAccounts::default());
+        Kind::ServedCfq | Kind::TracedCfq => {
+            let sink = server_sink(matches!(config.kind, Kind::TracedCfq));
+            let scheduler = AnyScheduler::new(SchedulerKind::Cfq, sink);
             count(scheduler, config, requests);
         }
     }

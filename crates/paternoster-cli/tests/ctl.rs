@@ -5,9 +5,10 @@ use std::process::{Command, Output};
 use std::sync::Arc;
 
 use paternoster_server::ctl::{
-    self, Change, Control, DiskChange, LimitAnswer, LimitChange, LimitError, LimitsInForce,
-    ReloadAnswer, ReloadError, ReloadMode, SettingError, SettingsAnswer, SettingsInForce,
-    StatError, WeightAnswer, WeightChange, WeightError, WeightsInForce,
+    self, Change, Control, DecisionLines, DiskChange, LimitAnswer, LimitChange, LimitError,
+    LimitsInForce, ReloadAnswer, ReloadError, ReloadMode, SettingError, SettingsAnswer,
+    SettingsInForce, StatError, TraceError, TraceQuestion, WeightAnswer, WeightChange, WeightError,
+    WeightsInForce,
 };
 use paternoster_server::sockets::bind_unix;
 use paternoster_server::stat::{Detail, DiskStat, GroupStat, QueueStat, Stat};
@@ -64,6 +65,18 @@ impl Control for OneDisk {
         let asked = serde_json::to_string(&change.set).expect("string keys");
         assert_eq!(asked, r#"{"slice_idle":4,"scheduler":"bfq","depth":16}"#);
         self.settings()
+    }
+
+    /// Two lines, the second in two pieces.
+    fn trace(&self, question: &TraceQuestion) -> Result<DecisionLines, TraceError> {
+        let TraceQuestion { disk, group, .. } = question.clone();
+        let disk = match group {
+            Some(group) => return Err(TraceError::UnknownGroup { group, disk, known: "/".into() }),
+            None => disk,
+        };
+        let first = format!(r#"{{"t":5,"tenant":"/gold","ev":"D","rq":"{disk}#1.0"}}"#);
+        let (second, rest) = (r#"{"t":1000000006,"ev":"hw_t"#, "ag\",\"from\":-1,\"to\":1}\n");
+        Ok(Box::new([format!("{first}\n{second}"), rest.to_owned()].into_iter()))
     }
 
     /// A dry run is answered; there is no file for another.
@@ -170,6 +183,31 @@ fn settings_are_lines_as_they_are_set() {
     let refused = "paternoster: there is no disk \"vda\"; there are: \"disk0\"\n".to_owned();
     assert_eq!(said(&["get", "vda"]), (Some(1), refused));
     assert_eq!(said(&["set", "disk0"]).0, Some(2), "there is nothing to set");
+    server.stop();
+}
+
+#[test]
+fn trace_is_shown_in_words_or_as_it_is() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("ctl.sock");
+    let listener = bind_unix(&path, 0o600).expect("a socket");
+    let server = ctl::serve(listener, Arc::new(OneDisk)).expect("a server");
+
+    let words = ask(&path, &["trace", "disk0"]);
+    let expected = "    0.000000005 /gold disk0#1.0 D\n    1.000000006 - - hw_tag from=-1 to=1\n";
+    assert_eq!(String::from_utf8_lossy(&words.stdout), expected);
+    let json = ask(&path, &["trace", "disk0", "--json"]);
+    let lines = String::from_utf8_lossy(&json.stdout);
+    assert!(
+        lines.ends_with(
+            "\"rq\":\"disk0#1.0\"}\n{\"t\":1000000006,\"ev\":\"hw_tag\",\"from\":-1,\"to\":1}\n"
+        ),
+        "{lines}"
+    );
+    let refused = ask(&path, &["trace", "disk0", "--group", "/x"]);
+    let error = String::from_utf8_lossy(&refused.stderr);
+    let expected = "says: there is no group \"/x\" on disk \"disk0\"; there are: /";
+    assert!(error.contains(expected) && !refused.status.success(), "{error}");
     server.stop();
 }
 

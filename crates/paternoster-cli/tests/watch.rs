@@ -8,9 +8,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use paternoster_server::ctl::{
-    self, Control, CtlServer, DiskChange, LimitAnswer, LimitChange, LimitError, ReloadAnswer,
-    ReloadError, ReloadMode, SettingError, SettingsAnswer, StatError, WeightAnswer, WeightChange,
-    WeightError,
+    self, Control, CtlServer, DecisionLines, DiskChange, LimitAnswer, LimitChange, LimitError,
+    ReloadAnswer, ReloadError, ReloadMode, SettingError, SettingsAnswer, StatError, TraceError,
+    TraceQuestion, WeightAnswer, WeightChange, WeightError,
 };
 use paternoster_server::sockets::bind_unix;
 use paternoster_server::stat::{Detail, DiskStat, GroupStat, OpStat, Stat};
@@ -56,6 +56,10 @@ impl Control for Steady {
     }
 
     fn change_settings(&self, _: &DiskChange) -> Result<SettingsAnswer, SettingError> {
+        unreachable!("nobody asks for it")
+    }
+
+    fn trace(&self, _: &TraceQuestion) -> Result<DecisionLines, TraceError> {
         unreachable!("nobody asks for it")
     }
 

@@ -86,15 +86,16 @@ pub(crate) fn has_finer(all: &[TunableInfo], name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use paternoster::{AnyScheduler, Device, Instant, TimeAccounts};
+    use paternoster::{AnyScheduler, Device, Instant};
 
     use super::*;
+    use crate::recording::Sink;
 
     #[test]
     fn tunables_that_are_not_as_in_linux_are_logged_by_their_finer_names() {
         let device = Device::disk(1);
         let mut elevator = Elevator::new(
-            AnyScheduler::new(SchedulerKind::Cfq, TimeAccounts::default()),
+            AnyScheduler::new(SchedulerKind::Cfq, Sink::default()),
             device,
             Instant::START,
         );

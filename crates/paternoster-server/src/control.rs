@@ -9,9 +9,11 @@ use paternoster::{SchedulerKind, Weights};
 
 use crate::config::Config;
 use crate::ctl::{
-    Control, DiskChange, LimitAnswer, LimitChange, LimitError, ReloadAnswer, ReloadError,
-    ReloadMode, SettingError, SettingsAnswer, StatError, WeightAnswer, WeightChange, WeightError,
+    Control, DecisionLines, DiskChange, LimitAnswer, LimitChange, LimitError, ReloadAnswer,
+    ReloadError, ReloadMode, SettingError, SettingsAnswer, StatError, TraceError, TraceQuestion,
+    UnknownDisk, WeightAnswer, WeightChange, WeightError,
 };
+use crate::following::Following;
 use crate::messages::{GroupWeights, NewGroupLimits, OwnerHandle};
 use crate::reload::Reload;
 use crate::stat::{Detail, Stat};
@@ -71,6 +73,15 @@ impl ControlHandle {
         self.written.lock().expect("nobody panics who has it")
     }
 
+    /// The disk of that name.
+    fn disk(&self, name: &str) -> Result<&Disk, UnknownDisk> {
+        let found = self.disks.iter().find(|disk| disk.name == name);
+        found.ok_or_else(|| {
+            let known = quoted(self.disks.iter().map(|disk| &disk.name));
+            UnknownDisk { disk: name.to_owned(), known }
+        })
+    }
+
     /// The disks that a change of a group is for: one, or all that it is on.
     fn disks_of(&self, group: &str, disk: Option<&String>) -> Result<Vec<&Disk>, WeightError> {
         let group = group.to_owned();
@@ -83,13 +94,10 @@ impl ControlHandle {
             return Err(WeightError::UnknownGroup { group, known: quoted(known) });
         }
         let Some(name) = disk else { return Ok(having) };
-        let disk = name.clone();
-        if !self.disks.iter().any(|disk| disk.name == *name) {
-            let known = quoted(self.disks.iter().map(|disk| &disk.name));
-            return Err(WeightError::UnknownDisk { disk, known });
-        }
+        self.disk(name)?;
         let found = having.iter().find(|disk| disk.name == *name);
         found.map(|disk| vec![*disk]).ok_or_else(|| {
+            let disk = name.clone();
             let known = quoted(having.iter().map(|disk| &disk.name));
             WeightError::NotOnDisk { group, disk, known }
         })
@@ -152,14 +160,24 @@ impl Control for ControlHandle {
 
     fn change_settings(&self, change: &DiskChange) -> Result<SettingsAnswer, SettingError> {
         let DiskChange { disk: name, set } = change;
-        let found = self.disks.iter().find(|disk| disk.name == *name);
-        let disk = found.ok_or_else(|| {
-            let known = quoted(self.disks.iter().map(|disk| &disk.name));
-            SettingError::UnknownDisk { disk: name.clone(), known }
-        })?;
+        let disk = self.disk(name)?;
         let answer = disk.owner.change_settings(set.clone()).recv_timeout(PATIENCE);
         let in_force = answer.map_err(|_| SettingError::Unanswered { disk: name.clone() })??;
         Ok(SettingsAnswer::new(vec![in_force]))
+    }
+
+    fn trace(&self, question: &TraceQuestion) -> Result<DecisionLines, TraceError> {
+        let disk = self.disk(&question.disk)?;
+        if let Some(group) = &question.group
+            && !disk.groups.contains(group)
+        {
+            let (group, disk, known) = (group.clone(), disk.name.clone(), quoted(&disk.groups));
+            return Err(TraceError::UnknownGroup { group, disk, known });
+        }
+        let name = || disk.name.clone();
+        let begun = Following::begin(disk.owner.clone(), question.group.clone());
+        let following = begun.map_err(|_| TraceError::Unanswered { disk: name() })?;
+        Ok(Box::new(following.ok_or_else(|| TraceError::Busy { disk: name() })?))
     }
 
     fn reload(&self, mode: ReloadMode) -> Result<ReloadAnswer, ReloadError> {

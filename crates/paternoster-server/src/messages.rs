@@ -1,9 +1,9 @@
 //! The messages of other threads to the owner of a disk.
 
-use std::sync::mpsc;
+use std::sync::{Weak, mpsc};
 
 use bytes::BytesMut;
-use paternoster::{DeviceWeights, GroupLimits, Hierarchy, Weights};
+use paternoster::{DeviceWeights, GroupLimits, Hierarchy, TimedEvents, Weights};
 use paternoster_disk::{Fd, Waker};
 use paternoster_nbd::Session;
 
@@ -14,6 +14,7 @@ use crate::ctl::{
     SettingsInForce, WeightsInForce,
 };
 use crate::peer::Peer;
+use crate::recording::{Paths, Recorded};
 use crate::stat::{Detail, DiskStat};
 
 /// A client that has entered an export.
@@ -38,6 +39,9 @@ pub(crate) enum Message {
     SetLimits(NewGroupLimits, mpsc::Sender<Result<LimitsInForce, LimitError>>),
     Settings(mpsc::Sender<SettingsInForce>),
     ChangeSettings(NewSettings, mpsc::Sender<Result<SettingsInForce, SettingError>>),
+    BeginRecording(Weak<()>, mpsc::Sender<Option<Paths>>),
+    TakeRecorded(TimedEvents, mpsc::Sender<Recorded>),
+    EndRecording,
     Compare(FileDisk, mpsc::Sender<Vec<Change>>),
     Reload(FileDisk, mpsc::Sender<Vec<Change>>),
     Shutdown(AtStop),
@@ -144,6 +148,28 @@ impl OwnerHandle {
         let (sender, receiver) = mpsc::channel();
         self.send(Message::ChangeSettings(new, sender));
         receiver
+    }
+
+    /// Has the owner record what its scheduler decides, for as long as `reader` is there; the paths
+    /// of its groups, or none where somebody else reads already. Nothing comes where the owner has
+    /// stopped.
+    pub(crate) fn begin_recording(&self, reader: Weak<()>) -> mpsc::Receiver<Option<Paths>> {
+        let (sender, receiver) = mpsc::channel();
+        self.send(Message::BeginRecording(reader, sender));
+        receiver
+    }
+
+    /// Asks for what was recorded since the last time; `room` holds what comes next. Nothing comes
+    /// where the owner has stopped.
+    pub(crate) fn take_recorded(&self, room: TimedEvents) -> mpsc::Receiver<Recorded> {
+        let (sender, receiver) = mpsc::channel();
+        self.send(Message::TakeRecorded(room, sender));
+        receiver
+    }
+
+    /// Has the owner look whether the reader of its recording has gone, which ends it.
+    pub(crate) fn end_recording(&self) {
+        self.send(Message::EndRecording);
     }
 
     /// Asks in what the disk is not as the file says. Nothing comes where the owner has stopped.

@@ -12,6 +12,7 @@ use paternoster_disk::is_in_memory;
 use crate::config::{BackendConfig, DiskConfig};
 use crate::connections::Scheduler;
 use crate::depth;
+use crate::recording::Sink;
 
 /// Makes the disk's elevator. `device` is as its back end says.
 pub(crate) fn elevator(disk: &DiskConfig, device: Device) -> Result<Elevator<Scheduler>> {
@@ -21,8 +22,8 @@ pub(crate) fn elevator(disk: &DiskConfig, device: Device) -> Result<Elevator<Sch
         _ if device.rotational => Medium::Rotational,
         _ => Medium::NotRotational,
     };
-    let accounts = TimeAccounts::new(request_time(&disk.backend));
-    let scheduler = Scheduler::new(disk.scheduler.kind(), accounts);
+    let sink = Sink::new(TimeAccounts::new(request_time(&disk.backend)));
+    let scheduler = Scheduler::new(disk.scheduler.kind(), sink);
     let mut elevator = Elevator::fitted(scheduler, device, medium, Instant::START);
     for (name, value) in depth::with_tunable(disk.scheduler.kind(), disk.depth, &disk.tunables) {
         elevator.set_tunable(Instant::START, &name, value)?;
@@ -184,8 +185,7 @@ mod tests {
     fn scheduler_that_is_switched_to_is_fitted_too_and_has_what_the_configuration_sets() {
         let disk = disk(SchedulerKind::Cfq, MODELLED, &[("slice_idle", 3)]);
         let mut elevator = elevator(&disk, false);
-        elevator
-            .switch(Instant::START, Scheduler::new(SchedulerKind::Bfq, TimeAccounts::default()));
+        elevator.switch(Instant::START, Scheduler::new(SchedulerKind::Bfq, Sink::default()));
         let in_force = ["slice_idle", "timeout_sync"].map(|name| elevator.tunable(name));
         assert_eq!(in_force, [Ok(3), Ok(5)]);
     }

@@ -2,16 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
+use std::ops::ControlFlow;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use paternoster_server::ctl::{
-    self, Change, Control, CtlError, CtlServer, DiskChange, LimitAnswer, LimitChange, LimitError,
-    LimitsInForce, NewSettings, ReloadAnswer, ReloadError, ReloadMode, SettingError,
-    SettingsAnswer, SettingsInForce, StatError, WeightAnswer, WeightChange, WeightError,
-    WeightsInForce,
+    self, Change, Control, CtlError, CtlServer, DecisionLines, DiskChange, LimitAnswer,
+    LimitChange, LimitError, LimitsInForce, NewSettings, ReloadAnswer, ReloadError, ReloadMode,
+    SettingError, SettingsAnswer, SettingsInForce, StatError, TraceError, TraceQuestion,
+    WeightAnswer, WeightChange, WeightError, WeightsInForce,
 };
 use paternoster_server::sockets::bind_unix;
 use paternoster_server::stat::{
@@ -63,6 +64,19 @@ impl Control for Fixed {
             [(name, value)] if name == "scheduler" => Ok(settings(value.as_str().expect("text"))),
             _ => Err(SettingError::Nothing),
         }
+    }
+
+    /// A line each 20 ms, without end.
+    fn trace(&self, question: &TraceQuestion) -> Result<DecisionLines, TraceError> {
+        let TraceQuestion { disk, group, .. } = question.clone();
+        if group.is_some() {
+            return Err(TraceError::Busy { disk });
+        }
+        let line = move |number| {
+            std::thread::sleep(Duration::from_millis(20));
+            format!("{disk:?} {number}\n")
+        };
+        Ok(Box::new((0..).map(line)))
     }
 
     fn reload(&self, mode: ReloadMode) -> Result<ReloadAnswer, ReloadError> {
@@ -320,6 +334,47 @@ fn settings_are_asked_for_and_changed_and_refused() {
     let refused = send("POST", "");
     assert!(refused.contains(" 405 ") && refused.contains("GET and PUT are allowed"), "{refused}");
     assert!(refused.contains("allow: GET, HEAD, PUT\r\n"), "{refused}");
+}
+
+#[test]
+fn trace_goes_on_until_its_time_is_over_or_nobody_reads() {
+    let rig = Rig::new(Ok(state()));
+    let asked = |seconds| TraceQuestion { disk: "a b&c".to_owned(), group: None, seconds };
+    let mut text = Vec::new();
+    let whole = ctl::follow_trace(&rig.path(), &asked(Some(0.3)), |lines| {
+        text.extend_from_slice(lines);
+        ControlFlow::Continue(())
+    });
+    whole.expect("it ends by itself");
+    let text = String::from_utf8(text).expect("UTF-8");
+    let numbered = text.lines().enumerate().all(|(n, line)| line == format!("\"a b&c\" {n}"));
+    assert!(numbered && (2..=16).contains(&text.lines().count()), "{text}");
+
+    let mut left = 3;
+    let some = ctl::follow_trace(&rig.path(), &asked(None), |_| {
+        left -= 1;
+        if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    some.expect("the reader ends it");
+    rig.server.stop();
+}
+
+#[test]
+fn trace_that_cannot_be_is_refused_in_json() {
+    let rig = Rig::new(Ok(state()));
+    let get = |query| rig.talk(&format!("GET /v1/trace{query} HTTP/1.0\r\n\r\n"));
+    for (query, status, words) in [
+        ("", 400, "missing field `disk`: ?disk=NAME is allowed, and with it group and seconds"),
+        ("?disk=d&dsik=d", 400, "unknown field `dsik`"),
+        ("?disk=d&seconds=x", 400, "invalid float literal"),
+        ("?disk=d&seconds=0", 400, "seconds=0: 0.1 to 86400 is allowed"),
+        ("?disk=d&seconds=NaN", 400, "seconds=NaN: 0.1 to 86400 is allowed"),
+        ("?disk=d&group=/x", 409, "somebody traces disk \\\"d\\\" already; one at a time is"),
+    ] {
+        let refused = get(query);
+        assert!(refused.contains(&format!(" {status} ")), "{refused}");
+        assert!(refused.contains(words) && refused.contains("\"version\": 1"), "{refused}");
+    }
 }
 
 #[test]

@@ -4,14 +4,18 @@
 //!   Event of the core ──▶ line  ──▶ {"t":0,"ev":"M","rq":"1.1","into":"1.0","kind":"back"}
 //!                           ▲
 //!                         Names     what requests, groups and tasks are called: a scenario numbers
-//!                                   them, jobs have names, a server has tenants and connections
+//!                           ▲       them, jobs have names, a server has tenants and connections
+//!                       Decisions   … where requests have no names of their own
 //! ```
 
+mod about;
 mod completions;
+mod decisions;
 mod line;
 mod names;
 mod scheduler_line;
 
 pub use completions::Completions;
-pub use line::{completed, exited, line};
-pub use names::Names;
+pub use decisions::Decisions;
+pub use line::{completed, dropped, exited, line};
+pub use names::{Names, Parties};

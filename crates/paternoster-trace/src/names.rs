@@ -4,16 +4,23 @@ use std::borrow::Cow;
 
 use paternoster::{GroupId, IocId, QueueName, ShareOf};
 
-/// Who is called what.
-pub trait Names {
-    /// A request, or a bio, by the user data of the bio that it was made of.
-    fn request(&self, bio: u64) -> Cow<'_, str>;
-
+/// Which group and which task is called what.
+pub trait Parties {
     /// A group: its path.
     fn group(&self, group: GroupId) -> Cow<'_, str>;
 
     /// The task of an I/O context.
     fn task(&self, ioc: IocId) -> Cow<'_, str>;
+
+    /// The path of the group that this is or is in, where each line is to say whose it is.
+    fn tenant(&self, _of: ShareOf) -> Option<Cow<'_, str>> {
+        None
+    }
+
+    /// Whether lines of that tenant are wanted; none is of what is no tenant's.
+    fn wants(&self, _tenant: Option<&str>) -> bool {
+        true
+    }
 
     /// A queue by the task that made it and `S` (sync) or `A` (async).
     fn queue(&self, queue: QueueName) -> String {
@@ -28,5 +35,16 @@ pub trait Names {
             ShareOf::Context(ioc) => format!("task {}", self.task(ioc)),
             _ => "another".to_owned(),
         }
+    }
+}
+
+/// Which request is called what, beside groups and tasks.
+pub trait Names: Parties {
+    /// A request, or a bio, by the user data of the bio that it was made of.
+    fn request(&self, bio: u64) -> Cow<'_, str>;
+
+    /// The I/O context whose request that is, where it is known.
+    fn submitter(&self, _bio: u64) -> Option<IocId> {
+        None
     }
 }

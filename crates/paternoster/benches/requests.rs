@@ -7,11 +7,10 @@ mod load;
 use std::time::Duration;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use load::{Config, Kind, Load};
+use load::{Config, Kind, Load, server_sink};
 use paternoster::scheduler::Scheduler;
 use paternoster::{
-    AnyScheduler, Bfq, Cfq, Kyber, MqDeadline, NoScheduler, NoTrace, SchedulerKind, TimeAccounts,
-    Wfq,
+    AnyScheduler, Bfq, Cfq, Kyber, MqDeadline, NoScheduler, NoTrace, SchedulerKind, Wfq,
 };
 
 /// Requests before anything is measured.
@@ -30,8 +29,9 @@ fn requests(criterion: &mut Criterion) {
                 let scheduler = AnyScheduler::new(SchedulerKind::Cfq, NoTrace);
                 measure(criterion, config, scheduler);
             }
-            Kind::AccountedCfq => {
-                let scheduler = AnyScheduler::new(SchedulerKind::Cfq, TimeAccounts::default());
+            Kind::ServedCfq | Kind::TracedCfq => {
+                let sink = server_sink(matches!(config.kind, Kind::TracedCfq));
+                let scheduler = AnyScheduler::new(SchedulerKind::Cfq, sink);
                 measure(criterion, config, scheduler);
             }
         }

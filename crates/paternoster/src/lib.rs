@@ -160,8 +160,9 @@ pub use stats::{
 pub use time::{Hz, Instant, Jiffies, Nanos, Ticks};
 pub use trace::{
     BatchReason, BudgetEnd, Domain, Event, FairWhy, HoldReason, LatencyKind, MergeKind, MergeSite,
-    NoIdleReason, NoTrace, PreemptReason, PriceOf, QueueName, Recorder, ShareOf, SliceEnd,
-    TargetVerdict, Trace, TrialKind, TrialVerdict, WaitReason, WindowVerdict, Workload,
+    NoIdleReason, NoTrace, PreemptReason, PriceOf, QueueName, Recorder, RingRecorder, ShareOf,
+    SliceEnd, TargetVerdict, TimedEvents, Trace, TrialKind, TrialVerdict, WaitReason,
+    WindowVerdict, Workload,
 };
 pub use tunable::{TunableError, TunableInfo, parse_tunable};
 pub use wfq::{Vtime, Wfq};

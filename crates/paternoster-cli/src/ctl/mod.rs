@@ -13,6 +13,7 @@ mod settings;
 mod table;
 mod threads;
 pub(crate) mod top;
+mod trace;
 mod units;
 mod watch;
 mod weight;
@@ -23,8 +24,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use paternoster_server::ctl::{
-    ReloadMode, WeightChange, change_settings, default_path, fetch_settings, fetch_stat,
-    set_limits, set_weight,
+    ReloadMode, TraceQuestion, WeightChange, change_settings, default_path, fetch_settings,
+    fetch_stat, set_limits, set_weight,
 };
 use paternoster_server::stat::{Detail, GroupStat};
 
@@ -117,6 +118,36 @@ enum Question {
         seconds: Duration,
 
         /// Print JSON; times in it are ns, shares from 0 to 1
+        #[arg(long)]
+        json: bool,
+    },
+
+    /// Show what a disk's scheduler decides, as it decides it
+    ///
+    /// Until Ctrl-C, for so many seconds, or until the server ends. A line says when, in seconds
+    /// since the server began, whose it is, the queue or the request, and what happened: a request
+    /// arrives (Q), merges into another (M), is dispatched (D) or completes (C); the rest is what
+    /// the scheduler says of itself. `web#3S` is the queue of synchronous requests of the third
+    /// connection, which is of export web, and `web#3.17` is the eighteenth request of that
+    /// connection since tracing began; `earlier` is one from before. The lines and their fields are
+    /// explained in oracle/FORMAT.md; those of cfq read as Linux's, with times in ns: `sl_used=…
+    /// disp=… charge=… iops=… sect=…`, `arm_idle: … group_idle: …`.
+    ///
+    /// One at a time traces a disk. Where lines come faster than they are read, some are missing
+    /// and a line says how many events were dropped.
+    Trace {
+        /// Name of the disk
+        disk: String,
+
+        /// What is of this group or below it alone, beside what is of no group
+        #[arg(long, value_name = "PATH")]
+        group: Option<String>,
+
+        /// For how long [default: until Ctrl-C]
+        #[arg(long, value_name = "SECONDS", value_parser = watch::interval)]
+        seconds: Option<Duration>,
+
+        /// Print JSON, an object a line, as the server sends them
         #[arg(long)]
         json: bool,
     },
@@ -264,6 +295,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             let question = why::Question { tenant, disk: disk.as_deref(), span: *seconds };
             let answer = why::ask(socket, &question)?;
             if *json { serde_json::to_string_pretty(&answer)? + "\n" } else { why::show(&answer) }
+        }
+        Question::Trace { disk, group, seconds, json } => {
+            let seconds = seconds.map(|span| span.as_secs_f64());
+            let question = TraceQuestion { disk: disk.clone(), group: group.clone(), seconds };
+            trace::run(socket, &question, *json)?;
+            return Ok(ExitCode::SUCCESS);
         }
         Question::Weight { group, weight, leaf, disk } => {
             let change = WeightChange {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use paternoster_server::ctl::fetch_stat;
+use paternoster_server::ctl::{TraceQuestion, fetch_stat};
 use paternoster_server::stat::{Detail, Stat};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
@@ -15,9 +15,6 @@ use signal_hook::consts::SIGINT;
 
 use super::keys::{Key, Keys};
 use crate::output::fit;
-
-/// The spans that are allowed between two readings.
-const INTERVALS: std::ops::RangeInclusive<f64> = 0.1..=86_400.0;
 
 /// Clears a terminal and goes to its first line.
 const CLEAR: &str = "\x1b[2J\x1b[H";
@@ -33,8 +30,9 @@ pub(super) struct Watching {
 
 /// The argument of `--watch`.
 pub(super) fn interval(text: &str) -> Result<Duration, String> {
-    let seconds = text.parse::<f64>().ok().filter(|seconds| INTERVALS.contains(seconds));
-    let (least, most) = (INTERVALS.start(), INTERVALS.end());
+    let allowed = TraceQuestion::SECONDS;
+    let seconds = text.parse::<f64>().ok().filter(|seconds| allowed.contains(seconds));
+    let (least, most) = (allowed.start(), allowed.end());
     seconds
         .map(Duration::from_secs_f64)
         .ok_or_else(|| format!("{least} to {most} seconds are allowed"))

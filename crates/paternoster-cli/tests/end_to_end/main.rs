@@ -22,5 +22,6 @@ mod signals;
 mod startup;
 mod stat;
 mod support;
+mod trace;
 mod why;
 mod wire;

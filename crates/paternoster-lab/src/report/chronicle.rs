@@ -179,8 +179,8 @@ impl Chronicle {
         }
     }
 
-    /// Takes an event. `job_of` says whose I/O the one of that user data is.
-    pub(super) fn take(&mut self, now: Instant, event: Event, job_of: impl Fn(u64) -> usize) {
+    /// Takes an event.
+    pub(super) fn take(&mut self, now: Instant, event: Event) {
         let at = now.since_start();
         if at >= self.window.from && self.start.is_none() {
             let serving = self.serving.and_then(|event| self.in_words(event));
@@ -189,7 +189,7 @@ impl Chronicle {
         self.last = now;
         let is_shown = at >= self.window.from && at <= self.window.to;
         let at = at.saturating_sub(self.window.from).as_nanos();
-        if let Some(change) = self.change(now, event, job_of) {
+        if let Some(change) = self.change(now, event) {
             self.device_shares.advance(now, &self.standing.in_device);
             self.count(change);
             if is_shown {
@@ -240,15 +240,10 @@ impl Chronicle {
     }
 
     /// What an event says of requests, if anything.
-    fn change(
-        &mut self,
-        now: Instant,
-        event: Event,
-        job_of: impl Fn(u64) -> usize,
-    ) -> Option<Change> {
+    fn change(&mut self, now: Instant, event: Event) -> Option<Change> {
         match event {
-            Event::Queued { bio, op, sector, sectors, .. } => {
-                let lane = self.lanes.of_job[job_of(bio)];
+            Event::Queued { bio, ioc, op, sector, sectors, .. } => {
+                let lane = self.lanes.of_job[self.names.by_context[&ioc]];
                 let (sector, sectors) = (sector.0, sectors.0);
                 let part = Part { lane, op, sector, sectors, asked: now, dispatched: None };
                 self.parts_of(bio).push(part);

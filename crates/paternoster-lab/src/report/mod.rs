@@ -3,7 +3,7 @@
 //! ```text
 //!   run ──▶ observe         series.rs, device_windows.rs: windows of time, few however long it is
 //!                           chronicle.rs: every event of one window, with words.rs and reasons.rs
-//!                           decisions.rs: every event of the run, as lines of a log
+//!                           paternoster-trace: every event of the run, as lines of a log
 //!   observed ──▶ run.rs     the data of the page, as JSON
 //!   reports of studies ──▶ studies.rs
 //!   data ──▶ page.rs        into the frame, beside the scripts that draw them (../../report)
@@ -12,7 +12,6 @@
 //! A run that is not watched gathers nothing.
 
 mod chronicle;
-mod decisions;
 mod device_shares;
 mod device_windows;
 mod lines;

@@ -1,9 +1,9 @@
 //! A run that is watched: the same run, with what a report shows of it over time.
 
 use paternoster::{AnyScheduler, Hierarchy, Instant, Nanos, Recorder};
+use paternoster_trace::Decisions;
 
 use super::chronicle::{Chronicle, Lanes, Window};
-use super::decisions::Decisions;
 use super::device_windows::DeviceWindows;
 use super::names::Names;
 use super::series::Series;
@@ -78,11 +78,10 @@ pub fn observe_jobs(
     let mut device = DeviceWindows::new();
     let outcome = simulate(&mut sim, jobs, setup, progress, |sim| {
         for (at, event) in sim.trace().take() {
-            let job_of = |user_data| sim.submitter(user_data).index();
             if let (Some(decisions), Some(lines)) = (&mut decisions, &mut lines) {
-                decisions.tell(at, event, job_of, *lines);
+                decisions.tell(at, event, *lines);
             }
-            chronicle.take(at, event, job_of);
+            chronicle.take(at, event);
         }
         device.observe(sim.now(), || sim.device_time());
     })?;

@@ -25,7 +25,7 @@ impl Log {
     }
 
     pub(super) fn completed(&mut self, now: Instant, name: &str) {
-        self.push(&trace::completed(now, name));
+        self.push(&trace::completed(now, name, None));
     }
 
     pub(super) fn exited(&mut self, now: Instant, task: u32) {

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use paternoster::{GroupId, IocId};
+use paternoster_trace::Parties;
 
 /// The names in the log of one run.
 #[derive(Debug, Default)]
@@ -20,7 +21,9 @@ impl paternoster_trace::Names for Names {
     fn request(&self, bio: u64) -> Cow<'_, str> {
         self.requests[usize::try_from(bio).expect("user data are indices")].as_str().into()
     }
+}
 
+impl Parties for Names {
     fn group(&self, group: GroupId) -> Cow<'_, str> {
         self.groups[&group].as_str().into()
     }

@@ -251,12 +251,6 @@ impl<W: Workload, M: Model, S: Scheduler> Simulation<W, M, S> {
         self.tasks[task.index()].ioc
     }
 
-    /// The task that submitted the I/O whose bios have that user data: valid up to the event after
-    /// the one in which it completes.
-    pub fn submitter(&self, user_data: u64) -> TaskId {
-        self.outstanding.get(user_data).task
-    }
-
     /// The sink of the scheduler's events.
     pub fn trace(&mut self) -> &mut S::Trace {
         self.driver.trace()

@@ -95,6 +95,13 @@ pub(crate) struct Export {
     pub(crate) tenant: usize,
 }
 
+impl Export {
+    /// What its connection of that number is called.
+    pub(crate) fn connection(&self, number: u64) -> String {
+        format!("{}#{number}", self.name)
+    }
+}
+
 /// A client that is served no more.
 #[derive(Debug)]
 pub(crate) struct Gone {

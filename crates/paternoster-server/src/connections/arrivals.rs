@@ -10,9 +10,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 
 use bytes::BytesMut;
-use paternoster::{
-    AnyScheduler, Device, Elevator, Instant, IoPrio, Nanos, SchedulerKind, TimeAccounts, Weight,
-};
+use paternoster::{AnyScheduler, Device, Elevator, Instant, IoPrio, Nanos, SchedulerKind, Weight};
 use paternoster_disk::{
     Backend, Capabilities, Engine, Extent, IoEngine, MonotonicClock, Owner, Ring, Token, Transfer,
     TransferDone, TransferId, Transferred, Waker,
@@ -27,6 +25,7 @@ use crate::clients::Export;
 use crate::config::{AtStop, Config, Polling};
 use crate::messages::{NewConnection, OwnerHandle};
 use crate::peer::Peer;
+use crate::recording::Sink;
 
 /// Bytes of a block; a command reads one.
 const BLOCK: u64 = 512;
@@ -95,7 +94,7 @@ fn reads(blocks: &[u64]) -> Vec<u8> {
 fn serve(kind: SchedulerKind, depth: u32, sent: &[Vec<u8>; 2]) -> (Vec<u64>, [Vec<usize>; 2]) {
     let device = Device::solid_state(depth);
     let mut elevator =
-        Elevator::new(AnyScheduler::new(kind, TimeAccounts::default()), device, Instant::START);
+        Elevator::new(AnyScheduler::new(kind, Sink::default()), device, Instant::START);
     let root = elevator.groups().root();
     let tenants = ["/a", "/b"].map(|path| {
         let group = elevator.add_group(Instant::START, root, Weight::default());

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::{Arc, mpsc};
 use std::thread;
 
-use paternoster::{AnyScheduler, Device, Elevator, Instant, Nanos, SchedulerKind, TimeAccounts};
+use paternoster::{AnyScheduler, Device, Elevator, Instant, Nanos, SchedulerKind};
 use paternoster_disk::{
     Backend, Buffers, Capabilities, Engine, Extent, IoEngine, MonotonicClock, Owner, Ring, Token,
     Transfer, TransferDone, TransferId, Transferred, Waker,
@@ -15,6 +15,7 @@ use super::shutdown::Patience;
 use super::{Connections, DiskLabel, DiskOwner, Served};
 use crate::config::{AtStop, Polling};
 use crate::messages::OwnerHandle;
+use crate::recording::Sink;
 
 /// A device that never completes a write, and whose syncs all have the same result.
 #[derive(Debug)]
@@ -64,7 +65,7 @@ impl Faulty {
     ) -> Self {
         let device = Device::solid_state(4);
         let elevator = Elevator::new(
-            AnyScheduler::new(SchedulerKind::None, TimeAccounts::default()),
+            AnyScheduler::new(SchedulerKind::None, Sink::default()),
             device,
             Instant::START,
         );

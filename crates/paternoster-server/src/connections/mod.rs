@@ -20,6 +20,7 @@ mod faulty;
 mod greatest_rate;
 mod limit;
 mod own_site;
+mod recording;
 mod register;
 mod reload;
 mod served;
@@ -35,12 +36,13 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::sync::{Arc, mpsc};
 
-use paternoster::{AnyScheduler, GroupId, Instant, TimeAccounts};
+use paternoster::{AnyScheduler, GroupId, Instant};
 use paternoster_disk::{Completion, Front, FrontToken, Outcome, Owner};
 
 use self::faults::Faults;
 use self::greatest_rate::GreatestRate;
 pub(crate) use self::own_site::OwnSite;
+use self::recording::{end_recording, take_recorded};
 use self::register::Register;
 pub(crate) use self::served::Served;
 use self::shutdown::{Patience, ShuttingDown};
@@ -50,9 +52,10 @@ use crate::clients::{Export, Gone};
 use crate::config::Polling;
 use crate::log::Limits;
 use crate::messages::{Message, NewConnection};
+use crate::recording::Sink;
 
 /// The scheduler of a served disk.
-pub(crate) type Scheduler = AnyScheduler<TimeAccounts>;
+pub(crate) type Scheduler = AnyScheduler<Sink>;
 
 pub(crate) type DiskOwner = Owner<Scheduler>;
 
@@ -166,7 +169,7 @@ impl Connections {
     fn tell_outside(&mut self, owner: &mut DiskOwner) {
         for (tenant, outside) in self.served.take_changed() {
             let now = elevator_now(owner);
-            owner.trace().note_outside(now, self.tenants[tenant].group, outside);
+            owner.trace().accounts.note_outside(now, self.tenants[tenant].group, outside);
         }
     }
 }
@@ -214,6 +217,15 @@ impl Front<Scheduler> for Connections {
                 Message::Reload(file, sender) => {
                     let _ = sender.send(self.reload(owner, &file));
                 }
+                Message::BeginRecording(reader, sender) => {
+                    let _ = sender.send(self.begin_recording(owner, reader));
+                }
+                Message::TakeRecorded(room, sender) => {
+                    if let Some(recorded) = take_recorded(owner, room) {
+                        let _ = sender.send(recorded);
+                    }
+                }
+                Message::EndRecording => end_recording(owner),
                 Message::SetWeight(weights, sender) => {
                     if let Some(in_force) = self.set_weight(owner, &weights) {
                         // Whoever asked may have gone.

@@ -9,6 +9,7 @@ use paternoster_disk::{Command, Extent};
 use super::register::Register;
 use super::{DiskOwner, Tenant};
 use crate::clients::{ClientId, Export, Question, Site, Sockets};
+use crate::recording::Client;
 
 /// The owner, as it serves clients itself.
 pub(crate) struct OwnSite<'a> {
@@ -38,9 +39,14 @@ impl Site for OwnSite<'_> {
         let client = self.register.client(client);
         *client.ioc.get_or_insert_with(|| {
             let export = &self.exports[client.export];
-            let group = self.tenants[export.tenant].group;
-            self.owner
-                .administer(|elevator, now| elevator.add_io_context(now, export.io_prio, group))
+            let tenant = &self.tenants[export.tenant];
+            self.owner.administer(|elevator, now| {
+                let ioc = elevator.add_io_context(now, export.io_prio, tenant.group);
+                if let Some(recording) = &mut elevator.trace().recording {
+                    recording.add(ioc, Client::new(export, client.number, tenant));
+                }
+                ioc
+            })
         })
     }
 

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use paternoster::scheduler::Scheduler as _;
 use paternoster::{
-    DeviceWeights, Elevator, GroupId, GroupLimits, Hierarchy, Instant, SchedulerKind, TimeAccounts,
-    Weight, Weights,
+    DeviceWeights, Elevator, GroupId, GroupLimits, Hierarchy, Instant, SchedulerKind, Weight,
+    Weights,
 };
 use serde_json::Value;
 
@@ -17,6 +17,7 @@ use crate::config::{Hybrid, Limit, Polling};
 use crate::ctl::Change;
 use crate::depth::{self, Depth};
 use crate::messages::{FileDisk, FileGroup};
+use crate::recording::Sink;
 
 /// What has to be done for the disk to be as the file says.
 #[derive(Debug, Default)]
@@ -203,7 +204,7 @@ fn tunables(elevator: &Elevator<Scheduler>) -> BTreeMap<&'static str, i64> {
 
 /// An elevator of its own with the scheduler and the tunables that the file wants for the disk.
 fn as_in_file(elevator: &Elevator<Scheduler>, file: &FileDisk) -> Elevator<Scheduler> {
-    let scheduler = Scheduler::new(file.scheduler.kind(), TimeAccounts::default());
+    let scheduler = Scheduler::new(file.scheduler.kind(), Sink::default());
     let (device, now) = (*elevator.device(), Instant::START);
     let mut wanted = match elevator.medium() {
         Some(medium) => Elevator::fitted(scheduler, device, medium, now),

@@ -64,14 +64,15 @@ impl Connections {
     }
 }
 
-/// Switches to another scheduler, which goes on with the accounts of the one before.
+/// Switches to another scheduler, which goes on with the accounts and the recording of the one
+/// before.
 pub(super) fn switch(
     elevator: &mut Administration<'_, Scheduler>,
     now: Instant,
     kind: SchedulerKind,
 ) {
-    let accounts = std::mem::take(elevator.trace());
-    elevator.switch(now, Scheduler::new(kind, accounts));
+    let sink = std::mem::take(elevator.trace());
+    elevator.switch(now, Scheduler::new(kind, sink));
 }
 
 fn apply(owner: &mut DiskOwner, checked: &CheckedSettings) {

@@ -23,10 +23,10 @@ impl Connections {
         // One look at the clock: all causes together are then all time.
         let at = owner.now();
         let now = owner.engine().elevator().clock().elevator_time(at);
-        owner.trace().close_all(now);
+        owner.trace().accounts.close_all(now);
         let accounts = self.tenants.iter().map(|tenant| {
-            let trace = owner.trace();
-            (trace.times(tenant.group), trace.behind(tenant.group))
+            let accounts = &owner.trace().accounts;
+            (accounts.times(tenant.group), accounts.behind(tenant.group))
         });
         let accounts: Vec<Account> = accounts.collect();
         let owner = &*owner;
@@ -102,7 +102,7 @@ impl Connections {
             hz: owner.engine().elevator().device().hz,
             path: &|queue| paths.get(&queue.group).map_or("/", |path| path).to_owned(),
             connection: &|QueueName { ioc, .. }| match connections.get(&ioc) {
-                Some((export, number)) => format!("{}#{number}", self.exports[*export].name),
+                Some((export, number)) => self.exports[*export].connection(*number),
                 None => "gone".to_owned(),
             },
         };

@@ -16,7 +16,7 @@ use std::time::Duration;
 use bytes::BytesMut;
 use fastrand::Rng;
 use paternoster::{
-    AnyScheduler, Device, Elevator, Instant, IoPrio, Nanos, PlugLimits, SchedulerKind, TimeAccounts,
+    AnyScheduler, Device, Elevator, Instant, IoPrio, Nanos, PlugLimits, SchedulerKind,
 };
 use paternoster_disk::{
     Backend as _, Completion, Engine, Front, FrontToken, IoEngine, MemoryBackend, MonotonicClock,
@@ -31,6 +31,7 @@ use crate::clients::Export;
 use crate::config::{AtStop, Config, Polling};
 use crate::messages::{NewConnection, OwnerHandle};
 use crate::peer::Peer;
+use crate::recording::Sink;
 use crate::stat::Detail;
 use crate::threads::{Plugged, Thread};
 
@@ -103,7 +104,7 @@ struct Disk {
 impl Disk {
     fn start(kind: SchedulerKind, threads: usize) -> Self {
         let elevator = Elevator::new(
-            AnyScheduler::new(kind, TimeAccounts::default()),
+            AnyScheduler::new(kind, Sink::default()),
             Device::solid_state(4),
             Instant::START,
         );

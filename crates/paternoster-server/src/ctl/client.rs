@@ -1,12 +1,13 @@
 //! The client of the control socket.
 
 use std::io;
+use std::ops::ControlFlow;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use http_body_util::{BodyExt as _, Full, Limited};
-use hyper::body::Bytes;
+use http_body_util::{BodyExt as _, Collected, Full, Limited};
+use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1;
 use hyper::{Method, Request, StatusCode, header};
 use hyper_util::rt::TokioIo;
@@ -18,12 +19,15 @@ use tokio::net::UnixStream;
 use super::limit::{LimitAnswer, LimitChange};
 use super::place::VARIABLE;
 use super::reload::{ReloadAnswer, ReloadMode};
-use super::server::SETTINGS;
+use super::server::{SETTINGS, TRACE};
 use super::settings::{DiskChange, SettingsAnswer};
+use super::trace::TraceQuestion;
 use super::weight::{WeightAnswer, WeightChange};
 use crate::stat::{Detail, Stat};
 
-/// How long an answer may take.
+type Response = hyper::Response<Incoming>;
+
+/// How long an answer may take, or the head of one that goes on.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// How long an answer may be, in bytes: a thousand times that of a large server.
@@ -175,6 +179,35 @@ pub fn reload(path: &Path, mode: ReloadMode) -> Result<ReloadAnswer, CtlError> {
     ask(path, Method::POST, resource, Bytes::new(), version).map(|(_, answer)| answer)
 }
 
+/// Has the server on this control socket record what a disk's scheduler decides, and hands over the
+/// lines as they come, some at a time, until `take` or the server ends it.
+pub fn follow_trace(
+    path: &Path,
+    question: &TraceQuestion,
+    mut take: impl FnMut(&[u8]) -> ControlFlow<()>,
+) -> Result<(), CtlError> {
+    let query = serde_urlencoded::to_string(question).expect("a name and a number");
+    let request = request(Method::GET, &format!("{TRACE}?{query}"), Bytes::new());
+    on_runtime(path, async {
+        let answer = within_patience(path, connect(path, request)).await?;
+        if answer.status() != StatusCode::OK {
+            let status = answer.status();
+            let body = within_patience(path, whole(path, answer)).await?;
+            return Err(refusal(path, status, &String::from_utf8_lossy(&body)));
+        }
+        let mut body = answer.into_body();
+        while let Some(frame) = body.frame().await {
+            let frame = frame.map_err(|source| no_http(path, source))?;
+            if let Some(lines) = frame.data_ref()
+                && take(lines).is_break()
+            {
+                break;
+            }
+        }
+        Ok(())
+    })
+}
+
 /// The answer of a server, as it was received and as it is understood.
 fn ask<T: DeserializeOwned>(
     path: &Path,
@@ -183,13 +216,18 @@ fn ask<T: DeserializeOwned>(
     body: Bytes,
     version: fn(&T) -> u32,
 ) -> Result<(String, T), CtlError> {
-    let request = Request::builder().method(method).uri(resource);
-    let request = request.header(header::HOST, "localhost").body(Full::new(body));
-    let (status, body) = fetch(path, request.expect("each part is one of HTTP's"))?;
+    let request = request(method, resource, body);
+    let (status, body) = on_runtime(path, async {
+        within_patience(path, async {
+            let answer = connect(path, request).await?;
+            let status = answer.status();
+            whole(path, answer).await.map(|body| (status, body))
+        })
+        .await
+    })?;
     let json = String::from_utf8_lossy(&body).into_owned();
     if status != StatusCode::OK {
-        let message = message_of(&json);
-        return Err(CtlError::Status { path: path.to_owned(), status: status.as_u16(), message });
+        return Err(refusal(path, status, &json));
     }
     let answer: T = serde_json::from_str(&json)
         .map_err(|source| CtlError::BadAnswer { path: path.to_owned(), source })?;
@@ -198,6 +236,17 @@ fn ask<T: DeserializeOwned>(
         return Err(CtlError::Version { path: path.to_owned(), found });
     }
     Ok((json, answer))
+}
+
+fn request(method: Method, resource: &str, body: Bytes) -> Request<Full<Bytes>> {
+    let request = Request::builder().method(method).uri(resource);
+    let request = request.header(header::HOST, "localhost").body(Full::new(body));
+    request.expect("each part is one of HTTP's")
+}
+
+fn refusal(path: &Path, status: StatusCode, body: &str) -> CtlError {
+    let message = message_of(body);
+    CtlError::Status { path: path.to_owned(), status: status.as_u16(), message }
 }
 
 /// The sentence of an error's JSON, else the beginning of what was sent.
@@ -212,40 +261,50 @@ fn message_of(body: &str) -> String {
     }
 }
 
-fn fetch(path: &Path, request: Request<Full<Bytes>>) -> Result<(StatusCode, Bytes), CtlError> {
-    let failed = |source| CtlError::Connect { path: path.to_owned(), source };
+/// Runs what talks to the server on `path`.
+fn on_runtime<T>(
+    path: &Path,
+    talk: impl Future<Output = Result<T, CtlError>>,
+) -> Result<T, CtlError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let answer = async {
-        let stream = UnixStream::connect(path).await.map_err(|source| match source.kind() {
-            io::ErrorKind::NotFound => CtlError::NoSocket { path: path.to_owned() },
-            // Linux says the same of a file that is no socket.
-            io::ErrorKind::ConnectionRefused if is_no_socket(path) => {
-                CtlError::NotASocket { path: path.to_owned() }
-            }
-            io::ErrorKind::ConnectionRefused => CtlError::Refused { path: path.to_owned() },
-            io::ErrorKind::PermissionDenied => CtlError::Denied { path: path.to_owned() },
-            _ => failed(source),
-        })?;
-        let talked = talk(stream, request).await;
-        talked.map_err(|source| CtlError::NoHttp { path: path.to_owned(), source })
-    };
-    runtime.map_err(failed)?.block_on(async {
-        let seconds = PATIENCE.as_secs();
-        let late = |_| CtlError::Timeout { path: path.to_owned(), seconds };
-        tokio::time::timeout(PATIENCE, answer).await.map_err(late)?
-    })
+    runtime.map_err(|source| CtlError::Connect { path: path.to_owned(), source })?.block_on(talk)
 }
 
-async fn talk(
-    stream: UnixStream,
-    request: Request<Full<Bytes>>,
-) -> Result<(StatusCode, Bytes), Box<dyn std::error::Error + Send + Sync>> {
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+async fn within_patience<T>(
+    path: &Path,
+    talk: impl Future<Output = Result<T, CtlError>>,
+) -> Result<T, CtlError> {
+    let late = |_| CtlError::Timeout { path: path.to_owned(), seconds: PATIENCE.as_secs() };
+    tokio::time::timeout(PATIENCE, talk).await.map_err(late)?
+}
+
+/// Sends a request; the answer, as far as its head.
+async fn connect(path: &Path, request: Request<Full<Bytes>>) -> Result<Response, CtlError> {
+    let stream = UnixStream::connect(path).await.map_err(|source| match source.kind() {
+        io::ErrorKind::NotFound => CtlError::NoSocket { path: path.to_owned() },
+        // Linux says the same of a file that is no socket.
+        io::ErrorKind::ConnectionRefused if is_no_socket(path) => {
+            CtlError::NotASocket { path: path.to_owned() }
+        }
+        io::ErrorKind::ConnectionRefused => CtlError::Refused { path: path.to_owned() },
+        io::ErrorKind::PermissionDenied => CtlError::Denied { path: path.to_owned() },
+        _ => CtlError::Connect { path: path.to_owned(), source },
+    })?;
+    let no_http = |source| no_http(path, source);
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(no_http)?;
     tokio::spawn(connection);
-    let response = sender.send_request(request).await?;
-    let status = response.status();
-    let body = Limited::new(response.into_body(), ANSWER_MAX).collect().await?;
-    Ok((status, body.to_bytes()))
+    sender.send_request(request).await.map_err(no_http)
+}
+
+/// The whole body of an answer.
+async fn whole(path: &Path, answer: Response) -> Result<Bytes, CtlError> {
+    let body = Limited::new(answer.into_body(), ANSWER_MAX).collect().await;
+    let no_http = |source| CtlError::NoHttp { path: path.to_owned(), source };
+    body.map(Collected::to_bytes).map_err(no_http)
+}
+
+fn no_http(path: &Path, source: hyper::Error) -> CtlError {
+    CtlError::NoHttp { path: path.to_owned(), source: source.into() }
 }
 
 fn is_no_socket(path: &Path) -> bool {

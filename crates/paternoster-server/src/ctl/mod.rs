@@ -9,6 +9,7 @@
 //!   PUT  /v1/groups/limits
 //!   GET, PUT  /v1/disks/settings
 //!   POST /v1/reload
+//!   GET  /v1/trace                 trace.rs: an answer that goes on while somebody reads
 //!   GET  /metrics                  ../metrics, also on a TCP address of its own
 //! ```
 //!
@@ -22,11 +23,12 @@ mod reload;
 mod server;
 mod settings;
 mod slots;
+mod trace;
 mod weight;
 
 pub use client::{
-    CtlError, StatAnswer, change_settings, fetch_settings, fetch_stat, reload, set_limits,
-    set_weight,
+    CtlError, StatAnswer, change_settings, fetch_settings, fetch_stat, follow_trace, reload,
+    set_limits, set_weight,
 };
 pub use limit::{LimitAnswer, LimitChange, LimitError, LimitsInForce};
 pub(crate) use limit::{NewLimits, by_key as limits_by_key};
@@ -36,5 +38,6 @@ pub use reload::{Change, ReloadAnswer, ReloadError, ReloadMode};
 pub use server::{Control, CtlServer, StatError, serve, serve_metrics};
 pub(crate) use settings::CheckedSettings;
 pub use settings::{DiskChange, NewSettings, SettingError, SettingsAnswer, SettingsInForce};
+pub use trace::{DecisionLines, TraceError, TraceQuestion, UnknownDisk};
 pub(crate) use weight::NewWeights;
 pub use weight::{WeightAnswer, WeightChange, WeightError, WeightsInForce};

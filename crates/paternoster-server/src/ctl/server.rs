@@ -1,6 +1,7 @@
 //! The server of the control socket.
 
 use std::convert::Infallible;
+use std::future;
 use std::io;
 use std::net::TcpListener;
 use std::os::unix::net::UnixListener;
@@ -10,8 +11,8 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Bytes;
-use axum::extract::State;
-use axum::extract::rejection::BytesRejection;
+use axum::extract::rejection::{BytesRejection, QueryRejection};
+use axum::extract::{Query, State};
 use axum::http::{Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post, put};
@@ -32,6 +33,7 @@ use super::limit::{LimitAnswer, LimitChange, LimitError};
 use super::reload::{ReloadAnswer, ReloadError, ReloadMode};
 use super::settings::{DiskChange, SettingError, SettingsAnswer};
 use super::slots::{Progress, Slots, Stage};
+use super::trace::{self, DecisionLines, GoesOn, TraceError, TraceQuestion};
 use super::weight::{WeightAnswer, WeightChange, WeightError};
 use crate::metrics::{self, Metrics};
 use crate::stat::{Detail, Stat};
@@ -63,6 +65,10 @@ pub trait Control: Send + Sync + 'static {
     /// Changes what is set of a disk, all of it or nothing; it is in force when this returns.
     /// Called as `stat` is.
     fn change_settings(&self, change: &DiskChange) -> Result<SettingsAnswer, SettingError>;
+
+    /// Records what a disk's scheduler decides, for as long as the lines are there; for how long
+    /// somebody wants them is not looked at. Called as `stat` is.
+    fn trace(&self, question: &TraceQuestion) -> Result<DecisionLines, TraceError>;
 
     /// Reads the file again and, unless it is a dry run, makes what may change while clients are
     /// served as it says. Called as `stat` is.
@@ -152,14 +158,26 @@ async fn accept(
         let service = watched(TowerToHyperService::new(router.clone()), progress.clone());
         let mut http = http1::Builder::new();
         let serving = http.keep_alive(false).serve_connection(TokioIo::new(stream), service);
+        let late = too_late(progress.clone(), patience);
         let connection = tokio::spawn(async move {
             // What becomes of it is the client's to see.
-            let _ = tokio::time::timeout(patience, serving).await;
+            tokio::select! {
+                _ = serving => {}
+                () = late => {}
+            }
             drop(slot);
         });
         slots.note(progress, connection.abort_handle());
         // It has asked, mostly: it does so before the next takes its slot.
         tokio::task::yield_now().await;
+    }
+}
+
+/// Ends when the connection has had its time; never while its answer is one that goes on.
+async fn too_late(progress: Progress, patience: Duration) {
+    tokio::time::sleep(patience).await;
+    if progress.is(Stage::GoesOn) {
+        future::pending::<()>().await;
     }
 }
 
@@ -173,7 +191,9 @@ fn watched(
         let (answer, progress) = (service.call(request), progress.clone());
         async move {
             let answer = answer.await;
-            progress.set(Stage::Answered);
+            let goes_on =
+                answer.as_ref().is_ok_and(|answer| answer.extensions().get::<GoesOn>().is_some());
+            progress.set(if goes_on { Stage::GoesOn } else { Stage::Answered });
             answer
         }
     })
@@ -189,6 +209,7 @@ const WEIGHT: &str = "/v1/groups/weight";
 const LIMITS: &str = "/v1/groups/limits";
 pub(super) const SETTINGS: &str = "/v1/disks/settings";
 const RELOAD: &str = "/v1/reload";
+pub(super) const TRACE: &str = "/v1/trace";
 const METRICS: &str = "/metrics";
 
 fn router(server: Arc<dyn Control>) -> Router {
@@ -198,6 +219,7 @@ fn router(server: Arc<dyn Control>) -> Router {
         .route(LIMITS, put(set_limits))
         .route(SETTINGS, get(settings).put(change_settings))
         .route(RELOAD, post(reload))
+        .route(TRACE, get(trace_of))
         .with_state(Arc::clone(&server))
         .merge(metrics_router(server))
         .fallback(not_found)
@@ -300,6 +322,28 @@ async fn reload(State(server): State<Arc<dyn Control>>, uri: Uri) -> Response {
     }
 }
 
+async fn trace_of(
+    State(server): State<Arc<dyn Control>>,
+    question: Result<Query<TraceQuestion>, QueryRejection>,
+) -> Response {
+    let Query(question) = match question {
+        Ok(question) => question,
+        Err(error) => {
+            let allowed = "?disk=NAME is allowed, and with it group and seconds";
+            return refuse(error.status(), format!("{}: {allowed}", error.body_text()));
+        }
+    };
+    let begin = move || -> Result<_, TraceError> {
+        let span = question.span()?;
+        Ok((server.trace(&question)?, span))
+    };
+    match tokio::task::spawn_blocking(begin).await {
+        Ok(Ok((lines, span))) => trace::answer(lines, span).unwrap_or_else(|_| failed()),
+        Ok(Err(error)) => refuse(error.status(), error.to_string()),
+        Err(_) => failed(),
+    }
+}
+
 /// Reads a query that says whether `key` is true: what that means, and what it means if it is not.
 fn read_query<T>(uri: &Uri, key: &str, if_false: T, if_true: T) -> Result<T, String> {
     let query = uri.query().unwrap_or_default();
@@ -327,7 +371,7 @@ fn failed() -> Response {
 }
 
 async fn not_found(uri: Uri) -> Response {
-    let known = [STAT, WEIGHT, LIMITS, SETTINGS, RELOAD, METRICS].join(", ");
+    let known = [STAT, WEIGHT, LIMITS, SETTINGS, RELOAD, TRACE, METRICS].join(", ");
     let error = format!("there is no {:?}; there are: {known}", uri.path());
     refuse(StatusCode::NOT_FOUND, error)
 }

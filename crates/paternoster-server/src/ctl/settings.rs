@@ -27,6 +27,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use thiserror::Error;
 
+use super::trace::UnknownDisk;
 use crate::config::{AUTO, DiskConfig, HybridTunable, Polling, SchedulerChoice};
 use crate::depth::{self, Depth};
 use crate::stat::Stat;
@@ -321,8 +322,8 @@ pub struct SettingsInForce {
 #[expect(missing_docs, reason = "each message says what its fields are")]
 pub enum SettingError {
     /// A disk that there is not.
-    #[error("there is no disk {disk:?}; there are: {known}")]
-    UnknownDisk { disk: String, known: String },
+    #[error(transparent)]
+    UnknownDisk(#[from] UnknownDisk),
     /// A change of nothing.
     #[error(
         "nothing is set; NAME=VALUE is allowed, with scheduler, depth, poll or a tunable as NAME"
@@ -376,7 +377,7 @@ impl SettingError {
     /// The HTTP status of the answer.
     pub(super) fn status(&self) -> StatusCode {
         match self {
-            Self::UnknownDisk { .. } => StatusCode::NOT_FOUND,
+            Self::UnknownDisk(_) => StatusCode::NOT_FOUND,
             Self::Unanswered { .. } => StatusCode::SERVICE_UNAVAILABLE,
             Self::UnderAuto { error, .. } => error.status(),
             Self::Nothing

@@ -2,7 +2,9 @@
 //!
 //! ```text
 //!   silent ──its request is read──▶ asked ──its answer is made──▶ answered ──▶ over
-//!     │ goes first, the oldest        stays                          │ goes next, the oldest
+//!     │ goes first, the oldest        stays                    │     │ goes next, the oldest
+//!                                                              └─▶ goes on ──▶ over
+//!                                                                    │ goes last, the oldest
 //! ```
 //!
 //! So connections that never ask, or never read what they are answered, keep nobody out.
@@ -23,6 +25,8 @@ pub(super) enum Stage {
     Asked,
     /// It is being sent its answer.
     Answered,
+    /// It is being sent an answer that goes on for as long as it wants.
+    GoesOn,
 }
 
 /// The stage of one connection, which its service moves on.
@@ -38,7 +42,7 @@ impl Progress {
         self.0.store(stage as u8, Ordering::Relaxed);
     }
 
-    fn is(&self, stage: Stage) -> bool {
+    pub(super) fn is(&self, stage: Stage) -> bool {
         self.0.load(Ordering::Relaxed) == stage as u8
     }
 }
@@ -64,7 +68,8 @@ impl Slots {
         self.taken.retain(|(_, connection)| !connection.is_finished());
         if self.free.available_permits() == 0 {
             let oldest = |stage| self.taken.iter().position(|(progress, _)| progress.is(stage));
-            if let Some(oldest) = oldest(Stage::Silent).or_else(|| oldest(Stage::Answered)) {
+            let may_go = [Stage::Silent, Stage::Answered, Stage::GoesOn];
+            if let Some(oldest) = may_go.into_iter().find_map(oldest) {
                 self.taken.remove(oldest).1.abort();
             }
         }

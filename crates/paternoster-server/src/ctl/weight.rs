@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use thiserror::Error;
 
+use super::trace::UnknownDisk;
 use crate::stat::Stat;
 
 /// What is asked for.
@@ -157,8 +158,8 @@ pub enum WeightError {
     #[error("there is no group {group:?}; there are: {known}")]
     UnknownGroup { group: String, known: String },
     /// A disk that there is not.
-    #[error("there is no disk {disk:?}; there are: {known}")]
-    UnknownDisk { disk: String, known: String },
+    #[error(transparent)]
+    UnknownDisk(#[from] UnknownDisk),
     /// A disk on which the group is not.
     #[error("group {group:?} is not on disk {disk:?}; it is on: {known}")]
     NotOnDisk { group: String, disk: String, known: String },
@@ -172,7 +173,7 @@ impl WeightError {
     pub(super) fn status(&self) -> StatusCode {
         match self {
             Self::BadWeight { .. } => StatusCode::BAD_REQUEST,
-            Self::UnknownGroup { .. } | Self::UnknownDisk { .. } | Self::NotOnDisk { .. } => {
+            Self::UnknownGroup { .. } | Self::UnknownDisk(_) | Self::NotOnDisk { .. } => {
                 StatusCode::NOT_FOUND
             }
             Self::Unanswered { .. } => StatusCode::SERVICE_UNAVAILABLE,

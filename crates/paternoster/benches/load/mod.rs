@@ -12,8 +12,8 @@ use std::fmt;
 
 use paternoster::scheduler::Scheduler;
 use paternoster::{
-    Arrival, Bio, Device, Driver, Elevator, Instant, IoPrio, IocId, Nanos, RequestId, Sector,
-    SectorCount, Weight,
+    Arrival, Bio, Device, Driver, Elevator, Instant, IoPrio, IocId, Nanos, RequestId, RingRecorder,
+    Sector, SectorCount, TimeAccounts, Weight,
 };
 
 /// Requests in the device at once.
@@ -79,6 +79,14 @@ impl fmt::Display for Shape {
     }
 }
 
+/// The sink of a server's scheduler.
+pub(crate) type ServerSink = (Option<Box<RingRecorder>>, TimeAccounts);
+
+/// The same, with a recording or without.
+pub(crate) fn server_sink(is_traced: bool) -> ServerSink {
+    (is_traced.then(|| Box::new(RingRecorder::new(1 << 15))), TimeAccounts::default())
+}
+
 /// The schedulers that are measured.
 #[derive(Clone, Copy)]
 pub(crate) enum Kind {
@@ -88,8 +96,11 @@ pub(crate) enum Kind {
     Cfq,
     /// CFQ, chosen at run time.
     AnyCfq,
-    /// The same with the accounts of groups, as a server has it.
-    AccountedCfq,
+    /// The same with the accounts of groups and a recording that nobody has asked for, as a server
+    /// has it.
+    ServedCfq,
+    /// The same while the recording is read.
+    TracedCfq,
     /// BFQ where it does not merge queues: the device does not rotate, and queues.
     Bfq,
     /// BFQ where it may: the device rotates. These readers seek too much to be merged, so this is
@@ -141,7 +152,7 @@ impl Config {
             }
             all.push(Self { kind, shape: Shape::TENANTS });
         }
-        let kinds = [Kind::AnyCfq, Kind::AccountedCfq];
+        let kinds = [Kind::AnyCfq, Kind::ServedCfq, Kind::TracedCfq];
         all.extend(kinds.map(|kind| Self { kind, shape: Shape::GROUPED[1] }));
         let groups = [Shape::GROUPED[1], Shape::GROUPED[1].deep()];
         all.extend(groups.map(|shape| Self { kind: Kind::Bfq, shape }));
@@ -157,7 +168,8 @@ impl fmt::Display for Config {
             Kind::Kyber => "kyber",
             Kind::Cfq => "cfq",
             Kind::AnyCfq => "any-cfq",
-            Kind::AccountedCfq => "any-cfq-accounts",
+            Kind::ServedCfq => "any-cfq-served",
+            Kind::TracedCfq => "any-cfq-traced",
             Kind::Bfq => "bfq",
             Kind::BfqMerging => "bfq-merging",
             Kind::Wfq => "wfq",

@@ -37,9 +37,9 @@ impl<S: Scheduler> Elevator<S> {
     /// As [`submit`](Self::submit).
     pub fn submit_chain(&mut self, now: Instant, chain: Chain) -> Result<(), Chain> {
         self.advance(now);
-        for &Bio { flags, op, sector, sectors, user_data, .. } in chain.bios() {
+        for &Bio { ioc, flags, op, sector, sectors, user_data, .. } in chain.bios() {
             if !flags.contains(BioFlags::RETRIED) {
-                self.emit(Event::Queued { bio: user_data, op, sector, sectors });
+                self.emit(Event::Queued { bio: user_data, ioc, op, sector, sectors });
             }
         }
         let arrived = |stats: &mut Stats, group| {

@@ -185,8 +185,8 @@ impl<S: Scheduler> Elevator<S> {
     pub fn submit(&mut self, now: Instant, bio: Bio) -> Submitted {
         self.advance(now);
         if !bio.flags.contains(BioFlags::RETRIED) {
-            let Bio { op, sector, sectors, user_data, .. } = bio;
-            self.emit(Event::Queued { bio: user_data, op, sector, sectors });
+            let Bio { ioc, op, sector, sectors, user_data, .. } = bio;
+            self.emit(Event::Queued { bio: user_data, ioc, op, sector, sectors });
         }
         self.enter(bio, |stats, group| stats.bio_arrived(&bio, group))
     }

@@ -22,6 +22,8 @@ pub enum Event {
     Queued {
         /// The bio.
         bio: u64,
+        /// The I/O context that submitted it.
+        ioc: IocId,
         /// Its operation.
         op: Op,
         /// Its first sector.
@@ -41,7 +43,7 @@ pub enum Event {
         /// Which lookup found the request.
         site: MergeSite,
     },
-    /// A submitter's plug was flushed (`block_unplug`). What it held of this device arrives now.
+    /// A submitter's plug was flushed (`block_unplug`): what it held of this device arrives now.
     #[non_exhaustive]
     Unplugged {
         /// How many chains arrive.
@@ -117,7 +119,7 @@ pub enum Event {
         /// Why it began with this request.
         reason: BatchReason,
     },
-    /// mq-deadline: a request of a lower class was dispatched because it had waited too long.
+    /// mq-deadline: a request of a lower class was dispatched, as it had waited too long.
     #[non_exhaustive]
     Aged {
         /// The class.
@@ -159,9 +161,8 @@ pub enum Event {
         /// Its group.
         group: GroupId,
     },
-    /// CFQ, BFQ: a queue has another class or level from now on, or from its next slice or service
-    /// on. The priority of its I/O context has changed; or, in CFQ, a request with the priority
-    /// flag raised it, or that has ended.
+    /// CFQ, BFQ: a queue has another class or level from now on, or from its next turn on: that of
+    /// its I/O context is another or, in CFQ, a request with the priority flag raised it or left.
     #[non_exhaustive]
     Priority {
         /// The queue.
@@ -187,8 +188,8 @@ pub enum Event {
         /// The queue.
         queue: QueueName,
     },
-    /// CFQ, BFQ: a task is in another group than at its last request (`changed cgroup`). It leaves
-    /// the queues that it shares in the old group. CFQ also drops its own queue; BFQ moves it.
+    /// CFQ, BFQ: a task is in another group than at its last request (`changed cgroup`) and leaves
+    /// the queues that it shares in the old one. CFQ also drops its own queue; BFQ moves it.
     #[non_exhaustive]
     GroupMoved {
         /// The task.
@@ -267,8 +268,7 @@ pub enum Event {
         /// The least vdisktime of a chosen group so far.
         min_vdisktime: u64,
     },
-    /// CFQ of kernels 2.6.35 to 2.6.37: what the slice that ended was charged, as those kernels
-    /// trace it (`sl_used=%u disp=%u charge=%u iops=%u sect=%u`), in ticks.
+    /// CFQ of kernels 2.6.35 to 2.6.37: what the ended slice was charged, in ticks (`sl_used`).
     #[non_exhaustive]
     SliceUsed {
         /// The queue.

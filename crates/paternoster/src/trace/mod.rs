@@ -3,8 +3,10 @@
 //! Where one of Linux's traces has the same event, its text stands in parentheses. The elevator
 //! emits the events of the block layer itself, such as dispatch and completion.
 //!
-//! A scheduler owns its sink and is generic over it: [`NoTrace`] costs nothing, [`Recorder`] is for
-//! tests and the laboratory. Events name a request by the bio that it was made of.
+//! A scheduler owns its sink and is generic over it: [`NoTrace`] costs nothing, [`Recorder`] is
+//! for tests and the laboratory, and [`RingRecorder`] for what runs for long. A pair of sinks is
+//! one, and so is `Option<Box<T>>`, which is there now and then. Events name a request by the bio
+//! that it was made of.
 
 mod event;
 mod reasons;
@@ -16,7 +18,7 @@ pub use reasons::{
     NoIdleReason, PreemptReason, PriceOf, SliceEnd, TargetVerdict, TrialKind, TrialVerdict,
     WaitReason, WindowVerdict, Workload,
 };
-pub use sinks::{NoTrace, Recorder};
+pub use sinks::{NoTrace, Recorder, RingRecorder, TimedEvents};
 
 use crate::arena::{GroupId, IocId};
 use crate::time::Instant;

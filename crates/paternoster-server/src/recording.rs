@@ -1,0 +1,111 @@
+//! What the scheduler of a served disk tells: its accounts always, and a recording while somebody
+//! reads one.
+//!
+//! ```text
+//!   events ──▶ Sink ──┬──▶ TimeAccounts
+//!                     └──▶ Recording: a ring of events ──asked for every 50 ms──▶ Following
+//! ```
+//!
+//! While nobody reads, an event costs one look more at whether there is a recording. While somebody
+//! does, the owner of the disk copies events; what they say is put into words where they are read.
+
+use std::collections::BTreeMap;
+use std::sync::Weak;
+
+use paternoster::{Event, GroupId, Instant, IocId, RingRecorder, TimeAccounts, TimedEvents, Trace};
+
+use crate::clients::Export;
+use crate::connections::Tenant;
+
+/// How many events a recording holds. A reader that does not come in time loses the oldest.
+const EVENTS: usize = 1 << 15;
+
+/// The sink of a served disk's scheduler.
+#[derive(Debug, Default)]
+pub(crate) struct Sink {
+    pub(crate) accounts: TimeAccounts,
+    pub(crate) recording: Option<Box<Recording>>,
+}
+
+impl Sink {
+    /// Nothing is recorded.
+    pub(crate) fn new(accounts: TimeAccounts) -> Self {
+        Self { accounts, recording: None }
+    }
+}
+
+impl Trace for Sink {
+    #[inline]
+    fn event(&mut self, now: Instant, event: Event) {
+        self.recording.event(now, event);
+        self.accounts.event(now, event);
+    }
+}
+
+/// What is kept for a reader.
+#[derive(Debug)]
+pub(crate) struct Recording {
+    /// Gone with whoever reads.
+    reader: Weak<()>,
+    events: RingRecorder,
+    /// Clients that have I/O contexts since the last reading.
+    clients: Vec<(IocId, Client)>,
+}
+
+/// A client, as it is called in a recording.
+#[derive(Clone, Debug)]
+pub(crate) struct Client {
+    /// Its export and the number of its connection: `web#3`.
+    pub(crate) name: String,
+    /// The path of its group.
+    pub(crate) tenant: String,
+}
+
+impl Client {
+    /// The client of that number.
+    pub(crate) fn new(export: &Export, number: u64, tenant: &Tenant) -> Self {
+        Self { name: export.connection(number), tenant: tenant.path.clone() }
+    }
+}
+
+/// What a reader gets.
+#[derive(Debug)]
+pub(crate) struct Recorded {
+    pub(crate) events: TimedEvents,
+    /// Events that were lost before the first of these.
+    pub(crate) lost: u64,
+    pub(crate) clients: Vec<(IocId, Client)>,
+}
+
+/// The paths of a disk's groups.
+pub(crate) type Paths = BTreeMap<GroupId, String>;
+
+impl Recording {
+    /// Begins for `reader`, with the clients that there are.
+    pub(crate) fn new(reader: Weak<()>, clients: Vec<(IocId, Client)>) -> Self {
+        Self { reader, events: RingRecorder::new(EVENTS), clients }
+    }
+
+    /// Returns whether the reader has gone.
+    pub(crate) fn is_unread(&self) -> bool {
+        self.reader.strong_count() == 0
+    }
+
+    /// Notes a client that has an I/O context from now on.
+    pub(crate) fn add(&mut self, ioc: IocId, client: Client) {
+        self.clients.push((ioc, client));
+    }
+
+    /// Hands over what there is; `room` is for what comes next.
+    pub(crate) fn take(&mut self, room: TimedEvents) -> Recorded {
+        let (events, lost) = self.events.take(room);
+        Recorded { events, lost, clients: std::mem::take(&mut self.clients) }
+    }
+}
+
+impl Trace for Recording {
+    #[inline]
+    fn event(&mut self, now: Instant, event: Event) {
+        self.events.event(now, event);
+    }
+}
