@@ -11,9 +11,9 @@
 //! ```
 //!
 //! Each group has a clock that runs while the group waits, and a [`Moment`] has what all of them
-//! show. One is taken as a request enters the device, and the latest are kept where times of
-//! service are known: between two, clocks are interpolated. Where there are many groups only a
-//! random sample of the requests of a real device is counted, and each stands for several.
+//! show. One is taken as a request enters the device or leaves it, and the latest are kept where
+//! times of service are known: between two, clocks are interpolated. Where there are many groups
+//! only a random sample of the requests of a real device is counted, and each stands for several.
 
 use std::collections::VecDeque;
 
@@ -117,7 +117,7 @@ pub(super) struct Behind {
 }
 
 /// How many moments are kept.
-const PAST: usize = 256;
+const PAST: usize = 512;
 
 impl Behind {
     /// Gives a group a row, if there is one: a new one, or that of a group that is gone.
@@ -157,9 +157,7 @@ impl Behind {
     pub(super) fn dispatched(&mut self, rq: RequestId, now: Instant, taken: Nanos, is_known: bool) {
         let stands_for = if is_known {
             let moment = self.moment(now, taken);
-            self.past.push_back(moment);
-            let over = if self.past.len() > PAST { self.past.pop_front() } else { None };
-            self.spare.extend(over);
+            self.keep(moment);
             1
         } else {
             self.rows.len().div_ceil(ROWS_A_REQUEST).next_power_of_two() as u64
@@ -170,6 +168,13 @@ impl Behind {
             let dispatched = self.moment(now, taken);
             self.looks.insert(rq, Look { dispatched, stands_for });
         }
+    }
+
+    /// Keeps a moment for those that ask between which two one of theirs lies.
+    fn keep(&mut self, moment: Moment) {
+        self.past.push_back(moment);
+        let over = if self.past.len() > PAST { self.past.pop_front() } else { None };
+        self.spare.extend(over);
     }
 
     /// Memory for clocks.
@@ -201,7 +206,12 @@ impl Behind {
             }
             _ => self.count(&dispatched, &end, work, stands_for),
         };
-        self.spare.extend([dispatched, end]);
+        self.spare.push(dispatched);
+        // The next request's service begins here, though none may enter the device.
+        match work.lasted {
+            Some(_) => self.keep(end),
+            None => self.spare.push(end),
+        }
         served
     }
 

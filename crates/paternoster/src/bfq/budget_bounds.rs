@@ -12,7 +12,7 @@ use crate::request::SectorCount;
 use crate::time::{Hz, Ticks};
 
 /// The maximum until the device is known, in sectors: 8 MiB.
-const DEFAULT_MAX: SectorCount = SectorCount(16 * 1024);
+pub(super) const DEFAULT_MAX: SectorCount = SectorCount(16 * 1024);
 /// The least budget is this part of the maximum.
 const MIN_PARTS: u32 = 32;
 /// After so many budgets, smoothed, the maximum that was learned counts.

@@ -6,7 +6,7 @@
 //! for the sectors that it was served.
 
 use crate::bfq::Bfq;
-use crate::bfq::budget_bounds::default_timeout;
+use crate::bfq::budget_bounds::{DEFAULT_MAX, default_timeout};
 use crate::bfq::queue::QueueFate;
 use crate::bfq::queue_id::QueueId;
 use crate::bfq::wf2q::{Leaving, Service};
@@ -141,7 +141,7 @@ impl<T: Trace> Bfq<T> {
     /// Adapts the queue's budget for its next service: more if the bounds cut this one short, less
     /// if the queue did not use what it had.
     fn adapt_budget(&mut self, cx: &Cx<'_>, queue: QueueId, why: BudgetEnd) {
-        let (least, most) = (self.budgets.lower(), self.budgets.max());
+        let (least, most) = (self.budgets.lower(), self.greatest_budget());
         let state = &mut self.queues[queue];
         let before = state.max_budget;
         let times = |factor: u32| SectorCount(before.0.saturating_mul(factor)).min(most);
@@ -166,6 +166,16 @@ impl<T: Trace> Bfq<T> {
             let budget = state.max_budget.max(self.charge_of(cx, queue, next));
             self.wf2q.set_budget(queue, budget);
         }
+    }
+
+    /// The most that a queue may have served in its next service. In Linux that is a guess until
+    /// the device was measured, and on a fast one its injected requests use it up before its
+    /// service begins. Where those who think pay for it, nobody is cut off for a guess.
+    fn greatest_budget(&self) -> SectorCount {
+        let max = self.budgets.max();
+        let is_tuned = self.tunables.max_budget() > SectorCount(0);
+        let is_guess = !is_tuned && !self.peak_rate.is_measured();
+        if self.tunables.charge_waiting() && is_guess { max.max(DEFAULT_MAX) } else { max }
     }
 
     /// The queue leaves service: it goes idle if it is empty, unless it was preempted and its share

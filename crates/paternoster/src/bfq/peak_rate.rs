@@ -39,6 +39,11 @@ const REFERENCE_RATE: [u32; 2] = [14_000, 33_000];
 pub(super) struct PeakRate {
     rate: u32,
     rotational: bool,
+    /// Whether a device that has nothing is taken to be busy for a while, as in Linux. Then one who
+    /// thinks for less has the device look as slow as he asks.
+    counts_pauses: bool,
+    /// An interval has counted.
+    is_measured: bool,
     /// The requests of the interval; 0 while none is open.
     samples: u32,
     /// Those among them that followed the one before without a pause or a seek.
@@ -70,6 +75,8 @@ impl PeakRate {
         Self {
             rate: reference_rate(rotational) * 2 / 3,
             rotational,
+            counts_pauses: true,
+            is_measured: false,
             samples: 0,
             sequential: 0,
             sectors: 0,
@@ -80,10 +87,20 @@ impl PeakRate {
         }
     }
 
+    /// Sets whether a device that has nothing is taken to be busy for a while.
+    pub(super) fn set_counts_pauses(&mut self, counts: bool) {
+        self.counts_pauses = counts;
+    }
+
     /// The estimate.
     #[inline]
     pub(super) fn rate(&self) -> u32 {
         self.rate
+    }
+
+    /// Whether it is of this device. Before, it is two thirds of that of a reference device.
+    pub(super) fn is_measured(&self) -> bool {
+        self.is_measured
     }
 
     /// Returns what the device serves in `span` at its peak.
@@ -151,7 +168,8 @@ impl PeakRate {
     #[inline]
     fn add(&mut self, dispatched: &Dispatched) {
         let &Dispatched { now, extent, head, in_flight, last_completion } = dispatched;
-        let busy = in_flight > 0 || now.wrapping_since(last_completion) < SHORT;
+        let pauses = || self.counts_pauses && now.wrapping_since(last_completion) < SHORT;
+        let busy = in_flight > 0 || pauses();
         let sequential = busy && !is_seek(head, extent, self.rotational);
         self.samples += 1;
         self.sequential += u32::from(sequential);
@@ -185,6 +203,7 @@ impl PeakRate {
         // How much of what was known stays: from 9/10 down to 1/2.
         let parts = 10 - by_length.min(8) as u32;
         self.rate = (self.rate * (parts - 1) / parts + rate / parts).max(1);
+        self.is_measured = true;
         Some(self.rate)
     }
 }
@@ -276,6 +295,21 @@ mod tests {
             let mut bench = Bench::new();
             assert_eq!(bench.second(near), expected, "{near} sequential");
             assert_eq!(bench.peak_rate.rate(), expected.unwrap_or(FIRST_RATE));
+        }
+    }
+
+    /// One who thinks for a millisecond after each completion shows nothing of the device, unless
+    /// his pauses are taken for its time, as in Linux: 101 requests of 63 sectors, as above.
+    #[test]
+    fn who_thinks_does_not_make_the_device_slow_where_pauses_do_not_count() {
+        for (counts, expected) in [(true, Some(11_208)), (false, None)] {
+            let mut bench = Bench::new();
+            bench.peak_rate.set_counts_pauses(counts);
+            for number in 0..100 {
+                assert_eq!(bench.dispatch(number * 10 * MS, 63, 0, 0), None);
+                assert_eq!(bench.complete((number * 10 + 9) * MS), None);
+            }
+            assert_eq!(bench.dispatch(1000 * MS, 63, 0, 0), expected, "{counts}");
         }
     }
 

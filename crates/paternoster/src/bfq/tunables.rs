@@ -61,7 +61,8 @@ tunable_table! {
         "Whether the weights of interactive and of soft real-time queues are raised.";
     charge_waiting = charge_waiting * 1, "bool", 0, 0, 1,
         "Not of Linux, which has 0: whether a service in which the device idled for its queue is \
-         also charged for what the device did not serve meanwhile.";
+         also charged for what the device did not serve meanwhile, and time in which it had \
+         nothing does not count as its own when it is measured how fast it is.";
     least_charge = least_charge * 1, "sectors", 0, 0, LARGEST_LEAST_CHARGE,
         "Not of Linux, which has 0: what a request is charged at least, however small it is.";
     merging = merging * 1, "word", 0, 0, 2,
@@ -128,6 +129,8 @@ impl<T: Trace> Bfq<T> {
         let tuned = &mut self.tunables;
         match name {
             "max_budget" => self.update_max_budget(cx),
+            // Who has the device idle pays for it then, at the device's speed and not at his own.
+            "charge_waiting" => self.peak_rate.set_counts_pauses(!tuned.charge_waiting()),
             "timeout_sync" => {
                 let hz = cx.device.hz;
                 self.budgets.set_timeout(hz.ticks_from_millis(set.cast_unsigned()));
