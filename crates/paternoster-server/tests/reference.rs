@@ -33,6 +33,7 @@ backend = \"modelled\"
 size = \"1M\"
 servers = 4
 service_us = 200
+cpu_dma_latency = 20
 ns_per_kib = 0
 depth = 8
 poll = \"hybrid\"
