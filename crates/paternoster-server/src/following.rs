@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::mpsc::RecvTimeoutError;
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
@@ -25,6 +25,8 @@ pub(crate) struct Following {
     decisions: Decisions<Called>,
     /// Room for the events of the next interval.
     room: TimedEvents,
+    /// Where the owner has not answered yet.
+    pending: Option<mpsc::Receiver<Recorded>>,
 }
 
 /// Whoever reads the recording, which ends when this is dropped.
@@ -86,7 +88,7 @@ impl Following {
         let begun = answer.recv_timeout(PATIENCE)?;
         Ok(begun.map(|paths| {
             let decisions = Decisions::new(Called { wanted, paths, clients: HashMap::new() });
-            Self { reader, decisions, room: TimedEvents::new() }
+            Self { reader, decisions, room: TimedEvents::new(), pending: None }
         }))
     }
 
@@ -111,11 +113,21 @@ impl Following {
 impl Iterator for Following {
     type Item = String;
 
-    /// Waits for an interval.
+    /// Waits for an interval; longer for an owner that does not answer, and then there is nothing.
     fn next(&mut self) -> Option<String> {
-        thread::sleep(INTERVAL);
-        let room = std::mem::take(&mut self.room);
-        let recorded = self.reader.owner.take_recorded(room).recv_timeout(PATIENCE).ok()?;
+        let answer = self.pending.take().unwrap_or_else(|| {
+            thread::sleep(INTERVAL);
+            let room = std::mem::take(&mut self.room);
+            self.reader.owner.take_recorded(room)
+        });
+        let recorded = match answer.recv_timeout(PATIENCE) {
+            Ok(recorded) => recorded,
+            Err(RecvTimeoutError::Timeout) => {
+                self.pending = Some(answer);
+                return Some(String::new());
+            }
+            Err(RecvTimeoutError::Disconnected) => return None,
+        };
         let text = self.tell(&recorded);
         self.room = recorded.events;
         Some(text)

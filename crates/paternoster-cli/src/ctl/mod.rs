@@ -139,7 +139,7 @@ enum Question {
         /// Name of the disk
         disk: String,
 
-        /// What is of this group or below it alone, beside what is of no group
+        /// Only lines of this group and those below it, beside lines of no group
         #[arg(long, value_name = "PATH")]
         group: Option<String>,
 

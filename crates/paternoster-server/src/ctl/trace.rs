@@ -103,6 +103,9 @@ impl TraceError {
     }
 }
 
+/// How long a reader may leave what is sent to it.
+const STALL: Duration = Duration::from_secs(10);
+
 /// How nice who makes words of decisions is to who serves clients.
 const NICE: i32 = 15;
 
@@ -123,9 +126,11 @@ pub(super) fn answer(lines: DecisionLines, span: Option<Duration>) -> io::Result
         // Of this thread alone, in Linux. Where it is refused, the words are made all the same.
         let _ = setpriority_process(Some(gettid()), NICE);
         for text in lines {
-            // An empty one is not sent, but finds out that the reader has gone.
-            let sent = runtime.block_on(sender.send_data(text.into()));
-            if sent.is_err() || end.is_some_and(|end| Instant::now() >= end) {
+            // An empty one is not sent, but finds out that the reader has gone. One that is there
+            // and does not read keeps the disk from others no longer than that.
+            let sent = async { tokio::time::timeout(STALL, sender.send_data(text.into())).await };
+            let is_sent = runtime.block_on(sent).is_ok_and(|sent| sent.is_ok());
+            if !is_sent || end.is_some_and(|end| Instant::now() >= end) {
                 break;
             }
         }
