@@ -375,6 +375,8 @@ fn trace_that_cannot_be_is_refused_in_json() {
         assert!(refused.contains(&format!(" {status} ")), "{refused}");
         assert!(refused.contains(words) && refused.contains("\"version\": 1"), "{refused}");
     }
+    let refused = rig.talk("HEAD /v1/trace?disk=d HTTP/1.0\r\n\r\n");
+    assert!(refused.contains(" 405 ") && refused.contains("allow: GET\r\n"), "{refused}");
 }
 
 #[test]

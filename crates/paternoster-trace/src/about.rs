@@ -15,12 +15,14 @@ pub(crate) fn about(event: Event, names: &impl Names) -> Option<ShareOf> {
         Event::Dispatched { rq, group, .. }
         | Event::Requeued { rq, group, .. }
         | Event::Completed { rq, group, .. } => submitter(rq).unwrap_or(ShareOf::Group(group)),
-        Event::Workload { group, .. } => ShareOf::Group(group),
+        // A queue's maker may be gone; its group is there.
+        Event::Workload { group, .. }
+        | Event::Active { group, .. }
+        | Event::SliceExpired { group, .. }
+        | Event::InService { group, .. } => ShareOf::Group(group),
         Event::FairBusy { node, .. } => node,
-        Event::Active { queue, .. }
-        | Event::Slice { queue, .. }
+        Event::Slice { queue, .. }
         | Event::Overdue { queue, .. }
-        | Event::SliceExpired { queue, .. }
         | Event::SliceUsed { queue, .. }
         | Event::Preempted { by: queue, .. }
         | Event::SliceIdling { queue, .. }
@@ -28,7 +30,6 @@ pub(crate) fn about(event: Event, names: &impl Names) -> Option<ShareOf> {
         | Event::WaitBusy { queue, .. }
         | Event::QueuesMerged { queue, .. }
         | Event::QueueSplit { queue, .. }
-        | Event::InService { queue, .. }
         | Event::BudgetExpired { queue, .. }
         | Event::BudgetIdling { queue, .. }
         | Event::Injected { queue, .. }

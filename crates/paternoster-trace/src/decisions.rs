@@ -11,7 +11,7 @@ use crate::completions::Completions;
 use crate::line::{completed, line};
 use crate::names::{Names, Parties};
 
-/// What a request is called that arrived before anything was recorded of it.
+/// What a request is called that arrived before the record began, or before a gap in it.
 const EARLIER: &str = "earlier";
 
 /// Tells of the events of one elevator, in their order.

@@ -129,7 +129,8 @@ enum Question {
     /// arrives (Q), merges into another (M), is dispatched (D) or completes (C); the rest is what
     /// the scheduler says of itself. `web#3S` is the queue of synchronous requests of the third
     /// connection, which is of export web, and `web#3.17` is the eighteenth request of that
-    /// connection since tracing began; `earlier` is one from before. The lines and their fields are
+    /// connection since tracing began, of those that were recorded; `earlier` is one from before,
+    /// or from before a `dropped` line. The lines and their fields are
     /// explained in oracle/FORMAT.md; those of cfq read as Linux's, with times in ns: `sl_used=…
     /// disp=… charge=… iops=… sect=…`, `arm_idle: … group_idle: …`.
     ///

@@ -21,7 +21,7 @@ const WAYS: [Variant; 5] =
 const SUBMITTERS: [usize; 3] = [1, 2, 4];
 const DEVICES: usize = 64;
 
-/// Of how many I/Os in a hundred a submitter moves, and as often as not at all for comparison.
+/// Of how many I/Os in a hundred a submitter moves; none is for comparison.
 const MOVES_PERCENT: [u32; 2] = [0, 10];
 
 /// A way whose submitters move.

@@ -219,7 +219,8 @@ fn router(server: Arc<dyn Control>) -> Router {
         .route(LIMITS, put(set_limits))
         .route(SETTINGS, get(settings).put(change_settings))
         .route(RELOAD, post(reload))
-        .route(TRACE, get(trace_of))
+        // Else a HEAD would record.
+        .route(TRACE, get(trace_of).head(not_allowed))
         .with_state(Arc::clone(&server))
         .merge(metrics_router(server))
         .fallback(not_found)
@@ -386,6 +387,7 @@ async fn not_allowed(method: Method, uri: Uri) -> Response {
         WEIGHT | LIMITS => ("PUT is", "PUT"),
         SETTINGS => ("GET and PUT are", "GET, HEAD, PUT"),
         RELOAD => ("POST is", "POST"),
+        TRACE => ("GET is", "GET"),
         _ => ("GET is", "GET, HEAD"),
     };
     let error = format!("{method} {:?}: {some} allowed", uri.path());

@@ -99,7 +99,7 @@ pub(crate) enum Kind {
     /// The same with the accounts of groups and a recording that nobody has asked for, as a server
     /// has it.
     ServedCfq,
-    /// The same while the recording is read.
+    /// The same with a recording, which nobody empties: the oldest events go.
     TracedCfq,
     /// BFQ where it does not merge queues: the device does not rotate, and queues.
     Bfq,

@@ -66,7 +66,7 @@ impl Iostest {
         );
         let modes = Hierarchy::ALL.map(|mode| mode.to_string());
         let first = ["kB/s, means of all runs".to_owned()];
-        let columns = first.into_iter().chain(modes).chain(["least below best".to_owned()]);
+        let columns = first.into_iter().chain(modes).chain(["greatest loss".to_owned()]);
         Ok(PageTable {
             title: "Throughput in each way to share the device".to_owned(),
             notes: vec![note],

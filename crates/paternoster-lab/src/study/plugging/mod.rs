@@ -39,73 +39,51 @@ struct Row {
     generation: Generation,
 }
 
+impl Row {
+    const fn new(
+        name: &'static str,
+        machine: fn(&StudyFile) -> Machine,
+        generation: Generation,
+    ) -> Self {
+        Self { name, machine, generation }
+    }
+}
+
+/// What is set beside the posts.
+const PUBLISHED: usize = 9;
+
+/// The rows of the posts, then what the thread objected to.
 const ROWS: [Row; 20] = [
-    Row { name: "32-processors global", machine: |it| it.seed, generation: Generation::Global },
-    Row { name: "32-processors percpu", machine: |it| it.seed, generation: Generation::PerCpu },
-    Row { name: "8-processors global", machine: |it| it.second, generation: Generation::Global },
-    Row { name: "8-processors percpu", machine: |it| it.second, generation: Generation::PerCpu },
-    Row { name: "8-processors perdev", machine: |it| it.second, generation: Generation::PerDevice },
-    Row {
-        name: "128-processors mq-deadline",
-        machine: |it| it.null_block,
-        generation: Generation::PlugLock,
-    },
-    Row {
-        name: "128-processors mq-deadline batch",
-        machine: |it| it.null_block,
-        generation: Generation::PlugLockBatch,
-    },
-    Row {
-        name: "128-processors bfq",
-        machine: |it| Machine { device_us: it.bfq_us, ..it.null_block },
-        generation: Generation::PlugLock,
-    },
-    Row {
-        name: "128-processors bfq batch",
-        machine: |it| Machine { device_us: it.bfq_us, ..it.null_block },
-        generation: Generation::PlugLockBatch,
-    },
-    Row {
-        name: "32-processors global list_empty",
-        machine: |it| it.seed,
-        generation: Generation::GlobalListEmpty,
-    },
-    Row {
-        name: "32-processors percpu walk",
-        machine: |it| it.seed,
-        generation: Generation::PerCpuWalk,
-    },
-    Row {
-        name: "8-processors global list_empty",
-        machine: |it| it.second,
-        generation: Generation::GlobalListEmpty,
-    },
-    Row {
-        name: "8-processors percpu walk",
-        machine: |it| it.second,
-        generation: Generation::PerCpuWalk,
-    },
-    seed_devices("32-processors global, 32 devices", |it| with(it, 32), Generation::Global),
-    seed_devices("32-processors percpu, 32 devices", |it| with(it, 32), Generation::PerCpu),
-    seed_devices("32-processors global, 320 devices", |it| with(it, 320), Generation::Global),
-    seed_devices("32-processors percpu, 320 devices", |it| with(it, 320), Generation::PerCpu),
-    seed_devices("32-processors global, 1000 devices", |it| with(it, 1000), Generation::Global),
-    seed_devices("32-processors percpu, 1000 devices", |it| with(it, 1000), Generation::PerCpu),
-    seed_devices("32-processors perdev, 1000 devices", |it| with(it, 1000), Generation::PerDevice),
+    Row::new("32-processors global", |it| it.seed, Generation::Global),
+    Row::new("32-processors percpu", |it| it.seed, Generation::PerCpu),
+    Row::new("8-processors global", |it| it.second, Generation::Global),
+    Row::new("8-processors percpu", |it| it.second, Generation::PerCpu),
+    Row::new("8-processors perdev", |it| it.second, Generation::PerDevice),
+    Row::new("128-processors mq-deadline", |it| it.null_block, Generation::PlugLock),
+    Row::new("128-processors mq-deadline batch", |it| it.null_block, Generation::PlugLockBatch),
+    Row::new("128-processors bfq", under_bfq, Generation::PlugLock),
+    Row::new("128-processors bfq batch", under_bfq, Generation::PlugLockBatch),
+    Row::new("32-processors global list_empty", |it| it.seed, Generation::GlobalListEmpty),
+    Row::new("32-processors percpu walk", |it| it.seed, Generation::PerCpuWalk),
+    Row::new("8-processors global list_empty", |it| it.second, Generation::GlobalListEmpty),
+    Row::new("8-processors percpu walk", |it| it.second, Generation::PerCpuWalk),
+    Row::new("32-processors global, 32 devices", |it| with(it, 32), Generation::Global),
+    Row::new("32-processors percpu, 32 devices", |it| with(it, 32), Generation::PerCpu),
+    Row::new("32-processors global, 320 devices", |it| with(it, 320), Generation::Global),
+    Row::new("32-processors percpu, 320 devices", |it| with(it, 320), Generation::PerCpu),
+    Row::new("32-processors global, 1000 devices", |it| with(it, 1000), Generation::Global),
+    Row::new("32-processors percpu, 1000 devices", |it| with(it, 1000), Generation::PerCpu),
+    Row::new("32-processors perdev, 1000 devices", |it| with(it, 1000), Generation::PerDevice),
 ];
+
+fn under_bfq(file: &StudyFile) -> Machine {
+    Machine { device_us: file.bfq_us, ..file.null_block }
+}
 
 /// The first machine with another number of devices; the thread says 32 to 1000. Its disks are no
 /// limit there, for the locks to be seen.
 fn with(file: &StudyFile, devices: u32) -> Machine {
     Machine { devices, disks_iops: None, ..file.seed }
-}
-
-const fn seed_devices(
-    name: &'static str,
-    machine: fn(&StudyFile) -> Machine,
-    generation: Generation,
-) -> Row {
-    Row { name, machine, generation }
 }
 
 /// A row of the study of plugging.
@@ -234,7 +212,9 @@ impl Study for PluggingStudy {
                 row: row.name.to_owned(),
             }),
         };
-        ROWS.iter().map(of_row).collect()
+        // Nothing was published of the others.
+        let rows = if change.is_some() { PUBLISHED } else { ROWS.len() };
+        ROWS[..rows].iter().map(of_row).collect()
     }
 
     fn tables(&self, answers: &Answers<'_>) -> Result<Vec<PageTable>, CollectError> {
