@@ -2,6 +2,8 @@
 //! figures. Posts are numbered by their age: 1 is `group_idle` (2010), 3 `use_hierarchy` (2010).
 
 use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
 
 use serde_json::Value;
 
@@ -105,4 +107,31 @@ fn post_1_kernel_without_group_isolation_names_those_that_have_it() {
     let said = String::from_utf8(output.stderr).expect("text");
     let wanted = "kernel 4.20 decides as with 1; these have it: 2.6.35-seed, 2.6.36, 2.6.37";
     assert!(!output.status.success() && said.contains(wanted), "{said}");
+}
+
+/// Post 5: its loads, as files that users run. Every option of them counts, and readers and writers
+/// are as many as their names say.
+#[test]
+fn post_5_loads_have_the_readers_and_writers_of_their_names() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let jobs = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../paternoster-lab/jobs"));
+    let loads = [("1r-seq", 1, 0), ("10r-seq", 10, 0), ("10r-rand", 10, 0)];
+    for (name, readers, writers) in
+        [&loads[..], &[("5r5w-seq", 5, 5), ("5r5w-rand", 5, 5)]].concat()
+    {
+        let file = jobs.join(format!("throughput-sync/{name}.fio"));
+        let job = fs::read_to_string(&file).expect(name);
+        let short = job.replace("runtime=30\nramp_time=2\n", "runtime=1\n");
+        assert_ne!(short, job, "{name} runs for half a minute");
+        let options = ["--device", "ssd-plextor-m5s", "--scheduler", "bfq", "--json"];
+        let output = sim(folder.path(), &short.replace("group_reporting\n", ""), &options);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!said.contains("job.fio"), "{name}: {said}");
+        let report = report_of(&output);
+        let of = |way: &str| {
+            let jobs = report["jobs"].as_array().expect("jobs").iter();
+            jobs.filter(|job| job[way]["total_ios"].as_u64() > Some(0)).count()
+        };
+        assert_eq!((of("read"), of("write")), (readers, writers), "{name}");
+    }
 }

@@ -41,9 +41,10 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// One task, some, many, and very many, in one group.
-    pub(crate) const ALONE: [Self; 4] = [
+    /// One task, some, many, and very many, in one group; ten with one read each are post 5's load.
+    pub(crate) const ALONE: [Self; 5] = [
         Self::flat(0, 1, 64),
+        Self::flat(0, 10, 1),
         Self::flat(0, 16, 16),
         Self::flat(0, 256, 2),
         Self::flat(0, 4096, 1),
