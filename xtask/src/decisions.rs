@@ -13,6 +13,7 @@
 mod random;
 
 use crate::cargo;
+use crate::commit::{Build, checked_out};
 use crate::oracle::make_empty;
 use anyhow::{Context, Result, bail, ensure};
 use paternoster::SchedulerKind;
@@ -43,17 +44,21 @@ pub(crate) struct Args {
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<()> {
     let dir = cargo::target_dir().join("decisions");
-    let before = program_of(&args.since, &dir)?;
-    let now = cargo::paternoster()?;
+    let now = Build::of_this_tree()?.laboratory();
+    checked_out(&args.since, &dir, |build| compare(args, &build.laboratory(), &now, &dir))
+}
+
+/// Has both programs decide all scenarios.
+fn compare(args: &Args, before: &Path, now: &Path, dir: &Path) -> Result<()> {
     let mut differ = vec![];
     for scheduler in SchedulerKind::ALL {
         let scenarios = dir.join("scenarios").join(scheduler.name());
-        write_scenarios(scheduler, args, &scenarios)?;
-        if !has_scheduler(&before, &scenarios, &dir.join("before"))? {
+        write_scenarios(scheduler, args.scenarios, args.seed, &scenarios)?;
+        if !has_scheduler(before, &scenarios, &dir.join("before"))? {
             println!("{}: not in {}", scheduler.name(), args.since);
             continue;
         }
-        let [before, now] = [(&before, "before"), (&now, "now")].map(|(program, side)| {
+        let [before, now] = [(before, "before"), (now, "now")].map(|(program, side)| {
             let logs = dir.join(side).join(scheduler.name());
             decide(program, &scenarios, &logs).map(|()| logs)
         });
@@ -67,39 +72,17 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     }
 }
 
-/// Builds the program of the commit `rev` in a checkout of its own, and says where it is.
-fn program_of(rev: &str, dir: &Path) -> Result<PathBuf> {
-    let checkout = dir.join("checkout");
-    remove_checkout(&checkout)?;
-    let mut git = Command::new("git");
-    cargo::run(git.args(["worktree", "add", "--quiet", "--detach"]).arg(&checkout).arg(rev))?;
-    let built = Command::new("cargo")
-        .args(["build", "-q", "--release", "--locked", "-p", "paternoster-cli"])
-        .current_dir(&checkout)
-        .env("CARGO_TARGET_DIR", fs::canonicalize(dir)?.join("target"))
-        .status()
-        .context("cargo does not start")?;
-    remove_checkout(&checkout)?;
-    if !built.success() {
-        bail!("the program of {rev} does not build: {built}");
-    }
-    Ok(dir.join("target/release/paternoster"))
-}
-
-/// Removes the checkout that this or an earlier run made, if it is there.
-fn remove_checkout(checkout: &Path) -> Result<()> {
-    if checkout.exists() {
-        cargo::run(Command::new("git").args(["worktree", "remove", "--force"]).arg(checkout))?;
-    }
-    cargo::run(Command::new("git").args(["worktree", "prune"]))
-}
-
 /// Has `dir` hold the random scenarios of a scheduler, and nothing else.
-fn write_scenarios(scheduler: SchedulerKind, args: &Args, dir: &Path) -> Result<()> {
+pub(crate) fn write_scenarios(
+    scheduler: SchedulerKind,
+    count: u32,
+    seed: u64,
+    dir: &Path,
+) -> Result<()> {
     make_empty(dir)?;
-    for index in 0..args.scenarios {
+    for index in 0..count {
         let name = format!("{index:05}");
-        let scenario = random::scenario(scheduler, &name, args.seed, index);
+        let scenario = random::scenario(scheduler, &name, seed, index);
         let path = dir.join(format!("{name}.scenario.json"));
         fs::write(&path, scenario.to_string())
             .with_context(|| format!("writing {}", path.display()))?;

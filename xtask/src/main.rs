@@ -14,10 +14,12 @@ mod bench_sched;
 mod bench_shares;
 mod bench_thinkers;
 mod cargo;
+mod commit;
 mod compare;
 mod decisions;
 mod fio_judge;
 mod fresh;
+mod goldens;
 mod guest;
 mod killed_on_drop;
 mod not_run;
@@ -61,6 +63,8 @@ enum Command {
     Oracle(oracle::Args),
     /// Compare our decisions with those of another commit, on random scenarios
     Decisions(decisions::Args),
+    /// Compare everything that a rewrite leaves as it is with what another commit makes
+    Goldens(goldens::Args),
     /// Compare what random job files do under fio with what they do in the laboratory
     FioJudge(fio_judge::Args),
     /// Measure
@@ -122,6 +126,7 @@ fn run(command: &Command) -> Result<()> {
         Command::Fresh(args) => fresh::run(args),
         Command::Oracle(args) => oracle::run(args),
         Command::Decisions(args) => decisions::run(args),
+        Command::Goldens(args) => goldens::run(args),
         Command::FioJudge(args) => fio_judge::run(args),
         Command::Bench(Bench::Sched(args)) => bench_sched::run(args),
         Command::Bench(Bench::Idle(args)) => bench_idle::run(args),

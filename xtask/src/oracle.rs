@@ -185,6 +185,15 @@ fn names(dir: &Path, ending: &str) -> Result<Vec<String>> {
     Ok(names)
 }
 
+/// Unpacks every archive into a directory of its scheduler's name in `dir`; returns these.
+pub(crate) fn unpack_all(dir: &Path) -> Result<Vec<PathBuf>> {
+    let into = |scheduler: String| {
+        let dir = dir.join(&scheduler);
+        unpack(&scheduler, &dir).map(|()| dir)
+    };
+    archived()?.into_iter().map(into).collect()
+}
+
 /// Makes `dir` hold what the archive of `scheduler` holds.
 fn unpack(scheduler: &str, dir: &Path) -> Result<()> {
     let path = Path::new(ARCHIVES).join(format!("{scheduler}{ARCHIVE}"));

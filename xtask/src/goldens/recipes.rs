@@ -1,0 +1,152 @@
+//! How each golden is made.
+
+use super::{mistakes, shape};
+use crate::commit::Build;
+use crate::decisions::write_scenarios;
+use crate::oracle::{make_empty, unpack_all};
+use anyhow::{Context, Result, bail};
+use paternoster::SchedulerKind;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Random scenarios of each scheduler, and where their random numbers begin.
+const SCENARIOS: (u32, u64) = (300, 1);
+/// Where this tree has job files.
+const JOBS: [&str; 2] =
+    ["crates/paternoster-lab/tests/cases", "crates/paternoster-lab/jobs/throughput-sync"];
+/// Under what each job file runs: a disk, an array, flash, and servers; every scheduler.
+const RUNS: [(&str, &str); 6] = [
+    ("sata-7200-2010", "cfq"),
+    ("raid5-12-sata", "mq-deadline"),
+    ("ssd-plextor-m5s", "bfq"),
+    ("nvme-980pro", "kyber"),
+    ("servers-16x80us", "wfq"),
+    ("table-980pro", "none"),
+];
+/// The commands of docs/learned-depth.md and docs/learned-prices.md.
+const DEPTH: &str = "devices --seeds 3";
+const BUSY: &str = "4x200us 16x80us lognormal h2 f6 n1 --busy --seeds 3 --scheduler none \
+                    --scheduler cfq --scheduler wfq:depth=32 --scheduler wfq";
+const PRICES: &str = "prices --scheduler wfq:cost=fixed --scheduler wfq --seeds 3";
+
+/// Something that a rewrite leaves as it is.
+pub(super) struct Recipe {
+    /// What it is called.
+    pub(super) name: &'static str,
+    /// Makes it, as files in a directory.
+    pub(super) make: fn(&Build, &Inputs, &Path) -> Result<()>,
+}
+
+/// All of them; the pins of instructions are compared by a command of their own.
+pub(super) const RECIPES: [Recipe; 9] = [
+    Recipe { name: "logs", make: |build, inputs, out| decide(build, &inputs.oracle, out) },
+    Recipe { name: "decisions", make: |build, inputs, out| decide(build, &inputs.random, out) },
+    Recipe { name: "depth", make: |build, _, out| bench_depth(build, DEPTH, out) },
+    Recipe { name: "prices", make: |build, _, out| bench_depth(build, PRICES, out) },
+    Recipe { name: "busy", make: |build, _, out| bench_depth(build, BUSY, out) },
+    Recipe { name: "study", make: study },
+    Recipe { name: "sim", make: sim },
+    Recipe { name: "mistakes", make: |build, _, out| mistakes::make(build, out) },
+    Recipe { name: "shapes", make: |build, _, out| shape::make(build, out) },
+];
+
+/// What both programs are given: it is of this tree.
+pub(super) struct Inputs {
+    /// Directories of scenarios, one each scheduler: those that Linux was recorded on.
+    oracle: Vec<PathBuf>,
+    /// The same, random.
+    random: Vec<PathBuf>,
+    /// Job files.
+    jobs: Vec<PathBuf>,
+}
+
+impl Inputs {
+    /// Writes scenarios into `dir`, and looks for the job files.
+    pub(super) fn collect(dir: &Path) -> Result<Self> {
+        let random = SchedulerKind::ALL.map(|scheduler| {
+            let dir = dir.join("random").join(scheduler.name());
+            let (count, seed) = SCENARIOS;
+            write_scenarios(scheduler, count, seed, &dir).map(|()| dir)
+        });
+        let mut jobs = vec![];
+        for dir in JOBS {
+            for entry in fs::read_dir(dir).with_context(|| format!("listing {dir}"))? {
+                let path = entry?.path();
+                if path.extension().is_some_and(|extension| extension == "fio") {
+                    jobs.push(fs::canonicalize(path)?);
+                }
+            }
+        }
+        jobs.sort();
+        Ok(Self {
+            oracle: unpack_all(&dir.join("oracle"))?,
+            random: random.into_iter().collect::<Result<_>>()?,
+            jobs,
+        })
+    }
+}
+
+/// The logs of all scenarios, each scheduler's with its name before theirs.
+fn decide(build: &Build, scenarios: &[PathBuf], out: &Path) -> Result<()> {
+    for dir in scenarios {
+        let scheduler = dir.file_name().context("a scheduler's name")?.to_string_lossy();
+        let logs = out.join("logs");
+        make_empty(&logs)?;
+        let mut command = Command::new(build.laboratory());
+        command.arg("decide").arg(dir).arg("--out").arg(&logs);
+        output_of(&mut command)?;
+        for entry in fs::read_dir(&logs)? {
+            let entry = entry?;
+            let name = format!("{scheduler}-{}", entry.file_name().to_string_lossy());
+            fs::rename(entry.path(), out.join(name))?;
+        }
+        fs::remove_dir(&logs)?;
+    }
+    Ok(())
+}
+
+/// What `cargo xtask bench depth` prints.
+fn bench_depth(build: &Build, args: &str, out: &Path) -> Result<()> {
+    let mut command = build.xtask();
+    command.args(["bench", "depth"]).args(args.split_whitespace());
+    write(out, "table", &output_of(&mut command)?)
+}
+
+/// What all studies compute. Nothing in it is measured.
+fn study(build: &Build, _: &Inputs, out: &Path) -> Result<()> {
+    let mut command = Command::new(build.laboratory());
+    command.args(["study", "all", "--json"]);
+    write(out, "all.json", &output_of(&mut command)?)
+}
+
+/// The reports of the job files, each on some devices under some scheduler.
+fn sim(build: &Build, inputs: &Inputs, out: &Path) -> Result<()> {
+    for job in &inputs.jobs {
+        let name = job.file_stem().context("a job's name")?.to_string_lossy();
+        for (device, scheduler) in RUNS {
+            let mut command = Command::new(build.laboratory());
+            command.arg("sim").arg(job).args(["--json", "--device", device]);
+            command.args(["--scheduler", scheduler]);
+            write(out, &format!("{name}-{device}.json"), &output_of(&mut command)?)?;
+        }
+    }
+    Ok(())
+}
+
+/// What a command prints, whose exit status has to be 0.
+pub(super) fn output_of(command: &mut Command) -> Result<String> {
+    let output = command.stderr(Stdio::piped()).output();
+    let output = output.with_context(|| format!("{command:?} does not start"))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        bail!("{command:?}: {}\n{said}", output.status);
+    }
+    Ok(String::from_utf8(output.stdout)?)
+}
+
+/// Writes a file of a golden.
+pub(super) fn write(out: &Path, name: &str, text: &str) -> Result<()> {
+    let path = out.join(name);
+    fs::write(&path, text).with_context(|| format!("writing {}", path.display()))
+}
