@@ -14,9 +14,10 @@
 use crate::cargo;
 use crate::killed_on_drop::KilledOnDrop;
 use anyhow::{Context, Result, bail};
+use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
-use std::io::{BufRead as _, BufReader};
+use std::io::{self, BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread::sleep;
@@ -194,13 +195,23 @@ impl Server {
     fn switches(&self) -> Result<u64> {
         let mut switches = 0;
         for task in fs::read_dir(format!("/proc/{}/task", self.0.id()))? {
-            let status = fs::read_to_string(task?.path().join("status"))?;
+            let status = match fs::read_to_string(task?.path().join("status")) {
+                // A thread that has helped to start may end meanwhile.
+                Err(error) if is_gone(&error) => continue,
+                status => status?,
+            };
             let counts = status.lines().filter_map(|line| line.split_once("ctxt_switches:"));
             switches +=
                 counts.filter_map(|(_, count)| count.trim().parse::<u64>().ok()).sum::<u64>();
         }
         Ok(switches)
     }
+}
+
+/// Whether that is what `/proc` says of a thread that has ended.
+fn is_gone(error: &io::Error) -> bool {
+    let errno = error.raw_os_error();
+    errno == Some(Errno::NOENT.raw_os_error()) || errno == Some(Errno::SRCH.raw_os_error())
 }
 
 fn window() -> Result<Window> {
