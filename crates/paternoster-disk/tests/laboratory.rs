@@ -5,7 +5,7 @@ use paternoster::{Instant, Nanos, RequestId, Sector, SectorCount};
 use paternoster_disk::{
     Backend, IoEngine, Model, ModelledBackend, Parts, Ring, Transfer, TransferId,
 };
-use paternoster_lab::model::{Command, Model as _, Op, Servers, ServersParameters};
+use paternoster_model::{Command, Model as _, Op, Room, Servers};
 use slotmap::{Key, KeyData};
 
 fn at(micros: u64) -> Instant {
@@ -42,13 +42,12 @@ fn same_reads_at_the_same_times_end_at_the_same_times() {
     let model =
         Model { servers: 3, service: Nanos::from_micros(50), per_kib: Nanos::from_micros(1) };
     let mut disk = ModelledBackend::new(1 << 20, model);
-    let mut device = Servers::new(ServersParameters {
-        servers: 3,
-        depth: 256,
-        end: Sector(1 << 11),
-        fixed: Nanos::from_micros(50),
-        per_sector: Nanos::new(500),
-    });
+    let mut device = Servers::constant(
+        3,
+        Room { depth: 256, end: Sector(1 << 11) },
+        Nanos::from_micros(50),
+        Nanos::from_micros(1),
+    );
     let mut ring = Ring::new(IoEngine::Threads).expect("a ring");
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for tag in 0..200_u32 {

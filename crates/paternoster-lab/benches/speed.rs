@@ -11,9 +11,9 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use load::{Config, serve};
 use paternoster::SchedulerKind;
 use paternoster_lab::fio::{Jobs, Surroundings};
-use paternoster_lab::model::open_device;
 use paternoster_lab::sim::Setup;
 use paternoster_lab::threads::{PageCacheParameters, run_jobs};
+use paternoster_model::open_device;
 use rustix::time::{ClockId, clock_gettime};
 
 /// Reads before anything is measured.

@@ -18,8 +18,6 @@ pub mod closed_loop;
 pub mod dbench;
 pub mod fio;
 pub mod host;
-mod input;
-pub mod model;
 pub mod report;
 pub mod result;
 mod scenario;
@@ -28,7 +26,6 @@ pub mod study;
 pub mod thinkers;
 pub mod threads;
 
-pub use input::read_input;
 pub use scenario::{
     Change, Changed, DecideError, Decided, DeviceModel, Group, Log, Op, Outcome, Plan, Request,
     RunError, Scenario, ScenarioError, Task, decide, decide_all, run, told_with_place,

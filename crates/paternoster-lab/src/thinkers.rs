@@ -15,9 +15,9 @@ use std::fmt;
 use paternoster::{Instant, Medium, Nanos, NoTrace, SchedulerKind, Sector, fitted_tunables};
 
 use crate::fio::{JobFileError, Jobs, Surroundings};
-use crate::model::{Servers, ServersParameters};
 use crate::sim::{Setup, SimError};
 use crate::threads::{JobRunError, PageCacheParameters, Threads, set_up};
+use paternoster_model::{Model as _, Room, Servers};
 
 /// How many reads a victim keeps outstanding.
 pub const OUTSTANDING: [u32; 9] = [1, 2, 4, 6, 8, 10, 12, 32, 64];
@@ -147,13 +147,13 @@ impl Cell {
     /// The reads of the victim while both are there.
     fn reads(&self, with_thinker: bool) -> Result<u64, ThinkersError> {
         let device = self.servers();
-        let surroundings = Surroundings::without_files(device.end.0 * 512, 1);
+        let surroundings = Surroundings::without_files(device.end().0 * 512, 1);
         let text = self.job_file(with_thinker);
         let jobs = Jobs::parse("thinkers.fio", text.as_bytes(), &surroundings)?;
         let setup = self.setup();
         let scheduler = setup.scheduler(NoTrace).map_err(JobRunError::from)?;
         let threads = Threads::new(&jobs, PageCacheParameters::default());
-        let mut sim = set_up(&jobs, &setup, scheduler, threads, Servers::new(device))?;
+        let mut sim = set_up(&jobs, &setup, scheduler, threads, device)?;
         let late = if self.first == First::Both { 0 } else { LATE_S };
         let from = Instant::START + Nanos::from_secs(late);
         let mut reads = [0; 2];
@@ -166,15 +166,10 @@ impl Cell {
         Ok(reads[1] - reads[0])
     }
 
-    fn servers(&self) -> ServersParameters {
+    fn servers(&self) -> Servers {
         let (servers, micros) = self.device;
-        ServersParameters {
-            servers,
-            depth: 2 * servers,
-            end: Sector(1 << 31),
-            fixed: Nanos::from_micros(micros.into()),
-            per_sector: Nanos::ZERO,
-        }
+        let room = Room { depth: 2 * servers, end: Sector(1 << 31) };
+        Servers::constant(servers, room, Nanos::from_micros(micros.into()), Nanos::ZERO)
     }
 
     fn setup(&self) -> Setup {

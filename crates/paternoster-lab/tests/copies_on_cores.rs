@@ -7,18 +7,18 @@ use jobs::jobs;
 use paternoster::{Nanos, SchedulerKind, Sector};
 use paternoster_lab::fio::DataDirection;
 use paternoster_lab::host::Host;
-use paternoster_lab::model::{Servers, ServersParameters};
 use paternoster_lab::sim::Setup;
 use paternoster_lab::threads::{Outcome, run_jobs};
+use paternoster_model::{Room, Servers};
 
 /// Four jobs that read the same MiB out of the page cache for 250 ms, on so many cores of a host.
 /// One page takes 1 us to copy.
 fn readers(host: &str, cores: u32) -> Outcome {
     let text = "[a]\nfilename=/dev/a\nrw=read\nsize=1m\nruntime=250ms\ntime_based\ninvalidate=0\n\
                 numjobs=4\n";
-    let (end, per_sector) = (Sector(1 << 31), Nanos::ZERO);
+    let end = Sector(1 << 31);
     let fixed = Nanos::from_micros(1);
-    let device = Servers::new(ServersParameters { servers: 1, depth: 64, end, fixed, per_sector });
+    let device = Servers::constant(1, Room { depth: 64, end }, fixed, Nanos::ZERO);
     let host = Host::open(host).expect("it comes along");
     let mut setup = Setup::new(SchedulerKind::None);
     host.set_up(&mut setup, &device);

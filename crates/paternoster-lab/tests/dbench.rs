@@ -2,8 +2,8 @@
 
 use paternoster::{IoPrio, Nanos, NoTrace, SchedulerKind, Sector};
 use paternoster_lab::dbench::{Dbench, DbenchParameters, Flush, Places};
-use paternoster_lab::model::{Servers, ServersParameters};
 use paternoster_lab::sim::{Setup, Simulation};
+use paternoster_model::{Room, Servers};
 
 /// A client that does 10 operations of 44,800 bytes and 0.1 ms each, and flushes two blocks.
 fn load() -> DbenchParameters {
@@ -26,13 +26,12 @@ fn load() -> DbenchParameters {
 
 /// MB/s over one server of 100 us, for which a flush is nothing.
 fn mb_per_s(load: DbenchParameters) -> f64 {
-    let device = Servers::new(ServersParameters {
-        servers: 1,
-        depth: 32,
-        end: Sector(1 << 30),
-        fixed: Nanos::from_micros(100),
-        per_sector: Nanos::ZERO,
-    });
+    let device = Servers::constant(
+        1,
+        Room { depth: 32, end: Sector(1 << 30) },
+        Nanos::from_micros(100),
+        Nanos::ZERO,
+    );
     let setup = Setup::new(SchedulerKind::None);
     let mut sim = Simulation::new(&setup, Dbench::new(load), device, NoTrace).expect("a setup");
     sim.run().expect("it ends");

@@ -7,9 +7,9 @@ mod jobs;
 use common::{log, scenario, with};
 use jobs::jobs;
 use paternoster::{Nanos, SchedulerKind, Sector, Weight, Weights};
-use paternoster_lab::model::{Servers, ServersParameters};
 use paternoster_lab::sim::{GroupSetup, Setup, SetupError};
 use paternoster_lab::threads::{PageCacheParameters, run_jobs};
+use paternoster_model::{Room, Servers};
 use serde_json::{Value, json};
 
 fn path(depth: usize) -> String {
@@ -23,10 +23,9 @@ fn groups_as_deep_as_is_allowed_run_under_every_scheduler() {
     let text = format!("[global]\n{io}[deep]\n; lab: group={}\n[top]\n", path(256));
     let jobs = jobs(&text);
     for kind in SchedulerKind::ALL {
-        let (end, per_sector) = (Sector(1 << 31), Nanos::ZERO);
+        let end = Sector(1 << 31);
         let fixed = Nanos::from_micros(100);
-        let device =
-            Servers::new(ServersParameters { servers: 1, depth: 1, end, fixed, per_sector });
+        let device = Servers::constant(1, Room { depth: 1, end }, fixed, Nanos::ZERO);
         let page_cache = PageCacheParameters::default();
         let outcome = run_jobs(&jobs, &Setup::new(kind), page_cache, device, |_| {});
         let results = outcome.unwrap_or_else(|error| panic!("{kind:?}: {error}")).results;
@@ -47,13 +46,7 @@ fn setup_refuses_deeper_ones_too() {
     let jobs = jobs("[j]\nsize=1m\n");
     let workload = paternoster_lab::threads::Threads::new(&jobs, PageCacheParameters::default());
     let (end, fixed) = (Sector(1 << 31), Nanos::from_micros(100));
-    let device = Servers::new(ServersParameters {
-        servers: 1,
-        depth: 1,
-        end,
-        fixed,
-        per_sector: Nanos::ZERO,
-    });
+    let device = Servers::constant(1, Room { depth: 1, end }, fixed, Nanos::ZERO);
     let sim = paternoster_lab::sim::Simulation::new(&setup, workload, device, paternoster::NoTrace);
     assert_eq!(sim.err(), Some(SetupError::TooDeep { depth: 257 }));
 }

@@ -6,22 +6,21 @@ mod jobs;
 
 use jobs::jobs_on;
 use paternoster::{Nanos, SchedulerKind, Sector, SectorCount};
-use paternoster_lab::model::{Servers, ServersParameters, open_device};
 use paternoster_lab::sim::Setup;
 use paternoster_lab::threads::{JobRunError, JournalPlace, Outcome, PageCacheParameters, run_jobs};
+use paternoster_model::{Room, Servers, open_device};
 
 fn run_on(
     sectors: u64,
     text: &str,
     page_cache: PageCacheParameters,
 ) -> Result<Outcome, JobRunError> {
-    let device = Servers::new(ServersParameters {
-        servers: 1,
-        depth: 64,
-        end: Sector(sectors),
-        fixed: Nanos::ZERO,
-        per_sector: Nanos::from_micros(1),
-    });
+    let device = Servers::constant(
+        1,
+        Room { depth: 64, end: Sector(sectors) },
+        Nanos::ZERO,
+        Nanos::from_micros(2),
+    );
     let jobs = jobs_on(text, 512 * sectors);
     run_jobs(&jobs, &Setup::new(SchedulerKind::None), page_cache, device, |_| {})
 }
@@ -82,7 +81,7 @@ fn last_page_of_a_file_is_whole_where_the_device_has_it() {
 fn disk_of_an_odd_size_is_read_to_its_end() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("odd.toml");
-    let text = include_str!("../devices/sata-7200-2010.toml");
+    let text = include_str!("../../paternoster-model/devices/sata-7200-2010.toml");
     let stated = "[layout.sectors]\nvalue = ";
     let at = text.find(stated).expect("it says how many") + stated.len();
     let end = at + text[at..].find('\n').expect("a line has an end");

@@ -10,10 +10,10 @@ use jobs::jobs;
 use paternoster::SchedulerKind;
 use paternoster_lab::fio::DataDirection;
 use paternoster_lab::host::Host;
-use paternoster_lab::model::open_device;
 use paternoster_lab::result::DirectionResult;
 use paternoster_lab::sim::Setup;
 use paternoster_lab::threads::run_jobs;
+use paternoster_model::open_device;
 
 /// What direct I/O did to a drive that had nothing else to do.
 struct Measured {

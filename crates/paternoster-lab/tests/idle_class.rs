@@ -6,9 +6,9 @@ mod jobs;
 use jobs::jobs;
 use paternoster::SchedulerKind;
 use paternoster_lab::host::Host;
-use paternoster_lab::model::open_device;
 use paternoster_lab::sim::Setup;
 use paternoster_lab::threads::run_jobs;
+use paternoster_model::open_device;
 
 const CASE: &str = include_str!("cases/idle-scrub.fio");
 

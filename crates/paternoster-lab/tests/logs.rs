@@ -10,9 +10,9 @@ use std::sync::{Arc, Mutex};
 use jobs::jobs;
 use paternoster::{Nanos, SchedulerKind, Sector};
 use paternoster_lab::fio::Jobs;
-use paternoster_lab::model::{Servers, ServersParameters};
 use paternoster_lab::sim::Setup;
 use paternoster_lab::threads::{JobRunError, Outcome, PageCacheParameters, Sinks, run_jobs_into};
+use paternoster_model::{Room, Servers};
 
 /// A file in memory.
 #[derive(Clone, Default)]
@@ -58,13 +58,8 @@ fn run_on(
     jobs: &Jobs,
     Device(servers, fixed): Device,
 ) -> Result<Outcome, JobRunError> {
-    let device = Servers::new(ServersParameters {
-        servers,
-        depth: 64,
-        end: Sector(1 << 31),
-        fixed,
-        per_sector: Nanos::ZERO,
-    });
+    let device =
+        Servers::constant(servers, Room { depth: 64, end: Sector(1 << 31) }, fixed, Nanos::ZERO);
     let setup = Setup::new(SchedulerKind::None);
     run_jobs_into(sinks, jobs, &setup, PageCacheParameters::default(), device, |_| {})
 }

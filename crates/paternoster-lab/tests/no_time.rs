@@ -6,16 +6,16 @@ mod jobs;
 use jobs::jobs;
 use paternoster::{Nanos, SchedulerKind, Sector};
 use paternoster_lab::fio::DataDirection;
-use paternoster_lab::model::{Model, Servers, ServersParameters, open_device};
 use paternoster_lab::sim::Setup;
 use paternoster_lab::threads::{JobRunError, Outcome, PageCacheParameters, run_jobs};
+use paternoster_model::{Model, Room, Servers, open_device};
 
 const DIRECT: &str = "ioengine=libaio\ndirect=1\nrw=randread\nbs=4k\nsize=1m\n";
 
 /// A device of one server that takes so long for any command.
 fn server(fixed: Nanos) -> Servers {
-    let (end, per_sector) = (Sector(1 << 31), Nanos::ZERO);
-    Servers::new(ServersParameters { servers: 1, depth: 64, end, fixed, per_sector })
+    let end = Sector(1 << 31);
+    Servers::constant(1, Room { depth: 64, end }, fixed, Nanos::ZERO)
 }
 
 fn run_with(

@@ -10,10 +10,10 @@
 use hdrhistogram::Histogram;
 use paternoster::{BioFlags, Instant, IoPrio, NoTrace, Op, SchedulerKind, Sector, SectorCount};
 use paternoster_lab::host::Host;
-use paternoster_lab::model::open_device;
 use paternoster_lab::sim::{
     Action, Ended, Io, Moment, Setup, Simulation, TaskId, TaskSetup, Workload,
 };
+use paternoster_model::open_device;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
 

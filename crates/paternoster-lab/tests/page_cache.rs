@@ -6,18 +6,17 @@ mod jobs;
 
 use jobs::jobs;
 use paternoster::{Nanos, SchedulerKind, Sector};
-use paternoster_lab::model::{Servers, ServersParameters};
 use paternoster_lab::sim::Setup;
 use paternoster_lab::threads::{Outcome, PageCacheParameters, run_jobs};
+use paternoster_model::{Room, Servers};
 
 fn run(text: &str, page_cache: PageCacheParameters) -> Outcome {
-    let device = Servers::new(ServersParameters {
-        servers: 2,
-        depth: 64,
-        end: Sector(1 << 31),
-        fixed: Nanos::from_micros(100),
-        per_sector: Nanos::ZERO,
-    });
+    let device = Servers::constant(
+        2,
+        Room { depth: 64, end: Sector(1 << 31) },
+        Nanos::from_micros(100),
+        Nanos::ZERO,
+    );
     run_jobs(&jobs(text), &Setup::new(SchedulerKind::None), page_cache, device, |_| {})
         .expect("a run")
 }

@@ -7,9 +7,9 @@ use jobs::jobs;
 use paternoster::{Kernel, SchedulerKind};
 use paternoster_lab::cache::Throttling;
 use paternoster_lab::fio::DataDirection;
-use paternoster_lab::model::open_device;
 use paternoster_lab::sim::Setup;
 use paternoster_lab::threads::{Outcome, PageCacheParameters, WritebackGroup, run_jobs};
+use paternoster_model::open_device;
 
 fn run(text: &str, scheduler: SchedulerKind, page_cache: PageCacheParameters) -> Outcome {
     run_with(text, &Setup::new(scheduler), page_cache)

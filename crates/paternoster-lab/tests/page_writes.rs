@@ -10,9 +10,9 @@ use jobs::jobs;
 use paternoster::{Nanos, SchedulerKind, Sector, SectorCount};
 use paternoster_lab::cache::Throttling;
 use paternoster_lab::fio::DataDirection;
-use paternoster_lab::model::{Command, Op};
 use paternoster_lab::sim::Setup;
 use paternoster_lab::threads::{JournalPlace, Outcome, PageCacheParameters, run_jobs};
+use paternoster_model::{Command, Op};
 use recorder::recorder;
 
 const MIB: u64 = 1 << 20;

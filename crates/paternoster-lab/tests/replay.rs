@@ -11,11 +11,11 @@ use std::sync::{Arc, Mutex};
 use jobs::jobs_with_logs;
 use paternoster::{Nanos, SchedulerKind};
 use paternoster_lab::fio::{DataDirection, ReadAt};
-use paternoster_lab::model::{Command, Op};
 use paternoster_lab::sim::Setup;
 use paternoster_lab::threads::{
     JobRunError, Outcome, PageCacheParameters, Sinks, run_jobs, run_jobs_into,
 };
+use paternoster_model::{Command, Op};
 use recorder::recorder;
 
 /// The reads and writes that the device was given: when, in µs, what, and on which byte.

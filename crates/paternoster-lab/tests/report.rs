@@ -2,10 +2,10 @@
 
 use paternoster::SchedulerKind;
 use paternoster_lab::fio::{Jobs, Surroundings};
-use paternoster_lab::model::{Model, open_device};
 use paternoster_lab::report::{JobFile, ModelFile, Run, Watch, Window, observe_jobs};
 use paternoster_lab::sim::Setup;
 use paternoster_lab::threads::{PageCacheParameters, Sinks, run_jobs};
+use paternoster_model::{Model, open_device};
 use serde_json::Value;
 
 /// One command at a time, of 80 µs each.
@@ -17,8 +17,8 @@ valid = \"always\"
 servers = 1
 depth = 4
 sectors = 2147483648
-fixed_us = 80
-per_sector_us = 0
+service_us = 80
+ns_per_kib = 0
 ";
 
 /// A read of 80 µs, then 920 µs of thinking: one begins at each full millisecond.

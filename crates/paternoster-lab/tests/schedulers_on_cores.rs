@@ -10,9 +10,9 @@ use std::time::Duration;
 use jobs::jobs;
 use paternoster::SchedulerKind;
 use paternoster_lab::host::Host;
-use paternoster_lab::model::open_device;
 use paternoster_lab::sim::Setup;
 use paternoster_lab::threads::run_jobs;
+use paternoster_model::open_device;
 
 /// Thousands of reads a second by so many processes with 128 outstanding each.
 fn rate(scheduler: SchedulerKind, processes: u32) -> f64 {

@@ -3,10 +3,10 @@
 use paternoster::{
     BioFlags, Instant, IoPrio, Nanos, NoTrace, Op, SchedulerKind, Sector, SectorCount,
 };
-use paternoster_lab::model::{Servers, ServersParameters};
 use paternoster_lab::sim::{
     Action, Costs, Ended, Io, Moment, Setup, SimError, Simulation, TaskId, TaskSetup, Workload,
 };
+use paternoster_model::{Room, Servers};
 
 /// Readers, each of which keeps so many reads outstanding until it has read so many times.
 struct Readers {
@@ -62,13 +62,12 @@ impl Workload for Readers {
 }
 
 fn servers(servers: u32, depth: u32) -> Servers {
-    Servers::new(ServersParameters {
+    Servers::constant(
         servers,
-        depth,
-        end: Sector(1 << 40),
-        fixed: Nanos::from_micros(80),
-        per_sector: Nanos::ZERO,
-    })
+        Room { depth, end: Sector(1 << 40) },
+        Nanos::from_micros(80),
+        Nanos::ZERO,
+    )
 }
 
 /// Four readers with 2 reads outstanding each, 10 reads each, on 4 servers of 80 µs: 8 are

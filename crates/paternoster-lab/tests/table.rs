@@ -2,9 +2,9 @@
 
 use paternoster::SchedulerKind;
 use paternoster_lab::fio::{Jobs, Surroundings};
-use paternoster_lab::model::{Model, open_device};
 use paternoster_lab::sim::Setup;
 use paternoster_lab::threads::{JobRunError, Outcome, PageCacheParameters, run_jobs};
+use paternoster_model::{Model, open_device};
 
 fn run(job: &str) -> Result<Outcome, JobRunError> {
     let device = open_device("table-980pro", 1).expect("it comes along");

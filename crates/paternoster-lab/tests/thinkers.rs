@@ -4,10 +4,10 @@
 
 use paternoster::{Instant, Medium, Nanos, NoTrace, SchedulerKind, fitted_tunables};
 use paternoster_lab::fio::{Jobs, Surroundings};
-use paternoster_lab::model::open_device;
 use paternoster_lab::sim::{GroupSetup, Setup, Simulation};
 use paternoster_lab::thinkers::{LEAST_PERCENT, SCHEDULERS, some_cells};
 use paternoster_lab::threads::{PageCacheParameters, Threads};
+use paternoster_model::open_device;
 
 /// The device idled for the thinker, and what that cost was not known as long as nobody who had
 /// requests all the time was cut off: with 4 to 10 outstanding a victim kept 11 to 16 %.

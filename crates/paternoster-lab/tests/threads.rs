@@ -6,22 +6,21 @@ mod jobs;
 use jobs::jobs;
 use paternoster::{Instant, Nanos, SchedulerKind, Sector};
 use paternoster_lab::fio::DataDirection;
-use paternoster_lab::model::{Servers, ServersParameters};
 use paternoster_lab::result::drained_note;
 use paternoster_lab::sim::Setup;
 use paternoster_lab::threads::{Outcome, PageCacheParameters, run_jobs};
+use paternoster_model::{Room, Servers};
 
 const MIB: u64 = 1 << 20;
 
 /// So many servers of 100 µs, whatever is read.
 fn servers(servers: u32) -> Servers {
-    Servers::new(ServersParameters {
+    Servers::constant(
         servers,
-        depth: 64,
-        end: Sector(1 << 31),
-        fixed: Nanos::from_micros(100),
-        per_sector: Nanos::ZERO,
-    })
+        Room { depth: 64, end: Sector(1 << 31) },
+        Nanos::from_micros(100),
+        Nanos::ZERO,
+    )
 }
 
 fn run(text: &str, channels: u32) -> Outcome {

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use paternoster::{Hierarchy, Hz, Kernel, Nanos, SchedulerKind};
 use paternoster_lab::host::{CORES, host_names};
-use paternoster_lab::model::device_names;
 use paternoster_lab::report::Window;
+use paternoster_model::device_names;
 
 use crate::tunable;
 

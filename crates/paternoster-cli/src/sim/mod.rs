@@ -25,11 +25,11 @@ use anyhow::{Context as _, Result, ensure};
 use paternoster::{Instant, PlugLimits};
 use paternoster_lab::fio::{FileKey, Jobs, ReadAt, Surroundings};
 use paternoster_lab::host::{Host, host_names, host_text};
-use paternoster_lab::model::{Model, device_names, read_device};
-use paternoster_lab::read_input;
 use paternoster_lab::report::{Watch, Window, observe_jobs};
 use paternoster_lab::sim::Setup;
 use paternoster_lab::threads::{Outcome, Progress, Sinks, check_jobs, run_jobs_into};
+use paternoster_model::read_input;
+use paternoster_model::{Model, device_names, read_device};
 use signal_hook::consts::SIGINT;
 use signal_hook::flag;
 

@@ -2,10 +2,10 @@
 
 use paternoster_lab::fio::Jobs;
 use paternoster_lab::host::Host;
-use paternoster_lab::model::DeviceTexts;
 use paternoster_lab::report::{JobFile, ModelFile, Observed, Run};
 use paternoster_lab::sim::Setup;
 use paternoster_lab::threads::Outcome;
+use paternoster_model::DeviceTexts;
 
 use super::args::Args;
 use super::report;

@@ -308,7 +308,7 @@ fn answer_of(task: &Path) -> Result<PathBuf> {
 }
 
 fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T> {
-    let bytes = paternoster_lab::read_input(path)
+    let bytes = paternoster_model::read_input(path)
         .with_context(|| format!("cannot read {}", path.display()))?;
     serde_json::from_slice(&bytes).map_err(|error| anyhow!("{}", told_with_place(path, &error)))
 }

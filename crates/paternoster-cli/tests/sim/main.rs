@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use paternoster_lab::host::host_names;
-use paternoster_lab::model::device_names;
+use paternoster_model::device_names;
 use serde_json::Value;
 
 const TENANTS: &str = "\

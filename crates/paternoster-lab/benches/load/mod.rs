@@ -7,10 +7,10 @@ use paternoster::{
     AnyScheduler, BioFlags, Instant, IoPrio, NoTrace, Op, SchedulerKind, Sector, SectorCount,
     Weight, Weights,
 };
-use paternoster_lab::model::{Model, open_device};
 use paternoster_lab::sim::{
     Action, Ended, GroupSetup, Io, Moment, Setup, Simulation, TaskId, TaskSetup, Workload,
 };
+use paternoster_model::{Model, open_device};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
 

@@ -17,12 +17,11 @@ use std::collections::BinaryHeap;
 
 use paternoster::{Instant, Nanos, Sector, SectorCount};
 
-use super::chance::{Chance, micros};
-use crate::model::Op;
+use paternoster_model::{Draws, Op};
 
 /// What a client needs at least until it asks again, and what it needs at random besides, on
 /// average, in µs.
-const TURNAROUND_US: (f64, f64) = (20.0, 20.0);
+const TURNAROUND: (Nanos, f64) = (Nanos::from_micros(20), 20.0);
 /// Within which time all places ask for the first time, in µs.
 const BEGIN_US: f64 = 100.0;
 
@@ -103,11 +102,11 @@ pub(super) struct Places {
     due: BinaryHeap<Reverse<(Instant, usize)>>,
     /// The end of the device.
     end: Sector,
-    chance: Chance,
+    draws: Draws,
 }
 
 impl Places {
-    pub(super) fn new(clients: Clients, end: Sector, mut chance: Chance) -> Self {
+    pub(super) fn new(clients: Clients, end: Sector, mut draws: Draws) -> Self {
         let of_tenants = clients.tenants.iter().enumerate().flat_map(|(index, tenant)| {
             (0..tenant.connections).map(move |_| Client::Tenant(index))
         });
@@ -123,9 +122,9 @@ impl Places {
             let place = Place { client, connection, asked, op: Op::Read, durable: false };
             list.extend((0..count).map(|_| place));
         }
-        let begin = |place| Reverse((Instant::START + micros(BEGIN_US * chance.unit()), place));
+        let begin = |place| Reverse((Instant::START + draws.time_up_to(BEGIN_US), place));
         let due = (0..list.len()).map(begin).collect();
-        Self { clients, list, connections, due, end, chance }
+        Self { clients, list, connections, due, end, draws }
     }
 
     /// The clients of the connections, by their index.
@@ -146,21 +145,21 @@ impl Places {
         }
         self.due.pop();
         let Tenant { writes, durable, sectors, .. } = *self.requests_of(self.list[index].client);
-        let writes = writes > 0.0 && self.chance.happens(writes);
+        let writes = writes > 0.0 && self.draws.happens(writes);
         let op = if writes { Op::Write } else { Op::Read };
         let place = &mut self.list[index];
         (place.asked, place.op, place.durable) = (at, op, durable && writes);
         let (connection, durable) = (place.connection, place.durable);
         let spots = self.end.0 / u64::from(sectors);
-        let sector = Sector(self.chance.below(spots) * u64::from(sectors));
+        let sector = Sector(self.draws.below(spots) * u64::from(sectors));
         let sectors = SectorCount(sectors);
         Some(Ask { place: index, connection, op, durable, sector, sectors })
     }
 
     /// A place is answered at `now`. Returns what it is and what it had.
     pub(super) fn answered(&mut self, place: usize, now: Instant) -> Place {
-        let (least, mean) = TURNAROUND_US;
-        let turnaround: Nanos = micros(least) + self.chance.exponential(mean);
+        let (least, mean_us) = TURNAROUND;
+        let turnaround = least + self.draws.exponential(mean_us);
         self.due.push(Reverse((now + turnaround, place)));
         self.list[place]
     }
@@ -182,12 +181,13 @@ impl Places {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use paternoster_model::Who;
 
     fn places(writes: f64) -> Places {
         let tenant = |sectors| Tenant { sectors, writes, ..Tenant::reads(100, 4, 8) };
         let tenants = [8, 8, 64].map(tenant).to_vec();
         let clients = Clients { tenants, victim_weight: Some(100) };
-        Places::new(clients, Sector(1 << 20), Chance::new(1, 1))
+        Places::new(clients, Sector(1 << 20), Draws::new(1, Who::Tenants, 0))
     }
 
     /// All ask at first, and then nobody until it is answered.

@@ -10,21 +10,14 @@
 //! It is the evidence for the depth that `wfq` learns: `cargo xtask bench depth` runs all scenes
 //! under several schedulers and seeds. Each run drives the same core as the server does.
 
-mod chance;
 mod clients;
-mod device;
 mod outcome;
 mod run;
 mod scenes;
 mod scheduler;
 mod settling;
 
-pub use chance::{Service, Spread};
 pub use clients::{Clients, Tenant};
-pub use device::{
-    BatchParameters, ChannelsParameters, Crowd, DeviceParameters, FlashParameters, Kind, Pace,
-    PausesParameters, PoolParameters, SlicesParameters, VolumeParameters,
-};
 pub use outcome::{Outcome, Prices, Sample, TenantOutcome};
 pub use run::{ClosedLoopError, Owner, run_closed_loop};
 pub use scenes::{Scene, Set, scenes};

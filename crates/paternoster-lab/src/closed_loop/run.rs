@@ -19,13 +19,11 @@ use paternoster::{
 };
 use thiserror::Error;
 
-use super::chance::{Chance, Service};
 use super::clients::{Client, Clients, Places};
-use super::device::{Kind, Pauses, PausesParameters};
 use super::outcome::{Counting, Outcome, Prices, Sample};
 use super::scenes::Scene;
 use super::scheduler::Scheduler;
-use crate::model::{Command, DeviceError, Model, Op};
+use paternoster_model::{Command, Draws, Kind, Model, Op, Pauses, PausesParameters, Service, Who};
 
 /// How often the scheduler is looked at.
 const SAMPLE: Nanos = Nanos::from_millis(10);
@@ -46,9 +44,6 @@ const BUSY: PausesParameters = PausesParameters::ByChance {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ClosedLoopError {
-    /// The device cannot be opened.
-    #[error(transparent)]
-    Device(#[from] DeviceError),
     /// The scheduler has no such tunable, or it does not take the value.
     #[error(transparent)]
     Tunable(#[from] TunableError),
@@ -99,7 +94,7 @@ struct Run {
     in_device: Vec<Option<RequestId>>,
     free_tags: Vec<u32>,
     /// When the owner is stalled.
-    stalls: Pauses,
+    stalls: Option<Pauses>,
     service: Service,
     now: Instant,
     counted_from: Instant,
@@ -123,16 +118,17 @@ impl Run {
     ) -> Result<Self, ClosedLoopError> {
         let now = Instant::START;
         let length = scene.warm_up + scene.counted;
-        let model = scene.device.open(seed, length)?;
-        let places = Places::new(scene.clients.clone(), model.end(), Chance::new(seed, 3));
+        let model = scene.device.open(seed).expect("its layout is possible");
+        let places =
+            Places::new(scene.clients.clone(), model.end(), Draws::new(seed, Who::Tenants, 0));
         let mut driver = Driver::new(elevator(scheduler, &*model)?);
         let (groups, contexts) = add_clients(&mut driver, &scene.clients, &places);
         driver.dispatch(now, |_, _| {});
-        let stalled = |when| Pauses::new(when, length, &mut Chance::new(seed, 4));
+        let stalled = |when| Pauses::new(when, seed, Who::Owner);
         let stalls = match owner {
-            Owner::Prompt => Pauses::default(),
-            Owner::Noisy => stalled(NOISE),
-            Owner::Busy => stalled(BUSY),
+            Owner::Prompt => None,
+            Owner::Noisy => Some(stalled(NOISE)),
+            Owner::Busy => Some(stalled(BUSY)),
         };
         let counted_from = now + scene.warm_up;
         let depth = model.depth();
@@ -166,7 +162,10 @@ impl Run {
             let waiting = self.driver.elevator().queued();
             return Err(ClosedLoopError::Stuck { after_ms, waiting });
         };
-        let next = self.stalls.free_at(next.max(self.now));
+        let mut next = next.max(self.now);
+        if let Some(stalls) = &mut self.stalls {
+            next = stalls.free_at(next);
+        }
         if next >= self.until {
             self.advance(self.until);
             return Ok(false);
@@ -334,12 +333,10 @@ fn add_clients(
 /// flash it is the channel's time, without the bus.
 fn service(kind: &Kind) -> Service {
     match kind {
-        Kind::Pool(parameters) => parameters.service,
+        Kind::Servers(parameters) => parameters.service,
         Kind::Channels(parameters) => parameters.service,
         Kind::Flash(parameters) => parameters.service,
-        Kind::Volume(_) | Kind::Slices(_) | Kind::Batch(_) | Kind::Named(_) => {
-            Service::constant(1.0)
-        }
+        _ => Service::constant(Nanos::from_micros(1)),
     }
 }
 

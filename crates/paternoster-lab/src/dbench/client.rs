@@ -1,7 +1,6 @@
 //! What a client does next.
 
 use paternoster::Nanos;
-use rand_xoshiro::rand_core::Rng as _;
 
 use super::{Dbench, Flush, write};
 use crate::sim::{Action, Moment, TaskId};
@@ -53,7 +52,7 @@ impl Dbench {
                 let flush = self.flush(index);
                 self.count(now, flush.operations);
                 self.clients[index].phase = Phase::Writing;
-                let place = self.allocation.place(index, flush, &mut self.random);
+                let place = self.allocation.place(index, flush, &mut self.draws);
                 write(place, flush.blocks)
             }
             Phase::Writing => Action::Wait,
@@ -93,7 +92,7 @@ impl Dbench {
     fn draw_work(&mut self, operations: u32) -> Nanos {
         let work = self.parameters.operation.as_nanos() * u64::from(operations);
         let most = work * u64::from(self.parameters.varies_percent) / 100;
-        Nanos::new(work - most + self.random.next_u64() % (2 * most).max(1))
+        Nanos::new(work - most + self.draws.bits() % (2 * most).max(1))
     }
 
     fn flush(&self, index: usize) -> Flush {

@@ -23,8 +23,7 @@ mod places;
 use std::ops::Range;
 
 use paternoster::{BioFlags, Instant, IoPrio, Nanos, Op, Sector, SectorCount};
-use rand_xoshiro::Xoshiro256PlusPlus;
-use rand_xoshiro::rand_core::SeedableRng as _;
+use paternoster_model::{Draws, Who};
 
 use crate::sim::{Action, Ended, Io, Moment, TaskId, TaskSetup, Workload};
 use client::Client;
@@ -110,7 +109,7 @@ pub struct Dbench {
     parameters: DbenchParameters,
     journal: Journal,
     clients: Vec<Client>,
-    random: Xoshiro256PlusPlus,
+    draws: Draws,
     allocation: Allocation,
     /// Operations that ended while bytes were counted.
     operations: u64,
@@ -138,7 +137,7 @@ impl Dbench {
         Self {
             journal: Journal::default(),
             clients,
-            random: Xoshiro256PlusPlus::seed_from_u64(parameters.seed),
+            draws: Draws::new(parameters.seed, Who::Dbench, 0),
             allocation: Allocation::new(parameters.places, parameters.clients, &parameters.flushes),
             operations: 0,
             parameters,

@@ -13,7 +13,7 @@
 use std::ops::Range;
 
 use paternoster::Sector;
-use rand_xoshiro::rand_core::Rng;
+use paternoster_model::Draws;
 
 use super::{BLOCK, Flush};
 
@@ -73,11 +73,11 @@ impl Allocation {
     }
 
     /// Where the file that a client flushes begins.
-    pub(super) fn place(&mut self, client: usize, flush: Flush, random: &mut impl Rng) -> Sector {
+    pub(super) fn place(&mut self, client: usize, flush: Flush, draws: &mut Draws) -> Sector {
         let file = flush.file as usize;
         let block = match self.files[client][file] {
             Some(block) => block,
-            None => self.allocate(self.lengths[file], random),
+            None => self.allocate(self.lengths[file], draws),
         };
         self.files[client][file] = Some(block);
         Sector(self.places.begin.0 + block * u64::from(BLOCK))
@@ -88,9 +88,9 @@ impl Allocation {
         self.files[client].fill(None);
     }
 
-    fn allocate(&mut self, blocks: u32, random: &mut impl Rng) -> u64 {
+    fn allocate(&mut self, blocks: u32, draws: &mut Draws) -> u64 {
         let Places { cores, chunk_blocks, large_blocks, .. } = self.places;
-        let chunk = if blocks < large_blocks { random.next_u32() % cores } else { cores };
+        let chunk = if blocks < large_blocks { upper_half(draws.bits()) % cores } else { cores };
         let blocks = u64::from(blocks);
         let begin = u64::from(chunk) * chunk_blocks;
         let end = begin + chunk_blocks;
@@ -128,10 +128,14 @@ impl Allocation {
     }
 }
 
+#[allow(clippy::cast_possible_truncation, reason = "32 bits are left")]
+fn upper_half(bits: u64) -> u32 {
+    (bits >> 32) as u32
+}
+
 #[cfg(test)]
 mod tests {
-    use rand_xoshiro::Xoshiro256PlusPlus;
-    use rand_xoshiro::rand_core::SeedableRng as _;
+    use paternoster_model::Who;
 
     use super::*;
 
@@ -146,34 +150,34 @@ mod tests {
     #[test]
     fn file_has_its_blocks_from_its_first_flush_until_it_is_deleted() {
         let (mut allocation, [short, long, _]) = allocation();
-        let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
-        let mut place = |client, flush| allocation.place(client, flush, &mut random).0;
+        let mut draws = Draws::new(1, Who::Dbench, 0);
+        let mut place = |client, flush| allocation.place(client, flush, &mut draws).0;
         assert_eq!([place(0, short), place(0, long)], [800, 800]);
         assert_eq!(place(1, short), 800 + 3 * 8, "behind the other client's, all of it");
         allocation.delete_files(0);
-        assert_eq!(allocation.place(0, short, &mut random).0, 800 + 6 * 8);
-        assert_eq!(allocation.place(1, long, &mut random).0, 800 + 3 * 8);
+        assert_eq!(allocation.place(0, short, &mut draws).0, 800 + 6 * 8);
+        assert_eq!(allocation.place(1, long, &mut draws).0, 800 + 3 * 8);
     }
 
     #[test]
     fn large_files_have_a_chunk_of_their_own_which_is_used_again() {
         let (mut allocation, [short, _, large]) = allocation();
-        let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
+        let mut draws = Draws::new(1, Who::Dbench, 0);
         let mut places = Vec::new();
         for _ in 0..3 {
-            places.push(allocation.place(0, large, &mut random).0);
+            places.push(allocation.place(0, large, &mut draws).0);
             allocation.delete_files(0);
         }
         assert_eq!(places, [800 + 50 * 8, 800 + 70 * 8, 800 + 50 * 8]);
-        assert_eq!(allocation.place(0, short, &mut random).0, 800);
+        assert_eq!(allocation.place(0, short, &mut draws).0, 800);
     }
 
     #[test]
     fn blocks_of_a_file_are_no_other_files() {
         let (mut allocation, [_, long, large]) = allocation();
-        let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
+        let mut draws = Draws::new(1, Who::Dbench, 0);
         let mut place = |allocation: &mut Allocation, client, flush| {
-            (allocation.place(client, flush, &mut random).0 - 800) / u64::from(BLOCK)
+            (allocation.place(client, flush, &mut draws).0 - 800) / u64::from(BLOCK)
         };
         assert_eq!(place(&mut allocation, 0, large), 50);
         assert_eq!(place(&mut allocation, 1, large), 70);
@@ -194,10 +198,10 @@ mod tests {
         let (_, flushes) = allocation();
         let places = Places { begin: Sector(0), cores: 4, chunk_blocks: 1 << 20, large_blocks: 16 };
         let mut allocation = Allocation::new(places, 1, &flushes);
-        let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
+        let mut draws = Draws::new(1, Who::Dbench, 0);
         let mut seen = [0; 4];
         for _ in 0..4000 {
-            let block = allocation.place(0, flushes[0], &mut random).0 / u64::from(BLOCK);
+            let block = allocation.place(0, flushes[0], &mut draws).0 / u64::from(BLOCK);
             seen[usize::try_from(block >> 20).expect("a core")] += 1;
             allocation.delete_files(0);
         }

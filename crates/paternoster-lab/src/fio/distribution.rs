@@ -9,10 +9,10 @@
 
 use std::cmp;
 
-use super::draw::Draws;
 use super::files::part_of;
 use super::job::{DataDirection, Distribution};
 use super::permutation::Permutation;
+use paternoster_model::Draws;
 
 /// How often a bell curve is drawn until a block is in the region. A middle at its border with a
 /// deviation of nearly 0 might never be.
@@ -201,12 +201,13 @@ mod tests {
     use super::*;
     use crate::fio::job::Zone;
     use crate::fio::value::Extent;
+    use paternoster_model::Who;
 
     const DRAWS: u64 = 100_000;
 
     /// How often each block is drawn.
     fn counts(distribution: &Distribution, blocks: u64) -> Vec<u64> {
-        let draws = &mut Draws::new(11);
+        let draws = &mut Draws::new(11, Who::Job, 0);
         let sampler = Sampler::new(distribution, DataDirection::Read, blocks, 4096, draws);
         let mut counts = vec![0; usize::try_from(blocks).expect("few")];
         for _ in 0..DRAWS {

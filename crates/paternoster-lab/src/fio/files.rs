@@ -6,12 +6,12 @@
 
 use indexmap::IndexMap;
 
-use super::draw::Draws;
 use super::error::{Mistake, Mistakes, Place};
 use super::job::{File, Region};
 use super::resolve::JobClone;
 use super::spec::Target;
 use super::value::Extent;
+use paternoster_model::Draws;
 
 /// Files begin at multiples of this.
 const ALIGNMENT: u64 = 1 << 20;

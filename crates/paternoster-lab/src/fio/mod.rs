@@ -17,7 +17,6 @@ mod arguments;
 mod command_priority;
 mod direct;
 mod distribution;
-mod draw;
 mod ends;
 mod error;
 mod files;
@@ -40,7 +39,6 @@ mod used_files;
 mod value;
 
 pub use command_priority::CommandPriorities;
-pub(crate) use draw::Draws;
 pub use ends::{
     Ends, LatencyTarget, LeastRate, LeastRates, SteadyCriterion, SteadyRate, SteadyState,
 };

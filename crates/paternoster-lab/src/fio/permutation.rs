@@ -7,7 +7,7 @@
 //!   left │ right ──▶ right │ left ^ mix(right + key)      a round; there are eight
 //! ```
 
-use super::draw::Draws;
+use paternoster_model::Draws;
 
 const ROUNDS: usize = 8;
 
@@ -25,7 +25,7 @@ impl Permutation {
     pub(super) fn new(end: u64, draws: &mut Draws) -> Self {
         assert!(end > 0, "there is a number");
         let bits = u64::BITS - (end - 1).leading_zeros();
-        let keys = std::array::from_fn(|_| draws.next());
+        let keys = std::array::from_fn(|_| draws.bits());
         Self { end, half_bits: bits.div_ceil(2).max(1), keys }
     }
 
@@ -66,11 +66,12 @@ fn mix(mut number: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use paternoster_model::Who;
 
     #[test]
     fn each_number_comes_once() {
         for end in (1..70).chain([1000, 4096, 4097]) {
-            let order = Permutation::new(end, &mut Draws::new(end));
+            let order = Permutation::new(end, &mut Draws::new(end, Who::Job, 0));
             let mut seen: Vec<_> = (0..end).map(|index| order.at(index)).collect();
             seen.sort_unstable();
             assert_eq!(seen, (0..end).collect::<Vec<_>>(), "of {end}");
@@ -83,7 +84,7 @@ mod tests {
     #[allow(clippy::cast_precision_loss, reason = "some thousands")]
     fn neighbours_are_as_far_from_each_other_as_drawn_ones() {
         let end = 4096;
-        let order = Permutation::new(end, &mut Draws::new(7));
+        let order = Permutation::new(end, &mut Draws::new(7, Who::Job, 0));
         let distances = (1..end).map(|index| order.at(index).abs_diff(order.at(index - 1)));
         let mean = distances.sum::<u64>() as f64 / (end - 1) as f64;
         let wanted = (end + 1) as f64 / 3.0;
@@ -93,7 +94,7 @@ mod tests {
     #[test]
     fn seeds_give_different_orders() {
         let order = |seed| {
-            let order = Permutation::new(1000, &mut Draws::new(seed));
+            let order = Permutation::new(1000, &mut Draws::new(seed, Who::Job, 0));
             (0..1000).map(|index| order.at(index)).collect::<Vec<_>>()
         };
         assert_eq!(order(1), order(1));

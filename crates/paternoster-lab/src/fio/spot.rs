@@ -10,12 +10,12 @@
 //! 64 KiB would not fit between reads of 8 KiB that came before it.
 
 use super::distribution::Sampler;
-use super::draw::Draws;
 use super::job::{
     BlockSizes, Coverage, DataDirection, Distribution, Modifier, Order, Pattern, Region, used_sizes,
 };
 use super::unvisited::Unvisited;
 use super::value::PerDirection;
+use paternoster_model::{Draws, Who};
 
 /// How often a size is drawn until one fits.
 const SIZE_DRAWS: u32 = 1000;
@@ -177,7 +177,7 @@ impl Random {
         if !pattern.visits_each_once() {
             // The blocks drawn most stay where they are in all passes.
             let file = u64::try_from(region.file).expect("an index fits");
-            let draws = &mut Draws::numbered(pattern.seed, SCATTER + file);
+            let draws = &mut Draws::new(pattern.seed, Who::Job, SCATTER + file);
             let grids = DataDirection::ALL.map(|direction| {
                 let sizes = pattern.sizes_of(direction, Order::Random);
                 let least = sizes.min().min(region.bytes);

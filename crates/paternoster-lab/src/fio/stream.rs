@@ -14,10 +14,10 @@ use std::collections::VecDeque;
 
 use paternoster::{IoPrio, Nanos};
 
-use super::draw::Draws;
 use super::job::{DataDirection, FileService, IoMix, Modifier, Order, Pattern, used_sizes};
 use super::spot::{Block, BlockDraws, Spot};
 use super::value::PerDirection;
+use paternoster_model::{Draws, Who};
 
 /// What an I/O does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -96,7 +96,7 @@ struct StreamDraws {
 impl StreamDraws {
     fn new(seed: u64) -> Self {
         let [directions, sizes, positions, files, priorities] =
-            [1, 2, 3, 4, 5].map(|number| Draws::numbered(seed, number));
+            [1, 2, 3, 4, 5].map(|number| Draws::new(seed, Who::Job, number));
         Self { directions, blocks: BlockDraws { sizes, positions }, files, priorities }
     }
 }

@@ -15,8 +15,8 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::draw::Draws;
 use super::permutation::Permutation;
+use paternoster_model::Draws;
 
 /// The blocks that were not visited.
 #[derive(Clone, Debug)]
@@ -96,6 +96,7 @@ fn take_out(runs: &mut BTreeMap<u64, u64>, taken: Range<u64>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use paternoster_model::Who;
 
     /// Of ten blocks, 3 to 5 and 9 are visited: from 2 on, 2 is next, from 3 on 6, from 9 on 0.
     #[test]
@@ -117,7 +118,7 @@ mod tests {
     /// visited one.
     #[test]
     fn each_block_is_taken_once() {
-        let draws = &mut Draws::new(3);
+        let draws = &mut Draws::new(3, Who::Job, 0);
         let mut unvisited = Unvisited::new(409_600, 4096, false, draws);
         let mut taken = vec![];
         while let Some((start, bytes)) = unvisited.take(409_600, |left| left.min(12_288), draws) {

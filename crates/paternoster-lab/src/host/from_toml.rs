@@ -7,8 +7,8 @@ use paternoster::{Hz, SchedulerKind, Sector, SectorCount};
 
 use super::{Host, IoCosts, SchedulerCosts};
 use crate::cache::{PAGE, Throttling, WritebackRules};
-use crate::model::parameter_file::{Keys, ParameterError, Problem, micros};
 use crate::threads::{JournalPlace, PageCacheParameters, WritebackGroup};
+use paternoster_model::parameter_file::{Keys, ParameterError, Problem, micros};
 
 type Read<T> = Result<T, ParameterError>;
 

@@ -16,10 +16,10 @@ use std::path::Path;
 use paternoster::{Hz, Nanos, SchedulerKind};
 use thiserror::Error;
 
-use crate::model::Model;
-use crate::model::parameter_file::{ParameterError, Spot};
 use crate::sim::{Costs, Setup};
 use crate::threads::PageCacheParameters;
+use paternoster_model::Model;
+use paternoster_model::parameter_file::{ParameterError, Spot};
 
 pub use from_toml::CORES;
 
@@ -97,7 +97,7 @@ pub fn host_text(name: &str) -> Result<String, HostError> {
     if !path.exists() {
         return Err(HostError::Unknown { name: name.to_owned() });
     }
-    let text = crate::input::read_input_text(path)
+    let text = paternoster_model::read_input_text(path)
         .map_err(|error| ParameterError { at: Spot::whole(path), problem: error.into() })?;
     Ok(text)
 }
@@ -154,8 +154,8 @@ mod tests {
 
     use super::*;
     use crate::cache::Throttling;
-    use crate::model::open_device;
     use crate::threads::{JournalPlace, WritebackGroup};
+    use paternoster_model::open_device;
 
     fn costs(host: &str, scheduler: SchedulerKind, device: &str) -> Costs {
         let host = Host::open(host).unwrap_or_else(|error| panic!("{host}: {error}"));

@@ -8,12 +8,12 @@ use super::device_windows::DeviceWindows;
 use super::names::Names;
 use super::series::Series;
 use crate::fio::Jobs;
-use crate::model::Model;
 use crate::result::job_names;
 use crate::sim::{Setup, Simulation, TaskId};
 use crate::threads::{
     JobRunError, Outcome, PageCacheParameters, Progress, Sinks, Threads, set_up, simulate,
 };
+use paternoster_model::Model;
 
 /// What is told of a run while it goes on, and what is kept of it.
 #[derive(Default)]

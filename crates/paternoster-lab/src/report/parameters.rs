@@ -3,7 +3,7 @@
 use serde::Serialize;
 use toml::{Table, Value};
 
-use crate::model::parameter_file::{FoundValue, values};
+use paternoster_model::parameter_file::{FoundValue, values};
 
 /// A parameter, in the words of its file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn every_device_that_comes_along_says_where_it_holds() {
         for name in ["hdd-7200", "nvme-980pro", "optane-p4800x", "servers-16x80us"] {
-            let (_, texts) = crate::model::read_device(name, 1).expect("it comes along");
+            let (_, texts) = paternoster_model::read_device(name, 1).expect("it comes along");
             let found = described(texts[0].1.as_deref().expect("a text"));
             assert!(found.about.is_some() && found.valid.is_some(), "{name}");
             assert!(found.parameters.len() > 3, "{name}");

@@ -132,7 +132,7 @@ impl CpuTimes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Spent;
+    use paternoster_model::Spent;
 
     fn time(busy: u64, spent: [u64; 4]) -> DeviceTime {
         let [seek, rotation, transfer, overhead] = spent.map(Nanos::new);

@@ -227,7 +227,7 @@ fn name_of(path: &Path) -> Option<&str> {
 }
 
 fn read(path: &Path) -> Result<Scenario, DecideError> {
-    let text = crate::input::read_input_text(path).map_err(|why| file_error(path, why))?;
+    let text = paternoster_model::read_input_text(path).map_err(|why| file_error(path, why))?;
     text.parse().map_err(|error: ScenarioError| run_error(path, error))
 }
 

@@ -6,18 +6,16 @@
 //!     change.rs        … what is changed in the course of its run
 //!   run.rs, setup.rs   its run in virtual time, and what that starts from
 //!   plugs.rs           the plugs of the tasks that have one
-//!   device.rs          the device of k servers that it runs over
 //!   log.rs             what was decided, line by line
 //!     names.rs           … and what they call requests, groups and queues
 //!   measured.rs        what the run measured of each task
 //! ```
 //!
-//! What jobs of fio run over is another simulation (`sim`) with other devices (`model`): a
-//! scenario's is as plain as the recorder's of Linux's decisions.
+//! What jobs of fio run over is another simulation (`sim`): a scenario's is as plain as the
+//! recorder's of Linux's decisions.
 
 mod change;
 mod decide;
-mod device;
 mod error;
 mod fields;
 mod log;
@@ -31,7 +29,10 @@ use std::collections::{HashMap, HashSet};
 use std::str::FromStr;
 
 use indexmap::IndexMap;
-use paternoster::{Hierarchy, Hz, IoPrio, Kernel, ParseIoPrioError, SchedulerKind, Weight};
+use paternoster::{
+    Hierarchy, Hz, IoPrio, Kernel, Nanos, ParseIoPrioError, SchedulerKind, Sector, Weight,
+};
+use paternoster_model::{LinearSeek, Servers, ServersParameters, Service};
 use serde::Deserialize;
 
 use fields::ScenarioFields;
@@ -108,6 +109,24 @@ pub struct DeviceModel {
     pub seek_base_ns: u64,
     /// Time of a seek for each 2²⁰ sectors of distance.
     pub seek_ns_per_mi_sector: u64,
+}
+
+impl DeviceModel {
+    /// Makes the device: servers with heads of their own, to which all operations are alike.
+    fn open(self) -> Servers {
+        let service = Service {
+            // A sector is half a KiB.
+            per_kib: Nanos::new(self.per_sector_ns.saturating_mul(2)),
+            ..Service::constant(Nanos::new(self.base_ns))
+        };
+        let end = Sector(u64::MAX);
+        let (base, ns_per_mi_sector) = (Nanos::new(self.seek_base_ns), self.seek_ns_per_mi_sector);
+        let seek = Some(LinearSeek { base, ns_per_mi_sector });
+        let servers =
+            ServersParameters::new(self.channels, service).with_room(self.queue_depth, end);
+        // Nothing of it is drawn.
+        Servers::new(ServersParameters { seek, ..servers }, 0)
+    }
 }
 
 /// A group of a scenario.

@@ -2,9 +2,9 @@
 //!
 //! ```text
 //!   agenda, by (time, kind, sequence)      kind: completion < timer < arrival < change
-//!     │ next
-//!     ▼
-//!   the driver ─────────▶ dispatch until it gives none ──▶ device ──▶ completions on the agenda
+//!     │ next                                       ▲
+//!     ▼                                            │ when the device is done with a request
+//!   the driver ─────────▶ dispatch until it gives none ──▶ model
 //! ```
 
 use std::cmp::Reverse;
@@ -14,10 +14,11 @@ use paternoster::{
     AnyScheduler, Arrival, Bio, BioFlags, Driver, GroupId, Instant, IoPrio, IocId, Nanos, Recorder,
     RequestId, SchedulerKind, Sector, SectorCount, Weights,
 };
+use paternoster_model::{Command, Model as _, Servers};
+use slab::Slab;
 use thiserror::Error;
 
 use super::change::Changed;
-use super::device::{Device, Job, Started};
 use super::log::Log;
 use super::measured::Measured;
 use super::names::Names;
@@ -64,7 +65,6 @@ const SHOWN: usize = 10;
 /// What is to happen, in the order of kinds at one time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
-    Completion { rq: RequestId, server: usize },
     Timer,
     Arrival { index: usize },
     Change { index: usize },
@@ -73,7 +73,6 @@ enum Event {
 impl Event {
     fn kind(self) -> u8 {
         match self {
-            Self::Completion { .. } => 0,
             Self::Timer => 1,
             Self::Arrival { .. } => 2,
             Self::Change { .. } => 3,
@@ -110,7 +109,9 @@ struct Run<'a> {
     requeued: Vec<u32>,
     groups: HashMap<&'a str, GroupId>,
     driver: Driver<AnyScheduler<Recorder>>,
-    device: Device,
+    model: Servers,
+    /// The requests in the device, by the tags of their commands.
+    in_device: Slab<RequestId>,
     agenda: BinaryHeap<Reverse<(Instant, u8, u64, Event)>>,
     sequence: u64,
     /// The first request that is too late for a run, and what it would do then.
@@ -170,7 +171,8 @@ impl<'a> Run<'a> {
             plugs: Plugs::new(&scenario.tasks),
             groups: HashMap::new(),
             driver: Driver::new(elevator(scenario, scheduler)?),
-            device: Device::new(scenario.device),
+            model: scenario.device.open(),
+            in_device: Slab::new(),
             agenda: BinaryHeap::new(),
             sequence: 0,
             too_late: None,
@@ -187,6 +189,13 @@ impl<'a> Run<'a> {
         self.set_up_agenda();
         let mut now = Instant::START;
         while self.left > 0 {
+            let due = self.model.poll_timeout();
+            let other = self.agenda.peek().map(|Reverse((at, ..))| *at);
+            if let Some(at) = due.filter(|due| other.is_none_or(|other| *due <= other)) {
+                now = at;
+                self.device_is_due(now)?;
+                continue;
+            }
             let Some(Reverse((at, _, _, event))) = self.agenda.pop() else {
                 let at_ns = now.since_start().as_nanos();
                 let left = self.completed.iter().enumerate().filter(|(_, is_done)| !**is_done);
@@ -258,10 +267,6 @@ impl<'a> Run<'a> {
     fn of_request(&self, event: Event) -> Option<(usize, &'static str)> {
         match event {
             Event::Arrival { index } => Some((index, "arrive")),
-            Event::Completion { rq, .. } => {
-                let bio = *self.driver.elevator().request(rq).user_data().first()?;
-                Some((usize::try_from(bio).expect("user data are indices"), "complete"))
-            }
             // A run ends with its last completion, whatever timers are left.
             Event::Timer | Event::Change { .. } => None,
         }
@@ -269,7 +274,6 @@ impl<'a> Run<'a> {
 
     fn handle(&mut self, now: Instant, event: Event) {
         match event {
-            Event::Completion { rq, server } => self.leave_device(now, rq, server),
             Event::Timer if self.timer == Some(now) => {
                 self.timer = None;
                 self.driver.handle_timeout(now);
@@ -278,6 +282,11 @@ impl<'a> Run<'a> {
             Event::Arrival { index } => self.arrive(now, index),
             Event::Change { index } => self.change(now, index),
         }
+        self.decide(now);
+    }
+
+    /// Logs what has happened, dispatches, and has the timer armed that the scheduler wants.
+    fn decide(&mut self, now: Instant) {
         self.log_events();
         self.dispatch(now);
         self.arm_timer();
@@ -327,10 +336,17 @@ impl<'a> Run<'a> {
         *self.tasks[task].ioc.insert(ioc)
     }
 
-    /// The server is done with the request, and has completed it or hands it back.
-    fn leave_device(&mut self, now: Instant, rq: RequestId, server: usize) {
+    /// The device is done with a request, and has completed it or hands it back.
+    fn device_is_due(&mut self, now: Instant) -> Result<(), RunError> {
+        let Some(done) = self.model.poll(now) else { return Ok(()) };
+        let rq = self.in_device.remove(done.tag as usize);
         let name = self.driver.elevator().request(rq).name();
-        let times = &mut self.requeued[usize::try_from(name).expect("names are indices")];
+        let name = usize::try_from(name).expect("names are indices");
+        if now.since_start() > Nanos::new(LONGEST_NS) {
+            let rq = self.names.requests[name].clone();
+            return Err(RunError::TooLong { rq, what: "complete" });
+        }
+        let times = &mut self.requeued[name];
         let is_requeued = *times > 0;
         *times = times.saturating_sub(1);
         if is_requeued {
@@ -338,9 +354,8 @@ impl<'a> Run<'a> {
         } else {
             self.complete(now, rq);
         }
-        if let Some(started) = self.device.finish(server) {
-            self.schedule_completion(now, started);
-        }
+        self.decide(now);
+        Ok(())
     }
 
     fn complete(&mut self, now: Instant, rq: RequestId) {
@@ -419,22 +434,16 @@ impl<'a> Run<'a> {
     }
 
     fn dispatch(&mut self, now: Instant) {
-        let mut jobs = Vec::new();
-        self.driver.dispatch(now, |elevator, rq| {
-            let request = elevator.request(rq);
-            jobs.push(Job { rq, sector: request.sector.0, sectors: request.sectors.0 });
-        });
-        for job in jobs {
-            if let Some(started) = self.device.take(job) {
-                self.schedule_completion(now, started);
-            }
+        while let Some(rq) = self.driver.dispatch_next(now) {
+            let request = self.driver.elevator().request(rq);
+            let (sector, sectors) = (request.sector, request.sectors);
+            let tag =
+                u32::try_from(self.in_device.insert(rq)).expect("requests are counted in u32");
+            // All operations are alike to this device.
+            let op = paternoster_model::Op::Read;
+            self.model.submit(now, Command { tag, op, durable: false, sector, sectors });
         }
         self.log_events();
-    }
-
-    fn schedule_completion(&mut self, now: Instant, started: Started) {
-        let Started { rq, server, service_ns } = started;
-        self.schedule(now + Nanos::new(service_ns), Event::Completion { rq, server });
     }
 
     fn arm_timer(&mut self) {

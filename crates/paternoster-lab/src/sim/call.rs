@@ -17,7 +17,7 @@ use super::agenda::Due;
 use super::processors::Job;
 use super::submitting::bio;
 use super::workload::{Io, TaskId, Workload};
-use crate::model::Model;
+use paternoster_model::Model;
 
 /// A call that is on its way to the scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -7,7 +7,7 @@ use super::agenda::Due;
 use super::processors::Job;
 use super::workload::{Ended, Moment, Workload};
 use super::{Doing, Simulation};
-use crate::model::Model;
+use paternoster_model::Model;
 
 impl<W: Workload, M: Model, S: Scheduler> Simulation<W, M, S> {
     /// Has every command completed that the device has done.

@@ -10,7 +10,7 @@
 
 use paternoster::{Instant, Nanos};
 
-use crate::model::Spent;
+use paternoster_model::Spent;
 
 /// How the time of a run divides, by what the device did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -32,11 +32,11 @@ use paternoster::{
 use slab::Slab;
 use thiserror::Error;
 
-use crate::model::Model;
 use agenda::{Agenda, Due};
 use call::Call;
 use device_time::DeviceClock;
 use outstanding::Outstanding;
+use paternoster_model::Model;
 use processors::{DoneJob, Job, Processors};
 
 pub use costs::{Costs, CpuTime};

@@ -13,8 +13,8 @@ use paternoster::{
 use thiserror::Error;
 
 use super::costs::Costs;
-use crate::model::Model;
 use crate::scenario::{DEEPEST_GROUP, depth, parent_path};
+use paternoster_model::Model;
 
 /// A group of tasks.
 #[derive(Clone, Debug, PartialEq, Eq)]

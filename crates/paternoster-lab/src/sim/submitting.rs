@@ -8,7 +8,7 @@ use super::outstanding::OutstandingIo;
 use super::processors::Job;
 use super::workload::{Action, Io, Moment, TaskId, Workload};
 use super::{Doing, Simulation, TaskState};
-use crate::model::{self, Command, Model};
+use paternoster_model::{self, Command, Model};
 
 impl TaskState {
     /// It waits until so many of its I/Os have completed.
@@ -143,10 +143,10 @@ pub(super) fn bio(ioc: IocId, io: &Io, user_data: u64) -> Bio {
 /// The command for a request.
 fn command(tag: u32, request: &Request) -> Command {
     let op = match request.op {
-        Op::Read => model::Op::Read,
-        Op::Write => model::Op::Write,
-        Op::Discard | Op::WriteZeroes => model::Op::Discard,
-        Op::Flush => model::Op::Flush,
+        Op::Read => paternoster_model::Op::Read,
+        Op::Write => paternoster_model::Op::Write,
+        Op::Discard | Op::WriteZeroes => paternoster_model::Op::Discard,
+        Op::Flush => paternoster_model::Op::Flush,
         other => unreachable!("{other:?}: a model knows all operations of the core"),
     };
     let durable = request.flags.contains(BioFlags::FUA);

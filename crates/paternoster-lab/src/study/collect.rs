@@ -8,8 +8,8 @@ use super::cell::{Cell, Kind};
 use super::errors::{Errors, Near, errors, median};
 use super::task::{Answer, Change, TaskName};
 use super::{Study, Word, changes};
-use crate::model::parameter_file::Note;
 use crate::report::PageTable;
+use paternoster_model::parameter_file::Note;
 
 /// Why answers make no report.
 #[derive(Clone, Debug, PartialEq, Error)]

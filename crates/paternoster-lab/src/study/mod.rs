@@ -25,8 +25,8 @@ mod text;
 
 use serde::Serialize;
 
-use crate::model::parameter_file::{Mark, Note};
 use crate::report::PageTable;
+use paternoster_model::parameter_file::{Mark, Note};
 
 pub use cell::{Cell, Kind};
 pub use collect::{CollectError, Move, Moved, StudyReport, collect};

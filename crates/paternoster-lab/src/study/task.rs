@@ -13,10 +13,10 @@ use super::hybrid_polling::PollingWork;
 use super::plugging::LocksWork;
 use super::queue_merging::DbenchWork;
 use crate::fio::{Jobs, Surroundings};
-use crate::model::parameter_file::{Mark, Note, with_number};
-use crate::model::{DeviceError, open_device_text};
 use crate::sim::{DeviceTime, Setup};
 use crate::threads::{JobRunError, Outcome, PageCacheParameters, run_jobs};
+use paternoster_model::parameter_file::{Mark, Note, with_number};
+use paternoster_model::{DeviceError, open_device_text};
 
 /// A parameter that is given another value, to see what it does.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

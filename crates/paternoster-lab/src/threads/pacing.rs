@@ -7,7 +7,8 @@
 
 use paternoster::{Instant, Nanos};
 
-use crate::fio::{DataDirection, Draws, Pacing, RateProcess, ThinkTrigger};
+use crate::fio::{DataDirection, Pacing, RateProcess, ThinkTrigger};
+use paternoster_model::{Draws, Who};
 
 /// When a thread may go on.
 #[derive(Debug)]
@@ -29,7 +30,7 @@ pub(super) struct Pace {
 impl Pace {
     pub(super) fn new(rules: Pacing, seed: u64) -> Self {
         let start = Instant::from_nanos(0);
-        let draws = Draws::numbered(seed, 6);
+        let draws = Draws::new(seed, Who::Job, 6);
         let last = DataDirection::Read;
         Self { rules, ios: 0, since: start, until: None, due: [start; 3], last, draws }
     }

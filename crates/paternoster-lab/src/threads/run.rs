@@ -9,10 +9,10 @@ use thiserror::Error;
 use super::stand_still::MOST_IOS;
 use super::{JournalPlace, PageCacheParameters, Progress, SinkError, Sinks, Threads};
 use crate::fio::{DataDirection, Engine, Group, Job, Jobs, Mistake, Place};
-use crate::model::{Model, Op};
 use crate::result::{JobResult, short_time};
 use crate::scenario::CFQ_DEFAULT_WEIGHT;
 use crate::sim::{CpuTime, DeviceTime, GroupSetup, Setup, SetupError, SimError, Simulation};
+use paternoster_model::{Model, Op};
 
 /// What came of a run.
 #[derive(Clone, Debug)]

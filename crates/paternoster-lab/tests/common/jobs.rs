@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use paternoster::{Nanos, SchedulerKind, Sector};
 use paternoster_lab::fio::{JobFileError, Jobs, ReadAt, Surroundings};
-use paternoster_lab::model::{Servers, ServersParameters};
 use paternoster_lab::sim::Setup;
 use paternoster_lab::threads::{Outcome, PageCacheParameters, run_jobs};
+use paternoster_model::{Room, Servers};
 
 /// The jobs of a file, for a device of 1 TiB.
 pub(crate) fn jobs(text: &str) -> Jobs {
@@ -38,13 +38,12 @@ pub(crate) fn jobs_with_logs(
 
 /// Runs them over so many servers of 100 µs, whatever is asked for, without a scheduler.
 pub(crate) fn run_on_servers(jobs: &Jobs, servers: u32) -> Outcome {
-    let device = Servers::new(ServersParameters {
+    let device = Servers::constant(
         servers,
-        depth: 64,
-        end: Sector(1 << 31),
-        fixed: Nanos::from_micros(100),
-        per_sector: Nanos::ZERO,
-    });
+        Room { depth: 64, end: Sector(1 << 31) },
+        Nanos::from_micros(100),
+        Nanos::ZERO,
+    );
     let setup = Setup::new(SchedulerKind::None);
     run_jobs(jobs, &setup, PageCacheParameters::default(), device, |_| {}).expect("a run")
 }

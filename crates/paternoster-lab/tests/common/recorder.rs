@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use paternoster::{Instant, Nanos, Sector, SectorCount};
-use paternoster_lab::model::{Command, Completion, Model, Op, Servers, ServersParameters};
+use paternoster_model::{Command, Completion, Model, Op, Room, Servers};
 
 /// The commands, each with its time since the start.
 pub(crate) type Log = Rc<RefCell<Vec<(Nanos, Command)>>>;
@@ -16,12 +16,12 @@ pub(crate) struct Recorder {
     log: Log,
 }
 
-/// So many servers that take so long for a command and for a sector.
-pub(crate) fn recorder(servers: u32, fixed: Nanos, per_sector: Nanos) -> (Recorder, Log) {
-    let end = Sector(1 << 31);
-    let parameters = ServersParameters { servers, depth: 64, end, fixed, per_sector };
+/// So many servers that take so long for a command and for a KiB.
+pub(crate) fn recorder(servers: u32, fixed: Nanos, per_kib: Nanos) -> (Recorder, Log) {
+    let room = Room { depth: 64, end: Sector(1 << 31) };
+    let servers = Servers::constant(servers, room, fixed, per_kib);
     let log = Log::default();
-    (Recorder { servers: Servers::new(parameters), log: Rc::clone(&log) }, log)
+    (Recorder { servers, log: Rc::clone(&log) }, log)
 }
 
 impl Model for Recorder {

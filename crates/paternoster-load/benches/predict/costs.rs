@@ -31,7 +31,7 @@ const IDLE: Scene = Scene {
     name: "idle",
     scheduler: SchedulerKind::None,
     tunables: &[],
-    disk: Disk { servers: 1, service_us: SERVICE_US, ns_per_sector: 0 },
+    disk: Disk { servers: 1, service_us: SERVICE_US, ns_per_kib: 0 },
     tenants: &[Tenant { name: "one", ..ONE }],
 };
 

@@ -10,23 +10,22 @@ use std::time::Duration;
 use anyhow::Result;
 use paternoster::{Instant, Medium, Nanos, NoTrace, Sector, fitted_tunables};
 use paternoster_lab::fio::{Jobs, Surroundings};
-use paternoster_lab::model::{Servers, ServersParameters};
 use paternoster_lab::result::JobResult;
 use paternoster_lab::sim::{GroupSetup, Setup, Simulation};
 use paternoster_lab::threads::{PageCacheParameters, Threads};
+use paternoster_model::{Behind, Lateness, Model as _, Room, Servers};
 
 use crate::costs::Costs;
-use crate::owner::Owned;
 use crate::scenes::{Disk, Scene, Tenant};
 use crate::{COUNTED, EXPORT_MIB, WARM_UP};
 
 /// What each tenant gets, in bytes a second.
 pub(crate) fn predict(scene: &Scene, costs: Costs, seed: u64) -> Result<Vec<f64>> {
     let device = device(scene);
-    let surroundings = Surroundings::without_files(device.end.0 * 512, seed);
+    let surroundings = Surroundings::without_files(device.end().0 * 512, seed);
     let jobs = Jobs::parse(scene.name, job_file(scene).as_bytes(), &surroundings)?;
     let threads = Threads::new(&jobs, PageCacheParameters::default());
-    let owned = Owned::new(Servers::new(device), nanos(costs.lateness));
+    let owned = Behind::new(Lateness(nanos(costs.lateness)), device);
     let mut sim = Simulation::new(&setup(scene, &jobs, costs), threads, owned, NoTrace)?;
     let end = Instant::START + nanos(WARM_UP) + nanos(COUNTED);
     while sim.now() < end {
@@ -56,16 +55,12 @@ fn path(tenant: &Tenant) -> String {
     format!("/{}", tenant.name)
 }
 
-fn device(scene: &Scene) -> ServersParameters {
-    let Disk { servers, service_us, ns_per_sector } = scene.disk;
+fn device(scene: &Scene) -> Servers {
+    let Disk { servers, service_us, ns_per_kib } = scene.disk;
     let mib = EXPORT_MIB * scene.tenants.len();
-    ServersParameters {
-        servers,
-        depth: 2 * servers,
-        end: Sector((mib as u64) << 11),
-        fixed: Nanos::from_micros(service_us.into()),
-        per_sector: Nanos::new(ns_per_sector.into()),
-    }
+    let room = Room { depth: 2 * servers, end: Sector((mib as u64) << 11) };
+    let fixed = Nanos::from_micros(service_us.into());
+    Servers::constant(servers, room, fixed, Nanos::new(ns_per_kib.into()))
 }
 
 /// As the server sets up a scheduler for a modelled disk.

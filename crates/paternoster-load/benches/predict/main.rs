@@ -12,7 +12,6 @@
 
 mod costs;
 mod laboratory;
-mod owner;
 mod report;
 mod scenes;
 mod server;

@@ -22,7 +22,7 @@ pub(crate) struct Disk {
     /// Time of any request.
     pub(crate) service_us: u32,
     /// Further time for each sector.
-    pub(crate) ns_per_sector: u32,
+    pub(crate) ns_per_kib: u32,
 }
 
 /// A tenant: an export, a group of its own, and clients that ask for random blocks.
@@ -55,7 +55,7 @@ pub(crate) static SCENES: [Scene; 5] = [
         name: "demo",
         scheduler: Cfq,
         tunables: &[],
-        disk: Disk { servers: 4, service_us: 1_000, ns_per_sector: 0 },
+        disk: Disk { servers: 4, service_us: 1_000, ns_per_kib: 0 },
         tenants: &[
             Tenant { name: "light", connections: 16, depth: 16, ..ONE },
             Tenant { name: "middle", weight: 200, connections: 4, depth: 16, ..ONE },
@@ -66,7 +66,7 @@ pub(crate) static SCENES: [Scene; 5] = [
         name: "sizes",
         scheduler: Cfq,
         tunables: &[("slice_idle", 0), ("group_idle", 0)],
-        disk: Disk { servers: 8, service_us: 4_000, ns_per_sector: 30_000 },
+        disk: Disk { servers: 8, service_us: 4_000, ns_per_kib: 60_000 },
         tenants: &[
             Tenant { name: "small", weight: 300, connections: 3, depth: 16, ..ONE },
             Tenant { name: "large", weight: 150, depth: 48, block: 64 << 10, ..ONE },
@@ -84,7 +84,7 @@ pub(crate) static SCENES: [Scene; 5] = [
         name: "bytes",
         scheduler: Bfq,
         tunables: &[],
-        disk: Disk { servers: 4, service_us: 2_500, ns_per_sector: 20_000 },
+        disk: Disk { servers: 4, service_us: 2_500, ns_per_kib: 40_000 },
         tenants: &[
             Tenant { name: "reader", weight: 500, connections: 4, depth: 8, ..ONE },
             Tenant { name: "writer", weight: 200, depth: 16, write_percent: 100, ..ONE },
@@ -95,7 +95,7 @@ pub(crate) static SCENES: [Scene; 5] = [
         name: "short",
         scheduler: Cfq,
         tunables: &[],
-        disk: Disk { servers: 4, service_us: 2_000, ns_per_sector: 0 },
+        disk: Disk { servers: 4, service_us: 2_000, ns_per_kib: 0 },
         tenants: &[
             Tenant {
                 name: "thinker",
@@ -112,7 +112,7 @@ pub(crate) static SCENES: [Scene; 5] = [
         name: "deadlines",
         scheduler: MqDeadline,
         tunables: &[],
-        disk: Disk { servers: 6, service_us: 2_500, ns_per_sector: 0 },
+        disk: Disk { servers: 6, service_us: 2_500, ns_per_kib: 0 },
         tenants: &[
             Tenant { name: "mixed", connections: 2, depth: 12, write_percent: 30, ..ONE },
             Tenant { name: "reader", connections: 5, depth: 4, block: 8 << 10, ..ONE },

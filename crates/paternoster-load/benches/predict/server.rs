@@ -55,13 +55,12 @@ fn load(tenant: &Tenant) -> TenantLoad {
 
 /// The configuration of the server, but for its socket.
 fn config(scene: &Scene) -> String {
-    let Disk { servers, service_us, ns_per_sector } = scene.disk;
+    let Disk { servers, service_us, ns_per_kib } = scene.disk;
     let size = EXPORT_MIB * scene.tenants.len();
     let mut text = format!(
         "[disks.d]\nbackend = \"modelled\"\nsize = \"{size}M\"\nservers = {servers}\n\
          service_us = {service_us}\nns_per_kib = {}\nscheduler = \"{}\"\n[disks.d.tunables]\n",
-        2 * ns_per_sector,
-        scene.scheduler
+        ns_per_kib, scene.scheduler
     );
     for (name, value) in scene.tunables {
         writeln!(text, "{name} = {value}").expect("a string takes it");

@@ -2,16 +2,15 @@
 
 use paternoster::Nanos;
 
-use super::{Scene, Set};
-use crate::closed_loop::chance::{Service, Spread};
+use super::{Scene, Set, us};
 use crate::closed_loop::clients::{Clients, Tenant};
-use crate::closed_loop::device::{Kind, Pace, PoolParameters};
+use paternoster_model::{Kind, Pace, ServersParameters, Service, Spread};
 
 /// A device that has the one number of servers, then the other.
 fn change(name: &'static str, about: &'static str, servers: [u32; 2], service: Service) -> Scene {
-    let parameters = PoolParameters::new(servers[0], service);
+    let parameters = ServersParameters::new(servers[0], service);
     let every = at(service);
-    let kind = Kind::Pool(PoolParameters { servers: servers.to_vec(), every, ..parameters });
+    let kind = Kind::Servers(ServersParameters { servers: servers.to_vec(), every, ..parameters });
     scene(name, about, service, kind)
 }
 
@@ -25,16 +24,16 @@ fn scene(name: &'static str, about: &'static str, service: Service, kind: Kind) 
 
 /// When a device of that service changes.
 fn at(service: Service) -> Nanos {
-    Nanos::from_secs(if service.us < 4000.0 { 5 } else { 60 })
+    Nanos::from_secs(if service.fixed < us(4000) { 5 } else { 60 })
 }
 
 /// Changes of servers, then one of speed.
 pub(super) fn scenes() -> Vec<Scene> {
-    let constant = Service::constant(200.0);
-    let lognormal = Service::varying(1000.0, Spread::LogNormal(0.8));
-    let slow = Service::varying(5000.0, Spread::Rare { part: 0.05, times: 10.0 });
+    let constant = Service::constant(us(200));
+    let lognormal = Service::varying(us(1000), Spread::LogNormal(0.8));
+    let slow = Service::varying(us(5000), Spread::Rare { part: 0.05, times: 10.0 });
     let pace = Pace::Slows { from: at(constant), times: 4.0 };
-    let slower = Kind::Pool(PoolParameters { pace, ..PoolParameters::new(16, constant) });
+    let slower = Kind::Servers(ServersParameters { pace, ..ServersParameters::new(16, constant) });
     vec![
         change("up", "16 → 64 × 200 µs", [16, 64], constant),
         change("up-lognormal", "8 → 32 × 1 ms lognormal 0.8", [8, 32], lognormal),

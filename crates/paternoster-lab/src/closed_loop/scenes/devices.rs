@@ -6,12 +6,11 @@
 
 use paternoster::Nanos;
 
-use super::{Scene, Set, Speed, cleaning, pool, servers, sized, slow_writes, throttle};
-use crate::closed_loop::chance::{Service, Spread};
+use super::{Scene, Set, Speed, cleaning, named, pool, servers, sized, slow_writes, throttle, us};
 use crate::closed_loop::clients::{Clients, Tenant};
-use crate::closed_loop::device::{
-    BatchParameters, ChannelsParameters, Crowd, DeviceParameters, Kind, Pace, PausesParameters,
-    PoolParameters, VolumeParameters,
+use paternoster_model::{
+    BatchParameters, ChannelsParameters, Crowd, Described, Kind, Pace, PausesParameters,
+    ServersParameters, Service, Spread, Stages, VolumeParameters,
 };
 
 /// Sectors of 64 KiB.
@@ -35,7 +34,7 @@ impl Scene {
         about: &'static str,
         outstanding: u32,
         speed: Speed,
-        device: impl Into<DeviceParameters>,
+        device: impl Into<Described>,
     ) -> Self {
         let tenant = |weight| Tenant::reads(weight, CONNECTIONS, outstanding / CONNECTIONS);
         let tenants = WEIGHTS.map(tenant).to_vec();
@@ -61,18 +60,18 @@ impl Scene {
 /// On these the constants were chosen.
 fn first() -> [Scene; 6] {
     use Speed::{Fast, Middling, Slow};
-    let lognormal = pool(8, Service::varying(1000.0, Spread::LogNormal(0.8)));
-    let rare = pool(32, Service::varying(100.0, Spread::Rare { part: 0.02, times: 20.0 }));
+    let lognormal = pool(8, Service::varying(us(1000), Spread::LogNormal(0.8)));
+    let rare = pool(32, Service::varying(us(100), Spread::Rare { part: 0.02, times: 20.0 }));
     let channels = Kind::Channels(ChannelsParameters {
         channels: 32,
-        service: Service::constant(80.0),
+        service: Service::constant(us(80)),
         clean_ups: 0.0,
         clean_up: Nanos::ZERO,
     });
     [
-        Scene::new("16x80us", "16 × 80 µs", 32, Fast, servers(16, 80.0)),
-        Scene::new("4x200us", "4 × 200 µs", 32, Middling, servers(4, 200.0)),
-        Scene::new("1x50us", "1 × 50 µs", 32, Middling, servers(1, 50.0)),
+        Scene::new("16x80us", "16 × 80 µs", 32, Fast, servers(16, 80)),
+        Scene::new("4x200us", "4 × 200 µs", 32, Middling, servers(4, 200)),
+        Scene::new("1x50us", "1 × 50 µs", 32, Middling, servers(1, 50)),
         Scene::new("lognormal", "8 × 1 ms lognormal 0.8", 32, Slow, lognormal),
         Scene::new("rare", "32 × 100 µs, 2 % × 20", 32, Fast, rare),
         Scene::new("channels", "32 random channels × 80 µs", 32, Fast, channels),
@@ -82,12 +81,12 @@ fn first() -> [Scene; 6] {
 /// These were in view once.
 fn hold_outs() -> [Scene; 7] {
     use Speed::{Fast, Middling, Slow, VerySlow};
-    let rare = pool(3, Service::varying(5000.0, Spread::Rare { part: 0.05, times: 10.0 }));
+    let rare = pool(3, Service::varying(us(5000), Spread::Rare { part: 0.05, times: 10.0 }));
     [
-        Scene::new("h1", "48 × 250 µs + net 400 µs", 128, Fast, behind_net(48, 250.0, 400)),
-        Scene::new("h2", "cloud, 16 k IOPS, 0.8 ms", 128, Middling, cloud(16_000, 800.0)),
+        Scene::new("h1", "48 × 250 µs + net 400 µs", 128, Fast, behind_net(48, 250, 400)),
+        Scene::new("h2", "cloud, 16 k IOPS, 0.8 ms", 128, Middling, cloud(16_000, 800)),
         Scene::new("h3", "2000 IOPS in slices of 100 ms", 128, Slow, throttle()),
-        Scene::new("h4", "disk, NCQ", 128, VerySlow, Kind::Named("hdd-7200")),
+        Scene::new("h4", "disk, NCQ", 128, VerySlow, named("hdd-7200")),
         Scene::new("h5", "batch 15 + 4 µs", 128, Fast, batch(15_000, 4000)),
         Scene::new("h6", "3 × 5 ms, 5 % × 10", 128, VerySlow, rare),
         Scene::new("h7", "8 channels, 30 % writes, GC 8 ms", 128, Middling, cleaning(8))
@@ -98,28 +97,28 @@ fn hold_outs() -> [Scene; 7] {
 /// These were looked at last.
 fn fresh() -> [Scene; 7] {
     use Speed::{Fast, Middling};
-    let lognormal = pool(24, Service::varying(150.0, Spread::LogNormal(1.0)));
-    let rare = pool(6, Service::varying(300.0, Spread::Rare { part: 0.1, times: 8.0 }));
+    let lognormal = pool(24, Service::varying(us(150), Spread::LogNormal(1.0)));
+    let rare = pool(6, Service::varying(us(300), Spread::Rare { part: 0.1, times: 8.0 }));
     [
         Scene::new("f1", "24 × 150 µs lognormal 1.0", 64, Fast, lognormal),
-        Scene::new("f2", "100 × 1 ms + net 1 ms", 64, Fast, behind_net(100, 1000.0, 1000)),
+        Scene::new("f2", "100 × 1 ms + net 1 ms", 64, Fast, behind_net(100, 1000, 1000)),
         Scene::new("f3", "16 channels, 30 % writes, GC 8 ms", 64, Middling, cleaning(16))
             .with_writes(0.3),
         Scene::new("f4", "6 × 300 µs, 10 % × 8", 64, Middling, rare),
         Scene::new("f5", "batch 6 + 1.5 µs", 64, Fast, batch(6000, 1500)),
-        Scene::new("f6", "cloud, 100 k IOPS, 0.4 ms", 64, Fast, cloud(100_000, 400.0)),
-        Scene::new("f7", "2 × 120 µs", 64, Middling, servers(2, 120.0)),
+        Scene::new("f6", "cloud, 100 k IOPS, 0.4 ms", 64, Fast, cloud(100_000, 400)),
+        Scene::new("f7", "2 × 120 µs", 64, Middling, servers(2, 120)),
     ]
 }
 
 /// On these nothing was tuned.
 fn new() -> [Scene; 11] {
     use Speed::{Fast, Middling, Slow};
-    let pareto = Service::varying(100.0, Spread::Pareto { shape: 1.5, most: 100.0 });
-    let tiers = Service::varying(60.0, Spread::Rare { part: 0.2, times: 20.0 });
-    let store = Service::varying(4000.0, Spread::LogNormal(0.5));
+    let pareto = Service::varying(us(100), Spread::Pareto { shape: 1.5, most: 100.0 });
+    let tiers = Service::varying(us(60), Spread::Rare { part: 0.2, times: 20.0 });
+    let store = Service::varying(us(4000), Spread::LogNormal(0.5));
     [
-        Scene::new("n1", "a real NVMe drive (nvme-980pro)", 64, Fast, Kind::Named("nvme-980pro")),
+        Scene::new("n1", "a real NVMe drive (nvme-980pro)", 64, Fast, named("nvme-980pro")),
         Scene::new("n2", "16 × 100 µs Pareto 1.5", 64, Middling, pool(16, pareto)),
         Scene::new("n3", "8 × 100 µs, swings by half in 3 s", 64, Middling, swinging()),
         Scene::new("n4", "16 × 100 µs, stands still 20 ms of 500", 64, Fast, standing_still()),
@@ -141,14 +140,14 @@ fn new() -> [Scene; 11] {
     ]
 }
 
-fn behind_net(servers: u32, us: f64, net_us: u64) -> DeviceParameters {
-    let network = Nanos::from_micros(net_us);
-    DeviceParameters { network, ..self::servers(servers, us).into() }
+fn behind_net(servers: u32, service: u64, net: u64) -> Described {
+    let stages = Stages { latency: us(net), pauses: None };
+    Described { kind: self::servers(servers, service), stages }
 }
 
 /// A volume without credit, whose latency varies a little.
-fn cloud(rate: u32, us: f64) -> Kind {
-    let latency = Service::varying(us, Spread::LogNormal(0.2));
+fn cloud(rate: u32, service: u64) -> Kind {
+    let latency = Service::varying(us(service), Spread::LogNormal(0.2));
     Kind::Volume(VolumeParameters { rate, kib_rate: None, fast_rate: rate, credit: 0, latency })
 }
 
@@ -158,22 +157,29 @@ fn batch(fixed_ns: u64, each_ns: u64) -> Kind {
 
 fn swinging() -> Kind {
     let pace = Pace::Swings { period: Nanos::from_secs(3), part: 0.5 };
-    Kind::Pool(PoolParameters { pace, ..PoolParameters::new(8, Service::constant(100.0)) })
+    Kind::Servers(ServersParameters {
+        pace,
+        ..ServersParameters::new(8, Service::constant(us(100)))
+    })
 }
 
-fn standing_still() -> DeviceParameters {
+fn standing_still() -> Described {
     let (period, pause) = (Nanos::from_millis(500), Nanos::from_millis(20));
     let pauses = Some(PausesParameters::Periodic { period, pause });
-    DeviceParameters { pauses, ..servers(16, 100.0).into() }
+    let stages = Stages { latency: Nanos::ZERO, pauses };
+    Described { kind: servers(16, 100), stages }
 }
 
 fn crowded() -> Kind {
     let crowd = Crowd { beyond: 24, each: 0.02 };
-    Kind::Pool(PoolParameters { crowd, ..PoolParameters::new(8, Service::constant(100.0)) })
+    Kind::Servers(ServersParameters {
+        crowd,
+        ..ServersParameters::new(8, Service::constant(us(100)))
+    })
 }
 
 fn on_credit() -> Kind {
-    let latency = Service::varying(500.0, Spread::LogNormal(0.3));
+    let latency = Service::varying(us(500), Spread::LogNormal(0.3));
     Kind::Volume(VolumeParameters {
         rate: 3000,
         kib_rate: None,
@@ -184,9 +190,9 @@ fn on_credit() -> Kind {
 }
 
 fn changing() -> Kind {
-    let parameters = PoolParameters::new(16, Service::constant(200.0));
+    let parameters = ServersParameters::new(16, Service::constant(us(200)));
     let (servers, every) = (vec![16, 4], Nanos::from_secs(5));
-    Kind::Pool(PoolParameters { servers, every, ..parameters })
+    Kind::Servers(ServersParameters { servers, every, ..parameters })
 }
 
 /// A tenant of requests of 64 KiB between two of 4 KiB: shares are of what they cost the device.

@@ -7,7 +7,7 @@ use crate::closed_loop::clients::{Clients, Tenant};
 pub(super) fn crowds() -> Vec<Scene> {
     let crowd = |name, about, tenants| {
         let clients = Clients { tenants, victim_weight: Some(100) };
-        Scene::of(Set::Crowds, name, about, Speed::Fast, clients, servers(16, 80.0))
+        Scene::of(Set::Crowds, name, about, Speed::Fast, clients, servers(16, 80))
     };
     let alike = |count| vec![Tenant::reads(100, 1, 8); count];
     let connections = vec![Tenant::reads(100, 1000, 1), Tenant::reads(100, 4, 16)];
@@ -29,7 +29,7 @@ pub(super) fn victims() -> Vec<Scene> {
         Scene::of(Set::Victims, name, about, speed, clients, device)
     };
     let fast = |name, about, connections| {
-        victim(name, about, connections, Speed::Middling, servers(4, 200.0))
+        victim(name, about, connections, Speed::Middling, servers(4, 200))
     };
     let slow = |name, about, connections| victim(name, about, connections, Speed::Slow, throttle());
     vec![

@@ -17,9 +17,11 @@ use std::sync::LazyLock;
 
 use paternoster::Nanos;
 
-use super::chance::Service;
 use super::clients::Clients;
-use super::device::{ChannelsParameters, DeviceParameters, Kind, PoolParameters, SlicesParameters};
+use paternoster_model::{
+    ChannelsParameters, Described, Kind, ServersParameters, Service, SlicesParameters,
+    describe_device,
+};
 
 /// What a scene belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +65,7 @@ pub struct Scene {
     /// What it is, in a few words.
     pub about: &'static str,
     /// The device.
-    pub device: DeviceParameters,
+    pub device: Described,
     /// The load.
     pub clients: Clients,
     /// For how long nothing is counted.
@@ -109,7 +111,7 @@ impl Scene {
         about: &'static str,
         speed: Speed,
         clients: Clients,
-        device: impl Into<DeviceParameters>,
+        device: impl Into<Described>,
     ) -> Self {
         let (warm_up, counted) = match speed {
             Speed::Fast => (2, 4),
@@ -122,22 +124,31 @@ impl Scene {
     }
 }
 
-fn servers(servers: u32, us: f64) -> Kind {
-    pool(servers, Service::constant(us))
+fn us(us: u64) -> Nanos {
+    Nanos::from_micros(us)
+}
+
+/// A device that comes along.
+fn named(name: &str) -> Described {
+    describe_device(name).expect("it comes along")
+}
+
+fn servers(servers: u32, service: u64) -> Kind {
+    pool(servers, Service::constant(us(service)))
 }
 
 fn pool(servers: u32, service: Service) -> Kind {
-    Kind::Pool(PoolParameters::new(servers, service))
+    Kind::Servers(ServersParameters::new(servers, service))
 }
 
 /// Servers that long requests keep busy for longer: 50 KiB cost as much as one request without any.
 fn sized() -> Kind {
-    pool(8, Service { us_per_kib: 2.0, ..Service::constant(100.0) })
+    pool(8, Service { per_kib: us(2), ..Service::constant(us(100)) })
 }
 
 /// Servers that take five times as long for a write.
 fn slow_writes() -> Kind {
-    pool(8, Service { write_times: 5.0, ..Service::constant(80.0) })
+    pool(8, Service { write_times: 5.0, ..Service::constant(us(80)) })
 }
 
 /// 2000 requests a second, in slices of 100 ms.
@@ -145,7 +156,7 @@ fn throttle() -> Kind {
     Kind::Slices(SlicesParameters {
         commands: 200,
         slice: Nanos::from_millis(100),
-        service: Service::constant(100.0),
+        service: Service::constant(us(100)),
     })
 }
 
@@ -154,7 +165,7 @@ fn throttle() -> Kind {
 fn cleaning(channels: u32) -> Kind {
     Kind::Channels(ChannelsParameters {
         channels,
-        service: Service { write_times: 2.5, ..Service::constant(60.0) },
+        service: Service { write_times: 2.5, ..Service::constant(us(60)) },
         clean_ups: 0.01,
         clean_up: Nanos::from_millis(8),
     })
@@ -170,7 +181,7 @@ mod tests {
         names.extend(Set::ALL.map(Set::name));
         let count = names.len();
         for scene in scenes() {
-            let device = scene.device.open(1, Nanos::from_secs(1)).expect(scene.name);
+            let device = scene.device.open(1).expect(scene.name);
             assert!(device.depth() > 0, "{}", scene.name);
         }
         names.sort_unstable();

@@ -3,10 +3,9 @@
 
 use paternoster::Nanos;
 
-use super::{Scene, Set, cleaning, pool, sized, slow_writes};
-use crate::closed_loop::chance::{Service, Spread};
+use super::{Scene, Set, cleaning, pool, sized, slow_writes, us};
 use crate::closed_loop::clients::{Clients, Tenant};
-use crate::closed_loop::device::{FlashParameters, Kind, VolumeParameters};
+use paternoster_model::{FlashParameters, Kind, Service, Spread, VolumeParameters};
 
 /// What a tenant asks for, so many KiB each.
 #[derive(Clone, Copy)]
@@ -95,34 +94,34 @@ fn writes() -> Vec<Scene> {
 
 /// 16 KiB cost as much as one request without any, as `wfq` takes it at the start.
 fn as_prior() -> Kind {
-    pool(8, Service { us_per_kib: 6.25, ..Service::constant(100.0) })
+    pool(8, Service { per_kib: Nanos::new(6250), ..Service::constant(us(100)) })
 }
 
 /// The same as [`sized`], ten times as slow and at random.
 fn spread() -> Kind {
-    let varying = Service::varying(1000.0, Spread::LogNormal(0.8));
-    pool(8, Service { us_per_kib: 20.0, ..varying })
+    let varying = Service::varying(us(1000), Spread::LogNormal(0.8));
+    pool(8, Service { per_kib: us(20), ..varying })
 }
 
 /// A volume without credit, whose latency varies a little.
 fn volume(mib_rate: Option<u32>) -> Kind {
-    let latency = Service::varying(800.0, Spread::LogNormal(0.2));
+    let latency = Service::varying(us(800), Spread::LogNormal(0.2));
     let (rate, kib_rate) = (16_000, mib_rate.map(|rate| rate << 10));
     Kind::Volume(VolumeParameters { rate, kib_rate, fast_rate: rate, credit: 0, latency })
 }
 
 /// A write with FUA takes five times as long as another.
 fn durable() -> Kind {
-    pool(8, Service { durable_us: 400.0, ..Service::constant(100.0) })
+    pool(8, Service { durable: us(400), ..Service::constant(us(100)) })
 }
 
 /// Reads of 4 KiB lack channels, long ones the bus.
 fn flash(clean_ups: f64) -> Kind {
-    let service = Service { us_per_kib: 1.0, write_times: 2.5, ..Service::constant(60.0) };
+    let service = Service { per_kib: us(1), write_times: 2.5, ..Service::constant(us(60)) };
     Kind::Flash(FlashParameters {
         channels: 16,
         service,
-        bus_us_per_kib: 0.5,
+        bus_per_kib: Nanos::new(500),
         clean_ups,
         clean_up: Nanos::from_millis(8),
     })

@@ -7,9 +7,9 @@ use paternoster::Nanos;
 use super::line::{Line, Said, Version, parse};
 use super::source::Lines;
 use super::{IoLog, LogFile};
-use crate::fio::draw::Draws;
 use crate::fio::error::{Mistake, Place};
 use crate::fio::{Io, IoOp};
+use paternoster_model::{Draws, Who};
 
 /// A log that is being replayed.
 #[derive(Clone, Debug)]
@@ -63,7 +63,7 @@ impl Replay {
             waited: Nanos::ZERO,
             has_opened: false,
             // As streams of I/O have them.
-            priorities: Draws::numbered(log.seed, 5),
+            priorities: Draws::new(log.seed, Who::Job, 5),
             log: log.clone(),
         }
     }

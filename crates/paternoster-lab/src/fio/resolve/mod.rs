@@ -7,7 +7,6 @@ use std::collections::HashMap;
 use indexmap::IndexMap;
 use paternoster::Nanos;
 
-use super::draw::Draws;
 use super::ends;
 use super::error::{Mistake, Mistakes, Place};
 use super::files::Files;
@@ -24,6 +23,7 @@ use super::used_files::{Use, UsedFiles};
 use super::value::KbBase;
 use super::{Surroundings, direct, replay, unused};
 use parts::{io_prio, pacing, pattern, submission};
+use paternoster_model::{Draws, Who};
 
 /// A clone of a job section: what its files are named after, and where its mistakes are.
 pub(in crate::fio) struct JobClone<'a> {
@@ -198,7 +198,7 @@ impl Resolver<'_> {
         let JobClone { spec, .. } = *clone;
         let index = u64::try_from(self.jobs.len()).expect("a length fits");
         let seed = spec.pattern.seed.unwrap_or(self.surroundings.seed);
-        let mut draws = Draws::numbered(seed, index);
+        let mut draws = Draws::new(seed, Who::Job, index);
         let source = self.source(clone, logs, &mut draws);
         let source = self.mistakes.keep(source);
         let pacing = self.mistakes.keep(pacing(clone));

@@ -4,7 +4,6 @@ use paternoster::{IoPrio, Nanos};
 
 use super::JobClone;
 use crate::fio::command_priority::CommandPriorities;
-use crate::fio::draw::Draws;
 use crate::fio::error::Mistake;
 use crate::fio::files::Work;
 use crate::fio::job::{
@@ -13,6 +12,7 @@ use crate::fio::job::{
 };
 use crate::fio::spec::{BatchSpec, Identity, PatternSpec, Spec, SubmissionSpec};
 use crate::fio::value::PerDirection;
+use paternoster_model::Draws;
 
 /// The largest read or write.
 const MAX_TRANSFER: u64 = 1 << 30;
@@ -127,7 +127,7 @@ pub(super) fn pattern(
             at_close: said.fsync_on_close,
         },
         repeat: said.repeat,
-        seed: draws.next(),
+        seed: draws.bits(),
         command_priorities: CommandPriorities::of(clone)?,
     })
 }

@@ -7,7 +7,7 @@ use paternoster::{Direction, SectorCount};
 
 use super::law::{Overshoots, StallLaw, Times, nanos};
 use super::simulate::{Length, Machine, Stream};
-use crate::model::parameter_file::{Keys, ParameterError, Problem};
+use paternoster_model::parameter_file::{Keys, ParameterError, Problem};
 
 type Read<T> = Result<T, ParameterError>;
 

@@ -2,38 +2,21 @@
 
 use std::f64::consts::TAU;
 
-use rand_xoshiro::Xoshiro256PlusPlus;
-use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
+use paternoster_model::Draws;
 
-/// A stream of random numbers.
-#[derive(Clone, Debug)]
-pub(super) struct Draws(Xoshiro256PlusPlus);
+/// The standard normal distribution, by the method of Box and Muller.
+fn normal(draws: &mut Draws) -> f64 {
+    let radius = (-2.0 * libm::log(draws.above_zero())).sqrt();
+    radius * libm::cos(TAU * draws.above_zero())
+}
 
-impl Draws {
-    pub(super) fn new(seed: u64) -> Self {
-        Self(Xoshiro256PlusPlus::seed_from_u64(seed))
-    }
+/// The sum of two exponential times of mean 1.
+fn gamma(draws: &mut Draws) -> f64 {
+    -libm::log(draws.above_zero() * draws.above_zero())
+}
 
-    /// More than 0 and at most 1.
-    #[allow(clippy::cast_precision_loss)] // 53 bits are exact
-    fn uniform(&mut self) -> f64 {
-        ((self.0.next_u64() >> 11) + 1) as f64 / (1_u64 << 53) as f64
-    }
-
-    /// By Box and Muller.
-    fn normal(&mut self) -> f64 {
-        let radius = (-2.0 * libm::log(self.uniform())).sqrt();
-        radius * libm::cos(TAU * self.uniform())
-    }
-
-    /// The sum of two exponential times of mean 1.
-    fn gamma(&mut self) -> f64 {
-        -libm::log(self.uniform() * self.uniform())
-    }
-
-    fn happens(&mut self, probability: f64) -> bool {
-        probability > 0.0 && self.uniform() <= probability
-    }
+fn happens(draws: &mut Draws, probability: f64) -> bool {
+    probability > 0.0 && draws.above_zero() <= probability
 }
 
 /// How late sleeps end, in µs.
@@ -51,8 +34,8 @@ impl Overshoots {
     /// In ns.
     pub(super) fn draw(&self, draws: &mut Draws) -> u64 {
         let common =
-            self.base_us + self.deviation_us * draws.normal() + self.gamma_us * draws.gamma();
-        let rare = if draws.happens(self.rare) { self.rare_us } else { 0.0 };
+            self.base_us + self.deviation_us * normal(draws) + self.gamma_us * gamma(draws);
+        let rare = if happens(draws, self.rare) { self.rare_us } else { 0.0 };
         nanos(common + rare)
     }
 }
@@ -103,8 +86,8 @@ impl Stalls {
             self.begin = u64::MAX;
             return;
         }
-        self.begin = self.end + nanos(-every_us * libm::log(self.draws.uniform()));
-        self.end = self.begin + nanos(-length_us * libm::log(self.draws.uniform()));
+        self.begin = self.end + nanos(-every_us * libm::log(self.draws.above_zero()));
+        self.end = self.begin + nanos(-length_us * libm::log(self.draws.above_zero()));
     }
 }
 
@@ -144,7 +127,7 @@ impl Times {
     pub(super) fn draw(&self, number: u64, middle: u64, draws: &mut Draws) -> u64 {
         let plain = self.plain(draws);
         if self.stall_every > 0 && number % self.stall_every < self.stall_ios {
-            return nanos(self.stall_us + self.stall_uniform_us * draws.uniform());
+            return nanos(self.stall_us + self.stall_uniform_us * draws.above_zero());
         }
         let phase = number as f64 / self.drift_ios.max(1.0);
         let drift = 1.0 + self.drift * libm::sin(TAU * phase);
@@ -153,17 +136,17 @@ impl Times {
     }
 
     fn plain(&self, draws: &mut Draws) -> f64 {
-        if draws.happens(self.fast_part) {
-            return self.fast_us + self.fast_uniform_us * draws.uniform();
+        if happens(draws, self.fast_part) {
+            return self.fast_us + self.fast_uniform_us * draws.above_zero();
         }
-        let rare = if draws.happens(self.rare) { self.rare_us } else { 0.0 };
+        let rare = if happens(draws, self.rare) { self.rare_us } else { 0.0 };
         if self.median_us > 0.0 {
-            return rare + self.median_us * libm::exp(self.sigma * draws.normal());
+            return rare + self.median_us * libm::exp(self.sigma * normal(draws));
         }
-        let uniform = self.uniform_us * draws.uniform();
-        let gamma = self.gamma_us * draws.gamma();
+        let uniform = self.uniform_us * draws.above_zero();
+        let gamma = self.gamma_us * gamma(draws);
         let pareto = if self.pareto_us > 0.0 {
-            self.pareto_us * (libm::pow(draws.uniform(), -1.0 / self.pareto_alpha) - 1.0)
+            self.pareto_us * (libm::pow(draws.above_zero(), -1.0 / self.pareto_alpha) - 1.0)
         } else {
             0.0
         };

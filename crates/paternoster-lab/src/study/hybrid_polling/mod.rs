@@ -21,10 +21,10 @@ use super::cell::{Cell, Kind};
 use super::collect::{Answers, CollectError};
 use super::task::{Change, Task, TaskError, TaskName, Work, changed};
 use super::{Study, VERSION, Word, words};
-use crate::model::parameter_file::{Note, notes};
 use crate::report::PageTable;
 use figures::{CPU, Figures, LATENCY, LOAD, MISSES, P99, SLEPT};
 use file::{Device, StudyFile};
+use paternoster_model::parameter_file::{Note, notes};
 use policies::{MORE, WAYS, Way, post_rows};
 use simulate::simulate;
 

@@ -18,7 +18,8 @@
 use paternoster::poll::{Completions, Estimator, PollClass, PollPolicy, Ticket, Wait};
 use paternoster::{Instant, Nanos};
 
-use super::law::{Draws, Overshoots, StallLaw, Stalls, Times};
+use super::law::{Overshoots, StallLaw, Stalls, Times};
+use paternoster_model::{Draws, Who};
 
 /// How long who polls goes on without asking again, in ns.
 const LOOK: u64 = 100_000;
@@ -137,10 +138,10 @@ pub(super) fn simulate(
     length: Length,
     seed: u64,
 ) -> Run {
-    let draws = (1..).take(streams.len()).map(|stream| (Draws::new(seed * 1000 + stream), 0));
+    let draws = (1..).take(streams.len()).map(|stream| (Draws::new(seed, Who::Polling, stream), 0));
     let start = Instant::START.as_nanos();
     // No stream has that number.
-    let stall_draws = Draws::new(seed * 1000 + 999);
+    let stall_draws = Draws::new(seed, Who::Polling, 999);
     let mut thread = Thread {
         machine,
         streams,
@@ -148,7 +149,7 @@ pub(super) fn simulate(
         estimator: Estimator::new(policy, completions),
         completions,
         draws: draws.collect(),
-        wake_draws: Draws::new(seed * 1000),
+        wake_draws: Draws::new(seed, Who::Polling, 0),
         stalls: Stalls::new(machine.stalls, stall_draws, start),
         now: start,
         in_device: Vec::new(),

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::model::parameter_file::{Keys, ParameterError};
+use paternoster_model::parameter_file::{Keys, ParameterError};
 
 /// What the file says.
 #[derive(Clone, Debug)]

@@ -15,10 +15,10 @@ use super::cell::{Cell, Kind};
 use super::collect::{Answers, CollectError};
 use super::task::{Change, JobsWork, Task, TaskName, Work, changed};
 use super::{Study, VERSION, Word, words};
-use crate::model::parameter_file::{Note, notes};
-use crate::model::whole_device_file;
 use crate::report::PageTable;
 use file::StudyFile;
+use paternoster_model::parameter_file::{Note, notes};
+use paternoster_model::whole_device_file;
 use post::{Row, Setting};
 
 /// A study of a post that was measured with iostest.

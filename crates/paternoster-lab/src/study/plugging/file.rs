@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::model::Machine;
-use crate::model::parameter_file::{Keys, ParameterError};
+use paternoster_model::parameter_file::{Keys, ParameterError};
 
 type Read<T> = Result<T, ParameterError>;
 

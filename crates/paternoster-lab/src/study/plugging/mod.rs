@@ -17,10 +17,10 @@ use super::cell::{Cell, Kind};
 use super::collect::{Answers, CollectError};
 use super::task::{Change, Task, TaskError, TaskName, Work, changed};
 use super::{Study, VERSION, Word, words};
-use crate::model::parameter_file::{Note, notes};
 use crate::report::PageTable;
 use file::{Published, StudyFile};
 pub use model::{Machine, Predicted, predict};
+use paternoster_model::parameter_file::{Note, notes};
 pub use program::Generation;
 
 /// What the keys of parameters begin with.

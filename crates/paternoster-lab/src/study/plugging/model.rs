@@ -12,8 +12,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use rand_xoshiro::Xoshiro256PlusPlus;
-use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
+use paternoster_model::{Draws, Who};
 
 use super::program::{Generation, Step, Which, program};
 
@@ -104,7 +103,7 @@ struct Run<'a> {
     machine: &'a Machine,
     steps: Vec<Step>,
     per_lock: u32,
-    draws: Xoshiro256PlusPlus,
+    draws: Draws,
     processors: Vec<Processor>,
     /// The machine's list, then a slot for each processor, then devices.
     locks: Vec<Lock>,
@@ -127,7 +126,7 @@ impl<'a> Run<'a> {
             machine,
             steps: program(generation, machine),
             per_lock: generation.per_lock(),
-            draws: Xoshiro256PlusPlus::seed_from_u64(1),
+            draws: Draws::new(1, Who::Locks, 0),
             processors: vec![Processor::default(); processors],
             locks: (0..1 + processors + devices).map(|_| Lock::default()).collect(),
             queued: vec![0; devices],
@@ -267,13 +266,13 @@ impl<'a> Run<'a> {
 
     #[allow(clippy::cast_possible_truncation)] // below the number of devices
     fn draw_device(&mut self) -> usize {
-        (self.draws.next_u64() % self.queued.len() as u64) as usize
+        (self.draws.bits() % self.queued.len() as u64) as usize
     }
 
     /// 0.5 to 1.5, so that processors do not go in step.
     #[allow(clippy::cast_precision_loss)] // 53 bits are kept
     fn draw_factor(&mut self) -> f64 {
-        0.5 + (self.draws.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
+        0.5 + (self.draws.bits() >> 11) as f64 / (1_u64 << 53) as f64
     }
 }
 

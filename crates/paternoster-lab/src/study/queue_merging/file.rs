@@ -7,7 +7,7 @@ use paternoster::{IoPrio, Nanos, Sector};
 use serde::Deserialize;
 
 use crate::dbench::{DbenchParameters, Flush, Places};
-use crate::model::parameter_file::{Keys, ParameterError, Problem, exactly, micros};
+use paternoster_model::parameter_file::{Keys, ParameterError, Problem, exactly, micros};
 
 type Read<T> = Result<T, ParameterError>;
 

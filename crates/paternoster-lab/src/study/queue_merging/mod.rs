@@ -19,10 +19,10 @@ use super::task::{Change, Task, TaskError, TaskName, Work, changed, parsed, time
 use super::{Study, VERSION, Word, words};
 use crate::dbench::{Dbench, DbenchParameters};
 use crate::host::{Host, host_file};
-use crate::model::parameter_file::{Note, ParameterError, notes};
-use crate::model::{open_device_text, whole_device_file};
 use crate::sim::{Setup, Simulation};
 use file::{Instructions, StudyFile};
+use paternoster_model::parameter_file::{Note, ParameterError, notes};
+use paternoster_model::{open_device_text, whole_device_file};
 
 /// What the keys of parameters begin with.
 const STUDY: &str = "study.";

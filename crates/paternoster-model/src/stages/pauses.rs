@@ -1,0 +1,152 @@
+//! Pauses: spans in which nothing is answered. Of a device, or of whoever drives it.
+
+use paternoster::{Instant, Nanos};
+
+use super::Stage;
+use crate::parameter_file::{Keys, ParameterError, millis};
+use crate::random::{Draws, Who};
+use crate::{Completion, Model};
+
+/// When pauses are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PausesParameters {
+    /// One of each length at the end of each period.
+    Periodic {
+        /// From the end of one to the end of the next.
+        period: Nanos,
+        /// How long one is.
+        pause: Nanos,
+    },
+    /// By chance: so many a second on average, of any length between two.
+    ByChance {
+        /// How many a second.
+        per_second: u32,
+        /// The shortest and the longest.
+        lengths: (Nanos, Nanos),
+    },
+}
+
+impl PausesParameters {
+    /// Reads a table with one of both.
+    pub(crate) fn read(keys: &mut Keys<'_>) -> Result<Self, ParameterError> {
+        if keys.has("per_second") {
+            let per_second = keys.small("per_second", 1..=1_000_000)?;
+            let least = keys.number("least_ms", 0.0..=1e6)?;
+            let most = keys.number("most_ms", least..=1e6)?;
+            return Ok(Self::ByChance { per_second, lengths: (millis(least), millis(most)) });
+        }
+        let period = keys.number("every_ms", 0.001..=1e9)?;
+        let pause = millis(keys.number("pause_ms", 0.0..=period)?);
+        Ok(Self::Periodic { period: millis(period), pause })
+    }
+}
+
+/// Pauses, as far as they have been asked for.
+#[derive(Clone, Debug)]
+pub struct Pauses {
+    parameters: PausesParameters,
+    draws: Draws,
+    /// Begin and end of each, in order.
+    spans: Vec<(Instant, Instant)>,
+}
+
+impl Pauses {
+    /// Those of a device or of an owner.
+    pub fn new(parameters: PausesParameters, seed: u64, who: Who) -> Self {
+        Self { parameters, draws: Draws::new(seed, who, 0), spans: Vec::new() }
+    }
+
+    /// The first moment from `at` on that is in no pause.
+    pub fn free_at(&mut self, at: Instant) -> Instant {
+        while self.spans.last().is_none_or(|(_, end)| *end <= at) {
+            self.add();
+        }
+        self.known_free_at(at)
+    }
+
+    /// The same where pauses are known up to then.
+    fn known_free_at(&self, at: Instant) -> Instant {
+        let next = self.spans.partition_point(|(_, end)| *end <= at);
+        match self.spans.get(next) {
+            Some(&(begin, end)) if begin <= at => end,
+            _ => at,
+        }
+    }
+
+    /// Adds the next one.
+    fn add(&mut self) {
+        let at = self.spans.last().map_or(Instant::START, |(_, end)| *end);
+        let span = match self.parameters {
+            PausesParameters::Periodic { period, pause } => {
+                let end = at + period;
+                (end.saturating_sub(pause), end)
+            }
+            PausesParameters::ByChance { per_second, lengths: (least, most) } => {
+                let begin = at + self.draws.exponential(1e6 / f64::from(per_second));
+                let further = self.draws.below(most.saturating_sub(least).as_nanos() + 1);
+                (begin, begin + least + Nanos::new(further))
+            }
+        };
+        self.spans.push(span);
+    }
+}
+
+/// What the device does goes on meanwhile.
+impl Stage for Pauses {
+    fn poll_timeout(&self, device: Option<Instant>) -> Option<Instant> {
+        device.map(|at| self.known_free_at(at))
+    }
+
+    fn poll(&mut self, device: &mut dyn Model, now: Instant) -> Option<Completion> {
+        if self.free_at(now) > now {
+            return None;
+        }
+        device.poll(now)
+    }
+
+    fn device_changed(&mut self, poll_timeout: Option<Instant>) {
+        if let Some(at) = poll_timeout {
+            self.free_at(at);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stages::Behind;
+    use crate::tests::{at, ends, read};
+    use crate::{Servers, ServersParameters, Service};
+
+    #[test]
+    fn nothing_is_answered_in_a_pause() {
+        let periodic = PausesParameters::Periodic {
+            period: Nanos::from_micros(500),
+            pause: Nanos::from_micros(100),
+        };
+        let pauses = Pauses::new(periodic, 1, Who::Pauses);
+        let one = ServersParameters::new(1, Service::constant(Nanos::from_micros(150)));
+        let mut pausing = Behind::new(pauses, Servers::new(one, 1));
+        for tag in 0..4 {
+            pausing.submit(at(0), read(tag));
+        }
+        // The third would end at 450, in the pause from 400 to 500; the fourth ends at 600.
+        assert_eq!(ends(&mut pausing), [(0, 150), (1, 300), (2, 500), (3, 600)]);
+    }
+
+    /// 20 a second for 100 s are 2000, with a deviation of 45; each takes 2.25 ms on average, in
+    /// which no other begins: 1914 are to be expected.
+    #[test]
+    fn pauses_by_chance_come_as_often_as_they_should() {
+        let by_chance = PausesParameters::ByChance {
+            per_second: 20,
+            lengths: (Nanos::from_micros(500), Nanos::from_millis(4)),
+        };
+        let mut pauses = Pauses::new(by_chance, 1, Who::Pauses);
+        pauses.free_at(Instant::START + Nanos::from_secs(100));
+        assert!((1734..2094).contains(&pauses.spans.len()), "{}", pauses.spans.len());
+        let lengths = pauses.spans.iter().map(|(begin, end)| end.saturating_since(*begin));
+        assert!(lengths.clone().min() >= Some(Nanos::from_micros(500)));
+        assert!(lengths.max() <= Some(Nanos::from_millis(4)));
+    }
+}
