@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use paternoster_disk::ModelledBackend;
 use paternoster_disk::{
-    Backend, CacheChoice, CommandOp, Extent, FileBackend, FileOptions, MemoryBackend, Model,
+    Backend, CacheChoice, CommandOp, Extent, FileBackend, FileOptions, MemoryBackend, ServersTime,
 };
 use rustix::io::Errno;
 use tempfile::TempDir;
@@ -93,12 +93,12 @@ fn what_is_written_trimmed_and_zeroed_in_memory_reads_so() {
 #[test]
 fn what_is_written_and_zeroed_on_a_modelled_disk_reads_so() {
     within_a_minute(|| {
-        let model = Model {
+        let model = ServersTime {
             servers: 2,
-            service: paternoster::Nanos::from_micros(20),
+            fixed: paternoster::Nanos::from_micros(20),
             per_kib: paternoster::Nanos::new(100),
         };
-        let modelled = || Box::new(ModelledBackend::new(7000, model));
+        let modelled = || Box::new(ModelledBackend::of_servers(7000, model));
         assert_eq!(around(modelled(), |at, len| write_fua(at, len as usize, 7)), with_3000_of(7));
         assert_eq!(around(modelled(), |at, len| zero(at, len, true)), with_3000_of(0));
     });
@@ -214,11 +214,11 @@ fn what_each_disk_can_do_is_told() {
     );
     let memory = MemoryBackend::new(5).capabilities();
     assert_eq!((memory.size, memory.fast_zero, memory.rotational), (5, true, false));
-    let model = Model {
+    let model = ServersTime {
         servers: 4,
-        service: paternoster::Nanos::new(1),
+        fixed: paternoster::Nanos::new(1),
         per_kib: paternoster::Nanos::ZERO,
     };
-    let modelled = ModelledBackend::new(5, model).capabilities();
+    let modelled = ModelledBackend::of_servers(5, model).capabilities();
     assert_eq!(modelled.depth, 8, "twice its servers");
 }

@@ -4,14 +4,18 @@ mod support;
 
 use std::collections::VecDeque;
 
-use paternoster::{Instant, Nanos, RequestId, SchedulerKind};
+use paternoster::{Instant, Nanos, RequestId, SchedulerKind, Sector, SectorCount};
 use paternoster_disk::{
-    Backend, Buffers, CommandOp, Model, ModelledBackend, Parts, Ring, SyncRange, Token, Transfer,
-    TransferId,
+    Backend, Buffers, CommandOp, ModelledBackend, Parts, Ring, ServersTime, SyncRange, Token,
+    Transfer, TransferId,
 };
+use paternoster_model::{Command, Model as _, Op, describe_device};
 use slotmap::{Key, KeyData};
 
 use support::{Rig, new_ring, read};
+
+/// Bytes of a sector.
+const SECTOR: u32 = 512;
 
 /// A modelled disk alone. Transfers are named by numbers, times are in µs.
 struct Disk {
@@ -28,10 +32,11 @@ fn id(number: u64) -> TransferId {
 }
 
 impl Disk {
-    /// Servers that take 50 µs a transfer, and 1 ns a byte.
+    /// Servers that take 50 µs a transfer, and 1 µs a sector.
     fn new(servers: u32) -> Self {
-        let model = Model { servers, service: Nanos::from_micros(50), per_kib: Nanos::new(1024) };
-        Self { backend: ModelledBackend::new(1 << 20, model), ring: new_ring() }
+        let model =
+            ServersTime { servers, fixed: Nanos::from_micros(50), per_kib: Nanos::from_micros(2) };
+        Self { backend: ModelledBackend::of_servers(1 << 20, model), ring: new_ring() }
     }
 
     fn start(&mut self, micros: u64, number: u64, len: u32) {
@@ -54,15 +59,16 @@ impl Disk {
         self.backend.poll_timeout()
     }
 
-    fn idle(&self, micros: u64) -> Nanos {
-        self.backend.modelled(at(micros)).expect("it is modelled").idle
+    fn idle(&mut self, micros: u64) -> Nanos {
+        self.done(micros);
+        self.backend.modelled().expect("it is modelled").idle
     }
 }
 
 #[test]
 fn transfer_takes_its_fixed_time_and_its_time_for_the_bytes() {
     let mut disk = Disk::new(1);
-    disk.start(0, 1, 4000);
+    disk.start(0, 1, 4 * SECTOR);
     assert_eq!(disk.due(), Some(at(54)));
     assert_eq!(disk.done(53), []);
     assert_eq!(disk.done(54), [1]);
@@ -72,9 +78,9 @@ fn transfer_takes_its_fixed_time_and_its_time_for_the_bytes() {
 #[test]
 fn transfer_starts_when_it_is_dispatched_or_when_a_server_is_free() {
     let mut disk = Disk::new(1);
-    disk.start(0, 1, 1000); //      0 to  51
-    disk.start(10, 2, 2000); //    51 to 103
-    disk.start(200, 3, 3000); //  200 to 253
+    disk.start(0, 1, SECTOR); //      0 to  51
+    disk.start(10, 2, 2 * SECTOR); //    51 to 103
+    disk.start(200, 3, 3 * SECTOR); //  200 to 253
     disk.start(201, 4, 0); //     253 to 303
     for (number, end) in [(1, 51), (2, 103), (3, 253), (4, 303)] {
         assert_eq!(disk.due(), Some(at(end)));
@@ -87,10 +93,10 @@ fn transfer_starts_when_it_is_dispatched_or_when_a_server_is_free() {
 #[test]
 fn all_that_is_due_is_delivered_at_once_in_the_order_of_its_ends() {
     let mut disk = Disk::new(2);
-    disk.start(0, 1, 9000); //  first:   0 to  59
-    disk.start(0, 2, 1000); //  second:  0 to  51
-    disk.start(0, 3, 1000); //  second: 51 to 102
-    disk.start(0, 4, 1000); //  first:  59 to 110
+    disk.start(0, 1, 9 * SECTOR); //  first:   0 to  59
+    disk.start(0, 2, SECTOR); //  second:  0 to  51
+    disk.start(0, 3, SECTOR); //  second: 51 to 102
+    disk.start(0, 4, SECTOR); //  first:  59 to 110
     assert_eq!(disk.done(105), [2, 1, 3]);
     assert_eq!(disk.done(1000), [4]);
 }
@@ -146,9 +152,9 @@ fn sync_takes_no_time_and_no_server() {
 fn trims_zeroes_and_cache_take_time_by_size_as_reads_do() {
     let mut disk = Disk::new(1);
     let transfers = [
-        Transfer::Trim { offset: 0, len: 10_000 },
-        Transfer::Zero { offset: 0, len: 20_000, allocate: false },
-        Transfer::Cache { offset: 0, len: 10_000 },
+        Transfer::Trim { offset: 0, len: 10 * u64::from(SECTOR) },
+        Transfer::Zero { offset: 0, len: 20 * u64::from(SECTOR), allocate: false },
+        Transfer::Cache { offset: 0, len: 10 * u64::from(SECTOR) },
     ];
     for (number, transfer) in (1..).zip(transfers) {
         disk.backend.start(&mut disk.ring, at(0), id(number), transfer);
@@ -170,7 +176,7 @@ fn what_is_read_is_what_had_been_written_when_it_was_dispatched() {
     let read = Transfer::Read { offset: 99, parts: Parts::from_elem(12, 1) };
     disk.backend.start(&mut disk.ring, at(0), id(2), read);
     assert_eq!(disk.backend.take_done(at(100)).map(|done| done.id), Some(id(1)));
-    let read = disk.backend.take_done(at(101)).expect("it is done").transferred;
+    let read = disk.backend.take_done(at(102)).expect("it is done").transferred;
     assert_eq!((read.result, &read.filled[0][..2]), (Ok(12), &[0, 7][..]));
 }
 
@@ -182,7 +188,7 @@ fn backlogged_engine_keeps_every_server_busy() {
     let mut rig = Rig::new(SchedulerKind::MqDeadline, disk.backend.capabilities().depth);
     for tag in 0..100 {
         let connection = usize::try_from(tag).expect("small") % 4;
-        rig.submit(connection, tag, read(tag * 8192, 1000));
+        rig.submit(connection, tag, read(tag * 8192, SECTOR));
     }
     let mut started = VecDeque::from(std::mem::take(&mut rig.in_device));
     loop {
@@ -202,4 +208,33 @@ fn backlogged_engine_keeps_every_server_busy() {
     assert_eq!(disk.idle(550), Nanos::ZERO);
     rig.submit(0, 1, CommandOp::Flush);
     assert_eq!(rig.in_device.len(), 1);
+}
+
+/// A disk of the laboratory, served: what it is given at once ends when the device alone says, one
+/// command more than it takes at once included, which waits before it.
+#[test]
+fn device_of_the_laboratory_keeps_its_times_and_takes_no_more_than_its_depth() {
+    let device = describe_device("hdd-7200").expect("it comes along");
+    let mut disk = ModelledBackend::new(1 << 20, Some("hdd-7200"), &device).expect("a layout");
+    let mut model = device.open(1).expect("a layout");
+    assert_eq!(disk.capabilities().depth, model.depth());
+    let mut ring = new_ring();
+    for number in 0..=model.depth() {
+        let offset = u64::from(number) * 8 * u64::from(SECTOR);
+        let transfer = Transfer::Read { offset, parts: Parts::from_elem(8 * SECTOR, 1) };
+        disk.start(&mut ring, at(0), id(number.into()), transfer);
+        if number < model.depth() {
+            let (sector, sectors) = (Sector(u64::from(number) * 8), SectorCount(8));
+            let read = Command { tag: number, op: Op::Read, durable: false, sector, sectors };
+            model.submit(at(0), read);
+        }
+    }
+    let first = model.poll_timeout().expect("it has commands");
+    assert_eq!(disk.poll_timeout(), Some(first));
+    let mut done = 0;
+    while let Some(due) = disk.poll_timeout() {
+        done += std::iter::from_fn(|| disk.take_done(due)).count();
+    }
+    assert_eq!(done, 1 + model.depth() as usize);
+    assert_eq!(disk.modelled().expect("it is modelled").name, Some("hdd-7200"));
 }

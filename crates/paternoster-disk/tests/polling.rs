@@ -12,8 +12,8 @@ use std::thread::available_parallelism;
 use paternoster::poll::{AutoTunables, PollPolicy};
 use paternoster::{AnyScheduler, Device, Instant, IocId, Nanos, NoTrace, SchedulerKind};
 use paternoster_disk::{
-    Backend as _, Command, CommandOp, Completion, Engine, Front, FrontToken, Model,
-    ModelledBackend, MonotonicClock, Outcome, Owner, WaitStats, Waker,
+    Backend as _, Command, CommandOp, Completion, Engine, Front, FrontToken, ModelledBackend,
+    MonotonicClock, Outcome, Owner, ServersTime, WaitStats, Waker,
 };
 
 use support::front::TestOwner;
@@ -93,8 +93,8 @@ fn run(
     is_enough: fn(u64, &WaitStats) -> bool,
 ) -> Seen {
     let (elevator, connections) = elevator_with(SchedulerKind::None, Device::solid_state(4), 1);
-    let model = Model { servers: 1, service: READ, per_kib: Nanos::ZERO };
-    let backend = Box::new(ModelledBackend::new(1 << 20, model));
+    let model = ServersTime { servers: 1, fixed: READ, per_kib: Nanos::ZERO };
+    let backend = Box::new(ModelledBackend::of_servers(1 << 20, model));
     let engine = Engine::new(elevator, &backend.capabilities());
     let waker = Waker::new().expect("an event");
     let owner =

@@ -67,7 +67,7 @@ pub enum DeviceError {
 }
 
 /// Makes the device of that name, or of that file; its random times are drawn with that seed.
-pub fn open_device(name: &str, seed: u64) -> Result<Box<dyn Model>, DeviceError> {
+pub fn open_device(name: &str, seed: u64) -> Result<Box<dyn Model + Send>, DeviceError> {
     made(Path::new(name), &describe_device(name)?, seed)
 }
 
@@ -78,7 +78,10 @@ pub fn describe_device(name: &str) -> Result<Described, DeviceError> {
 
 /// The same, with the files that describe it: its own and, of an array, its disk's; each by its
 /// name, with its text if it is text. Its own is read once.
-pub fn read_device(name: &str, seed: u64) -> Result<(Box<dyn Model>, DeviceTexts), DeviceError> {
+pub fn read_device(
+    name: &str,
+    seed: u64,
+) -> Result<(Box<dyn Model + Send>, DeviceTexts), DeviceError> {
     let own = device_text(name)?;
     let device = made(Path::new(name), &described(name, own.as_deref())?, seed)?;
     let member = own.as_deref().and_then(member_of);
@@ -116,7 +119,7 @@ fn described(name: &str, text: Option<&str>) -> Result<Described, DeviceError> {
 }
 
 /// Makes a device whose file is called `path`.
-fn made(path: &Path, device: &Described, seed: u64) -> Result<Box<dyn Model>, DeviceError> {
+fn made(path: &Path, device: &Described, seed: u64) -> Result<Box<dyn Model + Send>, DeviceError> {
     let impossible = |problem| DeviceError::Layout { path: path.to_owned(), problem };
     device.open(seed).map_err(impossible)
 }
@@ -161,7 +164,11 @@ pub(crate) fn device_file(name: &str) -> Option<&'static str> {
 }
 
 /// Makes the device that a file of parameters describes, which messages call `path`.
-pub fn open_device_text(path: &Path, text: &str, seed: u64) -> Result<Box<dyn Model>, DeviceError> {
+pub fn open_device_text(
+    path: &Path,
+    text: &str,
+    seed: u64,
+) -> Result<Box<dyn Model + Send>, DeviceError> {
     made(path, &describe_text(path, text)?, seed)
 }
 
@@ -234,7 +241,10 @@ pub(crate) fn is_there(name: &str, named_by: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use paternoster::Instant;
+
     use super::*;
+    use crate::tests::{ends, read};
 
     #[test]
     fn every_device_that_comes_along_can_be_made() {
@@ -252,6 +262,50 @@ mod tests {
         assert_eq!(names, ["raid5-12-sata", "hdd-7200-1tb"]);
         assert!(array[1].1.as_deref().is_some_and(|text| text.contains("kind = \"disk\"")));
         assert_eq!(texts("hdd-7200").len(), 1);
+    }
+
+    /// A file of a kind, with the first times by hand: two reads of 4 KiB that come at once.
+    fn assert_ends(keys: &str, expected: [u64; 2]) {
+        let text = format!("name = \"n\"\nabout = \"a\"\nvalid = \"v\"\n{keys}");
+        let device = open_device_text(Path::new("d.toml"), &text, 1);
+        let mut device = device.unwrap_or_else(|error| panic!("{keys}: {error}"));
+        for tag in 0..2 {
+            device.submit(Instant::START, read(tag));
+        }
+        let ends: Vec<_> = ends(&mut device).into_iter().map(|(_, us)| us).collect();
+        assert_eq!(ends, expected, "{keys}");
+    }
+
+    /// One server after the other; a bus of 5 µs a KiB; 10,000 IOPS; one in each millisecond; a
+    /// turn of 10 µs and 2 each; answers that come 30 µs later, and none from 100 to 200 µs.
+    #[test]
+    fn kinds_whose_times_have_a_law_are_read_from_files() {
+        const ONE: &str = "kind = \"servers\"\nservers = 1\ndepth = 8\nsectors = 1000\n";
+        assert_ends(&format!("{ONE}service_us = 50\nns_per_kib = 1000"), [54, 108]);
+        assert_ends("kind = \"channels\"\nchannels = 1\nservice_us = 50", [50, 100]);
+        let flash = "kind = \"flash\"\nchannels = 1\nservice_us = 50\nbus_ns_per_kib = 5000";
+        assert_ends(flash, [70, 120]);
+        assert_ends("kind = \"volume\"\niops = 10_000\nservice_us = 500", [500, 600]);
+        let slices = "kind = \"slices\"\ncommands = 1\nslice_ms = 1\nservice_us = 10";
+        assert_ends(slices, [10, 1010]);
+        assert_ends("kind = \"batch\"\nturn_us = 10\ncommand_us = 2", [14, 14]);
+        let stages = "[stages]\nlatency_us = 30\npauses = { every_ms = 0.2, pause_ms = 0.1 }";
+        assert_ends(&format!("{ONE}service_us = 50\n{stages}"), [80, 200]);
+        let laws = "servers = [1, 2]\nevery_ms = 1\nspread = { law = \"rare\", percent = 0, \
+                    times = 9 }\npace = { from_ms = 0, times = 2 }\ncrowd = { beyond = 9, \
+                    percent_each = 5 }\nwrite_times = 3\nfua_us = 7\nservice_us = 50";
+        let laws = format!("{}{laws}", ONE.replace("servers = 1\n", ""));
+        assert_ends(&laws, [100, 200]);
+    }
+
+    #[test]
+    fn law_that_there_is_not_is_refused_with_those_that_there_are() {
+        let text = "kind = \"channels\"\nname = \"n\"\nabout = \"a\"\nvalid = \"v\"\n\
+                    channels = 1\nservice_us = 50\nspread = { law = \"normal\" }";
+        let error = describe_text(Path::new("d.toml"), text).expect_err("it is wrong").to_string();
+        let said = "d.toml:7:18: `spread.law` is \"normal\", which must be one of \"log-normal\", \
+                    \"rare\", \"pareto\"";
+        assert_eq!(error, said);
     }
 
     #[test]

@@ -82,7 +82,7 @@ impl Stages {
 
 impl Described {
     /// Makes the device, idle.
-    pub fn open(&self, seed: u64) -> Result<Box<dyn Model>, LayoutError> {
+    pub fn open(&self, seed: u64) -> Result<Box<dyn Model + Send>, LayoutError> {
         let mut device = self.kind.open(seed)?;
         if self.stages.latency > Nanos::ZERO {
             device = Box::new(Behind::new(Latency::new(self.stages.latency), device));
@@ -95,7 +95,7 @@ impl Described {
 }
 
 impl Kind {
-    fn open(&self, seed: u64) -> Result<Box<dyn Model>, LayoutError> {
+    fn open(&self, seed: u64) -> Result<Box<dyn Model + Send>, LayoutError> {
         Ok(match self {
             Self::Servers(parameters) => Box::new(Servers::new(parameters.clone(), seed)),
             Self::Channels(parameters) => Box::new(Timed::new(Channels::new(*parameters, seed))),

@@ -168,33 +168,33 @@ pub trait Model {
     fn poll(&mut self, now: Instant) -> Option<Completion>;
 }
 
-impl Model for Box<dyn Model> {
+impl Model for Box<dyn Model + Send> {
     fn depth(&self) -> u32 {
-        self.as_ref().depth()
+        (**self).depth()
     }
 
     fn end(&self) -> Sector {
-        self.as_ref().end()
+        (**self).end()
     }
 
     fn rotational(&self) -> bool {
-        self.as_ref().rotational()
+        (**self).rotational()
     }
 
     fn takes(&self, op: Op) -> bool {
-        self.as_ref().takes(op)
+        (**self).takes(op)
     }
 
     fn submit(&mut self, now: Instant, command: Command) {
-        self.as_mut().submit(now, command);
+        (**self).submit(now, command);
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        self.as_ref().poll_timeout()
+        (**self).poll_timeout()
     }
 
     fn poll(&mut self, now: Instant) -> Option<Completion> {
-        self.as_mut().poll(now)
+        (**self).poll(now)
     }
 }
 

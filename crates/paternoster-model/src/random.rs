@@ -34,7 +34,7 @@ pub enum Who {
 }
 
 /// A stream of random numbers.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Draws(Xoshiro256PlusPlus);
 
 impl Draws {

@@ -1,9 +1,9 @@
-//! k servers, each busy with one command at a time, and one queue in front of them. Their number and
-//! their pace may change, and they may have heads that seek.
+//! k servers, each busy with one command at a time, and one queue in front of them. Their number
+//! and their pace may change, and they may have heads that seek.
 //!
 //! ```text
 //!               ┌ server 1  ├── a ──┤├─ c ─┤
-//!   c, d, e ──▶ ┤                                 time = service × pace at its start × crowd + seek
+//!   c, d, e ──▶ ┤                                 time = service × pace at start × crowd + seek
 //!               └ server 2  ├─ b ─┤├──── d ────┤
 //! ```
 
@@ -16,8 +16,8 @@ use paternoster::{Instant, Nanos, Sector};
 use crate::ends::Ends;
 use crate::parameter_file::{Keys, ParameterError, millis};
 use crate::random::{Draws, Who};
-use crate::service::Service;
-use crate::{Command, Completion, Model, Room, Spent};
+use crate::service::{Service, Spread};
+use crate::{Command, Completion, Model, Op, Room, Spent};
 
 /// How servers are made.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,6 +44,16 @@ impl ServersParameters {
         let (pace, crowd) = (Pace::Steady, Crowd::NONE);
         let (servers, every) = (vec![servers.max(1)], Nanos::new(u64::MAX));
         Self { servers, every, room: Room::default(), service, pace, crowd, seek: None }
+    }
+
+    /// How many servers there are, where neither their number nor their times vary.
+    pub fn constant(&self) -> Option<u32> {
+        let is_steady = self.pace == Pace::Steady && self.crowd == Crowd::NONE;
+        let is_plain = self.service == Service { spread: Spread::Constant, ..self.service };
+        match self.servers[..] {
+            [servers] if is_steady && is_plain && self.seek.is_none() => Some(servers),
+            _ => None,
+        }
     }
 
     /// The same with other room.
@@ -137,12 +147,14 @@ pub struct Servers {
     parameters: ServersParameters,
     /// The number of the next change.
     change: u64,
-    /// How many there are now.
-    servers: u32,
+    /// How many servers there are now.
+    present: u32,
     busy: u32,
     heads: Option<Heads>,
     /// Commands that wait for a server, and since when.
     waiting: VecDeque<(Instant, Command)>,
+    /// Flushes, which take no time and no server: when each came, and its tag.
+    flushes: VecDeque<(Instant, u32)>,
     /// The tags and the servers of the commands that are served.
     ends: Ends<(u32, u32)>,
     /// What each command spends, by its tag; valid while it is served. Tags are small.
@@ -155,10 +167,11 @@ impl Servers {
     pub fn new(parameters: ServersParameters, seed: u64) -> Self {
         Self {
             change: 1,
-            servers: parameters.servers[0],
+            present: parameters.servers[0],
             busy: 0,
             heads: parameters.seek.map(Heads::new),
             waiting: VecDeque::new(),
+            flushes: VecDeque::new(),
             ends: Ends::default(),
             spent: Vec::new(),
             draws: Draws::new(seed, Who::Device, 0),
@@ -182,13 +195,13 @@ impl Servers {
     fn change(&mut self, at: Instant) {
         let numbers = &self.parameters.servers;
         let index = self.change % numbers.len() as u64;
-        self.servers = numbers[usize::try_from(index).expect("it is below a length")];
+        self.present = numbers[usize::try_from(index).expect("it is below a length")];
         self.change += 1;
         self.start_waiting(at);
     }
 
     fn start_waiting(&mut self, at: Instant) {
-        while self.busy < self.servers {
+        while self.busy < self.present {
             let Some((since, command)) = self.waiting.pop_front() else { return };
             self.busy += 1;
             // Whoever hears late of an end submits what follows late.
@@ -239,11 +252,18 @@ impl Model for Servers {
         while self.next_change() <= now {
             self.change(self.next_change());
         }
+        if command.op == Op::Flush {
+            self.flushes.push_back((now, command.tag));
+            return;
+        }
         self.waiting.push_back((now, command));
         self.start_waiting(now);
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
+        if let Some((at, _)) = self.flushes.front() {
+            return Some(*at);
+        }
         let end = self.ends.next();
         if self.waiting.is_empty() {
             return end;
@@ -252,6 +272,9 @@ impl Model for Servers {
     }
 
     fn poll(&mut self, now: Instant) -> Option<Completion> {
+        if let Some((_, tag)) = self.flushes.pop_front() {
+            return Some(Completion { tag, spent: Spent::default() });
+        }
         loop {
             let change = self.next_change();
             if change <= now && self.ends.next().is_none_or(|end| change <= end) {

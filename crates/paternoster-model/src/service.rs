@@ -43,7 +43,7 @@ pub struct Service {
     pub fixed: Nanos,
     /// How that varies.
     pub spread: Spread,
-    /// Further time for each KiB that is read or written, which does not vary.
+    /// Further time for each KiB, which does not vary.
     pub per_kib: Nanos,
     /// A write takes so many times as long as a read, in all.
     pub write_times: f64,
@@ -86,17 +86,15 @@ impl Service {
 
     /// Draws the time of a command where the device is so many times as slow as it should be.
     pub(crate) fn draw(&self, draws: &mut Draws, command: &Command, slower: f64) -> Spent {
-        let sectors = match command.op {
-            Op::Read | Op::Write => command.sectors,
-            Op::Discard => SectorCount(0),
-            Op::Flush => return Spent::default(),
-        };
-        let transfer = time_of(self.per_kib, sectors);
+        if command.op == Op::Flush {
+            return Spent::default();
+        }
+        let transfer = time_of(self.per_kib, command.sectors);
         if self.is_exact(command, slower) {
             return Spent { transfer, overhead: self.fixed, ..Spent::default() };
         }
         let varied = in_micros(self.fixed) * self.spread.factor(draws);
-        let size = in_micros(self.per_kib) * kib(sectors);
+        let size = in_micros(self.per_kib) * kib(command.sectors);
         let times = if command.op == Op::Write { self.write_times } else { 1.0 };
         let durable = if command.durable { in_micros(self.durable) } else { 0.0 };
         let whole = span(((varied + size) * times + durable) * slower);

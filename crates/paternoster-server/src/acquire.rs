@@ -14,8 +14,10 @@ use std::path::Path;
 
 use anyhow::{Context as _, Error, Result, anyhow};
 use paternoster_disk::{
-    Backend, CpuLatency, FileBackend, FileOptions, IoEngine, MemoryBackend, Model, ModelledBackend,
+    Backend, CpuLatency, FileBackend, FileOptions, IoEngine, MemoryBackend, ModelledBackend,
+    ServersTime,
 };
+use paternoster_model::describe_device;
 
 use crate::borders;
 use crate::config::{BackendConfig, Config, DiskConfig};
@@ -171,8 +173,13 @@ fn open_backend(
         }
         BackendConfig::Memory { size } => Box::new(MemoryBackend::new(in_memory(*size)?)),
         &BackendConfig::Modelled { size, servers, service, per_kib } => {
-            let model = Model { servers, service, per_kib };
-            Box::new(ModelledBackend::new(in_memory(size)?, model))
+            let time = ServersTime { servers, fixed: service, per_kib };
+            Box::new(ModelledBackend::of_servers(in_memory(size)?, time))
+        }
+        BackendConfig::Device { size, model } => {
+            let device = describe_device(model)
+                .with_context(|| format!("disk {:?}: cannot open its model", disk.name))?;
+            Box::new(ModelledBackend::new(in_memory(*size)?, Some(model), &device)?)
         }
         BackendConfig::Nbd { options, size, .. } => {
             let backend = far::open(config, index, options, *size)?;

@@ -18,6 +18,7 @@ pub(crate) fn disk(
         BackendConfig::File { path, .. } => Some(tracing::field::debug(path)),
         BackendConfig::Memory { .. }
         | BackendConfig::Modelled { .. }
+        | BackendConfig::Device { .. }
         | BackendConfig::Nbd { .. } => None,
     };
     let uri = match &disk.backend {

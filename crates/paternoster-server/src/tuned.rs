@@ -40,9 +40,10 @@ fn request_time(backend: &BackendConfig) -> RequestTime {
         BackendConfig::Modelled { service, per_kib, .. } => {
             RequestTime { request: service.as_nanos(), per_kib: per_kib.as_nanos(), known: true }
         }
-        BackendConfig::File { .. } | BackendConfig::Memory { .. } | BackendConfig::Nbd { .. } => {
-            RequestTime::default()
-        }
+        BackendConfig::File { .. }
+        | BackendConfig::Memory { .. }
+        | BackendConfig::Device { .. }
+        | BackendConfig::Nbd { .. } => RequestTime::default(),
     }
 }
 

@@ -11,7 +11,11 @@ use paternoster_server::config::{
     Polling, SchedulerChoice,
 };
 
-/// A directory with a disk of 1 MiB, an empty one, and things that are no disks.
+/// A device of the laboratory with 1 MiB.
+const SMALL: &str = "kind = \"servers\"\nname = \"small\"\nabout = \"a\"\nvalid = \"v\"\n\
+                     servers = 1\ndepth = 8\nsectors = 2048\nservice_us = 1\n";
+
+/// A directory with a disk of 1 MiB, an empty one, a device, and things that are no disks.
 struct Rig {
     dir: tempfile::TempDir,
 }
@@ -22,6 +26,7 @@ impl Rig {
         let at = |name: &str| dir.path().join(name);
         File::create(at("disk.img")).and_then(|file| file.set_len(1 << 20)).expect("a disk");
         File::create(at("empty.img")).expect("an empty disk");
+        std::fs::write(at("small.toml"), SMALL).expect("a device");
         fs::hard_link(at("disk.img"), at("same.img")).expect("another name of the disk");
         fs::create_dir(at("dir")).expect("a directory");
         UnixListener::bind(at("socket")).expect("a socket");
@@ -392,6 +397,18 @@ fn disks_that_cannot_be_served_are_refused() {
         (&model("service_us = 1\nservers = 0"), 5, &["servers = 0", "1 to 512"]),
         (&model("servers = 1\nservice_us = 10000001"), 5, &["10000001", "1 to 10000000 µs"]),
         (&model("servers = 1\nservice_us = 1\nns_per_kib = -1"), 6, &["-1", "0 to 1000000 ns"]),
+        (&model("model = \"floppy\""), 4, &["floppy", "no such file", "hdd-7200"]),
+        (
+            &model("model = \"hdd-7200\"\nservers = 4"),
+            5,
+            &["servers beside model", "one of both is allowed"],
+        ),
+        (
+            &disk("backend = \"modelled\"\nsize = \"2M\"\nmodel = \"@/small.toml\""),
+            3,
+            &["small.toml\" has 1048576 bytes", "at most these are allowed"],
+        ),
+        (&disk("backend = \"memory\"\nsize = 1\nmodel = \"hdd-7200\""), 4, &["model", "memory"]),
         (&file("depth = 0"), 3, &["depth = 0", "1 to 1024 requests"]),
         (&file("\ndepth = 5000000000"), 4, &["depth = 5000000000", "1 to 1024 requests"]),
         (&file("scheduler = \"noop\""), 3, &["\"noop\"", "none, mq-deadline, kyber, cfq"]),

@@ -136,7 +136,8 @@ fn state() -> Stat {
         ..GroupStat::default()
     };
     let below = GroupStat { path: "/gold/db".to_owned(), weight: 7, ..GroupStat::default() };
-    let modelled = Some(ModelledStat { servers: 4, service_ns: 200_000, ..Default::default() });
+    let modelled =
+        Some(ModelledStat { servers: Some(4), service_ns: Some(200_000), ..Default::default() });
     let disk = DiskStat {
         name: "d".to_owned(),
         modelled,

@@ -1,4 +1,4 @@
-//! What the program says of configurations that are wrong: one that is right, with one line changed.
+//! What the program says of configurations that are wrong: a right one, with one line changed.
 
 use super::recipes::write;
 use crate::commit::Build;

@@ -7,8 +7,8 @@
 //!   now ──────────── build ──▶  └─────────┘ ──▶ target/goldens/now/NAME/…    ──┘
 //! ```
 //!
-//! Recipes call the programs and `cargo xtask bench` alone, so a commit that has no such command can
-//! be asked too. What a commit made is kept, as it cannot change.
+//! Recipes call the programs and `cargo xtask bench` alone, so a commit that has no such command
+//! can be asked too. What a commit made is kept, as it cannot change.
 
 mod mistakes;
 mod recipes;
@@ -32,7 +32,8 @@ pub(crate) struct Args {
     /// The commit that is the measure
     #[arg(long, value_name = "REV")]
     since: String,
-    /// Compare these alone: logs, decisions, depth, prices, busy, study, sim, mistakes, shapes, pins
+    /// Compare these alone: logs, decisions, depth, prices, busy, study, sim, mistakes, shapes or
+    /// pins
     names: Vec<String>,
 }
 

@@ -127,11 +127,19 @@ fn sim(build: &Build, inputs: &Inputs, out: &Path) -> Result<()> {
             // A device that does not take what a job does is refused, in words that are kept too.
             let output = command.args(["--scheduler", scheduler]).output();
             let output = output.context("the program does not start")?;
-            let said = [output.stdout, output.stderr].concat();
-            write(out, &format!("{name}-{device}.json"), &String::from_utf8(said)?)?;
+            let said = if output.status.success() { output.stdout } else { output.stderr };
+            let said = String::from_utf8(said)?;
+            let lines: Vec<_> = said.lines().filter(|line| !is_of_this_run(line)).collect();
+            let text = lines.join("\n");
+            write(out, &format!("{name}-{device}.json"), &text)?;
         }
     }
     Ok(())
+}
+
+/// Whether a line of fio's JSON says when the report was made.
+fn is_of_this_run(line: &str) -> bool {
+    ["\"timestamp\"", "\"timestamp_ms\"", "\"time\""].iter().any(|key| line.trim().starts_with(key))
 }
 
 /// What a command prints, whose exit status has to be 0.

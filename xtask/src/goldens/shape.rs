@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -46,7 +46,8 @@ fn stat(build: &Build) -> Result<String> {
     let toml = format!("unix = \"nbd.sock\"\nctl = \"ctl.sock\"\n{}", disks.concat());
     fs::write(dir.path().join("c.toml"), toml)?;
     let mut server = Command::new(build.server());
-    let server = server.args(["serve", "c.toml"]).current_dir(dir.path()).spawn();
+    let server = server.args(["serve", "c.toml"]).current_dir(dir.path());
+    let server = server.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
     let _server = KilledOnDrop(server.context("the program does not start")?);
     let began = Instant::now();
     while !dir.path().join("ctl.sock").exists() {

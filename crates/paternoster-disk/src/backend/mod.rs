@@ -16,7 +16,7 @@ pub use file::{Cache, CacheChoice, FileBackend, FileOptions, block_of, program};
 pub use granules::Granules;
 pub use in_memory::is_in_memory;
 pub use memory::MemoryBackend;
-pub use modelled::{Model, ModelledBackend, ModelledStats};
+pub use modelled::{ModelledBackend, ModelledStats, ServersTime};
 pub use nbd::{
     AfterReconnect, DialError, Far, FarStats, NbdBackend, NbdOptions, NbdPlace, NbdUri,
     NbdUriError, Unusable, ask_far,
@@ -185,13 +185,13 @@ pub trait Backend: Send + Debug {
         None
     }
 
-    /// The model of the device, where there is one.
-    fn model(&self) -> Option<Model> {
+    /// The servers that a modelled device is made of, where it is.
+    fn servers_time(&self) -> Option<ServersTime> {
         None
     }
 
     /// What `stat` reports of a modelled device.
-    fn modelled(&self, _now: Instant) -> Option<ModelledStats> {
+    fn modelled(&self) -> Option<ModelledStats<'_>> {
         None
     }
 }

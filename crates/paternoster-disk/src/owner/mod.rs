@@ -198,7 +198,7 @@ impl<S: Scheduler> Owner<S> {
     /// Returns how long the requests of a group that are done kept servers of the device, summed
     /// over servers; none where the device is not modelled.
     pub fn device_time(&self, group: GroupId) -> Option<Nanos> {
-        self.backend.model()?;
+        self.backend.servers_time()?;
         Some(self.device_time.get(group).copied().unwrap_or_default())
     }
 
@@ -332,14 +332,14 @@ impl<S: Scheduler> Owner<S> {
     }
 
     fn count_device_time(&mut self, done: &TransferDone) {
-        let (Some(model), TransferId::Request(rq), Ok(bytes)) =
-            (self.backend.model(), done.id, done.transferred.result)
+        let (Some(servers), TransferId::Request(rq), Ok(bytes)) =
+            (self.backend.servers_time(), done.id, done.transferred.result)
         else {
             return;
         };
         let group = self.engine.elevator().request(rq).group;
         let before = self.device_time.get(group).copied().unwrap_or_default();
-        self.device_time.insert(group, before + model.time(bytes));
+        self.device_time.insert(group, before + servers.time(bytes));
     }
 
     /// Has the engine take steps until nothing waits to be submitted.

@@ -86,7 +86,7 @@ impl fmt::Display for Config {
 }
 
 /// A simulation of them.
-pub(crate) type Reading = Simulation<Reads, Box<dyn Model>, AnyScheduler<NoTrace>>;
+pub(crate) type Reading = Simulation<Reads, Box<dyn Model + Send>, AnyScheduler<NoTrace>>;
 
 /// Tasks that read.
 pub(crate) struct Reads {

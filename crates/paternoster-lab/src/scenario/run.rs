@@ -114,8 +114,8 @@ struct Run<'a> {
     in_device: Slab<RequestId>,
     agenda: BinaryHeap<Reverse<(Instant, u8, u64, Event)>>,
     sequence: u64,
-    /// The first request that is too late for a run, and what it would do then.
-    too_late: Option<(usize, &'static str)>,
+    /// The first request that would arrive too late for a run.
+    too_late: Option<usize>,
     /// The timer that is on the agenda.
     timer: Option<Instant>,
     log: Log,
@@ -189,6 +189,10 @@ impl<'a> Run<'a> {
         self.set_up_agenda();
         let mut now = Instant::START;
         while self.left > 0 {
+            if let Some(index) = self.too_late {
+                let rq = self.names.requests[index].clone();
+                return Err(RunError::TooLong { rq, what: "arrive" });
+            }
             let due = self.model.poll_timeout();
             let other = self.agenda.peek().map(|Reverse((at, ..))| *at);
             if let Some(at) = due.filter(|due| other.is_none_or(|other| *due <= other)) {
@@ -208,9 +212,6 @@ impl<'a> Run<'a> {
             };
             now = at;
             self.handle(now, event);
-            if let Some((index, what)) = self.too_late {
-                return Err(RunError::TooLong { rq: self.names.requests[index].clone(), what });
-            }
         }
         Ok((self.log, self.measured))
     }
@@ -253,23 +254,15 @@ impl<'a> Run<'a> {
     }
 
     fn schedule(&mut self, at: Instant, event: Event) {
-        if at.since_start() > Nanos::new(LONGEST_NS) {
-            self.too_late = self.too_late.or_else(|| self.of_request(event));
-        }
         if let Event::Arrival { index } = event {
+            // A run ends with its last completion, whatever timers are left.
+            if at.since_start() > Nanos::new(LONGEST_NS) {
+                self.too_late.get_or_insert(index);
+            }
             self.plugs.expect(self.requests[index].0, at);
         }
         self.sequence += 1;
         self.agenda.push(Reverse((at, event.kind(), self.sequence, event)));
-    }
-
-    /// The request that an event is of, and what it does.
-    fn of_request(&self, event: Event) -> Option<(usize, &'static str)> {
-        match event {
-            Event::Arrival { index } => Some((index, "arrive")),
-            // A run ends with its last completion, whatever timers are left.
-            Event::Timer | Event::Change { .. } => None,
-        }
     }
 
     fn handle(&mut self, now: Instant, event: Event) {

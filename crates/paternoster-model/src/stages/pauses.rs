@@ -42,7 +42,7 @@ impl PausesParameters {
 }
 
 /// Pauses, as far as they have been asked for.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pauses {
     parameters: PausesParameters,
     draws: Draws,

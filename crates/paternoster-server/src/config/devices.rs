@@ -12,6 +12,7 @@ pub(crate) fn of(disk: &DiskConfig) -> Option<BTreeSet<String>> {
         BackendConfig::File { path, .. } => Some(paternoster_disk::devices_of(path)),
         BackendConfig::Memory { .. }
         | BackendConfig::Modelled { .. }
+        | BackendConfig::Device { .. }
         | BackendConfig::Nbd { .. } => None,
     }
 }

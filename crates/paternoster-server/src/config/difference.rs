@@ -87,11 +87,12 @@ fn socket(config: &Config, listen: &Listen) -> Values<2> {
     [("unix_mode", mode), ("exports", listen.exports.as_ref().map_or("all".into(), offered))]
 }
 
-fn back_end(disk: &DiskConfig) -> Values<16> {
+fn back_end(disk: &DiskConfig) -> Values<17> {
     let mut values = [
         ("backend", disk.backend.kind().into()),
         ("path", Value::Null),
         ("size", Value::Null),
+        ("model", Value::Null),
         ("servers", Value::Null),
         ("service_us", Value::Null),
         ("ns_per_kib", Value::Null),
@@ -106,13 +107,17 @@ fn back_end(disk: &DiskConfig) -> Values<16> {
         ("answer_timeout", Value::Null),
         ("after_reconnect", Value::Null),
     ];
-    let [_, image, bytes, requests, fixed, further, _, _, _, way, far @ ..] = &mut values;
+    let [_, image, bytes, device, requests, fixed, further, _, _, _, way, far @ ..] = &mut values;
     match &disk.backend {
         BackendConfig::File { path: file, cache } => {
             image.1 = path(file).into();
             way.1 = cache.name().into();
         }
         BackendConfig::Memory { size } => bytes.1 = (*size).into(),
+        BackendConfig::Device { size, model } => {
+            bytes.1 = (*size).into();
+            device.1 = model.clone().into();
+        }
         BackendConfig::Modelled { size, servers, service, per_kib } => {
             bytes.1 = (*size).into();
             requests.1 = (*servers).into();
@@ -365,6 +370,14 @@ size = \"64K\"
                 "disk \"e\": servers none -> 1",
                 "disk \"e\": service_us none -> 2",
                 "disk \"e\": ns_per_kib none -> 0",
+            ]
+        );
+        let device = "backend = \"modelled\"\nmodel = \"optane-p4800x\"";
+        assert_eq!(
+            lines(&[(in_memory, device)]),
+            [
+                "disk \"e\": backend \"memory\" -> \"modelled\"",
+                "disk \"e\": model none -> \"optane-p4800x\"",
             ]
         );
         let on_other = lines(&[("[exports.b]\ndisk = \"d\"", "[exports.b]\ndisk = \"e\"")]);

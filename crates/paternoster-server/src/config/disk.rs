@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use paternoster::{Hierarchy, Nanos};
 use paternoster_disk::{CacheChoice, NbdOptions, block_of, device_size, is_rotational};
+use paternoster_model::{Model as _, open_device};
 
 use super::draft::{At, Bounds, Draft, DraftDisk, DraftExport, Key, check_name};
 use super::error::{Mistake, Problem};
@@ -77,6 +78,13 @@ pub enum BackendConfig {
         /// `ns_per_kib`.
         per_kib: Nanos,
     },
+    /// Memory that is as slow as a device of the laboratory: `backend = "modelled"`, with `model`.
+    Device {
+        /// Bytes, at least 1 and no more than the device has.
+        size: u64,
+        /// A device that comes with the laboratory, or a file of parameters: `model`.
+        model: String,
+    },
     /// An export of another NBD server: `backend = "nbd"`.
     Nbd {
         /// Where it is, and what becomes of lost connections.
@@ -94,7 +102,7 @@ impl BackendConfig {
         match self {
             Self::File { .. } => "file",
             Self::Memory { .. } => "memory",
-            Self::Modelled { .. } => "modelled",
+            Self::Modelled { .. } | Self::Device { .. } => "modelled",
             Self::Nbd { .. } => "nbd",
         }
     }
@@ -128,6 +136,9 @@ const SERVERS: Bounds =
     Bounds { key: "servers", min: 1, max: DiskConfig::DEPTH_MAX / 2, unit: "servers" };
 const SERVICE: Bounds = Bounds { key: "service_us", min: 1, max: 10_000_000, unit: "µs" };
 const PER_KIB: Bounds = Bounds { key: "ns_per_kib", min: 0, max: 1_000_000, unit: "ns" };
+
+/// Bytes of a sector.
+const SECTOR: u64 = 512;
 
 /// What is there beside the disks that are checked.
 #[derive(Clone, Copy)]
@@ -322,10 +333,15 @@ fn check_backend(
             }
             "modelled" => {
                 let check = of_kind("modelled");
-                let taken = ["size", "servers", "service_us", "ns_per_kib"];
+                let taken = ["size", "model", "servers", "service_us", "ns_per_kib"];
                 check.refuse_keys_but(&taken, mistakes);
                 let size = check.size(mistakes);
-                in_memory(size, check.model(size, mistakes))
+                if draft.model.is_missing() {
+                    in_memory(size, check.servers(size, mistakes))
+                } else {
+                    check.refuse_servers(mistakes);
+                    check.device(size, mistakes)
+                }
             }
             "nbd" => {
                 let check = of_kind("nbd");
@@ -369,8 +385,8 @@ impl OfKind<'_> {
         self.required("size", &self.draft.size, mistakes, |found| size::check("size", found))
     }
 
-    /// A modelled disk of so many bytes.
-    fn model(self, size: Option<u64>, mistakes: &mut Mistakes) -> Option<BackendConfig> {
+    /// A modelled disk of so many bytes, by its servers.
+    fn servers(self, size: Option<u64>, mistakes: &mut Mistakes) -> Option<BackendConfig> {
         let Self { draft, .. } = self;
         let servers =
             self.required("servers", &draft.servers, mistakes, |found| SERVERS.check(found));
@@ -383,6 +399,41 @@ impl OfKind<'_> {
             service: Nanos::from_micros(service?.into()),
             per_kib: Nanos::new(per_kib?.into()),
         })
+    }
+
+    /// A modelled disk of so many bytes, by a device of the laboratory.
+    fn device(self, size: Option<u64>, mistakes: &mut Mistakes) -> Behind {
+        let device = self.draft.model.check(mistakes, |model| match open_device(&model.value, 1) {
+            Ok(device) => Ok(device),
+            Err(error) => model.refuse(Problem::BadModel { error: Box::new(error) }),
+        });
+        let (Some(Some(device)), Some(At { value: model, .. })) =
+            (device, self.draft.model.value())
+        else {
+            return Behind::no_file(None, size, false);
+        };
+        let bytes = device.end().0.saturating_mul(SECTOR);
+        if let Some(written) = self.draft.size.value().filter(|_| size > Some(bytes)) {
+            mistakes.add(&written.place, Problem::ModelTooSmall { model: model.clone(), bytes });
+        }
+        let backend = size.map(|size| BackendConfig::Device { size, model: model.clone() });
+        Behind::no_file(backend, size, device.rotational())
+    }
+
+    /// Refuses the keys that a model says itself.
+    fn refuse_servers(self, mistakes: &mut Mistakes) {
+        let Self { draft, .. } = self;
+        let said = [
+            ("servers", draft.servers.place()),
+            ("service_us", draft.service_us.place()),
+            ("ns_per_kib", draft.ns_per_kib.place()),
+        ];
+        for (key, place) in said {
+            if let Some(place) = place {
+                let disk = draft.name.value.clone();
+                mistakes.add(place, Problem::BesideModel { disk, key });
+            }
+        }
     }
 
     /// What `check` makes of a key that has to be there.
@@ -408,6 +459,7 @@ impl OfKind<'_> {
             ("path", draft.path.place()),
             ("cache", draft.cache.place()),
             ("size", draft.size.place()),
+            ("model", draft.model.place()),
             ("servers", draft.servers.place()),
             ("service_us", draft.service_us.place()),
             ("ns_per_kib", draft.ns_per_kib.place()),

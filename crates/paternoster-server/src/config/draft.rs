@@ -129,6 +129,7 @@ pub(super) struct DraftDisk {
     pub(super) rotational: Key<Option<bool>>,
     pub(super) size: Key<Number>,
     pub(super) servers: Key<i64>,
+    pub(super) model: Key<String>,
     pub(super) service_us: Key<i64>,
     pub(super) ns_per_kib: Key<i64>,
     pub(super) uri: Key<String>,

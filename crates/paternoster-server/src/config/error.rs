@@ -10,6 +10,7 @@ use paternoster::{
     NoHierarchy, ParseIoPrioError, TunableError, UnknownHierarchy, UnknownScheduler,
 };
 use paternoster_disk::NbdUriError;
+use paternoster_model::DeviceError;
 use thiserror::Error;
 
 use super::scheduler::AUTO;
@@ -176,6 +177,17 @@ pub enum Problem {
     /// A key that means nothing to this back end.
     #[error("disk {disk:?} has {key}, which a {backend} disk does not take")]
     UnusedKey { disk: String, key: &'static str, backend: &'static str },
+    /// A model that is no device.
+    #[error("model: {error}")]
+    BadModel { error: Box<DeviceError> },
+    /// A device that is smaller than the disk on it.
+    #[error("size: model {model:?} has {bytes} bytes; at most these are allowed")]
+    ModelTooSmall { model: String, bytes: u64 },
+    /// A key that says what the model says.
+    #[error(
+        "disk {disk:?} has {key} beside model, which says how fast it is; one of both is allowed"
+    )]
+    BesideModel { disk: String, key: &'static str },
     /// A text that is no URI of an NBD server.
     #[error("uri = {found:?}: {error}")]
     BadUri { found: String, error: NbdUriError },

@@ -70,6 +70,7 @@ fn disk(name: At<String>, keys: &mut Keys<'_, '_>) -> DraftDisk {
         rotational: keys.flag_or_auto("rotational"),
         size: keys.number("size"),
         servers: keys.whole("servers"),
+        model: keys.model("model"),
         service_us: keys.whole("service_us"),
         ns_per_kib: keys.whole("ns_per_kib"),
         uri: keys.text("uri"),

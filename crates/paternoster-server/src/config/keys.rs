@@ -4,6 +4,7 @@
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use paternoster_model::device_names;
 use toml::Spanned;
 use toml::de::{DeInteger, DeString, DeTable, DeValue, Error};
 
@@ -117,6 +118,17 @@ impl<'a, 'm> Keys<'a, 'm> {
     pub(super) fn path(&mut self, key: &'static str) -> Key<PathBuf> {
         let source = self.source;
         self.read(key, |value| text(value).map(|path| source.beside(path)))
+    }
+
+    /// A device of the laboratory: its name, or the path of its file.
+    pub(super) fn model(&mut self, key: &'static str) -> Key<String> {
+        let source = self.source;
+        self.read(key, |value| {
+            let name = text(value)?;
+            let is_named = device_names().contains(&name);
+            let file = || source.beside(name).display().to_string();
+            Ok(if is_named { name.to_owned() } else { file() })
+        })
     }
 
     /// The same, or none if it is `none`.

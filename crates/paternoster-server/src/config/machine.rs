@@ -62,7 +62,11 @@ pub(super) fn check_memory(draft: &Draft, disks: &[Checked], mistakes: &mut Mist
     let mut needs: u64 = 0;
     for (written, disk) in draft.disks.iter().zip(disks) {
         let size = match disk.config.as_ref().map(|config| &config.backend) {
-            Some(BackendConfig::Memory { size } | BackendConfig::Modelled { size, .. }) => *size,
+            Some(
+                BackendConfig::Memory { size }
+                | BackendConfig::Modelled { size, .. }
+                | BackendConfig::Device { size, .. },
+            ) => *size,
             Some(BackendConfig::File { .. } | BackendConfig::Nbd { .. }) | None => 0,
         };
         let did_fit = needs <= has;

@@ -214,6 +214,7 @@ impl Config {
             BackendConfig::File { path, .. } => container::notice(&disk.name, path),
             BackendConfig::Memory { .. }
             | BackendConfig::Modelled { .. }
+            | BackendConfig::Device { .. }
             | BackendConfig::Nbd { .. } => None,
         });
         let unplugged = self.disks.iter().filter(|disk| !disk.plug && self.threads == 1);

@@ -68,10 +68,11 @@ impl Connections {
             tunables,
             internals: internals.numbers,
             far: owner.backend().far().map(Into::into),
-            modelled: owner.backend().modelled(at).map(|stats| ModelledStat {
-                servers: stats.model.servers,
-                service_ns: stats.model.service.as_nanos(),
-                ns_per_kib: stats.model.per_kib.as_nanos(),
+            modelled: owner.backend().modelled().map(|stats| ModelledStat {
+                model: stats.name.map(str::to_owned),
+                servers: stats.servers.map(|servers| servers.servers),
+                service_ns: stats.servers.map(|servers| servers.fixed.as_nanos()),
+                ns_per_kib: stats.servers.map(|servers| servers.per_kib.as_nanos()),
                 idle_ns: stats.idle.as_nanos(),
             }),
             waits: owner.waits(),

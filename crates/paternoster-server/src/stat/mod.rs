@@ -188,16 +188,20 @@ pub struct CacheStat {
 }
 
 /// A modelled disk.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ModelledStat {
+    /// The device of the laboratory that it is, by its name or file; null where it is made of
+    /// servers, which the following three describe.
+    pub model: Option<String>,
     /// Requests that it serves at once.
-    pub servers: u32,
+    pub servers: Option<u32>,
     /// Fixed time of a request, in nanoseconds.
-    pub service_ns: u64,
+    pub service_ns: Option<u64>,
     /// Further time for each KiB of a request, in nanoseconds.
-    pub ns_per_kib: u64,
-    /// Time that its servers stood idle, in nanoseconds, as a sum over them.
+    pub ns_per_kib: Option<u64>,
+    /// Time that its servers stood idle, in nanoseconds, as a sum over them; of a device of the
+    /// laboratory that in which it had nothing to do.
     pub idle_ns: u64,
 }
 
