@@ -10,16 +10,16 @@
 //! It is the evidence for the depth that `wfq` learns: `cargo xtask bench depth` runs all scenes
 //! under several schedulers and seeds. Each run drives the same core as the server does.
 
-mod clients;
 mod outcome;
 mod run;
 mod scenes;
 mod scheduler;
 mod settling;
+mod tenants;
 
-pub use clients::{Clients, Tenant};
 pub use outcome::{Outcome, Prices, Sample, TenantOutcome};
 pub use run::{ClosedLoopError, Owner, run_closed_loop};
 pub use scenes::{Scene, Set, scenes};
 pub use scheduler::{Scheduler, SchedulerError};
 pub use settling::Settling;
+pub use tenants::{Clients, Tenant};

@@ -5,7 +5,7 @@
 use hdrhistogram::Histogram;
 use paternoster::{Instant, Nanos};
 
-use super::clients::{Client, Clients};
+use super::tenants::{Client, Clients};
 
 /// The longest latency that is told apart, an hour; in ns.
 const LONGEST_NS: u64 = 3_600_000_000_000;
@@ -202,7 +202,7 @@ impl Counting {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::closed_loop::clients::Tenant;
+    use crate::closed_loop::tenants::Tenant;
 
     /// Equal parts where a seventh, two and four are due: 7/3 of a share, 7/6 and 7/12.
     #[test]

@@ -66,6 +66,18 @@ impl Agenda {
         self.later.peek().map(|Reverse((at, ..))| (*at).max(now))
     }
 
+    /// Takes all that is due by `now`: what was due before, then the rest by time. Of what is due
+    /// at one time tasks go by their numbers.
+    pub(super) fn take_due(&mut self, now: Instant) -> Vec<Due> {
+        let mut later = Vec::new();
+        while let Some(&Reverse((at, _, due))) = self.later.peek().filter(|it| it.0.0 <= now) {
+            self.later.pop();
+            later.push((at, due));
+        }
+        later.sort_unstable();
+        self.due.drain(..).chain(later.into_iter().map(|(_, due)| due)).collect()
+    }
+
     /// Takes the next thing that is due by `now`.
     pub(super) fn pop(&mut self, now: Instant) -> Option<Due> {
         if let Some(due) = self.due.pop_front() {

@@ -58,7 +58,7 @@ impl<W: Workload, M: Model, S: Scheduler> Simulation<W, M, S> {
         if state.doing == Doing::Waiting && is_enough {
             ended.cpu += self.processors.costs().wake;
         }
-        let mut moment = Moment { now: self.now, woken: &mut self.woken };
+        let mut moment = Moment::new(self.now, &mut self.woken);
         self.workload.completed(&mut moment, &ended);
         let state = &mut self.tasks[task.index()];
         state.outstanding -= 1;

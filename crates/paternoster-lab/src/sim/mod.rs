@@ -22,6 +22,7 @@ mod outstanding;
 mod processors;
 mod setup;
 mod submitting;
+mod turns;
 mod workload;
 
 use paternoster::scheduler::Scheduler;
@@ -38,10 +39,11 @@ use device_time::DeviceClock;
 use outstanding::Outstanding;
 use paternoster_model::Model;
 use processors::{DoneJob, Job, Processors};
+use turns::Turns;
 
 pub use costs::{Costs, CpuTime};
 pub use device_time::DeviceTime;
-pub use setup::{GroupSetup, Setup, SetupError};
+pub use setup::{Driven, GroupSetup, Setup, SetupError};
 pub use workload::{Action, Ended, Io, Moment, TaskId, TaskSetup, Workload};
 
 /// Why a simulation did not come to its end.
@@ -109,6 +111,7 @@ pub struct Simulation<W, M, S: Scheduler> {
     processors: Processors,
     /// How long an I/O is on its way to the scheduler.
     way: Nanos,
+    turns: Option<Turns>,
     /// Tasks that the workload has woken in this event.
     woken: Vec<TaskId>,
     now: Instant,
@@ -135,15 +138,19 @@ impl<W: Workload, M: Model, S: Scheduler> Simulation<W, M, S> {
         let groups = driver.administer(|elevator| setup.add_groups(now, elevator))?;
         let begin = workload.tasks();
         let mut agenda = Agenda::default();
+        let mut contexts = Vec::with_capacity(begin.len());
         let tasks: Vec<_> = begin
             .iter()
             .zip(0..)
             .map(|(task, number)| {
                 agenda.at(task.start, Due::Task(TaskId(number)));
-                let group = task.group.map_or(groups[0], |index| groups[index + 1]);
-                let ioc =
-                    driver.administer(|elevator| elevator.add_io_context(now, task.io_prio, group));
                 let io_prio = task.io_prio;
+                let group = task.group.map_or(groups[0], |index| groups[index + 1]);
+                let ioc = contexts.get(workload.context_of(TaskId(number)).index());
+                let ioc = ioc.copied().unwrap_or_else(|| {
+                    driver.administer(|elevator| elevator.add_io_context(now, io_prio, group))
+                });
+                contexts.push(ioc);
                 TaskState {
                     ioc,
                     io_prio,
@@ -171,6 +178,7 @@ impl<W: Workload, M: Model, S: Scheduler> Simulation<W, M, S> {
             device_clock: DeviceClock::new(now),
             processors: Processors::new(setup.costs, setup.cores),
             way: setup.way,
+            turns: Turns::new(&setup.driven),
             woken: Vec::new(),
             now,
             model,
@@ -189,17 +197,13 @@ impl<W: Workload, M: Model, S: Scheduler> Simulation<W, M, S> {
         if is_idle || self.workload.has_ended() {
             return Ok(false);
         }
+        let next = self.next_at()?;
         let device = self.model.poll_timeout().unwrap_or(NEVER);
         let timer = self.driver.poll_timeout().unwrap_or(NEVER);
-        let due = self.agenda.next_at(self.now).unwrap_or(NEVER);
-        let next = device.min(timer).min(due);
-        if next == NEVER {
-            return Err(self.stuck());
-        }
-        // What is late is due now.
-        let next = next.max(self.now);
         self.advance(next);
-        if device <= next {
+        if self.turns.is_some() {
+            self.turn();
+        } else if device <= next {
             self.device_is_due();
         } else if timer <= next {
             self.driver.handle_timeout(next);
@@ -209,6 +213,20 @@ impl<W: Workload, M: Model, S: Scheduler> Simulation<W, M, S> {
             self.handle(due);
         }
         Ok(true)
+    }
+
+    /// When the next event is.
+    pub fn next_at(&mut self) -> Result<Instant, SimError> {
+        let device = self.model.poll_timeout().unwrap_or(NEVER);
+        let timer = self.driver.poll_timeout().unwrap_or(NEVER);
+        let due = self.agenda.next_at(self.now).unwrap_or(NEVER);
+        let next = device.min(timer).min(due);
+        if next == NEVER {
+            return Err(self.stuck());
+        }
+        // What is late is due now.
+        let next = next.max(self.now);
+        Ok(self.turns.as_mut().map_or(next, |turns| turns.free_at(next)))
     }
 
     /// The time of the last event.
@@ -234,6 +252,11 @@ impl<W: Workload, M: Model, S: Scheduler> Simulation<W, M, S> {
     /// The same, to be changed by its owner.
     pub(crate) fn workload_mut(&mut self) -> &mut W {
         &mut self.workload
+    }
+
+    /// The workload alone, with what it has counted.
+    pub fn into_workload(self) -> W {
+        self.workload
     }
 
     /// The elevator, for looking only.

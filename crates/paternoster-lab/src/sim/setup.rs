@@ -14,7 +14,7 @@ use thiserror::Error;
 
 use super::costs::Costs;
 use crate::scenario::{DEEPEST_GROUP, depth, parent_path};
-use paternoster_model::Model;
+use paternoster_model::{Model, Pauses};
 
 /// A group of tasks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,6 +48,8 @@ pub struct Setup {
     pub groups: Vec<GroupSetup>,
     /// How much is held back of what a task submits with one call; [`PlugLimits::OFF`] is nothing.
     pub plug: PlugLimits,
+    /// How the scheduler is driven.
+    pub driven: Driven,
     /// How long an I/O is on its way from its task to the scheduler, as that of a server's client
     /// is; no processor is busy meanwhile.
     pub way: Nanos,
@@ -55,6 +57,20 @@ pub struct Setup {
     pub costs: Costs,
     /// How many processors there are.
     pub cores: u32,
+}
+
+/// How the scheduler is driven.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Driven {
+    /// By whoever has something for it, at once: each bio is followed by dispatch, as in Linux.
+    #[default]
+    AtOnce,
+    /// In turns, by a thread of its own, as the server's owner of a disk does: all that has come
+    /// enters before one dispatch.
+    InTurns {
+        /// When that thread is stalled.
+        stalls: Option<Pauses>,
+    },
 }
 
 /// The error of a setup that cannot be simulated.
@@ -108,6 +124,7 @@ impl Setup {
             nr_requests: Some(256),
             groups: Vec::new(),
             plug: PlugLimits::default(),
+            driven: Driven::AtOnce,
             way: Nanos::ZERO,
             costs: Costs::default(),
             cores: 1,

@@ -6,6 +6,7 @@ use paternoster::{Bio, BioFlags, IoPrio, IocId, Nanos, Op, Request};
 use super::agenda::Due;
 use super::outstanding::OutstandingIo;
 use super::processors::Job;
+use super::turns::Turns;
 use super::workload::{Action, Io, Moment, TaskId, Workload};
 use super::{Doing, Simulation, TaskState};
 use paternoster_model::{self, Command, Model};
@@ -22,7 +23,7 @@ impl<W: Workload, M: Model, S: Scheduler> Simulation<W, M, S> {
     /// Asks the task what it does next, until it does something that takes time.
     pub(super) fn ask(&mut self, task: TaskId) {
         loop {
-            let mut moment = Moment { now: self.now, woken: &mut self.woken };
+            let mut moment = Moment::new(self.now, &mut self.woken);
             let action = self.workload.next(&mut moment, task);
             self.wake();
             let state = &mut self.tasks[task.index()];
@@ -116,6 +117,9 @@ impl<W: Workload, M: Model, S: Scheduler> Simulation<W, M, S> {
 
     /// Gives the device what may start.
     pub(super) fn dispatch(&mut self) {
+        if self.turns.as_mut().is_some_and(Turns::puts_off_dispatch) {
+            return;
+        }
         let now = self.now;
         while let Some(rq) = self.driver.dispatch_next(now) {
             let tag = self.free_tags.pop().expect("the elevator keeps to the device's depth");

@@ -102,7 +102,12 @@ pub struct Moment<'a> {
     pub(super) woken: &'a mut Vec<TaskId>,
 }
 
-impl Moment<'_> {
+impl<'a> Moment<'a> {
+    /// A moment, and where it notes the tasks that are woken in it.
+    pub(crate) fn new(now: Instant, woken: &'a mut Vec<TaskId>) -> Self {
+        Self { now, woken }
+    }
+
     /// Has a task asked again that waits. For one that does not wait it means nothing.
     pub fn wake(&mut self, task: TaskId) {
         self.woken.push(task);
@@ -113,6 +118,12 @@ impl Moment<'_> {
 pub trait Workload {
     /// The tasks as they begin.
     fn tasks(&self) -> Vec<TaskSetup>;
+
+    /// The task whose I/O context it submits with, as the threads of a process may share one:
+    /// itself, or one before it.
+    fn context_of(&self, task: TaskId) -> TaskId {
+        task
+    }
 
     /// What the task does next.
     fn next(&mut self, moment: &mut Moment<'_>, task: TaskId) -> Action;

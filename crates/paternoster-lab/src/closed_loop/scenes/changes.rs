@@ -3,7 +3,7 @@
 use paternoster::Nanos;
 
 use super::{Scene, Set, us};
-use crate::closed_loop::clients::{Clients, Tenant};
+use crate::closed_loop::tenants::{Clients, Tenant};
 use paternoster_model::{Kind, Pace, ServersParameters, Service, Spread};
 
 /// A device that has the one number of servers, then the other.

@@ -7,7 +7,7 @@
 use paternoster::Nanos;
 
 use super::{Scene, Set, Speed, cleaning, named, pool, servers, sized, slow_writes, throttle, us};
-use crate::closed_loop::clients::{Clients, Tenant};
+use crate::closed_loop::tenants::{Clients, Tenant};
 use paternoster_model::{
     BatchParameters, ChannelsParameters, Crowd, Described, Kind, Pace, PausesParameters,
     ServersParameters, Service, Spread, Stages, VolumeParameters,

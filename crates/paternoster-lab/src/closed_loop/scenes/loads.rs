@@ -1,7 +1,7 @@
 //! Loads that would take a device from others: many tenants, many connections.
 
 use super::{Scene, Set, Speed, servers, throttle};
-use crate::closed_loop::clients::{Clients, Tenant};
+use crate::closed_loop::tenants::{Clients, Tenant};
 
 /// Many tenants or connections on 16 servers of 80 µs.
 pub(super) fn crowds() -> Vec<Scene> {

@@ -17,7 +17,7 @@ use std::sync::LazyLock;
 
 use paternoster::Nanos;
 
-use super::clients::Clients;
+use super::tenants::Clients;
 use paternoster_model::{
     ChannelsParameters, Described, Kind, ServersParameters, Service, SlicesParameters,
     describe_device,

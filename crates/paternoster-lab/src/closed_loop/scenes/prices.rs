@@ -4,7 +4,7 @@
 use paternoster::Nanos;
 
 use super::{Scene, Set, cleaning, pool, sized, slow_writes, us};
-use crate::closed_loop::clients::{Clients, Tenant};
+use crate::closed_loop::tenants::{Clients, Tenant};
 use paternoster_model::{FlashParameters, Kind, Service, Spread, VolumeParameters};
 
 /// What a tenant asks for, so many KiB each.
