@@ -10,6 +10,7 @@ mod man;
 mod out_file;
 mod output;
 mod progress;
+mod scene;
 mod serve;
 mod sim;
 mod study;
@@ -35,6 +36,7 @@ enum Command {
     Ctl(ctl::Args),
     Top(ctl::top::Args),
     Decide(decide::Args),
+    Scene(scene::Args),
     Sim(sim::Args),
     Study(study::Args),
     Completions(completions::Args),
@@ -49,6 +51,7 @@ impl Command {
             Self::Ctl(args) => ctl::run(&args),
             Self::Top(args) => ctl::top::run(&args),
             Self::Decide(args) => decide::run(args),
+            Self::Scene(args) => scene::run(&args),
             Self::Sim(args) => sim::run(&args),
             Self::Study(args) => study::run(&args),
             Self::Completions(args) => completions::run(&args, Cli::command()),

@@ -1,20 +1,27 @@
 //! Tenants in a closed loop: what follows from arithmetic alone, whatever the scheduler learns.
 
 use paternoster::Nanos;
-use paternoster_lab::closed_loop::{
-    Clients, Outcome, Owner, Scene, Scheduler, Tenant, run_closed_loop, scenes,
-};
+use paternoster_lab::closed_loop::{Owner, Virtual, Watched, scenes};
+use paternoster_scene::{Scene, Tenant, TenantOutcome};
 
 /// A scene, counted for so many seconds after half a second.
 fn scene(name: &str, seconds: u64) -> Scene {
-    let scene = scenes().iter().find(|scene| scene.name == name).expect("it is there").clone();
+    let entry = scenes().iter().find(|entry| entry.scene.name == name).expect("it is there");
     let (warm_up, counted) = (Nanos::from_millis(500), Nanos::from_secs(seconds));
-    Scene { warm_up, counted, ..scene }
+    Scene { warm_up, counted, ..entry.scene.clone() }
 }
 
-fn run(scene: &Scene, scheduler: &str, owner: Owner, seed: u64) -> Outcome {
-    let scheduler: Scheduler = scheduler.parse().expect("it is one");
-    run_closed_loop(scene, &scheduler, owner, seed).expect("it runs")
+fn run(scene: &Scene, scheduler: &str, owner: Owner, seed: u64) -> Watched {
+    let world = Virtual { owner, ..Virtual::default() };
+    world.watch(scene, &scheduler.parse().expect("it is one"), seed).expect("it runs")
+}
+
+fn in_flight(run: &Watched) -> f64 {
+    run.in_flight.expect("the laboratory looks")
+}
+
+fn victim(run: &Watched) -> &TenantOutcome {
+    run.light().expect("there is one")
 }
 
 fn is_near(value: f64, expected: f64, percent: f64) -> bool {
@@ -30,8 +37,12 @@ fn without_a_scheduler_shares_follow_what_is_outstanding() {
     let outcome = run(&scene("4x200us", 2), "none", Owner::Prompt, 1);
     assert!(is_near(outcome.throughput(), 20_000.0, 0.5), "{}", outcome.throughput());
     assert!(is_near(outcome.share_error(), 4.0 / 3.0, 2.0), "{}", outcome.share_error());
-    assert!(is_near(outcome.victim_us(0.5), 4810.0, 2.0), "{}", outcome.victim_us(0.5));
-    assert!(is_near(outcome.in_flight, 97.0 - 20_000.0 * 40e-6, 1.0), "{}", outcome.in_flight);
+    assert!(
+        is_near(victim(&outcome).latency_us(0.5), 4810.0, 2.0),
+        "{}",
+        victim(&outcome).latency_us(0.5)
+    );
+    assert!(is_near(in_flight(&outcome), 97.0 - 20_000.0 * 40e-6, 1.0), "{}", in_flight(&outcome));
     assert_eq!(outcome.depth(), None);
 }
 
@@ -47,7 +58,7 @@ fn throttled_device_does_what_its_slices_let_through() {
 fn device_that_serves_in_turns_takes_all_that_is_there() {
     let outcome = run(&scene("h5", 1), "none", Owner::Prompt, 1);
     assert!(is_near(outcome.throughput(), 385.0 / 1555e-6, 2.0), "{}", outcome.throughput());
-    let stays = outcome.victim_us(0.5);
+    let stays = victim(&outcome).latency_us(0.5);
     assert!(is_near(stays, 1555.0, 3.0), "{stays}");
 }
 
@@ -59,7 +70,7 @@ fn noisy_owner_is_late_but_deep_queues_hide_it() {
     let (prompt, noisy) =
         (run(&scene, "none", Owner::Prompt, 1), run(&scene, "none", Owner::Noisy, 1));
     assert!(is_near(noisy.throughput(), prompt.throughput(), 1.0), "{}", noisy.throughput());
-    assert!(noisy.victim_us(0.99) > prompt.victim_us(0.99) + 1000.0);
+    assert!(victim(&noisy).latency_us(0.99) > victim(&prompt).latency_us(0.99) + 1000.0);
 }
 
 #[test]
@@ -67,7 +78,7 @@ fn same_seed_gives_the_same_outcome_and_another_one_another() {
     let scene = scene("rare", 1);
     let seen = |seed| {
         let outcome = run(&scene, "cfq", Owner::Noisy, seed);
-        (outcome.tenants, outcome.samples, outcome.victim)
+        (outcome.outcome.tenants, outcome.samples)
     };
     assert_eq!(seen(1), seen(1));
     assert_ne!(seen(1), seen(2));
@@ -90,7 +101,7 @@ fn fair_queue_over_a_fixed_depth_keeps_its_bound_and_the_device_busy() {
     assert!(outcome.backlogged() > 0.999, "{}", outcome.backlogged());
     assert!(outcome.share_error() < 0.0042, "{}", outcome.share_error());
     assert!(is_near(outcome.throughput(), 20_000.0, 0.5), "{}", outcome.throughput());
-    assert!(is_near(outcome.in_flight, 16.0, 1.0), "{}", outcome.in_flight);
+    assert!(is_near(in_flight(&outcome), 16.0, 1.0), "{}", in_flight(&outcome));
 }
 
 /// The victim waits for the next free place of 16, 50 µs at most, then for 16 to be served: less
@@ -99,8 +110,14 @@ fn fair_queue_over_a_fixed_depth_keeps_its_bound_and_the_device_busy() {
 fn victim_of_a_fair_queue_waits_for_a_place_and_never_behind_its_neighbour() {
     for connections in ["v4", "v16", "v64"] {
         let outcome = run(&scene(connections, 2), "wfq:depth=16", Owner::Prompt, 1);
-        assert!(outcome.victim_us(0.99) < 1050.0, "{connections}: {}", outcome.victim_us(0.99));
-        assert!(outcome.victim_rate() > 900.0, "{connections}: {}", outcome.victim_rate());
+        assert!(
+            victim(&outcome).latency_us(0.99) < 1050.0,
+            "{connections}: {}",
+            victim(&outcome).latency_us(0.99)
+        );
+        // In 2 s.
+        let requests = victim(&outcome).requests;
+        assert!(requests > 1800, "{connections}: {requests}");
     }
 }
 
@@ -153,9 +170,9 @@ fn depth_is_learned_that_keeps_all_servers_busy_and_not_much_more() {
 
 /// Three tenants of equal weight with 32 reads outstanding each, on a device of the scenes.
 fn three_of_32(device: &str, warm_up: Nanos) -> Scene {
-    let tenants = vec![Tenant::reads(100, 4, 8); 3];
-    let clients = Clients { tenants, victim_weight: None };
-    Scene { clients, warm_up, ..scene(device, 4) }
+    let tenant = |name: &str| Tenant { name: name.to_owned(), ..Tenant::reads(100, 4, 8) };
+    let tenants = ["a", "b", "c"].map(tenant).to_vec();
+    Scene { tenants, warm_up, ..scene(device, 4) }
 }
 
 /// On a busy machine the owner runs for some milliseconds, and then not for some. A window between

@@ -10,6 +10,7 @@
 mod ask;
 mod habit;
 mod judging;
+mod live;
 mod measure;
 
 use std::cmp::Reverse;
@@ -31,6 +32,7 @@ use paternoster_nbd::client::{ClientOptions, Handshake, Progress, Replies, Targe
 pub use ask::Asks;
 pub use habit::Habit;
 pub use judging::{STARVED, judges_figures, least_part, report_too_busy};
+pub use live::Live;
 pub use measure::{Got, Window};
 
 /// Room for replies that arrive at once.

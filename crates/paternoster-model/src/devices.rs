@@ -189,37 +189,48 @@ enum Word {
 
 /// What the text of a file of parameters describes; `path` is what errors call it.
 pub fn describe_text(path: &Path, text: &str) -> Result<Described, ParameterError> {
-    const WORDS: [(&str, Word); 10] = [
-        ("array", Word::Array),
-        ("batch", Word::Batch),
-        ("channels", Word::Channels),
-        ("disk", Word::Disk),
-        ("flash", Word::Flash),
-        ("servers", Word::Servers),
-        ("slices", Word::Slices),
-        ("ssd", Word::Ssd),
-        ("table", Word::Table),
-        ("volume", Word::Volume),
-    ];
     let mut keys = Keys::open(path, text)?;
-    let word = keys.one_of("kind", &WORDS)?;
-    let name = keys.description()?;
-    let stages =
-        if keys.has("stages") { keys.table("stages", Stages::read)? } else { Stages::default() };
-    let kind = match word {
-        Word::Array => Kind::Array(Box::new(ArrayParameters::read(&mut keys)?)),
-        Word::Batch => Kind::Batch(BatchParameters::read(&mut keys)?),
-        Word::Channels => Kind::Channels(ChannelsParameters::read(&mut keys)?),
-        Word::Disk => Kind::Disk(Box::new(Parameters::read(&mut keys, name)?)),
-        Word::Flash => Kind::Flash(FlashParameters::read(&mut keys)?),
-        Word::Servers => Kind::Servers(ServersParameters::read(&mut keys)?),
-        Word::Slices => Kind::Slices(SlicesParameters::read(&mut keys)?),
-        Word::Ssd => Kind::Ssd(Box::new(SsdParameters::read(&mut keys)?)),
-        Word::Table => Kind::Table(Box::new(TableParameters::read(&mut keys)?)),
-        Word::Volume => Kind::Volume(VolumeParameters::read(&mut keys)?),
-    };
+    let device = Described::read(&mut keys)?;
     keys.end()?;
-    Ok(Described { kind, stages })
+    Ok(device)
+}
+
+impl Described {
+    /// Reads a table that describes a device as its file does.
+    pub fn read(keys: &mut Keys<'_>) -> Result<Self, ParameterError> {
+        const WORDS: [(&str, Word); 10] = [
+            ("array", Word::Array),
+            ("batch", Word::Batch),
+            ("channels", Word::Channels),
+            ("disk", Word::Disk),
+            ("flash", Word::Flash),
+            ("servers", Word::Servers),
+            ("slices", Word::Slices),
+            ("ssd", Word::Ssd),
+            ("table", Word::Table),
+            ("volume", Word::Volume),
+        ];
+        let word = keys.one_of("kind", &WORDS)?;
+        let name = keys.description()?;
+        let stages = if keys.has("stages") {
+            keys.table("stages", Stages::read)?
+        } else {
+            Stages::default()
+        };
+        let kind = match word {
+            Word::Array => Kind::Array(Box::new(ArrayParameters::read(keys)?)),
+            Word::Batch => Kind::Batch(BatchParameters::read(keys)?),
+            Word::Channels => Kind::Channels(ChannelsParameters::read(keys)?),
+            Word::Disk => Kind::Disk(Box::new(Parameters::read(keys, name)?)),
+            Word::Flash => Kind::Flash(FlashParameters::read(keys)?),
+            Word::Servers => Kind::Servers(ServersParameters::read(keys)?),
+            Word::Slices => Kind::Slices(SlicesParameters::read(keys)?),
+            Word::Ssd => Kind::Ssd(Box::new(SsdParameters::read(keys)?)),
+            Word::Table => Kind::Table(Box::new(TableParameters::read(keys)?)),
+            Word::Volume => Kind::Volume(VolumeParameters::read(keys)?),
+        };
+        Ok(Self { kind, stages })
+    }
 }
 
 /// The disk of that name, or of a file beside the file that names it.

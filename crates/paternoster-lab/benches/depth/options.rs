@@ -2,7 +2,8 @@
 
 use anyhow::{Context as _, Result, bail};
 use paternoster::Nanos;
-use paternoster_lab::closed_loop::{Owner, Scene, Scheduler, Set, scenes};
+use paternoster_lab::closed_loop::{Entry, Owner, Set, scenes};
+use paternoster_scene::Scheduler;
 
 /// The schedulers that run unless told. The first is what others are compared with, the last what
 /// the table is about.
@@ -11,7 +12,7 @@ const SEEDS: u64 = 4;
 
 /// What is to be run.
 pub(crate) struct Options {
-    pub(crate) scenes: Vec<&'static Scene>,
+    pub(crate) scenes: Vec<&'static Entry>,
     pub(crate) schedulers: Vec<Scheduler>,
     pub(crate) seeds: u64,
     pub(crate) owner: Owner,
@@ -69,12 +70,12 @@ fn number(
 }
 
 /// The scenes of a set, or the scene of that name.
-fn named(name: &str) -> Result<Vec<&'static Scene>> {
-    let is_named = |scene: &&Scene| scene.set.name() == name || scene.name == name;
+fn named(name: &str) -> Result<Vec<&'static Entry>> {
+    let is_named = |entry: &&Entry| entry.set.name() == name || entry.scene.name == name;
     let found: Vec<_> = scenes().iter().filter(is_named).collect();
     if found.is_empty() {
         let sets = Set::ALL.map(Set::name).join(", ");
-        let names: Vec<_> = scenes().iter().map(|scene| scene.name).collect();
+        let names: Vec<_> = scenes().iter().map(|entry| entry.scene.name.as_str()).collect();
         let options = "--noisy, --busy, --runs, --scheduler, --seeds, --timeline";
         bail!(
             "{name:?} is no scene; sets are: {sets}; scenes: {}; options: {options}",

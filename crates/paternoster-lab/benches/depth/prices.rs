@@ -4,7 +4,8 @@
 #![allow(clippy::cast_precision_loss, reason = "counts and times are far below 2^53")]
 
 use paternoster::Nanos;
-use paternoster_lab::closed_loop::{Outcome, Prices, Scheduler};
+use paternoster_lab::closed_loop::{Prices, Watched};
+use paternoster_scene::Scheduler;
 
 use crate::runs::SceneResults;
 use crate::table::{BACKLOGGED, average, greatest};
@@ -23,7 +24,8 @@ pub(crate) fn table(results: &[&SceneResults<'_>], schedulers: &[Scheduler]) {
     println!();
     println!("| device |{} U in KiB | writes, FUA % | settled after s |", names.concat());
     println!("|---|{}---|---|---|", "---|".repeat(names.len()));
-    for SceneResults { scene, schedulers, alone } in results {
+    for SceneResults { entry, schedulers, alone } in results {
+        let scene = &entry.scene;
         let cells: String = schedulers.iter().map(|(_, runs)| parts(runs, alone)).collect();
         let runs = &schedulers.last().expect("there is one").1;
         println!("| {}: {} |{cells}{}", scene.name, scene.about, prices(runs));
@@ -31,22 +33,22 @@ pub(crate) fn table(results: &[&SceneResults<'_>], schedulers: &[Scheduler]) {
 }
 
 /// The parts that the two tenants have on average, and the greatest difference of the two.
-fn parts(runs: &[Outcome], alone: &[Vec<Outcome>]) -> String {
-    let rate = |run: &Outcome, tenant: usize| run.tenants[tenant].requests as f64 / run.seconds;
+fn parts(runs: &[Watched], alone: &[Vec<Watched>]) -> String {
+    let rate = |run: &Watched, tenant: usize| run.tenants[tenant].requests as f64 / run.seconds;
     let of = |tenant: usize| -> Vec<f64> {
         let pairs = runs.iter().zip(&alone[tenant]);
         pairs.map(|(run, alone)| rate(run, tenant) / rate(alone, 0)).collect()
     };
     let (one, other) = (of(0), of(1));
     let differences: Vec<f64> = one.iter().zip(&other).map(|(a, b)| (a - b).abs()).collect();
-    let backlogged = runs.iter().map(Outcome::backlogged).fold(1.0, f64::min);
+    let backlogged = runs.iter().map(|run| run.backlogged()).fold(1.0, f64::min);
     let note = if backlogged < BACKLOGGED { " nb" } else { "" };
     let (one, other) = (average(&one), average(&other));
     format!(" {one:.2} : {other:.2} ({:.2}){note} |", greatest(&differences))
 }
 
 /// The prices at the end, and when they came close to that.
-fn prices(runs: &[Outcome]) -> String {
+fn prices(runs: &[Watched]) -> String {
     let last = |of: fn(&Prices) -> i64| -> Option<Vec<f64>> {
         runs.iter().map(|run| Some(of(&run.samples.last()?.prices?) as f64)).collect()
     };
@@ -69,7 +71,7 @@ fn prices(runs: &[Outcome]) -> String {
 
 /// The seconds until all prices stay within a quarter of their last values; none where the
 /// scheduler says no prices.
-fn settled_after(run: &Outcome) -> Option<f64> {
+fn settled_after(run: &Watched) -> Option<f64> {
     let last = run.samples.last()?.prices?;
     let is_close = |prices: Option<Prices>| {
         let near = |value: i64, last: i64| {

@@ -1,7 +1,8 @@
 //! Tables of what was run, as Markdown.
 
 use paternoster::Nanos;
-use paternoster_lab::closed_loop::{Outcome, Owner, Scheduler, Set};
+use paternoster_lab::closed_loop::{Owner, Set, Watched};
+use paternoster_scene::Scheduler;
 
 use crate::options::Options;
 use crate::prices;
@@ -22,7 +23,7 @@ pub(crate) fn sets(results: &[SceneResults<'_>], options: &Options) {
         options.seeds
     );
     for set in Set::ALL {
-        let results: Vec<_> = results.iter().filter(|result| result.scene.set == set).collect();
+        let results: Vec<_> = results.iter().filter(|result| result.entry.set == set).collect();
         if !results.is_empty() {
             println!();
             match set {
@@ -45,7 +46,8 @@ fn scenes(results: &[&SceneResults<'_>], schedulers: &[Scheduler]) {
         others.concat()
     );
     println!("|---|---|{}---|---|---|---|---|---|", "---|".repeat(others.len()));
-    for SceneResults { scene, schedulers, .. } in results {
+    for SceneResults { entry, schedulers, .. } in results {
+        let scene = &entry.scene;
         let base = &schedulers[0].1;
         let ratios: String = schedulers[1..].iter().map(|(_, runs)| ratio(runs, base)).collect();
         let runs = &schedulers.last().expect("there is one").1;
@@ -53,11 +55,11 @@ fn scenes(results: &[&SceneResults<'_>], schedulers: &[Scheduler]) {
             "| {}: {} | {} |{ratios} {} | {} | {} | {:.0} | {} | {} |",
             scene.name,
             scene.about,
-            rate(mean(base, Outcome::throughput)),
+            rate(mean(base, |run| run.throughput())),
             error(runs),
             seconds_error(runs),
             depth(runs),
-            mean(runs, |run| run.in_flight),
+            mean(runs, in_flight),
             victim(runs),
             victim(base),
         );
@@ -69,20 +71,26 @@ fn victims(results: &[&SceneResults<'_>], schedulers: &[Scheduler]) {
     let names: Vec<_> = schedulers.iter().map(|scheduler| format!(" `{scheduler}` |")).collect();
     println!("| the victim's requests a second, of all |{}", names.concat());
     println!("|---|{}", "---|".repeat(names.len()));
-    for SceneResults { scene, schedulers, .. } in results {
+    for SceneResults { entry, schedulers, .. } in results {
+        let scene = &entry.scene;
         let cells: String = schedulers.iter().map(|(_, runs)| victim_rate(runs)).collect();
         println!("| {}: {} |{cells}", scene.name, scene.about);
     }
 }
 
-fn victim_rate(runs: &[Outcome]) -> String {
-    let rates: Vec<f64> = runs.iter().map(Outcome::victim_rate).collect();
+#[allow(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
+fn victim_requests(run: &Watched) -> f64 {
+    run.light().map_or(0.0, |victim| victim.requests as f64 / run.seconds)
+}
+
+fn victim_rate(runs: &[Watched]) -> String {
+    let rates: Vec<f64> = runs.iter().map(victim_requests).collect();
     let least = rates.iter().copied().fold(f64::INFINITY, f64::min);
     format!(
         " {} ({}) of {} |",
         rate(average(&rates)),
         rate(least),
-        rate(mean(runs, Outcome::throughput))
+        rate(mean(runs, |run| run.throughput()))
     )
 }
 
@@ -91,13 +99,14 @@ fn changes(results: &[&SceneResults<'_>], schedulers: &[Scheduler]) {
     let names: Vec<_> = schedulers.iter().map(|scheduler| format!(" `{scheduler}` |")).collect();
     println!("| ms until 95 % of the throughput, 1.5 times the depth |{}", names.concat());
     println!("|---|{}", "---|".repeat(names.len()));
-    for SceneResults { scene, schedulers, .. } in results {
+    for SceneResults { entry, schedulers, .. } in results {
+        let scene = &entry.scene;
         let cells: String = schedulers.iter().map(|(_, runs)| settling(runs)).collect();
         println!("| {}: {} |{cells}", scene.name, scene.about);
     }
 }
 
-fn settling(runs: &[Outcome]) -> String {
+fn settling(runs: &[Watched]) -> String {
     let ms = |span: Nanos| u32::try_from(span.as_nanos() / 1_000_000).unwrap_or(u32::MAX);
     let throughput: Vec<_> = runs.iter().map(|run| ms(run.settling().throughput).into()).collect();
     let depth = runs.iter().filter_map(|run| run.settling().depth);
@@ -127,7 +136,7 @@ pub(crate) fn runs(results: &[SceneResults<'_>]) {
             100.0 * run.share_error(),
             100.0 * worst,
             run.backlogged(),
-            run.in_flight,
+            in_flight(run),
             victim_us(run, 0.5),
             victim_us(run, 0.99),
         );
@@ -135,8 +144,9 @@ pub(crate) fn runs(results: &[SceneResults<'_>]) {
 }
 
 /// A quantile of the victim's latency in a run, if there is a victim.
-fn victim_us(run: &Outcome, quantile: f64) -> String {
-    if run.victim.is_empty() { "–".to_owned() } else { format!("{:.0}", run.victim_us(quantile)) }
+fn victim_us(run: &Watched, quantile: f64) -> String {
+    let victim = run.light().filter(|victim| victim.requests > 0);
+    victim.map_or("–".to_owned(), |victim| format!("{:.0}", victim.latency_us(quantile)))
 }
 
 /// What happened in each step of each run.
@@ -161,17 +171,17 @@ pub(crate) fn timelines(results: &[SceneResults<'_>], step: Nanos) {
 /// All runs, each with its scheduler, its seed and the name of its scene.
 fn each_run<'a>(
     results: &'a [SceneResults<'a>],
-) -> impl Iterator<Item = (&'a Scheduler, usize, &'static str, &'a Outcome)> {
-    results.iter().flat_map(|SceneResults { scene, schedulers, .. }| {
+) -> impl Iterator<Item = (&'a Scheduler, usize, &'a str, &'a Watched)> {
+    results.iter().flat_map(|SceneResults { entry, schedulers, .. }| {
         schedulers.iter().flat_map(|(scheduler, runs)| {
             let seeds = (1..).zip(runs);
-            seeds.map(|(seed, run)| (*scheduler, seed, scene.name, run))
+            seeds.map(|(seed, run)| (*scheduler, seed, entry.scene.name.as_str(), run))
         })
     })
 }
 
 /// The throughput beside that of the base with the same seed.
-fn ratio(runs: &[Outcome], base: &[Outcome]) -> String {
+fn ratio(runs: &[Watched], base: &[Watched]) -> String {
     let ratios = runs.iter().zip(base).map(|(run, base)| run.throughput() / base.throughput());
     let ratios: Vec<f64> = ratios.collect();
     let mean = average(&ratios);
@@ -180,23 +190,23 @@ fn ratio(runs: &[Outcome], base: &[Outcome]) -> String {
 }
 
 /// The share error in percent.
-fn error(runs: &[Outcome]) -> String {
+fn error(runs: &[Watched]) -> String {
     let errors: Vec<f64> = runs.iter().map(|run| 100.0 * run.share_error()).collect();
-    let backlogged = runs.iter().map(Outcome::backlogged).fold(1.0, f64::min);
+    let backlogged = runs.iter().map(|run| run.backlogged()).fold(1.0, f64::min);
     let note = if backlogged < BACKLOGGED { " nb" } else { "" };
     format!("{:.1} ({:.1}){note}", average(&errors), greatest(&errors))
 }
 
 /// That of single seconds.
-fn seconds_error(runs: &[Outcome]) -> String {
+fn seconds_error(runs: &[Watched]) -> String {
     let all = runs.iter().flat_map(|run| &run.seconds_errors).map(|error| 100.0 * error);
     let all: Vec<f64> = all.collect();
     format!("{:.1} ({:.1})", average(&all), greatest(&all))
 }
 
 /// The depth while it counts, and its last values.
-fn depth(runs: &[Outcome]) -> String {
-    let depths: Vec<_> = runs.iter().filter_map(Outcome::depth).collect();
+fn depth(runs: &[Watched]) -> String {
+    let depths: Vec<_> = runs.iter().filter_map(Watched::depth).collect();
     let lasts = depths.iter().map(|(_, last)| *last);
     match (lasts.clone().min(), lasts.max()) {
         (Some(least), Some(most)) => {
@@ -207,9 +217,17 @@ fn depth(runs: &[Outcome]) -> String {
     }
 }
 
-fn victim(runs: &[Outcome]) -> String {
-    let p99: Vec<f64> = runs.iter().map(|run| run.victim_us(0.99)).collect();
-    let p50 = mean(runs, |run| run.victim_us(0.5));
+fn in_flight(run: &Watched) -> f64 {
+    run.in_flight.expect("the laboratory looks")
+}
+
+fn victim_latency(run: &Watched, quantile: f64) -> f64 {
+    run.light().map_or(0.0, |victim| victim.latency_us(quantile))
+}
+
+fn victim(runs: &[Watched]) -> String {
+    let p99: Vec<f64> = runs.iter().map(|run| victim_latency(run, 0.99)).collect();
+    let p50 = mean(runs, |run| victim_latency(run, 0.5));
     format!("{p50:.0} / {:.0} ({:.0})", average(&p99), greatest(&p99))
 }
 
@@ -218,7 +236,7 @@ fn rate(rate: f64) -> String {
     if rate >= 10_000.0 { format!("{:.1} k", rate / 1000.0) } else { format!("{rate:.0}") }
 }
 
-fn mean(runs: &[Outcome], of: impl Fn(&Outcome) -> f64) -> f64 {
+fn mean(runs: &[Watched], of: impl Fn(&Watched) -> f64) -> f64 {
     average(&runs.iter().map(of).collect::<Vec<_>>())
 }
 

@@ -1,25 +1,23 @@
-//! Tenants that always ask for more, over devices whose times are random: what a scheduler makes of
-//! it, by throughput, by shares and by the latency of one who asks for little.
+//! Scenes in virtual time: what a scheduler makes of tenants that always ask for more, by
+//! throughput, by shares and by the latency of one who asks for little.
 //!
 //! ```text
-//!   scenes ──▶ clients ──▶ ┌────────┐ ──▶ device       run: one scene, scheduler, seed
-//!                          │ Driver │                  outcome: what was measured
-//!             scheduler ──▶└────────┘
+//!   Scene ──▶ tenants.rs ──▶ ┌────────────┐
+//!                            │ Simulation │ ──▶ Outcome, and what was seen of the scheduler
+//!   Scene ──▶ Model    ◀───▶ └────────────┘
 //! ```
 //!
-//! It is the evidence for the depth that `wfq` learns: `cargo xtask bench depth` runs all scenes
-//! under several schedulers and seeds. Each run drives the same core as the server does.
+//! Its own scenes are the evidence for the depth that `wfq` learns: `cargo xtask bench depth` runs
+//! all of them under several schedulers and seeds. Each run drives the same core as the server.
 
 mod outcome;
 mod run;
 mod scenes;
-mod scheduler;
 mod settling;
 mod tenants;
 
-pub use outcome::{Outcome, Prices, Sample, TenantOutcome};
-pub use run::{ClosedLoopError, Owner, run_closed_loop};
-pub use scenes::{Scene, Set, scenes};
-pub use scheduler::{Scheduler, SchedulerError};
+pub use outcome::{Prices, Sample, Watched};
+pub use run::{ClosedLoopError, Owner, Virtual};
+pub use scenes::{Entry, Set, scenes};
 pub use settling::Settling;
-pub use tenants::{Clients, Tenant};
+pub use tenants::Turnaround;

@@ -4,16 +4,17 @@
 //! stalled begins its next turn later.
 
 use paternoster::scheduler::{Dump, Scheduler as _};
-use paternoster::{AnyScheduler, GroupId, Instant, Medium, Nanos, NoTrace, fitted_tunables};
+use paternoster::{
+    AnyScheduler, GroupId, Instant, Medium, Nanos, NoTrace, Weight, fitted_tunables,
+};
 use paternoster_model::disk::LayoutError;
-use paternoster_model::{Described, Draws, Kind, Model, Pauses, PausesParameters, Service, Who};
+use paternoster_model::{Behind, Draws, Lateness, Model, Pauses, PausesParameters, Who};
+use paternoster_scene::{Outcome, Scene, Scheduler, Tenant, World};
 use thiserror::Error;
 
-use super::outcome::{Counting, Outcome, Prices, Sample};
-use super::scenes::Scene;
-use super::scheduler::Scheduler;
-use super::tenants::Places;
-use crate::sim::{Driven, Setup, SetupError, SimError, Simulation};
+use super::outcome::{Prices, Sample, Watched};
+use super::tenants::{Places, Turnaround};
+use crate::sim::{Driven, GroupSetup, Setup, SetupError, SimError, Simulation};
 
 /// How often the scheduler is looked at.
 const SAMPLE: Nanos = Nanos::from_millis(10);
@@ -57,16 +58,45 @@ pub enum Owner {
     Busy,
 }
 
-/// Runs a scene under a scheduler. The same seed gives the same outcome.
-pub fn run_closed_loop(
-    scene: &Scene,
-    scheduler: &Scheduler,
-    owner: Owner,
-    seed: u64,
-) -> Result<Outcome, ClosedLoopError> {
-    let mut run = Run::new(scene, scheduler, owner, seed)?;
-    while run.turn()? {}
-    Ok(run.end())
+/// The laboratory as a world: it plays scenes in virtual time. The same seed gives the same
+/// outcome.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Virtual {
+    /// Whoever drives the scheduler.
+    pub owner: Owner,
+    /// What a client needs between an answer and its next request.
+    pub turnaround: Turnaround,
+    /// How long a request is on its way to the scheduler.
+    pub way: Nanos,
+    /// How late the owner hears of what the device has completed.
+    pub lateness: Nanos,
+}
+
+impl World for Virtual {
+    type Error = ClosedLoopError;
+
+    fn play(
+        &mut self,
+        scene: &Scene,
+        scheduler: &Scheduler,
+        seed: u64,
+    ) -> Result<Outcome, ClosedLoopError> {
+        Ok(self.watch(scene, scheduler, seed)?.outcome)
+    }
+}
+
+impl Virtual {
+    /// Plays a scene, and looks at the scheduler each 10 ms.
+    pub fn watch(
+        &self,
+        scene: &Scene,
+        scheduler: &Scheduler,
+        seed: u64,
+    ) -> Result<Watched, ClosedLoopError> {
+        let mut run = Run::new(self, scene, scheduler, seed)?;
+        while run.turn()? {}
+        Ok(run.end())
+    }
 }
 
 /// A run, as far as it has come.
@@ -86,20 +116,21 @@ struct Run {
 
 impl Run {
     fn new(
+        world: &Virtual,
         scene: &Scene,
         scheduler: &Scheduler,
-        owner: Owner,
         seed: u64,
     ) -> Result<Self, ClosedLoopError> {
-        let model = scene.device.open(seed)?;
+        let mut model = scene.device.open(seed)?;
+        if world.lateness > Nanos::ZERO {
+            model = Box::new(Behind::new(Lateness(world.lateness), model));
+        }
         let counted_from = Instant::START + scene.warm_up;
-        let counting = Counting::new(counted_from, &scene.clients);
         let draws = Draws::new(seed, Who::Tenants, 0);
-        let service = service(&scene.device);
-        let places = Places::new(scene.clients.clone(), model.end(), draws, service, counting);
-        let setup = setup(scene, scheduler, &*model, owner, seed);
+        let places = Places::new(scene, world.turnaround, model.end(), draws);
+        let setup = setup(world, scene, scheduler, &*model, seed);
         let sim = Simulation::new(&setup, places, model, NoTrace)?;
-        let groups = sim.groups()[1..=scene.clients.tenants.len()].to_vec();
+        let groups = sim.groups()[1..].to_vec();
         Ok(Self {
             sim,
             groups,
@@ -152,7 +183,7 @@ impl Run {
         self.groups.iter().map(|group| stats.group(*group).backlogged(now)).collect()
     }
 
-    fn end(self) -> Outcome {
+    fn end(self) -> Watched {
         let mut backlogged = self.backlogged(self.until);
         let before = self.backlogged_before.unwrap_or_default();
         for (all, before) in backlogged.iter_mut().zip(before) {
@@ -162,22 +193,24 @@ impl Run {
         #[allow(clippy::cast_precision_loss, reason = "a mean needs no more than 53 bits")]
         let in_flight = self.in_flight_ns as f64 / counted as f64;
         let counting = self.sim.into_workload().counting;
-        counting.end(self.until, &backlogged, in_flight, self.samples)
+        let outcome = counting.end(self.until, &backlogged, in_flight);
+        let counted_from = self.counted_from.since_start();
+        Watched { outcome, samples: self.samples, counted_from }
     }
 }
 
 /// The scheduler in front of the device, with the tunables that fit it, as the server has it.
 fn setup(
+    world: &Virtual,
     scene: &Scene,
     scheduler: &Scheduler,
     model: &dyn Model,
-    owner: Owner,
     seed: u64,
 ) -> Setup {
     let medium = if model.rotational() { Medium::Rotational } else { Medium::NotRotational };
     let fitted = fitted_tunables(scheduler.kind, medium).iter();
     let fitted = fitted.map(|&(name, value)| (name.to_owned(), value));
-    let stalls = match owner {
+    let stalls = match world.owner {
         Owner::Prompt => None,
         Owner::Noisy => Some(Pauses::new(NOISE, seed, Who::Owner)),
         Owner::Busy => Some(Pauses::new(BUSY, seed, Who::Owner)),
@@ -186,23 +219,19 @@ fn setup(
         tunables: fitted.chain(scheduler.tunables.iter().cloned()).collect(),
         native_queueing: model.rotational().then_some(true),
         nr_requests: None,
-        groups: scene.clients.groups(),
+        groups: scene.tenants.iter().map(group).collect(),
+        way: world.way,
         driven: Driven::InTurns { stalls },
         ..Setup::new(scheduler.kind)
     }
 }
 
-/// What commands cost a device, as far as one number for each can say that: one each where nothing
-/// is known of it, or where they lack this or that by what else there is (a volume's rates). Of
-/// flash it is the channel's time, without the bus.
-fn service(device: &Described) -> Service {
-    match &device.kind {
-        Kind::Servers(parameters) => parameters.service,
-        Kind::Channels(parameters) => parameters.service,
-        Kind::Flash(parameters) => parameters.service,
-        _ => Service::constant(Nanos::from_micros(1)),
-    }
+/// The group of a tenant.
+fn group(tenant: &Tenant) -> GroupSetup {
+    let weight = Weight::new(tenant.weight).expect("1 to 1000");
+    GroupSetup { path: format!("/{}", tenant.name), weights: weight.into() }
 }
+
 /// The depth and the prices out of what a scheduler says of itself.
 #[derive(Default)]
 struct State {

@@ -4,7 +4,7 @@
 
 use paternoster::Nanos;
 
-use super::outcome::{Outcome, Sample};
+use super::outcome::{Sample, Watched};
 
 /// Over how many samples a rate is taken: 50 ms.
 const RATE_SAMPLES: usize = 5;
@@ -23,7 +23,7 @@ pub struct Settling {
     pub depth: Option<Nanos>,
 }
 
-impl Outcome {
+impl Watched {
     /// How long the scheduler took to settle since it began to count, when the device changed.
     pub fn settling(&self) -> Settling {
         let from = self.counted_from;
@@ -55,7 +55,7 @@ fn rate(samples: &[&Sample]) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use hdrhistogram::Histogram;
+    use paternoster_scene::Outcome;
 
     use super::*;
 
@@ -79,11 +79,10 @@ mod tests {
             cost: 0.0,
             tenants: vec![],
             seconds_errors: vec![],
-            victim: Histogram::new(3).expect("it has no bounds"),
-            in_flight: 0.0,
-            samples: samples.collect(),
-            counted_from: Nanos::from_secs(1),
+            in_flight: None,
         };
+        let (samples, counted_from) = (samples.collect(), Nanos::from_secs(1));
+        let outcome = Watched { outcome, samples, counted_from };
         let settling = outcome.settling();
         assert_eq!(settling.throughput, Nanos::from_millis(300));
         assert_eq!(settling.depth, Some(Nanos::from_millis(200)));

@@ -1,86 +1,43 @@
-//! The load: tenants with much outstanding, and a victim with one request.
+//! The tenants of a scene as tasks of a simulation.
 //!
 //! ```text
-//!   tenant ┐
-//!   tenant ├ connections, on each of which so many requests are always outstanding
-//!   tenant ┘
-//!   victim   one connection, one request; there may be none
-//!
-//!   a place:  asks ──▶ is answered ── 20 µs + 20 µs at random ──▶ asks again
+//!   a place:  asks ──▶ is answered ── turnaround, and what the tenant thinks ──▶ asks again
 //! ```
 //!
-//! What is outstanding of a client is a number of *places*: each holds one request, and asks again
+//! What is outstanding of a tenant is a number of *places*: each holds one request, and asks again
 //! some time after it was answered. So the load never ends, and never grows. A place is a task of
 //! the simulation; those of a connection share its I/O context.
 
-use paternoster::{BioFlags, Instant, IoPrio, Nanos, Op, Sector, SectorCount, Weight};
+use paternoster::{BioFlags, Instant, IoPrio, Nanos, Op, Sector};
 use paternoster_model::{Draws, Service};
+use paternoster_scene::{Counting, Scene, Tenant};
 
-use super::outcome::Counting;
-use crate::sim::{Action, Ended, GroupSetup, Io, Moment, TaskId, TaskSetup, Workload};
+use crate::sim::{Action, Ended, Io, Moment, TaskId, TaskSetup, Workload};
 
-/// What a client needs at least until it asks again, and what it needs at random besides, on
-/// average, in µs.
-const TURNAROUND: (Nanos, f64) = (Nanos::from_micros(20), 20.0);
+/// What a client needs from an answer to its next request, beside what its tenant thinks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Turnaround {
+    /// At least.
+    pub least: Nanos,
+    /// At random besides, exponentially distributed with this mean, in µs.
+    pub mean_us: f64,
+}
+
+impl Default for Turnaround {
+    /// 20 µs and 20 more on average.
+    fn default() -> Self {
+        Self { least: Nanos::from_micros(20), mean_us: 20.0 }
+    }
+}
+
 /// Within which time all places ask for the first time, in µs.
 const BEGIN_US: f64 = 100.0;
-
-/// A tenant that always asks for more.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Tenant {
-    /// Its weight.
-    pub weight: u32,
-    /// Its connections.
-    pub connections: u32,
-    /// How many requests are outstanding on each.
-    pub outstanding: u32,
-    /// How long they are.
-    pub sectors: u32,
-    /// The part of them that writes.
-    pub writes: f64,
-    /// Its writes are durable (FUA).
-    pub durable: bool,
-}
-
-impl Tenant {
-    /// A tenant that reads 4 KiB.
-    pub const fn reads(weight: u32, connections: u32, outstanding: u32) -> Self {
-        Self { weight, connections, outstanding, sectors: 8, writes: 0.0, durable: false }
-    }
-}
-
-/// What the clients of a run ask for.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Clients {
-    /// The tenants; at least one. The victim's requests are as the first one's.
-    pub tenants: Vec<Tenant>,
-    /// The weight of the victim, if there is one.
-    pub victim_weight: Option<u32>,
-}
-
-/// Who asks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Client {
-    Tenant(usize),
-    Victim,
-}
-
-impl Clients {
-    /// The groups, one each, those of the tenants first.
-    pub(super) fn groups(&self) -> Vec<GroupSetup> {
-        let weights = self.tenants.iter().map(|tenant| tenant.weight).chain(self.victim_weight);
-        let groups = weights.enumerate().map(|(index, weight)| {
-            let weight = Weight::new(weight).expect("1 to 1000");
-            GroupSetup { path: format!("/{index}"), weights: weight.into() }
-        });
-        groups.collect()
-    }
-}
 
 /// A place of what is outstanding.
 #[derive(Clone, Copy, Debug)]
 struct Place {
-    client: Client,
+    /// The index of its tenant.
+    tenant: usize,
     /// The first place of its connection.
     first: TaskId,
     /// When it asks next, or asked.
@@ -101,13 +58,14 @@ enum Doing {
 /// The places of all clients, and what has been counted of their requests.
 #[derive(Debug)]
 pub(super) struct Places {
-    clients: Clients,
+    tenants: Vec<Tenant>,
+    turnaround: Turnaround,
     list: Vec<Place>,
     /// The end of the device.
     end: Sector,
     draws: Draws,
     /// What a request costs.
-    service: Service,
+    service: Option<Service>,
     pub(super) counting: Counting,
     /// Requests that have completed so far.
     pub(super) completed: u64,
@@ -115,57 +73,59 @@ pub(super) struct Places {
 
 impl Places {
     pub(super) fn new(
-        clients: Clients,
+        scene: &Scene,
+        turnaround: Turnaround,
         end: Sector,
         mut draws: Draws,
-        service: Service,
-        counting: Counting,
     ) -> Self {
-        let of_tenants = clients.tenants.iter().enumerate().flat_map(|(index, tenant)| {
-            let client = Client::Tenant(index);
-            (0..tenant.connections).map(move |_| (client, tenant.outstanding))
-        });
-        let victim = clients.victim_weight.map(|_| (Client::Victim, 1));
         let mut list = Vec::new();
-        for (client, outstanding) in of_tenants.chain(victim) {
-            let first = TaskId(u32::try_from(list.len()).expect("places are counted in u32"));
-            list.extend((0..outstanding).map(|_| {
-                let asks = Instant::START + draws.time_up_to(BEGIN_US);
-                Place { client, first, asks, doing: Doing::Sleeping }
-            }));
+        for (tenant, Tenant { connections, depth, .. }) in scene.tenants.iter().enumerate() {
+            for _ in 0..*connections {
+                let first = TaskId(u32::try_from(list.len()).expect("places are counted in u32"));
+                list.extend((0..*depth).map(|_| {
+                    let asks = Instant::START + draws.time_up_to(BEGIN_US);
+                    Place { tenant, first, asks, doing: Doing::Sleeping }
+                }));
+            }
         }
-        Self { clients, list, end, draws, service, counting, completed: 0 }
+        let counting = Counting::new(Instant::START + scene.warm_up, scene);
+        let (tenants, service) = (scene.tenants.clone(), scene.service());
+        Self { tenants, turnaround, list, end, draws, service, counting, completed: 0 }
     }
 
-    /// The tenant whose requests are as the client's.
-    fn requests_of(&self, client: Client) -> Tenant {
-        match client {
-            Client::Tenant(tenant) => self.clients.tenants[tenant],
-            Client::Victim => self.clients.tenants[0],
-        }
-    }
-
-    /// What the place of a client asks for.
-    fn ask(&mut self, client: Client) -> Io {
-        let Tenant { sectors, writes, durable, .. } = self.requests_of(client);
-        let is_write = writes > 0.0 && self.draws.happens(writes);
+    /// What a place of a tenant asks for.
+    fn ask(&mut self, tenant: usize) -> Io {
+        let Tenant { write_percent, fua, .. } = self.tenants[tenant];
+        let sectors = self.tenants[tenant].sectors();
+        let writes = f64::from(write_percent) / 100.0;
+        let is_write = write_percent > 0 && self.draws.happens(writes);
         let op = if is_write { Op::Write } else { Op::Read };
-        let flags = if is_write && durable { BioFlags::FUA } else { BioFlags::empty() };
-        let blocks = self.end.0 / u64::from(sectors);
-        let sector = Sector(self.draws.below(blocks) * u64::from(sectors));
-        Io { name: 0, op, flags, sector, sectors: SectorCount(sectors), io_prio: None }
+        let flags = if is_write && fua { BioFlags::FUA } else { BioFlags::empty() };
+        let blocks = self.end.0 / u64::from(sectors.0);
+        let sector = Sector(self.draws.below(blocks) * u64::from(sectors.0));
+        Io { name: 0, op, flags, sector, sectors, io_prio: None }
+    }
+
+    /// How long it takes until a place of a tenant asks again.
+    fn rest(&mut self, tenant: usize) -> Nanos {
+        let Turnaround { least, mean_us } = self.turnaround;
+        let Tenant { think, think_more, .. } = self.tenants[tenant];
+        let mut rest = least + think;
+        if mean_us > 0.0 {
+            rest += self.draws.exponential(mean_us);
+        }
+        if think_more > Nanos::ZERO {
+            rest += self.draws.time_between((Nanos::ZERO, think_more));
+        }
+        rest
     }
 }
 
 impl Workload for Places {
     fn tasks(&self) -> Vec<TaskSetup> {
         let tasks = self.list.iter().map(|place| {
-            let group = match place.client {
-                Client::Tenant(tenant) => tenant,
-                Client::Victim => self.clients.tenants.len(),
-            };
             let (io_prio, start) = (IoPrio::default(), place.asks);
-            TaskSetup { group: Some(group), io_prio, start }
+            TaskSetup { group: Some(place.tenant), io_prio, start }
         });
         tasks.collect()
     }
@@ -183,8 +143,8 @@ impl Workload for Places {
             }
             Doing::Sleeping => {
                 place.doing = Doing::Outstanding;
-                let client = place.client;
-                Action::Submit(self.ask(client))
+                let tenant = place.tenant;
+                Action::Submit(self.ask(tenant))
             }
             Doing::Outstanding => Action::Wait,
         }
@@ -192,18 +152,18 @@ impl Workload for Places {
 
     fn completed(&mut self, moment: &mut Moment<'_>, ended: &Ended) {
         let Ended { task, io, .. } = *ended;
-        let Place { client, asks, .. } = self.list[task.index()];
+        let Place { tenant, asks, .. } = self.list[task.index()];
         let is_durable = io.flags.contains(BioFlags::FUA);
         let op = match io.op {
             Op::Write => paternoster_model::Op::Write,
             _ => paternoster_model::Op::Read,
         };
-        let cost = self.service.cost(op, is_durable, io.sectors);
-        self.counting.completed(moment.now, client, asks, cost);
+        let cost = self.service.map_or(1.0, |law| law.cost(op, is_durable, io.sectors));
+        self.counting.completed(moment.now, tenant, asks, cost);
         self.completed += 1;
-        let (least, mean_us) = TURNAROUND;
+        let asks = moment.now + self.rest(tenant);
         let place = &mut self.list[task.index()];
-        place.asks = moment.now + (least + self.draws.exponential(mean_us));
+        place.asks = asks;
         place.doing = Doing::Answered;
     }
 }
@@ -211,15 +171,23 @@ impl Workload for Places {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use paternoster_model::Who;
+    use paternoster_model::{Kind, ServersParameters, Who};
 
-    fn places(writes: f64) -> Places {
-        let tenant = |sectors| Tenant { sectors, writes, ..Tenant::reads(100, 4, 8) };
-        let tenants = [8, 8, 64].map(tenant).to_vec();
-        let clients = Clients { tenants, victim_weight: Some(100) };
-        let counting = Counting::new(Instant::START, &clients);
+    fn places(write_percent: u32) -> Places {
+        let tenant = |block| Tenant { block, write_percent, ..Tenant::reads(100, 4, 8) };
+        let mut tenants = [4096, 4096, 32_768].map(tenant).to_vec();
+        tenants.push(Tenant::reads(100, 1, 1));
+        let device = Kind::Servers(ServersParameters::new(1, Service::constant(Nanos::ZERO)));
+        let scene = Scene {
+            name: String::new(),
+            about: String::new(),
+            device: device.into(),
+            tenants,
+            warm_up: Nanos::ZERO,
+            counted: Nanos::ZERO,
+        };
         let draws = Draws::new(1, Who::Tenants, 0);
-        Places::new(clients, Sector(1 << 20), draws, Service::constant(Nanos::ZERO), counting)
+        Places::new(&scene, Turnaround::default(), Sector(1 << 20), draws)
     }
 
     fn next(places: &mut Places, task: TaskId, woken: &mut Vec<TaskId>) -> Action {
@@ -230,7 +198,7 @@ mod tests {
     /// I/O context.
     #[test]
     fn every_request_outstanding_is_a_task_and_a_connection_is_one_context() {
-        let places = places(0.0);
+        let places = places(0);
         let tasks = places.tasks();
         assert_eq!(tasks.len(), 3 * 32 + 1);
         let contexts = [0, 7, 8, 95, 96].map(|task| places.context_of(TaskId(task)).0);
@@ -243,7 +211,7 @@ mod tests {
 
     #[test]
     fn place_asks_again_only_after_its_answer() {
-        let (mut places, mut woken) = (places(0.0), vec![]);
+        let (mut places, mut woken) = (places(0), vec![]);
         let task = TaskId(0);
         let Action::Submit(io) = next(&mut places, task, &mut woken) else { panic!("it asks") };
         assert_eq!(next(&mut places, task, &mut woken), Action::Wait);
@@ -258,13 +226,12 @@ mod tests {
 
     #[test]
     fn requests_are_as_long_as_their_tenants_have_them_and_within_the_device() {
-        let mut places = places(0.3);
+        let mut places = places(30);
         let mut writes = 0;
         for number in 0..10_000 {
-            let client = Client::Tenant(number % 3);
-            let Io { op, sector, sectors, .. } = places.ask(client);
+            let Io { op, sector, sectors, .. } = places.ask(number % 3);
             writes += u32::from(op == Op::Write);
-            assert_eq!(sectors.0, if client == Client::Tenant(2) { 64 } else { 8 });
+            assert_eq!(sectors.0, if number % 3 == 2 { 64 } else { 8 });
             assert!(sector.0 + u64::from(sectors.0) <= 1 << 20);
         }
         // 3000 of 10,000, with a deviation of 46.

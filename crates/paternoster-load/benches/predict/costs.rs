@@ -2,43 +2,34 @@
 //! disks that are idle but for it.
 //!
 //! ```text
-//!   in memory   client ──▶ server ──▶ client                          way
-//!   modelled    client ──▶ server, device, its end is heard of ──▶ client
-//!                                  ├ service ┤├ lateness ┤           way + service + lateness
+//!   1 µs    client ──▶ server ──▶ client                               way
+//!   2 ms    client ──▶ server, device, its end is heard of ──▶ client
+//!                                  ├ service ┤├ lateness ┤            way + service + lateness
 //! ```
 
-use std::time::Duration;
-
 use anyhow::Result;
-use paternoster::SchedulerKind;
+use paternoster::Nanos;
+use paternoster_lab::closed_loop::{Turnaround, Virtual};
+use paternoster_load::Live;
+use paternoster_scene::{Tenant, World as _};
 
-use crate::scenes::{Disk, ONE, Scene, Tenant};
-use crate::server::round_trip;
+use crate::scenes::{Entry, disk, entry};
 
-/// What a request costs beside its time in the device.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Costs {
-    /// Between client and server, there and back.
-    pub(crate) way: Duration,
-    /// Between the end of a transfer and when the server hears of it.
-    pub(crate) lateness: Duration,
+const SERVICE_US: u64 = 2_000;
+
+/// Measures them, and returns the laboratory that has them.
+pub(crate) fn measure() -> Result<Virtual> {
+    let way = round_trip(1)?;
+    let lateness = round_trip(SERVICE_US)?.saturating_sub(Nanos::from_micros(SERVICE_US) + way);
+    // A client asks again as it is answered: what that takes is a part of the way.
+    let turnaround = Turnaround { least: Nanos::ZERO, mean_us: 0.0 };
+    Ok(Virtual { way, lateness, turnaround, ..Virtual::default() })
 }
 
-const SERVICE_US: u32 = 2_000;
-
-/// One client on a disk of its own; its requests take 2 ms in the disk.
-const IDLE: Scene = Scene {
-    name: "idle",
-    scheduler: SchedulerKind::None,
-    tunables: &[],
-    disk: Disk { servers: 1, service_us: SERVICE_US, ns_per_kib: 0 },
-    tenants: &[Tenant { name: "one", ..ONE }],
-};
-
-/// Measures them.
-pub(crate) fn measure() -> Result<Costs> {
-    let memory = Scene { disk: Disk { service_us: 1, ..IDLE.disk }, ..IDLE };
-    let way = round_trip(&memory)?;
-    let service = Duration::from_micros(SERVICE_US.into());
-    Ok(Costs { way, lateness: round_trip(&IDLE)?.saturating_sub(service + way) })
+/// The median time from a request to its reply, for one client on a disk of its own.
+fn round_trip(service_us: u64) -> Result<Nanos> {
+    let one = Tenant { name: "one".to_owned(), ..Tenant::reads(100, 1, 1) };
+    let Entry { scene, scheduler } = entry("idle", "none", disk(1, service_us, 0), vec![one]);
+    let outcome = Live::default().play(&scene, &scheduler, 0)?;
+    Ok(Nanos::new(outcome.tenants[0].latency.value_at_quantile(0.5)))
 }

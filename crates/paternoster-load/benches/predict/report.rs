@@ -2,7 +2,7 @@
 
 use comfy_table::{CellAlignment, Table, presets};
 
-use crate::scenes::Scene;
+use crate::scenes::Entry;
 
 /// How far a share or a throughput may be off, in parts of what was predicted.
 pub(crate) const TOLERANCE: f64 = 0.05;
@@ -18,7 +18,7 @@ pub(crate) struct Report {
 
 /// A tenant, or all of them.
 struct Row {
-    name: &'static str,
+    name: String,
     /// In parts of all bytes.
     share: Pair,
     /// In bytes a second.
@@ -35,17 +35,17 @@ struct Pair {
 
 impl Report {
     /// Compares; each run has what each tenant got, in bytes a second.
-    pub(crate) fn new(scene: &Scene, predicted: &[Vec<f64>], measured: &[Vec<f64>]) -> Self {
+    pub(crate) fn new(entry: &Entry, predicted: &[Vec<f64>], measured: &[Vec<f64>]) -> Self {
         let of_all = |run: &Vec<f64>| run.iter().sum::<f64>();
-        let row = |name, of: &dyn Fn(&Vec<f64>) -> f64| Row {
-            name,
+        let row = |name: &str, of: &dyn Fn(&Vec<f64>) -> f64| Row {
+            name: name.to_owned(),
             share: Pair::new(predicted, measured, |run| of(run) / of_all(run)),
             rate: Pair::new(predicted, measured, of),
         };
-        let names = scene.tenants.iter().map(|tenant| tenant.name).enumerate();
+        let names = entry.scene.tenants.iter().map(|tenant| tenant.name.as_str()).enumerate();
         let mut rows: Vec<_> = names.map(|(index, name)| row(name, &|run| run[index])).collect();
         rows.push(row("all", &of_all));
-        Self { title: format!("{}, {}", scene.name, scene.scheduler), rows }
+        Self { title: format!("{}, {}", entry.scene.name, entry.scheduler), rows }
     }
 
     /// Whether everything is as predicted.
@@ -63,7 +63,7 @@ impl Report {
         for Row { name, share, rate } in &self.rows {
             let [least, most] = rate.spread.map(|rate| rate / MIB);
             table.add_row([
-                (*name).to_owned(),
+                name.clone(),
                 format!("{:.1} %", 100.0 * share.predicted),
                 format!("{:.1} %", 100.0 * share.measured),
                 share.error_text(),

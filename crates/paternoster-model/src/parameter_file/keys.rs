@@ -11,6 +11,7 @@
 use std::ops::{Range, RangeInclusive};
 use std::path::Path;
 
+use paternoster::Nanos;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -140,6 +141,21 @@ impl<'t> Keys<'t> {
         self.read(key, "a text in quotes", |value| value.as_str().map(str::to_owned))
     }
 
+    /// A text that `read` makes something of; `allowed` says what it may be.
+    pub fn word<T>(
+        &mut self,
+        key: &'static str,
+        allowed: &str,
+        read: impl FnOnce(&str) -> Option<T>,
+    ) -> Read<T> {
+        self.read(key, allowed, |value| read(value.as_str()?))
+    }
+
+    /// A duration: a number with its unit in a text.
+    pub fn duration(&mut self, key: &'static str) -> Read<Nanos> {
+        self.word(key, "a duration, for example \"500us\", \"2ms\" or \"30s\"", duration)
+    }
+
     /// Texts.
     pub fn texts(&mut self, key: &'static str) -> Read<Vec<String>> {
         self.read(key, "a list of texts in quotes", |value| {
@@ -203,6 +219,36 @@ impl<'t> Keys<'t> {
         self.table.contains_key(key)
     }
 
+    /// Whether `key` is a table.
+    pub fn is_table(&self, key: &str) -> bool {
+        self.table.get(key).is_some_and(|value| value.get_ref().is_table())
+    }
+
+    /// The tables of the list `key`, at least one, each to be read and [ended](Self::ends).
+    pub fn each_table(&mut self, key: &'static str) -> Read<Vec<Keys<'t>>> {
+        const ALLOWED: &str = "a list of tables, at least one";
+        let found = self.take(key, ALLOWED)?;
+        let span = found.span();
+        let tables = match found.into_inner() {
+            DeValue::Array(tables) if !tables.is_empty() => tables,
+            _ => return Err(self.unexpected(key, &span, ALLOWED)),
+        };
+        let each = tables.into_iter().map(|table| {
+            let span = table.span();
+            match table.into_inner() {
+                DeValue::Table(table) => Ok(self.below(key, table, span)),
+                _ => Err(self.unexpected(key, &span, ALLOWED)),
+            }
+        });
+        each.collect()
+    }
+
+    /// The keys of a table below `key`.
+    fn below(&self, key: &str, table: DeTable<'t>, span: Range<usize>) -> Keys<'t> {
+        let prefix = format!("{}{key}.", self.prefix);
+        Keys { file: self.file, prefix, table, span, known: Vec::new() }
+    }
+
     /// Reads the table `key`, all of it.
     pub fn table<T>(
         &mut self,
@@ -225,13 +271,7 @@ impl<'t> Keys<'t> {
         let DeValue::Table(table) = found.into_inner() else {
             return Err(self.unexpected(key, &span, allowed));
         };
-        let mut keys = Keys {
-            file: self.file,
-            prefix: format!("{}{key}.", self.prefix),
-            table,
-            span,
-            known: Vec::new(),
-        };
+        let mut keys = self.below(key, table, span);
         let value = read(&mut keys)?;
         keys.end()?;
         Ok(value)
@@ -243,14 +283,12 @@ impl<'t> Keys<'t> {
         key: &'static str,
         read: impl Fn(&mut Keys<'t>) -> Read<T>,
     ) -> Read<Vec<T>> {
-        const ALLOWED: &str = "a list of tables, at least one";
-        let found = self.take(key, ALLOWED)?;
-        let span = found.span();
-        let tables = match found.into_inner() {
-            DeValue::Array(tables) if !tables.is_empty() => tables,
-            _ => return Err(self.unexpected(key, &span, ALLOWED)),
-        };
-        tables.into_iter().map(|table| self.all_of(key, table, ALLOWED, &read)).collect()
+        let each = self.each_table(key)?.into_iter().map(|mut keys| {
+            let value = read(&mut keys)?;
+            keys.end()?;
+            Ok(value)
+        });
+        each.collect()
     }
 
     /// What errors call the file.
@@ -265,14 +303,20 @@ impl<'t> Keys<'t> {
 
     /// Fails if there is a key that nobody has asked for.
     pub fn end(self) -> Read<()> {
-        let Some(key) = self.table.keys().min_by_key(|key| key.span().start) else {
-            return Ok(());
-        };
+        self.ends().into_iter().next().map_or(Ok(()), Err)
+    }
+
+    /// A mistake for each key that nobody has asked for, in the order of the file.
+    pub fn ends(self) -> Vec<ParameterError> {
         let known: Vec<_> = self.known.iter().map(|known| format!("`{known}`")).collect();
-        let name = format!("`{}{}`", self.prefix, key.get_ref());
-        Err(self
-            .file
-            .error(&key.span(), Problem::UnknownKey { key: name, known: known.join(", ") }))
+        let mut left: Vec<_> = self.table.keys().collect();
+        left.sort_by_key(|key| key.span().start);
+        let unknown = left.into_iter().map(|key| {
+            let name = format!("`{}{}`", self.prefix, key.get_ref());
+            let problem = Problem::UnknownKey { key: name, known: known.join(", ") };
+            self.file.error(&key.span(), problem)
+        });
+        unknown.collect()
     }
 
     /// Says that the value at the table's own place may not be.
@@ -375,6 +419,20 @@ fn row_of<const N: usize>(value: &DeValue<'_>) -> Option<[f64; N]> {
     let numbers: Vec<f64> = numbers.collect::<Option<_>>()?;
     let row: [f64; N] = numbers.try_into().ok()?;
     row.iter().all(|number| (0.0..1e12).contains(number)).then_some(row)
+}
+
+/// The time that a text such as `2ms` says.
+fn duration(text: &str) -> Option<Nanos> {
+    let digits = text.find(|c: char| !c.is_ascii_digit())?;
+    let (number, unit) = text.split_at(digits);
+    let unit = match unit.trim_start() {
+        "ns" => 1,
+        "us" | "µs" => 1000,
+        "ms" => 1_000_000,
+        "s" => 1_000_000_000,
+        _ => return None,
+    };
+    Some(Nanos::new(number.parse::<u64>().ok()?.checked_mul(unit)?))
 }
 
 /// The whole number that `number` is.

@@ -2,24 +2,23 @@
 
 use paternoster::Nanos;
 
-use super::{Scene, Set, us};
-use crate::closed_loop::tenants::{Clients, Tenant};
+use super::{Entry, Set, us, with_victim};
 use paternoster_model::{Kind, Pace, ServersParameters, Service, Spread};
+use paternoster_scene::Tenant;
 
 /// A device that has the one number of servers, then the other.
-fn change(name: &'static str, about: &'static str, servers: [u32; 2], service: Service) -> Scene {
+fn change(name: &'static str, about: &'static str, servers: [u32; 2], service: Service) -> Entry {
     let parameters = ServersParameters::new(servers[0], service);
     let every = at(service);
     let kind = Kind::Servers(ServersParameters { servers: servers.to_vec(), every, ..parameters });
     scene(name, about, service, kind)
 }
 
-fn scene(name: &'static str, about: &'static str, service: Service, kind: Kind) -> Scene {
+fn scene(name: &'static str, about: &'static str, service: Service, kind: Kind) -> Entry {
     let weights = [100, 200, 400].into_iter();
     let tenants = weights.map(|weight| Tenant::reads(weight, 4, 32)).collect();
-    let clients = Clients { tenants, victim_weight: Some(400) };
-    let (warm_up, set, device) = (at(service), Set::Changes, kind.into());
-    Scene { set, name, about, device, clients, warm_up, counted: warm_up }
+    let tenants = with_victim(tenants, 400);
+    Entry::lasting(Set::Changes, name, about, (at(service), at(service)), tenants, kind)
 }
 
 /// When a device of that service changes.
@@ -28,7 +27,7 @@ fn at(service: Service) -> Nanos {
 }
 
 /// Changes of servers, then one of speed.
-pub(super) fn scenes() -> Vec<Scene> {
+pub(super) fn scenes() -> Vec<Entry> {
     let constant = Service::constant(us(200));
     let lognormal = Service::varying(us(1000), Spread::LogNormal(0.8));
     let slow = Service::varying(us(5000), Spread::Rare { part: 0.05, times: 10.0 });

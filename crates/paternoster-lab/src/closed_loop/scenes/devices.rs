@@ -6,15 +6,18 @@
 
 use paternoster::Nanos;
 
-use super::{Scene, Set, Speed, cleaning, named, pool, servers, sized, slow_writes, throttle, us};
-use crate::closed_loop::tenants::{Clients, Tenant};
+use super::{
+    Entry, Set, Speed, cleaning, named, pool, servers, sized, slow_writes, throttle, us,
+    with_victim,
+};
 use paternoster_model::{
     BatchParameters, ChannelsParameters, Crowd, Described, Kind, Pace, PausesParameters,
     ServersParameters, Service, Spread, Stages, VolumeParameters,
 };
+use paternoster_scene::Tenant;
 
-/// Sectors of 64 KiB.
-const LARGE: u32 = 128;
+/// Bytes of a large request.
+const LARGE: u32 = 64 << 10;
 /// The weights of the tenants.
 const WEIGHTS: [u32; 3] = [100, 200, 400];
 /// The weight of the victim, of which it uses little.
@@ -23,11 +26,11 @@ const VICTIM_WEIGHT: u32 = 400;
 const CONNECTIONS: u32 = 4;
 
 /// All of them, in the order of the table.
-pub(super) fn scenes() -> Vec<Scene> {
+pub(super) fn scenes() -> Vec<Entry> {
     [first().to_vec(), hold_outs().to_vec(), fresh().to_vec(), new().to_vec()].concat()
 }
 
-impl Scene {
+impl Entry {
     /// A scene of 4 KiB reads, so many outstanding of each tenant.
     fn new(
         name: &'static str,
@@ -37,28 +40,27 @@ impl Scene {
         device: impl Into<Described>,
     ) -> Self {
         let tenant = |weight| Tenant::reads(weight, CONNECTIONS, outstanding / CONNECTIONS);
-        let tenants = WEIGHTS.map(tenant).to_vec();
-        let clients = Clients { tenants, victim_weight: Some(VICTIM_WEIGHT) };
-        Self::of(Set::Devices, name, about, speed, clients, device)
+        let tenants = with_victim(WEIGHTS.map(tenant).to_vec(), VICTIM_WEIGHT);
+        Self::of(Set::Devices, name, about, speed, tenants, device)
     }
 
     /// The same with a shorter time in which nothing is counted.
     fn counted_from(mut self, warm_up: Nanos) -> Self {
-        self.warm_up = warm_up;
+        self.scene.warm_up = warm_up;
         self
     }
 
-    /// The same where this part of all requests writes.
-    fn with_writes(mut self, writes: f64) -> Self {
-        for tenant in &mut self.clients.tenants {
-            tenant.writes = writes;
+    /// The same where this many of a hundred requests write.
+    fn with_writes(mut self, percent: u32) -> Self {
+        for tenant in &mut self.scene.tenants {
+            tenant.write_percent = percent;
         }
         self
     }
 }
 
 /// On these the constants were chosen.
-fn first() -> [Scene; 6] {
+fn first() -> [Entry; 6] {
     use Speed::{Fast, Middling, Slow};
     let lognormal = pool(8, Service::varying(us(1000), Spread::LogNormal(0.8)));
     let rare = pool(32, Service::varying(us(100), Spread::Rare { part: 0.02, times: 20.0 }));
@@ -69,67 +71,66 @@ fn first() -> [Scene; 6] {
         clean_up: Nanos::ZERO,
     });
     [
-        Scene::new("16x80us", "16 × 80 µs", 32, Fast, servers(16, 80)),
-        Scene::new("4x200us", "4 × 200 µs", 32, Middling, servers(4, 200)),
-        Scene::new("1x50us", "1 × 50 µs", 32, Middling, servers(1, 50)),
-        Scene::new("lognormal", "8 × 1 ms lognormal 0.8", 32, Slow, lognormal),
-        Scene::new("rare", "32 × 100 µs, 2 % × 20", 32, Fast, rare),
-        Scene::new("channels", "32 random channels × 80 µs", 32, Fast, channels),
+        Entry::new("16x80us", "16 × 80 µs", 32, Fast, servers(16, 80)),
+        Entry::new("4x200us", "4 × 200 µs", 32, Middling, servers(4, 200)),
+        Entry::new("1x50us", "1 × 50 µs", 32, Middling, servers(1, 50)),
+        Entry::new("lognormal", "8 × 1 ms lognormal 0.8", 32, Slow, lognormal),
+        Entry::new("rare", "32 × 100 µs, 2 % × 20", 32, Fast, rare),
+        Entry::new("channels", "32 random channels × 80 µs", 32, Fast, channels),
     ]
 }
 
 /// These were in view once.
-fn hold_outs() -> [Scene; 7] {
+fn hold_outs() -> [Entry; 7] {
     use Speed::{Fast, Middling, Slow, VerySlow};
     let rare = pool(3, Service::varying(us(5000), Spread::Rare { part: 0.05, times: 10.0 }));
     [
-        Scene::new("h1", "48 × 250 µs + net 400 µs", 128, Fast, behind_net(48, 250, 400)),
-        Scene::new("h2", "cloud, 16 k IOPS, 0.8 ms", 128, Middling, cloud(16_000, 800)),
-        Scene::new("h3", "2000 IOPS in slices of 100 ms", 128, Slow, throttle()),
-        Scene::new("h4", "disk, NCQ", 128, VerySlow, named("hdd-7200")),
-        Scene::new("h5", "batch 15 + 4 µs", 128, Fast, batch(15_000, 4000)),
-        Scene::new("h6", "3 × 5 ms, 5 % × 10", 128, VerySlow, rare),
-        Scene::new("h7", "8 channels, 30 % writes, GC 8 ms", 128, Middling, cleaning(8))
-            .with_writes(0.3),
+        Entry::new("h1", "48 × 250 µs + net 400 µs", 128, Fast, behind_net(48, 250, 400)),
+        Entry::new("h2", "cloud, 16 k IOPS, 0.8 ms", 128, Middling, cloud(16_000, 800)),
+        Entry::new("h3", "2000 IOPS in slices of 100 ms", 128, Slow, throttle()),
+        Entry::new("h4", "disk, NCQ", 128, VerySlow, named("hdd-7200")),
+        Entry::new("h5", "batch 15 + 4 µs", 128, Fast, batch(15_000, 4000)),
+        Entry::new("h6", "3 × 5 ms, 5 % × 10", 128, VerySlow, rare),
+        Entry::new("h7", "8 channels, 30 % writes, GC 8 ms", 128, Middling, cleaning(8))
+            .with_writes(30),
     ]
 }
 
 /// These were looked at last.
-fn fresh() -> [Scene; 7] {
+fn fresh() -> [Entry; 7] {
     use Speed::{Fast, Middling};
     let lognormal = pool(24, Service::varying(us(150), Spread::LogNormal(1.0)));
     let rare = pool(6, Service::varying(us(300), Spread::Rare { part: 0.1, times: 8.0 }));
     [
-        Scene::new("f1", "24 × 150 µs lognormal 1.0", 64, Fast, lognormal),
-        Scene::new("f2", "100 × 1 ms + net 1 ms", 64, Fast, behind_net(100, 1000, 1000)),
-        Scene::new("f3", "16 channels, 30 % writes, GC 8 ms", 64, Middling, cleaning(16))
-            .with_writes(0.3),
-        Scene::new("f4", "6 × 300 µs, 10 % × 8", 64, Middling, rare),
-        Scene::new("f5", "batch 6 + 1.5 µs", 64, Fast, batch(6000, 1500)),
-        Scene::new("f6", "cloud, 100 k IOPS, 0.4 ms", 64, Fast, cloud(100_000, 400)),
-        Scene::new("f7", "2 × 120 µs", 64, Middling, servers(2, 120)),
+        Entry::new("f1", "24 × 150 µs lognormal 1.0", 64, Fast, lognormal),
+        Entry::new("f2", "100 × 1 ms + net 1 ms", 64, Fast, behind_net(100, 1000, 1000)),
+        Entry::new("f3", "16 channels, 30 % writes, GC 8 ms", 64, Middling, cleaning(16))
+            .with_writes(30),
+        Entry::new("f4", "6 × 300 µs, 10 % × 8", 64, Middling, rare),
+        Entry::new("f5", "batch 6 + 1.5 µs", 64, Fast, batch(6000, 1500)),
+        Entry::new("f6", "cloud, 100 k IOPS, 0.4 ms", 64, Fast, cloud(100_000, 400)),
+        Entry::new("f7", "2 × 120 µs", 64, Middling, servers(2, 120)),
     ]
 }
 
 /// On these nothing was tuned.
-fn new() -> [Scene; 11] {
+fn new() -> [Entry; 11] {
     use Speed::{Fast, Middling, Slow};
     let pareto = Service::varying(us(100), Spread::Pareto { shape: 1.5, most: 100.0 });
     let tiers = Service::varying(us(60), Spread::Rare { part: 0.2, times: 20.0 });
     let store = Service::varying(us(4000), Spread::LogNormal(0.5));
     [
-        Scene::new("n1", "a real NVMe drive (nvme-980pro)", 64, Fast, named("nvme-980pro")),
-        Scene::new("n2", "16 × 100 µs Pareto 1.5", 64, Middling, pool(16, pareto)),
-        Scene::new("n3", "8 × 100 µs, swings by half in 3 s", 64, Middling, swinging()),
-        Scene::new("n4", "16 × 100 µs, stands still 20 ms of 500", 64, Fast, standing_still()),
-        Scene::new("n5", "24 × 60 µs, 20 % × 20 (two tiers)", 64, Middling, pool(24, tiers)),
-        Scene::new("n6", "8 × 100 µs, 2 % slower for each beyond 24", 64, Middling, crowded()),
-        Scene::new("n7", "8 × 80 µs, half writes × 5", 64, Middling, slow_writes())
-            .with_writes(0.5),
-        Scene::new("n8", "volume, 3000 IOPS, at first 12,000 on credit", 64, Slow, on_credit())
+        Entry::new("n1", "a real NVMe drive (nvme-980pro)", 64, Fast, named("nvme-980pro")),
+        Entry::new("n2", "16 × 100 µs Pareto 1.5", 64, Middling, pool(16, pareto)),
+        Entry::new("n3", "8 × 100 µs, swings by half in 3 s", 64, Middling, swinging()),
+        Entry::new("n4", "16 × 100 µs, stands still 20 ms of 500", 64, Fast, standing_still()),
+        Entry::new("n5", "24 × 60 µs, 20 % × 20 (two tiers)", 64, Middling, pool(24, tiers)),
+        Entry::new("n6", "8 × 100 µs, 2 % slower for each beyond 24", 64, Middling, crowded()),
+        Entry::new("n7", "8 × 80 µs, half writes × 5", 64, Middling, slow_writes()).with_writes(50),
+        Entry::new("n8", "volume, 3000 IOPS, at first 12,000 on credit", 64, Slow, on_credit())
             .counted_from(Nanos::from_secs(1)),
-        Scene::new("n9", "16, then 4, then 16 × 200 µs, each 5 s", 64, Middling, changing()),
-        Scene::new(
+        Entry::new("n9", "16, then 4, then 16 × 200 µs, each 5 s", 64, Middling, changing()),
+        Entry::new(
             "n10",
             "256 × 4 ms lognormal 0.5 (object store)",
             256,
@@ -196,9 +197,9 @@ fn changing() -> Kind {
 }
 
 /// A tenant of requests of 64 KiB between two of 4 KiB: shares are of what they cost the device.
-fn sizes() -> Scene {
+fn sizes() -> Entry {
     let about = "8 × (100 µs + 2 µs/KiB), 4, 64, 4 KiB";
-    let mut scene = Scene::new("n11", about, 64, Speed::Middling, sized());
-    scene.clients.tenants[1].sectors = LARGE;
-    scene
+    let mut entry = Entry::new("n11", about, 64, Speed::Middling, sized());
+    entry.scene.tenants[1].block = LARGE;
+    entry
 }

@@ -1,13 +1,13 @@
 //! Loads that would take a device from others: many tenants, many connections.
 
-use super::{Scene, Set, Speed, servers, throttle};
-use crate::closed_loop::tenants::{Clients, Tenant};
+use super::{Entry, Set, Speed, servers, throttle, with_victim};
+use paternoster_scene::Tenant;
 
 /// Many tenants or connections on 16 servers of 80 µs.
-pub(super) fn crowds() -> Vec<Scene> {
+pub(super) fn crowds() -> Vec<Entry> {
     let crowd = |name, about, tenants| {
-        let clients = Clients { tenants, victim_weight: Some(100) };
-        Scene::of(Set::Crowds, name, about, Speed::Fast, clients, servers(16, 80))
+        let tenants = with_victim(tenants, 100);
+        Entry::of(Set::Crowds, name, about, Speed::Fast, tenants, servers(16, 80))
     };
     let alike = |count| vec![Tenant::reads(100, 1, 8); count];
     let connections = vec![Tenant::reads(100, 1000, 1), Tenant::reads(100, 4, 16)];
@@ -22,11 +22,10 @@ pub(super) fn crowds() -> Vec<Scene> {
 }
 
 /// A tenant of ever more connections with eight requests each, against a victim of its weight.
-pub(super) fn victims() -> Vec<Scene> {
+pub(super) fn victims() -> Vec<Entry> {
     let victim = |name, about, connections, speed, device| {
-        let tenants = vec![Tenant::reads(100, connections, 8)];
-        let clients = Clients { tenants, victim_weight: Some(100) };
-        Scene::of(Set::Victims, name, about, speed, clients, device)
+        let tenants = with_victim(vec![Tenant::reads(100, connections, 8)], 100);
+        Entry::of(Set::Victims, name, about, speed, tenants, device)
     };
     let fast = |name, about, connections| {
         victim(name, about, connections, Speed::Middling, servers(4, 200))

@@ -17,11 +17,11 @@ use std::sync::LazyLock;
 
 use paternoster::Nanos;
 
-use super::tenants::Clients;
 use paternoster_model::{
     ChannelsParameters, Described, Kind, ServersParameters, Service, SlicesParameters,
     describe_device,
 };
+use paternoster_scene::{Scene, Tenant};
 
 /// What a scene belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub enum Set {
     Crowds,
     /// A victim against ever more connections.
     Victims,
-    /// A device that changes, at the end of [`Scene::warm_up`].
+    /// A device that changes when the counting begins.
     Changes,
     /// Two tenants whose requests differ.
     Prices,
@@ -55,28 +55,18 @@ impl Set {
     }
 }
 
-/// A device under a load.
+/// A scene of a set.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Scene {
+pub struct Entry {
     /// What it belongs to.
     pub set: Set,
-    /// Its name on the command line.
-    pub name: &'static str,
-    /// What it is, in a few words.
-    pub about: &'static str,
-    /// The device.
-    pub device: Described,
-    /// The load.
-    pub clients: Clients,
-    /// For how long nothing is counted.
-    pub warm_up: Nanos,
-    /// For how long then is.
-    pub counted: Nanos,
+    /// The scene, by whose name the command line calls it.
+    pub scene: Scene,
 }
 
 /// All scenes, in the order of the tables.
-pub fn scenes() -> &'static [Scene] {
-    static SCENES: LazyLock<Vec<Scene>> = LazyLock::new(|| {
+pub fn scenes() -> &'static [Entry] {
+    static SCENES: LazyLock<Vec<Entry>> = LazyLock::new(|| {
         let [crowds, victims] = [loads::crowds(), loads::victims()];
         [devices::scenes(), crowds, victims, changes::scenes(), prices::scenes()].concat()
     });
@@ -96,21 +86,13 @@ enum Speed {
     VerySlow,
 }
 
-impl Scene {
-    /// The same with that tenant alone.
-    #[must_use]
-    pub fn alone(&self, tenant: usize) -> Self {
-        let tenants = vec![self.clients.tenants[tenant]];
-        let clients = Clients { tenants, victim_weight: None };
-        Self { clients, ..self.clone() }
-    }
-
+impl Entry {
     fn of(
         set: Set,
         name: &'static str,
         about: &'static str,
         speed: Speed,
-        clients: Clients,
+        tenants: Vec<Tenant>,
         device: impl Into<Described>,
     ) -> Self {
         let (warm_up, counted) = match speed {
@@ -119,9 +101,33 @@ impl Scene {
             Speed::Slow => (10, 20),
             Speed::VerySlow => (30, 60),
         };
-        let (warm_up, counted) = (Nanos::from_secs(warm_up), Nanos::from_secs(counted));
-        Self { set, name, about, device: device.into(), clients, warm_up, counted }
+        let spans = (Nanos::from_secs(warm_up), Nanos::from_secs(counted));
+        Self::lasting(set, name, about, spans, tenants, device)
     }
+
+    /// One that warms up and is counted for so long. Its tenants are named by their numbers.
+    fn lasting(
+        set: Set,
+        name: &'static str,
+        about: &'static str,
+        (warm_up, counted): (Nanos, Nanos),
+        mut tenants: Vec<Tenant>,
+        device: impl Into<Described>,
+    ) -> Self {
+        for (number, tenant) in tenants.iter_mut().enumerate() {
+            tenant.name = number.to_string();
+        }
+        let (name, about, device) = (name.to_owned(), about.to_owned(), device.into());
+        Self { set, scene: Scene { name, about, device, tenants, warm_up, counted } }
+    }
+}
+
+/// The tenants, and a victim of that weight with one request outstanding, which is as the first
+/// tenant's.
+fn with_victim(mut tenants: Vec<Tenant>, weight: u32) -> Vec<Tenant> {
+    let (connections, depth, light) = (1, 1, true);
+    tenants.push(Tenant { weight, connections, depth, light, ..tenants[0].clone() });
+    tenants
 }
 
 fn us(us: u64) -> Nanos {
@@ -177,11 +183,11 @@ mod tests {
 
     #[test]
     fn scenes_have_names_of_their_own_and_devices_that_can_be_made() {
-        let mut names: Vec<_> = scenes().iter().map(|scene| scene.name).collect();
+        let mut names: Vec<_> = scenes().iter().map(|entry| entry.scene.name.as_str()).collect();
         names.extend(Set::ALL.map(Set::name));
         let count = names.len();
-        for scene in scenes() {
-            let device = scene.device.open(1).expect(scene.name);
+        for Entry { scene, .. } in scenes() {
+            let device = scene.device.open(1).expect(&scene.name);
             assert!(device.depth() > 0, "{}", scene.name);
         }
         names.sort_unstable();

@@ -3,9 +3,9 @@
 
 use paternoster::Nanos;
 
-use super::{Scene, Set, cleaning, pool, sized, slow_writes, us};
-use crate::closed_loop::tenants::{Clients, Tenant};
+use super::{Entry, Set, cleaning, pool, sized, slow_writes, us};
 use paternoster_model::{FlashParameters, Kind, Service, Spread, VolumeParameters};
+use paternoster_scene::Tenant;
 
 /// What a tenant asks for, so many KiB each.
 #[derive(Clone, Copy)]
@@ -19,23 +19,23 @@ use Asks::{Durable, Reads, Writes};
 
 impl From<Asks> for Tenant {
     fn from(asks: Asks) -> Self {
-        let (kib, writes, durable) = match asks {
-            Reads(kib) => (kib, 0.0, false),
-            Writes(kib) => (kib, 1.0, false),
-            Durable(kib) => (kib, 1.0, true),
+        let (kib, write_percent, fua) = match asks {
+            Reads(kib) => (kib, 0, false),
+            Writes(kib) => (kib, 100, false),
+            Durable(kib) => (kib, 100, true),
         };
-        Self { sectors: 2 * kib, writes, durable, ..Self::reads(100, 4, 8) }
+        Self { block: kib << 10, write_percent, fua, ..Self::reads(100, 4, 8) }
     }
 }
 
-fn scene(name: &'static str, about: &'static str, asks: [Asks; 2], kind: Kind) -> Scene {
-    let clients = Clients { tenants: asks.map(Tenant::from).to_vec(), victim_weight: None };
-    let (warm_up, counted) = (Nanos::from_secs(8), Nanos::from_secs(4));
-    Scene { set: Set::Prices, name, about, device: kind.into(), clients, warm_up, counted }
+fn scene(name: &'static str, about: &'static str, asks: [Asks; 2], kind: Kind) -> Entry {
+    let tenants = asks.map(Tenant::from).to_vec();
+    let spans = (Nanos::from_secs(8), Nanos::from_secs(4));
+    Entry::lasting(Set::Prices, name, about, spans, tenants, kind)
 }
 
 /// All of them, in the order of the table.
-pub(super) fn scenes() -> Vec<Scene> {
+pub(super) fn scenes() -> Vec<Entry> {
     let small = Reads(4);
     [
         vec![
@@ -56,7 +56,7 @@ pub(super) fn scenes() -> Vec<Scene> {
     .concat()
 }
 
-fn volumes() -> Vec<Scene> {
+fn volumes() -> Vec<Entry> {
     let small = Reads(4);
     vec![
         scene("b64", "16 k IOPS, 250 MiB/s, 4 : 64 KiB", [small, Reads(64)], volume(Some(250))),
@@ -68,7 +68,7 @@ fn volumes() -> Vec<Scene> {
     ]
 }
 
-fn writes() -> Vec<Scene> {
+fn writes() -> Vec<Entry> {
     let small = Reads(4);
     vec![
         scene("w5", "8 × 80 µs, writes × 5, reads : writes", [small, Writes(4)], slow_writes()),

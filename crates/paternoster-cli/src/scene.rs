@@ -1,0 +1,58 @@
+//! `paternoster scene`: what tenants get of a device, under one scheduler after the other.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result};
+use paternoster_lab::closed_loop::Virtual;
+use paternoster_load::Live;
+use paternoster_scene::{Outcome, SceneFile, Scheduler, World as _, table};
+
+use crate::output;
+
+/// Play a scene: these tenants on this device, what does each get under which scheduler?
+///
+/// The file names a device, schedulers, and tenants with their weights, connections, depths and
+/// block sizes (docs/laboratory.md, "Scenes"). It is played in virtual time, which takes about a
+/// second for a million requests; with --live by a server and real NBD clients, in real time.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The scene.
+    #[arg(value_name = "FILE.toml")]
+    file: PathBuf,
+    /// Play it under this scheduler instead of those of the file, with its tunables, as
+    /// `cfq:slice_idle=0`. May be repeated.
+    #[arg(long = "scheduler", value_name = "NAME[:TUNABLE=VALUE,…]")]
+    schedulers: Vec<Scheduler>,
+    /// The seed of all that is drawn.
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    seed: u64,
+    /// Play it in real time, with a server and its clients, each tenant on 64 MiB of the disk.
+    #[arg(long)]
+    live: bool,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    let SceneFile { scene, schedulers, model } = SceneFile::read(&args.file)?;
+    let schedulers = if args.schedulers.is_empty() { &schedulers } else { &args.schedulers };
+    let mut live = Live { model };
+    let mut play = |scheduler: &Scheduler| -> Result<Outcome> {
+        if args.live {
+            return live.play(&scene, scheduler, args.seed);
+        }
+        Ok(Virtual::default().play(&scene, scheduler, args.seed)?)
+    };
+    let mut outcomes = vec![];
+    for scheduler in schedulers {
+        let outcome = play(scheduler).with_context(|| format!("under {scheduler}"))?;
+        outcomes.push((scheduler.clone(), outcome));
+    }
+    let text = format!("{}\n", output::fit(&table(&outcomes).to_string()));
+    output::print(text.as_bytes())?;
+    for (scheduler, outcome) in &outcomes {
+        for note in outcome.notes(&scene) {
+            eprintln!("note: {scheduler}: {note}");
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}

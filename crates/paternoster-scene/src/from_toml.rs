@@ -1,0 +1,287 @@
+//! Scenes from TOML files. All mistakes of a file are told at once.
+//!
+//! ```toml
+//! name = "web and backup"
+//! about = "a web server beside a nightly backup"
+//! device = "nvme-980pro"          # a name, a file beside this one, or a table
+//! schedulers = ["cfq", "wfq"]     # each with its tunables, as "cfq:slice_idle=0,quantum=16"
+//! counted = "4s"
+//!
+//! [[tenants]]
+//! name = "web"
+//! weight = 300
+//! connections = 4
+//! depth = 8
+//! ```
+
+use std::fmt;
+use std::path::Path;
+
+use paternoster::Nanos;
+use paternoster_model::parameter_file::{Keys, ParameterError, Problem, Spot};
+use paternoster_model::{Described, describe_device, device_names, read_input_text};
+
+use crate::scene::{Scene, Tenant};
+use crate::scheduler::Scheduler;
+
+/// A scene, and under what it is to be played.
+#[derive(Clone, Debug)]
+pub struct SceneFile {
+    /// The scene.
+    pub scene: Scene,
+    /// The schedulers, one after the other.
+    pub schedulers: Vec<Scheduler>,
+    /// The name or the file of the device, where the scene has no table of it.
+    pub model: Option<String>,
+}
+
+/// A thing that is wrong with a file.
+pub type Mistake = ParameterError;
+
+/// What is wrong with a file: at least one mistake, a line each, in the order of the file.
+#[derive(Debug)]
+pub struct Mistakes(pub Vec<Mistake>);
+
+impl std::error::Error for Mistakes {}
+
+impl fmt::Display for Mistakes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lines: Vec<_> = self.0.iter().map(ToString::to_string).collect();
+        f.write_str(&lines.join("\n"))
+    }
+}
+
+/// The schedulers of a file that names none.
+const SCHEDULERS: [&str; 3] = ["none", "cfq", "wfq"];
+/// Most tenants of a scene, and most requests outstanding on a connection.
+const MOST: u32 = 1000;
+/// Most bytes of a request.
+const BLOCK_MAX: u32 = 32 << 20;
+/// The longest scene.
+const LONGEST: Nanos = Nanos::from_secs(86_400);
+
+impl SceneFile {
+    /// Reads a file.
+    pub fn read(path: &Path) -> Result<Self, Mistakes> {
+        let unreadable = |error: std::io::Error| {
+            Mistakes(vec![ParameterError { at: Spot::whole(path), problem: error.into() }])
+        };
+        Self::from_toml(path, &read_input_text(path).map_err(unreadable)?)
+    }
+
+    /// Reads the text of a file, which mistakes call `path`.
+    pub fn from_toml(path: &Path, text: &str) -> Result<Self, Mistakes> {
+        let mut found = Found(vec![]);
+        let mut keys = Keys::open(path, text).map_err(|mistake| Mistakes(vec![mistake]))?;
+        let name = found.note(keys.text("name"));
+        let about = if keys.has("about") { found.note(keys.text("about")) } else { None };
+        let device = found.note(device(&mut keys));
+        let schedulers = found.note(schedulers(&mut keys));
+        let warm_up = found.note(span_or(&mut keys, "warm_up", Nanos::from_secs(1)));
+        let counted = found.note(span_or(&mut keys, "counted", Nanos::from_secs(4)));
+        let tenants = found.note(keys.each_table("tenants")).unwrap_or_default();
+        let tenants: Vec<Tenant> =
+            tenants.into_iter().flat_map(|keys| found.tenants(keys)).collect();
+        found.0.extend(keys.ends());
+        let made = || {
+            let (name, about) = (name?, about.unwrap_or_default());
+            let ((device, model), warm_up, counted) = (device?, warm_up?, counted?);
+            let scene = Scene { name, about, device, tenants, warm_up, counted };
+            Some(Self { scene, schedulers: schedulers?, model })
+        };
+        match made() {
+            Some(file) if found.0.is_empty() => Ok(file),
+            _ => {
+                found.0.sort_by_key(|mistake| mistake.at.position);
+                Err(Mistakes(found.0))
+            }
+        }
+    }
+}
+
+/// The mistakes that have been found.
+struct Found(Vec<Mistake>);
+
+impl Found {
+    /// What is right; a mistake is kept.
+    fn note<T>(&mut self, read: Result<T, Mistake>) -> Option<T> {
+        read.map_err(|mistake| self.0.push(mistake)).ok()
+    }
+
+    /// The tenants of a table: as many of a kind as it says; none if something is wrong.
+    fn tenants(&mut self, mut keys: Keys<'_>) -> Vec<Tenant> {
+        let count = if keys.has("count") { keys.small("count", 1..=MOST) } else { Ok(1) };
+        let count = self.note(count);
+        let name = self.note(keys.text("name"));
+        let weight = if keys.has("weight") { keys.small("weight", 1..=1000) } else { Ok(100) };
+        let weight = self.note(weight);
+        let connections = self.note(keys.small("connections", 1..=MOST));
+        let depth = self.note(keys.small("depth", 1..=MOST));
+        let block = self.note(block(&mut keys));
+        let written = keys.has("write_percent");
+        let write_percent = if written { keys.small("write_percent", 0..=100) } else { Ok(0) };
+        let write_percent = self.note(write_percent);
+        let fua = if keys.has("fua") { keys.flag("fua") } else { Ok(false) };
+        let fua = self.note(fua);
+        let think = self.note(span_or(&mut keys, "think", Nanos::ZERO));
+        let think_more = self.note(span_or(&mut keys, "think_more", Nanos::ZERO));
+        let light = if keys.has("light") { keys.flag("light") } else { Ok(false) };
+        let light = self.note(light);
+        self.0.extend(keys.ends());
+        let tenant = || {
+            Some(Tenant {
+                name: name?,
+                weight: weight?,
+                connections: connections?,
+                depth: depth?,
+                block: block?,
+                write_percent: write_percent?,
+                fua: fua?,
+                think: think?,
+                think_more: think_more?,
+                light: light?,
+            })
+        };
+        match (tenant(), count) {
+            (Some(tenant), Some(1)) => vec![tenant],
+            (Some(tenant), Some(count)) => {
+                let name = |number| format!("{}{number}", tenant.name);
+                (1..=count).map(|number| Tenant { name: name(number), ..tenant.clone() }).collect()
+            }
+            _ => vec![],
+        }
+    }
+}
+
+/// The device, and what it is called where it is not a table.
+fn device(keys: &mut Keys<'_>) -> Result<(Described, Option<String>), Mistake> {
+    if keys.is_table("device") {
+        return Ok((keys.table("device", Described::read)?, None));
+    }
+    let beside = keys.path().to_owned();
+    let mut problem = None;
+    let allowed = "a device of the laboratory, a file of its parameters, or a table of them";
+    let device = keys.word("device", allowed, |name| {
+        let file = beside.with_file_name(name).display().to_string();
+        let called = if device_names().contains(&name) { name.to_owned() } else { file };
+        let device = describe_device(&called).map_err(|error| problem = Some(error.to_string()));
+        Some((device.ok()?, Some(called)))
+    });
+    match (device, problem) {
+        (Err(mistake), Some(problem)) => Err(ParameterError {
+            problem: Problem::Syntax(format!("`device`: {problem}")),
+            ..mistake
+        }),
+        (device, _) => device,
+    }
+}
+
+/// The schedulers, or those of a file that names none.
+fn schedulers(keys: &mut Keys<'_>) -> Result<Vec<Scheduler>, Mistake> {
+    let span = keys.span();
+    let words = if keys.has("schedulers") {
+        keys.texts("schedulers")?
+    } else {
+        SCHEDULERS.map(str::to_owned).to_vec()
+    };
+    let parse = |word: String| {
+        word.parse::<Scheduler>().map_err(|error| {
+            keys.refuse_at(&span, Problem::Syntax(format!("`schedulers`: {error}")))
+        })
+    };
+    words.into_iter().map(parse).collect()
+}
+
+/// A duration that no scene is too short for, or `default`.
+fn span_or(keys: &mut Keys<'_>, key: &'static str, default: Nanos) -> Result<Nanos, Mistake> {
+    if !keys.has(key) {
+        return Ok(default);
+    }
+    let span = keys.duration(key)?;
+    if span > LONGEST {
+        let (what, found) = (format!("`{key}`"), format!("{} s", span.as_nanos() / 1_000_000_000));
+        let allowed = "at most \"86400s\"".to_owned();
+        return Err(keys.refuse(Problem::Unexpected { what, found, allowed }));
+    }
+    Ok(span)
+}
+
+/// The bytes of a request: whole sectors, in a text with `K` or `M`; 4 KiB unless told.
+fn block(keys: &mut Keys<'_>) -> Result<u32, Mistake> {
+    if !keys.has("block") {
+        return Ok(4096);
+    }
+    keys.word(
+        "block",
+        "a size from \"512\" to \"32M\" in whole sectors, for example \"4K\"",
+        |text| {
+            let (number, unit) = match text.as_bytes().last()? {
+                b'K' => (&text[..text.len() - 1], 1 << 10),
+                b'M' => (&text[..text.len() - 1], 1 << 20),
+                _ => (text, 1),
+            };
+            let bytes = number.parse::<u32>().ok()?.checked_mul(unit)?;
+            (bytes > 0 && bytes <= BLOCK_MAX && bytes % 512 == 0).then_some(bytes)
+        },
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<SceneFile, String> {
+        SceneFile::from_toml(Path::new("s.toml"), text).map_err(|mistakes| mistakes.to_string())
+    }
+
+    #[test]
+    fn tenants_of_a_kind_are_numbered_and_what_is_not_written_is_the_default() {
+        let text = "name = \"s\"\ndevice = \"hdd-7200\"\n[[tenants]]\nname = \"a\"\n\
+                    connections = 2\ndepth = 3\n[[tenants]]\nname = \"b\"\ncount = 2\n\
+                    connections = 1\ndepth = 1\nblock = \"64K\"\nwrite_percent = 30\nfua = true\nthink = \"2ms\"\n\
+                    think_more = \"500us\"\nlight = true\nweight = 7\n";
+        let SceneFile { scene, schedulers, model } = read(text).expect("it is right");
+        let names: Vec<_> = scene.tenants.iter().map(|tenant| tenant.name.as_str()).collect();
+        assert_eq!(names, ["a", "b1", "b2"]);
+        let plain = Tenant { name: "a".to_owned(), ..Tenant::reads(100, 2, 3) };
+        assert_eq!(scene.tenants[0], plain);
+        let other = Tenant {
+            name: "b1".to_owned(),
+            block: 65_536,
+            write_percent: 30,
+            fua: true,
+            think: Nanos::from_millis(2),
+            think_more: Nanos::from_micros(500),
+            light: true,
+            ..Tenant::reads(7, 1, 1)
+        };
+        assert_eq!(scene.tenants[1], other);
+        assert_eq!((scene.warm_up, scene.counted), (Nanos::from_secs(1), Nanos::from_secs(4)));
+        assert_eq!(schedulers.iter().map(ToString::to_string).collect::<Vec<_>>(), SCHEDULERS);
+        assert_eq!(model.as_deref(), Some("hdd-7200"));
+    }
+
+    #[test]
+    fn all_mistakes_are_told_at_once_each_with_its_line() {
+        let text = "name = 7\ndevice = \"floppy\"\nschedulers = [\"sfq\"]\ncounted = \"4\"\n\
+                    colour = 1\n[[tenants]]\nname = \"a\"\nconnections = 0\ndepth = 1\n\
+                    block = \"1000\"\nweigth = 5\n[[tenants]]\ndepth = 1\nconnections = 1\n";
+        let said = read(text).expect_err("it is wrong");
+        let begins = [
+            "s.toml:1:1: `schedulers`: there is no scheduler \"sfq\"",
+            "s.toml:1:8: `name` is 7, which must be a text in quotes",
+            "s.toml:2:10: `device`: there is no device",
+            "s.toml:4:11: `counted` is \"4\", which must be a duration, for example",
+            "s.toml:5:1: unknown key `colour`; there are `name`,",
+            "s.toml:8:15: `tenants.connections` is 0",
+            "s.toml:10:9: `tenants.block` is \"1000\", which must be a size",
+            "s.toml:11:1: unknown key `tenants.weigth`",
+            "s.toml:12:1: `tenants.name` is missing",
+        ];
+        let lines: Vec<_> = said.lines().collect();
+        for (line, begin) in lines.iter().zip(begins) {
+            assert!(line.starts_with(begin), "{line}\nnot {begin}");
+        }
+        assert_eq!(lines.len(), begins.len(), "{said}");
+    }
+}

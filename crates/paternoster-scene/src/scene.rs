@@ -1,0 +1,95 @@
+//! What a scene is made of.
+
+use paternoster::{Nanos, SectorCount};
+use paternoster_model::{Described, Kind, Service};
+
+/// Bytes of a sector.
+const SECTOR: u32 = 512;
+
+/// Tenants that share a device.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scene {
+    /// Its name.
+    pub name: String,
+    /// What it is, in a few words.
+    pub about: String,
+    /// The device.
+    pub device: Described,
+    /// The tenants; at least one.
+    pub tenants: Vec<Tenant>,
+    /// For how long nothing is counted.
+    pub warm_up: Nanos,
+    /// For how long then is.
+    pub counted: Nanos,
+}
+
+/// A tenant: connections, on each of which so many requests are always outstanding but for the time
+/// in which their client thinks. Each request reads or writes a block anywhere.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tenant {
+    /// Its name, which no other tenant of the scene has.
+    pub name: String,
+    /// Its weight, 1 to 1000.
+    pub weight: u32,
+    /// Its connections.
+    pub connections: u32,
+    /// Requests outstanding on each.
+    pub depth: u32,
+    /// Bytes of a request: whole sectors.
+    pub block: u32,
+    /// Of a hundred requests so many write.
+    pub write_percent: u32,
+    /// Its writes are durable (FUA).
+    pub fua: bool,
+    /// How long a client waits between an answer and the next request, at least.
+    pub think: Nanos,
+    /// How much longer it waits at most: each time a part of this, drawn anew.
+    pub think_more: Nanos,
+    /// It asks for less than its share. Nothing is promised to it but to be served soon, and its
+    /// share is not counted.
+    pub light: bool,
+}
+
+impl Tenant {
+    /// A tenant without a name that reads 4 KiB and does not think.
+    pub const fn reads(weight: u32, connections: u32, depth: u32) -> Self {
+        Self {
+            name: String::new(),
+            weight,
+            connections,
+            depth,
+            block: 4096,
+            write_percent: 0,
+            fua: false,
+            think: Nanos::ZERO,
+            think_more: Nanos::ZERO,
+            light: false,
+        }
+    }
+
+    /// The sectors of a request.
+    pub fn sectors(&self) -> SectorCount {
+        SectorCount(self.block / SECTOR)
+    }
+}
+
+impl Scene {
+    /// What commands cost the device, as far as one law for each can say that: none where nothing
+    /// is known of it, or where they lack this or that by what else there is (a volume's rates). Of
+    /// flash it is the channel's time, without the bus.
+    pub fn service(&self) -> Option<Service> {
+        let law = match &self.device.kind {
+            Kind::Servers(parameters) => parameters.service,
+            Kind::Channels(parameters) => parameters.service,
+            Kind::Flash(parameters) => parameters.service,
+            _ => return None,
+        };
+        Some(law).filter(|law| law.fixed > Nanos::ZERO)
+    }
+
+    /// The same with that tenant alone.
+    #[must_use]
+    pub fn alone(&self, tenant: usize) -> Self {
+        Self { tenants: vec![self.tenants[tenant].clone()], ..self.clone() }
+    }
+}
