@@ -238,7 +238,8 @@ mod tests {
     fn tenants_of_a_kind_are_numbered_and_what_is_not_written_is_the_default() {
         let text = "name = \"s\"\ndevice = \"hdd-7200\"\n[[tenants]]\nname = \"a\"\n\
                     connections = 2\ndepth = 3\n[[tenants]]\nname = \"b\"\ncount = 2\n\
-                    connections = 1\ndepth = 1\nblock = \"64K\"\nwrite_percent = 30\nfua = true\nthink = \"2ms\"\n\
+                    connections = 1\ndepth = 1\nblock = \"64K\"\nwrite_percent = 30\n\
+                    fua = true\nthink = \"2ms\"\n\
                     think_more = \"500us\"\nlight = true\nweight = 7\n";
         let SceneFile { scene, schedulers, model } = read(text).expect("it is right");
         let names: Vec<_> = scene.tenants.iter().map(|tenant| tenant.name.as_str()).collect();

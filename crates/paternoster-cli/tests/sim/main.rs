@@ -238,12 +238,12 @@ const SHORT: &str = "[job]\ndirect=1\nrw=randread\nbs=4k\nsize=1g\nruntime=10ms\
 fn page_shows_the_files_that_were_run() {
     let folder = tempfile::tempdir().expect("a folder");
     let lab = Path::new(env!("CARGO_MANIFEST_DIR")).join("../paternoster-lab");
-    let script = "\"$0\" sim <(printf \"$1\") --device <(cat \"$2/devices/hdd-7200.toml\") \
-                  --host <(cat \"$2/hosts/ten-cores.toml\") --html out.html";
+    let script = "cd \"$2\" && \"$0\" sim <(printf \"$1\") --html \"$3/out.html\" \
+                  --device <(cat ../paternoster-model/devices/hdd-7200.toml) \
+                  --host <(cat hosts/ten-cores.toml)";
     let output = Command::new("bash")
         .args(["-c", script, env!("CARGO_BIN_EXE_paternoster"), SHORT])
-        .arg(lab)
-        .current_dir(folder.path())
+        .args([&lab, folder.path()])
         .output()
         .expect("bash, which Debian always has, runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -453,7 +453,8 @@ fn page_takes_the_place_of_no_file_that_the_run_reads_or_writes() {
     let folder = tempfile::tempdir().expect("a folder");
     let lab = Path::new(env!("CARGO_MANIFEST_DIR")).join("../paternoster-lab");
     let own = |name: &str| folder.path().join(name);
-    std::fs::copy(lab.join("devices/hdd-7200.toml"), own("disk.toml")).expect("a file");
+    std::fs::copy(lab.join("../paternoster-model/devices/hdd-7200.toml"), own("disk.toml"))
+        .expect("a file");
     std::fs::copy(lab.join("hosts/ten-cores.toml"), own("host.toml")).expect("a file");
     std::fs::write(own("more.fio"), "direct=1\n").expect("a file");
     let log = "fio version 3 iolog\n0 a add\n0 a open\n0 a read 0 4096\n0 a close\n";
