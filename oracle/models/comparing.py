@@ -1,4 +1,4 @@
-"""Random scenarios, or those of a folder, in a model and in `paternoster decide`.
+"""Random scenarios, or those of a folder, in a model and in `paternoster-lab decide`.
 
 Every line has to be the same in the same order, what the scheduler says of itself included; only
 `exit`, which is the laboratory's own, is left out.
@@ -75,7 +75,7 @@ def first_difference(lines, expected):
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--program", default="target/release/paternoster")
+    parser.add_argument("--program", default="target/release/paternoster-lab")
     parser.add_argument("--count", type=int, default=1000, help="random scenarios")
     parser.add_argument("--seed", type=int, default=1, help="of the first of them")
     parser.add_argument("folder", nargs="?", help="scenarios to take instead, with logs or without")

@@ -22,19 +22,27 @@ pub(crate) fn home() -> Result<PathBuf> {
     }
 }
 
-/// Builds the command line program as it is released, and says where it is.
+/// Builds the server's program as it is released, and says where it is.
 pub(crate) fn paternoster() -> Result<PathBuf> {
     let args =
         ["build", "-q", "--release", "--locked", "-p", "paternoster-cli", "--bin", "paternoster"];
     executable(&args, "paternoster")
 }
 
-/// Builds the command line program as tests have it, and says where it is. That takes no time where
+/// Builds the server's program as tests have it, and says where it is. That takes no time where
 /// they have been built, and the release's optimisation takes minutes.
 pub(crate) fn tested() -> Result<PathBuf> {
+    tested_program("paternoster")
+}
+
+/// The same of the laboratory's program.
+pub(crate) fn tested_laboratory() -> Result<PathBuf> {
+    tested_program("paternoster-lab")
+}
+
+fn tested_program(name: &str) -> Result<PathBuf> {
     // Of the whole workspace: else dependencies have other features, and are built again.
-    let args = ["build", "-q", "--locked", "--workspace", "--bin", "paternoster"];
-    executable(&args, "paternoster")
+    executable(&["build", "-q", "--locked", "--workspace", "--bin", name], name)
 }
 
 /// Runs cargo with `args`, which build the executable target `name`, and says where it is.

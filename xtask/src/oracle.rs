@@ -2,7 +2,7 @@
 //!
 //!   oracle/SCHEDULER.tar.zst ──unpack──▶ target/oracle/SCHEDULER/NAME.{scenario.json,log.jsonl}
 //!                                               │                           │ Linux's log
-//!                                       paternoster decide                  ▼
+//!                                       paternoster-lab decide                  ▼
 //!                                               └──▶ …-ours/NAME.log.jsonl ─▶ compare ─▶ score
 
 use crate::compare::{Log, Outcome};
@@ -218,13 +218,13 @@ pub(crate) fn make_empty(dir: &Path) -> Result<()> {
 /// ends it early leaves logs out, and these score 0.
 fn decide(scenarios: &Path, out: &Path, only: Option<&str>) -> Result<PathBuf> {
     make_empty(out)?;
-    let program = cargo::tested()?;
+    let program = cargo::tested_laboratory()?;
     let mut command = Command::new(&program);
     command.args(decide_arguments(scenarios, out, only)).stdout(Stdio::null());
     let status = command.status();
     let status = status.with_context(|| format!("starting {}", program.display()))?;
     if !matches!(status.code(), Some(0 | 1)) {
-        println!("paternoster decide {}: {status}", scenarios.display());
+        println!("paternoster-lab decide {}: {status}", scenarios.display());
     }
     Ok(out.to_owned())
 }

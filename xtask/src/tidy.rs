@@ -9,6 +9,7 @@
 //!   *.rs, *.md        no word that tidy/retired.toml lists
 //!   Cargo.toml        every crate takes the workspace's lints; one that may be published has a
 //!                     README, a description, keywords and the licence texts
+//!   crates            the operator's program links no laboratory
 //!   deny.toml         licences, versions, bans and sources of all that we depend on
 //!   clippy.toml       functions are limited, and the core is kept from clocks and the like
 //!
@@ -80,6 +81,7 @@ pub(crate) fn run() -> Result<()> {
     findings.extend(check_tables(&files)?);
     findings.extend(manifests::check(&files, &|path| Path::new(path).exists()));
     findings.extend(dependencies::check_all(&files)?);
+    findings.extend(dependencies::check_program()?);
     for finding in &findings {
         println!("{finding}");
     }

@@ -11,15 +11,16 @@ use crate::output::print;
 ///
 /// In bash, for this session: `source <(paternoster completions bash)`
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub struct Args {
     /// The shell
     shell: Shell,
 }
 
 /// Runs the subcommand; `command` is the whole command line.
-pub(crate) fn run(args: &Args, mut command: clap::Command) -> Result<ExitCode> {
+pub fn run(args: &Args, mut command: clap::Command) -> Result<ExitCode> {
     let mut text = Vec::new();
-    clap_complete::generate(args.shell, &mut command, "paternoster", &mut text);
+    let name = command.get_name().to_owned();
+    clap_complete::generate(args.shell, &mut command, name, &mut text);
     print(&text)?;
     Ok(ExitCode::SUCCESS)
 }

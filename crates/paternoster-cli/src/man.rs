@@ -11,13 +11,13 @@ use anyhow::{Context as _, Result};
 /// `man -M` finds them in a folder that is called man1: after `paternoster man man/man1` by
 /// `man -M man paternoster-serve`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub struct Args {
     /// The folder; made if need be
     dir: PathBuf,
 }
 
 /// Runs the subcommand; `command` is the whole command line.
-pub(crate) fn run(args: &Args, command: clap::Command) -> Result<ExitCode> {
+pub fn run(args: &Args, command: clap::Command) -> Result<ExitCode> {
     let dir = &args.dir;
     fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
     // Every page would have one for `help`, which says what --help does.

@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal as _, Write as _};
 use anyhow::{Context as _, Result};
 
 /// Writes `text` to standard output. A reader that has gone, as `head` does, is no error.
-pub(crate) fn print(text: &[u8]) -> Result<()> {
+pub fn print(text: &[u8]) -> Result<()> {
     match io::stdout().write_all(text) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         written => written.context("cannot write to standard output"),
@@ -13,7 +13,7 @@ pub(crate) fn print(text: &[u8]) -> Result<()> {
 }
 
 /// Cuts the lines of a table to the width of the terminal, if standard output is one.
-pub(crate) fn fit(text: &str) -> String {
+pub fn fit(text: &str) -> String {
     let out = io::stdout();
     let size = out.is_terminal().then(|| rustix::termios::tcgetwinsize(&out).ok()).flatten();
     // A terminal that does not know its width says 0.

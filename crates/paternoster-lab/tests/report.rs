@@ -78,7 +78,7 @@ fn made(job: &str, scheduler: SchedulerKind, window_us: [u64; 2]) -> Made {
     let bytes = [&outcome, &unwatched]
         .map(|outcome| outcome.results.iter().map(|job| job.directions[0].bytes).collect());
     let run = Run {
-        command: "paternoster sim".to_owned(),
+        command: "paternoster-lab sim".to_owned(),
         job: JobFile { path: "job.fio".to_owned(), text: job.to_owned() },
         device: vec![ModelFile { name: "one.toml".to_owned(), text: Some(ONE_SERVER.to_owned()) }],
         host: ModelFile { name: "free".to_owned(), text: None },

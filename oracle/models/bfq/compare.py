@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs random scenarios, or those of a folder, in the model and in `paternoster decide`."""
+"""Runs random scenarios, or those of a folder, in the model and in `paternoster-lab decide`."""
 
 import sys
 from pathlib import Path

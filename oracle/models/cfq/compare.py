@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs random scenarios in the model and in `paternoster decide`, and compares their logs.
+"""Runs random scenarios in the model and in `paternoster-lab decide`, and compares their logs.
 
     compare.py [--program PROGRAM] [--seed N] [--count N] [--first I] [--kernel KERNEL|all]
 
@@ -77,7 +77,7 @@ def first_difference(expected, found):
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--program", default="target/release/paternoster")
+    parser.add_argument("--program", default="target/release/paternoster-lab")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--first", type=int, default=0, help="the first scenario of the seed")
     parser.add_argument("--count", type=int, default=1000)

@@ -1,9 +1,9 @@
-//! `cargo xtask fio-judge`: random job files, run by fio and by `paternoster sim`, and what both
-//! did compared.
+//! `cargo xtask fio-judge`: random job files, run by fio and by `paternoster-lab sim`, and what
+//! both did compared.
 //!
 //! ```text
 //!   seed ──▶ random.rs ──▶ job file ──┬──▶ fio             ──▶ log of I/O ──┐
-//!                                     └──▶ paternoster sim ──▶ log of I/O ──┴──▶ compare.rs
+//!                                     └──▶ paternoster-lab sim ──▶ log of I/O ──┴──▶ compare.rs
 //! ```
 //!
 //! Each job has `ioengine=null`, so that it needs no device and no file, and `write_iolog`. What is
@@ -53,7 +53,7 @@ pub(crate) fn check() -> Result<()> {
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<()> {
     packages::require(&["fio"])?;
-    let program = fs::canonicalize(cargo::tested()?)?;
+    let program = fs::canonicalize(cargo::tested_laboratory()?)?;
     let dir = tempfile::Builder::new().prefix("fio-judge").tempdir().context("a directory")?;
     let next = AtomicU32::new(0);
     let differ = Mutex::new(vec![]);

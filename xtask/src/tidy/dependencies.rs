@@ -12,6 +12,11 @@ use spdx::{Expression, LicenseReq, Licensee, ParseMode};
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Stdio;
 
+/// The crate of the program that operators run.
+const PROGRAM: &str = "paternoster-cli";
+/// Crates that it does not link.
+const NOT_IN_PROGRAM: [&str; 2] = ["paternoster-lab", "paternoster-generations"];
+
 /// What `cargo metadata` says, as far as it is looked at.
 #[derive(Debug, Deserialize)]
 struct Metadata {
@@ -50,6 +55,30 @@ fn metadata(targets: &[String]) -> Result<Metadata> {
         bail!("cargo metadata failed: {}", output.status);
     }
     serde_json::from_slice(&output.stdout).context("cargo's metadata")
+}
+
+/// The findings where the program that operators run links what only studies devices.
+pub(super) fn check_program() -> Result<Vec<Finding>> {
+    let mut command = cargo::command();
+    command.args(["tree", "--locked", "-p", PROGRAM, "-e", "normal", "--prefix", "none"]);
+    let output = command.stderr(Stdio::inherit()).output().context("cargo does not start")?;
+    if !output.status.success() {
+        bail!("cargo tree failed: {}", output.status);
+    }
+    Ok(linked(&String::from_utf8(output.stdout).context("cargo's tree")?))
+}
+
+/// The findings in what `cargo tree` says.
+fn linked(tree: &str) -> Vec<Finding> {
+    let names = tree.lines().filter_map(|line| line.split(' ').next());
+    let found: BTreeSet<_> = names.filter(|name| NOT_IN_PROGRAM.contains(name)).collect();
+    let path = format!("crates/{PROGRAM}/Cargo.toml");
+    let finding = |name| Finding {
+        path: path.clone(),
+        line: 1,
+        what: format!("the program links {name}, which operators do not run"),
+    };
+    found.into_iter().map(finding).collect()
 }
 
 /// The findings; each names the line of `file`, the policy, that has been broken.
@@ -201,6 +230,16 @@ allow-registry = ["https://registry"]
         let policy = Policy::parse(POLICY).expect("a policy");
         let file = File::new(policy::PATH, POLICY);
         told(&check(&file, &policy, &metadata).expect("licences that there are"))
+    }
+
+    #[test]
+    fn program_that_links_the_laboratory_is_a_finding() {
+        let tree = "paternoster-cli v0.1.0 (/p)\npaternoster-load v0.1.0 (/p)\nclap v4.5.0\n";
+        assert_eq!(linked(tree), []);
+        let [finding] = &linked(&format!("{tree}paternoster-lab v0.1.0 (/p) (*)\n"))[..] else {
+            panic!("it links the laboratory")
+        };
+        assert!(finding.what.contains("paternoster-lab"), "{finding}");
     }
 
     #[test]

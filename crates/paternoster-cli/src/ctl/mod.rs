@@ -29,7 +29,7 @@ use paternoster_server::ctl::{
 };
 use paternoster_server::stat::{Detail, GroupStat};
 
-use crate::output::{fit, print};
+use paternoster_cli::output::{fit, print};
 
 /// Ask a running server, or change it while it runs.
 #[derive(Debug, clap::Args)]

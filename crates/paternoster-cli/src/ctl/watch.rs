@@ -14,7 +14,7 @@ use rustix::io::Errno;
 use signal_hook::consts::SIGINT;
 
 use super::keys::{Key, Keys};
-use crate::output::fit;
+use paternoster_cli::output::fit;
 
 /// Clears a terminal and goes to its first line.
 const CLEAR: &str = "\x1b[2J\x1b[H";

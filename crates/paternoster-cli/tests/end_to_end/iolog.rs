@@ -1,6 +1,6 @@
 //! Logs of I/O that the laboratory writes, as fio reads them.
 
-use crate::support::tool;
+use crate::support::{laboratory, tool};
 
 /// 32 I/Os of 64 KiB on two files in two passes each, with pauses, and syncs: fio takes every line,
 /// and issues the same. (Its report leaves out the datasyncs that it replays.)
@@ -11,7 +11,7 @@ fn fio_replays_a_log_that_a_simulated_job_wrote() {
                direct=1\nioengine=libaio\niodepth=4\nthinktime=1ms\nthinktime_blocks=12\n\
                write_iolog=j.log\n";
     std::fs::write(work.path().join("j.fio"), job).expect("a file");
-    let binary = env!("CARGO_BIN_EXE_paternoster");
+    let binary = &laboratory();
     let args = ["sim", "j.fio", "--device", "servers-16x80us"];
     let output = tool("coreutils", binary, args, work.path());
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crate::support::run;
+use crate::support::{laboratory, run};
 
 /// Runs a program of the model, which must succeed: the last line of what it says.
 fn last_line(program: &str, args: &[&str]) -> String {
@@ -20,7 +20,7 @@ fn model_of_wfq_does_what_was_worked_out_by_hand() {
 
 #[test]
 fn model_of_wfq_and_the_program_decide_alike() {
-    let program = env!("CARGO_BIN_EXE_paternoster");
+    let program = &laboratory();
     let said = last_line("compare.py", &["--program", program, "--count", "20"]);
     let none = "20 scenarios, 20 logs; 0 differ in a merge or a dispatch, 0 in any line";
     assert_eq!(said, none);

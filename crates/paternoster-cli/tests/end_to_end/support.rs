@@ -285,3 +285,10 @@ pub(crate) fn request(flags: u16, code: u16, cookie: u64, offset: u64, len: u32)
     bytes.extend(len.to_be_bytes());
     bytes
 }
+
+/// The program of the laboratory, which is built beside ours with the whole workspace.
+pub(crate) fn laboratory() -> String {
+    let beside = Path::new(env!("CARGO_BIN_EXE_paternoster")).with_file_name("paternoster-lab");
+    assert!(beside.exists(), "{}: cargo build --workspace makes it", beside.display());
+    beside.display().to_string()
+}

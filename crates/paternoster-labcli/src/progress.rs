@@ -48,7 +48,7 @@ impl ProgressLine {
             |at: paternoster::Instant| Duration::from_nanos(at.since_start().as_nanos());
         let told = message(taken, simulated(run.now()), run.expected_end().map(simulated));
         if self.lines.is_some() {
-            eprintln!("paternoster: {told}");
+            eprintln!("paternoster-lab: {told}");
         } else {
             self.bar.set_message(told);
             self.bar.tick();
@@ -113,7 +113,7 @@ fn tell(bar: ProgressBar) -> io::Result<(mpsc::Sender<()>, JoinHandle<()>)> {
     let thread = thread::Builder::new().name("progress".to_owned()).spawn(move || {
         while receiver.recv_timeout(BETWEEN_LINES) == Err(RecvTimeoutError::Timeout) {
             let (done, all) = (bar.position(), bar.length().unwrap_or_default());
-            eprintln!("paternoster: {}", count_message(began.elapsed(), done, all));
+            eprintln!("paternoster-lab: {}", count_message(began.elapsed(), done, all));
         }
     })?;
     Ok((sender, thread))

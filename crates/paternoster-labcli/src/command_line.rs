@@ -3,7 +3,7 @@
 /// The command as it was given, for a shell.
 pub(crate) fn given() -> String {
     let quoted = std::env::args().skip(1).map(|argument| quoted(&argument));
-    std::iter::once("paternoster".to_owned()).chain(quoted).collect::<Vec<_>>().join(" ")
+    std::iter::once("paternoster-lab".to_owned()).chain(quoted).collect::<Vec<_>>().join(" ")
 }
 
 fn quoted(argument: &str) -> String {

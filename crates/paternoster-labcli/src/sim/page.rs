@@ -1,4 +1,4 @@
-//! The page of `paternoster sim --html`: what the command says of the run.
+//! The page of `paternoster-lab sim --html`: what the command says of the run.
 
 use paternoster_lab::fio::Jobs;
 use paternoster_lab::host::Host;

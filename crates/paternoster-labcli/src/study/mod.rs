@@ -1,4 +1,4 @@
-//! `paternoster study`: published measurements, and what the laboratory makes of the same.
+//! `paternoster-lab study`: published measurements, and what the laboratory makes of the same.
 
 mod forecast;
 mod measure;
@@ -25,9 +25,9 @@ use serde::Serialize;
 
 use crate::command_line;
 use crate::out_file::OutFile;
-use crate::output;
 use crate::progress::RunCount;
 use measuring::{Measurements, MeasuringOptions, Wanted};
+use paternoster_cli::output;
 
 /// Set published measurements beside what the laboratory makes of the same.
 ///

@@ -14,7 +14,7 @@ use std::process::{Command, Output};
 
 use tempfile::TempDir;
 
-const BINARY: &str = env!("CARGO_BIN_EXE_paternoster");
+const BINARY: &str = env!("CARGO_BIN_EXE_paternoster-lab");
 
 /// Where images and sockets of a service are, in the documents.
 const FOLDERS: [&str; 2] = ["/var/lib/paternoster/", "/run/paternoster/"];
@@ -154,7 +154,7 @@ fn configurations_of_the_pages_are_valid() {
             fs::write(dir.path().join("c.toml"), &text).expect("a file");
             // Of the server, or of a device.
             let is_device = block.text.starts_with("kind = ");
-            let sim = "paternoster sim --device c.toml -- --name=j --rw=read --size=4k";
+            let sim = "paternoster-lab sim --device c.toml -- --name=j --rw=read --size=4k";
             let check = if is_device { sim } else { "paternoster serve --check c.toml" };
             let output = bash(dir.path(), check);
             assert!(output.status.success(), "docs/{page}:{}: {output:?}", block.line);

@@ -1,4 +1,4 @@
-//! The command line of `paternoster sim`.
+//! The command line of `paternoster-lab sim`.
 
 use std::path::PathBuf;
 use std::time::Duration;

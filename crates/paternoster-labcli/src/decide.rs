@@ -1,4 +1,4 @@
-//! `paternoster decide`: scenarios in, decision logs out, and a table of each.
+//! `paternoster-lab decide`: scenarios in, decision logs out, and a table of each.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -7,8 +7,8 @@ use anyhow::{Result, ensure};
 use paternoster::SchedulerKind;
 use paternoster_lab::{Plan, decide_all};
 
-use crate::output;
 use crate::tunable;
+use paternoster_cli::output;
 
 /// Run recorded scenarios in virtual time and write what the scheduler decided on each.
 ///
@@ -53,7 +53,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
             }
             Err(failure) => {
                 failures += 1;
-                eprintln!("paternoster: {failure}");
+                eprintln!("paternoster-lab: {failure}");
             }
         }
     }

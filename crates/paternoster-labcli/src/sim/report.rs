@@ -1,4 +1,4 @@
-//! What `paternoster sim` prints of a run: a table, or fio's JSON.
+//! What `paternoster-lab sim` prints of a run: a table, or fio's JSON.
 
 use std::collections::BTreeMap;
 use std::io;

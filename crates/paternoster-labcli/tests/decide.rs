@@ -1,4 +1,4 @@
-//! `paternoster decide`: logs in a folder, tables on standard output.
+//! `paternoster-lab decide`: logs in a folder, tables on standard output.
 
 use std::fs;
 use std::path::Path;
@@ -19,7 +19,7 @@ const SCENARIO: &str = r#"{
 
 fn decide(folder: &Path, options: &[&str]) -> Output {
     fs::write(folder.join("small.scenario.json"), SCENARIO).expect("a file in a folder of ours");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_paternoster"));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_paternoster-lab"));
     command.arg("decide").arg(folder).arg("--out").arg(folder.join("out")).args(options);
     command.output().expect("the binary runs")
 }
@@ -83,7 +83,7 @@ fn scenario_that_is_no_json_is_told_with_its_place() {
     fs::write(&path, "{\n  \"name\": }").expect("a file");
     let output = decide(folder.path(), &["--only", "bad"]);
     let told = String::from_utf8(output.stderr).expect("text");
-    let wanted = format!("paternoster: {}:2:11: expected value\n", path.display());
+    let wanted = format!("paternoster-lab: {}:2:11: expected value\n", path.display());
     assert!(told.starts_with(&wanted), "{told}");
 }
 
@@ -97,11 +97,11 @@ fn what_is_said_twice_is_refused() {
         String::from_utf8(output.stderr).expect("text")
     };
     let twice = refused(&["--scheduler", "kyber", "--scheduler", "bfq", "--scheduler", "kyber"]);
-    assert_eq!(twice, "paternoster: --scheduler kyber twice: once is allowed\n");
+    assert_eq!(twice, "paternoster-lab: --scheduler kyber twice: once is allowed\n");
     let set = ["--scheduler", "cfq", "--set", "slice_idle=0", "--set"];
     for second in ["slice_idle=8", "slice_idle_us=8000"] {
         let told = refused(&[&set[..], &[second]].concat());
         let wanted = format!("--set {second} beside --set slice_idle=0: one of them is allowed");
-        assert_eq!(told, format!("paternoster: {wanted}\n"));
+        assert_eq!(told, format!("paternoster-lab: {wanted}\n"));
     }
 }

@@ -1,4 +1,4 @@
-//! `paternoster sim`: job files over modelled devices.
+//! `paternoster-lab sim`: job files over modelled devices.
 
 mod decisions;
 mod interrupted;
@@ -33,7 +33,7 @@ iodepth=16
 fn sim(folder: &Path, job: &str, options: &[&str]) -> Output {
     let path = folder.join("job.fio");
     std::fs::write(&path, job).expect("a file in a folder of ours");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_paternoster"));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_paternoster-lab"));
     command.arg("sim").arg(&path).args(options).output().expect("the binary runs")
 }
 
@@ -140,7 +140,7 @@ fn table_says_what_the_cores_of_a_host_did() {
     };
     let costly = told(&["--host", "notebook-2011", "--cores", "2"]);
     assert_eq!(costly, (true, String::new()));
-    let note = "paternoster: --cores changes nothing: I/O costs nothing on free\n";
+    let note = "paternoster-lab: --cores changes nothing: I/O costs nothing on free\n";
     assert_eq!(told(&["--cores", "2"]), (false, note.to_owned()));
 }
 
@@ -212,7 +212,7 @@ fn cfq_decides_as_the_kernel_that_is_named_and_no_other_has_one() {
 /// What comes with the laboratory is in the tables of docs/laboratory.md, and nothing else.
 #[test]
 fn help_and_the_documents_name_every_device_and_host() {
-    let help = Command::new(env!("CARGO_BIN_EXE_paternoster")).args(["sim", "--help"]).output();
+    let help = Command::new(env!("CARGO_BIN_EXE_paternoster-lab")).args(["sim", "--help"]).output();
     let help = String::from_utf8(help.expect("the binary runs").stdout).expect("text");
     let document = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/laboratory.md");
     let document = std::fs::read_to_string(document).expect("the document is there");
@@ -242,7 +242,7 @@ fn page_shows_the_files_that_were_run() {
                   --device <(cat ../paternoster-model/devices/hdd-7200.toml) \
                   --host <(cat hosts/ten-cores.toml)";
     let output = Command::new("bash")
-        .args(["-c", script, env!("CARGO_BIN_EXE_paternoster"), SHORT])
+        .args(["-c", script, env!("CARGO_BIN_EXE_paternoster-lab"), SHORT])
         .args([&lab, folder.path()])
         .output()
         .expect("bash, which Debian always has, runs");
@@ -284,7 +284,7 @@ fn log_is_replayed_from_the_working_directory() {
     std::fs::write(&path, "[r]\nread_iolog=a.log\ndirect=1\n").expect("a file");
     let sim = |log: &str| {
         std::fs::write(work.path().join("a.log"), log).expect("a file");
-        let mut command = Command::new(env!("CARGO_BIN_EXE_paternoster"));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_paternoster-lab"));
         let options = ["--device", "servers-16x80us", "--json"];
         command.arg("sim").arg(&path).args(options).current_dir(work.path());
         command.output().expect("the binary runs")
@@ -303,7 +303,7 @@ fn log_is_replayed_from_the_working_directory() {
     let report: Value = serde_json::from_slice(&waiting.stdout).expect("the report is JSON");
     assert_eq!(report["jobs"][0]["job_runtime"], 10);
     let told = String::from_utf8(waiting.stderr).expect("text");
-    assert!(told.starts_with("paternoster: a.log:6:8: a wait is in ms"), "{told}");
+    assert!(told.starts_with("paternoster-lab: a.log:6:8: a wait is in ms"), "{told}");
     assert_eq!(told.lines().count(), 1, "{told}");
     let refused = sim(&log.replace("close", "shut"));
     let told = String::from_utf8(refused.stderr).expect("text");
@@ -334,7 +334,7 @@ fn job_that_ends_with_an_error_is_told_by_the_exit_status() {
 fn log(folder: &Path, name: &str) -> Output {
     let job = format!("[j]\nrw=read\nsize=1m\ndirect=1\nnumber_ios=13\nwrite_lat_log={name}\n");
     std::fs::write(folder.join("job.fio"), job).expect("a file in a folder of ours");
-    Command::new(env!("CARGO_BIN_EXE_paternoster"))
+    Command::new(env!("CARGO_BIN_EXE_paternoster-lab"))
         .args(["sim", "job.fio", "--device", "servers-16x80us"])
         .current_dir(folder)
         .output()
@@ -379,7 +379,7 @@ fn run_that_cannot_begin_empties_no_log() {
         (&["--device", "servers-16x80us", "--host", "host.toml"], "the device ends before sector"),
     ];
     for (options, why) in cases {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_paternoster"));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_paternoster-lab"));
         command.args(["sim", "job.fio"]).args(options).current_dir(folder.path());
         let output = command.output().expect("the binary runs");
         let told = String::from_utf8(output.stderr).expect("text");
@@ -396,7 +396,7 @@ fn log_is_written_to_the_working_directory() {
     let sim = |log: &str, options: &[&str]| {
         let job = format!("[j]\nsize=8k\ndirect=1\nwrite_iolog={log}\n");
         std::fs::write(work.path().join("j.fio"), job).expect("a file");
-        let mut command = Command::new(env!("CARGO_BIN_EXE_paternoster"));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_paternoster-lab"));
         command.args(["sim", "j.fio", "--device", "servers-16x80us"]).args(options);
         command.current_dir(work.path()).output().expect("the binary runs")
     };
@@ -423,7 +423,7 @@ fn file_that_is_used_under_another_name_is_not_emptied() {
     let sim = |name: &str, job: &str| {
         std::fs::write(work.path().join("o1.log"), kept).expect("a file");
         std::fs::write(work.path().join(name), job).expect("a file");
-        let mut command = Command::new(env!("CARGO_BIN_EXE_paternoster"));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_paternoster-lab"));
         command.args(["sim", name, "--device", "servers-16x80us"]).current_dir(work.path());
         let output = command.output().expect("the binary runs");
         let there = |name: &str| std::fs::read_to_string(work.path().join(name)).expect("text");
@@ -462,7 +462,7 @@ fn page_takes_the_place_of_no_file_that_the_run_reads_or_writes() {
     let job = "[r]\nread_iolog=a.log\ninclude more.fio\nwrite_lat_log=x\n";
     std::fs::write(own("job.fio"), job).expect("a file");
     let run = |html: &str| {
-        Command::new(env!("CARGO_BIN_EXE_paternoster"))
+        Command::new(env!("CARGO_BIN_EXE_paternoster-lab"))
             .args(["sim", "job.fio", "--device", "disk.toml", "--host", "host.toml"])
             .args(["--html", html])
             .current_dir(folder.path())
@@ -473,12 +473,13 @@ fn page_takes_the_place_of_no_file_that_the_run_reads_or_writes() {
         let before = std::fs::read(own(name)).expect("a file");
         let output = run(name);
         let told = String::from_utf8(output.stderr).expect("text");
-        let wanted = format!("paternoster: --html {name}: that file is read, and would be gone\n");
+        let wanted =
+            format!("paternoster-lab: --html {name}: that file is read, and would be gone\n");
         assert_eq!((output.status.code(), told), (Some(1), wanted));
         assert_eq!(std::fs::read(own(name)).expect("a file"), before);
     }
     let told = String::from_utf8(run("x_clat.1.log").stderr).expect("text");
-    assert_eq!(told, "paternoster: --html x_clat.1.log: that file is a log of a job\n");
+    assert_eq!(told, "paternoster-lab: --html x_clat.1.log: that file is a log of a job\n");
     assert!(run("out.html").status.success());
 }
 
@@ -491,7 +492,7 @@ fn tunable_is_set_once() {
         let told = String::from_utf8(output.stderr).expect("text");
         assert!(!output.status.success(), "{told}");
         let wanted = format!("--set {second} beside --set slice_idle=0: one of them is allowed");
-        assert_eq!(told, format!("paternoster: {wanted}\n"));
+        assert_eq!(told, format!("paternoster-lab: {wanted}\n"));
     }
 }
 
@@ -506,7 +507,7 @@ fn window_behind_the_run_is_told_with_the_runs_end() {
         assert!(output.status.success());
         String::from_utf8(output.stderr).expect("text")
     };
-    let wanted = "paternoster: --window 5:6.5 shows nothing: the run ends at 0.01 s\n";
+    let wanted = "paternoster-lab: --window 5:6.5 shows nothing: the run ends at 0.01 s\n";
     assert_eq!(told("5:6.5"), wanted);
     assert_eq!(told("0.009:5"), "");
 }
@@ -516,14 +517,17 @@ fn output_that_has_no_space_is_named() {
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(folder.path().join("job.fio"), SHORT).expect("a file");
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("Linux has it");
-    let output = Command::new(env!("CARGO_BIN_EXE_paternoster"))
+    let output = Command::new(env!("CARGO_BIN_EXE_paternoster-lab"))
         .args(["sim", "job.fio", "--device", "servers-16x80us"])
         .current_dir(folder.path())
         .stdout(full)
         .output()
         .expect("the binary runs");
     let told = String::from_utf8(output.stderr).expect("text");
-    assert!(told.starts_with("paternoster: cannot write to standard output: No space"), "{told}");
+    assert!(
+        told.starts_with("paternoster-lab: cannot write to standard output: No space"),
+        "{told}"
+    );
     assert_eq!(output.status.code(), Some(1));
 }
 
@@ -537,17 +541,18 @@ fn weights_that_change_nothing_are_noted() {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stderr).expect("text")
     };
-    let leaf = "paternoster: leaf weights of groups change nothing:";
+    let leaf = "paternoster-lab: leaf weights of groups change nothing:";
     for scheduler in ["none", "kyber", "mq-deadline"] {
-        let weights =
-            format!("paternoster: weights of groups change nothing: {scheduler} knows no groups\n");
+        let weights = format!(
+            "paternoster-lab: weights of groups change nothing: {scheduler} knows no groups\n"
+        );
         assert_eq!(notes(&[scheduler]), format!("{weights}{leaf} {scheduler} has none\n"));
     }
     assert_eq!(notes(&["bfq"]), format!("{leaf} bfq has none\n"));
     let flat = notes(&["cfq", "--hierarchy", "flat"]);
     assert_eq!(flat, format!("{leaf} the hierarchy flat has none\n"));
     let old = notes(&["cfq", "--kernel", "2.6.37"]);
-    let isolation = "paternoster: cfq of 2.6.37 has group_isolation=0: ";
+    let isolation = "paternoster-lab: cfq of 2.6.37 has group_isolation=0: ";
     assert!(old.starts_with(&format!("{leaf} cfq of 2.6.37 has none\n{isolation}")), "{old}");
     assert_eq!(notes(&["cfq"]), "");
 }

@@ -1,4 +1,4 @@
-//! `paternoster study`: at once, and as tasks that are run one by one.
+//! `paternoster-lab study`: at once, and as tasks that are run one by one.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 use serde_json::Value;
 
 fn paternoster(args: &[&str], dir: &Path) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_paternoster"));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_paternoster-lab"));
     command.args(args).current_dir(dir).output().expect("paternoster runs")
 }
 
@@ -89,7 +89,7 @@ fn several_studies_are_run_in_the_order_of_their_posts() {
     let names: Vec<_> = studies.iter().map(|study| &study["name"]).collect();
     assert_eq!(names, ["group-idle", "hierarchy"]);
     let twice = failure(&["study", "hierarchy", "hierarchy"], dir.path());
-    assert_eq!(twice, "paternoster: the study hierarchy twice: once is allowed\n");
+    assert_eq!(twice, "paternoster-lab: the study hierarchy twice: once is allowed\n");
 }
 
 #[test]
@@ -170,14 +170,14 @@ fn measurement_that_cannot_be_is_refused() {
     for (args, told) in [
         (
             &["hierarchy", "--runs", "2"][..],
-            "paternoster: --runs 2 is an option of what `study plugging` measures: name that \
+            "paternoster-lab: --runs 2 is an option of what `study plugging` measures: name that \
              study, or leave --runs 2 out\n",
         ),
         (&["all", "--ios", "9"], "--ios 9 is an option of what `study plugging` measures"),
         (
             &["plugging", "--cells-only", "--runs", "1"],
-            "paternoster: --cells-only leaves out what `study plugging` measures, and --runs 1 is \
-             an option of that: leave out one of the two\n",
+            "paternoster-lab: --cells-only leaves out what `study plugging` measures, and --runs \
+             1 is an option of that: leave out one of the two\n",
         ),
         (
             &["plugging", "--plan", "plan", "--devices", "1,8"],
@@ -211,7 +211,7 @@ fn broken_task_is_refused_with_its_place() {
     let dir = tempfile::tempdir().expect("a directory");
     fs::write(dir.path().join("a.task.json"), "{\n  \"version\": 1,\n}").expect("a file");
     let message = failure(&["study", "run-task", "a.task.json"], dir.path());
-    assert!(message.starts_with("paternoster: a.task.json:3:1: trailing comma"), "{message}");
+    assert!(message.starts_with("paternoster-lab: a.task.json:3:1: trailing comma"), "{message}");
     let message = failure(&["study", "run-task", "a.json"], dir.path());
     assert!(message.contains(".task.json"), "{message}");
 }
@@ -222,7 +222,7 @@ fn page_that_cannot_be_written_is_told_before_anything_runs() {
     let dir = tempfile::tempdir().expect("a directory");
     let output = Command::new("bash")
         .args(["-c", "ulimit -t 1 && exec \"$0\" study all --html none/out.html"])
-        .arg(env!("CARGO_BIN_EXE_paternoster"))
+        .arg(env!("CARGO_BIN_EXE_paternoster-lab"))
         .current_dir(dir.path())
         .output()
         .expect("bash, which Debian always has, runs");

@@ -32,7 +32,7 @@ const PROBE: &str = include_str!("probe.js");
 fn page(folder: &Path, options: &[&str]) -> String {
     let (job, out) = (folder.join("job.fio"), folder.join("out.html"));
     std::fs::write(&job, JOB).expect("a file in a folder of ours");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_paternoster"));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_paternoster-lab"));
     command.arg("sim").arg(&job).args(options).arg("--html").arg(&out);
     let output = command.output().expect("the binary runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -200,7 +200,7 @@ fn page_of_a_fast_device_fits_a_narrow_phone() {
 fn page_of_a_study_sets_figures_beside_ours_on_a_laptop_and_on_a_phone() {
     let folder = tempfile::tempdir().expect("a folder");
     let out = folder.path().join("out.html");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_paternoster"));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_paternoster-lab"));
     command.args(["study", "hierarchy", "--cells-only", "--html"]).arg(&out);
     let output = command.output().expect("the binary runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -260,7 +260,7 @@ const PLUGGING: [(&str, Drawn); 5] = [
 fn page_of_a_measurement_says_what_is_measured_and_what_predicted_on_a_phone() {
     let folder = tempfile::tempdir().expect("a folder");
     let out = folder.path().join("out.html");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_paternoster"));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_paternoster-lab"));
     command.args(["study", "plugging", "--ios", "400", "--runs", "1"]);
     command.args(["--submitters", "2", "--devices", "1", "--html"]).arg(&out);
     let output = command.output().expect("the binary runs");
@@ -298,7 +298,7 @@ fn page_whose_charts_fail_is_noticed() {
 #[test]
 fn window_that_is_none_is_refused() {
     let refused = |options: &[&str]| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_paternoster"));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_paternoster-lab"));
         let output =
             command.args(["sim", "job.fio", "--device", "hdd-7200"]).args(options).output();
         let output = output.expect("the binary runs");

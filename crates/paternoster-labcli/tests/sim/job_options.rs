@@ -12,7 +12,7 @@ const DEVICE: [&str; 2] = ["--device", "servers-16x80us"];
 
 /// `sim` without a job file.
 fn options(options: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_paternoster"));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_paternoster-lab"));
     command.arg("sim").args(DEVICE).arg("--json").arg("--").args(options);
     command.output().expect("the binary runs")
 }
@@ -69,7 +69,7 @@ fn table_is_that_of_the_same_jobs_in_a_file() {
     let arguments = "--ioengine=libaio --direct=1 --size=1g --runtime=100ms --time_based --name=a \
                      --rw=randread --bs=4k --iodepth=24 --name=b --rw=randrw \
                      --bssplit=4k/50:8k/50";
-    let mut command = Command::new(env!("CARGO_BIN_EXE_paternoster"));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_paternoster-lab"));
     command.arg("sim").args(DEVICE).arg("--").args(arguments.split_whitespace());
     let from_arguments = command.output().expect("the binary runs");
     assert!(from_arguments.status.success(), "{}", told(&from_arguments));
@@ -103,7 +103,7 @@ fn mistake_is_that_of_a_file_and_names_the_argument() {
         // Behind the two dashes.
         let column = column.parse::<u32>().expect("a column") + 2;
         let output = options(&["--name=a", "--size=1m", &format!("--{option}")]);
-        let wanted = format!("paternoster: argument 3, --{option}, column {column}: {message}");
+        let wanted = format!("paternoster-lab: argument 3, --{option}, column {column}: {message}");
         assert_eq!(told(&output), wanted);
         assert!(output.status.code() == Some(1) && output.stdout.is_empty());
     }
@@ -149,8 +149,8 @@ fn options_of_the_program_fio_change_nothing_and_are_noted() {
     assert_eq!(ios(&report_of(&output)), [("a", 16, 0)]);
     let notes = told(&output);
     assert_eq!(notes.lines().count(), 5, "{notes}");
-    let first = "paternoster: argument 3, --output-format=json, column 1: --output-format changes \
-                 nothing: ";
+    let first = "paternoster-lab: argument 3, --output-format=json, column 1: --output-format \
+                 changes nothing: ";
     assert!(notes.starts_with(first), "{notes}");
     assert!(!Path::new("x.json").exists());
 }
@@ -158,7 +158,7 @@ fn options_of_the_program_fio_change_nothing_and_are_noted() {
 #[test]
 fn command_line_without_jobs_or_without_the_dashes_is_refused() {
     let run = |arguments: &[&str]| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_paternoster"));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_paternoster-lab"));
         let output = command.arg("sim").args(DEVICE).args(arguments).output();
         let output = output.expect("the binary runs");
         assert_eq!(output.status.code(), Some(2));

@@ -1,4 +1,4 @@
-//! `paternoster scene`: tenants of a file on a device, in virtual time and live.
+//! `paternoster-lab scene`: tenants of a file on a device, in virtual time and live.
 
 use std::fs;
 use std::path::Path;
@@ -31,7 +31,7 @@ fn scene(text: &str, options: &[&str]) -> (TempDir, Output) {
 }
 
 fn run(file: &Path, options: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_paternoster"));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_paternoster-lab"));
     command.arg("scene").arg(file).args(options).output().expect("the binary runs")
 }
 
@@ -73,7 +73,7 @@ fn every_mistake_of_a_file_is_a_line_and_status_1() {
     assert_eq!(output.status.code(), Some(1), "{said}");
     let lines: Vec<_> = said.lines().collect();
     assert_eq!(lines.len(), 3, "{said}");
-    assert!(lines.iter().all(|line| line.starts_with("paternoster: ")), "{said}");
+    assert!(lines.iter().all(|line| line.starts_with("paternoster-lab: ")), "{said}");
     assert!(
         lines[0].contains("scene.toml:4:11: `counted`") && lines[2].contains(":24:9:"),
         "{said}"

@@ -1,5 +1,5 @@
-//! `paternoster sim`: a job file of fio, or job options as on fio's command line, over a modelled
-//! device, in virtual time.
+//! `paternoster-lab sim`: a job file of fio, or job options as on fio's command line, over a
+//! modelled device, in virtual time.
 //!
 //! ```text
 //!   args.rs     the command line
@@ -35,13 +35,13 @@ use signal_hook::flag;
 
 use crate::inputs::{Inputs, is_same_file};
 use crate::out_file::OutFile;
-use crate::output;
 use crate::progress::ProgressLine;
 use crate::{tunable, weights_note};
 pub(crate) use args::Args;
 use args::Plugging;
 use decision_log::DecisionLog;
 use page::{Files, Seen};
+use paternoster_cli::output;
 
 /// The exit status of a run that Ctrl-C has ended: fio's.
 const INTERRUPTED: u8 = 128;
@@ -65,7 +65,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let host = Host::from_toml(Path::new(&args.host), &files.host)?;
     let setup = set_up(args, &host, device.as_ref());
     for note in weights_note::notes(&jobs, &setup) {
-        eprintln!("paternoster: {note}");
+        eprintln!("paternoster-lab: {note}");
     }
     let out = args.html.as_deref().map(OutFile::open).transpose()?;
     let line = ProgressLine::new()?;
@@ -101,7 +101,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let logged = log.map_or(Ok(()), DecisionLog::close);
     line.clear();
     if let Some(note) = report::interrupted_note(&outcome) {
-        eprintln!("paternoster: {note}");
+        eprintln!("paternoster-lab: {note}");
     }
     let text = if args.json {
         report::json(args, &setup, &jobs, &outcome)?
@@ -119,13 +119,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 /// Says what of the jobs changes nothing, or means something else than it may seem to.
 fn say_notes(jobs: &Jobs) {
     for note in &jobs.notes {
-        eprintln!("paternoster: {}: {} changes nothing: {}", note.place, note.option, note.why);
+        eprintln!("paternoster-lab: {}: {} changes nothing: {}", note.place, note.option, note.why);
     }
     let waits = jobs.jobs.iter().filter_map(|job| job.replay.as_ref()?.first_wait());
     for place in waits.collect::<BTreeSet<_>>() {
         eprintln!(
-            "paternoster: {place}: a wait is in ms since the start of the job, as in fio 3.33; its \
-             HOWTO says us since the wait before"
+            "paternoster-lab: {place}: a wait is in ms since the start of the job, as in fio \
+             3.33; its HOWTO says us since the wait before"
         );
     }
 }
@@ -201,7 +201,7 @@ fn note_empty_window(window: Window, end: Instant) {
     let Window { from, to } = window;
     if from >= end.since_start() {
         eprintln!(
-            "paternoster: --window {}:{} shows nothing: the run ends at {} s",
+            "paternoster-lab: --window {}:{} shows nothing: the run ends at {} s",
             report::seconds(from),
             report::seconds(to),
             report::seconds(end.since_start())
@@ -233,7 +233,7 @@ fn set_up(args: &Args, host: &Host, device: &dyn Model) -> Setup {
     host.set_up(&mut setup, device);
     setup.hz = args.hz.unwrap_or(setup.hz);
     if args.cores.is_some() && setup.costs.are_none() {
-        eprintln!("paternoster: --cores changes nothing: I/O costs nothing on {}", args.host);
+        eprintln!("paternoster-lab: --cores changes nothing: I/O costs nothing on {}", args.host);
     }
     setup.cores = args.cores.unwrap_or(setup.cores);
     setup.nr_requests = Some(args.nr_requests);

@@ -1,4 +1,4 @@
-//! `paternoster scene`: what tenants get of a device, under one scheduler after the other.
+//! `paternoster-lab scene`: what tenants get of a device, under one scheduler after the other.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -8,7 +8,7 @@ use paternoster_lab::closed_loop::Virtual;
 use paternoster_load::Live;
 use paternoster_scene::{Outcome, SceneFile, Scheduler, World as _, table};
 
-use crate::output;
+use paternoster_cli::output;
 
 /// Play a scene: these tenants on this device, what does each get under which scheduler?
 ///

@@ -1,4 +1,4 @@
-//! Ctrl-C while `paternoster sim` runs.
+//! Ctrl-C while `paternoster-lab sim` runs.
 
 use std::io::Read as _;
 use std::os::unix::process::ExitStatusExt as _;
@@ -28,7 +28,7 @@ log_avg_msec=100000
 /// A run that has begun: it makes its log then, and not before it takes signals.
 fn begun(folder: &Path, job: &str, options: &[&str]) -> Child {
     std::fs::write(folder.join("job.fio"), job).expect("a file in a folder of ours");
-    let child = Command::new(env!("CARGO_BIN_EXE_paternoster"))
+    let child = Command::new(env!("CARGO_BIN_EXE_paternoster-lab"))
         .args(["sim", "job.fio", "--device", "servers-16x80us"])
         .args(options)
         .current_dir(folder)
@@ -60,7 +60,7 @@ fn ctrl_c_ends_the_counted_time_and_prints_what_there_is() {
     // As fio does.
     assert_eq!(output.status.code(), Some(128), "{errors}");
     assert!(told.contains("job") && told.contains("interrupted at"), "{told}");
-    assert!(errors.contains("paternoster: interrupted at"), "{errors}");
+    assert!(errors.contains("paternoster-lab: interrupted at"), "{errors}");
     let page = std::fs::read_to_string(folder.path().join("page.html")).expect("a page");
     assert!(page.contains("interrupted at"));
 }
