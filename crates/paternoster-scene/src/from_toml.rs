@@ -19,7 +19,7 @@ use std::path::Path;
 
 use paternoster::Nanos;
 use paternoster_model::parameter_file::{Keys, ParameterError, Problem, Spot};
-use paternoster_model::{Described, describe_device, device_names, read_input_text};
+use paternoster_model::{Described, Model as _, describe_device, device_names, read_input_text};
 
 use crate::scene::{Scene, Tenant};
 use crate::scheduler::Scheduler;
@@ -55,6 +55,8 @@ impl fmt::Display for Mistakes {
 const SCHEDULERS: [&str; 3] = ["none", "cfq", "wfq"];
 /// Most tenants of a scene, and most requests outstanding on a connection.
 const MOST: u32 = 1000;
+/// Most requests that all tenants of a scene keep outstanding.
+const OUTSTANDING_MAX: u64 = 100_000;
 /// Most bytes of a request.
 const BLOCK_MAX: u32 = 32 << 20;
 /// The longest scene.
@@ -82,6 +84,9 @@ impl SceneFile {
         let tenants = found.note(keys.each_table("tenants")).unwrap_or_default();
         let tenants: Vec<Tenant> =
             tenants.into_iter().flat_map(|keys| found.tenants(keys)).collect();
+        if let Some((device, _)) = &device {
+            found.note(check_fit(&keys, device, &tenants));
+        }
         found.0.extend(keys.ends());
         let made = || {
             let (name, about) = (name?, about.unwrap_or_default());
@@ -176,6 +181,30 @@ fn device(keys: &mut Keys<'_>) -> Result<(Described, Option<String>), Mistake> {
     }
 }
 
+/// Refuses tenants that the device has no room for, or that keep too much outstanding.
+fn check_fit(keys: &Keys<'_>, device: &Described, tenants: &[Tenant]) -> Result<(), Mistake> {
+    let refuse = |what: String, found: String, allowed: String| {
+        Err(keys.refuse(Problem::Unexpected { what, found, allowed }))
+    };
+    let end = match device.open(1) {
+        Ok(device) => device.end().0,
+        Err(problem) => return Err(keys.refuse(Problem::Layout(problem))),
+    };
+    if let Some(tenant) = tenants.iter().find(|tenant| u64::from(tenant.sectors().0) > end) {
+        let what = format!("`block` of tenant {:?}", tenant.name);
+        let found = format!("{} bytes", tenant.block);
+        return refuse(what, found, format!("within the device, which has {} bytes", 512 * end));
+    }
+    let each = tenants.iter().map(|tenant| u64::from(tenant.connections) * u64::from(tenant.depth));
+    let outstanding: u64 = each.sum();
+    if outstanding > OUTSTANDING_MAX {
+        let what = "what all tenants keep outstanding".to_owned();
+        let found = format!("{outstanding} requests");
+        return refuse(what, found, format!("at most {OUTSTANDING_MAX}"));
+    }
+    Ok(())
+}
+
 /// The schedulers, or those of a file that names none.
 fn schedulers(keys: &mut Keys<'_>) -> Result<Vec<Scheduler>, Mistake> {
     let span = keys.span();
@@ -260,6 +289,24 @@ mod tests {
         assert_eq!((scene.warm_up, scene.counted), (Nanos::from_secs(1), Nanos::from_secs(4)));
         assert_eq!(schedulers.iter().map(ToString::to_string).collect::<Vec<_>>(), SCHEDULERS);
         assert_eq!(model.as_deref(), Some("hdd-7200"));
+    }
+
+    /// 1000 sectors are 512,000 bytes, and 1000 tenants of 10 × 11 keep 110,000 outstanding.
+    #[test]
+    fn tenants_have_to_fit_the_device_and_the_laboratory() {
+        let device = "[device]\nkind = \"servers\"\nname = \"d\"\nabout = \"a\"\nvalid = \"v\"\n\
+                      servers = 1\ndepth = 8\nsectors = 1000\nservice_us = 1\n";
+        let refused = |tenant: &str| {
+            let tenant =
+                format!("[[tenants]]\nname = \"t\"\nconnections = 10\ndepth = 11\n{tenant}");
+            read(&format!("name = \"s\"\n{device}{tenant}")).expect_err("it does not fit")
+        };
+        let large = refused("block = \"1M\"\n");
+        let said = "`block` of tenant \"t\" is 1048576 bytes, which must be within the device, \
+                    which has 512000 bytes";
+        assert!(large.ends_with(said), "{large}");
+        let many = refused("count = 1000\n");
+        assert!(many.contains("is 110000 requests, which must be at most 100000"), "{many}");
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Pauses: spans in which nothing is answered. Of a device, or of whoever drives it.
 
+use std::collections::VecDeque;
+
 use paternoster::{Instant, Nanos};
 
 use super::Stage;
@@ -46,48 +48,58 @@ impl PausesParameters {
 pub struct Pauses {
     parameters: PausesParameters,
     draws: Draws,
-    /// Begin and end of each, in order.
-    spans: Vec<(Instant, Instant)>,
+    /// Begin and end of each that is drawn, in order; those that are over leave.
+    spans: VecDeque<(Instant, Instant)>,
 }
 
 impl Pauses {
     /// Those of a device or of an owner.
     pub fn new(parameters: PausesParameters, seed: u64, who: Who) -> Self {
-        Self { parameters, draws: Draws::new(seed, who, 0), spans: Vec::new() }
+        Self { parameters, draws: Draws::new(seed, who, 0), spans: VecDeque::new() }
     }
 
     /// The first moment from `at` on that is in no pause.
     pub fn free_at(&mut self, at: Instant) -> Instant {
-        while self.spans.last().is_none_or(|(_, end)| *end <= at) {
-            self.add();
-        }
+        self.draw_until(at);
         self.known_free_at(at)
     }
 
-    /// The same where pauses are known up to then.
+    /// The same where pauses are drawn up to then.
     fn known_free_at(&self, at: Instant) -> Instant {
-        let next = self.spans.partition_point(|(_, end)| *end <= at);
-        match self.spans.get(next) {
-            Some(&(begin, end)) if begin <= at => end,
-            _ => at,
+        let (begin, end) = match self.parameters {
+            PausesParameters::Periodic { period, pause } => {
+                let period = period.as_nanos().max(1);
+                let over = at.since_start().as_nanos() / period;
+                let end = Instant::START + Nanos::new((over + 1).saturating_mul(period));
+                (end.saturating_sub(pause), end)
+            }
+            PausesParameters::ByChance { .. } => {
+                let next = self.spans.partition_point(|(_, end)| *end <= at);
+                self.spans.get(next).copied().unwrap_or((at + Nanos::new(1), at))
+            }
+        };
+        if begin <= at { end } else { at }
+    }
+
+    /// Draws pauses until one ends after `at`.
+    fn draw_until(&mut self, at: Instant) {
+        let PausesParameters::ByChance { per_second, lengths: (least, most) } = self.parameters
+        else {
+            return;
+        };
+        while self.spans.back().is_none_or(|(_, end)| *end <= at) {
+            let last = self.spans.back().map_or(Instant::START, |(_, end)| *end);
+            let begin = last + self.draws.exponential(1e6 / f64::from(per_second));
+            let further = self.draws.below(most.saturating_sub(least).as_nanos() + 1);
+            self.spans.push_back((begin, begin + least + Nanos::new(further)));
         }
     }
 
-    /// Adds the next one.
-    fn add(&mut self) {
-        let at = self.spans.last().map_or(Instant::START, |(_, end)| *end);
-        let span = match self.parameters {
-            PausesParameters::Periodic { period, pause } => {
-                let end = at + period;
-                (end.saturating_sub(pause), end)
-            }
-            PausesParameters::ByChance { per_second, lengths: (least, most) } => {
-                let begin = at + self.draws.exponential(1e6 / f64::from(per_second));
-                let further = self.draws.below(most.saturating_sub(least).as_nanos() + 1);
-                (begin, begin + least + Nanos::new(further))
-            }
-        };
-        self.spans.push(span);
+    /// Forgets what is over, as time does not go back.
+    fn forget(&mut self, now: Instant) {
+        while self.spans.len() > 1 && self.spans[0].1 <= now {
+            self.spans.pop_front();
+        }
     }
 }
 
@@ -98,6 +110,7 @@ impl Stage for Pauses {
     }
 
     fn poll(&mut self, device: &mut dyn Model, now: Instant) -> Option<Completion> {
+        self.forget(now);
         if self.free_at(now) > now {
             return None;
         }
@@ -106,7 +119,7 @@ impl Stage for Pauses {
 
     fn device_changed(&mut self, poll_timeout: Option<Instant>) {
         if let Some(at) = poll_timeout {
-            self.free_at(at);
+            self.draw_until(at);
         }
     }
 }
