@@ -61,7 +61,7 @@ impl Disk {
 
     fn idle(&mut self, micros: u64) -> Nanos {
         self.done(micros);
-        self.backend.modelled().expect("it is modelled").idle
+        self.backend.modelled(at(micros)).expect("it is modelled").idle
     }
 }
 
@@ -218,6 +218,7 @@ fn device_of_the_laboratory_keeps_its_times_and_takes_no_more_than_its_depth() {
     let mut disk = ModelledBackend::new(1 << 20, Some("hdd-7200"), &device).expect("a layout");
     let mut model = device.open(1).expect("a layout");
     assert_eq!(disk.capabilities().depth, model.depth());
+    assert!(disk.capabilities().rotational, "{}", disk.rotational_because());
     let mut ring = new_ring();
     for number in 0..=model.depth() {
         let offset = u64::from(number) * 8 * u64::from(SECTOR);
@@ -236,5 +237,5 @@ fn device_of_the_laboratory_keeps_its_times_and_takes_no_more_than_its_depth() {
         done += std::iter::from_fn(|| disk.take_done(due)).count();
     }
     assert_eq!(done, 1 + model.depth() as usize);
-    assert_eq!(disk.modelled().expect("it is modelled").name, Some("hdd-7200"));
+    assert_eq!(disk.modelled(at(0)).expect("it is modelled").name, Some("hdd-7200"));
 }

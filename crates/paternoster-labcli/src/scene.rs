@@ -24,7 +24,7 @@ pub(crate) struct Args {
     /// `cfq:slice_idle=0`. May be repeated.
     #[arg(long = "scheduler", value_name = "NAME[:TUNABLE=VALUE,…]")]
     schedulers: Vec<Scheduler>,
-    /// The seed of all that is drawn.
+    /// The seed of all that is drawn; live, of what the clients ask for.
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
     /// Play it in real time, with a server and its clients, each tenant on 64 MiB of the disk.
@@ -40,7 +40,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         if args.live {
             return live.play(&scene, scheduler, args.seed);
         }
-        Ok(Virtual::default().play(&scene, scheduler, args.seed)?)
+        let mut laboratory = Virtual { served: true, ..Virtual::default() };
+        Ok(laboratory.play(&scene, scheduler, args.seed)?)
     };
     let mut outcomes = vec![];
     for scheduler in schedulers {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use hdrhistogram::Histogram;
 use paternoster::Nanos;
-use paternoster_model::{Kind, Stages};
+use paternoster_model::{Kind, Stages, device_names};
 use paternoster_scene::{Outcome, Scene, Scheduler, Tenant, TenantOutcome, World};
 use paternoster_server::Server;
 use paternoster_server::config::{Config, Listen};
@@ -18,7 +18,8 @@ use crate::{Asks, Got, Habit, Load, TenantLoad, Window};
 /// MiB of a tenant's part of the disk.
 const EXPORT_MIB: usize = 64;
 
-/// The server and real clients as a world: it plays scenes in real time.
+/// The server and real clients as a world: it plays scenes in real time. The seed decides what the
+/// clients ask for; random times of a device do not depend on it.
 #[derive(Clone, Debug, Default)]
 pub struct Live {
     /// The name or the file of the device, where it is not made of plain servers: the server opens
@@ -33,7 +34,7 @@ impl World for Live {
         let folder = tempfile::tempdir()?;
         let socket = folder.path().join("nbd.sock");
         let text = self.config(scene, scheduler)?;
-        let mut config = Config::from_toml(&text, Path::new(&scene.name))?;
+        let mut config = Config::from_toml(&text, Path::new("scene"))?;
         config.listen = vec![Listen::unix(socket.clone())];
         let server = Server::start(&config)?;
         let loads: Vec<_> = scene.tenants.iter().map(load).collect();
@@ -80,18 +81,26 @@ impl Live {
     /// The keys of the disk that say how fast it is.
     fn device(&self, scene: &Scene) -> Result<String> {
         if let Some(model) = &self.model {
-            return Ok(format!("model = {model:?}\n"));
+            let is_named = device_names().contains(&model.as_str());
+            let file = if is_named { model.into() } else { std::path::absolute(model)? };
+            return Ok(format!("model = {:?}\n", file.display().to_string()));
         }
         let servers = match &scene.device.kind {
             Kind::Servers(parameters) if scene.device.stages == Stages::default() => {
-                parameters.constant().map(|servers| (servers, parameters.service))
+                let servers = parameters.constant();
+                // In whole µs, and with the room that a server's disk has.
+                let is_served = |servers: &u32| {
+                    let nanos = parameters.service.fixed.as_nanos();
+                    nanos >= 1000 && nanos % 1000 == 0 && parameters.room.depth >= 2 * servers
+                };
+                servers.filter(is_served).map(|servers| (servers, parameters.service))
             }
             _ => None,
         };
         let Some((servers, service)) = servers else {
             bail!(
                 "scene {:?}: a server takes a device by its name or its file, or servers whose \
-                 times do not vary",
+                 times do not vary, in whole us, with a depth of twice their number or more",
                 scene.name
             );
         };

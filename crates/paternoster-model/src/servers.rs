@@ -16,7 +16,7 @@ use paternoster::{Instant, Nanos, Sector};
 use crate::ends::Ends;
 use crate::parameter_file::{Keys, ParameterError, millis};
 use crate::random::{Draws, Who};
-use crate::service::{Service, Spread};
+use crate::service::Service;
 use crate::{Command, Completion, Model, Op, Room, Spent};
 
 /// How servers are made.
@@ -49,7 +49,9 @@ impl ServersParameters {
     /// How many servers there are, where neither their number nor their times vary.
     pub fn constant(&self) -> Option<u32> {
         let is_steady = self.pace == Pace::Steady && self.crowd == Crowd::NONE;
-        let is_plain = self.service == Service { spread: Spread::Constant, ..self.service };
+        let plain =
+            Service { per_kib: self.service.per_kib, ..Service::constant(self.service.fixed) };
+        let is_plain = self.service == plain;
         match self.servers[..] {
             [servers] if is_steady && is_plain && self.seek.is_none() => Some(servers),
             _ => None,
@@ -200,6 +202,17 @@ impl Servers {
         self.start_waiting(at);
     }
 
+    /// Changes the number of servers as of `now`, as often as it has changed since nothing waited.
+    fn catch_up(&mut self, now: Instant) {
+        if self.waiting.is_empty() && self.next_change() <= now {
+            self.change = now.since_start().as_nanos() / self.parameters.every.as_nanos();
+            self.change(now);
+        }
+        while self.next_change() <= now {
+            self.change(self.next_change());
+        }
+    }
+
     fn start_waiting(&mut self, at: Instant) {
         while self.busy < self.present {
             let Some((since, command)) = self.waiting.pop_front() else { return };
@@ -249,9 +262,7 @@ impl Model for Servers {
     }
 
     fn submit(&mut self, now: Instant, command: Command) {
-        while self.next_change() <= now {
-            self.change(self.next_change());
-        }
+        self.catch_up(now);
         if command.op == Op::Flush {
             self.flushes.push_back((now, command.tag));
             return;
@@ -274,6 +285,9 @@ impl Model for Servers {
     fn poll(&mut self, now: Instant) -> Option<Completion> {
         if let Some((_, tag)) = self.flushes.pop_front() {
             return Some(Completion { tag, spent: Spent::default() });
+        }
+        if self.ends.next().is_none() {
+            self.catch_up(now);
         }
         loop {
             let change = self.next_change();

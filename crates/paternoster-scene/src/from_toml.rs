@@ -14,6 +14,7 @@
 //! depth = 8
 //! ```
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
 
@@ -55,6 +56,8 @@ impl fmt::Display for Mistakes {
 const SCHEDULERS: [&str; 3] = ["none", "cfq", "wfq"];
 /// Most tenants of a scene, and most requests outstanding on a connection.
 const MOST: u32 = 1000;
+/// What a tenant may be called.
+const NAME: &str = "a name of letters, digits, `-`, `_`, `.` and spaces";
 /// Most requests that all tenants of a scene keep outstanding.
 const OUTSTANDING_MAX: u64 = 100_000;
 /// Most bytes of a request.
@@ -80,7 +83,7 @@ impl SceneFile {
         let device = found.note(device(&mut keys));
         let schedulers = found.note(schedulers(&mut keys));
         let warm_up = found.note(span_or(&mut keys, "warm_up", Nanos::from_secs(1)));
-        let counted = found.note(span_or(&mut keys, "counted", Nanos::from_secs(4)));
+        let counted = found.note(counted(&mut keys));
         let tenants = found.note(keys.each_table("tenants")).unwrap_or_default();
         let tenants: Vec<Tenant> =
             tenants.into_iter().flat_map(|keys| found.tenants(keys)).collect();
@@ -117,7 +120,8 @@ impl Found {
     fn tenants(&mut self, mut keys: Keys<'_>) -> Vec<Tenant> {
         let count = if keys.has("count") { keys.small("count", 1..=MOST) } else { Ok(1) };
         let count = self.note(count);
-        let name = self.note(keys.text("name"));
+        let name =
+            self.note(keys.word("name", NAME, |name| is_name(name).then(|| name.to_owned())));
         let weight = if keys.has("weight") { keys.small("weight", 1..=1000) } else { Ok(100) };
         let weight = self.note(weight);
         let connections = self.note(keys.small("connections", 1..=MOST));
@@ -181,6 +185,12 @@ fn device(keys: &mut Keys<'_>) -> Result<(Described, Option<String>), Mistake> {
     }
 }
 
+/// Whether groups and exports can be called so.
+fn is_name(name: &str) -> bool {
+    let is_plain = |c: char| c.is_alphanumeric() || "-_. ".contains(c);
+    !name.trim_matches(['.', ' ']).is_empty() && name.chars().all(is_plain)
+}
+
 /// Refuses tenants that the device has no room for, or that keep too much outstanding.
 fn check_fit(keys: &Keys<'_>, device: &Described, tenants: &[Tenant]) -> Result<(), Mistake> {
     let refuse = |what: String, found: String, allowed: String| {
@@ -194,6 +204,11 @@ fn check_fit(keys: &Keys<'_>, device: &Described, tenants: &[Tenant]) -> Result<
         let what = format!("`block` of tenant {:?}", tenant.name);
         let found = format!("{} bytes", tenant.block);
         return refuse(what, found, format!("within the device, which has {} bytes", 512 * end));
+    }
+    let mut names = BTreeSet::new();
+    if let Some(tenant) = tenants.iter().find(|tenant| !names.insert(&tenant.name)) {
+        let found = format!("{:?} twice", tenant.name);
+        return refuse("a name of a tenant".to_owned(), found, "there once".to_owned());
     }
     let each = tenants.iter().map(|tenant| u64::from(tenant.connections) * u64::from(tenant.depth));
     let outstanding: u64 = each.sum();
@@ -213,6 +228,13 @@ fn schedulers(keys: &mut Keys<'_>) -> Result<Vec<Scheduler>, Mistake> {
     } else {
         SCHEDULERS.map(str::to_owned).to_vec()
     };
+    if words.is_empty() {
+        return Err(keys.refuse(Problem::Unexpected {
+            what: "`schedulers`".to_owned(),
+            found: "an empty list".to_owned(),
+            allowed: "at least one".to_owned(),
+        }));
+    }
     let parse = |word: String| {
         word.parse::<Scheduler>().map_err(|error| {
             keys.refuse_at(&span, Problem::Syntax(format!("`schedulers`: {error}")))
@@ -221,7 +243,18 @@ fn schedulers(keys: &mut Keys<'_>) -> Result<Vec<Scheduler>, Mistake> {
     words.into_iter().map(parse).collect()
 }
 
-/// A duration that no scene is too short for, or `default`.
+/// For how long is counted: a millisecond at least.
+fn counted(keys: &mut Keys<'_>) -> Result<Nanos, Mistake> {
+    let counted = span_or(keys, "counted", Nanos::from_secs(4))?;
+    if counted < Nanos::from_millis(1) {
+        let (what, found) = ("`counted`".to_owned(), format!("{} ns", counted.as_nanos()));
+        let allowed = "at least \"1ms\"".to_owned();
+        return Err(keys.refuse(Problem::Unexpected { what, found, allowed }));
+    }
+    Ok(counted)
+}
+
+/// A duration of at most a day, or `default`.
 fn span_or(keys: &mut Keys<'_>, key: &'static str, default: Nanos) -> Result<Nanos, Mistake> {
     if !keys.has(key) {
         return Ok(default);
@@ -305,6 +338,13 @@ mod tests {
         let said = "`block` of tenant \"t\" is 1048576 bytes, which must be within the device, \
                     which has 512000 bytes";
         assert!(large.ends_with(said), "{large}");
+        let twice = refused("[[tenants]]\nname = \"t\"\nconnections = 1\ndepth = 1\n");
+        assert!(
+            twice.ends_with("a name of a tenant is \"t\" twice, which must be there once"),
+            "{twice}"
+        );
+        let slash = refused("[[tenants]]\nname = \"a/b\"\nconnections = 1\ndepth = 1\n");
+        assert!(slash.contains("`tenants.name` is \"a/b\", which must be a name of"), "{slash}");
         let many = refused("count = 1000\n");
         assert!(many.contains("is 110000 requests, which must be at most 100000"), "{many}");
     }

@@ -58,9 +58,11 @@ impl Outcome {
         self.cost / self.seconds
     }
 
-    /// The part of a tenant of all that those who do not ask for less got, by what it costs.
-    pub fn share(&self, tenant: &TenantOutcome) -> f64 {
-        tenant.cost / self.heavy().map(|tenant| tenant.cost).sum::<f64>()
+    /// The share of a tenant among those that ask for their share, by cost; none where they got
+    /// nothing.
+    pub fn share(&self, tenant: &TenantOutcome) -> Option<f64> {
+        let all: f64 = self.heavy().map(|tenant| tenant.cost).sum();
+        (all > 0.0).then(|| tenant.cost / all)
     }
 
     /// The part that its weight entitles a tenant to, among the same.

@@ -74,9 +74,9 @@ impl Tenant {
 }
 
 impl Scene {
-    /// What commands cost the device, as far as one law for each can say that: none where nothing
-    /// is known of it, or where they lack this or that by what else there is (a volume's rates). Of
-    /// flash it is the channel's time, without the bus.
+    /// The law of what a command costs the device. There is none for devices in which a command's
+    /// cost depends on the others, such as a volume with rates or a disk with seeks. Of flash it is
+    /// the channel's time, without the bus.
     pub fn service(&self) -> Option<Service> {
         let law = match &self.device.kind {
             Kind::Servers(parameters) => parameters.service,

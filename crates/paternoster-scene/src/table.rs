@@ -46,7 +46,8 @@ fn row(scheduler: &str, outcome: &Outcome, tenant: &TenantOutcome) -> Vec<String
     let (share, due) = if tenant.light {
         ("–".to_owned(), "–".to_owned())
     } else {
-        (percent(outcome.share(tenant)), percent(outcome.entitled(tenant)))
+        let share = outcome.share(tenant).map_or_else(|| "–".to_owned(), percent);
+        (share, percent(outcome.entitled(tenant)))
     };
     vec![
         scheduler.to_owned(),

@@ -12,12 +12,12 @@ use std::net::TcpListener;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 
-use anyhow::{Context as _, Error, Result, anyhow};
+use anyhow::{Context as _, Error, Result, anyhow, bail};
 use paternoster_disk::{
     Backend, CpuLatency, FileBackend, FileOptions, IoEngine, MemoryBackend, ModelledBackend,
     ServersTime,
 };
-use paternoster_model::describe_device;
+use paternoster_model::{Model as _, describe_device};
 
 use crate::borders;
 use crate::config::{BackendConfig, Config, DiskConfig};
@@ -179,6 +179,13 @@ fn open_backend(
         BackendConfig::Device { size, model } => {
             let device = describe_device(model)
                 .with_context(|| format!("disk {:?}: cannot open its model", disk.name))?;
+            let bytes = device.open(1)?.end().0.saturating_mul(512);
+            if *size > bytes {
+                bail!(
+                    "disk {:?}: model {model:?} has {bytes} bytes now, fewer than size",
+                    disk.name
+                );
+            }
             Box::new(ModelledBackend::new(in_memory(*size)?, Some(model), &device)?)
         }
         BackendConfig::Nbd { options, size, .. } => {

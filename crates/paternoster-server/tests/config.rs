@@ -408,6 +408,7 @@ fn disks_that_cannot_be_served_are_refused() {
             3,
             &["small.toml\" has 1048576 bytes", "at most these are allowed"],
         ),
+        (&model("model = \"table-980pro\""), 4, &["\"table-980pro\": it takes no writes"]),
         (&disk("backend = \"memory\"\nsize = 1\nmodel = \"hdd-7200\""), 4, &["model", "memory"]),
         (&file("depth = 0"), 3, &["depth = 0", "1 to 1024 requests"]),
         (&file("\ndepth = 5000000000"), 4, &["depth = 5000000000", "1 to 1024 requests"]),

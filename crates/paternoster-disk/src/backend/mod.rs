@@ -191,7 +191,7 @@ pub trait Backend: Send + Debug {
     }
 
     /// What `stat` reports of a modelled device.
-    fn modelled(&self) -> Option<ModelledStats<'_>> {
+    fn modelled(&self, _now: Instant) -> Option<ModelledStats<'_>> {
         None
     }
 }

@@ -14,7 +14,7 @@ use std::io;
 
 use paternoster::{Instant, Nanos, Sector, SectorCount};
 use paternoster_model::disk::LayoutError;
-use paternoster_model::{Command, Described, Kind, Model, Op, ServersParameters, Service};
+use paternoster_model::{Command, Described, Kind, Model, Op, ServersParameters, Service, Stages};
 use slab::Slab;
 
 use super::memory::Memory;
@@ -24,6 +24,8 @@ use crate::ring::Ring;
 use crate::token::Token;
 
 const SECTOR: u64 = 512;
+/// The most requests that a disk has in its device.
+const DEPTH_MAX: u32 = 1024;
 /// The seed of a device's random times.
 const SEED: u64 = 1;
 
@@ -34,8 +36,8 @@ pub struct ModelledStats<'a> {
     pub name: Option<&'a str>,
     /// The servers, and how long each takes for a request, where it is made of servers.
     pub servers: Option<ServersTime>,
-    /// Time for which it could have served more, as far as it has been looked at: summed over
-    /// servers, where it is made of such; else that in which it had nothing.
+    /// Time for which it could have served more: summed over servers, where it is made of such;
+    /// else that in which it had nothing.
     pub idle: Nanos,
 }
 
@@ -60,6 +62,9 @@ impl ServersTime {
     /// Those of a device, where it is made of servers whose times do not vary.
     fn of(device: &Described) -> Option<Self> {
         let Kind::Servers(parameters) = &device.kind else { return None };
+        if device.stages != Stages::default() {
+            return None;
+        }
         let Service { fixed, per_kib, .. } = parameters.service;
         Some(Self { servers: parameters.constant()?, fixed, per_kib })
     }
@@ -137,11 +142,15 @@ impl ModelledBackend {
 
     /// Counts the time up to `to`, in which nothing has ended.
     fn count_idle(&mut self, to: Instant) {
+        self.idle += self.idle_since(to);
+        self.idle_until = self.idle_until.max(to);
+    }
+
+    /// The idle time that is not counted yet, if nothing ends by `to`.
+    fn idle_since(&self, to: Instant) -> Nanos {
         let most = self.servers.map_or(1, |servers| u64::from(servers.servers));
         let free = most.saturating_sub(self.in_model.len() as u64);
-        let span = to.saturating_since(self.idle_until);
-        self.idle += Nanos::new(span.as_nanos().saturating_mul(free));
-        self.idle_until = self.idle_until.max(to);
+        Nanos::new(to.saturating_since(self.idle_until).as_nanos().saturating_mul(free))
     }
 }
 
@@ -162,8 +171,19 @@ fn command(transfer: &Transfer) -> Command {
 
 impl Backend for ModelledBackend {
     fn capabilities(&self) -> Capabilities {
-        let servers = self.servers.map(|servers| servers.servers.saturating_mul(2));
-        Capabilities::new(self.memory.size(), servers.unwrap_or_else(|| self.model.depth()))
+        // More than twice its servers only wait in it.
+        let enough = self.servers.map_or(DEPTH_MAX, |servers| servers.servers.saturating_mul(2));
+        let depth = self.model.depth().min(enough);
+        let rotational = self.model.rotational();
+        Capabilities { rotational, ..Capabilities::new(self.memory.size(), depth) }
+    }
+
+    fn rotational_because(&self) -> String {
+        let rotates = if self.model.rotational() { "rotates" } else { "does not rotate" };
+        match &self.name {
+            Some(name) => format!("{name} {rotates}"),
+            None => "a disk in memory is not rotational".to_owned(),
+        }
     }
 
     fn start(&mut self, ring: &mut Ring<Token>, now: Instant, id: TransferId, transfer: Transfer) {
@@ -199,8 +219,8 @@ impl Backend for ModelledBackend {
         self.servers
     }
 
-    fn modelled(&self) -> Option<ModelledStats<'_>> {
-        let name = self.name.as_deref();
-        Some(ModelledStats { name, servers: self.servers, idle: self.idle })
+    fn modelled(&self, now: Instant) -> Option<ModelledStats<'_>> {
+        let (name, idle) = (self.name.as_deref(), self.idle + self.idle_since(now));
+        Some(ModelledStats { name, servers: self.servers, idle })
     }
 }

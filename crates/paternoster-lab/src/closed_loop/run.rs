@@ -5,10 +5,12 @@
 
 use paternoster::scheduler::{Dump, Scheduler as _};
 use paternoster::{
-    AnyScheduler, GroupId, Instant, Medium, Nanos, NoTrace, Weight, fitted_tunables,
+    AnyScheduler, GroupId, Instant, Medium, Nanos, NoTrace, SchedulerKind, Weight, fitted_tunables,
 };
 use paternoster_model::disk::LayoutError;
-use paternoster_model::{Behind, Draws, Lateness, Model, Pauses, PausesParameters, Who};
+use paternoster_model::{
+    Behind, Described, Draws, Kind, Lateness, Model, Op, Pauses, PausesParameters, Who,
+};
 use paternoster_scene::{Outcome, Scene, Scheduler, Tenant, World};
 use thiserror::Error;
 
@@ -38,6 +40,14 @@ pub enum ClosedLoopError {
     /// The device is impossible.
     #[error(transparent)]
     Device(#[from] LayoutError),
+    /// A tenant asks for what the device does not have or do.
+    #[error("tenant {tenant:?} {what}")]
+    Unfit {
+        /// The tenant.
+        tenant: String,
+        /// What it does.
+        what: String,
+    },
     /// The scheduler cannot be set up.
     #[error(transparent)]
     Setup(#[from] SetupError),
@@ -70,6 +80,10 @@ pub struct Virtual {
     pub way: Nanos,
     /// How late the owner hears of what the device has completed.
     pub lateness: Nanos,
+    /// Whether the scheduler sees the device as the server has it see one: what does not rotate
+    /// queues by itself, and servers take twice as many requests as they are, unless the depth is
+    /// learned. Otherwise as many as the device takes, and only what rotates is known to queue.
+    pub served: bool,
 }
 
 impl World for Virtual {
@@ -81,7 +95,9 @@ impl World for Virtual {
         scheduler: &Scheduler,
         seed: u64,
     ) -> Result<Outcome, ClosedLoopError> {
-        Ok(self.watch(scene, scheduler, seed)?.outcome)
+        let mut run = Run::new(self, scene, scheduler, seed)?;
+        while run.turn(false)? {}
+        Ok(run.end().outcome)
     }
 }
 
@@ -94,7 +110,7 @@ impl Virtual {
         seed: u64,
     ) -> Result<Watched, ClosedLoopError> {
         let mut run = Run::new(self, scene, scheduler, seed)?;
-        while run.turn()? {}
+        while run.turn(true)? {}
         Ok(run.end())
     }
 }
@@ -106,7 +122,7 @@ struct Run {
     groups: Vec<GroupId>,
     counted_from: Instant,
     until: Instant,
-    /// What tenants were backlogged before it counted; none until it counts.
+    /// The backlogged time of each tenant at the end of the warm-up; none until then.
     backlogged_before: Option<Vec<Nanos>>,
     /// The time in the device of all requests while it counts, in ns.
     in_flight_ns: u128,
@@ -121,7 +137,8 @@ impl Run {
         scheduler: &Scheduler,
         seed: u64,
     ) -> Result<Self, ClosedLoopError> {
-        let mut model = scene.device.open(seed)?;
+        let mut model = device(world, scene, scheduler).open(seed)?;
+        check_fit(scene, &*model)?;
         if world.lateness > Nanos::ZERO {
             model = Box::new(Behind::new(Lateness(world.lateness), model));
         }
@@ -143,19 +160,27 @@ impl Run {
         })
     }
 
-    /// Has the owner's next turn. Returns whether there was one before the end.
-    fn turn(&mut self) -> Result<bool, ClosedLoopError> {
+    /// Has the owner's next turn, after samples up to it if they are wanted. Returns whether there
+    /// was one before the end.
+    fn turn(&mut self, samples: bool) -> Result<bool, ClosedLoopError> {
         let next = self.sim.next_at()?.min(self.until);
+        if samples {
+            self.sample_until(next);
+        }
         self.look(next);
         Ok(next < self.until && self.sim.step()?)
     }
 
-    /// Looks at the scheduler as it is until `to`, where that is due.
-    fn look(&mut self, to: Instant) {
+    /// Looks at the scheduler as it is until `to`.
+    fn sample_until(&mut self, to: Instant) {
         while self.next_sample <= to {
             self.sample();
             self.next_sample = self.next_sample + SAMPLE;
         }
+    }
+
+    /// Counts what there is until `to`.
+    fn look(&mut self, to: Instant) {
         if self.backlogged_before.is_none() && to >= self.counted_from {
             self.backlogged_before = Some(self.backlogged(self.counted_from));
         }
@@ -217,13 +242,45 @@ fn setup(
     };
     Setup {
         tunables: fitted.chain(scheduler.tunables.iter().cloned()).collect(),
-        native_queueing: model.rotational().then_some(true),
+        // As the server has it: what does not seek has always something to do at once.
+        native_queueing: (world.served != model.rotational()).then_some(true),
         nr_requests: None,
         groups: scene.tenants.iter().map(group).collect(),
         way: world.way,
         driven: Driven::InTurns { stalls },
         ..Setup::new(scheduler.kind)
     }
+}
+
+/// The device of a scene as the world has it.
+fn device(world: &Virtual, scene: &Scene, scheduler: &Scheduler) -> Described {
+    let mut device = scene.device.clone();
+    if let Kind::Servers(parameters) = &mut device.kind {
+        let is_bound = world.served && scheduler.kind != SchedulerKind::Wfq;
+        if let Some(servers) = parameters.constant().filter(|_| is_bound) {
+            parameters.room.depth = parameters.room.depth.min(2 * servers);
+        }
+    }
+    device
+}
+
+/// Refuses tenants that ask for what the device does not have or do.
+fn check_fit(scene: &Scene, model: &dyn Model) -> Result<(), ClosedLoopError> {
+    for tenant in &scene.tenants {
+        let (writes, reads) = (tenant.write_percent > 0, tenant.write_percent < 100);
+        let refuse = |what| Err(ClosedLoopError::Unfit { tenant: tenant.name.clone(), what });
+        if writes && !model.takes(Op::Write) {
+            return refuse("writes, which the device does not take".to_owned());
+        }
+        if reads && !model.takes(Op::Read) {
+            return refuse("reads, which the device does not take".to_owned());
+        }
+        if u64::from(tenant.sectors().0) > model.end().0 {
+            let (block, end) = (tenant.block, 512 * u128::from(model.end().0));
+            return refuse(format!("has blocks of {block} bytes, and the device has {end}"));
+        }
+    }
+    Ok(())
 }
 
 /// The group of a tenant.

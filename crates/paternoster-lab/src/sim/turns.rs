@@ -40,7 +40,7 @@ impl Turns {
         Some(Self { stalls: stalls.clone(), dispatch: Dispatch::AtOnce })
     }
 
-    /// When it runs that wants to run then.
+    /// The first moment from `at` on at which the thread is not stalled.
     pub(super) fn free_at(&mut self, at: Instant) -> Instant {
         self.stalls.as_mut().map_or(at, |stalls| stalls.free_at(at))
     }

@@ -25,7 +25,7 @@ pub trait Stage {
     /// Asks the device, and returns what completes by `now`.
     fn poll(&mut self, device: &mut dyn Model, now: Instant) -> Option<Completion>;
 
-    /// The device now wants to be asked then.
+    /// The device's own `poll_timeout` is this now.
     fn device_changed(&mut self, poll_timeout: Option<Instant>) {
         let _ = poll_timeout;
     }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use paternoster::{Instant, Nanos};
 
 use super::Stage;
-use crate::parameter_file::{Keys, ParameterError, millis};
+use crate::parameter_file::{Keys, ParameterError, Problem, millis};
 use crate::random::{Draws, Who};
 use crate::{Completion, Model};
 
@@ -38,8 +38,13 @@ impl PausesParameters {
             return Ok(Self::ByChance { per_second, lengths: (millis(least), millis(most)) });
         }
         let period = keys.number("every_ms", 0.001..=1e9)?;
-        let pause = millis(keys.number("pause_ms", 0.0..=period)?);
-        Ok(Self::Periodic { period: millis(period), pause })
+        let (period, pause) = (millis(period), millis(keys.number("pause_ms", 0.0..=period)?));
+        if pause >= period {
+            let (what, found) = ("`pause_ms`".to_owned(), "all of `every_ms`".to_owned());
+            let allowed = "less, so that something is answered".to_owned();
+            return Err(keys.refuse(Problem::Unexpected { what, found, allowed }));
+        }
+        Ok(Self::Periodic { period, pause })
     }
 }
 
@@ -88,8 +93,8 @@ impl Pauses {
             return;
         };
         while self.spans.back().is_none_or(|(_, end)| *end <= at) {
-            let last = self.spans.back().map_or(Instant::START, |(_, end)| *end);
-            let begin = last + self.draws.exponential(1e6 / f64::from(per_second));
+            let over = self.spans.back().map_or(Instant::START, |(_, end)| *end);
+            let begin = over + self.draws.exponential(1e6 / f64::from(per_second));
             let further = self.draws.below(most.saturating_sub(least).as_nanos() + 1);
             self.spans.push_back((begin, begin + least + Nanos::new(further)));
         }

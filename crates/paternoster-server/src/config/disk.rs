@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use paternoster::{Hierarchy, Nanos};
 use paternoster_disk::{CacheChoice, NbdOptions, block_of, device_size, is_rotational};
-use paternoster_model::{Model as _, open_device};
+use paternoster_model::{Model as _, Op, open_device};
 
 use super::draft::{At, Bounds, Draft, DraftDisk, DraftExport, Key, check_name};
 use super::error::{Mistake, Problem};
@@ -340,7 +340,7 @@ fn check_backend(
                     in_memory(size, check.servers(size, mistakes))
                 } else {
                     check.refuse_servers(mistakes);
-                    check.device(size, mistakes)
+                    check.device(size, is_written, mistakes)
                 }
             }
             "nbd" => {
@@ -402,7 +402,7 @@ impl OfKind<'_> {
     }
 
     /// A modelled disk of so many bytes, by a device of the laboratory.
-    fn device(self, size: Option<u64>, mistakes: &mut Mistakes) -> Behind {
+    fn device(self, size: Option<u64>, is_written: bool, mistakes: &mut Mistakes) -> Behind {
         let device = self.draft.model.check(mistakes, |model| match open_device(&model.value, 1) {
             Ok(device) => Ok(device),
             Err(error) => model.refuse(Problem::BadModel { error: Box::new(error) }),
@@ -412,6 +412,12 @@ impl OfKind<'_> {
         else {
             return Behind::no_file(None, size, false);
         };
+        let used = if is_written { &[Op::Read, Op::Write][..] } else { &[Op::Read] };
+        if let Some(op) = used.iter().find(|op| !device.takes(**op)) {
+            let op = if *op == Op::Write { "writes" } else { "reads" };
+            let place = self.draft.model.place().unwrap_or(&self.draft.name.place);
+            mistakes.add(place, Problem::ModelTakesNo { model: model.clone(), op });
+        }
         let bytes = device.end().0.saturating_mul(SECTOR);
         if let Some(written) = self.draft.size.value().filter(|_| size > Some(bytes)) {
             mistakes.add(&written.place, Problem::ModelTooSmall { model: model.clone(), bytes });

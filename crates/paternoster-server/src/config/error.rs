@@ -180,6 +180,9 @@ pub enum Problem {
     /// A model that is no device.
     #[error("model: {error}")]
     BadModel { error: Box<DeviceError> },
+    /// A device that does not take what clients may ask for.
+    #[error("model = {model:?}: it takes no {op}; with only read-only exports reads are enough")]
+    ModelTakesNo { model: String, op: &'static str },
     /// A device that is smaller than the disk on it.
     #[error("size: model {model:?} has {bytes} bytes; at most these are allowed")]
     ModelTooSmall { model: String, bytes: u64 },

@@ -68,7 +68,7 @@ impl Connections {
             tunables,
             internals: internals.numbers,
             far: owner.backend().far().map(Into::into),
-            modelled: owner.backend().modelled().map(|stats| ModelledStat {
+            modelled: owner.backend().modelled(at).map(|stats| ModelledStat {
                 model: stats.name.map(str::to_owned),
                 servers: stats.servers.map(|servers| servers.servers),
                 service_ns: stats.servers.map(|servers| servers.fixed.as_nanos()),
