@@ -10,7 +10,7 @@ use std::thread;
 
 use serde_json::{Map, Value, json};
 
-use crate::support::{Place, Served, eventually, paternoster, run, temp_dir};
+use crate::support::{Place, Served, eventually, laboratory, paternoster, run, temp_dir};
 use crate::wire::{Wire, request};
 
 /// The disk serves one request at a time, the first for half a second and others for 3 ms.
@@ -168,7 +168,8 @@ fn lines_equal_those_of_decide_on_the_same_arrivals() {
             assert!(tenant || line["ev"] == "batch", "{line}");
         }
         scenario(&served, scheduler, &lines, &reads);
-        said(&served, &["decide", "--out", "out", "s.scenario.json"]);
+        let decide = ["decide", "--out", "out", "s.scenario.json"];
+        run("coreutils", &laboratory(), &decide, served.dir.path());
         let log = fs::read_to_string(served.path("out/s.log.jsonl")).expect("a log");
         let decided = log.lines().map(|line| serde_json::from_str(line).expect("JSON"));
         let decided = decisions(decided);
