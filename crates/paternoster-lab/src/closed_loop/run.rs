@@ -15,7 +15,7 @@ use paternoster_scene::{Outcome, Scene, Scheduler, Tenant, World};
 use thiserror::Error;
 
 use super::outcome::{Prices, Sample, Watched};
-use super::tenants::{Places, Turnaround};
+use super::tenants::{Parts, Places, Turnaround};
 use crate::sim::{Driven, GroupSetup, Setup, SetupError, SimError, Simulation};
 
 /// How often the scheduler is looked at.
@@ -80,6 +80,9 @@ pub struct Virtual {
     pub way: Nanos,
     /// How late the owner hears of what the device has completed.
     pub lateness: Nanos,
+    /// Sectors of each tenant's part of the device, one behind the other as exports are; unless
+    /// told all tenants ask for blocks of all of it.
+    pub part: Option<u64>,
     /// Whether the scheduler sees the device as the server has it see one: what does not rotate
     /// queues by itself, and servers take twice as many requests as they are, unless the depth is
     /// learned. Otherwise as many as the device takes, and only what rotates is known to queue.
@@ -144,7 +147,8 @@ impl Run {
         }
         let counted_from = Instant::START + scene.warm_up;
         let draws = Draws::new(seed, Who::Tenants, 0);
-        let places = Places::new(scene, world.turnaround, model.end(), draws);
+        let parts = Parts { each: world.part, end: model.end().0 };
+        let places = Places::new(scene, world.turnaround, parts, draws);
         let setup = setup(world, scene, scheduler, &*model, seed);
         let sim = Simulation::new(&setup, places, model, NoTrace)?;
         let groups = sim.groups()[1..].to_vec();

@@ -55,14 +55,33 @@ enum Doing {
     Outstanding,
 }
 
+/// Where on the device tenants ask, in sectors.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Parts {
+    /// What each has for itself; none has all of them ask for all of it.
+    pub(super) each: Option<u64>,
+    /// The end of the device.
+    pub(super) end: u64,
+}
+
+impl Parts {
+    /// The first sector of a tenant's part, and how many it has.
+    fn of(self, tenant: usize) -> (u64, u64) {
+        let own = self.each.and_then(|each| {
+            let begin = each.checked_mul(tenant as u64)?;
+            (begin + each <= self.end).then_some((begin, each))
+        });
+        own.unwrap_or((0, self.end))
+    }
+}
+
 /// The places of all clients, and what has been counted of their requests.
 #[derive(Debug)]
 pub(super) struct Places {
     tenants: Vec<Tenant>,
     turnaround: Turnaround,
     list: Vec<Place>,
-    /// The end of the device.
-    end: Sector,
+    parts: Parts,
     draws: Draws,
     /// What a request costs.
     service: Option<Service>,
@@ -75,7 +94,7 @@ impl Places {
     pub(super) fn new(
         scene: &Scene,
         turnaround: Turnaround,
-        end: Sector,
+        parts: Parts,
         mut draws: Draws,
     ) -> Self {
         let mut list = Vec::new();
@@ -90,7 +109,7 @@ impl Places {
         }
         let counting = Counting::new(Instant::START + scene.warm_up, scene);
         let (tenants, service) = (scene.tenants.clone(), scene.service());
-        Self { tenants, turnaround, list, end, draws, service, counting, completed: 0 }
+        Self { tenants, turnaround, list, parts, draws, service, counting, completed: 0 }
     }
 
     /// What a place of a tenant asks for.
@@ -101,8 +120,9 @@ impl Places {
         let is_write = write_percent > 0 && self.draws.happens(writes);
         let op = if is_write { Op::Write } else { Op::Read };
         let flags = if is_write && fua { BioFlags::FUA } else { BioFlags::empty() };
-        let blocks = self.end.0 / u64::from(sectors.0);
-        let sector = Sector(self.draws.below(blocks) * u64::from(sectors.0));
+        let (begin, length) = self.parts.of(tenant);
+        let blocks = (length / u64::from(sectors.0)).max(1);
+        let sector = Sector(begin + self.draws.below(blocks) * u64::from(sectors.0));
         Io { name: 0, op, flags, sector, sectors, io_prio: None }
     }
 
@@ -187,7 +207,8 @@ mod tests {
             counted: Nanos::ZERO,
         };
         let draws = Draws::new(1, Who::Tenants, 0);
-        Places::new(&scene, Turnaround::default(), Sector(1 << 20), draws)
+        let parts = Parts { each: None, end: 1 << 20 };
+        Places::new(&scene, Turnaround::default(), parts, draws)
     }
 
     fn next(places: &mut Places, task: TaskId, woken: &mut Vec<TaskId>) -> Action {
