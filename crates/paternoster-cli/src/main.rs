@@ -41,14 +41,5 @@ impl Command {
 }
 
 fn main() -> ExitCode {
-    match Cli::parse().command.run() {
-        Ok(code) => code,
-        Err(error) => {
-            // A configuration has a line for each of its mistakes.
-            for line in format!("{error:#}").lines() {
-                eprintln!("paternoster: {line}");
-            }
-            ExitCode::FAILURE
-        }
-    }
+    paternoster_cli::end("paternoster", Cli::parse().command.run())
 }

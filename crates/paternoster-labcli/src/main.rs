@@ -48,14 +48,5 @@ impl Command {
 }
 
 fn main() -> ExitCode {
-    match Cli::parse().command.run() {
-        Ok(code) => code,
-        Err(error) => {
-            // A job file or a scene has a line for each of its mistakes.
-            for line in format!("{error:#}").lines() {
-                eprintln!("paternoster-lab: {line}");
-            }
-            ExitCode::FAILURE
-        }
-    }
+    paternoster_cli::end("paternoster-lab", Cli::parse().command.run())
 }

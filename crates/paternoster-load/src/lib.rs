@@ -32,7 +32,7 @@ use paternoster_nbd::client::{ClientOptions, Handshake, Progress, Replies, Targe
 pub use ask::Asks;
 pub use habit::Habit;
 pub use judging::{STARVED, judges_figures, least_part, report_too_busy};
-pub use live::Live;
+pub use live::{EXPORT_BYTES, Live};
 pub use measure::{Got, Window};
 
 /// Room for replies that arrive at once.

@@ -15,8 +15,8 @@ use paternoster_server::config::{Config, Listen};
 
 use crate::{Asks, Got, Habit, Load, TenantLoad, Window};
 
-/// MiB of a tenant's part of the disk.
-const EXPORT_MIB: usize = 64;
+/// Bytes of a tenant's part of the disk.
+pub const EXPORT_BYTES: u64 = 64 << 20;
 
 /// The server and real clients as a world: it plays scenes in real time. The seed decides what the
 /// clients ask for; random times of a device do not depend on it.
@@ -56,9 +56,9 @@ impl World for Live {
 impl Live {
     /// The configuration of the server, but for its socket.
     fn config(&self, scene: &Scene, scheduler: &Scheduler) -> Result<String> {
-        let size = EXPORT_MIB * scene.tenants.len();
+        let size = EXPORT_BYTES * scene.tenants.len() as u64;
         let device = self.device(scene)?;
-        let mut text = format!("[disks.d]\nbackend = \"modelled\"\nsize = \"{size}M\"\n{device}");
+        let mut text = format!("[disks.d]\nbackend = \"modelled\"\nsize = {size}\n{device}");
         let (kind, mut tunables) = (scheduler.kind, String::new());
         let _ = writeln!(text, "scheduler = \"{kind}\"");
         for (name, value) in &scheduler.tunables {
@@ -68,11 +68,11 @@ impl Live {
         }
         let _ = writeln!(text, "[disks.d.tunables]\n{tunables}");
         for (index, Tenant { name, weight, .. }) in scene.tenants.iter().enumerate() {
-            let offset = EXPORT_MIB * index;
+            let offset = EXPORT_BYTES * index as u64;
             let _ = write!(
                 text,
                 "[groups.\"/{name}\"]\nweight = {weight}\n[exports.\"{name}\"]\ndisk = \"d\"\n\
-                 offset = \"{offset}M\"\nsize = \"{EXPORT_MIB}M\"\n"
+                 offset = {offset}\nsize = {EXPORT_BYTES}\n"
             );
         }
         Ok(text)

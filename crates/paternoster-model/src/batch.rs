@@ -8,11 +8,10 @@
 
 use std::collections::VecDeque;
 
-use paternoster::{Instant, Nanos};
+use paternoster::{Instant, Nanos, Sector};
 
 use crate::parameter_file::{Keys, ParameterError, micros};
-use crate::serves::Serves;
-use crate::{Command, Room};
+use crate::{Command, Completion, Model, Room};
 
 /// How long turns take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,28 +56,36 @@ impl Batch {
     }
 }
 
-impl Serves for Batch {
-    fn room(&self) -> Room {
-        Room::default()
+impl Model for Batch {
+    fn depth(&self) -> u32 {
+        Room::default().depth
     }
 
-    fn take(&mut self, now: Instant, command: Command) {
+    fn end(&self) -> Sector {
+        Room::default().end
+    }
+
+    fn rotational(&self) -> bool {
+        false
+    }
+
+    fn submit(&mut self, now: Instant, command: Command) {
         if self.turn.is_empty() && self.gathered.is_empty() {
             self.at = now;
         }
         self.gathered.push_back(command.tag);
     }
 
-    fn next(&self) -> Option<Instant> {
+    fn poll_timeout(&self) -> Option<Instant> {
         let is_idle = self.turn.is_empty() && self.gathered.is_empty();
         (!is_idle).then_some(self.at)
     }
 
     /// A turn begins only when the last one has been told of whole, and what came because of that
     /// is in the device.
-    fn ended(&mut self, now: Instant) -> Option<u32> {
+    fn poll(&mut self, now: Instant) -> Option<Completion> {
         if !self.turn.is_empty() && self.at <= now {
-            return self.turn.pop_front();
+            return self.turn.pop_front().map(Completion::of);
         }
         if self.turn.is_empty() && !self.gathered.is_empty() {
             self.begin_turn(now);
@@ -90,8 +97,11 @@ impl Serves for Batch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Model;
     use crate::tests::{at, ends, read};
+
+    fn ended(batch: &mut Batch, now: Instant) -> Option<u32> {
+        batch.poll(now).map(|done| done.tag)
+    }
 
     #[test]
     fn turn_takes_all_that_came_during_the_last() {
@@ -99,7 +109,7 @@ mod tests {
             BatchParameters { fixed: Nanos::from_micros(10), each: Nanos::from_micros(2) };
         let mut batch = Batch::new(parameters);
         batch.submit(at(0), read(0));
-        assert_eq!(batch.ended(at(0)), None, "the turn begins");
+        assert_eq!(ended(&mut batch, at(0)), None, "the turn begins");
         for tag in 1..4 {
             batch.submit(at(5), read(tag));
         }
@@ -112,12 +122,12 @@ mod tests {
         let mut batch = Batch::new(parameters);
         batch.submit(at(0), read(0));
         batch.submit(at(0), read(1));
-        assert_eq!(batch.ended(at(0)), None);
-        assert_eq!(batch.ended(at(10)), Some(0));
+        assert_eq!(ended(&mut batch, at(0)), None);
+        assert_eq!(ended(&mut batch, at(10)), Some(0));
         batch.submit(at(10), read(2));
-        assert_eq!(batch.ended(at(10)), Some(1));
+        assert_eq!(ended(&mut batch, at(10)), Some(1));
         batch.submit(at(10), read(3));
-        assert_eq!(batch.ended(at(10)), None);
+        assert_eq!(ended(&mut batch, at(10)), None);
         assert_eq!(ends(&mut batch), [(2, 20), (3, 20)]);
     }
 }

@@ -172,20 +172,22 @@ pub fn open_device_text(
     made(path, &describe_text(path, text)?, seed)
 }
 
-/// What kind of device a file describes.
-#[derive(Clone, Copy)]
-enum Word {
-    Array,
-    Batch,
-    Channels,
-    Disk,
-    Flash,
-    Servers,
-    Slices,
-    Ssd,
-    Table,
-    Volume,
-}
+/// Reads the keys of a kind of device, after its name.
+type ReadKind = fn(&mut Keys<'_>, String) -> Result<Kind, ParameterError>;
+
+/// The kinds by their names in files.
+const KINDS: [(&str, ReadKind); 10] = [
+    ("array", |keys, _| Ok(Kind::Array(Box::new(ArrayParameters::read(keys)?)))),
+    ("batch", |keys, _| Ok(Kind::Batch(BatchParameters::read(keys)?))),
+    ("channels", |keys, _| Ok(Kind::Channels(ChannelsParameters::read(keys)?))),
+    ("disk", |keys, name| Ok(Kind::Disk(Box::new(Parameters::read(keys, name)?)))),
+    ("flash", |keys, _| Ok(Kind::Flash(FlashParameters::read(keys)?))),
+    ("servers", |keys, _| Ok(Kind::Servers(ServersParameters::read(keys)?))),
+    ("slices", |keys, _| Ok(Kind::Slices(SlicesParameters::read(keys)?))),
+    ("ssd", |keys, _| Ok(Kind::Ssd(Box::new(SsdParameters::read(keys)?)))),
+    ("table", |keys, _| Ok(Kind::Table(Box::new(TableParameters::read(keys)?)))),
+    ("volume", |keys, _| Ok(Kind::Volume(VolumeParameters::read(keys)?))),
+];
 
 /// What the text of a file of parameters describes; `path` is what errors call it.
 pub fn describe_text(path: &Path, text: &str) -> Result<Described, ParameterError> {
@@ -198,37 +200,14 @@ pub fn describe_text(path: &Path, text: &str) -> Result<Described, ParameterErro
 impl Described {
     /// Reads a table that describes a device as its file does.
     pub fn read(keys: &mut Keys<'_>) -> Result<Self, ParameterError> {
-        const WORDS: [(&str, Word); 10] = [
-            ("array", Word::Array),
-            ("batch", Word::Batch),
-            ("channels", Word::Channels),
-            ("disk", Word::Disk),
-            ("flash", Word::Flash),
-            ("servers", Word::Servers),
-            ("slices", Word::Slices),
-            ("ssd", Word::Ssd),
-            ("table", Word::Table),
-            ("volume", Word::Volume),
-        ];
-        let word = keys.one_of("kind", &WORDS)?;
+        let read = keys.one_of("kind", &KINDS)?;
         let name = keys.description()?;
         let stages = if keys.has("stages") {
             keys.table("stages", Stages::read)?
         } else {
             Stages::default()
         };
-        let kind = match word {
-            Word::Array => Kind::Array(Box::new(ArrayParameters::read(keys)?)),
-            Word::Batch => Kind::Batch(BatchParameters::read(keys)?),
-            Word::Channels => Kind::Channels(ChannelsParameters::read(keys)?),
-            Word::Disk => Kind::Disk(Box::new(Parameters::read(keys, name)?)),
-            Word::Flash => Kind::Flash(FlashParameters::read(keys)?),
-            Word::Servers => Kind::Servers(ServersParameters::read(keys)?),
-            Word::Slices => Kind::Slices(SlicesParameters::read(keys)?),
-            Word::Ssd => Kind::Ssd(Box::new(SsdParameters::read(keys)?)),
-            Word::Table => Kind::Table(Box::new(TableParameters::read(keys)?)),
-            Word::Volume => Kind::Volume(VolumeParameters::read(keys)?),
-        };
+        let kind = read(keys, name)?;
         Ok(Self { kind, stages })
     }
 }

@@ -9,15 +9,14 @@
 
 use std::collections::VecDeque;
 
-use paternoster::{Instant, Nanos};
+use paternoster::{Instant, Nanos, Sector};
 
 use crate::channels::clean_ups;
 use crate::ends::Ends;
 use crate::parameter_file::{Keys, ParameterError};
 use crate::random::{Draws, Who};
-use crate::serves::Serves;
 use crate::service::{Service, time_of};
-use crate::{Command, Op, Room};
+use crate::{Command, Completion, Model, Op, Room};
 
 /// How flash is made.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -159,12 +158,20 @@ impl Flash {
     }
 }
 
-impl Serves for Flash {
-    fn room(&self) -> Room {
-        Room::default()
+impl Model for Flash {
+    fn depth(&self) -> u32 {
+        Room::default().depth
     }
 
-    fn take(&mut self, now: Instant, command: Command) {
+    fn end(&self) -> Sector {
+        Room::default().end
+    }
+
+    fn rotational(&self) -> bool {
+        false
+    }
+
+    fn submit(&mut self, now: Instant, command: Command) {
         let channel = self.draws.below(u64::from(self.parameters.channels));
         let channel = usize::try_from(channel).expect("it is below a u32");
         self.commands[command.tag as usize] = Some((command, channel));
@@ -172,17 +179,17 @@ impl Serves for Flash {
         self.enter(now, first, command.tag);
     }
 
-    fn next(&self) -> Option<Instant> {
+    fn poll_timeout(&self) -> Option<Instant> {
         self.ends.next()
     }
 
-    fn ended(&mut self, now: Instant) -> Option<u32> {
+    fn poll(&mut self, now: Instant) -> Option<Completion> {
         while let Some((at, end)) = self.ends.pop(now) {
             match end {
                 End::CleanUp(channel) => self.free(at, Place::Channel(channel)),
                 End::Served(place, tag) => {
                     if self.served(at, place, tag) {
-                        return Some(tag);
+                        return Some(Completion::of(tag));
                     }
                 }
             }
@@ -194,7 +201,6 @@ impl Serves for Flash {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Model;
     use crate::tests::{at, ends, read, write};
 
     fn flash(clean_ups: f64) -> Flash {

@@ -21,7 +21,6 @@ mod kind;
 pub mod parameter_file;
 mod random;
 mod servers;
-mod serves;
 mod service;
 mod slices;
 mod ssd;
@@ -97,6 +96,13 @@ pub struct Completion {
     pub spent: Spent,
 }
 
+impl Completion {
+    /// One whose time is not told apart.
+    fn of(tag: u32) -> Self {
+        Self { tag, spent: Spent::default() }
+    }
+}
+
 /// Where the time of a command in the device went. The sum is all of it, but for what it waited in
 /// the device behind other commands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -168,7 +174,7 @@ pub trait Model {
     fn poll(&mut self, now: Instant) -> Option<Completion>;
 }
 
-impl Model for Box<dyn Model + Send> {
+impl<M: Model + ?Sized> Model for Box<M> {
     fn depth(&self) -> u32 {
         (**self).depth()
     }

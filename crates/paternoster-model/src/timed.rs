@@ -1,10 +1,9 @@
 //! A device that knows as it takes a command when it ends.
 
-use paternoster::Instant;
+use paternoster::{Instant, Sector};
 
 use crate::ends::Ends;
-use crate::serves::Serves;
-use crate::{Command, Room};
+use crate::{Command, Completion, Model, Room};
 
 /// Times commands as they come.
 pub(crate) trait Times {
@@ -26,21 +25,29 @@ impl<T: Times> Timed<T> {
     }
 }
 
-impl<T: Times> Serves for Timed<T> {
-    fn room(&self) -> Room {
-        Room::default()
+impl<T: Times> Model for Timed<T> {
+    fn depth(&self) -> u32 {
+        Room::default().depth
     }
 
-    fn take(&mut self, now: Instant, command: Command) {
+    fn end(&self) -> Sector {
+        Room::default().end
+    }
+
+    fn rotational(&self) -> bool {
+        false
+    }
+
+    fn submit(&mut self, now: Instant, command: Command) {
         let end = self.times.end_of(now, &command);
         self.ends.push(end, command.tag);
     }
 
-    fn next(&self) -> Option<Instant> {
+    fn poll_timeout(&self) -> Option<Instant> {
         self.ends.next()
     }
 
-    fn ended(&mut self, now: Instant) -> Option<u32> {
-        self.ends.pop(now).map(|(_, tag)| tag)
+    fn poll(&mut self, now: Instant) -> Option<Completion> {
+        self.ends.pop(now).map(|(_, tag)| Completion::of(tag))
     }
 }

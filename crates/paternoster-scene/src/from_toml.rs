@@ -14,7 +14,6 @@
 //! depth = 8
 //! ```
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
 
@@ -62,9 +61,6 @@ const NAME: &str = "a name of letters, digits, `-`, `_`, `.` and spaces";
 const OUTSTANDING_MAX: u64 = 100_000;
 /// Most bytes of a request.
 const BLOCK_MAX: u32 = 32 << 20;
-/// The longest scene.
-const LONGEST: Nanos = Nanos::from_secs(86_400);
-
 impl SceneFile {
     /// Reads a file.
     pub fn read(path: &Path) -> Result<Self, Mistakes> {
@@ -81,14 +77,17 @@ impl SceneFile {
         let name = found.note(keys.text("name"));
         let about = if keys.has("about") { found.note(keys.text("about")) } else { None };
         let device = found.note(device(&mut keys));
-        let schedulers = found.note(schedulers(&mut keys));
-        let warm_up = found.note(span_or(&mut keys, "warm_up", Nanos::from_secs(1)));
-        let counted = found.note(counted(&mut keys));
-        let tenants = found.note(keys.each_table("tenants")).unwrap_or_default();
-        let tenants: Vec<Tenant> =
-            tenants.into_iter().flat_map(|keys| found.tenants(keys)).collect();
-        if let Some((device, _)) = &device {
-            found.note(check_fit(&keys, device, &tenants));
+        let schedulers = found.schedulers(&mut keys);
+        let second = Nanos::from_secs(1);
+        let warm_up = found.note(duration_or(&mut keys, "warm_up", Nanos::ZERO, second));
+        let least = Nanos::from_millis(1);
+        let counted = found.note(duration_or(&mut keys, "counted", least, Nanos::from_secs(4)));
+        let end = device.as_ref().map(|(device, _)| device.open(1).map(|device| device.end().0));
+        let end =
+            end.and_then(|end| found.note(end.map_err(|no| keys.refuse(Problem::Layout(no)))));
+        let mut tenants = vec![];
+        for table in found.note(keys.each_table("tenants")).unwrap_or_default() {
+            found.tenants(table, end, &mut tenants);
         }
         found.0.extend(keys.ends());
         let made = || {
@@ -116,8 +115,23 @@ impl Found {
         read.map_err(|mistake| self.0.push(mistake)).ok()
     }
 
-    /// The tenants of a table: as many of a kind as it says; none if something is wrong.
-    fn tenants(&mut self, mut keys: Keys<'_>) -> Vec<Tenant> {
+    /// The schedulers, or those of a file that names none.
+    fn schedulers(&mut self, keys: &mut Keys<'_>) -> Option<Vec<Scheduler>> {
+        if !keys.has("schedulers") {
+            return SCHEDULERS.iter().map(|word| word.parse().ok()).collect();
+        }
+        let words = self.note(keys.texts_at("schedulers"))?;
+        let parsed = words.into_iter().map(|(word, span)| {
+            let scheduler = word.parse::<Scheduler>();
+            scheduler.map_err(|error| keys.refuse_at(&span, Problem::Syntax(error.to_string())))
+        });
+        let parsed: Vec<_> = parsed.map(|scheduler| self.note(scheduler)).collect();
+        parsed.into_iter().collect()
+    }
+
+    /// Adds the tenants of a table to those before: as many of a kind as it says, unless something
+    /// is wrong with them, or they find no room on a device up to that sector.
+    fn tenants(&mut self, mut keys: Keys<'_>, end: Option<u64>, others: &mut Vec<Tenant>) {
         let count = if keys.has("count") { keys.small("count", 1..=MOST) } else { Ok(1) };
         let count = self.note(count);
         let name =
@@ -132,11 +146,10 @@ impl Found {
         let write_percent = self.note(write_percent);
         let fua = if keys.has("fua") { keys.flag("fua") } else { Ok(false) };
         let fua = self.note(fua);
-        let think = self.note(span_or(&mut keys, "think", Nanos::ZERO));
-        let think_more = self.note(span_or(&mut keys, "think_more", Nanos::ZERO));
+        let think = self.note(duration_or(&mut keys, "think", Nanos::ZERO, Nanos::ZERO));
+        let more = self.note(duration_or(&mut keys, "think_more", Nanos::ZERO, Nanos::ZERO));
         let light = if keys.has("light") { keys.flag("light") } else { Ok(false) };
         let light = self.note(light);
-        self.0.extend(keys.ends());
         let tenant = || {
             Some(Tenant {
                 name: name?,
@@ -147,18 +160,22 @@ impl Found {
                 write_percent: write_percent?,
                 fua: fua?,
                 think: think?,
-                think_more: think_more?,
+                think_more: more?,
                 light: light?,
             })
         };
-        match (tenant(), count) {
-            (Some(tenant), Some(1)) => vec![tenant],
-            (Some(tenant), Some(count)) => {
-                let name = |number| format!("{}{number}", tenant.name);
-                (1..=count).map(|number| Tenant { name: name(number), ..tenant.clone() }).collect()
+        if let (Some(tenant), Some(count)) = (tenant(), count) {
+            let name = |number| match count {
+                1 => tenant.name.clone(),
+                _ => format!("{}{number}", tenant.name),
+            };
+            let own = (1..=count).map(|number| Tenant { name: name(number), ..tenant.clone() });
+            let own: Vec<_> = own.collect();
+            if self.note(check_fit(&keys, &own, others, end)).is_some() {
+                others.extend(own);
             }
-            _ => vec![],
         }
+        self.0.extend(keys.ends());
     }
 }
 
@@ -167,21 +184,13 @@ fn device(keys: &mut Keys<'_>) -> Result<(Described, Option<String>), Mistake> {
     if keys.is_table("device") {
         return Ok((keys.table("device", Described::read)?, None));
     }
-    let beside = keys.path().to_owned();
-    let mut problem = None;
     let allowed = "a device of the laboratory, a file of its parameters, or a table of them";
-    let device = keys.word("device", allowed, |name| {
-        let file = beside.with_file_name(name).display().to_string();
-        let called = if device_names().contains(&name) { name.to_owned() } else { file };
-        let device = describe_device(&called).map_err(|error| problem = Some(error.to_string()));
-        Some((device.ok()?, Some(called)))
-    });
-    match (device, problem) {
-        (Err(mistake), Some(problem)) => Err(ParameterError {
-            problem: Problem::Syntax(format!("`device`: {problem}")),
-            ..mistake
-        }),
-        (device, _) => device,
+    let (name, span) = keys.text_at("device", allowed)?;
+    let file = keys.path().with_file_name(&name).display().to_string();
+    let called = if device_names().contains(&name.as_str()) { name } else { file };
+    match describe_device(&called) {
+        Ok(device) => Ok((device, Some(called))),
+        Err(error) => Err(keys.refuse_at(&span, Problem::Syntax(format!("`device`: {error}")))),
     }
 }
 
@@ -191,81 +200,45 @@ fn is_name(name: &str) -> bool {
     !name.trim_matches(['.', ' ']).is_empty() && name.chars().all(is_plain)
 }
 
-/// Refuses tenants that the device has no room for, or that keep too much outstanding.
-fn check_fit(keys: &Keys<'_>, device: &Described, tenants: &[Tenant]) -> Result<(), Mistake> {
-    let refuse = |what: String, found: String, allowed: String| {
-        Err(keys.refuse(Problem::Unexpected { what, found, allowed }))
+/// Refuses tenants of a table whose names are taken, that the device has no room for, or that keep
+/// too much outstanding beside the others.
+fn check_fit(
+    keys: &Keys<'_>,
+    own: &[Tenant],
+    others: &[Tenant],
+    end: Option<u64>,
+) -> Result<(), Mistake> {
+    let refuse = |what: &str, found: String, allowed: String| {
+        Err(keys.refuse(Problem::Unexpected { what: what.to_owned(), found, allowed }))
     };
-    let end = match device.open(1) {
-        Ok(device) => device.end().0,
-        Err(problem) => return Err(keys.refuse(Problem::Layout(problem))),
-    };
-    if let Some(tenant) = tenants.iter().find(|tenant| u64::from(tenant.sectors().0) > end) {
-        let what = format!("`block` of tenant {:?}", tenant.name);
-        let found = format!("{} bytes", tenant.block);
-        return refuse(what, found, format!("within the device, which has {} bytes", 512 * end));
+    let taken = own.iter().find(|tenant| others.iter().any(|other| other.name == tenant.name));
+    if let Some(Tenant { name, .. }) = taken {
+        return refuse("`name`", format!("{name:?}"), "one that no other tenant has".to_owned());
     }
-    let mut names = BTreeSet::new();
-    if let Some(tenant) = tenants.iter().find(|tenant| !names.insert(&tenant.name)) {
-        let found = format!("{:?} twice", tenant.name);
-        return refuse("a name of a tenant".to_owned(), found, "there once".to_owned());
+    let (block, sectors) = (own[0].block, u64::from(own[0].sectors().0));
+    if let Some(end) = end.filter(|end| sectors > *end) {
+        let allowed = format!("within the device, which has {} bytes", 512 * u128::from(end));
+        return refuse("`block`", format!("{block} bytes"), allowed);
     }
-    let each = tenants.iter().map(|tenant| u64::from(tenant.connections) * u64::from(tenant.depth));
+    let all = own.iter().chain(others);
+    let each = all.map(|tenant| u64::from(tenant.connections) * u64::from(tenant.depth));
     let outstanding: u64 = each.sum();
     if outstanding > OUTSTANDING_MAX {
-        let what = "what all tenants keep outstanding".to_owned();
-        let found = format!("{outstanding} requests");
-        return refuse(what, found, format!("at most {OUTSTANDING_MAX}"));
+        let (found, allowed) =
+            (format!("{outstanding} requests"), format!("at most {OUTSTANDING_MAX}"));
+        return refuse("what the tenants so far keep outstanding", found, allowed);
     }
     Ok(())
 }
 
-/// The schedulers, or those of a file that names none.
-fn schedulers(keys: &mut Keys<'_>) -> Result<Vec<Scheduler>, Mistake> {
-    let span = keys.span();
-    let words = if keys.has("schedulers") {
-        keys.texts("schedulers")?
-    } else {
-        SCHEDULERS.map(str::to_owned).to_vec()
-    };
-    if words.is_empty() {
-        return Err(keys.refuse(Problem::Unexpected {
-            what: "`schedulers`".to_owned(),
-            found: "an empty list".to_owned(),
-            allowed: "at least one".to_owned(),
-        }));
-    }
-    let parse = |word: String| {
-        word.parse::<Scheduler>().map_err(|error| {
-            keys.refuse_at(&span, Problem::Syntax(format!("`schedulers`: {error}")))
-        })
-    };
-    words.into_iter().map(parse).collect()
-}
-
-/// For how long is counted: a millisecond at least.
-fn counted(keys: &mut Keys<'_>) -> Result<Nanos, Mistake> {
-    let counted = span_or(keys, "counted", Nanos::from_secs(4))?;
-    if counted < Nanos::from_millis(1) {
-        let (what, found) = ("`counted`".to_owned(), format!("{} ns", counted.as_nanos()));
-        let allowed = "at least \"1ms\"".to_owned();
-        return Err(keys.refuse(Problem::Unexpected { what, found, allowed }));
-    }
-    Ok(counted)
-}
-
-/// A duration of at most a day, or `default`.
-fn span_or(keys: &mut Keys<'_>, key: &'static str, default: Nanos) -> Result<Nanos, Mistake> {
-    if !keys.has(key) {
-        return Ok(default);
-    }
-    let span = keys.duration(key)?;
-    if span > LONGEST {
-        let (what, found) = (format!("`{key}`"), format!("{} s", span.as_nanos() / 1_000_000_000));
-        let allowed = "at most \"86400s\"".to_owned();
-        return Err(keys.refuse(Problem::Unexpected { what, found, allowed }));
-    }
-    Ok(span)
+/// A duration that is not shorter than `least`, or `default`.
+fn duration_or(
+    keys: &mut Keys<'_>,
+    key: &'static str,
+    least: Nanos,
+    default: Nanos,
+) -> Result<Nanos, Mistake> {
+    if keys.has(key) { keys.duration(key, least) } else { Ok(default) }
 }
 
 /// The bytes of a request: whole sectors, in a text with `K` or `M`; 4 KiB unless told.
@@ -335,14 +308,12 @@ mod tests {
             read(&format!("name = \"s\"\n{device}{tenant}")).expect_err("it does not fit")
         };
         let large = refused("block = \"1M\"\n");
-        let said = "`block` of tenant \"t\" is 1048576 bytes, which must be within the device, \
+        let said = "s.toml:11:1: `block` is 1048576 bytes, which must be within the device, \
                     which has 512000 bytes";
         assert!(large.ends_with(said), "{large}");
         let twice = refused("[[tenants]]\nname = \"t\"\nconnections = 1\ndepth = 1\n");
-        assert!(
-            twice.ends_with("a name of a tenant is \"t\" twice, which must be there once"),
-            "{twice}"
-        );
+        let said = "s.toml:15:1: `name` is \"t\", which must be one that no other tenant has";
+        assert_eq!(twice, said);
         let slash = refused("[[tenants]]\nname = \"a/b\"\nconnections = 1\ndepth = 1\n");
         assert!(slash.contains("`tenants.name` is \"a/b\", which must be a name of"), "{slash}");
         let many = refused("count = 1000\n");
@@ -356,10 +327,10 @@ mod tests {
                     block = \"1000\"\nweigth = 5\n[[tenants]]\ndepth = 1\nconnections = 1\n";
         let said = read(text).expect_err("it is wrong");
         let begins = [
-            "s.toml:1:1: `schedulers`: there is no scheduler \"sfq\"",
             "s.toml:1:8: `name` is 7, which must be a text in quotes",
             "s.toml:2:10: `device`: there is no device",
-            "s.toml:4:11: `counted` is \"4\", which must be a duration, for example",
+            "s.toml:3:15: there is no scheduler \"sfq\"",
+            "s.toml:4:11: `counted` is \"4\", which must be a duration from 1000 us to a day",
             "s.toml:5:1: unknown key `colour`; there are `name`,",
             "s.toml:8:15: `tenants.connections` is 0",
             "s.toml:10:9: `tenants.block` is \"1000\", which must be a size",

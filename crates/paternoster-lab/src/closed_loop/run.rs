@@ -80,12 +80,11 @@ pub struct Virtual {
     pub way: Nanos,
     /// How late the owner hears of what the device has completed.
     pub lateness: Nanos,
-    /// Sectors of each tenant's part of the device, one behind the other as exports are; unless
-    /// told all tenants ask for blocks of all of it.
-    pub part: Option<u64>,
-    /// Whether the scheduler sees the device as the server has it see one: what does not rotate
-    /// queues by itself, and servers take twice as many requests as they are, unless the depth is
-    /// learned. Otherwise as many as the device takes, and only what rotates is known to queue.
+    /// Whether it is all as the server has it. Each tenant has a part of the device for itself, as
+    /// exports are, and all parts are alike. What does not rotate queues by itself, and servers
+    /// take twice as many requests as they are, unless the depth is learned. Otherwise all tenants
+    /// ask for blocks of the whole device, which takes all that it can, and only what rotates is
+    /// known to queue.
     pub served: bool,
 }
 
@@ -141,14 +140,15 @@ impl Run {
         seed: u64,
     ) -> Result<Self, ClosedLoopError> {
         let mut model = device(world, scene, scheduler).open(seed)?;
-        check_fit(scene, &*model)?;
         if world.lateness > Nanos::ZERO {
             model = Box::new(Behind::new(Lateness(world.lateness), model));
         }
         let counted_from = Instant::START + scene.warm_up;
         let draws = Draws::new(seed, Who::Tenants, 0);
-        let parts = Parts { each: world.part, end: model.end().0 };
-        let places = Places::new(scene, world.turnaround, parts, draws);
+        let parts = if world.served { scene.tenants.len() as u64 } else { 1 };
+        let part = model.end().0 / parts;
+        check_fit(scene, &*model, part)?;
+        let places = Places::new(scene, world.turnaround, Parts { parts, part }, draws);
         let setup = setup(world, scene, scheduler, &*model, seed);
         let sim = Simulation::new(&setup, places, model, NoTrace)?;
         let groups = sim.groups()[1..].to_vec();
@@ -269,7 +269,7 @@ fn device(world: &Virtual, scene: &Scene, scheduler: &Scheduler) -> Described {
 }
 
 /// Refuses tenants that ask for what the device does not have or do.
-fn check_fit(scene: &Scene, model: &dyn Model) -> Result<(), ClosedLoopError> {
+fn check_fit(scene: &Scene, model: &dyn Model, part: u64) -> Result<(), ClosedLoopError> {
     for tenant in &scene.tenants {
         let (writes, reads) = (tenant.write_percent > 0, tenant.write_percent < 100);
         let refuse = |what| Err(ClosedLoopError::Unfit { tenant: tenant.name.clone(), what });
@@ -279,9 +279,9 @@ fn check_fit(scene: &Scene, model: &dyn Model) -> Result<(), ClosedLoopError> {
         if reads && !model.takes(Op::Read) {
             return refuse("reads, which the device does not take".to_owned());
         }
-        if u64::from(tenant.sectors().0) > model.end().0 {
-            let (block, end) = (tenant.block, 512 * u128::from(model.end().0));
-            return refuse(format!("has blocks of {block} bytes, and the device has {end}"));
+        if u64::from(tenant.sectors().0) > part {
+            let (block, part) = (tenant.block, 512 * u128::from(part));
+            return refuse(format!("has blocks of {block} bytes, and {part} of the device"));
         }
     }
     Ok(())

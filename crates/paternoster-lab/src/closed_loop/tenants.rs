@@ -55,24 +55,12 @@ enum Doing {
     Outstanding,
 }
 
-/// Where on the device tenants ask, in sectors.
+/// Into how many parts the device is split, a tenant's behind the one before, and the sectors of a
+/// part. A single one is everybody's.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Parts {
-    /// What each has for itself; none has all of them ask for all of it.
-    pub(super) each: Option<u64>,
-    /// The end of the device.
-    pub(super) end: u64,
-}
-
-impl Parts {
-    /// The first sector of a tenant's part, and how many it has.
-    fn of(self, tenant: usize) -> (u64, u64) {
-        let own = self.each.and_then(|each| {
-            let begin = each.checked_mul(tenant as u64)?;
-            (begin + each <= self.end).then_some((begin, each))
-        });
-        own.unwrap_or((0, self.end))
-    }
+    pub(super) parts: u64,
+    pub(super) part: u64,
 }
 
 /// The places of all clients, and what has been counted of their requests.
@@ -120,8 +108,9 @@ impl Places {
         let is_write = write_percent > 0 && self.draws.happens(writes);
         let op = if is_write { Op::Write } else { Op::Read };
         let flags = if is_write && fua { BioFlags::FUA } else { BioFlags::empty() };
-        let (begin, length) = self.parts.of(tenant);
-        let blocks = (length / u64::from(sectors.0)).max(1);
+        let Parts { parts, part } = self.parts;
+        let begin = part * (tenant as u64 % parts);
+        let blocks = part / u64::from(sectors.0);
         let sector = Sector(begin + self.draws.below(blocks) * u64::from(sectors.0));
         Io { name: 0, op, flags, sector, sectors, io_prio: None }
     }
@@ -207,7 +196,7 @@ mod tests {
             counted: Nanos::ZERO,
         };
         let draws = Draws::new(1, Who::Tenants, 0);
-        let parts = Parts { each: None, end: 1 << 20 };
+        let parts = Parts { parts: 1, part: 1 << 20 };
         Places::new(&scene, Turnaround::default(), parts, draws)
     }
 

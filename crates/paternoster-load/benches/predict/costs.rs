@@ -23,9 +23,7 @@ pub(crate) fn measure() -> Result<Virtual> {
     let lateness = round_trip(SERVICE_US)?.saturating_sub(Nanos::from_micros(SERVICE_US) + way);
     // A client asks again as it is answered: what that takes is a part of the way.
     let turnaround = Turnaround { least: Nanos::ZERO, mean_us: 0.0 };
-    // 64 MiB, as a tenant's export has.
-    let part = Some(64 << 11);
-    Ok(Virtual { way, lateness, turnaround, part, served: true, ..Virtual::default() })
+    Ok(Virtual { way, lateness, turnaround, served: true, ..Virtual::default() })
 }
 
 /// The median time from a request to its reply, for one client on a disk of its own.

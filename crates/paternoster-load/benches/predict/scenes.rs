@@ -1,6 +1,7 @@
 //! The scenes: disks, schedulers, and tenants that differ in weight, depth, size and demand.
 
-use paternoster::Nanos;
+use paternoster::{Nanos, Sector};
+use paternoster_load::EXPORT_BYTES;
 use paternoster_model::{Kind, ServersParameters, Service};
 use paternoster_scene::{Scene, Scheduler, Tenant};
 
@@ -13,10 +14,10 @@ pub(crate) struct Entry {
 }
 
 /// Servers that take so many µs for a request, and so many for a KiB.
-pub(crate) fn disk(servers: u32, service_us: u64, us_per_kib: u64) -> Kind {
+pub(crate) fn disk(servers: u32, service_us: u64, us_per_kib: u64) -> ServersParameters {
     let per_kib = Nanos::from_micros(us_per_kib);
     let service = Service { per_kib, ..Service::constant(Nanos::from_micros(service_us)) };
-    Kind::Servers(ServersParameters::new(servers, service))
+    ServersParameters::new(servers, service)
 }
 
 /// A tenant that reads blocks of 4 KiB without a pause.
@@ -24,8 +25,16 @@ fn reads(name: &str, weight: u32, connections: u32, depth: u32) -> Tenant {
     Tenant { name: name.to_owned(), ..Tenant::reads(weight, connections, depth) }
 }
 
-/// A scene under a scheduler.
-pub(crate) fn entry(name: &str, scheduler: &str, device: Kind, tenants: Vec<Tenant>) -> Entry {
+/// A scene under a scheduler. The disk has room for the tenants' exports, and no more.
+pub(crate) fn entry(
+    name: &str,
+    scheduler: &str,
+    disk: ServersParameters,
+    tenants: Vec<Tenant>,
+) -> Entry {
+    let depth = disk.room.depth;
+    let end = Sector(EXPORT_BYTES / 512 * tenants.len() as u64);
+    let device = Kind::Servers(disk.with_room(depth, end));
     let scene = Scene {
         name: name.to_owned(),
         about: String::new(),

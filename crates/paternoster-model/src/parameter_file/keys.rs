@@ -118,16 +118,10 @@ impl<'t> Keys<'t> {
     ) -> Read<Vec<u32>> {
         let (least, most) = (allowed.start(), allowed.end());
         let said = format!("a whole number from {least} to {most}, or a list of them");
-        self.read(key, &said, |value| {
-            let small = |value: &DeValue<'_>| {
-                let number = u32::try_from(whole_number(value)?).ok()?;
-                allowed.contains(&number).then_some(number)
-            };
-            match value.as_array() {
-                Some(list) if list.is_empty() => None,
-                Some(list) => list.iter().map(|value| small(value.get_ref())).collect(),
-                None => Some(vec![small(value)?]),
-            }
+        self.read(key, &said, |value| match value.as_array() {
+            Some(list) if list.is_empty() => None,
+            Some(_) => small_numbers(value, &allowed),
+            None => Some(vec![small_number(value, &allowed)?]),
         })
     }
 
@@ -141,6 +135,26 @@ impl<'t> Keys<'t> {
         self.read(key, "a text in quotes", |value| value.as_str().map(str::to_owned))
     }
 
+    /// A text, and where it stands.
+    pub fn text_at(&mut self, key: &'static str, allowed: &str) -> Read<(String, Range<usize>)> {
+        let found = self.take(key, allowed)?;
+        let text = found.get_ref().as_str().map(str::to_owned);
+        let text = text.ok_or_else(|| self.unexpected(key, &found.span(), allowed))?;
+        Ok((text, found.span()))
+    }
+
+    /// Texts, at least one, and where each stands.
+    pub fn texts_at(&mut self, key: &'static str) -> Read<Vec<(String, Range<usize>)>> {
+        const ALLOWED: &str = "a list of texts in quotes, at least one";
+        let found = self.take(key, ALLOWED)?;
+        let list = found.get_ref().as_array().filter(|list| !list.is_empty());
+        let texts = list.and_then(|list| {
+            let text = |text: &Found<'t>| Some((text.get_ref().as_str()?.to_owned(), text.span()));
+            list.iter().map(text).collect()
+        });
+        texts.ok_or_else(|| self.unexpected(key, &found.span(), ALLOWED))
+    }
+
     /// A text that `read` makes something of; `allowed` says what it may be.
     pub fn word<T>(
         &mut self,
@@ -151,9 +165,15 @@ impl<'t> Keys<'t> {
         self.read(key, allowed, |value| read(value.as_str()?))
     }
 
-    /// A duration: a number with its unit in a text.
-    pub fn duration(&mut self, key: &'static str) -> Read<Nanos> {
-        self.word(key, "a duration, for example \"500us\", \"2ms\" or \"30s\"", duration)
+    /// A duration: a number with its unit in a text, at most a day.
+    pub fn duration(&mut self, key: &'static str, least: Nanos) -> Read<Nanos> {
+        const DAY: Nanos = Nanos::from_secs(86_400);
+        let from = match least {
+            Nanos::ZERO => String::new(),
+            least => format!("from {} us ", least.as_nanos() / 1000),
+        };
+        let said = format!("a duration {from}to a day, for example \"500us\", \"2ms\" or \"30s\"");
+        self.word(key, &said, |text| duration(text).filter(|span| (least..=DAY).contains(span)))
     }
 
     /// Texts.
@@ -167,13 +187,7 @@ impl<'t> Keys<'t> {
     /// Small whole numbers.
     pub fn smalls(&mut self, key: &'static str, allowed: RangeInclusive<u32>) -> Read<Vec<u32>> {
         let said = format!("a list of whole numbers from {} to {}", allowed.start(), allowed.end());
-        self.read(key, &said, |value| {
-            let numbers = value.as_array()?.iter().map(|number| {
-                let number = u32::try_from(whole_number(number.get_ref())?).ok()?;
-                allowed.contains(&number).then_some(number)
-            });
-            numbers.collect()
-        })
+        self.read(key, &said, |value| small_numbers(value, &allowed))
     }
 
     /// What a file says of all that it describes: its name, what it is, where that holds and, if it
@@ -405,6 +419,15 @@ fn whole_number(value: &DeValue<'_>) -> Option<u64> {
         (false, size) => Some(size),
         (true, size) => (size == 0).then_some(0),
     }
+}
+
+fn small_number(value: &DeValue<'_>, allowed: &RangeInclusive<u32>) -> Option<u32> {
+    let number = u32::try_from(whole_number(value)?).ok()?;
+    allowed.contains(&number).then_some(number)
+}
+
+fn small_numbers(value: &DeValue<'_>, allowed: &RangeInclusive<u32>) -> Option<Vec<u32>> {
+    value.as_array()?.iter().map(|number| small_number(number.get_ref(), allowed)).collect()
 }
 
 /// Whether an integer is negative, and its size.
