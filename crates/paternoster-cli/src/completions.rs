@@ -1,4 +1,4 @@
-//! `paternoster completions`: a script with which a shell completes the command line.
+//! `completions`: a script with which a shell completes the command line.
 
 use std::process::ExitCode;
 
@@ -9,7 +9,7 @@ use crate::output::print;
 
 /// Print completions for a shell.
 ///
-/// In bash, for this session: `source <(paternoster completions bash)`
+/// In bash, for this session: `source <(PROGRAM completions bash)`
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The shell

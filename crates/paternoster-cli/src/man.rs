@@ -1,4 +1,4 @@
-//! `paternoster man`: manual pages, made of what `--help` says.
+//! `man`: manual pages, made of what `--help` says.
 
 use std::fs;
 use std::path::PathBuf;
@@ -8,8 +8,8 @@ use anyhow::{Context as _, Result};
 
 /// Write manual pages to a folder, one for each subcommand.
 ///
-/// `man -M` finds them in a folder that is called man1: after `paternoster man man/man1` by
-/// `man -M man paternoster-serve`.
+/// `man -M` finds them in a folder that is called man1: after `PROGRAM man man/man1` by
+/// `man -M man PROGRAM-SUBCOMMAND`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The folder; made if need be

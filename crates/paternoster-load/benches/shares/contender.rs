@@ -201,10 +201,9 @@ const FILE: &str = "disk.img";
 fn config(row: &Row, contender: &Contender, file: Option<&Path>) -> String {
     let size = size_mib(row);
     let disk = match (row.disk, file) {
-        (Disk::Modelled { servers, service_us, per_kib_us }, _) => format!(
+        (Disk::Modelled { servers, service_us, ns_per_kib }, _) => format!(
             "backend = \"modelled\"\nsize = \"{size}M\"\nservers = {servers}\n\
-             service_us = {service_us}\nns_per_kib = {}\n",
-            per_kib_us * 1000
+             service_us = {service_us}\nns_per_kib = {ns_per_kib}\n"
         ),
         (Disk::Memory, _) => format!("backend = \"memory\"\nsize = \"{size}M\"\n"),
         (Disk::Tmpfs | Disk::Direct, file) => {

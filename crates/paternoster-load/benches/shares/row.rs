@@ -31,8 +31,8 @@ pub(crate) enum Disk {
         servers: u32,
         /// Time of any request.
         service_us: u32,
-        /// Further time for each KiB.
-        per_kib_us: u32,
+        /// Further nanoseconds for each KiB.
+        ns_per_kib: u32,
     },
     /// Memory, which completes at once.
     Memory,
@@ -112,9 +112,9 @@ impl Row {
 
     /// What the disk takes for a request of the first tenant, where that is known.
     pub(crate) fn service_of_first(&self) -> Option<Duration> {
-        let Disk::Modelled { service_us, per_kib_us, .. } = self.disk else { return None };
+        let Disk::Modelled { service_us, ns_per_kib, .. } = self.disk else { return None };
         let bytes = u64::from(self.tenants[0].block);
-        let further = u64::from(per_kib_us) * 1000 * bytes / 1024;
+        let further = u64::from(ns_per_kib) * bytes / 1024;
         Some(Duration::from_nanos(u64::from(service_us) * 1000 + further))
     }
 }
@@ -122,11 +122,11 @@ impl Row {
 impl fmt::Display for Disk {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Modelled { servers, service_us, per_kib_us: 0 } => {
+            Self::Modelled { servers, service_us, ns_per_kib: 0 } => {
                 write!(f, "{servers} × {service_us} µs")
             }
-            Self::Modelled { servers, service_us, per_kib_us } => {
-                write!(f, "{servers} × ({service_us} µs + {per_kib_us} µs/KiB)")
+            Self::Modelled { servers, service_us, ns_per_kib } => {
+                write!(f, "{servers} × ({service_us} µs + {} µs/KiB)", ns_per_kib / 1000)
             }
             Self::Memory => f.write_str("memory"),
             Self::Tmpfs => f.write_str("a file on tmpfs"),

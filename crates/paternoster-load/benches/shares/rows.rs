@@ -4,12 +4,12 @@ use paternoster_load::Asks;
 
 use crate::row::{Aim, Disk, Row, Tenant, Variant};
 
-const FOUR: Disk = Disk::Modelled { servers: 4, service_us: 200, per_kib_us: 0 };
-const SIXTEEN_FAST: Disk = Disk::Modelled { servers: 16, service_us: 80, per_kib_us: 0 };
-const SIXTEEN: Disk = Disk::Modelled { servers: 16, service_us: 400, per_kib_us: 0 };
-const SIXTY_FOUR: Disk = Disk::Modelled { servers: 64, service_us: 1000, per_kib_us: 0 };
+const FOUR: Disk = Disk::Modelled { servers: 4, service_us: 200, ns_per_kib: 0 };
+const SIXTEEN_FAST: Disk = Disk::Modelled { servers: 16, service_us: 80, ns_per_kib: 0 };
+const SIXTEEN: Disk = Disk::Modelled { servers: 16, service_us: 400, ns_per_kib: 0 };
+const SIXTY_FOUR: Disk = Disk::Modelled { servers: 64, service_us: 1000, ns_per_kib: 0 };
 /// 50 KiB take as long as a request of none.
-const BY_SIZE: Disk = Disk::Modelled { servers: 4, service_us: 400, per_kib_us: 8 };
+const BY_SIZE: Disk = Disk::Modelled { servers: 4, service_us: 400, ns_per_kib: 8000 };
 
 /// Reads of 4 KiB, 32 outstanding.
 const DEEP: Tenant = Tenant {
