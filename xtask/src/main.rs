@@ -17,6 +17,7 @@ mod cargo;
 mod commit;
 mod compare;
 mod decisions;
+mod docs;
 mod fio_judge;
 mod fresh;
 mod goldens;
@@ -55,6 +56,8 @@ enum Command {
     Tidy,
     /// Compare the tables in documents that are made from the code, or write them
     Tables(tables::Args),
+    /// Make the guide, docs/, as HTML and as PDF, by mdBook and chromium
+    Docs,
     /// Check what we depend on for known vulnerabilities, by cargo-deny
     Audit,
     /// Do what README says on a machine that has only what README asks for; as root
@@ -122,6 +125,7 @@ fn run(command: &Command) -> Result<()> {
         Command::Inside(inside) => guest::run_inside(inside),
         Command::Tidy => tidy::run(),
         Command::Tables(args) => tables::run(args),
+        Command::Docs => docs::run(),
         Command::Audit => audit::run(),
         Command::Fresh(args) => fresh::run(args),
         Command::Oracle(args) => oracle::run(args),

@@ -5,7 +5,7 @@
 //!   *.md              relative links, their anchors and paths in inline code lead somewhere;
 //!                     README's Rust is a doctest's; tables that are made from the code are what
 //!                     it has; the paths and names in the "Where is …?" table of ARCHITECTURE.md
-//!                     exist
+//!                     exist; the guide's table of contents has all its pages
 //!   *.rs, *.md        no word that tidy/retired.toml lists
 //!   Cargo.toml        every crate takes the workspace's lints; one that may be published has a
 //!                     README, a description, keywords and the licence texts

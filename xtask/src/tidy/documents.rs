@@ -1,7 +1,7 @@
 //! What holds for the documents: what they point to exists, and their examples are tested.
 //!
 //! A link with a `#` leads to a heading of its page. The Rust of README.md is that of the core's
-//! own README, which is a doctest.
+//! own README, which is a doctest. The guide's table of contents has every page of it.
 //!
 //! In the "Where is …?" table of ARCHITECTURE.md, a word in backticks is
 //!
@@ -20,6 +20,8 @@ use std::path::{Component, Path};
 const ARCHITECTURE: &str = "ARCHITECTURE.md";
 /// How the heading over the table begins.
 const TABLE: &str = "Where is";
+/// The table of contents of the guide, and its folder.
+const CONTENTS: [&str; 2] = ["docs/SUMMARY.md", "docs/"];
 /// The first page, and the one whose Rust is a doctest.
 const EXAMPLES: [&str; 2] = ["README.md", "crates/paternoster/README.md"];
 /// What comes before a name that is defined.
@@ -33,6 +35,7 @@ pub(super) fn check(files: &[File], exists: &dyn Fn(&str) -> bool) -> Vec<Findin
     let documents = files.iter().filter(|file| file.has_extension("md"));
     findings.extend(documents.flat_map(|file| dead_anchors(file, files)));
     findings.extend(check_examples(files));
+    findings.extend(not_in_contents(files));
     if let Some(file) = files.iter().find(|file| file.path == ARCHITECTURE) {
         findings.extend(check_table(file, &defined(files), exists));
     }
@@ -116,6 +119,18 @@ fn check_examples(files: &[File]) -> Vec<Finding> {
         from = begin + 3 + block.len();
     }
     findings
+}
+
+/// The pages of the guide that its table of contents does not have: the book leaves them out.
+fn not_in_contents(files: &[File]) -> Vec<Finding> {
+    let [path, folder] = CONTENTS;
+    let Some(contents) = files.iter().find(|file| file.path == path) else { return vec![] };
+    let is_missing = |page: &&File| {
+        let name = page.path.strip_prefix(folder).filter(|_| page.has_extension("md"));
+        name.is_some_and(|name| page.path != path && !contents.text.contains(&format!("]({name})")))
+    };
+    let missing = files.iter().filter(is_missing);
+    missing.map(|page| Finding::at(page, 0, format!("a page that {path} does not list"))).collect()
 }
 
 /// The lines outside code blocks, with inline code blanked.
@@ -273,5 +288,10 @@ mod tests {
             "4: `Gone`: nothing defines Gone",
         ];
         assert_eq!(findings(&[(ARCHITECTURE, table), ("a.rs", code)]), expected);
+    }
+    #[test]
+    fn page_of_the_guide_is_in_its_table_of_contents() {
+        let pages = [("docs/SUMMARY.md", "- [a](a.md)"), ("docs/a.md", ""), ("docs/b.md", "")];
+        assert_eq!(findings(&pages), ["1: a page that docs/SUMMARY.md does not list"]);
     }
 }
