@@ -20,6 +20,8 @@ use std::path::{Component, Path};
 const ARCHITECTURE: &str = "ARCHITECTURE.md";
 /// How the heading over the table begins.
 const TABLE: &str = "Where is";
+/// The most rows of that table: what a search for a word finds needs none.
+const MAX_ROWS: usize = 50;
 /// The table of contents of the guide, and its folder.
 const CONTENTS: [&str; 2] = ["docs/SUMMARY.md", "docs/"];
 /// The first page, and the one whose Rust is a doctest.
@@ -178,12 +180,18 @@ fn check_table(
 ) -> Vec<Finding> {
     let mut in_section = false;
     let mut findings = vec![];
+    let mut rows = 0;
     for (index, line) in file.text.lines().enumerate() {
         if line.starts_with('#') {
             in_section = line.trim_start_matches(['#', ' ']).starts_with(TABLE);
         }
         if !in_section || !line.starts_with('|') {
             continue;
+        }
+        rows += usize::from(line.contains('`'));
+        if rows == MAX_ROWS + 1 {
+            let what = format!("more than {MAX_ROWS} rows: leave out what a search finds");
+            findings.push(Finding::at(file, index, what));
         }
         for token in line.split('`').skip(1).step_by(2) {
             let what = missing(token, defined, exists);
@@ -289,6 +297,15 @@ mod tests {
         ];
         assert_eq!(findings(&[(ARCHITECTURE, table), ("a.rs", code)]), expected);
     }
+    #[test]
+    fn table_stays_short() {
+        let row = "| a | `README.md` |\n";
+        let most = format!("# Where is …?\n{}", row.repeat(MAX_ROWS));
+        assert_eq!(findings(&[(ARCHITECTURE, &most)]), [""; 0]);
+        let found = findings(&[(ARCHITECTURE, &format!("{most}{row}{row}"))]);
+        assert_eq!(found, ["52: more than 50 rows: leave out what a search finds"]);
+    }
+
     #[test]
     fn page_of_the_guide_is_in_its_table_of_contents() {
         let pages = [("docs/SUMMARY.md", "- [a](a.md)"), ("docs/a.md", ""), ("docs/b.md", "")];
