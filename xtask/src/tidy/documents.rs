@@ -157,7 +157,7 @@ fn targets(line: &str) -> impl Iterator<Item = &str> {
 }
 
 /// The names that the Rust files define, and those of the crates.
-fn defined(files: &[File]) -> BTreeSet<String> {
+pub(super) fn defined(files: &[File]) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for file in files {
         if file.has_extension("rs") {
