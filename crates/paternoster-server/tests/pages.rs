@@ -42,8 +42,9 @@ impl Page {
 #[test]
 fn each_block_of_toml_works_when_pasted_under_those_before_it() {
     let page = Page::new("docs/serving.md");
-    let blocks = page.between("```toml\n", "\n```");
-    assert!(blocks.len() >= 2, "a configuration, and nested groups");
+    let mut blocks = page.between(".toml <<'END'\n", "\nEND\n");
+    blocks.extend(page.between("```toml\n", "\n```"));
+    assert!(blocks.len() >= 2, "a configuration that a command writes, and nested groups");
     for count in 1..=blocks.len() {
         let config = page.read(&blocks[..count].join("\n"));
         config.unwrap_or_else(|error| panic!("the first {count} blocks: {error}"));
