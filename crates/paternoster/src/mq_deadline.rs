@@ -44,9 +44,9 @@ tunables! {
     front_merges: "bool", 1, 0, 1, "Whether the sort list is searched for front merges.";
     fifo_batch: "requests", 16, 0, INT_MAX, "Requests in sector order between two decisions.";
     prio_aging_expire: "ms", 10_000, 0, INT_MAX,
-        "After how long a request is served before a higher class.";
+        "Wait after which a request is served before a higher class.";
     async_depth: "requests", INT_MAX, 1, INT_MAX,
-        "How many requests other than reads may exist; `nr_requests` if that is less.";
+        "Limit of requests other than reads; `nr_requests` if that is less.";
 }
 
 /// The requests of one class, and the counts of all of them.

@@ -36,39 +36,39 @@ pub(super) struct Tunables {
 tunable_table! {
     pub(super) Tunables of super::NAME;
     fifo_expire_sync = order.fifo_expire_sync * MS, "ms", 125, 1, INT_MAX,
-        "After how long a synchronous request is served out of sector order.";
+        "Deadline of synchronous requests: expired ones are dispatched before sector order.";
     fifo_expire_async = order.fifo_expire_async * MS, "ms", 250, 1, INT_MAX,
-        "After how long an asynchronous request is served out of sector order.";
+        "Deadline of asynchronous requests: expired ones are dispatched before sector order.";
     back_seek_max = order.back_seek_max * 1, "KiB", 16384, 0, INT_MAX,
-        "How far behind the head a request may lie to be weighed against those ahead.";
+        "How far behind the head a request may be and still compete with those ahead.";
     back_seek_penalty = order.back_seek_penalty * 1, "factor", 2, 1, INT_MAX,
-        "How many times farther a request behind the head counts than one ahead.";
+        "Factor by which the distance of a request behind the head counts more than one ahead.";
     slice_idle = slice_idle * MS, "ms", 8, 0, LONGEST_IDLE / MS,
         "How long the device idles for the next request of a queue. 0 gives up shares for \
          throughput.";
     slice_idle_us = slice_idle * US, "us", 8_000, 0, LONGEST_IDLE / US,
         "slice_idle in microseconds.";
     max_budget = max_budget * 1, "sectors", 0, 0, INT_MAX,
-        "How many sectors a queue may have served in one service. 0: as many as the device serves \
-         in timeout_sync at its peak rate.";
+        "Sectors served in one service of a queue, at most. 0: as many as the device serves in \
+         timeout_sync at its peak rate.";
     timeout_sync = timeout_sync * 1, "ms", 125, 1, INT_MAX,
-        "How long the service of a queue may last, sync or not; in whole ticks of the clock (124 \
-         at 250 Hz).";
+        "How long a service of a queue may last, sync or not; in whole ticks of the clock (124 at \
+         250 Hz).";
     strict_guarantees = strict_guarantees * 1, "bool", 0, 0, 1,
-        "Whether requests are dispatched one at a time and the device idles for every queue. When \
-         it is set to 1, slice_idle is raised to 8 ms at least.";
+        "Whether requests are dispatched one at a time and the device idles for every queue. \
+         Setting it to 1 raises slice_idle to 8 ms at least.";
     low_latency = low_latency * 1, "bool", 1, 0, 1,
         "Whether the weights of interactive and of soft real-time queues are raised.";
     charge_waiting = charge_waiting * 1, "bool", 0, 0, 1,
-        "Not of Linux, which has 0: whether a service in which the device idled for its queue is \
-         also charged for what the device did not serve meanwhile, and time in which it had \
-         nothing does not count as its own when it is measured how fast it is.";
+        "Ours; Linux has 0. Whether a service in which the device idled for its queue is also \
+         charged for what the device did not serve meanwhile, and the time in which the queue was \
+         empty is left out of the measured speed of the device.";
     least_charge = least_charge * 1, "sectors", 0, 0, LARGEST_LEAST_CHARGE,
-        "Not of Linux, which has 0: what a request is charged at least, however small it is.";
+        "Ours; Linux has 0. The least charge for a request, however small it is.";
     merging = merging * 1, "word", 0, 0, 2,
-        "Not of Linux, which has linux: when queues are merged. linux: near each other on a device \
-         that seeks or does not queue, and elsewhere those of a group that are created within \
-         180 ms; never: no more are merged; everywhere: as where it seeks.",
+        "Ours; Linux has linux. When queues are merged. linux: near each other on a device that \
+         seeks or does not queue, else those of a group that are created within 180 ms; never: no \
+         more are merged; everywhere: as on a device that seeks.",
         ["linux", "never", "everywhere"];
 }
 

@@ -32,17 +32,17 @@ pub(super) struct Tunables {
 tunable_table! {
     pub(super) Tunables of super::NAME;
     quantum = quantum * 1, "requests", 8, 1, UINT_MAX,
-        "Requests that a queue may have in flight while others wait; half of it where its slice \
-         is about to end, 1 for the idle class. Where charge_whole_turn is set and requests are \
-         charged, only while others of its group wait.";
+        "Requests that a queue may have in flight while others wait: half of it if its slice is \
+         about to end, 1 in the idle class. With charge_whole_turn, if requests are charged, only \
+         while others of its group wait.";
     fifo_expire_sync = order.fifo_expire_sync * MS, "ms", 125, 1, UINT_MAX,
-        "After how long a synchronous request is served out of sector order.";
+        "Deadline of synchronous requests: expired ones are dispatched before sector order.";
     fifo_expire_async = order.fifo_expire_async * MS, "ms", 250, 1, UINT_MAX,
-        "After how long an asynchronous request is served out of sector order.";
+        "Deadline of asynchronous requests: expired ones are dispatched before sector order.";
     back_seek_max = order.back_seek_max * 1, "KiB", 16384, 0, UINT_MAX,
-        "How far behind the head a request may lie to be weighed against those ahead.";
+        "How far behind the head a request may be and still compete with those ahead.";
     back_seek_penalty = order.back_seek_penalty * 1, "factor", 2, 1, UINT_MAX,
-        "How many times farther a request behind the head counts than one ahead.";
+        "Factor by which the distance of a request behind the head counts more than one ahead.";
     slice_sync = slice_sync * MS, "ms", 100, 1, UINT_MAX,
         "The slice of a synchronous queue of level 4; a level is worth a fifth of it.";
     slice_sync_us = slice_sync * US, "us", 100_000, 1, UINT_MAX,
@@ -55,25 +55,25 @@ tunable_table! {
         "An asynchronous queue of level p dispatches 2 x (8 - p) times this many requests in a \
          slice while others wait.";
     slice_idle = slice_idle * MS, "ms", 8, 0, UINT_MAX,
-        "How long the device idles for the next request of a queue. 0 where the device is not \
-         rotational; then groups are charged by requests if it queues.";
+        "How long the device idles for the next request of a queue. 0 on a device that is not \
+         rotational; groups are then charged by requests if it queues.";
     slice_idle_us = slice_idle * US, "us", 8_000, 0, UINT_MAX,
         "slice_idle in microseconds.";
     group_idle = group_idle * MS, "ms", 8, 0, UINT_MAX,
-        "How long the device idles for the next request of a group, where it does not idle for a \
+        "How long the device idles for the next request of a group, if it does not idle for a \
          queue.";
     group_idle_us = group_idle * US, "us", 8_000, 0, UINT_MAX,
         "group_idle in microseconds.";
     low_latency = low_latency * 1, "bool", 1, 0, 1,
         "Whether slices shrink so that every queue of a group has one within target_latency.";
     target_latency = target_latency * MS, "ms", 300, 1, UINT_MAX,
-        "Within how long every queue is to have a slice; divided among groups by weight.";
+        "Time within which every queue shall have a slice; divided among groups by weight.";
     target_latency_us = target_latency * US, "us", 300_000, 1, UINT_MAX,
         "target_latency in microseconds.";
     charge_whole_turn = charge_whole_turn * 1, "bool", 0, 0, 1,
-        "Not of Linux, which has 0: whether a group is charged for all the time that its queues \
-         are active: from the start, not only from the first completion on, and beyond the slice. \
-         Where requests are charged: if the device idled for it, for as many as that would have \
+        "Ours; Linux has 0. Whether a group is charged for all the time in which its queues are \
+         active: from the start, not only from the first completion, and beyond the slice. If \
+         requests are charged and the device idled for it: for as many as that would have \
          completed in all the time.";
 }
 

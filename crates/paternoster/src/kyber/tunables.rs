@@ -10,9 +10,9 @@ const DISCARD_TARGET: Nanos = Nanos::from_millis(5000);
 tunables! {
     pub(super) struct Tunables of super::NAME;
     read_lat_nsec: "ns", 2_000_000, 0, i64::MAX,
-        "The target of reads: how long one may take, from its arrival on.";
+        "Latency target of reads, from their arrival on.";
     write_lat_nsec: "ns", 10_000_000, 0, i64::MAX,
-        "The target of writes: how long one may take, from its arrival on.";
+        "Latency target of writes, from their arrival on.";
 }
 
 impl Tunables {

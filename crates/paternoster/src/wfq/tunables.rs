@@ -28,32 +28,32 @@ tunables! {
     max_depth: "requests", 1024, 1, 4096,
         "The greatest learned depth.";
     gain: "ppm", 100_000, 10_000, 900_000,
-        "What a deeper queue has to gain, in parts per million of what a device would gain that \
+        "Gain that a deeper queue has to show, in parts per million of that of a device that \
          serves as many more.";
     contested: "ppm", 500_000, 10_000, 1_000_000,
         "The same above the depth at which a tenant has all its requests in the device; at least \
          `gain`.";
     window_us: "us", 2000, 500, 100_000,
-        "How long a measurement of the device's speed lasts at least.";
+        "Least duration of a measurement of the device's speed.";
     rest_ms: "ms", 300, 0, 60_000,
-        "How long at most the depth rests after trials that were rejected; ten times as long after \
-         one below what clients fill. With 0 it never rests.";
+        "How long at most the depth rests after rejected trials; ten times as long after one below \
+         what clients fill. With 0 it never rests.";
     keep_slots: "%", 25, 0, 100,
         "How much of the depth is kept for tenants that have much outstanding and nothing waiting \
-         for a moment; with 0 none waits while the device has room.";
+         for a moment; with 0 no request waits while the device has room.";
     grace_us: "us", 0, 0, 100_000,
-        "For how long a group or I/O context that has nothing waiting keeps its place in the order \
-         of service. One that was away for longer is treated as if it had been away for this long.";
+        "How long a group or I/O context that has nothing waiting keeps its place in the order of \
+         service. If it is away for longer, it counts as away for this long.";
     run_us: "us", 0, 0, 10_000,
-        "For how long one I/O context is served before the next, by what the device does in that \
-         time, where it does more than one request; 0 goes by tags alone.";
+        "How long one I/O context is served before the next, counted in what the device does in \
+         that time, if that is more than one request; 0 goes by tags alone.";
     cost: "word", 0, 0, 3,
         "How a request is charged: by prices that are learned (learn), as one op whatever its size \
          (requests), by its bytes alone (bytes), or by the prices below (fixed).",
         ["learn", "requests", "bytes", "fixed"];
     cost_op_bytes: "bytes", 16_384, 512, 4_194_304,
-        "How many bytes cost as much as one op: a request is charged one op and its bytes. Where \
-         prices are learned, this and the next two are what they begin with.";
+        "How many bytes cost as much as one op: a request is charged one op and its bytes. If \
+         prices are learned, learning begins with this and the next two.";
     cost_write: "%", 100, 6, 6400,
         "What a write, trim or zeroing costs, in percent of a read of the same size.";
     cost_fua: "%", 100, 6, 6400,
@@ -62,8 +62,8 @@ tunables! {
         "How much a cap allows at once, in time at its rate: a group that asked for nothing may \
          have that much later.";
     class_age: "ms", 1000, 1, 60_000,
-        "After how long behind a more urgent class a class gets a sixteenth of what its group \
-         gets, by cost.";
+        "Wait behind a more urgent class after which a class gets a sixteenth of its group's \
+         share, by cost.";
 }
 
 impl Tunables {

@@ -24,7 +24,7 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
         "steadystate_duration",
         &["ss_dur"],
         "time",
-        "Over what time; 0, the default, is never.",
+        "Time over which it has to be steady; 0, the default, is never.",
         |spec, given| {
             spec.ends.steady_duration = given.time(TimeUnit::Second)?;
             Ok(())
@@ -34,7 +34,7 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
         "steadystate_ramp_time",
         &["ss_ramp"],
         "time",
-        "After what time, behind the ramp.",
+        "Time to wait after the ramp.",
         |spec, given| {
             spec.ends.steady_ramp = given.time(TimeUnit::Second)?;
             Ok(())
@@ -44,7 +44,7 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
         "steadystate_check_interval",
         &["ss_interval"],
         "time",
-        "How often it is looked; each second unless told.",
+        "Time between checks; a second by default.",
         |spec, given| {
             let interval = given.time(TimeUnit::Second)?;
             if interval == Nanos::ZERO {
@@ -58,7 +58,7 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
         "latency_target",
         &[],
         "time",
-        "The job looks for the greatest depth at which I/Os take no longer, and ends then.",
+        "The job looks for the greatest depth at which I/Os meet it, and ends.",
         |spec, given| {
             spec.ends.latency_target = given.time(TimeUnit::Micro)?;
             Ok(())
@@ -72,7 +72,7 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
         "latency_percentile",
         &[],
         "float",
-        "How many percent of the I/Os take no longer; 100 unless told.",
+        "Percentage of I/Os that have to meet it; 100 by default.",
         |spec, given| {
             spec.ends.latency_percentile = value::fraction(given.text()?, 0.0, 100.0)?;
             Ok(())
@@ -82,7 +82,7 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
         "latency_run",
         &[],
         "bool",
-        "The job does not end, and changes its depth with what is met.",
+        "The job does not end, and adapts its depth.",
         |spec, given| {
             spec.ends.latency_run = given.switch()?;
             Ok(())
@@ -126,7 +126,7 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
         "rate_cycle",
         &["ratecycle"],
         "int",
-        "Over how many milliseconds they are measured, one cycle after the other.",
+        "Milliseconds over which they are measured, one cycle after the other.",
         |spec, given| {
             spec.ends.rate_cycle = given.small(1, u32::MAX)?;
             Ok(())

@@ -50,7 +50,7 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
         "log_avg_msec",
         &[],
         "int",
-        "Over how many milliseconds values are averaged; 0, a line for each I/O.",
+        "Milliseconds over which values are averaged; 0 writes a line for each I/O.",
         |spec, given| {
             spec.logs.average = Nanos::from_millis(given.small(0, u32::MAX)?.into());
             Ok(())
@@ -60,7 +60,7 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
         "log_max_value",
         &[],
         "bool",
-        "Of that time the greatest latency instead of the average.",
+        "Logs the greatest latency of that time instead of the average.",
         |spec, given| {
             spec.logs.most = given.switch()?;
             Ok(())

@@ -23,15 +23,15 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
         "rw",
         &["readwrite"],
         "str[:int]",
-        "Which directions, and in what order: read (the default), write, trim, randread, \
-         randwrite, randtrim, rw or readwrite, randrw, trimwrite, randtrimwrite.",
+        "Directions and their order: read (the default), write, trim, randread, randwrite, \
+         randtrim, rw or readwrite, randrw, trimwrite, randtrimwrite.",
         rw,
     ),
     simulated(
         "rw_sequencer",
         &[],
         "str",
-        "What the number behind `rw=rand...:` does: sequential (the default) or identical.",
+        "What the number after `rw=rand...:` does: sequential (the default) or identical.",
         |spec, given| {
             let words =
                 [("sequential", Sequencer::Sequential), ("identical", Sequencer::Identical)];
@@ -43,13 +43,13 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
         "rwmixread",
         &[],
         "int",
-        "How many percent of a mix are reads, 50 unless told.",
+        "Percentage of reads in a mix; 50 by default.",
         |spec, given| {
             spec.pattern.percent_reads = given.percent()?;
             Ok(())
         },
     ),
-    simulated("rwmixwrite", &[], "int", "How many percent of a mix are writes.", |spec, given| {
+    simulated("rwmixwrite", &[], "int", "Percentage of writes in a mix.", |spec, given| {
         spec.pattern.percent_reads = 100 - given.percent()?;
         Ok(())
     }),
@@ -57,9 +57,9 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
         "bs",
         &["blocksize"],
         "int[,int][,int]",
-        "How large an I/O is, for reads, writes and trims: 1 to 1073741824 bytes each, a trim \
-         1099511627776; 4096 unless told. Where `bsrange` is given, that holds, wherever it \
-         stands; before both `bssplit`.",
+        "Size of an I/O, for reads, writes and trims: 1 to 1073741824 bytes each, a trim up to \
+         1099511627776; 4096 by default. `bsrange` overrides it wherever it stands, and `bssplit` \
+         overrides both.",
         |spec, given| {
             let base = given.base;
             given.per_direction(&mut spec.pattern.block, |text| block(text, base))
@@ -69,7 +69,7 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
         "bsrange",
         &["blocksize_range"],
         "irange[,irange][,irange]",
-        "Between which sizes an I/O is, in multiples of the lower one, or of the higher one.",
+        "Least and greatest size of an I/O, in multiples of the lower one, or of the higher one.",
         |spec, given| {
             let base = given.base;
             given.per_direction(&mut spec.pattern.ranges, |text| {
@@ -112,7 +112,7 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
         "ba",
         &["blockalign"],
         "int[,int][,int]",
-        "What random positions are multiples of; blocks may be visited again.",
+        "Alignment of random positions; blocks may be visited again.",
         |spec, given| {
             let base = given.base;
             given.per_direction(&mut spec.pattern.align, |text| {
@@ -135,8 +135,8 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
         "percentage_random",
         &[],
         "int[,int][,int]",
-        "How many percent of a random job's I/Os are random, 100 unless told; the others follow \
-         the last.",
+        "Percentage of a random job's I/Os that are random, 100 by default; the others follow the \
+         last.",
         |spec, given| given.per_direction(&mut spec.pattern.percent_random, percent),
     ),
     simulated(
@@ -164,11 +164,11 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
         spec.pattern.seed = Some(value::number(given.text()?, 0, u64::MAX)?);
         Ok(())
     }),
-    simulated("fsync", &[], "int", "An fsync after so many writes.", |spec, given| {
+    simulated("fsync", &[], "int", "An fsync after this many writes.", |spec, given| {
         spec.pattern.fsync = count(given)?;
         Ok(())
     }),
-    simulated("fdatasync", &[], "int", "An fdatasync after so many writes.", |spec, given| {
+    simulated("fdatasync", &[], "int", "An fdatasync after this many writes.", |spec, given| {
         spec.pattern.fdatasync = count(given)?;
         Ok(())
     }),
@@ -196,8 +196,8 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
         "number_ios",
         &[],
         "int",
-        "The job ends after so many I/Os for each of its `loops`, if it does not end before; those \
-         of `ramp_time` do not count once that is over.",
+        "The job ends after this many I/Os for each of its `loops`, or earlier; those of \
+         `ramp_time` do not count once that is over.",
         |spec, given| {
             let ios = given.size()?;
             spec.pattern.number_ios = (ios > 0).then_some(ios);
@@ -208,7 +208,7 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
         "loops",
         &[],
         "int",
-        "How often the job does its I/O, once unless told.",
+        "How often the job does its I/O; once by default.",
         |spec, given| {
             spec.pattern.loops = given.small(0, u32::MAX)?.max(1);
             Ok(())

@@ -6,7 +6,7 @@ use super::{OptionInfo, Support, other};
 const LATER: Support = Support::NotYet;
 const DATA: Support = Support::Never("a model keeps no data that could be verified");
 const COMMANDS: Support = Support::Never("the laboratory runs no commands");
-const SCHEDULER: Support = Support::Never("who runs the jobs says which schedulers are compared");
+const SCHEDULER: Support = Support::Never("the command line says which schedulers are compared");
 const PROFILE: Support = Support::Never("a job file says itself what its jobs do");
 const MACHINE: Support = Support::Never("the files of this machine are not looked at");
 const DATE: Support = Support::Never("virtual time has no date");
@@ -42,7 +42,7 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
     other(LATER, "flow_id", &[], &["0"], "Against which."),
     other(LATER, "flow_sleep", &[], &["0"], "How long it waits."),
     other(LATER, "pre_read", &[], &["0"], "Reads files before the job starts."),
-    other(LATER, "file_append", &[], &["0"], "Writes behind the end of files."),
+    other(LATER, "file_append", &[], &["0"], "Writes at the end of files."),
     other(LATER, "fill_device", &["fill_fs"], &["0"], "Writes until the device is full."),
     other(LATER, "openfiles", &[], &[], "How many files are open at once."),
     other(LATER, "lockfile", &[], &["none"], "Locks files."),
@@ -51,7 +51,7 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
     other(LATER, "sync_file_range", &[], &[], "Syncs ranges."),
     other(LATER, "atomic", &[], &["0"], "Writes that are not torn."),
     other(LATER, "create_only", &[], &["0"], "Makes files and ends."),
-    other(LATER, "unified_rw_reporting", &[], &["none", "0"], "Tells of all directions as one."),
+    other(LATER, "unified_rw_reporting", &[], &["none", "0"], "Reports all directions as one."),
     other(DATE, "log_unix_epoch", &[], &["0"], "Logs with the time of day."),
     other(DATE, "log_alternate_epoch", &[], &["0"], "Logs with the time of another clock."),
     other(TEXT, "log_store_compressed", &[], &["0"], "Writes logs that are compressed."),
@@ -66,14 +66,14 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
     other(DATA, "verify_dump", &[], &["0"], "Dumps differences."),
     other(DATA, "verify_async", &[], &["0"], "Checks in threads."),
     other(DATA, "verify_async_cpus", &[], &[], "On which processors."),
-    other(DATA, "verify_backlog", &[], &[], "Checks after so many writes."),
+    other(DATA, "verify_backlog", &[], &[], "Checks after this many writes."),
     other(DATA, "verify_backlog_batch", &[], &[], "How many then."),
     other(DATA, "verify_state_load", &[], &[], "From a saved state."),
     other(DATA, "verify_state_save", &[], &[], "Saves the state."),
     other(DATA, "experimental_verify", &[], &["0"], "Checks in another way."),
     other(DATA, "trim_percentage", &[], &["0"], "Trims a part of what is verified."),
     other(DATA, "trim_verify_zero", &[], &[], "Checks that trimmed blocks are zero."),
-    other(DATA, "trim_backlog", &[], &[], "Trims after so many writes."),
+    other(DATA, "trim_backlog", &[], &[], "Trims after this many writes."),
     other(DATA, "trim_backlog_batch", &[], &[], "How many then."),
     other(COMMANDS, "exec_prerun", &[], &[], "Runs a command before."),
     other(COMMANDS, "exec_postrun", &[], &[], "Runs a command afterwards."),

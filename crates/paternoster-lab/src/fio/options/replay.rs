@@ -12,7 +12,8 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
         "read_iolog",
         &[],
         "str",
-        "Replays a log of I/O, of version 2 or 3; several, between `:`, are for clones in turns.",
+        "Replays a log of I/O, of version 2 or 3; several, separated by `:`, go to clones in \
+         turns.",
         |spec, given| {
             let logs = given.names()?;
             if logs.iter().any(|log| log == "-") {
@@ -38,13 +39,13 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
         "replay_time_scale",
         &[],
         "int",
-        "How fast time goes, in percent: 200 is twice as fast.",
+        "Speed of time, in percent: 200 is twice as fast.",
         |spec, given| {
             spec.replay.rules.time_scale = given.small(1, i32::MAX.unsigned_abs())?;
             Ok(())
         },
     ),
-    simulated("replay_scale", &[], "int", "What positions are divided by.", |spec, given| {
+    simulated("replay_scale", &[], "int", "Divisor of positions.", |spec, given| {
         // As in fio, 0 says nothing.
         let scale = value::number(given.text()?, 0, u32::MAX.into())?;
         spec.replay.rules.scale = scale.max(1);
@@ -54,7 +55,7 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
         "replay_align",
         &[],
         "int",
-        "What positions are rounded down to, a power of 2.",
+        "Positions are rounded down to multiples of it, a power of 2.",
         |spec, given| {
             let align = value::size(given.text()?, given.base, 1, 1 << 31)?;
             if !align.is_power_of_two() {
@@ -73,7 +74,7 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
         "replay_skip",
         &[],
         "str",
-        "What is left out, with commas: read, write, trim, sync.",
+        "What to skip, separated by commas: read, write, trim, sync.",
         skip,
     ),
     simulated(

@@ -15,7 +15,7 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
         "group_reporting",
         &[],
         "bool",
-        "The jobs of a reporting group are told as one.",
+        "The jobs of a reporting group are reported as one.",
         |spec, given| {
             spec.reports.group_reporting = given.flag()?;
             Ok(())
@@ -29,7 +29,7 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
         "percentile_list",
         &[],
         "float_list",
-        "The percentiles of the report, between `:`.",
+        "The percentiles of the report, separated by `:`.",
         |spec, given| {
             let text = given.text()?;
             let pieces = text.split(':');
@@ -78,7 +78,7 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
         "bwavgtime",
         &[],
         "int",
-        "Over how many milliseconds a sample of the bandwidth is taken.",
+        "Milliseconds of a sample of the bandwidth.",
         |spec, given| {
             spec.reports.bandwidth_window = given.time(TimeUnit::Milli)?;
             Ok(())
@@ -88,7 +88,7 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
         "iopsavgtime",
         &[],
         "int",
-        "Over how many milliseconds a sample of the I/Os a second is taken.",
+        "Milliseconds of a sample of the I/Os a second.",
         |spec, given| {
             spec.reports.iops_window = given.time(TimeUnit::Milli)?;
             Ok(())

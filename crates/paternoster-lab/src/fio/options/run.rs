@@ -11,7 +11,7 @@ use crate::fio::value::{self, TimeUnit};
 pub(in crate::fio) const MAX_JOBS: u32 = 4096;
 
 pub(super) static OPTIONS: &[OptionInfo] = &[
-    simulated("name", &[], "str", "What the job is called in the report.", |spec, given| {
+    simulated("name", &[], "str", "Name of the job in the report.", |spec, given| {
         spec.identity.name = Some(given.text()?.as_str().to_owned());
         Ok(())
     }),
@@ -23,8 +23,7 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
         "numjobs",
         &[],
         "int",
-        "How many clones of the job there are, 1 (the default) to 4096; so many jobs are allowed \
-         in all.",
+        "Clones of the job, 1 (the default) to 4096; that is also the most jobs in all.",
         |spec, given| {
             spec.identity.numjobs = given.small(1, MAX_JOBS)?;
             Ok(())
@@ -48,7 +47,7 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
         "nice",
         &[],
         "int",
-        "Where no priority is set, the level of best effort follows from it, as in Linux.",
+        "Without a priority, the level of best effort follows from it, as in Linux.",
         nice,
     ),
     simulated("cgroup", &[], "str", "The group of the job, made if needed.", |spec, given| {
@@ -72,7 +71,7 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
         "runtime",
         &["timeout"],
         "time",
-        "The job ends after this time, of 3650d at most; after its work unless told.",
+        "The job ends after this time, 3650d at most; by default after its work.",
         |spec, given| {
             spec.run.runtime = given.time(TimeUnit::Second)?;
             Ok(())
@@ -88,7 +87,7 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
             Ok(())
         },
     ),
-    simulated("ramp_time", &[], "time", "It runs so long before it counts.", |spec, given| {
+    simulated("ramp_time", &[], "time", "Time that it runs before it counts.", |spec, given| {
         spec.run.ramp_time = given.time(TimeUnit::Second)?;
         Ok(())
     }),
@@ -96,7 +95,7 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
         "startdelay",
         &[],
         "irange(time)",
-        "It starts so much later; drawn where it is a range.",
+        "Delay of its start; random within a range.",
         |spec, given| {
             let time = |text: &_| value::time(text, TimeUnit::Second);
             spec.run.start_delay = value::range(given.text()?, time)?;

@@ -15,15 +15,15 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
         "ioengine",
         &[],
         "str",
-        "By which calls: psync (the default), sync, pvsync2, libaio or linuxaio, io_uring, \
-         posixaio, mmap, null.",
+        "The calls that it uses: psync (the default), sync, pvsync2, libaio or linuxaio, \
+         io_uring, posixaio, mmap, null.",
         ioengine,
     ),
     simulated(
         "iodepth",
         &[],
         "int",
-        "How many I/Os are under way, 1 (the default) to 65536; 1 where the call waits.",
+        "I/Os in flight, 1 (the default) to 65536; 1 if the call waits.",
         |spec, given| {
             spec.submission.depth = given.small(1, MAX_DEPTH)?;
             Ok(())
@@ -33,28 +33,28 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
         "iodepth_batch",
         &["iodepth_batch_submit"],
         "int",
-        "How many I/Os are handed over with one call, 0 to 65536, 1 unless told; 0 is `iodepth`.",
+        "I/Os handed over with one call, 0 to 65536, 1 by default; 0 is `iodepth`.",
         |spec, given| batch(given, &mut spec.submission.batches.submit),
     ),
     simulated(
         "iodepth_batch_complete_min",
         &["iodepth_batch_complete"],
         "int",
-        "How many completions are waited for, 0 to 65536, 1 unless told; 0 is to poll.",
+        "Completions to wait for, 0 to 65536, 1 by default; 0 polls.",
         |spec, given| batch(given, &mut spec.submission.batches.complete_min),
     ),
     simulated(
         "iodepth_batch_complete_max",
         &[],
         "int",
-        "How many are taken back at once, 0 to 65536; `iodepth_batch_complete_min` if 0 or less.",
+        "Most completions reaped at once, 0 to 65536; `iodepth_batch_complete_min` if 0 or less.",
         |spec, given| batch(given, &mut spec.submission.batches.complete_max),
     ),
     simulated(
         "iodepth_low",
         &[],
         "int",
-        "How far the depth falls once it was reached, before more I/O is made, 0 to 65536; \
+        "Depth to fall to, once `iodepth` was reached, before more I/O is made, 0 to 65536; \
          `iodepth` if 0.",
         |spec, given| batch(given, &mut spec.submission.batches.low),
     ),
@@ -70,7 +70,7 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
         "sync",
         &[],
         "str",
-        "Whether each write waits to be durable: none (the default), sync, dsync.",
+        "Whether each write waits until it is durable: none (the default), sync, dsync.",
         |spec, given| {
             spec.submission.write_sync = given.word(&[
                 ("none", WriteSync::None),
@@ -111,7 +111,7 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
         "cmdprio_percentage",
         &[],
         "int[,int]",
-        "How many percent of the I/Os have `cmdprio_class` and `cmdprio`.",
+        "Percentage of I/Os with `cmdprio_class` and `cmdprio`.",
         |spec, given| for_two(given, &mut spec.submission.cmdprio_percentage, percent),
     ),
     simulated(
@@ -128,7 +128,8 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
         "cmdprio_bssplit",
         &[],
         "str[,str]",
-        "How many percent of the I/Os of a size have it, or a class and level: `4k/20:64k/5/3/0`.",
+        "Percentage of the I/Os of a size with these, or with a class and level: \
+         `4k/20:64k/5/3/0`.",
         |spec, given| {
             let base = given.base;
             for_two(given, &mut spec.submission.cmdprio_bssplit, |text| priority_split(text, base))
@@ -148,13 +149,13 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
         "thinktime_spin",
         &[],
         "time",
-        "How much of the pause the processor is busy.",
+        "Part of the pause in which the processor is busy.",
         |spec, given| {
             spec.pacing.thinktime_spin = given.time(TimeUnit::Micro)?;
             Ok(())
         },
     ),
-    simulated("thinktime_blocks", &[], "int", "After how many I/Os.", |spec, given| {
+    simulated("thinktime_blocks", &[], "int", "Number of I/Os before a pause.", |spec, given| {
         spec.pacing.thinktime_blocks = given.small(0, u32::MAX)?.max(1);
         Ok(())
     }),
@@ -169,30 +170,36 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
             Ok(())
         },
     ),
-    simulated("thinktime_iotime", &[], "time", "Also after so much time of I/O.", |spec, given| {
-        spec.pacing.thinktime_iotime = given.time(TimeUnit::Second)?;
-        Ok(())
-    }),
+    simulated(
+        "thinktime_iotime",
+        &[],
+        "time",
+        "Also pauses after this time of I/O.",
+        |spec, given| {
+            spec.pacing.thinktime_iotime = given.time(TimeUnit::Second)?;
+            Ok(())
+        },
+    ),
     simulated(
         "rate",
         &[],
         "int[,int][,int]",
-        "How many bytes a second at most, of each direction by itself.",
+        "Most bytes a second, of each direction separately.",
         |spec, given| rates(given, &mut spec.pacing.rate),
     ),
     simulated(
         "rate_iops",
         &[],
         "int[,int][,int]",
-        "How many I/Os of the least size a second at most.",
+        "Most I/Os of the least size a second.",
         |spec, given| rates(given, &mut spec.pacing.rate_iops),
     ),
     simulated(
         "rate_process",
         &[],
         "str",
-        "How moments are chosen where there is a rate: linear, or poisson, to which all I/Os are \
-         of the least size.",
+        "How moments are chosen with a rate: linear, or poisson, which takes all I/Os as of the \
+         least size.",
         |spec, given| {
             let words = [("linear", RateProcess::Linear), ("poisson", RateProcess::Poisson)];
             spec.pacing.rate_process = given.word(&words)?;

@@ -22,7 +22,7 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
         "directory",
         &[],
         "str",
-        "What stands before file names; several, between `:`, are for clones in turns.",
+        "Prefix of file names; several, separated by `:`, go to clones in turns.",
         |spec, given| {
             spec.target.directory = given.names()?;
             Ok(())
@@ -32,7 +32,7 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
         "filename",
         &[],
         "str",
-        "The files, between `:`. A path below `/dev/` is the whole device.",
+        "The files, separated by `:`. A path below `/dev/` is the whole device.",
         |spec, given| {
             spec.target.filename = given.names()?;
             Ok(())
@@ -42,7 +42,7 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
         "filename_format",
         &[],
         "str",
-        "How files are called that `filename` does not name.",
+        "Names of files without `filename`.",
         |spec, given| {
             given.text()?.as_str().clone_into(&mut spec.target.filename_format);
             Ok(())
@@ -69,7 +69,7 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
         "filesize",
         &[],
         "irange",
-        "How long each file is; drawn where it is a range.",
+        "Size of each file; random within a range.",
         |spec, given| {
             let base = given.base;
             let size = |text: &_| value::size(text, base, 1, u64::MAX);
@@ -91,14 +91,14 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
         "io_size",
         &["io_limit"],
         "int",
-        "How much a job does in a loop, where that is not all of its files once. Where it is more, \
+        "How much a job does in a loop, if not all of its files once. If it is more than that, \
          the job does the greater of it and `loops` passes over its files.",
         |spec, given| {
             spec.target.io_size = Some(given.extent()?);
             Ok(())
         },
     ),
-    simulated("offset", &["fileoffset"], "int", "Where a file is begun.", |spec, given| {
+    simulated("offset", &["fileoffset"], "int", "Where a job begins in a file.", |spec, given| {
         spec.target.offset = given.extent()?;
         Ok(())
     }),
@@ -116,7 +116,7 @@ pub(super) static OPTIONS: &[OptionInfo] = &[
         "offset_align",
         &[],
         "int",
-        "What an offset in percent is a multiple of; the block size if 0.",
+        "Alignment of an offset in percent; the block size if 0.",
         |spec, given| {
             spec.target.offset_align = given.size()?;
             Ok(())
