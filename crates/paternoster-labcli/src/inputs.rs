@@ -19,12 +19,12 @@ impl Inputs {
         self.paths.borrow_mut().push(path.to_owned());
     }
 
-    /// Refuses to write a file that is read: what it says would be gone.
+    /// Refuses to write a file that is read: it would be overwritten.
     pub(crate) fn check(&self, option: &str, out: &Path) -> Result<()> {
         let paths = self.paths.borrow();
         let read = paths.iter().find(|path| is_same_file(path, out));
         let name = out.display();
-        ensure!(read.is_none(), "{option} {name}: that file is read, and would be gone");
+        ensure!(read.is_none(), "{option} {name}: that file is read, and would be overwritten");
         Ok(())
     }
 }

@@ -285,7 +285,7 @@ impl Client {
                     }
                     input.extend_from_slice(&chunk[..received]);
                 }
-                _ => bail!("the server ended the handshake otherwise than by an export"),
+                _ => bail!("the server ended the handshake without an export"),
             }
         };
         if session.export.size < u64::from(load.block) {

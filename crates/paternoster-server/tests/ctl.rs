@@ -370,7 +370,7 @@ fn trace_that_cannot_be_is_refused_in_json() {
         ("?disk=d&seconds=x", 400, "invalid float literal"),
         ("?disk=d&seconds=0", 400, "seconds=0: 0.1 to 86400 is allowed"),
         ("?disk=d&seconds=NaN", 400, "seconds=NaN: 0.1 to 86400 is allowed"),
-        ("?disk=d&group=/x", 409, "somebody traces disk \\\"d\\\" already; one at a time is"),
+        ("?disk=d&group=/x", 409, "disk \\\"d\\\" is traced already; one trace at a time is"),
     ] {
         let refused = get(query);
         assert!(refused.contains(&format!(" {status} ")), "{refused}");

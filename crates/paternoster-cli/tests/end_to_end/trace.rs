@@ -239,7 +239,7 @@ fn one_at_a_time_traces_a_disk_and_the_next_may_when_it_has_gone() {
     let mut second = paternoster(served.dir.path());
     let refused = second.args(ask).output().expect("it runs");
     let error = String::from_utf8_lossy(&refused.stderr);
-    let words = "somebody traces disk \"m\" already; one at a time is allowed";
+    let words = "disk \"m\" is traced already; one trace at a time is allowed";
     assert!(error.contains(words) && !refused.status.success(), "{error}");
     // The disk is idle: nothing but its end tells that the first has gone.
     drop(first);

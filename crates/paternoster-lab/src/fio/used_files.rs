@@ -102,10 +102,12 @@ impl<'a> UsedFiles<'a> {
             (Use::RunLog(_, kind), Use::RunLog(_, other)) if kind == other && known == path => {
                 return Ok(());
             }
-            (Use::Jobs, _) => format!("{file} says what the jobs are: it would be gone"),
-            (Use::Replayed, _) => format!("{file} is the log that a job replays: it would be gone"),
+            (Use::Jobs, _) => format!("{file} says what the jobs are: it would be overwritten"),
+            (Use::Replayed, _) => {
+                format!("{file} is the log that a job replays: it would be overwritten")
+            }
             (_, Use::Jobs | Use::Replayed) => {
-                format!("{file} is a log that a job writes: it would be gone")
+                format!("{file} is a log that a job writes: it would be overwritten")
             }
             (Use::IoLog(job), Use::IoLog(_)) => format!(
                 "{file} is the log of {job} too: each job, and each clone of numjobs, needs its \

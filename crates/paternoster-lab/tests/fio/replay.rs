@@ -214,16 +214,16 @@ fn first_wait_of_a_replayed_log_is_told() {
 fn written_files_are_files_of_their_own() {
     let told = |text: &str| read(text, LOG.as_bytes()).expect_err(text).to_string();
     let replayed = "[j]\nread_iolog=k_iops.1.log\nwrite_iops_log=k\n";
-    let wanted = "k_iops.1.log is the log that a job replays: it would be gone";
+    let wanted = "k_iops.1.log is the log that a job replays: it would be overwritten";
     assert_eq!(told(replayed), format!("a.fio:3:1: {wanted}"));
     let late = "[k]\nsize=1m\nwrite_bw_log\n[j]\nread_iolog=k_bw.1.log\n";
-    let wanted = "k_bw.1.log is a log that a job writes: it would be gone";
+    let wanted = "k_bw.1.log is a log that a job writes: it would be overwritten";
     assert_eq!(told(late), format!("a.fio:5:1: {wanted}"));
     let both = "[j]\nsize=1m\nwrite_iolog=x_lat.1.log\nwrite_lat_log=x\n";
     let wanted = "x_lat.1.log is a log of j too: each has a file of its own, with one name";
     assert_eq!(told(both), format!("a.fio:4:1: {wanted}"));
     let itself = "[j]\nsize=1m\nwrite_iolog=a.fio\n";
-    let wanted = "a.fio says what the jobs are: it would be gone";
+    let wanted = "a.fio says what the jobs are: it would be overwritten";
     assert_eq!(told(itself), format!("a.fio:3:1: {wanted}"));
     let shared = "[global]\nsize=1m\nwrite_iops_log=x\nper_job_logs=0\n[j]\nnumjobs=2\n[k]\n";
     let jobs = read(shared, b"").expect("as fio has it");
@@ -258,10 +258,10 @@ fn written_log_has_one_job_and_names_without_white_space() {
     let wanted = "a.fio:3:1: file \"a b.0.0\": a name in a log of I/O has no white space";
     assert_eq!(spaced.to_string(), wanted);
     let gone = read("[j]\nread_iolog=l\n[k]\nsize=1m\nwrite_iolog=l\n", LOG.as_bytes());
-    let wanted = "a.fio:5:1: l is the log that a job replays: it would be gone";
+    let wanted = "a.fio:5:1: l is the log that a job replays: it would be overwritten";
     assert_eq!(gone.expect_err("it is refused").to_string(), wanted);
     let gone = read("[k]\nsize=1m\nwrite_iolog=l\n[j]\nread_iolog=l\n", LOG.as_bytes());
-    let wanted = "a.fio:5:1: l is a log that a job writes: it would be gone";
+    let wanted = "a.fio:5:1: l is a log that a job writes: it would be overwritten";
     assert_eq!(gone.expect_err("it is refused").to_string(), wanted);
     let text = "[j]\nread_iolog=l\nwrite_iolog=m\n[k]\nsize=1m\nwrite_iolog=m\n";
     let jobs = read(text, LOG.as_bytes()).expect("the first writes nothing");

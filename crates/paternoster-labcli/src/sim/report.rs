@@ -28,7 +28,7 @@ pub(super) fn text(setup: &Setup, jobs: &Jobs, outcome: &Outcome) -> String {
 pub(super) fn interrupted_note(outcome: &Outcome) -> Option<String> {
     let end = seconds(outcome.end.since_start());
     outcome.interrupted.then(|| {
-        format!("interrupted at {end:.3} s of the run: what was counted until then is told")
+        format!("interrupted at {end:.3} s of the run: this is what was counted until then")
     })
 }
 

@@ -432,7 +432,7 @@ fn file_that_is_used_under_another_name_is_not_emptied() {
         String::from_utf8(output.stderr).expect("text")
     };
     let told = sim("j.fio", "[a]\nread_iolog=o1.log\n[b]\nsize=8k\nwrite_iolog=./o1.log\n");
-    let wanted = "./o1.log, that is o1.log, is the log that a job replays: it would be gone";
+    let wanted = "./o1.log, that is o1.log, is the log that a job replays: it would be overwritten";
     assert!(told.contains(&format!("j.fio:5:1: {wanted}")), "{told}");
     let shared = "[global]\nsize=8k\nper_job_logs=0\n[a]\nwrite_iops_log=x\n[b]\n\
                   write_iops_log=./x\n";
@@ -440,11 +440,15 @@ fn file_that_is_used_under_another_name_is_not_emptied() {
     let told = sim("j.fio", shared);
     assert!(told.contains(&format!("j.fio:7:1: {wanted}")), "{told}");
     let told = sim("v_iops.1.log", "[a]\nsize=8k\nwrite_iops_log=./v\n");
-    let wanted = "./v_iops.1.log, that is v_iops.1.log, says what the jobs are: it would be gone";
+    let wanted =
+        "./v_iops.1.log, that is v_iops.1.log, says what the jobs are: it would be overwritten";
     assert!(told.contains(wanted), "{told}");
     std::fs::write(work.path().join("more_iops.1.log"), "size=8k\n").expect("a file");
     let told = sim("j.fio", "[a]\ninclude more_iops.1.log\nwrite_iops_log=more\n");
-    assert!(told.contains("more_iops.1.log says what the jobs are: it would be gone"), "{told}");
+    assert!(
+        told.contains("more_iops.1.log says what the jobs are: it would be overwritten"),
+        "{told}"
+    );
 }
 
 /// Each is there before and after, as it was.
@@ -473,8 +477,9 @@ fn page_takes_the_place_of_no_file_that_the_run_reads_or_writes() {
         let before = std::fs::read(own(name)).expect("a file");
         let output = run(name);
         let told = String::from_utf8(output.stderr).expect("text");
-        let wanted =
-            format!("paternoster-lab: --html {name}: that file is read, and would be gone\n");
+        let wanted = format!(
+            "paternoster-lab: --html {name}: that file is read, and would be overwritten\n"
+        );
         assert_eq!((output.status.code(), told), (Some(1), wanted));
         assert_eq!(std::fs::read(own(name)).expect("a file"), before);
     }

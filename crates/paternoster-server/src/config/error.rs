@@ -321,7 +321,8 @@ pub enum Problem {
     UnusedGroup { path: String, used: String },
     /// A weight on a disk that the group is not on.
     #[error(
-        "no export of disk {disk:?} is in group {group:?} or below it; there are such of: {known}"
+        "no export of disk {disk:?} is in group {group:?} or below it; disks with such an export: \
+         {known}"
     )]
     GroupNotOnDisk { group: String, disk: String, known: String },
     /// An export whose name cannot be its group's.

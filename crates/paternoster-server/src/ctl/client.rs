@@ -46,7 +46,7 @@ pub enum CtlError {
         path: PathBuf,
     },
     /// Nobody listens.
-    #[error("nobody listens on control socket {path:?}; the server has ended, start it again")]
+    #[error("no server listens on control socket {path:?}: it has ended; start it again")]
     Refused {
         /// Its path.
         path: PathBuf,

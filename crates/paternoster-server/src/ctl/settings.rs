@@ -360,7 +360,7 @@ pub enum SettingError {
     #[error("{name} = {found}: {allowed} is allowed")]
     BadValue { name: String, found: String, allowed: String },
     /// A disk that is hung or has ended.
-    #[error("disk {disk:?} does not answer; its settings may change yet")]
+    #[error("disk {disk:?} does not answer; its settings may still change")]
     Unanswered { disk: String },
 }
 

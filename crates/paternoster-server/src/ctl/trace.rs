@@ -85,7 +85,7 @@ pub enum TraceError {
     )]
     BadSeconds { found: f64 },
     /// A disk that somebody else traces.
-    #[error("somebody traces disk {disk:?} already; one at a time is allowed")]
+    #[error("disk {disk:?} is traced already; one trace at a time is allowed")]
     Busy { disk: String },
     /// A disk that is hung or has ended.
     #[error("disk {disk:?} does not answer")]
