@@ -8,11 +8,11 @@ use anyhow::{Context as _, Result};
 
 /// Write manual pages to a folder, one for each subcommand.
 ///
-/// `man -M` finds them in a folder that is called man1: after `PROGRAM man man/man1` by
-/// `man -M man PROGRAM-SUBCOMMAND`.
+/// `man -M` finds them in a folder called man1: after `PROGRAM man man/man1` by `man -M man
+/// PROGRAM-SUBCOMMAND`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The folder; made if need be
+    /// The folder; created if missing
     dir: PathBuf,
 }
 

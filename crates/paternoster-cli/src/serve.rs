@@ -16,8 +16,8 @@ paternoster serve [--check[=start]] [--log <LEVEL>] [--log-format <FORMAT>] <CON
 
 /// Serve disks to NBD clients, shared by weight.
 ///
-/// What to serve is written in a TOML file, or for one disk in options. When clients can connect,
-/// the NBD URI of each export is printed, a line each.
+/// A TOML file says what to serve, or options do for one disk. When clients can connect, the NBD
+/// URI of each export is printed, a line each.
 #[derive(Debug, clap::Args)]
 #[command(arg_required_else_help = true, override_usage = USAGE)]
 pub(crate) struct Args {
@@ -25,13 +25,14 @@ pub(crate) struct Args {
     #[arg(value_name = "CONFIG", required_unless_present = "disk")]
     config: Option<PathBuf>,
 
-    /// Report every mistake in the configuration, and what else would keep the server from
-    /// starting now; then exit
+    /// Report every mistake in the configuration, and what else keeps a server from starting now;
+    /// then exit
     ///
-    /// A mistake ends with status 1. What others have now (a port, a socket, a lock, a device) or
-    /// the machine refuses is told with its holder, and ends with status 1 only under
-    /// --check=start: a running server's own file is checked without. All is asked as the user who
-    /// asks, of other NBD servers too; what is free is taken for a moment, as at the start.
+    /// A mistake ends with status 1. What is taken (a port, a socket, a lock, a device) is reported
+    /// with its holder, as is what the machine refuses; that ends with status 1 only under
+    /// --check=start, as a running server holds its own sockets. Everything is tried as the user
+    /// who runs the check, also on other NBD servers; what is free is taken for a moment, as at the
+    /// start.
     #[arg(
         long,
         value_name = "WHAT",
@@ -113,17 +114,17 @@ struct DiskArgs {
     #[arg(long, value_name = "N", conflicts_with = "config", allow_negative_numbers = true)]
     depth: Option<i64>,
 
-    /// Past the page cache (direct) or through it (page)
-    /// [default: direct where the file system or device takes it]
+    /// Past the page cache (direct) or through it (page) [default: direct if the file system or
+    /// device takes it]
     #[arg(long, value_name = "WAY", conflicts_with = "config")]
     cache: Option<String>,
 
     /// Export that clients ask for by NAME; may be repeated
     ///
-    /// Each is a tenant of its own: weight=N against the others, 1 to 1000, default 100. It is the
-    /// whole disk, or the range given by offset=BYTES and size=BYTES (or 512M, 10G and the like);
-    /// ranges may overlap if one at most of those that do may be written. An empty NAME is NBD's
-    /// default export, whose tenant is /default.
+    /// Each export is a tenant: weight=N against the others, 1 to 1000, default 100. It is the
+    /// whole disk, or the range given by offset=BYTES and size=BYTES (or 512M, 10G and the like).
+    /// Ranges may overlap if at most one of them is writable. An empty NAME is NBD's default
+    /// export, whose tenant is /default.
     #[arg(
         long = "export",
         value_name = "NAME[,weight=N][,offset=BYTES][,size=BYTES][,read-only]",
@@ -143,18 +144,18 @@ struct DiskArgs {
     #[arg(long, value_name = "PATH", conflicts_with = "config", help = ctl_help())]
     ctl: Option<PathBuf>,
 
-    /// IP address and port for `GET /metrics` over TCP, for Prometheus; the control socket has it
-    /// too [default: none]
+    /// TCP address that serves `GET /metrics` for Prometheus; the control socket serves it too
+    /// [default: none]
     #[arg(long, value_name = "ADDR:PORT", conflicts_with = "config")]
     metrics: Option<String>,
 
-    /// Connection threads, 1 to 64: with 1 the owner of the disk serves its clients itself
-    /// [default: 1 below four processors, else half of them, up to 4]
+    /// Connection threads, 1 to 64; with 1 the disk's own thread serves its clients [default: 1
+    /// below four processors, else half of them, up to 4]
     #[arg(long, value_name = "N", conflicts_with = "config")]
     threads: Option<i64>,
 
-    /// By what disks and sockets are read and written: io_uring, threads, or auto
-    /// [default: auto: io_uring where the machine permits it, else threads]
+    /// How disks and sockets are read and written: io_uring, threads, or auto [default: auto:
+    /// io_uring if the machine permits it, else threads]
     #[arg(long, value_name = "ENGINE", conflicts_with = "config")]
     engine: Option<String>,
 }
@@ -179,14 +180,15 @@ fn scheduler_help() -> String {
     let weighing = SchedulerKind::ALL.into_iter().filter(|kind| kind.has_weights());
     let weighing = list(weighing.map(SchedulerKind::name).collect());
     format!(
-        "Scheduler of the disk: {all}, or auto: wfq where nothing rotates, else cfq; weights have \
-         an effect under {weighing} [default: auto]"
+        "Scheduler of the disk: {all}, or auto: wfq if nothing rotates, else cfq; weights have an \
+         effect under {weighing} [default: auto]"
     )
 }
 
 /// Long help of `--set`, with the values that are not Linux's.
 fn set_long_help() -> String {
-    let mut text = format!("{SET_HELP}\n\nWhat is not set is as in Linux, except for these:\n");
+    let mut text =
+        format!("{SET_HELP}\n\nTunables that are not set are Linux's, except for these:\n");
     let media = [
         (Medium::Rotational, "a file, if sysfs calls its device rotational and it is not virtio"),
         (Medium::NotRotational, "any other file; a modelled disk"),

@@ -13,21 +13,21 @@ use paternoster_cli::output;
 /// Run recorded scenarios in virtual time and write what the scheduler decided on each.
 ///
 /// Prints a table of each run: shares, throughput and latency, by task and by group. A scenario
-/// that cannot be run, for instance one of an unknown scheduler, is named; the others still run,
-/// and the exit status is 1.
+/// that cannot be run, for instance because its scheduler is unknown, is named; the others still
+/// run, and the exit status is 1.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Scenarios, NAME.scenario.json, and folders of them.
     #[arg(value_name = "SCENARIO|DIR", required = true)]
     scenarios: Vec<PathBuf>,
-    /// The folder for the logs, NAME.log.jsonl; made if need be.
+    /// The folder for the logs, NAME.log.jsonl; created if missing.
     #[arg(long)]
     out: PathBuf,
-    /// Run this scenario alone.
+    /// Run only this scenario.
     #[arg(long, value_name = "NAME")]
     only: Option<String>,
-    /// Run under this scheduler instead of the scenario's own, without what the scenario sets of
-    /// that one; the log is NAME.SCHEDULER.log.jsonl. May be repeated.
+    /// Run under this scheduler instead of the scenario's own, whose settings are then left out;
+    /// the log is NAME.SCHEDULER.log.jsonl. May be repeated.
     #[arg(long = "scheduler", value_name = "NAME")]
     schedulers: Vec<SchedulerKind>,
     /// Set a tunable of the scheduler, by its name and unit in sysfs, after those that the scenario

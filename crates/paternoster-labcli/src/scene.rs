@@ -10,21 +10,21 @@ use paternoster_scene::{Outcome, SceneFile, Scheduler, World as _, table};
 
 use paternoster_cli::output;
 
-/// Play a scene: these tenants on this device, what does each get under which scheduler?
+/// Play a scene: what does each of its tenants get of its device, under which scheduler?
 ///
 /// The file names a device, schedulers, and tenants with their weights, connections, depths and
-/// block sizes (docs/laboratory.md, "Scenes"). It is played in virtual time, which takes about a
-/// second for a million requests; with --live by a server and real NBD clients, in real time.
+/// block sizes (docs/laboratory.md, "Scenes"). It is played in virtual time, about a second for a
+/// million requests; with --live in real time, by a server and real NBD clients.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The scene.
     #[arg(value_name = "FILE.toml")]
     file: PathBuf,
-    /// Play it under this scheduler instead of those of the file, with its tunables, as
+    /// Play it under this scheduler instead of those of the file, with its tunables, such as
     /// `cfq:slice_idle=0`. May be repeated.
     #[arg(long = "scheduler", value_name = "NAME[:TUNABLE=VALUE,…]")]
     schedulers: Vec<Scheduler>,
-    /// The seed of all that is drawn; live, of what the clients ask for.
+    /// The seed of all random numbers; with --live, of what the clients ask for.
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
     /// Play it in real time, with a server and its clients, each tenant on 64 MiB of the disk.

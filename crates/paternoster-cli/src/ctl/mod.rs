@@ -58,31 +58,31 @@ enum Question {
     /// of its own requests against them; a line that ends in / is all of a group with those below
     /// it.
     ///
-    /// With --verbose each line of the second table is a queue of the scheduler. QUEUE is an export
-    /// and the number of its connection; `async` marks a queue of asynchronous requests. Under cfq
-    /// SLICE is the length of its slice and DISPATCHED counts its requests in that slice. Under bfq
-    /// BUDGET is the service that it has received of its budget; INJECT is how many requests of
-    /// other queues may be in the disk while that idles for it; THINK is its mean think time; WAKER
-    /// is the connection whose completions its requests follow; RAISED is the factor by which its
-    /// weight is raised, with the time since then and the time for which it lasts.
+    /// With --verbose a second table has the scheduler's queues. QUEUE is an export and the number
+    /// of its connection; `async` marks a queue of asynchronous requests. Under cfq SLICE is the
+    /// length of its slice and DISPATCHED its requests in that slice. Under bfq BUDGET is how much
+    /// of its budget was served; INJECT is how many requests of other queues may be in the disk
+    /// while it idles for this one; THINK is the mean think time; WAKER is the connection whose
+    /// completions its requests follow; RAISED is the factor of its raised weight, with the time
+    /// since then and the time for which it lasts.
     Stat {
         /// Print the JSON of GET /v1/stat; times in it are sums in ns, sizes bytes
         #[arg(long, conflicts_with = "blkio")]
         json: bool,
 
         /// Print what Linux's blkio controller has in files for each disk and group, the root group
-        /// first, times in ns; of the root, and where groups are nested, also with all groups below
+        /// first, times in ns; of the root, and of nested groups, also with all groups below
         /// (_recursive)
         #[arg(long)]
         blkio: bool,
 
-        /// Show too how the depth was learned, how the disk's thread waits, and each queue of the
-        /// scheduler in a table of its own; in the JSON the queues
+        /// Also show how the depth was learned, how the disk's thread waits, and a table of the
+        /// scheduler's queues; in the JSON the queues
         #[arg(long, conflicts_with = "blkio")]
         verbose: bool,
 
-        /// Show again and again what happened in the last SECONDS, counts as rates per second,
-        /// until Ctrl-C [default: 1]
+        /// Show every SECONDS what happened in them, counts as rates per second, until Ctrl-C
+        /// [default: 1]
         #[arg(
             long,
             value_name = "SECONDS",
@@ -96,15 +96,16 @@ enum Question {
 
     /// Say why a tenant waits: where its time goes in the next seconds, and behind whom
     ///
-    /// Parts are of the time that is looked at. While a request of the tenant waits, either the
-    /// disk serves others; or it is busy with the tenant's own requests; or it idles for the next
-    /// request of a queue (the idle windows of cfq and bfq); or a cap holds it, or it is held back
-    /// for the latency target of another (wfq); or the server is at
-    /// work. While none waits, all that it asked for is in the disk; or its commands are held back,
-    /// as it has used its memory or as a client does not read its replies; or it asks for nothing.
-    /// The part behind each of the others is its part of what the disk served while a request of
-    /// the tenant waited: of the disk's time where that is known, as of a modelled disk, else of
-    /// the bytes, where each request counts as 16 KiB more than it has.
+    /// Parts add up to the time that is looked at. While a request of the tenant waits: the disk
+    /// serves others; or is busy with the tenant's own requests; or idles for the next request of a
+    /// queue (cfq and bfq); or a cap holds the request, or another tenant's latency target does
+    /// (wfq); or the server is at work. While none waits: everything that the tenant asked for is
+    /// in the disk; or its commands are held back, as its memory is used up or a client does not
+    /// read its replies; or it asks for nothing.
+    ///
+    /// The part behind each other tenant is that tenant's part of what the disk served while a
+    /// request of this one waited: of the disk's time on a modelled disk, else of the bytes, each
+    /// request counting 16 KiB more than it has.
     Why {
         /// Path of the tenant's group, such as /gold
         tenant: String,
@@ -113,7 +114,7 @@ enum Question {
         #[arg(long, value_name = "NAME")]
         disk: Option<String>,
 
-        /// How long to look at it
+        /// For how long to look
         #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = watch::interval)]
         seconds: Duration,
 
@@ -124,17 +125,16 @@ enum Question {
 
     /// Show what a disk's scheduler decides, as it decides it
     ///
-    /// Until Ctrl-C, for so many seconds, or until the server ends. A line says when, in seconds
-    /// since the server began, whose it is, the queue or the request, and what happened: a request
-    /// arrives (Q), merges into another (M), is dispatched (D) or completes (C); the rest is what
-    /// the scheduler says of itself. `web#3S` is the queue of synchronous requests of the third
-    /// connection, which is of export web, and `web#3.17` is the eighteenth request of that
-    /// connection since tracing began, of those that were recorded; `earlier` is one from before,
-    /// or from before a `dropped` line. The lines and their fields are
-    /// explained in oracle/FORMAT.md; those of cfq read as Linux's, with times in ns: `sl_used=…
-    /// disp=… charge=… iops=… sect=…`, `arm_idle: … group_idle: …`.
+    /// Until Ctrl-C, for --seconds, or until the server ends. A line has the time in seconds since
+    /// the server began, the tenant, the queue or the request, and what happened: a request arrives
+    /// (Q), merges into another (M), is dispatched (D) or completes (C); all else is what the
+    /// scheduler says of itself. `web#3S` is the queue of synchronous requests of connection 3, of
+    /// export web, and `web#3.17` the eighteenth recorded request of that connection; `earlier` is
+    /// a request from before tracing began, or from before a `dropped` line. oracle/FORMAT.md
+    /// explains the lines and their fields; those of cfq read as Linux's, with times in ns:
+    /// `sl_used=… disp=… charge=… iops=… sect=…`, `arm_idle: … group_idle: …`.
     ///
-    /// One at a time traces a disk. Where lines come faster than they are read, some are missing
+    /// A disk has one trace at a time. If lines come faster than they are read, some are left out,
     /// and a line says how many events were dropped.
     Trace {
         /// Name of the disk
@@ -155,19 +155,19 @@ enum Question {
 
     /// Change a group's weights while it is served, until the server ends or reads its file again
     ///
-    /// The group's weight holds on every disk that has none of its own for it. Prints what is in
-    /// force then on each disk where the group is. Shares follow when the slice or the service of
-    /// the group's queue ends; under cfq, of a group with others below it, when no two of them have
+    /// The group's weight holds on every disk that has none of its own for it. Prints what is then
+    /// in force on each disk where the group is. Shares follow when the slice or the service of the
+    /// group's queue ends; under cfq, of a group with others below it, when no two of them have
     /// requests waiting.
     Weight {
         /// Path of the group, such as /gold
         group: String,
 
-        /// Weight against its siblings, 1 to 1000, or "default": as the server's file or options
-        /// have it, and with --disk that of the group
+        /// Weight against its siblings, 1 to 1000, or "default": that of the server's file or
+        /// options, and with --disk that of the group
         weight: String,
 
-        /// Weight of its own exports against the groups below it, likewise; has an effect under cfq
+        /// Weight of its own exports against the groups below it, 1 to 1000 or "default"; under cfq
         /// and wfq [default: as it is]
         #[arg(long, value_name = "WEIGHT")]
         leaf: Option<String>,
@@ -180,12 +180,12 @@ enum Question {
     /// Change a group's caps, reservations and latency target while it is served, until the server
     /// ends or reads its file again
     ///
-    /// The caps are riops and wiops, reads and writes a second, and rbps and wbps, bytes a second;
-    /// `max` is to have none. The reservations are `min_iops`, ops a second in what the scheduler
-    /// charges, and `min_bps`, bytes a second; 0 is to have none. `latency_target` is the time in
-    /// microseconds within which nine of ten requests shall be served; 0 is to have none. All are
-    /// for what is in the group or below it, need the scheduler wfq, and hold from the next request
-    /// on. Prints what is in force then on each disk where the group is.
+    /// Caps: riops and wiops, reads and writes a second; rbps and wbps, bytes a second; `max`
+    /// removes one. Reservations: `min_iops`, ops a second as the scheduler charges them, and
+    /// `min_bps`, bytes a second; 0 removes one. `latency_target` is the time in microseconds
+    /// within which nine of ten requests shall be served; 0 removes it. All hold for the group with
+    /// those below it, need the scheduler wfq, and apply at once, also to waiting requests. Prints
+    /// what is then in force on each disk where the group is.
     Limit {
         /// Path of the group, such as /gold
         group: String,
@@ -199,13 +199,13 @@ enum Question {
         disk: Option<String>,
     },
 
-    /// Show what is set of a disk: its scheduler, hierarchy, depth and polling, and the scheduler's
+    /// Show a disk's settings: its scheduler, hierarchy, depth and polling, and the scheduler's
     /// tunables
     ///
     /// A line each, NAME=VALUE, as `ctl set` takes it; with NAME the value alone. NAME may also be
-    /// `use_hierarchy`, `io_poll` or `plug`, which are not in the list. The scheduler is
-    /// the one in force; `scheduler_auto=1`, which is only shown, says that auto has chosen it.
-    /// docs/schedulers.md has the unit, the range and the default of each tunable.
+    /// `use_hierarchy`, `io_poll` or `plug`, which the list leaves out. `scheduler` is the one in
+    /// force; `scheduler_auto=1`, which is only shown, says that auto chose it. docs/schedulers.md
+    /// has the unit, the range and the default of each tunable.
     Get {
         /// Name of the disk
         disk: String,
@@ -214,36 +214,35 @@ enum Question {
         name: Option<String>,
     },
 
-    /// Change what is set of a disk while it is served, until the server ends or reads its file
-    /// again
+    /// Change a disk's settings while it is served, until the server ends or reads its file again
     ///
-    /// NAME is scheduler, depth, poll, a tunable of the scheduler that is to be in force, or under
-    /// cfq hierarchy, with the value leaf-weight, flat or entities; `use_hierarchy=0` is flat too,
-    /// and `use_hierarchy=1` entities. `scheduler=auto` takes wfq where nothing rotates, else cfq;
-    /// `depth=learned` has wfq learn the depth. `poll` is auto, interrupt, classic or hybrid; with
-    /// hybrid there are `io_poll_delay`, `io_poll_part`, `io_poll_hyb_use_min` and
-    /// `io_poll_hyb_adjust` (docs/polling.md). All of it is checked first; then all of it is done,
-    /// or nothing. Prints what is in force then, as `ctl get` does.
+    /// NAME is scheduler, depth, poll, a tunable of the scheduler that is then in force, or under
+    /// cfq hierarchy, with the value leaf-weight, flat or entities (`use_hierarchy=0` is flat,
+    /// `use_hierarchy=1` entities). `scheduler=auto` takes wfq if nothing rotates, else cfq;
+    /// `depth=learned` makes wfq learn the depth. `poll` is auto, interrupt, classic or hybrid;
+    /// hybrid has `io_poll_delay`, `io_poll_part`, `io_poll_hyb_use_min` and `io_poll_hyb_adjust`
+    /// (docs/polling.md). A command is applied as a whole, or not at all. Prints what is then in
+    /// force, as `ctl get` does.
     ///
-    /// A new scheduler takes over the requests that wait, in order of arrival. It starts with the
-    /// values that fit the disk, and over them those of the server's file and of earlier changes,
-    /// where it has a tunable of that name.
+    /// A new scheduler takes over the waiting requests, in order of arrival. It starts with the
+    /// values that fit the disk, overridden by those of the server's file and of earlier changes,
+    /// if it has a tunable of that name.
     Set {
         /// Name of the disk
         disk: String,
 
-        /// What to set, such as scheduler=bfq or depth=16; several are set in their order
+        /// What to set, such as scheduler=bfq or depth=16; in this order
         #[arg(value_name = "NAME=VALUE", required = true)]
         settings: Vec<String>,
     },
 
-    /// Have the server read its file again and make what may change while it serves as it says
+    /// Read the server's file again, and apply what may change while it serves
     ///
     /// That is each group's weights and limits, and each disk's scheduler, hierarchy, depth,
-    /// polling and tunables, also where `ctl weight`, `ctl limit` or `ctl set` has changed them.
-    /// Prints a line for each value: whose it is, what was in force, and what the file says. What
-    /// needs a restart is named and left as it is. A file with mistakes changes nothing, and all of
-    /// them are told. SIGHUP does the same.
+    /// polling and tunables, also those that `ctl weight`, `ctl limit` or `ctl set` changed. Prints
+    /// a line for each changed value: whose it is, what was in force, and what the file says. What
+    /// needs a restart is named and stays as it is. A file with mistakes changes nothing, and all
+    /// mistakes are listed. SIGHUP does the same.
     Reload {
         /// Print what would change, and change nothing
         #[arg(long)]

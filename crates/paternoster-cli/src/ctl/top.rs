@@ -21,15 +21,15 @@ use super::{Place, depth};
 /// Watch how tenants share the disks of a running server, and why they wait
 ///
 /// DUE is the part of the disk that a tenant is due by its weight among those that ask for
-/// something, HAD what it had of what was done, where a request costs as much as 16 KiB. DEMAND is
-/// the part of the time in which a request of it waited. P50 and P99 are of the time from a
-/// request's arrival to its completion, to within its power of two. WAITS FOR is the greatest
-/// causes of the time, as many as there is room for, a part of the interval each: a tenant whose
-/// requests the disk serves, `disk` (busy with its own requests), `idle` (it idles for the next
-/// request of a queue), `cap` (which holds it), `target` (it is held back for the latency target of
-/// another), `server` (at work), `memory` (used up), `reading` (replies are not read), `more` (too
-/// few outstanding: all of them are in the disk). `ctl why` says it in whole sentences. On a
-/// terminal q quits, and space refreshes now.
+/// something; HAD is its part of what was done, a request counting as 16 KiB on top of its bytes.
+/// DEMAND is the part of the time in which a request of it waited. P50 and P99 are of the time from
+/// a request's arrival to its completion, to within its power of two. WAITS FOR has the greatest
+/// causes, as far as there is room, each with its part of the interval: a tenant whose requests the
+/// disk serves, `disk` (busy with its own requests), `idle` (the disk idles for the next request of
+/// a queue), `cap` (a cap holds it), `target` (held back for the latency target of another),
+/// `server` (at work), `memory` (used up), `reading` (replies are not read), `more` (too few
+/// outstanding: all of them are in the disk). `ctl why` says it in sentences. On a terminal q
+/// quits, and space refreshes now.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -40,7 +40,7 @@ pub(crate) struct Args {
           value_parser = watch::interval)]
     interval: Duration,
 
-    /// Show so many screens and end [default: until q or Ctrl-C]
+    /// Show this many screens and end [default: until q or Ctrl-C]
     #[arg(long, short = 'n', value_name = "COUNT",
           value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,

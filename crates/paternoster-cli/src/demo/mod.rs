@@ -28,10 +28,10 @@ use scene::{DISK, PARALLEL, Scene};
 
 /// See three tenants share one disk by weight: real NBD clients, a modelled disk.
 ///
-/// The tenants differ in connections and queue depth, so that without weights the lightest wins. On
-/// a second disk, which serves many requests at once, it shows what weights cost in throughput.
-/// Exit status: 0 if every share with cfq, and with wfq on the second disk, is within 5 % of what
-/// its weight entitles to, 1 if not, 2 if this machine was too slow to say.
+/// The tenants differ in connections and queue depth, so that without weights the lightest wins. A
+/// second disk, which serves many requests at once, shows what weights cost in throughput. Exit
+/// status: 0 if every share with cfq, and with wfq on the second disk, is within 5 % of what its
+/// weight entitles it to, 1 if not, 2 if this machine was too slow to say.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// How long it takes in all, in seconds: 10 to 3600

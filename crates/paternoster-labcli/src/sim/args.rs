@@ -16,14 +16,14 @@ use crate::tunable;
 /// table. Options of fio that are not simulated are refused by name and line: docs/fio-jobs.md
 /// lists them.
 ///
-/// Ctrl-C ends the run, and what was counted until then is printed; a second one prints nothing.
+/// Ctrl-C ends the run and prints what was counted; a second one prints nothing.
 ///
-/// The exit status is 1 where a job ends with an error, such as an I/O that took too long, and
-/// where nothing is run, as of a job file that is wrong; then nothing is printed. It is 2 where the
-/// command line is wrong, and 128 where Ctrl-C has ended the run, as fio's.
+/// The exit status is 1 if a job ends with an error, such as an I/O that took too long, or if
+/// nothing can be run, as with a mistake in the job file; then nothing is printed. It is 2 for a
+/// mistake in the command line, and 128 after Ctrl-C, as fio's.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The job file. Options of jobs behind `--` may stand in its place.
+    /// The job file. Options of jobs after `--` may replace it.
     #[arg(value_name = "JOB", required_unless_present = "job_options")]
     pub(super) job: Option<PathBuf>,
     // Its help names all devices.
@@ -35,18 +35,17 @@ pub(crate) struct Args {
     /// Set a tunable of the scheduler, by its name and unit in sysfs. May be repeated.
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = tunable::parse)]
     pub(super) tunables: Vec<(String, i64)>,
-    /// In what way groups share the device, for cfq.
+    /// How groups share the device, for cfq.
     #[arg(long, value_name = "NAME")]
     pub(super) hierarchy: Option<Hierarchy>,
-    /// As which kernel it decides, for cfq: 2.6.35-seed, 2.6.36, 2.6.37, or 4.20, which it does
-    /// unless told.
+    /// The kernel whose decisions cfq makes: 2.6.35-seed, 2.6.36, 2.6.37, or 4.20, the default.
     #[arg(long, value_name = "NAME")]
     pub(super) kernel: Option<Kernel>,
     // Its help names all hosts.
     #[arg(long, value_name = "NAME|FILE", default_value = "free", help = host_help())]
     pub(super) host: String,
-    /// How many cores, instead of the host's. Where I/O costs nothing, as on `free`, they change
-    /// nothing.
+    /// Number of cores, instead of the host's. If I/O costs nothing, as on `free`, it has no
+    /// effect.
     #[arg(long, value_name = "COUNT", value_parser = cores)]
     pub(super) cores: Option<u32>,
     /// Ticks a second of the kernel's clock, instead of the host's.
@@ -60,27 +59,27 @@ pub(crate) struct Args {
     /// so that neighbours merge: on or off.
     #[arg(long, value_name = "on|off", default_value = "on", value_parser = on_or_off)]
     pub(super) plug: Plugging,
-    /// The seed of all that is drawn.
+    /// The seed of all random numbers.
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub(super) seed: u64,
     /// Print the report in fio's JSON instead of a table.
     #[arg(long)]
     pub(super) json: bool,
-    /// Write a page with charts of the run, and of every decision of a window, to a file in HTML
-    /// that needs nothing else.
+    /// Also write a self-contained HTML page with charts of the run, and with every decision of a
+    /// window.
     #[arg(long, value_name = "OUT")]
     pub(super) html: Option<PathBuf>,
-    /// The window of the page whose decisions it shows, in seconds from the start of the run, as
-    /// 1.5:2. Unless told, a second in the middle of the shortest runtime.
+    /// That window, in seconds from the start of the run, such as 1.5:2. The default is a second in
+    /// the middle of the shortest runtime.
     #[arg(long, value_name = "FROM:TO", requires = "html", value_parser = window)]
     pub(super) window: Option<Window>,
-    /// Write every decision of the scheduler to a file, one JSON object a line, as oracle/FORMAT.md
-    /// has them. A request is named by its job and its number, such as db.17. The file takes 110
-    /// to 230 bytes an I/O where names are short.
+    /// Write every decision of the scheduler to a file, one JSON object a line (oracle/FORMAT.md).
+    /// A request is named by its job and its number, such as db.17. The file takes 110 to 230 bytes
+    /// an I/O with short names.
     #[arg(long, value_name = "OUT")]
     pub(super) log: Option<PathBuf>,
-    /// Options of jobs, as on fio's command line: each --name begins a job, and what stands before
-    /// the first one holds for all jobs, as in `-- --rw=randread --bs=4k --name=a --name=b`.
+    /// Options of jobs, as on fio's command line: each --name begins a job, and options before the
+    /// first one hold for all jobs, as in `-- --rw=randread --bs=4k --name=a --name=b`.
     #[arg(last = true, value_name = "FIO-OPTION")]
     pub(super) job_options: Vec<String>,
 }

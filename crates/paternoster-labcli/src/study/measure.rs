@@ -26,7 +26,7 @@ pub(super) struct Options {
     #[arg(long, value_name = "COUNT,…", value_delimiter = ',')]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1024))]
     devices: Vec<u32>,
-    /// Threads that own devices, where a way has them [default: 1]
+    /// Threads that own devices, for ways that have them [default: 1]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=64))]
     owners: Option<u32>,
     /// I/Os that a submitter hands over at once, to one device [default: 16]
@@ -38,10 +38,10 @@ pub(super) struct Options {
     /// The scheduler of each device [default: none]
     #[arg(long, value_name = "NAME", value_parser = ["none", "mq-deadline"])]
     scheduler: Option<String>,
-    /// For how long who waits, a submitter or an owner, looks again before it sleeps [default: 20]
+    /// How long a waiting submitter or owner looks again before it sleeps [default: 20]
     #[arg(long, value_name = "US", value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
     poll_us: Option<u32>,
-    /// What whoever waits for a lock does: it keeps its processor, as in a kernel, or it sleeps
+    /// What a thread does that waits for a lock: keep its processor, as in a kernel, or sleep
     /// [default: spin]
     #[arg(long, value_name = "HOW", value_parser = ["spin", "sleep"])]
     locks: Option<String>,
@@ -52,7 +52,7 @@ pub(super) struct Options {
     #[arg(long, value_name = "COUNT", conflicts_with = "runtime_ms")]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     ios: Option<u64>,
-    /// Runs of each; the median is told, and the least and the greatest [default: 3]
+    /// Runs of each; printed are the median, the least and the greatest [default: 3]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=99))]
     runs: Option<u32>,
 }

@@ -32,12 +32,12 @@ use paternoster_cli::output;
 /// Set published measurements beside what the laboratory makes of the same.
 ///
 /// Prints every figure of the post beside ours, the errors of those that no parameter was fitted
-/// to, and how much the answer moves with each parameter that is not known for sure.
+/// to, and how much the answer moves with each uncertain parameter.
 ///
-/// `plugging`, named, also measures: the ways from submitters to a device's driver, from Linux
-/// 2.6.0 to this project's, with real threads and locks on this machine, over a null device. What
-/// it prints of that is measured here and now; the cells below it are of a model of the locks, in
-/// virtual time. `hybrid-polling --live` measures ways to wait for a device, and simulates none.
+/// `plugging`, if named, also measures hand-overs from submitters to a device's driver, from Linux
+/// 2.6.0 to this project's, with real threads and locks on this machine, over a null device; the
+/// cells below that are of a model of the locks, in virtual time. `hybrid-polling --live` measures
+/// ways to wait for a device, and simulates none.
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true, arg_required_else_help = true)]
 pub(crate) struct Args {
@@ -46,13 +46,13 @@ pub(crate) struct Args {
     // Its help names all studies.
     #[arg(value_name = "NAME", help = names_help())]
     names: Vec<String>,
-    /// Leave out what shows how much the answer moves with each parameter.
+    /// Leave out how much the answer moves with each parameter.
     #[arg(long)]
     cells_only: bool,
     #[command(flatten)]
     format: Format,
-    /// Run nothing, but write a file for each run into this directory, which is made and holds one
-    /// plan. `run-task` runs one, wherever that is, and `collect` makes the report.
+    /// Run nothing, but write a file for each run into this new directory, which holds one plan.
+    /// `run-task` runs one, on any machine, and `collect` makes the report.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["json", "html"])]
     plan: Option<PathBuf>,
     #[command(flatten)]
@@ -64,14 +64,14 @@ struct Format {
     /// Print the report as JSON.
     #[arg(long)]
     json: bool,
-    /// Write a page with charts of it, too, to a file in HTML that needs nothing else.
+    /// Also write a self-contained HTML page with charts.
     #[arg(long, value_name = "OUT")]
     html: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]
 enum Step {
-    /// Run what a file of `--plan` says, and write the answer beside it, as NAME.answer.json.
+    /// Run a file of `--plan`, and write the answer beside it, as NAME.answer.json.
     RunTask {
         /// The file, NAME.task.json.
         file: PathBuf,

@@ -49,7 +49,7 @@ const LATENCY_LIMITS_US: [u32; 3] = [0, 20, 100];
 #[derive(Clone, Debug, Default, PartialEq, clap::Args)]
 #[command(next_help_heading = "Measuring on this machine (hybrid-polling)")]
 pub(super) struct LiveOptions {
-    /// Measure the ways to wait, and simulate none: over a thread that plays a device, on two
+    /// Measure ways to wait instead of simulating them: over a thread that plays a device, on two
     /// processors
     #[arg(long, conflicts_with_all = ["cells_only", "plan"])]
     live: bool,
@@ -57,10 +57,10 @@ pub(super) struct LiveOptions {
     #[arg(long, value_name = "US,…", value_delimiter = ',', requires = "live")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=100_000))]
     times: Vec<u32>,
-    /// Measure a file, too: random reads of 4 KiB, past the page cache where that is possible
+    /// Also measure a file: random reads of 4 KiB, past the page cache if possible
     #[arg(long, value_name = "FILE", requires = "live")]
     file: Option<PathBuf>,
-    /// Rounds, in each of which every policy runs once; the median is told, and the least and the
+    /// Rounds, each with one run of every policy; printed are the median, the least and the
     /// greatest [default: 5]
     #[arg(long, value_name = "COUNT", requires = "live")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=99))]
