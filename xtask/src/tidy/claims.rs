@@ -59,22 +59,26 @@ fn check(list: &str, files: &[File]) -> Result<Vec<Finding>> {
     let Claims { claims } = toml::from_str(list).context("reading claims.toml")?;
     let mut findings = vec![];
     for page in files.iter().filter(|file| is_page(file)) {
+        let own: Vec<_> = claims.iter().filter(|claim| claim.path == page.path).collect();
+        let mut before = "";
         for (index, line) in page.text.lines().enumerate() {
+            let is_listed = || own.iter().any(|claim| ends_in(&claim.text, before, line));
             let phrase = PHRASES.iter().find(|phrase| has_phrase(line, phrase));
-            let is_listed =
-                || claims.iter().any(|it| it.path == page.path && line.contains(&it.text));
             if let Some(phrase) = phrase.filter(|_| !is_listed()) {
                 let what = format!("\"{phrase}\" says that something is missing: {PATH} lists it");
                 findings.push(Finding::at(page, index, what));
             }
+            before = line;
         }
     }
     let there = there(files);
     for claim in &claims {
-        let line = files
-            .iter()
-            .filter(|file| file.path == claim.path)
-            .find_map(|file| file.text.lines().position(|line| line.contains(&claim.text)));
+        let page = files.iter().find(|file| file.path == claim.path);
+        let lines: Vec<_> = page.map(|page| page.text.lines().collect()).unwrap_or_default();
+        let line = (0..lines.len()).position(|index| {
+            let before = index.checked_sub(1).map_or("", |before| lines[before]);
+            ends_in(&claim.text, before, lines[index])
+        });
         let untrue = claim.until.iter().find(|name| there.contains(*name));
         let what = match (line, untrue) {
             (None, _) => format!("{PATH} has \"{}\", which the page does not say", claim.text),
@@ -84,6 +88,13 @@ fn check(list: &str, files: &[File]) -> Result<Vec<Finding>> {
         findings.push(Finding { path: claim.path.clone(), line: line.unwrap_or(0) + 1, what });
     }
     Ok(findings)
+}
+
+/// Whether `text` ends in `line`; it may have begun in the line before.
+fn ends_in(text: &str, before: &str, line: &str) -> bool {
+    let (before, line) = (before.trim(), line.trim());
+    let joined = format!("{before} {line}");
+    joined.rfind(text).is_some_and(|at| at + text.len() > before.len() + 1)
 }
 
 /// Whether claims on the page are listed.
@@ -163,6 +174,7 @@ mod tests {
     #[test]
     fn listed_claim_is_made_and_true() {
         let page = ("README.md", "\nno TLS yet\n");
+        assert_eq!(findings(&[("README.md", "There is no\n  TLS yet.\n")]), [""; 0]);
         assert_eq!(findings(&[page, ("a.rs", "struct Tlsa;")]), [""; 0]);
         assert_eq!(
             findings(&[page, ("a.rs", "struct Tls;")]),
