@@ -148,9 +148,13 @@ fn tables() -> [(&'static str, String); 3] {
     let mut simulated = String::from("| option | value | what it does |\n|---|---|---|\n");
     let mut without =
         String::from("| option | what it does under fio | why nothing here |\n|---|---|---|\n");
-    let mut refused = String::from(
-        "| option | accepted | what it does under fio | why it is refused |\n|---|---|---|---|\n",
-    );
+    let mut refused: Vec<(String, String)> = vec![];
+    // Options that differ in their names alone share a row.
+    let mut refuse =
+        |names: String, rest: String| match refused.iter_mut().find(|row| row.1 == rest) {
+            Some(row) => row.0.extend([", ", &names]),
+            None => refused.push((names, rest)),
+        };
     for info in options() {
         let (name, doc) = (names(info), info.doc);
         let off: Vec<_> = info.off.iter().map(|value| format!("`{value}`")).collect();
@@ -161,10 +165,18 @@ fn tables() -> [(&'static str, String); 3] {
             }
             Support::NoEffect(why) => writeln!(without, "| {name} | {doc} | {why} |"),
             Support::NotYet => {
-                writeln!(refused, "| {name} | {off} | {doc} | not simulated yet |")
+                refuse(name, format!("{off} | {doc} | not simulated yet"));
+                Ok(())
             }
-            Support::Never(why) => writeln!(refused, "| {name} | {off} | {doc} | {why} |"),
+            Support::Never(why) => {
+                refuse(name, format!("{off} | {doc} | {why}"));
+                Ok(())
+            }
         };
     }
+    let head =
+        "| option | accepted | what it does under fio | why it is refused |\n|---|---|---|---|\n";
+    let rows = refused.iter().map(|(names, rest)| format!("| {names} | {rest} |\n"));
+    let refused = head.to_owned() + &rows.collect::<String>();
     [("simulated", simulated), ("without effect", without), ("refused", refused)]
 }
