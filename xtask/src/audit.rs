@@ -5,8 +5,8 @@
 //! deny.toml is a part of this, without the two.
 
 use crate::cargo;
-use crate::not_run::NotRun;
 use anyhow::{Context, Result};
+use paternoster_bench::NotRun;
 use std::path::Path;
 use std::process::Stdio;
 

@@ -4,8 +4,9 @@
 //! lost, memory is bounded. Their figures need a quiet machine.
 
 use crate::cargo;
-use crate::not_run::{NotRun, NotedFile};
+use crate::not_run::NotedFile;
 use anyhow::{Result, bail};
+use paternoster_bench::NotRun;
 
 /// The variable that has the tests judge figures.
 pub(crate) const FIGURES: (&str, &str) = ("PATERNOSTER_JUDGE", "figures");

@@ -11,8 +11,8 @@
 //! named with the command that installs it, and the exit status is 2.
 
 use crate::cargo;
-use crate::not_run::NotRun;
 use anyhow::{Context, Result, bail};
+use paternoster_bench::NotRun;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;

@@ -15,11 +15,11 @@
 
 mod machine;
 
-use crate::not_run::NotRun;
 use crate::packages;
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use machine::Machine;
+use paternoster_bench::NotRun;
 use std::time::Instant;
 
 /// The heading over the commands.

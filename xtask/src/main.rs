@@ -4,15 +4,9 @@
 //! benchmarks. Every path in this crate is relative to the root of the repository.
 
 mod audit;
-mod bench_depth;
-mod bench_fairness;
-mod bench_idle;
+mod bench;
 mod bench_live;
-mod bench_nbd;
-mod bench_predict;
 mod bench_sched;
-mod bench_shares;
-mod bench_thinkers;
 mod cargo;
 mod commit;
 mod compare;
@@ -22,7 +16,6 @@ mod fio_judge;
 mod fresh;
 mod goldens;
 mod guest;
-mod killed_on_drop;
 mod not_run;
 mod oracle;
 mod packages;
@@ -34,7 +27,7 @@ mod tidy;
 
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
-use not_run::NotRun;
+use paternoster_bench::NotRun;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -72,33 +65,10 @@ enum Command {
     FioJudge(fio_judge::Args),
     /// Measure
     #[command(subcommand)]
-    Bench(Bench),
+    Bench(bench::Bench),
     /// What the guest of `test --guest` does
     #[command(subcommand, hide = true)]
     Inside(guest::Inside),
-}
-
-/// What there is to measure.
-#[derive(Subcommand)]
-enum Bench {
-    /// The schedulers: instructions per request, against the pins, and nanoseconds
-    Sched(bench_sched::Args),
-    /// A server without clients: iowait, I/O pressure and wake-ups that it adds to the machine's
-    Idle(bench_idle::Args),
-    /// The server beside nbdkit and qemu-nbd: IOPS and latency
-    Nbd(bench_nbd::Args),
-    /// The tests of served clients, judged to a few percent
-    Live,
-    /// What a neighbour keeps of a disk that other clients attack
-    Fairness(bench_fairness::Args),
-    /// Whether every tenant gets its weight while the disk stays busy
-    Shares(bench_shares::Args),
-    /// What the laboratory predicts of a server beside what the server does
-    Predict(bench_predict::Args),
-    /// Throughput, shares and a victim's latency under schedulers over modelled devices
-    Depth(bench_depth::Args),
-    /// What a client keeps of a disk beside one that thinks
-    Thinkers(bench_thinkers::Args),
 }
 
 fn main() -> ExitCode {
@@ -132,14 +102,6 @@ fn run(command: &Command) -> Result<()> {
         Command::Decisions(args) => decisions::run(args),
         Command::Goldens(args) => goldens::run(args),
         Command::FioJudge(args) => fio_judge::run(args),
-        Command::Bench(Bench::Sched(args)) => bench_sched::run(args),
-        Command::Bench(Bench::Idle(args)) => bench_idle::run(args),
-        Command::Bench(Bench::Nbd(args)) => bench_nbd::run(args),
-        Command::Bench(Bench::Live) => bench_live::run(),
-        Command::Bench(Bench::Fairness(args)) => bench_fairness::run(args),
-        Command::Bench(Bench::Shares(args)) => bench_shares::run(args),
-        Command::Bench(Bench::Predict(args)) => bench_predict::run(args),
-        Command::Bench(Bench::Depth(args)) => bench_depth::run(args),
-        Command::Bench(Bench::Thinkers(args)) => bench_thinkers::run(args),
+        Command::Bench(bench) => bench::run(bench),
     }
 }

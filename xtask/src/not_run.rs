@@ -1,22 +1,9 @@
-//! The answer of a command that could not do what it was asked: neither a pass nor a failure.
+//! What tests note that could not do what they were asked: neither a pass nor a failure.
 
 use anyhow::{Context as _, Result};
-use std::fmt;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-
-/// Why nothing was checked, and what would have to be there. Ends the program with status 2.
-#[derive(Debug)]
-pub(crate) struct NotRun(pub(crate) String);
-
-impl fmt::Display for NotRun {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "not run: {}", self.0)
-    }
-}
-
-impl std::error::Error for NotRun {}
 
 /// The variable that names the file in which tests note what they could not run on this machine.
 const NOT_RUN: &str = "PATERNOSTER_NOT_RUN";

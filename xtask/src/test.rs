@@ -4,9 +4,10 @@
 //! Cheap checks come before dear ones, except that the test runner comes last, so that its own
 //! summary ends the output where nothing failed.
 
-use crate::not_run::{NotRun, NotedFile};
-use crate::{bench_idle, bench_sched, cargo, fio_judge, guest, oracle, packages, tidy};
+use crate::not_run::NotedFile;
+use crate::{bench_sched, cargo, fio_judge, guest, oracle, packages, tidy};
 use anyhow::{Result, bail};
+use paternoster_bench::{NotRun, idle};
 use paternoster_disk::IoEngine;
 use std::time::Instant;
 
@@ -65,7 +66,7 @@ const STEPS: [Step; 18] = [
         "cargo test -p paternoster-crossing --features model --test model --locked",
     ),
     Step::cargo("attacks", "cargo test --workspace --test attacks --locked -- --nocapture"),
-    Step::call("idle server", "cargo xtask bench idle --check", bench_idle::check),
+    Step::call("idle server", "cargo xtask bench idle --check", idle_server),
     Step::call("fio as judge", "cargo xtask fio-judge --no-clock --files 25", fio_judge::check),
     Step::call("guest", "cargo xtask test --guest", guest::run),
     Step {
@@ -140,6 +141,11 @@ fn run_steps() -> Result<()> {
 fn list_of_failed(failed: &[&Step]) -> String {
     let lines = failed.iter().map(|step| format!("\n  {}: {}", step.name, step.command_line()));
     format!("{} of {} steps failed:{}", failed.len(), STEPS.len(), lines.collect::<String>())
+}
+
+/// An idle server wakes up for nothing.
+fn idle_server() -> Result<()> {
+    idle::check(&cargo::tested()?)
 }
 
 /// Has all tests run by threads where this machine does not permit io_uring, by which they run

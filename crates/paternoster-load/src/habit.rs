@@ -2,58 +2,48 @@
 
 use std::cmp::Reverse;
 use std::path::Path;
-use std::time::Duration;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
+use paternoster::Nanos;
 use paternoster_disk::MonotonicClock;
+use paternoster_scene::Tenant;
 use rustix::net::Shutdown;
 
 use crate::{Client, Load};
 
-/// What the clients of a tenant do between a reply and their next request.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Habit {
-    /// How long they wait before they ask again, at least.
-    pub think: Duration,
-    /// How much longer they wait at most: each time a part of this, drawn anew.
-    pub think_more: Duration,
-    /// Whether they disconnect at once, and connect anew before they ask again. For connections
-    /// with one request outstanding.
-    pub reconnects: bool,
+/// Refuses a tenant whose clients cannot do what it says.
+pub(crate) fn check(tenant: &Tenant) -> Result<()> {
+    let Tenant { name, depth, reconnects, .. } = tenant;
+    let Some(later) = reconnects else { return Ok(()) };
+    ensure!(*depth == 1, "tenant {name:?}: {depth} requests outstanding: 1 is allowed");
+    ensure!(
+        *later == Nanos::ZERO,
+        "tenant {name:?}: a connection that ends {} us after the answer: clients end it at once",
+        later.as_nanos() / 1000
+    );
+    Ok(())
 }
 
 impl Load {
-    /// Gives the clients of a tenant, by its place among the loads, a habit; before they start.
-    ///
-    /// # Panics
-    ///
-    /// Where there is no such tenant, or it is to reconnect with several requests outstanding.
-    pub fn set_habit(&mut self, tenant: usize, habit: Habit) {
-        let depth = self.tenants[tenant].0.depth;
-        assert!(!habit.reconnects || depth == 1, "{depth} requests outstanding, 1 is allowed");
-        self.habits[tenant] = habit;
-    }
-
     /// The client asks again, now or when it has thought; while the load pauses, after that.
     pub(crate) fn ask_again(&mut self, index: usize, cookie: u64) -> Result<()> {
-        let Habit { think, think_more, reconnects } = self.habit_of(index);
-        if self.asking && think == Duration::ZERO && think_more == Duration::ZERO && !reconnects {
+        let &Tenant { think, think_more, .. } = self.tenant_of(index);
+        let reconnects = self.is_over(index);
+        if self.asking && think == Nanos::ZERO && think_more == Nanos::ZERO && !reconnects {
             return self.ask(index, cookie);
         }
         if reconnects {
             let socket = &self.clients[index].socket;
             rustix::net::shutdown(socket, Shutdown::Both).context("a connection is lost")?;
         }
-        let [least, more] = [think, think_more].map(|part| u64::try_from(part.as_nanos()));
-        let least = least.context("a thought of centuries")?;
-        let think = least + self.random.u64(..=more.context("a thought of centuries")?);
+        let think = think.as_nanos() + self.random.u64(..=think_more.as_nanos());
         self.due.push(Reverse((MonotonicClock::monotonic_now() + think, index, cookie)));
         Ok(())
     }
 
     /// Returns whether the connection ends with its reply.
     pub(crate) fn is_over(&self, index: usize) -> bool {
-        self.habit_of(index).reconnects
+        self.tenant_of(index).reconnects.is_some()
     }
 
     /// When the next client has thought.
@@ -83,7 +73,7 @@ impl Load {
         Ok(())
     }
 
-    fn habit_of(&self, index: usize) -> Habit {
-        self.habits[self.clients[index].tenant]
+    fn tenant_of(&self, index: usize) -> &Tenant {
+        &self.tenants[self.clients[index].tenant].0
     }
 }

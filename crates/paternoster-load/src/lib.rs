@@ -1,4 +1,5 @@
-//! NBD clients that always have something to ask: the load of the demo, of tests and benches.
+//! NBD clients that always have something to ask: the load of the demo, of tests and benches. A
+//! [`Tenant`] says what they do, and [`Live`] plays whole scenes with them.
 //!
 //! ```text
 //!   tenant ── connection ── depth requests outstanding, a new one for each reply
@@ -11,6 +12,7 @@ mod ask;
 mod habit;
 mod judging;
 mod live;
+mod local;
 mod measure;
 
 use std::cmp::Reverse;
@@ -28,33 +30,17 @@ use fastrand::Rng;
 use hdrhistogram::Histogram;
 use paternoster_disk::{Buffers, Completion, Fd, IoEngine, MonotonicClock, Ring};
 use paternoster_nbd::client::{ClientOptions, Handshake, Progress, Replies, Target, Transmission};
+use paternoster_scene::Tenant;
 
-pub use ask::Asks;
-pub use habit::Habit;
 pub use judging::{STARVED, judges_figures, least_part, report_too_busy};
-pub use live::{EXPORT_BYTES, Live};
-pub use measure::{Got, Window};
+pub use live::{Live, server_toml};
+pub use local::LocalServer;
 
 /// Room for replies that arrive at once.
 const RECEIVE_ROOM: usize = 256 << 10;
 
 /// Longest latency that is distinguished, in nanoseconds: a minute.
 const LATENCY_MAX: u64 = 60_000_000_000;
-
-/// The load of one tenant: its clients and their requests.
-#[derive(Clone, Debug)]
-pub struct TenantLoad {
-    /// The export that they enter.
-    pub export: String,
-    /// Connections.
-    pub connections: u32,
-    /// Requests outstanding on each connection.
-    pub depth: u32,
-    /// Bytes of a request; they are aligned to it.
-    pub block: u32,
-    /// Requests of a hundred that are writes.
-    pub write_percent: u32,
-}
 
 /// The replies that the clients of one tenant got.
 #[derive(Clone, Debug)]
@@ -104,11 +90,8 @@ pub struct Load {
     /// Where the server is.
     socket: PathBuf,
     ring: Ring<Token>,
-    tenants: Vec<(TenantLoad, Measured)>,
-    /// One for each tenant.
-    habits: Vec<Habit>,
-    /// One for each tenant.
-    asks: Vec<Asks>,
+    /// Each with what it got since that was last taken.
+    tenants: Vec<(Tenant, Measured)>,
     clients: Vec<Client>,
     /// Clients that think, or would ask but for a pause: until when, which, and the number of their
     /// next request.
@@ -120,9 +103,10 @@ pub struct Load {
 }
 
 impl Load {
-    /// Connects all clients over the unix socket; nothing is asked yet. `seed` decides what will
-    /// be.
-    pub fn connect(socket: &Path, tenants: &[TenantLoad], seed: u64) -> Result<Self> {
+    /// Connects all clients over the unix socket, each to the export of its tenant's name; nothing
+    /// is asked yet. `seed` decides what will be.
+    pub fn connect(socket: &Path, tenants: &[Tenant], seed: u64) -> Result<Self> {
+        tenants.iter().try_for_each(habit::check)?;
         let mut clients = Vec::new();
         for (index, tenant) in tenants.iter().enumerate() {
             for _ in 0..tenant.connections {
@@ -133,8 +117,6 @@ impl Load {
             socket: socket.to_owned(),
             ring: Ring::new(IoEngine::fastest())?,
             tenants: tenants.iter().map(|tenant| (tenant.clone(), Measured::new())).collect(),
-            habits: vec![Habit::default(); tenants.len()],
-            asks: vec![Asks::default(); tenants.len()],
             clients,
             due: BinaryHeap::new(),
             random: Rng::with_seed(seed),
@@ -265,10 +247,10 @@ impl Load {
 }
 
 impl Client {
-    fn connect(socket: &Path, tenant: usize, load: &TenantLoad) -> Result<Self> {
+    fn connect(socket: &Path, tenant: usize, load: &Tenant) -> Result<Self> {
         let mut stream = UnixStream::connect(socket)
             .with_context(|| format!("cannot connect to {}", socket.display()))?;
-        let target = Target::Go(load.export.clone());
+        let target = Target::Go(load.name.clone());
         let options = ClientOptions { target, replies: Replies::Simple };
         let mut handshake = Handshake::new(options);
         let (mut input, mut output) = (BytesMut::new(), BytesMut::new());
@@ -289,7 +271,7 @@ impl Client {
             }
         };
         if session.export.size < u64::from(load.block) {
-            bail!("export {:?} is smaller than a block of {}", load.export, load.block);
+            bail!("export {:?} is smaller than a block of {}", load.name, load.block);
         }
         Ok(Self {
             tenant,

@@ -2,21 +2,14 @@
 //! connection.
 
 use std::fmt::Write as _;
-use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use hdrhistogram::Histogram;
 use paternoster::Nanos;
 use paternoster_model::{Kind, Stages, device_names};
-use paternoster_scene::{Outcome, Scene, Scheduler, Tenant, TenantOutcome, World};
-use paternoster_server::Server;
-use paternoster_server::config::{Config, Listen};
+use paternoster_scene::{Outcome, Scene, Scheduler, Tenant, World};
 
-use crate::{Asks, Got, Habit, Load, TenantLoad, Window};
-
-/// Bytes of a tenant's part of the disk.
-pub const EXPORT_BYTES: u64 = 64 << 20;
+use crate::{LocalServer, Measured};
 
 /// The server and real clients as a world: it plays scenes in real time. The seed decides what the
 /// clients ask for; random times of a device do not depend on it.
@@ -31,51 +24,36 @@ impl World for Live {
     type Error = anyhow::Error;
 
     fn play(&mut self, scene: &Scene, scheduler: &Scheduler, seed: u64) -> Result<Outcome> {
-        let folder = tempfile::tempdir()?;
-        let socket = folder.path().join("nbd.sock");
-        let text = self.config(scene, scheduler)?;
-        let mut config = Config::from_toml(&text, Path::new("scene"))?;
-        config.listen = vec![Listen::unix(socket.clone())];
-        let server = Server::start(&config)?;
-        let loads: Vec<_> = scene.tenants.iter().map(load).collect();
-        let mut clients = Load::connect(&socket, &loads, seed)?;
-        for (index, tenant) in scene.tenants.iter().enumerate() {
-            let [think, think_more] = [tenant.think, tenant.think_more].map(duration);
-            clients.set_habit(index, Habit { think, think_more, reconnects: false });
-            clients.set_asks(index, asks(tenant)?);
-        }
-        clients.start()?;
-        clients.run_for(duration(scene.warm_up))?;
-        let window = clients.count(&server.control(), duration(scene.counted), |_| {})?;
-        clients.finish()?;
-        server.shut_down()?;
-        Ok(outcome(scene, window))
+        self.watch(scene, scheduler, seed, |_| {})
     }
 }
 
 impl Live {
-    /// The configuration of the server, but for its socket.
-    fn config(&self, scene: &Scene, scheduler: &Scheduler) -> Result<String> {
-        let size = EXPORT_BYTES * scene.tenants.len() as u64;
+    /// Bytes of a tenant's part of the disk.
+    pub const EXPORT_BYTES: u64 = 64 << 20;
+
+    /// Plays a scene; `progress` gets what each tenant got in a part of the counted time.
+    pub fn watch(
+        &self,
+        scene: &Scene,
+        scheduler: &Scheduler,
+        seed: u64,
+        progress: impl FnMut(&[Measured]),
+    ) -> Result<Outcome> {
+        let size = Self::EXPORT_BYTES * scene.tenants.len() as u64;
         let device = self.device(scene)?;
-        let mut text = format!("[disks.d]\nbackend = \"modelled\"\nsize = {size}\n{device}");
-        let (kind, mut tunables) = (scheduler.kind, String::new());
-        let _ = writeln!(text, "scheduler = \"{kind}\"");
-        for (name, value) in &scheduler.tunables {
-            // The server has a key of its own for the depth of a disk.
-            let place = if name == "depth" { &mut text } else { &mut tunables };
-            let _ = writeln!(place, "{name} = {value}");
+        let disk = format!("backend = \"modelled\"\nsize = {size}\n{device}");
+        let config = server_toml(&disk, scheduler, &scene.tenants, Self::EXPORT_BYTES);
+        let server = LocalServer::from_toml(&config)?;
+        let mut clients = server.connect(&scene.tenants, seed)?;
+        let [warm_up, counted] = [scene.warm_up, scene.counted].map(duration);
+        let mut outcome = clients.play(&server.control(), warm_up, counted, progress)?;
+        clients.finish()?;
+        server.end()?;
+        if let Some(law) = scene.service() {
+            outcome.price(law.fixed);
         }
-        let _ = writeln!(text, "[disks.d.tunables]\n{tunables}");
-        for (index, Tenant { name, weight, .. }) in scene.tenants.iter().enumerate() {
-            let offset = EXPORT_BYTES * index as u64;
-            let _ = write!(
-                text,
-                "[groups.\"/{name}\"]\nweight = {weight}\n[exports.\"{name}\"]\ndisk = \"d\"\n\
-                 offset = {offset}\nsize = {EXPORT_BYTES}\n"
-            );
-        }
-        Ok(text)
+        Ok(outcome)
     }
 
     /// The keys of the disk that say how fast it is.
@@ -110,55 +88,33 @@ impl Live {
     }
 }
 
-fn load(tenant: &Tenant) -> TenantLoad {
-    let Tenant { connections, depth, block, write_percent, .. } = *tenant;
-    TenantLoad { export: tenant.name.clone(), connections, depth, block, write_percent }
-}
-
-fn asks(tenant: &Tenant) -> Result<Asks> {
-    match (tenant.fua, tenant.write_percent) {
-        (false, _) | (true, 0) => Ok(Asks::ReadsAndWrites),
-        (true, 100) => Ok(Asks::DurableWrites),
-        (true, percent) => bail!(
-            "tenant {:?}: fua beside write_percent = {percent}: clients write with FUA or not at \
-             all, so 100 is allowed",
-            tenant.name
-        ),
+/// The configuration of a server, but for its socket: a disk of those keys, of which each tenant
+/// has so many bytes as its export, behind the one before.
+pub fn server_toml(
+    disk: &str,
+    scheduler: &Scheduler,
+    tenants: &[Tenant],
+    export_bytes: u64,
+) -> String {
+    let (kind, mut tunables) = (scheduler.kind, String::new());
+    let mut text = format!("[disks.d]\n{disk}scheduler = \"{kind}\"\n");
+    for (name, value) in &scheduler.tunables {
+        // The server has a key of its own for the depth of a disk.
+        let place = if name == "depth" { &mut text } else { &mut tunables };
+        let _ = writeln!(place, "{name} = {value}");
     }
+    let _ = writeln!(text, "[disks.d.tunables]\n{tunables}");
+    for (index, Tenant { name, weight, .. }) in tenants.iter().enumerate() {
+        let offset = export_bytes * index as u64;
+        let _ = write!(
+            text,
+            "[groups.\"/{name}\"]\nweight = {weight}\n[exports.\"{name}\"]\ndisk = \"d\"\n\
+             offset = {offset}\nsize = {export_bytes}\n"
+        );
+    }
+    text
 }
 
 fn duration(span: Nanos) -> Duration {
     Duration::from_nanos(span.as_nanos())
-}
-
-#[allow(clippy::cast_precision_loss, reason = "counts and times are far below 2^53")]
-fn outcome(scene: &Scene, window: Window) -> Outcome {
-    let service = scene.service().map(|law| duration(law.fixed).as_secs_f64());
-    let tenant = |(got, tenant): (Got, &Tenant)| {
-        let requests = got.measured.replies;
-        // In reads without bytes, where the device's time for one is known.
-        let cost = got.device.zip(service).map(|(took, one)| took.as_secs_f64() / one);
-        let mut latency = Histogram::new(3).expect("three digits are allowed");
-        latency.add(&got.measured.latency).expect("it grows");
-        TenantOutcome {
-            name: tenant.name.clone(),
-            weight: tenant.weight,
-            light: tenant.light,
-            block: tenant.block,
-            requests,
-            cost: cost.unwrap_or(requests as f64),
-            backlogged: got.demand,
-            latency,
-        }
-    };
-    let seconds = window.counted.as_secs_f64();
-    let tenants: Vec<_> = window.tenants.into_iter().zip(&scene.tenants).map(tenant).collect();
-    Outcome {
-        seconds,
-        requests: tenants.iter().map(|tenant| tenant.requests).sum(),
-        cost: tenants.iter().map(|tenant| tenant.cost).sum(),
-        tenants,
-        seconds_errors: vec![],
-        in_flight: None,
-    }
 }

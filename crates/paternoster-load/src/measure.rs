@@ -3,19 +3,12 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
+use paternoster::Nanos;
+use paternoster_scene::{Outcome, TenantOutcome};
 use paternoster_server::ctl::Control;
 use paternoster_server::stat::Detail;
 
 use crate::{Load, Measured};
-
-/// How long every tenant has been backlogged before anything counts.
-const BACKLOGGED: Duration = Duration::from_millis(500);
-
-/// How long is counted at least, on a machine on which it takes long until all are served.
-const LEAST: Duration = Duration::from_millis(200);
-
-/// How long the tenants go on after the counting has ended.
-const MARGIN: Duration = Duration::from_millis(50);
 
 /// How often progress is reported.
 const SLICE: Duration = Duration::from_millis(100);
@@ -23,55 +16,32 @@ const SLICE: Duration = Duration::from_millis(100);
 /// How often it is looked whether every tenant is being served.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// The result of one tenant.
-#[derive(Clone, Debug)]
-pub struct Got {
-    /// Replies and their latencies.
-    pub measured: Measured,
-    /// The part of the time in which it had a request waiting for the device, 0 to 1.
-    pub demand: f64,
-    /// How long its requests kept servers of a modelled disk, summed over servers; none of another
-    /// disk.
-    pub device: Option<Duration>,
-}
-
-/// The results of all tenants, and in how long.
-#[derive(Clone, Debug)]
-pub struct Window {
-    /// In the order of the loads.
-    pub tenants: Vec<Got>,
-    /// How long was counted.
-    pub counted: Duration,
-}
-
 impl Load {
-    /// Has all tenants ask for `span` in all, and counts what they get from when each of them has
-    /// been backlogged for half a second until just before they stop: a fifth of a second, or more.
-    /// `stat` is the server's; `progress` gets what each tenant got in a part of the time.
-    pub fn measure(
+    /// Has all tenants ask, and counts what they get from `warm_up` after all of them have been
+    /// answered, for a time. `stat` is the server's; `progress` gets what each tenant got in a part
+    /// of the time.
+    pub fn play(
         &mut self,
         stat: &impl Control,
-        span: Duration,
+        warm_up: Duration,
+        counted: Duration,
         progress: impl FnMut(&[Measured]),
-    ) -> Result<Window> {
-        let end = Instant::now() + span.saturating_sub(MARGIN);
+    ) -> Result<Outcome> {
         self.start()?;
         self.until_all_are_served()?;
-        self.run_for(BACKLOGGED)?;
-        let left = end.saturating_duration_since(Instant::now());
-        let window = self.count(stat, left.max(LEAST), progress)?;
-        self.run_for(MARGIN)?;
-        Ok(window)
+        self.run_for(warm_up)?;
+        self.count(stat, counted, progress)
     }
 
-    /// Counts what the tenants, who ask already, get in the next `span`. `stat` and `progress` are
-    /// as for [`measure`](Self::measure).
+    /// Counts what the tenants, who ask already, get in the next `span`. What a request costs the
+    /// device is not known: each counts as one. `stat` and `progress` are as for
+    /// [`play`](Self::play).
     pub fn count(
         &mut self,
         stat: &impl Control,
         span: Duration,
         mut progress: impl FnMut(&[Measured]),
-    ) -> Result<Window> {
+    ) -> Result<Outcome> {
         self.take_measured();
         let began = Instant::now();
         let end = began + span;
@@ -83,18 +53,25 @@ impl Load {
             progress(&slice);
             sums = sums.iter().zip(&slice).map(|(sum, more)| sum.and(more)).collect();
         }
-        let counted = began.elapsed();
+        let seconds = began.elapsed().as_secs_f64();
         let after = self.times(stat)?;
 
+        let mut tenants: Vec<_> =
+            self.tenants.iter().map(|(tenant, _)| TenantOutcome::none_of(tenant)).collect();
         let times = before.into_iter().zip(after);
-        let tenants = sums.into_iter().zip(times).map(|(measured, (before, after))| {
+        for ((tenant, sum), (before, after)) in tenants.iter_mut().zip(sums).zip(times) {
+            tenant.requests = sum.replies;
+            tenant.cost = float(sum.replies);
+            tenant.latency = sum.latency;
             let waited = after.backlogged.saturating_sub(before.backlogged);
-            let demand = (waited.as_secs_f64() / counted.as_secs_f64()).min(1.0);
+            tenant.backlogged = (float(waited.as_nanos()) / 1e9 / seconds).min(1.0);
             let device = after.device.zip(before.device);
-            let device = device.map(|(after, before)| after.saturating_sub(before));
-            Got { measured, demand, device }
-        });
-        Ok(Window { tenants: tenants.collect(), counted })
+            tenant.device = device.map(|(after, before)| after.saturating_sub(before));
+        }
+        let requests = tenants.iter().map(|tenant| tenant.requests).sum();
+        let cost = float(requests);
+        let (seconds_errors, in_flight) = (vec![], None);
+        Ok(Outcome { seconds, requests, cost, tenants, seconds_errors, in_flight })
     }
 
     fn until_all_are_served(&mut self) -> Result<()> {
@@ -115,17 +92,22 @@ impl Load {
             let mut groups = stat.disks.iter().flat_map(|disk| &disk.groups);
             let of_export = groups.find(|group| group.exports.contains(export));
             let group = of_export.with_context(|| format!("no group has the export {export:?}"))?;
-            let backlogged = Duration::from_nanos(group.backlogged_ns);
-            Ok(Times { backlogged, device: group.device_ns.map(Duration::from_nanos) })
+            let backlogged = Nanos::new(group.backlogged_ns);
+            Ok(Times { backlogged, device: group.device_ns.map(Nanos::new) })
         };
-        self.tenants.iter().map(|(load, _)| times_of(&load.export)).collect()
+        self.tenants.iter().map(|(tenant, _)| times_of(&tenant.name)).collect()
     }
 }
 
 /// What the server says of a tenant's time since its start.
 struct Times {
     /// With a request waiting.
-    backlogged: Duration,
+    backlogged: Nanos,
     /// In which servers of a modelled disk were kept.
-    device: Option<Duration>,
+    device: Option<Nanos>,
+}
+
+#[allow(clippy::cast_precision_loss, reason = "counts and times are far below 2^53")]
+fn float(count: u64) -> f64 {
+    count as f64
 }

@@ -1,38 +1,27 @@
 //! What clients ask for and when, as the server counts it.
 
-use std::path::Path;
 use std::time::{Duration, Instant};
 
-use paternoster_load::{Asks, Habit, Load, TenantLoad};
-use paternoster_server::Server;
-use paternoster_server::config::{Config, Listen};
+use paternoster::Nanos;
+use paternoster_load::{Load, LocalServer};
+use paternoster_scene::Tenant;
 use paternoster_server::ctl::Control as _;
 use paternoster_server::stat::{Detail, DiskStat};
-use tempfile::TempDir;
 
 /// A server of an empty disk in memory, and the clients of its only export.
 struct Rig {
-    server: Server,
+    server: LocalServer,
     load: Load,
-    _dir: TempDir,
 }
 
 impl Rig {
-    fn new(connections: u32, depth: u32, asks: Asks, habit: Habit) -> Self {
-        let dir = tempfile::tempdir().expect("a directory");
+    fn new(tenant: Tenant) -> Self {
         let text = "[disks.d]\nbackend = \"memory\"\nsize = \"64M\"\nscheduler = \"none\"\n\
                     [exports.e]\ndisk = \"d\"\n";
-        let mut config = Config::from_toml(text, Path::new("c.toml")).expect("it is valid");
-        let socket = dir.path().join("nbd.sock");
-        config.listen = vec![Listen::unix(socket.clone())];
-        let server = Server::start(&config).expect("a server");
-        let export = "e".to_owned();
-        let tenant = TenantLoad { export, connections, depth, block: 4096, write_percent: 0 };
-        let mut load = Load::connect(&socket, &[tenant], 1).expect("clients");
-        load.set_asks(0, asks);
-        load.set_habit(0, habit);
+        let server = LocalServer::from_toml(text).expect("a server");
+        let mut load = server.connect(&[tenant.named("e")], 1).expect("clients");
         load.start().expect("they ask");
-        Self { server, load, _dir: dir }
+        Self { server, load }
     }
 
     /// Replies within that long.
@@ -64,7 +53,7 @@ impl Rig {
 
     fn end(self) {
         self.load.finish().expect("the server serves");
-        self.server.shut_down().expect("it ends well");
+        self.server.end().expect("it ends well");
     }
 }
 
@@ -76,38 +65,43 @@ fn completed(disk: &DiskStat, op: &str) -> u64 {
 
 #[test]
 fn clients_ask_for_what_they_are_told_to() {
-    for (asks, op, syncs) in [
-        (Asks::ReadsAndWrites, "read", false),
-        (Asks::Caches, "read", false),
-        (Asks::DurableWrites, "write", true),
-        (Asks::Trims, "discard", false),
+    let reads = || Tenant::reads(100, 2, 4);
+    let writes = || Tenant { write_percent: 100, ..reads() };
+    for (tenant, op, syncs) in [
+        (reads(), "read", false),
+        (Tenant { caches: true, ..reads() }, "read", false),
+        (Tenant { fua: true, ..writes() }, "write", true),
+        (Tenant { zeroes: true, ..writes() }, "write_zeroes", false),
+        (Tenant { trim_percent: 100, ..reads() }, "discard", false),
     ] {
-        let mut rig = Rig::new(2, 4, asks, Habit::default());
+        let what = format!("{tenant:?}");
+        let mut rig = Rig::new(tenant);
         let replies = rig.replies_beyond(8);
-        assert!(replies > 8, "{asks:?}: {replies}");
+        assert!(replies > 8, "{what}: {replies}");
         let replies = replies + rig.pause();
         let disk = rig.disk();
-        assert_eq!(completed(&disk, op), replies, "{asks:?}");
-        assert_eq!(disk.syncs > 0, syncs, "{asks:?}");
+        assert_eq!(completed(&disk, op), replies, "{what}");
+        assert_eq!(disk.syncs > 0, syncs, "{what}");
         rig.end();
     }
 }
 
 #[test]
 fn clients_that_pause_ask_nothing_and_go_on_as_they_were() {
-    let thinks = Habit { think: Duration::from_millis(1), ..Habit::default() };
-    let reconnects = Habit { reconnects: true, ..Habit::default() };
-    for (depth, habit) in [(4, Habit::default()), (4, thinks), (1, reconnects)] {
-        let mut rig = Rig::new(3, depth, Asks::ReadsAndWrites, habit);
-        assert!(rig.replies_beyond(0) > 0, "{habit:?}");
+    let thinks = Tenant { think: Nanos::from_millis(1), ..Tenant::reads(100, 3, 4) };
+    let reconnects = Tenant { reconnects: Some(Nanos::ZERO), ..Tenant::reads(100, 3, 1) };
+    for tenant in [Tenant::reads(100, 3, 4), thinks, reconnects] {
+        let (depth, what) = (tenant.depth, format!("{tenant:?}"));
+        let mut rig = Rig::new(tenant);
+        assert!(rig.replies_beyond(0) > 0, "{what}");
         rig.pause();
         let paused = completed(&rig.disk(), "read");
-        assert_eq!(rig.replies(20), 0, "{habit:?}");
-        assert_eq!(completed(&rig.disk(), "read"), paused, "{habit:?}");
+        assert_eq!(rig.replies(20), 0, "{what}");
+        assert_eq!(completed(&rig.disk(), "read"), paused, "{what}");
         rig.load.resume().expect("the server serves");
         // Each asks again, and none twice at once: a number may be outstanding once only.
         let all = u64::from(3 * depth);
-        assert!(rig.replies_beyond(all - 1) >= all, "{habit:?}");
+        assert!(rig.replies_beyond(all - 1) >= all, "{what}");
         rig.end();
     }
 }
@@ -116,12 +110,29 @@ fn clients_that_pause_ask_nothing_and_go_on_as_they_were() {
 /// busy machine.
 #[test]
 fn client_thinks_for_as_long_as_it_is_told_to() {
-    let [think, think_more] = [1, 2].map(Duration::from_millis);
-    let habit = Habit { think, think_more, ..Habit::default() };
-    let mut rig = Rig::new(1, 1, Asks::ReadsAndWrites, habit);
+    let [think, think_more] = [1, 2].map(Nanos::from_millis);
+    let mut rig = Rig::new(Tenant { think, think_more, ..Tenant::reads(100, 1, 1) });
     let begin = Instant::now();
     let replies = u128::from(rig.replies(500));
     let millis = begin.elapsed().as_millis();
     assert!(replies > 0 && 10 * replies <= 6 * millis, "{replies} in {millis} ms");
     rig.end();
+}
+
+#[test]
+fn tenant_whose_clients_cannot_do_what_it_says_is_refused() {
+    let text = "[disks.d]\nbackend = \"memory\"\nsize = \"1M\"\n[exports.e]\ndisk = \"d\"\n";
+    let server = LocalServer::from_toml(text).expect("a server");
+    let reconnects = |depth, micros| Tenant {
+        reconnects: Some(Nanos::from_micros(micros)),
+        ..Tenant::reads(100, 1, depth).named("e")
+    };
+    for (tenant, said) in [
+        (reconnects(2, 0), "tenant \"e\": 2 requests outstanding: 1 is allowed"),
+        (reconnects(1, 7), "a connection that ends 7 us after the answer: clients end it at once"),
+    ] {
+        let refused = server.connect(&[tenant], 1).err().expect(said).to_string();
+        assert!(refused.contains(said), "{refused}");
+    }
+    server.end().expect("it ends well");
 }

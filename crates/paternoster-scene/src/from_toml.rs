@@ -78,10 +78,12 @@ impl SceneFile {
         let about = if keys.has("about") { found.note(keys.text("about")) } else { None };
         let device = found.note(device(&mut keys));
         let schedulers = found.schedulers(&mut keys);
-        let second = Nanos::from_secs(1);
-        let warm_up = found.note(duration_or(&mut keys, "warm_up", Nanos::ZERO, second));
-        let least = Nanos::from_millis(1);
-        let counted = found.note(duration_or(&mut keys, "counted", least, Nanos::from_secs(4)));
+        let warm_up = found.or(&mut keys, "warm_up", Nanos::from_secs(1), |keys, key| {
+            keys.duration(key, Nanos::ZERO)
+        });
+        let counted = found.or(&mut keys, "counted", Nanos::from_secs(4), |keys, key| {
+            keys.duration(key, Nanos::from_millis(1))
+        });
         let end = device.as_ref().map(|(device, _)| device.open(1).map(|device| device.end().0));
         let end =
             end.and_then(|end| found.note(end.map_err(|no| keys.refuse(Problem::Layout(no)))));
@@ -129,53 +131,77 @@ impl Found {
         parsed.into_iter().collect()
     }
 
+    /// What a key says, or `default` if it is not there.
+    fn or<T>(
+        &mut self,
+        keys: &mut Keys<'_>,
+        key: &'static str,
+        default: T,
+        read: impl FnOnce(&mut Keys<'_>, &'static str) -> Result<T, Mistake>,
+    ) -> Option<T> {
+        if !keys.has(key) {
+            return Some(default);
+        }
+        self.note(read(keys, key))
+    }
+
     /// Adds the tenants of a table to those before: as many of a kind as it says, unless something
     /// is wrong with them, or they find no room on a device up to that sector.
     fn tenants(&mut self, mut keys: Keys<'_>, end: Option<u64>, others: &mut Vec<Tenant>) {
-        let count = if keys.has("count") { keys.small("count", 1..=MOST) } else { Ok(1) };
-        let count = self.note(count);
-        let name =
-            self.note(keys.word("name", NAME, |name| is_name(name).then(|| name.to_owned())));
-        let weight = if keys.has("weight") { keys.small("weight", 1..=1000) } else { Ok(100) };
-        let weight = self.note(weight);
-        let connections = self.note(keys.small("connections", 1..=MOST));
-        let depth = self.note(keys.small("depth", 1..=MOST));
-        let block = self.note(block(&mut keys));
-        let written = keys.has("write_percent");
-        let write_percent = if written { keys.small("write_percent", 0..=100) } else { Ok(0) };
-        let write_percent = self.note(write_percent);
-        let fua = if keys.has("fua") { keys.flag("fua") } else { Ok(false) };
-        let fua = self.note(fua);
-        let think = self.note(duration_or(&mut keys, "think", Nanos::ZERO, Nanos::ZERO));
-        let more = self.note(duration_or(&mut keys, "think_more", Nanos::ZERO, Nanos::ZERO));
-        let light = if keys.has("light") { keys.flag("light") } else { Ok(false) };
-        let light = self.note(light);
-        let tenant = || {
-            Some(Tenant {
-                name: name?,
-                weight: weight?,
-                connections: connections?,
-                depth: depth?,
-                block: block?,
-                write_percent: write_percent?,
-                fua: fua?,
-                think: think?,
-                think_more: more?,
-                light: light?,
-            })
-        };
-        if let (Some(tenant), Some(count)) = (tenant(), count) {
+        let count = self.or(&mut keys, "count", 1, |keys, key| keys.small(key, 1..=MOST));
+        let tenant = self.tenant(&mut keys);
+        if let (Some(tenant), Some(count)) = (tenant, count) {
             let name = |number| match count {
                 1 => tenant.name.clone(),
                 _ => format!("{}{number}", tenant.name),
             };
-            let own = (1..=count).map(|number| Tenant { name: name(number), ..tenant.clone() });
+            let own = (1..=count).map(|number| tenant.clone().named(name(number)));
             let own: Vec<_> = own.collect();
             if self.note(check_fit(&keys, &own, others, end)).is_some() {
                 others.extend(own);
             }
         }
         self.0.extend(keys.ends());
+    }
+
+    /// The tenant of a table, of which all keys are read even where something is wrong.
+    fn tenant(&mut self, keys: &mut Keys<'_>) -> Option<Tenant> {
+        let name =
+            self.note(keys.word("name", NAME, |name| is_name(name).then(|| name.to_owned())));
+        let weight = self.or(keys, "weight", 100, |keys, key| keys.small(key, 1..=1000));
+        let connections = self.note(keys.small("connections", 1..=MOST));
+        let depth = self.note(keys.small("depth", 1..=MOST));
+        let block = self.or(keys, "block", 4096, block);
+        let percent = |keys: &mut Keys<'_>, key| keys.small(key, 0..=100);
+        let trim_percent = self.or(keys, "trim_percent", 0, percent);
+        let write_percent = self.or(keys, "write_percent", 0, percent);
+        let fua = self.or(keys, "fua", false, flag);
+        let zeroes = self.or(keys, "zeroes", false, flag);
+        let caches = self.or(keys, "caches", false, flag);
+        let duration = |keys: &mut Keys<'_>, key| keys.duration(key, Nanos::ZERO);
+        let think = self.or(keys, "think", Nanos::ZERO, duration);
+        let more = self.or(keys, "think_more", Nanos::ZERO, duration);
+        let reconnects =
+            self.or(keys, "reconnects", None, |keys, key| duration(keys, key).map(Some));
+        let light = self.or(keys, "light", false, flag);
+        let tenant = Tenant {
+            name: name?,
+            weight: weight?,
+            connections: connections?,
+            depth: depth?,
+            block: block?,
+            trim_percent: trim_percent?,
+            write_percent: write_percent?,
+            fua: fua?,
+            zeroes: zeroes?,
+            caches: caches?,
+            think: think?,
+            think_more: more?,
+            reconnects: reconnects?,
+            light: light?,
+        };
+        self.note(check_habits(keys, &tenant))?;
+        Some(tenant)
     }
 }
 
@@ -231,34 +257,49 @@ fn check_fit(
     Ok(())
 }
 
-/// A duration that is not shorter than `least`, or `default`.
-fn duration_or(
-    keys: &mut Keys<'_>,
-    key: &'static str,
-    least: Nanos,
-    default: Nanos,
-) -> Result<Nanos, Mistake> {
-    if keys.has(key) { keys.duration(key, least) } else { Ok(default) }
+/// Refuses what a tenant cannot do at once: its keys would have no effect.
+fn check_habits(keys: &Keys<'_>, tenant: &Tenant) -> Result<(), Mistake> {
+    let refuse = |what: &str, found: String, allowed: &str| {
+        let (what, allowed) = (what.to_owned(), allowed.to_owned());
+        Err(keys.refuse(Problem::Unexpected { what, found, allowed }))
+    };
+    let Tenant { depth, write_percent, fua, zeroes, caches, reconnects, .. } = *tenant;
+    let [reads, writes, _] = tenant.does();
+    if reconnects.is_some() && depth > 1 {
+        return refuse("`depth`", depth.to_string(), "1 where each request has its connection");
+    }
+    if write_percent > 0 && !writes {
+        return refuse("`write_percent`", write_percent.to_string(), "0 where all requests trim");
+    }
+    for (key, is_set, has_effect, what) in [
+        ("`fua`", fua, writes, "false where nothing is written"),
+        ("`zeroes`", zeroes, writes, "false where nothing is written"),
+        ("`caches`", caches, reads, "false where nothing is read"),
+    ] {
+        if is_set && !has_effect {
+            return refuse(key, "true".to_owned(), what);
+        }
+    }
+    Ok(())
 }
 
-/// The bytes of a request: whole sectors, in a text with `K` or `M`; 4 KiB unless told.
-fn block(keys: &mut Keys<'_>) -> Result<u32, Mistake> {
-    if !keys.has("block") {
-        return Ok(4096);
-    }
-    keys.word(
-        "block",
-        "a size from \"512\" to \"32M\" in whole sectors, for example \"4K\"",
-        |text| {
-            let (number, unit) = match text.as_bytes().last()? {
-                b'K' => (&text[..text.len() - 1], 1 << 10),
-                b'M' => (&text[..text.len() - 1], 1 << 20),
-                _ => (text, 1),
-            };
-            let bytes = number.parse::<u32>().ok()?.checked_mul(unit)?;
-            (bytes > 0 && bytes <= BLOCK_MAX && bytes % 512 == 0).then_some(bytes)
-        },
-    )
+/// True or false.
+fn flag(keys: &mut Keys<'_>, key: &'static str) -> Result<bool, Mistake> {
+    keys.flag(key)
+}
+
+/// The bytes of a request: whole sectors, in a text with `K` or `M`.
+fn block(keys: &mut Keys<'_>, key: &'static str) -> Result<u32, Mistake> {
+    const ALLOWED: &str = "a size from \"512\" to \"32M\" in whole sectors, for example \"4K\"";
+    keys.word(key, ALLOWED, |text| {
+        let (number, unit) = match text.as_bytes().last()? {
+            b'K' => (&text[..text.len() - 1], 1 << 10),
+            b'M' => (&text[..text.len() - 1], 1 << 20),
+            _ => (text, 1),
+        };
+        let bytes = number.parse::<u32>().ok()?.checked_mul(unit)?;
+        (bytes > 0 && bytes <= BLOCK_MAX && bytes % 512 == 0).then_some(bytes)
+    })
 }
 
 #[cfg(test)]
@@ -279,8 +320,7 @@ mod tests {
         let SceneFile { scene, schedulers, model } = read(text).expect("it is right");
         let names: Vec<_> = scene.tenants.iter().map(|tenant| tenant.name.as_str()).collect();
         assert_eq!(names, ["a", "b1", "b2"]);
-        let plain = Tenant { name: "a".to_owned(), ..Tenant::reads(100, 2, 3) };
-        assert_eq!(scene.tenants[0], plain);
+        assert_eq!(scene.tenants[0], Tenant::reads(100, 2, 3).named("a"));
         let other = Tenant {
             name: "b1".to_owned(),
             block: 65_536,
@@ -318,6 +358,36 @@ mod tests {
         assert!(slash.contains("`tenants.name` is \"a/b\", which must be a name of"), "{slash}");
         let many = refused("count = 1000\n");
         assert!(many.contains("is 110000 requests, which must be at most 100000"), "{many}");
+    }
+
+    #[test]
+    fn keys_of_a_tenant_that_would_have_no_effect_are_refused() {
+        let read = |depth, keys: &str| {
+            let tenant = format!("[[tenants]]\nname = \"t\"\nconnections = 1\n{keys}");
+            read(&format!("name = \"s\"\ndevice = \"hdd-7200\"\n{tenant}depth = {depth}\n"))
+        };
+        let keys = "trim_percent = 40\nreconnects = \"30us\"\ncaches = true\n\
+                    write_percent = 30\nzeroes = true\n";
+        let file = read(1, keys).expect("it is right");
+        let tenant = Tenant {
+            trim_percent: 40,
+            write_percent: 30,
+            zeroes: true,
+            caches: true,
+            reconnects: Some(Nanos::from_micros(30)),
+            ..Tenant::reads(100, 1, 1).named("t")
+        };
+        assert_eq!(file.scene.tenants, [tenant]);
+        for (depth, keys, said) in [
+            (2, "reconnects = \"0us\"\n", "`depth` is 2, which must be 1 where each request"),
+            (1, "trim_percent = 100\nwrite_percent = 1\n", "`write_percent` is 1, which must be 0"),
+            (1, "fua = true\n", "`fua` is true, which must be false where nothing is written"),
+            (1, "zeroes = true\n", "`zeroes` is true, which must be false where nothing is"),
+            (1, "caches = true\nwrite_percent = 100\n", "`caches` is true, which must be false"),
+        ] {
+            let mistakes = read(depth, keys).expect_err(said);
+            assert!(mistakes.contains(said), "{mistakes}");
+        }
     }
 
     #[test]

@@ -20,8 +20,11 @@ pub struct TenantOutcome {
     pub block: u32,
     /// Its requests that completed.
     pub requests: u64,
-    /// What they cost the device, in reads without bytes.
+    /// What they cost the device, in reads without bytes; where that is not known, how many they
+    /// are.
     pub cost: f64,
+    /// How long they kept servers of the device, summed over the servers, where that was looked at.
+    pub device: Option<Nanos>,
     /// The part of the time in which it had a request waiting.
     pub backlogged: f64,
     /// From a request to its answer, in ns.
@@ -29,6 +32,21 @@ pub struct TenantOutcome {
 }
 
 impl TenantOutcome {
+    /// What a tenant got that has got nothing yet.
+    pub fn none_of(tenant: &Tenant) -> Self {
+        Self {
+            name: tenant.name.clone(),
+            weight: tenant.weight,
+            light: tenant.light,
+            block: tenant.block,
+            requests: 0,
+            cost: 0.0,
+            device: None,
+            backlogged: 0.0,
+            latency: Histogram::new(3).expect("three digits are allowed"),
+        }
+    }
+
     /// A quantile of its latency, in µs.
     pub fn latency_us(&self, quantile: f64) -> f64 {
         self.latency.value_at_quantile(quantile) as f64 / 1e3
@@ -53,6 +71,17 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// Prices the requests by the device's time, of which a read without bytes takes so much. Where
+    /// nobody looked at that time they cost what they did.
+    pub fn price(&mut self, read: Nanos) {
+        for tenant in &mut self.tenants {
+            if let Some(took) = tenant.device {
+                tenant.cost = took.as_nanos() as f64 / read.as_nanos() as f64;
+            }
+        }
+        self.cost = self.tenants.iter().map(|tenant| tenant.cost).sum();
+    }
+
     /// What was done a second, in reads without bytes.
     pub fn throughput(&self) -> f64 {
         self.cost / self.seconds
@@ -120,17 +149,7 @@ pub struct Counting {
 impl Counting {
     /// Counts what completes from then on.
     pub fn new(from: Instant, scene: &Scene) -> Self {
-        let tenant = |tenant: &Tenant| TenantOutcome {
-            name: tenant.name.clone(),
-            weight: tenant.weight,
-            light: tenant.light,
-            block: tenant.block,
-            requests: 0,
-            cost: 0.0,
-            backlogged: 0.0,
-            latency: Histogram::new(3).expect("three digits are allowed"),
-        };
-        let tenants = scene.tenants.iter().map(tenant).collect();
+        let tenants = scene.tenants.iter().map(TenantOutcome::none_of).collect();
         Self { from, requests: 0, cost: 0.0, tenants, each_second: Vec::new() }
     }
 

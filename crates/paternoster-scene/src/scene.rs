@@ -24,10 +24,11 @@ pub struct Scene {
 }
 
 /// A tenant: connections, on each of which so many requests are always outstanding but for the time
-/// in which their client thinks. Each request reads or writes a block anywhere.
+/// in which their client thinks. Each request is about a block anywhere.
+#[allow(clippy::struct_excessive_bools, reason = "each is a key of the file that stands alone")]
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tenant {
-    /// Its name, which no other tenant of the scene has.
+    /// Its name, which no other tenant of the scene has, and that of its export.
     pub name: String,
     /// Its weight, 1 to 1000.
     pub weight: u32,
@@ -35,16 +36,26 @@ pub struct Tenant {
     pub connections: u32,
     /// Requests outstanding on each.
     pub depth: u32,
-    /// Bytes of a request: whole sectors.
+    /// Bytes of a request: whole sectors, as every device has them; live clients may ask for a
+    /// byte.
     pub block: u32,
-    /// Of a hundred requests so many write.
+    /// Of a hundred requests so many are discards, which NBD calls `TRIM`.
+    pub trim_percent: u32,
+    /// Of a hundred others so many write.
     pub write_percent: u32,
     /// Its writes are durable (FUA).
     pub fua: bool,
+    /// Its writes are of zeroes, without data: `WRITE_ZEROES`.
+    pub zeroes: bool,
+    /// Its reads are for a cache, without data: `CACHE`.
+    pub caches: bool,
     /// How long a client waits between an answer and the next request, at least.
     pub think: Nanos,
     /// How much longer it waits at most: each time a part of this, drawn anew.
     pub think_more: Nanos,
+    /// Each request is on a connection of its own, which ends so long after the answer; none where
+    /// connections stay. Such a tenant has one request outstanding on each.
+    pub reconnects: Option<Nanos>,
     /// It asks for less than its share. Nothing is promised to it but to be served soon, and its
     /// share is not counted.
     pub light: bool,
@@ -59,12 +70,32 @@ impl Tenant {
             connections,
             depth,
             block: 4096,
+            trim_percent: 0,
             write_percent: 0,
             fua: false,
+            zeroes: false,
+            caches: false,
             think: Nanos::ZERO,
             think_more: Nanos::ZERO,
+            reconnects: None,
             light: false,
         }
+    }
+
+    /// The same with a name.
+    #[must_use]
+    pub fn named(self, name: impl Into<String>) -> Self {
+        Self { name: name.into(), ..self }
+    }
+
+    /// Whether some of its requests read, write and discard.
+    pub fn does(&self) -> [bool; 3] {
+        let others = self.trim_percent < 100;
+        [
+            others && self.write_percent < 100,
+            others && self.write_percent > 0,
+            self.trim_percent > 0,
+        ]
     }
 
     /// The sectors of a request.

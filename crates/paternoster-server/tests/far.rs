@@ -8,14 +8,15 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use paternoster_load::{TenantLoad, judges_figures, report_too_busy};
+use paternoster_load::{LocalServer, judges_figures, report_too_busy};
+use paternoster_scene::Tenant;
 use paternoster_server::Server;
 use paternoster_server::config::{Config, Listen};
 use paternoster_server::ctl::{Control as _, ReloadMode};
 use paternoster_server::stat::Detail;
 use tempfile::TempDir;
 
-use shares::{Rig, Share, replies};
+use shares::{Share, replies};
 
 /// Serves this disk as the export `far` on `far.sock` of a folder.
 fn far(dir: &TempDir, disk: &str, export: &str) -> Server {
@@ -134,18 +135,15 @@ fn victim_keeps_its_half_whatever_the_connections_of_its_neighbour() {
     let dir = dir();
     let server = far(&dir, SLOW, "");
     let folder = dir.path().display();
-    let front = Rig::from_toml(&format!(
+    let front = LocalServer::from_toml(&format!(
         "[disks.d]\nbackend = \"nbd\"\nuri = \"nbd+unix:///far?socket={folder}/far.sock\"\n\
          scheduler = \"wfq\"\n[exports.a]\ndisk = \"d\"\nsize = \"32M\"\n[exports.b]\n\
          disk = \"d\"\noffset = \"32M\"\n"
     ))
     .expect("it serves");
-    let tenant = |export: &str, connections, depth| TenantLoad {
-        export: export.to_owned(),
-        connections,
-        depth,
-        block: 4096,
+    let tenant = |name, connections, depth| Tenant {
         write_percent: 30,
+        ..Tenant::reads(100, connections, depth).named(name)
     };
     for (seed, connections) in [(1, 1), (2, 4), (3, 16)] {
         let what = format!("a victim beside {connections} connections, over NBD");
@@ -155,7 +153,7 @@ fn victim_keeps_its_half_whatever_the_connections_of_its_neighbour() {
             let window = front.measure(&tenants, seed, SPAN).expect("all are served");
             let all = replies(&window.tenants);
             let share = Share { entitled: 0.5, got: replies(&window.tenants[..1]) / all };
-            let is_busy = all / SPAN.as_secs_f64() < 0.9 * PEAK;
+            let is_busy = all / window.seconds < 0.9 * PEAK;
             seen.push((is_busy, share));
             share.holds(0.03 / 0.5)
         });

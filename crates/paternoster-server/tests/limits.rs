@@ -4,19 +4,20 @@
 //! `cargo xtask bench live`. In `cargo xtask test` a group gets at least a third of what is due,
 //! and what a cap lets through in the end is counted.
 
-#[allow(dead_code)] // clients go on while limits change, which `Rig::measure` cannot
+#[allow(dead_code)] // what tests of whole outcomes need besides
 mod shares;
 
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use paternoster_load::{Load, STARVED, TenantLoad, judges_figures};
+use paternoster_load::{Load, LocalServer, STARVED, judges_figures};
+use paternoster_scene::Tenant;
 use paternoster_server::config::Config;
 use paternoster_server::ctl::{Control as _, DiskChange, LimitChange, LimitError};
 use paternoster_server::stat::{Detail, GroupStat, TargetStat};
 use serde_json::{Value, json};
 
-use shares::{Rig, two_tenants};
+use shares::two_tenants;
 
 /// A disk of 10,000 requests a second under that scheduler, and a group `/a` with these limits.
 fn under(scheduler: &str, limits: &str) -> String {
@@ -24,8 +25,8 @@ fn under(scheduler: &str, limits: &str) -> String {
     two_tenants(&d, "scheduler = \"cfq\"", &format!("[groups.\"/a\"]\n{limits}"))
 }
 
-fn start(limits: &str) -> Rig {
-    Rig::from_toml(&under("wfq", limits)).expect("a server")
+fn start(limits: &str) -> LocalServer {
+    LocalServer::from_toml(&under("wfq", limits)).expect("a server")
 }
 
 fn change(group: &str, set: Value) -> LimitChange {
@@ -33,24 +34,21 @@ fn change(group: &str, set: Value) -> LimitChange {
     LimitChange { group: group.to_owned(), set, disk: None }
 }
 
-fn connect(rig: &Rig) -> Load {
+fn connect(rig: &LocalServer) -> Load {
     connect_with(rig, [16, 16])
 }
 
 /// Clients of a and b with so many requests outstanding a connection; those with more than one have
 /// two connections.
-fn connect_with(rig: &Rig, depths: [u32; 2]) -> Load {
-    let tenants = ["a", "b"].into_iter().zip(depths).map(|(export, depth)| TenantLoad {
-        export: export.to_owned(),
-        connections: if depth > 1 { 2 } else { 1 },
-        depth,
-        block: 4096,
-        write_percent: 0,
+fn connect_with(rig: &LocalServer, depths: [u32; 2]) -> Load {
+    let tenants = ["a", "b"].into_iter().zip(depths).map(|(name, depth)| {
+        let connections = if depth > 1 { 2 } else { 1 };
+        Tenant::reads(100, connections, depth).named(name)
     });
     rig.connect(&tenants.collect::<Vec<_>>(), 1).expect("clients")
 }
 
-fn target(rig: &Rig) -> TargetStat {
+fn target(rig: &LocalServer) -> TargetStat {
     group(rig, "/a").target.expect("it has a target")
 }
 
@@ -73,7 +71,7 @@ fn assert_near(got: f64, expected: f64, what: &str) {
     assert!(allowed.contains(&(got / expected)), "{what}: {got} a second of {expected}");
 }
 
-fn group(rig: &Rig, path: &str) -> GroupStat {
+fn group(rig: &LocalServer, path: &str) -> GroupStat {
     let stat = rig.control().stat(Detail::Groups).expect("every disk answers");
     let mut groups = stat.disks[0].groups.iter();
     groups.find(|group| group.path == path).expect("the group").clone()

@@ -14,11 +14,12 @@ mod shares;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use paternoster_load::{Got, TenantLoad, Window, judges_figures, least_part};
+use paternoster_load::{LocalServer, judges_figures, least_part};
+use paternoster_scene::{Outcome, Tenant, TenantOutcome};
 use paternoster_server::ctl::{Control as _, DiskChange};
 use serde_json::json;
 
-use shares::{DEMAND, Rig, Share, replies};
+use shares::{DEMAND, Share, replies};
 
 /// Windows that are tried, as other work on the machine may spoil one.
 const TRIES: u32 = 3;
@@ -46,7 +47,7 @@ static ALONE: Mutex<()> = Mutex::new(());
 
 /// A server of that disk with these groups, and an export of 64 MiB in each of the `paths`, whose
 /// name is the path's.
-fn start(scheduler: &str, groups: &str, paths: &[&str]) -> Rig {
+fn start(scheduler: &str, groups: &str, paths: &[&str]) -> LocalServer {
     let export = |(index, path): (usize, &&str)| {
         let offset = 64 * index;
         format!(
@@ -56,42 +57,38 @@ fn start(scheduler: &str, groups: &str, paths: &[&str]) -> Rig {
     };
     let exports: String = paths.iter().enumerate().map(export).collect();
     let text = format!("{DISK}scheduler = \"{scheduler}\"\n{groups}{exports}");
-    Rig::from_toml(&text).expect("a server")
+    LocalServer::from_toml(&text).expect("a server")
 }
 
 /// As much for everyone: reads, 64 outstanding on 2 connections.
-fn loads(paths: &[&str]) -> Vec<TenantLoad> {
-    let load = |path: &&str| TenantLoad {
-        export: (*path).to_owned(),
-        connections: 2,
-        depth: 32,
-        block: 4096,
-        write_percent: 0,
-    };
-    paths.iter().map(load).collect()
+fn tenants(paths: &[&str]) -> Vec<Tenant> {
+    paths.iter().map(|path| Tenant::reads(100, 2, 32).named(*path)).collect()
 }
 
 /// What the exports in these groups get while all of them ask.
-fn measure(rig: &Rig, paths: &[&str], seed: u64) -> Window {
-    try_until_all_ask(paths, || rig.measure(&loads(paths), seed, span()))
+fn measure(rig: &LocalServer, paths: &[&str], seed: u64) -> Outcome {
+    try_until_all_ask(paths, || rig.measure(&tenants(paths), seed, span()))
 }
 
 /// A window in which the machine kept clients from asking shows no figures, and another is tried.
-fn try_until_all_ask(paths: &[&str], mut window: impl FnMut() -> anyhow::Result<Window>) -> Window {
+fn try_until_all_ask(
+    paths: &[&str],
+    mut window: impl FnMut() -> anyhow::Result<Outcome>,
+) -> Outcome {
     for _ in 0..TRIES {
         let window = window().expect("the server serves");
         if !judges_figures() {
             return window;
         }
-        let slow = paths.iter().zip(&window.tenants).find(|(_, got)| got.demand < DEMAND);
+        let slow = paths.iter().zip(&window.tenants).find(|(_, got)| got.backlogged < DEMAND);
         let Some((path, got)) = slow else { return window };
-        println!("{path} had a request waiting for {:.3} of the time only", got.demand);
+        println!("{path} had a request waiting for {:.3} of the time only", got.backlogged);
     }
     panic!("this machine is too slow to say anything: not once in {TRIES} windows did all ask");
 }
 
 /// Asserts what the `tenants` got of what `all` did.
-fn assert_share(who: &str, tenants: &[Got], all: &[Got], entitled: f64) {
+fn assert_share(who: &str, tenants: &[TenantOutcome], all: &[TenantOutcome], entitled: f64) {
     let share = Share { entitled, got: replies(tenants) / replies(all) };
     println!("{who}: {share}");
     assert!(
@@ -101,14 +98,14 @@ fn assert_share(who: &str, tenants: &[Got], all: &[Got], entitled: f64) {
 }
 
 /// Asserts that each of these got as much as each other.
-fn assert_equal(who: &str, tenants: &[Got]) {
+fn assert_equal(who: &str, tenants: &[TenantOutcome]) {
     for (index, tenant) in tenants.chunks(1).enumerate() {
         assert_share(&format!("{who}, number {}", index + 1), tenant, tenants, 0.25);
     }
 }
 
-fn iops(window: &Window) -> f64 {
-    replies(&window.tenants) / window.counted.as_secs_f64()
+fn iops(window: &Outcome) -> f64 {
+    replies(&window.tenants) / window.seconds
 }
 
 /// However many groups it has below it, however often its clients go and come.
@@ -130,7 +127,7 @@ fn check_organisations(scheduler: &str) {
     assert_share("a beside b", &both.tenants[..1], &both.tenants, 0.5);
     assert_equal("b beside a", &both.tenants[1..]);
 
-    let silent = rig.connect(&loads(a), 2).expect("clients that never ask");
+    let silent = rig.connect(&tenants(a), 2).expect("clients that never ask");
     let kept = (0..TRIES).find_map(|_| {
         let alone = measure(&rig, b, 3);
         assert_equal("b alone", &alone.tenants);
@@ -183,7 +180,7 @@ fn shares_of_organisations_follow_the_hierarchy_that_is_set_while_all_ask() {
 
     let rig = start("cfq", groups, &paths);
     // More than a slice of 10 ms takes. A queue that runs empty forgets what it was charged.
-    let deep = loads(&paths).into_iter().map(|load| TenantLoad { depth: 128, ..load });
+    let deep = tenants(&paths).into_iter().map(|tenant| Tenant { depth: 128, ..tenant });
     let mut load = rig.connect(&deep.collect::<Vec<_>>(), 6).expect("clients");
     load.start().expect("they ask");
     for (set, entitled) in [

@@ -1,16 +1,17 @@
 //! Weights changed while real clients are served.
 
-#[allow(dead_code)] // clients go on while weights change, which `Rig::measure` cannot
+#[allow(dead_code)] // what tests of whole outcomes need besides
 mod shares;
 
 use std::time::Duration;
 
-use paternoster_load::{Load, TenantLoad, judges_figures};
+use paternoster_load::{Load, LocalServer, judges_figures};
+use paternoster_scene::Tenant;
 use paternoster_server::ctl::{Control as _, WeightChange, WeightError, WeightsInForce};
 use paternoster_server::stat::Detail;
 use serde_json::{Value, json};
 
-use shares::{Rig, Share, two_tenants};
+use shares::{Share, two_tenants};
 
 const TOLERANCE: f64 = 0.05;
 /// How long a change may take until shares follow.
@@ -22,10 +23,10 @@ fn span() -> Duration {
 }
 
 /// A disk of 20,000 requests a second under that scheduler; on `e`, `/b` has a weight of its own.
-fn start(scheduler: &str) -> Rig {
+fn start(scheduler: &str) -> LocalServer {
     let d = format!("service_us = 200\nscheduler = \"{scheduler}\"");
     let text = two_tenants(&d, "", "[groups.\"/b\"]\nweight_device.e = 7");
-    Rig::from_toml(&text).expect("a server")
+    LocalServer::from_toml(&text).expect("a server")
 }
 
 fn change(group: &str, weight: impl Into<Value>) -> WeightChange {
@@ -38,7 +39,7 @@ fn on(disk: &str, change: WeightChange) -> WeightChange {
 }
 
 /// Changes weights; what is in force then on each disk, in words.
-fn set(rig: &Rig, change: &WeightChange) -> Vec<String> {
+fn set(rig: &LocalServer, change: &WeightChange) -> Vec<String> {
     let answer = rig.control().set_weight(change).expect("it is allowed");
     let own = |is: bool| if is { "!" } else { "" };
     let line = |disk: &WeightsInForce| {
@@ -69,14 +70,8 @@ fn shares_follow_a_changed_weight_within_a_second() {
 
 fn check_shares_follow(scheduler: &str) {
     let rig = start(scheduler);
-    let tenant = |export: &str| TenantLoad {
-        export: export.to_owned(),
-        connections: 2,
-        depth: 32,
-        block: 4096,
-        write_percent: 0,
-    };
-    let mut load = rig.connect(&[tenant("a"), tenant("b")], 1).expect("clients");
+    let tenants = ["a", "b"].map(|name| Tenant::reads(100, 2, 32).named(name));
+    let mut load = rig.connect(&tenants, 1).expect("clients");
     load.start().expect("they ask");
     let mut check = |when: &str, entitled: f64| {
         let share = share(&mut load, entitled);

@@ -12,19 +12,16 @@ mod shares;
 
 use std::fmt::Write as _;
 use std::ops::Range;
-use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use fastrand::Rng;
-use paternoster::{IoPrio, Nanos, SchedulerKind, Weight};
-use paternoster_load::{Got, TenantLoad, Window, judges_figures, report_too_busy};
-use paternoster_server::config::{
-    AtStop, BackendConfig, Config, DiskConfig, EngineChoice, ExportConfig, GroupConfig, Listen,
-    Polling,
-};
+use paternoster::{Nanos, SchedulerKind};
+use paternoster_load::{Live, judges_figures, report_too_busy};
+use paternoster_model::{Kind, ServersParameters, Service};
+use paternoster_scene::{Outcome, Scene, Scheduler, Tenant, TenantOutcome, World as _};
 
-use shares::{DEMAND, Rig, Share, replies};
+use shares::{DEMAND, Share, replies};
 
 /// How often everything is measured on a machine that is too slow to say enough.
 const TRIES: u32 = 3;
@@ -33,14 +30,14 @@ const TRIES: u32 = 3;
 /// turns are coarser, so it takes longer until they add up.
 fn extent(scheduler: SchedulerKind) -> (u64, Duration) {
     match scheduler {
-        _ if !judges_figures() => (4, Duration::from_secs(1)),
-        SchedulerKind::Bfq => (5, Duration::from_secs(6)),
-        _ => (20, Duration::from_secs(3)),
+        _ if !judges_figures() => (4, Duration::from_millis(450)),
+        SchedulerKind::Bfq => (5, Duration::from_millis(5450)),
+        _ => (20, Duration::from_millis(2450)),
     }
 }
 
-/// Large enough that requests seldom merge: what is charged is requests, what is counted replies.
-const EXPORT_BYTES: u64 = 64 << 20;
+/// How long all ask before anything counts.
+const WARM_UP: Nanos = Nanos::from_millis(500);
 const TOLERANCE: f64 = 0.05;
 /// The least part of the time with a request waiting of a tenant of which safety is judged.
 const SOME_DEMAND: f64 = 0.5;
@@ -48,84 +45,28 @@ const SOME_DEMAND: f64 = 0.5;
 /// Servers and the time of a request: 10,000, 20,000 and 16,000 IOPS.
 const DEVICES: [(u32, u64); 3] = [(1, 100), (4, 200), (8, 500)];
 
-/// One configuration, as drawn.
-struct Drawn {
-    weights: Vec<u32>,
-    loads: Vec<TenantLoad>,
-    device: (u32, u64),
-}
-
-fn draw(seed: u64) -> Drawn {
+/// A scene as drawn, counted for so long.
+fn draw(seed: u64, counted: Duration) -> Scene {
     let mut random = Rng::with_seed(seed);
     let tenants = random.usize(2..=8);
-    let weights = (0..tenants).map(|_| random.u32(50..=800)).collect();
-    let loads = (0..tenants).map(|index| TenantLoad {
-        export: format!("tenant{index}"),
-        connections: random.u32(1..=16),
-        depth: random.u32(8..=32),
-        block: 4096,
-        write_percent: [0, 50, 100][random.usize(..3)],
-    });
-    let loads = loads.collect();
-    Drawn { weights, loads, device: DEVICES[random.usize(..DEVICES.len())] }
-}
-
-fn config(scheduler: SchedulerKind, drawn: &Drawn, socket: PathBuf) -> Config {
-    let (servers, micros) = drawn.device;
-    let size = EXPORT_BYTES * drawn.loads.len() as u64;
-    let service = Nanos::from_micros(micros);
-    let backend = BackendConfig::Modelled { size, servers, service, per_kib: Nanos::ZERO };
-    let name = "modelled".to_owned();
-    let tunables = Vec::new();
-    let groups = drawn.weights.iter().zip(&drawn.loads).map(|(&weight, load)| {
-        let weight = Weight::new(weight).expect("drawn weights are allowed");
-        GroupConfig::new(format!("/{}", load.export), weight)
-    });
-    let exports = drawn.loads.iter().enumerate().map(|(index, load)| ExportConfig {
-        name: load.export.clone(),
-        disk: 0,
-        offset: EXPORT_BYTES * index as u64,
-        size: EXPORT_BYTES,
-        group: index,
-        io_prio: IoPrio::default(),
-        read_only: false,
-        description: None,
-    });
-    Config {
-        listen: vec![Listen::unix(socket)],
-        ctl: None,
-        metrics: None,
-        disks: vec![DiskConfig {
-            name,
-            backend,
-            scheduler: scheduler.into(),
-            hierarchy: None,
-            depth: None,
-            plug: true,
-            poll: Polling::Auto,
-            cpu_dma_latency: None,
-            rotational: None,
-            tunables,
-        }],
-        groups: groups.collect(),
-        exports: exports.collect(),
-        payload_timeout: Config::PAYLOAD_TIMEOUT,
-        engine: EngineChoice::Auto,
-        at_stop: AtStop::Close,
-        threads: 1,
+    let weights: Vec<_> = (0..tenants).map(|_| random.u32(50..=800)).collect();
+    let tenant = |(index, weight): (usize, u32)| {
+        let (connections, depth) = (random.u32(1..=16), random.u32(8..=32));
+        let write_percent = [0, 50, 100][random.usize(..3)];
+        let reads = Tenant::reads(weight, connections, depth);
+        Tenant { write_percent, ..reads.named(format!("tenant{index}")) }
+    };
+    let tenants = weights.into_iter().enumerate().map(tenant).collect();
+    let (servers, micros) = DEVICES[random.usize(..DEVICES.len())];
+    let service = Service::constant(Nanos::from_micros(micros));
+    Scene {
+        name: format!("seed {seed}"),
+        about: format!("{servers} servers of {micros} µs"),
+        device: Kind::Servers(ServersParameters::new(servers, service)).into(),
+        tenants,
+        warm_up: WARM_UP,
+        counted: Nanos::new(u64::try_from(counted.as_nanos()).expect("some seconds")),
     }
-}
-
-fn measure(
-    scheduler: SchedulerKind,
-    drawn: &Drawn,
-    seed: u64,
-    span: Duration,
-) -> anyhow::Result<Window> {
-    let rig = Rig::start(|socket| config(scheduler, drawn, socket))?;
-    let window = rig.measure(&drawn.loads, seed, span)?;
-    rig.end()?;
-    Ok(window)
 }
 
 /// Whether a tenant of such a part of all weights had a request waiting for so much of the time
@@ -139,24 +80,24 @@ fn asks_all_the_time(demand: f64, part: f64) -> bool {
 }
 
 /// The tenants that asked all the time, how many of them were off, and a line for each.
-fn judge(drawn: &Drawn, window: &Window) -> (usize, usize, String) {
-    let tenants = drawn.weights.iter().zip(&drawn.loads).zip(&window.tenants);
-    let all: f64 = drawn.weights.iter().map(|&weight| f64::from(weight)).sum();
-    let asks = |weight, got: &Got| asks_all_the_time(got.demand, f64::from(weight) / all);
-    let asking: Vec<_> = tenants.filter(|((weight, _), got)| asks(**weight, got)).collect();
-    let weights: f64 = asking.iter().map(|((weight, _), _)| f64::from(**weight)).sum();
+fn judge(scene: &Scene, outcome: &Outcome) -> (usize, usize, String) {
+    let all: f64 = scene.tenants.iter().map(|tenant| f64::from(tenant.weight)).sum();
+    let asks = |(_, got): &(&Tenant, &TenantOutcome)| {
+        asks_all_the_time(got.backlogged, f64::from(got.weight) / all)
+    };
+    let asking: Vec<_> = scene.tenants.iter().zip(&outcome.tenants).filter(asks).collect();
+    let weights: f64 = asking.iter().map(|(_, got)| f64::from(got.weight)).sum();
     let total = replies(asking.iter().map(|(_, got)| *got));
     let (mut off, mut text) = (0, String::new());
-    for ((weight, load), got) in &asking {
-        let entitled = f64::from(**weight) / weights;
+    for (Tenant { weight, connections, depth, write_percent, .. }, got) in &asking {
+        let entitled = f64::from(*weight) / weights;
         let share = Share { entitled, got: replies([*got]) / total };
         off += usize::from(!share.holds(TOLERANCE));
-        let TenantLoad { connections, depth, write_percent, .. } = load;
         writeln!(
             text,
             "  weight {weight:3}, {connections:2} × {depth:2}, {write_percent:3} % writes: \
              {share}, demand {:.3}",
-            got.demand
+            got.backlogged
         )
         .expect("a string takes it");
     }
@@ -189,11 +130,13 @@ fn check(scheduler: SchedulerKind) {
 fn check_seeds(scheduler: SchedulerKind, seeds: Range<u64>, span: Duration) -> (usize, usize) {
     let (mut judged, mut drawn_tenants) = (0, 0);
     for seed in seeds {
-        let drawn = draw(seed);
         let judged_in = |span| {
-            let window = measure(scheduler, &drawn, seed, span).expect("the server serves");
-            let (asking, off, text) = judge(&drawn, &window);
-            println!("{scheduler}, seed {seed}, {:?}: {asking} judged\n{text}", drawn.device);
+            let scene = draw(seed, span);
+            let scheduler = Scheduler { kind: scheduler, tunables: Vec::new() };
+            let outcome = Live::default().play(&scene, &scheduler, seed);
+            let (asking, off, text) = judge(&scene, &outcome.expect("the server serves"));
+            let Scene { name, about, .. } = scene;
+            println!("{scheduler}, {name}, {about}: {asking} judged\n{text}");
             (asking, off, text)
         };
         let (mut asking, mut off, mut text) = judged_in(span);
@@ -209,7 +152,7 @@ fn check_seeds(scheduler: SchedulerKind, seeds: Range<u64>, span: Duration) -> (
              {scheduler}"
         );
         judged += asking;
-        drawn_tenants += drawn.loads.len();
+        drawn_tenants += draw(seed, span).tenants.len();
     }
     (judged, drawn_tenants)
 }

@@ -2,8 +2,8 @@
 
 use super::recipes::{output_of, write};
 use crate::commit::Build;
-use crate::killed_on_drop::KilledOnDrop;
 use anyhow::{Context, Result, bail};
+use paternoster_bench::KilledOnDrop;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;

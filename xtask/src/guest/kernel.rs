@@ -7,7 +7,7 @@ use std::process::Command;
 use anyhow::{Context as _, Result, ensure};
 
 use crate::cargo;
-use crate::not_run::NotRun;
+use paternoster_bench::NotRun;
 
 /// The package that depends on the current kernel's.
 const PACKAGE: &str = "linux-image-amd64";

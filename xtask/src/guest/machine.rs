@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail};
 
 use super::kernel::Kernel;
-use crate::killed_on_drop::KilledOnDrop;
+use paternoster_bench::KilledOnDrop;
 
 /// How long a guest may take, from power on to power off.
 const PATIENCE: Duration = Duration::from_secs(300);

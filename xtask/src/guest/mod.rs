@@ -35,8 +35,8 @@ use clap::Subcommand;
 use self::image::Image;
 use self::kernel::Kernel;
 use self::machine::Machine;
-use crate::not_run::NotRun;
 use crate::{cargo, packages};
+use paternoster_bench::NotRun;
 
 /// The packages: the machine, the guest's shell and tools, and binutils' `strip`.
 const PACKAGES: [&str; 6] =

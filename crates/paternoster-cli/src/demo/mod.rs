@@ -24,7 +24,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use paternoster::SchedulerKind;
 
 use report::{Report, Verdict};
-use scene::{DISK, PARALLEL, Scene};
+use scene::{DISK, PARALLEL};
 
 /// See three tenants share one disk by weight: real NBD clients, a modelled disk.
 ///
@@ -53,9 +53,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         progress.set_message(line);
         progress.tick();
     };
-    let without = Scene::new(DISK, SchedulerKind::None)?.play(first, &show)?;
-    let with = Scene::new(DISK, SchedulerKind::Cfq)?.play(first, &show)?;
-    let play = |&kind: &_| Ok((kind, Scene::new(PARALLEL, kind)?.play(second, &show)?));
+    let without = DISK.play(SchedulerKind::None, first, &show)?;
+    let with = DISK.play(SchedulerKind::Cfq, first, &show)?;
+    let play = |&kind: &_| Ok((kind, PARALLEL.play(kind, second, &show)?));
     let parallel: Result<Vec<_>> = parallel::SCHEDULERS.iter().map(play).collect();
     let parallel = parallel?;
     progress.finish_and_clear();

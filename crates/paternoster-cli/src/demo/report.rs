@@ -2,11 +2,11 @@
 
 use comfy_table::{CellAlignment, Table, presets};
 use paternoster::SchedulerKind;
-use paternoster_load::{Got, Window};
+use paternoster_scene::Outcome;
 use serde::Serialize;
 
 use super::parallel::Parallel;
-use super::scene::{DISK, PARALLEL, TENANTS};
+use super::scene::{DISK, PARALLEL, tenants};
 
 /// How far a share may be off, in parts of what its tenant is entitled to.
 const TOLERANCE: f64 = 0.05;
@@ -25,7 +25,7 @@ pub(super) struct Report {
 /// One tenant. Shares, `entitled` and `demand` are parts of 1.
 #[derive(Debug, Serialize)]
 struct Row {
-    name: &'static str,
+    name: String,
     weight: u32,
     connections: u32,
     entitled: f64,
@@ -48,25 +48,24 @@ pub(super) enum Verdict {
 }
 
 impl Report {
-    /// From the windows with `none` and with `cfq`, and those of the parallel disk.
+    /// From the outcomes with `none` and with `cfq`, and those of the parallel disk.
     pub(super) fn new(
-        without: &Window,
-        with: &Window,
-        parallel: &[(SchedulerKind, Window)],
+        without: &Outcome,
+        with: &Outcome,
+        parallel: &[(SchedulerKind, Outcome)],
     ) -> Self {
-        let (sum_none, sum_cfq) = (replies(without), replies(with));
-        let pairs = without.tenants.iter().zip(&with.tenants);
-        let rows = TENANTS.iter().zip(pairs).map(|(tenant, (none, cfq))| Row {
-            name: tenant.name,
+        let pairs = rows(without).zip(rows(with));
+        let rows = tenants().into_iter().zip(pairs).map(|(tenant, (none, cfq))| Row {
+            name: cfq.name,
             weight: tenant.weight,
             connections: tenant.connections,
-            entitled: tenant.entitled(),
-            share_none: count(none) / sum_none,
-            share_cfq: count(cfq) / sum_cfq,
+            entitled: cfq.entitled,
+            share_none: none.share,
+            share_cfq: cfq.share,
             demand: cfq.demand,
-            iops: count(cfq) / with.counted.as_secs_f64(),
-            p50_us: latency_us(cfq, 0.50),
-            p99_us: latency_us(cfq, 0.99),
+            iops: cfq.share * iops(with),
+            p50_us: cfq.p50_us,
+            p99_us: cfq.p99_us,
         });
         Self { version: 1, tenants: rows.collect(), parallel: Parallel::new(parallel) }
     }
@@ -93,7 +92,7 @@ impl Report {
         ]);
         for row in &self.tenants {
             table.add_row([
-                row.name.to_owned(),
+                row.name.clone(),
                 row.weight.to_string(),
                 row.connections.to_string(),
                 percent(row.entitled),
@@ -111,7 +110,7 @@ impl Report {
     /// Returns whether every tenant got what its weight entitles it to, if that can be said.
     pub(super) fn verdict(&self) -> Verdict {
         let cfq = self.tenants.iter().map(|row| Claim {
-            name: row.name,
+            name: &row.name,
             under: "cfq",
             share: row.share_cfq,
             entitled: row.entitled,
@@ -123,16 +122,16 @@ impl Report {
 
 /// What a tenant got where its weight shall hold.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Claim {
-    pub(super) name: &'static str,
-    pub(super) under: &'static str,
+pub(super) struct Claim<'a> {
+    pub(super) name: &'a str,
+    pub(super) under: &'a str,
     pub(super) share: f64,
     pub(super) entitled: f64,
     /// The part of the time with a request waiting.
     pub(super) demand: f64,
 }
 
-fn judge(claims: &[Claim]) -> Verdict {
+fn judge(claims: &[Claim<'_>]) -> Verdict {
     if let Some(claim) = claims.iter().find(|claim| claim.demand < DEMAND) {
         return Verdict::TooSlow(format!(
             "this machine was too slow to say: {} had a request waiting for {} of the time only \
@@ -163,18 +162,39 @@ pub(super) fn align(table: &mut Table) {
     }
 }
 
-#[allow(clippy::cast_precision_loss)] // fewer than 2⁵² replies
-pub(super) fn count(got: &Got) -> f64 {
-    got.measured.replies as f64
+/// What a tenant got under a scheduler. `share` and `demand` are parts of 1.
+#[derive(Debug, Serialize)]
+pub(super) struct Got {
+    pub(super) name: String,
+    #[serde(skip)]
+    pub(super) entitled: f64,
+    /// Of all requests.
+    pub(super) share: f64,
+    /// Of the time that counts, the part with a request waiting.
+    pub(super) demand: f64,
+    pub(super) p50_us: f64,
+    pub(super) p99_us: f64,
 }
 
-pub(super) fn replies(outcome: &Window) -> f64 {
-    outcome.tenants.iter().map(count).sum()
+pub(super) fn rows(outcome: &Outcome) -> impl Iterator<Item = Got> {
+    outcome.tenants.iter().map(|tenant| Got {
+        name: tenant.name.clone(),
+        entitled: outcome.entitled(tenant),
+        share: count(tenant.requests) / count(outcome.requests),
+        demand: tenant.backlogged,
+        p50_us: tenant.latency_us(0.50),
+        p99_us: tenant.latency_us(0.99),
+    })
 }
 
-#[allow(clippy::cast_precision_loss)] // latencies are shown with three digits
-pub(super) fn latency_us(got: &Got, quantile: f64) -> f64 {
-    got.measured.latency.value_at_quantile(quantile) as f64 / 1_000.0
+/// Requests a second, of all tenants.
+pub(super) fn iops(outcome: &Outcome) -> f64 {
+    count(outcome.requests) / outcome.seconds
+}
+
+#[allow(clippy::cast_precision_loss, reason = "fewer than 2⁵² requests")]
+fn count(requests: u64) -> f64 {
+    requests as f64
 }
 
 pub(super) fn percent(part: f64) -> String {

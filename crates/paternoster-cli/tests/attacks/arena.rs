@@ -10,7 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use paternoster_load::{Load, TenantLoad};
+use paternoster_load::Load;
+use paternoster_scene::Tenant;
 use rustix::process::{Resource, Rlimit, getrlimit, setpriority_process, setrlimit};
 
 use crate::client::{READ, Target, request};
@@ -191,15 +192,9 @@ pub(crate) fn serve(config: &str, prepare: impl FnOnce(&Path)) -> (Served, Targe
 
 /// A polite client of each of these exports, at work.
 fn connect(target: &Target, exports: &[&str]) -> Load {
-    let polite = |export: &&str| TenantLoad {
-        export: (*export).into(),
-        connections: 1,
-        depth: 64,
-        block: 4096,
-        write_percent: 0,
-    };
-    let loads: Vec<_> = exports.iter().map(polite).collect();
-    let mut clients = Load::connect(&target.unix, &loads, 7).expect("polite clients connect");
+    let polite: Vec<_> =
+        exports.iter().map(|export| Tenant::reads(100, 1, 64).named(*export)).collect();
+    let mut clients = Load::connect(&target.unix, &polite, 7).expect("polite clients connect");
     clients.start().expect("they ask");
     clients
 }

@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use paternoster_load::{Habit, Load, TenantLoad};
+use paternoster::Nanos;
+use paternoster_load::Load;
+use paternoster_scene::Tenant;
 use serde_json::Value;
 
 use crate::support::{Place, Served, paternoster, run, temp_dir};
@@ -39,17 +41,17 @@ struct Asking {
 
 impl Asking {
     /// Each tenant has one client with so many requests outstanding, which thinks so long.
-    fn start(served: &Served, tenants: &[(&str, u32, Duration)]) -> Self {
+    fn start(served: &Served, tenants: &[(&str, u32, Nanos)]) -> Self {
         let socket = served.path("nbd.sock");
-        let loads: Vec<_> = tenants.iter().map(|&(export, depth, _)| load(export, depth)).collect();
-        let habits: Vec<_> = tenants.iter().map(|&(_, _, think)| think).collect();
+        let tenant = |&(name, depth, think): &(&str, _, _)| Tenant {
+            think,
+            ..Tenant::reads(100, 1, depth).named(name)
+        };
+        let tenants: Vec<_> = tenants.iter().map(tenant).collect();
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         let thread = thread::spawn(move || {
-            let mut clients = Load::connect(&socket, &loads, 7).expect("clients");
-            for (tenant, think) in habits.into_iter().enumerate() {
-                clients.set_habit(tenant, Habit { think, ..Habit::default() });
-            }
+            let mut clients = Load::connect(&socket, &tenants, 7).expect("clients");
             clients.start().expect("they ask");
             while !stopped.load(Ordering::Relaxed) {
                 clients.run_for(Duration::from_millis(20)).expect("they are answered");
@@ -66,10 +68,6 @@ impl Drop for Asking {
         let ended = self.thread.take().map(JoinHandle::join);
         assert!(thread::panicking() || ended.is_some_and(|ended| ended.is_ok()), "they failed");
     }
-}
-
-fn load(export: &str, depth: u32) -> TenantLoad {
-    TenantLoad { export: export.to_owned(), connections: 1, depth, block: 4096, write_percent: 0 }
 }
 
 /// What the program writes, and whether that was a success.
@@ -108,8 +106,7 @@ fn check_sum(why: &Value) {
 #[test]
 fn tenant_behind_a_heavier_one_is_told_behind_whom() {
     let served = serve("scheduler = \"cfq\"", [("heavy", 900), ("light", 100)]);
-    let asking =
-        Asking::start(&served, &[("heavy", 16, Duration::ZERO), ("light", 16, Duration::ZERO)]);
+    let asking = Asking::start(&served, &[("heavy", 16, Nanos::ZERO), ("light", 16, Nanos::ZERO)]);
     let (light, text) = why(&served, "/light");
     check_sum(&light);
     assert!((0.1 - light["entitled"].as_f64().expect("a share")).abs() < 1e-9, "{light}");
@@ -153,7 +150,7 @@ fn victim_of_an_idle_window_is_told_for_whom_the_disk_is_idled() {
         serve("scheduler = \"cfq\"\ntunables.group_idle = 8", [("thinker", 100), ("victim", 100)]);
     let asking = Asking::start(
         &served,
-        &[("thinker", 1, Duration::from_millis(2)), ("victim", 8, Duration::ZERO)],
+        &[("thinker", 1, Nanos::from_millis(2)), ("victim", 8, Nanos::ZERO)],
     );
     let (victim, text) = why(&served, "/victim");
     check_sum(&victim);
@@ -173,8 +170,7 @@ fn victim_of_an_idle_window_is_told_for_whom_the_disk_is_idled() {
 #[test]
 fn tenant_with_too_little_outstanding_is_told_what_its_weight_needs() {
     let served = serve("scheduler = \"wfq\"", [("heavy", 900), ("light", 100)]);
-    let asking =
-        Asking::start(&served, &[("heavy", 1, Duration::ZERO), ("light", 8, Duration::ZERO)]);
+    let asking = Asking::start(&served, &[("heavy", 1, Nanos::ZERO), ("light", 8, Nanos::ZERO)]);
     let (heavy, text) = why(&served, "/heavy");
     check_sum(&heavy);
     assert!(part(&heavy, "too_few") > 0.1, "{heavy}");

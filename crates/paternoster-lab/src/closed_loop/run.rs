@@ -5,7 +5,8 @@
 
 use paternoster::scheduler::{Dump, Scheduler as _};
 use paternoster::{
-    AnyScheduler, GroupId, Instant, Medium, Nanos, NoTrace, SchedulerKind, Weight, fitted_tunables,
+    AnyScheduler, BioFlags, GroupId, Instant, Medium, Nanos, NoTrace, SchedulerKind, SectorCount,
+    Weight, fitted_tunables,
 };
 use paternoster_model::disk::LayoutError;
 use paternoster_model::{
@@ -86,6 +87,8 @@ pub struct Virtual {
     /// ask for blocks of the whole device, which takes all that it can, and only what rotates is
     /// known to queue.
     pub served: bool,
+    /// Whether the scheduler takes the device for one that rotates; none is as the device is.
+    pub rotational: Option<bool>,
 }
 
 impl World for Virtual {
@@ -148,7 +151,10 @@ impl Run {
         let parts = if world.served { scene.tenants.len() as u64 } else { 1 };
         let part = model.end().0 / parts;
         check_fit(scene, &*model, part)?;
-        let places = Places::new(scene, world.turnaround, Parts { parts, part }, draws);
+        let parts = Parts { parts, part };
+        // As the server has them: who writes does not wait for more.
+        let flags = if world.served { BioFlags::SYNC | BioFlags::IDLE } else { BioFlags::empty() };
+        let places = Places::new(scene, world.turnaround, parts, flags, draws);
         let setup = setup(world, scene, scheduler, &*model, seed);
         let sim = Simulation::new(&setup, places, model, NoTrace)?;
         let groups = sim.groups()[1..].to_vec();
@@ -236,7 +242,8 @@ fn setup(
     model: &dyn Model,
     seed: u64,
 ) -> Setup {
-    let medium = if model.rotational() { Medium::Rotational } else { Medium::NotRotational };
+    let rotational = world.rotational.unwrap_or(model.rotational());
+    let medium = if rotational { Medium::Rotational } else { Medium::NotRotational };
     let fitted = fitted_tunables(scheduler.kind, medium).iter();
     let fitted = fitted.map(|&(name, value)| (name.to_owned(), value));
     let stalls = match world.owner {
@@ -247,7 +254,8 @@ fn setup(
     Setup {
         tunables: fitted.chain(scheduler.tunables.iter().cloned()).collect(),
         // As the server has it: what does not seek has always something to do at once.
-        native_queueing: (world.served != model.rotational()).then_some(true),
+        native_queueing: (world.served != rotational).then_some(true),
+        rotational: world.rotational,
         nr_requests: None,
         groups: scene.tenants.iter().map(group).collect(),
         way: world.way,
@@ -271,13 +279,20 @@ fn device(world: &Virtual, scene: &Scene, scheduler: &Scheduler) -> Described {
 /// Refuses tenants that ask for what the device does not have or do.
 fn check_fit(scene: &Scene, model: &dyn Model, part: u64) -> Result<(), ClosedLoopError> {
     for tenant in &scene.tenants {
-        let (writes, reads) = (tenant.write_percent > 0, tenant.write_percent < 100);
         let refuse = |what| Err(ClosedLoopError::Unfit { tenant: tenant.name.clone(), what });
-        if writes && !model.takes(Op::Write) {
-            return refuse("writes, which the device does not take".to_owned());
+        let [reads, writes, discards] = tenant.does();
+        let zeroes = writes && tenant.zeroes;
+        for (asks, op, what) in [
+            (reads, Op::Read, "reads"),
+            (writes && !zeroes, Op::Write, "writes"),
+            (discards || zeroes, Op::Discard, "discards"),
+        ] {
+            if asks && !model.takes(op) {
+                return refuse(format!("{what}, which the device does not take"));
+            }
         }
-        if reads && !model.takes(Op::Read) {
-            return refuse("reads, which the device does not take".to_owned());
+        if tenant.block % SectorCount::SECTOR_BYTES > 0 {
+            return refuse(format!("has blocks of {} bytes, not of whole sectors", tenant.block));
         }
         if u64::from(tenant.sectors().0) > part {
             let (block, part) = (tenant.block, 512 * u128::from(part));

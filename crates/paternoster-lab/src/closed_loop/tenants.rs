@@ -49,6 +49,8 @@ struct Place {
 enum Doing {
     /// It has been answered.
     Answered,
+    /// It has been answered, and connects anew where its tenant does.
+    Connected,
     /// Nothing until it asks.
     Sleeping,
     /// It has asked.
@@ -70,6 +72,8 @@ pub(super) struct Places {
     turnaround: Turnaround,
     list: Vec<Place>,
     parts: Parts,
+    /// The flags of its writes, beside FUA.
+    write_flags: BioFlags,
     draws: Draws,
     /// What a request costs.
     service: Option<Service>,
@@ -83,6 +87,7 @@ impl Places {
         scene: &Scene,
         turnaround: Turnaround,
         parts: Parts,
+        write_flags: BioFlags,
         mut draws: Draws,
     ) -> Self {
         let mut list = Vec::new();
@@ -97,17 +102,26 @@ impl Places {
         }
         let counting = Counting::new(Instant::START + scene.warm_up, scene);
         let (tenants, service) = (scene.tenants.clone(), scene.service());
-        Self { tenants, turnaround, list, parts, draws, service, counting, completed: 0 }
+        let completed = 0;
+        Self { tenants, turnaround, list, parts, write_flags, draws, service, counting, completed }
     }
 
     /// What a place of a tenant asks for.
     fn ask(&mut self, tenant: usize) -> Io {
-        let Tenant { write_percent, fua, .. } = self.tenants[tenant];
+        let Tenant { trim_percent, write_percent, fua, zeroes, .. } = self.tenants[tenant];
         let sectors = self.tenants[tenant].sectors();
-        let writes = f64::from(write_percent) / 100.0;
-        let is_write = write_percent > 0 && self.draws.happens(writes);
-        let op = if is_write { Op::Write } else { Op::Read };
-        let flags = if is_write && fua { BioFlags::FUA } else { BioFlags::empty() };
+        let mut happens = |percent| percent > 0 && self.draws.happens(f64::from(percent) / 100.0);
+        let op = match (happens(trim_percent), zeroes) {
+            (true, _) => Op::Discard,
+            _ if !happens(write_percent) => Op::Read,
+            (_, true) => Op::WriteZeroes,
+            (_, false) => Op::Write,
+        };
+        let flags = match op {
+            Op::Write if fua => self.write_flags | BioFlags::FUA,
+            Op::Write => self.write_flags,
+            _ => BioFlags::empty(),
+        };
         let Parts { parts, part } = self.parts;
         let begin = part * (tenant as u64 % parts);
         let blocks = part / u64::from(sectors.0);
@@ -143,10 +157,18 @@ impl Workload for Places {
         self.list[task.index()].first
     }
 
-    fn next(&mut self, _: &mut Moment<'_>, task: TaskId) -> Action {
+    fn next(&mut self, moment: &mut Moment<'_>, task: TaskId) -> Action {
         let place = &mut self.list[task.index()];
         match place.doing {
             Doing::Answered => {
+                place.doing = Doing::Connected;
+                let reconnects = self.tenants[place.tenant].reconnects;
+                match reconnects {
+                    Some(later) => Action::Reconnect(moment.now + later),
+                    None => self.next(moment, task),
+                }
+            }
+            Doing::Connected => {
                 place.doing = Doing::Sleeping;
                 Action::Sleep(place.asks)
             }
@@ -165,6 +187,7 @@ impl Workload for Places {
         let is_durable = io.flags.contains(BioFlags::FUA);
         let op = match io.op {
             Op::Write => paternoster_model::Op::Write,
+            Op::Discard | Op::WriteZeroes => paternoster_model::Op::Discard,
             _ => paternoster_model::Op::Read,
         };
         let cost = self.service.map_or(1.0, |law| law.cost(op, is_durable, io.sectors));
@@ -197,7 +220,7 @@ mod tests {
         };
         let draws = Draws::new(1, Who::Tenants, 0);
         let parts = Parts { parts: 1, part: 1 << 20 };
-        Places::new(&scene, Turnaround::default(), parts, draws)
+        Places::new(&scene, Turnaround::default(), parts, BioFlags::empty(), draws)
     }
 
     fn next(places: &mut Places, task: TaskId, woken: &mut Vec<TaskId>) -> Action {

@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use paternoster::Instant;
+use paternoster::{Instant, IocId};
 
 use super::call::CallId;
 use super::workload::TaskId;
@@ -23,6 +23,11 @@ pub(super) enum Due {
     Call {
         /// The call.
         call: CallId,
+    },
+    /// An I/O context ends.
+    Exit {
+        /// The context.
+        ioc: IocId,
     },
     /// A core has done its own part of a job, and asks for the lock.
     Lock {

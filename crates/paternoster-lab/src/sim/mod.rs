@@ -65,6 +65,7 @@ pub enum SimError {
 /// A task as far as the run has come.
 #[derive(Debug)]
 struct TaskState {
+    group: GroupId,
     ioc: IocId,
     /// Its own priority, and the one with which its I/O context submits at present.
     io_prio: IoPrio,
@@ -152,6 +153,7 @@ impl<W: Workload, M: Model, S: Scheduler> Simulation<W, M, S> {
                 });
                 contexts.push(ioc);
                 TaskState {
+                    group,
                     ioc,
                     io_prio,
                     submits_with: io_prio,
@@ -292,6 +294,7 @@ impl<W: Workload, M: Model, S: Scheduler> Simulation<W, M, S> {
             Due::Task(task) => self.ask(task),
             Due::Arrival { user_data } => self.submit_bios(user_data),
             Due::Call { call } => self.submit_call(call),
+            Due::Exit { ioc } => self.exit(ioc),
             Due::Lock { core } => {
                 let free = self.processors.take_lock(core, self.now);
                 self.agenda.at(free, Due::JobDone { core });

@@ -42,6 +42,8 @@ pub struct Setup {
     pub hz: Hz,
     /// Whether the device queues requests itself; none has the scheduler find out, as Linux does.
     pub native_queueing: Option<bool>,
+    /// Whether the scheduler takes the device for one that rotates; none is as the device is.
+    pub rotational: Option<bool>,
     /// How many requests may wait or be in flight; none is without a bound.
     pub nr_requests: Option<u32>,
     /// The groups, parents before their children.
@@ -121,6 +123,7 @@ impl Setup {
             hierarchy: None,
             hz: Hz::MILLI,
             native_queueing: None,
+            rotational: None,
             nr_requests: Some(256),
             groups: Vec::new(),
             plug: PlugLimits::default(),
@@ -163,7 +166,7 @@ impl Setup {
         scheduler: S,
     ) -> Result<Elevator<S>, SetupError> {
         let now = Instant::START;
-        let device = if model.rotational() {
+        let device = if self.rotational.unwrap_or(model.rotational()) {
             Device::disk(model.depth())
         } else {
             Device::solid_state(model.depth())

@@ -1,7 +1,7 @@
 //! The way of an I/O from its task to the device.
 
 use paternoster::scheduler::Scheduler;
-use paternoster::{Bio, BioFlags, IoPrio, IocId, Nanos, Op, Request};
+use paternoster::{Bio, BioFlags, Instant, IoPrio, IocId, Nanos, Op, Request};
 
 use super::agenda::Due;
 use super::outstanding::OutstandingIo;
@@ -43,6 +43,7 @@ impl<W: Workload, M: Model, S: Scheduler> Simulation<W, M, S> {
                 Action::Wait => return state.wait(Doing::Waiting, 1),
                 Action::WaitFor(ios) => return state.wait(Doing::Waiting, ios),
                 Action::Poll => return state.wait(Doing::Polling, 1),
+                Action::Reconnect(ends) => self.reconnect(task, ends),
                 Action::Exit => {
                     state.doing = Doing::Ended;
                     self.alive -= 1;
@@ -132,10 +133,26 @@ impl<W: Workload, M: Model, S: Scheduler> Simulation<W, M, S> {
     pub(super) fn exit_if_done(&mut self, task: TaskId) {
         let state = &self.tasks[task.index()];
         if state.outstanding == 0 {
-            let (now, ioc) = (self.now, state.ioc);
-            self.driver.administer(|elevator| elevator.exit_io_context(now, ioc));
-            self.dispatch();
+            self.exit(state.ioc);
         }
+    }
+
+    /// Ends an I/O context.
+    pub(super) fn exit(&mut self, ioc: IocId) {
+        let now = self.now;
+        self.driver.administer(|elevator| elevator.exit_io_context(now, ioc));
+        self.dispatch();
+    }
+
+    /// The task goes on with a new I/O context; the one before ends at that time.
+    fn reconnect(&mut self, task: TaskId, ends: Instant) {
+        let state = &mut self.tasks[task.index()];
+        let (now, io_prio, group) = (self.now, state.io_prio, state.group);
+        self.agenda.at(ends, Due::Exit { ioc: state.ioc });
+        let driver = &mut self.driver;
+        state.ioc = driver.administer(|elevator| elevator.add_io_context(now, io_prio, group));
+        state.submits_with = io_prio;
+        self.dispatch();
     }
 }
 

@@ -8,6 +8,7 @@
 //!            Wait       asked again when an I/O of the task completes, or another task wakes it
 //!            WaitFor    asked again when so many have, or another task wakes it
 //!            Poll       as Wait, and awake
+//!            Reconnect  asked again at once, with an I/O context of its own
 //!            Exit       never asked again
 //! ```
 
@@ -90,6 +91,8 @@ pub enum Action {
     /// It looks again and again whether an I/O of its own has completed: nobody has to wake it.
     /// What else its core has to do is not delayed by that.
     Poll,
+    /// Its I/O context ends then, and it goes on with a new one.
+    Reconnect(Instant),
     /// It ends, and its I/O context with the last I/O that it has outstanding.
     Exit,
 }
