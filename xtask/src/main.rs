@@ -23,6 +23,7 @@ mod scores;
 mod source;
 mod tables;
 mod test;
+mod test_binaries;
 mod tidy;
 
 use anyhow::{Context, Result};

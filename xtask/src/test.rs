@@ -2,13 +2,20 @@
 //! end lists what failed.
 //!
 //! Cheap checks come before dear ones, except that the test runner comes last, so that its own
-//! summary ends the output where nothing failed.
+//! summary ends the output where nothing failed. What waits runs beside what computes:
+//!
+//! ```text
+//!   … ── oracle ── attacks ─┬─ guest ──────────────────────────┬─ tests, in two lanes
+//!                           └─ by threads × 3, instructions ───┘
+//! ```
 
 use crate::not_run::NotedFile;
-use crate::{bench_sched, cargo, fio_judge, guest, oracle, packages, tidy};
+use crate::{bench_sched, cargo, fio_judge, guest, oracle, packages, test_binaries, tidy};
 use anyhow::{Result, bail};
 use paternoster_bench::{NotRun, idle};
 use paternoster_disk::IoEngine;
+use std::path::Path;
+use std::thread;
 use std::time::Instant;
 
 /// What to check.
@@ -29,6 +36,17 @@ struct Step {
     env: &'static [(&'static str, &'static str)],
     /// How it is done from within.
     action: Action,
+    lane: Lane,
+}
+
+/// Where a step runs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Lane {
+    /// Alone.
+    Whole,
+    /// Behind its neighbours in this half, beside those in the other.
+    Left,
+    Right,
 }
 
 /// How a step is done.
@@ -37,6 +55,8 @@ enum Action {
     Cargo,
     /// By a function of ours.
     Call(fn() -> Result<()>),
+    /// The tests, by all that cargo builds for its command.
+    Tests,
 }
 
 /// The steps.
@@ -57,10 +77,10 @@ const STEPS: [Step; 18] = [
         repeat: "cargo doc --workspace --no-deps --document-private-items --locked",
         env: &[("RUSTDOCFLAGS", "-D warnings")],
         action: Action::Cargo,
+        lane: Lane::Whole,
     },
     Step::call("tidy", "cargo xtask tidy", tidy::run),
     Step::call("oracle", "cargo xtask oracle --check", oracle::check),
-    Step::call("instructions", "cargo xtask bench sched --check", bench_sched::check),
     Step::cargo(
         "model",
         "cargo test -p paternoster-crossing --features model --test model --locked",
@@ -68,7 +88,7 @@ const STEPS: [Step; 18] = [
     Step::cargo("attacks", "cargo test --workspace --test attacks --locked -- --nocapture"),
     Step::call("idle server", "cargo xtask bench idle --check", idle_server),
     Step::call("fio as judge", "cargo xtask fio-judge --no-clock --files 25", fio_judge::check),
-    Step::call("guest", "cargo xtask test --guest", guest::run),
+    Step { lane: Lane::Left, ..Step::call("guest", "cargo xtask test --guest", guest::run) },
     Step {
         name: "disk by threads",
         repeat: "cargo test --workspace --test backends --test byte_ranges --test direct \
@@ -76,12 +96,14 @@ const STEPS: [Step; 18] = [
                  --test nbd_killed --test owner --test polling --test ring --locked",
         env: &[BY_THREADS],
         action: Action::Cargo,
+        lane: Lane::Right,
     },
     Step {
         name: "clients by threads",
         repeat: "cargo test --workspace --test served --locked",
         env: &[BY_THREADS],
         action: Action::Cargo,
+        lane: Lane::Right,
     },
     Step {
         name: "other people's clients by threads",
@@ -89,8 +111,16 @@ const STEPS: [Step; 18] = [
                  interop shutdown full_disk wire memory",
         env: &[BY_THREADS],
         action: Action::Cargo,
+        lane: Lane::Right,
     },
-    Step::cargo("tests", "cargo test --workspace --no-fail-fast --locked"),
+    Step {
+        lane: Lane::Right,
+        ..Step::call("instructions", "cargo xtask bench sched --check", bench_sched::check)
+    },
+    Step {
+        action: Action::Tests,
+        ..Step::cargo("tests", "cargo test --workspace --no-fail-fast --locked")
+    },
 ];
 
 /// Has tests run with operations carried out by threads. Without it they are by io_uring.
@@ -101,39 +131,36 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     if args.guest { guest::run() } else { run_steps() }
 }
 
+/// What came of a step.
+struct Done {
+    step: &'static Step,
+    has_failed: bool,
+    not_run: usize,
+}
+
 /// Does all steps.
 fn run_steps() -> Result<()> {
     let fallback = engine_of_tests()?;
-    let mut not_run = fallback.iter().len();
-    let mut failed = Vec::new();
-    for (index, step) in STEPS.iter().enumerate() {
-        let is_last = index + 1 == STEPS.len();
-        let heading = format!("== {}/{} {}", index + 1, STEPS.len(), step.name);
-        println!("{heading}: {}", step.command_line());
-        let start = Instant::now();
-        let noted = NotedFile::new(step.name)?;
-        match step.run(&noted, fallback) {
-            Ok(()) => {}
-            Err(error) if error.is::<NotRun>() => {
-                println!("{heading}: {error}");
-                not_run += 1;
-            }
-            Err(error) => {
-                println!("{heading}: failed: {error:#}");
-                failed.push(step);
-            }
-        }
-        if !is_last {
-            println!("{heading}: {:.1} s", start.elapsed().as_secs_f64());
-        }
-        for line in noted.lines()? {
-            println!("{heading}: {line}");
-            not_run += 1;
-        }
+    let mut done = vec![];
+    let steps: Vec<_> = STEPS.iter().enumerate().collect();
+    for group in steps.chunk_by(|(_, one), (_, next)| one.is_beside(next)) {
+        let (left, right): (Vec<_>, Vec<_>) =
+            group.iter().partition(|(_, step)| step.lane != Lane::Right);
+        let lane = |steps: &[(usize, &'static Step)]| -> Result<Vec<Done>> {
+            steps.iter().map(|(index, step)| step.done(*index, fallback)).collect()
+        };
+        thread::scope(|scope| {
+            let right = scope.spawn(|| lane(&right));
+            done.extend(lane(&left)?);
+            done.extend(right.join().expect("a lane does not panic")?);
+            anyhow::Ok(())
+        })?;
     }
+    let not_run = fallback.iter().len() + done.iter().map(|done| done.not_run).sum::<usize>();
     if not_run > 0 {
         println!("== {not_run} checks were not run, as said above");
     }
+    let failed: Vec<_> = done.iter().filter(|done| done.has_failed).map(|done| done.step).collect();
     if failed.is_empty() { Ok(()) } else { bail!("{}", list_of_failed(&failed)) }
 }
 
@@ -165,12 +192,12 @@ fn engine_of_tests() -> Result<Option<(&'static str, &'static str)>> {
 impl Step {
     /// A step that is a cargo command.
     const fn cargo(name: &'static str, repeat: &'static str) -> Self {
-        Self { name, repeat, env: &[], action: Action::Cargo }
+        Self { name, repeat, env: &[], action: Action::Cargo, lane: Lane::Whole }
     }
 
     /// A step that is done here.
     const fn call(name: &'static str, repeat: &'static str, call: fn() -> Result<()>) -> Self {
-        Self { name, repeat, env: &[], action: Action::Call(call) }
+        Self { name, repeat, env: &[], action: Action::Call(call), lane: Lane::Whole }
     }
 
     /// The command that repeats the step, for a shell.
@@ -179,15 +206,51 @@ impl Step {
         env.chain([self.repeat.to_owned()]).collect()
     }
 
+    /// Whether it may run beside that one.
+    fn is_beside(&self, other: &Self) -> bool {
+        ![self.lane, other.lane].contains(&Lane::Whole)
+    }
+
+    /// Does the step of that index, and says so.
+    fn done(&'static self, index: usize, fallback: Option<(&str, &str)>) -> Result<Done> {
+        let is_last = index + 1 == STEPS.len();
+        let heading = format!("== {}/{} {}", index + 1, STEPS.len(), self.name);
+        println!("{heading}: {}", self.command_line());
+        let start = Instant::now();
+        let noted = NotedFile::new(self.name)?;
+        let mut done = Done { step: self, has_failed: false, not_run: 0 };
+        match self.run(&noted, fallback) {
+            Ok(()) => {}
+            Err(error) if error.is::<NotRun>() => {
+                println!("{heading}: {error}");
+                done.not_run += 1;
+            }
+            Err(error) => {
+                println!("{heading}: failed: {error:#}");
+                done.has_failed = true;
+            }
+        }
+        if !is_last {
+            println!("{heading}: {:.1} s", start.elapsed().as_secs_f64());
+        }
+        for line in noted.lines()? {
+            println!("{heading}: {line}");
+            done.not_run += 1;
+        }
+        Ok(done)
+    }
+
     /// Does the step.
     fn run(&self, noted: &NotedFile, fallback: Option<(&str, &str)>) -> Result<()> {
+        let env = fallback.into_iter().chain(self.env.iter().copied());
+        let env = env.map(|(name, value)| (name, Path::new(value))).chain([noted.variable()]);
         match self.action {
             Action::Call(call) => call(),
             Action::Cargo => {
                 let args = self.repeat.split(' ').skip(1);
-                let env = fallback.into_iter().chain(self.env.iter().copied());
-                cargo::run(cargo::command().args(args).envs(env).envs([noted.variable()]))
+                cargo::run(cargo::command().args(args).envs(env))
             }
+            Action::Tests => test_binaries::run(&env.collect::<Vec<_>>()),
         }
     }
 }
