@@ -11,6 +11,7 @@
 //! can be asked too. What a commit made is kept, as it cannot change.
 
 mod mistakes;
+mod random;
 mod recipes;
 mod shape;
 
@@ -19,6 +20,7 @@ use crate::oracle::make_empty;
 use crate::{bench_sched, cargo};
 use anyhow::{Context, Result, bail};
 use recipes::{Inputs, RECIPES, Recipe};
+pub(crate) use recipes::{SCENARIOS, Scenarios};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -39,11 +41,17 @@ pub(crate) struct Args {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<()> {
-    let recipes = chosen(&args.names)?;
+    compare(&args.since, &args.names, SCENARIOS)
+}
+
+/// Compares the goldens of these names with those of a commit, with so many random scenarios.
+pub(crate) fn compare(since: &str, names: &[String], scenarios: Scenarios) -> Result<()> {
+    let recipes = chosen(names)?;
     let dir = cargo::target_dir().join("goldens");
-    let inputs = Inputs::collect(&dir.join("inputs"))?;
-    let commit = crate::commit::hash_of(&args.since)?;
-    let before = dir.join(&commit);
+    let inputs = Inputs::collect(&dir.join("inputs"), scenarios)?;
+    let commit = crate::commit::hash_of(since)?;
+    let before = dir.join(&commit).join(scenarios.folder());
+    let now = dir.join("now").join(scenarios.folder());
     let missing: Vec<_> =
         recipes.iter().filter(|recipe| !before.join(recipe.name).join(COMPLETE).exists()).collect();
     if !missing.is_empty() {
@@ -54,15 +62,15 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let build = Build::of_this_tree()?;
     let mut differ = 0;
     for recipe in &recipes {
-        make(recipe, &build, &inputs, &dir.join("now"))?;
-        let [before, now] = [&before, &dir.join("now")].map(|side| side.join(recipe.name));
+        make(recipe, &build, &inputs, &now)?;
+        let [before, now] = [&before, &now].map(|side| side.join(recipe.name));
         differ += report(recipe.name, &before, &now)?;
     }
-    if args.names.is_empty() || args.names.iter().any(|name| name == "pins") {
+    if names.is_empty() || names.iter().any(|name| name == "pins") {
         bench_sched::check()?;
     }
     if differ > 0 {
-        bail!("{differ} files differ from those of {}", args.since);
+        bail!("{differ} files differ from those of {since}");
     }
     Ok(())
 }

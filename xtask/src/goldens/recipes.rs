@@ -1,17 +1,46 @@
 //! How each golden is made.
 
-use super::{mistakes, shape};
+use super::{mistakes, random, shape};
 use crate::commit::Build;
-use crate::decisions::write_scenarios;
 use crate::oracle::{make_empty, unpack_all};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use paternoster::SchedulerKind;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Random scenarios of each scheduler, and where their random numbers begin.
-const SCENARIOS: (u32, u64) = (300, 1);
+/// What a log has in every line of a dispatch.
+const DISPATCH: &str = "\"D\"";
+
+/// Random scenarios of each scheduler.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Scenarios {
+    pub(crate) count: u32,
+    /// Where their random numbers begin.
+    pub(crate) seed: u64,
+}
+
+/// As many as there are unless told.
+pub(crate) const SCENARIOS: Scenarios = Scenarios { count: 300, seed: 1 };
+
+impl Scenarios {
+    /// Where the goldens of other scenarios are, beside the others.
+    pub(super) fn folder(self) -> String {
+        let Self { count, seed } = self;
+        if self == SCENARIOS { String::new() } else { format!("{count}-from-{seed}") }
+    }
+
+    /// Has `dir` hold those of a scheduler, and nothing else.
+    fn write(self, scheduler: SchedulerKind, dir: &Path) -> Result<()> {
+        make_empty(dir)?;
+        for index in 0..self.count {
+            let name = format!("{index:05}");
+            let scenario = random::scenario(scheduler, &name, self.seed, index);
+            write(dir, &format!("{name}.scenario.json"), &scenario.to_string())?;
+        }
+        Ok(())
+    }
+}
 /// Where this tree has job files.
 const JOBS: &str = "crates/paternoster-lab/tests/cases";
 /// Under what each job file runs: a disk, an array, flash, and servers; every scheduler.
@@ -62,11 +91,10 @@ pub(super) struct Inputs {
 
 impl Inputs {
     /// Writes scenarios into `dir`, and looks for the job files.
-    pub(super) fn collect(dir: &Path) -> Result<Self> {
+    pub(super) fn collect(dir: &Path, scenarios: Scenarios) -> Result<Self> {
         let random = SchedulerKind::ALL.map(|scheduler| {
             let dir = dir.join("random").join(scheduler.name());
-            let (count, seed) = SCENARIOS;
-            write_scenarios(scheduler, count, seed, &dir).map(|()| dir)
+            scenarios.write(scheduler, &dir).map(|()| dir)
         });
         let mut jobs = vec![];
         for entry in fs::read_dir(JOBS).with_context(|| format!("listing {JOBS}"))? {
@@ -95,6 +123,9 @@ fn decide(build: &Build, scenarios: &[PathBuf], out: &Path) -> Result<()> {
         output_of(&mut command)?;
         for entry in fs::read_dir(&logs)? {
             let entry = entry?;
+            // Two logs without decisions would be equal too.
+            let log = fs::read_to_string(entry.path())?;
+            ensure!(log.contains(DISPATCH), "{} has no dispatch", entry.path().display());
             let name = format!("{scheduler}-{}", entry.file_name().to_string_lossy());
             fs::rename(entry.path(), out.join(name))?;
         }
