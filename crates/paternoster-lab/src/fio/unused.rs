@@ -1,282 +1,165 @@
-//! Options that say nothing because of what others say: fio ignores them, and so they are noted.
+//! Options that change nothing because of what other options say: fio ignores them, and so each is
+//! noted, with the first reason here that holds.
 
 use paternoster::Nanos;
 
 use super::job::{DataDirection, Engine, IoMix, Note, Order};
-use super::spec::{BatchSpec, Spec, SubmissionSpec};
+use super::spec::{Spec, SubmissionSpec};
 use super::value::PerDirection;
 
-/// When an option says nothing, and why.
-struct Unused {
-    option: &'static str,
-    why: &'static str,
-    says_nothing: fn(&Spec) -> bool,
-}
+/// The names of options, why these change nothing, and when that is so.
+type Unused = (&'static str, &'static str, fn(&Spec) -> bool);
+
+const ONE_UNDER_WAY: &str = "one I/O is under way at a time";
+const OTHER_DIRECTIONS: &str = "it is of directions that rw does not have";
+const NO_LINE: &str = "no log loses a line by it";
 
 static UNUSED: &[Unused] = &[
-    Unused {
-        option: "iodepth",
-        why: "the calls of the ioengine wait, so one I/O is under way",
-        says_nothing: |spec| spec.submission.engine.waits() && spec.submission.depth > 1,
-    },
-    Unused {
-        option: "iodepth",
-        why: "iodepth_batch_complete_min=0 without iodepth_batch_complete_max keeps one I/O under \
-              way, as in fio",
-        says_nothing: |spec| polls_for_one(spec) && spec.submission.depth > 1,
-    },
-    Unused { option: "iodepth_batch", why: ONE_UNDER_WAY, says_nothing: has_one_under_way },
-    Unused { option: "iodepth_batch_complete_min", why: ONE_UNDER_WAY, says_nothing: has_one },
-    Unused { option: "iodepth_batch_complete_max", why: ONE_UNDER_WAY, says_nothing: has_one },
-    Unused { option: "iodepth_low", why: ONE_UNDER_WAY, says_nothing: has_one_under_way },
-    Unused {
-        option: "iodepth_batch",
-        why: "posixaio hands over each I/O by itself",
-        says_nothing: |spec| spec.submission.engine == Engine::PosixAio,
-    },
-    Unused { option: "iodepth_batch_complete_min", why: AT_ONCE, says_nothing: is_null },
-    Unused { option: "iodepth_batch_complete_max", why: AT_ONCE, says_nothing: is_null },
-    Unused { option: "iodepth_low", why: AT_ONCE, says_nothing: is_null },
-    Unused {
-        option: "iodepth_batch_complete_max",
-        why: "it is below iodepth_batch_complete_min, and so is that",
-        says_nothing: |spec| {
-            let BatchSpec { complete_min, complete_max, .. } = spec.submission.batches;
-            (1..complete_min).contains(&complete_max)
-        },
-    },
-    Unused { option: "rwmixread", why: NO_MIX, says_nothing: has_no_mix },
-    Unused { option: "rwmixwrite", why: NO_MIX, says_nothing: has_no_mix },
-    Unused { option: "percentage_random", why: NOT_RANDOM, says_nothing: is_sequential },
-    Unused { option: "random_distribution", why: NOT_RANDOM, says_nothing: is_sequential },
-    Unused { option: "norandommap", why: NOT_RANDOM, says_nothing: is_sequential },
-    Unused { option: "ba", why: NOT_RANDOM, says_nothing: is_sequential },
-    Unused { option: "thinktime_spin", why: NO_THINKING, says_nothing: does_not_think },
-    Unused { option: "thinktime_blocks", why: NO_THINKING, says_nothing: does_not_think },
-    Unused { option: "thinktime_blocks_type", why: NO_THINKING, says_nothing: does_not_think },
-    Unused { option: "thinktime_iotime", why: NO_THINKING, says_nothing: does_not_think },
-    Unused { option: "rate_ignore_thinktime", why: NO_THINKING, says_nothing: does_not_think },
-    Unused {
-        option: "exit_what",
-        why: "exitall is not set",
-        says_nothing: |spec| !spec.run.exitall,
-    },
-    Unused {
-        option: "rw_sequencer",
-        why: "no number stands behind rw=rand...:",
-        says_nothing: |spec| spec.pattern.modifier.is_none() || is_sequential(spec),
-    },
-    Unused {
-        option: "rate_process",
-        why: "there is no rate",
-        says_nothing: |spec| {
-            spec.pacing.rate.iter().chain(&spec.pacing.rate_iops).all(Option::is_none)
-        },
-    },
-    Unused {
-        option: "rate",
-        why: OTHER_DIRECTIONS,
-        says_nothing: |spec| is_of_others(spec, spec.pacing.rate.map(|rate| rate.is_some())),
-    },
-    Unused {
-        option: "rate_iops",
-        why: OTHER_DIRECTIONS,
-        says_nothing: |spec| is_of_others(spec, spec.pacing.rate_iops.map(|rate| rate.is_some())),
-    },
-    Unused {
-        option: "max_latency",
-        why: OTHER_DIRECTIONS,
-        says_nothing: |spec| {
-            is_of_others(spec, spec.ends.max_latency.map(|most| most > Nanos::ZERO))
-        },
-    },
-    Unused {
-        option: "rate_min",
-        why: OTHER_DIRECTIONS,
-        says_nothing: |spec| is_of_others(spec, spec.ends.rate_min.map(|least| least > 0)),
-    },
-    Unused {
-        option: "rate_iops_min",
-        why: OTHER_DIRECTIONS,
-        says_nothing: |spec| is_of_others(spec, spec.ends.rate_iops_min.map(|least| least > 0)),
-    },
-    Unused {
-        option: "exitall_on_error",
-        why: "the job has no max_latency, rate_min or rate_iops_min by which it could fail",
-        says_nothing: cannot_fail,
-    },
-    Unused { option: "steadystate", why: NO_DURATION, says_nothing: is_never_steady },
-    Unused { option: "steadystate_ramp_time", why: NO_DURATION, says_nothing: is_never_steady },
-    Unused {
-        option: "steadystate_check_interval",
-        why: NO_DURATION,
-        says_nothing: is_never_steady,
-    },
-    Unused { option: "latency_window", why: NO_TARGET, says_nothing: has_no_target },
-    Unused { option: "latency_percentile", why: NO_TARGET, says_nothing: has_no_target },
-    Unused { option: "latency_run", why: NO_TARGET, says_nothing: has_no_target },
-    Unused {
-        option: "rate_cycle",
-        why: "there is no least rate",
-        says_nothing: |spec| spec.ends.rate_min == [0; 3] && spec.ends.rate_iops_min == [0; 3],
-    },
-    Unused { option: "fsync", why: TRIMS, says_nothing: trims_first },
-    Unused { option: "fdatasync", why: TRIMS, says_nothing: trims_first },
-    Unused { option: "cmdprio", why: NO_COMMANDS, says_nothing: has_no_commands },
-    Unused { option: "cmdprio_class", why: NO_COMMANDS, says_nothing: has_no_commands },
-    Unused { option: "per_job_logs", why: NO_LOGS, says_nothing: has_no_logs },
-    Unused { option: "log_avg_msec", why: NO_LOGS, says_nothing: has_no_logs },
-    Unused { option: "log_offset", why: NO_LOGS, says_nothing: has_no_logs },
-    Unused { option: "log_prio", why: NO_LOGS, says_nothing: has_no_logs },
-    Unused {
-        option: "log_max_value",
-        why: "no latencies are logged that log_avg_msec averages",
-        says_nothing: |spec| has_no_latencies(spec) || spec.logs.average == Nanos::ZERO,
-    },
-    Unused { option: "disable_lat", why: NO_LATENCIES, says_nothing: has_no_latencies },
-    Unused {
-        option: "disable_clat",
-        why: NO_LATENCIES,
-        says_nothing: |spec| has_no_latencies(spec) && !has_no_lines_of_iops(spec),
-    },
-    Unused {
-        option: "disable_slat",
-        why: NO_LATENCIES,
-        says_nothing: |spec| has_no_latencies(spec) && !has_no_lines_of_iops(spec),
-    },
-    Unused {
-        option: "disable_bw_measurement",
-        why: "no log loses a line by it",
-        says_nothing: |spec| !logs_each_bandwidth(spec) && !has_no_lines_of_iops(spec),
-    },
-    Unused {
-        option: "gtod_reduce",
-        why: "no log loses a line by it",
-        says_nothing: |spec| {
-            has_no_latencies(spec) && !logs_each_bandwidth(spec) && !logs_each_io(spec)
-        },
-    },
-    Unused {
-        option: "write_bw_log",
-        why: "its file stays empty, by disable_bw_measurement or gtod_reduce",
-        says_nothing: |spec| logs_each_bandwidth(spec) && !spec.logs.bandwidths,
-    },
-    Unused {
-        option: "write_iops_log",
-        why: "its file stays empty, by gtod_reduce or by disable_bw_measurement, disable_clat and \
-              disable_slat together",
-        says_nothing: has_no_lines_of_iops,
-    },
-    Unused {
-        option: "write_lat_log",
-        why: "it has no files, by gtod_reduce or by disable_lat, disable_clat and disable_slat \
-              together",
-        says_nothing: |spec| {
-            let said = &spec.logs;
-            said.latency.is_some() && !said.total && !said.completion && !said.submission
-        },
-    },
-    Unused {
-        option: "rw",
-        why: "the log of read_iolog says what is done, and the kernel is not told of an order",
-        says_nothing: |spec| {
+    (
+        "rw_sequencer rwmixread rwmixwrite bs bsrange bssplit bs_unaligned bs_is_seq_rand ba \
+         random_distribution percentage_random norandommap randrepeat fsync fdatasync end_fsync \
+         fsync_on_close number_ios loops time_based filename filename_format nrfiles \
+         file_service_type filesize size io_size offset offset_increment offset_align rate \
+         rate_iops rate_process rate_ignore_thinktime",
+        "the log of read_iolog says what is done, and when",
+        Spec::replays,
+    ),
+    (
+        "replay_no_stall replay_time_scale replay_scale replay_align replay_skip \
+         replay_redirect",
+        "read_iolog is not set",
+        |spec| !spec.replays(),
+    ),
+    (
+        "rw",
+        "the log of read_iolog says what is done, and the kernel is not told of an order",
+        |spec| {
             let said = &spec.submission;
             let is_cached = !said.direct || said.engine == Engine::Mmap;
             spec.replays() && (!is_cached || said.advice.is_some())
         },
-    },
-    Unused {
-        option: "write_iolog",
-        why: "read_iolog overrides it, as in fio",
-        says_nothing: Spec::replays,
-    },
-    Unused {
-        option: "nrfiles",
-        why: "filename names the files",
-        says_nothing: |spec| !spec.target.filename.is_empty(),
-    },
+    ),
+    ("write_iolog", "read_iolog overrides it, as in fio", Spec::replays),
+    ("nrfiles", "filename names the files", |spec| !spec.target.filename.is_empty()),
+    ("iodepth", "the calls of the ioengine wait, so one I/O is under way", |spec| {
+        spec.submission.engine.waits() && spec.submission.depth > 1
+    }),
+    (
+        "iodepth",
+        "iodepth_batch_complete_min=0 without iodepth_batch_complete_max keeps one I/O under way, \
+         as in fio",
+        |spec| polls_for_one(spec) && spec.submission.depth > 1,
+    ),
+    ("iodepth_batch", "posixaio hands over each I/O by itself", |spec| {
+        spec.submission.engine == Engine::PosixAio
+    }),
+    (
+        "iodepth_batch_complete_min iodepth_batch_complete_max iodepth_low",
+        "what is handed to ioengine=null is complete",
+        |spec| spec.submission.engine == Engine::Null,
+    ),
+    ("iodepth_batch iodepth_low", ONE_UNDER_WAY, |it| has_one(it) || polls_for_one(it)),
+    ("iodepth_batch_complete_min iodepth_batch_complete_max", ONE_UNDER_WAY, has_one),
+    (
+        "iodepth_batch_complete_max",
+        "it is below iodepth_batch_complete_min, and so is that",
+        |spec| {
+            let batches = &spec.submission.batches;
+            (1..batches.complete_min).contains(&batches.complete_max)
+        },
+    ),
+    ("rwmixread rwmixwrite", "rw is no mix of reads and writes", |spec| {
+        !matches!(spec.pattern.mix, IoMix::ReadsAndWrites { .. })
+    }),
+    (
+        "percentage_random random_distribution norandommap ba",
+        "the job is sequential",
+        is_sequential,
+    ),
+    ("rw_sequencer", "no number stands behind rw=rand...:", |spec| {
+        spec.pattern.modifier.is_none() || is_sequential(spec)
+    }),
+    ("fsync fdatasync", "fio does not sync among trims and writes", |spec| {
+        spec.pattern.mix == IoMix::TrimsAndWrites
+    }),
+    (
+        "thinktime_spin thinktime_blocks thinktime_blocks_type thinktime_iotime \
+         rate_ignore_thinktime",
+        "thinktime is not set",
+        |spec| spec.pacing.thinktime == Nanos::ZERO,
+    ),
+    ("rate_process", "there is no rate", |spec| {
+        spec.pacing.rate.iter().chain(&spec.pacing.rate_iops).all(Option::is_none)
+    }),
+    ("rate", OTHER_DIRECTIONS, |spec| is_of_others(spec, &spec.pacing.rate, &None)),
+    ("rate_iops", OTHER_DIRECTIONS, |spec| is_of_others(spec, &spec.pacing.rate_iops, &None)),
+    ("max_latency", OTHER_DIRECTIONS, |it| is_of_others(it, &it.ends.max_latency, &Nanos::ZERO)),
+    ("rate_min", OTHER_DIRECTIONS, |spec| is_of_others(spec, &spec.ends.rate_min, &0)),
+    ("rate_iops_min", OTHER_DIRECTIONS, |spec| is_of_others(spec, &spec.ends.rate_iops_min, &0)),
+    ("rate_cycle", "there is no least rate", |spec| {
+        spec.ends.rate_min == [0; 3] && spec.ends.rate_iops_min == [0; 3]
+    }),
+    ("exit_what", "exitall is not set", |spec| !spec.run.exitall),
+    (
+        "exitall_on_error",
+        "the job has no max_latency, rate_min or rate_iops_min by which it could fail",
+        |spec| spec.run.exitall_on_error && !can_fail(spec),
+    ),
+    (
+        "steadystate steadystate_ramp_time steadystate_check_interval",
+        "steadystate_duration is not set",
+        |spec| spec.ends.steady_duration == Nanos::ZERO,
+    ),
+    ("latency_window latency_percentile latency_run", "latency_target is not set", |spec| {
+        spec.ends.latency_target == Nanos::ZERO
+    }),
+    ("cmdprio cmdprio_class", "neither cmdprio_percentage nor cmdprio_bssplit is set", |spec| {
+        let SubmissionSpec { cmdprio_percentage, cmdprio_bssplit, .. } = &spec.submission;
+        *cmdprio_percentage == [0; 2] && cmdprio_bssplit.iter().all(Vec::is_empty)
+    }),
+    ("per_job_logs log_avg_msec log_offset log_prio", "no log is written", |spec| {
+        !spec.logs.has_any()
+    }),
+    ("log_max_value", "no latencies are logged that log_avg_msec averages", |spec| {
+        has_no_latencies(spec) || spec.logs.average == Nanos::ZERO
+    }),
+    ("disable_lat", "no latencies are logged", has_no_latencies),
+    ("disable_clat disable_slat", "no latencies are logged", |spec| {
+        has_no_latencies(spec) && !has_no_lines_of_iops(spec)
+    }),
+    ("disable_bw_measurement", NO_LINE, |spec| {
+        !logs_each_bandwidth(spec) && !has_no_lines_of_iops(spec)
+    }),
+    ("gtod_reduce", NO_LINE, |spec| {
+        has_no_latencies(spec) && !logs_each_bandwidth(spec) && !logs_each_io(spec)
+    }),
+    ("write_bw_log", "its file stays empty, by disable_bw_measurement or gtod_reduce", |spec| {
+        logs_each_bandwidth(spec) && !spec.logs.bandwidths
+    }),
+    (
+        "write_iops_log",
+        "its file stays empty, by gtod_reduce or by disable_bw_measurement, disable_clat and \
+         disable_slat together",
+        has_no_lines_of_iops,
+    ),
+    (
+        "write_lat_log",
+        "it has no files, by gtod_reduce or by disable_lat, disable_clat and disable_slat together",
+        |spec| {
+            let said = &spec.logs;
+            said.latency.is_some() && !said.total && !said.completion && !said.submission
+        },
+    ),
 ];
-
-const ONE_UNDER_WAY: &str = "one I/O is under way at a time";
-const AT_ONCE: &str = "what is handed to ioengine=null is complete";
-const OTHER_DIRECTIONS: &str = "it is of directions that rw does not have";
-const NO_MIX: &str = "rw is no mix of reads and writes";
-const NOT_RANDOM: &str = "the job is sequential";
-const NO_THINKING: &str = "thinktime is not set";
-const NO_DURATION: &str = "steadystate_duration is not set";
-const NO_TARGET: &str = "latency_target is not set";
-const TRIMS: &str = "fio does not sync among trims and writes";
-const NO_COMMANDS: &str = "neither cmdprio_percentage nor cmdprio_bssplit is set";
-const NO_LOGS: &str = "no log is written";
-const NO_LATENCIES: &str = "no latencies are logged";
-
-/// What says nothing where a log is replayed.
-static BY_THE_LOG: &[&str] = &[
-    "rw_sequencer",
-    "rwmixread",
-    "rwmixwrite",
-    "bs",
-    "bsrange",
-    "bssplit",
-    "bs_unaligned",
-    "bs_is_seq_rand",
-    "ba",
-    "random_distribution",
-    "percentage_random",
-    "norandommap",
-    "randrepeat",
-    "fsync",
-    "fdatasync",
-    "end_fsync",
-    "fsync_on_close",
-    "number_ios",
-    "loops",
-    "time_based",
-    "filename",
-    "filename_format",
-    "nrfiles",
-    "file_service_type",
-    "filesize",
-    "size",
-    "io_size",
-    "offset",
-    "offset_increment",
-    "offset_align",
-    "rate",
-    "rate_iops",
-    "rate_process",
-    "rate_ignore_thinktime",
-];
-
-/// What only says something where one is.
-static OF_REPLAYS: &[&str] = &[
-    "replay_no_stall",
-    "replay_time_scale",
-    "replay_scale",
-    "replay_align",
-    "replay_skip",
-    "replay_redirect",
-];
-
-const BY_LOG: &str = "the log of read_iolog says what is done, and when";
-const NO_LOG: &str = "read_iolog is not set";
 
 /// The notes of a section.
 pub(super) fn notes(spec: &Spec) -> impl Iterator<Item = Note> {
-    let note = |option: &str, why| {
-        let place = spec.places.get(option)?.clone();
-        Some(Note { place, option: option.to_owned(), why })
-    };
-    let (by_log, why) = if spec.replays() { (BY_THE_LOG, BY_LOG) } else { (OF_REPLAYS, NO_LOG) };
-    let noted = by_log.iter().filter_map(move |option| note(option, why));
-    let unused = UNUSED.iter().filter(|unused| !by_log.contains(&unused.option));
-    noted.chain(unused.filter_map(move |unused| {
-        (unused.says_nothing)(spec).then(|| note(unused.option, unused.why)).flatten()
-    }))
-}
-
-fn is_null(spec: &Spec) -> bool {
-    spec.submission.engine == Engine::Null
+    spec.places.iter().filter_map(|(&option, place)| {
+        let is_why =
+            |unused: &&Unused| unused.0.split(' ').any(|name| name == option) && unused.2(spec);
+        let (_, why, _) = *UNUSED.iter().find(is_why)?;
+        Some(Note { place: place.clone(), option: option.to_owned(), why })
+    })
 }
 
 /// Whether it polls, and nothing says how many completions it takes back.
@@ -286,74 +169,42 @@ fn polls_for_one(spec: &Spec) -> bool {
     polls && batches.complete_max == 0
 }
 
-/// Whether no batch can have two I/Os.
-fn has_one_under_way(spec: &Spec) -> bool {
-    has_one(spec) || polls_for_one(spec)
-}
-
-/// The same, wherever completions are looked for.
+/// Whether one I/O is under way at a time, wherever completions are looked for.
 fn has_one(spec: &Spec) -> bool {
-    let SubmissionSpec { engine, depth, batches, .. } = &spec.submission;
+    let SubmissionSpec { engine, depth, batches, direct, .. } = &spec.submission;
     // Of the page cache only trims are no calls that wait; a log may have them.
-    let waits_in_calls = !spec.submission.direct
+    let waits_in_calls = !direct
         && *engine != Engine::Null
         && !spec.replays()
         && !spec.pattern.mix.has(DataDirection::Trim);
     engine.waits() || waits_in_calls || (*depth == 1 && batches.complete_min > 0)
 }
 
-fn has_no_mix(spec: &Spec) -> bool {
-    !matches!(spec.pattern.mix, IoMix::ReadsAndWrites { .. })
-}
-
 fn is_sequential(spec: &Spec) -> bool {
     spec.pattern.order == Order::Sequential
 }
 
-fn does_not_think(spec: &Spec) -> bool {
-    spec.pacing.thinktime == Nanos::ZERO
+/// Whether some direction has a value that is not `none`, but no direction of the job.
+fn is_of_others<T: PartialEq>(spec: &Spec, values: &PerDirection<T>, none: &T) -> bool {
+    !spec.replays() && values.iter().any(|it| it != none) && !is_of_the_job(spec, values, none)
 }
 
-fn is_never_steady(spec: &Spec) -> bool {
-    spec.ends.steady_duration == paternoster::Nanos::ZERO
+/// Whether a direction of the job has such a value; a log may have any direction.
+fn is_of_the_job<T: PartialEq>(spec: &Spec, values: &PerDirection<T>, none: &T) -> bool {
+    DataDirection::ALL.into_iter().any(|direction| {
+        values[direction as usize] != *none && (spec.replays() || spec.pattern.mix.has(direction))
+    })
 }
 
-fn has_no_target(spec: &Spec) -> bool {
-    spec.ends.latency_target == paternoster::Nanos::ZERO
-}
-
-fn has_no_commands(spec: &Spec) -> bool {
-    let said = &spec.submission;
-    said.cmdprio_percentage == [0; 2] && said.cmdprio_bssplit.iter().all(Vec::is_empty)
-}
-
-fn has_no_logs(spec: &Spec) -> bool {
-    !spec.logs.has_any()
+fn can_fail(spec: &Spec) -> bool {
+    let said = &spec.ends;
+    is_of_the_job(spec, &said.max_latency, &Nanos::ZERO)
+        || is_of_the_job(spec, &said.rate_min, &0)
+        || is_of_the_job(spec, &said.rate_iops_min, &0)
 }
 
 fn has_no_latencies(spec: &Spec) -> bool {
     spec.logs.latency.is_none()
-}
-
-/// Whether it is of no direction that the job has, but of another.
-fn is_of_others(spec: &Spec, has: PerDirection<bool>) -> bool {
-    !spec.replays() && has.contains(&true) && !is_of_the_job(spec, has)
-}
-
-/// Whether it is of a direction of the job; a log may have any.
-fn is_of_the_job(spec: &Spec, has: PerDirection<bool>) -> bool {
-    DataDirection::ALL.into_iter().any(|direction| {
-        has[direction as usize] && (spec.replays() || spec.pattern.mix.has(direction))
-    })
-}
-
-fn cannot_fail(spec: &Spec) -> bool {
-    let said = &spec.ends;
-    let latencies = said.max_latency.map(|most| most > Nanos::ZERO);
-    let rates = said.rate_min.map(|least| least > 0);
-    let ios = said.rate_iops_min.map(|least| least > 0);
-    spec.run.exitall_on_error
-        && [latencies, rates, ios].into_iter().all(|has| !is_of_the_job(spec, has))
 }
 
 /// Whether there is a log of the bandwidth that is not averaged.
@@ -376,6 +227,16 @@ fn has_no_lines_of_iops(spec: &Spec) -> bool {
     logs_each_io(spec) && !spec.logs.has_iops()
 }
 
-fn trims_first(spec: &Spec) -> bool {
-    spec.pattern.mix == IoMix::TrimsAndWrites
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fio::options;
+
+    #[test]
+    fn every_name_is_that_of_an_option_that_is_simulated() {
+        let names = UNUSED.iter().flat_map(|(names, ..)| names.split(' '));
+        for name in names {
+            assert_eq!(options::first_name(name), Some(name));
+        }
+    }
 }
