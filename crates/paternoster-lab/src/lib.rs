@@ -18,6 +18,7 @@ pub mod closed_loop;
 pub mod dbench;
 pub mod fio;
 pub mod host;
+mod journal;
 pub mod report;
 pub mod result;
 mod scenario;
@@ -26,6 +27,7 @@ pub mod study;
 pub mod thinkers;
 pub mod threads;
 
+pub use journal::JournalPlace;
 pub use scenario::{
     Change, Changed, DecideError, Decided, DeviceModel, Group, Log, Op, Outcome, Plan, Request,
     RunError, Scenario, ScenarioError, Task, decide, decide_all, run, told_with_place,

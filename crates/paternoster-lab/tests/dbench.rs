@@ -1,6 +1,7 @@
 //! The model of dbench, against rates worked out by hand.
 
-use paternoster::{IoPrio, Nanos, NoTrace, SchedulerKind, Sector};
+use paternoster::{IoPrio, Nanos, NoTrace, SchedulerKind, Sector, SectorCount};
+use paternoster_lab::JournalPlace;
 use paternoster_lab::dbench::{Dbench, DbenchParameters, Flush, Places};
 use paternoster_lab::sim::{Setup, Simulation};
 use paternoster_model::{Room, Servers};
@@ -13,8 +14,7 @@ fn load() -> DbenchParameters {
         operation: Nanos::from_micros(100),
         operation_bytes: 44_800.0,
         places: Places { cores: 2, chunk_blocks: 512, large_blocks: 16, ..Places::default() },
-        journal: Sector(1 << 20),
-        journal_blocks: 1000,
+        journal: JournalPlace { start: Sector(1 << 20), sectors: SectorCount(8000) },
         commit_blocks: 4,
         client_blocks: 2,
         journal_prio: IoPrio::be(3).expect("a level"),

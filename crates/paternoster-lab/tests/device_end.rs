@@ -6,8 +6,9 @@ mod jobs;
 
 use jobs::jobs_on;
 use paternoster::{Nanos, SchedulerKind, Sector, SectorCount};
+use paternoster_lab::JournalPlace;
 use paternoster_lab::sim::Setup;
-use paternoster_lab::threads::{JobRunError, JournalPlace, Outcome, PageCacheParameters, run_jobs};
+use paternoster_lab::threads::{JobRunError, Outcome, PageCacheParameters, run_jobs};
 use paternoster_model::{Room, Servers, open_device};
 
 fn run_on(

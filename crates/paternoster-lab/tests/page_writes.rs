@@ -8,10 +8,11 @@ mod recorder;
 
 use jobs::jobs;
 use paternoster::{Nanos, SchedulerKind, Sector, SectorCount};
+use paternoster_lab::JournalPlace;
 use paternoster_lab::cache::Throttling;
 use paternoster_lab::fio::DataDirection;
 use paternoster_lab::sim::Setup;
-use paternoster_lab::threads::{JournalPlace, Outcome, PageCacheParameters, run_jobs};
+use paternoster_lab::threads::{Outcome, PageCacheParameters, run_jobs};
 use paternoster_model::{Command, Op};
 use recorder::recorder;
 

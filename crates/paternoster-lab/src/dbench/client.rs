@@ -24,7 +24,7 @@ enum Phase {
     /// They are.
     Written,
     /// It waits for this commit.
-    Committing { transaction: u64 },
+    Committing { commit: u64 },
     /// It has ended.
     Ended,
 }
@@ -57,14 +57,12 @@ impl Dbench {
             }
             Phase::Writing => Action::Wait,
             Phase::Written => {
-                let transaction = self.journal.join();
+                let commit = self.journal.ask();
                 moment.wake(TaskId(0));
-                self.clients[index].phase = Phase::Committing { transaction };
+                self.clients[index].phase = Phase::Committing { commit };
                 Action::Wait
             }
-            Phase::Committing { transaction } if !self.journal.has_committed(transaction) => {
-                Action::Wait
-            }
+            Phase::Committing { commit } if !self.journal.has_committed(commit) => Action::Wait,
             Phase::Committing { .. } => {
                 let client = &mut self.clients[index];
                 client.flush = (client.flush + 1) % self.parameters.flushes.len();

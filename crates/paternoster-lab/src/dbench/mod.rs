@@ -17,7 +17,6 @@
 //! has to do with what the flushes write.
 
 mod client;
-mod journal;
 mod places;
 
 use std::ops::Range;
@@ -25,14 +24,11 @@ use std::ops::Range;
 use paternoster::{BioFlags, Instant, IoPrio, Nanos, Op, Sector, SectorCount};
 use paternoster_model::{Draws, Who};
 
+use crate::journal::{BLOCK, CommitForm, Journal, JournalPlace};
 use crate::sim::{Action, Ended, Io, Moment, TaskId, TaskSetup, Workload};
 use client::Client;
-use journal::Journal;
 use places::Allocation;
 pub use places::Places;
-
-/// Sectors of a block of the file system.
-const BLOCK: u32 = 8;
 
 /// What dbench and the file system do.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,10 +45,8 @@ pub struct DbenchParameters {
     pub operation_bytes: f64,
     /// Where files lie.
     pub places: Places,
-    /// Where the journal begins.
-    pub journal: Sector,
-    /// How many blocks it has.
-    pub journal_blocks: u64,
+    /// Where the journal lies.
+    pub journal: JournalPlace,
     /// Blocks that a commit writes for itself, and for each client that waits for it.
     pub commit_blocks: u32,
     /// See above.
@@ -79,8 +73,7 @@ impl Default for DbenchParameters {
             varies_percent: 0,
             operation_bytes: 0.0,
             places: Places::default(),
-            journal: Sector(0),
-            journal_blocks: 0,
+            journal: JournalPlace { start: Sector(0), sectors: SectorCount(0) },
             commit_blocks: 0,
             client_blocks: 0,
             journal_prio: IoPrio::default(),
@@ -119,8 +112,8 @@ impl DbenchParameters {
     /// Where on the device the files lie, and where the journal.
     pub fn ranges(&self) -> [Range<Sector>; 2] {
         let files = self.places.begin..self.places.end(self.clients, &self.flushes);
-        let journal_sectors = self.journal_blocks * u64::from(BLOCK);
-        [files, self.journal..Sector(self.journal.0 + journal_sectors)]
+        let JournalPlace { start, sectors } = self.journal;
+        [files, start..start + sectors]
     }
 }
 
@@ -134,8 +127,14 @@ impl Dbench {
         let does_something = !parameters.flushes.is_empty() && parameters.places.cores > 0;
         assert!(parameters.clients == 0 || does_something, "clients flush files, on a core");
         let clients = (0..parameters.clients).map(|_| Client::new()).collect();
+        let commit = CommitForm {
+            blocks: parameters.commit_blocks,
+            waiter_blocks: parameters.client_blocks,
+            in_one: true,
+            fua: false,
+        };
         Self {
-            journal: Journal::default(),
+            journal: Journal::new(parameters.journal, commit),
             clients,
             draws: Draws::new(parameters.seed, Who::Dbench, 0),
             allocation: Allocation::new(parameters.places, parameters.clients, &parameters.flushes),
@@ -150,6 +149,19 @@ impl Dbench {
         let bytes = self.operations as f64 * self.parameters.operation_bytes;
         let window = self.parameters.until.saturating_sub(self.parameters.from);
         bytes * 1e9 / window.as_nanos() as f64
+    }
+
+    fn next_of_journal(&mut self, moment: &mut Moment<'_>) -> Action {
+        let (is_committed, io) = self.journal.step();
+        if is_committed {
+            (0..self.clients.len()).for_each(|index| moment.wake(client_task(index)));
+        }
+        let has_ended = !self.journal.is_running() && self.clients.iter().all(Client::has_ended);
+        match io {
+            Some(io) => Action::Submit(io),
+            None if has_ended => Action::Exit,
+            None => Action::Wait,
+        }
     }
 
     fn count(&mut self, now: Instant, operations: u32) {

@@ -6,8 +6,9 @@ use std::path::Path;
 use paternoster::{Hz, SchedulerKind, Sector, SectorCount};
 
 use super::{Host, IoCosts, SchedulerCosts};
+use crate::JournalPlace;
 use crate::cache::{PAGE, Throttling, WritebackRules};
-use crate::threads::{JournalPlace, PageCacheParameters, WritebackGroup};
+use crate::threads::{PageCacheParameters, WritebackGroup};
 use paternoster_model::parameter_file::{Keys, ParameterError, Problem, micros};
 
 type Read<T> = Result<T, ParameterError>;

@@ -153,8 +153,9 @@ mod tests {
     use paternoster::{Sector, SectorCount};
 
     use super::*;
+    use crate::JournalPlace;
     use crate::cache::Throttling;
-    use crate::threads::{JournalPlace, WritebackGroup};
+    use crate::threads::WritebackGroup;
     use paternoster_model::open_device;
 
     fn costs(host: &str, scheduler: SchedulerKind, device: &str) -> Costs {

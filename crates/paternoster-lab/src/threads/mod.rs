@@ -15,7 +15,6 @@
 //!   syncing.rs         a sync of a file
 //!   system.rs          what they share: the page cache, what is under way
 //!   flusher.rs         who writes dirty pages
-//!   journal.rs         the commits of a file system
 //!   tally.rs           what is counted
 //!   windows.rs         rates, window by window
 //!   run_log_writer.rs  the lines of its logs of the run
@@ -32,7 +31,6 @@ mod calls;
 mod depth_search;
 mod flusher;
 mod iolog_writer;
-mod journal;
 mod pacing;
 mod progress;
 mod replaying;
@@ -52,12 +50,12 @@ use paternoster::{Instant, IoPrio, Nanos, Sector};
 
 use crate::cache::{Throttling, WritebackRules};
 use crate::fio::{Advice, Jobs, Mistake, Place, Run};
+use crate::journal::{Journal, JournalPlace};
 use crate::report::Series;
 use crate::result::{JobResult, Together};
 use crate::sim::{Action, Ended, Moment, TaskId, TaskSetup, Workload};
 use flusher::{Service, Services, Timer};
 use iolog_writer::IoLogWriter;
-use journal::Journal;
 use run_log_writer::RunLogWriter;
 pub use sinks::{SinkError, Sinks};
 use start::Starts;
@@ -65,7 +63,6 @@ use steady::{Check, Checkers, Transferred};
 use system::System;
 
 pub use flusher::WritebackGroup;
-pub use journal::JournalPlace;
 pub use progress::Progress;
 pub use run::{JobRunError, Outcome, Served, check_jobs, run_jobs, run_jobs_into, run_jobs_under};
 pub(crate) use run::{set_up, simulate};

@@ -7,7 +7,8 @@ use paternoster::{Instant, Nanos, NoTrace, SchedulerKind, Sector, TunableInfo, W
 use thiserror::Error;
 
 use super::stand_still::MOST_IOS;
-use super::{JournalPlace, PageCacheParameters, Progress, SinkError, Sinks, Threads};
+use super::{PageCacheParameters, Progress, SinkError, Sinks, Threads};
+use crate::JournalPlace;
 use crate::fio::{DataDirection, Engine, Group, Job, Jobs, Mistake, Place};
 use crate::result::{JobResult, short_time};
 use crate::scenario::CFQ_DEFAULT_WEIGHT;

@@ -8,10 +8,10 @@ use paternoster::{BioFlags, Instant, Nanos, Op, Sector, SectorCount};
 use super::PageCacheParameters;
 use super::buffered::Caller;
 use super::flusher::{Service, Services};
-use super::journal::{Journal, flush};
 use super::sinks::Sinks;
 use crate::cache::{PAGE, PageCache, PageRun, Throttling, Writeback};
 use crate::fio::Jobs;
+use crate::journal::{CommitForm, Journal, flush};
 use crate::sim::{Action, Io, TaskId};
 
 /// Bytes of a sector.
@@ -22,6 +22,9 @@ const WRITES: u32 = 128;
 
 /// The names of I/Os that are no thread's own begin here; a thread's own are keys, and far below.
 const NAMES: u64 = 1 << 63;
+
+/// What a commit writes: a description and the metadata of a file, then the block that ends it.
+const COMMIT: CommitForm = CommitForm { blocks: 2, waiter_blocks: 0, in_one: false, fua: true };
 
 /// How long a writer that has written pages itself sleeps: HZ / 10.
 const CONGESTION: Nanos = Nanos::from_millis(100);
@@ -81,11 +84,12 @@ impl System {
         let count = u64::try_from(services.flushers()).expect("a length fits").max(1);
         let limits = page_cache.writeback.limits(memory / count);
         let writeback = |_| Writeback::new(page_cache.writeback, limits);
+        let journal = page_cache.journal.filter(|_| services.has_journal());
         Self {
             parameters: page_cache,
             cache: PageCache::new(memory, lengths.iter().copied()),
             writebacks: (0..services.flushers()).map(writeback).collect(),
-            journal: page_cache.journal.filter(|_| services.has_journal()).map(Journal::new),
+            journal: journal.map(|place| Journal::new(place, COMMIT)),
             woken: Vec::new(),
             sinks: Sinks::default(),
             services,
@@ -156,9 +160,17 @@ impl System {
         Io { name, ..flush() }
     }
 
-    /// An I/O of that name is the journal's.
-    pub(super) fn journal_submits(&mut self, name: u64) {
+    /// What the task of the journal does next.
+    pub(super) fn journal_on(&mut self) -> Action {
+        let Some(journal) = &mut self.journal else { return Action::Wait };
+        let (is_committed, io) = journal.step();
+        if is_committed {
+            self.wake(|awaited| awaited == Awaited::Commit);
+        }
+        let Some(io) = io else { return Action::Wait };
+        let name = self.name();
         self.under_way.insert(name, Transfer::Journal);
+        Action::Submit(Io { name, ..io })
     }
 
     /// The I/O of the pages, as far as they lie on the device.
@@ -336,11 +348,6 @@ impl System {
 
     pub(super) fn has_committed(&self, number: u64) -> bool {
         self.journal.as_ref().is_none_or(|journal| journal.has_committed(number))
-    }
-
-    /// A commit is done.
-    pub(super) fn wake_committed(&mut self) {
-        self.wake(|awaited| awaited == Awaited::Commit);
     }
 }
 

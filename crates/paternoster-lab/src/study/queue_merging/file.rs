@@ -3,18 +3,17 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use paternoster::{IoPrio, Nanos, Sector};
+use paternoster::{IoPrio, Nanos, Sector, SectorCount};
 use serde::Deserialize;
 
+use crate::JournalPlace;
 use crate::dbench::{DbenchParameters, Flush, Places};
 use paternoster_model::parameter_file::{Keys, ParameterError, Problem, exactly, micros};
 
 type Read<T> = Result<T, ParameterError>;
 
 /// Sectors of a MiB.
-const MIB: u64 = 2048;
-/// Blocks of 4 KiB of a MiB.
-const MIB_BLOCKS: u64 = 256;
+const MIB: u32 = 2048;
 
 /// What was published.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -107,19 +106,21 @@ fn load(keys: &mut Keys<'_>) -> Read<DbenchParameters> {
     })?;
     let load = keys.table("layout", |keys| {
         let places = Places {
-            begin: Sector(keys.whole("data_mib", 0..=1 << 30)? * MIB),
+            begin: Sector(keys.whole("data_mib", 0..=1 << 30)? * u64::from(MIB)),
             cores: keys.small("cores", 1..=1024)?,
             chunk_blocks: keys.whole("chunk_blocks", 128..=1 << 20)?,
             large_blocks: keys.small("large_blocks", 1..=1000)?,
         };
-        let journal = Sector(keys.whole("journal_mib", 0..=1 << 30)? * MIB);
+        let start = Sector(keys.whole("journal_mib", 0..=1 << 30)? * u64::from(MIB));
+        let journal = JournalPlace { start, ..load.journal };
         Ok(DbenchParameters { places, journal, ..load })
     })?;
     let load = keys.table("journal", |keys| {
         let level = keys.small("level", 0..=7)?;
         let level = u8::try_from(level).expect("a level is small");
+        let sectors = SectorCount(keys.small("mib", 1..=1 << 20)? * MIB);
         Ok(DbenchParameters {
-            journal_blocks: keys.whole("mib", 1..=1 << 20)? * MIB_BLOCKS,
+            journal: JournalPlace { sectors, ..load.journal },
             commit_blocks: keys.small("commit_blocks", 1..=100)?,
             client_blocks: keys.small("client_blocks", 0..=20)?,
             journal_prio: IoPrio::be(level).expect("0 to 7 are levels"),
