@@ -2,12 +2,11 @@
 
 use std::path::Path;
 
-use paternoster::{
-    NoHierarchy, NoKernel, UnknownHierarchy, UnknownKernel, UnknownScheduler, WeightError,
-};
+use paternoster::{UnknownHierarchy, UnknownKernel, UnknownScheduler, WeightError};
 use thiserror::Error;
 
 use super::{DEEPEST_GROUP, LONGEST_NS};
+use crate::sim::SetupError;
 
 /// What is wrong with a file of JSON, with its file, line and column in front.
 pub fn told_with_place(path: &Path, error: &serde_json::Error) -> String {
@@ -109,15 +108,12 @@ pub enum ScenarioError {
     /// We lack the hierarchy.
     #[error(transparent)]
     Hierarchy(#[from] UnknownHierarchy),
-    /// The scheduler has no hierarchy to choose.
-    #[error(transparent)]
-    NoHierarchy(#[from] NoHierarchy),
     /// We lack the kernel.
     #[error(transparent)]
     Kernel(#[from] UnknownKernel),
-    /// The scheduler has no kernel to choose.
+    /// The scheduler does not take what is set of it.
     #[error(transparent)]
-    NoKernel(#[from] NoKernel),
+    Setup(#[from] SetupError),
     /// We lack a tunable of it.
     #[error(transparent)]
     Tunable(#[from] paternoster::TunableError),

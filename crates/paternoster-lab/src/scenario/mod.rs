@@ -11,8 +11,8 @@
 //!   measured.rs        what the run measured of each task
 //! ```
 //!
-//! What jobs of fio run over is another simulation (`sim`): a scenario's is as plain as the
-//! recorder's of Linux's decisions.
+//! The scheduler over the device, and what happens next, are those of the simulation that jobs of
+//! fio run over (`sim`); `run.rs` says why a scenario is no workload of it.
 
 mod change;
 mod decide;

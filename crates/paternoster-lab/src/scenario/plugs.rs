@@ -1,26 +1,17 @@
 //! The plugs of the tasks that have one. A task submits all of its requests of one moment; then it
 //! sleeps, and what is left in its plug is handed over.
 
-use paternoster::{Batch, Bio, FlushReason, HandOver, Instant, Plug, PlugLimits, PlugRules};
+use paternoster::{Batch, Bio, FlushReason, Instant, Plug, PlugLimits, PlugRules};
 
 use std::collections::BTreeMap;
 
 use super::Task;
-
-/// The batches that a plug has handed over and that have not entered yet.
-#[derive(Default)]
-struct Left(Vec<Batch>);
-
-impl HandOver<()> for Left {
-    fn hand_over(&mut self, (): (), batch: Batch) {
-        self.0.push(batch);
-    }
-}
+use crate::sim::LeftPlug;
 
 /// The plugs, and when more comes for them.
 pub(super) struct Plugs {
     /// A plug each task; none where it has none.
-    of_tasks: Vec<Option<Plug<(), Left>>>,
+    of_tasks: Vec<Option<Plug<(), LeftPlug>>>,
     /// How many requests of a task are to arrive at that time, where it has a plug.
     arrivals: BTreeMap<(usize, Instant), u32>,
 }
@@ -28,7 +19,7 @@ pub(super) struct Plugs {
 impl Plugs {
     pub(super) fn new(tasks: &[Task]) -> Self {
         let plug =
-            |task: &Task| task.plug.then(|| Plug::new(PlugLimits::default(), Left::default()));
+            |task: &Task| task.plug.then(|| Plug::new(PlugLimits::default(), LeftPlug::default()));
         Self { of_tasks: tasks.iter().map(plug).collect(), arrivals: BTreeMap::new() }
     }
 

@@ -1,30 +1,35 @@
 //! The run of a scenario in virtual time, event by event, as FORMAT.md lays down.
 //!
 //! ```text
-//!   agenda, by (time, kind, sequence)      kind: completion < timer < arrival < change
-//!     │ next                                       ▲
-//!     ▼                                            │ when the device is done with a request
-//!   the driver ─────────▶ dispatch until it gives none ──▶ model
+//!   the next of completion < timer < arrival < change    at one time, in this order
+//!     │                                  ▲
+//!     ▼                                  │ when the device is done with a request
+//!   the driver ──▶ dispatch until it gives none ──▶ model
 //! ```
+//!
+//! This is no workload of the simulation, with which it shares the scheduler over the device and
+//! what comes next: by FORMAT.md a context begins with its task's first request, ends between its
+//! last completion and the dispatch that follows, and moves to other groups meanwhile, and the
+//! device hands requests back, none of which a workload can do.
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::{HashMap, VecDeque};
+use std::iter;
 
 use paternoster::{
-    AnyScheduler, Arrival, Bio, BioFlags, Driver, GroupId, Instant, IoPrio, IocId, Nanos, Recorder,
-    RequestId, SchedulerKind, Sector, SectorCount, Weights,
+    AnyScheduler, Arrival, Bio, BioFlags, GroupId, Instant, IoPrio, IocId, Nanos, Recorder,
+    RequestId, Sector, SectorCount, Weights,
 };
 use paternoster_model::{Command, Model as _, Servers};
-use slab::Slab;
 use thiserror::Error;
 
-use super::change::Changed;
+use super::change::{Change, Changed};
 use super::log::Log;
 use super::measured::Measured;
 use super::names::Names;
 use super::plugs::Plugs;
-use super::setup::{elevator, followers};
-use super::{LONGEST_NS, Op, Request, Scenario, ScenarioError, parent_path};
+use super::setup::{driver, followers, setup};
+use super::{LONGEST_NS, Op, Request, Scenario, ScenarioError};
+use crate::sim::{Agenda, Next, Stack};
 
 /// Why a run gave no log.
 #[derive(Debug, Error)]
@@ -62,24 +67,6 @@ fn first_of(names: &[String]) -> String {
 /// How many requests are named where a run is stuck.
 const SHOWN: usize = 10;
 
-/// What is to happen, in the order of kinds at one time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Event {
-    Timer,
-    Arrival { index: usize },
-    Change { index: usize },
-}
-
-impl Event {
-    fn kind(self) -> u8 {
-        match self {
-            Self::Timer => 1,
-            Self::Arrival { .. } => 2,
-            Self::Change { .. } => 3,
-        }
-    }
-}
-
 /// A task as far as the run has come.
 struct TaskState<'a> {
     /// Its I/O context, from its first request on.
@@ -108,16 +95,13 @@ struct Run<'a> {
     /// How often each request will yet be requeued.
     requeued: Vec<u32>,
     groups: HashMap<&'a str, GroupId>,
-    driver: Driver<AnyScheduler<Recorder>>,
-    model: Servers,
-    /// The requests in the device, by the tags of their commands.
-    in_device: Slab<RequestId>,
-    agenda: BinaryHeap<Reverse<(Instant, u8, u64, Event)>>,
-    sequence: u64,
+    stack: Stack<Servers, AnyScheduler<Recorder>>,
+    /// The requests that are to arrive.
+    arrivals: Agenda<usize>,
+    /// The changes that are to come, by their times.
+    changes: VecDeque<&'a Change>,
     /// The first request that would arrive too late for a run.
     too_late: Option<usize>,
-    /// The timer that is on the agenda.
-    timer: Option<Instant>,
     log: Log,
     measured: Measured,
 }
@@ -129,20 +113,11 @@ pub fn run(scenario: &Scenario) -> Result<Log, RunError> {
 
 /// Runs the scenario to its end. Returns what was measured, too.
 pub(super) fn run_and_measure(scenario: &Scenario) -> Result<(Log, Measured), RunError> {
-    let kind: SchedulerKind = scenario.scheduler.parse().map_err(ScenarioError::from)?;
-    let scheduler = match scenario.kernel {
-        None => AnyScheduler::new(kind, Recorder::default()),
-        Some(kernel) => AnyScheduler::with_kernel(kind, Recorder::default(), kernel)
-            .map_err(ScenarioError::from)?,
-    };
-    Run::new(scenario, scheduler)?.finish()
+    Run::new(scenario)?.finish()
 }
 
 impl<'a> Run<'a> {
-    fn new(
-        scenario: &'a Scenario,
-        scheduler: AnyScheduler<Recorder>,
-    ) -> Result<Self, ScenarioError> {
+    fn new(scenario: &'a Scenario) -> Result<Self, ScenarioError> {
         let (names, indices) = scenario.names();
         let requests: Vec<_> = scenario
             .tasks
@@ -161,6 +136,14 @@ impl<'a> Run<'a> {
         let tasks = tasks.collect();
         let requeued = names.iter().map(|name| scenario.requeued.get(name));
         let requeued = requeued.map(|times| times.copied().unwrap_or(0)).collect();
+        let setup = setup(scenario)?;
+        let mut driver = driver(scenario, &setup)?;
+        let groups = driver.administer(|it| setup.add_groups(Instant::START, it))?;
+        driver.dispatch(Instant::START, |_, _| {});
+        let paths = iter::once("/").chain(scenario.groups.iter().map(|group| group.path.as_str()));
+        let groups: Vec<_> = paths.zip(groups).collect();
+        let mut changes: Vec<_> = scenario.changes.iter().collect();
+        changes.sort_by_key(|change| change.at_ns);
         Ok(Self {
             left: requests.len(),
             completed: vec![false; requests.len()],
@@ -169,120 +152,89 @@ impl<'a> Run<'a> {
             requeued,
             tasks,
             plugs: Plugs::new(&scenario.tasks),
-            groups: HashMap::new(),
-            driver: Driver::new(elevator(scenario, scheduler)?),
-            model: scenario.device.open(),
-            in_device: Slab::new(),
-            agenda: BinaryHeap::new(),
-            sequence: 0,
+            stack: Stack::new(driver, scenario.device.open()),
+            arrivals: Agenda::default(),
+            changes: changes.into(),
             too_late: None,
-            timer: None,
             log: Log::default(),
             measured: Measured::new(scenario.tasks.len(), names.len()),
-            names: Names { requests: names, ..Names::default() },
+            names: Names {
+                requests: names,
+                groups: groups.iter().map(|&(path, id)| (id, path.to_owned())).collect(),
+                tasks: HashMap::new(),
+            },
+            groups: groups.into_iter().collect(),
             scenario,
         })
     }
 
     fn finish(mut self) -> Result<(Log, Measured), RunError> {
-        self.set_up_groups()?;
-        self.set_up_agenda();
+        self.expect_arrivals();
         let mut now = Instant::START;
         while self.left > 0 {
             if let Some(index) = self.too_late {
                 let rq = self.names.requests[index].clone();
                 return Err(RunError::TooLong { rq, what: "arrive" });
             }
-            let due = self.model.poll_timeout();
-            let other = self.agenda.peek().map(|Reverse((at, ..))| *at);
-            if let Some(at) = due.filter(|due| other.is_none_or(|other| *due <= other)) {
-                now = at;
-                self.device_is_due(now)?;
-                continue;
-            }
-            let Some(Reverse((at, _, _, event))) = self.agenda.pop() else {
-                let at_ns = now.since_start().as_nanos();
-                let left = self.completed.iter().enumerate().filter(|(_, is_done)| !**is_done);
-                let requests = left.map(|(index, _)| self.names.requests[index].clone());
-                return Err(RunError::Stuck {
-                    at_ns,
-                    left: self.left,
-                    requests: requests.collect(),
-                });
-            };
+            let change = self.changes.front().map(|it| Instant::START + Nanos::new(it.at_ns));
+            let other = [self.arrivals.next_at(now), change].into_iter().flatten().min();
+            let next = self.stack.next(now, other);
+            let (at, next) = next.ok_or_else(|| self.stuck(now))?;
             now = at;
-            self.handle(now, event);
+            self.handle(now, next)?;
         }
         Ok((self.log, self.measured))
     }
 
-    fn set_up_groups(&mut self) -> Result<(), ScenarioError> {
-        let start = Instant::START;
-        let root = self.driver.elevator().groups().root();
-        self.groups.insert("/", root);
-        self.names.groups.insert(root, "/".to_owned());
-        for group in &self.scenario.groups {
-            let (own, leaf) = group.weights(&self.scenario.scheduler)?;
-            let parent = self.groups[parent_path(&group.path)];
-            let id = self.driver.administer(|elevator| {
-                let id = elevator.add_group(start, parent, own);
-                elevator.set_weight(start, id, Weights { weight: own, leaf });
-                id
-            });
-            self.groups.insert(&group.path, id);
-            self.names.groups.insert(id, group.path.clone());
+    fn stuck(&self, now: Instant) -> RunError {
+        let left =
+            self.completed.iter().zip(&self.names.requests).filter(|(is_done, _)| !**is_done);
+        RunError::Stuck {
+            at_ns: now.since_start().as_nanos(),
+            left: self.left,
+            requests: left.map(|(_, name)| name.clone()).collect(),
         }
-        Ok(())
     }
 
-    /// Puts on the agenda what waits for no completion.
-    fn set_up_agenda(&mut self) {
-        for (index, change) in self.scenario.changes.iter().enumerate() {
-            let at = Instant::START + Nanos::new(change.at_ns);
-            self.schedule(at, Event::Change { index });
-        }
+    /// Expects the requests that wait for no completion.
+    fn expect_arrivals(&mut self) {
         let mut first = 0;
         for task in &self.scenario.tasks {
             for (i, rq) in task.requests.iter().enumerate() {
                 if i < task.depth && rq.after.is_none() {
                     let at = Instant::START + Nanos::new(task.start_ns) + Nanos::new(rq.think_ns);
-                    self.schedule(at, Event::Arrival { index: first + i });
+                    self.expect(at, first + i);
                 }
             }
             first += task.requests.len();
         }
     }
 
-    fn schedule(&mut self, at: Instant, event: Event) {
-        if let Event::Arrival { index } = event {
-            // A run ends with its last completion, whatever timers are left.
-            if at.since_start() > Nanos::new(LONGEST_NS) {
-                self.too_late.get_or_insert(index);
-            }
-            self.plugs.expect(self.requests[index].0, at);
+    /// The request of that index is to arrive then.
+    fn expect(&mut self, at: Instant, index: usize) {
+        if at.since_start() > Nanos::new(LONGEST_NS) {
+            self.too_late.get_or_insert(index);
         }
-        self.sequence += 1;
-        self.agenda.push(Reverse((at, event.kind(), self.sequence, event)));
+        self.plugs.expect(self.requests[index].0, at);
+        self.arrivals.at(at, index);
     }
 
-    fn handle(&mut self, now: Instant, event: Event) {
-        match event {
-            Event::Timer if self.timer == Some(now) => {
-                self.timer = None;
-                self.driver.handle_timeout(now);
+    /// Lets that happen, logs it, and dispatches.
+    fn handle(&mut self, now: Instant, next: Next) -> Result<(), RunError> {
+        match next {
+            Next::Device => self.device_is_due(now)?,
+            Next::Timer => self.stack.driver.handle_timeout(now),
+            Next::Other => {
+                if let Some(index) = self.arrivals.pop(now) {
+                    self.arrive(now, index);
+                } else if let Some(change) = self.changes.pop_front() {
+                    self.change(now, &change.what);
+                }
             }
-            Event::Timer => return,
-            Event::Arrival { index } => self.arrive(now, index),
-            Event::Change { index } => self.change(now, index),
         }
-        self.decide(now);
-    }
-
-    /// Logs what has happened, dispatches, and has the timer armed that the scheduler wants.
-    fn decide(&mut self, now: Instant) {
         self.log_events();
         self.dispatch(now);
-        self.arm_timer();
+        Ok(())
     }
 
     fn arrive(&mut self, now: Instant, index: usize) {
@@ -306,15 +258,15 @@ impl<'a> Run<'a> {
         if self.plugs.has(task) {
             return self.plug(now, task, bio);
         }
-        let taken = self.driver.submit(now, bio);
+        let taken = self.stack.driver.submit(now, bio);
         assert_ne!(taken, Arrival::Waiting, "reference runs have no admission");
     }
 
     /// The bio arrives with all that its task submits at this moment.
     fn plug(&mut self, now: Instant, task: usize, bio: Bio) {
-        let rules = self.driver.elevator().plug_rules();
+        let rules = self.stack.driver.elevator().plug_rules();
         for batch in self.plugs.submit(now, task, bio, &rules) {
-            self.driver.submit_batch(now, batch);
+            self.stack.driver.submit_batch(now, batch);
         }
     }
 
@@ -324,16 +276,17 @@ impl<'a> Run<'a> {
         }
         let TaskState { io_prio, group, .. } = self.tasks[task];
         let group = self.groups[group];
-        let ioc = self.driver.administer(|elevator| elevator.add_io_context(now, io_prio, group));
+        let ioc =
+            self.stack.driver.administer(|elevator| elevator.add_io_context(now, io_prio, group));
         self.names.tasks.insert(ioc, self.scenario.tasks[task].id);
         *self.tasks[task].ioc.insert(ioc)
     }
 
     /// The device is done with a request, and has completed it or hands it back.
     fn device_is_due(&mut self, now: Instant) -> Result<(), RunError> {
-        let Some(done) = self.model.poll(now) else { return Ok(()) };
-        let rq = self.in_device.remove(done.tag as usize);
-        let name = self.driver.elevator().request(rq).name();
+        let Some(done) = self.stack.device.poll(now) else { return Ok(()) };
+        let rq = self.stack.leave(done.tag);
+        let name = self.stack.driver.elevator().request(rq).name();
         let name = usize::try_from(name).expect("names are indices");
         if now.since_start() > Nanos::new(LONGEST_NS) {
             let rq = self.names.requests[name].clone();
@@ -343,16 +296,15 @@ impl<'a> Run<'a> {
         let is_requeued = *times > 0;
         *times = times.saturating_sub(1);
         if is_requeued {
-            self.driver.requeue(now, rq);
+            self.stack.driver.requeue(now, rq);
         } else {
             self.complete(now, rq);
         }
-        self.decide(now);
         Ok(())
     }
 
     fn complete(&mut self, now: Instant, rq: RequestId) {
-        let bios = self.driver.complete(now, rq);
+        let bios = self.stack.driver.complete(now, rq);
         let index = |&bio| usize::try_from(bio).expect("user data are indices");
         let done: Vec<usize> = bios.iter().map(index).collect();
         for &index in &done {
@@ -362,7 +314,7 @@ impl<'a> Run<'a> {
         for index in done {
             for follower in std::mem::take(&mut self.followers[index]) {
                 let at = now + Nanos::new(self.requests[follower].1.think_ns);
-                self.schedule(at, Event::Arrival { index: follower });
+                self.expect(at, follower);
             }
             let (task, rq) = self.requests[index];
             self.measured.completed(index, task, rq, now);
@@ -382,34 +334,36 @@ impl<'a> Run<'a> {
             let begun = Instant::START + Nanos::new(settings.start_ns);
             self.measured.ended(task, begun, now);
             self.log.exited(now, settings.id);
-            self.driver.administer(|elevator| elevator.exit_io_context(now, ioc));
+            self.stack.driver.administer(|elevator| elevator.exit_io_context(now, ioc));
         }
     }
 
-    fn change(&mut self, now: Instant, index: usize) {
-        match &self.scenario.changes[index].what {
+    fn change(&mut self, now: Instant, what: &'a Changed) {
+        match what {
             Changed::Weights { group, weight, leaf } => {
                 let id = self.groups[group.as_str()];
-                let before = self.driver.elevator().groups()[id].configured();
+                let before = self.stack.driver.elevator().groups()[id].configured();
                 let weights = Weights {
                     weight: weight.unwrap_or(before.weight),
                     leaf: leaf.unwrap_or(before.leaf),
                 };
-                self.driver.administer(|elevator| elevator.set_weight(now, id, weights));
+                self.stack.driver.administer(|elevator| elevator.set_weight(now, id, weights));
             }
             Changed::Group { task, group } => {
                 let task = self.task(*task);
                 self.tasks[task].group = group;
                 let id = self.groups[group.as_str()];
                 if let Some(ioc) = self.living_context(task) {
-                    self.driver.administer(|elevator| elevator.move_to_group(now, ioc, id));
+                    self.stack.driver.administer(|elevator| elevator.move_to_group(now, ioc, id));
                 }
             }
             Changed::IoPrio { task, io_prio } => {
                 let (task, prio) = (self.task(*task), *io_prio);
                 self.tasks[task].io_prio = prio;
                 if let Some(ioc) = self.living_context(task) {
-                    self.driver.administer(|elevator| elevator.set_io_priority(now, ioc, prio));
+                    self.stack
+                        .driver
+                        .administer(|elevator| elevator.set_io_priority(now, ioc, prio));
                 }
             }
         }
@@ -427,30 +381,16 @@ impl<'a> Run<'a> {
     }
 
     fn dispatch(&mut self, now: Instant) {
-        while let Some(rq) = self.driver.dispatch_next(now) {
-            let request = self.driver.elevator().request(rq);
-            let (sector, sectors) = (request.sector, request.sectors);
-            let tag =
-                u32::try_from(self.in_device.insert(rq)).expect("requests are counted in u32");
+        while let Some(command) = self.stack.next_command(now) {
             // All operations are alike to this device.
             let op = paternoster_model::Op::Read;
-            self.model.submit(now, Command { tag, op, durable: false, sector, sectors });
+            self.stack.device.submit(now, Command { op, durable: false, ..command });
         }
         self.log_events();
     }
 
-    fn arm_timer(&mut self) {
-        let wanted = self.driver.poll_timeout();
-        if wanted != self.timer {
-            self.timer = wanted;
-            if let Some(at) = wanted {
-                self.schedule(at, Event::Timer);
-            }
-        }
-    }
-
     fn log_events(&mut self) {
-        for (at, event) in self.driver.trace().take() {
+        for (at, event) in self.stack.driver.trace().take() {
             self.log.event(at, event, &self.names);
         }
     }

@@ -1,12 +1,11 @@
-//! What a run starts from: the elevator, and which requests wait for which.
+//! What a run starts from: the scheduler and the groups, and which requests wait for which.
 
 use std::collections::HashMap;
 
-use paternoster::{
-    AnyScheduler, Device as BlockDevice, Elevator, Instant, Limits, NoMerges, Recorder,
-};
+use paternoster::{AnyScheduler, Driver, Limits, NoMerges, Recorder, Weights};
 
-use super::{Scenario, ScenarioError};
+use super::{DeviceModel, Scenario, ScenarioError};
+use crate::sim::{GroupSetup, Setup, SetupError};
 
 /// For each request, those that wait for its completion.
 pub(super) fn followers(
@@ -34,27 +33,33 @@ pub(super) fn followers(
     Ok(followers)
 }
 
-/// The elevator as the scenario has it: without admission, and with its settings.
-pub(super) fn elevator(
+/// What a simulation is set up with, too: the scheduler with its settings, and the groups.
+pub(super) fn setup(scenario: &Scenario) -> Result<Setup, ScenarioError> {
+    let groups = scenario.groups.iter().map(|group| {
+        let (weight, leaf) = group.weights(&scenario.scheduler)?;
+        Ok(GroupSetup { path: group.path.clone(), weights: Weights { weight, leaf } })
+    });
+    let tunables = scenario.tunables.iter().map(|(name, &value)| (name.clone(), value));
+    Ok(Setup {
+        kernel: scenario.kernel,
+        tunables: tunables.collect(),
+        hierarchy: scenario.hierarchy,
+        hz: scenario.clock()?,
+        nr_requests: None,
+        groups: groups.collect::<Result<_, ScenarioError>>()?,
+        ..Setup::new(scenario.scheduler.parse()?)
+    })
+}
+
+/// The scheduler in front of the scenario's device.
+pub(super) fn driver(
     scenario: &Scenario,
-    scheduler: AnyScheduler<Recorder>,
-) -> Result<Elevator<AnyScheduler<Recorder>>, ScenarioError> {
-    let depth = scenario.device.queue_depth;
-    let device = if scenario.device.rotational {
-        BlockDevice::disk(depth)
-    } else {
-        BlockDevice::solid_state(depth)
-    };
-    let device = device.with_hz(scenario.clock()?);
-    let mut elevator = Elevator::new(scheduler, device, Instant::START);
-    elevator.set_nr_requests(None);
+    setup: &Setup,
+) -> Result<Driver<AnyScheduler<Recorder>>, SetupError> {
+    let DeviceModel { rotational, queue_depth, .. } = scenario.device;
+    let scheduler = setup.scheduler(Recorder::default())?;
+    let mut elevator = setup.elevator(rotational, queue_depth, scheduler)?;
     elevator.set_limits(Limits::default().with_max_segments(u16::MAX));
     elevator.set_nomerges(if scenario.merges { NoMerges::Off } else { NoMerges::All });
-    for (name, &value) in &scenario.tunables {
-        elevator.set_tunable(Instant::START, name, value)?;
-    }
-    if let Some(hierarchy) = scenario.hierarchy {
-        elevator.set_hierarchy(Instant::START, hierarchy)?;
-    }
-    Ok(elevator)
+    Ok(Driver::new(elevator))
 }

@@ -42,29 +42,35 @@ pub(super) enum Due {
 }
 
 /// What is due, by time.
-#[derive(Debug, Default)]
-pub(super) struct Agenda {
+#[derive(Debug)]
+pub(crate) struct Agenda<D> {
     /// What is due now.
-    due: VecDeque<Due>,
+    due: VecDeque<D>,
     /// The rest, by time; what is due at one time in the order in which it was put here.
-    later: BinaryHeap<Reverse<(Instant, u64, Due)>>,
+    later: BinaryHeap<Reverse<(Instant, u64, D)>>,
     sequence: u64,
 }
 
-impl Agenda {
+impl<D: Ord> Default for Agenda<D> {
+    fn default() -> Self {
+        Self { due: VecDeque::new(), later: BinaryHeap::new(), sequence: 0 }
+    }
+}
+
+impl<D: Copy + Ord> Agenda<D> {
     /// It is due as soon as what was due before is done.
-    pub(super) fn now(&mut self, due: Due) {
+    pub(crate) fn now(&mut self, due: D) {
         self.due.push_back(due);
     }
 
     /// It is due at that time.
-    pub(super) fn at(&mut self, at: Instant, due: Due) {
+    pub(crate) fn at(&mut self, at: Instant, due: D) {
         self.sequence += 1;
         self.later.push(Reverse((at, self.sequence, due)));
     }
 
     /// When the next thing is due, `now` at the earliest.
-    pub(super) fn next_at(&self, now: Instant) -> Option<Instant> {
+    pub(crate) fn next_at(&self, now: Instant) -> Option<Instant> {
         if !self.due.is_empty() {
             return Some(now);
         }
@@ -73,7 +79,7 @@ impl Agenda {
 
     /// Takes all that is due by `now`: what was due before, then the rest by time. Of what is due
     /// at one time tasks go by their numbers.
-    pub(super) fn take_due(&mut self, now: Instant) -> Vec<Due> {
+    pub(crate) fn take_due(&mut self, now: Instant) -> Vec<D> {
         let mut later = Vec::new();
         while let Some(&Reverse((at, _, due))) = self.later.peek().filter(|it| it.0.0 <= now) {
             self.later.pop();
@@ -84,7 +90,7 @@ impl Agenda {
     }
 
     /// Takes the next thing that is due by `now`.
-    pub(super) fn pop(&mut self, now: Instant) -> Option<Due> {
+    pub(crate) fn pop(&mut self, now: Instant) -> Option<D> {
         if let Some(due) = self.due.pop_front() {
             return Some(due);
         }

@@ -42,9 +42,9 @@ struct Run {
 
 /// Keeps what leaves a plug.
 #[derive(Default)]
-struct Left(Vec<Batch>);
+pub(crate) struct LeftPlug(pub(crate) Vec<Batch>);
 
-impl HandOver<()> for Left {
+impl HandOver<()> for LeftPlug {
     fn hand_over(&mut self, (): (), batch: Batch) {
         self.0.push(batch);
     }
@@ -104,7 +104,7 @@ impl<W: Workload, M: Model, S: Scheduler> Simulation<W, M, S> {
         for Run { io_prio, batches } in runs {
             self.set_priority(task, io_prio);
             for batch in batches {
-                self.driver.submit_batch(self.now, batch);
+                self.stack.driver.submit_batch(self.now, batch);
                 self.dispatch();
             }
         }
@@ -113,7 +113,7 @@ impl<W: Workload, M: Model, S: Scheduler> Simulation<W, M, S> {
     fn plug(&mut self, task: TaskId, ios: &[Io]) -> Call {
         let state = &mut self.tasks[task.index()];
         let ioc = state.ioc;
-        let elevator = self.driver.elevator();
+        let elevator = self.stack.driver.elevator();
         let (rules, limits) = (elevator.plug_rules(), elevator.limits());
         let mut names = Vec::with_capacity(ios.len());
         let mut runs = vec![];
@@ -131,7 +131,7 @@ impl<W: Workload, M: Model, S: Scheduler> Simulation<W, M, S> {
                     rest = more;
                 }
             }
-            let mut plug = Plug::new(self.plug, Left::default());
+            let mut plug = Plug::new(self.plug, LeftPlug::default());
             plug.begin();
             plug.announce(u32::try_from(bios.len()).expect("bios are counted in u32"));
             for bio in bios {

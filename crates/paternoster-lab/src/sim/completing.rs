@@ -13,7 +13,7 @@ impl<W: Workload, M: Model, S: Scheduler> Simulation<W, M, S> {
     /// Has every command completed that the device has done.
     pub(super) fn device_is_due(&mut self) {
         let free = self.processors.costs().are_none();
-        while let Some(done) = self.model.poll(self.now) {
+        while let Some(done) = self.stack.device.poll(self.now) {
             self.device_clock.spend(done.spent);
             if free {
                 self.complete(done.tag);
@@ -26,8 +26,7 @@ impl<W: Workload, M: Model, S: Scheduler> Simulation<W, M, S> {
 
     /// The user data of the first bio of a command.
     fn first_bio(&self, tag: u32) -> u64 {
-        let rq = self.in_device[tag as usize].expect("a command that completes is in the device");
-        let bios = self.driver.elevator().request(rq).user_data();
+        let bios = self.stack.driver.elevator().request(self.stack.request(tag)).user_data();
         *bios.first().expect("a request is made of bios")
     }
 
@@ -39,10 +38,8 @@ impl<W: Workload, M: Model, S: Scheduler> Simulation<W, M, S> {
 
     /// A request leaves the scheduler, and its bios complete.
     pub(super) fn complete(&mut self, tag: u32) {
-        let rq = self.in_device[tag as usize].take();
-        let rq = rq.expect("a command that completes is in the device");
-        self.free_tags.push(tag);
-        for user_data in self.driver.complete(self.now, rq) {
+        let rq = self.stack.leave(tag);
+        for user_data in self.stack.driver.complete(self.now, rq) {
             if let Some(ended) = self.outstanding.end_bio(user_data, self.now) {
                 self.io_ended(ended);
             }

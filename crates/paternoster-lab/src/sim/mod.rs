@@ -21,24 +21,27 @@ mod device_time;
 mod outstanding;
 mod processors;
 mod setup;
+mod stack;
 mod submitting;
 mod turns;
 mod workload;
 
 use paternoster::scheduler::Scheduler;
 use paternoster::{
-    AnyScheduler, Driver, Elevator, GroupId, Instant, IoPrio, IocId, Nanos, PlugLimits, RequestId,
-    Trace,
+    AnyScheduler, Driver, Elevator, GroupId, Instant, IoPrio, IocId, Nanos, PlugLimits, Trace,
 };
 use slab::Slab;
 use thiserror::Error;
 
-use agenda::{Agenda, Due};
+pub(crate) use agenda::Agenda;
+use agenda::Due;
 use call::Call;
+pub(crate) use call::LeftPlug;
 use device_time::DeviceClock;
 use outstanding::Outstanding;
 use paternoster_model::Model;
 use processors::{DoneJob, Job, Processors};
+pub(crate) use stack::{Next, Stack};
 use turns::Turns;
 
 pub use costs::{Costs, CpuTime};
@@ -86,28 +89,21 @@ enum Doing {
     Ended,
 }
 
-/// Later than anything is due.
-const NEVER: Instant = Instant::from_nanos(u64::MAX);
-
 /// A simulation.
 #[derive(Debug)]
 pub struct Simulation<W, M, S: Scheduler> {
     workload: W,
-    model: M,
-    driver: Driver<S>,
+    stack: Stack<M, S>,
     groups: Vec<GroupId>,
     tasks: Vec<TaskState>,
     /// Tasks that have not ended.
     alive: usize,
-    agenda: Agenda,
+    agenda: Agenda<Due>,
     outstanding: Outstanding,
     /// The calls with several I/Os that are on their way to the scheduler.
     calls: Slab<Call>,
     /// How much the plug of such a call holds.
     plug: PlugLimits,
-    /// The requests in the device, by the tags of their commands.
-    in_device: Vec<Option<RequestId>>,
-    free_tags: Vec<u32>,
     device_clock: DeviceClock,
     processors: Processors,
     /// How long an I/O is on its way to the scheduler.
@@ -135,7 +131,8 @@ impl<W: Workload, M: Model, S: Scheduler> Simulation<W, M, S> {
         model: M,
     ) -> Result<Self, SetupError> {
         let now = Instant::START;
-        let mut driver = Driver::new(setup.elevator(&model, scheduler)?);
+        let mut driver =
+            Driver::new(setup.elevator(model.rotational(), model.depth(), scheduler)?);
         let groups = driver.administer(|elevator| setup.add_groups(now, elevator))?;
         let begin = workload.tasks();
         let mut agenda = Agenda::default();
@@ -164,10 +161,9 @@ impl<W: Workload, M: Model, S: Scheduler> Simulation<W, M, S> {
             })
             .collect();
         driver.dispatch(now, |_, _| {});
-        let depth = model.depth();
         Ok(Self {
             workload,
-            driver,
+            stack: Stack::new(driver, model),
             groups,
             alive: tasks.len(),
             tasks,
@@ -175,15 +171,12 @@ impl<W: Workload, M: Model, S: Scheduler> Simulation<W, M, S> {
             outstanding: Outstanding::default(),
             calls: Slab::new(),
             plug: setup.plug,
-            in_device: vec![None; depth as usize],
-            free_tags: (0..depth).rev().collect(),
             device_clock: DeviceClock::new(now),
             processors: Processors::new(setup.costs, setup.cores),
             way: setup.way,
             turns: Turns::new(&setup.driven),
             woken: Vec::new(),
             now,
-            model,
         })
     }
 
@@ -199,36 +192,33 @@ impl<W: Workload, M: Model, S: Scheduler> Simulation<W, M, S> {
         if is_idle || self.workload.has_ended() {
             return Ok(false);
         }
-        let next = self.next_at()?;
-        let device = self.model.poll_timeout().unwrap_or(NEVER);
-        let timer = self.driver.poll_timeout().unwrap_or(NEVER);
-        self.advance(next);
-        if self.turns.is_some() {
-            self.turn();
-        } else if device <= next {
-            self.device_is_due();
-        } else if timer <= next {
-            self.driver.handle_timeout(next);
-            self.dispatch();
-        } else {
-            let due = self.agenda.pop(next).expect("something is due");
-            self.handle(due);
+        let (at, next) = self.next()?;
+        self.advance(at);
+        match next {
+            _ if self.turns.is_some() => self.turn(),
+            Next::Device => self.device_is_due(),
+            Next::Timer => {
+                self.stack.driver.handle_timeout(at);
+                self.dispatch();
+            }
+            Next::Other => {
+                let due = self.agenda.pop(at).expect("something is due");
+                self.handle(due);
+            }
         }
         Ok(true)
     }
 
     /// When the next event is.
     pub fn next_at(&mut self) -> Result<Instant, SimError> {
-        let device = self.model.poll_timeout().unwrap_or(NEVER);
-        let timer = self.driver.poll_timeout().unwrap_or(NEVER);
-        let due = self.agenda.next_at(self.now).unwrap_or(NEVER);
-        let next = device.min(timer).min(due);
-        if next == NEVER {
-            return Err(self.stuck());
-        }
-        // What is late is due now.
-        let next = next.max(self.now);
-        Ok(self.turns.as_mut().map_or(next, |turns| turns.free_at(next)))
+        Ok(self.next()?.0)
+    }
+
+    /// What it is, too.
+    fn next(&mut self) -> Result<(Instant, Next), SimError> {
+        let next = self.stack.next(self.now, self.agenda.next_at(self.now));
+        let (at, next) = next.ok_or_else(|| self.stuck())?;
+        Ok((self.turns.as_mut().map_or(at, |turns| turns.free_at(at)), next))
     }
 
     /// The time of the last event.
@@ -263,7 +253,7 @@ impl<W: Workload, M: Model, S: Scheduler> Simulation<W, M, S> {
 
     /// The elevator, for looking only.
     pub fn elevator(&self) -> &Elevator<S> {
-        self.driver.elevator()
+        self.stack.driver.elevator()
     }
 
     /// The groups, the root first, then those of the setup in their order.
@@ -278,7 +268,7 @@ impl<W: Workload, M: Model, S: Scheduler> Simulation<W, M, S> {
 
     /// The sink of the scheduler's events.
     pub fn trace(&mut self) -> &mut S::Trace {
-        self.driver.trace()
+        self.stack.driver.trace()
     }
 
     fn stuck(&self) -> SimError {
@@ -329,7 +319,7 @@ impl<W: Workload, M: Model, S: Scheduler> Simulation<W, M, S> {
     }
 
     fn advance(&mut self, to: Instant) {
-        let elevator = self.driver.elevator();
+        let elevator = self.stack.driver.elevator();
         self.device_clock.advance(to, elevator.in_flight(), elevator.queued());
         self.now = to;
     }

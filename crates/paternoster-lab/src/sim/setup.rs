@@ -142,7 +142,11 @@ impl Setup {
 
     /// Checks that the scheduler can be set up in front of the device.
     pub(crate) fn check(&self, model: &impl Model) -> Result<(), SetupError> {
-        let mut driver = Driver::new(self.elevator(model, self.scheduler(NoTrace)?)?);
+        let mut driver = Driver::new(self.elevator(
+            model.rotational(),
+            model.depth(),
+            self.scheduler(NoTrace)?,
+        )?);
         driver.administer(|elevator| self.add_groups(Instant::START, elevator)).map(drop)
     }
 
@@ -159,18 +163,16 @@ impl Setup {
         }
     }
 
-    /// Makes the elevator in front of the device.
-    pub(super) fn elevator<S: Scheduler>(
+    /// Makes the elevator in front of a device of that depth.
+    pub(crate) fn elevator<S: Scheduler>(
         &self,
-        model: &impl Model,
+        rotational: bool,
+        depth: u32,
         scheduler: S,
     ) -> Result<Elevator<S>, SetupError> {
         let now = Instant::START;
-        let device = if self.rotational.unwrap_or(model.rotational()) {
-            Device::disk(model.depth())
-        } else {
-            Device::solid_state(model.depth())
-        };
+        let rotational = self.rotational.unwrap_or(rotational);
+        let device = if rotational { Device::disk(depth) } else { Device::solid_state(depth) };
         let device = device.with_hz(self.hz).with_native_queueing(self.native_queueing);
         let mut elevator = Elevator::new(scheduler, device, now);
         elevator.set_nr_requests(self.nr_requests);
@@ -184,7 +186,7 @@ impl Setup {
     }
 
     /// Adds the groups to the elevator. Returns the root, then each in its order.
-    pub(super) fn add_groups<S: Scheduler>(
+    pub(crate) fn add_groups<S: Scheduler>(
         &self,
         now: Instant,
         elevator: &mut Administration<'_, S>,

@@ -1,7 +1,7 @@
 //! The way of an I/O from its task to the device.
 
 use paternoster::scheduler::Scheduler;
-use paternoster::{Bio, BioFlags, Instant, IoPrio, IocId, Nanos, Op, Request};
+use paternoster::{Bio, Instant, IoPrio, IocId, Nanos};
 
 use super::agenda::Due;
 use super::outstanding::OutstandingIo;
@@ -9,7 +9,7 @@ use super::processors::Job;
 use super::turns::Turns;
 use super::workload::{Action, Io, Moment, TaskId, Workload};
 use super::{Doing, Simulation, TaskState};
-use paternoster_model::{self, Command, Model};
+use paternoster_model::Model;
 
 impl TaskState {
     /// It waits until so many of its I/Os have completed.
@@ -97,10 +97,10 @@ impl<W: Workload, M: Model, S: Scheduler> Simulation<W, M, S> {
         self.set_priority(task, io.io_prio);
         let mut rest = Some(bio(ioc, &io, user_data));
         while let Some(bio) = rest {
-            let (first, more) = self.driver.elevator().limits().split(bio);
+            let (first, more) = self.stack.driver.elevator().limits().split(bio);
             rest = more;
             self.outstanding.add_bio(user_data);
-            self.driver.submit(self.now, first);
+            self.stack.driver.submit(self.now, first);
             self.dispatch();
         }
     }
@@ -112,7 +112,7 @@ impl<W: Workload, M: Model, S: Scheduler> Simulation<W, M, S> {
         if wanted != state.submits_with {
             state.submits_with = wanted;
             let (now, ioc) = (self.now, state.ioc);
-            self.driver.administer(|elevator| elevator.set_io_priority(now, ioc, wanted));
+            self.stack.driver.administer(|elevator| elevator.set_io_priority(now, ioc, wanted));
         }
     }
 
@@ -122,10 +122,8 @@ impl<W: Workload, M: Model, S: Scheduler> Simulation<W, M, S> {
             return;
         }
         let now = self.now;
-        while let Some(rq) = self.driver.dispatch_next(now) {
-            let tag = self.free_tags.pop().expect("the elevator keeps to the device's depth");
-            self.in_device[tag as usize] = Some(rq);
-            self.model.submit(now, command(tag, self.driver.elevator().request(rq)));
+        while let Some(command) = self.stack.next_command(now) {
+            self.stack.device.submit(now, command);
         }
     }
 
@@ -140,7 +138,7 @@ impl<W: Workload, M: Model, S: Scheduler> Simulation<W, M, S> {
     /// Ends an I/O context.
     pub(super) fn exit(&mut self, ioc: IocId) {
         let now = self.now;
-        self.driver.administer(|elevator| elevator.exit_io_context(now, ioc));
+        self.stack.driver.administer(|elevator| elevator.exit_io_context(now, ioc));
         self.dispatch();
     }
 
@@ -149,7 +147,7 @@ impl<W: Workload, M: Model, S: Scheduler> Simulation<W, M, S> {
         let state = &mut self.tasks[task.index()];
         let (now, io_prio, group) = (self.now, state.io_prio, state.group);
         self.agenda.at(ends, Due::Exit { ioc: state.ioc });
-        let driver = &mut self.driver;
+        let driver = &mut self.stack.driver;
         state.ioc = driver.administer(|elevator| elevator.add_io_context(now, io_prio, group));
         state.submits_with = io_prio;
         self.dispatch();
@@ -159,17 +157,4 @@ impl<W: Workload, M: Model, S: Scheduler> Simulation<W, M, S> {
 /// The whole of an I/O as a bio.
 pub(super) fn bio(ioc: IocId, io: &Io, user_data: u64) -> Bio {
     Bio::new(io.op, ioc, io.sector, io.sectors).with_flags(io.flags).with_user_data(user_data)
-}
-
-/// The command for a request.
-fn command(tag: u32, request: &Request) -> Command {
-    let op = match request.op {
-        Op::Read => paternoster_model::Op::Read,
-        Op::Write => paternoster_model::Op::Write,
-        Op::Discard | Op::WriteZeroes => paternoster_model::Op::Discard,
-        Op::Flush => paternoster_model::Op::Flush,
-        other => unreachable!("{other:?}: a model knows all operations of the core"),
-    };
-    let durable = request.flags.contains(BioFlags::FUA);
-    Command { tag, op, durable, sector: request.sector, sectors: request.sectors }
 }

@@ -58,8 +58,8 @@ impl<W: Workload, M: Model, S: Scheduler> Simulation<W, M, S> {
     /// A turn of the thread that drives the scheduler.
     pub(super) fn turn(&mut self) {
         self.device_is_due();
-        if self.driver.poll_timeout().is_some_and(|at| at <= self.now) {
-            self.driver.handle_timeout(self.now);
+        if self.stack.driver.poll_timeout().is_some_and(|at| at <= self.now) {
+            self.stack.driver.handle_timeout(self.now);
             self.dispatch();
         }
         self.set_dispatch(Dispatch::AtEnd);
