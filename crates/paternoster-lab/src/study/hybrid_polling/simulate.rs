@@ -12,6 +12,10 @@
 //! Where others use the machine, too, something else has the CPU now and then, whatever the thread
 //! does: it goes on when that is over. So who polls is as late as who sleeps.
 //!
+//! This is no workload of the simulation, as no scheduler is asked for anything, the thread is all
+//! that ever goes on, and it polls in one step up to the first completion, which the simulation
+//! tells no task before it comes.
+//!
 //! Each stream keeps one I/O outstanding. How long its I/Os take depends on their number alone, and
 //! not on the policy: every policy gets the same ones.
 

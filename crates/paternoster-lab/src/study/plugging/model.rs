@@ -8,6 +8,11 @@
 //!
 //! Handing a lock over to one who waits takes time, too; more, where many spin on it, by
 //! `per_waiter_us`. Where the disks do no more than a rate, processors are idle meanwhile.
+//!
+//! This is no workload of the simulation, as that has the one lock of a scheduler, and here are
+//! many, with no scheduler and no device below them. Its queue of events is not the simulation's
+//! agenda either: times are fractions of a microsecond, and processors go by their numbers at one
+//! time.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
