@@ -13,6 +13,7 @@
 
 use crate::KilledOnDrop;
 use anyhow::{Context, Result, bail};
+use paternoster_scene::statistics::median;
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
@@ -100,14 +101,15 @@ fn measure(program: &Path) -> Result<()> {
         server.signal(Signal::CONT)?;
     }
     let added = |of: fn(&Window) -> f64| {
-        median(running.iter().zip(&stopped).map(|(r, s)| of(r) - of(s)).collect())
+        let each = running.iter().zip(&stopped).map(|(r, s)| of(r) - of(s));
+        median(each).expect("there are pairs")
     };
     let (iowait, pressure) = (added(|window| window.iowait), added(|window| window.pressure));
     println!("an idle server, {PAIRS} windows of {WINDOW:?} running against stopped:");
     println!("  cores waiting for I/O  {iowait:+.3}");
     println!("  I/O pressure           {pressure:+.2} % of the time");
     println!("  wake-ups               {wake_ups}");
-    let alone = |of: fn(&Window) -> f64| median(stopped.iter().map(of).collect());
+    let alone = |of: fn(&Window) -> f64| median(stopped.iter().map(of)).expect("there are pairs");
     let (idle, own_pressure) = (alone(|window| window.idle), alone(|window| window.pressure));
     refuse_wake_ups(wake_ups)?;
     if own_pressure > NOISY_PRESSURE || idle < LEAST_IDLE {
@@ -244,9 +246,4 @@ impl Counters {
 
 fn float(count: u64) -> f64 {
     u32::try_from(count).map_or(f64::MAX, f64::from)
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
 }

@@ -6,9 +6,10 @@
 use paternoster::Nanos;
 use paternoster_lab::closed_loop::{Prices, Watched};
 use paternoster_scene::Scheduler;
+use paternoster_scene::statistics::mean;
 
 use crate::runs::SceneResults;
-use crate::table::{BACKLOGGED, average, greatest};
+use crate::table::{BACKLOGGED, greatest, mean_and_greatest};
 
 /// By how many times a price that counts as settled differs from its last value at most.
 const CLOSE: f64 = 1.25;
@@ -43,7 +44,7 @@ fn parts(runs: &[Watched], alone: &[Vec<Watched>]) -> String {
     let differences: Vec<f64> = one.iter().zip(&other).map(|(a, b)| (a - b).abs()).collect();
     let backlogged = runs.iter().map(|run| run.backlogged()).fold(1.0, f64::min);
     let note = if backlogged < BACKLOGGED { " nb" } else { "" };
-    let (one, other) = (average(&one), average(&other));
+    let (one, other) = (mean(one), mean(other));
     format!(" {one:.2} : {other:.2} ({:.2}){note} |", greatest(&differences))
 }
 
@@ -63,9 +64,7 @@ fn prices(runs: &[Watched]) -> String {
     let writes = range(last(|prices| prices.write_percent), 1.0);
     let fua = range(last(|prices| prices.fua_percent), 1.0);
     let settled: Option<Vec<f64>> = runs.iter().map(settled_after).collect();
-    let settled = settled.map_or("–".to_owned(), |after| {
-        format!("{:.1} ({:.1})", average(&after), greatest(&after))
-    });
+    let settled = settled.map_or("–".to_owned(), |after| mean_and_greatest(&after, 1));
     format!(" {op_bytes} | {writes}, {fua} | {settled} |")
 }
 

@@ -3,6 +3,7 @@
 use paternoster::Nanos;
 use paternoster_lab::closed_loop::{Owner, Set, Watched};
 use paternoster_scene::Scheduler;
+use paternoster_scene::statistics::mean;
 
 use crate::options::Options;
 use crate::prices;
@@ -55,11 +56,11 @@ fn scenes(results: &[&SceneResults<'_>], schedulers: &[Scheduler]) {
             "| {}: {} | {} |{ratios} {} | {} | {} | {:.0} | {} | {} |",
             scene.name,
             scene.about,
-            rate(mean(base, |run| run.throughput())),
+            rate(mean(base.iter().map(|run| run.throughput()))),
             error(runs),
             seconds_error(runs),
             depth(runs),
-            mean(runs, in_flight),
+            mean(runs.iter().map(in_flight)),
             victim(runs),
             victim(base),
         );
@@ -88,9 +89,9 @@ fn victim_rate(runs: &[Watched]) -> String {
     let least = rates.iter().copied().fold(f64::INFINITY, f64::min);
     format!(
         " {} ({}) of {} |",
-        rate(average(&rates)),
+        rate(mean(rates)),
         rate(least),
-        rate(mean(runs, |run| run.throughput()))
+        rate(mean(runs.iter().map(|run| run.throughput())))
     )
 }
 
@@ -111,7 +112,7 @@ fn settling(runs: &[Watched]) -> String {
     let throughput: Vec<_> = runs.iter().map(|run| ms(run.settling().throughput).into()).collect();
     let depth = runs.iter().filter_map(|run| run.settling().depth);
     let depth: Vec<_> = depth.map(|span| ms(span).into()).collect();
-    let cell = |ms: &[f64]| format!("{:.0} ({:.0})", average(ms), greatest(ms));
+    let cell = |ms: &[f64]| mean_and_greatest(ms, 0);
     let depth = if depth.is_empty() { "–".to_owned() } else { cell(&depth) };
     format!(" {}, {depth} |", cell(&throughput))
 }
@@ -184,7 +185,7 @@ fn each_run<'a>(
 fn ratio(runs: &[Watched], base: &[Watched]) -> String {
     let ratios = runs.iter().zip(base).map(|(run, base)| run.throughput() / base.throughput());
     let ratios: Vec<f64> = ratios.collect();
-    let mean = average(&ratios);
+    let mean = mean(ratios.iter().copied());
     let worst = ratios.iter().copied().fold(f64::INFINITY, f64::min);
     format!(" {mean:.3} ({worst:.3}) |")
 }
@@ -194,14 +195,14 @@ fn error(runs: &[Watched]) -> String {
     let errors: Vec<f64> = runs.iter().map(|run| 100.0 * run.share_error()).collect();
     let backlogged = runs.iter().map(|run| run.backlogged()).fold(1.0, f64::min);
     let note = if backlogged < BACKLOGGED { " nb" } else { "" };
-    format!("{:.1} ({:.1}){note}", average(&errors), greatest(&errors))
+    mean_and_greatest(&errors, 1) + note
 }
 
 /// That of single seconds.
 fn seconds_error(runs: &[Watched]) -> String {
     let all = runs.iter().flat_map(|run| &run.seconds_errors).map(|error| 100.0 * error);
     let all: Vec<f64> = all.collect();
-    format!("{:.1} ({:.1})", average(&all), greatest(&all))
+    mean_and_greatest(&all, 1)
 }
 
 /// The depth while it counts, and its last values.
@@ -210,8 +211,8 @@ fn depth(runs: &[Watched]) -> String {
     let lasts = depths.iter().map(|(_, last)| *last);
     match (lasts.clone().min(), lasts.max()) {
         (Some(least), Some(most)) => {
-            let means: Vec<f64> = depths.iter().map(|(mean, _)| *mean).collect();
-            format!("{:.0} ({least} to {most})", average(&means))
+            let mean = mean(depths.iter().map(|(mean, _)| *mean));
+            format!("{mean:.0} ({least} to {most})")
         }
         _ => "–".to_owned(),
     }
@@ -227,8 +228,8 @@ fn victim_latency(run: &Watched, quantile: f64) -> f64 {
 
 fn victim(runs: &[Watched]) -> String {
     let p99: Vec<f64> = runs.iter().map(|run| victim_latency(run, 0.99)).collect();
-    let p50 = mean(runs, |run| victim_latency(run, 0.5));
-    format!("{p50:.0} / {:.0} ({:.0})", average(&p99), greatest(&p99))
+    let p50 = mean(runs.iter().map(|run| victim_latency(run, 0.5)));
+    format!("{p50:.0} / {}", mean_and_greatest(&p99, 0))
 }
 
 /// Requests a second.
@@ -236,13 +237,10 @@ fn rate(rate: f64) -> String {
     if rate >= 10_000.0 { format!("{:.1} k", rate / 1000.0) } else { format!("{rate:.0}") }
 }
 
-fn mean(runs: &[Watched], of: impl Fn(&Watched) -> f64) -> f64 {
-    average(&runs.iter().map(of).collect::<Vec<_>>())
-}
-
-#[allow(clippy::cast_precision_loss, reason = "there are few")]
-pub(crate) fn average(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len().max(1) as f64
+/// The mean, and the greatest in brackets.
+pub(crate) fn mean_and_greatest(values: &[f64], digits: usize) -> String {
+    let mean = mean(values.iter().copied());
+    format!("{mean:.digits$} ({:.digits$})", greatest(values))
 }
 
 pub(crate) fn greatest(values: &[f64]) -> f64 {

@@ -1,5 +1,6 @@
 //! The figures of one contender on one set-up, from its windows.
 
+use paternoster_scene::statistics::median;
 use paternoster_scene::{Outcome, Tenant, TenantOutcome};
 use serde::Serialize;
 
@@ -92,7 +93,8 @@ impl Figures {
 /// Throughput over that of another contender in the same round, the median of rounds.
 pub(crate) fn throughput_of(row: &Row, samples: &[Sample], other: &[Sample]) -> f64 {
     let rounds = samples.iter().zip(other);
-    median(rounds.map(|(own, other)| done(row, own) / done(row, other)).collect())
+    let parts = rounds.map(|(own, other)| done(row, own) / done(row, other));
+    median(parts).expect("there are rounds")
 }
 
 /// What was done in all windows.
@@ -166,11 +168,4 @@ fn total(windows: &[Vec<Part>], of: fn(&Part) -> f64, tenant: usize) -> f64 {
 #[allow(clippy::cast_precision_loss)] // some windows
 fn count(windows: &[Vec<Part>]) -> f64 {
     windows.len() as f64
-}
-
-/// The middle one; of an even number the mean of the two.
-fn median(mut of: Vec<f64>) -> f64 {
-    of.sort_by(f64::total_cmp);
-    let (low, high) = (of[(of.len() - 1) / 2], of[of.len() / 2]);
-    f64::midpoint(low, high)
 }

@@ -14,13 +14,14 @@ mod from_toml;
 mod outcome;
 mod scene;
 mod scheduler;
+pub mod statistics;
 mod table;
 
 pub use from_toml::{Mistake, Mistakes, SceneFile};
 pub use outcome::{Counting, Outcome, TenantOutcome};
 pub use scene::{Scene, Tenant};
 pub use scheduler::{Scheduler, SchedulerError};
-pub use table::table;
+pub use table::{plain_table, table, table_text};
 
 /// Whoever plays scenes.
 pub trait World {

@@ -1,8 +1,8 @@
-//! The table of a scene: a row for each tenant under each scheduler.
+//! The table of a scene: a row for each tenant under each scheduler; and how tables look here.
 
 use std::collections::BTreeSet;
 
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::{CellAlignment, Row, Table, presets};
 
 use crate::outcome::{Outcome, TenantOutcome};
 use crate::scene::Scene;
@@ -12,29 +12,31 @@ const MIB: f64 = (1 << 20) as f64;
 /// A tenant counts as always backlogged from this part of the time on.
 const BACKLOGGED: f64 = 0.99;
 
+/// A table without rows and without lines. All columns but the first `words` have numbers, and are
+/// aligned to the right.
+pub fn plain_table(header: impl Into<Row>, words: usize) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_header(header);
+    for column in table.column_iter_mut().skip(words) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
+
+/// Its lines, without white space at their ends.
+pub fn table_text(table: &Table) -> String {
+    table.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
+}
+
 /// Makes the table.
 pub fn table(outcomes: &[(Scheduler, Outcome)]) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING);
-    table.set_header([
-        "SCHEDULER",
-        "TENANT",
-        "WEIGHT",
-        "IOPS",
-        "MiB/s",
-        "SHARE",
-        "DUE",
-        "DEMAND",
-        "P50",
-        "P99",
-    ]);
+    let header =
+        ["SCHEDULER", "TENANT", "WEIGHT", "IOPS", "MiB/s", "SHARE", "DUE", "DEMAND", "P50", "P99"];
+    let mut table = plain_table(header, 2);
     for (scheduler, outcome) in outcomes {
         for tenant in &outcome.tenants {
             table.add_row(row(&scheduler.to_string(), outcome, tenant));
         }
-    }
-    for column in table.column_iter_mut().skip(2) {
-        column.set_cell_alignment(CellAlignment::Right);
     }
     table
 }

@@ -3,10 +3,11 @@
 use super::super::fio::Sample;
 use super::super::load;
 use super::super::servers::Poll;
-use super::super::table::{median, median_of, ratio};
+use super::super::table::{medians, ratio, told};
 use super::Contender;
 use super::costs::{Costs, OwnCosts};
 use super::place::Place;
+use paternoster_scene::statistics::median;
 use std::collections::BTreeMap;
 
 /// What one server had in one round under one load.
@@ -43,15 +44,15 @@ pub(super) fn print(places: &[Place], rounds: &Rounds) {
         "CPU us",
     );
     for ((kind, index, contender), runs) in rounds {
-        let Some(Sample { iops, p99_us }) = median(&samples(runs)) else { continue };
+        let Some(Sample { iops, p99_us }) = medians(&samples(runs)) else { continue };
         let of = |value: fn(&Round) -> Option<f64>| {
-            let median = median_of(runs.iter().filter_map(value));
+            let median = median(runs.iter().filter_map(value));
             median.map_or("-".to_owned(), |median| format!("{median:.2}"))
         };
         let theirs = rounds.get(&(*kind, *index, Contender::Nbdkit));
         let theirs = theirs.filter(|_| *contender != Contender::Nbdkit);
         let ratio = theirs.and_then(|theirs| ratio(&samples(runs), &samples(theirs)));
-        let beside = ratio.map_or("-".to_owned(), |ratio| ratio.to_string());
+        let beside = told(ratio);
         let is_aimed_at = *contender == Contender::Ours(Poll::Auto);
         let aim = places[*index].aim.filter(|_| is_aimed_at).zip(ratio);
         println!(

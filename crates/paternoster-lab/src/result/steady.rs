@@ -1,5 +1,6 @@
 //! How steady a job was.
 
+use paternoster_scene::statistics::mean;
 use serde::Serialize;
 
 use crate::fio::{SteadyCriterion, SteadyRate, SteadyState};
@@ -36,7 +37,7 @@ impl Steady {
         if !self.rule.is_percent {
             return Some(criterion);
         }
-        let mean = mean(&rates);
+        let mean = mean(rates.iter().copied());
         (mean > 0.0).then(|| 100.0 * criterion / mean)
     }
 
@@ -56,13 +57,9 @@ impl Steady {
     }
 }
 
-fn mean(rates: &[f64]) -> f64 {
-    rates.iter().sum::<f64>() / rates.len() as f64
-}
-
 /// The greatest distance from the mean.
 fn deviation(rates: &[f64]) -> f64 {
-    let mean = mean(rates);
+    let mean = mean(rates.iter().copied());
     rates.iter().map(|rate| (rate - mean).abs()).fold(0.0, f64::max)
 }
 

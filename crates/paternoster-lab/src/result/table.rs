@@ -10,9 +10,9 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use comfy_table::{CellAlignment, Table, presets};
 use indexmap::IndexMap;
 use paternoster::Nanos;
+use paternoster_scene::{plain_table, table_text};
 
 use super::{DirectionResult, JobResult, Latencies, entries, job_names, per_s, sums_by_group};
 use crate::fio::{DataDirection, Jobs};
@@ -79,8 +79,7 @@ pub(crate) fn table_of(
         rate: directions().map(rate).sum(),
         together_bytes: directions().map(|direction| direction.together_bytes).sum(),
     };
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_header([&[kind], &COLUMNS[..]].concat());
+    let mut table = plain_table([&[kind], &COLUMNS[..]].concat(), 3);
     for Subject { name, group, result } in subjects {
         for direction in DataDirection::ALL {
             let result = &result.directions[direction as usize];
@@ -98,11 +97,7 @@ pub(crate) fn table_of(
             table.add_row(row(["", group, "all"], result, &all));
         }
     }
-    for column in table.column_iter_mut().skip(3) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    let lines: Vec<_> = table.lines().map(|line| line.trim_end().to_owned()).collect();
-    lines.join("\n") + "\n"
+    table_text(&table)
 }
 
 /// Says of which times the two shares of a table are; nothing where there is one subject alone.

@@ -1,11 +1,12 @@
 //! From answers to a report: the cells, their errors, and how much the answer moves with each
 //! parameter.
 
+use paternoster_scene::statistics::{mean, median};
 use serde::Serialize;
 use thiserror::Error;
 
 use super::cell::{Cell, Kind};
-use super::errors::{Errors, Near, errors, median};
+use super::errors::{Errors, Near, errors};
 use super::task::{Answer, Change, TaskName};
 use super::{Study, Word, changes};
 use crate::report::PageTable;
@@ -54,7 +55,7 @@ impl<'a> Answers<'a> {
 
     /// The mean of a figure over all runs of a row.
     pub(super) fn mean(&self, row: &str, runs: u32, figure: &str) -> Result<f64, CollectError> {
-        Ok(self.all_runs(row, runs, figure)?.iter().sum::<f64>() / f64::from(runs))
+        Ok(mean(self.all_runs(row, runs, figure)?))
     }
 
     /// A figure of each run of a row.
@@ -212,11 +213,10 @@ fn moved(base: &[Cell], changed: &[Cell], value: f64) -> Moved {
     let percent = |cell: &Cell| Some(100.0 * (cell.ours / without(&cell.id)? - 1.0));
     let mut by_size: Vec<_> = totals.filter_map(|cell| Some((percent(cell)?, &cell.id))).collect();
     by_size.sort_by(|a, b| a.0.abs().total_cmp(&b.0.abs()));
-    let sizes: Vec<_> = by_size.iter().map(|(percent, _)| percent.abs()).collect();
     let (most, most_cell) = by_size.last().expect("a study has totals");
     Moved {
         value,
-        median: median(&sizes),
+        median: median(by_size.iter().map(|(percent, _)| percent.abs())).unwrap_or(0.0),
         most: *most,
         most_cell: (*most_cell).clone(),
         median_error: errors(changed, Kind::Total).map_or(0.0, |errors| errors.median),

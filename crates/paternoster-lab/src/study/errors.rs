@@ -1,5 +1,6 @@
 //! The errors of predictions: their median, 90th percentile and worst.
 
+use paternoster_scene::statistics::{median, quantile};
 use serde::Serialize;
 
 use super::cell::{Cell, Kind};
@@ -94,19 +95,13 @@ pub(super) fn errors(cells: &[Cell], kind: Kind) -> Option<Errors> {
     Some(Errors {
         kind,
         cells: sizes.len(),
-        median: median(&sizes),
-        p90: sizes[(9 * sizes.len()).div_ceil(10) - 1],
+        p90: quantile(&sizes, 900)?,
+        median: median(sizes)?,
         worst,
         worst_cell: worst_cell.clone(),
         aim: Errors::aim_of(kind),
         near: Near::of(cells.iter().filter(|cell| cell.kind == kind)),
     })
-}
-
-/// The median of numbers in order, of which there is at least one.
-pub(super) fn median(sorted: &[f64]) -> f64 {
-    let half = sorted.len() / 2;
-    if sorted.len() % 2 == 1 { sorted[half] } else { f64::midpoint(sorted[half - 1], sorted[half]) }
 }
 
 #[cfg(test)]

@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::Table;
+use paternoster_scene::{plain_table, table_text};
 
 use super::Word;
 use super::cell::{Cell, Kind};
@@ -26,7 +27,7 @@ pub fn text(report: &StudyReport) -> String {
     add(&mut text, &moves(report));
     for page in &report.tables {
         writeln!(text, "{}", page.title).expect("a string takes all");
-        let mut part = table(page.columns.clone());
+        let mut part = plain_table(page.columns.clone(), 1);
         part.add_rows(&page.rows);
         add(&mut text, &part);
     }
@@ -39,23 +40,13 @@ pub fn text(report: &StudyReport) -> String {
 }
 
 fn add(text: &mut String, table: &Table) {
-    let lines = table.lines().map(|line| line.trim_end().to_owned());
-    lines.for_each(|line| writeln!(text, "{line}").expect("a string takes all"));
+    text.push_str(&table_text(table));
     text.push('\n');
-}
-
-fn table<T: Into<comfy_table::Row>>(header: T) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_header(header);
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    table
 }
 
 /// Cells but for those of groups, which are many.
 fn totals(report: &StudyReport) -> Table {
-    let mut table = table(["cell", "unit", "published", "ours", "error", ""]);
+    let mut table = plain_table(["cell", "unit", "published", "ours", "error", ""], 1);
     let told = |cell: &&Cell| !matches!(cell.kind, Kind::Group | Kind::Share);
     for cell in report.cells.iter().filter(told) {
         let decimals = match cell.kind {
@@ -81,18 +72,10 @@ fn totals(report: &StudyReport) -> Table {
 }
 
 fn errors(report: &StudyReport) -> Table {
-    let mut table = table([
-        "predicted",
-        "cells",
-        "<= 5 %",
-        "<= 10 %",
-        "<= 20 %",
-        "median",
-        "p90",
-        "aim",
-        "worst",
-        "",
-    ]);
+    let mut table = plain_table(
+        ["predicted", "cells", "<= 5 %", "<= 10 %", "<= 20 %", "median", "p90", "aim", "worst", ""],
+        1,
+    );
     for errors in &report.errors {
         let unit = errors.kind.error_unit();
         table.add_row([
@@ -131,7 +114,7 @@ fn aim(errors: &Errors, unit: &str) -> String {
 
 /// The parameters, those first that move a total most.
 fn moves(report: &StudyReport) -> Table {
-    let mut table = table(["parameter", "known", "value", "if", "median", "most", ""]);
+    let mut table = plain_table(["parameter", "known", "value", "if", "median", "most", ""], 1);
     let mut rows: Vec<_> =
         report.moves.iter().flat_map(|by| by.moved.iter().map(move |moved| (by, moved))).collect();
     rows.sort_by(|a, b| b.1.most.abs().total_cmp(&a.1.most.abs()));

@@ -18,7 +18,7 @@ use paternoster_lab::study::{Generation, Machine, predict};
 use rayon::iter::{IntoParallelRefIterator as _, ParallelIterator as _};
 use serde::Serialize;
 
-use super::measure::{Measured, Spread, float};
+use super::measure::{Measured, float, spread};
 
 /// What an I/O of a way takes here, in µs.
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -160,7 +160,7 @@ fn costs(load: &Load, runs: usize) -> Vec<Cost> {
         let figures =
             |load: &Load| -> Vec<Figures> { (0..runs).map(|_| variant.run(load)).collect() };
         let median = |figures: &[Figures], figure: &dyn Fn(&Figures) -> f64| {
-            Spread::of(figures.iter().map(figure)).median
+            spread(figures.iter().map(figure)).median
         };
         // So much is outstanding that a submitter seldom waits.
         let outstanding = alone.outstanding.max(SELDOM_WAITS * alone.batch);

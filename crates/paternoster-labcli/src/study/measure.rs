@@ -8,6 +8,7 @@ use std::fs;
 use std::time::Duration;
 
 use paternoster_generations::{Figures, Load, Scheduler, Until, Variant};
+use paternoster_scene::statistics::Spread;
 use serde::Serialize;
 
 use super::forecast::Outlook;
@@ -75,14 +76,6 @@ pub(super) struct Setting {
     runtime_ms: Option<u128>,
     ios: Option<u64>,
     pub(super) runs: usize,
-}
-
-/// A figure of several runs.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub(super) struct Spread {
-    pub(super) median: f64,
-    pub(super) least: f64,
-    pub(super) most: f64,
 }
 
 /// A way with so many submitters and devices.
@@ -266,9 +259,9 @@ impl Options {
 
 impl Measured {
     fn new(variant: Variant, load: &Load, runs: &[Figures]) -> Self {
-        let of = |figure: fn(&Figures) -> f64| Spread::of(runs.iter().map(figure));
+        let of = |figure: fn(&Figures) -> f64| spread(runs.iter().map(figure));
         let median = |figure: fn(&Figures) -> f64| of(figure).median;
-        let waited = Spread::of(runs.iter().map(|run| {
+        let waited = spread(runs.iter().map(|run| {
             let all = run.elapsed.as_secs_f64() * float(load.submitters as u64);
             100.0 * (run.counts.lists.waited + run.counts.devices.waited).as_secs_f64() / all
         }));
@@ -334,18 +327,9 @@ fn factors(ways: &[Measured]) -> Vec<Factor> {
         .collect()
 }
 
-impl Spread {
-    /// Of the figures of runs, of which there is at least one.
-    pub(super) fn of(figures: impl Iterator<Item = f64>) -> Self {
-        let mut sorted: Vec<f64> = figures.collect();
-        sorted.sort_by(f64::total_cmp);
-        let half = sorted.len() / 2;
-        let median = match sorted.len() % 2 {
-            0 => f64::midpoint(sorted[half - 1], sorted[half]),
-            _ => sorted[half],
-        };
-        Self { median, least: sorted[0], most: sorted[sorted.len() - 1] }
-    }
+/// Where the figures of runs lie, of which there is at least one.
+pub(super) fn spread(figures: impl Iterator<Item = f64>) -> Spread {
+    Spread::of(figures).expect("there is a run")
 }
 
 #[allow(clippy::cast_precision_loss)] // counts are told with 53 bits
@@ -380,11 +364,5 @@ mod tests {
         assert_eq!(up_to_twice(1), [1, 2]);
         assert_eq!(up_to_twice(2), [1, 2, 4]);
         assert_eq!(up_to_twice(3), [1, 2, 4, 8]);
-    }
-
-    #[test]
-    fn median_of_runs_is_between_the_middle_two() {
-        let spread = Spread::of([4.0, 1.0, 3.0, 2.0].into_iter());
-        assert_eq!(spread, Spread { median: 2.5, least: 1.0, most: 4.0 });
     }
 }

@@ -1,7 +1,7 @@
 //! What was measured, as tables for a terminal and for the page.
 
-use comfy_table::{CellAlignment, Table, presets};
 use paternoster_lab::report::PageTable;
+use paternoster_scene::plain_table;
 
 use super::forecast::{Check, Cost, Forecast, Outlook, PROCESSORS};
 use super::measure::{Factor, Measured, Measurement};
@@ -55,17 +55,11 @@ fn cells(way: &Measured) -> [String; 13] {
 
 /// A table for a terminal, and what is said of it.
 pub(super) fn table_text(page: &PageTable) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_header(&page.columns);
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
+    let mut table = plain_table(&page.columns, 1);
     table.add_rows(&page.rows);
-    let mut lines = vec![format!("{}\n", page.title)];
-    lines.extend(table.lines().map(|line| line.trim_end().to_owned()));
-    lines.push(String::new());
-    lines.extend(page.notes.iter().cloned());
-    lines.join("\n") + "\n\n"
+    let rows = paternoster_scene::table_text(&table);
+    let notes: String = page.notes.iter().flat_map(|note| ["\n", note]).collect();
+    format!("{}\n\n{rows}{notes}\n\n", page.title)
 }
 
 /// What was measured, and what is predicted of it.

@@ -12,7 +12,7 @@ use paternoster_generations::{Figures, Load, Until, Variant};
 use paternoster_lab::report::PageTable;
 use serde::Serialize;
 
-use super::measure::Spread;
+use super::measure::spread;
 
 /// The ways that are compared: plugged queues of a machine, a processor, a device, a task.
 const WAYS: [Variant; 5] =
@@ -60,7 +60,7 @@ impl Moving {
     pub(super) fn new(way: Variant, load: &Load, runs: &[Figures]) -> Self {
         let sum = |figure: fn(&Figures) -> u64| runs.iter().map(figure).sum();
         let us = |figure: fn(&Figures) -> Duration| {
-            Spread::of(runs.iter().map(|run| 1e6 * figure(run).as_secs_f64())).median
+            spread(runs.iter().map(|run| 1e6 * figure(run).as_secs_f64())).median
         };
         Self {
             way: way.name(),

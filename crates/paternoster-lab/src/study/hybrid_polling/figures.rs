@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use paternoster_scene::statistics::rank;
+
 use super::simulate::{Io, Machine};
 
 /// The figures of a run, by name.
@@ -36,8 +38,8 @@ impl Figures {
         let sum = |of: fn(&Io) -> u64| ios.iter().map(of).sum::<u64>() as f64;
         let count = ios.len() as f64;
         let mut latencies: Vec<_> = ios.iter().map(|io| io.latency).collect();
-        let rank = (latencies.len() * 99).div_ceil(100) - 1;
-        let (_, p99, _) = latencies.select_nth_unstable(rank);
+        let p99 = rank(latencies.len(), 990);
+        let (_, p99, _) = latencies.select_nth_unstable(p99);
         let p99 = *p99 as f64 / 1e3;
         let slept = sum(|io| io.is_slept_for.into());
         Self {

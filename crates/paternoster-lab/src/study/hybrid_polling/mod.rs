@@ -15,6 +15,7 @@ mod tests;
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use paternoster_scene::statistics::{Spread, mean};
 use serde::{Deserialize, Serialize};
 
 use super::cell::{Cell, Kind};
@@ -133,9 +134,8 @@ impl HybridPollingStudy {
         for row in self.compared().into_iter().filter(|row| row.device == device.name) {
             let figure = |name, decimals: usize| -> Result<String, CollectError> {
                 let all = answers.all_runs(&row.name(), self.file.runs, name)?;
-                let mean = all.iter().sum::<f64>() / f64::from(self.file.runs);
-                let least = all.iter().copied().fold(f64::INFINITY, f64::min);
-                let most = all.iter().copied().fold(0.0, f64::max);
+                let mean = mean(all.iter().copied());
+                let Spread { least, most, .. } = Spread::of(all).expect("there are runs");
                 Ok(format!("{mean:.decimals$} ({least:.decimals$} to {most:.decimals$})"))
             };
             rows.push(vec![

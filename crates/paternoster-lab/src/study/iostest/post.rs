@@ -1,5 +1,6 @@
 //! The tables of a post on iostest: rows of what each group got.
 
+use paternoster_scene::statistics;
 use serde::Deserialize;
 
 /// A row of a table.
@@ -96,7 +97,6 @@ pub(super) fn settings(rows: &[Row]) -> Vec<Setting> {
 }
 
 /// What a setting gave: the mean of all rows of it that count, for each group.
-#[allow(clippy::cast_precision_loss)] // a post has few rows
 pub(super) fn mean(rows: &[Row], setting: &Setting) -> Vec<(String, f64)> {
     let of_setting = rows.iter().filter(|row| row.counted && row.setting == *setting);
     let of_setting: Vec<_> = of_setting.collect();
@@ -104,8 +104,7 @@ pub(super) fn mean(rows: &[Row], setting: &Setting) -> Vec<(String, f64)> {
     names
         .enumerate()
         .map(|(index, name)| {
-            let sum: f64 = of_setting.iter().map(|row| row.groups[index].1).sum();
-            (name, sum / of_setting.len() as f64)
+            (name, statistics::mean(of_setting.iter().map(|row| row.groups[index].1)))
         })
         .collect()
 }

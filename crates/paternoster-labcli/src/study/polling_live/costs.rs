@@ -15,6 +15,7 @@
 //! latency. Where that is not above 0, the answer is not to sleep.
 
 use paternoster::Nanos;
+use paternoster_scene::statistics::{self, mean};
 use serde::Serialize;
 
 use super::wait::Sleep;
@@ -74,8 +75,7 @@ struct Costs {
 
 /// The sample that so many in a thousand are not longer than; 0 where there is none.
 pub(super) fn quantile(sorted: &[u64], per_mille: usize) -> u64 {
-    let rank = (sorted.len() * per_mille).div_ceil(1000);
-    sorted.get(rank.saturating_sub(1)).copied().unwrap_or(0)
+    statistics::quantile(sorted, per_mille).unwrap_or(0)
 }
 
 pub(super) fn us(nanos: u64) -> f64 {
@@ -149,11 +149,6 @@ impl SleepBound {
             saved_us: us(sleep) + late_us - added_us - costs.sleep_us,
         }
     }
-}
-
-fn mean(figures: impl Iterator<Item = f64>) -> f64 {
-    let (sum, count) = figures.fold((0.0, 0), |(sum, count), it| (sum + it, count + 1));
-    sum / float(count).max(1.0)
 }
 
 #[cfg(test)]

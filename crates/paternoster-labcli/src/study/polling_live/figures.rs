@@ -1,12 +1,13 @@
 //! What came of the runs of a policy: medians over rounds, beside interrupts and classic polling of
 //! the same round.
 
+use paternoster_scene::statistics::Spread;
 use serde::Serialize;
 
 use super::costs::{quantile, us};
 use super::rounds::Run;
 use super::ways::{CLASSIC, INTERRUPT, Way};
-use crate::study::measure::{Spread, float};
+use crate::study::measure::{float, spread};
 
 /// A policy on a device.
 #[derive(Clone, Debug, Serialize)]
@@ -85,9 +86,9 @@ pub(super) fn measured(ways: &[Way], runs: &[Vec<Run>]) -> Vec<MeasuredWay> {
     };
     let (classic, interrupt) = (named(CLASSIC), named(INTERRUPT));
     let one = |((way, runs), own): ((&Way, &Vec<Run>), &Vec<Figures>)| {
-        let of = |figure: fn(&Figures) -> f64| Spread::of(own.iter().map(figure));
+        let of = |figure: fn(&Figures) -> f64| spread(own.iter().map(figure));
         let by = |others: &[Figures], figure: fn(&Figures) -> f64| {
-            Spread::of(own.iter().zip(others).map(|(own, other)| figure(own) / figure(other)))
+            spread(own.iter().zip(others).map(|(own, other)| figure(own) / figure(other)))
         };
         let sum = |count: fn(&Run) -> u64| runs.iter().map(count).sum::<u64>();
         let ios = sum(Run::ios);

@@ -1,11 +1,11 @@
 //! What was measured, as tables.
 
 use paternoster_lab::report::PageTable;
+use paternoster_scene::statistics::Spread;
 
 use super::costs::SleepCost;
 use super::figures::MeasuredWay;
 use super::{MeasuredDevice, Measurement};
-use crate::study::measure::Spread;
 
 const COLUMNS: [&str; 12] = [
     "way",
