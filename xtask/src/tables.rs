@@ -5,19 +5,24 @@
 //! ```text
 //!   <!-- table: tunables bfq -->     every tunable, with its unit, default and range
 //!   <!-- table: fitted bfq -->       those that differ from their defaults on some medium
+//!   <!-- table: lines bfq -->        every line of a log that tells of an event of it, and its
+//!                                    fields; "lines every" has those of every scheduler
 //!   <!-- end of table -->
 //! ```
 
 use anyhow::{Context, Result, bail};
 use paternoster::{
-    AnyScheduler, Device, Elevator, Instant, Medium, NoTrace, SchedulerKind, TunableInfo,
+    AnyScheduler, Device, Elevator, ElevatorEvent, EventInfo, FieldInfo, Instant, Medium, NoTrace,
+    SchedulerKind, TunableInfo,
 };
 use std::fmt::Write as _;
 
 /// The command that makes the tables anew.
 pub(crate) const REPAIR: &str = "cargo xtask tables --write";
 /// The pages with tables.
-const PAGES: [&str; 2] = ["docs/schedulers.md", "docs/tuning.md"];
+const PAGES: [&str; 3] = ["docs/schedulers.md", "docs/tuning.md", FORMAT];
+/// The page that says what logs have.
+pub(crate) const FORMAT: &str = "oracle/FORMAT.md";
 const BEGIN: &str = "<!-- table: ";
 const END: &str = "<!-- end of table -->";
 
@@ -82,12 +87,16 @@ fn filled(page: &str) -> Result<String> {
 
 /// The table of that name.
 fn table(name: &str) -> Result<String> {
+    if name == "lines every" {
+        return Ok(lines(&[ElevatorEvent::TABLE]));
+    }
     let (what, scheduler) = name.split_once(' ').context("it is WHAT SCHEDULER")?;
     let kind: SchedulerKind = scheduler.parse()?;
     match what {
         "tunables" => Ok(tunables(kind)),
         "fitted" => fitted(kind),
-        _ => bail!("{what} is neither tunables nor fitted"),
+        "lines" => Ok(lines(kind.events())),
+        _ => bail!("{what} is neither tunables, fitted nor lines"),
     }
 }
 
@@ -103,6 +112,33 @@ fn tunables(kind: SchedulerKind) -> String {
             .expect("writing to a String succeeds");
     }
     text + "\n"
+}
+
+/// Every line of a log that tells of one of these events, and every field of it. Of several events
+/// with one line the first is shown.
+fn lines(events: &[&[EventInfo]]) -> String {
+    let mut rows = vec!["\n| `ev` | field | what it says |\n|---|---|---|".to_owned()];
+    let mut shown = vec![""];
+    for event in events.iter().copied().flatten() {
+        if shown.contains(&event.line) {
+            continue;
+        }
+        shown.push(event.line);
+        rows.push(format!("| `{}` | | {} |", event.line, event.doc));
+        let fields = event.fields.iter().filter(|field| !field.key.is_empty());
+        rows.extend(fields.map(|field| format!("| | `{}` | {} |", field.key, what_it_says(field))));
+    }
+    rows.join("\n") + "\n\n"
+}
+
+/// What a field is, and which words it may be.
+fn what_it_says(field: &FieldInfo) -> String {
+    let words = field.words.iter().filter(|word| !word.name.is_empty());
+    let words: Vec<_> = words.map(|word| format!("`{}`: {}", word.name, word.text)).collect();
+    if words.is_empty() {
+        return field.doc.to_owned();
+    }
+    format!("{} {}.", field.doc, words.join("; "))
 }
 
 /// The tunables that differ from their defaults on some medium, with what holds on each.
@@ -161,7 +197,7 @@ mod tests {
 
     #[test]
     fn unknown_table_is_refused() {
-        for name in ["fitted", "fitted anticipatory", "fit cfq"] {
+        for name in ["fitted", "fitted anticipatory", "fit cfq", "lines anticipatory"] {
             let page = format!("<!-- table: {name} -->\n<!-- end of table -->\n");
             assert!(filled(&page).is_err(), "{name}");
         }
@@ -175,6 +211,15 @@ mod tests {
             without_table([page].into_iter()),
             [SchedulerKind::MqDeadline, SchedulerKind::Kyber, SchedulerKind::Wfq]
         );
+    }
+
+    #[test]
+    fn line_of_two_events_is_shown_once_and_none_of_those_without_a_line() {
+        let every = table("lines every").expect("there is one");
+        assert_eq!(every.matches("| `M` |").count(), 1, "{every}");
+        assert!(!every.contains("`` |"), "{every}");
+        let kyber = table("lines kyber").expect("there is one");
+        assert!(kyber.contains("| | `type` | Of which latencies. `total`: under way; "), "{kyber}");
     }
 
     /// What Linux does by itself is in force too: CFQ's `slice_idle` is 0 where nothing rotates.

@@ -5,12 +5,11 @@ use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::Read;
 
+use paternoster::{ElevatorEvent, SchedulerKind};
 use serde_json::Value;
 
 const ORACLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../oracle");
 const SCHEDULERS: [&str; 4] = ["mq-deadline", "cfq", "bfq", "kyber"];
-/// What no Linux has, so that nothing of it is recorded.
-const OURS: [&str; 1] = ["wfq"];
 const EVERY: &str = "### Lines of every scheduler";
 
 /// What a line has: its `ev` alone, or with a field.
@@ -75,63 +74,23 @@ fn every_field_of_every_recorded_line_is_explained() {
     }
 }
 
-/// The lines that an enum of the log writer makes, read off its source: a variant is a line, by its
-/// name in lower case or by that of `rename`.
-fn written(source: &str, name: &str) -> Explained {
-    let (_, body) = source.split_once(&format!("enum {name}<'a> {{\n")).expect(name);
-    let (body, _) = body.split_once("\n}\n").expect("it ends");
-    let mut written = Explained::new();
-    let mut renamed: Option<&str> = None;
-    let mut event = String::new();
-    for line in body.lines().map(str::trim) {
-        if line.starts_with("#[") {
-            let name = line.split_once("rename = \"").and_then(|(_, rest)| rest.split_once('"'));
-            renamed = name.map(|(name, _)| name).or(renamed);
-            continue;
-        }
-        let mut fields = line;
-        if line.starts_with(char::is_uppercase) {
-            let end = line.find(|c: char| !c.is_alphanumeric()).unwrap_or(line.len());
-            event = renamed.take().map_or_else(|| snake_case(&line[..end]), str::to_owned);
-            written.insert((event.clone(), String::new()));
-            fields = line[end..].trim_start_matches([' ', '{']);
-        }
-        for (field, _) in fields.split(',').filter_map(|field| field.split_once(':')) {
-            let field = renamed.take().unwrap_or(field.trim());
-            written.insert((event.clone(), field.to_owned()));
-        }
-    }
-    written
-}
-
-fn snake_case(name: &str) -> String {
-    let mut snake = String::new();
-    for letter in name.chars() {
-        if letter.is_uppercase() && !snake.is_empty() {
-            snake.push('_');
-        }
-        snake.extend(letter.to_lowercase());
-    }
-    snake
-}
-
 #[test]
 fn every_field_that_the_laboratory_can_write_is_explained() {
-    let mut written_lines = written(include_str!("../../paternoster-trace/src/line.rs"), "What");
-    // Holds the lines of the other enum, and makes none of its own.
-    assert!(written_lines.remove(&("scheduler".to_owned(), String::new())));
-    written_lines.extend(written(
-        include_str!("../../paternoster-trace/src/scheduler_line.rs"),
-        "SchedulerLine",
-    ));
-    for known in [("M", "into"), ("expire", "resid"), ("inject", "for"), ("hw_tag", "from")] {
-        let known = (known.0.to_owned(), known.1.to_owned());
-        assert!(written_lines.contains(&known), "{known:?} is read off the source");
+    for scheduler in SchedulerKind::ALL.into_iter().filter(|kind| !kind.events().is_empty()) {
+        let explained = explained(&[EVERY, &heading(scheduler.name())]);
+        let mut missing = Explained::from([exit("task"), exit("")]);
+        for event in scheduler.events().iter().copied().flatten().chain(ElevatorEvent::TABLE) {
+            let fields = event.fields.iter().map(|field| field.key).filter(|key| !key.is_empty());
+            let of_line = fields.chain([""]).map(|key| (event.line.to_owned(), key.to_owned()));
+            missing.extend(of_line.filter(|(line, _)| !line.is_empty()));
+        }
+        assert!(missing.len() > 12, "{scheduler} writes lines: {missing:?}");
+        missing.retain(|known| !explained.contains(known));
+        assert!(missing.is_empty(), "FORMAT.md does not explain of {scheduler}: {missing:?}");
     }
-    let headings: Vec<_> = SCHEDULERS.into_iter().chain(OURS).map(heading).collect();
-    let mut headings: Vec<&str> = headings.iter().map(String::as_str).collect();
-    headings.push(EVERY);
-    let explained = explained(&headings);
-    let missing: Vec<_> = written_lines.difference(&explained).collect();
-    assert!(missing.is_empty(), "FORMAT.md does not explain: {missing:?}");
+}
+
+/// A field of the line of a process that has exited, which is no event.
+fn exit(field: &str) -> (String, String) {
+    ("exit".to_owned(), field.to_owned())
 }

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use paternoster::Event;
+use paternoster::{ElevatorEvent, Event};
 
 /// The bios that have merged into others and not completed.
 #[derive(Clone, Debug, Default)]
@@ -17,9 +17,11 @@ impl Completions {
     /// lines: the request's own, then those merged into it, each followed by its own.
     pub fn follow(&mut self, event: Event) -> Vec<u64> {
         match event {
-            Event::Merged { bio, into, .. } => self.add(bio, into),
-            Event::Absorbed { absorbed, into, .. } => self.add(absorbed, into),
-            Event::Completed { rq, .. } => {
+            Event::Elevator(ElevatorEvent::Merged { bio, into, .. }) => self.add(bio, into),
+            Event::Elevator(ElevatorEvent::Absorbed { absorbed, into, .. }) => {
+                self.add(absorbed, into);
+            }
+            Event::Elevator(ElevatorEvent::Completed { rq, .. }) => {
                 let mut done = vec![];
                 self.take(rq, &mut done);
                 return done;

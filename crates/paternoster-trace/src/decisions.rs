@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use paternoster::{Event, GroupId, Instant, IocId, ShareOf};
+use paternoster::{ElevatorEvent, Event, GroupId, Instant, IocId, ShareOf};
 
 use crate::about::about;
 use crate::completions::Completions;
@@ -82,7 +82,7 @@ impl<P: Parties> Decisions<P> {
 
     /// Hands over the lines of an event.
     pub fn tell(&mut self, now: Instant, event: Event, to: &mut dyn FnMut(&str)) {
-        if let Event::Queued { bio, ioc, .. } = event {
+        if let Event::Elevator(ElevatorEvent::Queued { bio, ioc, .. }) = event {
             self.arrive(bio, ioc);
         }
         if let Some(line) = line(now, event, &self.requests) {

@@ -13,7 +13,6 @@ mod completions;
 mod decisions;
 mod line;
 mod names;
-mod scheduler_line;
 
 pub use completions::Completions;
 pub use decisions::Decisions;

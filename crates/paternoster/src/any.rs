@@ -19,7 +19,10 @@ use crate::request::Bio;
 use crate::scheduler::{Cx, InsertAt, MergeRules, Requeue, Scheduler, Work};
 use crate::stats::{DemandStats, ShareStats, SliceStats};
 use crate::time::Instant;
-use crate::trace::{MergeKind, Trace};
+use crate::trace::{
+    BfqEvent, CfqEvent, DeadlineEvent, EventInfo, KyberEvent, MergeKind, QueueEvent, Trace,
+    WfqEvent,
+};
 use crate::tunable::{TunableError, TunableInfo};
 use crate::wfq::{self, Wfq};
 
@@ -67,6 +70,18 @@ impl SchedulerKind {
             Self::Cfq => Cfq::<crate::trace::NoTrace>::TUNABLES,
             Self::Bfq => Bfq::<crate::trace::NoTrace>::TUNABLES,
             Self::Wfq => Wfq::<crate::trace::NoTrace>::TUNABLES,
+        }
+    }
+
+    /// What there is to know of each of its own events.
+    pub const fn events(self) -> &'static [&'static [EventInfo]] {
+        match self {
+            Self::None => &[],
+            Self::MqDeadline => &[DeadlineEvent::TABLE],
+            Self::Kyber => &[KyberEvent::TABLE],
+            Self::Cfq => &[CfqEvent::TABLE, QueueEvent::TABLE],
+            Self::Bfq => &[BfqEvent::TABLE, QueueEvent::TABLE],
+            Self::Wfq => &[WfqEvent::TABLE],
         }
     }
 

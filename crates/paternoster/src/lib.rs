@@ -159,10 +159,11 @@ pub use stats::{
 };
 pub use time::{Hz, Instant, Jiffies, Nanos, Ticks};
 pub use trace::{
-    BatchReason, BudgetEnd, Domain, Event, FairWhy, HoldReason, LatencyKind, MergeKind, MergeSite,
-    NoIdleReason, NoTrace, PreemptReason, PriceOf, QueueName, Recorder, RingRecorder, ShareOf,
-    SliceEnd, TargetVerdict, TimedEvents, Trace, TrialKind, TrialVerdict, WaitReason,
-    WindowVerdict, Workload,
+    BatchReason, BfqEvent, BudgetEnd, CfqEvent, DeadlineEvent, Domain, ElevatorEvent, Event,
+    EventData, EventInfo, FairWhy, FieldInfo, HoldReason, KyberEvent, LatencyKind, MergeKind,
+    MergeSite, NoIdleReason, NoTrace, PreemptReason, PriceOf, QueueEvent, QueueName, Recorder,
+    RingRecorder, ShareOf, SliceEnd, TargetVerdict, TimedEvents, Trace, TrialKind, TrialVerdict,
+    Value, WaitReason, WfqEvent, WindowVerdict, Word, Workload,
 };
 pub use tunable::{TunableError, TunableInfo, parse_tunable};
 pub use wfq::{Vtime, Wfq};

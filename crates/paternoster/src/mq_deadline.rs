@@ -26,7 +26,7 @@ use crate::parts::sort_list::SortList;
 use crate::request::{Bio, Direction, Op, Request, Requests};
 use crate::scheduler::{Cx, InsertAt, Requeue, Scheduler};
 use crate::time::{Instant, Jiffies, Ticks};
-use crate::trace::{BatchReason, Event, MergeKind, Trace};
+use crate::trace::{BatchReason, DeadlineEvent, Event, MergeKind, Trace};
 use crate::tunable::{TunableInfo, tunable_methods, tunables};
 
 /// Its name in sysfs.
@@ -155,7 +155,7 @@ impl<T: Trace> MqDeadline<T> {
         let latest = cx.jiffies() - cx.device.hz.ticks_from_millis(aging);
         for class in [IoClass::Be, IoClass::Idle] {
             if let Pick::Request(rq) = self.pick(cx, class, latest) {
-                self.trace.event(cx.now, Event::Aged { class });
+                self.trace.event(cx.now, Event::Deadline(DeadlineEvent::Aged { class }));
                 return Some(rq);
             }
         }
@@ -205,7 +205,12 @@ impl<T: Trace> MqDeadline<T> {
         self.batching += 1;
         if self.batching == 1 {
             let direction = self.last_direction;
-            let event = Event::Batch { direction, class, starved: self.starved, reason };
+            let event = Event::Deadline(DeadlineEvent::Batch {
+                direction,
+                class,
+                starved: self.starved,
+                reason,
+            });
             self.trace.event(cx.now, event);
         }
         self.classes[class as usize].take(cx.requests, rq);

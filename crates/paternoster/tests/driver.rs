@@ -2,8 +2,8 @@
 //! are chosen among, and a dispatch that was forgotten is found out.
 
 use paternoster::{
-    Administration, AnyScheduler, Arrival, Bio, Device, Driver, Elevator, Event, Instant, IoPrio,
-    IocId, Nanos, Recorder, RequestId, SchedulerKind, Sector, SectorCount,
+    Administration, AnyScheduler, Arrival, Bio, Device, Driver, Elevator, ElevatorEvent, Event,
+    Instant, IoPrio, IocId, Nanos, Recorder, RequestId, SchedulerKind, Sector, SectorCount,
 };
 
 const NOW: Instant = Instant::START;
@@ -246,7 +246,7 @@ fn bio_is_told_to_the_trace_once_however_often_it_tries() {
     let events = driver.trace().take().into_iter();
     let arrived: Vec<u64> = events
         .filter_map(|(_, event)| match event {
-            Event::Queued { bio, .. } => Some(bio),
+            Event::Elevator(ElevatorEvent::Queued { bio, .. }) => Some(bio),
             _ => None,
         })
         .collect();

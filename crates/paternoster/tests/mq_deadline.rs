@@ -6,7 +6,7 @@
 
 mod rig;
 
-use paternoster::{Event, IoClass, NoMerges, TunableError};
+use paternoster::{DeadlineEvent, Event, IoClass, NoMerges, TunableError};
 use rig::*;
 
 /// Runs of the first letters of names: `["r1", "r2", "w1"]` is `"r×2 w×1"`.
@@ -459,7 +459,7 @@ fn scheduler_says_why_each_batch_began() {
         Serve(&["hi"]),
     ]);
     let reasons = rig.events().into_iter().filter_map(|event| match event {
-        Event::Batch { reason, .. } => Some(format!("{reason:?}")),
+        Event::Deadline(DeadlineEvent::Batch { reason, .. }) => Some(format!("{reason:?}")),
         _ => None,
     });
     assert_eq!(reasons.collect::<Vec<_>>(), ["Start", "Onward", "Expired"]);
@@ -473,7 +473,7 @@ fn batch_that_a_probe_chose_begins_with_its_first_request() {
     let began = |rig: &mut Rig| {
         let events = rig.events().into_iter();
         let classes = events.filter_map(|event| match event {
-            Event::Batch { class, .. } => Some(class),
+            Event::Deadline(DeadlineEvent::Batch { class, .. }) => Some(class),
             _ => None,
         });
         classes.collect::<Vec<_>>()

@@ -2,9 +2,9 @@
 //! each, and it waits as a whole where it may not enter.
 
 use paternoster::{
-    AnyScheduler, Batch, Bio, BioFlags, Device, Driver, Elevator, Event, FlushReason, Instant,
-    IoPrio, IocId, Limits, MergeKind, MergeSite, Nanos, Op, Plug, PlugLimits, PlugRules, Recorder,
-    SchedulerKind, Sector, SectorCount, Weight,
+    AnyScheduler, Batch, Bio, BioFlags, Device, Driver, Elevator, ElevatorEvent, Event,
+    FlushReason, Instant, IoPrio, IocId, Limits, MergeKind, MergeSite, Nanos, Op, Plug, PlugLimits,
+    PlugRules, Recorder, SchedulerKind, Sector, SectorCount, Weight,
 };
 
 const NOW: Instant = Instant::START;
@@ -94,15 +94,19 @@ fn chain_is_counted_and_traced_bio_by_bio() {
     let events = scene.events();
     assert!(matches!(
         events[0],
-        Event::Unplugged { depth: 2, reason: FlushReason::Wait, age, .. }
+        Event::Elevator(ElevatorEvent::Unplugged { depth: 2, reason: FlushReason::Wait, age, .. })
             if age == Nanos::from_micros(3)
     ));
     let mut merges = vec![];
     let mut queued = vec![];
     for event in events {
         match event {
-            Event::Merged { bio, into, kind, site, .. } => merges.push((bio, into, kind, site)),
-            Event::Queued { bio, sectors, .. } => queued.push((bio, sectors.0)),
+            Event::Elevator(ElevatorEvent::Merged { bio, into, kind, site, .. }) => {
+                merges.push((bio, into, kind, site));
+            }
+            Event::Elevator(ElevatorEvent::Queued { bio, sectors, .. }) => {
+                queued.push((bio, sectors.0));
+            }
             _ => {}
         }
     }
@@ -136,7 +140,9 @@ fn trace_says_at_which_end_of_the_request_a_whole_chain_merged() {
     scene.submit(&[116, 108]);
     let events = scene.events();
     let merges = events.iter().filter_map(|event| match event {
-        Event::Merged { bio, into, kind, .. } => Some((*bio, *into, *kind)),
+        Event::Elevator(ElevatorEvent::Merged { bio, into, kind, .. }) => {
+            Some((*bio, *into, *kind))
+        }
         _ => None,
     });
     let (front, back) = (MergeKind::Front, MergeKind::Back);
@@ -212,7 +218,9 @@ fn chain_that_may_not_enter_waits_as_a_whole_and_is_counted_once() {
     assert!(scene.driver.turned_away().all(|bio| bio.flags.contains(BioFlags::RETRIED)));
     assert_eq!(scene.serve(), [vec![100], vec![300, 308], vec![500, 508]]);
     let queued = scene.events();
-    let queued = queued.iter().filter(|event| matches!(event, Event::Queued { .. }));
+    let queued = queued
+        .iter()
+        .filter(|event| matches!(event, Event::Elevator(ElevatorEvent::Queued { .. })));
     assert_eq!(queued.count(), 5);
     let elevator = scene.driver.elevator();
     assert_eq!(elevator.stats().group(elevator.groups().root()).op(Op::Read).bios, 5);

@@ -8,7 +8,7 @@
 //!
 //! Parts of one I/O that was split have one name in the events. They are told apart by their order.
 
-use paternoster::{Event, Instant, MergeKind, Nanos, Op};
+use paternoster::{ElevatorEvent, Event, Instant, MergeKind, Nanos, Op};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -242,26 +242,30 @@ impl Chronicle {
     /// What an event says of requests, if anything.
     fn change(&mut self, now: Instant, event: Event) -> Option<Change> {
         match event {
-            Event::Queued { bio, ioc, op, sector, sectors, .. } => {
+            Event::Elevator(ElevatorEvent::Queued { bio, ioc, op, sector, sectors, .. }) => {
                 let lane = self.lanes.of_job[self.names.by_context[&ioc]];
                 let (sector, sectors) = (sector.0, sectors.0);
                 let part = Part { lane, op, sector, sectors, asked: now, dispatched: None };
                 self.parts_of(bio).push(part);
                 Some(Change::Asked(part))
             }
-            Event::Merged { bio, into, kind, .. } => self.merge(bio, into, kind),
-            Event::Absorbed { absorbed, into, .. } => self.merge(absorbed, into, MergeKind::Back),
-            Event::Dispatched { rq, .. } => {
+            Event::Elevator(ElevatorEvent::Merged { bio, into, kind, .. }) => {
+                self.merge(bio, into, kind)
+            }
+            Event::Elevator(ElevatorEvent::Absorbed { absorbed, into, .. }) => {
+                self.merge(absorbed, into, MergeKind::Back)
+            }
+            Event::Elevator(ElevatorEvent::Dispatched { rq, .. }) => {
                 let part = self.parts_of(rq).iter_mut().find(|part| part.dispatched.is_none())?;
                 part.dispatched = Some(now);
                 Some(Change::Dispatched(*part))
             }
-            Event::Requeued { rq, .. } => {
+            Event::Elevator(ElevatorEvent::Requeued { rq, .. }) => {
                 let part = self.parts_of(rq).iter_mut().find(|part| part.dispatched.is_some())?;
                 part.dispatched = None;
                 Some(Change::Requeued { lane: part.lane })
             }
-            Event::Completed { rq, .. } => {
+            Event::Elevator(ElevatorEvent::Completed { rq, .. }) => {
                 let parts = self.parts_of(rq);
                 let index = parts.iter().position(|part| part.dispatched.is_some())?;
                 Some(Change::Completed(parts.remove(index)))

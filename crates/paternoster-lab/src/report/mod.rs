@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   run ──▶ observe         series.rs, device_windows.rs: windows of time, few however long it is
-//!                           chronicle.rs: every event of one window, with words.rs and reasons.rs
+//!                           chronicle.rs: every event of one window, with words.rs
 //!                           paternoster-trace: every event of the run, as lines of a log
 //!   observed ──▶ run.rs     the data of the page, as JSON
 //!   reports of studies ──▶ studies.rs
@@ -19,7 +19,6 @@ mod names;
 mod observe;
 mod page;
 mod parameters;
-mod reasons;
 mod run;
 mod series;
 mod shares;

@@ -49,7 +49,9 @@ pub use self::request_time::RequestTime;
 use self::request_time::{part_of, part_of_time};
 use crate::arena::{GroupId, RequestId, SideTable};
 use crate::time::{Instant, Nanos};
-use crate::trace::{Event, HoldReason, ShareOf, Trace, WaitReason};
+use crate::trace::{
+    BfqEvent, CfqEvent, ElevatorEvent, Event, HoldReason, ShareOf, Trace, WaitReason, WfqEvent,
+};
 
 /// Why a group's time is as it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -512,31 +514,38 @@ impl Trace for TimeAccounts {
     #[inline]
     fn event(&mut self, now: Instant, event: Event) {
         match event {
-            Event::Waiting { why } => {
-                let state = self.state_of(why);
-                self.enter(now, state);
-            }
-            Event::Dispatched { key, group, .. } => self.dispatched(now, key, group),
-            Event::Completed { key, group, sectors, .. } => {
-                self.left_device(now, key, group, self.request_time.of(sectors));
-            }
-            Event::Requeued { key, group, .. } => self.left_device(now, key, group, 0),
-            Event::FairHeld { node, why: HoldReason::Cap, until, .. } => {
+            Event::Elevator(event) => self.follow_elevator(now, event),
+            Event::Wfq(WfqEvent::Held { node, why: HoldReason::Cap, until }) => {
                 self.hold(now, node, until);
             }
-            Event::FairReleased { node, .. } => self.hold(now, node, None),
-            Event::SchedulerSwitched => self.switched(now),
-            Event::GroupWaits { group } => self.set_waits(now, group, true),
-            Event::GroupWaitsNoMore { group } => self.set_waits(now, group, false),
-            Event::Active { group, .. } | Event::InService { group, .. } => {
-                self.active = Some(group);
-            }
+            Event::Wfq(WfqEvent::Released { node }) => self.hold(now, node, None),
+            Event::Cfq(CfqEvent::Active { group, .. })
+            | Event::Bfq(BfqEvent::InService { group, .. }) => self.active = Some(group),
             _ => {}
         }
     }
 }
 
 impl TimeAccounts {
+    #[inline]
+    fn follow_elevator(&mut self, now: Instant, event: ElevatorEvent) {
+        match event {
+            ElevatorEvent::Waiting { why } => {
+                let state = self.state_of(why);
+                self.enter(now, state);
+            }
+            ElevatorEvent::Dispatched { key, group, .. } => self.dispatched(now, key, group),
+            ElevatorEvent::Completed { key, group, sectors, .. } => {
+                self.left_device(now, key, group, self.request_time.of(sectors));
+            }
+            ElevatorEvent::Requeued { key, group, .. } => self.left_device(now, key, group, 0),
+            ElevatorEvent::SchedulerSwitched => self.switched(now),
+            ElevatorEvent::GroupWaits { group } => self.set_waits(now, group, true),
+            ElevatorEvent::GroupWaitsNoMore { group } => self.set_waits(now, group, false),
+            _ => {}
+        }
+    }
+
     /// What a scheduler that dispatches nothing leaves the device in.
     fn state_of(&self, why: WaitReason) -> State {
         match why {

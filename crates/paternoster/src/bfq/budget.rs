@@ -16,7 +16,7 @@ use crate::bfq::wf2q::{ActivationKind, Service};
 use crate::request::SectorCount;
 use crate::scheduler::Cx;
 use crate::time::{Jiffies, Nanos};
-use crate::trace::{Event, Trace};
+use crate::trace::{BfqEvent, Event, Trace};
 
 /// In a symmetric scenario an async sector counts for so many.
 const ASYNC_FACTOR: u32 = 3;
@@ -71,7 +71,7 @@ impl<T: Trace> Bfq<T> {
 
     /// The peak rate has changed, and with it the maximum, unless that is tuned.
     pub(super) fn follow_peak_rate(&mut self, cx: &Cx<'_>, rate: u32) {
-        self.trace.event(cx.now, Event::PeakRate { rate });
+        self.trace.event(cx.now, Event::Bfq(BfqEvent::PeakRate { rate }));
         if self.tunables.max_budget() == SectorCount(0) {
             self.update_max_budget(cx);
         }
@@ -87,7 +87,7 @@ impl<T: Trace> Bfq<T> {
             tuned => tuned,
         };
         if self.budgets.replace_max(max) != max {
-            self.trace.event(cx.now, Event::MaxBudget { sectors: max });
+            self.trace.event(cx.now, Event::Bfq(BfqEvent::MaxBudget { sectors: max }));
         }
     }
 

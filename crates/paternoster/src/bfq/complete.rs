@@ -5,7 +5,7 @@ use crate::bfq::Bfq;
 use crate::bfq::hw_queueing::{InService, Load, NewVerdict};
 use crate::bfq::queue_id::{QueueId, queue_of};
 use crate::scheduler::Cx;
-use crate::trace::{BudgetEnd, Event, Trace};
+use crate::trace::{BfqEvent, BudgetEnd, Event, QueueEvent, Trace};
 
 impl<T: Trace> Bfq<T> {
     /// A dispatched request has completed or was requeued: it is not in flight any more.
@@ -35,9 +35,9 @@ impl<T: Trace> Bfq<T> {
             Some(InService { has_short_think_time, requests })
         });
         if let Some(NewVerdict { before, now, merging }) = verdict {
-            self.trace.event(cx.now, Event::HardwareQueueing { before, now });
+            self.trace.event(cx.now, Event::Queue(QueueEvent::HardwareQueueing { before, now }));
             if let Some(on) = merging {
-                self.trace.event(cx.now, Event::QueueMerging { on });
+                self.trace.event(cx.now, Event::Bfq(BfqEvent::QueueMerging { on }));
             }
         }
     }

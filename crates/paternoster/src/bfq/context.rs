@@ -10,7 +10,7 @@ use crate::bfq::split::Saved;
 use crate::io_context::IoPrio;
 use crate::scheduler::Cx;
 use crate::synchrony::{BySynchrony, Synchrony};
-use crate::trace::{BudgetEnd, Event, QueueName, Trace};
+use crate::trace::{BfqEvent, BudgetEnd, Event, QueueEvent, QueueName, Trace};
 use slotmap::Key as _;
 
 /// What BFQ keeps of an I/O context, from its first request until it has exited and no request of
@@ -90,7 +90,7 @@ impl<T: Trace> Bfq<T> {
             Joined::Small => {}
             Joined::Large => self.queues[queue].in_large_burst = true,
             Joined::MadeLarge(queues) => {
-                self.trace.event(cx.now, Event::LargeBurst);
+                self.trace.event(cx.now, Event::Bfq(BfqEvent::LargeBurst { is_large: true }));
                 for queue in queues {
                     self.queues[queue].in_large_burst = true;
                 }
@@ -161,7 +161,7 @@ impl<T: Trace> Bfq<T> {
         let io_prio = self.contexts[name.ioc].io_prio;
         let queue = self.wf2q.add_queue(group, io_prio);
         self.queues.insert(queue, Queue::new(cx, name, self.budgets.of_new_queue()));
-        self.trace.event(cx.now, Event::QueueMade { queue: name, group });
+        self.trace.event(cx.now, Event::Queue(QueueEvent::QueueMade { queue: name, group }));
         queue
     }
 
@@ -197,7 +197,7 @@ impl<T: Trace> Bfq<T> {
         if let Some(queue) = sync_queue {
             self.wf2q.reprioritise(queue, io_prio);
             let queue = self.queues[queue].name();
-            self.trace.event(cx.now, Event::Priority { queue, io_prio });
+            self.trace.event(cx.now, Event::Queue(QueueEvent::Priority { queue, io_prio }));
         }
     }
 
@@ -212,7 +212,7 @@ impl<T: Trace> Bfq<T> {
         let BySynchrony([async_queue, sync_queue]) = context.queues;
         self.ensure_group(cx, group);
         if before.is_some() {
-            self.trace.event(cx.now, Event::GroupMoved { ioc });
+            self.trace.event(cx.now, Event::Queue(QueueEvent::GroupMoved { ioc }));
         }
         if let Some(queue) = async_queue
             && self.wf2q.group_of(queue) != group

@@ -20,7 +20,7 @@ use crate::parts::position_index::is_close;
 use crate::request::{Bio, Sector};
 use crate::scheduler::Cx;
 use crate::synchrony::Synchrony;
-use crate::trace::{Event, Trace};
+use crate::trace::{Event, QueueEvent, Trace};
 use slotmap::Key as _;
 
 /// Queues that have been served for longer than this part of a second begin to work on the same
@@ -148,7 +148,7 @@ impl<T: Trace> Bfq<T> {
         self.queues[queue].merge_into = Some(target);
         self.queues[target].users += users;
         let (queue, into) = (self.queues[queue].name(), self.queues[target].name());
-        self.trace.event(cx.now, Event::MergePlanned { queue, into });
+        self.trace.event(cx.now, Event::Queue(QueueEvent::MergePlanned { queue, into }));
         Some(target)
     }
 
@@ -164,7 +164,7 @@ impl<T: Trace> Bfq<T> {
     fn redirect_one(&mut self, cx: &Cx<'_>, ioc: IocId, queue: QueueId) -> QueueId {
         let target = self.queues[queue].merge_into.expect("a chain ends at its target");
         let (name, into) = (self.queues[queue].name(), self.queues[target].name());
-        self.trace.event(cx.now, Event::QueuesMerged { queue: name, into });
+        self.trace.event(cx.now, Event::Queue(QueueEvent::QueuesMerged { queue: name, into }));
         self.save(cx, queue);
         self.save(cx, target);
         if self.queues[queue].io_pattern.is_io_bound() {

@@ -6,7 +6,7 @@ use crate::bfq::peak_rate::Dispatched;
 use crate::bfq::queue_id::{QueueId, queue_of};
 use crate::io_context::IoClass;
 use crate::scheduler::Cx;
-use crate::trace::{BudgetEnd, Event, Trace, WaitReason};
+use crate::trace::{BfqEvent, BudgetEnd, ElevatorEvent, Event, Trace, WaitReason};
 
 impl<T: Trace> Bfq<T> {
     /// The next request for the device.
@@ -15,7 +15,10 @@ impl<T: Trace> Bfq<T> {
             return None;
         }
         if self.tunables.strict_guarantees() && self.in_driver > 0 {
-            self.trace.event(cx.now, Event::Waiting { why: WaitReason::OneAtATime });
+            self.trace.event(
+                cx.now,
+                Event::Elevator(ElevatorEvent::Waiting { why: WaitReason::OneAtATime }),
+            );
             return None;
         }
         let queue = self.select(cx)?;
@@ -23,7 +26,7 @@ impl<T: Trace> Bfq<T> {
         self.dispatch_from(cx, queue, rq);
         if let Some(in_service) = self.in_service.filter(|&in_service| in_service != queue) {
             let (queue, instead_of) = (self.queues[queue].name(), self.queues[in_service].name());
-            self.trace.event(cx.now, Event::Injected { queue, instead_of });
+            self.trace.event(cx.now, Event::Bfq(BfqEvent::Injected { queue, instead_of }));
         }
         Some(rq)
     }

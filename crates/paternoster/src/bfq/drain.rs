@@ -5,7 +5,7 @@ use crate::arena::RequestId;
 use crate::bfq::Bfq;
 use crate::bfq::queue_id::QueueId;
 use crate::scheduler::Cx;
-use crate::trace::{BudgetEnd, Event, Trace};
+use crate::trace::{BudgetEnd, ElevatorEvent, Event, Trace};
 
 impl<T: Trace> Bfq<T> {
     /// Takes out every request that waits, queue by queue. The queue in service is expired.
@@ -25,6 +25,6 @@ impl<T: Trace> Bfq<T> {
         for &rq in out.iter() {
             self.unbind_request(cx, rq);
         }
-        self.trace.event(cx.now, Event::Drained { requests });
+        self.trace.event(cx.now, Event::Elevator(ElevatorEvent::Drained { requests }));
     }
 }

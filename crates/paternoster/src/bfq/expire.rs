@@ -13,7 +13,7 @@ use crate::bfq::wf2q::{Leaving, Service};
 use crate::request::SectorCount;
 use crate::scheduler::Cx;
 use crate::time::Instant;
-use crate::trace::{BudgetEnd, Event, Trace};
+use crate::trace::{BfqEvent, BudgetEnd, Event, QueueEvent, Trace};
 
 /// Shorter services say nothing of speed, in µs.
 const SHORT_SERVICE_US: u64 = 1000;
@@ -206,7 +206,7 @@ impl<T: Trace> Bfq<T> {
         let state = &mut self.queues[queue];
         state.busy = false;
         let name = state.name();
-        self.trace.event(cx.now, Event::NotBusy { queue: name });
+        self.trace.event(cx.now, Event::Queue(QueueEvent::NotBusy { queue: name }));
         self.busy.remove(self.wf2q.class_of(queue), self.queues[queue].raising());
         self.deactivate(cx, queue, Leaving::KeepOnIdleTree, service);
         if self.queues[queue].in_flight == 0 {
@@ -216,14 +216,14 @@ impl<T: Trace> Bfq<T> {
 
     fn trace_expiry(&mut self, cx: &Cx<'_>, queue: QueueId, why: BudgetEnd, slow: bool) {
         let state = &self.queues[queue];
-        let event = Event::BudgetExpired {
+        let event = Event::Bfq(BfqEvent::BudgetExpired {
             queue: state.name(),
             why,
             slow,
             service: self.wf2q.service(queue),
             budget: self.wf2q.budget(queue),
             in_flight: state.in_flight,
-        };
+        });
         self.trace.event(cx.now, event);
     }
 }

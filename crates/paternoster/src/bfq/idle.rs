@@ -20,7 +20,7 @@ use crate::bfq::queue_id::QueueId;
 use crate::io_context::IoClass;
 use crate::scheduler::Cx;
 use crate::time::{Instant, Nanos};
-use crate::trace::{BudgetEnd, Event, Trace};
+use crate::trace::{BfqEvent, BudgetEnd, Event, QueueEvent, Trace};
 
 /// The device idles for a seeky queue no longer than this, unless shares depend on it.
 const SEEKY_IDLE: Nanos = Nanos::from_millis(2);
@@ -99,7 +99,7 @@ impl<T: Trace> Bfq<T> {
         self.queues[queue].idling = true;
         self.idling = Idling { timer: Some((cx.now + length, queue)), since: cx.now };
         let queue = self.queues[queue].name();
-        self.trace.event(cx.now, Event::BudgetIdling { queue, length });
+        self.trace.event(cx.now, Event::Bfq(BfqEvent::BudgetIdling { queue, length }));
     }
 
     /// Stops the idle timer, if it runs.
@@ -112,7 +112,7 @@ impl<T: Trace> Bfq<T> {
     /// The request for which the device idled has not come in time.
     pub(super) fn idle_timer_fired(&mut self, cx: &Cx<'_>) {
         let Some((_, queue)) = self.idling.timer.take() else { return };
-        self.trace.event(cx.now, Event::IdleTimerFired);
+        self.trace.event(cx.now, Event::Queue(QueueEvent::IdleTimerFired));
         debug_assert_eq!(self.in_service, Some(queue), "the timer goes with the service");
         let state = &mut self.queues[queue];
         state.idling = false;

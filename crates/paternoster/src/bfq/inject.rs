@@ -21,7 +21,7 @@ use crate::request::SectorCount;
 use crate::scheduler::Cx;
 use crate::synchrony::Synchrony;
 use crate::time::Ticks;
-use crate::trace::{Event, Trace};
+use crate::trace::{BfqEvent, Event, Trace};
 
 /// On a device that is not rotational, a request of so many sectors or more is injected alone.
 const LARGE: SectorCount = SectorCount(8 * 8);
@@ -161,7 +161,8 @@ impl<T: Trace> Bfq<T> {
         let state = &self.queues[queue];
         let limit = state.injection.limit();
         if limit != before {
-            self.trace.event(cx.now, Event::InjectionLimit { queue: state.name(), limit });
+            self.trace
+                .event(cx.now, Event::Bfq(BfqEvent::InjectionLimit { queue: state.name(), limit }));
         }
     }
 }

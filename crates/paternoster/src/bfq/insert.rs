@@ -13,7 +13,7 @@ use crate::parts::waiting::Next;
 use crate::request::SectorCount;
 use crate::scheduler::Cx;
 use crate::time::Nanos;
-use crate::trace::{BudgetEnd, Event, Trace};
+use crate::trace::{BudgetEnd, Event, QueueEvent, Trace};
 
 /// A queue that is busy again within so many times `slice_idle` resumes with the rest of its
 /// budget.
@@ -157,7 +157,7 @@ impl<T: Trace> Bfq<T> {
         let state = &mut self.queues[queue];
         state.busy = true;
         let (name, in_flight) = (state.name(), state.in_flight);
-        self.trace.event(cx.now, Event::Busy { queue: name });
+        self.trace.event(cx.now, Event::Queue(QueueEvent::Busy { queue: name }));
         self.busy.add(self.wf2q.class_of(queue), self.queues[queue].raising());
         if in_flight == 0 {
             self.wf2q.count_weight(queue);

@@ -7,7 +7,7 @@ use crate::bfq::queue_id::QueueId;
 use crate::parts::seek_order::SeekOrder;
 use crate::request::Sector;
 use crate::scheduler::Cx;
-use crate::trace::{Event, Trace};
+use crate::trace::{Event, QueueEvent, Trace};
 
 impl<T: Trace> Bfq<T> {
     /// How the head moves on from `from`.
@@ -46,7 +46,7 @@ impl<T: Trace> Bfq<T> {
         let overdue = state.waiting.overdue(cx.requests, cx.now);
         let oldest = overdue.filter(|&oldest| oldest != leaving)?;
         let rq = cx.requests[oldest].name();
-        self.trace.event(cx.now, Event::Overdue { queue: state.name(), rq });
+        self.trace.event(cx.now, Event::Queue(QueueEvent::Overdue { queue: state.name(), rq }));
         Some(oldest)
     }
 }

@@ -6,7 +6,7 @@ use crate::bfq::Bfq;
 use crate::bfq::queue_id::QueueId;
 use crate::bfq::wf2q::ActivationKind;
 use crate::scheduler::Cx;
-use crate::trace::{BudgetEnd, Event, PreemptReason, Trace};
+use crate::trace::{BudgetEnd, Event, PreemptReason, QueueEvent, Trace};
 
 impl<T: Trace> Bfq<T> {
     /// The queue has become busy and preempts the queue in service, if it has the better claim or
@@ -16,7 +16,7 @@ impl<T: Trace> Bfq<T> {
         let Some(why) = self.should_preempt(cx, queue, in_service, kind) else { return };
         if self.wf2q.may_preempt(cx.groups.root()) {
             let (by, over) = (self.queues[queue].name(), self.queues[in_service].name());
-            self.trace.event(cx.now, Event::Preempted { by, over, why });
+            self.trace.event(cx.now, Event::Queue(QueueEvent::Preempted { by, over, why }));
             self.expire(cx, in_service, BudgetEnd::Preempted);
         }
     }

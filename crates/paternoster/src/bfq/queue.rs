@@ -23,7 +23,7 @@ use crate::request::{Sector, SectorCount};
 use crate::scheduler::Cx;
 use crate::synchrony::Synchrony;
 use crate::time::{Jiffies, Ticks};
-use crate::trace::{Event, QueueName, Trace};
+use crate::trace::{Event, QueueEvent, QueueName, Trace};
 
 /// One queue.
 #[derive(Debug)]
@@ -342,7 +342,7 @@ impl<T: Trace> Bfq<T> {
             return QueueFate::Kept;
         }
         debug_assert!(!state.busy && !state.on_position_index, "an unused queue is not scheduled");
-        self.trace.event(cx.now, Event::QueueFreed { queue: state.name() });
+        self.trace.event(cx.now, Event::Queue(QueueEvent::QueueFreed { queue: state.name() }));
         self.burst.remove(queue);
         self.drop_last_created(queue);
         self.queues.stop_waking(queue);

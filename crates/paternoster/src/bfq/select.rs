@@ -8,7 +8,7 @@ use crate::bfq::queue::Queue;
 use crate::bfq::queue_id::QueueId;
 use crate::request::Sector;
 use crate::scheduler::Cx;
-use crate::trace::{BudgetEnd, Event, Trace, WaitReason};
+use crate::trace::{BfqEvent, BudgetEnd, ElevatorEvent, Event, Trace, WaitReason};
 
 /// What is to happen with the queue in service.
 enum Verdict {
@@ -42,7 +42,7 @@ impl<T: Trace> Bfq<T> {
                     self.idling_charge.note_idling();
                     let injected = self.inject(cx, queue);
                     if injected.is_none() {
-                        self.trace.event(cx.now, Event::Waiting { why });
+                        self.trace.event(cx.now, Event::Elevator(ElevatorEvent::Waiting { why }));
                     }
                     return injected;
                 }
@@ -113,12 +113,12 @@ impl<T: Trace> Bfq<T> {
         self.queues[queue].begin_service(deadline);
         self.in_service = Some(queue);
         self.idling_charge.begin_service(cx.now);
-        let event = Event::InService {
+        let event = Event::Bfq(BfqEvent::InService {
             queue: self.queues[queue].name(),
             group: self.wf2q.group_of(queue),
             budget: self.wf2q.budget(queue),
             weight: self.wf2q.weight(queue),
-        };
+        });
         self.trace.event(cx.now, event);
         Some(queue)
     }

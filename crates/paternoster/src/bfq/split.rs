@@ -9,7 +9,7 @@ use crate::bfq::queue_id::QueueId;
 use crate::bfq::raising::Raising;
 use crate::scheduler::Cx;
 use crate::synchrony::Synchrony;
-use crate::trace::{Event, Trace};
+use crate::trace::{Event, QueueEvent, Trace};
 
 /// A queue as it was when its owner was last moved to another.
 #[derive(Clone, Copy, Debug)]
@@ -51,7 +51,8 @@ impl<T: Trace> Bfq<T> {
     pub(super) fn plan_split_of_seeky(&mut self, cx: &Cx<'_>, queue: QueueId) {
         let state = &mut self.queues[queue];
         if state.shared && state.is_seeky() && !std::mem::replace(&mut state.split_due, true) {
-            self.trace.event(cx.now, Event::SplitPlanned { queue: state.name() });
+            self.trace
+                .event(cx.now, Event::Queue(QueueEvent::SplitPlanned { queue: state.name() }));
         }
     }
 
@@ -59,7 +60,7 @@ impl<T: Trace> Bfq<T> {
     /// `ioc` is the last user. That queue gets the state back that was saved for `ioc`.
     pub(super) fn split(&mut self, cx: &Cx<'_>, ioc: IocId, queue: QueueId) -> QueueId {
         let state = &mut self.queues[queue];
-        self.trace.event(cx.now, Event::QueueSplit { queue: state.name() });
+        self.trace.event(cx.now, Event::Queue(QueueEvent::QueueSplit { queue: state.name() }));
         let in_large_burst = state.in_large_burst;
         if in_large_burst && let Some(saved) = &mut self.contexts[ioc].saved {
             saved.in_large_burst = true;

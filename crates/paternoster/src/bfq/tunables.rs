@@ -6,7 +6,7 @@ use crate::parts::order_tunables::OrderTunables;
 use crate::request::SectorCount;
 use crate::scheduler::Cx;
 use crate::time::Nanos;
-use crate::trace::{Event, Trace};
+use crate::trace::{BfqEvent, Event, Trace};
 use crate::tunable::{TunableError, number, span, tunable_table};
 
 const INT_MAX: i64 = i32::MAX as i64;
@@ -142,7 +142,7 @@ impl<T: Trace> Bfq<T> {
             }
             "merging" => {
                 if let Some(on) = self.hw_queueing.set_policy(tuned.merging()) {
-                    self.trace.event(cx.now, Event::QueueMerging { on });
+                    self.trace.event(cx.now, Event::Bfq(BfqEvent::QueueMerging { on }));
                 }
             }
             "low_latency" if before.low_latency > tuned.low_latency => self.end_all_raising(cx),

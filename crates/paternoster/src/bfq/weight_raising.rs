@@ -23,7 +23,7 @@ use crate::bfq::time_constants::TimeConstants;
 use crate::request::SectorCount;
 use crate::scheduler::Cx;
 use crate::time::{Jiffies, Nanos, Ticks};
-use crate::trace::{Event, Trace};
+use crate::trace::{BfqEvent, Event, Trace};
 
 /// A queue that is served at a higher rate, in sectors a second, is not soft real time.
 const SOFT_RT_MAX_RATE: u64 = 7000;
@@ -276,6 +276,7 @@ impl<T: Trace> Bfq<T> {
         let state = &self.queues[queue];
         let factor = state.raising().factor();
         let length = Nanos::from_millis(cx.device.hz.millis(state.raising().length()));
-        self.trace.event(cx.now, Event::Raised { queue: state.name(), factor, length });
+        self.trace
+            .event(cx.now, Event::Bfq(BfqEvent::Raised { queue: state.name(), factor, length }));
     }
 }

@@ -7,7 +7,7 @@ use crate::bfq::queue::Queues;
 use crate::bfq::queue_id::QueueId;
 use crate::bfq::waker::ByWaker;
 use crate::scheduler::Cx;
-use crate::trace::{Event, Trace};
+use crate::trace::{BfqEvent, Event, Trace};
 
 impl<T: Trace> Bfq<T> {
     /// A request arrives for `queue`, the only one that its user has. It follows a completion of
@@ -24,7 +24,7 @@ impl<T: Trace> Bfq<T> {
         if let Some(waker) = state.waker_search.observe(cx.now, last, self.tunables.slice_idle()) {
             self.queues.set_waker(queue, waker);
             let (queue, waker) = (self.queues[queue].name(), self.queues[waker].name());
-            self.trace.event(cx.now, Event::WakerFound { queue, waker });
+            self.trace.event(cx.now, Event::Bfq(BfqEvent::WakerFound { queue, waker }));
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::io_context::IoClass;
 use crate::request::{Request, Sector};
 use crate::scheduler::Cx;
 use crate::synchrony::Synchrony;
-use crate::trace::{Event, SliceEnd, Trace};
+use crate::trace::{Event, QueueEvent, SliceEnd, Trace};
 
 impl<T: Trace> Cfq<T> {
     /// Handles the completion of a request.
@@ -40,7 +40,7 @@ impl<T: Trace> Cfq<T> {
             Some(Active { has_idle_window: queue.idle_window.is_open(), requests })
         });
         if let Some(NewVerdict { before, now }) = verdict {
-            self.trace.event(cx.now, Event::HardwareQueueing { before, now });
+            self.trace.event(cx.now, Event::Queue(QueueEvent::HardwareQueueing { before, now }));
         }
     }
 

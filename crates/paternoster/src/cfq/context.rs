@@ -8,7 +8,7 @@ use crate::parts::think_time::ThinkTime;
 use crate::scheduler::Cx;
 use crate::synchrony::{BySynchrony, Synchrony};
 use crate::time::Nanos;
-use crate::trace::{Event, SliceEnd, Trace};
+use crate::trace::{Event, QueueEvent, SliceEnd, Trace};
 use slotmap::Key as _;
 
 /// What CFQ keeps of an I/O context. It exists from the context's first request until the context
@@ -131,7 +131,7 @@ impl<T: Trace> Cfq<T> {
         if self.contexts[ioc].group == group {
             return;
         }
-        self.trace.event(cx.now, Event::GroupMoved { ioc });
+        self.trace.event(cx.now, Event::Queue(QueueEvent::GroupMoved { ioc }));
         self.leave_queues(cx, ioc);
         self.contexts[ioc].group = group;
     }

@@ -21,7 +21,7 @@ use crate::io_context::{IoClass, IoPrio};
 use crate::parts::position_index::PositionIndex;
 use crate::scheduler::Cx;
 use crate::synchrony::Synchrony;
-use crate::trace::{Event, Trace};
+use crate::trace::{Event, QueueEvent, Trace};
 
 /// The queues by the sector of their next request, an index for each level.
 pub(super) type Positions = [PositionIndex<QueueId>; IoPrio::LEVELS as usize];
@@ -98,7 +98,7 @@ impl<T: Trace> Cfq<T> {
         self.queues[from].merge_into = Some(into);
         self.queues[into].users += moving;
         let (queue, into) = (self.queues[from].name(), self.queues[into].name());
-        self.trace.event(cx.now, Event::MergePlanned { queue, into });
+        self.trace.event(cx.now, Event::Queue(QueueEvent::MergePlanned { queue, into }));
     }
 
     /// Moves `ioc`, which makes a request, from `queue` to the one into which that is to be merged.
@@ -107,7 +107,8 @@ impl<T: Trace> Cfq<T> {
         let Some(into) = self.queues[queue].merge_into else { return queue };
         debug_assert!(self.queues[queue].synchrony.is_sync(), "async queues do not merge");
         let (name, into_name) = (self.queues[queue].name(), self.queues[into].name());
-        self.trace.event(cx.now, Event::QueuesMerged { queue: name, into: into_name });
+        self.trace
+            .event(cx.now, Event::Queue(QueueEvent::QueuesMerged { queue: name, into: into_name }));
         self.contexts[ioc].queues[Synchrony::Sync] = Some(into);
         self.queues[into].shared = true;
         self.drop_user(cx, queue);

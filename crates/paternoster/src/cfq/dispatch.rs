@@ -11,7 +11,7 @@ use crate::io_context::{IoClass, IoPrio};
 use crate::scheduler::Cx;
 use crate::synchrony::{BySynchrony, Synchrony};
 use crate::time::Instant;
-use crate::trace::{Event, SliceEnd, Trace, WaitReason};
+use crate::trace::{ElevatorEvent, Event, SliceEnd, Trace, WaitReason};
 
 impl<T: Trace> Cfq<T> {
     /// Dispatches the next request, if there is one for the device now.
@@ -19,7 +19,7 @@ impl<T: Trace> Cfq<T> {
         let queue = self.select(cx)?;
         let overdue = self.take_overdue(cx, queue);
         if let Err(why) = self.gate(cx, &self.queues[queue]) {
-            self.trace.event(cx.now, Event::Waiting { why });
+            self.trace.event(cx.now, Event::Elevator(ElevatorEvent::Waiting { why }));
             return None;
         }
         let next = overdue.or(self.queues[queue].next());

@@ -3,7 +3,7 @@
 use crate::arena::RequestId;
 use crate::cfq::Cfq;
 use crate::scheduler::Cx;
-use crate::trace::{Event, SliceEnd, Trace};
+use crate::trace::{ElevatorEvent, Event, SliceEnd, Trace};
 
 impl<T: Trace> Cfq<T> {
     /// Takes out all waiting requests, group by group and queue by queue. Each queue has a slice
@@ -24,6 +24,6 @@ impl<T: Trace> Cfq<T> {
         for &rq in out.iter() {
             self.unbind_request(cx, rq);
         }
-        self.trace.event(cx.now, Event::Drained { requests });
+        self.trace.event(cx.now, Event::Elevator(ElevatorEvent::Drained { requests }));
     }
 }

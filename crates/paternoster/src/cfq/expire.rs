@@ -10,7 +10,7 @@ use crate::cfq::slice::{Slice, Usage};
 use crate::parts::service_speed::Served;
 use crate::scheduler::Cx;
 use crate::time::{Nanos, Ticks};
-use crate::trace::{Event, SliceEnd, Trace};
+use crate::trace::{CfqEvent, Event, SliceEnd, Trace};
 
 const HAS_SLICE: &str = "the queue whose slice ends is active";
 
@@ -79,7 +79,7 @@ impl<T: Trace> Cfq<T> {
         state.stats.charged(cx.now, used, unaccounted, state.queued);
         self.trace.event(
             cx.now,
-            Event::SliceExpired {
+            Event::Cfq(CfqEvent::SliceExpired {
                 queue: name,
                 group,
                 why,
@@ -92,14 +92,20 @@ impl<T: Trace> Cfq<T> {
                 sectors: slice.sectors(),
                 vdisktime: standing.vdisktime.0,
                 min_vdisktime: standing.min_vdisktime.0,
-            },
+            }),
         );
         if self.kernel.has_slice_trace() {
             let used = Ticks::new(self.kernel.units(used).cast_signed());
             let (dispatched, sectors) = (slice.dispatched(), slice.sectors());
             let charge = self.charge_in_units(charge);
-            let event =
-                Event::SliceUsed { queue: name, used, dispatched, charge, iops_mode, sectors };
+            let event = Event::Cfq(CfqEvent::SliceUsed {
+                queue: name,
+                used,
+                dispatched,
+                charge,
+                iops_mode,
+                sectors,
+            });
             self.trace.event(cx.now, event);
         }
     }

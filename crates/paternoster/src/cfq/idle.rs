@@ -30,7 +30,7 @@ use crate::cfq::queue_id::QueueId;
 use crate::io_context::IoClass;
 use crate::scheduler::Cx;
 use crate::time::{Instant, Nanos};
-use crate::trace::{Event, NoIdleReason, SliceEnd, Trace};
+use crate::trace::{CfqEvent, Event, NoIdleReason, QueueEvent, SliceEnd, Trace};
 
 /// For whom the device idles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -150,7 +150,7 @@ impl<T: Trace> Cfq<T> {
             if slice_idle > Nanos::ZERO { slice_idle } else { self.tunables.group_idle() };
         let state = &mut self.queues[active];
         state.slice.stretch(cx.now, stretch);
-        self.trace.event(cx.now, Event::WaitBusy { queue: state.name() });
+        self.trace.event(cx.now, Event::Cfq(CfqEvent::WaitBusy { queue: state.name() }));
     }
 
     /// Arms the idle timer if the device is to idle for the active queue, which has run empty
@@ -160,7 +160,7 @@ impl<T: Trace> Cfq<T> {
             Ok(idle_for) => idle_for,
             Err(why) => {
                 let queue = self.queues[active].name();
-                return self.trace.event(cx.now, Event::NotIdling { queue, why });
+                return self.trace.event(cx.now, Event::Cfq(CfqEvent::NotIdling { queue, why }));
             }
         };
         let for_group = idle_for == IdleFor::Group;
@@ -171,7 +171,7 @@ impl<T: Trace> Cfq<T> {
         let (queue, group) = (state.name(), state.group);
         self.groups[group].stats.idle_begins(cx.now);
         self.idle_timer = Some(IdleTimer { at: cx.now + length, group });
-        self.trace.event(cx.now, Event::SliceIdling { queue, length, for_group });
+        self.trace.event(cx.now, Event::Cfq(CfqEvent::SliceIdling { queue, length, for_group }));
     }
 
     /// Stops the idle timer if it runs.
@@ -184,7 +184,7 @@ impl<T: Trace> Cfq<T> {
     /// Handles the idle timer: the expected request has not come in time.
     pub(super) fn idle_timer_fired(&mut self, cx: &Cx<'_>) {
         self.stop_idle_timer(cx);
-        self.trace.event(cx.now, Event::IdleTimerFired);
+        self.trace.event(cx.now, Event::Queue(QueueEvent::IdleTimerFired));
         let Some(active) = self.active else { return };
         let queue = &mut self.queues[active];
         if queue.slice.is_forced() {

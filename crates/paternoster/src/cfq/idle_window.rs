@@ -13,7 +13,7 @@ use crate::cfq::queue_id::QueueId;
 use crate::io_context::IoClass;
 use crate::scheduler::Cx;
 use crate::time::Nanos;
-use crate::trace::{Event, Trace};
+use crate::trace::{CfqEvent, Event, Trace};
 
 /// So many requests waiting at a time make a queue deep.
 const DEEP: u32 = 4;
@@ -65,7 +65,7 @@ impl<T: Trace> Cfq<T> {
         let state = &mut self.queues[queue];
         if state.idle_window.is_open() != on {
             state.idle_window.open = on;
-            self.trace.event(cx.now, Event::IdleWindow { queue: state.name(), on });
+            self.trace.event(cx.now, Event::Cfq(CfqEvent::IdleWindow { queue: state.name(), on }));
         }
     }
 

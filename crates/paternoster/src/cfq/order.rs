@@ -7,7 +7,7 @@ use crate::cfq::queue_id::QueueId;
 use crate::parts::seek_order::SeekOrder;
 use crate::request::Sector;
 use crate::scheduler::Cx;
-use crate::trace::{Event, Trace};
+use crate::trace::{Event, QueueEvent, Trace};
 
 impl<T: Trace> Cfq<T> {
     /// The seek order from `from`.
@@ -39,7 +39,7 @@ impl<T: Trace> Cfq<T> {
         let oldest = state.waiting.overdue(cx.requests, cx.now)?;
         state.slice.force_next();
         let rq = cx.requests[oldest].name();
-        self.trace.event(cx.now, Event::Overdue { queue: state.name(), rq });
+        self.trace.event(cx.now, Event::Queue(QueueEvent::Overdue { queue: state.name(), rq }));
         Some(oldest)
     }
 }

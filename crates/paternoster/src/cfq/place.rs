@@ -7,13 +7,13 @@ use crate::cfq::Cfq;
 use crate::cfq::queue_id::QueueId;
 use crate::cfq::service_tree::{Entity, Key};
 use crate::scheduler::Cx;
-use crate::trace::{Event, Trace};
+use crate::trace::{Event, QueueEvent, Trace};
 
 impl<T: Trace> Cfq<T> {
     /// Makes the queue busy. It is indexed by position when its first request becomes the next one.
     pub(super) fn add_busy(&mut self, cx: &Cx<'_>, queue: QueueId) {
         let name = self.queues[queue].name();
-        self.trace.event(cx.now, Event::Busy { queue: name });
+        self.trace.event(cx.now, Event::Queue(QueueEvent::Busy { queue: name }));
         self.busy += 1;
         self.busy_sync += u32::from(name.sync);
         // It is placed before it is counted among the queues of its group: see `slice_offset`.
@@ -29,7 +29,7 @@ impl<T: Trace> Cfq<T> {
         self.leave_group(cx, group);
         self.busy -= 1;
         self.busy_sync -= u32::from(name.sync);
-        self.trace.event(cx.now, Event::NotBusy { queue: name });
+        self.trace.event(cx.now, Event::Queue(QueueEvent::NotBusy { queue: name }));
     }
 
     /// Takes the busy queue off the tree on which it is.

@@ -7,7 +7,7 @@ use crate::cfq::queue_id::{QueueId, queue_of};
 use crate::io_context::IoClass;
 use crate::parts::position_index::is_close;
 use crate::scheduler::Cx;
-use crate::trace::{Event, PreemptReason, SliceEnd, Trace, Workload};
+use crate::trace::{Event, PreemptReason, QueueEvent, SliceEnd, Trace, Workload};
 
 impl<T: Trace> Cfq<T> {
     /// Returns why the queue of `rq`, which was just inserted, is to preempt the active queue, if
@@ -68,7 +68,7 @@ impl<T: Trace> Cfq<T> {
     pub(super) fn preempt(&mut self, cx: &Cx<'_>, queue: QueueId, why: PreemptReason) {
         let active = self.active.expect("only an active queue is preempted");
         let (by, over) = (self.queues[queue].name(), self.queues[active].name());
-        self.trace.event(cx.now, Event::Preempted { by, over, why });
+        self.trace.event(cx.now, Event::Queue(QueueEvent::Preempted { by, over, why }));
         let workload = self.queues[active].workload();
         self.expire_with_residue(cx, SliceEnd::Preempted);
         self.preempted_at = Some(self.service_speed.mark(cx.now));

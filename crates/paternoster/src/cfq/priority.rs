@@ -14,7 +14,7 @@ use crate::cfq::queue_id::QueueId;
 use crate::io_context::IoPrio;
 use crate::request::BioFlags;
 use crate::scheduler::Cx;
-use crate::trace::{Event, Trace};
+use crate::trace::{Event, QueueEvent, Trace};
 
 /// The class and level of a queue.
 #[derive(Clone, Copy, Debug)]
@@ -64,7 +64,8 @@ impl<T: Trace> Cfq<T> {
             let io_prio = self.contexts[ioc].io_prio;
             state.priority = QueuePriority::new(io_prio);
             state.idle_window.follow_class(io_prio.class());
-            self.trace.event(cx.now, Event::Priority { queue: state.name(), io_prio });
+            self.trace
+                .event(cx.now, Event::Queue(QueueEvent::Priority { queue: state.name(), io_prio }));
         }
     }
 
@@ -76,7 +77,8 @@ impl<T: Trace> Cfq<T> {
         let state = &mut self.queues[queue];
         let io_prio = state.priority.wanted_for(flags);
         if std::mem::replace(&mut state.priority.current, io_prio) != io_prio {
-            self.trace.event(cx.now, Event::Priority { queue: state.name(), io_prio });
+            self.trace
+                .event(cx.now, Event::Queue(QueueEvent::Priority { queue: state.name(), io_prio }));
         }
     }
 }

@@ -25,7 +25,7 @@ use crate::parts::waiting::WaitingRequests;
 use crate::request::Sector;
 use crate::scheduler::Cx;
 use crate::synchrony::Synchrony;
-use crate::trace::{Event, QueueName, SliceEnd, Trace, Workload};
+use crate::trace::{Event, QueueEvent, QueueName, SliceEnd, Trace, Workload};
 
 /// One queue.
 #[derive(Debug)]
@@ -261,7 +261,8 @@ impl<T: Trace> Cfq<T> {
             _ => {
                 let name = QueueName { ioc, sync: synchrony.is_sync() };
                 let queue = self.queues.0.insert(Queue::new(cx, group, name, io_prio));
-                self.trace.event(cx.now, Event::QueueMade { queue: name, group });
+                self.trace
+                    .event(cx.now, Event::Queue(QueueEvent::QueueMade { queue: name, group }));
                 if !synchrony.is_sync() {
                     *slot = Some(queue);
                     // The group is its first user.
@@ -303,7 +304,7 @@ impl<T: Trace> Cfq<T> {
             self.expire(cx, SliceEnd::Gone);
         }
         let name = self.queues[queue].name();
-        self.trace.event(cx.now, Event::QueueFreed { queue: name });
+        self.trace.event(cx.now, Event::Queue(QueueEvent::QueueFreed { queue: name }));
         self.isolation.forget(queue);
         self.queues.0.remove(queue);
     }

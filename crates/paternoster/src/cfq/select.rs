@@ -15,7 +15,7 @@ use crate::io_context::IoClass;
 use crate::scheduler::Cx;
 use crate::synchrony::Synchrony;
 use crate::time::{Instant, Nanos};
-use crate::trace::{Event, SliceEnd, Trace, WaitReason, Workload};
+use crate::trace::{CfqEvent, ElevatorEvent, Event, SliceEnd, Trace, WaitReason, Workload};
 
 /// A workload is served for at least so many ticks.
 const MIN_WORKLOAD_TICKS: u64 = 2;
@@ -135,7 +135,7 @@ impl<T: Trace> Cfq<T> {
             Verdict::Serve => return Some(active),
             Verdict::Wait(why) => {
                 self.queues[active].slice.hold_while_empty();
-                self.trace.event(cx.now, Event::Waiting { why });
+                self.trace.event(cx.now, Event::Elevator(ElevatorEvent::Waiting { why }));
                 return None;
             }
             Verdict::Expire(why) => self.expire(cx, why),
@@ -204,7 +204,7 @@ impl<T: Trace> Cfq<T> {
         let is_open = queue.idle_window.is_open();
         if queue.is_seeky() && is_open && queue.slice.has_half_left(cx.now) {
             queue.idle_window = IdleWindow::new(false);
-            self.trace.event(cx.now, Event::WindowGivenUp { queue: queue.name() });
+            self.trace.event(cx.now, Event::Cfq(CfqEvent::WindowGivenUp { queue: queue.name() }));
         }
     }
 
@@ -246,7 +246,7 @@ impl<T: Trace> Cfq<T> {
         self.serving.idling_asked = false;
         let span = self.workload_span(cx, group);
         self.serving.served.end = cx.now + span;
-        self.trace.event(cx.now, Event::Workload { group, class, workload, span });
+        self.trace.event(cx.now, Event::Cfq(CfqEvent::Workload { group, class, workload, span }));
         TreeId::new(class, workload)
     }
 
@@ -282,6 +282,7 @@ impl<T: Trace> Cfq<T> {
         let state = &mut self.groups[group];
         state.stats.activated(cx.now, state.queued);
         let ServedWorkload { class, workload, .. } = self.serving.served;
-        self.trace.event(cx.now, Event::Active { queue: name, group, class, workload });
+        self.trace
+            .event(cx.now, Event::Cfq(CfqEvent::Active { queue: name, group, class, workload }));
     }
 }

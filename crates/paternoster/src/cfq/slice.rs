@@ -21,7 +21,7 @@ use crate::request::SectorCount;
 use crate::scheduler::Cx;
 use crate::synchrony::Synchrony;
 use crate::time::{Hz, Instant, Nanos};
-use crate::trace::{Event, Trace};
+use crate::trace::{CfqEvent, Event, Trace};
 
 /// A level is worth 1/5 of the slice of level 4.
 const SLICE_STEP: u64 = 5;
@@ -345,7 +345,7 @@ impl<T: Trace> Cfq<T> {
         let length = self.take_slice(cx, queue);
         let state = &mut self.queues[queue];
         state.slice.begin(cx.now, length);
-        self.trace.event(cx.now, Event::Slice { queue: state.name(), length });
+        self.trace.event(cx.now, Event::Cfq(CfqEvent::Slice { queue: state.name(), length }));
     }
 }
 

@@ -8,14 +8,15 @@ use crate::cfq::Cfq;
 use crate::cfq::queue_id::QueueId;
 use crate::scheduler::Cx;
 use crate::synchrony::Synchrony;
-use crate::trace::{Event, Trace};
+use crate::trace::{Event, QueueEvent, Trace};
 
 impl<T: Trace> Cfq<T> {
     /// Plans to split the queue, whose slice ends, if it is shared and seeky.
     pub(super) fn plan_split_of_seeky(&mut self, cx: &Cx<'_>, queue: QueueId) {
         let state = &mut self.queues[queue];
         if state.shared && state.is_seeky() && !std::mem::replace(&mut state.split_due, true) {
-            self.trace.event(cx.now, Event::SplitPlanned { queue: state.name() });
+            self.trace
+                .event(cx.now, Event::Queue(QueueEvent::SplitPlanned { queue: state.name() }));
         }
     }
 
@@ -23,7 +24,7 @@ impl<T: Trace> Cfq<T> {
     /// is returned.
     pub(super) fn split(&mut self, cx: &Cx<'_>, ioc: IocId, queue: QueueId) -> Option<QueueId> {
         let state = &mut self.queues[queue];
-        self.trace.event(cx.now, Event::QueueSplit { queue: state.name() });
+        self.trace.event(cx.now, Event::Queue(QueueEvent::QueueSplit { queue: state.name() }));
         if state.users == 1 {
             state.named_after = ioc;
             state.shared = false;

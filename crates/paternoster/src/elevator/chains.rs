@@ -8,7 +8,7 @@ use crate::request::{Bio, BioFlags};
 use crate::scheduler::Scheduler;
 use crate::stats::{Counted, Stats};
 use crate::time::{Instant, Nanos};
-use crate::trace::{Event, MergeKind, MergeSite};
+use crate::trace::{ElevatorEvent, Event, MergeKind, MergeSite};
 
 impl<S: Scheduler> Elevator<S> {
     /// Notes that a plug was flushed, whose chains of this device come now.
@@ -21,7 +21,7 @@ impl<S: Scheduler> Elevator<S> {
     ) {
         self.advance(now);
         let depth = u32::try_from(chains).unwrap_or(u32::MAX);
-        self.emit(Event::Unplugged { depth, reason, age });
+        self.emit(Event::Elevator(ElevatorEvent::Unplugged { depth, reason, age }));
     }
 
     /// Submits a chain, as [`submit`](Self::submit) does a bio: for the first time, or again after
@@ -39,7 +39,13 @@ impl<S: Scheduler> Elevator<S> {
         self.advance(now);
         for &Bio { ioc, flags, op, sector, sectors, user_data, .. } in chain.bios() {
             if !flags.contains(BioFlags::RETRIED) {
-                self.emit(Event::Queued { bio: user_data, ioc, op, sector, sectors });
+                self.emit(Event::Elevator(ElevatorEvent::Queued {
+                    bio: user_data,
+                    ioc,
+                    op,
+                    sector,
+                    sectors,
+                }));
             }
         }
         let arrived = |stats: &mut Stats, group| {
@@ -65,6 +71,11 @@ impl<S: Scheduler> Elevator<S> {
         let counted = Counted::bio(bio, request.group);
         let (bio, into) = (bio.user_data, request.name());
         self.stats.merged(counted);
-        self.emit(Event::Merged { bio, into, kind, site: MergeSite::Plug });
+        self.emit(Event::Elevator(ElevatorEvent::Merged {
+            bio,
+            into,
+            kind,
+            site: MergeSite::Plug,
+        }));
     }
 }

@@ -25,7 +25,7 @@ use crate::parts::sort_list::SortList;
 use crate::request::{Bio, Place, Request, Sector};
 use crate::scheduler::{MergeRules, Scheduler};
 use crate::stats::Counted;
-use crate::trace::{Event, MergeKind, MergeSite};
+use crate::trace::{ElevatorEvent, Event, MergeKind, MergeSite};
 
 /// Requests looked at by a list scan.
 pub(super) const SCAN_DEPTH: u32 = 8;
@@ -175,8 +175,12 @@ impl<S: Scheduler> Elevator<S> {
         }
         self.take_bio(rq, bio, kind);
         self.stats.merged(Counted::bio(bio, self.requests[rq].group));
-        let event =
-            Event::Merged { bio: bio.user_data, into: self.requests[rq].name(), kind, site };
+        let event = Event::Elevator(ElevatorEvent::Merged {
+            bio: bio.user_data,
+            into: self.requests[rq].name(),
+            kind,
+            site,
+        });
         self.emit(event);
         Ok(())
     }
@@ -277,11 +281,11 @@ impl<S: Scheduler> Elevator<S> {
 
     /// Has `rq` absorb `absorbed`, which starts where `rq` ends.
     fn absorb(&mut self, rq: RequestId, absorbed: RequestId, site: MergeSite) {
-        let event = Event::Absorbed {
+        let event = Event::Elevator(ElevatorEvent::Absorbed {
             absorbed: self.requests[absorbed].name(),
             into: self.requests[rq].name(),
             site,
-        };
+        });
         self.emit(event);
         let was_queued = self.requests[absorbed].is_queued();
         if was_queued {

@@ -46,7 +46,7 @@ use crate::request::{Bio, BioFlags, Place, Request, Requests, UserDataList};
 use crate::scheduler::{Cx, InsertAt, Requeue, Scheduler, Work};
 use crate::stats::{Counted, Stats};
 use crate::time::Instant;
-use crate::trace::{Event, MergeKind, Trace, WaitReason};
+use crate::trace::{ElevatorEvent, Event, MergeKind, Trace, WaitReason};
 
 /// The elevator of one device: its requests, from the arrival of their bios to their completion.
 ///
@@ -151,7 +151,7 @@ impl<S: Scheduler> Elevator<S> {
     }
 
     /// Submits a bio, for the first time or again after it got [`Later`](Submitted::Later), which
-    /// is no [`Event::Queued`] again.
+    /// is no [`ElevatorEvent::Queued`] again.
     ///
     /// ```
     /// use paternoster::{
@@ -186,7 +186,13 @@ impl<S: Scheduler> Elevator<S> {
         self.advance(now);
         if !bio.flags.contains(BioFlags::RETRIED) {
             let Bio { ioc, op, sector, sectors, user_data, .. } = bio;
-            self.emit(Event::Queued { bio: user_data, ioc, op, sector, sectors });
+            self.emit(Event::Elevator(ElevatorEvent::Queued {
+                bio: user_data,
+                ioc,
+                op,
+                sector,
+                sectors,
+            }));
         }
         self.enter(bio, |stats, group| stats.bio_arrived(&bio, group))
     }
@@ -234,7 +240,7 @@ impl<S: Scheduler> Elevator<S> {
         if self.in_flight >= self.device.queue_depth {
             if self.queued > 0 {
                 let why = WaitReason::DeviceFull;
-                self.emit(Event::Waiting { why });
+                self.emit(Event::Elevator(ElevatorEvent::Waiting { why }));
             }
             return None;
         }
@@ -276,7 +282,7 @@ impl<S: Scheduler> Elevator<S> {
         if request.bound {
             self.ask(|scheduler, cx| scheduler.complete(cx, rq));
         }
-        self.emit(Event::Completed { rq: name, key: rq, group, sectors });
+        self.emit(Event::Elevator(ElevatorEvent::Completed { rq: name, key: rq, group, sectors }));
         let user_data = self.free(rq);
         Completed { user_data, wake_waiters: self.admission.take_wake_up() }
     }
@@ -295,7 +301,7 @@ impl<S: Scheduler> Elevator<S> {
         request.never_merge = true;
         request.place = Place::Made;
         self.stats.requeued(&self.requests[rq]);
-        self.emit(Event::Requeued { rq: name, key: rq, group });
+        self.emit(Event::Elevator(ElevatorEvent::Requeued { rq: name, key: rq, group }));
         let keeper = if bound {
             self.ask(|scheduler, cx| scheduler.requeue(cx, rq))
         } else {
@@ -361,7 +367,7 @@ impl<S: Scheduler> Elevator<S> {
             request.bound = false;
         }
         let old = std::mem::replace(&mut self.scheduler, to);
-        self.emit(Event::SchedulerSwitched);
+        self.emit(Event::Elevator(ElevatorEvent::SchedulerSwitched));
         self.attach();
         self.tune();
         self.stats.switched(held.len());
@@ -516,7 +522,7 @@ impl<S: Scheduler> Elevator<S> {
         self.queued += 1;
         let group = request.group;
         if self.stats.request_waits(self.now, Counted::request(request)) {
-            self.emit(Event::GroupWaits { group });
+            self.emit(Event::Elevator(ElevatorEvent::GroupWaits { group }));
         }
     }
 
@@ -525,7 +531,7 @@ impl<S: Scheduler> Elevator<S> {
         self.queued -= 1;
         let group = self.requests[rq].group;
         if self.stats.request_gone(self.now, Counted::request(&self.requests[rq])) {
-            self.emit(Event::GroupWaitsNoMore { group });
+            self.emit(Event::Elevator(ElevatorEvent::GroupWaitsNoMore { group }));
         }
     }
 
@@ -537,9 +543,9 @@ impl<S: Scheduler> Elevator<S> {
         self.in_flight += 1;
         let (name, group) = (request.name(), request.group);
         let was_last = self.stats.dispatched(self.now, request);
-        self.emit(Event::Dispatched { rq: name, key: rq, group });
+        self.emit(Event::Elevator(ElevatorEvent::Dispatched { rq: name, key: rq, group }));
         if was_last {
-            self.emit(Event::GroupWaitsNoMore { group });
+            self.emit(Event::Elevator(ElevatorEvent::GroupWaitsNoMore { group }));
         }
     }
 

@@ -17,7 +17,7 @@ use super::domain::MEASURED;
 use super::latency::Bucket;
 use crate::scheduler::Cx;
 use crate::time::Jiffies;
-use crate::trace::{Domain, Event, LatencyKind, Trace};
+use crate::trace::{Domain, Event, KyberEvent, LatencyKind, Trace};
 
 /// The timer fires that part of a second after the first completion since it last fired.
 const WINDOWS_PER_SECOND: u32 = 10;
@@ -73,7 +73,7 @@ impl<T: Trace> Kyber<T> {
         let depth = scaled(tokens.depth(), p99).clamp(1, tokens.numbers());
         if depth != tokens.depth() {
             tokens.set_depth(depth);
-            self.trace.event(cx.now, Event::DepthChanged { domain, depth });
+            self.trace.event(cx.now, Event::Kyber(KyberEvent::DepthChanged { domain, depth }));
         }
     }
 
@@ -89,7 +89,13 @@ impl<T: Trace> Kyber<T> {
         let latencies = &mut self.latencies[domain as usize];
         let taken = latencies.take_percentile(kind, percent, now, cx.device.hz)?;
         let quarters = taken.bucket.quarters();
-        let event = Event::Latency { domain, kind, percent, quarters, samples: taken.samples };
+        let event = Event::Kyber(KyberEvent::Latency {
+            domain,
+            kind,
+            percent,
+            quarters,
+            samples: taken.samples,
+        });
         self.trace.event(cx.now, event);
         Some(taken.bucket)
     }

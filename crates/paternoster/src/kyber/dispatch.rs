@@ -12,7 +12,7 @@ use super::domain::{after, batch_size};
 use super::{DomainState, Kyber};
 use crate::arena::RequestId;
 use crate::scheduler::Cx;
-use crate::trace::{Domain, Event, Trace, WaitReason};
+use crate::trace::{Domain, ElevatorEvent, Event, KyberEvent, Trace, WaitReason};
 
 impl<T: Trace> Kyber<T> {
     /// Takes the next request of the current domain, or of the next one that has one to dispatch.
@@ -31,7 +31,8 @@ impl<T: Trace> Kyber<T> {
                 return Some(rq);
             }
         }
-        self.trace.event(cx.now, Event::Waiting { why: WaitReason::NoToken });
+        self.trace
+            .event(cx.now, Event::Elevator(ElevatorEvent::Waiting { why: WaitReason::NoToken }));
         None
     }
 
@@ -45,7 +46,7 @@ impl<T: Trace> Kyber<T> {
         let token = tokens.take();
         *throttled = token.is_none();
         let Some(token) = token else {
-            self.trace.event(cx.now, Event::Throttled { domain });
+            self.trace.event(cx.now, Event::Kyber(KyberEvent::Throttled { domain }));
             return None;
         };
         let rq = queue.pop(cx.requests).expect("the domain has a request");

@@ -34,43 +34,27 @@ pub use limits::PlugLimits;
 
 use crate::request::Bio;
 use crate::time::{Instant, Nanos};
+use crate::trace::declare::reasons;
 
-/// Why a plug was flushed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum FlushReason {
-    /// It held as many chains as it may.
-    Full,
-    /// Its newest chain was long.
-    Bytes,
-    /// Its oldest chain was old.
-    Age,
-    /// The submitter finished it, or a bio could not wait, or as many had come as were announced.
-    Explicit,
-    /// The submitter is about to wait.
-    Wait,
-    /// The submitter lets others run.
-    Yield,
-    /// The plug was dropped.
-    Drop,
+reasons! {
+    /// Why a plug was flushed.
+    #[derive(Hash)]
+    #[non_exhaustive]
+    pub enum FlushReason;
+    Full = "full", "it held as many requests as it may";
+    Bytes = "bytes", "its newest request was long";
+    Age = "age", "its oldest request was old";
+    Explicit = "explicit", "the submitter finished it, or a bio could not wait, or as many had \
+                            come as were announced";
+    Wait = "wait", "the submitter is about to wait";
+    Yield = "yield", "the submitter lets others run";
+    Drop = "drop", "the plug was dropped";
 }
 
 impl FlushReason {
-    /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 7] =
-        [Self::Full, Self::Bytes, Self::Age, Self::Explicit, Self::Wait, Self::Yield, Self::Drop];
-
     /// Its name in statistics and traces.
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::Full => "full",
-            Self::Bytes => "bytes",
-            Self::Age => "age",
-            Self::Explicit => "explicit",
-            Self::Wait => "wait",
-            Self::Yield => "yield",
-            Self::Drop => "drop",
-        }
+        self.word().name
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::{Event, Trace};
+use super::{ElevatorEvent, Event, QueueEvent, Trace};
 use crate::time::Instant;
 
 /// A sink that costs nothing.
@@ -39,8 +39,8 @@ pub type TimedEvents = VecDeque<(Instant, Event)>;
 /// A sink that keeps the newest events, up to a number of them, until they are taken.
 ///
 /// It leaves out those that decide nothing and come with nearly every request: who has something
-/// to do ([`Event::GroupWaits`], [`Event::GroupWaitsNoMore`], [`Event::Busy`],
-/// [`Event::NotBusy`]), and what all wait for ([`Event::Waiting`]).
+/// to do ([`ElevatorEvent::GroupWaits`], [`ElevatorEvent::GroupWaitsNoMore`], [`QueueEvent::Busy`],
+/// [`QueueEvent::NotBusy`]), and what all wait for ([`ElevatorEvent::Waiting`]).
 #[derive(Clone, Debug)]
 pub struct RingRecorder {
     events: TimedEvents,
@@ -67,11 +67,12 @@ impl Trace for RingRecorder {
     #[inline]
     fn event(&mut self, now: Instant, event: Event) {
         match event {
-            Event::GroupWaits { .. }
-            | Event::GroupWaitsNoMore { .. }
-            | Event::Busy { .. }
-            | Event::NotBusy { .. }
-            | Event::Waiting { .. } => {}
+            Event::Elevator(
+                ElevatorEvent::GroupWaits { .. }
+                | ElevatorEvent::GroupWaitsNoMore { .. }
+                | ElevatorEvent::Waiting { .. },
+            )
+            | Event::Queue(QueueEvent::Busy { .. } | QueueEvent::NotBusy { .. }) => {}
             event => self.push(now, event),
         }
     }
@@ -117,17 +118,17 @@ mod tests {
     fn ring_loses_the_oldest_and_counts_them() {
         let mut sink = (Some(Box::new(RingRecorder::new(3))), NoTrace);
         let at = |n| Instant::START + Nanos::from_nanos(n);
-        (0..5).for_each(|n| sink.event(at(n), Event::IdleTimerFired));
+        (0..5).for_each(|n| sink.event(at(n), Event::Queue(QueueEvent::IdleTimerFired)));
         let ring = sink.0.as_mut().expect("it is there");
         let (events, lost) = ring.take(TimedEvents::new());
         assert_eq!(events.iter().map(|&(now, _)| now).collect::<Vec<_>>(), [at(2), at(3), at(4)]);
         assert_eq!(lost, 2);
         assert_eq!(ring.take(events), (TimedEvents::new(), 0), "all were taken");
-        sink.event(at(9), Event::IdleTimerFired);
+        sink.event(at(9), Event::Queue(QueueEvent::IdleTimerFired));
         let ring = sink.0.as_mut().expect("it is there");
         assert_eq!(
             ring.take(TimedEvents::new()),
-            (TimedEvents::from([(at(9), Event::IdleTimerFired)]), 0)
+            (TimedEvents::from([(at(9), Event::Queue(QueueEvent::IdleTimerFired))]), 0)
         );
     }
 }

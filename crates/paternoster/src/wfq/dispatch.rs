@@ -26,7 +26,9 @@ use super::tournament::Tag;
 use super::{InFlight, Wfq};
 use crate::arena::RequestId;
 use crate::scheduler::Cx;
-use crate::trace::{Event, FairWhy, HoldReason, ShareOf, Trace, WaitReason};
+use crate::trace::{
+    ElevatorEvent, Event, FairWhy, HoldReason, ShareOf, Trace, WaitReason, WfqEvent,
+};
 
 /// The request to dispatch, and where it waits.
 #[derive(Clone, Copy, Debug)]
@@ -47,7 +49,10 @@ impl<T: Trace> Wfq<T> {
     pub(super) fn next_request(&mut self, cx: &mut Cx<'_>) -> Option<RequestId> {
         let depth = self.depth_now.min(cx.device.queue_depth);
         if cx.in_device >= depth {
-            self.trace.event(cx.now, Event::Waiting { why: WaitReason::DeviceFull });
+            self.trace.event(
+                cx.now,
+                Event::Elevator(ElevatorEvent::Waiting { why: WaitReason::DeviceFull }),
+            );
             return None;
         }
         self.request_within(cx, depth)
@@ -59,13 +64,14 @@ impl<T: Trace> Wfq<T> {
     fn request_within(&mut self, cx: &mut Cx<'_>, depth: u32) -> Option<RequestId> {
         self.release(cx.now);
         let Some(choice) = self.choose(cx, depth) else {
-            self.trace.event(cx.now, Event::Waiting { why: WaitReason::Capped });
+            self.trace
+                .event(cx.now, Event::Elevator(ElevatorEvent::Waiting { why: WaitReason::Capped }));
             return None;
         };
         if let Some((why, waits)) = self.why_held(cx, &choice, depth) {
             let node = ShareOf::Group(cx.requests[choice.rq].group);
-            self.trace.event(cx.now, Event::FairHeld { node, why, until: None });
-            self.trace.event(cx.now, Event::Waiting { why: waits });
+            self.trace.event(cx.now, Event::Wfq(WfqEvent::Held { node, why, until: None }));
+            self.trace.event(cx.now, Event::Elevator(ElevatorEvent::Waiting { why: waits }));
             return None;
         }
         self.take(cx, choice);
@@ -214,7 +220,8 @@ impl<T: Trace> Wfq<T> {
         self.tree.classes_of_mut(own).served(class, charge, earning);
         let name = cx.requests[rq].name();
         let why = reserved.map_or(FairWhy::Weight, |_| FairWhy::Reserved);
-        let dispatched = Event::FairDispatch { rq: name, start, charge: charge.count(), why };
+        let dispatched =
+            Event::Wfq(WfqEvent::Chosen { rq: name, start, charge: charge.count(), why });
         self.trace.event(cx.now, dispatched);
         self.count_run(context, charge);
         if let Some(node) = reserved {

@@ -9,7 +9,7 @@ use crate::io_context::IoContext;
 use crate::request::Bio;
 use crate::scheduler::{Cx, InsertAt};
 use crate::time::Instant;
-use crate::trace::{Event, HoldReason, MergeKind, Trace};
+use crate::trace::{Event, HoldReason, MergeKind, Trace, WfqEvent};
 
 impl<T: Trace> Wfq<T> {
     /// Inserts a bound request. Its I/O context, and all above it, become active.
@@ -83,12 +83,12 @@ impl<T: Trace> Wfq<T> {
 pub(super) fn emit(trace: &mut impl Trace, now: Instant, change: Change) {
     let event = match change {
         Change::Busy(Entered { whom, start, v, lag }) => {
-            Event::FairBusy { node: whom, start, v, lag: lag.milli_ops() }
+            Event::Wfq(WfqEvent::Busy { node: whom, start, v, lag: lag.milli_ops() })
         }
         Change::Held(node, until) => {
-            Event::FairHeld { node, why: HoldReason::Cap, until: Some(until) }
+            Event::Wfq(WfqEvent::Held { node, why: HoldReason::Cap, until: Some(until) })
         }
-        Change::Released(node) => Event::FairReleased { node },
+        Change::Released(node) => Event::Wfq(WfqEvent::Released { node }),
     };
     trace.event(now, event);
 }

@@ -17,7 +17,7 @@ use super::window::{BLOCK, Closed, Done};
 use crate::device::Device;
 use crate::scheduler::Cx;
 use crate::time::{Instant, Nanos};
-use crate::trace::{Event, Trace, WindowVerdict};
+use crate::trace::{Event, Trace, WfqEvent, WindowVerdict};
 
 /// The learned depth at most on a rotational device: with more it serves by position, and starves.
 const ROTATIONAL_DEPTH: u32 = 8;
@@ -161,7 +161,7 @@ impl<T: Trace> Wfq<T> {
     /// Lets a price move if this window says so: the unit of speeds is another one then.
     fn learn_prices(&mut self, now: Instant, closed: &Closed) {
         if let Some(Moved { which, from, to }) = self.pricing.window_closed(closed) {
-            self.trace.event(now, Event::PriceMoved { which, from, to });
+            self.trace.event(now, Event::Wfq(WfqEvent::PriceMoved { which, from, to }));
             self.windows.price_by(self.pricing.base());
             self.depth.restart();
         }
@@ -202,6 +202,6 @@ impl Closed {
             (false, false) => WindowVerdict::Valid,
         };
         let speed = super::depth::ops(self.speed);
-        Event::WindowClosed { completions: self.completions, speed, why }
+        Event::Wfq(WfqEvent::WindowClosed { completions: self.completions, speed, why })
     }
 }

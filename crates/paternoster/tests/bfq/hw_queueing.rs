@@ -2,7 +2,7 @@
 
 use crate::rig::*;
 use crate::{FAR, fast, plain_disk};
-use paternoster::{Device, Event, SchedulerKind};
+use paternoster::{Device, Event, QueueEvent, SchedulerKind};
 
 fn solid(depth: u32) -> Rig {
     Rig::on(Device::solid_state(depth), SchedulerKind::Bfq).without_merging().set("low_latency", 0)
@@ -18,7 +18,7 @@ fn are_merged_for_position(rig: Rig) -> bool {
         Submit("b", read(8..16).by("b")),
         Submit("a2", read(16..24).by("a")),
     ]);
-    rig.events().iter().any(|event| matches!(event, Event::QueuesMerged { .. }))
+    rig.events().iter().any(|event| matches!(event, Event::Queue(QueueEvent::QueuesMerged { .. })))
 }
 
 /// Not more than three at once.

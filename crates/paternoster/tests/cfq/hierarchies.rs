@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::rig::*;
-use paternoster::{AnyScheduler, Device, Event, Hierarchy, Recorder, SchedulerKind};
+use paternoster::{AnyScheduler, CfqEvent, Device, Event, Hierarchy, Recorder, SchedulerKind};
 
 pub(crate) const FAR: u64 = 1_000_000;
 pub(crate) const BY_VDISKTIME: [Hierarchy; 2] = [Hierarchy::Flat, Hierarchy::Entities];
@@ -30,7 +30,7 @@ pub(crate) fn readers(mut rig: Rig, tasks: &[(&'static str, &str, &str)]) -> Ser
 fn charged(run: &mut Served) -> BTreeMap<String, u64> {
     let mut sums = BTreeMap::new();
     for (_, event) in run.rig.timed_events() {
-        if let Event::SliceExpired { queue, charge, .. } = event {
+        if let Event::Cfq(CfqEvent::SliceExpired { queue, charge, .. }) = event {
             *sums.entry(run.rig.task_name(queue)).or_default() += charge;
         }
     }
@@ -189,7 +189,7 @@ fn group_joins_right_behind_the_last_one_and_charges_stay() {
         let mut run = readers(rig, &[("a", "be/4", "/a")]);
         run.issues("b", Stream::reads(16).from(9 * FAR).depth(2).at(ms(8))).until(ms(24));
         let vdisktimes = run.rig.timed_events().into_iter().filter_map(|(_, event)| match event {
-            Event::SliceExpired { vdisktime, .. } => Some(vdisktime),
+            Event::Cfq(CfqEvent::SliceExpired { vdisktime, .. }) => Some(vdisktime),
             _ => None,
         });
         let vdisktimes: Vec<_> = vdisktimes.collect();

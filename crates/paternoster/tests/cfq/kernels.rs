@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::rig::*;
-use paternoster::{BioFlags, Device, Event, Hierarchy, Hz, Kernel, SchedulerKind};
+use paternoster::{BioFlags, CfqEvent, Device, Event, Hierarchy, Hz, Kernel, SchedulerKind};
 
 const FAR: u64 = 1_000_000;
 const SEED: Kernel = Kernel::V2_6_35Seed;
@@ -100,7 +100,9 @@ fn slice_begins_and_ends_with_a_tick() {
                 Advance(at),
                 Complete("c"),
             ]);
-            rig.events().iter().any(|event| matches!(event, Event::SliceExpired { .. }))
+            rig.events()
+                .iter()
+                .any(|event| matches!(event, Event::Cfq(CfqEvent::SliceExpired { .. })))
         };
         assert!(!slice_ends(us(end - 901)), "{kernel} before its end");
         assert!(slice_ends(us(end - 900)), "{kernel} at its end");
@@ -202,7 +204,7 @@ fn group_begins_a_fifth_of_a_second_in_ticks_behind_the_last_one() {
                 Exit("b"),
             ]);
             let mut vdisktimes = rig.events().into_iter().filter_map(|event| match event {
-                Event::SliceExpired { vdisktime, .. } => Some(vdisktime),
+                Event::Cfq(CfqEvent::SliceExpired { vdisktime, .. }) => Some(vdisktime),
                 _ => None,
             });
             assert_eq!(vdisktimes.next_back(), Some(vdisktime), "{hz} {slice_idle}");
@@ -214,7 +216,7 @@ fn group_begins_a_fifth_of_a_second_in_ticks_behind_the_last_one() {
 fn charged(run: &mut Served) -> BTreeMap<String, u64> {
     let mut sums = BTreeMap::new();
     for event in run.rig.events() {
-        if let Event::SliceUsed { queue, charge, .. } = event {
+        if let Event::Cfq(CfqEvent::SliceUsed { queue, charge, .. }) = event {
             *sums.entry(run.rig.task_name(queue)).or_default() += charge;
         }
     }

@@ -6,7 +6,7 @@
 
 use crate::hierarchies::BY_VDISKTIME;
 use crate::rig::*;
-use paternoster::{Event, Hierarchy};
+use paternoster::{CfqEvent, Event, Hierarchy};
 
 const FAR: u64 = 1_000_000;
 
@@ -28,7 +28,9 @@ fn fractions(run: &mut Served, path: &str) -> Vec<u64> {
     let mut before = None;
     let mut found = vec![];
     for (_, event) in run.rig.timed_events() {
-        let Event::SliceExpired { group, charge, vdisktime, .. } = event else { continue };
+        let Event::Cfq(CfqEvent::SliceExpired { group, charge, vdisktime, .. }) = event else {
+            continue;
+        };
         if group == wanted {
             found.extend(before.map(|before| (charge << 24) / (vdisktime - before)));
             before = Some(vdisktime);
@@ -131,7 +133,9 @@ fn weight_of_a_group_with_active_groups_below_counts_once_all_of_them_were_inact
 fn vdisktimes(run: &mut Served, path: &str) -> Vec<u64> {
     let wanted = run.rig.group_id(path);
     let of_group = |(_, event)| match event {
-        Event::SliceExpired { group, vdisktime, .. } if group == wanted => Some(vdisktime),
+        Event::Cfq(CfqEvent::SliceExpired { group, vdisktime, .. }) if group == wanted => {
+            Some(vdisktime)
+        }
         _ => None,
     };
     run.rig.timed_events().into_iter().filter_map(of_group).collect()

@@ -1,6 +1,6 @@
 //! How the depths follow the latencies.
 
-use paternoster::{Event, LatencyKind};
+use paternoster::{Event, KyberEvent, LatencyKind};
 
 use crate::rig::*;
 use crate::{Crowd, complete, deep, dispatch_all, fire_timer, serve, submit};
@@ -168,12 +168,15 @@ fn few_latencies_are_judged_once_a_second_in_the_device_and_much_later_in_all() 
             rig.elevator.handle_timeout(rig.now);
         }
         for (at, event) in rig.timed_events() {
-            if let Event::Latency { kind, quarters, samples, .. } = event {
+            if let Event::Kyber(KyberEvent::Latency { kind, quarters, samples, .. }) = event {
                 assert_eq!(quarters, 8);
                 let ms = at.since_start().as_nanos() / 1_000_000;
                 judged.push((ms, kind, samples));
             }
-            assert!(!matches!(event, Event::DepthChanged { .. }), "there are no more tokens");
+            assert!(
+                !matches!(event, Event::Kyber(KyberEvent::DepthChanged { .. })),
+                "there are no more tokens"
+            );
         }
     }
     let device =

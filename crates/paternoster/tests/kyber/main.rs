@@ -16,7 +16,7 @@ mod tunables;
 
 use std::ops::Range;
 
-use paternoster::{Event, Nanos, RequestId};
+use paternoster::{Event, KyberEvent, Nanos, RequestId};
 use rig::{Io, Rig};
 
 /// More than all domains have tokens for.
@@ -75,6 +75,6 @@ fn fire_timer(rig: &mut Rig) {
 
 /// How many domains were found without a token since the last look at the trace.
 fn times_throttled(rig: &mut Rig) -> usize {
-    let throttled = |event: &Event| matches!(event, Event::Throttled { .. });
+    let throttled = |event: &Event| matches!(event, Event::Kyber(KyberEvent::Throttled { .. }));
     rig.events().iter().filter(|event| throttled(event)).count()
 }

@@ -2,8 +2,8 @@
 
 use paternoster::scheduler::{Scheduler, Work};
 use paternoster::{
-    AnyScheduler, Completed, DeviceWeights, Event, MergeKind, Recorder, RequestId, Submitted,
-    Weight, Weights,
+    AnyScheduler, Completed, DeviceWeights, ElevatorEvent, Event, MergeKind, Recorder, RequestId,
+    Submitted, Weight, Weights,
 };
 
 use super::Step::*;
@@ -108,10 +108,10 @@ impl Rig {
         }
         for event in self.collect_events() {
             match event {
-                Event::Merged { bio, into, .. } => {
+                Event::Elevator(ElevatorEvent::Merged { bio, into, .. }) => {
                     self.requests.insert(bio, self.requests[&into]);
                 }
-                Event::Absorbed { absorbed, into, .. } => {
+                Event::Elevator(ElevatorEvent::Absorbed { absorbed, into, .. }) => {
                     let (absorbed_rq, into) =
                         (self.requests.get(&absorbed).copied(), self.requests[&into]);
                     self.requests.insert(absorbed, into);

@@ -34,10 +34,12 @@
 //! make that line. Therefore the lines are a table: it makes the text of each event, and it knows
 //! how a line may begin. A beginning that no line of the rig's schedulers can have fails the test.
 
+use paternoster::Event::{Bfq, Cfq, Elevator, Kyber, Queue, Wfq};
 use paternoster::{
-    BudgetEnd, Domain, Event, FairWhy, GroupId, Hierarchy, HoldReason, Instant, IoClass, IoPrio,
-    LatencyKind, Nanos, PreemptReason, QueueName, SchedulerKind, SectorCount, ShareOf, SliceEnd,
-    Ticks, Vtime, WaitReason, Workload,
+    BfqEvent, BudgetEnd, CfqEvent, Domain, ElevatorEvent, Event, FairWhy, GroupId, Hierarchy,
+    HoldReason, Instant, IoClass, IoPrio, KyberEvent, LatencyKind, Nanos, PreemptReason,
+    QueueEvent, QueueName, SchedulerKind, SectorCount, ShareOf, SliceEnd, Ticks, Vtime, WaitReason,
+    WfqEvent, Workload,
 };
 
 use super::words::{
@@ -94,7 +96,7 @@ macro_rules! lines {
             Some(match *event {
                 $($event => {
                     $(let $hole: $kind = lines!(@value $hole $($value)?);)*
-                    $(let $hole = $hole.word(rig);)*
+                    $(let $hole = Word::word(&$hole, rig);)*
                     format!($line)
                 })*
                 _ => return None,
@@ -104,47 +106,50 @@ macro_rules! lines {
 }
 
 lines! {
-    ALL: Event::Waiting { why, .. } => "waiting: {why}" { why: WaitReason };
-    BOTH: Event::QueueMade { queue, group, .. } => "made {queue} in {group}"
+    ALL: Elevator(ElevatorEvent::Waiting { why, .. }) => "waiting: {why}" { why: WaitReason };
+    BOTH: Queue(QueueEvent::QueueMade { queue, group, .. }) => "made {queue} in {group}"
         { queue: QueueName, group: GroupId };
-    BOTH: Event::Priority { queue, io_prio, .. } => "priority {queue}: {io_prio}"
+    BOTH: Queue(QueueEvent::Priority { queue, io_prio, .. }) => "priority {queue}: {io_prio}"
         { queue: QueueName, io_prio: IoPrio };
-    BOTH: Event::Busy { queue, .. } => "busy {queue}" { queue: QueueName };
-    BOTH: Event::NotBusy { queue, .. } => "not busy {queue}" { queue: QueueName };
-    BOTH: Event::QueueFreed { queue, .. } => "freed {queue}" { queue: QueueName };
-    BOTH: Event::GroupMoved { ioc, .. } => "moved {queue}"
+    BOTH: Queue(QueueEvent::Busy { queue, .. }) => "busy {queue}" { queue: QueueName };
+    BOTH: Queue(QueueEvent::NotBusy { queue, .. }) => "not busy {queue}" { queue: QueueName };
+    BOTH: Queue(QueueEvent::QueueFreed { queue, .. }) => "freed {queue}" { queue: QueueName };
+    BOTH: Queue(QueueEvent::GroupMoved { ioc, .. }) => "moved {queue}"
         { queue: QueueName = QueueName { ioc, sync: true } };
-    BOTH: Event::IdleTimerFired => "timer" {};
-    BOTH: Event::Preempted { by, over, why, .. } => "preempted {over} by {by}: {why}"
+    BOTH: Queue(QueueEvent::IdleTimerFired) => "timer" {};
+    BOTH: Queue(QueueEvent::Preempted { by, over, why, .. }) => "preempted {over} by {by}: {why}"
         { by: QueueName, over: QueueName, why: PreemptReason };
-    BOTH: Event::MergePlanned { queue, into, .. } => "to merge {queue} into {into}"
+    BOTH: Queue(QueueEvent::MergePlanned { queue, into, .. }) => "to merge {queue} into {into}"
         { queue: QueueName, into: QueueName };
-    BOTH: Event::QueuesMerged { queue, into, .. } => "merged {queue} into {into}"
+    BOTH: Queue(QueueEvent::QueuesMerged { queue, into, .. }) => "merged {queue} into {into}"
         { queue: QueueName, into: QueueName };
-    BOTH: Event::SplitPlanned { queue, .. } => "to split {queue}" { queue: QueueName };
-    BOTH: Event::QueueSplit { queue, .. } => "split {queue}" { queue: QueueName };
-    BOTH: Event::Overdue { rq, .. } => "overdue {rq}" { rq: RequestName = RequestName(rq) };
-    BOTH: Event::HardwareQueueing { now, .. } => "hardware queueing: {now}" { now: bool };
-    BOTH: Event::Drained { requests, .. } => "drained {requests}" { requests: u32 };
+    BOTH: Queue(QueueEvent::SplitPlanned { queue, .. }) => "to split {queue}" { queue: QueueName };
+    BOTH: Queue(QueueEvent::QueueSplit { queue, .. }) => "split {queue}" { queue: QueueName };
+    BOTH: Queue(QueueEvent::Overdue { rq, .. }) => "overdue {rq}"
+        { rq: RequestName = RequestName(rq) };
+    BOTH: Queue(QueueEvent::HardwareQueueing { now, .. }) => "hardware queueing: {now}"
+        { now: bool };
+    BOTH: Elevator(ElevatorEvent::Drained { requests, .. }) => "drained {requests}"
+        { requests: u32 };
 
-    KYBER: Event::Latency { domain, kind, percent, quarters, samples, .. } =>
+    KYBER: Kyber(KyberEvent::Latency { domain, kind, percent, quarters, samples, .. }) =>
         "latency {domain} {kind} p{percent}: {quarters}/4 of {samples}"
         { domain: Domain, kind: LatencyKind, percent: u32, quarters: u32, samples: u32 };
-    KYBER: Event::DepthChanged { domain, depth, .. } => "depth {domain}: {depth}"
+    KYBER: Kyber(KyberEvent::DepthChanged { domain, depth, .. }) => "depth {domain}: {depth}"
         { domain: Domain, depth: u32 };
-    KYBER: Event::Throttled { domain, .. } => "throttled {domain}" { domain: Domain };
+    KYBER: Kyber(KyberEvent::Throttled { domain, .. }) => "throttled {domain}" { domain: Domain };
 
-    CFQ: Event::GroupLeft { group, .. } => "left {group}" { group: GroupId };
-    CFQ: Event::HierarchySwitched { to, .. } => "hierarchy {to}" { to: Hierarchy };
-    CFQ: Event::Workload { group, class, workload, span, .. } =>
+    CFQ: Cfq(CfqEvent::GroupLeft { group, .. }) => "left {group}" { group: GroupId };
+    CFQ: Cfq(CfqEvent::HierarchySwitched { to, .. }) => "hierarchy {to}" { to: Hierarchy };
+    CFQ: Cfq(CfqEvent::Workload { group, class, workload, span, .. }) =>
         "workload {group}: {class} {workload} for {span}"
         { group: GroupId, class: IoClass, workload: Workload, span: Nanos };
-    CFQ: Event::Active { queue, .. } => "active {queue}" { queue: QueueName };
-    CFQ: Event::Slice { queue, length, .. } => "slice {queue}: {length}"
+    CFQ: Cfq(CfqEvent::Active { queue, .. }) => "active {queue}" { queue: QueueName };
+    CFQ: Cfq(CfqEvent::Slice { queue, length, .. }) => "slice {queue}: {length}"
         { queue: QueueName, length: Nanos };
-    CFQ: Event::SliceExpired {
+    CFQ: Cfq(CfqEvent::SliceExpired {
         queue, why, residue, used, unaccounted, dispatched, charge, iops_mode, vdisktime, ..
-    } =>
+    }) =>
         "expired {queue}: {why}, used {used}, charged {charge}, {residue}, \
          dispatched {dispatched}, \
          vdisktime {vdisktime}, unaccounted {unaccounted}"
@@ -153,56 +158,61 @@ lines! {
             charge: Charge = Charge { charge, iops_mode }, residue: Residue = Residue(residue),
             dispatched: u32, vdisktime: u64, unaccounted: Nanos
         };
-    CFQ: Event::SliceUsed { queue, used, dispatched, charge, iops_mode, sectors, .. } =>
+    CFQ: Cfq(CfqEvent::SliceUsed { queue, used, dispatched, charge, iops_mode, sectors, .. }) =>
         "sl_used {queue}: {used}, disp {dispatched}, charge {charge}, iops {iops_mode}, \
          sect {sectors}"
         {
             queue: QueueName, used: Ticks, dispatched: u32, charge: u64, iops_mode: bool,
             sectors: u64
         };
-    CFQ: Event::QueueMoved { queue, from, to, .. } => "queue moved {queue}: {from} to {to}"
+    CFQ: Cfq(CfqEvent::QueueMoved { queue, from, to, .. }) => "queue moved {queue}: {from} to {to}"
         { queue: QueueName, from: GroupId, to: GroupId };
-    CFQ: Event::IdleWindow { queue, on, .. } => "window {queue}: {on}"
+    CFQ: Cfq(CfqEvent::IdleWindow { queue, on, .. }) => "window {queue}: {on}"
         { queue: QueueName, on: Switch = Switch(on) };
-    CFQ: Event::WindowGivenUp { queue, .. } => "window {queue}: given up" { queue: QueueName };
-    CFQ: Event::SliceIdling { queue, length, for_group, .. } => "idles {queue}: {length}{whose}"
+    CFQ: Cfq(CfqEvent::WindowGivenUp { queue, .. }) => "window {queue}: given up"
+        { queue: QueueName };
+    CFQ: Cfq(CfqEvent::SliceIdling { queue, length, for_group, .. }) =>
+        "idles {queue}: {length}{whose}"
         { queue: QueueName, length: Nanos, whose: ForGroup = ForGroup(for_group) };
-    CFQ: Event::WaitBusy { queue, .. } => "wait busy {queue}" { queue: QueueName };
+    CFQ: Cfq(CfqEvent::WaitBusy { queue, .. }) => "wait busy {queue}" { queue: QueueName };
 
-    BFQ: Event::InService { queue, budget, weight, .. } =>
+    BFQ: Bfq(BfqEvent::InService { queue, budget, weight, .. }) =>
         "in service {queue}, budget {budget}, weight {weight}"
         { queue: QueueName, budget: SectorCount, weight: u32 };
-    BFQ: Event::BudgetExpired { queue, why, slow, service, budget, in_flight, .. } =>
+    BFQ: Bfq(BfqEvent::BudgetExpired { queue, why, slow, service, budget, in_flight, .. }) =>
         "expired {queue}: {why}, charged {service} of {budget}, {pace}, in flight {in_flight}"
         {
             queue: QueueName, why: BudgetEnd, service: SectorCount, budget: SectorCount,
             pace: Slow = Slow(slow), in_flight: u32
         };
-    BFQ: Event::BudgetIdling { queue, length, .. } => "idles {queue}: {length}"
+    BFQ: Bfq(BfqEvent::BudgetIdling { queue, length, .. }) => "idles {queue}: {length}"
         { queue: QueueName, length: Nanos };
-    BFQ: Event::Injected { queue, instead_of, .. } => "injected {queue} for {instead_of}"
+    BFQ: Bfq(BfqEvent::Injected { queue, instead_of, .. }) => "injected {queue} for {instead_of}"
         { queue: QueueName, instead_of: QueueName };
-    BFQ: Event::InjectionLimit { queue, limit, .. } => "limit {queue}: {limit}"
+    BFQ: Bfq(BfqEvent::InjectionLimit { queue, limit, .. }) => "limit {queue}: {limit}"
         { queue: QueueName, limit: u32 };
-    BFQ: Event::WakerFound { queue, waker, .. } => "waker of {queue}: {waker}"
+    BFQ: Bfq(BfqEvent::WakerFound { queue, waker, .. }) => "waker of {queue}: {waker}"
         { queue: QueueName, waker: QueueName };
-    BFQ: Event::Raised { queue, factor, length, .. } => "raised {queue}: {factor}, for {length}"
+    BFQ: Bfq(BfqEvent::Raised { queue, factor, length, .. }) =>
+        "raised {queue}: {factor}, for {length}"
         { queue: QueueName, factor: u32, length: Nanos };
-    BFQ: Event::LargeBurst => "large burst" {};
-    BFQ: Event::QueueMerging { on, .. } => "queue merging: {on}" { on: Switch = Switch(on) };
-    BFQ: Event::PeakRate { rate, .. } => "peak rate {rate}" { rate: u32 };
-    WFQ: Event::FairBusy { node, start, v, .. } => "fair busy {node}: {start} at {v}"
+    BFQ: Bfq(BfqEvent::LargeBurst { .. }) => "large burst" {};
+    BFQ: Bfq(BfqEvent::QueueMerging { on, .. }) => "queue merging: {on}"
+        { on: Switch = Switch(on) };
+    BFQ: Bfq(BfqEvent::PeakRate { rate, .. }) => "peak rate {rate}" { rate: u32 };
+    WFQ: Wfq(WfqEvent::Busy { node, start, v, .. }) => "fair busy {node}: {start} at {v}"
         { node: ShareOf, start: Vtime, v: Vtime };
-    WFQ: Event::FairDispatch { rq, start, charge, why, .. } =>
+    WFQ: Wfq(WfqEvent::Chosen { rq, start, charge, why, .. }) =>
         "fair dispatch {rq}: {charge}, {start}, {why}"
         {
             rq: RequestName = RequestName(rq), start: Vtime, charge: Ops = Ops(charge),
             why: FairWhy
         };
-    WFQ: Event::FairHeld { node, why, .. } => "fair held {node}: {why}"
+    WFQ: Wfq(WfqEvent::Held { node, why, .. }) => "fair held {node}: {why}"
         { node: ShareOf, why: HoldReason };
-    WFQ: Event::FairReleased { node, .. } => "fair released {node}" { node: ShareOf };
-    BFQ: Event::MaxBudget { sectors, .. } => "max budget {sectors}" { sectors: SectorCount };
+    WFQ: Wfq(WfqEvent::Released { node, .. }) => "fair released {node}" { node: ShareOf };
+    BFQ: Bfq(BfqEvent::MaxBudget { sectors, .. }) => "max budget {sectors}"
+        { sectors: SectorCount };
 }
 
 impl Rig {

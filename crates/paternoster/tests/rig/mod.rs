@@ -38,8 +38,8 @@ pub use step::{Expected, Step, apart, dispatched, sectors, together};
 use std::collections::BTreeMap;
 
 use paternoster::{
-    AnyScheduler, Device, Elevator, Event, GroupId, Hierarchy, Instant, IocId, Kernel, MergeSite,
-    Nanos, NoMerges, Recorder, RequestId, SchedulerKind, Submitted, Weight,
+    AnyScheduler, Device, Elevator, ElevatorEvent, Event, GroupId, Hierarchy, Instant, IocId,
+    Kernel, MergeSite, Nanos, NoMerges, Recorder, RequestId, SchedulerKind, Submitted, Weight,
 };
 
 /// The task that issues what names no other: `be/4`, in the root group.
@@ -251,7 +251,9 @@ impl Rig {
     /// How bios and requests met since the last look at events, in order.
     pub fn merge_sites(&mut self) -> Vec<MergeSite> {
         let site = |event| match event {
-            Event::Merged { site, .. } | Event::Absorbed { site, .. } => Some(site),
+            Event::Elevator(
+                ElevatorEvent::Merged { site, .. } | ElevatorEvent::Absorbed { site, .. },
+            ) => Some(site),
             _ => None,
         };
         self.events().into_iter().filter_map(site).collect()

@@ -8,7 +8,7 @@
 //! The model reads in the trace when a queue becomes busy, when its slice ends and with what
 //! residue, when it preempts and whether the device idles for it, and computes where it is then.
 
-use paternoster::{Event, Instant, Nanos, SliceEnd, Workload};
+use paternoster::{CfqEvent, Event, Instant, Nanos, QueueEvent, SliceEnd, Workload};
 
 /// How far before the first queue one is placed that preempts.
 const FRONT: i128 = 1_000_000_000;
@@ -144,13 +144,13 @@ impl Due {
     pub(crate) fn hear(&mut self, at: Instant, event: Event, queue: usize) -> Vec<Change> {
         let mut changes = vec![];
         match event {
-            Event::NotBusy { .. } => {
+            Event::Queue(QueueEvent::NotBusy { .. }) => {
                 assert_eq!(self.ended.take(), Some(queue), "a queue leaves as its slice ends");
                 self.queues[queue].place = None;
                 changes.push(Change::Left(queue));
                 return changes;
             }
-            Event::SliceExpired { residue, why, .. } => {
+            Event::Cfq(CfqEvent::SliceExpired { residue, why, .. }) => {
                 assert_ne!(why, SliceEnd::Cooperator, "tasks are far apart");
                 if let Some(residue) = residue {
                     self.queues[queue].residue = residue;
@@ -161,9 +161,9 @@ impl Due {
             _ => changes.extend(self.settle(at)),
         }
         match event {
-            Event::Busy { .. } => changes.push(self.place_by_key(at, queue)),
-            Event::Preempted { .. } => self.preempting = Some(queue),
-            Event::IdleWindow { on, .. } => self.queues[queue].window = on,
+            Event::Queue(QueueEvent::Busy { .. }) => changes.push(self.place_by_key(at, queue)),
+            Event::Queue(QueueEvent::Preempted { .. }) => self.preempting = Some(queue),
+            Event::Cfq(CfqEvent::IdleWindow { on, .. }) => self.queues[queue].window = on,
             _ => {}
         }
         changes

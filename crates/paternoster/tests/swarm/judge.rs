@@ -6,7 +6,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use paternoster::scheduler::{Dump, Scheduler};
-use paternoster::{Event, GroupId, Instant, Request, RequestId, SchedulerKind, WaitReason};
+use paternoster::{
+    BfqEvent, CfqEvent, ElevatorEvent, Event, GroupId, Instant, QueueEvent, Request, RequestId,
+    SchedulerKind, WaitReason,
+};
 
 use crate::tally::Tally;
 
@@ -35,14 +38,14 @@ struct Active {
 impl Active {
     fn hear(active: &mut Option<Self>, event: Event) {
         match event {
-            Event::Active { queue, group, .. } => {
+            Event::Cfq(CfqEvent::Active { queue, group, .. }) => {
                 *active = Some(Self { group, sync: queue.sync, idling: false });
             }
-            Event::SliceExpired { .. } => *active = None,
-            Event::SliceIdling { .. } => {
+            Event::Cfq(CfqEvent::SliceExpired { .. }) => *active = None,
+            Event::Cfq(CfqEvent::SliceIdling { .. }) => {
                 active.as_mut().expect("the device idles for the active queue").idling = true;
             }
-            Event::IdleTimerFired => {
+            Event::Queue(QueueEvent::IdleTimerFired) => {
                 if let Some(active) = active {
                     active.idling = false;
                 }
@@ -64,13 +67,13 @@ struct Service {
 impl Service {
     fn hear(&mut self, at: Instant, event: Event) {
         match event {
-            Event::InService { .. } => *self = Self { begun: true, idling: None },
-            Event::BudgetExpired { .. } => *self = Self::default(),
-            Event::BudgetIdling { length, .. } => {
+            Event::Bfq(BfqEvent::InService { .. }) => *self = Self { begun: true, idling: None },
+            Event::Bfq(BfqEvent::BudgetExpired { .. }) => *self = Self::default(),
+            Event::Bfq(BfqEvent::BudgetIdling { length, .. }) => {
                 assert!(self.begun, "the device idles for the queue in service");
                 self.idling = Some((at, at + length));
             }
-            Event::IdleTimerFired => {
+            Event::Queue(QueueEvent::IdleTimerFired) => {
                 let (_, until) = self.idling.take().expect("the device idled");
                 assert!(until <= at, "the timer fires in time");
             }
@@ -89,7 +92,7 @@ impl Witness {
                 SchedulerKind::Bfq => self.service.hear(*at, *event),
                 SchedulerKind::Cfq => {
                     Active::hear(&mut self.active, *event);
-                    if let Event::QueueMoved { from, to, .. } = *event {
+                    if let Event::Cfq(CfqEvent::QueueMoved { from, to, .. }) = *event {
                         self.moved_among.extend([from, to]);
                     }
                 }
@@ -143,7 +146,7 @@ impl Silence<'_> {
     /// Asserts that the trace of the asking says why, once, and that it is so.
     pub(crate) fn judge(&self, asked: &[(Instant, Event)], witness: &Witness) {
         let reasons = asked.iter().filter_map(|&(_, event)| match event {
-            Event::Waiting { why, .. } => Some(why),
+            Event::Elevator(ElevatorEvent::Waiting { why, .. }) => Some(why),
             _ => None,
         });
         let reasons: Vec<WaitReason> = reasons.collect();
@@ -151,7 +154,7 @@ impl Silence<'_> {
             panic!("one reason is given for giving nothing, not {reasons:?}");
         };
         let last = asked.last().map(|&(_, event)| event);
-        assert!(matches!(last, Some(Event::Waiting { .. })), "at last");
+        assert!(matches!(last, Some(Event::Elevator(ElevatorEvent::Waiting { .. }))), "at last");
         match (self.kind, why) {
             (SchedulerKind::Wfq, WaitReason::DeviceFull) => {
                 assert!(self.in_flight >= self.depth(), "as many are in it as wfq lets in");

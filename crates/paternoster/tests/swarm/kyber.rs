@@ -12,8 +12,9 @@
 use std::collections::VecDeque;
 
 use paternoster::{
-    Bio, BioFlags, Device, Domain, Elevator, Event, Instant, IoPrio, IocId, Kyber, LatencyKind,
-    Nanos, NoMerges, Op, Recorder, RequestId, Sector, SectorCount, Submitted, WaitReason,
+    Bio, BioFlags, Device, Domain, Elevator, ElevatorEvent, Event, Instant, IoPrio, IocId, Kyber,
+    KyberEvent, LatencyKind, Nanos, NoMerges, Op, Recorder, RequestId, Sector, SectorCount,
+    Submitted, WaitReason,
 };
 
 use crate::random::Random;
@@ -206,16 +207,18 @@ impl Load {
         let mut reason = None;
         for (_, event) in self.elevator.trace().take() {
             match event {
-                Event::Throttled { domain, .. } => {
+                Event::Kyber(KyberEvent::Throttled { domain, .. }) => {
                     let known = &mut self.known[domain as usize];
                     assert!(!known.waiting.is_empty(), "a request of {domain:?} waits");
                     assert!(known.in_flight >= known.depth, "{domain:?} has a token: {known:?}");
                     known.passed = 0;
                     throttled[domain as usize] = true;
                 }
-                Event::Waiting { why, .. } => reason = Some(why),
-                Event::DepthChanged { domain, depth, .. } => self.change_depth(domain, depth),
-                Event::Latency { domain, quarters, samples, kind, .. } => {
+                Event::Elevator(ElevatorEvent::Waiting { why, .. }) => reason = Some(why),
+                Event::Kyber(KyberEvent::DepthChanged { domain, depth, .. }) => {
+                    self.change_depth(domain, depth);
+                }
+                Event::Kyber(KyberEvent::Latency { domain, quarters, samples, kind, .. }) => {
                     assert!(domain != Domain::Other && (1..=8).contains(&quarters) && samples > 0);
                     assert!(matches!(kind, LatencyKind::Total | LatencyKind::Device));
                 }

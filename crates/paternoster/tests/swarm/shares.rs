@@ -19,7 +19,9 @@
 //! Weights are the test's own, and what a slice is charged is worked out from its course
 //! (`slice.rs`). The trace says which queue is active, and when slices begin and end.
 
-use paternoster::{Cfq, Event, GroupId, Hz, Instant, IoPrio, Nanos, Recorder, Weight, Weights};
+use paternoster::{
+    Cfq, CfqEvent, Event, GroupId, Hz, Instant, IoPrio, Nanos, Recorder, Weight, Weights,
+};
 
 use crate::load::{Load, Pace, Task};
 use crate::random::Random;
@@ -182,7 +184,7 @@ impl Shares {
             }
             for (at, event) in self.load.step() {
                 self.hear(at, event, &served);
-                if matches!(event, Event::SliceExpired { .. }) {
+                if matches!(event, Event::Cfq(CfqEvent::SliceExpired { .. })) {
                     self.compare(&served, &fractions);
                 }
             }
@@ -197,7 +199,7 @@ impl Shares {
     fn hear(&mut self, at: Instant, event: Event, served: &[usize]) {
         self.active_slice.hear(at, event);
         match event {
-            Event::SliceExpired { group, charge, iops_mode, .. } => {
+            Event::Cfq(CfqEvent::SliceExpired { group, charge, iops_mode, .. }) => {
                 assert_eq!(iops_mode, self.iops, "what groups are charged for");
                 let all_charged = served.iter().all(|&node| self.nodes[node].slices > 0);
                 let node = self.nodes.iter_mut().find(|node| node.group == group);
@@ -208,7 +210,7 @@ impl Shares {
                     node.service += u128::from(charge);
                 }
             }
-            Event::GroupLeft { .. } => panic!("all groups stay backlogged"),
+            Event::Cfq(CfqEvent::GroupLeft { .. }) => panic!("all groups stay backlogged"),
             _ => {}
         }
     }

@@ -4,7 +4,7 @@
 //! queue was active, at least a tick, where no slice began before its last moment. In IOPS mode it
 //! is the requests that were dispatched. All this holds for synchronous queues.
 
-use paternoster::{Event, Instant, Nanos};
+use paternoster::{CfqEvent, ElevatorEvent, Event, Instant, Nanos};
 
 /// The slice of the active queue.
 #[derive(Debug)]
@@ -24,10 +24,12 @@ impl ActiveSlice {
     /// Takes an event, and judges the charge at the end of the slice.
     pub(crate) fn hear(&mut self, at: Instant, event: Event) {
         match event {
-            Event::Active { .. } => *self = Self { begun: Some(at), ..Self::new(self.tick) },
-            Event::Slice { length, .. } => self.slice = Some((at, length)),
-            Event::Dispatched { .. } => self.dispatched += 1,
-            Event::SliceExpired { charge, iops_mode, .. } => {
+            Event::Cfq(CfqEvent::Active { .. }) => {
+                *self = Self { begun: Some(at), ..Self::new(self.tick) }
+            }
+            Event::Cfq(CfqEvent::Slice { length, .. }) => self.slice = Some((at, length)),
+            Event::Elevator(ElevatorEvent::Dispatched { .. }) => self.dispatched += 1,
+            Event::Cfq(CfqEvent::SliceExpired { charge, iops_mode, .. }) => {
                 let expected = if iops_mode { self.dispatched } else { self.time(at).as_nanos() };
                 assert_eq!(charge, expected, "what the slice took: {self:?}, {at:?}");
             }

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 
-use paternoster::{Event, IocId, QueueName, SchedulerKind};
+use paternoster::{
+    BfqEvent, CfqEvent, ElevatorEvent, Event, IocId, QueueEvent, QueueName, SchedulerKind,
+};
 
 /// What CFQ does only now and then, by the names of events and reasons.
 const RARE_OF_CFQ: [&str; 50] = [
@@ -126,16 +128,18 @@ pub(crate) struct Tally {
 impl Tally {
     /// Counts an event of a scheduler; `text` is its debug text.
     pub(crate) fn count(&mut self, kind: SchedulerKind, event: &Event, text: &str) {
-        let name = text.split(' ').next().expect("an event has a name");
+        let (_, own) = text.split_once('(').expect("whose event it is stands before the event");
+        let name = own.split([' ', ')']).next().expect("an event has a name");
         let why: Option<&dyn Debug> = match event {
-            Event::Waiting { why, .. } => Some(why),
-            Event::SliceExpired { why, .. } => Some(why),
-            Event::BudgetExpired { why, .. } => Some(why),
-            Event::Preempted { why, .. } => Some(why),
-            Event::Workload { workload, .. } => Some(workload),
-            Event::SliceIdling { for_group, .. } => Some(for_group),
-            Event::IdleWindow { on, .. } | Event::QueueMerging { on, .. } => Some(on),
-            Event::HardwareQueueing { now, .. } => Some(now),
+            Event::Elevator(ElevatorEvent::Waiting { why, .. }) => Some(why),
+            Event::Cfq(CfqEvent::SliceExpired { why, .. }) => Some(why),
+            Event::Bfq(BfqEvent::BudgetExpired { why, .. }) => Some(why),
+            Event::Queue(QueueEvent::Preempted { why, .. }) => Some(why),
+            Event::Cfq(CfqEvent::Workload { workload, .. }) => Some(workload),
+            Event::Cfq(CfqEvent::SliceIdling { for_group, .. }) => Some(for_group),
+            Event::Cfq(CfqEvent::IdleWindow { on, .. })
+            | Event::Bfq(BfqEvent::QueueMerging { on, .. }) => Some(on),
+            Event::Queue(QueueEvent::HardwareQueueing { now, .. }) => Some(now),
             _ => None,
         };
         match why {
@@ -143,15 +147,23 @@ impl Tally {
             None => self.add(kind, name),
         }
         match *event {
-            Event::SliceExpired { iops_mode: true, .. } => self.add(kind, "charged in requests"),
-            Event::BudgetExpired { slow: true, .. } => self.add(kind, "charged for time"),
-            Event::QueueMade { queue, .. } => {
+            Event::Cfq(CfqEvent::SliceExpired { iops_mode: true, .. }) => {
+                self.add(kind, "charged in requests");
+            }
+            Event::Bfq(BfqEvent::BudgetExpired { slow: true, .. }) => {
+                self.add(kind, "charged for time");
+            }
+            Event::Queue(QueueEvent::QueueMade { queue, .. }) => {
                 self.created += 1;
                 self.made.insert((queue.ioc, queue.sync), self.created);
             }
-            Event::MergePlanned { queue, into, .. } => self.count_merge(kind, queue, into),
-            Event::Raised { queue, factor, .. } => self.count_raising(kind, queue, factor),
-            Event::InjectionLimit { queue, limit, .. } => {
+            Event::Queue(QueueEvent::MergePlanned { queue, into, .. }) => {
+                self.count_merge(kind, queue, into);
+            }
+            Event::Bfq(BfqEvent::Raised { queue, factor, .. }) => {
+                self.count_raising(kind, queue, factor);
+            }
+            Event::Bfq(BfqEvent::InjectionLimit { queue, limit, .. }) => {
                 let before = self.limits.insert((queue.ioc, queue.sync), limit).unwrap_or(0);
                 let change = if limit > before { "up" } else { "down" };
                 self.add(kind, &format!("InjectionLimit {change}"));
@@ -160,7 +172,7 @@ impl Tally {
             _ => {}
         }
         self.new_queue = match *event {
-            Event::QueueMade { queue, .. } => Some(queue),
+            Event::Queue(QueueEvent::QueueMade { queue, .. }) => Some(queue),
             _ => None,
         };
     }

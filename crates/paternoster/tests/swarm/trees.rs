@@ -28,7 +28,7 @@
 
 use std::collections::BTreeMap;
 
-use paternoster::{Cfq, Event, GroupId, Hierarchy, IoPrio, Nanos, Recorder, Weight};
+use paternoster::{Cfq, CfqEvent, Event, GroupId, Hierarchy, IoPrio, Nanos, Recorder, Weight};
 
 use crate::load::{Load, Pace, Task};
 use crate::random::Random;
@@ -177,14 +177,14 @@ impl Trees {
 
     fn hear(&mut self, event: Event) {
         match event {
-            Event::Active { queue, .. } => {
+            Event::Cfq(CfqEvent::Active { queue, .. }) => {
                 let (node, _) = self.tasks[&self.load.task_of(queue.ioc)];
                 for at in self.path(node) {
                     self.nodes[at].first.get_or_insert(self.begun);
                 }
                 self.begun += 1;
             }
-            Event::SliceExpired { queue, charge, iops_mode, .. } => {
+            Event::Cfq(CfqEvent::SliceExpired { queue, charge, iops_mode, .. }) => {
                 assert!(!iops_mode, "time is charged");
                 let counts = self.tasks.values().all(|&(_, slices)| slices >= 2);
                 let task = self.load.task_of(queue.ioc);
@@ -198,7 +198,7 @@ impl Trees {
                     node.service += if counts { charge } else { 0.0 };
                 }
             }
-            Event::GroupLeft { .. } => panic!("all groups stay backlogged"),
+            Event::Cfq(CfqEvent::GroupLeft { .. }) => panic!("all groups stay backlogged"),
             _ => {}
         }
     }

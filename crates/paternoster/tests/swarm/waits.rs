@@ -39,7 +39,10 @@
 //!                                      why a slice ends, with what residue, who preempts
 //! ```
 
-use paternoster::{Cfq, Device, Event, Hz, Instant, IoPrio, Nanos, Recorder, Weight, Workload};
+use paternoster::{
+    Cfq, CfqEvent, Device, ElevatorEvent, Event, Hz, Instant, IoPrio, Nanos, QueueEvent, Recorder,
+    Weight, Workload,
+};
 
 use crate::due::{Change, Due, Tuned, nanos};
 use crate::load::{Load, Pace, Task};
@@ -226,30 +229,36 @@ impl Waits {
     fn hear(&mut self, at: Instant, event: Event) {
         self.active_slice.hear(at, event);
         match event {
-            Event::Queued { bio, .. } => {
+            Event::Elevator(ElevatorEvent::Queued { bio, .. }) => {
                 let task = self.load.task_of_request(bio);
                 self.arrived[task] = at;
             }
-            Event::Dispatched { rq, .. } => self.judge_request(at, self.load.task_of_request(rq)),
-            Event::Busy { queue, .. }
-            | Event::NotBusy { queue, .. }
-            | Event::SliceExpired { queue, .. }
-            | Event::Preempted { by: queue, .. }
-            | Event::IdleWindow { queue, .. }
-            | Event::Active { queue, .. }
-            | Event::Slice { queue, .. } => {
+            Event::Elevator(ElevatorEvent::Dispatched { rq, .. }) => {
+                self.judge_request(at, self.load.task_of_request(rq));
+            }
+            Event::Queue(
+                QueueEvent::Busy { queue, .. }
+                | QueueEvent::NotBusy { queue, .. }
+                | QueueEvent::Preempted { by: queue, .. },
+            )
+            | Event::Cfq(
+                CfqEvent::SliceExpired { queue, .. }
+                | CfqEvent::IdleWindow { queue, .. }
+                | CfqEvent::Active { queue, .. }
+                | CfqEvent::Slice { queue, .. },
+            ) => {
                 let queue = self.load.task_of(queue.ioc);
                 let changes = self.due.hear(at, event, queue);
                 self.follow(at, changes);
                 self.note(at, event, queue);
             }
-            Event::GroupLeft { .. } => self.span.left = None,
-            Event::WaitBusy { queue, .. } => {
+            Event::Cfq(CfqEvent::GroupLeft { .. }) => self.span.left = None,
+            Event::Cfq(CfqEvent::WaitBusy { queue, .. }) => {
                 let queue = self.load.task_of(queue.ioc);
                 assert_eq!(self.load.waiting(queue), 0, "it has nothing to dispatch");
                 assert_eq!(self.due.busy().count(), 1, "it is all that its group has");
             }
-            Event::Workload { workload, span, .. } => {
+            Event::Cfq(CfqEvent::Workload { workload, span, .. }) => {
                 let change = self.due.settle(at);
                 self.follow(at, change);
                 self.span.chosen(at, workload, span, &self.due);
@@ -261,7 +270,7 @@ impl Waits {
 
     fn note(&mut self, at: Instant, event: Event, queue: usize) {
         match event {
-            Event::SliceExpired { residue, .. } => {
+            Event::Cfq(CfqEvent::SliceExpired { residue, .. }) => {
                 if let (Some(residue), None) = (residue, self.active_slice.length()) {
                     let slice = self.due.slice(queue).as_nanos();
                     assert_eq!(residue, slice.cast_signed(), "it keeps what it has not begun");
@@ -269,14 +278,14 @@ impl Waits {
                 self.active = None;
                 self.span.slice_ends(at);
             }
-            Event::Preempted { .. } => {
+            Event::Queue(QueueEvent::Preempted { .. }) => {
                 let active = self.active.expect("one queue preempts another");
                 self.span.forgotten = self.due.workload(active) != self.due.workload(queue);
                 for wait in self.waiting.iter_mut().flatten() {
                     wait.others[queue].preemptions += 1;
                 }
             }
-            Event::Active { workload, .. } => {
+            Event::Cfq(CfqEvent::Active { workload, .. }) => {
                 assert_eq!(Some(queue), self.due.first(workload), "the queue that is due first");
                 self.shown.slices += 1;
                 self.judge_waits(at, queue);
@@ -286,7 +295,7 @@ impl Waits {
                     wait.others[queue].had_a_slice = true;
                 }
             }
-            Event::Slice { length, .. } => {
+            Event::Cfq(CfqEvent::Slice { length, .. }) => {
                 assert_eq!(length, self.due.slice(queue), "the slice of its level");
                 for wait in self.waiting.iter_mut().flatten() {
                     let other = &mut wait.others[queue];

@@ -1,6 +1,6 @@
 //! Reservations.
 
-use paternoster::{Event, FairWhy, GroupLimits};
+use paternoster::{Event, FairWhy, GroupLimits, WfqEvent};
 
 use crate::limits::{assert_near, busy, keeping, per_s, rate, set};
 use crate::rig::*;
@@ -136,7 +136,7 @@ fn only_who_is_behind_is_brought_forward() {
     rig.events();
     order(&mut rig, 20);
     let why = |event| match event {
-        Event::FairDispatch { why, .. } => Some(why),
+        Event::Wfq(WfqEvent::Chosen { why, .. }) => Some(why),
         _ => None,
     };
     let whys: Vec<_> = rig.events().into_iter().filter_map(why).collect();

@@ -22,7 +22,7 @@ use crate::hierarchy::Hierarchy;
 use crate::io_context::IoClass;
 use crate::scheduler::Cx;
 use crate::time::{Instant, Nanos};
-use crate::trace::{Event, Trace, Workload};
+use crate::trace::{CfqEvent, Event, Trace, Workload};
 use entities::GroupEntity;
 use group_tree::GroupPlace;
 use leaf_weight::Fraction;
@@ -314,7 +314,7 @@ impl<T: Trace> Cfq<T> {
     #[inline]
     fn note_group_left(&mut self, cx: &Cx<'_>, group: GroupId) {
         self.groups[group].stats.dequeue += 1;
-        self.trace.event(cx.now, Event::GroupLeft { group });
+        self.trace.event(cx.now, Event::Cfq(CfqEvent::GroupLeft { group }));
     }
 
     #[inline]

@@ -16,7 +16,7 @@ use crate::cfq::Cfq;
 use crate::cfq::queue_id::QueueId;
 use crate::cfq::service_tree::Key;
 use crate::scheduler::Cx;
-use crate::trace::{Event, SliceEnd, Trace};
+use crate::trace::{CfqEvent, Event, SliceEnd, Trace};
 
 impl<T: Trace> Cfq<T> {
     /// Has groups share the device in that way from now on.
@@ -30,7 +30,7 @@ impl<T: Trace> Cfq<T> {
         }
         let busy = self.take_all_off(cx);
         self.sharing = sharing;
-        self.trace.event(cx.now, Event::HierarchySwitched { to });
+        self.trace.event(cx.now, Event::Cfq(CfqEvent::HierarchySwitched { to }));
         for queue in busy {
             self.place_at_minimum(cx, queue);
             // No group is behind another: each joins without a delay.

@@ -15,7 +15,7 @@ use crate::arena::{GroupId, RequestId, SideTable};
 use crate::cfq::Cfq;
 use crate::cfq::queue_id::QueueId;
 use crate::scheduler::Cx;
-use crate::trace::{Event, Trace, Workload};
+use crate::trace::{CfqEvent, Event, Trace, Workload};
 
 /// A busy queue was moved to another group, which does not count it yet.
 #[derive(Clone, Copy, Debug)]
@@ -151,7 +151,7 @@ impl<T: Trace> Cfq<T> {
         self.queues[queue].group = to;
         self.groups[from].queued -= waiting;
         self.groups[to].queued += waiting;
-        self.trace.event(cx.now, Event::QueueMoved { queue: name, from, to });
+        self.trace.event(cx.now, Event::Cfq(CfqEvent::QueueMoved { queue: name, from, to }));
         moved
     }
 

@@ -30,7 +30,7 @@ mod verdict;
 use super::service::Units;
 use super::window::{BLOCK, Closed, long_beside};
 use crate::time::{Instant, Nanos};
-use crate::trace::{Event, TrialKind, TrialVerdict};
+use crate::trace::{Event, TrialKind, TrialVerdict, WfqEvent};
 pub(super) use trial::Gains;
 use trial::{Arm, Trial};
 use verdict::Answer;
@@ -302,7 +302,7 @@ impl Depth {
         self.factor = JOLT_FACTOR;
         self.rejections = 0;
         self.resting_until = Instant::START;
-        tell(Event::DepthJolt { speed: ops(window.speed), was: ops(was) });
+        tell(Event::Wfq(WfqEvent::DepthJolt { speed: ops(window.speed), was: ops(was) }));
         true
     }
 
@@ -332,7 +332,7 @@ impl Depth {
         let trial = self.trial.take().expect("it runs");
         let verdict = if accepted { TrialVerdict::Accepted } else { TrialVerdict::Rejected };
         let (from, to, pairs) = (self.settled, trial.probe, trial.pairs());
-        tell(Event::DepthVerdict { from, to, mean_ppm: mean, pairs, verdict });
+        tell(Event::Wfq(WfqEvent::DepthVerdict { from, to, mean_ppm: mean, pairs, verdict }));
         if accepted {
             self.accept(now, &trial, mean);
         } else {
@@ -393,7 +393,7 @@ impl Depth {
             self.probe(bounds)
         };
         let Some((kind, probe, base)) = found else { return };
-        tell(Event::DepthTrial { from: self.settled, to: probe, kind });
+        tell(Event::Wfq(WfqEvent::DepthTrial { from: self.settled, to: probe, kind }));
         let contested_above = bounds.contested_above;
         self.trial = Some(Trial::new(kind, probe, base, now, contested_above, self.gap));
     }

@@ -64,7 +64,7 @@ impl Learned {
     /// The trials that began since the last call: from, to.
     fn trials(&mut self) -> Vec<(u32, u32)> {
         let trial = |event| match event {
-            Event::DepthTrial { from, to, .. } => Some((from, to)),
+            Event::Wfq(WfqEvent::DepthTrial { from, to, .. }) => Some((from, to)),
             _ => None,
         };
         self.events.drain(..).filter_map(trial).collect()
@@ -72,7 +72,7 @@ impl Learned {
 
     fn verdicts(&mut self) -> Vec<(u32, u32, i64, u32, TrialVerdict)> {
         let verdict = |event| match event {
-            Event::DepthVerdict { from, to, mean_ppm, pairs, verdict, .. } => {
+            Event::Wfq(WfqEvent::DepthVerdict { from, to, mean_ppm, pairs, verdict, .. }) => {
                 Some((from, to, mean_ppm, pairs, verdict))
             }
             _ => None,
@@ -135,7 +135,10 @@ fn above_the_fair_depth_half_of_a_linear_gain_is_asked_for() {
         learned.bounds.contested_above = Some(50);
         learned.depth.factor = SMALLEST_FACTOR;
         learned.windows(1, |_| 1_000_000);
-        assert_eq!(learned.events, [Event::DepthTrial { from, to, kind: TrialKind::Up }]);
+        assert_eq!(
+            learned.events,
+            [Event::Wfq(WfqEvent::DepthTrial { from, to, kind: TrialKind::Up })]
+        );
         learned.windows(6, |depth| if depth > from { 1_050_000 } else { 1_000_000 });
         learned.depth.settled()
     };
@@ -165,7 +168,10 @@ fn starved(number: u64, in_device: u64, speed: u64) -> Closed {
 fn depth_that_clients_do_not_fill_is_tried_below_what_they_have() {
     let mut learned = Learned::from(200);
     learned.take(&starved(learned.number, 96, 1_000_000));
-    assert_eq!(learned.events, [Event::DepthTrial { from: 200, to: 76, kind: TrialKind::Soft }]);
+    assert_eq!(
+        learned.events,
+        [Event::Wfq(WfqEvent::DepthTrial { from: 200, to: 76, kind: TrialKind::Soft })]
+    );
     while learned.depth.in_trial() == Some(TrialKind::Soft) {
         learned.take(&starved(learned.number, 96, 1_000_000));
     }
@@ -216,8 +222,8 @@ fn device_that_becomes_another_one_is_followed_at_once() {
     assert!(learned.events.is_empty(), "it rests");
     learned.windows(8, |_| 1000 * ops);
     // Two odd windows have moved the average by an eighth each: 3625, 3296.
-    let jolt = Event::DepthJolt { speed: 1000, was: 3296 };
-    let trial = Event::DepthTrial { from: 20, to: 13, kind: TrialKind::Down };
+    let jolt = Event::Wfq(WfqEvent::DepthJolt { speed: 1000, was: 3296 });
+    let trial = Event::Wfq(WfqEvent::DepthTrial { from: 20, to: 13, kind: TrialKind::Down });
     assert_eq!(learned.events, [jolt, trial]);
 }
 

@@ -28,7 +28,7 @@ use crate::arena::{GroupId, SideTable};
 use crate::scheduler::Cx;
 use crate::stats::TargetStats;
 use crate::time::{Instant, Nanos};
-use crate::trace::{Event, TargetVerdict, Trace};
+use crate::trace::{Event, TargetVerdict, Trace, WfqEvent};
 use crate::wfq::Wfq;
 use crate::wfq::node::NodeId;
 
@@ -174,8 +174,13 @@ impl Target {
             TargetVerdict::Reached
         };
         let Period { requests, late, .. } = period;
-        let event =
-            Event::TargetJudged { group: self.group, late, requests, verdict, held: self.held };
+        let event = Event::Wfq(WfqEvent::TargetJudged {
+            group: self.group,
+            late,
+            requests,
+            verdict,
+            held: self.held,
+        });
         (before != self.held || verdict == TargetVerdict::Unmet).then_some(event)
     }
 

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use paternoster::{BudgetEnd, Event, Hz, Instant, IocId};
+use paternoster::{BfqEvent, BudgetEnd, Event, Hz, Instant, IocId};
 
 /// The greatest budget, until another is told.
 const MAX_BUDGET: u64 = 16384;
@@ -39,13 +39,13 @@ impl Service {
     /// Takes an event, and judges the charge at the end of the service.
     pub(crate) fn hear(&mut self, at: Instant, event: Event) {
         match event {
-            Event::MaxBudget { sectors, .. } => self.max_budget = sectors.0.into(),
-            Event::InService { budget, .. } => {
+            Event::Bfq(BfqEvent::MaxBudget { sectors, .. }) => self.max_budget = sectors.0.into(),
+            Event::Bfq(BfqEvent::InService { budget, .. }) => {
                 self.begun = at;
                 self.budget = budget.0.into();
                 self.dispatched = 0;
             }
-            Event::BudgetExpired { queue, why, slow, service, .. } => {
+            Event::Bfq(BfqEvent::BudgetExpired { queue, why, slow, service, .. }) => {
                 self.judge(at, why, slow, service.0.into());
                 self.adapt_budget(queue.ioc, why);
             }

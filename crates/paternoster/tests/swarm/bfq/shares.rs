@@ -17,7 +17,10 @@
 //! service (`service.rs`); who is put in service, and when and why that ends, is heard from the
 //! trace.
 
-use paternoster::{Bfq, Event, GroupId, Hz, Instant, IoPrio, Nanos, Recorder, Weight};
+use paternoster::{
+    Bfq, BfqEvent, ElevatorEvent, Event, GroupId, Hz, Instant, IoPrio, Nanos, QueueEvent, Recorder,
+    Weight,
+};
 
 use crate::bfq::service::Service;
 use crate::load::{Load, Pace, Task};
@@ -169,7 +172,7 @@ impl Shares {
     fn hear(&mut self, at: Instant, event: Event) {
         self.service.hear(at, event);
         match event {
-            Event::InService { queue, budget, .. } => {
+            Event::Bfq(BfqEvent::InService { queue, budget, .. }) => {
                 let task = self.load.task_of(queue.ioc);
                 let next = u64::from(self.load.task(task).sectors);
                 if let Some(next_budget) = self.service.next_budget(queue.ioc) {
@@ -181,12 +184,12 @@ impl Shares {
                 }
                 self.in_service = Some(task);
             }
-            Event::Dispatched { rq, .. } => {
+            Event::Elevator(ElevatorEvent::Dispatched { rq, .. }) => {
                 let task = self.load.task_of_request(rq);
                 assert_eq!(self.in_service, Some(task), "only the queue in service is served");
                 self.service.dispatch(self.load.task(task).sectors.into());
             }
-            Event::BudgetExpired { queue, service, .. } => {
+            Event::Bfq(BfqEvent::BudgetExpired { queue, service, .. }) => {
                 let task = self.load.task_of(queue.ioc);
                 self.charge(task, service.0.into());
             }
@@ -214,8 +217,11 @@ impl Shares {
         for _ in 0..EVENTS {
             for (at, event) in self.load.step() {
                 self.hear(at, event);
-                assert!(!matches!(event, Event::NotBusy { .. }), "all stay backlogged");
-                if matches!(event, Event::BudgetExpired { .. }) {
+                assert!(
+                    !matches!(event, Event::Queue(QueueEvent::NotBusy { .. })),
+                    "all stay backlogged"
+                );
+                if matches!(event, Event::Bfq(BfqEvent::BudgetExpired { .. })) {
                     shown.services += 1;
                     shown.lag = shown.lag.max(self.greatest_lag());
                 }

@@ -27,7 +27,7 @@
 
 use std::collections::BTreeMap;
 
-use paternoster::{Bfq, Event, Hz, IoPrio, Nanos, Recorder};
+use paternoster::{Bfq, BfqEvent, ElevatorEvent, Event, Hz, IoPrio, Nanos, Recorder};
 
 use crate::load::{Load, Pace, Task};
 use crate::random::Random;
@@ -140,7 +140,7 @@ impl Starving {
     fn step(&mut self) {
         for (_, event) in self.load.step() {
             match event {
-                Event::Dispatched { rq, .. } => {
+                Event::Elevator(ElevatorEvent::Dispatched { rq, .. }) => {
                     let task = self.load.task_of_request(rq);
                     let sectors = u64::from(self.load.task(task).sectors);
                     self.queues[task].dispatched += sectors;
@@ -148,11 +148,11 @@ impl Starving {
                         self.charge(task, sectors);
                     }
                 }
-                Event::InService { queue, budget, weight, .. } => {
+                Event::Bfq(BfqEvent::InService { queue, budget, weight, .. }) => {
                     let task = self.load.task_of(queue.ioc);
                     self.begin_service(task, budget.0.into(), weight.into());
                 }
-                Event::BudgetExpired { queue, service, .. } => {
+                Event::Bfq(BfqEvent::BudgetExpired { queue, service, .. }) => {
                     let task = self.load.task_of(queue.ioc);
                     self.end_service(task, service.0.into());
                 }

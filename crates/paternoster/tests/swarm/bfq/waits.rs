@@ -31,8 +31,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use paternoster::{
-    Bfq, BudgetEnd, Event, GroupId, Hz, Instant, IoClass, IoPrio, Nanos, QueueName, Recorder,
-    SectorCount, WaitReason, Weight,
+    Bfq, BfqEvent, BudgetEnd, ElevatorEvent, Event, GroupId, Hz, Instant, IoClass, IoPrio, Nanos,
+    QueueEvent, QueueName, Recorder, SectorCount, WaitReason, Weight,
 };
 
 use crate::bfq::claim::{Claim, Queue, Service};
@@ -211,7 +211,7 @@ impl Waits {
         let events = self.load.step();
         // The trace has a completion after what follows from it.
         for &(_, event) in &events {
-            if let Event::Completed { rq, .. } = event {
+            if let Event::Elevator(ElevatorEvent::Completed { rq, .. }) = event {
                 let queue = self.load.task_of_request(rq);
                 self.raising.complete(queue, self.load.now);
                 self.claim.queues[queue].in_flight -= 1;
@@ -236,7 +236,9 @@ impl Waits {
             );
         }
         let raised = events.iter().rev().find_map(|&(_, event)| match event {
-            Event::Raised { queue, length, .. } => Some((self.load.task_of(queue.ioc), length)),
+            Event::Bfq(BfqEvent::Raised { queue, length, .. }) => {
+                Some((self.load.task_of(queue.ioc), length))
+            }
             _ => None,
         });
         if let Some((queue, length)) = raised {
@@ -265,42 +267,51 @@ impl Waits {
 
     fn hear(&mut self, at: Instant, event: Event, later: &[(Instant, Event)]) {
         match event {
-            Event::Queued { bio, sector, sectors, .. } => {
+            Event::Elevator(ElevatorEvent::Queued { bio, sector, sectors, .. }) => {
                 let request = Range { start: sector.0, sectors: sectors.0.into() };
                 self.arrive(at, self.load.task_of_request(bio), request);
             }
-            Event::Busy { queue, .. } => self.heard_of(queue).busy = true,
-            Event::NotBusy { queue, .. } => self.heard_of(queue).busy = false,
-            Event::Raised { queue, factor, .. } => self.heard_of(queue).factor = factor.into(),
-            Event::PeakRate { rate, .. } => self.raising.peak_rate = rate,
-            Event::HardwareQueueing { now, .. } => self.claim.device_queues = Some(now),
-            Event::InjectionLimit { queue, limit, .. } => {
+            Event::Queue(QueueEvent::Busy { queue, .. }) => self.heard_of(queue).busy = true,
+            Event::Queue(QueueEvent::NotBusy { queue, .. }) => self.heard_of(queue).busy = false,
+            Event::Bfq(BfqEvent::Raised { queue, factor, .. }) => {
+                self.heard_of(queue).factor = factor.into();
+            }
+            Event::Bfq(BfqEvent::PeakRate { rate, .. }) => self.raising.peak_rate = rate,
+            Event::Queue(QueueEvent::HardwareQueueing { now, .. }) => {
+                self.claim.device_queues = Some(now);
+            }
+            Event::Bfq(BfqEvent::InjectionLimit { queue, limit, .. }) => {
                 self.limits.insert(self.load.task_of(queue.ioc), limit);
             }
-            Event::WakerFound { queue, waker, .. } => {
+            Event::Bfq(BfqEvent::WakerFound { queue, waker, .. }) => {
                 let [queue, waker] = [queue, waker].map(|name| self.load.task_of(name.ioc));
                 self.woken.retain(|&(other, _)| other != queue);
                 self.woken.insert((queue, waker));
             }
-            Event::Dispatched { .. } if std::mem::take(&mut self.dispatched_early) => {}
-            Event::Dispatched { rq, .. } => self.dispatch(at, self.load.task_of_request(rq)),
-            Event::Injected { queue, .. } => self.judge_injected(self.load.task_of(queue.ioc)),
-            Event::InService { queue, weight, .. } => {
+            Event::Elevator(ElevatorEvent::Dispatched { .. })
+                if std::mem::take(&mut self.dispatched_early) => {}
+            Event::Elevator(ElevatorEvent::Dispatched { rq, .. }) => {
+                self.dispatch(at, self.load.task_of_request(rq));
+            }
+            Event::Bfq(BfqEvent::Injected { queue, .. }) => {
+                self.judge_injected(self.load.task_of(queue.ioc));
+            }
+            Event::Bfq(BfqEvent::InService { queue, weight, .. }) => {
                 self.begin_service(at, self.load.task_of(queue.ioc), weight.into());
             }
-            Event::Preempted { over, .. } => {
+            Event::Queue(QueueEvent::Preempted { over, .. }) => {
                 let over = self.load.task_of(over.ioc);
                 let service = self.service.as_mut().expect("a queue in service is preempted");
                 assert_eq!(service.queue, over, "only the queue in service is preempted");
                 service.preempted = true;
             }
-            Event::BudgetIdling { length, .. } => self.judge_idling(at, length),
-            Event::BudgetExpired { why, slow, service, budget, .. } => {
+            Event::Bfq(BfqEvent::BudgetIdling { length, .. }) => self.judge_idling(at, length),
+            Event::Bfq(BfqEvent::BudgetExpired { why, slow, service, budget, .. }) => {
                 self.dispatch_early(at, why, later);
                 self.judge_end(at, why, slow, [budget, service]);
                 self.end_service(at, why, service);
             }
-            Event::Waiting { why, .. } => self.judge_wait(at, why),
+            Event::Elevator(ElevatorEvent::Waiting { why, .. }) => self.judge_wait(at, why),
             _ => {}
         }
     }
@@ -348,8 +359,10 @@ impl Waits {
     fn dispatch_early(&mut self, at: Instant, why: BudgetEnd, later: &[(Instant, Event)]) {
         let queue = self.service.expect("a service that ends has begun").queue;
         let next = later.iter().find_map(|&(_, event)| match event {
-            Event::Dispatched { rq, .. } => Some(self.load.task_of_request(rq)),
-            Event::InService { .. } => Some(usize::MAX),
+            Event::Elevator(ElevatorEvent::Dispatched { rq, .. }) => {
+                Some(self.load.task_of_request(rq))
+            }
+            Event::Bfq(BfqEvent::InService { .. }) => Some(usize::MAX),
             _ => None,
         });
         let is_idle = self.claim.queues[queue].class == IoClass::Idle;
