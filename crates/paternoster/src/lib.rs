@@ -133,7 +133,7 @@ mod trace;
 mod tunable;
 mod wfq;
 
-pub use accounts::{Cause, GroupTimes, Outside, RequestTime, TimeAccounts};
+pub use accounts::{Cause, FrontCause, GroupTimes, Outside, RequestTime, TimeAccounts};
 pub use administration::Administration;
 pub use any::{AnyScheduler, SchedulerKind, UnknownScheduler};
 pub use arena::{GroupId, IocId, RequestId};

@@ -47,6 +47,7 @@ pub(crate) use self::credit::{Amount, Credit};
 pub(crate) use self::lease::Lease;
 pub(crate) use self::lease::{CreditMessage, Shortage};
 pub(crate) use self::leave::Leave;
+pub(crate) use self::outside::HeldBack;
 use self::replies::Replies;
 pub(crate) use self::rotation::Rotation;
 use self::rotation::{ANSWER, QUANTUM};

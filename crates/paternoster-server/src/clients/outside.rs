@@ -13,6 +13,35 @@ use paternoster::Outside;
 use super::Clients;
 use super::connection::ConnectionId;
 use super::tenant::Tenant;
+use crate::stat::TimeStat;
+
+/// What keeps commands of a tenant from reaching the scheduler.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct HeldBack {
+    /// Replies wait to be read.
+    unread: bool,
+    /// Commands wait until memory is free.
+    memory: bool,
+}
+
+impl HeldBack {
+    /// What holds on either of two threads.
+    pub(crate) fn or(self, other: Self) -> Self {
+        Self { unread: self.unread || other.unread, memory: self.memory || other.memory }
+    }
+
+    /// The same in the words of the scheduler's accounts. Memory that replies take until they are
+    /// read is not told apart from other memory: where both are short, the client that does not
+    /// read is why.
+    pub(crate) fn outside(self) -> Outside {
+        match (self.unread, self.memory) {
+            (true, true) => Outside::Holds(TimeStat::UNREAD),
+            (true, false) => Outside::IfIdle(TimeStat::UNREAD),
+            (false, true) => Outside::Holds(TimeStat::MEMORY),
+            (false, false) => Outside::Free,
+        }
+    }
+}
 
 impl Clients {
     /// Counts whether a send of the connection is in flight.
@@ -36,7 +65,7 @@ impl Clients {
     }
 
     /// Takes what holds each tenant's commands back now, of those of which it has changed.
-    pub(crate) fn take_changed(&mut self) -> Vec<(usize, Outside)> {
+    pub(crate) fn take_changed(&mut self) -> Vec<(usize, HeldBack)> {
         let Self { changed, tenants, .. } = self;
         changed
             .drain(..)
@@ -47,20 +76,10 @@ impl Clients {
 
 impl Tenant {
     /// Returns what is to be told, if it is something else than before.
-    fn take_change(&mut self) -> Option<Outside> {
+    fn take_change(&mut self) -> Option<HeldBack> {
         self.may_tell = false;
-        let outside = self.outside();
-        (std::mem::replace(&mut self.told, outside) != outside).then_some(outside)
-    }
-
-    /// Returns what holds its commands back. Memory that replies take until they are read is not
-    /// told apart from other memory: where both are short, the client that does not read is why.
-    fn outside(&self) -> Outside {
-        let holds = self.anyone_waits() && self.is_short();
-        match (self.sending > 0, holds) {
-            (true, holds) => Outside::Unread { holds },
-            (false, true) => Outside::Memory,
-            (false, false) => Outside::Free,
-        }
+        let memory = self.anyone_waits() && self.is_short();
+        let now = HeldBack { unread: self.sending > 0, memory };
+        (std::mem::replace(&mut self.told, now) != now).then_some(now)
     }
 }

@@ -2,13 +2,13 @@
 //!
 //! A group above tenants that has no export itself is a tenant without clients.
 
-use paternoster::Outside;
 use paternoster_nbd::Command;
 
 use super::account::{Account, Grant};
 use super::connection::ConnectionId;
 use super::credit::{Amount, Credit};
 use super::lease::{Lease, Shortage};
+use super::outside::HeldBack;
 
 /// Bytes that a command holds beside its data: its pieces, of which there are a few at a time, and
 /// its places in the tables.
@@ -29,7 +29,7 @@ pub(super) struct Tenant {
     /// Those of them with a send in flight.
     pub(super) sending: u32,
     /// What was told last of what holds its commands back.
-    pub(super) told: Outside,
+    pub(super) told: HeldBack,
     /// Whether that may be something else now.
     pub(super) may_tell: bool,
     /// Whether something of its credit is to be said to the owner of the disk, where that deals it.
@@ -56,7 +56,7 @@ impl Tenant {
         Self {
             connections: 0,
             sending: 0,
-            told: Outside::Free,
+            told: HeldBack::default(),
             may_tell: false,
             to_settle: false,
             credit,

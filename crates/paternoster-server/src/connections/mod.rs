@@ -167,9 +167,9 @@ impl Connections {
 
     /// Tells the accounts of the scheduler what holds tenants' commands back before they reach it.
     fn tell_outside(&mut self, owner: &mut DiskOwner) {
-        for (tenant, outside) in self.served.take_changed() {
-            let now = elevator_now(owner);
-            owner.trace().accounts.note_outside(now, self.tenants[tenant].group, outside);
+        for (tenant, held_back) in self.served.take_changed() {
+            let (now, group) = (elevator_now(owner), self.tenants[tenant].group);
+            owner.trace().accounts.note_outside(now, group, held_back.outside());
         }
     }
 }

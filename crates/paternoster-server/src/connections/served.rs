@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use paternoster::{Instant, Nanos, Outside};
+use paternoster::{Instant, Nanos};
 use paternoster_disk::{Completion, FrontToken, Outcome, Waker};
 
 use super::Tenant;
 use super::own_site::OwnSite;
-use crate::clients::{ClientId, Clients, Export, Gone};
+use crate::clients::{ClientId, Clients, Export, Gone, HeldBack};
 use crate::config::AtStop;
 use crate::messages::NewConnection;
 use crate::stat::ThreadsStat;
@@ -93,7 +93,7 @@ impl Served {
     }
 
     /// Takes what holds each tenant's commands back now, of those of which it may have changed.
-    pub(super) fn take_changed(&mut self) -> Vec<(usize, Outside)> {
+    pub(super) fn take_changed(&mut self) -> Vec<(usize, HeldBack)> {
         match self {
             Self::Here(clients) => clients.take_changed(),
             Self::OnThreads(hub) => hub.take_changed(),

@@ -1,6 +1,6 @@
 //! Where a group's time went, in [`GroupStat::time`](super::GroupStat::time).
 
-use paternoster::{Cause, GroupTimes};
+use paternoster::{Cause, FrontCause, GroupTimes};
 use serde::{Deserialize, Serialize};
 
 /// The time of a group by its cause, in nanoseconds since start-up. The first six are the time in
@@ -35,6 +35,11 @@ pub struct TimeStat {
 }
 
 impl TimeStat {
+    /// What `memory_ns` counts, in the accounts of the scheduler.
+    pub(crate) const MEMORY: FrontCause = FrontCause::First;
+    /// What `unread_ns` counts.
+    pub(crate) const UNREAD: FrontCause = FrontCause::Second;
+
     /// Copies a group's account.
     pub(crate) fn of(times: &GroupTimes) -> Self {
         let of = |cause| times.of(cause).as_nanos();
@@ -45,8 +50,8 @@ impl TimeStat {
             cap_ns: of(Cause::Cap),
             target_ns: of(Cause::Target),
             server_ns: of(Cause::Driver),
-            memory_ns: of(Cause::Memory),
-            unread_ns: of(Cause::Unread),
+            memory_ns: of(Cause::Front(Self::MEMORY)),
+            unread_ns: of(Cause::Front(Self::UNREAD)),
             too_few_ns: of(Cause::TooFew),
             nothing_ns: of(Cause::Nothing),
             went_first_ns: times.served.as_nanos(),

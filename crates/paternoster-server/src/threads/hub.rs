@@ -9,7 +9,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use paternoster::{Instant, Nanos, Outside, PlugRules};
+use paternoster::{Instant, Nanos, PlugRules};
 use paternoster_crossing::Inbox;
 use paternoster_disk::{Command, Outcome, Waker};
 use rustix::io::Errno;
@@ -18,7 +18,7 @@ use slotmap::{Key, KeyData, SlotMap, new_key_type};
 use super::dealer::Dealer;
 use super::thread::{PostToThread, RETRY, Thread};
 use super::{NewCommand, Plugged, ToOwner, ToThread, Work, inbox};
-use crate::clients::{ClientId, Clients, Export, Gone, Rotation, Site as _, work_of};
+use crate::clients::{ClientId, Clients, Export, Gone, HeldBack, Rotation, Site as _, work_of};
 use crate::config::AtStop;
 use crate::connections::OwnSite;
 use crate::messages::NewConnection;
@@ -66,7 +66,7 @@ struct Far {
     /// Outcomes of this round.
     done: Vec<Outcome>,
     /// What holds commands of each tenant back on it.
-    outside: Vec<Outside>,
+    held_back: Vec<HeldBack>,
     /// Whether nobody waits there for anything any more.
     is_drained: bool,
 }
@@ -89,7 +89,7 @@ impl Hub {
                 post: thread.add(&inbox.door(), clients, plugged),
                 clients: 0,
                 done: Vec::new(),
-                outside: vec![Outside::Free; memory.len()],
+                held_back: vec![HeldBack::default(); memory.len()],
                 is_drained: false,
             }
         };
@@ -146,8 +146,8 @@ impl Hub {
                     threads[thread].clients -= 1;
                     gone.push(client);
                 }
-                ToOwner::Outside(tenant, outside) => {
-                    threads[thread].outside[tenant] = outside;
+                ToOwner::HeldBack(tenant, held_back) => {
+                    threads[thread].held_back[tenant] = held_back;
                     changed.push(tenant);
                 }
                 ToOwner::Credit(tenant, message) => {
@@ -233,10 +233,11 @@ impl Hub {
     }
 
     /// Takes what holds each tenant's commands back now, of those of which it may have changed.
-    pub(crate) fn take_changed(&mut self) -> Vec<(usize, Outside)> {
+    pub(crate) fn take_changed(&mut self) -> Vec<(usize, HeldBack)> {
         let Self { changed, threads, .. } = self;
-        let of = |tenant: usize| threads.iter().map(move |far| far.outside[tenant]);
-        changed.drain(..).map(|tenant| (tenant, together(of(tenant)))).collect()
+        let of = |tenant: usize| threads.iter().map(move |far| far.held_back[tenant]);
+        let on_any = |tenant| of(tenant).fold(HeldBack::default(), HeldBack::or);
+        changed.drain(..).map(|tenant| (tenant, on_any(tenant))).collect()
     }
 
     /// The server is being stopped: what has not been taken in waits, or is refused.
@@ -316,18 +317,3 @@ impl Drop for Hub {
 
 /// How long the end of a disk waits for threads to take what they were sent.
 const LAST: Duration = Duration::from_secs(1);
-
-/// What holds a tenant's commands back on any thread. That replies are not read is said before that
-/// memory is short.
-fn together(outside: impl Iterator<Item = Outside>) -> Outside {
-    outside.fold(Outside::Free, |one, other| match (one, other) {
-        (Outside::Unread { holds: one }, Outside::Unread { holds: other }) => {
-            Outside::Unread { holds: one || other }
-        }
-        (Outside::Unread { .. }, Outside::Memory) | (Outside::Memory, Outside::Unread { .. }) => {
-            Outside::Unread { holds: true }
-        }
-        (Outside::Free, any) | (any, Outside::Free) => any,
-        (one, _) => one,
-    })
-}

@@ -22,13 +22,13 @@ mod thread;
 
 use std::io;
 
-use paternoster::{Batch, Outside, PlugLimits, PlugRules};
+use paternoster::{Batch, PlugLimits, PlugRules};
 use paternoster_crossing::{Inbox, Wake};
 use paternoster_disk::{CommandOp, Extent, Outcome, Waker};
 
 pub(crate) use self::hub::Hub;
 pub(crate) use self::thread::Thread;
-use crate::clients::{ClientId, ConnectionId, CreditMessage, Gone, Question, Shortage};
+use crate::clients::{ClientId, ConnectionId, CreditMessage, Gone, HeldBack, Question, Shortage};
 use crate::config::AtStop;
 use crate::messages::NewConnection;
 
@@ -49,7 +49,7 @@ pub(crate) enum ToOwner {
     /// A client is served no more.
     Gone(Gone),
     /// What holds a tenant's commands back on this thread is another thing now.
-    Outside(usize, Outside),
+    HeldBack(usize, HeldBack),
     /// About a tenant's credit.
     Credit(usize, CreditMessage),
     /// The disk shuts down, and no client of this thread waits for anything any more.

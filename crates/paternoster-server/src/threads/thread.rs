@@ -195,8 +195,8 @@ impl Disk {
         }
         // These are of what holds now: an owner that takes nothing is told later, once.
         if !way.post.has_kept() {
-            for (tenant, outside) in clients.take_changed() {
-                way.post.send(ToOwner::Outside(tenant, outside));
+            for (tenant, held_back) in clients.take_changed() {
+                way.post.send(ToOwner::HeldBack(tenant, held_back));
             }
             for (tenant, message) in clients.settle() {
                 way.post.send(ToOwner::Credit(tenant, message));

@@ -10,14 +10,14 @@
 //!                        a cap holds it: its group's, or that of one above        Cap
 //!                        places are held free for another's latency target        Target
 //!                        none of these: nobody has asked the scheduler yet        Driver
-//!   none waits           bios are held back outside, as memory is used up         Memory
-//!                        bios are held back outside, until replies are read       Unread
+//!   none waits           the front holds bios back, for a cause of its own        Front
 //!                        some requests are in the device                          TooFew
-//!                        nothing but replies that wait to be read                 Unread
+//!                        the front has a cause of its own while there is nothing  Front
 //!                        nothing                                                  Nothing
 //! ```
 //!
-//! So the first six add up to the group's backlogged time, and all of them to all time.
+//! So the first six add up to the group's backlogged time, and all of them to all time. A *front*
+//! is what hands bios over to the driver, as a server does. What its causes mean it alone knows.
 //!
 //! *Places taken* is when the device is as deep as it may be, or the scheduler waits for
 //! completions. Whom the device serves then is known as requests complete, by [`RequestTime`], and
@@ -69,10 +69,8 @@ pub enum Cause {
     Target,
     /// A request of it waits, and the driver has yet to ask the scheduler.
     Driver,
-    /// None waits in the scheduler, as its memory is used up.
-    Memory,
-    /// None waits, as its client does not read the replies that it has.
-    Unread,
+    /// None waits in the scheduler, for a cause of the front's.
+    Front(FrontCause),
     /// All that it has is in the device: more requests would wait.
     TooFew,
     /// It has no request.
@@ -91,11 +89,36 @@ impl Cause {
         Self::Cap,
         Self::Target,
         Self::Driver,
-        Self::Memory,
-        Self::Unread,
+        Self::Front(FrontCause::First),
+        Self::Front(FrontCause::Second),
         Self::TooFew,
         Self::Nothing,
     ];
+
+    /// Its place in [`Self::ALL`].
+    const fn index(self) -> usize {
+        match self {
+            Self::Turn => 0,
+            Self::Busy => 1,
+            Self::IdleWindow => 2,
+            Self::Cap => 3,
+            Self::Target => 4,
+            Self::Driver => 5,
+            Self::Front(FrontCause::First) => 6,
+            Self::Front(FrontCause::Second) => 7,
+            Self::TooFew => 8,
+            Self::Nothing => 9,
+        }
+    }
+}
+
+/// A cause that the front names: why bios of a group do not come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FrontCause {
+    /// The one.
+    First,
+    /// The other.
+    Second,
 }
 
 /// What a front knows of a group's bios that have not come yet.
@@ -104,13 +127,10 @@ pub enum Outside {
     /// None is held back.
     #[default]
     Free,
-    /// Some are held back until memory is free.
-    Memory,
-    /// Replies wait to be read; `holds` if bios are held back until they have been.
-    Unread {
-        /// Whether bios are held back because of them.
-        holds: bool,
-    },
+    /// Some are held back for that cause.
+    Holds(FrontCause),
+    /// None is held back. That is the cause while none of the group's requests exists.
+    IfIdle(FrontCause),
 }
 
 /// The account of one group.
@@ -126,11 +146,11 @@ pub struct GroupTimes {
 impl GroupTimes {
     /// The time that a cause has.
     pub fn of(&self, cause: Cause) -> Nanos {
-        self.by_cause[cause as usize]
+        self.by_cause[cause.index()]
     }
 
     fn add(&mut self, cause: Cause, time: Nanos) {
-        self.by_cause[cause as usize] += time;
+        self.by_cause[cause.index()] += time;
     }
 }
 
@@ -501,10 +521,9 @@ impl Account {
 
     fn cause_without_waiting(&self) -> Cause {
         match self.outside {
-            Outside::Memory => Cause::Memory,
-            Outside::Unread { holds: true } => Cause::Unread,
+            Outside::Holds(cause) => Cause::Front(cause),
             _ if self.in_device > 0 => Cause::TooFew,
-            Outside::Unread { holds: false } => Cause::Unread,
+            Outside::IfIdle(cause) => Cause::Front(cause),
             Outside::Free => Cause::Nothing,
         }
     }

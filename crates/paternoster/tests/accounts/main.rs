@@ -6,9 +6,9 @@ use std::num::NonZeroU64;
 
 use paternoster::scheduler::Scheduler as _;
 use paternoster::{
-    AnyScheduler, Bio, Cause, Device, Elevator, GroupId, GroupLimits, Instant, IoPrio, IocId,
-    Nanos, Op, Outside, RequestId, SchedulerKind, Sector, SectorCount, Submitted, TimeAccounts,
-    Weight,
+    AnyScheduler, Bio, Cause, Device, Elevator, FrontCause, GroupId, GroupLimits, Instant, IoPrio,
+    IocId, Nanos, Op, Outside, RequestId, SchedulerKind, Sector, SectorCount, Submitted,
+    TimeAccounts, Weight,
 };
 use proptest::prelude::*;
 
@@ -190,6 +190,10 @@ fn window_that_the_device_idles_in_is_whose_it_is_for() {
     assert_eq!((rig.took(0), rig.took(1)), ([0, 900], [0, 0]));
 }
 
+/// The causes of a server: its memory is used up, and replies wait to be read.
+const MEMORY: FrontCause = FrontCause::First;
+const UNREAD: FrontCause = FrontCause::Second;
+
 #[test]
 fn what_is_held_back_outside_counts_while_nothing_waits() {
     let mut rig = Rig::new(SchedulerKind::None, Device::solid_state(1), 1);
@@ -198,28 +202,28 @@ fn what_is_held_back_outside_counts_while_nothing_waits() {
         rig.elevator.trace().note_outside(now, group, outside);
     };
     rig.read(0, 0);
-    note(&mut rig, Outside::Memory);
+    note(&mut rig, Outside::Holds(MEMORY));
     rig.advance(10);
-    note(&mut rig, Outside::Unread { holds: true });
+    note(&mut rig, Outside::Holds(UNREAD));
     rig.advance(20);
     // With something in the device, replies on their way are no reason.
-    note(&mut rig, Outside::Unread { holds: false });
+    note(&mut rig, Outside::IfIdle(UNREAD));
     rig.advance(30);
     rig.complete(0);
     rig.advance(40);
     note(&mut rig, Outside::Free);
     rig.advance(50);
-    let expected =
-        [(Cause::Memory, 10), (Cause::Unread, 60), (Cause::TooFew, 30), (Cause::Nothing, 50)];
+    let [memory, unread] = [MEMORY, UNREAD].map(Cause::Front);
+    let expected = [(memory, 10), (unread, 60), (Cause::TooFew, 30), (Cause::Nothing, 50)];
     for (cause, micros) in expected {
         assert_eq!(rig.micros(0, cause), micros, "{cause:?}");
     }
-    // Memory is no reason either where a request waits.
+    // That memory is short is no reason either where a request waits.
     rig.read(0, 0);
     rig.read(0, 800);
-    note(&mut rig, Outside::Memory);
+    note(&mut rig, Outside::Holds(MEMORY));
     rig.advance(60);
-    assert_eq!([rig.micros(0, Cause::Memory), rig.micros(0, Cause::Busy)], [10, 60]);
+    assert_eq!([rig.micros(0, memory), rig.micros(0, Cause::Busy)], [10, 60]);
 }
 
 #[test]
