@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use bytes::{Bytes, BytesMut};
 use paternoster::scheduler::{
-    Cx, InsertAt, Scheduler, SortList, WaitingRequests, Work, tunable_methods, tunables,
+    Cx, GroupEvent, InsertAt, Scheduler, SortList, WaitingRequests, Work, tunable_methods, tunables,
 };
 use paternoster::{
     Device, Elevator, GroupId, Instant, IoPrio, IocId, Nanos, NoTrace, RequestId, Weight,
@@ -40,8 +40,10 @@ impl Scheduler for Noting {
         self.waiting.insert(cx.requests, rq, cx.now);
     }
 
-    fn charge(&mut self, _: &mut Cx<'_>, group: GroupId, work: Work) {
-        self.charged.lock().expect("nobody has panicked").push((group, work));
+    fn group_event(&mut self, _: &mut Cx<'_>, group: GroupId, event: GroupEvent) {
+        if let GroupEvent::Worked(work) = event {
+            self.charged.lock().expect("nobody has panicked").push((group, work));
+        }
     }
 
     fn dispatch(&mut self, cx: &mut Cx<'_>) -> Option<RequestId> {

@@ -9,15 +9,14 @@ use crate::arena::{GroupId, IocId, RequestId};
 use crate::bfq::{self, Bfq};
 use crate::cfq::{self, Cfq};
 use crate::dump::Dump;
-use crate::group::GroupChange;
+use crate::group::GroupEvent;
 use crate::hierarchy::{Hierarchy, NoHierarchy};
 use crate::kernel::{Kernel, NoKernel};
 use crate::kyber::{self, Kyber};
 use crate::mq_deadline::{self, MqDeadline};
 use crate::none::{self, NoScheduler};
 use crate::request::Bio;
-use crate::scheduler::{Cx, InsertAt, MergeRules, Requeue, Scheduler, Work};
-use crate::stats::{DemandStats, ShareStats, SliceStats};
+use crate::scheduler::{Cx, Existing, InsertAt, OwnStats, Requeue, Rules, Scheduler};
 use crate::time::Instant;
 use crate::trace::{
     BfqEvent, CfqEvent, DeadlineEvent, EventInfo, KyberEvent, MergeKind, QueueEvent, Trace,
@@ -248,40 +247,32 @@ impl<T: Trace> Scheduler for AnyScheduler<T> {
         fn bind(&mut self, cx: &mut Cx<'_>, rq: RequestId);
         fn insert(&mut self, cx: &mut Cx<'_>, rq: RequestId, at: InsertAt);
         fn complete(&mut self, cx: &mut Cx<'_>, rq: RequestId);
-        fn charge(&mut self, cx: &mut Cx<'_>, group: GroupId, work: Work);
         fn requeue(&mut self, cx: &mut Cx<'_>, rq: RequestId) -> Requeue;
         fn reactivate(&mut self, cx: &mut Cx<'_>, rq: RequestId);
         fn handle_timeout(&mut self, cx: &mut Cx<'_>);
         fn exit_io_context(&mut self, cx: &mut Cx<'_>, ioc: IocId);
-        fn group_changed(&mut self, cx: &mut Cx<'_>, group: GroupId, change: GroupChange);
+        fn group_event(&mut self, cx: &mut Cx<'_>, group: GroupId, event: GroupEvent);
         fn offer(&mut self, cx: &mut Cx<'_>, bio: &Bio);
         fn allow_merge(&mut self, cx: &mut Cx<'_>, rq: RequestId, bio: &Bio) -> bool;
         fn request_merged(&mut self, cx: &mut Cx<'_>, rq: RequestId, kind: MergeKind);
         fn requests_merged(&mut self, cx: &mut Cx<'_>, rq: RequestId, absorbed: RequestId);
         fn dispatch(&mut self, cx: &mut Cx<'_>) -> Option<RequestId>;
-        fn must_admit(&mut self, cx: &mut Cx<'_>, bio: &Bio) -> bool;
+        fn refusal(&mut self, cx: &mut Cx<'_>, bio: &Bio, existing: Existing) -> Option<u32>;
         fn drain(&mut self, cx: &mut Cx<'_>, out: &mut Vec<RequestId>);
-        fn set_tunable(&mut self, cx: &mut Cx<'_>, name: &str, value: i64)
-            -> Result<i64, TunableError>;
-        fn set_tunables(&mut self, cx: &mut Cx<'_>, values: &[(String, i64)]);
-        fn set_hierarchy(&mut self, cx: &mut Cx<'_>, to: Hierarchy) -> Result<(), NoHierarchy>;
+        fn set_tunables(&mut self, cx: &mut Cx<'_>, values: &[(String, i64)])
+            -> Result<(), TunableError>;
         fn trace(&mut self) -> &mut T;
         --
         fn name(&self) -> &'static str;
-        fn merge_rules(&self) -> MergeRules;
+        fn rules(&self) -> Rules;
         fn find_front_merge(&self, cx: &Cx<'_>, bio: &Bio) -> Option<RequestId>;
         fn scan(&self, cx: &Cx<'_>, bio: &Bio, newer: Option<RequestId>) -> Option<RequestId>;
-        fn takes_fua(&self) -> bool;
         fn poll_timeout(&self) -> Option<Instant>;
         fn has_work(&self) -> bool;
-        fn depth_limit(&self, cx: &Cx<'_>, bio: &Bio, nr_requests: u32) -> Option<u32>;
-        fn holds_share(&self, cx: &Cx<'_>, bio: &Bio, nr_requests: u32) -> bool;
         fn tunables(&self) -> &'static [TunableInfo];
         fn tunable(&self, name: &str) -> Result<i64, TunableError>;
-        fn hierarchy(&self) -> Option<Hierarchy>;
-        fn slice_stats(&self, group: GroupId) -> Option<&SliceStats>;
-        fn share_stats(&self, group: GroupId) -> Option<&ShareStats>;
-        fn demand_stats(&self, now: Instant, group: GroupId) -> Option<DemandStats>;
+        fn hierarchy(&self) -> Result<Hierarchy, NoHierarchy>;
+        fn own_stats(&self, now: Instant, group: GroupId) -> OwnStats<'_>;
         fn dump(&self, out: &mut dyn Dump);
         fn check(&self, cx: &Cx<'_>);
     }

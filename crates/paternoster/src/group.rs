@@ -9,6 +9,8 @@ use thiserror::Error;
 
 use crate::arena::GroupId;
 use crate::group_limits::GroupLimits;
+use crate::hierarchy::Hierarchy;
+use crate::time::Nanos;
 
 /// The weight of a group, 1 to 1000. BFQ has this range in Linux. The files of CFQ take 10 to 1000
 /// there, but its arithmetic works with all of them.
@@ -49,10 +51,26 @@ impl Default for Weight {
 #[error("weight {0}: {min} to {max} is allowed", min = Weight::MIN, max = Weight::MAX)]
 pub struct WeightError(u32);
 
-/// A change of a group, of which the scheduler is notified.
+/// Work of the device, or of the thread that serves it, that was no request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum GroupChange {
+pub enum Work {
+    /// What was written was made durable, for several submitters together. One of them is charged
+    /// its part.
+    Sync {
+        /// How long that took.
+        took: Nanos,
+        /// How many waited for it; at least one.
+        waiters: u32,
+    },
+    /// As much as that many reads of no bytes.
+    Ops(u32),
+}
+
+/// What the scheduler is notified of about a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum GroupEvent {
     /// Its weight or leaf weight.
     Weight,
     /// Its caps or its reservation.
@@ -61,6 +79,11 @@ pub enum GroupChange {
     Closing,
     /// It is removed; `Closing` came just before.
     Removed,
+    /// Work was done for it that was no request.
+    Worked(Work),
+    /// Of the root: groups share the device in that way from now on. It comes only to a scheduler
+    /// that [has one to choose](crate::scheduler::Scheduler::hierarchy).
+    Hierarchy(Hierarchy),
 }
 
 /// One group.

@@ -23,8 +23,8 @@ use crate::dump::Dump;
 use crate::io_context::IoClass;
 use crate::parts::fifo::Fifo;
 use crate::parts::sort_list::SortList;
-use crate::request::{Bio, Direction, Op, Request, Requests};
-use crate::scheduler::{Cx, InsertAt, Requeue, Scheduler};
+use crate::request::{Bio, Direction, Request, Requests};
+use crate::scheduler::{Cx, Existing, InsertAt, Requeue, Scheduler};
 use crate::time::{Instant, Jiffies, Ticks};
 use crate::trace::{BatchReason, DeadlineEvent, Event, MergeKind, Trace};
 use crate::tunable::{TunableInfo, tunable_methods, tunables};
@@ -391,10 +391,9 @@ impl<T: Trace> Scheduler for MqDeadline<T> {
         !self.classes.iter().all(Class::is_empty)
     }
 
-    fn depth_limit(&self, _cx: &Cx<'_>, bio: &Bio, _nr_requests: u32) -> Option<u32> {
-        (bio.op != Op::Read).then(|| {
-            u32::try_from(self.tunables.async_depth).expect("the table's range is a u32's")
-        })
+    fn refusal(&mut self, _cx: &mut Cx<'_>, bio: &Bio, existing: Existing) -> Option<u32> {
+        let limit = self.tunables.async_depth;
+        existing.bound_or_limit(bio, u32::try_from(limit).expect("the table's range is a u32's"))
     }
 
     fn drain(&mut self, cx: &mut Cx<'_>, out: &mut Vec<RequestId>) {

@@ -6,7 +6,7 @@
 use crate::arena::RequestId;
 use crate::parts::fifo::Fifo;
 use crate::request::Bio;
-use crate::scheduler::{Cx, InsertAt, MergeRules, Requeue, Scheduler};
+use crate::scheduler::{Cx, InsertAt, MergeRules, Requeue, Rules, Scheduler};
 use crate::trace::Trace;
 
 /// Its name in sysfs.
@@ -45,8 +45,8 @@ impl<T: Trace> Scheduler for NoScheduler<T> {
         Requeue::Scheduler
     }
 
-    fn merge_rules(&self) -> MergeRules {
-        MergeRules::ListScan
+    fn rules(&self) -> Rules {
+        Rules { merging: MergeRules::ListScan, ..Rules::default() }
     }
 
     fn scan(&self, cx: &Cx<'_>, _bio: &Bio, newer: Option<RequestId>) -> Option<RequestId> {

@@ -11,14 +11,14 @@ use crate::arena::{GroupId, IocId, RequestId};
 use crate::device::Device;
 use crate::group::Groups;
 use crate::hierarchy::{Hierarchy, NoHierarchy};
-use crate::request::Bio;
-use crate::time::{Instant, Jiffies, Nanos};
+use crate::request::{Bio, Op};
+use crate::time::{Instant, Jiffies};
 use crate::trace::{MergeKind, Trace};
 use crate::tunable::{TunableError, TunableInfo};
 
 pub use crate::arena::SideTable;
 pub use crate::dump::{BudgetDump, Dump, QueueDump, ServiceDump, SliceDump};
-pub use crate::group::GroupChange;
+pub use crate::group::{GroupEvent, Work};
 pub use crate::io_context::{IoContext, IoContexts};
 pub use crate::parts::fifo::Fifo;
 pub use crate::parts::sort_list::SortList;
@@ -67,6 +67,22 @@ pub enum InsertAt {
     Head,
 }
 
+/// What a scheduler takes, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// Which lookups and rules merging follows.
+    pub merging: MergeRules,
+    /// Whether it takes bios with [`BioFlags::FUA`](crate::BioFlags::FUA) and no other reason to
+    /// bypass it. In Linux they bypass every scheduler.
+    pub takes_fua: bool,
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Self { merging: MergeRules::BlkMq, takes_fua: false }
+    }
+}
+
 /// Which lookups and rules merging follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -84,20 +100,44 @@ pub enum MergeRules {
     ListScan,
 }
 
-/// Work of the device, or of the thread that serves it, that was no request.
+/// The requests that exist, and how many may. Admission is asked with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Work {
-    /// What was written was made durable, for several submitters together. One of them is charged
-    /// its part.
-    Sync {
-        /// How long that took.
-        took: Nanos,
-        /// How many waited for it; at least one.
-        waiters: u32,
-    },
-    /// As much as that many reads of no bytes.
-    Ops(u32),
+pub struct Existing {
+    /// How many may exist.
+    pub nr_requests: u32,
+    /// How many exist.
+    pub requests: u32,
+    /// How many of them are not reads.
+    pub non_reads: u32,
+}
+
+impl Existing {
+    /// Returns the bound on all requests, if they have reached it.
+    #[inline]
+    pub fn bound(&self) -> Option<u32> {
+        (self.requests >= self.nr_requests).then_some(self.nr_requests)
+    }
+
+    /// Returns the bound that keeps `bio` from becoming a request: that on all, or `limit`, which
+    /// is on requests other than reads.
+    #[inline]
+    pub fn bound_or_limit(&self, bio: &Bio, limit: u32) -> Option<u32> {
+        let is_reached = bio.op != Op::Read && self.non_reads >= limit;
+        self.bound().or_else(|| is_reached.then_some(limit))
+    }
+}
+
+/// What a scheduler itself counts of a group, without the groups below it.
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
+pub struct OwnStats<'a> {
+    /// The counts of the group's slices.
+    pub slices: Option<&'a SliceStats>,
+    /// What it got beside its weight.
+    pub share: Option<&'a ShareStats>,
+    /// What it has outstanding, and what it needs for its weight to hold.
+    pub demand: Option<DemandStats>,
 }
 
 /// Who keeps a requeued request.
@@ -136,9 +176,6 @@ pub trait Scheduler {
     /// A request that it dispatched has completed.
     fn complete(&mut self, _cx: &mut Cx<'_>, _rq: RequestId) {}
 
-    /// Charges a group for work that was no request. By default nobody is charged.
-    fn charge(&mut self, _cx: &mut Cx<'_>, _group: GroupId, _work: Work) {}
-
     /// Requeues a request that it dispatched. By default the elevator keeps it.
     fn requeue(&mut self, _cx: &mut Cx<'_>, _rq: RequestId) -> Requeue {
         Requeue::Elevator
@@ -153,23 +190,18 @@ pub trait Scheduler {
     /// An I/O context exits.
     fn exit_io_context(&mut self, _cx: &mut Cx<'_>, _ioc: IocId) {}
 
-    /// A group changed.
-    fn group_changed(&mut self, _cx: &mut Cx<'_>, _group: GroupId, _change: GroupChange) {}
-
-    /// Returns whether it takes bios with [`BioFlags::FUA`](crate::BioFlags::FUA) and no other
-    /// reason to bypass it. In Linux they bypass every scheduler.
-    fn takes_fua(&self) -> bool {
-        false
-    }
+    /// Something of a group is another now, or work was done for it.
+    fn group_event(&mut self, _cx: &mut Cx<'_>, _group: GroupId, _event: GroupEvent) {}
 
     // B. Merging
 
-    /// Which lookups and rules merging follows.
-    fn merge_rules(&self) -> MergeRules {
-        MergeRules::BlkMq
+    /// What it takes, and how.
+    fn rules(&self) -> Rules {
+        Rules::default()
     }
 
-    /// A bio will look for a request; comes before the first candidate.
+    /// A bio will look for a request; comes before the first candidate. BFQ alone acts on it, as in
+    /// Linux: a task that has changed its group takes its queue along before it merges anything.
     fn offer(&mut self, _cx: &mut Cx<'_>, _bio: &Bio) {}
 
     /// Returns whether `bio` may merge into `rq`. It is asked for each candidate that passes the
@@ -208,21 +240,10 @@ pub trait Scheduler {
     /// Returns whether it holds requests, so that `dispatch` may be called.
     fn has_work(&self) -> bool;
 
-    /// Returns how many requests other than reads may exist for `bio` to become one, where
-    /// `nr_requests` may exist in all; none is no limit. Only admission asks.
-    fn depth_limit(&self, _cx: &Cx<'_>, _bio: &Bio, _nr_requests: u32) -> Option<u32> {
-        None
-    }
-
-    /// Returns whether the submitter of `bio` holds its share of the `nr_requests` that may exist.
-    /// Only admission asks.
-    fn holds_share(&self, _cx: &Cx<'_>, _bio: &Bio, _nr_requests: u32) -> bool {
-        false
-    }
-
-    /// Returns whether `bio` gets an admission grant, at the bound. Only admission asks.
-    fn must_admit(&mut self, _cx: &mut Cx<'_>, _bio: &Bio) -> bool {
-        false
+    /// Returns the bound on requests that keeps `bio` from becoming one now, if any: its submitter
+    /// waits until some of those are freed. Only admission asks.
+    fn refusal(&mut self, _cx: &mut Cx<'_>, _bio: &Bio, existing: Existing) -> Option<u32> {
+        existing.bound()
     }
 
     /// Takes out all requests in any order, so that it is empty afterwards. By default it
@@ -245,50 +266,28 @@ pub trait Scheduler {
         Err(TunableError::unknown(self.name(), name, self.tunables()))
     }
 
-    /// Stores and returns `value` as Linux clamps it.
-    fn set_tunable(
+    /// Stores values one after the other, as Linux clamps them; a later one may take back an
+    /// earlier. What is done because of a change may be done once, after the last. The first name
+    /// that it does not know ends it.
+    fn set_tunables(
         &mut self,
         _cx: &mut Cx<'_>,
-        name: &str,
-        _value: i64,
-    ) -> Result<i64, TunableError> {
-        Err(TunableError::unknown(self.name(), name, self.tunables()))
+        values: &[(String, i64)],
+    ) -> Result<(), TunableError> {
+        let unknown = |name| TunableError::unknown(self.name(), name, self.tunables());
+        values.first().map_or(Ok(()), |(name, _)| Err(unknown(name)))
     }
 
-    /// Stores values one after the other, each of a tunable that it has: a later one may take back
-    /// an earlier. What is done because of a change may be done once, after the last.
-    fn set_tunables(&mut self, cx: &mut Cx<'_>, values: &[(String, i64)]) {
-        for (name, value) in values {
-            self.set_tunable(cx, name, *value).expect("it has that tunable");
-        }
-    }
-
-    /// Returns in what way its groups share the device, if that can be chosen.
-    fn hierarchy(&self) -> Option<Hierarchy> {
-        None
-    }
-
-    /// Has its groups share the device in that way from now on.
-    fn set_hierarchy(&mut self, _cx: &mut Cx<'_>, _to: Hierarchy) -> Result<(), NoHierarchy> {
+    /// Returns in what way its groups share the device, if that can be chosen
+    /// ([`GroupEvent::Hierarchy`]). It can under CFQ alone, and there not in every kernel, which
+    /// nobody else knows.
+    fn hierarchy(&self) -> Result<Hierarchy, NoHierarchy> {
         Err(NoHierarchy::new(self.name()))
     }
 
-    /// Returns the counts of a group's slices, without the groups below it, if it gives groups
-    /// slices.
-    fn slice_stats(&self, _group: GroupId) -> Option<&SliceStats> {
-        None
-    }
-
-    /// Returns what a group got beside its weight, without the groups below it, if it has such
-    /// counts.
-    fn share_stats(&self, _group: GroupId) -> Option<&ShareStats> {
-        None
-    }
-
-    /// Returns what a group has outstanding until `now`, and what it needs for its weight to hold,
-    /// if the scheduler measures that.
-    fn demand_stats(&self, _now: Instant, _group: GroupId) -> Option<DemandStats> {
-        None
+    /// Returns what it counts of a group itself, up to `now`.
+    fn own_stats(&self, _now: Instant, _group: GroupId) -> OwnStats<'_> {
+        OwnStats::default()
     }
 
     /// Reports its internal state: numbers by name, and its queues.

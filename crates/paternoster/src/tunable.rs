@@ -264,13 +264,12 @@ macro_rules! __tunable_methods {
             self.$field.get(name)
         }
 
-        fn set_tunable(
+        fn set_tunables(
             &mut self,
             _: &mut $crate::scheduler::Cx<'_>,
-            name: &str,
-            value: i64,
-        ) -> Result<i64, $crate::TunableError> {
-            self.$field.set(name, value)
+            values: &[(String, i64)],
+        ) -> Result<(), $crate::TunableError> {
+            values.iter().try_for_each(|(name, value)| self.$field.set(name, *value).map(drop))
         }
     };
 }

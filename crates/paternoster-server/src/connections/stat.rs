@@ -160,10 +160,11 @@ impl Connections {
                 ..GroupStat::default()
             };
             stat.count(elevator.stats().group(tenant.group), now);
-            if let Some(share) = elevator.scheduler().share_stats(tenant.group) {
+            let own = elevator.scheduler().own_stats(now, tenant.group);
+            if let Some(share) = own.share {
                 stat.count_share(share, now);
             }
-            if let Some(demand) = elevator.scheduler().demand_stats(now, tenant.group) {
+            if let Some(demand) = own.demand {
                 stat.count_demand(demand);
             }
             stat.device_ns = owner.device_time(tenant.group).map(Nanos::as_nanos);

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use paternoster::scheduler::Scheduler as _;
 use paternoster::{Instant, Nanos, TargetStats};
 
-use super::{Connections, DiskOwner};
+use super::{Connections, DiskOwner, elevator_now};
 
 /// How often the scheduler is asked.
 const EACH: Nanos = Nanos::from_millis(1000);
@@ -61,10 +61,10 @@ impl Connections {
 
     /// The targets that are given up now.
     pub(super) fn given_up(&self, owner: &DiskOwner) -> Vec<GivenUp> {
-        let elevator = owner.engine().elevator();
+        let (elevator, now) = (owner.engine().elevator(), elevator_now(owner));
         let tenants = self.tenants.iter().enumerate().filter_map(|(tenant, of)| {
             let target = elevator.groups()[of.group].limits().latency_target?;
-            let stats = elevator.scheduler().share_stats(of.group)?.target;
+            let stats = elevator.scheduler().own_stats(now, of.group).share?.target;
             let sentence = || sentence(&of.path, target, &stats);
             stats.given_up.then(|| GivenUp { tenant, target, sentence: sentence() })
         });

@@ -16,24 +16,22 @@ use crate::request::{Bio, Direction};
 use crate::trace::Trace;
 
 impl<T: Trace> Bfq<T> {
-    /// Returns how many requests like `bio` may exist, of `nr_requests` in all; none is no limit.
-    pub(super) fn depth_of(&self, bio: &Bio, nr_requests: u32) -> Option<u32> {
+    /// Returns how many requests like `bio` may exist, of `nr_requests` in all.
+    pub(super) fn depth_of(&self, bio: &Bio, nr_requests: u32) -> u32 {
         let sixteenths = match (bio.is_sync(), self.busy.any_raised()) {
-            (true, _) if bio.op.direction() == Direction::Read => return None,
+            (true, _) if bio.op.direction() == Direction::Read => return nr_requests,
             (true, false) => 12,
             (true, true) => 6,
             (false, false) => 8,
             (false, true) => 3,
         };
         let depth = u64::from(nr_requests) * sixteenths / 16;
-        Some(u32::try_from(depth).unwrap_or(u32::MAX).max(1))
+        u32::try_from(depth).unwrap_or(u32::MAX).max(1)
     }
 
-    /// Returns whether the queue of `bio`, or a parent of it, has used up its share of
-    /// `nr_requests`.
-    pub(super) fn is_share_used(&self, bio: &Bio, nr_requests: u32) -> bool {
+    /// Returns whether the queue of `bio`, or a parent of it, has used up its share of `limit`.
+    pub(super) fn is_share_used(&self, bio: &Bio, limit: u32) -> bool {
         let Some(queue) = self.existing_queue(bio.ioc, bio.synchrony()) else { return false };
-        let limit = u64::from(self.depth_of(bio, nr_requests).unwrap_or(nr_requests));
-        self.wf2q.is_share_used(queue, limit)
+        self.wf2q.is_share_used(queue, limit.into())
     }
 }

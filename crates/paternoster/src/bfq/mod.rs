@@ -110,9 +110,9 @@ use crate::bfq::waker::LastCompletion;
 use crate::bfq::wf2q::Wf2q;
 use crate::device::Device;
 use crate::dump::Dump;
-use crate::group::GroupChange;
+use crate::group::GroupEvent;
 use crate::request::{Bio, Sector};
-use crate::scheduler::{Cx, InsertAt, Requeue, Scheduler};
+use crate::scheduler::{Cx, Existing, InsertAt, Requeue, Scheduler};
 use crate::time::{Hz, Instant};
 use crate::trace::{MergeKind, Trace};
 use crate::tunable::{TunableError, TunableInfo};
@@ -259,11 +259,11 @@ impl<T: Trace> Scheduler for Bfq<T> {
         self.exit_context(cx, ioc);
     }
 
-    fn group_changed(&mut self, cx: &mut Cx<'_>, group: GroupId, change: GroupChange) {
-        match change {
-            GroupChange::Weight => self.follow_weight(cx, group),
-            GroupChange::Limits | GroupChange::Closing => {}
-            GroupChange::Removed => self.remove_group(cx, group),
+    fn group_event(&mut self, cx: &mut Cx<'_>, group: GroupId, event: GroupEvent) {
+        match event {
+            GroupEvent::Weight => self.follow_weight(cx, group),
+            GroupEvent::Removed => self.remove_group(cx, group),
+            _ => {}
         }
     }
 
@@ -302,12 +302,12 @@ impl<T: Trace> Scheduler for Bfq<T> {
         self.queued > 0
     }
 
-    fn depth_limit(&self, _cx: &Cx<'_>, bio: &Bio, nr_requests: u32) -> Option<u32> {
-        self.depth_of(bio, nr_requests)
-    }
-
-    fn holds_share(&self, _cx: &Cx<'_>, bio: &Bio, nr_requests: u32) -> bool {
-        self.is_share_used(bio, nr_requests)
+    fn refusal(&mut self, _cx: &mut Cx<'_>, bio: &Bio, existing: Existing) -> Option<u32> {
+        let limit = self.depth_of(bio, existing.nr_requests);
+        existing.bound_or_limit(bio, limit).or_else(|| {
+            // The bio may be submitted again as soon as any request is freed.
+            self.is_share_used(bio, limit).then_some(1)
+        })
     }
 
     fn drain(&mut self, cx: &mut Cx<'_>, out: &mut Vec<RequestId>) {
@@ -322,13 +322,12 @@ impl<T: Trace> Scheduler for Bfq<T> {
         self.tunables.get(name)
     }
 
-    fn set_tunable(
+    fn set_tunables(
         &mut self,
         cx: &mut Cx<'_>,
-        name: &str,
-        value: i64,
-    ) -> Result<i64, TunableError> {
-        self.tune(cx, name, value)
+        values: &[(String, i64)],
+    ) -> Result<(), TunableError> {
+        values.iter().try_for_each(|(name, value)| self.tune(cx, name, *value))
     }
 
     fn dump(&self, out: &mut dyn Dump) {

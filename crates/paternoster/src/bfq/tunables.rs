@@ -117,13 +117,8 @@ impl Tunables {
 }
 
 impl<T: Trace> Bfq<T> {
-    /// Stores a tunable and applies it. Returns the value that is stored.
-    pub(super) fn tune(
-        &mut self,
-        cx: &Cx<'_>,
-        name: &str,
-        value: i64,
-    ) -> Result<i64, TunableError> {
+    /// Stores a tunable and applies it.
+    pub(super) fn tune(&mut self, cx: &Cx<'_>, name: &str, value: i64) -> Result<(), TunableError> {
         let before = self.tunables;
         let set = self.tunables.set(name, value)?;
         let tuned = &mut self.tunables;
@@ -148,6 +143,6 @@ impl<T: Trace> Bfq<T> {
             "low_latency" if before.low_latency > tuned.low_latency => self.end_all_raising(cx),
             _ => {}
         }
-        self.tunables.get(name)
+        Ok(())
     }
 }

@@ -118,13 +118,12 @@ use crate::cfq::queue_id::{QueueId, queue_of};
 use crate::cfq::select::Serving;
 use crate::cfq::tunables::Tunables;
 use crate::dump::Dump;
-use crate::group::GroupChange;
+use crate::group::GroupEvent;
 use crate::hierarchy::{Hierarchy, NoHierarchy};
 use crate::kernel::Kernel;
 use crate::parts::service_speed::{Mark, ServiceSpeed};
 use crate::request::{Bio, Sector};
-use crate::scheduler::{Cx, InsertAt, MergeRules, Requeue, Scheduler};
-use crate::stats::SliceStats;
+use crate::scheduler::{Cx, Existing, InsertAt, MergeRules, OwnStats, Requeue, Rules, Scheduler};
 use crate::synchrony::BySynchrony;
 use crate::time::{Instant, Nanos};
 use crate::trace::{MergeKind, Trace};
@@ -277,20 +276,19 @@ impl<T: Trace> Scheduler for Cfq<T> {
         self.exit_context(cx, ioc);
     }
 
-    fn group_changed(&mut self, cx: &mut Cx<'_>, group: GroupId, change: GroupChange) {
+    fn group_event(&mut self, cx: &mut Cx<'_>, group: GroupId, event: GroupEvent) {
         self.read_clock(cx);
-        match change {
+        match event {
+            GroupEvent::Closing => self.close_group(cx, group),
+            GroupEvent::Removed => _ = self.groups.remove(group),
+            GroupEvent::Hierarchy(to) => self.switch_hierarchy(cx, to),
             // A weight is read when the group is put on the tree.
-            GroupChange::Weight | GroupChange::Limits => {}
-            GroupChange::Closing => self.close_group(cx, group),
-            GroupChange::Removed => {
-                self.groups.remove(group);
-            }
+            _ => {}
         }
     }
 
-    fn merge_rules(&self) -> MergeRules {
-        MergeRules::Legacy
+    fn rules(&self) -> Rules {
+        Rules { merging: MergeRules::Legacy, ..Rules::default() }
     }
 
     fn allow_merge(&mut self, cx: &mut Cx<'_>, rq: RequestId, bio: &Bio) -> bool {
@@ -331,14 +329,16 @@ impl<T: Trace> Scheduler for Cfq<T> {
         self.busy > 0
     }
 
-    fn must_admit(&mut self, cx: &mut Cx<'_>, bio: &Bio) -> bool {
+    /// At the bound a queue may have an admission grant.
+    fn refusal(&mut self, cx: &mut Cx<'_>, bio: &Bio, existing: Existing) -> Option<u32> {
+        let bound = existing.bound()?;
         self.read_clock(cx);
-        let Some(queue) = self.existing_queue(bio.ioc, bio.synchrony()) else { return false };
+        let Some(queue) = self.existing_queue(bio.ioc, bio.synchrony()) else { return Some(bound) };
         self.boost(cx, bio.ioc, queue, bio.flags);
         let slice = &mut self.queues[queue].slice;
         let is_granted = slice.has_admission_grant();
         slice.use_admission_grant();
-        is_granted
+        (!is_granted).then_some(bound)
     }
 
     fn drain(&mut self, cx: &mut Cx<'_>, out: &mut Vec<RequestId>) {
@@ -354,29 +354,21 @@ impl<T: Trace> Scheduler for Cfq<T> {
         self.read_tunable(name)
     }
 
-    fn set_tunable(
+    fn set_tunables(
         &mut self,
         _cx: &mut Cx<'_>,
-        name: &str,
-        value: i64,
-    ) -> Result<i64, TunableError> {
-        self.write_tunable(name, value)
+        values: &[(String, i64)],
+    ) -> Result<(), TunableError> {
+        values.iter().try_for_each(|(name, value)| self.write_tunable(name, *value))
     }
 
-    fn hierarchy(&self) -> Option<Hierarchy> {
-        self.sharing.hierarchy()
+    fn hierarchy(&self) -> Result<Hierarchy, NoHierarchy> {
+        self.sharing.hierarchy().ok_or_else(|| NoHierarchy::of_kernel(self.kernel.kernel()))
     }
 
-    fn set_hierarchy(&mut self, cx: &mut Cx<'_>, to: Hierarchy) -> Result<(), NoHierarchy> {
-        if self.hierarchy().is_none() {
-            return Err(NoHierarchy::of_kernel(self.kernel.kernel()));
-        }
-        self.switch_hierarchy(cx, to);
-        Ok(())
-    }
-
-    fn slice_stats(&self, group: GroupId) -> Option<&SliceStats> {
-        self.groups.get(group).map(|state| &state.stats)
+    fn own_stats(&self, _now: Instant, group: GroupId) -> OwnStats<'_> {
+        let slices = self.groups.get(group).map(|state| &state.stats);
+        OwnStats { slices, ..OwnStats::default() }
     }
 
     fn dump(&self, out: &mut dyn Dump) {

@@ -4,7 +4,8 @@
 //! batches, because waking one for each completion would break up the sequential streams of
 //! submitters that compete.
 
-use crate::request::{Bio, Op};
+use crate::request::Op;
+use crate::scheduler::Existing;
 
 /// Waiters are woken once this part of the limit, an eighth, is free.
 const WAKE_SHARE: u32 = 8;
@@ -37,13 +38,11 @@ impl Admission {
         Self { nr_requests: Some(NR_REQUESTS), admitted: 0, non_reads: 0, turned_away: None }
     }
 
-    /// Returns the bound that keeps `bio` from becoming a request now, if any; `non_read_limit` is
-    /// the scheduler's.
+    /// Returns how many requests exist and may; none if every bio enters.
     #[inline]
-    pub(super) fn refusal(&self, bio: &Bio, non_read_limit: Option<u32>) -> Option<u32> {
-        let all = self.nr_requests.filter(|&limit| self.admitted >= limit);
-        let of_scheduler = || non_read_limit.filter(|&limit| self.non_reads >= limit);
-        all.or_else(|| if bio.op == Op::Read { None } else { of_scheduler() })
+    pub(super) fn existing(&self) -> Option<Existing> {
+        let Self { admitted: requests, non_reads, .. } = *self;
+        self.nr_requests.map(|nr_requests| Existing { nr_requests, requests, non_reads })
     }
 
     /// Notes that a bio was turned away at that bound.

@@ -14,7 +14,7 @@ impl<S: Scheduler> Elevator<S> {
     pub fn blkio(&self, group: GroupId) -> Vec<BlkioFile> {
         // A scheduler that gives groups slices may not know this one yet.
         let none = SliceStats::default();
-        let slices = self.scheduler.slice_stats(group);
+        let slices = self.slices_of(group);
         let slices = slices.or_else(|| self.has_slices().then_some(&none));
         blkio_files(self.stats.group(group), slices)
     }
@@ -28,7 +28,11 @@ impl<S: Scheduler> Elevator<S> {
 
     /// Returns whether the scheduler gives groups slices.
     fn has_slices(&self) -> bool {
-        self.scheduler.slice_stats(self.groups.root()).is_some()
+        self.slices_of(self.groups.root()).is_some()
+    }
+
+    fn slices_of(&self, group: GroupId) -> Option<&SliceStats> {
+        self.scheduler.own_stats(self.now, group).slices
     }
 
     /// The counts of the group and of all groups that are or were below it.
@@ -36,7 +40,7 @@ impl<S: Scheduler> Elevator<S> {
         let mut all = Departed::default();
         for (id, _) in self.groups.iter().filter(|&(id, _)| self.groups.is_within(id, group)) {
             all.stats.add_counts(self.stats.group(id));
-            if let Some(slices) = self.scheduler.slice_stats(id) {
+            if let Some(slices) = self.slices_of(id) {
                 all.slices.add(slices);
             }
             if let Some(departed) = self.stats.departed.get(id) {

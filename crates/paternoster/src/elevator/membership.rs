@@ -3,7 +3,7 @@
 use super::{Elevator, Limits, NoMerges};
 use crate::arena::{GroupId, IocId};
 use crate::device::Device;
-use crate::group::{DeviceWeights, GroupChange, Groups, Weight, Weights};
+use crate::group::{DeviceWeights, GroupEvent, Groups, Weight, Weights};
 use crate::group_limits::GroupLimits;
 use crate::io_context::IoPrio;
 use crate::plug::PlugRules;
@@ -77,9 +77,9 @@ impl<S: Scheduler> Elevator<S> {
         self.advance(now);
         assert!(!self.contexts.any_in(group), "a group is removed when no context is in it");
         assert!(self.groups.is_unused(group), "a group is removed when nothing is in it");
-        self.notify_group(group, GroupChange::Closing);
+        self.notify_group(group, GroupEvent::Closing);
         let last = self.counted_below(group);
-        self.notify_group(group, GroupChange::Removed);
+        self.notify_group(group, GroupEvent::Removed);
         let parent = self.groups.remove(group);
         self.stats.remove_group(group, parent, &last);
     }
@@ -119,16 +119,16 @@ impl<S: Scheduler> Elevator<S> {
         assert_ne!(group, self.groups.root(), "the root has no limits");
         if self.groups[group].limits != limits {
             self.groups[group].limits = limits;
-            self.notify_group(group, GroupChange::Limits);
+            self.notify_group(group, GroupEvent::Limits);
         }
     }
 
     fn weights_changed(&mut self, group: GroupId) {
-        self.notify_group(group, GroupChange::Weight);
+        self.notify_group(group, GroupEvent::Weight);
     }
 
-    fn notify_group(&mut self, group: GroupId, change: GroupChange) {
-        self.ask(|scheduler, cx| scheduler.group_changed(cx, group, change));
+    pub(super) fn notify_group(&mut self, group: GroupId, event: GroupEvent) {
+        self.ask(|scheduler, cx| scheduler.group_event(cx, group, event));
     }
 
     /// The group of an I/O context's next requests.

@@ -81,7 +81,7 @@ impl<S: Scheduler> Elevator<S> {
             return None;
         }
         self.ask(|scheduler, cx| scheduler.offer(cx, bio));
-        if self.scheduler.merge_rules() == MergeRules::ListScan {
+        if self.scheduler.rules().merging == MergeRules::ListScan {
             return self.merge_by_scan(bio);
         }
         let found = self.find_candidate(bio)?;
@@ -158,7 +158,7 @@ impl<S: Scheduler> Elevator<S> {
     /// Returns whether I/O of these groups and priorities may be one request. Under the legacy
     /// rules the scheduler decides that, by the queue.
     fn owners_allow(&self, one: (GroupId, IoPrio), other: (GroupId, IoPrio)) -> bool {
-        self.scheduler.merge_rules() == MergeRules::Legacy || one == other
+        self.scheduler.rules().merging == MergeRules::Legacy || one == other
     }
 
     /// Adds `bio` to the request. Where it does not fit, the request is marked by the reason.
@@ -239,7 +239,7 @@ impl<S: Scheduler> Elevator<S> {
     /// the one before itself, and so on. Returns the request that holds the bio of `rq` now, if
     /// any.
     pub(super) fn merge_at_insert(&mut self, rq: RequestId) -> Option<RequestId> {
-        if self.scheduler.merge_rules() != MergeRules::BlkMq {
+        if self.scheduler.rules().merging != MergeRules::BlkMq {
             return None;
         }
         if self.merging.nomerges == NoMerges::All || !self.requests[rq].is_mergeable() {
@@ -316,7 +316,7 @@ impl<S: Scheduler> Elevator<S> {
 
     /// Lets later bios find `rq`, which was just inserted in sector order.
     pub(super) fn make_candidate(&mut self, rq: RequestId) {
-        let hashed = self.scheduler.merge_rules() != MergeRules::ListScan;
+        let hashed = self.scheduler.rules().merging != MergeRules::ListScan;
         if hashed && self.requests[rq].is_mergeable() {
             self.merging.hash.insert(&mut self.requests, rq);
             self.requests.get_mut(rq).hashed = true;

@@ -39,7 +39,7 @@ use tuning::Tuning;
 
 use crate::arena::{GroupId, RequestId};
 use crate::device::Device;
-use crate::group::Groups;
+use crate::group::{GroupEvent, Groups};
 use crate::io_context::{IoContext, IoContexts};
 use crate::parts::fifo::Fifo;
 use crate::request::{Bio, BioFlags, Place, Request, Requests, UserDataList};
@@ -203,7 +203,7 @@ impl<S: Scheduler> Elevator<S> {
     fn enter(&mut self, bio: Bio, arrived: impl FnOnce(&mut Stats, GroupId)) -> Submitted {
         bio.check_range();
         let group = self.contexts[bio.ioc].group;
-        let bypasses = bio.bypasses() && !(self.scheduler.takes_fua() && bio.has_fua_only());
+        let bypasses = bio.bypasses() && !(self.scheduler.rules().takes_fua && bio.has_fua_only());
         if !bypasses {
             if let Some((into, kind)) = self.merge_bio(&bio) {
                 arrived(&mut self.stats, group);
@@ -324,7 +324,7 @@ impl<S: Scheduler> Elevator<S> {
     pub fn charge(&mut self, now: Instant, group: GroupId, work: Work) {
         self.advance(now);
         self.groups.assert_exists(group);
-        self.ask(|scheduler, cx| scheduler.charge(cx, group, work));
+        self.notify_group(group, GroupEvent::Worked(work));
     }
 
     /// Handles the timeout that `poll_timeout` named. A needless call does nothing.
@@ -483,15 +483,8 @@ impl<S: Scheduler> Elevator<S> {
 
     /// Returns the bound that keeps `bio` from becoming a request now, if any.
     fn refusal(&mut self, bio: &Bio) -> Option<u32> {
-        let nr_requests = self.admission.nr_requests?;
-        let limit = self.ask(|scheduler, cx| scheduler.depth_limit(cx, bio, nr_requests));
-        let refusal = self.admission.refusal(bio, limit).or_else(|| {
-            let holds = self.ask(|scheduler, cx| scheduler.holds_share(cx, bio, nr_requests));
-            // The bio may be submitted again as soon as any request is freed.
-            holds.then_some(1)
-        })?;
-        let must_admit = self.ask(|scheduler, cx| scheduler.must_admit(cx, bio));
-        (!must_admit).then_some(refusal)
+        let existing = self.admission.existing()?;
+        self.ask(|scheduler, cx| scheduler.refusal(cx, bio, existing))
     }
 
     fn make(&mut self, bio: &Bio) -> RequestId {

@@ -9,6 +9,7 @@ use super::Elevator;
 use crate::any::SchedulerKind;
 use crate::device::Device;
 use crate::fitted::{Medium, fitted_tunables};
+use crate::group::GroupEvent;
 use crate::hierarchy::{Hierarchy, NoHierarchy};
 use crate::scheduler::Scheduler;
 use crate::time::Instant;
@@ -69,7 +70,9 @@ impl<S: Scheduler> Elevator<S> {
         value: i64,
     ) -> Result<i64, TunableError> {
         self.advance(now);
-        let set = self.ask(|scheduler, cx| scheduler.set_tunable(cx, name, value))?;
+        let value = [(name.to_owned(), value)];
+        self.ask(|scheduler, cx| scheduler.set_tunables(cx, &value))?;
+        let set = self.scheduler.tunable(name)?;
         self.tuning.remember(name, set);
         self.admission.limits_changed();
         Ok(set)
@@ -91,7 +94,7 @@ impl<S: Scheduler> Elevator<S> {
         let attached = self.tuning.attached.iter();
         let attached = attached.map(|&(name, value)| (name.to_owned(), value));
         let values: Vec<_> = attached.chain(self.wanted_tunables()).collect();
-        self.ask(|scheduler, cx| scheduler.set_tunables(cx, &values));
+        self.set_known(&values);
         self.admission.limits_changed();
     }
 
@@ -103,7 +106,7 @@ impl<S: Scheduler> Elevator<S> {
 
     /// In what way the groups of the scheduler share the device, if that can be chosen.
     pub fn hierarchy(&self) -> Option<Hierarchy> {
-        self.scheduler.hierarchy()
+        self.scheduler.hierarchy().ok()
     }
 
     /// Has the groups of the scheduler share the device in that way from now on. Requests stay with
@@ -115,7 +118,8 @@ impl<S: Scheduler> Elevator<S> {
     /// Where `now` is before the last event.
     pub fn set_hierarchy(&mut self, now: Instant, to: Hierarchy) -> Result<(), NoHierarchy> {
         self.advance(now);
-        self.ask(|scheduler, cx| scheduler.set_hierarchy(cx, to))?;
+        self.scheduler.hierarchy()?;
+        self.notify_group(self.groups.root(), GroupEvent::Hierarchy(to));
         self.tuning.hierarchy = Some(to);
         Ok(())
     }
@@ -137,13 +141,18 @@ impl<S: Scheduler> Elevator<S> {
     /// the hierarchy.
     pub(super) fn tune(&mut self) {
         let wanted = self.wanted_tunables();
-        self.ask(|scheduler, cx| scheduler.set_tunables(cx, &wanted));
+        self.set_known(&wanted);
         if let Some(hierarchy) = self.tuning.hierarchy
-            && self.scheduler.hierarchy().is_some()
+            && self.scheduler.hierarchy().is_ok()
         {
-            let set = self.ask(|scheduler, cx| scheduler.set_hierarchy(cx, hierarchy));
-            set.expect("the scheduler has one to choose");
+            self.notify_group(self.groups.root(), GroupEvent::Hierarchy(hierarchy));
         }
+    }
+
+    /// Sets tunables that the scheduler has.
+    fn set_known(&mut self, values: &[(String, i64)]) {
+        let set = self.ask(|scheduler, cx| scheduler.set_tunables(cx, values));
+        set.expect("it has these tunables");
     }
 
     /// What differs from the defaults, in the order in which it is to be set: the tunables that fit

@@ -54,7 +54,7 @@ mod tunables;
 use crate::arena::RequestId;
 use crate::dump::Dump;
 use crate::request::Bio;
-use crate::scheduler::{Cx, InsertAt, MergeRules, Requeue, Scheduler};
+use crate::scheduler::{Cx, Existing, InsertAt, MergeRules, Requeue, Rules, Scheduler};
 use crate::time::Instant;
 use crate::trace::{Domain, Trace};
 use crate::tunable::{TunableInfo, tunable_methods};
@@ -147,8 +147,8 @@ impl<T: Trace> Scheduler for Kyber<T> {
     }
 
     #[inline]
-    fn merge_rules(&self) -> MergeRules {
-        MergeRules::ListScan
+    fn rules(&self) -> Rules {
+        Rules { merging: MergeRules::ListScan, ..Rules::default() }
     }
 
     #[inline]
@@ -171,8 +171,11 @@ impl<T: Trace> Scheduler for Kyber<T> {
         self.domains.iter().any(|domain| !domain.queue.is_empty())
     }
 
-    fn depth_limit(&self, _cx: &Cx<'_>, bio: &Bio, nr_requests: u32) -> Option<u32> {
-        (!bio.is_sync()).then(|| admission::async_depth(nr_requests))
+    fn refusal(&mut self, _cx: &mut Cx<'_>, bio: &Bio, existing: Existing) -> Option<u32> {
+        if bio.is_sync() {
+            return existing.bound();
+        }
+        existing.bound_or_limit(bio, admission::async_depth(existing.nr_requests))
     }
 
     fn drain(&mut self, cx: &mut Cx<'_>, out: &mut Vec<RequestId>) {

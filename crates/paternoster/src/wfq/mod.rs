@@ -74,10 +74,9 @@ pub use service::Vtime;
 
 use crate::arena::{GroupId, IocId, RequestId, SideTable};
 use crate::dump::Dump;
-use crate::group::GroupChange;
+use crate::group::GroupEvent;
 use crate::request::{Bio, SectorCount};
-use crate::scheduler::{Cx, InsertAt, Requeue, Scheduler, Work};
-use crate::stats::{DemandStats, ShareStats};
+use crate::scheduler::{Cx, InsertAt, OwnStats, Requeue, Rules, Scheduler};
 use crate::time::Instant;
 use crate::trace::{MergeKind, Trace};
 use crate::tunable::{TunableError, TunableInfo};
@@ -233,10 +232,6 @@ impl<T: Trace> Scheduler for Wfq<T> {
         self.complete_request(cx, rq);
     }
 
-    fn charge(&mut self, cx: &mut Cx<'_>, group: GroupId, work: Work) {
-        self.charge_group(cx, group, work);
-    }
-
     fn requeue(&mut self, cx: &mut Cx<'_>, rq: RequestId) -> Requeue {
         self.requeue_request(cx, rq);
         Requeue::Scheduler
@@ -250,17 +245,18 @@ impl<T: Trace> Scheduler for Wfq<T> {
         self.exit(ioc);
     }
 
-    fn group_changed(&mut self, cx: &mut Cx<'_>, group: GroupId, change: GroupChange) {
-        match change {
-            GroupChange::Weight => self.follow_weights(cx, group),
-            GroupChange::Limits => self.follow_limits(cx, group),
-            GroupChange::Closing => {}
-            GroupChange::Removed => self.remove_group(cx, group),
+    fn group_event(&mut self, cx: &mut Cx<'_>, group: GroupId, event: GroupEvent) {
+        match event {
+            GroupEvent::Weight => self.follow_weights(cx, group),
+            GroupEvent::Limits => self.follow_limits(cx, group),
+            GroupEvent::Removed => self.remove_group(cx, group),
+            GroupEvent::Worked(work) => self.charge_group(cx, group, work),
+            GroupEvent::Closing | GroupEvent::Hierarchy(_) => {}
         }
     }
 
-    fn takes_fua(&self) -> bool {
-        true
+    fn rules(&self) -> Rules {
+        Rules { takes_fua: true, ..Rules::default() }
     }
 
     fn find_front_merge(&self, cx: &Cx<'_>, bio: &Bio) -> Option<RequestId> {
@@ -302,33 +298,25 @@ impl<T: Trace> Scheduler for Wfq<T> {
         self.tunables.get(name)
     }
 
-    fn set_tunable(
+    fn set_tunables(
         &mut self,
         cx: &mut Cx<'_>,
-        name: &str,
-        value: i64,
-    ) -> Result<i64, TunableError> {
-        let before = self.tunables;
-        let value = self.tunables.set(name, value)?;
-        self.follow_tunables(cx, &before);
-        Ok(value)
-    }
-
-    fn set_tunables(&mut self, cx: &mut Cx<'_>, values: &[(String, i64)]) {
-        let before = self.tunables;
+        values: &[(String, i64)],
+    ) -> Result<(), TunableError> {
+        let mut tunables = self.tunables;
         for (name, value) in values {
-            self.tunables.set(name, *value).expect("it has that tunable");
+            tunables.set(name, *value)?;
         }
+        let before = std::mem::replace(&mut self.tunables, tunables);
         // Once, and not for a value that is taken back: what is learned would be forgotten.
         self.follow_tunables(cx, &before);
+        Ok(())
     }
 
-    fn share_stats(&self, group: GroupId) -> Option<&ShareStats> {
-        self.groups.get(group).map(|nodes| self.tree.share(nodes.node))
-    }
-
-    fn demand_stats(&self, now: Instant, group: GroupId) -> Option<DemandStats> {
-        self.groups.get(group).map(|nodes| self.demand_of(now, nodes.own))
+    fn own_stats(&self, now: Instant, group: GroupId) -> OwnStats<'_> {
+        let Some(nodes) = self.groups.get(group) else { return OwnStats::default() };
+        let (share, demand) = (self.tree.share(nodes.node), self.demand_of(now, nodes.own));
+        OwnStats { share: Some(share), demand: Some(demand), slices: None }
     }
 
     fn dump(&self, out: &mut dyn Dump) {

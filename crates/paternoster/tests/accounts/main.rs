@@ -102,7 +102,7 @@ impl Rig {
 
     /// For how long caps of the group itself held something, as the scheduler counts it.
     fn capped_micros(&self, group: usize) -> u64 {
-        let stats = self.elevator.scheduler().share_stats(self.groups[group].0);
+        let stats = self.elevator.scheduler().own_stats(self.now, self.groups[group].0).share;
         stats.expect("wfq counts").capped(self.now).as_nanos() / 1000
     }
 
@@ -335,7 +335,7 @@ fn places_held_free_for_a_target_are_the_target_s() {
         if let Some(from) = since.take() {
             held += rig.now.saturating_since(from).as_nanos() / 1000;
         }
-        let stats = rig.elevator.scheduler().share_stats(rig.groups[0].0);
+        let stats = rig.elevator.scheduler().own_stats(rig.now, rig.groups[0].0).share;
         if stats.expect("wfq counts").target.requests > sector / 8 {
             sector += 8;
             rig.read(0, sector);
@@ -438,7 +438,7 @@ fn check_sums(rig: &mut Rig, kind: SchedulerKind) {
         let backlogged = rig.elevator.stats().group(group).backlogged(now).as_nanos();
         assert_eq!(sum(&Cause::ALL[..6]), backlogged, "{kind} at {now:?}");
         assert_eq!(sum(&Cause::ALL), now.since_start().as_nanos(), "{kind} at {now:?}");
-        let shares = rig.elevator.scheduler().share_stats(group);
+        let shares = rig.elevator.scheduler().own_stats(now, group).share;
         let capped = shares.map_or(Nanos::ZERO, |shares| shares.capped(now));
         assert_eq!(times.of(Cause::Cap), capped, "{kind} at {now:?}");
     }

@@ -12,7 +12,7 @@ impl Rig {
     }
 
     pub fn slice_stats(&self, group: &str) -> &SliceStats {
-        let stats = self.elevator.scheduler().slice_stats(self.groups[group]);
+        let stats = self.elevator.scheduler().own_stats(self.now, self.groups[group]).slices;
         stats.expect("a group that had a request")
     }
 

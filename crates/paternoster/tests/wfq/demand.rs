@@ -20,7 +20,7 @@ fn served(tasks: &[(&'static str, u32, u64)]) -> Served {
 
 fn demand(run: &Served, group: &str) -> Option<DemandStats> {
     let id = run.rig.group_id(group);
-    run.rig.elevator.scheduler().demand_stats(run.rig.now, id)
+    run.rig.elevator.scheduler().own_stats(run.rig.now, id).demand
 }
 
 /// A seventh of 20 is 2.9, two are 5.7, four 11.4.

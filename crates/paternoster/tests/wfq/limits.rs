@@ -250,7 +250,7 @@ fn time_that_a_cap_holds_is_counted() {
     submit(&mut rig, "A", 3);
     assert_eq!(serve_until(&mut rig, ms(30)).len(), 3);
     let group = rig.group_id("/A");
-    let stats = rig.elevator.scheduler().share_stats(group).expect("wfq counts");
+    let stats = rig.elevator.scheduler().own_stats(rig.now, group).share.expect("wfq counts");
     // To 9 ms for the second, 10 more for the third.
     assert_eq!(stats.capped(rig.now), ms(19));
 }

@@ -31,7 +31,7 @@ fn busy(tasks: &[(&'static str, u64)], targets: &[(&str, u64)]) -> Served {
 
 fn stats(run: &mut Served, group: &str) -> TargetStats {
     let group = run.rig.group_id(group);
-    run.rig.elevator.scheduler().share_stats(group).expect("wfq has them").target
+    run.rig.elevator.scheduler().own_stats(run.rig.now, group).share.expect("wfq has them").target
 }
 
 /// How long a request of a task takes that has one at a time.

@@ -75,18 +75,17 @@ impl<T: Trace> Cfq<T> {
         &mut self,
         name: &str,
         value: i64,
-    ) -> Result<i64, TunableError> {
+    ) -> Result<(), TunableError> {
         self.check_name(name)?;
         if name == GROUP_ISOLATION.name {
             self.isolation.queues_stay = value > 0;
-            return Ok(self.isolation.queues_stay.into());
+            return Ok(());
         }
-        let set = self.tunables.set(name, value)?;
-        if !self.kernel.counts_ticks() {
-            return Ok(set);
+        self.tunables.set(name, value)?;
+        if self.kernel.counts_ticks() {
+            self.tunables.round_up(self.kernel.unit());
         }
-        self.tunables.round_up(self.kernel.unit());
-        self.tunables.get(name)
+        Ok(())
     }
 
     /// Attaches to a device whose clock has such ticks.
